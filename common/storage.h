@@ -1,0 +1,38 @@
+#pragma once
+// Durable files: write, sync, rename, sync of the directory; asynchronous, with errors.
+// Production: common/file_storage.h (own thread). Simulation: sim/sim_storage.h (faults, loss of what was not synced). One contract suite.
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/bytes.h"
+#include "common/result.h"
+
+namespace shoal {
+
+// An append-only file. Thread: loop only; callbacks run on the loop, in the order of the calls.
+class AppendFile {
+ public:
+  virtual ~AppendFile() = default;
+  // Queues bytes behind what was appended before. Nothing is durable before sync's callback.
+  virtual void append(Bytes bytes) = 0;
+  // fdatasync of everything appended so far; calls that wait at the same time share one. After an error (kIo: disk full, EIO)
+  // the file takes nothing more and every later sync reports the same error.
+  virtual void sync(std::function<void(Status)> done) = 0;
+};
+
+class Storage {
+ public:
+  virtual ~Storage() = default;
+  // Opens for appending, creates when absent; takes an exclusive lock. ERRORS: kBusy (locked by another process), kIo.
+  virtual Result<std::unique_ptr<AppendFile>> open_append(const std::string& path) = 0;
+  // Whole content. ERRORS: kMissing, kTooLarge (over limit_bytes), kIo.
+  virtual Result<Bytes> read(const std::string& path, std::size_t limit_bytes) = 0;
+  // Atomic replacement: temporary file, fsync, rename, fsync of the directory.
+  virtual void replace(const std::string& path, std::vector<Bytes> parts, std::function<void(Status)> done) = 0;
+  // Cuts a torn tail off before the file is opened for appending. ERRORS: kIo.
+  virtual Status truncate(const std::string& path, std::size_t size) = 0;
+};
+
+}  // namespace shoal

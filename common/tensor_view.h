@@ -1,0 +1,51 @@
+#pragma once
+// Shapes and host tensors without torch. Row-major, contiguous.
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "common/bytes.h"
+#include "common/check.h"
+
+namespace shoal {
+
+enum class DType : std::uint8_t { kF32 = 0, kU8 = 1, kU16 = 2, kI32 = 3, kF64 = 4 };
+constexpr std::size_t size_of(DType dtype) {
+  switch (dtype) {
+    case DType::kF32: case DType::kI32: return 4;
+    case DType::kU8: return 1;
+    case DType::kU16: return 2;
+    case DType::kF64: return 8;
+  }
+  return 0;
+}
+
+using Shape = std::vector<std::int64_t>;  // every extent >= 1, at most kDimsMax of them (transport/limits.h)
+std::int64_t element_count(const Shape& shape);  // product; 1 for a scalar
+std::string text_of(const Shape& shape);         // "(4, 256, 256)"
+
+// Non-owning. Lives only while its memory does.
+struct TensorView {
+  DType dtype = DType::kF32;
+  Shape shape;
+  ByteView bytes;  // element_count(shape) * size_of(dtype)
+  std::span<const float> f32() const {
+    SHOAL_CHECK(dtype == DType::kF32);
+    return {reinterpret_cast<const float*>(bytes.data()), bytes.size() / 4};
+  }
+};
+
+// Owning and immutable; copies share.
+struct HostTensor {
+  DType dtype = DType::kF32;
+  Shape shape;
+  Bytes bytes;  // 64-byte aligned when made by make_host_tensor
+  TensorView view() const { return {dtype, shape, bytes.view()}; }
+  std::span<const float> f32() const { return view().f32(); }
+  bool defined() const { return !bytes.empty(); }
+};
+// REQUIRES: buffer.size() == element_count(shape) * size_of(dtype).
+HostTensor make_host_tensor(DType dtype, Shape shape, Buffer buffer);
+
+}  // namespace shoal
