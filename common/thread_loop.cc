@@ -1,1 +1,106 @@
-namespace shoal {}
+#include "common/thread_loop.h"
+
+#include <future>
+#include <utility>
+
+#include "common/check.h"
+
+namespace shoal {
+
+TimePoint monotonic_now() {
+  return TimePoint(std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now().time_since_epoch()));
+}
+
+WallTime wall_now() {
+  return WallTime(std::chrono::duration_cast<Duration>(std::chrono::system_clock::now().time_since_epoch()));
+}
+
+ThreadLoop::ThreadLoop() : loop_thread_(std::this_thread::get_id()) {}
+ThreadLoop::~ThreadLoop() = default;
+
+TimePoint ThreadLoop::now() const { return in_turn_ ? turn_now_ : monotonic_now(); }
+WallTime ThreadLoop::wall() const { return wall_now(); }
+
+void ThreadLoop::post(std::function<void()> task) {
+  {
+    const std::lock_guard lock(mutex_);
+    posted_.push_back(std::move(task));
+  }
+  wake_.notify_one();
+}
+
+TimerId ThreadLoop::at(TimePoint when, std::function<void()> task) {
+  SHOAL_CHECK(on_loop_thread());
+  return timers_.add(when, now(), std::move(task));
+}
+
+void ThreadLoop::cancel(TimerId timer) {
+  SHOAL_CHECK(on_loop_thread());
+  timers_.cancel(timer);
+}
+
+void ThreadLoop::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_one();
+}
+
+void ThreadLoop::run() {
+  loop_thread_ = std::this_thread::get_id();
+  while (!stopping_) {
+    wait_for_work();
+    if (!stopping_) turn();
+  }
+  stopping_ = false;
+}
+
+// Takes what was posted, or returns when the next timer is due.
+void ThreadLoop::wait_for_work() {
+  if (!batch_.empty()) return;
+  std::unique_lock lock(mutex_);
+  while (posted_.empty() && !stopping_) {
+    const auto next = timers_.earliest();
+    if (!next) {
+      wake_.wait(lock);
+      continue;
+    }
+    if (*next <= monotonic_now()) break;
+    const std::chrono::steady_clock::time_point until{
+        std::chrono::duration_cast<std::chrono::steady_clock::duration>(next->time_since_epoch())};
+    wake_.wait_until(lock, until);
+  }
+  std::swap(batch_, posted_);
+}
+
+void ThreadLoop::turn() {
+  turn_now_ = monotonic_now();
+  in_turn_ = true;
+  timers_.begin_turn();
+  while (!stopping_) {
+    auto due = timers_.pop_due(turn_now_);
+    if (!due) break;
+    due->task();
+  }
+  std::size_t ran = 0;
+  while (ran < batch_.size() && !stopping_) {
+    // Moved out, so that what it captured dies right after it ran.
+    const std::function<void()> task = std::move(batch_[ran++]);
+    task();
+  }
+  batch_.erase(batch_.begin(), batch_.begin() + static_cast<std::ptrdiff_t>(ran));
+  in_turn_ = false;
+}
+
+void LoopThread::call(std::function<void()> task) {
+  SHOAL_CHECK(!loop_.on_loop_thread());
+  std::promise<void> done;
+  loop_.post([&] {
+    task();
+    done.set_value();
+  });
+  done.get_future().wait();
+}
+
+}  // namespace shoal

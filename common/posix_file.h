@@ -1,0 +1,45 @@
+#pragma once
+// The few system calls of file_storage.cc with their errors as values. Thread: any; each Descriptor has one owner.
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/bytes.h"
+#include "common/result.h"
+
+namespace shoal {
+
+// Owns a file descriptor.
+class Descriptor {
+ public:
+  Descriptor() = default;
+  explicit Descriptor(int fd) : fd_(fd) {}
+  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~Descriptor();
+  int get() const { return fd_; }
+
+ private:
+  int fd_ = -1;
+};
+
+// "cannot <verb> <path>: <text of errno>", with a HINT where a person can act; ENOENT is kMissing, the rest kIo.
+Error error_of_errno(const std::string& verb, const std::string& path, int error_number);
+
+Result<Descriptor> open_file(const std::string& path, int flags);
+// Takes an exclusive flock without waiting. ERRORS: kBusy, kIo.
+Status lock_file(const Descriptor& file, const std::string& path);
+// Writes all of it, also over short writes and EINTR.
+Status write_all(const Descriptor& file, const std::string& path, const std::vector<Bytes>& parts);
+Status sync_file(const Descriptor& file, const std::string& path);
+// fsync of the folder that holds `path`, so that a new or renamed entry survives a power loss.
+Status sync_folder_of(const std::string& path);
+Result<Bytes> read_file(const std::string& path, std::size_t limit_bytes);
+// Temporary file, fsync, rename, fsync of the folder.
+Status replace_file(const std::string& path, const std::vector<Bytes>& parts);
+
+}  // namespace shoal

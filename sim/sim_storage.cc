@@ -1,0 +1,158 @@
+#include "sim/sim_storage.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/check.h"
+
+namespace shoal {
+
+namespace {
+Error io_error(const std::string& path, const std::string& cause) {
+  return make_error(ErrorCode::kIo, "cannot write " + path + ": " + cause);
+}
+}  // namespace
+
+class SimAppendFile final : public AppendFile {
+ public:
+  SimAppendFile(EventLoop& loop, SimDisk& disk, std::weak_ptr<bool> alive, std::string path, std::uint64_t lock)
+      : loop_(loop), disk_(disk), alive_(std::move(alive)), path_(std::move(path)), lock_(lock) {}
+
+  ~SimAppendFile() override {
+    const auto found = disk_.files_.find(path_);
+    if (found != disk_.files_.end() && found->second.lock == lock_) found->second.lock = 0;
+  }
+
+  void append(Bytes bytes) override {
+    if (alive_.expired() || !state_->ok()) return;
+    if (Status room = disk_.check_room(bytes.size()); !room.ok()) {
+      *state_ = io_error(path_, room.error().message);
+      return;
+    }
+    auto& content = disk_.files_[path_].bytes;
+    content.insert(content.end(), bytes.data(), bytes.data() + bytes.size());
+  }
+
+  void sync(std::function<void(Status)> done) override {
+    waiting_->push_back(std::move(done));
+    if (waiting_->size() > 1) return;  // shares the one that is under way
+    loop_.after(disk_.sync_delay_, [disk = &disk_, alive = alive_, path = path_, state = state_, waiting = waiting_] {
+      if (alive.expired()) return;
+      const auto file = disk->files_.find(path);
+      ++disk->syncs_;
+      if (disk->failing_ && state->ok()) *state = io_error(path, "input/output error");
+      if (state->ok() && file != disk->files_.end()) file->second.durable_bytes = file->second.bytes.size();
+      const Status status = *state;
+      for (const auto& callback : std::exchange(*waiting, {})) callback(status);
+    });
+  }
+
+ private:
+  EventLoop& loop_;
+  SimDisk& disk_;
+  std::weak_ptr<bool> alive_;
+  std::string path_;
+  std::uint64_t lock_;
+  std::shared_ptr<Status> state_ = std::make_shared<Status>();
+  std::shared_ptr<std::vector<std::function<void(Status)>>> waiting_ =
+      std::make_shared<std::vector<std::function<void(Status)>>>();
+};
+
+void SimDisk::crash() {
+  for (auto& [path, file] : files_) {
+    const std::size_t unsynced = file.bytes.size() - file.durable_bytes;
+    file.bytes.resize(file.durable_bytes + static_cast<std::size_t>(rng_.below(unsynced + 1)));
+    file.durable_bytes = file.bytes.size();
+    file.lock = 0;
+  }
+  for (const auto& [serial, replacement] : std::exchange(under_way_, {})) {
+    if (rng_.chance(0.5)) apply(replacement);
+  }
+}
+
+std::optional<std::vector<std::uint8_t>> SimDisk::content(const std::string& path) const {
+  const auto found = files_.find(path);
+  if (found == files_.end()) return std::nullopt;
+  return found->second.bytes;
+}
+
+std::optional<std::vector<std::uint8_t>> SimDisk::durable_content(const std::string& path) const {
+  auto bytes = content(path);
+  if (bytes) bytes->resize(files_.at(path).durable_bytes);
+  return bytes;
+}
+
+void SimDisk::put(const std::string& path, std::vector<std::uint8_t> bytes) { apply({path, std::move(bytes)}); }
+
+std::size_t SimDisk::used_bytes() const {
+  std::size_t sum = 0;
+  for (const auto& [path, file] : files_) sum += file.bytes.size();
+  return sum;
+}
+
+Status SimDisk::check_room(std::size_t more) const {
+  const std::size_t used = used_bytes();
+  if (used > capacity_bytes_ || more > capacity_bytes_ - used) {
+    return make_error(ErrorCode::kIo, "no space left on device");
+  }
+  return {};
+}
+
+void SimDisk::apply(const Replacement& replacement) {
+  File& file = files_[replacement.path];
+  file.bytes = replacement.bytes;
+  file.durable_bytes = file.bytes.size();
+}
+
+SimStorage::SimStorage(EventLoop& loop, SimDisk& disk) : loop_(loop), disk_(disk) {}
+SimStorage::~SimStorage() = default;
+
+Result<std::unique_ptr<AppendFile>> SimStorage::open_append(const std::string& path) {
+  SimDisk::File& file = disk_.files_[path];
+  if (file.lock != 0) return make_error(ErrorCode::kBusy, path + " is in use by another process");
+  file.lock = disk_.next_serial_++;
+  return std::unique_ptr<AppendFile>(std::make_unique<SimAppendFile>(loop_, disk_, alive_, path, file.lock));
+}
+
+Result<Bytes> SimStorage::read(const std::string& path, std::size_t limit_bytes) {
+  const auto found = disk_.files_.find(path);
+  if (found == disk_.files_.end()) return make_error(ErrorCode::kMissing, path + " does not exist");
+  if (found->second.bytes.size() > limit_bytes) {
+    return make_error(ErrorCode::kTooLarge, path + " has " + std::to_string(found->second.bytes.size()) +
+                                                " bytes; the limit is " + std::to_string(limit_bytes));
+  }
+  return Bytes::copy_of(ByteView(found->second.bytes));
+}
+
+void SimStorage::replace(const std::string& path, std::vector<Bytes> parts, std::function<void(Status)> done) {
+  SimDisk::Replacement replacement{path, {}};
+  for (const Bytes& part : parts) {
+    replacement.bytes.insert(replacement.bytes.end(), part.data(), part.data() + part.size());
+  }
+  const std::uint64_t serial = disk_.next_serial_++;
+  disk_.under_way_.emplace(serial, std::move(replacement));
+  loop_.after(disk_.sync_delay_, [disk = &disk_, serial, alive = std::weak_ptr<bool>(alive_), done = std::move(done)] {
+    if (alive.expired()) return;
+    auto node = disk->under_way_.extract(serial);
+    if (node.empty()) return;
+    const SimDisk::Replacement& wanted = node.mapped();
+    if (disk->failing_) return done(io_error(wanted.path, "input/output error"));
+    // Old and new stand side by side until the rename, as on a real disk.
+    if (Status room = disk->check_room(wanted.bytes.size()); !room.ok()) {
+      return done(io_error(wanted.path, room.error().message));
+    }
+    disk->apply(wanted);
+    done(Status::success());
+  });
+}
+
+Status SimStorage::truncate(const std::string& path, std::size_t size) {
+  const auto found = disk_.files_.find(path);
+  if (found == disk_.files_.end()) return io_error(path, "it does not exist");
+  SimDisk::File& file = found->second;
+  if (size < file.bytes.size()) file.bytes.resize(size);
+  file.durable_bytes = std::min(file.durable_bytes, file.bytes.size());
+  return {};
+}
+
+}  // namespace shoal

@@ -1,0 +1,84 @@
+#pragma once
+// Storage in memory for simulated processes: takes time, fails on demand, and loses what was not synced when its process dies.
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/event_loop.h"
+#include "common/rng.h"
+#include "common/storage.h"
+
+namespace shoal {
+
+// The disk of one simulated machine: outlives the processes on it. Thread: the simulation's.
+class SimDisk {
+ public:
+  explicit SimDisk(std::uint64_t seed = 1) : rng_(seed) {}
+
+  // ---- faults ----
+  // Appends and replacements beyond this many bytes in all fail with kIo ("no space left").
+  void set_capacity_bytes(std::size_t bytes) { capacity_bytes_ = bytes; }
+  // Every later sync and replacement fails with kIo until cleared.
+  void set_failing(bool failing) { failing_ = failing; }
+  // How long a sync or a replacement takes.
+  void set_sync_delay(Duration delay) { sync_delay_ = delay; }
+  // Power loss: of every file what was not synced is cut at a random place (a torn tail may stay); a replacement under way
+  // happened or not, never half. Locks are gone. Call it after the storages on this disk are dead or told to die().
+  void crash();
+
+  // ---- for tests ----
+  std::optional<std::vector<std::uint8_t>> content(const std::string& path) const;
+  std::optional<std::vector<std::uint8_t>> durable_content(const std::string& path) const;
+  void put(const std::string& path, std::vector<std::uint8_t> bytes);  // durable at once
+  std::uint64_t syncs() const { return syncs_; }
+
+ private:
+  friend class SimStorage;
+  friend class SimAppendFile;
+  struct File {
+    std::vector<std::uint8_t> bytes;
+    std::size_t durable_bytes = 0;
+    std::uint64_t lock = 0;  // 0: free
+  };
+  struct Replacement {
+    std::string path;
+    std::vector<std::uint8_t> bytes;
+  };
+  std::size_t used_bytes() const;
+  Status check_room(std::size_t more) const;
+  void apply(const Replacement& replacement);
+
+  Rng rng_;
+  std::map<std::string, File> files_;
+  std::map<std::uint64_t, Replacement> under_way_;
+  std::size_t capacity_bytes_ = SIZE_MAX;
+  bool failing_ = false;
+  Duration sync_delay_ = 1ms;
+  std::uint64_t next_serial_ = 1;
+  std::uint64_t syncs_ = 0;
+};
+
+// One process's view of a disk. Borrows both; they outlive it and its files. Its death silences callbacks that are pending.
+class SimStorage final : public Storage {
+ public:
+  SimStorage(EventLoop& loop, SimDisk& disk);
+  ~SimStorage() override;
+
+  Result<std::unique_ptr<AppendFile>> open_append(const std::string& path) override;
+  Result<Bytes> read(const std::string& path, std::size_t limit_bytes) override;
+  void replace(const std::string& path, std::vector<Bytes> parts, std::function<void(Status)> done) override;
+  Status truncate(const std::string& path, std::size_t size) override;
+  // kill -9 of the process: no callback comes any more, also not of its open files.
+  void die() { alive_.reset(); }
+
+ private:
+  EventLoop& loop_;
+  SimDisk& disk_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace shoal
