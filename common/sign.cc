@@ -1,1 +1,69 @@
-namespace shoal {}
+#include "common/sign.h"
+
+#include <sodium.h>
+
+#include <algorithm>
+
+namespace shoal {
+namespace {
+
+// libsodium wants it once before random numbers; later calls return at once.
+void begin() { SHOAL_CHECK_LE(0, sodium_init()); }
+
+}  // namespace
+
+KeyPair KeyPair::generate() {
+  begin();
+  std::array<std::uint8_t, 32> seed;
+  randombytes_buf(seed.data(), seed.size());
+  KeyPair pair = from_seed(seed);
+  sodium_memzero(seed.data(), seed.size());
+  return pair;
+}
+
+KeyPair KeyPair::from_seed(const std::array<std::uint8_t, 32>& seed) {
+  begin();
+  KeyPair pair;
+  SHOAL_CHECK_EQ(crypto_sign_ed25519_seed_keypair(pair.id_.bytes.data(), pair.secret_.data(), seed.data()), 0);
+  return pair;
+}
+
+KeyPair::~KeyPair() { sodium_memzero(secret_.data(), secret_.size()); }
+
+std::array<std::uint8_t, 32> KeyPair::seed() const {
+  std::array<std::uint8_t, 32> seed;
+  std::copy_n(secret_.begin(), seed.size(), seed.begin());
+  return seed;
+}
+
+Signature KeyPair::sign(ByteView message) const {
+  Signature signature;
+  SHOAL_CHECK_EQ(
+      crypto_sign_ed25519_detached(signature.data(), nullptr, message.data(), message.size(), secret_.data()), 0);
+  return signature;
+}
+
+CurveKey KeyPair::curve_secret() const {
+  CurveKey key;
+  SHOAL_CHECK_EQ(crypto_sign_ed25519_sk_to_curve25519(key.data(), secret_.data()), 0);
+  return key;
+}
+
+CurveKey KeyPair::curve_public() const {
+  auto key = curve_public_of(id_);
+  return key.value();
+}
+
+bool verify(const PeerId& signer, ByteView message, const Signature& signature) {
+  return crypto_sign_ed25519_verify_detached(signature.data(), message.data(), message.size(), signer.bytes.data()) == 0;
+}
+
+Result<CurveKey> curve_public_of(const PeerId& peer) {
+  CurveKey key;
+  if (crypto_sign_ed25519_pk_to_curve25519(key.data(), peer.bytes.data()) != 0) {
+    return make_error(ErrorCode::kMalformed, "key " + short_name(peer) + "... is no usable Ed25519 key");
+  }
+  return key;
+}
+
+}  // namespace shoal
