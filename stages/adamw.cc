@@ -1,0 +1,134 @@
+#include "stages/adamw.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "common/check.h"
+
+namespace shoal {
+namespace {
+
+constexpr std::size_t kLanes = 8;
+constexpr double kMeanGradientMax = 1e18;  // its square still fits a float moment
+
+double block_sum(const float* values, std::size_t count) {
+  double lanes[kLanes] = {};
+  const std::size_t whole = count - count % kLanes;
+  for (std::size_t i = 0; i < whole; i += kLanes) {
+    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+      const double value = values[i + lane];
+      lanes[lane] += value * value;
+    }
+  }
+  for (std::size_t i = whole; i < count; ++i) lanes[i - whole] += static_cast<double>(values[i]) * values[i];
+  double sum = 0;
+  for (const double lane : lanes) sum += lane;
+  return sum;
+}
+
+// Plain pointers and no aliasing promises beyond equality: every output element depends on inputs of the same index only.
+void apply_range(const AdamWFactors& f, float keep, const AdamWArrays& a, std::size_t begin, std::size_t end) {
+  const float* parameters = a.parameters.data();
+  const float* sum = a.gradient_sum.data();
+  const float* moment1 = a.moment1.data();
+  const float* moment2 = a.moment2.data();
+  const float* shift = a.shift.empty() ? nullptr : a.shift.data();
+  float* out = a.parameters_out.data();
+  float* moment1_out = a.moment1_out.data();
+  float* moment2_out = a.moment2_out.data();
+  const float rest1 = 1 - f.beta1, rest2 = 1 - f.beta2;
+#pragma GCC ivdep
+  for (std::size_t i = begin; i < end; ++i) {
+    const float g = sum[i] * f.gradient_scale;
+    const float m = f.beta1 * moment1[i] + rest1 * g;
+    const float v = f.beta2 * moment2[i] + rest2 * g * g;
+    moment1_out[i] = m;
+    moment2_out[i] = v;
+    out[i] = keep * parameters[i] - f.rate * m / (std::sqrt(v) * f.root_scale + f.eps);
+  }
+  if (shift == nullptr) return;
+#pragma GCC ivdep
+  for (std::size_t i = begin; i < end; ++i) out[i] += shift[i];
+}
+
+}  // namespace
+
+ParallelFor serial_for() {
+  return [](std::size_t count, std::size_t, const std::function<void(std::size_t, std::size_t)>& body) {
+    if (count > 0) body(0, count);
+  };
+}
+
+double sum_of_squares(std::span<const float> values, const ParallelFor& parallel) {
+  const std::size_t blocks = (values.size() + kNormBlock - 1) / kNormBlock;
+  std::vector<double> sums(blocks);
+  parallel(blocks, 1, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t block = begin; block < end; ++block) {
+      const std::size_t offset = block * kNormBlock;
+      sums[block] = block_sum(values.data() + offset, std::min(kNormBlock, values.size() - offset));
+    }
+  });
+  double total = 0;
+  for (const double sum : sums) total += sum;
+  return total;
+}
+
+double norm_of(std::span<const float> values, const ParallelFor& parallel) {
+  return std::sqrt(sum_of_squares(values, parallel));
+}
+
+Result<double> mean_gradient_norm(std::span<const float> gradient_sum, std::uint64_t targets, const ParallelFor& parallel) {
+  SHOAL_CHECK(targets > 0);
+  const double norm = norm_of(gradient_sum, parallel) / static_cast<double>(targets);
+  if (!(norm <= kMeanGradientMax)) {
+    return make_error(ErrorCode::kNonFinite, "window gradient: norm " + std::to_string(norm) + " is not usable");
+  }
+  return norm;
+}
+
+AdamWFactors adamw_factors(const InnerStep& step, double gradient_norm) {
+  SHOAL_CHECK(step.targets > 0);
+  SHOAL_CHECK(step.step > 0);
+  const double clip = step.clip_norm > 0 && gradient_norm > step.clip_norm ? step.clip_norm / gradient_norm : 1.0;
+  const double steps = static_cast<double>(step.step);
+  AdamWFactors factors;
+  factors.gradient_scale = static_cast<float>(clip / static_cast<double>(step.targets));
+  factors.beta1 = static_cast<float>(step.beta1);
+  factors.beta2 = static_cast<float>(step.beta2);
+  factors.rate = static_cast<float>(step.lr / (1 - std::pow(step.beta1, steps)));
+  factors.root_scale = static_cast<float>(1 / std::sqrt(1 - std::pow(step.beta2, steps)));
+  factors.eps = static_cast<float>(step.eps);
+  factors.keep = static_cast<float>(1 - step.lr * step.weight_decay);
+  return factors;
+}
+
+void adamw_apply(std::span<const ParameterSpec> parameters, const AdamWFactors& factors, const AdamWArrays& arrays,
+                 const ParallelFor& parallel) {
+  const std::size_t size = arrays.parameters.size();
+  for (const std::size_t other : {arrays.gradient_sum.size(), arrays.moment1.size(), arrays.moment2.size(),
+                                  arrays.parameters_out.size(), arrays.moment1_out.size(), arrays.moment2_out.size()}) {
+    SHOAL_CHECK_EQ(other, size);
+  }
+  SHOAL_CHECK(arrays.shift.empty() || arrays.shift.size() == size);
+  std::size_t covered = 0;
+  for (const ParameterSpec& parameter : parameters) {
+    SHOAL_CHECK_EQ(parameter.offset, covered);
+    const std::size_t count = static_cast<std::size_t>(element_count(parameter.shape));
+    covered += count;
+    const float keep = parameter.decays ? factors.keep : 1.0f;
+    parallel(count, std::size_t{1} << 15, [&](std::size_t begin, std::size_t end) {
+      apply_range(factors, keep, arrays, parameter.offset + begin, parameter.offset + end);
+    });
+  }
+  SHOAL_CHECK_EQ(covered, size);
+}
+
+Result<double> adamw_step(std::span<const ParameterSpec> parameters, const InnerStep& step, const AdamWArrays& arrays,
+                          const ParallelFor& parallel) {
+  SHOAL_ASSIGN(const double norm, mean_gradient_norm(arrays.gradient_sum, step.targets, parallel));
+  adamw_apply(parameters, adamw_factors(step, norm), arrays, parallel);
+  return norm;
+}
+
+}  // namespace shoal

@@ -1,0 +1,139 @@
+#include "stages/integer_executor.h"
+
+#include <algorithm>
+#include <cstring>
+#include <sstream>
+
+#include "common/check.h"
+#include "stages/adamw.h"
+
+namespace shoal {
+namespace {
+
+constexpr std::size_t kPatternFloats = 64;
+using Pattern = std::array<float, kPatternFloats>;
+
+Pattern pattern_of(std::uint64_t checksum) {
+  Pattern pattern;
+  for (std::size_t i = 0; i < kPatternFloats; ++i) {
+    pattern[i] = static_cast<float>(static_cast<int>(mix64(checksum, i) % 253) - 126);
+  }
+  pattern[0] = 127;
+  return pattern;
+}
+
+std::uint64_t token_checksum(const HostTensor& tokens) {
+  std::uint64_t sum = 0;
+  const ByteView bytes = tokens.bytes.view();
+  for (std::size_t i = 0; i < bytes.size(); i += 8) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, bytes.data() + i, std::min<std::size_t>(8, bytes.size() - i));
+    sum = mix64(sum, word);
+  }
+  return sum;
+}
+
+// What leaves stages 0 .. `stages - 1` forwards, or, with `backward`, stages last .. `stage`.
+std::uint64_t path_checksum(const StageSpec& spec, const ForwardInput& input, std::uint16_t stage, bool backward) {
+  std::uint64_t sum = mix64(count_tag(input.microbatch), token_checksum(input.tokens));
+  for (std::uint16_t k = 0; k <= (backward ? spec.stages - 1 : stage); ++k) sum = mix64(sum, k);
+  if (backward) {
+    for (std::uint16_t k = spec.stages; k-- > stage;) sum = mix64(sum, 0x10000u + k);
+  }
+  return sum;
+}
+
+HostTensor tensor_of(const StageSpec& spec, const ForwardInput& input, std::uint64_t checksum) {
+  const Shape shape{sequences_of(input), spec.model.positions, spec.model.dim};
+  Buffer buffer(static_cast<std::size_t>(element_count(shape)) * sizeof(float));
+  const std::span<float> values = buffer.as<float>();
+  const Pattern pattern = pattern_of(checksum);
+  for (std::size_t i = 0; i < values.size(); i += kPatternFloats) {
+    std::copy_n(pattern.begin(), std::min(kPatternFloats, values.size() - i), values.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  return make_host_tensor(DType::kF32, shape, std::move(buffer));
+}
+
+}  // namespace
+
+IntegerGradient integer_gradient(const MicrobatchId& microbatch, StageId stage) {
+  IntegerGradient gradient;
+  const std::uint64_t seed = mix64(count_tag(microbatch), stage.value);
+  for (std::size_t i = 0; i < gradient.size(); ++i) {
+    gradient[i] = static_cast<float>(static_cast<int>(mix64(seed, i) % 129) - 64);
+  }
+  return gradient;
+}
+
+double integer_loss(const MicrobatchId& microbatch, std::uint64_t targets) {
+  return static_cast<double>(count_tag(microbatch) % 1024) * static_cast<double>(targets);
+}
+
+Status IntegerExecutor::expect(const HostTensor& tensor, std::uint64_t checksum, const ForwardInput& input, const char* role) {
+  const std::span<const float> values = tensor.f32();
+  const Pattern pattern = pattern_of(checksum);
+  for (std::size_t i = 0; i < values.size(); i += kPatternFloats) {
+    const std::size_t count = std::min(kPatternFloats, values.size() - i);
+    if (std::memcmp(values.data() + i, pattern.data(), count * sizeof(float)) == 0) continue;
+    ++mismatches_;
+    std::ostringstream out;
+    out << "microbatch " << input.microbatch << ": " << role << " at stage " << spec().stage
+        << " is not what the stages before it make of this microbatch";
+    return make_error(ErrorCode::kMalformed, out.str());
+  }
+  return Status::success();
+}
+
+Result<WindowedExecutor::Computed> IntegerExecutor::compute(const ForwardInput& input, ArenaRole, bool keep_graph) {
+  const std::uint16_t stage = spec().stage.value;
+  if (!spec().is_first()) {
+    const auto before = static_cast<std::uint16_t>(stage - 1);
+    SHOAL_TRY(expect(input.activation, path_checksum(spec(), input, before, false), input, "activation"));
+  }
+  Computed computed;
+  computed.output.targets = static_cast<std::uint64_t>(sequences_of(input)) * spec().model.positions;
+  if (spec().is_last()) {
+    computed.output.loss_sum = integer_loss(input.microbatch, computed.output.targets);
+  } else {
+    computed.output.activation = tensor_of(spec(), input, path_checksum(spec(), input, stage, false));
+  }
+  if (keep_graph) computed.graph = std::make_unique<Graph>();
+  return computed;
+}
+
+Result<HostTensor> IntegerExecutor::differentiate(Graph&, const ForwardInput& input, const HostTensor& gradient,
+                                                  ArenaRole accumulator, float sign) {
+  const std::uint16_t stage = spec().stage.value;
+  if (!spec().is_last()) {
+    const auto after = static_cast<std::uint16_t>(stage + 1);
+    SHOAL_TRY(expect(gradient, path_checksum(spec(), input, after, true), input, "gradient"));
+  }
+  const IntegerGradient own = integer_gradient(input.microbatch, spec().stage);
+  const std::span<float> sum = arena_.span(accumulator);
+  for (std::size_t i = 0; i < own.size(); ++i) sum[i] += sign * own[i];
+  if (spec().is_first()) return HostTensor{};
+  return tensor_of(spec(), input, path_checksum(spec(), input, stage, true));
+}
+
+Result<double> IntegerExecutor::window_norm(ArenaRole accumulator, const InnerStep& step) {
+  return mean_gradient_norm(arena_.span(accumulator), step.targets);
+}
+
+void IntegerExecutor::write_step(ArenaRole accumulator, const InnerStep&, double, std::span<const float> shift) {
+  const std::span<const float> current = arena_.span(ArenaRole::kCurrent), sum = arena_.span(accumulator);
+  const std::span<float> other = arena_.span(ArenaRole::kOther);
+  for (std::size_t i = 0; i < other.size(); ++i) other[i] = current[i] - sum[i] + (shift.empty() ? 0.0f : shift[i]);
+}
+
+void IntegerExecutor::write_shift(std::span<const float> shift) {
+  const std::span<const float> current = arena_.span(ArenaRole::kCurrent);
+  const std::span<float> other = arena_.span(ArenaRole::kOther);
+  for (std::size_t i = 0; i < other.size(); ++i) other[i] = current[i] + shift[i];
+}
+
+void IntegerExecutor::zero(ArenaRole role) {
+  const std::span<float> values = arena_.span(role);
+  std::fill(values.begin(), values.end(), 0.0f);
+}
+
+}  // namespace shoal

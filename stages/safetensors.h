@@ -1,0 +1,44 @@
+#pragma once
+// The safetensors file format: u64 little-endian N, N bytes of JSON, then the tensors' bytes. Own code, because the header is tiny and
+// the build without the network has no JSON library. Pure: bytes in, bytes out; files are stage_file.h's business.
+// Thread-safe: no state.
+#include <map>
+#include <string>
+#include <vector>
+
+#include "common/bytes.h"
+#include "common/result.h"
+#include "common/tensor_view.h"
+
+namespace shoal {
+
+inline constexpr std::size_t kSafetensorsHeaderMax = 100'000'000;  // the format's own limit
+inline constexpr std::size_t kSafetensorsTensorsMax = 100'000;
+inline constexpr std::size_t kSafetensorsNameMax = 512;
+
+using StringMap = std::map<std::string, std::string>;
+
+struct NamedTensor {
+  std::string name;
+  TensorView tensor;  // F32 ("F32") or F64 ("F64"), U8, U16, I32
+};
+
+// Length word and JSON, padded with spaces so that the tensors start at a multiple of 8. `"format": "pt"` is added to the metadata,
+// which some readers insist on. Tensors lie in the order of the reference writer: alignment descending, then name;
+// `tensors` is brought into that order. REQUIRES: names unique and at most kSafetensorsNameMax bytes.
+Bytes safetensors_header(const StringMap& metadata, std::vector<NamedTensor>& tensors);
+
+// Header and tensors in the pieces of a file; copies the tensors.
+std::vector<Bytes> safetensors_parts(const StringMap& metadata, std::vector<NamedTensor> tensors);
+
+struct Safetensors {
+  StringMap metadata;
+  std::vector<NamedTensor> tensors;  // views into `file`, in file order
+  Bytes file;
+};
+
+// Strict: every byte of the buffer belongs to exactly one tensor, names are unique, sizes fit shapes, nothing unknown.
+// ERRORS: kMalformed (what and where), kUnsupported (a dtype that shoal does not use), kTooLarge.
+Result<Safetensors> parse_safetensors(Bytes file);
+
+}  // namespace shoal

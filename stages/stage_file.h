@@ -1,0 +1,37 @@
+#pragma once
+// A saved model: one safetensors file a stage, with GPT-2's tensor names, plus an index (docs/FILES.md).
+//   DIR/model-00001-of-00004.safetensors ... DIR/model.safetensors.index.json
+// The stage's spec travels in the file's metadata under "shoal.*" keys, so that a directory describes itself.
+// Thread: any; blocking file I/O in save and load.
+#include <span>
+#include <string>
+#include <vector>
+
+#include "common/bytes.h"
+#include "common/result.h"
+#include "stages/stage_spec.h"
+
+namespace shoal {
+
+std::string stage_file_name(StageId stage, std::uint16_t stages);
+inline constexpr char kIndexFileName[] = "model.safetensors.index.json";
+
+// The bytes of a stage's file; copies. REQUIRES: parameters.size() == parameter_count(spec).
+std::vector<Bytes> stage_file_parts(const StageSpec& spec, std::span<const float> parameters);
+// Which tensor lies in which file, and the bytes of all.
+Bytes index_file(const std::vector<StageSpec>& specs);
+
+struct LoadedStage {
+  StageSpec spec;
+  std::vector<float> parameters;  // in arena order
+};
+// ERRORS: kMalformed (format, metadata, or tensors that are not exactly those of the spec), kUnsupported, kTooLarge, kNonFinite.
+Result<LoadedStage> parse_stage_file(Bytes file);
+
+// Temporary file, fsync, rename, fsync of the directory. ERRORS: kIo (the path and the system's reason).
+Status save_stage(const std::string& directory, const StageSpec& spec, std::span<const float> parameters);
+Status save_index(const std::string& directory, const std::vector<StageSpec>& specs);
+// All stages of a directory, in order. ERRORS: kMissing (no such file), kIo, and parse_stage_file's; kMalformed when files disagree.
+Result<std::vector<LoadedStage>> load_model(const std::string& directory);
+
+}  // namespace shoal

@@ -1,0 +1,168 @@
+#include "stages/stage_spec.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "common/check.h"
+
+namespace shoal {
+namespace {
+
+constexpr std::uint32_t kLayersMax = 4096;
+constexpr std::uint32_t kExtentMax = 1u << 24;
+
+void append(std::vector<ParameterSpec>& list, std::string name, Shape shape, bool decays) {
+  const std::size_t offset =
+      list.empty() ? 0 : list.back().offset + static_cast<std::size_t>(element_count(list.back().shape));
+  list.push_back({std::move(name), std::move(shape), offset, decays});
+}
+
+void append_norm(std::vector<ParameterSpec>& list, const std::string& name, std::int64_t dim) {
+  append(list, name + ".weight", {dim}, false);
+  append(list, name + ".bias", {dim}, false);
+}
+
+void append_linear(std::vector<ParameterSpec>& list, const std::string& name, std::int64_t in, std::int64_t out) {
+  append(list, name + ".weight", {in, out}, true);
+  append(list, name + ".bias", {out}, false);
+}
+
+// FLOPs of one layer's forward on one sequence: four d x d products of attention (the fused one counts as three), two of the MLP at
+// 4 d, 2 FLOPs a multiply-add; causal attention scores and their product with the values at half of 2 * 2 T T d.
+double layer_cost(const ModelSpec& model) {
+  const double d = model.dim, t = model.positions;
+  return 24 * t * d * d + 2 * t * t * d;
+}
+double head_cost(const ModelSpec& model) { return 2.0 * model.positions * model.dim * model.vocabulary; }
+double embedding_cost(const ModelSpec& model) { return 2.0 * model.positions * model.dim; }
+
+double stage_cost(const ModelSpec& model, std::uint16_t stage, std::uint16_t stages, std::uint32_t layers) {
+  return layers * layer_cost(model) + (stage == 0 ? embedding_cost(model) : 0) +
+         (stage + 1 == stages ? head_cost(model) : 0);
+}
+
+// Contiguous split with the smallest possible maximum, and among those the smallest sum of squares: dynamic programming over
+// (stages, layers), once for the maximum and once for the sum under that maximum.
+std::vector<std::uint32_t> balanced_layers(const ModelSpec& model, std::uint16_t stages) {
+  const std::uint32_t layers = model.layers;
+  constexpr double kNever = std::numeric_limits<double>::infinity();
+  double limit = kNever;
+  std::vector<std::vector<std::uint32_t>> taken;
+  for (const bool squares : {false, true}) {
+    std::vector<double> best(layers + 1, kNever);
+    best[0] = 0;
+    taken.assign(stages, std::vector<std::uint32_t>(layers + 1, 0));
+    for (std::uint16_t stage = 0; stage < stages; ++stage) {
+      std::vector<double> next(layers + 1, kNever);
+      for (std::uint32_t end = 1; end <= layers; ++end) {
+        for (std::uint32_t count = 1; count <= end; ++count) {
+          const double before = best[end - count];
+          const double cost = stage_cost(model, stage, stages, count);
+          if (before == kNever || cost > limit) continue;
+          const double value = squares ? before + cost * cost : std::max(before, cost);
+          if (value < next[end]) {
+            next[end] = value;
+            taken[stage][end] = count;
+          }
+        }
+      }
+      best = std::move(next);
+    }
+    limit = best[layers];
+  }
+  std::vector<std::uint32_t> split(stages);
+  std::uint32_t end = layers;
+  for (std::uint16_t stage = stages; stage-- > 0;) {
+    split[stage] = taken[stage][end];
+    end -= split[stage];
+  }
+  SHOAL_CHECK_EQ(end, 0u);
+  return split;
+}
+
+Status check_model(const ModelSpec& model, std::uint16_t stages) {
+  const auto refuse = [](std::string text) { return Status(make_error(ErrorCode::kInput, std::move(text))); };
+  const std::pair<const char*, std::uint32_t> extents[] = {{"layers", model.layers}, {"dim", model.dim},
+                                                           {"heads", model.heads},   {"positions", model.positions},
+                                                           {"vocabulary", model.vocabulary}};
+  for (const auto& [name, value] : extents) {
+    if (value == 0) return refuse(std::string("model: ") + name + " must be at least 1");
+    if (value > kExtentMax) return refuse(std::string("model: ") + name + " is beyond " + std::to_string(kExtentMax));
+  }
+  if (model.layers > kLayersMax) return refuse("model: more than " + std::to_string(kLayersMax) + " layers");
+  if (model.dim % model.heads != 0) {
+    return refuse("model: dim " + std::to_string(model.dim) + " is not a multiple of heads " +
+                  std::to_string(model.heads));
+  }
+  if (stages == 0) return refuse("model: at least one stage is needed");
+  if (stages > model.layers) {
+    return refuse("model: " + std::to_string(stages) + " stages need at least as many layers, the model has " +
+                  std::to_string(model.layers) + ". HINT: fewer stages or more layers");
+  }
+  return Status::success();
+}
+
+}  // namespace
+
+std::vector<ParameterSpec> parameters_of(const StageSpec& spec) {
+  const std::int64_t d = spec.model.dim;
+  std::vector<ParameterSpec> list;
+  if (spec.is_first()) {
+    append(list, "wte.weight", {spec.model.vocabulary, d}, true);
+    append(list, "wpe.weight", {spec.model.positions, d}, true);
+  }
+  for (std::uint32_t layer = spec.first_layer; layer < spec.end_layer; ++layer) {
+    const std::string prefix = "h." + std::to_string(layer) + ".";
+    append_norm(list, prefix + "ln_1", d);
+    append_linear(list, prefix + "attn.c_attn", d, 3 * d);
+    append_linear(list, prefix + "attn.c_proj", d, d);
+    append_norm(list, prefix + "ln_2", d);
+    append_linear(list, prefix + "mlp.c_fc", d, 4 * d);
+    append_linear(list, prefix + "mlp.c_proj", 4 * d, d);
+  }
+  if (spec.is_last()) {
+    append_norm(list, "ln_f", d);
+    append(list, "lm_head.weight", {spec.model.vocabulary, d}, true);
+  }
+  return list;
+}
+
+std::size_t parameter_count(const StageSpec& spec) {
+  std::size_t count = 0;
+  for (const ParameterSpec& parameter : parameters_of(spec)) {
+    count += static_cast<std::size_t>(element_count(parameter.shape));
+  }
+  return count;
+}
+
+Result<std::vector<StageSpec>> split_model(const ModelSpec& model, std::uint16_t stages,
+                                           const std::vector<std::uint32_t>& layers_per_stage) {
+  SHOAL_TRY(check_model(model, stages));
+  std::vector<std::uint32_t> split = layers_per_stage;
+  if (split.empty()) {
+    split = balanced_layers(model, stages);
+  } else {
+    if (split.size() != stages) {
+      return make_error(ErrorCode::kInput, "model: layers_per_stage names " + std::to_string(split.size()) +
+                                               " stages, the run has " + std::to_string(stages));
+    }
+    std::uint64_t sum = 0;
+    for (const std::uint32_t layers : split) {
+      if (layers == 0) return make_error(ErrorCode::kInput, "model: layers_per_stage gives a stage no layer");
+      sum += layers;
+    }
+    if (sum != model.layers) {
+      return make_error(ErrorCode::kInput, "model: layers_per_stage sums to " + std::to_string(sum) +
+                                               ", the model has " + std::to_string(model.layers) + " layers");
+    }
+  }
+  std::vector<StageSpec> specs;
+  std::uint32_t first = 0;
+  for (std::uint16_t stage = 0; stage < stages; ++stage) {
+    specs.push_back({model, StageId(stage), stages, first, first + split[stage]});
+    first += split[stage];
+  }
+  return specs;
+}
+
+}  // namespace shoal

@@ -1,0 +1,164 @@
+#include "stages/windowed_executor.h"
+
+#include "common/check.h"
+
+namespace shoal {
+
+ArenaRole accumulator_of(WindowSlot window) {
+  return window == WindowSlot::kA ? ArenaRole::kAccumulatorA : ArenaRole::kAccumulatorB;
+}
+
+Result<ForwardOutput> WindowedExecutor::forward(const ForwardInput& input) {
+  SHOAL_CHECK(!entries_.contains(input.entry));
+  SHOAL_TRY(check_forward_input(spec_, input));
+  SHOAL_ASSIGN(Computed computed, compute(input, ArenaRole::kCurrent, true));
+  computed.output.stamp = stamp_;
+  Entry& entry = entries_[input.entry];
+  entry.input = input;
+  entry.graph = std::move(computed.graph);
+  entry.stamp = stamp_;
+  return std::move(computed.output);
+}
+
+Result<ForwardOutput> WindowedExecutor::evaluate(const ForwardInput& input) {
+  SHOAL_TRY(check_forward_input(spec_, input));
+  SHOAL_ASSIGN(Computed computed, compute(input, ArenaRole::kAnchor, false));
+  computed.output.stamp = stamp_;
+  return std::move(computed.output);
+}
+
+Result<BackwardOutput> WindowedExecutor::backward(EntrySerial serial, const HostTensor& gradient, WindowSlot window) {
+  const auto found = entries_.find(serial);
+  if (found == entries_.end()) return make_error(ErrorCode::kGone, "backward: no entry " + std::to_string(serial));
+  Entry& entry = found->second;
+  SHOAL_CHECK(!entry.counted);
+  SHOAL_TRY(check_gradient(spec_, entry.input, gradient));
+
+  BackwardOutput output;
+  std::unique_ptr<Graph> graph = std::move(entry.graph);
+  if (!graph) {
+    SHOAL_ASSIGN(Computed computed, compute(entry.input, ArenaRole::kCurrent, true));
+    graph = std::move(computed.graph);
+    entry.stamp = stamp_;
+    output.recomputed = true;
+  }
+  SHOAL_ASSIGN(output.gradient, differentiate(*graph, entry.input, gradient, accumulator_of(window), 1.0f));
+  swappable_arena().tag(accumulator_of(window)) += count_tag(entry.input.microbatch);
+  entry.counted = true;
+  entry.window = window;
+  entry.gradient = gradient;
+  output.stamp = entry.stamp;
+  return output;
+}
+
+Result<bool> WindowedExecutor::undo(EntrySerial serial) {
+  const auto found = entries_.find(serial);
+  if (found == entries_.end()) return make_error(ErrorCode::kGone, "undo: no entry " + std::to_string(serial));
+  Entry& entry = found->second;
+  SHOAL_CHECK(entry.counted);
+  const bool in_current = entry.stamp == stamp_;
+  const bool exact = in_current || entry.stamp + 1 == stamp_;
+  const ArenaRole weights = in_current || !exact ? ArenaRole::kCurrent : ArenaRole::kOther;
+  const ArenaRole accumulator = accumulator_of(entry.window);
+  SHOAL_ASSIGN(Computed computed, compute(entry.input, weights, true));
+  SHOAL_TRY(differentiate(*computed.graph, entry.input, entry.gradient, accumulator, -1.0f));
+  swappable_arena().tag(accumulator) -= count_tag(entry.input.microbatch);
+  entries_.erase(found);
+  return exact;
+}
+
+void WindowedExecutor::settle(EntrySerial serial) {
+  const auto found = entries_.find(serial);
+  SHOAL_CHECK(found != entries_.end());
+  SHOAL_CHECK(found->second.counted);
+  entries_.erase(found);
+}
+
+void WindowedExecutor::drop(EntrySerial serial) {
+  const auto found = entries_.find(serial);
+  if (found == entries_.end()) return;  // a forward that failed kept nothing
+  SHOAL_CHECK(!found->second.counted);
+  entries_.erase(found);
+}
+
+std::uint64_t WindowedExecutor::unsettled_at_other() const {
+  std::uint64_t count = 0;
+  for (const auto& [serial, entry] : entries_) count += entry.counted && entry.stamp < stamp_ ? 1 : 0;
+  return count;
+}
+
+std::uint64_t WindowedExecutor::graph_count() const {
+  std::uint64_t count = 0;
+  for (const auto& [serial, entry] : entries_) count += entry.graph ? 1 : 0;
+  return count;
+}
+
+Result<InnerStepResult> WindowedExecutor::inner_step(WindowSlot window, const InnerStep& step) {
+  const ArenaRole accumulator = accumulator_of(window);
+  const Result<double> norm = window_norm(accumulator, step);
+  if (!norm.ok()) {
+    clear_window(window);
+    return norm.error();
+  }
+  const std::uint64_t dropped = drop_graphs_at_other();
+  write_step(accumulator, step, *norm, shift_);
+  SwappableArena& arena = swappable_arena();
+  arena.tag(ArenaRole::kOther) = arena.tag(ArenaRole::kCurrent) + arena.tag(accumulator) + shift_tag_;
+  clear_window(window);
+  forget_shift();
+  return swap_and_count(*norm, dropped);
+}
+
+InnerStepResult WindowedExecutor::flip() { return swap_and_count(0, drop_graphs_at_other()); }
+
+InnerStepResult WindowedExecutor::apply_shift() {
+  SHOAL_CHECK(shift_pending_);
+  const std::uint64_t dropped = drop_graphs_at_other();
+  write_shift(shift_);
+  SwappableArena& arena = swappable_arena();
+  arena.tag(ArenaRole::kOther) = arena.tag(ArenaRole::kCurrent) + shift_tag_;
+  forget_shift();
+  return swap_and_count(0, dropped);
+}
+
+void WindowedExecutor::set_shift() {
+  SwappableArena& arena = swappable_arena();
+  arena.pull(ArenaRole::kCandidate);
+  arena.pull(ArenaRole::kSnapshot);
+  const std::span<const float> candidate = arena.span(ArenaRole::kCandidate), snapshot = arena.span(ArenaRole::kSnapshot);
+  shift_.resize(arena.size(), 0.0f);
+  for (std::size_t i = 0; i < shift_.size(); ++i) shift_[i] += candidate[i] - snapshot[i];
+  shift_tag_ += arena.tag(ArenaRole::kCandidate) - arena.tag(ArenaRole::kSnapshot);
+  shift_pending_ = true;
+}
+
+void WindowedExecutor::clear_window(WindowSlot window) {
+  zero(accumulator_of(window));
+  swappable_arena().tag(accumulator_of(window)) = 0;
+}
+
+std::uint64_t WindowedExecutor::drop_graphs_at_other() {
+  std::uint64_t dropped = 0;
+  for (auto& [serial, entry] : entries_) {
+    if (!entry.graph || entry.stamp == stamp_) continue;
+    entry.graph.reset();
+    ++dropped;
+  }
+  about_to_overwrite();
+  return dropped;
+}
+
+InnerStepResult WindowedExecutor::swap_and_count(double norm, std::uint64_t graphs_dropped) {
+  swappable_arena().swap_parameters();
+  ++stamp_;
+  return {norm, stamp_, graphs_dropped};
+}
+
+void WindowedExecutor::forget_shift() {
+  shift_.clear();
+  shift_.shrink_to_fit();
+  shift_tag_ = 0;
+  shift_pending_ = false;
+}
+
+}  // namespace shoal

@@ -1,0 +1,106 @@
+#pragma once
+// What every executor shares: entries, stamps, the two parameter buffers, windows, tags and the pending shift. An implementation adds
+// arithmetic only (the protected hooks), so the exact executor of the proofs and the product's keep the books with the same code.
+//
+// Life of an entry:   forward -> waiting --backward--> counted --settle--> forgotten
+//                                   \--drop--> forgotten   \--undo--> forgotten, taken out of its window
+// A graph belongs to a waiting entry and to the stamp it was made at. It is dropped before the buffer it reads is overwritten.
+// Parameters start as zeros: the caller writes kCurrent and kAnchor (initialise() or fetched state) and calls push().
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "stages/executor.h"
+#include "stages/host_arena.h"
+
+namespace shoal {
+
+class WindowedExecutor : public StageExecutor {
+ public:
+  const StageSpec& spec() const override { return spec_; }
+  WeightStamp stamp() const override { return stamp_; }
+  Result<ForwardOutput> forward(const ForwardInput& input) override;
+  Result<ForwardOutput> evaluate(const ForwardInput& input) override;
+  Result<BackwardOutput> backward(EntrySerial entry, const HostTensor& gradient, WindowSlot window) override;
+  Result<bool> undo(EntrySerial entry) override;
+  void settle(EntrySerial entry) override;
+  void drop(EntrySerial entry) override;
+  std::uint64_t unsettled_at_other() const override;
+  Result<InnerStepResult> inner_step(WindowSlot window, const InnerStep& step) override;
+  InnerStepResult flip() override;
+  void set_shift() override;
+  bool shift_pending() const override { return shift_pending_; }
+  InnerStepResult apply_shift() override;
+  void clear_window(WindowSlot window) override;
+
+  // For tests and metrics.
+  std::size_t entry_count() const { return entries_.size(); }
+  std::uint64_t graph_count() const;
+
+ protected:
+  explicit WindowedExecutor(const StageSpec& spec) : spec_(spec) {}
+
+  // Whatever backward needs from forward. Its destructor frees everything that reads the parameters.
+  struct Graph {
+    virtual ~Graph() = default;
+  };
+  struct Computed {
+    ForwardOutput output;
+    std::unique_ptr<Graph> graph;  // null unless asked for
+  };
+
+  virtual SwappableArena& swappable_arena() = 0;
+  // Forward at the parameters of `weights` (kCurrent, kOther or kAnchor). The input has passed check_forward_input.
+  // ERRORS: kNonFinite, kTooLarge, kMalformed (the content is not what this stage expects).
+  virtual Result<Computed> compute(const ForwardInput& input, ArenaRole weights, bool keep_graph) = 0;
+  // Consumes the graph: computes all gradients, screens them, adds sign * parameter gradient to the accumulator and returns the input
+  // gradient. On error nothing was added. `gradient` has passed the checks of shape and finiteness.
+  virtual Result<HostTensor> differentiate(Graph& graph, const ForwardInput& input, const HostTensor& gradient,
+                                           ArenaRole accumulator, float sign) = 0;
+  // Norm of the window's mean gradient; writes nothing. ERRORS: kNonFinite.
+  virtual Result<double> window_norm(ArenaRole accumulator, const InnerStep& step) = 0;
+  // kOther := step from kCurrent, + shift unless empty; moments in place.
+  virtual void write_step(ArenaRole accumulator, const InnerStep& step, double norm, std::span<const float> shift) = 0;
+  // kOther := kCurrent + shift.
+  virtual void write_shift(std::span<const float> shift) = 0;
+  virtual void zero(ArenaRole role) = 0;
+  // Called when the graphs that read kOther are gone and kOther is about to be written.
+  virtual void about_to_overwrite() {}
+
+ private:
+  struct Entry {
+    ForwardInput input;
+    HostTensor gradient;           // of a counted entry, for undo
+    std::unique_ptr<Graph> graph;  // of a waiting entry, while its buffer stands
+    WeightStamp stamp = 0;         // of the graph, then of the counted gradient
+    WindowSlot window = WindowSlot::kA;
+    bool counted = false;
+  };
+
+  std::uint64_t drop_graphs_at_other();
+  InnerStepResult swap_and_count(double norm, std::uint64_t graphs_dropped);
+  void forget_shift();
+
+  StageSpec spec_;
+  std::unordered_map<EntrySerial, Entry> entries_;
+  WeightStamp stamp_ = 0;
+  std::vector<float> shift_;
+  CountTag shift_tag_ = 0;
+  bool shift_pending_ = false;
+};
+
+ArenaRole accumulator_of(WindowSlot window);
+
+// Shapes, dtypes, token range and finiteness, as executor.h says. ERRORS: kMalformed, kNonFinite.
+Status check_forward_input(const StageSpec& spec, const ForwardInput& input);
+// `gradient` must be (B, T, d) and finite, undefined on the last stage.
+Status check_gradient(const StageSpec& spec, const ForwardInput& input, const HostTensor& gradient);
+// Names the microbatch, the role and the first offending element.
+Status check_finite(std::span<const float> values, const MicrobatchId& microbatch, std::string_view role);
+
+// B and T of the tokens. REQUIRES: they passed check_forward_input.
+std::int64_t sequences_of(const ForwardInput& input);
+// Element i of the tokens, whatever their width.
+std::uint32_t token_at(const HostTensor& tokens, std::size_t i);
+
+}  // namespace shoal
