@@ -1,0 +1,57 @@
+#pragma once
+// Turns a tensor into the bytes that cross a link and back. Pure: no state, no I/O, no torch; the base of a delta comes from outside.
+// Thread-safe (const after construction). Frame layout: docs/WIRE.md, "Tensor frame".
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/bytes.h"
+#include "common/result.h"
+#include "common/tensor_view.h"
+
+namespace shoal {
+
+enum class CodecId : std::uint8_t { kRaw = 0, kInt8 = 1 };
+enum class TensorRole : std::uint8_t { kActivation = 0, kGradient = 1, kTokens = 2, kParameters = 3 };
+
+// What a frame says about itself; everything is checked before memory for the tensor is reserved.
+struct FrameHeader {
+  CodecId codec = CodecId::kRaw;
+  std::uint8_t version = 1;
+  TensorRole role = TensorRole::kActivation;
+  DType dtype = DType::kF32;              // of the decoded tensor
+  Shape shape;
+  std::uint64_t payload_bytes = 0;
+  std::optional<std::uint64_t> base_hash; // delta frames only
+  std::uint32_t checksum = 0;             // CRC-32C of the payload
+};
+
+// ERRORS: kMalformed, kVersion (codec id or version unknown), kTooLarge (more than 8 dims, extents or bytes beyond kTensorBytesMax), kCorrupt.
+Result<FrameHeader> parse_frame_header(ByteView frame);
+inline constexpr std::uint64_t kTensorBytesMax = 1ull << 31;
+
+class Codec {
+ public:
+  virtual ~Codec() = default;
+  virtual CodecId id() const = 0;
+  virtual std::string_view name() const = 0;
+  // Exact size of the frame that encode() will make.
+  virtual std::uint64_t frame_bytes(const Shape& shape, DType dtype) const = 0;
+  // ERRORS: kNonFinite (NaN or infinity in a lossy codec's input), kUnsupported (dtype), kGone (base needed and not given).
+  virtual Result<Bytes> encode(const TensorView& tensor, TensorRole role, const TensorView* base = nullptr) const = 0;
+  // Decodes into memory of the caller: out.size() == element_count(shape) * size_of(dtype).
+  // ERRORS: kMalformed, kCorrupt (checksum), kNonFinite (scale not finite), kGone (base missing or another one).
+  virtual Status decode(ByteView frame, const TensorView* base, MutableByteView out) const = 0;
+};
+
+// The codecs this build has; by name as in RUN.toml ("raw", "int8"). Never null for a CodecId enumerator.
+const Codec& codec_for(CodecId id);
+Result<CodecId> parse_codec_name(std::string_view name);  // ERRORS: kInput (lists the known names)
+
+// Header check, allocation and decode in one: the tensor must have exactly `dtype` and `shape`.
+Result<HostTensor> decode_tensor(ByteView frame, DType dtype, const Shape& shape, const TensorView* base = nullptr);
+
+}  // namespace shoal

@@ -1,0 +1,95 @@
+#include "compression/int8_codec.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "common/check.h"
+#include "compression/frame.h"
+#include "compression/stateless.h"
+#include "kernels/accumulate.h"
+#include "kernels/int8_rule.h"
+#include "kernels/int8_tiles.h"
+
+namespace shoal {
+namespace {
+
+bool is_aligned(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer) % alignof(float) == 0; }
+
+std::uint64_t payload_bytes_of(std::uint64_t elements) { return int8_tile_count(elements) * sizeof(float) + elements; }
+
+Status check_scales(std::span<const float> scales) {
+  for (std::size_t tile = 0; tile < scales.size(); ++tile) {
+    const float scale = scales[tile];
+    if (!std::isfinite(scale)) {
+      return make_error(ErrorCode::kNonFinite, "int8 frame: the scale of tile " + std::to_string(tile) + " is not finite");
+    }
+    // Compared as bits: -0 and subnormals are told apart whatever the flush-to-zero mode.
+    const bool in_range = scale >= kInt8ScaleMin && scale <= kInt8ScaleMax;
+    if (!in_range && std::bit_cast<std::uint32_t>(scale) != 0) {
+      return make_error(ErrorCode::kMalformed, "int8 frame: the scale of tile " + std::to_string(tile) + " is out of range: " +
+                                                   std::to_string(scale));
+    }
+  }
+  return Status::success();
+}
+
+}  // namespace
+
+std::uint64_t Int8Codec::frame_bytes(const Shape& shape, DType dtype) const {
+  const Result<std::uint64_t> bytes = tensor_bytes(shape, dtype);
+  if (dtype != DType::kF32 || !bytes.ok()) return 0;
+  return frame_header_bytes(shape.size()) + payload_bytes_of(*bytes / sizeof(float));
+}
+
+Result<Bytes> Int8Codec::encode(const TensorView& tensor, TensorRole role, const TensorView*) const {
+  if (tensor.dtype != DType::kF32) return make_error(ErrorCode::kUnsupported, "codec int8 encodes fp32 tensors only: use raw");
+  SHOAL_ASSIGN(const std::uint64_t decoded_bytes, tensor_bytes(tensor.shape, tensor.dtype));
+  SHOAL_CHECK_EQ(tensor.bytes.size(), decoded_bytes);
+  SHOAL_CHECK(is_aligned(tensor.bytes.data()));
+  const std::span<const float> values = tensor.f32();
+  const std::size_t tiles = int8_tile_count(values.size());
+
+  Buffer frame(frame_bytes(tensor.shape, tensor.dtype));
+  const std::uint64_t payload_bytes = payload_bytes_of(values.size());
+  std::uint8_t* payload = frame.data() + (frame.size() - payload_bytes);
+  const std::span<float> scales(reinterpret_cast<float*>(payload), tiles);
+  const std::span<std::int8_t> codes(reinterpret_cast<std::int8_t*>(payload + scales.size_bytes()), values.size());
+  int8_quantise(values, codes, scales);
+  if (const auto bad = first_non_finite(scales)) {
+    return make_error(ErrorCode::kNonFinite, "codec int8: NaN or infinity within elements " +
+                                                 std::to_string(*bad * kInt8TileElements) + " to " +
+                                                 std::to_string(std::min(values.size(), (*bad + 1) * kInt8TileElements) - 1) +
+                                                 " of " + text_of(tensor.shape));
+  }
+  seal_frame({CodecId::kInt8, kInt8Version, role, tensor.dtype, tensor.shape, payload_bytes, std::nullopt, 0}, frame.view());
+  return std::move(frame).freeze();
+}
+
+Status Int8Codec::decode(ByteView frame, const TensorView*, MutableByteView out) const {
+  SHOAL_CHECK(is_aligned(out.data()));
+  SHOAL_ASSIGN(const FrameView view, read_stateless_frame(frame, *this, out));
+  const std::span<float> values(reinterpret_cast<float*>(out.data()), out.size() / sizeof(float));
+  const std::size_t tiles = int8_tile_count(values.size());
+  const std::uint8_t* payload = view.payload.data();
+  const std::span<const std::int8_t> codes(reinterpret_cast<const std::int8_t*>(payload + tiles * sizeof(float)), values.size());
+  // A frame cut out of a larger message may lie anywhere; its scales, 1/17 of it, are then copied.
+  std::vector<float> copied;
+  if (!is_aligned(payload)) {
+    copied.resize(tiles);
+    std::memcpy(copied.data(), payload, tiles * sizeof(float));
+  }
+  const std::span<const float> scales(copied.empty() ? reinterpret_cast<const float*>(payload) : copied.data(), tiles);
+  SHOAL_TRY(check_scales(scales));
+  if (const void* bad = std::memchr(codes.data(), 0x80, codes.size())) {
+    const auto index = static_cast<const std::int8_t*>(bad) - codes.data();
+    return make_error(ErrorCode::kMalformed, "int8 frame: code " + std::to_string(index) + " is -128, which no encoder writes");
+  }
+  int8_dequantise(codes, scales, values);
+  return Status::success();
+}
+
+}  // namespace shoal

@@ -1,0 +1,31 @@
+#include "compression/raw_codec.h"
+
+#include <cstring>
+
+#include "common/check.h"
+#include "compression/frame.h"
+#include "compression/stateless.h"
+
+namespace shoal {
+
+std::uint64_t RawCodec::frame_bytes(const Shape& shape, DType dtype) const {
+  const Result<std::uint64_t> bytes = tensor_bytes(shape, dtype);
+  return bytes.ok() ? frame_header_bytes(shape.size()) + *bytes : 0;
+}
+
+Result<Bytes> RawCodec::encode(const TensorView& tensor, TensorRole role, const TensorView*) const {
+  SHOAL_ASSIGN(const std::uint64_t payload_bytes, tensor_bytes(tensor.shape, tensor.dtype));
+  SHOAL_CHECK_EQ(tensor.bytes.size(), payload_bytes);
+  Buffer frame(frame_bytes(tensor.shape, tensor.dtype));
+  std::memcpy(frame.data() + (frame.size() - payload_bytes), tensor.bytes.data(), payload_bytes);
+  seal_frame({CodecId::kRaw, kRawVersion, role, tensor.dtype, tensor.shape, payload_bytes, std::nullopt, 0}, frame.view());
+  return std::move(frame).freeze();
+}
+
+Status RawCodec::decode(ByteView frame, const TensorView*, MutableByteView out) const {
+  SHOAL_ASSIGN(const FrameView view, read_stateless_frame(frame, *this, out));
+  std::memcpy(out.data(), view.payload.data(), out.size());
+  return Status::success();
+}
+
+}  // namespace shoal

@@ -1,0 +1,212 @@
+// What every codec promises, run on each of them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/compression/allocation_probe.h"
+#include "tests/compression/tensors.h"
+
+namespace shoal {
+namespace {
+
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+
+class CodecContractTest : public ::testing::TestWithParam<CodecId> {
+ protected:
+  const Codec& codec() const { return codec_for(GetParam()); }
+  Bytes encoded(const HostTensor& tensor, TensorRole role = TensorRole::kActivation) const {
+    Result<Bytes> frame = codec().encode(tensor.view(), role);
+    return std::move(frame).value();
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Codecs, CodecContractTest, ::testing::Values(CodecId::kRaw, CodecId::kInt8),
+                         [](const auto& info) { return std::string(codec_for(info.param).name()); });
+
+TEST_P(CodecContractTest, IsFoundByIdAndByName) {
+  EXPECT_EQ(codec().id(), GetParam());
+  const Result<CodecId> id = parse_codec_name(codec().name());
+  ASSERT_TRUE(id.ok());
+  EXPECT_EQ(*id, GetParam());
+}
+
+TEST_P(CodecContractTest, FrameSizeIsKnownBeforeEncoding) {
+  for (const Shape& shape : {Shape{}, Shape{1}, Shape{63}, Shape{64}, Shape{65}, Shape{2, 3, 5}, Shape{1, 1, 1, 1, 1, 1, 1, 129}}) {
+    const HostTensor tensor = normal_tensor(shape, 4);
+    const Bytes frame = encoded(tensor);
+    EXPECT_EQ(frame.size(), codec().frame_bytes(shape, DType::kF32)) << text_of(shape);
+  }
+}
+
+TEST_P(CodecContractTest, HeaderTellsWhatWasEncoded) {
+  const Bytes frame = encoded(normal_tensor({4, 7, 9}, 1), TensorRole::kGradient);
+  const Result<FrameHeader> header = parse_frame_header(frame);
+  ASSERT_TRUE(header.ok());
+  EXPECT_EQ(header->codec, GetParam());
+  EXPECT_EQ(header->role, TensorRole::kGradient);
+  EXPECT_EQ(header->dtype, DType::kF32);
+  EXPECT_EQ(header->shape, (Shape{4, 7, 9}));
+  EXPECT_EQ(header->payload_bytes, frame.size() - 64);
+  EXPECT_EQ(header->checksum, crc32c(frame.view().subspan(64)));
+  EXPECT_FALSE(header->base_hash.has_value());
+}
+
+TEST_P(CodecContractTest, EncodingTwiceGivesTheSameBytes) {
+  const HostTensor tensor = normal_tensor({3, 100}, 2);
+  EXPECT_EQ(bytes_in(encoded(tensor)), bytes_in(encoded(tensor)));
+}
+
+TEST_P(CodecContractTest, DecodingAndEncodingAgainChangesNothing) {
+  const HostTensor tensor = normal_tensor({5, 77}, 3);
+  const Bytes frame = encoded(tensor);
+  const Result<HostTensor> decoded = decode_tensor(frame, DType::kF32, tensor.shape);
+  ASSERT_TRUE(decoded.ok());
+  EXPECT_EQ(bytes_in(encoded(*decoded)), bytes_in(frame));
+}
+
+TEST_P(CodecContractTest, DecodesFromAnyAlignment) {
+  const HostTensor tensor = normal_tensor({130}, 8);
+  const Bytes frame = encoded(tensor);
+  const Result<HostTensor> expected = decode_tensor(frame, DType::kF32, tensor.shape);
+  ASSERT_TRUE(expected.ok());
+  for (std::size_t shift = 1; shift < 8; ++shift) {
+    Buffer moved(frame.size() + shift);
+    std::memcpy(moved.data() + shift, frame.data(), frame.size());
+    const Result<HostTensor> decoded = decode_tensor(moved.view().subspan(shift), DType::kF32, tensor.shape);
+    ASSERT_TRUE(decoded.ok()) << shift;
+    EXPECT_EQ(bytes_in(decoded->bytes), bytes_in(expected->bytes)) << shift;
+  }
+}
+
+TEST_P(CodecContractTest, RefusesATensorOfAnotherTypeOrShapeThanExpected) {
+  const Bytes frame = encoded(normal_tensor({4, 6}, 1));
+  EXPECT_EQ(decode_tensor(frame, DType::kF32, {6, 4}).code(), ErrorCode::kMalformed);
+  EXPECT_EQ(decode_tensor(frame, DType::kF32, {24}).code(), ErrorCode::kMalformed);
+  EXPECT_EQ(decode_tensor(frame, DType::kI32, {4, 6}).code(), ErrorCode::kMalformed);
+  EXPECT_TRUE(decode_tensor(frame, DType::kF32, {4, 6}).ok());
+}
+
+TEST_P(CodecContractTest, WritesNothingWhenTheOutputHasAnotherSize) {
+  const Bytes frame = encoded(normal_tensor({10}, 1));
+  Buffer out(44);
+  EXPECT_EQ(codec().decode(frame, nullptr, out.view()).code(), ErrorCode::kMalformed);
+  EXPECT_EQ(bytes_in(out.view()), std::vector<std::uint8_t>(44, 0));
+}
+
+TEST_P(CodecContractTest, RefusesTheFrameOfAnotherCodec) {
+  const CodecId other = GetParam() == CodecId::kRaw ? CodecId::kInt8 : CodecId::kRaw;
+  const HostTensor tensor = normal_tensor({10}, 1);
+  const Result<Bytes> frame = codec_for(other).encode(tensor.view(), TensorRole::kActivation);
+  ASSERT_TRUE(frame.ok());
+  Buffer out(40);
+  EXPECT_EQ(codec().decode(*frame, nullptr, out.view()).code(), ErrorCode::kMalformed);
+}
+
+TEST_P(CodecContractTest, RefusesTensorsBeyondTheLimits) {
+  const std::vector<std::uint8_t> none;
+  const auto code_of = [&](Shape shape) {
+    return codec().encode({DType::kF32, std::move(shape), none}, TensorRole::kActivation).code();
+  };
+  EXPECT_EQ(code_of({(1ll << 29) + 1}), ErrorCode::kTooLarge);
+  EXPECT_EQ(code_of({1ll << 40, 1ll << 40}), ErrorCode::kTooLarge);
+  EXPECT_EQ(code_of({1, 1, 1, 1, 1, 1, 1, 1, 1}), ErrorCode::kTooLarge);
+  EXPECT_EQ(code_of({4, 0}), ErrorCode::kMalformed);
+  EXPECT_EQ(code_of({-4}), ErrorCode::kMalformed);
+  EXPECT_EQ(codec().frame_bytes({(1ll << 29) + 1}, DType::kF32), 0u);
+}
+
+TEST_P(CodecContractTest, TruncationAtEveryLengthIsRefused) {
+  const HostTensor tensor = normal_tensor({3, 50}, 6);
+  const Bytes frame = encoded(tensor);
+  for (std::size_t size = 0; size < frame.size(); ++size) {
+    const Result<HostTensor> decoded = decode_tensor(frame.view().first(size), DType::kF32, tensor.shape);
+    ASSERT_FALSE(decoded.ok()) << size;
+    ASSERT_EQ(decoded.code(), ErrorCode::kMalformed) << size << " " << decoded.error().message;
+  }
+  std::vector<std::uint8_t> longer = bytes_in(frame);
+  longer.push_back(0);
+  EXPECT_EQ(decode_tensor(longer, DType::kF32, tensor.shape).code(), ErrorCode::kMalformed);
+}
+
+TEST_P(CodecContractTest, EveryFlippedBitIsNoticed) {
+  const HostTensor tensor = normal_tensor({70}, 7);
+  const std::vector<std::uint8_t> frame = bytes_in(encoded(tensor));
+  for (std::size_t bit = 0; bit < 8 * frame.size(); ++bit) {
+    std::vector<std::uint8_t> changed = frame;
+    changed[bit / 8] ^= static_cast<std::uint8_t>(1u << (bit % 8));
+    ASSERT_FALSE(decode_tensor(changed, DType::kF32, tensor.shape).ok()) << "bit " << bit;
+  }
+}
+
+// A sender that means harm fits its checksums: behind them the rules hold alone.
+TEST_P(CodecContractTest, SeededMutationsBehindFittingChecksumsNeverPassUnnoticed) {
+  const HostTensor tensor = normal_tensor({2, 70}, 9);
+  const std::vector<std::uint8_t> frame = bytes_in(encoded(tensor));
+  Rng rng(1234);
+  int accepted = 0;
+  for (int round = 0; round < 20000; ++round) {
+    std::vector<std::uint8_t> changed = frame;
+    for (std::uint64_t i = 0; i <= rng.below(4); ++i) changed[rng.below(64)] = static_cast<std::uint8_t>(rng.next());
+    if (rng.chance(0.3)) changed[64 + rng.below(changed.size() - 64)] = static_cast<std::uint8_t>(rng.next());
+    if (rng.chance(0.2)) changed.resize(64 + rng.below(changed.size()));
+    if (changed[10] + 256u * changed[11] <= changed.size() && changed.size() >= 64) changed = resealed(changed);
+    const Result<HostTensor> decoded = decode_tensor(changed, DType::kF32, tensor.shape);
+    if (decoded.ok()) {
+      ++accepted;
+      ASSERT_EQ(decoded->bytes.size(), tensor.bytes.size());
+      continue;
+    }
+    ASSERT_THAT(decoded.code(), AnyOf(ErrorCode::kMalformed, ErrorCode::kVersion, ErrorCode::kTooLarge, ErrorCode::kCorrupt,
+                                      ErrorCode::kNonFinite))
+        << decoded.error().message;
+  }
+  // Harmless changes (role, payload values) do get through: otherwise this loop would only test the checksums.
+  EXPECT_GT(accepted, 100);
+  EXPECT_LT(accepted, 19000);
+}
+
+TEST_P(CodecContractTest, HostileHeadersReserveNoMemory) {
+  const std::vector<std::uint8_t> frame = bytes_in(encoded(normal_tensor({2, 70}, 9)));
+  const auto largest_when_refused = [](const std::vector<std::uint8_t>& hostile, const Shape& shape) {
+    AllocationProbe probe;
+    EXPECT_FALSE(parse_frame_header(hostile).ok());
+    EXPECT_FALSE(decode_tensor(hostile, DType::kF32, shape).ok());
+    return probe.largest();
+  };
+  // The receiver even expects the large tensor that the header promises and the payload does not have.
+  for (const std::int64_t rows : {1ll << 22, 1ll << 40, 1ll << 62, -1ll}) {
+    std::vector<std::uint8_t> hostile = frame;
+    std::memcpy(&hostile[40], &rows, 8);
+    EXPECT_LT(largest_when_refused(resealed(hostile), {rows, 70}), 1024u) << rows;
+  }
+  std::vector<std::uint8_t> promising = frame;
+  std::memset(&promising[16], 0x7f, 8);
+  EXPECT_LT(largest_when_refused(resealed(promising), {2, 70}), 1024u);
+  // The probe does see what an honest frame costs.
+  const HostTensor large = normal_tensor({1000, 70}, 9);
+  const Bytes honest = encoded(large);
+  AllocationProbe probe;
+  EXPECT_TRUE(decode_tensor(honest, DType::kF32, large.shape).ok());
+  EXPECT_GE(probe.largest(), large.bytes.size());
+}
+
+TEST(CodecCatalogueTest, AnUnknownNameListsTheKnownOnes) {
+  const Result<CodecId> id = parse_codec_name("int7");
+  ASSERT_FALSE(id.ok());
+  EXPECT_EQ(id.code(), ErrorCode::kInput);
+  EXPECT_THAT(id.error().message, HasSubstr("\"int7\" (known: raw, int8)"));
+}
+
+TEST(RawCodecTest, CarriesEveryTypeUnchanged) {
+  for (const DType dtype : {DType::kF32, DType::kU8, DType::kU16, DType::kI32, DType::kF64}) {
+    const HostTensor tensor = bytes_tensor(dtype, {3, 33}, 5);
+    const Result<Bytes> frame = codec_for(CodecId::kRaw).encode(tensor.view(), TensorRole::kTokens);
+    ASSERT_TRUE(frame.ok());
+    const Result<HostTensor> decoded = decode_tensor(*frame, dtype, tensor.shape);
+    ASSERT_TRUE(decoded.ok());
+    EXPECT_EQ(bytes_in(decoded->bytes), bytes_in(tensor.bytes));
+  }
+}
+
+}  // namespace
+}  // namespace shoal

@@ -1,0 +1,150 @@
+#include "compression/frame.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cctype>
+#include <fstream>
+#include <sstream>
+
+#include "tests/compression/tensors.h"
+
+namespace shoal {
+namespace {
+
+using ::testing::ElementsAreArray;
+using ::testing::HasSubstr;
+
+// The example that the document of the wire format works through.
+HostTensor example_tensor() { return tensor_of({2, 3}, {1.0f, -2.0f, 0.5f, 127.0f, -127.0f, 0.0f}); }
+
+// The hexadecimal bytes of the document's block that follows the line "<!-- tensor-frame-example -->".
+std::vector<std::uint8_t> documented_example(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  while (std::getline(file, line) && line != "<!-- tensor-frame-example -->") {
+  }
+  std::getline(file, line);  // the fence
+  std::vector<std::uint8_t> bytes;
+  while (std::getline(file, line) && !line.starts_with("```")) {
+    std::istringstream words(line.substr(0, line.find('|')));
+    std::string offset, word;
+    words >> offset;
+    while (words >> word) bytes.push_back(static_cast<std::uint8_t>(std::stoul(word, nullptr, 16)));
+  }
+  return bytes;
+}
+
+std::string frame_document() {
+  const std::string root = std::string(SHOAL_SOURCE_DIR) + "/docs/";
+  return std::ifstream(root + "wire-tensor-frame.md").good() ? root + "wire-tensor-frame.md" : root + "WIRE.md";
+}
+
+TEST(FrameTest, TheDocumentedExampleIsWhatTheCodecWrites) {
+  const Result<Bytes> frame = codec_for(CodecId::kInt8).encode(example_tensor().view(), TensorRole::kGradient);
+  ASSERT_TRUE(frame.ok());
+  EXPECT_THAT(bytes_in(*frame), ElementsAreArray(documented_example(frame_document())));
+}
+
+TEST(FrameTest, TheDocumentedExampleDecodes) {
+  const Result<HostTensor> tensor = decode_tensor(documented_example(frame_document()), DType::kF32, {2, 3});
+  ASSERT_TRUE(tensor.ok()) << tensor.error().message;
+  EXPECT_THAT(tensor->f32(), ::testing::ElementsAre(1.0f, -2.0f, 0.0f, 127.0f, -127.0f, 0.0f));
+}
+
+TEST(FrameTest, GoldenBytesOfARawFrame) {
+  const HostTensor tokens = [] {
+    Buffer buffer(4);
+    for (std::size_t i = 0; i < 4; ++i) buffer.data()[i] = static_cast<std::uint8_t>(0xa0 + i);
+    return make_host_tensor(DType::kU8, {4}, std::move(buffer));
+  }();
+  const Result<Bytes> frame = codec_for(CodecId::kRaw).encode(tokens.view(), TensorRole::kTokens);
+  ASSERT_TRUE(frame.ok());
+  std::vector<std::uint8_t> expected(68, 0);
+  const std::uint8_t head[] = {'S', 'T', 'F', '1', 0, 1, 2, 1, 1, 0, 64, 0, 0xfa, 0x17, 0xf7, 0x07, 4, 0, 0, 0, 0, 0, 0, 0, 0x1d, 0xe7, 0xd6, 0x10};
+  std::copy(std::begin(head), std::end(head), expected.begin());
+  expected[40] = 4;
+  for (std::size_t i = 0; i < 4; ++i) expected[64 + i] = static_cast<std::uint8_t>(0xa0 + i);
+  EXPECT_THAT(bytes_in(*frame), ElementsAreArray(expected));
+}
+
+TEST(FrameTest, HeaderIsOneCacheLineForUpToThreeExtents) {
+  for (std::size_t dims = 0; dims <= 3; ++dims) EXPECT_EQ(frame_header_bytes(dims), 64u);
+  for (std::size_t dims = 4; dims <= 8; ++dims) EXPECT_EQ(frame_header_bytes(dims), 128u);
+}
+
+TEST(FrameTest, TensorBytesAreCheckedWithoutOverflow) {
+  EXPECT_EQ(*tensor_bytes({}, DType::kF64), 8u);
+  EXPECT_EQ(*tensor_bytes({1ll << 29}, DType::kF32), kTensorBytesMax);
+  EXPECT_EQ(*tensor_bytes({1ll << 31}, DType::kU8), kTensorBytesMax);
+  EXPECT_EQ(tensor_bytes({(1ll << 31) + 1}, DType::kU8).code(), ErrorCode::kTooLarge);
+  EXPECT_EQ(tensor_bytes({1ll << 32, 1ll << 32}, DType::kU8).code(), ErrorCode::kTooLarge);
+  EXPECT_EQ(tensor_bytes({INT64_MAX, INT64_MAX}, DType::kF64).code(), ErrorCode::kTooLarge);
+  EXPECT_EQ(tensor_bytes({2, 0}, DType::kF32).code(), ErrorCode::kMalformed);
+  EXPECT_EQ(tensor_bytes({INT64_MIN}, DType::kF32).code(), ErrorCode::kMalformed);
+}
+
+TEST(FrameTest, ABaseHashTravelsInTheHeader) {
+  std::vector<std::uint8_t> frame(64 + 8, 1);
+  seal_frame({CodecId::kRaw, kRawVersion, TensorRole::kActivation, DType::kF32, {2}, 8, 0x1122334455667788ull, 0}, frame);
+  const Result<FrameView> view = read_frame(frame);
+  ASSERT_TRUE(view.ok());
+  EXPECT_EQ(view->header.base_hash, 0x1122334455667788ull);
+  EXPECT_TRUE(check_payload(*view).ok());
+  // The codecs of this version have no base: such a frame is not theirs.
+  EXPECT_EQ(decode_tensor(frame, DType::kF32, {2}).code(), ErrorCode::kMalformed);
+}
+
+struct BrokenField {
+  const char* name;
+  std::size_t at;
+  std::uint8_t value;
+  ErrorCode code;
+  const char* says;
+};
+
+TEST(FrameTest, EveryFieldHasItsNamedError) {
+  const Result<Bytes> frame = codec_for(CodecId::kInt8).encode(example_tensor().view(), TensorRole::kGradient);
+  for (const BrokenField& broken : std::initializer_list<BrokenField>{
+           {"magic", 0, 'X', ErrorCode::kMalformed, "STF1"},
+           {"layout", 3, '2', ErrorCode::kMalformed, "STF1"},
+           {"codec", 4, 9, ErrorCode::kVersion, "codec 9 version 1 is unknown here (known: 0 raw version 1, 1 int8 version 1)"},
+           {"version", 5, 2, ErrorCode::kVersion, "codec 1 version 2"},
+           {"role", 6, 4, ErrorCode::kMalformed, "role"},
+           {"element type", 7, 5, ErrorCode::kMalformed, "element type"},
+           {"element type of int8", 7, 1, ErrorCode::kMalformed, "74 bytes, but one of codec int8"},
+           {"nine extents", 8, 9, ErrorCode::kTooLarge, "9 extents"},
+           {"four extents", 8, 4, ErrorCode::kMalformed, "header size"},
+           {"a third extent of zero", 8, 3, ErrorCode::kMalformed, "below 1"},
+           {"flags", 9, 2, ErrorCode::kMalformed, "flags"},
+           {"payload size", 16, 11, ErrorCode::kMalformed, "names 11 payload bytes and has 10"},
+           {"reserved", 28, 1, ErrorCode::kMalformed, "reserved"},
+           {"hash without flag", 32, 1, ErrorCode::kMalformed, "base hash"},
+           {"extent zero", 40, 0, ErrorCode::kMalformed, "below 1"},
+           {"huge extent", 46, 1, ErrorCode::kTooLarge, "beyond"},
+           {"negative extent", 47, 0x80, ErrorCode::kMalformed, "below 1"},
+           {"padding", 60, 1, ErrorCode::kMalformed, "padding"}}) {
+    std::vector<std::uint8_t> changed = bytes_in(*frame);
+    changed[broken.at] = broken.value;
+    const Result<FrameHeader> header = parse_frame_header(resealed(changed));
+    ASSERT_FALSE(header.ok()) << broken.name;
+    EXPECT_EQ(header.code(), broken.code) << broken.name << ": " << header.error().message;
+    EXPECT_THAT(header.error().message, HasSubstr(broken.says)) << broken.name;
+  }
+}
+
+TEST(FrameTest, ADamagedHeaderAndADamagedPayloadAreToldApart) {
+  const Result<Bytes> frame = codec_for(CodecId::kInt8).encode(example_tensor().view(), TensorRole::kGradient);
+  std::vector<std::uint8_t> changed = bytes_in(*frame);
+  changed[6] ^= 1;
+  EXPECT_THAT(decode_tensor(changed, DType::kF32, {2, 3}).error().message, HasSubstr("header's checksum"));
+  changed = bytes_in(*frame);
+  changed.back() ^= 1;
+  EXPECT_TRUE(parse_frame_header(changed).ok());
+  const Result<HostTensor> decoded = decode_tensor(changed, DType::kF32, {2, 3});
+  EXPECT_EQ(decoded.code(), ErrorCode::kCorrupt);
+  EXPECT_THAT(decoded.error().message, HasSubstr("payload's checksum"));
+}
+
+}  // namespace
+}  // namespace shoal

@@ -1,0 +1,86 @@
+// The fast variants exist once per instruction set; each that this machine can run is held against the twins.
+#include <gtest/gtest.h>
+#include <hwy/targets.h>
+
+#include <cstring>
+
+#include "kernels/accumulate.h"
+#include "kernels/int8_tiles.h"
+#include "tests/kernels/tile_inputs.h"
+
+namespace shoal {
+namespace {
+
+template <class T>
+bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
+  return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
+}
+
+class InstructionSetsTest : public ::testing::TestWithParam<std::int64_t> {
+ protected:
+  void SetUp() override {
+    hwy::SetSupportedTargetsForTest(GetParam());
+    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+    ASSERT_EQ(fast_cpu_target(), hwy::TargetName(GetParam()));
+  }
+  void TearDown() override {
+    hwy::SetSupportedTargetsForTest(0);
+    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+  }
+};
+
+std::vector<std::int64_t> targets_here() {
+  std::vector<std::int64_t> targets;
+  for (std::int64_t left = hwy::SupportedTargets() & HWY_TARGETS; left != 0; left &= left - 1) targets.push_back(left & -left);
+  return targets;
+}
+
+INSTANTIATE_TEST_SUITE_P(Here, InstructionSetsTest, ::testing::ValuesIn(targets_here()),
+                         [](const auto& info) { return std::string(hwy::TargetName(info.param)); });
+
+TEST_P(InstructionSetsTest, Int8TilesGiveTheTwinsBits) {
+  for (const TileInput& input : all_tile_inputs()) {
+    const std::size_t count = input.values.size();
+    std::vector<std::int8_t> twin_codes(count), codes(count);
+    std::vector<float> twin_scales(int8_tile_count(count)), scales(twin_scales.size()), twin_decoded(count), decoded(count);
+    int8_quantise_twin(input.values, twin_codes, twin_scales);
+    int8_quantise(input.values, codes, scales);
+    EXPECT_TRUE(same_bits(codes, twin_codes)) << input.name;
+    EXPECT_TRUE(same_bits(scales, twin_scales)) << input.name;
+    int8_dequantise_twin(codes, scales, twin_decoded);
+    int8_dequantise(codes, scales, decoded);
+    for (std::size_t i = 0; i < count; ++i) {
+      const bool both_nan = std::isnan(decoded[i]) && std::isnan(twin_decoded[i]);
+      ASSERT_TRUE(both_nan || std::bit_cast<std::uint32_t>(decoded[i]) == std::bit_cast<std::uint32_t>(twin_decoded[i]))
+          << input.name << " at " << i;
+    }
+  }
+}
+
+TEST_P(InstructionSetsTest, AccumulationGivesTheTwinsBits) {
+  for (const std::size_t count : {1, 4, 5, 16, 31, 33, 64, 4097}) {
+    for (const float sign : {1.0f, -1.0f}) {
+      std::vector<float> twin = any_bits(count, true, count);
+      std::vector<float> fast = twin;
+      const std::vector<float> gradient = any_bits(count, true, count + 1);
+      accumulate_twin(twin, gradient, sign);
+      ASSERT_TRUE(accumulate_checked(fast, gradient, sign).ok());
+      EXPECT_TRUE(same_bits(fast, twin)) << count << " sign " << sign;
+    }
+  }
+}
+
+TEST_P(InstructionSetsTest, ScreenFindsEveryPosition) {
+  for (std::size_t count = 1; count <= 70; ++count) {
+    std::vector<float> values(count, FLT_MAX);
+    EXPECT_TRUE(all_finite(values));
+    for (std::size_t at = 0; at < count; ++at) {
+      values[at] = at % 2 == 0 ? std::numeric_limits<float>::quiet_NaN() : -std::numeric_limits<float>::infinity();
+      EXPECT_FALSE(all_finite(values)) << at << " of " << count;
+      values[at] = 0.0f;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace shoal
