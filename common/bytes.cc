@@ -96,7 +96,9 @@ std::uint32_t crc32c(ByteView bytes, std::uint32_t seed) {
   static const bool hardware = __builtin_cpu_supports("sse4.2");
   if (hardware) return ~crc32c_sse42(bytes, ~seed);
 #endif
-  return ~crc32c_table(bytes, ~seed);
+  return crc32c_portable(bytes, seed);
 }
+
+std::uint32_t crc32c_portable(ByteView bytes, std::uint32_t seed) { return ~crc32c_table(bytes, ~seed); }
 
 }  // namespace shoal

@@ -64,5 +64,7 @@ ByteView bytes_of(std::span<const T> values) { return {reinterpret_cast<const st
 
 // CRC-32C (Castagnoli), as iSCSI and ext4 use it; `seed` continues an earlier sum.
 std::uint32_t crc32c(ByteView bytes, std::uint32_t seed = 0);
+// The same by table, for processors without the instruction and as its specification.
+std::uint32_t crc32c_portable(ByteView bytes, std::uint32_t seed = 0);
 
 }  // namespace shoal

@@ -31,7 +31,7 @@ class Storage {
   virtual Result<Bytes> read(const std::string& path, std::size_t limit_bytes) = 0;
   // Atomic replacement: temporary file, fsync, rename, fsync of the directory.
   virtual void replace(const std::string& path, std::vector<Bytes> parts, std::function<void(Status)> done) = 0;
-  // Cuts a torn tail off before the file is opened for appending. ERRORS: kIo.
+  // Cuts a torn tail off before the file is opened for appending. ERRORS: kMissing, kIo.
   virtual Status truncate(const std::string& path, std::size_t size) = 0;
 };
 

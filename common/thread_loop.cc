@@ -94,7 +94,7 @@ void ThreadLoop::turn() {
 }
 
 void LoopThread::call(std::function<void()> task) {
-  SHOAL_CHECK(!loop_.on_loop_thread());
+  SHOAL_CHECK(std::this_thread::get_id() != thread_.get_id());
   std::promise<void> done;
   loop_.post([&] {
     task();

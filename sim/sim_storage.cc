@@ -148,7 +148,7 @@ void SimStorage::replace(const std::string& path, std::vector<Bytes> parts, std:
 
 Status SimStorage::truncate(const std::string& path, std::size_t size) {
   const auto found = disk_.files_.find(path);
-  if (found == disk_.files_.end()) return io_error(path, "it does not exist");
+  if (found == disk_.files_.end()) return make_error(ErrorCode::kMissing, path + " does not exist");
   SimDisk::File& file = found->second;
   if (size < file.bytes.size()) file.bytes.resize(size);
   file.durable_bytes = std::min(file.durable_bytes, file.bytes.size());

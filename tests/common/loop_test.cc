@@ -1,0 +1,138 @@
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include "tests/common/event_loop_contract.h"
+
+namespace shoal {
+namespace {
+
+INSTANTIATE_TYPED_TEST_SUITE_P(Real, EventLoopContract, RealLoopRig);
+INSTANTIATE_TYPED_TEST_SUITE_P(Simulated, EventLoopContract, SimLoopRig);
+
+TEST(ThreadLoopTest, PostsOfEachThreadKeepTheirOrder) {
+  LoopThread thread;
+  constexpr int kThreads = 4, kPosts = 2000;
+  std::vector<std::vector<int>> seen(kThreads);  // loop only
+  std::vector<std::thread> posters;
+  for (int t = 0; t < kThreads; ++t) {
+    posters.emplace_back([&, t] {
+      for (int i = 0; i < kPosts; ++i) thread.loop().post([&, t, i] { seen[static_cast<std::size_t>(t)].push_back(i); });
+    });
+  }
+  for (auto& poster : posters) poster.join();
+  thread.call([&] {
+    for (const auto& numbers : seen) {
+      ASSERT_EQ(numbers.size(), static_cast<std::size_t>(kPosts));
+      EXPECT_TRUE(std::is_sorted(numbers.begin(), numbers.end()));
+    }
+  });
+}
+
+TEST(ThreadLoopTest, StopBeforeRunReturnsAtOnceAndKeepsWhatWasPosted) {
+  ThreadLoop loop;
+  bool ran = false;
+  loop.post([&] {
+    ran = true;
+    loop.stop();
+  });
+  loop.stop();
+  loop.run();
+  EXPECT_FALSE(ran);
+  loop.run();
+  EXPECT_TRUE(ran);
+}
+
+TEST(ThreadLoopTest, StopEndsTheTurnAfterTheCurrentTask) {
+  ThreadLoop loop;
+  std::vector<int> order;
+  loop.post([&] {
+    order.push_back(1);
+    loop.stop();
+  });
+  loop.post([&] {
+    order.push_back(2);
+    loop.stop();
+  });
+  loop.run();
+  EXPECT_EQ(order, std::vector<int>({1}));
+  loop.run();
+  EXPECT_EQ(order, std::vector<int>({1, 2}));
+}
+
+TEST(ThreadLoopTest, KnowsItsThread) {
+  LoopThread thread;
+  bool on_loop = false;
+  thread.call([&] { on_loop = thread.loop().on_loop_thread(); });
+  EXPECT_TRUE(on_loop);
+  EXPECT_FALSE(thread.loop().on_loop_thread());
+}
+
+TEST(SimLoopTest, TimeJumpsToTheNextTimer) {
+  SimLoop loop;
+  const TimePoint start = loop.now();
+  const WallTime wall = loop.wall();
+  bool ran = false;
+  loop.after(std::chrono::hours(5), [&] { ran = true; });
+  EXPECT_TRUE(loop.step());
+  EXPECT_TRUE(ran);
+  EXPECT_EQ(loop.now() - start, std::chrono::hours(5));
+  EXPECT_EQ(loop.wall() - wall, std::chrono::hours(5));
+  EXPECT_FALSE(loop.step());
+  EXPECT_TRUE(loop.idle());
+}
+
+TEST(SimLoopTest, RunUntilRunsWhatIsDueAtItsEndAndNothingAfter) {
+  SimLoop loop;
+  const TimePoint end = loop.now() + 10ms;
+  int ran = 0;
+  loop.at(end, [&] {
+    ++ran;
+    loop.post([&] { ++ran; });
+  });
+  loop.at(end + 1us, [&] { ran += 100; });
+  loop.run_until(end);
+  EXPECT_EQ(ran, 2);
+  EXPECT_EQ(loop.now(), end);
+  loop.run_for(1ms);
+  EXPECT_EQ(ran, 102);
+}
+
+std::uint64_t trace_of(std::uint64_t seed) {
+  SimLoop loop;
+  Rng rng(seed);
+  std::function<void(int)> grow = [&](int depth) {
+    loop.note(static_cast<std::uint64_t>(depth));
+    if (depth == 0) return;
+    for (std::uint64_t i = 0; i <= rng.below(3); ++i) {
+      loop.after(std::chrono::microseconds(rng.below(50)), [&, depth] { grow(depth - 1); });
+    }
+    loop.post([] {});
+  };
+  grow(6);
+  while (loop.step()) {
+  }
+  return loop.trace_hash();
+}
+
+TEST(SimLoopTest, SameSeedGivesTheSameTraceAndAnotherSeedAnother) {
+  EXPECT_EQ(trace_of(7), trace_of(7));
+  EXPECT_NE(trace_of(7), trace_of(8));
+}
+
+TEST(SimLoopDeathTest, ALivelockIsNamed) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_DEATH(
+      {
+        SimLoop loop;
+        std::function<void()> again = [&] { loop.post(again); };
+        loop.post(again);
+        loop.run_for(1ms);
+      },
+      "turns_at_this_time_");
+}
+
+}  // namespace
+}  // namespace shoal

@@ -1,0 +1,228 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "common/file_storage.h"
+#include "sim/sim_storage.h"
+#include "tests/common/storage_contract.h"
+#include "tests/common/temporary_folder.h"
+
+namespace shoal {
+namespace {
+
+class RealStorageRig : public RealLoopRig {
+ public:
+  Storage& storage() { return storage_; }
+  std::string path(const std::string& name) { return folder_ / name; }
+  std::string full_path() { return "/dev/full"; }
+
+ private:
+  TemporaryFolder folder_;
+  FileStorage storage_{loop()};
+};
+
+class SimStorageRig : public SimLoopRig {
+ public:
+  SimStorage& storage() { return storage_; }
+  SimDisk& disk() { return disk_; }
+  std::string path(const std::string& name) { return "/home/" + name; }
+  std::string full_path() {
+    disk_.set_capacity_bytes(4);
+    return path("full");
+  }
+
+ private:
+  SimDisk disk_{3};
+  SimStorage storage_{loop(), disk_};
+};
+
+INSTANTIATE_TYPED_TEST_SUITE_P(Real, StorageContract, RealStorageRig);
+INSTANTIATE_TYPED_TEST_SUITE_P(Simulated, StorageContract, SimStorageRig);
+
+TEST(FileStorageTest, ReplaceLeavesNoTemporaryFile) {
+  TemporaryFolder folder;
+  RealLoopRig rig;
+  FileStorage storage(rig.loop());
+  ASSERT_TRUE(rig.run([&](Finish finish) {
+    storage.replace(folder / "state", {text_bytes("x")}, [finish](Status status) {
+      EXPECT_TRUE(status.ok()) << status.error().message;
+      finish();
+    });
+  }));
+  const std::filesystem::directory_iterator entries(folder.path());
+  EXPECT_EQ(std::distance(begin(entries), end(entries)), 1);
+}
+
+TEST(FileStorageTest, ReplaceInAMissingFolderKeepsNothingAndNamesThePath) {
+  TemporaryFolder folder;
+  RealLoopRig rig;
+  FileStorage storage(rig.loop());
+  ASSERT_TRUE(rig.run([&](Finish finish) {
+    storage.replace(folder / "none/state", {text_bytes("x")}, [&, finish](Status status) {
+      ASSERT_FALSE(status.ok());
+      EXPECT_THAT(status.error().message, testing::HasSubstr("none/state"));
+      finish();
+    });
+  }));
+}
+
+TEST(FileStorageTest, ManySyncsInOneBurstAllAnswerInOrder) {
+  TemporaryFolder folder;
+  RealLoopRig rig;
+  FileStorage storage(rig.loop());
+  auto file = storage.open_append(folder / "log").value();
+  std::vector<int> order;
+  ASSERT_TRUE(rig.run([&](Finish finish) {
+    for (int i = 0; i < 2000; ++i) {
+      file->append(text_bytes("0123456789"));
+      file->sync([&, i, finish](Status status) {
+        EXPECT_TRUE(status.ok());
+        order.push_back(i);
+        if (i == 1999) finish();
+      });
+    }
+  }));
+  EXPECT_EQ(order.size(), 2000u);
+  EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
+  EXPECT_EQ(storage.read(folder / "log", 1 << 20).value().size(), 20000u);
+}
+
+TEST(FileStorageTest, ClosingAFileWritesWhatWasAppended) {
+  TemporaryFolder folder;
+  ThreadLoop loop;
+  FileStorage storage(loop);
+  auto file = storage.open_append(folder / "log").value();
+  for (int i = 0; i < 100; ++i) file->append(text_bytes("line\n"));
+  file.reset();
+  EXPECT_EQ(storage.read(folder / "log", 1 << 20).value().size(), 500u);
+}
+
+TEST(FileStorageTest, MoreThanTheBoundMayNotWait) {
+  TemporaryFolder folder;
+  RealLoopRig rig;
+  FileStorage storage(rig.loop());
+  auto file = storage.open_append(folder / "log").value();
+  const Bytes large = Buffer(kAppendPendingBytesMax + 1).freeze();
+  ASSERT_TRUE(rig.run([&](Finish finish) {
+    file->append(large);
+    file->sync([finish](Status status) {
+      ASSERT_FALSE(status.ok());
+      EXPECT_EQ(status.code(), ErrorCode::kIo);
+      EXPECT_THAT(status.error().message, testing::HasSubstr("too slow"));
+      finish();
+    });
+  }));
+  EXPECT_EQ(storage.read(folder / "log", 1 << 20).value().size(), 0u);
+}
+
+TEST(FileLockTest, TheSecondOneIsRefusedUntilTheFirstIsGone) {
+  TemporaryFolder folder;
+  auto first = FileLock::take(folder / "lock");
+  ASSERT_TRUE(first.ok());
+  const auto second = FileLock::take(folder / "lock");
+  ASSERT_FALSE(second.ok());
+  EXPECT_EQ(second.code(), ErrorCode::kBusy);
+  first = make_error(ErrorCode::kInterrupted, "released");
+  EXPECT_TRUE(FileLock::take(folder / "lock").ok());
+}
+
+TEST(SimStorageTest, PowerLossKeepsWhatWasSyncedAndAPrefixOfTheRest) {
+  bool some_tail_torn = false;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    SimLoop loop;
+    SimDisk disk(seed);
+    auto storage = std::make_unique<SimStorage>(loop, disk);
+    auto file = storage->open_append("/log").value();
+    bool synced = false;
+    file->append(text_bytes("safe "));
+    file->sync([&](Status status) { synced = status.ok(); });
+    loop.run_for(1s);
+    ASSERT_TRUE(synced);
+    file->append(text_bytes("unsynced"));
+    EXPECT_EQ(disk.content("/log")->size(), 13u);
+    file.reset();
+    storage.reset();
+    disk.crash();
+    const auto left = disk.content("/log").value();
+    const std::string whole = "safe unsynced";
+    ASSERT_GE(left.size(), 5u);
+    EXPECT_TRUE(std::equal(left.begin(), left.end(), whole.begin()));
+    if (left.size() > 5 && left.size() < whole.size()) some_tail_torn = true;
+  }
+  EXPECT_TRUE(some_tail_torn);
+}
+
+TEST(SimStorageTest, AReplacementUnderWayAtPowerLossHappenedOrNot) {
+  int happened = 0;
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    SimLoop loop;
+    SimDisk disk(seed);
+    disk.put("/state", {'o', 'l', 'd'});
+    bool answered = false;
+    {
+      SimStorage storage(loop, disk);
+      storage.replace("/state", {text_bytes("newer")}, [&](Status) { answered = true; });
+    }
+    disk.crash();
+    loop.run_for(1s);
+    EXPECT_FALSE(answered);
+    const std::size_t size = disk.content("/state")->size();
+    EXPECT_TRUE(size == 3 || size == 5);
+    if (size == 5) ++happened;
+  }
+  EXPECT_GT(happened, 0);
+  EXPECT_LT(happened, 40);
+}
+
+TEST(SimStorageTest, ADeadProcessHearsNothingAndFreesItsLock) {
+  SimLoop loop;
+  SimDisk disk;
+  bool answered = false;
+  {
+    SimStorage storage(loop, disk);
+    auto file = storage.open_append("/log").value();
+    file->append(text_bytes("written, not synced"));
+    file->sync([&](Status) { answered = true; });
+  }
+  loop.run_for(1s);
+  EXPECT_FALSE(answered);
+  SimStorage next(loop, disk);
+  EXPECT_TRUE(next.open_append("/log").ok());
+  EXPECT_EQ(disk.content("/log")->size(), 19u);  // the page cache outlives the process
+}
+
+TEST(SimStorageTest, AFailingDiskStaysAnErrorOfTheFileAfterItRecovered) {
+  SimLoop loop;
+  SimDisk disk;
+  SimStorage storage(loop, disk);
+  auto file = storage.open_append("/log").value();
+  std::vector<bool> ok;
+  const auto sync = [&] {
+    file->append(text_bytes("x"));
+    file->sync([&](Status status) { ok.push_back(status.ok()); });
+    loop.run_for(1s);
+  };
+  sync();
+  disk.set_failing(true);
+  sync();
+  disk.set_failing(false);
+  sync();
+  EXPECT_EQ(ok, std::vector<bool>({true, false, false}));
+  EXPECT_EQ(disk.durable_content("/log")->size(), 1u);
+}
+
+TEST(SimStorageTest, SyncsThatWaitTogetherShareOne) {
+  SimLoop loop;
+  SimDisk disk;
+  SimStorage storage(loop, disk);
+  auto file = storage.open_append("/log").value();
+  int answered = 0;
+  for (int i = 0; i < 10; ++i) file->sync([&](Status) { ++answered; });
+  loop.run_for(1s);
+  EXPECT_EQ(answered, 10);
+  EXPECT_EQ(disk.syncs(), 1u);
+}
+
+}  // namespace
+}  // namespace shoal
