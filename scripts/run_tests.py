@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+"""Runs the GoogleTest programs of a build, counts per folder, and ends with "N passed, M failed[, K skipped]".
+
+A program that crashes, hangs or reports nothing counts as one failure more than what it had reported until then.
+Usage: run_tests.py --build DIR [--sanitized DIR TARGET...] [--only FOLDER...]
+"""
+import argparse
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+SECONDS_MAX = 900  # for one program
+SANITIZER_FACTOR = 3
+
+
+class Count:
+    def __init__(self):
+        self.passed, self.failed, self.skipped = 0, [], []
+
+    def add(self, other):
+        self.passed += other.passed
+        self.failed += other.failed
+        self.skipped += other.skipped
+
+    def text(self):
+        line = f"{self.passed} passed, {len(self.failed)} failed"
+        return line + (f", {len(self.skipped)} skipped" if self.skipped else "")
+
+
+def registered(build):
+    """Name and command of every test that CMake knows, in its order."""
+    listing = subprocess.run(["ctest", "--test-dir", str(build), "--show-only=json-v1"], check=True, capture_output=True, text=True)
+    tests = json.loads(listing.stdout)["tests"]
+    return [(test["name"], test.get("command", [None])) for test in tests]
+
+
+def skip_reason(case):
+    for part in case.get("skipped", []):
+        lines = [line for line in part.get("message", "").splitlines() if line.strip()]
+        if lines:
+            # GoogleTest puts the place on the first line when there is one.
+            return lines[-1].strip()
+    return "no reason given"
+
+
+def read_report(path, count, label):
+    with open(path, encoding="utf-8", errors="replace") as file:
+        report = json.load(file)
+    for suite in report.get("testsuites", []):
+        for case in suite.get("testsuite", []):
+            name = f"{label} {suite['name']}.{case['name']}"
+            if case.get("failures"):
+                count.failed.append(name)
+            elif case.get("result") == "SKIPPED" or case.get("status") == "NOTRUN":
+                count.skipped.append(f"{name}: {skip_reason(case)}" if case.get("status") == "RUN" else f"{name}: disabled")
+            else:
+                count.passed += 1
+
+
+def count_output(output, count, label):
+    """What a program said before it died: gtest prints one line for every test that ended."""
+    running = None
+    for line in output.splitlines():
+        if line.startswith("[ RUN      ] "):
+            running = line[13:].strip()
+        elif line.startswith("[       OK ] "):
+            count.passed += 1
+            running = None
+        elif line.startswith("[  FAILED  ] ") and running:
+            count.failed.append(f"{label} {running}")
+            running = None
+        elif line.startswith("[  SKIPPED ] ") and running:
+            count.skipped.append(f"{label} {running}: see its output")
+            running = None
+    return running
+
+
+def run_program(label, command, root, factor):
+    count = Count()
+    start = time.monotonic()
+    if not command or not command[0] or not os.path.exists(command[0]):
+        count.failed.append(f"{label}: the program was not built")
+        return count, 0.0, ""
+    with tempfile.TemporaryDirectory() as folder:
+        report = os.path.join(folder, "report.json")
+        environment = dict(os.environ, GTEST_COLOR="no", GTEST_OUTPUT=f"json:{report}")
+        environment.setdefault("ASAN_OPTIONS", "detect_leaks=1:abort_on_error=0")
+        environment.setdefault("UBSAN_OPTIONS", "print_stacktrace=1")
+        problem = None
+        with open(os.path.join(folder, "output"), "w+", encoding="utf-8", errors="replace") as log:
+            program = subprocess.Popen(command, cwd=root, env=environment, stdin=subprocess.DEVNULL, stdout=log,
+                                       stderr=subprocess.STDOUT, start_new_session=True)
+            try:
+                code = program.wait(timeout=SECONDS_MAX * factor)
+                if code < 0:
+                    problem = f"died of signal {-code}"
+            except subprocess.TimeoutExpired:
+                os.killpg(program.pid, 9)
+                code = program.wait()
+                problem = f"hung for {SECONDS_MAX * factor} s"
+            log.seek(0)
+            output = log.read()
+        try:
+            read_report(report, count, label)
+        except (OSError, ValueError, KeyError):
+            count = Count()
+            running = count_output(output, count, label)
+            problem = (problem or f"ended with code {code} and no report") + (f" in {running}" if running else "")
+        if problem is None and code != 0 and not count.failed:
+            problem = f"ended with code {code} though no test failed (a sanitizer or a destructor?)"
+        if problem is None and not (count.passed or count.failed or count.skipped):
+            problem = "ran no test at all"
+        if problem:
+            count.failed.append(f"{label}: {problem}")
+    return count, time.monotonic() - start, output
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--build", required=True, type=pathlib.Path)
+    parser.add_argument("--sanitized", nargs="+", default=[])
+    parser.add_argument("--only", nargs="+", default=[])
+    options = parser.parse_args()
+    root = pathlib.Path(__file__).resolve().parent.parent
+    programs = [(name, command, 1) for name, command in registered(options.build)
+                if not options.only or name.removesuffix("_test") in options.only]
+    if options.sanitized:
+        build, wanted = pathlib.Path(options.sanitized[0]), options.sanitized[1:]
+        programs += [(f"{name} (ASan, UBSan)", command, SANITIZER_FACTOR) for name, command in registered(build) if name in wanted]
+    total = Count()
+    for label, command, factor in programs:
+        count, seconds, output = run_program(label.replace("_test", "", 1), command, root, factor)
+        if count.failed:
+            print(output.rstrip()[-20000:], flush=True)
+        print(f"{label.replace('_test', '', 1):32} {count.text()} ({seconds:.1f} s)", flush=True)
+        total.add(count)
+    if not programs:
+        total.failed.append("no test program was found")
+    for line in total.skipped:
+        print(f"skipped: {line}")
+    for line in total.failed:
+        print(f"FAILED: {line}")
+    print(total.text())
+    return 1 if total.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
