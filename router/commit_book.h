@@ -1,0 +1,107 @@
+#pragma once
+// The trainer's log and what follows from it: which microbatches are open, logged, done, and what was lost by name. The log is the only decision:
+// one record per microbatch with the tokens of the winning path, durable before the first COMMIT leaves; a logged id is never issued again.
+//
+// State machine over bytes: the caller appends what it is given and says when it is durable. Thread: loop only. Bounds: kWindow ids between
+// low() and the next serial. Serial n is entry n of the run's sample order, so the log needs no cursor beside the serials.
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/bytes.h"
+#include "common/ids.h"
+#include "common/result.h"
+#include "transport/messages.h"
+
+namespace shoal {
+
+// Framing of durable logs: u32 length, u32 CRC-32C, payload; little-endian. Also used by the authority's log.
+Bytes frame_log_record(ByteView payload);
+// Calls `record` for each whole record; returns how many bytes are whole (a torn tail is cut there). ERRORS: kCorrupt: bytes behind a record
+// whose checksum does not fit form whole records again, so it is damage and not a torn tail.
+Result<std::size_t> read_log(ByteView log, const std::function<Status(ByteView)>& record);
+
+class CommitBook {
+ public:
+  static constexpr std::uint64_t kWindow = 4096;  // W
+
+  enum class StageState : std::uint8_t { kOutstanding, kCommitted, kMerged, kListed };
+  struct Logged {
+    std::vector<Token> path;                // one token per stage
+    std::vector<StageState> stages;
+    double loss_sum = 0;
+    std::uint64_t targets = 0;
+    bool durable = false;
+  };
+  struct Listing {
+    MicrobatchId microbatch;
+    StageId stage;
+    Token token;
+    std::string cause;
+  };
+
+  CommitBook(std::uint64_t trainer, std::uint16_t stages);
+  // Reads the log of an earlier life: every record in it is durable. ERRORS: kCorrupt, kForeign (another trainer or number of stages).
+  Status replay(ByteView record);
+  Bytes header_record() const;              // the first record of a log
+
+  // ---- issuing ----
+  // The next id that may be issued: unlogged ids of an earlier life first. nullopt: the window is full (waiting_for() says for whom).
+  std::optional<MicrobatchId> next() const;
+  void issued(const MicrobatchId& id);
+  bool is_open(const MicrobatchId& id) const { return open_.contains(id.serial); }
+  std::size_t open() const { return open_.size(); }
+  std::uint64_t next_serial() const { return next_serial_; }
+
+  // ---- deciding ----
+  // The record to append for the winning path. REQUIRES: open, path has one token per stage.
+  Bytes log(const MicrobatchId& id, const Gradient& gradient);
+  void durable(const MicrobatchId& id);
+  // Commits to send or repeat: per session the items whose token is outstanding, whole path from that stage down.
+  std::map<Session, std::vector<CommitItem>> outstanding() const;
+  std::map<Session, std::vector<CommitItem>> commits_for(const MicrobatchId& id) const;
+  // A tail of the path for a step's winners.
+  std::vector<CommitItem> paths(const std::vector<MicrobatchId>& ids) const;
+
+  // ---- following ----
+  std::optional<Listing> on_ack(const CommitAckItem& item);     // set when it was gone and is listed by this
+  void on_round_commit(const RoundCommit& commit, const std::function<void(const MicrobatchId&, StageId, const Token&)>& merged);
+  // The session is over; its tokens that no committed round named are lost.
+  std::vector<Listing> on_session_over(const Session& session, std::string_view cause);
+  Bytes done_record() const;                // what was merged or listed since the last call, lazily written
+  bool done_dirty() const { return !done_.empty(); }
+  void done_written() { done_.clear(); }
+
+  std::uint64_t low() const { return low_; }
+  const Logged* find(const MicrobatchId& id) const;
+  std::uint64_t committed() const { return committed_; }
+  std::uint64_t committed_targets() const { return committed_targets_; }
+  std::uint64_t listed() const { return listed_; }
+  std::size_t undecided(const Session& session) const;           // logged tokens of it that are neither merged nor listed
+  std::size_t unmerged() const;                                  // over all sessions
+  std::string waiting_for() const;                               // for people: the session that holds the window up
+  const std::vector<Listing>& listings() const { return listings_; }
+
+ private:
+  void set(std::uint64_t serial, Logged& logged, std::size_t stage, StageState state, std::string_view cause);
+  void raise_low();
+
+  std::uint64_t trainer_;
+  std::uint16_t stages_;
+  std::uint64_t next_serial_ = 0;
+  std::uint64_t low_ = 0;
+  std::set<std::uint64_t> open_, reissue_;
+  std::map<std::uint64_t, Logged> logged_;      // serial -> above low
+  std::map<Token, std::uint64_t> by_token_;
+  std::vector<Listing> listings_;
+  struct Done { std::uint64_t serial; std::uint16_t stage; bool listed; std::string cause; };
+  std::vector<Done> done_;
+  std::uint64_t committed_ = 0, committed_targets_ = 0, listed_ = 0;
+};
+
+}  // namespace shoal

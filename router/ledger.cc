@@ -1,0 +1,364 @@
+// Messages and claims; the device's side is in ledger_jobs.cc.
+#include "router/ledger.h"
+
+#include <algorithm>
+
+namespace shoal {
+
+std::string_view name_of(EntryState state) {
+  switch (state) {
+    case EntryState::kArriving: return "arriving";
+    case EntryState::kReady: return "ready";
+    case EntryState::kForward: return "forward";
+    case EntryState::kBelow: return "below";
+    case EntryState::kQueued: return "queued";
+    case EntryState::kBackward: return "backward";
+    case EntryState::kCounted: return "counted";
+    case EntryState::kUndoing: return "undoing";
+    case EntryState::kCommitted: return "committed";
+  }
+  return "?";
+}
+
+Ledger::Ledger(LedgerPort& port, LedgerOptions options)
+    : port_(port), options_(std::move(options)), windows_(options_.inner_batch) {}
+
+std::optional<EntrySerial> Ledger::on_forward(const Session& from, const Forward& message, TransferId transfer, TimePoint now) {
+  on_low({message.microbatch.trainer, message.low}, now);
+  const MicrobatchId& id = message.microbatch;
+  const bool old = id.serial < low_of(id.trainer) || closed_.contains(id);
+  if (old) {
+    busy(from, message.lease, BusyReason::kClosed, transfer);
+    return std::nullopt;
+  }
+  if (by_lease_.contains(message.lease)) return std::nullopt;  // a repeat
+  Entry* live = live_entry(id);
+  if (live != nullptr && live->state == EntryState::kCommitted) {
+    busy(from, message.lease, BusyReason::kClosed, transfer);
+    return std::nullopt;
+  }
+  if (live != nullptr && (live->state == EntryState::kUndoing || live->doomed)) {  // a fresh entry follows when it is gone
+    busy(from, message.lease, BusyReason::kNoCredit, transfer);
+    return std::nullopt;
+  }
+  if (live != nullptr && !options_.planted.duplicate_entry) {
+    if (live->leases.size() >= kLeasesMax) {
+      busy(from, message.lease, BusyReason::kCrowded, transfer);
+      return std::nullopt;
+    }
+    ++counters_.joined;
+    if (transfer != 0) port_.refuse_frames(from, transfer);
+    add_lease(*live, from, message.lease, message.above, now);
+    port_.event("joined", id, token_of(*live), "");
+    port_.send(from, Have{message.lease});
+    if (live->state == EntryState::kCounted) {
+      give_gradient(*live, message.lease);
+    } else if (message.hint && live->state <= EntryState::kBelow) {
+      live->hint = message.hint;
+      if (live->state == EntryState::kBelow) port_.take(id, *message.hint);
+    }
+    return std::nullopt;
+  }
+  if (leaving_ || !serving_) {
+    busy(from, message.lease, leaving_ ? BusyReason::kLeaving : BusyReason::kNotServing, transfer);
+    return std::nullopt;
+  }
+  const std::size_t limit = options_.credits + (message.hint ? options_.recovery_credits : 0);
+  if (this->live() >= limit) {
+    busy(from, message.lease, BusyReason::kNoCredit, transfer);
+    return std::nullopt;
+  }
+  const EntrySerial serial = next_serial_++;
+  Entry& e = entries_[serial];
+  e.microbatch = id;
+  e.serial = serial;
+  e.sample = message.sample;
+  e.epoch = message.epoch;
+  e.kind = message.kind;
+  e.step = message.step;
+  e.hint = message.hint;
+  e.transfer = transfer;
+  e.transfer_from = from;
+  live_[id] = serial;
+  add_lease(e, from, message.lease, message.above, now);
+  ++counters_.accepted;
+  port_.event("entry", id, token_of(e), "");
+  return serial;
+}
+
+void Ledger::on_take(const Session& from, const Take& message, TimePoint now) {
+  Entry* e = message.token.session == options_.self ? entry(message.token.serial) : nullptr;
+  if (e == nullptr || e->state >= EntryState::kUndoing || e->doomed || e->leases.size() >= kLeasesMax) {
+    port_.send(from, Gone{message.lease});
+    return;
+  }
+  if (by_lease_.contains(message.lease)) return;
+  add_lease(*e, from, message.lease, message.above, now);
+  port_.event("taken", e->microbatch, token_of(*e), "");
+  if (e->state == EntryState::kCounted) give_gradient(*e, message.lease);
+  else port_.send(from, Have{message.lease});
+}
+
+void Ledger::on_hint(const Session& from, const Hint& message, TimePoint) {
+  const auto it = by_lease_.find(message.lease);
+  Entry* e = it == by_lease_.end() ? nullptr : entry(it->second);
+  if (e == nullptr || e->leases.at(message.lease).holder != from || e->state > EntryState::kBelow) return;
+  e->hint = message.where;
+  if (e->state == EntryState::kBelow) port_.take(e->microbatch, message.where);
+}
+
+void Ledger::on_release(const Session& from, const Release& message, TimePoint) {
+  const auto it = by_lease_.find(message.lease);
+  if (it == by_lease_.end()) return;
+  Entry* e = entry(it->second);
+  if (e->leases.at(message.lease).holder != from) return;
+  if (options_.planted.abort_shared)
+    while (e->leases.size() > 1) {
+      const Lease other = e->leases.begin()->first == message.lease ? std::next(e->leases.begin())->first : e->leases.begin()->first;
+      e->leases.erase(other);
+      by_lease_.erase(other);
+    }
+  drop_lease(message.lease, "released");
+}
+
+void Ledger::on_renew(const Session& from, const Renew& message, TimePoint now) {
+  for (const Low& low : message.lows) on_low(low, now);
+  for (const Renewal& renewal : message.leases) {
+    const auto it = by_lease_.find(renewal.lease);
+    if (it == by_lease_.end()) {
+      port_.send(from, Gone{renewal.lease});
+      continue;
+    }
+    Entry& e = *entry(it->second);
+    LeaseIn& claim = e.leases.at(renewal.lease);
+    if (claim.holder != from) continue;
+    claim.expires = now + options_.lease;
+    claim.renewed = now;
+    const bool lost = renewal.want && claim.sent && claim.link_lost && e.state == EntryState::kCounted;
+    claim.link_lost = false;
+    if (lost) give_gradient(e, renewal.lease);
+  }
+}
+
+void Ledger::on_commit(const Session& from, const Commit& message, TimePoint now) {
+  CommitAck ack;
+  for (const CommitItem& item : message.items) commit_item(from, item, ack, now);
+  for (const Low& low : message.lows) on_low(low, now);
+  if (!ack.items.empty()) port_.send(from, std::move(ack));
+}
+
+void Ledger::commit_item(const Session&, const CommitItem& item, CommitAck& ack, TimePoint) {
+  if (item.path.empty()) return;
+  const Token& token = item.path.front();
+  const MicrobatchId& id = item.microbatch;
+  const bool mine = token.session == options_.self;
+  Entry* e = mine ? entry(token.serial) : nullptr;
+  if (!mine) {
+    close_microbatch(id);
+    return;
+  }
+  if (e != nullptr && e->state == EntryState::kCommitted) {
+    ack.items.push_back({id, token, e->merged ? CommitState::kMerged : CommitState::kCommitted});
+    return;
+  }
+  if (e != nullptr && e->state == EntryState::kCounted && !e->doomed) {
+    settle(*e, item.path);
+    ack.items.push_back({id, token, CommitState::kCommitted});
+    return;
+  }
+  if (id.serial < low_of(id.trainer)) {  // long decided and forgotten
+    ack.items.push_back({id, token, CommitState::kMerged});
+    return;
+  }
+  ++counters_.gone;
+  port_.event("commit_gone", id, token, "");
+  close_microbatch(id);
+  ack.items.push_back({id, token, CommitState::kGone});
+}
+
+void Ledger::settle(Entry& e, const std::vector<Token>&) {
+  e.state = EntryState::kCommitted;
+  ++counters_.committed;
+  windows_.settle(e.serial);
+  settle_next_.push_back(e.serial);
+  port_.event("settled", e.microbatch, token_of(e), "");
+  port_.commit_hop(e.microbatch);
+}
+
+void Ledger::on_step(const Step& message, TimePoint now) {
+  std::set<EntrySerial> winners;
+  CommitAck ignored;
+  for (const CommitItem& item : message.winners) {
+    if (item.path.size() <= options_.stage.value) continue;
+    const Token& token = item.path[options_.stage.value];
+    if (token.session != options_.self) continue;
+    winners.insert(token.serial);
+    CommitItem below{item.microbatch, {item.path.begin() + options_.stage.value, item.path.end()}};
+    commit_item({}, below, ignored, now);
+  }
+  steps_.insert(message.step);
+  windows_.close_step(message.step);
+  std::vector<EntrySerial> losers;
+  for (const auto& [serial, e] : entries_)
+    if (e.step == message.step && e.state != EntryState::kCommitted && e.kind == ForwardKind::kTrain) losers.push_back(serial);
+  for (const EntrySerial serial : losers)
+    if (Entry* e = entry(serial)) {
+      const MicrobatchId id = e->microbatch;
+      end_uncommitted(*e, "closed");
+      closed_.insert(id);
+    }
+}
+
+void Ledger::on_low(const Low& low, TimePoint) {
+  auto& mine = low_[low.trainer];
+  if (low.low <= mine) return;
+  mine = low.low;
+  std::vector<EntrySerial> old;
+  for (auto it = live_.lower_bound({low.trainer, 0}); it != live_.end() && it->first.trainer == low.trainer && it->first.serial < low.low; ++it)
+    old.push_back(it->second);
+  for (const EntrySerial serial : old) {
+    Entry* e = entry(serial);
+    if (e == nullptr) continue;
+    if (e->state != EntryState::kCommitted) {
+      end_uncommitted(*e, "closed");
+    } else if (!stepped_.contains(serial) && !windows_.slot_of(serial)) {
+      port_.forget_hop(e->microbatch);
+      erase(serial);
+    }
+  }
+  closed_.erase(closed_.lower_bound({low.trainer, 0}), closed_.lower_bound({low.trainer, low.low}));
+}
+
+void Ledger::on_link_down(const Session& session, TimePoint now) {
+  std::vector<EntrySerial> lost;
+  for (auto& [serial, e] : entries_) {
+    for (auto& [lease, claim] : e.leases)
+      if (claim.holder == session) claim.link_lost = true;
+    if (e.state == EntryState::kArriving && e.transfer_from == session) lost.push_back(serial);
+  }
+  for (const EntrySerial serial : lost) inputs_lost(serial, BusyReason::kFailed);
+  tick(now);  // tells the holders above about orphans
+}
+
+void Ledger::on_session_over(const Session& session, TimePoint) {
+  std::vector<Lease> fallen;
+  for (const auto& [serial, e] : entries_)
+    for (const auto& [lease, claim] : e.leases)
+      if (claim.holder == session) fallen.push_back(lease);
+  for (const Lease& lease : fallen) drop_lease(lease, "session over");
+}
+
+void Ledger::tick(TimePoint now) {
+  std::vector<Lease> expired;
+  for (auto& [serial, e] : entries_) {
+    if (e.state == EntryState::kCommitted || e.leases.empty()) continue;
+    bool orphan = e.kind == ForwardKind::kTrain;
+    for (const auto& [lease, claim] : e.leases) {
+      if (claim.expires <= now && !options_.planted.no_expiry) expired.push_back(lease);
+      if (!claim.link_lost && now - claim.renewed < options_.lease * 2 / 5) orphan = false;
+    }
+    if (orphan && e.above.size() >= 2 && now - e.orphan_told >= options_.lease / 6) {
+      e.orphan_told = now;
+      port_.send(e.above[e.above.size() - 2], Waiting{e.microbatch, token_of(e), e.above.back()});
+    }
+  }
+  for (const Lease& lease : expired) {
+    ++counters_.expired;
+    drop_lease(lease, "expired");
+  }
+}
+
+void Ledger::add_lease(Entry& e, const Session& from, const Lease& lease, const std::vector<Session>& above, TimePoint now) {
+  e.leases[lease] = {from, now + options_.lease, now, false, false};
+  e.above = above;
+  e.orphan_told = {};
+  by_lease_[lease] = e.serial;
+}
+
+void Ledger::drop_lease(const Lease& lease, std::string_view cause) {
+  const auto it = by_lease_.find(lease);
+  if (it == by_lease_.end()) return;
+  Entry& e = *entry(it->second);
+  by_lease_.erase(it);
+  e.leases.erase(lease);
+  if (e.leases.empty() && e.state != EntryState::kCommitted) end_uncommitted(e, cause);
+}
+
+void Ledger::busy(const Session& to, const Lease& lease, BusyReason why, TransferId transfer) {
+  ++counters_.refused;
+  if (transfer != 0) port_.refuse_frames(to, transfer);
+  port_.send(to, Busy{lease, why, queue_ms()});
+}
+
+std::uint32_t Ledger::queue_ms() const { return static_cast<std::uint32_t>(static_cast<double>(queued()) * job_us_ / 1000); }
+
+void Ledger::give_gradient(Entry& e, const Lease& lease) {
+  LeaseIn& claim = e.leases.at(lease);
+  claim.sent = true;
+  claim.link_lost = false;
+  Gradient message;
+  message.lease = lease;
+  message.microbatch = e.microbatch;
+  message.path = e.path;
+  message.loss_sum = e.loss_sum;
+  message.targets = e.targets;
+  message.queue_us = e.queue_us;
+  message.forward_us = e.forward_us;
+  message.backward_us = e.backward_us;
+  port_.send_gradient(claim.holder, std::move(message), e.serial);
+}
+
+void Ledger::give_gradient_to_all(Entry& e) {
+  std::vector<Lease> leases;
+  for (const auto& [lease, claim] : e.leases) leases.push_back(lease);
+  for (const Lease& lease : leases) give_gradient(e, lease);
+}
+
+void Ledger::close_microbatch(const MicrobatchId& microbatch) {
+  if (Entry* e = live_entry(microbatch); e != nullptr && e->state != EntryState::kCommitted) end_uncommitted(*e, "closed");
+  if (microbatch.serial >= low_of(microbatch.trainer)) closed_.insert(microbatch);
+}
+
+HopPhase Ledger::phase_of(const Entry& e) const {
+  switch (e.state) {
+    case EntryState::kArriving: case EntryState::kReady: case EntryState::kForward: return HopPhase::kForward;
+    case EntryState::kBelow: return HopPhase::kBelow;
+    // A backward that waits for a window waits for commits, not for the device: no deadline runs.
+    case EntryState::kQueued: return windows_.has_room(e.step) ? HopPhase::kBackward : HopPhase::kBelow;
+    default: return HopPhase::kBackward;
+  }
+}
+
+std::map<Session, std::vector<ProgressItem>> Ledger::progress() const {
+  std::map<Session, std::vector<ProgressItem>> result;
+  for (const auto& [serial, e] : entries_) {
+    if (e.state == EntryState::kCommitted) continue;
+    for (const auto& [lease, claim] : e.leases) result[claim.holder].push_back({lease, phase_of(e)});
+  }
+  return result;
+}
+
+const Ledger::Entry* Ledger::find(EntrySerial serial) const {
+  const auto it = entries_.find(serial);
+  return it == entries_.end() ? nullptr : &it->second;
+}
+
+const Ledger::Entry* Ledger::find_live(const MicrobatchId& microbatch) const {
+  const auto it = live_.find(microbatch);
+  return it == live_.end() ? nullptr : find(it->second);
+}
+
+Ledger::Entry* Ledger::entry(EntrySerial serial) { return const_cast<Entry*>(find(serial)); }
+Ledger::Entry* Ledger::live_entry(const MicrobatchId& microbatch) { return const_cast<Entry*>(find_live(microbatch)); }
+
+std::size_t Ledger::live() const {
+  return static_cast<std::size_t>(
+      std::count_if(entries_.begin(), entries_.end(), [](const auto& item) { return item.second.state != EntryState::kCommitted; }));
+}
+
+std::uint64_t Ledger::low_of(std::uint64_t trainer) const {
+  const auto it = low_.find(trainer);
+  return it == low_.end() ? 0 : it->second;
+}
+
+}  // namespace shoal

@@ -1,0 +1,215 @@
+#pragma once
+// The entry half of the protocol: every microbatch this peer works on, who claims it (leases), in which window it is counted, and what the
+// device has to do next. At most one live entry per microbatch. Nothing here knows tensors: the peer keeps them under the entry's serial.
+//
+// State machine without I/O, threads or clock. Thread: loop only. The device runs one job at a time: next_job() chooses it (undo, write, oldest
+// backward, oldest forward), *_done() tells the outcome. Bounds: `credits` live entries (+ `recovery_credits` for re-points and rejoins),
+// kLeasesMax claims an entry; committed entries above the low-water mark are kept by name only.
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "common/ids.h"
+#include "common/result.h"
+#include "common/time.h"
+#include "router/planted.h"
+#include "router/windows.h"
+#include "transport/messages.h"
+#include "transport/transport.h"
+
+namespace shoal {
+
+enum class EntryState : std::uint8_t {
+  kArriving,   // header here, frames on their way
+  kReady,      // forward may run
+  kForward,    // forward runs
+  kBelow,      // held: the courier waits for the next stage
+  kQueued,     // gradient here (or last stage): backward waits for room or the device
+  kBackward,   // backward runs
+  kCounted,    // in a window, provisional
+  kUndoing,    // its last claim is gone; waits for the device
+  kCommitted,  // final
+};
+std::string_view name_of(EntryState state);
+
+enum class JobKind : std::uint8_t { kForward, kEvaluate, kBackward, kUndo, kInnerStep, kApplyShift, kRelease };
+
+struct Job {
+  JobKind kind = JobKind::kForward;
+  EntrySerial serial = 0;                  // forward, evaluate, backward, undo
+  WindowSlot slot = WindowSlot::kA;        // backward, inner step
+  std::uint64_t targets = 0;               // inner step
+  std::vector<EntrySerial> settled, dropped;  // release: executor.settle / executor.drop
+};
+
+class LedgerPort {
+ public:
+  virtual ~LedgerPort() = default;
+  virtual void send(const Session& to, Message message) = 0;
+  virtual void send_gradient(const Session& to, Gradient message, EntrySerial serial) = 0;  // with the encoded gradient of the entry
+  virtual void refuse_frames(const Session& from, TransferId transfer) = 0;
+  // The courier's side of an entry.
+  virtual void open_hop(EntrySerial serial) = 0;
+  virtual void close_hop(const MicrobatchId& microbatch, ReleaseWhy why) = 0;
+  virtual void commit_hop(const MicrobatchId& microbatch) = 0;
+  virtual void forget_hop(const MicrobatchId& microbatch) = 0;
+  virtual void take(const MicrobatchId& microbatch, const GradientHint& hint) = 0;
+  // Nothing of the entry is needed any more: free its tensors (device side: a kRelease job follows).
+  virtual void discard(EntrySerial serial) = 0;
+  virtual void event(std::string_view name, const MicrobatchId& microbatch, const Token& token, std::string_view cause) = 0;
+};
+
+struct LedgerOptions {
+  Session self;
+  StageId stage;
+  std::uint16_t stages = 1;
+  std::size_t credits = 16;
+  std::size_t recovery_credits = 4;
+  Duration lease = 4s;                 // L: an unrenewed claim falls after this
+  std::uint64_t inner_batch = 1;       // targets of an inner window
+  PlantedBugs planted;
+};
+
+struct LedgerCounters {
+  std::uint64_t accepted = 0, joined = 0, refused = 0, counted = 0, undone = 0, committed = 0, gone = 0, recomputed = 0, window_wait = 0,
+                non_finite = 0, inexact_undo = 0, inner_steps = 0, expired = 0, forwards = 0, dropped = 0;
+};
+
+class Ledger {
+ public:
+  static constexpr std::size_t kLeasesMax = 4;
+
+  struct LeaseIn {
+    Session holder;
+    TimePoint expires;
+    TimePoint renewed;
+    bool sent = false;        // the gradient went out for it
+    bool link_lost = false;   // and the connection that carried it is gone
+  };
+  struct Entry {
+    MicrobatchId microbatch;
+    EntrySerial serial = 0;
+    SampleId sample;
+    std::uint32_t epoch = 0;
+    ForwardKind kind = ForwardKind::kTrain;
+    StepId step;
+    EntryState state = EntryState::kArriving;
+    std::map<Lease, LeaseIn> leases;
+    std::vector<Session> above;
+    std::optional<GradientHint> hint;
+    TransferId transfer = 0;
+    Session transfer_from;
+    std::vector<Token> path;      // own token first; set when the gradient is here
+    double loss_sum = 0;
+    std::uint64_t targets = 0;
+    WeightStamp stamp = 0;
+    bool waited = false;          // for a window
+    bool doomed = false;          // last claim gone while the device works on it
+    std::string_view doom;
+    bool merged = false;
+    TimePoint orphan_told;
+    std::uint32_t queue_us = 0, forward_us = 0, backward_us = 0;
+  };
+
+  Ledger(LedgerPort& port, LedgerOptions options);
+
+  // ---- messages ----
+  // Answers at once (Busy, Have) or makes an entry that waits for its frames; returns its serial then.
+  std::optional<EntrySerial> on_forward(const Session& from, const Forward& message, TransferId transfer, TimePoint now);
+  void on_take(const Session& from, const Take& message, TimePoint now);
+  void on_hint(const Session& from, const Hint& message, TimePoint now);
+  void on_release(const Session& from, const Release& message, TimePoint now);
+  void on_renew(const Session& from, const Renew& message, TimePoint now);
+  void on_commit(const Session& from, const Commit& message, TimePoint now);
+  void on_step(const Step& message, TimePoint now);
+  void on_low(const Low& low, TimePoint now);
+  void on_link_down(const Session& session, TimePoint now);
+  void on_session_over(const Session& session, TimePoint now);
+  // Expires leases and tells orphans' holders. Call every few ten milliseconds.
+  void tick(TimePoint now);
+
+  // ---- tensors and the courier ----
+  void inputs_arrived(EntrySerial serial);                       // frames decoded
+  void inputs_lost(EntrySerial serial, BusyReason why);          // they will not come or cannot be used
+  void gradient_arrived(const MicrobatchId& microbatch, const Gradient& message, TimePoint now);
+  void gradient_rejected(EntrySerial serial);                    // back to waiting for the next stage
+  // ---- device ----
+  // The next job, if any; REQUIRES: the last one is done. `shift_pending`: the executor has a shift to write when nothing is open.
+  std::optional<Job> next_job(bool shift_pending);
+  void forward_done(EntrySerial serial, bool ok, double loss_sum, std::uint64_t targets, std::uint32_t took_us, TimePoint now);
+  void backward_done(EntrySerial serial, bool ok, WeightStamp stamp, bool recomputed, std::uint32_t took_us, TimePoint now);
+  void undo_done(EntrySerial serial, bool exact);
+  void step_done(WindowSlot slot, WeightStamp stamp);
+  void wrote(WeightStamp stamp) { stamp_ = stamp; }              // a flip or shift
+
+  // ---- rounds ----
+  // Closes open inner windows (end of run, leaving).
+  void flush();
+  bool quiet() const;                                            // nothing live and no window: all work is settled and stepped
+  bool step_ready(StepId step) const;                            // STEP came, winners settled, the rest undone
+  const Windows::Window* step_window(StepId step) const { return windows_.step_window(step); }
+  std::size_t unsettled_at_other() const { return windows_.unsettled_at_other(stamp_); }
+  std::vector<EntrySerial> stepped() const { return {stepped_.begin(), stepped_.end()}; }  // in the parameters, in no committed round
+  std::uint64_t stepped_targets() const;
+  // A committed round names these tokens of ours.
+  void secure(const std::vector<EntrySerial>& serials);
+  void pop_step(StepId step);                                    // its round is committed
+  void restart_session(TimePoint now);                           // fenced: every entry is dropped, nothing is told
+
+  // ---- look ----
+  void set_leaving(bool leaving) { leaving_ = leaving; }
+  void set_serving(bool serving) { serving_ = serving; }
+  const Entry* find(EntrySerial serial) const;
+  const Entry* find_live(const MicrobatchId& microbatch) const;
+  std::map<Session, std::vector<ProgressItem>> progress() const; // for every holder: where its entries stand
+  std::size_t live() const;
+  std::size_t queued() const;
+  std::uint32_t queue_ms() const;                                // what waits for the device, in its recent time a job
+  std::uint64_t low_of(std::uint64_t trainer) const;
+  const LedgerCounters& counters() const { return counters_; }
+  const std::map<EntrySerial, Entry>& entries() const { return entries_; }
+
+ private:
+  Entry* entry(EntrySerial serial);
+  Entry* live_entry(const MicrobatchId& microbatch);
+  Token token_of(const Entry& e) const { return {options_.self, e.serial}; }
+  void busy(const Session& to, const Lease& lease, BusyReason why, TransferId transfer);
+  void add_lease(Entry& e, const Session& from, const Lease& lease, const std::vector<Session>& above, TimePoint now);
+  void drop_lease(const Lease& lease, std::string_view cause);
+  void give_gradient(Entry& e, const Lease& lease);
+  void give_gradient_to_all(Entry& e);
+  void end_uncommitted(Entry& e, std::string_view cause);         // undo or drop
+  void finish_undo(Entry& e);
+  void erase(EntrySerial serial);
+  void note_job(std::uint32_t took_us);
+  void settle(Entry& e, const std::vector<Token>& path);
+  void commit_item(const Session& from, const CommitItem& item, CommitAck& ack, TimePoint now);
+  void close_microbatch(const MicrobatchId& microbatch);
+  HopPhase phase_of(const Entry& e) const;
+  bool is_last() const { return options_.stage.value + 1 == options_.stages; }
+
+  LedgerPort& port_;
+  LedgerOptions options_;
+  EntrySerial next_serial_ = 1;
+  std::map<EntrySerial, Entry> entries_;                          // serial order = age
+  std::map<MicrobatchId, EntrySerial> live_;                      // also committed ones, until low passes
+  std::unordered_map<Lease, EntrySerial> by_lease_;
+  std::set<MicrobatchId> closed_;
+  std::map<std::uint64_t, std::uint64_t> low_;                    // by trainer
+  std::set<StepId> steps_;                                        // announced, not yet merged
+  std::set<EntrySerial> stepped_;
+  std::map<EntrySerial, std::uint64_t> stepped_targets_;
+  std::vector<EntrySerial> settle_next_, drop_next_;              // for the next kRelease job
+  Windows windows_;
+  WeightStamp stamp_ = 0;
+  double job_us_ = 0;                                             // EMA of a device job
+  bool leaving_ = false, serving_ = false;
+  LedgerCounters counters_;
+};
+
+}  // namespace shoal

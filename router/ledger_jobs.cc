@@ -1,0 +1,260 @@
+// What the device does for the ledger, windows, and what rounds secure.
+#include <algorithm>
+
+#include "router/ledger.h"
+
+namespace shoal {
+
+void Ledger::inputs_arrived(EntrySerial serial) {
+  Entry* e = entry(serial);
+  if (e == nullptr || e->state != EntryState::kArriving) return;
+  e->transfer = 0;
+  e->state = EntryState::kReady;
+}
+
+void Ledger::inputs_lost(EntrySerial serial, BusyReason why) {
+  Entry* e = entry(serial);
+  if (e == nullptr || e->state != EntryState::kArriving) return;
+  e->transfer = 0;
+  for (const auto& [lease, claim] : e->leases) port_.send(claim.holder, Busy{lease, why, 0});
+  end_uncommitted(*e, "input lost");
+}
+
+void Ledger::gradient_arrived(const MicrobatchId& microbatch, const Gradient& message, TimePoint) {
+  Entry* e = live_entry(microbatch);
+  if (e == nullptr || e->state != EntryState::kBelow) return;
+  e->loss_sum = message.loss_sum;
+  e->targets = message.targets;
+  if (e->kind == ForwardKind::kEvaluate) {
+    give_gradient_to_all(*e);
+    const EntrySerial serial = e->serial;
+    port_.forget_hop(microbatch);
+    port_.discard(serial);
+    erase(serial);
+    return;
+  }
+  e->path.assign(1, token_of(*e));
+  e->path.insert(e->path.end(), message.path.begin(), message.path.end());
+  e->state = EntryState::kQueued;
+}
+
+void Ledger::gradient_rejected(EntrySerial serial) {
+  Entry* e = entry(serial);
+  if (e == nullptr) return;
+  ++counters_.non_finite;
+  e->path.clear();
+  if (e->state == EntryState::kBackward) windows_.remove(serial);
+  if (e->state == EntryState::kBackward || e->state == EntryState::kQueued) e->state = EntryState::kBelow;
+  if (e->doomed) end_uncommitted(*e, e->doom);
+}
+
+std::optional<Job> Ledger::next_job(bool shift_pending) {
+  if (!settle_next_.empty() || !drop_next_.empty()) {
+    Job job;
+    job.kind = JobKind::kRelease;
+    job.settled.swap(settle_next_);
+    job.dropped.swap(drop_next_);
+    return job;
+  }
+  for (auto& [serial, e] : entries_)
+    if (e.state == EntryState::kUndoing) return Job{JobKind::kUndo, serial, {}, 0, {}, {}};
+  if (const Windows::Window* window = windows_.ready(stamp_)) return Job{JobKind::kInnerStep, 0, window->slot, window->targets(), {}, {}};
+  if (options_.planted.no_wait)
+    for (const WindowSlot slot : {WindowSlot::kA, WindowSlot::kB})
+      if (const auto* window = windows_.at(slot); window != nullptr && window->closed && window->step.value == 0)
+        return Job{JobKind::kInnerStep, 0, slot, window->targets(), {}, {}};
+  if (shift_pending && windows_.empty()) return Job{JobKind::kApplyShift, 0, {}, 0, {}, {}};
+  for (auto& [serial, e] : entries_) {
+    if (e.state != EntryState::kQueued) continue;
+    const auto slot = windows_.room(e.step);
+    if (!slot) {
+      counters_.window_wait += !e.waited;
+      e.waited = true;
+      continue;
+    }
+    windows_.add(*slot, serial, e.targets, stamp_);  // its place is taken before the device starts
+    e.state = EntryState::kBackward;
+    return Job{JobKind::kBackward, serial, *slot, 0, {}, {}};
+  }
+  for (auto& [serial, e] : entries_) {
+    if (e.state != EntryState::kReady) continue;
+    e.state = EntryState::kForward;
+    ++counters_.forwards;
+    return Job{e.kind == ForwardKind::kEvaluate ? JobKind::kEvaluate : JobKind::kForward, serial, {}, 0, {}, {}};
+  }
+  return std::nullopt;
+}
+
+void Ledger::forward_done(EntrySerial serial, bool ok, double loss_sum, std::uint64_t targets, std::uint32_t took_us, TimePoint now) {
+  Entry* e = entry(serial);
+  SHOAL_CHECK(e != nullptr && e->state == EntryState::kForward);
+  e->forward_us = took_us;
+  note_job(took_us);
+  e->state = EntryState::kBelow;
+  if (e->doomed) return end_uncommitted(*e, e->doom);
+  if (!ok) {
+    ++counters_.non_finite;
+    for (const auto& [lease, claim] : e->leases) port_.send(claim.holder, Busy{lease, BusyReason::kFailed, 0});
+    return end_uncommitted(*e, "forward failed");
+  }
+  if (!is_last()) {
+    port_.event("forward", e->microbatch, token_of(*e), "");
+    port_.open_hop(serial);
+    return;
+  }
+  e->loss_sum = loss_sum;
+  e->targets = targets;
+  port_.event("forward", e->microbatch, token_of(*e), "");
+  if (e->kind == ForwardKind::kEvaluate) {
+    Gradient loss;
+    loss.loss_sum = loss_sum;
+    loss.targets = targets;
+    gradient_arrived(e->microbatch, loss, now);
+    return;
+  }
+  e->path.assign(1, token_of(*e));
+  e->state = EntryState::kQueued;
+}
+
+void Ledger::backward_done(EntrySerial serial, bool ok, WeightStamp stamp, bool recomputed, std::uint32_t took_us, TimePoint) {
+  Entry* e = entry(serial);
+  SHOAL_CHECK(e != nullptr && e->state == EntryState::kBackward);
+  e->backward_us = took_us;
+  note_job(took_us);
+  if (!ok) {
+    ++counters_.non_finite;
+    windows_.remove(serial);
+    e->state = EntryState::kBelow;
+    for (const auto& [lease, claim] : e->leases) port_.send(claim.holder, Busy{lease, BusyReason::kFailed, 0});
+    return end_uncommitted(*e, "backward failed");
+  }
+  counters_.recomputed += recomputed;
+  ++counters_.counted;
+  e->state = EntryState::kCounted;
+  e->stamp = stamp;
+  windows_.set_stamp(serial, stamp);
+  port_.event("counted", e->microbatch, token_of(*e), "");
+  if (e->doomed) return end_uncommitted(*e, e->doom);
+  give_gradient_to_all(*e);
+  if (options_.planted.commit_at_count) settle(*e, {});
+}
+
+void Ledger::end_uncommitted(Entry& e, std::string_view cause) {
+  SHOAL_CHECK(e.state != EntryState::kCommitted);
+  for (const auto& [lease, claim] : e.leases) by_lease_.erase(lease);
+  const auto leases = std::move(e.leases);
+  e.leases.clear();
+  for (const auto& [lease, claim] : leases) port_.send(claim.holder, Gone{lease});
+  if (e.state == EntryState::kUndoing) return;
+  if (e.transfer != 0) port_.refuse_frames(e.transfer_from, e.transfer);
+  e.transfer = 0;
+  if (e.state == EntryState::kForward || e.state == EntryState::kBackward) {  // the device has it: ended when that is done
+    e.doomed = true;
+    e.doom = cause;
+    return;
+  }
+  port_.close_hop(e.microbatch, ReleaseWhy::kOver);
+  port_.event(e.state == EntryState::kCounted ? "undo" : "drop", e.microbatch, token_of(e), cause);
+  if (e.state == EntryState::kCounted) {
+    e.state = EntryState::kUndoing;
+    return;
+  }
+  ++counters_.dropped;
+  drop_next_.push_back(e.serial);
+  port_.discard(e.serial);
+  erase(e.serial);
+}
+
+void Ledger::undo_done(EntrySerial serial, bool exact) {
+  Entry* e = entry(serial);
+  SHOAL_CHECK(e != nullptr && e->state == EntryState::kUndoing);
+  ++counters_.undone;
+  counters_.inexact_undo += !exact;
+  port_.event("undone", e->microbatch, token_of(*e), exact ? "" : "inexact");
+  windows_.remove(serial);
+  port_.discard(serial);
+  erase(serial);
+}
+
+void Ledger::step_done(WindowSlot slot, WeightStamp stamp) {
+  const Windows::Window* window = windows_.at(slot);
+  SHOAL_CHECK(window != nullptr);
+  stamp_ = stamp;
+  ++counters_.inner_steps;
+  for (const auto& [serial, part] : window->entries) {
+    stepped_.insert(serial);
+    stepped_targets_[serial] = part.targets;
+  }
+  windows_.pop(slot);
+}
+
+void Ledger::flush() { windows_.flush(); }
+
+bool Ledger::quiet() const { return live() == 0 && windows_.empty() && settle_next_.empty() && drop_next_.empty(); }
+
+bool Ledger::step_ready(StepId step) const {
+  if (!steps_.contains(step)) return false;
+  for (const auto& [serial, e] : entries_)
+    if (e.step == step && e.state != EntryState::kCommitted) return false;
+  return true;
+}
+
+std::uint64_t Ledger::stepped_targets() const {
+  std::uint64_t sum = 0;
+  for (const auto& [serial, targets] : stepped_targets_) sum += targets;
+  return sum;
+}
+
+void Ledger::secure(const std::vector<EntrySerial>& serials) {
+  for (const EntrySerial serial : serials) {
+    stepped_.erase(serial);
+    stepped_targets_.erase(serial);
+    Entry* e = entry(serial);
+    if (e == nullptr) continue;
+    e->merged = true;
+    port_.event("merged", e->microbatch, token_of(*e), "");
+    if (e->microbatch.serial < low_of(e->microbatch.trainer)) {
+      port_.forget_hop(e->microbatch);
+      erase(serial);
+    }
+  }
+}
+
+void Ledger::pop_step(StepId step) {
+  steps_.erase(step);
+  if (const Windows::Window* window = windows_.step_window(step)) windows_.pop(window->slot);
+}
+
+void Ledger::restart_session(TimePoint) {
+  for (auto& [serial, e] : entries_) {
+    port_.close_hop(e.microbatch, ReleaseWhy::kOver);
+    port_.discard(serial);
+  }
+  entries_.clear();
+  live_.clear();
+  by_lease_.clear();
+  stepped_.clear();
+  stepped_targets_.clear();
+  steps_.clear();
+  settle_next_.clear();
+  drop_next_.clear();
+  windows_ = Windows(options_.inner_batch);
+}
+
+std::size_t Ledger::queued() const {
+  return static_cast<std::size_t>(std::count_if(entries_.begin(), entries_.end(), [](const auto& item) {
+    const EntryState state = item.second.state;
+    return state == EntryState::kReady || state == EntryState::kQueued || state == EntryState::kForward || state == EntryState::kBackward;
+  }));
+}
+
+void Ledger::note_job(std::uint32_t took_us) { job_us_ += (job_us_ == 0 ? 1.0 : 0.1) * (took_us - job_us_); }
+
+void Ledger::erase(EntrySerial serial) {
+  Entry* e = entry(serial);
+  for (const auto& [lease, claim] : e->leases) by_lease_.erase(lease);
+  if (const auto it = live_.find(e->microbatch); it != live_.end() && it->second == serial) live_.erase(it);
+  entries_.erase(serial);
+}
+
+}  // namespace shoal

@@ -1,0 +1,71 @@
+#pragma once
+// What this process has measured of the peers it sends to: transfer and compute times, how far behind they are, and from that the deadline of
+// a hop and its expected completion. Pure; `now` is passed in. Thread: loop only. Bounds: kSamplesMax samples a peer and kind.
+#include <array>
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "common/ids.h"
+#include "common/time.h"
+#include "transport/messages.h"
+
+namespace shoal {
+
+// The two timed parts of a hop, as the holder sees them: from sending the input to "below", from "backward" to the gradient.
+enum class HopKind : std::uint8_t { kForward = 0, kBackward = 1 };
+
+class HopRates {
+ public:
+  static constexpr std::size_t kSamplesMax = 64;
+  static constexpr Duration kDeadlineMin = 1500ms;     // below it stalls of the host are more likely than faults of the peer
+  static constexpr Duration kDeadlineUnknown = 20s;    // nothing measured yet
+  static constexpr double kDeadlineFactor = 3.0;       // times the 95th percentile
+
+  // A finished part of a hop.
+  void observe(const Session& peer, HopKind kind, Duration took);
+  // Reported by the peer itself with its gradients and progress.
+  void report(const Session& peer, Duration forward, Duration backward, Duration queue);
+  void set_link(const Session& peer, double bytes_per_second, Duration rtt);
+  // Claimed by its record or beat, used until something is measured: targets a second.
+  void set_claimed_rate(const Session& peer, double targets_per_second);
+
+  // A missed deadline is evidence: the peer is suspected, at most one microbatch is in flight to it until it delivers.
+  void miss(const Session& peer, TimePoint now);
+  void delivered(const Session& peer);
+  bool suspected(const Session& peer) const;
+
+  void sent(const Session& peer);      // one more in flight to it
+  void ended(const Session& peer);     // one less
+  std::uint32_t in_flight(const Session& peer) const;
+
+  // max(kDeadlineMin, factor x 95th percentile of what was observed of this peer; of all peers when it is new).
+  Duration deadline(const Session& peer, HopKind kind) const;
+  // Seconds until a microbatch of `bytes` given to it now would be done there: in flight x compute + queue + transfer.
+  double expected_seconds(const Session& peer, std::uint64_t bytes) const;
+  // Relative speed for the weights of rendezvous hashing: 1 / (forward + backward); 1 when nothing is known of anybody.
+  double weight(const Session& peer) const;
+  void forget(const Session& peer);
+
+ private:
+  struct Samples {
+    std::array<float, kSamplesMax> seconds{};
+    std::size_t count = 0, next = 0;
+    void add(double value);
+    double quantile(double q) const;   // 0 when empty
+  };
+  struct Peer {
+    Samples kinds[2];
+    double compute = 0, queue = 0;     // seconds; compute = forward + backward, EMA
+    double bytes_per_second = 0, rtt = 0, claimed = 0;
+    std::uint32_t in_flight = 0;
+    bool suspected = false;
+  };
+  const Peer* find(const Session& peer) const;
+  double known_compute() const;        // mean over peers with a measurement; 0 = none
+
+  std::unordered_map<Session, Peer> peers_;
+  Samples all_[2];
+};
+
+}  // namespace shoal

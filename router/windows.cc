@@ -1,0 +1,116 @@
+#include "router/windows.h"
+
+#include <algorithm>
+
+namespace shoal {
+
+std::uint64_t Windows::Window::targets() const {
+  std::uint64_t sum = 0;
+  for (const auto& [serial, entry] : entries) sum += entry.targets;
+  return sum;
+}
+
+bool Windows::Window::all_settled() const {
+  return std::all_of(entries.begin(), entries.end(), [](const auto& item) { return item.second.settled; });
+}
+
+Windows::Window* Windows::find_open(StepId step) {
+  for (auto& window : windows_)
+    if (window && !window->closed && window->step == step) return &*window;
+  return nullptr;
+}
+
+bool Windows::has_room(StepId step) const {
+  for (const auto& window : windows_)
+    if (window && !window->closed && window->step == step) return true;
+  if (step.value > 0) return !windows_[step.value % 2];
+  return !windows_[0] || !windows_[1];
+}
+
+std::optional<WindowSlot> Windows::room(StepId step) {
+  if (const Window* open = find_open(step)) return open->slot;
+  if (!has_room(step)) return std::nullopt;
+  std::size_t free = !windows_[0] ? 0 : 1;
+  if (step.value > 0) free = step.value % 2;
+  windows_[free].emplace();
+  windows_[free]->slot = static_cast<WindowSlot>(free);
+  windows_[free]->step = step;
+  windows_[free]->number = ++opened_;
+  return windows_[free]->slot;
+}
+
+void Windows::add(WindowSlot slot, EntrySerial serial, std::uint64_t targets, WeightStamp stamp) {
+  auto& window = windows_[index(slot)];
+  SHOAL_CHECK(window.has_value());
+  window->entries[serial] = {targets, stamp, false};
+  if (window->step.value == 0 && window->targets() >= inner_batch_) window->closed = true;
+}
+
+void Windows::set_stamp(EntrySerial serial, WeightStamp stamp) {
+  for (auto& window : windows_)
+    if (window)
+      if (const auto it = window->entries.find(serial); it != window->entries.end()) it->second.stamp = stamp;
+}
+
+void Windows::settle(EntrySerial serial) {
+  for (auto& window : windows_)
+    if (window)
+      if (const auto it = window->entries.find(serial); it != window->entries.end()) it->second.settled = true;
+}
+
+void Windows::remove(EntrySerial serial) {
+  for (auto& window : windows_) {
+    if (!window || window->entries.erase(serial) == 0) continue;
+    if (window->closed && window->entries.empty() && window->step.value == 0) window.reset();  // empty: no step
+  }
+}
+
+void Windows::flush() {
+  for (auto& window : windows_) {
+    if (!window || window->step.value != 0) continue;
+    if (window->entries.empty()) window.reset();
+    else window->closed = true;
+  }
+}
+
+void Windows::close_step(StepId step) {
+  if (Window* window = find_open(step); window != nullptr && step.value > 0) window->closed = true;
+}
+
+const Windows::Window* Windows::ready(WeightStamp current) const {
+  const Window* oldest = nullptr;
+  for (const auto& window : windows_)
+    if (window && (oldest == nullptr || window->number < oldest->number)) oldest = &*window;
+  if (oldest == nullptr || oldest->step.value != 0 || !oldest->closed || !oldest->all_settled()) return nullptr;
+  return unsettled_at_other(current) == 0 ? oldest : nullptr;
+}
+
+const Windows::Window* Windows::step_window(StepId step) const {
+  for (const auto& window : windows_)
+    if (window && window->step == step) return &*window;
+  return nullptr;
+}
+
+std::size_t Windows::unsettled_at_other(WeightStamp current) const {
+  std::size_t count = 0;
+  for (const auto& window : windows_) {
+    if (!window) continue;
+    for (const auto& [serial, entry] : window->entries) count += !entry.settled && entry.stamp != current;
+  }
+  return count;
+}
+
+void Windows::pop(WindowSlot slot) { windows_[index(slot)].reset(); }
+
+std::optional<WindowSlot> Windows::slot_of(EntrySerial serial) const {
+  for (const auto& window : windows_)
+    if (window && window->entries.contains(serial)) return window->slot;
+  return std::nullopt;
+}
+
+const Windows::Window* Windows::at(WindowSlot slot) const {
+  const auto& window = windows_[index(slot)];
+  return window ? &*window : nullptr;
+}
+
+}  // namespace shoal
