@@ -1,0 +1,194 @@
+#include "tests/house/house_rules.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <optional>
+#include <set>
+#include <sstream>
+
+namespace shoal {
+namespace {
+
+using Names = std::set<std::string, std::less<>>;
+
+// Which folders of ours a folder may include besides itself.
+const std::map<std::string, Names, std::less<>>& arrows() {
+  static const std::map<std::string, Names, std::less<>> table = [] {
+    std::map<std::string, Names, std::less<>> rows;
+    rows["common"] = {};
+    rows["transport"] = {"common"};
+    rows["kernels"] = {"common"};
+    rows["compression"] = {"common", "kernels"};
+    rows["dht"] = {"common", "transport"};
+    rows["stages"] = {"common", "kernels"};
+    rows["router"] = {"common", "transport", "dht", "compression", "stages"};
+    rows["sync"] = {"common", "transport", "dht", "compression", "stages"};
+    rows["runtime"] = {"common", "transport", "kernels", "compression", "dht", "stages", "router", "sync"};
+    rows["cli"] = rows["runtime"];
+    rows["cli"].insert("runtime");
+    rows["sim"] = rows["cli"];
+    return rows;
+  }();
+  return table;
+}
+
+// A library is recognised by how its headers begin. Product files that include it stand in one of these places (a folder, or
+// the start of a path).
+struct Library {
+  std::string name;
+  std::vector<std::string> prefixes;
+  std::vector<std::string> places;
+};
+const std::vector<Library>& libraries() {
+  static const std::vector<Library> table = {
+      {"torch", {"torch/", "ATen/", "c10/"}, {"stages/", "cli/"}},
+      {"zmq", {"zmq.h", "zmq.hpp", "zmq_addon.hpp"}, {"transport/", "cli/"}},
+      {"msgpack", {"msgpack.hpp", "msgpack/", "msgpack.h"}, {"transport/", "dht/", "router/", "sync/", "runtime/"}},
+      {"opendht", {"opendht.h", "opendht/"}, {"dht/"}},
+      {"spdlog", {"spdlog/"}, {"common/log_spdlog.cc"}},
+      {"sodium", {"sodium.h", "sodium/"}, {"common/hash.cc", "common/sign.cc", "transport/"}},
+      {"toml", {"toml++/", "toml.hpp"}, {"runtime/", "cli/"}},
+      {"CLI11", {"CLI/"}, {"cli/", "sim/", "dht/"}},
+      {"json", {"nlohmann/"}, {"dht/", "runtime/", "cli/", "sim/", "stages/"}},
+      {"highway", {"hwy/"}, {"kernels/"}},
+  };
+  return table;
+}
+
+// Headers that cost seconds of compile time a file; the narrow ones beside them do.
+const Names kHeavyHeaders = {"torch/torch.h", "torch/all.h", "torch/extension.h", "torch/script.h", "torch/types.h", "ATen/ATen.h"};
+const Names kVagueNames = {"worker", "server", "client", "node",    "master", "manager",
+                           "handler", "helper", "util",   "utils",  "data",   "info",   "process"};
+constexpr std::array<std::string_view, 3> kFreeFolders = {"tests", "bench", "examples"};
+
+bool starts_with_any(std::string_view text, const std::vector<std::string>& prefixes) {
+  return std::any_of(prefixes.begin(), prefixes.end(), [&](const std::string& prefix) { return text.starts_with(prefix); });
+}
+
+const Library* library_of(std::string_view include) {
+  for (const Library& library : libraries()) {
+    if (starts_with_any(include, library.prefixes)) return &library;
+  }
+  return nullptr;
+}
+
+std::string first_folder(std::string_view path) {
+  const std::size_t slash = path.find('/');
+  return std::string(slash == std::string_view::npos ? std::string_view() : path.substr(0, slash));
+}
+
+bool is_free(std::string_view folder) {
+  return std::find(kFreeFolders.begin(), kFreeFolders.end(), folder) != kFreeFolders.end();
+}
+
+bool is_header(std::string_view path) { return path.ends_with(".h") || path.ends_with(".cuh"); }
+
+void judge_name(const std::string& path, std::vector<Violation>& found) {
+  std::istringstream words(std::filesystem::path(path).stem().string());
+  for (std::string word; std::getline(words, word, '_');) {
+    if (kVagueNames.contains(word)) found.push_back({path, 0, "'" + word + "' in a file's name says nothing; name the thing"});
+  }
+}
+
+void judge_include(const std::string& path, const IncludeLine& include, std::vector<Violation>& found) {
+  const std::string folder = first_folder(path);
+  const std::string target = first_folder(include.path);
+  if (kHeavyHeaders.contains(include.path)) {
+    found.push_back({path, include.line, "<" + include.path + "> costs seconds a file; include the narrow headers"});
+  }
+  if (is_free(folder)) return;
+  if (const Library* library = library_of(include.path)) {
+    if (is_header(path)) found.push_back({path, include.line, library->name + " in a header of ours"});
+    if (!starts_with_any(path, library->places)) {
+      found.push_back({path, include.line, library->name + " is not included in this place"});
+    }
+    return;
+  }
+  if (is_free(target)) {
+    found.push_back({path, include.line, "product code includes " + target + "/"});
+  } else if (arrows().contains(target) && target != folder && !arrows().at(folder).contains(target)) {
+    found.push_back({path, include.line, "no arrow from " + folder + " to " + target});
+  }
+}
+
+std::optional<std::string> read_whole(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return std::nullopt;
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+}  // namespace
+
+std::vector<IncludeLine> includes_of(std::string_view text) {
+  std::vector<IncludeLine> found;
+  int number = 0;
+  while (!text.empty()) {
+    const std::size_t end = text.find('\n');
+    std::string_view line = text.substr(0, end);
+    text = end == std::string_view::npos ? std::string_view() : text.substr(end + 1);
+    ++number;
+    const auto skip_blanks = [&] { line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size())); };
+    skip_blanks();
+    if (!line.starts_with('#')) continue;
+    line.remove_prefix(1);
+    skip_blanks();
+    if (!line.starts_with("include")) continue;
+    line.remove_prefix(7);
+    skip_blanks();
+    if (!line.starts_with('"') && !line.starts_with('<')) continue;
+    const std::size_t close = line.find(line[0] == '"' ? '"' : '>', 1);
+    if (close != std::string_view::npos) found.push_back({number, std::string(line.substr(1, close - 1))});
+  }
+  return found;
+}
+
+std::vector<Violation> judge_file(const std::string& path, std::string_view text) {
+  std::vector<Violation> found;
+  const std::string folder = first_folder(path);
+  if (!arrows().contains(folder) && !is_free(folder)) {
+    found.push_back({path, 0, "this folder has no place among the arrows"});
+    return found;
+  }
+  judge_name(path, found);
+  Names seen;
+  for (const IncludeLine& include : includes_of(text)) {
+    judge_include(path, include, found);
+    if (const Library* library = library_of(include.path)) seen.insert(library->name);
+  }
+  // torch bundles a newer fmt than the one that the system's spdlog is built for.
+  if (seen.contains("torch") && seen.contains("spdlog")) found.push_back({path, 0, "torch and spdlog in one file"});
+  if (path.ends_with(".cu") && seen.contains("torch")) found.push_back({path, 0, "torch in a CUDA file"});
+  if (is_header(path) && text.find("#pragma once") == std::string_view::npos) found.push_back({path, 0, "no #pragma once"});
+  return found;
+}
+
+std::vector<Violation> judge_tree(const std::string& root, int* files_read) {
+  static const Names kExtensions = {".h", ".cc", ".cu", ".cuh"};
+  std::vector<std::string> folders(kFreeFolders.begin(), kFreeFolders.end());
+  for (const auto& [folder, targets] : arrows()) folders.push_back(folder);
+  std::vector<Violation> found;
+  *files_read = 0;
+  for (const std::string& folder : folders) {
+    const std::filesystem::path start = std::filesystem::path(root) / folder;
+    if (!std::filesystem::is_directory(start)) continue;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(start)) {
+      if (!entry.is_regular_file() || !kExtensions.contains(entry.path().extension().string())) continue;
+      const std::string path = std::filesystem::relative(entry.path(), root).generic_string();
+      const auto text = read_whole(entry.path());
+      if (!text) {
+        found.push_back({path, 0, "cannot be read"});
+        continue;
+      }
+      ++*files_read;
+      for (Violation& violation : judge_file(path, *text)) found.push_back(std::move(violation));
+    }
+  }
+  return found;
+}
+
+}  // namespace shoal
