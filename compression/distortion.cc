@@ -28,7 +28,9 @@ void Distortion::add(std::span<const float> original, std::span<const float> dec
 
 double Distortion::bias() const { return count_ == 0 ? 0.0 : error_sum_ / static_cast<double>(count_); }
 
-double Distortion::rms_error() const { return count_ == 0 ? 0.0 : std::sqrt(error_energy_ / static_cast<double>(count_)); }
+double Distortion::rms_error() const {
+  return count_ == 0 ? 0.0 : std::sqrt(error_energy_ / static_cast<double>(count_));
+}
 
 double Distortion::snr_db() const {
   if (error_energy_ == 0) return std::numeric_limits<double>::infinity();
@@ -37,8 +39,9 @@ double Distortion::snr_db() const {
 
 std::string Distortion::text() const {
   char line[200];
-  std::snprintf(line, sizeof line, "SNR %.2f dB, max error %.3g, rms %.3g, bias %.3g, %llu flipped, %llu to zero, of %llu",
-                snr_db(), max_error_, rms_error(), bias(), static_cast<unsigned long long>(sign_flips_),
+  std::snprintf(line, sizeof line,
+                "SNR %.2f dB, max error %.3g, rms %.3g, bias %.3g, %llu flipped, %llu to zero, of %llu", snr_db(),
+                max_error_, rms_error(), bias(), static_cast<unsigned long long>(sign_flips_),
                 static_cast<unsigned long long>(rounded_to_zero_), static_cast<unsigned long long>(count_));
   return line;
 }

@@ -63,12 +63,15 @@ Status check_codec(std::uint8_t codec, std::uint8_t version) {
 
 // The fixed part, which decides how many bytes the header has.
 Result<std::size_t> check_prologue(ByteView frame) {
-  if (frame.size() < kFramePrologueBytes) return malformed("shorter than its prologue: " + std::to_string(frame.size()) + " bytes");
+  if (frame.size() < kFramePrologueBytes)
+    return malformed("shorter than its prologue: " + std::to_string(frame.size()) + " bytes");
   if (!std::equal(kMagic.begin(), kMagic.end(), frame.begin())) return malformed("does not start with STF1");
   const std::size_t dims = frame[kDimsAt];
-  if (dims > kFrameDimsMax) return make_error(ErrorCode::kTooLarge, "tensor frame: " + std::to_string(dims) + " extents, at most 8");
+  if (dims > kFrameDimsMax)
+    return make_error(ErrorCode::kTooLarge, "tensor frame: " + std::to_string(dims) + " extents, at most 8");
   const std::size_t header_bytes = frame_header_bytes(dims);
-  if (load<std::uint16_t>(frame, kHeaderBytesAt) != header_bytes) return malformed("header size and extent count disagree");
+  if (load<std::uint16_t>(frame, kHeaderBytesAt) != header_bytes)
+    return malformed("header size and extent count disagree");
   if (frame.size() < header_bytes) return malformed("cut off in its header");
   if (load<std::uint32_t>(frame, kHeaderSumAt) != header_sum(frame.first(header_bytes))) {
     return make_error(ErrorCode::kCorrupt, "tensor frame: the header's checksum does not fit");
@@ -105,10 +108,12 @@ Result<std::uint64_t> tensor_bytes(const Shape& shape, DType dtype) {
   }
   std::uint64_t bytes = size_of(dtype);
   for (const std::int64_t extent : shape) {
-    if (extent < 1) return make_error(ErrorCode::kMalformed, "tensor: extent " + std::to_string(extent) + " is below 1");
+    if (extent < 1)
+      return make_error(ErrorCode::kMalformed, "tensor: extent " + std::to_string(extent) + " is below 1");
     // Division, so that no product can wrap around.
     if (static_cast<std::uint64_t>(extent) > kTensorBytesMax / bytes) {
-      return make_error(ErrorCode::kTooLarge, "tensor: " + text_of(shape) + " is beyond " + std::to_string(kTensorBytesMax) + " bytes");
+      return make_error(ErrorCode::kTooLarge,
+                        "tensor: " + text_of(shape) + " is beyond " + std::to_string(kTensorBytesMax) + " bytes");
     }
     bytes *= static_cast<std::uint64_t>(extent);
   }

@@ -1,8 +1,8 @@
 #pragma once
 // The bytes around an encoded tensor: one header, then the codec's payload. Layout: docs/WIRE.md, "Tensor frame".
-// Pure functions; thread-safe. Little-endian throughout; the payload starts at a multiple of 64 bytes of the frame, so that
-// in a 64-byte aligned buffer vector code may read it in place.
-// Bounds: kFrameDimsMax extents, kTensorBytesMax decoded bytes, kFrameHeaderBytesMax header bytes.
+// Pure functions; thread-safe. Little-endian throughout; the payload starts at a multiple of 64 bytes of the frame, so
+// that in a 64-byte aligned buffer vector code may read it in place. Bounds: kFrameDimsMax extents, kTensorBytesMax
+// decoded bytes, kFrameHeaderBytesMax header bytes.
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -21,11 +21,13 @@ inline constexpr std::uint8_t kInt8Version = 1;
 // 64 for up to three extents, else 128. REQUIRES: dims <= kFrameDimsMax.
 std::size_t frame_header_bytes(std::size_t dims);
 
-// Decoded size in bytes. ERRORS: kTooLarge (more than kFrameDimsMax extents, or beyond kTensorBytesMax), kMalformed (extent < 1).
+// Decoded size in bytes. ERRORS: kTooLarge (more than kFrameDimsMax extents, or beyond kTensorBytesMax), kMalformed
+// (extent < 1).
 Result<std::uint64_t> tensor_bytes(const Shape& shape, DType dtype);
 
-// Writes the header of `header.shape.size()` extents to the front of `frame`, whose payload is in place already: fills in
-// both checksums. REQUIRES: frame.size() == frame_header_bytes(dims) + header.payload_bytes; a shape that tensor_bytes accepts.
+// Writes the header of `header.shape.size()` extents to the front of `frame`, whose payload is in place already: fills
+// in both checksums. REQUIRES: frame.size() == frame_header_bytes(dims) + header.payload_bytes; a shape that
+// tensor_bytes accepts.
 void seal_frame(const FrameHeader& header, MutableByteView frame);
 
 struct FrameView {
@@ -33,8 +35,9 @@ struct FrameView {
   ByteView payload;  // borrows the frame
 };
 
-// Reads and checks the header alone; the payload's checksum is left to check_payload, since it costs a pass over the bytes.
-// ERRORS: kMalformed, kVersion, kTooLarge, kCorrupt (the header's own checksum). Allocates nothing but the shape.
+// Reads and checks the header alone; the payload's checksum is left to check_payload, since it costs a pass over the
+// bytes. ERRORS: kMalformed, kVersion, kTooLarge, kCorrupt (the header's own checksum). Allocates nothing but the
+// shape.
 Result<FrameView> read_frame(ByteView frame);
 Status check_payload(const FrameView& frame);  // ERRORS: kCorrupt
 

@@ -25,13 +25,14 @@ Status check_scales(std::span<const float> scales) {
   for (std::size_t tile = 0; tile < scales.size(); ++tile) {
     const float scale = scales[tile];
     if (!std::isfinite(scale)) {
-      return make_error(ErrorCode::kNonFinite, "int8 frame: the scale of tile " + std::to_string(tile) + " is not finite");
+      return make_error(ErrorCode::kNonFinite,
+                        "int8 frame: the scale of tile " + std::to_string(tile) + " is not finite");
     }
     // Compared as bits: -0 and subnormals are told apart whatever the flush-to-zero mode.
     const bool in_range = scale >= kInt8ScaleMin && scale <= kInt8ScaleMax;
     if (!in_range && std::bit_cast<std::uint32_t>(scale) != 0) {
-      return make_error(ErrorCode::kMalformed, "int8 frame: the scale of tile " + std::to_string(tile) + " is out of range: " +
-                                                   std::to_string(scale));
+      return make_error(ErrorCode::kMalformed, "int8 frame: the scale of tile " + std::to_string(tile) +
+                                                   " is out of range: " + std::to_string(scale));
     }
   }
   return Status::success();
@@ -46,7 +47,8 @@ std::uint64_t Int8Codec::frame_bytes(const Shape& shape, DType dtype) const {
 }
 
 Result<Bytes> Int8Codec::encode(const TensorView& tensor, TensorRole role, const TensorView*) const {
-  if (tensor.dtype != DType::kF32) return make_error(ErrorCode::kUnsupported, "codec int8 encodes fp32 tensors only: use raw");
+  if (tensor.dtype != DType::kF32)
+    return make_error(ErrorCode::kUnsupported, "codec int8 encodes fp32 tensors only: use raw");
   SHOAL_ASSIGN(const std::uint64_t decoded_bytes, tensor_bytes(tensor.shape, tensor.dtype));
   SHOAL_CHECK_EQ(tensor.bytes.size(), decoded_bytes);
   SHOAL_CHECK(is_aligned(tensor.bytes.data()));
@@ -60,12 +62,13 @@ Result<Bytes> Int8Codec::encode(const TensorView& tensor, TensorRole role, const
   const std::span<std::int8_t> codes(reinterpret_cast<std::int8_t*>(payload + scales.size_bytes()), values.size());
   int8_quantise(values, codes, scales);
   if (const auto bad = first_non_finite(scales)) {
-    return make_error(ErrorCode::kNonFinite, "codec int8: NaN or infinity within elements " +
-                                                 std::to_string(*bad * kInt8TileElements) + " to " +
-                                                 std::to_string(std::min(values.size(), (*bad + 1) * kInt8TileElements) - 1) +
-                                                 " of " + text_of(tensor.shape));
+    return make_error(ErrorCode::kNonFinite,
+                      "codec int8: NaN or infinity within elements " + std::to_string(*bad * kInt8TileElements) +
+                          " to " + std::to_string(std::min(values.size(), (*bad + 1) * kInt8TileElements) - 1) +
+                          " of " + text_of(tensor.shape));
   }
-  seal_frame({CodecId::kInt8, kInt8Version, role, tensor.dtype, tensor.shape, payload_bytes, std::nullopt, 0}, frame.view());
+  seal_frame({CodecId::kInt8, kInt8Version, role, tensor.dtype, tensor.shape, payload_bytes, std::nullopt, 0},
+             frame.view());
   return std::move(frame).freeze();
 }
 
@@ -75,7 +78,8 @@ Status Int8Codec::decode(ByteView frame, const TensorView*, MutableByteView out)
   const std::span<float> values(reinterpret_cast<float*>(out.data()), out.size() / sizeof(float));
   const std::size_t tiles = int8_tile_count(values.size());
   const std::uint8_t* payload = view.payload.data();
-  const std::span<const std::int8_t> codes(reinterpret_cast<const std::int8_t*>(payload + tiles * sizeof(float)), values.size());
+  const std::span<const std::int8_t> codes(reinterpret_cast<const std::int8_t*>(payload + tiles * sizeof(float)),
+                                           values.size());
   // A frame cut out of a larger message may lie anywhere; its scales, 1/17 of it, are then copied.
   std::vector<float> copied;
   if (!is_aligned(payload)) {
@@ -86,7 +90,8 @@ Status Int8Codec::decode(ByteView frame, const TensorView*, MutableByteView out)
   SHOAL_TRY(check_scales(scales));
   if (const void* bad = std::memchr(codes.data(), 0x80, codes.size())) {
     const auto index = static_cast<const std::int8_t*>(bad) - codes.data();
-    return make_error(ErrorCode::kMalformed, "int8 frame: code " + std::to_string(index) + " is -128, which no encoder writes");
+    return make_error(ErrorCode::kMalformed,
+                      "int8 frame: code " + std::to_string(index) + " is -128, which no encoder writes");
   }
   int8_dequantise(codes, scales, values);
   return Status::success();

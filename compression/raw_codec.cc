@@ -18,7 +18,8 @@ Result<Bytes> RawCodec::encode(const TensorView& tensor, TensorRole role, const 
   SHOAL_CHECK_EQ(tensor.bytes.size(), payload_bytes);
   Buffer frame(frame_bytes(tensor.shape, tensor.dtype));
   std::memcpy(frame.data() + (frame.size() - payload_bytes), tensor.bytes.data(), payload_bytes);
-  seal_frame({CodecId::kRaw, kRawVersion, role, tensor.dtype, tensor.shape, payload_bytes, std::nullopt, 0}, frame.view());
+  seal_frame({CodecId::kRaw, kRawVersion, role, tensor.dtype, tensor.shape, payload_bytes, std::nullopt, 0},
+             frame.view());
   return std::move(frame).freeze();
 }
 

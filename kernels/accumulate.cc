@@ -19,7 +19,9 @@ bool is_not_finite(float value) { return !std::isfinite(value); }
 
 }  // namespace
 
-bool all_finite_twin(std::span<const float> values) { return std::none_of(values.begin(), values.end(), is_not_finite); }
+bool all_finite_twin(std::span<const float> values) {
+  return std::none_of(values.begin(), values.end(), is_not_finite);
+}
 
 void accumulate_twin(std::span<float> sum, std::span<const float> gradient, float sign) {
   require_arguments(sum.size(), gradient.size(), sign);
@@ -46,7 +48,8 @@ Status accumulate_checked(std::span<float> sum, std::span<const float> gradient,
     const auto bad = std::count_if(gradient.begin(), gradient.end(), is_not_finite);
     return make_error(ErrorCode::kNonFinite, std::to_string(bad) + " of " + std::to_string(gradient.size()) +
                                                  " gradient elements are NaN or infinite, the first at index " +
-                                                 std::to_string(*first) + " (" + std::to_string(gradient[*first]) + ")");
+                                                 std::to_string(*first) + " (" + std::to_string(gradient[*first]) +
+                                                 ")");
   }
 #if SHOAL_WITH_NET
   fast_cpu::accumulate(sum.data(), gradient.data(), sum.size(), sign);

@@ -1,5 +1,5 @@
 // The accumulation loops, compiled once per instruction set and chosen at run time.
-#include <cmath>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -9,7 +9,6 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/accumulate_highway.cc"
 #include <hwy/foreach_target.h>
-
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();

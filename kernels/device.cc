@@ -22,14 +22,17 @@ CudaReport probe_cuda() {
   CudaReport report;
   for (int index = 0; index < count; ++index) {
     cudaDeviceProp properties{};
-    if (const cudaError_t error = cudaGetDeviceProperties(&properties, index); error != cudaSuccess) return no_gpu(error);
+    if (const cudaError_t error = cudaGetDeviceProperties(&properties, index); error != cudaSuccess)
+      return no_gpu(error);
     report.devices.push_back({properties.name, properties.totalGlobalMem, properties.major, properties.minor});
   }
   if (report.devices.empty()) report.reason = "no GPU: the driver lists no device";
   return report;
 }
 #else
-CudaReport probe_cuda() { return {{}, "no GPU: this build has no CUDA kernels (nvcc was not found when it was configured)"}; }
+CudaReport probe_cuda() {
+  return {{}, "no GPU: this build has no CUDA kernels (nvcc was not found when it was configured)"};
+}
 #endif
 
 }  // namespace shoal

@@ -1,9 +1,11 @@
 #pragma once
-// The arithmetic of one int8 tile, shared by the scalar twin, the Highway variant and the CUDA kernel, so that all three
-// produce the same bits. Symmetric absmax quantisation as in Dettmers et al. 2022 (LLM.int8(), eq. 1), block-wise.
+// The arithmetic of one int8 tile, shared by the scalar twin, the Highway variant and the CUDA kernel, so that all
+// three produce the same bits. Symmetric absmax quantisation as in Dettmers et al. 2022 (LLM.int8(), eq. 1),
+// block-wise.
 //   scale   = absmax / 127          code = round_half_even(x * (127 / absmax))          decoded = code * scale
 // Two ends of the range need care, or the stated bound would not hold there:
-//   - absmax below 127 * FLT_MIN: the scale would be subnormal, coarse, and lost under flush-to-zero; the tile becomes zeros;
+//   - absmax below 127 * FLT_MIN: the scale would be subnormal, coarse, and lost under flush-to-zero; the tile becomes
+//   zeros;
 //   - absmax near FLT_MAX: 127 * scale would round up to infinity; the scale is held at kInt8ScaleMax.
 // A tile with a NaN or an infinity gets the scale NaN and zero codes: no branch per element, and the reader sees it.
 #include <bit>
@@ -17,7 +19,7 @@
 
 namespace shoal {
 
-inline constexpr std::uint32_t kAbsMask = 0x7fffffffu;       // a float's bits without its sign, ordered as its magnitude
+inline constexpr std::uint32_t kAbsMask = 0x7fffffffu;  // a float's bits without its sign, ordered as its magnitude
 inline constexpr std::uint32_t kInfinityBits = 0x7f800000u;  // this and above: infinity or NaN
 inline constexpr std::uint32_t kInt8TinyBits = 0x03fe0000u;  // 127 * FLT_MIN; a smaller absmax makes a tile of zeros
 inline constexpr float kInt8ScaleMin = 0x1p-126f;            // FLT_MIN: the smallest scale but 0

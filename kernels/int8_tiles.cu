@@ -1,4 +1,5 @@
-// A tile belongs to 16 neighbouring lanes; each lane holds 4 consecutive elements: one 16-byte load and one 4-byte store.
+// A tile belongs to 16 neighbouring lanes; each lane holds 4 consecutive elements: one 16-byte load and one 4-byte
+// store.
 #include <cuda_runtime.h>
 
 #include <cstdint>
@@ -65,8 +66,9 @@ __global__ void dequantise(const signed char* codes, const float* scales, std::s
   const float scale = scales[first / kInt8TileElements];
   if (first + 4 <= n) {
     const char4 c = *reinterpret_cast<const char4*>(codes + first);
-    *reinterpret_cast<float4*>(values + first) = make_float4(static_cast<float>(c.x) * scale, static_cast<float>(c.y) * scale,
-                                                             static_cast<float>(c.z) * scale, static_cast<float>(c.w) * scale);
+    *reinterpret_cast<float4*>(values + first) =
+        make_float4(static_cast<float>(c.x) * scale, static_cast<float>(c.y) * scale, static_cast<float>(c.z) * scale,
+                    static_cast<float>(c.w) * scale);
     return;
   }
   for (std::size_t i = first; i < n; ++i) values[i] = static_cast<float>(codes[i]) * scale;
@@ -79,7 +81,8 @@ Result<unsigned> block_count(const float* values, const std::int8_t* codes, std:
     return make_error(ErrorCode::kInput, "int8 tiles on CUDA: values must be 16-byte and codes 4-byte aligned");
   }
   const std::size_t blocks = (n + kElementsPerBlock - 1) / kElementsPerBlock;
-  if (blocks > 0x7fffffffu) return make_error(ErrorCode::kInput, "int8 tiles on CUDA: too many elements: " + std::to_string(n));
+  if (blocks > 0x7fffffffu)
+    return make_error(ErrorCode::kInput, "int8 tiles on CUDA: too many elements: " + std::to_string(n));
   return static_cast<unsigned>(blocks);
 }
 
@@ -98,7 +101,8 @@ Status int8_quantise_cuda(const float* values, std::size_t n, std::int8_t* codes
   return launch_status("int8_quantise_cuda");
 }
 
-Status int8_dequantise_cuda(const std::int8_t* codes, const float* scales, std::size_t n, float* values, CudaStream stream) {
+Status int8_dequantise_cuda(const std::int8_t* codes, const float* scales, std::size_t n, float* values,
+                            CudaStream stream) {
   SHOAL_ASSIGN(const unsigned blocks, block_count(values, codes, n));
   if (blocks == 0) return Status::success();
   dequantise<<<blocks, kThreads, 0, static_cast<cudaStream_t>(stream)>>>(codes, scales, n, values);

@@ -1,10 +1,10 @@
 #pragma once
 // fp32 <-> int8 in tiles of 64 consecutive elements with one fp32 scale each; the last tile may be shorter.
 // The rule of a tile, its source and its two ends of range: kernels/int8_rule.h.
-// Bound, for finite input: |x - decoded| <= 0.5001 * scale, or |x| < kInt8TinyMax (1.5e-36) where the tile's scale is 0.
-// Decoded values of codes in [-127, 127] and of scales made here are always finite.
-// Thread-safe: no state.   Ownership: borrows all spans for the call; input and output must not overlap.   Errors: none;
-// a non-finite input shows as a NaN scale. REQUIRES (all four): equal counts, scales.size() == int8_tile_count(count).
+// Bound, for finite input: |x - decoded| <= 0.5001 * scale, or |x| < kInt8TinyMax (1.5e-36) where the tile's scale is
+// 0. Decoded values of codes in [-127, 127] and of scales made here are always finite. Thread-safe: no state.
+// Ownership: borrows all spans for the call; input and output must not overlap.   Errors: none; a non-finite input
+// shows as a NaN scale. REQUIRES (all four): equal counts, scales.size() == int8_tile_count(count).
 #include <cstddef>
 #include <cstdint>
 #include <span>

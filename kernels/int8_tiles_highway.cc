@@ -6,7 +6,6 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/int8_tiles_highway.cc"
 #include <hwy/foreach_target.h>
-
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();

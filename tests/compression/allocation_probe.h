@@ -7,7 +7,7 @@ namespace shoal {
 
 class AllocationProbe {
  public:
-  AllocationProbe();   // starts watching
+  AllocationProbe();            // starts watching
   std::size_t largest() const;  // bytes of the largest single request since then
 };
 

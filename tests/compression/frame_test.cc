@@ -61,7 +61,8 @@ TEST(FrameTest, GoldenBytesOfARawFrame) {
   const Result<Bytes> frame = codec_for(CodecId::kRaw).encode(tokens.view(), TensorRole::kTokens);
   ASSERT_TRUE(frame.ok());
   std::vector<std::uint8_t> expected(68, 0);
-  const std::uint8_t head[] = {'S', 'T', 'F', '1', 0, 1, 2, 1, 1, 0, 64, 0, 0xfa, 0x17, 0xf7, 0x07, 4, 0, 0, 0, 0, 0, 0, 0, 0x1d, 0xe7, 0xd6, 0x10};
+  const std::uint8_t head[] = {'S',  'T',  'F', '1', 0, 1, 2, 1, 1, 0, 64,   0,    0xfa, 0x17,
+                               0xf7, 0x07, 4,   0,   0, 0, 0, 0, 0, 0, 0x1d, 0xe7, 0xd6, 0x10};
   std::copy(std::begin(head), std::end(head), expected.begin());
   expected[40] = 4;
   for (std::size_t i = 0; i < 4; ++i) expected[64 + i] = static_cast<std::uint8_t>(0xa0 + i);
@@ -86,7 +87,8 @@ TEST(FrameTest, TensorBytesAreCheckedWithoutOverflow) {
 
 TEST(FrameTest, ABaseHashTravelsInTheHeader) {
   std::vector<std::uint8_t> frame(64 + 8, 1);
-  seal_frame({CodecId::kRaw, kRawVersion, TensorRole::kActivation, DType::kF32, {2}, 8, 0x1122334455667788ull, 0}, frame);
+  seal_frame({CodecId::kRaw, kRawVersion, TensorRole::kActivation, DType::kF32, {2}, 8, 0x1122334455667788ull, 0},
+             frame);
   const Result<FrameView> view = read_frame(frame);
   ASSERT_TRUE(view.ok());
   EXPECT_EQ(view->header.base_hash, 0x1122334455667788ull);
@@ -108,7 +110,8 @@ TEST(FrameTest, EveryFieldHasItsNamedError) {
   for (const BrokenField& broken : std::initializer_list<BrokenField>{
            {"magic", 0, 'X', ErrorCode::kMalformed, "STF1"},
            {"layout", 3, '2', ErrorCode::kMalformed, "STF1"},
-           {"codec", 4, 9, ErrorCode::kVersion, "codec 9 version 1 is unknown here (known: 0 raw version 1, 1 int8 version 1)"},
+           {"codec", 4, 9, ErrorCode::kVersion,
+            "codec 9 version 1 is unknown here (known: 0 raw version 1, 1 int8 version 1)"},
            {"version", 5, 2, ErrorCode::kVersion, "codec 1 version 2"},
            {"role", 6, 4, ErrorCode::kMalformed, "role"},
            {"element type", 7, 5, ErrorCode::kMalformed, "element type"},

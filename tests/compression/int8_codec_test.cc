@@ -58,7 +58,8 @@ TEST(Int8CodecTest, OneOutlierCostsItsOwnTileOnly) {
 }
 
 TEST(Int8CodecTest, ExtremesStayFinite) {
-  for (const float value : round_trip(tensor_of({4}, {FLT_MAX, -FLT_MAX, FLT_TRUE_MIN, 0.0f}))) EXPECT_TRUE(std::isfinite(value));
+  for (const float value : round_trip(tensor_of({4}, {FLT_MAX, -FLT_MAX, FLT_TRUE_MIN, 0.0f})))
+    EXPECT_TRUE(std::isfinite(value));
   EXPECT_THAT(round_trip(tensor_of({2}, {FLT_TRUE_MIN, -FLT_MIN})), ElementsAre(0.0f, 0.0f));
 }
 

@@ -31,7 +31,8 @@ class InstructionSetsTest : public ::testing::TestWithParam<std::int64_t> {
 
 std::vector<std::int64_t> targets_here() {
   std::vector<std::int64_t> targets;
-  for (std::int64_t left = hwy::SupportedTargets() & HWY_TARGETS; left != 0; left &= left - 1) targets.push_back(left & -left);
+  for (std::int64_t left = hwy::SupportedTargets() & HWY_TARGETS; left != 0; left &= left - 1)
+    targets.push_back(left & -left);
   return targets;
 }
 
@@ -42,7 +43,8 @@ TEST_P(InstructionSetsTest, Int8TilesGiveTheTwinsBits) {
   for (const TileInput& input : all_tile_inputs()) {
     const std::size_t count = input.values.size();
     std::vector<std::int8_t> twin_codes(count), codes(count);
-    std::vector<float> twin_scales(int8_tile_count(count)), scales(twin_scales.size()), twin_decoded(count), decoded(count);
+    std::vector<float> twin_scales(int8_tile_count(count)), scales(twin_scales.size()), twin_decoded(count),
+        decoded(count);
     int8_quantise_twin(input.values, twin_codes, twin_scales);
     int8_quantise(input.values, codes, scales);
     EXPECT_TRUE(same_bits(codes, twin_codes)) << input.name;

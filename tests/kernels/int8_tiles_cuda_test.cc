@@ -71,7 +71,8 @@ TEST_F(Int8TilesCudaTest, GivesTheTwinsBitsBothWays) {
     const auto device_scales = device_array<float>(scales.size());
     const auto device_decoded = device_array<float>(count);
     ASSERT_TRUE(int8_quantise_cuda(values.get(), count, device_codes.get(), device_scales.get(), nullptr).ok());
-    ASSERT_TRUE(int8_dequantise_cuda(device_codes.get(), device_scales.get(), count, device_decoded.get(), nullptr).ok());
+    ASSERT_TRUE(
+        int8_dequantise_cuda(device_codes.get(), device_scales.get(), count, device_decoded.get(), nullptr).ok());
     require_success(cudaDeviceSynchronize());
     EXPECT_TRUE(same_bits(on_host(device_codes.get(), count), codes)) << input.name;
     EXPECT_TRUE(same_bits(on_host(device_scales.get(), scales.size()), scales)) << input.name;
@@ -79,7 +80,8 @@ TEST_F(Int8TilesCudaTest, GivesTheTwinsBitsBothWays) {
     for (std::size_t i = 0; i < count; ++i) {
       // The sign and payload of a NaN are the machine's own.
       if (std::isnan(decoded[i]) && std::isnan(got[i])) continue;
-      ASSERT_EQ(std::bit_cast<std::uint32_t>(got[i]), std::bit_cast<std::uint32_t>(decoded[i])) << input.name << " at " << i;
+      ASSERT_EQ(std::bit_cast<std::uint32_t>(got[i]), std::bit_cast<std::uint32_t>(decoded[i]))
+          << input.name << " at " << i;
     }
   }
 }

@@ -91,7 +91,8 @@ TEST(Int8TilesTest, LargestFloatsDecodeToFiniteValues) {
   EXPECT_EQ(decoded[2], 0.0f);
 }
 
-// With a subnormal scale 190 * FLT_TRUE_MIN was held at 127 * FLT_TRUE_MIN: half of the codes would be wrong by a third.
+// With a subnormal scale 190 * FLT_TRUE_MIN was held at 127 * FLT_TRUE_MIN: half of the codes would be wrong by a
+// third.
 TEST(Int8TilesTest, TilesTooSmallForANormalScaleBecomeZeros) {
   const std::vector<float> values = {190 * FLT_TRUE_MIN, -FLT_MIN, std::nextafterf(127 * FLT_MIN, 0.0f)};
   EXPECT_THAT(quantised(int8_quantise, values).scales, ElementsAre(0.0f));
