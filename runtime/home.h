@@ -1,0 +1,39 @@
+#pragma once
+// A machine's own folder: its key, made at first use, locked while a process uses it. A second process on the same home gets a
+// fresh temporary key, so that no two processes ever speak under one PeerId.
+// Owns the lock; it dies with the process. Thread: any, one at a time.
+#include <memory>
+#include <string>
+
+#include "common/file_storage.h"
+#include "common/result.h"
+#include "common/sign.h"
+
+namespace shoal {
+
+class Home {
+ public:
+  // $XDG_DATA_HOME/shoal, else $HOME/.local/share/shoal, else .shoal here.
+  static std::string default_path();
+  // Makes the folder (0700) and the key file (0600) when absent. ERRORS: kIo, kRefused (others may read the key file), kCorrupt (it holds
+  // no key).
+  static Result<Home> open(const std::string& path);
+
+  const std::string& path() const { return path_; }
+  const KeyPair& key() const { return key_; }
+  // Another process uses this home: key() lives in this process only and nothing is kept on disk.
+  bool is_temporary() const { return !lock_; }
+
+ private:
+  Home(std::string path, KeyPair key, std::unique_ptr<FileLock> lock)
+      : path_(std::move(path)), key_(std::move(key)), lock_(std::move(lock)) {}
+  std::string path_;
+  KeyPair key_;
+  std::unique_ptr<FileLock> lock_;
+};
+
+// Reads the key file at `path`, or makes it (0600, durable). Used for homes and for a run's key in its launch folder.
+// ERRORS: as Home::open.
+Result<KeyPair> load_or_make_key(const std::string& path);
+
+}  // namespace shoal

@@ -1,0 +1,47 @@
+#pragma once
+// The invitation to a run: one word that a person can paste. Names the run's key, its DHT network and where its first processes listen.
+// No secret: who may join is decided by [admission]. Pure; thread-safe.
+//
+// "shoal1:" + base64url of: run key (32 bytes), network id (4, big-endian), number of contacts (1), each contact, CRC-32C of all that.
+// Contact: kind (1: 4 = IPv4, 6 = IPv6, 0 = name; + 16 when its PeerId is the run's key and not repeated), [PeerId (32)],
+// [length of the name (1)], address (4, 16 or the name's bytes), port (2, big-endian).
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/ids.h"
+#include "common/result.h"
+
+namespace shoal {
+
+inline constexpr std::size_t kTicketCharactersMax = 300;
+inline constexpr std::size_t kTicketContactsMax = 3;
+
+struct Contact {
+  PeerId peer;          // its CURVE key is derived from it (common/sign.h)
+  std::string address;  // "host:port", "[v6]:port"
+  auto operator<=>(const Contact&) const = default;
+};
+
+struct Ticket {
+  RunId run;
+  std::uint32_t network = 0;  // OpenDHT's network id
+  std::vector<Contact> contacts;
+  auto operator<=>(const Ticket&) const = default;
+};
+
+// ERRORS: kInput (no contact, more than three, not host:port), kTooLarge (over 300 characters; take addresses instead of long names).
+Result<std::string> pack_ticket(const Ticket& ticket);
+// ERRORS: kMalformed (no ticket at all, or cut), kVersion (made by another version), kCorrupt (a typo).
+Result<Ticket> parse_ticket(std::string_view text);
+
+struct HostPort {
+  std::string host;  // without brackets
+  std::uint16_t port = 0;
+};
+// ERRORS: kInput (not "host:port" or "[v6]:port", port 0 or above 65535).
+Result<HostPort> parse_host_port(std::string_view address);
+std::string text_of(const HostPort& address);
+
+}  // namespace shoal
