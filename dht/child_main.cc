@@ -1,0 +1,172 @@
+// shoal-dht: one node of the run's DHT, in a process of its own (docs/dht.md). The only program here that links OpenDHT (GPL-3+).
+//   shoal-dht --supervised ...   commands on stdin, events on stdout (dht/child_protocol.h); ends at end of input
+//   shoal-dht --serve ...        a plain member that others bootstrap from; ends at SIGTERM or SIGINT
+// Exit codes: 0 ended as asked, 64 usage, 69 the port is in use, 70 internal.
+#include <fcntl.h>
+#include <malloc.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstdio>
+#include <mutex>
+
+#include "common/thread_loop.h"
+#include "dht/child_protocol.h"
+#include "dht/opendht_node.h"
+#include "dht/record.h"
+
+namespace shoal {
+namespace {
+
+constexpr int kExitPort = 69;
+
+struct Arguments {
+  OpenDhtOptions dht;
+  std::vector<std::string> bootstrap;
+  bool supervised = false;
+  bool serve = false;
+  bool die_with_parent = false;
+  std::uint64_t memory_bytes = 1ull << 30;
+};
+
+// Writes whole lines to the supervisor, from any thread. A supervisor that does not read holds the DHT back, and nothing else.
+class LineWriter {
+ public:
+  explicit LineWriter(int descriptor) : descriptor_(descriptor) {}
+  void write_event(const ChildEvent& event) {
+    const std::string line = pack_line(event);
+    const std::lock_guard lock(mutex_);
+    for (std::size_t done = 0; done < line.size();) {
+      const ssize_t size = write(descriptor_, line.data() + done, line.size() - done);
+      if (size < 0 && errno != EINTR) _exit(0);  // the supervisor is gone
+      if (size > 0) done += static_cast<std::size_t>(size);
+    }
+  }
+
+ private:
+  int descriptor_;
+  std::mutex mutex_;
+};
+
+void confine(const Arguments& arguments) {
+  if (arguments.supervised || arguments.die_with_parent) prctl(PR_SET_PDEATHSIG, SIGKILL);
+  prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  const rlimit none{0, 0};
+  setrlimit(RLIMIT_CORE, &none);
+  mallopt(M_ARENA_MAX, 2);  // an arena takes 64 MiB of address space
+  const rlimit memory{arguments.memory_bytes, arguments.memory_bytes};
+  if (setrlimit(RLIMIT_AS, &memory) != 0) std::perror("shoal-dht: RLIMIT_AS");
+}
+
+void obey(OpenDhtNode& node, LineWriter& out, const std::string& line) {
+  const Result<ChildCommand> command = parse_command(line);
+  if (!command.ok()) {
+    std::fprintf(stderr, "shoal-dht: %s\n", command.error().message.c_str());
+    return;
+  }
+  if (const auto* put = std::get_if<PutCommand>(&*command)) {
+    node.put(*put);
+  } else if (const auto* get = std::get_if<GetCommand>(&*command)) {
+    const std::uint64_t tag = get->tag;
+    node.get(
+        get->key, [&out, tag](const std::string& text) { out.write_event(ValueEvent{tag, text}); },
+        [&out, tag] { out.write_event(DoneEvent{tag}); });
+  } else {
+    node.bootstrap(std::get<BootstrapCommand>(*command).address);
+  }
+}
+
+int run_supervised(OpenDhtNode& node) {
+  signal(SIGINT, SIG_IGN);  // Ctrl-C goes to the whole group; our end is the supervisor's to say
+  // Stray prints of a library must not end up among the events.
+  LineWriter out(fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3));
+  dup2(STDERR_FILENO, STDOUT_FILENO);
+  out.write_event(ReadyEvent{node.port()});
+  LineBuffer lines;
+  TimePoint next_status = monotonic_now();
+  for (;;) {
+    const TimePoint now = monotonic_now();
+    if (now >= next_status) {
+      out.write_event(node.status());
+      next_status = now + 1s;
+    }
+    pollfd input{STDIN_FILENO, POLLIN, 0};
+    const int ready = poll(&input, 1, static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(next_status - now).count()));
+    if (ready <= 0) continue;
+    char bytes[4096];
+    const ssize_t size = read(STDIN_FILENO, bytes, sizeof bytes);
+    if (size < 0 && errno == EINTR) continue;
+    if (size <= 0) _exit(0);  // no farewells: the DHT forgets a silent node by itself
+    for (const std::string& line : lines.append({bytes, static_cast<std::size_t>(size)})) obey(node, out, line);
+  }
+}
+
+// `ends`: SIGINT and SIGTERM, blocked before the DHT's threads started.
+int run_serving(OpenDhtNode& node, const Arguments& arguments, const sigset_t& ends) {
+  std::printf("shoal-dht port %u network %u\n", node.port(), arguments.dht.network);
+  std::fflush(stdout);
+  int received = 0;
+  sigwait(&ends, &received);
+  _exit(0);
+}
+
+int run(int argc, char** argv) {
+  Arguments arguments;
+  CLI::App app("One node of a run's DHT.", "shoal-dht");
+  app.add_option("--bind", arguments.dht.bind, "address of the UDP socket")->capture_default_str();
+  app.add_option("--port", arguments.dht.port, "UDP port; 0: any")->capture_default_str();
+  app.add_option("--bootstrap", arguments.bootstrap, "host:port of a node; repeatable");
+  app.add_option("--network", arguments.dht.network, "number of the run's own DHT network, not 0")->required();
+  app.add_option("--memory-bytes", arguments.memory_bytes, "limit of the address space")->capture_default_str();
+  app.add_flag("--supervised", arguments.supervised, "speak to a supervisor over stdin and stdout");
+  app.add_flag("--serve", arguments.serve, "be a plain member; prints the port");
+  app.add_flag("--die-with-parent", arguments.die_with_parent, "end when the process that started it ends");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 64;
+  }
+  if (arguments.supervised == arguments.serve) {
+    std::fprintf(stderr, "shoal-dht: give either --serve or --supervised\n");
+    return 64;
+  }
+  for (const std::string& address : arguments.bootstrap) {
+    if (const Status status = check_address(address); !status.ok()) {
+      std::fprintf(stderr, "shoal-dht: --bootstrap %s: not host:port\n", address.c_str());
+      return 64;
+    }
+  }
+  confine(arguments);
+  sigset_t ends;
+  sigemptyset(&ends);
+  if (arguments.serve) {
+    sigaddset(&ends, SIGINT);
+    sigaddset(&ends, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &ends, nullptr);
+  }
+  auto node = OpenDhtNode::start(arguments.dht);
+  if (!node.ok()) {
+    std::fprintf(stderr, "shoal-dht: %s\n", node.error().message.c_str());
+    return node.code() == ErrorCode::kInput ? 64 : kExitPort;
+  }
+  for (const std::string& address : arguments.bootstrap) (*node)->bootstrap(address);
+  return arguments.serve ? run_serving(**node, arguments, ends) : run_supervised(**node);
+}
+
+}  // namespace
+}  // namespace shoal
+
+int main(int argc, char** argv) {
+  try {
+    return shoal::run(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "shoal-dht: %s\n", error.what());
+    return 70;
+  }
+}

@@ -1,0 +1,117 @@
+#include "dht/record_table.h"
+
+#include <algorithm>
+
+#include "transport/limits.h"
+
+namespace shoal {
+namespace {
+
+const PeerRecord& peer_of(const AnyRecord& record) { return std::get<PeerRecord>(record); }
+
+bool newer(const PeerRecord& a, const PeerRecord& b) { return a.expires != b.expires ? a.expires > b.expires : a.peer < b.peer; }
+
+}  // namespace
+
+Result<bool> RecordTable::offer(const std::string& text, WallTime now) { return take(text, now, kClockSkewMax); }
+Result<bool> RecordTable::restore(const std::string& text, WallTime now) { return take(text, now, kRememberedFor); }
+
+void RecordTable::count(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kTooLarge: ++counters_.too_large; break;
+    case ErrorCode::kCorrupt: ++counters_.corrupt; break;
+    case ErrorCode::kForeign: ++counters_.foreign; break;
+    case ErrorCode::kStale: ++counters_.stale; break;
+    default: ++counters_.malformed; break;
+  }
+}
+
+Result<bool> RecordTable::take(const std::string& text, WallTime now, Duration age_max) {
+  const auto result = [&]() -> Result<bool> {
+    if (text.size() > kRecordBytesMax) return make_error(ErrorCode::kTooLarge, "record: over 512 bytes");
+    Result<AnyRecord> parsed = parse_any_record(text);
+    if (!parsed.ok()) return parsed.error();
+    const RunId& run = std::visit([](const auto& r) -> const RunId& { return r.run; }, *parsed);
+    if (run != run_) return make_error(ErrorCode::kForeign, "record: of run " + short_name(run));
+    const WallTime expires = expires_of(*parsed);
+    if (now >= expires + age_max) return make_error(ErrorCode::kStale, "record: expired");
+    if (is_from_future(expires, now)) return make_error(ErrorCode::kStale, "record: made by a clock that is ahead of ours");
+    if (std::holds_alternative<RunRecord>(*parsed)) {
+      if (run_record_) return place(*run_record_, std::move(*parsed), text);
+      run_record_ = Held{std::move(*parsed), text};
+      return true;
+    }
+    const PeerId peer = peer_of(*parsed).peer;
+    if (const auto known = peers_.find(peer); known != peers_.end()) return place(known->second, std::move(*parsed), text);
+    make_room(peer_of(*parsed).stage, now);
+    peers_.emplace(peer, Held{std::move(*parsed), text});
+    return true;
+  }();
+  if (!result.ok()) {
+    count(result.code());
+  } else {
+    ++(*result ? counters_.accepted : counters_.unchanged);
+  }
+  return result;
+}
+
+Result<bool> RecordTable::place(Held& held, AnyRecord record, const std::string& text) {
+  if (text == held.text) return false;
+  if (sequence_of(record) <= sequence_of(held.record))
+    return make_error(ErrorCode::kStale, "record: sequence " + std::to_string(sequence_of(record)) + " when " +
+                                             std::to_string(sequence_of(held.record)) + " is held");
+  held = Held{std::move(record), text};
+  return true;
+}
+
+void RecordTable::make_room(StageId stage, WallTime now) {
+  std::vector<std::map<PeerId, Held>::iterator> rivals;
+  const bool table_full = peers_.size() >= kTableRecordsMax;
+  for (auto it = peers_.begin(); it != peers_.end(); ++it)
+    if (table_full || peer_of(it->second.record).stage == stage) rivals.push_back(it);
+  if (!table_full && rivals.size() < limits::kReplicasMax) return;
+  const auto oldest = *std::min_element(rivals.begin(), rivals.end(), [](auto a, auto b) { return expires_of(a->second.record) < expires_of(b->second.record); });
+  const bool expired = !is_live(expires_of(oldest->second.record), now);
+  peers_.erase(expired ? oldest : rivals[rng_.below(rivals.size())]);
+}
+
+std::vector<PeerRecord> RecordTable::stage(StageId stage, WallTime now) const {
+  std::vector<PeerRecord> out;
+  for (const auto& [id, held] : peers_) {
+    const PeerRecord& record = peer_of(held.record);
+    if (record.stage == stage && is_live(record.expires, now)) out.push_back(record);
+  }
+  return out;
+}
+
+std::vector<PeerRecord> RecordTable::remembered_stage(StageId stage, WallTime now) const {
+  std::vector<PeerRecord> out;
+  for (const auto& [id, held] : peers_) {
+    const PeerRecord& record = peer_of(held.record);
+    if (record.stage == stage && now < record.expires + kRememberedFor) out.push_back(record);
+  }
+  std::sort(out.begin(), out.end(), newer);
+  return out;
+}
+
+std::optional<RunRecord> RecordTable::run_record(WallTime now) const {
+  if (!run_record_ || now >= expires_of(run_record_->record) + kRememberedFor) return std::nullopt;
+  return std::get<RunRecord>(run_record_->record);
+}
+
+std::vector<std::string> RecordTable::texts(std::size_t limit, WallTime now, Duration age_max) const {
+  std::vector<const Held*> found;
+  for (const auto& [id, held] : peers_)
+    if (now < expires_of(held.record) + age_max) found.push_back(&held);
+  std::sort(found.begin(), found.end(), [](const Held* a, const Held* b) { return newer(peer_of(a->record), peer_of(b->record)); });
+  if (run_record_ && now < expires_of(run_record_->record) + age_max) found.insert(found.begin(), &*run_record_);
+  if (found.size() > limit) found.resize(limit);
+  std::vector<std::string> out;
+  for (const Held* held : found) out.push_back(held->text);
+  return out;
+}
+
+std::vector<std::string> RecordTable::live_texts(std::size_t limit, WallTime now) const { return texts(limit, now, kClockSkewMax); }
+std::vector<std::string> RecordTable::remembered_texts(std::size_t limit, WallTime now) const { return texts(limit, now, kRememberedFor); }
+
+}  // namespace shoal
