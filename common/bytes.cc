@@ -78,10 +78,10 @@ Bytes Bytes::slice(std::size_t offset, std::size_t size) const {
 
 Buffer::Buffer(std::size_t size) : size_(size) {
   if (size == 0) return;
-  void* memory = ::operator new(size, std::align_val_t{kBufferAlignment});
+  void* memory = ::operator new (size, std::align_val_t{kBufferAlignment});
   std::memset(memory, 0, size);
   memory_ = std::shared_ptr<std::uint8_t>(static_cast<std::uint8_t*>(memory), [](std::uint8_t* p) {
-    ::operator delete(p, std::align_val_t{kBufferAlignment});
+    ::operator delete (p, std::align_val_t{kBufferAlignment});
   });
 }
 

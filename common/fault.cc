@@ -54,8 +54,9 @@ std::optional<std::uint64_t> parse_count(std::string_view text) {
 }
 
 Error bad_item(std::string_view item, const std::string& why) {
-  return make_error(ErrorCode::kInput, "fault point '" + std::string(item) + "': " + why +
-                                           ". HINT: NAME=kill|exit[:CODE]|error|hold:SECONDS|delay:MS, then @N for the N-th time only");
+  return make_error(ErrorCode::kInput,
+                    "fault point '" + std::string(item) + "': " + why +
+                        ". HINT: NAME=kill|exit[:CODE]|error|hold:SECONDS|delay:MS, then @N for the N-th time only");
 }
 
 Result<std::pair<std::string, Fault>> parse_item(std::string_view item) {

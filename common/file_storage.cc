@@ -22,12 +22,12 @@ using Done = std::function<void(Status)>;
 // What loop and writer share of one open file.
 struct OpenFile {
   std::string path;
-  Descriptor descriptor;                    // the writer's, until it closed it
-  Status status;                            // the writer's; sticky
-  std::vector<Bytes> batch;                 // the writer's: appended and not yet written
-  bool sync_wanted = false;                 // the writer's
+  Descriptor descriptor;                      // the writer's, until it closed it
+  Status status;                              // the writer's; sticky
+  std::vector<Bytes> batch;                   // the writer's: appended and not yet written
+  bool sync_wanted = false;                   // the writer's
   std::atomic<std::size_t> pending_bytes{0};  // queued by the loop, not yet written
-  bool overflowed = false;                  // the loop's
+  bool overflowed = false;                    // the loop's
 };
 
 struct Request {
@@ -40,8 +40,8 @@ struct Request {
 
 }  // namespace
 
-// One thread takes everything that is queued at once: all appends are written, then every file that was asked for is synced
-// once, then the callbacks go to the loop in the order of the calls.
+// One thread takes everything that is queued at once: all appends are written, then every file that was asked for is
+// synced once, then the callbacks go to the loop in the order of the calls.
 class FileStorage::Writer {
  public:
   explicit Writer(EventLoop& loop) : loop_(loop), thread_([this] { run(); }) {}
@@ -125,7 +125,8 @@ namespace {
 
 class RealAppendFile final : public AppendFile {
  public:
-  RealAppendFile(FileStorage::Writer& writer, std::shared_ptr<OpenFile> file) : writer_(writer), file_(std::move(file)) {}
+  RealAppendFile(FileStorage::Writer& writer, std::shared_ptr<OpenFile> file)
+      : writer_(writer), file_(std::move(file)) {}
 
   ~RealAppendFile() override {
     std::mutex mutex;
@@ -185,7 +186,9 @@ Result<std::unique_ptr<AppendFile>> FileStorage::open_append(const std::string& 
   return std::unique_ptr<AppendFile>(std::make_unique<RealAppendFile>(*writer_, std::move(file)));
 }
 
-Result<Bytes> FileStorage::read(const std::string& path, std::size_t limit_bytes) { return read_file(path, limit_bytes); }
+Result<Bytes> FileStorage::read(const std::string& path, std::size_t limit_bytes) {
+  return read_file(path, limit_bytes);
+}
 
 void FileStorage::replace(const std::string& path, std::vector<Bytes> parts, Done done) {
   writer_->queue({Request::Kind::kReplace, nullptr, path, std::move(parts), std::move(done)});

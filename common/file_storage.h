@@ -1,5 +1,6 @@
 #pragma once
-// Storage on the file system, written by a thread of its own. Calls that wait for a sync at the same time share one fdatasync.
+// Storage on the file system, written by a thread of its own. Calls that wait for a sync at the same time share one
+// fdatasync.
 #include <functional>
 #include <memory>
 #include <string>
@@ -11,13 +12,14 @@
 
 namespace shoal {
 
-// At most this much may wait for the disk in one file; a disk that is slower for longer is an error (kIo), not a growing queue.
+// At most this much may wait for the disk in one file; a disk that is slower for longer is an error (kIo), not a
+// growing queue.
 inline constexpr std::size_t kAppendPendingBytesMax = 256u << 20;
 
 // Thread: loop only; callbacks are posted to the loop. Borrows the loop, which outlives it. read(), truncate() and
 // open_append() block the loop for the time of the system calls (start-up only); append, sync and replace never do.
-// The destructor writes what is queued, joins the thread, and posts the last callbacks. Files must be destroyed before it;
-// a file's destructor waits until its bytes are written (not synced) and gives the lock up.
+// The destructor writes what is queued, joins the thread, and posts the last callbacks. Files must be destroyed before
+// it; a file's destructor waits until its bytes are written (not synced) and gives the lock up.
 class FileStorage final : public Storage {
  public:
   explicit FileStorage(EventLoop& loop);

@@ -11,7 +11,7 @@ namespace {
 struct LogState {
   std::atomic<LogLevel> level{LogLevel::kInfo};
   std::mutex mutex;
-  std::string name;                    // guarded by mutex
+  std::string name;                     // guarded by mutex
   std::shared_ptr<const LogSink> sink;  // guarded by mutex
 };
 

@@ -1,6 +1,6 @@
 #pragma once
-// Lines for people, on stderr. One line is one write, at most kLogLineBytesMax, control characters escaped: peers choose some
-// of the text. Never log keys or tickets. Thread: any.
+// Lines for people, on stderr. One line is one write, at most kLogLineBytesMax, control characters escaped: peers
+// choose some of the text. Never log keys or tickets. Thread: any.
 //   log_info("peer ", peer, " serves stage ", stage);
 #include <functional>
 #include <sstream>
@@ -18,8 +18,8 @@ void set_log_level(LogLevel level);
 bool log_enabled(LogLevel level);
 // Puts `name` in front of every line of this process ("peer 1a2b3c4d"); empty at start.
 void set_log_name(std::string name);
-// Replaces stderr, for tests; an empty function restores it. `sink` gets the finished line (escaped, capped, without time) and
-// must not log.
+// Replaces stderr, for tests; an empty function restores it. `sink` gets the finished line (escaped, capped, without
+// time) and must not log.
 using LogSink = std::function<void(LogLevel, std::string_view)>;
 void set_log_sink(LogSink sink);
 
@@ -35,13 +35,21 @@ void log_parts(LogLevel level, const Parts&... parts) {
   log_line(level, text.view());
 }
 template <class... Parts>
-void log_debug(const Parts&... parts) { log_parts(LogLevel::kDebug, parts...); }
+void log_debug(const Parts&... parts) {
+  log_parts(LogLevel::kDebug, parts...);
+}
 template <class... Parts>
-void log_info(const Parts&... parts) { log_parts(LogLevel::kInfo, parts...); }
+void log_info(const Parts&... parts) {
+  log_parts(LogLevel::kInfo, parts...);
+}
 template <class... Parts>
-void log_warning(const Parts&... parts) { log_parts(LogLevel::kWarning, parts...); }
+void log_warning(const Parts&... parts) {
+  log_parts(LogLevel::kWarning, parts...);
+}
 template <class... Parts>
-void log_error(const Parts&... parts) { log_parts(LogLevel::kError, parts...); }
+void log_error(const Parts&... parts) {
+  log_parts(LogLevel::kError, parts...);
+}
 
 // The sink of this build: log_spdlog.cc, or log_stderr.cc where spdlog is absent. `line` is finished. Internal.
 void write_log_line(LogLevel level, std::string_view line);

@@ -83,8 +83,8 @@ Result<Bytes> read_file(const std::string& path, std::size_t limit_bytes) {
   if (!S_ISREG(facts.st_mode)) return make_error(ErrorCode::kIo, "cannot read " + path + ": not a regular file");
   const auto size = static_cast<std::size_t>(facts.st_size);
   if (size > limit_bytes) {
-    return make_error(ErrorCode::kTooLarge, path + " has " + std::to_string(size) + " bytes; the limit is " +
-                                                std::to_string(limit_bytes));
+    return make_error(ErrorCode::kTooLarge,
+                      path + " has " + std::to_string(size) + " bytes; the limit is " + std::to_string(limit_bytes));
   }
   Buffer buffer(size);
   std::size_t got = 0;

@@ -55,7 +55,8 @@ CurveKey KeyPair::curve_public() const {
 }
 
 bool verify(const PeerId& signer, ByteView message, const Signature& signature) {
-  return crypto_sign_ed25519_verify_detached(signature.data(), message.data(), message.size(), signer.bytes.data()) == 0;
+  return crypto_sign_ed25519_verify_detached(signature.data(), message.data(), message.size(), signer.bytes.data()) ==
+         0;
 }
 
 Result<CurveKey> curve_public_of(const PeerId& peer) {

@@ -42,6 +42,8 @@ bool verify(const PeerId& signer, ByteView message, const Signature& signature);
 Result<CurveKey> curve_public_of(const PeerId& peer);
 
 template <class Tag>
-PeerId as_peer(const Key32<Tag>& key) { return {key.bytes}; }
+PeerId as_peer(const Key32<Tag>& key) {
+  return {key.bytes};
+}
 
 }  // namespace shoal

@@ -1,6 +1,6 @@
 #pragma once
-// Bytes as text: base64url (RFC 4648 section 5, no padding), the same with a CRC-32C behind it so that a typo is called a typo,
-// and Z85 (ZeroMQ RFC 32) of 32-byte keys. Thread: any. Decoding is strict: one text for one byte string.
+// Bytes as text: base64url (RFC 4648 section 5, no padding), the same with a CRC-32C behind it so that a typo is called
+// a typo, and Z85 (ZeroMQ RFC 32) of 32-byte keys. Thread: any. Decoding is strict: one text for one byte string.
 #include <array>
 #include <cstdint>
 #include <string>

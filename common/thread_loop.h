@@ -14,8 +14,8 @@
 namespace shoal {
 
 // Thread: post() and stop() from any; at(), cancel(), now() from the loop's thread, and before run() from the one that
-// constructed it. A turn = the timers that are due, then the tasks posted before the turn began; now() is constant in it.
-// Ownership: borrows nothing; tasks that were not run are destroyed with the loop.
+// constructed it. A turn = the timers that are due, then the tasks posted before the turn began; now() is constant in
+// it. Ownership: borrows nothing; tasks that were not run are destroyed with the loop.
 class ThreadLoop final : public EventLoop {
  public:
   ThreadLoop();
@@ -25,8 +25,8 @@ class ThreadLoop final : public EventLoop {
 
   // Makes the calling thread the loop's thread until stop(). May be called again after it returned.
   void run();
-  // Ends run() after the current task; what is still posted stays for a later run(). A stop() before run() makes that run()
-  // return at once.
+  // Ends run() after the current task; what is still posted stays for a later run(). A stop() before run() makes that
+  // run() return at once.
   void stop();
   bool on_loop_thread() const { return loop_thread_.load(std::memory_order_relaxed) == std::this_thread::get_id(); }
 

@@ -1,7 +1,7 @@
 #pragma once
-// The timers and posted tasks of one loop, in the order in which they run. Shared by the real and the simulated loop, so that
-// both order tasks alike.
-// Thread: one, the loop's.   Bounds: none of its own; who posts without limit runs out of memory.
+// The timers and posted tasks of one loop, in the order in which they run. Shared by the real and the simulated loop,
+// so that both order tasks alike. Thread: one, the loop's.   Bounds: none of its own; who posts without limit runs out
+// of memory.
 #include <cstdint>
 #include <deque>
 #include <functional>

@@ -1,5 +1,6 @@
 #pragma once
-// A loop in virtual time: nothing waits, time jumps to the next timer. Deterministic: the same calls give the same trace hash.
+// A loop in virtual time: nothing waits, time jumps to the next timer. Deterministic: the same calls give the same
+// trace hash.
 #include <cstdint>
 #include <functional>
 #include <vector>
@@ -9,7 +10,8 @@
 
 namespace shoal {
 
-// Thread: one for everything (post() too). A turn = the timers that are due, then the tasks posted before the turn began.
+// Thread: one for everything (post() too). A turn = the timers that are due, then the tasks posted before the turn
+// began.
 class SimLoop final : public EventLoop {
  public:
   // Virtual time starts at 1 s, so that a default TimePoint lies in the past; wall time starts at `wall_start`.

@@ -1,5 +1,6 @@
 #pragma once
-// Storage in memory for simulated processes: takes time, fails on demand, and loses what was not synced when its process dies.
+// Storage in memory for simulated processes: takes time, fails on demand, and loses what was not synced when its
+// process dies.
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -26,8 +27,8 @@ class SimDisk {
   void set_failing(bool failing) { failing_ = failing; }
   // How long a sync or a replacement takes.
   void set_sync_delay(Duration delay) { sync_delay_ = delay; }
-  // Power loss: of every file what was not synced is cut at a random place (a torn tail may stay); a replacement under way
-  // happened or not, never half. Locks are gone. Call it after the storages on this disk are dead or told to die().
+  // Power loss: of every file what was not synced is cut at a random place (a torn tail may stay); a replacement under
+  // way happened or not, never half. Locks are gone. Call it after the storages on this disk are dead or told to die().
   void crash();
 
   // ---- for tests ----
@@ -62,7 +63,8 @@ class SimDisk {
   std::uint64_t syncs_ = 0;
 };
 
-// One process's view of a disk. Borrows both; they outlive it and its files. Its death silences callbacks that are pending.
+// One process's view of a disk. Borrows both; they outlive it and its files. Its death silences callbacks that are
+// pending.
 class SimStorage final : public Storage {
  public:
   SimStorage(EventLoop& loop, SimDisk& disk);

@@ -100,8 +100,8 @@ TEST_F(FaultTest, AHoldEnds) {
 }
 
 TEST_F(FaultTest, BadOptionsAreNamedAndArmNothing) {
-  for (const char* option : {"", "a", "=kill", "a=", "a=explode", "a=hold", "a=delay:x", "a=kill@0", "a=kill@x", "a=exit:256",
-                             "a=error,b=explode", "a=kill:1", "a=error,,b=error"}) {
+  for (const char* option : {"", "a", "=kill", "a=", "a=explode", "a=hold", "a=delay:x", "a=kill@0", "a=kill@x",
+                             "a=exit:256", "a=error,b=explode", "a=kill:1", "a=error,,b=error"}) {
     const Status status = arm_faults(option);
     if (*option == '\0') {
       EXPECT_TRUE(status.ok());

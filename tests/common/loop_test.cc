@@ -19,7 +19,8 @@ TEST(ThreadLoopTest, PostsOfEachThreadKeepTheirOrder) {
   std::vector<std::thread> posters;
   for (int t = 0; t < kThreads; ++t) {
     posters.emplace_back([&, t] {
-      for (int i = 0; i < kPosts; ++i) thread.loop().post([&, t, i] { seen[static_cast<std::size_t>(t)].push_back(i); });
+      for (int i = 0; i < kPosts; ++i)
+        thread.loop().post([&, t, i] { seen[static_cast<std::size_t>(t)].push_back(i); });
     });
   }
   for (auto& poster : posters) poster.join();

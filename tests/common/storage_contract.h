@@ -1,6 +1,6 @@
 #pragma once
-// What every Storage keeps. A rig is a loop rig that also has: Storage& storage(); std::string path(name): absent at first;
-// std::string full_path(): a file that can be opened and whose disk is full.
+// What every Storage keeps. A rig is a loop rig that also has: Storage& storage(); std::string path(name): absent at
+// first; std::string full_path(): a file that can be opened and whose disk is full.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -154,7 +154,8 @@ TEST(TensorViewDeathTest, AShapeThatDoesNotFitItsBytesStops) {
   EXPECT_DEATH(make_host_tensor(DType::kF32, {2, 3}, Buffer(20)), "20 and 24");
 }
 
-// xoshiro256** seeded with SplitMix64, as its authors advise, starts so for 42: seeds of runs must mean the same for ever.
+// xoshiro256** seeded with SplitMix64, as its authors advise, starts so for 42: seeds of runs must mean the same for
+// ever.
 TEST(RngTest, TheStreamOfASeedIsFixed) {
   Rng a(42), b(42), c(43);
   const std::uint64_t first = a.next();

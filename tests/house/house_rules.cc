@@ -35,8 +35,8 @@ const std::map<std::string, Names, std::less<>>& arrows() {
   return table;
 }
 
-// A library is recognised by how its headers begin. Product files that include it stand in one of these places (a folder, or
-// the start of a path).
+// A library is recognised by how its headers begin. Product files that include it stand in one of these places (a
+// folder, or the start of a path).
 struct Library {
   std::string name;
   std::vector<std::string> prefixes;
@@ -59,13 +59,15 @@ const std::vector<Library>& libraries() {
 }
 
 // Headers that cost seconds of compile time a file; the narrow ones beside them do.
-const Names kHeavyHeaders = {"torch/torch.h", "torch/all.h", "torch/extension.h", "torch/script.h", "torch/types.h", "ATen/ATen.h"};
-const Names kVagueNames = {"worker", "server", "client", "node",    "master", "manager",
-                           "handler", "helper", "util",   "utils",  "data",   "info",   "process"};
+const Names kHeavyHeaders = {"torch/torch.h",  "torch/all.h",   "torch/extension.h",
+                             "torch/script.h", "torch/types.h", "ATen/ATen.h"};
+const Names kVagueNames = {"worker", "server", "client", "node", "master", "manager", "handler",
+                           "helper", "util",   "utils",  "data", "info",   "process"};
 constexpr std::array<std::string_view, 3> kFreeFolders = {"tests", "bench", "examples"};
 
 bool starts_with_any(std::string_view text, const std::vector<std::string>& prefixes) {
-  return std::any_of(prefixes.begin(), prefixes.end(), [&](const std::string& prefix) { return text.starts_with(prefix); });
+  return std::any_of(prefixes.begin(), prefixes.end(),
+                     [&](const std::string& prefix) { return text.starts_with(prefix); });
 }
 
 const Library* library_of(std::string_view include) {
@@ -89,7 +91,8 @@ bool is_header(std::string_view path) { return path.ends_with(".h") || path.ends
 void judge_name(const std::string& path, std::vector<Violation>& found) {
   std::istringstream words(std::filesystem::path(path).stem().string());
   for (std::string word; std::getline(words, word, '_');) {
-    if (kVagueNames.contains(word)) found.push_back({path, 0, "'" + word + "' in a file's name says nothing; name the thing"});
+    if (kVagueNames.contains(word))
+      found.push_back({path, 0, "'" + word + "' in a file's name says nothing; name the thing"});
   }
 }
 
@@ -163,7 +166,8 @@ std::vector<Violation> judge_file(const std::string& path, std::string_view text
   // torch bundles a newer fmt than the one that the system's spdlog is built for.
   if (seen.contains("torch") && seen.contains("spdlog")) found.push_back({path, 0, "torch and spdlog in one file"});
   if (path.ends_with(".cu") && seen.contains("torch")) found.push_back({path, 0, "torch in a CUDA file"});
-  if (is_header(path) && text.find("#pragma once") == std::string_view::npos) found.push_back({path, 0, "no #pragma once"});
+  if (is_header(path) && text.find("#pragma once") == std::string_view::npos)
+    found.push_back({path, 0, "no #pragma once"});
   return found;
 }
 

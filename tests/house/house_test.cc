@@ -25,7 +25,8 @@ TEST(HouseTest, TheTreeKeepsItsArrowsLibrariesAndNames) {
 }
 
 TEST(HouseTest, IncludesAreFoundWithTheirLines) {
-  const auto found = includes_of("// #include \"no.h\"\n#include <vector>\n#  include \"router/x.h\"  // why\n\t#include <zmq.hpp>");
+  const auto found =
+      includes_of("// #include \"no.h\"\n#include <vector>\n#  include \"router/x.h\"  // why\n\t#include <zmq.hpp>");
   ASSERT_EQ(found.size(), 3u);
   EXPECT_EQ(found[0].path, "vector");
   EXPECT_EQ(found[0].line, 2);
@@ -60,7 +61,8 @@ TEST(HouseTest, TorchStaysNarrowAndApartFromSpdlogAndCuda) {
   EXPECT_THAT(complaints("stages/a.cc", "#include <ATen/ops/mm.h>\n"), testing::IsEmpty());
   EXPECT_THAT(complaints("stages/a.cc", "#include <torch/torch.h>\n"), testing::SizeIs(1));
   EXPECT_THAT(complaints("tests/stages/a.cc", "#include <ATen/ATen.h>\n"), testing::SizeIs(1));
-  EXPECT_THAT(complaints("tests/stages/a.cc", "#include <ATen/ops/mm.h>\n#include <spdlog/spdlog.h>\n"), testing::SizeIs(1));
+  EXPECT_THAT(complaints("tests/stages/a.cc", "#include <ATen/ops/mm.h>\n#include <spdlog/spdlog.h>\n"),
+              testing::SizeIs(1));
   EXPECT_THAT(complaints("stages/a.cu", "#include <ATen/ops/mm.h>\n"), testing::SizeIs(1));
 }
 
