@@ -80,7 +80,10 @@ double norm_of(std::span<const float> values, const ParallelFor& parallel) {
 
 Result<double> mean_gradient_norm(std::span<const float> gradient_sum, std::uint64_t targets, const ParallelFor& parallel) {
   SHOAL_CHECK(targets > 0);
-  const double norm = norm_of(gradient_sum, parallel) / static_cast<double>(targets);
+  return check_mean_gradient_norm(norm_of(gradient_sum, parallel) / static_cast<double>(targets));
+}
+
+Result<double> check_mean_gradient_norm(double norm) {
   if (!(norm <= kMeanGradientMax)) {
     return make_error(ErrorCode::kNonFinite, "window gradient: norm " + std::to_string(norm) + " is not usable");
   }

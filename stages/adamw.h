@@ -12,7 +12,6 @@
 namespace shoal {
 
 // Calls body(begin, end) for pieces that cover [0, count) once, in any order and on any threads; returns when all are done.
-// Pieces start at multiples of `grain`.
 using ParallelFor =
     std::function<void(std::size_t count, std::size_t grain, const std::function<void(std::size_t, std::size_t)>&)>;
 ParallelFor serial_for();
@@ -25,6 +24,9 @@ double norm_of(std::span<const float> values, const ParallelFor& parallel = seri
 // Norm of the mean gradient. ERRORS: kNonFinite (a value is not finite, or so large that its square would overflow a moment).
 Result<double> mean_gradient_norm(std::span<const float> gradient_sum, std::uint64_t targets,
                                   const ParallelFor& parallel = serial_for());
+
+// The same screen for a norm that was computed elsewhere.
+Result<double> check_mean_gradient_norm(double norm);
 
 // What the step does to every element alike (Loshchilov and Hutter 2019, algorithm 2; decay is multiplied by lr as in common use):
 //   g = gradient_scale * sum;  m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2

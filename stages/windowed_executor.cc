@@ -57,7 +57,7 @@ Result<bool> WindowedExecutor::undo(EntrySerial serial) {
   Entry& entry = found->second;
   SHOAL_CHECK(entry.counted);
   const bool in_current = entry.stamp == stamp_;
-  const bool exact = in_current || entry.stamp + 1 == stamp_;
+  const bool exact = in_current || (entry.stamp + 1 == stamp_ && !writing_);
   const ArenaRole weights = in_current || !exact ? ArenaRole::kCurrent : ArenaRole::kOther;
   const ArenaRole accumulator = accumulator_of(entry.window);
   SHOAL_ASSIGN(Computed computed, compute(entry.input, weights, true));
@@ -100,7 +100,7 @@ Result<InnerStepResult> WindowedExecutor::inner_step(WindowSlot window, const In
     clear_window(window);
     return norm.error();
   }
-  const std::uint64_t dropped = drop_graphs_at_other();
+  const std::uint64_t dropped = begin_write();
   write_step(accumulator, step, *norm, shift_);
   SwappableArena& arena = swappable_arena();
   arena.tag(ArenaRole::kOther) = arena.tag(ArenaRole::kCurrent) + arena.tag(accumulator) + shift_tag_;
@@ -109,11 +109,14 @@ Result<InnerStepResult> WindowedExecutor::inner_step(WindowSlot window, const In
   return swap_and_count(*norm, dropped);
 }
 
-InnerStepResult WindowedExecutor::flip() { return swap_and_count(0, drop_graphs_at_other()); }
+InnerStepResult WindowedExecutor::flip() {
+  SHOAL_CHECK(writing_);
+  return swap_and_count(0, 0);
+}
 
 InnerStepResult WindowedExecutor::apply_shift() {
   SHOAL_CHECK(shift_pending_);
-  const std::uint64_t dropped = drop_graphs_at_other();
+  const std::uint64_t dropped = begin_write();
   write_shift(shift_);
   SwappableArena& arena = swappable_arena();
   arena.tag(ArenaRole::kOther) = arena.tag(ArenaRole::kCurrent) + shift_tag_;
@@ -137,7 +140,7 @@ void WindowedExecutor::clear_window(WindowSlot window) {
   swappable_arena().tag(accumulator_of(window)) = 0;
 }
 
-std::uint64_t WindowedExecutor::drop_graphs_at_other() {
+std::uint64_t WindowedExecutor::begin_write() {
   std::uint64_t dropped = 0;
   for (auto& [serial, entry] : entries_) {
     if (!entry.graph || entry.stamp == stamp_) continue;
@@ -145,12 +148,14 @@ std::uint64_t WindowedExecutor::drop_graphs_at_other() {
     ++dropped;
   }
   about_to_overwrite();
+  writing_ = true;
   return dropped;
 }
 
 InnerStepResult WindowedExecutor::swap_and_count(double norm, std::uint64_t graphs_dropped) {
   swappable_arena().swap_parameters();
   ++stamp_;
+  writing_ = false;
   return {norm, stamp_, graphs_dropped};
 }
 

@@ -27,6 +27,7 @@ class WindowedExecutor : public StageExecutor {
   void drop(EntrySerial entry) override;
   std::uint64_t unsettled_at_other() const override;
   Result<InnerStepResult> inner_step(WindowSlot window, const InnerStep& step) override;
+  std::uint64_t begin_write() override;
   InnerStepResult flip() override;
   void set_shift() override;
   bool shift_pending() const override { return shift_pending_; }
@@ -77,13 +78,13 @@ class WindowedExecutor : public StageExecutor {
     bool counted = false;
   };
 
-  std::uint64_t drop_graphs_at_other();
   InnerStepResult swap_and_count(double norm, std::uint64_t graphs_dropped);
   void forget_shift();
 
   StageSpec spec_;
   std::unordered_map<EntrySerial, Entry> entries_;
   WeightStamp stamp_ = 0;
+  bool writing_ = false;  // between begin_write and the flip: kOther is being overwritten
   std::vector<float> shift_;
   CountTag shift_tag_ = 0;
   bool shift_pending_ = false;

@@ -1,0 +1,97 @@
+#include "stages/torch_arena.h"
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/zeros.h>
+#include <c10/core/Device.h>
+
+#include <array>
+
+#include "common/check.h"
+
+namespace shoal {
+
+struct TorchArena::Slot {
+  at::Tensor flat;    // on the device
+  at::Tensor mirror;  // on the host, of a device slot only
+  std::vector<at::Tensor> leaves;
+  CountTag tag = 0;
+};
+
+struct TorchArena::Slots {
+  c10::Device device;
+  std::array<Slot, static_cast<std::size_t>(ArenaRole::kCount_)> all;
+};
+
+TorchArena::TorchArena(const StageSpec& spec, const std::string& device)
+    : size_(parameter_count(spec)), parameters_(parameters_of(spec)), slots_(new Slots{c10::Device(device), {}}) {
+  on_host_ = slots_->device.is_cpu();
+}
+
+TorchArena::~TorchArena() = default;
+
+TorchArena::Slot& TorchArena::slot(ArenaRole role) const {
+  SHOAL_CHECK(role < ArenaRole::kCount_);
+  return slots_->all[static_cast<std::size_t>(role)];
+}
+
+const at::Tensor& TorchArena::flat(ArenaRole role) {
+  Slot& held = slot(role);
+  if (!held.flat.defined()) {
+    held.flat = at::zeros({static_cast<std::int64_t>(size_)}, at::TensorOptions().dtype(at::kFloat).device(slots_->device));
+    if (on_host_) SHOAL_CHECK_EQ(reinterpret_cast<std::uintptr_t>(held.flat.data_ptr()) % kBufferAlignment, 0u);
+  }
+  return held.flat;
+}
+
+std::span<float> TorchArena::span(ArenaRole role) {
+  const at::Tensor& device_side = flat(role);
+  Slot& held = slot(role);
+  if (!on_host_ && !held.mirror.defined()) held.mirror = device_side.cpu();
+  const at::Tensor& host_side = on_host_ ? device_side : held.mirror;
+  return {static_cast<float*>(host_side.data_ptr()), size_};
+}
+
+void TorchArena::pull(ArenaRole role) {
+  if (on_host_) return;
+  span(role);
+  slot(role).mirror.copy_(flat(role));
+}
+
+void TorchArena::push(ArenaRole role) {
+  if (on_host_) return;
+  span(role);
+  const at::NoGradGuard no_grad;
+  slot(role).flat.copy_(slot(role).mirror);
+}
+
+CountTag& TorchArena::tag(ArenaRole role) { return slot(role).tag; }
+
+void TorchArena::release(ArenaRole role) { slot(role) = Slot{}; }
+
+void TorchArena::swap_parameters() { std::swap(slot(ArenaRole::kCurrent), slot(ArenaRole::kOther)); }
+
+std::span<const at::Tensor> TorchArena::leaves(ArenaRole role) {
+  const at::Tensor& whole = flat(role);
+  Slot& held = slot(role);
+  if (held.leaves.empty()) {
+    for (const ParameterSpec& parameter : parameters_) {
+      const auto offset = static_cast<std::int64_t>(parameter.offset);
+      at::Tensor leaf = whole.narrow(0, offset, element_count(parameter.shape)).view(parameter.shape).detach();
+      held.leaves.push_back(leaf.requires_grad_(true));
+    }
+  }
+  return held.leaves;
+}
+
+std::uint64_t TorchArena::outside_references(ArenaRole role) const {
+  const Slot& held = slot(role);
+  if (!held.flat.defined()) return 0;
+  // Ours: the flat tensor and one view a leaf, each leaf held once by the list.
+  const std::size_t ours = 1 + held.leaves.size();
+  std::uint64_t outside = held.flat.storage().use_count() - ours + (held.flat.use_count() - 1);
+  for (const at::Tensor& leaf : held.leaves) outside += leaf.use_count() - 1;
+  return outside;
+}
+
+}  // namespace shoal

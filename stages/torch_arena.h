@@ -1,0 +1,51 @@
+#pragma once
+// The flat arrays of a stage as tensors on any device, and the parameter tensors that autograd sees as views of them.
+// On the CPU span() is the tensor itself; on another device it is a host mirror (pull() and push() copy).
+// Thread: one at a time. Exceptions of the tensor library (out of memory) pass through; torch_executor.cc stops them.
+#include <memory>
+#include <span>
+#include <string>
+
+#include "stages/host_arena.h"
+#include "stages/stage_spec.h"
+
+namespace at {
+class Tensor;
+}
+
+namespace shoal {
+
+class TorchArena : public SwappableArena {
+ public:
+  // `device` as the tensor library writes it: "cpu", "cuda:0".
+  TorchArena(const StageSpec& spec, const std::string& device);
+  ~TorchArena() override;
+
+  std::size_t size() const override { return size_; }
+  std::span<float> span(ArenaRole role) override;
+  void pull(ArenaRole role) override;
+  void push(ArenaRole role) override;
+  CountTag& tag(ArenaRole role) override;
+  void release(ArenaRole role) override;
+  void swap_parameters() override;  // the parameter tensors of kCurrent and kOther trade places too
+
+  // (size()) f32 on the device.
+  const at::Tensor& flat(ArenaRole role);
+  // One leaf per parameter of the stage, in arena order, reading the role's array; they require gradients.
+  std::span<const at::Tensor> leaves(ArenaRole role);
+  // How many references to the role's memory exist outside this arena: saved tensors of graphs. 0 when nobody else can read it.
+  std::uint64_t outside_references(ArenaRole role) const;
+  bool on_host() const { return on_host_; }
+
+ private:
+  struct Slot;
+  struct Slots;
+  Slot& slot(ArenaRole role) const;
+
+  std::size_t size_;
+  std::vector<ParameterSpec> parameters_;
+  bool on_host_;
+  std::unique_ptr<Slots> slots_;
+};
+
+}  // namespace shoal

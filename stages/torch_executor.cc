@@ -1,0 +1,298 @@
+#include "stages/torch_executor.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/isfinite.h>
+#include <ATen/ops/ones_like.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <new>
+#include <sstream>
+
+#include "common/check.h"
+#include "kernels/accumulate.h"
+#include "stages/layers.h"
+#include "stages/torch_device.h"
+#include "stages/torch_guard.h"
+
+namespace shoal {
+namespace {
+
+// Pieces of at least this many floats: below it a second thread costs more than it saves.
+constexpr std::int64_t kParallelGrain = 1 << 15;
+
+ParallelFor torch_for() {
+  return [](std::size_t count, std::size_t grain, const std::function<void(std::size_t, std::size_t)>& body) {
+    at::parallel_for(0, static_cast<std::int64_t>(count), static_cast<std::int64_t>(grain), [&](std::int64_t begin, std::int64_t end) {
+      body(static_cast<std::size_t>(begin), static_cast<std::size_t>(end));
+    });
+  };
+}
+
+std::span<const float> floats_of(const at::Tensor& tensor) {
+  return {static_cast<const float*>(tensor.const_data_ptr()), static_cast<std::size_t>(tensor.numel())};
+}
+
+bool all_finite_parallel(std::span<const float> values) {
+  std::atomic<bool> finite = true;
+  at::parallel_for(0, static_cast<std::int64_t>(values.size()), kParallelGrain, [&](std::int64_t begin, std::int64_t end) {
+    const auto piece = values.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin));
+    if (!all_finite(piece)) finite.store(false, std::memory_order_relaxed);
+  });
+  return finite;
+}
+
+Status screen(const at::Tensor& host_values, const MicrobatchId& microbatch, std::string_view role) {
+  const std::span<const float> values = floats_of(host_values);
+  if (all_finite_parallel(values)) return Status::success();
+  return check_finite(values, microbatch, role);
+}
+
+// Shares the tensor's memory, which must not be written any more.
+HostTensor host_tensor_of(const at::Tensor& values) {
+  const auto owner = std::make_shared<at::Tensor>(values.detach().cpu().contiguous());
+  const std::span<const float> floats = floats_of(*owner);
+  return {DType::kF32, Shape(owner->sizes().begin(), owner->sizes().end()), Bytes::wrap(owner, bytes_of(floats))};
+}
+
+// Columns [first, first + T) of (B, T + 1) tokens as int64 (B, T) on the host.
+at::Tensor token_columns(const HostTensor& tokens, std::int64_t first) {
+  const std::int64_t rows = tokens.shape[0], width = tokens.shape[1];
+  at::Tensor out = at::empty({rows, width - 1}, at::TensorOptions().dtype(at::kLong));
+  auto* values = static_cast<std::int64_t*>(out.data_ptr());
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t column = 0; column + 1 < width; ++column) {
+      *values++ = token_at(tokens, static_cast<std::size_t>(row * width + column + first));
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+struct TorchExecutor::TorchGraph : WindowedExecutor::Graph {
+  std::vector<at::Tensor> inputs;  // what gradients are wanted of: the parameters in arena order, then the input activation if any
+  at::Tensor output;               // (B, T, d), or the targets' losses (B * T) on the last stage
+};
+
+TorchExecutor::TorchExecutor(const StageSpec& spec, const std::string& device, const TorchOptions& options)
+    : WindowedExecutor(spec),
+      arena_(spec, device),
+      parameters_(parameters_of(spec)),
+      device_(device),
+      threads_(options.threads),
+      host_math_(arena_.on_host() && !options.tensor_math) {
+  use_threads();
+  for (const ArenaRole role : {ArenaRole::kCurrent, ArenaRole::kOther, ArenaRole::kMoment1, ArenaRole::kMoment2,
+                               ArenaRole::kAccumulatorA, ArenaRole::kAccumulatorB}) {
+    arena_.flat(role);  // memory that is short shows here, not in the middle of a run
+  }
+}
+
+// The number belongs to the calling thread in some builds of libtorch, so each thread that computes sets it once.
+void TorchExecutor::use_threads() const {
+  thread_local int set = 0;
+  if (set == threads_) return;
+  at::set_num_threads(threads_);
+  set = threads_;
+}
+
+at::Tensor TorchExecutor::to_device(const HostTensor& tensor) const {
+  // from_blob takes a mutable pointer; nothing writes to it.
+  auto* memory = const_cast<std::uint8_t*>(tensor.bytes.data());
+  const at::Tensor host = at::from_blob(memory, tensor.shape, at::TensorOptions().dtype(at::kFloat));
+  return arena_.on_host() ? host : host.to(c10::Device(device_));
+}
+
+Result<WindowedExecutor::Computed> TorchExecutor::compute(const ForwardInput& input, ArenaRole weights, bool keep_graph) {
+  return guard_torch([&] { return run_layers(input, weights, keep_graph); });
+}
+
+Result<WindowedExecutor::Computed> TorchExecutor::run_layers(const ForwardInput& input, ArenaRole weights, bool keep_graph) {
+  use_threads();
+  const at::AutoGradMode mode(keep_graph);
+  const std::span<const at::Tensor> leaves = arena_.leaves(weights);
+  const c10::Device device(device_);
+  auto graph = std::make_unique<TorchGraph>();
+  graph->inputs.assign(leaves.begin(), leaves.end());
+  std::size_t next = 0;
+  at::Tensor x;
+  if (spec().is_first()) {
+    x = embed(token_columns(input.tokens, 0).to(device), leaves[0], leaves[1]);
+    next = 2;
+  } else {
+    x = to_device(input.activation);
+    if (keep_graph) x.requires_grad_(true);
+    graph->inputs.push_back(x);
+  }
+  for (std::uint32_t layer = spec().first_layer; layer < spec().end_layer; ++layer, next += kTensorsPerLayer) {
+    x = decoder_layer(x, leaves.subspan(next, kTensorsPerLayer), spec().model.heads);
+  }
+  Computed computed;
+  computed.output.targets = static_cast<std::uint64_t>(sequences_of(input)) * spec().model.positions;
+  if (spec().is_last()) {
+    const at::Tensor logits = head_logits(x, leaves[next], leaves[next + 1], leaves[next + 2]);
+    graph->output = target_losses(logits, token_columns(input.tokens, 1).to(device).view({-1}));
+    const at::Tensor losses = graph->output.detach().cpu();
+    SHOAL_TRY(screen(losses, input.microbatch, "loss"));
+    for (const float loss : floats_of(losses)) computed.output.loss_sum += loss;
+  } else {
+    graph->output = x;
+    computed.output.activation = host_tensor_of(x);
+    SHOAL_TRY(screen(x.detach().cpu(), input.microbatch, "output activation"));
+  }
+  if (keep_graph) computed.graph = std::move(graph);
+  return computed;
+}
+
+Result<HostTensor> TorchExecutor::differentiate(Graph& graph, const ForwardInput& input, const HostTensor& gradient,
+                                                ArenaRole accumulator, float sign) {
+  return guard_torch([&] { return run_backward(static_cast<TorchGraph&>(graph), input, gradient, accumulator, sign); });
+}
+
+Result<HostTensor> TorchExecutor::run_backward(TorchGraph& graph, const ForwardInput& input, const HostTensor& gradient,
+                                               ArenaRole accumulator, float sign) {
+  use_threads();
+  const at::Tensor seed = spec().is_last() ? at::ones_like(graph.output) : to_device(gradient);
+  const std::vector<at::Tensor> all = torch::autograd::grad({graph.output}, graph.inputs, {seed});
+  HostTensor input_gradient;
+  if (!spec().is_first()) {
+    input_gradient = host_tensor_of(all.back());
+    if (!all_finite_parallel(input_gradient.f32())) {
+      return check_finite(input_gradient.f32(), input.microbatch, "input gradient").error();
+    }
+  }
+  SHOAL_TRY(accumulate(std::span(all).first(parameters_.size()), input, accumulator, sign));
+  return input_gradient;
+}
+
+// Screens all, then adds all: an error leaves the window as it was.
+Status TorchExecutor::accumulate(std::span<const at::Tensor> gradients, const ForwardInput& input, ArenaRole accumulator, float sign) {
+  const at::NoGradGuard no_grad;
+  std::vector<at::Tensor> contiguous;
+  for (const at::Tensor& gradient : gradients) contiguous.push_back(gradient.contiguous());
+  if (!host_math_) {
+    at::Tensor finite = at::isfinite(contiguous[0]).all();
+    for (std::size_t i = 1; i < contiguous.size(); ++i) finite = finite.logical_and(at::isfinite(contiguous[i]).all());
+    if (!finite.item<bool>()) {
+      for (std::size_t i = 0; i < contiguous.size(); ++i) {
+        SHOAL_TRY(screen(contiguous[i].cpu(), input.microbatch, "gradient of " + parameters_[i].name));
+      }
+    }
+    for (std::size_t i = 0; i < contiguous.size(); ++i) {
+      const auto offset = static_cast<std::int64_t>(parameters_[i].offset);
+      arena_.flat(accumulator).narrow(0, offset, contiguous[i].numel()).add_(contiguous[i].view({-1}), sign);
+    }
+    return Status::success();
+  }
+  for (std::size_t i = 0; i < contiguous.size(); ++i) {
+    SHOAL_TRY(screen(contiguous[i], input.microbatch, "gradient of " + parameters_[i].name));
+  }
+  const std::span<float> sums = arena_.span(accumulator);
+  for (std::size_t i = 0; i < contiguous.size(); ++i) {
+    const std::span<const float> values = floats_of(contiguous[i]);
+    at::parallel_for(0, contiguous[i].numel(), kParallelGrain, [&](std::int64_t begin, std::int64_t end) {
+      const auto at = static_cast<std::size_t>(begin), count = static_cast<std::size_t>(end - begin);
+      const Status added = accumulate_checked(sums.subspan(parameters_[i].offset + at, count), values.subspan(at, count), sign);
+      SHOAL_CHECK(added.ok());
+    });
+  }
+  return Status::success();
+}
+
+Result<double> TorchExecutor::window_norm(ArenaRole accumulator, const InnerStep& step) {
+  use_threads();
+  if (host_math_) return mean_gradient_norm(arena_.span(accumulator), step.targets, torch_for());
+  return guard_torch([&]() -> Result<double> {
+    const at::NoGradGuard no_grad;
+    const at::Tensor wide = arena_.flat(accumulator).to(at::kDouble);
+    const double norm = std::sqrt(wide.dot(wide).item<double>());
+    return check_mean_gradient_norm(norm / static_cast<double>(step.targets));
+  });
+}
+
+void TorchExecutor::write_step(ArenaRole accumulator, const InnerStep& step, double norm, std::span<const float> shift) {
+  use_threads();
+  const AdamWFactors factors = adamw_factors(step, norm);
+  if (!host_math_) return write_step_with_tensors(accumulator, factors, shift);
+  AdamWArrays arrays;
+  arrays.parameters = arena_.span(ArenaRole::kCurrent);
+  arrays.gradient_sum = arena_.span(accumulator);
+  arrays.moment1 = arrays.moment1_out = arena_.span(ArenaRole::kMoment1);
+  arrays.moment2 = arrays.moment2_out = arena_.span(ArenaRole::kMoment2);
+  arrays.parameters_out = arena_.span(ArenaRole::kOther);
+  arrays.shift = shift;
+  adamw_apply(parameters_, factors, arrays, torch_for());
+}
+
+// adamw_apply with tensor operations, for memory that the CPU does not reach.
+void TorchExecutor::write_step_with_tensors(ArenaRole accumulator, const AdamWFactors& f, std::span<const float> shift) {
+  must_not_throw([&] {
+    const at::NoGradGuard no_grad;
+    const at::Tensor gradient = arena_.flat(accumulator).mul(f.gradient_scale);
+    at::Tensor moment1 = arena_.flat(ArenaRole::kMoment1), moment2 = arena_.flat(ArenaRole::kMoment2);
+    at::Tensor other = arena_.flat(ArenaRole::kOther);
+    moment1.mul_(f.beta1).add_(gradient, 1 - f.beta1);
+    moment2.mul_(f.beta2).addcmul_(gradient, gradient, 1 - f.beta2);
+    other.copy_(arena_.flat(ArenaRole::kCurrent));
+    for (const ParameterSpec& parameter : parameters_) {
+      if (!parameter.decays) continue;
+      other.narrow(0, static_cast<std::int64_t>(parameter.offset), element_count(parameter.shape)).mul_(f.keep);
+    }
+    other.addcdiv_(moment1, moment2.sqrt().mul_(f.root_scale).add_(f.eps), -f.rate);
+  });
+  if (!shift.empty()) add_shift_to_other(shift);
+}
+
+void TorchExecutor::write_shift(std::span<const float> shift) {
+  use_threads();
+  must_not_throw([&] {
+    const at::NoGradGuard no_grad;
+    at::Tensor other = arena_.flat(ArenaRole::kOther);
+    other.copy_(arena_.flat(ArenaRole::kCurrent));
+  });
+  add_shift_to_other(shift);
+}
+
+void TorchExecutor::add_shift_to_other(std::span<const float> shift) {
+  SHOAL_CHECK_EQ(shift.size(), arena_.size());
+  must_not_throw([&] {
+    const at::NoGradGuard no_grad;
+    at::Tensor other = arena_.flat(ArenaRole::kOther);
+    auto* memory = const_cast<float*>(shift.data());
+    const at::Tensor host = at::from_blob(memory, {static_cast<std::int64_t>(shift.size())}, at::TensorOptions().dtype(at::kFloat));
+    other.add_(host.to(other.device()));
+  });
+}
+
+void TorchExecutor::zero(ArenaRole role) {
+  must_not_throw([&] {
+    const at::NoGradGuard no_grad;
+    at::Tensor values = arena_.flat(role);
+    values.zero_();
+  });
+}
+
+void TorchExecutor::about_to_overwrite() { SHOAL_CHECK_EQ(arena_.outside_references(ArenaRole::kOther), 0u); }
+
+Result<std::unique_ptr<TorchExecutor>> make_torch_executor(const StageSpec& spec, const TorchOptions& options) {
+  if (options.threads < 1) return make_error(ErrorCode::kInput, "threads must be at least 1");
+  SHOAL_ASSIGN(const std::string device, choose_device(options.device));
+  return guard_torch([&]() -> Result<std::unique_ptr<TorchExecutor>> { return std::make_unique<TorchExecutor>(spec, device, options); });
+}
+
+Result<std::unique_ptr<StageExecutor>> make_torch_executor(const StageSpec& spec, const std::string& device, int threads) {
+  TorchOptions options;
+  options.device = device;
+  options.threads = threads;
+  SHOAL_ASSIGN(std::unique_ptr<TorchExecutor> executor, make_torch_executor(spec, options));
+  return std::unique_ptr<StageExecutor>(std::move(executor));
+}
+
+}  // namespace shoal
