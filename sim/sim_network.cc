@@ -1,0 +1,329 @@
+#include "sim/sim_network.h"
+
+#include <algorithm>
+#include <array>
+#include <deque>
+
+#include "sim/sim_wire.h"
+
+namespace shoal {
+namespace {
+constexpr std::uint64_t kLaneBytesMax[2] = {4u << 20, 8u << 20};  // not taken by the receiver yet: socket buffers of both ends
+constexpr Duration kConnectTimeout = 5s;
+constexpr std::uint64_t kHeaderBytes = 64;  // of every message, on the line
+
+Duration time_for(std::uint64_t bytes, double bytes_per_second) {
+  return bytes_per_second <= 0 ? Duration::zero() : from_seconds(static_cast<double>(bytes) / bytes_per_second);
+}
+// Takes the line after those who took it before; returns when the last byte is through.
+TimePoint take_line(TimePoint& free_at, TimePoint now, Duration time) { return free_at = std::max(free_at, now) + time; }
+}  // namespace
+
+struct SimNetwork::Place {
+  Address address;
+  SimHostShape shape;
+  std::unique_ptr<SimHost> host;
+  SimWire* wire = nullptr;
+  TimePoint up_free{}, down_free{}, control_free{};
+};
+
+// One lane in one direction.
+struct SimNetwork::Pipe {
+  std::deque<Bytes> arrived;                // handed to the host's loop, not taken yet
+  std::vector<std::pair<Lane, Bytes>> held; // stopped by a partition (kept in the control lane's pipe for both)
+  TimePoint last_arrival{};
+  std::uint64_t outstanding = 0;
+  bool was_busy = false;
+};
+
+// Side 0 dialled.
+struct SimNetwork::Connection {
+  std::array<Place*, 2> ends{};
+  std::array<SimWire*, 2> wires{};  // null: that end is gone
+  std::array<std::array<Pipe, 2>, 2> pipes;  // [receiving side][lane]
+  bool up = false;
+  std::array<std::optional<Error>, 2> down_held;  // news that a partition stops
+};
+
+SimNetwork::SimNetwork(EventLoop& loop, Rng rng) : loop_(loop), rng_(rng) {}
+SimNetwork::~SimNetwork() = default;
+
+SimNetwork::Place& SimNetwork::place(const Address& address) {
+  auto& entry = places_[address];
+  if (!entry) {
+    entry = std::make_unique<Place>();
+    entry->address = address;
+    entry->shape = default_shape_;
+  }
+  if (!entry->host) entry->host = std::make_unique<SimHost>(loop_, address);
+  return *entry;
+}
+
+SimHost& SimNetwork::host(const Address& address) { return *place(address).host; }
+
+SimHost& SimNetwork::add_host(const Address& address, SimHostShape shape) {
+  Place& entry = place(address);
+  entry.shape = shape;
+  SHOAL_CHECK(entry.wire == nullptr || entry.host->killed());
+  if (entry.host->killed()) {
+    former_hosts_.push_back(std::move(entry.host));
+    entry.wire = nullptr;
+    entry.host = std::make_unique<SimHost>(loop_, address);
+  }
+  return *entry.host;
+}
+
+void SimNetwork::set_shape(const Address& address, SimHostShape shape) { place(address).shape = shape; }
+
+std::unique_ptr<Wire> SimNetwork::make_wire(const PeerId& peer, const Address& address, std::set<PeerId> admitted) {
+  if (const auto found = places_.find(address); found != places_.end() && found->second->host->killed()) add_host(address, found->second->shape);
+  Place& entry = place(address);
+  SHOAL_CHECK(entry.wire == nullptr);
+  auto wire = std::make_unique<SimWire>(*this, *entry.host, peer, address, std::move(admitted));
+  entry.wire = wire.get();
+  return wire;
+}
+
+SimNetwork::Connection* SimNetwork::find(ConnectionId id) {
+  const auto found = connections_.find(id);
+  return found == connections_.end() ? nullptr : found->second.get();
+}
+
+Duration SimNetwork::latency(const Connection& connection) const {
+  return connection.ends[0]->shape.latency / 2 + connection.ends[1]->shape.latency / 2;
+}
+
+void SimNetwork::trace(Event event, ConnectionId id, std::uint64_t detail) {
+  trace_ = mix64(trace_, static_cast<std::uint64_t>(loop_.now().time_since_epoch().count()));
+  trace_ = mix64(trace_, mix64(static_cast<std::uint64_t>(event) << 56 ^ id, detail));
+}
+
+// ---- connections ----
+
+ConnectionId SimNetwork::connect(SimWire& from, const PeerId& peer, const Address& address) {
+  const ConnectionId id = next_++;
+  auto connection = std::make_unique<Connection>();
+  connection->ends = {&place(from.address()), &place(address)};
+  connection->wires[0] = &from;
+  const Duration round_trips = 4 * latency(*connection);  // TCP, then the key exchange
+  connections_.emplace(id, std::move(connection));
+  trace(Event::kConnect, id, 0);
+  loop_.after(round_trips, [this, id, peer] { establish(id, peer); });
+  return id;
+}
+
+void SimNetwork::refuse(ConnectionId id, Error cause) {
+  Connection& connection = *find(id);
+  SimWire* wire = connection.wires[0];
+  connections_.erase(id);
+  trace(Event::kDown, id, static_cast<std::uint64_t>(cause.code));
+  if (wire) wire->notify_down(id, cause);
+}
+
+void SimNetwork::establish(ConnectionId id, const PeerId& wanted) {
+  Connection* connection = find(id);
+  if (!connection) return;  // given up meanwhile
+  const Address& from = connection->ends[0]->address;
+  Place& to = *connection->ends[1];
+  // A stopped process accepts nothing: the kernel does, but the key exchange waits for it.
+  if (blocked_.contains({from, to.address}) || blocked_.contains({to.address, from}) || to.host->frozen()) {
+    loop_.after(kConnectTimeout, [this, id, address = to.address] {
+      if (find(id)) refuse(id, make_error(ErrorCode::kTimeout, address + " does not answer"));
+    });
+    return;
+  }
+  if (!to.wire || to.host->killed()) return refuse(id, make_error(ErrorCode::kUnreachable, "nobody listens at " + to.address));
+  const SimWire& dialler = *connection->wires[0];
+  if (to.wire->self() != wanted) return refuse(id, make_error(ErrorCode::kRefused, to.address + " is not peer " + short_name(wanted)));
+  if (!to.wire->admitted_.empty() && !to.wire->admitted_.contains(dialler.self())) {
+    return refuse(id, make_error(ErrorCode::kRefused, to.address + " does not admit this key: " + hex_of(dialler.self())));
+  }
+  connection->up = true;
+  connection->wires[1] = to.wire;
+  trace(Event::kUp, id, 0);
+  const PeerId from_peer = dialler.self(), to_peer = to.wire->self();
+  connection->wires[1]->state_->open.insert(id);
+  connection->wires[0]->notify(id, [id, to_peer](Wire::Listener& listener) { listener.on_up(id, to_peer, true); });
+  connection->wires[1]->notify(id, [id, from_peer](Wire::Listener& listener) { listener.on_up(id, from_peer, false); });
+}
+
+void SimNetwork::disconnect(SimWire& from, ConnectionId id) {
+  Connection* connection = find(id);
+  if (!connection) return;
+  const int side = connection->wires[0] == &from ? 0 : 1;
+  if (connection->wires[side] != &from) return;
+  connection->wires[side] = nullptr;
+  if (!connection->up || !connection->wires[1 - side]) return void(connections_.erase(id));
+  tell_down(id, 1 - side, make_error(ErrorCode::kUnreachable, "the other end closed the connection"), latency(*connection));
+}
+
+void SimNetwork::detach(SimWire& wire) {
+  std::vector<ConnectionId> ids;
+  for (const auto& [id, connection] : connections_) {
+    if (connection->wires[0] == &wire || connection->wires[1] == &wire) ids.push_back(id);
+  }
+  for (const ConnectionId id : ids) disconnect(wire, id);
+  if (const auto found = places_.find(wire.address()); found != places_.end() && found->second->wire == &wire) found->second->wire = nullptr;
+}
+
+// The end at `side` learns that the connection is gone, after what was under way to it.
+void SimNetwork::tell_down(ConnectionId id, int side, Error cause, Duration delay) {
+  Connection& connection = *find(id);
+  if (blocked_.contains({connection.ends[1 - side]->address, connection.ends[side]->address})) {
+    connection.down_held[side] = std::move(cause);
+    return;
+  }
+  TimePoint when = loop_.now() + delay;
+  for (const Pipe& pipe : connection.pipes[side]) when = std::max(when, pipe.last_arrival);
+  loop_.at(when, [this, id, side, cause] {
+    Connection* gone = find(id);
+    if (!gone) return;
+    SimWire* wire = gone->wires[side];
+    connections_.erase(id);
+    trace(Event::kDown, id, static_cast<std::uint64_t>(cause.code));
+    if (wire) wire->notify_down(id, cause);
+  });
+}
+
+void SimNetwork::break_connection(ConnectionId id, const Error& cause) {
+  Connection& connection = *find(id);
+  const auto wires = connection.wires;
+  connections_.erase(id);
+  trace(Event::kDown, id, static_cast<std::uint64_t>(cause.code));
+  for (SimWire* wire : wires) {
+    if (wire) wire->notify_down(id, cause);
+  }
+}
+
+// ---- messages ----
+
+Status SimNetwork::send(SimWire& from, ConnectionId id, Lane lane, Bytes message) {
+  Connection* connection = find(id);
+  if (!connection || !connection->up) return make_error(ErrorCode::kUnreachable, "no such connection");
+  const int side = connection->wires[0] == &from ? 0 : 1;
+  if (connection->wires[side] != &from) return make_error(ErrorCode::kUnreachable, "no such connection");
+  Pipe& pipe = connection->pipes[1 - side][static_cast<std::size_t>(lane)];
+  if (pipe.outstanding > 0 && pipe.outstanding + message.size() > kLaneBytesMax[static_cast<std::size_t>(lane)]) {
+    pipe.was_busy = true;
+    trace(Event::kBusy, id, message.size());
+    return make_error(ErrorCode::kBusy, "the lane is full");
+  }
+  pipe.outstanding += message.size();
+  leave_uplink(id, side, lane, std::move(message));
+  return Status::success();
+}
+
+void SimNetwork::leave_uplink(ConnectionId id, int side, Lane lane, Bytes message) {
+  Connection& connection = *find(id);
+  Place& sender = *connection.ends[side];
+  Pipe& pipe = connection.pipes[1 - side][static_cast<std::size_t>(lane)];
+  const std::uint64_t bytes = message.size() + kHeaderBytes;
+  TimePoint sent = loop_.now();
+  if (lane == Lane::kControl) {
+    sent = take_line(sender.control_free, sent, time_for(bytes, sender.shape.control_bytes_per_second));
+  } else {
+    sent = take_line(sender.up_free, sent, time_for(bytes, sender.shape.up_bytes_per_second));
+  }
+  TimePoint arrival = sent + latency(connection);
+  if (const auto jitter = sender.shape.jitter.count(); jitter > 0) arrival += Duration(rng_.below(static_cast<std::uint64_t>(jitter)));
+  pipe.last_arrival = std::max(pipe.last_arrival, arrival);
+  loop_.at(pipe.last_arrival, [this, id, side, lane, message = std::move(message)]() mutable { arrive(id, 1 - side, lane, std::move(message)); });
+}
+
+void SimNetwork::arrive(ConnectionId id, int side, Lane lane, Bytes message) {
+  Connection* connection = find(id);
+  if (!connection) return;
+  if (blocked_.contains({connection->ends[1 - side]->address, connection->ends[side]->address})) {
+    connection->pipes[side][0].held.emplace_back(lane, std::move(message));
+    return;
+  }
+  Place& receiver = *connection->ends[side];
+  Pipe& pipe = connection->pipes[side][static_cast<std::size_t>(lane)];
+  TimePoint through = loop_.now();
+  if (lane == Lane::kBulk) through = take_line(receiver.down_free, through, time_for(message.size() + kHeaderBytes, receiver.shape.down_bytes_per_second));
+  pipe.last_arrival = std::max(pipe.last_arrival, through);
+  pipe.arrived.push_back(std::move(message));
+  loop_.at(through, [this, id, side, lane] { deliver(id, side, lane); });
+}
+
+// The host's loop takes the message when it runs; until then it counts against the lane.
+void SimNetwork::deliver(ConnectionId id, int side, Lane lane) {
+  Connection* connection = find(id);
+  if (!connection || !connection->wires[side]) return;
+  Pipe& pipe = connection->pipes[side][static_cast<std::size_t>(lane)];
+  Bytes message = std::move(pipe.arrived.front());
+  pipe.arrived.pop_front();
+  trace(Event::kBytes, id, message.size() << 1 ^ static_cast<std::uint64_t>(lane));
+  connection->wires[side]->notify(id, [this, alive = std::weak_ptr<bool>(alive_), id, side, lane, message = std::move(message)](Wire::Listener& listener) {
+    if (!alive.lock()) return;
+    if (Connection* open = find(id)) {
+      Pipe& taken = open->pipes[side][static_cast<std::size_t>(lane)];
+      taken.outstanding -= message.size();
+      if (taken.was_busy && taken.outstanding <= kLaneBytesMax[static_cast<std::size_t>(lane)] / 2) {
+        taken.was_busy = false;
+        SimWire* sender = open->wires[1 - side];
+        if (sender) sender->notify(id, [id, lane](Wire::Listener& other) { other.on_writable(id, lane); });
+      }
+    }
+    listener.on_bytes(id, lane, message);
+  });
+}
+
+// ---- faults ----
+
+void SimNetwork::resume(const Address& address) { host(address).resume(); }
+
+void SimNetwork::kill(const Address& address, bool machine) {
+  Place& entry = place(address);
+  entry.host->kill();
+  SimWire* wire = entry.wire;
+  entry.wire = nullptr;
+  std::vector<ConnectionId> ids;
+  for (const auto& [id, connection] : connections_) {
+    if (wire && (connection->wires[0] == wire || connection->wires[1] == wire)) ids.push_back(id);
+  }
+  for (const ConnectionId id : ids) {
+    if (!machine) {
+      disconnect(*wire, id);
+    } else if (Connection* connection = find(id)) {
+      connection->wires[connection->wires[0] == wire ? 0 : 1] = nullptr;
+    }
+  }
+}
+
+void SimNetwork::cut(const Address& a, const Address& b) {
+  std::vector<ConnectionId> ids;
+  for (const auto& [id, connection] : connections_) {
+    const Address &from = connection->ends[0]->address, &to = connection->ends[1]->address;
+    if (connection->up && ((from == a && to == b) || (from == b && to == a))) ids.push_back(id);
+  }
+  for (const ConnectionId id : ids) break_connection(id, make_error(ErrorCode::kUnreachable, "the connection was lost"));
+}
+
+void SimNetwork::block(const Address& from, const Address& to, bool blocked) {
+  if (blocked) {
+    blocked_.emplace(from, to);
+  } else if (blocked_.erase({from, to}) > 0) {
+    release_blocked(from, to);
+  }
+}
+
+void SimNetwork::partition(const Address& a, const Address& b, bool blocked) {
+  block(a, b, blocked);
+  block(b, a, blocked);
+}
+
+void SimNetwork::release_blocked(const Address& from, const Address& to) {
+  std::vector<ConnectionId> ids;
+  for (const auto& [id, connection] : connections_) ids.push_back(id);
+  for (const ConnectionId id : ids) {
+    for (int side = 0; side < 2; ++side) {
+      Connection* connection = find(id);
+      if (!connection || connection->ends[1 - side]->address != from || connection->ends[side]->address != to) continue;
+      for (auto& [lane, message] : std::exchange(connection->pipes[side][0].held, {})) arrive(id, side, lane, std::move(message));
+      if (auto cause = std::exchange(connection->down_held[side], std::nullopt)) tell_down(id, side, *cause, Duration::zero());
+    }
+  }
+}
+
+}  // namespace shoal

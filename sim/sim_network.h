@@ -1,0 +1,100 @@
+#pragma once
+// A virtual network of hosts: latency, rates, loss of connections, partitions, killed and frozen hosts. Deterministic from its seed.
+//
+// A message leaves through its host's uplink (bulk messages queue behind each other, control messages have a small rate of their own), crosses
+// in `latency` (+ jitter, never reordered within a lane), and arrives through the downlink of the other host. A lane whose receiver does not
+// take its messages fills up and answers kBusy, as a TCP connection to a stopped process does.
+//
+// Thread: the simulation's.   Ownership: owns hosts; a SimWire is owned by who made it and may die before or after its host is killed.
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "common/rng.h"
+#include "sim/sim_host.h"
+#include "transport/wire.h"
+
+namespace shoal {
+
+class SimWire;
+
+struct SimHostShape {
+  Duration latency = 10ms;               // half of what it adds to a round trip
+  Duration jitter = 0ms;                 // up to so much more, per message
+  double up_bytes_per_second = 0;        // 0 = unlimited
+  double down_bytes_per_second = 0;
+  double control_bytes_per_second = 0;
+};
+
+class SimNetwork {
+ public:
+  SimNetwork(EventLoop& loop, Rng rng);
+  ~SimNetwork();
+  SimNetwork(const SimNetwork&) = delete;
+  SimNetwork& operator=(const SimNetwork&) = delete;
+
+  // A host at `address`; one that was killed there is followed by a new one. REQUIRES: no living host there.
+  SimHost& add_host(const Address& address, SimHostShape shape = {});
+  // The newest host there; made with the default shape when there was none.
+  SimHost& host(const Address& address);
+  void set_default_shape(SimHostShape shape) { default_shape_ = shape; }
+  void set_shape(const Address& address, SimHostShape shape);
+
+  // The wire of `peer` on the host at `address`; its callbacks run on host(address).loop(). One wire a host.
+  // `admitted` empty: everyone. A peer that is not listed is refused by name.
+  std::unique_ptr<Wire> make_wire(const PeerId& peer, const Address& address, std::set<PeerId> admitted = {});
+
+  void freeze(const Address& address) { host(address).freeze(); }
+  void resume(const Address& address);
+  // The process dies; its kernel closes its connections. With `machine` nobody is told: the others see silence.
+  void kill(const Address& address, bool machine = false);
+  // Breaks all connections between two hosts; both ends are told.
+  void cut(const Address& a, const Address& b);
+  // While blocked nothing crosses from `from` to `to`; it waits, as TCP's retransmissions would. New connections time out.
+  void block(const Address& from, const Address& to, bool blocked = true);
+  void partition(const Address& a, const Address& b, bool blocked = true);
+
+  // Over every event: time, kind, connection, lane, size. The same seed and calls give the same hash.
+  std::uint64_t trace_hash() const { return trace_; }
+  std::uint64_t connections() const { return connections_.size(); }
+
+ private:
+  friend class SimWire;
+  struct Place;
+  struct Pipe;
+  struct Connection;
+  enum class Event : std::uint8_t { kUp, kDown, kBytes, kBusy, kConnect };
+
+  ConnectionId connect(SimWire& from, const PeerId& peer, const Address& address);
+  void establish(ConnectionId id, const PeerId& wanted);
+  void refuse(ConnectionId id, Error cause);
+  Status send(SimWire& from, ConnectionId id, Lane lane, Bytes message);
+  void disconnect(SimWire& from, ConnectionId id);
+  void detach(SimWire& wire);
+  void leave_uplink(ConnectionId id, int side, Lane lane, Bytes message);
+  void arrive(ConnectionId id, int side, Lane lane, Bytes message);
+  void deliver(ConnectionId id, int side, Lane lane);
+  void tell_down(ConnectionId id, int side, Error cause, Duration delay);
+  void break_connection(ConnectionId id, const Error& cause);
+  void release_blocked(const Address& from, const Address& to);
+  Place& place(const Address& address);
+  Connection* find(ConnectionId id);
+  Duration latency(const Connection& connection) const;
+  void trace(Event event, ConnectionId id, std::uint64_t detail);
+
+  EventLoop& loop_;
+  Rng rng_;
+  SimHostShape default_shape_;
+  std::map<Address, std::unique_ptr<Place>> places_;
+  std::vector<std::unique_ptr<SimHost>> former_hosts_;  // killed; their loops may still be referred to
+  std::map<ConnectionId, std::unique_ptr<Connection>> connections_;
+  std::set<std::pair<Address, Address>> blocked_;
+  ConnectionId next_ = 1;
+  std::uint64_t trace_ = 0;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace shoal

@@ -1,0 +1,202 @@
+#include "transport/envelope.h"
+
+#include <array>
+#include <exception>
+#include <msgpack.hpp>
+
+#include "transport/envelope_fields.h"
+#include "transport/little_endian.h"
+
+namespace shoal {
+namespace {
+
+constexpr std::uint32_t kMagic = 0x4c4f4853u;       // "SHOL"
+constexpr std::uint32_t kChunkMagic = 0x4b4e4843u;  // "CHNK"
+constexpr std::uint8_t kFlagTransfer = 1;
+constexpr std::size_t kCrcOffset = 12;
+constexpr std::size_t kDepthMax = 8;  // arrays within arrays; a member list needs 6
+
+// What msgpack writes into.
+struct ByteSink {
+  std::vector<std::uint8_t> bytes;
+  void write(const char* data, std::size_t size) {
+    const auto* begin = reinterpret_cast<const std::uint8_t*>(data);
+    bytes.insert(bytes.end(), begin, begin + size);
+  }
+};
+
+using Writer = fields::FieldWriter<msgpack::packer<ByteSink>>;
+using Reader = fields::FieldReader<msgpack::object, msgpack::type::object_type>;
+
+Error too_large(std::string what, std::size_t size, std::size_t limit) {
+  return make_error(ErrorCode::kTooLarge, std::move(what) + " of " + std::to_string(size) + " bytes, limit " + std::to_string(limit));
+}
+Error malformed(std::string what) { return make_error(ErrorCode::kMalformed, std::move(what)); }
+
+template <class T>
+Status pack_fields(const T& item, std::string_view name, ByteSink& sink) {
+  msgpack::packer<ByteSink> packer(sink);
+  Writer writer(packer, fields::text_max<T>());
+  writer.put(item);
+  if (writer.beyond()) return make_error(ErrorCode::kTooLarge, std::string(name) + ": a " + writer.beyond() + " is beyond its limit");
+  return Status::success();
+}
+
+template <class T>
+Status parse_fields(ByteView bytes, std::string_view name, T& to) {
+  try {
+    const msgpack::unpack_limit limit(limits::kListMax, 0, limits::kBodyMax, limits::kBodyMax, 0, kDepthMax);
+    // Texts and byte strings stay views into `bytes` until the reader has checked them.
+    const auto as_reference = [](msgpack::type::object_type, std::size_t, void*) { return true; };
+    std::size_t offset = 0;
+    const msgpack::object_handle root =
+        msgpack::unpack(reinterpret_cast<const char*>(bytes.data()), bytes.size(), offset, as_reference, nullptr, limit);
+    if (offset != bytes.size()) return malformed(std::string(name) + ": bytes behind the body");
+    Reader reader(fields::text_max<T>());
+    reader.get(root.get(), to);
+    if (!reader.ok()) return make_error(reader.error().code, std::string(name) + ": " + reader.error().message);
+    return Status::success();
+  } catch (const std::exception& e) {  // unpack_error and bad_alloc; nothing of msgpack leaves this file
+    return malformed(std::string(name) + ": " + e.what());
+  }
+}
+
+using ParseBody = Status (*)(ByteView, Message&);
+
+template <std::size_t I>
+Status parse_body(ByteView bytes, Message& to) {
+  auto& item = to.emplace<I>();
+  return parse_fields(bytes, name_of(to), item);
+}
+
+template <std::size_t... I>
+constexpr auto make_parsers(std::index_sequence<I...>) { return std::array<ParseBody, sizeof...(I)>{&parse_body<I>...}; }
+constexpr auto kParsers = make_parsers(std::make_index_sequence<std::variant_size_v<Message>>{});
+
+// The checksum covers all bytes but itself.
+std::uint32_t checksum(ByteView envelope) {
+  return crc32c(envelope.subspan(kPrologueBytes), crc32c(envelope.first(kCrcOffset)));
+}
+
+Status check_transfer(const TransferHead& transfer) {
+  if (transfer.id == 0) return malformed("transfer 0");
+  if (transfer.frames.empty()) return malformed("a transfer without frames");
+  if (transfer.frames.size() > limits::kFramesPerMessageMax) {
+    return make_error(ErrorCode::kTooLarge, std::to_string(transfer.frames.size()) + " frames, limit " + std::to_string(limits::kFramesPerMessageMax));
+  }
+  std::uint64_t total = 0;
+  for (const FrameHead& frame : transfer.frames) {
+    if (frame.bytes > limits::kTransferBytesMax - total) return too_large("transfer", frame.bytes + total, limits::kTransferBytesMax);
+    total += frame.bytes;
+  }
+  return Status::success();
+}
+
+Status parse_transfer(ByteView bytes, TransferHead& to) {
+  if (bytes.size() < kTransferPrefixBytes) return malformed("transfer description cut short");
+  to.id = get_u64(bytes, 0);
+  const std::size_t count = bytes[8];
+  if (count > limits::kFramesPerMessageMax) {
+    return make_error(ErrorCode::kTooLarge, std::to_string(count) + " frames, limit " + std::to_string(limits::kFramesPerMessageMax));
+  }
+  if (bytes.size() != kTransferPrefixBytes + count * kFrameHeadBytes) return malformed("transfer description of the wrong length");
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t at = kTransferPrefixBytes + i * kFrameHeadBytes;
+    to.frames.push_back({get_u64(bytes, at), get_u32(bytes, at + 8)});
+  }
+  return check_transfer(to);
+}
+
+}  // namespace
+
+std::uint64_t TransferHead::total_bytes() const {
+  std::uint64_t total = 0;
+  for (const FrameHead& frame : frames) total += frame.bytes;
+  return total;
+}
+
+Result<Bytes> pack_envelope(const Message& message, const std::optional<TransferHead>& transfer) {
+  ByteSink sink;
+  sink.bytes.resize(kPrologueBytes);
+  SHOAL_TRY(std::visit([&](const auto& item) { return pack_fields(item, name_of(message), sink); }, message));
+  const std::size_t body_bytes = sink.bytes.size() - kPrologueBytes;
+  if (transfer) {
+    SHOAL_TRY(check_transfer(*transfer));
+    append_u64(sink.bytes, transfer->id);
+    sink.bytes.push_back(static_cast<std::uint8_t>(transfer->frames.size()));
+    for (const FrameHead& frame : transfer->frames) {
+      append_u64(sink.bytes, frame.bytes);
+      append_u32(sink.bytes, frame.crc);
+    }
+  }
+  if (sink.bytes.size() > limits::kControlBytesMax) return too_large(std::string(name_of(message)), sink.bytes.size(), limits::kControlBytesMax);
+  std::uint8_t* prologue = sink.bytes.data();
+  put_u32(prologue, kMagic);
+  put_u16(prologue + 4, static_cast<std::uint16_t>(limits::kProtocolVersion));
+  prologue[6] = static_cast<std::uint8_t>(message.index());
+  prologue[7] = transfer ? kFlagTransfer : 0;
+  put_u32(prologue + 8, static_cast<std::uint32_t>(body_bytes));
+  put_u32(prologue + kCrcOffset, checksum(sink.bytes));
+  return Bytes::from_vector(std::move(sink.bytes));
+}
+
+Result<Envelope> parse_envelope(ByteView bytes) {
+  if (bytes.size() > limits::kControlBytesMax) return too_large("envelope", bytes.size(), limits::kControlBytesMax);
+  if (bytes.size() < kPrologueBytes) return malformed("envelope of " + std::to_string(bytes.size()) + " bytes");
+  if (get_u32(bytes, 0) != kMagic) return malformed("not an envelope of shoal");
+  const std::uint16_t version = get_u16(bytes, 4);
+  if (version != limits::kProtocolVersion) {
+    return make_error(ErrorCode::kVersion, "protocol version " + std::to_string(version) + ", this program speaks " +
+                                               std::to_string(limits::kProtocolVersion) + "; HINT: use the same release of shoal at both ends");
+  }
+  if (get_u32(bytes, kCrcOffset) != checksum(bytes)) return make_error(ErrorCode::kCorrupt, "checksum of an envelope does not fit");
+  const std::uint8_t type = bytes[6], flags = bytes[7];
+  if (type >= kParsers.size()) return malformed("message type " + std::to_string(type));
+  if (flags & ~kFlagTransfer) return malformed("flags " + std::to_string(flags));
+  const std::size_t body_bytes = get_u32(bytes, 8);
+  const std::size_t rest = bytes.size() - kPrologueBytes;
+  if (body_bytes > rest) return malformed("body cut short");
+  if (!(flags & kFlagTransfer) && body_bytes != rest) return malformed("bytes behind the body");
+  Envelope envelope;
+  if (flags & kFlagTransfer) SHOAL_TRY(parse_transfer(bytes.subspan(kPrologueBytes + body_bytes), envelope.transfer.emplace()));
+  SHOAL_TRY(kParsers[type](bytes.subspan(kPrologueBytes, body_bytes), envelope.message));
+  return envelope;
+}
+
+Result<std::vector<std::uint8_t>> pack_member_list(const MemberList& list) {
+  ByteSink sink;
+  SHOAL_TRY(pack_fields(list, "MemberList", sink));
+  if (sink.bytes.size() > limits::kBodyMax) return too_large("member list", sink.bytes.size(), limits::kBodyMax);
+  return std::move(sink.bytes);
+}
+
+Result<MemberList> parse_member_list(ByteView bytes) {
+  if (bytes.size() > limits::kBodyMax) return too_large("member list", bytes.size(), limits::kBodyMax);
+  MemberList list;
+  SHOAL_TRY(parse_fields(bytes, "MemberList", list));
+  return list;
+}
+
+Bytes pack_chunk(const ChunkHead& head, const std::vector<ByteView>& pieces) {
+  std::size_t payload = 0;
+  for (const ByteView& piece : pieces) payload += piece.size();
+  SHOAL_CHECK(payload >= 1 && payload <= limits::kChunkBytesMax);
+  std::vector<std::uint8_t> bytes;
+  bytes.reserve(kChunkHeadBytes + payload);
+  append_u32(bytes, kChunkMagic);
+  append_u32(bytes, static_cast<std::uint32_t>(payload));
+  append_u64(bytes, head.transfer);
+  append_u64(bytes, head.offset);
+  for (const ByteView& piece : pieces) bytes.insert(bytes.end(), piece.begin(), piece.end());
+  return Bytes::from_vector(std::move(bytes));
+}
+
+Result<ParsedChunk> parse_chunk(ByteView bytes) {
+  if (bytes.size() > kChunkHeadBytes + limits::kChunkBytesMax) return too_large("chunk", bytes.size(), kChunkHeadBytes + limits::kChunkBytesMax);
+  if (bytes.size() <= kChunkHeadBytes) return malformed("chunk of " + std::to_string(bytes.size()) + " bytes");
+  if (get_u32(bytes, 0) != kChunkMagic) return malformed("not a chunk");
+  if (get_u32(bytes, 4) != bytes.size() - kChunkHeadBytes) return malformed("chunk of the wrong length");
+  return ParsedChunk{{get_u64(bytes, 8), get_u64(bytes, 16)}, bytes.subspan(kChunkHeadBytes)};
+}
+
+}  // namespace shoal

@@ -1,0 +1,112 @@
+#pragma once
+// One connection's protocol: Hello both ways before anything else, then messages with frames, liveness and rates.
+//
+//   greeting --(their Hello is accepted)--> up --(violation, silence, close)--> over
+//
+// The end with the smaller PeerId *chooses*: it answers a Hello only on the connection that shall be the link of the pair, so that two that
+// dial each other at once agree on one and lose nothing. The other end says Hello as soon as the connection stands.
+// A program that cannot be talked to (other version, other run, old session) is told before it is cut off: Hello names version and run, Fenced the session.
+//
+// Thread: loop only.   Borrows: everything it is given; its owner keeps it alive through its callbacks (it may be `over` after any of them).
+// Bounds: outbox.h, inbox.h, limits.h.
+#include <cstdint>
+#include <string>
+
+#include "common/event_loop.h"
+#include "transport/inbox.h"
+#include "transport/outbox.h"
+#include "transport/rate_meter.h"
+#include "transport/transport.h"
+
+namespace shoal {
+
+class Link {
+ public:
+  class Owner {
+   public:
+    virtual ~Owner() = default;
+    virtual Hello our_hello() const = 0;
+    // Run, version and session tag fit. ERRORS: the link is refused with it; kStale is told to the other end by a Fenced.
+    virtual Status admit(Link& link, const Hello& hello) = 0;
+    virtual void on_link_open(Link& link) = 0;  // after our Hello was sent
+    virtual void on_link_message(Link& link, Message message, TransferId transfer, std::uint64_t frame_bytes) = 0;
+    virtual void on_link_frames(Link& link, TransferId transfer, Result<std::vector<Bytes>> frames) = 0;
+    // The link is over; the owner disconnects. Called once, never after close().
+    virtual void on_link_failed(Link& link, const Error& cause) = 0;
+  };
+
+  struct Parts {
+    Wire& wire;
+    EventLoop& loop;
+    Owner& owner;
+    Outbox& outbox;
+    InboundBudget& budget;
+    TransportCounters& counters;
+  };
+
+  Link(Parts parts, ConnectionId connection, const PeerId& self, const PeerId& peer, const RunId& run, bool dialled);
+  ~Link();
+  Link(const Link&) = delete;
+  Link& operator=(const Link&) = delete;
+
+  void start();
+  void on_bytes(Lane lane, Bytes bytes);
+  void pump();  // outbox -> wire; no-op unless up
+  void refuse(TransferId transfer);
+  void drop(TransferId transfer);
+  // No callback follows. `farewell`: sent before silence, when the lane takes it.
+  void close(const Message* farewell = nullptr);
+  std::vector<std::uint64_t> abandon_inbound() { return inbox_.abandon(); }
+
+  ConnectionId connection() const { return connection_; }
+  const PeerId& peer() const { return remote_.peer; }
+  const Remote& remote() const { return remote_; }
+  bool up() const { return state_ == State::kUp; }
+  bool over() const { return state_ == State::kOver; }
+  bool dialled() const { return dialled_; }
+  TimePoint since() const { return since_; }  // when it came up
+  LinkStats stats() const;
+
+ private:
+  enum class State { kGreeting, kUp, kOver };
+
+  void on_control(ByteView bytes);
+  void on_greeting(ByteView bytes);
+  void on_hello(const Hello& hello);
+  void on_chunk(Bytes bytes);
+  void on_up_message(Envelope envelope);
+  bool on_link_message(const Message& message);  // false: not one of the link's own
+  void on_byte_credit(const ByteCredit& credit);
+  void deliver(Envelope envelope);
+  void hand_over(std::vector<Inbox::Finished> finished);
+  void give_credit();
+  void tick();
+  void send_now(const Message& message);
+  void fail(Error cause);
+  void note(const Error& cause);
+
+  Parts parts_;
+  ConnectionId connection_;
+  Remote remote_;
+  RunId run_;
+  bool dialled_;
+  bool chooses_;
+  State state_ = State::kGreeting;
+  Inbox inbox_;
+  RateMeter meter_;
+  TimePoint since_{};
+  TimePoint heard_{}, chunk_heard_{}, ticked_{};
+  TimerId timer_ = 0;
+  std::uint64_t nonce_ = 0;
+  TimePoint pinged_{};
+  Duration rtt_{0};
+  std::uint64_t bulk_sent_ = 0, their_consumed_ = 0;
+  std::uint64_t sent_bytes_ = 0, received_bytes_ = 0;
+};
+
+// What any Hello must satisfy. ERRORS: kVersion, kForeign, kRefused (a session that is not this peer's), kTooLarge.
+Status check_hello(const Hello& hello, const PeerId& peer, const RunId& run);
+// Counts a refusal by its cause.
+void count_refusal(TransportCounters& counters, ErrorCode code);
+
+}  // namespace shoal

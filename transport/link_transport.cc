@@ -1,0 +1,325 @@
+#include "transport/link_transport.h"
+
+#include <algorithm>
+
+#include "common/log.h"
+
+namespace shoal {
+namespace {
+constexpr std::size_t kRetiredMax = 64;
+constexpr std::size_t kFencedMax = 65536;
+constexpr std::size_t kAddressBytesMax = 128;
+}  // namespace
+
+std::unique_ptr<Transport> make_transport(Wire& wire, EventLoop& loop, Transport::Options options) {
+  return std::make_unique<LinkTransport>(wire, loop, std::move(options));
+}
+
+LinkTransport::LinkTransport(Wire& wire, EventLoop& loop, Options options) : wire_(wire), loop_(loop), options_(std::move(options)) {
+  wire_.set_listener(this);
+}
+
+LinkTransport::~LinkTransport() {
+  wire_.set_listener(nullptr);
+  for (const auto& [connection, link] : links_) wire_.disconnect(connection);
+  for (const auto& [connection, peer] : dialling_) wire_.disconnect(connection);
+}
+
+void LinkTransport::post(std::function<void()> task) {
+  loop_.post([alive = std::weak_ptr<bool>(alive_), task = std::move(task)] {
+    if (alive.lock()) task();
+  });
+}
+
+// ---- the book ----
+
+LinkTransport::Peer* LinkTransport::find(const PeerId& peer) {
+  const auto found = peers_.find(peer);
+  return found == peers_.end() ? nullptr : found->second.get();
+}
+const LinkTransport::Peer* LinkTransport::find(const PeerId& peer) const {
+  const auto found = peers_.find(peer);
+  return found == peers_.end() ? nullptr : found->second.get();
+}
+
+LinkTransport::Peer* LinkTransport::find_or_make(const PeerId& id) {
+  if (Peer* peer = find(id)) return peer;
+  if (peers_.size() >= limits::kPeersMax) {
+    // Somebody with whom nothing is going on gives way.
+    const auto idle = std::find_if(peers_.begin(), peers_.end(), [&](const auto& entry) { return !entry.second->link && !pending(*entry.second); });
+    if (idle == peers_.end()) return nullptr;
+    peers_.erase(idle);
+  }
+  return peers_.emplace(id, std::make_unique<Peer>(id, options_.self < id)).first->second.get();
+}
+
+void LinkTransport::learn(const PeerId& id, std::vector<std::string> addresses) {
+  if (id == options_.self || addresses.empty()) return;
+  std::erase_if(addresses, [](const std::string& address) { return address.empty() || address.size() > kAddressBytesMax; });
+  if (addresses.size() > limits::kAddressesMax) addresses.resize(limits::kAddressesMax);
+  Peer* peer = find_or_make(id);
+  if (!peer || addresses.empty() || peer->addresses == addresses) return;
+  peer->addresses = std::move(addresses);
+  peer->first_address = 0;
+}
+
+// ---- dialling ----
+
+void LinkTransport::dial(const PeerId& id) {
+  Peer* peer = find(id);
+  if (!peer || peer->link || pending(*peer) || peer->addresses.empty()) return;
+  if (loop_.now() >= peer->retry_at) return start_dialling(*peer);
+  loop_.at(peer->retry_at, [this, id, alive = std::weak_ptr<bool>(alive_)] {
+    if (alive.lock()) dial(id);
+  });
+}
+
+void LinkTransport::start_dialling(Peer& peer) {
+  peer.addresses_tried = 0;
+  peer.attempt_reported = false;
+  dial_next(peer);
+}
+
+void LinkTransport::dial_next(Peer& peer) {
+  const std::string& address = peer.addresses[(peer.first_address + peer.addresses_tried) % peer.addresses.size()];
+  ++peer.addresses_tried;
+  peer.dialling = wire_.connect(peer.id, address);
+  dialling_.emplace(peer.dialling, peer.id);
+}
+
+Duration LinkTransport::backoff(const Peer& peer) const {
+  const std::uint32_t doublings = std::min<std::uint32_t>(peer.failures, 10) - 1;
+  const Duration full = std::min<Duration>(limits::kRedialMax, limits::kRedialMin * (1 << doublings));
+  // 3/4 .. 5/4 of it, so that those who lost the same peer do not come back in step.
+  const std::uint64_t spread = mix64(std::hash<PeerId>{}(options_.self) ^ std::hash<PeerId>{}(peer.id), peer.failures) % 512;
+  return full * (768 + static_cast<std::int64_t>(spread)) / 1024;
+}
+
+void LinkTransport::attempt_failed(Peer& peer, const Error& cause) {
+  peer.outbox.clear();
+  ++peer.failures;
+  peer.retry_at = loop_.now() + backoff(peer);
+  if (peer.attempt_reported) return;
+  peer.attempt_reported = true;
+  if (listener_) listener_->on_link_down(Remote{peer.id, {}, {}}, cause);
+}
+
+// ---- the wire ----
+
+void LinkTransport::on_up(ConnectionId connection, const PeerId& id, bool dialled) {
+  dialling_.erase(connection);
+  Peer* peer = id == options_.self ? nullptr : find_or_make(id);
+  if (peer && peer->dialling == connection) {
+    peer->dialling = 0;
+    peer->first_address = (peer->first_address + peer->addresses_tried - 1) % std::max<std::size_t>(1, peer->addresses.size());
+  }
+  if (!peer || links_.size() >= 2 * limits::kPeersMax) {
+    ++counters_.refused;
+    wire_.disconnect(connection);
+    return;
+  }
+  auto link = std::make_unique<Link>(Link::Parts{wire_, loop_, *this, peer->outbox, budget_, counters_}, connection, options_.self, id, options_.run, dialled);
+  Link& started = *link;
+  links_.emplace(connection, std::move(link));
+  ++peer->greeting;
+  started.start();
+}
+
+void LinkTransport::on_bytes(ConnectionId connection, Lane lane, Bytes message) {
+  if (const auto found = links_.find(connection); found != links_.end()) found->second->on_bytes(lane, std::move(message));
+}
+
+void LinkTransport::on_writable(ConnectionId connection, Lane) {
+  if (const auto found = links_.find(connection); found != links_.end()) found->second->pump();
+}
+
+void LinkTransport::on_down(ConnectionId connection, const Error& cause) {
+  if (const auto found = links_.find(connection); found != links_.end()) {
+    Link& link = *found->second;
+    if (link.over()) return discard(link, false);  // it lingered
+    const bool was_up = link.up();
+    link.close();
+    if (was_up) {
+      lose(link, cause);
+    } else {
+      on_link_failed(link, cause);
+    }
+    return discard(link, false);
+  }
+  const auto found = dialling_.find(connection);
+  if (found == dialling_.end()) return;
+  Peer* peer = find(found->second);
+  dialling_.erase(found);
+  if (!peer || peer->dialling != connection) return;
+  peer->dialling = 0;
+  if (peer->link || peer->greeting > 0) return;
+  if (peer->addresses_tried < peer->addresses.size()) return dial_next(*peer);
+  attempt_failed(*peer, cause);
+}
+
+// ---- links ----
+
+Hello LinkTransport::our_hello() const { return Hello{limits::kProtocolVersion, options_.run, options_.session, options_.role, options_.addresses}; }
+
+Status LinkTransport::admit(Link& link, const Hello& hello) {
+  Peer& peer = *find(link.peer());
+  if (fenced_.contains(hello.session)) return make_error(ErrorCode::kStale, "session " + short_name(hello.session) + " was fenced; join again as a new one");
+  if (std::find(peer.retired.begin(), peer.retired.end(), hello.session) != peer.retired.end()) {
+    return make_error(ErrorCode::kStale, "session " + short_name(hello.session) + " ended when session " + short_name(peer.session) + " of the same peer began");
+  }
+  if (peer.link) SHOAL_TRY(admit_beside(peer, link, hello));
+  if (peer.session != hello.session && peer.session != Session{}) {
+    if (peer.retired.size() >= kRetiredMax) peer.retired.erase(peer.retired.begin());
+    peer.retired.push_back(peer.session);
+  }
+  peer.session = hello.session;
+  learn(peer.id, hello.addresses);
+  return Status::success();
+}
+
+// A second connection of a peer whose link is up.
+Status LinkTransport::admit_beside(Peer& peer, Link& link, const Hello& hello) {
+  Link& old = *peer.link;
+  const bool same_life = old.remote().session == hello.session;
+  const bool we_choose = options_.self < peer.id;
+  if (same_life && we_choose && old.dialled() != link.dialled() && loop_.now() - old.since() < limits::kHandshakeTime) {
+    return make_error(ErrorCode::kBusy, "both dialled at once; the other connection is used");
+  }
+  const Error cause = same_life ? make_error(ErrorCode::kUnreachable, "the other end connected anew")
+                                : make_error(ErrorCode::kStale, "session " + short_name(old.remote().session) + " was followed by " + short_name(hello.session));
+  old.close();
+  lose(old, cause);
+  discard(old, true);
+  return Status::success();
+}
+
+void LinkTransport::on_link_open(Link& link) {
+  Peer& peer = *find(link.peer());
+  --peer.greeting;
+  peer.link = &link;
+  peer.attempt_reported = true;
+  if (listener_) listener_->on_link_up(link.remote());
+}
+
+void LinkTransport::on_link_message(Link& link, Message message, TransferId transfer, std::uint64_t frame_bytes) {
+  if (listener_) listener_->on_message(link.remote(), std::move(message), transfer, frame_bytes);
+}
+
+void LinkTransport::on_link_frames(Link& link, TransferId transfer, Result<std::vector<Bytes>> frames) {
+  if (listener_) listener_->on_frames(link.remote(), transfer, std::move(frames));
+}
+
+void LinkTransport::on_link_failed(Link& link, const Error& cause) {
+  Peer& peer = *find(link.peer());
+  if (peer.link == &link) {
+    lose(link, cause);
+  } else {
+    --peer.greeting;
+    if (!peer.link && !pending(peer)) attempt_failed(peer, cause);
+  }
+  discard(link, true);
+}
+
+void LinkTransport::lose(Link& link, const Error& cause) {
+  Peer& peer = *find(link.peer());
+  peer.link = nullptr;
+  peer.outbox.clear();
+  peer.failures = loop_.now() - link.since() < limits::kHandshakeTime ? peer.failures + 1 : 0;
+  peer.retry_at = peer.failures == 0 ? loop_.now() : loop_.now() + backoff(peer);
+  report_down(link.remote(), link.abandon_inbound(), cause);
+}
+
+void LinkTransport::report_down(const Remote& remote, std::vector<TransferId> transfers, const Error& cause) {
+  for (const TransferId transfer : transfers) {
+    if (listener_) listener_->on_frames(remote, transfer, cause);
+  }
+  if (listener_) listener_->on_link_down(remote, cause);
+}
+
+void LinkTransport::discard(Link& link, bool linger) {
+  const ConnectionId connection = link.connection();
+  if (linger) {  // the wire still carries what was sent last
+    loop_.after(limits::kLingerTime, [this, connection, alive = std::weak_ptr<bool>(alive_)] {
+      if (!alive.lock() || !links_.contains(connection)) return;
+      wire_.disconnect(connection);
+      links_.erase(connection);
+    });
+    return;
+  }
+  auto node = links_.extract(connection);
+  if (node.empty()) return;
+  discarded_.push_back(std::move(node.mapped()));  // callers up the stack still use it
+  post([this] { discarded_.clear(); });
+}
+
+// ---- sending ----
+
+Result<TransferId> LinkTransport::send(const PeerId& id, Message message, std::vector<Bytes> frames) {
+  Peer* peer = find(id);
+  if (id == options_.self) return make_error(ErrorCode::kUnreachable, "peer " + short_name(id) + " is this process");
+  if (!peer || (!peer->link && !pending(*peer) && peer->addresses.empty())) {
+    return make_error(ErrorCode::kUnreachable, "no link to peer " + short_name(id) + " and no address to dial");
+  }
+  if (!peer->link && !pending(*peer)) {
+    if (loop_.now() < peer->retry_at) {
+      return make_error(ErrorCode::kUnreachable, "peer " + short_name(id) + " could not be reached; next attempt in " +
+                                                     std::to_string((peer->retry_at - loop_.now()) / 1ms) + " ms");
+    }
+    start_dialling(*peer);
+  }
+  SHOAL_ASSIGN(const TransferId transfer, peer->outbox.push(message, std::move(frames)));
+  peer->attempt_reported = peer->link != nullptr;
+  if (peer->link) peer->link->pump();
+  return transfer;
+}
+
+void LinkTransport::drop(const PeerId& id, TransferId transfer) {
+  Peer* peer = find(id);
+  if (!peer) return;
+  if (peer->link) return peer->link->drop(transfer);
+  if (!peer->outbox.drop(transfer)) return;
+  peer->outbox.push_link_message(DropTransfer{transfer});  // its header waits in the queue
+}
+
+void LinkTransport::refuse(const PeerId& id, TransferId transfer) {
+  Peer* peer = find(id);
+  if (peer && peer->link) peer->link->refuse(transfer);
+}
+
+// The listener called, so it hears of it in a later turn.
+void LinkTransport::end_from_our_side(Link& link, const Error& cause, const Message* farewell) {
+  Peer& peer = *find(link.peer());
+  link.pump();
+  link.close(farewell);
+  peer.link = nullptr;
+  peer.outbox.clear();
+  post([this, remote = link.remote(), transfers = link.abandon_inbound(), cause] { report_down(remote, transfers, cause); });
+  discard(link, true);
+}
+
+void LinkTransport::close(const PeerId& id, const std::string& why) {
+  Peer* peer = find(id);
+  if (peer && peer->link) end_from_our_side(*peer->link, make_error(ErrorCode::kUnreachable, "closed: " + why), nullptr);
+}
+
+void LinkTransport::fence(const Session& session) {
+  if (fenced_.size() < kFencedMax) fenced_.insert(session);
+  for (const auto& [id, peer] : peers_) {
+    if (!peer->link || peer->link->remote().session != session) continue;
+    const Message farewell = Fenced{session, "fenced; join again as a new session"};
+    end_from_our_side(*peer->link, make_error(ErrorCode::kStale, "session " + short_name(session) + " was fenced"), &farewell);
+  }
+}
+
+std::optional<Remote> LinkTransport::remote(const PeerId& id) const {
+  const Peer* peer = find(id);
+  if (!peer || !peer->link) return std::nullopt;
+  return peer->link->remote();
+}
+
+LinkStats LinkTransport::stats(const PeerId& id) const {
+  const Peer* peer = find(id);
+  return peer && peer->link ? peer->link->stats() : LinkStats{};
+}
+
+}  // namespace shoal

@@ -1,0 +1,49 @@
+#pragma once
+// The lowest seam of the network: whole byte messages to a process whose key is proved. Only Wire has two implementations:
+// transport/zmq_wire.h (ZeroMQ, CURVE) and sim/sim_wire.h (virtual network). Both pass tests/transport/wire_contract.h.
+//
+// A connection is one pair of lanes between two processes, dialled by one of them and used by both directions. Two lanes, so that control
+// never waits behind bulk. Messages of one lane arrive whole, unaltered and in order, or the connection goes down; nothing is promised between lanes.
+#include <cstdint>
+#include <string>
+
+#include "common/bytes.h"
+#include "common/ids.h"
+#include "common/result.h"
+
+namespace shoal {
+
+enum class Lane : std::uint8_t { kControl = 0, kBulk = 1 };
+using ConnectionId = std::uint64_t;  // never 0, never reused in a process
+
+// "host:port" of the control lane; the bulk lane's port is told in the handshake or is the next one (see docs/WIRE.md).
+using Address = std::string;
+
+// Thread: loop only. Callbacks run on the loop, never from inside a call to the Wire.
+class Wire {
+ public:
+  class Listener {
+   public:
+    virtual ~Listener() = default;
+    // Both lanes stand and `peer` proved its key. `dialled` = our connect() made it.
+    virtual void on_up(ConnectionId connection, const PeerId& peer, bool dialled) = 0;
+    virtual void on_bytes(ConnectionId connection, Lane lane, Bytes message) = 0;
+    // A lane that had answered kBusy takes messages again.
+    virtual void on_writable(ConnectionId connection, Lane lane) = 0;
+    // Also for a connect() that failed: kUnreachable, kRefused (key not admitted, identity not proved), kTimeout, kMalformed. Last call for this id.
+    virtual void on_down(ConnectionId connection, const Error& cause) = 0;
+  };
+
+  virtual ~Wire() = default;
+  virtual void set_listener(Listener* listener) = 0;  // before anything else
+  // Starts dialling; the outcome is on_up or on_down with the returned id.
+  virtual ConnectionId connect(const PeerId& peer, const Address& address) = 0;
+  // ERRORS: kBusy (queue full: on_writable follows), kUnreachable (no such connection), kTooLarge.
+  virtual Status send(ConnectionId connection, Lane lane, Bytes message) = 0;
+  // on_down is not called for it.
+  virtual void disconnect(ConnectionId connection) = 0;
+  // Bytes given to sockets so far, headers included as far as the implementation can tell.
+  virtual std::uint64_t bytes_sent() const = 0;
+};
+
+}  // namespace shoal
