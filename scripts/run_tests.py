@@ -38,16 +38,23 @@ def registered(build):
     return [(test["name"], test.get("command", [None])) for test in tests]
 
 
-def skip_reason(case):
-    for part in case.get("skipped", []):
-        lines = [line for line in part.get("message", "").splitlines() if line.strip()]
-        if lines:
-            # GoogleTest puts the place on the first line when there is one.
-            return lines[-1].strip()
-    return "no reason given"
+def skip_reasons(output):
+    """Test name -> what it said when it skipped itself. GoogleTest 1.12 leaves it out of its JSON report."""
+    reasons, said = {}, []
+    for line in output.splitlines():
+        if line.startswith("[ RUN      ] "):
+            said = []
+        elif line.startswith("[  SKIPPED ] "):
+            name = line[13:].split(" (")[0].strip()
+            if said:
+                reasons[name] = " ".join(said)
+        elif line.strip() and not line.rstrip().endswith(": Skipped"):
+            said.append(line.strip())
+    return reasons
 
 
-def read_report(path, count, label):
+def read_report(path, count, label, output):
+    reasons = skip_reasons(output)
     with open(path, encoding="utf-8", errors="replace") as file:
         report = json.load(file)
     for suite in report.get("testsuites", []):
@@ -55,8 +62,11 @@ def read_report(path, count, label):
             name = f"{label} {suite['name']}.{case['name']}"
             if case.get("failures"):
                 count.failed.append(name)
-            elif case.get("result") == "SKIPPED" or case.get("status") == "NOTRUN":
-                count.skipped.append(f"{name}: {skip_reason(case)}" if case.get("status") == "RUN" else f"{name}: disabled")
+            elif case.get("status") == "NOTRUN":
+                count.skipped.append(f"{name}: disabled")
+            elif case.get("result") == "SKIPPED":
+                reason = reasons.get(f"{suite['name']}.{case['name']}", "no reason given")
+                count.skipped.append(f"{name}: {reason}")
             else:
                 count.passed += 1
 
@@ -105,7 +115,7 @@ def run_program(label, command, root, factor):
             log.seek(0)
             output = log.read()
         try:
-            read_report(report, count, label)
+            read_report(report, count, label, output)
         except (OSError, ValueError, KeyError):
             count = Count()
             running = count_output(output, count, label)
