@@ -46,7 +46,7 @@ def skip_reasons(output):
             said = []
         elif line.startswith("[  SKIPPED ] "):
             name = line[13:].split(" (")[0].strip()
-            if said:
+            if said and name not in reasons:  # the summary at the end names it again
                 reasons[name] = " ".join(said)
         elif line.strip() and not line.rstrip().endswith(": Skipped"):
             said.append(line.strip())
@@ -73,7 +73,7 @@ def read_report(path, count, label, output):
 
 def count_output(output, count, label):
     """What a program said before it died: gtest prints one line for every test that ended."""
-    running = None
+    running, reasons = None, skip_reasons(output)
     for line in output.splitlines():
         if line.startswith("[ RUN      ] "):
             running = line[13:].strip()
@@ -84,7 +84,7 @@ def count_output(output, count, label):
             count.failed.append(f"{label} {running}")
             running = None
         elif line.startswith("[  SKIPPED ] ") and running:
-            count.skipped.append(f"{label} {running}: see its output")
+            count.skipped.append(f"{label} {running}: {reasons.get(running, 'no reason given')}")
             running = None
     return running
 
