@@ -78,9 +78,7 @@ void Link::on_greeting(ByteView bytes) {
     if (envelope.code() == ErrorCode::kVersion && chooses_) send_now(parts_.owner.our_hello());
     return fail(envelope.error());
   }
-  if (const auto* fenced = std::get_if<Fenced>(&envelope->message)) {
-    return fail(make_error(ErrorCode::kStale, "peer " + short_name(peer()) + " refuses session " + short_name(fenced->session) + ": " + fenced->reason));
-  }
+  if (const auto* fenced = std::get_if<Fenced>(&envelope->message)) return end(refused_by(*fenced));
   const auto* hello = std::get_if<Hello>(&envelope->message);
   if (!hello || envelope->transfer) {
     return fail(make_error(ErrorCode::kMalformed, std::string(name_of(envelope->message)) + " before Hello"));
@@ -123,7 +121,15 @@ void Link::on_up_message(Envelope envelope) {
     if (envelope.transfer) return note(make_error(ErrorCode::kMalformed, std::string(name_of(envelope.message)) + " with frames"));
     return void(on_link_message(envelope.message));
   }
+  const auto* fenced = std::get_if<Fenced>(&envelope.message);
+  if (!fenced || fenced->session != parts_.owner.our_hello().session) return deliver(std::move(envelope));
+  const Error cause = refused_by(*fenced);
   deliver(std::move(envelope));
+  end(cause);
+}
+
+Error Link::refused_by(const Fenced& fenced) const {
+  return make_error(ErrorCode::kStale, "peer " + short_name(peer()) + " refuses session " + short_name(fenced.session) + ": " + fenced.reason);
 }
 
 bool Link::on_link_message(const Message& message) {
@@ -265,9 +271,14 @@ void Link::close(const Message* farewell) {
   timer_ = 0;
 }
 
-void Link::fail(Error cause) {
+void Link::fail(const Error& cause) {
   if (over()) return;
   note(cause);
+  end(cause);
+}
+
+void Link::end(const Error& cause) {
+  if (over()) return;
   close();
   parts_.owner.on_link_failed(*this, cause);
 }

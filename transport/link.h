@@ -82,7 +82,9 @@ class Link {
   void give_credit();
   void tick();
   void send_now(const Message& message);
-  void fail(Error cause);
+  void fail(const Error& cause);  // of their doing: counted, logged
+  void end(const Error& cause);
+  Error refused_by(const Fenced& fenced) const;
   void note(const Error& cause);
 
   Parts parts_;
