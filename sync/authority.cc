@@ -1,0 +1,250 @@
+// Log, lists and messages of the authority.
+#include "sync/authority.h"
+
+#include <algorithm>
+#include <sstream>
+
+#include "sync/authority_state.h"
+#include "transport/envelope.h"
+
+namespace shoal {
+
+std::string text_of(const Session& session) {
+  std::ostringstream out;
+  out << session;
+  return out.str();
+}
+
+Result<std::unique_ptr<Authority>> Authority::open(AuthorityOptions options, AuthorityPort& port, EventLoop& loop,
+                                                   std::unique_ptr<AppendFile> log, ByteView history) {
+  SHOAL_ASSIGN(const LogContent content, parse_log(history));
+  auto state = std::make_unique<AuthorityState>(std::move(options), port, loop, std::move(log));
+  SHOAL_TRY(state->restore(content));
+  return std::unique_ptr<Authority>(std::move(state));
+}
+
+AuthorityState::AuthorityState(AuthorityOptions options, AuthorityPort& port, EventLoop& loop, std::unique_ptr<AppendFile> log)
+    : options_(std::move(options)), port_(port), loop_(loop), log_(std::move(log)) {
+  for (std::uint16_t i = 0; i < options_.stages; ++i) {
+    stages_.emplace_back();
+    stages_.back().stage = StageId(i);
+    stages_.back().last_commit_at = loop_.now();
+  }
+}
+
+AuthorityState::~AuthorityState() {
+  if (tick_timer_ != 0) loop_.cancel(tick_timer_);
+  for (StageState& stage : stages_)
+    if (stage.round) stop_round_timers(*stage.round);
+}
+
+// Applies the records in order. Rounds that were opened and not committed are over: their commit never left.
+Status AuthorityState::restore(const LogContent& content) {
+  for (const LogRecord& record : content.records) {
+    if (const auto* start = std::get_if<LogStart>(&record)) {
+      if (start->run != options_.run) return make_error(ErrorCode::kCorrupt, "the authority's log belongs to another run");
+    } else if (const auto* listed = std::get_if<LogMember>(&record)) {
+      StageState* stage = stage_of(listed->stage);
+      if (stage == nullptr) return make_error(ErrorCode::kCorrupt, "the authority's log names a stage that the run does not have");
+      MemberState& member = members_[listed->member.session];
+      member.member = listed->member;
+      member.stage = listed->stage;
+      member.ready = listed->member.serving;
+      member.version = listed->member.version;
+      member.alive_at = loop_.now();
+      ++stage->epoch.value;
+      ++epoch_.value;
+    } else if (const auto* over = std::get_if<LogOver>(&record)) {
+      const auto at = members_.find(over->session);
+      if (at == members_.end()) return make_error(ErrorCode::kCorrupt, "the authority's log ends a session it never listed");
+      ++stage_of(at->second.stage)->epoch.value;
+      ++epoch_.value;
+      over_[over->session] = over->reason.starts_with(kLeft);
+      replay_.push_back(LogMember{at->second.stage, at->second.member});
+      replay_.push_back(record);
+      members_.erase(at);
+    } else if (const auto* open = std::get_if<LogOpen>(&record)) {
+      StageState* stage = stage_of(open->open.stage);
+      if (stage == nullptr) return make_error(ErrorCode::kCorrupt, "the authority's log names a stage that the run does not have");
+      stage->round_used = open->open.round;
+      stage->last_abandon = RoundAbandon{open->open.stage, open->open.round, "the authority was restarted"};
+    } else if (const auto* commit = std::get_if<LogCommit>(&record)) {
+      StageState* stage = stage_of(commit->commit.stage);
+      if (stage == nullptr) return make_error(ErrorCode::kCorrupt, "the authority's log names a stage that the run does not have");
+      stage->version = commit->commit.version;
+      stage->digest = commit->commit.digest;
+      stage->secured = true;
+      stage->round_committed = commit->commit.round;
+      if (commit->commit.step.value != 0) stage->step_done = commit->commit.step;
+      stage->anchor_tag += commit->commit.tag;
+      stage->last_commit = stage->last_commit_sent = commit->commit;
+      stage->last_abandon.reset();
+      ++epoch_.value;
+      replay_.push_back(record);
+    }
+  }
+  if (content.records.empty()) decide(LogStart{options_.run}, [] {});
+  return Status::success();
+}
+
+void AuthorityState::start() {
+  SHOAL_CHECK(!started_);
+  started_ = true;
+  StageId stage_of_over;
+  for (const LogRecord& record : std::exchange(replay_, {})) {
+    if (const auto* commit = std::get_if<LogCommit>(&record)) port_.on_round_commit(commit->commit);
+    if (const auto* member = std::get_if<LogMember>(&record)) stage_of_over = member->stage;
+    if (const auto* over = std::get_if<LogOver>(&record)) {
+      if (!over_[over->session]) port_.fence(over->session);
+      port_.on_session_over(over->session, stage_of_over, over->reason);
+    }
+  }
+  const TimePoint now = loop_.now();
+  for (auto& [session, member] : members_) member.alive_at = now;
+  publish(build_list());
+  last_tick_ = now;
+  arm_tick();
+}
+
+void AuthorityState::decide(const LogRecord& record, std::function<void()> effect) {
+  if (failed_) return;
+  Result<Bytes> packed = pack_log_record(record);
+  if (!packed.ok()) return fail_log(packed.error());
+  log_->append(std::move(*packed));
+  ++undurable_;
+  log_->sync([this, life = std::weak_ptr<bool>(alive_), effect = std::move(effect)](Status synced) {
+    if (life.expired() || failed_) return;
+    if (!synced.ok()) return fail_log(synced.error());
+    --undurable_;
+    effect();
+  });
+}
+
+void AuthorityState::fail_log(const Error& error) {
+  failed_ = true;
+  port_.on_log_failure(error);
+}
+
+MemberList AuthorityState::build_list() const {
+  MemberList list;
+  list.run = options_.run;
+  list.epoch = epoch_;
+  for (const StageState& stage : stages_) {
+    StageMembers entry;
+    entry.stage = stage.stage;
+    entry.epoch = stage.epoch;
+    entry.version = stage.version;
+    entry.digest = stage.digest;
+    entry.secured = stage.secured;
+    entry.round = stage.round_committed;
+    list.stages.push_back(std::move(entry));
+  }
+  for (const auto& [session, member] : members_) {
+    Member listed = member.member;
+    listed.version = member.version;
+    list.stages[member.stage.value].members.push_back(std::move(listed));
+  }
+  return list;
+}
+
+// Lists reach this in the order of their decisions, so epochs only rise.
+void AuthorityState::publish(const MemberList& list) {
+  Result<std::vector<std::uint8_t>> body = pack_member_list(list);
+  if (!body.ok()) return fail_log(body.error());
+  published_ = list;
+  published_signed_.signature = port_.sign(*body);
+  published_signed_.body = std::move(*body);
+  if (list.epoch == epoch_) list_dirty_ = false;
+  port_.on_members(published_, published_signed_);
+  std::set<PeerId> peers;
+  for (const auto& [peer, session] : linked_) peers.insert(peer);
+  for (const auto& [session, member] : members_) peers.insert(member.member.peer);
+  for (const PeerId& peer : peers) port_.send(peer, published_signed_);
+}
+
+void AuthorityState::send_to_session(const Session& session, Message message) {
+  const auto at = members_.find(session);
+  if (at != members_.end()) port_.send(at->second.member.peer, std::move(message));
+}
+
+AuthorityState::StageState* AuthorityState::stage_of(StageId stage) {
+  return stage.value < stages_.size() ? &stages_[stage.value] : nullptr;
+}
+
+void AuthorityState::on_message(const Remote& from, const Message& message) {
+  if (failed_ || !started_) return;
+  if (const auto* join = std::get_if<JoinRequest>(&message)) return on_join(from, *join);
+  if (const auto* beat = std::get_if<Beat>(&message)) return on_beat(from, *beat);
+  if (const auto* report = std::get_if<RoundReport>(&message)) return on_report(from, *report);
+  if (const auto* leave = std::get_if<Leave>(&message)) return on_leave(from, *leave);
+  if (std::holds_alternative<Goodbye>(message)) return end_session(from.session, std::string(kLeft) + " without waiting for a round", false);
+  if (const auto* step = std::get_if<Step>(&message); step && from.role == PeerRole::kTrainer) return on_step(*step);
+}
+
+void AuthorityState::on_link_up(const Remote& from) {
+  if (from.role == PeerRole::kPeer) linked_[from.peer] = from.session;
+  if (!started_ || failed_) return;
+  if (over_.count(from.session)) return tell_over(from);
+  port_.send(from.peer, published_signed_);
+  if (ended_) port_.send(from.peer, End{end_reason_});
+  const auto at = members_.find(from.session);
+  if (at == members_.end()) return;
+  StageState& stage = *stage_of(at->second.stage);
+  if (stage.last_abandon) port_.send(from.peer, *stage.last_abandon);
+  at->second.commit_sent_at = {};
+  repeat_what_it_missed(at->second);
+}
+
+void AuthorityState::on_link_down(const Remote& from) {
+  const auto at = linked_.find(from.peer);
+  if (at != linked_.end() && at->second == from.session) linked_.erase(at);
+}
+
+void AuthorityState::arm_tick() {
+  const Duration period = std::min<Duration>(options_.membership / 20, 250ms);
+  tick_timer_ = loop_.after(period, [this] { tick(); });
+}
+
+void AuthorityState::tick() {
+  if (failed_) return;
+  const TimePoint now = loop_.now();
+  // We slept, not they.
+  if (now - last_tick_ > options_.membership / 2)
+    for (auto& [session, member] : members_) member.alive_at = now;
+  last_tick_ = now;
+  check_memberships();
+  for (StageState& stage : stages_) maybe_open(stage);
+  if (list_dirty_ && undurable_ == 0) publish(build_list());
+  check_finished();
+  arm_tick();
+}
+
+void AuthorityState::end(const std::string& reason) {
+  ended_ = true;
+  end_reason_ = reason;
+  std::set<PeerId> peers;
+  for (const auto& [peer, session] : linked_) peers.insert(peer);
+  for (const auto& [session, member] : members_) peers.insert(member.member.peer);
+  for (const PeerId& peer : peers) port_.send(peer, End{reason});
+}
+
+std::vector<StageStatus> AuthorityState::status() const {
+  std::vector<StageStatus> all;
+  for (const StageState& stage : stages_) {
+    StageStatus one;
+    one.stage = stage.stage;
+    one.secured = stage.secured;
+    one.version = stage.version;
+    for (const auto& [session, member] : members_) {
+      if (member.stage != stage.stage) continue;
+      ++one.members;
+      one.serving += member.member.serving ? 1 : 0;
+    }
+    if (stage.last_commit)
+      for (const Secured& secured : stage.last_commit->secured) one.last_members.push_back(secured.session);
+    all.push_back(std::move(one));
+  }
+  return all;
+}
+
+}  // namespace shoal

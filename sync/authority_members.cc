@@ -1,0 +1,213 @@
+// Joining, beats, leaving, fencing.
+#include <algorithm>
+
+#include "router/planner.h"
+#include "sync/authority_state.h"
+#include "transport/limits.h"
+
+namespace shoal {
+
+JoinAnswer AuthorityState::join_answer(const MemberState& member) const {
+  const StageState& stage = stages_[member.stage.value];
+  JoinAnswer answer;
+  answer.accepted = true;
+  answer.stage = member.stage;
+  answer.initialise = !stage.secured;
+  return answer;
+}
+
+void AuthorityState::refuse_join(const Remote& from, const std::string& reason) {
+  JoinAnswer answer;
+  answer.reason = reason;
+  port_.send(from.peer, std::move(answer));
+}
+
+void AuthorityState::tell_over(const Remote& to) {
+  const auto at = over_.find(to.session);
+  if (at != over_.end() && at->second) return port_.send(to.peer, Goodbye{});
+  port_.send(to.peer, Fenced{to.session, at == over_.end() ? "not a member" : "this session is over; join as a new one"});
+}
+
+void AuthorityState::on_join(const Remote& from, const JoinRequest& request) {
+  if (ended_) return port_.send(from.peer, End{end_reason_});
+  if (over_.count(from.session)) return tell_over(from);
+  if (const auto known = members_.find(from.session); known != members_.end()) {
+    if (undurable_ == 0) port_.send(from.peer, join_answer(known->second));  // else the first answer is on its way
+    return;
+  }
+  if (finishing_) return refuse_join(from, "the run is ending");
+  std::vector<StageSupply> supply;
+  for (const StageState& stage : stages_)
+    supply.push_back({stage.stage, 0, 0, 0, stage.secured, stage.version, stage.digest});
+  std::optional<Session> older;
+  for (const auto& [session, member] : members_) {
+    if (member.member.peer == from.peer) {
+      older = session;
+      continue;
+    }
+    StageSupply& of = supply[member.stage.value];
+    ++of.members;
+    of.serving += member.member.serving ? 1 : 0;
+    of.rate_sum += member.rate;
+  }
+  const Result<StageChoice> choice =
+      choose_stage(supply, {request.wish, request.held_stage, request.held_version, request.held_digest});
+  if (!choice.ok()) return refuse_join(from, choice.error().message);
+  if (supply[choice->stage.value].members >= limits::kReplicasMax)
+    return refuse_join(from, "stage " + std::to_string(choice->stage.value) + " has as many replicas as a stage may have");
+  if (older) end_session(*older, "replaced by a newer session of the same peer", true);
+
+  StageState& stage = stages_[choice->stage.value];
+  const TimePoint now = loop_.now();
+  MemberState& member = members_[from.session];
+  member.member.session = from.session;
+  member.member.peer = from.peer;
+  member.member.addresses = request.addresses;
+  member.stage = choice->stage;
+  member.rate = request.rate;
+  member.alive_at = now;
+  member.fetching = stage.secured;
+  if (stage.secured && now >= stage.hold_allowed_at) {
+    stage.hold_until = now + options_.join_hold;
+    stage.hold_allowed_at = now + 6 * options_.join_hold;
+  }
+  port_.event("member", {{"session", text_of(from.session)},
+                         {"peer", hex_of(from.peer)},
+                         {"stage", std::to_string(choice->stage.value)},
+                         {"state", "joined"},
+                         {"cause", choice->reason}});
+  ++stage.epoch.value;
+  ++epoch_.value;
+  decide(LogMember{member.stage, member.member}, [this, from, reason = choice->reason, list = build_list()] {
+    publish(list);
+    const auto at = members_.find(from.session);
+    if (at == members_.end()) return;
+    JoinAnswer answer = join_answer(at->second);
+    answer.reason = reason;
+    port_.send(from.peer, std::move(answer));
+  });
+}
+
+void AuthorityState::on_beat(const Remote& from, const Beat& beat) {
+  const auto at = members_.find(from.session);
+  if (at == members_.end()) return tell_over(from);
+  MemberState& member = at->second;
+  if (beat.stage != member.stage) return;
+  StageState& stage = *stage_of(member.stage);
+  note_life(member, beat);
+  member.rate = beat.rate;
+  if (beat.version <= stage.version) member.version = beat.version;
+  member.settled = beat.version == stage.version ? beat.settled_targets : 0;
+  update_serving(member, beat);
+
+  BeatAck ack = status_;
+  ack.list_epoch = published_.epoch;
+  port_.send(from.peer, ack);
+  if (beat.list_epoch < published_.epoch) port_.send(from.peer, published_signed_);
+  if (ended_) port_.send(from.peer, End{end_reason_});
+  repeat_what_it_missed(member);
+  maybe_open(stage);
+}
+
+// A process whose network thread answers while its device hangs sends beats too: with work queued and no progress they are no life.
+void AuthorityState::note_life(MemberState& member, const Beat& beat) {
+  const bool moved = !member.progress || *member.progress != beat.progress;
+  member.progress = beat.progress;
+  if (moved || beat.queue_ms == 0) member.alive_at = loop_.now();
+}
+
+void AuthorityState::update_serving(MemberState& member, const Beat& beat) {
+  StageState& stage = *stage_of(member.stage);
+  member.leaving = member.leaving || beat.leaving;
+  // Of an older version it may serve microbatches no longer than until it noticed; it becomes ready only at the newest one.
+  if (!beat.serving) member.ready = false;
+  if (beat.serving && !member.ready && beat.version == stage.version) member.ready = true;
+  if (member.ready) member.fetching = false;
+  const bool listed = member.ready && !member.leaving;
+  if (listed == member.member.serving) return;
+  member.member.serving = listed;
+  port_.event("member", {{"session", text_of(member.member.session)},
+                         {"stage", std::to_string(member.stage.value)},
+                         {"state", listed ? "serving" : member.leaving ? "leaving" : "not serving"}});
+  list_member(member);
+}
+
+void AuthorityState::list_member(MemberState& member) {
+  ++stage_of(member.stage)->epoch.value;
+  ++epoch_.value;
+  member.member.version = member.version;
+  decide(LogMember{member.stage, member.member}, [this, list = build_list()] { publish(list); });
+}
+
+// Messages are not reliable: what a member should have by now is sent again, at most once a second.
+void AuthorityState::repeat_what_it_missed(MemberState& member) {
+  StageState& stage = *stage_of(member.stage);
+  const TimePoint now = loop_.now();
+  if (now - member.commit_sent_at < 1s) return;
+  if (stage.last_commit_sent && member.version < stage.last_commit_sent->version) {
+    member.commit_sent_at = now;
+    return port_.send(member.member.peer, *stage.last_commit_sent);
+  }
+  if (!stage.round || !stage.round->sent || now - stage.round->sent_at < 1s) return;
+  const OpenRound& round = *stage.round;
+  const Session& session = member.member.session;
+  const auto& listed = round.open.members;
+  if (std::find(listed.begin(), listed.end(), session) == listed.end()) return;
+  if (round.agreed.count(session) || round.failed.count(session)) return;
+  member.commit_sent_at = now;
+  if (const auto step = steps_.find(round.open.step); step != steps_.end() && !round.contributed.count(session))
+    port_.send(member.member.peer, step->second);
+  port_.send(member.member.peer, round.open);
+}
+
+void AuthorityState::on_leave(const Remote& from, const Leave& leave) {
+  const auto at = members_.find(from.session);
+  if (at == members_.end()) return tell_over(from);
+  MemberState& member = at->second;
+  StageState& stage = *stage_of(member.stage);
+  const bool in_round = stage.round && std::count(stage.round->open.members.begin(), stage.round->open.members.end(), from.session) > 0;
+  if (!in_round && !(leave.round_wanted && member.ready))
+    return end_session(from.session, std::string(kLeft), false, [this, peer = from.peer] { port_.send(peer, Goodbye{}); });
+  member.leave_asked = true;
+  if (!member.leaving) {
+    member.leaving = true;
+    if (member.member.serving) {
+      member.member.serving = false;
+      list_member(member);
+    }
+  }
+  maybe_open(stage);
+}
+
+void AuthorityState::end_session(const Session& session, const std::string& reason, bool fenced, std::function<void()> then) {
+  const auto at = members_.find(session);
+  if (at == members_.end()) return;
+  const StageId stage_id = at->second.stage;
+  const PeerId peer = at->second.member.peer;
+  StageState& stage = *stage_of(stage_id);
+  member_leaves_round(stage, session);
+  over_[session] = !fenced;
+  members_.erase(session);
+  ++stage.epoch.value;
+  ++epoch_.value;
+  port_.event(fenced ? "fence" : "member", {{"session", text_of(session)}, {"stage", std::to_string(stage_id.value)}, {"cause", reason}});
+  decide(LogOver{session, reason}, [this, session, stage_id, peer, reason, fenced, then = std::move(then), list = build_list()] {
+    // By name and before its connections are closed; it may not arrive, a later message of the session is answered with it again.
+    if (fenced) port_.send(peer, Fenced{session, reason});
+    if (fenced) port_.fence(session);
+    if (then) then();
+    port_.event("session_over", {{"session", text_of(session)}, {"stage", std::to_string(stage_id.value)}, {"cause", reason}});
+    port_.on_session_over(session, stage_id, reason);
+    publish(list);
+  });
+  maybe_open(stage);
+}
+
+void AuthorityState::check_memberships() {
+  std::vector<Session> silent;
+  for (const auto& [session, member] : members_)
+    if (loop_.now() - member.alive_at > options_.membership) silent.push_back(session);
+  for (const Session& session : silent) end_session(session, "no sign of life within the membership time", true);
+}
+
+}  // namespace shoal

@@ -1,0 +1,83 @@
+// DiLoCo (Douillard et al. 2023, algorithm 1): every replica trains alone; a round moves the anchor by Nesterov on the mean delta.
+#include "sync/outer_rule.h"
+#include "sync/rule_arrays.h"
+
+namespace shoal {
+namespace {
+
+class DilocoRule final : public OuterRule {
+ public:
+  explicit DilocoRule(const DilocoOptions& options) : options_(options) {}
+  RuleId id() const override { return RuleId::kDiloco; }
+  bool every_step() const override { return false; }
+  bool weighted_mean() const override { return !options_.sum; }
+  std::vector<ArenaRole> shared_roles() const override { return {ArenaRole::kOuterMomentum}; }
+  std::vector<ArenaRole> candidate_roles() const override { return {ArenaRole::kCandidateOuter}; }
+
+  // delta = anchor - snapshot.
+  Result<Payload> contribute(StageExecutor& executor, const RoundContext& context) override {
+    if (executor.shift_pending()) {
+      if (executor.unsettled_at_other() != 0)
+        return make_error(ErrorCode::kBusy, "the shift of the round before waits for unsettled entries");
+      executor.apply_shift();
+    }
+    Arena& arena = executor.arena();
+    copy_role(arena, ArenaRole::kCurrent, ArenaRole::kSnapshot);
+    Payload payload;
+    payload.values.resize(arena.size());
+    if (context.weight == 0) return payload;
+    const std::span<const float> anchor = read_role(arena, ArenaRole::kAnchor);
+    const std::span<const float> snapshot = arena.span(ArenaRole::kSnapshot);
+    for (std::size_t i = 0; i < anchor.size(); ++i) payload.values[i] = anchor[i] - snapshot[i];
+    SHOAL_TRY(check_all_finite(payload.values, "the delta of a round"));
+    payload.weight = context.weight;
+    payload.tag = arena.tag(ArenaRole::kSnapshot) - arena.tag(ArenaRole::kAnchor);
+    return payload;
+  }
+
+  // m' = mu m + delta;  anchor' = anchor - lr (delta + mu m')   (Nesterov as Sutskever et al. 2013 in the form of torch's SGD).
+  Result<Digest> prepare(StageExecutor& executor, const RoundContext& context, const Payload& reduced) override {
+    Arena& arena = executor.arena();
+    SHOAL_CHECK_EQ(reduced.values.size(), arena.size());
+    const std::span<const float> anchor = read_role(arena, ArenaRole::kAnchor);
+    const std::span<const float> momentum = read_role(arena, ArenaRole::kOuterMomentum);
+    const std::span<float> candidate = arena.span(ArenaRole::kCandidate);
+    const std::span<float> candidate_momentum = arena.span(ArenaRole::kCandidateOuter);
+    const float lr = static_cast<float>(options_.outer_lr), mu = static_cast<float>(options_.outer_momentum);
+    for (std::size_t i = 0; i < anchor.size(); ++i) {
+      const float delta = reduced.values[i];
+      const float next = mu * momentum[i] + delta;
+      candidate_momentum[i] = next;
+      candidate[i] = anchor[i] - lr * (delta + mu * next);
+    }
+    SHOAL_TRY(check_all_finite(candidate, "the new anchor"));
+    SHOAL_TRY(check_all_finite(candidate_momentum, "the new outer momentum"));
+    arena.push(ArenaRole::kCandidate);
+    arena.push(ArenaRole::kCandidateOuter);
+    arena.tag(ArenaRole::kCandidate) = arena.tag(ArenaRole::kAnchor) + reduced.tag;
+    return candidate_digest(executor, *this, Version(context.base.value + 1));
+  }
+
+  void commit(StageExecutor& executor, const RoundContext&) override {
+    Arena& arena = executor.arena();
+    executor.set_shift();
+    copy_role(arena, ArenaRole::kCandidate, ArenaRole::kAnchor);
+    copy_role(arena, ArenaRole::kCandidateOuter, ArenaRole::kOuterMomentum);
+    release(arena);
+  }
+
+  void abandon(StageExecutor& executor, const RoundContext&) override { release(executor.arena()); }
+
+ private:
+  static void release(Arena& arena) {
+    for (const ArenaRole role : {ArenaRole::kSnapshot, ArenaRole::kCandidate, ArenaRole::kCandidateOuter}) arena.release(role);
+  }
+
+  DilocoOptions options_;
+};
+
+}  // namespace
+
+std::unique_ptr<OuterRule> make_diloco_rule(const DilocoOptions& options) { return std::make_unique<DilocoRule>(options); }
+
+}  // namespace shoal

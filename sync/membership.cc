@@ -1,0 +1,180 @@
+#include "sync/membership.h"
+
+#include <algorithm>
+
+#include "common/sign.h"
+#include "transport/envelope.h"
+
+namespace shoal {
+
+Result<MemberList> open_member_list(const Members& members, const RunId& run) {
+  Signature signature;
+  if (members.signature.size() != signature.size()) return make_error(ErrorCode::kCorrupt, "a member list without a signature");
+  std::copy(members.signature.begin(), members.signature.end(), signature.begin());
+  if (!verify(as_peer(run), members.body, signature))
+    return make_error(ErrorCode::kCorrupt, "a member list that the run's key did not sign");
+  SHOAL_ASSIGN(MemberList list, parse_member_list(members.body));
+  if (list.run != run) return make_error(ErrorCode::kForeign, "a member list of another run");
+  return list;
+}
+
+struct Membership::State {
+  State(MembershipOptions given, MembershipPort& port, EventLoop& loop) : options(std::move(given)), port(port), loop(loop) {}
+  ~State() { stop_timer(); }
+
+  MembershipOptions options;
+  MembershipPort& port;
+  EventLoop& loop;
+  Phase phase = Phase::kIdle;
+  std::optional<StageId> stage;
+  std::optional<MemberList> list;
+  std::optional<Members> signed_list;
+  bool listed = false;               // the list has held us
+  bool round_wanted = false;
+  bool up = false;
+  TimerId timer = 0;
+  std::optional<TimePoint> heard_at;
+
+  void stop_timer() {
+    if (timer != 0) loop.cancel(timer);
+    timer = 0;
+  }
+
+  void arm(Duration delay) {
+    stop_timer();
+    timer = loop.after(delay, [this] {
+      timer = 0;
+      say();
+    });
+  }
+
+  // What is to be said regularly: the request until it is answered, then beats.
+  void say() {
+    if (phase == Phase::kIdle || phase == Phase::kOver) return;
+    if (phase == Phase::kJoining) {
+      arm(options.join_retry);
+      return port.send_to_authority(options.request);
+    }
+    arm(options.beat_period);
+    Beat beat = port.make_beat();
+    beat.list_epoch = list ? list->epoch : Epoch(0);
+    beat.leaving = beat.leaving || phase == Phase::kLeaving;
+    port.send_to_authority(std::move(beat));
+    if (phase == Phase::kLeaving) port.send_to_authority(Leave{round_wanted});
+  }
+
+  void over() {
+    phase = Phase::kOver;
+    stop_timer();
+  }
+
+  void fenced(const std::string& reason) {
+    over();
+    port.on_fenced(reason);
+  }
+
+  void answered(const JoinAnswer& answer) {
+    if (phase != Phase::kJoining) return;
+    if (!answer.accepted) {
+      over();
+      return port.on_refused(answer.reason);
+    }
+    phase = Phase::kMember;
+    stage = answer.stage;
+    arm(options.beat_period);
+    port.on_joined(answer);
+  }
+
+  Status take_list(const Members& members) {
+    SHOAL_ASSIGN(MemberList next, open_member_list(members, options.run));
+    if (list && next.epoch <= list->epoch) return Status::success();
+    bool holds_us = false;
+    for (const StageMembers& entry : next.stages)
+      for (const Member& member : entry.members) holds_us = holds_us || member.session == options.self;
+    list = std::move(next);
+    signed_list = members;
+    const bool dropped = listed && !holds_us && phase == Phase::kMember;
+    listed = listed || holds_us;
+    port.on_members(*list);
+    if (dropped && phase == Phase::kMember) fenced("the newest member list does not hold this session");
+    return Status::success();
+  }
+};
+
+Membership::Membership(MembershipOptions options, MembershipPort& port, EventLoop& loop)
+    : state_(std::make_unique<State>(std::move(options), port, loop)) {}
+Membership::~Membership() = default;
+
+void Membership::start() {
+  if (state_->phase != Phase::kIdle) return;
+  state_->phase = Phase::kJoining;
+  state_->say();
+}
+
+void Membership::on_authority_up() {
+  state_->up = true;
+  state_->say();
+}
+
+void Membership::on_authority_down() { state_->up = false; }
+
+Status Membership::on_message(const Message& message) {
+  State& s = *state_;
+  if (s.phase == Phase::kOver || s.phase == Phase::kIdle) return Status::success();
+  if (const auto* members = std::get_if<Members>(&message)) return s.take_list(*members);
+  s.heard_at = s.loop.now();
+  if (const auto* answer = std::get_if<JoinAnswer>(&message)) {
+    s.answered(*answer);
+  } else if (const auto* fenced = std::get_if<Fenced>(&message)) {
+    if (fenced->session == s.options.self) s.fenced(fenced->reason);
+  } else if (std::holds_alternative<Goodbye>(message)) {
+    if (s.phase != Phase::kLeaving) return Status::success();
+    s.over();
+    s.port.on_goodbye();
+  } else if (const auto* end = std::get_if<End>(&message)) {
+    s.over();
+    s.port.on_end(end->reason);
+  } else if (const auto* ack = std::get_if<BeatAck>(&message)) {
+    s.port.on_status(*ack);
+  }
+  return Status::success();
+}
+
+void Membership::beat_now() {
+  if (state_->phase == Phase::kMember || state_->phase == Phase::kLeaving) state_->say();
+}
+
+void Membership::leave(bool round_wanted) {
+  if (state_->phase != Phase::kMember && state_->phase != Phase::kLeaving) return;
+  state_->phase = Phase::kLeaving;
+  state_->round_wanted = round_wanted;
+  state_->say();
+}
+
+void Membership::leave_at_once() {
+  if (state_->phase == Phase::kOver || state_->phase == Phase::kIdle) return;
+  state_->port.send_to_authority(Goodbye{});
+  state_->over();
+}
+
+Membership::Phase Membership::phase() const { return state_->phase; }
+std::optional<StageId> Membership::stage() const { return state_->stage; }
+const std::optional<MemberList>& Membership::list() const { return state_->list; }
+const std::optional<Members>& Membership::signed_list() const { return state_->signed_list; }
+
+bool Membership::last_holder() const {
+  const State& s = *state_;
+  if (!s.stage || !s.list) return false;
+  for (const StageMembers& entry : s.list->stages) {
+    if (entry.stage != *s.stage) continue;
+    return std::none_of(entry.members.begin(), entry.members.end(),
+                        [&](const Member& member) { return member.session != s.options.self && member.serving; });
+  }
+  return false;
+}
+
+Duration Membership::authority_silent_for() const {
+  return state_->heard_at ? state_->loop.now() - *state_->heard_at : Duration(0);
+}
+
+}  // namespace shoal

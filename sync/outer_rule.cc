@@ -1,0 +1,46 @@
+#include "sync/outer_rule.h"
+
+#include <array>
+#include <string>
+
+#include "common/hash.h"
+#include "kernels/accumulate.h"
+#include "sync/rule_arrays.h"
+
+namespace shoal {
+namespace {
+
+void update_u64(Hasher& hasher, std::uint64_t value) {
+  std::array<std::uint8_t, 8> bytes;
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::uint8_t>(value >> (8 * i));
+  hasher.update(bytes);
+}
+
+Digest digest_of(Arena& arena, const OuterRule& rule, Version version, ArenaRole anchor, const std::vector<ArenaRole>& roles) {
+  Hasher hasher;
+  update_u64(hasher, static_cast<std::uint64_t>(rule.id()));
+  update_u64(hasher, version.value);
+  update_u64(hasher, arena.tag(anchor));
+  update_u64(hasher, arena.size());
+  hasher.update(bytes_of(read_role(arena, anchor)));
+  for (const ArenaRole role : roles) hasher.update(bytes_of(read_role(arena, role)));
+  return hasher.finish();
+}
+
+}  // namespace
+
+Digest state_digest(StageExecutor& executor, const OuterRule& rule, Version version) {
+  return digest_of(executor.arena(), rule, version, ArenaRole::kAnchor, rule.shared_roles());
+}
+
+Digest candidate_digest(StageExecutor& executor, const OuterRule& rule, Version version) {
+  return digest_of(executor.arena(), rule, version, ArenaRole::kCandidate, rule.candidate_roles());
+}
+
+Status check_all_finite(std::span<const float> values, std::string_view what) {
+  const std::optional<std::size_t> bad = first_non_finite(values);
+  if (!bad) return Status::success();
+  return make_error(ErrorCode::kNonFinite, std::string(what) + " is not finite at element " + std::to_string(*bad));
+}
+
+}  // namespace shoal

@@ -1,0 +1,81 @@
+#pragma once
+// How the replicas of a stage agree: what a member brings to a round and what the reduced result becomes. Pure arithmetic on the arena.
+// The round (sync/round.h) moves the payload and decides nothing about its meaning, so the same interface carries: every step (allreduce,
+// DeMo), every H steps (DiLoCo), fragments in turn (streaming: `fragment`), one partner (NoLoCo: two members), late deltas (async: `base` older
+// than the anchor), sparse or coded payloads (the payload is values, `weighted_mean` says how they are added), own state
+// (ArenaRole::kRuleState).
+//
+// Thread: device thread only (it touches the arena), but id(), every_step(), weighted_mean() and shared_roles(), which any thread may ask.
+// The order of calls in a round: contribute, prepare, then exactly one of commit and abandon; abandon may also follow contribute.
+// A crash between prepare and commit leaves the anchor as it was: prepare writes candidates only.
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "common/ids.h"
+#include "common/result.h"
+#include "stages/executor.h"
+
+namespace shoal {
+
+enum class RuleId : std::uint8_t { kAllreduce = 0, kDiloco = 1 };
+
+struct RoundContext {
+  RoundId round;
+  Version base;                        // of the anchor it starts from; the result is base + 1
+  std::uint64_t weight = 0;            // targets that this member brings; 0 = it takes part without work
+  WindowSlot window = WindowSlot::kA;  // allreduce: the step's window (anything when weight is 0)
+  InnerStep inner;                     // allreduce: rate and constants of the step; `targets` is taken from the reduced weight
+  std::uint32_t fragment = 0;          // of the parameters; 0 = all
+};
+
+struct Payload {  // what travels; reduced part by part
+  std::vector<float> values;
+  std::uint64_t weight = 0;  // targets
+  CountTag tag = 0;
+};
+
+class OuterRule {
+ public:
+  virtual ~OuterRule() = default;
+  virtual RuleId id() const = 0;
+  virtual bool every_step() const = 0;     // a window belongs to one step, a round to one window
+  virtual bool weighted_mean() const = 0;  // reduce to sum(weight * values) / sum(weight); else to sum(values)
+  // What this member brings. Takes the snapshot that the round is about. A member without work brings weight 0 and zeros.
+  // ERRORS: kBusy (diloco: an earlier shift is not applied yet and cannot be now: try again when entries have settled),
+  // kNonFinite (nothing of it may travel).
+  virtual Result<Payload> contribute(StageExecutor& executor, const RoundContext& context) = 0;
+  // Writes the candidate and returns the digest all members must agree on (new anchor and all state a joiner fetches). Deterministic.
+  // ERRORS: kNonFinite.
+  virtual Result<Digest> prepare(StageExecutor& executor, const RoundContext& context, const Payload& reduced) = 0;
+  // The candidate becomes the anchor (allreduce: the parameters too, and the window is cleared; diloco: the difference becomes the
+  // pending shift). REQUIRES (allreduce): executor.unsettled_at_other() == 0.
+  virtual void commit(StageExecutor& executor, const RoundContext& context) = 0;
+  // Frees the candidates; the window or the local steps stay for the next attempt.
+  virtual void abandon(StageExecutor& executor, const RoundContext& context) = 0;
+  // What a joiner needs beside the anchor, in this order (allreduce: both moments; diloco: the outer momentum).
+  virtual std::vector<ArenaRole> shared_roles() const = 0;
+  // Where prepare writes what becomes shared_roles()[i].
+  virtual std::vector<ArenaRole> candidate_roles() const = 0;
+};
+
+struct AllreduceOptions {
+  // Candidate = parameters - sum of gradients, without AdamW and division: for executors whose arithmetic is exact
+  // (stages/integer_executor.h), where the anchor then proves to the last unit what was counted.
+  bool exact = false;
+};
+struct DilocoOptions {
+  double outer_lr = 0.7, outer_momentum = 0.9;  // Nesterov; Douillard et al. 2023, algorithm 1
+  // Sum of deltas instead of their mean weighted by targets: with outer_lr 1 and momentum 0 exact on integers.
+  bool sum = false;
+};
+std::unique_ptr<OuterRule> make_allreduce_rule(const AllreduceOptions& options = {});
+std::unique_ptr<OuterRule> make_diloco_rule(const DilocoOptions& options = {});
+
+// Digest over version, the anchor's tag, anchor and shared roles: what "the same state" means. BLAKE2b-256; host memory; roles are pulled.
+Digest state_digest(StageExecutor& executor, const OuterRule& rule, Version version);
+// The same over the candidates of a prepared round.
+Digest candidate_digest(StageExecutor& executor, const OuterRule& rule, Version version);
+
+}  // namespace shoal

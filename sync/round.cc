@@ -1,0 +1,322 @@
+#include "sync/round.h"
+
+#include <algorithm>
+#include <deque>
+
+#include "sync/reducer.h"
+
+namespace shoal {
+namespace {
+
+enum class Phase : std::uint8_t {
+  kIdle,
+  kContributing,  // host.contribute runs
+  kReducing,      // parts travel
+  kPreparing,     // host.prepare runs
+  kReported,      // digest reported, the authority decides
+  kFailed,        // failure reported, the authority decides
+  kCommitting,    // host.commit runs
+};
+
+bool names(const RoundCommit& commit, const Session& session) {
+  return std::any_of(commit.secured.begin(), commit.secured.end(), [&](const Secured& s) { return s.session == session; });
+}
+
+}  // namespace
+
+ReportKind kind_of(const RoundReport& report) {
+  if (report.ready) return ReportKind::kAgreed;
+  return report.silent || !report.reason.empty() ? ReportKind::kFailed : ReportKind::kContributed;
+}
+
+struct Round::State {
+  State(RoundHost& host, EventLoop& loop, Session self, StageId stage) : host(host), loop(loop), self(self), stage(stage) {}
+  ~State() { stop_timer(); }
+
+  struct EarlyPart {
+    Session from;
+    RoundPart part;
+    Bytes frame;
+  };
+
+  RoundHost& host;
+  EventLoop& loop;
+  const Session self;
+  const StageId stage;
+
+  Phase phase = Phase::kIdle;
+  RoundOpen open;
+  std::size_t self_index = 0;
+  std::optional<Reducer> reducer;
+  bool own_part_sent = false;
+  std::vector<RoundReport> reports;  // sent for this round, to be repeated
+  Digest digest;
+  std::optional<RoundCommit> early_commit;  // decided before we were ready
+  TimerId budget_timer = 0;
+
+  std::optional<RoundOpen> waiting_open;  // its base is not reached yet
+  std::optional<RoundId> finished;        // newest round that ended here
+  std::deque<EarlyPart> early_parts;
+  std::uint64_t generation = 0;           // invalidates callbacks
+  std::shared_ptr<bool> alive = std::make_shared<bool>(true);
+
+  void stop_timer() {
+    if (budget_timer != 0) loop.cancel(budget_timer);
+    budget_timer = 0;
+  }
+
+  // Wraps a callback so that it runs only while this round is still the one it was made for.
+  template <class Body>
+  auto guarded(Body body) {
+    return [this, body = std::move(body), life = std::weak_ptr<bool>(alive), mine = generation](auto&&... arguments) mutable {
+      if (life.expired() || mine != generation) return;
+      body(std::forward<decltype(arguments)>(arguments)...);
+    };
+  }
+
+  void end_round() {
+    finished = open.round;
+    phase = Phase::kIdle;
+    ++generation;
+    stop_timer();
+    reducer.reset();
+    reports.clear();
+    early_commit.reset();
+    std::erase_if(early_parts, [&](const EarlyPart& early) { return early.part.round <= *finished; });
+  }
+
+  void start(const RoundOpen& next) {
+    const auto at = std::find(next.members.begin(), next.members.end(), self);
+    open = next;
+    self_index = static_cast<std::size_t>(at - next.members.begin());
+    phase = Phase::kContributing;
+    own_part_sent = false;
+    ++generation;
+    budget_timer = loop.after(std::chrono::milliseconds(open.budget_ms), guarded([this] { on_budget_over(); }));
+    if (host.rule(open.rule) == nullptr) return fail(std::nullopt, "this run has no such rule");
+    host.contribute(open, guarded([this](Result<RoundHost::Contribution> result) { contributed(std::move(result)); }));
+  }
+
+  void report(RoundReport message) {
+    message.stage = stage;
+    message.round = open.round;
+    reports.push_back(message);
+    host.send_to_authority(std::move(message));
+  }
+
+  void fail(std::optional<Session> silent, std::string reason) {
+    phase = Phase::kFailed;
+    stop_timer();
+    reducer.reset();
+    RoundReport message;
+    message.silent = silent;
+    message.reason = reason.empty() ? "no reason" : std::move(reason);
+    report(std::move(message));
+    if (early_commit) fall_behind(*early_commit, false, "the round was committed before this member had its sum");
+  }
+
+  void fall_behind(RoundCommit commit, bool differs, const std::string& why) {
+    if (phase != Phase::kIdle) end_round();
+    finished = std::max(finished.value_or(commit.round), commit.round);
+    host.fell_behind(commit, names(commit, self), differs, why);
+  }
+
+  void contributed(Result<RoundHost::Contribution> result) {
+    if (!result.ok()) return fail(std::nullopt, result.error().message);
+    RoundReport message;
+    message.weight = result->payload.weight;
+    message.tag = result->payload.tag;
+    message.entries = std::move(result->entries);
+    report(std::move(message));
+    phase = Phase::kReducing;
+    reducer.emplace(open.members.size(), self_index, host.rule(open.rule)->weighted_mean(), std::move(result->payload));
+    for (std::size_t i = 0; i < open.members.size(); ++i)
+      if (i != self_index) send_piece(i, 0, i, reducer->piece_for(i));
+    use_early_parts();
+    pump();
+  }
+
+  void send_piece(std::size_t to, std::uint8_t phase_number, std::size_t part, Reducer::Piece piece) {
+    RoundPart message;
+    message.stage = stage;
+    message.round = open.round;
+    message.phase = phase_number;
+    message.part = static_cast<std::uint16_t>(part);
+    message.weight = piece.weight;
+    message.tag = piece.tag;
+    std::vector<Bytes> frames;
+    if (!piece.values.empty()) frames.push_back(std::move(piece.values));
+    host.send_to_member(open.members[to], std::move(message), std::move(frames));
+  }
+
+  void use_early_parts() {
+    std::deque<EarlyPart> mine;
+    for (EarlyPart& early : early_parts)
+      if (early.part.round == open.round) mine.push_back(std::move(early));
+    std::erase_if(early_parts, [&](const EarlyPart& early) { return early.part.round <= open.round; });
+    for (const EarlyPart& early : mine)
+      if (phase == Phase::kReducing) use_part(early);
+  }
+
+  void use_part(const EarlyPart& arrived) {
+    const auto at = std::find(open.members.begin(), open.members.end(), arrived.from);
+    if (at == open.members.end() || arrived.from == self) return;
+    const std::size_t from = static_cast<std::size_t>(at - open.members.begin());
+    const Reducer::Piece piece{arrived.part.weight, arrived.part.tag, arrived.frame};
+    if (arrived.part.part != (arrived.part.phase == 0 ? self_index : from)) return;
+    const Status used = arrived.part.phase == 0 ? reducer->add(from, piece) : reducer->take(from, piece);
+    if (!used.ok()) fail(arrived.from, used.error().message);
+  }
+
+  void pump() {
+    if (phase != Phase::kReducing) return;
+    if (reducer->own_part_ready() && !own_part_sent) {
+      own_part_sent = true;
+      for (std::size_t i = 0; i < open.members.size(); ++i)
+        if (i != self_index) send_piece(i, 1, self_index, reducer->own_part());
+    }
+    if (!reducer->complete()) return;
+    Result<Payload> sum = reducer->take_result();
+    reducer.reset();
+    if (!sum.ok()) return fail(std::nullopt, sum.error().message);
+    phase = Phase::kPreparing;
+    const std::uint64_t weight = sum->weight;
+    const CountTag tag = sum->tag;
+    host.prepare(open, std::move(*sum), guarded([this, weight, tag](Result<Digest> made) { prepared(std::move(made), weight, tag); }));
+  }
+
+  void prepared(Result<Digest> made, std::uint64_t weight, CountTag tag) {
+    if (!made.ok()) return fail(std::nullopt, made.error().message);
+    stop_timer();
+    phase = Phase::kReported;
+    digest = *made;
+    RoundReport message;
+    message.ready = true;
+    message.digest = digest;
+    message.weight = weight;
+    message.tag = tag;
+    report(std::move(message));
+    if (early_commit) decide(RoundCommit(*early_commit));
+  }
+
+  // REQUIRES: phase is kReported, the commit is of this round.
+  void decide(const RoundCommit& commit) {
+    if (commit.digest != digest || commit.version.value != open.base.value + 1)
+      return fall_behind(commit, true, "this member's digest differs from the committed one");
+    phase = Phase::kCommitting;
+    host.commit(open, commit, guarded([this] {
+                  end_round();
+                  try_waiting();
+                }));
+  }
+
+  void on_budget_over() {
+    budget_timer = 0;
+    if (phase == Phase::kContributing) return fail(std::nullopt, "the step or snapshot was not ready within the budget");
+    if (phase != Phase::kReducing) return;
+    const std::optional<std::size_t> missing = reducer->missing();
+    std::optional<Session> silent;
+    if (missing && *missing != self_index) silent = open.members[*missing];
+    fail(silent, "a part did not come within the budget");
+  }
+
+  void try_waiting() {
+    if (!waiting_open) return;
+    const RoundOpen next = *waiting_open;
+    waiting_open.reset();
+    consider(next);
+  }
+
+  void consider(const RoundOpen& next) {
+    if (next.stage != stage || (finished && next.round <= *finished)) return;
+    if (std::find(next.members.begin(), next.members.end(), self) == next.members.end()) return;
+    if (phase != Phase::kIdle && next.round <= open.round) {
+      if (next.round == open.round)
+        for (const RoundReport& sent : reports) host.send_to_authority(sent);
+      return;
+    }
+    if (host.version() > next.base) return;
+    if (phase == Phase::kCommitting || host.version() < next.base) {
+      if (!waiting_open || waiting_open->round < next.round) waiting_open = next;
+      return;
+    }
+    if (phase != Phase::kIdle) {
+      const RoundOpen old = open;
+      end_round();
+      host.abandon(old);
+    }
+    start(next);
+  }
+};
+
+Round::Round(RoundHost& host, EventLoop& loop, Session self, StageId stage)
+    : state_(std::make_unique<State>(host, loop, self, stage)) {}
+Round::~Round() = default;
+
+void Round::on_open(const RoundOpen& open) { state_->consider(open); }
+
+void Round::on_part(const Session& from, const RoundPart& part, Bytes frame) {
+  State& s = *state_;
+  if (part.stage != s.stage || (s.finished && part.round <= *s.finished)) return;
+  State::EarlyPart arrived{from, part, std::move(frame)};
+  if (s.phase != Phase::kIdle && part.round == s.open.round && s.phase != Phase::kContributing) {
+    if (s.phase == Phase::kReducing) s.use_part(arrived);
+    return s.pump();
+  }
+  if (s.phase != Phase::kIdle && part.round < s.open.round) return;
+  s.early_parts.push_back(std::move(arrived));
+  std::size_t bytes = 0;
+  for (const State::EarlyPart& early : s.early_parts) bytes += early.frame.size();
+  while (s.early_parts.size() > kEarlyPartsMax || bytes > kEarlyBytesMax) {
+    bytes -= s.early_parts.front().frame.size();
+    s.early_parts.pop_front();
+  }
+}
+
+void Round::on_commit(const RoundCommit& commit) {
+  State& s = *state_;
+  if (commit.stage != s.stage || (s.finished && commit.round <= *s.finished)) return;
+  if (s.phase == Phase::kIdle || commit.round != s.open.round) {
+    if (s.phase == Phase::kCommitting || (s.phase != Phase::kIdle && commit.round < s.open.round)) return;
+    return s.fall_behind(commit, false, "this member took no part in the round");
+  }
+  switch (s.phase) {
+    case Phase::kReported: return s.decide(commit);
+    case Phase::kFailed: return s.fall_behind(commit, false, "this member did not get the round's sum");
+    case Phase::kCommitting: return;
+    default: s.early_commit = commit;
+  }
+}
+
+void Round::on_abandon(const RoundAbandon& abandon) {
+  State& s = *state_;
+  if (abandon.stage != s.stage) return;
+  if (s.waiting_open && s.waiting_open->round <= abandon.round) s.waiting_open.reset();
+  if (s.phase == Phase::kIdle || s.phase == Phase::kCommitting || s.open.round != abandon.round) return;
+  const RoundOpen old = s.open;
+  s.end_round();
+  s.host.abandon(old);
+  s.try_waiting();
+}
+
+void Round::on_version_changed() { state_->try_waiting(); }
+
+void Round::cancel() {
+  State& s = *state_;
+  s.waiting_open.reset();
+  s.early_parts.clear();
+  if (s.phase == Phase::kIdle) return;
+  const bool told = s.phase != Phase::kCommitting;
+  const RoundOpen old = s.open;
+  s.end_round();
+  if (told) s.host.abandon(old);
+}
+
+bool Round::active() const { return state_->phase != Phase::kIdle; }
+
+std::optional<RoundId> Round::current() const {
+  if (!active()) return std::nullopt;
+  return state_->open.round;
+}
+
+}  // namespace shoal

@@ -1,0 +1,150 @@
+#include "sync/state_image.h"
+
+#include <array>
+#include <cstring>
+#include <string_view>
+
+#include "common/hash.h"
+#include "sync/rule_arrays.h"
+
+namespace shoal {
+namespace {
+
+constexpr std::string_view kMagic = "shoalst1";
+
+template <class T>
+void put(std::uint8_t* at, T value) {
+  for (std::size_t i = 0; i < sizeof(T); ++i) at[i] = static_cast<std::uint8_t>(value >> (8 * i));
+}
+
+template <class T>
+T get(const std::uint8_t* at) {
+  T value = 0;
+  for (std::size_t i = 0; i < sizeof(T); ++i) value = static_cast<T>(value | static_cast<T>(static_cast<T>(at[i]) << (8 * i)));
+  return value;
+}
+
+void update_u64(Hasher& hasher, std::uint64_t value) {
+  std::array<std::uint8_t, 8> bytes;
+  put(bytes.data(), value);
+  hasher.update(bytes);
+}
+
+void read_array(ByteView image, std::size_t index, std::uint64_t floats, std::span<float> out) {
+  std::memcpy(out.data(), image.data() + kStateHeaderBytes + index * floats * sizeof(float), floats * sizeof(float));
+}
+
+void zero_role(Arena& arena, ArenaRole role) {
+  const std::span<float> values = arena.span(role);
+  std::fill(values.begin(), values.end(), 0.0f);
+  arena.tag(role) = 0;
+  arena.push(role);
+}
+
+Status check_arrays(ByteView image, const StateHeader& header, std::size_t arena_size, const OuterRule* rule, StageId stage) {
+  if (rule == nullptr || rule->shared_roles().size() != header.roles)
+    return make_error(ErrorCode::kMalformed, "a state image of a rule that this run does not use");
+  if (header.stage != stage || header.floats != arena_size)
+    return make_error(ErrorCode::kMalformed, "a state image of another stage or model");
+  std::vector<float> values(header.floats);
+  for (std::size_t i = 0; i <= header.roles; ++i) {
+    read_array(image, i, header.floats, values);
+    SHOAL_TRY(check_all_finite(values, i == 0 ? "the fetched anchor" : "a fetched shared array"));
+  }
+  return Status::success();
+}
+
+}  // namespace
+
+Result<StateHeader> parse_state_header(ByteView image) {
+  if (image.size() < kStateHeaderBytes || std::memcmp(image.data(), kMagic.data(), kMagic.size()) != 0)
+    return make_error(ErrorCode::kMalformed, "not a state image");
+  StateHeader header;
+  const std::uint8_t rule = image[8];
+  if (rule > static_cast<std::uint8_t>(RuleId::kDiloco)) return make_error(ErrorCode::kMalformed, "a state image of an unknown rule");
+  header.rule = static_cast<RuleId>(rule);
+  header.roles = image[9];
+  header.stage = StageId(get<std::uint16_t>(image.data() + 10));
+  header.version = Version(get<std::uint64_t>(image.data() + 16));
+  header.tag = get<std::uint64_t>(image.data() + 24);
+  header.floats = get<std::uint64_t>(image.data() + 32);
+  const std::uint64_t payload = image.size() - kStateHeaderBytes;
+  const std::uint64_t arrays = 1u + header.roles;
+  if (header.floats > payload / sizeof(float) || header.floats * arrays * sizeof(float) != payload)
+    return make_error(ErrorCode::kMalformed, "a state image whose size does not fit its header");
+  return header;
+}
+
+Digest digest_of_image(ByteView image) {
+  const Result<StateHeader> header = parse_state_header(image);
+  Hasher hasher;
+  update_u64(hasher, static_cast<std::uint64_t>(header->rule));
+  update_u64(hasher, header->version.value);
+  update_u64(hasher, header->tag);
+  update_u64(hasher, header->floats);
+  hasher.update(image.subspan(kStateHeaderBytes));
+  return hasher.finish();
+}
+
+Bytes make_state_image(StageExecutor& executor, const OuterRule& rule, Version version) {
+  Arena& arena = executor.arena();
+  const std::vector<ArenaRole> roles = rule.shared_roles();
+  const std::size_t array_bytes = arena.size() * sizeof(float);
+  Buffer buffer(kStateHeaderBytes + (1 + roles.size()) * array_bytes);
+  std::uint8_t* at = buffer.data();
+  std::memcpy(at, kMagic.data(), kMagic.size());
+  at[8] = static_cast<std::uint8_t>(rule.id());
+  at[9] = static_cast<std::uint8_t>(roles.size());
+  put(at + 10, executor.spec().stage.value);
+  put(at + 16, version.value);
+  put(at + 24, static_cast<std::uint64_t>(arena.tag(ArenaRole::kAnchor)));
+  put(at + 32, static_cast<std::uint64_t>(arena.size()));
+  at += kStateHeaderBytes;
+  std::memcpy(at, read_role(arena, ArenaRole::kAnchor).data(), array_bytes);
+  for (const ArenaRole role : roles) std::memcpy(at += array_bytes, read_role(arena, role).data(), array_bytes);
+  return std::move(buffer).freeze();
+}
+
+namespace {
+
+void write_shared(Arena& arena, ByteView image, const StateHeader& header, const OuterRule& rule) {
+  const std::vector<ArenaRole> roles = rule.shared_roles();
+  for (std::size_t i = 0; i < roles.size(); ++i) {
+    read_array(image, i + 1, header.floats, arena.span(roles[i]));
+    arena.push(roles[i]);
+  }
+  read_array(image, 0, header.floats, arena.span(ArenaRole::kAnchor));
+  arena.tag(ArenaRole::kAnchor) = header.tag;
+  arena.push(ArenaRole::kAnchor);
+}
+
+}  // namespace
+
+Result<StateHeader> load_state_image(StageExecutor& executor, ByteView image, StateLoad load,
+                                     const std::function<const OuterRule*(RuleId)>& rule_of) {
+  SHOAL_ASSIGN(const StateHeader header, parse_state_header(image));
+  const OuterRule* rule = rule_of(header.rule);
+  Arena& arena = executor.arena();
+  SHOAL_TRY(check_arrays(image, header, arena.size(), rule, executor.spec().stage));
+  if (load == StateLoad::kFresh) {
+    if (executor.unsettled_at_other() != 0) return make_error(ErrorCode::kBusy, "entries are not settled yet");
+    for (const ArenaRole role : {ArenaRole::kMoment1, ArenaRole::kMoment2, ArenaRole::kOuterMomentum}) zero_role(arena, role);
+    write_shared(arena, image, header, *rule);
+    // A flip and not a write in place: graphs that read the old parameters are dropped by it.
+    copy_role(arena, ArenaRole::kAnchor, ArenaRole::kOther);
+    executor.flip();
+    return header;
+  }
+  if (rule->every_step()) return make_error(ErrorCode::kUnsupported, "a late member of a step joins afresh");
+  if (load == StateLoad::kShiftFromAnchor) copy_role(arena, ArenaRole::kAnchor, ArenaRole::kSnapshot);
+  read_array(image, 0, header.floats, arena.span(ArenaRole::kCandidate));
+  arena.tag(ArenaRole::kCandidate) = header.tag;
+  arena.push(ArenaRole::kCandidate);
+  executor.set_shift();
+  write_shared(arena, image, header, *rule);
+  arena.release(ArenaRole::kCandidate);
+  arena.release(ArenaRole::kSnapshot);
+  return header;
+}
+
+}  // namespace shoal

@@ -1,0 +1,316 @@
+#include "sync/state_transfer.h"
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <set>
+
+#include "common/hash.h"
+#include "sync/state_image.h"
+
+namespace shoal {
+
+Result<StateImage> hash_state_image(Bytes bytes) {
+  SHOAL_ASSIGN(const StateHeader header, parse_state_header(bytes));
+  StateImage image;
+  image.stage = header.stage;
+  image.version = header.version;
+  image.digest = digest_of_image(bytes);
+  image.root = tree_digest(bytes);
+  image.bytes = std::move(bytes);
+  return image;
+}
+
+namespace {
+
+std::uint32_t chunk_count(std::uint64_t bytes) { return static_cast<std::uint32_t>((bytes + kHashChunkBytes - 1) / kHashChunkBytes); }
+
+std::size_t chunk_size(std::uint64_t bytes, std::uint32_t index) {
+  return static_cast<std::size_t>(std::min<std::uint64_t>(kHashChunkBytes, bytes - std::uint64_t{index} * kHashChunkBytes));
+}
+
+}  // namespace
+
+// ---- donor ----
+struct StateDonor::State {
+  State(DonorOptions options, DonorHost& host, EventLoop& loop, StageId stage)
+      : options(options), host(host), loop(loop), stage(stage) {}
+  ~State() {
+    if (timer != 0) loop.cancel(timer);
+  }
+
+  const DonorOptions options;
+  DonorHost& host;
+  EventLoop& loop;
+  const StageId stage;
+  std::optional<StateImage> image;
+  bool making = false;
+  std::vector<PeerId> askers;  // wait for the image that is being made
+  std::deque<std::pair<PeerId, ChunkQuery>> queue;
+  TimePoint next_send{};
+  TimerId timer = 0;
+  std::shared_ptr<bool> alive = std::make_shared<bool>(true);
+
+  void offer(const PeerId& to) {
+    StateOffer message;
+    message.stage = stage;
+    message.version = host.version();
+    if (image) {
+      message.version = image->version;
+      message.has = true;
+      message.root = image->root;
+      message.digest = image->digest;
+      message.bytes = image->bytes.size();
+      message.chunks = chunk_count(image->bytes.size());
+    }
+    host.send(to, std::move(message), {});
+  }
+
+  void make() {
+    making = true;
+    host.make_image([this, life = std::weak_ptr<bool>(alive)](Result<StateImage> made) {
+      if (life.expired()) return;
+      making = false;
+      if (made.ok())
+        image = std::move(*made);
+      else
+        image.reset();
+      for (const PeerId& asker : std::exchange(askers, {})) offer(asker);
+    });
+  }
+
+  void serve() {
+    while (!queue.empty() && timer == 0) {
+      if (options.bytes_per_second > 0 && loop.now() < next_send) {
+        timer = loop.at(next_send, [this] {
+          timer = 0;
+          serve();
+        });
+        return;
+      }
+      const auto [to, query] = queue.front();
+      queue.pop_front();
+      answer(to, query);
+    }
+  }
+
+  void answer(const PeerId& to, const ChunkQuery& query) {
+    Chunk chunk{stage, query.version, query.index, false};
+    std::vector<Bytes> frames;
+    if (image && image->version == query.version && query.index < chunk_count(image->bytes.size())) {
+      const std::size_t size = chunk_size(image->bytes.size(), query.index);
+      chunk.has = true;
+      frames.push_back(image->bytes.slice(std::size_t{query.index} * kHashChunkBytes, size));
+      if (options.bytes_per_second > 0)
+        next_send = std::max(next_send, loop.now()) + from_seconds(static_cast<double>(size) / options.bytes_per_second);
+    }
+    host.send(to, chunk, std::move(frames));
+  }
+};
+
+StateDonor::StateDonor(DonorOptions options, DonorHost& host, EventLoop& loop, StageId stage)
+    : state_(std::make_unique<State>(options, host, loop, stage)) {}
+StateDonor::~StateDonor() = default;
+
+void StateDonor::on_query(const PeerId& from, const StateQuery& query) {
+  State& s = *state_;
+  if (query.stage != s.stage) return;
+  // An older anchor than asked for is of no use to the asker: it asks again when we may have it.
+  const bool usable = s.image && s.image->version == s.host.version();
+  if (usable || s.host.version() < query.version) return s.offer(from);
+  if (std::find(s.askers.begin(), s.askers.end(), from) == s.askers.end()) s.askers.push_back(from);
+  if (!s.making) s.make();
+}
+
+void StateDonor::on_chunk_query(const PeerId& from, const ChunkQuery& query) {
+  State& s = *state_;
+  if (query.stage != s.stage || s.queue.size() >= s.options.queued_max) return;
+  s.queue.emplace_back(from, query);
+  s.serve();
+}
+
+void StateDonor::forget() {
+  state_->image.reset();
+  state_->queue.clear();
+}
+
+// ---- fetcher ----
+struct StateFetcher::State {
+  State(FetcherOptions options, FetcherHost& host, EventLoop& loop, StageId stage)
+      : options(options), host(host), loop(loop), stage(stage) {}
+  ~State() {
+    if (timer != 0) loop.cancel(timer);
+  }
+
+  struct Ask {
+    PeerId donor;
+    TimePoint since;
+  };
+
+  const FetcherOptions options;
+  FetcherHost& host;
+  EventLoop& loop;
+  const StageId stage;
+
+  bool active = false;
+  Version version;
+  Digest digest;
+  std::vector<PeerId> donors;
+  std::set<PeerId> offering;           // have the image with `root`
+  std::set<PeerId> refused;            // offered an image that turned out wrong
+  Digest root;
+  Buffer buffer;
+  std::vector<bool> have;
+  std::uint32_t have_count = 0;
+  std::map<std::uint32_t, Ask> asked;  // chunks in flight
+  std::size_t turn = 0;                // donors take turns
+  std::size_t queries = 0;             // rounds of StateQueries without an offer
+  TimerId timer = 0;
+
+  void restart(Version new_version, const Digest& new_digest) {
+    active = true;
+    version = new_version;
+    digest = new_digest;
+    refused.clear();
+    drop_image();
+  }
+
+  void drop_image() {
+    offering.clear();
+    buffer = Buffer();
+    have.clear();
+    have_count = 0;
+    asked.clear();
+  }
+
+  void arm() {
+    if (timer != 0) loop.cancel(timer);
+    timer = loop.after(std::min(options.query_period, options.chunk_timeout), [this] {
+      timer = 0;
+      on_timer();
+    });
+  }
+
+  void on_timer() {
+    if (!active) return;
+    arm();
+    std::vector<PeerId> slow;
+    for (const auto& [index, ask] : asked)
+      if (loop.now() - ask.since >= options.chunk_timeout) slow.push_back(ask.donor);
+    for (const PeerId& donor : slow) lose(donor);
+    query_donors();
+    ask_chunks();
+    if (offering.empty() && ++queries % 5 == 0)
+      host.on_waiting(donors.empty() ? "nobody serves the stage that could give its state"
+                                     : "no member offers version " + std::to_string(version.value) + " yet");
+  }
+
+  void query_donors() {
+    for (const PeerId& donor : donors)
+      if (!offering.count(donor) && !refused.count(donor)) host.send(donor, StateQuery{stage, version});
+  }
+
+  void lose(const PeerId& donor) {
+    offering.erase(donor);
+    std::erase_if(asked, [&](const auto& entry) { return entry.second.donor == donor; });
+  }
+
+  void ask_chunks() {
+    if (offering.empty()) return;
+    for (std::uint32_t i = 0; i < have.size() && asked.size() < options.window; ++i) {
+      if (have[i] || asked.count(i)) continue;
+      auto donor = offering.begin();
+      std::advance(donor, static_cast<std::ptrdiff_t>(turn++ % offering.size()));
+      asked[i] = Ask{*donor, loop.now()};
+      host.send(*donor, ChunkQuery{stage, version, i});
+    }
+  }
+
+  void finish() {
+    Bytes image = std::move(buffer).freeze();
+    const Result<StateHeader> header = parse_state_header(image);
+    const bool good = header.ok() && header->stage == stage && header->version == version && tree_digest(image) == root &&
+                      digest_of_image(image) == digest;
+    if (!good) {
+      // Some donor lied or is broken, and without the leaves' digests we cannot say which.
+      refused = offering;
+      drop_image();
+      if (refused.size() >= donors.size()) refused.clear();
+      return host.on_waiting("the state that was fetched does not have the committed digest; fetching again");
+    }
+    active = false;
+    drop_image();
+    host.on_fetched(std::move(image));
+  }
+};
+
+StateFetcher::StateFetcher(FetcherOptions options, FetcherHost& host, EventLoop& loop, StageId stage)
+    : state_(std::make_unique<State>(options, host, loop, stage)) {}
+StateFetcher::~StateFetcher() = default;
+
+void StateFetcher::fetch(Version version, const Digest& digest, std::vector<PeerId> donors) {
+  State& s = *state_;
+  if (s.active && version < s.version) return;
+  if (!s.active || version != s.version || digest != s.digest) s.restart(version, digest);
+  s.donors = std::move(donors);
+  std::erase_if(s.offering, [&](const PeerId& peer) { return std::find(s.donors.begin(), s.donors.end(), peer) == s.donors.end(); });
+  std::erase_if(s.asked, [&](const auto& entry) { return !s.offering.count(entry.second.donor); });
+  s.query_donors();
+  s.ask_chunks();
+  if (s.timer == 0) s.arm();
+}
+
+void StateFetcher::on_offer(const PeerId& from, const StateOffer& offer) {
+  State& s = *state_;
+  if (!s.active || offer.stage != s.stage || !offer.has || offer.version != s.version || offer.digest != s.digest) return;
+  if (std::find(s.donors.begin(), s.donors.end(), from) == s.donors.end() || s.refused.count(from)) return;
+  if (offer.bytes < kStateHeaderBytes || offer.bytes > s.options.bytes_max || offer.chunks != chunk_count(offer.bytes)) return;
+  if (s.buffer.size() == 0) {
+    s.root = offer.root;
+    s.buffer = Buffer(offer.bytes);
+    s.have.assign(offer.chunks, false);
+  } else if (offer.root != s.root || offer.bytes != s.buffer.size()) {
+    return;
+  }
+  s.offering.insert(from);
+  s.ask_chunks();
+}
+
+void StateFetcher::on_chunk(const PeerId& from, const Chunk& chunk, Bytes frame) {
+  State& s = *state_;
+  if (!s.active || chunk.stage != s.stage || chunk.version != s.version) return;
+  const auto ask = s.asked.find(chunk.index);
+  if (ask == s.asked.end() || ask->second.donor != from) return;
+  s.asked.erase(ask);
+  if (!chunk.has || frame.size() != chunk_size(s.buffer.size(), chunk.index)) {
+    s.lose(from);
+    return s.ask_chunks();
+  }
+  std::memcpy(s.buffer.data() + std::size_t{chunk.index} * kHashChunkBytes, frame.data(), frame.size());
+  s.have[chunk.index] = true;
+  ++s.have_count;
+  s.host.on_progress(std::min<std::uint64_t>(std::uint64_t{s.have_count} * kHashChunkBytes, s.buffer.size()), s.buffer.size());
+  if (!s.active || chunk.version != s.version) return;
+  if (s.have_count == s.have.size()) return s.finish();
+  s.ask_chunks();
+}
+
+void StateFetcher::on_donor_down(const PeerId& donor) {
+  state_->lose(donor);
+  state_->ask_chunks();
+}
+
+void StateFetcher::cancel() {
+  state_->active = false;
+  state_->drop_image();
+}
+
+bool StateFetcher::active() const { return state_->active; }
+
+std::optional<Version> StateFetcher::target() const {
+  if (!state_->active) return std::nullopt;
+  return state_->version;
+}
+
+}  // namespace shoal

@@ -1,0 +1,106 @@
+#pragma once
+// A stage's shared state from member to member, in hashed chunks of 1 MiB: donor and fetcher. State machines without I/O, threads or clock
+// of their own. Thread: loop only.
+//
+// Vocabulary: an image (sync/state_image.h) is the whole state of one version; its root is the BLAKE2b tree over its chunks. Members that agree
+// on a version make the same image, so a chunk of one donor continues the fetch from another with the same root.
+//
+//   fetcher -> donors  StateQuery          donors -> fetcher  StateOffer (version, digest, root, size)
+//   fetcher -> donor   ChunkQuery(index)   donor  -> fetcher  Chunk + frame        (kWindow queries in flight, over all donors)
+//
+// What is fetched is known in advance: the authority's list or a RoundCommit names version and digest. An offer of anything else is ignored;
+// a finished image is checked against root and digest before anybody sees it.
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/bytes.h"
+#include "common/event_loop.h"
+#include "transport/messages.h"
+
+namespace shoal {
+
+struct StateImage {
+  StageId stage;
+  Version version;
+  Digest digest;  // digest_of_image
+  Digest root;    // tree_digest
+  Bytes bytes;
+};
+// Hashes the bytes once for the digest and once for the root: on the device thread, beside make_state_image.
+// ERRORS: kMalformed (no image).
+Result<StateImage> hash_state_image(Bytes bytes);
+
+// ---- donor ----
+class DonorHost {
+ public:
+  virtual ~DonorHost() = default;
+  // Makes the image of the anchor as it is now, on the device thread; `done` on the loop. ERRORS: kBusy (no anchor yet).
+  virtual void make_image(std::function<void(Result<StateImage>)> done) = 0;
+  virtual Version version() const = 0;  // of the anchor
+  virtual void send(const PeerId& to, Message message, std::vector<Bytes> frames) = 0;
+};
+
+struct DonorOptions {
+  double bytes_per_second = 0;   // of all chunks; 0 = as asked. Keeps training's frames from waiting behind them
+  std::size_t queued_max = 256;  // ChunkQueries that wait; beyond it they are dropped and asked again
+};
+
+// Holds one image at a time, made when somebody asks for a version that it is not of.
+class StateDonor {
+ public:
+  StateDonor(DonorOptions options, DonorHost& host, EventLoop& loop, StageId stage);
+  ~StateDonor();
+  void on_query(const PeerId& from, const StateQuery& query);
+  void on_chunk_query(const PeerId& from, const ChunkQuery& query);
+  // The image is not needed any more (frees its memory); a later query makes it anew.
+  void forget();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// ---- fetcher ----
+class FetcherHost {
+ public:
+  virtual ~FetcherHost() = default;
+  virtual void send(const PeerId& to, Message message) = 0;
+  virtual void on_progress(std::uint64_t bytes, std::uint64_t total) = 0;
+  // Checked: root and digest are those asked for. The fetch is over.
+  virtual void on_fetched(Bytes image) = 0;
+  // Nobody offers it (kNoPeer): said once in a while, with the reason; the fetch goes on.
+  virtual void on_waiting(const std::string& why) = 0;
+};
+
+struct FetcherOptions {
+  Duration query_period = 1s;    // StateQuery to donors that have not offered
+  Duration chunk_timeout = 5s;   // then the chunk is asked of another donor
+  std::size_t window = 4;        // chunk queries in flight
+  std::uint64_t bytes_max = 8ull << 30;
+};
+
+class StateFetcher {
+ public:
+  StateFetcher(FetcherOptions options, FetcherHost& host, EventLoop& loop, StageId stage);
+  ~StateFetcher();
+  // Fetches version/digest from `donors`; may be called again at any time: a newer target drops what belongs to the older one, the same
+  // target only changes the donors.
+  void fetch(Version version, const Digest& digest, std::vector<PeerId> donors);
+  void on_offer(const PeerId& from, const StateOffer& offer);
+  // `frame` is the chunk's bytes; empty when !chunk.has.
+  void on_chunk(const PeerId& from, const Chunk& chunk, Bytes frame);
+  void on_donor_down(const PeerId& donor);
+  void cancel();
+  bool active() const;
+  std::optional<Version> target() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace shoal
