@@ -1,0 +1,52 @@
+// shoal eval DIR --text FILE: the validation loss of a saved model.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <thread>
+
+#include "cli/executors.h"
+#include "cli/outcome.h"
+#include "cli/program.h"
+
+namespace shoal {
+namespace {
+
+struct EvalArguments {
+  std::string folder, text;
+  ComputeOptions compute{.device = "auto", .threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()))};
+};
+
+int run(const EvalArguments& arguments, bool json) {
+  const auto config = load_saved_config(arguments.folder);
+  if (!config.ok()) return fail(config.error());
+  auto file = TokenFile::open(arguments.text, config->token_dtype(), config->model.vocabulary);
+  if (!file.ok()) return fail(file.error());
+  const auto samples = Samples::cut(std::move(*file), config->data.sequences, config->model.positions);
+  if (!samples.ok()) return fail(samples.error());
+  auto chain = StageChain::load(arguments.folder, executor_factory({}, arguments.compute));
+  if (!chain.ok()) return fail(chain.error());
+  listen_for_stop();
+  const auto loss = chain->validate(*samples, config->data.validation_samples, [] { return stop_wanted(); });
+  if (!loss.ok()) return loss.code() == ErrorCode::kInterrupted ? fail(loss.error(), static_cast<ExitCode>(stop_exit_code())) : fail(loss.error());
+  if (json) {
+    std::printf("{\"schema\":\"shoal.eval/1\",\"val_loss\":%.9g,\"targets\":%llu}\n", loss->mean(),
+                static_cast<unsigned long long>(loss->targets));
+  } else {
+    std::printf("validation loss %.4f nats a target, over %llu targets\n", loss->mean(), static_cast<unsigned long long>(loss->targets));
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+void add_eval(CLI::App& app, Program& program) {
+  CLI::App* command = app.add_subcommand("eval", "validation loss of a model that --save wrote, on the last tenth of a text");
+  auto arguments = std::make_shared<EvalArguments>();
+  command->add_option("folder", arguments->folder, "folder that --save wrote")->required()->type_name("DIR");
+  command->add_option("--text", arguments->text, "the token file, as in [data] path")->required()->type_name("FILE");
+  command->add_option("--threads", arguments->compute.threads, "threads of the CPU (default: all)")->check(CLI::Range(1, 1024));
+  command->add_option("--device", arguments->compute.device, "auto, cpu or cuda:N (default: auto)");
+  command->fallthrough();
+  command->callback([&program, arguments] { program.run = [&program, arguments] { return run(*arguments, program.global.json); }; });
+}
+
+}  // namespace shoal

@@ -1,0 +1,24 @@
+#include "cli/executors.h"
+
+#include "stages/integer_executor.h"
+#include "stages/paced_executor.h"
+#include "stages/torch_executor.h"
+
+namespace shoal {
+
+ExecutorFactory executor_factory(const ExecutorSection& section, const ComputeOptions& options) {
+  using Made = Result<std::unique_ptr<StageExecutor>>;
+  switch (section.kind) {
+    case ExecutorKind::kTorch:
+      return [options](const StageSpec& spec) { return make_torch_executor(spec, options.device, options.threads); };
+    case ExecutorKind::kInteger:
+      return [](const StageSpec& spec) -> Made { return {std::make_unique<IntegerExecutor>(spec)}; };
+    case ExecutorKind::kPaced: {
+      const Pace pace{.forward = from_seconds(section.forward_ms / 1e3), .backward = from_seconds(section.backward_ms / 1e3)};
+      return [pace](const StageSpec& spec) -> Made { return {std::make_unique<PacedExecutor>(spec, pace, wait_asleep())}; };
+    }
+  }
+  return {};
+}
+
+}  // namespace shoal

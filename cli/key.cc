@@ -1,0 +1,38 @@
+// shoal key: this machine's public key, as [admission] keys wants it.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+
+#include "cli/outcome.h"
+#include "cli/program.h"
+#include "runtime/home.h"
+
+namespace shoal {
+namespace {
+
+int run_key(const GlobalOptions& global) {
+  const std::string home = global.home.empty() ? Home::default_path() : global.home;
+  {
+    // Makes folder and key when absent; a process that holds the home does not matter for reading.
+    const auto opened = Home::open(home);
+    if (!opened.ok()) return fail(opened.error());
+  }
+  const auto key = load_or_make_key(home + "/key");
+  if (!key.ok()) return fail(key.error());
+  const std::string text = hex_of(key->id());
+  if (global.json) {
+    std::printf("{\"schema\":\"shoal.key/1\",\"key\":\"%s\"}\n", text.c_str());
+  } else {
+    std::printf("%s\n", text.c_str());
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+void add_key(CLI::App& app, Program& program) {
+  CLI::App* command = app.add_subcommand("key", "print this machine's public key (made at first use)");
+  command->fallthrough();
+  command->callback([&program] { program.run = [&program] { return run_key(program.global); }; });
+}
+
+}  // namespace shoal

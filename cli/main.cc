@@ -1,0 +1,88 @@
+// The `shoal` program: parses the command line, arms faults, runs one subcommand and returns its exit code.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+
+#include "cli/outcome.h"
+#include "cli/program.h"
+#include "common/fault.h"
+#include "common/log.h"
+#include "runtime/config_table.h"
+
+namespace shoal {
+namespace {
+
+using AddCommand = void (*)(CLI::App& app, Program& program);
+constexpr AddCommand kCommands[] = {
+    add_solo, add_eval, add_audit, add_inspect, add_key, add_version,
+};
+
+void add_global_options(CLI::App& app, GlobalOptions& global) {
+  app.add_option("--home", global.home, "folder with this machine's key (default: ~/.local/share/shoal)")->type_name("DIR");
+  app.add_flag("--json", global.json, "results as JSON on stdout");
+  app.add_flag("-v,--verbose", global.verbose, "more on stderr");
+  app.add_flag("-q,--quiet", global.quiet, "only warnings and errors on stderr");
+  app.add_option("--fault", global.faults, "makes named points fail, for tests (prints a warning)")->type_name("NAME=ACTION,...");
+}
+
+// "did you mean": the closest subcommand or option to what was not expected.
+std::string suggestion(const CLI::App& app) {
+  const auto extras = app.remaining(true);
+  if (extras.empty()) return "";
+  const bool is_option = extras.front().starts_with("-");
+  std::vector<std::string> names;
+  const auto used = app.get_subcommands();
+  if (is_option) {
+    for (const CLI::App* from : {&app, used.empty() ? &app : static_cast<const CLI::App*>(used.front())}) {
+      for (const CLI::Option* option : from->get_options()) names.push_back("--" + option->get_single_name());
+    }
+  } else if (used.empty()) {
+    for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) names.push_back(command->get_name());
+  }
+  const std::vector<std::string_view> views(names.begin(), names.end());
+  const std::string word = extras.front().substr(0, extras.front().find('='));
+  const std::string_view meant = nearest_name(word, views);
+  return meant.empty() ? "" : "; did you mean \"" + std::string(meant) + "\"?";
+}
+
+int parse_and_run(int argc, char** argv) {
+  CLI::App app("shoal trains large models on machines that nobody would call a cluster.", "shoal");
+  Program program;
+  app.require_subcommand(0, 1);
+  app.fallthrough();
+  app.get_formatter()->column_width(28);
+  add_global_options(app, program.global);
+  for (AddCommand add : kCommands) add(app, program);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& help) {
+    return app.exit(help);
+  } catch (const CLI::ParseError& error) {
+    std::string message = error.what();
+    std::replace(message.begin(), message.end(), '\n', ' ');
+    return fail(make_error(ErrorCode::kInput, message + suggestion(app) + " (see shoal --help)"), kExitUsage);
+  }
+  if (!program.run) {
+    std::fputs(app.help().c_str(), stderr);
+    return kExitUsage;
+  }
+  if (program.global.quiet) set_log_level(LogLevel::kWarning);
+  if (program.global.verbose > 0) set_log_level(LogLevel::kDebug);
+  if (!program.global.faults.empty()) {
+    const Status armed = arm_faults(program.global.faults);
+    if (!armed.ok()) return fail(armed.error(), kExitUsage);
+  }
+  return program.run();
+}
+
+}  // namespace
+}  // namespace shoal
+
+int main(int argc, char** argv) {
+  try {
+    return shoal::parse_and_run(argc, argv);
+  } catch (const std::exception& bug) {
+    return shoal::fail(shoal::make_error(shoal::ErrorCode::kUnsupported, std::string("internal error: ") + bug.what()), shoal::kExitBug);
+  }
+}

@@ -1,0 +1,69 @@
+#include "cli/outcome.h"
+
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+
+#include "common/log.h"
+
+namespace shoal {
+namespace {
+
+volatile std::sig_atomic_t stop_signal = 0;
+
+void on_stop(int signal) {
+  if (stop_signal != 0) _exit(128 + signal);
+  stop_signal = signal;
+}
+
+}  // namespace
+
+int exit_code_of(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kInput:
+    case ErrorCode::kMalformed:
+    case ErrorCode::kTooLarge:
+    case ErrorCode::kCorrupt:
+    case ErrorCode::kNonFinite:
+    case ErrorCode::kForeign: return kExitBadInput;
+    case ErrorCode::kMissing: return kExitMissing;
+    case ErrorCode::kNoPeer:
+    case ErrorCode::kUnreachable:
+    case ErrorCode::kUnsupported:
+    case ErrorCode::kGone: return kExitUnavailable;
+    case ErrorCode::kTimeout:
+    case ErrorCode::kBusy:
+    case ErrorCode::kClosed: return kExitTryAgain;
+    case ErrorCode::kVersion: return kExitVersion;
+    case ErrorCode::kRefused:
+    case ErrorCode::kStale: return kExitRefused;
+    case ErrorCode::kIo: return kExitIo;
+    case ErrorCode::kInterrupted: return kExitInterrupted;
+  }
+  return kExitFailed;
+}
+
+int fail(const Error& error, ExitCode code) {
+  std::fprintf(stderr, "shoal: %s\n", printable(error.message, 4 * kLogLineBytesMax).c_str());
+  return code;
+}
+
+int fail(const Error& error) { return fail(error, static_cast<ExitCode>(exit_code_of(error.code))); }
+
+int fail_config(const Error& error) {
+  return error.code == ErrorCode::kInput ? fail(error, kExitConfig) : fail(error);
+}
+
+void listen_for_stop() {
+  struct sigaction action = {};
+  action.sa_handler = on_stop;
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+}
+
+bool stop_wanted() { return stop_signal != 0; }
+
+int stop_exit_code() { return stop_signal == SIGTERM ? 143 : kExitInterrupted; }
+
+}  // namespace shoal

@@ -1,0 +1,40 @@
+#pragma once
+// Exit codes (after BSD's sysexits), how a failure is said, and how Ctrl-C is heard. Documented in docs/CLI.md.
+#include <string>
+
+#include "common/result.h"
+
+namespace shoal {
+
+enum ExitCode : int {
+  kExitOk = 0,
+  kExitFailed = 1,         // the judgement of a command that judges (audit, demo) is no
+  kExitUsage = 64,
+  kExitBadInput = 65,      // damaged or mistyped: ticket, manifest, token file, saved model
+  kExitMissing = 66,
+  kExitUnknownHost = 68,
+  kExitUnavailable = 69,   // no GPU, no peers, swarm not reachable
+  kExitBug = 70,
+  kExitCannotCreate = 73,
+  kExitIo = 74,            // disk full, permission
+  kExitTryAgain = 75,
+  kExitVersion = 76,
+  kExitRefused = 77,       // not admitted, fenced, key readable by others
+  kExitConfig = 78,        // RUN.toml
+  kExitInterrupted = 130,  // by Ctrl-C, after an orderly end
+};
+
+int exit_code_of(ErrorCode code);
+
+// Says on stderr what failed and what to do, and returns the exit code: the only place that prints an error.
+int fail(const Error& error);
+int fail(const Error& error, ExitCode code);
+// Errors of RUN.toml: kInput becomes kExitConfig.
+int fail_config(const Error& error);
+
+// Ctrl-C and SIGTERM: the first one is heard here, the second ends the process at once.
+void listen_for_stop();
+bool stop_wanted();
+int stop_exit_code();  // 130, or 143 after SIGTERM
+
+}  // namespace shoal

@@ -1,0 +1,34 @@
+#pragma once
+// The `shoal` program: global options, the list of subcommands, and what a subcommand is. One file per subcommand; a new one is its
+// add_...() here, one line in the table of main.cc and its file in CMakeLists.txt.
+#include <functional>
+#include <string>
+
+namespace CLI {
+class App;
+}
+
+namespace shoal {
+
+struct GlobalOptions {
+  std::string home;      // empty: Home::default_path()
+  bool json = false;     // results as JSON on stdout; everything else is on stderr anyway
+  int verbose = 0;
+  bool quiet = false;
+  std::string faults;    // fault points to arm (common/fault.h)
+};
+
+struct Program {
+  GlobalOptions global;
+  std::function<int()> run;  // set by the subcommand that was named; returns the exit code
+};
+
+// Each registers its options with storage that lives as long as `program.run`.
+void add_audit(CLI::App& app, Program& program);
+void add_eval(CLI::App& app, Program& program);
+void add_inspect(CLI::App& app, Program& program);
+void add_key(CLI::App& app, Program& program);
+void add_solo(CLI::App& app, Program& program);
+void add_version(CLI::App& app, Program& program);
+
+}  // namespace shoal

@@ -1,0 +1,89 @@
+// shoal solo RUN.toml: the same run in one process.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <thread>
+
+#include "cli/executors.h"
+#include "cli/outcome.h"
+#include "cli/program.h"
+#include "common/log.h"
+#include "common/thread_loop.h"
+#include "runtime/solo.h"
+
+namespace shoal {
+namespace {
+
+struct SoloArguments {
+  std::string config, save, events;
+  ComputeOptions compute{.device = "auto", .threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()))};
+  double seconds_between_lines = 1;
+};
+
+// The time for event lines written outside a loop.
+class SystemClock final : public Clock {
+ public:
+  TimePoint now() const override { return monotonic_now(); }
+  WallTime wall() const override { return wall_now(); }
+};
+
+void print_summary(const SoloResult& result) {
+  std::printf("steps %llu, tokens %llu in %.1f s (%s tok/s)\n", static_cast<unsigned long long>(result.steps),
+              static_cast<unsigned long long>(result.tokens), result.train_seconds, short_number(result.tokens_per_s).c_str());
+  std::printf("loss %.4f -> %.4f, validation %.4f (nats a target)\n", result.losses.first(), result.losses.last(), result.validation_loss);
+  if (result.entropy.unigram > 0) {
+    std::printf("the text's entropy: unigram %.4f, bigram %.4f (nats a byte)\n", result.entropy.unigram, result.entropy.bigram);
+  }
+}
+
+int run(const SoloArguments& arguments, const GlobalOptions& global) {
+  auto config = load_config(arguments.config);
+  if (!config.ok()) return fail_config(config.error());
+  const SystemClock clock;
+  std::unique_ptr<EventLog> events = make_silent_event_log();
+  if (!arguments.events.empty()) {
+    auto opened = open_event_log(arguments.events, {.role = "solo", .run = {}, .peer = {}, .session = {}}, clock);
+    if (!opened.ok()) return fail(opened.error(), kExitCannotCreate);
+    events = std::move(*opened);
+  }
+  listen_for_stop();
+  TimePoint last_line{};
+  SoloOptions options;
+  options.config = *config;
+  options.factory = executor_factory(config->executor, arguments.compute);
+  options.save_folder = arguments.save;
+  options.events = events.get();
+  options.stop = [] { return stop_wanted(); };
+  options.on_note = [](const std::string& text) { log_info(text); };
+  options.on_step = [&](const TrainLine& line) {
+    const bool last = line.steps > 0 && line.step == line.steps;
+    if (line.step > 1 && !last && monotonic_now() - last_line < from_seconds(arguments.seconds_between_lines)) return;
+    last_line = monotonic_now();
+    log_info(text_of(line));
+  };
+  const auto result = run_solo(options);
+  if (!result.ok()) return fail(result.error());
+  if (global.json) {
+    std::fputs(solo_json(*result).c_str(), stdout);
+  } else {
+    print_summary(*result);
+  }
+  return result->interrupted ? stop_exit_code() : kExitOk;
+}
+
+}  // namespace
+
+void add_solo(CLI::App& app, Program& program) {
+  CLI::App* command = app.add_subcommand("solo", "train a run in this process alone, without network: the honest baseline");
+  auto arguments = std::make_shared<SoloArguments>();
+  command->add_option("run", arguments->config, "the run's file")->required()->type_name("RUN.toml");
+  command->add_option("--threads", arguments->compute.threads, "threads of the CPU (default: all)")->check(CLI::Range(1, 1024));
+  command->add_option("--device", arguments->compute.device, "auto, cpu or cuda:N (default: auto)");
+  command->add_option("--save", arguments->save, "write the trained model here")->type_name("DIR");
+  command->add_option("--events", arguments->events, "append JSON lines here")->type_name("FILE");
+  command->add_option("--line-every", arguments->seconds_between_lines, "seconds between train lines; 0 = every step (default: 1)");
+  command->footer("The options of RUN.toml:\n" + describe_options());
+  command->fallthrough();
+  command->callback([&program, arguments] { program.run = [&program, arguments] { return run(*arguments, program.global); }; });
+}
+
+}  // namespace shoal

@@ -1,0 +1,95 @@
+// shoal version [--verbose]: what this program is made of and what it runs on.
+#include <sys/sysinfo.h>
+#include <sys/utsname.h>
+#include <zmq.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <fstream>
+#include <thread>
+
+#include "cli/outcome.h"
+#include "cli/program.h"
+#include "stages/torch_device.h"
+#include "transport/limits.h"
+
+namespace shoal {
+namespace {
+
+using Facts = std::vector<std::pair<std::string, std::string>>;
+
+std::string processor_name() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("model name")) return line.substr(std::min(line.size(), line.find(':') + 2));
+  }
+  return "unknown";
+}
+
+std::string vector_extensions() {
+  std::string text;
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("sse4.2")) text += "sse4.2 ";
+  if (__builtin_cpu_supports("avx2")) text += "avx2 ";
+  if (__builtin_cpu_supports("avx512f")) text += "avx512f ";
+#endif
+  return text.empty() ? "none known" : text.substr(0, text.size() - 1);
+}
+
+Facts machine_facts() {
+  Facts facts = {{"cpu", processor_name()},
+                 {"cpu threads", std::to_string(std::thread::hardware_concurrency())},
+                 {"cpu extensions", vector_extensions()}};
+  struct sysinfo memory;
+  if (sysinfo(&memory) == 0) facts.emplace_back("memory MiB", std::to_string((memory.totalram * memory.mem_unit) >> 20));
+  utsname system;
+  if (uname(&system) == 0) facts.emplace_back("system", std::string(system.sysname) + " " + system.release + " " + system.machine);
+  return facts;
+}
+
+Facts library_facts() {
+  int major = 0, minor = 0, patch = 0;
+  zmq_version(&major, &minor, &patch);
+  return {{"compiler", "g++ " __VERSION__},
+          {"ZeroMQ", std::to_string(major) + "." + std::to_string(minor) + "." + std::to_string(patch)},
+          {"CLI11", CLI11_VERSION},
+          {"libsodium", SHOAL_SODIUM_VERSION},
+          {"OpenDHT (in shoal-dht)", SHOAL_OPENDHT_VERSION},
+          {"Highway", SHOAL_HWY_VERSION}};
+}
+
+std::string quoted(const std::string& text) {
+  std::string out = "\"";
+  for (char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    if (static_cast<unsigned char>(c) >= 0x20) out += c;
+  }
+  return out + "\"";
+}
+
+int run(const GlobalOptions& global) {
+  Facts facts = {{"shoal", SHOAL_VERSION}, {"protocol", std::to_string(limits::kProtocolVersion)}};
+  if (global.verbose > 0) {
+    for (const Facts& more : {library_facts(), machine_facts(), device_facts()}) facts.insert(facts.end(), more.begin(), more.end());
+  }
+  if (global.json) {
+    std::printf("{\"schema\":\"shoal.version/1\"");
+    for (const auto& [name, value] : facts) std::printf(",%s:%s", quoted(name).c_str(), quoted(value).c_str());
+    std::printf("}\n");
+  } else if (global.verbose == 0) {
+    std::printf("shoal %s (protocol %u)\n", SHOAL_VERSION, limits::kProtocolVersion);
+  } else {
+    for (const auto& [name, value] : facts) std::printf("%-24s %s\n", name.c_str(), value.c_str());
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+void add_version(CLI::App& app, Program& program) {
+  CLI::App* command = app.add_subcommand("version", "version and protocol; with --verbose libraries, CPU and GPU");
+  command->fallthrough();
+  command->callback([&program] { program.run = [&program] { return run(program.global); }; });
+}
+
+}  // namespace shoal

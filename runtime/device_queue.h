@@ -1,0 +1,23 @@
+#pragma once
+// Where a peer's computing happens, seen from the loop: one job after the other, in the order given. The executor is touched inside jobs only.
+// Production: a thread (make_device_thread). Simulation: virtual time (sim/sim_device.h).
+#include <functional>
+#include <memory>
+
+#include "common/event_loop.h"
+
+namespace shoal {
+
+enum class DeviceTask : std::uint8_t { kForward, kEvaluate, kBackward, kUndo, kWrite, kRelease, kRound, kState };
+
+// Thread: run() on the loop; `job` runs on the device, `done` on the loop afterwards.
+class DeviceQueue {
+ public:
+  virtual ~DeviceQueue() = default;
+  virtual void run(DeviceTask task, std::function<void()> job, std::function<void()> done) = 0;
+};
+
+// Owns its thread; the destructor finishes the job that runs and drops the rest. REQUIRES: loop outlives it.
+std::unique_ptr<DeviceQueue> make_device_thread(EventLoop& loop);
+
+}  // namespace shoal

@@ -1,0 +1,174 @@
+#pragma once
+// One session serving one stage: composes ledger, courier and round over a transport, a device and an executor. It ends with its session:
+// whoever owns it (runtime/peer.h) makes a new one after a fence.
+//
+// Thread: loop only; the executor is touched inside device jobs. Borrows everything in Environment; the executor is shared with jobs under way.
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+#include "common/event_loop.h"
+#include "router/courier.h"
+#include "router/ledger.h"
+#include "router/roster.h"
+#include "runtime/config.h"
+#include "runtime/device_queue.h"
+#include "runtime/event_log.h"
+#include "sync/round.h"
+#include "transport/transport.h"
+
+namespace shoal {
+
+struct StagePeerOptions {
+  RunConfig config;
+  StageSpec spec;
+  Session self;
+  PeerId authority;
+  std::size_t credits = 16;
+  PlantedBugs planted;
+};
+
+struct StagePeerEnvironment {
+  EventLoop& loop;
+  Transport& transport;
+  DeviceQueue& device;
+  EventLog& events;
+  std::shared_ptr<StageExecutor> executor;
+};
+
+// Figures for beats and for people.
+struct StagePeerStatus {
+  LedgerCounters ledger;
+  CourierCounters courier;
+  std::uint64_t settled_targets = 0, inner_steps = 0, progress = 0, run_targets = 0;
+  double run_loss = 0;
+  std::size_t live = 0, queued = 0, parked = 0;
+  std::uint32_t queue_ms = 0;
+  double rate = 0;            // targets a second over the last seconds
+  Version version;
+};
+
+class StagePeer final : private CourierPort, private LedgerPort, private RoundHost {
+ public:
+  class Owner {
+   public:
+    virtual ~Owner() = default;
+    // This session cannot go on: its state differs from the stage's, or it missed what it cannot catch up with.
+    virtual void on_session_lost(const std::string& why) = 0;
+    virtual void on_version(Version version) = 0;
+  };
+
+  StagePeer(StagePeerOptions options, StagePeerEnvironment environment, Owner& owner);
+  ~StagePeer() override;
+
+  // The arena holds the stage's state of `version`: from now on forwards are accepted.
+  void serve(Version version);
+  bool serving() const { return serving_; }
+
+  // ---- from the transport ----
+  void on_message(const Remote& from, Message& message, TransferId transfer);
+  void on_frames(const Remote& from, TransferId transfer, Result<std::vector<Bytes>>& frames);
+  void on_link_up(const Remote& remote);
+  void on_link_down(const Remote& remote);
+  void on_members(const MemberList& list);
+
+  // ---- leaving and end ----
+  void leave();                     // no new forwards; open windows are closed when they are settled
+  bool quiet() const;               // nothing live, nothing open
+  std::string waiting_for() const;  // for people
+  void stop();                      // fenced or gone: every timer and callback of this session ends
+
+  StagePeerStatus status() const;
+  const Ledger& ledger() const { return ledger_; }
+  const Courier& courier() const { return courier_; }
+  const Roster& roster() const { return roster_; }
+  Version version() const override { return version_; }
+  // Runs on the device between jobs; for state transfer and evaluation of the arena.
+  void run_on_device(DeviceTask task, std::function<void(StageExecutor&)> job, std::function<void()> done);
+
+ private:
+  struct Tensors;   // what is kept of one entry
+  struct Waiting;   // rounds that wait for the ledger
+
+  // CourierPort
+  std::vector<Session> candidates(StageId stage) override;
+  std::uint64_t low_of(std::uint64_t trainer) override;
+  Result<TransferId> send_forward(const Session& to, Forward message) override;
+  void send(const Session& to, Message message) override;
+  void drop_transfer(const Session& to, TransferId transfer) override;
+  void on_won(const MicrobatchId& microbatch, const Gradient& gradient, std::vector<Bytes> frames) override;
+  void on_parked(const MicrobatchId& microbatch, StageId stage, bool parked) override;
+  void event(std::string_view name, const MicrobatchId& m, const Session& peer, const Lease& lease, std::string_view cause) override;
+  // LedgerPort
+  void send_gradient(const Session& to, Gradient message, EntrySerial serial) override;
+  void refuse_frames(const Session& from, TransferId transfer) override;
+  void open_hop(EntrySerial serial) override;
+  void close_hop(const MicrobatchId& microbatch, ReleaseWhy why) override;
+  void commit_hop(const MicrobatchId& microbatch) override;
+  void forget_hop(const MicrobatchId& microbatch) override;
+  void take(const MicrobatchId& microbatch, const GradientHint& hint) override;
+  void discard(EntrySerial serial) override;
+  void event(std::string_view name, const MicrobatchId& microbatch, const Token& token, std::string_view cause) override;
+  // RoundHost
+  const OuterRule* rule(std::uint8_t rule_id) const override;
+  void contribute(const RoundOpen& open, std::function<void(Result<Contribution>)> done) override;
+  void prepare(const RoundOpen& open, Payload reduced, std::function<void(Result<Digest>)> done) override;
+  void commit(const RoundOpen& open, const RoundCommit& commit, std::function<void()> done) override;
+  void abandon(const RoundOpen& open) override;
+  void fell_behind(const RoundCommit& commit, bool secured, bool differs, const std::string& why) override;
+  void send_to_authority(Message message) override;
+  void send_to_member(const Session& member, Message message, std::vector<Bytes> frames) override;
+
+  Result<TransferId> send_to(const Session& to, Message message, std::vector<Bytes> frames);
+  void on_forward(const Remote& from, const Forward& message, TransferId transfer);
+  void on_gradient(const Remote& from, const Gradient& message, TransferId transfer);
+  void schedule_tick();
+  void tick();
+  void send_progress(bool all);
+  void send_renewals();
+  // Starts the next device job if the device is free.
+  void pump();
+  bool pump_round();
+  void start(const Job& job);
+  void start_forward(EntrySerial serial, bool evaluate);
+  void start_backward(const Job& job);
+  void start_write(const Job& job);
+  // `after` runs on the loop if this session still lives; then the next job starts.
+  void on_device(DeviceTask task, std::function<void()> job, std::function<void()> after);
+  OuterRule* rule_of(const RoundOpen& open) const;
+  RoundContext context_of(const RoundOpen& open) const;
+
+  StagePeerOptions options_;
+  StagePeerEnvironment env_;
+  Owner& owner_;
+  HopRates rates_;
+  std::unique_ptr<RoutingPolicy> policy_;
+  Courier courier_;
+  Ledger ledger_;
+  Roster roster_;
+  std::unique_ptr<OuterRule> allreduce_, diloco_;
+  Round round_;
+  std::unique_ptr<Waiting> waiting_;
+  std::optional<Session> authority_session_;
+  std::unordered_map<EntrySerial, std::shared_ptr<Tensors>> tensors_;
+  struct Inbound { PeerId peer; TransferId transfer; auto operator<=>(const Inbound&) const = default; };
+  std::map<Inbound, EntrySerial> inbound_inputs_;
+  std::map<Inbound, Gradient> inbound_gradients_;
+  std::map<Inbound, RoundPart> inbound_parts_;
+  std::unordered_map<Lease, HopPhase> told_;     // phases our holders know
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  TimerId tick_timer_ = 0;
+  TimePoint next_beat_{}, next_renewal_{};
+  bool serving_ = false, leaving_ = false, device_busy_ = false, shift_pending_ = false, stopped_ = false;
+  Version version_;
+  std::uint64_t inner_steps_ = 0, adam_step_ = 0, progress_ = 0, run_targets_ = 0;
+  double run_loss_ = 0;
+  double rate_ = 0;
+  TimePoint rate_since_{};
+  std::uint64_t rate_counted_ = 0;
+};
+
+}  // namespace shoal
