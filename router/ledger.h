@@ -153,6 +153,8 @@ class Ledger {
   bool quiet() const;                                            // nothing live and no window: all work is settled and stepped
   bool step_ready(StepId step) const;                            // STEP came, winners settled, the rest undone
   const Windows::Window* step_window(StepId step) const { return windows_.step_window(step); }
+  const Windows::Window* window(WindowSlot slot) const { return windows_.at(slot); }
+  bool windows_empty() const { return windows_.empty(); }
   std::size_t unsettled_at_other() const { return windows_.unsettled_at_other(stamp_); }
   std::vector<EntrySerial> stepped() const { return {stepped_.begin(), stepped_.end()}; }  // in the parameters, in no committed round
   std::uint64_t stepped_targets() const;

@@ -1,0 +1,59 @@
+#include "router/roster.h"
+
+#include <algorithm>
+
+namespace shoal {
+
+Roster::Change Roster::update(const MemberList& list) {
+  Change change;
+  if (list.epoch < list_.epoch) return change;
+  std::map<Session, Place> places;
+  for (const StageMembers& stage : list.stages)
+    for (const Member& member : stage.members) {
+      places[member.session] = {member.peer, stage.stage, member.serving};
+      if (!places_.contains(member.session)) change.added.push_back(member);
+    }
+  for (const auto& [session, place] : places_)
+    if (!places.contains(session)) change.over.push_back(session);
+  for (const Session& session : change.over) down_.erase(session);
+  places_ = std::move(places);
+  list_ = list;
+  return change;
+}
+
+std::vector<Session> Roster::candidates(StageId stage, TimePoint now) const {
+  std::vector<Session> up, all;
+  for (const auto& [session, place] : places_) {
+    if (place.stage != stage || !place.serving) continue;
+    all.push_back(session);
+    const auto down = down_.find(session);
+    if (down == down_.end() || down->second <= now) up.push_back(session);
+  }
+  return up.empty() ? all : up;
+}
+
+std::optional<PeerId> Roster::peer_of(const Session& session) const {
+  const auto it = places_.find(session);
+  if (it == places_.end()) return std::nullopt;
+  return it->second.peer;
+}
+
+std::optional<Session> Roster::session_of(const PeerId& peer) const {
+  for (const auto& [session, place] : places_)
+    if (place.peer == peer) return session;
+  return std::nullopt;
+}
+
+std::optional<StageId> Roster::stage_of(const Session& session) const {
+  const auto it = places_.find(session);
+  if (it == places_.end()) return std::nullopt;
+  return it->second.stage;
+}
+
+std::size_t Roster::serving(StageId stage) const {
+  return static_cast<std::size_t>(std::count_if(places_.begin(), places_.end(), [&](const auto& item) {
+    return item.second.stage == stage && item.second.serving;
+  }));
+}
+
+}  // namespace shoal

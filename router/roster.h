@@ -1,0 +1,49 @@
+#pragma once
+// The newest signed member list as the router needs it: who serves which stage, under which key and addresses, and whom we could not reach
+// lately. Pure bookkeeping; `now` is passed in. Thread: loop only. Bounds: those of the list.
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/ids.h"
+#include "common/time.h"
+#include "transport/messages.h"
+
+namespace shoal {
+
+class Roster {
+ public:
+  static constexpr Duration kDownTime = 2s;  // after a lost link a session is not chosen for this long, unless it comes up again
+
+  struct Change {
+    std::vector<Member> added;
+    std::vector<Session> over;  // were listed and are not any more
+  };
+  // REQUIRES: the signature was checked. An older list changes nothing.
+  Change update(const MemberList& list);
+
+  // Serving sessions of `stage` without those that are down; if all are down, all of them.
+  std::vector<Session> candidates(StageId stage, TimePoint now) const;
+  std::optional<PeerId> peer_of(const Session& session) const;
+  std::optional<Session> session_of(const PeerId& peer) const;
+  std::optional<StageId> stage_of(const Session& session) const;
+  void note_down(const Session& session, TimePoint now) { down_[session] = now + kDownTime; }
+  void note_up(const Session& session) { down_.erase(session); }
+
+  const MemberList& list() const { return list_; }
+  std::size_t serving(StageId stage) const;
+
+ private:
+  struct Place {
+    PeerId peer;
+    StageId stage;
+    bool serving = false;
+  };
+  MemberList list_;
+  std::map<Session, Place> places_;
+  std::map<Session, TimePoint> down_;
+};
+
+}  // namespace shoal
