@@ -1,0 +1,270 @@
+// The product's executor: the contract on both of its arithmetic paths, equality of splits, kept graphs, screening.
+#include <ATen/core/Tensor.h>
+
+#include "stages/torch_executor.h"
+#include "tests/stages/executor_contract.h"
+
+namespace shoal {
+namespace {
+
+ExecutorMaker torch_maker(bool tensor_math, int threads = 1) {
+  return {tensor_math ? "tensor_math" : "host_math",
+          [=](const StageSpec& spec) -> std::unique_ptr<StageExecutor> {
+            TorchOptions options;
+            options.device = "cpu";
+            options.threads = threads;
+            options.tensor_math = tensor_math;
+            return std::move(*make_torch_executor(spec, options));
+          },
+          2e-6};
+}
+INSTANTIATE_TEST_SUITE_P(Torch, ExecutorContract, ::testing::Values(torch_maker(false), torch_maker(true)),
+                         [](const auto& info) { return info.param.name; });
+
+TorchArena& arena_of(Chain& chain, std::size_t stage) { return dynamic_cast<TorchArena&>(chain.at(stage).arena()); }
+TorchExecutor& executor_of(Chain& chain, std::size_t stage) { return dynamic_cast<TorchExecutor&>(chain.at(stage)); }
+
+ModelSpec four_layers() {
+  ModelSpec model = contract_model();
+  model.layers = 4;
+  return model;
+}
+
+// Per tensor: |a - b| <= tolerance * |b| in the 2-norm.
+void expect_tensors_near(const std::vector<ParameterSpec>& parameters, const std::vector<float>& a, const std::vector<float>& b,
+                         double tolerance) {
+  ASSERT_EQ(a.size(), b.size());
+  for (const ParameterSpec& parameter : parameters) {
+    double difference = 0, norm = 0;
+    for (std::size_t i = 0; i < static_cast<std::size_t>(element_count(parameter.shape)); ++i) {
+      const double left = a[parameter.offset + i], right = b[parameter.offset + i];
+      difference += (left - right) * (left - right);
+      norm += right * right;
+    }
+    EXPECT_LE(std::sqrt(difference), tolerance * std::sqrt(norm)) << parameter.name;
+    EXPECT_GT(norm, 0) << parameter.name;
+  }
+}
+
+TEST(TorchExecutorTest, FourStagesEqualOneUnsplitGraph) {
+  Chain whole(torch_maker(false), four_layers(), 1), split(torch_maker(false), four_layers(), 4);
+  for (const std::uint64_t serial : {1, 2, 3}) {
+    const double expected = whole.forward(serial), got = split.forward(serial);
+    EXPECT_NEAR(got, expected, 1e-6 * expected);
+    EXPECT_NEAR(expected / 16, std::log(23.0), 0.2) << "near the uniform guess at the start";
+    whole.backward(serial, kA);
+    split.backward(serial, kA);
+  }
+  const auto joined = [&](ArenaRole role) {
+    std::vector<float> all;
+    for (std::size_t k = 0; k < split.size(); ++k) {
+      const std::vector<float> part = split.read(k, role);
+      all.insert(all.end(), part.begin(), part.end());
+    }
+    return all;
+  };
+  const std::vector<ParameterSpec> parameters = parameters_of(whole.at(0).spec());
+  expect_tensors_near(parameters, joined(ArenaRole::kAccumulatorA), whole.read(0, ArenaRole::kAccumulatorA), 1e-5);
+  InnerStep step = contract_step();
+  step.clip_norm = 0;  // clipping is per stage by design
+  step.targets = 48;
+  ASSERT_TRUE(whole.at(0).inner_step(kA, step).ok());
+  for (std::size_t k = 0; k < split.size(); ++k) ASSERT_TRUE(split.at(k).inner_step(kA, step).ok());
+  expect_tensors_near(parameters, joined(ArenaRole::kCurrent), whole.read(0, ArenaRole::kCurrent), 1e-4);
+  EXPECT_NEAR(split.forward(9), whole.forward(9), 1e-5 * whole.forward(10));
+}
+
+TEST(TorchExecutorTest, TrainingOnOneTextLowersItsLoss) {
+  Chain chain(torch_maker(false), four_layers(), 2);
+  const double start = chain.forward(1);
+  chain.backward(1, kA);
+  InnerStep step = contract_step();
+  for (std::uint64_t number = 1; number <= 30; ++number) {
+    step.step = number;
+    for (std::size_t k = 0; k < chain.size(); ++k) {
+      chain.at(k).settle(1);
+      ASSERT_TRUE(chain.at(k).inner_step(kA, step).ok());
+    }
+    chain.count(1, kA);
+  }
+  for (std::size_t k = 0; k < chain.size(); ++k) chain.at(k).settle(1);
+  EXPECT_LT(chain.forward(1), 0.5 * start);
+}
+
+TEST(TorchExecutorTest, TwoThreadsAndTensorMathAgreeWithOneThread) {
+  Chain one(torch_maker(false), four_layers(), 1), two(torch_maker(false, 2), four_layers(), 1), tensors(torch_maker(true), four_layers(), 1);
+  for (Chain* chain : {&one, &two, &tensors}) {
+    chain->count(1, kA);
+    ASSERT_TRUE(chain->at(0).inner_step(kA, contract_step()).ok());
+  }
+  const std::vector<ParameterSpec> parameters = parameters_of(one.at(0).spec());
+  for (const ArenaRole role : {ArenaRole::kCurrent, ArenaRole::kMoment1, ArenaRole::kMoment2}) {
+    expect_tensors_near(parameters, two.read(0, role), one.read(0, role), 1e-4);
+    expect_tensors_near(parameters, tensors.read(0, role), one.read(0, role), 1e-4);
+  }
+}
+
+TEST(TorchExecutorTest, SixteenBitTokensMeanTheSame) {
+  Chain bytes(torch_maker(false), contract_model(), 1), words(torch_maker(false), contract_model(), 1);
+  const HostTensor narrow = contract_tokens(1);
+  Buffer buffer(2 * narrow.bytes.size());
+  for (std::size_t i = 0; i < narrow.bytes.size(); ++i) buffer.as<std::uint16_t>()[i] = narrow.bytes.data()[i];
+  const HostTensor wide = make_host_tensor(DType::kU16, narrow.shape, std::move(buffer));
+  EXPECT_EQ(bytes.at(0).forward({1, microbatch(1), narrow, {}})->loss_sum, words.at(0).forward({1, microbatch(1), wide, {}})->loss_sum);
+}
+
+// A graph made before a write gives the gradient of its own weights, as an executor that never stepped does.
+TEST(TorchExecutorTest, AKeptGraphGivesTheGradientOfItsOwnWeights) {
+  Chain chain(torch_maker(false), contract_model(), 3), still(torch_maker(false), contract_model(), 3);
+  chain.forward(1);
+  chain.count(2, kA);
+  for (std::size_t k = 0; k < chain.size(); ++k) {
+    chain.at(k).settle(2);
+    ASSERT_TRUE(chain.at(k).inner_step(kA, contract_step()).ok());
+  }
+  for (const BackwardOutput& out : chain.backward(1, kB)) EXPECT_EQ(out.stamp, 0u);
+  still.count(1, kB);
+  for (std::size_t k = 0; k < chain.size(); ++k) {
+    EXPECT_EQ(chain.read(k, ArenaRole::kAccumulatorB), still.read(k, ArenaRole::kAccumulatorB));
+  }
+}
+
+// After its buffer was overwritten, the graph is made anew: the gradient is that of the newest weights, not of a mixture.
+TEST(TorchExecutorTest, ADroppedGraphIsRecomputedAtTheNewestWeights) {
+  Chain chain(torch_maker(false), contract_model(), 3), fresh(torch_maker(false), contract_model(), 3);
+  chain.forward(1);
+  for (const std::uint64_t serial : {2, 3}) {
+    chain.count(serial, kA);
+    for (std::size_t k = 0; k < chain.size(); ++k) {
+      chain.at(k).settle(serial);
+      ASSERT_TRUE(chain.at(k).inner_step(kA, contract_step()).ok());
+    }
+  }
+  // Each stage alone, with the inputs of the first forward: recomputation reads the input that was kept.
+  for (std::size_t k = 0; k < chain.size(); ++k) {
+    fresh.write(k, ArenaRole::kCurrent, chain.read(k, ArenaRole::kCurrent));
+  }
+  chain.forward(4);
+  chain.backward(4, kB);
+  for (std::size_t k = 0; k < chain.size(); ++k) {
+    const HostTensor gradient = chain.gradients[k];
+    chain.at(k).settle(4);
+    chain.at(k).clear_window(kB);
+    Chain original(torch_maker(false), contract_model(), 3);
+    original.forward(1);
+    const Result<BackwardOutput> out = chain.at(k).backward(1, gradient, kB);
+    ASSERT_TRUE(out.ok());
+    EXPECT_TRUE(out->recomputed);
+    ASSERT_TRUE(fresh.at(k).forward({1, microbatch(1), contract_tokens(1), original.activations[k]}).ok());
+    ASSERT_TRUE(fresh.at(k).backward(1, gradient, kB).ok());
+    EXPECT_EQ(chain.read(k, ArenaRole::kAccumulatorB), fresh.read(k, ArenaRole::kAccumulatorB)) << "stage " << k;
+  }
+}
+
+// Raw writes into the arena are invisible to autograd, so what protects a graph is that none is left when its buffer is written.
+TEST(TorchExecutorTest, NoGraphOutlivesTheBufferItReads) {
+  Chain chain(torch_maker(false), contract_model(), 3);
+  const auto references = [&](ArenaRole role) {
+    std::vector<std::uint64_t> counts;
+    for (std::size_t k = 0; k < chain.size(); ++k) counts.push_back(executor_of(chain, k).outside_references(role));
+    return counts;
+  };
+  const std::vector<std::uint64_t> none(3, 0);
+  EXPECT_EQ(references(ArenaRole::kCurrent), none);
+  chain.forward(1);
+  for (const std::uint64_t count : references(ArenaRole::kCurrent)) EXPECT_GT(count, 0u) << "a kept graph reads the buffer";
+  chain.forward(2);
+  chain.backward(2, kA);
+  for (std::size_t k = 0; k < chain.size(); ++k) {
+    chain.at(k).settle(2);
+    EXPECT_EQ(executor_of(chain, k).graph_count(), 1u);
+    ASSERT_TRUE(chain.at(k).inner_step(kA, contract_step()).ok());
+  }
+  for (const std::uint64_t count : references(ArenaRole::kOther)) EXPECT_GT(count, 0u) << "entry 1 still reads the buffer before";
+  EXPECT_EQ(references(ArenaRole::kCurrent), none);
+  for (std::size_t k = 0; k < chain.size(); ++k) EXPECT_EQ(chain.at(k).begin_write(), 1u);
+  EXPECT_EQ(references(ArenaRole::kOther), none) << "nothing reads what is overwritten now";
+  for (std::size_t k = 0; k < chain.size(); ++k) chain.at(k).flip();
+  chain.backward(1, kA);
+  EXPECT_EQ(references(ArenaRole::kCurrent), none) << "backward frees its graph";
+}
+
+TEST(TorchExecutorTest, UndoEvaluateAndRefusalsLeaveNoGraphBehind) {
+  Chain chain(torch_maker(false), contract_model(), 3);
+  chain.count(1, kA);
+  for (std::size_t k = 0; k < chain.size(); ++k) {
+    ASSERT_TRUE(chain.at(k).undo(1).ok());
+    ASSERT_TRUE(chain.at(k).evaluate({1, microbatch(1), contract_tokens(1), chain.activations[k]}).ok());
+  }
+  chain.forward(2);
+  for (std::size_t k = 0; k < chain.size(); ++k) {
+    chain.at(k).drop(2);
+    EXPECT_EQ(executor_of(chain, k).outside_references(ArenaRole::kCurrent), 0u);
+    EXPECT_EQ(executor_of(chain, k).outside_references(ArenaRole::kAnchor), 0u);
+    EXPECT_EQ(executor_of(chain, k).entry_count(), 0u);
+  }
+}
+
+using TorchExecutorDeathTest = ::testing::Test;
+TEST(TorchExecutorDeathTest, AWriteIntoABufferThatSomethingStillReadsStopsTheProgram) {
+  ::testing::GTEST_FLAG(death_test_style) = "threadsafe";
+  Chain chain(torch_maker(false), contract_model(), 1);
+  ASSERT_TRUE(chain.at(0).inner_step(kA, contract_step()).ok());
+  (void)arena_of(chain, 0).leaves(ArenaRole::kOther);
+  ASSERT_TRUE(chain.at(0).inner_step(kA, contract_step()).ok());
+  const at::Tensor leaked = arena_of(chain, 0).leaves(ArenaRole::kOther)[3];
+  EXPECT_DEATH((void)chain.at(0).inner_step(kA, contract_step()), "outside_references");
+}
+
+TEST(TorchExecutorTest, OverflowInForwardIsRefusedAndNamed) {
+  Chain chain(torch_maker(false), contract_model(), 3);
+  chain.forward(1);
+  for (std::size_t k = 0; k < chain.size(); ++k) {
+    std::vector<float> weights = chain.read(k, ArenaRole::kCurrent);
+    for (float& weight : weights) weight *= 1e25f;
+    chain.write(k, ArenaRole::kCurrent, weights);
+    const Result<ForwardOutput> out = chain.at(k).forward({2, microbatch(2), contract_tokens(2), chain.activations[k]});
+    ASSERT_FALSE(out.ok());
+    EXPECT_EQ(out.code(), ErrorCode::kNonFinite);
+    EXPECT_NE(out.error().message.find(k == 2 ? "loss" : "output activation"), std::string::npos) << out.error().message;
+    EXPECT_NE(out.error().message.find("microbatch"), std::string::npos);
+    EXPECT_EQ(executor_of(chain, k).entry_count(), 1u) << "nothing was kept";
+  }
+}
+
+TEST(TorchExecutorTest, OverflowInBackwardAddsNothing) {
+  for (const bool tensor_math : {false, true}) {
+    Chain chain(torch_maker(tensor_math), contract_model(), 3);
+    chain.count(1, kA);
+    chain.forward(2);
+    for (std::size_t k = 0; k < 2; ++k) {
+      HostTensor huge = chain.gradients[k];
+      Buffer buffer(huge.bytes.size());
+      for (float& value : buffer.as<float>()) value = 3e38f;
+      huge = make_host_tensor(DType::kF32, huge.shape, std::move(buffer));
+      const std::vector<float> before = chain.read(k, ArenaRole::kAccumulatorA);
+      const Result<BackwardOutput> out = chain.at(k).backward(2, huge, kA);
+      ASSERT_FALSE(out.ok());
+      EXPECT_EQ(out.code(), ErrorCode::kNonFinite);
+      EXPECT_NE(out.error().message.find("gradient"), std::string::npos) << out.error().message;
+      EXPECT_EQ(chain.read(k, ArenaRole::kAccumulatorA), before);
+      EXPECT_EQ(chain.tag(k, ArenaRole::kAccumulatorA), count_tag(microbatch(1)));
+      const Result<BackwardOutput> again = chain.at(k).backward(2, chain.gradients[k], kA);
+      ASSERT_TRUE(again.ok()) << again.error().message;
+      EXPECT_TRUE(again->recomputed) << "the refused backward used the graph up";
+    }
+  }
+}
+
+TEST(TorchExecutorTest, ActivationsShareMemoryThatOutlivesTheEntry) {
+  Chain chain(torch_maker(false), contract_model(), 2);
+  chain.forward(1);
+  const HostTensor kept = chain.activations[1];
+  const std::vector<float> before(kept.f32().begin(), kept.f32().end());
+  chain.at(0).drop(1);
+  chain.forward(2);
+  EXPECT_TRUE(std::ranges::equal(kept.f32(), before));
+}
+
+}  // namespace
+}  // namespace shoal
