@@ -32,7 +32,7 @@ struct Arguments {
   bool supervised = false;
   bool serve = false;
   bool die_with_parent = false;
-  std::uint64_t memory_bytes = 1ull << 30;
+  std::uint64_t memory_bytes = 512ull << 20;
 };
 
 // Writes whole lines to the supervisor, from any thread. A supervisor that does not read holds the DHT back, and nothing else.
@@ -93,8 +93,9 @@ int run_supervised(OpenDhtNode& node) {
   for (;;) {
     const TimePoint now = monotonic_now();
     if (now >= next_status) {
-      out.write_event(node.status());
-      next_status = now + 1s;
+      const DhtStatus status = node.status();
+      out.write_event(status);
+      next_status = now + (status.good_nodes == 0 ? 200ms : Duration(1s));
     }
     pollfd input{STDIN_FILENO, POLLIN, 0};
     const int ready = poll(&input, 1, static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(next_status - now).count()));

@@ -4,7 +4,7 @@
 //   to the child:   {"op":"put","key":K,"id":"16 hex","serial":N,"text":T}   {"op":"withdraw", the same fields}
 //                   {"op":"get","tag":N,"key":K}   {"op":"bootstrap","address":"host:port"}
 //   from it:        {"ev":"ready","port":N}   {"ev":"value","tag":N,"text":T}   {"ev":"done","tag":N}
-//                   {"ev":"status","good":N,"dubious":N,"values":N,"bytes":N,"nodes":[...]}     every second
+//                   {"ev":"status","good":N,"dubious":N,"values":N,"bytes":N,"nodes":[...]}     every second or sooner
 // Pure; thread: any.   ERRORS of parsing: kMalformed, kTooLarge.
 #include <cstdint>
 #include <string>

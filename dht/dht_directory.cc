@@ -11,7 +11,6 @@ namespace {
 constexpr Duration kRetryAfter = 500ms;   // between two questions of one look-up
 constexpr Duration kSaveAfter = 2s;       // changes of so long go to disk together
 constexpr int kEmptyAnswersMax = 2;       // from a DHT that is joined, before "none" is believed
-constexpr std::uint16_t kSerialMax = 60000;  // of 65535: the holders refuse a serial that wrapped
 constexpr std::size_t kWatchedMax = 1024;
 constexpr std::size_t kGetsMax = 4096;
 
@@ -68,7 +67,7 @@ void DhtDirectory::announce(std::string signed_record, std::string key) {
 
 void DhtDirectory::publish(const std::string& key, Own& own) {
   if (!up_) return;
-  if (own.id == 0 || own.serial >= kSerialMax) {
+  if (own.id == 0 || own.serial >= options_.serial_max) {
     if (own.id != 0) access_->withdraw(key, own.id, static_cast<std::uint16_t>(own.serial + 1), own.text);
     own.id = rng_.next() | 1;
     own.serial = 0;

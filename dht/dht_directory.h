@@ -34,6 +34,7 @@ struct DhtDirectoryOptions {
   std::string cache_path;              // empty: nothing on disk
   std::uint64_t seed = 1;              // of jitter and value ids
   Duration refresh = kRecordTtl / 2;
+  std::uint16_t serial_max = 60'000;   // of 65535: holders refuse a serial that wrapped, so a new value id is taken here
 };
 
 class DhtDirectory final : public PeerDirectory, private DhtAccess::Listener {
