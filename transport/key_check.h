@@ -1,0 +1,35 @@
+#pragma once
+// Who may connect: asked by libzmq (ZAP, RFC 27) about the CURVE key of everyone who does, before anything of theirs is read.
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "common/ids.h"
+#include "common/sign.h"
+
+namespace shoal {
+
+std::string hex_of_key(const CurveKey& key);
+
+// Thread: any.
+class KeyCheck {
+ public:
+  // `open`: everybody whose key can be proved.
+  explicit KeyCheck(bool open) : open_(open) {}
+  void admit(const CurveKey& key);
+  void dismiss(const CurveKey& key);
+  bool open() const { return open_; }
+
+  // The answer to one ZAP request. A request that breaks the format is refused.
+  std::vector<std::string> answer(const std::vector<std::string>& request);
+
+ private:
+  bool admits(const std::string& key_hex);
+
+  const bool open_;
+  std::mutex mutex_;
+  std::set<std::string> keys_;  // hex; guarded by mutex_
+};
+
+}  // namespace shoal

@@ -1,0 +1,107 @@
+#pragma once
+// libzmq behind types of our own: sockets, polling, monitor events. The only files that see <zmq.h> are zmq_socket.cc and tests.
+//
+// Thread: a socket belongs to one thread at a time; a context to any.   Errors of libzmq that mean bugs of ours stop the program.
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/bytes.h"
+#include "common/result.h"
+#include "common/sign.h"
+#include "common/time.h"
+#include "transport/wire.h"
+
+namespace shoal {
+
+struct HostPort {
+  std::string host;         // "127.0.0.1", "[::1]", "example.org"
+  std::uint16_t port = 0;
+  Address text() const { return host + ":" + std::to_string(port); }
+};
+// ERRORS: kInput (names what is expected).
+Result<HostPort> parse_address(const Address& address);
+
+class ZmqContext {
+ public:
+  ZmqContext();
+  ~ZmqContext();  // REQUIRES: its sockets are closed
+  ZmqContext(const ZmqContext&) = delete;
+  ZmqContext& operator=(const ZmqContext&) = delete;
+  void* raw() const { return context_; }
+
+ private:
+  void* context_;
+};
+
+struct ZmqMonitorEvent {
+  enum class Kind { kAccepted, kConnected, kDisconnected, kConnectFailed, kKeyRefused, kHandshakeFailed, kOther };
+  Kind kind = Kind::kOther;
+  int fd = -1;  // of kAccepted, kConnected, kDisconnected
+};
+
+struct ZmqReceived {
+  std::string route;    // ROUTER: who sent it, by libzmq's name for the connection
+  std::string user;     // what the key check said of the sender: its CURVE key in hex
+  Bytes payload;
+  int fd = -1;
+  bool one_part = true; // false: more parts than our protocol has; dropped
+};
+
+enum class ZmqSend { kSent, kFull, kGone };
+
+class ZmqSocket {
+ public:
+  enum class Kind { kRouter, kDealer, kReply };
+  ZmqSocket() = default;
+  ZmqSocket(ZmqContext& context, Kind kind);
+  ZmqSocket(ZmqSocket&& other) noexcept;
+  ZmqSocket& operator=(ZmqSocket&& other) noexcept;
+  ~ZmqSocket();
+
+  // Limits, no linger, no reconnection, CURVE: a listening socket asks the key check about everyone who connects.
+  void configure(Lane lane, const KeyPair& key, bool ipv6);
+  void expect_peer(const CurveKey& key);   // the one to whom a DEALER may speak
+  void listen_securely();
+  // ERRORS: kIo (port in use or not ours, with the remedy), kInput (no such address).
+  Status bind(const HostPort& address);
+  HostPort bound_to() const;
+  Status connect(const HostPort& address);
+  void bind_inproc(const std::string& name);
+
+  std::optional<ZmqReceived> receive();    // empty: nothing there
+  ZmqSend send(const std::string& route, const Bytes& payload);  // `route` empty for a DEALER
+  // All parts of a message, and the answer to it: for the key check.
+  std::optional<std::vector<std::string>> receive_parts();
+  void send_parts(const std::vector<std::string>& parts);
+
+  void start_monitor(ZmqContext& context, const std::string& name);
+  std::optional<ZmqMonitorEvent> monitor_event();
+
+  bool open() const { return socket_ != nullptr; }
+  void* raw() const { return socket_; }
+  void* monitor_raw() const { return monitor_; }
+
+ private:
+  void set(int option, int value);
+  void set(int option, const void* bytes, std::size_t size);
+  void close();
+
+  void* socket_ = nullptr;
+  void* monitor_ = nullptr;
+  bool routed_ = false;
+};
+
+// Waits until one of the sockets (or `wake_fd`) is ready or the time is over.
+struct ZmqWaiting {
+  void* socket = nullptr;
+  bool for_room = false;  // to send; always waits for messages
+};
+void zmq_wait(const std::vector<ZmqWaiting>& sockets, int wake_fd, Duration timeout);
+
+// What one message costs on the line beside its payload: ZMTP frame header and CURVE's nonce and tag (RFC 23, 26).
+constexpr std::uint64_t zmq_overhead_bytes(std::size_t payload) { return 33 + (payload + 33 > 255 ? 9 : 2); }
+
+}  // namespace shoal
