@@ -86,6 +86,7 @@ class StagePeer final : private CourierPort, private LedgerPort, private RoundHo
   const Courier& courier() const { return courier_; }
   const Roster& roster() const { return roster_; }
   Version version() const override { return version_; }
+  RuleId state_rule() const { return state_rule_; }   // of the last commit: whose roles belong to the anchor
   // Runs on the device between jobs; for state transfer and evaluation of the arena.
   void run_on_device(DeviceTask task, std::function<void(StageExecutor&)> job, std::function<void()> done);
 
@@ -164,6 +165,7 @@ class StagePeer final : private CourierPort, private LedgerPort, private RoundHo
   TimePoint next_beat_{}, next_renewal_{};
   bool serving_ = false, leaving_ = false, device_busy_ = false, shift_pending_ = false, stopped_ = false;
   Version version_;
+  RuleId state_rule_ = RuleId::kAllreduce;
   std::uint64_t inner_steps_ = 0, adam_step_ = 0, progress_ = 0, run_targets_ = 0;
   double run_loss_ = 0;
   double rate_ = 0;

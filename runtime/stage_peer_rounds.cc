@@ -120,6 +120,7 @@ bool StagePeer::pump_round() {
           ledger_.wrote(outcome->stamp);
           shift_pending_ = outcome->shift_pending;
           version_ = commit->commit.version;
+          state_rule_ = r->id();
           for (const Secured& secured : commit->commit.secured)
             if (secured.session == options_.self) ledger_.secure(secured.serials);
           if (r->every_step()) {

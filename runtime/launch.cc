@@ -1,0 +1,393 @@
+#include "runtime/launch.h"
+
+#include <algorithm>
+
+#include "common/hash.h"
+#include "common/log.h"
+
+namespace shoal {
+
+namespace {
+constexpr Duration kTick = 200ms;
+constexpr Duration kAnnouncePeriod = 20s;
+constexpr std::size_t kLogBytesMax = 1u << 30;
+
+AuthorityOptions authority_options(const LaunchOptions& options) {
+  const RunConfig& config = options.config;
+  AuthorityOptions result;
+  result.run = RunId{options.key.id().bytes};
+  result.stages = config.pipeline.stages;
+  result.rule = config.sync.rule;
+  result.warm_steps = config.sync.warm_steps;
+  result.round_targets = config.sync.rule == RuleId::kDiloco ? config.targets_per_round() : 0;
+  result.round_cap = from_seconds(config.sync.round_cap_s);
+  result.membership = config.membership();
+  return result;
+}
+
+// The log's content with a torn tail cut off, on disk too.
+Result<Bytes> whole_log(Storage& storage, const std::string& path, const std::function<Result<std::size_t>(ByteView)>& whole) {
+  auto bytes = storage.read(path, kLogBytesMax);
+  if (!bytes.ok() && bytes.code() == ErrorCode::kMissing) return Bytes();
+  if (!bytes.ok()) return bytes.error();
+  auto size = whole(*bytes);
+  if (!size.ok()) return make_error(size.code(), path + ": " + size.error().message);
+  if (*size < bytes->size()) {
+    log_warning(path, ": the last ", bytes->size() - *size, " bytes were never whole (the process died while writing): cut off");
+    SHOAL_TRY(storage.truncate(path, *size));
+  }
+  return bytes->slice(0, *size);
+}
+}  // namespace
+
+Launch::Launch(LaunchOptions options, LaunchEnvironment environment, Owner& owner)
+    : options_(std::move(options)), env_(std::move(environment)), owner_(owner) {}
+
+Launch::~Launch() {
+  *alive_ = false;
+  env_.loop.cancel(timer_);
+}
+
+Result<std::unique_ptr<Launch>> Launch::open(LaunchOptions options, LaunchEnvironment environment, Owner& owner) {
+  std::unique_ptr<Launch> launch(new Launch(std::move(options), std::move(environment), owner));
+  SHOAL_TRY(launch->open_logs());
+  return launch;
+}
+
+Status Launch::open_logs() {
+  SHOAL_ASSIGN(manifest_, canonical_text(options_.config));
+  const Signature signature =
+      options_.key.sign({reinterpret_cast<const std::uint8_t*>(manifest_.data()), manifest_.size()});
+  manifest_signature_.assign(signature.begin(), signature.end());
+
+  const std::string trainer_path = options_.folder + "/trainer.log", authority_path = options_.folder + "/authority.log";
+  SHOAL_ASSIGN(const Bytes authority_history, whole_log(env_.storage, authority_path, authority_log_valid_bytes));
+  const std::uint64_t trainer_id = mix64(std::hash<PeerId>{}(options_.key.id())) & ~(1ull << 63);
+  book_ = std::make_unique<CommitBook>(trainer_id, options_.config.pipeline.stages);
+  SHOAL_ASSIGN(const Bytes trainer_history, whole_log(env_.storage, trainer_path, [&](ByteView log) {
+    return read_log(log, [&](ByteView record) { return book_->replay(record); });
+  }));
+  const bool exists = !trainer_history.empty() || !authority_history.empty();
+  if (exists && !options_.resume)
+    return make_error(ErrorCode::kInput, options_.folder + " holds a run already: go on with --resume, or choose another --dir");
+  if (!exists && options_.resume)
+    return make_error(ErrorCode::kInput, options_.folder + " holds no run to resume: start it without --resume");
+
+  auto trainer_log = env_.storage.open_append(trainer_path);
+  if (!trainer_log.ok()) return trainer_log.error();
+  trainer_log_ = *std::move(trainer_log);
+  if (trainer_history.empty()) trainer_log_->append(book_->header_record());
+  auto authority_log = env_.storage.open_append(authority_path);
+  if (!authority_log.ok()) return authority_log.error();
+  auto authority = Authority::open(authority_options(options_), *this, env_.loop, *std::move(authority_log), authority_history);
+  if (!authority.ok()) return make_error(authority.code(), authority_path + ": " + authority.error().message);
+  authority_ = *std::move(authority);
+  return {};
+}
+
+void Launch::start() {
+  session_ = Session::of(options_.key.id(), env_.rng.next());
+  env_.events.set_session(session_);
+  EventRecord record;
+  record.event = "start";
+  record.cause = options_.resume ? "resume" : "";
+  env_.events.write(record);
+  transport_ = make_transport(env_.wire, env_.loop,
+                              {RunId{options_.key.id().bytes}, options_.key.id(), session_, PeerRole::kTrainer, options_.addresses});
+  transport_->set_listener(this);
+  const std::uint64_t trainer_id = mix64(std::hash<PeerId>{}(options_.key.id())) & ~(1ull << 63);
+  trainer_ = std::make_unique<Trainer>(TrainerOptions{options_.config, session_, trainer_id, options_.planted},
+                                       TrainerEnvironment{env_.loop, *transport_, env_.events, env_.samples, *book_, *trainer_log_},
+                                       static_cast<Trainer::Owner&>(*this));
+  authority_->start();
+  trainer_->announce_steps();
+  tick();
+}
+
+void Launch::later(std::function<void()> task) {
+  env_.loop.post([alive = alive_, task = std::move(task)] {
+    if (*alive) task();
+  });
+}
+
+void Launch::tick() {
+  timer_ = env_.loop.after(kTick, [this, alive = alive_] {
+    if (*alive && !over_) tick();
+  });
+  const TimePoint now = env_.loop.now();
+  if (now >= next_announce_) announce();
+  if (!finishing_ && trainer_->reached_end()) finish("all tokens are committed");
+  if (const std::string parked = parked_text(); !parked.empty() && now >= next_parked_) {
+    next_parked_ = now + 10s;
+    owner_.on_notice(parked);
+  }
+}
+
+std::string Launch::parked_text() const {
+  std::string text;
+  for (const StageStatus& stage : authority_->status()) {
+    if (stage.serving > 0) continue;
+    text += text.empty() ? "waiting: " : "; ";
+    text += "stage " + std::to_string(stage.stage.value) + " has no serving peer";
+    if (!stage.secured) continue;
+    text += " that holds version " + std::to_string(stage.version.value) + " (last members:";
+    for (const Session& session : stage.last_members) text += " " + short_name(session);
+    text += ")";
+  }
+  return text;
+}
+
+void Launch::announce() {
+  next_announce_ = env_.loop.now() + kAnnouncePeriod;
+  if (env_.directory == nullptr) return;
+  RunRecord record;
+  record.run = RunId{options_.key.id().bytes};
+  record.name = options_.config.run.name;
+  record.stages = options_.config.pipeline.stages;
+  record.manifest = blake2b_256({reinterpret_cast<const std::uint8_t*>(manifest_.data()), manifest_.size()});
+  record.addresses = options_.addresses;
+  const auto wall = std::chrono::duration_cast<std::chrono::seconds>(env_.loop.wall().time_since_epoch()).count();
+  record.sequence = static_cast<std::uint64_t>(wall) + ++sequence_;
+  record.expires = env_.loop.wall() + 60s;
+  if (auto text = pack_record(record, options_.key); text.ok()) env_.directory->announce(*std::move(text), run_key_name(record.run));
+  else log_warning("no record for the directory: ", text.error().message);
+}
+
+// ---- transport ----
+
+void Launch::on_link_up(const Remote& remote) {
+  authority_->on_link_up(remote);
+  trainer_->on_link_up(remote);
+  if (env_.directory != nullptr) send(remote.peer, PeersQuery{});
+}
+
+void Launch::on_link_down(const Remote& remote, const Error&) {
+  authority_->on_link_down(remote);
+  trainer_->on_link_down(remote);
+  if (fetcher_) fetcher_->on_donor_down(remote.peer);
+  std::erase_if(inbound_chunks_, [&](const auto& item) { return item.first.peer == remote.peer; });
+}
+
+void Launch::on_message(const Remote& remote, Message message, TransferId transfer, std::uint64_t) {
+  if (auto* chunk = std::get_if<Chunk>(&message); chunk != nullptr && fetcher_) {
+    if (transfer == 0) fetcher_->on_chunk(remote.peer, *chunk, {});
+    else inbound_chunks_[{remote.peer, transfer}] = *chunk;
+    return;
+  }
+  if (std::holds_alternative<ManifestQuery>(message)) {
+    send(remote.peer, Manifest{manifest_, manifest_signature_});
+  } else if (auto* m = std::get_if<StateOffer>(&message)) {
+    if (fetcher_) fetcher_->on_offer(remote.peer, *m);
+  } else if (std::holds_alternative<PeersQuery>(message)) {
+    if (env_.directory != nullptr) send(remote.peer, Peers{env_.directory->known(64)});
+  } else if (auto* m = std::get_if<Peers>(&message)) {
+    if (env_.directory != nullptr) env_.directory->offer(m->records);
+  } else if (std::holds_alternative<JoinRequest>(message) || std::holds_alternative<Beat>(message) || std::holds_alternative<Leave>(message) ||
+             std::holds_alternative<Goodbye>(message) || std::holds_alternative<RoundReport>(message)) {
+    authority_->on_message(remote, message);
+  } else {
+    trainer_->on_message(remote, message, transfer);
+    return;
+  }
+  if (transfer != 0) transport_->refuse(remote.peer, transfer);
+}
+
+void Launch::on_frames(const Remote& remote, TransferId transfer, Result<std::vector<Bytes>> frames) {
+  const auto it = inbound_chunks_.find({remote.peer, transfer});
+  if (it == inbound_chunks_.end()) return;
+  const Chunk chunk = it->second;
+  inbound_chunks_.erase(it);
+  if (fetcher_ && frames.ok() && frames->size() == 1) fetcher_->on_chunk(remote.peer, chunk, frames->front());
+}
+
+// ---- the authority's port ----
+
+void Launch::send(const PeerId& peer, Message message) {
+  if (const auto sent = transport_->send(peer, std::move(message)); !sent.ok()) log_debug("not sent: ", sent.error().message);
+}
+
+std::vector<std::uint8_t> Launch::sign(ByteView body) {
+  const Signature signature = options_.key.sign(body);
+  return {signature.begin(), signature.end()};
+}
+
+void Launch::fence(const Session& session) { transport_->fence(session); }
+
+void Launch::on_members(const MemberList& list, const Members& signed_list) {
+  signed_list_ = signed_list;
+  // Posted: none of these may call back into the authority.
+  later([this, list] {
+    trainer_->on_members(list);
+    if (stages_ready_) return;
+    const bool all = std::all_of(list.stages.begin(), list.stages.end(), [](const StageMembers& stage) {
+      return std::any_of(stage.members.begin(), stage.members.end(), [](const Member& member) { return member.serving; });
+    });
+    if (!all || list.stages.size() < options_.config.pipeline.stages) return;
+    stages_ready_ = true;
+    owner_.on_notice("every stage has a peer: training begins");
+    trainer_->start();
+  });
+}
+
+void Launch::on_round_commit(const RoundCommit& commit) {
+  ++summary_.rounds;
+  EventRecord record = event_of(commit);
+  env_.events.write(record);
+  later([this, commit] { trainer_->on_round_commit(commit); });
+}
+
+void Launch::on_round_abandoned(const RoundAbandon& abandon) {
+  ++summary_.rounds_abandoned;
+  EventRecord record;
+  record.event = "round_abandoned";
+  record.stage = abandon.stage;
+  record.round = abandon.round;
+  record.cause = abandon.reason;
+  env_.events.write(record);
+}
+
+void Launch::on_session_over(const Session& session, StageId stage, const std::string& why) {
+  EventRecord record;
+  record.event = "session_over";
+  record.about = session;
+  record.stage = stage;
+  record.cause = why;
+  env_.events.write(record);
+  owner_.on_notice("stage " + std::to_string(stage.value) + ": session " + short_name(session) + " is over (" + why + ")");
+  later([this, session, why] { trainer_->on_session_over(session, why); });
+}
+
+void Launch::on_log_failure(const Error& error) {
+  later([this, error] { done(make_error(error.code, "a log of the run cannot be written: " + error.message + ". HINT: free space in " + options_.folder +
+                                                        ", then go on with --resume")); });
+}
+
+void Launch::event(const std::string& name, const std::vector<std::pair<std::string, std::string>>& fields) {
+  EventRecord record;
+  record.event = "authority_" + name;
+  record.more = fields;
+  env_.events.write(record);
+}
+
+// ---- the trainer's owner ----
+
+void Launch::on_step(const Step& step) { authority_->on_step(step); }
+
+void Launch::on_train_line(const TrainLine& line) { owner_.on_train_line(line); }
+
+void Launch::on_progress(std::uint64_t run_targets, double loss, std::uint64_t step) {
+  BeatAck status;
+  status.run_targets = run_targets;
+  status.run_loss = loss;
+  status.run_step = step;
+  status.phase = phase_;
+  authority_->set_status(status);
+}
+
+void Launch::on_parked(StageId stage, bool parked) {
+  if (parked) owner_.on_notice("parked: no live peer of stage " + std::to_string(stage.value));
+}
+
+void Launch::on_listed(const CommitBook::Listing& listing) {
+  log_info("lost: microbatch ", listing.microbatch.serial, " at stage ", listing.stage, " (", listing.cause, ")");
+}
+
+// ---- the end ----
+
+void Launch::finish(const std::string& reason) {
+  if (finishing_) return;
+  finishing_ = true;
+  phase_ = 1;
+  summary_.reason = reason;
+  owner_.on_notice("finishing: " + reason);
+  trainer_->finish([this] { last_rounds(); });
+}
+
+void Launch::last_rounds() {
+  phase_ = 2;
+  authority_->finish([this, alive = alive_] {
+    if (*alive) later([this] { validate(); });
+  });
+}
+
+void Launch::validate() {
+  phase_ = 3;
+  if (!stages_ready_) return fetch_states();
+  owner_.on_notice("validating");
+  trainer_->validate([this](Result<double> loss) {
+    if (loss.ok()) summary_.validation_loss = *loss;
+    fetch_states();
+  });
+}
+
+void Launch::fetch_states() {
+  phase_ = 4;
+  const auto& stages = authority_->members().stages;
+  if (!options_.save || next_state_ >= stages.size()) return later([this] { end(); });
+  const StageMembers& stage = stages[next_state_];
+  if (!stage.secured) {
+    owner_.on_notice("stage " + std::to_string(stage.stage.value) + " never secured a round: there is nothing of it to save");
+    ++next_state_;
+    return later([this] { fetch_states(); });
+  }
+  std::vector<PeerId> donors;
+  for (const Member& member : stage.members)
+    if (member.serving) donors.push_back(member.peer);
+  fetcher_ = std::make_unique<StateFetcher>(FetcherOptions{}, static_cast<FetcherHost&>(*this), env_.loop, stage.stage);
+  fetcher_->fetch(stage.version, stage.digest, std::move(donors));
+}
+
+void Launch::on_fetched(Bytes image) {
+  summary_.states[authority_->members().stages[next_state_].stage.value] = std::move(image);
+  ++next_state_;
+  later([this] {
+    fetcher_.reset();
+    fetch_states();
+  });
+}
+
+void Launch::on_progress(std::uint64_t, std::uint64_t) {}
+void Launch::on_waiting(const std::string& why) { owner_.on_notice("saving: " + why); }
+
+void Launch::end() {
+  phase_ = 5;
+  trainer_->stop();
+  authority_->end(summary_.reason);
+  EventRecord record;
+  record.event = "end";
+  record.cause = summary_.reason;
+  env_.events.write(record);
+  trainer_log_->append(book_->done_record());
+  trainer_log_->sync([this, alive = alive_](Status) {
+    if (!*alive) return;
+    env_.loop.after(500ms, [this, alive] {  // END has left our queues by then
+      if (*alive) done(std::nullopt);
+    });
+  });
+}
+
+void Launch::done(std::optional<Error> error) {
+  if (over_) return;
+  over_ = true;
+  env_.loop.cancel(timer_);
+  if (env_.directory != nullptr) env_.directory->withdraw(run_key_name(RunId{options_.key.id().bytes}));
+  owner_.on_finished(summary(), std::move(error));
+}
+
+RunSummary Launch::summary() const {
+  RunSummary result = summary_;
+  result.issued = trainer_->issued();
+  result.committed = book_->committed();
+  result.unfinished = book_->open();
+  result.retried = trainer_->courier_counters().branches;
+  result.listed = book_->listed();
+  result.acks_gone = trainer_->acks_gone();
+  result.run_targets = book_->committed_targets();
+  result.sent_bytes = transport_->counters().sent_bytes;
+  const RunConfig& config = options_.config;
+  result.loss_bound_targets = config.sync.rule == RuleId::kDiloco ? config.targets_per_round() + 2 * config.sync.inner_batch
+                                                                  : 2 * config.microbatches_of_step(0) * config.targets_per_microbatch();
+  return result;
+}
+
+}  // namespace shoal

@@ -1,0 +1,478 @@
+#include "runtime/peer.h"
+
+#include "common/hash.h"
+#include "common/log.h"
+
+namespace shoal {
+
+namespace {
+constexpr Duration kTick = 100ms;
+constexpr Duration kAnnouncePeriod = 20s;
+constexpr Duration kLeaveTime = 30s;
+}  // namespace
+
+std::string_view name_of(PeerPhase phase) {
+  switch (phase) {
+    case PeerPhase::kConnecting: return "connecting";
+    case PeerPhase::kJoining: return "joining";
+    case PeerPhase::kFetching: return "fetching state";
+    case PeerPhase::kServing: return "serving";
+    case PeerPhase::kLeaving: return "leaving";
+    case PeerPhase::kOver: return "over";
+  }
+  return "?";
+}
+
+Peer::Peer(PeerOptions options, PeerEnvironment environment, Owner& owner)
+    : options_(std::move(options)), env_(std::move(environment)), owner_(owner), allreduce_(make_allreduce_rule()), diloco_(make_diloco_rule()) {}
+
+Peer::~Peer() {
+  *alive_ = false;
+  if (session_alive_) *session_alive_ = false;
+  env_.loop.cancel(timer_);
+}
+
+void Peer::start() {
+  started_ = env_.loop.now();
+  begin_session();
+  tick();
+}
+
+void Peer::begin_session() {
+  ++sessions_;
+  session_alive_ = std::make_shared<bool>(true);
+  session_ = Session::of(options_.key.id(), env_.rng.next());
+  env_.events.set_session(session_);
+  note("start", "");
+  phase_ = PeerPhase::kConnecting;
+  reason_ = "reaching the authority";
+  transport_ = make_transport(env_.wire, env_.loop, {options_.run, options_.key.id(), session_, PeerRole::kPeer, options_.addresses});
+  transport_->set_listener(this);
+  transport_->learn(as_peer(options_.run), options_.authority_addresses);
+  transport_->dial(as_peer(options_.run));
+}
+
+void Peer::end_session(const std::string& why) {
+  if (restarting_ || over_) return;
+  restarting_ = true;
+  owner_.on_notice("session " + short_name(session_) + " is over (" + why + "): joining again");
+  note("fenced", why);
+  if (stage_peer_) stage_peer_->stop();
+  // The rest waits until no caller of ours stands on what is taken down.
+  env_.loop.post([this, alive = alive_] {
+    if (!*alive || over_) return;
+    auto held = std::make_shared<std::optional<Held>>();
+    auto executor = executor_;
+    const bool had = stage_peer_ != nullptr && stage_peer_->serving() && executor;
+    const Version version = had ? stage_peer_->version() : Version(0);
+    const OuterRule* r = rule(state_rule_);
+    const auto next = [this, alive, held] {
+      if (!*alive || over_) return;
+      if (held->has_value()) held_ = std::move(*held);
+      *session_alive_ = false;
+      fetcher_.reset();
+      donor_.reset();
+      membership_.reset();
+      stage_peer_.reset();
+      executor_.reset();
+      inbound_chunks_.clear();
+      answer_.reset();
+      bytes_before_[0] += transport_->counters().sent_bytes;
+      bytes_before_[1] += transport_->counters().received_bytes;
+      transport_.reset();
+      loading_ = false;
+      restarting_ = false;
+      begin_session();
+    };
+    if (!had || version.value == 0) return next();
+    env_.device.run(DeviceTask::kState,
+                    [executor, held, version, r, stage = spec_->stage] {
+                      Bytes image = make_state_image(*executor, *r, version);
+                      const Digest digest = digest_of_image(image);
+                      *held = Held{stage, version, digest, std::move(image)};
+                    },
+                    next);
+  });
+}
+
+void Peer::on_link_up(const Remote& remote) {
+  if (stage_peer_) stage_peer_->on_link_up(remote);
+  if (!is_authority(remote.peer)) return;
+  ever_up_ = true;
+  if (!config_) {
+    send_to_authority(ManifestQuery{});
+  } else if (!membership_) {
+    start_membership();
+  } else {
+    membership_->on_authority_up();
+  }
+  if (env_.directory != nullptr) send_to_authority(PeersQuery{});
+}
+
+void Peer::on_link_down(const Remote& remote, const Error& cause) {
+  std::erase_if(inbound_chunks_, [&](const auto& item) { return item.first.peer == remote.peer; });
+  if (stage_peer_) stage_peer_->on_link_down(remote);
+  if (fetcher_) fetcher_->on_donor_down(remote.peer);
+  if (!is_authority(remote.peer)) return;
+  if (membership_) membership_->on_authority_down();
+  reason_ = "no link to the authority: " + cause.message;
+  if (cause.code == ErrorCode::kStale) return end_session(cause.message);
+  if (cause.code == ErrorCode::kRefused || cause.code == ErrorCode::kVersion || cause.code == ErrorCode::kForeign)
+    return finish("refused", cause);
+}
+
+void Peer::tick() {
+  timer_ = env_.loop.after(kTick, [this, alive = alive_] {
+    if (*alive && !over_) tick();
+  });
+  const TimePoint now = env_.loop.now();
+  if (transport_ && !transport_->remote(as_peer(options_.run)) && now >= next_dial_) {
+    next_dial_ = now + 500ms;
+    transport_->dial(as_peer(options_.run));
+  }
+  if (!ever_up_ && now - started_ > options_.contact_time)
+    return finish("", make_error(ErrorCode::kUnreachable, "no answer from the authority for " +
+                                                              std::to_string(static_cast<int>(seconds_of(options_.contact_time))) + " s: " + reason_));
+  if (phase_ == PeerPhase::kServing && now >= next_announce_) announce();
+  if (leaving_) check_leaving();
+}
+
+void Peer::on_message(const Remote& remote, Message message, TransferId transfer, std::uint64_t) {
+  if (restarting_ || over_) {
+    if (transfer != 0) transport_->refuse(remote.peer, transfer);
+    return;
+  }
+  if (auto* m = std::get_if<Chunk>(&message)) {
+    if (!fetcher_) {
+      if (transfer != 0) transport_->refuse(remote.peer, transfer);
+    } else if (transfer == 0) {
+      fetcher_->on_chunk(remote.peer, *m, {});
+    } else {
+      inbound_chunks_[{remote.peer, transfer}] = *m;
+    }
+    return;
+  }
+  if (auto* m = std::get_if<StateQuery>(&message)) {
+    if (donor_) donor_->on_query(remote.peer, *m);
+  } else if (auto* m = std::get_if<ChunkQuery>(&message)) {
+    if (donor_) donor_->on_chunk_query(remote.peer, *m);
+  } else if (auto* m = std::get_if<StateOffer>(&message)) {
+    if (fetcher_) fetcher_->on_offer(remote.peer, *m);
+  } else if (auto* m = std::get_if<Manifest>(&message)) {
+    if (is_authority(remote.peer) && !config_) on_manifest(*m);
+  } else if (std::holds_alternative<PeersQuery>(message)) {
+    if (env_.directory != nullptr) send(remote.peer, Peers{env_.directory->known(64)}, {});
+  } else if (auto* m = std::get_if<Peers>(&message)) {
+    if (env_.directory != nullptr) env_.directory->offer(m->records);
+  } else {
+    const auto* fenced = std::get_if<Fenced>(&message);
+    if (membership_ && (is_authority(remote.peer) || std::holds_alternative<Members>(message))) {
+      if (const Status status = membership_->on_message(message); !status.ok()) log_warning("from the authority: ", status.error().message);
+      if (fenced != nullptr || restarting_ || over_) return;
+    }
+    if (stage_peer_) stage_peer_->on_message(remote, message, transfer);
+    else if (transfer != 0) transport_->refuse(remote.peer, transfer);
+  }
+}
+
+void Peer::on_frames(const Remote& remote, TransferId transfer, Result<std::vector<Bytes>> frames) {
+  if (restarting_ || over_) return;
+  if (const auto it = inbound_chunks_.find({remote.peer, transfer}); it != inbound_chunks_.end()) {
+    const Chunk chunk = it->second;
+    inbound_chunks_.erase(it);
+    if (fetcher_ && frames.ok() && frames->size() == 1) fetcher_->on_chunk(remote.peer, chunk, frames->front());
+    return;
+  }
+  if (stage_peer_) stage_peer_->on_frames(remote, transfer, frames);
+}
+
+void Peer::on_manifest(const Manifest& manifest) {
+  Signature signature{};
+  const ByteView body{reinterpret_cast<const std::uint8_t*>(manifest.body.data()), manifest.body.size()};
+  if (manifest.signature.size() != signature.size())
+    return finish("", make_error(ErrorCode::kCorrupt, "the run's manifest carries no signature"));
+  std::copy(manifest.signature.begin(), manifest.signature.end(), signature.begin());
+  if (!verify(as_peer(options_.run), body, signature))
+    return finish("", make_error(ErrorCode::kCorrupt, "the run's manifest is damaged or was not signed by the run's key: ask for a new ticket"));
+  auto config = parse_manifest(manifest.body);
+  if (!config.ok()) return finish("", config.error());
+  config_ = *std::move(config);
+  start_membership();
+}
+
+void Peer::start_membership() {
+  phase_ = PeerPhase::kJoining;
+  reason_ = "asking the authority for a stage";
+  MembershipOptions options;
+  options.run = options_.run;
+  options.self = session_;
+  options.request.wish = options_.wish;
+  options.request.device = options_.device;
+  if (held_) {
+    options.request.held_stage = held_->stage;
+    options.request.held_version = held_->version;
+    options.request.held_digest = held_->digest;
+  }
+  membership_ = std::make_unique<Membership>(std::move(options), static_cast<MembershipPort&>(*this), env_.loop);
+  membership_->start();
+  membership_->on_authority_up();
+}
+
+void Peer::on_joined(const JoinAnswer& answer) {
+  answer_ = answer;
+  owner_.on_notice("stage " + std::to_string(answer.stage.value) + " of " + std::to_string(config_->pipeline.stages) + ": " + answer.reason);
+  build_stage(answer.stage);
+}
+
+void Peer::build_stage(StageId stage) {
+  auto specs = split_model(config_->model_spec(), config_->pipeline.stages, config_->pipeline.layers_per_stage);
+  if (!specs.ok() || stage.value >= specs->size())
+    return finish("", make_error(ErrorCode::kMalformed, "the manifest's split has no stage " + std::to_string(stage.value)));
+  spec_ = (*specs)[stage.value];
+  auto made = std::make_shared<Result<std::unique_ptr<StageExecutor>>>(make_error(ErrorCode::kGone, ""));
+  env_.device.run(DeviceTask::kState, [made, factory = env_.factory, spec = *spec_] { *made = factory(spec); },
+                  [this, made, alive = session_alive_] {
+                    if (!*alive || over_) return;
+                    if (!made->ok()) return finish("", made->error());
+                    executor_ = std::move(**made);
+                    get_state();
+                  });
+}
+
+void Peer::get_state() {
+  StagePeerOptions options;
+  options.config = *config_;
+  options.spec = *spec_;
+  options.self = session_;
+  options.authority = as_peer(options_.run);
+  options.credits = options_.credits;
+  options.planted = options_.planted;
+  stage_peer_ = std::make_unique<StagePeer>(std::move(options), StagePeerEnvironment{env_.loop, *transport_, env_.device, env_.events, executor_},
+                                            static_cast<StagePeer::Owner&>(*this));
+  if (const auto authority = transport_->remote(as_peer(options_.run))) stage_peer_->on_link_up(*authority);
+  donor_ = std::make_unique<StateDonor>(DonorOptions{}, static_cast<DonorHost&>(*this), env_.loop, spec_->stage);
+  fetcher_ = std::make_unique<StateFetcher>(FetcherOptions{}, static_cast<FetcherHost&>(*this), env_.loop, spec_->stage);
+  if (answer_->initialise) {
+    env_.device.run(DeviceTask::kState,
+                    [executor = executor_, spec = *spec_] {
+                      Arena& arena = executor->arena();
+                      if (arena.size() == parameter_count(spec)) initialise(spec, arena.span(ArenaRole::kCurrent));
+                      const auto current = arena.span(ArenaRole::kCurrent);
+                      std::copy(current.begin(), current.end(), arena.span(ArenaRole::kAnchor).begin());
+                      arena.push(ArenaRole::kCurrent);
+                      arena.push(ArenaRole::kAnchor);
+                    },
+                    [this, alive = session_alive_] {
+                      if (*alive && !over_) serve(Version(0));
+                    });
+    return;
+  }
+  phase_ = PeerPhase::kFetching;
+  reason_ = "waiting for a list that names the state";
+  if (membership_->list()) on_members(*membership_->list());
+}
+
+void Peer::on_members(const MemberList& list) {
+  if (stage_peer_) stage_peer_->on_members(list);
+  if (phase_ != PeerPhase::kFetching || loading_ || !spec_) return;
+  for (const StageMembers& stage : list.stages) {
+    if (stage.stage != spec_->stage) continue;
+    if (held_ && held_->stage == stage.stage && held_->version == stage.version && held_->digest == stage.digest) {
+      owner_.on_notice("our own state of version " + std::to_string(held_->version.value) + " is the stage's newest");
+      return load(held_->image);
+    }
+    std::vector<PeerId> donors;
+    for (const Member& member : stage.members)
+      if (member.serving && member.session != session_) donors.push_back(member.peer);
+    reason_ = donors.empty() ? "version " + std::to_string(stage.version.value) + " is held by nobody who is here" : "fetching version " +
+              std::to_string(stage.version.value);
+    fetcher_->fetch(stage.version, stage.digest, std::move(donors));
+  }
+}
+
+void Peer::on_fetched(Bytes image) { load(std::move(image)); }
+
+void Peer::load(Bytes image) {
+  loading_ = true;
+  auto loaded = std::make_shared<Result<StateHeader>>(StateHeader{});
+  env_.device.run(DeviceTask::kState,
+                  [this, executor = executor_, image, loaded, allreduce = allreduce_.get(), diloco = diloco_.get()] {
+                    *loaded = load_state_image(*executor, image, StateLoad::kFresh,
+                                               [=](RuleId id) -> const OuterRule* { return id == RuleId::kAllreduce ? allreduce : diloco; });
+                  },
+                  [this, loaded, alive = session_alive_] {
+                    if (!*alive || over_) return;
+                    loading_ = false;
+                    if (!loaded->ok()) return end_session("the state could not be loaded: " + loaded->error().message);
+                    state_rule_ = (*loaded)->rule;
+                    const Version version = (*loaded)->version;
+                    for (const StageMembers& stage : membership_->list()->stages)
+                      if (stage.stage == spec_->stage && stage.version > version) return on_members(*membership_->list());  // it moved on
+                    serve(version);
+                  });
+}
+
+void Peer::serve(Version version) {
+  held_.reset();
+  phase_ = PeerPhase::kServing;
+  reason_ = "";
+  if (membership_->list()) stage_peer_->on_members(*membership_->list());
+  stage_peer_->serve(version);
+  owner_.on_notice("serving stage " + std::to_string(spec_->stage.value) + " from version " + std::to_string(version.value));
+  membership_->beat_now();
+  announce();
+}
+
+Beat Peer::make_beat() {
+  Beat beat;
+  if (spec_) beat.stage = spec_->stage;
+  beat.leaving = leaving_;
+  if (!stage_peer_) return beat;
+  const StagePeerStatus status = stage_peer_->status();
+  beat.version = status.version;
+  beat.serving = stage_peer_->serving() && phase_ == PeerPhase::kServing;
+  beat.inner_steps = status.inner_steps;
+  beat.settled_targets = status.settled_targets;
+  beat.accepted = status.ledger.accepted;
+  beat.counted = status.ledger.counted;
+  beat.undone = status.ledger.undone;
+  beat.window_wait = status.ledger.window_wait;
+  beat.entries = static_cast<std::uint32_t>(status.live);
+  beat.queue_ms = status.queue_ms;
+  beat.rate = status.rate;
+  beat.progress = status.progress;
+  return beat;
+}
+
+void Peer::on_version(Version version) {
+  if (stage_peer_ && config_) state_rule_ = stage_peer_->state_rule();
+  (void)version;
+  if (donor_) donor_->forget();
+  if (membership_ && phase_ == PeerPhase::kServing) membership_->beat_now();
+}
+
+void Peer::on_session_lost(const std::string& why) { end_session(why); }
+void Peer::on_fenced(const std::string& reason) { end_session("fenced: " + reason); }
+void Peer::on_refused(const std::string& reason) { finish("", make_error(ErrorCode::kRefused, "the authority refused us: " + reason)); }
+void Peer::on_end(const std::string& reason) { finish("the run is over: " + reason, std::nullopt); }
+void Peer::on_goodbye() { finish("left", std::nullopt); }
+
+void Peer::on_status(const BeatAck& status) { run_status_ = status; }
+
+void Peer::leave() {
+  if (leaving_ || !stage_peer_ || !membership_) {
+    if (membership_) membership_->leave_at_once();
+    return finish("left at once", std::nullopt);
+  }
+  leaving_ = true;
+  leave_by_ = env_.loop.now() + kLeaveTime;
+  stage_peer_->leave();
+  membership_->beat_now();
+  owner_.on_notice("leaving: no new microbatches, " + stage_peer_->waiting_for() + " to settle (again to go at once)");
+  if (membership_->last_holder())
+    owner_.on_notice("this is the last holder of stage " + std::to_string(spec_->stage.value) + "'s state: it goes with us; again to leave all the same");
+}
+
+void Peer::check_leaving() {
+  if (over_ || membership_->last_holder()) return;
+  const TimePoint now = env_.loop.now();
+  if (!asked_to_go_ && (stage_peer_->quiet() || now >= leave_by_ - kLeaveTime / 3)) {
+    asked_to_go_ = true;
+    phase_ = PeerPhase::kLeaving;
+    membership_->leave(stage_peer_->status().settled_targets > 0);
+  }
+  if (now >= leave_by_) {
+    membership_->leave_at_once();
+    finish("left after waiting " + std::to_string(static_cast<int>(seconds_of(kLeaveTime))) + " s; what no round secured is listed", std::nullopt);
+  }
+}
+
+void Peer::make_image(std::function<void(Result<StateImage>)> done) {
+  if (!stage_peer_ || !stage_peer_->serving() || stage_peer_->version().value == 0)
+    return done(make_error(ErrorCode::kBusy, "no secured version here yet"));
+  auto image = std::make_shared<Result<StateImage>>(StateImage{});
+  stage_peer_->run_on_device(DeviceTask::kState,
+                             [image, r = rule(state_rule_), version = stage_peer_->version()](StageExecutor& executor) {
+                               *image = hash_state_image(make_state_image(executor, *r, version));
+                             },
+                             [image, done = std::move(done)] { done(std::move(*image)); });
+}
+
+Version Peer::version() const { return stage_peer_ && stage_peer_->serving() ? stage_peer_->version() : Version(0); }
+
+void Peer::send_to_authority(Message message) { send(as_peer(options_.run), std::move(message), {}); }
+void Peer::send(const PeerId& to, Message message) { send(to, std::move(message), {}); }
+void Peer::send(const PeerId& to, Message message, std::vector<Bytes> frames) {
+  if (!transport_) return;
+  if (const auto sent = transport_->send(to, std::move(message), std::move(frames)); !sent.ok()) log_debug("not sent: ", sent.error().message);
+}
+
+void Peer::on_progress(std::uint64_t bytes, std::uint64_t total) {
+  fetched_ = bytes;
+  fetch_total_ = total;
+}
+
+void Peer::on_waiting(const std::string& why) {
+  reason_ = why;
+  owner_.on_notice("waiting for state: " + why);
+}
+
+void Peer::announce() {
+  next_announce_ = env_.loop.now() + kAnnouncePeriod;
+  if (env_.directory == nullptr || !spec_ || !stage_peer_) return;
+  PeerRecord record;
+  record.run = options_.run;
+  record.peer = options_.key.id();
+  record.session = session_;
+  record.stage = spec_->stage;
+  record.addresses = options_.addresses;
+  const StagePeerStatus status = stage_peer_->status();
+  record.rate = status.rate;
+  record.queue_seconds = status.queue_ms / 1000.0;
+  record.version = status.version;
+  record.serving = stage_peer_->serving();
+  record.sequence = ++sequence_ + static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::seconds>(env_.loop.wall().time_since_epoch()).count());
+  record.expires = env_.loop.wall() + 60s;
+  if (auto text = pack_record(record, options_.key); text.ok()) env_.directory->announce(*std::move(text), stage_key(options_.run, spec_->stage));
+  else log_warning("no record for the directory: ", text.error().message);
+}
+
+void Peer::finish(const std::string& reason, std::optional<Error> error) {
+  if (over_) return;
+  over_ = true;
+  phase_ = PeerPhase::kOver;
+  reason_ = reason;
+  note("end", error ? error->message : reason);
+  if (stage_peer_) stage_peer_->stop();
+  if (env_.directory != nullptr && spec_) env_.directory->withdraw(stage_key(options_.run, spec_->stage));
+  env_.loop.post([this, alive = alive_, reason, error = std::move(error)] {
+    if (*alive) owner_.on_finished(reason, error);
+  });
+}
+
+PeerReport Peer::report() const {
+  PeerReport report;
+  report.phase = phase_;
+  report.reason = reason_;
+  if (spec_) report.stage = spec_->stage;
+  if (stage_peer_) report.status = stage_peer_->status();
+  report.sent_bytes = bytes_before_[0] + (transport_ ? transport_->counters().sent_bytes : 0);
+  report.received_bytes = bytes_before_[1] + (transport_ ? transport_->counters().received_bytes : 0);
+  report.fetched_bytes = fetched_;
+  report.fetch_total = fetch_total_;
+  report.run_targets = run_status_.run_targets;
+  report.run_loss = run_status_.run_loss;
+  report.run_step = run_status_.run_step;
+  report.sessions = sessions_;
+  return report;
+}
+
+void Peer::note(std::string_view event, std::string_view cause) {
+  EventRecord record;
+  record.event = event;
+  record.cause = cause;
+  if (spec_) record.stage = spec_->stage;
+  env_.events.write(record);
+}
+
+}  // namespace shoal

@@ -1,0 +1,162 @@
+#pragma once
+// The life of a peer: finds the authority, reads the manifest, joins, gets its stage's state, serves, leaves; and begins again as a new session
+// when one is over (fenced, or its state differs). What serves is runtime/stage_peer.h; here is what comes before and after.
+//
+// Thread: loop only. Borrows what Environment refers to. The same class runs in `shoal join` and in the simulator.
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "common/event_loop.h"
+#include "common/rng.h"
+#include "common/sign.h"
+#include "dht/peer_directory.h"
+#include "runtime/config.h"
+#include "runtime/device_queue.h"
+#include "runtime/event_log.h"
+#include "runtime/stage_chain.h"
+#include "runtime/stage_peer.h"
+#include "sync/membership.h"
+#include "sync/state_image.h"
+#include "sync/state_transfer.h"
+#include "transport/transport.h"
+
+namespace shoal {
+
+struct PeerOptions {
+  KeyPair key;
+  RunId run;                                  // also the authority's PeerId
+  std::vector<std::string> authority_addresses;
+  std::vector<std::string> addresses;         // our own, for others to dial
+  std::optional<StageId> wish;
+  std::string device;                         // for people
+  std::size_t credits = 16;
+  Duration contact_time = 60s;                // without any link to the authority for so long at the start: give up
+  PlantedBugs planted;
+};
+
+struct PeerEnvironment {
+  EventLoop& loop;
+  Wire& wire;
+  DeviceQueue& device;
+  EventLog& events;
+  ExecutorFactory factory;
+  Rng rng;
+  PeerDirectory* directory = nullptr;         // may be absent
+};
+
+enum class PeerPhase : std::uint8_t { kConnecting, kJoining, kFetching, kServing, kLeaving, kOver };
+std::string_view name_of(PeerPhase phase);
+
+struct PeerReport {                           // for the line every few seconds
+  PeerPhase phase = PeerPhase::kConnecting;
+  std::string reason;
+  std::optional<StageId> stage;
+  StagePeerStatus status;
+  std::uint64_t sent_bytes = 0, received_bytes = 0;
+  std::uint64_t fetched_bytes = 0, fetch_total = 0;
+  std::uint64_t run_targets = 0, run_step = 0;
+  double run_loss = 0;
+  std::uint64_t sessions = 1;                 // lives so far
+};
+
+class Peer final : private Transport::Listener, private MembershipPort, private StagePeer::Owner, private DonorHost, private FetcherHost {
+ public:
+  class Owner {
+   public:
+    virtual ~Owner() = default;
+    // The run is over, we left, or we cannot take part: the process ends. `error` is set for the last of these.
+    virtual void on_finished(const std::string& reason, std::optional<Error> error) = 0;
+    virtual void on_notice(const std::string& line) = 0;   // one line for people: stage, why, progress
+  };
+
+  Peer(PeerOptions options, PeerEnvironment environment, Owner& owner);
+  ~Peer() override;
+
+  void start();
+  // Serve no new forwards, settle, secure, go. Twice: at once.
+  void leave();
+  PeerReport report() const;
+  const StagePeer* stage_peer() const { return stage_peer_.get(); }   // null before the state is here
+  StageExecutor* executor() const { return executor_.get(); }         // simulation's checkers only
+  const Session& session() const { return session_; }
+
+ private:
+  struct Held { StageId stage; Version version; Digest digest; Bytes image; };
+
+  // Transport::Listener
+  void on_link_up(const Remote& remote) override;
+  void on_link_down(const Remote& remote, const Error& cause) override;
+  void on_message(const Remote& remote, Message message, TransferId transfer, std::uint64_t frame_bytes) override;
+  void on_frames(const Remote& remote, TransferId transfer, Result<std::vector<Bytes>> frames) override;
+  // MembershipPort
+  void send_to_authority(Message message) override;
+  Beat make_beat() override;
+  void on_joined(const JoinAnswer& answer) override;
+  void on_refused(const std::string& reason) override;
+  void on_members(const MemberList& list) override;
+  void on_fenced(const std::string& reason) override;
+  void on_goodbye() override;
+  void on_end(const std::string& reason) override;
+  void on_status(const BeatAck& status) override;
+  // StagePeer::Owner
+  void on_session_lost(const std::string& why) override;
+  void on_version(Version version) override;
+  // DonorHost
+  void make_image(std::function<void(Result<StateImage>)> done) override;
+  Version version() const override;
+  void send(const PeerId& to, Message message, std::vector<Bytes> frames) override;
+  // FetcherHost
+  void send(const PeerId& to, Message message) override;
+  void on_progress(std::uint64_t bytes, std::uint64_t total) override;
+  void on_fetched(Bytes image) override;
+  void on_waiting(const std::string& why) override;
+
+  void begin_session();
+  void end_session(const std::string& why);     // keeps the anchor; a new session follows
+  void start_membership();
+  void on_manifest(const Manifest& manifest);
+  void build_stage(StageId stage);
+  void get_state();
+  void load(Bytes image);
+  void serve(Version version);
+  void announce();
+  void finish(const std::string& reason, std::optional<Error> error);
+  void check_leaving();
+  void tick();
+  bool is_authority(const PeerId& peer) const { return peer == as_peer(options_.run); }
+  const OuterRule* rule(RuleId id) const { return id == RuleId::kAllreduce ? allreduce_.get() : diloco_.get(); }
+  void note(std::string_view event, std::string_view cause);
+
+  PeerOptions options_;
+  PeerEnvironment env_;
+  Owner& owner_;
+  std::unique_ptr<OuterRule> allreduce_, diloco_;   // roles only
+  Session session_;
+  std::unique_ptr<Transport> transport_;
+  std::optional<RunConfig> config_;
+  std::unique_ptr<Membership> membership_;
+  std::unique_ptr<StagePeer> stage_peer_;
+  std::unique_ptr<StateDonor> donor_;
+  std::unique_ptr<StateFetcher> fetcher_;
+  std::shared_ptr<StageExecutor> executor_;
+  std::optional<StageSpec> spec_;
+  std::optional<JoinAnswer> answer_;
+  std::optional<Held> held_;
+  RuleId state_rule_ = RuleId::kAllreduce;          // whose roles belong to the anchor now
+  struct Inbound { PeerId peer; TransferId transfer; auto operator<=>(const Inbound&) const = default; };
+  std::map<Inbound, Chunk> inbound_chunks_;
+  PeerPhase phase_ = PeerPhase::kConnecting;
+  std::string reason_;
+  bool loading_ = false, leaving_ = false, asked_to_go_ = false, over_ = false, ever_up_ = false, restarting_ = false;
+  TimePoint started_{}, leave_by_{}, next_announce_{}, next_dial_{};
+  std::uint64_t sequence_ = 0, sessions_ = 0, fetched_ = 0, fetch_total_ = 0;
+  std::uint64_t bytes_before_[2] = {0, 0};          // of earlier sessions
+  BeatAck run_status_;
+  TimerId timer_ = 0;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);   // of this object
+  std::shared_ptr<bool> session_alive_;                          // of this session
+};
+
+}  // namespace shoal
