@@ -60,8 +60,10 @@ void confine(const Arguments& arguments) {
   const rlimit none{0, 0};
   setrlimit(RLIMIT_CORE, &none);
   mallopt(M_ARENA_MAX, 2);  // an arena takes 64 MiB of address space
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // their shadow memory is terabytes of address space
   const rlimit memory{arguments.memory_bytes, arguments.memory_bytes};
   if (setrlimit(RLIMIT_AS, &memory) != 0) std::perror("shoal-dht: RLIMIT_AS");
+#endif
 }
 
 void obey(OpenDhtNode& node, LineWriter& out, const std::string& line) {

@@ -16,12 +16,6 @@ std::string line_of(const Json& json) {
   return json.dump(-1, ' ', true, Json::error_handler_t::replace) + "\n";
 }
 
-std::string hex_of_id(std::uint64_t id) {
-  std::array<std::uint8_t, 8> bytes;
-  for (std::size_t i = 0; i < 8; ++i) bytes[i] = static_cast<std::uint8_t>(id >> (56 - 8 * i));
-  return hex_of(bytes.data(), bytes.size());
-}
-
 Result<Json> parse_object(std::string_view line) {
   if (line.size() > kChildLineBytesMax) return make_error(ErrorCode::kTooLarge, "DHT child: a line over 4096 bytes");
   Json json = Json::parse(line, nullptr, false);
@@ -74,7 +68,7 @@ std::string pack_line(const ChildCommand& command) {
   if (const auto* put = std::get_if<PutCommand>(&command)) {
     json["op"] = put->withdraw ? "withdraw" : "put";
     json["key"] = put->key;
-    json["id"] = hex_of_id(put->id);
+    json["id"] = hex_of_word(put->id);
     json["serial"] = put->serial;
     json["text"] = put->text;
   } else if (const auto* get = std::get_if<GetCommand>(&command)) {

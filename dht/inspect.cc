@@ -97,7 +97,7 @@ std::string health_line(const RunReport& report) {
 Json json_of_peer(const PeerRecord& peer, WallTime now) {
   Json json;
   json["peer"] = hex_of(peer.peer);
-  json["incarnation"] = peer.session.incarnation;
+  json["incarnation"] = hex_of_word(peer.session.incarnation);  // a text: many readers of JSON keep 53 bits
   json["stage"] = peer.stage.value;
   json["addresses"] = peer.addresses;
   json["rate"] = peer.rate;

@@ -24,12 +24,6 @@ constexpr std::uint64_t kExpiryMax = 1ull << 33;  // Unix seconds, year 2242: fa
 
 Error malformed(const std::string& what) { return make_error(ErrorCode::kMalformed, "record: " + what); }
 
-std::string hex_of_word(std::uint64_t word) {
-  std::array<std::uint8_t, 8> bytes;
-  for (std::size_t i = 0; i < 8; ++i) bytes[i] = static_cast<std::uint8_t>(word >> (56 - 8 * i));
-  return hex_of(bytes.data(), bytes.size());
-}
-
 Result<std::uint64_t> parse_hex_word(std::string_view text) {
   if (text.size() != 16) return malformed("\"inc\" is not 16 hex digits");
   std::uint64_t word = 0;
@@ -240,6 +234,12 @@ bool is_ip_usable(std::string_view host, bool v6) {
 }
 
 }  // namespace
+
+std::string hex_of_word(std::uint64_t word) {
+  std::array<std::uint8_t, 8> bytes;
+  for (std::size_t i = 0; i < 8; ++i) bytes[i] = static_cast<std::uint8_t>(word >> (56 - 8 * i));
+  return hex_of(bytes.data(), bytes.size());
+}
 
 Status check_address(std::string_view address) {
   const Error error = malformed("\"" + std::string(address.substr(0, kRecordAddressBytesMax)) + "\" is no host:port that can be dialled");

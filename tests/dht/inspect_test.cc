@@ -68,6 +68,7 @@ TEST_F(InspectTest, JsonSaysWhatTheRecordsSay) {
   EXPECT_EQ(peer["addresses"][0], "198.51.100.7:7741");
   EXPECT_EQ(peer["rate"], 100.0);
   EXPECT_EQ(peer["version"], 18);
+  EXPECT_EQ(peer["incarnation"], "0123456789abcdef");
   EXPECT_EQ(peer["state"], "serving");
   EXPECT_EQ(peer["signature"], "ok");
   EXPECT_NEAR(peer["age_s"].get<double>(), 3.0, 1.5);
