@@ -1,5 +1,6 @@
 #include "runtime/solo.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "common/thread_loop.h"
@@ -19,9 +20,10 @@ class Solo {
   Result<SoloResult> run() {
     if (config_.data.width == TokenWidth::kBytes) result_.entropy = text_entropy(samples_.file().bytes());
     SHOAL_TRY(train());
-    note("validation on " + std::to_string(samples_.validation()) + " samples");
+    const std::uint64_t limit = config_.data.validation_samples;
+    note("validation on " + std::to_string(limit == 0 ? samples_.validation() : std::min(limit, samples_.validation())) + " samples");
     chain_.publish();
-    SHOAL_ASSIGN(const MeanLoss validation, chain_.validate(samples_, config_.data.validation_samples));
+    SHOAL_ASSIGN(const MeanLoss validation, chain_.validate(samples_, limit));
     result_.validation_loss = validation.mean();
     result_.validation_targets = validation.targets;
     event({.event = "validation", .loss = validation.mean(), .targets = validation.targets});
