@@ -27,7 +27,8 @@ double block_sum(const float* values, std::size_t count) {
   return sum;
 }
 
-// Plain pointers and no aliasing promises beyond equality: every output element depends on inputs of the same index only.
+// Plain pointers and no aliasing promises beyond equality: every output element depends on inputs of the same index
+// only.
 void apply_range(const AdamWFactors& f, float keep, const AdamWArrays& a, std::size_t begin, std::size_t end) {
   const float* parameters = a.parameters.data();
   const float* sum = a.gradient_sum.data();
@@ -78,7 +79,8 @@ double norm_of(std::span<const float> values, const ParallelFor& parallel) {
   return std::sqrt(sum_of_squares(values, parallel));
 }
 
-Result<double> mean_gradient_norm(std::span<const float> gradient_sum, std::uint64_t targets, const ParallelFor& parallel) {
+Result<double> mean_gradient_norm(std::span<const float> gradient_sum, std::uint64_t targets,
+                                  const ParallelFor& parallel) {
   SHOAL_CHECK(targets > 0);
   return check_mean_gradient_norm(norm_of(gradient_sum, parallel) / static_cast<double>(targets));
 }

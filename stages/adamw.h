@@ -1,6 +1,6 @@
 #pragma once
-// Clipping by norm and AdamW over flat arrays of one stage. Pure functions; borrow everything. The result does not depend on how the
-// work is cut among threads: sums go by fixed blocks, the rest is per element.
+// Clipping by norm and AdamW over flat arrays of one stage. Pure functions; borrow everything. The result does not
+// depend on how the work is cut among threads: sums go by fixed blocks, the rest is per element.
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -11,7 +11,8 @@
 
 namespace shoal {
 
-// Calls body(begin, end) for pieces that cover [0, count) once, in any order and on any threads; returns when all are done.
+// Calls body(begin, end) for pieces that cover [0, count) once, in any order and on any threads; returns when all are
+// done.
 using ParallelFor =
     std::function<void(std::size_t count, std::size_t grain, const std::function<void(std::size_t, std::size_t)>&)>;
 ParallelFor serial_for();
@@ -21,23 +22,26 @@ inline constexpr std::size_t kNormBlock = 8192;
 double sum_of_squares(std::span<const float> values, const ParallelFor& parallel = serial_for());
 double norm_of(std::span<const float> values, const ParallelFor& parallel = serial_for());
 
-// Norm of the mean gradient. ERRORS: kNonFinite (a value is not finite, or so large that its square would overflow a moment).
+// Norm of the mean gradient. ERRORS: kNonFinite (a value is not finite, or so large that its square would overflow a
+// moment).
 Result<double> mean_gradient_norm(std::span<const float> gradient_sum, std::uint64_t targets,
                                   const ParallelFor& parallel = serial_for());
 
 // The same screen for a norm that was computed elsewhere.
 Result<double> check_mean_gradient_norm(double norm);
 
-// What the step does to every element alike (Loshchilov and Hutter 2019, algorithm 2; decay is multiplied by lr as in common use):
+// What the step does to every element alike (Loshchilov and Hutter 2019, algorithm 2; decay is multiplied by lr as in
+// common use):
 //   g = gradient_scale * sum;  m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2
-//   p = keep * p - rate * m / (sqrt(v) * root_scale + eps) [+ shift],   keep = 1 - lr * weight_decay where the tensor decays, else 1
+//   p = keep * p - rate * m / (sqrt(v) * root_scale + eps) [+ shift],   keep = 1 - lr * weight_decay where the tensor
+//   decays, else 1
 struct AdamWFactors {
   float gradient_scale = 0;  // 1 / targets, times clip_norm / norm when the norm is above it
   float beta1 = 0, beta2 = 0;
-  float rate = 0;            // lr / (1 - beta1^step)
-  float root_scale = 0;      // 1 / sqrt(1 - beta2^step)
+  float rate = 0;        // lr / (1 - beta1^step)
+  float root_scale = 0;  // 1 / sqrt(1 - beta2^step)
   float eps = 0;
-  float keep = 1;            // of tensors that decay
+  float keep = 1;  // of tensors that decay
 };
 // REQUIRES: step.targets > 0, step.step > 0.
 AdamWFactors adamw_factors(const InnerStep& step, double gradient_norm);
@@ -52,7 +56,8 @@ struct AdamWArrays {
 void adamw_apply(std::span<const ParameterSpec> parameters, const AdamWFactors& factors, const AdamWArrays& arrays,
                  const ParallelFor& parallel = serial_for());
 
-// mean_gradient_norm, adamw_factors and adamw_apply in one: returns the norm before clipping. On error nothing is written.
+// mean_gradient_norm, adamw_factors and adamw_apply in one: returns the norm before clipping. On error nothing is
+// written.
 Result<double> adamw_step(std::span<const ParameterSpec> parameters, const InnerStep& step, const AdamWArrays& arrays,
                           const ParallelFor& parallel = serial_for());
 

@@ -19,7 +19,8 @@ bool well_sized(const HostTensor& tensor) {
 
 template <class T>
 Status check_token_range(const ForwardInput& input, std::uint32_t vocabulary) {
-  const std::span<const T> tokens{reinterpret_cast<const T*>(input.tokens.bytes.data()), input.tokens.bytes.size() / sizeof(T)};
+  const std::span<const T> tokens{reinterpret_cast<const T*>(input.tokens.bytes.data()),
+                                  input.tokens.bytes.size() / sizeof(T)};
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     if (tokens[i] >= vocabulary) {
       return malformed(input.microbatch, "token " + std::to_string(+tokens[i]) + " at element " + std::to_string(i) +
@@ -32,8 +33,10 @@ Status check_token_range(const ForwardInput& input, std::uint32_t vocabulary) {
 Status check_tokens(const StageSpec& spec, const ForwardInput& input) {
   const HostTensor& tokens = input.tokens;
   const Shape& shape = tokens.shape;
-  if (tokens.dtype != DType::kU8 && tokens.dtype != DType::kU16) return malformed(input.microbatch, "tokens are neither u8 nor u16");
-  if (shape.size() != 2 || shape[0] < 1 || shape[1] != static_cast<std::int64_t>(spec.model.positions) + 1 || !well_sized(tokens)) {
+  if (tokens.dtype != DType::kU8 && tokens.dtype != DType::kU16)
+    return malformed(input.microbatch, "tokens are neither u8 nor u16");
+  if (shape.size() != 2 || shape[0] < 1 || shape[1] != static_cast<std::int64_t>(spec.model.positions) + 1 ||
+      !well_sized(tokens)) {
     return malformed(input.microbatch, "tokens have shape " + text_of(shape) + ", expected (B, " +
                                            std::to_string(spec.model.positions + 1) + ")");
   }
@@ -45,8 +48,8 @@ Status check_tokens(const StageSpec& spec, const ForwardInput& input) {
 Status check_shape(const StageSpec& spec, const ForwardInput& input, const HostTensor& tensor, const char* role) {
   const Shape expected{sequences_of(input), spec.model.positions, spec.model.dim};
   if (tensor.dtype == DType::kF32 && tensor.shape == expected && well_sized(tensor)) return Status::success();
-  return malformed(input.microbatch, std::string(role) + " has shape " + text_of(tensor.shape) + ", expected " + text_of(expected) +
-                                         " of f32");
+  return malformed(input.microbatch, std::string(role) + " has shape " + text_of(tensor.shape) + ", expected " +
+                                         text_of(expected) + " of f32");
 }
 
 }  // namespace
@@ -62,8 +65,8 @@ Status check_finite(std::span<const float> values, const MicrobatchId& microbatc
   if (all_finite(values)) return Status::success();
   const std::optional<std::size_t> first = first_non_finite(values);
   std::ostringstream out;
-  out << "microbatch " << microbatch << ": " << role << " holds " << values[first.value_or(0)] << " at element " << first.value_or(0)
-      << " of " << values.size();
+  out << "microbatch " << microbatch << ": " << role << " holds " << values[first.value_or(0)] << " at element "
+      << first.value_or(0) << " of " << values.size();
   return make_error(ErrorCode::kNonFinite, out.str());
 }
 

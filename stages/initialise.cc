@@ -1,5 +1,6 @@
-// Initial parameters. Own distribution code: two machines must start from the same bits, and std::log differs in its last bit between
-// CPUs (the C library picks variants with fused multiply-add at run time). Additions, products, quotients and square roots do not.
+// Initial parameters. Own distribution code: two machines must start from the same bits, and std::log differs in its
+// last bit between CPUs (the C library picks variants with fused multiply-add at run time). Additions, products,
+// quotients and square roots do not.
 #include <cmath>
 #include <string_view>
 
@@ -10,8 +11,8 @@
 namespace shoal {
 namespace {
 
-// Natural logarithm from exactly rounded operations: x = m * 2^e with m in [sqrt(1/2), sqrt(2)), ln m = 2 atanh((m - 1) / (m + 1)).
-// |t| < 0.172, so the first term left out is below 1e-19.
+// Natural logarithm from exactly rounded operations: x = m * 2^e with m in [sqrt(1/2), sqrt(2)), ln m = 2 atanh((m - 1)
+// / (m + 1)). |t| < 0.172, so the first term left out is below 1e-19.
 double portable_log(double x) {
   int exponent = 0;
   double mantissa = std::frexp(x, &exponent);  // exact

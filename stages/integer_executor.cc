@@ -49,7 +49,8 @@ HostTensor tensor_of(const StageSpec& spec, const ForwardInput& input, std::uint
   const std::span<float> values = buffer.as<float>();
   const Pattern pattern = pattern_of(checksum);
   for (std::size_t i = 0; i < values.size(); i += kPatternFloats) {
-    std::copy_n(pattern.begin(), std::min(kPatternFloats, values.size() - i), values.begin() + static_cast<std::ptrdiff_t>(i));
+    std::copy_n(pattern.begin(), std::min(kPatternFloats, values.size() - i),
+                values.begin() + static_cast<std::ptrdiff_t>(i));
   }
   return make_host_tensor(DType::kF32, shape, std::move(buffer));
 }
@@ -69,7 +70,8 @@ double integer_loss(const MicrobatchId& microbatch, std::uint64_t targets) {
   return static_cast<double>(count_tag(microbatch) % 1024) * static_cast<double>(targets);
 }
 
-Status IntegerExecutor::expect(const HostTensor& tensor, std::uint64_t checksum, const ForwardInput& input, const char* role) {
+Status IntegerExecutor::expect(const HostTensor& tensor, std::uint64_t checksum, const ForwardInput& input,
+                               const char* role) {
   const std::span<const float> values = tensor.f32();
   const Pattern pattern = pattern_of(checksum);
   for (std::size_t i = 0; i < values.size(); i += kPatternFloats) {

@@ -1,12 +1,15 @@
 #pragma once
-// The executor of the proofs: everything is a small integer in a float, so every sum is exact whatever its order, and what a replica
-// holds can be compared with what was committed to the last unit.
+// The executor of the proofs: everything is a small integer in a float, so every sum is exact whatever its order, and
+// what a replica holds can be compared with what was committed to the last unit.
 //
-// - The parameter vector is kIntegerParameters floats, starting at 0. The gradient of microbatch m at stage k depends on (m, k) alone:
+// - The parameter vector is kIntegerParameters floats, starting at 0. The gradient of microbatch m at stage k depends
+// on (m, k) alone:
 //   integer_gradient(). An inner step subtracts the accumulator (no AdamW); norm and clipping are only reported.
-// - Activations and gradients have the real shape (B, T, d) and repeat 64 integers derived from (m, tokens, path so far). A stage knows
-//   what must arrive and refuses anything else (kMalformed, counted in mismatches()), so wrong routing shows at once. The pattern
-//   survives the int8 tile codec unchanged: every 64 elements start with 127, which makes the tile's scale exactly 1.
+// - Activations and gradients have the real shape (B, T, d) and repeat 64 integers derived from (m, tokens, path so
+// far). A stage knows
+//   what must arrive and refuses anything else (kMalformed, counted in mismatches()), so wrong routing shows at once.
+//   The pattern survives the int8 tile codec unchanged: every 64 elements start with 127, which makes the tile's scale
+//   exactly 1.
 // Exact while |sum| < 2^24, that is for more than 10^5 microbatches.
 #include <array>
 
@@ -31,8 +34,8 @@ class IntegerExecutor : public WindowedExecutor {
  protected:
   SwappableArena& swappable_arena() override { return arena_; }
   Result<Computed> compute(const ForwardInput& input, ArenaRole weights, bool keep_graph) override;
-  Result<HostTensor> differentiate(Graph& graph, const ForwardInput& input, const HostTensor& gradient, ArenaRole accumulator,
-                                   float sign) override;
+  Result<HostTensor> differentiate(Graph& graph, const ForwardInput& input, const HostTensor& gradient,
+                                   ArenaRole accumulator, float sign) override;
   Result<double> window_norm(ArenaRole accumulator, const InnerStep& step) override;
   void write_step(ArenaRole accumulator, const InnerStep& step, double norm, std::span<const float> shift) override;
   void write_shift(std::span<const float> shift) override;

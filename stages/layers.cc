@@ -19,15 +19,20 @@ at::Tensor norm(const at::Tensor& x, const at::Tensor& weight, const at::Tensor&
 }
 
 // x (N, in) -> (N, out)
-at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) { return at::addmm(bias, x, weight); }
+at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
+  return at::addmm(bias, x, weight);
+}
 
 // x (B, T, d) -> (B * T, d)
 at::Tensor attention(const at::Tensor& x, std::span<const at::Tensor> w, std::int64_t heads) {
   const std::int64_t b = x.size(0), t = x.size(1), d = x.size(2);
   const at::Tensor fused = linear(x.view({b * t, d}), w[0], w[1]).view({b, t, 3 * d});
-  const auto split = [&](const at::Tensor& part) { return part.view({b, t, heads, d / heads}).transpose(1, 2); };  // (B, H, T, d / H)
+  const auto split = [&](const at::Tensor& part) {
+    return part.view({b, t, heads, d / heads}).transpose(1, 2);
+  };  // (B, H, T, d / H)
   const std::vector<at::Tensor> parts = fused.chunk(3, 2);
-  const at::Tensor mixed = at::scaled_dot_product_attention(split(parts[0]), split(parts[1]), split(parts[2]), {}, 0.0, true);
+  const at::Tensor mixed =
+      at::scaled_dot_product_attention(split(parts[0]), split(parts[1]), split(parts[2]), {}, 0.0, true);
   return linear(mixed.transpose(1, 2).reshape({b * t, d}), w[2], w[3]);
 }
 
@@ -45,7 +50,8 @@ at::Tensor decoder_layer(const at::Tensor& x, std::span<const at::Tensor> w, std
   return attended.add(linear(wide, w[10], w[11]).view_as(x));
 }
 
-at::Tensor head_logits(const at::Tensor& x, const at::Tensor& norm_weight, const at::Tensor& norm_bias, const at::Tensor& head) {
+at::Tensor head_logits(const at::Tensor& x, const at::Tensor& norm_weight, const at::Tensor& norm_bias,
+                       const at::Tensor& head) {
   const at::Tensor normed = norm(x, norm_weight, norm_bias);
   return normed.view({x.size(0) * x.size(1), x.size(2)}).matmul(head.t());
 }

@@ -23,9 +23,11 @@ at::Tensor embed(const at::Tensor& tokens, const at::Tensor& token_table, const 
 at::Tensor decoder_layer(const at::Tensor& x, std::span<const at::Tensor> weights, std::int64_t heads);
 
 // Final norm and head: (B, T, d), (d), (d), (V, d) -> logits (B * T, V).
-at::Tensor head_logits(const at::Tensor& x, const at::Tensor& norm_weight, const at::Tensor& norm_bias, const at::Tensor& head);
+at::Tensor head_logits(const at::Tensor& x, const at::Tensor& norm_weight, const at::Tensor& norm_bias,
+                       const at::Tensor& head);
 
-// Cross entropy of each target in nats: logits (N, V), targets (N) int64 -> (N). Not reduced, so that the sum can be taken in double.
+// Cross entropy of each target in nats: logits (N, V), targets (N) int64 -> (N). Not reduced, so that the sum can be
+// taken in double.
 at::Tensor target_losses(const at::Tensor& logits, const at::Tensor& targets);
 
 }  // namespace shoal

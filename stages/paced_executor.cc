@@ -8,7 +8,8 @@ Wait wait_asleep() {
   return [](Duration duration) { std::this_thread::sleep_for(duration); };
 }
 
-Result<WindowedExecutor::Computed> PacedExecutor::compute(const ForwardInput& input, ArenaRole weights, bool keep_graph) {
+Result<WindowedExecutor::Computed> PacedExecutor::compute(const ForwardInput& input, ArenaRole weights,
+                                                          bool keep_graph) {
   spend(pace_.forward);
   return IntegerExecutor::compute(input, weights, keep_graph);
 }
@@ -19,7 +20,8 @@ Result<HostTensor> PacedExecutor::differentiate(Graph& graph, const ForwardInput
   return IntegerExecutor::differentiate(graph, input, gradient, accumulator, sign);
 }
 
-void PacedExecutor::write_step(ArenaRole accumulator, const InnerStep& step, double norm, std::span<const float> shift) {
+void PacedExecutor::write_step(ArenaRole accumulator, const InnerStep& step, double norm,
+                               std::span<const float> shift) {
   spend(pace_.step);
   IntegerExecutor::write_step(accumulator, step, norm, shift);
 }

@@ -1,6 +1,7 @@
 #pragma once
-// Integer arithmetic at the speed of somebody else's hardware: real shapes (B, T, d), settable durations. With it rates, routing and
-// recovery of large swarms are measured on a small machine; the counting stays exact (stages/integer_executor.h).
+// Integer arithmetic at the speed of somebody else's hardware: real shapes (B, T, d), settable durations. With it
+// rates, routing and recovery of large swarms are measured on a small machine; the counting stays exact
+// (stages/integer_executor.h).
 #include <functional>
 
 #include "common/time.h"
@@ -9,9 +10,9 @@
 namespace shoal {
 
 struct Pace {
-  Duration forward{};   // of one microbatch; an undo or a recomputed backward costs both
+  Duration forward{};  // of one microbatch; an undo or a recomputed backward costs both
   Duration backward{};
-  Duration step{};      // of one write to the parameters
+  Duration step{};  // of one write to the parameters
 };
 
 // How time passes: a processor's sleep, or the simulation's clock.
@@ -21,15 +22,16 @@ Wait wait_asleep();  // blocks the calling thread, uses no processor time
 class PacedExecutor : public IntegerExecutor {
  public:
   // The time that the arithmetic itself takes comes on top: microseconds, plus one pass over the tensor.
-  PacedExecutor(const StageSpec& spec, Pace pace, Wait wait) : IntegerExecutor(spec), pace_(pace), wait_(std::move(wait)) {}
+  PacedExecutor(const StageSpec& spec, Pace pace, Wait wait)
+      : IntegerExecutor(spec), pace_(pace), wait_(std::move(wait)) {}
   // Takes effect with the next call. Thread: the device thread.
   void set_pace(Pace pace) { pace_ = pace; }
   Pace pace() const { return pace_; }
 
  protected:
   Result<Computed> compute(const ForwardInput& input, ArenaRole weights, bool keep_graph) override;
-  Result<HostTensor> differentiate(Graph& graph, const ForwardInput& input, const HostTensor& gradient, ArenaRole accumulator,
-                                   float sign) override;
+  Result<HostTensor> differentiate(Graph& graph, const ForwardInput& input, const HostTensor& gradient,
+                                   ArenaRole accumulator, float sign) override;
   void write_step(ArenaRole accumulator, const InnerStep& step, double norm, std::span<const float> shift) override;
   void write_shift(std::span<const float> shift) override;
 

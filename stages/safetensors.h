@@ -1,7 +1,7 @@
 #pragma once
-// The safetensors file format: u64 little-endian N, N bytes of JSON, then the tensors' bytes. Own code, because the header is tiny and
-// the build without the network has no JSON library. Pure: bytes in, bytes out; files are stage_file.h's business.
-// Thread-safe: no state.
+// The safetensors file format: u64 little-endian N, N bytes of JSON, then the tensors' bytes. Own code, because the
+// header is tiny and the build without the network has no JSON library. Pure: bytes in, bytes out; files are
+// stage_file.h's business. Thread-safe: no state.
 #include <map>
 #include <string>
 #include <vector>
@@ -23,9 +23,9 @@ struct NamedTensor {
   TensorView tensor;  // F32 ("F32") or F64 ("F64"), U8, U16, I32
 };
 
-// Length word and JSON, padded with spaces so that the tensors start at a multiple of 8. `"format": "pt"` is added to the metadata,
-// which some readers insist on. Tensors lie in the order of the reference writer: alignment descending, then name;
-// `tensors` is brought into that order. REQUIRES: names unique and at most kSafetensorsNameMax bytes.
+// Length word and JSON, padded with spaces so that the tensors start at a multiple of 8. `"format": "pt"` is added to
+// the metadata, which some readers insist on. Tensors lie in the order of the reference writer: alignment descending,
+// then name; `tensors` is brought into that order. REQUIRES: names unique and at most kSafetensorsNameMax bytes.
 Bytes safetensors_header(const StringMap& metadata, std::vector<NamedTensor>& tensors);
 
 // Header and tensors in the pieces of a file; copies the tensors.

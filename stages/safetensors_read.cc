@@ -13,8 +13,8 @@ struct RawTensor {
   std::vector<std::int64_t> offsets;
 };
 
-// Reads exactly the JSON that a safetensors header may hold: an object of tensor objects and one object of strings. The first mistake
-// is remembered with its position and makes every later call fail.
+// Reads exactly the JSON that a safetensors header may hold: an object of tensor objects and one object of strings. The
+// first mistake is remembered with its position and makes every later call fail.
 class HeaderReader {
  public:
   explicit HeaderReader(std::string_view text) : text_(text) {}
@@ -46,7 +46,8 @@ class HeaderReader {
     if (ok()) mistake_ = std::move(text);
   }
   void skip_spaces() {
-    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\r' || text_[at_] == '\t')) ++at_;
+    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\r' || text_[at_] == '\t'))
+      ++at_;
   }
   bool take(char c) {
     skip_spaces();
@@ -101,7 +102,10 @@ class HeaderReader {
     unsigned code = 0;
     for (int i = 0; i < 4; ++i) {
       const char h = text_[at_++];
-      const int digit = h >= '0' && h <= '9' ? h - '0' : h >= 'a' && h <= 'f' ? h - 'a' + 10 : h >= 'A' && h <= 'F' ? h - 'A' + 10 : -1;
+      const int digit = h >= '0' && h <= '9'   ? h - '0'
+                        : h >= 'a' && h <= 'f' ? h - 'a' + 10
+                        : h >= 'A' && h <= 'F' ? h - 'A' + 10
+                                               : -1;
       if (digit < 0) return fail("an unknown escape");
       code = code * 16 + static_cast<unsigned>(digit);
     }
@@ -222,21 +226,25 @@ Result<Safetensors> parse_safetensors(Bytes file) {
   std::vector<RawTensor> raw;
   HeaderReader reader({reinterpret_cast<const char*>(file.data()) + 8, length});
   SHOAL_TRY(reader.read(parsed.metadata, raw));
-  std::stable_sort(raw.begin(), raw.end(), [](const RawTensor& a, const RawTensor& b) { return a.offsets < b.offsets; });
+  std::stable_sort(raw.begin(), raw.end(),
+                   [](const RawTensor& a, const RawTensor& b) { return a.offsets < b.offsets; });
 
   const ByteView buffer = file.view().subspan(8 + length);
   std::uint64_t covered = 0;
   for (const RawTensor& tensor : raw) {
     SHOAL_ASSIGN(const DType dtype, parse_dtype(tensor));
     SHOAL_ASSIGN(const std::uint64_t bytes, bytes_needed(tensor, dtype));
-    const auto begin = static_cast<std::uint64_t>(tensor.offsets[0]), end = static_cast<std::uint64_t>(tensor.offsets[1]);
+    const auto begin = static_cast<std::uint64_t>(tensor.offsets[0]),
+               end = static_cast<std::uint64_t>(tensor.offsets[1]);
     if (begin != covered) return malformed("a hole or an overlap before tensor \"" + tensor.name + "\"");
-    if (end < begin || end - begin != bytes) return malformed("the offsets of tensor \"" + tensor.name + "\" do not fit its shape");
+    if (end < begin || end - begin != bytes)
+      return malformed("the offsets of tensor \"" + tensor.name + "\" do not fit its shape");
     if (end > buffer.size()) return malformed("tensor \"" + tensor.name + "\" ends behind the file");
     parsed.tensors.push_back({tensor.name, {dtype, tensor.shape, buffer.subspan(begin, bytes)}});
     covered = end;
   }
-  if (covered != buffer.size()) return malformed(std::to_string(buffer.size() - covered) + " bytes behind the last tensor");
+  if (covered != buffer.size())
+    return malformed(std::to_string(buffer.size() - covered) + " bytes behind the last tensor");
   parsed.file = std::move(file);
   return parsed;
 }

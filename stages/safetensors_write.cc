@@ -9,11 +9,16 @@ namespace {
 
 const char* name_of(DType dtype) {
   switch (dtype) {
-    case DType::kF64: return "F64";
-    case DType::kF32: return "F32";
-    case DType::kI32: return "I32";
-    case DType::kU16: return "U16";
-    case DType::kU8: return "U8";
+    case DType::kF64:
+      return "F64";
+    case DType::kF32:
+      return "F32";
+    case DType::kI32:
+      return "I32";
+    case DType::kU16:
+      return "U16";
+    case DType::kU8:
+      return "U8";
   }
   return "";
 }
@@ -80,7 +85,8 @@ Bytes safetensors_header(const StringMap& metadata, std::vector<NamedTensor>& te
   json.resize((json.size() + 7) / 8 * 8, ' ');
   SHOAL_CHECK_LE(json.size(), kSafetensorsHeaderMax);
   std::vector<std::uint8_t> bytes(8 + json.size());
-  for (std::size_t i = 0; i < 8; ++i) bytes[i] = static_cast<std::uint8_t>(static_cast<std::uint64_t>(json.size()) >> (8 * i));
+  for (std::size_t i = 0; i < 8; ++i)
+    bytes[i] = static_cast<std::uint8_t>(static_cast<std::uint64_t>(json.size()) >> (8 * i));
   std::memcpy(bytes.data() + 8, json.data(), json.size());
   return Bytes::from_vector(std::move(bytes));
 }

@@ -21,7 +21,8 @@ double learning_rate(const Schedule& s, std::uint64_t committed_tokens) {
     return s.final_lr + range * (static_cast<double>(committed_tokens) / static_cast<double>(s.warmup_tokens));
   }
   if (committed_tokens >= s.tokens) return s.final_lr;
-  const double done = static_cast<double>(committed_tokens - s.warmup_tokens) / static_cast<double>(s.tokens - s.warmup_tokens);
+  const double done =
+      static_cast<double>(committed_tokens - s.warmup_tokens) / static_cast<double>(s.tokens - s.warmup_tokens);
   return s.final_lr + range * 0.5 * (1 + std::cos(std::numbers::pi * done));
 }
 

@@ -1,14 +1,15 @@
 #pragma once
-// Learning rate as a pure function of the run's committed tokens, so that every replica of every stage takes the same value without
-// asking anybody.
+// Learning rate as a pure function of the run's committed tokens, so that every replica of every stage takes the same
+// value without asking anybody.
 #include <cstdint>
 
 #include "common/result.h"
 
 namespace shoal {
 
-// Linear warm-up from `final_lr` to `peak_lr` over `warmup_tokens`, then half a cosine down to `final_lr` at `tokens` (Loshchilov and
-// Hutter 2017, equation 5, without restarts); constant behind. Warm-up starts above zero, so that the first window is not wasted.
+// Linear warm-up from `final_lr` to `peak_lr` over `warmup_tokens`, then half a cosine down to `final_lr` at `tokens`
+// (Loshchilov and Hutter 2017, equation 5, without restarts); constant behind. Warm-up starts above zero, so that the
+// first window is not wasted.
 struct Schedule {
   double peak_lr = 3e-4;
   double final_lr = 3e-5;

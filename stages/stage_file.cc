@@ -40,7 +40,8 @@ StringMap metadata_of(const StageSpec& spec) {
 template <class T>
 Status read_number(const StringMap& metadata, const char* key, T& out) {
   const auto found = metadata.find(key);
-  if (found == metadata.end()) return make_error(ErrorCode::kMalformed, std::string("stage file: metadata lacks ") + key);
+  if (found == metadata.end())
+    return make_error(ErrorCode::kMalformed, std::string("stage file: metadata lacks ") + key);
   const std::string& text = found->second;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
   if (error == std::errc() && end == text.data() + text.size()) return Status::success();
@@ -51,7 +52,8 @@ Result<StageSpec> spec_of(const StringMap& metadata) {
   StageSpec spec;
   int format = 0;
   SHOAL_TRY(read_number(metadata, "shoal.format", format));
-  if (format != 1) return make_error(ErrorCode::kUnsupported, "stage file: format " + std::to_string(format) + ", this build reads 1");
+  if (format != 1)
+    return make_error(ErrorCode::kUnsupported, "stage file: format " + std::to_string(format) + ", this build reads 1");
   SHOAL_TRY(read_number(metadata, "shoal.layers", spec.model.layers));
   SHOAL_TRY(read_number(metadata, "shoal.dim", spec.model.dim));
   SHOAL_TRY(read_number(metadata, "shoal.heads", spec.model.heads));
@@ -115,7 +117,8 @@ Result<Bytes> read_file(const std::string& path) {
   Buffer buffer(size);
   std::ifstream in(path, std::ios::binary);
   in.read(reinterpret_cast<char*>(buffer.data()), static_cast<std::streamsize>(size));
-  if (!in || static_cast<std::uintmax_t>(in.gcount()) != size) return make_error(ErrorCode::kIo, path + ": could not be read to its end");
+  if (!in || static_cast<std::uintmax_t>(in.gcount()) != size)
+    return make_error(ErrorCode::kIo, path + ": could not be read to its end");
   return std::move(buffer).freeze();
 }
 
@@ -142,7 +145,8 @@ Bytes index_file(const std::vector<StageSpec>& specs) {
   std::size_t bytes = 0;
   for (const StageSpec& spec : specs) {
     bytes += parameter_count(spec) * sizeof(float);
-    for (const ParameterSpec& parameter : parameters_of(spec)) files[parameter.name] = stage_file_name(spec.stage, spec.stages);
+    for (const ParameterSpec& parameter : parameters_of(spec))
+      files[parameter.name] = stage_file_name(spec.stage, spec.stages);
   }
   std::string json = "{\"metadata\":{\"total_size\":" + std::to_string(bytes) + "},\"weight_map\":{";
   bool first = true;
@@ -166,7 +170,8 @@ Result<LoadedStage> parse_stage_file(Bytes file) {
   // Before memory is reserved: metadata alone must not make us allocate more than the file holds.
   const std::vector<ParameterSpec> expected = parameters_of(loaded.spec);
   if (expected.size() != by_name.size() || parameter_count(loaded.spec) * sizeof(float) != held) {
-    return make_error(ErrorCode::kMalformed, "stage file: its tensors are not those of the stage that its metadata describe");
+    return make_error(ErrorCode::kMalformed,
+                      "stage file: its tensors are not those of the stage that its metadata describe");
   }
   loaded.parameters.resize(parameter_count(loaded.spec));
   for (const ParameterSpec& parameter : expected) {
@@ -197,7 +202,9 @@ Result<std::vector<LoadedStage>> load_model(const std::string& directory) {
     if (name.starts_with("model-") && name.ends_with(".safetensors")) names.push_back(name);
   }
   if (error) return make_error(ErrorCode::kMissing, directory + ": " + error.message());
-  if (names.empty()) return make_error(ErrorCode::kMissing, directory + " holds no model-*.safetensors. HINT: give the folder of --save");
+  if (names.empty())
+    return make_error(ErrorCode::kMissing,
+                      directory + " holds no model-*.safetensors. HINT: give the folder of --save");
   std::sort(names.begin(), names.end());
   std::vector<LoadedStage> stages;
   for (const std::string& name : names) {
@@ -210,7 +217,8 @@ Result<std::vector<LoadedStage>> load_model(const std::string& directory) {
                                         : spec.stage.value == stages.back().spec.stage.value + 1 &&
                                               spec.first_layer == stages.back().spec.end_layer;
     if (!follows || spec.stages != names.size() || (!stages.empty() && spec.model != stages.back().spec.model)) {
-      return make_error(ErrorCode::kMalformed, path + ": does not follow the stage before it, or a stage's file is missing");
+      return make_error(ErrorCode::kMalformed,
+                        path + ": does not follow the stage before it, or a stage's file is missing");
     }
     stages.push_back(std::move(*loaded));
   }

@@ -25,13 +25,15 @@ struct LoadedStage {
   StageSpec spec;
   std::vector<float> parameters;  // in arena order
 };
-// ERRORS: kMalformed (format, metadata, or tensors that are not exactly those of the spec), kUnsupported, kTooLarge, kNonFinite.
+// ERRORS: kMalformed (format, metadata, or tensors that are not exactly those of the spec), kUnsupported, kTooLarge,
+// kNonFinite.
 Result<LoadedStage> parse_stage_file(Bytes file);
 
 // Temporary file, fsync, rename, fsync of the directory. ERRORS: kIo (the path and the system's reason).
 Status save_stage(const std::string& directory, const StageSpec& spec, std::span<const float> parameters);
 Status save_index(const std::string& directory, const std::vector<StageSpec>& specs);
-// All stages of a directory, in order. ERRORS: kMissing (no such file), kIo, and parse_stage_file's; kMalformed when files disagree.
+// All stages of a directory, in order. ERRORS: kMissing (no such file), kIo, and parse_stage_file's; kMalformed when
+// files disagree.
 Result<std::vector<LoadedStage>> load_model(const std::string& directory);
 
 }  // namespace shoal

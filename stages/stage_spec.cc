@@ -27,8 +27,9 @@ void append_linear(std::vector<ParameterSpec>& list, const std::string& name, st
   append(list, name + ".bias", {out}, false);
 }
 
-// FLOPs of one layer's forward on one sequence: four d x d products of attention (the fused one counts as three), two of the MLP at
-// 4 d, 2 FLOPs a multiply-add; causal attention scores and their product with the values at half of 2 * 2 T T d.
+// FLOPs of one layer's forward on one sequence: four d x d products of attention (the fused one counts as three), two
+// of the MLP at 4 d, 2 FLOPs a multiply-add; causal attention scores and their product with the values at half of 2 * 2
+// T T d.
 double layer_cost(const ModelSpec& model) {
   const double d = model.dim, t = model.positions;
   return 24 * t * d * d + 2 * t * t * d;
@@ -41,8 +42,8 @@ double stage_cost(const ModelSpec& model, std::uint16_t stage, std::uint16_t sta
          (stage + 1 == stages ? head_cost(model) : 0);
 }
 
-// Contiguous split with the smallest possible maximum, and among those the smallest sum of squares: dynamic programming over
-// (stages, layers), once for the maximum and once for the sum under that maximum.
+// Contiguous split with the smallest possible maximum, and among those the smallest sum of squares: dynamic programming
+// over (stages, layers), once for the maximum and once for the sum under that maximum.
 std::vector<std::uint32_t> balanced_layers(const ModelSpec& model, std::uint16_t stages) {
   const std::uint32_t layers = model.layers;
   constexpr double kNever = std::numeric_limits<double>::infinity();
@@ -82,8 +83,10 @@ std::vector<std::uint32_t> balanced_layers(const ModelSpec& model, std::uint16_t
 
 Status check_model(const ModelSpec& model, std::uint16_t stages) {
   const auto refuse = [](std::string text) { return Status(make_error(ErrorCode::kInput, std::move(text))); };
-  const std::pair<const char*, std::uint32_t> extents[] = {{"layers", model.layers}, {"dim", model.dim},
-                                                           {"heads", model.heads},   {"positions", model.positions},
+  const std::pair<const char*, std::uint32_t> extents[] = {{"layers", model.layers},
+                                                           {"dim", model.dim},
+                                                           {"heads", model.heads},
+                                                           {"positions", model.positions},
                                                            {"vocabulary", model.vocabulary}};
   for (const auto& [name, value] : extents) {
     if (value == 0) return refuse(std::string("model: ") + name + " must be at least 1");

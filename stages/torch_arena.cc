@@ -38,7 +38,8 @@ TorchArena::Slot& TorchArena::slot(ArenaRole role) const {
 const at::Tensor& TorchArena::flat(ArenaRole role) {
   Slot& held = slot(role);
   if (!held.flat.defined()) {
-    held.flat = at::zeros({static_cast<std::int64_t>(size_)}, at::TensorOptions().dtype(at::kFloat).device(slots_->device));
+    held.flat =
+        at::zeros({static_cast<std::int64_t>(size_)}, at::TensorOptions().dtype(at::kFloat).device(slots_->device));
     if (on_host_) SHOAL_CHECK_EQ(reinterpret_cast<std::uintptr_t>(held.flat.data_ptr()) % kBufferAlignment, 0u);
   }
   return held.flat;

@@ -33,7 +33,8 @@ class TorchArena : public SwappableArena {
   const at::Tensor& flat(ArenaRole role);
   // One leaf per parameter of the stage, in arena order, reading the role's array; they require gradients.
   std::span<const at::Tensor> leaves(ArenaRole role);
-  // How many references to the role's memory exist outside this arena: saved tensors of graphs. 0 when nobody else can read it.
+  // How many references to the role's memory exist outside this arena: saved tensors of graphs. 0 when nobody else can
+  // read it.
   std::uint64_t outside_references(ArenaRole role) const;
   bool on_host() const { return on_host_; }
 

@@ -30,7 +30,8 @@ CudaState open_cuda() {
   void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (driver == nullptr) return {"no NVIDIA driver (libcuda.so.1 does not load)", 0};
   const std::string path = library_folder() + "/libtorch_cuda.so";
-  // Never closed: it registers itself with libtorch. The tensor library asks for its hooks once, so this comes before any question.
+  // Never closed: it registers itself with libtorch. The tensor library asks for its hooks once, so this comes before
+  // any question.
   if (dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL) == nullptr) {
     const char* reason = dlerror();
     return {std::string("libtorch's CUDA half does not load: ") + (reason != nullptr ? reason : path) +
@@ -67,7 +68,8 @@ Result<std::string> choose_device(const std::string& wish) {
   const CudaState& cuda = cuda_state();
   if (!cuda.reason.empty()) return make_error(ErrorCode::kUnsupported, "device " + wish + ": " + cuda.reason);
   if (index >= cuda.devices) {
-    return make_error(ErrorCode::kUnsupported, "device " + wish + ": this machine has " + std::to_string(cuda.devices) + " GPU(s)");
+    return make_error(ErrorCode::kUnsupported,
+                      "device " + wish + ": this machine has " + std::to_string(cuda.devices) + " GPU(s)");
   }
   return "cuda:" + std::to_string(index);
 }

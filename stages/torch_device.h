@@ -1,6 +1,6 @@
 #pragma once
-// Which device to compute on. libtorch's CUDA half is opened at run time, so that one program serves machines with and without a GPU.
-// Thread: any, but choose_device before the first tensor on a GPU.
+// Which device to compute on. libtorch's CUDA half is opened at run time, so that one program serves machines with and
+// without a GPU. Thread: any, but choose_device before the first tensor on a GPU.
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,7 +11,8 @@ namespace shoal {
 
 // `wish`: "auto" (the first GPU when everything for it is there, else the CPU), "cpu", "cuda" or "cuda:N".
 // Returns the tensor library's name of the device: "cpu" or "cuda:N".
-// ERRORS: kInput (not such a text), kUnsupported (no driver, no CUDA half of libtorch, no such GPU; the message says which).
+// ERRORS: kInput (not such a text), kUnsupported (no driver, no CUDA half of libtorch, no such GPU; the message says
+// which).
 Result<std::string> choose_device(const std::string& wish);
 
 // (name, value) pairs for people: library version, CPU capability, GPUs or why there is none.

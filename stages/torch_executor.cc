@@ -29,9 +29,10 @@ constexpr std::int64_t kParallelGrain = 1 << 15;
 
 ParallelFor torch_for() {
   return [](std::size_t count, std::size_t grain, const std::function<void(std::size_t, std::size_t)>& body) {
-    at::parallel_for(0, static_cast<std::int64_t>(count), static_cast<std::int64_t>(grain), [&](std::int64_t begin, std::int64_t end) {
-      body(static_cast<std::size_t>(begin), static_cast<std::size_t>(end));
-    });
+    at::parallel_for(0, static_cast<std::int64_t>(count), static_cast<std::int64_t>(grain),
+                     [&](std::int64_t begin, std::int64_t end) {
+                       body(static_cast<std::size_t>(begin), static_cast<std::size_t>(end));
+                     });
   };
 }
 
@@ -41,10 +42,11 @@ std::span<const float> floats_of(const at::Tensor& tensor) {
 
 bool all_finite_parallel(std::span<const float> values) {
   std::atomic<bool> finite = true;
-  at::parallel_for(0, static_cast<std::int64_t>(values.size()), kParallelGrain, [&](std::int64_t begin, std::int64_t end) {
-    const auto piece = values.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin));
-    if (!all_finite(piece)) finite.store(false, std::memory_order_relaxed);
-  });
+  at::parallel_for(
+      0, static_cast<std::int64_t>(values.size()), kParallelGrain, [&](std::int64_t begin, std::int64_t end) {
+        const auto piece = values.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin));
+        if (!all_finite(piece)) finite.store(false, std::memory_order_relaxed);
+      });
   return finite;
 }
 
@@ -77,8 +79,9 @@ at::Tensor token_columns(const HostTensor& tokens, std::int64_t first) {
 }  // namespace
 
 struct TorchExecutor::TorchGraph : WindowedExecutor::Graph {
-  std::vector<at::Tensor> inputs;  // what gradients are wanted of: the parameters in arena order, then the input activation if any
-  at::Tensor output;               // (B, T, d), or the targets' losses (B * T) on the last stage
+  std::vector<at::Tensor>
+      inputs;         // what gradients are wanted of: the parameters in arena order, then the input activation if any
+  at::Tensor output;  // (B, T, d), or the targets' losses (B * T) on the last stage
 };
 
 TorchExecutor::TorchExecutor(const StageSpec& spec, const std::string& device, const TorchOptions& options)
@@ -110,11 +113,13 @@ at::Tensor TorchExecutor::to_device(const HostTensor& tensor) const {
   return arena_.on_host() ? host : host.to(c10::Device(device_));
 }
 
-Result<WindowedExecutor::Computed> TorchExecutor::compute(const ForwardInput& input, ArenaRole weights, bool keep_graph) {
+Result<WindowedExecutor::Computed> TorchExecutor::compute(const ForwardInput& input, ArenaRole weights,
+                                                          bool keep_graph) {
   return guard_torch([&] { return run_layers(input, weights, keep_graph); });
 }
 
-Result<WindowedExecutor::Computed> TorchExecutor::run_layers(const ForwardInput& input, ArenaRole weights, bool keep_graph) {
+Result<WindowedExecutor::Computed> TorchExecutor::run_layers(const ForwardInput& input, ArenaRole weights,
+                                                             bool keep_graph) {
   use_threads();
   const at::AutoGradMode mode(keep_graph);
   const std::span<const at::Tensor> leaves = arena_.leaves(weights);
@@ -173,7 +178,8 @@ Result<HostTensor> TorchExecutor::run_backward(TorchGraph& graph, const ForwardI
 }
 
 // Screens all, then adds all: an error leaves the window as it was.
-Status TorchExecutor::accumulate(std::span<const at::Tensor> gradients, const ForwardInput& input, ArenaRole accumulator, float sign) {
+Status TorchExecutor::accumulate(std::span<const at::Tensor> gradients, const ForwardInput& input,
+                                 ArenaRole accumulator, float sign) {
   const at::NoGradGuard no_grad;
   std::vector<at::Tensor> contiguous;
   for (const at::Tensor& gradient : gradients) contiguous.push_back(gradient.contiguous());
@@ -199,7 +205,8 @@ Status TorchExecutor::accumulate(std::span<const at::Tensor> gradients, const Fo
     const std::span<const float> values = floats_of(contiguous[i]);
     at::parallel_for(0, contiguous[i].numel(), kParallelGrain, [&](std::int64_t begin, std::int64_t end) {
       const auto at = static_cast<std::size_t>(begin), count = static_cast<std::size_t>(end - begin);
-      const Status added = accumulate_checked(sums.subspan(parameters_[i].offset + at, count), values.subspan(at, count), sign);
+      const Status added =
+          accumulate_checked(sums.subspan(parameters_[i].offset + at, count), values.subspan(at, count), sign);
       SHOAL_CHECK(added.ok());
     });
   }
@@ -217,7 +224,8 @@ Result<double> TorchExecutor::window_norm(ArenaRole accumulator, const InnerStep
   });
 }
 
-void TorchExecutor::write_step(ArenaRole accumulator, const InnerStep& step, double norm, std::span<const float> shift) {
+void TorchExecutor::write_step(ArenaRole accumulator, const InnerStep& step, double norm,
+                               std::span<const float> shift) {
   use_threads();
   const AdamWFactors factors = adamw_factors(step, norm);
   if (!host_math_) return write_step_with_tensors(accumulator, factors, shift);
@@ -232,7 +240,8 @@ void TorchExecutor::write_step(ArenaRole accumulator, const InnerStep& step, dou
 }
 
 // adamw_apply with tensor operations, for memory that the CPU does not reach.
-void TorchExecutor::write_step_with_tensors(ArenaRole accumulator, const AdamWFactors& f, std::span<const float> shift) {
+void TorchExecutor::write_step_with_tensors(ArenaRole accumulator, const AdamWFactors& f,
+                                            std::span<const float> shift) {
   must_not_throw([&] {
     const at::NoGradGuard no_grad;
     const at::Tensor gradient = arena_.flat(accumulator).mul(f.gradient_scale);
@@ -266,7 +275,8 @@ void TorchExecutor::add_shift_to_other(std::span<const float> shift) {
     const at::NoGradGuard no_grad;
     at::Tensor other = arena_.flat(ArenaRole::kOther);
     auto* memory = const_cast<float*>(shift.data());
-    const at::Tensor host = at::from_blob(memory, {static_cast<std::int64_t>(shift.size())}, at::TensorOptions().dtype(at::kFloat));
+    const at::Tensor host =
+        at::from_blob(memory, {static_cast<std::int64_t>(shift.size())}, at::TensorOptions().dtype(at::kFloat));
     other.add_(host.to(other.device()));
   });
 }
@@ -284,10 +294,13 @@ void TorchExecutor::about_to_overwrite() { SHOAL_CHECK_EQ(arena_.outside_referen
 Result<std::unique_ptr<TorchExecutor>> make_torch_executor(const StageSpec& spec, const TorchOptions& options) {
   if (options.threads < 1) return make_error(ErrorCode::kInput, "threads must be at least 1");
   SHOAL_ASSIGN(const std::string device, choose_device(options.device));
-  return guard_torch([&]() -> Result<std::unique_ptr<TorchExecutor>> { return std::make_unique<TorchExecutor>(spec, device, options); });
+  return guard_torch([&]() -> Result<std::unique_ptr<TorchExecutor>> {
+    return std::make_unique<TorchExecutor>(spec, device, options);
+  });
 }
 
-Result<std::unique_ptr<StageExecutor>> make_torch_executor(const StageSpec& spec, const std::string& device, int threads) {
+Result<std::unique_ptr<StageExecutor>> make_torch_executor(const StageSpec& spec, const std::string& device,
+                                                           int threads) {
   TorchOptions options;
   options.device = device;
   options.threads = threads;

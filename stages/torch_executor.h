@@ -1,11 +1,11 @@
 #pragma once
 // The product's executor: the stage's layers on libtorch, on the CPU or a GPU. Sees no torch header.
 //
-// Weights: the parameter tensors are leaves that read the arena's two buffers directly; an entry's graph keeps references to the leaves
-// of the buffer it was made at. The arena is written behind autograd's back, so before every write the executor counts the references
-// that are left to the buffer and stops the program if a graph outlived it (outside_references()).
-// Gradients: one backward yields the gradients of all parameters as the graph's own scratch tensors; nothing is added to the window
-// before every one of them and the input gradient passed the screen.
+// Weights: the parameter tensors are leaves that read the arena's two buffers directly; an entry's graph keeps
+// references to the leaves of the buffer it was made at. The arena is written behind autograd's back, so before every
+// write the executor counts the references that are left to the buffer and stops the program if a graph outlived it
+// (outside_references()). Gradients: one backward yields the gradients of all parameters as the graph's own scratch
+// tensors; nothing is added to the window before every one of them and the input gradient passed the screen.
 #include <memory>
 #include <string>
 
@@ -18,12 +18,13 @@ namespace shoal {
 struct TorchOptions {
   std::string device = "auto";  // auto, cpu, cuda, cuda:N
   int threads = 1;              // of the CPU; one number for the whole process, the last one set holds
-  bool tensor_math = false;     // optimiser and accumulation by tensor operations on the CPU too, as on a GPU; for tests
+  bool tensor_math = false;  // optimiser and accumulation by tensor operations on the CPU too, as on a GPU; for tests
 };
 
 class TorchExecutor : public WindowedExecutor {
  public:
-  // REQUIRES: `device` comes from choose_device(). Throws what the tensor library throws when memory is short: use make_torch_executor.
+  // REQUIRES: `device` comes from choose_device(). Throws what the tensor library throws when memory is short: use
+  // make_torch_executor.
   TorchExecutor(const StageSpec& spec, const std::string& device, const TorchOptions& options);
   Arena& arena() override { return arena_; }
   // References from graphs to the memory of a parameter buffer.
@@ -32,8 +33,8 @@ class TorchExecutor : public WindowedExecutor {
  protected:
   SwappableArena& swappable_arena() override { return arena_; }
   Result<Computed> compute(const ForwardInput& input, ArenaRole weights, bool keep_graph) override;
-  Result<HostTensor> differentiate(Graph& graph, const ForwardInput& input, const HostTensor& gradient, ArenaRole accumulator,
-                                   float sign) override;
+  Result<HostTensor> differentiate(Graph& graph, const ForwardInput& input, const HostTensor& gradient,
+                                   ArenaRole accumulator, float sign) override;
   Result<double> window_norm(ArenaRole accumulator, const InnerStep& step) override;
   void write_step(ArenaRole accumulator, const InnerStep& step, double norm, std::span<const float> shift) override;
   void write_shift(std::span<const float> shift) override;
@@ -43,9 +44,10 @@ class TorchExecutor : public WindowedExecutor {
  private:
   struct TorchGraph;
   Result<Computed> run_layers(const ForwardInput& input, ArenaRole weights, bool keep_graph);
-  Result<HostTensor> run_backward(TorchGraph& graph, const ForwardInput& input, const HostTensor& gradient, ArenaRole accumulator,
-                                  float sign);
-  Status accumulate(std::span<const at::Tensor> gradients, const ForwardInput& input, ArenaRole accumulator, float sign);
+  Result<HostTensor> run_backward(TorchGraph& graph, const ForwardInput& input, const HostTensor& gradient,
+                                  ArenaRole accumulator, float sign);
+  Status accumulate(std::span<const at::Tensor> gradients, const ForwardInput& input, ArenaRole accumulator,
+                    float sign);
   void write_step_with_tensors(ArenaRole accumulator, const AdamWFactors& factors, std::span<const float> shift);
   void add_shift_to_other(std::span<const float> shift);
   at::Tensor to_device(const HostTensor& tensor) const;
@@ -59,7 +61,8 @@ class TorchExecutor : public WindowedExecutor {
 };
 
 // ERRORS: choose_device's; kTooLarge (the parameters do not fit); kInput (threads < 1).
-Result<std::unique_ptr<StageExecutor>> make_torch_executor(const StageSpec& spec, const std::string& device, int threads);
+Result<std::unique_ptr<StageExecutor>> make_torch_executor(const StageSpec& spec, const std::string& device,
+                                                           int threads);
 Result<std::unique_ptr<TorchExecutor>> make_torch_executor(const StageSpec& spec, const TorchOptions& options);
 
 }  // namespace shoal

@@ -128,7 +128,8 @@ void WindowedExecutor::set_shift() {
   SwappableArena& arena = swappable_arena();
   arena.pull(ArenaRole::kCandidate);
   arena.pull(ArenaRole::kSnapshot);
-  const std::span<const float> candidate = arena.span(ArenaRole::kCandidate), snapshot = arena.span(ArenaRole::kSnapshot);
+  const std::span<const float> candidate = arena.span(ArenaRole::kCandidate),
+                               snapshot = arena.span(ArenaRole::kSnapshot);
   shift_.resize(arena.size(), 0.0f);
   for (std::size_t i = 0; i < shift_.size(); ++i) shift_[i] += candidate[i] - snapshot[i];
   shift_tag_ += arena.tag(ArenaRole::kCandidate) - arena.tag(ArenaRole::kSnapshot);

@@ -1,11 +1,13 @@
 #pragma once
-// What every executor shares: entries, stamps, the two parameter buffers, windows, tags and the pending shift. An implementation adds
-// arithmetic only (the protected hooks), so the exact executor of the proofs and the product's keep the books with the same code.
+// What every executor shares: entries, stamps, the two parameter buffers, windows, tags and the pending shift. An
+// implementation adds arithmetic only (the protected hooks), so the exact executor of the proofs and the product's keep
+// the books with the same code.
 //
 // Life of an entry:   forward -> waiting --backward--> counted --settle--> forgotten
 //                                   \--drop--> forgotten   \--undo--> forgotten, taken out of its window
-// A graph belongs to a waiting entry and to the stamp it was made at. It is dropped before the buffer it reads is overwritten.
-// Parameters start as zeros: the caller writes kCurrent and kAnchor (initialise() or fetched state) and calls push().
+// A graph belongs to a waiting entry and to the stamp it was made at. It is dropped before the buffer it reads is
+// overwritten. Parameters start as zeros: the caller writes kCurrent and kAnchor (initialise() or fetched state) and
+// calls push().
 #include <memory>
 #include <unordered_map>
 #include <vector>
@@ -54,8 +56,8 @@ class WindowedExecutor : public StageExecutor {
   // Forward at the parameters of `weights` (kCurrent, kOther or kAnchor). The input has passed check_forward_input.
   // ERRORS: kNonFinite, kTooLarge, kMalformed (the content is not what this stage expects).
   virtual Result<Computed> compute(const ForwardInput& input, ArenaRole weights, bool keep_graph) = 0;
-  // Consumes the graph: computes all gradients, screens them, adds sign * parameter gradient to the accumulator and returns the input
-  // gradient. On error nothing was added. `gradient` has passed the checks of shape and finiteness.
+  // Consumes the graph: computes all gradients, screens them, adds sign * parameter gradient to the accumulator and
+  // returns the input gradient. On error nothing was added. `gradient` has passed the checks of shape and finiteness.
   virtual Result<HostTensor> differentiate(Graph& graph, const ForwardInput& input, const HostTensor& gradient,
                                            ArenaRole accumulator, float sign) = 0;
   // Norm of the window's mean gradient; writes nothing. ERRORS: kNonFinite.

@@ -1,3 +1,5 @@
+#include "stages/adamw.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -5,7 +7,6 @@
 #include <thread>
 
 #include "common/rng.h"
-#include "stages/adamw.h"
 
 namespace shoal {
 namespace {
@@ -86,7 +87,8 @@ TEST(AdamWTest, OtherOutputsLeaveTheInputsAlone) {
   EXPECT_EQ(m, m_before);
   EXPECT_EQ(v, v_before);
   std::vector<float> in_place = p, m_place = m, v_place = v;
-  ASSERT_TRUE(adamw_step(kParameters, step_of(2), {in_place, sum, m_place, v_place, {}, in_place, m_place, v_place}).ok());
+  ASSERT_TRUE(
+      adamw_step(kParameters, step_of(2), {in_place, sum, m_place, v_place, {}, in_place, m_place, v_place}).ok());
   EXPECT_EQ(in_place, p1);
   EXPECT_EQ(v_place, v1);
 }
@@ -120,14 +122,16 @@ TEST(AdamWTest, NothingIsWrittenWhenTheSumIsNotUsable) {
 }
 
 TEST(NormTest, SumsInDoubleOverBlocksOfAnySize) {
-  for (const std::size_t size : {std::size_t{0}, std::size_t{1}, std::size_t{7}, std::size_t{9}, kNormBlock, kNormBlock + 3, 3 * kNormBlock}) {
+  for (const std::size_t size :
+       {std::size_t{0}, std::size_t{1}, std::size_t{7}, std::size_t{9}, kNormBlock, kNormBlock + 3, 3 * kNormBlock}) {
     const std::vector<float> values = draw(size + 1, 2, size);
     long double expected = 0;
     for (const float value : values) expected += static_cast<long double>(value) * value;
     EXPECT_NEAR(sum_of_squares(values), static_cast<double>(expected), 1e-12 * static_cast<double>(expected));
     EXPECT_EQ(sum_of_squares(values), sum_of_squares(values, scattered_for()));
   }
-  EXPECT_DOUBLE_EQ(norm_of(std::vector<float>{3e30f, 4e30f}), std::hypot(double{3e30f}, double{4e30f})) << "no overflow in between";
+  EXPECT_DOUBLE_EQ(norm_of(std::vector<float>{3e30f, 4e30f}), std::hypot(double{3e30f}, double{4e30f}))
+      << "no overflow in between";
 }
 
 }  // namespace

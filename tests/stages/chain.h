@@ -35,7 +35,8 @@ inline ModelSpec contract_model() {
 inline HostTensor contract_tokens(std::uint64_t seed, std::int64_t sequences = 2) {
   const ModelSpec model = contract_model();
   Buffer buffer(static_cast<std::size_t>(sequences) * (model.positions + 1));
-  for (std::size_t i = 0; i < buffer.size(); ++i) buffer.data()[i] = static_cast<std::uint8_t>(mix64(seed, i) % model.vocabulary);
+  for (std::size_t i = 0; i < buffer.size(); ++i)
+    buffer.data()[i] = static_cast<std::uint8_t>(mix64(seed, i) % model.vocabulary);
   return make_host_tensor(DType::kU8, {sequences, model.positions + 1}, std::move(buffer));
 }
 
@@ -82,7 +83,8 @@ class Chain {
       if (!out.ok()) return 0;
       EXPECT_EQ(out->stamp, at(k).stamp());
       EXPECT_EQ(out->activation.defined(), k + 1 < size());
-      EXPECT_EQ(out->targets, static_cast<std::uint64_t>(contract_tokens(serial).shape[0]) * at(k).spec().model.positions);
+      EXPECT_EQ(out->targets,
+                static_cast<std::uint64_t>(contract_tokens(serial).shape[0]) * at(k).spec().model.positions);
       x = out->activation;
       loss = out->loss_sum;
     }

@@ -12,7 +12,11 @@ ExecutorMaker integer_maker() {
   return {"integer", [](const StageSpec& spec) { return std::make_unique<IntegerExecutor>(spec); }, 0};
 }
 ExecutorMaker paced_maker() {
-  return {"paced", [](const StageSpec& spec) { return std::make_unique<PacedExecutor>(spec, Pace{1ms, 2ms, 1ms}, [](Duration) {}); }, 0};
+  return {"paced",
+          [](const StageSpec& spec) {
+            return std::make_unique<PacedExecutor>(spec, Pace{1ms, 2ms, 1ms}, [](Duration) {});
+          },
+          0};
 }
 INSTANTIATE_TEST_SUITE_P(Exact, ExecutorContract, ::testing::Values(integer_maker(), paced_maker()),
                          [](const auto& info) { return info.param.name; });
@@ -88,7 +92,10 @@ TEST(IntegerExecutorTest, FramesSurviveTilesOfEightBits) {
 TEST(PacedExecutorTest, SpendsTheDurationsOfWhatItRan) {
   Duration spent{};
   const ExecutorMaker maker{
-      "paced", [&](const StageSpec& spec) { return std::make_unique<PacedExecutor>(spec, Pace{3ms, 50ms, 700ms}, [&](Duration d) { spent += d; }); },
+      "paced",
+      [&](const StageSpec& spec) {
+        return std::make_unique<PacedExecutor>(spec, Pace{3ms, 50ms, 700ms}, [&](Duration d) { spent += d; });
+      },
       0};
   Chain chain(maker, contract_model(), 1);
   const auto spent_by = [&](auto&& action) {
@@ -107,7 +114,10 @@ TEST(PacedExecutorTest, SpendsTheDurationsOfWhatItRan) {
 TEST(PacedExecutorTest, ARecomputedBackwardCostsBoth) {
   Duration spent{};
   const ExecutorMaker maker{
-      "paced", [&](const StageSpec& spec) { return std::make_unique<PacedExecutor>(spec, Pace{3ms, 50ms, 0ms}, [&](Duration d) { spent += d; }); },
+      "paced",
+      [&](const StageSpec& spec) {
+        return std::make_unique<PacedExecutor>(spec, Pace{3ms, 50ms, 0ms}, [&](Duration d) { spent += d; });
+      },
       0};
   Chain chain(maker, contract_model(), 1);
   chain.forward(1);

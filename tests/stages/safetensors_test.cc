@@ -1,7 +1,8 @@
+#include "stages/safetensors.h"
+
 #include <gtest/gtest.h>
 
 #include "common/rng.h"
-#include "stages/safetensors.h"
 
 namespace shoal {
 namespace {
@@ -33,7 +34,8 @@ NamedTensor named(const std::string& name, const std::vector<float>& values, Sha
 
 TEST(SafetensorsTest, GoldenBytes) {
   const Bytes file = joined(safetensors_parts({}, {named("a", kOne, {1})}));
-  const std::string_view json = R"({"__metadata__":{"format":"pt"},"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}   )";
+  const std::string_view json =
+      R"({"__metadata__":{"format":"pt"},"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}   )";
   ASSERT_EQ(json.size(), 88u);
   ASSERT_EQ(file.size(), 8 + 88 + 4u);
   const std::uint8_t length[8] = {0x58, 0, 0, 0, 0, 0, 0, 0};
@@ -69,9 +71,11 @@ TEST(SafetensorsTest, TensorsStartAtAMultipleOfEight) {
 }
 
 TEST(SafetensorsTest, ReadsForeignOrderSpacesAndEscapes) {
-  const Result<Safetensors> parsed = parse_safetensors(file_of(
-      "{ \"b\\u00e9\\n\" : {\"data_offsets\":[ 4 , 8 ],\"shape\":[1, 1],\"dtype\":\"F32\"} ,\n\t\"a\":{\"dtype\":\"U8\",\"shape\":[4],"
-      "\"data_offsets\":[0,4]}, \"empty\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[8,8]} }  ", 8));
+  const Result<Safetensors> parsed = parse_safetensors(
+      file_of("{ \"b\\u00e9\\n\" : {\"data_offsets\":[ 4 , 8 ],\"shape\":[1, 1],\"dtype\":\"F32\"} "
+              ",\n\t\"a\":{\"dtype\":\"U8\",\"shape\":[4],"
+              "\"data_offsets\":[0,4]}, \"empty\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[8,8]} }  ",
+              8));
   ASSERT_TRUE(parsed.ok()) << parsed.error().message;
   EXPECT_EQ(parsed->tensors[0].name, "a");
   EXPECT_EQ(parsed->tensors[1].name, "b\xc3\xa9\n");
@@ -96,38 +100,46 @@ TEST(SafetensorsTest, EveryByteBelongsToExactlyOneTensor) {
 TEST(SafetensorsTest, RefusesHeadersThatBreakTheFormat) {
   const std::string good = R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})";
   ASSERT_TRUE(parse_safetensors(file_of(good, 4)).ok());
-  for (const char* bad : {
-           R"( {"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})",
-           R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}x)",
-           R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},})",
-           R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})",
-           R"({"a":{"dtype":"F32","shape":[1]}})",
-           R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0]}})",
-           R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4,4]}})",
-           R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4],"more":1}})",
-           R"({"a":{"dtype":"F32","dtype":"F32","shape":[1],"data_offsets":[0,4]}})",
-           R"({"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}})",
-           R"({"a":{"dtype":"F32","shape":[1.0],"data_offsets":[0,4]}})",
-           R"({"a":{"dtype":"F32","shape":[01],"data_offsets":[0,4]}})",
-           R"({"a":{"dtype":"F32","shape":[99999999999999999999],"data_offsets":[0,4]}})",
-           R"({"a":{"dtype":"F32","shape":[1,1,1,1,1,1,1,1,1],"data_offsets":[0,4]}})",
-           R"({"__metadata__":{"k":1},"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})",
-           R"({"__metadata__":{"k":"1","k":"2"},"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})",
-           R"({"a\ud800":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})",
-           R"({"a\q":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})",
-           R"(["a"])", R"({"a":[]})", R"({)", R"({"a)", R"({"a":)"}) {
+  for (
+      const char* bad :
+      {R"( {"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})",
+       R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}x)",
+       R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},})",
+       R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})",
+       R"({"a":{"dtype":"F32","shape":[1]}})",
+       R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0]}})",
+       R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4,4]}})",
+       R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4],"more":1}})",
+       R"({"a":{"dtype":"F32","dtype":"F32","shape":[1],"data_offsets":[0,4]}})",
+       R"({"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}})",
+       R"({"a":{"dtype":"F32","shape":[1.0],"data_offsets":[0,4]}})",
+       R"({"a":{"dtype":"F32","shape":[01],"data_offsets":[0,4]}})",
+       R"({"a":{"dtype":"F32","shape":[99999999999999999999],"data_offsets":[0,4]}})",
+       R"({"a":{"dtype":"F32","shape":[1,1,1,1,1,1,1,1,1],"data_offsets":[0,4]}})",
+       R"({"__metadata__":{"k":1},"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})",
+       R"({"__metadata__":{"k":"1","k":"2"},"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})",
+       R"({"a\ud800":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})",
+       R"({"a\q":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})",
+       R"(["a"])",
+       R"({"a":[]})",
+       R"({)",
+       R"({"a)",
+       R"({"a":)"}) {
     EXPECT_EQ(code_of(bad, 4), ErrorCode::kMalformed) << bad;
   }
   EXPECT_EQ(code_of(R"({"a":{"dtype":"BF16","shape":[2],"data_offsets":[0,4]}})", 4), ErrorCode::kUnsupported);
-  EXPECT_EQ(code_of(R"({"a":{"dtype":"F32","shape":[4294967296,4294967296,4294967296],"data_offsets":[0,4]}})", 4), ErrorCode::kTooLarge);
-  const std::string long_name = "{\"" + std::string(kSafetensorsNameMax + 1, 'n') + R"(":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})";
+  EXPECT_EQ(code_of(R"({"a":{"dtype":"F32","shape":[4294967296,4294967296,4294967296],"data_offsets":[0,4]}})", 4),
+            ErrorCode::kTooLarge);
+  const std::string long_name =
+      "{\"" + std::string(kSafetensorsNameMax + 1, 'n') + R"(":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})";
   EXPECT_EQ(code_of(long_name, 4), ErrorCode::kMalformed);
 }
 
 TEST(SafetensorsTest, RefusesEveryTruncation) {
   const Bytes file = joined(safetensors_parts({{"k", "v"}}, {named("b", kSix, {2, 3}), named("a", kOne, {1})}));
   ASSERT_TRUE(parse_safetensors(file).ok());
-  for (std::size_t size = 0; size < file.size(); ++size) EXPECT_FALSE(parse_safetensors(file.slice(0, size)).ok()) << size;
+  for (std::size_t size = 0; size < file.size(); ++size)
+    EXPECT_FALSE(parse_safetensors(file.slice(0, size)).ok()) << size;
 }
 
 TEST(SafetensorsTest, AHostileLengthAllocatesNothing) {

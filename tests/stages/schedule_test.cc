@@ -1,8 +1,8 @@
+#include "stages/schedule.h"
+
 #include <gtest/gtest.h>
 
 #include <limits>
-
-#include "stages/schedule.h"
 
 namespace shoal {
 namespace {
@@ -35,8 +35,9 @@ TEST(ScheduleTest, WithoutWarmUpItStartsAtThePeak) { EXPECT_DOUBLE_EQ(learning_r
 
 TEST(ScheduleTest, RefusesWhatCannotBe) {
   EXPECT_TRUE(check_schedule(kSchedule).ok());
-  for (const Schedule& bad : {Schedule{0, 0, 0, 10}, Schedule{1e-3, 2e-3, 0, 10}, Schedule{1e-3, -1, 0, 10}, Schedule{1e-3, 0, 0, 0},
-                              Schedule{1e-3, 0, 11, 10}, Schedule{std::numeric_limits<double>::quiet_NaN(), 0, 0, 10}}) {
+  for (const Schedule& bad :
+       {Schedule{0, 0, 0, 10}, Schedule{1e-3, 2e-3, 0, 10}, Schedule{1e-3, -1, 0, 10}, Schedule{1e-3, 0, 0, 0},
+        Schedule{1e-3, 0, 11, 10}, Schedule{std::numeric_limits<double>::quiet_NaN(), 0, 0, 10}}) {
     EXPECT_EQ(check_schedule(bad).code(), ErrorCode::kInput);
   }
 }

@@ -149,7 +149,8 @@ TEST(InitialiseTest, DrawsTheStatedDistributions) {
     const double expected = parameter.name.ends_with("c_proj.weight") ? 0.02 / std::sqrt(4.0) : 0.02;
     EXPECT_NEAR(std::sqrt(variance), expected, 5 * expected / std::sqrt(2 * n)) << parameter.name;
     EXPECT_NEAR(sum / n, 0, 5 * expected / std::sqrt(n)) << parameter.name;
-    EXPECT_NEAR(fourth / n / (variance * variance), 3, 5 * std::sqrt(24 / n)) << "kurtosis of a normal, " << parameter.name;
+    EXPECT_NEAR(fourth / n / (variance * variance), 3, 5 * std::sqrt(24 / n))
+        << "kurtosis of a normal, " << parameter.name;
   }
 }
 

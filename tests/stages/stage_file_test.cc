@@ -1,3 +1,5 @@
+#include "stages/stage_file.h"
+
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -5,7 +7,6 @@
 #include <limits>
 
 #include "stages/safetensors.h"
-#include "stages/stage_file.h"
 
 namespace shoal {
 namespace {
@@ -40,7 +41,9 @@ class StageFileTest : public ::testing::Test {
     for (std::size_t k = 0; k < specs.size(); ++k) ASSERT_TRUE(save_stage(directory, specs[k], parameters[k]).ok());
     ASSERT_TRUE(save_index(directory, specs).ok());
   }
-  std::string path_of(std::size_t k) const { return (fs::path(directory) / stage_file_name(specs[k].stage, 3)).string(); }
+  std::string path_of(std::size_t k) const {
+    return (fs::path(directory) / stage_file_name(specs[k].stage, 3)).string();
+  }
 
   std::vector<StageSpec> specs;
   std::vector<std::vector<float>> parameters;
@@ -114,9 +117,10 @@ TEST_F(StageFileTest, RefusesTensorsThatDoNotFitTheMetadata) {
 }
 
 TEST_F(StageFileTest, MetadataAloneReservesNoMemory) {
-  StringMap metadata{{"shoal.format", "1"}, {"shoal.layers", "4000"}, {"shoal.dim", "16777216"}, {"shoal.heads", "1"},
-                     {"shoal.positions", "1"}, {"shoal.vocabulary", "16777216"}, {"shoal.seed", "0"}, {"shoal.stage", "0"},
-                     {"shoal.stages", "1"}, {"shoal.first_layer", "0"}, {"shoal.end_layer", "4000"}};
+  StringMap metadata{{"shoal.format", "1"},      {"shoal.layers", "4000"},   {"shoal.dim", "16777216"},
+                     {"shoal.heads", "1"},       {"shoal.positions", "1"},   {"shoal.vocabulary", "16777216"},
+                     {"shoal.seed", "0"},        {"shoal.stage", "0"},       {"shoal.stages", "1"},
+                     {"shoal.first_layer", "0"}, {"shoal.end_layer", "4000"}};
   EXPECT_EQ(parse_stage_file(safetensors_parts(metadata, {}).front()).code(), ErrorCode::kMalformed);
 }
 

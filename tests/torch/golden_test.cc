@@ -1,4 +1,5 @@
-// The model against plain PyTorch: golden.txt is written by make_golden.py beside it, which also states the formula of the weights.
+// The model against plain PyTorch: golden.txt is written by make_golden.py beside it, which also states the formula of
+// the weights.
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/from_blob.h>
@@ -81,7 +82,8 @@ class GoldenTest : public ::testing::Test {
     tokens = make_host_tensor(DType::kU8, {kB, kT + 1}, std::move(buffer));
   }
   double norm_of_tensor(ArenaRole role, const ParameterSpec& parameter) {
-    return norm_of(executor->arena().span(role).subspan(parameter.offset, static_cast<std::size_t>(element_count(parameter.shape))));
+    return norm_of(executor->arena().span(role).subspan(parameter.offset,
+                                                        static_cast<std::size_t>(element_count(parameter.shape))));
   }
 
   StageSpec spec;

@@ -33,8 +33,8 @@ at::Tensor draw_tokens(Rng& rng, at::IntArrayRef shape) {
 
 std::vector<at::Tensor> draw_layer(Rng& rng) {
   std::vector<at::Tensor> weights;
-  const std::int64_t shapes[12][2] = {{kD, 0},      {kD, 0}, {kD, 3 * kD}, {3 * kD, 0}, {kD, kD},     {kD, 0},
-                                      {kD, 0},      {kD, 0}, {kD, 4 * kD}, {4 * kD, 0}, {4 * kD, kD}, {kD, 0}};
+  const std::int64_t shapes[12][2] = {{kD, 0}, {kD, 0}, {kD, 3 * kD}, {3 * kD, 0}, {kD, kD},     {kD, 0},
+                                      {kD, 0}, {kD, 0}, {kD, 4 * kD}, {4 * kD, 0}, {4 * kD, kD}, {kD, 0}};
   for (std::size_t i = 0; i < 12; ++i) {
     const bool norm_weight = i == 0 || i == 6;
     if (shapes[i][1] == 0) {
@@ -71,11 +71,14 @@ void expect_gradients(const std::vector<at::Tensor>& inputs, const std::function
 }
 
 // A scalar that weighs every element differently, so that no error cancels.
-at::Tensor weighed(const at::Tensor& values) { return values.mul(values.detach().mul(0).add(1).cumsum(-1)).sin().sum(); }
+at::Tensor weighed(const at::Tensor& values) {
+  return values.mul(values.detach().mul(0).add(1).cumsum(-1)).sin().sum();
+}
 
 TEST(GradientsTest, Embedding) {
   Rng rng(1);
-  const at::Tensor tokens = draw_tokens(rng, {kB, kT}), wte = draw(rng, {kV, kD}, 0, 1), wpe = draw(rng, {kT, kD}, 0, 1);
+  const at::Tensor tokens = draw_tokens(rng, {kB, kT}), wte = draw(rng, {kV, kD}, 0, 1),
+                   wpe = draw(rng, {kT, kD}, 0, 1);
   expect_gradients({wte, wpe}, [&] { return weighed(embed(tokens, wte, wpe)); });
 }
 

@@ -1,7 +1,8 @@
+#include "stages/torch_device.h"
+
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
-#include "stages/torch_device.h"
 #include "stages/torch_executor.h"
 #include "tests/stages/chain.h"
 
@@ -61,7 +62,8 @@ TEST(TorchDeviceTest, FactsNameTheLibrary) {
 TEST(TorchGpuTest, AStepOnTheGpuEqualsTheOneOnTheCpu) {
   if (!gpu_usable()) GTEST_SKIP() << choose_device("cuda").error().message;
   const auto maker = [](const char* device) {
-    return ExecutorMaker{device, [=](const StageSpec& spec) { return std::move(*make_torch_executor(spec, device, 1)); }, 1e-4};
+    return ExecutorMaker{device,
+                         [=](const StageSpec& spec) { return std::move(*make_torch_executor(spec, device, 1)); }, 1e-4};
   };
   Chain host(maker("cpu"), contract_model(), 3), gpu(maker("cuda"), contract_model(), 3);
   for (Chain* chain : {&host, &gpu}) {

@@ -1,7 +1,8 @@
 // The product's executor: the contract on both of its arithmetic paths, equality of splits, kept graphs, screening.
+#include "stages/torch_executor.h"
+
 #include <ATen/core/Tensor.h>
 
-#include "stages/torch_executor.h"
 #include "tests/stages/executor_contract.h"
 
 namespace shoal {
@@ -31,8 +32,8 @@ ModelSpec four_layers() {
 }
 
 // Per tensor: |a - b| <= tolerance * |b| in the 2-norm.
-void expect_tensors_near(const std::vector<ParameterSpec>& parameters, const std::vector<float>& a, const std::vector<float>& b,
-                         double tolerance) {
+void expect_tensors_near(const std::vector<ParameterSpec>& parameters, const std::vector<float>& a,
+                         const std::vector<float>& b, double tolerance) {
   ASSERT_EQ(a.size(), b.size());
   for (const ParameterSpec& parameter : parameters) {
     double difference = 0, norm = 0;
@@ -92,7 +93,8 @@ TEST(TorchExecutorTest, TrainingOnOneTextLowersItsLoss) {
 }
 
 TEST(TorchExecutorTest, TwoThreadsAndTensorMathAgreeWithOneThread) {
-  Chain one(torch_maker(false), four_layers(), 1), two(torch_maker(false, 2), four_layers(), 1), tensors(torch_maker(true), four_layers(), 1);
+  Chain one(torch_maker(false), four_layers(), 1), two(torch_maker(false, 2), four_layers(), 1),
+      tensors(torch_maker(true), four_layers(), 1);
   for (Chain* chain : {&one, &two, &tensors}) {
     chain->count(1, kA);
     ASSERT_TRUE(chain->at(0).inner_step(kA, contract_step()).ok());
@@ -110,7 +112,8 @@ TEST(TorchExecutorTest, SixteenBitTokensMeanTheSame) {
   Buffer buffer(2 * narrow.bytes.size());
   for (std::size_t i = 0; i < narrow.bytes.size(); ++i) buffer.as<std::uint16_t>()[i] = narrow.bytes.data()[i];
   const HostTensor wide = make_host_tensor(DType::kU16, narrow.shape, std::move(buffer));
-  EXPECT_EQ(bytes.at(0).forward({1, microbatch(1), narrow, {}})->loss_sum, words.at(0).forward({1, microbatch(1), wide, {}})->loss_sum);
+  EXPECT_EQ(bytes.at(0).forward({1, microbatch(1), narrow, {}})->loss_sum,
+            words.at(0).forward({1, microbatch(1), wide, {}})->loss_sum);
 }
 
 // A graph made before a write gives the gradient of its own weights, as an executor that never stepped does.
@@ -129,7 +132,8 @@ TEST(TorchExecutorTest, AKeptGraphGivesTheGradientOfItsOwnWeights) {
   }
 }
 
-// After its buffer was overwritten, the graph is made anew: the gradient is that of the newest weights, not of a mixture.
+// After its buffer was overwritten, the graph is made anew: the gradient is that of the newest weights, not of a
+// mixture.
 TEST(TorchExecutorTest, ADroppedGraphIsRecomputedAtTheNewestWeights) {
   Chain chain(torch_maker(false), contract_model(), 3), fresh(torch_maker(false), contract_model(), 3);
   chain.forward(1);
@@ -161,7 +165,8 @@ TEST(TorchExecutorTest, ADroppedGraphIsRecomputedAtTheNewestWeights) {
   }
 }
 
-// Raw writes into the arena are invisible to autograd, so what protects a graph is that none is left when its buffer is written.
+// Raw writes into the arena are invisible to autograd, so what protects a graph is that none is left when its buffer is
+// written.
 TEST(TorchExecutorTest, NoGraphOutlivesTheBufferItReads) {
   Chain chain(torch_maker(false), contract_model(), 3);
   const auto references = [&](ArenaRole role) {
@@ -172,7 +177,8 @@ TEST(TorchExecutorTest, NoGraphOutlivesTheBufferItReads) {
   const std::vector<std::uint64_t> none(3, 0);
   EXPECT_EQ(references(ArenaRole::kCurrent), none);
   chain.forward(1);
-  for (const std::uint64_t count : references(ArenaRole::kCurrent)) EXPECT_GT(count, 0u) << "a kept graph reads the buffer";
+  for (const std::uint64_t count : references(ArenaRole::kCurrent))
+    EXPECT_GT(count, 0u) << "a kept graph reads the buffer";
   chain.forward(2);
   chain.backward(2, kA);
   for (std::size_t k = 0; k < chain.size(); ++k) {
@@ -180,7 +186,8 @@ TEST(TorchExecutorTest, NoGraphOutlivesTheBufferItReads) {
     EXPECT_EQ(executor_of(chain, k).graph_count(), 1u);
     ASSERT_TRUE(chain.at(k).inner_step(kA, contract_step()).ok());
   }
-  for (const std::uint64_t count : references(ArenaRole::kOther)) EXPECT_GT(count, 0u) << "entry 1 still reads the buffer before";
+  for (const std::uint64_t count : references(ArenaRole::kOther))
+    EXPECT_GT(count, 0u) << "entry 1 still reads the buffer before";
   EXPECT_EQ(references(ArenaRole::kCurrent), none);
   for (std::size_t k = 0; k < chain.size(); ++k) EXPECT_EQ(chain.at(k).begin_write(), 1u);
   EXPECT_EQ(references(ArenaRole::kOther), none) << "nothing reads what is overwritten now";
@@ -226,7 +233,8 @@ TEST(TorchExecutorTest, OverflowInForwardIsRefusedAndNamed) {
     const Result<ForwardOutput> out = chain.at(k).forward({2, microbatch(2), contract_tokens(2), chain.activations[k]});
     ASSERT_FALSE(out.ok());
     EXPECT_EQ(out.code(), ErrorCode::kNonFinite);
-    EXPECT_NE(out.error().message.find(k == 2 ? "loss" : "output activation"), std::string::npos) << out.error().message;
+    EXPECT_NE(out.error().message.find(k == 2 ? "loss" : "output activation"), std::string::npos)
+        << out.error().message;
     EXPECT_NE(out.error().message.find("microbatch"), std::string::npos);
     EXPECT_EQ(executor_of(chain, k).entry_count(), 1u) << "nothing was kept";
   }
