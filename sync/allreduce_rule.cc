@@ -53,6 +53,7 @@ class AllreduceRule final : public OuterRule {
   void commit(StageExecutor& executor, const RoundContext& context) override {
     SHOAL_CHECK_EQ(executor.unsettled_at_other(), 0u);
     Arena& arena = executor.arena();
+    executor.begin_write();
     copy_role(arena, ArenaRole::kCandidate, ArenaRole::kOther);
     executor.flip();
     copy_role(arena, ArenaRole::kCandidate, ArenaRole::kAnchor);

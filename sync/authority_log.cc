@@ -10,7 +10,7 @@
 namespace shoal {
 namespace {
 
-constexpr std::size_t kHeadBytes = 8;
+constexpr std::size_t kHeadBytes = 12;
 constexpr std::size_t kRecordBytesMax = 4u << 20;
 
 enum class Kind : std::uint8_t { kStart = 1, kMember = 2, kOver = 3, kOpen = 4, kCommit = 5 };
@@ -73,7 +73,8 @@ Result<Bytes> pack_log_record(const LogRecord& record) {
   bytes.push_back(static_cast<std::uint8_t>(std::visit([](const auto& r) { return kind_of(r); }, record)));
   bytes.insert(bytes.end(), body.begin(), body.end());
   put_u32(bytes.data(), static_cast<std::uint32_t>(bytes.size() - kHeadBytes));
-  put_u32(bytes.data() + 4, crc32c(ByteView(bytes).subspan(kHeadBytes)));
+  put_u32(bytes.data() + 4, ~static_cast<std::uint32_t>(bytes.size() - kHeadBytes));
+  put_u32(bytes.data() + 8, crc32c(ByteView(bytes).subspan(kHeadBytes)));
   return Bytes::from_vector(std::move(bytes));
 }
 
@@ -81,12 +82,12 @@ Result<LogContent> parse_log(ByteView bytes) {
   LogContent content;
   std::size_t at = 0;
   while (bytes.size() - at >= kHeadBytes + 1) {
-    const std::uint32_t length = get_u32(bytes, at), crc = get_u32(bytes, at + 4);
+    const std::uint32_t length = get_u32(bytes, at), crc = get_u32(bytes, at + 8);
     const std::size_t room = bytes.size() - at - kHeadBytes;
-    if (length == 0 || length > kRecordBytesMax) {
+    if (length == 0 || length > kRecordBytesMax || get_u32(bytes, at + 4) != ~length) {
       // A torn tail may be zeros where the length was never written.
       for (std::size_t i = at; i < bytes.size(); ++i)
-        if (bytes[i] != 0) return corrupt(at, "an impossible record length");
+        if (bytes[i] != 0) return corrupt(at, "an impossible length of a record");
       break;
     }
     if (length > room) break;

@@ -1,6 +1,7 @@
 #pragma once
-// Records of the authority's log. File = records back to back; a record = u32 length of kind + body, u32 CRC-32C of kind + body (both
-// little-endian), u8 kind, body. Bodies are the packed messages of transport/envelope.h. Append only; pure functions. Thread: any.
+// Records of the authority's log. File = records back to back; a record = u32 length of kind + body, u32 its complement, u32 CRC-32C of
+// kind + body (all little-endian), u8 kind, body. The complement tells a damaged length from a torn tail. Bodies are the packed messages of
+// transport/envelope.h. Append only; pure functions. Thread: any.
 #include <variant>
 #include <vector>
 

@@ -130,7 +130,8 @@ Result<StateHeader> load_state_image(StageExecutor& executor, ByteView image, St
     if (executor.unsettled_at_other() != 0) return make_error(ErrorCode::kBusy, "entries are not settled yet");
     for (const ArenaRole role : {ArenaRole::kMoment1, ArenaRole::kMoment2, ArenaRole::kOuterMomentum}) zero_role(arena, role);
     write_shared(arena, image, header, *rule);
-    // A flip and not a write in place: graphs that read the old parameters are dropped by it.
+    // A flip and not a write in place: graphs that read the parameters stay valid at their own stamp.
+    executor.begin_write();
     copy_role(arena, ArenaRole::kAnchor, ArenaRole::kOther);
     executor.flip();
     return header;

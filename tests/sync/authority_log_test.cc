@@ -1,0 +1,92 @@
+#include "sync/authority_log.h"
+
+#include <gtest/gtest.h>
+
+#include "sync/authority.h"
+#include "tests/sync/sync_fixtures.h"
+
+namespace shoal {
+namespace {
+
+using test::peer_of;
+using test::session_of;
+
+std::vector<LogRecord> sample_records() {
+  RunId run;
+  run.bytes[5] = 8;
+  LogMember member{StageId(2), {session_of(4), peer_of(4), {"10.0.0.1:7000"}, true, Version(3)}};
+  LogOpen open;
+  open.open.stage = StageId(2);
+  open.open.round = RoundId(9);
+  open.open.members = {session_of(4), session_of(5)};
+  LogCommit commit;
+  commit.commit.stage = StageId(2);
+  commit.commit.round = RoundId(9);
+  commit.commit.version = Version(4);
+  commit.commit.digest.bytes[1] = 3;
+  commit.commit.tag = 0xfedcba9876543210ull;
+  commit.commit.secured = {{session_of(4), {1, 2, 3}}, {session_of(5), {}}};
+  return {LogStart{run}, member, open, commit, LogOver{session_of(4), "no sign of life"}};
+}
+
+std::vector<std::uint8_t> bytes_of_records(std::vector<std::size_t>* boundaries = nullptr) {
+  std::vector<std::uint8_t> bytes;
+  for (const LogRecord& record : sample_records()) {
+    const Bytes packed = pack_log_record(record).value();
+    bytes.insert(bytes.end(), packed.data(), packed.data() + packed.size());
+    if (boundaries) boundaries->push_back(bytes.size());
+  }
+  return bytes;
+}
+
+TEST(AuthorityLogTest, RecordsComeBackAsTheyWere) {
+  const LogContent content = parse_log(bytes_of_records()).value();
+  ASSERT_EQ(content.records.size(), 5u);
+  EXPECT_EQ(std::get<LogStart>(content.records[0]).run.bytes[5], 8);
+  const LogMember& member = std::get<LogMember>(content.records[1]);
+  EXPECT_EQ(member.stage, StageId(2));
+  EXPECT_EQ(member.member.session, session_of(4));
+  EXPECT_EQ(member.member.addresses, std::vector<std::string>{"10.0.0.1:7000"});
+  EXPECT_TRUE(member.member.serving);
+  EXPECT_EQ(std::get<LogOpen>(content.records[2]).open.members.size(), 2u);
+  const RoundCommit& commit = std::get<LogCommit>(content.records[3]).commit;
+  EXPECT_EQ(commit.tag, 0xfedcba9876543210ull);
+  EXPECT_EQ(commit.secured[0].serials, (std::vector<std::uint64_t>{1, 2, 3}));
+  EXPECT_EQ(commit.secured[1].session, session_of(5));
+  EXPECT_EQ(std::get<LogOver>(content.records[4]).reason, "no sign of life");
+}
+
+TEST(AuthorityLogTest, ATornTailIsCutAtEveryLength) {
+  std::vector<std::size_t> boundaries;
+  const std::vector<std::uint8_t> bytes = bytes_of_records(&boundaries);
+  for (std::size_t size = 0; size <= bytes.size(); ++size) {
+    std::size_t whole = 0;
+    for (const std::size_t boundary : boundaries)
+      if (boundary <= size) whole = boundary;
+    const Result<std::size_t> valid = authority_log_valid_bytes(ByteView(bytes).first(size));
+    ASSERT_TRUE(valid.ok()) << size;
+    EXPECT_EQ(*valid, whole) << size;
+  }
+}
+
+TEST(AuthorityLogTest, DamageInTheMiddleIsCorruptionAndNotATornTail) {
+  std::vector<std::size_t> boundaries;
+  const std::vector<std::uint8_t> bytes = bytes_of_records(&boundaries);
+  for (std::size_t at = 0; at < boundaries[3]; ++at) {
+    std::vector<std::uint8_t> damaged = bytes;
+    damaged[at] ^= 0x40;
+    const Result<LogContent> content = parse_log(damaged);
+    ASSERT_FALSE(content.ok()) << at;
+    EXPECT_EQ(content.code(), ErrorCode::kCorrupt);
+  }
+}
+
+TEST(AuthorityLogTest, ZerosBehindTheLastRecordAreATornTail) {
+  std::vector<std::uint8_t> bytes = bytes_of_records();
+  const std::size_t size = bytes.size();
+  bytes.resize(size + 4096, 0);
+  EXPECT_EQ(authority_log_valid_bytes(bytes).value(), size);
+}
+
+}  // namespace
+}  // namespace shoal

@@ -1,0 +1,176 @@
+#include "sync/membership.h"
+
+#include <gtest/gtest.h>
+
+#include "common/sign.h"
+#include "sim/sim_loop.h"
+#include "tests/sync/sync_fixtures.h"
+#include "transport/envelope.h"
+
+namespace shoal {
+namespace {
+
+using test::peer_of;
+using test::session_of;
+
+class MembershipTest : public testing::Test, public MembershipPort {
+ protected:
+  MembershipTest() : key(KeyPair::from_seed({1, 2, 3})) {
+    run.bytes = key.id().bytes;
+    MembershipOptions options;
+    options.run = run;
+    options.self = session_of(1);
+    membership = std::make_unique<Membership>(options, *this, loop);
+  }
+  void send_to_authority(Message message) override { sent.push_back(std::move(message)); }
+  Beat make_beat() override {
+    Beat beat;
+    beat.serving = true;
+    return beat;
+  }
+  void on_joined(const JoinAnswer&) override { said += "joined "; }
+  void on_refused(const std::string&) override { said += "refused "; }
+  void on_members(const MemberList& list) override { said += "list" + std::to_string(list.epoch.value) + " "; }
+  void on_fenced(const std::string&) override { said += "fenced "; }
+  void on_goodbye() override { said += "goodbye "; }
+  void on_end(const std::string&) override { said += "end "; }
+  void on_status(const BeatAck&) override { said += "status "; }
+
+  MemberList list_of(std::uint64_t epoch, const std::vector<std::uint64_t>& serving) {
+    MemberList list;
+    list.run = run;
+    list.epoch = Epoch(epoch);
+    list.stages.resize(1);
+    for (std::uint64_t n : serving) list.stages[0].members.push_back({session_of(n), peer_of(n), {}, true, Version(0)});
+    return list;
+  }
+  Members sign(const MemberList& list) {
+    Members members;
+    members.body = pack_member_list(list).value();
+    const Signature signature = key.sign(members.body);
+    members.signature.assign(signature.begin(), signature.end());
+    return members;
+  }
+  template <class T>
+  std::size_t count_sent() const {
+    std::size_t count = 0;
+    for (const Message& message : sent) count += std::holds_alternative<T>(message) ? 1 : 0;
+    return count;
+  }
+  void join() {
+    membership->start();
+    JoinAnswer answer;
+    answer.accepted = true;
+    ASSERT_TRUE(membership->on_message(answer).ok());
+  }
+
+  SimLoop loop;
+  KeyPair key;
+  RunId run;
+  std::vector<Message> sent;
+  std::string said;
+  std::unique_ptr<Membership> membership;
+};
+
+TEST_F(MembershipTest, AsksUntilItIsAnsweredThenBeats) {
+  membership->start();
+  loop.run_for(7s);
+  EXPECT_EQ(count_sent<JoinRequest>(), 4u);
+  EXPECT_EQ(count_sent<Beat>(), 0u);
+  JoinAnswer answer;
+  answer.accepted = true;
+  answer.stage = StageId(3);
+  ASSERT_TRUE(membership->on_message(answer).ok());
+  ASSERT_TRUE(membership->on_message(answer).ok());
+  EXPECT_EQ(said, "joined ");
+  EXPECT_EQ(membership->stage(), StageId(3));
+  loop.run_for(5500ms);
+  EXPECT_EQ(count_sent<Beat>(), 5u);
+  EXPECT_EQ(count_sent<JoinRequest>(), 4u);
+  membership->beat_now();
+  EXPECT_EQ(count_sent<Beat>(), 6u);
+}
+
+TEST_F(MembershipTest, ARefusalIsFinal) {
+  membership->start();
+  ASSERT_TRUE(membership->on_message(JoinAnswer{}).ok());
+  loop.run_for(20s);
+  EXPECT_EQ(said, "refused ");
+  EXPECT_EQ(count_sent<JoinRequest>(), 1u);
+}
+
+TEST_F(MembershipTest, BelievesOnlyNewerListsThatTheRunSigned) {
+  join();
+  said.clear();
+  ASSERT_TRUE(membership->on_message(sign(list_of(5, {1, 2}))).ok());
+  ASSERT_TRUE(membership->on_message(sign(list_of(4, {1}))).ok());
+  ASSERT_TRUE(membership->on_message(sign(list_of(5, {1}))).ok());
+  EXPECT_EQ(said, "list5 ");
+  Members forged = sign(list_of(6, {1}));
+  forged.signature[3] ^= 1;
+  EXPECT_EQ(membership->on_message(forged).code(), ErrorCode::kCorrupt);
+  forged = sign(list_of(6, {1}));
+  forged.body[forged.body.size() / 2] ^= 1;
+  EXPECT_EQ(membership->on_message(forged).code(), ErrorCode::kCorrupt);
+  forged.signature.clear();
+  EXPECT_EQ(membership->on_message(forged).code(), ErrorCode::kCorrupt);
+  MemberList foreign = list_of(7, {1});
+  foreign.run.bytes[0] ^= 1;
+  EXPECT_EQ(membership->on_message(sign(foreign)).code(), ErrorCode::kForeign);
+  EXPECT_EQ(membership->list()->epoch, Epoch(5));
+}
+
+TEST_F(MembershipTest, IsFencedByNameOrByAListThatDroppedIt) {
+  join();
+  ASSERT_TRUE(membership->on_message(sign(list_of(5, {2}))).ok());
+  EXPECT_EQ(membership->phase(), Membership::Phase::kMember) << "it was not listed yet: that list is older than its joining";
+  ASSERT_TRUE(membership->on_message(sign(list_of(6, {1, 2}))).ok());
+  ASSERT_TRUE(membership->on_message(Fenced{session_of(2), "another session"}).ok());
+  EXPECT_EQ(membership->phase(), Membership::Phase::kMember);
+  said.clear();
+  ASSERT_TRUE(membership->on_message(sign(list_of(7, {2}))).ok());
+  EXPECT_EQ(said, "list7 fenced ");
+  const std::size_t before = sent.size();
+  loop.run_for(10s);
+  EXPECT_EQ(sent.size(), before) << "a session that is over says nothing";
+}
+
+TEST_F(MembershipTest, RepeatsItsWishToLeaveUntilGoodbye) {
+  join();
+  membership->leave(true);
+  loop.run_for(3500ms);
+  EXPECT_EQ(count_sent<Leave>(), 4u);
+  EXPECT_TRUE(std::get<Beat>(sent[sent.size() - 2]).leaving);
+  said.clear();
+  ASSERT_TRUE(membership->on_message(Goodbye{}).ok());
+  EXPECT_EQ(said, "goodbye ");
+  loop.run_for(5s);
+  EXPECT_EQ(count_sent<Leave>(), 4u);
+}
+
+TEST_F(MembershipTest, ASecondWishToLeaveAsksNothing) {
+  join();
+  membership->leave(true);
+  membership->leave_at_once();
+  EXPECT_TRUE(std::holds_alternative<Goodbye>(sent.back()));
+  EXPECT_EQ(membership->phase(), Membership::Phase::kOver);
+}
+
+TEST_F(MembershipTest, KnowsTheLastHolderOfAStage) {
+  join();
+  ASSERT_TRUE(membership->on_message(sign(list_of(5, {1, 2}))).ok());
+  EXPECT_FALSE(membership->last_holder());
+  ASSERT_TRUE(membership->on_message(sign(list_of(6, {1}))).ok());
+  EXPECT_TRUE(membership->last_holder());
+}
+
+TEST_F(MembershipTest, CountsTheSilenceOfTheAuthority) {
+  join();
+  ASSERT_TRUE(membership->on_message(BeatAck{}).ok());
+  loop.run_for(12s);
+  EXPECT_EQ(membership->authority_silent_for(), 12s);
+  EXPECT_EQ(membership->phase(), Membership::Phase::kMember) << "nothing ends while it is away";
+}
+
+}  // namespace
+}  // namespace shoal

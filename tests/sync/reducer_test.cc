@@ -1,0 +1,116 @@
+#include "sync/reducer.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "common/rng.h"
+
+namespace shoal {
+namespace {
+
+Payload random_payload(Rng& rng, std::size_t count, std::uint64_t weight, CountTag tag) {
+  Payload payload;
+  for (std::size_t i = 0; i < count; ++i) payload.values.push_back(static_cast<float>(rng.normal()));
+  payload.weight = weight;
+  payload.tag = tag;
+  return payload;
+}
+
+// Runs the two phases, pieces in a random order.
+std::vector<Payload> reduce_all(const std::vector<Payload>& payloads, bool mean, Rng& rng) {
+  std::vector<Reducer> members;
+  const std::size_t n = payloads.size();
+  for (std::size_t i = 0; i < n; ++i) members.emplace_back(n, i, mean, payloads[i]);
+  std::vector<std::pair<std::size_t, std::size_t>> pairs;
+  for (std::size_t i = 0; i < n; ++i)
+    for (std::size_t j = 0; j < n; ++j)
+      if (i != j) pairs.emplace_back(i, j);
+  rng.shuffle(pairs);
+  for (const auto& [from, to] : pairs) EXPECT_TRUE(members[to].add(from, members[from].piece_for(to)).ok());
+  rng.shuffle(pairs);
+  for (const auto& [from, to] : pairs) EXPECT_TRUE(members[to].take(from, members[from].own_part()).ok());
+  std::vector<Payload> results;
+  for (Reducer& member : members) {
+    EXPECT_TRUE(member.complete());
+    results.push_back(member.take_result().value());
+  }
+  return results;
+}
+
+class ReducerSizesTest : public testing::TestWithParam<std::tuple<std::size_t, std::size_t>> {};
+
+TEST_P(ReducerSizesTest, AllMembersGetTheSameSumAndTheSameMean) {
+  const auto [members, count] = GetParam();
+  Rng rng(members * 1000 + count);
+  std::vector<Payload> payloads;
+  std::uint64_t weight = 0;
+  CountTag tag = 0;
+  for (std::size_t i = 0; i < members; ++i) {
+    payloads.push_back(random_payload(rng, count, i == 1 ? 0 : 3 + i, 1000 + i));
+    if (i == 1) payloads[i] = Payload{std::vector<float>(count, 0.0f), 0, 0};
+    weight += payloads[i].weight;
+    tag += payloads[i].tag;
+  }
+  for (const bool mean : {false, true}) {
+    const std::vector<Payload> results = reduce_all(payloads, mean, rng);
+    for (const Payload& result : results) {
+      EXPECT_EQ(result.values, results[0].values) << "identical bits";
+      EXPECT_EQ(result.weight, weight);
+      EXPECT_EQ(result.tag, tag);
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+      double expected = 0;
+      for (const Payload& payload : payloads)
+        expected += mean ? static_cast<double>(payload.weight) / static_cast<double>(weight) * payload.values[i]
+                         : static_cast<double>(payload.values[i]);
+      ASSERT_NEAR(results[0].values[i], expected, 1e-6);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(MembersAndSizes, ReducerSizesTest,
+                         testing::Combine(testing::Values(1, 2, 3, 4, 5), testing::Values(0, 1, 4, 5, 1001)));
+
+TEST(ReducerTest, PartsCoverTheValuesOnce) {
+  for (std::size_t count : {0u, 1u, 7u, 100u})
+    for (std::size_t members : {1u, 2u, 3u, 8u}) {
+      std::size_t next = 0;
+      for (std::size_t p = 0; p < members; ++p) {
+        EXPECT_EQ(part_range(count, members, p).begin, next);
+        next = part_range(count, members, p).end;
+      }
+      EXPECT_EQ(next, count);
+    }
+}
+
+TEST(ReducerTest, NamesTheMemberItWaitsForAndRefusesNonFiniteParts) {
+  Rng rng(3);
+  Reducer a(3, 0, false, random_payload(rng, 9, 1, 1)), b(3, 1, false, random_payload(rng, 9, 1, 2)),
+      c(3, 2, false, random_payload(rng, 9, 1, 4));
+  EXPECT_EQ(a.missing(), 1u);
+  ASSERT_TRUE(a.add(1, b.piece_for(0)).ok());
+  EXPECT_EQ(a.missing(), 2u);
+  Reducer::Piece bad = c.piece_for(0);
+  std::vector<std::uint8_t> bytes(bad.values.data(), bad.values.data() + bad.values.size());
+  const float nan = NAN;
+  std::memcpy(bytes.data() + 4, &nan, 4);
+  bad.values = Bytes::from_vector(bytes);
+  EXPECT_EQ(a.add(2, bad).code(), ErrorCode::kNonFinite);
+  EXPECT_EQ(a.missing(), 2u);
+  EXPECT_EQ(a.add(2, b.own_part_ready() ? bad : Reducer::Piece{1, 4, Bytes::from_vector({1, 2, 3, 4})}).code(), ErrorCode::kMalformed);
+}
+
+TEST(ReducerTest, OwnersThatAddedDifferentPiecesAreFoundOut) {
+  Rng rng(4);
+  Reducer a(2, 0, false, random_payload(rng, 4, 1, 1)), b(2, 1, false, random_payload(rng, 4, 1, 2));
+  ASSERT_TRUE(a.add(1, b.piece_for(0)).ok());
+  Reducer::Piece other = b.piece_for(1);
+  other.tag += 1;
+  ASSERT_TRUE(a.take(1, other).ok());
+  ASSERT_TRUE(a.complete());
+  EXPECT_EQ(a.take_result().code(), ErrorCode::kMalformed);
+}
+
+}  // namespace
+}  // namespace shoal

@@ -1,0 +1,311 @@
+#include "sync/round.h"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <map>
+
+#include "sim/sim_loop.h"
+#include "tests/sync/sync_fixtures.h"
+
+namespace shoal {
+namespace {
+
+using test::session_of;
+
+Digest digest_from(const Payload& payload) {
+  Digest digest;
+  for (std::size_t i = 0; i < payload.values.size() && i < 8; ++i) digest.bytes[i] = static_cast<std::uint8_t>(payload.values[i]);
+  digest.bytes[31] = static_cast<std::uint8_t>(payload.tag);
+  return digest;
+}
+
+// A member whose state is a number; keeps what it was asked.
+struct Member final : RoundHost {
+  Member(EventLoop& loop, std::uint64_t n, std::map<Session, Member*>& all) : self(session_of(n)), all(all), round(*this, loop, self, StageId(0)) {
+    contribution.payload.values = {1.0f * static_cast<float>(n), 2, 3, 4, 5};
+    contribution.payload.weight = n;
+    contribution.payload.tag = 10 * n;
+    contribution.entries = {n, n + 100};
+    all[self] = this;
+  }
+  Version version() const override { return anchor; }
+  const OuterRule* rule(std::uint8_t id) const override { return id == 0 ? rule_.get() : nullptr; }
+  void contribute(const RoundOpen&, std::function<void(Result<Contribution>)> done) override {
+    calls.push_back("contribute");
+    if (hold_contribution) return void(held = std::move(done));
+    done(contribution);
+  }
+  void prepare(const RoundOpen&, Payload reduced, std::function<void(Result<Digest>)> done) override {
+    calls.push_back("prepare");
+    sum = reduced;
+    done(digest_from(reduced));
+  }
+  void commit(const RoundOpen&, const RoundCommit& commit, std::function<void()> done) override {
+    calls.push_back("commit");
+    anchor = commit.version;
+    done();
+  }
+  void abandon(const RoundOpen&) override { calls.push_back("abandon"); }
+  void fell_behind(const RoundCommit&, bool secured, bool differs, const std::string&) override {
+    calls.push_back(std::string("fell_behind") + (secured ? " secured" : "") + (differs ? " differs" : ""));
+  }
+  void send_to_authority(Message message) override { reports.push_back(std::get<RoundReport>(message)); }
+  void send_to_member(const Session& member, Message message, std::vector<Bytes> frames) override {
+    ++parts_sent;
+    if (mute || !all.count(member)) return;
+    all[member]->inbox.push_back({self, std::get<RoundPart>(message), frames.empty() ? Bytes() : frames[0]});
+  }
+
+  struct Arrived {
+    Session from;
+    RoundPart part;
+    Bytes frame;
+  };
+  Session self;
+  std::map<Session, Member*>& all;
+  Version anchor;
+  Contribution contribution;
+  bool mute = false, hold_contribution = false;
+  std::function<void(Result<Contribution>)> held;
+  std::vector<std::string> calls;
+  std::vector<RoundReport> reports;
+  std::deque<Arrived> inbox;
+  Payload sum;
+  int parts_sent = 0;
+  std::unique_ptr<OuterRule> rule_ = make_allreduce_rule();
+  Round round;
+};
+
+class RoundTest : public testing::Test {
+ protected:
+  void make(std::size_t count) {
+    for (std::size_t i = 1; i <= count; ++i) members.push_back(std::make_unique<Member>(loop, i, all));
+  }
+  RoundOpen open(std::uint64_t id, std::uint64_t base = 0) {
+    RoundOpen message;
+    message.round = RoundId(id);
+    message.base = Version(base);
+    message.budget_ms = 1000;
+    for (const auto& member : members) message.members.push_back(member->self);
+    return message;
+  }
+  void pump() {
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (const auto& member : members)
+        while (!member->inbox.empty()) {
+          const Member::Arrived arrived = member->inbox.front();
+          member->inbox.pop_front();
+          member->round.on_part(arrived.from, arrived.part, arrived.frame);
+          moved = true;
+        }
+    }
+  }
+  static RoundCommit commit_of(const RoundOpen& open, const Digest& digest, bool all_named = true) {
+    RoundCommit commit;
+    commit.round = open.round;
+    commit.version = Version(open.base.value + 1);
+    commit.digest = digest;
+    if (all_named)
+      for (const Session& session : open.members) commit.secured.push_back({session, {}});
+    return commit;
+  }
+  void open_all(const RoundOpen& message) {
+    for (const auto& member : members) member->round.on_open(message);
+    pump();
+  }
+
+  SimLoop loop;
+  std::map<Session, Member*> all;
+  std::vector<std::unique_ptr<Member>> members;
+};
+
+class RoundSizesTest : public RoundTest, public testing::WithParamInterface<int> {};
+
+TEST_P(RoundSizesTest, AllReportTheSameDigestAndCommitIt) {
+  make(static_cast<std::size_t>(GetParam()));
+  const RoundOpen message = open(1);
+  open_all(message);
+  for (const auto& member : members) {
+    ASSERT_EQ(member->reports.size(), 2u);
+    EXPECT_EQ(kind_of(member->reports[0]), ReportKind::kContributed);
+    EXPECT_EQ(member->reports[0].entries, member->contribution.entries);
+    EXPECT_EQ(kind_of(member->reports[1]), ReportKind::kAgreed);
+    EXPECT_EQ(member->reports[1].digest, members[0]->reports[1].digest);
+    CountTag tag = 0;
+    for (const auto& other : members) tag += other->contribution.payload.tag;
+    EXPECT_EQ(member->sum.tag, tag);
+  }
+  for (const auto& member : members) member->round.on_commit(commit_of(message, members[0]->reports[1].digest));
+  for (const auto& member : members) {
+    EXPECT_EQ(member->calls, (std::vector<std::string>{"contribute", "prepare", "commit"}));
+    EXPECT_FALSE(member->round.active());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(OneToFive, RoundSizesTest, testing::Range(1, 6));
+
+TEST_F(RoundTest, TheContributionIsReportedBeforeAnyPartLeaves) {
+  make(3);
+  members[0]->hold_contribution = true;
+  members[0]->round.on_open(open(1));
+  EXPECT_EQ(members[0]->parts_sent, 0);
+  EXPECT_TRUE(members[0]->reports.empty());
+  members[0]->held(members[0]->contribution);
+  EXPECT_EQ(members[0]->reports.size(), 1u);
+  EXPECT_EQ(members[0]->parts_sent, 2);
+}
+
+TEST_F(RoundTest, ASilentMemberIsNamedWhenTheBudgetIsOver) {
+  for (std::size_t silent = 0; silent < 3; ++silent) {
+    members.clear();
+    all.clear();
+    make(3);
+    members[silent]->mute = true;
+    const TimePoint start = loop.now();
+    open_all(open(1));
+    loop.run_until(start + 1100ms);
+    for (std::size_t i = 0; i < 3; ++i) {
+      ASSERT_EQ(kind_of(members[i]->reports.back()), ReportKind::kFailed);
+      if (i == silent) continue;
+      EXPECT_EQ(members[i]->reports.back().silent, members[silent]->self);
+    }
+  }
+}
+
+TEST_F(RoundTest, PartsThatOvertakeTheirOpeningAreKept) {
+  make(2);
+  const RoundOpen message = open(1);
+  members[0]->round.on_open(message);
+  pump();
+  EXPECT_TRUE(members[1]->reports.empty());
+  members[1]->round.on_open(message);
+  pump();
+  EXPECT_EQ(members[0]->reports.size(), 2u);
+  EXPECT_EQ(members[1]->reports.size(), 2u);
+}
+
+TEST_F(RoundTest, ARepeatedOpeningRepeatsTheReportsAndNothingElse) {
+  make(2);
+  const RoundOpen message = open(1);
+  open_all(message);
+  members[0]->round.on_open(message);
+  EXPECT_EQ(members[0]->reports.size(), 4u);
+  EXPECT_EQ(members[0]->reports[2].entries, members[0]->reports[0].entries);
+  EXPECT_EQ(members[0]->reports[3].digest, members[0]->reports[1].digest);
+  EXPECT_EQ(members[0]->calls, (std::vector<std::string>{"contribute", "prepare"}));
+}
+
+TEST_F(RoundTest, ANewerOpeningOnTheSameBaseAbandonsTheOlder) {
+  make(2);
+  open_all(open(1));
+  open_all(open(2));
+  EXPECT_EQ(members[0]->calls, (std::vector<std::string>{"contribute", "prepare", "abandon", "contribute", "prepare"}));
+  members[0]->round.on_open(open(1));
+  EXPECT_EQ(members[0]->round.current(), RoundId(2)) << "an older opening changes nothing";
+}
+
+TEST_F(RoundTest, AnOpeningOnANewerBaseWaitsForTheCommitThatIsStillOnItsWay) {
+  make(2);
+  const RoundOpen first = open(1);
+  open_all(first);
+  open_all(open(2, 1));
+  EXPECT_EQ(members[0]->round.current(), RoundId(1));
+  members[0]->round.on_commit(commit_of(first, members[0]->reports[1].digest));
+  EXPECT_EQ(members[0]->round.current(), RoundId(2));
+  EXPECT_EQ(members[0]->calls.back(), "contribute");
+}
+
+TEST_F(RoundTest, ACommitThatComesBeforeTheSumIsKeptForIt) {
+  make(2);
+  const RoundOpen message = open(1);
+  open_all(message);
+  const Digest digest = members[0]->reports[1].digest;
+  members.clear();
+  all.clear();
+  make(2);
+  members[0]->round.on_open(message);
+  members[1]->hold_contribution = true;
+  members[1]->round.on_open(message);
+  members[1]->round.on_commit(commit_of(message, digest));
+  EXPECT_EQ(members[1]->calls, (std::vector<std::string>{"contribute"}));
+  members[1]->held(members[1]->contribution);
+  pump();
+  EXPECT_EQ(members[1]->calls, (std::vector<std::string>{"contribute", "prepare", "commit"}));
+}
+
+TEST_F(RoundTest, WhoCannotFollowACommitFallsBehindAndKnowsWhetherItIsNamed) {
+  make(3);
+  const RoundOpen message = open(1);
+  members[2]->mute = true;
+  open_all(message);
+  loop.run_for(2s);
+  members[0]->round.on_commit(commit_of(message, Digest{}));
+  EXPECT_EQ(members[0]->calls.back(), "fell_behind secured");
+  members[1]->round.on_commit(commit_of(message, Digest{}, false));
+  EXPECT_EQ(members[1]->calls.back(), "fell_behind");
+  members[1]->round.on_commit(commit_of(message, Digest{}, false));
+  EXPECT_EQ(std::count(members[1]->calls.begin(), members[1]->calls.end(), "fell_behind"), 1) << "a repeat changes nothing";
+}
+
+TEST_F(RoundTest, AnotherDigestThanTheCommittedOneIsSaidToDiffer) {
+  make(2);
+  const RoundOpen message = open(1);
+  open_all(message);
+  members[0]->round.on_commit(commit_of(message, Digest{}));
+  EXPECT_EQ(members[0]->calls.back(), "fell_behind secured differs");
+}
+
+TEST_F(RoundTest, ACommitOfARoundWithoutUsFallsBehind) {
+  make(1);
+  RoundCommit commit;
+  commit.round = RoundId(4);
+  commit.version = Version(4);
+  members[0]->round.on_commit(commit);
+  EXPECT_EQ(members[0]->calls, (std::vector<std::string>{"fell_behind"}));
+  members[0]->round.on_open(open(4));
+  EXPECT_FALSE(members[0]->round.active()) << "that round is over";
+}
+
+TEST_F(RoundTest, AbandonAndCancelGiveTheContributionBackOnce) {
+  make(2);
+  open_all(open(1));
+  members[0]->round.on_abandon({StageId(0), RoundId(1), "test"});
+  members[0]->round.on_abandon({StageId(0), RoundId(1), "test"});
+  members[1]->round.cancel();
+  for (const auto& member : members) EXPECT_EQ(member->calls, (std::vector<std::string>{"contribute", "prepare", "abandon"}));
+}
+
+TEST_F(RoundTest, ARefusedContributionIsReportedWithItsReason) {
+  make(2);
+  members[0]->hold_contribution = true;
+  members[0]->round.on_open(open(1));
+  members[0]->held(make_error(ErrorCode::kNonFinite, "the delta is not finite"));
+  ASSERT_EQ(members[0]->reports.size(), 1u);
+  EXPECT_EQ(kind_of(members[0]->reports[0]), ReportKind::kFailed);
+  EXPECT_EQ(members[0]->reports[0].reason, "the delta is not finite");
+}
+
+TEST_F(RoundTest, ARuleThatTheRunDoesNotUseFailsTheRound) {
+  make(1);
+  RoundOpen message = open(1);
+  message.rule = 9;
+  members[0]->round.on_open(message);
+  ASSERT_EQ(members[0]->reports.size(), 1u);
+  EXPECT_EQ(kind_of(members[0]->reports[0]), ReportKind::kFailed);
+}
+
+TEST_F(RoundTest, EarlyPartsAreBounded) {
+  make(2);
+  for (std::uint64_t id = 5; id < 5 + 2 * Round::kEarlyPartsMax; ++id) {
+    RoundPart part;
+    part.round = RoundId(id);
+    members[0]->round.on_part(members[1]->self, part, Bytes());
+  }
+  open_all(open(1));
+  EXPECT_EQ(members[0]->reports.size(), 2u);
+}
+
+}  // namespace
+}  // namespace shoal

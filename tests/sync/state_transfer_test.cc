@@ -1,0 +1,201 @@
+#include "sync/state_transfer.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "common/hash.h"
+#include "common/rng.h"
+#include "sim/sim_loop.h"
+#include "sync/state_image.h"
+#include "tests/sync/sync_fixtures.h"
+
+namespace shoal {
+namespace {
+
+using test::peer_of;
+using test::tiny_spec;
+
+// An image of `megabytes` MiB and a bit, made by hand: the layout is what sync/state_image.h says.
+Bytes big_image(std::size_t megabytes, std::uint64_t version, std::uint64_t seed) {
+  const std::uint64_t floats = megabytes * (1u << 18) + 5;
+  Buffer buffer(kStateHeaderBytes + 2 * floats * 4);
+  std::memcpy(buffer.data(), "shoalst1", 8);
+  buffer.data()[8] = 1;
+  buffer.data()[9] = 1;
+  for (std::size_t i = 0; i < 8; ++i) buffer.data()[16 + i] = static_cast<std::uint8_t>(version >> (8 * i));
+  for (std::size_t i = 0; i < 8; ++i) buffer.data()[32 + i] = static_cast<std::uint8_t>(floats >> (8 * i));
+  Rng rng(seed);
+  for (std::size_t at = kStateHeaderBytes; at + 8 <= buffer.size(); at += 8) {
+    const std::uint64_t word = rng.next();
+    std::memcpy(buffer.data() + at, &word, 8);
+  }
+  return std::move(buffer).freeze();
+}
+
+class TransferTest : public testing::Test, public FetcherHost {
+ protected:
+  struct Donor final : DonorHost {
+    Donor(TransferTest& test, std::uint64_t n, DonorOptions options)
+        : test(test), self(peer_of(n)), donor(options, *this, test.loop, StageId(0)) {}
+    void make_image(std::function<void(Result<StateImage>)> done) override {
+      ++images_made;
+      test.loop.after(5ms, [this, done] {
+        Result<StateImage> made = hash_state_image(image);
+        if (lies) {
+          std::vector<std::uint8_t> bytes(image.data(), image.data() + image.size());
+          bytes[bytes.size() - 1] ^= 1;
+          made->bytes = Bytes::from_vector(std::move(bytes));
+        }
+        done(std::move(made));
+      });
+    }
+    Version version() const override { return parse_state_header(image)->version; }
+    void send(const PeerId&, Message message, std::vector<Bytes> frames) override {
+      if (!up) return;
+      test.loop.after(10ms, [this, message, frames] { test.to_fetcher(self, message, frames); });
+    }
+    TransferTest& test;
+    PeerId self;
+    StateDonor donor;
+    Bytes image;
+    bool up = true, lies = false;
+    int images_made = 0, chunks_asked = 0;
+  };
+
+  TransferTest() : fetcher(FetcherOptions{}, *this, loop, StageId(0)) {}
+  Donor& add(std::uint64_t n, const Bytes& image, DonorOptions options = {}) {
+    donors.push_back(std::make_unique<Donor>(*this, n, options));
+    donors.back()->image = image;
+    return *donors.back();
+  }
+  void send(const PeerId& to, Message message) override {
+    loop.after(10ms, [this, to, message] {
+      for (const auto& donor : donors) {
+        if (donor->self != to || !donor->up) continue;
+        if (const auto* query = std::get_if<StateQuery>(&message)) donor->donor.on_query(peer_of(99), *query);
+        if (const auto* query = std::get_if<ChunkQuery>(&message)) {
+          ++donor->chunks_asked;
+          donor->donor.on_chunk_query(peer_of(99), *query);
+        }
+      }
+    });
+  }
+  void to_fetcher(const PeerId& from, const Message& message, const std::vector<Bytes>& frames) {
+    if (const auto* offer = std::get_if<StateOffer>(&message)) fetcher.on_offer(from, *offer);
+    if (const auto* chunk = std::get_if<Chunk>(&message)) fetcher.on_chunk(from, *chunk, frames.empty() ? Bytes() : frames[0]);
+  }
+  void on_progress(std::uint64_t bytes, std::uint64_t total) override {
+    EXPECT_LE(bytes, total);
+    progress = bytes;
+    if (when_progress) when_progress();
+  }
+  void on_fetched(Bytes image) override { fetched = image; }
+  void on_waiting(const std::string& why) override { waiting.push_back(why); }
+  std::vector<PeerId> all() {
+    std::vector<PeerId> peers;
+    for (const auto& donor : donors) peers.push_back(donor->self);
+    return peers;
+  }
+  bool run_until_fetched(Duration limit = 60s) {
+    return loop.run_until_true([&] { return !fetched.empty(); }, loop.now() + limit);
+  }
+  bool equal(const Bytes& a, const Bytes& b) { return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size()) == 0; }
+
+  SimLoop loop;
+  std::vector<std::unique_ptr<Donor>> donors;
+  StateFetcher fetcher;
+  Bytes fetched;
+  std::uint64_t progress = 0;
+  std::function<void()> when_progress;
+  std::vector<std::string> waiting;
+};
+
+TEST_F(TransferTest, FetchesInChunksFromSeveralDonorsAtOnce) {
+  const Bytes image = big_image(3, 7, 1);
+  add(1, image);
+  add(2, image);
+  fetcher.fetch(Version(7), digest_of_image(image), all());
+  ASSERT_TRUE(run_until_fetched());
+  EXPECT_TRUE(equal(fetched, image));
+  EXPECT_EQ(progress, image.size());
+  EXPECT_GT(donors[0]->chunks_asked, 0);
+  EXPECT_GT(donors[1]->chunks_asked, 0);
+  EXPECT_EQ(donors[0]->chunks_asked + donors[1]->chunks_asked, 7);
+  EXPECT_FALSE(fetcher.active());
+}
+
+TEST_F(TransferTest, GoesOnWithAnotherDonorWhenOneDiesInTheMiddle) {
+  const Bytes image = big_image(4, 7, 2);
+  add(1, image);
+  add(2, image);
+  when_progress = [&] {
+    if (progress > 3u << 20) donors[0]->up = false;
+  };
+  fetcher.fetch(Version(7), digest_of_image(image), all());
+  ASSERT_TRUE(run_until_fetched());
+  EXPECT_TRUE(equal(fetched, image));
+  EXPECT_LE(donors[0]->chunks_asked + donors[1]->chunks_asked, 9 + 4) << "what was fetched is kept";
+}
+
+TEST_F(TransferTest, IgnoresOffersOfAnythingElseThanTheCommittedDigest) {
+  const Bytes image = big_image(1, 7, 3), other = big_image(1, 7, 4), older = big_image(1, 6, 3);
+  add(1, other);
+  add(2, older);
+  fetcher.fetch(Version(7), digest_of_image(image), all());
+  EXPECT_FALSE(run_until_fetched(20s));
+  EXPECT_EQ(donors[0]->chunks_asked + donors[1]->chunks_asked, 0);
+  ASSERT_FALSE(waiting.empty());
+  EXPECT_NE(waiting[0].find("version 7"), std::string::npos);
+  donors[1]->image = image;
+  ASSERT_TRUE(run_until_fetched()) << "a member that catches up becomes a donor";
+}
+
+TEST_F(TransferTest, ADonorWhoseBytesDoNotFitTheRootIsLeftOut) {
+  const Bytes image = big_image(1, 7, 5);
+  add(1, image).lies = true;
+  fetcher.fetch(Version(7), digest_of_image(image), all());
+  EXPECT_FALSE(run_until_fetched(5s));
+  EXPECT_FALSE(waiting.empty());
+  add(2, image);
+  donors[0]->up = false;
+  fetcher.fetch(Version(7), digest_of_image(image), {donors[1]->self});
+  ASSERT_TRUE(run_until_fetched());
+  EXPECT_TRUE(equal(fetched, image));
+}
+
+TEST_F(TransferTest, ANewerTargetReplacesTheOlder) {
+  const Bytes old_image = big_image(3, 7, 6), new_image = big_image(3, 8, 7);
+  add(1, old_image);
+  when_progress = [&] {
+    if (progress < 2u << 20 || donors[0]->version() == Version(8)) return;
+    donors[0]->image = new_image;
+    fetcher.fetch(Version(8), digest_of_image(new_image), all());
+  };
+  fetcher.fetch(Version(7), digest_of_image(old_image), all());
+  ASSERT_TRUE(run_until_fetched());
+  EXPECT_TRUE(equal(fetched, new_image));
+  fetcher.fetch(Version(7), digest_of_image(old_image), {});
+  EXPECT_EQ(donors[0]->images_made, 2);
+}
+
+TEST_F(TransferTest, ADonorSendsNoFasterThanItsRate) {
+  const Bytes image = big_image(2, 7, 8);
+  add(1, image, DonorOptions{.bytes_per_second = 1 << 20});
+  const TimePoint start = loop.now();
+  fetcher.fetch(Version(7), digest_of_image(image), all());
+  ASSERT_TRUE(run_until_fetched());
+  EXPECT_GE(loop.now() - start, 4s);
+}
+
+TEST_F(TransferTest, NobodyToAskIsSaid) {
+  fetcher.fetch(Version(7), Digest{}, {});
+  loop.run_for(6s);
+  ASSERT_FALSE(waiting.empty());
+  EXPECT_NE(waiting[0].find("nobody"), std::string::npos);
+  fetcher.cancel();
+  EXPECT_FALSE(fetcher.target());
+}
+
+}  // namespace
+}  // namespace shoal
