@@ -4,7 +4,6 @@
 //
 // Arrays for structs, lists, ids and sessions; bin for keys and byte strings; nil for an absent optional; no maps, no extensions.
 // Reading is strict: type, number of fields, range of every integer and enumerator, length of every text and list.
-#include <cmath>
 #include <cstring>
 #include <limits>
 #include <string>
@@ -71,7 +70,7 @@ class FieldWriter {
     } else if constexpr (std::is_unsigned_v<T>) {
       packer_.pack_uint64(value);
     } else if constexpr (std::is_same_v<T, double>) {
-      packer_.pack_double(value);
+      put_double(value);
     } else if constexpr (std::is_same_v<T, std::string>) {
       if (!fits(value.size(), text_max_, "text")) return;
       packer_.pack_str(static_cast<std::uint32_t>(value.size()));
@@ -99,6 +98,14 @@ class FieldWriter {
   void put_bin(const std::uint8_t* bytes, std::size_t size) {
     packer_.pack_bin(static_cast<std::uint32_t>(size));
     packer_.pack_bin_body(reinterpret_cast<const char*>(bytes), static_cast<std::uint32_t>(size));
+  }
+  // By hand: the library turns 2.0 into an integer, and the reader wants one type per field.
+  void put_double(double value) {
+    std::uint64_t bits;
+    std::memcpy(&bits, &value, sizeof bits);
+    char bytes[9] = {static_cast<char>(0xcb)};
+    for (int i = 0; i < 8; ++i) bytes[1 + i] = static_cast<char>(bits >> (56 - 8 * i));
+    packer_.pack_bin_body(bytes, sizeof bytes);
   }
   bool fits(std::size_t size, std::size_t limit, const char* what) {
     if (size <= limit) return true;
