@@ -1,4 +1,5 @@
-// shoal-dht: one node of the run's DHT, in a process of its own (docs/dht.md). The only program here that links OpenDHT (GPL-3+).
+// shoal-dht: one node of the run's DHT, in a process of its own (docs/dht.md). The only program here that links OpenDHT
+// (GPL-3+).
 //   shoal-dht --supervised ...   commands on stdin, events on stdout (dht/child_protocol.h); ends at end of input
 //   shoal-dht --serve ...        a plain member that others bootstrap from; ends at SIGTERM or SIGINT
 // Exit codes: 0 ended as asked, 64 usage, 69 the port is in use, 70 internal.
@@ -18,7 +19,7 @@
 
 #include "common/thread_loop.h"
 #include "dht/child_protocol.h"
-#include "dht/opendht_node.h"
+#include "dht/opendht_member.h"
 #include "dht/record.h"
 
 namespace shoal {
@@ -35,7 +36,8 @@ struct Arguments {
   std::uint64_t memory_bytes = 512ull << 20;
 };
 
-// Writes whole lines to the supervisor, from any thread. A supervisor that does not read holds the DHT back, and nothing else.
+// Writes whole lines to the supervisor, from any thread. A supervisor that does not read holds the DHT back, and
+// nothing else.
 class LineWriter {
  public:
   explicit LineWriter(int descriptor) : descriptor_(descriptor) {}
@@ -60,13 +62,14 @@ void confine(const Arguments& arguments) {
   const rlimit none{0, 0};
   setrlimit(RLIMIT_CORE, &none);
   mallopt(M_ARENA_MAX, 2);  // an arena takes 64 MiB of address space
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // their shadow memory is terabytes of address space
+#if !defined(__SANITIZE_ADDRESS__) && \
+    !defined(__SANITIZE_THREAD__)  // their shadow memory is terabytes of address space
   const rlimit memory{arguments.memory_bytes, arguments.memory_bytes};
   if (setrlimit(RLIMIT_AS, &memory) != 0) std::perror("shoal-dht: RLIMIT_AS");
 #endif
 }
 
-void obey(OpenDhtNode& node, LineWriter& out, const std::string& line) {
+void obey(OpenDhtMember& node, LineWriter& out, const std::string& line) {
   const Result<ChildCommand> command = parse_command(line);
   if (!command.ok()) {
     std::fprintf(stderr, "shoal-dht: %s\n", command.error().message.c_str());
@@ -77,14 +80,17 @@ void obey(OpenDhtNode& node, LineWriter& out, const std::string& line) {
   } else if (const auto* get = std::get_if<GetCommand>(&*command)) {
     const std::uint64_t tag = get->tag;
     node.get(
-        get->key, [&out, tag](const std::string& text) { out.write_event(ValueEvent{tag, text}); },
+        get->key,
+        [&out, tag](const std::string& text) {
+          out.write_event(ValueEvent{tag, text});
+        },
         [&out, tag] { out.write_event(DoneEvent{tag}); });
   } else {
     node.bootstrap(std::get<BootstrapCommand>(*command).address);
   }
 }
 
-int run_supervised(OpenDhtNode& node) {
+int run_supervised(OpenDhtMember& node) {
   signal(SIGINT, SIG_IGN);  // Ctrl-C goes to the whole group; our end is the supervisor's to say
   // Stray prints of a library must not end up among the events.
   LineWriter out(fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3));
@@ -100,7 +106,8 @@ int run_supervised(OpenDhtNode& node) {
       next_status = now + (status.good_nodes == 0 ? 200ms : Duration(1s));
     }
     pollfd input{STDIN_FILENO, POLLIN, 0};
-    const int ready = poll(&input, 1, static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(next_status - now).count()));
+    const int ready =
+        poll(&input, 1, static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(next_status - now).count()));
     if (ready <= 0) continue;
     char bytes[4096];
     const ssize_t size = read(STDIN_FILENO, bytes, sizeof bytes);
@@ -111,7 +118,7 @@ int run_supervised(OpenDhtNode& node) {
 }
 
 // `ends`: SIGINT and SIGTERM, blocked before the DHT's threads started.
-int run_serving(OpenDhtNode& node, const Arguments& arguments, const sigset_t& ends) {
+int run_serving(OpenDhtMember& node, const Arguments& arguments, const sigset_t& ends) {
   std::printf("shoal-dht port %u network %u\n", node.port(), arguments.dht.network);
   std::fflush(stdout);
   int received = 0;
@@ -153,7 +160,7 @@ int run(int argc, char** argv) {
     sigaddset(&ends, SIGTERM);
     pthread_sigmask(SIG_BLOCK, &ends, nullptr);
   }
-  auto node = OpenDhtNode::start(arguments.dht);
+  auto node = OpenDhtMember::start(arguments.dht);
   if (!node.ok()) {
     std::fprintf(stderr, "shoal-dht: %s\n", node.error().message.c_str());
     return node.code() == ErrorCode::kInput ? 64 : kExitPort;

@@ -40,7 +40,8 @@ Result<std::string> text_at(const Json& json, const char* key, std::size_t bytes
 
 Result<std::uint64_t> id_at(const Json& json) {
   SHOAL_ASSIGN(const std::string text, text_at(json, "id", 16));
-  if (text.size() != 16 || text.find_first_not_of("0123456789abcdef") != std::string::npos) return malformed("\"id\" is not 16 hex digits");
+  if (text.size() != 16 || text.find_first_not_of("0123456789abcdef") != std::string::npos)
+    return malformed("\"id\" is not 16 hex digits");
   return std::stoull(text, nullptr, 16);
 }
 
@@ -53,7 +54,8 @@ Result<DhtStatus> read_status(const Json& json) {
   SHOAL_ASSIGN(status.stored_values, number(json, "values", UINT64_MAX));
   SHOAL_ASSIGN(status.stored_bytes, number(json, "bytes", UINT64_MAX));
   const auto nodes = json.find("nodes");
-  if (nodes == json.end() || !nodes->is_array() || nodes->size() > kChildNodesMax) return malformed("no list \"nodes\"");
+  if (nodes == json.end() || !nodes->is_array() || nodes->size() > kChildNodesMax)
+    return malformed("no list \"nodes\"");
   for (const Json& node : *nodes) {
     if (!node.is_string() || !check_address(node.get<std::string>()).ok()) return malformed("a node is no address");
     status.nodes.push_back(node.get<std::string>());

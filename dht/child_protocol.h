@@ -1,6 +1,6 @@
 #pragma once
-// What the supervisor and its child say to each other: one JSON object a line over a socket pair. The child faces the network and may be
-// subverted, so both sides bound every line and check every field.
+// What the supervisor and its child say to each other: one JSON object a line over a socket pair. The child faces the
+// network and may be subverted, so both sides bound every line and check every field.
 //   to the child:   {"op":"put","key":K,"id":"16 hex","serial":N,"text":T}   {"op":"withdraw", the same fields}
 //                   {"op":"get","tag":N,"key":K}   {"op":"bootstrap","address":"host:port"}
 //   from it:        {"ev":"ready","port":N}   {"ev":"value","tag":N,"text":T}   {"ev":"done","tag":N}

@@ -16,14 +16,14 @@
 #include "common/log.h"
 #include "common/rng.h"
 #include "common/thread_loop.h"
-#include "dht/child_process.h"
 #include "dht/child_protocol.h"
+#include "dht/spawned_child.h"
 
 namespace shoal {
 namespace {
 
-constexpr Duration kHealthyLife = 60s;   // a child that lived so long starts the backoff anew
-constexpr Duration kAliveWindow = 5s;    // status lines come every second
+constexpr Duration kHealthyLife = 60s;  // a child that lived so long starts the backoff anew
+constexpr Duration kAliveWindow = 5s;   // status lines come every second
 
 }  // namespace
 
@@ -60,10 +60,10 @@ class DhtChild::Supervisor : public std::enable_shared_from_this<Supervisor> {
   }
   bool alive() const { return up_ && loop_.now() - heard_ < kAliveWindow; }
 
-  Listener* listener_ = nullptr;   // loop only
-  bool up_ = false;                // loop only
-  TimePoint heard_;                // loop only
-  std::uint16_t port_ = 0;         // loop only
+  Listener* listener_ = nullptr;  // loop only
+  bool up_ = false;               // loop only
+  TimePoint heard_;               // loop only
+  std::uint16_t port_ = 0;        // loop only
   std::atomic<int> process_id_{0};
   std::atomic<std::uint64_t> starts_{0}, deaths_{0}, bad_lines_{0}, dropped_commands_{0};
 
@@ -76,10 +76,10 @@ class DhtChild::Supervisor : public std::enable_shared_from_this<Supervisor> {
   // ---- the supervisor's thread ----
   void run();
   void sleep(Duration duration);
-  void live(ChildProcess& child);
-  bool exchange(ChildProcess& child, short ready);
-  bool read_lines(ChildProcess& child);
-  bool write_lines(ChildProcess& child);
+  void live(SpawnedChild& child);
+  bool exchange(SpawnedChild& child, short ready);
+  bool read_lines(SpawnedChild& child);
+  bool write_lines(SpawnedChild& child);
   void deliver(const std::string& line);
   void post(std::function<void(Supervisor&)> task);
   void note_death(const std::string& cause);
@@ -91,8 +91,8 @@ class DhtChild::Supervisor : public std::enable_shared_from_this<Supervisor> {
   const int wake_;
   std::thread thread_;
   std::atomic<bool> stopping_{false};
-  std::atomic<std::size_t> posted_{0};      // events that the loop has not taken yet
-  std::uint16_t last_port_ = 0;  // supervisor's thread
+  std::atomic<std::size_t> posted_{0};  // events that the loop has not taken yet
+  std::uint16_t last_port_ = 0;         // supervisor's thread
 
   std::mutex mutex_;
   std::deque<std::string> commands_;  // guarded by mutex_
@@ -105,11 +105,11 @@ class DhtChild::Supervisor : public std::enable_shared_from_this<Supervisor> {
 std::vector<std::string> DhtChild::Supervisor::arguments() {
   // The port of the life before is asked for once: if it is taken meanwhile, the start after that takes any.
   const std::uint16_t port = options_.port != 0 ? options_.port : std::exchange(last_port_, std::uint16_t{0});
-  return {options_.program,  "--supervised",
-          "--bind",          options_.bind,
-          "--port",          std::to_string(port),
-          "--network",       std::to_string(options_.network),
-          "--memory-bytes",  std::to_string(options_.memory_bytes)};
+  return {options_.program, "--supervised",
+          "--bind",         options_.bind,
+          "--port",         std::to_string(port),
+          "--network",      std::to_string(options_.network),
+          "--memory-bytes", std::to_string(options_.memory_bytes)};
 }
 
 void DhtChild::Supervisor::run() {
@@ -120,7 +120,7 @@ void DhtChild::Supervisor::run() {
       sleep(options_.backoff_min);
       continue;
     }
-    Result<ChildProcess> child = ChildProcess::spawn(arguments());
+    Result<SpawnedChild> child = SpawnedChild::spawn(arguments());
     if (child.ok()) {
       ++starts_;
       process_id_ = child->process_id();
@@ -150,7 +150,7 @@ void DhtChild::Supervisor::sleep(Duration duration) {
   }
 }
 
-void DhtChild::Supervisor::live(ChildProcess& child) {
+void DhtChild::Supervisor::live(SpawnedChild& child) {
   lines_ = LineBuffer();
   outgoing_.clear();
   {
@@ -176,12 +176,12 @@ void DhtChild::Supervisor::live(ChildProcess& child) {
 }
 
 // False when the child is gone.
-bool DhtChild::Supervisor::exchange(ChildProcess& child, short ready) {
+bool DhtChild::Supervisor::exchange(SpawnedChild& child, short ready) {
   if ((ready & (POLLIN | POLLHUP | POLLERR)) != 0 && posted_ < kChildQueueMax && !read_lines(child)) return false;
   return write_lines(child);
 }
 
-bool DhtChild::Supervisor::read_lines(ChildProcess& child) {
+bool DhtChild::Supervisor::read_lines(SpawnedChild& child) {
   char bytes[4096];
   const ssize_t size = recv(child.socket(), bytes, sizeof bytes, 0);
   if (size < 0) return errno == EAGAIN || errno == EINTR;
@@ -192,7 +192,7 @@ bool DhtChild::Supervisor::read_lines(ChildProcess& child) {
   return true;
 }
 
-bool DhtChild::Supervisor::write_lines(ChildProcess& child) {
+bool DhtChild::Supervisor::write_lines(SpawnedChild& child) {
   if (outgoing_.empty()) {
     const std::lock_guard lock(mutex_);
     for (const std::string& line : commands_) outgoing_ += line;
@@ -255,7 +255,8 @@ Result<std::unique_ptr<DhtChild>> DhtChild::start(EventLoop& loop, DhtChildOptio
   return std::unique_ptr<DhtChild>(new DhtChild(loop, std::move(options)));
 }
 
-DhtChild::DhtChild(EventLoop& loop, DhtChildOptions options) : supervisor_(std::make_shared<Supervisor>(loop, std::move(options))) {
+DhtChild::DhtChild(EventLoop& loop, DhtChildOptions options)
+    : supervisor_(std::make_shared<Supervisor>(loop, std::move(options))) {
   supervisor_->start();
 }
 DhtChild::~DhtChild() { supervisor_->stop(); }

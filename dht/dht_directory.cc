@@ -8,15 +8,16 @@
 namespace shoal {
 namespace {
 
-constexpr Duration kRetryAfter = 500ms;   // between two questions of one look-up
-constexpr Duration kSaveAfter = 2s;       // changes of so long go to disk together
-constexpr int kEmptyAnswersMax = 2;       // from a DHT that is joined, before "none" is believed
+constexpr Duration kRetryAfter = 500ms;  // between two questions of one look-up
+constexpr Duration kSaveAfter = 2s;      // changes of so long go to disk together
+constexpr int kEmptyAnswersMax = 2;      // from a DHT that is joined, before "none" is believed
 constexpr std::size_t kWatchedMax = 1024;
 constexpr std::size_t kGetsMax = 4096;
 
 }  // namespace
 
-DhtDirectory::DhtDirectory(EventLoop& loop, std::unique_ptr<DhtAccess> access, Storage* storage, DhtDirectoryOptions options)
+DhtDirectory::DhtDirectory(EventLoop& loop, std::unique_ptr<DhtAccess> access, Storage* storage,
+                           DhtDirectoryOptions options)
     : loop_(loop),
       access_(std::move(access)),
       options_(std::move(options)),
@@ -56,7 +57,8 @@ void DhtDirectory::announce(std::string signed_record, std::string key) {
   SHOAL_CHECK(record.ok());
   SHOAL_CHECK_EQ(key_of(*record), key);
   SHOAL_CHECK(own_.size() < kOwnRecordsMax || own_.contains(key));
-  // Also in our own table: peer exchange passes it on. An older one than others hold is refused there and by every reader.
+  // Also in our own table: peer exchange passes it on. An older one than others hold is refused there and by every
+  // reader.
   if (const auto taken = table_.offer(signed_record, loop_.wall()); !taken.ok())
     log_warning("our own record is of no use to others: ", taken.error().message, " (is the clock right?)");
   Own& own = own_[key];
@@ -182,12 +184,14 @@ void DhtDirectory::look_up_run(Duration budget, std::function<void(Result<RunRec
   };
   look_up(run_key_name(options_.run), budget, live, [this, done = std::move(done)] {
     if (auto record = table_.run_record(loop_.wall())) return done(std::move(*record));
-    done(make_error(ErrorCode::kTimeout, "no record of run " + short_name(options_.run) + " was found in the DHT\nHINT: is the launching process up, and "
+    done(make_error(ErrorCode::kTimeout, "no record of run " + short_name(options_.run) +
+                                             " was found in the DHT\nHINT: is the launching process up, and "
                                              "is a DHT node of this run reachable over UDP?"));
   });
 }
 
-void DhtDirectory::look_up(std::string key, Duration budget, std::function<bool()> found, std::function<void()> finish) {
+void DhtDirectory::look_up(std::string key, Duration budget, std::function<bool()> found,
+                           std::function<void()> finish) {
   if (watched_.size() < kWatchedMax || watched_.contains(key)) watched_[key] = loop_.now() + kWatchedFor;
   if ((!up_ && found()) || look_ups_.size() >= kLookUpsMax) {
     loop_.post([life = std::weak_ptr<bool>(life_), finish = std::move(finish)] {

@@ -1,14 +1,15 @@
 #pragma once
-// PeerDirectory over a DHT that may be away: verifies what comes, remembers it, refreshes it, and keeps our own records published.
-// The same code runs over the supervised child and over the simulated table.
+// PeerDirectory over a DHT that may be away: verifies what comes, remembers it, refreshes it, and keeps our own records
+// published. The same code runs over the supervised child and over the simulated table.
 //
-// look_up_*: answers at once from memory while the DHT is away and memory has live records. Otherwise asks, and asks again until a live
-// record is held, the DHT has twice said that there is none, or the budget ends. What is then held and live is the answer; when nothing is,
-// the last good records (expired, at most a day old) are, as a hint where to dial. A key that was looked up is asked for again every
-// TTL/2 for kWatchedFor.
+// look_up_*: answers at once from memory while the DHT is away and memory has live records. Otherwise asks, and asks
+// again until a live record is held, the DHT has twice said that there is none, or the budget ends. What is then held
+// and live is the answer; when nothing is, the last good records (expired, at most a day old) are, as a hint where to
+// dial. A key that was looked up is asked for again every TTL/2 for kWatchedFor.
 //
-// Thread: loop only; callbacks run on the loop, never from inside a call.   Ownership: owns the access; borrows loop and storage.
-// Bounds: those of RecordTable and DiskCache; kLookUpsMax look-ups at a time (more answer from memory); kOwnRecordsMax of ours.
+// Thread: loop only; callbacks run on the loop, never from inside a call.   Ownership: owns the access; borrows loop
+// and storage. Bounds: those of RecordTable and DiskCache; kLookUpsMax look-ups at a time (more answer from memory);
+// kOwnRecordsMax of ours.
 #include <map>
 #include <memory>
 #include <string>
@@ -34,7 +35,7 @@ struct DhtDirectoryOptions {
   std::string cache_path;              // empty: nothing on disk
   std::uint64_t seed = 1;              // of jitter and value ids
   Duration refresh = kRecordTtl / 2;
-  std::uint16_t serial_max = 60'000;   // of 65535: holders refuse a serial that wrapped, so a new value id is taken here
+  std::uint16_t serial_max = 60'000;  // of 65535: holders refuse a serial that wrapped, so a new value id is taken here
 };
 
 class DhtDirectory final : public PeerDirectory, private DhtAccess::Listener {
@@ -43,8 +44,9 @@ class DhtDirectory final : public PeerDirectory, private DhtAccess::Listener {
   DhtDirectory(EventLoop& loop, std::unique_ptr<DhtAccess> access, Storage* storage, DhtDirectoryOptions options);
   ~DhtDirectory() override;
 
-  // REQUIRES: signed_record parses and belongs under `key`. Its sequence must be higher than that of every earlier one of this key, also
-  // in earlier lives of the peer: wall-clock milliseconds do. Who announces makes a new one well before it expires, kRecordTtl / 3 is good.
+  // REQUIRES: signed_record parses and belongs under `key`. Its sequence must be higher than that of every earlier one
+  // of this key, also in earlier lives of the peer: wall-clock milliseconds do. Who announces makes a new one well
+  // before it expires, kRecordTtl / 3 is good.
   void announce(std::string signed_record, std::string key) override;
   void withdraw(const std::string& key) override;
   void look_up_stage(StageId stage, Duration budget, std::function<void(std::vector<PeerRecord>)> done) override;
@@ -55,23 +57,23 @@ class DhtDirectory final : public PeerDirectory, private DhtAccess::Listener {
 
   // More ways into the DHT, learned later.
   void add_bootstrap(const std::vector<std::string>& addresses);
-  std::uint16_t port() const { return port_; }           // UDP, 0 before the first start
+  std::uint16_t port() const { return port_; }  // UDP, 0 before the first start
   std::uint32_t good_nodes() const { return status_.good_nodes; }
   const RecordCounters& counters() const { return table_.counters(); }
 
  private:
   struct Own {
     std::string text;
-    std::uint64_t id = 0;       // of the value: drawn anew for every life of this process
+    std::uint64_t id = 0;  // of the value: drawn anew for every life of this process
     std::uint16_t serial = 0;
-    bool kept = false;          // put and not withdrawn since it expired
+    bool kept = false;  // put and not withdrawn since it expired
   };
   struct LookUp {
     std::string key;
     TimePoint until;
     std::function<bool()> found;
     std::function<void()> finish;
-    std::uint64_t tag = 0;      // of the get under way, 0: none
+    std::uint64_t tag = 0;  // of the get under way, 0: none
     int empty_answers = 0;
     TimerId budget_timer = 0, retry_timer = 0;
   };
@@ -105,9 +107,9 @@ class DhtDirectory final : public PeerDirectory, private DhtAccess::Listener {
 
   std::map<std::string, Own> own_;
   std::map<std::uint64_t, LookUp> look_ups_;
-  std::map<std::uint64_t, std::uint64_t> gets_;   // tag -> look-up, 0 for a refresh
-  std::map<std::string, TimePoint> watched_;      // key -> until
-  std::uint64_t next_ = 1;                        // the next tag or look-up id
+  std::map<std::uint64_t, std::uint64_t> gets_;  // tag -> look-up, 0 for a refresh
+  std::map<std::string, TimePoint> watched_;     // key -> until
+  std::uint64_t next_ = 1;                       // the next tag or look-up id
   TimerId refresh_timer_ = 0, save_timer_ = 0, publish_timer_ = 0;
   std::shared_ptr<bool> life_ = std::make_shared<bool>(true);
 };

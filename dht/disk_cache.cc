@@ -49,7 +49,8 @@ CacheContent parse_cache(std::string_view text) {
     const auto node = json.find("node");
     if (node == json.end()) {
       if (content.records.size() < kCacheRecordsMax) content.records.emplace_back(line);
-    } else if (node->is_string() && content.nodes.size() < kCacheNodesMax && check_address(node->get<std::string>()).ok()) {
+    } else if (node->is_string() && content.nodes.size() < kCacheNodesMax &&
+               check_address(node->get<std::string>()).ok()) {
       content.nodes.push_back(node->get<std::string>());
     }
   }
@@ -73,7 +74,8 @@ void DiskCache::save(const CacheContent& content) {
   write(storage_, path_, state_, pack_cache(content));
 }
 
-void DiskCache::write(Storage* storage, const std::string& path, const std::shared_ptr<State>& state, std::string text) {
+void DiskCache::write(Storage* storage, const std::string& path, const std::shared_ptr<State>& state,
+                      std::string text) {
   state->under_way = true;
   storage->replace(path, {Bytes::copy_of(std::string_view(text))}, [storage, path, state](Status status) {
     state->under_way = false;

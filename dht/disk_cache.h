@@ -1,8 +1,8 @@
 #pragma once
-// The last good records and DHT nodes of one run on disk, so that a process that starts while the DHT is away knows whom to dial.
-// One JSON object a line: records as they stand in the DHT, and {"node":"host:port"}. Nothing read back is trusted: the reader
-// verifies every record again, and a line that is none of both is skipped.
-// Thread: loop only.   Ownership: borrows the Storage, which outlives it.   Bounds: kCacheRecordsMax records, kCacheNodesMax nodes.
+// The last good records and DHT nodes of one run on disk, so that a process that starts while the DHT is away knows
+// whom to dial. One JSON object a line: records as they stand in the DHT, and {"node":"host:port"}. Nothing read back
+// is trusted: the reader verifies every record again, and a line that is none of both is skipped. Thread: loop only.
+// Ownership: borrows the Storage, which outlives it.   Bounds: kCacheRecordsMax records, kCacheNodesMax nodes.
 #include <memory>
 #include <string>
 #include <string_view>
@@ -22,8 +22,8 @@ struct CacheContent {
   std::vector<std::string> nodes;    // "host:port" of DHT nodes
 };
 
-std::string pack_cache(const CacheContent& content);   // what is over the bounds is left out
-CacheContent parse_cache(std::string_view text);       // never fails: bad lines are skipped
+std::string pack_cache(const CacheContent& content);  // what is over the bounds is left out
+CacheContent parse_cache(std::string_view text);      // never fails: bad lines are skipped
 
 class DiskCache {
  public:

@@ -58,17 +58,20 @@ struct Inspection {
 };
 
 void ask_stages(const std::shared_ptr<Inspection>& inspection) {
-  const std::uint16_t stages = inspection->report.record ? inspection->report.record->stages : inspection->options.stages_if_unknown;
+  const std::uint16_t stages =
+      inspection->report.record ? inspection->report.record->stages : inspection->options.stages_if_unknown;
   inspection->open = stages;
   inspection->report.stages.resize(stages);
   if (stages == 0) return inspection->finish();
   for (std::uint16_t k = 0; k < stages; ++k) {
     inspection->report.stages[k].stage = StageId(k);
-    inspection->directory.look_up_stage(StageId(k), inspection->options.budget, [inspection, k](std::vector<PeerRecord> peers) {
-      std::sort(peers.begin(), peers.end(), [](const PeerRecord& a, const PeerRecord& b) { return a.peer < b.peer; });
-      inspection->report.stages[k].peers = std::move(peers);
-      if (--inspection->open == 0) inspection->finish();
-    });
+    inspection->directory.look_up_stage(
+        StageId(k), inspection->options.budget, [inspection, k](std::vector<PeerRecord> peers) {
+          std::sort(peers.begin(), peers.end(),
+                    [](const PeerRecord& a, const PeerRecord& b) { return a.peer < b.peer; });
+          inspection->report.stages[k].peers = std::move(peers);
+          if (--inspection->open == 0) inspection->finish();
+        });
   }
 }
 
@@ -80,14 +83,16 @@ std::string format(const char* pattern, Values... values) {
 }
 
 std::string peer_line(const PeerRecord& peer, WallTime now) {
-  return format("%-9s %-5s %-28s %-8s %8.0f %7.2f s %8s %5.0f s  ok\n", short_name(peer.peer).c_str(), std::to_string(peer.stage.value).c_str(),
-                printable(one_of(peer.addresses), 64).c_str(), state_of(peer, now), peer.rate, peer.queue_seconds,
-                ("v" + std::to_string(peer.version.value)).c_str(), std::max(0.0, age_of(peer.expires, now)));
+  return format("%-9s %-5s %-28s %-8s %8.0f %7.2f s %8s %5.0f s  ok\n", short_name(peer.peer).c_str(),
+                std::to_string(peer.stage.value).c_str(), printable(one_of(peer.addresses), 64).c_str(),
+                state_of(peer, now), peer.rate, peer.queue_seconds, ("v" + std::to_string(peer.version.value)).c_str(),
+                std::max(0.0, age_of(peer.expires, now)));
 }
 
 std::string health_line(const RunReport& report) {
   if (!report.weakest) return "health: nothing is known of this run\n";
-  const auto stage = std::find_if(report.stages.begin(), report.stages.end(), [&](const StageReport& s) { return s.stage == *report.weakest; });
+  const auto stage = std::find_if(report.stages.begin(), report.stages.end(),
+                                  [&](const StageReport& s) { return s.stage == *report.weakest; });
   const std::string name = std::to_string(report.weakest->value);
   if (stage->serving == 0) return "health: stage " + name + " has no serving peer: the run is parked\n";
   if (stage->serving == 1) return "health: weakest stage " + name + ": 1 serving peer, losing it parks the run\n";
@@ -114,8 +119,10 @@ Json json_of_peer(const PeerRecord& peer, WallTime now) {
 
 }  // namespace
 
-void inspect_run(PeerDirectory& directory, EventLoop& loop, InspectOptions options, std::function<void(RunReport)> done) {
-  auto inspection = std::make_shared<Inspection>(Inspection{directory, loop, std::move(options), std::move(done), {}, 0});
+void inspect_run(PeerDirectory& directory, EventLoop& loop, InspectOptions options,
+                 std::function<void(RunReport)> done) {
+  auto inspection =
+      std::make_shared<Inspection>(Inspection{directory, loop, std::move(options), std::move(done), {}, 0});
   inspection->report.run = inspection->options.run;
   inspection->report.network = inspection->options.network;
   directory.look_up_run(inspection->options.budget, [inspection](Result<RunRecord> record) {
@@ -127,21 +134,24 @@ void inspect_run(PeerDirectory& directory, EventLoop& loop, InspectOptions optio
 std::string table_of(const RunReport& report) {
   std::string out = "run " + short_name(report.run);
   if (report.record) {
-    out += "  " + printable(report.record->name, 256) + "  " + std::to_string(report.record->stages) + " stages  authority " +
-           printable(one_of(report.record->addresses), 128);
+    out += "  " + printable(report.record->name, 256) + "  " + std::to_string(report.record->stages) +
+           " stages  authority " + printable(one_of(report.record->addresses), 128);
     out += is_live(report.record->expires, report.taken) ? "  sig ok" : "  sig ok, record expired";
   } else {
     out += "  no run record";
   }
   if (report.network != 0) out += "  DHT network " + std::to_string(report.network);
   out += "\nkey " + stage_key(report.run, StageId(0)) + " and so on; a DHT tool reads the same records: g KEY\n";
-  out += format("%-9s %-5s %-28s %-8s %8s %9s %8s %7s  %s\n", "PEER", "STAGE", "ADDRESS", "STATE", "TOK/S", "QUEUE", "WEIGHTS", "AGE", "SIG");
+  out += format("%-9s %-5s %-28s %-8s %8s %9s %8s %7s  %s\n", "PEER", "STAGE", "ADDRESS", "STATE", "TOK/S", "QUEUE",
+                "WEIGHTS", "AGE", "SIG");
   for (const StageReport& stage : report.stages) {
     for (const PeerRecord& peer : stage.peers) out += peer_line(peer, report.taken);
     if (stage.peers.empty()) out += format("%-9s %-5u nobody\n", "-", static_cast<unsigned>(stage.stage.value));
   }
   out += health_line(report);
-  if (report.counters.refused() != 0) out += "refused: " + std::to_string(report.counters.refused()) + " records that did not pass (signature, form, age)\n";
+  if (report.counters.refused() != 0)
+    out +=
+        "refused: " + std::to_string(report.counters.refused()) + " records that did not pass (signature, form, age)\n";
   return out;
 }
 
@@ -154,10 +164,15 @@ std::string json_of(const RunReport& report) {
   json["record"] = nullptr;
   if (report.record) {
     const RunRecord& record = *report.record;
-    json["record"] = {{"name", record.name}, {"stages", record.stages}, {"manifest", hex_of(record.manifest)}, {"addresses", record.addresses},
+    json["record"] = {{"name", record.name},
+                      {"stages", record.stages},
+                      {"manifest", hex_of(record.manifest)},
+                      {"addresses", record.addresses},
                       {"sequence", record.sequence},
                       {"expires", std::chrono::floor<std::chrono::seconds>(record.expires.time_since_epoch()).count()},
-                      {"age_s", age_of(record.expires, report.taken)}, {"live", is_live(record.expires, report.taken)}, {"signature", "ok"}};
+                      {"age_s", age_of(record.expires, report.taken)},
+                      {"live", is_live(record.expires, report.taken)},
+                      {"signature", "ok"}};
   }
   json["stages"] = Json::array();
   for (const StageReport& stage : report.stages) {
@@ -172,8 +187,11 @@ std::string json_of(const RunReport& report) {
   }
   json["weakest_stage"] = report.weakest ? Json(report.weakest->value) : Json(nullptr);
   const RecordCounters& counters = report.counters;
-  json["refused"] = {{"malformed", counters.malformed}, {"too_large", counters.too_large}, {"corrupt", counters.corrupt},
-                     {"foreign", counters.foreign}, {"stale", counters.stale}};
+  json["refused"] = {{"malformed", counters.malformed},
+                     {"too_large", counters.too_large},
+                     {"corrupt", counters.corrupt},
+                     {"foreign", counters.foreign},
+                     {"stale", counters.stale}};
   return json.dump(2, ' ', false, Json::error_handler_t::replace);
 }
 

@@ -69,14 +69,16 @@ Result<std::string> sign_text(const Json& body, const KeyPair& key) {
 // Adds as many of `addresses` as fit, in their order: they stand best first.
 Result<std::string> pack_with_addresses(Json body, const std::vector<std::string>& addresses, const KeyPair& key) {
   for (const std::string& address : addresses) {
-    if (Status status = check_address(address); !status.ok()) return make_error(ErrorCode::kInput, status.error().message);
+    if (Status status = check_address(address); !status.ok())
+      return make_error(ErrorCode::kInput, status.error().message);
   }
   std::size_t count = std::min(addresses.size(), kRecordAddressesMax);
   for (;; --count) {
     body["addr"] = std::vector<std::string>(addresses.begin(), addresses.begin() + static_cast<std::ptrdiff_t>(count));
     SHOAL_ASSIGN(std::string text, sign_text(body, key));
     if (text.size() <= kRecordBytesMax) return text;
-    if (count <= 1) return make_error(ErrorCode::kTooLarge, "record: " + std::to_string(text.size()) + " bytes, limit 512");
+    if (count <= 1)
+      return make_error(ErrorCode::kTooLarge, "record: " + std::to_string(text.size()) + " bytes, limit 512");
   }
 }
 
@@ -117,7 +119,8 @@ Status check_signature(std::string_view text, const PeerId& signer) {
 
 Result<std::uint64_t> number(const Json& body, const char* key, std::uint64_t max) {
   const auto found = body.find(key);
-  if (found == body.end() || !found->is_number_unsigned()) return malformed(std::string("no whole number \"") + key + "\"");
+  if (found == body.end() || !found->is_number_unsigned())
+    return malformed(std::string("no whole number \"") + key + "\"");
   const auto value = found->get<std::uint64_t>();
   if (value > max) return malformed(std::string("\"") + key + "\" is out of range");
   return value;
@@ -127,7 +130,8 @@ Result<double> real(const Json& body, const char* key, double max) {
   const auto found = body.find(key);
   if (found == body.end() || !found->is_number()) return malformed(std::string("no number \"") + key + "\"");
   const double value = found->get<double>();
-  if (!std::isfinite(value) || value < 0 || value > max) return malformed(std::string("\"") + key + "\" is out of range");
+  if (!std::isfinite(value) || value < 0 || value > max)
+    return malformed(std::string("\"") + key + "\" is out of range");
   return value;
 }
 
@@ -137,7 +141,8 @@ Result<std::string> text_at(const Json& body, const char* key, std::size_t bytes
   auto value = found->get<std::string>();
   if (value.size() > bytes_max) return malformed(std::string("\"") + key + "\" is too long");
   for (char c : value)
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) return malformed(std::string("a control character in \"") + key + "\"");
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
+      return malformed(std::string("a control character in \"") + key + "\"");
   return value;
 }
 
@@ -145,7 +150,8 @@ template <class Key>
 Result<Key> key_at(const Json& body, const char* name) {
   SHOAL_ASSIGN(const std::string text, text_at(body, name, 64));
   const auto bytes = parse_hex32(text);
-  if (!bytes.ok() || hex_of(bytes->data(), bytes->size()) != text) return malformed(std::string("\"") + name + "\" is not 64 lower-case hex digits");
+  if (!bytes.ok() || hex_of(bytes->data(), bytes->size()) != text)
+    return malformed(std::string("\"") + name + "\" is not 64 lower-case hex digits");
   return Key{*bytes};
 }
 
@@ -225,7 +231,8 @@ bool is_ip_usable(std::string_view host, bool v6) {
   const std::string text(host);
   if (v6) {
     in6_addr address{};
-    return inet_pton(AF_INET6, text.c_str(), &address) == 1 && address.s6_addr[0] != 0xff && !IN6_IS_ADDR_UNSPECIFIED(&address);
+    return inet_pton(AF_INET6, text.c_str(), &address) == 1 && address.s6_addr[0] != 0xff &&
+           !IN6_IS_ADDR_UNSPECIFIED(&address);
   }
   in_addr address{};
   if (inet_pton(AF_INET, text.c_str(), &address) != 1) return false;
@@ -242,11 +249,14 @@ std::string hex_of_word(std::uint64_t word) {
 }
 
 Status check_address(std::string_view address) {
-  const Error error = malformed("\"" + std::string(address.substr(0, kRecordAddressBytesMax)) + "\" is no host:port that can be dialled");
+  const Error error = malformed("\"" + std::string(address.substr(0, kRecordAddressBytesMax)) +
+                                "\" is no host:port that can be dialled");
   const auto colon = address.rfind(':');
   if (address.size() > kRecordAddressBytesMax || colon == std::string_view::npos || colon == 0) return error;
   const std::string_view port = address.substr(colon + 1);
-  if (port.empty() || port.size() > 5 || port.front() == '0' || port.find_first_not_of("0123456789") != std::string_view::npos) return error;
+  if (port.empty() || port.size() > 5 || port.front() == '0' ||
+      port.find_first_not_of("0123456789") != std::string_view::npos)
+    return error;
   if (std::stoul(std::string(port)) > 65535) return error;
   std::string_view host = address.substr(0, colon);
   if (host.front() == '[') {
@@ -254,13 +264,16 @@ Status check_address(std::string_view address) {
     return {};
   }
   for (char c : host)
-    if (!(c >= '0' && c <= '9') && !(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z') && c != '-' && c != '.') return error;
+    if (!(c >= '0' && c <= '9') && !(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z') && c != '-' && c != '.')
+      return error;
   const bool literal = host.find_first_not_of("0123456789.") == std::string_view::npos;
   if (literal && !is_ip_usable(host, false)) return error;
   return {};
 }
 
-std::string stage_key(const RunId& run, StageId stage) { return "shoal/1/" + hex_of(run) + "/stage/" + std::to_string(stage.value); }
+std::string stage_key(const RunId& run, StageId stage) {
+  return "shoal/1/" + hex_of(run) + "/stage/" + std::to_string(stage.value);
+}
 std::string run_key_name(const RunId& run) { return "shoal/1/" + hex_of(run) + "/run"; }
 
 std::string key_of(const AnyRecord& record) {
@@ -279,8 +292,10 @@ WallTime expires_of(const AnyRecord& record) {
 }
 
 Result<std::string> pack_record(const PeerRecord& record, const KeyPair& key) {
-  if (record.peer != key.id()) return make_error(ErrorCode::kInput, "record: the key is not that of peer " + short_name(record.peer));
-  if (!(record.rate >= 0 && record.rate <= kRateMax) || !(record.queue_seconds >= 0 && record.queue_seconds <= kQueueSecondsMax))
+  if (record.peer != key.id())
+    return make_error(ErrorCode::kInput, "record: the key is not that of peer " + short_name(record.peer));
+  if (!(record.rate >= 0 && record.rate <= kRateMax) ||
+      !(record.queue_seconds >= 0 && record.queue_seconds <= kQueueSecondsMax))
     return make_error(ErrorCode::kInput, "record: rate or queue is out of range");
   Json body;
   body["v"] = 1;
@@ -299,8 +314,10 @@ Result<std::string> pack_record(const PeerRecord& record, const KeyPair& key) {
 }
 
 Result<std::string> pack_record(const RunRecord& record, const KeyPair& run_key) {
-  if (as_peer(record.run) != run_key.id()) return make_error(ErrorCode::kInput, "record: the key is not that of run " + short_name(record.run));
-  if (record.name.size() > kRecordNameBytesMax) return make_error(ErrorCode::kInput, "record: the run's name is longer than 64 bytes");
+  if (as_peer(record.run) != run_key.id())
+    return make_error(ErrorCode::kInput, "record: the key is not that of run " + short_name(record.run));
+  if (record.name.size() > kRecordNameBytesMax)
+    return make_error(ErrorCode::kInput, "record: the run's name is longer than 64 bytes");
   Json body;
   body["v"] = 1;
   body["run"] = hex_of(record.run);

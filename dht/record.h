@@ -1,10 +1,13 @@
 #pragma once
-// Records: signed claims as text. One line of compact JSON without spaces, so that any DHT tool shows it and passes it on (docs/dht.md).
+// Records: signed claims as text. One line of compact JSON without spaces, so that any DHT tool shows it and passes it
+// on (docs/dht.md).
 //   {"v":1,"run":"<64 hex>","peer":"<64 hex>",...,"seq":N,"exp":<Unix seconds>,"sig":"<86 base64url>"}
-// "sig" stands last. It is Ed25519 (RFC 8032) over kRecordDomain followed by all bytes before `,"sig":"`. The signer is "peer", or "run" in a run record.
+// "sig" stands last. It is Ed25519 (RFC 8032) over kRecordDomain followed by all bytes before `,"sig":"`. The signer is
+// "peer", or "run" in a run record.
 //
-// Pure functions over values; thread: any. Input is hostile: at most kRecordBytesMax bytes are looked at, nothing is allocated beyond a
-// small multiple of that, no exception leaves. Packing, parse_peer_record and parse_run_record are declared in dht/peer_directory.h.
+// Pure functions over values; thread: any. Input is hostile: at most kRecordBytesMax bytes are looked at, nothing is
+// allocated beyond a small multiple of that, no exception leaves. Packing, parse_peer_record and parse_run_record are
+// declared in dht/peer_directory.h.
 #include <string>
 #include <string_view>
 #include <variant>
@@ -14,8 +17,8 @@
 
 namespace shoal {
 
-inline constexpr Duration kRecordTtl = 60s;         // from making to expiry; also how long a DHT node keeps it
-inline constexpr Duration kClockSkewMax = 30s;      // by how much two honest clocks may differ
+inline constexpr Duration kRecordTtl = 60s;     // from making to expiry; also how long a DHT node keeps it
+inline constexpr Duration kClockSkewMax = 30s;  // by how much two honest clocks may differ
 inline constexpr std::size_t kRecordAddressesMax = 3;
 inline constexpr std::size_t kRecordAddressBytesMax = 72;
 inline constexpr std::size_t kRecordNameBytesMax = 64;
@@ -27,19 +30,19 @@ using AnyRecord = std::variant<PeerRecord, RunRecord>;
 // ERRORS: kMalformed, kTooLarge, kCorrupt (signature).
 Result<AnyRecord> parse_any_record(std::string_view text);
 
-std::string key_of(const AnyRecord& record);        // where it belongs: stage_key() or run_key_name()
+std::string key_of(const AnyRecord& record);  // where it belongs: stage_key() or run_key_name()
 PeerId signer_of(const AnyRecord& record);
 std::uint64_t sequence_of(const AnyRecord& record);
 WallTime expires_of(const AnyRecord& record);
-std::string hex_of_word(std::uint64_t word);       // 16 lower-case hex digits, as "inc" is written
+std::string hex_of_word(std::uint64_t word);  // 16 lower-case hex digits, as "inc" is written
 
 // Not expired, allowing for clocks that differ.
 inline bool is_live(WallTime expires, WallTime now) { return now < expires + kClockSkewMax; }
 // Made by a clock further ahead than honest ones are: such a record would outlive its maker.
 inline bool is_from_future(WallTime expires, WallTime now) { return expires > now + kRecordTtl + kClockSkewMax; }
 
-// "host:port" that can be dialled: a DNS name, an IPv4 address or an IPv6 address in brackets; port 1..65535; neither unspecified nor
-// multicast. ERRORS: kMalformed.
+// "host:port" that can be dialled: a DNS name, an IPv4 address or an IPv6 address in brackets; port 1..65535; neither
+// unspecified nor multicast. ERRORS: kMalformed.
 Status check_address(std::string_view address);
 
 }  // namespace shoal

@@ -9,7 +9,9 @@ namespace {
 
 const PeerRecord& peer_of(const AnyRecord& record) { return std::get<PeerRecord>(record); }
 
-bool newer(const PeerRecord& a, const PeerRecord& b) { return a.expires != b.expires ? a.expires > b.expires : a.peer < b.peer; }
+bool newer(const PeerRecord& a, const PeerRecord& b) {
+  return a.expires != b.expires ? a.expires > b.expires : a.peer < b.peer;
+}
 
 }  // namespace
 
@@ -18,11 +20,21 @@ Result<bool> RecordTable::restore(const std::string& text, WallTime now) { retur
 
 void RecordTable::count(ErrorCode code) {
   switch (code) {
-    case ErrorCode::kTooLarge: ++counters_.too_large; break;
-    case ErrorCode::kCorrupt: ++counters_.corrupt; break;
-    case ErrorCode::kForeign: ++counters_.foreign; break;
-    case ErrorCode::kStale: ++counters_.stale; break;
-    default: ++counters_.malformed; break;
+    case ErrorCode::kTooLarge:
+      ++counters_.too_large;
+      break;
+    case ErrorCode::kCorrupt:
+      ++counters_.corrupt;
+      break;
+    case ErrorCode::kForeign:
+      ++counters_.foreign;
+      break;
+    case ErrorCode::kStale:
+      ++counters_.stale;
+      break;
+    default:
+      ++counters_.malformed;
+      break;
   }
 }
 
@@ -35,14 +47,16 @@ Result<bool> RecordTable::take(const std::string& text, WallTime now, Duration a
     if (run != run_) return make_error(ErrorCode::kForeign, "record: of run " + short_name(run));
     const WallTime expires = expires_of(*parsed);
     if (now >= expires + age_max) return make_error(ErrorCode::kStale, "record: expired");
-    if (is_from_future(expires, now)) return make_error(ErrorCode::kStale, "record: made by a clock that is ahead of ours");
+    if (is_from_future(expires, now))
+      return make_error(ErrorCode::kStale, "record: made by a clock that is ahead of ours");
     if (std::holds_alternative<RunRecord>(*parsed)) {
       if (run_record_) return place(*run_record_, std::move(*parsed), text);
       run_record_ = Held{std::move(*parsed), text};
       return true;
     }
     const PeerId peer = peer_of(*parsed).peer;
-    if (const auto known = peers_.find(peer); known != peers_.end()) return place(known->second, std::move(*parsed), text);
+    if (const auto known = peers_.find(peer); known != peers_.end())
+      return place(known->second, std::move(*parsed), text);
     make_room(peer_of(*parsed).stage, now);
     peers_.emplace(peer, Held{std::move(*parsed), text});
     return true;
@@ -70,7 +84,9 @@ void RecordTable::make_room(StageId stage, WallTime now) {
   for (auto it = peers_.begin(); it != peers_.end(); ++it)
     if (table_full || peer_of(it->second.record).stage == stage) rivals.push_back(it);
   if (!table_full && rivals.size() < limits::kReplicasMax) return;
-  const auto oldest = *std::min_element(rivals.begin(), rivals.end(), [](auto a, auto b) { return expires_of(a->second.record) < expires_of(b->second.record); });
+  const auto oldest = *std::min_element(rivals.begin(), rivals.end(), [](auto a, auto b) {
+    return expires_of(a->second.record) < expires_of(b->second.record);
+  });
   const bool expired = !is_live(expires_of(oldest->second.record), now);
   peers_.erase(expired ? oldest : rivals[rng_.below(rivals.size())]);
 }
@@ -103,7 +119,8 @@ std::vector<std::string> RecordTable::texts(std::size_t limit, WallTime now, Dur
   std::vector<const Held*> found;
   for (const auto& [id, held] : peers_)
     if (now < expires_of(held.record) + age_max) found.push_back(&held);
-  std::sort(found.begin(), found.end(), [](const Held* a, const Held* b) { return newer(peer_of(a->record), peer_of(b->record)); });
+  std::sort(found.begin(), found.end(),
+            [](const Held* a, const Held* b) { return newer(peer_of(a->record), peer_of(b->record)); });
   if (run_record_ && now < expires_of(run_record_->record) + age_max) found.insert(found.begin(), &*run_record_);
   if (found.size() > limit) found.resize(limit);
   std::vector<std::string> out;
@@ -111,7 +128,11 @@ std::vector<std::string> RecordTable::texts(std::size_t limit, WallTime now, Dur
   return out;
 }
 
-std::vector<std::string> RecordTable::live_texts(std::size_t limit, WallTime now) const { return texts(limit, now, kClockSkewMax); }
-std::vector<std::string> RecordTable::remembered_texts(std::size_t limit, WallTime now) const { return texts(limit, now, kRememberedFor); }
+std::vector<std::string> RecordTable::live_texts(std::size_t limit, WallTime now) const {
+  return texts(limit, now, kClockSkewMax);
+}
+std::vector<std::string> RecordTable::remembered_texts(std::size_t limit, WallTime now) const {
+  return texts(limit, now, kRememberedFor);
+}
 
 }  // namespace shoal

@@ -1,8 +1,8 @@
 #pragma once
 // What one process believes about one run: the newest record of every peer and of the run itself, each one verified.
-// A record is live until its own expiry plus kClockSkewMax. After that it is remembered (for a day) as a hint where to dial, and so that an
-// older one cannot come back, until its place is needed.
-// Thread: loop only.   Ownership: a value that owns its records.   Bounds: kTableRecordsMax peers, limits::kReplicasMax of one stage.
+// A record is live until its own expiry plus kClockSkewMax. After that it is remembered (for a day) as a hint where to
+// dial, and so that an older one cannot come back, until its place is needed. Thread: loop only.   Ownership: a value
+// that owns its records.   Bounds: kTableRecordsMax peers, limits::kReplicasMax of one stage.
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -25,7 +25,8 @@ struct RecordCounters {  // of offered records, by outcome
 
 class RecordTable {
  public:
-  // `rng` chooses who makes room when a stage is full of live records: whoever floods a key must not keep honest peers out for good.
+  // `rng` chooses who makes room when a stage is full of live records: whoever floods a key must not keep honest peers
+  // out for good.
   RecordTable(const RunId& run, Rng rng) : run_(run), rng_(rng) {}
 
   // Takes a record that came from anywhere. True: something changed; false: known already.

@@ -29,7 +29,8 @@ std::vector<std::string> SimDht::values(const std::string& key) const {
   return out;
 }
 
-void SimDht::store(const SimDhtAccess* owner, const std::string& key, std::uint64_t id, std::uint16_t serial, const std::string& text, TimePoint until) {
+void SimDht::store(const SimDhtAccess* owner, const std::string& key, std::uint64_t id, std::uint16_t serial,
+                   const std::string& text, TimePoint until) {
   auto& values = table_[key];
   std::erase_if(values, [&](const auto& entry) { return loop_.now() >= entry.second.until; });
   const auto found = values.find(id);
@@ -64,7 +65,9 @@ void SimDhtAccess::come_up_after(Duration delay) {
     up_ = true;
     if (listener_ == nullptr) return;
     listener_->on_dht_up(kSimPort);
-    if (listener_ != nullptr) listener_->on_dht_status({.good_nodes = 8, .dubious_nodes = 0, .stored_values = 0, .stored_bytes = 0, .nodes = {}});
+    if (listener_ != nullptr)
+      listener_->on_dht_status(
+          {.good_nodes = 8, .dubious_nodes = 0, .stored_values = 0, .stored_bytes = 0, .nodes = {}});
   });
 }
 
@@ -110,7 +113,8 @@ void SimDhtAccess::get(std::uint64_t tag, const std::string& key) {
   });
 }
 
-std::unique_ptr<DhtDirectory> make_sim_directory(SimDht& dht, EventLoop& loop, Storage* storage, DhtDirectoryOptions options) {
+std::unique_ptr<DhtDirectory> make_sim_directory(SimDht& dht, EventLoop& loop, Storage* storage,
+                                                 DhtDirectoryOptions options) {
   return std::make_unique<DhtDirectory>(loop, std::make_unique<SimDhtAccess>(dht), storage, std::move(options));
 }
 

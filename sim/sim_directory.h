@@ -1,7 +1,7 @@
 #pragma once
-// A DHT in virtual time: one table for all simulated processes, with delay, loss, outage and strangers who write to it. The directory over
-// it is the product's own (dht/dht_directory.h), so that what is simulated is what ships.
-// Thread: the simulation's.   Bounds: kSimValuesPerKeyMax values of one key.
+// A DHT in virtual time: one table for all simulated processes, with delay, loss, outage and strangers who write to it.
+// The directory over it is the product's own (dht/dht_directory.h), so that what is simulated is what ships. Thread:
+// the simulation's.   Bounds: kSimValuesPerKeyMax values of one key.
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -26,7 +26,7 @@ class SimDht {
   SimDht(EventLoop& loop, std::uint64_t seed) : loop_(loop), rng_(seed) {}
 
   // ---- faults ----
-  void set_delay(Duration delay) { delay_ = delay; }          // of each way; at least 1 ns
+  void set_delay(Duration delay) { delay_ = delay; }            // of each way; at least 1 ns
   void set_answer_loss(double share) { answer_loss_ = share; }  // of gets that end without their values
   // Everybody's child is dead until it ends; the table keeps its values, which expire as always.
   void set_outage(bool outage);
@@ -41,10 +41,11 @@ class SimDht {
   struct Value {
     std::uint16_t serial = 0;
     std::string text;
-    TimePoint until;                        // TimePoint::max() while its owner keeps it
+    TimePoint until;  // TimePoint::max() while its owner keeps it
     const SimDhtAccess* owner = nullptr;
   };
-  void store(const SimDhtAccess* owner, const std::string& key, std::uint64_t id, std::uint16_t serial, const std::string& text, TimePoint until);
+  void store(const SimDhtAccess* owner, const std::string& key, std::uint64_t id, std::uint16_t serial,
+             const std::string& text, TimePoint until);
   void forget_owner(const SimDhtAccess* owner);
 
   EventLoop& loop_;
@@ -56,7 +57,8 @@ class SimDht {
   std::set<SimDhtAccess*> accesses_;
 };
 
-// One process's way to the table. Up after one delay; its values outlive it by kRecordTtl, as those of a process that was killed do.
+// One process's way to the table. Up after one delay; its values outlive it by kRecordTtl, as those of a process that
+// was killed do.
 class SimDhtAccess final : public DhtAccess {
  public:
   explicit SimDhtAccess(SimDht& dht);
@@ -85,6 +87,7 @@ class SimDhtAccess final : public DhtAccess {
 };
 
 // The product's directory of one simulated process. `storage` may be null.
-std::unique_ptr<DhtDirectory> make_sim_directory(SimDht& dht, EventLoop& loop, Storage* storage, DhtDirectoryOptions options);
+std::unique_ptr<DhtDirectory> make_sim_directory(SimDht& dht, EventLoop& loop, Storage* storage,
+                                                 DhtDirectoryOptions options);
 
 }  // namespace shoal

@@ -24,10 +24,13 @@ TEST(ChildProtocolTest, CommandsComeBackAsTheyWere) {
   EXPECT_EQ(command.serial, put.serial);
   EXPECT_EQ(command.text, put.text);
   EXPECT_TRUE(command.withdraw);
-  EXPECT_FALSE(std::get<PutCommand>(*parse_command(without_newline(pack_line(PutCommand{"k", 1, 1, "t", false})))).withdraw);
+  EXPECT_FALSE(
+      std::get<PutCommand>(*parse_command(without_newline(pack_line(PutCommand{"k", 1, 1, "t", false})))).withdraw);
   const auto get = parse_command(without_newline(pack_line(GetCommand{7, "k"})));
   EXPECT_EQ(std::get<GetCommand>(*get).tag, 7u);
-  EXPECT_EQ(std::get<BootstrapCommand>(*parse_command(without_newline(pack_line(BootstrapCommand{"a.b:4222"})))).address, "a.b:4222");
+  EXPECT_EQ(
+      std::get<BootstrapCommand>(*parse_command(without_newline(pack_line(BootstrapCommand{"a.b:4222"})))).address,
+      "a.b:4222");
 }
 
 TEST(ChildProtocolTest, EventsComeBackAsTheyWere) {
@@ -53,12 +56,17 @@ TEST(ChildProtocolTest, ASubvertedChildIsAnsweredWithErrorsOnly) {
     const auto event = parse_event(line);
     EXPECT_TRUE(event.ok() || event.code() == ErrorCode::kMalformed) << line;
   }
-  EXPECT_EQ(parse_event("{\"ev\":\"value\",\"tag\":1,\"text\":\"" + std::string(600, 'x') + "\"}").code(), ErrorCode::kMalformed);
+  EXPECT_EQ(parse_event("{\"ev\":\"value\",\"tag\":1,\"text\":\"" + std::string(600, 'x') + "\"}").code(),
+            ErrorCode::kMalformed);
   EXPECT_EQ(parse_event("{\"ev\":\"ready\",\"port\":65536}").code(), ErrorCode::kMalformed);
-  EXPECT_EQ(parse_event("{\"ev\":\"status\",\"good\":1,\"dubious\":0,\"values\":0,\"bytes\":0,\"nodes\":[\"0.0.0.0:1\"]}").code(), ErrorCode::kMalformed);
+  EXPECT_EQ(
+      parse_event("{\"ev\":\"status\",\"good\":1,\"dubious\":0,\"values\":0,\"bytes\":0,\"nodes\":[\"0.0.0.0:1\"]}")
+          .code(),
+      ErrorCode::kMalformed);
   EXPECT_EQ(parse_event(std::string(5000, ' ')).code(), ErrorCode::kTooLarge);
   EXPECT_EQ(parse_event("{\"ev\":\"put\"}").code(), ErrorCode::kMalformed);
-  EXPECT_EQ(parse_command("{\"op\":\"put\",\"key\":\"k\",\"id\":\"xyz\",\"serial\":1,\"text\":\"\"}").code(), ErrorCode::kMalformed);
+  EXPECT_EQ(parse_command("{\"op\":\"put\",\"key\":\"k\",\"id\":\"xyz\",\"serial\":1,\"text\":\"\"}").code(),
+            ErrorCode::kMalformed);
 }
 
 TEST(LineBufferTest, CutsLinesHoweverTheyArrive) {
@@ -67,7 +75,8 @@ TEST(LineBufferTest, CutsLinesHoweverTheyArrive) {
     LineBuffer buffer;
     std::vector<std::string> lines;
     for (std::size_t at = 0; at < stream.size(); at += piece)
-      for (std::string& line : buffer.append(std::string_view(stream).substr(at, piece))) lines.push_back(std::move(line));
+      for (std::string& line : buffer.append(std::string_view(stream).substr(at, piece)))
+        lines.push_back(std::move(line));
     EXPECT_EQ(lines, (std::vector<std::string>{"one", "two", "", "three"})) << piece;
   }
 }

@@ -1,6 +1,4 @@
 // The supervisor and real children.
-#include "dht/dht_child.h"
-
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -12,7 +10,8 @@
 #include <fstream>
 
 #include "common/file_storage.h"
-#include "dht/child_process.h"
+#include "dht/dht_child.h"
+#include "dht/spawned_child.h"
 #include "tests/common/temporary_folder.h"
 #include "tests/dht/real_rig.h"
 #include "tests/dht/records.h"
@@ -29,7 +28,8 @@ class ChildTest : public ::testing::Test {
     return answer.value_or(std::vector<PeerRecord>());
   }
   void announce(DhtDirectory& directory, std::uint64_t sequence) {
-    directory.announce(packed(peer_record(run_, ann_, 0, sequence, rig_.loop().wall()), ann_), stage_key(run_of(run_), StageId(0)));
+    directory.announce(packed(peer_record(run_, ann_, 0, sequence, rig_.loop().wall()), ann_),
+                       stage_key(run_of(run_), StageId(0)));
   }
   bool found_by_stranger() {
     DhtDirectory& stranger = rig_.make(run_of(run_));
@@ -141,7 +141,8 @@ TEST_F(ChildTest, ADatagramThatKillsTheChildCostsARestartOnly) {
   EXPECT_TRUE(found_by_stranger());
 }
 
-// Strangers may put anything anywhere: nodes of ours hold only what is signed and belongs there, and a copied value id replaces nothing.
+// Strangers may put anything anywhere: nodes of ours hold only what is signed and belongs there, and a copied value id
+// replaces nothing.
 TEST_F(ChildTest, ForgedValuesAreNeitherStoredNorSeen) {
   DhtDirectory& a = rig_.make(run_of(run_));
   announce(a, 5);
@@ -156,8 +157,8 @@ TEST_F(ChildTest, ForgedValuesAreNeitherStoredNorSeen) {
   const KeyPair other = key_of_number(50);
   (*stranger)->put(key, 1, 1, forged);
   (*stranger)->put(key, 2, 1, "{}");
-  (*stranger)->put(key, 3, 1, packed(peer_record(run_, ann_, 1, 7, rig_.loop().wall()), ann_));       // of another key
-  (*stranger)->put(key, 4, 1, packed(peer_record(other, ann_, 0, 8, rig_.loop().wall()), ann_));     // of another run
+  (*stranger)->put(key, 3, 1, packed(peer_record(run_, ann_, 1, 7, rig_.loop().wall()), ann_));   // of another key
+  (*stranger)->put(key, 4, 1, packed(peer_record(other, ann_, 0, 8, rig_.loop().wall()), ann_));  // of another run
   // Putting a good one last shows when the others have had their chance.
   const KeyPair ben = key_of_number(3);
   (*stranger)->put(key, 5, 1, packed(peer_record(run_, ben, 0, 1, rig_.loop().wall()), ben));
@@ -177,14 +178,14 @@ TEST(ChildStartTest, RefusesThePublicNetworkAndAMissingProgram) {
   EXPECT_EQ(DhtChild::start(loop, options).code(), ErrorCode::kMissing);
 }
 
-TEST(ChildProcessTest, SaysHowAProcessEnded) {
-  auto child = ChildProcess::spawn({"/bin/sh", "-c", "read line; exit 7"});
+TEST(SpawnedChildTest, SaysHowAProcessEnded) {
+  auto child = SpawnedChild::spawn({"/bin/sh", "-c", "read line; exit 7"});
   ASSERT_TRUE(child.ok());
   EXPECT_EQ(child->end(5s), "exit 7");
-  auto stubborn = ChildProcess::spawn({"/bin/sh", "-c", "trap '' TERM; while :; do read line < /dev/zero; done"});
+  auto stubborn = SpawnedChild::spawn({"/bin/sh", "-c", "trap '' TERM; while :; do read line < /dev/zero; done"});
   ASSERT_TRUE(stubborn.ok());
   EXPECT_EQ(stubborn->end(10ms), "signal 9");
-  EXPECT_EQ(ChildProcess::spawn({"/nonexistent"}).code(), ErrorCode::kIo);
+  EXPECT_EQ(SpawnedChild::spawn({"/nonexistent"}).code(), ErrorCode::kIo);
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 #pragma once
-// What every PeerDirectory promises, run on the real one (OpenDHT in child processes on loopback) and on the simulated one.
-// A rig: EventLoop& loop(); DhtDirectory& make(run) (a new process's directory in the same DHT; lives as long as the rig);
-// bool run_until(condition, limit); void set_outage(bool) (no child anywhere until it ends).
+// What every PeerDirectory promises, run on the real one (OpenDHT in child processes on loopback) and on the simulated
+// one. A rig: EventLoop& loop(); DhtDirectory& make(run) (a new process's directory in the same DHT; lives as long as
+// the rig); bool run_until(condition, limit); void set_outage(bool) (no child anywhere until it ends).
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -155,7 +155,8 @@ TYPED_TEST_P(DirectoryContract, AfterAnOutageEverybodysRecordsComeBack) {
 }
 
 REGISTER_TYPED_TEST_SUITE_P(DirectoryContract, WhatOneAnnouncesAnotherFinds, ANewerRecordTakesThePlaceOfTheOlder,
-                            WhatIsWithdrawnIsSoonGoneForAStranger, AnotherRunIsAnotherWorld, NothingIsFoundWithinTheBudgetAndSaidOnce,
-                            TheRunsRecordIsFoundByItsKeyAlone, OfferedRecordsServeWhileTheDhtIsAway, AfterAnOutageEverybodysRecordsComeBack);
+                            WhatIsWithdrawnIsSoonGoneForAStranger, AnotherRunIsAnotherWorld,
+                            NothingIsFoundWithinTheBudgetAndSaidOnce, TheRunsRecordIsFoundByItsKeyAlone,
+                            OfferedRecordsServeWhileTheDhtIsAway, AfterAnOutageEverybodysRecordsComeBack);
 
 }  // namespace shoal

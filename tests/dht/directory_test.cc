@@ -17,7 +17,9 @@ class SimDirectoryRig {
     directories_.push_back(make_sim_directory(dht_, loop_, nullptr, std::move(options)));
     return *directories_.back();
   }
-  bool run_until(const std::function<bool()>& condition, Duration limit) { return loop_.run_until_true(condition, loop_.now() + limit); }
+  bool run_until(const std::function<bool()>& condition, Duration limit) {
+    return loop_.run_until_true(condition, loop_.now() + limit);
+  }
   void set_outage(bool outage) { dht_.set_outage(outage); }
 
  private:

@@ -70,7 +70,8 @@ TEST(CacheTextTest, EveryTruncationLosesAtMostWhatWasCut) {
 }
 
 TEST(CacheTextTest, SkipsLinesThatAreNeitherARecordNorANode) {
-  const std::string text = "{\"shoal_cache\":1}\nrubbish\n{\"node\":\"0.0.0.0:1\"}\n{\"node\":7}\n[]\n\n" + std::string(5000, 'x') + "\n" + some_record(3);
+  const std::string text = "{\"shoal_cache\":1}\nrubbish\n{\"node\":\"0.0.0.0:1\"}\n{\"node\":7}\n[]\n\n" +
+                           std::string(5000, 'x') + "\n" + some_record(3);
   const CacheContent content = parse_cache(text);
   EXPECT_EQ(content.records, std::vector<std::string>{some_record(3)});
   EXPECT_TRUE(content.nodes.empty());

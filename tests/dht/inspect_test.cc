@@ -78,7 +78,8 @@ TEST_F(InspectTest, JsonSaysWhatTheRecordsSay) {
 
 TEST_F(InspectTest, TheWeakestStageHasFewestServingPeersThenLeastRate) {
   announce_run();
-  for (std::uint16_t k = 0; k < 4; ++k) announce(key_of_number(static_cast<std::uint8_t>(20 + k)), k, k == 2 ? 10 : 100);
+  for (std::uint16_t k = 0; k < 4; ++k)
+    announce(key_of_number(static_cast<std::uint8_t>(20 + k)), k, k == 2 ? 10 : 100);
   EXPECT_EQ(report().weakest, StageId(2));
   announce(ann_, 2, 10);
   announce(ben_, 0, 10);

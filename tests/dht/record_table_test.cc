@@ -66,7 +66,8 @@ TEST_F(RecordTableTest, CountsWhatItRefusesByCause) {
   forged.replace(forged.find("\"seq\":1"), 7, "\"seq\":2");
   EXPECT_EQ(table_.offer(forged, kTestWall).code(), ErrorCode::kCorrupt);
   const KeyPair other = key_of_number(9), peer = key_of_number(2);
-  EXPECT_EQ(table_.offer(packed(peer_record(other, peer, 0, 1, kTestWall), peer), kTestWall).code(), ErrorCode::kForeign);
+  EXPECT_EQ(table_.offer(packed(peer_record(other, peer, 0, 1, kTestWall), peer), kTestWall).code(),
+            ErrorCode::kForeign);
   EXPECT_EQ(table_.counters().malformed, 1u);
   EXPECT_EQ(table_.counters().too_large, 1u);
   EXPECT_EQ(table_.counters().corrupt, 1u);
@@ -82,7 +83,8 @@ TEST_F(RecordTableTest, KnownIsTheRunThenTheNewestAndNoMoreThanAsked) {
   const std::string run = packed(run_record(run_, 1, kTestWall - 30s), run_);
   ASSERT_TRUE(table_.offer(run, kTestWall).ok());
   EXPECT_EQ(table_.live_texts(10, kTestWall),
-            (std::vector<std::string>{run, text(3, 1, 1, kTestWall), text(4, 2, 1, kTestWall - 10s), text(2, 0, 1, kTestWall - 20s)}));
+            (std::vector<std::string>{run, text(3, 1, 1, kTestWall), text(4, 2, 1, kTestWall - 10s),
+                                      text(2, 0, 1, kTestWall - 20s)}));
   EXPECT_EQ(table_.live_texts(2, kTestWall), (std::vector<std::string>{run, text(3, 1, 1, kTestWall)}));
 }
 

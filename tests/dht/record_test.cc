@@ -49,9 +49,12 @@ TEST_F(RecordTest, ARunsRecordComesBackAsItWas) {
 TEST_F(RecordTest, TheBytesAreThoseOfTheDocumentedExample) {
   EXPECT_EQ(text_,
             "{\"v\":1,\"run\":\"8a88e3dd7409f195fd52db2d3cba5d72ca6709bf1d94121bf3748801b40f6f5c\","
-            "\"peer\":\"8139770ea87d175f56a35466c34c7ecccb8d8a91b4ee37a25df60f5b8fc9b394\",\"inc\":\"0123456789abcdef\",\"stage\":3,"
-            "\"addr\":[\"198.51.100.7:7741\",\"[2001:db8::7]:7741\"],\"rate\":5120.5,\"queue\":0.31,\"ver\":18,\"on\":true,\"seq\":77,"
-            "\"exp\":1700000060,\"sig\":\"zmNWAT1BkLp8fRxnrhweIrKGoOKWm4GUnJ05sMOyUxWzSms_ZMU1nH5qJLHr9NccJy-JYdhjQ6xYVpmEiD58DQ\"}");
+            "\"peer\":\"8139770ea87d175f56a35466c34c7ecccb8d8a91b4ee37a25df60f5b8fc9b394\",\"inc\":"
+            "\"0123456789abcdef\",\"stage\":3,"
+            "\"addr\":[\"198.51.100.7:7741\",\"[2001:db8::7]:7741\"],\"rate\":5120.5,\"queue\":0.31,\"ver\":18,\"on\":"
+            "true,\"seq\":77,"
+            "\"exp\":1700000060,\"sig\":\"zmNWAT1BkLp8fRxnrhweIrKGoOKWm4GUnJ05sMOyUxWzSms_ZMU1nH5qJLHr9NccJy-"
+            "JYdhjQ6xYVpmEiD58DQ\"}");
 }
 
 TEST_F(RecordTest, IsOneWordOfPrintableCharactersWithinTheLimit) {
@@ -131,10 +134,18 @@ TEST_F(RecordTest, SeededMutationsNeverPass) {
     for (std::uint64_t edits = 1 + rng.below(4); edits > 0; --edits) {
       const std::size_t at = rng.below(text.size());
       switch (rng.below(4)) {
-        case 0: text[at] = static_cast<char>(rng.below(256)); break;
-        case 1: text.erase(at, 1 + rng.below(8)); break;
-        case 2: text.insert(at, 1, "{}[],:\"0e-\\u"[rng.below(12)]); break;
-        default: text.insert(at, text.substr(rng.below(text.size()), rng.below(40))); break;
+        case 0:
+          text[at] = static_cast<char>(rng.below(256));
+          break;
+        case 1:
+          text.erase(at, 1 + rng.below(8));
+          break;
+        case 2:
+          text.insert(at, 1, "{}[],:\"0e-\\u"[rng.below(12)]);
+          break;
+        default:
+          text.insert(at, text.substr(rng.below(text.size()), rng.below(40)));
+          break;
       }
       if (text.empty()) text = "{";
     }
@@ -154,7 +165,8 @@ TEST_F(RecordTest, AnotherKeysSignatureIsRefusedAsCorrupt) {
 
 TEST_F(RecordTest, AnotherRunIsRefusedAsForeign) {
   EXPECT_EQ(parse_peer_record(text_, run_of(stranger_)).code(), ErrorCode::kForeign);
-  EXPECT_EQ(parse_run_record(packed(run_record(run_, 1, kTestWall), run_), run_of(stranger_)).code(), ErrorCode::kForeign);
+  EXPECT_EQ(parse_run_record(packed(run_record(run_, 1, kTestWall), run_), run_of(stranger_)).code(),
+            ErrorCode::kForeign);
 }
 
 TEST_F(RecordTest, OneKindDoesNotPassForTheOther) {
@@ -192,14 +204,27 @@ TEST_F(RecordTest, WellSignedNonsenseIsMalformed) {
     return signed_text(body, peer_);
   };
   const std::vector<std::string> hostile = {
-      with("\"stage\":3", "\"stage\":256"),      with("\"stage\":3", "\"stage\":-1"),         with("\"stage\":3", "\"stage\":3.0"),
-      with("\"stage\":3", "\"stage\":\"3\""),    with("\"rate\":5120.5", "\"rate\":-1"),      with("\"rate\":5120.5", "\"rate\":1e300"),
-      with("\"rate\":5120.5", "\"rate\":null"),  with("\"queue\":0.31", "\"queue\":[]"),      with("\"on\":true", "\"on\":1"),
-      with("\"v\":1", "\"v\":2"),                with("\"seq\":77", "\"seq\":77,\"seq\":78"), with("\"seq\":77", "\"seq\":-7"),
-      with("\"exp\":1700000060", "\"exp\":18446744073709551615"),                              with("\"inc\":\"0123", "\"inc\":\"0X23"),
-      with("198.51.100.7:7741", "0.0.0.0:7741"), with("198.51.100.7:7741", "224.0.0.1:7741"),  with("198.51.100.7:7741", "198.51.100.7:0"),
-      with("198.51.100.7:7741", "host\\u0000:1"), with("\"addr\":[", "\"addr\":[\"a.b:1\",\"a.b:2\","),
-      with("\"addr\":[", "\"addr\":[{},"),       with("\"peer\":\"8", "\"peer\":\"G"),
+      with("\"stage\":3", "\"stage\":256"),
+      with("\"stage\":3", "\"stage\":-1"),
+      with("\"stage\":3", "\"stage\":3.0"),
+      with("\"stage\":3", "\"stage\":\"3\""),
+      with("\"rate\":5120.5", "\"rate\":-1"),
+      with("\"rate\":5120.5", "\"rate\":1e300"),
+      with("\"rate\":5120.5", "\"rate\":null"),
+      with("\"queue\":0.31", "\"queue\":[]"),
+      with("\"on\":true", "\"on\":1"),
+      with("\"v\":1", "\"v\":2"),
+      with("\"seq\":77", "\"seq\":77,\"seq\":78"),
+      with("\"seq\":77", "\"seq\":-7"),
+      with("\"exp\":1700000060", "\"exp\":18446744073709551615"),
+      with("\"inc\":\"0123", "\"inc\":\"0X23"),
+      with("198.51.100.7:7741", "0.0.0.0:7741"),
+      with("198.51.100.7:7741", "224.0.0.1:7741"),
+      with("198.51.100.7:7741", "198.51.100.7:0"),
+      with("198.51.100.7:7741", "host\\u0000:1"),
+      with("\"addr\":[", "\"addr\":[\"a.b:1\",\"a.b:2\","),
+      with("\"addr\":[", "\"addr\":[{},"),
+      with("\"peer\":\"8", "\"peer\":\"G"),
   };
   for (const std::string& text : hostile) EXPECT_EQ(parse_any_record(text).code(), ErrorCode::kMalformed) << text;
 }
@@ -213,8 +238,29 @@ TEST_F(RecordTest, AnUnknownFieldIsReadPast) {
 TEST(AddressTest, TakesWhatCanBeDialledOnly) {
   for (const char* good : {"a.example:1", "198.51.100.7:65535", "[2001:db8::1]:7741", "127.0.0.1:80", "host-1:7741"})
     EXPECT_TRUE(check_address(good).ok()) << good;
-  for (const char* bad : {"", ":", "a", "a:", ":1", "a:0", "a:65536", "a:01", "a:-1", "a:1x", "1.2.3:4", "999.1.1.1:4", "0.0.0.0:4", "239.1.1.1:4",
-                          "255.255.255.255:4", "[::]:1", "[ff02::1]:1", "[]:1", "[fe80::1%eth0]:1", "::1:1", "a b:1", "tcp://a:1", "a\n:1"})
+  for (const char* bad : {"",
+                          ":",
+                          "a",
+                          "a:",
+                          ":1",
+                          "a:0",
+                          "a:65536",
+                          "a:01",
+                          "a:-1",
+                          "a:1x",
+                          "1.2.3:4",
+                          "999.1.1.1:4",
+                          "0.0.0.0:4",
+                          "239.1.1.1:4",
+                          "255.255.255.255:4",
+                          "[::]:1",
+                          "[ff02::1]:1",
+                          "[]:1",
+                          "[fe80::1%eth0]:1",
+                          "::1:1",
+                          "a b:1",
+                          "tcp://a:1",
+                          "a\n:1"})
     EXPECT_FALSE(check_address(bad).ok()) << bad;
 }
 

@@ -14,7 +14,8 @@ inline KeyPair key_of_number(std::uint8_t number) {
 }
 inline RunId run_of(const KeyPair& key) { return {key.id().bytes}; }
 
-inline PeerRecord peer_record(const KeyPair& run, const KeyPair& peer, std::uint16_t stage, std::uint64_t sequence, WallTime made) {
+inline PeerRecord peer_record(const KeyPair& run, const KeyPair& peer, std::uint16_t stage, std::uint64_t sequence,
+                              WallTime made) {
   PeerRecord record;
   record.run = run_of(run);
   record.peer = peer.id();

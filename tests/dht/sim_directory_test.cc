@@ -19,7 +19,9 @@ class SimDirectoryTest : public ::testing::Test {
     if (storage != nullptr) options.cache_path = "peers.cache";
     return make_sim_directory(dht_, loop_, storage, std::move(options));
   }
-  std::string text(const KeyPair& peer, std::uint64_t sequence, WallTime made) { return packed(peer_record(run_, peer, 0, sequence, made), peer); }
+  std::string text(const KeyPair& peer, std::uint64_t sequence, WallTime made) {
+    return packed(peer_record(run_, peer, 0, sequence, made), peer);
+  }
   std::vector<PeerRecord> look_up(DhtDirectory& directory, Duration budget = 5s) {
     std::optional<std::vector<PeerRecord>> answer;
     directory.look_up_stage(StageId(0), budget, [&](std::vector<PeerRecord> records) { answer = std::move(records); });
@@ -99,7 +101,7 @@ TEST_F(SimDirectoryTest, StrangersValuesAreCountedAndNotSeen) {
   std::string forged = text(ann_, 8, loop_.wall());
   forged.replace(forged.find("\"seq\":8"), 7, "\"seq\":9");
   dht_.inject(key_, 100, forged);
-  dht_.inject(key_, 101, text(ann_, 6, loop_.wall()));                  // replay
+  dht_.inject(key_, 101, text(ann_, 6, loop_.wall()));  // replay
   dht_.inject(key_, 102, std::string(513, '{'));
   dht_.inject(key_, 103, "not json");
   dht_.inject(key_, 104, text(ben_, 1, loop_.wall() - kRecordTtl - kClockSkewMax));  // expired

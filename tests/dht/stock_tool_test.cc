@@ -1,4 +1,5 @@
-// The stock command-line tool of OpenDHT reads the records that `inspect` shows, through no code of ours (docs/dht.md says how to get it).
+// The stock command-line tool of OpenDHT reads the records that `inspect` shows, through no code of ours (docs/dht.md
+// says how to get it).
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -6,8 +7,8 @@
 
 #include <cstdlib>
 
-#include "dht/child_process.h"
 #include "dht/inspect.h"
+#include "dht/spawned_child.h"
 #include "tests/dht/real_rig.h"
 #include "tests/dht/records.h"
 
@@ -16,16 +17,18 @@ namespace {
 
 std::string find_dhtnode() {
   const char* given = std::getenv("SHOAL_DHTNODE");
-  for (const std::string& path : {std::string(given != nullptr ? given : ""), std::string(SHOAL_SOURCE_DIR "/build/deps/dhtnode/usr/bin/dhtnode"),
-                                  std::string("/usr/bin/dhtnode")})
+  for (const std::string& path :
+       {std::string(given != nullptr ? given : ""), std::string(SHOAL_SOURCE_DIR "/build/deps/dhtnode/usr/bin/dhtnode"),
+        std::string("/usr/bin/dhtnode")})
     if (!path.empty() && access(path.c_str(), X_OK) == 0) return path;
   return {};
 }
 
 // Everything that the tool printed so far.
-void read_more(const ChildProcess& tool, std::string& output) {
+void read_more(const SpawnedChild& tool, std::string& output) {
   char bytes[4096];
-  for (ssize_t size; (size = recv(tool.socket(), bytes, sizeof bytes, MSG_DONTWAIT)) > 0;) output.append(bytes, static_cast<std::size_t>(size));
+  for (ssize_t size; (size = recv(tool.socket(), bytes, sizeof bytes, MSG_DONTWAIT)) > 0;)
+    output.append(bytes, static_cast<std::size_t>(size));
 }
 
 TEST(StockToolTest, ShowsTheRecordsThatInspectShows) {
@@ -57,12 +60,14 @@ TEST(StockToolTest, ShowsTheRecordsThatInspectShows) {
   ASSERT_TRUE(report->record.has_value());
   ASSERT_EQ(report->stages.at(0).peers.size(), 2u);
 
-  auto tool = ChildProcess::spawn({dhtnode, "-n", std::to_string(rig.network()), "-b", "127.0.0.1:" + std::to_string(rig.seed_port()), "-p", "0"});
+  auto tool = SpawnedChild::spawn(
+      {dhtnode, "-n", std::to_string(rig.network()), "-b", "127.0.0.1:" + std::to_string(rig.seed_port()), "-p", "0"});
   ASSERT_TRUE(tool.ok());
   std::string output;
   const auto shows_all = [&] {
     read_more(*tool, output);
-    return output.find(record_a) != std::string::npos && output.find(record_b) != std::string::npos && output.find(record_run) != std::string::npos;
+    return output.find(record_a) != std::string::npos && output.find(record_b) != std::string::npos &&
+           output.find(record_run) != std::string::npos;
   };
   const std::string question = "g " + key + "\ng " + run_key_name(run_of(run)) + "\n";
   bool shown = false;

@@ -10,13 +10,13 @@
 
 namespace shoal {
 
-class ChildProcess {
+class SpawnedChild {
  public:
   // `arguments` start with the program's path. ERRORS: kIo.
-  static Result<ChildProcess> spawn(const std::vector<std::string>& arguments);
-  ChildProcess(ChildProcess&& other) noexcept;
-  ChildProcess& operator=(ChildProcess&&) = delete;
-  ~ChildProcess();
+  static Result<SpawnedChild> spawn(const std::vector<std::string>& arguments);
+  SpawnedChild(SpawnedChild&& other) noexcept;
+  SpawnedChild& operator=(SpawnedChild&&) = delete;
+  ~SpawnedChild();
 
   int process_id() const { return process_id_; }
   int socket() const { return socket_; }  // ours; non-blocking
@@ -25,7 +25,7 @@ class ChildProcess {
   std::string end(Duration grace);
 
  private:
-  ChildProcess(int process_id, int socket) : process_id_(process_id), socket_(socket) {}
+  SpawnedChild(int process_id, int socket) : process_id_(process_id), socket_(socket) {}
   int process_id_ = 0;  // 0: reaped
   int socket_ = -1;
 };

@@ -1,4 +1,4 @@
-#include "dht/child_process.h"
+#include "dht/spawned_child.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -39,7 +39,7 @@ bool wait_for_end(int process_id, Duration grace) {
 
 }  // namespace
 
-Result<ChildProcess> ChildProcess::spawn(const std::vector<std::string>& arguments) {
+Result<SpawnedChild> SpawnedChild::spawn(const std::vector<std::string>& arguments) {
   int pair[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) return system_error("socketpair", errno);
   fcntl(pair[0], F_SETFL, O_NONBLOCK);
@@ -71,19 +71,19 @@ Result<ChildProcess> ChildProcess::spawn(const std::vector<std::string>& argumen
     close(pair[0]);
     return system_error("cannot start " + arguments[0], failed);
   }
-  return ChildProcess(process_id, pair[0]);
+  return SpawnedChild(process_id, pair[0]);
 }
 
-ChildProcess::ChildProcess(ChildProcess&& other) noexcept
+SpawnedChild::SpawnedChild(SpawnedChild&& other) noexcept
     : process_id_(std::exchange(other.process_id_, 0)), socket_(std::exchange(other.socket_, -1)) {}
 
-ChildProcess::~ChildProcess() { end(2s); }
+SpawnedChild::~SpawnedChild() { end(2s); }
 
-void ChildProcess::kill_now() {
+void SpawnedChild::kill_now() {
   if (process_id_ != 0) ::kill(process_id_, SIGKILL);
 }
 
-std::string ChildProcess::end(Duration grace) {
+std::string SpawnedChild::end(Duration grace) {
   if (socket_ >= 0) close(std::exchange(socket_, -1));
   if (process_id_ == 0) return "reaped";
   if (!wait_for_end(process_id_, grace)) kill_now();

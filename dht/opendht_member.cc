@@ -1,4 +1,4 @@
-#include "dht/opendht_node.h"
+#include "dht/opendht_member.h"
 
 #include <opendht.h>
 #include <sys/socket.h>
@@ -29,7 +29,8 @@ bool may_store(const dht::InfoHash& key, const std::shared_ptr<dht::Value>& valu
 }
 
 // Ids are chosen by the putter and can be copied by anybody: only a newer record of the same signer replaces one.
-bool may_replace(const dht::InfoHash& key, const std::shared_ptr<dht::Value>& old_value, const std::shared_ptr<dht::Value>& value) {
+bool may_replace(const dht::InfoHash& key, const std::shared_ptr<dht::Value>& old_value,
+                 const std::shared_ptr<dht::Value>& value) {
   if (!may_store(key, value)) return false;
   if (value->data == old_value->data) return true;
   const auto before = parse_any_record(text_of(*old_value));
@@ -40,11 +41,11 @@ bool may_replace(const dht::InfoHash& key, const std::shared_ptr<dht::Value>& ol
 
 dht::ValueType record_type() {
   dht::ValueType type(kRecordType, "shoal record", std::chrono::duration_cast<dht::duration>(kRecordTtl));
-  type.storePolicy = [](dht::InfoHash key, std::shared_ptr<dht::Value>& value, const dht::InfoHash&, const dht::SockAddr&) {
-    return may_store(key, value);
-  };
-  type.editPolicy = [](dht::InfoHash key, const std::shared_ptr<dht::Value>& old_value, std::shared_ptr<dht::Value>& value,
-                       const dht::InfoHash&, const dht::SockAddr&) { return may_replace(key, old_value, value); };
+  type.storePolicy = [](dht::InfoHash key, std::shared_ptr<dht::Value>& value, const dht::InfoHash&,
+                        const dht::SockAddr&) { return may_store(key, value); };
+  type.editPolicy = [](dht::InfoHash key, const std::shared_ptr<dht::Value>& old_value,
+                       std::shared_ptr<dht::Value>& value, const dht::InfoHash&,
+                       const dht::SockAddr&) { return may_replace(key, old_value, value); };
   return type;
 }
 
@@ -74,7 +75,7 @@ struct Collector {
   }
 };
 
-class OpenDht final : public OpenDhtNode {
+class OpenDht final : public OpenDhtMember {
  public:
   ~OpenDht() override { runner_.join(); }
 
@@ -112,7 +113,8 @@ class OpenDht final : public OpenDhtNode {
     // There is no remote delete: the last copy says that it was made so long ago that it ends soon.
     runner_.cancelPut(key, command.id);
     const auto age = std::chrono::duration_cast<dht::duration>(kRecordTtl) - kTombstoneTime;
-    runner_.put(key, value, dht::DoneCallback{}, dht::clock::now() - std::chrono::duration_cast<dht::duration>(age), false);
+    runner_.put(key, value, dht::DoneCallback{}, dht::clock::now() - std::chrono::duration_cast<dht::duration>(age),
+                false);
   }
 
   void get(const std::string& key, std::function<void(const std::string&)> value, std::function<void()> done) override {
@@ -157,16 +159,18 @@ class OpenDht final : public OpenDhtNode {
 
 }  // namespace
 
-Result<std::unique_ptr<OpenDhtNode>> OpenDhtNode::start(const OpenDhtOptions& options) {
-  if (options.network == 0) return make_error(ErrorCode::kInput, "network 0 is the public DHT: give a number of your own");
+Result<std::unique_ptr<OpenDhtMember>> OpenDhtMember::start(const OpenDhtOptions& options) {
+  if (options.network == 0)
+    return make_error(ErrorCode::kInput, "network 0 is the public DHT: give a number of your own");
   try {
     auto node = std::make_unique<OpenDht>();
     node->run(options);
     if (options.port != 0 && node->port() != options.port)
       return make_error(ErrorCode::kIo, "UDP port " + std::to_string(options.port) + " is in use");
-    return std::unique_ptr<OpenDhtNode>(std::move(node));
+    return std::unique_ptr<OpenDhtMember>(std::move(node));
   } catch (const std::exception& e) {
-    return make_error(ErrorCode::kIo, "cannot open UDP " + options.bind + ":" + std::to_string(options.port) + ": " + e.what());
+    return make_error(ErrorCode::kIo,
+                      "cannot open UDP " + options.bind + ":" + std::to_string(options.port) + ": " + e.what());
   }
 }
 
