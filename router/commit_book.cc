@@ -10,6 +10,7 @@ namespace {
 constexpr std::uint8_t kHeader = 1, kPath = 2, kDone = 3;
 constexpr std::uint8_t kLogVersion = 1;
 constexpr std::size_t kRecordMax = 1u << 20;
+constexpr std::uint64_t kReplayGapMax = 1u << 20;  // ids that one record may skip; a window is far below it
 
 class Out {
  public:
@@ -65,6 +66,17 @@ std::size_t whole_record(ByteView log, std::size_t at) {
   return crc32c(log.subspan(at + sizeof(header), header[0])) == header[1] ? sizeof(header) + header[0] : 0;
 }
 
+Error bad_record() { return make_error(ErrorCode::kCorrupt, "a record of the trainer's log does not parse"); }
+Error no_header() { return make_error(ErrorCode::kCorrupt, "the trainer's log does not begin with its header"); }
+
+// Whether a whole record begins anywhere behind the one at `at` that is not whole: its length may be the damaged part.
+bool whole_record_behind(ByteView log, std::size_t at) {
+  const std::size_t end = std::min(log.size(), at + 8 + kRecordMax + 1);
+  for (std::size_t next = at + 1; next < end; ++next)
+    if (whole_record(log, next) > 0) return true;
+  return false;
+}
+
 }  // namespace
 
 Bytes frame_log_record(ByteView payload) {
@@ -81,9 +93,7 @@ Result<std::size_t> read_log(ByteView log, const std::function<Status(ByteView)>
   while (at < log.size()) {
     const std::size_t size = whole_record(log, at);
     if (size == 0) {
-      std::uint32_t claimed = 0;
-      if (at + 8 <= log.size()) std::memcpy(&claimed, log.data() + at, 4);
-      if (claimed > 0 && claimed <= kRecordMax && whole_record(log, at + 8 + claimed) > 0)
+      if (whole_record_behind(log, at))
         return make_error(ErrorCode::kCorrupt, "record at byte " + std::to_string(at) + " is damaged and whole records follow it");
       return at;
     }
@@ -115,50 +125,58 @@ Status CommitBook::replay(ByteView record) {
       if (version != kLogVersion)
         return make_error(ErrorCode::kVersion, "the log has version " + std::to_string(version) + ", this program reads " + std::to_string(kLogVersion));
       if (trainer != trainer_ || stages != stages_) return make_error(ErrorCode::kForeign, "the log belongs to another run");
+      header_seen_ = true;
       return {};
     }
-    case kPath: {
-      const auto serial = in.get<std::uint64_t>();
-      Logged logged;
-      logged.loss_sum = in.get<double>();
-      logged.targets = in.get<std::uint64_t>();
-      for (std::uint16_t k = 0; k < stages_; ++k) {
-        Token token;
-        token.session.peer_tag = in.get<std::uint64_t>();
-        token.session.incarnation = in.get<std::uint64_t>();
-        token.serial = in.get<std::uint64_t>();
-        logged.path.push_back(token);
-      }
-      if (!in.whole()) break;
-      if (logged_.contains(serial)) return make_error(ErrorCode::kCorrupt, "microbatch " + std::to_string(serial) + " is logged twice");
-      logged.stages.assign(stages_, StageState::kOutstanding);
-      logged.durable = true;
-      ++committed_;
-      committed_targets_ += logged.targets;
-      for (const Token& token : logged.path) by_token_[token] = serial;
-      for (; next_serial_ <= serial; ++next_serial_) reissue_.insert(next_serial_);
-      reissue_.erase(serial);
-      logged_.emplace(serial, std::move(logged));
-      return {};
-    }
-    case kDone: {
-      for (auto count = in.get<std::uint32_t>(); count > 0 && !in.bad(); --count) {
-        const auto serial = in.get<std::uint64_t>();
-        const auto stage = in.get<std::uint16_t>();
-        const auto listed = in.get<std::uint8_t>();
-        const std::string cause = in.text();
-        const auto it = logged_.find(serial);
-        if (in.bad() || it == logged_.end() || stage >= stages_) continue;
-        set(serial, it->second, stage, listed ? StageState::kListed : StageState::kMerged, cause);
-      }
-      if (!in.whole()) break;
-      done_.clear();
-      raise_low();
-      return {};
-    }
+    case kPath: return header_seen_ ? replay_path(record) : no_header();
+    case kDone: return header_seen_ ? replay_done(record) : no_header();
     default: break;
   }
-  return make_error(ErrorCode::kCorrupt, "a record of the trainer's log does not parse");
+  return bad_record();
+}
+
+Status CommitBook::replay_path(ByteView record) {
+  In in(record.subspan(1));
+  const auto serial = in.get<std::uint64_t>();
+  Logged logged;
+  logged.loss_sum = in.get<double>();
+  logged.targets = in.get<std::uint64_t>();
+  for (std::uint16_t k = 0; k < stages_; ++k) {
+    Token token;
+    token.session.peer_tag = in.get<std::uint64_t>();
+    token.session.incarnation = in.get<std::uint64_t>();
+    token.serial = in.get<std::uint64_t>();
+    logged.path.push_back(token);
+  }
+  if (!in.whole() || (serial > next_serial_ && serial - next_serial_ > kReplayGapMax)) return bad_record();
+  if (serial < low_ || logged_.contains(serial))
+    return make_error(ErrorCode::kCorrupt, "microbatch " + std::to_string(serial) + " is logged twice");
+  logged.stages.assign(stages_, StageState::kOutstanding);
+  logged.durable = true;
+  ++committed_;
+  committed_targets_ += logged.targets;
+  for (const Token& token : logged.path) by_token_[token] = serial;
+  for (; next_serial_ <= serial; ++next_serial_) reissue_.insert(next_serial_);
+  reissue_.erase(serial);
+  logged_.emplace(serial, std::move(logged));
+  return {};
+}
+
+Status CommitBook::replay_done(ByteView record) {
+  In in(record.subspan(1));
+  for (auto count = in.get<std::uint32_t>(); count > 0 && !in.bad(); --count) {
+    const auto serial = in.get<std::uint64_t>();
+    const auto stage = in.get<std::uint16_t>();
+    const auto listed = in.get<std::uint8_t>();
+    const std::string cause = in.text();
+    const auto it = logged_.find(serial);
+    if (in.bad() || it == logged_.end() || stage >= stages_) continue;
+    set(serial, it->second, stage, listed ? StageState::kListed : StageState::kMerged, cause);
+  }
+  if (!in.whole()) return bad_record();
+  done_.clear();
+  raise_low();
+  return {};
 }
 
 std::optional<MicrobatchId> CommitBook::next() const {
@@ -204,6 +222,11 @@ void CommitBook::durable(const MicrobatchId& id) {
   it->second.durable = true;
   ++committed_;
   committed_targets_ += it->second.targets;
+  raise_low();  // its tokens may all be listed by now
+}
+
+bool CommitBook::names_any(const std::vector<Token>& path) const {
+  return std::any_of(path.begin(), path.end(), [this](const Token& token) { return by_token_.contains(token); });
 }
 
 std::map<Session, std::vector<CommitItem>> CommitBook::commits_for(const MicrobatchId& id) const {
@@ -256,8 +279,9 @@ std::optional<CommitBook::Listing> CommitBook::on_ack(const CommitAckItem& item)
   return listing;
 }
 
-void CommitBook::on_round_commit(const RoundCommit& commit,
-                                 const std::function<void(const MicrobatchId&, StageId, const Token&)>& merged) {
+std::vector<CommitBook::Listing> CommitBook::on_round_commit(
+    const RoundCommit& commit, const std::function<void(const MicrobatchId&, StageId, const Token&)>& merged) {
+  std::vector<Listing> contradictions;
   for (const Secured& secured : commit.secured)
     for (const std::uint64_t serial : secured.serials) {
       const Token token{secured.session, serial};
@@ -267,11 +291,16 @@ void CommitBook::on_round_commit(const RoundCommit& commit,
       Logged& logged = logged_.at(microbatch);
       const auto stage = static_cast<std::size_t>(std::find(logged.path.begin(), logged.path.end(), token) - logged.path.begin());
       if (logged.stages[stage] == StageState::kMerged) continue;
-      SHOAL_CHECK(logged.stages[stage] != StageState::kListed);  // listed and secured: the one thing that must not be
+      if (logged.stages[stage] == StageState::kListed) {
+        contradictions.push_back({{trainer_, microbatch}, StageId(static_cast<std::uint16_t>(stage)), token, "listed, and in a round"});
+        continue;
+      }
       set(microbatch, logged, stage, StageState::kMerged, "");
       merged({trainer_, microbatch}, StageId(static_cast<std::uint16_t>(stage)), token);
     }
+  contradictions_ += contradictions.size();
   raise_low();
+  return contradictions;
 }
 
 std::vector<CommitBook::Listing> CommitBook::on_session_over(const Session& session, std::string_view cause) {

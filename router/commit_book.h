@@ -23,7 +23,7 @@ namespace shoal {
 // Framing of durable logs: u32 length, u32 CRC-32C, payload; little-endian. Also used by the authority's log.
 Bytes frame_log_record(ByteView payload);
 // Calls `record` for each whole record; returns how many bytes are whole (a torn tail is cut there). ERRORS: kCorrupt: bytes behind a record
-// whose checksum does not fit form whole records again, so it is damage and not a torn tail.
+// that is not whole form whole records again, so it is damage and not a torn tail.
 Result<std::size_t> read_log(ByteView log, const std::function<Status(ByteView)>& record);
 
 class CommitBook {
@@ -47,6 +47,7 @@ class CommitBook {
 
   CommitBook(std::uint64_t trainer, std::uint16_t stages);
   // Reads the log of an earlier life: every record in it is durable. ERRORS: kCorrupt, kForeign (another trainer or number of stages).
+  // ERRORS also: kVersion (another log format), kCorrupt for a log that does not begin with its header.
   Status replay(ByteView record);
   Bytes header_record() const;              // the first record of a log
 
@@ -70,7 +71,10 @@ class CommitBook {
 
   // ---- following ----
   std::optional<Listing> on_ack(const CommitAckItem& item);     // set when it was gone and is listed by this
-  void on_round_commit(const RoundCommit& commit, const std::function<void(const MicrobatchId&, StageId, const Token&)>& merged);
+  // `merged` is called for each token that the round marks. Returns those that were listed before and are in the round all the same, which
+  // a correct swarm never produces: they stay listed and are counted in contradictions().
+  std::vector<Listing> on_round_commit(const RoundCommit& commit,
+                                       const std::function<void(const MicrobatchId&, StageId, const Token&)>& merged);
   // The session is over; its tokens that no committed round named are lost.
   std::vector<Listing> on_session_over(const Session& session, std::string_view cause);
   Bytes done_record() const;                // what was merged or listed since the last call, lazily written
@@ -82,6 +86,9 @@ class CommitBook {
   std::uint64_t committed() const { return committed_; }
   std::uint64_t committed_targets() const { return committed_targets_; }
   std::uint64_t listed() const { return listed_; }
+  std::uint64_t contradictions() const { return contradictions_; }
+  // Whether a token of it is already in the log (above low): a path that repeats one is malformed.
+  bool names_any(const std::vector<Token>& path) const;
   std::size_t undecided(const Session& session) const;           // logged tokens of it that are neither merged nor listed
   std::size_t unmerged() const;                                  // over all sessions
   std::string waiting_for() const;                               // for people: the session that holds the window up
@@ -90,9 +97,12 @@ class CommitBook {
  private:
   void set(std::uint64_t serial, Logged& logged, std::size_t stage, StageState state, std::string_view cause);
   void raise_low();
+  Status replay_path(ByteView record);
+  Status replay_done(ByteView record);
 
   std::uint64_t trainer_;
   std::uint16_t stages_;
+  bool header_seen_ = false;
   std::uint64_t next_serial_ = 0;
   std::uint64_t low_ = 0;
   std::set<std::uint64_t> open_, reissue_;
@@ -101,7 +111,7 @@ class CommitBook {
   std::vector<Listing> listings_;
   struct Done { std::uint64_t serial; std::uint16_t stage; bool listed; std::string cause; };
   std::vector<Done> done_;
-  std::uint64_t committed_ = 0, committed_targets_ = 0, listed_ = 0;
+  std::uint64_t committed_ = 0, committed_targets_ = 0, listed_ = 0, contradictions_ = 0;
 };
 
 }  // namespace shoal

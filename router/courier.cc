@@ -1,11 +1,12 @@
+// What comes in, and the claims themselves; whom a hop asks and when: courier_ask.cc.
 #include "router/courier.h"
 
 #include <algorithm>
 
 namespace shoal {
 
-Courier::Courier(CourierPort& port, const RoutingPolicy& policy, HopRates& rates, Session self)
-    : port_(port), policy_(policy), rates_(rates), self_(self) {}
+Courier::Courier(CourierPort& port, const RoutingPolicy& policy, HopRates& rates, Session self, const PlantedBugs& planted)
+    : port_(port), policy_(policy), rates_(rates), self_(self), planted_(planted) {}
 
 void Courier::open(HopSpec spec, TimePoint now) {
   const MicrobatchId id = spec.microbatch;
@@ -48,6 +49,7 @@ void Courier::commit(const MicrobatchId& microbatch) {
 void Courier::forget(const MicrobatchId& microbatch) {
   const auto it = hops_.find(microbatch);
   if (it == hops_.end()) return;
+  set_parked(it->second, false);
   while (!it->second.children.empty()) drop_child(it->second, it->second.children.back().lease, std::nullopt);
   hops_.erase(it);
 }
@@ -59,6 +61,7 @@ void Courier::take(const MicrobatchId& microbatch, const GradientHint& hint, Tim
   for (const Child& child : hop.children)
     if (child.session == hint.session) return;  // a claim there stands already
   ++counters_.repoints;
+  make_room(hop, kChildrenMax + 1);
   ask_peer(hop, hint.session, hint, now);
 }
 
@@ -85,10 +88,7 @@ void Courier::on_busy(const Session& from, const Busy& message, TimePoint now) {
     port_.drop_transfer(from, child->transfer);
   rates_.report(from, {}, {}, std::chrono::milliseconds(message.queue_ms));
   hop->avoid[from] = now + (message.reason == BusyReason::kNoCredit ? Duration(50ms) : Duration(500ms));
-  drop_child(*hop, message.lease, std::nullopt);
-  if (hop->children.empty()) {
-    ask(*hop, now);
-  }  // else the hop timer stays armed
+  lose_child(*hop, message.lease, now);
 }
 
 void Courier::on_have(const Session& from, const Have& message, TimePoint now) {
@@ -99,6 +99,7 @@ void Courier::on_have(const Session& from, const Have& message, TimePoint now) {
   child->transfer = 0;
   child->phase = HopPhase::kBelow;
   child->since = now;
+  child->overdue = false;
   if (child == &hop->children.back()) arm(*hop, now);
 }
 
@@ -106,8 +107,7 @@ void Courier::on_gone(const Session& from, const Gone& message, TimePoint now) {
   Hop* hop = find(message.lease, from);
   if (hop == nullptr || hop->won) return;  // won: what is counted below may be lost; Commit will find out
   ++counters_.gone;
-  drop_child(*hop, message.lease, std::nullopt);
-  if (hop->children.empty()) ask(*hop, now);
+  lose_child(*hop, message.lease, now);
 }
 
 bool Courier::wants(const Session& from, const Gradient& message, TimePoint now) {
@@ -122,6 +122,7 @@ bool Courier::wants(const Session& from, const Gradient& message, TimePoint now)
   if (child->phase != HopPhase::kBackward) {
     child->phase = HopPhase::kBackward;
     child->since = now;
+    child->overdue = false;
     if (child == &hop->children.back()) arm(*hop, now);
   }
   return true;
@@ -165,6 +166,7 @@ void Courier::on_progress(const Session& from, const Progress& message, TimePoin
     if (child->phase == HopPhase::kForward && !child->take) rates_.observe(from, HopKind::kForward, now - child->since);
     child->phase = item.phase;
     child->since = now;
+    child->overdue = false;
     rates_.delivered(from);
     if (child == &hop->children.back()) arm(*hop, now);
   }
@@ -175,13 +177,15 @@ void Courier::on_waiting(const Session& from, const Waiting& message, TimePoint 
   if (it == hops_.end() || it->second.won || !it->second.ever.contains(message.silent)) return;
   Hop& hop = it->second;
   const GradientHint hint{from, message.token};
-  // The youngest child that is not the silent one computes the stage again: tell it where the gradient waits.
-  for (auto child = hop.children.rbegin(); child != hop.children.rend(); ++child) {
-    if (child->session == message.silent) break;
-    port_.send(child->session, Hint{child->lease, hint});
+  // A child younger than the silent one computes the stage again: tell it where the gradient waits.
+  if (!hop.children.empty() && hop.children.back().session != message.silent) {
+    port_.send(hop.children.back().session, Hint{hop.children.back().lease, hint});
     return;
   }
-  if (const auto peer = choose(hop, now)) ask_peer(hop, *peer, hint, now);
+  if (const auto peer = choose(hop, now)) {
+    make_room(hop, kChildrenMax + 1);
+    ask_peer(hop, *peer, hint, now);
+  }
   // Nobody to ask: the gradient is found again when a peer comes back and routes there, or its lease runs out.
 }
 
@@ -201,37 +205,12 @@ void Courier::on_session_over(const Session& session, TimePoint now) {
   for (const MicrobatchId& id : hit) {
     const auto it = hops_.find(id);
     if (it == hops_.end()) continue;
-    std::vector<Lease> over;
-    for (const Child& child : it->second.children)
-      if (child.session == session) over.push_back(child.lease);
-    for (const Lease& lease : over) drop_child(it->second, lease, std::nullopt);
-    if (it->second.children.empty()) ask(it->second, now);
+    const auto child = std::find_if(it->second.children.begin(), it->second.children.end(),
+                                    [&](const Child& c) { return c.session == session; });  // one claim a session
+    if (child != it->second.children.end()) lose_child(it->second, Lease(child->lease), now);
   }
   rates_.forget(session);
   heard_.erase(session);
-}
-
-void Courier::tick(TimePoint now) {
-  std::vector<MicrobatchId> due;
-  for (auto& [id, hop] : hops_) {
-    if (hop.won || hop.committed) continue;
-    if (hop.children.empty()) {
-      if (hop.retry_at && *hop.retry_at <= now) due.push_back(id);
-    } else if ((hop.patience > Duration::zero() && hop.armed + hop.patience <= now) ||
-               silent(hop.children.back().session, hop.armed, now)) {
-      due.push_back(id);
-    }
-  }
-  for (const MicrobatchId& id : due) {
-    const auto it = hops_.find(id);
-    if (it == hops_.end() || it->second.won) continue;
-    if (it->second.children.empty()) {
-      ask(it->second, now);
-    } else {
-      const bool silence = silent(it->second.children.back().session, it->second.armed, now);
-      fire(it->second, silence ? "silent" : "deadline", now);
-    }
-  }
 }
 
 std::map<Session, std::vector<Renewal>> Courier::renewals() const {
@@ -276,126 +255,39 @@ Courier::Child* Courier::child_of(Hop& hop, const Lease& lease) {
   return nullptr;
 }
 
-void Courier::arm(Hop& hop, TimePoint now) {
-  SHOAL_CHECK(!hop.children.empty());
-  const Child& newest = hop.children.back();
-  hop.armed = now;
-  switch (newest.phase) {
-    case HopPhase::kForward: hop.patience = rates_.deadline(newest.session, HopKind::kForward); break;
-    case HopPhase::kBelow: hop.patience = Duration::zero(); break;
-    case HopPhase::kBackward: hop.patience = rates_.deadline(newest.session, HopKind::kBackward); break;
-  }
-}
-
-std::optional<Session> Courier::choose(const Hop& hop, TimePoint now) const {
-  std::vector<Candidate> candidates;
-  for (const Session& session : port_.candidates(hop.spec.to)) {
-    if (std::any_of(hop.children.begin(), hop.children.end(), [&](const Child& c) { return c.session == session; })) continue;
-    if (const auto it = hop.avoid.find(session); it != hop.avoid.end() && it->second > now) continue;
-    candidates.push_back({session, rates_.weight(session), rates_.expected_seconds(session, hop.spec.frame_bytes),
-                          rates_.in_flight(session), rates_.suspected(session)});
-  }
-  return policy_.pick(hop.spec.sample, candidates);
-}
-
-void Courier::ask(Hop& hop, TimePoint now) {
-  hop.retry_at.reset();
-  if (const auto peer = choose(hop, now)) {
-    ask_peer(hop, *peer, std::nullopt, now);
-    return;
-  }
-  if (!hop.children.empty()) {
-    arm(hop, now);
-    return;
-  }
-  hop.retry_at = now + hop.backoff;
-  hop.backoff = std::min(hop.backoff * 2, kBackoffMax);
-  if (port_.candidates(hop.spec.to).empty()) set_parked(hop, true);
-}
-
-void Courier::ask_peer(Hop& hop, const Session& peer, const std::optional<GradientHint>& hint, TimePoint now) {
-  const Lease lease{self_, next_lease_++};
-  const bool takes = hint && hint->session == peer;  // the gradient waits at the very peer we ask: no activation travels
-  if (hop.asked++ > 0) ++counters_.branches;
-  hop.children.push_back({lease, peer, 0, HopPhase::kForward, now, takes});
-  hop.ever.insert(peer);
-  by_lease_.emplace(lease, hop.spec.microbatch);
-  heard_.try_emplace(peer, now);
-  rates_.sent(peer);
-  set_parked(hop, false);
-  const MicrobatchId id = hop.spec.microbatch;
-  if (takes) {
-    port_.event("take", id, peer, lease, "");
-    port_.send(peer, Take{id, lease, hint->token, hop.spec.above});
-    arm(hop, now);
-    return;
-  }
-  Forward message;
-  message.microbatch = id;
-  message.sample = hop.spec.sample;
-  message.epoch = hop.spec.epoch;
-  message.kind = hop.spec.kind;
-  message.step = hop.spec.step;
-  message.lease = lease;
-  message.above = hop.spec.above;
-  message.low = port_.low_of(id.trainer);
-  message.hint = hint;
-  message.stage = hop.spec.to;
-  arm(hop, now);
-  message.budget_ms = static_cast<std::uint32_t>(std::chrono::duration_cast<std::chrono::milliseconds>(hop.patience).count());
-  port_.event("forward_sent", id, peer, lease, hint ? "hint" : "");
-  const auto transfer = port_.send_forward(peer, std::move(message));
-  const auto it = hops_.find(id);
-  if (it == hops_.end()) return;
-  if (!transfer.ok()) {  // no link to be had or its queue is full: as if it had said Busy
-    it->second.avoid[peer] = now + 200ms;
-    drop_child(it->second, lease, std::nullopt);
-    if (it->second.children.empty() && !it->second.won) {
-      it->second.retry_at = now + it->second.backoff;
-      it->second.backoff = std::min(it->second.backoff * 2, kBackoffMax);
-    }
-    return;
-  }
-  if (Child* child = child_of(it->second, lease)) child->transfer = *transfer;
-  it->second.backoff = kBackoffMin;
-}
-
-void Courier::fire(Hop& hop, std::string_view cause, TimePoint now) {
-  ++counters_.timers;
-  const Child& newest = hop.children.back();
-  port_.event("hop_timer", hop.spec.microbatch, newest.session, newest.lease, cause);
-  rates_.miss(newest.session, now);
-  const auto peer = choose(hop, now);
-  if (!peer) {  // nobody else: keep waiting for whom we have
-    arm(hop, now);
-    return;
-  }
-  if (hop.children.size() >= kChildrenMax) drop_child(hop, hop.children.front().lease, ReleaseWhy::kCrowded);
-  ask_peer(hop, *peer, std::nullopt, now);
-}
-
 void Courier::drop_child(Hop& hop, const Lease& lease, std::optional<ReleaseWhy> release) {
   const auto it = std::find_if(hop.children.begin(), hop.children.end(), [&](const Child& c) { return c.lease == lease; });
   if (it == hop.children.end()) return;
   const Child child = *it;
-  hop.children.erase(it);
-  by_lease_.erase(lease);
-  if (!(hop.won && *hop.won == lease)) rates_.ended(child.session);
+  hop.children.erase(it);  // `lease` may have been a part of it
+  by_lease_.erase(child.lease);
+  if (!(hop.won && *hop.won == child.lease)) rates_.ended(child.session);
   if (!release) return;
   if (child.transfer != 0) port_.drop_transfer(child.session, child.transfer);
-  port_.send(child.session, Release{lease, *release});
+  port_.send(child.session, Release{child.lease, *release});
+}
+
+void Courier::make_room(Hop& hop, std::size_t limit) {
+  while (hop.children.size() >= limit) drop_child(hop, hop.children.front().lease, ReleaseWhy::kCrowded);
+}
+
+void Courier::lose_child(Hop& hop, const Lease& lease, TimePoint now) {
+  const bool newest = !hop.children.empty() && hop.children.back().lease == lease;
+  drop_child(hop, lease, std::nullopt);
+  if (hop.children.empty()) return ask(hop, now);
+  if (!newest) return;
+  if (planted_.branch_timer) {
+    hop.armed = now + std::chrono::hours(1000);
+    return;
+  }
+  arm(hop, now);  // the timer is the hop's: it waits for whom it still has
+  if (hop.children.back().overdue) retry_later(hop, now);
 }
 
 void Courier::set_parked(Hop& hop, bool parked) {
   if (hop.parked == parked) return;
   hop.parked = parked;
   port_.on_parked(hop.spec.microbatch, hop.spec.to, parked);
-}
-
-bool Courier::silent(const Session& session, TimePoint since, TimePoint now) const {
-  const auto it = heard_.find(session);
-  const TimePoint last = it == heard_.end() ? since : std::max(since, it->second);
-  return now - last > kSilence;
 }
 
 }  // namespace shoal

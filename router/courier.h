@@ -17,6 +17,7 @@
 #include "common/ids.h"
 #include "common/result.h"
 #include "common/time.h"
+#include "router/planted.h"
 #include "router/policy.h"
 #include "router/rates.h"
 #include "transport/messages.h"
@@ -66,7 +67,7 @@ class Courier {
   static constexpr Duration kBackoffMin = 20ms, kBackoffMax = 1s;
 
   // REQUIRES: port, policy and rates outlive it.
-  Courier(CourierPort& port, const RoutingPolicy& policy, HopRates& rates, Session self);
+  Courier(CourierPort& port, const RoutingPolicy& policy, HopRates& rates, Session self, const PlantedBugs& planted = {});
 
   void open(HopSpec spec, TimePoint now);
   bool holds(const MicrobatchId& microbatch) const { return hops_.contains(microbatch); }
@@ -114,6 +115,7 @@ class Courier {
     HopPhase phase = HopPhase::kForward;
     TimePoint since;
     bool take = false;
+    bool overdue = false;                 // the hop's timer fired on it, and no news since
   };
   struct Hop {
     HopSpec spec;
@@ -125,7 +127,7 @@ class Courier {
     std::vector<Token> below;             // path the gradient came with
     TimePoint armed;                      // when the timer was last armed
     Duration patience{0};                 // what it was armed with; 0 = liveness only
-    std::optional<TimePoint> retry_at;    // no child: ask again then
+    std::optional<TimePoint> retry_at;    // no child, or only overdue ones: look for another then
     Duration backoff = kBackoffMin;
     std::uint32_t asked = 0;
     bool parked = false;
@@ -138,6 +140,10 @@ class Courier {
   void ask(Hop& hop, TimePoint now);                                   // a new child, or a retry later
   void ask_peer(Hop& hop, const Session& peer, const std::optional<GradientHint>& hint, TimePoint now);
   void fire(Hop& hop, std::string_view cause, TimePoint now);
+  bool overdue(const Hop& hop, TimePoint now) const;
+  void retry_later(Hop& hop, TimePoint now);
+  void make_room(Hop& hop, std::size_t limit);                         // fewer children than `limit`: the oldest go
+  void lose_child(Hop& hop, const Lease& lease, TimePoint now);        // Busy, Gone or its session over
   void drop_child(Hop& hop, const Lease& lease, std::optional<ReleaseWhy> release);
   void set_parked(Hop& hop, bool parked);
   std::optional<Session> choose(const Hop& hop, TimePoint now) const;
@@ -147,6 +153,7 @@ class Courier {
   const RoutingPolicy& policy_;
   HopRates& rates_;
   Session self_;
+  PlantedBugs planted_;
   std::uint64_t next_lease_ = 1;
   std::map<MicrobatchId, Hop> hops_;               // ordered: timers and renewals run in a fixed order
   std::unordered_map<Lease, MicrobatchId> by_lease_;

@@ -1,71 +1,38 @@
-// Messages and claims; the device's side is in ledger_jobs.cc.
+// Messages and claims. The device's side: ledger_jobs.cc; questions: ledger_look.cc.
 #include "router/ledger.h"
 
 #include <algorithm>
 
 namespace shoal {
 
-std::string_view name_of(EntryState state) {
-  switch (state) {
-    case EntryState::kArriving: return "arriving";
-    case EntryState::kReady: return "ready";
-    case EntryState::kForward: return "forward";
-    case EntryState::kBelow: return "below";
-    case EntryState::kQueued: return "queued";
-    case EntryState::kBackward: return "backward";
-    case EntryState::kCounted: return "counted";
-    case EntryState::kUndoing: return "undoing";
-    case EntryState::kCommitted: return "committed";
-  }
-  return "?";
-}
-
 Ledger::Ledger(LedgerPort& port, LedgerOptions options)
     : port_(port), options_(std::move(options)), windows_(options_.inner_batch) {}
+
+bool Ledger::closed(const Forward& message) const {
+  const MicrobatchId& id = message.microbatch;
+  if (id.serial < low_of(id.trainer) || closed_.contains(id)) return true;
+  if (const Entry* live = find_live(id); live != nullptr && live->state == EntryState::kCommitted) return true;
+  return message.step.value > 0 && (message.step <= step_done_ || steps_.contains(message.step));
+}
 
 std::optional<EntrySerial> Ledger::on_forward(const Session& from, const Forward& message, TransferId transfer, TimePoint now) {
   on_low({message.microbatch.trainer, message.low}, now);
   const MicrobatchId& id = message.microbatch;
-  const bool old = id.serial < low_of(id.trainer) || closed_.contains(id);
-  if (old) {
+  if (by_lease_.contains(message.lease)) {  // a repeat
+    if (transfer != 0 && entry(by_lease_.at(message.lease))->transfer != transfer) port_.refuse_frames(from, transfer);
+    return std::nullopt;
+  }
+  if (closed(message)) {
     busy(from, message.lease, BusyReason::kClosed, transfer);
     return std::nullopt;
   }
-  if (by_lease_.contains(message.lease)) return std::nullopt;  // a repeat
   Entry* live = live_entry(id);
-  if (live != nullptr && live->state == EntryState::kCommitted) {
-    busy(from, message.lease, BusyReason::kClosed, transfer);
-    return std::nullopt;
-  }
-  if (live != nullptr && (live->state == EntryState::kUndoing || live->doomed)) {  // a fresh entry follows when it is gone
-    busy(from, message.lease, BusyReason::kNoCredit, transfer);
-    return std::nullopt;
-  }
   if (live != nullptr && !options_.planted.duplicate_entry) {
-    if (live->leases.size() >= kLeasesMax) {
-      busy(from, message.lease, BusyReason::kCrowded, transfer);
-      return std::nullopt;
-    }
-    ++counters_.joined;
-    if (transfer != 0) port_.refuse_frames(from, transfer);
-    add_lease(*live, from, message.lease, message.above, now);
-    port_.event("joined", id, token_of(*live), "");
-    port_.send(from, Have{message.lease});
-    if (live->state == EntryState::kCounted) {
-      give_gradient(*live, message.lease);
-    } else if (message.hint && live->state <= EntryState::kBelow) {
-      live->hint = message.hint;
-      if (live->state == EntryState::kBelow) port_.take(id, *message.hint);
-    }
+    answer_live(*live, from, message, transfer, now);
     return std::nullopt;
   }
-  if (leaving_ || !serving_) {
-    busy(from, message.lease, leaving_ ? BusyReason::kLeaving : BusyReason::kNotServing, transfer);
-    return std::nullopt;
-  }
-  const std::size_t limit = options_.credits + (message.hint ? options_.recovery_credits : 0);
-  if (this->live() >= limit) {
-    busy(from, message.lease, BusyReason::kNoCredit, transfer);
+  if (const auto why = refusal(message)) {
+    busy(from, message.lease, *why, transfer);
     return std::nullopt;
   }
   const EntrySerial serial = next_serial_++;
@@ -86,13 +53,39 @@ std::optional<EntrySerial> Ledger::on_forward(const Session& from, const Forward
   return serial;
 }
 
+std::optional<BusyReason> Ledger::refusal(const Forward& message) const {
+  if (leaving_) return BusyReason::kLeaving;
+  if (!serving_) return BusyReason::kNotServing;
+  const std::size_t limit = options_.credits + (message.hint ? options_.recovery_credits : 0);
+  if (live() >= limit) return BusyReason::kNoCredit;
+  return std::nullopt;
+}
+
+// A second branch reached an entry that lives here: it joins, nothing is computed.
+void Ledger::answer_live(Entry& e, const Session& from, const Forward& message, TransferId transfer, TimePoint now) {
+  if (e.state == EntryState::kUndoing || e.doomed) return busy(from, message.lease, BusyReason::kNoCredit, transfer);  // a fresh entry follows
+  if (e.leases.size() >= kLeasesMax) return busy(from, message.lease, BusyReason::kCrowded, transfer);
+  ++counters_.joined;
+  if (transfer != 0) port_.refuse_frames(from, transfer);
+  add_lease(e, from, message.lease, message.above, now);
+  port_.event("joined", e.microbatch, token_of(e), "");
+  port_.send(from, Have{message.lease});
+  if (e.state == EntryState::kCounted) {
+    give_gradient(e, message.lease);
+  } else if (message.hint && e.state <= EntryState::kBelow) {
+    e.hint = message.hint;
+    if (e.state == EntryState::kBelow) port_.take(e.microbatch, *message.hint);
+  }
+}
+
 void Ledger::on_take(const Session& from, const Take& message, TimePoint now) {
   Entry* e = message.token.session == options_.self ? entry(message.token.serial) : nullptr;
-  if (e == nullptr || e->state >= EntryState::kUndoing || e->doomed || e->leases.size() >= kLeasesMax) {
+  if (by_lease_.contains(message.lease)) return;  // a repeat
+  if (e == nullptr || e->microbatch != message.microbatch || e->state >= EntryState::kUndoing || e->doomed ||
+      e->leases.size() >= kLeasesMax) {
     port_.send(from, Gone{message.lease});
     return;
   }
-  if (by_lease_.contains(message.lease)) return;
   add_lease(*e, from, message.lease, message.above, now);
   port_.event("taken", e->microbatch, token_of(*e), "");
   if (e->state == EntryState::kCounted) give_gradient(*e, message.lease);
@@ -148,11 +141,12 @@ void Ledger::on_commit(const Session& from, const Commit& message, TimePoint now
 }
 
 void Ledger::commit_item(const Session&, const CommitItem& item, CommitAck& ack, TimePoint) {
-  if (item.path.empty()) return;
+  if (item.path.empty()) return;  // malformed, as is a token of ours under another microbatch
   const Token& token = item.path.front();
   const MicrobatchId& id = item.microbatch;
   const bool mine = token.session == options_.self;
   Entry* e = mine ? entry(token.serial) : nullptr;
+  if (e != nullptr && e->microbatch != id) return;
   if (!mine) {
     close_microbatch(id);
     return;
@@ -186,6 +180,7 @@ void Ledger::settle(Entry& e, const std::vector<Token>&) {
 }
 
 void Ledger::on_step(const Step& message, TimePoint now) {
+  if (message.step <= step_done_) return;  // a repeat
   std::set<EntrySerial> winners;
   CommitAck ignored;
   for (const CommitItem& item : message.winners) {
@@ -205,7 +200,7 @@ void Ledger::on_step(const Step& message, TimePoint now) {
     if (Entry* e = entry(serial)) {
       const MicrobatchId id = e->microbatch;
       end_uncommitted(*e, "closed");
-      closed_.insert(id);
+      if (id.serial >= low_of(id.trainer)) closed_.insert(id);
     }
 }
 
@@ -290,12 +285,9 @@ void Ledger::busy(const Session& to, const Lease& lease, BusyReason why, Transfe
   port_.send(to, Busy{lease, why, queue_ms()});
 }
 
-std::uint32_t Ledger::queue_ms() const { return static_cast<std::uint32_t>(static_cast<double>(queued()) * job_us_ / 1000); }
-
 void Ledger::give_gradient(Entry& e, const Lease& lease) {
   LeaseIn& claim = e.leases.at(lease);
   claim.sent = true;
-  claim.link_lost = false;
   Gradient message;
   message.lease = lease;
   message.microbatch = e.microbatch;
@@ -305,7 +297,7 @@ void Ledger::give_gradient(Entry& e, const Lease& lease) {
   message.queue_us = e.queue_us;
   message.forward_us = e.forward_us;
   message.backward_us = e.backward_us;
-  port_.send_gradient(claim.holder, std::move(message), e.serial);
+  claim.link_lost = !port_.send_gradient(claim.holder, std::move(message), e.serial);
 }
 
 void Ledger::give_gradient_to_all(Entry& e) {
@@ -317,48 +309,6 @@ void Ledger::give_gradient_to_all(Entry& e) {
 void Ledger::close_microbatch(const MicrobatchId& microbatch) {
   if (Entry* e = live_entry(microbatch); e != nullptr && e->state != EntryState::kCommitted) end_uncommitted(*e, "closed");
   if (microbatch.serial >= low_of(microbatch.trainer)) closed_.insert(microbatch);
-}
-
-HopPhase Ledger::phase_of(const Entry& e) const {
-  switch (e.state) {
-    case EntryState::kArriving: case EntryState::kReady: case EntryState::kForward: return HopPhase::kForward;
-    case EntryState::kBelow: return HopPhase::kBelow;
-    // A backward that waits for a window waits for commits, not for the device: no deadline runs.
-    case EntryState::kQueued: return windows_.has_room(e.step) ? HopPhase::kBackward : HopPhase::kBelow;
-    default: return HopPhase::kBackward;
-  }
-}
-
-std::map<Session, std::vector<ProgressItem>> Ledger::progress() const {
-  std::map<Session, std::vector<ProgressItem>> result;
-  for (const auto& [serial, e] : entries_) {
-    if (e.state == EntryState::kCommitted) continue;
-    for (const auto& [lease, claim] : e.leases) result[claim.holder].push_back({lease, phase_of(e)});
-  }
-  return result;
-}
-
-const Ledger::Entry* Ledger::find(EntrySerial serial) const {
-  const auto it = entries_.find(serial);
-  return it == entries_.end() ? nullptr : &it->second;
-}
-
-const Ledger::Entry* Ledger::find_live(const MicrobatchId& microbatch) const {
-  const auto it = live_.find(microbatch);
-  return it == live_.end() ? nullptr : find(it->second);
-}
-
-Ledger::Entry* Ledger::entry(EntrySerial serial) { return const_cast<Entry*>(find(serial)); }
-Ledger::Entry* Ledger::live_entry(const MicrobatchId& microbatch) { return const_cast<Entry*>(find_live(microbatch)); }
-
-std::size_t Ledger::live() const {
-  return static_cast<std::size_t>(
-      std::count_if(entries_.begin(), entries_.end(), [](const auto& item) { return item.second.state != EntryState::kCommitted; }));
-}
-
-std::uint64_t Ledger::low_of(std::uint64_t trainer) const {
-  const auto it = low_.find(trainer);
-  return it == low_.end() ? 0 : it->second;
 }
 
 }  // namespace shoal

@@ -42,16 +42,18 @@ enum class JobKind : std::uint8_t { kForward, kEvaluate, kBackward, kUndo, kInne
 struct Job {
   JobKind kind = JobKind::kForward;
   EntrySerial serial = 0;                  // forward, evaluate, backward, undo
-  WindowSlot slot = WindowSlot::kA;        // backward, inner step
+  WindowSlot slot = WindowSlot::kA;        // backward, undo, inner step
   std::uint64_t targets = 0;               // inner step
   std::vector<EntrySerial> settled, dropped;  // release: executor.settle / executor.drop
+  bool empties = false;                    // undo: the window's last entry goes, clear what rounding left (executor.clear_window)
 };
 
 class LedgerPort {
  public:
   virtual ~LedgerPort() = default;
   virtual void send(const Session& to, Message message) = 0;
-  virtual void send_gradient(const Session& to, Gradient message, EntrySerial serial) = 0;  // with the encoded gradient of the entry
+  // With the encoded gradient of the entry. False: there is no link to send it on; it is asked for again by a renewal.
+  virtual bool send_gradient(const Session& to, Gradient message, EntrySerial serial) = 0;
   virtual void refuse_frames(const Session& from, TransferId transfer) = 0;
   // The courier's side of an entry.
   virtual void open_hop(EntrySerial serial) = 0;
@@ -89,7 +91,7 @@ class Ledger {
     TimePoint expires;
     TimePoint renewed;
     bool sent = false;        // the gradient went out for it
-    bool link_lost = false;   // and the connection that carried it is gone
+    bool link_lost = false;   // the connection to the holder is gone, and with it what was sent
   };
   struct Entry {
     MicrobatchId microbatch;
@@ -161,7 +163,6 @@ class Ledger {
   // A committed round names these tokens of ours.
   void secure(const std::vector<EntrySerial>& serials);
   void pop_step(StepId step);                                    // its round is committed
-  void restart_session(TimePoint now);                           // fenced: every entry is dropped, nothing is told
 
   // ---- look ----
   void set_leaving(bool leaving) { leaving_ = leaving; }
@@ -186,12 +187,14 @@ class Ledger {
   void give_gradient(Entry& e, const Lease& lease);
   void give_gradient_to_all(Entry& e);
   void end_uncommitted(Entry& e, std::string_view cause);         // undo or drop
-  void finish_undo(Entry& e);
   void erase(EntrySerial serial);
   void note_job(std::uint32_t took_us);
   void settle(Entry& e, const std::vector<Token>& path);
   void commit_item(const Session& from, const CommitItem& item, CommitAck& ack, TimePoint now);
   void close_microbatch(const MicrobatchId& microbatch);
+  bool closed(const Forward& message) const;                      // decided elsewhere, or of a step that is
+  void answer_live(Entry& e, const Session& from, const Forward& message, TransferId transfer, TimePoint now);
+  std::optional<BusyReason> refusal(const Forward& message) const;
   HopPhase phase_of(const Entry& e) const;
   bool is_last() const { return options_.stage.value + 1 == options_.stages; }
 
@@ -204,6 +207,7 @@ class Ledger {
   std::set<MicrobatchId> closed_;
   std::map<std::uint64_t, std::uint64_t> low_;                    // by trainer
   std::set<StepId> steps_;                                        // announced, not yet merged
+  StepId step_done_;                                              // the newest merged one; they are merged in order
   std::set<EntrySerial> stepped_;
   std::map<EntrySerial, std::uint64_t> stepped_targets_;
   std::vector<EntrySerial> settle_next_, drop_next_;              // for the next kRelease job

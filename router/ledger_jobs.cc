@@ -57,13 +57,14 @@ std::optional<Job> Ledger::next_job(bool shift_pending) {
     return job;
   }
   for (auto& [serial, e] : entries_)
-    if (e.state == EntryState::kUndoing) return Job{JobKind::kUndo, serial, {}, 0, {}, {}};
-  if (const Windows::Window* window = windows_.ready(stamp_)) return Job{JobKind::kInnerStep, 0, window->slot, window->targets(), {}, {}};
+    if (e.state == EntryState::kUndoing) return Job{JobKind::kUndo, serial, windows_.slot_of(serial).value_or(WindowSlot::kA), 0, {}, {},
+                                                     windows_.alone(serial)};
+  if (const Windows::Window* window = windows_.ready(stamp_)) return Job{JobKind::kInnerStep, 0, window->slot, window->targets(), {}, {}, false};
   if (options_.planted.no_wait)
     for (const WindowSlot slot : {WindowSlot::kA, WindowSlot::kB})
       if (const auto* window = windows_.at(slot); window != nullptr && window->closed && window->step.value == 0)
-        return Job{JobKind::kInnerStep, 0, slot, window->targets(), {}, {}};
-  if (shift_pending && windows_.empty()) return Job{JobKind::kApplyShift, 0, {}, 0, {}, {}};
+        return Job{JobKind::kInnerStep, 0, slot, window->targets(), {}, {}, false};
+  if (shift_pending && windows_.empty()) return Job{JobKind::kApplyShift, 0, {}, 0, {}, {}, false};
   for (auto& [serial, e] : entries_) {
     if (e.state != EntryState::kQueued) continue;
     const auto slot = windows_.room(e.step);
@@ -74,13 +75,13 @@ std::optional<Job> Ledger::next_job(bool shift_pending) {
     }
     windows_.add(*slot, serial, e.targets, stamp_);  // its place is taken before the device starts
     e.state = EntryState::kBackward;
-    return Job{JobKind::kBackward, serial, *slot, 0, {}, {}};
+    return Job{JobKind::kBackward, serial, *slot, 0, {}, {}, false};
   }
   for (auto& [serial, e] : entries_) {
     if (e.state != EntryState::kReady) continue;
     e.state = EntryState::kForward;
     ++counters_.forwards;
-    return Job{e.kind == ForwardKind::kEvaluate ? JobKind::kEvaluate : JobKind::kForward, serial, {}, 0, {}, {}};
+    return Job{e.kind == ForwardKind::kEvaluate ? JobKind::kEvaluate : JobKind::kForward, serial, {}, 0, {}, {}, false};
   }
   return std::nullopt;
 }
@@ -190,21 +191,6 @@ void Ledger::step_done(WindowSlot slot, WeightStamp stamp) {
 
 void Ledger::flush() { windows_.flush(); }
 
-bool Ledger::quiet() const { return live() == 0 && windows_.empty() && settle_next_.empty() && drop_next_.empty(); }
-
-bool Ledger::step_ready(StepId step) const {
-  if (!steps_.contains(step)) return false;
-  for (const auto& [serial, e] : entries_)
-    if (e.step == step && e.state != EntryState::kCommitted) return false;
-  return true;
-}
-
-std::uint64_t Ledger::stepped_targets() const {
-  std::uint64_t sum = 0;
-  for (const auto& [serial, targets] : stepped_targets_) sum += targets;
-  return sum;
-}
-
 void Ledger::secure(const std::vector<EntrySerial>& serials) {
   for (const EntrySerial serial : serials) {
     stepped_.erase(serial);
@@ -222,30 +208,8 @@ void Ledger::secure(const std::vector<EntrySerial>& serials) {
 
 void Ledger::pop_step(StepId step) {
   steps_.erase(step);
+  step_done_ = std::max(step_done_, step);
   if (const Windows::Window* window = windows_.step_window(step)) windows_.pop(window->slot);
-}
-
-void Ledger::restart_session(TimePoint) {
-  for (auto& [serial, e] : entries_) {
-    port_.close_hop(e.microbatch, ReleaseWhy::kOver);
-    port_.discard(serial);
-  }
-  entries_.clear();
-  live_.clear();
-  by_lease_.clear();
-  stepped_.clear();
-  stepped_targets_.clear();
-  steps_.clear();
-  settle_next_.clear();
-  drop_next_.clear();
-  windows_ = Windows(options_.inner_batch);
-}
-
-std::size_t Ledger::queued() const {
-  return static_cast<std::size_t>(std::count_if(entries_.begin(), entries_.end(), [](const auto& item) {
-    const EntryState state = item.second.state;
-    return state == EntryState::kReady || state == EntryState::kQueued || state == EntryState::kForward || state == EntryState::kBackward;
-  }));
 }
 
 void Ledger::note_job(std::uint32_t took_us) { job_us_ += (job_us_ == 0 ? 1.0 : 0.1) * (took_us - job_us_); }

@@ -27,8 +27,9 @@ double HopRates::Samples::quantile(double q) const {
 
 void HopRates::observe(const Session& peer, HopKind kind, Duration took) {
   const auto index = static_cast<std::size_t>(kind);
-  peers_[peer].kinds[index].add(seconds_of(took));
-  all_[index].add(seconds_of(took));
+  Peer& p = peers_[peer];
+  p.kinds[index].add(seconds_of(took));
+  if (!p.suspected) all_[index].add(seconds_of(took));
 }
 
 void HopRates::report(const Session& peer, Duration forward, Duration backward, Duration queue) {
@@ -42,8 +43,6 @@ void HopRates::set_link(const Session& peer, double bytes_per_second, Duration r
   p.bytes_per_second = bytes_per_second;
   p.rtt = seconds_of(rtt);
 }
-
-void HopRates::set_claimed_rate(const Session& peer, double targets_per_second) { peers_[peer].claimed = targets_per_second; }
 
 void HopRates::miss(const Session& peer, TimePoint) { peers_[peer].suspected = true; }
 
@@ -71,7 +70,9 @@ Duration HopRates::deadline(const Session& peer, HopKind kind) const {
   const Peer* p = find(peer);
   const Samples& samples = p != nullptr && p->kinds[index].count >= 4 ? p->kinds[index] : all_[index];
   if (samples.count == 0) return kDeadlineUnknown;
-  return std::max(kDeadlineMin, from_seconds(kDeadlineFactor * samples.quantile(0.95)));
+  const Duration own = std::max(kDeadlineMin, from_seconds(kDeadlineFactor * samples.quantile(0.95)));
+  if (all_[index].count == 0) return own;
+  return std::min(own, std::max(kDeadlineCapMin, from_seconds(kDeadlineCapFactor * all_[index].quantile(0.99))));
 }
 
 double HopRates::known_compute() const {

@@ -21,14 +21,14 @@ class HopRates {
   static constexpr Duration kDeadlineMin = 1500ms;     // below it stalls of the host are more likely than faults of the peer
   static constexpr Duration kDeadlineUnknown = 20s;    // nothing measured yet
   static constexpr double kDeadlineFactor = 3.0;       // times the 95th percentile
+  static constexpr Duration kDeadlineCapMin = 2s;      // never beyond this and kDeadlineCapFactor times what healthy peers need at worst
+  static constexpr double kDeadlineCapFactor = 4.0;    // times the 99th percentile over the peers that are not suspected
 
   // A finished part of a hop.
   void observe(const Session& peer, HopKind kind, Duration took);
   // Reported by the peer itself with its gradients and progress.
   void report(const Session& peer, Duration forward, Duration backward, Duration queue);
   void set_link(const Session& peer, double bytes_per_second, Duration rtt);
-  // Claimed by its record or beat, used until something is measured: targets a second.
-  void set_claimed_rate(const Session& peer, double targets_per_second);
 
   // A missed deadline is evidence: the peer is suspected, at most one microbatch is in flight to it until it delivers.
   void miss(const Session& peer, TimePoint now);
@@ -39,9 +39,11 @@ class HopRates {
   void ended(const Session& peer);     // one less
   std::uint32_t in_flight(const Session& peer) const;
 
-  // max(kDeadlineMin, factor x 95th percentile of what was observed of this peer; of all peers when it is new).
+  // max(kDeadlineMin, factor x 95th percentile of what was observed of this peer; of all healthy peers when it is new), and at most
+  // max(kDeadlineCapMin, cap factor x 99th percentile of healthy peers). What a suspected peer delivers late does not move the others'.
   Duration deadline(const Session& peer, HopKind kind) const;
-  // Seconds until a microbatch of `bytes` given to it now would be done there: in flight x compute + queue + transfer.
+  // Seconds until a microbatch of `bytes` given to it now would be done there: those of ours in flight and this one, each as long as the
+  // slower of compute and transfer (they overlap), and a round trip.
   double expected_seconds(const Session& peer, std::uint64_t bytes) const;
   // Relative speed for the weights of rendezvous hashing: 1 / (forward + backward); 1 when nothing is known of anybody.
   double weight(const Session& peer) const;
@@ -57,7 +59,7 @@ class HopRates {
   struct Peer {
     Samples kinds[2];
     double compute = 0, queue = 0;     // seconds; compute = forward + backward, EMA
-    double bytes_per_second = 0, rtt = 0, claimed = 0;
+    double bytes_per_second = 0, rtt = 0;
     std::uint32_t in_flight = 0;
     bool suspected = false;
   };
@@ -65,7 +67,7 @@ class HopRates {
   double known_compute() const;        // mean over peers with a measurement; 0 = none
 
   std::unordered_map<Session, Peer> peers_;
-  Samples all_[2];
+  Samples all_[2];                     // of peers that were not suspected when they delivered
 };
 
 }  // namespace shoal

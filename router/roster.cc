@@ -32,6 +32,10 @@ std::vector<Session> Roster::candidates(StageId stage, TimePoint now) const {
   return up.empty() ? all : up;
 }
 
+void Roster::note_down(const Session& session, TimePoint now) {
+  if (places_.contains(session)) down_[session] = now + kDownTime;
+}
+
 std::optional<PeerId> Roster::peer_of(const Session& session) const {
   const auto it = places_.find(session);
   if (it == places_.end()) return std::nullopt;

@@ -29,7 +29,7 @@ class Roster {
   std::optional<PeerId> peer_of(const Session& session) const;
   std::optional<Session> session_of(const PeerId& peer) const;
   std::optional<StageId> stage_of(const Session& session) const;
-  void note_down(const Session& session, TimePoint now) { down_[session] = now + kDownTime; }
+  void note_down(const Session& session, TimePoint now);  // of a stranger: nothing
   void note_up(const Session& session) { down_.erase(session); }
 
   const MemberList& list() const { return list_; }

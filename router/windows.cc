@@ -61,8 +61,13 @@ void Windows::settle(EntrySerial serial) {
 void Windows::remove(EntrySerial serial) {
   for (auto& window : windows_) {
     if (!window || window->entries.erase(serial) == 0) continue;
-    if (window->closed && window->entries.empty() && window->step.value == 0) window.reset();  // empty: no step
+    if (window->entries.empty()) window.reset();  // nothing to step or to merge; the next entry opens it anew
   }
+}
+
+bool Windows::alone(EntrySerial serial) const {
+  return std::any_of(std::begin(windows_), std::end(windows_),
+                     [&](const auto& window) { return window && window->entries.size() == 1 && window->entries.contains(serial); });
 }
 
 void Windows::flush() {

@@ -40,7 +40,8 @@ class Windows {
   void add(WindowSlot slot, EntrySerial serial, std::uint64_t targets, WeightStamp stamp);
   void set_stamp(EntrySerial serial, WeightStamp stamp);
   void settle(EntrySerial serial);
-  void remove(EntrySerial serial);              // undone
+  void remove(EntrySerial serial);              // undone, or its backward failed; an emptied window is gone
+  bool alone(EntrySerial serial) const;         // the only entry of its window
   void flush();                                 // closes open inner windows
   void close_step(StepId step);
 

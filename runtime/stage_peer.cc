@@ -39,7 +39,7 @@ StagePeer::StagePeer(StagePeerOptions options, StagePeerEnvironment environment,
       env_(std::move(environment)),
       owner_(owner),
       policy_(make_rendezvous_policy()),
-      courier_(*this, *policy_, rates_, options_.self),
+      courier_(*this, *policy_, rates_, options_.self, options_.planted),
       ledger_(*this, ledger_options(options_)),
       allreduce_(make_allreduce_rule(allreduce_options(options_.config))),
       diloco_(make_diloco_rule(diloco_options(options_.config))),
@@ -324,12 +324,11 @@ void StagePeer::event(std::string_view name, const MicrobatchId& m, const Sessio
 
 // ---- LedgerPort ----
 
-void StagePeer::send_gradient(const Session& to, Gradient message, EntrySerial serial) {
+bool StagePeer::send_gradient(const Session& to, Gradient message, EntrySerial serial) {
   std::vector<Bytes> frames;
   if (const auto it = tensors_.find(serial); it != tensors_.end() && !it->second->gradient_out.empty())
     frames.push_back(it->second->gradient_out);
-  if (const auto sent = send_to(to, std::move(message), std::move(frames)); !sent.ok())
-    log_debug("gradient not sent: ", sent.error().message);
+  return send_to(to, std::move(message), std::move(frames)).ok();
 }
 
 void StagePeer::refuse_frames(const Session& from, TransferId transfer) {

@@ -6,6 +6,7 @@
 #include "compression/codec.h"
 #include "kernels/accumulate.h"
 #include "runtime/stage_peer_parts.h"
+#include "stages/windowed_executor.h"
 
 namespace shoal {
 
@@ -69,7 +70,12 @@ void StagePeer::start(const Job& job) {
     case JobKind::kApplyShift: return start_write(job);
     case JobKind::kUndo: {
       auto exact = std::make_shared<Result<bool>>(false);
-      return on_device(DeviceTask::kUndo, [executor = env_.executor, serial = job.serial, exact] { *exact = executor->undo(serial); },
+      return on_device(DeviceTask::kUndo,
+                       [executor = env_.executor, job, exact, planted = options_.planted, id = ledger_.find(job.serial)->microbatch] {
+                         *exact = executor->undo(job.serial);
+                         if (planted.undo_twice) executor->arena().tag(accumulator_of(job.slot)) -= count_tag(id);
+                         if (job.empties || planted.reset_accumulator) executor->clear_window(job.slot);
+                       },
                        [this, serial = job.serial, exact] {
                          if (!exact->ok()) return owner_.on_session_lost("an undo failed: " + exact->error().message);
                          ledger_.undo_done(serial, **exact);

@@ -106,12 +106,10 @@ bool StagePeer::pump_round() {
     struct Outcome { WeightStamp stamp = 0; bool shift_pending = false; CountTag tag = 0; };
     auto outcome = std::make_shared<Outcome>();
     OuterRule* r = rule_of(commit->open);
-    const bool emptied = r->every_step() && ledger_.step_window(commit->open.step) != nullptr && context_of(commit->open).weight == 0;
     on_device(
         DeviceTask::kRound,
-        [executor = env_.executor, r, context = context_of(commit->open), outcome, emptied] {
+        [executor = env_.executor, r, context = context_of(commit->open), outcome] {
           r->commit(*executor, context);
-          if (emptied) executor->clear_window(context.window);  // every entry was undone: what rounding left goes too
           outcome->stamp = executor->stamp();
           outcome->shift_pending = executor->shift_pending();
           outcome->tag = executor->arena().tag(ArenaRole::kAnchor);

@@ -19,7 +19,7 @@ Trainer::Trainer(TrainerOptions options, TrainerEnvironment environment, Owner& 
       env_(environment),
       owner_(owner),
       policy_(make_rendezvous_policy()),
-      courier_(*this, *policy_, rates_, options_.self),
+      courier_(*this, *policy_, rates_, options_.self, options_.planted),
       order_(env_.samples.training(), options_.config.run.seed) {}
 
 Trainer::~Trainer() { stop(); }
@@ -133,7 +133,7 @@ void Trainer::on_won(const MicrobatchId& microbatch, const Gradient& gradient, s
     return;
   }
   if (!env_.book.is_open(microbatch)) return;
-  if (gradient.path.size() != options_.config.pipeline.stages || !std::isfinite(gradient.loss_sum) ||
+  if (gradient.path.size() != options_.config.pipeline.stages || env_.book.names_any(gradient.path) || !std::isfinite(gradient.loss_sum) ||
       gradient.targets != options_.config.targets_per_microbatch()) {
     courier_.reject(microbatch, "malformed path or loss", env_.loop.now());
     return;
@@ -231,7 +231,7 @@ void Trainer::announce_steps() {
 }
 
 void Trainer::on_round_commit(const RoundCommit& commit) {
-  env_.book.on_round_commit(commit, [this](const MicrobatchId& microbatch, StageId stage, const Token& token) {
+  const auto contradictions = env_.book.on_round_commit(commit, [this](const MicrobatchId& microbatch, StageId stage, const Token& token) {
     EventRecord record;
     record.event = "merged";
     record.microbatch = microbatch;
@@ -239,6 +239,17 @@ void Trainer::on_round_commit(const RoundCommit& commit) {
     record.token = token;
     env_.events.write(record);
   });
+  for (const CommitBook::Listing& listing : contradictions) {
+    EventRecord record;
+    record.event = "contradiction";
+    record.microbatch = listing.microbatch;
+    record.stage = listing.stage;
+    record.token = listing.token;
+    record.cause = listing.cause;
+    env_.events.write(record);
+    log_error("microbatch ", listing.microbatch, " of stage ", listing.stage, " was listed as lost (", listing.cause,
+              ") and a committed round contains it");
+  }
   if (commit.step.value > steps_done_) {
     step_stages_[commit.step.value].insert(commit.stage.value);
     for (auto it = step_stages_.begin(); it != step_stages_.end() && it->first == steps_done_ + 1 &&
@@ -370,7 +381,7 @@ void Trainer::tick() {
   }
   if (now >= next_repeat_) {
     next_repeat_ = now + options_.config.lease() / 4;
-    queue_commits(env_.book.outstanding());
+    if (!options_.planted.no_replay) queue_commits(env_.book.outstanding());
     if (env_.book.done_dirty()) {  // lazily: what is lost of it is found again after a restart
       env_.log.append(env_.book.done_record());
       env_.book.done_written();
@@ -398,6 +409,7 @@ void Trainer::on_link_down(const Remote& remote) {
     if (const auto listed = roster_.session_of(remote.peer)) session = *listed;
   roster_.note_down(session, env_.loop.now());
   courier_.on_link_down(session, env_.loop.now());
+  if (options_.planted.list_on_silence) on_session_over(session, "silent");
 }
 
 void Trainer::on_members(const MemberList& list) {

@@ -1,0 +1,89 @@
+// What others ask of the ledger; changes nothing.
+#include <algorithm>
+
+#include "router/ledger.h"
+
+namespace shoal {
+
+std::string_view name_of(EntryState state) {
+  switch (state) {
+    case EntryState::kArriving: return "arriving";
+    case EntryState::kReady: return "ready";
+    case EntryState::kForward: return "forward";
+    case EntryState::kBelow: return "below";
+    case EntryState::kQueued: return "queued";
+    case EntryState::kBackward: return "backward";
+    case EntryState::kCounted: return "counted";
+    case EntryState::kUndoing: return "undoing";
+    case EntryState::kCommitted: return "committed";
+  }
+  return "?";
+}
+
+HopPhase Ledger::phase_of(const Entry& e) const {
+  switch (e.state) {
+    case EntryState::kArriving: case EntryState::kReady: case EntryState::kForward: return HopPhase::kForward;
+    case EntryState::kBelow: return HopPhase::kBelow;
+    // A backward that waits for a window waits for commits, not for the device: no deadline runs.
+    case EntryState::kQueued: return windows_.has_room(e.step) ? HopPhase::kBackward : HopPhase::kBelow;
+    default: return HopPhase::kBackward;
+  }
+}
+
+std::map<Session, std::vector<ProgressItem>> Ledger::progress() const {
+  std::map<Session, std::vector<ProgressItem>> result;
+  for (const auto& [serial, e] : entries_) {
+    if (e.state == EntryState::kCommitted) continue;
+    for (const auto& [lease, claim] : e.leases) result[claim.holder].push_back({lease, phase_of(e)});
+  }
+  return result;
+}
+
+const Ledger::Entry* Ledger::find(EntrySerial serial) const {
+  const auto it = entries_.find(serial);
+  return it == entries_.end() ? nullptr : &it->second;
+}
+
+const Ledger::Entry* Ledger::find_live(const MicrobatchId& microbatch) const {
+  const auto it = live_.find(microbatch);
+  return it == live_.end() ? nullptr : find(it->second);
+}
+
+Ledger::Entry* Ledger::entry(EntrySerial serial) { return const_cast<Entry*>(find(serial)); }
+Ledger::Entry* Ledger::live_entry(const MicrobatchId& microbatch) { return const_cast<Entry*>(find_live(microbatch)); }
+
+std::size_t Ledger::live() const {
+  return static_cast<std::size_t>(
+      std::count_if(entries_.begin(), entries_.end(), [](const auto& item) { return item.second.state != EntryState::kCommitted; }));
+}
+
+std::uint64_t Ledger::low_of(std::uint64_t trainer) const {
+  const auto it = low_.find(trainer);
+  return it == low_.end() ? 0 : it->second;
+}
+
+std::uint32_t Ledger::queue_ms() const { return static_cast<std::uint32_t>(static_cast<double>(queued()) * job_us_ / 1000); }
+
+std::size_t Ledger::queued() const {
+  return static_cast<std::size_t>(std::count_if(entries_.begin(), entries_.end(), [](const auto& item) {
+    const EntryState state = item.second.state;
+    return state == EntryState::kReady || state == EntryState::kQueued || state == EntryState::kForward || state == EntryState::kBackward;
+  }));
+}
+
+bool Ledger::quiet() const { return live() == 0 && windows_.empty() && settle_next_.empty() && drop_next_.empty(); }
+
+bool Ledger::step_ready(StepId step) const {
+  if (!steps_.contains(step)) return false;
+  for (const auto& [serial, e] : entries_)
+    if (e.step == step && e.state != EntryState::kCommitted) return false;
+  return true;
+}
+
+std::uint64_t Ledger::stepped_targets() const {
+  std::uint64_t sum = 0;
+  for (const auto& [serial, targets] : stepped_targets_) sum += targets;
+  return sum;
+}
+
+}  // namespace shoal
