@@ -1,10 +1,11 @@
 // shoal audit DIR: judges the counting of a run from the event logs of its processes.
+#include "runtime/audit.h"
+
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
 #include "cli/outcome.h"
 #include "cli/program.h"
-#include "runtime/audit.h"
 
 namespace shoal {
 namespace {
@@ -20,11 +21,13 @@ int run_audit(const std::string& folder, bool json) {
 }  // namespace
 
 void add_audit(CLI::App& app, Program& program) {
-  CLI::App* command = app.add_subcommand("audit", "judge the counting from the event files (*.jsonl) in DIR; exits 1 on a violation");
+  CLI::App* command =
+      app.add_subcommand("audit", "judge the counting from the event files (*.jsonl) in DIR; exits 1 on a violation");
   auto folder = std::make_shared<std::string>();
   command->add_option("folder", *folder, "folder with the files that --events wrote")->required()->type_name("DIR");
   command->fallthrough();
-  command->callback([&program, folder] { program.run = [&program, folder] { return run_audit(*folder, program.global.json); }; });
+  command->callback(
+      [&program, folder] { program.run = [&program, folder] { return run_audit(*folder, program.global.json); }; });
 }
 
 }  // namespace shoal

@@ -12,7 +12,8 @@ namespace {
 
 struct EvalArguments {
   std::string folder, text;
-  ComputeOptions compute{.device = "auto", .threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()))};
+  ComputeOptions compute{.device = "auto",
+                         .threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()))};
 };
 
 int run(const EvalArguments& arguments, bool json) {
@@ -26,12 +27,15 @@ int run(const EvalArguments& arguments, bool json) {
   if (!chain.ok()) return fail(chain.error());
   listen_for_stop();
   const auto loss = chain->validate(*samples, config->data.validation_samples, [] { return stop_wanted(); });
-  if (!loss.ok()) return loss.code() == ErrorCode::kInterrupted ? fail(loss.error(), static_cast<ExitCode>(stop_exit_code())) : fail(loss.error());
+  if (!loss.ok())
+    return loss.code() == ErrorCode::kInterrupted ? fail(loss.error(), static_cast<ExitCode>(stop_exit_code()))
+                                                  : fail(loss.error());
   if (json) {
     std::printf("{\"schema\":\"shoal.eval/1\",\"val_loss\":%.9g,\"targets\":%llu}\n", loss->mean(),
                 static_cast<unsigned long long>(loss->targets));
   } else {
-    std::printf("validation loss %.4f nats a target, over %llu targets\n", loss->mean(), static_cast<unsigned long long>(loss->targets));
+    std::printf("validation loss %.4f nats a target, over %llu targets\n", loss->mean(),
+                static_cast<unsigned long long>(loss->targets));
   }
   return kExitOk;
 }
@@ -39,14 +43,17 @@ int run(const EvalArguments& arguments, bool json) {
 }  // namespace
 
 void add_eval(CLI::App& app, Program& program) {
-  CLI::App* command = app.add_subcommand("eval", "validation loss of a model that --save wrote, on the last tenth of a text");
+  CLI::App* command =
+      app.add_subcommand("eval", "validation loss of a model that --save wrote, on the last tenth of a text");
   auto arguments = std::make_shared<EvalArguments>();
   command->add_option("folder", arguments->folder, "folder that --save wrote")->required()->type_name("DIR");
   command->add_option("--text", arguments->text, "the token file, as in [data] path")->required()->type_name("FILE");
-  command->add_option("--threads", arguments->compute.threads, "threads of the CPU (default: all)")->check(CLI::Range(1, 1024));
+  command->add_option("--threads", arguments->compute.threads, "threads of the CPU (default: all)")
+      ->check(CLI::Range(1, 1024));
   command->add_option("--device", arguments->compute.device, "auto, cpu or cuda:N (default: auto)");
   command->fallthrough();
-  command->callback([&program, arguments] { program.run = [&program, arguments] { return run(*arguments, program.global.json); }; });
+  command->callback(
+      [&program, arguments] { program.run = [&program, arguments] { return run(*arguments, program.global.json); }; });
 }
 
 }  // namespace shoal

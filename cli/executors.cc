@@ -14,8 +14,11 @@ ExecutorFactory executor_factory(const ExecutorSection& section, const ComputeOp
     case ExecutorKind::kInteger:
       return [](const StageSpec& spec) -> Made { return {std::make_unique<IntegerExecutor>(spec)}; };
     case ExecutorKind::kPaced: {
-      const Pace pace{.forward = from_seconds(section.forward_ms / 1e3), .backward = from_seconds(section.backward_ms / 1e3)};
-      return [pace](const StageSpec& spec) -> Made { return {std::make_unique<PacedExecutor>(spec, pace, wait_asleep())}; };
+      const Pace pace{.forward = from_seconds(section.forward_ms / 1e3),
+                      .backward = from_seconds(section.backward_ms / 1e3)};
+      return [pace](const StageSpec& spec) -> Made {
+        return {std::make_unique<PacedExecutor>(spec, pace, wait_asleep())};
+      };
     }
   }
   return {};

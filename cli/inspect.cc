@@ -1,4 +1,6 @@
 // shoal inspect TICKET|RUN: what the DHT tells any stranger about a run.
+#include "dht/inspect.h"
+
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
@@ -8,7 +10,6 @@
 #include "common/thread_loop.h"
 #include "dht/dht_child.h"
 #include "dht/dht_directory.h"
-#include "dht/inspect.h"
 #include "runtime/ticket.h"
 
 namespace shoal {
@@ -31,10 +32,13 @@ Status resolve(InspectArguments& arguments, RunId& run) {
     return {};
   }
   const auto key = parse_hex32(arguments.run);
-  if (!key.ok()) return make_error(ErrorCode::kMalformed, "neither a ticket (shoal1:...) nor a run's key: " + key.error().message);
+  if (!key.ok())
+    return make_error(ErrorCode::kMalformed, "neither a ticket (shoal1:...) nor a run's key: " + key.error().message);
   run.bytes = *key;
   if (arguments.network == 0 || arguments.bootstrap.empty()) {
-    return make_error(ErrorCode::kInput, "a run's key alone does not say where to ask: add --network ID and --bootstrap HOST:PORT, or give the ticket");
+    return make_error(
+        ErrorCode::kInput,
+        "a run's key alone does not say where to ask: add --network ID and --bootstrap HOST:PORT, or give the ticket");
   }
   return {};
 }
@@ -42,7 +46,8 @@ Status resolve(InspectArguments& arguments, RunId& run) {
 int run(InspectArguments arguments, bool json) {
   RunId run_id;
   const Status resolved = resolve(arguments, run_id);
-  if (!resolved.ok()) return resolved.code() == ErrorCode::kInput ? fail(resolved.error(), kExitUsage) : fail(resolved.error());
+  if (!resolved.ok())
+    return resolved.code() == ErrorCode::kInput ? fail(resolved.error(), kExitUsage) : fail(resolved.error());
   ThreadLoop loop;
   DhtChildOptions child_options;
   child_options.network = arguments.network;
@@ -52,7 +57,10 @@ int run(InspectArguments arguments, bool json) {
                          {.run = run_id, .bootstrap = arguments.bootstrap, .cache_path = {}, .seed = entropy_seed()});
   int code = kExitUnavailable;
   inspect_run(directory, loop,
-              {.run = run_id, .network = arguments.network, .budget = from_seconds(arguments.seconds), .counters = [&] { return directory.counters(); }},
+              {.run = run_id,
+               .network = arguments.network,
+               .budget = from_seconds(arguments.seconds),
+               .counters = [&] { return directory.counters(); }},
               [&](const RunReport& report) {
                 std::fputs((json ? json_of(report) : table_of(report)).c_str(), stdout);
                 if (json) std::fputs("\n", stdout);
@@ -63,8 +71,9 @@ int run(InspectArguments arguments, bool json) {
               });
   loop.run();
   if (code != kExitOk) {
-    return fail(make_error(ErrorCode::kUnreachable, "nobody in the DHT tells anything about this run. Is it up, and can UDP reach " +
-                                                        (arguments.bootstrap.empty() ? "it" : arguments.bootstrap.front()) + "?"));
+    return fail(make_error(ErrorCode::kUnreachable,
+                           "nobody in the DHT tells anything about this run. Is it up, and can UDP reach " +
+                               (arguments.bootstrap.empty() ? "it" : arguments.bootstrap.front()) + "?"));
   }
   return code;
 }
@@ -72,14 +81,20 @@ int run(InspectArguments arguments, bool json) {
 }  // namespace
 
 void add_inspect(CLI::App& app, Program& program) {
-  CLI::App* command = app.add_subcommand("inspect", "stages, peers, rates and versions of a run, as the DHT tells them to anybody");
+  CLI::App* command =
+      app.add_subcommand("inspect", "stages, peers, rates and versions of a run, as the DHT tells them to anybody");
   auto arguments = std::make_shared<InspectArguments>();
-  command->add_option("run", arguments->run, "the run's ticket, or its key as 64 hex digits")->required()->type_name("TICKET|RUN");
+  command->add_option("run", arguments->run, "the run's ticket, or its key as 64 hex digits")
+      ->required()
+      ->type_name("TICKET|RUN");
   command->add_option("--network", arguments->network, "id of the DHT network (with a ticket: from it)");
-  command->add_option("--bootstrap", arguments->bootstrap, "a DHT node to ask first, repeatable")->type_name("HOST:PORT");
-  command->add_option("--seconds", arguments->seconds, "patience for each of the two questions (default: 5)")->check(CLI::Range(0.1, 600.0));
+  command->add_option("--bootstrap", arguments->bootstrap, "a DHT node to ask first, repeatable")
+      ->type_name("HOST:PORT");
+  command->add_option("--seconds", arguments->seconds, "patience for each of the two questions (default: 5)")
+      ->check(CLI::Range(0.1, 600.0));
   command->fallthrough();
-  command->callback([&program, arguments] { program.run = [&program, arguments] { return run(*arguments, program.global.json); }; });
+  command->callback(
+      [&program, arguments] { program.run = [&program, arguments] { return run(*arguments, program.global.json); }; });
 }
 
 }  // namespace shoal

@@ -19,11 +19,13 @@ constexpr AddCommand kCommands[] = {
 };
 
 void add_global_options(CLI::App& app, GlobalOptions& global) {
-  app.add_option("--home", global.home, "folder with this machine's key (default: ~/.local/share/shoal)")->type_name("DIR");
+  app.add_option("--home", global.home, "folder with this machine's key (default: ~/.local/share/shoal)")
+      ->type_name("DIR");
   app.add_flag("--json", global.json, "results as JSON on stdout");
   app.add_flag("-v,--verbose", global.verbose, "more on stderr");
   app.add_flag("-q,--quiet", global.quiet, "only warnings and errors on stderr");
-  app.add_option("--fault", global.faults, "makes named points fail, for tests (prints a warning)")->type_name("NAME=ACTION,...");
+  app.add_option("--fault", global.faults, "makes named points fail, for tests (prints a warning)")
+      ->type_name("NAME=ACTION,...");
 }
 
 // "did you mean": the closest subcommand or option to what was not expected.
@@ -38,7 +40,8 @@ std::string suggestion(const CLI::App& app) {
       for (const CLI::Option* option : from->get_options()) names.push_back("--" + option->get_single_name());
     }
   } else if (used.empty()) {
-    for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) names.push_back(command->get_name());
+    for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+      names.push_back(command->get_name());
   }
   const std::vector<std::string_view> views(names.begin(), names.end());
   const std::string word = extras.front().substr(0, extras.front().find('='));
@@ -83,6 +86,7 @@ int main(int argc, char** argv) {
   try {
     return shoal::parse_and_run(argc, argv);
   } catch (const std::exception& bug) {
-    return shoal::fail(shoal::make_error(shoal::ErrorCode::kUnsupported, std::string("internal error: ") + bug.what()), shoal::kExitBug);
+    return shoal::fail(shoal::make_error(shoal::ErrorCode::kUnsupported, std::string("internal error: ") + bug.what()),
+                       shoal::kExitBug);
   }
 }

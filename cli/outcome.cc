@@ -26,20 +26,28 @@ int exit_code_of(ErrorCode code) {
     case ErrorCode::kTooLarge:
     case ErrorCode::kCorrupt:
     case ErrorCode::kNonFinite:
-    case ErrorCode::kForeign: return kExitBadInput;
-    case ErrorCode::kMissing: return kExitMissing;
+    case ErrorCode::kForeign:
+      return kExitBadInput;
+    case ErrorCode::kMissing:
+      return kExitMissing;
     case ErrorCode::kNoPeer:
     case ErrorCode::kUnreachable:
     case ErrorCode::kUnsupported:
-    case ErrorCode::kGone: return kExitUnavailable;
+    case ErrorCode::kGone:
+      return kExitUnavailable;
     case ErrorCode::kTimeout:
     case ErrorCode::kBusy:
-    case ErrorCode::kClosed: return kExitTryAgain;
-    case ErrorCode::kVersion: return kExitVersion;
+    case ErrorCode::kClosed:
+      return kExitTryAgain;
+    case ErrorCode::kVersion:
+      return kExitVersion;
     case ErrorCode::kRefused:
-    case ErrorCode::kStale: return kExitRefused;
-    case ErrorCode::kIo: return kExitIo;
-    case ErrorCode::kInterrupted: return kExitInterrupted;
+    case ErrorCode::kStale:
+      return kExitRefused;
+    case ErrorCode::kIo:
+      return kExitIo;
+    case ErrorCode::kInterrupted:
+      return kExitInterrupted;
   }
   return kExitFailed;
 }
@@ -51,9 +59,7 @@ int fail(const Error& error, ExitCode code) {
 
 int fail(const Error& error) { return fail(error, static_cast<ExitCode>(exit_code_of(error.code))); }
 
-int fail_config(const Error& error) {
-  return error.code == ErrorCode::kInput ? fail(error, kExitConfig) : fail(error);
-}
+int fail_config(const Error& error) { return error.code == ErrorCode::kInput ? fail(error, kExitConfig) : fail(error); }
 
 void listen_for_stop() {
   struct sigaction action = {};

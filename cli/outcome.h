@@ -8,15 +8,15 @@ namespace shoal {
 
 enum ExitCode : int {
   kExitOk = 0,
-  kExitFailed = 1,         // the judgement of a command that judges (audit, demo) is no
+  kExitFailed = 1,  // the judgement of a command that judges (audit, demo) is no
   kExitUsage = 64,
-  kExitBadInput = 65,      // damaged or mistyped: ticket, manifest, token file, saved model
+  kExitBadInput = 65,  // damaged or mistyped: ticket, manifest, token file, saved model
   kExitMissing = 66,
   kExitUnknownHost = 68,
-  kExitUnavailable = 69,   // no GPU, no peers, swarm not reachable
+  kExitUnavailable = 69,  // no GPU, no peers, swarm not reachable
   kExitBug = 70,
   kExitCannotCreate = 73,
-  kExitIo = 74,            // disk full, permission
+  kExitIo = 74,  // disk full, permission
   kExitTryAgain = 75,
   kExitVersion = 76,
   kExitRefused = 77,       // not admitted, fenced, key readable by others

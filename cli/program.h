@@ -1,6 +1,6 @@
 #pragma once
-// The `shoal` program: global options, the list of subcommands, and what a subcommand is. One file per subcommand; a new one is its
-// add_...() here, one line in the table of main.cc and its file in CMakeLists.txt.
+// The `shoal` program: global options, the list of subcommands, and what a subcommand is. One file per subcommand; a
+// new one is its add_...() here, one line in the table of main.cc and its file in CMakeLists.txt.
 #include <functional>
 #include <string>
 
@@ -11,11 +11,11 @@ class App;
 namespace shoal {
 
 struct GlobalOptions {
-  std::string home;      // empty: Home::default_path()
-  bool json = false;     // results as JSON on stdout; everything else is on stderr anyway
+  std::string home;   // empty: Home::default_path()
+  bool json = false;  // results as JSON on stdout; everything else is on stderr anyway
   int verbose = 0;
   bool quiet = false;
-  std::string faults;    // fault points to arm (common/fault.h)
+  std::string faults;  // fault points to arm (common/fault.h)
 };
 
 struct Program {

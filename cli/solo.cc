@@ -1,4 +1,6 @@
 // shoal solo RUN.toml: the same run in one process.
+#include "runtime/solo.h"
+
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <thread>
@@ -8,14 +10,14 @@
 #include "cli/program.h"
 #include "common/log.h"
 #include "common/thread_loop.h"
-#include "runtime/solo.h"
 
 namespace shoal {
 namespace {
 
 struct SoloArguments {
   std::string config, save, events;
-  ComputeOptions compute{.device = "auto", .threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()))};
+  ComputeOptions compute{.device = "auto",
+                         .threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()))};
   double seconds_between_lines = 1;
 };
 
@@ -28,10 +30,13 @@ class SystemClock final : public Clock {
 
 void print_summary(const SoloResult& result) {
   std::printf("steps %llu, tokens %llu in %.1f s (%s tok/s)\n", static_cast<unsigned long long>(result.steps),
-              static_cast<unsigned long long>(result.tokens), result.train_seconds, short_number(result.tokens_per_s).c_str());
-  std::printf("loss %.4f -> %.4f, validation %.4f (nats a target)\n", result.losses.first(), result.losses.last(), result.validation_loss);
+              static_cast<unsigned long long>(result.tokens), result.train_seconds,
+              short_number(result.tokens_per_s).c_str());
+  std::printf("loss %.4f -> %.4f, validation %.4f (nats a target)\n", result.losses.first(), result.losses.last(),
+              result.validation_loss);
   if (result.entropy.unigram > 0) {
-    std::printf("the text's entropy: unigram %.4f, bigram %.4f (nats a byte)\n", result.entropy.unigram, result.entropy.bigram);
+    std::printf("the text's entropy: unigram %.4f, bigram %.4f (nats a byte)\n", result.entropy.unigram,
+                result.entropy.bigram);
   }
 }
 
@@ -73,17 +78,21 @@ int run(const SoloArguments& arguments, const GlobalOptions& global) {
 }  // namespace
 
 void add_solo(CLI::App& app, Program& program) {
-  CLI::App* command = app.add_subcommand("solo", "train a run in this process alone, without network: the honest baseline");
+  CLI::App* command =
+      app.add_subcommand("solo", "train a run in this process alone, without network: the honest baseline");
   auto arguments = std::make_shared<SoloArguments>();
   command->add_option("run", arguments->config, "the run's file")->required()->type_name("RUN.toml");
-  command->add_option("--threads", arguments->compute.threads, "threads of the CPU (default: all)")->check(CLI::Range(1, 1024));
+  command->add_option("--threads", arguments->compute.threads, "threads of the CPU (default: all)")
+      ->check(CLI::Range(1, 1024));
   command->add_option("--device", arguments->compute.device, "auto, cpu or cuda:N (default: auto)");
   command->add_option("--save", arguments->save, "write the trained model here")->type_name("DIR");
   command->add_option("--events", arguments->events, "append JSON lines here")->type_name("FILE");
-  command->add_option("--line-every", arguments->seconds_between_lines, "seconds between train lines; 0 = every step (default: 1)");
+  command->add_option("--line-every", arguments->seconds_between_lines,
+                      "seconds between train lines; 0 = every step (default: 1)");
   command->footer("The options of RUN.toml:\n" + describe_options());
   command->fallthrough();
-  command->callback([&program, arguments] { program.run = [&program, arguments] { return run(*arguments, program.global); }; });
+  command->callback(
+      [&program, arguments] { program.run = [&program, arguments] { return run(*arguments, program.global); }; });
 }
 
 }  // namespace shoal

@@ -41,9 +41,11 @@ Facts machine_facts() {
                  {"cpu threads", std::to_string(std::thread::hardware_concurrency())},
                  {"cpu extensions", vector_extensions()}};
   struct sysinfo memory;
-  if (sysinfo(&memory) == 0) facts.emplace_back("memory MiB", std::to_string((memory.totalram * memory.mem_unit) >> 20));
+  if (sysinfo(&memory) == 0)
+    facts.emplace_back("memory MiB", std::to_string((memory.totalram * memory.mem_unit) >> 20));
   utsname system;
-  if (uname(&system) == 0) facts.emplace_back("system", std::string(system.sysname) + " " + system.release + " " + system.machine);
+  if (uname(&system) == 0)
+    facts.emplace_back("system", std::string(system.sysname) + " " + system.release + " " + system.machine);
   return facts;
 }
 
@@ -70,7 +72,8 @@ std::string quoted(const std::string& text) {
 int run(const GlobalOptions& global) {
   Facts facts = {{"shoal", SHOAL_VERSION}, {"protocol", std::to_string(limits::kProtocolVersion)}};
   if (global.verbose > 0) {
-    for (const Facts& more : {library_facts(), machine_facts(), device_facts()}) facts.insert(facts.end(), more.begin(), more.end());
+    for (const Facts& more : {library_facts(), machine_facts(), device_facts()})
+      facts.insert(facts.end(), more.begin(), more.end());
   }
   if (global.json) {
     std::printf("{\"schema\":\"shoal.version/1\"");

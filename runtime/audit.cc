@@ -66,14 +66,14 @@ class Auditor {
       listed_[{*e.microbatch, e.stage->value}] = e;
     } else if (e.event == "merged" && e.token) {
       merged_.emplace(*e.token, e.where);
-    } else if (e.event == "commit_ack" && e.state == "gone" && e.token) {
+    } else if (e.event == "commit_gone" && e.token) {
       gone_.emplace(*e.token, e.where);
     } else if (e.event == "round_commit" && e.role != "peer" && e.stage && e.round && e.version) {
       take_round(e);
     } else if (e.event == "anchor" && e.stage && e.version && e.tag) {
       anchors_.push_back(&e);
-    } else if (e.event == "fence") {
-      ++report_.fenced;
+    } else if (e.event == "session_over" && e.about) {
+      over_.insert(*e.about);
     } else if (e.event == "end" && e.role == "trainer") {
       report_.ended = true;
     } else if (e.token && e.role == "peer") {
@@ -83,7 +83,8 @@ class Auditor {
 
   void take_commit(const AuditEvent& e) {
     const auto [known, is_new] = commits_.try_emplace(*e.microbatch, e.tokens);
-    if (!is_new && known->second != e.tokens) violation(e.where, "microbatch ", *e.microbatch, " was committed along two paths");
+    if (!is_new && known->second != e.tokens)
+      violation(e.where, "microbatch ", *e.microbatch, " was committed along two paths");
     if (!is_new) return;
     if (stages_ == 0) stages_ = e.tokens.size();
     if (e.tokens.size() != stages_ || stages_ == 0) {
@@ -92,7 +93,8 @@ class Auditor {
     for (std::size_t stage = 0; stage < e.tokens.size(); ++stage) {
       const Pair pair{*e.microbatch, static_cast<std::uint16_t>(stage)};
       const auto [winner, fresh] = winners_.try_emplace(e.tokens[stage], pair);
-      if (!fresh && winner->second != pair) violation(e.where, "token ", e.tokens[stage], " won for two microbatches or stages");
+      if (!fresh && winner->second != pair)
+        violation(e.where, "token ", e.tokens[stage], " won for two microbatches or stages");
     }
   }
 
@@ -101,7 +103,8 @@ class Auditor {
         rounds_.try_emplace({e.stage->value, e.round->value}, RoundStory{e.version->value, e.secured, e.where});
     if (is_new) return;
     const bool same = known->second.version == e.version->value && as_set(known->second.secured) == as_set(e.secured);
-    if (!same) violation(e.where, "round ", *e.round, " of stage ", *e.stage, " was committed twice with different content");
+    if (!same)
+      violation(e.where, "round ", *e.round, " of stage ", *e.stage, " was committed twice with different content");
   }
 
   static std::set<Token> as_set(const std::vector<Secured>& secured) {
@@ -113,6 +116,7 @@ class Auditor {
   }
 
   void take_entry(const AuditEvent& e) {
+    if (e.event != "entry" && e.event != "counted" && e.event != "settled" && e.event != "undone") return;
     EntryStory& entry = entries_[*e.token];
     if (e.event == "entry" && e.microbatch && e.stage) {
       if (entry.known) violation(e.where, "token ", *e.token, " was made twice");
@@ -142,7 +146,9 @@ class Auditor {
     for (const auto& [id, round] : rounds_) {
       const auto [stage, number] = id;
       const auto [taken, is_new] = round_of_version.try_emplace({stage, round.version}, number);
-      if (!is_new) violation(round.where, "version ", round.version, " of stage ", stage, " was made by rounds ", taken->second, " and ", number);
+      if (!is_new)
+        violation(round.where, "version ", round.version, " of stage ", stage, " was made by rounds ", taken->second,
+                  " and ", number);
       StageVerdict& verdict = report_.stages[stage];
       ++verdict.rounds;
       verdict.version = std::max(verdict.version, round.version);
@@ -165,9 +171,11 @@ class Auditor {
         return;
       }
       pair = {entry->second.microbatch, entry->second.stage};
-      violation(round.where, "secures token ", token, " of microbatch ", pair.first, ", which the trainer did not commit for stage ", stage);
+      violation(round.where, "secures token ", token, " of microbatch ", pair.first,
+                ", which the trainer did not commit for stage ", stage);
     }
-    if (pair.second != stage) violation(round.where, "secures token ", token, " of stage ", pair.second, " for stage ", stage);
+    if (pair.second != stage)
+      violation(round.where, "secures token ", token, " of stage ", pair.second, " for stage ", stage);
     ++times_secured_[pair];
     secured_tokens_.insert(token);
     tag_at_[stage][round.version] += count_tag(pair.first);
@@ -177,12 +185,14 @@ class Auditor {
     for (const auto& [token, pair] : winners_) {
       const auto found = entries_.find(token);
       if (found == entries_.end() || !found->second.known) {
-        if (with_own_log_.contains(token.session)) violation("", "token ", token, " was committed, its peer never wrote of it");
+        if (with_own_log_.contains(token.session))
+          violation("", "token ", token, " was committed, its peer never wrote of it");
         continue;
       }
       const EntryStory& entry = found->second;
       if (entry.microbatch != pair.first || entry.stage != pair.second) {
-        violation("", "token ", token, " is of microbatch ", entry.microbatch, " at its peer and of ", pair.first, " in the trainer's log");
+        violation("", "token ", token, " is of microbatch ", entry.microbatch, " at its peer and of ", pair.first,
+                  " in the trainer's log");
       }
     }
     for (const Token& token : secured_tokens_) {
@@ -192,21 +202,25 @@ class Auditor {
       if (found->second.undone) violation("", "token ", token, " was secured although its peer had undone it");
     }
     for (const auto& [token, where] : gone_) {
-      if (secured_tokens_.contains(token)) violation(where, "token ", token, " was answered gone, yet a round secured it");
+      if (secured_tokens_.contains(token))
+        violation(where, "token ", token, " was answered gone, yet a round secured it");
     }
     for (const auto& [token, where] : merged_) {
-      if (!secured_tokens_.contains(token)) violation(where, "token ", token, " was marked merged, no committed round names it");
+      if (!secured_tokens_.contains(token))
+        violation(where, "token ", token, " was marked merged, no committed round names it");
     }
   }
 
   void judge_pairs() {
     for (const auto& [microbatch, tokens] : commits_) {
       if (!issued_.contains(microbatch)) violation("", "microbatch ", microbatch, " was committed and never issued");
-      for (std::size_t stage = 0; stage < tokens.size(); ++stage) judge_pair({microbatch, static_cast<std::uint16_t>(stage)}, tokens[stage]);
+      for (std::size_t stage = 0; stage < tokens.size(); ++stage)
+        judge_pair({microbatch, static_cast<std::uint16_t>(stage)}, tokens[stage]);
     }
     for (const auto& [pair, event] : listed_) {
       const auto commit = commits_.find(pair.first);
-      if (commit == commits_.end()) violation(event.where, "lists microbatch ", pair.first, ", which was never committed");
+      if (commit == commits_.end())
+        violation(event.where, "lists microbatch ", pair.first, ", which was never committed");
     }
     // Secured although never committed: counted once is already once too often.
     for (const auto& [pair, times] : times_secured_) {
@@ -244,7 +258,8 @@ class Auditor {
     }
     ++stage.silent;
     ++report_.silent;
-    violation("", "microbatch ", pair.first, " at stage ", pair.second, " (token ", winner, ") was committed, then neither secured nor listed");
+    violation("", "microbatch ", pair.first, " at stage ", pair.second, " (token ", winner,
+              ") was committed, then neither secured nor listed");
   }
 
   // The sum over what the rounds up to `version` secured.
@@ -266,11 +281,13 @@ class Auditor {
       ++verdict.anchors;
       const auto [other, is_new] = first.try_emplace({stage, anchor->version->value}, anchor);
       if (!is_new && other->second->digest != anchor->digest) {
-        violation(anchor->where, "the anchor of stage ", stage, " at version ", *anchor->version, " differs from that in ", other->second->where);
+        violation(anchor->where, "the anchor of stage ", stage, " at version ", *anchor->version,
+                  " differs from that in ", other->second->where);
       }
       if (*anchor->tag == secured_tag(stage, anchor->version->value)) continue;
       verdict.tag_fits = false;
-      violation(anchor->where, "the anchor of stage ", stage, " at version ", *anchor->version, " does not hold what the rounds secured (its tag differs)");
+      violation(anchor->where, "the anchor of stage ", stage, " at version ", *anchor->version,
+                " does not hold what the rounds secured (its tag differs)");
     }
     if (report_.ended) judge_final_tags(first);
   }
@@ -299,6 +316,7 @@ class Auditor {
     for (const auto& [pair, count] : entries_per_pair_) report_.branches += count - 1;
     report_.answered_gone = gone_.size();
     report_.sessions = sessions_.size();
+    report_.sessions_over = over_.size();
   }
 
   const EventFiles& files_;
@@ -315,7 +333,7 @@ class Auditor {
   std::unordered_set<Token> secured_tokens_;
   std::map<std::uint16_t, std::map<std::uint64_t, CountTag>> tag_at_;
   std::vector<const AuditEvent*> anchors_;
-  std::set<Session> sessions_, with_own_log_;
+  std::set<Session> sessions_, with_own_log_, over_;
 };
 
 }  // namespace

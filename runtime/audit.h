@@ -1,10 +1,11 @@
 #pragma once
-// Judges the counting of a run from the event logs of all its processes, killed ones included (docs/EVENTS.md). Trusts no process: what
-// the trainer, the authority and the peers wrote must fit together.
+// Judges the counting of a run from the event logs of all its processes, killed ones included (docs/EVENTS.md). Trusts
+// no process: what the trainer, the authority and the peers wrote must fit together.
 //
-// For every committed microbatch and stage exactly one of these must hold: secured by one committed round, or listed as lost, or (only while
-// the run has not ended) undecided. And per stage, tags are sums modulo 2^64 of count_tag(microbatch): the anchor's tag at a version
-// equals the sum over what the rounds up to it secured; at the end, with what was listed, it equals the sum over all commits.
+// For every committed microbatch and stage exactly one of these must hold: secured by one committed round, or listed as
+// lost, or (only while the run has not ended) undecided. And per stage, tags are sums modulo 2^64 of
+// count_tag(microbatch): the anchor's tag at a version equals the sum over what the rounds up to it secured; at the
+// end, with what was listed, it equals the sum over all commits.
 //
 // Pure apart from read_events(). Memory: about 200 bytes an event.
 #include <cstdint>
@@ -27,6 +28,7 @@ struct AuditEvent {
   std::string event, role, cause, state;
   std::string where;  // "file:line"
   Session session;    // the writer's
+  std::optional<Session> about;
   std::optional<MicrobatchId> microbatch;
   std::optional<StageId> stage;
   std::optional<Token> token;
@@ -39,30 +41,30 @@ struct AuditEvent {
 };
 
 struct EventFiles {
-  std::vector<AuditEvent> events;     // per file in order
+  std::vector<AuditEvent> events;  // per file in order
   std::uint64_t files = 0, lines = 0;
-  std::uint64_t torn = 0;             // last lines of killed processes
-  std::vector<std::string> damaged;   // lines that no torn write explains
-  std::vector<std::string> runs;      // of the lines; more than one is a violation
+  std::uint64_t torn = 0;            // last lines of killed processes
+  std::vector<std::string> damaged;  // lines that no torn write explains
+  std::vector<std::string> runs;     // of the lines; more than one is a violation
 };
 
 struct StageVerdict {
   std::uint64_t commits = 0, secured = 0, listed = 0, undecided = 0, silent = 0, counted_twice = 0;
   std::uint64_t rounds = 0, version = 0;
-  std::uint64_t anchors = 0;          // anchor lines compared with the rounds
+  std::uint64_t anchors = 0;  // anchor lines compared with the rounds
   bool tag_fits = true;
 };
 
 struct AuditReport {
   bool clean() const { return violation_count == 0; }
-  bool ended = false;                 // a trainer wrote that the run is over
+  bool ended = false;  // a trainer wrote that the run is over
   std::uint64_t issued = 0, committed = 0, unfinished = 0;
   // (microbatch, stage) pairs:
   std::uint64_t secured = 0, lost = 0, undecided = 0, silent = 0, counted_twice = 0;
-  std::uint64_t branches = 0;         // entries beyond the first of a (microbatch, stage)
-  std::uint64_t undone = 0;           // counted entries that were taken out again
-  std::uint64_t answered_gone = 0;    // COMMITs
-  std::uint64_t sessions = 0, fenced = 0, rounds = 0;
+  std::uint64_t branches = 0;       // entries beyond the first of a (microbatch, stage)
+  std::uint64_t undone = 0;         // counted entries that were taken out again
+  std::uint64_t answered_gone = 0;  // COMMITs
+  std::uint64_t sessions = 0, sessions_over = 0, rounds = 0;
   std::map<std::uint16_t, StageVerdict> stages;
   std::uint64_t violation_count = 0;
   std::vector<std::string> violations;  // the first kViolationsShownMax

@@ -94,6 +94,7 @@ bool read_line(std::string_view text, AuditEvent& event, std::vector<std::string
   const auto session = parse_session(text_at(line, "session"));
   if (event.event.empty() || !session.ok()) return false;
   event.session = *session;
+  if (line.contains("about") && !read_text(line, "about", parse_session, event.about)) return false;
   const std::string run = text_at(line, "run");
   if (!run.empty() && std::find(runs.begin(), runs.end(), run) == runs.end()) runs.push_back(run);
   return read_text(line, "microbatch", parse_microbatch, event.microbatch) && read_number(line, "stage", event.stage) &&
@@ -117,9 +118,9 @@ void read_event_text(std::string_view text, const std::string& origin, EventFile
     event.where = origin + ":" + std::to_string(number);
     const bool whole = end != std::string_view::npos && read_line(line, event, files.runs);
     if (whole) {
-      // What stands before a new life of the process may be the torn end of the one before.
+      // A new life of the process says so when the one before left its last line torn.
       if (!bad.empty()) {
-        if (event.event == "start") {
+        if (event.event == "reopened") {
           ++files.torn;
         } else {
           files.damaged.push_back(bad);
@@ -153,7 +154,8 @@ Result<EventFiles> read_events(const std::string& folder) {
     if (entry.is_regular_file(failure) && entry.path().extension() == ".jsonl") paths.push_back(entry.path());
   }
   if (failure) return error_of_errno("read the folder", folder, failure.value());
-  if (paths.empty()) return make_error(ErrorCode::kMissing, folder + ": holds no *.jsonl file (written by --events FILE)");
+  if (paths.empty())
+    return make_error(ErrorCode::kMissing, folder + ": holds no *.jsonl file (written by --events FILE)");
   std::sort(paths.begin(), paths.end());
   EventFiles files;
   for (const fs::path& path : paths) {

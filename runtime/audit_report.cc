@@ -8,16 +8,18 @@ namespace shoal {
 
 std::string audit_table(const AuditReport& r) {
   std::ostringstream out;
-  out << "event files " << r.files << ", lines " << r.lines << ", torn " << r.torn << ", sessions " << r.sessions << ", fenced " << r.fenced
-      << (r.ended ? "" : "; the run has not ended") << '\n'
+  out << "event files " << r.files << ", lines " << r.lines << ", torn " << r.torn << ", sessions " << r.sessions
+      << ", over " << r.sessions_over << (r.ended ? "" : "; the run has not ended") << '\n'
       << "microbatches: issued " << r.issued << ", committed " << r.committed << ", unfinished " << r.unfinished << '\n'
-      << "entries: branches " << r.branches << ", undone " << r.undone << ", commits answered gone " << r.answered_gone << "\n\n";
-  const char* columns[] = {"stage", "commits", "secured", "listed", "undecided", "silent", "twice", "rounds", "version", "anchors", "tag"};
+      << "entries: branches " << r.branches << ", undone " << r.undone << ", commits answered gone " << r.answered_gone
+      << "\n\n";
+  const char* columns[] = {"stage", "commits", "secured", "listed",  "undecided", "silent",
+                           "twice", "rounds",  "version", "anchors", "tag"};
   for (const char* column : columns) out << std::setw(10) << column;
   out << '\n';
   for (const auto& [stage, s] : r.stages) {
-    for (std::uint64_t value : {std::uint64_t{stage}, s.commits, s.secured, s.listed, s.undecided, s.silent, s.counted_twice, s.rounds,
-                                s.version, s.anchors}) {
+    for (std::uint64_t value : {std::uint64_t{stage}, s.commits, s.secured, s.listed, s.undecided, s.silent,
+                                s.counted_twice, s.rounds, s.version, s.anchors}) {
       out << std::setw(10) << value;
     }
     out << std::setw(10) << (s.tag_fits ? "fits" : "DIFFERS") << '\n';
@@ -25,8 +27,8 @@ std::string audit_table(const AuditReport& r) {
   out << '\n';
   for (const std::string& violation : r.violations) out << "violation: " << violation << '\n';
   if (r.violation_count > r.violations.size()) out << "and " << r.violation_count - r.violations.size() << " more\n";
-  out << "verdict: " << (r.clean() ? "clean" : "VIOLATED") << " (counted twice " << r.counted_twice << ", silent losses " << r.silent
-      << ", lost and listed " << r.lost << ", undecided " << r.undecided << ")\n";
+  out << "verdict: " << (r.clean() ? "clean" : "VIOLATED") << " (counted twice " << r.counted_twice
+      << ", silent losses " << r.silent << ", lost and listed " << r.lost << ", undecided " << r.undecided << ")\n";
   return out.str();
 }
 
@@ -46,7 +48,7 @@ std::string audit_json(const AuditReport& r) {
                                 {"undone", r.undone},
                                 {"answered_gone", r.answered_gone},
                                 {"sessions", r.sessions},
-                                {"fenced", r.fenced},
+                                {"sessions_over", r.sessions_over},
                                 {"rounds", r.rounds},
                                 {"files", r.files},
                                 {"lines", r.lines},

@@ -40,7 +40,8 @@ class JsonLine {
   void time(std::string_view key, WallTime value) {
     const auto micros = std::chrono::duration_cast<std::chrono::microseconds>(value.time_since_epoch()).count();
     char digits[32];
-    std::snprintf(digits, sizeof digits, "%lld.%06lld", static_cast<long long>(micros / 1000000), static_cast<long long>(micros % 1000000));
+    std::snprintf(digits, sizeof digits, "%lld.%06lld", static_cast<long long>(micros / 1000000),
+                  static_cast<long long>(micros % 1000000));
     name(key);
     line_ += digits;
   }
@@ -140,7 +141,8 @@ class FileEventLog final : public EventLog {
       torn_ = false;
       return;
     }
-    if (missing_ == 0) log_error(error_of_errno("write", path_, written < 0 ? errno : ENOSPC).message, "; events are being lost");
+    if (missing_ == 0)
+      log_error(error_of_errno("write", path_, written < 0 ? errno : ENOSPC).message, "; events are being lost");
     ++missing_;
     torn_ = torn_ || written > 0;
   }
@@ -235,8 +237,11 @@ Result<std::unique_ptr<EventLog>> open_event_log(const std::string& path, EventI
   const int fd = ::open(path.c_str(), O_CREAT | O_RDWR | O_APPEND | O_CLOEXEC, 0644);
   if (fd < 0) return error_of_errno("open", path, errno);
   Descriptor file(fd);
-  if (ends_within_a_line(fd) && ::write(fd, "\n", 1) != 1) return error_of_errno("write", path, errno);
-  return std::unique_ptr<EventLog>(std::make_unique<FileEventLog>(path, std::move(file), std::move(identity), clock));
+  const bool torn = ends_within_a_line(fd);
+  if (torn && ::write(fd, "\n", 1) != 1) return error_of_errno("write", path, errno);
+  std::unique_ptr<EventLog> log = std::make_unique<FileEventLog>(path, std::move(file), std::move(identity), clock);
+  if (torn) log->write({.event = "reopened", .cause = "the line before is torn"});
+  return log;
 }
 
 Result<Session> parse_session(std::string_view text) {

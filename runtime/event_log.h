@@ -1,6 +1,7 @@
 #pragma once
-// `--events FILE`: what happened in this process, as JSON lines that a stranger can audit (docs/EVENTS.md names every event and field).
-// One line is one write(2) on an O_APPEND descriptor, nothing is kept in the process: what a killed process wrote is all there.
+// `--events FILE`: what happened in this process, as JSON lines that a stranger can audit (docs/EVENTS.md names every
+// event and field). One line is one write(2) on an O_APPEND descriptor, nothing is kept in the process: what a killed
+// process wrote is all there.
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -30,7 +31,7 @@ struct EventRecord {
   std::string event;
   std::optional<MicrobatchId> microbatch{};
   std::optional<StageId> stage{};
-  std::optional<Session> about{};           // the session it is about, when not the writer's own
+  std::optional<Session> about{};  // the session it is about, when not the writer's own
   std::optional<Token> token{};
   std::optional<Lease> lease{};
   std::optional<WindowSlot> window{};
@@ -43,13 +44,13 @@ struct EventRecord {
   std::optional<std::vector<Secured>> secured{};  // a round's entries, per member
   std::string cause{};
   std::string state{};
-  std::optional<double> loss{};                   // nats a target
+  std::optional<double> loss{};  // nats a target
   std::optional<std::uint64_t> targets{};
   std::vector<std::pair<std::string, std::string>> more{};  // further texts, by name
 };
 
 // The records whose fields the audit depends on.
-EventRecord event_of(const RoundCommit& commit);   // "round_commit", written by the authority
+EventRecord event_of(const RoundCommit& commit);  // "round_commit", written by the authority
 EventRecord commit_event(const MicrobatchId& microbatch, std::vector<Token> path, double loss, std::uint64_t targets);
 EventRecord anchor_event(StageId stage, Version version, CountTag tag, const Digest& digest);
 
@@ -65,9 +66,10 @@ class EventLog {
 };
 
 std::unique_ptr<EventLog> make_silent_event_log();
-// Appends to `path` (created 0644). A line that an earlier process left torn is closed first. A write that fails is reported once in
-// the log of the process, and the count of lines lost stands in the next line that can be written ("missing"). Borrows the clock.
-// ERRORS: kMissing (no such folder), kIo.
+// Appends to `path` (created 0644). Behind a line that an earlier process left torn it writes "reopened". A write that
+// fails is reported once in the log of the process, and the count of lines lost stands in the next line that can be
+// written
+// ("missing"). Borrows the clock. ERRORS: kMissing (no such folder), kIo.
 Result<std::unique_ptr<EventLog>> open_event_log(const std::string& path, EventIdentity identity, const Clock& clock);
 
 // Back from the texts of a line. ERRORS: kMalformed.

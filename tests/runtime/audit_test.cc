@@ -1,4 +1,5 @@
-// Logs of a small run are told by hand, as its processes would have written them; then one thing is planted that must not be.
+// Logs of a small run are told by hand, as its processes would have written them; then one thing is planted that must
+// not be.
 #include "runtime/audit.h"
 
 #include <gmock/gmock.h>
@@ -25,7 +26,9 @@ class Story {
   static Session peer(int stage, int replica) { return {static_cast<std::uint64_t>(0x10 * (stage + 1) + replica), 5}; }
   static MicrobatchId microbatch(std::uint64_t serial) { return {0x77, serial}; }
   // The token that wins microbatch `serial` at `stage`; replicas take turns.
-  static Token winner(std::uint64_t serial, int stage) { return {peer(stage, static_cast<int>(serial % 2)), serial + 1}; }
+  static Token winner(std::uint64_t serial, int stage) {
+    return {peer(stage, static_cast<int>(serial % 2)), serial + 1};
+  }
   static CountTag tag_up_to(std::uint64_t end) {
     CountTag sum = 0;
     for (std::uint64_t serial = 0; serial < end; ++serial) sum += count_tag(microbatch(serial));
@@ -52,16 +55,22 @@ class Story {
     }
   }
   void count(const Token& token, std::uint64_t serial, int stage) {
-    say(token.session, {.event = "entry", .microbatch = microbatch(serial), .stage = StageId{static_cast<std::uint16_t>(stage)}, .token = token});
+    say(token.session, {.event = "entry",
+                        .microbatch = microbatch(serial),
+                        .stage = StageId{static_cast<std::uint16_t>(stage)},
+                        .token = token});
     say(token.session, {.event = "counted", .token = token});
   }
   // Secures [begin, end) of a stage and lets both replicas tell of the anchor.
   void round(int stage, std::uint64_t round, std::uint64_t begin, std::uint64_t end) {
     const StageId id{static_cast<std::uint16_t>(stage)};
     std::vector<Secured> secured = {{peer(stage, 0), {}}, {peer(stage, 1), {}}};
-    for (std::uint64_t serial = begin; serial < end; ++serial) secured[serial % 2].serials.push_back(winner(serial, stage).serial);
-    say(kTrainer, {.event = "round_commit", .stage = id, .round = RoundId{round}, .version = Version{round}, .secured = secured});
-    for (int replica = 0; replica < 2; ++replica) say(peer(stage, replica), anchor_event(id, Version{round}, tag_up_to(end), {}));
+    for (std::uint64_t serial = begin; serial < end; ++serial)
+      secured[serial % 2].serials.push_back(winner(serial, stage).serial);
+    say(kTrainer,
+        {.event = "round_commit", .stage = id, .round = RoundId{round}, .version = Version{round}, .secured = secured});
+    for (int replica = 0; replica < 2; ++replica)
+      say(peer(stage, replica), anchor_event(id, Version{round}, tag_up_to(end), {}));
   }
   void end() { say(kTrainer, {.event = "end"}); }
 
@@ -104,7 +113,8 @@ class Story {
     return find([&](const Session&, const EventRecord& r) { return r.event == name; }).second;
   }
   void remove(const std::string& name, const std::optional<Token>& token = {}) {
-    std::erase_if(lines, [&](const auto& line) { return line.second.event == name && (!token || line.second.token == token); });
+    std::erase_if(
+        lines, [&](const auto& line) { return line.second.event == name && (!token || line.second.token == token); });
   }
 };
 
@@ -123,7 +133,10 @@ TEST(AuditTest, AWholeRunIsClean) {
 
 TEST(AuditTest, FindsATokenSecuredByTwoRounds) {
   Story story = Story::whole();
-  auto& second = story.find([](const Session&, const EventRecord& r) { return r.event == "round_commit" && r.round == RoundId{2}; }).second;
+  auto& second =
+      story
+          .find([](const Session&, const EventRecord& r) { return r.event == "round_commit" && r.round == RoundId{2}; })
+          .second;
   second.secured->front().serials.push_back(Story::winner(0, 0).serial);
   const AuditReport report = story.judge();
   EXPECT_FALSE(report.clean());
@@ -137,7 +150,10 @@ TEST(AuditTest, FindsALoserSecuredBesideTheWinner) {
   Story story = Story::whole();
   const Token loser{Story::peer(1, 1), 50};
   story.count(loser, 0, 1);
-  auto& first = story.find([](const Session&, const EventRecord& r) { return r.event == "round_commit" && r.stage == StageId{1}; }).second;
+  auto& first =
+      story
+          .find([](const Session&, const EventRecord& r) { return r.event == "round_commit" && r.stage == StageId{1}; })
+          .second;
   first.secured->at(1).serials.push_back(50);
   const AuditReport report = story.judge();
   EXPECT_EQ(report.counted_twice, 1u);
@@ -147,7 +163,11 @@ TEST(AuditTest, FindsALoserSecuredBesideTheWinner) {
 
 TEST(AuditTest, FindsASecuredMicrobatchThatWasAlsoListed) {
   Story story = Story::whole();
-  story.say(kTrainer, {.event = "listed", .microbatch = Story::microbatch(1), .stage = StageId{0}, .token = Story::winner(1, 0), .cause = "session over"});
+  story.say(kTrainer, {.event = "listed",
+                       .microbatch = Story::microbatch(1),
+                       .stage = StageId{0},
+                       .token = Story::winner(1, 0),
+                       .cause = "session over"});
   const AuditReport report = story.judge();
   EXPECT_EQ(report.counted_twice, 1u);
   EXPECT_EQ(report.lost, 1u);
@@ -163,7 +183,11 @@ Story with_a_loss(bool listed) {
   story.round(0, 1, 0, 4);
   story.round(1, 1, 0, 3);
   if (listed) {
-    story.say(kTrainer, {.event = "listed", .microbatch = Story::microbatch(3), .stage = StageId{1}, .token = Story::winner(3, 1), .cause = "session over"});
+    story.say(kTrainer, {.event = "listed",
+                         .microbatch = Story::microbatch(3),
+                         .stage = StageId{1},
+                         .token = Story::winner(3, 1),
+                         .cause = "session over"});
   }
   return story;
 }
@@ -257,7 +281,8 @@ TEST(AuditTest, FindsPeersThatBreakTheirOwnBooks) {
   };
   EXPECT_THAT(judged({.event = "counted"}), Contains(HasSubstr("counted a second time")));
   EXPECT_THAT(judged({.event = "undone"}), Contains(HasSubstr("undone after it was settled")));
-  EXPECT_THAT(judged({.event = "entry", .microbatch = Story::microbatch(0), .stage = StageId{0}}), Contains(HasSubstr("was made twice")));
+  EXPECT_THAT(judged({.event = "entry", .microbatch = Story::microbatch(0), .stage = StageId{0}}),
+              Contains(HasSubstr("was made twice")));
   Story story = Story::whole();
   story.remove("counted", token);
   EXPECT_THAT(story.judge().violations, Contains(HasSubstr("its peer never counted it")));
@@ -267,14 +292,14 @@ TEST(AuditTest, FindsPeersThatBreakTheirOwnBooks) {
 
 TEST(AuditTest, FindsATokenOfAnotherMicrobatch) {
   Story story = Story::whole();
-  story.find([](const Session&, const EventRecord& r) { return r.event == "entry" && r.token == Story::winner(2, 1); }).second.microbatch =
-      Story::microbatch(3);
+  story.find([](const Session&, const EventRecord& r) { return r.event == "entry" && r.token == Story::winner(2, 1); })
+      .second.microbatch = Story::microbatch(3);
   EXPECT_THAT(story.judge().violations, Contains(HasSubstr("at its peer and of")));
 }
 
 TEST(AuditTest, FindsAnswersThatContradictTheRounds) {
   Story story = Story::whole();
-  story.say(kTrainer, {.event = "commit_ack", .token = Story::winner(0, 0), .state = "gone"});
+  story.say(Story::peer(0, 0), {.event = "commit_gone", .token = Story::winner(0, 0)});
   EXPECT_THAT(story.judge().violations, Contains(HasSubstr("answered gone, yet a round secured it")));
   Story merged = with_a_loss(true);
   merged.say(kTrainer, {.event = "merged", .token = Story::winner(3, 1)});
@@ -316,7 +341,8 @@ TEST(AuditTest, ToleratesATornEndAndNothingElse) {
       EXPECT_TRUE(files.damaged.empty());
     }
     EventFiles files;
-    read_event_text("{\"ev\n" + text, name, files);  // the torn end of an earlier life
+    const std::string reopened = text.substr(0, text.find("start")) + "reopened" + text.substr(text.find("start") + 5);
+    read_event_text("{\"ev\n" + reopened, name, files);  // the torn end of an earlier life
     EXPECT_EQ(files.torn, 1u);
     EXPECT_TRUE(files.damaged.empty());
     EventFiles damaged;
@@ -343,8 +369,10 @@ TEST(AuditTest, FindsFilesOfTwoRuns) {
   EventFiles files;
   RunId other;
   other.bytes[3] = 1;
-  read_event_text(event_line({.role = "peer", .run = {}, .peer = {}, .session = {}}, {}, {.event = "start"}), "a", files);
-  read_event_text(event_line({.role = "peer", .run = other, .peer = {}, .session = {}}, {}, {.event = "start"}), "b", files);
+  read_event_text(event_line({.role = "peer", .run = {}, .peer = {}, .session = {}}, {}, {.event = "start"}), "a",
+                  files);
+  read_event_text(event_line({.role = "peer", .run = other, .peer = {}, .session = {}}, {}, {.event = "start"}), "b",
+                  files);
   EXPECT_THAT(audit(files).violations, Contains(HasSubstr("2 different runs")));
 }
 

@@ -46,7 +46,8 @@ kind = "paced"
 forward_ms = 2.5
 [end]
 steps = 10
-)"), "run.toml");
+)"),
+                                   "run.toml");
   ASSERT_TRUE(config.ok()) << config.error().message;
   EXPECT_EQ(config->run.name, "tide.pool-1");
   EXPECT_EQ(config->model_spec(), (ModelSpec{4, 32, 4, 64, 256, 7}));
@@ -66,8 +67,10 @@ steps = 10
 }
 
 TEST(ConfigTest, NamesTheLineOfAnUnknownKeyAndWhatWasMeant) {
-  EXPECT_EQ(message_of(with("sequencs = 2\n")), "run.toml:8: unknown key \"sequencs\" in [data]; did you mean \"sequences\"?");
-  EXPECT_EQ(message_of(with("[optimiser]\nlr = 1.0\n")), "run.toml:8: unknown section [optimiser]; did you mean [optimizer]?");
+  EXPECT_EQ(message_of(with("sequencs = 2\n")),
+            "run.toml:8: unknown key \"sequencs\" in [data]; did you mean \"sequences\"?");
+  EXPECT_EQ(message_of(with("[optimiser]\nlr = 1.0\n")),
+            "run.toml:8: unknown section [optimiser]; did you mean [optimizer]?");
   EXPECT_THAT(message_of(with("lr = 1.0\n")), HasSubstr("did you mean [optimizer] lr?"));
   EXPECT_THAT(message_of(with("completely_else = 1\n")), HasSubstr("known are: path width sequences"));
 }
@@ -75,10 +78,12 @@ TEST(ConfigTest, NamesTheLineOfAnUnknownKeyAndWhatWasMeant) {
 TEST(ConfigTest, RefusesWrongTypesAndBounds) {
   EXPECT_EQ(message_of(with("sequences = \"two\"\n")), "run.toml:8: [data] sequences must be integer");
   EXPECT_EQ(message_of(with("sequences = 2.0\n")), "run.toml:8: [data] sequences must be integer");
-  EXPECT_EQ(message_of(with("sequences = 0\n")), "run.toml:8: [data] sequences = 0 is out of bounds: allowed is 1 to 4096");
+  EXPECT_EQ(message_of(with("sequences = 0\n")),
+            "run.toml:8: [data] sequences = 0 is out of bounds: allowed is 1 to 4096");
   EXPECT_THAT(message_of(with("sequences = -1\n")), HasSubstr("out of bounds"));
   EXPECT_THAT(message_of(with("[optimizer]\nlr = nan\n")), HasSubstr("must be number"));
-  EXPECT_THAT(message_of(with("[sync]\nrule = \"dilocco\"\n")), HasSubstr("one of allreduce, diloco; did you mean \"diloco\"?"));
+  EXPECT_THAT(message_of(with("[sync]\nrule = \"dilocco\"\n")),
+              HasSubstr("one of allreduce, diloco; did you mean \"diloco\"?"));
   EXPECT_THAT(message_of(with("[pipeline]\nlayers_per_stage = [1.5]\n")), HasSubstr("list of integers"));
   EXPECT_THAT(message_of(with("[admission]\nkeys = [\"12\"]\n")), HasSubstr("64 hex digits"));
   EXPECT_THAT(message_of("model = 3\n"), HasSubstr("[model] must be a section"));
@@ -93,7 +98,8 @@ TEST(ConfigTest, NamesWhatIsMissingAndWhatIsNotToml) {
 }
 
 TEST(ConfigTest, RefusesOptionsThatExcludeEachOther) {
-  EXPECT_THAT(message_of(with("[sync]\nmode = \"drain\"\n")), HasSubstr("mode = \"drain\" does not go with rule = \"diloco\""));
+  EXPECT_THAT(message_of(with("[sync]\nmode = \"drain\"\n")),
+              HasSubstr("mode = \"drain\" does not go with rule = \"diloco\""));
   EXPECT_EQ(message_of(with("[sync]\nrule = \"allreduce\"\nmode = \"drain\"\n")), "ok");
   EXPECT_THAT(message_of(with("[admission]\nmode = \"listed\"\n")), HasSubstr("would admit nobody"));
   EXPECT_THAT(message_of(with("[pipeline]\nmemory = \"lean\"\n")), HasSubstr("not built yet"));
@@ -106,8 +112,10 @@ TEST(ConfigTest, RefusesOptionsThatExcludeEachOther) {
 
 TEST(ConfigTest, ManifestKeepsEverythingButTheLocalPath) {
   const std::string key(64, 'a');
-  auto config = parse_config(with("sequences = 2\nvalidation_samples = 9\n[optimizer]\nlr = 0.00123\n[admission]\nmode = \"listed\"\nkeys = [\"" +
-                                  key + "\"]\n[pipeline]\nstages = 2\nlayers_per_stage = [3, 1]\n"), "run.toml");
+  auto config = parse_config(with("sequences = 2\nvalidation_samples = 9\n[optimizer]\nlr = 0.00123\n[admission]\nmode "
+                                  "= \"listed\"\nkeys = [\"" +
+                                  key + "\"]\n[pipeline]\nstages = 2\nlayers_per_stage = [3, 1]\n"),
+                             "run.toml");
   ASSERT_TRUE(config.ok()) << config.error().message;
   const auto body = canonical_text(*config);
   ASSERT_TRUE(body.ok());
@@ -147,8 +155,10 @@ TEST(ConfigTest, PathIsRelativeToTheFileThatNamesIt) {
 }
 
 TEST(ConfigTest, StepsOfDilocoHoldTheBatchesOfAllReplicas) {
-  const auto config = parse_config(with("sequences = 4\n[pipeline]\nreplicas = 3\n[sync]\ninner_batch = 400\nwarm_steps = 2\n"
-                                        "microbatches_per_step = 6\n"), "run.toml");
+  const auto config =
+      parse_config(with("sequences = 4\n[pipeline]\nreplicas = 3\n[sync]\ninner_batch = 400\nwarm_steps = 2\n"
+                        "microbatches_per_step = 6\n"),
+                   "run.toml");
   ASSERT_TRUE(config.ok()) << config.error().message;
   EXPECT_EQ(config->microbatches_of_step(1), 6u);
   EXPECT_EQ(config->microbatches_of_step(2), 5u);  // 1200 targets of 256, rounded up
@@ -157,8 +167,9 @@ TEST(ConfigTest, StepsOfDilocoHoldTheBatchesOfAllReplicas) {
 }
 
 TEST(ConfigTest, LearningRateFollowsTheTokens) {
-  const auto config = parse_config(with("[optimizer]\nlr = 0.01\n[schedule]\ntokens = 1000\nwarmup_tokens = 100\nmin_lr_factor = 0.1\n"),
-                                   "run.toml");
+  const auto config = parse_config(
+      with("[optimizer]\nlr = 0.01\n[schedule]\ntokens = 1000\nwarmup_tokens = 100\nmin_lr_factor = 0.1\n"),
+      "run.toml");
   ASSERT_TRUE(config.ok()) << config.error().message;
   EXPECT_NEAR(config->inner_step(1, 10, 100).lr, 0.01, 1e-12);
   EXPECT_LT(config->inner_step(1, 10, 50).lr, 0.01);

@@ -107,9 +107,10 @@ TEST(EventLogTest, GoesOnBehindATornLine) {
   const auto log = open_event_log(folder / "e.jsonl", identity(), clock);
   (*log)->write({.event = "start"});
   const auto lines = lines_of(folder / "e.jsonl");
-  ASSERT_EQ(lines.size(), 3u);
+  ASSERT_EQ(lines.size(), 4u);
   EXPECT_EQ(lines[1], "{\"event\":\"to");
-  EXPECT_EQ(nlohmann::json::parse(lines[2])["event"], "start");
+  EXPECT_EQ(nlohmann::json::parse(lines[2])["event"], "reopened");
+  EXPECT_EQ(nlohmann::json::parse(lines[3])["event"], "start");
 }
 
 TEST(EventLogTest, CountsWhatAFullDiskSwallowed) {

@@ -40,7 +40,8 @@ TEST(TicketTest, GoldenTextStaysReadable) {
 
 TEST(TicketTest, ThreeForeignContactsFit) {
   Ticket ticket = sample_ticket();
-  for (std::uint8_t i = 0; i < 3; ++i) ticket.contacts[i] = {key_of<PeerId>(static_cast<std::uint8_t>(50 + i)), "[2001:db8:1:2:3:4:5:6]:65535"};
+  for (std::uint8_t i = 0; i < 3; ++i)
+    ticket.contacts[i] = {key_of<PeerId>(static_cast<std::uint8_t>(50 + i)), "[2001:db8:1:2:3:4:5:6]:65535"};
   const auto text = pack_ticket(ticket);
   ASSERT_TRUE(text.ok()) << text.error().message;
   EXPECT_LE(text->size(), kTicketCharactersMax);

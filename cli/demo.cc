@@ -1,0 +1,71 @@
+// shoal demo: a swarm of real processes on this machine, with faults, and its figures.
+#include "runtime/demo.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <filesystem>
+
+#include "cli/outcome.h"
+#include "cli/program.h"
+#include "runtime/offspring.h"
+
+namespace shoal {
+namespace {
+
+struct DemoArguments {
+  DemoOptions options;
+  std::string rule = "diloco", chaos = "default";
+};
+
+// Where scripts/setup puts the text, seen from build/PRESET/bin/shoal.
+std::string text_of_setup(const std::string& program) {
+  const std::filesystem::path path(program);
+  return (path.parent_path() / "../../deps/text/jargon.txt").lexically_normal().string();
+}
+
+int run(DemoArguments arguments, const GlobalOptions& global) {
+  DemoOptions& options = arguments.options;
+  options.rule = arguments.rule == "allreduce" ? RuleId::kAllreduce : RuleId::kDiloco;
+  options.chaos = arguments.chaos != "none";
+  const auto program = own_program();
+  if (!program.ok()) return fail(program.error());
+  options.program = *program;
+  options.dht_program = (std::filesystem::path(*program).parent_path() / "shoal-dht").string();
+  if (options.text.empty()) options.text = text_of_setup(*program);
+  options.say = [quiet = global.quiet](const std::string& line) {
+    if (!quiet) std::fprintf(stderr, "%s\n", line.c_str());
+  };
+  options.stop = [] { return stop_wanted(); };
+  listen_for_stop();
+  const auto result = run_demo(options);
+  if (!result.ok()) {
+    if (result.code() == ErrorCode::kInterrupted) return stop_exit_code();
+    return result.code() == ErrorCode::kInput ? fail(result.error(), kExitUsage) : fail(result.error());
+  }
+  std::fputs(demo_table(*result).c_str(), global.json ? stderr : stdout);
+  if (global.json) std::fputs(demo_json(*result).c_str(), stdout);
+  const std::vector<std::string> failures = demo_failures(*result);
+  for (const std::string& failure : failures) std::fprintf(stderr, "shoal: demo failed: %s\n", failure.c_str());
+  if (!options.keep.empty()) std::fprintf(stderr, "kept: %s (shoal audit %s/events)\n", options.keep.c_str(), options.keep.c_str());
+  return failures.empty() ? kExitOk : kExitFailed;
+}
+
+}  // namespace
+
+void add_demo(CLI::App& app, Program& program) {
+  CLI::App* command = app.add_subcommand("demo", "train over a swarm of processes on this machine, with faults; exits 1 when a promise is broken");
+  auto arguments = std::make_shared<DemoArguments>();
+  DemoOptions& options = arguments->options;
+  command->add_option("--rule", arguments->rule, "how replicas agree")->check(CLI::IsMember({"diloco", "allreduce"}))->capture_default_str();
+  command->add_option("--seed", options.seed, "of the model, the order of the text and the choice of victims")->capture_default_str();
+  command->add_option("--chaos", arguments->chaos, "kill, freeze and rejoin, or not")->check(CLI::IsMember({"default", "none"}))->capture_default_str();
+  command->add_option("--stages", options.stages, "parts of the model")->check(CLI::Range(1, 16))->capture_default_str();
+  command->add_option("--replicas", options.replicas, "peers of every stage")->check(CLI::Range(1, 16))->capture_default_str();
+  command->add_option("--seconds", options.seconds, "of training in the swarm")->check(CLI::Range(5, 86400))->capture_default_str();
+  command->add_option("--text", options.text, "bytes to train on (default: the text that scripts/setup fetched)")->type_name("FILE");
+  command->add_option("--keep", options.keep, "keep run file, logs, events and model here")->type_name("DIR");
+  command->fallthrough();
+  command->callback([&program, arguments] { program.run = [&program, arguments] { return run(*arguments, program.global); }; });
+}
+
+}  // namespace shoal

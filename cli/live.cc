@@ -1,0 +1,195 @@
+#include "cli/live.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+
+#include "common/log.h"
+#include "common/posix_file.h"
+#include "common/rng.h"
+#include "dht/dht_child.h"
+
+namespace shoal {
+
+// ---- signals ----
+
+namespace {
+
+constexpr char kNoSignal = 0;
+int signal_pipe[2] = {-1, -1};  // written by the handler; made once, kept for the life of the process
+
+void on_signal(int signal) {
+  const int kept = errno;
+  const char byte = static_cast<char>(signal);
+  [[maybe_unused]] const auto written = ::write(signal_pipe[1], &byte, 1);
+  errno = kept;
+}
+
+void set_handler(void (*action_taken)(int)) {
+  struct sigaction action = {};
+  action.sa_handler = action_taken;
+  action.sa_flags = SA_RESTART;
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<StopSignals>> StopSignals::listen(EventLoop& loop, std::function<void()> first, std::function<void()> again) {
+  if (signal_pipe[0] < 0 && ::pipe2(signal_pipe, O_CLOEXEC) != 0) return error_of_errno("make a pipe for", "signals", errno);
+  std::unique_ptr<StopSignals> signals(new StopSignals(loop, std::move(first), std::move(again)));
+  set_handler(on_signal);
+  return signals;
+}
+
+StopSignals::StopSignals(EventLoop& loop, std::function<void()> first, std::function<void()> again)
+    : loop_(loop), first_(std::move(first)), again_(std::move(again)), thread_([this] { read_signals(); }) {}
+
+StopSignals::~StopSignals() {
+  set_handler(SIG_DFL);
+  [[maybe_unused]] const auto written = ::write(signal_pipe[1], &kNoSignal, 1);
+  thread_.join();
+}
+
+void StopSignals::read_signals() {
+  for (int heard = 0;;) {
+    pollfd wait{signal_pipe[0], POLLIN, 0};
+    const int patience = heard < 2 ? -1 : static_cast<int>(std::chrono::duration_cast<std::chrono::milliseconds>(kPatience).count());
+    const int ready = ::poll(&wait, 1, patience);
+    if (ready < 0 && errno == EINTR) continue;
+    if (ready == 0) _exit(exit_code());
+    char byte = kNoSignal;
+    if (::read(signal_pipe[0], &byte, 1) != 1) continue;
+    if (byte == kNoSignal) return;
+    if (++heard == 1) {
+      signal_ = byte;
+      loop_.post(first_);
+    } else {
+      loop_.post(again_);
+    }
+  }
+}
+
+// ---- addresses ----
+
+namespace {
+
+constexpr std::size_t kAddressesTold = 3;
+
+std::string text_of_socket_address(const sockaddr* address) {
+  char text[INET6_ADDRSTRLEN] = {};
+  const void* raw = address->sa_family == AF_INET ? static_cast<const void*>(&reinterpret_cast<const sockaddr_in*>(address)->sin_addr)
+                                                  : static_cast<const void*>(&reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr);
+  return ::inet_ntop(address->sa_family, raw, text, sizeof text) == nullptr ? "" : text;
+}
+
+bool is_loopback(const std::string& host) { return host == "localhost" || host == "::1" || host.starts_with("127."); }
+bool is_any(const std::string& host) { return host == "0.0.0.0" || host == "::" || host == "*"; }
+
+// Our address on the route to `toward`; nothing is sent. Empty: no route, or no such host.
+std::string source_toward(const std::string& toward) {
+  const auto parsed = parse_host_port(toward);
+  if (!parsed.ok()) return "";
+  addrinfo hints = {}, *found = nullptr;
+  hints.ai_socktype = SOCK_DGRAM;
+  if (::getaddrinfo(parsed->host.c_str(), std::to_string(parsed->port).c_str(), &hints, &found) != 0) return "";
+  std::string source;
+  for (const addrinfo* one = found; one != nullptr && source.empty(); one = one->ai_next) {
+    const Descriptor probe(::socket(one->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    sockaddr_storage own = {};
+    socklen_t size = sizeof own;
+    if (probe.get() < 0 || ::connect(probe.get(), one->ai_addr, one->ai_addrlen) != 0) continue;
+    if (::getsockname(probe.get(), reinterpret_cast<sockaddr*>(&own), &size) != 0) continue;
+    source = text_of_socket_address(reinterpret_cast<sockaddr*>(&own));
+  }
+  ::freeaddrinfo(found);
+  return source;
+}
+
+std::vector<std::string> interface_hosts(bool v6) {
+  std::vector<std::string> hosts;
+  ifaddrs* all = nullptr;
+  if (::getifaddrs(&all) != 0) return hosts;
+  for (const ifaddrs* one = all; one != nullptr; one = one->ifa_next) {
+    if (one->ifa_addr == nullptr || (one->ifa_flags & IFF_UP) == 0 || (one->ifa_flags & IFF_LOOPBACK) != 0) continue;
+    const int family = one->ifa_addr->sa_family;
+    if (family == AF_INET6 && (!v6 || IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<const sockaddr_in6*>(one->ifa_addr)->sin6_addr))) continue;
+    if (family == AF_INET || family == AF_INET6) hosts.push_back(text_of_socket_address(one->ifa_addr));
+  }
+  ::freeifaddrs(all);
+  return hosts;
+}
+
+// The host of "host:port", where port may be 0.
+std::string host_of(const std::string& address) {
+  std::string host = address.substr(0, address.rfind(':'));
+  if (host.starts_with("[") && host.ends_with("]")) host = host.substr(1, host.size() - 2);
+  return host;
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> own_addresses(const std::string& listening, const std::vector<std::string>& advertise,
+                                               const std::string& toward) {
+  SHOAL_ASSIGN(const HostPort bound, parse_host_port(listening));
+  std::vector<std::string> addresses;
+  for (const std::string& wanted : advertise) {
+    const bool has_port = wanted.ends_with("]") ? false : wanted.find(':') != std::string::npos;
+    const std::string whole = has_port ? wanted : wanted + ":" + std::to_string(bound.port);
+    SHOAL_ASSIGN(const HostPort parsed, parse_host_port(whole));
+    addresses.push_back(text_of(parsed));
+  }
+  std::vector<std::string> hosts;
+  if (addresses.empty()) {
+    if (!is_any(bound.host)) hosts = {bound.host};
+    if (const std::string source = hosts.empty() ? source_toward(toward) : ""; !source.empty()) hosts = {source};
+    if (hosts.empty()) hosts = interface_hosts(bound.host == "::");
+    if (hosts.empty()) hosts = {"127.0.0.1"};
+  }
+  for (const std::string& host : hosts) addresses.push_back(text_of({host, bound.port}));
+  if (addresses.size() > kAddressesTold) addresses.resize(kAddressesTold);
+  return addresses;
+}
+
+bool all_loopback(const std::vector<std::string>& addresses) {
+  return std::all_of(addresses.begin(), addresses.end(), [](const std::string& address) { return is_loopback(host_of(address)); });
+}
+
+// ---- directory ----
+
+Result<std::unique_ptr<DhtDirectory>> open_directory(EventLoop& loop, Storage& storage, const DirectoryOptions& options) {
+  DhtChildOptions child_options;
+  child_options.network = options.network;
+  child_options.bind = options.bind;
+  child_options.port = options.port;
+  SHOAL_ASSIGN(std::unique_ptr<DhtChild> child, DhtChild::start(loop, child_options));
+  DhtDirectoryOptions directory_options;
+  directory_options.run = options.run;
+  directory_options.bootstrap = options.bootstrap;
+  directory_options.cache_path = options.cache_path;
+  directory_options.seed = entropy_seed();
+  return {std::make_unique<DhtDirectory>(loop, std::move(child), options.cache_path.empty() ? nullptr : &storage, directory_options)};
+}
+
+// ---- traffic ----
+
+void TrafficEvents::write(std::uint64_t sent_bytes, std::uint64_t received_bytes) {
+  if (sent_bytes == sent_ && received_bytes == received_) return;
+  EventRecord record;
+  record.event = "bytes";
+  record.more = {{"sent", std::to_string(sent_bytes - sent_)}, {"received", std::to_string(received_bytes - received_)}};
+  events_.write(record);
+  sent_ = sent_bytes;
+  received_ = received_bytes;
+}
+
+}  // namespace shoal

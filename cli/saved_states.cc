@@ -1,0 +1,38 @@
+#include "cli/saved_states.h"
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <vector>
+
+#include "common/posix_file.h"
+#include "runtime/stage_chain.h"
+#include "stages/stage_file.h"
+#include "stages/stage_spec.h"
+#include "sync/state_image.h"
+
+namespace shoal {
+
+Status save_states(const std::string& folder, const RunConfig& config, const std::map<std::uint16_t, Bytes>& images) {
+  std::error_code failure;
+  std::filesystem::create_directories(folder, failure);
+  if (failure) return error_of_errno("create the folder", folder, failure.value());
+  SHOAL_ASSIGN(const std::vector<StageSpec> specs,
+               split_model(config.model_spec(), config.pipeline.stages, config.pipeline.layers_per_stage));
+  SHOAL_ASSIGN(const std::string text, canonical_text(config));
+  for (const StageSpec& spec : specs) {
+    const auto found = images.find(spec.stage.value);
+    const std::string name = "stage " + std::to_string(spec.stage.value);
+    if (found == images.end()) return make_error(ErrorCode::kMissing, "nothing was saved: nobody has the state of " + name);
+    SHOAL_ASSIGN(const StateHeader header, parse_state_header(found->second));
+    if (header.stage != spec.stage || header.floats != parameter_count(spec))
+      return make_error(ErrorCode::kMalformed, "nothing was saved: the state fetched for " + name + " is not of this model");
+    std::vector<float> anchor(header.floats);  // the image's first array
+    std::memcpy(anchor.data(), found->second.data() + kStateHeaderBytes, anchor.size() * sizeof(float));
+    SHOAL_TRY(save_stage(folder, spec, anchor));
+  }
+  SHOAL_TRY(save_index(folder, specs));
+  return replace_file(folder + "/" + kSavedConfigName, {Bytes::copy_of(std::string_view(text))});
+}
+
+}  // namespace shoal

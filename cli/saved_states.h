@@ -1,0 +1,15 @@
+#pragma once
+// A run's state images as a saved model: the same files as `solo --save`.
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "common/bytes.h"
+#include "runtime/config.h"
+
+namespace shoal {
+
+// Writes the anchors. Blocking file I/O. ERRORS: kMissing (a stage without an image), kMalformed (an image of another stage or model), kIo.
+Status save_states(const std::string& folder, const RunConfig& config, const std::map<std::uint16_t, Bytes>& images);
+
+}  // namespace shoal
