@@ -1,0 +1,236 @@
+// The virtual network's faults, and a link under them.
+#include "sim/sim_network.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/transport/sim_lab.h"
+#include "tests/transport/transport_lab.h"
+#include "transport/limits.h"
+
+namespace shoal {
+namespace {
+
+class SimNetworkTest : public testing::Test {
+ protected:
+  void link() {
+    // On the hosts' own loops, so that freezing a host freezes its transport.
+    for (int i : {0, 1}) {
+      end[i].transport = make_transport(lab.wire(i), lab.network().host(host(i)).loop(), test_options(lab, i));
+      end[i].transport->set_listener(&end[i].log);
+    }
+    end[0].transport->learn(lab.peer(1), {host(1)});
+    end[0].transport->dial(lab.peer(1));
+    ASSERT_TRUE(until([&] { return end[0].log.ups.size() == 1 && end[1].log.ups.size() == 1; }));
+  }
+  static Address host(int i) { return "host" + std::to_string(i) + ":1"; }
+  bool until(const std::function<bool()>& done, Duration limit = 60s) { return lab.run_until(done, limit); }
+  Result<TransferId> send(int from, Message message, std::vector<Bytes> frames = {}) {
+    return end[from].transport->send(lab.peer(1 - from), std::move(message), std::move(frames));
+  }
+
+  SimLab lab;
+  TransportEnd end[2];
+};
+
+TEST_F(SimNetworkTest, LatencyAndRateAreWhatWasAskedFor) {
+  SimHostShape shape;
+  shape.latency = 50ms;
+  shape.up_bytes_per_second = 1e6;
+  for (int i : {0, 1}) lab.network().add_host(host(i), shape);
+  link();
+  ASSERT_TRUE(until([&] { return end[0].transport->stats(lab.peer(1)).rtt > 0ms; }));
+  EXPECT_NEAR(seconds_of(end[0].transport->stats(lab.peer(1)).rtt), 0.100, 0.002);
+  const TimePoint start = lab.loop().now();
+  ASSERT_TRUE(send(0, Have{}, {numbered_bytes(5000000, 1)}).ok());
+  ASSERT_TRUE(until([&] { return end[1].log.frames.size() == 1; }));
+  EXPECT_NEAR(seconds_of(lab.loop().now() - start), 5.05, 0.1);
+  lab.run_for(1s);
+  EXPECT_NEAR(end[0].transport->stats(lab.peer(1)).bytes_per_second, 1e6, 5e4);
+  EXPECT_LT(end[0].transport->stats(lab.peer(1)).rtt, 120ms) << "control must not wait behind bulk";
+}
+
+TEST_F(SimNetworkTest, TheDownlinkIsSharedByTwoSenders) {
+  SimHostShape slow;
+  slow.down_bytes_per_second = 1e6;
+  lab.network().add_host(host(1), slow);
+  WireLog log[3];
+  for (int i : {0, 1, 2}) lab.wire(i).set_listener(&log[i]);
+  const ConnectionId a = lab.wire(0).connect(lab.peer(1), host(1));
+  const ConnectionId b = lab.wire(2).connect(lab.peer(1), host(1));
+  ASSERT_TRUE(until([&] { return log[1].ups.size() == 2; }));
+  const TimePoint start = lab.loop().now();
+  for (int i = 0; i < 4; ++i) {
+    ASSERT_TRUE(lab.wire(0).send(a, Lane::kBulk, numbered_bytes(250000, 1)).ok());
+    ASSERT_TRUE(lab.wire(2).send(b, Lane::kBulk, numbered_bytes(250000, 1)).ok());
+  }
+  ASSERT_TRUE(until([&] { return log[1].messages.size() == 8; }));
+  EXPECT_NEAR(seconds_of(lab.loop().now() - start), 2.01, 0.02);
+}
+
+TEST_F(SimNetworkTest, AFrozenHostDoesNothingAndGoesOnWhereItWas) {
+  link();
+  lab.network().freeze(host(1));
+  ASSERT_TRUE(send(0, Goodbye{}).ok());
+  lab.run_for(3s);
+  EXPECT_EQ(end[1].log.messages.size(), 0u);
+  EXPECT_TRUE(end[0].log.downs.empty()) << "3 s of silence are not the end";
+  lab.network().resume(host(1));
+  ASSERT_TRUE(until([&] { return end[1].log.messages.size() == 1; }));
+  lab.run_for(10s);
+  EXPECT_TRUE(end[0].log.downs.empty());
+  EXPECT_TRUE(end[1].log.downs.empty());
+}
+
+TEST_F(SimNetworkTest, AFreezeBeyondTheSilenceLimitEndsTheLinkAtBothEnds) {
+  link();
+  lab.network().freeze(host(1));
+  ASSERT_TRUE(until([&] { return end[0].log.downs.size() == 1; }));
+  EXPECT_EQ(end[0].log.downs[0].second.code, ErrorCode::kTimeout);
+  EXPECT_TRUE(end[1].log.downs.empty());
+  lab.network().resume(host(1));
+  ASSERT_TRUE(until([&] { return end[1].log.downs.size() == 1; }));
+  ASSERT_TRUE(until([&] { return send(0, Goodbye{}).ok(); }));
+  ASSERT_TRUE(until([&] { return count_of<Goodbye>(end[1].log) == 1; }));
+}
+
+TEST_F(SimNetworkTest, ALongFreezeIsNotTakenForTheSilenceOfOthers) {
+  link();
+  // End 0 does not notice: its own loop stands still as well.
+  lab.network().freeze(host(0));
+  lab.network().freeze(host(1));
+  lab.run_for(60s);
+  lab.network().resume(host(0));
+  lab.network().resume(host(1));
+  lab.run_for(10s);
+  EXPECT_TRUE(end[0].log.downs.empty());
+  EXPECT_TRUE(end[1].log.downs.empty());
+}
+
+TEST_F(SimNetworkTest, AKilledProcessIsNoticedAtOnceAKilledMachineBySilence) {
+  for (const bool machine : {false, true}) {
+    link();
+    const TimePoint start = lab.loop().now();
+    lab.network().kill(host(1), machine);
+    ASSERT_TRUE(until([&] { return !end[0].log.downs.empty(); }));
+    if (machine) {
+      EXPECT_GE(lab.loop().now() - start, limits::kLinkSilenceMax - 1s);
+    } else {
+      EXPECT_LE(lab.loop().now() - start, 100ms);
+    }
+    EXPECT_TRUE(end[1].log.downs.empty()) << "the dead hear nothing";
+    for (int i : {0, 1}) {
+      end[i].transport.reset();
+      end[i].log = TransportLog{};
+      lab.destroy(i);
+    }
+  }
+}
+
+TEST_F(SimNetworkTest, ANewHostComesUpWhereOneWasKilled) {
+  link();
+  lab.network().kill(host(1));
+  ASSERT_TRUE(until([&] { return end[0].log.downs.size() == 1; }));
+  SimHost& old = lab.network().host(host(1));
+  end[1].transport.reset();
+  lab.destroy(1);
+  lab.wire(1);
+  EXPECT_TRUE(old.killed());
+  SimHost& fresh = lab.network().host(host(1));
+  EXPECT_FALSE(fresh.killed());
+  end[1].log = TransportLog{};
+  end[1].transport = make_transport(lab.wire(1), fresh.loop(), test_options(lab, 1, 2));
+  end[1].transport->set_listener(&end[1].log);
+  ASSERT_TRUE(until([&] { return send(0, Goodbye{}).ok(); }));
+  ASSERT_TRUE(until([&] { return count_of<Goodbye>(end[1].log) == 1; }));
+}
+
+TEST_F(SimNetworkTest, ACutIsToldToBothEnds) {
+  link();
+  lab.network().cut(host(0), host(1));
+  ASSERT_TRUE(until([&] { return end[0].log.downs.size() == 1 && end[1].log.downs.size() == 1; }));
+  ASSERT_TRUE(until([&] { return send(0, Goodbye{}).ok(); }));
+  ASSERT_TRUE(until([&] { return count_of<Goodbye>(end[1].log) == 1; }));
+}
+
+TEST_F(SimNetworkTest, AShortPartitionLosesNothingALongOneEndsTheLink) {
+  link();
+  lab.network().partition(host(0), host(1));
+  for (std::uint64_t i = 0; i < 10; ++i) ASSERT_TRUE(send(0, Have{Lease{{}, i}}).ok());
+  lab.run_for(3s);
+  EXPECT_EQ(end[1].log.messages.size(), 0u);
+  lab.network().partition(host(0), host(1), false);
+  ASSERT_TRUE(until([&] { return end[1].log.messages.size() == 10; }));
+  for (std::uint64_t i = 0; i < 10; ++i) EXPECT_EQ(std::get<Have>(end[1].log.messages[i].message).lease.serial, i);
+  lab.network().partition(host(0), host(1));
+  ASSERT_TRUE(until([&] { return end[0].log.downs.size() == 1 && end[1].log.downs.size() == 1; }));
+  ASSERT_TRUE(until([&] { return send(0, Goodbye{}).ok(); }));
+  ASSERT_TRUE(until([&] { return end[0].log.downs.size() == 2; }));
+  EXPECT_EQ(end[0].log.downs[1].second.code, ErrorCode::kTimeout);
+  lab.network().partition(host(0), host(1), false);
+  ASSERT_TRUE(until([&] { return send(0, Goodbye{}).ok(); }));
+  ASSERT_TRUE(until([&] { return count_of<Goodbye>(end[1].log) == 1; }));
+}
+
+TEST_F(SimNetworkTest, AOneWayPartitionIsNoticedByBothEnds) {
+  link();
+  lab.network().block(host(0), host(1));
+  ASSERT_TRUE(until([&] { return end[1].log.downs.size() == 1; }));
+  lab.network().block(host(0), host(1), false);
+  ASSERT_TRUE(until([&] { return end[0].log.downs.size() == 1; }));
+}
+
+TEST(SimHostTest, FrozenTasksRunInOrderAfterwardsKilledOnesNever) {
+  SimLoop loop;
+  SimHost host(loop, "h");
+  std::vector<int> ran;
+  host.freeze();
+  host.loop().post([&] { ran.push_back(1); });
+  host.loop().after(1s, [&] { ran.push_back(2); });
+  const TimerId cancelled = host.loop().after(1s, [&] { ran.push_back(99); });
+  host.loop().after(2s, [&] { ran.push_back(3); });
+  host.loop().after(20s, [&] { ran.push_back(4); });
+  loop.run_for(10s);
+  EXPECT_TRUE(ran.empty());
+  host.loop().cancel(cancelled);
+  host.resume();
+  loop.run_for(1s);
+  EXPECT_EQ(ran, (std::vector<int>{1, 2, 3}));
+  host.kill();
+  host.loop().post([&] { ran.push_back(5); });
+  loop.run_for(20s);
+  EXPECT_EQ(ran, (std::vector<int>{1, 2, 3}));
+}
+
+std::uint64_t eventful_run(std::uint64_t seed) {
+  SimLab lab(seed);
+  SimHostShape shape;
+  shape.jitter = 5ms;
+  shape.up_bytes_per_second = 3e6;
+  for (int i : {0, 1, 2}) lab.network().add_host("host" + std::to_string(i) + ":1", shape);
+  TransportEnd end[3];
+  for (int i : {0, 1, 2}) start_transport(end[i], lab, i);
+  for (int i : {0, 1, 2}) {
+    for (int j : {0, 1, 2}) end[i].transport->learn(lab.peer(j), {"host" + std::to_string(j) + ":1"});
+  }
+  Rng rng(seed + 1000);
+  for (int turn = 0; turn < 200; ++turn) {
+    const int from = static_cast<int>(rng.below(3)), to = static_cast<int>(rng.below(3));
+    (void)end[from].transport->send(lab.peer(to), Have{Lease{{}, rng.next()}}, {numbered_bytes(1 + rng.below(300000), 1)});
+    if (rng.chance(0.05)) lab.network().cut("host0:1", "host1:1");
+    lab.run_for(Duration(rng.below(100'000'000)));
+  }
+  std::size_t got = 0;
+  for (const auto& e : end) got += e.log.frames.size();
+  EXPECT_GT(got, 50u);
+  const std::uint64_t hash = mix64(lab.network().trace_hash(), lab.sim_loop().trace_hash());
+  for (auto& e : end) e.transport.reset();
+  return hash;
+}
+
+TEST(SimNetworkTraceTest, TheSameSeedGivesTheSameTraceAnotherSeedAnother) {
+  EXPECT_EQ(eventful_run(1), eventful_run(1));
+  EXPECT_NE(eventful_run(1), eventful_run(2));
+}
+
+}  // namespace
+}  // namespace shoal
