@@ -79,6 +79,7 @@ Status AuthorityState::restore(const LogContent& content) {
       stage->anchor_tag += commit->commit.tag;
       stage->last_commit = stage->last_commit_sent = commit->commit;
       stage->last_abandon.reset();
+      note_named(commit->commit);
       ++epoch_.value;
       replay_.push_back(record);
     }

@@ -146,7 +146,7 @@ void AuthorityState::repeat_what_it_missed(MemberState& member) {
   if (now - member.commit_sent_at < 1s) return;
   if (stage.last_commit_sent && member.version < stage.last_commit_sent->version) {
     member.commit_sent_at = now;
-    return port_.send(member.member.peer, *stage.last_commit_sent);
+    return send_commit(member, *stage.last_commit_sent);
   }
   if (!stage.round || !stage.round->sent || now - stage.round->sent_at < 1s) return;
   const OpenRound& round = *stage.round;

@@ -257,6 +257,7 @@ void AuthorityState::commit_round(StageState& stage, const Digest& digest) {
     const auto agreed = round.agreed.find(session);
     if (agreed != round.agreed.end() && agreed->second.digest == digest) member.version = commit.version;
   }
+  note_named(commit);
   forget_done_steps();
   decide(LogCommit{commit}, [this, &stage, commit, anchor_tag = stage.anchor_tag, members = round.open.members] {
     stage.last_commit_sent = commit;
@@ -268,12 +269,27 @@ void AuthorityState::commit_round(StageState& stage, const Digest& digest) {
                                  {"tag", std::to_string(commit.tag)},
                                  {"anchor_tag", std::to_string(anchor_tag)}});
     for (const auto& [session, member] : members_)
-      if (member.stage == stage.stage) port_.send(member.member.peer, commit);
+      if (member.stage == stage.stage) send_commit(member, commit);
     port_.on_round_commit(commit);
     release_leavers(stage, members);
     check_finished();
   });
   maybe_open(stage);
+}
+
+void AuthorityState::note_named(const RoundCommit& commit) {
+  for (const Secured& secured : commit.secured) {
+    const auto at = members_.find(secured.session);
+    if (at == members_.end()) continue;
+    at->second.named = commit;
+    at->second.named->secured = {secured};
+  }
+}
+
+void AuthorityState::send_commit(const MemberState& member, const RoundCommit& commit) {
+  // A newer one than `commit` is not durable yet.
+  if (member.named && member.named->round < commit.round) port_.send(member.member.peer, *member.named);
+  port_.send(member.member.peer, commit);
 }
 
 void AuthorityState::abandon_round(StageState& stage, const std::string& reason) {

@@ -48,6 +48,8 @@ class AuthorityState final : public Authority {
     double rate = 0;
     std::uint32_t silent_count = 0; // attempts in a row that named it silent
     TimePoint commit_sent_at{};
+    // The newest commit that names it, with its own entries only: a later commit alone would not tell it that its contribution is secured.
+    std::optional<RoundCommit> named;
   };
 
   struct OpenRound {
@@ -99,6 +101,9 @@ class AuthorityState final : public Authority {
   void note_life(MemberState& member, const Beat& beat);
   void update_serving(MemberState& member, const Beat& beat);
   void repeat_what_it_missed(MemberState& member);
+  // In front of a commit that does not name it: the last one that does.
+  void send_commit(const MemberState& member, const RoundCommit& commit);
+  void note_named(const RoundCommit& commit);
   void on_leave(const Remote& from, const Leave& leave);
   void list_member(MemberState& member);   // logs and publishes its present state
   // The session is over: its open round is decided, the list follows. `then` runs after the list left.

@@ -278,6 +278,8 @@ void Round::on_commit(const RoundCommit& commit) {
   if (commit.stage != s.stage || (s.finished && commit.round <= *s.finished)) return;
   if (s.phase == Phase::kIdle || commit.round != s.open.round) {
     if (s.phase == Phase::kCommitting || (s.phase != Phase::kIdle && commit.round < s.open.round)) return;
+    // Whether the earlier one names us must not be forgotten for the newer one's sake.
+    if (s.early_commit) s.fall_behind(RoundCommit(*s.early_commit), false, "a newer round was committed before this member had its sum");
     return s.fall_behind(commit, false, "this member took no part in the round");
   }
   switch (s.phase) {

@@ -51,7 +51,7 @@ class RoundHost {
   // The round came to nothing: what was contributed stays counted here. Follows contribute, once.
   virtual void abandon(const RoundOpen& open) = 0;
   // The round was committed and this member cannot follow: it took no part, was too late, or got another digest. `secured` = the commit names
-  // our entries. Called instead of commit and abandon; the snapshot and candidates are still in the arena. REACTION: version() >= commit.version:
+  // our entries (keep that in mind until the state is fetched: later commits need not name us). Called instead of commit and abandon; the snapshot and candidates are still in the arena. REACTION: version() >= commit.version:
   // nothing. `differs`: end the session, join as new. Else fetch the state of commit.version: diloco shifts (StateLoad::kShiftFromSnapshot if
   // secured, else kShiftFromAnchor); allreduce ends the session if it holds entries that the commit does not name, else loads afresh.
   virtual void fell_behind(const RoundCommit& commit, bool secured, bool differs, const std::string& why) = 0;

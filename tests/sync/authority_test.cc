@@ -488,6 +488,35 @@ TEST_F(AuthorityTest, ARepeatedBeatGetsTheOpeningOrTheCommitThatWasLost) {
   EXPECT_EQ(sent_to<RoundCommit>(2).size(), 2u);
 }
 
+// Found by the swarm: a member that missed the commit that names it, and then hears of a later one only, would bring its entries again.
+TEST_F(AuthorityTest, ALaterCommitIsPrecededByTheLastOneThatNamesTheMember) {
+  boot();
+  for (std::uint64_t n = 1; n <= 3; ++n) join_and_serve(n);
+  beat(1, 0, 100);
+  for (std::uint64_t n = 1; n <= 3; ++n) contribute(n, 1, {n});
+  for (std::uint64_t n = 1; n <= 2; ++n) agree(n, 1, 7, 6, 60);
+  loop.run_for(options.round_grace + 100ms);
+  ASSERT_EQ(commits.size(), 1u);
+  beat(3, 0);  // it did not get it
+  for (std::uint64_t n = 1; n <= 2; ++n) beat(n, 1, 100);
+  for (std::uint64_t n = 1; n <= 2; ++n) contribute(n, 2, {n + 10});
+  for (std::uint64_t n = 1; n <= 2; ++n) agree(n, 2, 8, 3, 30);
+  settle();
+  ASSERT_EQ(commits.size(), 2u);
+  const auto check = [&](std::size_t from) {
+    const auto told = sent_to<RoundCommit>(3);
+    ASSERT_GE(told.size(), from + 2);
+    EXPECT_EQ(told[told.size() - 2].round, RoundId(1));
+    ASSERT_EQ(told[told.size() - 2].secured.size(), 1u);
+    EXPECT_EQ(told[told.size() - 2].secured[0].serials, std::vector<std::uint64_t>{3});
+    EXPECT_EQ(told.back().round, RoundId(2));
+  };
+  check(1);
+  reboot();
+  beat(3, 0);
+  check(0);
+}
+
 TEST_F(AuthorityTest, RoundsWaitForAJoinerThatFetchesButNotForEver) {
   boot();
   join_and_serve(1);

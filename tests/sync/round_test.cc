@@ -249,6 +249,21 @@ TEST_F(RoundTest, WhoCannotFollowACommitFallsBehindAndKnowsWhetherItIsNamed) {
   EXPECT_EQ(std::count(members[1]->calls.begin(), members[1]->calls.end(), "fell_behind"), 1) << "a repeat changes nothing";
 }
 
+// Found by the swarm: forgetting the first made a member bring the same entries to a later round again.
+TEST_F(RoundTest, ANewerCommitDoesNotHideThatAnEarlierOneNamedUs) {
+  make(2);
+  members[1]->mute = true;
+  const RoundOpen message = open(1);
+  open_all(message);
+  members[0]->round.on_commit(commit_of(message, Digest{}));
+  EXPECT_EQ(members[0]->calls.back(), "contribute") << "the sum may still come";
+  RoundCommit newer;
+  newer.round = RoundId(2);
+  newer.version = Version(2);
+  members[0]->round.on_commit(newer);
+  EXPECT_EQ(members[0]->calls, (std::vector<std::string>{"contribute", "fell_behind secured", "fell_behind"}));
+}
+
 TEST_F(RoundTest, AnotherDigestThanTheCommittedOneIsSaidToDiffer) {
   make(2);
   const RoundOpen message = open(1);

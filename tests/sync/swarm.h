@@ -1,0 +1,190 @@
+#pragma once
+// One stage's replicas, their authority and a stub of the trainer in virtual time, with kills, freezes, broken links and restarts of the
+// authority. Everything of sync/ is the product's code; the executor is the exact one, so the checker compares to the last unit.
+#include <map>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "common/sign.h"
+#include "sim/sim_loop.h"
+#include "sim/sim_storage.h"
+#include "stages/integer_executor.h"
+#include "sync/authority.h"
+#include "sync/membership.h"
+#include "sync/round.h"
+#include "sync/state_image.h"
+#include "sync/state_transfer.h"
+
+namespace shoal::test {
+
+// What a process sees of the loop: while frozen, what is due is held; when killed, dropped.
+class HostLoop final : public EventLoop {
+ public:
+  explicit HostLoop(SimLoop& base) : base_(base) {}
+  TimePoint now() const override { return base_.now(); }
+  WallTime wall() const override { return base_.wall(); }
+  void post(std::function<void()> task) override { base_.post(wrap(std::move(task))); }
+  TimerId at(TimePoint when, std::function<void()> task) override { return base_.at(when, wrap(std::move(task))); }
+  void cancel(TimerId timer) override { base_.cancel(timer); }
+  void freeze(Duration time);
+  void kill();  // everything pending is dropped; later tasks belong to the next process
+  std::function<void()> wrap(std::function<void()> task);
+  bool frozen() const { return base_.now() < frozen_until_; }
+
+ private:
+  SimLoop& base_;
+  TimePoint frozen_until_{};
+  std::shared_ptr<int> life_ = std::make_shared<int>(0);
+};
+
+struct SwarmOptions {
+  std::uint64_t seed = 1;
+  RuleId rule = RuleId::kDiloco;
+  std::size_t peers = 3;
+  Duration faults_for = 60s;
+  bool faults = true;
+};
+
+class Swarm;
+
+// One session of one peer.
+class Replica final : public MembershipPort, public RoundHost, public DonorHost, public FetcherHost {
+ public:
+  Replica(Swarm& swarm, std::size_t host, Session self, Bytes held);
+  void start();
+  void on_message(const Session& from, const PeerId& peer, const Message& message, Bytes frame);
+  void work();                                        // diloco: one microbatch and its inner step
+  bool count_for_step(const MicrobatchId& microbatch, StepId step, std::uint64_t* serial);  // allreduce
+
+  // MembershipPort
+  void send_to_authority(Message message) override;
+  Beat make_beat() override;
+  void on_joined(const JoinAnswer& answer) override;
+  void on_refused(const std::string& reason) override;
+  void on_members(const MemberList& list) override;
+  void on_fenced(const std::string& reason) override;
+  void on_goodbye() override {}
+  void on_end(const std::string&) override {}
+  void on_status(const BeatAck&) override {}
+  // RoundHost
+  Version version() const override { return version_; }
+  const OuterRule* rule(std::uint8_t id) const override { return id == static_cast<std::uint8_t>(rule_->id()) ? rule_.get() : nullptr; }
+  void contribute(const RoundOpen& open, std::function<void(Result<Contribution>)> done) override;
+  void prepare(const RoundOpen& open, Payload reduced, std::function<void(Result<Digest>)> done) override;
+  void commit(const RoundOpen& open, const RoundCommit& commit, std::function<void()> done) override;
+  void abandon(const RoundOpen& open) override;
+  void fell_behind(const RoundCommit& commit, bool secured, bool differs, const std::string& why) override;
+  void send_to_member(const Session& member, Message message, std::vector<Bytes> frames) override;
+  // DonorHost, FetcherHost
+  void make_image(std::function<void(Result<StateImage>)> done) override;
+  void send(const PeerId& to, Message message, std::vector<Bytes> frames) override;
+  void send(const PeerId& to, Message message) override { send(to, std::move(message), {}); }
+  void on_progress(std::uint64_t, std::uint64_t) override {}
+  void on_fetched(Bytes image) override;
+  void on_waiting(const std::string&) override {}
+
+  Swarm& swarm_;
+  const std::size_t host_;
+  const Session self_;
+  HostLoop& loop_;
+  IntegerExecutor executor_;
+  std::unique_ptr<OuterRule> rule_;
+  Membership membership_;
+  std::unique_ptr<Round> round_;
+  StateDonor donor_;
+  StateFetcher fetcher_;
+  Version version_;
+  bool has_state_ = false, serving_ = false, over_ = false;
+  std::set<std::uint64_t> local_;         // entries in the parameters or the step's window, in no committed round
+  std::set<std::uint64_t> contributed_;   // of these, in the round that runs
+  bool named_ = false;                    // a commit that we missed names contributed_
+  std::map<StepId, Step> steps_;
+  StepId window_step_;                    // allreduce: whose entries the window holds
+  std::set<std::uint64_t> unsettled_;
+  StepId closed_step_;
+  RoundContext context_;
+  std::uint64_t serial_ = 0, progress_ = 0;
+
+ private:
+  void fetch(Version version, const Digest& digest);
+  void rejoin();
+  Bytes held_state();
+
+  std::shared_ptr<int> alive_ = std::make_shared<int>(0);
+};
+
+class Swarm final : public AuthorityPort {
+ public:
+  explicit Swarm(const SwarmOptions& options);
+  ~Swarm() override;
+  // Runs faults, then heals everything, finishes the run and checks. Empty = all is well.
+  std::vector<std::string> run();
+  std::uint64_t trace_hash() const { return loop_.trace_hash(); }
+
+  // ---- AuthorityPort ----
+  void send(const PeerId& peer, Message message) override;
+  std::vector<std::uint8_t> sign(ByteView body) override;
+  void fence(const Session&) override {}
+  void on_members(const MemberList&, const Members&) override {}
+  void on_round_commit(const RoundCommit& commit) override;
+  void on_round_abandoned(const RoundAbandon&) override { ++abandoned; }
+  void on_session_over(const Session& session, StageId, const std::string&) override;
+  void on_log_failure(const Error& error) override { problem("log: " + error.message); }
+  void event(const std::string&, const std::vector<std::pair<std::string, std::string>>&) override {}
+
+  void problem(const std::string& what) { problems_.push_back(what); }
+  // Host 0 is the authority's. In order per pair, lost when the link between them breaks meanwhile.
+  void deliver(std::size_t from, std::size_t to, std::function<void()> task);
+  void replace(std::size_t host, Bytes held);  // the session of this host is over: a new one joins
+
+  struct Host {
+    explicit Host(SimLoop& loop) : loop(loop) {}
+    HostLoop loop;
+    std::unique_ptr<Replica> replica;
+    std::vector<std::unique_ptr<Replica>> buried;  // destroyed between turns
+  };
+
+  SwarmOptions options;
+  SimLoop loop_;
+  Rng rng;
+  KeyPair key;
+  RunId run_id;
+  SimDisk disk;
+  std::unique_ptr<SimStorage> storage;
+  std::unique_ptr<Authority> authority;
+  std::vector<std::unique_ptr<Host>> hosts;
+  std::map<Token, MicrobatchId> made;          // every entry ever counted
+  std::set<Token> secured;
+  std::set<Session> over;
+  std::map<RoundId, RoundCommit> commits;
+  CountTag secured_tag = 0;
+  std::uint64_t abandoned = 0, kills = 0, freezes = 0, breaks = 0, restarts = 0, fences = 0, fell_behinds = 0;
+  std::uint64_t next_microbatch = 1, next_incarnation = 1;
+  bool working = true;
+
+ private:
+  void boot_authority();
+  void kill_authority();
+  void schedule_work(std::size_t host);
+  void schedule_fault();
+  void one_fault();
+  void break_link(std::size_t a, std::size_t b, Duration time);
+  void link_up(std::size_t host);
+  void drive_step();
+  void issue(const MicrobatchId& microbatch);
+  void check_end();
+  bool all_serving() const;
+
+  std::vector<std::string> problems_;
+  std::map<std::pair<std::size_t, std::size_t>, TimePoint> busy_until_, broken_until_;
+  std::map<std::pair<std::size_t, std::size_t>, std::uint64_t> link_life_;
+  // allreduce: the trainer's stub
+  StepId step_{1};
+  std::map<MicrobatchId, Token> paths_;        // of this step, the log's decision
+  std::vector<MicrobatchId> open_;
+  std::map<MicrobatchId, TimePoint> issued_at_;
+  std::vector<Token> winners_;                 // of all steps
+};
+
+}  // namespace shoal::test
