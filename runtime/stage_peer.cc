@@ -392,6 +392,8 @@ StagePeerStatus StagePeer::status() const {
   status.parked = courier_.parked();
   status.queue_ms = ledger_.queue_ms();
   status.rate = rate_;
+  status.fp32_bytes = fp32_bytes_;
+  status.payload_bytes = payload_bytes_;
   status.version = version_;
   return status;
 }

@@ -48,6 +48,7 @@ struct StagePeerStatus {
   std::size_t live = 0, queued = 0, parked = 0;
   std::uint32_t queue_ms = 0;
   double rate = 0;            // targets a second over the last seconds
+  std::uint64_t fp32_bytes = 0, payload_bytes = 0;   // of activations and gradients that were encoded; of their frames
   Version version;
 };
 
@@ -136,6 +137,7 @@ class StagePeer final : private CourierPort, private LedgerPort, private RoundHo
   void start(const Job& job);
   void start_forward(EntrySerial serial, bool evaluate);
   void start_backward(const Job& job);
+  void count_frame(std::size_t bytes);
   void start_write(const Job& job);
   // `after` runs on the loop if this session still lives; then the next job starts.
   void on_device(DeviceTask task, std::function<void()> job, std::function<void()> after);
@@ -168,6 +170,7 @@ class StagePeer final : private CourierPort, private LedgerPort, private RoundHo
   RuleId state_rule_ = RuleId::kAllreduce;
   std::uint64_t inner_steps_ = 0, adam_step_ = 0, progress_ = 0, run_targets_ = 0;
   double run_loss_ = 0;
+  std::uint64_t fp32_bytes_ = 0, payload_bytes_ = 0;
   double rate_ = 0;
   TimePoint rate_since_{};
   std::uint64_t rate_counted_ = 0;

@@ -131,6 +131,7 @@ void StagePeer::start_forward(EntrySerial serial, bool evaluate) {
           event("refused", tensors->microbatch, Token{options_.self, serial},
                 std::string(name_of(outcome->output.code())) + " activation from " + (entry->above.empty() ? "" : short_name(entry->above.back())));
         }
+        count_frame(outcome->frame.size());
         tensors->output = outcome->frame;
         SHOAL_FAULT("peer.after_forward");
         ledger_.forward_done(serial, ok, ok ? outcome->output->loss_sum : 0, ok ? outcome->output->targets : 0,
@@ -179,11 +180,18 @@ void StagePeer::start_backward(const Job& job) {
         }
         const bool ok = outcome->output.ok();
         if (!ok) log_warning("backward of microbatch ", tensors->microbatch, " failed: ", outcome->output.error().message);
+        count_frame(outcome->frame.size());
         tensors->gradient_out = outcome->frame;
         tensors->gradient_in = {};
         ledger_.backward_done(serial, ok, ok ? outcome->output->stamp : 0, ok && outcome->output->recomputed,
                               microseconds_of(now - started), now);
       });
+}
+
+void StagePeer::count_frame(std::size_t bytes) {
+  if (bytes == 0) return;  // a failed job, or an end of the pipeline
+  payload_bytes_ += bytes;
+  fp32_bytes_ += options_.config.targets_per_microbatch() * options_.config.model.dim * sizeof(float);
 }
 
 void StagePeer::start_write(const Job& job) {

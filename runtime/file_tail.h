@@ -1,0 +1,24 @@
+#pragma once
+// What another process appends to a file, line by line. Owns nothing but its position. Thread: one at a time.
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace shoal {
+
+class FileTail {
+ public:
+  explicit FileTail(std::string path) : path_(std::move(path)) {}
+  // The whole lines that were added since the last call, without their newlines; none while the file does not exist.
+  std::vector<std::string> new_lines();
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_, begun_;   // begun_: the start of a line whose end is not there yet
+  std::uint64_t offset_ = 0;
+};
+
+// The last `count` lines of a file, each indented, for an error message; empty when there are none.
+std::string last_lines(const std::string& path, std::size_t count);
+
+}  // namespace shoal

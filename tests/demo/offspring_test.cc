@@ -1,0 +1,129 @@
+#include "runtime/offspring.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <fstream>
+
+#include "common/thread_loop.h"
+#include "runtime/file_tail.h"
+#include "tests/runtime/scratch_folder.h"
+
+namespace shoal {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+TimePoint soon() { return monotonic_now() + 10s; }
+
+Offspring shell(const std::string& script, const ScratchFolder& folder) {
+  auto child = Offspring::start({{"/bin/sh", "-c", script}, folder / "out", folder / "err", {{"SHOAL_WORD", "red"}}});
+  EXPECT_TRUE(child.ok()) << child.error().message;
+  return *std::move(child);
+}
+
+TEST(OffspringTest, WritesToItsFilesAndEndsWithItsCode) {
+  const ScratchFolder folder;
+  Offspring child = shell("echo $SHOAL_WORD; echo blue >&2; exit 7", folder);
+  EXPECT_EQ(child.wait_until(soon()), std::optional<int>(7));
+  EXPECT_EQ(ScratchFolder::read(folder / "out"), "red\n");
+  EXPECT_EQ(ScratchFolder::read(folder / "err"), "blue\n");
+  EXPECT_FALSE(child.running());
+}
+
+TEST(OffspringTest, ASignalsEndIsToldApart) {
+  const ScratchFolder folder;
+  Offspring child = shell("exec sleep 100", folder);
+  EXPECT_TRUE(child.running());
+  child.send_signal(SIGKILL);
+  EXPECT_EQ(child.wait_until(soon()), std::optional<int>(128 + SIGKILL));
+}
+
+TEST(OffspringTest, AProgramThatDoesNotExistIsAnErrorAtTheStart) {
+  const auto child = Offspring::start({{"/no/such/program"}, "", ""});
+  ASSERT_FALSE(child.ok());
+  EXPECT_EQ(child.code(), ErrorCode::kMissing);
+  EXPECT_THAT(child.error().message, HasSubstr("/no/such/program"));
+}
+
+TEST(OffspringTest, WaitingHasADeadline) {
+  const ScratchFolder folder;
+  Offspring child = shell("exec sleep 100", folder);
+  EXPECT_EQ(child.wait_until(monotonic_now() + 30ms), std::nullopt);
+  EXPECT_TRUE(child.running());
+}
+
+TEST(OffspringTest, EndsWithItsOwner) {
+  const ScratchFolder folder;
+  pid_t pid = 0;
+  {
+    const Offspring child = shell("exec sleep 100", folder);
+    pid = child.pid();
+    EXPECT_EQ(kill(pid, 0), 0);
+  }
+  EXPECT_NE(kill(pid, 0), 0);
+}
+
+TEST(OffspringTest, AFrozenOneEndsWithItsOwnerToo) {
+  const ScratchFolder folder;
+  pid_t pid = 0;
+  {
+    Offspring child = shell("exec sleep 100", folder);
+    child.send_signal(SIGSTOP);
+    pid = child.pid();
+  }
+  EXPECT_NE(kill(pid, 0), 0);
+}
+
+TEST(OffspringTest, HasAProcessGroupOfItsOwn) {
+  const ScratchFolder folder;
+  Offspring child = shell("exec sleep 100", folder);
+  EXPECT_EQ(getpgid(child.pid()), child.pid());
+}
+
+TEST(OffspringTest, AssigningANewOneEndsTheOld) {
+  const ScratchFolder folder;
+  Offspring child = shell("exec sleep 100", folder);
+  const pid_t first = child.pid();
+  child = shell("exec sleep 100", folder);
+  EXPECT_NE(kill(first, 0), 0);
+  EXPECT_TRUE(child.running());
+}
+
+TEST(OwnProgramTest, IsThisTest) {
+  const auto path = own_program();
+  ASSERT_TRUE(path.ok());
+  EXPECT_THAT(*path, HasSubstr("demo_test"));
+}
+
+TEST(FileTailTest, GivesWholeLinesOnceAndInOrder) {
+  const ScratchFolder folder;
+  FileTail tail(folder / "log");
+  EXPECT_THAT(tail.new_lines(), IsEmpty());
+  std::ofstream file(folder / "log");
+  file << "one\ntwo\nthr" << std::flush;
+  EXPECT_THAT(tail.new_lines(), ElementsAre("one", "two"));
+  EXPECT_THAT(tail.new_lines(), IsEmpty());
+  file << "ee\n\nfive" << std::flush;
+  EXPECT_THAT(tail.new_lines(), ElementsAre("three", ""));
+}
+
+TEST(FileTailTest, LinesLongerThanABlockAreWhole) {
+  const ScratchFolder folder;
+  const std::string line(200'000, 'x');
+  folder.write("log", line + "\n" + line + "\n");
+  EXPECT_THAT(FileTail(folder / "log").new_lines(), ElementsAre(line, line));
+}
+
+TEST(LastLinesTest, AreTheLastOnesIndented) {
+  const ScratchFolder folder;
+  EXPECT_EQ(last_lines(folder.write("log", "a\nb\nc\n"), 2), "\n    b\n    c");
+  EXPECT_EQ(last_lines(folder / "absent", 2), "");
+}
+
+}  // namespace
+}  // namespace shoal

@@ -1,0 +1,128 @@
+#include "runtime/demo_report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <nlohmann/json.hpp>
+
+namespace shoal {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+DemoResult good() {
+  DemoResult r;
+  r.seconds = 75;
+  r.loss_start = 5.5;
+  r.loss_end = 2.2;
+  r.solo_loss_start = 5.5;
+  r.solo_loss_end = 2.1;
+  r.val_loss = 2.2;
+  r.solo_val_loss = 2.1;
+  r.unigram_entropy = 3.2;
+  r.bigram_entropy = 2.5;
+  r.tokens = 1000;
+  r.issued = r.committed = 10;
+  r.audit = "clean";
+  r.faults = {{.kind = "kill", .stage = 1, .at_s = 25, .recovered_s = 3}, {.kind = "freeze", .stage = 2, .at_s = 37.5, .recovered_s = 0}};
+  r.rejoined_s = 2.5;
+  return r;
+}
+
+std::vector<std::string> failures_after(const std::function<void(DemoResult&)>& change) {
+  DemoResult r = good();
+  change(r);
+  return demo_failures(r);
+}
+
+TEST(DemoVerdictTest, AGoodRunPasses) { EXPECT_THAT(demo_failures(good()), IsEmpty()); }
+
+TEST(DemoVerdictTest, EveryBrokenPromiseFailsTheRun) {
+  EXPECT_THAT(failures_after([](auto& r) { r.counted_twice = 1; }), ElementsAre(HasSubstr("counted twice")));
+  EXPECT_THAT(failures_after([](auto& r) { r.unfinished = 2; }), ElementsAre(HasSubstr("2 microbatches were not finished")));
+  EXPECT_THAT(failures_after([](auto& r) { r.audit = "violated"; }), ElementsAre(HasSubstr("audit")));
+  EXPECT_THAT(failures_after([](auto& r) { r.faults[0].recovered_s.reset(); }), ElementsAre(HasSubstr("kill of a peer of stage 1")));
+  EXPECT_THAT(failures_after([](auto& r) { r.rejoined_s.reset(); }), ElementsAre(HasSubstr("did not serve again")));
+  EXPECT_THAT(failures_after([](auto& r) { r.committed = 0; }), ElementsAre(HasSubstr("nothing was committed")));
+  EXPECT_THAT(failures_after([](auto& r) { r.val_loss.reset(); }), ElementsAre(HasSubstr("no validation loss of the swarm")));
+  EXPECT_THAT(failures_after([](auto& r) { r.process_failures = {"peer-3 ended with exit code 70"}; }), ElementsAre(HasSubstr("peer-3")));
+}
+
+TEST(DemoVerdictTest, LossesThatWereListedDoNotFailIt) {
+  EXPECT_THAT(failures_after([](auto& r) { r.lost = 12; }), IsEmpty());
+}
+
+TEST(DemoVerdictTest, WithFaultsValidationMayBe8PercentAboveSolo) {
+  EXPECT_THAT(failures_after([](auto& r) { r.val_loss = 1.08 * 2.1 - 1e-9; }), IsEmpty());
+  EXPECT_THAT(failures_after([](auto& r) { r.val_loss = 1.081 * 2.1; }), ElementsAre(HasSubstr("1.08 x solo's")));
+}
+
+TEST(DemoVerdictTest, ValidationMustBe06NatsBelowTheUnigramEntropy) {
+  EXPECT_THAT(failures_after([](auto& r) { r.unigram_entropy = 2.79; }), ElementsAre(HasSubstr("unigram entropy")));
+}
+
+TEST(DemoVerdictTest, LongRunsWithoutFaultsHaveTheRulesBoundsAndTheBigramEntropy) {
+  DemoResult r = good();
+  r.chaos = false;
+  r.seconds = 300;
+  r.faults.clear();
+  r.rejoined_s.reset();
+  r.solo_val_loss = 2.0;
+  r.val_loss = 2.09;
+  EXPECT_EQ(validation_bound(r), 1.05);
+  EXPECT_THAT(demo_failures(r), IsEmpty());
+  r.rule = RuleId::kAllreduce;
+  EXPECT_EQ(validation_bound(r), 1.01);
+  EXPECT_THAT(demo_failures(r), SizeIs(1));
+  r.val_loss = 2.01;
+  r.bigram_entropy = 2.005;
+  EXPECT_THAT(demo_failures(r), ElementsAre(HasSubstr("bigram entropy")));
+}
+
+TEST(DemoVerdictTest, ARunOfSecondsIsNotJudgedByItsLoss) {
+  EXPECT_THAT(failures_after([](auto& r) { r.seconds = 50; r.val_loss = 4.0; }), IsEmpty());
+  DemoResult r = good();
+  r.seconds = 50;
+  EXPECT_THAT(demo_table(r), HasSubstr("not judged"));
+}
+
+TEST(DemoVerdictTest, ALossThatIsNoNumberFails) {
+  EXPECT_THAT(failures_after([](auto& r) { r.val_loss = std::numeric_limits<double>::quiet_NaN(); }), SizeIs(2));
+}
+
+TEST(DemoJsonTest, HasExactlyTheDocumentedKeysInOrder) {
+  DemoResult r = good();
+  r.faults[1].recovered_s.reset();
+  const auto json = nlohmann::ordered_json::parse(demo_json(r));
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : json.items()) keys.push_back(key);
+  EXPECT_THAT(keys, ElementsAre("loss_start", "loss_end", "val_loss", "solo_loss_end", "solo_val_loss", "unigram_entropy", "bigram_entropy",
+                                "tokens", "tokens_per_s", "solo_tokens_per_s", "bytes_per_token", "codec_ratio", "issued", "committed",
+                                "unfinished", "retried", "lost", "counted_twice", "rounds", "audit", "faults"));
+  ASSERT_EQ(json["faults"].size(), 2u);
+  EXPECT_EQ(json["faults"][0]["kind"], "kill");
+  EXPECT_EQ(json["faults"][0]["stage"], 1);
+  EXPECT_EQ(json["faults"][0]["at_s"], 25);
+  EXPECT_EQ(json["faults"][0]["recovered_s"], 3);
+  EXPECT_TRUE(json["faults"][1]["recovered_s"].is_null());
+}
+
+TEST(DemoTableTest, ShowsFaultsLossesAndVerdict) {
+  DemoResult r = good();
+  r.lost = 3;
+  r.lost_by_peer = {{"00ab.1", 3}};
+  r.faults[1].recovered_s.reset();
+  const std::string table = demo_table(r);
+  EXPECT_THAT(table, HasSubstr("kill at 25.0 s, stage 1"));
+  EXPECT_THAT(table, HasSubstr("NOT RECOVERED"));
+  EXPECT_THAT(table, HasSubstr("3 with session 00ab.1"));
+  EXPECT_THAT(table, HasSubstr("clean"));
+  EXPECT_THAT(table, HasSubstr("unigram 3.2000, bigram 2.5000"));
+}
+
+}  // namespace
+}  // namespace shoal
