@@ -23,7 +23,7 @@ namespace shoal {
 namespace {
 
 struct LaunchArguments {
-  std::string run;   // RUN.toml; with --resume also the run's folder
+  std::string run;  // RUN.toml; with --resume also the run's folder
   std::string folder, listen, save, events;
   std::vector<std::string> advertise, bootstrap;
   std::uint32_t network = 0;
@@ -39,7 +39,8 @@ std::string kept_run_text(const std::string& manifest, const RunConfig& config) 
   const std::string section = "[data]\n";
   const std::size_t at = manifest.find(section);
   SHOAL_CHECK(at != std::string::npos);
-  const std::string path = nlohmann::json(std::filesystem::absolute(config.data.path).string()).dump();  // a TOML string as well
+  const std::string path =
+      nlohmann::json(std::filesystem::absolute(config.data.path).string()).dump();  // a TOML string as well
   return manifest.substr(0, at + section.size()) + "path = " + path + "\n" + manifest.substr(at + section.size());
 }
 
@@ -52,15 +53,17 @@ Result<RunConfig> load_run(LaunchArguments& arguments) {
   SHOAL_ASSIGN(RunConfig config, load_config(arguments.run));
   if (arguments.folder.empty()) arguments.folder = config.run.name + ".run";
   if (!arguments.save.empty() && config.executor.kind != ExecutorKind::kTorch)
-    return make_error(ErrorCode::kUnsupported, "only a model can be saved: use [executor] kind = \"torch\" or leave --save out");
+    return make_error(ErrorCode::kUnsupported,
+                      "only a model can be saved: use [executor] kind = \"torch\" or leave --save out");
   if (!arguments.resume) return config;
   // Its log belongs to the manifest it was started with: go on with that and nothing else.
   SHOAL_ASSIGN(const RunConfig kept, load_config(arguments.folder + kRunFile));
   SHOAL_ASSIGN(const std::string kept_text, canonical_text(kept));
   SHOAL_ASSIGN(const std::string text, canonical_text(config));
   if (text != kept_text)
-    return make_error(ErrorCode::kInput, arguments.run + " differs from the run in " + arguments.folder + ": resume with `shoal launch --resume " +
-                                             arguments.folder + "`, or start a new run in another --dir");
+    return make_error(ErrorCode::kInput, arguments.run + " differs from the run in " + arguments.folder +
+                                             ": resume with `shoal launch --resume " + arguments.folder +
+                                             "`, or start a new run in another --dir");
   return config;
 }
 
@@ -91,10 +94,7 @@ class LaunchProgram final : private Launch::Owner {
     config_ = *std::move(config);
     if (const Status opened = open(); !opened.ok()) return fail(opened.error());
     started_ = loop_.now();
-    loop_.post([this] {
-      launch_->start();
-      tick();
-    });
+    loop_.post([this] { launch_->start(); });
     loop_.run();
     return report();
   }
@@ -112,28 +112,36 @@ class LaunchProgram final : private Launch::Owner {
     set_log_name("launch");
     events_ = make_silent_event_log();
     if (!arguments_.events.empty()) {
-      SHOAL_ASSIGN(events_, open_event_log(arguments_.events, {.role = "trainer", .run = run, .peer = key.id(), .session = {}}, loop_));
+      SHOAL_ASSIGN(events_, open_event_log(arguments_.events,
+                                           {.role = "trainer", .run = run, .peer = key.id(), .session = {}}, loop_));
     }
-    traffic_ = std::make_unique<TrafficEvents>(*events_);
     storage_ = std::make_unique<FileStorage>(loop_);
     SHOAL_TRY(open_network(key, run));
-    LaunchOptions options{.config = config_, .key = key, .folder = arguments_.folder, .resume = arguments_.resume,
-                          .addresses = addresses_, .save = !arguments_.save.empty(), .planted = {}};
-    SHOAL_ASSIGN(launch_, Launch::open(std::move(options),
-                                       {loop_, *wire_, *storage_, *events_, *samples_, Rng(entropy_seed()), directory_.get()},
-                                       static_cast<Launch::Owner&>(*this)));
+    LaunchOptions options{.config = config_,
+                          .key = key,
+                          .folder = arguments_.folder,
+                          .resume = arguments_.resume,
+                          .addresses = addresses_,
+                          .save = !arguments_.save.empty(),
+                          .planted = {}};
+    SHOAL_ASSIGN(launch_,
+                 Launch::open(std::move(options),
+                              {loop_, *wire_, *storage_, *events_, *samples_, Rng(entropy_seed()), directory_.get()},
+                              static_cast<Launch::Owner&>(*this)));
     SHOAL_TRY(keep_for_resume());
     SHOAL_ASSIGN(signals_, StopSignals::listen(
                                loop_, [this] { launch_->finish("stopped by Ctrl-C"); },
                                [this] {
-                                 log_warning("stopped at once: peers keep their state, `shoal launch --resume ", arguments_.folder, "` goes on");
+                                 log_warning("stopped at once: peers keep their state, `shoal launch --resume ",
+                                             arguments_.folder, "` goes on");
                                  loop_.stop();
                                }));
     return print_ticket(run);
   }
 
   Status open_network(const KeyPair& key, const RunId& run) {
-    ZmqWireOptions options{.key = key, .listen = listen_address(arguments_), .admission = Admission::kOpen, .admitted = {}};
+    ZmqWireOptions options{
+        .key = key, .listen = listen_address(arguments_), .admission = Admission::kOpen, .admitted = {}};
     if (config_.admission.mode == AdmissionMode::kListed) {
       options.admission = Admission::kListed;
       options.admitted = config_.admission.keys;
@@ -141,12 +149,17 @@ class LaunchProgram final : private Launch::Owner {
     SHOAL_ASSIGN(wire_, make_zmq_wire(loop_, std::move(options)));
     SHOAL_ASSIGN(addresses_, own_addresses(wire_->listening_address(), arguments_.advertise, ""));
     if (all_loopback(addresses_))
-      log_warning("this run is told under ", addresses_.front(), " only: peers on other machines cannot reach it. HINT: --advertise ADDRESS");
+      log_warning("this run is told under ", addresses_.front(),
+                  " only: peers on other machines cannot reach it. HINT: --advertise ADDRESS");
     network_ = network_of(arguments_, run);
     if (arguments_.no_dht) return {};
     // UDP on the number of the TCP port: the ticket's addresses are ways into the DHT too.
     SHOAL_ASSIGN(const HostPort bound, parse_host_port(wire_->listening_address()));
-    DirectoryOptions directory{.run = run, .network = network_, .bind = bound.host, .port = bound.port, .bootstrap = arguments_.bootstrap,
+    DirectoryOptions directory{.run = run,
+                               .network = network_,
+                               .bind = bound.host,
+                               .port = bound.port,
+                               .bootstrap = arguments_.bootstrap,
                                .cache_path = arguments_.folder + "/directory.json"};
     SHOAL_ASSIGN(directory_, open_directory(loop_, *storage_, directory));
     return {};
@@ -155,8 +168,10 @@ class LaunchProgram final : private Launch::Owner {
   Status keep_for_resume() {
     SHOAL_ASSIGN(const std::string manifest, canonical_text(config_));
     if (!arguments_.resume)
-      SHOAL_TRY(replace_file(arguments_.folder + kRunFile, {Bytes::copy_of(std::string_view(kept_run_text(manifest, config_)))}));
-    return replace_file(arguments_.folder + kListenFile, {Bytes::copy_of(std::string_view(wire_->listening_address()))});
+      SHOAL_TRY(replace_file(arguments_.folder + kRunFile,
+                             {Bytes::copy_of(std::string_view(kept_run_text(manifest, config_)))}));
+    return replace_file(arguments_.folder + kListenFile,
+                        {Bytes::copy_of(std::string_view(wire_->listening_address()))});
   }
 
   Status print_ticket(const RunId& run) {
@@ -165,16 +180,9 @@ class LaunchProgram final : private Launch::Owner {
     SHOAL_ASSIGN(const std::string text, pack_ticket(ticket));
     std::printf("ticket %s\n", text.c_str());
     std::fflush(stdout);
-    log_info("run \"", config_.run.name, "\" in ", arguments_.folder, ": ", config_.pipeline.stages, " stages, listening on ", wire_->listening_address(),
-             "; lend a machine with: shoal join TICKET");
+    log_info("run \"", config_.run.name, "\" in ", arguments_.folder, ": ", config_.pipeline.stages,
+             " stages, listening on ", wire_->listening_address(), "; lend a machine with: shoal join TICKET");
     return {};
-  }
-
-  void tick() {
-    loop_.after(1s, [this] {
-      if (!finished_) tick();
-    });
-    traffic_->write(wire_->bytes_sent(), 0);
   }
 
   void on_train_line(const TrainLine& line) override {
@@ -188,7 +196,6 @@ class LaunchProgram final : private Launch::Owner {
     finished_ = true;
     summary_ = summary;
     error_ = std::move(error);
-    traffic_->write(wire_->bytes_sent(), 0);
     loop_.stop();
   }
 
@@ -196,7 +203,8 @@ class LaunchProgram final : private Launch::Owner {
     if (!finished_) summary_ = launch_->summary();
     if (error_) return fail(*error_);
     if (finished_ && !arguments_.save.empty()) {
-      if (const Status saved = save_states(arguments_.save, config_, summary_.states); !saved.ok()) return fail(saved.error());
+      if (const Status saved = save_states(arguments_.save, config_, summary_.states); !saved.ok())
+        return fail(saved.error());
       log_info("saved to ", arguments_.save);
     }
     if (finished_) print_summary();
@@ -205,21 +213,35 @@ class LaunchProgram final : private Launch::Owner {
 
   void print_summary() {
     const RunSummary& s = summary_;
-    log_info("the run is over (", s.reason, "): ", s.run_targets, " tokens in ", clock_text(loop_.now() - started_), "; microbatches issued ", s.issued,
-             ", committed ", s.committed, ", unfinished ", s.unfinished, ", retried ", s.retried, ", lost ", s.listed, "; rounds ", s.rounds,
-             " (abandoned ", s.rounds_abandoned, ")");
+    log_info("the run is over (", s.reason, "): ", s.run_targets, " tokens in ", clock_text(loop_.now() - started_),
+             "; microbatches issued ", s.issued, ", committed ", s.committed, ", unfinished ", s.unfinished,
+             ", retried ", s.retried, ", lost ", s.listed, "; rounds ", s.rounds, " (abandoned ", s.rounds_abandoned,
+             ")");
     if (s.validation_loss) {
       char text[64];
       std::snprintf(text, sizeof text, "validation loss %.4f nats a target", *s.validation_loss);
       log_info(text);
     }
     if (!json_) return;
-    nlohmann::ordered_json out = {{"schema", "shoal.launch/1"}, {"run", config_.run.name}, {"reason", s.reason},
-                                  {"interrupted", signals_->heard()}, {"loss_start", losses_.first()}, {"loss_end", losses_.last()},
-                                  {"val_loss", nullptr}, {"tokens", s.run_targets}, {"issued", s.issued}, {"committed", s.committed},
-                                  {"unfinished", s.unfinished}, {"retried", s.retried}, {"lost", s.listed}, {"answered_gone", s.acks_gone},
-                                  {"rounds", s.rounds}, {"rounds_abandoned", s.rounds_abandoned}, {"loss_bound_tokens", s.loss_bound_targets},
-                                  {"sent_bytes", wire_->bytes_sent()}, {"elapsed_s", seconds_of(loop_.now() - started_)}};
+    nlohmann::ordered_json out = {{"schema", "shoal.launch/1"},
+                                  {"run", config_.run.name},
+                                  {"reason", s.reason},
+                                  {"interrupted", signals_->heard()},
+                                  {"loss_start", losses_.first()},
+                                  {"loss_end", losses_.last()},
+                                  {"val_loss", nullptr},
+                                  {"tokens", s.run_targets},
+                                  {"issued", s.issued},
+                                  {"committed", s.committed},
+                                  {"unfinished", s.unfinished},
+                                  {"retried", s.retried},
+                                  {"lost", s.listed},
+                                  {"answered_gone", s.acks_gone},
+                                  {"rounds", s.rounds},
+                                  {"rounds_abandoned", s.rounds_abandoned},
+                                  {"loss_bound_tokens", s.loss_bound_targets},
+                                  {"sent_bytes", wire_->bytes_sent()},
+                                  {"elapsed_s", seconds_of(loop_.now() - started_)}};
     if (s.validation_loss) out["val_loss"] = *s.validation_loss;
     std::fputs((out.dump(2) + "\n").c_str(), stdout);
     std::fflush(stdout);
@@ -240,7 +262,6 @@ class LaunchProgram final : private Launch::Owner {
   ThreadLoop loop_;
   std::unique_ptr<Samples> samples_;
   std::unique_ptr<EventLog> events_;
-  std::unique_ptr<TrafficEvents> traffic_;
   std::unique_ptr<FileStorage> storage_;
   std::unique_ptr<ZmqWire> wire_;
   std::unique_ptr<DhtDirectory> directory_;
@@ -251,19 +272,28 @@ class LaunchProgram final : private Launch::Owner {
 }  // namespace
 
 void add_launch(CLI::App& app, Program& program) {
-  CLI::App* command = app.add_subcommand("launch", "create a run, feed it and take it to its end; prints the ticket for `shoal join`");
+  CLI::App* command =
+      app.add_subcommand("launch", "create a run, feed it and take it to its end; prints the ticket for `shoal join`");
   auto arguments = std::make_shared<LaunchArguments>();
-  command->add_option("run", arguments->run, "the run's file; with --resume also its folder")->required()->type_name("RUN.toml");
-  command->add_option("--dir", arguments->folder, "folder of the run's key, logs and manifest (default: NAME.run)")->type_name("DIR");
-  command->add_option("--listen", arguments->listen, "where to listen, TCP and UDP (default: 0.0.0.0:0, any port)")->type_name("HOST:PORT");
-  command->add_option("--advertise", arguments->advertise, "address that others dial, repeatable (default: all but loopback)")->type_name("HOST[:PORT]");
+  command->add_option("run", arguments->run, "the run's file; with --resume also its folder")
+      ->required()
+      ->type_name("RUN.toml");
+  command->add_option("--dir", arguments->folder, "folder of the run's key, logs and manifest (default: NAME.run)")
+      ->type_name("DIR");
+  command->add_option("--listen", arguments->listen, "where to listen, TCP and UDP (default: 0.0.0.0:0, any port)")
+      ->type_name("HOST:PORT");
+  command
+      ->add_option("--advertise", arguments->advertise,
+                   "address that others dial, repeatable (default: all but loopback)")
+      ->type_name("HOST[:PORT]");
   command->add_option("--save", arguments->save, "write the trained model here")->type_name("DIR");
   command->add_option("--events", arguments->events, "append JSON lines here")->type_name("FILE");
   command->add_flag("--resume", arguments->resume, "go on with the run that the folder holds");
   command->add_option("--network", arguments->network, "id of the DHT network (default: from the run's key)");
   command->add_flag("--no-dht", arguments->no_dht, "no directory: peers meet through this process alone");
   command->add_option("--bootstrap", arguments->bootstrap, "a DHT node to join, repeatable")->type_name("HOST:PORT");
-  command->add_option("--line-every", arguments->seconds_between_lines, "seconds between train lines; 0 = every step (default: 1)");
+  command->add_option("--line-every", arguments->seconds_between_lines,
+                      "seconds between train lines; 0 = every step (default: 1)");
   command->fallthrough();
   command->callback([&program, arguments] {
     program.run = [&program, arguments] { return LaunchProgram(*arguments, program.global.json).run(); };

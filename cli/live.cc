@@ -44,8 +44,10 @@ void set_handler(void (*action_taken)(int)) {
 
 }  // namespace
 
-Result<std::unique_ptr<StopSignals>> StopSignals::listen(EventLoop& loop, std::function<void()> first, std::function<void()> again) {
-  if (signal_pipe[0] < 0 && ::pipe2(signal_pipe, O_CLOEXEC) != 0) return error_of_errno("make a pipe for", "signals", errno);
+Result<std::unique_ptr<StopSignals>> StopSignals::listen(EventLoop& loop, std::function<void()> first,
+                                                         std::function<void()> again) {
+  if (signal_pipe[0] < 0 && ::pipe2(signal_pipe, O_CLOEXEC) != 0)
+    return error_of_errno("make a pipe for", "signals", errno);
   std::unique_ptr<StopSignals> signals(new StopSignals(loop, std::move(first), std::move(again)));
   set_handler(on_signal);
   return signals;
@@ -63,7 +65,8 @@ StopSignals::~StopSignals() {
 void StopSignals::read_signals() {
   for (int heard = 0;;) {
     pollfd wait{signal_pipe[0], POLLIN, 0};
-    const int patience = heard < 2 ? -1 : static_cast<int>(std::chrono::duration_cast<std::chrono::milliseconds>(kPatience).count());
+    const int patience =
+        heard < 2 ? -1 : static_cast<int>(std::chrono::duration_cast<std::chrono::milliseconds>(kPatience).count());
     const int ready = ::poll(&wait, 1, patience);
     if (ready < 0 && errno == EINTR) continue;
     if (ready == 0) _exit(exit_code());
@@ -87,8 +90,9 @@ constexpr std::size_t kAddressesTold = 3;
 
 std::string text_of_socket_address(const sockaddr* address) {
   char text[INET6_ADDRSTRLEN] = {};
-  const void* raw = address->sa_family == AF_INET ? static_cast<const void*>(&reinterpret_cast<const sockaddr_in*>(address)->sin_addr)
-                                                  : static_cast<const void*>(&reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr);
+  const void* raw = address->sa_family == AF_INET
+                        ? static_cast<const void*>(&reinterpret_cast<const sockaddr_in*>(address)->sin_addr)
+                        : static_cast<const void*>(&reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr);
   return ::inet_ntop(address->sa_family, raw, text, sizeof text) == nullptr ? "" : text;
 }
 
@@ -122,7 +126,9 @@ std::vector<std::string> interface_hosts(bool v6) {
   for (const ifaddrs* one = all; one != nullptr; one = one->ifa_next) {
     if (one->ifa_addr == nullptr || (one->ifa_flags & IFF_UP) == 0 || (one->ifa_flags & IFF_LOOPBACK) != 0) continue;
     const int family = one->ifa_addr->sa_family;
-    if (family == AF_INET6 && (!v6 || IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<const sockaddr_in6*>(one->ifa_addr)->sin6_addr))) continue;
+    if (family == AF_INET6 &&
+        (!v6 || IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<const sockaddr_in6*>(one->ifa_addr)->sin6_addr)))
+      continue;
     if (family == AF_INET || family == AF_INET6) hosts.push_back(text_of_socket_address(one->ifa_addr));
   }
   ::freeifaddrs(all);
@@ -161,12 +167,14 @@ Result<std::vector<std::string>> own_addresses(const std::string& listening, con
 }
 
 bool all_loopback(const std::vector<std::string>& addresses) {
-  return std::all_of(addresses.begin(), addresses.end(), [](const std::string& address) { return is_loopback(host_of(address)); });
+  return std::all_of(addresses.begin(), addresses.end(),
+                     [](const std::string& address) { return is_loopback(host_of(address)); });
 }
 
 // ---- directory ----
 
-Result<std::unique_ptr<DhtDirectory>> open_directory(EventLoop& loop, Storage& storage, const DirectoryOptions& options) {
+Result<std::unique_ptr<DhtDirectory>> open_directory(EventLoop& loop, Storage& storage,
+                                                     const DirectoryOptions& options) {
   DhtChildOptions child_options;
   child_options.network = options.network;
   child_options.bind = options.bind;
@@ -177,19 +185,8 @@ Result<std::unique_ptr<DhtDirectory>> open_directory(EventLoop& loop, Storage& s
   directory_options.bootstrap = options.bootstrap;
   directory_options.cache_path = options.cache_path;
   directory_options.seed = entropy_seed();
-  return {std::make_unique<DhtDirectory>(loop, std::move(child), options.cache_path.empty() ? nullptr : &storage, directory_options)};
-}
-
-// ---- traffic ----
-
-void TrafficEvents::write(std::uint64_t sent_bytes, std::uint64_t received_bytes) {
-  if (sent_bytes == sent_ && received_bytes == received_) return;
-  EventRecord record;
-  record.event = "bytes";
-  record.more = {{"sent", std::to_string(sent_bytes - sent_)}, {"received", std::to_string(received_bytes - received_)}};
-  events_.write(record);
-  sent_ = sent_bytes;
-  received_ = received_bytes;
+  return {std::make_unique<DhtDirectory>(loop, std::move(child), options.cache_path.empty() ? nullptr : &storage,
+                                         directory_options)};
 }
 
 }  // namespace shoal

@@ -1,5 +1,6 @@
 #pragma once
-// What `shoal launch` and `shoal join` share: how Ctrl-C reaches the loop, which addresses others are told, the way into the DHT.
+// What `shoal launch` and `shoal join` share: how Ctrl-C reaches the loop, which addresses others are told, the way
+// into the DHT.
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -10,18 +11,19 @@
 #include "common/event_loop.h"
 #include "common/storage.h"
 #include "dht/dht_directory.h"
-#include "runtime/event_log.h"
 #include "runtime/ticket.h"
 
 namespace shoal {
 
-// SIGINT and SIGTERM become tasks of the loop: the first runs `first`, every later one `again`. A process that still runs kPatience after
-// the second ends there. Children do not inherit the handlers. One object at a time; owns a thread.
+// SIGINT and SIGTERM become tasks of the loop: the first runs `first`, every later one `again`. A process that still
+// runs kPatience after the second ends there. Children do not inherit the handlers. One object at a time; owns a
+// thread.
 class StopSignals {
  public:
   static constexpr Duration kPatience = 3s;
   // ERRORS: kIo (no pipe).
-  static Result<std::unique_ptr<StopSignals>> listen(EventLoop& loop, std::function<void()> first, std::function<void()> again);
+  static Result<std::unique_ptr<StopSignals>> listen(EventLoop& loop, std::function<void()> first,
+                                                     std::function<void()> again);
   ~StopSignals();
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
@@ -38,9 +40,10 @@ class StopSignals {
   std::thread thread_;
 };
 
-// What others are told to dial: at most three, "host:port". `listening`: where the wire listens, with its port. In this order: `advertise`
-// ("host" or "host:port"), the host that is listened on when it is one, our side of the route to `toward` (an address; may be empty),
-// the addresses of all interfaces but loopback, loopback. ERRORS: kInput (an address that is none).
+// What others are told to dial: at most three, "host:port". `listening`: where the wire listens, with its port. In this
+// order: `advertise`
+// ("host" or "host:port"), the host that is listened on when it is one, our side of the route to `toward` (an address;
+// may be empty), the addresses of all interfaces but loopback, loopback. ERRORS: kInput (an address that is none).
 Result<std::vector<std::string>> own_addresses(const std::string& listening, const std::vector<std::string>& advertise,
                                                const std::string& toward);
 bool all_loopback(const std::vector<std::string>& addresses);
@@ -49,22 +52,12 @@ struct DirectoryOptions {
   RunId run;
   std::uint32_t network = 0;
   std::string bind = "0.0.0.0";
-  std::uint16_t port = 0;              // UDP; 0: any
+  std::uint16_t port = 0;  // UDP; 0: any
   std::vector<std::string> bootstrap;
   std::string cache_path;
 };
 // The DHT's supervised child and the directory over it, on `loop`. ERRORS: DhtChild::start's.
-Result<std::unique_ptr<DhtDirectory>> open_directory(EventLoop& loop, Storage& storage, const DirectoryOptions& options);
-
-// Writes what was handed to sockets since the last call as a "bytes" event, so that killed processes count too.
-class TrafficEvents {
- public:
-  explicit TrafficEvents(EventLog& events) : events_(events) {}
-  void write(std::uint64_t sent_bytes, std::uint64_t received_bytes);
-
- private:
-  EventLog& events_;
-  std::uint64_t sent_ = 0, received_ = 0;
-};
+Result<std::unique_ptr<DhtDirectory>> open_directory(EventLoop& loop, Storage& storage,
+                                                     const DirectoryOptions& options);
 
 }  // namespace shoal

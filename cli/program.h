@@ -25,9 +25,12 @@ struct Program {
 
 // Each registers its options with storage that lives as long as `program.run`.
 void add_audit(CLI::App& app, Program& program);
+void add_demo(CLI::App& app, Program& program);
 void add_eval(CLI::App& app, Program& program);
 void add_inspect(CLI::App& app, Program& program);
+void add_join(CLI::App& app, Program& program);
 void add_key(CLI::App& app, Program& program);
+void add_launch(CLI::App& app, Program& program);
 void add_solo(CLI::App& app, Program& program);
 void add_version(CLI::App& app, Program& program);
 

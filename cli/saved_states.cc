@@ -23,10 +23,12 @@ Status save_states(const std::string& folder, const RunConfig& config, const std
   for (const StageSpec& spec : specs) {
     const auto found = images.find(spec.stage.value);
     const std::string name = "stage " + std::to_string(spec.stage.value);
-    if (found == images.end()) return make_error(ErrorCode::kMissing, "nothing was saved: nobody has the state of " + name);
+    if (found == images.end())
+      return make_error(ErrorCode::kMissing, "nothing was saved: nobody has the state of " + name);
     SHOAL_ASSIGN(const StateHeader header, parse_state_header(found->second));
     if (header.stage != spec.stage || header.floats != parameter_count(spec))
-      return make_error(ErrorCode::kMalformed, "nothing was saved: the state fetched for " + name + " is not of this model");
+      return make_error(ErrorCode::kMalformed,
+                        "nothing was saved: the state fetched for " + name + " is not of this model");
     std::vector<float> anchor(header.floats);  // the image's first array
     std::memcpy(anchor.data(), found->second.data() + kStateHeaderBytes, anchor.size() * sizeof(float));
     SHOAL_TRY(save_stage(folder, spec, anchor));

@@ -9,7 +9,8 @@
 
 namespace shoal {
 
-// Writes the anchors. Blocking file I/O. ERRORS: kMissing (a stage without an image), kMalformed (an image of another stage or model), kIo.
+// Writes the anchors. Blocking file I/O. ERRORS: kMissing (a stage without an image), kMalformed (an image of another
+// stage or model), kIo.
 Status save_states(const std::string& folder, const RunConfig& config, const std::map<std::uint16_t, Bytes>& images);
 
 }  // namespace shoal

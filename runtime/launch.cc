@@ -10,6 +10,7 @@ namespace shoal {
 namespace {
 constexpr Duration kTick = 200ms;
 constexpr Duration kAnnouncePeriod = 20s;
+constexpr Duration kBytesPeriod = 1s;
 constexpr std::size_t kLogBytesMax = 1u << 30;
 
 AuthorityOptions authority_options(const LaunchOptions& options) {
@@ -116,11 +117,25 @@ void Launch::tick() {
   });
   const TimePoint now = env_.loop.now();
   if (now >= next_announce_) announce();
+  if (now >= next_bytes_) write_bytes();
   if (!finishing_ && trainer_->reached_end()) finish("all tokens are committed");
   if (const std::string parked = parked_text(); !parked.empty() && now >= next_parked_) {
     next_parked_ = now + 10s;
     owner_.on_notice(parked);
   }
+}
+
+// Every second what was added since: a killed process leaves out a second at most.
+void Launch::write_bytes() {
+  next_bytes_ = env_.loop.now() + kBytesPeriod;
+  const TransportCounters& counters = transport_->counters();
+  EventRecord record;
+  record.event = "bytes";
+  record.more = {{"sent", std::to_string(counters.sent_bytes - bytes_written_[0])},
+                 {"received", std::to_string(counters.received_bytes - bytes_written_[1])}};
+  bytes_written_[0] = counters.sent_bytes;
+  bytes_written_[1] = counters.received_bytes;
+  env_.events.write(record);
 }
 
 std::string Launch::parked_text() const {
@@ -315,7 +330,15 @@ void Launch::validate() {
   if (!stages_ready_) return fetch_states();
   owner_.on_notice("validating");
   trainer_->validate([this](Result<double> loss) {
-    if (loss.ok()) summary_.validation_loss = *loss;
+    if (loss.ok()) {
+      summary_.validation_loss = *loss;
+      EventRecord record;
+      record.event = "validation";
+      record.loss = *loss;
+      env_.events.write(record);
+    } else {
+      owner_.on_notice("no validation: " + loss.error().message);
+    }
     fetch_states();
   });
 }
@@ -369,6 +392,7 @@ void Launch::end() {
 void Launch::done(std::optional<Error> error) {
   if (over_) return;
   over_ = true;
+  write_bytes();
   env_.loop.cancel(timer_);
   if (env_.directory != nullptr) env_.directory->withdraw(run_key_name(RunId{options_.key.id().bytes}));
   owner_.on_finished(summary(), std::move(error));

@@ -111,6 +111,7 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
 
   void tick();
   void announce();
+  void write_bytes();
   void last_rounds();
   void validate();
   void fetch_states();
@@ -138,7 +139,8 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   std::uint16_t next_state_ = 0;
   bool finishing_ = false, over_ = false, stages_ready_ = false;
   TimerId timer_ = 0;
-  TimePoint next_announce_{}, next_parked_{};
+  TimePoint next_announce_{}, next_parked_{}, next_bytes_{};
+  std::uint64_t bytes_written_[2] = {0, 0};  // sent, received: what stands in events already
   std::uint64_t sequence_ = 0;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

@@ -2,6 +2,7 @@
 
 #include "common/hash.h"
 #include "common/log.h"
+#include "runtime/stage_memory.h"
 
 namespace shoal {
 
@@ -9,6 +10,8 @@ namespace {
 constexpr Duration kTick = 100ms;
 constexpr Duration kAnnouncePeriod = 20s;
 constexpr Duration kLeaveTime = 30s;
+constexpr Duration kLookUpPeriod = 5s;   // asking the directory where the authority is
+constexpr Duration kBytesPeriod = 1s;
 }  // namespace
 
 std::string_view name_of(PeerPhase phase) {
@@ -54,6 +57,8 @@ void Peer::begin_session() {
 
 void Peer::end_session(const std::string& why) {
   if (restarting_ || over_) return;
+  if (leaving_) return finish("left; the session was over already: " + why, std::nullopt);
+  if (options_.once) return finish("", make_error(ErrorCode::kStale, "session " + short_name(session_) + " is over: " + why));
   restarting_ = true;
   owner_.on_notice("session " + short_name(session_) + " is over (" + why + "): joining again");
   note("fenced", why);
@@ -73,6 +78,10 @@ void Peer::end_session(const std::string& why) {
       fetcher_.reset();
       donor_.reset();
       membership_.reset();
+      if (stage_peer_) {
+        bytes_before_[2] += stage_peer_->status().fp32_bytes;
+        bytes_before_[3] += stage_peer_->status().payload_bytes;
+      }
       stage_peer_.reset();
       executor_.reset();
       inbound_chunks_.clear();
@@ -129,12 +138,29 @@ void Peer::tick() {
   if (transport_ && !transport_->remote(as_peer(options_.run)) && now >= next_dial_) {
     next_dial_ = now + 500ms;
     transport_->dial(as_peer(options_.run));
+    look_up_authority();
   }
   if (!ever_up_ && now - started_ > options_.contact_time)
     return finish("", make_error(ErrorCode::kUnreachable, "no answer from the authority for " +
                                                               std::to_string(static_cast<int>(seconds_of(options_.contact_time))) + " s: " + reason_));
   if (phase_ == PeerPhase::kServing && now >= next_announce_) announce();
+  if (now >= next_bytes_) write_bytes();
   if (leaving_) check_leaving();
+}
+
+// The addresses at hand do not answer: the run may have moved.
+void Peer::look_up_authority() {
+  const TimePoint now = env_.loop.now();
+  if (env_.directory == nullptr || looking_up_ || now < next_look_up_ || now - started_ < kLookUpPeriod) return;
+  looking_up_ = true;
+  next_look_up_ = now + kLookUpPeriod;
+  env_.directory->look_up_run(kLookUpPeriod, [this, alive = alive_](Result<RunRecord> record) {
+    if (!*alive) return;
+    looking_up_ = false;
+    if (over_ || !transport_ || !record.ok() || record->addresses.empty()) return;
+    options_.authority_addresses = record->addresses;
+    transport_->learn(as_peer(options_.run), record->addresses);
+  });
 }
 
 void Peer::on_message(const Remote& remote, Message message, TransferId transfer, std::uint64_t) {
@@ -197,6 +223,7 @@ void Peer::on_manifest(const Manifest& manifest) {
   auto config = parse_manifest(manifest.body);
   if (!config.ok()) return finish("", config.error());
   config_ = *std::move(config);
+  if (env_.factory_of) env_.factory = env_.factory_of(*config_);
   start_membership();
 }
 
@@ -208,6 +235,7 @@ void Peer::start_membership() {
   options.self = session_;
   options.request.wish = options_.wish;
   options.request.device = options_.device;
+  options.request.addresses = options_.addresses;
   if (held_) {
     options.request.held_stage = held_->stage;
     options.request.held_version = held_->version;
@@ -229,6 +257,11 @@ void Peer::build_stage(StageId stage) {
   if (!specs.ok() || stage.value >= specs->size())
     return finish("", make_error(ErrorCode::kMalformed, "the manifest's split has no stage " + std::to_string(stage.value)));
   spec_ = (*specs)[stage.value];
+  if (options_.memory_bytes > 0) {
+    auto credits = credits_within(options_.memory_bytes, *config_, *spec_);
+    if (!credits.ok()) return finish("", credits.error());
+    options_.credits = *credits;
+  }
   auto made = std::make_shared<Result<std::unique_ptr<StageExecutor>>>(make_error(ErrorCode::kGone, ""));
   env_.device.run(DeviceTask::kState, [made, factory = env_.factory, spec = *spec_] { *made = factory(spec); },
                   [this, made, alive = session_alive_] {
@@ -318,6 +351,11 @@ void Peer::serve(Version version) {
   reason_ = "";
   if (membership_->list()) stage_peer_->on_members(*membership_->list());
   stage_peer_->serve(version);
+  EventRecord record;
+  record.event = "serving";
+  record.stage = spec_->stage;
+  record.version = version;
+  env_.events.write(record);
   owner_.on_notice("serving stage " + std::to_string(spec_->stage.value) + " from version " + std::to_string(version.value));
   membership_->beat_now();
   announce();
@@ -442,6 +480,7 @@ void Peer::finish(const std::string& reason, std::optional<Error> error) {
   over_ = true;
   phase_ = PeerPhase::kOver;
   reason_ = reason;
+  write_bytes();
   note("end", error ? error->message : reason);
   if (stage_peer_) stage_peer_->stop();
   if (env_.directory != nullptr && spec_) env_.directory->withdraw(stage_key(options_.run, spec_->stage));
@@ -458,6 +497,8 @@ PeerReport Peer::report() const {
   if (stage_peer_) report.status = stage_peer_->status();
   report.sent_bytes = bytes_before_[0] + (transport_ ? transport_->counters().sent_bytes : 0);
   report.received_bytes = bytes_before_[1] + (transport_ ? transport_->counters().received_bytes : 0);
+  report.fp32_bytes = bytes_before_[2] + report.status.fp32_bytes;
+  report.payload_bytes = bytes_before_[3] + report.status.payload_bytes;
   report.fetched_bytes = fetched_;
   report.fetch_total = fetch_total_;
   report.run_targets = run_status_.run_targets;
@@ -465,6 +506,22 @@ PeerReport Peer::report() const {
   report.run_step = run_status_.run_step;
   report.sessions = sessions_;
   return report;
+}
+
+// Every second what was added since: a killed process leaves out a second at most.
+void Peer::write_bytes() {
+  next_bytes_ = env_.loop.now() + kBytesPeriod;
+  const PeerReport now = report();
+  const std::uint64_t counts[4] = {now.sent_bytes, now.received_bytes, now.fp32_bytes, now.payload_bytes};
+  constexpr const char* kNames[4] = {"sent", "received", "fp32", "payload"};
+  EventRecord record;
+  record.event = "bytes";
+  if (spec_) record.stage = spec_->stage;
+  for (int i = 0; i < 4; ++i) {
+    record.more.emplace_back(kNames[i], std::to_string(counts[i] - bytes_written_[i]));
+    bytes_written_[i] = counts[i];
+  }
+  env_.events.write(record);
 }
 
 void Peer::note(std::string_view event, std::string_view cause) {

@@ -32,7 +32,9 @@ struct PeerOptions {
   std::optional<StageId> wish;
   std::string device;                         // for people
   std::size_t credits = 16;
+  std::uint64_t memory_bytes = 0;             // for the stage and its entries: sets the credits (runtime/stage_memory.h); 0: `credits` as given
   Duration contact_time = 60s;                // without any link to the authority for so long at the start: give up
+  bool once = false;                          // a session that is over ends the peer
   PlantedBugs planted;
 };
 
@@ -44,6 +46,7 @@ struct PeerEnvironment {
   ExecutorFactory factory;
   Rng rng;
   PeerDirectory* directory = nullptr;         // may be absent
+  std::function<ExecutorFactory(const RunConfig&)> factory_of{};  // when set: makes `factory` once the manifest is there
 };
 
 enum class PeerPhase : std::uint8_t { kConnecting, kJoining, kFetching, kServing, kLeaving, kOver };
@@ -55,6 +58,7 @@ struct PeerReport {                           // for the line every few seconds
   std::optional<StageId> stage;
   StagePeerStatus status;
   std::uint64_t sent_bytes = 0, received_bytes = 0;
+  std::uint64_t fp32_bytes = 0, payload_bytes = 0;   // of activations and gradients encoded; of their frames
   std::uint64_t fetched_bytes = 0, fetch_total = 0;
   std::uint64_t run_targets = 0, run_step = 0;
   double run_loss = 0;
@@ -122,11 +126,13 @@ class Peer final : private Transport::Listener, private MembershipPort, private 
   void load(Bytes image);
   void serve(Version version);
   void announce();
+  void look_up_authority();
   void finish(const std::string& reason, std::optional<Error> error);
   void check_leaving();
   void tick();
   bool is_authority(const PeerId& peer) const { return peer == as_peer(options_.run); }
   const OuterRule* rule(RuleId id) const { return id == RuleId::kAllreduce ? allreduce_.get() : diloco_.get(); }
+  void write_bytes();
   void note(std::string_view event, std::string_view cause);
 
   PeerOptions options_;
@@ -149,10 +155,12 @@ class Peer final : private Transport::Listener, private MembershipPort, private 
   std::map<Inbound, Chunk> inbound_chunks_;
   PeerPhase phase_ = PeerPhase::kConnecting;
   std::string reason_;
-  bool loading_ = false, leaving_ = false, asked_to_go_ = false, over_ = false, ever_up_ = false, restarting_ = false;
-  TimePoint started_{}, leave_by_{}, next_announce_{}, next_dial_{};
+  bool loading_ = false, leaving_ = false, asked_to_go_ = false, over_ = false, ever_up_ = false, restarting_ = false, looking_up_ = false;
+  TimePoint started_{}, leave_by_{}, next_announce_{}, next_dial_{}, next_look_up_{};
   std::uint64_t sequence_ = 0, sessions_ = 0, fetched_ = 0, fetch_total_ = 0;
-  std::uint64_t bytes_before_[2] = {0, 0};          // of earlier sessions
+  std::uint64_t bytes_before_[4] = {0, 0, 0, 0};    // of earlier sessions: sent, received, fp32, payload
+  std::uint64_t bytes_written_[4] = {0, 0, 0, 0};   // of these, what stands in events already
+  TimePoint next_bytes_{};
   BeatAck run_status_;
   TimerId timer_ = 0;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);   // of this object

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/fault.h"
 #include "common/log.h"
 
 namespace shoal {
@@ -159,7 +160,10 @@ void LinkTransport::on_down(ConnectionId connection, const Error& cause) {
 
 // ---- links ----
 
-Hello LinkTransport::our_hello() const { return Hello{limits::kProtocolVersion, options_.run, options_.session, options_.role, options_.addresses}; }
+Hello LinkTransport::our_hello() const {
+  const std::uint32_t foreign = SHOAL_FAULT("transport.foreign_version") ? 1 : 0;
+  return Hello{limits::kProtocolVersion + foreign, options_.run, options_.session, options_.role, options_.addresses};
+}
 
 Status LinkTransport::admit(Link& link, const Hello& hello) {
   Peer& peer = *find(link.peer());

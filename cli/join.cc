@@ -1,0 +1,246 @@
+// shoal join TICKET: lends this machine to one stage of a run.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "cli/executors.h"
+#include "cli/live.h"
+#include "cli/outcome.h"
+#include "cli/program.h"
+#include "common/file_storage.h"
+#include "common/log.h"
+#include "common/thread_loop.h"
+#include "runtime/home.h"
+#include "runtime/peer.h"
+#include "runtime/ticket.h"
+#include "runtime/train_line.h"
+#include "transport/zmq_wire.h"
+
+namespace shoal {
+namespace {
+
+constexpr Duration kLinePeriod = 5s;
+constexpr Duration kLastWords = 200ms;  // for the goodbye to leave the sockets
+
+struct JoinArguments {
+  std::string ticket, listen = "0.0.0.0:0", events;
+  std::vector<std::string> advertise, bootstrap;
+  ComputeOptions compute{.device = "auto",
+                         .threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()))};
+  std::uint64_t memory_mebibytes = 0;
+  int stage = -1;
+  double patience_s = 60;
+  bool no_dht = false, once = false;
+};
+
+std::string rate_text(double bytes_per_s) { return short_number(bytes_per_s) + "B/s"; }
+
+class JoinProgram final : private Peer::Owner {
+ public:
+  JoinProgram(JoinArguments arguments, const GlobalOptions& global)
+      : arguments_(std::move(arguments)), global_(global) {}
+
+  int run() {
+    const auto ticket = parse_ticket(arguments_.ticket);
+    if (!ticket.ok()) return fail(ticket.error());
+    if (const Status opened = open(*ticket); !opened.ok()) return fail(opened.error());
+    loop_.post([this] {
+      peer_->start();
+      tick();
+    });
+    loop_.run();
+    if (global_.json) print_json();
+    if (error_) return fail(*error_);
+    if (!reason_.empty()) log_info(reason_);
+    return signals_->heard() ? signals_->exit_code() : kExitOk;
+  }
+
+ private:
+  Status open(const Ticket& ticket) {
+    SHOAL_ASSIGN(Home home, Home::open(global_.home.empty() ? Home::default_path() : global_.home));
+    home_ = std::make_unique<Home>(std::move(home));
+    set_log_name("join " + hex_of(home_->key().id()).substr(0, 8));
+    if (home_->is_temporary())
+      log_warning("another process uses ", home_->path(),
+                  ": this one takes a temporary key and keeps nothing. HINT: --home DIR for a second one that stays");
+    events_ = make_silent_event_log();
+    if (!arguments_.events.empty()) {
+      SHOAL_ASSIGN(events_, open_event_log(
+                                arguments_.events,
+                                {.role = "peer", .run = ticket.run, .peer = home_->key().id(), .session = {}}, loop_));
+    }
+    storage_ = std::make_unique<FileStorage>(loop_);
+    SHOAL_ASSIGN(
+        wire_,
+        make_zmq_wire(
+            loop_, {.key = home_->key(), .listen = arguments_.listen, .admission = Admission::kOpen, .admitted = {}}));
+    SHOAL_ASSIGN(const std::vector<std::string> addresses,
+                 own_addresses(wire_->listening_address(), arguments_.advertise, ticket.contacts.front().address));
+    std::vector<std::string> contacts;
+    for (const Contact& contact : ticket.contacts) contacts.push_back(contact.address);
+    if (all_loopback(addresses) && !all_loopback(contacts))
+      log_warning("peers are told ", addresses.front(), ", which they cannot dial. HINT: --advertise ADDRESS");
+    if (!arguments_.no_dht) SHOAL_TRY(open_dht(ticket, contacts));
+    device_ = make_device_thread(loop_);
+    make_peer(ticket, contacts, addresses);
+    SHOAL_ASSIGN(signals_, StopSignals::listen(
+                               loop_, [this] { peer_->leave(); }, [this] { peer_->leave(); }));
+    log_info("listening on ", wire_->listening_address(), ", told to others as ", addresses.front());
+    return {};
+  }
+
+  // The ticket's addresses are ways into the DHT as well (cli/launch.cc).
+  Status open_dht(const Ticket& ticket, const std::vector<std::string>& contacts) {
+    SHOAL_ASSIGN(const HostPort bound, parse_host_port(wire_->listening_address()));
+    DirectoryOptions options{.run = ticket.run,
+                             .network = ticket.network,
+                             .bind = bound.host,
+                             .port = 0,
+                             .bootstrap = arguments_.bootstrap,
+                             .cache_path = {}};
+    options.bootstrap.insert(options.bootstrap.end(), contacts.begin(), contacts.end());
+    if (!home_->is_temporary())
+      options.cache_path = home_->path() + "/directory-" + hex_of(ticket.run).substr(0, 16) + ".json";
+    SHOAL_ASSIGN(directory_, open_directory(loop_, *storage_, options));
+    return {};
+  }
+
+  void make_peer(const Ticket& ticket, const std::vector<std::string>& contacts,
+                 const std::vector<std::string>& addresses) {
+    PeerOptions options{.key = home_->key(),
+                        .run = ticket.run,
+                        .authority_addresses = contacts,
+                        .addresses = addresses,
+                        .wish = {},
+                        .device = arguments_.compute.device,
+                        .memory_bytes = arguments_.memory_mebibytes << 20,
+                        .contact_time = from_seconds(arguments_.patience_s),
+                        .once = arguments_.once,
+                        .planted = {}};
+    if (arguments_.stage >= 0) options.wish = StageId(static_cast<std::uint16_t>(arguments_.stage));
+    PeerEnvironment environment{.loop = loop_,
+                                .wire = *wire_,
+                                .device = *device_,
+                                .events = *events_,
+                                .factory = {},
+                                .rng = Rng(entropy_seed()),
+                                .directory = directory_.get(),
+                                .factory_of = [compute = arguments_.compute](const RunConfig& config) {
+                                  return executor_factory(config.executor, compute);
+                                }};
+    peer_ = std::make_unique<Peer>(std::move(options), std::move(environment), static_cast<Peer::Owner&>(*this));
+  }
+
+  void tick() {
+    loop_.after(kLinePeriod, [this] {
+      if (over_) return;
+      print_line();
+      tick();
+    });
+  }
+
+  // "serving stage 2 | accepted 96 | 1.2k tok/s | up 1.1MB/s down 1.2MB/s | swarm step 12, loss 3.4561"
+  void print_line() {
+    const PeerReport report = peer_->report();
+    std::string text(name_of(report.phase));
+    if (report.stage) text += " stage " + std::to_string(report.stage->value);
+    if (!report.reason.empty()) text += " (" + report.reason + ")";
+    if (report.phase == PeerPhase::kFetching && report.fetch_total > 0)
+      text += " | " + short_number(static_cast<double>(report.fetched_bytes)) + "B of " +
+              short_number(static_cast<double>(report.fetch_total)) + "B";
+    if (report.phase == PeerPhase::kServing)
+      text += " | accepted " + std::to_string(report.status.ledger.accepted) + " | " +
+              short_number(report.status.rate) + " tok/s";
+    const double seconds = seconds_of(kLinePeriod);
+    text += " | up " + rate_text(static_cast<double>(report.sent_bytes - sent_) / seconds) + " down " +
+            rate_text(static_cast<double>(report.received_bytes - received_) / seconds);
+    sent_ = report.sent_bytes;
+    received_ = report.received_bytes;
+    if (report.run_step > 0) {
+      char loss[32];
+      std::snprintf(loss, sizeof loss, "%.4f", report.run_loss);
+      text += " | swarm step " + std::to_string(report.run_step) + ", loss " + loss;
+    }
+    log_info(text);
+  }
+
+  void on_notice(const std::string& line) override { log_info(line); }
+  void on_finished(const std::string& reason, std::optional<Error> error) override {
+    over_ = true;
+    reason_ = reason;
+    error_ = std::move(error);
+    loop_.after(kLastWords, [this] { loop_.stop(); });
+  }
+
+  void print_json() const {
+    const PeerReport report = peer_->report();
+    nlohmann::ordered_json out = {{"schema", "shoal.join/1"},
+                                  {"key", hex_of(home_->key().id())},
+                                  {"stage", nullptr},
+                                  {"reason", error_ ? error_->message : reason_},
+                                  {"sessions", report.sessions},
+                                  {"accepted", report.status.ledger.accepted},
+                                  {"counted", report.status.ledger.counted},
+                                  {"undone", report.status.ledger.undone},
+                                  {"sent_bytes", report.sent_bytes},
+                                  {"received_bytes", report.received_bytes}};
+    if (report.stage) out["stage"] = report.stage->value;
+    std::fputs((out.dump(2) + "\n").c_str(), stdout);
+    std::fflush(stdout);
+  }
+
+  JoinArguments arguments_;
+  const GlobalOptions& global_;
+  std::uint64_t sent_ = 0, received_ = 0;
+  bool over_ = false;
+  std::string reason_;
+  std::optional<Error> error_;
+
+  // Destroyed from the last to the first: each borrows from those above it.
+  ThreadLoop loop_;
+  std::unique_ptr<Home> home_;
+  std::unique_ptr<EventLog> events_;
+  std::unique_ptr<FileStorage> storage_;
+  std::unique_ptr<ZmqWire> wire_;
+  std::unique_ptr<DhtDirectory> directory_;
+  std::unique_ptr<DeviceQueue> device_;
+  std::unique_ptr<Peer> peer_;
+  std::unique_ptr<StopSignals> signals_;
+};
+
+}  // namespace
+
+void add_join(CLI::App& app, Program& program) {
+  CLI::App* command = app.add_subcommand("join", "lend this machine to one stage of a run");
+  auto arguments = std::make_shared<JoinArguments>();
+  command->add_option("ticket", arguments->ticket, "what `shoal launch` printed")->required()->type_name("TICKET");
+  command->add_option("--listen", arguments->listen, "where to listen (default: 0.0.0.0:0, any port)")
+      ->type_name("HOST:PORT");
+  command
+      ->add_option("--advertise", arguments->advertise,
+                   "address that others dial, repeatable (default: our side of the route to the ticket)")
+      ->type_name("HOST[:PORT]");
+  command->add_option("--device", arguments->compute.device, "auto, cpu or cuda:N (default: auto)");
+  command->add_option("--threads", arguments->compute.threads, "threads of the CPU (default: all)")
+      ->check(CLI::Range(1, 1024));
+  command
+      ->add_option("--memory", arguments->memory_mebibytes,
+                   "MiB for the stage and its microbatches (default: 16 microbatches)")
+      ->type_name("MIB");
+  command->add_option("--stage", arguments->stage, "stage to serve (default: the least served)")
+      ->check(CLI::Range(0, 255));
+  command->add_option("--events", arguments->events, "append JSON lines here")->type_name("FILE");
+  command->add_flag("--no-dht", arguments->no_dht, "no directory: meet the others through the ticket alone");
+  command->add_option("--bootstrap", arguments->bootstrap, "a DHT node to ask besides the ticket's, repeatable")
+      ->type_name("HOST:PORT");
+  command->add_option("--patience", arguments->patience_s, "seconds without any answer before giving up (default: 60)")
+      ->check(CLI::Range(0.5, 86400.0));
+  command->add_flag("--once", arguments->once, "end with the session instead of joining again");
+  command->fallthrough();
+  command->callback([&program, arguments] {
+    program.run = [&program, arguments] { return JoinProgram(*arguments, program.global).run(); };
+  });
+}
+
+}  // namespace shoal
