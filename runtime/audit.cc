@@ -34,6 +34,7 @@ class Auditor {
     for (const std::string& where : files_.damaged) violation(where, "cannot be read");
     if (files_.runs.size() > 1) violation("", "the files are of ", files_.runs.size(), " different runs");
     for (const AuditEvent& event : files_.events) take(event);
+    if (!has_trainer_) violation("", "no line of a trainer: there is nothing to judge by");
     join_rounds();
     judge_entries();
     judge_pairs();
@@ -55,6 +56,7 @@ class Auditor {
 
   // ---- reading, one event at a time ----
   void take(const AuditEvent& e) {
+    has_trainer_ = has_trainer_ || e.role == "trainer";
     if (e.event == "start") {
       sessions_.insert(e.session);
       if (e.role == "peer") with_own_log_.insert(e.session);
@@ -321,6 +323,7 @@ class Auditor {
 
   const EventFiles& files_;
   AuditReport report_;
+  bool has_trainer_ = false;
   std::size_t stages_ = 0;
   std::set<MicrobatchId> issued_;
   std::map<MicrobatchId, std::vector<Token>> commits_;

@@ -360,9 +360,17 @@ TEST(AuditTest, SurvivesSeededDamage) {
       for (int k = 0; k < 5; ++k) damaged[draw(damaged.size())] = static_cast<char>(draw(256));
       EventFiles files;
       read_event_text(damaged, name, files);
-      audit(files);
+      const AuditReport report = audit(files);
+      EXPECT_EQ(report.lines, files.events.size());
+      EXPECT_EQ(report.clean(), report.violations.empty());
     }
   }
+}
+
+TEST(AuditTest, WithoutATrainersFileNothingIsClean) {
+  Story story = Story::whole();
+  std::erase_if(story.lines, [](const auto& line) { return line.first == kTrainer; });
+  EXPECT_THAT(story.judge().violations, Contains(HasSubstr("nothing to judge by")));
 }
 
 TEST(AuditTest, FindsFilesOfTwoRuns) {
