@@ -32,7 +32,7 @@ bool may_store(const dht::InfoHash& key, const std::shared_ptr<dht::Value>& valu
 bool may_replace(const dht::InfoHash& key, const std::shared_ptr<dht::Value>& old_value,
                  const std::shared_ptr<dht::Value>& value) {
   if (!may_store(key, value)) return false;
-  if (value->data == old_value->data) return true;
+  if (value->data == old_value->data) return value->seq >= old_value->seq;  // a late copy does not undo a withdrawal
   const auto before = parse_any_record(text_of(*old_value));
   if (!before.ok()) return true;
   const auto after = parse_any_record(text_of(*value));

@@ -80,12 +80,13 @@ TYPED_TEST_P(DirectoryContract, WhatIsWithdrawnIsSoonGoneForAStranger) {
   this->announce(a, this->ann_, 0, 1);
   ASSERT_TRUE(this->sees_sequence(this->rig_.make(run_of(this->run_)), this->ann_, 0, 1));
   a.withdraw(stage_key(run_of(this->run_), StageId(0)));
-  const TimePoint limit = this->rig_.loop().now() + 15s;
+  const TimePoint limit = this->rig_.loop().now() + 40s;  // its own end is 60 s away and more
   bool gone = false;
   while (!gone && this->rig_.loop().now() < limit) {
     DhtDirectory& stranger = this->rig_.make(run_of(this->run_));
     this->wait_alive(stranger);
     gone = this->stage_seen_by(stranger, 0).empty();
+    this->rig_.run_until([&] { return gone; }, 500ms);
   }
   EXPECT_TRUE(gone);
 }
