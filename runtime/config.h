@@ -1,9 +1,11 @@
 #pragma once
-// RUN.toml: everything that defines a run, as values. Strict: an unknown key is an error that names file, line and the key that was
-// probably meant; every option stands once in the table of config_table.cc (name, type, default, bound, help).
+// RUN.toml: everything that defines a run, as values. Strict: an unknown key is an error that names file, line and the
+// key that was probably meant; every option stands once in the table of config_table.cc (name, type, default, bound,
+// help).
 //
-// The manifest of a run is canonical_text(): all options but the local ones, defaults written out, in table order, so that equal runs
-// have equal text. Pure apart from load_config(); thread-safe. Bounds: files up to kConfigBytesMax, manifests up to kManifestBytesMax.
+// The manifest of a run is canonical_text(): all options but the local ones, defaults written out, in table order, so
+// that equal runs have equal text. Pure apart from load_config(); thread-safe. Bounds: files up to kConfigBytesMax,
+// manifests up to kManifestBytesMax.
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -28,18 +30,25 @@ enum class AdmissionMode : std::uint8_t { kOpen = 0, kListed = 1 };
 enum class MemoryMode : std::uint8_t { kFull = 0, kLean = 1 };    // lean is refused for now
 enum class TokenWidth : std::uint8_t { kBytes = 0, kWords = 1 };  // u8; u16 little-endian
 
-struct RunSection { std::string name; std::uint64_t seed = 0; };
-struct ModelSection { std::uint32_t layers = 0, dim = 0, heads = 0, positions = 0, vocabulary = 0; };
-struct DataSection {
-  std::string path;                         // local: not in the manifest; relative to the file that names it
-  TokenWidth width = TokenWidth::kBytes;
-  std::uint32_t sequences = 0;              // B: windows of one microbatch
-  std::uint64_t validation_samples = 0;     // at most this many of the last tenth; 0 = all of it
+struct RunSection {
+  std::string name;
+  std::uint64_t seed = 0;
 };
-struct OptimizerSection { double lr = 0, beta1 = 0, beta2 = 0, eps = 0, weight_decay = 0, clip_norm = 0; };
+struct ModelSection {
+  std::uint32_t layers = 0, dim = 0, heads = 0, positions = 0, vocabulary = 0;
+};
+struct DataSection {
+  std::string path;  // local: not in the manifest; relative to the file that names it
+  TokenWidth width = TokenWidth::kBytes;
+  std::uint32_t sequences = 0;           // B: windows of one microbatch
+  std::uint64_t validation_samples = 0;  // at most this many of the last tenth; 0 = all of it
+};
+struct OptimizerSection {
+  double lr = 0, beta1 = 0, beta2 = 0, eps = 0, weight_decay = 0, clip_norm = 0;
+};
 struct ScheduleSection {
-  std::uint64_t tokens = 0;                 // of the whole cosine; 0 = from steps
-  std::uint64_t steps = 0;                  // the same in global steps; 0 = from [end]
+  std::uint64_t tokens = 0;  // of the whole cosine; 0 = from steps
+  std::uint64_t steps = 0;   // the same in global steps; 0 = from [end]
   std::uint64_t warmup_tokens = 0;
   double min_lr_factor = 0;
 };
@@ -53,18 +62,30 @@ struct PipelineSection {
 struct SyncSection {
   RuleId rule = RuleId::kDiloco;
   SyncMode mode = SyncMode::kOverlap;
-  std::uint64_t inner_batch = 0;            // diloco: targets of one replica's inner step
-  std::uint64_t inner_steps = 0;            // diloco: H
+  std::uint64_t inner_batch = 0;  // diloco: targets of one replica's inner step
+  std::uint64_t inner_steps = 0;  // diloco: H
   double outer_lr = 0, outer_momentum = 0;
   std::uint64_t warm_steps = 0;             // diloco: allreduce for the first steps
   std::uint64_t microbatches_per_step = 0;  // allreduce
   double round_cap_s = 0;                   // diloco: open a round after this time with anything settled; 0 = never
 };
-struct WireSection { CodecId forward = CodecId::kRaw, backward = CodecId::kRaw; };
-struct TimingSection { double lease_s = 0, membership_s = 0; };
-struct AdmissionSection { AdmissionMode mode = AdmissionMode::kOpen; std::vector<PeerId> keys; };
-struct ExecutorSection { ExecutorKind kind = ExecutorKind::kTorch; double forward_ms = 0, backward_ms = 0; };
-struct EndSection { std::uint64_t tokens = 0, steps = 0; };  // whichever comes first; 0 = no such limit; both 0 = until stopped
+struct WireSection {
+  CodecId forward = CodecId::kRaw, backward = CodecId::kRaw;
+};
+struct TimingSection {
+  double lease_s = 0, membership_s = 0;
+};
+struct AdmissionSection {
+  AdmissionMode mode = AdmissionMode::kOpen;
+  std::vector<PeerId> keys;
+};
+struct ExecutorSection {
+  ExecutorKind kind = ExecutorKind::kTorch;
+  double forward_ms = 0, backward_ms = 0;
+};
+struct EndSection {
+  std::uint64_t tokens = 0, steps = 0;
+};  // whichever comes first; 0 = no such limit; both 0 = until stopped
 
 struct RunConfig {
   RunSection run;
@@ -83,12 +104,12 @@ struct RunConfig {
   ModelSpec model_spec() const;
   DType token_dtype() const { return data.width == TokenWidth::kBytes ? DType::kU8 : DType::kU16; }
   std::uint64_t targets_per_microbatch() const { return std::uint64_t{data.sequences} * model.positions; }
-  // Microbatches of global step `step` (from 0). allreduce and warm steps: microbatches_per_step. diloco: what the expected replicas of
-  // a stage need for one inner step each, rounded up.
+  // Microbatches of global step `step` (from 0). allreduce and warm steps: microbatches_per_step. diloco: what the
+  // expected replicas of a stage need for one inner step each, rounded up.
   std::uint64_t microbatches_of_step(std::uint64_t step) const;
-  std::uint64_t targets_of_steps(std::uint64_t steps) const;  // of the first `steps`
+  std::uint64_t targets_of_steps(std::uint64_t steps) const;                               // of the first `steps`
   std::uint64_t targets_per_round() const { return sync.inner_batch * sync.inner_steps; }  // diloco: of one replica
-  std::uint64_t end_targets() const;       // 0 = no end
+  std::uint64_t end_targets() const;                                                       // 0 = no end
   std::uint64_t schedule_targets() const;  // length of the cosine; 0 = constant after the warm-up (no end is known)
   std::uint64_t in_flight() const;
   // `step` and learning rate for an inner step that closes when the run has committed `run_targets`.
@@ -97,8 +118,9 @@ struct RunConfig {
   Duration membership() const { return from_seconds(timing.membership_s); }
 };
 
-// Reads RUN.toml; a relative [data] path becomes relative to the file's folder. ERRORS: kMissing, kIo, kTooLarge, kInput (syntax,
-// unknown or missing key, wrong type, out of bounds, options that exclude each other; all with file and line where there is one).
+// Reads RUN.toml; a relative [data] path becomes relative to the file's folder. ERRORS: kMissing, kIo, kTooLarge,
+// kInput (syntax, unknown or missing key, wrong type, out of bounds, options that exclude each other; all with file and
+// line where there is one).
 Result<RunConfig> load_config(const std::string& path);
 // The same from text; `origin` stands for the file in messages.
 Result<RunConfig> parse_config(std::string_view text, const std::string& origin);

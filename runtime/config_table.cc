@@ -24,8 +24,8 @@ OptionSlot choice(Enum& value, std::span<const std::string_view> names) {
 constexpr double kCountMax = 1e18;
 constexpr bool kLocal = true, kShared = false;
 
-#define SHOAL_SLOT(member) [](RunConfig & c) -> OptionSlot { return &c.member; }
-#define SHOAL_CHOICE(member, names) [](RunConfig & c) -> OptionSlot { return choice(c.member, names); }
+#define SHOAL_SLOT(member) [](RunConfig& c) -> OptionSlot { return &c.member; }
+#define SHOAL_CHOICE(member, names) [](RunConfig& c) -> OptionSlot { return choice(c.member, names); }
 
 // clang-format off
 constexpr OptionRow kTable[] = {
@@ -141,7 +141,8 @@ std::string type_text(const OptionRow& row) {
   if (std::holds_alternative<std::vector<PeerId>*>(slot)) return "list of keys";
   if (const ChoiceSlot* choice = std::get_if<ChoiceSlot>(&slot)) {
     std::string text = "one of";
-    for (std::string_view name : choice->names) text += (name == choice->names.front() ? " " : ", ") + std::string(name);
+    for (std::string_view name : choice->names)
+      text += (name == choice->names.front() ? " " : ", ") + std::string(name);
     return text;
   }
   return "integer";

@@ -21,10 +21,10 @@ using OptionSlot = std::variant<std::string*, std::uint16_t*, std::uint32_t*, st
 
 struct OptionRow {
   std::string_view section, key;
-  OptionSlot (*slot)(RunConfig&);   // where the value lives
-  std::string_view fallback;        // TOML text of the default; empty: the option must be given
-  double min, max;                  // numbers: bounds of the value; texts and lists: of the length
-  bool local;                       // of this machine only: not in the manifest
+  OptionSlot (*slot)(RunConfig&);  // where the value lives
+  std::string_view fallback;       // TOML text of the default; empty: the option must be given
+  double min, max;                 // numbers: bounds of the value; texts and lists: of the length
+  bool local;                      // of this machine only: not in the manifest
   std::string_view help;
 };
 

@@ -33,8 +33,8 @@ std::string bound_text(double value) {
 
 Status check_bound(const OptionRow& row, double value, const char* unit) {
   if (value >= row.min && value <= row.max) return {};
-  return input_error(name_of(row) + " = " + bound_text(value) + unit + " is out of bounds: allowed is " + bound_text(row.min) +
-                     " to " + bound_text(row.max) + unit);
+  return input_error(name_of(row) + " = " + bound_text(value) + unit + " is out of bounds: allowed is " +
+                     bound_text(row.min) + " to " + bound_text(row.max) + unit);
 }
 
 Error wrong_type(const OptionRow& row) { return input_error(name_of(row) + " must be " + type_text(row)); }
@@ -48,9 +48,15 @@ Status assign_integer(const OptionRow& row, const toml::node& node, Integer* out
   return {};
 }
 
-Status assign(const OptionRow& row, const toml::node& node, std::uint16_t* out) { return assign_integer(row, node, out); }
-Status assign(const OptionRow& row, const toml::node& node, std::uint32_t* out) { return assign_integer(row, node, out); }
-Status assign(const OptionRow& row, const toml::node& node, std::uint64_t* out) { return assign_integer(row, node, out); }
+Status assign(const OptionRow& row, const toml::node& node, std::uint16_t* out) {
+  return assign_integer(row, node, out);
+}
+Status assign(const OptionRow& row, const toml::node& node, std::uint32_t* out) {
+  return assign_integer(row, node, out);
+}
+Status assign(const OptionRow& row, const toml::node& node, std::uint64_t* out) {
+  return assign_integer(row, node, out);
+}
 
 Status assign(const OptionRow& row, const toml::node& node, double* out) {
   const auto value = node.is_number() ? node.value<double>() : std::nullopt;
@@ -104,7 +110,8 @@ Status assign(const OptionRow& row, const toml::node& node, std::vector<PeerId>*
     const auto value = item.value<std::string>();
     if (!value) return wrong_type(row);
     const auto key = parse_hex32(*value);
-    if (!key.ok()) return input_error(name_of(row) + ": " + key.error().message + " (`shoal key` prints a machine's key)");
+    if (!key.ok())
+      return input_error(name_of(row) + ": " + key.error().message + " (`shoal key` prints a machine's key)");
     out->push_back(PeerId{key.value()});
   }
   return {};
@@ -136,8 +143,10 @@ Error unknown_section(const std::string& origin, const toml::node& node, std::st
   return input_error(std::move(message));
 }
 
-Error unknown_key(const std::string& origin, const toml::source_region& where, std::string_view section, std::string_view key) {
-  std::string message = at(origin, where) + "unknown key \"" + std::string(key) + "\" in [" + std::string(section) + "]";
+Error unknown_key(const std::string& origin, const toml::source_region& where, std::string_view section,
+                  std::string_view key) {
+  std::string message =
+      at(origin, where) + "unknown key \"" + std::string(key) + "\" in [" + std::string(section) + "]";
   std::vector<std::string_view> keys;
   for (const OptionRow& row : option_table()) {
     if (row.key == key) return input_error(message + "; did you mean " + name_of(row) + "?");
@@ -153,7 +162,8 @@ Error unknown_key(const std::string& origin, const toml::source_region& where, s
 Status apply_defaults(RunConfig& config) {
   std::string text;
   for (const OptionRow& row : option_table()) {
-    if (!row.fallback.empty()) text += std::string(row.section) + "." + std::string(row.key) + " = " + std::string(row.fallback) + "\n";
+    if (!row.fallback.empty())
+      text += std::string(row.section) + "." + std::string(row.key) + " = " + std::string(row.fallback) + "\n";
   }
   const toml::table defaults = toml::parse(text);
   for (const OptionRow& row : option_table()) {
@@ -166,10 +176,12 @@ Status apply_file(const toml::table& file, const std::string& origin, RunConfig&
   for (const auto& [section_key, section_node] : file) {
     const std::string_view section = section_key.str();
     const auto sections = section_names();
-    if (std::find(sections.begin(), sections.end(), section) == sections.end()) return unknown_section(origin, section_node, section);
+    if (std::find(sections.begin(), sections.end(), section) == sections.end())
+      return unknown_section(origin, section_node, section);
     const toml::table* entries = section_node.as_table();
     if (entries == nullptr) {
-      return input_error(at(origin, section_node.source()) + "[" + std::string(section) + "] must be a section, not a value");
+      return input_error(at(origin, section_node.source()) + "[" + std::string(section) +
+                         "] must be a section, not a value");
     }
     for (const auto& [key, node] : *entries) {
       const OptionRow* row = find_row(section, key.str());
@@ -185,7 +197,8 @@ Status check_required(const toml::table& file, const std::string& origin, bool w
   for (const OptionRow& row : option_table()) {
     if (!row.fallback.empty() || (row.local && !with_local)) continue;
     if (!file[row.section][row.key]) {
-      return input_error(origin + ": " + name_of(row) + " is missing (" + type_text(row) + ": " + std::string(row.help) + ")");
+      return input_error(origin + ": " + name_of(row) + " is missing (" + type_text(row) + ": " +
+                         std::string(row.help) + ")");
     }
   }
   return {};
@@ -200,17 +213,21 @@ Status check_whole(const RunConfig& c, const std::string& origin) {
     }
   }
   if (c.sync.rule == RuleId::kDiloco && c.sync.mode == SyncMode::kDrain) {
-    return refuse("[sync] mode = \"drain\" does not go with rule = \"diloco\": its replicas differ between rounds. "
-                  "Use rule = \"allreduce\", or mode = \"overlap\"");
+    return refuse(
+        "[sync] mode = \"drain\" does not go with rule = \"diloco\": its replicas differ between rounds. "
+        "Use rule = \"allreduce\", or mode = \"overlap\"");
   }
   if (c.pipeline.memory == MemoryMode::kLean) {
-    return make_error(ErrorCode::kUnsupported, origin + ": [pipeline] memory = \"lean\" is not built yet; use \"full\"");
+    return make_error(ErrorCode::kUnsupported,
+                      origin + ": [pipeline] memory = \"lean\" is not built yet; use \"full\"");
   }
   if (c.data.width == TokenWidth::kBytes && c.model.vocabulary < 256) {
-    return refuse("[model] vocabulary = " + std::to_string(c.model.vocabulary) + " is too small for [data] width = \"u8\": give 256");
+    return refuse("[model] vocabulary = " + std::to_string(c.model.vocabulary) +
+                  " is too small for [data] width = \"u8\": give 256");
   }
   if (c.admission.mode == AdmissionMode::kListed && c.admission.keys.empty()) {
-    return refuse("[admission] mode = \"listed\" with no keys would admit nobody: list what `shoal key` prints on the machines");
+    return refuse(
+        "[admission] mode = \"listed\" with no keys would admit nobody: list what `shoal key` prints on the machines");
   }
   if (c.timing.membership_s < c.timing.lease_s) {
     return refuse("[timing] membership_s must be at least lease_s, else a peer is fenced while its leases live");
@@ -218,7 +235,8 @@ Status check_whole(const RunConfig& c, const std::string& origin) {
   const auto split = split_model(c.model_spec(), c.pipeline.stages, c.pipeline.layers_per_stage);
   if (!split.ok()) return refuse(split.error().message);
   if (const std::uint64_t length = c.schedule_targets(); length > 0) {
-    const Status schedule = check_schedule({c.optimizer.lr, c.optimizer.lr * c.schedule.min_lr_factor, c.schedule.warmup_tokens, length});
+    const Status schedule =
+        check_schedule({c.optimizer.lr, c.optimizer.lr * c.schedule.min_lr_factor, c.schedule.warmup_tokens, length});
     if (!schedule.ok()) return refuse("[schedule] " + schedule.error().message);
   }
   // Microbatches above the trainer's low-water mark: it rises only at a merge, and the window is 4096.
@@ -226,7 +244,8 @@ Status check_whole(const RunConfig& c, const std::string& origin) {
                                   ? c.sync.microbatches_per_step
                                   : c.targets_per_round() * c.pipeline.replicas / c.targets_per_microbatch();
   if (round > 1024) {
-    return refuse("a round would hold " + std::to_string(round) + " microbatches, allowed are 1024: lower [sync] inner_steps or "
+    return refuse("a round would hold " + std::to_string(round) +
+                  " microbatches, allowed are 1024: lower [sync] inner_steps or "
                   "inner_batch, or raise [data] sequences");
   }
   return {};
@@ -248,7 +267,9 @@ Result<RunConfig> parse_with(std::string_view text, const std::string& origin, b
 }
 
 template <class Integer>
-std::string text_of(const Integer* value) { return std::to_string(*value); }
+std::string text_of(const Integer* value) {
+  return std::to_string(*value);
+}
 std::string text_of(const std::string* value) { return "\"" + *value + "\""; }
 std::string text_of(ChoiceSlot choice) { return "\"" + std::string(choice.names[*choice.value]) + "\""; }
 std::string text_of(const double* value) {
@@ -270,7 +291,8 @@ std::string text_of(const std::vector<PeerId>* list) {
 }  // namespace
 
 Result<RunConfig> parse_config(std::string_view text, const std::string& origin) {
-  if (text.size() > kConfigBytesMax) return make_error(ErrorCode::kTooLarge, origin + ": larger than 64 KiB, this is no RUN.toml");
+  if (text.size() > kConfigBytesMax)
+    return make_error(ErrorCode::kTooLarge, origin + ": larger than 64 KiB, this is no RUN.toml");
   return parse_with(text, origin, true);
 }
 
@@ -297,8 +319,9 @@ Result<std::string> canonical_text(const RunConfig& config) {
     text += std::string(row.key) + " = " + std::visit([](auto slot) { return text_of(slot); }, row.slot(copy)) + "\n";
   }
   if (text.size() > kManifestBytesMax) {
-    return make_error(ErrorCode::kTooLarge, "the manifest would have " + std::to_string(text.size()) +
-                                                " bytes, allowed are 8192: shorten [admission] keys or [pipeline] layers_per_stage");
+    return make_error(ErrorCode::kTooLarge,
+                      "the manifest would have " + std::to_string(text.size()) +
+                          " bytes, allowed are 8192: shorten [admission] keys or [pipeline] layers_per_stage");
   }
   return text;
 }

@@ -10,7 +10,8 @@ namespace {
 // Sum over counts of -(n / total) ln(n / whole), whole = the count of the condition.
 double weighted_surprise(std::uint64_t n, std::uint64_t whole, std::uint64_t total) {
   if (n == 0) return 0;
-  return -static_cast<double>(n) / static_cast<double>(total) * std::log(static_cast<double>(n) / static_cast<double>(whole));
+  return -static_cast<double>(n) / static_cast<double>(total) *
+         std::log(static_cast<double>(n) / static_cast<double>(whole));
 }
 
 }  // namespace
@@ -24,7 +25,8 @@ TextEntropy text_entropy(ByteView text) {
   }
   TextEntropy entropy;
   for (std::uint64_t n : single) entropy.unigram += weighted_surprise(n, text.size(), text.size());
-  for (std::size_t i = 0; i < pairs.size(); ++i) entropy.bigram += weighted_surprise(pairs[i], before[i / 256], text.size() - 1);
+  for (std::size_t i = 0; i < pairs.size(); ++i)
+    entropy.bigram += weighted_surprise(pairs[i], before[i / 256], text.size() - 1);
   return entropy;
 }
 

@@ -20,7 +20,8 @@ Result<KeyPair> parse_key_file(const std::string& path, ByteView content) {
   std::string_view text(reinterpret_cast<const char*>(content.data()), content.size());
   while (!text.empty() && text.back() == '\n') text.remove_suffix(1);
   const auto damaged = [&] {
-    return make_error(ErrorCode::kCorrupt, path + ": holds no key. Restore it from a backup, or move it away to get a new one");
+    return make_error(ErrorCode::kCorrupt,
+                      path + ": holds no key. Restore it from a backup, or move it away to get a new one");
   };
   if (!text.starts_with(kKeyPrefix)) return damaged();
   const auto seed = parse_checked_base64url(text.substr(kKeyPrefix.size()));

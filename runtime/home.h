@@ -1,7 +1,7 @@
 #pragma once
-// A machine's own folder: its key, made at first use, locked while a process uses it. A second process on the same home gets a
-// fresh temporary key, so that no two processes ever speak under one PeerId.
-// Owns the lock; it dies with the process. Thread: any, one at a time.
+// A machine's own folder: its key, made at first use, locked while a process uses it. A second process on the same home
+// gets a fresh temporary key, so that no two processes ever speak under one PeerId. Owns the lock; it dies with the
+// process. Thread: any, one at a time.
 #include <memory>
 #include <string>
 
@@ -15,8 +15,8 @@ class Home {
  public:
   // $XDG_DATA_HOME/shoal, else $HOME/.local/share/shoal, else .shoal here.
   static std::string default_path();
-  // Makes the folder (0700) and the key file (0600) when absent. ERRORS: kIo, kRefused (others may read the key file), kCorrupt (it holds
-  // no key).
+  // Makes the folder (0700) and the key file (0600) when absent. ERRORS: kIo, kRefused (others may read the key file),
+  // kCorrupt (it holds no key).
   static Result<Home> open(const std::string& path);
 
   const std::string& path() const { return path_; }

@@ -13,8 +13,9 @@ Result<Samples> Samples::cut(TokenFile file, std::uint32_t sequences, std::uint3
   const std::uint64_t targets = std::uint64_t{sequences} * positions;
   const std::uint64_t count = file.tokens() == 0 ? 0 : (file.tokens() - 1) / targets;
   if (count < 2) {
-    return make_error(ErrorCode::kInput, "the token file has " + std::to_string(file.tokens()) + " tokens; one microbatch takes " +
-                                             std::to_string(targets) + " and training and validation need one each. Give a longer "
+    return make_error(ErrorCode::kInput, "the token file has " + std::to_string(file.tokens()) +
+                                             " tokens; one microbatch takes " + std::to_string(targets) +
+                                             " and training and validation need one each. Give a longer "
                                              "text, or lower [data] sequences or [model] positions");
   }
   return Samples(std::move(file), sequences, positions, count);
@@ -32,7 +33,8 @@ HostTensor Samples::tokens(SampleId sample) const {
   const std::size_t row_bytes = (std::size_t{positions_} + 1) * size_of(file_.width());
   Buffer buffer(row_bytes * sequences_);
   for (std::uint32_t b = 0; b < sequences_; ++b) {
-    const ByteView row = file_.tokens_at(sample.value * targets() + std::uint64_t{b} * positions_, std::uint64_t{positions_} + 1);
+    const ByteView row =
+        file_.tokens_at(sample.value * targets() + std::uint64_t{b} * positions_, std::uint64_t{positions_} + 1);
     std::memcpy(buffer.data() + b * row_bytes, row.data(), row_bytes);
   }
   return make_host_tensor(file_.width(), {sequences_, std::int64_t{positions_} + 1}, std::move(buffer));

@@ -1,8 +1,9 @@
 #pragma once
-// Cuts a token file once into numbered samples and orders them. A sample is one microbatch's worth of consecutive windows: sample i
-// covers the tokens [i*B*T, (i+1)*B*T] (the last one only as a target), window b of it the tokens [i*B*T + b*T, i*B*T + (b+1)*T].
-// The same number always means the same text, so a sample that comes again is recognised. The last tenth of the samples (at least
-// one) is validation. What is left at the end of the file is not used.
+// Cuts a token file once into numbered samples and orders them. A sample is one microbatch's worth of consecutive
+// windows: sample i covers the tokens [i*B*T, (i+1)*B*T] (the last one only as a target), window b of it the tokens
+// [i*B*T + b*T, i*B*T + (b+1)*T]. The same number always means the same text, so a sample that comes again is
+// recognised. The last tenth of the samples (at least one) is validation. What is left at the end of the file is not
+// used.
 #include <cstdint>
 #include <vector>
 
@@ -20,8 +21,8 @@ class Samples {
   static Result<Samples> cut(TokenFile file, std::uint32_t sequences, std::uint32_t positions);
 
   std::uint64_t count() const { return count_; }
-  std::uint64_t training() const { return count_ - validation_; }   // samples [0, training())
-  std::uint64_t validation() const { return validation_; }          // samples [training(), count())
+  std::uint64_t training() const { return count_ - validation_; }                   // samples [0, training())
+  std::uint64_t validation() const { return validation_; }                          // samples [training(), count())
   std::uint64_t targets() const { return std::uint64_t{sequences_} * positions_; }  // of one sample
   // (B, T + 1), dtype of the file: inputs are columns [0, T), targets columns [1, T]. REQUIRES: sample < count().
   HostTensor tokens(SampleId sample) const;
@@ -34,8 +35,8 @@ class Samples {
   std::uint64_t count_, validation_;
 };
 
-// The order in which training samples are issued: epoch e is the permutation drawn from (seed, e). Keeps the permutation of one
-// epoch (8 bytes a sample). One thread at a time.
+// The order in which training samples are issued: epoch e is the permutation drawn from (seed, e). Keeps the
+// permutation of one epoch (8 bytes a sample). One thread at a time.
 class SampleOrder {
  public:
   struct Item {

@@ -21,7 +21,8 @@ class Solo {
     if (config_.data.width == TokenWidth::kBytes) result_.entropy = text_entropy(samples_.file().bytes());
     SHOAL_TRY(train());
     const std::uint64_t limit = config_.data.validation_samples;
-    note("validation on " + std::to_string(limit == 0 ? samples_.validation() : std::min(limit, samples_.validation())) + " samples");
+    note("validation on " +
+         std::to_string(limit == 0 ? samples_.validation() : std::min(limit, samples_.validation())) + " samples");
     chain_.publish();
     SHOAL_ASSIGN(const MeanLoss validation, chain_.validate(samples_, limit));
     result_.validation_loss = validation.mean();

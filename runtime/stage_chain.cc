@@ -24,7 +24,8 @@ void copy_to_anchor(Arena& arena) {
 }  // namespace
 
 Result<StageChain> StageChain::make(const RunConfig& config, const ExecutorFactory& factory) {
-  SHOAL_ASSIGN(const auto specs, split_model(config.model_spec(), config.pipeline.stages, config.pipeline.layers_per_stage));
+  SHOAL_ASSIGN(const auto specs,
+               split_model(config.model_spec(), config.pipeline.stages, config.pipeline.layers_per_stage));
   Stages stages;
   for (const StageSpec& spec : specs) {
     SHOAL_ASSIGN(auto stage, factory(spec));
@@ -42,7 +43,8 @@ Result<StageChain> StageChain::load(const std::string& folder, const ExecutorFac
   Stages stages;
   for (const LoadedStage& from : saved) {
     SHOAL_ASSIGN(auto stage, factory(from.spec));
-    if (!holds_model(*stage)) return make_error(ErrorCode::kUnsupported, "this executor holds no model: use [executor] kind = \"torch\"");
+    if (!holds_model(*stage))
+      return make_error(ErrorCode::kUnsupported, "this executor holds no model: use [executor] kind = \"torch\"");
     std::ranges::copy(from.parameters, stage->arena().span(ArenaRole::kCurrent).begin());
     stage->arena().push(ArenaRole::kCurrent);
     copy_to_anchor(stage->arena());
@@ -56,7 +58,9 @@ Result<MeanLoss> StageChain::train(const MicrobatchId& microbatch, const HostTen
   HostTensor travelling;
   MeanLoss loss;
   for (const auto& stage : stages_) {
-    SHOAL_ASSIGN(ForwardOutput out, stage->forward({.entry = entry, .microbatch = microbatch, .tokens = tokens, .activation = travelling}));
+    SHOAL_ASSIGN(
+        ForwardOutput out,
+        stage->forward({.entry = entry, .microbatch = microbatch, .tokens = tokens, .activation = travelling}));
     travelling = std::move(out.activation);
     loss = {out.loss_sum, out.targets};
   }
@@ -108,7 +112,8 @@ Status StageChain::save(const std::string& folder, const RunConfig& config) {
   SHOAL_ASSIGN(const std::string text, canonical_text(config));
   std::vector<StageSpec> specs;
   for (const auto& stage : stages_) {
-    if (!holds_model(*stage)) return make_error(ErrorCode::kUnsupported, "only a model can be saved: use [executor] kind = \"torch\"");
+    if (!holds_model(*stage))
+      return make_error(ErrorCode::kUnsupported, "only a model can be saved: use [executor] kind = \"torch\"");
     stage->arena().pull(ArenaRole::kAnchor);
     SHOAL_TRY(save_stage(folder, stage->spec(), stage->arena().span(ArenaRole::kAnchor)));
     specs.push_back(stage->spec());

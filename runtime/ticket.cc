@@ -77,7 +77,8 @@ void pack_contact(const Contact& contact, const HostPort& address, const RunId& 
 
 bool is_host_name(std::string_view host) {
   for (char c : host) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.' || c == '_';
+    const bool plain =
+        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.' || c == '_';
     if (!plain) return false;
   }
   return !host.empty() && host.size() <= 253;
@@ -95,7 +96,8 @@ bool unpack_contact(Unpacker& in, const RunId& run, Contact& out) {
   const std::uint32_t family = kind & ~std::uint32_t{kRunsOwn};
   if (family == kV4 || family == kV6) {
     const ByteView raw = in.bytes(family == kV4 ? 4 : 16);
-    if (!in.ok() || inet_ntop(family == kV4 ? AF_INET : AF_INET6, raw.data(), text, sizeof text) == nullptr) return false;
+    if (!in.ok() || inet_ntop(family == kV4 ? AF_INET : AF_INET6, raw.data(), text, sizeof text) == nullptr)
+      return false;
     address.host = text;
   } else if (family == kName) {
     const ByteView raw = in.bytes(in.big_endian(1));
@@ -113,7 +115,8 @@ bool unpack_contact(Unpacker& in, const RunId& run, Contact& out) {
 
 Result<HostPort> parse_host_port(std::string_view address) {
   const auto refuse = [&] {
-    return make_error(ErrorCode::kInput, "\"" + std::string(address) + "\" is no address: write host:port, or [IPv6]:port");
+    return make_error(ErrorCode::kInput,
+                      "\"" + std::string(address) + "\" is no address: write host:port, or [IPv6]:port");
   };
   const std::size_t colon = address.rfind(':');
   if (colon == std::string_view::npos) return refuse();
@@ -140,7 +143,8 @@ std::string text_of(const HostPort& address) {
 
 Result<std::string> pack_ticket(const Ticket& ticket) {
   if (ticket.contacts.empty() || ticket.contacts.size() > kTicketContactsMax) {
-    return make_error(ErrorCode::kInput, "a ticket names one to three addresses, not " + std::to_string(ticket.contacts.size()));
+    return make_error(ErrorCode::kInput,
+                      "a ticket names one to three addresses, not " + std::to_string(ticket.contacts.size()));
   }
   Packer out;
   out.bytes(ticket.run.bytes);
@@ -152,8 +156,9 @@ Result<std::string> pack_ticket(const Ticket& ticket) {
   }
   std::string text = std::string(kPrefix) + checked_base64url_of(out.result());
   if (text.size() > kTicketCharactersMax) {
-    return make_error(ErrorCode::kTooLarge, "the ticket would have " + std::to_string(text.size()) +
-                                                " characters, allowed are 300: advertise IP addresses instead of long names");
+    return make_error(ErrorCode::kTooLarge,
+                      "the ticket would have " + std::to_string(text.size()) +
+                          " characters, allowed are 300: advertise IP addresses instead of long names");
   }
   return text;
 }
@@ -163,15 +168,18 @@ Result<Ticket> parse_ticket(std::string_view text) {
   while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
   if (!text.starts_with(kPrefix)) {
     if (text.starts_with("shoal") && text.substr(0, 12).find(':') != std::string_view::npos) {
-      return make_error(ErrorCode::kVersion, "this ticket starts with \"" + std::string(text.substr(0, text.find(':') + 1)) +
-                                                 "\", this program reads \"shoal1:\": use the version of shoal that made it");
+      return make_error(ErrorCode::kVersion,
+                        "this ticket starts with \"" + std::string(text.substr(0, text.find(':') + 1)) +
+                            "\", this program reads \"shoal1:\": use the version of shoal that made it");
     }
     return make_error(ErrorCode::kMalformed, "this is no ticket: a ticket starts with \"shoal1:\"");
   }
-  if (text.size() > kTicketCharactersMax) return make_error(ErrorCode::kMalformed, "this is no ticket: it is longer than 300 characters");
+  if (text.size() > kTicketCharactersMax)
+    return make_error(ErrorCode::kMalformed, "this is no ticket: it is longer than 300 characters");
   const auto bytes = parse_checked_base64url(text.substr(kPrefix.size()));
   const auto typo = [] {
-    return make_error(ErrorCode::kCorrupt, "the ticket has a typo or is cut: its checksum does not fit. Copy it again, whole");
+    return make_error(ErrorCode::kCorrupt,
+                      "the ticket has a typo or is cut: its checksum does not fit. Copy it again, whole");
   };
   if (!bytes.ok()) return typo();
   Unpacker in(*bytes);

@@ -1,10 +1,10 @@
 #pragma once
-// The invitation to a run: one word that a person can paste. Names the run's key, its DHT network and where its first processes listen.
-// No secret: who may join is decided by [admission]. Pure; thread-safe.
+// The invitation to a run: one word that a person can paste. Names the run's key, its DHT network and where its first
+// processes listen. No secret: who may join is decided by [admission]. Pure; thread-safe.
 //
-// "shoal1:" + base64url of: run key (32 bytes), network id (4, big-endian), number of contacts (1), each contact, CRC-32C of all that.
-// Contact: kind (1: 4 = IPv4, 6 = IPv6, 0 = name; + 16 when its PeerId is the run's key and not repeated), [PeerId (32)],
-// [length of the name (1)], address (4, 16 or the name's bytes), port (2, big-endian).
+// "shoal1:" + base64url of: run key (32 bytes), network id (4, big-endian), number of contacts (1), each contact,
+// CRC-32C of all that. Contact: kind (1: 4 = IPv4, 6 = IPv6, 0 = name; + 16 when its PeerId is the run's key and not
+// repeated), [PeerId (32)], [length of the name (1)], address (4, 16 or the name's bytes), port (2, big-endian).
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -31,7 +31,8 @@ struct Ticket {
   auto operator<=>(const Ticket&) const = default;
 };
 
-// ERRORS: kInput (no contact, more than three, not host:port), kTooLarge (over 300 characters; take addresses instead of long names).
+// ERRORS: kInput (no contact, more than three, not host:port), kTooLarge (over 300 characters; take addresses instead
+// of long names).
 Result<std::string> pack_ticket(const Ticket& ticket);
 // ERRORS: kMalformed (no ticket at all, or cut), kVersion (made by another version), kCorrupt (a typo).
 Result<Ticket> parse_ticket(std::string_view text);

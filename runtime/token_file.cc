@@ -21,9 +21,10 @@ Status check_ids(ByteView bytes, DType width, std::uint32_t vocabulary, const st
   for (std::size_t offset = 0; offset < bytes.size(); offset += step) {
     const std::uint32_t id = step == 1 ? bytes[offset] : word_at(bytes, offset);
     if (id < vocabulary) continue;
-    return make_error(ErrorCode::kInput, origin + ": token id " + std::to_string(id) + " at byte " + std::to_string(offset) +
-                                             " is not below [model] vocabulary = " + std::to_string(vocabulary) +
-                                             (step == 2 ? ". Is this a file of bytes? Then set [data] width = \"u8\"" : ""));
+    return make_error(ErrorCode::kInput,
+                      origin + ": token id " + std::to_string(id) + " at byte " + std::to_string(offset) +
+                          " is not below [model] vocabulary = " + std::to_string(vocabulary) +
+                          (step == 2 ? ". Is this a file of bytes? Then set [data] width = \"u8\"" : ""));
   }
   return {};
 }

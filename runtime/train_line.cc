@@ -15,7 +15,9 @@ std::string short_number(double value) {
     ++unit;
   }
   char text[32];
-  const int decimals = std::abs(value) >= 99.95 || (unit == 0 && value == std::floor(value)) ? 0 : std::abs(value) >= 9.995 ? 1 : 2;
+  const int decimals = std::abs(value) >= 99.95 || (unit == 0 && value == std::floor(value)) ? 0
+                       : std::abs(value) >= 9.995                                            ? 1
+                                                                                             : 2;
   std::snprintf(text, sizeof text, "%.*f%s", decimals, value, kUnits[unit]);
   return text;
 }
@@ -51,7 +53,8 @@ double LossCurve::first() const { return losses_.empty() ? 0 : losses_.front(); 
 double LossCurve::last() const {
   if (losses_.empty()) return 0;
   const std::size_t count = std::clamp<std::size_t>(losses_.size() / 10, 1, 20);
-  return std::accumulate(losses_.end() - static_cast<std::ptrdiff_t>(count), losses_.end(), 0.0) / static_cast<double>(count);
+  return std::accumulate(losses_.end() - static_cast<std::ptrdiff_t>(count), losses_.end(), 0.0) /
+         static_cast<double>(count);
 }
 
 }  // namespace shoal

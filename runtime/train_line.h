@@ -10,9 +10,9 @@
 namespace shoal {
 
 struct TrainLine {
-  std::uint64_t step = 0;                  // global steps done
-  std::uint64_t steps = 0;                 // in all; 0 = no end is known
-  double loss = 0;                         // nats a target, mean of the step
+  std::uint64_t step = 0;   // global steps done
+  std::uint64_t steps = 0;  // in all; 0 = no end is known
+  double loss = 0;          // nats a target, mean of the step
   double tokens_per_s = 0;
   std::uint64_t tokens = 0;                // committed so far
   std::vector<std::uint32_t> peers;        // serving, per stage; empty in one process
@@ -30,8 +30,8 @@ std::string clock_text(Duration elapsed);  // "0:01:15"
 class LossCurve {
  public:
   void add(double loss) { losses_.push_back(loss); }
-  double first() const;             // of the first step; 0 without steps
-  double last() const;              // mean over the last tenth of the steps, at least 1 and at most 20
+  double first() const;  // of the first step; 0 without steps
+  double last() const;   // mean over the last tenth of the steps, at least 1 and at most 20
   const std::vector<double>& steps() const { return losses_; }
 
  private:
