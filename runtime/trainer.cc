@@ -162,10 +162,11 @@ void Trainer::on_durable(const MicrobatchId& microbatch, const Status& status) {
   if (it == deciding_.end()) return;
   const Gradient gradient = std::move(it->second);
   deciding_.erase(it);
-  env_.book.durable(microbatch);
+  for (const CommitBook::Listing& listing : env_.book.durable(microbatch)) list(listing);
   env_.events.write(commit_event(microbatch, gradient.path, gradient.loss_sum / static_cast<double>(gradient.targets), gradient.targets));
   queue_commits(env_.book.commits_for(microbatch));
-  courier_.forget(microbatch);
+  courier_.commit(microbatch);  // the hop is known until low passes: news of the winner that is on its way must not be answered Release
+  decided_.insert(microbatch);
   frames_.erase(microbatch);
   count_step(microbatch, gradient);
   check_settled();
@@ -366,6 +367,10 @@ void Trainer::schedule_tick() {
 void Trainer::tick() {
   const TimePoint now = env_.loop.now();
   courier_.tick(now);
+  while (!decided_.empty() && decided_.begin()->serial < env_.book.low()) {
+    courier_.forget(*decided_.begin());
+    decided_.erase(decided_.begin());
+  }
   flush_commits();
   if (now >= next_renewal_) {
     next_renewal_ = now + options_.config.lease() / 6;

@@ -1,0 +1,33 @@
+#pragma once
+// A device in virtual time: a job takes what its kind costs, then runs at once, then its `done`. Frozen and killed with its host's loop.
+// Thread: the simulation's.   Borrows: the loop.
+#include <array>
+#include <deque>
+
+#include "runtime/device_queue.h"
+
+namespace shoal {
+
+struct SimPace {
+  Duration forward = 20ms, backward = 40ms, undo = 60ms, write = 5ms, round = 10ms, other = 1ms;
+};
+
+class SimDevice final : public DeviceQueue {
+ public:
+  SimDevice(EventLoop& loop, SimPace pace) : loop_(loop), pace_(pace) {}
+  void run(DeviceTask task, std::function<void()> job, std::function<void()> done) override;
+  void set_pace(SimPace pace) { pace_ = pace; }
+
+ private:
+  struct Item { DeviceTask task; std::function<void()> job, done; };
+  Duration cost(DeviceTask task) const;
+  void next();
+
+  EventLoop& loop_;
+  SimPace pace_;
+  std::deque<Item> queue_;
+  bool busy_ = false;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace shoal

@@ -1,0 +1,214 @@
+#include "sim/swarm.h"
+
+#include "stages/integer_executor.h"
+
+namespace shoal {
+
+namespace {
+const char* const kLaunchAddress = "launch:1";
+
+KeyPair key_of(std::uint64_t seed) {
+  std::array<std::uint8_t, 32> bytes{};
+  Rng rng(seed);
+  for (auto& byte : bytes) byte = static_cast<std::uint8_t>(rng.next());
+  return KeyPair::from_seed(bytes);
+}
+
+std::unique_ptr<Samples> make_samples(const RunConfig& config, Rng rng) {
+  const std::uint64_t count = 64 * config.targets_per_microbatch() + 1;
+  std::vector<std::uint8_t> text(count);
+  for (auto& byte : text) byte = static_cast<std::uint8_t>(rng.below(config.model.vocabulary));
+  auto file = TokenFile::from_bytes(Bytes::from_vector(std::move(text)), DType::kU8, config.model.vocabulary, "simulated text");
+  auto samples = Samples::cut(std::move(file).value(), config.data.sequences, config.model.positions);
+  return std::make_unique<Samples>(std::move(samples).value());
+}
+}  // namespace
+
+RunConfig small_config(RuleId rule, std::uint16_t stages, std::uint64_t microbatches) {
+  RunConfig config;
+  config.run = {"simulated", 7};
+  config.model = {stages, 8, 2, 4, 256};
+  config.data.sequences = 2;
+  config.data.validation_samples = 4;
+  config.optimizer = {1e-3, 0.9, 0.95, 1e-8, 0.1, 1.0};
+  config.schedule.min_lr_factor = 0.1;
+  config.pipeline.stages = stages;
+  config.pipeline.replicas = 2;
+  config.pipeline.in_flight = 2u * stages * 2u;
+  config.sync.rule = rule;
+  config.sync.inner_batch = 3 * config.targets_per_microbatch();
+  config.sync.inner_steps = 2;
+  config.sync.outer_lr = 0.7;
+  config.sync.outer_momentum = 0.9;
+  config.sync.microbatches_per_step = 8;
+  config.sync.round_cap_s = 5;
+  config.timing = {4, 10};
+  config.executor.kind = ExecutorKind::kInteger;
+  config.end.tokens = microbatches * config.targets_per_microbatch();
+  return config;
+}
+
+class Swarm::Recorder final : public EventLog {
+ public:
+  explicit Recorder(std::vector<EventRecord>& all) : all_(all) {}
+  void write(const EventRecord& record) override {
+    EventRecord copy = record;
+    copy.more.emplace_back("writer", short_name(session_));
+    all_.push_back(std::move(copy));
+  }
+  void set_session(const Session& session) override { session_ = session; }
+
+ private:
+  std::vector<EventRecord>& all_;
+  Session session_;
+};
+
+class Swarm::LaunchOwner final : public Launch::Owner {
+ public:
+  explicit LaunchOwner(Swarm& swarm) : swarm_(swarm) {}
+  void on_train_line(const TrainLine&) override {}
+  void on_notice(const std::string& line) override { swarm_.notices_.push_back(line); }
+  void on_finished(const RunSummary& summary, std::optional<Error> error) override {
+    swarm_.summary_ = summary;
+    swarm_.launch_error_ = std::move(error);
+  }
+
+ private:
+  Swarm& swarm_;
+};
+
+class Swarm::PeerOwner final : public Peer::Owner {
+ public:
+  explicit PeerOwner(PeerProcess& process) : process_(process) {}
+  void on_finished(const std::string&, std::optional<Error> error) override {
+    process_.finished = true;
+    process_.error = std::move(error);
+  }
+  void on_notice(const std::string& line) override { process_.notices.push_back(line); }
+
+ private:
+  PeerProcess& process_;
+};
+
+Swarm::Swarm(SwarmOptions options)
+    : options_(std::move(options)),
+      rng_(options_.seed),
+      network_(loop_, rng_.fork("network")),
+      disk_(options_.seed),
+      run_key_(key_of(options_.seed ^ 0xa07)),
+      samples_(make_samples(options_.config, rng_.fork("text"))) {
+  network_.set_default_shape(options_.shape);
+  start_launch(false);
+  for (std::uint16_t replica = 0; replica < options_.replicas; ++replica)
+    for (std::uint16_t stage = 0; stage < options_.stages; ++stage) add_peer();
+}
+
+Swarm::~Swarm() {
+  // Processes before what they stand on.
+  for (auto& process : peers_) process->peer.reset();
+  launch_.reset();
+}
+
+void Swarm::start_launch(bool resume) {
+  SimHost& host = network_.add_host(kLaunchAddress);
+  launch_wire_ = network_.make_wire(run_key_.id(), kLaunchAddress);
+  storage_ = std::make_unique<SimStorage>(host.loop(), disk_);
+  launch_events_ = std::make_unique<Recorder>(all_events_);
+  launch_owner_ = std::make_unique<LaunchOwner>(*this);
+  LaunchOptions options{options_.config, run_key_, "run", resume, {kLaunchAddress}, false, options_.planted};
+  auto launch = Launch::open(std::move(options),
+                             LaunchEnvironment{host.loop(), *launch_wire_, *storage_, *launch_events_, *samples_,
+                                               rng_.fork("launch" + std::to_string(starts_++)), nullptr},
+                             *launch_owner_);
+  launch_ = std::move(launch).value();
+  launch_->start();
+}
+
+void Swarm::kill_launch() {
+  network_.kill(kLaunchAddress);
+  storage_->die();
+  launch_.reset();
+  launch_wire_.reset();
+  storage_.reset();
+  disk_.crash();
+}
+
+void Swarm::resume_launch() { start_launch(true); }
+
+std::size_t Swarm::add_peer(std::optional<StageId>) {
+  const std::size_t index = peers_.size();
+  auto process = std::unique_ptr<PeerProcess>(
+      new PeerProcess{key_of(options_.seed * 1000 + index + 1), "peer" + std::to_string(index) + ":1", false, false, false, {}, {}, {}, {}, {}, {}, {}});
+  peers_.push_back(std::move(process));
+  start_peer(*peers_.back(), index);
+  return index;
+}
+
+void Swarm::start_peer(PeerProcess& process, std::uint64_t) {
+  SimHost& host = network_.add_host(process.address);
+  process.alive = true;
+  process.frozen = process.finished = false;
+  process.error.reset();
+  process.wire = network_.make_wire(process.key.id(), process.address);
+  process.device = std::make_unique<SimDevice>(host.loop(), options_.pace);
+  process.events = std::make_unique<Recorder>(all_events_);
+  process.owner = std::make_unique<PeerOwner>(process);
+  PeerOptions options{.key = process.key,
+                      .run = RunId{run_key_.id().bytes},
+                      .authority_addresses = {kLaunchAddress},
+                      .addresses = {process.address},
+                      .wish = std::nullopt,
+                      .device = "simulated",
+                      .planted = options_.planted};
+  process.peer = std::make_unique<Peer>(
+      std::move(options),
+      PeerEnvironment{host.loop(), *process.wire, *process.device, *process.events,
+                      [](const StageSpec& spec) -> Result<std::unique_ptr<StageExecutor>> { return std::unique_ptr<StageExecutor>(std::make_unique<IntegerExecutor>(spec)); },
+                      rng_.fork("peer" + std::to_string(starts_++)), nullptr},
+      *process.owner);
+  process.peer->start();
+}
+
+void Swarm::kill_peer(std::size_t index) {
+  PeerProcess& process = *peers_.at(index);
+  if (!process.alive) return;
+  network_.kill(process.address);
+  process.alive = process.frozen = false;
+  process.peer.reset();
+  process.device.reset();
+  process.wire.reset();
+}
+
+void Swarm::freeze_peer(std::size_t index) {
+  PeerProcess& process = *peers_.at(index);
+  if (!process.alive || process.frozen) return;
+  process.frozen = true;
+  network_.freeze(process.address);
+}
+
+void Swarm::resume_peer(std::size_t index) {
+  PeerProcess& process = *peers_.at(index);
+  if (!process.frozen) return;
+  process.frozen = false;
+  network_.resume(process.address);
+}
+
+void Swarm::restart_peer(std::size_t index) {
+  kill_peer(index);
+  start_peer(*peers_.at(index), 0);
+}
+
+void Swarm::cut(std::size_t a, std::size_t b) { network_.cut(peers_.at(a)->address, peers_.at(b)->address); }
+
+bool Swarm::run_to_end(Duration limit) {
+  return loop_.run_until_true(
+      [this] {
+        if (!summary_) return false;
+        for (const auto& process : peers_)
+          if (process->alive && !process->frozen && !process->finished) return false;
+        return true;
+      },
+      loop_.now() + limit);
+}
+
+}  // namespace shoal

@@ -1,0 +1,112 @@
+#pragma once
+// A whole swarm in virtual time: one launching process and stages x replicas peers, each the product's own code over a simulated host, network,
+// device and disk. Deterministic from its seed. Checkers: sim/checkers.h.
+//
+// Thread: one.   Bounds: those of the product.
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/launch.h"
+#include "runtime/peer.h"
+#include "sim/sim_device.h"
+#include "sim/sim_loop.h"
+#include "sim/sim_network.h"
+#include "sim/sim_storage.h"
+
+namespace shoal {
+
+struct SwarmOptions {
+  std::uint64_t seed = 1;
+  std::uint16_t stages = 3;
+  std::uint16_t replicas = 2;
+  RunConfig config;                 // integer executor; see small_config()
+  SimPace pace;
+  SimHostShape shape;
+  PlantedBugs planted;
+};
+
+// A run of the integer executor, small enough for hundreds of seeds.
+RunConfig small_config(RuleId rule, std::uint16_t stages, std::uint64_t microbatches);
+
+// What one process wrote with --events, in order; survives its process.
+struct SimEvents {
+  std::vector<EventRecord> records;
+};
+
+class Swarm {
+ public:
+  explicit Swarm(SwarmOptions options);
+  ~Swarm();
+
+  // ---- faults ----
+  std::size_t add_peer(std::optional<StageId> wish = std::nullopt);   // index
+  void kill_peer(std::size_t index);
+  void freeze_peer(std::size_t index);
+  void resume_peer(std::size_t index);
+  void restart_peer(std::size_t index);      // a new process with the same key
+  void kill_launch();
+  void resume_launch();
+  void cut(std::size_t a, std::size_t b);    // their connections break
+
+  // ---- running ----
+  void run_for(Duration duration) { loop_.run_for(duration); }
+  // Until END was sent and every living peer went; false: not within `limit`.
+  bool run_to_end(Duration limit);
+  SimLoop& loop() { return loop_; }
+  SimNetwork& network() { return network_; }
+  std::uint64_t trace_hash() const { return loop_.trace_hash() ^ network_.trace_hash(); }
+
+  // ---- look ----
+  struct PeerProcess {
+    KeyPair key;
+    std::string address;
+    bool alive = false, frozen = false, finished = false;
+    std::optional<Error> error;
+    std::unique_ptr<Wire> wire;
+    std::unique_ptr<SimDevice> device;
+    std::unique_ptr<EventLog> events;
+    std::unique_ptr<Peer::Owner> owner;
+    std::unique_ptr<Peer> peer;
+    std::vector<std::string> notices;
+  };
+  const std::vector<std::unique_ptr<PeerProcess>>& peers() const { return peers_; }
+  const Launch* launch() const { return launch_.get(); }
+  bool finished() const { return summary_.has_value(); }
+  const RunSummary& summary() const { return *summary_; }
+  const std::optional<Error>& launch_error() const { return launch_error_; }
+  const std::vector<EventRecord>& events() const { return all_events_; }   // of all processes, in order of writing
+  const SwarmOptions& options() const { return options_; }
+  const std::vector<std::string>& notices() const { return notices_; }
+
+ private:
+  class LaunchOwner;
+  class PeerOwner;
+  class Recorder;
+  void start_peer(PeerProcess& process, std::uint64_t salt);
+  void start_launch(bool resume);
+
+  SwarmOptions options_;
+  SimLoop loop_;
+  Rng rng_;
+  SimNetwork network_;
+  SimDisk disk_;
+  KeyPair run_key_;
+  std::unique_ptr<Samples> samples_;
+  std::unique_ptr<SimStorage> storage_;
+  std::unique_ptr<Wire> launch_wire_;
+  std::unique_ptr<EventLog> launch_events_;
+  std::unique_ptr<LaunchOwner> launch_owner_;
+  std::unique_ptr<Launch> launch_;
+  std::vector<std::unique_ptr<PeerProcess>> peers_;
+  std::vector<EventRecord> all_events_;
+  std::optional<RunSummary> summary_;
+  std::optional<Error> launch_error_;
+  std::vector<std::string> notices_;
+  std::uint64_t starts_ = 0;
+};
+
+}  // namespace shoal
