@@ -13,10 +13,10 @@ namespace shoal {
 
 struct StageSupply {
   StageId stage;
-  std::size_t members = 0;   // in the newest list, serving or on the way there
+  std::size_t members = 0;  // in the newest list, serving or on the way there
   std::size_t serving = 0;
-  double rate_sum = 0;       // targets per second of its members; 0 = unknown
-  bool secured = false;      // a round of it was committed: its state is version/digest and nothing else
+  double rate_sum = 0;   // targets per second of its members; 0 = unknown
+  bool secured = false;  // a round of it was committed: its state is version/digest and nothing else
   Version version;
   Digest digest;
 };

@@ -1,4 +1,5 @@
-// The reference rule: gradients of one step are summed over the members, and all apply the same AdamW step to the same parameters.
+// The reference rule: gradients of one step are summed over the members, and all apply the same AdamW step to the same
+// parameters.
 #include "stages/adamw.h"
 #include "sync/outer_rule.h"
 #include "sync/rule_arrays.h"
@@ -91,12 +92,14 @@ class AllreduceRule final : public OuterRule {
     const std::vector<ParameterSpec> parameters = parameters_of(executor.spec());
     Result<double> norm = adamw_step(parameters, step, arrays);
     if (!norm.ok()) return norm.error();
-    for (const ArenaRole role : {ArenaRole::kCandidate, ArenaRole::kCandidateMoment1, ArenaRole::kCandidateMoment2}) arena.push(role);
+    for (const ArenaRole role : {ArenaRole::kCandidate, ArenaRole::kCandidateMoment1, ArenaRole::kCandidateMoment2})
+      arena.push(role);
     return Status::success();
   }
 
   static void release(Arena& arena) {
-    for (const ArenaRole role : {ArenaRole::kCandidate, ArenaRole::kCandidateMoment1, ArenaRole::kCandidateMoment2}) arena.release(role);
+    for (const ArenaRole role : {ArenaRole::kCandidate, ArenaRole::kCandidateMoment1, ArenaRole::kCandidateMoment2})
+      arena.release(role);
   }
 
   AllreduceOptions options_;
@@ -104,6 +107,8 @@ class AllreduceRule final : public OuterRule {
 
 }  // namespace
 
-std::unique_ptr<OuterRule> make_allreduce_rule(const AllreduceOptions& options) { return std::make_unique<AllreduceRule>(options); }
+std::unique_ptr<OuterRule> make_allreduce_rule(const AllreduceOptions& options) {
+  return std::make_unique<AllreduceRule>(options);
+}
 
 }  // namespace shoal

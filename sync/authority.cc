@@ -23,7 +23,8 @@ Result<std::unique_ptr<Authority>> Authority::open(AuthorityOptions options, Aut
   return std::unique_ptr<Authority>(std::move(state));
 }
 
-AuthorityState::AuthorityState(AuthorityOptions options, AuthorityPort& port, EventLoop& loop, std::unique_ptr<AppendFile> log)
+AuthorityState::AuthorityState(AuthorityOptions options, AuthorityPort& port, EventLoop& loop,
+                               std::unique_ptr<AppendFile> log)
     : options_(std::move(options)), port_(port), loop_(loop), log_(std::move(log)) {
   for (std::uint16_t i = 0; i < options_.stages; ++i) {
     stages_.emplace_back();
@@ -42,10 +43,12 @@ AuthorityState::~AuthorityState() {
 Status AuthorityState::restore(const LogContent& content) {
   for (const LogRecord& record : content.records) {
     if (const auto* start = std::get_if<LogStart>(&record)) {
-      if (start->run != options_.run) return make_error(ErrorCode::kCorrupt, "the authority's log belongs to another run");
+      if (start->run != options_.run)
+        return make_error(ErrorCode::kCorrupt, "the authority's log belongs to another run");
     } else if (const auto* listed = std::get_if<LogMember>(&record)) {
       StageState* stage = stage_of(listed->stage);
-      if (stage == nullptr) return make_error(ErrorCode::kCorrupt, "the authority's log names a stage that the run does not have");
+      if (stage == nullptr)
+        return make_error(ErrorCode::kCorrupt, "the authority's log names a stage that the run does not have");
       MemberState& member = members_[listed->member.session];
       member.member = listed->member;
       member.stage = listed->stage;
@@ -56,7 +59,8 @@ Status AuthorityState::restore(const LogContent& content) {
       ++epoch_.value;
     } else if (const auto* over = std::get_if<LogOver>(&record)) {
       const auto at = members_.find(over->session);
-      if (at == members_.end()) return make_error(ErrorCode::kCorrupt, "the authority's log ends a session it never listed");
+      if (at == members_.end())
+        return make_error(ErrorCode::kCorrupt, "the authority's log ends a session it never listed");
       ++stage_of(at->second.stage)->epoch.value;
       ++epoch_.value;
       over_[over->session] = over->reason.starts_with(kLeft);
@@ -65,12 +69,14 @@ Status AuthorityState::restore(const LogContent& content) {
       members_.erase(at);
     } else if (const auto* open = std::get_if<LogOpen>(&record)) {
       StageState* stage = stage_of(open->open.stage);
-      if (stage == nullptr) return make_error(ErrorCode::kCorrupt, "the authority's log names a stage that the run does not have");
+      if (stage == nullptr)
+        return make_error(ErrorCode::kCorrupt, "the authority's log names a stage that the run does not have");
       stage->round_used = open->open.round;
       stage->last_abandon = RoundAbandon{open->open.stage, open->open.round, "the authority was restarted"};
     } else if (const auto* commit = std::get_if<LogCommit>(&record)) {
       StageState* stage = stage_of(commit->commit.stage);
-      if (stage == nullptr) return make_error(ErrorCode::kCorrupt, "the authority's log names a stage that the run does not have");
+      if (stage == nullptr)
+        return make_error(ErrorCode::kCorrupt, "the authority's log names a stage that the run does not have");
       stage->version = commit->commit.version;
       stage->digest = commit->commit.digest;
       stage->secured = true;
@@ -178,7 +184,8 @@ void AuthorityState::on_message(const Remote& from, const Message& message) {
   if (const auto* beat = std::get_if<Beat>(&message)) return on_beat(from, *beat);
   if (const auto* report = std::get_if<RoundReport>(&message)) return on_report(from, *report);
   if (const auto* leave = std::get_if<Leave>(&message)) return on_leave(from, *leave);
-  if (std::holds_alternative<Goodbye>(message)) return end_session(from.session, std::string(kLeft) + " without waiting for a round", false);
+  if (std::holds_alternative<Goodbye>(message))
+    return end_session(from.session, std::string(kLeft) + " without waiting for a round", false);
   if (const auto* step = std::get_if<Step>(&message); step && from.role == PeerRole::kTrainer) return on_step(*step);
 }
 

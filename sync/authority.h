@@ -1,24 +1,29 @@
 #pragma once
-// The one process that keeps the member list, fences sessions and decides rounds: control only, one writer of one durable log.
-// State machine without I/O, threads or clock of its own; lives in the launching process. Thread: loop only.
-// Bounds: limits::kStagesMax x kReplicasMax members; one open round a stage; steps that are not done yet; 16 bytes a session that is over.
+// The one process that keeps the member list, fences sessions and decides rounds: control only, one writer of one
+// durable log. State machine without I/O, threads or clock of its own; lives in the launching process. Thread: loop
+// only. Bounds: limits::kStagesMax x kReplicasMax members; one open round a stage; steps that are not done yet; 16
+// bytes a session that is over.
 //
 // Who calls what when (runtime's launch):
-//   open(history of the log) -> start() once the trainer is there: it replays every decision, so that the trainer can bring its own log
-//     up to date (merged tokens, sessions over), and publishes the list. All membership timers begin anew: the authority was away, not they.
-//   JoinRequest, Beat, Leave, Goodbye, RoundReport (peers) and Step (trainer) -> on_message; links -> on_link_up / on_link_down
-//   allreduce: all microbatches of a step are committed -> on_step; repeat for every step whose step_done() is false after a restart
-//   the run's totals changed -> set_status
-//   the run ends: finish(done), then validation and saving, then end(reason)
+//   open(history of the log) -> start() once the trainer is there: it replays every decision, so that the trainer can
+//   bring its own log
+//     up to date (merged tokens, sessions over), and publishes the list. All membership timers begin anew: the
+//     authority was away, not they.
+//   JoinRequest, Beat, Leave, Goodbye, RoundReport (peers) and Step (trainer) -> on_message; links -> on_link_up /
+//   on_link_down allreduce: all microbatches of a step are committed -> on_step; repeat for every step whose
+//   step_done() is false after a restart the run's totals changed -> set_status the run ends: finish(done), then
+//   validation and saving, then end(reason)
 //
-// Every decision (member added or changed, session over, round opened, round committed) is one record of the log and is durable before any
-// message about it leaves. A round has two records: its opening (ids are never reused) and its commit; an opening without a commit is an
-// abandoned round. If the log fails nothing is decided any more (AuthorityPort::on_log_failure).
+// Every decision (member added or changed, session over, round opened, round committed) is one record of the log and is
+// durable before any message about it leaves. A round has two records: its opening (ids are never reused) and its
+// commit; an opening without a commit is an abandoned round. If the log fails nothing is decided any more
+// (AuthorityPort::on_log_failure).
 //
-// Rounds: one RoundOpen per stage and step (allreduce) or when the members' settled targets reach the target (diloco). A round is committed when
-// every member reported what it contributed and all members, or more than half of them after the grace time, report the same digest; else
-// it is abandoned and retried among the next list. A fenced member's open round is decided first, so what an ended session had in no
-// committed round can enter none. Members that missed a commit get it again when they come up or their beats show an older version.
+// Rounds: one RoundOpen per stage and step (allreduce) or when the members' settled targets reach the target (diloco).
+// A round is committed when every member reported what it contributed and all members, or more than half of them after
+// the grace time, report the same digest; else it is abandoned and retried among the next list. A fenced member's open
+// round is decided first, so what an ended session had in no committed round can enter none. Members that missed a
+// commit get it again when they come up or their beats show an older version.
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -38,13 +43,15 @@ struct AuthorityOptions {
   RunId run;
   std::uint16_t stages = 1;
   RuleId rule = RuleId::kDiloco;
-  std::uint64_t warm_steps = 0;     // diloco: allreduce for the first steps (numbered from 1)
-  std::uint64_t round_targets = 0;  // diloco: open a round when the members' settled targets reach this; 0 = never by targets
-  Duration round_cap{0};            // or after this time with anything settled; 0 = never
-  Duration membership = 10s;        // fenced after this long without a beat that shows life
-  Duration round_grace = 2s;        // after a quorum reported, wait this long for the others
-  Duration round_budget = 30s;      // for the whole reduction
-  Duration join_hold = 5s;          // no new round of a stage for this long after a joiner came that must fetch; at most once in 6 of these
+  std::uint64_t warm_steps = 0;  // diloco: allreduce for the first steps (numbered from 1)
+  std::uint64_t round_targets =
+      0;                      // diloco: open a round when the members' settled targets reach this; 0 = never by targets
+  Duration round_cap{0};      // or after this time with anything settled; 0 = never
+  Duration membership = 10s;  // fenced after this long without a beat that shows life
+  Duration round_grace = 2s;  // after a quorum reported, wait this long for the others
+  Duration round_budget = 30s;  // for the whole reduction
+  Duration join_hold =
+      5s;  // no new round of a stage for this long after a joiner came that must fetch; at most once in 6 of these
 };
 
 // What the authority asks of the process it lives in. None of these may call back into the Authority.
@@ -76,13 +83,15 @@ struct StageStatus {
 
 class Authority {
  public:
-  // `log` was opened on the file whose earlier content is `history` (empty for a new run). Borrows port and loop; they outlive it.
-  // ERRORS: kCorrupt (a damaged middle, another run's log; a torn tail must have been cut by the caller: authority_log_valid_bytes).
+  // `log` was opened on the file whose earlier content is `history` (empty for a new run). Borrows port and loop; they
+  // outlive it. ERRORS: kCorrupt (a damaged middle, another run's log; a torn tail must have been cut by the caller:
+  // authority_log_valid_bytes).
   static Result<std::unique_ptr<Authority>> open(AuthorityOptions options, AuthorityPort& port, EventLoop& loop,
                                                  std::unique_ptr<AppendFile> log, ByteView history);
   virtual ~Authority() = default;
   virtual void start() = 0;
-  virtual void on_message(const Remote& from, const Message& message) = 0;  // JoinRequest, Beat, Leave, Goodbye, Step, RoundReport
+  virtual void on_message(const Remote& from,
+                          const Message& message) = 0;  // JoinRequest, Beat, Leave, Goodbye, Step, RoundReport
   virtual void on_link_up(const Remote& from) = 0;
   virtual void on_link_down(const Remote& from) = 0;  // ends no session
   // allreduce: all microbatches of the step are committed. Relayed to the members in front of the step's RoundOpen.
@@ -90,8 +99,8 @@ class Authority {
   virtual void set_status(const BeatAck& status) = 0;  // run status for BeatAcks; list_epoch is filled in
   // Last round of every stage that someone serves; `done` when all are decided (or nothing is left to decide).
   virtual void finish(std::function<void()> done) = 0;
-  virtual void end(const std::string& reason) = 0;  // End to everybody; joiners get it too from now on
-  virtual const MemberList& members() const = 0;    // newest published
+  virtual void end(const std::string& reason) = 0;               // End to everybody; joiners get it too from now on
+  virtual const MemberList& members() const = 0;                 // newest published
   virtual bool step_done(StageId stage, StepId step) const = 0;  // allreduce: this stage committed it
   virtual std::vector<StageStatus> status() const = 0;
 };

@@ -32,7 +32,9 @@ Result<std::vector<std::uint8_t>> pack_message(const Message& message) {
   SHOAL_ASSIGN(const Bytes packed, pack_envelope(message, std::nullopt));
   return std::vector<std::uint8_t>(packed.data(), packed.data() + packed.size());
 }
-Result<std::vector<std::uint8_t>> pack_body(const LogOver& record) { return pack_message(Fenced{record.session, record.reason}); }
+Result<std::vector<std::uint8_t>> pack_body(const LogOver& record) {
+  return pack_message(Fenced{record.session, record.reason});
+}
 Result<std::vector<std::uint8_t>> pack_body(const LogOpen& record) { return pack_message(record.open); }
 Result<std::vector<std::uint8_t>> pack_body(const LogCommit& record) { return pack_message(record.commit); }
 
@@ -59,7 +61,8 @@ Result<LogRecord> parse_record(Kind kind, ByteView body) {
   SHOAL_ASSIGN(const Envelope envelope, parse_envelope(body));
   if (const auto* over = std::get_if<Fenced>(&envelope.message); over && kind == Kind::kOver)
     return LogRecord(LogOver{over->session, over->reason});
-  if (const auto* open = std::get_if<RoundOpen>(&envelope.message); open && kind == Kind::kOpen) return LogRecord(LogOpen{*open});
+  if (const auto* open = std::get_if<RoundOpen>(&envelope.message); open && kind == Kind::kOpen)
+    return LogRecord(LogOpen{*open});
   if (const auto* commit = std::get_if<RoundCommit>(&envelope.message); commit && kind == Kind::kCommit)
     return LogRecord(LogCommit{*commit});
   return make_error(ErrorCode::kMalformed, "an unknown kind of record");

@@ -1,7 +1,7 @@
 #pragma once
-// Records of the authority's log. File = records back to back; a record = u32 length of kind + body, u32 its complement, u32 CRC-32C of
-// kind + body (all little-endian), u8 kind, body. The complement tells a damaged length from a torn tail. Bodies are the packed messages of
-// transport/envelope.h. Append only; pure functions. Thread: any.
+// Records of the authority's log. File = records back to back; a record = u32 length of kind + body, u32 its
+// complement, u32 CRC-32C of kind + body (all little-endian), u8 kind, body. The complement tells a damaged length from
+// a torn tail. Bodies are the packed messages of transport/envelope.h. Append only; pure functions. Thread: any.
 #include <variant>
 #include <vector>
 
@@ -11,11 +11,23 @@
 
 namespace shoal {
 
-struct LogStart { RunId run; };                            // first record: whose log it is
-struct LogMember { StageId stage; Member member; };        // added, or its serving flag changed
-struct LogOver { Session session; std::string reason; };   // fenced, left, replaced
-struct LogOpen { RoundOpen open; };
-struct LogCommit { RoundCommit commit; };
+struct LogStart {
+  RunId run;
+};  // first record: whose log it is
+struct LogMember {
+  StageId stage;
+  Member member;
+};  // added, or its serving flag changed
+struct LogOver {
+  Session session;
+  std::string reason;
+};  // fenced, left, replaced
+struct LogOpen {
+  RoundOpen open;
+};
+struct LogCommit {
+  RoundCommit commit;
+};
 using LogRecord = std::variant<LogStart, LogMember, LogOver, LogOpen, LogCommit>;
 
 // ERRORS: kTooLarge (beyond a limit of transport/limits.h).

@@ -25,7 +25,8 @@ void AuthorityState::refuse_join(const Remote& from, const std::string& reason) 
 void AuthorityState::tell_over(const Remote& to) {
   const auto at = over_.find(to.session);
   if (at != over_.end() && at->second) return port_.send(to.peer, Goodbye{});
-  port_.send(to.peer, Fenced{to.session, at == over_.end() ? "not a member" : "this session is over; join as a new one"});
+  port_.send(to.peer,
+             Fenced{to.session, at == over_.end() ? "not a member" : "this session is over; join as a new one"});
 }
 
 void AuthorityState::on_join(const Remote& from, const JoinRequest& request) {
@@ -54,7 +55,8 @@ void AuthorityState::on_join(const Remote& from, const JoinRequest& request) {
       choose_stage(supply, {request.wish, request.held_stage, request.held_version, request.held_digest});
   if (!choice.ok()) return refuse_join(from, choice.error().message);
   if (supply[choice->stage.value].members >= limits::kReplicasMax)
-    return refuse_join(from, "stage " + std::to_string(choice->stage.value) + " has as many replicas as a stage may have");
+    return refuse_join(from,
+                       "stage " + std::to_string(choice->stage.value) + " has as many replicas as a stage may have");
   if (older) end_session(*older, "replaced by a newer session of the same peer", true);
 
   StageState& stage = stages_[choice->stage.value];
@@ -109,7 +111,8 @@ void AuthorityState::on_beat(const Remote& from, const Beat& beat) {
   maybe_open(stage);
 }
 
-// A process whose network thread answers while its device hangs sends beats too: with work queued and no progress they are no life.
+// A process whose network thread answers while its device hangs sends beats too: with work queued and no progress they
+// are no life.
 void AuthorityState::note_life(MemberState& member, const Beat& beat) {
   const bool moved = !member.progress || *member.progress != beat.progress;
   member.progress = beat.progress;
@@ -119,7 +122,8 @@ void AuthorityState::note_life(MemberState& member, const Beat& beat) {
 void AuthorityState::update_serving(MemberState& member, const Beat& beat) {
   StageState& stage = *stage_of(member.stage);
   member.leaving = member.leaving || beat.leaving;
-  // Of an older version it may serve microbatches no longer than until it noticed; it becomes ready only at the newest one.
+  // Of an older version it may serve microbatches no longer than until it noticed; it becomes ready only at the newest
+  // one.
   if (!beat.serving) member.ready = false;
   if (beat.serving && !member.ready && beat.version == stage.version) member.ready = true;
   if (member.ready) member.fetching = false;
@@ -128,7 +132,9 @@ void AuthorityState::update_serving(MemberState& member, const Beat& beat) {
   member.member.serving = listed;
   port_.event("member", {{"session", text_of(member.member.session)},
                          {"stage", std::to_string(member.stage.value)},
-                         {"state", listed ? "serving" : member.leaving ? "leaving" : "not serving"}});
+                         {"state", listed           ? "serving"
+                                   : member.leaving ? "leaving"
+                                                    : "not serving"}});
   list_member(member);
 }
 
@@ -165,9 +171,11 @@ void AuthorityState::on_leave(const Remote& from, const Leave& leave) {
   if (at == members_.end()) return tell_over(from);
   MemberState& member = at->second;
   StageState& stage = *stage_of(member.stage);
-  const bool in_round = stage.round && std::count(stage.round->open.members.begin(), stage.round->open.members.end(), from.session) > 0;
+  const bool in_round =
+      stage.round && std::count(stage.round->open.members.begin(), stage.round->open.members.end(), from.session) > 0;
   if (!in_round && !(leave.round_wanted && member.ready))
-    return end_session(from.session, std::string(kLeft), false, [this, peer = from.peer] { port_.send(peer, Goodbye{}); });
+    return end_session(from.session, std::string(kLeft), false,
+                       [this, peer = from.peer] { port_.send(peer, Goodbye{}); });
   member.leave_asked = true;
   if (!member.leaving) {
     member.leaving = true;
@@ -179,7 +187,8 @@ void AuthorityState::on_leave(const Remote& from, const Leave& leave) {
   maybe_open(stage);
 }
 
-void AuthorityState::end_session(const Session& session, const std::string& reason, bool fenced, std::function<void()> then) {
+void AuthorityState::end_session(const Session& session, const std::string& reason, bool fenced,
+                                 std::function<void()> then) {
   const auto at = members_.find(session);
   if (at == members_.end()) return;
   const StageId stage_id = at->second.stage;
@@ -190,16 +199,20 @@ void AuthorityState::end_session(const Session& session, const std::string& reas
   members_.erase(session);
   ++stage.epoch.value;
   ++epoch_.value;
-  port_.event(fenced ? "fence" : "member", {{"session", text_of(session)}, {"stage", std::to_string(stage_id.value)}, {"cause", reason}});
-  decide(LogOver{session, reason}, [this, session, stage_id, peer, reason, fenced, then = std::move(then), list = build_list()] {
-    // By name and before its connections are closed; it may not arrive, a later message of the session is answered with it again.
-    if (fenced) port_.send(peer, Fenced{session, reason});
-    if (fenced) port_.fence(session);
-    if (then) then();
-    port_.event("session_over", {{"session", text_of(session)}, {"stage", std::to_string(stage_id.value)}, {"cause", reason}});
-    port_.on_session_over(session, stage_id, reason);
-    publish(list);
-  });
+  port_.event(fenced ? "fence" : "member",
+              {{"session", text_of(session)}, {"stage", std::to_string(stage_id.value)}, {"cause", reason}});
+  decide(LogOver{session, reason},
+         [this, session, stage_id, peer, reason, fenced, then = std::move(then), list = build_list()] {
+           // By name and before its connections are closed; it may not arrive, a later message of the session is
+           // answered with it again.
+           if (fenced) port_.send(peer, Fenced{session, reason});
+           if (fenced) port_.fence(session);
+           if (then) then();
+           port_.event("session_over",
+                       {{"session", text_of(session)}, {"stage", std::to_string(stage_id.value)}, {"cause", reason}});
+           port_.on_session_over(session, stage_id, reason);
+           publish(list);
+         });
   maybe_open(stage);
 }
 

@@ -10,7 +10,8 @@ namespace {
 
 constexpr Duration kRetryFirst = 100ms, kRetryMax = 5s;
 constexpr std::size_t kLastRoundFailuresMax = 8;
-constexpr std::uint32_t kSilentMax = 2;  // attempts in a row; then the next one goes without that member if enough are left
+constexpr std::uint32_t kSilentMax =
+    2;  // attempts in a row; then the next one goes without that member if enough are left
 
 Duration retry_delay(std::uint32_t failures) {
   Duration delay = kRetryFirst;
@@ -26,7 +27,8 @@ bool AuthorityState::step_done(StageId stage, StepId step) const {
 
 void AuthorityState::on_step(const Step& step) {
   if (failed_ || !started_) return;
-  const bool done = std::all_of(stages_.begin(), stages_.end(), [&](const StageState& s) { return s.step_done >= step.step; });
+  const bool done =
+      std::all_of(stages_.begin(), stages_.end(), [&](const StageState& s) { return s.step_done >= step.step; });
   if (done || step.step.value == 0) return;
   steps_.emplace(step.step, step);
   for (StageState& stage : stages_) maybe_open(stage);
@@ -66,8 +68,9 @@ bool AuthorityState::diloco_due(const StageState& stage) const {
   return options_.round_cap > Duration(0) && loop_.now() - stage.last_commit_at >= options_.round_cap;
 }
 
-// Who takes part: more than half of those who are ready, or nobody yet. Steps need everybody who may hold entries of them, also a member that
-// still writes the commit of the step before; deltas need the same anchor. In the order of the sessions, which all members share.
+// Who takes part: more than half of those who are ready, or nobody yet. Steps need everybody who may hold entries of
+// them, also a member that still writes the commit of the step before; deltas need the same anchor. In the order of the
+// sessions, which all members share.
 std::vector<Session> AuthorityState::participants(const StageState& stage, bool step_round) const {
   std::vector<Session> ready, able, reliable;
   for (const auto& [session, member] : members_) {
@@ -104,7 +107,8 @@ void AuthorityState::open_round(StageState& stage, const Step* step, std::vector
   if (step != nullptr) open.step = step->step;
   open.base = stage.version;
   open.members = std::move(members);
-  open.budget_ms = static_cast<std::uint32_t>(std::chrono::duration_cast<std::chrono::milliseconds>(options_.round_budget).count());
+  open.budget_ms =
+      static_cast<std::uint32_t>(std::chrono::duration_cast<std::chrono::milliseconds>(options_.round_budget).count());
   open.last = step == nullptr && stage.last_wanted;
   open.run_targets = step != nullptr ? step->run_targets : status_.run_targets;
   stage.round.emplace();
@@ -143,7 +147,8 @@ void AuthorityState::on_report(const Remote& from, const RoundReport& report) {
   if (!stage->round || stage->round->open.round != report.round) {
     if (stage->last_commit_sent && stage->last_commit_sent->round == report.round)
       port_.send(from.peer, *stage->last_commit_sent);
-    else if (report.round > stage->round_committed && report.round <= stage->round_used && report.round != stage->last_commit.value_or(RoundCommit{}).round)
+    else if (report.round > stage->round_committed && report.round <= stage->round_used &&
+             report.round != stage->last_commit.value_or(RoundCommit{}).round)
       port_.send(from.peer, RoundAbandon{report.stage, report.round, "this round is over"});
     return;
   }
@@ -151,8 +156,12 @@ void AuthorityState::on_report(const Remote& from, const RoundReport& report) {
   const auto& listed = round.open.members;
   if (!round.sent || std::find(listed.begin(), listed.end(), from.session) == listed.end()) return;
   switch (kind_of(report)) {
-    case ReportKind::kContributed: round.contributed.emplace(from.session, report); break;
-    case ReportKind::kAgreed: round.agreed.emplace(from.session, report); break;
+    case ReportKind::kContributed:
+      round.contributed.emplace(from.session, report);
+      break;
+    case ReportKind::kAgreed:
+      round.agreed.emplace(from.session, report);
+      break;
     case ReportKind::kFailed:
       if (!round.failed.insert(from.session).second) break;
       port_.event("round_failed_at", {{"stage", std::to_string(stage->stage.value)},
@@ -170,7 +179,8 @@ void AuthorityState::on_report(const Remote& from, const RoundReport& report) {
 std::optional<std::pair<Digest, std::size_t>> AuthorityState::best_vote(const OpenRound& round) const {
   std::map<Digest, std::size_t> votes;
   for (const auto& [session, report] : round.agreed) ++votes[report.digest];
-  const auto best = std::max_element(votes.begin(), votes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  const auto best =
+      std::max_element(votes.begin(), votes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
   if (best == votes.end()) return std::nullopt;
   return *best;
 }
@@ -202,7 +212,8 @@ void AuthorityState::try_decide(StageState& stage, bool grace_over) {
   for (const Session& failed : round.failed) decided += round.agreed.count(failed) ? 0 : 1;
   const std::size_t open = members - decided;
   if (2 * votes > members) {
-    if (!sums_add_up(round, best->first)) return abandon_round(stage, "the sum's weight or tag is not that of the contributions");
+    if (!sums_add_up(round, best->first))
+      return abandon_round(stage, "the sum's weight or tag is not that of the contributions");
     if (open == 0 || grace_over) return commit_round(stage, best->first);
     if (round.grace == 0)
       round.grace = loop_.after(options_.round_grace, [this, &stage] {
@@ -332,15 +343,17 @@ void AuthorityState::release_leavers(StageState& stage, const std::vector<Sessio
   std::vector<std::pair<Session, PeerId>> free;
   for (const auto& [session, member] : members_) {
     if (member.stage != stage.stage || !member.leave_asked) continue;
-    if (std::find(members.begin(), members.end(), session) != members.end()) free.emplace_back(session, member.member.peer);
+    if (std::find(members.begin(), members.end(), session) != members.end())
+      free.emplace_back(session, member.member.peer);
   }
   for (const auto& [session, peer] : free)
     end_session(session, std::string(kLeft), false, [this, peer = peer] { port_.send(peer, Goodbye{}); });
 }
 
 bool AuthorityState::stage_finished(const StageState& stage) const {
-  const bool anyone = std::any_of(members_.begin(), members_.end(),
-                                  [&](const auto& entry) { return entry.second.stage == stage.stage && entry.second.ready; });
+  const bool anyone = std::any_of(members_.begin(), members_.end(), [&](const auto& entry) {
+    return entry.second.stage == stage.stage && entry.second.ready;
+  });
   if (!anyone) return !stage.round;
   return !stage.round && !stage.last_wanted && next_step(stage) == nullptr;
 }
@@ -358,7 +371,8 @@ void AuthorityState::finish(std::function<void()> done) {
 void AuthorityState::check_finished() {
   if (!finished_ || undurable_ > 0) return;
   for (StageState& stage : stages_) {
-    // With steps still to come that nobody sends, the warm-up never ends: there is nothing beyond the last step to secure.
+    // With steps still to come that nobody sends, the warm-up never ends: there is nothing beyond the last step to
+    // secure.
     if (!stage.round && next_step(stage) == nullptr && !diloco_active(stage)) stage.last_wanted = false;
     if (!stage_finished(stage)) return;
   }

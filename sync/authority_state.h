@@ -1,8 +1,10 @@
 #pragma once
-// Inside of the authority, split over authority.cc (log, messages, lists), authority_members.cc and authority_rounds.cc. Not for others.
+// Inside of the authority, split over authority.cc (log, messages, lists), authority_members.cc and
+// authority_rounds.cc. Not for others.
 //
-// Memory is changed when something is decided; what leaves the process follows from a callback of the log's sync, in the order of the
-// decisions (decide()). What leaves without a decision of its own tells only what is durable: published_ and last_commit_sent.
+// Memory is changed when something is decided; what leaves the process follows from a callback of the log's sync, in
+// the order of the decisions (decide()). What leaves without a decision of its own tells only what is durable:
+// published_ and last_commit_sent.
 #include <deque>
 #include <map>
 #include <optional>
@@ -35,26 +37,27 @@ class AuthorityState final : public Authority {
   using Fields = std::vector<std::pair<std::string, std::string>>;
 
   struct MemberState {
-    Member member;                  // `serving` as listed: false while it leaves
+    Member member;  // `serving` as listed: false while it leaves
     StageId stage;
-    bool ready = false;             // holds an anchor and takes part in rounds
+    bool ready = false;  // holds an anchor and takes part in rounds
     bool leaving = false;
-    bool leave_asked = false;       // waits for a round, then Goodbye
-    bool fetching = false;          // joined a secured stage, has not served yet
-    TimePoint alive_at{};           // last sign of life
+    bool leave_asked = false;  // waits for a round, then Goodbye
+    bool fetching = false;     // joined a secured stage, has not served yet
+    TimePoint alive_at{};      // last sign of life
     std::optional<std::uint64_t> progress;
-    Version version;                // of its anchor, as far as we know
-    std::uint64_t settled = 0;      // targets in no committed round, at `version`
+    Version version;            // of its anchor, as far as we know
+    std::uint64_t settled = 0;  // targets in no committed round, at `version`
     double rate = 0;
-    std::uint32_t silent_count = 0; // attempts in a row that named it silent
+    std::uint32_t silent_count = 0;  // attempts in a row that named it silent
     TimePoint commit_sent_at{};
-    // The newest commit that names it, with its own entries only: a later commit alone would not tell it that its contribution is secured.
+    // The newest commit that names it, with its own entries only: a later commit alone would not tell it that its
+    // contribution is secured.
     std::optional<RoundCommit> named;
   };
 
   struct OpenRound {
     RoundOpen open;
-    bool sent = false;              // the opening is durable
+    bool sent = false;  // the opening is durable
     TimePoint sent_at{};
     std::map<Session, RoundReport> contributed, agreed;
     std::set<Session> failed;
@@ -67,7 +70,7 @@ class AuthorityState final : public Authority {
     Version version;
     Digest digest;
     bool secured = false;
-    RoundId round_used;             // newest id given out
+    RoundId round_used;  // newest id given out
     RoundId round_committed;
     StepId step_done;
     CountTag anchor_tag = 0;
@@ -77,8 +80,8 @@ class AuthorityState final : public Authority {
     std::optional<RoundAbandon> last_abandon;
     TimePoint last_commit_at{};
     TimePoint retry_at{}, hold_until{}, hold_allowed_at{};
-    std::uint32_t failures = 0;     // attempts in a row that came to nothing
-    bool last_wanted = false;       // finish()
+    std::uint32_t failures = 0;  // attempts in a row that came to nothing
+    bool last_wanted = false;    // finish()
     std::size_t last_round_failures = 0;
   };
 
@@ -105,7 +108,7 @@ class AuthorityState final : public Authority {
   void send_commit(const MemberState& member, const RoundCommit& commit);
   void note_named(const RoundCommit& commit);
   void on_leave(const Remote& from, const Leave& leave);
-  void list_member(MemberState& member);   // logs and publishes its present state
+  void list_member(MemberState& member);  // logs and publishes its present state
   // The session is over: its open round is decided, the list follows. `then` runs after the list left.
   void end_session(const Session& session, const std::string& reason, bool fenced, std::function<void()> then = {});
   void check_memberships();
@@ -143,18 +146,18 @@ class AuthorityState final : public Authority {
   bool failed_ = false, started_ = false, ended_ = false, finishing_ = false;
   std::string end_reason_;
   std::function<void()> finished_;
-  std::vector<LogRecord> replay_;          // until start()
-  std::size_t undurable_ = 0;              // decisions whose effect has not run
+  std::vector<LogRecord> replay_;  // until start()
+  std::size_t undurable_ = 0;      // decisions whose effect has not run
 
   std::map<Session, MemberState> members_;
-  std::map<Session, bool> over_;           // true: it left, false: fenced
+  std::map<Session, bool> over_;  // true: it left, false: fenced
   std::vector<StageState> stages_;
-  std::map<StepId, Step> steps_;           // not done by every stage
-  std::map<PeerId, Session> linked_;       // peers whose link is up
-  Epoch epoch_;                            // of the list; counts the decisions that change it
+  std::map<StepId, Step> steps_;      // not done by every stage
+  std::map<PeerId, Session> linked_;  // peers whose link is up
+  Epoch epoch_;                       // of the list; counts the decisions that change it
   MemberList published_;
   Members published_signed_;
-  bool list_dirty_ = false;                // versions changed since published_
+  bool list_dirty_ = false;  // versions changed since published_
   BeatAck status_;
   TimerId tick_timer_ = 0;
   TimePoint last_tick_{};

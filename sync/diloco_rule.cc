@@ -1,4 +1,5 @@
-// DiLoCo (Douillard et al. 2023, algorithm 1): every replica trains alone; a round moves the anchor by Nesterov on the mean delta.
+// DiLoCo (Douillard et al. 2023, algorithm 1): every replica trains alone; a round moves the anchor by Nesterov on the
+// mean delta.
 #include "sync/outer_rule.h"
 #include "sync/rule_arrays.h"
 
@@ -35,7 +36,8 @@ class DilocoRule final : public OuterRule {
     return payload;
   }
 
-  // m' = mu m + delta;  anchor' = anchor - lr (delta + mu m')   (Nesterov as Sutskever et al. 2013 in the form of torch's SGD).
+  // m' = mu m + delta;  anchor' = anchor - lr (delta + mu m')   (Nesterov as Sutskever et al. 2013 in the form of
+  // torch's SGD).
   Result<Digest> prepare(StageExecutor& executor, const RoundContext& context, const Payload& reduced) override {
     Arena& arena = executor.arena();
     SHOAL_CHECK_EQ(reduced.values.size(), arena.size());
@@ -70,7 +72,8 @@ class DilocoRule final : public OuterRule {
 
  private:
   static void release(Arena& arena) {
-    for (const ArenaRole role : {ArenaRole::kSnapshot, ArenaRole::kCandidate, ArenaRole::kCandidateOuter}) arena.release(role);
+    for (const ArenaRole role : {ArenaRole::kSnapshot, ArenaRole::kCandidate, ArenaRole::kCandidateOuter})
+      arena.release(role);
   }
 
   DilocoOptions options_;
@@ -78,6 +81,8 @@ class DilocoRule final : public OuterRule {
 
 }  // namespace
 
-std::unique_ptr<OuterRule> make_diloco_rule(const DilocoOptions& options) { return std::make_unique<DilocoRule>(options); }
+std::unique_ptr<OuterRule> make_diloco_rule(const DilocoOptions& options) {
+  return std::make_unique<DilocoRule>(options);
+}
 
 }  // namespace shoal

@@ -9,7 +9,8 @@ namespace shoal {
 
 Result<MemberList> open_member_list(const Members& members, const RunId& run) {
   Signature signature;
-  if (members.signature.size() != signature.size()) return make_error(ErrorCode::kCorrupt, "a member list without a signature");
+  if (members.signature.size() != signature.size())
+    return make_error(ErrorCode::kCorrupt, "a member list without a signature");
   std::copy(members.signature.begin(), members.signature.end(), signature.begin());
   if (!verify(as_peer(run), members.body, signature))
     return make_error(ErrorCode::kCorrupt, "a member list that the run's key did not sign");
@@ -19,7 +20,8 @@ Result<MemberList> open_member_list(const Members& members, const RunId& run) {
 }
 
 struct Membership::State {
-  State(MembershipOptions given, MembershipPort& port, EventLoop& loop) : options(std::move(given)), port(port), loop(loop) {}
+  State(MembershipOptions given, MembershipPort& port, EventLoop& loop)
+      : options(std::move(given)), port(port), loop(loop) {}
   ~State() { stop_timer(); }
 
   MembershipOptions options;
@@ -29,7 +31,7 @@ struct Membership::State {
   std::optional<StageId> stage;
   std::optional<MemberList> list;
   std::optional<Members> signed_list;
-  bool listed = false;               // the list has held us
+  bool listed = false;  // the list has held us
   bool round_wanted = false;
   bool up = false;
   TimerId timer = 0;

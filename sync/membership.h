@@ -1,13 +1,14 @@
 #pragma once
-// A peer's side of membership: join, beats, the newest signed list, fencing, leaving. State machine without I/O, threads or clock of its own.
-// Thread: loop only. Bounds: one list (limits::kBodyMax).
+// A peer's side of membership: join, beats, the newest signed list, fencing, leaving. State machine without I/O,
+// threads or clock of its own. Thread: loop only. Bounds: one list (limits::kBodyMax).
 //
 // Who calls what when (runtime's peer):
-//   start() once the transport is up; on_authority_up / on_authority_down with the link; JoinAnswer, Members, BeatAck, Fenced, Goodbye,
-//   End from the authority -> on_message (Members also when another peer relays them: the signature decides)
-//   beat_now() when `serving`, version or leaving changed
-//   leave() at Ctrl-C when the open entries are settled (or with what there is), leave_at_once() at the second
-// and Membership asks its MembershipPort. While the authority is away nothing here ends: hops go on, lists and rounds wait.
+//   start() once the transport is up; on_authority_up / on_authority_down with the link; JoinAnswer, Members, BeatAck,
+//   Fenced, Goodbye, End from the authority -> on_message (Members also when another peer relays them: the signature
+//   decides) beat_now() when `serving`, version or leaving changed leave() at Ctrl-C when the open entries are settled
+//   (or with what there is), leave_at_once() at the second
+// and Membership asks its MembershipPort. While the authority is away nothing here ends: hops go on, lists and rounds
+// wait.
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -19,7 +20,7 @@
 namespace shoal {
 
 struct MembershipOptions {
-  RunId run;                      // whose key signs lists
+  RunId run;  // whose key signs lists
   Session self;
   JoinRequest request;
   Duration beat_period = 1s;
@@ -30,14 +31,14 @@ class MembershipPort {
  public:
   virtual ~MembershipPort() = default;
   virtual void send_to_authority(Message message) = 0;
-  virtual Beat make_beat() = 0;                               // list_epoch is filled in here
-  virtual void on_joined(const JoinAnswer& answer) = 0;       // once
-  virtual void on_refused(const std::string& reason) = 0;     // the request is not repeated
-  virtual void on_members(const MemberList& list) = 0;        // epochs only rise
+  virtual Beat make_beat() = 0;                            // list_epoch is filled in here
+  virtual void on_joined(const JoinAnswer& answer) = 0;    // once
+  virtual void on_refused(const std::string& reason) = 0;  // the request is not repeated
+  virtual void on_members(const MemberList& list) = 0;     // epochs only rise
   // This session is over: stop serving, take part in no round, join again as a new session. Last call.
   virtual void on_fenced(const std::string& reason) = 0;
-  virtual void on_goodbye() = 0;                              // after leave(): may go. Last call
-  virtual void on_end(const std::string& reason) = 0;         // the run is over, exit 0. Last call
+  virtual void on_goodbye() = 0;                       // after leave(): may go. Last call
+  virtual void on_end(const std::string& reason) = 0;  // the run is over, exit 0. Last call
   virtual void on_status(const BeatAck& status) = 0;
 };
 
@@ -49,16 +50,18 @@ class Membership {
   void start();
   void on_authority_up();
   void on_authority_down();
-  // Messages of other kinds are ignored. ERRORS (nothing changed): kCorrupt (signature), kForeign (another run's list), kMalformed, kTooLarge.
+  // Messages of other kinds are ignored. ERRORS (nothing changed): kCorrupt (signature), kForeign (another run's list),
+  // kMalformed, kTooLarge.
   Status on_message(const Message& message);
   void beat_now();
-  // Asks to go; on_goodbye follows when a round secured what we hold (`round_wanted`) or at once. Repeated with the beats.
+  // Asks to go; on_goodbye follows when a round secured what we hold (`round_wanted`) or at once. Repeated with the
+  // beats.
   void leave(bool round_wanted);
-  void leave_at_once();               // says Goodbye, asks nothing
+  void leave_at_once();  // says Goodbye, asks nothing
 
   enum class Phase : std::uint8_t { kIdle, kJoining, kMember, kLeaving, kOver };
   Phase phase() const;
-  std::optional<StageId> stage() const;               // once joined
+  std::optional<StageId> stage() const;  // once joined
   const std::optional<MemberList>& list() const;
   const std::optional<Members>& signed_list() const;  // to relay
   // No other member of our stage serves: if we go, its state goes.

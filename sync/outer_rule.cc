@@ -16,7 +16,8 @@ void update_u64(Hasher& hasher, std::uint64_t value) {
   hasher.update(bytes);
 }
 
-Digest digest_of(Arena& arena, const OuterRule& rule, Version version, ArenaRole anchor, const std::vector<ArenaRole>& roles) {
+Digest digest_of(Arena& arena, const OuterRule& rule, Version version, ArenaRole anchor,
+                 const std::vector<ArenaRole>& roles) {
   Hasher hasher;
   update_u64(hasher, static_cast<std::uint64_t>(rule.id()));
   update_u64(hasher, version.value);

@@ -1,13 +1,14 @@
 #pragma once
-// How the replicas of a stage agree: what a member brings to a round and what the reduced result becomes. Pure arithmetic on the arena.
-// The round (sync/round.h) moves the payload and decides nothing about its meaning, so the same interface carries: every step (allreduce,
-// DeMo), every H steps (DiLoCo), fragments in turn (streaming: `fragment`), one partner (NoLoCo: two members), late deltas (async: `base` older
-// than the anchor), sparse or coded payloads (the payload is values, `weighted_mean` says how they are added), own state
-// (ArenaRole::kRuleState).
+// How the replicas of a stage agree: what a member brings to a round and what the reduced result becomes. Pure
+// arithmetic on the arena. The round (sync/round.h) moves the payload and decides nothing about its meaning, so the
+// same interface carries: every step (allreduce, DeMo), every H steps (DiLoCo), fragments in turn (streaming:
+// `fragment`), one partner (NoLoCo: two members), late deltas (async: `base` older than the anchor), sparse or coded
+// payloads (the payload is values, `weighted_mean` says how they are added), own state (ArenaRole::kRuleState).
 //
-// Thread: device thread only (it touches the arena), but id(), every_step(), weighted_mean() and shared_roles(), which any thread may ask.
-// The order of calls in a round: contribute, prepare, then exactly one of commit and abandon; abandon may also follow contribute.
-// A crash between prepare and commit leaves the anchor as it was: prepare writes candidates only.
+// Thread: device thread only (it touches the arena), but id(), every_step(), weighted_mean() and shared_roles(), which
+// any thread may ask. The order of calls in a round: contribute, prepare, then exactly one of commit and abandon;
+// abandon may also follow contribute. A crash between prepare and commit leaves the anchor as it was: prepare writes
+// candidates only.
 #include <cstdint>
 #include <memory>
 #include <string_view>
@@ -26,8 +27,8 @@ struct RoundContext {
   Version base;                        // of the anchor it starts from; the result is base + 1
   std::uint64_t weight = 0;            // targets that this member brings; 0 = it takes part without work
   WindowSlot window = WindowSlot::kA;  // allreduce: the step's window (anything when weight is 0)
-  InnerStep inner;                     // allreduce: rate and constants of the step; `targets` is taken from the reduced weight
-  std::uint32_t fragment = 0;          // of the parameters; 0 = all
+  InnerStep inner;             // allreduce: rate and constants of the step; `targets` is taken from the reduced weight
+  std::uint32_t fragment = 0;  // of the parameters; 0 = all
 };
 
 struct Payload {  // what travels; reduced part by part
@@ -42,15 +43,15 @@ class OuterRule {
   virtual RuleId id() const = 0;
   virtual bool every_step() const = 0;     // a window belongs to one step, a round to one window
   virtual bool weighted_mean() const = 0;  // reduce to sum(weight * values) / sum(weight); else to sum(values)
-  // What this member brings. Takes the snapshot that the round is about. A member without work brings weight 0 and zeros.
-  // ERRORS: kBusy (diloco: an earlier shift is not applied yet and cannot be now: try again when entries have settled),
-  // kNonFinite (nothing of it may travel).
+  // What this member brings. Takes the snapshot that the round is about. A member without work brings weight 0 and
+  // zeros. ERRORS: kBusy (diloco: an earlier shift is not applied yet and cannot be now: try again when entries have
+  // settled), kNonFinite (nothing of it may travel).
   virtual Result<Payload> contribute(StageExecutor& executor, const RoundContext& context) = 0;
-  // Writes the candidate and returns the digest all members must agree on (new anchor and all state a joiner fetches). Deterministic.
-  // ERRORS: kNonFinite.
+  // Writes the candidate and returns the digest all members must agree on (new anchor and all state a joiner fetches).
+  // Deterministic. ERRORS: kNonFinite.
   virtual Result<Digest> prepare(StageExecutor& executor, const RoundContext& context, const Payload& reduced) = 0;
-  // The candidate becomes the anchor (allreduce: the parameters too, and the window is cleared; diloco: the difference becomes the
-  // pending shift). REQUIRES (allreduce): executor.unsettled_at_other() == 0.
+  // The candidate becomes the anchor (allreduce: the parameters too, and the window is cleared; diloco: the difference
+  // becomes the pending shift). REQUIRES (allreduce): executor.unsettled_at_other() == 0.
   virtual void commit(StageExecutor& executor, const RoundContext& context) = 0;
   // Frees the candidates; the window or the local steps stay for the next attempt.
   virtual void abandon(StageExecutor& executor, const RoundContext& context) = 0;
@@ -73,7 +74,8 @@ struct DilocoOptions {
 std::unique_ptr<OuterRule> make_allreduce_rule(const AllreduceOptions& options = {});
 std::unique_ptr<OuterRule> make_diloco_rule(const DilocoOptions& options = {});
 
-// Digest over version, the anchor's tag, anchor and shared roles: what "the same state" means. BLAKE2b-256; host memory; roles are pulled.
+// Digest over version, the anchor's tag, anchor and shared roles: what "the same state" means. BLAKE2b-256; host
+// memory; roles are pulled.
 Digest state_digest(StageExecutor& executor, const OuterRule& rule, Version version);
 // The same over the candidates of a prepared round.
 Digest candidate_digest(StageExecutor& executor, const OuterRule& rule, Version version);

@@ -48,7 +48,8 @@ Reducer::Reducer(std::size_t members, std::size_t self, bool weighted_mean, Payl
 
 Reducer::Piece Reducer::piece_for(std::size_t member) const {
   const PartRange range = part_range(own_.values.size(), members_, member);
-  return {own_.weight, own_.tag, bytes_of_range(std::span<const float>(own_.values).subspan(range.begin, range.size()))};
+  return {own_.weight, own_.tag,
+          bytes_of_range(std::span<const float>(own_.values).subspan(range.begin, range.size()))};
 }
 
 Status Reducer::add(std::size_t from, const Piece& piece) {
@@ -93,8 +94,8 @@ Status Reducer::take(std::size_t owner, const Piece& piece) {
   if (parts_[owner].here) return Status::success();
   const PartRange range = part_range(result_.size(), members_, owner);
   if (piece.values.size() != range.size() * sizeof(float))
-    return make_error(ErrorCode::kMalformed, "a summed part of " + std::to_string(piece.values.size()) + " bytes instead of " +
-                                                 std::to_string(range.size() * sizeof(float)));
+    return make_error(ErrorCode::kMalformed, "a summed part of " + std::to_string(piece.values.size()) +
+                                                 " bytes instead of " + std::to_string(range.size() * sizeof(float)));
   const Bytes aligned = aligned_copy(piece.values);
   SHOAL_TRY(check_all_finite(floats_of(aligned), "a summed part of a round"));
   if (!aligned.empty()) std::memcpy(result_.data() + range.begin, aligned.data(), aligned.size());
@@ -116,8 +117,9 @@ Result<Payload> Reducer::take_result() {
   SHOAL_CHECK(complete());
   for (const Claim& part : parts_)
     if (part.weight != weight_ || part.tag != tag_)
-      return make_error(ErrorCode::kMalformed, "the members did not add up the same pieces: weights or tags of the parts differ");
-  return Payload {std::move(result_), weight_, tag_};
+      return make_error(ErrorCode::kMalformed,
+                        "the members did not add up the same pieces: weights or tags of the parts differ");
+  return Payload{std::move(result_), weight_, tag_};
 }
 
 }  // namespace shoal

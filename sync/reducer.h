@@ -1,11 +1,13 @@
 #pragma once
 // Adds the payloads of a round's members: reduce-scatter, then all-gather. Pure bookkeeping, no I/O, no clock.
 //
-// Vocabulary: a round has N members in list order; the values are cut into N parts, part p belongs to member p. Phase 0: every member sends
-// part p of its values to member p, which adds the N pieces in member order. Phase 1: the owner sends the sum (or weighted mean) of its part to
-// all. Every part is added up in one place, so all members end with identical bits. Weights and tags travel with every piece and are summed.
+// Vocabulary: a round has N members in list order; the values are cut into N parts, part p belongs to member p. Phase
+// 0: every member sends part p of its values to member p, which adds the N pieces in member order. Phase 1: the owner
+// sends the sum (or weighted mean) of its part to all. Every part is added up in one place, so all members end with
+// identical bits. Weights and tags travel with every piece and are summed.
 //
-// Thread: any one.   Ownership: owns all pieces.   Bounds: N <= limits::kReplicasMax pieces of one part, plus the result.
+// Thread: any one.   Ownership: owns all pieces.   Bounds: N <= limits::kReplicasMax pieces of one part, plus the
+// result.
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -46,7 +48,8 @@ class Reducer {
   bool complete() const { return missing_parts_ == 0; }
   // The first member that we still wait for.
   std::optional<std::size_t> missing() const;
-  // REQUIRES: complete(). ERRORS: kMalformed (the owners of the parts disagree on weight or tag: they did not add the same pieces).
+  // REQUIRES: complete(). ERRORS: kMalformed (the owners of the parts disagree on weight or tag: they did not add the
+  // same pieces).
   Result<Payload> take_result();
 
  private:

@@ -19,7 +19,8 @@ enum class Phase : std::uint8_t {
 };
 
 bool names(const RoundCommit& commit, const Session& session) {
-  return std::any_of(commit.secured.begin(), commit.secured.end(), [&](const Secured& s) { return s.session == session; });
+  return std::any_of(commit.secured.begin(), commit.secured.end(),
+                     [&](const Secured& s) { return s.session == session; });
 }
 
 }  // namespace
@@ -30,7 +31,8 @@ ReportKind kind_of(const RoundReport& report) {
 }
 
 struct Round::State {
-  State(RoundHost& host, EventLoop& loop, Session self, StageId stage) : host(host), loop(loop), self(self), stage(stage) {}
+  State(RoundHost& host, EventLoop& loop, Session self, StageId stage)
+      : host(host), loop(loop), self(self), stage(stage) {}
   ~State() { stop_timer(); }
 
   struct EarlyPart {
@@ -57,7 +59,7 @@ struct Round::State {
   std::optional<RoundOpen> waiting_open;  // its base is not reached yet
   std::optional<RoundId> finished;        // newest round that ended here
   std::deque<EarlyPart> early_parts;
-  std::uint64_t generation = 0;           // invalidates callbacks
+  std::uint64_t generation = 0;  // invalidates callbacks
   std::shared_ptr<bool> alive = std::make_shared<bool>(true);
 
   void stop_timer() {
@@ -68,7 +70,8 @@ struct Round::State {
   // Wraps a callback so that it runs only while this round is still the one it was made for.
   template <class Body>
   auto guarded(Body body) {
-    return [this, body = std::move(body), life = std::weak_ptr<bool>(alive), mine = generation](auto&&... arguments) mutable {
+    return [this, body = std::move(body), life = std::weak_ptr<bool>(alive),
+            mine = generation](auto&&... arguments) mutable {
       if (life.expired() || mine != generation) return;
       body(std::forward<decltype(arguments)>(arguments)...);
     };
@@ -182,7 +185,8 @@ struct Round::State {
     phase = Phase::kPreparing;
     const std::uint64_t weight = sum->weight;
     const CountTag tag = sum->tag;
-    host.prepare(open, std::move(*sum), guarded([this, weight, tag](Result<Digest> made) { prepared(std::move(made), weight, tag); }));
+    host.prepare(open, std::move(*sum),
+                 guarded([this, weight, tag](Result<Digest> made) { prepared(std::move(made), weight, tag); }));
   }
 
   void prepared(Result<Digest> made, std::uint64_t weight, CountTag tag) {
@@ -212,7 +216,8 @@ struct Round::State {
 
   void on_budget_over() {
     budget_timer = 0;
-    if (phase == Phase::kContributing) return fail(std::nullopt, "the step or snapshot was not ready within the budget");
+    if (phase == Phase::kContributing)
+      return fail(std::nullopt, "the step or snapshot was not ready within the budget");
     if (phase != Phase::kReducing) return;
     const std::optional<std::size_t> missing = reducer->missing();
     std::optional<Session> silent;
@@ -279,14 +284,19 @@ void Round::on_commit(const RoundCommit& commit) {
   if (s.phase == Phase::kIdle || commit.round != s.open.round) {
     if (s.phase == Phase::kCommitting || (s.phase != Phase::kIdle && commit.round < s.open.round)) return;
     // Whether the earlier one names us must not be forgotten for the newer one's sake.
-    if (s.early_commit) s.fall_behind(RoundCommit(*s.early_commit), false, "a newer round was committed before this member had its sum");
+    if (s.early_commit)
+      s.fall_behind(RoundCommit(*s.early_commit), false, "a newer round was committed before this member had its sum");
     return s.fall_behind(commit, false, "this member took no part in the round");
   }
   switch (s.phase) {
-    case Phase::kReported: return s.decide(commit);
-    case Phase::kFailed: return s.fall_behind(commit, false, "this member did not get the round's sum");
-    case Phase::kCommitting: return;
-    default: s.early_commit = commit;
+    case Phase::kReported:
+      return s.decide(commit);
+    case Phase::kFailed:
+      return s.fall_behind(commit, false, "this member did not get the round's sum");
+    case Phase::kCommitting:
+      return;
+    default:
+      s.early_commit = commit;
   }
 }
 

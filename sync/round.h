@@ -1,7 +1,8 @@
 #pragma once
-// A member's side of a round: contribute, reduce among the members, prepare, report the digest, commit or abandon on the authority's word.
-// State machine without I/O, threads or clock of its own. Thread: loop only. One round at a time; a newer RoundOpen on the same base
-// abandons the older. Bounds: the reduction of one round plus kEarlyPartsMax parts that overtook their RoundOpen.
+// A member's side of a round: contribute, reduce among the members, prepare, report the digest, commit or abandon on
+// the authority's word. State machine without I/O, threads or clock of its own. Thread: loop only. One round at a time;
+// a newer RoundOpen on the same base abandons the older. Bounds: the reduction of one round plus kEarlyPartsMax parts
+// that overtook their RoundOpen.
 //
 // Who calls what when (runtime's peer):
 //   RoundOpen, RoundPart, RoundCommit, RoundAbandon from the transport  -> on_open, on_part, on_commit, on_abandon
@@ -10,11 +11,14 @@
 // and Round asks its RoundHost:  contribute -> prepare -> commit | abandon | fell_behind.
 //
 // Reports, in this order (a repeated RoundOpen repeats them):
-//   1. contributed: entries, weight and tag of this member, before any of its parts leaves. The authority commits a round only when it has
-//      this from every member, since the sum holds all of them: so the commit can name every entry that the new anchor contains.
+//   1. contributed: entries, weight and tag of this member, before any of its parts leaves. The authority commits a
+//   round only when it has
+//      this from every member, since the sum holds all of them: so the commit can name every entry that the new anchor
+//      contains.
 //   2. agreed (ready): digest of the candidate, weight and tag of the whole sum; or failed: `silent` or a reason.
 //
-// Reduction: sync/reducer.h. A member that does not deliver within the budget is reported (RoundReport.silent); the authority decides.
+// Reduction: sync/reducer.h. A member that does not deliver within the budget is reported (RoundReport.silent); the
+// authority decides.
 #include <functional>
 #include <memory>
 #include <optional>
@@ -30,8 +34,8 @@ namespace shoal {
 enum class ReportKind : std::uint8_t { kContributed, kAgreed, kFailed };
 ReportKind kind_of(const RoundReport& report);
 
-// What the round asks of the peer it lives in. Implemented by runtime's peer. Callbacks may come at once or later, on the loop; one that comes
-// after cancel(), abandon() or fell_behind() is ignored.
+// What the round asks of the peer it lives in. Implemented by runtime's peer. Callbacks may come at once or later, on
+// the loop; one that comes after cancel(), abandon() or fell_behind() is ignored.
 class RoundHost {
  public:
   virtual ~RoundHost() = default;
@@ -43,17 +47,20 @@ class RoundHost {
   virtual Version version() const = 0;
   // Rule of RoundOpen.rule; null: this run does not use it.
   virtual const OuterRule* rule(std::uint8_t rule_id) const = 0;
-  // diloco: snapshot after the last inner step. allreduce: waits until the step's window holds exactly the winners, all settled.
+  // diloco: snapshot after the last inner step. allreduce: waits until the step's window holds exactly the winners, all
+  // settled.
   virtual void contribute(const RoundOpen& open, std::function<void(Result<Contribution>)> done) = 0;
   virtual void prepare(const RoundOpen& open, Payload reduced, std::function<void(Result<Digest>)> done) = 0;
   // version() is base + 1 when `done` is called.
   virtual void commit(const RoundOpen& open, const RoundCommit& commit, std::function<void()> done) = 0;
   // The round came to nothing: what was contributed stays counted here. Follows contribute, once.
   virtual void abandon(const RoundOpen& open) = 0;
-  // The round was committed and this member cannot follow: it took no part, was too late, or got another digest. `secured` = the commit names
-  // our entries (keep that in mind until the state is fetched: later commits need not name us). Called instead of commit and abandon; the snapshot and candidates are still in the arena. REACTION: version() >= commit.version:
-  // nothing. `differs`: end the session, join as new. Else fetch the state of commit.version: diloco shifts (StateLoad::kShiftFromSnapshot if
-  // secured, else kShiftFromAnchor); allreduce ends the session if it holds entries that the commit does not name, else loads afresh.
+  // The round was committed and this member cannot follow: it took no part, was too late, or got another digest.
+  // `secured` = the commit names our entries (keep that in mind until the state is fetched: later commits need not name
+  // us). Called instead of commit and abandon; the snapshot and candidates are still in the arena. REACTION: version()
+  // >= commit.version: nothing. `differs`: end the session, join as new. Else fetch the state of commit.version: diloco
+  // shifts (StateLoad::kShiftFromSnapshot if secured, else kShiftFromAnchor); allreduce ends the session if it holds
+  // entries that the commit does not name, else loads afresh.
   virtual void fell_behind(const RoundCommit& commit, bool secured, bool differs, const std::string& why) = 0;
   virtual void send_to_authority(Message message) = 0;
   virtual void send_to_member(const Session& member, Message message, std::vector<Bytes> frames) = 0;
@@ -77,7 +84,8 @@ class Round {
   std::optional<RoundId> current() const;
 
   static constexpr std::size_t kEarlyPartsMax = 512;
-  static constexpr std::size_t kEarlyBytesMax = 256u << 20;  // beyond either the oldest are dropped; the round is then retried
+  static constexpr std::size_t kEarlyBytesMax =
+      256u << 20;  // beyond either the oldest are dropped; the round is then retried
 
  private:
   struct State;

@@ -20,7 +20,8 @@ void put(std::uint8_t* at, T value) {
 template <class T>
 T get(const std::uint8_t* at) {
   T value = 0;
-  for (std::size_t i = 0; i < sizeof(T); ++i) value = static_cast<T>(value | static_cast<T>(static_cast<T>(at[i]) << (8 * i)));
+  for (std::size_t i = 0; i < sizeof(T); ++i)
+    value = static_cast<T>(value | static_cast<T>(static_cast<T>(at[i]) << (8 * i)));
   return value;
 }
 
@@ -41,7 +42,8 @@ void zero_role(Arena& arena, ArenaRole role) {
   arena.push(role);
 }
 
-Status check_arrays(ByteView image, const StateHeader& header, std::size_t arena_size, const OuterRule* rule, StageId stage) {
+Status check_arrays(ByteView image, const StateHeader& header, std::size_t arena_size, const OuterRule* rule,
+                    StageId stage) {
   if (rule == nullptr || rule->shared_roles().size() != header.roles)
     return make_error(ErrorCode::kMalformed, "a state image of a rule that this run does not use");
   if (header.stage != stage || header.floats != arena_size)
@@ -61,7 +63,8 @@ Result<StateHeader> parse_state_header(ByteView image) {
     return make_error(ErrorCode::kMalformed, "not a state image");
   StateHeader header;
   const std::uint8_t rule = image[8];
-  if (rule > static_cast<std::uint8_t>(RuleId::kDiloco)) return make_error(ErrorCode::kMalformed, "a state image of an unknown rule");
+  if (rule > static_cast<std::uint8_t>(RuleId::kDiloco))
+    return make_error(ErrorCode::kMalformed, "a state image of an unknown rule");
   header.rule = static_cast<RuleId>(rule);
   header.roles = image[9];
   header.stage = StageId(get<std::uint16_t>(image.data() + 10));
@@ -128,7 +131,8 @@ Result<StateHeader> load_state_image(StageExecutor& executor, ByteView image, St
   SHOAL_TRY(check_arrays(image, header, arena.size(), rule, executor.spec().stage));
   if (load == StateLoad::kFresh) {
     if (executor.unsettled_at_other() != 0) return make_error(ErrorCode::kBusy, "entries are not settled yet");
-    for (const ArenaRole role : {ArenaRole::kMoment1, ArenaRole::kMoment2, ArenaRole::kOuterMomentum}) zero_role(arena, role);
+    for (const ArenaRole role : {ArenaRole::kMoment1, ArenaRole::kMoment2, ArenaRole::kOuterMomentum})
+      zero_role(arena, role);
     write_shared(arena, image, header, *rule);
     // A flip and not a write in place: graphs that read the parameters stay valid at their own stamp.
     executor.begin_write();

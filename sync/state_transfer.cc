@@ -24,10 +24,13 @@ Result<StateImage> hash_state_image(Bytes bytes) {
 
 namespace {
 
-std::uint32_t chunk_count(std::uint64_t bytes) { return static_cast<std::uint32_t>((bytes + kHashChunkBytes - 1) / kHashChunkBytes); }
+std::uint32_t chunk_count(std::uint64_t bytes) {
+  return static_cast<std::uint32_t>((bytes + kHashChunkBytes - 1) / kHashChunkBytes);
+}
 
 std::size_t chunk_size(std::uint64_t bytes, std::uint32_t index) {
-  return static_cast<std::size_t>(std::min<std::uint64_t>(kHashChunkBytes, bytes - std::uint64_t{index} * kHashChunkBytes));
+  return static_cast<std::size_t>(
+      std::min<std::uint64_t>(kHashChunkBytes, bytes - std::uint64_t{index} * kHashChunkBytes));
 }
 
 }  // namespace
@@ -103,7 +106,8 @@ struct StateDonor::State {
       chunk.has = true;
       frames.push_back(image->bytes.slice(std::size_t{query.index} * kHashChunkBytes, size));
       if (options.bytes_per_second > 0)
-        next_send = std::max(next_send, loop.now()) + from_seconds(static_cast<double>(size) / options.bytes_per_second);
+        next_send =
+            std::max(next_send, loop.now()) + from_seconds(static_cast<double>(size) / options.bytes_per_second);
     }
     host.send(to, chunk, std::move(frames));
   }
@@ -157,8 +161,8 @@ struct StateFetcher::State {
   Version version;
   Digest digest;
   std::vector<PeerId> donors;
-  std::set<PeerId> offering;           // have the image with `root`
-  std::set<PeerId> refused;            // offered an image that turned out wrong
+  std::set<PeerId> offering;  // have the image with `root`
+  std::set<PeerId> refused;   // offered an image that turned out wrong
   Digest root;
   Buffer buffer;
   std::vector<bool> have;
@@ -230,8 +234,8 @@ struct StateFetcher::State {
   void finish() {
     Bytes image = std::move(buffer).freeze();
     const Result<StateHeader> header = parse_state_header(image);
-    const bool good = header.ok() && header->stage == stage && header->version == version && tree_digest(image) == root &&
-                      digest_of_image(image) == digest;
+    const bool good = header.ok() && header->stage == stage && header->version == version &&
+                      tree_digest(image) == root && digest_of_image(image) == digest;
     if (!good) {
       // Some donor lied or is broken, and without the leaves' digests we cannot say which.
       refused = offering;
@@ -254,7 +258,9 @@ void StateFetcher::fetch(Version version, const Digest& digest, std::vector<Peer
   if (s.active && version < s.version) return;
   if (!s.active || version != s.version || digest != s.digest) s.restart(version, digest);
   s.donors = std::move(donors);
-  std::erase_if(s.offering, [&](const PeerId& peer) { return std::find(s.donors.begin(), s.donors.end(), peer) == s.donors.end(); });
+  std::erase_if(s.offering, [&](const PeerId& peer) {
+    return std::find(s.donors.begin(), s.donors.end(), peer) == s.donors.end();
+  });
   std::erase_if(s.asked, [&](const auto& entry) { return !s.offering.count(entry.second.donor); });
   s.query_donors();
   s.ask_chunks();
@@ -263,9 +269,11 @@ void StateFetcher::fetch(Version version, const Digest& digest, std::vector<Peer
 
 void StateFetcher::on_offer(const PeerId& from, const StateOffer& offer) {
   State& s = *state_;
-  if (!s.active || offer.stage != s.stage || !offer.has || offer.version != s.version || offer.digest != s.digest) return;
+  if (!s.active || offer.stage != s.stage || !offer.has || offer.version != s.version || offer.digest != s.digest)
+    return;
   if (std::find(s.donors.begin(), s.donors.end(), from) == s.donors.end() || s.refused.count(from)) return;
-  if (offer.bytes < kStateHeaderBytes || offer.bytes > s.options.bytes_max || offer.chunks != chunk_count(offer.bytes)) return;
+  if (offer.bytes < kStateHeaderBytes || offer.bytes > s.options.bytes_max || offer.chunks != chunk_count(offer.bytes))
+    return;
   if (s.buffer.size() == 0) {
     s.root = offer.root;
     s.buffer = Buffer(offer.bytes);
@@ -290,7 +298,8 @@ void StateFetcher::on_chunk(const PeerId& from, const Chunk& chunk, Bytes frame)
   std::memcpy(s.buffer.data() + std::size_t{chunk.index} * kHashChunkBytes, frame.data(), frame.size());
   s.have[chunk.index] = true;
   ++s.have_count;
-  s.host.on_progress(std::min<std::uint64_t>(std::uint64_t{s.have_count} * kHashChunkBytes, s.buffer.size()), s.buffer.size());
+  s.host.on_progress(std::min<std::uint64_t>(std::uint64_t{s.have_count} * kHashChunkBytes, s.buffer.size()),
+                     s.buffer.size());
   if (!s.active || chunk.version != s.version) return;
   if (s.have_count == s.have.size()) return s.finish();
   s.ask_chunks();

@@ -1,15 +1,17 @@
 #pragma once
-// A stage's shared state from member to member, in hashed chunks of 1 MiB: donor and fetcher. State machines without I/O, threads or clock
-// of their own. Thread: loop only.
+// A stage's shared state from member to member, in hashed chunks of 1 MiB: donor and fetcher. State machines without
+// I/O, threads or clock of their own. Thread: loop only.
 //
-// Vocabulary: an image (sync/state_image.h) is the whole state of one version; its root is the BLAKE2b tree over its chunks. Members that agree
-// on a version make the same image, so a chunk of one donor continues the fetch from another with the same root.
+// Vocabulary: an image (sync/state_image.h) is the whole state of one version; its root is the BLAKE2b tree over its
+// chunks. Members that agree on a version make the same image, so a chunk of one donor continues the fetch from another
+// with the same root.
 //
 //   fetcher -> donors  StateQuery          donors -> fetcher  StateOffer (version, digest, root, size)
-//   fetcher -> donor   ChunkQuery(index)   donor  -> fetcher  Chunk + frame        (kWindow queries in flight, over all donors)
+//   fetcher -> donor   ChunkQuery(index)   donor  -> fetcher  Chunk + frame        (kWindow queries in flight, over all
+//   donors)
 //
-// What is fetched is known in advance: the authority's list or a RoundCommit names version and digest. An offer of anything else is ignored;
-// a finished image is checked against root and digest before anybody sees it.
+// What is fetched is known in advance: the authority's list or a RoundCommit names version and digest. An offer of
+// anything else is ignored; a finished image is checked against root and digest before anybody sees it.
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -38,7 +40,8 @@ Result<StateImage> hash_state_image(Bytes bytes);
 class DonorHost {
  public:
   virtual ~DonorHost() = default;
-  // Makes the image of the anchor as it is now, on the device thread; `done` on the loop. ERRORS: kBusy (no anchor yet).
+  // Makes the image of the anchor as it is now, on the device thread; `done` on the loop. ERRORS: kBusy (no anchor
+  // yet).
   virtual void make_image(std::function<void(Result<StateImage>)> done) = 0;
   virtual Version version() const = 0;  // of the anchor
   virtual void send(const PeerId& to, Message message, std::vector<Bytes> frames) = 0;
@@ -77,9 +80,9 @@ class FetcherHost {
 };
 
 struct FetcherOptions {
-  Duration query_period = 1s;    // StateQuery to donors that have not offered
-  Duration chunk_timeout = 5s;   // then the chunk is asked of another donor
-  std::size_t window = 4;        // chunk queries in flight
+  Duration query_period = 1s;   // StateQuery to donors that have not offered
+  Duration chunk_timeout = 5s;  // then the chunk is asked of another donor
+  std::size_t window = 4;       // chunk queries in flight
   std::uint64_t bytes_max = 8ull << 30;
 };
 
@@ -87,8 +90,8 @@ class StateFetcher {
  public:
   StateFetcher(FetcherOptions options, FetcherHost& host, EventLoop& loop, StageId stage);
   ~StateFetcher();
-  // Fetches version/digest from `donors`; may be called again at any time: a newer target drops what belongs to the older one, the same
-  // target only changes the donors.
+  // Fetches version/digest from `donors`; may be called again at any time: a newer target drops what belongs to the
+  // older one, the same target only changes the donors.
   void fetch(Version version, const Digest& digest, std::vector<PeerId> donors);
   void on_offer(const PeerId& from, const StateOffer& offer);
   // `frame` is the chunk's bytes; empty when !chunk.has.

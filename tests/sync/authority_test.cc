@@ -82,9 +82,13 @@ class AuthorityTest : public testing::Test, public AuthorityPort {
   }
   void on_round_commit(const RoundCommit& commit) override { commits.push_back(commit); }
   void on_round_abandoned(const RoundAbandon& abandon) override { abandons.push_back(abandon); }
-  void on_session_over(const Session& session, StageId, const std::string& why) override { over.emplace_back(session, why); }
+  void on_session_over(const Session& session, StageId, const std::string& why) override {
+    over.emplace_back(session, why);
+  }
   void on_log_failure(const Error& error) override { log_error = error.message; }
-  void event(const std::string& name, const std::vector<std::pair<std::string, std::string>>&) override { events.push_back(name); }
+  void event(const std::string& name, const std::vector<std::pair<std::string, std::string>>&) override {
+    events.push_back(name);
+  }
 
   LogContent durable_log() {
     const auto bytes = disk.durable_content(kLogPath);
@@ -92,7 +96,9 @@ class AuthorityTest : public testing::Test, public AuthorityPort {
   }
   void check_durable_open(const RoundOpen& open) {
     for (const LogRecord& record : durable_log().records)
-      if (const auto* logged = std::get_if<LogOpen>(&record); logged && logged->open.round == open.round && logged->open.stage == open.stage) return;
+      if (const auto* logged = std::get_if<LogOpen>(&record);
+          logged && logged->open.round == open.round && logged->open.stage == open.stage)
+        return;
     ADD_FAILURE() << "RoundOpen " << open.round << " left before it was durable";
   }
   void check_durable_commit(const RoundCommit& commit) {
@@ -156,7 +162,9 @@ class AuthorityTest : public testing::Test, public AuthorityPort {
       if (const T* of = std::get_if<T>(&message); of && peer == peer_of(n)) messages.push_back(*of);
     return messages;
   }
-  std::size_t listed(StageId stage = StageId(0)) const { return authority->members().stages[stage.value].members.size(); }
+  std::size_t listed(StageId stage = StageId(0)) const {
+    return authority->members().stages[stage.value].members.size();
+  }
   // Members 1..n serve, beat until `until`, and have enough settled to open a round.
   void keep_alive(std::size_t n, Duration time, std::uint64_t version = 0) {
     for (const TimePoint end = loop.now() + time; loop.now() < end;) {
@@ -415,7 +423,8 @@ TEST_F(AuthorityTest, AMemberThatIsFencedInARoundIsLeftOutOfTheNextAttempt) {
   }
   ASSERT_EQ(abandons.size(), 1u);
   ASSERT_EQ(over.size(), 1u);
-  ASSERT_EQ(sent_to<RoundOpen>(1).back().members, std::vector<Session>{session_of(1)}) << "alone, now that the list says so";
+  ASSERT_EQ(sent_to<RoundOpen>(1).back().members, std::vector<Session>{session_of(1)})
+      << "alone, now that the list says so";
   const std::uint64_t round = sent_to<RoundOpen>(1).back().round.value;
   contribute(1, round, {1});
   agree(1, round, 7, 1, 10);
@@ -488,7 +497,8 @@ TEST_F(AuthorityTest, ARepeatedBeatGetsTheOpeningOrTheCommitThatWasLost) {
   EXPECT_EQ(sent_to<RoundCommit>(2).size(), 2u);
 }
 
-// Found by the swarm: a member that missed the commit that names it, and then hears of a later one only, would bring its entries again.
+// Found by the swarm: a member that missed the commit that names it, and then hears of a later one only, would bring
+// its entries again.
 TEST_F(AuthorityTest, ALaterCommitIsPrecededByTheLastOneThatNamesTheMember) {
   boot();
   for (std::uint64_t n = 1; n <= 3; ++n) join_and_serve(n);
@@ -677,7 +687,8 @@ TEST_F(AuthorityTest, ComesBackFromItsLogAtEveryRecordBoundaryAndFromTornTails) 
     std::size_t joined = 0, left = 0, committed = 0, opened = 0;
     std::set<Session> seen;
     for (const LogRecord& record : prefix.records) {
-      if (const auto* member = std::get_if<LogMember>(&record)) joined += seen.insert(member->member.session).second ? 1 : 0;
+      if (const auto* member = std::get_if<LogMember>(&record))
+        joined += seen.insert(member->member.session).second ? 1 : 0;
       left += std::holds_alternative<LogOver>(record) ? 1 : 0;
       committed += std::holds_alternative<LogCommit>(record) ? 1 : 0;
       opened += std::holds_alternative<LogOpen>(record) ? 1 : 0;

@@ -123,7 +123,8 @@ TEST_F(MembershipTest, BelievesOnlyNewerListsThatTheRunSigned) {
 TEST_F(MembershipTest, IsFencedByNameOrByAListThatDroppedIt) {
   join();
   ASSERT_TRUE(membership->on_message(sign(list_of(5, {2}))).ok());
-  EXPECT_EQ(membership->phase(), Membership::Phase::kMember) << "it was not listed yet: that list is older than its joining";
+  EXPECT_EQ(membership->phase(), Membership::Phase::kMember)
+      << "it was not listed yet: that list is older than its joining";
   ASSERT_TRUE(membership->on_message(sign(list_of(6, {1, 2}))).ok());
   ASSERT_TRUE(membership->on_message(Fenced{session_of(2), "another session"}).ok());
   EXPECT_EQ(membership->phase(), Membership::Phase::kMember);

@@ -5,7 +5,8 @@
 namespace shoal {
 namespace {
 
-StageSupply supply(std::uint16_t stage, std::size_t members, double rate = 0, bool secured = false, std::uint8_t digest = 0) {
+StageSupply supply(std::uint16_t stage, std::size_t members, double rate = 0, bool secured = false,
+                   std::uint8_t digest = 0) {
   StageSupply s;
   s.stage = StageId(stage);
   s.members = s.serving = members;
@@ -42,7 +43,8 @@ TEST(PlannerTest, WhoHoldsTheLastStateOfAnUnservedStageBringsItBackFirst) {
   JoinWish wish = holding(2, 9);
   wish.stage = StageId(0);
   EXPECT_EQ(choose_stage(std::vector{supply(0, 0), supply(1, 0), supply(2, 0, 0, true, 9)}, wish)->stage, StageId(2));
-  EXPECT_EQ(choose_stage(std::vector{supply(0, 0), supply(1, 1), supply(2, 0, 0, true, 8)}, holding(2, 9))->stage, StageId(0))
+  EXPECT_EQ(choose_stage(std::vector{supply(0, 0), supply(1, 1), supply(2, 0, 0, true, 8)}, holding(2, 9))->stage,
+            StageId(0))
       << "an older state is of no use";
 }
 

@@ -98,7 +98,8 @@ TEST(ReducerTest, NamesTheMemberItWaitsForAndRefusesNonFiniteParts) {
   bad.values = Bytes::from_vector(bytes);
   EXPECT_EQ(a.add(2, bad).code(), ErrorCode::kNonFinite);
   EXPECT_EQ(a.missing(), 2u);
-  EXPECT_EQ(a.add(2, b.own_part_ready() ? bad : Reducer::Piece{1, 4, Bytes::from_vector({1, 2, 3, 4})}).code(), ErrorCode::kMalformed);
+  EXPECT_EQ(a.add(2, b.own_part_ready() ? bad : Reducer::Piece{1, 4, Bytes::from_vector({1, 2, 3, 4})}).code(),
+            ErrorCode::kMalformed);
 }
 
 TEST(ReducerTest, OwnersThatAddedDifferentPiecesAreFoundOut) {

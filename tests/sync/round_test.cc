@@ -15,14 +15,16 @@ using test::session_of;
 
 Digest digest_from(const Payload& payload) {
   Digest digest;
-  for (std::size_t i = 0; i < payload.values.size() && i < 8; ++i) digest.bytes[i] = static_cast<std::uint8_t>(payload.values[i]);
+  for (std::size_t i = 0; i < payload.values.size() && i < 8; ++i)
+    digest.bytes[i] = static_cast<std::uint8_t>(payload.values[i]);
   digest.bytes[31] = static_cast<std::uint8_t>(payload.tag);
   return digest;
 }
 
 // A member whose state is a number; keeps what it was asked.
 struct Member final : RoundHost {
-  Member(EventLoop& loop, std::uint64_t n, std::map<Session, Member*>& all) : self(session_of(n)), all(all), round(*this, loop, self, StageId(0)) {
+  Member(EventLoop& loop, std::uint64_t n, std::map<Session, Member*>& all)
+      : self(session_of(n)), all(all), round(*this, loop, self, StageId(0)) {
     contribution.payload.values = {1.0f * static_cast<float>(n), 2, 3, 4, 5};
     contribution.payload.weight = n;
     contribution.payload.tag = 10 * n;
@@ -246,7 +248,8 @@ TEST_F(RoundTest, WhoCannotFollowACommitFallsBehindAndKnowsWhetherItIsNamed) {
   members[1]->round.on_commit(commit_of(message, Digest{}, false));
   EXPECT_EQ(members[1]->calls.back(), "fell_behind");
   members[1]->round.on_commit(commit_of(message, Digest{}, false));
-  EXPECT_EQ(std::count(members[1]->calls.begin(), members[1]->calls.end(), "fell_behind"), 1) << "a repeat changes nothing";
+  EXPECT_EQ(std::count(members[1]->calls.begin(), members[1]->calls.end(), "fell_behind"), 1)
+      << "a repeat changes nothing";
 }
 
 // Found by the swarm: forgetting the first made a member bring the same entries to a later round again.
@@ -289,7 +292,8 @@ TEST_F(RoundTest, AbandonAndCancelGiveTheContributionBackOnce) {
   members[0]->round.on_abandon({StageId(0), RoundId(1), "test"});
   members[0]->round.on_abandon({StageId(0), RoundId(1), "test"});
   members[1]->round.cancel();
-  for (const auto& member : members) EXPECT_EQ(member->calls, (std::vector<std::string>{"contribute", "prepare", "abandon"}));
+  for (const auto& member : members)
+    EXPECT_EQ(member->calls, (std::vector<std::string>{"contribute", "prepare", "abandon"}));
 }
 
 TEST_F(RoundTest, ARefusedContributionIsReportedWithItsReason) {

@@ -25,7 +25,9 @@ class WideExecutor final : public WindowedExecutor {
 
  protected:
   SwappableArena& swappable_arena() override { return arena_; }
-  Result<Computed> compute(const ForwardInput&, ArenaRole, bool) override { return make_error(ErrorCode::kUnsupported, "no model"); }
+  Result<Computed> compute(const ForwardInput&, ArenaRole, bool) override {
+    return make_error(ErrorCode::kUnsupported, "no model");
+  }
   Result<HostTensor> differentiate(Graph&, const ForwardInput&, const HostTensor&, ArenaRole, float) override {
     return make_error(ErrorCode::kUnsupported, "no model");
   }
@@ -51,7 +53,8 @@ TEST(DilocoRuleTest, MovesTheAnchorByNesterovOnTheMeanDelta) {
   fill(executor, ArenaRole::kOuterMomentum, -0.5f, 0.0625f);
   executor.arena().tag(ArenaRole::kAnchor) = 100;
   executor.arena().tag(ArenaRole::kCurrent) = 142;
-  const std::vector<float> anchor = values_of(executor, ArenaRole::kAnchor), current = values_of(executor, ArenaRole::kCurrent),
+  const std::vector<float> anchor = values_of(executor, ArenaRole::kAnchor),
+                           current = values_of(executor, ArenaRole::kCurrent),
                            momentum = values_of(executor, ArenaRole::kOuterMomentum);
   RoundContext context;
   context.base = Version(3);
@@ -153,8 +156,8 @@ TEST(AllreduceRuleTest, AppliesTheSharedAdamWToTheSummedGradient) {
   payload.weight *= 2;
   payload.tag *= 2;
 
-  std::vector<float> parameters = values_of(executor, ArenaRole::kCurrent), m1 = values_of(executor, ArenaRole::kMoment1),
-                     m2 = values_of(executor, ArenaRole::kMoment2);
+  std::vector<float> parameters = values_of(executor, ArenaRole::kCurrent),
+                     m1 = values_of(executor, ArenaRole::kMoment1), m2 = values_of(executor, ArenaRole::kMoment2);
   InnerStep step = context.inner;
   step.targets = 32;
   AdamWArrays arrays;
@@ -247,7 +250,8 @@ TEST(StateImageTest, CarriesTheStateThatItsDigestNames) {
     fill(joiner, ArenaRole::kMoment1, -7, 1);
     const Bytes image = make_state_image(donor, *rule, Version(12));
     EXPECT_EQ(digest_of_image(image), state_digest(donor, *rule, Version(12)));
-    const Result<StateHeader> loaded = load_state_image(joiner, image, StateLoad::kFresh, both_rules(*allreduce, *diloco));
+    const Result<StateHeader> loaded =
+        load_state_image(joiner, image, StateLoad::kFresh, both_rules(*allreduce, *diloco));
     ASSERT_TRUE(loaded.ok());
     EXPECT_EQ(loaded->version, Version(12));
     EXPECT_EQ(state_digest(joiner, *rule, Version(12)), state_digest(donor, *rule, Version(12)));

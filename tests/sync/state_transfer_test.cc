@@ -83,7 +83,8 @@ class TransferTest : public testing::Test, public FetcherHost {
   }
   void to_fetcher(const PeerId& from, const Message& message, const std::vector<Bytes>& frames) {
     if (const auto* offer = std::get_if<StateOffer>(&message)) fetcher.on_offer(from, *offer);
-    if (const auto* chunk = std::get_if<Chunk>(&message)) fetcher.on_chunk(from, *chunk, frames.empty() ? Bytes() : frames[0]);
+    if (const auto* chunk = std::get_if<Chunk>(&message))
+      fetcher.on_chunk(from, *chunk, frames.empty() ? Bytes() : frames[0]);
   }
   void on_progress(std::uint64_t bytes, std::uint64_t total) override {
     EXPECT_LE(bytes, total);
@@ -100,7 +101,9 @@ class TransferTest : public testing::Test, public FetcherHost {
   bool run_until_fetched(Duration limit = 60s) {
     return loop.run_until_true([&] { return !fetched.empty(); }, loop.now() + limit);
   }
-  bool equal(const Bytes& a, const Bytes& b) { return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size()) == 0; }
+  bool equal(const Bytes& a, const Bytes& b) {
+    return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size()) == 0;
+  }
 
   SimLoop loop;
   std::vector<std::unique_ptr<Donor>> donors;

@@ -29,6 +29,26 @@ void HostLoop::kill() {
   *life_ += 1;
   life_ = std::make_shared<int>(0);
   frozen_until_ = {};
+  live_.clear();
+}
+
+TimerId HostLoop::at(TimePoint when, std::function<void()> task) {
+  auto cancelled = std::make_shared<bool>(false);
+  auto id = std::make_shared<TimerId>(0);
+  *id = base_.at(when, wrap([this, cancelled, id, task = std::move(task)] {
+                   live_.erase(*id);
+                   if (!*cancelled) task();
+                 }));
+  live_[*id] = cancelled;
+  return *id;
+}
+
+void HostLoop::cancel(TimerId timer) {
+  const auto at = live_.find(timer);
+  if (at == live_.end()) return;
+  *at->second = true;
+  live_.erase(at);
+  base_.cancel(timer);
 }
 
 std::function<void()> HostLoop::wrap(std::function<void()> task) {
@@ -41,7 +61,10 @@ std::function<void()> HostLoop::wrap(std::function<void()> task) {
 
 // ---- Swarm ----
 Swarm::Swarm(const SwarmOptions& given)
-    : options(given), rng(given.seed), key(KeyPair::from_seed({1, static_cast<std::uint8_t>(given.seed)})), disk(given.seed) {
+    : options(given),
+      rng(given.seed),
+      key(KeyPair::from_seed({1, static_cast<std::uint8_t>(given.seed)})),
+      disk(given.seed) {
   run_id.bytes = key.id().bytes;
   for (std::size_t i = 0; i <= options.peers; ++i) hosts.push_back(std::make_unique<Host>(loop_));
   boot_authority();
@@ -72,7 +95,8 @@ void Swarm::boot_authority() {
   authority_options.round_budget = 5s;
   authority_options.round_grace = 1s;
   authority_options.join_hold = 2s;
-  auto opened = Authority::open(authority_options, *this, hosts[0]->loop, storage->open_append(kLogPath).value(), bytes.view().first(*valid));
+  auto opened = Authority::open(authority_options, *this, hosts[0]->loop, storage->open_append(kLogPath).value(),
+                                bytes.view().first(*valid));
   if (!opened.ok()) return problem(opened.error().message);
   authority = std::move(*opened);
   authority->start();
@@ -137,7 +161,8 @@ void Swarm::replace(std::size_t host, Bytes held) {
 
 void Swarm::on_round_commit(const RoundCommit& commit) {
   if (const auto known = commits.find(commit.round); known != commits.end()) {
-    if (known->second.digest != commit.digest || known->second.tag != commit.tag) problem("a round was committed twice, differently");
+    if (known->second.digest != commit.digest || known->second.tag != commit.tag)
+      problem("a round was committed twice, differently");
     return;
   }
   commits[commit.round] = commit;
@@ -177,10 +202,13 @@ void Swarm::one_fault() {
   const std::size_t host = 1 + rng.below(options.peers);
   const std::uint64_t kind = rng.below(10);
   if (kind < 2) {
-    // Never the last holder of the committed anchor.
+    // Never the last holder of the committed anchor: who serves may not know yet that it is behind.
+    const Version newest = commits.empty() ? Version(0) : commits.rbegin()->second.version;
     std::size_t holders = 0;
-    for (std::size_t i = 1; i < hosts.size(); ++i)
-      holders += i != host && hosts[i]->replica && hosts[i]->replica->serving_ && !hosts[i]->loop.frozen() ? 1 : 0;
+    for (std::size_t i = 1; i < hosts.size(); ++i) {
+      const Replica* other = hosts[i]->replica.get();
+      holders += i != host && other && other->serving_ && other->version_ >= newest && !hosts[i]->loop.frozen() ? 1 : 0;
+    }
     if (holders == 0) return;
     ++kills;
     hosts[host]->loop.kill();
@@ -285,20 +313,24 @@ void Swarm::check_end() {
   }
   for (std::size_t i = 1; i < hosts.size(); ++i) {
     Replica& replica = *hosts[i]->replica;
-    if (replica.version_ != stage.version) problem(text("host ", i, " ends at version ", replica.version_, " of ", stage.version));
+    if (replica.version_ != stage.version)
+      problem(text("host ", i, " ends at version ", replica.version_, " of ", stage.version));
     if (stage.secured && state_digest(replica.executor_, *replica.rule_, replica.version_) != stage.digest)
       problem(text("host ", i, " holds another state than was committed"));
     Arena& arena = replica.executor_.arena();
-    if (arena.tag(ArenaRole::kAnchor) != secured_tag) problem(text("host ", i, ": the anchor's tag is not the sum over secured entries"));
+    if (arena.tag(ArenaRole::kAnchor) != secured_tag)
+      problem(text("host ", i, ": the anchor's tag is not the sum over secured entries"));
     for (std::size_t k = 0; k < expected.size(); ++k)
-      if (arena.span(ArenaRole::kAnchor)[k] != expected[k]) problem(text("host ", i, ": the anchor is not the sum of secured gradients"));
+      if (arena.span(ArenaRole::kAnchor)[k] != expected[k])
+        problem(text("host ", i, ": the anchor is not the sum of secured gradients"));
     if (replica.executor_.shift_pending()) replica.executor_.apply_shift();
     CountTag local = 0;
     for (const std::uint64_t serial : replica.local_) {
       local += count_tag(made[{replica.self_, serial}]);
       if (secured.count({replica.self_, serial})) problem(text("host ", i, " holds a secured entry as its own"));
     }
-    if (arena.tag(ArenaRole::kCurrent) != secured_tag + local) problem(text("host ", i, ": the parameters hold something else than anchor and own entries"));
+    if (arena.tag(ArenaRole::kCurrent) != secured_tag + local)
+      problem(text("host ", i, ": the parameters hold something else than anchor and own entries"));
     if (!replica.local_.empty()) problem(text("host ", i, " ends with entries that the last round did not secure"));
   }
   for (const Token& token : winners_)

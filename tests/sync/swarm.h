@@ -1,6 +1,7 @@
 #pragma once
-// One stage's replicas, their authority and a stub of the trainer in virtual time, with kills, freezes, broken links and restarts of the
-// authority. Everything of sync/ is the product's code; the executor is the exact one, so the checker compares to the last unit.
+// One stage's replicas, their authority and a stub of the trainer in virtual time, with kills, freezes, broken links
+// and restarts of the authority. Everything of sync/ is the product's code; the executor is the exact one, so the
+// checker compares to the last unit.
 #include <map>
 #include <memory>
 #include <set>
@@ -25,8 +26,8 @@ class HostLoop final : public EventLoop {
   TimePoint now() const override { return base_.now(); }
   WallTime wall() const override { return base_.wall(); }
   void post(std::function<void()> task) override { base_.post(wrap(std::move(task))); }
-  TimerId at(TimePoint when, std::function<void()> task) override { return base_.at(when, wrap(std::move(task))); }
-  void cancel(TimerId timer) override { base_.cancel(timer); }
+  TimerId at(TimePoint when, std::function<void()> task) override;
+  void cancel(TimerId timer) override;  // also of one that is held by a freeze
   void freeze(Duration time);
   void kill();  // everything pending is dropped; later tasks belong to the next process
   std::function<void()> wrap(std::function<void()> task);
@@ -35,6 +36,7 @@ class HostLoop final : public EventLoop {
  private:
   SimLoop& base_;
   TimePoint frozen_until_{};
+  std::map<TimerId, std::shared_ptr<bool>> live_;  // true: cancelled
   std::shared_ptr<int> life_ = std::make_shared<int>(0);
 };
 
@@ -54,7 +56,7 @@ class Replica final : public MembershipPort, public RoundHost, public DonorHost,
   Replica(Swarm& swarm, std::size_t host, Session self, Bytes held);
   void start();
   void on_message(const Session& from, const PeerId& peer, const Message& message, Bytes frame);
-  void work();                                        // diloco: one microbatch and its inner step
+  void work();  // diloco: one microbatch and its inner step
   bool count_for_step(const MicrobatchId& microbatch, StepId step, std::uint64_t* serial);  // allreduce
 
   // MembershipPort
@@ -69,7 +71,9 @@ class Replica final : public MembershipPort, public RoundHost, public DonorHost,
   void on_status(const BeatAck&) override {}
   // RoundHost
   Version version() const override { return version_; }
-  const OuterRule* rule(std::uint8_t id) const override { return id == static_cast<std::uint8_t>(rule_->id()) ? rule_.get() : nullptr; }
+  const OuterRule* rule(std::uint8_t id) const override {
+    return id == static_cast<std::uint8_t>(rule_->id()) ? rule_.get() : nullptr;
+  }
   void contribute(const RoundOpen& open, std::function<void(Result<Contribution>)> done) override;
   void prepare(const RoundOpen& open, Payload reduced, std::function<void(Result<Digest>)> done) override;
   void commit(const RoundOpen& open, const RoundCommit& commit, std::function<void()> done) override;
@@ -96,14 +100,15 @@ class Replica final : public MembershipPort, public RoundHost, public DonorHost,
   StateFetcher fetcher_;
   Version version_;
   bool has_state_ = false, serving_ = false, over_ = false;
-  std::set<std::uint64_t> local_;         // entries in the parameters or the step's window, in no committed round
-  std::set<std::uint64_t> contributed_;   // of these, in the round that runs
-  bool named_ = false;                    // a commit that we missed names contributed_
+  std::set<std::uint64_t> local_;        // entries in the parameters or the step's window, in no committed round
+  std::set<std::uint64_t> contributed_;  // of these, in the round that runs
+  bool named_ = false;                   // a commit that we missed names contributed_
   std::map<StepId, Step> steps_;
-  StepId window_step_;                    // allreduce: whose entries the window holds
+  StepId window_step_;  // allreduce: whose entries the window holds
   std::set<std::uint64_t> unsettled_;
   StepId closed_step_;
   RoundContext context_;
+  RoundId asked_;  // newest round that asked for a contribution
   std::uint64_t serial_ = 0, progress_ = 0;
 
  private:
@@ -154,7 +159,7 @@ class Swarm final : public AuthorityPort {
   std::unique_ptr<SimStorage> storage;
   std::unique_ptr<Authority> authority;
   std::vector<std::unique_ptr<Host>> hosts;
-  std::map<Token, MicrobatchId> made;          // every entry ever counted
+  std::map<Token, MicrobatchId> made;  // every entry ever counted
   std::set<Token> secured;
   std::set<Session> over;
   std::map<RoundId, RoundCommit> commits;
@@ -181,10 +186,10 @@ class Swarm final : public AuthorityPort {
   std::map<std::pair<std::size_t, std::size_t>, std::uint64_t> link_life_;
   // allreduce: the trainer's stub
   StepId step_{1};
-  std::map<MicrobatchId, Token> paths_;        // of this step, the log's decision
+  std::map<MicrobatchId, Token> paths_;  // of this step, the log's decision
   std::vector<MicrobatchId> open_;
   std::map<MicrobatchId, TimePoint> issued_at_;
-  std::vector<Token> winners_;                 // of all steps
+  std::vector<Token> winners_;  // of all steps
 };
 
 }  // namespace shoal::test

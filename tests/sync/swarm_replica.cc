@@ -48,7 +48,8 @@ void Replica::start() { membership_.start(); }
 
 void Replica::on_message(const Session& from, const PeerId& peer, const Message& message, Bytes frame) {
   if (over_) return;
-  if (const Status status = membership_.on_message(message); !status.ok()) swarm_.problem("membership: " + status.error().message);
+  if (const Status status = membership_.on_message(message); !status.ok())
+    swarm_.problem("membership: " + status.error().message);
   if (over_) return;
   if (const auto* step = std::get_if<Step>(&message)) steps_[step->step] = *step;
   if (const auto* open = std::get_if<RoundOpen>(&message)) round_->on_open(*open);
@@ -66,7 +67,8 @@ void Replica::work() {
   const MicrobatchId microbatch{1, swarm_.next_microbatch++};
   const std::uint64_t serial = ++serial_;
   swarm_.made[{self_, serial}] = microbatch;
-  const bool counted = executor_.forward({serial, microbatch, model_tokens(), {}}).ok() && executor_.backward(serial, {}, WindowSlot::kA).ok();
+  const bool counted = executor_.forward({serial, microbatch, model_tokens(), {}}).ok() &&
+                       executor_.backward(serial, {}, WindowSlot::kA).ok();
   if (!counted) return swarm_.problem("an entry was not counted");
   executor_.settle(serial);
   InnerStep step;
@@ -84,7 +86,8 @@ bool Replica::count_for_step(const MicrobatchId& microbatch, StepId step, std::u
   }
   *serial = ++serial_;
   swarm_.made[{self_, *serial}] = microbatch;
-  const bool counted = executor_.forward({*serial, microbatch, model_tokens(), {}}).ok() && executor_.backward(*serial, {}, WindowSlot::kA).ok();
+  const bool counted = executor_.forward({*serial, microbatch, model_tokens(), {}}).ok() &&
+                       executor_.backward(*serial, {}, WindowSlot::kA).ok();
   if (!counted) swarm_.problem("an entry was not counted");
   local_.insert(*serial);
   unsettled_.insert(*serial);
@@ -144,11 +147,14 @@ void Replica::rejoin() {
   swarm_.replace(host_, held_state());
 }
 
-Bytes Replica::held_state() { return has_state_ && version_ > Version(0) ? make_state_image(executor_, *rule_, version_) : Bytes(); }
+Bytes Replica::held_state() {
+  return has_state_ && version_ > Version(0) ? make_state_image(executor_, *rule_, version_) : Bytes();
+}
 
 void Replica::contribute(const RoundOpen& open, std::function<void(Result<Contribution>)> done) {
+  asked_ = open.round;
   loop_.after(std::chrono::milliseconds(swarm_.rng.below(40)), [this, life = std::weak_ptr<int>(alive_), open, done] {
-    if (life.expired() || over_) return;
+    if (life.expired() || over_ || asked_ != open.round) return;
     context_ = RoundContext{};
     context_.base = open.base;
     if (open.step.value != 0) {
@@ -175,14 +181,16 @@ void Replica::contribute(const RoundOpen& open, std::function<void(Result<Contri
 }
 
 void Replica::prepare(const RoundOpen&, Payload reduced, std::function<void(Result<Digest>)> done) {
-  loop_.after(std::chrono::milliseconds(swarm_.rng.below(20)), [this, life = std::weak_ptr<int>(alive_), reduced = std::move(reduced), done] {
-    if (!life.expired() && !over_) done(rule_->prepare(executor_, context_, reduced));
-  });
+  loop_.after(std::chrono::milliseconds(swarm_.rng.below(20)),
+              [this, life = std::weak_ptr<int>(alive_), reduced = std::move(reduced), done] {
+                if (!life.expired() && !over_) done(rule_->prepare(executor_, context_, reduced));
+              });
 }
 
 void Replica::commit(const RoundOpen&, const RoundCommit& commit, std::function<void()> done) {
   for (const Secured& secured : commit.secured)
-    if (secured.session == self_ && std::set<std::uint64_t>(secured.serials.begin(), secured.serials.end()) != contributed_)
+    if (secured.session == self_ &&
+        std::set<std::uint64_t>(secured.serials.begin(), secured.serials.end()) != contributed_)
       swarm_.problem("a commit names other entries than were contributed");
   rule_->commit(executor_, context_);
   for (const std::uint64_t serial : contributed_) local_.erase(serial);
@@ -216,7 +224,9 @@ void Replica::fetch(Version version, const Digest& digest) {
 
 void Replica::on_fetched(Bytes image) {
   const bool fresh = !has_state_ || rule_->every_step();
-  const StateLoad load = fresh ? StateLoad::kFresh : named_ ? StateLoad::kShiftFromSnapshot : StateLoad::kShiftFromAnchor;
+  const StateLoad load = fresh    ? StateLoad::kFresh
+                         : named_ ? StateLoad::kShiftFromSnapshot
+                                  : StateLoad::kShiftFromAnchor;
   const auto loaded = load_state_image(executor_, image, load, [&](RuleId) { return rule_.get(); });
   if (!loaded.ok()) return swarm_.problem("load: " + loaded.error().message);
   if (named_) {
@@ -236,7 +246,8 @@ void Replica::send_to_member(const Session& member, Message message, std::vector
   for (std::size_t i = 1; i < swarm_.hosts.size(); ++i) {
     if (host_key(i).bytes != host_key(session_host(member)).bytes) continue;
     swarm_.deliver(host_, i, [&swarm = swarm_, i, self = self_, peer = host_key(host_), message, frames] {
-      if (swarm.hosts[i]->replica) swarm.hosts[i]->replica->on_message(self, peer, message, frames.empty() ? Bytes() : frames[0]);
+      if (swarm.hosts[i]->replica)
+        swarm.hosts[i]->replica->on_message(self, peer, message, frames.empty() ? Bytes() : frames[0]);
     });
   }
 }
@@ -250,7 +261,8 @@ void Replica::send(const PeerId& to, Message message, std::vector<Bytes> frames)
   for (std::size_t i = 1; i < swarm_.hosts.size(); ++i) {
     if (host_key(i) != to) continue;
     swarm_.deliver(host_, i, [&swarm = swarm_, i, self = self_, peer = host_key(host_), message, frames] {
-      if (swarm.hosts[i]->replica) swarm.hosts[i]->replica->on_message(self, peer, message, frames.empty() ? Bytes() : frames[0]);
+      if (swarm.hosts[i]->replica)
+        swarm.hosts[i]->replica->on_message(self, peer, message, frames.empty() ? Bytes() : frames[0]);
     });
   }
 }

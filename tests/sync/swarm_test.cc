@@ -1,4 +1,5 @@
-// Whole stages in virtual time under faults: versions agree, anchors are exactly the sum of what was secured, nothing is secured twice.
+// Whole stages in virtual time under faults: versions agree, anchors are exactly the sum of what was secured, nothing
+// is secured twice.
 #include "tests/sync/swarm.h"
 
 #include <gtest/gtest.h>
@@ -10,8 +11,8 @@ using test::Swarm;
 using test::SwarmOptions;
 
 void expect_none(const std::vector<std::string>& problems, const SwarmOptions& options) {
-  EXPECT_TRUE(problems.empty()) << "seed " << options.seed << ", " << options.peers << " peers: " << problems.size() << " problems, first: "
-                                << (problems.empty() ? "" : problems[0]);
+  EXPECT_TRUE(problems.empty()) << "seed " << options.seed << ", " << options.peers << " peers: " << problems.size()
+                                << " problems, first: " << (problems.empty() ? "" : problems[0]);
 }
 
 class SwarmRuleTest : public testing::TestWithParam<RuleId> {};
@@ -50,11 +51,15 @@ TEST_P(SwarmRuleTest, UnderKillsFreezesBrokenLinksAndRestartsNothingIsCountedTwi
     behind += swarm.fell_behinds;
   }
   // A fault that never happens proves nothing.
-  for (const std::uint64_t count : {kills, freezes, breaks, restarts, fences, commits, abandoned, behind}) EXPECT_GT(count, 20u);
-  std::printf("kills %llu, freezes %llu, broken links %llu, restarts %llu, fenced %llu, rounds %llu, abandoned %llu, fell behind %llu\n",
-              static_cast<unsigned long long>(kills), static_cast<unsigned long long>(freezes), static_cast<unsigned long long>(breaks),
-              static_cast<unsigned long long>(restarts), static_cast<unsigned long long>(fences), static_cast<unsigned long long>(commits),
-              static_cast<unsigned long long>(abandoned), static_cast<unsigned long long>(behind));
+  for (const std::uint64_t count : {kills, freezes, breaks, restarts, fences, commits, abandoned, behind})
+    EXPECT_GT(count, 20u);
+  std::printf(
+      "kills %llu, freezes %llu, broken links %llu, restarts %llu, fenced %llu, rounds %llu, abandoned %llu, fell "
+      "behind %llu\n",
+      static_cast<unsigned long long>(kills), static_cast<unsigned long long>(freezes),
+      static_cast<unsigned long long>(breaks), static_cast<unsigned long long>(restarts),
+      static_cast<unsigned long long>(fences), static_cast<unsigned long long>(commits),
+      static_cast<unsigned long long>(abandoned), static_cast<unsigned long long>(behind));
 }
 
 TEST_P(SwarmRuleTest, TheSameSeedGivesTheSameTrace) {
