@@ -1,8 +1,8 @@
 // Joining, beats, leaving, fencing.
 #include <algorithm>
 
-#include "router/planner.h"
 #include "sync/authority_state.h"
+#include "sync/planner.h"
 #include "transport/limits.h"
 
 namespace shoal {

@@ -1,6 +1,6 @@
 #pragma once
 // Which stage a joiner should serve. Pure functions of a snapshot of the swarm: no I/O, no clock, no state.
-// Used by the authority (sync/) for JoinRequests. Thread: any.
+// Used by the authority for JoinRequests. Thread: any.
 #include <cstdint>
 #include <optional>
 #include <span>

@@ -1,4 +1,4 @@
-#include "router/planner.h"
+#include "sync/planner.h"
 
 #include <algorithm>
 #include <tuple>
