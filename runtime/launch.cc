@@ -280,7 +280,10 @@ void Launch::on_log_failure(const Error& error) {
 void Launch::event(const std::string& name, const std::vector<std::pair<std::string, std::string>>& fields) {
   EventRecord record;
   record.event = "authority_" + name;
-  record.more = fields;
+  for (const auto& [key, value] : fields) {  // a name of the line's own identity would be there twice
+    const bool taken = key == "session" || key == "peer" || key == "run" || key == "role";
+    record.more.emplace_back(taken ? "about_" + key : key, value);
+  }
   env_.events.write(record);
 }
 
@@ -332,10 +335,6 @@ void Launch::validate() {
   trainer_->validate([this](Result<double> loss) {
     if (loss.ok()) {
       summary_.validation_loss = *loss;
-      EventRecord record;
-      record.event = "validation";
-      record.loss = *loss;
-      env_.events.write(record);
     } else {
       owner_.on_notice("no validation: " + loss.error().message);
     }
