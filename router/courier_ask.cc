@@ -93,7 +93,9 @@ void Courier::fire(Hop& hop, std::string_view cause, TimePoint now) {
   ++counters_.timers;
   Child& newest = hop.children.back();
   newest.overdue = true;
-  port_.event("hop_timer", hop.spec.microbatch, newest.session, newest.lease, cause);
+  const auto ms = [](Duration d) { return std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(d).count()); };
+  port_.event("hop_timer", hop.spec.microbatch, newest.session, newest.lease,
+              std::string(cause) + " after " + ms(now - hop.armed) + " ms, deadline " + ms(hop.patience) + " ms");
   rates_.miss(newest.session, now);
   arm(hop, now);
   ask(hop, now);  // nobody else: we keep whom we have, and look again soon
