@@ -4,7 +4,8 @@
 
 namespace shoal {
 
-SimHost::SimHost(EventLoop& base, std::string name) : name_(std::move(name)), core_(std::make_shared<Core>(base)), view_(core_) {}
+SimHost::SimHost(EventLoop& base, std::string name)
+    : name_(std::move(name)), core_(std::make_shared<Core>(base)), view_(core_) {}
 
 SimHost::~SimHost() { kill(); }
 

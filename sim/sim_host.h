@@ -1,8 +1,8 @@
 #pragma once
 // A simulated machine with one process on it: its view of the loop can be frozen (SIGSTOP) and killed (SIGKILL).
 //
-// Frozen: nothing of it runs; what was due and what was posted waits, in order, until resume(). Killed: nothing of it runs ever again; tasks
-// are destroyed unrun. Thread: the simulation's.   Borrows: the simulated loop.
+// Frozen: nothing of it runs; what was due and what was posted waits, in order, until resume(). Killed: nothing of it
+// runs ever again; tasks are destroyed unrun. Thread: the simulation's.   Borrows: the simulated loop.
 #include <cstdint>
 #include <functional>
 #include <map>

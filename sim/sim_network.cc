@@ -8,7 +8,8 @@
 
 namespace shoal {
 namespace {
-constexpr std::uint64_t kLaneBytesMax[2] = {4u << 20, 8u << 20};  // not taken by the receiver yet: socket buffers of both ends
+constexpr std::uint64_t kLaneBytesMax[2] = {4u << 20,
+                                            8u << 20};  // not taken by the receiver yet: socket buffers of both ends
 constexpr Duration kConnectTimeout = 5s;
 constexpr std::uint64_t kHeaderBytes = 64;  // of every message, on the line
 
@@ -16,7 +17,9 @@ Duration time_for(std::uint64_t bytes, double bytes_per_second) {
   return bytes_per_second <= 0 ? Duration::zero() : from_seconds(static_cast<double>(bytes) / bytes_per_second);
 }
 // Takes the line after those who took it before; returns when the last byte is through.
-TimePoint take_line(TimePoint& free_at, TimePoint now, Duration time) { return free_at = std::max(free_at, now) + time; }
+TimePoint take_line(TimePoint& free_at, TimePoint now, Duration time) {
+  return free_at = std::max(free_at, now) + time;
+}
 }  // namespace
 
 struct SimNetwork::Place {
@@ -29,8 +32,8 @@ struct SimNetwork::Place {
 
 // One lane in one direction.
 struct SimNetwork::Pipe {
-  std::deque<Bytes> arrived;                // handed to the host's loop, not taken yet
-  std::vector<std::pair<Lane, Bytes>> held; // stopped by a partition (kept in the control lane's pipe for both)
+  std::deque<Bytes> arrived;                 // handed to the host's loop, not taken yet
+  std::vector<std::pair<Lane, Bytes>> held;  // stopped by a partition (kept in the control lane's pipe for both)
   TimePoint last_arrival{};
   std::uint64_t outstanding = 0;
   bool was_busy = false;
@@ -39,7 +42,7 @@ struct SimNetwork::Pipe {
 // Side 0 dialled.
 struct SimNetwork::Connection {
   std::array<Place*, 2> ends{};
-  std::array<SimWire*, 2> wires{};  // null: that end is gone
+  std::array<SimWire*, 2> wires{};           // null: that end is gone
   std::array<std::array<Pipe, 2>, 2> pipes;  // [receiving side][lane]
   bool up = false;
   std::array<std::optional<Error>, 2> down_held;  // news that a partition stops
@@ -76,7 +79,8 @@ SimHost& SimNetwork::add_host(const Address& address, SimHostShape shape) {
 void SimNetwork::set_shape(const Address& address, SimHostShape shape) { place(address).shape = shape; }
 
 std::unique_ptr<Wire> SimNetwork::make_wire(const PeerId& peer, const Address& address, std::set<PeerId> admitted) {
-  if (const auto found = places_.find(address); found != places_.end() && found->second->host->killed()) add_host(address, found->second->shape);
+  if (const auto found = places_.find(address); found != places_.end() && found->second->host->killed())
+    add_host(address, found->second->shape);
   Place& entry = place(address);
   SHOAL_CHECK(entry.wire == nullptr);
   auto wire = std::make_unique<SimWire>(*this, *entry.host, peer, address, std::move(admitted));
@@ -132,11 +136,14 @@ void SimNetwork::establish(ConnectionId id, const PeerId& wanted) {
     });
     return;
   }
-  if (!to.wire || to.host->killed()) return refuse(id, make_error(ErrorCode::kUnreachable, "nobody listens at " + to.address));
+  if (!to.wire || to.host->killed())
+    return refuse(id, make_error(ErrorCode::kUnreachable, "nobody listens at " + to.address));
   const SimWire& dialler = *connection->wires[0];
-  if (to.wire->self() != wanted) return refuse(id, make_error(ErrorCode::kRefused, to.address + " is not peer " + short_name(wanted)));
+  if (to.wire->self() != wanted)
+    return refuse(id, make_error(ErrorCode::kRefused, to.address + " is not peer " + short_name(wanted)));
   if (!to.wire->admitted_.empty() && !to.wire->admitted_.contains(dialler.self())) {
-    return refuse(id, make_error(ErrorCode::kRefused, to.address + " does not admit this key: " + hex_of(dialler.self())));
+    return refuse(id,
+                  make_error(ErrorCode::kRefused, to.address + " does not admit this key: " + hex_of(dialler.self())));
   }
   connection->up = true;
   connection->wires[1] = to.wire;
@@ -154,7 +161,8 @@ void SimNetwork::disconnect(SimWire& from, ConnectionId id) {
   if (connection->wires[side] != &from) return;
   connection->wires[side] = nullptr;
   if (!connection->up || !connection->wires[1 - side]) return void(connections_.erase(id));
-  tell_down(id, 1 - side, make_error(ErrorCode::kUnreachable, "the other end closed the connection"), latency(*connection));
+  tell_down(id, 1 - side, make_error(ErrorCode::kUnreachable, "the other end closed the connection"),
+            latency(*connection));
 }
 
 void SimNetwork::detach(SimWire& wire) {
@@ -163,7 +171,8 @@ void SimNetwork::detach(SimWire& wire) {
     if (connection->wires[0] == &wire || connection->wires[1] == &wire) ids.push_back(id);
   }
   for (const ConnectionId id : ids) disconnect(wire, id);
-  if (const auto found = places_.find(wire.address()); found != places_.end() && found->second->wire == &wire) found->second->wire = nullptr;
+  if (const auto found = places_.find(wire.address()); found != places_.end() && found->second->wire == &wire)
+    found->second->wire = nullptr;
 }
 
 // The end at `side` learns that the connection is gone, after what was under way to it.
@@ -225,9 +234,12 @@ void SimNetwork::leave_uplink(ConnectionId id, int side, Lane lane, Bytes messag
     sent = take_line(sender.up_free, sent, time_for(bytes, sender.shape.up_bytes_per_second));
   }
   TimePoint arrival = sent + latency(connection);
-  if (const auto jitter = sender.shape.jitter.count(); jitter > 0) arrival += Duration(rng_.below(static_cast<std::uint64_t>(jitter)));
+  if (const auto jitter = sender.shape.jitter.count(); jitter > 0)
+    arrival += Duration(rng_.below(static_cast<std::uint64_t>(jitter)));
   pipe.last_arrival = std::max(pipe.last_arrival, arrival);
-  loop_.at(pipe.last_arrival, [this, id, side, lane, message = std::move(message)]() mutable { arrive(id, 1 - side, lane, std::move(message)); });
+  loop_.at(pipe.last_arrival, [this, id, side, lane, message = std::move(message)]() mutable {
+    arrive(id, 1 - side, lane, std::move(message));
+  });
 }
 
 void SimNetwork::arrive(ConnectionId id, int side, Lane lane, Bytes message) {
@@ -240,7 +252,9 @@ void SimNetwork::arrive(ConnectionId id, int side, Lane lane, Bytes message) {
   Place& receiver = *connection->ends[side];
   Pipe& pipe = connection->pipes[side][static_cast<std::size_t>(lane)];
   TimePoint through = loop_.now();
-  if (lane == Lane::kBulk) through = take_line(receiver.down_free, through, time_for(message.size() + kHeaderBytes, receiver.shape.down_bytes_per_second));
+  if (lane == Lane::kBulk)
+    through = take_line(receiver.down_free, through,
+                        time_for(message.size() + kHeaderBytes, receiver.shape.down_bytes_per_second));
   pipe.last_arrival = std::max(pipe.last_arrival, through);
   pipe.arrived.push_back(std::move(message));
   loop_.at(through, [this, id, side, lane] { deliver(id, side, lane); });
@@ -254,7 +268,8 @@ void SimNetwork::deliver(ConnectionId id, int side, Lane lane) {
   Bytes message = std::move(pipe.arrived.front());
   pipe.arrived.pop_front();
   trace(Event::kBytes, id, message.size() << 1 ^ static_cast<std::uint64_t>(lane));
-  connection->wires[side]->notify(id, [this, alive = std::weak_ptr<bool>(alive_), id, side, lane, message = std::move(message)](Wire::Listener& listener) {
+  connection->wires[side]->notify(id, [this, alive = std::weak_ptr<bool>(alive_), id, side, lane,
+                                       message = std::move(message)](Wire::Listener& listener) {
     if (!alive.lock()) return;
     if (Connection* open = find(id)) {
       Pipe& taken = open->pipes[side][static_cast<std::size_t>(lane)];
@@ -297,7 +312,8 @@ void SimNetwork::cut(const Address& a, const Address& b) {
     const Address &from = connection->ends[0]->address, &to = connection->ends[1]->address;
     if (connection->up && ((from == a && to == b) || (from == b && to == a))) ids.push_back(id);
   }
-  for (const ConnectionId id : ids) break_connection(id, make_error(ErrorCode::kUnreachable, "the connection was lost"));
+  for (const ConnectionId id : ids)
+    break_connection(id, make_error(ErrorCode::kUnreachable, "the connection was lost"));
 }
 
 void SimNetwork::block(const Address& from, const Address& to, bool blocked) {
@@ -320,8 +336,10 @@ void SimNetwork::release_blocked(const Address& from, const Address& to) {
     for (int side = 0; side < 2; ++side) {
       Connection* connection = find(id);
       if (!connection || connection->ends[1 - side]->address != from || connection->ends[side]->address != to) continue;
-      for (auto& [lane, message] : std::exchange(connection->pipes[side][0].held, {})) arrive(id, side, lane, std::move(message));
-      if (auto cause = std::exchange(connection->down_held[side], std::nullopt)) tell_down(id, side, *cause, Duration::zero());
+      for (auto& [lane, message] : std::exchange(connection->pipes[side][0].held, {}))
+        arrive(id, side, lane, std::move(message));
+      if (auto cause = std::exchange(connection->down_held[side], std::nullopt))
+        tell_down(id, side, *cause, Duration::zero());
     }
   }
 }

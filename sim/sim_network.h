@@ -1,11 +1,14 @@
 #pragma once
-// A virtual network of hosts: latency, rates, loss of connections, partitions, killed and frozen hosts. Deterministic from its seed.
+// A virtual network of hosts: latency, rates, loss of connections, partitions, killed and frozen hosts. Deterministic
+// from its seed.
 //
-// A message leaves through its host's uplink (bulk messages queue behind each other, control messages have a small rate of their own), crosses
-// in `latency` (+ jitter, never reordered within a lane), and arrives through the downlink of the other host. A lane whose receiver does not
-// take its messages fills up and answers kBusy, as a TCP connection to a stopped process does.
+// A message leaves through its host's uplink (bulk messages queue behind each other, control messages have a small rate
+// of their own), crosses in `latency` (+ jitter, never reordered within a lane), and arrives through the downlink of
+// the other host. A lane whose receiver does not take its messages fills up and answers kBusy, as a TCP connection to a
+// stopped process does.
 //
-// Thread: the simulation's.   Ownership: owns hosts; a SimWire is owned by who made it and may die before or after its host is killed.
+// Thread: the simulation's.   Ownership: owns hosts; a SimWire is owned by who made it and may die before or after its
+// host is killed.
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -22,9 +25,9 @@ namespace shoal {
 class SimWire;
 
 struct SimHostShape {
-  Duration latency = 10ms;               // half of what it adds to a round trip
-  Duration jitter = 0ms;                 // up to so much more, per message
-  double up_bytes_per_second = 0;        // 0 = unlimited
+  Duration latency = 10ms;         // half of what it adds to a round trip
+  Duration jitter = 0ms;           // up to so much more, per message
+  double up_bytes_per_second = 0;  // 0 = unlimited
   double down_bytes_per_second = 0;
   double control_bytes_per_second = 0;
 };
@@ -53,7 +56,8 @@ class SimNetwork {
   void kill(const Address& address, bool machine = false);
   // Breaks all connections between two hosts; both ends are told.
   void cut(const Address& a, const Address& b);
-  // While blocked nothing crosses from `from` to `to`; it waits, as TCP's retransmissions would. New connections time out.
+  // While blocked nothing crosses from `from` to `to`; it waits, as TCP's retransmissions would. New connections time
+  // out.
   void block(const Address& from, const Address& to, bool blocked = true);
   void partition(const Address& a, const Address& b, bool blocked = true);
 

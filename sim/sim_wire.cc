@@ -23,7 +23,8 @@ ConnectionId SimWire::connect(const PeerId& peer, const Address& address) {
 Status SimWire::send(ConnectionId connection, Lane lane, Bytes message) {
   const std::size_t limit = lane == Lane::kControl ? limits::kControlBytesMax : limits::kChunkBytesMax + 1024;
   if (message.size() > limit) {
-    return make_error(ErrorCode::kTooLarge, "message of " + std::to_string(message.size()) + " bytes, limit " + std::to_string(limit));
+    return make_error(ErrorCode::kTooLarge,
+                      "message of " + std::to_string(message.size()) + " bytes, limit " + std::to_string(limit));
   }
   const std::size_t bytes = message.size();
   SHOAL_TRY(network_.send(*this, connection, lane, std::move(message)));

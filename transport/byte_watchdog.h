@@ -1,9 +1,10 @@
 #pragma once
-// Cuts connections that send bytes without ever finishing a message. libzmq's limits count whole messages: a message of endless parts
-// passes them all and grows in its memory, before and after the key check. The kernel's own count of received bytes tells.
+// Cuts connections that send bytes without ever finishing a message. libzmq's limits count whole messages: a message of
+// endless parts passes them all and grows in its memory, before and after the key check. The kernel's own count of
+// received bytes tells.
 //
-// Thread: the wire's.   Borrows: descriptors that libzmq owns; they are only asked and shut down, never closed, and only while their
-// remote address is the one seen when they were opened.
+// Thread: the wire's.   Borrows: descriptors that libzmq owns; they are only asked and shut down, never closed, and
+// only while their remote address is the one seen when they were opened.
 #include <cstdint>
 #include <map>
 #include <vector>
@@ -27,7 +28,8 @@ class ByteWatchdog {
 
   static constexpr Duration kPeriod = 50ms;
   static constexpr std::uint64_t kStrangerBytes = 64u << 10;
-  static constexpr std::uint64_t kQuietBytesMax = 16u << 20;  // socket buffers and libzmq's queue of a peer that is only quick
+  static constexpr std::uint64_t kQuietBytesMax =
+      16u << 20;  // socket buffers and libzmq's queue of a peer that is only quick
 
  private:
   struct Watched {

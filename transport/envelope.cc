@@ -29,7 +29,8 @@ using Writer = fields::FieldWriter<msgpack::packer<ByteSink>>;
 using Reader = fields::FieldReader<msgpack::object, msgpack::type::object_type>;
 
 Error too_large(std::string what, std::size_t size, std::size_t limit) {
-  return make_error(ErrorCode::kTooLarge, std::move(what) + " of " + std::to_string(size) + " bytes, limit " + std::to_string(limit));
+  return make_error(ErrorCode::kTooLarge,
+                    std::move(what) + " of " + std::to_string(size) + " bytes, limit " + std::to_string(limit));
 }
 Error malformed(std::string what) { return make_error(ErrorCode::kMalformed, std::move(what)); }
 
@@ -38,7 +39,8 @@ Status pack_fields(const T& item, std::string_view name, ByteSink& sink) {
   msgpack::packer<ByteSink> packer(sink);
   Writer writer(packer, fields::text_max<T>());
   writer.put(item);
-  if (writer.beyond()) return make_error(ErrorCode::kTooLarge, std::string(name) + ": a " + writer.beyond() + " is beyond its limit");
+  if (writer.beyond())
+    return make_error(ErrorCode::kTooLarge, std::string(name) + ": a " + writer.beyond() + " is beyond its limit");
   return Status::success();
 }
 
@@ -49,8 +51,8 @@ Status parse_fields(ByteView bytes, std::string_view name, T& to) {
     // Texts and byte strings stay views into `bytes` until the reader has checked them.
     const auto as_reference = [](msgpack::type::object_type, std::size_t, void*) { return true; };
     std::size_t offset = 0;
-    const msgpack::object_handle root =
-        msgpack::unpack(reinterpret_cast<const char*>(bytes.data()), bytes.size(), offset, as_reference, nullptr, limit);
+    const msgpack::object_handle root = msgpack::unpack(reinterpret_cast<const char*>(bytes.data()), bytes.size(),
+                                                        offset, as_reference, nullptr, limit);
     if (offset != bytes.size()) return malformed(std::string(name) + ": bytes behind the body");
     Reader reader(fields::text_max<T>());
     reader.get(root.get(), to);
@@ -70,7 +72,9 @@ Status parse_body(ByteView bytes, Message& to) {
 }
 
 template <std::size_t... I>
-constexpr auto make_parsers(std::index_sequence<I...>) { return std::array<ParseBody, sizeof...(I)>{&parse_body<I>...}; }
+constexpr auto make_parsers(std::index_sequence<I...>) {
+  return std::array<ParseBody, sizeof...(I)>{&parse_body<I>...};
+}
 constexpr auto kParsers = make_parsers(std::make_index_sequence<std::variant_size_v<Message>>{});
 
 // The checksum covers all bytes but itself.
@@ -82,11 +86,13 @@ Status check_transfer(const TransferHead& transfer) {
   if (transfer.id == 0) return malformed("transfer 0");
   if (transfer.frames.empty()) return malformed("a transfer without frames");
   if (transfer.frames.size() > limits::kFramesPerMessageMax) {
-    return make_error(ErrorCode::kTooLarge, std::to_string(transfer.frames.size()) + " frames, limit " + std::to_string(limits::kFramesPerMessageMax));
+    return make_error(ErrorCode::kTooLarge, std::to_string(transfer.frames.size()) + " frames, limit " +
+                                                std::to_string(limits::kFramesPerMessageMax));
   }
   std::uint64_t total = 0;
   for (const FrameHead& frame : transfer.frames) {
-    if (frame.bytes > limits::kTransferBytesMax - total) return too_large("transfer", frame.bytes + total, limits::kTransferBytesMax);
+    if (frame.bytes > limits::kTransferBytesMax - total)
+      return too_large("transfer", frame.bytes + total, limits::kTransferBytesMax);
     total += frame.bytes;
   }
   return Status::success();
@@ -97,9 +103,11 @@ Status parse_transfer(ByteView bytes, TransferHead& to) {
   to.id = get_u64(bytes, 0);
   const std::size_t count = bytes[8];
   if (count > limits::kFramesPerMessageMax) {
-    return make_error(ErrorCode::kTooLarge, std::to_string(count) + " frames, limit " + std::to_string(limits::kFramesPerMessageMax));
+    return make_error(ErrorCode::kTooLarge,
+                      std::to_string(count) + " frames, limit " + std::to_string(limits::kFramesPerMessageMax));
   }
-  if (bytes.size() != kTransferPrefixBytes + count * kFrameHeadBytes) return malformed("transfer description of the wrong length");
+  if (bytes.size() != kTransferPrefixBytes + count * kFrameHeadBytes)
+    return malformed("transfer description of the wrong length");
   for (std::size_t i = 0; i < count; ++i) {
     const std::size_t at = kTransferPrefixBytes + i * kFrameHeadBytes;
     to.frames.push_back({get_u64(bytes, at), get_u32(bytes, at + 8)});
@@ -129,7 +137,8 @@ Result<Bytes> pack_envelope(const Message& message, const std::optional<Transfer
       append_u32(sink.bytes, frame.crc);
     }
   }
-  if (sink.bytes.size() > limits::kControlBytesMax) return too_large(std::string(name_of(message)), sink.bytes.size(), limits::kControlBytesMax);
+  if (sink.bytes.size() > limits::kControlBytesMax)
+    return too_large(std::string(name_of(message)), sink.bytes.size(), limits::kControlBytesMax);
   std::uint8_t* prologue = sink.bytes.data();
   put_u32(prologue, kMagic);
   put_u16(prologue + 4, static_cast<std::uint16_t>(limits::kProtocolVersion));
@@ -147,9 +156,11 @@ Result<Envelope> parse_envelope(ByteView bytes) {
   const std::uint16_t version = get_u16(bytes, 4);
   if (version != limits::kProtocolVersion) {
     return make_error(ErrorCode::kVersion, "protocol version " + std::to_string(version) + ", this program speaks " +
-                                               std::to_string(limits::kProtocolVersion) + "; HINT: use the same release of shoal at both ends");
+                                               std::to_string(limits::kProtocolVersion) +
+                                               "; HINT: use the same release of shoal at both ends");
   }
-  if (get_u32(bytes, kCrcOffset) != checksum(bytes)) return make_error(ErrorCode::kCorrupt, "checksum of an envelope does not fit");
+  if (get_u32(bytes, kCrcOffset) != checksum(bytes))
+    return make_error(ErrorCode::kCorrupt, "checksum of an envelope does not fit");
   const std::uint8_t type = bytes[6], flags = bytes[7];
   if (type >= kParsers.size()) return malformed("message type " + std::to_string(type));
   if (flags & ~kFlagTransfer) return malformed("flags " + std::to_string(flags));
@@ -158,7 +169,8 @@ Result<Envelope> parse_envelope(ByteView bytes) {
   if (body_bytes > rest) return malformed("body cut short");
   if (!(flags & kFlagTransfer) && body_bytes != rest) return malformed("bytes behind the body");
   Envelope envelope;
-  if (flags & kFlagTransfer) SHOAL_TRY(parse_transfer(bytes.subspan(kPrologueBytes + body_bytes), envelope.transfer.emplace()));
+  if (flags & kFlagTransfer)
+    SHOAL_TRY(parse_transfer(bytes.subspan(kPrologueBytes + body_bytes), envelope.transfer.emplace()));
   SHOAL_TRY(kParsers[type](bytes.subspan(kPrologueBytes, body_bytes), envelope.message));
   return envelope;
 }
@@ -192,7 +204,8 @@ Bytes pack_chunk(const ChunkHead& head, const std::vector<ByteView>& pieces) {
 }
 
 Result<ParsedChunk> parse_chunk(ByteView bytes) {
-  if (bytes.size() > kChunkHeadBytes + limits::kChunkBytesMax) return too_large("chunk", bytes.size(), kChunkHeadBytes + limits::kChunkBytesMax);
+  if (bytes.size() > kChunkHeadBytes + limits::kChunkBytesMax)
+    return too_large("chunk", bytes.size(), kChunkHeadBytes + limits::kChunkBytesMax);
   if (bytes.size() <= kChunkHeadBytes) return malformed("chunk of " + std::to_string(bytes.size()) + " bytes");
   if (get_u32(bytes, 0) != kChunkMagic) return malformed("not a chunk");
   if (get_u32(bytes, 4) != bytes.size() - kChunkHeadBytes) return malformed("chunk of the wrong length");

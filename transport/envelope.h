@@ -1,6 +1,7 @@
 #pragma once
-// Bytes of the two lanes. Control lane: one envelope a message = prologue, msgpack body, description of the frames that follow on the bulk lane.
-// Bulk lane: chunks of the frames' concatenation. Layout, byte by byte, with a worked example: docs/WIRE.md.
+// Bytes of the two lanes. Control lane: one envelope a message = prologue, msgpack body, description of the frames that
+// follow on the bulk lane. Bulk lane: chunks of the frames' concatenation. Layout, byte by byte, with a worked example:
+// docs/WIRE.md.
 //
 // Thread: any; pure functions.   Bounds: limits.h; every length is checked before anything is allocated for it.
 // Integers outside the body are little-endian.
@@ -15,8 +16,8 @@
 namespace shoal {
 
 inline constexpr std::size_t kPrologueBytes = 16;
-inline constexpr std::size_t kTransferPrefixBytes = 9;   // id, number of frames
-inline constexpr std::size_t kFrameHeadBytes = 12;       // size, CRC-32C
+inline constexpr std::size_t kTransferPrefixBytes = 9;  // id, number of frames
+inline constexpr std::size_t kFrameHeadBytes = 12;      // size, CRC-32C
 inline constexpr std::size_t kChunkHeadBytes = 24;
 
 struct FrameHead {
@@ -37,7 +38,8 @@ struct Envelope {
 
 // ERRORS: kTooLarge (a text, list, body or transfer beyond its limit; the message names it).
 Result<Bytes> pack_envelope(const Message& message, const std::optional<TransferHead>& transfer);
-// ERRORS: kTooLarge, kMalformed, kCorrupt (checksum), kVersion (prologue of another protocol version, both numbers named).
+// ERRORS: kTooLarge, kMalformed, kCorrupt (checksum), kVersion (prologue of another protocol version, both numbers
+// named).
 Result<Envelope> parse_envelope(ByteView bytes);
 
 // The body that the run's key signs (Members). ERRORS as above.

@@ -2,8 +2,9 @@
 // How the fields of a message become msgpack objects and come back: one template each way, chosen by the field's type.
 // Included by transport/envelope.cc only: `Packer` and `Object` are msgpack's, so that this header sees no library.
 //
-// Arrays for structs, lists, ids and sessions; bin for keys and byte strings; nil for an absent optional; no maps, no extensions.
-// Reading is strict: type, number of fields, range of every integer and enumerator, length of every text and list.
+// Arrays for structs, lists, ids and sessions; bin for keys and byte strings; nil for an absent optional; no maps, no
+// extensions. Reading is strict: type, number of fields, range of every integer and enumerator, length of every text
+// and list.
 #include <cstring>
 #include <limits>
 #include <string>
@@ -40,7 +41,9 @@ constexpr HopPhase last_of(HopPhase) { return HopPhase::kBackward; }
 
 // The ids have no fields() of their own: common/ knows nothing of the wire.
 template <class T>
-auto fields_of(T& item) { return item.fields(); }
+auto fields_of(T& item) {
+  return item.fields();
+}
 inline auto fields_of(const Session& s) { return std::tie(s.peer_tag, s.incarnation); }
 inline auto fields_of(Session& s) { return std::tie(s.peer_tag, s.incarnation); }
 inline auto fields_of(const Token& t) { return std::tie(t.session, t.serial); }
@@ -52,7 +55,9 @@ inline auto fields_of(MicrobatchId& m) { return std::tie(m.trainer, m.serial); }
 
 // Limits that differ by message: only a manifest's body is a long text.
 template <class M>
-constexpr std::size_t text_max() { return std::is_same_v<M, Manifest> ? limits::kBodyMax : limits::kTextMax; }
+constexpr std::size_t text_max() {
+  return std::is_same_v<M, Manifest> ? limits::kBodyMax : limits::kTextMax;
+}
 
 // Appends values to a msgpack packer; remembers the first limit that was passed.
 template <class Packer>
@@ -144,13 +149,16 @@ class FieldReader {
     } else if constexpr (std::is_same_v<T, double>) {
       if (expect(from.type == Kind::FLOAT64, "a 64-bit float")) to = from.via.f64;
     } else if constexpr (std::is_same_v<T, std::string>) {
-      if (expect(from.type == Kind::STR, "a text") && fits(from.via.str.size, text_max_, "text")) to.assign(from.via.str.ptr, from.via.str.size);
+      if (expect(from.type == Kind::STR, "a text") && fits(from.via.str.size, text_max_, "text"))
+        to.assign(from.via.str.ptr, from.via.str.size);
     } else if constexpr (std::is_same_v<T, std::vector<std::uint8_t>>) {
-      if (!expect(from.type == Kind::BIN, "a byte string") || !fits(from.via.bin.size, limits::kBodyMax, "byte string")) return;
+      if (!expect(from.type == Kind::BIN, "a byte string") || !fits(from.via.bin.size, limits::kBodyMax, "byte string"))
+        return;
       const auto* begin = reinterpret_cast<const std::uint8_t*>(from.via.bin.ptr);
       to.assign(begin, begin + from.via.bin.size);
     } else if constexpr (IsKey<T>::value) {
-      if (expect(from.type == Kind::BIN && from.via.bin.size == to.bytes.size(), "32 bytes")) std::memcpy(to.bytes.data(), from.via.bin.ptr, to.bytes.size());
+      if (expect(from.type == Kind::BIN && from.via.bin.size == to.bytes.size(), "32 bytes"))
+        std::memcpy(to.bytes.data(), from.via.bin.ptr, to.bytes.size());
     } else if constexpr (IsStrongInt<T>::value) {
       get(from, to.value);
     } else if constexpr (IsOptional<T>::value) {
@@ -189,7 +197,8 @@ class FieldReader {
   }
   bool fits(std::size_t size, std::size_t limit, const char* what) {
     if (size > limit && ok()) {
-      error_ = make_error(ErrorCode::kTooLarge, std::string(what) + " of " + std::to_string(size) + ", limit " + std::to_string(limit));
+      error_ = make_error(ErrorCode::kTooLarge,
+                          std::string(what) + " of " + std::to_string(size) + ", limit " + std::to_string(limit));
     }
     return size <= limit;
   }

@@ -13,13 +13,17 @@ Error malformed(const char* what) { return make_error(ErrorCode::kMalformed, wha
 }  // namespace
 
 Inbox::Inbox(InboundBudget& budget, bool odd_transfers)
-    : budget_(budget), odd_(odd_transfers), granted_(limits::kByteCreditsInitial), window_(limits::kByteCreditsInitial) {}
+    : budget_(budget),
+      odd_(odd_transfers),
+      granted_(limits::kByteCreditsInitial),
+      window_(limits::kByteCreditsInitial) {}
 
 Inbox::~Inbox() { budget_.used -= reserved_; }
 
 Status Inbox::on_header(const TransferHead& head) {
   if ((head.id % 2 == 1) != odd_) return malformed("transfer number of the wrong parity");
-  if (head.id <= last_header_) return make_error(ErrorCode::kStale, "transfer " + std::to_string(head.id) + " came before");
+  if (head.id <= last_header_)
+    return make_error(ErrorCode::kStale, "transfer " + std::to_string(head.id) + " came before");
   last_header_ = head.id;
   const std::uint64_t total = head.total_bytes();
   // Chunks of transfers whose header was refused or damaged: nobody will ask for them now.
@@ -30,8 +34,9 @@ Status Inbox::on_header(const TransferHead& head) {
     early_.pop_front();
   }
   if (reserved_ + total > limits::kInboundBytesPerPeerMax || budget_.used + total > budget_.limit) {
-    return make_error(ErrorCode::kTooLarge, "transfer of " + std::to_string(total) + " bytes: " + std::to_string(reserved_) + " are reserved for this link, " +
-                                                std::to_string(budget_.used) + " for all");
+    return make_error(ErrorCode::kTooLarge,
+                      "transfer of " + std::to_string(total) + " bytes: " + std::to_string(reserved_) +
+                          " are reserved for this link, " + std::to_string(budget_.used) + " for all");
   }
   reserved_ += total;
   budget_.used += total;
@@ -85,7 +90,8 @@ Status Inbox::place(const ParsedChunk& chunk, std::vector<Finished>& finished) {
   if (found == active_.end()) return Status::success();  // dropped or refused: discarded unread
   Incoming& incoming = found->second;
   if (chunk.head.offset != incoming.received) return malformed("chunk out of order");
-  if (chunk.payload.size() > incoming.total - incoming.received) return malformed("chunk beyond the end of its transfer");
+  if (chunk.payload.size() > incoming.total - incoming.received)
+    return malformed("chunk beyond the end of its transfer");
   ByteView rest = chunk.payload;
   while (!rest.empty()) {
     Frame& frame = incoming.frames[incoming.current];
@@ -115,7 +121,8 @@ Inbox::Finished Inbox::finish(std::uint64_t id, Incoming incoming) {
   std::vector<Bytes> frames;
   for (Frame& frame : incoming.frames) {
     if (frame.crc != frame.head.crc) {
-      return {id, make_error(ErrorCode::kCorrupt, "checksum of frame " + std::to_string(frames.size()) + " does not fit")};
+      return {id,
+              make_error(ErrorCode::kCorrupt, "checksum of frame " + std::to_string(frames.size()) + " does not fit")};
     }
     frames.push_back(std::move(frame.buffer).freeze());
   }
@@ -151,7 +158,8 @@ void Inbox::release(std::uint64_t bytes) {
 
 std::uint64_t Inbox::take_grant(TimePoint now, Duration rtt) {
   if (measured_ > 0 && measure_since_ == TimePoint{}) measure_since_ = now;
-  if (const Duration span = now - measure_since_; measure_since_ != TimePoint{} && span >= std::max(rtt, kMeasureTimeMin)) {
+  if (const Duration span = now - measure_since_;
+      measure_since_ != TimePoint{} && span >= std::max(rtt, kMeasureTimeMin)) {
     const double rate = static_cast<double>(measured_) / seconds_of(span);
     const auto wanted = static_cast<std::uint64_t>(2 * rate * seconds_of(rtt));
     window_ = std::clamp(std::max(wanted, window_), limits::kByteCreditsInitial, limits::kByteCreditsMax);

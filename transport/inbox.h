@@ -1,9 +1,11 @@
 #pragma once
 // The frames that arrive on one link: reserved at their header, filled chunk by chunk, checked, handed over whole.
-// Headers and chunks travel on different lanes, so a chunk may come before its header: it waits, within the credit that let it be sent.
+// Headers and chunks travel on different lanes, so a chunk may come before its header: it waits, within the credit that
+// let it be sent.
 //
-// Thread: loop only.   Owns: the buffers of unfinished transfers; a frame's buffer is allocated when its first chunk is here.
-// Bounds: kInboundBytesPerPeerMax reserved per link, `budget` over all links of the process; early chunks within the granted credit.
+// Thread: loop only.   Owns: the buffers of unfinished transfers; a frame's buffer is allocated when its first chunk is
+// here. Bounds: kInboundBytesPerPeerMax reserved per link, `budget` over all links of the process; early chunks within
+// the granted credit.
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -36,11 +38,13 @@ class Inbox {
   Inbox& operator=(const Inbox&) = delete;
 
   // Reserves memory for the frames. Chunks that came early are taken up by replay().
-  // ERRORS: kMalformed (wrong parity), kStale (a number that is not above the last one: a duplicate), kTooLarge (limit of the link or the process).
+  // ERRORS: kMalformed (wrong parity), kStale (a number that is not above the last one: a duplicate), kTooLarge (limit
+  // of the link or the process).
   Status on_header(const TransferHead& head);
   // Early chunks of the newest transfer; call after the listener saw its message.
   std::vector<Finished> replay();
-  // At most one transfer finishes. ERRORS: kMalformed (more than was granted, out of order, beyond the end): the link is broken.
+  // At most one transfer finishes. ERRORS: kMalformed (more than was granted, out of order, beyond the end): the link
+  // is broken.
   Result<std::vector<Finished>> on_chunk(Bytes chunk);
   // Not wanted any more, by us or by the sender. False: unknown, finished or dropped already.
   bool drop(std::uint64_t transfer);
@@ -53,7 +57,9 @@ class Inbox {
 
   std::uint64_t reserved_bytes() const { return reserved_; }
   bool waiting() const { return !active_.empty() || !early_.empty(); }
-  std::uint64_t consumed_bytes() const { return consumed_; }  // chunk payloads taken out of the lane, discarded ones too
+  std::uint64_t consumed_bytes() const {
+    return consumed_;
+  }  // chunk payloads taken out of the lane, discarded ones too
   std::uint64_t received_bytes() const { return received_; }  // chunk payloads arrived
 
  private:
@@ -82,9 +88,9 @@ class Inbox {
   std::uint64_t reserved_ = 0;
   std::uint64_t received_ = 0;
   std::uint64_t consumed_ = 0;
-  std::uint64_t granted_;        // what the sender may still send, by our books
-  std::uint64_t window_;         // target of bytes in flight
-  std::uint64_t owed_ = 0;       // consumed, not granted again
+  std::uint64_t granted_;   // what the sender may still send, by our books
+  std::uint64_t window_;    // target of bytes in flight
+  std::uint64_t owed_ = 0;  // consumed, not granted again
   bool finished_since_grant_ = false;
   TimePoint measure_since_{};
   std::uint64_t measured_ = 0;

@@ -24,8 +24,8 @@ std::vector<std::string> KeyCheck::answer(const std::vector<std::string>& reques
   // version, request id, domain, address, routing id, mechanism, credentials
   enum { kVersion, kRequest, kDomain, kAddress, kRoute, kMechanism, kKey, kParts };
   const std::string id = request.size() > kRequest ? request[kRequest] : "";
-  const bool well_formed = request.size() == kParts && request[kVersion] == "1.0" && request[kDomain] == "shoal" && request[kMechanism] == "CURVE" &&
-                           request[kKey].size() == std::tuple_size_v<CurveKey>;
+  const bool well_formed = request.size() == kParts && request[kVersion] == "1.0" && request[kDomain] == "shoal" &&
+                           request[kMechanism] == "CURVE" && request[kKey].size() == std::tuple_size_v<CurveKey>;
   if (!well_formed) return {"1.0", id, "400", "not a CURVE connection", "", ""};
   const std::string key = hex_of(reinterpret_cast<const std::uint8_t*>(request[kKey].data()), request[kKey].size());
   if (!admits(key)) return {"1.0", id, "400", "this key is not admitted", "", ""};

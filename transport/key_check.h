@@ -1,5 +1,6 @@
 #pragma once
-// Who may connect: asked by libzmq (ZAP, RFC 27) about the CURVE key of everyone who does, before anything of theirs is read.
+// Who may connect: asked by libzmq (ZAP, RFC 27) about the CURVE key of everyone who does, before anything of theirs is
+// read.
 #include <mutex>
 #include <set>
 #include <string>

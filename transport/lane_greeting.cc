@@ -25,9 +25,11 @@ std::vector<std::uint8_t> head(std::uint32_t magic, Lane lane, std::uint8_t flag
 Status check_head(ByteView bytes, std::uint32_t magic, std::uint8_t flag_max) {
   if (get_u32(bytes, 0) != magic) return make_error(ErrorCode::kMalformed, "not a greeting of shoal");
   if (const std::uint16_t version = get_u16(bytes, 4); version != kLaneVersion) {
-    return make_error(ErrorCode::kVersion, "lane version " + std::to_string(version) + ", this program speaks " + std::to_string(kLaneVersion));
+    return make_error(ErrorCode::kVersion, "lane version " + std::to_string(version) + ", this program speaks " +
+                                               std::to_string(kLaneVersion));
   }
-  if (bytes[6] > static_cast<std::uint8_t>(Lane::kBulk) || bytes[7] > flag_max) return make_error(ErrorCode::kMalformed, "greeting with unknown fields");
+  if (bytes[6] > static_cast<std::uint8_t>(Lane::kBulk) || bytes[7] > flag_max)
+    return make_error(ErrorCode::kMalformed, "greeting with unknown fields");
   return Status::success();
 }
 
@@ -41,7 +43,8 @@ Bytes pack_lane_greeting(const LaneGreeting& greeting) {
 }
 
 Result<LaneGreeting> parse_lane_greeting(ByteView bytes) {
-  if (bytes.size() != kLaneGreetingBytes) return make_error(ErrorCode::kMalformed, "greeting of " + std::to_string(bytes.size()) + " bytes");
+  if (bytes.size() != kLaneGreetingBytes)
+    return make_error(ErrorCode::kMalformed, "greeting of " + std::to_string(bytes.size()) + " bytes");
   SHOAL_TRY(check_head(bytes, kGreetingMagic, 0));
   LaneGreeting greeting;
   greeting.lane = static_cast<Lane>(bytes[6]);
@@ -60,14 +63,16 @@ Bytes pack_lane_answer(const LaneAnswer& answer) {
 }
 
 Result<LaneAnswer> parse_lane_answer(ByteView bytes) {
-  if (bytes.size() < kAnswerHeadBytes) return make_error(ErrorCode::kMalformed, "answer of " + std::to_string(bytes.size()) + " bytes");
+  if (bytes.size() < kAnswerHeadBytes)
+    return make_error(ErrorCode::kMalformed, "answer of " + std::to_string(bytes.size()) + " bytes");
   SHOAL_TRY(check_head(bytes, kAnswerMagic, 1));
   LaneAnswer answer;
   answer.lane = static_cast<Lane>(bytes[6]);
   answer.accepted = bytes[7] == 1;
   answer.bulk_port = get_u16(bytes, 8);
   const std::size_t size = get_u16(bytes, 10);
-  if (size > limits::kTextMax || bytes.size() != kAnswerHeadBytes + size) return make_error(ErrorCode::kMalformed, "answer of the wrong length");
+  if (size > limits::kTextMax || bytes.size() != kAnswerHeadBytes + size)
+    return make_error(ErrorCode::kMalformed, "answer of the wrong length");
   answer.reason.assign(reinterpret_cast<const char*>(bytes.data()) + kAnswerHeadBytes, size);
   return answer;
 }

@@ -16,34 +16,59 @@ constexpr Duration kOwnStallMin = 2 * limits::kPingPeriod;
 
 Status check_hello(const Hello& hello, const PeerId& peer, const RunId& run) {
   if (hello.protocol != limits::kProtocolVersion) {
-    return make_error(ErrorCode::kVersion, "protocol version " + std::to_string(hello.protocol) + ", this program speaks " +
-                                               std::to_string(limits::kProtocolVersion) + "; HINT: use the same release of shoal at both ends");
+    return make_error(ErrorCode::kVersion, "protocol version " + std::to_string(hello.protocol) +
+                                               ", this program speaks " + std::to_string(limits::kProtocolVersion) +
+                                               "; HINT: use the same release of shoal at both ends");
   }
-  if (hello.run != run) return make_error(ErrorCode::kForeign, "belongs to run " + short_name(hello.run) + ", this is run " + short_name(run));
+  if (hello.run != run)
+    return make_error(ErrorCode::kForeign,
+                      "belongs to run " + short_name(hello.run) + ", this is run " + short_name(run));
   if (hello.session != Session::of(peer, hello.session.incarnation)) {
-    return make_error(ErrorCode::kRefused, "session " + short_name(hello.session) + " is not one of peer " + short_name(peer));
+    return make_error(ErrorCode::kRefused,
+                      "session " + short_name(hello.session) + " is not one of peer " + short_name(peer));
   }
   if (hello.addresses.size() > limits::kAddressesMax) {
-    return make_error(ErrorCode::kTooLarge, std::to_string(hello.addresses.size()) + " addresses, limit " + std::to_string(limits::kAddressesMax));
+    return make_error(ErrorCode::kTooLarge, std::to_string(hello.addresses.size()) + " addresses, limit " +
+                                                std::to_string(limits::kAddressesMax));
   }
   return Status::success();
 }
 
 void count_refusal(TransportCounters& counters, ErrorCode code) {
   switch (code) {
-    case ErrorCode::kTooLarge: ++counters.too_large; break;
-    case ErrorCode::kForeign: ++counters.foreign_run; break;
-    case ErrorCode::kVersion: ++counters.wrong_version; break;
-    case ErrorCode::kStale: ++counters.stale_session; break;
-    case ErrorCode::kCorrupt: ++counters.corrupt; break;
-    case ErrorCode::kRefused: ++counters.refused; break;
-    case ErrorCode::kMalformed: ++counters.malformed; break;
-    default: break;  // losses and timeouts are no refusals
+    case ErrorCode::kTooLarge:
+      ++counters.too_large;
+      break;
+    case ErrorCode::kForeign:
+      ++counters.foreign_run;
+      break;
+    case ErrorCode::kVersion:
+      ++counters.wrong_version;
+      break;
+    case ErrorCode::kStale:
+      ++counters.stale_session;
+      break;
+    case ErrorCode::kCorrupt:
+      ++counters.corrupt;
+      break;
+    case ErrorCode::kRefused:
+      ++counters.refused;
+      break;
+    case ErrorCode::kMalformed:
+      ++counters.malformed;
+      break;
+    default:
+      break;  // losses and timeouts are no refusals
   }
 }
 
 Link::Link(Parts parts, ConnectionId connection, const PeerId& self, const PeerId& peer, const RunId& run, bool dialled)
-    : parts_(parts), connection_(connection), remote_{peer, {}, {}}, run_(run), dialled_(dialled), chooses_(self < peer),
+    : parts_(parts),
+      connection_(connection),
+      remote_{peer, {}, {}},
+      run_(run),
+      dialled_(dialled),
+      chooses_(self < peer),
       inbox_(parts.budget, peer < self) {}
 
 Link::~Link() { parts_.loop.cancel(timer_); }
@@ -118,7 +143,8 @@ void Link::on_control(ByteView bytes) {
 void Link::on_up_message(Envelope envelope) {
   if (std::holds_alternative<Hello>(envelope.message)) return note(make_error(ErrorCode::kMalformed, "a second Hello"));
   if (envelope.message.index() <= 4) {
-    if (envelope.transfer) return note(make_error(ErrorCode::kMalformed, std::string(name_of(envelope.message)) + " with frames"));
+    if (envelope.transfer)
+      return note(make_error(ErrorCode::kMalformed, std::string(name_of(envelope.message)) + " with frames"));
     return void(on_link_message(envelope.message));
   }
   const auto* fenced = std::get_if<Fenced>(&envelope.message);
@@ -129,7 +155,8 @@ void Link::on_up_message(Envelope envelope) {
 }
 
 Error Link::refused_by(const Fenced& fenced) const {
-  return make_error(ErrorCode::kStale, "peer " + short_name(peer()) + " refuses session " + short_name(fenced.session) + ": " + fenced.reason);
+  return make_error(ErrorCode::kStale, "peer " + short_name(peer()) + " refuses session " + short_name(fenced.session) +
+                                           ": " + fenced.reason);
 }
 
 bool Link::on_link_message(const Message& message) {
@@ -147,7 +174,8 @@ bool Link::on_link_message(const Message& message) {
   } else if (const auto* drop = std::get_if<DropTransfer>(&message)) {
     const bool theirs = inbox_.drop(drop->transfer);
     if (!theirs) parts_.outbox.drop(drop->transfer);  // refused by them; unknown: all of it was sent already
-    if (theirs) parts_.owner.on_link_frames(*this, drop->transfer, make_error(ErrorCode::kGone, "the sender dropped them"));
+    if (theirs)
+      parts_.owner.on_link_frames(*this, drop->transfer, make_error(ErrorCode::kGone, "the sender dropped them"));
   } else {
     return false;
   }
@@ -156,9 +184,11 @@ bool Link::on_link_message(const Message& message) {
 
 void Link::on_byte_credit(const ByteCredit& credit) {
   if (credit.consumed < their_consumed_ || credit.consumed > bulk_sent_ || !parts_.outbox.add_credit(credit.bytes)) {
-    return fail(make_error(ErrorCode::kMalformed, "byte credit of " + std::to_string(credit.bytes) + " at " + std::to_string(credit.consumed)));
+    return fail(make_error(ErrorCode::kMalformed, "byte credit of " + std::to_string(credit.bytes) + " at " +
+                                                      std::to_string(credit.consumed)));
   }
-  if (credit.consumed > their_consumed_) meter_.on_delivered(parts_.loop.now(), credit.consumed - their_consumed_, rtt_);
+  if (credit.consumed > their_consumed_)
+    meter_.on_delivered(parts_.loop.now(), credit.consumed - their_consumed_, rtt_);
   their_consumed_ = credit.consumed;
   pump();
 }
@@ -234,11 +264,13 @@ void Link::tick() {
   if (now - ticked_ > kOwnStallMin) heard_ = chunk_heard_ = now;
   ticked_ = now;
   if (now - heard_ > limits::kLinkSilenceMax) {
-    return fail(make_error(ErrorCode::kTimeout, "peer " + short_name(peer()) + " was silent for " + std::to_string((now - heard_) / 1ms) + " ms"));
+    return fail(make_error(ErrorCode::kTimeout, "peer " + short_name(peer()) + " was silent for " +
+                                                    std::to_string((now - heard_) / 1ms) + " ms"));
   }
   if (!inbox_.waiting()) chunk_heard_ = now;
   if (now - chunk_heard_ > limits::kTransferSilenceMax) {
-    return fail(make_error(ErrorCode::kTimeout, "peer " + short_name(peer()) + " announced frames and sent none of them for " +
+    return fail(make_error(ErrorCode::kTimeout, "peer " + short_name(peer()) +
+                                                    " announced frames and sent none of them for " +
                                                     std::to_string((now - chunk_heard_) / 1s) + " s"));
   }
   if (pinged_ == TimePoint{} || now - pinged_ >= limits::kLinkSilenceMax / 2) {
@@ -258,7 +290,8 @@ void Link::send_now(const Message& message) {
   auto envelope = pack_envelope(message, std::nullopt);
   SHOAL_CHECK(envelope.ok());
   const std::size_t bytes = envelope->size();
-  if (!parts_.wire.send(connection_, Lane::kControl, std::move(envelope).value()).ok()) return;  // its loss shows as silence
+  if (!parts_.wire.send(connection_, Lane::kControl, std::move(envelope).value()).ok())
+    return;  // its loss shows as silence
   sent_bytes_ += bytes;
   parts_.counters.sent_bytes += bytes;
 }
@@ -287,12 +320,13 @@ void Link::end(const Error& cause) {
 void Link::note(const Error& cause) {
   TransportCounters& counters = parts_.counters;
   const auto sum = [&] {
-    return counters.malformed + counters.too_large + counters.foreign_run + counters.wrong_version + counters.stale_session + counters.corrupt +
-           counters.refused;
+    return counters.malformed + counters.too_large + counters.foreign_run + counters.wrong_version +
+           counters.stale_session + counters.corrupt + counters.refused;
   };
   const std::uint64_t before = sum();
   count_refusal(counters, cause.code);
-  if (sum() != before && std::has_single_bit(sum())) log_warning("refused from peer ", short_name(peer()), " (", sum(), " so far): ", text_of(cause));
+  if (sum() != before && std::has_single_bit(sum()))
+    log_warning("refused from peer ", short_name(peer()), " (", sum(), " so far): ", text_of(cause));
 }
 
 LinkStats Link::stats() const {

@@ -3,12 +3,13 @@
 //
 //   greeting --(their Hello is accepted)--> up --(violation, silence, close)--> over
 //
-// The end with the smaller PeerId *chooses*: it answers a Hello only on the connection that shall be the link of the pair, so that two that
-// dial each other at once agree on one and lose nothing. The other end says Hello as soon as the connection stands.
-// A program that cannot be talked to (other version, other run, old session) is told before it is cut off: Hello names version and run, Fenced the session.
+// The end with the smaller PeerId *chooses*: it answers a Hello only on the connection that shall be the link of the
+// pair, so that two that dial each other at once agree on one and lose nothing. The other end says Hello as soon as the
+// connection stands. A program that cannot be talked to (other version, other run, old session) is told before it is
+// cut off: Hello names version and run, Fenced the session.
 //
-// Thread: loop only.   Borrows: everything it is given; its owner keeps it alive through its callbacks (it may be `over` after any of them).
-// Bounds: outbox.h, inbox.h, limits.h.
+// Thread: loop only.   Borrows: everything it is given; its owner keeps it alive through its callbacks (it may be
+// `over` after any of them). Bounds: outbox.h, inbox.h, limits.h.
 #include <cstdint>
 #include <string>
 
@@ -26,7 +27,8 @@ class Link {
    public:
     virtual ~Owner() = default;
     virtual Hello our_hello() const = 0;
-    // Run, version and session tag fit. ERRORS: the link is refused with it; kStale is told to the other end by a Fenced.
+    // Run, version and session tag fit. ERRORS: the link is refused with it; kStale is told to the other end by a
+    // Fenced.
     virtual Status admit(Link& link, const Hello& hello) = 0;
     virtual void on_link_open(Link& link) = 0;  // after our Hello was sent
     virtual void on_link_message(Link& link, Message message, TransferId transfer, std::uint64_t frame_bytes) = 0;

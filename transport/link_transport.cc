@@ -16,7 +16,8 @@ std::unique_ptr<Transport> make_transport(Wire& wire, EventLoop& loop, Transport
   return std::make_unique<LinkTransport>(wire, loop, std::move(options));
 }
 
-LinkTransport::LinkTransport(Wire& wire, EventLoop& loop, Options options) : wire_(wire), loop_(loop), options_(std::move(options)) {
+LinkTransport::LinkTransport(Wire& wire, EventLoop& loop, Options options)
+    : wire_(wire), loop_(loop), options_(std::move(options)) {
   wire_.set_listener(this);
 }
 
@@ -47,7 +48,8 @@ LinkTransport::Peer* LinkTransport::find_or_make(const PeerId& id) {
   if (Peer* peer = find(id)) return peer;
   if (peers_.size() >= limits::kPeersMax) {
     // Somebody with whom nothing is going on gives way.
-    const auto idle = std::find_if(peers_.begin(), peers_.end(), [&](const auto& entry) { return !entry.second->link && !pending(*entry.second); });
+    const auto idle = std::find_if(peers_.begin(), peers_.end(),
+                                   [&](const auto& entry) { return !entry.second->link && !pending(*entry.second); });
     if (idle == peers_.end()) return nullptr;
     peers_.erase(idle);
   }
@@ -56,7 +58,8 @@ LinkTransport::Peer* LinkTransport::find_or_make(const PeerId& id) {
 
 void LinkTransport::learn(const PeerId& id, std::vector<std::string> addresses) {
   if (id == options_.self || addresses.empty()) return;
-  std::erase_if(addresses, [](const std::string& address) { return address.empty() || address.size() > kAddressBytesMax; });
+  std::erase_if(addresses,
+                [](const std::string& address) { return address.empty() || address.size() > kAddressBytesMax; });
   if (addresses.size() > limits::kAddressesMax) addresses.resize(limits::kAddressesMax);
   Peer* peer = find_or_make(id);
   if (!peer || addresses.empty() || peer->addresses == addresses) return;
@@ -92,7 +95,8 @@ Duration LinkTransport::backoff(const Peer& peer) const {
   const std::uint32_t doublings = std::min<std::uint32_t>(peer.failures, 10) - 1;
   const Duration full = std::min<Duration>(limits::kRedialMax, limits::kRedialMin * (1 << doublings));
   // 3/4 .. 5/4 of it, so that those who lost the same peer do not come back in step.
-  const std::uint64_t spread = mix64(std::hash<PeerId>{}(options_.self) ^ std::hash<PeerId>{}(peer.id), peer.failures) % 512;
+  const std::uint64_t spread =
+      mix64(std::hash<PeerId>{}(options_.self) ^ std::hash<PeerId>{}(peer.id), peer.failures) % 512;
   return full * (768 + static_cast<std::int64_t>(spread)) / 1024;
 }
 
@@ -100,6 +104,7 @@ void LinkTransport::attempt_failed(Peer& peer, const Error& cause) {
   peer.outbox.clear();
   ++peer.failures;
   peer.retry_at = loop_.now() + backoff(peer);
+  log_debug("no link to peer ", short_name(peer.id), ": ", cause.message);
   if (peer.attempt_reported) return;
   peer.attempt_reported = true;
   if (listener_) listener_->on_link_down(Remote{peer.id, {}, {}}, cause);
@@ -112,14 +117,16 @@ void LinkTransport::on_up(ConnectionId connection, const PeerId& id, bool dialle
   Peer* peer = id == options_.self ? nullptr : find_or_make(id);
   if (peer && peer->dialling == connection) {
     peer->dialling = 0;
-    peer->first_address = (peer->first_address + peer->addresses_tried - 1) % std::max<std::size_t>(1, peer->addresses.size());
+    peer->first_address =
+        (peer->first_address + peer->addresses_tried - 1) % std::max<std::size_t>(1, peer->addresses.size());
   }
   if (!peer || links_.size() >= 2 * limits::kPeersMax) {
     ++counters_.refused;
     wire_.disconnect(connection);
     return;
   }
-  auto link = std::make_unique<Link>(Link::Parts{wire_, loop_, *this, peer->outbox, budget_, counters_}, connection, options_.self, id, options_.run, dialled);
+  auto link = std::make_unique<Link>(Link::Parts{wire_, loop_, *this, peer->outbox, budget_, counters_}, connection,
+                                     options_.self, id, options_.run, dialled);
   Link& started = *link;
   links_.emplace(connection, std::move(link));
   ++peer->greeting;
@@ -127,7 +134,8 @@ void LinkTransport::on_up(ConnectionId connection, const PeerId& id, bool dialle
 }
 
 void LinkTransport::on_bytes(ConnectionId connection, Lane lane, Bytes message) {
-  if (const auto found = links_.find(connection); found != links_.end()) found->second->on_bytes(lane, std::move(message));
+  if (const auto found = links_.find(connection); found != links_.end())
+    found->second->on_bytes(lane, std::move(message));
 }
 
 void LinkTransport::on_writable(ConnectionId connection, Lane) {
@@ -167,9 +175,12 @@ Hello LinkTransport::our_hello() const {
 
 Status LinkTransport::admit(Link& link, const Hello& hello) {
   Peer& peer = *find(link.peer());
-  if (fenced_.contains(hello.session)) return make_error(ErrorCode::kStale, "session " + short_name(hello.session) + " was fenced; join again as a new one");
+  if (fenced_.contains(hello.session))
+    return make_error(ErrorCode::kStale,
+                      "session " + short_name(hello.session) + " was fenced; join again as a new one");
   if (std::find(peer.retired.begin(), peer.retired.end(), hello.session) != peer.retired.end()) {
-    return make_error(ErrorCode::kStale, "session " + short_name(hello.session) + " ended when session " + short_name(peer.session) + " of the same peer began");
+    return make_error(ErrorCode::kStale, "session " + short_name(hello.session) + " ended when session " +
+                                             short_name(peer.session) + " of the same peer began");
   }
   if (peer.link) SHOAL_TRY(admit_beside(peer, link, hello));
   if (peer.session != hello.session && peer.session != Session{}) {
@@ -190,7 +201,8 @@ Status LinkTransport::admit_beside(Peer& peer, Link& link, const Hello& hello) {
     return make_error(ErrorCode::kBusy, "both dialled at once; the other connection is used");
   }
   const Error cause = same_life ? make_error(ErrorCode::kUnreachable, "the other end connected anew")
-                                : make_error(ErrorCode::kStale, "session " + short_name(old.remote().session) + " was followed by " + short_name(hello.session));
+                                : make_error(ErrorCode::kStale, "session " + short_name(old.remote().session) +
+                                                                    " was followed by " + short_name(hello.session));
   old.close();
   lose(old, cause);
   discard(old, true);
@@ -202,6 +214,7 @@ void LinkTransport::on_link_open(Link& link) {
   --peer.greeting;
   peer.link = &link;
   peer.attempt_reported = true;
+  log_debug("link to peer ", short_name(peer.id), link.dialled() ? " (dialled)" : " (accepted)");
   if (listener_) listener_->on_link_up(link.remote());
 }
 
@@ -234,6 +247,7 @@ void LinkTransport::lose(Link& link, const Error& cause) {
 }
 
 void LinkTransport::report_down(const Remote& remote, std::vector<TransferId> transfers, const Error& cause) {
+  log_debug("link to peer ", short_name(remote.peer), " is down: ", cause.message);
   for (const TransferId transfer : transfers) {
     if (listener_) listener_->on_frames(remote, transfer, cause);
   }
@@ -297,13 +311,16 @@ void LinkTransport::end_from_our_side(Link& link, const Error& cause, const Mess
   link.close(farewell);
   peer.link = nullptr;
   peer.outbox.clear();
-  post([this, remote = link.remote(), transfers = link.abandon_inbound(), cause] { report_down(remote, transfers, cause); });
+  post([this, remote = link.remote(), transfers = link.abandon_inbound(), cause] {
+    report_down(remote, transfers, cause);
+  });
   discard(link, true);
 }
 
 void LinkTransport::close(const PeerId& id, const std::string& why) {
   Peer* peer = find(id);
-  if (peer && peer->link) end_from_our_side(*peer->link, make_error(ErrorCode::kUnreachable, "closed: " + why), nullptr);
+  if (peer && peer->link)
+    end_from_our_side(*peer->link, make_error(ErrorCode::kUnreachable, "closed: " + why), nullptr);
 }
 
 void LinkTransport::fence(const Session& session) {
@@ -311,7 +328,8 @@ void LinkTransport::fence(const Session& session) {
   for (const auto& [id, peer] : peers_) {
     if (!peer->link || peer->link->remote().session != session) continue;
     const Message farewell = Fenced{session, "fenced; join again as a new session"};
-    end_from_our_side(*peer->link, make_error(ErrorCode::kStale, "session " + short_name(session) + " was fenced"), &farewell);
+    end_from_our_side(*peer->link, make_error(ErrorCode::kStale, "session " + short_name(session) + " was fenced"),
+                      &farewell);
   }
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 // Transport over any Wire: an address book, one link per peer, dialling on demand with backoff, fencing.
-// Two that dial each other at once: the end with the smaller PeerId keeps the connection it accepted first and refuses the other (link.h).
+// Two that dial each other at once: the end with the smaller PeerId keeps the connection it accepted first and refuses
+// the other (link.h).
 //
 // Thread: loop only. Listener callbacks never run inside a call to this class, except from the Wire's own callbacks.
 // Bounds: kPeersMax peers, kAddressesMax addresses each; memory per link in outbox.h and inbox.h.
@@ -46,9 +47,9 @@ class LinkTransport final : public Transport, private Wire::Listener, private Li
     std::size_t first_address = 0;    // the one that worked last
     std::uint32_t failures = 0;       // attempts since a link that lasted
     TimePoint retry_at{};
-    bool attempt_reported = true;     // false while a dial or a send waits for the outcome
-    Session session;                  // newest seen
-    std::vector<Session> retired;     // older ones
+    bool attempt_reported = true;  // false while a dial or a send waits for the outcome
+    Session session;               // newest seen
+    std::vector<Session> retired;  // older ones
   };
 
   // Wire::Listener
@@ -90,7 +91,7 @@ class LinkTransport final : public Transport, private Wire::Listener, private Li
   std::map<ConnectionId, PeerId> dialling_;
   std::map<ConnectionId, std::unique_ptr<Link>> links_;  // greeting, up and lingering
   std::set<Session> fenced_;
-  std::vector<std::unique_ptr<Link>> discarded_;         // until the end of the turn that discarded them
+  std::vector<std::unique_ptr<Link>> discarded_;  // until the end of the turn that discarded them
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

@@ -28,7 +28,9 @@ inline void append_u64(std::vector<std::uint8_t>& to, std::uint64_t value) {
   to.resize(to.size() + 8);
   put_u64(to.data() + to.size() - 8, value);
 }
-inline std::uint16_t get_u16(ByteView from, std::size_t at) { return static_cast<std::uint16_t>(from[at] | from[at + 1] << 8); }
+inline std::uint16_t get_u16(ByteView from, std::size_t at) {
+  return static_cast<std::uint16_t>(from[at] | from[at + 1] << 8);
+}
 inline std::uint32_t get_u32(ByteView from, std::size_t at) {
   std::uint32_t value = 0;
   for (std::size_t i = 4; i-- > 0;) value = value << 8 | from[at + i];

@@ -58,7 +58,8 @@ void Outbox::push_link_message(const Message& message) {
 }
 
 bool Outbox::drop(std::uint64_t transfer) {
-  const auto found = std::find_if(transfers_.begin(), transfers_.end(), [&](const Transfer& t) { return t.id == transfer; });
+  const auto found =
+      std::find_if(transfers_.begin(), transfers_.end(), [&](const Transfer& t) { return t.id == transfer; });
   if (found == transfers_.end()) return false;
   queued_bytes_ -= found->total - found->sent;
   transfers_.erase(found);
@@ -82,11 +83,13 @@ Outbox::Sent Outbox::pump(Wire& wire, ConnectionId connection) {
   Sent sent;
   while (!control_.empty()) {
     const std::size_t bytes = control_.front().size();
-    if (!wire.send(connection, Lane::kControl, control_.front()).ok()) break;  // busy: on_writable follows; gone: on_down does
+    if (!wire.send(connection, Lane::kControl, control_.front()).ok())
+      break;  // busy: on_writable follows; gone: on_down does
     sent.control_bytes += bytes;
     control_.pop_front();
   }
-  // The header of a transfer leaves before its chunks do; a lane that is busy with headers holds the chunks back as well.
+  // The header of a transfer leaves before its chunks do; a lane that is busy with headers holds the chunks back as
+  // well.
   while (control_.empty() && !transfers_.empty() && credit_ > 0) {
     Transfer& transfer = transfers_.front();
     // Not in crumbs: a credit smaller than a chunk waits for more, unless it is all that the transfer needs.

@@ -1,9 +1,10 @@
 #pragma once
-// What waits to be sent to one peer: envelopes for the control lane, frames for the bulk lane, cut into chunks as byte credits allow.
-// Lives as long as its peer is known; clear() when the connection that carried it is gone.
+// What waits to be sent to one peer: envelopes for the control lane, frames for the bulk lane, cut into chunks as byte
+// credits allow. Lives as long as its peer is known; clear() when the connection that carried it is gone.
 //
 // Thread: loop only.   Borrows: nothing; frames are shared, not copied, until their chunk is made.
-// Bounds: kOutboundQueueMax envelopes, kOutboundBytesMax frame bytes; bytes in flight never exceed what the receiver granted.
+// Bounds: kOutboundQueueMax envelopes, kOutboundBytesMax frame bytes; bytes in flight never exceed what the receiver
+// granted.
 #include <cstdint>
 #include <deque>
 #include <vector>
@@ -18,7 +19,8 @@ namespace shoal {
 
 class Outbox {
  public:
-  // Both ends number their transfers with a parity of their own, so that DropTransfer names one of either without doubt.
+  // Both ends number their transfers with a parity of their own, so that DropTransfer names one of either without
+  // doubt.
   explicit Outbox(bool odd_transfers) : next_transfer_(odd_transfers ? 1 : 2) {}
 
   // The transfer's number, 0 without frames. ERRORS: kBusy (queue full), kTooLarge.

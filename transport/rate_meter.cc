@@ -4,7 +4,7 @@
 
 namespace shoal {
 namespace {
-constexpr Duration kSampleTimeMin = 200us;         // shorter ones measure the scheduler
+constexpr Duration kSampleTimeMin = 200us;  // shorter ones measure the scheduler
 constexpr double kBytesOfHalfWeight = 1u << 20;
 constexpr double kWeightMin = 0.05, kWeightMax = 0.5;
 }  // namespace

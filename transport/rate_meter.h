@@ -1,9 +1,9 @@
 #pragma once
 // How fast the other end takes our bulk bytes, measured from its byte credits. Pure: time is given.
 //
-// A sample is the time between two credits while bytes were outstanding all along, so that the round trip before the first credit
-// of a busy spell is not taken for slowness. A spell with one credit counts its time less the round trip. Samples enter an EMA
-// weighted by their bytes. Thread: loop only.
+// A sample is the time between two credits while bytes were outstanding all along, so that the round trip before the
+// first credit of a busy spell is not taken for slowness. A spell with one credit counts its time less the round trip.
+// Samples enter an EMA weighted by their bytes. Thread: loop only.
 #include <cstdint>
 
 #include "common/time.h"
@@ -22,8 +22,8 @@ class RateMeter {
   void sample(std::uint64_t bytes, Duration time);
 
   std::uint64_t in_flight_ = 0;
-  std::uint64_t pending_ = 0;     // delivered since `since_`, not in a sample yet
-  TimePoint since_{};             // start of the spell, or the credit that ended the last sample
+  std::uint64_t pending_ = 0;  // delivered since `since_`, not in a sample yet
+  TimePoint since_{};          // start of the spell, or the credit that ended the last sample
   bool first_of_spell_ = true;
   double rate_ = 0;
 };

@@ -13,7 +13,10 @@ constexpr Lane kLanes[] = {Lane::kControl, Lane::kBulk};
 }  // namespace
 
 ZmqEngine::ZmqEngine(KeyPair key, std::shared_ptr<KeyCheck> keys, std::function<void(std::vector<EngineEvent>)> deliver)
-    : key_(std::move(key)), keys_(std::move(keys)), deliver_(std::move(deliver)), wake_fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+    : key_(std::move(key)),
+      keys_(std::move(keys)),
+      deliver_(std::move(deliver)),
+      wake_fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
   SHOAL_CHECK(wake_fd_ >= 0);
 }
 
@@ -214,7 +217,8 @@ void ZmqEngine::check_deadlines() {
   }
   for (const ConnectionId id : late) {
     const Connection& connection = *find(id);
-    lose(id, make_error(ErrorCode::kTimeout, connection.target.text() + " did not answer within " + std::to_string(kDialTime / 1s) + " s"));
+    lose(id, make_error(ErrorCode::kTimeout,
+                        connection.target.text() + " did not answer within " + std::to_string(kDialTime / 1s) + " s"));
   }
   std::erase_if(cut_later_, [&](const Cut& cut) {
     if (now_ >= cut.when) watchdogs_[static_cast<std::size_t>(cut.lane)].cut(cut.fd);

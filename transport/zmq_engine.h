@@ -1,12 +1,14 @@
 #pragma once
-// The wire's own thread: owns every ZeroMQ socket, moves bytes between them and the loop's queues. Private to zmq_wire.cc.
+// The wire's own thread: owns every ZeroMQ socket, moves bytes between them and the loop's queues. Private to
+// zmq_wire.cc.
 //
 // Two ROUTERs listen (control, bulk); a connection that we dial is two DEALERs. A dialled connection's way:
 //   control dialled -> greeted -> answered with the bulk port -> bulk dialled -> greeted -> answered: up
 // The listener's: control greeted (claim = proved key) -> waits for the bulk lane with the same token -> up.
 //
-// Threads: post() and bytes_sent() from any, the rest of the public functions from the one that made it; everything else on the wire's thread.
-// Bounds: queues are bounded by the sender's side (zmq_wire.cc), bytes on the way to the loop by kUnreadBytesMax a connection.
+// Threads: post() and bytes_sent() from any, the rest of the public functions from the one that made it; everything
+// else on the wire's thread. Bounds: queues are bounded by the sender's side (zmq_wire.cc), bytes on the way to the
+// loop by kUnreadBytesMax a connection.
 #include <array>
 #include <atomic>
 #include <deque>
@@ -40,11 +42,11 @@ struct EngineEvent {
   Kind kind;
   ConnectionId connection;
   Lane lane = Lane::kControl;
-  Bytes bytes;              // kBytes
-  UnreadGauge unread;       // kBytes
-  PeerId peer;              // kUp
-  bool dialled = false;     // kUp
-  std::uint64_t sent = 0;   // kSent: payload bytes that left our queue
+  Bytes bytes;                 // kBytes
+  UnreadGauge unread;          // kBytes
+  PeerId peer;                 // kUp
+  bool dialled = false;        // kUp
+  std::uint64_t sent = 0;      // kSent: payload bytes that left our queue
   std::optional<Error> cause;  // kDown
 };
 
@@ -76,12 +78,12 @@ class ZmqEngine {
 
  private:
   struct LaneEnd {
-    ZmqSocket dealer;     // dialled
-    std::string route;    // accepted
+    ZmqSocket dealer;   // dialled
+    std::string route;  // accepted
     int fd = -1;
     std::deque<Bytes> queue;
     bool answered = false;
-    bool blocked = false; // ROUTER full
+    bool blocked = false;  // ROUTER full
     TimePoint connected_at{};
   };
   struct Connection {
@@ -89,13 +91,13 @@ class ZmqEngine {
     PeerId peer;
     bool dialled = false;
     bool up = false;
-    std::string user;     // accepted: the proved key
+    std::string user;  // accepted: the proved key
     std::array<std::uint8_t, 16> token{};
-    HostPort target;      // dialled
+    HostPort target;  // dialled
     std::array<LaneEnd, 2> lanes;
     std::vector<std::pair<Lane, Bytes>> early;  // dialled: control messages before the bulk lane's answer
     TimePoint deadline{};
-    std::optional<Error> failure;               // what the monitor said before the connection closed
+    std::optional<Error> failure;  // what the monitor said before the connection closed
     UnreadGauge unread = std::make_shared<std::atomic<std::uint64_t>>(0);
   };
   using Token = std::array<std::uint8_t, 16>;
@@ -155,15 +157,15 @@ class ZmqEngine {
   std::array<std::unordered_map<std::string, ConnectionId>, 2> by_route_;
   std::array<std::map<int, ConnectionId>, 2> by_fd_;
   std::map<std::pair<PeerId, Token>, ConnectionId> half_open_;
-  std::set<std::string> buried_;             // routes whose messages are ignored
+  std::set<std::string> buried_;  // routes whose messages are ignored
   std::deque<std::string> buried_in_order_;
   struct Cut {
     TimePoint when;
     Lane lane;
     int fd;
   };
-  std::vector<Cut> cut_later_;               // refused: after the reason had time to leave
-  std::array<ByteWatchdog, 2> watchdogs_;    // of what we accepted, by lane
+  std::vector<Cut> cut_later_;             // refused: after the reason had time to leave
+  std::array<ByteWatchdog, 2> watchdogs_;  // of what we accepted, by lane
   ByteWatchdog dialled_watchdog_;
   TimePoint watched_at_{};
   TimePoint now_{};

@@ -40,7 +40,9 @@ void ZmqEngine::dial(const EngineCommand& command) {
 
 void ZmqEngine::dial_lane(Connection& connection, Lane lane, const HostPort& address) {
   const auto curve = curve_public_of(connection.peer);
-  if (!curve.ok()) return lose(connection.id, make_error(ErrorCode::kRefused, "peer " + short_name(connection.peer) + " has no usable key"));
+  if (!curve.ok())
+    return lose(connection.id,
+                make_error(ErrorCode::kRefused, "peer " + short_name(connection.peer) + " has no usable key"));
   LaneEnd& end = connection.lanes[index_of(lane)];
   end.dealer = ZmqSocket(context_, ZmqSocket::Kind::kDealer);
   end.dealer.configure(lane, key_, address.host.front() == '[');
@@ -60,14 +62,18 @@ void ZmqEngine::on_dialled_event(Connection& connection, Lane lane, const ZmqMon
       dialled_watchdog_.opened(event.fd);
       return;
     case ZmqMonitorEvent::Kind::kKeyRefused:
-      connection.failure = make_error(ErrorCode::kRefused, where + " does not admit this machine's key. HINT: ask the run's owner to add it to [admission] keys: " +
-                                                               hex_of(key_.id()));
+      connection.failure = make_error(
+          ErrorCode::kRefused,
+          where + " does not admit this machine's key. HINT: ask the run's owner to add it to [admission] keys: " +
+              hex_of(key_.id()));
       return;
     case ZmqMonitorEvent::Kind::kHandshakeFailed:
       if (connection.failure) return;
-      connection.failure = now_ - end.connected_at >= kHandshakePatience
-                               ? make_error(ErrorCode::kTimeout, where + " did not answer the key exchange")
-                               : make_error(ErrorCode::kRefused, where + " broke off the key exchange: it is not peer " + short_name(connection.peer));
+      connection.failure =
+          now_ - end.connected_at >= kHandshakePatience
+              ? make_error(ErrorCode::kTimeout, where + " did not answer the key exchange")
+              : make_error(ErrorCode::kRefused,
+                           where + " broke off the key exchange: it is not peer " + short_name(connection.peer));
       return;
     case ZmqMonitorEvent::Kind::kConnectFailed:
       if (end.fd < 0) lose(connection.id, make_error(ErrorCode::kUnreachable, "nobody listens at " + where));
@@ -82,10 +88,12 @@ void ZmqEngine::on_dialled_event(Connection& connection, Lane lane, const ZmqMon
         if (!received) break;
         on_dialled_message(*open, lane, std::move(*received));
       }
-      if (Connection* open = find(id)) lose(id, open->failure.value_or(make_error(ErrorCode::kUnreachable, where + " closed the connection")));
+      if (Connection* open = find(id))
+        lose(id, open->failure.value_or(make_error(ErrorCode::kUnreachable, where + " closed the connection")));
       return;
     }
-    default: return;
+    default:
+      return;
   }
 }
 
@@ -95,14 +103,17 @@ void ZmqEngine::on_dialled_message(Connection& connection, Lane lane, ZmqReceive
   if (!end.answered) return on_answer(connection, lane, received.payload);
   dialled_watchdog_.message(end.fd, true);
   if (connection.up) return deliver_bytes(connection, lane, std::move(received.payload));
-  if (connection.early.size() >= kEarlyMax) return lose(connection.id, make_error(ErrorCode::kMalformed, "too many messages before the second lane"));
+  if (connection.early.size() >= kEarlyMax)
+    return lose(connection.id, make_error(ErrorCode::kMalformed, "too many messages before the second lane"));
   connection.early.emplace_back(lane, std::move(received.payload));
 }
 
 void ZmqEngine::on_answer(Connection& connection, Lane lane, ByteView bytes) {
   const auto answer = parse_lane_answer(bytes);
   if (!answer.ok()) return lose(connection.id, answer.error());
-  if (!answer->accepted) return lose(connection.id, make_error(ErrorCode::kRefused, connection.target.text() + " refused: " + answer->reason));
+  if (!answer->accepted)
+    return lose(connection.id,
+                make_error(ErrorCode::kRefused, connection.target.text() + " refused: " + answer->reason));
   if (answer->lane != lane) return lose(connection.id, make_error(ErrorCode::kMalformed, "answer for the other lane"));
   LaneEnd& end = connection.lanes[index_of(lane)];
   end.answered = true;
@@ -121,7 +132,8 @@ void ZmqEngine::on_routed_message(Lane lane, ZmqReceived received) {
   }
   Connection& connection = *find(known->second);
   if (!received.one_part || received.user != connection.user) {
-    return lose(connection.id, make_error(ErrorCode::kMalformed, received.one_part ? "the key of a connection changed" : "a message of several parts"));
+    return lose(connection.id, make_error(ErrorCode::kMalformed, received.one_part ? "the key of a connection changed"
+                                                                                   : "a message of several parts"));
   }
   watchdogs_[index_of(lane)].message(received.fd, true);
   if (!connection.up) return lose(connection.id, make_error(ErrorCode::kMalformed, "a message before the second lane"));
@@ -170,7 +182,8 @@ void ZmqEngine::accept_control(const LaneGreeting& greeting, const ZmqReceived& 
 
 void ZmqEngine::accept_bulk(const LaneGreeting& greeting, const ZmqReceived& received) {
   const auto waiting = half_open_.find({greeting.peer, greeting.token});
-  if (waiting == half_open_.end()) return refuse_lane(Lane::kBulk, received, "no control lane waits for this bulk lane");
+  if (waiting == half_open_.end())
+    return refuse_lane(Lane::kBulk, received, "no control lane waits for this bulk lane");
   Connection& connection = *find(waiting->second);
   half_open_.erase(waiting);
   LaneEnd& end = connection.lanes[1];
@@ -191,14 +204,23 @@ void ZmqEngine::refuse_lane(Lane lane, const ZmqReceived& received, const std::s
 
 void ZmqEngine::on_routed_disconnect(Lane lane, int fd) {
   const auto found = by_fd_[index_of(lane)].find(fd);
-  if (found != by_fd_[index_of(lane)].end()) lose(found->second, make_error(ErrorCode::kUnreachable, "the other end closed the connection"));
+  if (found != by_fd_[index_of(lane)].end())
+    lose(found->second, make_error(ErrorCode::kUnreachable, "the other end closed the connection"));
 }
 
 // ---- both ----
 
 void ZmqEngine::come_up(Connection& connection) {
   connection.up = true;
-  EngineEvent event{EngineEvent::Kind::kUp, connection.id, Lane::kControl, {}, nullptr, connection.peer, connection.dialled, 0, std::nullopt};
+  EngineEvent event{EngineEvent::Kind::kUp,
+                    connection.id,
+                    Lane::kControl,
+                    {},
+                    nullptr,
+                    connection.peer,
+                    connection.dialled,
+                    0,
+                    std::nullopt};
   events_.push_back(std::move(event));
   const ConnectionId id = connection.id;
   for (auto& [lane, bytes] : std::exchange(connection.early, {})) {
@@ -208,8 +230,11 @@ void ZmqEngine::come_up(Connection& connection) {
 
 void ZmqEngine::deliver_bytes(Connection& connection, Lane lane, Bytes bytes) {
   const std::uint64_t unread = connection.unread->fetch_add(bytes.size()) + bytes.size();
-  if (unread > kUnreadBytesMax) return lose(connection.id, make_error(ErrorCode::kTooLarge, "sends faster than it is read, without regard to byte credits"));
-  EngineEvent event{EngineEvent::Kind::kBytes, connection.id, lane, std::move(bytes), connection.unread, {}, false, 0, std::nullopt};
+  if (unread > kUnreadBytesMax)
+    return lose(connection.id,
+                make_error(ErrorCode::kTooLarge, "sends faster than it is read, without regard to byte credits"));
+  EngineEvent event{
+      EngineEvent::Kind::kBytes, connection.id, lane, std::move(bytes), connection.unread, {}, false, 0, std::nullopt};
   events_.push_back(std::move(event));
 }
 

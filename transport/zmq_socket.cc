@@ -31,7 +31,8 @@ class Message {
     }
     auto* kept = new Bytes(payload);
     const auto release = [](void*, void* hint) { delete static_cast<Bytes*>(hint); };
-    SHOAL_CHECK_EQ(zmq_msg_init_data(&message_, const_cast<std::uint8_t*>(kept->data()), kept->size(), release, kept), 0);
+    SHOAL_CHECK_EQ(zmq_msg_init_data(&message_, const_cast<std::uint8_t*>(kept->data()), kept->size(), release, kept),
+                   0);
   }
   Message(const Message&) = delete;
   Message& operator=(const Message&) = delete;
@@ -51,7 +52,9 @@ bool receive_into(void* socket, Message& message) { return zmq_msg_recv(message.
 
 Result<HostPort> parse_address(const Address& address) {
   const auto bad = [&] {
-    return make_error(ErrorCode::kInput, "address \"" + address + "\": expected HOST:PORT, such as 0.0.0.0:4700 or [::]:4700 (port 0: any free one)");
+    return make_error(
+        ErrorCode::kInput,
+        "address \"" + address + "\": expected HOST:PORT, such as 0.0.0.0:4700 or [::]:4700 (port 0: any free one)");
   };
   const std::size_t colon = address.rfind(':');
   if (colon == std::string::npos || colon == 0 || colon + 1 == address.size()) return bad();
@@ -73,12 +76,16 @@ ZmqContext::ZmqContext() : context_(zmq_ctx_new()) {
 ZmqContext::~ZmqContext() { zmq_ctx_term(context_); }
 
 ZmqSocket::ZmqSocket(ZmqContext& context, Kind kind) : routed_(kind == Kind::kRouter) {
-  socket_ = zmq_socket(context.raw(), kind == Kind::kRouter ? ZMQ_ROUTER : kind == Kind::kDealer ? ZMQ_DEALER : ZMQ_REP);
+  socket_ = zmq_socket(context.raw(), kind == Kind::kRouter   ? ZMQ_ROUTER
+                                      : kind == Kind::kDealer ? ZMQ_DEALER
+                                                              : ZMQ_REP);
   SHOAL_CHECK(socket_ != nullptr);
   set(ZMQ_LINGER, 0);
 }
 ZmqSocket::ZmqSocket(ZmqSocket&& other) noexcept
-    : socket_(std::exchange(other.socket_, nullptr)), monitor_(std::exchange(other.monitor_, nullptr)), routed_(other.routed_) {}
+    : socket_(std::exchange(other.socket_, nullptr)),
+      monitor_(std::exchange(other.monitor_, nullptr)),
+      routed_(other.routed_) {}
 ZmqSocket& ZmqSocket::operator=(ZmqSocket&& other) noexcept {
   close();
   socket_ = std::exchange(other.socket_, nullptr);
@@ -97,11 +104,14 @@ void ZmqSocket::close() {
 }
 
 void ZmqSocket::set(int option, int value) { set(option, &value, sizeof value); }
-void ZmqSocket::set(int option, const void* bytes, std::size_t size) { SHOAL_CHECK_EQ(zmq_setsockopt(socket_, option, bytes, size), 0); }
+void ZmqSocket::set(int option, const void* bytes, std::size_t size) {
+  SHOAL_CHECK_EQ(zmq_setsockopt(socket_, option, bytes, size), 0);
+}
 
 void ZmqSocket::configure(Lane lane, const KeyPair& key, bool ipv6) {
   const bool bulk = lane == Lane::kBulk;
-  const std::int64_t message_bytes_max = static_cast<std::int64_t>((bulk ? limits::kChunkBytesMax : limits::kControlBytesMax) + kSlackBytes);
+  const std::int64_t message_bytes_max =
+      static_cast<std::int64_t>((bulk ? limits::kChunkBytesMax : limits::kControlBytesMax) + kSlackBytes);
   set(ZMQ_MAXMSGSIZE, &message_bytes_max, sizeof message_bytes_max);
   set(ZMQ_SNDHWM, bulk ? kBulkMessagesMax : kControlMessagesMax);
   set(ZMQ_RCVHWM, bulk ? kBulkMessagesMax : kControlMessagesMax);
@@ -132,10 +142,14 @@ Status ZmqSocket::bind(const HostPort& address) {
   const int code = zmq_errno();
   if (code == EADDRINUSE) {
     return make_error(ErrorCode::kIo, "port " + std::to_string(address.port) + " on " + address.host +
-                                          " is in use. HINT: choose another with --listen HOST:PORT (PORT and PORT + 1 must be free), or port 0 for any");
+                                          " is in use. HINT: choose another with --listen HOST:PORT (PORT and PORT + 1 "
+                                          "must be free), or port 0 for any");
   }
-  if (code == EACCES) return make_error(ErrorCode::kIo, "port " + std::to_string(address.port) + " may not be opened by this user. HINT: choose one above 1023");
-  return make_error(ErrorCode::kInput, "cannot listen on " + address.text() + ": " + last_error() + ". HINT: give an address of this machine, or 0.0.0.0:PORT");
+  if (code == EACCES)
+    return make_error(ErrorCode::kIo, "port " + std::to_string(address.port) +
+                                          " may not be opened by this user. HINT: choose one above 1023");
+  return make_error(ErrorCode::kInput, "cannot listen on " + address.text() + ": " + last_error() +
+                                           ". HINT: give an address of this machine, or 0.0.0.0:PORT");
 }
 
 HostPort ZmqSocket::bound_to() const {
@@ -152,7 +166,9 @@ Status ZmqSocket::connect(const HostPort& address) {
   return make_error(ErrorCode::kUnreachable, "cannot dial " + address.text() + ": " + last_error());
 }
 
-void ZmqSocket::bind_inproc(const std::string& name) { SHOAL_CHECK_EQ(zmq_bind(socket_, ("inproc://" + name).c_str()), 0); }
+void ZmqSocket::bind_inproc(const std::string& name) {
+  SHOAL_CHECK_EQ(zmq_bind(socket_, ("inproc://" + name).c_str()), 0);
+}
 
 std::optional<ZmqReceived> ZmqSocket::receive() {
   ZmqReceived received;
@@ -185,7 +201,8 @@ ZmqSend ZmqSocket::send(const std::string& route, const Bytes& payload) {
     return zmq_errno() == EAGAIN ? ZmqSend::kFull : ZmqSend::kGone;
   }
   Message message(payload);
-  if (zmq_msg_send(message.raw(), socket_, ZMQ_DONTWAIT) < 0) return zmq_errno() == EAGAIN ? ZmqSend::kFull : ZmqSend::kGone;
+  if (zmq_msg_send(message.raw(), socket_, ZMQ_DONTWAIT) < 0)
+    return zmq_errno() == EAGAIN ? ZmqSend::kFull : ZmqSend::kGone;
   return ZmqSend::kSent;
 }
 
@@ -229,14 +246,21 @@ std::optional<ZmqMonitorEvent> ZmqSocket::monitor_event() {
   std::memcpy(&value, head.view().data() + 2, 4);
   using Kind = ZmqMonitorEvent::Kind;
   switch (number) {
-    case ZMQ_EVENT_ACCEPTED: return ZmqMonitorEvent{Kind::kAccepted, static_cast<int>(value)};
-    case ZMQ_EVENT_CONNECTED: return ZmqMonitorEvent{Kind::kConnected, static_cast<int>(value)};
-    case ZMQ_EVENT_DISCONNECTED: return ZmqMonitorEvent{Kind::kDisconnected, static_cast<int>(value)};
-    case ZMQ_EVENT_CLOSED: return ZmqMonitorEvent{Kind::kConnectFailed, -1};
-    case ZMQ_EVENT_HANDSHAKE_FAILED_AUTH: return ZmqMonitorEvent{Kind::kKeyRefused, -1};
+    case ZMQ_EVENT_ACCEPTED:
+      return ZmqMonitorEvent{Kind::kAccepted, static_cast<int>(value)};
+    case ZMQ_EVENT_CONNECTED:
+      return ZmqMonitorEvent{Kind::kConnected, static_cast<int>(value)};
+    case ZMQ_EVENT_DISCONNECTED:
+      return ZmqMonitorEvent{Kind::kDisconnected, static_cast<int>(value)};
+    case ZMQ_EVENT_CLOSED:
+      return ZmqMonitorEvent{Kind::kConnectFailed, -1};
+    case ZMQ_EVENT_HANDSHAKE_FAILED_AUTH:
+      return ZmqMonitorEvent{Kind::kKeyRefused, -1};
     case ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL:
-    case ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL: return ZmqMonitorEvent{Kind::kHandshakeFailed, -1};
-    default: return ZmqMonitorEvent{};
+    case ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL:
+      return ZmqMonitorEvent{Kind::kHandshakeFailed, -1};
+    default:
+      return ZmqMonitorEvent{};
   }
 }
 

@@ -1,7 +1,9 @@
 #pragma once
-// libzmq behind types of our own: sockets, polling, monitor events. The only files that see <zmq.h> are zmq_socket.cc and tests.
+// libzmq behind types of our own: sockets, polling, monitor events. The only files that see <zmq.h> are zmq_socket.cc
+// and tests.
 //
-// Thread: a socket belongs to one thread at a time; a context to any.   Errors of libzmq that mean bugs of ours stop the program.
+// Thread: a socket belongs to one thread at a time; a context to any.   Errors of libzmq that mean bugs of ours stop
+// the program.
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -17,7 +19,7 @@
 namespace shoal {
 
 struct HostPort {
-  std::string host;         // "127.0.0.1", "[::1]", "example.org"
+  std::string host;  // "127.0.0.1", "[::1]", "example.org"
   std::uint16_t port = 0;
   Address text() const { return host + ":" + std::to_string(port); }
 };
@@ -43,11 +45,11 @@ struct ZmqMonitorEvent {
 };
 
 struct ZmqReceived {
-  std::string route;    // ROUTER: who sent it, by libzmq's name for the connection
-  std::string user;     // what the key check said of the sender: its CURVE key in hex
+  std::string route;  // ROUTER: who sent it, by libzmq's name for the connection
+  std::string user;   // what the key check said of the sender: its CURVE key in hex
   Bytes payload;
   int fd = -1;
-  bool one_part = true; // false: more parts than our protocol has; dropped
+  bool one_part = true;  // false: more parts than our protocol has; dropped
 };
 
 enum class ZmqSend { kSent, kFull, kGone };
@@ -63,7 +65,7 @@ class ZmqSocket {
 
   // Limits, no linger, no reconnection, CURVE: a listening socket asks the key check about everyone who connects.
   void configure(Lane lane, const KeyPair& key, bool ipv6);
-  void expect_peer(const CurveKey& key);   // the one to whom a DEALER may speak
+  void expect_peer(const CurveKey& key);  // the one to whom a DEALER may speak
   void listen_securely();
   // ERRORS: kIo (port in use or not ours, with the remedy), kInput (no such address).
   Status bind(const HostPort& address);
@@ -71,7 +73,7 @@ class ZmqSocket {
   Status connect(const HostPort& address);
   void bind_inproc(const std::string& name);
 
-  std::optional<ZmqReceived> receive();    // empty: nothing there
+  std::optional<ZmqReceived> receive();                          // empty: nothing there
   ZmqSend send(const std::string& route, const Bytes& payload);  // `route` empty for a DEALER
   // All parts of a message, and the answer to it: for the key check.
   std::optional<std::vector<std::string>> receive_parts();

@@ -6,10 +6,13 @@
 namespace shoal {
 namespace {
 constexpr Duration kPatience = 5s;
-constexpr std::string_view kNotSafe = " at the trial on start; nothing may run on it. HINT: is another libzmq in use than the one this program was built with?";
+constexpr std::string_view kNotSafe =
+    " at the trial on start; nothing may run on it. HINT: is another libzmq in use than the one this program was built "
+    "with?";
 }  // namespace
 
-StrangerFate knock(const HostPort& address, const PeerId& listener, const KeyPair& key, const PeerId& claimed, Duration patience) {
+StrangerFate knock(const HostPort& address, const PeerId& listener, const KeyPair& key, const PeerId& claimed,
+                   Duration patience) {
   const auto listener_key = curve_public_of(listener);
   SHOAL_CHECK(listener_key.ok());
   ZmqContext context;
@@ -41,11 +44,14 @@ Status try_as_stranger(HostPort address, const PeerId& listener, KeyCheck& keys)
   const PeerId foreign = KeyPair::generate().id();
   const auto verdict = [&](StrangerFate fate, StrangerFate wanted, const std::string& who) -> Status {
     if (fate == wanted) return Status::success();
-    if (fate == StrangerFate::kAccepted) return make_error(ErrorCode::kRefused, who + " was let in" + std::string(kNotSafe));
-    return make_error(ErrorCode::kTimeout, who + " got no clear refusal from " + address.text() + std::string(kNotSafe));
+    if (fate == StrangerFate::kAccepted)
+      return make_error(ErrorCode::kRefused, who + " was let in" + std::string(kNotSafe));
+    return make_error(ErrorCode::kTimeout,
+                      who + " got no clear refusal from " + address.text() + std::string(kNotSafe));
   };
   if (!keys.open()) {
-    SHOAL_TRY(verdict(knock(address, listener, stranger, stranger.id(), kPatience), StrangerFate::kKeyRefused, "a stranger whose key is not listed"));
+    SHOAL_TRY(verdict(knock(address, listener, stranger, stranger.id(), kPatience), StrangerFate::kKeyRefused,
+                      "a stranger whose key is not listed"));
   }
   // Its key may pass for this once; the name it claims may not.
   keys.admit(stranger.curve_public());

@@ -1,6 +1,6 @@
 #pragma once
-// The trial at start: does what listens here really refuse whom it must? A key check that is not bound, or not asked, lets everybody in
-// without a word, so it is not believed but tried.
+// The trial at start: does what listens here really refuse whom it must? A key check that is not bound, or not asked,
+// lets everybody in without a word, so it is not believed but tried.
 #include "common/result.h"
 #include "transport/key_check.h"
 #include "transport/zmq_socket.h"
@@ -9,9 +9,11 @@ namespace shoal {
 
 // How a stranger with `key` that claims to be `claimed` fared.
 enum class StrangerFate { kKeyRefused, kClaimRefused, kAccepted, kSilence };
-StrangerFate knock(const HostPort& address, const PeerId& listener, const KeyPair& key, const PeerId& claimed, Duration patience);
+StrangerFate knock(const HostPort& address, const PeerId& listener, const KeyPair& key, const PeerId& claimed,
+                   Duration patience);
 
-// Blocks the calling thread until the verdict, a few milliseconds. ERRORS: kRefused: a stranger got in; kTimeout: no verdict.
+// Blocks the calling thread until the verdict, a few milliseconds. ERRORS: kRefused: a stranger got in; kTimeout: no
+// verdict.
 Status try_as_stranger(HostPort address, const PeerId& listener, KeyCheck& keys);
 
 }  // namespace shoal

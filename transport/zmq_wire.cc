@@ -14,7 +14,8 @@ constexpr std::uint64_t kLaneBytesMax[2] = {8u << 20, 4u << 20};
 class ZmqWireOnLoop final : public ZmqWire {
  public:
   ZmqWireOnLoop(EventLoop& loop, KeyPair key, std::shared_ptr<KeyCheck> keys)
-      : state_(std::make_shared<State>()), keys_(keys),
+      : state_(std::make_shared<State>()),
+        keys_(keys),
         engine_(std::move(key), std::move(keys), [&loop, state = state_](std::vector<EngineEvent> events) {
           loop.post([state, events = std::move(events)]() mutable {
             for (EngineEvent& event : events) state->take(std::move(event));
@@ -25,7 +26,9 @@ class ZmqWireOnLoop final : public ZmqWire {
   ZmqEngine& engine() { return engine_; }
 
   void set_listener(Wire::Listener* listener) override { state_->listener = listener; }
-  Address listening_address() const override { return engine_.listening_at() ? engine_.listening_at()->text() : Address(); }
+  Address listening_address() const override {
+    return engine_.listening_at() ? engine_.listening_at()->text() : Address();
+  }
   void admit(const PeerId& peer) override {
     if (const auto key = curve_public_of(peer); key.ok()) keys_->admit(*key);
   }
@@ -40,10 +43,12 @@ class ZmqWireOnLoop final : public ZmqWire {
   Status send(ConnectionId id, Lane lane, Bytes message) override {
     const std::size_t limit = lane == Lane::kControl ? limits::kControlBytesMax : limits::kChunkBytesMax + 64;
     if (message.size() > limit) {
-      return make_error(ErrorCode::kTooLarge, "message of " + std::to_string(message.size()) + " bytes, limit " + std::to_string(limit));
+      return make_error(ErrorCode::kTooLarge,
+                        "message of " + std::to_string(message.size()) + " bytes, limit " + std::to_string(limit));
     }
     const auto found = state_->connections.find(id);
-    if (found == state_->connections.end() || !found->second.up) return make_error(ErrorCode::kUnreachable, "no such connection");
+    if (found == state_->connections.end() || !found->second.up)
+      return make_error(ErrorCode::kUnreachable, "no such connection");
     LaneState& state = found->second.lanes[static_cast<std::size_t>(lane)];
     if (state.queued > 0 && state.queued + message.size() > kLaneBytesMax[static_cast<std::size_t>(lane)]) {
       state.busy = true;
@@ -55,7 +60,8 @@ class ZmqWireOnLoop final : public ZmqWire {
   }
 
   void disconnect(ConnectionId id) override {
-    if (state_->connections.erase(id) > 0) engine_.post({EngineCommand::Kind::kDisconnect, id, {}, {}, Lane::kControl, {}});
+    if (state_->connections.erase(id) > 0)
+      engine_.post({EngineCommand::Kind::kDisconnect, id, {}, {}, Lane::kControl, {}});
   }
 
   std::uint64_t bytes_sent() const override { return engine_.bytes_sent(); }
@@ -94,8 +100,10 @@ void ZmqWireOnLoop::State::take(EngineEvent event) {
     case EngineEvent::Kind::kUp:
       found->second.up = true;
       return listener->on_up(event.connection, event.peer, event.dialled);
-    case EngineEvent::Kind::kBytes: return listener->on_bytes(event.connection, event.lane, std::move(event.bytes));
-    case EngineEvent::Kind::kSent: return on_sent(event);
+    case EngineEvent::Kind::kBytes:
+      return listener->on_bytes(event.connection, event.lane, std::move(event.bytes));
+    case EngineEvent::Kind::kSent:
+      return on_sent(event);
     case EngineEvent::Kind::kDown:
       connections.erase(found);
       return listener->on_down(event.connection, *event.cause);
@@ -116,7 +124,9 @@ Result<std::unique_ptr<ZmqWire>> make_zmq_wire(EventLoop& loop, ZmqWireOptions o
   auto keys = std::make_shared<KeyCheck>(options.admission == Admission::kOpen);
   for (const PeerId& peer : options.admitted) {
     const auto key = curve_public_of(peer);
-    if (!key.ok()) return make_error(ErrorCode::kInput, "[admission] keys: " + hex_of(peer) + " is no key. HINT: `shoal key` prints one");
+    if (!key.ok())
+      return make_error(ErrorCode::kInput,
+                        "[admission] keys: " + hex_of(peer) + " is no key. HINT: `shoal key` prints one");
     keys->admit(*key);
   }
   const KeyPair key = options.key;

@@ -1,11 +1,13 @@
 #pragma once
-// Wire over ZeroMQ: CURVE on every connection, a key check in front, two lanes on two TCP connections, a thread of its own.
+// Wire over ZeroMQ: CURVE on every connection, a key check in front, two lanes on two TCP connections, a thread of its
+// own.
 //
-// The PeerId is an Ed25519 key; the connection's key is derived from it, so who speaks is proved and not claimed. Before the wire is handed
-// out it is tried: a stranger that speaks under a foreign PeerId, and in listed mode one whose key is not listed, must be refused.
+// The PeerId is an Ed25519 key; the connection's key is derived from it, so who speaks is proved and not claimed.
+// Before the wire is handed out it is tried: a stranger that speaks under a foreign PeerId, and in listed mode one
+// whose key is not listed, must be refused.
 //
-// Thread: loop only; callbacks run on the loop. Admission may change at any time.   Borrows: the loop, which outlives the wire.
-// Bounds: limits.h and transport/zmq_engine.h.
+// Thread: loop only; callbacks run on the loop. Admission may change at any time.   Borrows: the loop, which outlives
+// the wire. Bounds: limits.h and transport/zmq_engine.h.
 #include <memory>
 #include <string>
 #include <vector>
@@ -20,9 +22,9 @@ enum class Admission { kOpen, kListed };
 
 struct ZmqWireOptions {
   KeyPair key;
-  std::string listen;                     // "host:port"; port 0 = any; empty = dial only
+  std::string listen;  // "host:port"; port 0 = any; empty = dial only
   Admission admission = Admission::kOpen;
-  std::vector<PeerId> admitted;           // kListed: these and nobody else
+  std::vector<PeerId> admitted;  // kListed: these and nobody else
 };
 
 class ZmqWire : public Wire {
@@ -32,7 +34,8 @@ class ZmqWire : public Wire {
   virtual void admit(const PeerId& peer) = 0;
 };
 
-// ERRORS: kInput (address), kIo (port in use, with the remedy), kRefused (the trial at start let a stranger in: nothing may run on it).
+// ERRORS: kInput (address), kIo (port in use, with the remedy), kRefused (the trial at start let a stranger in: nothing
+// may run on it).
 Result<std::unique_ptr<ZmqWire>> make_zmq_wire(EventLoop& loop, ZmqWireOptions options);
 
 }  // namespace shoal

@@ -15,7 +15,8 @@
 namespace shoal {
 namespace {
 
-std::vector<std::uint8_t> bytes_of_envelope(const Message& message, const std::optional<TransferHead>& transfer = std::nullopt) {
+std::vector<std::uint8_t> bytes_of_envelope(const Message& message,
+                                            const std::optional<TransferHead>& transfer = std::nullopt) {
   auto packed = pack_envelope(message, transfer);
   SHOAL_CHECK(packed.ok());
   return {packed->data(), packed->data() + packed->size()};
@@ -123,7 +124,8 @@ TEST(EnvelopeTest, TheBytesOfEveryMessageAreSettled) {
   std::ostringstream now;
   for (const Message& message : sample_messages()) {
     const auto bytes = bytes_of_envelope(message, two_frames());
-    now << message.index() << ' ' << name_of(message) << ' ' << bytes.size() << ' ' << std::hex << crc32c(bytes) << std::dec << '\n';
+    now << message.index() << ' ' << name_of(message) << ' ' << bytes.size() << ' ' << std::hex << crc32c(bytes)
+        << std::dec << '\n';
   }
   std::stringstream golden;
   golden << file.rdbuf();
@@ -147,7 +149,8 @@ TEST(EnvelopeTest, BodiesCutShortAreRefusedAtEveryLength) {
     const auto whole = bytes_of_envelope(message);
     const std::vector<std::uint8_t> body(whole.begin() + kPrologueBytes, whole.end());
     for (std::size_t size = 0; size < body.size(); ++size) {
-      const auto parsed = parse_envelope(with_body(whole[6], {body.begin(), body.begin() + static_cast<std::ptrdiff_t>(size)}));
+      const auto parsed =
+          parse_envelope(with_body(whole[6], {body.begin(), body.begin() + static_cast<std::ptrdiff_t>(size)}));
       ASSERT_FALSE(parsed.ok()) << name_of(message) << " with " << size << " of " << body.size();
       EXPECT_EQ(parsed.code(), ErrorCode::kMalformed);
     }
@@ -167,14 +170,24 @@ TEST(EnvelopeTest, SeededMutationsNeverCrashAndWhatPassesIsValid) {
       for (std::uint64_t i = 1 + rng.below(4); i > 0; --i) {
         const std::size_t at = rng.below(bytes.size());
         switch (rng.below(4)) {
-          case 0: bytes[at] = static_cast<std::uint8_t>(rng.next()); break;
-          case 1: bytes[at] = static_cast<std::uint8_t>(bytes[at] ^ (1u << rng.below(8))); break;
-          case 2: bytes.insert(bytes.begin() + static_cast<std::ptrdiff_t>(at), static_cast<std::uint8_t>(rng.next())); break;
-          default: bytes.erase(bytes.begin() + static_cast<std::ptrdiff_t>(at)); break;
+          case 0:
+            bytes[at] = static_cast<std::uint8_t>(rng.next());
+            break;
+          case 1:
+            bytes[at] = static_cast<std::uint8_t>(bytes[at] ^ (1u << rng.below(8)));
+            break;
+          case 2:
+            bytes.insert(bytes.begin() + static_cast<std::ptrdiff_t>(at), static_cast<std::uint8_t>(rng.next()));
+            break;
+          default:
+            bytes.erase(bytes.begin() + static_cast<std::ptrdiff_t>(at));
+            break;
         }
       }
       if (rng.chance(0.5) && bytes.size() >= kPrologueBytes) {
-        put_u32(bytes.data() + 8, static_cast<std::uint32_t>(bytes.size() - kPrologueBytes - (bytes[7] == 1 ? std::min<std::size_t>(33, bytes.size() - kPrologueBytes) : 0)));
+        put_u32(bytes.data() + 8, static_cast<std::uint32_t>(
+                                      bytes.size() - kPrologueBytes -
+                                      (bytes[7] == 1 ? std::min<std::size_t>(33, bytes.size() - kPrologueBytes) : 0)));
       }
       mend_checksum(bytes);
       const auto parsed = parse_envelope(bytes);
@@ -201,7 +214,8 @@ TEST(EnvelopeTest, PrologueFieldsAreChecked) {
     return parse_envelope(bytes);
   };
   EXPECT_EQ(changed(0, 'X', true).code(), ErrorCode::kMalformed);
-  const auto version = changed(4, 99, false);  // named even though the sum of another version may be made in another way
+  const auto version =
+      changed(4, 99, false);  // named even though the sum of another version may be made in another way
   EXPECT_EQ(version.code(), ErrorCode::kVersion);
   EXPECT_NE(version.error().message.find("99"), std::string::npos);
   EXPECT_NE(version.error().message.find(std::to_string(limits::kProtocolVersion)), std::string::npos);
@@ -218,29 +232,34 @@ TEST(EnvelopeTest, LimitsHoldWhenPacking) {
   RoundReport report;
   report.entries.resize(limits::kListMax + 1);
   EXPECT_EQ(pack_envelope(report, std::nullopt).code(), ErrorCode::kTooLarge);
-  EXPECT_EQ(pack_envelope(Manifest{std::string(limits::kBodyMax + 1, 'x'), {}}, std::nullopt).code(), ErrorCode::kTooLarge);
+  EXPECT_EQ(pack_envelope(Manifest{std::string(limits::kBodyMax + 1, 'x'), {}}, std::nullopt).code(),
+            ErrorCode::kTooLarge);
   EXPECT_TRUE(pack_envelope(Manifest{std::string(limits::kBodyMax, 'x'), {}}, std::nullopt).ok());
   Peers peers;
   peers.records.assign(3000, std::string(limits::kTextMax, 'x'));
-  EXPECT_EQ(pack_envelope(peers, std::nullopt).code(), ErrorCode::kTooLarge) << "more than one control message may hold";
-  EXPECT_EQ(pack_envelope(Goodbye{}, TransferHead{1, {{limits::kTransferBytesMax, 0}, {1, 0}}}).code(), ErrorCode::kTooLarge);
-  EXPECT_EQ(pack_envelope(Goodbye{}, TransferHead{1, {{~0ull, 0}, {2, 0}}}).code(), ErrorCode::kTooLarge) << "the sum must not wrap";
-  EXPECT_EQ(pack_envelope(Goodbye{}, TransferHead{1, std::vector<FrameHead>(limits::kFramesPerMessageMax + 1)}).code(), ErrorCode::kTooLarge);
+  EXPECT_EQ(pack_envelope(peers, std::nullopt).code(), ErrorCode::kTooLarge)
+      << "more than one control message may hold";
+  EXPECT_EQ(pack_envelope(Goodbye{}, TransferHead{1, {{limits::kTransferBytesMax, 0}, {1, 0}}}).code(),
+            ErrorCode::kTooLarge);
+  EXPECT_EQ(pack_envelope(Goodbye{}, TransferHead{1, {{~0ull, 0}, {2, 0}}}).code(), ErrorCode::kTooLarge)
+      << "the sum must not wrap";
+  EXPECT_EQ(pack_envelope(Goodbye{}, TransferHead{1, std::vector<FrameHead>(limits::kFramesPerMessageMax + 1)}).code(),
+            ErrorCode::kTooLarge);
   EXPECT_EQ(pack_envelope(Goodbye{}, TransferHead{0, {{1, 0}}}).code(), ErrorCode::kMalformed);
 }
 
 TEST(EnvelopeTest, HostileBodiesAreRefusedWithoutTheMemoryTheyAskFor) {
   const auto type = static_cast<std::uint8_t>(Message(RoundReport{}).index());
   std::vector<std::vector<std::uint8_t>> bodies = {
-      {0xdd, 0x10, 0x00, 0x00, 0x00},                    // an array of 268 million
-      {0xdd, 0xff, 0xff, 0xff, 0xff},                    // of four thousand million
-      {0xdf, 0x00, 0x10, 0x00, 0x00},                    // a map
-      {0xdb, 0xff, 0xff, 0xff, 0xff},                    // a text of 4 GiB
-      {0xc6, 0x7f, 0xff, 0xff, 0xff},                    // a byte string of 2 GiB
-      {0xc9, 0x7f, 0xff, 0xff, 0xff, 0x01},              // an extension
-      {0x80},                                            // an empty map where fields should be
-      {0xc1},                                            // a byte that msgpack never uses
-      std::vector<std::uint8_t>(500000, 0x91),           // arrays in arrays
+      {0xdd, 0x10, 0x00, 0x00, 0x00},           // an array of 268 million
+      {0xdd, 0xff, 0xff, 0xff, 0xff},           // of four thousand million
+      {0xdf, 0x00, 0x10, 0x00, 0x00},           // a map
+      {0xdb, 0xff, 0xff, 0xff, 0xff},           // a text of 4 GiB
+      {0xc6, 0x7f, 0xff, 0xff, 0xff},           // a byte string of 2 GiB
+      {0xc9, 0x7f, 0xff, 0xff, 0xff, 0x01},     // an extension
+      {0x80},                                   // an empty map where fields should be
+      {0xc1},                                   // a byte that msgpack never uses
+      std::vector<std::uint8_t>(500000, 0x91),  // arrays in arrays
       std::vector<std::uint8_t>(500000, 0xdc),
   };
   for (int i = 0; i < 1000; ++i) bodies.back().insert(bodies.back().end(), {0xdc, 0x20, 0x00});
@@ -304,7 +323,8 @@ TEST(EnvelopeTest, MemberListsStandOnTheirOwn) {
   ASSERT_TRUE(parsed.ok()) << parsed.error().message;
   EXPECT_EQ(*pack_member_list(*parsed), *packed);
   EXPECT_EQ(parsed->stages[1].members[1].addresses, list.stages[1].members[1].addresses);
-  for (std::size_t size = 0; size < packed->size(); ++size) EXPECT_FALSE(parse_member_list(ByteView(*packed).first(size)).ok());
+  for (std::size_t size = 0; size < packed->size(); ++size)
+    EXPECT_FALSE(parse_member_list(ByteView(*packed).first(size)).ok());
   EXPECT_EQ(parse_member_list(std::vector<std::uint8_t>(limits::kBodyMax + 1)).code(), ErrorCode::kTooLarge);
 }
 
@@ -315,12 +335,14 @@ TEST(ChunkTest, ComesBackAndIsRefusedAtEveryOtherLength) {
   ASSERT_TRUE(parsed.ok());
   EXPECT_EQ(parsed->head.transfer, 12u);
   EXPECT_EQ(parsed->head.offset, 34u);
-  EXPECT_EQ(std::vector<std::uint8_t>(parsed->payload.begin(), parsed->payload.end()), (std::vector<std::uint8_t>{1, 2, 3, 4}));
+  EXPECT_EQ(std::vector<std::uint8_t>(parsed->payload.begin(), parsed->payload.end()),
+            (std::vector<std::uint8_t>{1, 2, 3, 4}));
   for (std::size_t size = 0; size < chunk.size(); ++size) EXPECT_FALSE(parse_chunk(chunk.view().first(size)).ok());
   std::vector<std::uint8_t> longer(chunk.data(), chunk.data() + chunk.size());
   longer.push_back(0);
   EXPECT_FALSE(parse_chunk(longer).ok());
-  EXPECT_EQ(parse_chunk(std::vector<std::uint8_t>(kChunkHeadBytes + limits::kChunkBytesMax + 1)).code(), ErrorCode::kTooLarge);
+  EXPECT_EQ(parse_chunk(std::vector<std::uint8_t>(kChunkHeadBytes + limits::kChunkBytesMax + 1)).code(),
+            ErrorCode::kTooLarge);
 }
 
 }  // namespace

@@ -19,7 +19,8 @@ namespace {
 
 class LinkHostileTest : public testing::Test {
  protected:
-  // End 0 is raw, end 1 a transport. End 0 has the smaller PeerId, so its transfers are odd and the transport says Hello first.
+  // End 0 is raw, end 1 a transport. End 0 has the smaller PeerId, so its transfers are odd and the transport says
+  // Hello first.
   void connect() {
     lab.wire(0).set_listener(&raw);
     if (!good.transport) start_transport(good, lab, 1);
@@ -51,7 +52,8 @@ class LinkHostileTest : public testing::Test {
     for (const auto& message : raw.messages) {
       if (message.lane != Lane::kControl) continue;
       auto envelope = parse_envelope(message.bytes);
-      if (envelope.ok() && std::holds_alternative<M>(envelope->message)) found.push_back(std::get<M>(envelope->message));
+      if (envelope.ok() && std::holds_alternative<M>(envelope->message))
+        found.push_back(std::get<M>(envelope->message));
     }
     return found;
   }
@@ -207,7 +209,8 @@ TEST_F(LinkHostileTest, FramesThatNeverComeEndTheLinkAndGiveTheirMemoryBack) {
 TEST_F(LinkHostileTest, MoreBulkThanGrantedEndsTheLink) {
   link();
   const Bytes frame = numbered_bytes(limits::kChunkBytes, 1);
-  for (std::uint64_t i = 0; i < 20 && raw.downs.empty(); ++i) send(Lane::kBulk, pack_chunk({1 + 2 * i, 0}, {frame.view()}));
+  for (std::uint64_t i = 0; i < 20 && raw.downs.empty(); ++i)
+    send(Lane::kBulk, pack_chunk({1 + 2 * i, 0}, {frame.view()}));
   ASSERT_TRUE(until([&] { return good.log.downs.size() == 1; }));
   EXPECT_EQ(good.log.downs[0].second.code, ErrorCode::kMalformed);
   EXPECT_TRUE(heard<ByteCredit>().empty());
@@ -268,11 +271,13 @@ TEST_F(LinkHostileTest, SeededGarbageOnBothLanesNeverCostsMoreThanTheLimits) {
     good.log.ups.clear();
     link();
     for (int i = 0; i < 40 && raw.downs.empty(); ++i) {
-      auto bytes = pack_envelope(Have{Lease{{}, rng.next()}}, TransferHead{2 * rng.below(50) + 1, {{rng.below(100000), 1}, {rng.below(9), 2}}});
+      auto bytes = pack_envelope(Have{Lease{{}, rng.next()}},
+                                 TransferHead{2 * rng.below(50) + 1, {{rng.below(100000), 1}, {rng.below(9), 2}}});
       std::vector<std::uint8_t> mutated = mutable_copy(*bytes);
       if (rng.chance(0.5)) mutated[rng.below(mutated.size())] = static_cast<std::uint8_t>(rng.next());
       send(Lane::kControl, Bytes::from_vector(mutated));
-      const Bytes chunk = pack_chunk({2 * rng.below(50) + rng.below(20) / 19, rng.below(4) * 100}, {numbered_bytes(1 + rng.below(200), 1).view()});
+      const Bytes chunk = pack_chunk({2 * rng.below(50) + rng.below(20) / 19, rng.below(4) * 100},
+                                     {numbered_bytes(1 + rng.below(200), 1).view()});
       send(Lane::kBulk, rng.chance(0.05) ? numbered_bytes(rng.below(100), 1) : chunk);
       lab.run_for(1ms);
     }

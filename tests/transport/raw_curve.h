@@ -1,6 +1,6 @@
 #pragma once
-// A ZMTP 3 peer with CURVE on a bare TCP socket (RFC 23, RFC 26), for sending what libzmq would never send: a message whose parts do not end.
-// Blocking, for tests. Thread: one.
+// A ZMTP 3 peer with CURVE on a bare TCP socket (RFC 23, RFC 26), for sending what libzmq would never send: a message
+// whose parts do not end. Blocking, for tests. Thread: one.
 #include <array>
 #include <cstdint>
 #include <string>
@@ -26,6 +26,8 @@ class RawCurve {
   bool exchange_keys(const KeyPair& key, const CurveKey& listener);
   // One part of a message. False: the connection is gone.
   bool send_part(ByteView payload, bool more);
+  // The next message of one part; empty when the connection is gone.
+  std::vector<std::uint8_t> receive_message();
   bool send_bytes(const std::vector<std::uint8_t>& bytes);
   // True when the other end closed within the time.
   bool closed_within(Duration time);

@@ -54,6 +54,8 @@ std::vector<Message> sample_messages(std::index_sequence<I...>) {
   (add(std::variant_alternative_t<I, Message>{}), ...);
   return samples;
 }
-inline std::vector<Message> sample_messages() { return sample_messages(std::make_index_sequence<std::variant_size_v<Message>>{}); }
+inline std::vector<Message> sample_messages() {
+  return sample_messages(std::make_index_sequence<std::variant_size_v<Message>>{});
+}
 
 }  // namespace shoal

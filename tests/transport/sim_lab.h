@@ -31,7 +31,9 @@ class SimLab final : public WireLab {
     return name_of_host(index);
   }
   Address nobody() override { return "nobody:1"; }
-  void admit_only(int index, std::vector<PeerId> admitted) override { admitted_[index] = {admitted.begin(), admitted.end()}; }
+  void admit_only(int index, std::vector<PeerId> admitted) override {
+    admitted_[index] = {admitted.begin(), admitted.end()};
+  }
   void destroy(int index) override { wires_[index].reset(); }
   bool run_until(const std::function<bool()>& done, Duration limit) override {
     const TimePoint end = loop_.now() + limit;

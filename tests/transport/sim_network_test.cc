@@ -215,7 +215,8 @@ std::uint64_t eventful_run(std::uint64_t seed) {
   Rng rng(seed + 1000);
   for (int turn = 0; turn < 200; ++turn) {
     const int from = static_cast<int>(rng.below(3)), to = static_cast<int>(rng.below(3));
-    (void)end[from].transport->send(lab.peer(to), Have{Lease{{}, rng.next()}}, {numbered_bytes(1 + rng.below(300000), 1)});
+    (void)end[from].transport->send(lab.peer(to), Have{Lease{{}, rng.next()}},
+                                    {numbered_bytes(1 + rng.below(300000), 1)});
     if (rng.chance(0.05)) lab.network().cut("host0:1", "host1:1");
     lab.run_for(Duration(rng.below(100'000'000)));
   }

@@ -1,5 +1,6 @@
 #pragma once
-// Transport over any Wire. Included once per implementation: INSTANTIATE_TYPED_TEST_SUITE_P(Name, TransportContract, SomeLab).
+// Transport over any Wire. Included once per implementation: INSTANTIATE_TYPED_TEST_SUITE_P(Name, TransportContract,
+// SomeLab).
 #include "tests/transport/transport_lab.h"
 #include "transport/limits.h"
 
@@ -8,7 +9,9 @@ namespace shoal {
 template <class Lab>
 class TransportContract : public testing::Test {
  protected:
-  void start(int index, std::uint64_t incarnation = 1, RunId run = test_run()) { start_transport(end[index], lab, index, incarnation, run); }
+  void start(int index, std::uint64_t incarnation = 1, RunId run = test_run()) {
+    start_transport(end[index], lab, index, incarnation, run);
+  }
   void start_pair() {
     start(0);
     start(1);
@@ -40,7 +43,8 @@ TYPED_TEST_P(TransportContract, DialsAtTheFirstSendAndKeepsOrder) {
   this->start_pair();
   for (std::uint64_t i = 0; i < 100; ++i) ASSERT_TRUE(this->send(0, 1, Have{Lease{{}, i}}).ok());
   ASSERT_TRUE(this->until([&] { return this->end[1].log.messages.size() == 100; }));
-  for (std::uint64_t i = 0; i < 100; ++i) EXPECT_EQ(std::get<Have>(this->end[1].log.messages[i].message).lease.serial, i);
+  for (std::uint64_t i = 0; i < 100; ++i)
+    EXPECT_EQ(std::get<Have>(this->end[1].log.messages[i].message).lease.serial, i);
   const Remote& remote = this->end[1].log.messages[0].remote;
   EXPECT_EQ(remote.peer, this->lab.peer(0));
   EXPECT_EQ(remote.session, Session::of(this->lab.peer(0), 1));
@@ -52,7 +56,8 @@ TYPED_TEST_P(TransportContract, DialsAtTheFirstSendAndKeepsOrder) {
 
 TYPED_TEST_P(TransportContract, FramesArriveWholeBehindTheirMessages) {
   this->link_pair();
-  const std::vector<std::vector<std::size_t>> shapes = {{1}, {0, 5}, {262144}, {262145, 3}, {100, 5000000, 7, 300000}, {0}};
+  const std::vector<std::vector<std::size_t>> shapes = {{1}, {0, 5}, {262144}, {262145, 3}, {100, 5000000, 7, 300000},
+                                                        {0}};
   std::vector<TransferId> sent;
   for (std::size_t i = 0; i < shapes.size(); ++i) {
     std::vector<Bytes> frames;
@@ -65,7 +70,8 @@ TYPED_TEST_P(TransportContract, FramesArriveWholeBehindTheirMessages) {
   ASSERT_TRUE(this->until([&] { return log.frames.size() == shapes.size(); }));
   for (std::size_t i = 0; i < shapes.size(); ++i) {
     EXPECT_EQ(log.messages[i].transfer, sent[i]);
-    const auto found = std::find_if(log.frames.begin(), log.frames.end(), [&](const auto& f) { return f.transfer == sent[i]; });
+    const auto found =
+        std::find_if(log.frames.begin(), log.frames.end(), [&](const auto& f) { return f.transfer == sent[i]; });
     ASSERT_NE(found, log.frames.end());
     ASSERT_TRUE(found->frames.ok()) << found->frames.error().message;
     ASSERT_EQ(found->frames->size(), shapes[i].size());
@@ -108,7 +114,8 @@ TYPED_TEST_P(TransportContract, DroppedFramesEndWithAnErrorAtTheReceiver) {
 TYPED_TEST_P(TransportContract, MeasuresRoundTripAndRate) {
   this->link_pair();
   ASSERT_TRUE(this->until([&] { return this->end[0].transport->stats(this->lab.peer(1)).rtt > 0ms; }));
-  for (int i = 0; i < 4; ++i) ASSERT_TRUE(this->send(0, 1, Chunk{StageId(1), Version(2), 0, true}, {numbered_bytes(8u << 20, 1)}).ok());
+  for (int i = 0; i < 4; ++i)
+    ASSERT_TRUE(this->send(0, 1, Chunk{StageId(1), Version(2), 0, true}, {numbered_bytes(8u << 20, 1)}).ok());
   ASSERT_TRUE(this->until([&] { return this->end[1].log.frames.size() == 4; }, 30s));
   ASSERT_TRUE(this->until([&] { return this->end[0].transport->stats(this->lab.peer(1)).bytes_per_second > 0; }));
   const LinkStats stats = this->end[0].transport->stats(this->lab.peer(1));
@@ -125,11 +132,13 @@ TYPED_TEST_P(TransportContract, WhenBothDialAtOnceOneLinkRemainsAndNothingIsLost
     ASSERT_TRUE(this->send(0, 1, Have{Lease{{}, i}}).ok());
     ASSERT_TRUE(this->send(1, 0, Have{Lease{{}, i}}).ok());
   }
-  ASSERT_TRUE(this->until([&] { return this->end[0].log.messages.size() == 20 && this->end[1].log.messages.size() == 20; }));
+  ASSERT_TRUE(
+      this->until([&] { return this->end[0].log.messages.size() == 20 && this->end[1].log.messages.size() == 20; }));
   this->lab.run_for(limits::kLingerTime * 3);
   ASSERT_TRUE(this->send(0, 1, Goodbye{}).ok());
   ASSERT_TRUE(this->send(1, 0, Goodbye{}).ok());
-  ASSERT_TRUE(this->until([&] { return this->end[0].log.messages.size() == 21 && this->end[1].log.messages.size() == 21; }));
+  ASSERT_TRUE(
+      this->until([&] { return this->end[0].log.messages.size() == 21 && this->end[1].log.messages.size() == 21; }));
   for (int i = 0; i < 2; ++i) {
     EXPECT_EQ(this->end[i].log.ups.size(), 1u);
     EXPECT_TRUE(this->end[i].log.downs.empty());
@@ -241,10 +250,11 @@ TYPED_TEST_P(TransportContract, QueuesAreBoundedBeforeTheLinkStands) {
 }
 
 REGISTER_TYPED_TEST_SUITE_P(TransportContract, DialsAtTheFirstSendAndKeepsOrder, FramesArriveWholeBehindTheirMessages,
-                            RefusedFramesAreNotDeliveredAndTheNextOnesAre, DroppedFramesEndWithAnErrorAtTheReceiver, MeasuresRoundTripAndRate,
-                            WhenBothDialAtOnceOneLinkRemainsAndNothingIsLost, AForeignRunIsRefusedByNameAtBothEnds,
-                            AFencedSessionIsCutOffAndRefusedByName, ANewSessionReplacesTheOldOneWhichIsNotLetInAgain,
-                            ALostPeerIsToldWithItsUnfinishedFrames, NoAddressAndNobodyThereAreUnreachableWithBackoff, TriesTheNextAddress,
+                            RefusedFramesAreNotDeliveredAndTheNextOnesAre, DroppedFramesEndWithAnErrorAtTheReceiver,
+                            MeasuresRoundTripAndRate, WhenBothDialAtOnceOneLinkRemainsAndNothingIsLost,
+                            AForeignRunIsRefusedByNameAtBothEnds, AFencedSessionIsCutOffAndRefusedByName,
+                            ANewSessionReplacesTheOldOneWhichIsNotLetInAgain, ALostPeerIsToldWithItsUnfinishedFrames,
+                            NoAddressAndNobodyThereAreUnreachableWithBackoff, TriesTheNextAddress,
                             CloseIsToldToBothAndCanBeDialledAgain, QueuesAreBoundedBeforeTheLinkStands);
 
 }  // namespace shoal

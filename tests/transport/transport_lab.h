@@ -8,8 +8,16 @@
 namespace shoal {
 
 struct TransportLog final : Transport::Listener {
-  struct Got { Remote remote; Message message; TransferId transfer; std::uint64_t frame_bytes; };
-  struct Frames { TransferId transfer; Result<std::vector<Bytes>> frames; };
+  struct Got {
+    Remote remote;
+    Message message;
+    TransferId transfer;
+    std::uint64_t frame_bytes;
+  };
+  struct Frames {
+    TransferId transfer;
+    Result<std::vector<Bytes>> frames;
+  };
   std::vector<Remote> ups;
   std::vector<std::pair<Remote, Error>> downs;
   std::vector<Got> messages;
@@ -23,7 +31,9 @@ struct TransportLog final : Transport::Listener {
     const Got got = messages.back();
     on_got(got);
   }
-  void on_frames(const Remote&, TransferId transfer, Result<std::vector<Bytes>> got) override { frames.push_back({transfer, std::move(got)}); }
+  void on_frames(const Remote&, TransferId transfer, Result<std::vector<Bytes>> got) override {
+    frames.push_back({transfer, std::move(got)});
+  }
 };
 
 template <class M>
@@ -54,7 +64,8 @@ inline Transport::Options test_options(WireLab& lab, int index, std::uint64_t in
   return options;
 }
 
-inline void start_transport(TransportEnd& end, WireLab& lab, int index, std::uint64_t incarnation = 1, RunId run = test_run()) {
+inline void start_transport(TransportEnd& end, WireLab& lab, int index, std::uint64_t incarnation = 1,
+                            RunId run = test_run()) {
   end.transport = make_transport(lab.wire(index), lab.loop(), test_options(lab, index, incarnation, run));
   end.transport->set_listener(&end.log);
 }

@@ -1,5 +1,6 @@
 #pragma once
-// What every Wire must do. Included once per implementation: INSTANTIATE_TYPED_TEST_SUITE_P(Name, WireContract, SomeLab).
+// What every Wire must do. Included once per implementation: INSTANTIATE_TYPED_TEST_SUITE_P(Name, WireContract,
+// SomeLab).
 #include <map>
 
 #include "tests/transport/wire_lab.h"
@@ -66,7 +67,8 @@ TYPED_TEST_P(WireContract, MessagesOfBothLanesArriveWholeAndInOrderBothWays) {
     for (const WireLog::Message& message : log.messages) {
       EXPECT_EQ(message.connection, end == 0 ? this->dialled : this->accepted);
       const std::uint64_t i = next[message.lane]++;
-      EXPECT_TRUE(same_bytes(message.bytes, numbered_bytes(sizes[(i + (end == 0 ? 3 : 0)) % 7], i))) << "end " << end << " message " << i;
+      EXPECT_TRUE(same_bytes(message.bytes, numbered_bytes(sizes[(i + (end == 0 ? 3 : 0)) % 7], i)))
+          << "end " << end << " message " << i;
     }
   }
   EXPECT_GT(a.bytes_sent(), 7u * 2 * 1000000);
@@ -117,7 +119,8 @@ TYPED_TEST_P(WireContract, DisconnectIsToldToTheOtherEndOnly) {
     EXPECT_EQ(other.downs[0].connection, dialler_ends ? this->accepted : this->dialled);
     EXPECT_EQ(other.downs[0].cause.code, ErrorCode::kUnreachable);
     EXPECT_TRUE(this->log[ends].downs.empty());
-    const Status status = this->lab.wire(ends).send(dialler_ends ? this->dialled : this->accepted, Lane::kControl, numbered_bytes(8, 1));
+    const Status status =
+        this->lab.wire(ends).send(dialler_ends ? this->dialled : this->accepted, Lane::kControl, numbered_bytes(8, 1));
     ASSERT_FALSE(status.ok());
     EXPECT_EQ(status.code(), ErrorCode::kUnreachable);
   }
@@ -157,7 +160,8 @@ TYPED_TEST_P(WireContract, AnUnlistedKeyIsRefusedAndToldItsKey) {
   (void)this->lab.wire(2).connect(this->lab.peer(1), this->lab.address(1));
   ASSERT_TRUE(this->until([&] { return !this->log[0].downs.empty() && !this->log[2].ups.empty(); }));
   EXPECT_EQ(this->log[0].downs[0].cause.code, ErrorCode::kRefused);
-  EXPECT_NE(this->log[0].downs[0].cause.message.find(hex_of(this->lab.peer(0))), std::string::npos) << this->log[0].downs[0].cause.message;
+  EXPECT_NE(this->log[0].downs[0].cause.message.find(hex_of(this->lab.peer(0))), std::string::npos)
+      << this->log[0].downs[0].cause.message;
   ASSERT_EQ(this->log[1].ups.size(), 1u);
   EXPECT_EQ(this->log[1].ups[0].peer, this->lab.peer(2));
 }
@@ -175,9 +179,10 @@ TYPED_TEST_P(WireContract, ConnectionsOfOnePairAreIndependent) {
 }
 
 REGISTER_TYPED_TEST_SUITE_P(WireContract, BothEndsLearnTheProvedPeer, NeverCallsBackFromInsideACall,
-                            MessagesOfBothLanesArriveWholeAndInOrderBothWays, AFullLaneAnswersBusyAndSaysWhenItTakesMore,
-                            TooLargeIsRefusedAndTheConnectionStays, DisconnectIsToldToTheOtherEndOnly, TheEndOfAProcessIsNoticed,
-                            NobodyThereIsUnreachable, AnotherPeerAtTheAddressIsRefused, AnUnlistedKeyIsRefusedAndToldItsKey,
+                            MessagesOfBothLanesArriveWholeAndInOrderBothWays,
+                            AFullLaneAnswersBusyAndSaysWhenItTakesMore, TooLargeIsRefusedAndTheConnectionStays,
+                            DisconnectIsToldToTheOtherEndOnly, TheEndOfAProcessIsNoticed, NobodyThereIsUnreachable,
+                            AnotherPeerAtTheAddressIsRefused, AnUnlistedKeyIsRefusedAndToldItsKey,
                             ConnectionsOfOnePairAreIndependent);
 
 }  // namespace shoal

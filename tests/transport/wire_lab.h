@@ -1,5 +1,6 @@
 #pragma once
-// What a contract test needs of any wire: two or three ends on one loop, and a way to let time pass until something holds.
+// What a contract test needs of any wire: two or three ends on one loop, and a way to let time pass until something
+// holds.
 #include <gtest/gtest.h>
 
 #include <deque>
@@ -20,10 +21,10 @@ class WireLab {
   // The end `index` (0, 1, 2), made at the first call.
   virtual Wire& wire(int index) = 0;
   virtual Address address(int index) = 0;
-  virtual Address nobody() = 0;             // where nobody listens
+  virtual Address nobody() = 0;  // where nobody listens
   // `index` admits only `admitted` from now on; before its wire() is called first.
   virtual void admit_only(int index, std::vector<PeerId> admitted) = 0;
-  virtual void destroy(int index) = 0;      // as if its process ended
+  virtual void destroy(int index) = 0;  // as if its process ended
   virtual bool run_until(const std::function<bool()>& done, Duration limit) = 0;
   void run_for(Duration time) {
     (void)run_until([] { return false; }, time);
@@ -32,9 +33,20 @@ class WireLab {
 
 // Remembers what a wire said.
 struct WireLog final : Wire::Listener {
-  struct Up { ConnectionId connection; PeerId peer; bool dialled; };
-  struct Message { ConnectionId connection; Lane lane; Bytes bytes; };
-  struct Down { ConnectionId connection; Error cause; };
+  struct Up {
+    ConnectionId connection;
+    PeerId peer;
+    bool dialled;
+  };
+  struct Message {
+    ConnectionId connection;
+    Lane lane;
+    Bytes bytes;
+  };
+  struct Down {
+    ConnectionId connection;
+    Error cause;
+  };
   std::vector<Up> ups;
   std::vector<Message> messages;
   std::vector<Down> downs;
@@ -67,6 +79,8 @@ inline Bytes numbered_bytes(std::size_t size, std::uint64_t number) {
   for (std::size_t i = 0; i < 8 && i < size; ++i) bytes[i] = static_cast<std::uint8_t>(number >> (8 * i));
   return Bytes::from_vector(std::move(bytes));
 }
-inline bool same_bytes(ByteView a, ByteView b) { return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin()); }
+inline bool same_bytes(ByteView a, ByteView b) {
+  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin());
+}
 
 }  // namespace shoal

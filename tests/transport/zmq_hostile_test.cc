@@ -124,18 +124,39 @@ TEST_F(ZmqHostileTest, AGreetingUnderAForeignNameIsRefused) {
   EXPECT_EQ(knock(control(), lab.peer(1), ZmqLab::key(0), lab.peer(2), 5s), StrangerFate::kClaimRefused);
   EXPECT_EQ(knock(control(), lab.peer(1), ZmqLab::key(0), lab.peer(1), 5s), StrangerFate::kClaimRefused);
   EXPECT_EQ(knock(control(), lab.peer(1), ZmqLab::key(0), PeerId{}, 5s), StrangerFate::kClaimRefused);
-  EXPECT_EQ(knock(control(), lab.peer(1), ZmqLab::key(0), lab.peer(0), 5s), StrangerFate::kAccepted) << "the name that is its own";
+  EXPECT_EQ(knock(control(), lab.peer(1), ZmqLab::key(0), lab.peer(0), 5s), StrangerFate::kAccepted)
+      << "the name that is its own";
   EXPECT_TRUE(log[1].ups.empty()) << "one lane is no connection";
 }
 
 TEST_F(ZmqHostileTest, TheBulkLaneCannotBeTakenBySomebodyElse) {
   listen();
   const auto raw = greeted_peer();  // waits for its bulk lane with token {1}
-  const KeyPair thief = ZmqLab::key(2);
-  RawCurve bulk({control().host, static_cast<std::uint16_t>(control().port)});
-  ASSERT_TRUE(bulk.exchange_keys(thief, listener_key()));
-  EXPECT_TRUE(bulk.send_part(pack_lane_greeting({Lane::kBulk, ZmqLab::key(0).id(), {1}}), false));
-  EXPECT_TRUE(bulk.closed_within(5s));
+  const auto answer = parse_lane_answer(raw->receive_message());
+  ASSERT_TRUE(answer.ok() && answer->accepted);
+  const HostPort bulk_port{control().host, answer->bulk_port};
+  const PeerId victim = ZmqLab::key(0).id();
+  RawCurve thief(bulk_port);
+  ASSERT_TRUE(thief.exchange_keys(ZmqLab::key(2), listener_key()));
+  EXPECT_TRUE(thief.send_part(pack_lane_greeting({Lane::kBulk, victim, {1}}), false));
+  const auto refusal = parse_lane_answer(thief.receive_message());
+  ASSERT_TRUE(refusal.ok());
+  EXPECT_FALSE(refusal->accepted);
+  EXPECT_TRUE(thief.closed_within(5s));
+  EXPECT_TRUE(log[1].ups.empty());
+  // Its owner takes it.
+  RawCurve own(bulk_port);
+  ASSERT_TRUE(own.exchange_keys(ZmqLab::key(0), listener_key()));
+  EXPECT_TRUE(own.send_part(pack_lane_greeting({Lane::kBulk, victim, {1}}), false));
+  ASSERT_TRUE(lab.run_until([&] { return log[1].ups.size() == 1; }, 5s));
+  EXPECT_EQ(log[1].ups[0].peer, victim);
+}
+
+TEST_F(ZmqHostileTest, AMessageBeforeTheSecondLaneEndsTheConnection) {
+  listen();
+  const auto raw = greeted_peer();
+  EXPECT_TRUE(raw->send_part(numbered_bytes(10, 1), false));
+  EXPECT_TRUE(raw->closed_within(5s));
   EXPECT_TRUE(log[1].ups.empty());
 }
 
@@ -156,7 +177,8 @@ TEST(ZmqWireStartTest, TheTrialFailsWhereStrangersGetIn) {
     while (!stop) {
       zmq_wait({{socket.raw(), false}, {zap.raw(), false}}, -1, 10ms);
       while (const auto request = zap.receive_parts()) zap.send_parts(everybody.answer(*request));
-      while (const auto received = socket.receive()) (void)socket.send(received->route, pack_lane_answer({Lane::kControl, true, 1, ""}));
+      while (const auto received = socket.receive())
+        (void)socket.send(received->route, pack_lane_answer({Lane::kControl, true, 1, ""}));
     }
     socket = ZmqSocket();
     zap = ZmqSocket();
@@ -193,13 +215,15 @@ TEST(ZmqWireStartTest, APortInUseIsNamedWithTheRemedy) {
   const auto second = make_zmq_wire(loop, {KeyPair::generate(), address, Admission::kOpen, {}});
   ASSERT_FALSE(second.ok());
   EXPECT_EQ(second.code(), ErrorCode::kIo);
-  EXPECT_NE(second.error().message.find(address.substr(address.rfind(':') + 1)), std::string::npos) << second.error().message;
+  EXPECT_NE(second.error().message.find(address.substr(address.rfind(':') + 1)), std::string::npos)
+      << second.error().message;
   EXPECT_NE(second.error().message.find("HINT"), std::string::npos);
 }
 
 TEST(ZmqWireStartTest, BadAddressesAreNamed) {
   ThreadLoop loop;
-  for (const char* address : {"nonsense", "127.0.0.1:", ":5", "127.0.0.1:70000", "127.0.0.1:5x", "::1:5", "a b:5", "tcp://1.2.3.4:5"}) {
+  for (const char* address :
+       {"nonsense", "127.0.0.1:", ":5", "127.0.0.1:70000", "127.0.0.1:5x", "::1:5", "a b:5", "tcp://1.2.3.4:5"}) {
     const auto wire = make_zmq_wire(loop, {KeyPair::generate(), address, Admission::kOpen, {}});
     ASSERT_FALSE(wire.ok()) << address;
     EXPECT_EQ(wire.code(), ErrorCode::kInput) << address;
@@ -243,14 +267,16 @@ TEST(LaneGreetingTest, ComesBackAndIsRefusedAtEveryOtherLengthOrVersion) {
   EXPECT_EQ(parsed->peer, greeting.peer);
   EXPECT_EQ(parsed->token, greeting.token);
   EXPECT_EQ(parsed->lane, Lane::kBulk);
-  for (std::size_t size = 0; size < bytes.size(); ++size) EXPECT_FALSE(parse_lane_greeting(bytes.view().first(size)).ok());
+  for (std::size_t size = 0; size < bytes.size(); ++size)
+    EXPECT_FALSE(parse_lane_greeting(bytes.view().first(size)).ok());
   const Bytes answer = pack_lane_answer({Lane::kControl, false, 4701, "because"});
   const auto understood = parse_lane_answer(answer);
   ASSERT_TRUE(understood.ok());
   EXPECT_EQ(understood->reason, "because");
   EXPECT_EQ(understood->bulk_port, 4701);
   EXPECT_FALSE(understood->accepted);
-  for (std::size_t size = 0; size < answer.size(); ++size) EXPECT_FALSE(parse_lane_answer(answer.view().first(size)).ok());
+  for (std::size_t size = 0; size < answer.size(); ++size)
+    EXPECT_FALSE(parse_lane_answer(answer.view().first(size)).ok());
   std::vector<std::uint8_t> other(kLaneGreetingBytes);
   std::copy(bytes.view().begin(), bytes.view().end(), other.begin());
   other[4] = 9;
