@@ -77,6 +77,8 @@ void obey(OpenDhtMember& node, LineWriter& out, const std::string& line) {
   }
   if (const auto* put = std::get_if<PutCommand>(&*command)) {
     node.put(*put);
+  } else if (const auto* withdraw = std::get_if<WithdrawCommand>(&*command)) {
+    node.withdraw(*withdraw);
   } else if (const auto* get = std::get_if<GetCommand>(&*command)) {
     const std::uint64_t tag = get->tag;
     node.get(

@@ -68,11 +68,15 @@ Result<DhtStatus> read_status(const Json& json) {
 std::string pack_line(const ChildCommand& command) {
   Json json;
   if (const auto* put = std::get_if<PutCommand>(&command)) {
-    json["op"] = put->withdraw ? "withdraw" : "put";
+    json["op"] = "put";
     json["key"] = put->key;
     json["id"] = hex_of_word(put->id);
     json["serial"] = put->serial;
     json["text"] = put->text;
+  } else if (const auto* withdraw = std::get_if<WithdrawCommand>(&command)) {
+    json["op"] = "withdraw";
+    json["key"] = withdraw->key;
+    json["id"] = hex_of_word(withdraw->id);
   } else if (const auto* get = std::get_if<GetCommand>(&command)) {
     json["op"] = "get";
     json["tag"] = get->tag;
@@ -111,15 +115,20 @@ std::string pack_line(const ChildEvent& event) {
 Result<ChildCommand> parse_command(std::string_view line) {
   SHOAL_ASSIGN(const Json json, parse_object(line));
   SHOAL_ASSIGN(const std::string op, text_at(json, "op", 16));
-  if (op == "put" || op == "withdraw") {
+  if (op == "put") {
     PutCommand put;
-    put.withdraw = op == "withdraw";
     SHOAL_ASSIGN(put.key, text_at(json, "key", kChildKeyBytesMax));
     SHOAL_ASSIGN(put.id, id_at(json));
     SHOAL_ASSIGN(const std::uint64_t serial, number(json, "serial", UINT16_MAX));
     put.serial = static_cast<std::uint16_t>(serial);
     SHOAL_ASSIGN(put.text, text_at(json, "text", kRecordBytesMax));
     return ChildCommand(std::move(put));
+  }
+  if (op == "withdraw") {
+    WithdrawCommand withdraw;
+    SHOAL_ASSIGN(withdraw.key, text_at(json, "key", kChildKeyBytesMax));
+    SHOAL_ASSIGN(withdraw.id, id_at(json));
+    return ChildCommand(std::move(withdraw));
   }
   if (op == "get") {
     GetCommand get;

@@ -1,7 +1,7 @@
 #pragma once
 // What the supervisor and its child say to each other: one JSON object a line over a socket pair. The child faces the
 // network and may be subverted, so both sides bound every line and check every field.
-//   to the child:   {"op":"put","key":K,"id":"16 hex","serial":N,"text":T}   {"op":"withdraw", the same fields}
+//   to the child:   {"op":"put","key":K,"id":"16 hex","serial":N,"text":T}   {"op":"withdraw","key":K,"id":I}
 //                   {"op":"get","tag":N,"key":K}   {"op":"bootstrap","address":"host:port"}
 //   from it:        {"ev":"ready","port":N}   {"ev":"value","tag":N,"text":T}   {"ev":"done","tag":N}
 //                   {"ev":"status","good":N,"dubious":N,"values":N,"bytes":N,"nodes":[...]}     every second or sooner
@@ -27,7 +27,10 @@ struct PutCommand {
   std::uint64_t id = 0;
   std::uint16_t serial = 0;
   std::string text;
-  bool withdraw = false;
+};
+struct WithdrawCommand {
+  std::string key;
+  std::uint64_t id = 0;
 };
 struct GetCommand {
   std::uint64_t tag = 0;
@@ -36,7 +39,7 @@ struct GetCommand {
 struct BootstrapCommand {
   std::string address;
 };
-using ChildCommand = std::variant<PutCommand, GetCommand, BootstrapCommand>;
+using ChildCommand = std::variant<PutCommand, WithdrawCommand, GetCommand, BootstrapCommand>;
 
 struct ReadyEvent {
   std::uint16_t port = 0;

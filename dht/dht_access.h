@@ -38,9 +38,8 @@ class DhtAccess {
   // Keeps `text` under (key, id) until withdrawn. A later put of the same (key, id) replaces it when `serial` is
   // higher.
   virtual void put(const std::string& key, std::uint64_t id, std::uint16_t serial, const std::string& text) = 0;
-  // Stops keeping it and asks its holders to drop it within seconds. `serial` and `text` as in put: the last stand of
-  // the value.
-  virtual void withdraw(const std::string& key, std::uint64_t id, std::uint16_t serial, const std::string& text) = 0;
+  // Stops keeping it: its holders drop it within kRecordTtl. There is no delete that strangers could not use too.
+  virtual void withdraw(const std::string& key, std::uint64_t id) = 0;
   // Values come by on_dht_value with `tag` (never 0, never reused), then on_dht_done, unless it goes down.
   virtual void get(std::uint64_t tag, const std::string& key) = 0;
   virtual void bootstrap(const std::string& address) = 0;

@@ -263,11 +263,9 @@ DhtChild::~DhtChild() { supervisor_->stop(); }
 
 void DhtChild::set_listener(Listener* listener) { supervisor_->listener_ = listener; }
 void DhtChild::put(const std::string& key, std::uint64_t id, std::uint16_t serial, const std::string& text) {
-  supervisor_->send(PutCommand{key, id, serial, text, false});
+  supervisor_->send(PutCommand{key, id, serial, text});
 }
-void DhtChild::withdraw(const std::string& key, std::uint64_t id, std::uint16_t serial, const std::string& text) {
-  supervisor_->send(PutCommand{key, id, serial, text, true});
-}
+void DhtChild::withdraw(const std::string& key, std::uint64_t id) { supervisor_->send(WithdrawCommand{key, id}); }
 void DhtChild::get(std::uint64_t tag, const std::string& key) { supervisor_->send(GetCommand{tag, key}); }
 void DhtChild::bootstrap(const std::string& address) { supervisor_->send(BootstrapCommand{address}); }
 bool DhtChild::alive() const { return supervisor_->alive(); }

@@ -40,7 +40,7 @@ class DhtChild final : public DhtAccess {
 
   void set_listener(Listener* listener) override;
   void put(const std::string& key, std::uint64_t id, std::uint16_t serial, const std::string& text) override;
-  void withdraw(const std::string& key, std::uint64_t id, std::uint16_t serial, const std::string& text) override;
+  void withdraw(const std::string& key, std::uint64_t id) override;
   void get(std::uint64_t tag, const std::string& key) override;
   void bootstrap(const std::string& address) override;
   bool alive() const override;

@@ -70,7 +70,7 @@ void DhtDirectory::announce(std::string signed_record, std::string key) {
 void DhtDirectory::publish(const std::string& key, Own& own) {
   if (!up_) return;
   if (own.id == 0 || own.serial >= options_.serial_max) {
-    if (own.id != 0) access_->withdraw(key, own.id, static_cast<std::uint16_t>(own.serial + 1), own.text);
+    if (own.id != 0) access_->withdraw(key, own.id);
     own.id = rng_.next() | 1;
     own.serial = 0;
   }
@@ -82,7 +82,7 @@ void DhtDirectory::withdraw(const std::string& key) {
   const auto found = own_.find(key);
   if (found == own_.end()) return;
   Own& own = found->second;
-  if (up_ && own.id != 0) access_->withdraw(key, own.id, static_cast<std::uint16_t>(own.serial + 1), own.text);
+  if (up_ && own.id != 0) access_->withdraw(key, own.id);
   own_.erase(found);
 }
 
@@ -245,7 +245,7 @@ void DhtDirectory::refresh() {
     const auto record = parse_any_record(own.text);
     if (is_live(expires_of(*record), loop_.wall()) || !std::exchange(own.kept, false) || !up_) continue;
     // Nobody would believe it any more: stop keeping it alive.
-    access_->withdraw(key, own.id, static_cast<std::uint16_t>(++own.serial), own.text);
+    access_->withdraw(key, own.id);
   }
   for (auto it = watched_.begin(); it != watched_.end();) {
     if (it->second <= loop_.now()) {

@@ -16,7 +16,6 @@ namespace {
 
 constexpr dht::ValueType::Id kRecordType = 0x5348;
 constexpr const char* kUserType = "text/plain";  // makes every DHT tool print it
-constexpr auto kTombstoneTime = std::chrono::seconds(3);
 
 std::string text_of(const dht::Value& value) { return {value.data.begin(), value.data.end()}; }
 
@@ -32,7 +31,7 @@ bool may_store(const dht::InfoHash& key, const std::shared_ptr<dht::Value>& valu
 bool may_replace(const dht::InfoHash& key, const std::shared_ptr<dht::Value>& old_value,
                  const std::shared_ptr<dht::Value>& value) {
   if (!may_store(key, value)) return false;
-  if (value->data == old_value->data) return value->seq >= old_value->seq;  // a late copy does not undo a withdrawal
+  if (value->data == old_value->data) return true;
   const auto before = parse_any_record(text_of(*old_value));
   if (!before.ok()) return true;
   const auto after = parse_any_record(text_of(*value));
@@ -106,15 +105,11 @@ class OpenDht final : public OpenDhtMember {
     value->seq = command.serial;
     value->user_type = kUserType;
     value->data.assign(command.text.begin(), command.text.end());
-    if (!command.withdraw) {
-      runner_.put(key, value, dht::DoneCallback{}, dht::time_point::max(), true);
-      return;
-    }
-    // There is no remote delete: the last copy says that it was made so long ago that it ends soon.
-    runner_.cancelPut(key, command.id);
-    const auto age = std::chrono::duration_cast<dht::duration>(kRecordTtl) - kTombstoneTime;
-    runner_.put(key, value, dht::DoneCallback{}, dht::clock::now() - std::chrono::duration_cast<dht::duration>(age),
-                false);
+    runner_.put(key, value, dht::DoneCallback{}, dht::time_point::max(), true);
+  }
+
+  void withdraw(const WithdrawCommand& command) override {
+    runner_.cancelPut(dht::InfoHash::get(command.key), command.id);
   }
 
   void get(const std::string& key, std::function<void(const std::string&)> value, std::function<void()> done) override {

@@ -34,8 +34,9 @@ class OpenDhtMember {
   virtual ~OpenDhtMember() = default;
 
   virtual std::uint16_t port() const = 0;
-  // See DhtAccess. Withdrawing leaves a copy that its holders drop after 3 s.
+  // See DhtAccess.
   virtual void put(const PutCommand& command) = 0;
+  virtual void withdraw(const WithdrawCommand& command) = 0;
   // Gives every distinct value once, at most kValuesPerGetMax of at most kRecordBytesMax bytes, then `done`.
   virtual void get(const std::string& key, std::function<void(const std::string&)> value,
                    std::function<void()> done) = 0;

@@ -6,7 +6,6 @@ namespace shoal {
 namespace {
 
 constexpr std::uint16_t kSimPort = 4222;
-constexpr Duration kTombstoneTime = 3s;
 
 }  // namespace
 
@@ -93,10 +92,14 @@ void SimDhtAccess::put(const std::string& key, std::uint64_t id, std::uint16_t s
   });
 }
 
-void SimDhtAccess::withdraw(const std::string& key, std::uint64_t id, std::uint16_t serial, const std::string& text) {
+void SimDhtAccess::withdraw(const std::string& key, std::uint64_t id) {
   if (!up_) return;
-  dht_.loop_.after(dht_.delay_, [&dht = dht_, key, id, serial, text] {
-    dht.store(nullptr, key, id, serial, text, dht.loop_.now() + kTombstoneTime);
+  dht_.loop_.after(dht_.delay_, [&dht = dht_, key, id] {
+    auto& values = dht.table_[key];
+    const auto found = values.find(id);
+    if (found == values.end()) return;
+    found->second.owner = nullptr;
+    found->second.until = std::min(found->second.until, dht.loop_.now() + kRecordTtl);
   });
 }
 

@@ -66,7 +66,7 @@ class SimDhtAccess final : public DhtAccess {
 
   void set_listener(Listener* listener) override { listener_ = listener; }
   void put(const std::string& key, std::uint64_t id, std::uint16_t serial, const std::string& text) override;
-  void withdraw(const std::string& key, std::uint64_t id, std::uint16_t serial, const std::string& text) override;
+  void withdraw(const std::string& key, std::uint64_t id) override;
   void get(std::uint64_t tag, const std::string& key) override;
   void bootstrap(const std::string&) override {}  // the table is everywhere
   bool alive() const override { return up_; }

@@ -15,7 +15,7 @@ std::string without_newline(std::string line) {
 }
 
 TEST(ChildProtocolTest, CommandsComeBackAsTheyWere) {
-  const PutCommand put{"shoal/1/x/stage/0", 0xfedcba9876543210ull, 65535, "{\"a\":\"line\nbreak\"}", true};
+  const PutCommand put{"shoal/1/x/stage/0", 0xfedcba9876543210ull, 65535, "{\"a\":\"line\nbreak\"}"};
   const auto back = parse_command(without_newline(pack_line(put)));
   ASSERT_TRUE(back.ok()) << back.error().message;
   const auto& command = std::get<PutCommand>(*back);
@@ -23,9 +23,8 @@ TEST(ChildProtocolTest, CommandsComeBackAsTheyWere) {
   EXPECT_EQ(command.id, put.id);
   EXPECT_EQ(command.serial, put.serial);
   EXPECT_EQ(command.text, put.text);
-  EXPECT_TRUE(command.withdraw);
-  EXPECT_FALSE(
-      std::get<PutCommand>(*parse_command(without_newline(pack_line(PutCommand{"k", 1, 1, "t", false})))).withdraw);
+  const auto withdraw = parse_command(without_newline(pack_line(WithdrawCommand{"k", 9})));
+  EXPECT_EQ(std::get<WithdrawCommand>(*withdraw).id, 9u);
   const auto get = parse_command(without_newline(pack_line(GetCommand{7, "k"})));
   EXPECT_EQ(std::get<GetCommand>(*get).tag, 7u);
   EXPECT_EQ(

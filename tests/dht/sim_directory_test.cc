@@ -61,7 +61,17 @@ TEST_F(SimDirectoryTest, ARecordThatNobodyRefreshesIsNotKeptInTheDht) {
   a->announce(text(ann_, 1, loop_.wall()), key_);
   loop_.run_for(60s);
   EXPECT_EQ(dht_.values(key_).size(), 1u);
-  loop_.run_for(100s);
+  loop_.run_for(160s);  // its end, the next refresh, and what the holders keep
+  EXPECT_TRUE(dht_.values(key_).empty());
+}
+
+TEST_F(SimDirectoryTest, WhatIsWithdrawnIsForgottenByTheDht) {
+  auto a = make(1);
+  loop_.run_for(1s);
+  a->announce(text(ann_, 1, loop_.wall()), key_);
+  loop_.run_for(1s);
+  a->withdraw(key_);
+  loop_.run_for(kRecordTtl + 1s);
   EXPECT_TRUE(dht_.values(key_).empty());
 }
 
@@ -149,6 +159,8 @@ TEST_F(SimDirectoryTest, ALongLifeOfAnnouncementsOutlivesTheNarrowSerial) {
   const auto seen = look_up(*b);
   ASSERT_EQ(seen.size(), 1u);
   EXPECT_EQ(seen[0].sequence, 100u);
+  a->announce(text(ann_, 101, loop_.wall()), key_);
+  loop_.run_for(kRecordTtl);
   EXPECT_EQ(dht_.values(key_).size(), 1u) << "the value under the id before was withdrawn";
 }
 
