@@ -280,9 +280,22 @@ void Launch::on_log_failure(const Error& error) {
 void Launch::event(const std::string& name, const std::vector<std::pair<std::string, std::string>>& fields) {
   EventRecord record;
   record.event = "authority_" + name;
-  for (const auto& [key, value] : fields) {  // a name of the line's own identity would be there twice
-    const bool taken = key == "session" || key == "peer" || key == "run" || key == "role";
-    record.more.emplace_back(taken ? "about_" + key : key, value);
+  for (const auto& [key, value] : fields) {
+    if (key == "session") {
+      if (const auto session = parse_session(value); session.ok()) record.about = *session;
+    } else if (key == "stage") {
+      record.stage = StageId(static_cast<std::uint16_t>(std::stoul(value)));
+    } else if (key == "round") {
+      record.round = RoundId(std::stoull(value));
+    } else if (key == "version") {
+      record.version = Version(std::stoull(value));
+    } else if (key == "step") {
+      record.step = StepId(std::stoull(value));
+    } else if (key == "cause") {
+      record.cause = value;
+    } else {
+      record.more.emplace_back(key == "peer" || key == "tag" || key == "digest" ? "about_" + key : key, value);  // not of the line's writer
+    }
   }
   env_.events.write(record);
 }

@@ -66,6 +66,7 @@ void StagePeer::abandon(const RoundOpen& open) {
 
 void StagePeer::fell_behind(const RoundCommit& commit, bool secured, bool differs, const std::string& why) {
   if (version_ >= commit.version && !differs) return;
+  if (!serving_) return;  // the state is still on its way here: the fetch turns to the newest version by itself
   log_warning("stage ", commit.stage, " committed version ", commit.version, " without us (", why, secured ? ", our work is in it" : "",
               "): joining again");
   owner_.on_session_lost(why);
