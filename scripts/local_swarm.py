@@ -1,0 +1,338 @@
+"""A swarm of shoal's own processes on this machine, for the scripts that disturb one and watch.
+
+Only Debian's python3. Everything started here ends with the script (the kernel sends SIGKILL when it dies).
+"""
+import ctypes
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+PR_SET_PDEATHSIG = 1
+LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+class SwarmError(Exception):
+    pass
+
+
+def say(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+def die_with_parent():
+    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+class Tail:
+    """New whole lines of a file that another process appends to."""
+
+    def __init__(self, path):
+        self.path, self.offset, self.begun = path, 0, b""
+
+    def lines(self):
+        try:
+            with open(self.path, "rb") as file:
+                file.seek(self.offset)
+                data = file.read()
+        except FileNotFoundError:
+            return []
+        self.offset += len(data)
+        parts = (self.begun + data).split(b"\n")
+        self.begun = parts.pop()
+        return parts
+
+
+class Started:
+    """One process with its log; `code` is None while it runs."""
+
+    def __init__(self, words, log):
+        self.log = log
+        with open(log + ".out", "ab") as out, open(log + ".err", "ab") as err:
+            self.popen = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True,
+                                          preexec_fn=die_with_parent)
+
+    @property
+    def code(self):
+        return self.popen.poll()
+
+    def signal(self, number):
+        if self.code is None:
+            self.popen.send_signal(number)
+
+    def wait(self, seconds):
+        try:
+            return self.popen.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def end(self):
+        if self.code is None:
+            self.popen.kill()
+            self.popen.wait()
+
+    def last_words(self, count=6):
+        try:
+            with open(self.log + ".err", errors="replace") as file:
+                return "".join("\n    " + line.rstrip() for line in file.readlines()[-count:])
+        except FileNotFoundError:
+            return ""
+
+
+class Peer:
+    def __init__(self, number):
+        self.number = number
+        self.life = 0
+        self.process = None
+        self.tail = None
+        self.stage = None
+        self.wish = None        # the stage it was told to serve
+        self.session = ""
+        self.sessions = []
+        self.serving = False    # by its own word, since the last disturbance
+        self.version = 0        # of its anchor
+        self.frozen = False
+        self.back_at = None     # when a killed one is started again, or a frozen one goes on
+
+    @property
+    def alive(self):
+        return self.process is not None and self.process.code is None
+
+
+class Swarm:
+    """launch and its peers under `folder`; events of all in folder/events."""
+
+    def __init__(self, bin_folder, folder, config, dht=False, launch_options=()):
+        self.shoal = os.path.join(bin_folder, "shoal")
+        if not os.path.exists(self.shoal):
+            raise SwarmError(f"{self.shoal} does not exist. HINT: scripts/setup builds it, or name another folder with --bin")
+        self.folder, self.dht = folder, dht
+        self.launch_options = list(launch_options)
+        for name in ("events", "logs", "homes"):
+            os.makedirs(os.path.join(folder, name))
+        self.config = os.path.join(folder, "RUN.toml")
+        with open(self.config, "w") as file:
+            file.write(config)
+        self.events = os.path.join(folder, "events")
+        self.launch, self.launch_tail, self.launch_lives = None, Tail(os.path.join(self.events, "launch.jsonl")), 0
+        self.ticket = None
+        self.peers = []
+        self.commits = []       # (time, targets)
+        self.train_events = []  # every line of the trainer that `watch` names
+        self.watch = set()
+        self.seen = set()
+
+    # ---- starting ----
+    def start_launch(self, resume=False):
+        self.launch_lives += 1
+        run = os.path.join(self.folder, "run")
+        words = [self.shoal, "launch"]
+        words += [run, "--resume"] if resume else [self.config, "--listen", "127.0.0.1:0"]
+        words += ["--dir", run, "--events", os.path.join(self.events, "launch.jsonl"), "--line-every", "5"]
+        words += self.launch_options + ([] if self.dht else ["--no-dht"])
+        log = os.path.join(self.folder, "logs", f"launch-{self.launch_lives}")
+        self.launch = Started(words, log)
+        output = Tail(log + ".out")
+        deadline = time.monotonic() + 60
+        while True:
+            for line in output.lines():
+                if line.startswith(b"ticket "):
+                    self.ticket = line[7:].decode()
+                    return
+            if self.launch.code is not None:
+                raise SwarmError(f"launch ended with exit code {self.launch.code}; it said:{self.launch.last_words()}")
+            if time.monotonic() > deadline:
+                raise SwarmError("launch printed no ticket within 60 s")
+            time.sleep(0.02)
+
+    def start_peer(self, peer, options=()):
+        peer.life += 1
+        name = f"peer-{peer.number}" + (f"-life-{peer.life}" if peer.life > 1 else "")
+        peer.tail = Tail(os.path.join(self.events, name + ".jsonl"))
+        peer.serving, peer.frozen, peer.back_at = False, False, None
+        words = [self.shoal, "join", self.ticket, "--home", os.path.join(self.folder, "homes", str(peer.number)), "--listen", "127.0.0.1:0",
+                 "--device", "cpu", "--threads", "1", "--events", os.path.join(self.events, name + ".jsonl")]
+        words += ([] if self.dht else ["--no-dht"]) + list(options)
+        if peer.wish is not None:
+            words += ["--stage", str(peer.wish)]
+        peer.process = Started(words, os.path.join(self.folder, "logs", name))
+
+    def add_peer(self, stage=None, options=()):
+        peer = Peer(len(self.peers))
+        peer.wish = stage
+        self.peers.append(peer)
+        self.start_peer(peer, options)
+        return peer
+
+    # ---- watching ----
+    def read(self):
+        for line in self.launch_tail.lines():
+            if b'"event":"commit"' in line:
+                event = self.parse(line)
+                if event and event["microbatch"] not in self.seen:  # a resumed trainer repeats what it found
+                    self.seen.add(event["microbatch"])
+                    self.commits.append((event["time"], event["targets"]))
+            elif self.watch and any(name in line for name in self.watch):
+                event = self.parse(line)
+                if event:
+                    self.train_events.append(event)
+        for peer in self.peers:
+            for line in peer.tail.lines() if peer.tail else ():
+                self.read_peer(peer, line)
+
+    def read_peer(self, peer, line):
+        for name in (b"serving", b"fenced", b"anchor", b"start"):
+            if b'"event":"' + name + b'"' in line:
+                break
+        else:
+            return
+        event = self.parse(line)
+        if not event:
+            return
+        if name == b"start":
+            peer.session = event["session"]
+            peer.sessions.append(event["session"])
+        elif name == b"fenced":
+            peer.serving = False
+        elif name == b"serving":
+            peer.serving, peer.stage, peer.version = True, event["stage"], event["version"]
+        else:
+            peer.version = event["version"]
+            peer.serving = peer.serving or not peer.frozen
+
+    @staticmethod
+    def parse(line):
+        try:
+            return json.loads(line)
+        except ValueError:
+            return None     # torn by a kill
+
+    def check(self):
+        if self.launch is not None and self.launch.code is not None:
+            raise SwarmError(f"launch ended with exit code {self.launch.code}; it said:{self.launch.last_words()}")
+
+    def until(self, condition, seconds, what):
+        """Polls until `condition()`; SwarmError names `what` when it does not come true."""
+        deadline = time.monotonic() + seconds
+        while True:
+            self.read()
+            if condition():
+                return
+            self.check()
+            if time.monotonic() > deadline:
+                raise SwarmError(f"{what}: not within {seconds:.0f} s; launch said:{self.launch.last_words()}")
+            time.sleep(0.05)
+
+    def run_for(self, seconds):
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            self.read()
+            self.check()
+            time.sleep(min(0.05, max(0.0, deadline - time.monotonic())))
+
+    def until_training(self, seconds=90):
+        self.until(lambda: self.commits, seconds, "the first commit")
+
+    # ---- disturbing ----
+    def others_hold(self, peer):
+        """Another peer of its stage serves with an anchor at least as new, and was not disturbed since."""
+        return any(p is not peer and p.alive and p.stage == peer.stage and p.serving and not p.frozen and p.version >= peer.version
+                   for p in self.peers)
+
+    def kill(self, peer):
+        peer.process.end()
+        peer.serving = False
+
+    def freeze(self, peer):
+        peer.process.signal(signal.SIGSTOP)
+        peer.frozen, peer.serving = True, False   # until it writes again
+
+    def thaw(self, peer):
+        peer.process.signal(signal.SIGCONT)
+        peer.frozen, peer.back_at = False, None
+
+    # ---- ending ----
+    def finish(self, seconds):
+        """First Ctrl-C to launch; every process must end by itself. Returns what went wrong."""
+        wrong = []
+        self.launch.signal(signal.SIGINT)
+        code = self.launch.wait(seconds)
+        if code is None:
+            wrong.append(f"launch did not end within {seconds:.0f} s of the first Ctrl-C:{self.launch.last_words()}")
+        elif code not in (0, 130):
+            wrong.append(f"launch ended with exit code {code}:{self.launch.last_words()}")
+        deadline = time.monotonic() + (20 if code is not None else 0)
+        for peer in self.peers:
+            ended = peer.process.wait(max(0.05, deadline - time.monotonic()))
+            if ended is None:
+                wrong.append(f"peer {peer.number} did not end with the run:{peer.process.last_words(3)}")
+            elif ended != 0:
+                wrong.append(f"peer {peer.number} ended with exit code {ended}:{peer.process.last_words(3)}")
+        self.read()
+        return wrong
+
+    def end_all(self):
+        for peer in self.peers:
+            if peer.process is not None:
+                peer.process.end()
+        if self.launch is not None:
+            self.launch.end()
+
+    def audit(self):
+        done = subprocess.run([self.shoal, "--json", "audit", self.events], stdout=subprocess.PIPE, check=False)
+        try:
+            return json.loads(done.stdout)
+        except ValueError:
+            raise SwarmError(f"shoal audit {self.events} ended with exit code {done.returncode} and no JSON") from None
+
+
+def rates(commits, begin, end, width=1.0):
+    """Targets a second in bins of `width` seconds."""
+    bins = [0.0] * max(0, int((end - begin) / width))
+    for at, targets in commits:
+        index = int((at - begin) / width) if at >= begin else -1
+        if 0 <= index < len(bins):
+            bins[index] += targets / width
+    return bins
+
+
+def make_text(path, size=400_000, seed=1):
+    """Bytes to train on where the loss does not matter."""
+    draw = random.Random(seed)
+    with open(path, "wb") as file:
+        file.write(bytes(draw.choice(b"etaoin shrdlu\n") for _ in range(size)))
+
+
+def run_file(text, rule, stages, replicas, executor="paced", forward_ms=4.0, backward_ms=8.0, seed=1, inner_steps=4, dim=32, warm_steps=4):
+    """RUN.toml of a run whose arithmetic is exact and whose duration is set."""
+    layers = max(stages, 2)
+    pace = f"forward_ms = {forward_ms}\nbackward_ms = {backward_ms}\n" if executor == "paced" else ""
+    diloco = f"inner_batch = 1024\ninner_steps = {inner_steps}\nwarm_steps = {warm_steps}\n" if rule == "diloco" else ""
+    return f"""[run]
+name = "scripted"
+seed = {seed}
+[model]
+layers = {layers}
+dim = {dim}
+heads = 4
+positions = 32
+[data]
+path = "{text}"
+sequences = 4
+validation_samples = 16
+[pipeline]
+stages = {stages}
+replicas = {replicas}
+[sync]
+rule = "{rule}"
+microbatches_per_step = 16
+{diloco}[wire]
+forward = "int8"
+backward = "int8"
+[executor]
+kind = "{executor}"
+{pace}"""
