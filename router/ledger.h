@@ -143,6 +143,8 @@ class Ledger {
   // ---- device ----
   // The next job, if any; REQUIRES: the last one is done. `shift_pending`: the executor has a shift to write when nothing is open.
   std::optional<Job> next_job(bool shift_pending);
+  // What the executor must hear of before anything writes the parameters; first of next_job().
+  std::optional<Job> release_job();
   void forward_done(EntrySerial serial, bool ok, double loss_sum, std::uint64_t targets, std::uint32_t took_us, TimePoint now);
   void backward_done(EntrySerial serial, bool ok, WeightStamp stamp, bool recomputed, std::uint32_t took_us, TimePoint now);
   void undo_done(EntrySerial serial, bool exact);

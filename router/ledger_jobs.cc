@@ -48,14 +48,17 @@ void Ledger::gradient_rejected(EntrySerial serial) {
   if (e->doomed) end_uncommitted(*e, e->doom);
 }
 
+std::optional<Job> Ledger::release_job() {
+  if (settle_next_.empty() && drop_next_.empty()) return std::nullopt;
+  Job job;
+  job.kind = JobKind::kRelease;
+  job.settled.swap(settle_next_);
+  job.dropped.swap(drop_next_);
+  return job;
+}
+
 std::optional<Job> Ledger::next_job(bool shift_pending) {
-  if (!settle_next_.empty() || !drop_next_.empty()) {
-    Job job;
-    job.kind = JobKind::kRelease;
-    job.settled.swap(settle_next_);
-    job.dropped.swap(drop_next_);
-    return job;
-  }
+  if (auto job = release_job()) return job;
   for (auto& [serial, e] : entries_)
     if (e.state == EntryState::kUndoing) return Job{JobKind::kUndo, serial, windows_.slot_of(serial).value_or(WindowSlot::kA), 0, {}, {},
                                                      windows_.alone(serial)};

@@ -489,6 +489,12 @@ void Peer::finish(const std::string& reason, std::optional<Error> error) {
   });
 }
 
+std::optional<std::pair<StageId, Version>> Peer::held_state() const {
+  if (held_) return std::pair{held_->stage, held_->version};
+  if (stage_peer_ && stage_peer_->version().value > 0) return std::pair{spec_->stage, stage_peer_->version()};
+  return std::nullopt;
+}
+
 PeerReport Peer::report() const {
   PeerReport report;
   report.phase = phase_;

@@ -85,6 +85,8 @@ class Peer final : private Transport::Listener, private MembershipPort, private 
   const StagePeer* stage_peer() const { return stage_peer_.get(); }   // null before the state is here
   StageExecutor* executor() const { return executor_.get(); }         // simulation's checkers only
   const Session& session() const { return session_; }
+  // The stage and version of the anchor that this process holds, serving or between two sessions.
+  std::optional<std::pair<StageId, Version>> held_state() const;
 
  private:
   struct Held { StageId stage; Version version; Digest digest; Bytes image; };

@@ -57,6 +57,7 @@ void StagePeer::pump() {
   }
   if (!serving_) return;
   if (leaving_) ledger_.flush();
+  if (const auto release = ledger_.release_job()) return start(*release);
   if (pump_round()) return;
   if (const auto job = ledger_.next_job(shift_pending_)) start(*job);
 }

@@ -34,6 +34,12 @@ void Trainer::stop() {
 void Trainer::start() {
   started_ = true;
   started_at_ = line_since_ = env_.loop.now();
+  // An earlier life may have died between the durable record and its event line: said again, identical lines are one.
+  for (std::uint64_t serial = env_.book.low(); serial < env_.book.next_serial(); ++serial) {
+    const MicrobatchId id{options_.trainer_id, serial};
+    if (const CommitBook::Logged* logged = env_.book.find(id))
+      env_.events.write(commit_event(id, logged->path, logged->loss_sum / static_cast<double>(logged->targets), logged->targets));
+  }
   if (!options_.planted.no_replay) queue_commits(env_.book.outstanding());
   schedule_tick();
   issue();
@@ -166,7 +172,6 @@ void Trainer::on_durable(const MicrobatchId& microbatch, const Status& status) {
   env_.events.write(commit_event(microbatch, gradient.path, gradient.loss_sum / static_cast<double>(gradient.targets), gradient.targets));
   queue_commits(env_.book.commits_for(microbatch));
   courier_.commit(microbatch);  // the hop is known until low passes: news of the winner that is on its way must not be answered Release
-  decided_.insert(microbatch);
   frames_.erase(microbatch);
   count_step(microbatch, gradient);
   check_settled();
@@ -306,6 +311,7 @@ void Trainer::validate(std::function<void(Result<double>)> done) {
 }
 
 void Trainer::next_evaluations() {
+  if (!evaluation_) return;
   Evaluation& e = *evaluation_;
   if (e.done == e.end - e.first) {
     const double loss = e.loss_sum / static_cast<double>(e.targets);
@@ -367,10 +373,7 @@ void Trainer::schedule_tick() {
 void Trainer::tick() {
   const TimePoint now = env_.loop.now();
   courier_.tick(now);
-  while (!decided_.empty() && decided_.begin()->serial < env_.book.low()) {
-    courier_.forget(*decided_.begin());
-    decided_.erase(decided_.begin());
-  }
+  courier_.forget_below(options_.trainer_id, env_.book.low());
   flush_commits();
   if (now >= next_renewal_) {
     next_renewal_ = now + options_.config.lease() / 6;

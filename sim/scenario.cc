@@ -1,0 +1,155 @@
+#include "sim/scenario.h"
+
+#include <algorithm>
+#include <sstream>
+
+#include "sim/checkers.h"
+
+namespace shoal {
+
+namespace {
+
+class Scenario {
+ public:
+  Scenario(SwarmOptions options, const FaultMix& mix) : mix_(mix), rng_(Rng(options.seed).fork("faults")), swarm_(std::move(options)) {}
+
+  ScenarioResult run(Duration limit) {
+    const TimePoint start = swarm_.loop().now();
+    const TimePoint last = start + mix_.last_after;
+    swarm_.run_for(2s);
+    while (swarm_.loop().now() < last && !swarm_.finished()) {
+      swarm_.run_for(from_seconds(rng_.exponential(seconds_of(mix_.mean_between))));
+      return_due();
+      if (!swarm_.finished()) strike();
+    }
+    while (!returns_.empty() && swarm_.loop().now() < start + limit) {
+      swarm_.run_for(1s);
+      return_due();
+    }
+    swarm_.run_to_end(limit - (swarm_.loop().now() - start));
+    result_.broken = check_end(swarm_);
+    summarise(start);
+    return std::move(result_);
+  }
+
+ private:
+  struct Return {
+    TimePoint when;
+    std::size_t peer;
+    bool frozen;
+    bool launch;
+  };
+
+  void say(const std::string& what) {
+    std::ostringstream line;
+    line << seconds_of(swarm_.loop().now().time_since_epoch()) << " s: " << what;
+    result_.story.push_back(line.str());
+  }
+
+  void return_due() {
+    for (auto it = returns_.begin(); it != returns_.end();) {
+      if (it->when > swarm_.loop().now()) {
+        ++it;
+        continue;
+      }
+      if (it->launch) {
+        swarm_.resume_launch();
+        say("launch resumes");
+      } else if (it->frozen) {
+        swarm_.resume_peer(it->peer);
+        say("peer " + std::to_string(it->peer) + " resumes");
+      } else {
+        swarm_.restart_peer(it->peer);
+        say("peer " + std::to_string(it->peer) + " restarts");
+      }
+      it = returns_.erase(it);
+    }
+  }
+
+  bool away(std::size_t peer) const {
+    return std::any_of(returns_.begin(), returns_.end(), [&](const Return& r) { return !r.launch && r.peer == peer; });
+  }
+
+  // Another living process holds the stage's anchor at no older version.
+  bool may_lose(std::size_t index) const {
+    const auto held = [&](std::size_t i) -> std::optional<std::pair<StageId, Version>> {
+      const auto& process = *swarm_.peers()[i];
+      return process.alive && process.peer ? process.peer->held_state() : std::nullopt;
+    };
+    const auto mine = held(index);
+    if (!mine) return true;
+    for (std::size_t i = 0; i < swarm_.peers().size(); ++i)
+      if (const auto other = held(i); i != index && other && other->first == mine->first && other->second >= mine->second) return true;
+    return false;
+  }
+
+  void strike() {
+    const std::size_t index = rng_.below(swarm_.peers().size());
+    double draw = rng_.uniform() * (mix_.kills + mix_.freezes + mix_.cuts + mix_.launch_kills);
+    const TimePoint back = swarm_.loop().now() + from_seconds(0.5 + rng_.uniform() * 14);
+    if ((draw -= mix_.kills) < 0) {
+      if (away(index) || !may_lose(index)) return;
+      swarm_.kill_peer(index);
+      returns_.push_back({back, index, false, false});
+      ++result_.kills;
+      say("peer " + std::to_string(index) + " is killed");
+    } else if ((draw -= mix_.freezes) < 0) {
+      if (away(index)) return;
+      swarm_.freeze_peer(index);
+      returns_.push_back({back, index, true, false});
+      ++result_.freezes;
+      say("peer " + std::to_string(index) + " freezes");
+    } else if ((draw -= mix_.cuts) < 0) {
+      const std::size_t other = rng_.below(swarm_.peers().size());
+      if (other == index) return;
+      swarm_.cut(index, other);
+      ++result_.cuts;
+      say("link " + std::to_string(index) + "-" + std::to_string(other) + " is cut");
+    } else {
+      if (swarm_.launch() == nullptr) return;
+      swarm_.kill_launch();
+      returns_.push_back({back, 0, false, true});
+      ++result_.launch_kills;
+      say("launch is killed");
+    }
+  }
+
+  void summarise(TimePoint start) {
+    result_.trace = swarm_.trace_hash();
+    result_.virtual_seconds = seconds_of(swarm_.loop().now() - start);
+    std::map<std::string, std::uint64_t> counts;
+    for (const EventRecord& event : swarm_.events()) ++counts[event.event];
+    result_.undos = counts["undone"];
+    result_.gone = counts["commit_gone"];
+    result_.listed = counts["listed"];
+    result_.committed = counts["commit"];
+    result_.branches = counts["forward_sent"] + counts["take"] - std::min(counts["forward_sent"] + counts["take"], counts["issue"]);
+    if (result_.broken.empty()) return;
+    for (const std::string& line : swarm_.notices()) result_.story.push_back("launch: " + line);
+    for (std::size_t i = 0; i < swarm_.peers().size(); ++i) {
+      const auto& process = *swarm_.peers()[i];
+      for (const std::string& line : process.notices) result_.story.push_back("peer " + std::to_string(i) + ": " + line);
+      if (process.error) result_.story.push_back("peer " + std::to_string(i) + " failed: " + process.error->message);
+      if (process.peer) {
+        const PeerReport report = process.peer->report();
+        result_.story.push_back("peer " + std::to_string(i) + " is " + std::string(name_of(report.phase)) + " " + report.reason + ", stage " +
+                                (report.stage ? std::to_string(report.stage->value) : "?") + ", version " +
+                                std::to_string(report.status.version.value) + ", live " + std::to_string(report.status.live));
+      }
+    }
+  }
+
+  FaultMix mix_;
+  Rng rng_;
+  Swarm swarm_;
+  std::vector<Return> returns_;
+  ScenarioResult result_;
+};
+
+}  // namespace
+
+ScenarioResult run_scenario(SwarmOptions options, const FaultMix& mix, Duration limit) {
+  return Scenario(std::move(options), mix).run(limit);
+}
+
+}  // namespace shoal
