@@ -35,10 +35,7 @@ std::vector<std::uint8_t> documented_example(const std::string& path) {
   return bytes;
 }
 
-std::string frame_document() {
-  const std::string root = std::string(SHOAL_SOURCE_DIR) + "/docs/";
-  return std::ifstream(root + "wire-tensor-frame.md").good() ? root + "wire-tensor-frame.md" : root + "WIRE.md";
-}
+std::string frame_document() { return std::string(SHOAL_SOURCE_DIR) + "/docs/WIRE.md"; }
 
 TEST(FrameTest, TheDocumentedExampleIsWhatTheCodecWrites) {
   const Result<Bytes> frame = codec_for(CodecId::kInt8).encode(example_tensor().view(), TensorRole::kGradient);

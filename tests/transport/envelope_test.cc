@@ -78,26 +78,23 @@ TEST(EnvelopeTest, WholeNumbersInFloatFieldsComeBack) {
   }
 }
 
-// docs/wire-envelope.md or, once merged, docs/WIRE.md: the bytes of the worked example, in its ```hex block.
+// docs/WIRE.md: the bytes of a worked example, in its ```hex block.
 std::vector<std::uint8_t> worked_example(const std::string& name) {
-  for (const char* page : {"/docs/WIRE.md", "/docs/wire-envelope.md"}) {
-    std::ifstream file(std::string(SHOAL_SOURCE_DIR) + page);
-    std::stringstream text;
-    text << file.rdbuf();
-    const std::string all = text.str();
-    const std::size_t begin = all.find("<!-- " + name + " -->");
-    if (begin == std::string::npos) continue;
-    const std::size_t open = all.find("```hex\n", begin) + 7;
-    const std::string block = all.substr(open, all.find("```", open) - open);
-    std::vector<std::uint8_t> bytes;
-    std::istringstream lines(block);
-    for (std::string line; std::getline(lines, line);) {
-      std::istringstream words(line.substr(0, line.find('#')));
-      for (std::string word; words >> word;) bytes.push_back(static_cast<std::uint8_t>(std::stoul(word, nullptr, 16)));
-    }
-    return bytes;
+  std::ifstream file(std::string(SHOAL_SOURCE_DIR) + "/docs/WIRE.md");
+  std::stringstream text;
+  text << file.rdbuf();
+  const std::string all = text.str();
+  const std::size_t begin = all.find("<!-- " + name + " -->");
+  if (begin == std::string::npos) return {};
+  const std::size_t open = all.find("```hex\n", begin) + 7;
+  const std::string block = all.substr(open, all.find("```", open) - open);
+  std::vector<std::uint8_t> bytes;
+  std::istringstream lines(block);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line.substr(0, line.find('#')));
+    for (std::string word; words >> word;) bytes.push_back(static_cast<std::uint8_t>(std::stoul(word, nullptr, 16)));
   }
-  return {};
+  return bytes;
 }
 
 Message example_message() {
