@@ -216,13 +216,20 @@ Bytes CommitBook::log(const MicrobatchId& id, const Gradient& gradient) {
   return frame_log_record(out.view());
 }
 
-void CommitBook::durable(const MicrobatchId& id) {
+std::vector<CommitBook::Listing> CommitBook::durable(const MicrobatchId& id) {
   const auto it = logged_.find(id.serial);
   SHOAL_CHECK(it != logged_.end());
   it->second.durable = true;
   ++committed_;
   committed_targets_ += it->second.targets;
+  std::vector<Listing> lost;
+  for (std::size_t k = 0; k < stages_; ++k) {
+    if (!over_.contains(it->second.path[k].session) || it->second.stages[k] >= StageState::kMerged) continue;
+    lost.push_back({id, StageId(static_cast<std::uint16_t>(k)), it->second.path[k], "session over"});
+    set(id.serial, it->second, k, StageState::kListed, lost.back().cause);
+  }
   raise_low();  // its tokens may all be listed by now
+  return lost;
 }
 
 bool CommitBook::names_any(const std::vector<Token>& path) const {
@@ -304,10 +311,11 @@ std::vector<CommitBook::Listing> CommitBook::on_round_commit(
 }
 
 std::vector<CommitBook::Listing> CommitBook::on_session_over(const Session& session, std::string_view cause) {
+  over_.insert(session);
   std::vector<Listing> lost;
   for (auto& [serial, logged] : logged_)
     for (std::size_t k = 0; k < stages_; ++k) {
-      if (logged.path[k].session != session) continue;
+      if (logged.path[k].session != session || !logged.durable) continue;  // not decided yet: durable() lists it
       if (logged.stages[k] == StageState::kMerged || logged.stages[k] == StageState::kListed) continue;
       lost.push_back({{trainer_, serial}, StageId(static_cast<std::uint16_t>(k)), logged.path[k], std::string(cause)});
     }

@@ -62,7 +62,8 @@ class CommitBook {
   // ---- deciding ----
   // The record to append for the winning path. REQUIRES: open, path has one token per stage.
   Bytes log(const MicrobatchId& id, const Gradient& gradient);
-  void durable(const MicrobatchId& id);
+  // From now on COMMITs may leave. Returns what is lost already: tokens of sessions that ended while the path was on its way.
+  std::vector<Listing> durable(const MicrobatchId& id);
   // Commits to send or repeat: per session the items whose token is outstanding, whole path from that stage down.
   std::map<Session, std::vector<CommitItem>> outstanding() const;
   std::map<Session, std::vector<CommitItem>> commits_for(const MicrobatchId& id) const;
@@ -108,6 +109,7 @@ class CommitBook {
   std::set<std::uint64_t> open_, reissue_;
   std::map<std::uint64_t, Logged> logged_;      // serial -> above low
   std::map<Token, std::uint64_t> by_token_;
+  std::set<Session> over_;                      // ended sessions: no round will name their later tokens
   std::vector<Listing> listings_;
   struct Done { std::uint64_t serial; std::uint16_t stage; bool listed; std::string cause; };
   std::vector<Done> done_;

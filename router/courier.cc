@@ -46,6 +46,13 @@ void Courier::commit(const MicrobatchId& microbatch) {
   }
 }
 
+void Courier::forget_below(std::uint64_t trainer, std::uint64_t low) {
+  std::vector<MicrobatchId> old;
+  for (auto it = hops_.lower_bound({trainer, 0}); it != hops_.end() && it->first < MicrobatchId{trainer, low}; ++it)
+    if (it->second.committed) old.push_back(it->first);
+  for (const MicrobatchId& id : old) forget(id);
+}
+
 void Courier::forget(const MicrobatchId& microbatch) {
   const auto it = hops_.find(microbatch);
   if (it == hops_.end()) return;

@@ -74,9 +74,12 @@ class Courier {
   bool waiting(const MicrobatchId& microbatch) const;
   // Ends the hop; children are released. No-op when there is none.
   void close(const MicrobatchId& microbatch, ReleaseWhy why);
-  // Our own entry is committed: tells the winning child once, renews no more. The hop is kept (late gradients are answered) until forget().
+  // Our own entry is committed (the trainer: its path is logged): tells the winning child once, renews no more. The hop is kept until
+  // forget(): a late word about the winning claim must not be answered with a Release that could overtake the COMMIT.
   void commit(const MicrobatchId& microbatch);
   void forget(const MicrobatchId& microbatch);
+  // Forgets what was committed below the low-water mark.
+  void forget_below(std::uint64_t trainer, std::uint64_t low);
   // Our entry learnt that a gradient waits elsewhere.
   void take(const MicrobatchId& microbatch, const GradientHint& hint, TimePoint now);
   // The gradient that came could not be used (not finite, malformed): that child is out, another is asked.

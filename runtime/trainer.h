@@ -121,7 +121,6 @@ class Trainer final : private CourierPort {
   SampleOrder order_;
   std::map<MicrobatchId, Bytes> frames_;                 // encoded tokens of what is open
   std::map<MicrobatchId, Gradient> deciding_;            // logged, not durable yet
-  std::set<MicrobatchId> decided_;                       // logged, hop kept until low passes
   std::map<Session, std::vector<CommitItem>> commits_;   // to go out with the next flush
   std::map<std::uint64_t, std::uint64_t> step_logged_;   // step -> microbatches durable
   std::map<std::uint64_t, std::set<std::uint16_t>> step_stages_;

@@ -1,0 +1,209 @@
+#pragma once
+// Whole swarms of ledgers and couriers in virtual time: a trainer with its commit book and durable log, stages of replicas with a device of
+// whole numbers (count tags), links that delay, break and lose what they carry, an authority that fences sessions and commits rounds.
+// Everything random comes from the seed, so a seed is a run. Checks run after every device job and at the end; what they find is violations().
+//
+// Faults: kill (nothing is told), freeze (messages and timers wait), cut (a link goes down with all it carries), trainer killed and restarted
+// from its log with what was not synced torn off. Tests may also steer: `choose` picks peers, `delay_of` delays or loses single messages.
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <queue>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "common/rng.h"
+#include "router/commit_book.h"
+#include "router/courier.h"
+#include "router/ledger.h"
+#include "router/roster.h"
+
+namespace shoal::hop {
+
+inline constexpr std::uint64_t kTrainerId = 77;
+inline constexpr std::uint32_t kTargets = 1;  // of one microbatch
+
+struct Options {
+  std::uint64_t seed = 1;
+  std::uint16_t stages = 2;
+  std::size_t replicas = 2;
+  std::uint64_t microbatches = 12;
+  std::size_t in_flight = 4;
+  std::size_t credits = 6;
+  std::uint64_t inner_batch = 2;   // microbatches a window
+  std::uint64_t step_size = 0;     // > 0: rule allreduce, that many microbatches a step
+  Duration lease = 4s;
+  Duration delay_min = 1ms, delay_max = 20ms;
+  Duration job_min = 2ms, job_max = 30ms;
+  double slow_chance = 0;          // of a message that takes up to a second longer, or a job that takes up to slow_job longer
+  Duration slow_job = 1s;
+  std::size_t faults = 0;          // how many in the first ten seconds
+  bool trainer_faults = false;
+  Duration limit = 240s;           // virtual time in which everything must end
+  PlantedBugs planted;
+};
+
+class World;
+
+// One session: a peer or the trainer. Its code runs only while it is neither dead nor frozen.
+class Actor {
+ public:
+  Actor(World& world, Session self) : world_(world), self_(self) {}
+  virtual ~Actor() = default;
+  virtual void on_message(const Session& from, Message& message, TransferId transfer) = 0;
+  virtual void on_frames(const Session& from, TransferId transfer, bool whole) = 0;
+  virtual void on_link_down(const Session& session) = 0;
+  virtual void on_members(const MemberList& list) = 0;
+  virtual void tick() = 0;
+
+  const Session& self() const { return self_; }
+  const Roster& roster() const { return roster_; }
+  const Courier& courier() const { return *courier_; }
+  bool running() const { return !dead && !frozen; }
+
+  bool dead = false, frozen = false;
+  TimePoint stopped_at;                            // of the death or the freeze
+  std::vector<std::function<void()>> backlog;      // what waits for the thaw
+
+ protected:
+  class Policy;
+  void make_courier(CourierPort& port);
+  bool on_courier_message(const Session& from, const Message& message);
+  void list_changed(const MemberList& list, const std::function<void(const Session&)>& over);
+
+  World& world_;
+  Session self_;
+  Roster roster_;
+  HopRates rates_;
+  std::unique_ptr<RoutingPolicy> policy_;
+  std::unique_ptr<Courier> courier_;
+  TimePoint next_beat_, next_renewal_;
+};
+
+// What an executor keeps, in tags. Follows stages/executor.h: two buffers, stamps, graphs that die when their buffer is overwritten.
+struct TagDevice {
+  struct Item {
+    MicrobatchId microbatch;
+    WeightStamp stamp = 0;
+    bool graph = true, counted = false;
+    WindowSlot slot = WindowSlot::kA;
+  };
+  std::map<EntrySerial, Item> items;
+  CountTag window[2] = {0, 0};
+  CountTag unsecured = 0;  // in the parameters, in no committed round
+  WeightStamp stamp = 0;
+  // Counts what must not happen: a write over weights that an undo may need, an undo of what was never counted.
+  std::vector<std::string> faults;
+  bool backward(EntrySerial serial, WindowSlot slot);  // whether it was recomputed
+  bool undo(const Job& job, const PlantedBugs& planted);
+  void release(const Job& job);
+  void write(std::optional<WindowSlot> slot);
+};
+
+class PeerActor final : public Actor, private CourierPort, private LedgerPort {
+ public:
+  PeerActor(World& world, Session self, StageId stage);
+  void on_message(const Session& from, Message& message, TransferId transfer) override;
+  void on_frames(const Session& from, TransferId transfer, bool whole) override;
+  void on_link_down(const Session& session) override;
+  void on_members(const MemberList& list) override;
+  void tick() override;
+  void on_step(const Step& step);
+  void pump();
+  void check();
+
+  StageId stage() const { return stage_; }
+  Ledger& ledger() { return *ledger_; }
+  bool device_busy() const { return busy_; }
+  TagDevice device;
+  bool round_pending = false;                      // a commit that names its entries is on the way to it
+  std::map<JobKind, Duration> job_time;            // instead of a random one
+  bool hold_jobs = false;                          // the device starts nothing new
+
+ private:
+  // CourierPort
+  std::vector<Session> candidates(StageId stage) override;
+  std::uint64_t low_of(std::uint64_t trainer) override { return ledger_->low_of(trainer); }
+  Result<TransferId> send_forward(const Session& to, Forward message) override;
+  void send(const Session& to, Message message) override;
+  void drop_transfer(const Session& to, TransferId transfer) override;
+  void on_won(const MicrobatchId& microbatch, const Gradient& gradient, std::vector<Bytes> frames) override;
+  void on_parked(const MicrobatchId&, StageId, bool) override {}
+  void event(std::string_view name, const MicrobatchId& m, const Session& peer, const Lease& lease, std::string_view cause) override;
+  // LedgerPort
+  bool send_gradient(const Session& to, Gradient message, EntrySerial serial) override;
+  void refuse_frames(const Session& from, TransferId transfer) override;
+  void open_hop(EntrySerial serial) override;
+  void close_hop(const MicrobatchId& microbatch, ReleaseWhy why) override { courier_->close(microbatch, why); }
+  void commit_hop(const MicrobatchId& microbatch) override;
+  void forget_hop(const MicrobatchId& microbatch) override { courier_->forget(microbatch); }
+  void take(const MicrobatchId& microbatch, const GradientHint& hint) override;
+  void discard(EntrySerial serial) override { kept_.erase(serial); }
+  void event(std::string_view name, const MicrobatchId& microbatch, const Token& token, std::string_view cause) override;
+  void job_done(const Job& job);
+  void check_window(WindowSlot slot);
+
+  StageId stage_;
+  std::unique_ptr<Ledger> ledger_;
+  std::set<EntrySerial> kept_;                     // entries whose tensors are kept
+  std::map<TransferId, EntrySerial> inputs_;
+  std::map<TransferId, std::pair<Session, Gradient>> gradients_;
+  std::map<Lease, HopPhase> told_;
+  bool busy_ = false;
+};
+
+class TrainerActor final : public Actor, private CourierPort {
+ public:
+  // Replays the world's log and what the authority decided.
+  TrainerActor(World& world, Session self, std::uint64_t epoch);
+  void start();
+  void on_message(const Session& from, Message& message, TransferId transfer) override;
+  void on_frames(const Session&, TransferId, bool) override {}
+  void on_link_down(const Session& session) override;
+  void on_members(const MemberList& list) override;
+  void tick() override;
+  void on_round_commit(const RoundCommit& commit);
+  void on_session_over(const Session& session, std::string_view cause);
+
+  CommitBook& book() { return book_; }
+  bool settled() const;      // every microbatch of the run is logged and durable
+  bool stopped() const { return stopped_; }
+  std::vector<Bytes> unsynced() const;
+
+ private:
+  std::vector<Session> candidates(StageId stage) override;
+  std::uint64_t low_of(std::uint64_t trainer) override { return trainer == kTrainerId ? book_.low() : 0; }
+  Result<TransferId> send_forward(const Session& to, Forward message) override;
+  void send(const Session& to, Message message) override;
+  void drop_transfer(const Session& to, TransferId transfer) override;
+  void on_won(const MicrobatchId& microbatch, const Gradient& gradient, std::vector<Bytes> frames) override;
+  void on_parked(const MicrobatchId&, StageId, bool) override {}
+  void event(std::string_view name, const MicrobatchId& m, const Session& peer, const Lease& lease, std::string_view cause) override;
+  void issue();
+  void on_durable(const MicrobatchId& microbatch, bool ok);
+  void announce_steps();
+  void queue(const std::map<Session, std::vector<CommitItem>>& commits);
+  void flush();
+
+  std::uint64_t epoch_;
+  CommitBook book_;
+  std::map<std::uint64_t, Bytes> unsynced_;
+  std::set<std::uint64_t> deciding_;
+  std::map<Session, std::vector<CommitItem>> commits_;
+  TimePoint next_repeat_;
+  std::uint64_t announced_ = 0;
+  bool stopped_ = false;
+};
+
+struct Event {
+  TimePoint at;
+  Session who;
+  std::string name;
+  MicrobatchId microbatch;
+  std::string cause;
+};
+
+}  // namespace shoal::hop

@@ -1,0 +1,196 @@
+// The trainer of the harness: what runtime/trainer.cc does around a courier and a commit book.
+#include "hop_world.h"
+
+namespace shoal::hop {
+
+TrainerActor::TrainerActor(World& world, Session self, std::uint64_t epoch)
+    : Actor(world, self), epoch_(epoch), book_(kTrainerId, world.options().stages) {
+  make_courier(*this);
+  const auto whole = read_log(world.log(), [this](ByteView record) { return book_.replay(record); });
+  if (!whole.ok()) world.violate("the log cannot be read: " + whole.error().message);
+  for (std::uint64_t serial = 0; serial < book_.next_serial(); ++serial)
+    if (const auto* logged = book_.find({kTrainerId, serial})) world.replayed({kTrainerId, serial}, logged->path);
+  if (world.log().empty()) world.log_write(epoch_, book_.header_record());
+  for (const World::Decision& decision : world.decisions())
+    if (decision.commit) on_round_commit(*decision.commit);
+    else on_session_over(decision.over, "session over");
+}
+
+void TrainerActor::start() {
+  if (!world_.options().planted.no_replay) queue(book_.outstanding());
+  announced_ = world_.steps_done();
+  announce_steps();
+  issue();
+}
+
+bool TrainerActor::settled() const {
+  return book_.next_serial() == world_.options().microbatches && book_.open() == 0 && deciding_.empty() &&
+         book_.next() == MicrobatchId{kTrainerId, world_.options().microbatches};
+}
+
+std::vector<Bytes> TrainerActor::unsynced() const {
+  std::vector<Bytes> result;
+  for (const auto& [serial, record] : unsynced_) result.push_back(record);
+  return result;
+}
+
+void TrainerActor::issue() {
+  const Options& options = world_.options();
+  while (!stopped_) {
+    const auto id = book_.next();
+    if (!id || id->serial >= options.microbatches || book_.open() + deciding_.size() >= options.in_flight) return;
+    const std::uint64_t step = options.step_size > 0 ? id->serial / options.step_size + 1 : 0;
+    if (step > world_.steps_done() + 2) return;
+    book_.issued(*id);
+    world_.note(self_, "issue", *id, "");
+    HopSpec spec;
+    spec.microbatch = *id;
+    spec.sample = SampleId(id->serial);
+    spec.step = StepId(step);
+    spec.to = StageId(0);
+    spec.above = {self_};
+    courier_->open(std::move(spec), world_.now());
+  }
+}
+
+void TrainerActor::on_message(const Session& from, Message& message, TransferId) {
+  if (stopped_) return;
+  roster_.note_up(from);
+  if (on_courier_message(from, message)) {
+  } else if (auto* m = std::get_if<Gradient>(&message)) {
+    if (courier_->wants(from, *m, world_.now())) courier_->on_gradient(from, *m, {}, world_.now());
+  } else if (auto* m = std::get_if<CommitAck>(&message)) {
+    for (const CommitAckItem& item : m->items)
+      if (const auto listing = book_.on_ack(item); listing && !world_.options().planted.silent_gone) world_.list(*listing);
+  }
+  issue();
+}
+
+void TrainerActor::on_won(const MicrobatchId& microbatch, const Gradient& gradient, std::vector<Bytes>) {
+  if (!book_.is_open(microbatch)) return;
+  if (gradient.path.size() != world_.options().stages || book_.names_any(gradient.path)) {
+    world_.violate("a path that no log takes");
+    return;
+  }
+  const Bytes record = book_.log(microbatch, gradient);
+  deciding_.insert(microbatch.serial);
+  if (world_.options().planted.late_log) on_durable(microbatch, true);
+  unsynced_[microbatch.serial] = record;
+  world_.after(*this, world_.job_duration(), [this, microbatch, record] {
+    if (unsynced_.erase(microbatch.serial) == 0) return;
+    on_durable(microbatch, world_.log_write(epoch_, record));
+  });
+}
+
+void TrainerActor::on_durable(const MicrobatchId& microbatch, bool ok) {
+  if (!ok) {
+    world_.note(self_, "trainer_fenced", microbatch, "");
+    stopped_ = true;
+    return;
+  }
+  if (stopped_ || deciding_.erase(microbatch.serial) == 0) return;
+  world_.logged(microbatch, book_.find(microbatch)->path);
+  for (const CommitBook::Listing& listing : book_.durable(microbatch)) world_.list(listing);
+  queue(book_.commits_for(microbatch));
+  courier_->commit(microbatch);
+  announce_steps();
+  issue();
+}
+
+void TrainerActor::announce_steps() {
+  const std::uint64_t size = world_.options().step_size;
+  while (size > 0) {
+    Step step;
+    step.step = StepId(announced_ + 1);
+    std::vector<MicrobatchId> ids;
+    for (std::uint64_t i = announced_ * size; i < (announced_ + 1) * size && i < world_.options().microbatches; ++i) {
+      const MicrobatchId id{kTrainerId, i};
+      if (i >= book_.low() && (book_.find(id) == nullptr || !book_.find(id)->durable)) return;
+      ids.push_back(id);
+    }
+    if (ids.empty()) return;
+    step.winners = book_.paths(ids);
+    ++announced_;
+    world_.announce(step);
+  }
+}
+
+void TrainerActor::queue(const std::map<Session, std::vector<CommitItem>>& commits) {
+  for (const auto& [session, items] : commits) {
+    auto& queue = commits_[session];
+    queue.insert(queue.end(), items.begin(), items.end());
+  }
+}
+
+void TrainerActor::flush() {
+  for (auto& [session, items] : std::exchange(commits_, {})) {
+    Commit message;
+    message.items = std::move(items);
+    message.lows = {{kTrainerId, book_.low()}};
+    send(session, std::move(message));
+  }
+}
+
+void TrainerActor::tick() {
+  if (stopped_) return;
+  const TimePoint now = world_.now();
+  courier_->tick(now);
+  courier_->forget_below(kTrainerId, book_.low());
+  flush();
+  if (now >= next_renewal_) {
+    next_renewal_ = now + world_.options().lease / 6;
+    auto renewals = courier_->renewals();
+    for (const StageMembers& stage : roster_.list().stages)
+      for (const Member& member : stage.members) renewals.try_emplace(member.session);
+    for (auto& [session, leases] : renewals) send(session, Renew{std::move(leases), {{kTrainerId, book_.low()}}});
+  }
+  if (now >= next_repeat_) {
+    next_repeat_ = now + world_.options().lease / 4;
+    if (!world_.options().planted.no_replay) queue(book_.outstanding());
+    if (book_.done_dirty()) {
+      if (!world_.log_write(epoch_, book_.done_record())) stopped_ = true;
+      book_.done_written();
+    }
+  }
+  issue();
+}
+
+void TrainerActor::on_link_down(const Session& session) {
+  roster_.note_down(session, world_.now());
+  courier_->on_link_down(session, world_.now());
+  if (world_.options().planted.list_on_silence) on_session_over(session, "silent");
+}
+
+void TrainerActor::on_members(const MemberList& list) {
+  list_changed(list, [](const Session&) {});
+  issue();
+}
+
+void TrainerActor::on_round_commit(const RoundCommit& commit) {
+  for (const auto& listing : book_.on_round_commit(commit, [](const MicrobatchId&, StageId, const Token&) {}))
+    world_.violate("listed and in a round: " + listing.cause);
+}
+
+void TrainerActor::on_session_over(const Session& session, std::string_view cause) {
+  for (const CommitBook::Listing& listing : book_.on_session_over(session, cause)) world_.list(listing);
+}
+
+std::vector<Session> TrainerActor::candidates(StageId stage) { return roster_.candidates(stage, world_.now()); }
+
+Result<TransferId> TrainerActor::send_forward(const Session& to, Forward message) {
+  return world_.send(self_, to, std::move(message), true);
+}
+
+void TrainerActor::send(const Session& to, Message message) {
+  if (const auto* commit = std::get_if<Commit>(&message))
+    for (const CommitItem& item : commit->items) world_.note(self_, "commit_sent", item.microbatch, "");
+  (void)world_.send(self_, to, std::move(message), false);
+}
+
+void TrainerActor::drop_transfer(const Session&, TransferId transfer) { world_.drop(transfer); }
+
+void TrainerActor::event(std::string_view name, const MicrobatchId& m, const Session&, const Lease&, std::string_view cause) {
+  world_.note(self_, name, m, cause);
+}
+
+}  // namespace shoal::hop
