@@ -1,0 +1,39 @@
+// What `--memory` allows.
+#include <gtest/gtest.h>
+
+#include "runtime/stage_memory.h"
+
+namespace shoal {
+namespace {
+
+RunConfig some_config() {
+  RunConfig config;
+  config.model = {.layers = 4, .dim = 64, .heads = 4, .positions = 64, .vocabulary = 256};
+  config.data.sequences = 8;
+  config.pipeline.stages = 2;
+  return config;
+}
+
+StageSpec last_stage(const RunConfig& config) { return split_model(config.model_spec(), 2, {}).value().back(); }
+
+TEST(StageMemoryTest, CreditsFollowTheMemoryLeftBesideTheStage) {
+  const RunConfig config = some_config();
+  const StageSpec spec = last_stage(config);
+  const std::uint64_t fixed = stage_bytes(spec), each = entry_bytes(spec, config.data.sequences);
+  EXPECT_EQ(credits_within(fixed + 2 * each, config, spec).value(), 2u);
+  EXPECT_EQ(credits_within(fixed + 10 * each - 1, config, spec).value(), 9u);
+  EXPECT_EQ(credits_within(fixed + 1000 * each, config, spec).value(), kCreditsMax);
+}
+
+TEST(StageMemoryTest, SaysWhatWouldBeNeeded) {
+  const RunConfig config = some_config();
+  const StageSpec spec = last_stage(config);
+  const auto refused =
+      credits_within(stage_bytes(spec) + 2 * entry_bytes(spec, config.data.sequences) - 1, config, spec);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.code(), ErrorCode::kTooLarge);
+  EXPECT_NE(refused.error().message.find("--memory"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace shoal

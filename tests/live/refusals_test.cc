@@ -1,0 +1,150 @@
+// What processes say, and with which exit code, when they cannot take part.
+#include <csignal>
+
+#include "common/rng.h"
+#include "common/sign.h"
+#include "runtime/ticket.h"
+#include "tests/live/processes.h"
+
+namespace shoal {
+namespace {
+
+// Runs to its end; what it wrote to stderr goes to `errors`.
+int run(Processes& swarm, std::vector<std::string> words, std::string& errors) {
+  swarm.start("once", std::move(words));
+  const int code = swarm.exit_code("once");
+  errors = swarm.errors("once");
+  return code;
+}
+
+bool says(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+TEST(LiveRefusalTest, AMistypedTicketIsCalledATypo) {
+  Processes swarm;
+  swarm.launch(swarm.write_run({}));
+  std::string ticket = swarm.ticket(), errors;
+  char& letter = ticket[ticket.size() / 2];
+  letter = letter == 'A' ? 'B' : 'A';
+  EXPECT_EQ(run(swarm, {"--home", swarm.path("h"), "join", ticket, "--no-dht"}, errors), 65);
+  EXPECT_TRUE(says(errors, "typo")) << errors;
+  EXPECT_EQ(run(swarm, {"--home", swarm.path("h"), "join", "hello", "--no-dht"}, errors), 65);
+  EXPECT_TRUE(says(errors, "no ticket")) << errors;
+}
+
+TEST(LiveRefusalTest, ATicketThatLeadsNowhereIsUnreachable) {
+  Processes swarm;
+  swarm.launch(swarm.write_run({}));
+  const std::string ticket = swarm.ticket();
+  swarm.process("launch").send_signal(SIGKILL);
+  ASSERT_EQ(swarm.exit_code("launch"), 128 + SIGKILL);
+  std::string errors;
+  EXPECT_EQ(run(swarm, {"--home", swarm.path("h"), "join", ticket, "--no-dht", "--patience", "1"}, errors), 69);
+  EXPECT_TRUE(says(errors, "no answer from the authority")) << errors;
+}
+
+TEST(LiveRefusalTest, ATicketOfAnotherRunIsRefused) {
+  Processes swarm;
+  swarm.launch(swarm.write_run({}));
+  auto ticket = parse_ticket(swarm.ticket());
+  ASSERT_TRUE(ticket.ok());
+  std::array<std::uint8_t, 32> seed{};
+  seed[0] = 9;
+  const KeyPair other = KeyPair::from_seed(seed);
+  ticket->run = RunId{other.id().bytes};
+  for (Contact& contact : ticket->contacts) contact.peer = other.id();
+  const auto text = pack_ticket(*ticket);
+  ASSERT_TRUE(text.ok());
+  std::string errors;
+  EXPECT_EQ(run(swarm, {"--home", swarm.path("h"), "join", *text, "--no-dht", "--patience", "5"}, errors), 77)
+      << errors;
+  EXPECT_TRUE(says(errors, "it is not peer")) << errors;
+}
+
+TEST(LiveRefusalTest, AForeignProtocolVersionIsToldBothNumbers) {
+  Processes swarm;
+  swarm.launch(swarm.write_run({}));
+  std::string errors;
+  EXPECT_EQ(
+      run(swarm,
+          {"--fault", "transport.foreign_version=error", "--home", swarm.path("h"), "join", swarm.ticket(), "--no-dht"},
+          errors),
+      76);
+  EXPECT_TRUE(says(errors, "protocol version")) << errors;
+}
+
+TEST(LiveRefusalTest, AKeyThatIsNotListedIsToldItsKey) {
+  Processes swarm;
+  std::string errors;
+  ASSERT_EQ(run(swarm, {"--home", swarm.path("listed"), "key"}, errors), 0) << errors;
+  const std::string listed = swarm.output("once").substr(0, 64);
+  ASSERT_EQ(run(swarm, {"--home", swarm.path("stranger"), "key"}, errors), 0) << errors;
+  const std::string stranger = swarm.output("once").substr(0, 64);
+  swarm.launch(swarm.write_run({.stages = 1,
+                                .replicas = 1,
+                                .steps = 2,
+                                .more = "[admission]\nmode = \"listed\"\nkeys = [\"" + listed + "\"]\n"}));
+  EXPECT_EQ(run(swarm, {"--home", swarm.path("stranger"), "join", swarm.ticket(), "--no-dht"}, errors), 77);
+  EXPECT_TRUE(says(errors, stranger)) << errors;
+  EXPECT_EQ(run(swarm, {"--home", swarm.path("listed"), "join", swarm.ticket(), "--no-dht"}, errors), 0) << errors;
+  EXPECT_EQ(swarm.exit_code("launch"), 0) << swarm.errors("launch");
+}
+
+TEST(LiveRefusalTest, APortInUseIsNamed) {
+  Processes swarm;
+  const std::string run_file = swarm.write_run({});
+  swarm.launch(run_file);
+  const auto ticket = parse_ticket(swarm.ticket());
+  ASSERT_TRUE(ticket.ok());
+  const std::string address = ticket->contacts.front().address;
+  std::string errors;
+  EXPECT_EQ(run(swarm, {"launch", run_file, "--dir", swarm.path("second"), "--listen", address, "--no-dht"}, errors),
+            74);
+  EXPECT_TRUE(says(errors, address)) << errors;
+}
+
+TEST(LiveRefusalTest, AFolderThatHoldsARunIsNotOverwritten) {
+  Processes swarm;
+  const std::string run_file = swarm.write_run({});
+  swarm.launch(run_file);
+  std::string errors;
+  EXPECT_NE(run(swarm, {"launch", run_file, "--dir", swarm.path("run"), "--listen", "127.0.0.1:0", "--no-dht"}, errors),
+            0);
+  EXPECT_TRUE(says(errors, swarm.path("run"))) << errors;
+  swarm.process("launch").send_signal(SIGKILL);
+  ASSERT_EQ(swarm.exit_code("launch"), 128 + SIGKILL);
+  EXPECT_EQ(run(swarm, {"launch", run_file, "--dir", swarm.path("run"), "--listen", "127.0.0.1:0", "--no-dht"}, errors),
+            65);
+  EXPECT_TRUE(says(errors, "--resume")) << errors;
+}
+
+TEST(LiveRefusalTest, ASecondProcessOnOneHomeTakesATemporaryKeyAndSaysSo) {
+  Processes swarm;
+  swarm.launch(swarm.write_run(
+      {.stages = 1, .steps = 100'000, .executor = "kind = \"paced\"\nforward_ms = 4\nbackward_ms = 6"}));
+  const std::vector<std::string> home = {"--home", swarm.path("shared")};
+  swarm.join("a", home);
+  ASSERT_TRUE(swarm.wait_for_event("a", {"\"event\":\"serving\""})) << swarm.errors("a");
+  swarm.join("b", home);
+  ASSERT_TRUE(swarm.wait_for_event("b", {"\"event\":\"serving\""})) << swarm.errors("b");
+  EXPECT_TRUE(says(swarm.errors("b"), "temporary key")) << swarm.errors("b");
+  EXPECT_FALSE(says(swarm.errors("a"), "temporary key"));
+  swarm.process("launch").send_signal(SIGTERM);
+  EXPECT_EQ(swarm.exit_code("launch"), 143) << swarm.errors("launch");
+  EXPECT_EQ(swarm.exit_code("a"), 0) << swarm.errors("a");
+  EXPECT_EQ(swarm.exit_code("b"), 0) << swarm.errors("b");
+}
+
+TEST(LiveRefusalTest, ATokenFileOfTheWrongWidthIsNamed) {
+  Processes swarm;
+  const std::string run_file = swarm.write_run({});
+  std::string text = ScratchFolder::read(run_file);
+  text.replace(text.find("sequences = 2"), 13, "width = \"u16\"\nsequences = 2");
+  const std::string other = swarm.write_file("wide.toml", text);
+  std::string errors;
+  EXPECT_EQ(run(swarm, {"launch", other, "--dir", swarm.path("wide"), "--listen", "127.0.0.1:0", "--no-dht"}, errors),
+            65);
+  EXPECT_TRUE(says(errors, "text.bin")) << errors;
+}
+
+}  // namespace
+}  // namespace shoal

@@ -1,0 +1,120 @@
+// Whole runs of real processes: to the end, through kills, departures and a restart of the launching process.
+#include <csignal>
+#include <filesystem>
+
+#include "tests/live/processes.h"
+
+namespace shoal {
+namespace {
+
+constexpr char kPaced[] = "kind = \"paced\"\nforward_ms = 4\nbackward_ms = 6";
+const std::vector<std::string> kPeers = {"a", "b", "c", "d"};
+
+void join_all(Processes& swarm) {
+  for (std::size_t i = 0; i < kPeers.size(); ++i) swarm.join(kPeers[i], {"--stage", std::to_string(i % 2)});
+}
+
+TEST(LiveRunTest, EndsWithEveryMicrobatchCountedOnce) {
+  for (const std::string rule : {"allreduce", "diloco"}) {
+    SCOPED_TRACE(rule);
+    Processes swarm;
+    swarm.launch(swarm.write_run({.rule = rule}));
+    join_all(swarm);
+    EXPECT_EQ(swarm.exit_code("launch"), 0) << swarm.errors("launch");
+    for (const std::string& peer : kPeers) EXPECT_EQ(swarm.exit_code(peer), 0) << swarm.errors(peer);
+    const AuditReport report = swarm.audit_events();
+    EXPECT_EQ(complaints(report), "");
+    EXPECT_EQ(report.unfinished, 0u);
+    EXPECT_EQ(report.lost, 0u);
+    EXPECT_GE(report.committed, 30u * 2);
+    EXPECT_NE(swarm.output("launch").find("\"schema\": \"shoal.launch/1\""), std::string::npos);
+    EXPECT_NE(swarm.errors("launch").find("validation loss"), std::string::npos);
+  }
+}
+
+TEST(LiveRunTest, AKilledReplicaIsFencedItsLossesAreListedAndItsHomeComesBack) {
+  Processes swarm;
+  swarm.launch(swarm.write_run({.steps = 150, .executor = kPaced}));
+  join_all(swarm);
+  ASSERT_TRUE(swarm.wait_for_event("a", {"\"event\":\"committed\""}, 10)) << swarm.errors("a");
+  swarm.process("a").send_signal(SIGKILL);
+  EXPECT_EQ(swarm.exit_code("a"), 128 + SIGKILL);
+  ASSERT_TRUE(swarm.wait_for_event("launch", {"\"event\":\"session_over\""})) << swarm.errors("launch");
+  swarm.join("a");  // its home, a new session
+  ASSERT_TRUE(swarm.wait_for_event("a", {"\"event\":\"serving\""}, 2)) << swarm.errors("a");
+  for (const std::string name : {"launch", "a", "b", "c", "d"})
+    EXPECT_EQ(swarm.exit_code(name), 0) << name << swarm.errors(name);
+  EXPECT_EQ(swarm.count_events("a", {"\"event\":\"serving\"", "\"version\":0"}), 1)
+      << "the second life fetched its state";
+  const AuditReport report = swarm.audit_events();
+  EXPECT_EQ(complaints(report), "");
+  EXPECT_EQ(report.unfinished, 0u);
+  EXPECT_EQ(report.counted_twice, 0u);
+}
+
+TEST(LiveRunTest, APeerThatIsAskedToGoSettlesFirstAndLosesNothing) {
+  Processes swarm;
+  swarm.launch(swarm.write_run({.steps = 120, .executor = kPaced}));
+  join_all(swarm);
+  ASSERT_TRUE(swarm.wait_for_event("a", {"\"event\":\"committed\""}, 10)) << swarm.errors("a");
+  swarm.process("a").send_signal(SIGINT);
+  EXPECT_EQ(swarm.exit_code("a"), 130) << swarm.errors("a");
+  for (const std::string name : {"launch", "b", "c", "d"})
+    EXPECT_EQ(swarm.exit_code(name), 0) << name << swarm.errors(name);
+  const AuditReport report = swarm.audit_events();
+  EXPECT_EQ(complaints(report), "");
+  EXPECT_EQ(report.lost, 0u) << swarm.errors("a");
+}
+
+TEST(LiveRunTest, CtrlCAtTheLaunchingProcessEndsTheRunInOrder) {
+  Processes swarm;
+  swarm.launch(swarm.write_run({.steps = 100'000, .executor = kPaced}));
+  join_all(swarm);
+  ASSERT_TRUE(swarm.wait_for_event("launch", {"\"event\":\"commit\""}, 20)) << swarm.errors("launch");
+  swarm.process("launch").send_signal(SIGINT);
+  EXPECT_EQ(swarm.exit_code("launch"), 130) << swarm.errors("launch");
+  for (const std::string& peer : kPeers) EXPECT_EQ(swarm.exit_code(peer), 0) << swarm.errors(peer);
+  const AuditReport report = swarm.audit_events();
+  EXPECT_EQ(complaints(report), "");
+  EXPECT_EQ(report.unfinished, 0u);
+  EXPECT_EQ(report.lost, 0u);
+}
+
+TEST(LiveRunTest, AKilledLaunchGoesOnWhereItsLogEnds) {
+  Processes swarm;
+  swarm.launch(swarm.write_run({.steps = 100, .executor = kPaced}));
+  const std::string ticket = swarm.ticket();
+  join_all(swarm);
+  ASSERT_TRUE(swarm.wait_for_event("launch", {"\"event\":\"commit\""}, 40)) << swarm.errors("launch");
+  swarm.process("launch").send_signal(SIGKILL);
+  EXPECT_EQ(swarm.exit_code("launch"), 128 + SIGKILL);
+  swarm.launch_as("launch", {"--resume", swarm.path("run"), "--no-dht"});
+  EXPECT_EQ(swarm.ticket(), ticket) << "the same address, so that peers find it again";
+  for (const std::string name : {"launch", "a", "b", "c", "d"})
+    EXPECT_EQ(swarm.exit_code(name), 0) << name << swarm.errors(name);
+  const AuditReport report = swarm.audit_events();
+  EXPECT_EQ(complaints(report), "");
+  EXPECT_EQ(report.unfinished, 0u);
+}
+
+TEST(LiveRunTest, WhatIsSavedHasTheLossThatWasValidated) {
+  Processes swarm;
+  swarm.launch(swarm.write_run({.replicas = 1, .steps = 3, .executor = "kind = \"torch\""}),
+               {"--save", swarm.path("saved")});
+  swarm.join("a", {"--device", "cpu"});
+  swarm.join("b", {"--device", "cpu"});
+  for (const std::string name : {"launch", "a", "b"}) EXPECT_EQ(swarm.exit_code(name), 0) << name << swarm.errors(name);
+  swarm.start("eval", {"--json", "eval", swarm.path("saved"), "--text", swarm.path("text.bin"), "--threads", "1",
+                       "--device", "cpu"});
+  ASSERT_EQ(swarm.exit_code("eval"), 0) << swarm.errors("eval");
+  const auto number_after = [](const std::string& text, const std::string& key) {
+    const std::size_t at = text.find("\"" + key + "\":");
+    return at == std::string::npos ? -1.0 : std::stod(text.substr(at + key.size() + 3));
+  };
+  const double validated = number_after(swarm.output("launch"), "val_loss");
+  EXPECT_GT(validated, 0);
+  EXPECT_NEAR(number_after(swarm.output("eval"), "val_loss"), validated, 1e-4);
+}
+
+}  // namespace
+}  // namespace shoal
