@@ -1,24 +1,13 @@
 #pragma once
-// Where exceptions of the tensor library end. Included by .cc files that compute with it; sees c10's exceptions only.
-#include <c10/util/Exception.h>
-
-#include <new>
-#include <string_view>
+// Where exceptions of the tensor library end. Included by .cc files that compute with it. Thread: any.
+#include <exception>
 
 #include "common/result.h"
 
 namespace shoal {
 
 // ERRORS: kTooLarge (out of memory), kIo (the library or the driver failed otherwise; its first line).
-inline Error error_of(const std::exception& thrown) {
-  const auto* torch = dynamic_cast<const c10::Error*>(&thrown);
-  std::string text = torch != nullptr ? torch->what_without_backtrace() : thrown.what();
-  const bool memory = dynamic_cast<const c10::OutOfMemoryError*>(&thrown) != nullptr ||
-                      dynamic_cast<const std::bad_alloc*>(&thrown) != nullptr ||
-                      text.find("DefaultCPUAllocator") != text.npos;
-  text = text.substr(0, text.find('\n'));
-  return make_error(memory ? ErrorCode::kTooLarge : ErrorCode::kIo, "libtorch: " + text);
-}
+Error error_of(const std::exception& thrown);
 
 // Runs a function that returns a Result; a thrown exception becomes its error.
 template <class Function>
