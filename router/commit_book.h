@@ -78,9 +78,18 @@ class CommitBook {
                                        const std::function<void(const MicrobatchId&, StageId, const Token&)>& merged);
   // The session is over; its tokens that no committed round named are lost.
   std::vector<Listing> on_session_over(const Session& session, std::string_view cause);
-  Bytes done_record() const;                // what was merged or listed since the last call, lazily written
-  bool done_dirty() const { return !done_.empty(); }
-  void done_written() { done_.clear(); }
+  // The run is over: durable before END is sent, so that a resumed process knows.
+  Bytes end_record() const;
+  bool ended() const { return ended_; }
+  // Lists whatever is neither merged nor listed; used when nothing more can secure it.
+  std::vector<Listing> list_rest(std::string_view cause);
+  // What was merged or listed since the last call, written lazily: while done_dirty(), which is false as long as one is on its way to the disk,
+  // and once more before the log is closed.
+  Bytes done_record();
+  bool done_dirty() const { return !done_.empty() && writing_.empty(); }
+  // The last done_record() is durable. Only now may low() pass what it names: below low() peers forget, and a listing that nobody can repeat
+  // would be lost with this process.
+  void done_durable();
 
   std::uint64_t low() const { return low_; }
   const Logged* find(const MicrobatchId& id) const;
@@ -98,6 +107,7 @@ class CommitBook {
  private:
   void set(std::uint64_t serial, Logged& logged, std::size_t stage, StageState state, std::string_view cause);
   void raise_low();
+  Bytes path_record(std::uint64_t serial, const Logged& logged) const;
   Status replay_path(ByteView record);
   Status replay_done(ByteView record);
 
@@ -106,13 +116,15 @@ class CommitBook {
   bool header_seen_ = false;
   std::uint64_t next_serial_ = 0;
   std::uint64_t low_ = 0;
+  bool ended_ = false;
   std::set<std::uint64_t> open_, reissue_;
   std::map<std::uint64_t, Logged> logged_;      // serial -> above low
   std::map<Token, std::uint64_t> by_token_;
   std::set<Session> over_;                      // ended sessions: no round will name their later tokens
   std::vector<Listing> listings_;
   struct Done { std::uint64_t serial; std::uint16_t stage; bool listed; std::string cause; };
-  std::vector<Done> done_;
+  std::vector<Done> done_, writing_;
+  std::map<std::uint64_t, std::size_t> undurable_;   // serial -> how many of its items are in done_ or writing_
   std::uint64_t committed_ = 0, committed_targets_ = 0, listed_ = 0, contradictions_ = 0;
 };
 

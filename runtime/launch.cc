@@ -11,6 +11,7 @@ namespace {
 constexpr Duration kTick = 200ms;
 constexpr Duration kAnnouncePeriod = 20s;
 constexpr Duration kBytesPeriod = 1s;
+constexpr Duration kEndTime = 3s;       // a resumed run that was over already tells it for so long
 constexpr std::size_t kLogBytesMax = 1u << 30;
 
 AuthorityOptions authority_options(const LaunchOptions& options) {
@@ -101,6 +102,12 @@ void Launch::start() {
                                        TrainerEnvironment{env_.loop, *transport_, env_.events, env_.samples, *book_, *trainer_log_},
                                        static_cast<Trainer::Owner&>(*this));
   authority_->start();
+  if (book_->ended()) {
+    finishing_ = true;
+    summary_.reason = "the run was over already";
+    owner_.on_notice(summary_.reason);
+    return say_end();
+  }
   trainer_->announce_steps();
   tick();
 }
@@ -118,7 +125,7 @@ void Launch::tick() {
   const TimePoint now = env_.loop.now();
   if (now >= next_announce_) announce();
   if (now >= next_bytes_) write_bytes();
-  if (!finishing_ && trainer_->reached_end()) finish("all tokens are committed");
+  if (!finishing_ && stages_ready_ && trainer_->reached_end()) finish("all tokens are committed");
   if (const std::string parked = parked_text(); !parked.empty() && now >= next_parked_) {
     next_parked_ = now + 10s;
     owner_.on_notice(parked);
@@ -386,18 +393,25 @@ void Launch::on_waiting(const std::string& why) { owner_.on_notice("saving: " + 
 
 void Launch::end() {
   phase_ = 5;
+  trainer_->list_rest("the run ended");
   trainer_->stop();
-  authority_->end(summary_.reason);
   EventRecord record;
   record.event = "end";
   record.cause = summary_.reason;
   env_.events.write(record);
-  trainer_log_->append(book_->done_record());
+  if (book_->done_dirty()) trainer_log_->append(book_->done_record());
+  trainer_log_->append(book_->end_record());
   trainer_log_->sync([this, alive = alive_](Status) {
-    if (!*alive) return;
-    env_.loop.after(500ms, [this, alive] {  // END has left our queues by then
-      if (*alive) done(std::nullopt);
-    });
+    if (*alive) say_end();
+  });
+}
+
+void Launch::say_end() {
+  phase_ = 5;
+  authority_->end(summary_.reason);
+  // END has left our queues by then; who was away hears it when it asks again.
+  env_.loop.after(book_->ended() ? kEndTime : 500ms, [this, alive = alive_] {
+    if (*alive) done(std::nullopt);
   });
 }
 

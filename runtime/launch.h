@@ -116,6 +116,7 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   void validate();
   void fetch_states();
   void end();
+  void say_end();
   void done(std::optional<Error> error);
   void later(std::function<void()> task);
 

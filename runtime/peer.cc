@@ -12,6 +12,8 @@ constexpr Duration kAnnouncePeriod = 20s;
 constexpr Duration kLeaveTime = 30s;
 constexpr Duration kLookUpPeriod = 5s;   // asking the directory where the authority is
 constexpr Duration kBytesPeriod = 1s;
+
+std::shared_ptr<const OuterRule> make_rule(RuleId id) { return id == RuleId::kAllreduce ? make_allreduce_rule() : make_diloco_rule(); }
 }  // namespace
 
 std::string_view name_of(PeerPhase phase) {
@@ -66,14 +68,14 @@ void Peer::end_session(const std::string& why) {
   // The rest waits until no caller of ours stands on what is taken down.
   env_.loop.post([this, alive = alive_] {
     if (!*alive || over_) return;
-    auto held = std::make_shared<std::optional<Held>>();
+    auto held = std::make_shared<std::vector<Held>>();
     auto executor = executor_;
     const bool had = stage_peer_ != nullptr && stage_peer_->serving() && executor;
     const Version version = had ? stage_peer_->version() : Version(0);
     const OuterRule* r = rule(state_rule_);
     const auto next = [this, alive, held] {
       if (!*alive || over_) return;
-      if (held->has_value()) held_ = std::move(*held);
+      if (!held->empty()) held_ = std::move(*held);
       *session_alive_ = false;
       fetcher_.reset();
       donor_.reset();
@@ -93,12 +95,28 @@ void Peer::end_session(const std::string& why) {
       restarting_ = false;
       begin_session();
     };
-    if (!had || version.value == 0) return next();
+    const auto prepared = had ? stage_peer_->prepared() : std::nullopt;
+    if (!had || (version.value == 0 && !prepared)) return next();
     env_.device.run(DeviceTask::kState,
-                    [executor, held, version, r, stage = spec_->stage] {
-                      Bytes image = make_state_image(*executor, *r, version);
-                      const Digest digest = digest_of_image(image);
-                      *held = Held{stage, version, digest, std::move(image)};
+                    [executor, held, version, r, prepared, own = prepared ? make_rule(static_cast<RuleId>(prepared->rule)) : nullptr,
+                     stage = spec_->stage] {
+                      const auto keep = [&](Bytes image, Version of) {
+                        const Digest digest = digest_of_image(image);
+                        held->push_back(Held{stage, of, digest, std::move(image)});
+                      };
+                      if (version.value > 0) keep(make_state_image(*executor, *r, version), version);
+                      if (!prepared) return;
+                      Arena& arena = executor->arena();
+                      const auto move = [&](ArenaRole from, ArenaRole to) {
+                        arena.pull(from);
+                        const auto source = arena.span(from);
+                        std::copy(source.begin(), source.end(), arena.span(to).begin());
+                        arena.push(to);
+                        arena.tag(to) = arena.tag(from);
+                      };
+                      move(ArenaRole::kCandidate, ArenaRole::kAnchor);
+                      for (std::size_t i = 0; i < own->shared_roles().size(); ++i) move(own->candidate_roles()[i], own->shared_roles()[i]);
+                      keep(make_state_image(*executor, *own, Version(prepared->base.value + 1)), Version(prepared->base.value + 1));
                     },
                     next);
   });
@@ -236,10 +254,10 @@ void Peer::start_membership() {
   options.request.wish = options_.wish;
   options.request.device = options_.device;
   options.request.addresses = options_.addresses;
-  if (held_) {
-    options.request.held_stage = held_->stage;
-    options.request.held_version = held_->version;
-    options.request.held_digest = held_->digest;
+  if (!held_.empty()) {
+    options.request.held_stage = held_.front().stage;
+    options.request.held_version = held_.front().version;
+    options.request.held_digest = held_.front().digest;
   }
   membership_ = std::make_unique<Membership>(std::move(options), static_cast<MembershipPort&>(*this), env_.loop);
   membership_->start();
@@ -310,9 +328,10 @@ void Peer::on_members(const MemberList& list) {
   if (phase_ != PeerPhase::kFetching || loading_ || !spec_) return;
   for (const StageMembers& stage : list.stages) {
     if (stage.stage != spec_->stage) continue;
-    if (held_ && held_->stage == stage.stage && held_->version == stage.version && held_->digest == stage.digest) {
-      owner_.on_notice("our own state of version " + std::to_string(held_->version.value) + " is the stage's newest");
-      return load(held_->image);
+    for (const Held& held : held_) {
+      if (held.stage != stage.stage || held.version != stage.version || held.digest != stage.digest) continue;
+      owner_.on_notice("our own state of version " + std::to_string(held.version.value) + " is the stage's newest");
+      return load(held.image);
     }
     std::vector<PeerId> donors;
     for (const Member& member : stage.members)
@@ -346,7 +365,7 @@ void Peer::load(Bytes image) {
 }
 
 void Peer::serve(Version version) {
-  held_.reset();
+  held_.clear();
   phase_ = PeerPhase::kServing;
   reason_ = "";
   if (membership_->list()) stage_peer_->on_members(*membership_->list());
@@ -490,7 +509,7 @@ void Peer::finish(const std::string& reason, std::optional<Error> error) {
 }
 
 std::optional<std::pair<StageId, Version>> Peer::held_state() const {
-  if (held_) return std::pair{held_->stage, held_->version};
+  if (!held_.empty()) return std::pair{held_.back().stage, held_.back().version};
   if (stage_peer_ && stage_peer_->version().value > 0) return std::pair{spec_->stage, stage_peer_->version()};
   return std::nullopt;
 }

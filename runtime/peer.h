@@ -151,7 +151,7 @@ class Peer final : private Transport::Listener, private MembershipPort, private 
   std::shared_ptr<StageExecutor> executor_;
   std::optional<StageSpec> spec_;
   std::optional<JoinAnswer> answer_;
-  std::optional<Held> held_;
+  std::vector<Held> held_;                          // of the session before: the anchor, and a candidate that may have been committed
   RuleId state_rule_ = RuleId::kAllreduce;          // whose roles belong to the anchor now
   struct Inbound { PeerId peer; TransferId transfer; auto operator<=>(const Inbound&) const = default; };
   std::map<Inbound, Chunk> inbound_chunks_;

@@ -87,6 +87,9 @@ class StagePeer final : private CourierPort, private LedgerPort, private RoundHo
   const Courier& courier() const { return courier_; }
   const Roster& roster() const { return roster_; }
   Version version() const override { return version_; }
+  // A candidate that was reported and neither committed nor abandoned yet: the authority may commit it without us.
+  const std::optional<RoundOpen>& prepared() const { return prepared_; }
+  const OuterRule* rule(std::uint8_t rule_id) const override;
   RuleId state_rule() const { return state_rule_; }   // of the last commit: whose roles belong to the anchor
   // Runs on the device between jobs; for state transfer and evaluation of the arena.
   void run_on_device(DeviceTask task, std::function<void(StageExecutor&)> job, std::function<void()> done);
@@ -115,7 +118,6 @@ class StagePeer final : private CourierPort, private LedgerPort, private RoundHo
   void discard(EntrySerial serial) override;
   void event(std::string_view name, const MicrobatchId& microbatch, const Token& token, std::string_view cause) override;
   // RoundHost
-  const OuterRule* rule(std::uint8_t rule_id) const override;
   void contribute(const RoundOpen& open, std::function<void(Result<Contribution>)> done) override;
   void prepare(const RoundOpen& open, Payload reduced, std::function<void(Result<Digest>)> done) override;
   void commit(const RoundOpen& open, const RoundCommit& commit, std::function<void()> done) override;
@@ -168,6 +170,7 @@ class StagePeer final : private CourierPort, private LedgerPort, private RoundHo
   bool serving_ = false, leaving_ = false, device_busy_ = false, shift_pending_ = false, stopped_ = false;
   Version version_;
   RuleId state_rule_ = RuleId::kAllreduce;
+  std::optional<RoundOpen> prepared_;
   std::uint64_t inner_steps_ = 0, adam_step_ = 0, progress_ = 0, run_targets_ = 0;
   double run_loss_ = 0;
   std::uint64_t fp32_bytes_ = 0, payload_bytes_ = 0;

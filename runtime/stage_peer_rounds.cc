@@ -55,6 +55,7 @@ void StagePeer::commit(const RoundOpen& open, const RoundCommit& commit, std::fu
 void StagePeer::abandon(const RoundOpen& open) {
   waiting_->contribute.reset();
   waiting_->prepare.reset();
+  prepared_.reset();
   waiting_->abandon = open;
   EventRecord record;
   record.event = "round_abandon";
@@ -119,6 +120,7 @@ bool StagePeer::pump_round() {
           ledger_.wrote(outcome->stamp);
           shift_pending_ = outcome->shift_pending;
           version_ = commit->commit.version;
+          prepared_.reset();
           state_rule_ = r->id();
           for (const Secured& secured : commit->commit.secured)
             if (secured.session == options_.self) ledger_.secure(secured.serials);
@@ -143,7 +145,10 @@ bool StagePeer::pump_round() {
     auto digest = std::make_shared<Result<Digest>>(Digest{});
     on_device(DeviceTask::kRound,
               [executor = env_.executor, r, context, prepare, digest] { *digest = r->prepare(*executor, context, *prepare->reduced); },
-              [prepare, digest] { prepare->done(*digest); });
+              [this, prepare, digest] {
+                if (digest->ok()) prepared_ = prepare->open;
+                prepare->done(*digest);
+              });
     return true;
   }
   if (w.contribute) {

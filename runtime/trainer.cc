@@ -271,6 +271,10 @@ void Trainer::on_session_over(const Session& session, const std::string& why) {
   issue();
 }
 
+void Trainer::list_rest(const std::string& cause) {
+  for (const CommitBook::Listing& listing : env_.book.list_rest(cause)) list(listing);
+}
+
 void Trainer::list(const CommitBook::Listing& listing) {
   EventRecord record;
   record.event = "listed";
@@ -392,7 +396,9 @@ void Trainer::tick() {
     if (!options_.planted.no_replay) queue_commits(env_.book.outstanding());
     if (env_.book.done_dirty()) {  // lazily: what is lost of it is found again after a restart
       env_.log.append(env_.book.done_record());
-      env_.book.done_written();
+      env_.log.sync([this, alive = alive_](Status status) {
+        if (*alive && status.ok()) env_.book.done_durable();
+      });
     }
   }
   if (now >= next_beat_) {

@@ -63,6 +63,7 @@ class Trainer final : private CourierPort {
   // Forward only over the validation samples, on the anchors: mean loss a target, nats. REQUIRES: finished.
   void validate(std::function<void(Result<double>)> done);
   void stop();
+  void list_rest(const std::string& cause);   // nothing more can secure what is not merged
 
   // ---- from the transport and the authority ----
   void on_message(const Remote& from, Message& message, TransferId transfer);

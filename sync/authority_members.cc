@@ -36,7 +36,6 @@ void AuthorityState::on_join(const Remote& from, const JoinRequest& request) {
     if (undurable_ == 0) port_.send(from.peer, join_answer(known->second));  // else the first answer is on its way
     return;
   }
-  if (finishing_) return refuse_join(from, "the run is ending");
   std::vector<StageSupply> supply;
   for (const StageState& stage : stages_)
     supply.push_back({stage.stage, 0, 0, 0, stage.secured, stage.version, stage.digest});

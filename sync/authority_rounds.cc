@@ -354,7 +354,7 @@ bool AuthorityState::stage_finished(const StageState& stage) const {
   const bool anyone = std::any_of(members_.begin(), members_.end(), [&](const auto& entry) {
     return entry.second.stage == stage.stage && entry.second.ready;
   });
-  if (!anyone) return !stage.round;
+  if (!anyone) return !stage.round && next_step(stage) == nullptr;  // a step waits for whoever comes
   return !stage.round && !stage.last_wanted && next_step(stage) == nullptr;
 }
 
