@@ -4,6 +4,7 @@
 #include <exception>
 #include <msgpack.hpp>
 
+#include "common/fault.h"
 #include "transport/envelope_fields.h"
 #include "transport/little_endian.h"
 
@@ -123,6 +124,10 @@ std::uint64_t TransferHead::total_bytes() const {
   return total;
 }
 
+std::uint16_t protocol_version() {
+  return static_cast<std::uint16_t>(limits::kProtocolVersion + (SHOAL_FAULT("transport.foreign_version") ? 1 : 0));
+}
+
 Result<Bytes> pack_envelope(const Message& message, const std::optional<TransferHead>& transfer) {
   ByteSink sink;
   sink.bytes.resize(kPrologueBytes);
@@ -141,7 +146,7 @@ Result<Bytes> pack_envelope(const Message& message, const std::optional<Transfer
     return too_large(std::string(name_of(message)), sink.bytes.size(), limits::kControlBytesMax);
   std::uint8_t* prologue = sink.bytes.data();
   put_u32(prologue, kMagic);
-  put_u16(prologue + 4, static_cast<std::uint16_t>(limits::kProtocolVersion));
+  put_u16(prologue + 4, protocol_version());
   prologue[6] = static_cast<std::uint8_t>(message.index());
   prologue[7] = transfer ? kFlagTransfer : 0;
   put_u32(prologue + 8, static_cast<std::uint32_t>(body_bytes));
@@ -154,9 +159,9 @@ Result<Envelope> parse_envelope(ByteView bytes) {
   if (bytes.size() < kPrologueBytes) return malformed("envelope of " + std::to_string(bytes.size()) + " bytes");
   if (get_u32(bytes, 0) != kMagic) return malformed("not an envelope of shoal");
   const std::uint16_t version = get_u16(bytes, 4);
-  if (version != limits::kProtocolVersion) {
+  if (version != protocol_version()) {
     return make_error(ErrorCode::kVersion, "protocol version " + std::to_string(version) + ", this program speaks " +
-                                               std::to_string(limits::kProtocolVersion) +
+                                               std::to_string(protocol_version()) +
                                                "; HINT: use the same release of shoal at both ends");
   }
   if (get_u32(bytes, kCrcOffset) != checksum(bytes))

@@ -42,6 +42,9 @@ Result<Bytes> pack_envelope(const Message& message, const std::optional<Transfer
 // named).
 Result<Envelope> parse_envelope(ByteView bytes);
 
+// What this process speaks: limits::kProtocolVersion, or another one under the fault point transport.foreign_version.
+std::uint16_t protocol_version();
+
 // The body that the run's key signs (Members). ERRORS as above.
 Result<std::vector<std::uint8_t>> pack_member_list(const MemberList& list);
 Result<MemberList> parse_member_list(ByteView bytes);

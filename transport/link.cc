@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "common/log.h"
+#include "transport/envelope.h"
 
 namespace shoal {
 namespace {
@@ -15,9 +16,9 @@ constexpr Duration kOwnStallMin = 2 * limits::kPingPeriod;
 }  // namespace
 
 Status check_hello(const Hello& hello, const PeerId& peer, const RunId& run) {
-  if (hello.protocol != limits::kProtocolVersion) {
+  if (hello.protocol != protocol_version()) {
     return make_error(ErrorCode::kVersion, "protocol version " + std::to_string(hello.protocol) +
-                                               ", this program speaks " + std::to_string(limits::kProtocolVersion) +
+                                               ", this program speaks " + std::to_string(protocol_version()) +
                                                "; HINT: use the same release of shoal at both ends");
   }
   if (hello.run != run)

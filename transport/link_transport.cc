@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "common/fault.h"
 #include "common/log.h"
+#include "transport/envelope.h"
 
 namespace shoal {
 namespace {
@@ -169,8 +169,7 @@ void LinkTransport::on_down(ConnectionId connection, const Error& cause) {
 // ---- links ----
 
 Hello LinkTransport::our_hello() const {
-  const std::uint32_t foreign = SHOAL_FAULT("transport.foreign_version") ? 1 : 0;
-  return Hello{limits::kProtocolVersion + foreign, options_.run, options_.session, options_.role, options_.addresses};
+  return Hello{protocol_version(), options_.run, options_.session, options_.role, options_.addresses};
 }
 
 Status LinkTransport::admit(Link& link, const Hello& hello) {

@@ -69,8 +69,8 @@ void Processes::launch_as(const std::string& name, std::vector<std::string> word
   ticket_ = line.substr(7, line.find('\n') - 7);
 }
 
-void Processes::join(const std::string& name, std::vector<std::string> more) {
-  std::vector<std::string> words = {"--json",   "--home",   folder_ / ("home-" + name),
+void Processes::join(const std::string& name, std::vector<std::string> more, const std::string& home) {
+  std::vector<std::string> words = {"--json",   "--home",   folder_ / ("home-" + (home.empty() ? name : home)),
                                     "join",     ticket_,    "--threads",
                                     "1",        "--listen", "127.0.0.1:0",
                                     "--no-dht", "--events", event_file(name)};

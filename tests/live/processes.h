@@ -37,7 +37,8 @@ class Processes {
   // Without the DHT, on loopback; waits for the ticket.
   void launch(const std::string& run_file, std::vector<std::string> more = {});
   void launch_as(const std::string& name, std::vector<std::string> words);
-  void join(const std::string& name, std::vector<std::string> more = {});
+  // On a home of its own unless `home` names one.
+  void join(const std::string& name, std::vector<std::string> more = {}, const std::string& home = "");
   Offspring& process(const std::string& name) { return processes_.at(name); }
   const std::string& ticket() const { return ticket_; }
 

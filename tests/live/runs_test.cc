@@ -36,7 +36,7 @@ TEST(LiveRunTest, AKilledReplicaIsFencedItsLossesAreListedAndItsHomeComesBack) {
   Processes swarm;
   swarm.launch(swarm.write_run({.steps = 150, .executor = kPaced}));
   join_all(swarm);
-  ASSERT_TRUE(swarm.wait_for_event("a", {"\"event\":\"committed\""}, 10)) << swarm.errors("a");
+  ASSERT_TRUE(swarm.wait_for_event("a", {"\"event\":\"settled\""}, 10)) << swarm.errors("a");
   swarm.process("a").send_signal(SIGKILL);
   EXPECT_EQ(swarm.exit_code("a"), 128 + SIGKILL);
   ASSERT_TRUE(swarm.wait_for_event("launch", {"\"event\":\"session_over\""})) << swarm.errors("launch");
@@ -56,7 +56,7 @@ TEST(LiveRunTest, APeerThatIsAskedToGoSettlesFirstAndLosesNothing) {
   Processes swarm;
   swarm.launch(swarm.write_run({.steps = 120, .executor = kPaced}));
   join_all(swarm);
-  ASSERT_TRUE(swarm.wait_for_event("a", {"\"event\":\"committed\""}, 10)) << swarm.errors("a");
+  ASSERT_TRUE(swarm.wait_for_event("a", {"\"event\":\"settled\""}, 10)) << swarm.errors("a");
   swarm.process("a").send_signal(SIGINT);
   EXPECT_EQ(swarm.exit_code("a"), 130) << swarm.errors("a");
   for (const std::string name : {"launch", "b", "c", "d"})
