@@ -190,7 +190,9 @@ class TrainerActor final : public Actor, private CourierPort {
 
   std::uint64_t epoch_;
   CommitBook book_;
-  std::map<std::uint64_t, Bytes> unsynced_;
+  void append(Bytes record, std::function<void(bool)> durable);
+  std::map<std::uint64_t, Bytes> unsynced_;        // in the order of appending
+  std::uint64_t appended_ = 0;
   std::set<std::uint64_t> deciding_;
   std::map<Session, std::vector<CommitItem>> commits_;
   TimePoint next_repeat_;

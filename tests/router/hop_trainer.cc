@@ -75,10 +75,19 @@ void TrainerActor::on_won(const MicrobatchId& microbatch, const Gradient& gradie
   const Bytes record = book_.log(microbatch, gradient);
   deciding_.insert(microbatch.serial);
   if (world_.options().planted.late_log) on_durable(microbatch, true);
-  unsynced_[microbatch.serial] = record;
-  world_.after(*this, world_.job_duration(), [this, microbatch, record] {
-    if (unsynced_.erase(microbatch.serial) == 0) return;
-    on_durable(microbatch, world_.log_write(epoch_, record));
+  append(record, [this, microbatch](bool ok) { on_durable(microbatch, ok); });
+}
+
+void TrainerActor::append(Bytes record, std::function<void(bool)> durable) {
+  const std::uint64_t place = ++appended_;
+  unsynced_[place] = std::move(record);
+  world_.after(*this, world_.job_duration(), [this, place, durable = std::move(durable)] {
+    bool ok = world_.log_epoch() == epoch_;
+    while (ok && !unsynced_.empty() && unsynced_.begin()->first <= place) {  // a sync takes along what was appended before
+      ok = world_.log_write(epoch_, unsynced_.begin()->second);
+      unsynced_.erase(unsynced_.begin());
+    }
+    durable(ok);
   });
 }
 
@@ -148,8 +157,10 @@ void TrainerActor::tick() {
     next_repeat_ = now + world_.options().lease / 4;
     if (!world_.options().planted.no_replay) queue(book_.outstanding());
     if (book_.done_dirty()) {
-      if (!world_.log_write(epoch_, book_.done_record())) stopped_ = true;
-      book_.done_written();
+      append(book_.done_record(), [this](bool ok) {
+        stopped_ = stopped_ || !ok;
+        if (ok) book_.done_durable();
+      });
     }
   }
   issue();

@@ -1,0 +1,16 @@
+#pragma once
+// Short ways to name things in tests of router/.
+#include "common/time.h"
+#include "router/commit_book.h"
+
+namespace shoal::naming {
+
+inline constexpr std::uint64_t kTrainer = 9;
+
+inline Session session(std::uint64_t tag) { return {tag, tag * 1000 + 1}; }
+inline Token token(std::uint64_t tag, std::uint64_t serial) { return {session(tag), serial}; }
+inline Lease lease(std::uint64_t tag, std::uint64_t serial) { return {session(tag), serial}; }
+inline MicrobatchId id(std::uint64_t serial) { return {kTrainer, serial}; }
+inline TimePoint at(Duration since_start) { return TimePoint(Duration(1000s)) + since_start; }
+
+}  // namespace shoal::naming

@@ -1,0 +1,114 @@
+// What a process measures of its peers, and the deadlines that follow.
+#include "router/rates.h"
+
+#include <gtest/gtest.h>
+
+#include "names.h"
+
+namespace shoal {
+namespace {
+
+using namespace naming;
+constexpr HopKind kF = HopKind::kForward, kB = HopKind::kBackward;
+
+void observe(HopRates& rates, std::uint64_t tag, HopKind kind, Duration took, int times) {
+  for (int i = 0; i < times; ++i) rates.observe(session(tag), kind, took);
+}
+
+TEST(RatesTest, NothingMeasuredMeansALongDeadline) {
+  const HopRates rates;
+  EXPECT_EQ(rates.deadline(session(1), kF), HopRates::kDeadlineUnknown);
+  EXPECT_EQ(rates.weight(session(1)), 1);
+  EXPECT_EQ(rates.expected_seconds(session(1), 1000), 0);
+}
+
+TEST(RatesTest, DeadlineIsThreeTimesThe95thPercentileAndNotBelowTheMinimum) {
+  HopRates rates;
+  observe(rates, 1, kF, 100ms, 30);
+  EXPECT_EQ(rates.deadline(session(1), kF), 1500ms);
+  observe(rates, 1, kB, 1s, 30);
+  EXPECT_NEAR(seconds_of(rates.deadline(session(1), kB)), 3.0, 1e-5);
+  EXPECT_EQ(rates.deadline(session(1), kF), 1500ms) << "kinds are measured apart";
+}
+
+TEST(RatesTest, The95thPercentileIgnoresARareOutlierAndFollowsASlowTail) {
+  HopRates rates;
+  observe(rates, 1, kF, 1s, 62);
+  observe(rates, 1, kF, 20s, 2);  // 2 of 64
+  EXPECT_NEAR(seconds_of(rates.deadline(session(1), kF)), 3.0, 1e-5);
+  observe(rates, 1, kF, 2s, 6);
+  EXPECT_NEAR(seconds_of(rates.deadline(session(1), kF)), 6.0, 1e-5);
+}
+
+TEST(RatesTest, ANewPeerGetsTheDeadlineOfTheOthersUntilFourSamples) {
+  HopRates rates;
+  observe(rates, 1, kF, 2s, 20);
+  EXPECT_NEAR(seconds_of(rates.deadline(session(2), kF)), 6.0, 1e-5);
+  observe(rates, 2, kF, 1s, 3);
+  EXPECT_GT(rates.deadline(session(2), kF), 5s);
+  observe(rates, 2, kF, 1s, 1);
+  EXPECT_NEAR(seconds_of(rates.deadline(session(2), kF)), 3.0, 1e-5);
+}
+
+TEST(RatesTest, ADeadlineNeverExceedsFourTimesTheSlowestHealthyPeer) {
+  HopRates rates;
+  observe(rates, 1, kF, 400ms, 60);
+  rates.miss(session(2), at(0s));      // it was stopped, and then delivers what is long late
+  observe(rates, 2, kF, 15s, 10);
+  rates.delivered(session(2));
+  EXPECT_EQ(rates.deadline(session(2), kF), 2s) << "max(2 s, 4 x 0.4 s), not 3 x 15 s";
+  EXPECT_EQ(rates.deadline(session(1), kF), 1500ms);
+  observe(rates, 1, kF, 1s, 60);
+  EXPECT_NEAR(seconds_of(rates.deadline(session(2), kF)), 4.0, 1e-5);
+}
+
+TEST(RatesTest, OnlyTheLastSamplesCount) {
+  HopRates rates;
+  observe(rates, 1, kF, 5s, 64);
+  observe(rates, 1, kF, 1s, 64);
+  EXPECT_NEAR(seconds_of(rates.deadline(session(1), kF)), 3.0, 1e-5);
+}
+
+TEST(RatesTest, AMissSuspectsUntilADelivery) {
+  HopRates rates;
+  rates.miss(session(1), at(0s));
+  EXPECT_TRUE(rates.suspected(session(1)));
+  EXPECT_FALSE(rates.suspected(session(2)));
+  rates.delivered(session(1));
+  EXPECT_FALSE(rates.suspected(session(1)));
+}
+
+TEST(RatesTest, InFlightCountsSentMinusEndedAndNeverBelowZero) {
+  HopRates rates;
+  rates.ended(session(1));
+  EXPECT_EQ(rates.in_flight(session(1)), 0u);
+  rates.sent(session(1));
+  rates.sent(session(1));
+  rates.ended(session(1));
+  EXPECT_EQ(rates.in_flight(session(1)), 1u);
+  rates.forget(session(1));
+  EXPECT_EQ(rates.in_flight(session(1)), 0u);
+}
+
+TEST(RatesTest, ExpectedCompletionGrowsWithWhatIsInFlightAndWithTheSlowerOfComputeAndTransfer) {
+  HopRates rates;
+  rates.report(session(1), 100ms, 200ms, 0ms);
+  EXPECT_NEAR(rates.expected_seconds(session(1), 0), 0.3, 1e-9);
+  rates.sent(session(1));
+  EXPECT_NEAR(rates.expected_seconds(session(1), 0), 0.6, 1e-9);
+  rates.set_link(session(1), 1000, 50ms);
+  EXPECT_NEAR(rates.expected_seconds(session(1), 1000), 2 * 1.0 + 0.05, 1e-9);
+  EXPECT_NEAR(rates.expected_seconds(session(2), 0), 0.3, 1e-9) << "an unknown peer is taken for an average one";
+}
+
+TEST(RatesTest, WeightIsTheInverseOfMeasuredCompute) {
+  HopRates rates;
+  rates.report(session(1), 50ms, 50ms, 9s);
+  rates.report(session(2), 100ms, 300ms, 0ms);
+  EXPECT_NEAR(rates.weight(session(1)), 10, 1e-9) << "backlog does not change it";
+  EXPECT_NEAR(rates.weight(session(2)), 2.5, 1e-9);
+  EXPECT_NEAR(rates.weight(session(3)), 4, 1e-9) << "mean compute 0.25 s";
+}
+
+}  // namespace
+}  // namespace shoal

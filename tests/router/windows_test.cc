@@ -1,0 +1,122 @@
+// Table 3.3 of the protocol: windows.
+#include "router/windows.h"
+
+#include <gtest/gtest.h>
+
+namespace shoal {
+namespace {
+
+constexpr StepId kNoStep;
+
+TEST(WindowsTest, OpensAtTheFirstEntryAndClosesAtTheInnerBatch) {
+  Windows windows(10);
+  EXPECT_TRUE(windows.empty());
+  const auto slot = windows.room(kNoStep);
+  ASSERT_TRUE(slot);
+  windows.add(*slot, 1, 4, 0);
+  EXPECT_FALSE(windows.at(*slot)->closed);
+  EXPECT_EQ(windows.room(kNoStep), slot);
+  windows.add(*slot, 2, 6, 0);
+  EXPECT_TRUE(windows.at(*slot)->closed);
+  EXPECT_EQ(windows.at(*slot)->targets(), 10u);
+}
+
+TEST(WindowsTest, AThirdWindowMustWait) {
+  Windows windows(1);
+  for (const EntrySerial serial : {1u, 2u}) windows.add(*windows.room(kNoStep), serial, 1, 0);
+  EXPECT_FALSE(windows.has_room(kNoStep));
+  EXPECT_EQ(windows.room(kNoStep), std::nullopt);
+  windows.settle(1);
+  ASSERT_NE(windows.ready(0), nullptr);
+  windows.pop(windows.ready(0)->slot);
+  EXPECT_TRUE(windows.has_room(kNoStep));
+}
+
+TEST(WindowsTest, AClosedWindowNeverReopensAndAnUndoMakesItSmaller) {
+  Windows windows(2);
+  const WindowSlot first = *windows.room(kNoStep);
+  windows.add(first, 1, 1, 0);
+  windows.add(first, 2, 1, 0);
+  windows.remove(2);
+  EXPECT_NE(*windows.room(kNoStep), first);
+  windows.settle(1);
+  ASSERT_NE(windows.ready(0), nullptr);
+  EXPECT_EQ(windows.ready(0)->targets(), 1u);
+}
+
+TEST(WindowsTest, AnEmptiedWindowIsGoneWhetherOpenOrClosed) {
+  Windows windows(2);
+  windows.add(*windows.room(kNoStep), 1, 1, 0);
+  EXPECT_TRUE(windows.alone(1));
+  windows.remove(1);
+  EXPECT_TRUE(windows.empty());
+  const WindowSlot slot = *windows.room(kNoStep);
+  windows.add(slot, 2, 1, 0);
+  windows.add(slot, 3, 1, 0);
+  EXPECT_FALSE(windows.alone(2));
+  windows.remove(2);
+  windows.remove(3);
+  EXPECT_TRUE(windows.empty());
+}
+
+TEST(WindowsTest, StepsOnlyTheOldestAndOnlyWhenAllItsEntriesAreSettled) {
+  Windows windows(1);
+  const WindowSlot old = *windows.room(kNoStep);
+  windows.add(old, 1, 1, 5);
+  const WindowSlot young = *windows.room(kNoStep);
+  windows.add(young, 2, 1, 5);
+  windows.settle(2);
+  EXPECT_EQ(windows.ready(5), nullptr) << "the younger one is settled, the older is not";
+  windows.settle(1);
+  ASSERT_NE(windows.ready(5), nullptr);
+  EXPECT_EQ(windows.ready(5)->slot, old);
+  windows.pop(old);
+  EXPECT_EQ(windows.ready(6)->slot, young) << "settled entries hold no buffer";
+}
+
+TEST(WindowsTest, WaitsForUnsettledEntriesMadeAtTheWeightsThatWouldBeOverwritten) {
+  Windows windows(1);
+  windows.add(*windows.room(kNoStep), 1, 1, 7);
+  windows.add(*windows.room(kNoStep), 2, 1, 8);
+  windows.set_stamp(2, 7);
+  windows.settle(1);
+  EXPECT_EQ(windows.unsettled_at_other(8), 1u);
+  EXPECT_EQ(windows.ready(8), nullptr);
+  windows.settle(2);
+  EXPECT_EQ(windows.unsettled_at_other(8), 0u);
+  EXPECT_NE(windows.ready(8), nullptr);
+}
+
+TEST(WindowsTest, FlushClosesInnerWindowsAndDropsEmptyOnes) {
+  Windows windows(100);
+  (void)windows.room(kNoStep);
+  windows.flush();
+  EXPECT_TRUE(windows.empty());
+  const WindowSlot slot = *windows.room(kNoStep);
+  windows.add(slot, 1, 1, 0);
+  windows.flush();
+  EXPECT_TRUE(windows.at(slot)->closed);
+}
+
+TEST(WindowsTest, AStepHasTheSlotOfItsParityAndIsConsumedByARound) {
+  Windows windows(1);
+  const WindowSlot odd = *windows.room(StepId(3)), even = *windows.room(StepId(4));
+  EXPECT_EQ(odd, WindowSlot::kB);
+  EXPECT_EQ(even, WindowSlot::kA);
+  windows.add(odd, 1, 50, 0);
+  EXPECT_FALSE(windows.step_window(StepId(3))->closed) << "targets close no step";
+  EXPECT_FALSE(windows.has_room(StepId(5))) << "its slot is taken by step 3";
+  windows.settle(1);
+  windows.close_step(StepId(3));
+  EXPECT_TRUE(windows.step_window(StepId(3))->closed);
+  EXPECT_EQ(windows.ready(0), nullptr) << "a step steps with its round only";
+  EXPECT_FALSE(windows.has_room(StepId(3)));
+  windows.flush();
+  EXPECT_FALSE(windows.at(even)->closed);
+  windows.pop(odd);
+  EXPECT_EQ(windows.room(StepId(5)), WindowSlot::kB);
+  EXPECT_EQ(windows.step_window(StepId(3)), nullptr);
+}
+
+}  // namespace
+}  // namespace shoal
