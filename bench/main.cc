@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 
 #include "bench/codec_bench.h"
+#include "bench/hop_bench.h"
 
 int main(int argc, char** argv) {
   CLI::App app("Benchmarks of shoal: a table for people, --json for one object a line", "shoal-bench");
@@ -12,7 +13,20 @@ int main(int argc, char** argv) {
   CLI::App* codec = app.add_subcommand("codec", "Cost and distortion of the codecs beside memory bandwidth");
   codec->add_flag("--json", json, "One JSON object a line on stdout");
 
+  shoal::HopBenchOptions hop_options;
+  CLI::App* hop = app.add_subcommand("hop", "A pipeline of processes beside one process at the same work; with --net over slow links");
+  hop->add_option("--repeats", hop_options.repeats, "each; the median counts")->check(CLI::Range(1, 99))->capture_default_str();
+  hop->add_option("--steps", hop_options.steps, "measured, each repeat")->check(CLI::Range(1, 1000))->capture_default_str();
+  hop->add_option("--codec", hop_options.codec, "of activations and gradients")->check(CLI::IsMember({"raw", "int8"}))->capture_default_str();
+  hop->add_option("--in-flight", hop_options.in_flight, "microbatches under way")->check(CLI::Range(1, 256))->capture_default_str();
+  hop->add_option("--net", hop_options.net, "slow links: Mbit/s and milliseconds one way, as in 100mbit,20 (needs root)")->type_name("RATE,DELAY_MS");
+  hop->add_option("--python", hop_options.python, "whose torch is compared")->capture_default_str();
+  hop->add_option("--keep", hop_options.keep, "keep run files, logs and events here")->type_name("DIR");
+  hop->add_flag("--profile", hop_options.profile, "where the time went");
+  hop->add_flag("--json", hop_options.json, "one JSON object on stdout");
+
   CLI11_PARSE(app, argc, argv);
   if (codec->parsed()) return shoal::run_codec_bench(json);
+  if (hop->parsed()) return shoal::run_hop_bench(hop_options);
   return 0;
 }

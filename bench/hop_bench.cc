@@ -1,0 +1,241 @@
+#include "bench/hop_bench.h"
+
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <sstream>
+#include <vector>
+
+#include "bench/hop_profile.h"
+#include "bench/hop_run.h"
+#include "common/rng.h"
+#include "common/thread_loop.h"
+#include "runtime/demo_figures.h"
+#include "runtime/file_tail.h"
+#include "runtime/offspring.h"
+
+namespace shoal {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kTextBytes = 1u << 20;
+constexpr Duration kPythonBudget = 600s;
+
+volatile std::sig_atomic_t stop_signal = 0;
+
+// One of the things compared; `rates` has one figure a repeat.
+struct Contestant {
+  std::string name;
+  std::function<Result<HopFigures>()> run;
+  std::vector<double> rates{};
+  std::optional<HopFigures> newest{};
+  std::string skipped{};   // why there is no figure
+  double median() const { return median_of(rates); }
+};
+
+// The sources lie beside the build folder: build/PRESET/bin/shoal-bench.
+std::string source_file(const std::string& program, const std::string& name) {
+  return (fs::path(program).parent_path() / "../../../bench" / name).lexically_normal().string();
+}
+
+Status write_text(const std::string& path) {
+  Rng rng(1);
+  std::string text(kTextBytes, ' ');
+  for (char& c : text) c = static_cast<char>(rng.next() % 256);
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  file.close();
+  if (!file) return make_error(ErrorCode::kIo, path + " cannot be written");
+  return {};
+}
+
+class HopBench {
+ public:
+  HopBench(const HopBenchOptions& options, std::string program, std::string folder)
+      : options_(options),
+        program_(std::move(program)),
+        folder_(std::move(folder)),
+        runs_({.program = (fs::path(program_).parent_path() / "shoal").string(),
+               .netlab = source_file(program_, "netlab"),
+               .folder = folder_,
+               .say = {},
+               .stop = [] { return stop_signal != 0; }}) {
+    setting_.codec = options_.codec;
+    setting_.steps = options_.steps;
+    setting_.in_flight = options_.in_flight;
+    setting_.text = folder_ + "/text";
+  }
+
+  Status run() {
+    SHOAL_TRY(write_text(setting_.text));
+    std::optional<Star> star;
+    if (options_.net.empty()) {
+      add_solos();
+    } else {
+      SHOAL_TRY(add_net(star));
+    }
+    for (int repeat = 0; repeat < options_.repeats; ++repeat) {
+      for (std::size_t i = 0; i < contestants_.size(); ++i) {  // each is first in turn
+        SHOAL_TRY(measure(contestants_[(i + static_cast<std::size_t>(repeat)) % contestants_.size()], repeat));
+      }
+    }
+    return {};
+  }
+
+  void print() const {
+    std::printf("%-28s %12s %10s %10s\n", "tokens/s", "median", "least", "most");
+    for (const Contestant& c : contestants_) {
+      if (c.rates.empty()) {
+        std::printf("%-28s skipped: %s\n", c.name.c_str(), c.skipped.c_str());
+        continue;
+      }
+      const auto [least, most] = std::minmax_element(c.rates.begin(), c.rates.end());
+      std::printf("%-28s %12.0f %10.0f %10.0f\n", c.name.c_str(), c.median(), *least, *most);
+    }
+    for (const auto& [key, value] : ratios()) std::printf("%-28s %12.3f\n", key.c_str(), value);
+    if (shape_) std::printf("%-28s %12.0f\n", "what the link allows", link_bound(setting_, shape_->bits_per_s));
+    if (!options_.profile) return;
+    for (const Contestant& c : contestants_) {
+      if (c.newest) std::printf("profile of the last run of %s\n%s", c.name.c_str(), profile_text(*c.newest, setting_).c_str());
+    }
+  }
+
+  void print_json() const {
+    nlohmann::ordered_json out = {{"bench", "hop"}, {"codec", options_.codec}, {"repeats", options_.repeats}, {"steps", options_.steps}};
+    if (shape_) {
+      out["bits_per_s"] = shape_->bits_per_s;
+      out["one_way_ms"] = shape_->one_way_ms;
+      out["link_bound_tokens_per_s"] = link_bound(setting_, shape_->bits_per_s);
+    }
+    for (const auto& [key, value] : ratios()) out[key] = value;
+    for (const Contestant& c : contestants_) {
+      nlohmann::ordered_json one = {{"name", c.name}};
+      if (c.rates.empty()) one["skipped"] = c.skipped;
+      else one["tokens_per_s"] = c.median(), one["all"] = c.rates;
+      out["rates"].push_back(std::move(one));
+    }
+    std::printf("%s\n", out.dump().c_str());
+  }
+
+ private:
+  void add_solos() {
+    contestants_.push_back({"swarm", [this] { return runs_.swarm(setting_, nullptr); }});
+    contestants_.push_back({"solo --threads 2", [this] { return runs_.solo(setting_, 2, 1); }});
+    contestants_.push_back({"2 x solo --threads 1", [this] { return runs_.solo(setting_, 1, 2); }});
+    contestants_.push_back({"plain PyTorch, 2 threads", [this] { return run_python(); }});
+    Contestant& python = contestants_.back();
+    python.skipped = python_missing();
+  }
+
+  Status add_net(std::optional<Star>& star) {
+    SHOAL_ASSIGN(shape_, parse_net(options_.net, setting_.stages + 1));
+    contestants_.push_back({"swarm on loopback", [this] { return runs_.swarm(setting_, nullptr); }});
+    contestants_.push_back({"swarm over slow links", [this, &star] { return runs_.swarm(setting_, &*star); }});
+    auto made = Star::up(source_file(program_, "netlab"), *shape_, folder_);
+    if (!made.ok()) contestants_.back().skipped = made.error().message;
+    else star.emplace(*std::move(made));
+    return {};
+  }
+
+  Status measure(Contestant& contestant, int repeat) {
+    if (!contestant.skipped.empty()) return {};
+    auto figures = contestant.run();
+    if (!figures.ok()) return figures.error();
+    contestant.rates.push_back(figures->tokens_per_s);
+    std::fprintf(stderr, "repeat %d: %-26s %8.0f tokens/s%s\n", repeat + 1, contestant.name.c_str(), figures->tokens_per_s,
+                 figures->hop_timers > 0 ? (" (hop timers fired: " + std::to_string(figures->hop_timers) + ")").c_str() : "");
+    contestant.newest = *std::move(figures);
+    return {};
+  }
+
+  double median(const std::string& name) const {
+    for (const Contestant& c : contestants_)
+      if (c.name == name) return c.median();
+    return 0;
+  }
+
+  std::vector<std::pair<std::string, double>> ratios() const {
+    std::vector<std::pair<std::string, double>> result;
+    const auto add = [&](const char* key, const std::string& one, const std::string& other) {
+      if (median(one) > 0 && median(other) > 0) result.emplace_back(key, median(one) / median(other));
+    };
+    add("ratio_solo2", "swarm", "solo --threads 2");
+    add("ratio_2x_solo1", "swarm", "2 x solo --threads 1");
+    add("ratio_solo2_plain", "solo --threads 2", "plain PyTorch, 2 threads");
+    add("ratio_net", "swarm over slow links", "swarm on loopback");
+    return result;
+  }
+
+  // Empty: Python's torch is there.
+  std::string python_missing() {
+    auto child = Offspring::start({{"/usr/bin/env", options_.python, "-c", "import torch"}, "", folder_ + "/python.err"});
+    if (!child.ok()) return child.error().message;
+    const auto code = child->wait_until(monotonic_now() + kPythonBudget);
+    if (code == 0) return "";
+    const auto lines = FileTail(folder_ + "/python.err").new_lines();
+    return options_.python + " cannot import torch" + (lines.empty() ? "" : ": " + lines.back());
+  }
+
+  Result<HopFigures> run_python() {
+    const std::string output = folder_ + "/python.out", error = folder_ + "/python.err";
+    SHOAL_ASSIGN(Offspring child,
+                 Offspring::start({{"/usr/bin/env", options_.python, source_file(program_, "plain_gpt.py"), "--threads", "2", "--steps",
+                                    std::to_string(setting_.steps), "--warm", std::to_string(setting_.warm_steps)},
+                                   output, error}));
+    for (const TimePoint deadline = monotonic_now() + kPythonBudget; !child.wait_until(monotonic_now() + 100ms);) {
+      if (stop_signal != 0) return make_error(ErrorCode::kInterrupted, "interrupted");
+      if (monotonic_now() > deadline) return make_error(ErrorCode::kTimeout, "plain_gpt.py did not end");
+    }
+    const auto lines = FileTail(output).new_lines();
+    if (child.exit_code() != 0 || lines.empty())
+      return make_error(ErrorCode::kUnreachable, "plain_gpt.py failed; it said:" + last_lines(error, 3));
+    HopFigures figures;
+    figures.tokens_per_s = std::atof(lines.back().c_str());
+    return figures;
+  }
+
+  const HopBenchOptions& options_;
+  std::string program_, folder_;
+  HopSetting setting_;
+  HopRuns runs_;
+  std::optional<StarShape> shape_;
+  std::vector<Contestant> contestants_;
+};
+
+int fail(const Error& error) {
+  std::fprintf(stderr, "shoal-bench: %s\n", error.message.c_str());
+  return 1;
+}
+
+}  // namespace
+
+int run_hop_bench(const HopBenchOptions& options) {
+  const auto program = own_program();
+  if (!program.ok()) return fail(program.error());
+  for (const int signal : {SIGINT, SIGTERM}) std::signal(signal, [](int number) { stop_signal = number; });
+  std::string folder = options.keep;
+  if (folder.empty()) {
+    folder = (fs::temp_directory_path() / "shoal-hop-XXXXXX").string();
+    if (mkdtemp(folder.data()) == nullptr) return fail(make_error(ErrorCode::kIo, folder + " cannot be made"));
+  }
+  std::error_code failure;
+  fs::create_directories(folder, failure);
+  folder = fs::absolute(folder).string();
+  Status status;
+  {
+    HopBench bench(options, *program, folder);
+    status = bench.run();
+    if (status.ok()) options.json ? bench.print_json() : bench.print();
+  }
+  if (options.keep.empty()) fs::remove_all(folder, failure);
+  return status.ok() ? 0 : fail(status.error());
+}
+
+}  // namespace shoal
