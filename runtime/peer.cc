@@ -10,6 +10,7 @@ namespace {
 constexpr Duration kTick = 100ms;
 constexpr Duration kAnnouncePeriod = 20s;
 constexpr Duration kLeaveTime = 30s;
+constexpr Duration kAbsenceTold = 2s;    // a shorter one is not worth a line
 constexpr Duration kLookUpPeriod = 5s;   // asking the directory where the authority is
 constexpr Duration kBytesPeriod = 1s;
 
@@ -125,6 +126,9 @@ void Peer::end_session(const std::string& why) {
 void Peer::on_link_up(const Remote& remote) {
   if (stage_peer_) stage_peer_->on_link_up(remote);
   if (!is_authority(remote.peer)) return;
+  if (away_since_) owner_.on_notice("the run's first process is back");
+  if (away_since_ && phase_ == PeerPhase::kServing) reason_.clear();
+  away_since_.reset();
   ever_up_ = true;
   if (!config_) {
     send_to_authority(ManifestQuery{});
@@ -143,6 +147,7 @@ void Peer::on_link_down(const Remote& remote, const Error& cause) {
   if (!is_authority(remote.peer)) return;
   if (membership_) membership_->on_authority_down();
   reason_ = "no link to the authority: " + cause.message;
+  if (ever_up_ && !away_since_) away_since_ = env_.loop.now();
   if (cause.code == ErrorCode::kStale) return end_session(cause.message);
   if (cause.code == ErrorCode::kRefused || cause.code == ErrorCode::kVersion || cause.code == ErrorCode::kForeign)
     return finish("refused", cause);
@@ -161,9 +166,21 @@ void Peer::tick() {
   if (!ever_up_ && now - started_ > options_.contact_time)
     return finish("", make_error(ErrorCode::kUnreachable, "no answer from the authority for " +
                                                               std::to_string(static_cast<int>(seconds_of(options_.contact_time))) + " s: " + reason_));
+  if (away_since_) check_absence(now);
+  if (over_) return;
   if (phase_ == PeerPhase::kServing && now >= next_announce_) announce();
   if (now >= next_bytes_) write_bytes();
   if (leaving_) check_leaving();
+}
+
+// Hops between peers go on without the authority; what they need of it waits.
+void Peer::check_absence(TimePoint now) {
+  const std::string limit = std::to_string(std::chrono::duration_cast<std::chrono::seconds>(options_.absence_time).count()) + " s";
+  if (now - *away_since_ > options_.absence_time)
+    return finish("", make_error(ErrorCode::kUnreachable, "the run's first process was away for " + limit + ": giving up (" + reason_ + ")"));
+  if (now - *away_since_ < kAbsenceTold || absence_told_ >= *away_since_) return;
+  absence_told_ = now;
+  owner_.on_notice("the run's first process is away: the state is kept here, waiting up to " + limit + " for it (" + reason_ + ")");
 }
 
 // The addresses at hand do not answer: the run may have moved.
@@ -369,7 +386,7 @@ void Peer::serve(Version version) {
   phase_ = PeerPhase::kServing;
   reason_ = "";
   if (membership_->list()) stage_peer_->on_members(*membership_->list());
-  stage_peer_->serve(version);
+  stage_peer_->serve(version, state_rule_);
   EventRecord record;
   record.event = "serving";
   record.stage = spec_->stage;

@@ -34,6 +34,7 @@ struct PeerOptions {
   std::size_t credits = 16;
   std::uint64_t memory_bytes = 0;             // for the stage and its entries: sets the credits (runtime/stage_memory.h); 0: `credits` as given
   Duration contact_time = 60s;                // without any link to the authority for so long at the start: give up
+  Duration absence_time = std::chrono::hours(1);                 // and when it was there and went: the state is kept so long
   bool once = false;                          // a session that is over ends the peer
   PlantedBugs planted;
 };
@@ -129,6 +130,7 @@ class Peer final : private Transport::Listener, private MembershipPort, private 
   void serve(Version version);
   void announce();
   void look_up_authority();
+  void check_absence(TimePoint now);
   void finish(const std::string& reason, std::optional<Error> error);
   void check_leaving();
   void tick();
@@ -162,7 +164,8 @@ class Peer final : private Transport::Listener, private MembershipPort, private 
   std::uint64_t sequence_ = 0, sessions_ = 0, fetched_ = 0, fetch_total_ = 0;
   std::uint64_t bytes_before_[4] = {0, 0, 0, 0};    // of earlier sessions: sent, received, fp32, payload
   std::uint64_t bytes_written_[4] = {0, 0, 0, 0};   // of these, what stands in events already
-  TimePoint next_bytes_{};
+  TimePoint next_bytes_{}, absence_told_{};
+  std::optional<TimePoint> away_since_;             // of the authority
   BeatAck run_status_;
   TimerId timer_ = 0;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);   // of this object

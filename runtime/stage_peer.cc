@@ -50,8 +50,9 @@ StagePeer::StagePeer(StagePeerOptions options, StagePeerEnvironment environment,
 
 StagePeer::~StagePeer() { stop(); }
 
-void StagePeer::serve(Version version) {
+void StagePeer::serve(Version version, RuleId rule) {
   version_ = version;
+  state_rule_ = rule;
   serving_ = true;
   rate_since_ = env_.loop.now();
   ledger_.set_serving(true);

@@ -65,8 +65,8 @@ class StagePeer final : private CourierPort, private LedgerPort, private RoundHo
   StagePeer(StagePeerOptions options, StagePeerEnvironment environment, Owner& owner);
   ~StagePeer() override;
 
-  // The arena holds the stage's state of `version`: from now on forwards are accepted.
-  void serve(Version version);
+  // The arena holds the stage's state of `version`, which `rule` made: from now on forwards are accepted.
+  void serve(Version version, RuleId rule);
   bool serving() const { return serving_; }
 
   // ---- from the transport ----

@@ -34,6 +34,9 @@ void Trainer::stop() {
 void Trainer::start() {
   started_ = true;
   started_at_ = line_since_ = env_.loop.now();
+  // Steps go on being counted where an earlier life of the trainer was.
+  for (std::uint64_t rest = env_.book.committed(); rest >= options_.config.microbatches_of_step(lines_); ++lines_)
+    rest -= options_.config.microbatches_of_step(lines_);
   // An earlier life may have died between the durable record and its event line: said again, identical lines are one.
   for (std::uint64_t serial = env_.book.low(); serial < env_.book.next_serial(); ++serial) {
     const MicrobatchId id{options_.trainer_id, serial};
@@ -205,7 +208,16 @@ void Trainer::count_step(const MicrobatchId& microbatch, const Gradient& gradien
     owner_.on_progress(line.tokens, line.loss, line.step);
   }
   const StepId step = step_of(microbatch.serial);
-  if (step.value > 0 && ++step_logged_[step.value] == options_.config.microbatches_of_step(0)) announce(step);
+  if (step.value == 0) return;
+  ++step_logged_[step.value];
+  announce_whole();
+}
+
+// Steps are announced in their order, also when a later one was whole first.
+void Trainer::announce_whole() {
+  const std::uint64_t count = options_.config.microbatches_of_step(0);
+  for (auto it = step_logged_.find(announced_ + 1); it != step_logged_.end() && it->second == count; it = step_logged_.find(announced_ + 1))
+    announce(StepId(it->first));
 }
 
 void Trainer::announce(StepId step) {
@@ -218,7 +230,7 @@ void Trainer::announce(StepId step) {
   message.winners = env_.book.paths(ids);
   if (message.winners.empty()) return;
   for (const CommitItem& item : message.winners) message.targets += env_.book.find(item.microbatch)->targets;
-  announced_.insert(step.value);
+  announced_ = std::max(announced_, step.value);
   owner_.on_step(message);
 }
 
@@ -232,8 +244,9 @@ void Trainer::announce_steps() {
     const std::uint64_t first = (step - 1) * count;
     const std::uint64_t below_low = env_.book.low() > first ? std::min(count, env_.book.low() - first) : 0;
     step_logged_[step] = seen + below_low;
-    if (seen + below_low == count && step > steps_done_) announce(StepId(step));
   }
+  announced_ = steps_done_;
+  announce_whole();
 }
 
 void Trainer::on_round_commit(const RoundCommit& commit) {
@@ -296,7 +309,7 @@ void Trainer::check_settled() {
   if (!finishing_ || !settled_ || env_.book.open() > 0 || !deciding_.empty()) return;
   // A step that the end cut short is a step of those microbatches that it has.
   for (const auto& [step, logged] : step_logged_)
-    if (step > steps_done_ && !announced_.contains(step)) announce(StepId(step));
+    if (step > announced_) announce(StepId(step));
   flush_commits();
   env_.loop.post([this, alive = alive_, settled = std::exchange(settled_, nullptr)] {
     if (*alive) settled();

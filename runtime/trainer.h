@@ -107,6 +107,7 @@ class Trainer final : private CourierPort {
   void flush_commits();
   void count_step(const MicrobatchId& microbatch, const Gradient& gradient);
   void announce(StepId step);
+  void announce_whole();
   void check_settled();
   void next_evaluations();
   void list(const CommitBook::Listing& listing);
@@ -126,7 +127,7 @@ class Trainer final : private CourierPort {
   std::map<std::uint64_t, std::uint64_t> step_logged_;   // step -> microbatches durable
   std::map<std::uint64_t, std::set<std::uint16_t>> step_stages_;
   std::uint64_t steps_done_ = 0;                         // all steps up to it are done at every stage
-  std::set<std::uint64_t> announced_;
+  std::uint64_t announced_ = 0;                          // the newest step that was announced; all before it were
   std::function<void()> settled_;
   bool finishing_ = false, started_ = false, stopped_ = false, syncing_ = false;
   struct Evaluation { std::uint64_t next = 0, end = 0, done = 0; double loss_sum = 0; std::uint64_t targets = 0;

@@ -114,6 +114,23 @@ class Scenario {
     }
   }
 
+  void tell_last_events(std::size_t count) {
+    std::vector<std::string> lines;
+    for (const EventRecord& e : swarm_.events()) {
+      if (e.event == "bytes" || e.event == "authority_member") continue;
+      std::ostringstream line;
+      line << "event " << e.event << " " << e.cause;
+      if (e.stage) line << " stage " << *e.stage;
+      if (e.round) line << " round " << *e.round;
+      if (e.step) line << " step " << *e.step;
+      if (e.microbatch) line << " microbatch " << e.microbatch->serial;
+      for (const auto& [key, value] : e.more) line << " " << key << "=" << value;
+      lines.push_back(line.str());
+    }
+    const std::size_t first = lines.size() > count ? lines.size() - count : 0;
+    result_.story.insert(result_.story.end(), lines.begin() + static_cast<std::ptrdiff_t>(first), lines.end());
+  }
+
   void summarise(TimePoint start) {
     result_.trace = swarm_.trace_hash();
     result_.virtual_seconds = seconds_of(swarm_.loop().now() - start);
@@ -125,6 +142,15 @@ class Scenario {
     result_.committed = counts["commit"];
     result_.branches = counts["forward_sent"] + counts["take"] - std::min(counts["forward_sent"] + counts["take"], counts["issue"]);
     if (result_.broken.empty()) return;
+    if (swarm_.launch() != nullptr) {
+      const Launch& launch = *swarm_.launch();
+      result_.story.push_back("launch: open " + std::to_string(launch.book().open()) + ", committed " + std::to_string(launch.book().committed()) +
+                              ", unmerged " + std::to_string(launch.book().unmerged()) + ", low waits for " + launch.book().waiting_for());
+      for (const StageStatus& stage : launch.authority().status())
+        result_.story.push_back("launch: stage " + std::to_string(stage.stage.value) + " has " + std::to_string(stage.members) + " members, " +
+                                std::to_string(stage.serving) + " serving, version " + std::to_string(stage.version.value));
+    }
+    tell_last_events(300);
     for (const std::string& line : swarm_.notices()) result_.story.push_back("launch: " + line);
     for (std::size_t i = 0; i < swarm_.peers().size(); ++i) {
       const auto& process = *swarm_.peers()[i];
