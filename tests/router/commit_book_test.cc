@@ -1,0 +1,336 @@
+// The trainer's log: bytes, tails, damage, replay, and what follows a decision.
+#include "router/commit_book.h"
+
+#include <gtest/gtest.h>
+
+#include "names.h"
+
+namespace shoal {
+namespace {
+
+using namespace naming;
+using State = CommitBook::StageState;
+
+Gradient path_of(std::uint64_t serial, std::vector<Token> path = {}) {
+  Gradient gradient;
+  gradient.microbatch = id(serial);
+  gradient.path = path.empty() ? std::vector{token(1, 100 + serial), token(2, 200 + serial)} : std::move(path);
+  gradient.loss_sum = 1.5;
+  gradient.targets = 8;
+  return gradient;
+}
+
+// A book over bytes that are durable as soon as they are written.
+struct Kept {
+  CommitBook book{kTrainer, 2};
+  std::vector<std::uint8_t> log;
+
+  Kept() { write(book.header_record()); }
+  void write(const Bytes& record) { log.insert(log.end(), record.data(), record.data() + record.size()); }
+  void decide(std::uint64_t serial, std::vector<Token> path = {}) {
+    book.issued(id(serial));
+    write(book.log(id(serial), path_of(serial, std::move(path))));
+    EXPECT_TRUE(book.durable(id(serial)).empty());
+  }
+  void secure(std::uint16_t stage, std::uint64_t tag, std::vector<std::uint64_t> serials) {
+    RoundCommit commit;
+    commit.stage = StageId(stage);
+    commit.secured = {{session(tag), std::move(serials)}};
+    EXPECT_TRUE(book.on_round_commit(commit, [](const MicrobatchId&, StageId, const Token&) {}).empty());
+  }
+  void write_done() {
+    write(book.done_record());
+    book.done_durable();
+  }
+  Result<CommitBook> reopened() const {
+    CommitBook result(kTrainer, 2);
+    const auto whole = read_log(log, [&](ByteView record) { return result.replay(record); });
+    if (!whole.ok()) return whole.error();
+    EXPECT_EQ(*whole, log.size());
+    return result;
+  }
+};
+
+std::string hex(const Bytes& bytes) { return hex_of(bytes.data(), bytes.size()); }
+
+TEST(CommitBookTest, RecordsHaveTheseBytes) {
+  Kept kept;
+  EXPECT_EQ(hex(kept.book.header_record()), "0c000000" "e936a927" "01" "01" "0900000000000000" "0200");
+  kept.book.issued(id(0));
+  EXPECT_EQ(hex(kept.book.log(id(0), path_of(0))),
+            "49000000" "b14e6ddd" "02" "0000000000000000" "000000000000f83f" "0800000000000000"
+            "0100000000000000" "e903000000000000" "6400000000000000"
+            "0200000000000000" "d107000000000000" "c800000000000000");
+  EXPECT_TRUE(kept.book.durable(id(0)).empty());
+  (void)kept.book.on_ack({id(0), token(1, 100), CommitState::kGone});
+  EXPECT_EQ(hex(kept.book.done_record()), "16000000" "9ec1c12e" "03" "01000000" "0000000000000000" "0000" "01" "0400" "676f6e65");
+}
+
+TEST(CommitBookTest, ATornTailIsCutAtEveryLength) {
+  Kept kept;
+  kept.decide(0);
+  const std::size_t whole = kept.log.size();
+  kept.decide(1);
+  for (std::size_t size = whole; size < kept.log.size(); ++size) {
+    CommitBook book(kTrainer, 2);
+    const auto read = read_log(ByteView(kept.log).first(size), [&](ByteView record) { return book.replay(record); });
+    ASSERT_TRUE(read.ok()) << size << ": " << read.error().message;
+    EXPECT_EQ(*read, whole) << size;
+    EXPECT_EQ(book.committed(), 1u);
+    EXPECT_EQ(book.next(), id(1)) << "what was torn was not committed: it is issued as new";
+  }
+}
+
+TEST(CommitBookTest, AFlippedBitInTheLastRecordIsATornTailAndInTheMiddleIsDamage) {
+  Kept kept;
+  kept.decide(0);
+  const std::size_t first = kept.log.size();
+  kept.decide(1);
+  for (std::size_t at = 0; at < kept.log.size(); ++at) {
+    auto log = kept.log;
+    log[at] ^= 0x10;
+    const auto read = read_log(log, [](ByteView) { return Status(); });
+    if (at >= first) {
+      ASSERT_TRUE(read.ok()) << at;
+      EXPECT_EQ(*read, first) << at;
+    } else {
+      ASSERT_FALSE(read.ok()) << at << ": also when the length is what was hit";
+      EXPECT_EQ(read.code(), ErrorCode::kCorrupt);
+    }
+  }
+}
+
+TEST(CommitBookTest, AnErrorOfTheReaderStopsReading) {
+  const Kept kept;
+  const auto read = read_log(kept.log, [](ByteView) { return Status(make_error(ErrorCode::kForeign, "no")); });
+  EXPECT_EQ(read.code(), ErrorCode::kForeign);
+}
+
+TEST(CommitBookTest, ALogOfAnotherRunVersionOrWithoutHeaderIsRefused) {
+  const Kept kept;
+  CommitBook other(kTrainer + 1, 2), deeper(kTrainer, 3), fresh(kTrainer, 2);
+  const ByteView header = ByteView(kept.log).subspan(8);
+  EXPECT_EQ(other.replay(header).code(), ErrorCode::kForeign);
+  EXPECT_EQ(deeper.replay(header).code(), ErrorCode::kForeign);
+  std::vector<std::uint8_t> newer(header.begin(), header.end());
+  newer[1] = 2;
+  EXPECT_EQ(fresh.replay(newer).code(), ErrorCode::kVersion);
+  Kept decided;
+  decided.decide(0);
+  EXPECT_EQ(fresh.replay(ByteView(decided.log).subspan(kept.log.size() + 8)).code(), ErrorCode::kCorrupt);
+}
+
+TEST(CommitBookTest, RecordsThatDoNotParseAreRefusedAtEveryLength) {
+  Kept kept;
+  kept.decide(0);
+  (void)kept.book.on_session_over(session(1), "ended");
+  const std::size_t path_at = kept.book.header_record().size() + 8;
+  const std::size_t done_at = kept.log.size() + 8;
+  kept.write_done();
+  for (const auto& [from, size] : {std::pair{path_at, done_at - 8 - path_at}, std::pair{done_at, kept.log.size() - done_at}})
+    for (std::size_t cut = 0; cut < size; ++cut) {
+      CommitBook book(kTrainer, 2);
+      ASSERT_TRUE(book.replay(ByteView(kept.log).subspan(8, path_at - 16)).ok());
+      EXPECT_EQ(book.replay(ByteView(kept.log).subspan(from, cut)).code(), ErrorCode::kCorrupt) << cut;
+    }
+}
+
+TEST(CommitBookTest, ReplayBringsBackPathsListingsAndTheIdsToIssueAgain) {
+  Kept kept;
+  for (std::uint64_t serial = 0; serial < 6; ++serial) kept.book.issued(id(serial));
+  for (const std::uint64_t serial : {0u, 1u, 4u}) {
+    kept.write(kept.book.log(id(serial), path_of(serial)));
+    EXPECT_TRUE(kept.book.durable(id(serial)).empty());
+  }
+  kept.secure(0, 1, {100});
+  EXPECT_TRUE(kept.book.on_ack({id(0), token(2, 200), CommitState::kGone}));
+  kept.write_done();
+  EXPECT_EQ(kept.book.low(), 1u);
+  const auto book = kept.reopened();
+  ASSERT_TRUE(book.ok()) << book.error().message;
+  EXPECT_EQ(book->low(), 1u);
+  EXPECT_EQ(book->committed(), 3u);
+  EXPECT_EQ(book->committed_targets(), 24u);
+  EXPECT_EQ(book->listed(), 1u);
+  EXPECT_EQ(book->next_serial(), 5u);
+  CommitBook again = *book;
+  for (const std::uint64_t serial : {2u, 3u, 5u}) {
+    ASSERT_EQ(again.next(), id(serial));
+    again.issued(id(serial));
+  }
+  // Every token that is not done gets its COMMIT again.
+  const auto outstanding = book->outstanding();
+  ASSERT_EQ(outstanding.size(), 2u);
+  EXPECT_EQ(outstanding.at(session(1)).size(), 2u);
+  EXPECT_EQ(outstanding.at(session(2)).at(0).path, (std::vector{token(2, 201)})) << "from the receiver's stage down";
+}
+
+TEST(CommitBookTest, TheSameIdTwiceInALogIsCorrupt) {
+  Kept kept;
+  kept.decide(0);
+  const std::vector<std::uint8_t> record(kept.log.begin() + static_cast<std::ptrdiff_t>(kept.book.header_record().size()), kept.log.end());
+  kept.log.insert(kept.log.end(), record.begin(), record.end());
+  EXPECT_EQ(kept.reopened().code(), ErrorCode::kCorrupt);
+  // Also when the first is merged and forgotten.
+  Kept merged;
+  merged.decide(0);
+  merged.secure(0, 1, {100});
+  merged.secure(1, 2, {200});
+  merged.write_done();
+  ASSERT_EQ(merged.book.low(), 1u);
+  merged.log.insert(merged.log.end(), record.begin(), record.end());
+  EXPECT_EQ(merged.reopened().code(), ErrorCode::kCorrupt);
+}
+
+TEST(CommitBookTest, LowRisesOverWhatIsMergedOrListedAndOnlyWhenThatIsDurable) {
+  Kept kept;
+  kept.decide(0);
+  kept.decide(1);
+  kept.secure(0, 1, {100, 101});
+  kept.secure(1, 2, {201});
+  EXPECT_EQ(kept.book.low(), 0u);
+  EXPECT_TRUE(kept.book.on_ack({id(0), token(2, 200), CommitState::kGone}));
+  EXPECT_EQ(kept.book.low(), 0u) << "a crash now would lose the listing, and the peer would have forgotten it too";
+  ASSERT_TRUE(kept.book.done_dirty());
+  kept.write(kept.book.done_record());
+  EXPECT_EQ(kept.book.low(), 0u);
+  EXPECT_FALSE(kept.book.done_dirty());
+  kept.book.done_durable();
+  EXPECT_EQ(kept.book.low(), 2u);
+  EXPECT_EQ(kept.book.find(id(0)), nullptr);
+}
+
+TEST(CommitBookTest, AcknowledgedStopsTheRepeatsAndOnlyARoundMarksMerged) {
+  Kept kept;
+  kept.decide(0);
+  EXPECT_EQ(kept.book.outstanding().size(), 2u);
+  EXPECT_EQ(kept.book.on_ack({id(0), token(1, 100), CommitState::kCommitted}), std::nullopt);
+  EXPECT_EQ(kept.book.outstanding().size(), 1u);
+  EXPECT_EQ(kept.book.on_ack({id(0), token(2, 200), CommitState::kMerged}), std::nullopt);
+  EXPECT_TRUE(kept.book.outstanding().empty());
+  EXPECT_EQ(kept.book.find(id(0))->stages, (std::vector{State::kCommitted, State::kCommitted}));
+  EXPECT_EQ(kept.book.unmerged(), 2u);
+  EXPECT_EQ(kept.book.undecided(session(1)), 1u);
+  kept.secure(0, 1, {100});
+  EXPECT_EQ(kept.book.find(id(0))->stages[0], State::kMerged);
+  EXPECT_EQ(kept.book.waiting_for().find("stage 1"), 0u);
+}
+
+TEST(CommitBookTest, GoneIsListedOnceAndNobodyElsesAckCounts) {
+  Kept kept;
+  kept.decide(0);
+  EXPECT_EQ(kept.book.on_ack({id(0), token(3, 1), CommitState::kGone}), std::nullopt);
+  EXPECT_EQ(kept.book.on_ack({{kTrainer + 1, 0}, token(1, 100), CommitState::kGone}), std::nullopt);
+  EXPECT_EQ(kept.book.on_ack({id(7), token(1, 100), CommitState::kGone}), std::nullopt);
+  EXPECT_EQ(kept.book.on_ack({id(0), token(1, 100), CommitState::kFenced}), std::nullopt) << "only the authority's word ends a session";
+  const auto listing = kept.book.on_ack({id(0), token(1, 100), CommitState::kGone});
+  ASSERT_TRUE(listing);
+  EXPECT_EQ(listing->stage, StageId(0));
+  EXPECT_EQ(listing->cause, "gone");
+  EXPECT_EQ(kept.book.on_ack({id(0), token(1, 100), CommitState::kGone}), std::nullopt);
+  EXPECT_EQ(kept.book.listed(), 1u);
+  EXPECT_EQ(kept.book.on_ack({id(0), token(2, 200), CommitState::kDropped})->cause, "dropped");
+}
+
+TEST(CommitBookTest, TheEndOfASessionListsWhatNoRoundNamed) {
+  Kept kept;
+  kept.decide(0);
+  kept.decide(1);
+  kept.secure(0, 1, {100});
+  const auto lost = kept.book.on_session_over(session(1), "fenced");
+  ASSERT_EQ(lost.size(), 1u);
+  EXPECT_EQ(lost[0].token, token(1, 101));
+  EXPECT_TRUE(kept.book.on_session_over(session(1), "fenced").empty());
+  EXPECT_TRUE(kept.book.commits_for(id(1)).at(session(2)).size() == 1 && !kept.book.commits_for(id(1)).contains(session(1)));
+}
+
+// A gradient that was on its way when the session of a lower stage ended: its token can enter no round, and nobody would say so later.
+TEST(CommitBookTest, APathThatNamesAnEndedSessionIsListedWhenItIsDurable) {
+  Kept kept;
+  EXPECT_TRUE(kept.book.on_session_over(session(2), "fenced").empty());
+  kept.book.issued(id(0));
+  kept.write(kept.book.log(id(0), path_of(0)));
+  const auto lost = kept.book.durable(id(0));
+  ASSERT_EQ(lost.size(), 1u);
+  EXPECT_EQ(lost[0].stage, StageId(1));
+  kept.secure(0, 1, {100});
+  kept.write_done();
+  EXPECT_EQ(kept.book.low(), 1u);
+}
+
+// Found by a seed: the listing was told, the record was torn off with its trainer, and the microbatch was issued and counted again.
+TEST(CommitBookTest, APathThatIsNotDurableIsNotListed) {
+  Kept kept;
+  kept.book.issued(id(0));
+  kept.write(kept.book.log(id(0), path_of(0)));
+  EXPECT_TRUE(kept.book.on_session_over(session(1), "fenced").empty());
+  EXPECT_EQ(kept.book.listed(), 0u);
+  EXPECT_EQ(kept.book.durable(id(0)).size(), 1u);
+}
+
+TEST(CommitBookTest, ListedAndInARoundIsCountedAndReportedNotFatal) {
+  Kept kept;
+  kept.decide(0);
+  EXPECT_EQ(kept.book.on_session_over(session(1), "fenced").size(), 1u);
+  RoundCommit commit;
+  commit.secured = {{session(1), {100, 999}}};
+  int merged = 0;
+  const auto contradictions = kept.book.on_round_commit(commit, [&](const MicrobatchId&, StageId, const Token&) { ++merged; });
+  ASSERT_EQ(contradictions.size(), 1u);
+  EXPECT_EQ(contradictions[0].token, token(1, 100));
+  EXPECT_EQ(kept.book.contradictions(), 1u);
+  EXPECT_EQ(merged, 0);
+  EXPECT_EQ(kept.book.find(id(0))->stages[0], State::kListed);
+}
+
+TEST(CommitBookTest, ARoundMarksEachTokenOnce) {
+  Kept kept;
+  kept.decide(0);
+  int merged = 0;
+  RoundCommit commit;
+  commit.secured = {{session(1), {100}}, {session(5), {100}}};
+  for (int i = 0; i < 2; ++i)
+    EXPECT_TRUE(kept.book.on_round_commit(commit, [&](const MicrobatchId&, StageId, const Token&) { ++merged; }).empty());
+  EXPECT_EQ(merged, 1);
+}
+
+TEST(CommitBookTest, IdsStopAtTheWindowUntilLowRises) {
+  Kept kept;
+  for (std::uint64_t serial = 0; serial < CommitBook::kWindow; ++serial) {
+    ASSERT_EQ(kept.book.next(), id(serial));
+    kept.book.issued(id(serial));
+  }
+  EXPECT_EQ(kept.book.next(), std::nullopt);
+  EXPECT_NE(kept.book.waiting_for().find("microbatch 0"), std::string::npos);
+  kept.write(kept.book.log(id(0), path_of(0)));
+  EXPECT_TRUE(kept.book.durable(id(0)).empty());
+  kept.secure(0, 1, {100});
+  kept.secure(1, 2, {200});
+  kept.write_done();
+  EXPECT_EQ(kept.book.next(), id(CommitBook::kWindow));
+}
+
+TEST(CommitBookTest, NoCommitBeforeTheRecordIsDurable) {
+  Kept kept;
+  kept.book.issued(id(0));
+  (void)kept.book.log(id(0), path_of(0));
+  EXPECT_TRUE(kept.book.commits_for(id(0)).empty());
+  EXPECT_TRUE(kept.book.outstanding().empty());
+  EXPECT_EQ(kept.book.committed(), 0u);
+  EXPECT_TRUE(kept.book.durable(id(0)).empty());
+  const auto commits = kept.book.commits_for(id(0));
+  EXPECT_EQ(commits.at(session(1)).at(0).path.size(), 2u);
+  EXPECT_EQ(commits.at(session(2)).at(0).path.size(), 1u);
+  EXPECT_FALSE(kept.book.is_open(id(0)));
+}
+
+TEST(CommitBookTest, KnowsTheTokensOfItsPaths) {
+  Kept kept;
+  kept.decide(0);
+  EXPECT_TRUE(kept.book.names_any({token(5, 5), token(2, 200)}));
+  EXPECT_FALSE(kept.book.names_any({token(5, 5)}));
+  EXPECT_EQ(kept.book.paths({id(0), id(3)}).size(), 1u);
+}
+
+}  // namespace
+}  // namespace shoal
