@@ -1,0 +1,162 @@
+#pragma once
+// A ledger with everything around it recorded: what it sends, what it asks of courier and peer, and a device that does what it is told.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "names.h"
+#include "router/ledger.h"
+
+namespace shoal {
+
+class LedgerRig : private LedgerPort {
+ public:
+  struct Sent {
+    Session to;
+    Message message;
+  };
+
+  explicit LedgerRig(std::uint16_t stage = 1, std::uint16_t stages = 2, std::uint64_t inner_batch = 1, std::size_t credits = 4)
+      : ledger(port(), options(stage, stages, inner_batch, credits)) {
+    ledger.set_serving(true);
+  }
+
+  static constexpr std::uint64_t kSelf = 50;
+  static Session self() { return naming::session(kSelf); }
+  static Token own(std::uint64_t serial) { return naming::token(kSelf, serial); }
+
+  // Holder `tag` sends microbatch `serial` under a lease of the same serial (or `claim`).
+  std::optional<EntrySerial> forward(std::uint64_t tag, std::uint64_t serial, std::uint64_t claim = 0, std::optional<GradientHint> hint = {},
+                                     StepId step = {}) {
+    Forward message;
+    message.microbatch = naming::id(serial);
+    message.sample = SampleId(serial);
+    message.lease = naming::lease(tag, claim == 0 ? serial : claim);
+    message.above = {naming::session(1), naming::session(tag)};
+    message.hint = hint;
+    message.step = step;
+    message.stage = StageId(1);
+    return ledger.on_forward(naming::session(tag), message, ++transfer, now);
+  }
+  EntrySerial accept(std::uint64_t tag, std::uint64_t serial, StepId step = {}) {
+    const auto entry = forward(tag, serial, 0, {}, step);
+    EXPECT_TRUE(entry) << "microbatch " << serial << " was refused";
+    ledger.inputs_arrived(entry.value_or(0));
+    return entry.value_or(0);
+  }
+  // Does the device's next job at once.
+  std::optional<Job> work() {
+    const auto job = ledger.next_job(false);
+    if (job) finish(*job);
+    return job;
+  }
+  void finish(const Job& job) {
+    switch (job.kind) {
+      case JobKind::kForward:
+      case JobKind::kEvaluate: return ledger.forward_done(job.serial, true, 2.0, 1, 10, now);
+      case JobKind::kBackward: return ledger.backward_done(job.serial, true, stamp, false, 10, now);
+      case JobKind::kUndo: return ledger.undo_done(job.serial, true);
+      case JobKind::kInnerStep: return ledger.step_done(job.slot, ++stamp);
+      case JobKind::kApplyShift: return ledger.wrote(++stamp);
+      case JobKind::kRelease:
+        settled.insert(job.settled.begin(), job.settled.end());
+        dropped.insert(job.dropped.begin(), job.dropped.end());
+    }
+  }
+  std::vector<JobKind> work_all() {
+    std::vector<JobKind> kinds;
+    while (const auto job = work()) kinds.push_back(job->kind);
+    return kinds;
+  }
+  // Up to counted, at the last stage.
+  EntrySerial count(std::uint64_t tag, std::uint64_t serial, StepId step = {}) {
+    const EntrySerial entry = accept(tag, serial, step);
+    work_all();
+    EXPECT_EQ(state(entry), EntryState::kCounted);
+    return entry;
+  }
+  void commit(std::uint64_t serial, std::vector<Token> path) {
+    Commit message;
+    message.items = {{naming::id(serial), std::move(path)}};
+    ledger.on_commit(naming::session(1), message, now);
+  }
+  void release(std::uint64_t tag, std::uint64_t claim) {
+    ledger.on_release(naming::session(tag), Release{naming::lease(tag, claim), ReleaseWhy::kLost}, now);
+  }
+  void renew(std::uint64_t tag, std::uint64_t claim, bool want = true) {
+    Renew message;
+    message.leases = {{naming::lease(tag, claim), want}};
+    ledger.on_renew(naming::session(tag), message, now);
+  }
+  Gradient gradient_from_below(std::uint64_t serial, std::vector<Token> path) {
+    Gradient message;
+    message.microbatch = naming::id(serial);
+    message.path = std::move(path);
+    message.loss_sum = 4;
+    message.targets = 1;
+    return message;
+  }
+
+  std::optional<EntryState> state(EntrySerial serial) const {
+    const auto* entry = ledger.find(serial);
+    return entry == nullptr ? std::nullopt : std::optional(entry->state);
+  }
+  template <class T>
+  std::vector<T> take_sent(std::uint64_t tag) {  // what it told that session since the last call
+    std::vector<T> result;
+    std::erase_if(sent, [&](const Sent& item) {
+      const T* message = std::get_if<T>(&item.message);
+      if (item.to != naming::session(tag) || message == nullptr) return false;
+      result.push_back(*message);
+      return true;
+    });
+    return result;
+  }
+  bool told_busy(std::uint64_t tag, BusyReason why) {
+    const auto busy = take_sent<Busy>(tag);
+    return busy.size() == 1 && busy[0].reason == why;
+  }
+
+  TimePoint now = naming::at(Duration(0));
+  WeightStamp stamp = 0;
+  TransferId transfer = 0;
+  std::vector<Sent> sent;
+  std::vector<TransferId> refused;
+  std::vector<MicrobatchId> hops_closed, hops_committed, hops_forgotten;
+  std::vector<EntrySerial> hops_opened, discarded;
+  std::vector<GradientHint> takes;
+  std::set<EntrySerial> settled, dropped;
+  bool link_up = true;
+  Ledger ledger;
+
+ private:
+  LedgerPort& port() { return *this; }
+  static LedgerOptions options(std::uint16_t stage, std::uint16_t stages, std::uint64_t inner_batch, std::size_t credits) {
+    LedgerOptions result;
+    result.self = self();
+    result.stage = StageId(stage);
+    result.stages = stages;
+    result.credits = credits;
+    result.recovery_credits = 1;
+    result.inner_batch = inner_batch;
+    return result;
+  }
+  void send(const Session& to, Message message) override { sent.push_back({to, std::move(message)}); }
+  bool send_gradient(const Session& to, Gradient message, EntrySerial) override {
+    if (link_up) sent.push_back({to, std::move(message)});
+    return link_up;
+  }
+  void refuse_frames(const Session&, TransferId id) override { refused.push_back(id); }
+  void open_hop(EntrySerial serial) override { hops_opened.push_back(serial); }
+  void close_hop(const MicrobatchId& id, ReleaseWhy) override { hops_closed.push_back(id); }
+  void commit_hop(const MicrobatchId& id) override { hops_committed.push_back(id); }
+  void forget_hop(const MicrobatchId& id) override { hops_forgotten.push_back(id); }
+  void take(const MicrobatchId&, const GradientHint& hint) override { takes.push_back(hint); }
+  void discard(EntrySerial serial) override { discarded.push_back(serial); }
+  void event(std::string_view, const MicrobatchId&, const Token&, std::string_view) override {}
+};
+
+}  // namespace shoal

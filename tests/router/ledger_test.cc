@@ -1,0 +1,449 @@
+// Table 3.2 of the protocol, row by row, at one peer: claims, joins, undo, COMMIT, low-water. Holders are sessions 2, 3, ...; the trainer is 1.
+#include "ledger_rig.h"
+
+namespace shoal {
+namespace {
+
+using namespace naming;
+using S = EntryState;
+
+TEST(LedgerTest, AForwardBelowLowOrOfAClosedMicrobatchIsAnsweredClosed) {
+  LedgerRig rig;
+  rig.ledger.on_low({kTrainer, 5}, rig.now);
+  EXPECT_FALSE(rig.forward(2, 4));
+  EXPECT_TRUE(rig.told_busy(2, BusyReason::kClosed));
+  EXPECT_EQ(rig.refused, std::vector{rig.transfer});
+  rig.commit(6, {token(60, 1)});  // committed at another replica
+  EXPECT_FALSE(rig.forward(2, 6));
+  EXPECT_TRUE(rig.told_busy(2, BusyReason::kClosed));
+  rig.count(2, 7);
+  rig.commit(7, {rig.own(1)});
+  EXPECT_FALSE(rig.forward(3, 7));
+  EXPECT_TRUE(rig.told_busy(3, BusyReason::kClosed));
+  EXPECT_TRUE(rig.forward(2, 5));
+}
+
+TEST(LedgerTest, WithoutCreditItIsBusyAndARecoveryHasCreditsOfItsOwn) {
+  LedgerRig rig(1, 2, 1, 2);
+  rig.accept(2, 0);
+  rig.accept(2, 1);
+  EXPECT_FALSE(rig.forward(2, 2));
+  EXPECT_TRUE(rig.told_busy(2, BusyReason::kNoCredit));
+  EXPECT_TRUE(rig.forward(2, 2, 99, GradientHint{session(60), token(60, 1)}));
+  EXPECT_FALSE(rig.forward(2, 3, 98, GradientHint{session(60), token(60, 2)}));
+  EXPECT_TRUE(rig.told_busy(2, BusyReason::kNoCredit));
+  EXPECT_EQ(rig.ledger.live(), 3u);
+}
+
+TEST(LedgerTest, SaysWhyItTakesNothing) {
+  LedgerRig rig;
+  rig.ledger.set_leaving(true);
+  EXPECT_FALSE(rig.forward(2, 0));
+  EXPECT_TRUE(rig.told_busy(2, BusyReason::kLeaving));
+  rig.ledger.set_leaving(false);
+  rig.ledger.set_serving(false);
+  EXPECT_FALSE(rig.forward(2, 0));
+  EXPECT_TRUE(rig.told_busy(2, BusyReason::kNotServing));
+}
+
+TEST(LedgerTest, AForwardMakesAnEntryThatComputesWhenItsFramesAreHere) {
+  LedgerRig rig(0, 2);
+  const auto entry = rig.forward(1, 3);
+  ASSERT_TRUE(entry);
+  EXPECT_EQ(rig.state(*entry), S::kArriving);
+  EXPECT_FALSE(rig.work());
+  rig.ledger.inputs_arrived(*entry);
+  EXPECT_EQ(rig.work()->kind, JobKind::kForward);
+  EXPECT_EQ(rig.state(*entry), S::kBelow);
+  EXPECT_EQ(rig.hops_opened, std::vector{*entry});
+  rig.ledger.gradient_arrived(id(3), rig.gradient_from_below(3, {token(60, 8)}), rig.now);
+  EXPECT_EQ(rig.state(*entry), S::kQueued);
+  EXPECT_EQ(rig.work()->kind, JobKind::kBackward);
+  EXPECT_EQ(rig.state(*entry), S::kCounted);
+  const auto gradients = rig.take_sent<Gradient>(1);
+  ASSERT_EQ(gradients.size(), 1u);
+  EXPECT_EQ(gradients[0].path, (std::vector{rig.own(*entry), token(60, 8)}));
+  EXPECT_EQ(gradients[0].loss_sum, 4);
+}
+
+TEST(LedgerTest, TheLastStageGoesFromForwardToBackwardByItself) {
+  LedgerRig rig;
+  const EntrySerial entry = rig.accept(2, 0);
+  EXPECT_EQ(rig.work_all(), (std::vector{JobKind::kForward, JobKind::kBackward}));
+  EXPECT_EQ(rig.state(entry), S::kCounted);
+  EXPECT_EQ(rig.take_sent<Gradient>(2).at(0).loss_sum, 2.0);
+  EXPECT_TRUE(rig.hops_opened.empty());
+}
+
+TEST(LedgerTest, ASecondBranchJoinsInEveryLiveStateAndNothingIsComputedAgain) {
+  for (const int steps : {0, 1, 2}) {  // ready, queued, counted
+    LedgerRig rig;
+    const EntrySerial entry = rig.accept(2, 0);
+    for (int i = 0; i < steps; ++i) rig.work();
+    (void)rig.take_sent<Gradient>(2);
+    EXPECT_FALSE(rig.forward(3, 0));
+    EXPECT_EQ(rig.take_sent<Have>(3).size(), 1u);
+    EXPECT_EQ(rig.refused, std::vector{rig.transfer});
+    EXPECT_EQ(rig.take_sent<Gradient>(3).size(), steps == 2 ? 1u : 0u) << "the gradient at once, if it is counted";
+    rig.work_all();
+    EXPECT_EQ(rig.ledger.counters().forwards, 1u);
+    EXPECT_EQ(rig.ledger.counters().counted, 1u);
+    EXPECT_EQ(rig.take_sent<Gradient>(2).size() + rig.take_sent<Gradient>(3).size(), steps == 2 ? 0u : 2u);
+    EXPECT_EQ(rig.ledger.find(entry)->above.back(), session(3)) << "the newer way";
+  }
+}
+
+TEST(LedgerTest, AJoinNeedsNoCreditAndAtMostFourClaimsStandOnOneEntry) {
+  LedgerRig rig(1, 2, 1, 1);
+  rig.accept(2, 0);
+  for (const std::uint64_t tag : {3u, 4u, 5u}) EXPECT_FALSE(rig.forward(tag, 0));
+  EXPECT_EQ(rig.ledger.counters().joined, 3u);
+  EXPECT_FALSE(rig.forward(6, 0));
+  EXPECT_TRUE(rig.told_busy(6, BusyReason::kCrowded));
+}
+
+TEST(LedgerTest, ARepeatedForwardIsIgnored) {
+  LedgerRig rig;
+  rig.accept(2, 0);
+  rig.sent.clear();
+  EXPECT_FALSE(rig.forward(2, 0));
+  EXPECT_TRUE(rig.sent.empty());
+  EXPECT_EQ(rig.ledger.live(), 1u);
+  EXPECT_EQ(rig.refused, std::vector{rig.transfer}) << "its frames are not wanted";
+  // Also after the COMMIT.
+  rig.work_all();
+  rig.commit(0, {rig.own(1)});
+  rig.sent.clear();
+  EXPECT_FALSE(rig.forward(2, 0));
+  EXPECT_TRUE(rig.sent.empty());
+}
+
+TEST(LedgerTest, AHintBeforeTheGradientIsFollowedOnce) {
+  const GradientHint hint{session(60), token(60, 1)};
+  LedgerRig rig(0, 2);
+  const EntrySerial entry = rig.accept(1, 0);
+  rig.ledger.on_hint(session(1), Hint{lease(1, 0), hint}, rig.now);
+  EXPECT_TRUE(rig.takes.empty()) << "not before our own forward is done: the courier's hop carries it";
+  EXPECT_EQ(rig.ledger.find(entry)->hint->token, hint.token);
+  rig.work();
+  rig.ledger.on_hint(session(1), Hint{lease(1, 0), hint}, rig.now);
+  EXPECT_EQ(rig.takes.size(), 1u);
+  rig.ledger.on_hint(session(3), Hint{lease(1, 0), hint}, rig.now);
+  EXPECT_EQ(rig.takes.size(), 1u) << "not from whom the claim is not";
+  rig.ledger.gradient_arrived(id(0), rig.gradient_from_below(0, {token(60, 1)}), rig.now);
+  rig.ledger.on_hint(session(1), Hint{lease(1, 0), hint}, rig.now);
+  EXPECT_EQ(rig.takes.size(), 1u) << "a gradient is here";
+}
+
+TEST(LedgerTest, ATakeJoinsByTokenAndAnUnknownOneIsGone) {
+  LedgerRig rig;
+  const EntrySerial entry = rig.count(2, 0);
+  rig.ledger.on_take(session(3), Take{id(0), lease(3, 1), rig.own(entry), {session(1), session(3)}}, rig.now);
+  EXPECT_EQ(rig.take_sent<Gradient>(3).size(), 1u);
+  rig.ledger.on_take(session(3), Take{id(0), lease(3, 1), rig.own(entry), {}}, rig.now);
+  EXPECT_TRUE(rig.take_sent<Gone>(3).empty()) << "a repeat";
+  const Take wrong[] = {{id(0), lease(4, 1), rig.own(77), {}},      // no such entry
+                        {id(5), lease(4, 2), rig.own(entry), {}},   // of another microbatch
+                        {id(0), lease(4, 3), token(60, entry), {}}};  // of another session
+  for (const Take& take : wrong) {
+    rig.ledger.on_take(session(4), take, rig.now);
+    EXPECT_EQ(rig.take_sent<Gone>(4).size(), 1u);
+  }
+  // Before it is counted the answer is Have; the gradient follows.
+  const EntrySerial young = rig.accept(2, 1);
+  rig.ledger.on_take(session(3), Take{id(1), lease(3, 2), rig.own(young), {session(1), session(3)}}, rig.now);
+  EXPECT_EQ(rig.take_sent<Have>(3).size(), 1u);
+  rig.work_all();
+  EXPECT_EQ(rig.take_sent<Gradient>(3).size(), 1u);
+}
+
+TEST(LedgerTest, TheLastReleaseEndsAnEntryAndNotTheFirst) {
+  LedgerRig rig;
+  const EntrySerial entry = rig.count(2, 0);
+  rig.forward(3, 0);
+  rig.release(2, 0);
+  EXPECT_EQ(rig.state(entry), S::kCounted);
+  rig.release(4, 0);
+  EXPECT_EQ(rig.state(entry), S::kCounted) << "no claim of session 4";
+  rig.release(3, 0);
+  EXPECT_EQ(rig.state(entry), S::kUndoing);
+  const auto job = rig.work();
+  EXPECT_EQ(job->kind, JobKind::kUndo);
+  EXPECT_TRUE(job->empties) << "the only entry of its window: what rounding leaves is cleared";
+  EXPECT_EQ(rig.state(entry), std::nullopt);
+  EXPECT_TRUE(rig.ledger.windows_empty());
+  EXPECT_EQ(rig.discarded, std::vector{entry});
+  EXPECT_EQ(rig.hops_closed, std::vector{id(0)});
+}
+
+TEST(LedgerTest, AnotherSessionsReleaseOfALeaseIsIgnored) {
+  LedgerRig rig;
+  const EntrySerial entry = rig.accept(2, 0);
+  rig.ledger.on_release(session(3), Release{lease(2, 0), ReleaseWhy::kLost}, rig.now);
+  EXPECT_EQ(rig.state(entry), S::kReady);
+}
+
+TEST(LedgerTest, ClaimsExpireUnlessTheyAreRenewed) {
+  LedgerRig rig;
+  const EntrySerial entry = rig.count(2, 0);
+  for (int i = 0; i < 8; ++i) {
+    rig.now += 3s;
+    rig.renew(2, 0);
+    rig.ledger.tick(rig.now);
+    ASSERT_EQ(rig.state(entry), S::kCounted);
+  }
+  rig.now += 4s;
+  rig.ledger.tick(rig.now);
+  EXPECT_EQ(rig.state(entry), S::kUndoing);
+  EXPECT_EQ(rig.ledger.counters().expired, 1u);
+  rig.renew(2, 0);
+  EXPECT_EQ(rig.take_sent<Gone>(2).size(), 1u) << "unknown now";
+}
+
+TEST(LedgerTest, TheEndOfASessionDropsItsClaimsOnly) {
+  LedgerRig rig;
+  const EntrySerial both = rig.count(2, 0);
+  rig.forward(3, 0);
+  const EntrySerial alone = rig.accept(2, 1);
+  rig.ledger.on_session_over(session(2), rig.now);
+  EXPECT_EQ(rig.state(both), S::kCounted);
+  EXPECT_EQ(rig.state(alone), std::nullopt);
+  EXPECT_EQ(rig.work()->kind, JobKind::kRelease);
+  EXPECT_EQ(rig.dropped, std::set{alone});
+}
+
+TEST(LedgerTest, CommitSettlesForGoodAndIsAcknowledgedEachTime) {
+  LedgerRig rig;
+  const EntrySerial entry = rig.count(2, 0);
+  for (int i = 0; i < 2; ++i) {
+    rig.commit(0, {rig.own(entry)});
+    const auto acks = rig.take_sent<CommitAck>(1);
+    ASSERT_EQ(acks.size(), 1u);
+    EXPECT_EQ(acks[0].items.at(0).state, CommitState::kCommitted);
+  }
+  EXPECT_EQ(rig.ledger.counters().committed, 1u);
+  EXPECT_EQ(rig.hops_committed, std::vector{id(0)});
+  rig.release(2, 0);
+  rig.now += 100s;
+  rig.ledger.tick(rig.now);
+  rig.commit(0, {token(60, 1)});
+  EXPECT_EQ(rig.state(entry), S::kCommitted) << "never undone";
+  EXPECT_EQ(rig.work_all(), (std::vector{JobKind::kRelease, JobKind::kInnerStep}));
+  rig.ledger.secure({entry});
+  rig.commit(0, {rig.own(entry)});
+  EXPECT_EQ(rig.take_sent<CommitAck>(1).at(0).items.at(0).state, CommitState::kMerged);
+}
+
+TEST(LedgerTest, CommitOfAnUndoneOrUnknownTokenIsGoneAndClosesTheMicrobatch) {
+  LedgerRig rig;
+  const EntrySerial entry = rig.count(2, 0);
+  rig.release(2, 0);
+  rig.commit(0, {rig.own(entry)});  // while the undo waits for the device
+  EXPECT_EQ(rig.take_sent<CommitAck>(1).at(0).items.at(0).state, CommitState::kGone);
+  rig.work_all();
+  rig.commit(0, {rig.own(entry)});
+  EXPECT_EQ(rig.take_sent<CommitAck>(1).at(0).items.at(0).state, CommitState::kGone);
+  EXPECT_FALSE(rig.forward(3, 0));
+  EXPECT_TRUE(rig.told_busy(3, BusyReason::kClosed));
+  EXPECT_EQ(rig.ledger.counters().gone, 2u);
+}
+
+TEST(LedgerTest, CommitOfAnotherTokenOfTheMicrobatchUndoesOurs) {
+  LedgerRig rig;
+  const EntrySerial entry = rig.count(2, 0);
+  rig.commit(0, {token(60, 9)});
+  EXPECT_EQ(rig.state(entry), S::kUndoing);
+  EXPECT_EQ(rig.take_sent<Gone>(2).size(), 1u);
+  EXPECT_TRUE(rig.take_sent<CommitAck>(1).empty()) << "that token is not ours to acknowledge";
+}
+
+TEST(LedgerTest, ATokenUnderAnotherMicrobatchSettlesNothing) {
+  LedgerRig rig;
+  const EntrySerial entry = rig.count(2, 0);
+  rig.commit(1, {rig.own(entry)});
+  EXPECT_EQ(rig.state(entry), S::kCounted);
+  rig.commit(0, {});
+  EXPECT_TRUE(rig.take_sent<CommitAck>(1).empty());
+}
+
+TEST(LedgerTest, LowEndsWhatIsUncommittedAndForgetsWhatIsMerged) {
+  LedgerRig rig;
+  const EntrySerial merged = rig.count(2, 0), loser = rig.count(2, 1);
+  rig.commit(0, {rig.own(merged)});
+  rig.work_all();
+  rig.ledger.on_low({kTrainer, 2}, rig.now);
+  EXPECT_EQ(rig.state(merged), S::kCommitted) << "in the parameters, in no round that we know of";
+  EXPECT_EQ(rig.state(loser), S::kUndoing);
+  EXPECT_EQ(rig.take_sent<Gone>(2).size(), 1u);
+  rig.ledger.secure({merged});
+  EXPECT_EQ(rig.state(merged), std::nullopt);
+  rig.work_all();
+  EXPECT_TRUE(rig.ledger.entries().empty());
+  EXPECT_TRUE(rig.ledger.stepped().empty());
+  rig.sent.clear();
+  rig.commit(0, {rig.own(merged)});
+  EXPECT_EQ(rig.take_sent<CommitAck>(1).at(0).items.at(0).state, CommitState::kMerged) << "long decided and forgotten";
+  rig.ledger.on_low({kTrainer, 1}, rig.now);
+  EXPECT_EQ(rig.ledger.low_of(kTrainer), 2u) << "it rises only";
+}
+
+TEST(LedgerTest, AfterAnUndoAFreshEntryHasANewToken) {
+  LedgerRig rig;
+  const EntrySerial old = rig.count(2, 0);
+  rig.release(2, 0);
+  EXPECT_FALSE(rig.forward(3, 0)) << "not while the device undoes it";
+  EXPECT_TRUE(rig.told_busy(3, BusyReason::kNoCredit));
+  rig.work_all();
+  const auto fresh = rig.forward(3, 0, 9);
+  ASSERT_TRUE(fresh);
+  EXPECT_GT(*fresh, old);
+  rig.commit(0, {rig.own(old)});
+  EXPECT_EQ(rig.take_sent<CommitAck>(1).at(0).items.at(0).state, CommitState::kGone) << "the old token never comes back";
+}
+
+TEST(LedgerTest, AnEntryDoomedDuringItsForwardEndsWhenThatIsDone) {
+  LedgerRig rig;
+  const EntrySerial entry = rig.accept(2, 0);
+  const auto job = rig.ledger.next_job(false);
+  ASSERT_EQ(job->kind, JobKind::kForward);
+  rig.release(2, 0);
+  EXPECT_EQ(rig.state(entry), S::kForward) << "the device has it";
+  EXPECT_FALSE(rig.forward(3, 0));
+  EXPECT_TRUE(rig.told_busy(3, BusyReason::kNoCredit));
+  rig.ledger.on_low({kTrainer, 1}, rig.now);
+  rig.ledger.tick(rig.now + 100s);
+  rig.finish(*job);
+  EXPECT_EQ(rig.state(entry), std::nullopt);
+  EXPECT_EQ(rig.work_all(), std::vector{JobKind::kRelease});
+  EXPECT_EQ(rig.dropped, std::set{entry});
+}
+
+TEST(LedgerTest, AnEntryDoomedDuringItsBackwardIsUndoneWhenThatIsDone) {
+  LedgerRig rig;
+  const EntrySerial entry = rig.accept(2, 0);
+  rig.work();
+  const auto job = rig.ledger.next_job(false);
+  ASSERT_EQ(job->kind, JobKind::kBackward);
+  rig.release(2, 0);
+  rig.ledger.on_take(session(3), Take{id(0), lease(3, 1), rig.own(entry), {}}, rig.now);
+  EXPECT_EQ(rig.take_sent<Gone>(3).size(), 1u);
+  rig.finish(*job);
+  EXPECT_EQ(rig.state(entry), S::kUndoing);
+  EXPECT_TRUE(rig.take_sent<Gradient>(2).empty());
+  EXPECT_EQ(rig.work_all(), std::vector{JobKind::kUndo});
+  EXPECT_TRUE(rig.ledger.quiet());
+}
+
+TEST(LedgerTest, AGradientIsSentAgainOnlyIfTheLinkThatCarriedItIsGone) {
+  LedgerRig rig;
+  rig.count(2, 0);
+  EXPECT_EQ(rig.take_sent<Gradient>(2).size(), 1u);
+  rig.renew(2, 0, true);
+  EXPECT_TRUE(rig.take_sent<Gradient>(2).empty()) << "it is on its way";
+  rig.ledger.on_link_down(session(2), rig.now);
+  rig.renew(2, 0, false);
+  EXPECT_TRUE(rig.take_sent<Gradient>(2).empty()) << "not wanted any more";
+  rig.ledger.on_link_down(session(2), rig.now);
+  rig.renew(2, 0, true);
+  EXPECT_EQ(rig.take_sent<Gradient>(2).size(), 1u);
+}
+
+// Without this a holder with one replica waited for ever: the gradient was made while no link stood, and none was lost afterwards.
+TEST(LedgerTest, AGradientThatCouldNotBeSentAtAllIsSentWhenItsHolderRenews) {
+  LedgerRig rig;
+  rig.accept(2, 0);
+  rig.link_up = false;
+  rig.work_all();
+  rig.link_up = true;
+  rig.renew(2, 0, true);
+  EXPECT_EQ(rig.take_sent<Gradient>(2).size(), 1u);
+}
+
+TEST(LedgerTest, AnOrphanTellsTheHolderAboveItsHolder) {
+  LedgerRig rig;
+  const EntrySerial entry = rig.count(2, 0);
+  rig.now += 1500ms;
+  rig.ledger.tick(rig.now);
+  EXPECT_TRUE(rig.take_sent<Waiting>(1).empty()) << "0.4 L is 1.6 s";
+  rig.now += 200ms;
+  rig.ledger.tick(rig.now);
+  rig.ledger.tick(rig.now);
+  const auto told = rig.take_sent<Waiting>(1);
+  ASSERT_EQ(told.size(), 1u) << "once in L/6";
+  EXPECT_EQ(told[0].token, rig.own(entry));
+  EXPECT_EQ(told[0].silent, session(2));
+  rig.now += 1s;
+  rig.ledger.tick(rig.now);
+  EXPECT_EQ(rig.take_sent<Waiting>(1).size(), 1u);
+}
+
+TEST(LedgerTest, ALostLinkMakesAnOrphanAtOnceUnlessAnotherClaimStands) {
+  LedgerRig rig;
+  rig.count(2, 0);
+  rig.count(2, 1);
+  rig.forward(3, 1);
+  rig.ledger.on_link_down(session(2), rig.now);
+  const auto told = rig.take_sent<Waiting>(1);
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_EQ(told[0].microbatch, id(0));
+}
+
+TEST(LedgerTest, FramesThatWillNotComeEndTheEntryAndTellItsHolders) {
+  LedgerRig rig;
+  const auto entry = rig.forward(2, 0);
+  rig.forward(3, 0);
+  (void)rig.take_sent<Have>(3);
+  rig.ledger.on_link_down(session(2), rig.now);
+  EXPECT_EQ(rig.state(*entry), std::nullopt);
+  EXPECT_TRUE(rig.told_busy(2, BusyReason::kFailed));
+  EXPECT_TRUE(rig.told_busy(3, BusyReason::kFailed));
+  rig.ledger.inputs_arrived(*entry);
+  EXPECT_FALSE(rig.work() && rig.work());
+  EXPECT_TRUE(rig.ledger.quiet());
+}
+
+TEST(LedgerTest, ARefusedGradientPutsTheEntryBackToWaiting) {
+  LedgerRig rig(0, 2);
+  const EntrySerial entry = rig.accept(1, 0);
+  rig.work();
+  rig.ledger.gradient_arrived(id(0), rig.gradient_from_below(0, {token(60, 1)}), rig.now);
+  ASSERT_EQ(rig.ledger.next_job(false)->kind, JobKind::kBackward);
+  rig.ledger.gradient_rejected(entry);
+  EXPECT_EQ(rig.state(entry), S::kBelow);
+  EXPECT_TRUE(rig.ledger.windows_empty()) << "its place in the window is free again";
+  rig.ledger.gradient_arrived(id(0), rig.gradient_from_below(0, {token(61, 1)}), rig.now);
+  EXPECT_EQ(rig.work()->kind, JobKind::kBackward);
+  EXPECT_EQ(rig.take_sent<Gradient>(1).at(0).path.back(), token(61, 1));
+}
+
+TEST(LedgerTest, AnEvaluationIsForwardOnlyAndCountsNothing) {
+  LedgerRig rig;
+  Forward message;
+  message.microbatch = id(0);
+  message.kind = ForwardKind::kEvaluate;
+  message.lease = lease(1, 1);
+  message.above = {session(1)};
+  const auto entry = rig.ledger.on_forward(session(1), message, 1, rig.now);
+  rig.ledger.inputs_arrived(*entry);
+  EXPECT_EQ(rig.work_all(), std::vector{JobKind::kEvaluate});
+  const auto answer = rig.take_sent<Gradient>(1);
+  ASSERT_EQ(answer.size(), 1u);
+  EXPECT_TRUE(answer[0].path.empty());
+  EXPECT_EQ(answer[0].loss_sum, 2.0);
+  EXPECT_TRUE(rig.ledger.quiet());
+}
+
+TEST(LedgerTest, ProgressTellsEachHolderWhereItsEntriesStand) {
+  LedgerRig rig(0, 2);
+  rig.forward(1, 0);
+  const EntrySerial below = rig.accept(1, 1);
+  rig.work();
+  EXPECT_EQ(rig.state(below), S::kBelow);
+  const auto items = rig.ledger.progress().at(session(1));
+  ASSERT_EQ(items.size(), 2u);
+  EXPECT_EQ(items[0].phase, HopPhase::kForward);
+  EXPECT_EQ(items[1].phase, HopPhase::kBelow);
+}
+
+}  // namespace
+}  // namespace shoal
