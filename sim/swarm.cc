@@ -98,6 +98,7 @@ Swarm::Swarm(SwarmOptions options)
       run_key_(key_of(options_.seed ^ 0xa07)),
       samples_(make_samples(options_.config, rng_.fork("text"))) {
   network_.set_default_shape(options_.shape);
+  disk_.set_sync_delay(40ms);  // a slow disk: what left before the log was durable shows
   start_launch(false);
   for (std::uint16_t replica = 0; replica < options_.replicas; ++replica)
     for (std::uint16_t stage = 0; stage < options_.stages; ++stage) add_peer();

@@ -1,0 +1,75 @@
+// Swarms under random kills, freezes, cut links and deaths of the launching process: the counting holds for every seed.
+#include <gtest/gtest.h>
+
+#include "common/log.h"
+#include "sim/scenario.h"
+
+namespace shoal {
+namespace {
+
+SwarmOptions options_for(RuleId rule, std::uint64_t seed) {
+  SwarmOptions options;
+  options.seed = seed;
+  options.config = small_config(rule, options.stages, 96);
+  return options;
+}
+
+struct Batch {
+  RuleId rule;
+  std::uint64_t first;
+};
+
+class FaultsTest : public testing::TestWithParam<Batch> {
+ protected:
+  void SetUp() override { set_log_level(LogLevel::kError); }
+  void TearDown() override { set_log_level(LogLevel::kInfo); }
+};
+
+constexpr std::uint64_t kSeeds = 30;
+
+std::vector<Batch> batches() {
+  std::vector<Batch> result;
+  for (std::uint64_t batch = 0; batch < 5; ++batch)
+    for (const RuleId rule : {RuleId::kAllreduce, RuleId::kDiloco}) result.push_back({rule, 1 + batch * kSeeds});
+  return result;
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, FaultsTest, testing::ValuesIn(batches()), [](const auto& item) {
+  return std::string(item.param.rule == RuleId::kAllreduce ? "Allreduce" : "Diloco") + "From" + std::to_string(item.param.first);
+});
+
+TEST_P(FaultsTest, CountsEveryGradientOnceAndListsWhatIsLost) {
+  std::uint64_t faults = 0, branches = 0, undos = 0;
+  for (std::uint64_t seed = GetParam().first; seed < GetParam().first + kSeeds; ++seed) {
+    const ScenarioResult result = run_scenario(options_for(GetParam().rule, seed), FaultMix{});
+    EXPECT_TRUE(result.broken.empty()) << "seed " << seed << ": " << result.broken.front();
+    EXPECT_GE(result.committed, 96u);  // a resumed process repeats some lines
+    faults += result.kills + result.freezes + result.cuts + result.launch_kills;
+    branches += result.branches;
+    undos += result.undos;
+  }
+  EXPECT_GT(faults, kSeeds);  // the scenarios do strike
+  EXPECT_GT(branches, 0u);
+  EXPECT_GT(undos, 0u);
+}
+
+TEST(FaultsTraceTest, TheSameSeedGivesTheSameTrace) {
+  set_log_level(LogLevel::kError);
+  for (const RuleId rule : {RuleId::kAllreduce, RuleId::kDiloco}) {
+    const ScenarioResult one = run_scenario(options_for(rule, 17), FaultMix{});
+    const ScenarioResult two = run_scenario(options_for(rule, 17), FaultMix{});
+    const ScenarioResult other = run_scenario(options_for(rule, 18), FaultMix{});
+    EXPECT_EQ(one.trace, two.trace);
+    EXPECT_NE(one.trace, other.trace);
+  }
+}
+
+TEST(FaultsOccurTest, ACommitIsAnsweredGoneInSomeRun) {
+  set_log_level(LogLevel::kError);
+  std::uint64_t gone = 0;
+  for (std::uint64_t seed = 1; seed <= 30 && gone == 0; ++seed) gone += run_scenario(options_for(RuleId::kDiloco, seed), FaultMix{}).gone;
+  EXPECT_GT(gone, 0u);
+}
+
+}  // namespace
+}  // namespace shoal
