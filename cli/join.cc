@@ -30,7 +30,7 @@ struct JoinArguments {
                          .threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()))};
   std::uint64_t memory_mebibytes = 0;
   int stage = -1;
-  double patience_s = 60;
+  double patience_s = 60, wait_s = 3600;
   bool no_dht = false, once = false;
 };
 
@@ -116,6 +116,7 @@ class JoinProgram final : private Peer::Owner {
                         .device = arguments_.compute.device,
                         .memory_bytes = arguments_.memory_mebibytes << 20,
                         .contact_time = from_seconds(arguments_.patience_s),
+                        .absence_time = from_seconds(arguments_.wait_s),
                         .once = arguments_.once,
                         .planted = {}};
     if (arguments_.stage >= 0) options.wish = StageId(static_cast<std::uint16_t>(arguments_.stage));
@@ -236,6 +237,10 @@ void add_join(CLI::App& app, Program& program) {
       ->type_name("HOST:PORT");
   command->add_option("--patience", arguments->patience_s, "seconds without any answer before giving up (default: 60)")
       ->check(CLI::Range(0.5, 86400.0));
+  command
+      ->add_option("--wait", arguments->wait_s,
+                   "seconds to keep the state while the launching process is away (default: 3600)")
+      ->check(CLI::Range(1.0, 1e7));
   command->add_flag("--once", arguments->once, "end with the session instead of joining again");
   command->fallthrough();
   command->callback([&program, arguments] {

@@ -70,10 +70,17 @@ void Processes::launch_as(const std::string& name, std::vector<std::string> word
 }
 
 void Processes::join(const std::string& name, std::vector<std::string> more, const std::string& home) {
-  std::vector<std::string> words = {"--json",   "--home",   folder_ / ("home-" + (home.empty() ? name : home)),
-                                    "join",     ticket_,    "--threads",
-                                    "1",        "--listen", "127.0.0.1:0",
-                                    "--no-dht", "--events", event_file(name)};
+  more.push_back("--no-dht");
+  start_join(name, std::move(more), home.empty() ? name : home);
+}
+
+void Processes::join_in_dht(const std::string& name) { start_join(name, {}, name); }
+
+void Processes::start_join(const std::string& name, std::vector<std::string> more, const std::string& home) {
+  std::vector<std::string> words = {"--json",   "--home",        folder_ / ("home-" + home),
+                                    "join",     ticket_,         "--threads",
+                                    "1",        "--listen",      "127.0.0.1:0",
+                                    "--events", event_file(name)};
   words.insert(words.end(), more.begin(), more.end());
   start(name, std::move(words));
 }

@@ -39,6 +39,7 @@ class Processes {
   void launch_as(const std::string& name, std::vector<std::string> words);
   // On a home of its own unless `home` names one.
   void join(const std::string& name, std::vector<std::string> more = {}, const std::string& home = "");
+  void join_in_dht(const std::string& name);
   Offspring& process(const std::string& name) { return processes_.at(name); }
   const std::string& ticket() const { return ticket_; }
 
@@ -56,6 +57,7 @@ class Processes {
   std::string path(const std::string& name) const { return folder_ / name; }
 
  private:
+  void start_join(const std::string& name, std::vector<std::string> more, const std::string& home);
   std::string event_file(const std::string& name) const { return folder_ / ("events/" + name + ".jsonl"); }
   ScratchFolder folder_;
   std::map<std::string, Offspring> processes_;

@@ -34,7 +34,7 @@ TEST(LiveRunTest, EndsWithEveryMicrobatchCountedOnce) {
 
 TEST(LiveRunTest, AKilledReplicaIsFencedItsLossesAreListedAndItsHomeComesBack) {
   Processes swarm;
-  swarm.launch(swarm.write_run({.steps = 150, .executor = kPaced}));
+  swarm.launch(swarm.write_run({.steps = 70, .executor = kPaced}));
   join_all(swarm);
   ASSERT_TRUE(swarm.wait_for_event("a", {"\"event\":\"settled\""}, 10)) << swarm.errors("a");
   swarm.process("a").send_signal(SIGKILL);
@@ -54,7 +54,7 @@ TEST(LiveRunTest, AKilledReplicaIsFencedItsLossesAreListedAndItsHomeComesBack) {
 
 TEST(LiveRunTest, APeerThatIsAskedToGoSettlesFirstAndLosesNothing) {
   Processes swarm;
-  swarm.launch(swarm.write_run({.steps = 120, .executor = kPaced}));
+  swarm.launch(swarm.write_run({.steps = 60, .executor = kPaced}));
   join_all(swarm);
   ASSERT_TRUE(swarm.wait_for_event("a", {"\"event\":\"settled\""}, 10)) << swarm.errors("a");
   swarm.process("a").send_signal(SIGINT);
@@ -82,7 +82,7 @@ TEST(LiveRunTest, CtrlCAtTheLaunchingProcessEndsTheRunInOrder) {
 
 TEST(LiveRunTest, AKilledLaunchGoesOnWhereItsLogEnds) {
   Processes swarm;
-  swarm.launch(swarm.write_run({.steps = 100, .executor = kPaced}));
+  swarm.launch(swarm.write_run({.steps = 70, .executor = kPaced}));
   const std::string ticket = swarm.ticket();
   join_all(swarm);
   ASSERT_TRUE(swarm.wait_for_event("launch", {"\"event\":\"commit\""}, 40)) << swarm.errors("launch");
