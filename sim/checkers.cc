@@ -93,7 +93,7 @@ std::vector<std::string> check_counting(const Swarm& swarm) {
   }
   for (std::size_t i = 0; i < swarm.peers().size(); ++i) {
     const auto& process = *swarm.peers()[i];
-    if (process.alive && process.peer && process.peer->stage_peer() && process.peer->stage_peer()->serving())
+    if (process.alive && !process.finished && process.peer && process.peer->stage_peer() && process.peer->stage_peer()->serving())
       check_anchor(swarm, books, *process.peer, i, broken);
   }
   return broken;
