@@ -367,6 +367,14 @@ void Launch::fetch_states() {
   const auto& stages = authority_->members().stages;
   if (!options_.save || next_state_ >= stages.size()) return later([this] { end(); });
   const StageMembers& stage = stages[next_state_];
+  for (const StageStatus& now : authority_->status()) {
+    if (now.stage != stage.stage || (now.secured == stage.secured && now.version == stage.version)) continue;
+    // The list that names the last round's state is still on its way to the disk.
+    env_.loop.after(kTick, [this, alive = alive_] {
+      if (*alive && !over_) fetch_states();
+    });
+    return;
+  }
   if (!stage.secured) {
     owner_.on_notice("stage " + std::to_string(stage.stage.value) + " never secured a round: there is nothing of it to save");
     ++next_state_;

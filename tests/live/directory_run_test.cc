@@ -6,7 +6,7 @@
 namespace shoal {
 namespace {
 
-TEST(LiveDirectoryTest, ARunThatMovedIsFoundAgainAndAStrangerSeesItsPeers) {
+TEST(LiveDirectoryTest, ARunThatMovedGoesOnAndAStrangerSeesItsPeers) {
   Processes swarm;
   const std::string run_file = swarm.write_run(
       {.replicas = 1, .steps = 100'000, .executor = "kind = \"paced\"\nforward_ms = 4\nbackward_ms = 6"});
