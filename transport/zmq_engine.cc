@@ -1,5 +1,6 @@
 #include "transport/zmq_engine.h"
 
+#include <pthread.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -66,6 +67,7 @@ void ZmqEngine::post(EngineCommand command) {
 }
 
 void ZmqEngine::run() {
+  pthread_setname_np(pthread_self(), "wire");  // seen in top and in profiles
   while (!stopping_) {
     wait();
     now_ = monotonic_now();
