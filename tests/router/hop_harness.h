@@ -42,6 +42,7 @@ struct Options {
   Duration slow_job = 1s;
   std::size_t faults = 0;          // how many in the first ten seconds
   bool trainer_faults = false;
+  bool may_list = false;           // a steered run in which something fails; with faults it is always so
   Duration limit = 240s;           // virtual time in which everything must end
   PlantedBugs planted;
 };
