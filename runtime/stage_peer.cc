@@ -121,6 +121,13 @@ void StagePeer::on_message(const Remote& from, Message& message, TransferId tran
   const Session& session = from.session;
   const bool authority = from.peer == options_.authority;
   courier_.on_heard(session, now);
+  // Only the authority and listed sessions may claim, commit or move the low-water mark; a list that is behind costs one retry.
+  if (!authority && roster_.peer_of(session) != from.peer) {
+    if (transfer != 0) env_.transport.refuse(from.peer, transfer);
+    if (const auto* forward = std::get_if<Forward>(&message))
+      (void)env_.transport.send(from.peer, Busy{forward->lease, BusyReason::kNotServing, 0});
+    return;
+  }
   if (auto* m = std::get_if<Forward>(&message)) on_forward(from, *m, transfer);
   else if (auto* m = std::get_if<Gradient>(&message)) on_gradient(from, *m, transfer);
   else if (auto* m = std::get_if<Take>(&message)) ledger_.on_take(session, *m, now);

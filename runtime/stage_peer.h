@@ -135,7 +135,12 @@ class StagePeer final : private CourierPort, private LedgerPort, private RoundHo
   void send_renewals();
   // Starts the next device job if the device is free.
   void pump();
+  // The round's next step, if the ledger lets it happen now; true: the device has it.
   bool pump_round();
+  bool run_abandon();
+  bool run_commit();
+  bool run_prepare();
+  bool run_contribute();
   void start(const Job& job);
   void start_forward(EntrySerial serial, bool evaluate);
   void start_backward(const Job& job);

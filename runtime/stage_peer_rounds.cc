@@ -93,104 +93,110 @@ void StagePeer::send_to_member(const Session& member, Message message, std::vect
 }
 
 bool StagePeer::pump_round() {
-  Waiting& w = *waiting_;
-  if (w.abandon) {
-    const RoundOpen open = *w.abandon;
-    w.abandon.reset();
-    on_device(DeviceTask::kRound, [executor = env_.executor, r = rule_of(open), context = context_of(open)] { r->abandon(*executor, context); },
-              [] {});
-    return true;
-  }
-  if (w.commit) {
-    if (rule(w.commit->open.rule)->every_step() && ledger_.unsettled_at_other() > 0) return false;
-    auto commit = std::make_shared<Waiting::Commit>(std::move(*w.commit));
-    w.commit.reset();
-    struct Outcome { WeightStamp stamp = 0; bool shift_pending = false; CountTag tag = 0; };
-    auto outcome = std::make_shared<Outcome>();
-    OuterRule* r = rule_of(commit->open);
-    on_device(
-        DeviceTask::kRound,
-        [executor = env_.executor, r, context = context_of(commit->open), outcome] {
-          r->commit(*executor, context);
-          outcome->stamp = executor->stamp();
-          outcome->shift_pending = executor->shift_pending();
-          outcome->tag = executor->arena().tag(ArenaRole::kAnchor);
-        },
-        [this, commit, outcome, r] {
-          ledger_.wrote(outcome->stamp);
-          shift_pending_ = outcome->shift_pending;
-          version_ = commit->commit.version;
-          prepared_.reset();
-          state_rule_ = r->id();
-          for (const Secured& secured : commit->commit.secured)
-            if (secured.session == options_.self) ledger_.secure(secured.serials);
-          if (r->every_step()) {
-            adam_step_ = commit->open.step.value;
-            ++inner_steps_;
-            ledger_.pop_step(commit->open.step);
-          }
-          env_.events.write(anchor_event(options_.spec.stage, version_, outcome->tag, commit->commit.digest));
-          owner_.on_version(version_);
-          commit->done();
-        });
-    return true;
-  }
-  if (w.prepare) {
-    OuterRule* r = rule_of(w.prepare->open);
-    auto prepare = std::make_shared<Waiting::Prepare>(std::move(*w.prepare));
-    w.prepare.reset();
-    RoundContext context = context_of(prepare->open);
-    context.inner = options_.config.inner_step(prepare->open.step.value, std::max<std::uint64_t>(1, prepare->reduced->weight),
-                                               prepare->open.run_targets);
-    auto digest = std::make_shared<Result<Digest>>(Digest{});
-    on_device(DeviceTask::kRound,
-              [executor = env_.executor, r, context, prepare, digest] { *digest = r->prepare(*executor, context, *prepare->reduced); },
-              [this, prepare, digest] {
-                if (digest->ok()) prepared_ = prepare->open;
-                prepare->done(*digest);
-              });
-    return true;
-  }
-  if (w.contribute) {
-    const RoundOpen open = w.contribute->open;
-    OuterRule* r = rule_of(open);
-    if (r->every_step()) {
-      if (!ledger_.step_ready(open.step)) return false;
-    } else {
-      if (open.last || leaving_) {
-        ledger_.flush();
-        if (!ledger_.windows_empty()) return false;
-      }
-      if (shift_pending_) {  // the snapshot must hold what the last round agreed on
-        if (ledger_.unsettled_at_other() > 0) return false;
-        start(Job{JobKind::kApplyShift, 0, {}, 0, {}, {}});
-        return true;
-      }
+  if (waiting_->abandon) return run_abandon();
+  if (waiting_->commit) return run_commit();
+  if (waiting_->prepare) return run_prepare();
+  return waiting_->contribute && run_contribute();
+}
+
+bool StagePeer::run_abandon() {
+  const RoundOpen open = *waiting_->abandon;
+  waiting_->abandon.reset();
+  on_device(DeviceTask::kRound, [executor = env_.executor, r = rule_of(open), context = context_of(open)] { r->abandon(*executor, context); },
+            [] {});
+  return true;
+}
+
+bool StagePeer::run_commit() {
+  if (rule(waiting_->commit->open.rule)->every_step() && ledger_.unsettled_at_other() > 0) return false;
+  auto commit = std::make_shared<Waiting::Commit>(std::move(*waiting_->commit));
+  waiting_->commit.reset();
+  struct Outcome { WeightStamp stamp = 0; bool shift_pending = false; CountTag tag = 0; };
+  auto outcome = std::make_shared<Outcome>();
+  OuterRule* r = rule_of(commit->open);
+  on_device(
+      DeviceTask::kRound,
+      [executor = env_.executor, r, context = context_of(commit->open), outcome] {
+        r->commit(*executor, context);
+        outcome->stamp = executor->stamp();
+        outcome->shift_pending = executor->shift_pending();
+        outcome->tag = executor->arena().tag(ArenaRole::kAnchor);
+      },
+      [this, commit, outcome, r] {
+        ledger_.wrote(outcome->stamp);
+        shift_pending_ = outcome->shift_pending;
+        version_ = commit->commit.version;
+        prepared_.reset();
+        state_rule_ = r->id();
+        for (const Secured& secured : commit->commit.secured)
+          if (secured.session == options_.self) ledger_.secure(secured.serials);
+        if (r->every_step()) {
+          adam_step_ = commit->open.step.value;
+          ++inner_steps_;
+          ledger_.pop_step(commit->open.step);
+        }
+        env_.events.write(anchor_event(options_.spec.stage, version_, outcome->tag, commit->commit.digest));
+        owner_.on_version(version_);
+        commit->done();
+      });
+  return true;
+}
+
+bool StagePeer::run_prepare() {
+  OuterRule* r = rule_of(waiting_->prepare->open);
+  auto prepare = std::make_shared<Waiting::Prepare>(std::move(*waiting_->prepare));
+  waiting_->prepare.reset();
+  RoundContext context = context_of(prepare->open);
+  context.inner = options_.config.inner_step(prepare->open.step.value, std::max<std::uint64_t>(1, prepare->reduced->weight),
+                                             prepare->open.run_targets);
+  auto digest = std::make_shared<Result<Digest>>(Digest{});
+  on_device(DeviceTask::kRound,
+            [executor = env_.executor, r, context, prepare, digest] { *digest = r->prepare(*executor, context, *prepare->reduced); },
+            [this, prepare, digest] {
+              if (digest->ok()) prepared_ = prepare->open;
+              prepare->done(*digest);
+            });
+  return true;
+}
+
+bool StagePeer::run_contribute() {
+  const RoundOpen open = waiting_->contribute->open;
+  OuterRule* r = rule_of(open);
+  if (r->every_step()) {
+    if (!ledger_.step_ready(open.step)) return false;
+  } else {
+    if (open.last || leaving_) {
+      ledger_.flush();
+      if (!ledger_.windows_empty()) return false;
     }
-    auto contribute = std::make_shared<Waiting::Contribute>(std::move(*w.contribute));
-    w.contribute.reset();
-    RoundContext context = context_of(open);
-    auto result = std::make_shared<Contribution>();
-    if (r->every_step()) {
-      if (const Windows::Window* window = ledger_.step_window(contribute->open.step)) {
-        for (const auto& [serial, entry] : window->entries) result->entries.push_back(serial);
-      }
-    } else {
-      result->entries = ledger_.stepped();
-      context.weight = ledger_.stepped_targets();
+    if (shift_pending_) {  // the snapshot must hold what the last round agreed on
+      if (ledger_.unsettled_at_other() > 0) return false;
+      start(Job{JobKind::kApplyShift, 0, {}, 0, {}, {}});
+      return true;
     }
-    auto payload = std::make_shared<Result<Payload>>(Payload{});
-    on_device(DeviceTask::kRound,
-              [executor = env_.executor, r, context, payload] { *payload = r->contribute(*executor, context); },
-              [this, contribute, result, payload] {
-                SHOAL_FAULT("round.contributed");
-                if (!payload->ok()) return contribute->done(payload->error());
-                result->payload = **std::move(payload);
-                contribute->done(std::move(*result));
-              });
-    return true;
   }
-  return false;
+  auto contribute = std::make_shared<Waiting::Contribute>(std::move(*waiting_->contribute));
+  waiting_->contribute.reset();
+  RoundContext context = context_of(open);
+  auto result = std::make_shared<Contribution>();
+  if (r->every_step()) {
+    if (const Windows::Window* window = ledger_.step_window(contribute->open.step)) {
+      for (const auto& [serial, entry] : window->entries) result->entries.push_back(serial);
+    }
+  } else {
+    result->entries = ledger_.stepped();
+    context.weight = ledger_.stepped_targets();
+  }
+  auto payload = std::make_shared<Result<Payload>>(Payload{});
+  on_device(DeviceTask::kRound,
+            [executor = env_.executor, r, context, payload] { *payload = r->contribute(*executor, context); },
+            [this, contribute, result, payload] {
+              SHOAL_FAULT("round.contributed");
+              if (!payload->ok()) return contribute->done(payload->error());
+              result->payload = **std::move(payload);
+              contribute->done(std::move(*result));
+            });
+  return true;
 }
 
 }  // namespace shoal
