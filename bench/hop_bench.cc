@@ -36,7 +36,7 @@ struct Contestant {
   std::function<Result<HopFigures>()> run;
   std::vector<double> rates{};
   std::optional<HopFigures> newest{};
-  std::string skipped{};   // why there is no figure
+  std::string skipped{};  // why there is no figure
   double median() const { return median_of(rates); }
 };
 
@@ -103,12 +103,14 @@ class HopBench {
     if (shape_) std::printf("%-28s %12.0f\n", "what the link allows", link_bound(setting_, shape_->bits_per_s));
     if (!options_.profile) return;
     for (const Contestant& c : contestants_) {
-      if (c.newest) std::printf("profile of the last run of %s\n%s", c.name.c_str(), profile_text(*c.newest, setting_).c_str());
+      if (c.newest)
+        std::printf("profile of the last run of %s\n%s", c.name.c_str(), profile_text(*c.newest, setting_).c_str());
     }
   }
 
   void print_json() const {
-    nlohmann::ordered_json out = {{"bench", "hop"}, {"codec", options_.codec}, {"repeats", options_.repeats}, {"steps", options_.steps}};
+    nlohmann::ordered_json out = {
+        {"bench", "hop"}, {"codec", options_.codec}, {"repeats", options_.repeats}, {"steps", options_.steps}};
     if (shape_) {
       out["bits_per_s"] = shape_->bits_per_s;
       out["one_way_ms"] = shape_->one_way_ms;
@@ -117,8 +119,10 @@ class HopBench {
     for (const auto& [key, value] : ratios()) out[key] = value;
     for (const Contestant& c : contestants_) {
       nlohmann::ordered_json one = {{"name", c.name}};
-      if (c.rates.empty()) one["skipped"] = c.skipped;
-      else one["tokens_per_s"] = c.median(), one["all"] = c.rates;
+      if (c.rates.empty())
+        one["skipped"] = c.skipped;
+      else
+        one["tokens_per_s"] = c.median(), one["all"] = c.rates;
       out["rates"].push_back(std::move(one));
     }
     std::printf("%s\n", out.dump().c_str());
@@ -139,8 +143,10 @@ class HopBench {
     contestants_.push_back({"swarm on loopback", [this] { return runs_.swarm(setting_, nullptr); }});
     contestants_.push_back({"swarm over slow links", [this, &star] { return runs_.swarm(setting_, &*star); }});
     auto made = Star::up(source_file(program_, "netlab"), *shape_, folder_);
-    if (!made.ok()) contestants_.back().skipped = made.error().message;
-    else star.emplace(*std::move(made));
+    if (!made.ok())
+      contestants_.back().skipped = made.error().message;
+    else
+      star.emplace(*std::move(made));
     return {};
   }
 
@@ -149,8 +155,9 @@ class HopBench {
     auto figures = contestant.run();
     if (!figures.ok()) return figures.error();
     contestant.rates.push_back(figures->tokens_per_s);
-    std::fprintf(stderr, "repeat %d: %-26s %8.0f tokens/s%s\n", repeat + 1, contestant.name.c_str(), figures->tokens_per_s,
-                 figures->hop_timers > 0 ? (" (hop timers fired: " + std::to_string(figures->hop_timers) + ")").c_str() : "");
+    std::fprintf(
+        stderr, "repeat %d: %-26s %8.0f tokens/s%s\n", repeat + 1, contestant.name.c_str(), figures->tokens_per_s,
+        figures->hop_timers > 0 ? (" (hop timers fired: " + std::to_string(figures->hop_timers) + ")").c_str() : "");
     contestant.newest = *std::move(figures);
     return {};
   }
@@ -175,7 +182,8 @@ class HopBench {
 
   // Empty: Python's torch is there.
   std::string python_missing() {
-    auto child = Offspring::start({{"/usr/bin/env", options_.python, "-c", "import torch"}, "", folder_ + "/python.err"});
+    auto child =
+        Offspring::start({{"/usr/bin/env", options_.python, "-c", "import torch"}, "", folder_ + "/python.err"});
     if (!child.ok()) return child.error().message;
     const auto code = child->wait_until(monotonic_now() + kPythonBudget);
     if (code == 0) return "";
@@ -185,10 +193,12 @@ class HopBench {
 
   Result<HopFigures> run_python() {
     const std::string output = folder_ + "/python.out", error = folder_ + "/python.err";
-    SHOAL_ASSIGN(Offspring child,
-                 Offspring::start({{"/usr/bin/env", options_.python, source_file(program_, "plain_gpt.py"), "--threads", "2", "--steps",
-                                    std::to_string(setting_.steps), "--warm", std::to_string(setting_.warm_steps)},
-                                   output, error}));
+    SHOAL_ASSIGN(
+        Offspring child,
+        Offspring::start({{"/usr/bin/env", options_.python, source_file(program_, "plain_gpt.py"), "--threads", "2",
+                           "--steps", std::to_string(setting_.steps), "--warm", std::to_string(setting_.warm_steps)},
+                          output,
+                          error}));
     for (const TimePoint deadline = monotonic_now() + kPythonBudget; !child.wait_until(monotonic_now() + 100ms);) {
       if (stop_signal != 0) return make_error(ErrorCode::kInterrupted, "interrupted");
       if (monotonic_now() > deadline) return make_error(ErrorCode::kTimeout, "plain_gpt.py did not end");

@@ -8,11 +8,11 @@ namespace shoal {
 
 struct HopBenchOptions {
   int repeats = 5;
-  std::uint64_t steps = 4;        // measured, each repeat
+  std::uint64_t steps = 4;  // measured, each repeat
   std::uint64_t in_flight = 16;
   std::string codec = "raw", net, python = "python3";
   bool json = false, profile = false;
-  std::string keep;               // folder for run files, logs and events; empty: removed
+  std::string keep;  // folder for run files, logs and events; empty: removed
 };
 
 // Returns the exit code: 0, or 1 with the reason on stderr.

@@ -21,7 +21,7 @@ struct Mean {
   double sum = 0;
   int count = 0;
   void add(double from, double to) {
-    if (from == 0 || to == 0) return;
+    if (from == 0 || to < from) return;  // not both within the measure, or computed again by a later branch
     sum += (to - from) * 1e3;
     ++count;
   }
@@ -55,7 +55,8 @@ std::string format(const char* form, auto... values) {
 std::vector<StageWay> stage_ways(const HopFigures& figures, std::uint16_t stages) {
   std::vector<Microbatches> read;
   for (std::uint16_t k = 0; k < stages; ++k)
-    read.push_back(read_stage(figures.events_folder + "/stage-" + std::to_string(k) + ".jsonl", figures.from, figures.to));
+    read.push_back(
+        read_stage(figures.events_folder + "/stage-" + std::to_string(k) + ".jsonl", figures.from, figures.to));
   std::vector<StageWay> ways;
   for (std::uint16_t k = 0; k < stages; ++k) {
     Mean forward, above, down, up;
@@ -74,14 +75,17 @@ std::vector<StageWay> stage_ways(const HopFigures& figures, std::uint16_t stages
 }
 
 std::string profile_text(const HopFigures& figures, const HopSetting& setting) {
-  const double microbatches = figures.tokens_per_s * figures.seconds / static_cast<double>(setting.tokens_per_microbatch());
-  std::string text = "  core milliseconds a microbatch, by process and thread (in brackets: ready, but no core was free)\n";
+  const double microbatches =
+      figures.tokens_per_s * figures.seconds / static_cast<double>(setting.tokens_per_microbatch());
+  std::string text =
+      "  core milliseconds a microbatch, by process and thread (in brackets: ready, but no core was free)\n";
   double ours = 0;
   for (const HopProcess& process : figures.processes) {
     text += format("    %-8s", process.name.c_str());
     for (const auto& [name, time] : process.threads) {
       if (time.on_core_s * 1e3 / microbatches < 0.05) continue;
-      text += format("  %s %.1f (%.1f)", name.c_str(), time.on_core_s * 1e3 / microbatches, time.ready_s * 1e3 / microbatches);
+      text += format("  %s %.1f (%.1f)", name.c_str(), time.on_core_s * 1e3 / microbatches,
+                     time.ready_s * 1e3 / microbatches);
     }
     const ThreadTime all = total(process.threads);
     text += format("  = %.1f\n", all.on_core_s * 1e3 / microbatches);
@@ -96,7 +100,8 @@ std::string profile_text(const HopFigures& figures, const HopSetting& setting) {
   text += "    stage   entry>forward   forward>entry above   gradient above>here   forward>gradient\n";
   const auto ways = stage_ways(figures, setting.stages);
   for (std::size_t k = 0; k < ways.size(); ++k) {
-    text += format("    %5zu   %13.1f   %19.2f   %19.1f   %16.1f\n", k, ways[k].forward, ways[k].hop_down, ways[k].hop_up, ways[k].above);
+    text += format("    %5zu   %13.1f   %19.2f   %19.1f   %16.1f\n", k, ways[k].forward, ways[k].hop_down,
+                   ways[k].hop_up, ways[k].above);
   }
   text += format("  hop timers fired: %llu\n", static_cast<unsigned long long>(figures.hop_timers));
   return text;

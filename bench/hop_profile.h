@@ -11,10 +11,10 @@ namespace shoal {
 
 // Means over the microbatches whose events lie within the measure, milliseconds.
 struct StageWay {
-  double forward = 0;    // admitted until forward is computed: frames on the way, queue, compute
-  double above = 0;      // forward computed until gradient added: the stages above, queue, compute
-  double hop_down = 0;   // forward computed here until admitted above (its header has arrived); 0 at the last stage
-  double hop_up = 0;     // gradient added above until added here: gradient on the way, queue, compute; 0 at the last
+  double forward = 0;   // admitted until forward is computed: frames on the way, queue, compute
+  double above = 0;     // forward computed until gradient added: the stages above, queue, compute
+  double hop_down = 0;  // forward computed here until admitted above (its header has arrived); 0 at the last stage
+  double hop_up = 0;    // gradient added above until added here: gradient on the way, queue, compute; 0 at the last
 };
 std::vector<StageWay> stage_ways(const HopFigures& figures, std::uint16_t stages);
 

@@ -1,11 +1,12 @@
 #include "bench/hop_run.h"
 
+#include <unistd.h>
+
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <thread>
-#include <unistd.h>
 
 #include "common/thread_loop.h"
 #include "runtime/file_tail.h"
@@ -61,7 +62,8 @@ class Watch {
       for (const std::string& line : file.new_lines())
         if (line.starts_with(begins)) return line.substr(begins.size());
       SHOAL_TRY(check());
-      if (monotonic_now() > deadline) return make_error(ErrorCode::kUnreachable, path + ": no line \"" + begins + "\"" + words());
+      if (monotonic_now() > deadline)
+        return make_error(ErrorCode::kUnreachable, path + ": no line \"" + begins + "\"" + words());
       std::this_thread::sleep_for(kPoll);
     }
   }
@@ -96,14 +98,15 @@ class Watch {
     figures.from = trainers_.front().first->time;
     figures.to = trainers_.front().last->time;
     for (const Trainer& trainer : trainers_)
-      figures.tokens_per_s += (trainer.last->targets - trainer.first->targets) / (trainer.last->time - trainer.first->time);
+      figures.tokens_per_s +=
+          (trainer.last->targets - trainer.first->targets) / (trainer.last->time - trainer.first->time);
     return figures;
   }
 
  private:
   struct Trainer {
     FileTail events;
-    std::optional<TrainMark> first, last;   // the ends of the measure
+    std::optional<TrainMark> first, last;  // the ends of the measure
   };
 
   bool read(Trainer& trainer) {
@@ -112,7 +115,8 @@ class Watch {
       if (line.find("\"event\":\"train\"") == std::string::npos) continue;
       const Json event = Json::parse(line, nullptr, false);
       if (!event.is_object()) continue;
-      const TrainMark mark{event.value("time", 0.0), event.value("targets", 0.0), event.value("step", std::uint64_t{0})};
+      const TrainMark mark{event.value("time", 0.0), event.value("targets", 0.0),
+                           event.value("step", std::uint64_t{0})};
       heard = true;
       if (mark.step == setting_.warm_steps) trainer.first = mark;
       if (mark.step == setting_.warm_steps + setting_.steps) trainer.last = mark;
@@ -124,21 +128,23 @@ class Watch {
     if (stop_ && stop_()) return make_error(ErrorCode::kInterrupted, "interrupted");
     for (Started& process : processes_) {
       if (const auto code = process.child.exit_code())
-        return make_error(ErrorCode::kUnreachable, process.name + " ended too early (exit code " + std::to_string(*code) + "); it said:" +
-                                                       last_lines(process.error_path, kLinesShown));
+        return make_error(ErrorCode::kUnreachable, process.name + " ended too early (exit code " +
+                                                       std::to_string(*code) +
+                                                       "); it said:" + last_lines(process.error_path, kLinesShown));
     }
     return {};
   }
 
   std::string words() const {
     std::string text;
-    for (const Started& process : processes_) text += "\n  " + process.name + " said:" + last_lines(process.error_path, 3);
+    for (const Started& process : processes_)
+      text += "\n  " + process.name + " said:" + last_lines(process.error_path, 3);
     return text;
   }
 
   const HopSetting& setting_;
   const std::function<bool()>& stop_;
-  std::vector<Started> processes_;   // ended with this object
+  std::vector<Started> processes_;  // ended with this object
   std::vector<Trainer> trainers_;
   TimePoint sampled_{};
 };
@@ -155,7 +161,8 @@ Result<std::string> write_run_file(const HopSetting& setting, const std::string&
 std::uint64_t count_lines_with(const std::string& folder, const std::string& word) {
   std::uint64_t count = 0;
   for (const auto& file : fs::directory_iterator(folder)) {
-    for (const std::string& line : FileTail(file.path().string()).new_lines()) count += line.find(word) != std::string::npos;
+    for (const std::string& line : FileTail(file.path().string()).new_lines())
+      count += line.find(word) != std::string::npos;
   }
   return count;
 }
@@ -180,17 +187,17 @@ Result<HopFigures> HopRuns::swarm(const HopSetting& setting, const Star* star) {
   const std::string log = folder + "/logs/";
   SHOAL_ASSIGN([[maybe_unused]] Offspring * launch,
                watch.start("launch",
-                           at_host(0, {options_.program, "launch", run_file, "--dir", folder + "/run", "--no-dht", "--events",
-                                       events + "launch.jsonl"}),
+                           at_host(0, {options_.program, "launch", run_file, "--dir", folder + "/run", "--no-dht",
+                                       "--events", events + "launch.jsonl"}),
                            log + "launch"));
   SHOAL_ASSIGN(const std::string ticket, watch.line_of(log + "launch.out", "ticket ", kTicketBudget));
   for (std::uint16_t stage = 0; stage < setting.stages; ++stage) {
     const std::string k = std::to_string(stage);
     SHOAL_ASSIGN([[maybe_unused]] Offspring * join,
                  watch.start("stage " + k,
-                             at_host(stage + 1, {options_.program, "join", ticket, "--home", folder + "/homes/" + k, "--stage", k,
-                                                 "--device", "cpu", "--threads", "1", "--no-dht", "--events",
-                                                 events + "stage-" + k + ".jsonl"}),
+                             at_host(stage + 1, {options_.program, "join", ticket, "--home", folder + "/homes/" + k,
+                                                 "--stage", k, "--device", "cpu", "--threads", "1", "--no-dht",
+                                                 "--events", events + "stage-" + k + ".jsonl"}),
                              log + "stage-" + k));
   }
   watch.follow(events + "launch.jsonl");
@@ -207,7 +214,9 @@ Result<HopFigures> HopRuns::solo(const HopSetting& setting, int threads, int cou
   for (int i = 0; i < count; ++i) {
     const std::string name = "solo-" + std::to_string(i), events = folder + "/events/" + name + ".jsonl";
     SHOAL_ASSIGN([[maybe_unused]] Offspring * child,
-                 watch.start(name, {options_.program, "solo", run_file, "--threads", std::to_string(threads), "--device", "cpu", "--events", events},
+                 watch.start(name,
+                             {options_.program, "solo", run_file, "--threads", std::to_string(threads), "--device",
+                              "cpu", "--events", events},
                              folder + "/logs/" + name));
     watch.follow(events);
   }

@@ -13,16 +13,16 @@
 namespace shoal {
 
 struct HopProcess {
-  std::string name;      // "launch", "stage 0", ..., "solo 0"
-  ThreadTimes threads;   // within the measure
+  std::string name;     // "launch", "stage 0", ..., "solo 0"
+  ThreadTimes threads;  // within the measure
 };
 
 struct HopFigures {
   double tokens_per_s = 0;
-  double seconds = 0;             // of the measure
-  double from = 0, to = 0;        // the same as wall time, seconds since 1970: picks event lines
-  double machine_busy_s = 0;      // of all cores, everybody's work, within the measure
-  std::uint64_t hop_timers = 0;   // hops that lost patience: should be 0 on a quiet machine
+  double seconds = 0;            // of the measure
+  double from = 0, to = 0;       // the same as wall time, seconds since 1970: picks event lines
+  double machine_busy_s = 0;     // of all cores, everybody's work, within the measure
+  std::uint64_t hop_timers = 0;  // hops that lost patience: should be 0 on a quiet machine
   std::vector<HopProcess> processes;
   std::string events_folder;
 };
@@ -30,10 +30,10 @@ struct HopFigures {
 class HopRuns {
  public:
   struct Options {
-    std::string program, netlab;   // paths
-    std::string folder;            // exists
+    std::string program, netlab;  // paths
+    std::string folder;           // exists
     std::function<void(const std::string&)> say;
-    std::function<bool()> stop;    // asked often: the user wants an end (kInterrupted)
+    std::function<bool()> stop;  // asked often: the user wants an end (kInterrupted)
   };
   explicit HopRuns(Options options) : options_(std::move(options)) {}
 

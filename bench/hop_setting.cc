@@ -8,9 +8,10 @@ namespace shoal {
 std::string hop_toml(const HopSetting& s) {
   std::ostringstream out;
   out << "[run]\nname = \"hop\"\n"
-      << "[model]\nlayers = " << s.layers << "\ndim = " << s.dim << "\nheads = " << s.heads << "\npositions = " << s.positions
-      << "\n"
-      << "[data]\npath = " << nlohmann::json(s.text).dump() << "\nsequences = " << s.sequences << "\nvalidation_samples = 1\n"
+      << "[model]\nlayers = " << s.layers << "\ndim = " << s.dim << "\nheads = " << s.heads
+      << "\npositions = " << s.positions << "\n"
+      << "[data]\npath = " << nlohmann::json(s.text).dump() << "\nsequences = " << s.sequences
+      << "\nvalidation_samples = 1\n"
       << "[pipeline]\nstages = " << s.stages << "\nin_flight = " << s.in_flight << "\n"
       << "[sync]\nrule = \"allreduce\"\nmicrobatches_per_step = " << s.microbatches_per_step << "\n"
       << "[wire]\nforward = \"" << s.codec << "\"\nbackward = \"" << s.codec << "\"\n";

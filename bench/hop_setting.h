@@ -10,11 +10,11 @@ struct HopSetting {
   std::uint32_t layers = 8, dim = 256, heads = 8, positions = 256, sequences = 4;
   std::uint16_t stages = 4;
   std::uint64_t microbatches_per_step = 16;
-  std::uint64_t in_flight = 16;     // microbatches under way
-  std::string codec = "raw";        // of activations and gradients
-  std::string text;                 // path; the bytes do not matter for a rate
-  std::uint64_t warm_steps = 2;     // before the measured ones
-  std::uint64_t steps = 4;          // measured
+  std::uint64_t in_flight = 16;  // microbatches under way
+  std::string codec = "raw";     // of activations and gradients
+  std::string text;              // path; the bytes do not matter for a rate
+  std::uint64_t warm_steps = 2;  // before the measured ones
+  std::uint64_t steps = 4;       // measured
 
   std::uint64_t tokens_per_microbatch() const { return std::uint64_t{sequences} * positions; }
 };

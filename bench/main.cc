@@ -14,12 +14,23 @@ int main(int argc, char** argv) {
   codec->add_flag("--json", json, "One JSON object a line on stdout");
 
   shoal::HopBenchOptions hop_options;
-  CLI::App* hop = app.add_subcommand("hop", "A pipeline of processes beside one process at the same work; with --net over slow links");
-  hop->add_option("--repeats", hop_options.repeats, "each; the median counts")->check(CLI::Range(1, 99))->capture_default_str();
-  hop->add_option("--steps", hop_options.steps, "measured, each repeat")->check(CLI::Range(1, 1000))->capture_default_str();
-  hop->add_option("--codec", hop_options.codec, "of activations and gradients")->check(CLI::IsMember({"raw", "int8"}))->capture_default_str();
-  hop->add_option("--in-flight", hop_options.in_flight, "microbatches under way")->check(CLI::Range(1, 256))->capture_default_str();
-  hop->add_option("--net", hop_options.net, "slow links: Mbit/s and milliseconds one way, as in 100mbit,20 (needs root)")->type_name("RATE,DELAY_MS");
+  CLI::App* hop = app.add_subcommand(
+      "hop", "A pipeline of processes beside one process at the same work; with --net over slow links");
+  hop->add_option("--repeats", hop_options.repeats, "each; the median counts")
+      ->check(CLI::Range(1, 99))
+      ->capture_default_str();
+  hop->add_option("--steps", hop_options.steps, "measured, each repeat")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  hop->add_option("--codec", hop_options.codec, "of activations and gradients")
+      ->check(CLI::IsMember({"raw", "int8"}))
+      ->capture_default_str();
+  hop->add_option("--in-flight", hop_options.in_flight, "microbatches under way")
+      ->check(CLI::Range(1, 256))
+      ->capture_default_str();
+  hop->add_option("--net", hop_options.net,
+                  "slow links: Mbit/s and milliseconds one way, as in 100mbit,20 (needs root)")
+      ->type_name("RATE,DELAY_MS");
   hop->add_option("--python", hop_options.python, "whose torch is compared")->capture_default_str();
   hop->add_option("--keep", hop_options.keep, "keep run files, logs and events here")->type_name("DIR");
   hop->add_flag("--profile", hop_options.profile, "where the time went");

@@ -20,7 +20,8 @@ Result<std::vector<std::string>> run_tool(std::vector<std::string> words, const 
   SHOAL_ASSIGN(Offspring child, Offspring::start({std::move(words), output + ".out", output + ".err"}));
   const std::optional<int> code = child.wait_until(monotonic_now() + kToolBudget);
   if (code != 0)
-    return make_error(ErrorCode::kUnsupported, "no network namespaces here; netlab said:" + last_lines(output + ".err", 3));
+    return make_error(ErrorCode::kUnsupported,
+                      "no network namespaces here; netlab said:" + last_lines(output + ".err", 3));
   return FileTail(output + ".out").new_lines();
 }
 
@@ -69,8 +70,8 @@ Result<StarShape> parse_net(const std::string& text, int hosts) {
   const char* delay = rest.c_str() + 1;
   if (rest.size() >= 2 && rest.front() == ',') shape.one_way_ms = std::strtod(delay, &end);
   const std::string unit(rest.size() >= 2 ? end : "");
-  if (rest.size() < 2 || rest.front() != ',' || end == delay || (!unit.empty() && unit != "ms") || !(shape.bits_per_s > 0) ||
-      !(shape.one_way_ms >= 0))
+  if (rest.size() < 2 || rest.front() != ',' || end == delay || (!unit.empty() && unit != "ms") ||
+      !(shape.bits_per_s > 0) || !(shape.one_way_ms >= 0))
     return make_error(ErrorCode::kInput, "--net " + text + ": expected RATE,DELAY_MS, as in 100mbit,20 (one way)");
   return shape;
 }

@@ -10,14 +10,14 @@ namespace shoal {
 
 struct StarShape {
   int hosts = 2;
-  double bits_per_s = 0;    // each way, of every host
-  double one_way_ms = 0;    // between any two hosts
+  double bits_per_s = 0;  // each way, of every host
+  double one_way_ms = 0;  // between any two hosts
 };
 
 class Star {
  public:
-  // `tool` is the path of netlab, `scratch` a folder for its output. ERRORS: kUnsupported (not root, no /dev/net/tun: the
-  // message says what it needs), kMissing, kIo.
+  // `tool` is the path of netlab, `scratch` a folder for its output. ERRORS: kUnsupported (not root, no /dev/net/tun:
+  // the message says what it needs), kMissing, kIo.
   static Result<Star> up(const std::string& tool, const StarShape& shape, const std::string& scratch);
   Star(Star&& other) noexcept;
   Star& operator=(Star&&) = delete;

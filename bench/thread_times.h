@@ -9,7 +9,7 @@ namespace shoal {
 
 struct ThreadTime {
   double on_core_s = 0;
-  double ready_s = 0;   // waited for a core; 0 where the kernel does not count it
+  double ready_s = 0;  // waited for a core; 0 where the kernel does not count it
   ThreadTime& operator+=(const ThreadTime& other);
   ThreadTime operator-(const ThreadTime& other) const;
 };
