@@ -12,7 +12,7 @@ namespace shoal {
 //   - a microbatch is logged once; a token is secured by one committed round at most; nothing is both secured and listed;
 //   - for every stage, tags: anchor of the newest version held by a living replica = sum over what committed rounds named;
 //   - the same with the exact gradients of the integer executor, float by float;
-//   - living, serving replicas of one version hold the same anchor (one that END stopped may stand between a commit and its name).
+//   - living, serving replicas of one version hold the same anchor.
 std::vector<std::string> check_counting(const Swarm& swarm);
 // After the end besides: every committed (microbatch, stage) is secured or listed; nothing is unfinished.
 std::vector<std::string> check_end(const Swarm& swarm);
