@@ -112,11 +112,12 @@ class Demo {
     return {};
   }
 
-  // `shoal solo` as a process of its own, stopped in order after `stop_after` when that is given.
+  // `shoal solo` as a process of its own, stopped in order after `stop_after` when that is given. One thread: at this size of model a
+  // second one makes it no faster on an idle machine, and many times slower where it has to share its core.
   Result<SoloFigures> solo(const std::string& name, const DemoRun& run, std::optional<Duration> stop_after) {
     const std::string config = folder_ + "/" + name + ".toml", log = folder_ + "/logs/" + name;
     SHOAL_TRY(write_text(config, demo_toml(run)));
-    SHOAL_ASSIGN(Offspring child, Offspring::start({{options_.program, "--json", "solo", config, "--device", "cpu"}, log + ".out", log + ".err"}));
+    SHOAL_ASSIGN(Offspring child, Offspring::start({{options_.program, "--json", "solo", config, "--device", "cpu", "--threads", "1", "--line-every", "5"}, log + ".out", log + ".err"}));
     FileTail lines(log + ".err");
     const TimePoint stop_at = monotonic_now() + stop_after.value_or(kSoloBudget), deadline = stop_at + kSoloBudget;
     bool stopped = false;

@@ -64,7 +64,7 @@ Status DemoSwarm::start_launch() {
   const std::string log = options_.folder + "/logs/launch";
   ChildCommand command{{options_.program, "launch", options_.folder + "/RUN.toml", "--dir", options_.folder + "/run", "--listen", "127.0.0.1:0",
                         "--save", options_.folder + "/model", "--events", events_folder() + "/launch.jsonl", "--network",
-                        std::to_string(options_.network)},
+                        std::to_string(options_.network), "--line-every", "2"},
                        log + ".out", log + ".err"};
   for (const std::string& address : dht_addresses_) command.words.insert(command.words.end(), {"--bootstrap", address});
   SHOAL_ASSIGN(launch_, Offspring::start(command));
@@ -123,10 +123,28 @@ void DemoSwarm::read_events(PeerProcess& peer) {
   }
 }
 
+// Losses are named one by one in launch's log and in the events; here they are counted.
+void DemoSwarm::pass_lines_on() {
+  std::size_t lost = 0;
+  const auto say_lost = [&] {
+    if (lost > 0) options_.say(std::to_string(lost) + " contributions are lost with that session, each named in " + launch_lines_->path());
+    lost = 0;
+  };
+  for (const std::string& line : launch_lines_->new_lines()) {
+    if (line.find(": lost: microbatch ") != std::string::npos) {
+      ++lost;
+      continue;
+    }
+    say_lost();
+    options_.say(line);
+  }
+  say_lost();
+}
+
 Status DemoSwarm::poll() {
   if (options_.stop && options_.stop()) return make_error(ErrorCode::kInterrupted, "interrupted");
   const bool launch_ran = launch_->running();
-  for (const std::string& line : launch_lines_->new_lines()) options_.say(line);
+  pass_lines_on();
   if (first_commit_ == 0) {
     for (const std::string& line : launch_events_->new_lines()) {
       if (first_commit_ != 0 || !is_event(line, "commit")) continue;
@@ -196,7 +214,7 @@ Result<std::vector<std::string>> DemoSwarm::finish(Duration budget) {
     if (!status.ok() && status.code() == ErrorCode::kInterrupted) return status.error();
     std::this_thread::sleep_for(kPoll);
   }
-  for (const std::string& line : launch_lines_->new_lines()) options_.say(line);
+  pass_lines_on();
   std::vector<std::string> failures;
   const std::optional<int> code = launch_->exit_code();
   if (!code) {

@@ -64,6 +64,7 @@ class DemoSwarm {
     std::optional<double> serving_at{};
   };
 
+  void pass_lines_on();
   Status start_dht();
   Status start_launch();
   Result<Offspring> start_join(std::size_t peer, std::uint32_t life);
