@@ -382,7 +382,7 @@ void Launch::fetch_states() {
   }
   std::vector<PeerId> donors;
   for (const Member& member : stage.members)
-    if (member.serving) donors.push_back(member.peer);
+    if (may_donate(member)) donors.push_back(member.peer);
   fetcher_ = std::make_unique<StateFetcher>(FetcherOptions{}, static_cast<FetcherHost&>(*this), env_.loop, stage.stage);
   fetcher_->fetch(stage.version, stage.digest, std::move(donors));
 }

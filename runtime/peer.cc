@@ -352,7 +352,7 @@ void Peer::on_members(const MemberList& list) {
     }
     std::vector<PeerId> donors;
     for (const Member& member : stage.members)
-      if (member.serving && member.session != session_) donors.push_back(member.peer);
+      if (may_donate(member) && member.session != session_) donors.push_back(member.peer);
     reason_ = donors.empty() ? "version " + std::to_string(stage.version.value) + " is held by nobody who is here" : "fetching version " +
               std::to_string(stage.version.value);
     fetcher_->fetch(stage.version, stage.digest, std::move(donors));

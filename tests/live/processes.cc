@@ -33,7 +33,8 @@ std::string Processes::write_run(const RunShape& shape) {
   std::ostringstream run;
   run << "[run]\nname = \"live\"\n[model]\nlayers = " << 2 * shape.stages << "\ndim = 16\nheads = 2\npositions = 16\n"
       << "[data]\npath = \"text.bin\"\nsequences = 2\nvalidation_samples = 4\n"
-      << "[pipeline]\nstages = " << shape.stages << "\nreplicas = " << shape.replicas << "\n"
+      << "[pipeline]\nstages = " << shape.stages << "\nreplicas = " << shape.replicas
+      << "\nin_flight = " << shape.in_flight << "\n"
       << "[sync]\nrule = \"" << shape.rule << "\"\nmicrobatches_per_step = 8\ninner_batch = 128\ninner_steps = 4\n"
       << "[timing]\nlease_s = 1\nmembership_s = 3\n[executor]\n"
       << shape.executor << "\n[end]\nsteps = " << shape.steps << "\n"

@@ -10,8 +10,9 @@ namespace {
 constexpr char kPaced[] = "kind = \"paced\"\nforward_ms = 4\nbackward_ms = 6";
 const std::vector<std::string> kPeers = {"a", "b", "c", "d"};
 
+// Two for each stage: every joiner goes where there are fewest.
 void join_all(Processes& swarm) {
-  for (std::size_t i = 0; i < kPeers.size(); ++i) swarm.join(kPeers[i], {"--stage", std::to_string(i % 2)});
+  for (const std::string& peer : kPeers) swarm.join(peer);
 }
 
 TEST(LiveRunTest, EndsWithEveryMicrobatchCountedOnce) {
@@ -36,7 +37,8 @@ TEST(LiveRunTest, AKilledReplicaIsFencedItsLossesAreListedAndItsHomeComesBack) {
   Processes swarm;
   swarm.launch(swarm.write_run({.steps = 70, .executor = kPaced}));
   join_all(swarm);
-  ASSERT_TRUE(swarm.wait_for_event("a", {"\"event\":\"settled\""}, 10)) << swarm.errors("a");
+  for (const std::string& peer : kPeers)
+    ASSERT_TRUE(swarm.wait_for_event(peer, {"\"event\":\"settled\""})) << swarm.errors(peer);
   swarm.process("a").send_signal(SIGKILL);
   EXPECT_EQ(swarm.exit_code("a"), 128 + SIGKILL);
   ASSERT_TRUE(swarm.wait_for_event("launch", {"\"event\":\"session_over\""})) << swarm.errors("launch");
@@ -52,11 +54,29 @@ TEST(LiveRunTest, AKilledReplicaIsFencedItsLossesAreListedAndItsHomeComesBack) {
   EXPECT_EQ(report.counted_twice, 0u);
 }
 
+TEST(LiveRunTest, TheLastHolderOfAStageStaysUntilItsStateIsHandedOn) {
+  Processes swarm;
+  swarm.launch(swarm.write_run({.stages = 1, .steps = 100'000, .executor = kPaced}));
+  swarm.join("a");
+  ASSERT_TRUE(swarm.wait_for_event("a", {"\"event\":\"anchor\""})) << swarm.errors("a");
+  swarm.process("a").send_signal(SIGINT);
+  ASSERT_TRUE(swarm.wait_for_line(swarm.path("a.err"), {"last holder"})) << swarm.errors("a");
+  swarm.join("b");
+  EXPECT_EQ(swarm.exit_code("a"), 130) << swarm.errors("a") << swarm.errors("b");
+  ASSERT_TRUE(swarm.wait_for_event("b", {"\"event\":\"settled\""})) << swarm.errors("b");
+  EXPECT_EQ(swarm.count_events("b", {"\"event\":\"serving\"", "\"version\":0"}), 0) << "it fetched its state";
+  swarm.process("launch").send_signal(SIGINT);
+  EXPECT_EQ(swarm.exit_code("launch"), 130) << swarm.errors("launch");
+  EXPECT_EQ(swarm.exit_code("b"), 0) << swarm.errors("b");
+  EXPECT_EQ(complaints(swarm.audit_events()), "");
+}
+
 TEST(LiveRunTest, APeerThatIsAskedToGoSettlesFirstAndLosesNothing) {
   Processes swarm;
   swarm.launch(swarm.write_run({.steps = 60, .executor = kPaced}));
   join_all(swarm);
-  ASSERT_TRUE(swarm.wait_for_event("a", {"\"event\":\"settled\""}, 10)) << swarm.errors("a");
+  for (const std::string& peer : kPeers)
+    ASSERT_TRUE(swarm.wait_for_event(peer, {"\"event\":\"settled\""})) << swarm.errors(peer);
   swarm.process("a").send_signal(SIGINT);
   EXPECT_EQ(swarm.exit_code("a"), 130) << swarm.errors("a");
   for (const std::string name : {"launch", "b", "c", "d"})
