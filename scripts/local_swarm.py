@@ -122,8 +122,6 @@ class Swarm:
         self.ticket = None
         self.peers = []
         self.commits = []       # (time, targets)
-        self.train_events = []  # every line of the trainer that `watch` names
-        self.watch = set()
         self.seen = set()
 
     # ---- starting ----
@@ -176,10 +174,6 @@ class Swarm:
                 if event and event["microbatch"] not in self.seen:  # a resumed trainer repeats what it found
                     self.seen.add(event["microbatch"])
                     self.commits.append((event["time"], event["targets"]))
-            elif self.watch and any(name in line for name in self.watch):
-                event = self.parse(line)
-                if event:
-                    self.train_events.append(event)
         for peer in self.peers:
             for line in peer.tail.lines() if peer.tail else ():
                 self.read_peer(peer, line)
