@@ -94,13 +94,17 @@ std::optional<CommitBook::Listing> CommitBook::on_ack(const CommitAckItem& item)
   const StageState state = it->second.stages[stage];
   if (state == StageState::kMerged || state == StageState::kListed) return std::nullopt;
   switch (item.state) {
-    case CommitState::kCommitted: it->second.stages[stage] = StageState::kCommitted; return std::nullopt;
+    case CommitState::kCommitted:
+      it->second.stages[stage] = StageState::kCommitted;
+      return std::nullopt;
     case CommitState::kMerged:  // only a round's commit marks it; this one comes from the authority's log as well
       it->second.stages[stage] = StageState::kCommitted;
       return std::nullopt;
-    case CommitState::kFenced: return std::nullopt;  // the authority's word lists
+    case CommitState::kFenced:
+      return std::nullopt;  // the authority's word lists
     case CommitState::kGone:
-    case CommitState::kDropped: break;
+    case CommitState::kDropped:
+      break;
   }
   const Listing listing{item.microbatch, StageId(static_cast<std::uint16_t>(stage)), item.token,
                         item.state == CommitState::kGone ? "gone" : "dropped"};
@@ -119,10 +123,14 @@ std::vector<CommitBook::Listing> CommitBook::on_round_commit(
       if (it == by_token_.end()) continue;
       const std::uint64_t microbatch = it->second;
       Logged& logged = logged_.at(microbatch);
-      const auto stage = static_cast<std::size_t>(std::find(logged.path.begin(), logged.path.end(), token) - logged.path.begin());
+      const auto stage =
+          static_cast<std::size_t>(std::find(logged.path.begin(), logged.path.end(), token) - logged.path.begin());
       if (logged.stages[stage] == StageState::kMerged) continue;
       if (logged.stages[stage] == StageState::kListed) {
-        contradictions.push_back({{trainer_, microbatch}, StageId(static_cast<std::uint16_t>(stage)), token, "listed, and in a round"});
+        const auto listing =
+            std::find_if(listings_.begin(), listings_.end(), [&](const Listing& l) { return l.token == token; });
+        SHOAL_CHECK(listing != listings_.end());
+        contradictions.push_back(*listing);
         continue;
       }
       set(microbatch, logged, stage, StageState::kMerged, "");
@@ -143,7 +151,8 @@ std::vector<CommitBook::Listing> CommitBook::on_session_over(const Session& sess
       lost.push_back({{trainer_, serial}, StageId(static_cast<std::uint16_t>(k)), logged.path[k], std::string(cause)});
     }
   for (const Listing& listing : lost)
-    set(listing.microbatch.serial, logged_.at(listing.microbatch.serial), listing.stage.value, StageState::kListed, cause);
+    set(listing.microbatch.serial, logged_.at(listing.microbatch.serial), listing.stage.value, StageState::kListed,
+        cause);
   raise_low();
   return lost;
 }
@@ -190,11 +199,13 @@ std::string CommitBook::waiting_for() const {
   if (it == logged_.end()) return "microbatch " + std::to_string(low_) + ", not committed yet";
   for (std::size_t k = 0; k < stages_; ++k)
     if (it->second.stages[k] <= StageState::kCommitted)
-      return "stage " + std::to_string(k) + ", session " + short_name(it->second.path[k].session) + " (no committed round names its work yet)";
+      return "stage " + std::to_string(k) + ", session " + short_name(it->second.path[k].session) +
+             " (no committed round names its work yet)";
   return "nobody";
 }
 
-void CommitBook::set(std::uint64_t serial, Logged& logged, std::size_t stage, StageState state, std::string_view cause) {
+void CommitBook::set(std::uint64_t serial, Logged& logged, std::size_t stage, StageState state,
+                     std::string_view cause) {
   if (logged.stages[stage] == state) return;
   logged.stages[stage] = state;
   const bool listed = state == StageState::kListed;
@@ -202,7 +213,8 @@ void CommitBook::set(std::uint64_t serial, Logged& logged, std::size_t stage, St
   ++undurable_[serial];
   if (!listed) return;
   ++listed_;
-  listings_.push_back({{trainer_, serial}, StageId(static_cast<std::uint16_t>(stage)), logged.path[stage], std::string(cause)});
+  listings_.push_back(
+      {{trainer_, serial}, StageId(static_cast<std::uint16_t>(stage)), logged.path[stage], std::string(cause)});
 }
 
 void CommitBook::raise_low() {

@@ -1,9 +1,11 @@
 #pragma once
-// The trainer's log and what follows from it: which microbatches are open, logged, done, and what was lost by name. The log is the only decision:
-// one record per microbatch with the tokens of the winning path, durable before the first COMMIT leaves; a logged id is never issued again.
+// The trainer's log and what follows from it: which microbatches are open, logged, done, and what was lost by name. The
+// log is the only decision: one record per microbatch with the tokens of the winning path, durable before the first
+// COMMIT leaves; a logged id is never issued again.
 //
-// State machine over bytes: the caller appends what it is given and says when it is durable. Thread: loop only. Bounds: kWindow ids between
-// low() and the next serial. Serial n is entry n of the run's sample order, so the log needs no cursor beside the serials.
+// State machine over bytes: the caller appends what it is given and says when it is durable. Thread: loop only. Bounds:
+// kWindow ids between low() and the next serial. Serial n is entry n of the run's sample order, so the log needs no
+// cursor beside the serials.
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -22,8 +24,8 @@ namespace shoal {
 
 // Framing of durable logs: u32 length, u32 CRC-32C, payload; little-endian. Also used by the authority's log.
 Bytes frame_log_record(ByteView payload);
-// Calls `record` for each whole record; returns how many bytes are whole (a torn tail is cut there). ERRORS: kCorrupt: bytes behind a record
-// that is not whole form whole records again, so it is damage and not a torn tail.
+// Calls `record` for each whole record; returns how many bytes are whole (a torn tail is cut there). ERRORS: kCorrupt:
+// bytes behind a record that is not whole form whole records again, so it is damage and not a torn tail.
 Result<std::size_t> read_log(ByteView log, const std::function<Status(ByteView)>& record);
 
 class CommitBook {
@@ -32,7 +34,7 @@ class CommitBook {
 
   enum class StageState : std::uint8_t { kOutstanding, kCommitted, kMerged, kListed };
   struct Logged {
-    std::vector<Token> path;                // one token per stage
+    std::vector<Token> path;  // one token per stage
     std::vector<StageState> stages;
     double loss_sum = 0;
     std::uint64_t targets = 0;
@@ -46,13 +48,15 @@ class CommitBook {
   };
 
   CommitBook(std::uint64_t trainer, std::uint16_t stages);
-  // Reads the log of an earlier life: every record in it is durable. ERRORS: kCorrupt, kForeign (another trainer or number of stages).
-  // ERRORS also: kVersion (another log format), kCorrupt for a log that does not begin with its header.
+  // Reads the log of an earlier life: every record in it is durable. ERRORS: kCorrupt, kForeign (another trainer or
+  // number of stages). ERRORS also: kVersion (another log format), kCorrupt for a log that does not begin with its
+  // header.
   Status replay(ByteView record);
-  Bytes header_record() const;              // the first record of a log
+  Bytes header_record() const;  // the first record of a log
 
   // ---- issuing ----
-  // The next id that may be issued: unlogged ids of an earlier life first. nullopt: the window is full (waiting_for() says for whom).
+  // The next id that may be issued: unlogged ids of an earlier life first. nullopt: the window is full (waiting_for()
+  // says for whom).
   std::optional<MicrobatchId> next() const;
   void issued(const MicrobatchId& id);
   bool is_open(const MicrobatchId& id) const { return open_.contains(id.serial); }
@@ -62,7 +66,8 @@ class CommitBook {
   // ---- deciding ----
   // The record to append for the winning path. REQUIRES: open, path has one token per stage.
   Bytes log(const MicrobatchId& id, const Gradient& gradient);
-  // From now on COMMITs may leave. Returns what is lost already: tokens of sessions that ended while the path was on its way.
+  // From now on COMMITs may leave. Returns what is lost already: tokens of sessions that ended while the path was on
+  // its way.
   std::vector<Listing> durable(const MicrobatchId& id);
   // Commits to send or repeat: per session the items whose token is outstanding, whole path from that stage down.
   std::map<Session, std::vector<CommitItem>> outstanding() const;
@@ -71,9 +76,9 @@ class CommitBook {
   std::vector<CommitItem> paths(const std::vector<MicrobatchId>& ids) const;
 
   // ---- following ----
-  std::optional<Listing> on_ack(const CommitAckItem& item);     // set when it was gone and is listed by this
-  // `merged` is called for each token that the round marks. Returns those that were listed before and are in the round all the same, which
-  // a correct swarm never produces: they stay listed and are counted in contradictions().
+  std::optional<Listing> on_ack(const CommitAckItem& item);  // set when it was gone and is listed by this
+  // `merged` is called for each token that the round marks. Returns those that were listed before and are in the round
+  // all the same, which a correct swarm never produces: they stay listed and are counted in contradictions().
   std::vector<Listing> on_round_commit(const RoundCommit& commit,
                                        const std::function<void(const MicrobatchId&, StageId, const Token&)>& merged);
   // The session is over; its tokens that no committed round named are lost.
@@ -83,12 +88,12 @@ class CommitBook {
   bool ended() const { return ended_; }
   // Lists whatever is neither merged nor listed; used when nothing more can secure it.
   std::vector<Listing> list_rest(std::string_view cause);
-  // What was merged or listed since the last call, written lazily: while done_dirty(), which is false as long as one is on its way to the disk,
-  // and once more before the log is closed.
+  // What was merged or listed since the last call, written lazily: while done_dirty(), which is false as long as one is
+  // on its way to the disk, and once more before the log is closed.
   Bytes done_record();
   bool done_dirty() const { return !done_.empty() && writing_.empty(); }
-  // The last done_record() is durable. Only now may low() pass what it names: below low() peers forget, and a listing that nobody can repeat
-  // would be lost with this process.
+  // The last done_record() is durable. Only now may low() pass what it names: below low() peers forget, and a listing
+  // that nobody can repeat would be lost with this process.
   void done_durable();
 
   std::uint64_t low() const { return low_; }
@@ -99,9 +104,9 @@ class CommitBook {
   std::uint64_t contradictions() const { return contradictions_; }
   // Whether a token of it is already in the log (above low): a path that repeats one is malformed.
   bool names_any(const std::vector<Token>& path) const;
-  std::size_t undecided(const Session& session) const;           // logged tokens of it that are neither merged nor listed
-  std::size_t unmerged() const;                                  // over all sessions
-  std::string waiting_for() const;                               // for people: the session that holds the window up
+  std::size_t undecided(const Session& session) const;  // logged tokens of it that are neither merged nor listed
+  std::size_t unmerged() const;                         // over all sessions
+  std::string waiting_for() const;                      // for people: the session that holds the window up
   const std::vector<Listing>& listings() const { return listings_; }
 
  private:
@@ -118,13 +123,18 @@ class CommitBook {
   std::uint64_t low_ = 0;
   bool ended_ = false;
   std::set<std::uint64_t> open_, reissue_;
-  std::map<std::uint64_t, Logged> logged_;      // serial -> above low
+  std::map<std::uint64_t, Logged> logged_;  // serial -> above low
   std::map<Token, std::uint64_t> by_token_;
-  std::set<Session> over_;                      // ended sessions: no round will name their later tokens
+  std::set<Session> over_;  // ended sessions: no round will name their later tokens
   std::vector<Listing> listings_;
-  struct Done { std::uint64_t serial; std::uint16_t stage; bool listed; std::string cause; };
+  struct Done {
+    std::uint64_t serial;
+    std::uint16_t stage;
+    bool listed;
+    std::string cause;
+  };
   std::vector<Done> done_, writing_;
-  std::map<std::uint64_t, std::size_t> undurable_;   // serial -> how many of its items are in done_ or writing_
+  std::map<std::uint64_t, std::size_t> undurable_;  // serial -> how many of its items are in done_ or writing_
   std::uint64_t committed_ = 0, committed_targets_ = 0, listed_ = 0, contradictions_ = 0;
 };
 

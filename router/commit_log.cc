@@ -11,7 +11,7 @@ namespace {
 constexpr std::uint8_t kHeader = 1, kPath = 2, kDone = 3, kEnd = 4;
 constexpr std::uint8_t kLogVersion = 1;
 constexpr std::size_t kRecordMax = 1u << 20;
-constexpr std::size_t kDoneItemsMax = 4096;  // in one record, which stays far below kRecordMax
+constexpr std::size_t kDoneItemsMax = 4096;        // in one record, which stays far below kRecordMax
 constexpr std::uint64_t kReplayGapMax = 1u << 20;  // ids that one record may skip; a window is far below it
 
 class Out {
@@ -38,14 +38,20 @@ class In {
   template <class T>
   T get() {
     T value{};
-    if (at_ + sizeof(T) > bytes_.size()) { bad_ = true; return value; }
+    if (at_ + sizeof(T) > bytes_.size()) {
+      bad_ = true;
+      return value;
+    }
     std::memcpy(&value, bytes_.data() + at_, sizeof(T));
     at_ += sizeof(T);
     return value;
   }
   std::string text() {
     const auto size = get<std::uint16_t>();
-    if (at_ + size > bytes_.size()) { bad_ = true; return {}; }
+    if (at_ + size > bytes_.size()) {
+      bad_ = true;
+      return {};
+    }
     std::string value(reinterpret_cast<const char*>(bytes_.data()) + at_, size);
     at_ += size;
     return value;
@@ -96,7 +102,8 @@ Result<std::size_t> read_log(ByteView log, const std::function<Status(ByteView)>
     const std::size_t size = whole_record(log, at);
     if (size == 0) {
       if (whole_record_behind(log, at))
-        return make_error(ErrorCode::kCorrupt, "record at byte " + std::to_string(at) + " is damaged and whole records follow it");
+        return make_error(ErrorCode::kCorrupt,
+                          "record at byte " + std::to_string(at) + " is damaged and whole records follow it");
       return at;
     }
     SHOAL_TRY(record(log.subspan(at + 8, size - 8)));
@@ -160,18 +167,23 @@ Status CommitBook::replay(ByteView record) {
       const auto stages = in.get<std::uint16_t>();
       if (!in.whole()) break;
       if (version != kLogVersion)
-        return make_error(ErrorCode::kVersion, "the log has version " + std::to_string(version) + ", this program reads " + std::to_string(kLogVersion));
-      if (trainer != trainer_ || stages != stages_) return make_error(ErrorCode::kForeign, "the log belongs to another run");
+        return make_error(ErrorCode::kVersion, "the log has version " + std::to_string(version) +
+                                                   ", this program reads " + std::to_string(kLogVersion));
+      if (trainer != trainer_ || stages != stages_)
+        return make_error(ErrorCode::kForeign, "the log belongs to another run");
       header_seen_ = true;
       return {};
     }
-    case kPath: return header_seen_ ? replay_path(record) : no_header();
-    case kDone: return header_seen_ ? replay_done(record) : no_header();
+    case kPath:
+      return header_seen_ ? replay_path(record) : no_header();
+    case kDone:
+      return header_seen_ ? replay_done(record) : no_header();
     case kEnd:
       if (record.size() != 1) break;
       ended_ = true;
       return {};
-    default: break;
+    default:
+      break;
   }
   return bad_record();
 }

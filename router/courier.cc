@@ -5,7 +5,8 @@
 
 namespace shoal {
 
-Courier::Courier(CourierPort& port, const RoutingPolicy& policy, HopRates& rates, Session self, const PlantedBugs& planted)
+Courier::Courier(CourierPort& port, const RoutingPolicy& policy, HopRates& rates, Session self,
+                 const PlantedBugs& planted)
     : port_(port), policy_(policy), rates_(rates), self_(self), planted_(planted) {}
 
 void Courier::open(HopSpec spec, TimePoint now) {
@@ -207,7 +208,8 @@ void Courier::on_link_down(const Session& session, TimePoint now) {
 void Courier::on_session_over(const Session& session, TimePoint now) {
   std::vector<MicrobatchId> hit;
   for (auto& [id, hop] : hops_)
-    if (!hop.won && std::any_of(hop.children.begin(), hop.children.end(), [&](const Child& c) { return c.session == session; }))
+    if (!hop.won &&
+        std::any_of(hop.children.begin(), hop.children.end(), [&](const Child& c) { return c.session == session; }))
       hit.push_back(id);
   for (const MicrobatchId& id : hit) {
     const auto it = hops_.find(id);
@@ -230,7 +232,8 @@ std::map<Session, std::vector<Renewal>> Courier::renewals() const {
 }
 
 std::size_t Courier::parked() const {
-  return static_cast<std::size_t>(std::count_if(hops_.begin(), hops_.end(), [](const auto& item) { return item.second.parked; }));
+  return static_cast<std::size_t>(
+      std::count_if(hops_.begin(), hops_.end(), [](const auto& item) { return item.second.parked; }));
 }
 
 std::optional<Session> Courier::won_by(const MicrobatchId& microbatch) const {
@@ -263,7 +266,8 @@ Courier::Child* Courier::child_of(Hop& hop, const Lease& lease) {
 }
 
 void Courier::drop_child(Hop& hop, const Lease& lease, std::optional<ReleaseWhy> release) {
-  const auto it = std::find_if(hop.children.begin(), hop.children.end(), [&](const Child& c) { return c.lease == lease; });
+  const auto it =
+      std::find_if(hop.children.begin(), hop.children.end(), [&](const Child& c) { return c.lease == lease; });
   if (it == hop.children.end()) return;
   const Child child = *it;
   hop.children.erase(it);  // `lease` may have been a part of it

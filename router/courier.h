@@ -1,11 +1,13 @@
 #pragma once
-// The holder half of the protocol: for every microbatch this process holds, who of the next stage works on it, and what happens when they do not
-// answer. Same class in the trainer (holder for stage 0) and in every peer (holder for the stage after its own).
+// The holder half of the protocol: for every microbatch this process holds, who of the next stage works on it, and what
+// happens when they do not answer. Same class in the trainer (holder for stage 0) and in every peer (holder for the
+// stage after its own).
 //
-// State machine without I/O, threads or clock: events come in with `now`, messages go out through CourierPort. Thread: loop only.
-// A hop is waiting (no gradient yet) or won. Its timer belongs to the hop, not to a branch, and is armed whenever the hop waits. What restarts it
-// is news of the newest child: sent, below, backward (HopPhase); a child from which nothing at all is heard for kSilence fires it as well.
-// Bounds: kChildrenMax children a hop, one more for a re-point; hops are as many as the ledger's entries (or the trainer's open microbatches).
+// State machine without I/O, threads or clock: events come in with `now`, messages go out through CourierPort. Thread:
+// loop only. A hop is waiting (no gradient yet) or won. Its timer belongs to the hop, not to a branch, and is armed
+// whenever the hop waits. What restarts it is news of the newest child: sent, below, backward (HopPhase); a child from
+// which nothing at all is heard for kSilence fires it as well. Bounds: kChildrenMax children a hop, one more for a
+// re-point; hops are as many as the ledger's entries (or the trainer's open microbatches).
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -31,10 +33,10 @@ struct HopSpec {
   std::uint32_t epoch = 0;
   ForwardKind kind = ForwardKind::kTrain;
   StepId step;
-  StageId to;                       // the stage that is asked
-  std::vector<Session> above;       // as Forward.above: this process last
-  std::uint64_t frame_bytes = 0;    // about what a Forward's frames weigh
-  std::optional<GradientHint> hint; // a gradient for our own entry waits there: Take first
+  StageId to;                        // the stage that is asked
+  std::vector<Session> above;        // as Forward.above: this process last
+  std::uint64_t frame_bytes = 0;     // about what a Forward's frames weigh
+  std::optional<GradientHint> hint;  // a gradient for our own entry waits there: Take first
 };
 
 class CourierPort {
@@ -51,31 +53,34 @@ class CourierPort {
   virtual void on_won(const MicrobatchId& microbatch, const Gradient& gradient, std::vector<Bytes> frames) = 0;
   // No peer of the stage can be asked (again called when that ends, with parked = false).
   virtual void on_parked(const MicrobatchId& microbatch, StageId stage, bool parked) = 0;
-  virtual void event(std::string_view name, const MicrobatchId& microbatch, const Session& peer, const Lease& lease, std::string_view cause) = 0;
+  virtual void event(std::string_view name, const MicrobatchId& microbatch, const Session& peer, const Lease& lease,
+                     std::string_view cause) = 0;
 };
 
 struct CourierCounters {
-  std::uint64_t branches = 0;      // children beyond a hop's first
-  std::uint64_t timers = 0;        // hop timers that fired
+  std::uint64_t branches = 0;  // children beyond a hop's first
+  std::uint64_t timers = 0;    // hop timers that fired
   std::uint64_t busy = 0, gone = 0, repoints = 0, late = 0;
 };
 
 class Courier {
  public:
   static constexpr std::size_t kChildrenMax = 2;
-  static constexpr Duration kSilence = 1000ms;       // four beats
+  static constexpr Duration kSilence = 1000ms;  // four beats
   static constexpr Duration kBackoffMin = 20ms, kBackoffMax = 1s;
 
   // REQUIRES: port, policy and rates outlive it.
-  Courier(CourierPort& port, const RoutingPolicy& policy, HopRates& rates, Session self, const PlantedBugs& planted = {});
+  Courier(CourierPort& port, const RoutingPolicy& policy, HopRates& rates, Session self,
+          const PlantedBugs& planted = {});
 
   void open(HopSpec spec, TimePoint now);
   bool holds(const MicrobatchId& microbatch) const { return hops_.contains(microbatch); }
   bool waiting(const MicrobatchId& microbatch) const;
   // Ends the hop; children are released. No-op when there is none.
   void close(const MicrobatchId& microbatch, ReleaseWhy why);
-  // Our own entry is committed (the trainer: its path is logged): tells the winning child once, renews no more. The hop is kept until
-  // forget(): a late word about the winning claim must not be answered with a Release that could overtake the COMMIT.
+  // Our own entry is committed (the trainer: its path is logged): tells the winning child once, renews no more. The hop
+  // is kept until forget(): a late word about the winning claim must not be answered with a Release that could overtake
+  // the COMMIT.
   void commit(const MicrobatchId& microbatch);
   void forget(const MicrobatchId& microbatch);
   // Forgets what was committed below the low-water mark.
@@ -88,7 +93,8 @@ class Courier {
   void on_busy(const Session& from, const Busy& message, TimePoint now);
   void on_have(const Session& from, const Have& message, TimePoint now);
   void on_gone(const Session& from, const Gone& message, TimePoint now);
-  // A gradient's header came: false = its lease is not ours any more or the hop is won; refuse the frames (the Release is sent here).
+  // A gradient's header came: false = its lease is not ours any more or the hop is won; refuse the frames (the Release
+  // is sent here).
   bool wants(const Session& from, const Gradient& message, TimePoint now);
   void on_gradient(const Session& from, const Gradient& message, std::vector<Bytes> frames, TimePoint now);
   // The frames of a gradient were lost with their connection: it is asked for again by renewals.
@@ -118,19 +124,19 @@ class Courier {
     HopPhase phase = HopPhase::kForward;
     TimePoint since;
     bool take = false;
-    bool overdue = false;                 // the hop's timer fired on it, and no news since
+    bool overdue = false;  // the hop's timer fired on it, and no news since
   };
   struct Hop {
     HopSpec spec;
-    std::vector<Child> children;          // oldest first
-    std::set<Session> ever;               // sessions that were ever asked
-    std::map<Session, TimePoint> avoid;   // answered Busy: not before then
+    std::vector<Child> children;         // oldest first
+    std::set<Session> ever;              // sessions that were ever asked
+    std::map<Session, TimePoint> avoid;  // answered Busy: not before then
     std::optional<Lease> won;
     Session won_session;
-    std::vector<Token> below;             // path the gradient came with
-    TimePoint armed;                      // when the timer was last armed
-    Duration patience{0};                 // what it was armed with; 0 = liveness only
-    std::optional<TimePoint> retry_at;    // no child, or only overdue ones: look for another then
+    std::vector<Token> below;           // path the gradient came with
+    TimePoint armed;                    // when the timer was last armed
+    Duration patience{0};               // what it was armed with; 0 = liveness only
+    std::optional<TimePoint> retry_at;  // no child, or only overdue ones: look for another then
     Duration backoff = kBackoffMin;
     std::uint32_t asked = 0;
     bool parked = false;
@@ -140,13 +146,13 @@ class Courier {
   Hop* find(const Lease& lease, const Session& from);
   Child* child_of(Hop& hop, const Lease& lease);
   void arm(Hop& hop, TimePoint now);
-  void ask(Hop& hop, TimePoint now);                                   // a new child, or a retry later
+  void ask(Hop& hop, TimePoint now);  // a new child, or a retry later
   void ask_peer(Hop& hop, const Session& peer, const std::optional<GradientHint>& hint, TimePoint now);
   void fire(Hop& hop, std::string_view cause, TimePoint now);
   bool overdue(const Hop& hop, TimePoint now) const;
   void retry_later(Hop& hop, TimePoint now);
-  void make_room(Hop& hop, std::size_t limit);                         // fewer children than `limit`: the oldest go
-  void lose_child(Hop& hop, const Lease& lease, TimePoint now);        // Busy, Gone or its session over
+  void make_room(Hop& hop, std::size_t limit);                   // fewer children than `limit`: the oldest go
+  void lose_child(Hop& hop, const Lease& lease, TimePoint now);  // Busy, Gone or its session over
   void drop_child(Hop& hop, const Lease& lease, std::optional<ReleaseWhy> release);
   void set_parked(Hop& hop, bool parked);
   std::optional<Session> choose(const Hop& hop, TimePoint now) const;
@@ -158,7 +164,7 @@ class Courier {
   Session self_;
   PlantedBugs planted_;
   std::uint64_t next_lease_ = 1;
-  std::map<MicrobatchId, Hop> hops_;               // ordered: timers and renewals run in a fixed order
+  std::map<MicrobatchId, Hop> hops_;  // ordered: timers and renewals run in a fixed order
   std::unordered_map<Lease, MicrobatchId> by_lease_;
   std::unordered_map<Session, TimePoint> heard_;
   CourierCounters counters_;

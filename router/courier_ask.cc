@@ -11,16 +11,23 @@ void Courier::arm(Hop& hop, TimePoint now) {
   hop.armed = now;
   hop.retry_at.reset();
   switch (newest.phase) {
-    case HopPhase::kForward: hop.patience = rates_.deadline(newest.session, HopKind::kForward); break;
-    case HopPhase::kBelow: hop.patience = Duration::zero(); break;
-    case HopPhase::kBackward: hop.patience = rates_.deadline(newest.session, HopKind::kBackward); break;
+    case HopPhase::kForward:
+      hop.patience = rates_.deadline(newest.session, HopKind::kForward);
+      break;
+    case HopPhase::kBelow:
+      hop.patience = Duration::zero();
+      break;
+    case HopPhase::kBackward:
+      hop.patience = rates_.deadline(newest.session, HopKind::kBackward);
+      break;
   }
 }
 
 std::optional<Session> Courier::choose(const Hop& hop, TimePoint now) const {
   std::vector<Candidate> candidates;
   for (const Session& session : port_.candidates(hop.spec.to)) {
-    if (std::any_of(hop.children.begin(), hop.children.end(), [&](const Child& c) { return c.session == session; })) continue;
+    if (std::any_of(hop.children.begin(), hop.children.end(), [&](const Child& c) { return c.session == session; }))
+      continue;
     if (const auto it = hop.avoid.find(session); it != hop.avoid.end() && it->second > now) continue;
     candidates.push_back({session, rates_.weight(session), rates_.expected_seconds(session, hop.spec.frame_bytes),
                           rates_.in_flight(session), rates_.suspected(session)});
@@ -41,7 +48,8 @@ void Courier::ask(Hop& hop, TimePoint now) {
 
 void Courier::ask_peer(Hop& hop, const Session& peer, const std::optional<GradientHint>& hint, TimePoint now) {
   const Lease lease{self_, next_lease_++};
-  const bool takes = hint && hint->session == peer;  // the gradient waits at the very peer we ask: no activation travels
+  const bool takes =
+      hint && hint->session == peer;  // the gradient waits at the very peer we ask: no activation travels
   if (hop.asked++ > 0) ++counters_.branches;
   hop.children.push_back({lease, peer, 0, HopPhase::kForward, now, takes});
   hop.ever.insert(peer);
@@ -68,7 +76,8 @@ void Courier::ask_peer(Hop& hop, const Session& peer, const std::optional<Gradie
   message.hint = hint;
   message.stage = hop.spec.to;
   arm(hop, now);
-  message.budget_ms = static_cast<std::uint32_t>(std::chrono::duration_cast<std::chrono::milliseconds>(hop.patience).count());
+  message.budget_ms =
+      static_cast<std::uint32_t>(std::chrono::duration_cast<std::chrono::milliseconds>(hop.patience).count());
   port_.event("forward_sent", id, peer, lease, hint ? "hint" : "");
   const auto transfer = port_.send_forward(peer, std::move(message));
   const auto it = hops_.find(id);
@@ -93,7 +102,9 @@ void Courier::fire(Hop& hop, std::string_view cause, TimePoint now) {
   ++counters_.timers;
   Child& newest = hop.children.back();
   newest.overdue = true;
-  const auto ms = [](Duration d) { return std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(d).count()); };
+  const auto ms = [](Duration d) {
+    return std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(d).count());
+  };
   port_.event("hop_timer", hop.spec.microbatch, newest.session, newest.lease,
               std::string(cause) + " after " + ms(now - hop.armed) + " ms, deadline " + ms(hop.patience) + " ms");
   rates_.miss(newest.session, now);
@@ -127,7 +138,8 @@ bool Courier::silent(const Session& session, TimePoint since, TimePoint now) con
 
 bool Courier::overdue(const Hop& hop, TimePoint now) const {
   if (hop.children.empty()) return false;
-  return (hop.patience > Duration::zero() && hop.armed + hop.patience <= now) || silent(hop.children.back().session, hop.armed, now);
+  return (hop.patience > Duration::zero() && hop.armed + hop.patience <= now) ||
+         silent(hop.children.back().session, hop.armed, now);
 }
 
 }  // namespace shoal

@@ -15,7 +15,8 @@ bool Ledger::closed(const Forward& message) const {
   return message.step.value > 0 && (message.step <= step_done_ || steps_.contains(message.step));
 }
 
-std::optional<EntrySerial> Ledger::on_forward(const Session& from, const Forward& message, TransferId transfer, TimePoint now) {
+std::optional<EntrySerial> Ledger::on_forward(const Session& from, const Forward& message, TransferId transfer,
+                                              TimePoint now) {
   on_low({message.microbatch.trainer, message.low}, now);
   const MicrobatchId& id = message.microbatch;
   if (by_lease_.contains(message.lease)) {  // a repeat
@@ -63,7 +64,8 @@ std::optional<BusyReason> Ledger::refusal(const Forward& message) const {
 
 // A second branch reached an entry that lives here: it joins, nothing is computed.
 void Ledger::answer_live(Entry& e, const Session& from, const Forward& message, TransferId transfer, TimePoint now) {
-  if (e.state == EntryState::kUndoing || e.doomed) return busy(from, message.lease, BusyReason::kNoCredit, transfer);  // a fresh entry follows
+  if (e.state == EntryState::kUndoing || e.doomed)
+    return busy(from, message.lease, BusyReason::kNoCredit, transfer);  // a fresh entry follows
   if (e.leases.size() >= kLeasesMax) return busy(from, message.lease, BusyReason::kCrowded, transfer);
   ++counters_.joined;
   if (transfer != 0) port_.refuse_frames(from, transfer);
@@ -88,8 +90,10 @@ void Ledger::on_take(const Session& from, const Take& message, TimePoint now) {
   }
   add_lease(*e, from, message.lease, message.above, now);
   port_.event("taken", e->microbatch, token_of(*e), "");
-  if (e->state == EntryState::kCounted) give_gradient(*e, message.lease);
-  else port_.send(from, Have{message.lease});
+  if (e->state == EntryState::kCounted)
+    give_gradient(*e, message.lease);
+  else
+    port_.send(from, Have{message.lease});
 }
 
 void Ledger::on_hint(const Session& from, const Hint& message, TimePoint) {
@@ -107,7 +111,8 @@ void Ledger::on_release(const Session& from, const Release& message, TimePoint) 
   if (e->leases.at(message.lease).holder != from) return;
   if (options_.planted.abort_shared)
     while (e->leases.size() > 1) {
-      const Lease other = e->leases.begin()->first == message.lease ? std::next(e->leases.begin())->first : e->leases.begin()->first;
+      const Lease other =
+          e->leases.begin()->first == message.lease ? std::next(e->leases.begin())->first : e->leases.begin()->first;
       e->leases.erase(other);
       by_lease_.erase(other);
     }
@@ -195,7 +200,8 @@ void Ledger::on_step(const Step& message, TimePoint now) {
   windows_.close_step(message.step);
   std::vector<EntrySerial> losers;
   for (const auto& [serial, e] : entries_)
-    if (e.step == message.step && e.state != EntryState::kCommitted && e.kind == ForwardKind::kTrain) losers.push_back(serial);
+    if (e.step == message.step && e.state != EntryState::kCommitted && e.kind == ForwardKind::kTrain)
+      losers.push_back(serial);
   for (const EntrySerial serial : losers)
     if (Entry* e = entry(serial)) {
       const MicrobatchId id = e->microbatch;
@@ -209,7 +215,8 @@ void Ledger::on_low(const Low& low, TimePoint) {
   if (low.low <= mine) return;
   mine = low.low;
   std::vector<EntrySerial> old;
-  for (auto it = live_.lower_bound({low.trainer, 0}); it != live_.end() && it->first.trainer == low.trainer && it->first.serial < low.low; ++it)
+  for (auto it = live_.lower_bound({low.trainer, 0});
+       it != live_.end() && it->first.trainer == low.trainer && it->first.serial < low.low; ++it)
     old.push_back(it->second);
   for (const EntrySerial serial : old) {
     Entry* e = entry(serial);
@@ -263,7 +270,8 @@ void Ledger::tick(TimePoint now) {
   }
 }
 
-void Ledger::add_lease(Entry& e, const Session& from, const Lease& lease, const std::vector<Session>& above, TimePoint now) {
+void Ledger::add_lease(Entry& e, const Session& from, const Lease& lease, const std::vector<Session>& above,
+                       TimePoint now) {
   e.leases[lease] = {from, now + options_.lease, now, false, false};
   e.above = above;
   e.orphan_told = {};
@@ -307,7 +315,8 @@ void Ledger::give_gradient_to_all(Entry& e) {
 }
 
 void Ledger::close_microbatch(const MicrobatchId& microbatch) {
-  if (Entry* e = live_entry(microbatch); e != nullptr && e->state != EntryState::kCommitted) end_uncommitted(*e, "closed");
+  if (Entry* e = live_entry(microbatch); e != nullptr && e->state != EntryState::kCommitted)
+    end_uncommitted(*e, "closed");
   if (microbatch.serial >= low_of(microbatch.trainer)) closed_.insert(microbatch);
 }
 

@@ -1,10 +1,12 @@
 #pragma once
-// The entry half of the protocol: every microbatch this peer works on, who claims it (leases), in which window it is counted, and what the
-// device has to do next. At most one live entry per microbatch. Nothing here knows tensors: the peer keeps them under the entry's serial.
+// The entry half of the protocol: every microbatch this peer works on, who claims it (leases), in which window it is
+// counted, and what the device has to do next. At most one live entry per microbatch. Nothing here knows tensors: the
+// peer keeps them under the entry's serial.
 //
-// State machine without I/O, threads or clock. Thread: loop only. The device runs one job at a time: next_job() chooses it (undo, write, oldest
-// backward, oldest forward), *_done() tells the outcome. Bounds: `credits` live entries (+ `recovery_credits` for re-points and rejoins),
-// kLeasesMax claims an entry; committed entries above the low-water mark are kept by name only.
+// State machine without I/O, threads or clock. Thread: loop only. The device runs one job at a time: next_job() chooses
+// it (undo, write, oldest backward, oldest forward), *_done() tells the outcome. Bounds: `credits` live entries (+
+// `recovery_credits` for re-points and rejoins), kLeasesMax claims an entry; committed entries above the low-water mark
+// are kept by name only.
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -41,11 +43,11 @@ enum class JobKind : std::uint8_t { kForward, kEvaluate, kBackward, kUndo, kInne
 
 struct Job {
   JobKind kind = JobKind::kForward;
-  EntrySerial serial = 0;                  // forward, evaluate, backward, undo
-  WindowSlot slot = WindowSlot::kA;        // backward, undo, inner step
-  std::uint64_t targets = 0;               // inner step
+  EntrySerial serial = 0;                     // forward, evaluate, backward, undo
+  WindowSlot slot = WindowSlot::kA;           // backward, undo, inner step
+  std::uint64_t targets = 0;                  // inner step
   std::vector<EntrySerial> settled, dropped;  // release: executor.settle / executor.drop
-  bool empties = false;                    // undo: the window's last entry goes, clear what rounding left (executor.clear_window)
+  bool empties = false;  // undo: the window's last entry goes, clear what rounding left (executor.clear_window)
 };
 
 class LedgerPort {
@@ -63,7 +65,8 @@ class LedgerPort {
   virtual void take(const MicrobatchId& microbatch, const GradientHint& hint) = 0;
   // Nothing of the entry is needed any more: free its tensors (device side: a kRelease job follows).
   virtual void discard(EntrySerial serial) = 0;
-  virtual void event(std::string_view name, const MicrobatchId& microbatch, const Token& token, std::string_view cause) = 0;
+  virtual void event(std::string_view name, const MicrobatchId& microbatch, const Token& token,
+                     std::string_view cause) = 0;
 };
 
 struct LedgerOptions {
@@ -72,14 +75,15 @@ struct LedgerOptions {
   std::uint16_t stages = 1;
   std::size_t credits = 16;
   std::size_t recovery_credits = 4;
-  Duration lease = 4s;                 // L: an unrenewed claim falls after this
-  std::uint64_t inner_batch = 1;       // targets of an inner window
+  Duration lease = 4s;            // L: an unrenewed claim falls after this
+  std::uint64_t inner_batch = 1;  // targets of an inner window
   PlantedBugs planted;
 };
 
 struct LedgerCounters {
-  std::uint64_t accepted = 0, joined = 0, refused = 0, counted = 0, undone = 0, committed = 0, gone = 0, recomputed = 0, window_wait = 0,
-                non_finite = 0, inexact_undo = 0, inner_steps = 0, expired = 0, forwards = 0, dropped = 0;
+  std::uint64_t accepted = 0, joined = 0, refused = 0, counted = 0, undone = 0, committed = 0, gone = 0, recomputed = 0,
+                window_wait = 0, non_finite = 0, inexact_undo = 0, inner_steps = 0, expired = 0, forwards = 0,
+                dropped = 0;
 };
 
 class Ledger {
@@ -90,8 +94,8 @@ class Ledger {
     Session holder;
     TimePoint expires;
     TimePoint renewed;
-    bool sent = false;        // the gradient went out for it
-    bool link_lost = false;   // the connection to the holder is gone, and with it what was sent
+    bool sent = false;       // the gradient went out for it
+    bool link_lost = false;  // the connection to the holder is gone, and with it what was sent
   };
   struct Entry {
     MicrobatchId microbatch;
@@ -106,12 +110,12 @@ class Ledger {
     std::optional<GradientHint> hint;
     TransferId transfer = 0;
     Session transfer_from;
-    std::vector<Token> path;      // own token first; set when the gradient is here
+    std::vector<Token> path;  // own token first; set when the gradient is here
     double loss_sum = 0;
     std::uint64_t targets = 0;
     WeightStamp stamp = 0;
-    bool waited = false;          // for a window
-    bool doomed = false;          // last claim gone while the device works on it
+    bool waited = false;  // for a window
+    bool doomed = false;  // last claim gone while the device works on it
     std::string_view doom;
     bool merged = false;
     TimePoint orphan_told;
@@ -122,7 +126,8 @@ class Ledger {
 
   // ---- messages ----
   // Answers at once (Busy, Have) or makes an entry that waits for its frames; returns its serial then.
-  std::optional<EntrySerial> on_forward(const Session& from, const Forward& message, TransferId transfer, TimePoint now);
+  std::optional<EntrySerial> on_forward(const Session& from, const Forward& message, TransferId transfer,
+                                        TimePoint now);
   void on_take(const Session& from, const Take& message, TimePoint now);
   void on_hint(const Session& from, const Hint& message, TimePoint now);
   void on_release(const Session& from, const Release& message, TimePoint now);
@@ -136,45 +141,50 @@ class Ledger {
   void tick(TimePoint now);
 
   // ---- tensors and the courier ----
-  void inputs_arrived(EntrySerial serial);                       // frames decoded
-  void inputs_lost(EntrySerial serial, BusyReason why);          // they will not come or cannot be used
+  void inputs_arrived(EntrySerial serial);               // frames decoded
+  void inputs_lost(EntrySerial serial, BusyReason why);  // they will not come or cannot be used
   void gradient_arrived(const MicrobatchId& microbatch, const Gradient& message, TimePoint now);
-  void gradient_rejected(EntrySerial serial);                    // back to waiting for the next stage
+  void gradient_rejected(EntrySerial serial);  // back to waiting for the next stage
   // ---- device ----
-  // The next job, if any; REQUIRES: the last one is done. `shift_pending`: the executor has a shift to write when nothing is open.
+  // The next job, if any; REQUIRES: the last one is done. `shift_pending`: the executor has a shift to write when
+  // nothing is open.
   std::optional<Job> next_job(bool shift_pending);
   // What the executor must hear of before anything writes the parameters; first of next_job().
   std::optional<Job> release_job();
-  void forward_done(EntrySerial serial, bool ok, double loss_sum, std::uint64_t targets, std::uint32_t took_us, TimePoint now);
-  void backward_done(EntrySerial serial, bool ok, WeightStamp stamp, bool recomputed, std::uint32_t took_us, TimePoint now);
+  void forward_done(EntrySerial serial, bool ok, double loss_sum, std::uint64_t targets, std::uint32_t took_us,
+                    TimePoint now);
+  void backward_done(EntrySerial serial, bool ok, WeightStamp stamp, bool recomputed, std::uint32_t took_us,
+                     TimePoint now);
   void undo_done(EntrySerial serial, bool exact);
   void step_done(WindowSlot slot, WeightStamp stamp);
-  void wrote(WeightStamp stamp) { stamp_ = stamp; }              // a flip or shift
+  void wrote(WeightStamp stamp) { stamp_ = stamp; }  // a flip or shift
 
   // ---- rounds ----
   // Closes open inner windows (end of run, leaving).
   void flush();
-  bool quiet() const;                                            // nothing live and no window: all work is settled and stepped
-  bool step_ready(StepId step) const;                            // STEP came, winners settled, the rest undone
+  bool quiet() const;                  // nothing live and no window: all work is settled and stepped
+  bool step_ready(StepId step) const;  // STEP came, winners settled, the rest undone
   const Windows::Window* step_window(StepId step) const { return windows_.step_window(step); }
   const Windows::Window* window(WindowSlot slot) const { return windows_.at(slot); }
   bool windows_empty() const { return windows_.empty(); }
   std::size_t unsettled_at_other() const { return windows_.unsettled_at_other(stamp_); }
-  std::vector<EntrySerial> stepped() const { return {stepped_.begin(), stepped_.end()}; }  // in the parameters, in no committed round
+  std::vector<EntrySerial> stepped() const {
+    return {stepped_.begin(), stepped_.end()};
+  }  // in the parameters, in no committed round
   std::uint64_t stepped_targets() const;
   // A committed round names these tokens of ours.
   void secure(const std::vector<EntrySerial>& serials);
-  void pop_step(StepId step);                                    // its round is committed
+  void pop_step(StepId step);  // its round is committed
 
   // ---- look ----
   void set_leaving(bool leaving) { leaving_ = leaving; }
   void set_serving(bool serving) { serving_ = serving; }
   const Entry* find(EntrySerial serial) const;
   const Entry* find_live(const MicrobatchId& microbatch) const;
-  std::map<Session, std::vector<ProgressItem>> progress() const; // for every holder: where its entries stand
+  std::map<Session, std::vector<ProgressItem>> progress() const;  // for every holder: where its entries stand
   std::size_t live() const;
   std::size_t queued() const;
-  std::uint32_t queue_ms() const;                                // what waits for the device, in its recent time a job
+  std::uint32_t queue_ms() const;  // what waits for the device, in its recent time a job
   std::uint64_t low_of(std::uint64_t trainer) const;
   const LedgerCounters& counters() const { return counters_; }
   const std::map<EntrySerial, Entry>& entries() const { return entries_; }
@@ -188,13 +198,13 @@ class Ledger {
   void drop_lease(const Lease& lease, std::string_view cause);
   void give_gradient(Entry& e, const Lease& lease);
   void give_gradient_to_all(Entry& e);
-  void end_uncommitted(Entry& e, std::string_view cause);         // undo or drop
+  void end_uncommitted(Entry& e, std::string_view cause);  // undo or drop
   void erase(EntrySerial serial);
   void note_job(std::uint32_t took_us);
   void settle(Entry& e, const std::vector<Token>& path);
   void commit_item(const Session& from, const CommitItem& item, CommitAck& ack, TimePoint now);
   void close_microbatch(const MicrobatchId& microbatch);
-  bool closed(const Forward& message) const;                      // decided elsewhere, or of a step that is
+  bool closed(const Forward& message) const;  // decided elsewhere, or of a step that is
   void answer_live(Entry& e, const Session& from, const Forward& message, TransferId transfer, TimePoint now);
   std::optional<BusyReason> refusal(const Forward& message) const;
   HopPhase phase_of(const Entry& e) const;
@@ -203,19 +213,19 @@ class Ledger {
   LedgerPort& port_;
   LedgerOptions options_;
   EntrySerial next_serial_ = 1;
-  std::map<EntrySerial, Entry> entries_;                          // serial order = age
-  std::map<MicrobatchId, EntrySerial> live_;                      // also committed ones, until low passes
+  std::map<EntrySerial, Entry> entries_;      // serial order = age
+  std::map<MicrobatchId, EntrySerial> live_;  // also committed ones, until low passes
   std::unordered_map<Lease, EntrySerial> by_lease_;
   std::set<MicrobatchId> closed_;
-  std::map<std::uint64_t, std::uint64_t> low_;                    // by trainer
-  std::set<StepId> steps_;                                        // announced, not yet merged
-  StepId step_done_;                                              // the newest merged one; they are merged in order
+  std::map<std::uint64_t, std::uint64_t> low_;  // by trainer
+  std::set<StepId> steps_;                      // announced, not yet merged
+  StepId step_done_;                            // the newest merged one; they are merged in order
   std::set<EntrySerial> stepped_;
   std::map<EntrySerial, std::uint64_t> stepped_targets_;
-  std::vector<EntrySerial> settle_next_, drop_next_;              // for the next kRelease job
+  std::vector<EntrySerial> settle_next_, drop_next_;  // for the next kRelease job
   Windows windows_;
   WeightStamp stamp_ = 0;
-  double job_us_ = 0;                                             // EMA of a device job
+  double job_us_ = 0;  // EMA of a device job
   bool leaving_ = false, serving_ = false;
   LedgerCounters counters_;
 };

@@ -60,9 +60,11 @@ std::optional<Job> Ledger::release_job() {
 std::optional<Job> Ledger::next_job(bool shift_pending) {
   if (auto job = release_job()) return job;
   for (auto& [serial, e] : entries_)
-    if (e.state == EntryState::kUndoing) return Job{JobKind::kUndo, serial, windows_.slot_of(serial).value_or(WindowSlot::kA), 0, {}, {},
-                                                     windows_.alone(serial)};
-  if (const Windows::Window* window = windows_.ready(stamp_)) return Job{JobKind::kInnerStep, 0, window->slot, window->targets(), {}, {}, false};
+    if (e.state == EntryState::kUndoing)
+      return Job{JobKind::kUndo,        serial, windows_.slot_of(serial).value_or(WindowSlot::kA), 0, {}, {},
+                 windows_.alone(serial)};
+  if (const Windows::Window* window = windows_.ready(stamp_))
+    return Job{JobKind::kInnerStep, 0, window->slot, window->targets(), {}, {}, false};
   if (options_.planted.no_wait)
     for (const WindowSlot slot : {WindowSlot::kA, WindowSlot::kB})
       if (const auto* window = windows_.at(slot); window != nullptr && window->closed && window->step.value == 0)
@@ -89,7 +91,8 @@ std::optional<Job> Ledger::next_job(bool shift_pending) {
   return std::nullopt;
 }
 
-void Ledger::forward_done(EntrySerial serial, bool ok, double loss_sum, std::uint64_t targets, std::uint32_t took_us, TimePoint now) {
+void Ledger::forward_done(EntrySerial serial, bool ok, double loss_sum, std::uint64_t targets, std::uint32_t took_us,
+                          TimePoint now) {
   Entry* e = entry(serial);
   SHOAL_CHECK(e != nullptr && e->state == EntryState::kForward);
   e->forward_us = took_us;
@@ -120,7 +123,8 @@ void Ledger::forward_done(EntrySerial serial, bool ok, double loss_sum, std::uin
   e->state = EntryState::kQueued;
 }
 
-void Ledger::backward_done(EntrySerial serial, bool ok, WeightStamp stamp, bool recomputed, std::uint32_t took_us, TimePoint) {
+void Ledger::backward_done(EntrySerial serial, bool ok, WeightStamp stamp, bool recomputed, std::uint32_t took_us,
+                           TimePoint) {
   Entry* e = entry(serial);
   SHOAL_CHECK(e != nullptr && e->state == EntryState::kBackward);
   e->backward_us = took_us;
@@ -152,7 +156,8 @@ void Ledger::end_uncommitted(Entry& e, std::string_view cause) {
   if (e.state == EntryState::kUndoing) return;
   if (e.transfer != 0) port_.refuse_frames(e.transfer_from, e.transfer);
   e.transfer = 0;
-  if (e.state == EntryState::kForward || e.state == EntryState::kBackward) {  // the device has it: ended when that is done
+  if (e.state == EntryState::kForward ||
+      e.state == EntryState::kBackward) {  // the device has it: ended when that is done
     e.doomed = true;
     e.doom = cause;
     return;

@@ -7,26 +7,41 @@ namespace shoal {
 
 std::string_view name_of(EntryState state) {
   switch (state) {
-    case EntryState::kArriving: return "arriving";
-    case EntryState::kReady: return "ready";
-    case EntryState::kForward: return "forward";
-    case EntryState::kBelow: return "below";
-    case EntryState::kQueued: return "queued";
-    case EntryState::kBackward: return "backward";
-    case EntryState::kCounted: return "counted";
-    case EntryState::kUndoing: return "undoing";
-    case EntryState::kCommitted: return "committed";
+    case EntryState::kArriving:
+      return "arriving";
+    case EntryState::kReady:
+      return "ready";
+    case EntryState::kForward:
+      return "forward";
+    case EntryState::kBelow:
+      return "below";
+    case EntryState::kQueued:
+      return "queued";
+    case EntryState::kBackward:
+      return "backward";
+    case EntryState::kCounted:
+      return "counted";
+    case EntryState::kUndoing:
+      return "undoing";
+    case EntryState::kCommitted:
+      return "committed";
   }
   return "?";
 }
 
 HopPhase Ledger::phase_of(const Entry& e) const {
   switch (e.state) {
-    case EntryState::kArriving: case EntryState::kReady: case EntryState::kForward: return HopPhase::kForward;
-    case EntryState::kBelow: return HopPhase::kBelow;
+    case EntryState::kArriving:
+    case EntryState::kReady:
+    case EntryState::kForward:
+      return HopPhase::kForward;
+    case EntryState::kBelow:
+      return HopPhase::kBelow;
     // A backward that waits for a window waits for commits, not for the device: no deadline runs.
-    case EntryState::kQueued: return windows_.has_room(e.step) ? HopPhase::kBackward : HopPhase::kBelow;
-    default: return HopPhase::kBackward;
+    case EntryState::kQueued:
+      return windows_.has_room(e.step) ? HopPhase::kBackward : HopPhase::kBelow;
+    default:
+      return HopPhase::kBackward;
   }
 }
 
@@ -53,8 +68,8 @@ Ledger::Entry* Ledger::entry(EntrySerial serial) { return const_cast<Entry*>(fin
 Ledger::Entry* Ledger::live_entry(const MicrobatchId& microbatch) { return const_cast<Entry*>(find_live(microbatch)); }
 
 std::size_t Ledger::live() const {
-  return static_cast<std::size_t>(
-      std::count_if(entries_.begin(), entries_.end(), [](const auto& item) { return item.second.state != EntryState::kCommitted; }));
+  return static_cast<std::size_t>(std::count_if(
+      entries_.begin(), entries_.end(), [](const auto& item) { return item.second.state != EntryState::kCommitted; }));
 }
 
 std::uint64_t Ledger::low_of(std::uint64_t trainer) const {
@@ -62,12 +77,15 @@ std::uint64_t Ledger::low_of(std::uint64_t trainer) const {
   return it == low_.end() ? 0 : it->second;
 }
 
-std::uint32_t Ledger::queue_ms() const { return static_cast<std::uint32_t>(static_cast<double>(queued()) * job_us_ / 1000); }
+std::uint32_t Ledger::queue_ms() const {
+  return static_cast<std::uint32_t>(static_cast<double>(queued()) * job_us_ / 1000);
+}
 
 std::size_t Ledger::queued() const {
   return static_cast<std::size_t>(std::count_if(entries_.begin(), entries_.end(), [](const auto& item) {
     const EntryState state = item.second.state;
-    return state == EntryState::kReady || state == EntryState::kQueued || state == EntryState::kForward || state == EntryState::kBackward;
+    return state == EntryState::kReady || state == EntryState::kQueued || state == EntryState::kForward ||
+           state == EntryState::kBackward;
   }));
 }
 

@@ -1,5 +1,6 @@
 #pragma once
-// Chooses which live peer of the next stage gets a microbatch. Pure; rivals stand beside each other behind one interface.
+// Chooses which live peer of the next stage gets a microbatch. Pure; rivals stand beside each other behind one
+// interface.
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -11,10 +12,11 @@ namespace shoal {
 
 struct Candidate {
   Session session;
-  double weight = 1;             // relative speed, > 0
-  double expected_seconds = 0;   // completion of one more microbatch there
-  std::uint32_t in_flight = 0;   // ours, unfinished there
-  bool suspected = false;        // missed a deadline: only when it has nothing of ours in flight (a probe), or nobody else is left
+  double weight = 1;            // relative speed, > 0
+  double expected_seconds = 0;  // completion of one more microbatch there
+  std::uint32_t in_flight = 0;  // ours, unfinished there
+  bool suspected =
+      false;  // missed a deadline: only when it has nothing of ours in flight (a probe), or nobody else is left
 };
 
 class RoutingPolicy {
@@ -24,10 +26,12 @@ class RoutingPolicy {
   virtual std::optional<Session> pick(SampleId sample, std::span<const Candidate> candidates) const = 0;
 };
 
-// Weighted rendezvous hashing (Thaler and Ravishankar 1998; weights as in Schindelhauer and Schomaker 2005: score -w / ln u): load follows speed,
-// a sample meets the same peers again, churn moves only the share of who left. A choice that is behind the best candidate's expected completion
-// by more than `slack` spills over to the next in hash order.
-struct RendezvousOptions { double slack = 0.25; };
+// Weighted rendezvous hashing (Thaler and Ravishankar 1998; weights as in Schindelhauer and Schomaker 2005: score -w /
+// ln u): load follows speed, a sample meets the same peers again, churn moves only the share of who left. A choice that
+// is behind the best candidate's expected completion by more than `slack` spills over to the next in hash order.
+struct RendezvousOptions {
+  double slack = 0.25;
+};
 std::unique_ptr<RoutingPolicy> make_rendezvous_policy(const RendezvousOptions& options = {});
 
 // The score itself, for tests: larger wins.

@@ -1,6 +1,7 @@
 #pragma once
-// What this process has measured of the peers it sends to: transfer and compute times, how far behind they are, and from that the deadline of
-// a hop and its expected completion. Pure; `now` is passed in. Thread: loop only. Bounds: kSamplesMax samples a peer and kind.
+// What this process has measured of the peers it sends to: transfer and compute times, how far behind they are, and
+// from that the deadline of a hop and its expected completion. Pure; `now` is passed in. Thread: loop only. Bounds:
+// kSamplesMax samples a peer and kind.
 #include <array>
 #include <cstdint>
 #include <unordered_map>
@@ -12,17 +13,20 @@
 
 namespace shoal {
 
-// The two timed parts of a hop, as the holder sees them: from sending the input to "below", from "backward" to the gradient.
+// The two timed parts of a hop, as the holder sees them: from sending the input to "below", from "backward" to the
+// gradient.
 enum class HopKind : std::uint8_t { kForward = 0, kBackward = 1 };
 
 class HopRates {
  public:
   static constexpr std::size_t kSamplesMax = 64;
-  static constexpr Duration kDeadlineMin = 1500ms;     // below it stalls of the host are more likely than faults of the peer
-  static constexpr Duration kDeadlineUnknown = 20s;    // nothing measured yet
-  static constexpr double kDeadlineFactor = 3.0;       // times the 95th percentile
-  static constexpr Duration kDeadlineCapMin = 2s;      // never beyond this and kDeadlineCapFactor times what healthy peers need at worst
-  static constexpr double kDeadlineCapFactor = 4.0;    // times the 99th percentile over the peers that are not suspected
+  static constexpr Duration kDeadlineMin =
+      1500ms;  // below it stalls of the host are more likely than faults of the peer
+  static constexpr Duration kDeadlineUnknown = 20s;  // nothing measured yet
+  static constexpr double kDeadlineFactor = 3.0;     // times the 95th percentile
+  static constexpr Duration kDeadlineCapMin =
+      2s;  // never beyond this and kDeadlineCapFactor times what healthy peers need at worst
+  static constexpr double kDeadlineCapFactor = 4.0;  // times the 99th percentile over the peers that are not suspected
 
   // A finished part of a hop.
   void observe(const Session& peer, HopKind kind, Duration took);
@@ -35,15 +39,16 @@ class HopRates {
   void delivered(const Session& peer);
   bool suspected(const Session& peer) const;
 
-  void sent(const Session& peer);      // one more in flight to it
-  void ended(const Session& peer);     // one less
+  void sent(const Session& peer);   // one more in flight to it
+  void ended(const Session& peer);  // one less
   std::uint32_t in_flight(const Session& peer) const;
 
-  // max(kDeadlineMin, factor x 95th percentile of what was observed of this peer; of all healthy peers when it is new), and at most
-  // max(kDeadlineCapMin, cap factor x 99th percentile of healthy peers). What a suspected peer delivers late does not move the others'.
+  // max(kDeadlineMin, factor x 95th percentile of what was observed of this peer; of all healthy peers when it is new),
+  // and at most max(kDeadlineCapMin, cap factor x 99th percentile of healthy peers). What a suspected peer delivers
+  // late does not move the others'.
   Duration deadline(const Session& peer, HopKind kind) const;
-  // Seconds until a microbatch of `bytes` given to it now would be done there: those of ours in flight and this one, each as long as the
-  // slower of compute and transfer (they overlap), and a round trip.
+  // Seconds until a microbatch of `bytes` given to it now would be done there: those of ours in flight and this one,
+  // each as long as the slower of compute and transfer (they overlap), and a round trip.
   double expected_seconds(const Session& peer, std::uint64_t bytes) const;
   // Relative speed for the weights of rendezvous hashing: 1 / (forward + backward); 1 when nothing is known of anybody.
   double weight(const Session& peer) const;
@@ -54,20 +59,20 @@ class HopRates {
     std::array<float, kSamplesMax> seconds{};
     std::size_t count = 0, next = 0;
     void add(double value);
-    double quantile(double q) const;   // 0 when empty
+    double quantile(double q) const;  // 0 when empty
   };
   struct Peer {
     Samples kinds[2];
-    double compute = 0, queue = 0;     // seconds; compute = forward + backward, EMA
+    double compute = 0, queue = 0;  // seconds; compute = forward + backward, EMA
     double bytes_per_second = 0, rtt = 0;
     std::uint32_t in_flight = 0;
     bool suspected = false;
   };
   const Peer* find(const Session& peer) const;
-  double known_compute() const;        // mean over peers with a measurement; 0 = none
+  double known_compute() const;  // mean over peers with a measurement; 0 = none
 
   std::unordered_map<Session, Peer> peers_;
-  Samples all_[2];                     // of peers that were not suspected when they delivered
+  Samples all_[2];  // of peers that were not suspected when they delivered
 };
 
 }  // namespace shoal

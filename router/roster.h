@@ -1,6 +1,6 @@
 #pragma once
-// The newest signed member list as the router needs it: who serves which stage, under which key and addresses, and whom we could not reach
-// lately. Pure bookkeeping; `now` is passed in. Thread: loop only. Bounds: those of the list.
+// The newest signed member list as the router needs it: who serves which stage, under which key and addresses, and whom
+// we could not reach lately. Pure bookkeeping; `now` is passed in. Thread: loop only. Bounds: those of the list.
 #include <functional>
 #include <map>
 #include <optional>
@@ -15,7 +15,8 @@ namespace shoal {
 
 class Roster {
  public:
-  static constexpr Duration kDownTime = 2s;  // after a lost link a session is not chosen for this long, unless it comes up again
+  static constexpr Duration kDownTime =
+      2s;  // after a lost link a session is not chosen for this long, unless it comes up again
 
   struct Change {
     std::vector<Member> added;

@@ -66,15 +66,18 @@ void Windows::remove(EntrySerial serial) {
 }
 
 bool Windows::alone(EntrySerial serial) const {
-  return std::any_of(std::begin(windows_), std::end(windows_),
-                     [&](const auto& window) { return window && window->entries.size() == 1 && window->entries.contains(serial); });
+  return std::any_of(std::begin(windows_), std::end(windows_), [&](const auto& window) {
+    return window && window->entries.size() == 1 && window->entries.contains(serial);
+  });
 }
 
 void Windows::flush() {
   for (auto& window : windows_) {
     if (!window || window->step.value != 0) continue;
-    if (window->entries.empty()) window.reset();
-    else window->closed = true;
+    if (window->entries.empty())
+      window.reset();
+    else
+      window->closed = true;
   }
 }
 

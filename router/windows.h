@@ -1,9 +1,11 @@
 #pragma once
-// The accumulation windows of one replica: which counted entries each of the two accumulators holds, when a window closes and when its inner
-// step may be made. Pure bookkeeping; the numbers live in the executor. Thread: loop only. Bounds: two windows, never more.
+// The accumulation windows of one replica: which counted entries each of the two accumulators holds, when a window
+// closes and when its inner step may be made. Pure bookkeeping; the numbers live in the executor. Thread: loop only.
+// Bounds: two windows, never more.
 //
-// Two kinds (counted-once rules): an inner window closes when its targets reach the inner batch and steps when all its entries are settled;
-// a step window (rule allreduce) belongs to one step, lies in the slot of the step's parity, closes at STEP and is consumed by a round.
+// Two kinds (counted-once rules): an inner window closes when its targets reach the inner batch and steps when all its
+// entries are settled; a step window (rule allreduce) belongs to one step, lies in the slot of the step's parity,
+// closes at STEP and is consumed by a round.
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -23,34 +25,36 @@ class Windows {
   };
   struct Window {
     WindowSlot slot = WindowSlot::kA;
-    StepId step;                                // 0: an inner window
+    StepId step;  // 0: an inner window
     bool closed = false;
     std::map<EntrySerial, Entry> entries;
-    std::uint64_t number = 0;                   // rising, for logs
+    std::uint64_t number = 0;  // rising, for logs
     std::uint64_t targets() const;
     bool all_settled() const;
   };
 
   explicit Windows(std::uint64_t inner_batch) : inner_batch_(inner_batch) {}
 
-  // The slot a backward of this step may add to now, opening a window if there is room; nullopt: it waits (`window_wait`).
+  // The slot a backward of this step may add to now, opening a window if there is room; nullopt: it waits
+  // (`window_wait`).
   std::optional<WindowSlot> room(StepId step);
   bool has_room(StepId step) const;
   // Takes the entry's place when its backward starts; its stamp is set when that is done. REQUIRES: room() gave `slot`.
   void add(WindowSlot slot, EntrySerial serial, std::uint64_t targets, WeightStamp stamp);
   void set_stamp(EntrySerial serial, WeightStamp stamp);
   void settle(EntrySerial serial);
-  void remove(EntrySerial serial);              // undone, or its backward failed; an emptied window is gone
-  bool alone(EntrySerial serial) const;         // the only entry of its window
-  void flush();                                 // closes open inner windows
+  void remove(EntrySerial serial);       // undone, or its backward failed; an emptied window is gone
+  bool alone(EntrySerial serial) const;  // the only entry of its window
+  void flush();                          // closes open inner windows
   void close_step(StepId step);
 
-  // The oldest inner window if it may step now: closed, all settled, and no unsettled entry of the other was made at `overwritten`.
+  // The oldest inner window if it may step now: closed, all settled, and no unsettled entry of the other was made at
+  // `overwritten`.
   const Window* ready(WeightStamp current) const;
-  const Window* step_window(StepId step) const; // nullptr: this replica holds nothing of the step
+  const Window* step_window(StepId step) const;  // nullptr: this replica holds nothing of the step
   // How many unsettled entries were made at the stamp before `current`: writes wait until it is 0.
   std::size_t unsettled_at_other(WeightStamp current) const;
-  void pop(WindowSlot slot);                    // stepped, merged or emptied
+  void pop(WindowSlot slot);  // stepped, merged or emptied
   bool empty() const { return !windows_[0] && !windows_[1]; }
   std::optional<WindowSlot> slot_of(EntrySerial serial) const;
   const Window* at(WindowSlot slot) const;

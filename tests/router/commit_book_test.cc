@@ -55,15 +55,39 @@ std::string hex(const Bytes& bytes) { return hex_of(bytes.data(), bytes.size());
 
 TEST(CommitBookTest, RecordsHaveTheseBytes) {
   Kept kept;
-  EXPECT_EQ(hex(kept.book.header_record()), "0c000000" "e936a927" "01" "01" "0900000000000000" "0200");
+  EXPECT_EQ(hex(kept.book.header_record()),
+            "0c000000"
+            "e936a927"
+            "01"
+            "01"
+            "0900000000000000"
+            "0200");
   kept.book.issued(id(0));
   EXPECT_EQ(hex(kept.book.log(id(0), path_of(0))),
-            "49000000" "b14e6ddd" "02" "0000000000000000" "000000000000f83f" "0800000000000000"
-            "0100000000000000" "e903000000000000" "6400000000000000"
-            "0200000000000000" "d107000000000000" "c800000000000000");
+            "49000000"
+            "b14e6ddd"
+            "02"
+            "0000000000000000"
+            "000000000000f83f"
+            "0800000000000000"
+            "0100000000000000"
+            "e903000000000000"
+            "6400000000000000"
+            "0200000000000000"
+            "d107000000000000"
+            "c800000000000000");
   EXPECT_TRUE(kept.book.durable(id(0)).empty());
   (void)kept.book.on_ack({id(0), token(1, 100), CommitState::kGone});
-  EXPECT_EQ(hex(kept.book.done_record()), "16000000" "9ec1c12e" "03" "01000000" "0000000000000000" "0000" "01" "0400" "676f6e65");
+  EXPECT_EQ(hex(kept.book.done_record()),
+            "16000000"
+            "9ec1c12e"
+            "03"
+            "01000000"
+            "0000000000000000"
+            "0000"
+            "01"
+            "0400"
+            "676f6e65");
 }
 
 TEST(CommitBookTest, ATornTailIsCutAtEveryLength) {
@@ -127,7 +151,8 @@ TEST(CommitBookTest, RecordsThatDoNotParseAreRefusedAtEveryLength) {
   const std::size_t path_at = kept.book.header_record().size() + 8;
   const std::size_t done_at = kept.log.size() + 8;
   kept.write_done();
-  for (const auto& [from, size] : {std::pair{path_at, done_at - 8 - path_at}, std::pair{done_at, kept.log.size() - done_at}})
+  for (const auto& [from, size] :
+       {std::pair{path_at, done_at - 8 - path_at}, std::pair{done_at, kept.log.size() - done_at}})
     for (std::size_t cut = 0; cut < size; ++cut) {
       CommitBook book(kTrainer, 2);
       ASSERT_TRUE(book.replay(ByteView(kept.log).subspan(8, path_at - 16)).ok());
@@ -168,7 +193,8 @@ TEST(CommitBookTest, ReplayBringsBackPathsListingsAndTheIdsToIssueAgain) {
 TEST(CommitBookTest, TheSameIdTwiceInALogIsCorrupt) {
   Kept kept;
   kept.decide(0);
-  const std::vector<std::uint8_t> record(kept.log.begin() + static_cast<std::ptrdiff_t>(kept.book.header_record().size()), kept.log.end());
+  const std::vector<std::uint8_t> record(
+      kept.log.begin() + static_cast<std::ptrdiff_t>(kept.book.header_record().size()), kept.log.end());
   kept.log.insert(kept.log.end(), record.begin(), record.end());
   EXPECT_EQ(kept.reopened().code(), ErrorCode::kCorrupt);
   // Also when the first is merged and forgotten.
@@ -222,7 +248,8 @@ TEST(CommitBookTest, GoneIsListedOnceAndNobodyElsesAckCounts) {
   EXPECT_EQ(kept.book.on_ack({id(0), token(3, 1), CommitState::kGone}), std::nullopt);
   EXPECT_EQ(kept.book.on_ack({{kTrainer + 1, 0}, token(1, 100), CommitState::kGone}), std::nullopt);
   EXPECT_EQ(kept.book.on_ack({id(7), token(1, 100), CommitState::kGone}), std::nullopt);
-  EXPECT_EQ(kept.book.on_ack({id(0), token(1, 100), CommitState::kFenced}), std::nullopt) << "only the authority's word ends a session";
+  EXPECT_EQ(kept.book.on_ack({id(0), token(1, 100), CommitState::kFenced}), std::nullopt)
+      << "only the authority's word ends a session";
   const auto listing = kept.book.on_ack({id(0), token(1, 100), CommitState::kGone});
   ASSERT_TRUE(listing);
   EXPECT_EQ(listing->stage, StageId(0));
@@ -241,10 +268,12 @@ TEST(CommitBookTest, TheEndOfASessionListsWhatNoRoundNamed) {
   ASSERT_EQ(lost.size(), 1u);
   EXPECT_EQ(lost[0].token, token(1, 101));
   EXPECT_TRUE(kept.book.on_session_over(session(1), "fenced").empty());
-  EXPECT_TRUE(kept.book.commits_for(id(1)).at(session(2)).size() == 1 && !kept.book.commits_for(id(1)).contains(session(1)));
+  EXPECT_TRUE(kept.book.commits_for(id(1)).at(session(2)).size() == 1 &&
+              !kept.book.commits_for(id(1)).contains(session(1)));
 }
 
-// A gradient that was on its way when the session of a lower stage ended: its token can enter no round, and nobody would say so later.
+// A gradient that was on its way when the session of a lower stage ended: its token can enter no round, and nobody
+// would say so later.
 TEST(CommitBookTest, APathThatNamesAnEndedSessionIsListedWhenItIsDurable) {
   Kept kept;
   EXPECT_TRUE(kept.book.on_session_over(session(2), "fenced").empty());
@@ -258,7 +287,8 @@ TEST(CommitBookTest, APathThatNamesAnEndedSessionIsListedWhenItIsDurable) {
   EXPECT_EQ(kept.book.low(), 1u);
 }
 
-// Found by a seed: the listing was told, the record was torn off with its trainer, and the microbatch was issued and counted again.
+// Found by a seed: the listing was told, the record was torn off with its trainer, and the microbatch was issued and
+// counted again.
 TEST(CommitBookTest, APathThatIsNotDurableIsNotListed) {
   Kept kept;
   kept.book.issued(id(0));
@@ -275,9 +305,11 @@ TEST(CommitBookTest, ListedAndInARoundIsCountedAndReportedNotFatal) {
   RoundCommit commit;
   commit.secured = {{session(1), {100, 999}}};
   int merged = 0;
-  const auto contradictions = kept.book.on_round_commit(commit, [&](const MicrobatchId&, StageId, const Token&) { ++merged; });
+  const auto contradictions =
+      kept.book.on_round_commit(commit, [&](const MicrobatchId&, StageId, const Token&) { ++merged; });
   ASSERT_EQ(contradictions.size(), 1u);
   EXPECT_EQ(contradictions[0].token, token(1, 100));
+  EXPECT_EQ(contradictions[0].cause, "fenced");
   EXPECT_EQ(kept.book.contradictions(), 1u);
   EXPECT_EQ(merged, 0);
   EXPECT_EQ(kept.book.find(id(0))->stages[0], State::kListed);
@@ -290,7 +322,8 @@ TEST(CommitBookTest, ARoundMarksEachTokenOnce) {
   RoundCommit commit;
   commit.secured = {{session(1), {100}}, {session(5), {100}}};
   for (int i = 0; i < 2; ++i)
-    EXPECT_TRUE(kept.book.on_round_commit(commit, [&](const MicrobatchId&, StageId, const Token&) { ++merged; }).empty());
+    EXPECT_TRUE(
+        kept.book.on_round_commit(commit, [&](const MicrobatchId&, StageId, const Token&) { ++merged; }).empty());
   EXPECT_EQ(merged, 1);
 }
 

@@ -1,5 +1,6 @@
-// Ways in which simpler protocols break, each steered to the turn: C1 to C11 and the races beside them. Stage 0 has peers A and B, stage 1
-// P and Q, stage 2 (where there is one) Z. A run that ends passed every check of hop_world.h; the expectations say that it went that way.
+// Ways in which simpler protocols break, each steered to the turn: C1 to C11 and the races beside them. Stage 0 has
+// peers A and B, stage 1 P and Q, stage 2 (where there is one) Z. A run that ends passed every check of hop_world.h;
+// the expectations say that it went that way.
 #include <gtest/gtest.h>
 
 #include "hop_world.h"
@@ -22,7 +23,8 @@ Options script(std::uint16_t stages = 2, std::size_t replicas = 2) {
 }
 
 void prefer(World& world, Order order) {
-  world.choose = [order = std::move(order)](const Session& holder, SampleId, std::span<const Candidate> candidates) -> std::optional<Session> {
+  world.choose = [order = std::move(order)](const Session& holder, SampleId,
+                                            std::span<const Candidate> candidates) -> std::optional<Session> {
     const auto it = order.find(holder);
     if (it == order.end()) return std::nullopt;
     for (const Session& wanted : it->second)
@@ -49,7 +51,8 @@ struct TwoBranches {
   Session loser;  // its gradient for the trainer comes too late
 
   explicit TwoBranches(bool a_wins) : loser(a_wins ? b.self() : a.self()) {
-    prefer(world, {{world.trainer().self(), {a.self(), b.self()}}, {a.self(), {q.self(), p.self()}}, {b.self(), {p.self()}}});
+    prefer(world,
+           {{world.trainer().self(), {a.self(), b.self()}}, {a.self(), {q.self(), p.self()}}, {b.self(), {p.self()}}});
     q.ledger().set_leaving(true);
     p.job_time[JobKind::kForward] = 3s;
     world.delay_of = [this](const Session& from, const Session& to, const Message& message) -> std::optional<Duration> {
@@ -109,7 +112,8 @@ TEST(CounterexamplesTest, C4AnUndoAfterAStepIsExact) {
   options.may_list = true;
   World world(options);
   PeerActor &a = world.peer(0, 0), &b = world.peer(0, 1), &p = world.peer(1, 0);
-  world.choose = [&](const Session& holder, SampleId sample, std::span<const Candidate> candidates) -> std::optional<Session> {
+  world.choose = [&](const Session& holder, SampleId sample,
+                     std::span<const Candidate> candidates) -> std::optional<Session> {
     const Session wanted = holder != world.trainer().self() ? p.self() : sample.value == 0 ? a.self() : b.self();
     for (const Candidate& c : candidates)
       if (c.session == wanted) return wanted;
@@ -141,7 +145,8 @@ TEST(CounterexamplesTest, C5AClaimFallsWithItsHolderThoughTheMicrobatchIsOpen) {
   world.fence_after = 1000s;  // nobody ends a session: expiry alone must do it
   prefer(world, {{world.trainer().self(), {a.self()}}, {a.self(), {p.self()}}});
   ASSERT_TRUE(world.run_until([&] { return world.count("counted", p.self()) == 2; }));
-  EXPECT_FALSE(p.ledger().window(WindowSlot::kA) == nullptr || p.ledger().window(WindowSlot::kB) == nullptr) << "both windows wait";
+  EXPECT_FALSE(p.ledger().window(WindowSlot::kA) == nullptr || p.ledger().window(WindowSlot::kB) == nullptr)
+      << "both windows wait";
   world.freeze(a);
   world.freeze(world.trainer());
   EXPECT_TRUE(world.run_until([&] { return p.ledger().quiet() && !p.device_busy(); }, 5s)) << "L is 4 s";
@@ -159,7 +164,8 @@ TEST(CounterexamplesTest, C6WhatACommittedPeerTookWithItIsListedByName) {
   PeerActor& p = world.peer(1, 0);
   world.rounds = false;
   prefer(world, {{world.peer(0, 0).self(), {p.self()}}, {world.peer(0, 1).self(), {p.self()}}});
-  ASSERT_TRUE(world.run_until([&] { return world.trainer().book().outstanding().empty() && world.trainer().book().committed() == 1; }));
+  ASSERT_TRUE(world.run_until(
+      [&] { return world.trainer().book().outstanding().empty() && world.trainer().book().committed() == 1; }));
   EXPECT_EQ(world.trainer().book().undecided(p.self()), 1u) << "acknowledged is not merged: it is followed";
   world.kill(p);
   ASSERT_TRUE(world.run_until([&] { return !world.listed().empty(); }));
@@ -173,7 +179,8 @@ TEST(CounterexamplesTest, C6ARestartedTrainerRepeatsTheCommitsOfItsLog) {
   World world(script());
   std::size_t before = 0;
   world.delay_of = [&](const Session& from, const Session&, const Message& message) -> std::optional<Duration> {
-    if (from == world.trainer().self() && std::holds_alternative<Commit>(message) && world.log_epoch() == 1) return std::nullopt;
+    if (from == world.trainer().self() && std::holds_alternative<Commit>(message) && world.log_epoch() == 1)
+      return std::nullopt;
     return 0ms;
   };
   ASSERT_TRUE(world.run_until([&] { return world.count("logged") == 1; }));
@@ -195,10 +202,12 @@ TEST(CounterexamplesTest, C7TheTimerIsTheHopsAndSurvivesABusyBranch) {
     prefer(world, {{world.trainer().self(), {a.self(), b.self()}}});
     b.ledger().set_leaving(true);
     world.freeze(a);
-    ASSERT_TRUE(world.run_until([&] { return world.count("forward_sent") == 2; })) << "the timer opened B, which says Busy";
+    ASSERT_TRUE(world.run_until([&] { return world.count("forward_sent") == 2; }))
+        << "the timer opened B, which says Busy";
     world.run_for(500ms);
     b.ledger().set_leaving(false);
-    EXPECT_EQ(world.run_until([&] { return world.count("logged") == 1; }, 3s), !planted) << "A still stands in the table and is silent";
+    EXPECT_EQ(world.run_until([&] { return world.count("logged") == 1; }, 3s), !planted)
+        << "A still stands in the table and is silent";
   }
 }
 
@@ -276,7 +285,8 @@ TEST(CounterexamplesTest, C11AWaitingGradientIsFoundThroughTheSessionsAbove) {
   world.on_event = [&](const Event& event) {
     if (event.name == "counted" && event.who == p.self()) world.freeze(a);
   };
-  ASSERT_TRUE(world.run_until([&] { return world.count("logged") == 1; }, 4s)) << "long before Q is done and before P's claim falls";
+  ASSERT_TRUE(world.run_until([&] { return world.count("logged") == 1; }, 4s))
+      << "long before Q is done and before P's claim falls";
   EXPECT_EQ(world.count("take", b.self()), 1u);
   EXPECT_EQ(p.ledger().counters().forwards, 1u) << "P redid nothing";
   EXPECT_EQ(q.ledger().counters().counted, 0u);

@@ -22,7 +22,8 @@ void World::publish() {
     list.stages.push_back(stage);
   }
   for (const auto& actor : actors_)
-    if (!actor->dead && !over_.contains(actor->self())) after(*actor, message_delay(), [a = actor.get(), list] { a->on_members(list); });
+    if (!actor->dead && !over_.contains(actor->self()))
+      after(*actor, message_delay(), [a = actor.get(), list] { a->on_members(list); });
 }
 
 std::vector<PeerActor*> World::peers() {
@@ -33,14 +34,16 @@ std::vector<PeerActor*> World::peers() {
 }
 
 void World::end_session(const Session& session) {
-  const auto it = std::find_if(members_.begin(), members_.end(), [&](const PeerActor* p) { return p->self() == session; });
+  const auto it =
+      std::find_if(members_.begin(), members_.end(), [&](const PeerActor* p) { return p->self() == session; });
   if (it == members_.end()) return;
   const StageId stage = (*it)->stage();
   note(session, "session_over", {}, "");
   members_.erase(it);
   over_.insert(session);
   decisions_.push_back({std::nullopt, session});
-  if (!trainer_away_) after(*trainer_, 0ms, [this, t = trainer_, session] { t->on_session_over(session, "session over"); });
+  if (!trainer_away_)
+    after(*trainer_, 0ms, [this, t = trainer_, session] { t->on_session_over(session, "session over"); });
   publish();
   at(now_ + 500ms + message_delay(), [this, stage] {
     spawn(stage);
@@ -51,7 +54,8 @@ void World::end_session(const Session& session) {
 void World::authority() {
   std::vector<Session> ended;
   for (const PeerActor* peer : members_)
-    if ((peer->dead && now_ - peer->stopped_at > 1s) || (peer->frozen && now_ - peer->stopped_at > fence_after)) ended.push_back(peer->self());
+    if ((peer->dead && now_ - peer->stopped_at > 1s) || (peer->frozen && now_ - peer->stopped_at > fence_after))
+      ended.push_back(peer->self());
   for (const Session& session : ended) end_session(session);
   if (!rounds) return;
   if (options_.step_size > 0) {
@@ -94,7 +98,8 @@ void World::step_round(StageId stage) {
   std::vector<PeerActor*> mine;
   for (PeerActor* peer : members_) {
     if (peer->stage() != stage) continue;
-    if (step_told_.insert({peer->self(), next}).second) after(*peer, message_delay(), [peer, s = step->second] { peer->on_step(s); });
+    if (step_told_.insert({peer->self(), next}).second)
+      after(*peer, message_delay(), [peer, s = step->second] { peer->on_step(s); });
     ready = ready && peer->running() && !peer->device_busy() && peer->ledger().step_ready(StepId(next)) &&
             peer->ledger().unsettled_at_other() == 0;
     mine.push_back(peer);
@@ -132,7 +137,8 @@ void World::decide(RoundCommit commit) {
   for (const Secured& secured : commit.secured)
     for (const std::uint64_t serial : secured.serials) {
       const Token token{secured.session, serial};
-      const auto path = std::find_if(paths_.begin(), paths_.end(), [&](const auto& item) { return item.second[commit.stage.value] == token; });
+      const auto path = std::find_if(paths_.begin(), paths_.end(),
+                                     [&](const auto& item) { return item.second[commit.stage.value] == token; });
       if (path == paths_.end()) {
         violate("a round secures a token that no log names");
         continue;
@@ -147,7 +153,8 @@ void World::decide(RoundCommit commit) {
 // ---- checks ----
 
 void World::violate(const std::string& what) {
-  if (violations_.size() < 20) violations_.push_back(what + " at " + std::to_string(seconds_of(now_.time_since_epoch())) + " s");
+  if (violations_.size() < 20)
+    violations_.push_back(what + " at " + std::to_string(seconds_of(now_.time_since_epoch())) + " s");
 }
 
 void World::note(const Session& who, std::string_view name, const MicrobatchId& m, std::string_view cause) {
@@ -159,7 +166,8 @@ void World::note(const Session& who, std::string_view name, const MicrobatchId& 
 }
 
 std::size_t World::count(std::string_view event) const {
-  return static_cast<std::size_t>(std::count_if(events_.begin(), events_.end(), [&](const Event& e) { return e.name == event; }));
+  return static_cast<std::size_t>(
+      std::count_if(events_.begin(), events_.end(), [&](const Event& e) { return e.name == event; }));
 }
 
 std::size_t World::count(std::string_view event, const Session& who) const {
@@ -181,7 +189,8 @@ void World::settled(PeerActor& peer, const MicrobatchId& id, const Token& token)
   const std::uint16_t k = peer.stage().value;
   auto& tokens = settled_[{id.serial, k}];
   tokens.insert(token);
-  if (tokens.size() > 1) violate("microbatch " + std::to_string(id.serial) + " is settled twice at stage " + std::to_string(k));
+  if (tokens.size() > 1)
+    violate("microbatch " + std::to_string(id.serial) + " is settled twice at stage " + std::to_string(k));
   if (const auto path = paths_.find(id.serial); path == paths_.end() || path->second[k] != token)
     violate("a token that the log does not name is settled");
 }
@@ -192,12 +201,14 @@ void World::list(const CommitBook::Listing& listing) {
 }
 
 bool World::finished() {
-  if (trainer_away_ || !trainer_->running() || !trainer_->settled() || trainer_->book().low() < options_.microbatches) return false;
+  if (trainer_away_ || !trainer_->running() || !trainer_->settled() || trainer_->book().low() < options_.microbatches)
+    return false;
   for (const PeerActor* peer : members_)
     if (!peer->running()) return false;
   // Claims of branches that lost fall within L a hop; then nothing is left of what was decided.
   return std::all_of(members_.begin(), members_.end(), [](PeerActor* p) {
-    return p->ledger().entries().empty() && p->ledger().quiet() && !p->device_busy() && p->courier().size() == 0 && !p->round_pending;
+    return p->ledger().entries().empty() && p->ledger().quiet() && !p->device_busy() && p->courier().size() == 0 &&
+           !p->round_pending;
   });
 }
 
@@ -213,11 +224,13 @@ void World::check_end() {
       const bool lost = listed_.contains({m, k});
       if (!lost) expected += count_tag({kTrainerId, m});
       if (lost == secured_.contains({m, k}))
-        violate("microbatch " + std::to_string(m) + " at stage " + std::to_string(k) + (lost ? " is listed and secured" : " is lost in silence"));
+        violate("microbatch " + std::to_string(m) + " at stage " + std::to_string(k) +
+                (lost ? " is listed and secured" : " is lost in silence"));
     }
     if (held != expected) violate("stage " + std::to_string(k) + " does not hold what was committed");
   }
-  if (options_.faults == 0 && !options_.may_list && !listed_.empty()) violate("something was listed though nothing failed");
+  if (options_.faults == 0 && !options_.may_list && !listed_.empty())
+    violate("something was listed though nothing failed");
 }
 
 LedgerCounters World::totals() const {

@@ -1,10 +1,12 @@
 #pragma once
-// Whole swarms of ledgers and couriers in virtual time: a trainer with its commit book and durable log, stages of replicas with a device of
-// whole numbers (count tags), links that delay, break and lose what they carry, an authority that fences sessions and commits rounds.
-// Everything random comes from the seed, so a seed is a run. Checks run after every device job and at the end; what they find is violations().
+// Whole swarms of ledgers and couriers in virtual time: a trainer with its commit book and durable log, stages of
+// replicas with a device of whole numbers (count tags), links that delay, break and lose what they carry, an authority
+// that fences sessions and commits rounds. Everything random comes from the seed, so a seed is a run. Checks run after
+// every device job and at the end; what they find is violations().
 //
-// Faults: kill (nothing is told), freeze (messages and timers wait), cut (a link goes down with all it carries), trainer killed and restarted
-// from its log with what was not synced torn off. Tests may also steer: `choose` picks peers, `delay_of` delays or loses single messages.
+// Faults: kill (nothing is told), freeze (messages and timers wait), cut (a link goes down with all it carries),
+// trainer killed and restarted from its log with what was not synced torn off. Tests may also steer: `choose` picks
+// peers, `delay_of` delays or loses single messages.
 #include <deque>
 #include <functional>
 #include <map>
@@ -33,17 +35,17 @@ struct Options {
   std::uint64_t microbatches = 12;
   std::size_t in_flight = 4;
   std::size_t credits = 6;
-  std::uint64_t inner_batch = 2;   // microbatches a window
-  std::uint64_t step_size = 0;     // > 0: rule allreduce, that many microbatches a step
+  std::uint64_t inner_batch = 2;  // microbatches a window
+  std::uint64_t step_size = 0;    // > 0: rule allreduce, that many microbatches a step
   Duration lease = 4s;
   Duration delay_min = 1ms, delay_max = 20ms;
   Duration job_min = 2ms, job_max = 30ms;
-  double slow_chance = 0;          // of a message that takes up to a second longer, or a job that takes up to slow_job longer
+  double slow_chance = 0;  // of a message that takes up to a second longer, or a job that takes up to slow_job longer
   Duration slow_job = 1s;
-  std::size_t faults = 0;          // how many in the first ten seconds
+  std::size_t faults = 0;  // how many in the first ten seconds
   bool trainer_faults = false;
-  bool may_list = false;           // a steered run in which something fails; with faults it is always so
-  Duration limit = 240s;           // virtual time in which everything must end
+  bool may_list = false;  // a steered run in which something fails; with faults it is always so
+  Duration limit = 240s;  // virtual time in which everything must end
   PlantedBugs planted;
 };
 
@@ -66,8 +68,8 @@ class Actor {
   bool running() const { return !dead && !frozen; }
 
   bool dead = false, frozen = false;
-  TimePoint stopped_at;                            // of the death or the freeze
-  std::vector<std::function<void()>> backlog;      // what waits for the thaw
+  TimePoint stopped_at;                        // of the death or the freeze
+  std::vector<std::function<void()>> backlog;  // what waits for the thaw
 
  protected:
   class Policy;
@@ -84,7 +86,8 @@ class Actor {
   TimePoint next_beat_, next_renewal_;
 };
 
-// What an executor keeps, in tags. Follows stages/executor.h: two buffers, stamps, graphs that die when their buffer is overwritten.
+// What an executor keeps, in tags. Follows stages/executor.h: two buffers, stamps, graphs that die when their buffer is
+// overwritten.
 struct TagDevice {
   struct Item {
     MicrobatchId microbatch;
@@ -120,9 +123,9 @@ class PeerActor final : public Actor, private CourierPort, private LedgerPort {
   Ledger& ledger() { return *ledger_; }
   bool device_busy() const { return busy_; }
   TagDevice device;
-  bool round_pending = false;                      // a commit that names its entries is on the way to it
-  std::map<JobKind, Duration> job_time;            // instead of a random one
-  bool hold_jobs = false;                          // the device starts nothing new
+  bool round_pending = false;            // a commit that names its entries is on the way to it
+  std::map<JobKind, Duration> job_time;  // instead of a random one
+  bool hold_jobs = false;                // the device starts nothing new
 
  private:
   // CourierPort
@@ -133,7 +136,8 @@ class PeerActor final : public Actor, private CourierPort, private LedgerPort {
   void drop_transfer(const Session& to, TransferId transfer) override;
   void on_won(const MicrobatchId& microbatch, const Gradient& gradient, std::vector<Bytes> frames) override;
   void on_parked(const MicrobatchId&, StageId, bool) override {}
-  void event(std::string_view name, const MicrobatchId& m, const Session& peer, const Lease& lease, std::string_view cause) override;
+  void event(std::string_view name, const MicrobatchId& m, const Session& peer, const Lease& lease,
+             std::string_view cause) override;
   // LedgerPort
   bool send_gradient(const Session& to, Gradient message, EntrySerial serial) override;
   void refuse_frames(const Session& from, TransferId transfer) override;
@@ -143,13 +147,14 @@ class PeerActor final : public Actor, private CourierPort, private LedgerPort {
   void forget_hop(const MicrobatchId& microbatch) override { courier_->forget(microbatch); }
   void take(const MicrobatchId& microbatch, const GradientHint& hint) override;
   void discard(EntrySerial serial) override { kept_.erase(serial); }
-  void event(std::string_view name, const MicrobatchId& microbatch, const Token& token, std::string_view cause) override;
+  void event(std::string_view name, const MicrobatchId& microbatch, const Token& token,
+             std::string_view cause) override;
   void job_done(const Job& job);
   void check_window(WindowSlot slot);
 
   StageId stage_;
   std::unique_ptr<Ledger> ledger_;
-  std::set<EntrySerial> kept_;                     // entries whose tensors are kept
+  std::set<EntrySerial> kept_;  // entries whose tensors are kept
   std::map<TransferId, EntrySerial> inputs_;
   std::map<TransferId, std::pair<Session, Gradient>> gradients_;
   std::map<Lease, HopPhase> told_;
@@ -170,7 +175,7 @@ class TrainerActor final : public Actor, private CourierPort {
   void on_session_over(const Session& session, std::string_view cause);
 
   CommitBook& book() { return book_; }
-  bool settled() const;      // every microbatch of the run is logged and durable
+  bool settled() const;  // every microbatch of the run is logged and durable
   bool stopped() const { return stopped_; }
   std::vector<Bytes> unsynced() const;
 
@@ -182,7 +187,8 @@ class TrainerActor final : public Actor, private CourierPort {
   void drop_transfer(const Session& to, TransferId transfer) override;
   void on_won(const MicrobatchId& microbatch, const Gradient& gradient, std::vector<Bytes> frames) override;
   void on_parked(const MicrobatchId&, StageId, bool) override {}
-  void event(std::string_view name, const MicrobatchId& m, const Session& peer, const Lease& lease, std::string_view cause) override;
+  void event(std::string_view name, const MicrobatchId& m, const Session& peer, const Lease& lease,
+             std::string_view cause) override;
   void issue();
   void on_durable(const MicrobatchId& microbatch, bool ok);
   void announce_steps();
@@ -192,7 +198,7 @@ class TrainerActor final : public Actor, private CourierPort {
   std::uint64_t epoch_;
   CommitBook book_;
   void append(Bytes record, std::function<void(bool)> durable);
-  std::map<std::uint64_t, Bytes> unsynced_;        // in the order of appending
+  std::map<std::uint64_t, Bytes> unsynced_;  // in the order of appending
   std::uint64_t appended_ = 0;
   std::set<std::uint64_t> deciding_;
   std::map<Session, std::vector<CommitItem>> commits_;

@@ -28,12 +28,18 @@ void Actor::make_courier(CourierPort& port) {
 bool Actor::on_courier_message(const Session& from, const Message& message) {
   const TimePoint now = world_.now();
   courier_->on_heard(from, now);
-  if (const auto* m = std::get_if<Busy>(&message)) courier_->on_busy(from, *m, now);
-  else if (const auto* m = std::get_if<Have>(&message)) courier_->on_have(from, *m, now);
-  else if (const auto* m = std::get_if<Gone>(&message)) courier_->on_gone(from, *m, now);
-  else if (const auto* m = std::get_if<Progress>(&message)) courier_->on_progress(from, *m, now);
-  else if (const auto* m = std::get_if<Waiting>(&message)) courier_->on_waiting(from, *m, now);
-  else return false;
+  if (const auto* m = std::get_if<Busy>(&message))
+    courier_->on_busy(from, *m, now);
+  else if (const auto* m = std::get_if<Have>(&message))
+    courier_->on_have(from, *m, now);
+  else if (const auto* m = std::get_if<Gone>(&message))
+    courier_->on_gone(from, *m, now);
+  else if (const auto* m = std::get_if<Progress>(&message))
+    courier_->on_progress(from, *m, now);
+  else if (const auto* m = std::get_if<Waiting>(&message))
+    courier_->on_waiting(from, *m, now);
+  else
+    return false;
   return true;
 }
 
@@ -75,8 +81,10 @@ bool TagDevice::undo(const Job& job, const PlantedBugs& planted) {
 
 void TagDevice::release(const Job& job) {
   for (const EntrySerial serial : job.settled)
-    if (const auto it = items.find(serial); it == items.end() || !it->second.counted) faults.push_back("settled, not counted");
-    else items.erase(it);
+    if (const auto it = items.find(serial); it == items.end() || !it->second.counted)
+      faults.push_back("settled, not counted");
+    else
+      items.erase(it);
   for (const EntrySerial serial : job.dropped)
     if (const auto it = items.find(serial); it != items.end()) {
       if (it->second.counted) faults.push_back("dropped, but counted");
@@ -139,9 +147,12 @@ void PeerActor::on_message(const Session& from, Message& message, TransferId tra
       inputs_[transfer] = *serial;
     }
   } else if (auto* m = std::get_if<Gradient>(&message)) {
-    if (!courier_->wants(from, *m, now)) world_.refuse(transfer);
-    else if (transfer == 0) courier_->on_gradient(from, *m, {}, now);
-    else gradients_[transfer] = {from, *m};
+    if (!courier_->wants(from, *m, now))
+      world_.refuse(transfer);
+    else if (transfer == 0)
+      courier_->on_gradient(from, *m, {}, now);
+    else
+      gradients_[transfer] = {from, *m};
   } else if (auto* m = std::get_if<Take>(&message)) {
     ledger_->on_take(from, *m, now);
   } else if (auto* m = std::get_if<Release>(&message)) {
@@ -161,13 +172,17 @@ void PeerActor::on_frames(const Session& from, TransferId transfer, bool whole) 
   if (const auto it = inputs_.find(transfer); it != inputs_.end()) {
     const EntrySerial serial = it->second;
     inputs_.erase(it);
-    if (whole && kept_.contains(serial)) ledger_->inputs_arrived(serial);
-    else ledger_->inputs_lost(serial, BusyReason::kFailed);
+    if (whole && kept_.contains(serial))
+      ledger_->inputs_arrived(serial);
+    else
+      ledger_->inputs_lost(serial, BusyReason::kFailed);
   } else if (const auto it = gradients_.find(transfer); it != gradients_.end()) {
     const Gradient message = it->second.second;
     gradients_.erase(it);
-    if (whole) courier_->on_gradient(from, message, {}, world_.now());
-    else courier_->on_gone(from, Gone{message.lease}, world_.now());
+    if (whole)
+      courier_->on_gradient(from, message, {}, world_.now());
+    else
+      courier_->on_gone(from, Gone{message.lease}, world_.now());
   }
   pump();
 }
@@ -235,12 +250,15 @@ void PeerActor::job_done(const Job& job) {
       const bool recomputed = device.backward(job.serial, job.slot);
       return ledger_->backward_done(job.serial, true, device.items.at(job.serial).stamp, recomputed, 1000, now);
     }
-    case JobKind::kUndo: return ledger_->undo_done(job.serial, device.undo(job, world_.options().planted));
+    case JobKind::kUndo:
+      return ledger_->undo_done(job.serial, device.undo(job, world_.options().planted));
     case JobKind::kInnerStep:
       device.write(job.slot);
       return ledger_->step_done(job.slot, device.stamp);
-    case JobKind::kApplyShift: return world_.violate("a shift that nobody asked for");
-    case JobKind::kRelease: return device.release(job);
+    case JobKind::kApplyShift:
+      return world_.violate("a shift that nobody asked for");
+    case JobKind::kRelease:
+      return device.release(job);
   }
 }
 
@@ -250,10 +268,12 @@ void PeerActor::check_window(WindowSlot slot) {
     for (const auto& [serial, entry] : window->entries) {
       const Ledger::Entry* e = ledger_->find(serial);
       if (e == nullptr) return world_.violate("a window holds an entry that the ledger forgot");
-      if (e->state != EntryState::kBackward) sum += count_tag(e->microbatch);  // its place is taken before the device adds it
+      if (e->state != EntryState::kBackward)
+        sum += count_tag(e->microbatch);  // its place is taken before the device adds it
     }
   }
-  if (sum != device.window[static_cast<std::size_t>(slot)]) world_.violate("an accumulator is not the sum of its window's entries");
+  if (sum != device.window[static_cast<std::size_t>(slot)])
+    world_.violate("an accumulator is not the sum of its window's entries");
 }
 
 void PeerActor::check() {
@@ -265,7 +285,8 @@ void PeerActor::check() {
   if (ledger_->live() > world_.options().credits + 2) world_.violate("more live entries than credits");
   std::set<MicrobatchId> live;
   for (const auto& [serial, e] : ledger_->entries()) {
-    if (e.state != EntryState::kCommitted && !live.insert(e.microbatch).second) world_.violate("two live entries of one microbatch");
+    if (e.state != EntryState::kCommitted && !live.insert(e.microbatch).second)
+      world_.violate("two live entries of one microbatch");
     if (e.leases.size() > Ledger::kLeasesMax) world_.violate("too many claims on one entry");
     if (e.state != EntryState::kCommitted && e.leases.empty() && !e.doomed && e.state != EntryState::kUndoing)
       world_.violate("an entry that nobody claims lives on");
@@ -319,13 +340,17 @@ void PeerActor::commit_hop(const MicrobatchId& microbatch) {
   if (const Ledger::Entry* entry = ledger_->find_live(microbatch)) kept_.erase(entry->serial);
 }
 
-void PeerActor::take(const MicrobatchId& microbatch, const GradientHint& hint) { courier_->take(microbatch, hint, world_.now()); }
+void PeerActor::take(const MicrobatchId& microbatch, const GradientHint& hint) {
+  courier_->take(microbatch, hint, world_.now());
+}
 
-void PeerActor::event(std::string_view name, const MicrobatchId& m, const Session&, const Lease&, std::string_view cause) {
+void PeerActor::event(std::string_view name, const MicrobatchId& m, const Session&, const Lease&,
+                      std::string_view cause) {
   world_.note(self_, name, m, cause);
 }
 
-void PeerActor::event(std::string_view name, const MicrobatchId& microbatch, const Token& token, std::string_view cause) {
+void PeerActor::event(std::string_view name, const MicrobatchId& microbatch, const Token& token,
+                      std::string_view cause) {
   world_.note(self_, name, microbatch, cause);
   if (name == "settled") world_.settled(*this, microbatch, token);
 }

@@ -12,8 +12,10 @@ TrainerActor::TrainerActor(World& world, Session self, std::uint64_t epoch)
     if (const auto* logged = book_.find({kTrainerId, serial})) world.replayed({kTrainerId, serial}, logged->path);
   if (world.log().empty()) world.log_write(epoch_, book_.header_record());
   for (const World::Decision& decision : world.decisions())
-    if (decision.commit) on_round_commit(*decision.commit);
-    else on_session_over(decision.over, "session over");
+    if (decision.commit)
+      on_round_commit(*decision.commit);
+    else
+      on_session_over(decision.over, "session over");
 }
 
 void TrainerActor::start() {
@@ -61,7 +63,8 @@ void TrainerActor::on_message(const Session& from, Message& message, TransferId)
     if (courier_->wants(from, *m, world_.now())) courier_->on_gradient(from, *m, {}, world_.now());
   } else if (auto* m = std::get_if<CommitAck>(&message)) {
     for (const CommitAckItem& item : m->items)
-      if (const auto listing = book_.on_ack(item); listing && !world_.options().planted.silent_gone) world_.list(*listing);
+      if (const auto listing = book_.on_ack(item); listing && !world_.options().planted.silent_gone)
+        world_.list(*listing);
   }
   issue();
 }
@@ -83,7 +86,8 @@ void TrainerActor::append(Bytes record, std::function<void(bool)> durable) {
   unsynced_[place] = std::move(record);
   world_.after(*this, world_.job_duration(), [this, place, durable = std::move(durable)] {
     bool ok = world_.log_epoch() == epoch_;
-    while (ok && !unsynced_.empty() && unsynced_.begin()->first <= place) {  // a sync takes along what was appended before
+    while (ok && !unsynced_.empty() &&
+           unsynced_.begin()->first <= place) {  // a sync takes along what was appended before
       ok = world_.log_write(epoch_, unsynced_.begin()->second);
       unsynced_.erase(unsynced_.begin());
     }
@@ -200,7 +204,8 @@ void TrainerActor::send(const Session& to, Message message) {
 
 void TrainerActor::drop_transfer(const Session&, TransferId transfer) { world_.drop(transfer); }
 
-void TrainerActor::event(std::string_view name, const MicrobatchId& m, const Session&, const Lease&, std::string_view cause) {
+void TrainerActor::event(std::string_view name, const MicrobatchId& m, const Session&, const Lease&,
+                         std::string_view cause) {
   world_.note(self_, name, m, cause);
 }
 

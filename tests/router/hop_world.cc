@@ -48,21 +48,28 @@ bool World::run_until(const std::function<bool()>& done, Duration limit) {
   return true;
 }
 
-void World::run_for(Duration time) { (void)run_until([] { return false; }, time); }
+void World::run_for(Duration time) {
+  (void)run_until([] { return false; }, time);
+}
 
 bool World::run() {
-  const bool ended = run_until([this] { return !violations_.empty() || (turns_ % 16 == 0 && finished()); }, options_.limit);
+  const bool ended =
+      run_until([this] { return !violations_.empty() || (turns_ % 16 == 0 && finished()); }, options_.limit);
   if (!violations_.empty()) return false;
-  if (!ended) violate("the run does not end: low " + std::to_string(trainer_->book().low()) + ", it waits for " +
-                      trainer_->book().waiting_for());
-  else check_end();
+  if (!ended)
+    violate("the run does not end: low " + std::to_string(trainer_->book().low()) + ", it waits for " +
+            trainer_->book().waiting_for());
+  else
+    check_end();
   return violations_.empty();
 }
 
 void World::deliver(Actor& actor, std::function<void()> act) {
   if (actor.dead) return;
-  if (actor.frozen) actor.backlog.push_back(std::move(act));
-  else act();
+  if (actor.frozen)
+    actor.backlog.push_back(std::move(act));
+  else
+    act();
 }
 
 void World::after(Actor& actor, Duration delay, std::function<void()> act) {
@@ -70,14 +77,18 @@ void World::after(Actor& actor, Duration delay, std::function<void()> act) {
 }
 
 Duration World::message_delay() {
-  Duration delay = options_.delay_min + Duration(rng_.below(static_cast<std::uint64_t>((options_.delay_max - options_.delay_min).count()) + 1));
+  Duration delay =
+      options_.delay_min +
+      Duration(rng_.below(static_cast<std::uint64_t>((options_.delay_max - options_.delay_min).count()) + 1));
   if (rng_.chance(options_.slow_chance)) delay += Duration(rng_.below(1'000'000'000));
   return delay;
 }
 
 Duration World::job_duration() {
-  Duration time = options_.job_min + Duration(rng_.below(static_cast<std::uint64_t>((options_.job_max - options_.job_min).count()) + 1));
-  if (rng_.chance(options_.slow_chance)) time += Duration(rng_.below(static_cast<std::uint64_t>(options_.slow_job.count())));
+  Duration time = options_.job_min +
+                  Duration(rng_.below(static_cast<std::uint64_t>((options_.job_max - options_.job_min).count()) + 1));
+  if (rng_.chance(options_.slow_chance))
+    time += Duration(rng_.below(static_cast<std::uint64_t>(options_.slow_job.count())));
   return time;
 }
 
@@ -97,8 +108,10 @@ Result<TransferId> World::send(const Session& from, const Session& to, Message m
   std::optional<Duration> delay = message_delay();
   const Duration bulk = message_delay();
   if (delay_of) {
-    if (const auto told = delay_of(from, to, message); !told) return transfer;  // lost
-    else if (*told > 0ms) delay = *told;
+    if (const auto told = delay_of(from, to, message); !told)
+      return transfer;  // lost
+    else if (*told > 0ms)
+      delay = *told;
   }
   const std::size_t direction = from < to ? 0 : 1;
   auto& last = l.last[direction];
@@ -111,7 +124,8 @@ Result<TransferId> World::send(const Session& from, const Session& to, Message m
   const std::uint64_t generation = l.generation;
   at(head, [this, receiver, from, to, generation, transfer, message = std::move(message)]() mutable {
     if (line(from, to).generation != generation || over_.contains(from)) return;
-    trace_ = mix64(trace_, mix64(static_cast<std::uint64_t>(now_.time_since_epoch().count()), message.index() * 64 + (from.peer_tag ^ to.peer_tag)));
+    trace_ = mix64(trace_, mix64(static_cast<std::uint64_t>(now_.time_since_epoch().count()),
+                                 message.index() * 64 + (from.peer_tag ^ to.peer_tag)));
     deliver(*receiver, [this, receiver, from, transfer, message]() mutable {
       if (!over_.contains(from)) receiver->on_message(from, message, transfer);
     });
@@ -180,8 +194,10 @@ void World::kill_trainer(Duration away) {
   if (whole.ok()) log_.insert(log_.end(), tail.begin(), tail.end());
   at(now_ + away, [this] {
     const auto bytes = read_log(log_, [](ByteView) { return Status(); });
-    if (!bytes.ok()) violate("a torn log is taken for damage: " + bytes.error().message);
-    else log_.resize(*bytes);
+    if (!bytes.ok())
+      violate("a torn log is taken for damage: " + bytes.error().message);
+    else
+      log_.resize(*bytes);
     start_trainer();
     publish();
     after(*trainer_, 50ms, [this] { trainer_->start(); });
@@ -229,16 +245,20 @@ void World::random_fault() {
   PeerActor& victim = *alive[rng_.below(alive.size())];
   const auto some_time = [this](std::uint64_t ms) { return Duration(std::chrono::milliseconds(50 + rng_.below(ms))); };
   switch (rng_.below(options_.trainer_faults ? 7 : 5)) {
-    case 0: return kill(victim);
+    case 0:
+      return kill(victim);
     case 1:
     case 2: {
       freeze(victim);
       at(now_ + some_time(9000), [this, &victim] { thaw(victim); });
       return;
     }
-    case 3: return cut(victim.self(), trainer_->self(), some_time(3000));
-    case 4: return cut(victim.self(), alive[rng_.below(alive.size())]->self(), some_time(3000));
-    case 5: return kill_trainer(some_time(3000));
+    case 3:
+      return cut(victim.self(), trainer_->self(), some_time(3000));
+    case 4:
+      return cut(victim.self(), alive[rng_.below(alive.size())]->self(), some_time(3000));
+    case 5:
+      return kill_trainer(some_time(3000));
     default:
       TrainerActor& stopped = *trainer_;
       freeze(stopped);

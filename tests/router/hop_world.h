@@ -1,5 +1,6 @@
 #pragma once
-// The world that actors live in: time, links, the authority, the trainer's durable log, and the checks. See hop_harness.h.
+// The world that actors live in: time, links, the authority, the trainer's durable log, and the checks. See
+// hop_harness.h.
 #include "hop_harness.h"
 
 namespace shoal::hop {
@@ -16,7 +17,7 @@ class World {
   void run_for(Duration time);
 
   // ---- steering ----
-  PeerActor& peer(std::uint16_t stage, std::size_t index);   // of the first sessions
+  PeerActor& peer(std::uint16_t stage, std::size_t index);  // of the first sessions
   TrainerActor& trainer() { return *trainer_; }
   void kill(Actor& actor);
   void freeze(Actor& actor);
@@ -27,11 +28,12 @@ class World {
   void replace_trainer();
   void end_session(const Session& session);
   PeerActor& spawn(StageId stage);
-  std::function<std::optional<Session>(const Session& holder, SampleId sample, std::span<const Candidate> candidates)> choose;
+  std::function<std::optional<Session>(const Session& holder, SampleId sample, std::span<const Candidate> candidates)>
+      choose;
   // nullopt: the message is lost. Called for every message.
   std::function<std::optional<Duration>(const Session& from, const Session& to, const Message& message)> delay_of;
   std::function<void(const Event&)> on_event;
-  std::function<void()> each_turn;                             // after every event of the world
+  std::function<void()> each_turn;  // after every event of the world
   Duration fence_after = 6s;
   bool rounds = true;
 
@@ -41,11 +43,11 @@ class World {
   std::size_t count(std::string_view event) const;
   std::size_t count(std::string_view event, const Session& who) const;
   const std::vector<std::string>& violations() const { return violations_; }
-  std::uint64_t trace() const { return trace_; }              // hash of all that happened
+  std::uint64_t trace() const { return trace_; }  // hash of all that happened
   std::uint64_t turns() const { return turns_; }
   const std::set<std::pair<std::uint64_t, std::uint16_t>>& listed() const { return listed_; }
   bool finished();
-  std::vector<PeerActor*> peers();                             // listed and not dead
+  std::vector<PeerActor*> peers();  // listed and not dead
   LedgerCounters totals() const;
 
   // ---- for actors ----
@@ -56,7 +58,7 @@ class World {
   void refuse(TransferId transfer) { refused_.insert(transfer); }
   void after(Actor& actor, Duration delay, std::function<void()> act);
   Duration job_duration();
-  bool log_write(std::uint64_t epoch, const Bytes& record);   // false: fenced by a newer trainer
+  bool log_write(std::uint64_t epoch, const Bytes& record);  // false: fenced by a newer trainer
   const std::vector<std::uint8_t>& log() const { return log_; }
   std::uint64_t log_epoch() const { return log_epoch_; }
   void logged(const MicrobatchId& id, const std::vector<Token>& path);
@@ -65,11 +67,18 @@ class World {
   void list(const CommitBook::Listing& listing);
   void announce(const Step& step);
   std::uint64_t steps_done() const;
-  struct Decision { std::optional<RoundCommit> commit; Session over; };
+  struct Decision {
+    std::optional<RoundCommit> commit;
+    Session over;
+  };
   const std::vector<Decision>& decisions() const { return decisions_; }
 
  private:
-  struct Line { std::uint64_t generation = 0; TimePoint down_until; TimePoint last[2][2]; };
+  struct Line {
+    std::uint64_t generation = 0;
+    TimePoint down_until;
+    TimePoint last[2][2];
+  };
   struct Turn {
     TimePoint at;
     std::uint64_t order;
@@ -100,7 +109,7 @@ class World {
   TimePoint now_{Duration(1s)};
   std::priority_queue<Turn, std::vector<Turn>, std::greater<>> queue_;
   std::uint64_t order_ = 0, turns_ = 0, trace_ = 0;
-  std::vector<std::unique_ptr<Actor>> actors_;                 // all sessions there ever were
+  std::vector<std::unique_ptr<Actor>> actors_;  // all sessions there ever were
   std::map<Session, Actor*> by_session_;
   std::vector<PeerActor*> first_;
   TrainerActor* trainer_ = nullptr;

@@ -1,5 +1,6 @@
 #pragma once
-// A ledger with everything around it recorded: what it sends, what it asks of courier and peer, and a device that does what it is told.
+// A ledger with everything around it recorded: what it sends, what it asks of courier and peer, and a device that does
+// what it is told.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -19,7 +20,8 @@ class LedgerRig : private LedgerPort {
     Message message;
   };
 
-  explicit LedgerRig(std::uint16_t stage = 1, std::uint16_t stages = 2, std::uint64_t inner_batch = 1, std::size_t credits = 4)
+  explicit LedgerRig(std::uint16_t stage = 1, std::uint16_t stages = 2, std::uint64_t inner_batch = 1,
+                     std::size_t credits = 4)
       : ledger(port(), options(stage, stages, inner_batch, credits)) {
     ledger.set_serving(true);
   }
@@ -29,8 +31,8 @@ class LedgerRig : private LedgerPort {
   static Token own(std::uint64_t serial) { return naming::token(kSelf, serial); }
 
   // Holder `tag` sends microbatch `serial` under a lease of the same serial (or `claim`).
-  std::optional<EntrySerial> forward(std::uint64_t tag, std::uint64_t serial, std::uint64_t claim = 0, std::optional<GradientHint> hint = {},
-                                     StepId step = {}) {
+  std::optional<EntrySerial> forward(std::uint64_t tag, std::uint64_t serial, std::uint64_t claim = 0,
+                                     std::optional<GradientHint> hint = {}, StepId step = {}) {
     Forward message;
     message.microbatch = naming::id(serial);
     message.sample = SampleId(serial);
@@ -56,11 +58,16 @@ class LedgerRig : private LedgerPort {
   void finish(const Job& job) {
     switch (job.kind) {
       case JobKind::kForward:
-      case JobKind::kEvaluate: return ledger.forward_done(job.serial, true, 2.0, 1, 10, now);
-      case JobKind::kBackward: return ledger.backward_done(job.serial, true, stamp, false, 10, now);
-      case JobKind::kUndo: return ledger.undo_done(job.serial, true);
-      case JobKind::kInnerStep: return ledger.step_done(job.slot, ++stamp);
-      case JobKind::kApplyShift: return ledger.wrote(++stamp);
+      case JobKind::kEvaluate:
+        return ledger.forward_done(job.serial, true, 2.0, 1, 10, now);
+      case JobKind::kBackward:
+        return ledger.backward_done(job.serial, true, stamp, false, 10, now);
+      case JobKind::kUndo:
+        return ledger.undo_done(job.serial, true);
+      case JobKind::kInnerStep:
+        return ledger.step_done(job.slot, ++stamp);
+      case JobKind::kApplyShift:
+        return ledger.wrote(++stamp);
       case JobKind::kRelease:
         settled.insert(job.settled.begin(), job.settled.end());
         dropped.insert(job.dropped.begin(), job.dropped.end());
@@ -134,7 +141,8 @@ class LedgerRig : private LedgerPort {
 
  private:
   LedgerPort& port() { return *this; }
-  static LedgerOptions options(std::uint16_t stage, std::uint16_t stages, std::uint64_t inner_batch, std::size_t credits) {
+  static LedgerOptions options(std::uint16_t stage, std::uint16_t stages, std::uint64_t inner_batch,
+                               std::size_t credits) {
     LedgerOptions result;
     result.self = self();
     result.stage = StageId(stage);

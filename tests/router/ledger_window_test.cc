@@ -30,7 +30,8 @@ TEST(LedgerWindowTest, AThirdWindowWaitsAndIsCountedAsAWait) {
   EXPECT_EQ(rig.state(c), S::kQueued);
   EXPECT_FALSE(rig.work());
   EXPECT_EQ(rig.ledger.counters().window_wait, 1u) << "once an entry";
-  EXPECT_EQ(rig.ledger.progress().at(session(2)).back().phase, HopPhase::kBelow) << "it waits for commits: no deadline runs";
+  EXPECT_EQ(rig.ledger.progress().at(session(2)).back().phase, HopPhase::kBelow)
+      << "it waits for commits: no deadline runs";
   rig.commit(0, {rig.own(a)});
   EXPECT_EQ(rig.work_all(), (std::vector{JobKind::kRelease, JobKind::kInnerStep, JobKind::kBackward}));
   EXPECT_EQ(rig.state(c), S::kCounted);
@@ -40,7 +41,8 @@ TEST(LedgerWindowTest, TheStepWaitsForUnsettledEntriesOfTheOtherWindowMadeAtTheO
   LedgerRig rig(1, 2, 1);
   const EntrySerial a = rig.count(2, 0), b = rig.count(2, 1);
   rig.commit(0, {rig.own(a)});
-  EXPECT_EQ(rig.work_all(), (std::vector{JobKind::kRelease, JobKind::kInnerStep})) << "b was made at the same stamp: its buffer stays";
+  EXPECT_EQ(rig.work_all(), (std::vector{JobKind::kRelease, JobKind::kInnerStep}))
+      << "b was made at the same stamp: its buffer stays";
   const EntrySerial c = rig.count(2, 2);
   rig.commit(2, {rig.own(c)});
   EXPECT_EQ(rig.work_all(), std::vector{JobKind::kRelease}) << "b, at the stamp before, is the oldest and not settled";
@@ -57,8 +59,8 @@ TEST(LedgerWindowTest, JobsComeInThisOrder) {
   rig.accept(2, 3);
   rig.release(2, 0);
   rig.commit(1, {rig.own(b)});
-  EXPECT_EQ(rig.work_all(), (std::vector{JobKind::kRelease, JobKind::kUndo, JobKind::kInnerStep, JobKind::kBackward, JobKind::kForward,
-                                         JobKind::kBackward}));
+  EXPECT_EQ(rig.work_all(), (std::vector{JobKind::kRelease, JobKind::kUndo, JobKind::kInnerStep, JobKind::kBackward,
+                                         JobKind::kForward, JobKind::kBackward}));
 }
 
 TEST(LedgerWindowTest, AShiftAloneIsWrittenWhenNoWindowIsOpen) {
@@ -67,7 +69,8 @@ TEST(LedgerWindowTest, AShiftAloneIsWrittenWhenNoWindowIsOpen) {
   EXPECT_EQ(rig.ledger.next_job(true), std::nullopt);
   rig.release(2, 0);
   rig.work_all();
-  EXPECT_EQ(rig.ledger.next_job(true)->kind, JobKind::kApplyShift) << "an open window that was emptied holds nothing up";
+  EXPECT_EQ(rig.ledger.next_job(true)->kind, JobKind::kApplyShift)
+      << "an open window that was emptied holds nothing up";
 }
 
 TEST(LedgerWindowTest, FlushClosesAnOpenWindow) {
@@ -129,7 +132,8 @@ TEST(LedgerWindowTest, StepWhileItsEntriesAreOnTheDeviceWaitsForThem) {
   EXPECT_EQ(rig.ledger.step_window(StepId(1)), nullptr);
 }
 
-// A late branch of a merged step used to open a window of it in the slot that step + 2 needs, and nothing ever took that window away.
+// A late branch of a merged step used to open a window of it in the slot that step + 2 needs, and nothing ever took
+// that window away.
 TEST(LedgerWindowTest, ALateForwardOfAnAnnouncedOrMergedStepIsClosed) {
   LedgerRig rig;
   rig.ledger.on_step(step_of(1, {won(0, token(60, 1))}), rig.now);

@@ -21,9 +21,7 @@ std::vector<Candidate> peers(const std::vector<double>& weights) {
   return result;
 }
 
-TEST(PolicyTest, NobodyIsChosenFromNobody) {
-  EXPECT_EQ(make_rendezvous_policy()->pick(SampleId(1), {}), std::nullopt);
-}
+TEST(PolicyTest, NobodyIsChosenFromNobody) { EXPECT_EQ(make_rendezvous_policy()->pick(SampleId(1), {}), std::nullopt); }
 
 TEST(PolicyTest, SharesFollowWeights) {
   const auto policy = make_rendezvous_policy();
@@ -96,10 +94,12 @@ TEST(PolicyTest, ASuspectGetsAProbeOnlyWhenNothingOfOursIsInFlightThere) {
   auto candidates = peers({1000, 1});
   candidates[0].suspected = true;
   candidates[0].in_flight = 1;
-  for (std::uint64_t sample = 0; sample < 100; ++sample) EXPECT_EQ(policy->pick(SampleId(sample), candidates), session(2));
+  for (std::uint64_t sample = 0; sample < 100; ++sample)
+    EXPECT_EQ(policy->pick(SampleId(sample), candidates), session(2));
   candidates[0].in_flight = 0;
   int probes = 0;
-  for (std::uint64_t sample = 0; sample < 100; ++sample) probes += policy->pick(SampleId(sample), candidates) == session(1);
+  for (std::uint64_t sample = 0; sample < 100; ++sample)
+    probes += policy->pick(SampleId(sample), candidates) == session(1);
   EXPECT_GT(probes, 90);
   candidates[0].in_flight = candidates[1].in_flight = 1;
   candidates[1].suspected = true;

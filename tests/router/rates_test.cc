@@ -53,7 +53,7 @@ TEST(RatesTest, ANewPeerGetsTheDeadlineOfTheOthersUntilFourSamples) {
 TEST(RatesTest, ADeadlineNeverExceedsFourTimesTheSlowestHealthyPeer) {
   HopRates rates;
   observe(rates, 1, kF, 400ms, 60);
-  rates.miss(session(2), at(0s));      // it was stopped, and then delivers what is long late
+  rates.miss(session(2), at(0s));  // it was stopped, and then delivers what is long late
   observe(rates, 2, kF, 15s, 10);
   rates.delivered(session(2));
   EXPECT_EQ(rates.deadline(session(2), kF), 2s) << "max(2 s, 4 x 0.4 s), not 3 x 15 s";

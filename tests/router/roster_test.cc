@@ -10,7 +10,11 @@ namespace {
 
 using namespace naming;
 
-struct Place { std::uint64_t tag; std::uint16_t stage; bool serving; };
+struct Place {
+  std::uint64_t tag;
+  std::uint16_t stage;
+  bool serving;
+};
 
 MemberList list(std::uint64_t epoch, const std::vector<Place>& places) {
   MemberList result;
