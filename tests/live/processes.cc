@@ -75,7 +75,9 @@ void Processes::join(const std::string& name, std::vector<std::string> more, con
   start_join(name, std::move(more), home.empty() ? name : home);
 }
 
-void Processes::join_in_dht(const std::string& name) { start_join(name, {}, name); }
+void Processes::join_in_dht(const std::string& name, std::vector<std::string> more) {
+  start_join(name, std::move(more), name);
+}
 
 void Processes::start_join(const std::string& name, std::vector<std::string> more, const std::string& home) {
   std::vector<std::string> words = {"--json",   "--home",        folder_ / ("home-" + home),

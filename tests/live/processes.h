@@ -40,7 +40,7 @@ class Processes {
   void launch_as(const std::string& name, std::vector<std::string> words);
   // On a home of its own unless `home` names one.
   void join(const std::string& name, std::vector<std::string> more = {}, const std::string& home = "");
-  void join_in_dht(const std::string& name);
+  void join_in_dht(const std::string& name, std::vector<std::string> more = {});
   Offspring& process(const std::string& name) { return processes_.at(name); }
   const std::string& ticket() const { return ticket_; }
 
