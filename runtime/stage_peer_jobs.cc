@@ -134,9 +134,9 @@ void StagePeer::start_forward(EntrySerial serial, bool evaluate) {
         }
         count_frame(outcome->frame.size());
         tensors->output = outcome->frame;
-        SHOAL_FAULT("peer.after_forward");
         ledger_.forward_done(serial, ok, ok ? outcome->output->loss_sum : 0, ok ? outcome->output->targets : 0,
                              microseconds_of(env_.loop.now() - started), env_.loop.now());
+        SHOAL_FAULT("peer.after_forward");
       });
 }
 

@@ -1,0 +1,95 @@
+// Four stages with two replicas each over real sockets compute what one process computes.
+#include <cmath>
+#include <cstdio>
+
+#include "runtime/solo.h"
+#include "tests/swarm/real_swarm.h"
+#include "tests/swarm/solo_gradients.h"
+
+namespace shoal {
+namespace {
+
+constexpr std::uint64_t kMicrobatches = 16, kSteps = 50;
+constexpr std::uint64_t kEntriesMin = 3;  // of every replica in the step that is judged
+
+// The first step in which every replica of every stage counted its share; 0: none.
+std::uint64_t judged_step(const RealSwarm& swarm, const RunConfig& config, std::uint64_t entries_min) {
+  for (std::uint64_t step = 1; step <= config.end.steps; ++step) {
+    bool all = true;
+    for (std::uint16_t stage = 0; stage < config.pipeline.stages; ++stage) {
+      const auto parts = swarm.gradients().parts(step, StageId(stage));
+      all = all && parts.size() == config.pipeline.replicas;
+      for (const StepPart& part : parts) all = all && part.entries >= entries_min;
+    }
+    if (all) return step;
+  }
+  return 0;
+}
+
+// Every tensor's error at `step`, after what was counted is proved to be that step's microbatches, each once.
+std::vector<TensorError> errors_at(const RealSwarm& swarm, const RunConfig& config, std::uint64_t step) {
+  const auto solo = solo_gradients(config, torch_on_cpu(), step);
+  std::vector<TensorError> all;
+  for (std::uint16_t stage = 0; stage < config.pipeline.stages; ++stage) {
+    const auto parts = swarm.gradients().parts(step, StageId(stage));
+    CountTag tag = 0;
+    std::uint64_t entries = 0;
+    for (const StepPart& part : parts) tag += part.tag, entries += part.entries;
+    EXPECT_EQ(entries, config.sync.microbatches_per_step) << "stage " << stage;
+    EXPECT_EQ(tag, swarm.issued_tag(step)) << "stage " << stage;
+    const auto errors = tensor_errors(config, StageId(stage), sum_of(parts), solo[stage]);
+    all.insert(all.end(), errors.begin(), errors.end());
+  }
+  return all;
+}
+
+double greatest(const std::vector<TensorError>& errors) {
+  double most = 0;
+  for (const TensorError& error : errors) most = std::max(most, error.relative);
+  return most;
+}
+
+TEST(GradientTest, OfEveryTensorAndTheLossOverFiftyStepsAreThoseOfOneProcess) {
+  const ScratchFolder folder;
+  const RunConfig config = drained_config(folder, kMicrobatches, kSteps);
+  RealSwarm swarm(config);
+  ASSERT_TRUE(swarm.run(60s)) << swarm.why();
+  EXPECT_EQ(swarm.summary().listed, 0u);
+
+  const std::uint64_t step = judged_step(swarm, config, kEntriesMin);
+  ASSERT_GT(step, 0u) << "in no step every replica counted " << kEntriesMin;
+  const auto errors = errors_at(swarm, config, step);
+  for (const TensorError& error : errors) EXPECT_LE(error.relative, 1e-5) << error.name;
+  std::printf("step %d: greatest relative error %.2g\n", static_cast<int>(step), greatest(errors));
+
+  SoloOptions options;
+  options.config = config;
+  options.factory = torch_on_cpu();
+  const auto solo = run_solo(options);
+  ASSERT_TRUE(solo.ok()) << solo.error().message;
+  ASSERT_EQ(solo->losses.steps().size(), kSteps);
+  ASSERT_EQ(swarm.lines().size(), kSteps);
+  for (std::uint64_t i = 0; i < kSteps; ++i)
+    EXPECT_NEAR(swarm.lines()[i].loss, solo->losses.steps()[i], 1e-5 * solo->losses.steps()[i]) << "step " << i + 1;
+  EXPECT_LT(solo->losses.last(), 0.9 * solo->losses.first()) << "the weights moved";
+}
+
+TEST(GradientTest, ThroughInt8IsNearAndNotTheSame) {
+  const ScratchFolder folder;
+  RunConfig config = drained_config(folder, kMicrobatches, 1);
+  std::vector<TensorError> errors[2];
+  for (const CodecId codec : {CodecId::kRaw, CodecId::kInt8}) {
+    config.wire.forward = config.wire.backward = codec;
+    RealSwarm swarm(config);
+    ASSERT_TRUE(swarm.run(30s)) << swarm.why();
+    errors[codec == CodecId::kInt8] = errors_at(swarm, config, 1);
+  }
+  std::printf("greatest relative error: raw %.2g, int8 %.2g\n", greatest(errors[0]), greatest(errors[1]));
+  for (std::size_t i = 0; i < errors[0].size(); ++i) {
+    EXPECT_LE(errors[1][i].relative, 0.02) << errors[1][i].name;
+    EXPECT_GT(errors[1][i].relative, errors[0][i].relative) << errors[1][i].name;
+  }
+}
+
+}  // namespace
+}  // namespace shoal
