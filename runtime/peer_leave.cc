@@ -1,0 +1,118 @@
+// How a peer goes, and what it tells of itself.
+#include "common/log.h"
+#include "runtime/peer.h"
+
+namespace shoal {
+
+namespace {
+constexpr Duration kAnnouncePeriod = 20s;
+constexpr Duration kLeaveTime = 30s;
+constexpr Duration kBytesPeriod = 1s;
+}  // namespace
+
+void Peer::leave() {
+  if (leaving_ || !stage_peer_ || !membership_) {
+    if (membership_) membership_->leave_at_once();
+    return finish("left at once", std::nullopt);
+  }
+  leaving_ = true;
+  leave_by_ = env_.loop.now() + kLeaveTime;
+  stage_peer_->leave();
+  membership_->beat_now();
+  owner_.on_notice("leaving: no new microbatches, " + stage_peer_->waiting_for() + " to settle (again to go at once)");
+  if (membership_->last_holder())
+    owner_.on_notice("this is the last holder of stage " + std::to_string(spec_->stage.value) + "'s state: it goes with us; again to leave all the same");
+}
+
+void Peer::check_leaving() {
+  if (over_ || membership_->last_holder()) return;
+  const TimePoint now = env_.loop.now();
+  if (!asked_to_go_ && (stage_peer_->quiet() || now >= leave_by_ - kLeaveTime / 3)) {
+    asked_to_go_ = true;
+    phase_ = PeerPhase::kLeaving;
+    membership_->leave(stage_peer_->status().settled_targets > 0);
+  }
+  if (now >= leave_by_) {
+    membership_->leave_at_once();
+    finish("left after waiting " + std::to_string(static_cast<int>(seconds_of(kLeaveTime))) + " s; what no round secured is listed", std::nullopt);
+  }
+}
+
+void Peer::announce() {
+  next_announce_ = env_.loop.now() + kAnnouncePeriod;
+  if (env_.directory == nullptr || !spec_ || !stage_peer_) return;
+  PeerRecord record;
+  record.run = options_.run;
+  record.peer = options_.key.id();
+  record.session = session_;
+  record.stage = spec_->stage;
+  record.addresses = options_.addresses;
+  const StagePeerStatus status = stage_peer_->status();
+  record.rate = status.rate;
+  record.queue_seconds = status.queue_ms / 1000.0;
+  record.version = status.version;
+  record.serving = stage_peer_->serving();
+  record.sequence = ++sequence_ + static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::seconds>(env_.loop.wall().time_since_epoch()).count());
+  record.expires = env_.loop.wall() + 60s;
+  if (auto text = pack_record(record, options_.key); text.ok()) env_.directory->announce(*std::move(text), stage_key(options_.run, spec_->stage));
+  else log_warning("no record for the directory: ", text.error().message);
+}
+
+void Peer::finish(const std::string& reason, std::optional<Error> error) {
+  if (over_) return;
+  over_ = true;
+  phase_ = PeerPhase::kOver;
+  reason_ = reason;
+  write_bytes();
+  note("end", error ? error->message : reason);
+  if (stage_peer_) stage_peer_->stop();
+  if (env_.directory != nullptr && spec_) env_.directory->withdraw(stage_key(options_.run, spec_->stage));
+  env_.loop.post([this, alive = alive_, reason, error = std::move(error)] {
+    if (*alive) owner_.on_finished(reason, error);
+  });
+}
+
+PeerReport Peer::report() const {
+  PeerReport report;
+  report.phase = phase_;
+  report.reason = reason_;
+  if (spec_) report.stage = spec_->stage;
+  if (stage_peer_) report.status = stage_peer_->status();
+  report.sent_bytes = bytes_before_[0] + (transport_ ? transport_->counters().sent_bytes : 0);
+  report.received_bytes = bytes_before_[1] + (transport_ ? transport_->counters().received_bytes : 0);
+  report.fp32_bytes = bytes_before_[2] + report.status.fp32_bytes;
+  report.payload_bytes = bytes_before_[3] + report.status.payload_bytes;
+  report.fetched_bytes = fetched_;
+  report.fetch_total = fetch_total_;
+  report.run_targets = run_status_.run_targets;
+  report.run_loss = run_status_.run_loss;
+  report.run_step = run_status_.run_step;
+  report.sessions = sessions_;
+  return report;
+}
+
+// Every second what was added since: a killed process leaves out a second at most.
+void Peer::write_bytes() {
+  next_bytes_ = env_.loop.now() + kBytesPeriod;
+  const PeerReport now = report();
+  const std::uint64_t counts[4] = {now.sent_bytes, now.received_bytes, now.fp32_bytes, now.payload_bytes};
+  constexpr const char* kNames[4] = {"sent", "received", "fp32", "payload"};
+  EventRecord record;
+  record.event = "bytes";
+  if (spec_) record.stage = spec_->stage;
+  for (int i = 0; i < 4; ++i) {
+    record.more.emplace_back(kNames[i], std::to_string(counts[i] - bytes_written_[i]));
+    bytes_written_[i] = counts[i];
+  }
+  env_.events.write(record);
+}
+
+void Peer::note(std::string_view event, std::string_view cause) {
+  EventRecord record;
+  record.event = event;
+  record.cause = cause;
+  if (spec_) record.stage = spec_->stage;
+  env_.events.write(record);
+}
+
+}  // namespace shoal
