@@ -77,6 +77,7 @@ struct LedgerOptions {
   std::size_t recovery_credits = 4;
   Duration lease = 4s;            // L: an unrenewed claim falls after this
   std::uint64_t inner_batch = 1;  // targets of an inner window
+  bool drain = false;             // a step's forwards wait until the step before is merged here
   PlantedBugs planted;
 };
 
@@ -175,6 +176,8 @@ class Ledger {
   // A committed round names these tokens of ours.
   void secure(const std::vector<EntrySerial>& serials);
   void pop_step(StepId step);  // its round is committed
+  // The state that is served holds all steps up to it.
+  void start_behind(StepId step) { step_done_ = step; }
 
   // ---- look ----
   void set_leaving(bool leaving) { leaving_ = leaving; }
@@ -208,6 +211,10 @@ class Ledger {
   void answer_live(Entry& e, const Session& from, const Forward& message, TransferId transfer, TimePoint now);
   std::optional<BusyReason> refusal(const Forward& message) const;
   HopPhase phase_of(const Entry& e) const;
+  // Mode drain: the trainer saw the step before merged everywhere, but that news may reach us behind the forward.
+  bool too_early(const Entry& e) const {
+    return options_.drain && e.kind == ForwardKind::kTrain && e.step.value > step_done_.value + 1;
+  }
   bool is_last() const { return options_.stage.value + 1 == options_.stages; }
 
   LedgerPort& port_;

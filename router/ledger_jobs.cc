@@ -83,7 +83,7 @@ std::optional<Job> Ledger::next_job(bool shift_pending) {
     return Job{JobKind::kBackward, serial, *slot, 0, {}, {}, false};
   }
   for (auto& [serial, e] : entries_) {
-    if (e.state != EntryState::kReady) continue;
+    if (e.state != EntryState::kReady || too_early(e)) continue;
     e.state = EntryState::kForward;
     ++counters_.forwards;
     return Job{e.kind == ForwardKind::kEvaluate ? JobKind::kEvaluate : JobKind::kForward, serial, {}, 0, {}, {}, false};

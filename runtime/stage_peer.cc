@@ -21,6 +21,7 @@ LedgerOptions ledger_options(const StagePeerOptions& options) {
   result.recovery_credits = std::max<std::size_t>(2, options.credits / 4);
   result.lease = options.config.lease();
   result.inner_batch = std::max<std::uint64_t>(1, options.config.sync.inner_batch);
+  result.drain = options.config.sync.mode == SyncMode::kDrain;
   result.planted = options.planted;
   return result;
 }
@@ -56,6 +57,7 @@ void StagePeer::serve(Version version, RuleId rule) {
   serving_ = true;
   rate_since_ = env_.loop.now();
   ledger_.set_serving(true);
+  if (rule == RuleId::kAllreduce) ledger_.start_behind(StepId(version.value));  // a step is a version
   ledger_.wrote(env_.executor->stamp());
   owner_.on_version(version);
   pump();

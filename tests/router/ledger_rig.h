@@ -21,8 +21,8 @@ class LedgerRig : private LedgerPort {
   };
 
   explicit LedgerRig(std::uint16_t stage = 1, std::uint16_t stages = 2, std::uint64_t inner_batch = 1,
-                     std::size_t credits = 4)
-      : ledger(port(), options(stage, stages, inner_batch, credits)) {
+                     std::size_t credits = 4, bool drain = false)
+      : ledger(port(), options(stage, stages, inner_batch, credits, drain)) {
     ledger.set_serving(true);
   }
 
@@ -142,8 +142,9 @@ class LedgerRig : private LedgerPort {
  private:
   LedgerPort& port() { return *this; }
   static LedgerOptions options(std::uint16_t stage, std::uint16_t stages, std::uint64_t inner_batch,
-                               std::size_t credits) {
+                               std::size_t credits, bool drain) {
     LedgerOptions result;
+    result.drain = drain;
     result.self = self();
     result.stage = StageId(stage);
     result.stages = stages;

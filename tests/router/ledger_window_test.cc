@@ -148,6 +148,28 @@ TEST(LedgerWindowTest, ALateForwardOfAnAnnouncedOrMergedStepIsClosed) {
   EXPECT_NE(rig.ledger.step_window(StepId(3)), nullptr);
 }
 
+// A COMMIT of a round may be overtaken by a forward that was issued because of it: it comes over another connection.
+TEST(LedgerWindowTest, InModeDrainAForwardWaitsUntilTheStepBeforeIsMergedHere) {
+  LedgerRig rig(1, 2, 1, 4, true);
+  rig.ledger.start_behind(StepId(6));
+  const EntrySerial now = rig.count(2, 0, StepId(7));
+  const EntrySerial early = rig.accept(2, 1, StepId(8));
+  EXPECT_EQ(rig.ledger.next_job(false), std::nullopt) << "it would be computed at the weights of step 6";
+  rig.ledger.on_step(step_of(7, {won(0, rig.own(now))}), rig.now);
+  rig.work_all();
+  EXPECT_EQ(rig.state(early), S::kReady);
+  rig.ledger.secure({now});
+  rig.ledger.pop_step(StepId(7));
+  rig.work_all();
+  EXPECT_EQ(rig.state(early), S::kCounted);
+}
+
+TEST(LedgerWindowTest, ElseAForwardOfTheNextStepIsComputedAtOnce) {
+  LedgerRig rig;
+  rig.count(2, 0, StepId(1));
+  rig.count(2, 1, StepId(2));
+}
+
 TEST(LedgerWindowTest, AnAbandonedBranchLeavesNoWindowBehind) {
   LedgerRig rig;
   rig.count(2, 0, StepId(1));
