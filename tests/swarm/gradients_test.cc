@@ -53,7 +53,7 @@ TEST(GradientTest, OfEveryTensorAndTheLossOverFiftyStepsAreThoseOfOneProcess) {
   const ScratchFolder folder;
   const RunConfig config = drained_config(folder, kMicrobatches, kSteps);
   RealSwarm swarm(config);
-  ASSERT_TRUE(swarm.run(60s)) << swarm.why();
+  ASSERT_TRUE(swarm.run(120s)) << swarm.why();
   EXPECT_EQ(swarm.summary().listed, 0u);
 
   const std::uint64_t step = judged_step(swarm, config, kEntriesMin);
@@ -81,7 +81,7 @@ TEST(GradientTest, ThroughInt8IsNearAndNotTheSame) {
   for (const CodecId codec : {CodecId::kRaw, CodecId::kInt8}) {
     config.wire.forward = config.wire.backward = codec;
     RealSwarm swarm(config);
-    ASSERT_TRUE(swarm.run(30s)) << swarm.why();
+    ASSERT_TRUE(swarm.run(60s)) << swarm.why();
     errors[codec == CodecId::kInt8] = errors_at(swarm, config, 1);
   }
   std::printf("greatest relative error: raw %.2g, int8 %.2g\n", greatest(errors[0]), greatest(errors[1]));

@@ -29,7 +29,7 @@ class LostPeerTest : public testing::Test {
 
   void expect_the_gradient_of_an_undisturbed_run(const Death& death) {
     RealSwarm swarm(config(), death);
-    ASSERT_TRUE(swarm.run(30s)) << swarm.why();
+    ASSERT_TRUE(swarm.run(60s)) << swarm.why();
     EXPECT_TRUE(swarm.somebody_died());
     EXPECT_EQ(swarm.summary().listed, 0u);
     EXPECT_EQ(swarm.lines().size(), kSteps);
