@@ -46,26 +46,41 @@ int run(DemoArguments arguments, const GlobalOptions& global) {
   if (global.json) std::fputs(demo_json(*result).c_str(), stdout);
   const std::vector<std::string> failures = demo_failures(*result);
   for (const std::string& failure : failures) std::fprintf(stderr, "shoal: demo failed: %s\n", failure.c_str());
-  if (!options.keep.empty()) std::fprintf(stderr, "kept: %s (shoal audit %s/events)\n", options.keep.c_str(), options.keep.c_str());
+  if (!options.keep.empty())
+    std::fprintf(stderr, "kept: %s (shoal audit %s/events)\n", options.keep.c_str(), options.keep.c_str());
   return failures.empty() ? kExitOk : kExitFailed;
 }
 
 }  // namespace
 
 void add_demo(CLI::App& app, Program& program) {
-  CLI::App* command = app.add_subcommand("demo", "train over a swarm of processes on this machine, with faults; exits 1 when a promise is broken");
+  CLI::App* command = app.add_subcommand(
+      "demo", "train over a swarm of processes on this machine, with faults; exits 1 when a promise is broken");
   auto arguments = std::make_shared<DemoArguments>();
   DemoOptions& options = arguments->options;
-  command->add_option("--rule", arguments->rule, "how replicas agree")->check(CLI::IsMember({"diloco", "allreduce"}))->capture_default_str();
-  command->add_option("--seed", options.seed, "of the model, the order of the text and the choice of victims")->capture_default_str();
-  command->add_option("--chaos", arguments->chaos, "kill, freeze and rejoin, or not")->check(CLI::IsMember({"default", "none"}))->capture_default_str();
-  command->add_option("--stages", options.stages, "parts of the model")->check(CLI::Range(1, 16))->capture_default_str();
-  command->add_option("--replicas", options.replicas, "peers of every stage")->check(CLI::Range(1, 16))->capture_default_str();
-  command->add_option("--seconds", options.seconds, "of training in the swarm")->check(CLI::Range(5, 86400))->capture_default_str();
-  command->add_option("--text", options.text, "bytes to train on (default: the text that scripts/setup fetched)")->type_name("FILE");
+  command->add_option("--rule", arguments->rule, "how replicas agree")
+      ->check(CLI::IsMember({"diloco", "allreduce"}))
+      ->capture_default_str();
+  command->add_option("--seed", options.seed, "of the model, the order of the text and the choice of victims")
+      ->capture_default_str();
+  command->add_option("--chaos", arguments->chaos, "kill, freeze and rejoin, or not")
+      ->check(CLI::IsMember({"default", "none"}))
+      ->capture_default_str();
+  command->add_option("--stages", options.stages, "parts of the model")
+      ->check(CLI::Range(1, 16))
+      ->capture_default_str();
+  command->add_option("--replicas", options.replicas, "peers of every stage")
+      ->check(CLI::Range(1, 16))
+      ->capture_default_str();
+  command->add_option("--seconds", options.seconds, "of training in the swarm")
+      ->check(CLI::Range(5, 86400))
+      ->capture_default_str();
+  command->add_option("--text", options.text, "bytes to train on (default: the text that scripts/setup fetched)")
+      ->type_name("FILE");
   command->add_option("--keep", options.keep, "keep run file, logs, events and model here")->type_name("DIR");
   command->fallthrough();
-  command->callback([&program, arguments] { program.run = [&program, arguments] { return run(*arguments, program.global); }; });
+  command->callback(
+      [&program, arguments] { program.run = [&program, arguments] { return run(*arguments, program.global); }; });
 }
 
 }  // namespace shoal

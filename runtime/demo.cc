@@ -27,7 +27,8 @@ constexpr Duration kFreeze = 15s;
 constexpr Duration kMeasure = 4s;
 constexpr Duration kSoloBudget = 600s;
 constexpr Duration kFinishBudget = 120s;
-// Of solo's rate: what a swarm on the same cores was seen to reach, envelopes, codecs and logs included (docs/RESULTS.md).
+// Of solo's rate: what a swarm on the same cores was seen to reach, envelopes, codecs and logs included
+// (docs/RESULTS.md).
 constexpr double kSwarmOverSolo = 0.5;
 
 double wall_seconds() { return seconds_of(wall_now().time_since_epoch()); }
@@ -39,7 +40,8 @@ class DemoFolder {
     std::error_code failure;
     if (keep.empty()) {
       std::string pattern = (fs::temp_directory_path(failure) / "shoal-demo-XXXXXX").string();
-      if (mkdtemp(pattern.data()) == nullptr) return make_error(ErrorCode::kIo, "no temporary folder could be made: " + pattern);
+      if (mkdtemp(pattern.data()) == nullptr)
+        return make_error(ErrorCode::kIo, "no temporary folder could be made: " + pattern);
       return DemoFolder(pattern, true);
     }
     if (fs::exists(keep, failure) && !fs::is_empty(keep, failure))
@@ -76,7 +78,8 @@ struct SoloFigures {
 
 class Demo {
  public:
-  Demo(const DemoOptions& options, std::string folder) : options_(options), folder_(std::move(folder)), rng_(options.seed) {
+  Demo(const DemoOptions& options, std::string folder)
+      : options_(options), folder_(std::move(folder)), rng_(options.seed) {
     run_.rule = options.rule;
     run_.seed = options.seed;
     run_.stages = options.stages;
@@ -106,18 +109,23 @@ class Demo {
     DemoRun trial = run_;
     trial.schedule_tokens = trial.end_tokens = std::uint64_t{1} << 40;
     SHOAL_ASSIGN(const SoloFigures measured, solo("measure", trial, kMeasure));
-    run_.schedule_tokens = static_cast<std::uint64_t>(std::max(1.0, measured.tokens_per_s * kSwarmOverSolo * options_.seconds));
+    run_.schedule_tokens =
+        static_cast<std::uint64_t>(std::max(1.0, measured.tokens_per_s * kSwarmOverSolo * options_.seconds));
     say("solo makes " + short_number(measured.tokens_per_s) + " tok/s here; the learning rate falls over " +
         short_number(static_cast<double>(run_.schedule_tokens)) + " tokens");
     return {};
   }
 
-  // `shoal solo` as a process of its own, stopped in order after `stop_after` when that is given. One thread: at this size of model a
-  // second one makes it no faster on an idle machine, and many times slower where it has to share its core.
+  // `shoal solo` as a process of its own, stopped in order after `stop_after` when that is given. One thread: at this
+  // size of model a second one makes it no faster on an idle machine, and many times slower where it has to share its
+  // core.
   Result<SoloFigures> solo(const std::string& name, const DemoRun& run, std::optional<Duration> stop_after) {
     const std::string config = folder_ + "/" + name + ".toml", log = folder_ + "/logs/" + name;
     SHOAL_TRY(write_text(config, demo_toml(run)));
-    SHOAL_ASSIGN(Offspring child, Offspring::start({{options_.program, "--json", "solo", config, "--device", "cpu", "--threads", "1", "--line-every", "5"}, log + ".out", log + ".err"}));
+    SHOAL_ASSIGN(Offspring child, Offspring::start({{options_.program, "--json", "solo", config, "--device", "cpu",
+                                                     "--threads", "1", "--line-every", "5"},
+                                                    log + ".out",
+                                                    log + ".err"}));
     FileTail lines(log + ".err");
     const TimePoint stop_at = monotonic_now() + stop_after.value_or(kSoloBudget), deadline = stop_at + kSoloBudget;
     bool stopped = false;
@@ -130,11 +138,13 @@ class Demo {
         child.send_signal(SIGINT);
         stopped = true;
       }
-      if (monotonic_now() >= deadline) return make_error(ErrorCode::kTimeout, "solo did not end; it said:" + last_lines(log + ".err", 5));
+      if (monotonic_now() >= deadline)
+        return make_error(ErrorCode::kTimeout, "solo did not end; it said:" + last_lines(log + ".err", 5));
     }
     const int code = child.exit_code().value_or(-1);
     if (code != (stopped ? 130 : 0))
-      return make_error(ErrorCode::kUnreachable, "solo ended with exit code " + std::to_string(code) + "; it said:" + last_lines(log + ".err", 5));
+      return make_error(ErrorCode::kUnreachable, "solo ended with exit code " + std::to_string(code) +
+                                                     "; it said:" + last_lines(log + ".err", 5));
     return parse_solo(log + ".out");
   }
 
@@ -144,11 +154,13 @@ class Demo {
     const auto json = nlohmann::json::parse(text.str(), nullptr, false);
     if (!json.is_object()) return make_error(ErrorCode::kMalformed, path + " holds no JSON object");
     SoloFigures f;
-    const std::pair<const char*, double*> fields[] = {{"loss_start", &f.loss_start},     {"loss_end", &f.loss_end},     {"val_loss", &f.val_loss},
-                                                      {"unigram_entropy", &f.unigram},   {"bigram_entropy", &f.bigram}, {"tokens_per_s", &f.tokens_per_s}};
+    const std::pair<const char*, double*> fields[] = {{"loss_start", &f.loss_start}, {"loss_end", &f.loss_end},
+                                                      {"val_loss", &f.val_loss},     {"unigram_entropy", &f.unigram},
+                                                      {"bigram_entropy", &f.bigram}, {"tokens_per_s", &f.tokens_per_s}};
     for (const auto& [key, value] : fields) {
       const auto found = json.find(key);
-      if (found == json.end() || !found->is_number()) return make_error(ErrorCode::kMalformed, path + " lacks the number \"" + key + "\"");
+      if (found == json.end() || !found->is_number())
+        return make_error(ErrorCode::kMalformed, path + " lacks the number \"" + key + "\"");
       *value = found->get<double>();
     }
     return f;
@@ -182,7 +194,8 @@ class Demo {
 
   Status make_trouble(DemoSwarm& swarm, TimePoint kill_at, TimePoint freeze_at, TimePoint rejoin_at) {
     const auto first = static_cast<std::uint16_t>(rng_.next() % options_.stages);
-    const auto second = static_cast<std::uint16_t>((first + 1 + rng_.next() % (options_.stages - 1u)) % options_.stages);
+    const auto second =
+        static_cast<std::uint16_t>((first + 1 + rng_.next() % (options_.stages - 1u)) % options_.stages);
     SHOAL_TRY(swarm.run_until(kill_at));
     SHOAL_ASSIGN(killed_, victim(swarm, first));
     swarm.kill_peer(killed_);
@@ -205,12 +218,14 @@ class Demo {
 
   Result<std::size_t> victim(DemoSwarm& swarm, std::uint16_t stage) {
     if (const auto peer = swarm.spare_peer(stage)) return *peer;
-    return make_error(ErrorCode::kUnreachable, "stage " + std::to_string(stage) + " has no second serving peer, so none of it can be taken away");
+    return make_error(ErrorCode::kUnreachable, "stage " + std::to_string(stage) +
+                                                   " has no second serving peer, so none of it can be taken away");
   }
 
   void fault(const char* kind, std::uint16_t stage) {
     result_.faults.push_back({.kind = kind, .stage = stage, .at_s = wall_seconds() - began_});
-    say(std::string(kind == std::string("kill") ? "kill -9" : "SIGSTOP for 15 s") + ": a peer of stage " + std::to_string(stage));
+    say(std::string(kind == std::string("kill") ? "kill -9" : "SIGSTOP for 15 s") + ": a peer of stage " +
+        std::to_string(stage));
   }
 
   Status read_figures() {
@@ -224,8 +239,10 @@ class Demo {
     result_.loss_end = losses.last();
     result_.val_loss = events.validation_loss;
     result_.tokens = events.tokens();
-    if (result_.tokens > 0) result_.bytes_per_token = static_cast<double>(events.sent_bytes) / static_cast<double>(result_.tokens);
-    if (events.payload_bytes > 0) result_.codec_ratio = static_cast<double>(events.fp32_bytes) / static_cast<double>(events.payload_bytes);
+    if (result_.tokens > 0)
+      result_.bytes_per_token = static_cast<double>(events.sent_bytes) / static_cast<double>(result_.tokens);
+    if (events.payload_bytes > 0)
+      result_.codec_ratio = static_cast<double>(events.fp32_bytes) / static_cast<double>(events.payload_bytes);
     result_.lost_by_peer = events.lost;
     judge_faults(events);
     result_.issued = report.issued;
@@ -244,7 +261,8 @@ class Demo {
     std::vector<Disturbance> disturbed;
     for (DemoFault& fault : result_.faults) {
       const double signal = began_ + fault.at_s;
-      fault.recovered_s = recovered_after(events.commits, signal, ended_, undisturbed_rate(events.commits, began_, signal, disturbed));
+      fault.recovered_s =
+          recovered_after(events.commits, signal, ended_, undisturbed_rate(events.commits, began_, signal, disturbed));
       disturbed.push_back({signal, fault.recovered_s ? signal + *fault.recovered_s : ended_});
     }
     result_.tokens_per_s = undisturbed_rate(events.commits, began_, ended_, disturbed);
@@ -275,9 +293,12 @@ class Demo {
 Status check(const DemoOptions& options) {
   const auto refuse = [](std::string why) -> Status { return make_error(ErrorCode::kInput, std::move(why)); };
   if (options.chaos && (options.stages < 2 || options.replicas < 2))
-    return refuse("--chaos default takes a peer of two different stages away: it needs --stages and --replicas of at least 2; or --chaos none");
+    return refuse(
+        "--chaos default takes a peer of two different stages away: it needs --stages and --replicas of at least 2; or "
+        "--chaos none");
   if (options.chaos && options.seconds < kChaosSecondsMin)
-    return refuse("--chaos default needs --seconds " + std::to_string(static_cast<int>(kChaosSecondsMin)) + " or more (a freeze alone takes 15); or --chaos none");
+    return refuse("--chaos default needs --seconds " + std::to_string(static_cast<int>(kChaosSecondsMin)) +
+                  " or more (a freeze alone takes 15); or --chaos none");
   std::error_code failure;
   for (const std::string& path : {options.text, options.program, options.dht_program}) {
     if (!fs::is_regular_file(path, failure)) return make_error(ErrorCode::kMissing, path + ": no such file");

@@ -14,7 +14,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::size_t kEventFileBytesMax = std::size_t{1} << 30;
-constexpr double kRecovered = 0.9;   // of the rate before
+constexpr double kRecovered = 0.9;  // of the rate before
 constexpr int kRecoveredBins = 3;
 
 std::string text_at(const Json& line, const char* key) {
@@ -74,7 +74,8 @@ void read_demo_text(std::string_view text, DemoEvents& events) {
     if (text_at(line, "event") == "commit" && !committed.insert(text_at(line, "microbatch")).second) continue;
     take(line, events);
   }
-  std::stable_sort(events.commits.begin(), events.commits.end(), [](const auto& a, const auto& b) { return a.at < b.at; });
+  std::stable_sort(events.commits.begin(), events.commits.end(),
+                   [](const auto& a, const auto& b) { return a.at < b.at; });
 }
 
 Result<DemoEvents> read_demo_events(const std::string& folder) {
@@ -115,13 +116,15 @@ double undisturbed_rate(const std::vector<DemoEvents::Commit>& commits, double f
   std::vector<double> kept;
   for (std::size_t i = 0; i < bins.size(); ++i) {
     const double begin = from + static_cast<double>(i);
-    if (std::none_of(disturbed.begin(), disturbed.end(), [&](const Disturbance& d) { return d.overlaps(begin, begin + 1); }))
+    if (std::none_of(disturbed.begin(), disturbed.end(),
+                     [&](const Disturbance& d) { return d.overlaps(begin, begin + 1); }))
       kept.push_back(bins[i]);
   }
   return median_of(std::move(kept));
 }
 
-std::optional<double> recovered_after(const std::vector<DemoEvents::Commit>& commits, double signal, double end, double before) {
+std::optional<double> recovered_after(const std::vector<DemoEvents::Commit>& commits, double signal, double end,
+                                      double before) {
   int in_a_row = 0;
   const std::vector<double> bins = rate_bins(commits, signal, end);
   for (std::size_t i = 0; i < bins.size(); ++i) {

@@ -1,6 +1,7 @@
 #pragma once
-// The demo's figures from the event files of its processes: rate in bins of one second, time to recover from a fault, bytes.
-// Pure apart from read_demo_events(); thread-safe. Times are seconds since 1970 as in the event files, losses nats a target.
+// The demo's figures from the event files of its processes: rate in bins of one second, time to recover from a fault,
+// bytes. Pure apart from read_demo_events(); thread-safe. Times are seconds since 1970 as in the event files, losses
+// nats a target.
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -17,13 +18,13 @@ struct DemoEvents {
     double at = 0;
     std::uint64_t targets = 0;
   };
-  std::vector<Commit> commits;                  // each microbatch once, by time
-  std::vector<double> step_losses;              // of the trainer's global steps
+  std::vector<Commit> commits;      // each microbatch once, by time
+  std::vector<double> step_losses;  // of the trainer's global steps
   std::optional<double> validation_loss;
-  std::uint64_t sent_bytes = 0;                 // handed to sockets, all processes
-  std::uint64_t fp32_bytes = 0;                 // of the activations and gradients that were encoded
-  std::uint64_t payload_bytes = 0;              // of their frames
-  std::map<std::string, std::uint64_t> lost;    // (microbatch, stage) pairs listed, by the session that counted them
+  std::uint64_t sent_bytes = 0;               // handed to sockets, all processes
+  std::uint64_t fp32_bytes = 0;               // of the activations and gradients that were encoded
+  std::uint64_t payload_bytes = 0;            // of their frames
+  std::map<std::string, std::uint64_t> lost;  // (microbatch, stage) pairs listed, by the session that counted them
 
   std::uint64_t tokens() const;
 };
@@ -35,7 +36,7 @@ Result<DemoEvents> read_demo_events(const std::string& folder);
 
 // Targets committed in each whole second [from + i, from + i + 1) before `to`.
 std::vector<double> rate_bins(const std::vector<DemoEvents::Commit>& commits, double from, double to);
-double median_of(std::vector<double> values);   // of an even count the mean of the middle two; 0 without values
+double median_of(std::vector<double> values);  // of an even count the mean of the middle two; 0 without values
 
 // A stretch that does not count as undisturbed.
 struct Disturbance {
@@ -43,10 +44,12 @@ struct Disturbance {
   bool overlaps(double begin, double end) const { return begin < to && from < end; }
 };
 // Median of the bins in [from, to) that touch no disturbance.
-double undisturbed_rate(const std::vector<DemoEvents::Commit>& commits, double from, double to, const std::vector<Disturbance>& disturbed);
+double undisturbed_rate(const std::vector<DemoEvents::Commit>& commits, double from, double to,
+                        const std::vector<Disturbance>& disturbed);
 
-// Seconds from `signal` to the beginning of the first of three bins in a row (of one second, counted from the signal) that reach 0.9 of
-// `before`. None: that never happened before `end`.
-std::optional<double> recovered_after(const std::vector<DemoEvents::Commit>& commits, double signal, double end, double before);
+// Seconds from `signal` to the beginning of the first of three bins in a row (of one second, counted from the signal)
+// that reach 0.9 of `before`. None: that never happened before `end`.
+std::optional<double> recovered_after(const std::vector<DemoEvents::Commit>& commits, double signal, double end,
+                                      double before);
 
 }  // namespace shoal

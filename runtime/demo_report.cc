@@ -29,19 +29,24 @@ void judge_loss(const DemoResult& r, std::vector<std::string>& failures) {
   if (r.seconds < kLossJudgedFromSeconds) return;
   const double bound = validation_bound(r) * *r.solo_val_loss;
   if (!(*r.val_loss <= bound))
-    failures.push_back("validation " + fixed(r.val_loss, 4) + " is above " + fixed(validation_bound(r), 2) + " x solo's = " + fixed(bound, 4));
+    failures.push_back("validation " + fixed(r.val_loss, 4) + " is above " + fixed(validation_bound(r), 2) +
+                       " x solo's = " + fixed(bound, 4));
   if (is_long_run(r) && !(*r.val_loss < r.bigram_entropy))
-    failures.push_back("validation " + fixed(r.val_loss, 4) + " is not below the text's bigram entropy " + fixed(r.bigram_entropy, 4));
+    failures.push_back("validation " + fixed(r.val_loss, 4) + " is not below the text's bigram entropy " +
+                       fixed(r.bigram_entropy, 4));
   if (!is_long_run(r) && !(*r.val_loss <= r.unigram_entropy - kBelowUnigram))
-    failures.push_back("validation " + fixed(r.val_loss, 4) + " is not " + fixed(kBelowUnigram, 1) + " nats below the text's unigram entropy " +
-                       fixed(r.unigram_entropy, 4));
+    failures.push_back("validation " + fixed(r.val_loss, 4) + " is not " + fixed(kBelowUnigram, 1) +
+                       " nats below the text's unigram entropy " + fixed(r.unigram_entropy, 4));
 }
 
 class Rows {
  public:
-  void add(const std::string& name, const std::string& value) { out_ << "  " << std::left << std::setw(28) << name << value << '\n'; }
+  void add(const std::string& name, const std::string& value) {
+    out_ << "  " << std::left << std::setw(28) << name << value << '\n';
+  }
   void pair(const std::string& name, const std::string& swarm, const std::string& solo) {
-    out_ << "  " << std::left << std::setw(28) << name << std::right << std::setw(12) << swarm << std::setw(12) << solo << '\n';
+    out_ << "  " << std::left << std::setw(28) << name << std::right << std::setw(12) << swarm << std::setw(12) << solo
+         << '\n';
   }
   void gap() { out_ << '\n'; }
   std::string text() const { return out_.str(); }
@@ -68,10 +73,12 @@ std::vector<std::string> demo_failures(const DemoResult& r) {
   if (r.counted_twice != 0) failures.push_back(std::to_string(r.counted_twice) + " contributions were counted twice");
   if (r.unfinished != 0) failures.push_back(std::to_string(r.unfinished) + " microbatches were not finished");
   if (r.committed == 0) failures.push_back("nothing was committed");
-  if (r.audit != "clean") failures.push_back("the audit of the event logs disagrees (shoal audit on the kept folder shows where)");
+  if (r.audit != "clean")
+    failures.push_back("the audit of the event logs disagrees (shoal audit on the kept folder shows where)");
   for (const DemoFault& fault : r.faults) {
     if (!fault.recovered_s)
-      failures.push_back("the rate did not recover from the " + fault.kind + " of a peer of stage " + std::to_string(fault.stage));
+      failures.push_back("the rate did not recover from the " + fault.kind + " of a peer of stage " +
+                         std::to_string(fault.stage));
   }
   if (r.chaos && !r.rejoined_s) failures.push_back("the killed peer did not serve again");
   judge_loss(r, failures);
@@ -88,8 +95,9 @@ std::string demo_table(const DemoResult& r) {
   rows.gap();
   rows.add("the text's entropy", "unigram " + fixed(r.unigram_entropy, 4) + ", bigram " + fixed(r.bigram_entropy, 4));
   if (r.val_loss && r.solo_val_loss && *r.solo_val_loss > 0)
-    rows.add("validation over solo's", fixed(*r.val_loss / *r.solo_val_loss, 4) + " (allowed " + fixed(validation_bound(r), 2) +
-                                           (r.seconds < kLossJudgedFromSeconds ? "; not judged in a run this short)" : ")"));
+    rows.add("validation over solo's",
+             fixed(*r.val_loss / *r.solo_val_loss, 4) + " (allowed " + fixed(validation_bound(r), 2) +
+                 (r.seconds < kLossJudgedFromSeconds ? "; not judged in a run this short)" : ")"));
   rows.add("tokens", short_number(static_cast<double>(r.tokens)));
   rows.add("bytes per token", fixed(r.bytes_per_token, 1));
   rows.add("codec ratio", fixed(r.codec_ratio, 2));
@@ -98,9 +106,12 @@ std::string demo_table(const DemoResult& r) {
     rows.add(fault.kind + " at " + fixed(fault.at_s, 1) + " s, stage " + std::to_string(fault.stage),
              fault.recovered_s ? "rate recovered after " + fixed(*fault.recovered_s, 0) + " s" : "NOT RECOVERED");
   }
-  if (r.chaos) rows.add("the killed one rejoined", r.rejoined_s ? "serving " + fixed(*r.rejoined_s, 1) + " s after its start" : "NOT SERVING");
-  rows.add("microbatches", "issued " + std::to_string(r.issued) + ", committed " + std::to_string(r.committed) + ", unfinished " +
-                               std::to_string(r.unfinished) + ", retried " + std::to_string(r.retried));
+  if (r.chaos)
+    rows.add("the killed one rejoined",
+             r.rejoined_s ? "serving " + fixed(*r.rejoined_s, 1) + " s after its start" : "NOT SERVING");
+  rows.add("microbatches", "issued " + std::to_string(r.issued) + ", committed " + std::to_string(r.committed) +
+                               ", unfinished " + std::to_string(r.unfinished) + ", retried " +
+                               std::to_string(r.retried));
   rows.add("contributions lost", lost_text(r));
   rows.add("counted twice", std::to_string(r.counted_twice));
   rows.add("rounds", std::to_string(r.rounds));
@@ -109,7 +120,9 @@ std::string demo_table(const DemoResult& r) {
 }
 
 std::string demo_json(const DemoResult& r) {
-  const auto value = [](const std::optional<double>& v) { return v ? nlohmann::ordered_json(*v) : nlohmann::ordered_json(nullptr); };
+  const auto value = [](const std::optional<double>& v) {
+    return v ? nlohmann::ordered_json(*v) : nlohmann::ordered_json(nullptr);
+  };
   nlohmann::ordered_json out = {{"loss_start", r.loss_start},
                                 {"loss_end", r.loss_end},
                                 {"val_loss", value(r.val_loss)},
@@ -132,7 +145,10 @@ std::string demo_json(const DemoResult& r) {
                                 {"audit", r.audit}};
   out["faults"] = nlohmann::ordered_json::array();
   for (const DemoFault& fault : r.faults)
-    out["faults"].push_back({{"kind", fault.kind}, {"stage", fault.stage}, {"at_s", fault.at_s}, {"recovered_s", value(fault.recovered_s)}});
+    out["faults"].push_back({{"kind", fault.kind},
+                             {"stage", fault.stage},
+                             {"at_s", fault.at_s},
+                             {"recovered_s", value(fault.recovered_s)}});
   return out.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 

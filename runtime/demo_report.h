@@ -11,35 +11,36 @@
 namespace shoal {
 
 struct DemoFault {
-  std::string kind;                       // "kill", "freeze"
+  std::string kind;  // "kill", "freeze"
   std::uint16_t stage = 0;
-  double at_s = 0;                        // since the first commit
-  std::optional<double> recovered_s{};    // demo_figures.h, recovered_after()
+  double at_s = 0;                      // since the first commit
+  std::optional<double> recovered_s{};  // demo_figures.h, recovered_after()
 };
 
 struct DemoResult {
   RuleId rule = RuleId::kDiloco;
-  double seconds = 0;                     // of the swarm's part
+  double seconds = 0;  // of the swarm's part
   bool chaos = true;
-  double loss_start = 0, loss_end = 0;    // nats a byte, as all losses here
+  double loss_start = 0, loss_end = 0;  // nats a byte, as all losses here
   double solo_loss_start = 0, solo_loss_end = 0;
   std::optional<double> val_loss, solo_val_loss;
   double unigram_entropy = 0, bigram_entropy = 0;
   std::uint64_t tokens = 0;
   double tokens_per_s = 0, solo_tokens_per_s = 0;
-  double bytes_per_token = 0;             // all bytes handed to sockets over committed tokens
-  double codec_ratio = 0;                 // fp32 bytes over encoded bytes of activations and gradients
+  double bytes_per_token = 0;  // all bytes handed to sockets over committed tokens
+  double codec_ratio = 0;      // fp32 bytes over encoded bytes of activations and gradients
   std::uint64_t issued = 0, committed = 0, unfinished = 0, retried = 0;
-  std::uint64_t lost = 0, counted_twice = 0;          // (microbatch, stage) pairs
+  std::uint64_t lost = 0, counted_twice = 0;  // (microbatch, stage) pairs
   std::map<std::string, std::uint64_t> lost_by_peer;
   std::uint64_t rounds = 0;
-  std::string audit;                      // "clean" or "violated"
+  std::string audit;  // "clean" or "violated"
   std::vector<DemoFault> faults;
-  std::optional<double> rejoined_s{};     // from the start of the killed peer's new process until it serves
+  std::optional<double> rejoined_s{};           // from the start of the killed peer's new process until it serves
   std::vector<std::string> process_failures{};  // processes that ended otherwise than they should
 };
 
-// Below these seconds a model has seen too little for the bounds on its loss; they are not judged then, and the table says so.
+// Below these seconds a model has seen too little for the bounds on its loss; they are not judged then, and the table
+// says so.
 inline constexpr double kLossJudgedFromSeconds = 60;
 // From here on, without faults, the bounds are those of the long runs.
 inline constexpr double kLongRunSeconds = 300;

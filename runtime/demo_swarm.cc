@@ -24,12 +24,12 @@ bool is_event(const std::string& line, const char* name) {
 }  // namespace
 
 Status DemoSwarm::died(const std::string& name, int code, const std::string& error_path) const {
-  return make_error(ErrorCode::kUnreachable, name + " ended too early (exit code " + std::to_string(code) + "). It said:" +
-                                                 last_lines(error_path, kLinesShown));
+  return make_error(ErrorCode::kUnreachable, name + " ended too early (exit code " + std::to_string(code) +
+                                                 "). It said:" + last_lines(error_path, kLinesShown));
 }
 
-Result<std::string> DemoSwarm::wait_for_line(FileTail& file, Offspring& child, const std::string& begins, const std::string& error_path,
-                                             Duration budget) {
+Result<std::string> DemoSwarm::wait_for_line(FileTail& file, Offspring& child, const std::string& begins,
+                                             const std::string& error_path, Duration budget) {
   const TimePoint deadline = monotonic_now() + budget;
   while (true) {
     const bool ran = child.running();  // asked before the file is read: what an ended process wrote is all there
@@ -40,7 +40,8 @@ Result<std::string> DemoSwarm::wait_for_line(FileTail& file, Offspring& child, c
     if (options_.stop && options_.stop()) return make_error(ErrorCode::kInterrupted, "interrupted");
     if (monotonic_now() > deadline) {
       return make_error(ErrorCode::kUnreachable, file.path() + ": no line \"" + begins + "...\" within " +
-                                                     std::to_string(static_cast<int>(seconds_of(budget))) + " s." + last_lines(error_path, kLinesShown));
+                                                     std::to_string(static_cast<int>(seconds_of(budget))) + " s." +
+                                                     last_lines(error_path, kLinesShown));
     }
     std::this_thread::sleep_for(kPoll);
   }
@@ -49,11 +50,16 @@ Result<std::string> DemoSwarm::wait_for_line(FileTail& file, Offspring& child, c
 Status DemoSwarm::start_dht() {
   for (int i = 0; i < 2; ++i) {
     const std::string log = options_.folder + "/logs/dht-" + std::to_string(i);
-    ChildCommand command{{options_.dht_program, "--serve", "--bind", "127.0.0.1", "--network", std::to_string(options_.network)}, log + ".out", log + ".err"};
-    for (const std::string& address : dht_addresses_) command.words.insert(command.words.end(), {"--bootstrap", address});
+    ChildCommand command{
+        {options_.dht_program, "--serve", "--bind", "127.0.0.1", "--network", std::to_string(options_.network)},
+        log + ".out",
+        log + ".err"};
+    for (const std::string& address : dht_addresses_)
+      command.words.insert(command.words.end(), {"--bootstrap", address});
     SHOAL_ASSIGN(Offspring child, Offspring::start(command));
     FileTail output(command.output_path);
-    SHOAL_ASSIGN(const std::string line, wait_for_line(output, child, "shoal-dht port ", command.error_path, kStartBudget));
+    SHOAL_ASSIGN(const std::string line,
+                 wait_for_line(output, child, "shoal-dht port ", command.error_path, kStartBudget));
     dht_addresses_.push_back("127.0.0.1:" + std::to_string(std::stoi(line.substr(15))));
     dht_.push_back(std::move(child));
   }
@@ -62,10 +68,12 @@ Status DemoSwarm::start_dht() {
 
 Status DemoSwarm::start_launch() {
   const std::string log = options_.folder + "/logs/launch";
-  ChildCommand command{{options_.program, "launch", options_.folder + "/RUN.toml", "--dir", options_.folder + "/run", "--listen", "127.0.0.1:0",
-                        "--save", options_.folder + "/model", "--events", events_folder() + "/launch.jsonl", "--network",
-                        std::to_string(options_.network), "--line-every", "2"},
-                       log + ".out", log + ".err"};
+  ChildCommand command{
+      {options_.program, "launch", options_.folder + "/RUN.toml", "--dir", options_.folder + "/run", "--listen",
+       "127.0.0.1:0", "--save", options_.folder + "/model", "--events", events_folder() + "/launch.jsonl", "--network",
+       std::to_string(options_.network), "--line-every", "2"},
+      log + ".out",
+      log + ".err"};
   for (const std::string& address : dht_addresses_) command.words.insert(command.words.end(), {"--bootstrap", address});
   SHOAL_ASSIGN(launch_, Offspring::start(command));
   launch_lines_ = std::make_unique<FileTail>(command.error_path);
@@ -82,9 +90,11 @@ std::string DemoSwarm::name_of(std::size_t peer, std::uint32_t life) const {
 
 Result<Offspring> DemoSwarm::start_join(std::size_t peer, std::uint32_t life) {
   const std::string name = name_of(peer, life), log = options_.folder + "/logs/" + name;
-  ChildCommand command{{options_.program, "join", ticket_, "--home", options_.folder + "/homes/" + std::to_string(peer), "--listen",
-                        "127.0.0.1:0", "--device", "cpu", "--threads", "1", "--events", events_folder() + "/" + name + ".jsonl"},
-                       log + ".out", log + ".err"};
+  ChildCommand command{
+      {options_.program, "join", ticket_, "--home", options_.folder + "/homes/" + std::to_string(peer), "--listen",
+       "127.0.0.1:0", "--device", "cpu", "--threads", "1", "--events", events_folder() + "/" + name + ".jsonl"},
+      log + ".out",
+      log + ".err"};
   for (const std::string& address : dht_addresses_) command.words.insert(command.words.end(), {"--bootstrap", address});
   return Offspring::start(command);
 }
@@ -103,8 +113,10 @@ Status DemoSwarm::start() {
   while (first_commit_ == 0) {
     SHOAL_TRY(poll());
     if (monotonic_now() > deadline)
-      return make_error(ErrorCode::kUnreachable, "no microbatch was committed within " + std::to_string(static_cast<int>(seconds_of(kStartBudget))) +
-                                                     " s. launch said:" + last_lines(launch_lines_->path(), kLinesShown));
+      return make_error(ErrorCode::kUnreachable,
+                        "no microbatch was committed within " +
+                            std::to_string(static_cast<int>(seconds_of(kStartBudget))) +
+                            " s. launch said:" + last_lines(launch_lines_->path(), kLinesShown));
     std::this_thread::sleep_for(kPoll);
   }
   return {};
@@ -127,7 +139,9 @@ void DemoSwarm::read_events(PeerProcess& peer) {
 void DemoSwarm::pass_lines_on() {
   std::size_t lost = 0;
   const auto say_lost = [&] {
-    if (lost > 0) options_.say(std::to_string(lost) + " contributions are lost with that session, each named in " + launch_lines_->path());
+    if (lost > 0)
+      options_.say(std::to_string(lost) + " contributions are lost with that session, each named in " +
+                   launch_lines_->path());
     lost = 0;
   };
   for (const std::string& line : launch_lines_->new_lines()) {
@@ -155,7 +169,8 @@ Status DemoSwarm::poll() {
   if (!launch_ran) return died("launch", launch_->exit_code().value_or(-1), launch_lines_->path());
   if (first_commit_ != 0) return {};
   for (PeerProcess& peer : peers_) {
-    if (!peer.child.running()) return died(peer.name, peer.child.exit_code().value_or(-1), options_.folder + "/logs/" + peer.name + ".err");
+    if (!peer.child.running())
+      return died(peer.name, peer.child.exit_code().value_or(-1), options_.folder + "/logs/" + peer.name + ".err");
   }
   return {};
 }
@@ -171,7 +186,8 @@ Status DemoSwarm::run_until(TimePoint until) {
 std::optional<std::size_t> DemoSwarm::spare_peer(std::uint16_t stage) const {
   std::vector<std::size_t> serving;
   for (std::size_t i = 0; i < peers_.size(); ++i) {
-    if (peers_[i].serving_at && peers_[i].stage == stage && !peers_[i].killed && !peers_[i].frozen) serving.push_back(i);
+    if (peers_[i].serving_at && peers_[i].stage == stage && !peers_[i].killed && !peers_[i].frozen)
+      serving.push_back(i);
   }
   if (serving.size() < 2) return std::nullopt;
   return serving.front();
@@ -227,8 +243,9 @@ Result<std::vector<std::string>> DemoSwarm::finish(Duration budget) {
     if (peer.killed) continue;
     const std::optional<int> left = code ? peer.child.wait_until(last) : peer.child.exit_code();
     if (left && *left == 0) continue;
-    failures.push_back(peer.name + (left ? " ended with exit code " + std::to_string(*left) : " did not end with the run") + "; it said:" +
-                       last_lines(options_.folder + "/logs/" + peer.name + ".err", 3));
+    failures.push_back(peer.name +
+                       (left ? " ended with exit code " + std::to_string(*left) : " did not end with the run") +
+                       "; it said:" + last_lines(options_.folder + "/logs/" + peer.name + ".err", 3));
   }
   dht_.clear();
   return failures;

@@ -33,7 +33,8 @@ std::vector<std::string> FileTail::new_lines() {
 std::string last_lines(const std::string& path, std::size_t count) {
   const std::vector<std::string> lines = FileTail(path).new_lines();
   std::string text;
-  for (std::size_t i = lines.size() > count ? lines.size() - count : 0; i < lines.size(); ++i) text += "\n    " + lines[i];
+  for (std::size_t i = lines.size() > count ? lines.size() - count : 0; i < lines.size(); ++i)
+    text += "\n    " + lines[i];
   return text;
 }
 

@@ -14,7 +14,7 @@ class FileTail {
   const std::string& path() const { return path_; }
 
  private:
-  std::string path_, begun_;   // begun_: the start of a line whose end is not there yet
+  std::string path_, begun_;  // begun_: the start of a line whose end is not there yet
   std::uint64_t offset_ = 0;
 };
 

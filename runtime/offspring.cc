@@ -134,7 +134,8 @@ std::optional<int> Offspring::wait_until(TimePoint deadline) {
     if (left <= Duration(0)) return std::nullopt;
     const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(std::min<Duration>(left, 1s)).count();
     pollfd wait{ended.get(), POLLIN, 0};
-    poll(&wait, ended.get() < 0 ? 0 : 1, static_cast<int>(ended.get() < 0 ? std::min<long>(milliseconds, 20) : milliseconds));
+    poll(&wait, ended.get() < 0 ? 0 : 1,
+         static_cast<int>(ended.get() < 0 ? std::min<long>(milliseconds, 20) : milliseconds));
   }
   return code_;
 }
@@ -142,7 +143,8 @@ std::optional<int> Offspring::wait_until(TimePoint deadline) {
 Result<std::string> own_program() {
   char path[4096];
   const ssize_t size = readlink("/proc/self/exe", path, sizeof path);
-  if (size <= 0 || size == sizeof path) return error_of_errno("read", "/proc/self/exe", size < 0 ? errno : ENAMETOOLONG);
+  if (size <= 0 || size == sizeof path)
+    return error_of_errno("read", "/proc/self/exe", size < 0 ? errno : ENAMETOOLONG);
   return std::string(path, static_cast<std::size_t>(size));
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 // A program that this one started: ends with it, is ended by nobody else, and is reaped here.
-// Owns the child: the destructor kills what still runs. Thread: the one that started it (the kernel ends a child with the thread that
-// forked it), one at a time.
+// Owns the child: the destructor kills what still runs. Thread: the one that started it (the kernel ends a child with
+// the thread that forked it), one at a time.
 #include <sys/types.h>
 
 #include <map>
@@ -22,17 +22,18 @@ struct ChildCommand {
 
 class Offspring {
  public:
-  // In a process group of its own, so that a Ctrl-C at the terminal reaches us alone. ERRORS: kMissing (no such program), kIo.
+  // In a process group of its own, so that a Ctrl-C at the terminal reaches us alone. ERRORS: kMissing (no such
+  // program), kIo.
   static Result<Offspring> start(const ChildCommand& command);
   Offspring(Offspring&& other) noexcept;
   Offspring& operator=(Offspring&& other) noexcept;
   ~Offspring();
 
   pid_t pid() const { return pid_; }
-  bool running();                          // reaps when it has ended
+  bool running();  // reaps when it has ended
   // Exit code, 128 + signal when a signal ended it, none while it runs.
   std::optional<int> exit_code();
-  void send_signal(int signal);            // nothing when it has ended
+  void send_signal(int signal);  // nothing when it has ended
   // Waits for the end. None: it still runs at the deadline.
   std::optional<int> wait_until(TimePoint deadline);
 

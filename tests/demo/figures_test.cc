@@ -1,8 +1,7 @@
-#include "runtime/demo_figures.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "runtime/demo_figures.h"
 #include "tests/runtime/scratch_folder.h"
 
 namespace shoal {
@@ -45,7 +44,7 @@ TEST(RecoveryTest, IsTheFirstOfThreeBinsInARowAtNineTenths) {
   std::vector<Commit> commits;
   add_seconds(commits, 0, 10, 100);
   add_seconds(commits, 10, 13, 40);
-  add_seconds(commits, 13, 15, 95);   // two good bins, then one that is not
+  add_seconds(commits, 13, 15, 95);  // two good bins, then one that is not
   add_seconds(commits, 15, 16, 89);
   add_seconds(commits, 16, 20, 90);
   const auto recovered = recovered_after(commits, 110, 120, 100);
@@ -74,16 +73,25 @@ TEST(RecoveryTest, IsNoneWhenTheRunEndsBeforeTheThirdBin) {
 }
 
 constexpr const char* kTrainer =
-    R"({"time":101.5,"event":"commit","role":"trainer","microbatch":"00000000000000aa:1","targets":512,"loss":5.5})" "\n"
-    R"({"time":100.5,"event":"commit","role":"trainer","microbatch":"00000000000000aa:0","targets":512,"loss":5.5})" "\n"
-    R"({"time":102.5,"event":"commit","role":"trainer","microbatch":"00000000000000aa:0","targets":512,"loss":5.5})" "\n"
-    R"({"time":103,"event":"train","role":"trainer","step":1,"loss":5.25,"targets":1024})" "\n"
-    R"({"time":103,"event":"listed","role":"trainer","microbatch":"00000000000000aa:0","stage":2,"token":"s.1#4","cause":"x"})" "\n"
-    R"({"time":104,"event":"bytes","role":"trainer","sent":"70","received":"5"})" "\n"
-    R"({"time":105,"event":"validation","role":"trainer","loss":4.5,"targets":100})" "\n";
+    R"({"time":101.5,"event":"commit","role":"trainer","microbatch":"00000000000000aa:1","targets":512,"loss":5.5})"
+    "\n"
+    R"({"time":100.5,"event":"commit","role":"trainer","microbatch":"00000000000000aa:0","targets":512,"loss":5.5})"
+    "\n"
+    R"({"time":102.5,"event":"commit","role":"trainer","microbatch":"00000000000000aa:0","targets":512,"loss":5.5})"
+    "\n"
+    R"({"time":103,"event":"train","role":"trainer","step":1,"loss":5.25,"targets":1024})"
+    "\n"
+    R"({"time":103,"event":"listed","role":"trainer","microbatch":"00000000000000aa:0","stage":2,"token":"s.1#4","cause":"x"})"
+    "\n"
+    R"({"time":104,"event":"bytes","role":"trainer","sent":"70","received":"5"})"
+    "\n"
+    R"({"time":105,"event":"validation","role":"trainer","loss":4.5,"targets":100})"
+    "\n";
 constexpr const char* kPeer =
-    R"({"time":101,"event":"bytes","role":"peer","sent":"1000","received":"7","fp32":"4000","payload":"1000"})" "\n"
-    R"({"time":102,"event":"bytes","role":"peer","sent":"500","received":"7","fp32":"400","payload":"100"})" "\n"
+    R"({"time":101,"event":"bytes","role":"peer","sent":"1000","received":"7","fp32":"4000","payload":"1000"})"
+    "\n"
+    R"({"time":102,"event":"bytes","role":"peer","sent":"500","received":"7","fp32":"400","payload":"100"})"
+    "\n"
     R"({"time":103,"event":"bytes","role":"peer","sent":"99)";
 
 TEST(DemoEventsTest, SumWhatTheProcessesWrote) {
@@ -103,7 +111,9 @@ TEST(DemoEventsTest, SumWhatTheProcessesWrote) {
 
 TEST(DemoEventsTest, CommitsOfAPeerAreNotTheTrainers) {
   DemoEvents events;
-  read_demo_text(R"({"time":1,"event":"commit","role":"peer","microbatch":"a:1","targets":512})" "\n", events);
+  read_demo_text(R"({"time":1,"event":"commit","role":"peer","microbatch":"a:1","targets":512})"
+                 "\n",
+                 events);
   EXPECT_TRUE(events.commits.empty());
 }
 

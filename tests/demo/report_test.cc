@@ -1,10 +1,10 @@
-#include "runtime/demo_report.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <functional>
 #include <nlohmann/json.hpp>
+
+#include "runtime/demo_report.h"
 
 namespace shoal {
 namespace {
@@ -28,7 +28,8 @@ DemoResult good() {
   r.tokens = 1000;
   r.issued = r.committed = 10;
   r.audit = "clean";
-  r.faults = {{.kind = "kill", .stage = 1, .at_s = 25, .recovered_s = 3}, {.kind = "freeze", .stage = 2, .at_s = 37.5, .recovered_s = 0}};
+  r.faults = {{.kind = "kill", .stage = 1, .at_s = 25, .recovered_s = 3},
+              {.kind = "freeze", .stage = 2, .at_s = 37.5, .recovered_s = 0}};
   r.rejoined_s = 2.5;
   return r;
 }
@@ -43,13 +44,17 @@ TEST(DemoVerdictTest, AGoodRunPasses) { EXPECT_THAT(demo_failures(good()), IsEmp
 
 TEST(DemoVerdictTest, EveryBrokenPromiseFailsTheRun) {
   EXPECT_THAT(failures_after([](auto& r) { r.counted_twice = 1; }), ElementsAre(HasSubstr("counted twice")));
-  EXPECT_THAT(failures_after([](auto& r) { r.unfinished = 2; }), ElementsAre(HasSubstr("2 microbatches were not finished")));
+  EXPECT_THAT(failures_after([](auto& r) { r.unfinished = 2; }),
+              ElementsAre(HasSubstr("2 microbatches were not finished")));
   EXPECT_THAT(failures_after([](auto& r) { r.audit = "violated"; }), ElementsAre(HasSubstr("audit")));
-  EXPECT_THAT(failures_after([](auto& r) { r.faults[0].recovered_s.reset(); }), ElementsAre(HasSubstr("kill of a peer of stage 1")));
+  EXPECT_THAT(failures_after([](auto& r) { r.faults[0].recovered_s.reset(); }),
+              ElementsAre(HasSubstr("kill of a peer of stage 1")));
   EXPECT_THAT(failures_after([](auto& r) { r.rejoined_s.reset(); }), ElementsAre(HasSubstr("did not serve again")));
   EXPECT_THAT(failures_after([](auto& r) { r.committed = 0; }), ElementsAre(HasSubstr("nothing was committed")));
-  EXPECT_THAT(failures_after([](auto& r) { r.val_loss.reset(); }), ElementsAre(HasSubstr("no validation loss of the swarm")));
-  EXPECT_THAT(failures_after([](auto& r) { r.process_failures = {"peer-3 ended with exit code 70"}; }), ElementsAre(HasSubstr("peer-3")));
+  EXPECT_THAT(failures_after([](auto& r) { r.val_loss.reset(); }),
+              ElementsAre(HasSubstr("no validation loss of the swarm")));
+  EXPECT_THAT(failures_after([](auto& r) { r.process_failures = {"peer-3 ended with exit code 70"}; }),
+              ElementsAre(HasSubstr("peer-3")));
 }
 
 TEST(DemoVerdictTest, LossesThatWereListedDoNotFailIt) {
@@ -84,7 +89,11 @@ TEST(DemoVerdictTest, LongRunsWithoutFaultsHaveTheRulesBoundsAndTheBigramEntropy
 }
 
 TEST(DemoVerdictTest, ARunOfSecondsIsNotJudgedByItsLoss) {
-  EXPECT_THAT(failures_after([](auto& r) { r.seconds = 50; r.val_loss = 4.0; }), IsEmpty());
+  EXPECT_THAT(failures_after([](auto& r) {
+                r.seconds = 50;
+                r.val_loss = 4.0;
+              }),
+              IsEmpty());
   DemoResult r = good();
   r.seconds = 50;
   EXPECT_THAT(demo_table(r), HasSubstr("not judged"));
@@ -100,9 +109,10 @@ TEST(DemoJsonTest, HasExactlyTheDocumentedKeysInOrder) {
   const auto json = nlohmann::ordered_json::parse(demo_json(r));
   std::vector<std::string> keys;
   for (const auto& [key, value] : json.items()) keys.push_back(key);
-  EXPECT_THAT(keys, ElementsAre("loss_start", "loss_end", "val_loss", "solo_loss_end", "solo_val_loss", "unigram_entropy", "bigram_entropy",
-                                "tokens", "tokens_per_s", "solo_tokens_per_s", "bytes_per_token", "codec_ratio", "issued", "committed",
-                                "unfinished", "retried", "lost", "counted_twice", "rounds", "audit", "faults"));
+  EXPECT_THAT(keys, ElementsAre("loss_start", "loss_end", "val_loss", "solo_loss_end", "solo_val_loss",
+                                "unigram_entropy", "bigram_entropy", "tokens", "tokens_per_s", "solo_tokens_per_s",
+                                "bytes_per_token", "codec_ratio", "issued", "committed", "unfinished", "retried",
+                                "lost", "counted_twice", "rounds", "audit", "faults"));
   ASSERT_EQ(json["faults"].size(), 2u);
   EXPECT_EQ(json["faults"][0]["kind"], "kill");
   EXPECT_EQ(json["faults"][0]["stage"], 1);

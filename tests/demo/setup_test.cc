@@ -1,10 +1,9 @@
-#include "runtime/demo_setup.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "runtime/config.h"
 #include "runtime/demo.h"
+#include "runtime/demo_setup.h"
 #include "tests/runtime/scratch_folder.h"
 
 namespace shoal {
