@@ -117,7 +117,7 @@ class Demo {
   }
 
   // `shoal solo` as a process of its own, stopped in order after `stop_after` when that is given. One thread: at this
-  // size of model a second one makes it no faster on an idle machine, and many times slower where it has to share its
+  // size of model a second one gains a tenth or two on an idle machine, and is many times slower where it shares its
   // core.
   Result<SoloFigures> solo(const std::string& name, const DemoRun& run, std::optional<Duration> stop_after) {
     const std::string config = folder_ + "/" + name + ".toml", log = folder_ + "/logs/" + name;
