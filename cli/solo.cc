@@ -8,6 +8,7 @@
 #include "cli/executors.h"
 #include "cli/outcome.h"
 #include "cli/program.h"
+#include "common/batch_process.h"
 #include "common/log.h"
 #include "common/thread_loop.h"
 
@@ -41,6 +42,7 @@ void print_summary(const SoloResult& result) {
 }
 
 int run(const SoloArguments& arguments, const GlobalOptions& global) {
+  become_batch_process();
   auto config = load_config(arguments.config);
   if (!config.ok()) return fail_config(config.error());
   const SystemClock clock;

@@ -9,7 +9,7 @@
 namespace shoal {
 
 namespace {
-constexpr Duration kTick = 20ms;
+constexpr Duration kTick = 50ms;
 constexpr Duration kBeat = 250ms;   // four of them without a word make a peer silent (Courier::kSilence)
 
 LedgerOptions ledger_options(const StagePeerOptions& options) {

@@ -86,20 +86,15 @@ void ZmqEngine::run() {
 void ZmqEngine::wait() {
   std::vector<ZmqWaiting> sockets;
   if (key_checks_.open()) {
-    sockets.push_back({key_checks_.raw(), false});
-    for (const Lane lane : kLanes) {
-      sockets.push_back({listener(lane).raw(), false});
-      sockets.push_back({listener(lane).monitor_raw(), false});
-    }
+    sockets.push_back({&key_checks_, false});
+    for (const Lane lane : kLanes) sockets.push_back({&listener(lane), false});
   }
   bool dialling = false;
   for (const auto& [id, connection] : connections_) {
     dialling |= !connection->up;
     if (!connection->dialled) continue;
     for (LaneEnd& lane : connection->lanes) {
-      if (!lane.dealer.open()) continue;
-      sockets.push_back({lane.dealer.raw(), !lane.queue.empty()});
-      sockets.push_back({lane.dealer.monitor_raw(), false});
+      if (lane.dealer.open()) sockets.push_back({&lane.dealer, !lane.queue.empty()});
     }
   }
   Duration timeout = 1s;
@@ -187,13 +182,20 @@ void ZmqEngine::read_monitors() {
   }
 }
 
+void ZmqEngine::read_tail() {
+  for (const Lane lane : kLanes) {
+    listener(lane).look();
+    read_listener(lane, kTailMax);
+  }
+}
+
 // `read_first`: what a connection sent before it closed is read before its end is believed.
 void ZmqEngine::read_listener_monitor(Lane lane, bool read_first) {
   ByteWatchdog& watchdog = watchdogs_[static_cast<std::size_t>(lane)];
   while (const auto event = listener(lane).monitor_event()) {
     if (event->kind == ZmqMonitorEvent::Kind::kAccepted) watchdog.opened(event->fd);
     if (event->kind != ZmqMonitorEvent::Kind::kDisconnected) continue;
-    if (read_first) read_listeners(kTailMax);
+    if (read_first) read_tail();
     watchdog.closed(event->fd);
     std::erase_if(cut_later_, [&](const Cut& cut) { return cut.lane == lane && cut.fd == event->fd; });
     on_routed_disconnect(lane, event->fd);

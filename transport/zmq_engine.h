@@ -107,6 +107,7 @@ class ZmqEngine {
   void run_commands();
   void answer_key_checks();
   void read_listeners(std::size_t messages_max);
+  void read_tail();
   void read_listener(Lane lane, std::size_t messages_max);
   void read_dialled();
   void read_monitors();

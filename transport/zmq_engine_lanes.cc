@@ -83,6 +83,7 @@ void ZmqEngine::on_dialled_event(Connection& connection, Lane lane, const ZmqMon
       end.fd = -1;
       // What came before the end is read first.
       const ConnectionId id = connection.id;
+      connection.lanes[index_of(lane)].dealer.look();
       while (Connection* open = find(id)) {
         auto received = open->lanes[index_of(lane)].dealer.receive();
         if (!received) break;

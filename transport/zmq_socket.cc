@@ -1,5 +1,6 @@
 #include "transport/zmq_socket.h"
 
+#include <poll.h>
 #include <zmq.h>
 
 #include <cerrno>
@@ -46,8 +47,6 @@ class Message {
   zmq_msg_t message_;
 };
 
-bool receive_into(void* socket, Message& message) { return zmq_msg_recv(message.raw(), socket, ZMQ_DONTWAIT) >= 0; }
-
 }  // namespace
 
 Result<HostPort> parse_address(const Address& address) {
@@ -76,36 +75,59 @@ ZmqContext::ZmqContext() : context_(zmq_ctx_new()) {
 ZmqContext::~ZmqContext() { zmq_ctx_term(context_); }
 
 ZmqSocket::ZmqSocket(ZmqContext& context, Kind kind) : routed_(kind == Kind::kRouter) {
-  socket_ = zmq_socket(context.raw(), kind == Kind::kRouter   ? ZMQ_ROUTER
-                                      : kind == Kind::kDealer ? ZMQ_DEALER
-                                                              : ZMQ_REP);
-  SHOAL_CHECK(socket_ != nullptr);
+  work_ = end_of(zmq_socket(context.raw(), kind == Kind::kRouter   ? ZMQ_ROUTER
+                                           : kind == Kind::kDealer ? ZMQ_DEALER
+                                                                   : ZMQ_REP));
   set(ZMQ_LINGER, 0);
 }
 ZmqSocket::ZmqSocket(ZmqSocket&& other) noexcept
-    : socket_(std::exchange(other.socket_, nullptr)),
-      monitor_(std::exchange(other.monitor_, nullptr)),
-      routed_(other.routed_) {}
+    : work_(std::exchange(other.work_, {})), monitor_(std::exchange(other.monitor_, {})), routed_(other.routed_) {}
 ZmqSocket& ZmqSocket::operator=(ZmqSocket&& other) noexcept {
   close();
-  socket_ = std::exchange(other.socket_, nullptr);
-  monitor_ = std::exchange(other.monitor_, nullptr);
+  work_ = std::exchange(other.work_, {});
+  monitor_ = std::exchange(other.monitor_, {});
   routed_ = other.routed_;
   return *this;
 }
 ZmqSocket::~ZmqSocket() { close(); }
 
 void ZmqSocket::close() {
-  if (monitor_) {
-    zmq_socket_monitor(socket_, nullptr, 0);
-    zmq_close(std::exchange(monitor_, nullptr));
+  if (monitor_.handle) {
+    zmq_socket_monitor(work_.handle, nullptr, 0);
+    zmq_close(std::exchange(monitor_, {}).handle);
   }
-  if (socket_) zmq_close(std::exchange(socket_, nullptr));
+  if (work_.handle) zmq_close(std::exchange(work_, {}).handle);
+}
+
+ZmqSocket::End ZmqSocket::end_of(void* handle) {
+  SHOAL_CHECK(handle != nullptr);
+  End end{.handle = handle};
+  std::size_t size = sizeof end.fd;
+  SHOAL_CHECK_EQ(zmq_getsockopt(handle, ZMQ_FD, &end.fd, &size), 0);
+  return end;
+}
+
+void ZmqSocket::look(End& end) {
+  int events = 0;
+  std::size_t size = sizeof events;
+  SHOAL_CHECK_EQ(zmq_getsockopt(end.handle, ZMQ_EVENTS, &events, &size), 0);
+  end.readable = (events & ZMQ_POLLIN) != 0;
+  end.writable = (events & ZMQ_POLLOUT) != 0;
+  end.unsure = false;
+}
+
+// A failed receive has asked libzmq for news first, so "nothing there" is certain until the descriptor says otherwise.
+bool ZmqSocket::receive_into(End& end, void* message) {
+  if (!end.readable && !end.unsure) return false;
+  const bool received = zmq_msg_recv(static_cast<zmq_msg_t*>(message), end.handle, ZMQ_DONTWAIT) >= 0;
+  end.unsure = received;
+  end.readable = received;
+  return received;
 }
 
 void ZmqSocket::set(int option, int value) { set(option, &value, sizeof value); }
 void ZmqSocket::set(int option, const void* bytes, std::size_t size) {
-  SHOAL_CHECK_EQ(zmq_setsockopt(socket_, option, bytes, size), 0);
+  SHOAL_CHECK_EQ(zmq_setsockopt(work_.handle, option, bytes, size), 0);
 }
 
 void ZmqSocket::configure(Lane lane, const KeyPair& key, bool ipv6) {
@@ -138,7 +160,7 @@ void ZmqSocket::listen_securely() {
 
 Status ZmqSocket::bind(const HostPort& address) {
   const std::string endpoint = "tcp://" + address.host + ":" + (address.port == 0 ? "*" : std::to_string(address.port));
-  if (zmq_bind(socket_, endpoint.c_str()) == 0) return Status::success();
+  if (zmq_bind(work_.handle, endpoint.c_str()) == 0) return Status::success();
   const int code = zmq_errno();
   if (code == EADDRINUSE) {
     return make_error(ErrorCode::kIo, "port " + std::to_string(address.port) + " on " + address.host +
@@ -155,38 +177,38 @@ Status ZmqSocket::bind(const HostPort& address) {
 HostPort ZmqSocket::bound_to() const {
   char endpoint[256];
   std::size_t size = sizeof endpoint;
-  SHOAL_CHECK_EQ(zmq_getsockopt(socket_, ZMQ_LAST_ENDPOINT, endpoint, &size), 0);
+  SHOAL_CHECK_EQ(zmq_getsockopt(work_.handle, ZMQ_LAST_ENDPOINT, endpoint, &size), 0);
   auto parsed = parse_address(std::string(endpoint).substr(std::strlen("tcp://")));
   SHOAL_CHECK(parsed.ok());
   return *parsed;
 }
 
 Status ZmqSocket::connect(const HostPort& address) {
-  if (zmq_connect(socket_, ("tcp://" + address.text()).c_str()) == 0) return Status::success();
+  if (zmq_connect(work_.handle, ("tcp://" + address.text()).c_str()) == 0) return Status::success();
   return make_error(ErrorCode::kUnreachable, "cannot dial " + address.text() + ": " + last_error());
 }
 
 void ZmqSocket::bind_inproc(const std::string& name) {
-  SHOAL_CHECK_EQ(zmq_bind(socket_, ("inproc://" + name).c_str()), 0);
+  SHOAL_CHECK_EQ(zmq_bind(work_.handle, ("inproc://" + name).c_str()), 0);
 }
 
 std::optional<ZmqReceived> ZmqSocket::receive() {
   ZmqReceived received;
   Message route;
   if (routed_) {
-    if (!receive_into(socket_, route)) return std::nullopt;
+    if (!receive_into(work_, route.raw())) return std::nullopt;
     received.route = route.text();
     if (!route.more()) return std::nullopt;  // never without a payload: libzmq's ROUTER reads whole messages
   }
   auto payload = std::make_shared<Message>();
-  if (!receive_into(socket_, *payload)) return std::nullopt;
+  if (!receive_into(work_, payload->raw())) return std::nullopt;
   if (const char* user = zmq_msg_gets(payload->raw(), "User-Id")) received.user = user;
   received.fd = zmq_msg_get(payload->raw(), ZMQ_SRCFD);
   bool more = payload->more();
   received.one_part = !more;
   while (more) {
     Message rest;
-    if (!receive_into(socket_, rest)) break;
+    if (!receive_into(work_, rest.raw())) break;
     more = rest.more();
   }
   if (received.one_part) {
@@ -197,11 +219,12 @@ std::optional<ZmqReceived> ZmqSocket::receive() {
 }
 
 ZmqSend ZmqSocket::send(const std::string& route, const Bytes& payload) {
-  if (routed_ && zmq_send(socket_, route.data(), route.size(), ZMQ_DONTWAIT | ZMQ_SNDMORE) < 0) {
+  work_.unsure = true;
+  if (routed_ && zmq_send(work_.handle, route.data(), route.size(), ZMQ_DONTWAIT | ZMQ_SNDMORE) < 0) {
     return zmq_errno() == EAGAIN ? ZmqSend::kFull : ZmqSend::kGone;
   }
   Message message(payload);
-  if (zmq_msg_send(message.raw(), socket_, ZMQ_DONTWAIT) < 0)
+  if (zmq_msg_send(message.raw(), work_.handle, ZMQ_DONTWAIT) < 0)
     return zmq_errno() == EAGAIN ? ZmqSend::kFull : ZmqSend::kGone;
   return ZmqSend::kSent;
 }
@@ -211,7 +234,7 @@ std::optional<std::vector<std::string>> ZmqSocket::receive_parts() {
   bool more = true;
   while (more) {
     Message part;
-    if (!receive_into(socket_, part)) return std::nullopt;
+    if (!receive_into(work_, part.raw())) return std::nullopt;
     parts.push_back(part.text());
     more = part.more();
   }
@@ -219,26 +242,26 @@ std::optional<std::vector<std::string>> ZmqSocket::receive_parts() {
 }
 
 void ZmqSocket::send_parts(const std::vector<std::string>& parts) {
+  work_.unsure = true;
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    zmq_send(socket_, parts[i].data(), parts[i].size(), ZMQ_DONTWAIT | (i + 1 < parts.size() ? ZMQ_SNDMORE : 0));
+    zmq_send(work_.handle, parts[i].data(), parts[i].size(), ZMQ_DONTWAIT | (i + 1 < parts.size() ? ZMQ_SNDMORE : 0));
   }
 }
 
 void ZmqSocket::start_monitor(ZmqContext& context, const std::string& name) {
   const std::string endpoint = "inproc://monitor-" + name;
-  SHOAL_CHECK_EQ(zmq_socket_monitor(socket_, endpoint.c_str(), ZMQ_EVENT_ALL), 0);
-  monitor_ = zmq_socket(context.raw(), ZMQ_PAIR);
-  SHOAL_CHECK(monitor_ != nullptr);
+  SHOAL_CHECK_EQ(zmq_socket_monitor(work_.handle, endpoint.c_str(), ZMQ_EVENT_ALL), 0);
+  monitor_ = end_of(zmq_socket(context.raw(), ZMQ_PAIR));
   const int no_linger = 0, unlimited = 0;
-  zmq_setsockopt(monitor_, ZMQ_LINGER, &no_linger, sizeof no_linger);
-  zmq_setsockopt(monitor_, ZMQ_RCVHWM, &unlimited, sizeof unlimited);
-  SHOAL_CHECK_EQ(zmq_connect(monitor_, endpoint.c_str()), 0);
+  zmq_setsockopt(monitor_.handle, ZMQ_LINGER, &no_linger, sizeof no_linger);
+  zmq_setsockopt(monitor_.handle, ZMQ_RCVHWM, &unlimited, sizeof unlimited);
+  SHOAL_CHECK_EQ(zmq_connect(monitor_.handle, endpoint.c_str()), 0);
 }
 
 std::optional<ZmqMonitorEvent> ZmqSocket::monitor_event() {
   Message head, endpoint;
-  if (!monitor_ || !receive_into(monitor_, head)) return std::nullopt;
-  if (head.more()) receive_into(monitor_, endpoint);
+  if (!monitor_.handle || !receive_into(monitor_, head.raw())) return std::nullopt;
+  if (head.more()) receive_into(monitor_, endpoint.raw());
   std::uint16_t number = 0;
   std::uint32_t value = 0;
   if (head.view().size() < 6) return ZmqMonitorEvent{};
@@ -264,15 +287,40 @@ std::optional<ZmqMonitorEvent> ZmqSocket::monitor_event() {
   }
 }
 
-void zmq_wait(const std::vector<ZmqWaiting>& sockets, int wake_fd, Duration timeout) {
-  std::vector<zmq_pollitem_t> items;
-  items.reserve(sockets.size() + 1);
-  if (wake_fd >= 0) items.push_back({nullptr, wake_fd, ZMQ_POLLIN, 0});
-  for (const ZmqWaiting& waiting : sockets) {
-    items.push_back({waiting.socket, 0, static_cast<short>(ZMQ_POLLIN | (waiting.for_room ? ZMQ_POLLOUT : 0)), 0});
+// What zmq_poll does, but the events of a socket are asked for only when its descriptor or a call on it gives reason to.
+class ZmqWait {
+ public:
+  ZmqWait(const std::vector<ZmqWaiting>& sockets, int wake_fd) {
+    if (wake_fd >= 0) items_.push_back({wake_fd, POLLIN, 0}), ends_.push_back(nullptr);
+    for (const ZmqWaiting& waiting : sockets) {
+      add(waiting.socket->work_, waiting.for_room);
+      if (waiting.socket->monitor_.handle) add(waiting.socket->monitor_, false);
+    }
   }
-  const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(timeout).count();
-  zmq_poll(items.data(), static_cast<int>(items.size()), static_cast<long>(milliseconds));
+
+  void run(Duration timeout) {
+    const auto milliseconds = ready_ ? 0 : std::chrono::ceil<std::chrono::milliseconds>(timeout).count();
+    if (::poll(items_.data(), items_.size(), static_cast<int>(milliseconds)) <= 0) return;
+    for (std::size_t i = 0; i < items_.size(); ++i) {
+      if (ends_[i] && items_[i].revents != 0) ZmqSocket::look(*ends_[i]);
+    }
+  }
+
+ private:
+  void add(ZmqSocket::End& end, bool for_room) {
+    if (end.unsure || for_room) ZmqSocket::look(end);
+    ready_ |= end.readable || (for_room && end.writable);
+    items_.push_back({end.fd, POLLIN, 0});
+    ends_.push_back(&end);
+  }
+
+  std::vector<pollfd> items_;
+  std::vector<ZmqSocket::End*> ends_;
+  bool ready_ = false;
+};
+
+void zmq_wait(const std::vector<ZmqWaiting>& sockets, int wake_fd, Duration timeout) {
+  ZmqWait(sockets, wake_fd).run(timeout);
 }
 
 }  // namespace shoal

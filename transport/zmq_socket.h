@@ -73,8 +73,11 @@ class ZmqSocket {
   Status connect(const HostPort& address);
   void bind_inproc(const std::string& name);
 
-  std::optional<ZmqReceived> receive();                          // empty: nothing there
+  // Empty: nothing there. Both ask libzmq only when zmq_wait or look() saw something, or after another call that may have
+  // taken the notice of it: every question costs system calls, and most sockets are quiet.
+  std::optional<ZmqReceived> receive();
   ZmqSend send(const std::string& route, const Bytes& payload);  // `route` empty for a DEALER
+  void look() { look(work_); }                                   // now, instead of at the next zmq_wait
   // All parts of a message, and the answer to it: for the key check.
   std::optional<std::vector<std::string>> receive_parts();
   void send_parts(const std::vector<std::string>& parts);
@@ -82,23 +85,32 @@ class ZmqSocket {
   void start_monitor(ZmqContext& context, const std::string& name);
   std::optional<ZmqMonitorEvent> monitor_event();
 
-  bool open() const { return socket_ != nullptr; }
-  void* raw() const { return socket_; }
-  void* monitor_raw() const { return monitor_; }
+  bool open() const { return work_.handle != nullptr; }
+  void* raw() const { return work_.handle; }
 
  private:
+  friend class ZmqWait;
+  // A libzmq socket and what is known of it. Its descriptor becomes readable when something happened to the socket, and
+  // any call on the socket may take that notice away (zmq_getsockopt(3), ZMQ_FD): then its events must be asked for.
+  struct End {
+    void* handle = nullptr;
+    int fd = -1;
+    bool unsure = true, readable = false, writable = false;
+  };
+  static End end_of(void* handle);
+  static void look(End& end);
+  static bool receive_into(End& end, void* message);
   void set(int option, int value);
   void set(int option, const void* bytes, std::size_t size);
   void close();
 
-  void* socket_ = nullptr;
-  void* monitor_ = nullptr;
+  End work_, monitor_;
   bool routed_ = false;
 };
 
-// Waits until one of the sockets (or `wake_fd`) is ready or the time is over.
+// Waits until one of the sockets, its monitor or `wake_fd` is ready, or the time is over.
 struct ZmqWaiting {
-  void* socket = nullptr;
+  ZmqSocket* socket = nullptr;
   bool for_room = false;  // to send; always waits for messages
 };
 void zmq_wait(const std::vector<ZmqWaiting>& sockets, int wake_fd, Duration timeout);

@@ -25,7 +25,7 @@ StrangerFate knock(const HostPort& address, const PeerId& listener, const KeyPai
   bool sent = false;
   for (const TimePoint end = monotonic_now() + patience; monotonic_now() < end;) {
     if (!sent) sent = socket.send("", greeting) == ZmqSend::kSent;
-    zmq_wait({{socket.raw(), !sent}, {socket.monitor_raw(), false}}, -1, 50ms);
+    zmq_wait({{&socket, !sent}}, -1, 50ms);
     while (const auto event = socket.monitor_event()) {
       if (event->kind == ZmqMonitorEvent::Kind::kKeyRefused) return StrangerFate::kKeyRefused;
     }

@@ -175,7 +175,7 @@ TEST(ZmqWireStartTest, TheTrialFailsWhereStrangersGetIn) {
   std::atomic<bool> stop{false};
   std::thread listener([&, socket = std::move(careless), zap = std::move(checks)]() mutable {
     while (!stop) {
-      zmq_wait({{socket.raw(), false}, {zap.raw(), false}}, -1, 10ms);
+      zmq_wait({{&socket, false}, {&zap, false}}, -1, 10ms);
       while (const auto request = zap.receive_parts()) zap.send_parts(everybody.answer(*request));
       while (const auto received = socket.receive())
         (void)socket.send(received->route, pack_lane_answer({Lane::kControl, true, 1, ""}));

@@ -1,0 +1,12 @@
+#pragma once
+// For processes that compute for hours.
+
+namespace shoal {
+
+// Tells kernel and allocator that throughput counts here: threads started from now on are batch work (SCHED_BATCH: they
+// do not push others off a core by waking up, so neither the machine's owner nor the tensors in the caches are disturbed
+// every millisecond), and memory that was freed is kept (the next microbatch wants as much again; giving it back means
+// cleared pages each time). Call before the first thread is started. Does what it can; nothing fails.
+void become_batch_process();
+
+}  // namespace shoal
