@@ -67,7 +67,7 @@ class Courier {
  public:
   static constexpr std::size_t kChildrenMax = 2;
   static constexpr Duration kSilence = 1000ms;  // four beats
-  static constexpr Duration kBackoffMin = 20ms, kBackoffMax = 1s;
+  static constexpr Duration kBackoffMin = 50ms, kBackoffMax = 1s;
 
   // REQUIRES: port, policy and rates outlive it.
   Courier(CourierPort& port, const RoutingPolicy& policy, HopRates& rates, Session self,
