@@ -65,8 +65,29 @@ std::map<Session, std::vector<CommitItem>> CommitBook::commits_for(const Microba
   if (it == logged_.end() || !it->second.durable) return result;
   for (std::size_t k = 0; k < stages_; ++k)
     if (it->second.stages[k] == StageState::kOutstanding)
-      result[it->second.path[k].session].push_back(
-          {id, {it->second.path.begin() + static_cast<std::ptrdiff_t>(k), it->second.path.end()}});
+      result[it->second.path[k].session].push_back(from_stage(id.serial, it->second, k));
+  return result;
+}
+
+CommitItem CommitBook::from_stage(std::uint64_t serial, const Logged& logged, std::size_t stage) const {
+  return {{trainer_, serial}, {logged.path.begin() + static_cast<std::ptrdiff_t>(stage), logged.path.end()}};
+}
+
+std::optional<CommitItem> CommitBook::ask(const MicrobatchId& id, StageId stage, const Session& session) {
+  if (id.trainer != trainer_ || stage.value >= stages_) return std::nullopt;
+  const auto it = logged_.find(id.serial);
+  if (it != logged_.end() && it->second.durable) return from_stage(id.serial, it->second, stage.value);
+  if (it == logged_.end() && !open_.contains(id.serial)) return std::nullopt;  // below low, or of a life before ours
+  if (auto& askers = askers_[id.serial]; askers.size() < kAskersMax) askers.emplace(session, stage);
+  return std::nullopt;
+}
+
+std::map<Session, std::vector<CommitItem>> CommitBook::answers(const MicrobatchId& id) {
+  std::map<Session, std::vector<CommitItem>> result;
+  const auto askers = askers_.extract(id.serial);
+  if (askers.empty()) return result;
+  for (const auto& [session, stage] : askers.mapped())
+    if (auto item = ask(id, stage, session)) result[session].push_back(*std::move(item));
   return result;
 }
 

@@ -31,6 +31,7 @@ Result<std::size_t> read_log(ByteView log, const std::function<Status(ByteView)>
 class CommitBook {
  public:
   static constexpr std::uint64_t kWindow = 4096;  // W
+  static constexpr std::size_t kAskersMax = 8;    // of one microbatch
 
   enum class StageState : std::uint8_t { kOutstanding, kCommitted, kMerged, kListed };
   struct Logged {
@@ -72,6 +73,10 @@ class CommitBook {
   // Commits to send or repeat: per session the items whose token is outstanding, whole path from that stage down.
   std::map<Session, std::vector<CommitItem>> outstanding() const;
   std::map<Session, std::vector<CommitItem>> commits_for(const MicrobatchId& id) const;
+  // A peer of `stage` holds the microbatch for a holder that went silent, and asks whether it is decided: what to tell
+  // it, which settles or closes its entry. Still open: it is remembered, and answers() has it once the path is durable.
+  std::optional<CommitItem> ask(const MicrobatchId& id, StageId stage, const Session& session);
+  std::map<Session, std::vector<CommitItem>> answers(const MicrobatchId& id);
   // A tail of the path for a step's winners.
   std::vector<CommitItem> paths(const std::vector<MicrobatchId>& ids) const;
 
@@ -112,6 +117,7 @@ class CommitBook {
  private:
   void set(std::uint64_t serial, Logged& logged, std::size_t stage, StageState state, std::string_view cause);
   void raise_low();
+  CommitItem from_stage(std::uint64_t serial, const Logged& logged, std::size_t stage) const;
   Bytes path_record(std::uint64_t serial, const Logged& logged) const;
   Status replay_path(ByteView record);
   Status replay_done(ByteView record);
@@ -125,7 +131,8 @@ class CommitBook {
   std::set<std::uint64_t> open_, reissue_;
   std::map<std::uint64_t, Logged> logged_;  // serial -> above low
   std::map<Token, std::uint64_t> by_token_;
-  std::set<Session> over_;  // ended sessions: no round will name their later tokens
+  std::map<std::uint64_t, std::map<Session, StageId>> askers_;  // of microbatches that are not durable yet
+  std::set<Session> over_;                                      // ended sessions: no round will name their later tokens
   std::vector<Listing> listings_;
   struct Done {
     std::uint64_t serial;

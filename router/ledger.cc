@@ -153,6 +153,14 @@ void Ledger::commit_item(const Session&, const CommitItem& item, CommitAck& ack,
   Entry* e = mine ? entry(token.serial) : nullptr;
   if (e != nullptr && e->microbatch != id) return;
   if (!mine) {
+    const Entry* loser = find_live(id);
+    // Its children are released next. One of them may be the winner's as well, with no claim but ours left: it hears
+    // first that it won.
+    if (loser != nullptr && loser->state != EntryState::kCommitted && item.path.size() > 1) {
+      Commit below;
+      below.items.push_back({id, {item.path.begin() + 1, item.path.end()}});
+      port_.send(item.path[1].session, std::move(below));
+    }
     close_microbatch(id);
     return;
   }
@@ -261,7 +269,9 @@ void Ledger::tick(TimePoint now) {
     }
     if (orphan && e.above.size() >= 2 && now - e.orphan_told >= options_.lease / 6) {
       e.orphan_told = now;
-      port_.send(e.above[e.above.size() - 2], Waiting{e.microbatch, token_of(e), e.above.back()});
+      const Waiting waiting{e.microbatch, token_of(e), e.above.back()};
+      port_.send(e.above[e.above.size() - 2], waiting);
+      if (e.above.size() > 2) port_.send(e.above.front(), waiting);  // what was decided, the trainer alone knows
     }
   }
   for (const Lease& lease : expired) {

@@ -117,6 +117,9 @@ void Trainer::on_message(const Remote& from, Message& message, TransferId transf
     courier_.on_progress(from.session, *m, now);
   } else if (auto* m = std::get_if<Waiting>(&message)) {
     courier_.on_waiting(from.session, *m, now);
+    if (const auto stage = roster_.stage_of(from.session))
+      if (auto decided = env_.book.ask(m->microbatch, *stage, from.session))
+        queue_commits({{from.session, {*std::move(decided)}}});
   } else if (auto* m = std::get_if<CommitAck>(&message)) {
     for (const CommitAckItem& item : m->items) {
       acks_gone_ += item.state == CommitState::kGone;
@@ -174,6 +177,7 @@ void Trainer::on_durable(const MicrobatchId& microbatch, const Status& status) {
   for (const CommitBook::Listing& listing : env_.book.durable(microbatch)) list(listing);
   env_.events.write(commit_event(microbatch, gradient.path, gradient.loss_sum / static_cast<double>(gradient.targets), gradient.targets));
   queue_commits(env_.book.commits_for(microbatch));
+  queue_commits(env_.book.answers(microbatch));
   courier_.commit(microbatch);  // the hop is known until low passes: news of the winner that is on its way must not be answered Release
   frames_.erase(microbatch);
   count_step(microbatch, gradient);

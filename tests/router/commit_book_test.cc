@@ -259,6 +259,37 @@ TEST(CommitBookTest, GoneIsListedOnceAndNobodyElsesAckCounts) {
   EXPECT_EQ(kept.book.on_ack({id(0), token(2, 200), CommitState::kDropped})->cause, "dropped");
 }
 
+TEST(CommitBookTest, WhoAsksIsToldTheDecisionOnceItIsDurableAndOnlyThen) {
+  Kept kept;
+  const std::vector<Token> path{token(1, 5), token(2, 6)};
+  EXPECT_FALSE(kept.book.ask(id(0), StageId(1), session(9))) << "never issued";
+  kept.book.issued(id(0));
+  EXPECT_FALSE(kept.book.ask(id(0), StageId(1), session(9)));
+  (void)kept.book.log(id(0), path_of(0, path));
+  EXPECT_FALSE(kept.book.ask(id(0), StageId(0), session(8))) << "appended is not durable";
+  EXPECT_TRUE(kept.book.durable(id(0)).empty());
+  auto told = kept.book.answers(id(0));
+  ASSERT_EQ(told.size(), 2u);
+  EXPECT_EQ(told.at(session(8)).at(0).path, path);
+  EXPECT_EQ(told.at(session(9)).at(0).path, std::vector{path[1]});
+  EXPECT_TRUE(kept.book.answers(id(0)).empty()) << "once";
+  const auto item = kept.book.ask(id(0), StageId(1), session(7));
+  ASSERT_TRUE(item);
+  EXPECT_EQ(item->path, std::vector{path[1]});
+  EXPECT_FALSE(kept.book.ask(id(0), StageId(2), session(7))) << "there are two stages";
+  EXPECT_FALSE(kept.book.ask({kTrainer + 1, 0}, StageId(1), session(7)));
+}
+
+TEST(CommitBookTest, AtMostAFewAskersOfAMicrobatchAreRemembered) {
+  Kept kept;
+  kept.book.issued(id(0));
+  for (std::uint64_t tag = 10; tag < 10 + 2 * CommitBook::kAskersMax; ++tag)
+    (void)kept.book.ask(id(0), StageId(1), session(tag));
+  (void)kept.book.log(id(0), path_of(0));
+  EXPECT_TRUE(kept.book.durable(id(0)).empty());
+  EXPECT_EQ(kept.book.answers(id(0)).size(), CommitBook::kAskersMax);
+}
+
 TEST(CommitBookTest, TheEndOfASessionListsWhatNoRoundNamed) {
   Kept kept;
   kept.decide(0);

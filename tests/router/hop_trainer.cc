@@ -58,6 +58,9 @@ void TrainerActor::issue() {
 void TrainerActor::on_message(const Session& from, Message& message, TransferId) {
   if (stopped_) return;
   roster_.note_up(from);
+  if (const auto* waiting = std::get_if<Waiting>(&message))
+    if (const auto stage = roster_.stage_of(from))
+      if (auto decided = book_.ask(waiting->microbatch, *stage, from)) queue({{from, {*std::move(decided)}}});
   if (on_courier_message(from, message)) {
   } else if (auto* m = std::get_if<Gradient>(&message)) {
     if (courier_->wants(from, *m, world_.now())) courier_->on_gradient(from, *m, {}, world_.now());
@@ -105,6 +108,7 @@ void TrainerActor::on_durable(const MicrobatchId& microbatch, bool ok) {
   world_.logged(microbatch, book_.find(microbatch)->path);
   for (const CommitBook::Listing& listing : book_.durable(microbatch)) world_.list(listing);
   queue(book_.commits_for(microbatch));
+  queue(book_.answers(microbatch));
   courier_->commit(microbatch);
   announce_steps();
   issue();

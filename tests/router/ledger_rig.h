@@ -136,6 +136,7 @@ class LedgerRig : private LedgerPort {
   std::vector<EntrySerial> hops_opened, discarded;
   std::vector<GradientHint> takes;
   std::set<EntrySerial> settled, dropped;
+  std::size_t sent_before_close = 0;  // messages, when the last hop was closed
   bool link_up = true;
   Ledger ledger;
 
@@ -160,7 +161,10 @@ class LedgerRig : private LedgerPort {
   }
   void refuse_frames(const Session&, TransferId id) override { refused.push_back(id); }
   void open_hop(EntrySerial serial) override { hops_opened.push_back(serial); }
-  void close_hop(const MicrobatchId& id, ReleaseWhy) override { hops_closed.push_back(id); }
+  void close_hop(const MicrobatchId& id, ReleaseWhy) override {
+    hops_closed.push_back(id);
+    sent_before_close = sent.size();
+  }
   void commit_hop(const MicrobatchId& id) override { hops_committed.push_back(id); }
   void forget_hop(const MicrobatchId& id) override { hops_forgotten.push_back(id); }
   void take(const MicrobatchId&, const GradientHint& hint) override { takes.push_back(hint); }

@@ -1,0 +1,148 @@
+// An entry whose holder froze and whose microbatch was decided without it: its peer learns so from the trainer, long
+// before the claim that nobody can release runs out, and its window and credit are free again. Stages 0, 1 and 2 have
+// the peers A and B, P and Q, Y and Z; P freezes when Y has counted for it, and Q leads to Z.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "hop_world.h"
+#include "ledger_rig.h"
+
+namespace shoal::hop {
+namespace {
+
+constexpr Duration kHalfLease = 2s;
+
+Options script() {
+  Options options;
+  options.stages = 3;
+  options.microbatches = 1;
+  options.inner_batch = 1;
+  options.delay_min = options.delay_max = 5ms;
+  options.job_min = options.job_max = 10ms;
+  return options;
+}
+
+struct Bypassed {
+  World world{script()};
+  PeerActor &a = world.peer(0, 0), &b = world.peer(0, 1), &p = world.peer(1, 0), &q = world.peer(1, 1),
+            &y = world.peer(2, 0), &z = world.peer(2, 1);
+
+  Bypassed() {
+    world.fence_after = 1000s;  // nobody ends the frozen session
+    const std::map<Session, std::vector<Session>> order = {{world.trainer().self(), {a.self(), b.self()}},
+                                                           {a.self(), {p.self(), q.self()}},
+                                                           {b.self(), {q.self()}},
+                                                           {p.self(), {y.self()}},
+                                                           {q.self(), {z.self()}}};
+    world.choose = [order](const Session& holder, SampleId, std::span<const Candidate> candidates) {
+      std::optional<Session> chosen;
+      if (const auto wishes = order.find(holder); wishes != order.end())
+        for (const Session& wanted : wishes->second)
+          for (const Candidate& c : candidates)
+            if (!chosen && c.session == wanted) chosen = wanted;
+      return chosen;
+    };
+  }
+  bool freeze_p_when_y_counted() {
+    if (!world.run_until([&] { return world.count("counted", y.self()) == 1; })) return false;
+    world.freeze(p);
+    return true;
+  }
+  bool y_undone() const { return world.count("undone", y.self()) == 1; }
+  bool ends_clean() {
+    world.thaw(p);
+    const bool sound = world.run();
+    for (const std::string& violation : world.violations()) ADD_FAILURE() << violation;
+    return sound && world.listed().empty() && world.count("settled", y.self()) == 0 &&
+           world.count("settled", z.self()) == 1;
+  }
+};
+
+TEST(OrphansTest, AWindowDoesNotWaitALeaseForAMicrobatchThatIsDecidedElsewhere) {
+  Bypassed run;
+  ASSERT_TRUE(run.freeze_p_when_y_counted());
+  EXPECT_TRUE(run.world.run_until([&] { return run.y_undone(); }, kHalfLease));
+  EXPECT_EQ(run.world.count("logged"), 1u);
+  EXPECT_EQ(run.y.ledger().counters().expired, 0u);
+  EXPECT_TRUE(run.y.ledger().quiet());
+  EXPECT_TRUE(run.ends_clean());
+}
+
+// Y asks while Q's backward still runs: it is told at the decision, not when it asks again.
+TEST(OrphansTest, WhoAskedBeforeTheDecisionIsToldWithIt) {
+  Bypassed run;
+  run.q.job_time[JobKind::kBackward] = 700ms;
+  std::size_t asked = 0;
+  run.world.delay_of = [&](const Session&, const Session& to, const Message& message) -> std::optional<Duration> {
+    if (std::holds_alternative<Waiting>(message) && to == run.world.trainer().self() && asked++ > 0)
+      return std::nullopt;
+    return 0ms;
+  };
+  ASSERT_TRUE(run.freeze_p_when_y_counted());
+  ASSERT_TRUE(run.world.run_until([&] { return run.world.count("logged") == 1; }, kHalfLease));
+  EXPECT_GE(asked, 1u);
+  EXPECT_FALSE(run.y_undone()) << "nothing is undone before the path is durable";
+  EXPECT_TRUE(run.world.run_until([&] { return run.y_undone(); }, 200ms));
+  EXPECT_TRUE(run.ends_clean());
+}
+
+// The holder above the frozen one is out of the race as well, and knows nothing of the decision.
+TEST(OrphansTest, TheTrainerAnswersWhenTheHolderAboveIsGone) {
+  Bypassed run;
+  ASSERT_TRUE(run.world.run_until([&] { return run.world.count("counted", run.y.self()) == 1; }));
+  run.world.freeze(run.p);
+  run.world.freeze(run.a);
+  EXPECT_TRUE(run.world.run_until([&] { return run.y_undone(); }, kHalfLease));
+  EXPECT_EQ(run.world.count("settled", run.b.self()), 1u);
+  run.world.thaw(run.a);
+  EXPECT_TRUE(run.ends_clean());
+}
+
+// What wins is never closed by the answer: here Y itself is on the path, its COMMITs are lost, and it asks.
+TEST(OrphansTest, TheAnswerSettlesWhoWon) {
+  Bypassed run;
+  World& world = run.world;
+  const Session trainer = world.trainer().self();
+  bool asked = false;
+  world.delay_of = [&](const Session&, const Session& to, const Message& message) -> std::optional<Duration> {
+    if (std::holds_alternative<Waiting>(message) && to == trainer) asked = true;
+    if (std::holds_alternative<Commit>(message) && to == run.y.self() && !asked) return std::nullopt;
+    return 0ms;
+  };
+  world.on_event = [&](const Event& event) {
+    if (event.name == "counted" && event.who == run.a.self()) world.freeze(run.p);
+  };
+  ASSERT_TRUE(world.run_until([&] { return world.count("logged") == 1; }));
+  EXPECT_TRUE(world.run_until([&] { return world.count("settled", run.y.self()) == 1; }, 4s));
+  EXPECT_TRUE(asked);
+  EXPECT_EQ(world.count("undone"), 0u);
+  world.thaw(run.p);
+  EXPECT_TRUE(world.run());
+  EXPECT_TRUE(world.listed().empty());
+}
+
+// A loser that holds the winner's child by the only claim that still stands: the child hears of the COMMIT in front of
+// the Release.
+TEST(OrphansTest, AClosedEntryTellsTheWinnersChildBeforeItReleasesIts) {
+  LedgerRig rig(1, 3);
+  const EntrySerial entry = rig.accept(2, 0);
+  rig.work_all();
+  EXPECT_EQ(rig.state(entry), EntryState::kBelow);
+  const std::vector<Token> path{naming::token(60, 1), naming::token(70, 1)};
+  rig.commit(0, path);
+  const auto first = std::find_if(rig.sent.begin(), rig.sent.end(), [](const LedgerRig::Sent& item) {
+    return std::holds_alternative<Commit>(item.message);
+  });
+  EXPECT_LT(static_cast<std::size_t>(first - rig.sent.begin()), rig.sent_before_close);
+  const auto told = rig.take_sent<Commit>(70);
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_EQ(told[0].items.at(0).microbatch, naming::id(0));
+  EXPECT_EQ(told[0].items.at(0).path, std::vector(path.begin() + 1, path.end()));
+  EXPECT_EQ(rig.hops_closed, std::vector{naming::id(0)});
+  rig.commit(0, path);  // once more: nothing to close
+  EXPECT_TRUE(rig.take_sent<Commit>(70).empty());
+}
+
+}  // namespace
+}  // namespace shoal::hop
