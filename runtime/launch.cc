@@ -23,6 +23,7 @@ AuthorityOptions authority_options(const LaunchOptions& options) {
   result.round_targets = config.sync.rule == RuleId::kDiloco ? config.targets_per_round() : 0;
   result.round_cap = from_seconds(config.sync.round_cap_s);
   result.membership = config.membership();
+  result.round_budget = options.round_budget;
   return result;
 }
 

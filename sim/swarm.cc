@@ -116,7 +116,7 @@ void Swarm::start_launch(bool resume) {
   storage_ = std::make_unique<SimStorage>(host.loop(), disk_);
   launch_events_ = std::make_unique<Recorder>(all_events_);
   launch_owner_ = std::make_unique<LaunchOwner>(*this);
-  LaunchOptions options{options_.config, run_key_, "run", resume, {kLaunchAddress}, false, options_.planted};
+  LaunchOptions options{options_.config, run_key_, "run", resume, {kLaunchAddress}, false, options_.planted, options_.round_budget};
   auto launch = Launch::open(std::move(options),
                              LaunchEnvironment{host.loop(), *launch_wire_, *storage_, *launch_events_, *samples_,
                                                rng_.fork("launch" + std::to_string(starts_++)), nullptr},
