@@ -130,6 +130,7 @@ class Peer final : private Transport::Listener, private MembershipPort, private 
   void load(Bytes image);
   // Turns the fetch of a session that is behind to the stage's newest version, as the list or a commit says.
   void fetch_missed();
+  void aim_missed(Version version, const Digest& digest);
   void check_missed(TimePoint now);
   void serve(Version version);
   void announce();
@@ -161,7 +162,8 @@ class Peer final : private Transport::Listener, private MembershipPort, private 
     Version version;
     Digest digest;
     std::uint32_t overtaken = 0;                    // times that a newer one was committed while this one was on its way
-    TimePoint until{};                              // moves with every chunk
+    bool flows = false;                             // chunks of this one came
+    TimePoint until{};                              // moves with every chunk; never, once the image is here
   };
   std::optional<Missed> missed_;
   std::vector<Held> held_;                          // of the session before: the anchor, and a candidate that may have been committed

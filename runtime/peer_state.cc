@@ -95,24 +95,24 @@ void Peer::on_fetched(Bytes image) {
 }
 
 void Peer::on_behind(Version version, const Digest& digest) {
-  if (!missed_) missed_.emplace();
-  else if (version > missed_->version) ++missed_->overtaken;
+  if (!missed_) missed_ = Missed{version, digest, 0, false, env_.loop.now() + config_->membership()};
+  aim_missed(version, digest);
+  fetch_missed();
+}
+
+void Peer::aim_missed(Version version, const Digest& digest) {
+  if (version <= missed_->version) return;
   missed_->version = version;
   missed_->digest = digest;
-  missed_->until = env_.loop.now() + config_->membership();
-  fetch_missed();
+  if (std::exchange(missed_->flows, false)) ++missed_->overtaken;
+  if (missed_->until == TimePoint::max()) missed_->until = env_.loop.now() + config_->membership();
 }
 
 void Peer::fetch_missed() {
   std::vector<PeerId> donors;
   for (const StageMembers& stage : membership_->list()->stages) {
     if (stage.stage != spec_->stage) continue;
-    if (stage.version > missed_->version) {
-      ++missed_->overtaken;
-      missed_->version = stage.version;
-      missed_->digest = stage.digest;
-      missed_->until = env_.loop.now() + config_->membership();
-    }
+    aim_missed(stage.version, stage.digest);
     for (const Member& member : stage.members)
       if (may_donate(member) && member.session != session_) donors.push_back(member.peer);
   }
@@ -177,7 +177,9 @@ Version Peer::version() const { return stage_peer_ && stage_peer_->serving() ? s
 void Peer::on_progress(std::uint64_t bytes, std::uint64_t total) {
   fetched_ = bytes;
   fetch_total_ = total;
-  if (missed_) missed_->until = env_.loop.now() + config_->membership();
+  if (!missed_) return;
+  missed_->flows = true;
+  missed_->until = env_.loop.now() + config_->membership();
 }
 
 void Peer::on_waiting(const std::string& why) {

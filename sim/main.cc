@@ -12,7 +12,7 @@ int main(int argc, char** argv) {
   std::uint64_t first = 1, count = 100, microbatches = 96;
   std::uint16_t stages = 3, replicas = 2;
   std::string rule = "diloco";
-  double round_budget_s = 30;
+  double round_budget_s = 30, fault_every_s = 3;
   FaultMix mix;
   bool verbose = false;
   app.add_option("--seed", first, "first seed")->capture_default_str();
@@ -22,11 +22,13 @@ int main(int argc, char** argv) {
   app.add_option("--replicas", replicas, "peers of a stage")->capture_default_str();
   app.add_option("--rule", rule, "outer rule")->check(CLI::IsMember({"diloco", "allreduce"}))->capture_default_str();
   app.add_option("--round-budget", round_budget_s, "seconds a round may take: less, and more members miss one")->capture_default_str();
+  app.add_option("--fault-every", fault_every_s, "seconds between two faults, on average")->capture_default_str();
   app.add_option("--partitions", mix.partitions, "share of faults that part two peers (the others: kills 0.3, freezes 0.3, cuts 0.3, launch 0.1)")
       ->capture_default_str();
   app.add_flag("--verbose", verbose, "tell every story, not only the broken ones");
   CLI11_PARSE(app, argc, argv);
   set_log_level(LogLevel::kError);
+  mix.mean_between = from_seconds(fault_every_s);
 
   std::uint64_t failed = 0;
   ScenarioResult total;
