@@ -9,11 +9,12 @@ namespace {
 constexpr std::size_t kCauseMax = 100;  // bytes of a cause in the log
 }  // namespace
 
-CommitBook::CommitBook(std::uint64_t trainer, std::uint16_t stages) : trainer_(trainer), stages_(stages) {}
+CommitBook::CommitBook(std::uint64_t trainer, std::uint16_t stages, std::uint64_t window)
+    : trainer_(trainer), stages_(stages), window_(window) {}
 
 std::optional<MicrobatchId> CommitBook::next() const {
   const std::uint64_t serial = reissue_.empty() ? next_serial_ : *reissue_.begin();
-  if (serial >= low_ + kWindow) return std::nullopt;
+  if (serial >= low_ + window_) return std::nullopt;
   return MicrobatchId{trainer_, serial};
 }
 
@@ -35,6 +36,7 @@ Bytes CommitBook::log(const MicrobatchId& id, const Gradient& gradient) {
   for (const Token& token : logged.path) by_token_[token] = id.serial;
   Bytes record = path_record(id.serial, logged);
   open_.erase(id.serial);
+  unanswered_.insert(id.serial);
   logged_.emplace(id.serial, std::move(logged));
   return record;
 }
@@ -93,9 +95,15 @@ std::map<Session, std::vector<CommitItem>> CommitBook::answers(const MicrobatchI
 
 std::map<Session, std::vector<CommitItem>> CommitBook::outstanding() const {
   std::map<Session, std::vector<CommitItem>> result;
-  for (const auto& [serial, logged] : logged_)
-    for (auto& [session, items] : commits_for({trainer_, serial}))
-      result[session].insert(result[session].end(), items.begin(), items.end());
+  for (auto it = unanswered_.begin(); it != unanswered_.end();) {
+    const auto logged = logged_.find(*it);
+    const bool waits = logged != logged_.end() && std::count(logged->second.stages.begin(), logged->second.stages.end(),
+                                                             StageState::kOutstanding) > 0;
+    if (waits)
+      for (auto& [session, items] : commits_for({trainer_, *it}))
+        result[session].insert(result[session].end(), items.begin(), items.end());
+    it = waits ? std::next(it) : unanswered_.erase(it);
+  }
   return result;
 }
 

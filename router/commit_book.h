@@ -4,7 +4,7 @@
 // COMMIT leaves; a logged id is never issued again.
 //
 // State machine over bytes: the caller appends what it is given and says when it is durable. Thread: loop only. Bounds:
-// kWindow ids between low() and the next serial. Serial n is entry n of the run's sample order, so the log needs no
+// `window` ids between low() and the next serial. Serial n is entry n of the run's sample order, so the log needs no
 // cursor beside the serials.
 #include <cstdint>
 #include <functional>
@@ -30,7 +30,7 @@ Result<std::size_t> read_log(ByteView log, const std::function<Status(ByteView)>
 
 class CommitBook {
  public:
-  static constexpr std::uint64_t kWindow = 4096;  // W
+  static constexpr std::uint64_t kWindow = 4096;  // W, unless a run's rounds need more
   static constexpr std::size_t kAskersMax = 8;    // of one microbatch
 
   enum class StageState : std::uint8_t { kOutstanding, kCommitted, kMerged, kListed };
@@ -48,7 +48,7 @@ class CommitBook {
     std::string cause;
   };
 
-  CommitBook(std::uint64_t trainer, std::uint16_t stages);
+  CommitBook(std::uint64_t trainer, std::uint16_t stages, std::uint64_t window = kWindow);
   // Reads the log of an earlier life: every record in it is durable. ERRORS: kCorrupt, kForeign (another trainer or
   // number of stages). ERRORS also: kVersion (another log format), kCorrupt for a log that does not begin with its
   // header.
@@ -124,12 +124,14 @@ class CommitBook {
 
   std::uint64_t trainer_;
   std::uint16_t stages_;
+  std::uint64_t window_;
   bool header_seen_ = false;
   std::uint64_t next_serial_ = 0;
   std::uint64_t low_ = 0;
   bool ended_ = false;
   std::set<std::uint64_t> open_, reissue_;
   std::map<std::uint64_t, Logged> logged_;  // serial -> above low
+  mutable std::set<std::uint64_t> unanswered_;  // serials of logged_ with an outstanding token, and some that had one
   std::map<Token, std::uint64_t> by_token_;
   std::map<std::uint64_t, std::map<Session, StageId>> askers_;  // of microbatches that are not durable yet
   std::set<Session> over_;                                      // ended sessions: no round will name their later tokens

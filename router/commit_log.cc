@@ -212,6 +212,7 @@ Status CommitBook::replay_path(ByteView record) {
   for (; next_serial_ <= serial; ++next_serial_) reissue_.insert(next_serial_);
   reissue_.erase(serial);
   logged_.emplace(serial, std::move(logged));
+  unanswered_.insert(serial);
   return {};
 }
 

@@ -38,6 +38,7 @@ std::optional<EntrySerial> Ledger::on_forward(const Session& from, const Forward
   }
   const EntrySerial serial = next_serial_++;
   Entry& e = entries_[serial];
+  active_.insert(serial);
   e.microbatch = id;
   e.serial = serial;
   e.sample = message.sample;
@@ -185,6 +186,7 @@ void Ledger::commit_item(const Session&, const CommitItem& item, CommitAck& ack,
 
 void Ledger::settle(Entry& e, const std::vector<Token>&) {
   e.state = EntryState::kCommitted;
+  active_.erase(e.serial);
   ++counters_.committed;
   windows_.settle(e.serial);
   settle_next_.push_back(e.serial);
@@ -207,9 +209,8 @@ void Ledger::on_step(const Step& message, TimePoint now) {
   steps_.insert(message.step);
   windows_.close_step(message.step);
   std::vector<EntrySerial> losers;
-  for (const auto& [serial, e] : entries_)
-    if (e.step == message.step && e.state != EntryState::kCommitted && e.kind == ForwardKind::kTrain)
-      losers.push_back(serial);
+  for (const EntrySerial serial : active_)
+    if (const Entry& e = *find(serial); e.step == message.step && e.kind == ForwardKind::kTrain) losers.push_back(serial);
   for (const EntrySerial serial : losers)
     if (Entry* e = entry(serial)) {
       const MicrobatchId id = e->microbatch;
@@ -260,8 +261,9 @@ void Ledger::on_session_over(const Session& session, TimePoint) {
 
 void Ledger::tick(TimePoint now) {
   std::vector<Lease> expired;
-  for (auto& [serial, e] : entries_) {
-    if (e.state == EntryState::kCommitted || e.leases.empty()) continue;
+  for (const EntrySerial serial : active_) {
+    Entry& e = *entry(serial);
+    if (e.leases.empty()) continue;
     bool orphan = e.kind == ForwardKind::kTrain;
     for (const auto& [lease, claim] : e.leases) {
       if (claim.expires <= now && !options_.planted.no_expiry) expired.push_back(lease);

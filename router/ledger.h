@@ -221,6 +221,7 @@ class Ledger {
   LedgerOptions options_;
   EntrySerial next_serial_ = 1;
   std::map<EntrySerial, Entry> entries_;      // serial order = age
+  std::set<EntrySerial> active_;              // of these, not committed: a long round keeps many that are
   std::map<MicrobatchId, EntrySerial> live_;  // also committed ones, until low passes
   std::unordered_map<Lease, EntrySerial> by_lease_;
   std::set<MicrobatchId> closed_;

@@ -59,8 +59,8 @@ std::optional<Job> Ledger::release_job() {
 
 std::optional<Job> Ledger::next_job(bool shift_pending) {
   if (auto job = release_job()) return job;
-  for (auto& [serial, e] : entries_)
-    if (e.state == EntryState::kUndoing)
+  for (const EntrySerial serial : active_)
+    if (find(serial)->state == EntryState::kUndoing)
       return Job{JobKind::kUndo,        serial, windows_.slot_of(serial).value_or(WindowSlot::kA), 0, {}, {},
                  windows_.alone(serial)};
   if (const Windows::Window* window = windows_.ready(stamp_))
@@ -70,7 +70,8 @@ std::optional<Job> Ledger::next_job(bool shift_pending) {
       if (const auto* window = windows_.at(slot); window != nullptr && window->closed && window->step.value == 0)
         return Job{JobKind::kInnerStep, 0, slot, window->targets(), {}, {}, false};
   if (shift_pending && windows_.empty()) return Job{JobKind::kApplyShift, 0, {}, 0, {}, {}, false};
-  for (auto& [serial, e] : entries_) {
+  for (const EntrySerial serial : active_) {
+    Entry& e = *entry(serial);
     if (e.state != EntryState::kQueued) continue;
     const auto slot = windows_.room(e.step);
     if (!slot) {
@@ -82,7 +83,8 @@ std::optional<Job> Ledger::next_job(bool shift_pending) {
     e.state = EntryState::kBackward;
     return Job{JobKind::kBackward, serial, *slot, 0, {}, {}, false};
   }
-  for (auto& [serial, e] : entries_) {
+  for (const EntrySerial serial : active_) {
+    Entry& e = *entry(serial);
     if (e.state != EntryState::kReady || too_early(e)) continue;
     e.state = EntryState::kForward;
     ++counters_.forwards;
@@ -226,6 +228,7 @@ void Ledger::erase(EntrySerial serial) {
   Entry* e = entry(serial);
   for (const auto& [lease, claim] : e->leases) by_lease_.erase(lease);
   if (const auto it = live_.find(e->microbatch); it != live_.end() && it->second == serial) live_.erase(it);
+  active_.erase(serial);
   entries_.erase(serial);
 }
 

@@ -47,8 +47,8 @@ HopPhase Ledger::phase_of(const Entry& e) const {
 
 std::map<Session, std::vector<ProgressItem>> Ledger::progress() const {
   std::map<Session, std::vector<ProgressItem>> result;
-  for (const auto& [serial, e] : entries_) {
-    if (e.state == EntryState::kCommitted) continue;
+  for (const EntrySerial serial : active_) {
+    const Entry& e = *find(serial);
     for (const auto& [lease, claim] : e.leases) result[claim.holder].push_back({lease, phase_of(e)});
   }
   return result;
@@ -67,10 +67,7 @@ const Ledger::Entry* Ledger::find_live(const MicrobatchId& microbatch) const {
 Ledger::Entry* Ledger::entry(EntrySerial serial) { return const_cast<Entry*>(find(serial)); }
 Ledger::Entry* Ledger::live_entry(const MicrobatchId& microbatch) { return const_cast<Entry*>(find_live(microbatch)); }
 
-std::size_t Ledger::live() const {
-  return static_cast<std::size_t>(std::count_if(
-      entries_.begin(), entries_.end(), [](const auto& item) { return item.second.state != EntryState::kCommitted; }));
-}
+std::size_t Ledger::live() const { return active_.size(); }
 
 std::uint64_t Ledger::low_of(std::uint64_t trainer) const {
   const auto it = low_.find(trainer);
@@ -82,8 +79,8 @@ std::uint32_t Ledger::queue_ms() const {
 }
 
 std::size_t Ledger::queued() const {
-  return static_cast<std::size_t>(std::count_if(entries_.begin(), entries_.end(), [](const auto& item) {
-    const EntryState state = item.second.state;
+  return static_cast<std::size_t>(std::count_if(active_.begin(), active_.end(), [this](EntrySerial serial) {
+    const EntryState state = find(serial)->state;
     return state == EntryState::kReady || state == EntryState::kQueued || state == EntryState::kForward ||
            state == EntryState::kBackward;
   }));
@@ -93,9 +90,7 @@ bool Ledger::quiet() const { return live() == 0 && windows_.empty() && settle_ne
 
 bool Ledger::step_ready(StepId step) const {
   if (!steps_.contains(step)) return false;
-  for (const auto& [serial, e] : entries_)
-    if (e.step == step && e.state != EntryState::kCommitted) return false;
-  return true;
+  return std::none_of(active_.begin(), active_.end(), [&](EntrySerial serial) { return find(serial)->step == step; });
 }
 
 std::uint64_t Ledger::stepped_targets() const {

@@ -16,6 +16,7 @@ struct PlantedBugs {
   bool branch_timer = false;       // the hop timer belongs to a branch
   bool silent_gone = false;        // a gone token is not listed
   bool list_on_silence = false;    // a silent session's tokens are listed without the authority's word
+  bool shift_unnamed = false;      // a late member takes what the missed round names for unnamed
 };
 
 }  // namespace shoal

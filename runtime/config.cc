@@ -27,6 +27,15 @@ std::uint64_t RunConfig::targets_of_steps(std::uint64_t steps) const {
   return microbatches * targets_per_microbatch();
 }
 
+std::uint64_t RunConfig::microbatches_of_round() const {
+  if (sync.rule == RuleId::kAllreduce) return sync.microbatches_per_step;
+  return targets_per_round() * pipeline.replicas / targets_per_microbatch();
+}
+
+std::uint64_t RunConfig::id_window() const {
+  return std::clamp(4 * std::min(microbatches_of_round(), kIdWindowMax), kIdWindowMin, kIdWindowMax);
+}
+
 std::uint64_t RunConfig::end_targets() const {
   const std::uint64_t by_steps = targets_of_steps(end.steps);
   if (end.tokens == 0) return by_steps;

@@ -239,14 +239,10 @@ Status check_whole(const RunConfig& c, const std::string& origin) {
         check_schedule({c.optimizer.lr, c.optimizer.lr * c.schedule.min_lr_factor, c.schedule.warmup_tokens, length});
     if (!schedule.ok()) return refuse("[schedule] " + schedule.error().message);
   }
-  // Microbatches above the trainer's low-water mark: it rises only at a merge, and the window is 4096.
-  const std::uint64_t round = c.sync.rule == RuleId::kAllreduce
-                                  ? c.sync.microbatches_per_step
-                                  : c.targets_per_round() * c.pipeline.replicas / c.targets_per_microbatch();
-  if (round > 1024) {
-    return refuse("a round would hold " + std::to_string(round) +
-                  " microbatches, allowed are 1024: lower [sync] inner_steps or "
-                  "inner_batch, or raise [data] sequences");
+  if (const std::uint64_t round = c.microbatches_of_round(); round > RunConfig::kRoundMicrobatchesMax) {
+    return refuse("a round would hold " + std::to_string(round) + " microbatches, allowed are " +
+                  std::to_string(RunConfig::kRoundMicrobatchesMax) +
+                  ": lower [sync] inner_steps or inner_batch, or raise [data] sequences");
   }
   return {};
 }

@@ -23,6 +23,7 @@ AuthorityOptions authority_options(const LaunchOptions& options) {
   result.round_targets = config.sync.rule == RuleId::kDiloco ? config.targets_per_round() : 0;
   result.round_cap = from_seconds(config.sync.round_cap_s);
   result.membership = config.membership();
+  result.round_budget = options.round_budget;
   return result;
 }
 
@@ -64,7 +65,7 @@ Status Launch::open_logs() {
   const std::string trainer_path = options_.folder + "/trainer.log", authority_path = options_.folder + "/authority.log";
   SHOAL_ASSIGN(const Bytes authority_history, whole_log(env_.storage, authority_path, authority_log_valid_bytes));
   const std::uint64_t trainer_id = mix64(std::hash<PeerId>{}(options_.key.id())) & ~(1ull << 63);
-  book_ = std::make_unique<CommitBook>(trainer_id, options_.config.pipeline.stages);
+  book_ = std::make_unique<CommitBook>(trainer_id, options_.config.pipeline.stages, options_.config.id_window());
   SHOAL_ASSIGN(const Bytes trainer_history, whole_log(env_.storage, trainer_path, [&](ByteView log) {
     return read_log(log, [&](ByteView record) { return book_->replay(record); });
   }));

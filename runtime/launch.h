@@ -33,6 +33,7 @@ struct LaunchOptions {
   std::vector<std::string> addresses;     // told to peers and the directory
   bool save = false;                      // fetch every stage's state at the end
   PlantedBugs planted;
+  Duration round_budget = 30s;            // for the reduction of a round
 };
 
 struct LaunchEnvironment {

@@ -89,6 +89,7 @@ void Peer::end_session(const std::string& why) {
       bytes_before_[0] += transport_->counters().sent_bytes;
       bytes_before_[1] += transport_->counters().received_bytes;
       transport_.reset();
+      missed_.reset();
       loading_ = false;
       restarting_ = false;
       begin_session();
@@ -164,6 +165,7 @@ void Peer::tick() {
     return finish("", make_error(ErrorCode::kUnreachable, "no answer from the authority for " +
                                                               std::to_string(static_cast<int>(seconds_of(options_.contact_time))) + " s: " + reason_));
   if (away_since_) check_absence(now);
+  if (!over_ && !restarting_) check_missed(now);
   if (over_) return;
   if (phase_ == PeerPhase::kServing && now >= next_announce_) announce();
   if (now >= next_bytes_) write_bytes();
@@ -301,7 +303,7 @@ Beat Peer::make_beat() {
 
 void Peer::on_version(Version version) {
   if (stage_peer_ && config_) state_rule_ = stage_peer_->state_rule();
-  (void)version;
+  if (missed_ && missed_->version <= version) missed_.reset();
   if (donor_) donor_->forget();
   if (membership_ && phase_ == PeerPhase::kServing) membership_->beat_now();
 }

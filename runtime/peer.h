@@ -110,6 +110,7 @@ class Peer final : private Transport::Listener, private MembershipPort, private 
   // StagePeer::Owner
   void on_session_lost(const std::string& why) override;
   void on_version(Version version) override;
+  void on_behind(Version version, const Digest& digest) override;
   // DonorHost
   void make_image(std::function<void(Result<StateImage>)> done) override;
   Version version() const override;
@@ -127,6 +128,10 @@ class Peer final : private Transport::Listener, private MembershipPort, private 
   void build_stage(StageId stage);
   void get_state();
   void load(Bytes image);
+  // Turns the fetch of a session that is behind to the stage's newest version, as the list or a commit says.
+  void fetch_missed();
+  void aim_missed(Version version, const Digest& digest);
+  void check_missed(TimePoint now);
   void serve(Version version);
   void announce();
   void look_up_authority();
@@ -153,6 +158,14 @@ class Peer final : private Transport::Listener, private MembershipPort, private 
   std::shared_ptr<StageExecutor> executor_;
   std::optional<StageSpec> spec_;
   std::optional<JoinAnswer> answer_;
+  struct Missed {                                   // of a serving session: the newest version, committed without it
+    Version version;
+    Digest digest;
+    std::uint32_t overtaken = 0;                    // times that a newer one was committed while this one was on its way
+    bool flows = false;                             // chunks of this one came
+    TimePoint until{};                              // moves with every chunk; never, once the image is here
+  };
+  std::optional<Missed> missed_;
   std::vector<Held> held_;                          // of the session before: the anchor, and a candidate that may have been committed
   RuleId state_rule_ = RuleId::kAllreduce;          // whose roles belong to the anchor now
   struct Inbound { PeerId peer; TransferId transfer; auto operator<=>(const Inbound&) const = default; };

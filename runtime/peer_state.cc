@@ -5,6 +5,10 @@
 
 namespace shoal {
 
+namespace {
+constexpr std::uint32_t kOvertakenMax = 3;   // then a new session, for whom the authority holds its rounds a while, is the faster way
+}
+
 void Peer::on_joined(const JoinAnswer& answer) {
   answer_ = answer;
   owner_.on_notice("stage " + std::to_string(answer.stage.value) + " of " + std::to_string(config_->pipeline.stages) + ": " + answer.reason);
@@ -66,6 +70,7 @@ void Peer::get_state() {
 
 void Peer::on_members(const MemberList& list) {
   if (stage_peer_) stage_peer_->on_members(list);
+  if (missed_) return fetch_missed();
   if (phase_ != PeerPhase::kFetching || loading_ || !spec_) return;
   for (const StageMembers& stage : list.stages) {
     if (stage.stage != spec_->stage) continue;
@@ -83,7 +88,42 @@ void Peer::on_members(const MemberList& list) {
   }
 }
 
-void Peer::on_fetched(Bytes image) { load(std::move(image)); }
+void Peer::on_fetched(Bytes image) {
+  if (!missed_) return load(std::move(image));
+  missed_->until = TimePoint::max();  // it is here: the device decides when
+  if (!stage_peer_->catch_up(std::move(image))) missed_.reset();
+}
+
+void Peer::on_behind(Version version, const Digest& digest) {
+  if (!missed_) missed_ = Missed{version, digest, 0, false, env_.loop.now() + config_->membership()};
+  aim_missed(version, digest);
+  fetch_missed();
+}
+
+void Peer::aim_missed(Version version, const Digest& digest) {
+  if (version <= missed_->version) return;
+  missed_->version = version;
+  missed_->digest = digest;
+  if (std::exchange(missed_->flows, false)) ++missed_->overtaken;
+  if (missed_->until == TimePoint::max()) missed_->until = env_.loop.now() + config_->membership();
+}
+
+void Peer::fetch_missed() {
+  std::vector<PeerId> donors;
+  for (const StageMembers& stage : membership_->list()->stages) {
+    if (stage.stage != spec_->stage) continue;
+    aim_missed(stage.version, stage.digest);
+    for (const Member& member : stage.members)
+      if (may_donate(member) && member.session != session_) donors.push_back(member.peer);
+  }
+  if (missed_->overtaken > kOvertakenMax) return end_session("rounds are committed faster than their state can be fetched here");
+  if (missed_->until < TimePoint::max()) fetcher_->fetch(missed_->version, missed_->digest, std::move(donors));
+}
+
+void Peer::check_missed(TimePoint now) {
+  if (missed_ && now >= missed_->until)
+    end_session("version " + std::to_string(missed_->version.value) + ", committed without us, could not be fetched");
+}
 
 void Peer::load(Bytes image) {
   loading_ = true;
@@ -137,6 +177,9 @@ Version Peer::version() const { return stage_peer_ && stage_peer_->serving() ? s
 void Peer::on_progress(std::uint64_t bytes, std::uint64_t total) {
   fetched_ = bytes;
   fetch_total_ = total;
+  if (!missed_) return;
+  missed_->flows = true;
+  missed_->until = env_.loop.now() + config_->membership();
 }
 
 void Peer::on_waiting(const std::string& why) {

@@ -77,11 +77,14 @@ void StagePeer::leave() {
   pump();
 }
 
-bool StagePeer::quiet() const { return ledger_.quiet() && !device_busy_ && !waiting_->contribute && !waiting_->prepare && !waiting_->commit; }
+bool StagePeer::quiet() const {
+  return ledger_.quiet() && !device_busy_ && !waiting_->contribute && !waiting_->prepare && !waiting_->commit && !behind_;
+}
 
 std::string StagePeer::waiting_for() const {
   std::string text = std::to_string(ledger_.live()) + " open entries";
   if (round_.active()) text += ", a round";
+  if (behind_) text += ", the state of version " + std::to_string(behind_->newest.value);
   return text;
 }
 
@@ -186,7 +189,9 @@ void StagePeer::on_frames(const Remote& from, TransferId transfer, Result<std::v
 }
 
 void StagePeer::on_forward(const Remote& from, const Forward& message, TransferId transfer) {
-  if (message.stage != options_.spec.stage || transfer == 0) {
+  // While behind, our anchor is an old one: it trains others' microbatches as well as before, but evaluates none.
+  const bool old_anchor = behind_ && message.kind == ForwardKind::kEvaluate;
+  if (message.stage != options_.spec.stage || transfer == 0 || old_anchor) {
     if (transfer != 0) env_.transport.refuse(from.peer, transfer);
     send(from.session, Busy{message.lease, BusyReason::kNotServing, 0});
     return;

@@ -60,6 +60,9 @@ class StagePeer final : private CourierPort, private LedgerPort, private RoundHo
     // This session cannot go on: its state differs from the stage's, or it missed what it cannot catch up with.
     virtual void on_session_lost(const std::string& why) = 0;
     virtual void on_version(Version version) = 0;
+    // A round was committed without this session, which can follow: fetch this state or a newer one and give it to catch_up(). Called again
+    // when it is not the newest any more. Until then the session goes on with its old anchor and takes part in no round.
+    virtual void on_behind(Version version, const Digest& digest) = 0;
   };
 
   StagePeer(StagePeerOptions options, StagePeerEnvironment environment, Owner& owner);
@@ -68,6 +71,9 @@ class StagePeer final : private CourierPort, private LedgerPort, private RoundHo
   // The arena holds the stage's state of `version`, which `rule` made: from now on forwards are accepted.
   void serve(Version version, RuleId rule);
   bool serving() const { return serving_; }
+  // The image (root and digest checked) of a committed version, asked for by on_behind: shifts what is here onto it. False: not wanted any
+  // more, and on_behind is called again if another one is.
+  bool catch_up(Bytes image);
 
   // ---- from the transport ----
   void on_message(const Remote& from, Message& message, TransferId transfer);
@@ -123,6 +129,7 @@ class StagePeer final : private CourierPort, private LedgerPort, private RoundHo
   void commit(const RoundOpen& open, const RoundCommit& commit, std::function<void()> done) override;
   void abandon(const RoundOpen& open) override;
   void fell_behind(const RoundCommit& commit, bool secured, bool differs, const std::string& why) override;
+  void write_round_event(std::string_view name, Version version, std::string_view cause);
   void send_to_authority(Message message) override;
   void send_to_member(const Session& member, Message message, std::vector<Bytes> frames) override;
 
@@ -141,6 +148,9 @@ class StagePeer final : private CourierPort, private LedgerPort, private RoundHo
   bool run_commit();
   bool run_prepare();
   bool run_contribute();
+  bool run_shift();
+  // Whether a committed round that this session missed can be made up by a shift (the cases: stage_peer_shift.cc).
+  bool can_shift() const;
   void start(const Job& job);
   void start_forward(EntrySerial serial, bool evaluate);
   void start_backward(const Job& job);
@@ -176,6 +186,11 @@ class StagePeer final : private CourierPort, private LedgerPort, private RoundHo
   Version version_;
   RuleId state_rule_ = RuleId::kAllreduce;
   std::optional<RoundOpen> prepared_;
+  struct Behind {
+    Version newest;                                     // committed without us
+    std::optional<std::vector<EntrySerial>> secured;    // ours, when the round that left our version behind names us
+  };
+  std::optional<Behind> behind_;                        // until the shift is made
   std::uint64_t inner_steps_ = 0, adam_step_ = 0, progress_ = 0, run_targets_ = 0;
   double run_loss_ = 0;
   std::uint64_t fp32_bytes_ = 0, payload_bytes_ = 0;

@@ -25,6 +25,7 @@ struct StagePeer::Waiting {
   std::optional<Prepare> prepare;
   std::optional<Commit> commit;
   std::optional<RoundOpen> abandon;
+  std::optional<Bytes> shift;             // the image of a newer version
   std::vector<Plain> plain;
   std::vector<EntrySerial> contributed;   // of the round under way
 };

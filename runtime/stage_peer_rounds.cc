@@ -65,14 +65,6 @@ void StagePeer::abandon(const RoundOpen& open) {
   pump();
 }
 
-void StagePeer::fell_behind(const RoundCommit& commit, bool secured, bool differs, const std::string& why) {
-  if (version_ >= commit.version && !differs) return;
-  if (!serving_) return;  // the state is still on its way here: the fetch turns to the newest version by itself
-  log_warning("stage ", commit.stage, " committed version ", commit.version, " without us (", why, secured ? ", our work is in it" : "",
-              "): joining again");
-  owner_.on_session_lost(why);
-}
-
 void StagePeer::send_to_authority(Message message) {
   if (const auto* report = std::get_if<RoundReport>(&message); report != nullptr && !report->entries.empty()) {
     EventRecord record;
@@ -94,6 +86,7 @@ void StagePeer::send_to_member(const Session& member, Message message, std::vect
 
 bool StagePeer::pump_round() {
   if (waiting_->abandon) return run_abandon();
+  if (waiting_->shift) return run_shift();
   if (waiting_->commit) return run_commit();
   if (waiting_->prepare) return run_prepare();
   return waiting_->contribute && run_contribute();

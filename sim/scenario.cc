@@ -38,6 +38,7 @@ class Scenario {
     std::size_t peer;
     bool frozen;
     bool launch;
+    std::optional<std::size_t> parted_from{};
   };
 
   void say(const std::string& what) {
@@ -55,6 +56,9 @@ class Scenario {
       if (it->launch) {
         swarm_.resume_launch();
         say("launch resumes");
+      } else if (it->parted_from) {
+        part(it->peer, *it->parted_from, false);
+        say("peers " + std::to_string(it->peer) + " and " + std::to_string(*it->parted_from) + " hear each other again");
       } else if (it->frozen) {
         swarm_.resume_peer(it->peer);
         say("peer " + std::to_string(it->peer) + " resumes");
@@ -67,7 +71,11 @@ class Scenario {
   }
 
   bool away(std::size_t peer) const {
-    return std::any_of(returns_.begin(), returns_.end(), [&](const Return& r) { return !r.launch && r.peer == peer; });
+    return std::any_of(returns_.begin(), returns_.end(), [&](const Return& r) { return !r.launch && !r.parted_from && r.peer == peer; });
+  }
+
+  void part(std::size_t a, std::size_t b, bool parted) {
+    swarm_.network().partition(swarm_.peers()[a]->address, swarm_.peers()[b]->address, parted);
   }
 
   // Another living process holds the stage's anchor at no older version.
@@ -85,7 +93,7 @@ class Scenario {
 
   void strike() {
     const std::size_t index = rng_.below(swarm_.peers().size());
-    double draw = rng_.uniform() * (mix_.kills + mix_.freezes + mix_.cuts + mix_.launch_kills);
+    double draw = rng_.uniform() * (mix_.kills + mix_.freezes + mix_.cuts + mix_.launch_kills + mix_.partitions);
     const TimePoint back = swarm_.loop().now() + from_seconds(0.5 + rng_.uniform() * 14);
     if ((draw -= mix_.kills) < 0) {
       if (away(index) || !may_lose(index)) return;
@@ -105,6 +113,13 @@ class Scenario {
       swarm_.cut(index, other);
       ++result_.cuts;
       say("link " + std::to_string(index) + "-" + std::to_string(other) + " is cut");
+    } else if ((draw -= mix_.partitions) < 0) {
+      const std::size_t other = rng_.below(swarm_.peers().size());
+      if (other == index) return;
+      part(index, other, true);
+      returns_.push_back({back, index, false, false, other});
+      ++result_.partitions;
+      say("peers " + std::to_string(index) + " and " + std::to_string(other) + " hear nothing of each other");
     } else {
       if (swarm_.launch() == nullptr) return;
       swarm_.kill_launch();
@@ -135,7 +150,11 @@ class Scenario {
     result_.trace = swarm_.trace_hash();
     result_.virtual_seconds = seconds_of(swarm_.loop().now() - start);
     std::map<std::string, std::uint64_t> counts;
-    for (const EventRecord& event : swarm_.events()) ++counts[event.event];
+    for (const EventRecord& event : swarm_.events()) {
+      ++counts[event.event];
+      if (event.event == "shifted") ++(event.cause == "anchor" ? result_.shifts_anchor : result_.shifts_snapshot);
+    }
+    result_.behind = counts["behind"];
     result_.undos = counts["undone"];
     result_.gone = counts["commit_gone"];
     result_.listed = counts["listed"];

@@ -50,9 +50,10 @@ RunConfig small_config(RuleId rule, std::uint16_t stages, std::uint64_t microbat
 
 class Swarm::Recorder final : public EventLog {
  public:
-  explicit Recorder(std::vector<EventRecord>& all) : all_(all) {}
+  Recorder(std::vector<EventRecord>& all, const SimLoop& loop) : all_(all), loop_(loop) {}
   void write(const EventRecord& record) override {
     EventRecord copy = record;
+    copy.more.emplace_back("at", std::to_string(seconds_of(loop_.now().time_since_epoch())));
     copy.more.emplace_back("writer", short_name(session_));
     all_.push_back(std::move(copy));
   }
@@ -60,6 +61,7 @@ class Swarm::Recorder final : public EventLog {
 
  private:
   std::vector<EventRecord>& all_;
+  const SimLoop& loop_;
   Session session_;
 };
 
@@ -114,9 +116,9 @@ void Swarm::start_launch(bool resume) {
   SimHost& host = network_.add_host(kLaunchAddress);
   launch_wire_ = network_.make_wire(run_key_.id(), kLaunchAddress);
   storage_ = std::make_unique<SimStorage>(host.loop(), disk_);
-  launch_events_ = std::make_unique<Recorder>(all_events_);
+  launch_events_ = std::make_unique<Recorder>(all_events_, loop_);
   launch_owner_ = std::make_unique<LaunchOwner>(*this);
-  LaunchOptions options{options_.config, run_key_, "run", resume, {kLaunchAddress}, false, options_.planted};
+  LaunchOptions options{options_.config, run_key_, "run", resume, {kLaunchAddress}, false, options_.planted, options_.round_budget};
   auto launch = Launch::open(std::move(options),
                              LaunchEnvironment{host.loop(), *launch_wire_, *storage_, *launch_events_, *samples_,
                                                rng_.fork("launch" + std::to_string(starts_++)), nullptr},
@@ -152,7 +154,7 @@ void Swarm::start_peer(PeerProcess& process, std::uint64_t) {
   process.error.reset();
   process.wire = network_.make_wire(process.key.id(), process.address);
   process.device = std::make_unique<SimDevice>(host.loop(), options_.pace);
-  process.events = std::make_unique<Recorder>(all_events_);
+  process.events = std::make_unique<Recorder>(all_events_, loop_);
   process.owner = std::make_unique<PeerOwner>(process);
   PeerOptions options{.key = process.key,
                       .run = RunId{run_key_.id().bytes},

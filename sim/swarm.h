@@ -26,6 +26,7 @@ struct SwarmOptions {
   RunConfig config;                 // integer executor; see small_config()
   SimPace pace;
   SimHostShape shape;
+  Duration round_budget = 30s;
   PlantedBugs planted;
 };
 

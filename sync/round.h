@@ -58,9 +58,9 @@ class RoundHost {
   // The round was committed and this member cannot follow: it took no part, was too late, or got another digest.
   // `secured` = the commit names our entries (keep that in mind until the state is fetched: later commits need not name
   // us). Called instead of commit and abandon; the snapshot and candidates are still in the arena. REACTION: version()
-  // >= commit.version: nothing. `differs`: end the session, join as new. Else fetch the state of commit.version: diloco
-  // shifts (StateLoad::kShiftFromSnapshot if secured, else kShiftFromAnchor); allreduce ends the session if it holds
-  // entries that the commit does not name, else loads afresh.
+  // >= commit.version: nothing. `differs`: end the session, join as new. Else fetch the state of commit.version or a
+  // newer one: diloco shifts (StateLoad::kShiftFromSnapshot if secured, else kShiftFromAnchor); allreduce ends the
+  // session, or loads afresh if the commit names all that it holds.
   virtual void fell_behind(const RoundCommit& commit, bool secured, bool differs, const std::string& why) = 0;
   virtual void send_to_authority(Message message) = 0;
   virtual void send_to_member(const Session& member, Message message, std::vector<Bytes> frames) = 0;

@@ -48,7 +48,7 @@ Status pack_fields(const T& item, std::string_view name, ByteSink& sink) {
 template <class T>
 Status parse_fields(ByteView bytes, std::string_view name, T& to) {
   try {
-    const msgpack::unpack_limit limit(limits::kListMax, 0, limits::kBodyMax, limits::kBodyMax, 0, kDepthMax);
+    const msgpack::unpack_limit limit(limits::kListMax, 0, limits::kBodyMax, limits::kSerialBytesMax, 0, kDepthMax);
     // Texts and byte strings stay views into `bytes` until the reader has checked them.
     const auto as_reference = [](msgpack::type::object_type, std::size_t, void*) { return true; };
     std::size_t offset = 0;

@@ -2,7 +2,7 @@
 // How the fields of a message become msgpack objects and come back: one template each way, chosen by the field's type.
 // Included by transport/envelope.cc only: `Packer` and `Object` are msgpack's, so that this header sees no library.
 //
-// Arrays for structs, lists, ids and sessions; bin for keys and byte strings; nil for an absent optional; no maps, no
+// Arrays for structs, lists, ids and sessions; bin for keys, byte strings and lists of serials; nil for an absent optional; no maps, no
 // extensions. Reading is strict: type, number of fields, range of every integer and enumerator, length of every text
 // and list.
 #include <cstring>
@@ -12,6 +12,7 @@
 
 #include "transport/limits.h"
 #include "transport/messages.h"
+#include "transport/serial_list.h"
 
 namespace shoal::fields {
 
@@ -82,6 +83,14 @@ class FieldWriter {
       packer_.pack_str_body(value.data(), static_cast<std::uint32_t>(value.size()));
     } else if constexpr (std::is_same_v<T, std::vector<std::uint8_t>>) {
       if (fits(value.size(), limits::kBodyMax, "byte string")) put_bin(value.data(), value.size());
+    } else if constexpr (std::is_same_v<T, std::vector<std::uint64_t>>) {
+      const Result<std::vector<std::uint8_t>> packed = pack_serials(value);
+      if (packed.ok() && value.size() <= serials_left_) {
+        serials_left_ -= value.size();
+        return put_bin(packed->data(), packed->size());
+      }
+      if (!beyond_) beyond_ = "list of serials";
+      packer_.pack_nil();
     } else if constexpr (IsKey<T>::value) {
       put_bin(value.bytes.data(), value.bytes.size());
     } else if constexpr (IsStrongInt<T>::value) {
@@ -121,6 +130,7 @@ class FieldWriter {
 
   Packer& packer_;
   std::size_t text_max_;
+  std::size_t serials_left_ = limits::kSerialsMax;  // over all lists of the message: a few bytes can stand for many
   const char* beyond_ = nullptr;
 };
 
@@ -156,6 +166,8 @@ class FieldReader {
         return;
       const auto* begin = reinterpret_cast<const std::uint8_t*>(from.via.bin.ptr);
       to.assign(begin, begin + from.via.bin.size);
+    } else if constexpr (std::is_same_v<T, std::vector<std::uint64_t>>) {
+      if (expect(from.type == Kind::BIN, "a list of serials as bytes")) get_serials(from, to);
     } else if constexpr (IsKey<T>::value) {
       if (expect(from.type == Kind::BIN && from.via.bin.size == to.bytes.size(), "32 bytes"))
         std::memcpy(to.bytes.data(), from.via.bin.ptr, to.bytes.size());
@@ -172,6 +184,16 @@ class FieldReader {
   }
 
  private:
+  void get_serials(const Object& from, std::vector<std::uint64_t>& to) {
+    Result<std::vector<std::uint64_t>> parsed =
+        parse_serials({reinterpret_cast<const std::uint8_t*>(from.via.bin.ptr), from.via.bin.size}, serials_left_);
+    if (!parsed.ok()) {
+      error_ = parsed.error();
+      return;
+    }
+    to = *std::move(parsed);
+    serials_left_ -= to.size();
+  }
   template <class T>
   void get_list(const Object& from, std::vector<T>& to) {
     to.clear();
@@ -204,6 +226,7 @@ class FieldReader {
   }
 
   std::size_t text_max_;
+  std::size_t serials_left_ = limits::kSerialsMax;
   std::optional<Error> error_;
 };
 

@@ -374,6 +374,14 @@ TEST(CommitBookTest, IdsStopAtTheWindowUntilLowRises) {
   EXPECT_EQ(kept.book.next(), id(CommitBook::kWindow));
 }
 
+TEST(CommitBookTest, TheWindowIsAsWideAsTheRunNeeds) {
+  CommitBook narrow(1, 2, 3), wide(1, 2, 2 * CommitBook::kWindow);
+  for (CommitBook* book : {&narrow, &wide})
+    while (const auto next = book->next()) book->issued(*next);
+  EXPECT_EQ(narrow.open(), 3u);
+  EXPECT_EQ(wide.open(), 2 * CommitBook::kWindow);
+}
+
 TEST(CommitBookTest, NoCommitBeforeTheRecordIsDurable) {
   Kept kept;
   kept.book.issued(id(0));

@@ -105,7 +105,7 @@ TEST(ConfigTest, RefusesOptionsThatExcludeEachOther) {
   EXPECT_THAT(message_of(with("[pipeline]\nmemory = \"lean\"\n")), HasSubstr("not built yet"));
   EXPECT_THAT(message_of(with("[timing]\nmembership_s = 1\n")), HasSubstr("at least lease_s"));
   EXPECT_THAT(message_of(with("[pipeline]\nstages = 9\n")), Not(testing::StrEq("ok")));
-  EXPECT_THAT(message_of(with("[sync]\ninner_batch = 1000000\n")), HasSubstr("allowed are 1024"));
+  EXPECT_THAT(message_of(with("[sync]\ninner_batch = 1000000000\n")), HasSubstr("allowed are 131072"));
   EXPECT_THAT(message_of(with("[schedule]\ntokens = 10\nwarmup_tokens = 11\n")), HasSubstr("[schedule]"));
   EXPECT_THAT(message_of(with("[run]\nname = \"a b\"\n")), HasSubstr("only letters"));
 }

@@ -155,7 +155,7 @@ void RealSwarm::start_launch() {
   auto wire = loopback_wire(loop, run_key_);
   launch_address_ = wire->listening_address();
   launch_wire_ = std::move(wire);
-  LaunchOptions options{config_, run_key_, folder_.path(), false, {launch_address_}, false, {}};
+  LaunchOptions options{config_, run_key_, folder_.path(), false, {launch_address_}, false, {}, 30s};
   auto launch = Launch::open(
       std::move(options),
       LaunchEnvironment{loop, *launch_wire_, *storage_, *launch_events_, *samples_, Rng(91), nullptr}, *launch_owner_);

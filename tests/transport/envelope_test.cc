@@ -226,9 +226,9 @@ TEST(EnvelopeTest, PrologueFieldsAreChecked) {
 TEST(EnvelopeTest, LimitsHoldWhenPacking) {
   EXPECT_EQ(pack_envelope(End{std::string(limits::kTextMax + 1, 'x')}, std::nullopt).code(), ErrorCode::kTooLarge);
   EXPECT_TRUE(pack_envelope(End{std::string(limits::kTextMax, 'x')}, std::nullopt).ok());
-  RoundReport report;
-  report.entries.resize(limits::kListMax + 1);
-  EXPECT_EQ(pack_envelope(report, std::nullopt).code(), ErrorCode::kTooLarge);
+  Renew renew;
+  renew.leases.resize(limits::kListMax + 1);
+  EXPECT_EQ(pack_envelope(renew, std::nullopt).code(), ErrorCode::kTooLarge);
   EXPECT_EQ(pack_envelope(Manifest{std::string(limits::kBodyMax + 1, 'x'), {}}, std::nullopt).code(),
             ErrorCode::kTooLarge);
   EXPECT_TRUE(pack_envelope(Manifest{std::string(limits::kBodyMax, 'x'), {}}, std::nullopt).ok());
