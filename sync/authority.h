@@ -97,7 +97,8 @@ class Authority {
   // allreduce: all microbatches of the step are committed. Relayed to the members in front of the step's RoundOpen.
   virtual void on_step(const Step& step) = 0;
   virtual void set_status(const BeatAck& status) = 0;  // run status for BeatAcks; list_epoch is filled in
-  // Last round of every stage that someone serves; `done` when all are decided (or nothing is left to decide).
+  // Last round of every stage that someone serves; `done` when all are decided (or nothing is left to decide). No round
+  // is opened from then on: the caller may list what is not secured.
   virtual void finish(std::function<void()> done) = 0;
   virtual void end(const std::string& reason) = 0;               // End to everybody; joiners get it too from now on
   virtual const MemberList& members() const = 0;                 // newest published

@@ -87,6 +87,7 @@ std::vector<Session> AuthorityState::participants(const StageState& stage, bool 
 
 void AuthorityState::maybe_open(StageState& stage) {
   if (!started_ || failed_ || ended_ || stage.round) return;
+  if (finishing_ && !finished_) return;  // what no round secured by now is about to be listed
   const TimePoint now = loop_.now();
   if (now < stage.retry_at) return;
   const bool someone_fetches = std::any_of(members_.begin(), members_.end(), [&](const auto& entry) {

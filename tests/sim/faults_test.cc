@@ -53,6 +53,28 @@ TEST_P(FaultsTest, CountsEveryGradientOnceAndListsWhatIsLost) {
   EXPECT_GT(undos, 0u);
 }
 
+// Rounds that wait two seconds for a member, faults every second, and pairs that do not hear each other: members miss rounds, and follow.
+TEST(FaultsShiftTest, MembersThatFallBehindFollowAndNothingIsCountedTwice) {
+  set_log_level(LogLevel::kError);
+  FaultMix mix;
+  mix.partitions = 0.5;
+  mix.mean_between = 1s;
+  std::uint64_t behind = 0, shifts = 0;
+  for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+    SwarmOptions options = options_for(RuleId::kDiloco, seed);
+    options.stages = 2;
+    options.replicas = 3;
+    options.config = small_config(RuleId::kDiloco, 2, 400);
+    options.round_budget = 2s;
+    const ScenarioResult result = run_scenario(std::move(options), mix);
+    EXPECT_TRUE(result.broken.empty()) << "seed " << seed << ": " << result.broken.front();
+    behind += result.behind;
+    shifts += result.shifts_anchor + result.shifts_snapshot;
+  }
+  EXPECT_GT(behind, 10u);
+  EXPECT_GT(shifts, 5u);
+}
+
 TEST(FaultsTraceTest, TheSameSeedGivesTheSameTrace) {
   set_log_level(LogLevel::kError);
   for (const RuleId rule : {RuleId::kAllreduce, RuleId::kDiloco}) {

@@ -174,6 +174,22 @@ TEST_F(AuthorityTest, FinishMakesALastRoundAndStillTakesIn) {
   EXPECT_EQ(sent_to<End>(1).size(), 1u);
 }
 
+// A round that is committed behind the last ones would name what its caller has listed as lost meanwhile.
+TEST_F(AuthorityTest, OpensNoRoundOnceItHasFinished) {
+  boot();
+  join_and_serve(1);
+  bool done = false;
+  authority->finish([&] { done = true; });
+  settle();
+  contribute(1, 1, {});
+  agree(1, 1, 7, 1, 10);
+  settle();
+  ASSERT_TRUE(done);
+  beat(1, 1, 100);
+  settle();
+  EXPECT_EQ(sent_to<RoundOpen>(1).size(), 1u);
+}
+
 TEST_F(AuthorityTest, FinishDoesNotWaitForAStageThatNobodyServes) {
   options.stages = 2;
   boot();

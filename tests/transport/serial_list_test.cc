@@ -81,7 +81,9 @@ TEST(SerialListTest, NeverCrashesOnRandomBytes) {
     Packed bytes(rng.below(24));
     for (auto& byte : bytes) byte = static_cast<std::uint8_t>(rng.next() >> (rng.below(2) * 6));
     const auto parsed = parse_serials(bytes);
-    if (parsed.ok()) EXPECT_EQ(*pack_serials(*parsed), bytes);
+    if (parsed.ok()) {
+      EXPECT_EQ(*pack_serials(*parsed), bytes);
+    }
   }
 }
 
