@@ -7,6 +7,8 @@ namespace shoal {
 
 void Peer::on_joined(const JoinAnswer& answer) {
   answer_ = answer;
+  ever_joined_ = true;
+  undialled_since_.reset();
   owner_.on_notice("stage " + std::to_string(answer.stage.value) + " of " + std::to_string(config_->pipeline.stages) + ": " + answer.reason);
   build_stage(answer.stage);
 }

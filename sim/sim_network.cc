@@ -136,7 +136,7 @@ void SimNetwork::establish(ConnectionId id, const PeerId& wanted) {
     });
     return;
   }
-  if (!to.wire || to.host->killed())
+  if (!to.wire || to.host->killed() || closed_.contains(to.address))
     return refuse(id, make_error(ErrorCode::kUnreachable, "nobody listens at " + to.address));
   const SimWire& dialler = *connection->wires[0];
   if (to.wire->self() != wanted)
@@ -314,6 +314,14 @@ void SimNetwork::cut(const Address& a, const Address& b) {
   }
   for (const ConnectionId id : ids)
     break_connection(id, make_error(ErrorCode::kUnreachable, "the connection was lost"));
+}
+
+void SimNetwork::close_listener(const Address& address, bool closed) {
+  if (closed) {
+    closed_.insert(address);
+  } else {
+    closed_.erase(address);
+  }
 }
 
 void SimNetwork::block(const Address& from, const Address& to, bool blocked) {

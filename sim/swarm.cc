@@ -136,7 +136,7 @@ void Swarm::kill_launch() {
 
 void Swarm::resume_launch() { start_launch(true); }
 
-std::size_t Swarm::add_peer(std::optional<StageId>) {
+std::size_t Swarm::add_peer() {
   const std::size_t index = peers_.size();
   auto process = std::unique_ptr<PeerProcess>(
       new PeerProcess{key_of(options_.seed * 1000 + index + 1), "peer" + std::to_string(index) + ":1", false, false, false, {}, {}, {}, {}, {}, {}, {}});

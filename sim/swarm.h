@@ -43,7 +43,7 @@ class Swarm {
   ~Swarm();
 
   // ---- faults ----
-  std::size_t add_peer(std::optional<StageId> wish = std::nullopt);   // index
+  std::size_t add_peer();                    // index
   void kill_peer(std::size_t index);
   void freeze_peer(std::size_t index);
   void resume_peer(std::size_t index);

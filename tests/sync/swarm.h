@@ -64,6 +64,7 @@ class Replica final : public MembershipPort, public RoundHost, public DonorHost,
   Beat make_beat() override;
   void on_joined(const JoinAnswer& answer) override;
   void on_refused(const std::string& reason) override;
+  void on_unreachable(const std::string&) override {}
   void on_members(const MemberList& list) override;
   void on_fenced(const std::string& reason) override;
   void on_goodbye() override {}
