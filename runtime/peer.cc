@@ -280,8 +280,16 @@ void Peer::on_manifest(const Manifest& manifest) {
   auto config = parse_manifest(manifest.body);
   if (!config.ok()) return finish("", config.error());
   config_ = *std::move(config);
+  if (const Status closed = close_to_strangers(); !closed.ok()) return finish("", closed.error());
   if (env_.factory_of) env_.factory = env_.factory_of(*config_);
   start_membership();
+}
+
+Status Peer::close_to_strangers() {
+  if (config_->admission.mode != AdmissionMode::kListed) return {};
+  std::vector<PeerId> admitted = config_->admission.keys;
+  admitted.push_back(as_peer(options_.run));
+  return env_.wire.admit_only(admitted);
 }
 
 void Peer::start_membership() {

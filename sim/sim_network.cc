@@ -175,6 +175,18 @@ void SimNetwork::detach(SimWire& wire) {
     found->second->wire = nullptr;
 }
 
+void SimNetwork::expel_strangers(SimWire& wire) {
+  std::vector<ConnectionId> ids;
+  for (const auto& [id, connection] : connections_) {
+    const SimWire* dialler = connection->wires[0];
+    if (connection->wires[1] == &wire && dialler && !wire.admitted_.contains(dialler->self())) ids.push_back(id);
+  }
+  for (const ConnectionId id : ids) {
+    wire.notify_down(id, make_error(ErrorCode::kRefused, "its key is not admitted any more"));
+    disconnect(wire, id);
+  }
+}
+
 // The end at `side` learns that the connection is gone, after what was under way to it.
 void SimNetwork::tell_down(ConnectionId id, int side, Error cause, Duration delay) {
   Connection& connection = *find(id);

@@ -80,6 +80,7 @@ class SimNetwork {
   Status send(SimWire& from, ConnectionId id, Lane lane, Bytes message);
   void disconnect(SimWire& from, ConnectionId id);
   void detach(SimWire& wire);
+  void expel_strangers(SimWire& wire);  // what peers dialled that it does not admit any more
   void leave_uplink(ConnectionId id, int side, Lane lane, Bytes message);
   void arrive(ConnectionId id, int side, Lane lane, Bytes message);
   void deliver(ConnectionId id, int side, Lane lane);

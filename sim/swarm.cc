@@ -112,7 +112,8 @@ Swarm::~Swarm() {
 
 void Swarm::start_launch(bool resume) {
   SimHost& host = network_.add_host(kLaunchAddress);
-  launch_wire_ = network_.make_wire(run_key_.id(), kLaunchAddress);
+  const auto& listed = options_.config.admission.keys;  // empty: open
+  launch_wire_ = network_.make_wire(run_key_.id(), kLaunchAddress, {listed.begin(), listed.end()});
   storage_ = std::make_unique<SimStorage>(host.loop(), disk_);
   launch_events_ = std::make_unique<Recorder>(all_events_);
   launch_owner_ = std::make_unique<LaunchOwner>(*this);
@@ -136,10 +137,12 @@ void Swarm::kill_launch() {
 
 void Swarm::resume_launch() { start_launch(true); }
 
+KeyPair Swarm::peer_key(std::uint64_t seed, std::size_t index) { return key_of(seed * 1000 + index + 1); }
+
 std::size_t Swarm::add_peer() {
   const std::size_t index = peers_.size();
   auto process = std::unique_ptr<PeerProcess>(
-      new PeerProcess{key_of(options_.seed * 1000 + index + 1), "peer" + std::to_string(index) + ":1", false, false, false, {}, {}, {}, {}, {}, {}, {}});
+      new PeerProcess{peer_key(options_.seed, index), "peer" + std::to_string(index) + ":1", false, false, false, {}, {}, {}, {}, {}, {}, {}});
   peers_.push_back(std::move(process));
   start_peer(*peers_.back(), index);
   return index;

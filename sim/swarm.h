@@ -40,6 +40,8 @@ struct SimEvents {
 class Swarm {
  public:
   explicit Swarm(SwarmOptions options);
+  // Of the peer `index` of a swarm with this seed, for [admission].
+  static KeyPair peer_key(std::uint64_t seed, std::size_t index);
   ~Swarm();
 
   // ---- faults ----

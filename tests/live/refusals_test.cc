@@ -105,6 +105,22 @@ TEST(LiveRefusalTest, AKeyThatIsNotListedIsToldItsKey) {
   EXPECT_EQ(swarm.exit_code("launch"), 0) << swarm.errors("launch");
 }
 
+// Peers close their own listeners to strangers, and still find each other.
+TEST(LiveRefusalTest, AListedRunOfTwoStagesTrains) {
+  Processes swarm;
+  std::string errors, keys;
+  for (const char* home : {"home-a", "home-b"}) {
+    ASSERT_EQ(run(swarm, {"--home", swarm.path(home), "key"}, errors), 0) << errors;
+    keys += (keys.empty() ? "\"" : ", \"") + swarm.output("once").substr(0, 64) + "\"";
+  }
+  swarm.launch(swarm.write_run({.replicas = 1, .steps = 3, .more = "[admission]\nmode = \"listed\"\nkeys = [" + keys + "]\n"}));
+  swarm.join("a");
+  swarm.join("b");
+  EXPECT_EQ(swarm.exit_code("launch"), 0) << swarm.errors("launch");
+  EXPECT_EQ(swarm.exit_code("a"), 0) << swarm.errors("a");
+  EXPECT_EQ(swarm.exit_code("b"), 0) << swarm.errors("b");
+}
+
 // Its own connection to the launching process stands all the while: only a dial to what it tells others shows the fault.
 TEST(LiveRefusalTest, AnAdvertisedAddressWhereNobodyListensIsToldWithTheRemedy) {
   Processes swarm;
