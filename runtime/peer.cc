@@ -54,6 +54,7 @@ void Peer::begin_session() {
   note("start", "");
   phase_ = PeerPhase::kConnecting;
   reason_ = "reaching the authority";
+  announce_pace_ = {};
   transport_ = make_transport(env_.wire, env_.loop, {options_.run, options_.key.id(), session_, PeerRole::kPeer, options_.addresses});
   transport_->set_listener(this);
   transport_->learn(as_peer(options_.run), options_.authority_addresses);
@@ -172,7 +173,10 @@ void Peer::tick() {
   if (away_since_) check_absence(now);
   if (undialled_since_) check_reachable(now);
   if (over_) return;
-  if (phase_ == PeerPhase::kServing && now >= next_announce_) announce();
+  if (phase_ == PeerPhase::kServing && env_.directory != nullptr) {
+    const StagePeerStatus status = stage_peer_->status();
+    if (announce_pace_.due(now, status.version, status.rate)) announce();
+  }
   if (now >= next_bytes_) write_bytes();
   if (leaving_) check_leaving();
 }

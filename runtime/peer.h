@@ -12,6 +12,7 @@
 #include "common/rng.h"
 #include "common/sign.h"
 #include "dht/peer_directory.h"
+#include "runtime/announce_pace.h"
 #include "runtime/config.h"
 #include "runtime/device_queue.h"
 #include "runtime/event_log.h"
@@ -165,7 +166,7 @@ class Peer final : private Transport::Listener, private MembershipPort, private 
   PeerPhase phase_ = PeerPhase::kConnecting;
   std::string reason_;
   bool loading_ = false, leaving_ = false, asked_to_go_ = false, over_ = false, ever_up_ = false, ever_joined_ = false, restarting_ = false, looking_up_ = false;
-  TimePoint started_{}, leave_by_{}, next_announce_{}, next_dial_{}, next_look_up_{};
+  TimePoint started_{}, leave_by_{}, next_dial_{}, next_look_up_{};
   std::uint64_t sequence_ = 0, sessions_ = 0, fetched_ = 0, fetch_total_ = 0;
   std::uint64_t bytes_before_[4] = {0, 0, 0, 0};    // of earlier sessions: sent, received, fp32, payload
   std::uint64_t bytes_written_[4] = {0, 0, 0, 0};   // of these, what stands in events already
@@ -173,6 +174,7 @@ class Peer final : private Transport::Listener, private MembershipPort, private 
   std::optional<TimePoint> away_since_;             // of the authority
   std::optional<TimePoint> undialled_since_;        // the authority cannot dial us
   TimePoint undialled_told_{};
+  AnnouncePace announce_pace_;                      // of this session
   BeatAck run_status_;
   TimerId timer_ = 0;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);   // of this object

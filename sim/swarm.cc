@@ -168,7 +168,7 @@ void Swarm::start_peer(PeerProcess& process, std::uint64_t) {
       std::move(options),
       PeerEnvironment{host.loop(), *process.wire, *process.device, *process.events,
                       [](const StageSpec& spec) -> Result<std::unique_ptr<StageExecutor>> { return std::unique_ptr<StageExecutor>(std::make_unique<IntegerExecutor>(spec)); },
-                      rng_.fork("peer" + std::to_string(starts_++)), nullptr},
+                      rng_.fork("peer" + std::to_string(starts_++)), options_.directory},
       *process.owner);
   process.peer->start();
 }

@@ -27,6 +27,7 @@ struct SwarmOptions {
   SimPace pace;
   SimHostShape shape;
   PlantedBugs planted;
+  PeerDirectory* directory = nullptr;   // of every peer; borrowed
 };
 
 // A run of the integer executor, small enough for hundreds of seeds.
