@@ -1,7 +1,7 @@
 #pragma once
-// When a peer's record in the directory is made anew: every kPeriod, and before that when it has news (another version, a first rate): the first
-// of each kind in a session at once, so that who looks after a join sees it work; later ones not within kPause of the record before.
-// Value; pure.
+// When a peer's record in the directory is made anew: every kPeriod, and before that when it has news (another version,
+// a first rate): the first of each kind in a session at once, so that who looks after a join sees it work; later ones
+// not within kPause of the record before. Value; pure.
 #include <optional>
 
 #include "common/ids.h"

@@ -21,9 +21,10 @@ void DialBack::check(const Remote& from, const JoinRequest& request) {
   ++under_way_;
   trial->under_way = true;
   trial->addresses = request.addresses;
-  transport_.try_addresses(from.peer, request.addresses, [this, from, request, alive = std::weak_ptr<bool>(alive_)](Status reached) {
-    if (alive.lock()) on_outcome(from, request, reached);
-  });
+  transport_.try_addresses(from.peer, request.addresses,
+                           [this, from, request, alive = std::weak_ptr<bool>(alive_)](Status reached) {
+                             if (alive.lock()) on_outcome(from, request, reached);
+                           });
 }
 
 // Who is under way keeps its place; of the others the oldest gives way.

@@ -1,12 +1,14 @@
 #pragma once
-// Whether others can dial a joiner, found out by its first contact before it is admitted: a peer that nobody can dial cannot be the next hop
-// of anybody, so it must not stand on the member list.
+// Whether others can dial a joiner, found out by its first contact before it is admitted: a peer that nobody can dial
+// cannot be the next hop of anybody, so it must not stand on the member list.
 //
-// The launching process dials every address of the request anew, with the key that the joiner proved as the one that must answer, and hangs up.
-// One that answers is enough (an address of a local network is of use to neighbours alone). Meanwhile the joiner's repeated requests wait.
+// The launching process dials every address of the request anew, with the key that the joiner proved as the one that
+// must answer, and hangs up. One that answers is enough (an address of a local network is of use to neighbours alone).
+// Meanwhile the joiner's repeated requests wait.
 //
-// Only addresses of a peer that proved its key are dialled, at most kAtOnce peers at a time and one peer every kPause, so that strangers cannot
-// have others flooded with connections. Who finds no place asks again by itself (Membership repeats its request).
+// Only addresses of a peer that proved its key are dialled, at most kAtOnce peers at a time and one peer every kPause,
+// so that strangers cannot have others flooded with connections. Who finds no place asks again by itself (Membership
+// repeats its request).
 //
 // Thread: loop only.   Borrows: transport and loop, which outlive it.   Bounds: kRememberedMax peers.
 #include <functional>
@@ -28,8 +30,8 @@ class DialBack {
   struct Verdict {
     Remote from;
     JoinRequest request;
-    Status reached;             // kUnreachable: what became of each address
-    std::uint32_t failures = 0; // in a row, as far as remembered
+    Status reached;              // kUnreachable: what became of each address
+    std::uint32_t failures = 0;  // in a row, as far as remembered
   };
   // `decided` runs later than the check() that asked, and may be long after its link went.
   DialBack(Transport& transport, EventLoop& loop, std::function<void(const Verdict&)> decided);

@@ -37,7 +37,7 @@ class MembershipPort {
   virtual void on_refused(const std::string& reason) = 0;  // the request is not repeated
   // Nobody can dial us where the request says; it is repeated after dial_retry. `reason`: what was tried.
   virtual void on_unreachable(const std::string& reason) = 0;
-  virtual void on_members(const MemberList& list) = 0;     // epochs only rise
+  virtual void on_members(const MemberList& list) = 0;  // epochs only rise
   // This session is over: stop serving, take part in no round, join again as a new session. Last call.
   virtual void on_fenced(const std::string& reason) = 0;
   virtual void on_goodbye() = 0;                       // after leave(): may go. Last call

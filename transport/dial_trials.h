@@ -2,8 +2,9 @@
 // Whether a peer can be dialled at the addresses that it tells others: each is dialled anew, beside any connection that
 // stands, with the peer's key as the one that must answer; whoever answers is hung up on before a message is said.
 //
-// Thread: loop only.   Borrows: the wire, which outlives it; its owner hands on what the wire says of these connections.
-// Bounds: limits::kAddressesMax connections a trial, each as long as the wire dials (seconds); trials by the caller.
+// Thread: loop only.   Borrows: the wire, which outlives it; its owner hands on what the wire says of these
+// connections. Bounds: limits::kAddressesMax connections a trial, each as long as the wire dials (seconds); trials by
+// the caller.
 #include <functional>
 #include <map>
 #include <memory>

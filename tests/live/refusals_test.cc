@@ -113,7 +113,8 @@ TEST(LiveRefusalTest, AListedRunOfTwoStagesTrains) {
     ASSERT_EQ(run(swarm, {"--home", swarm.path(home), "key"}, errors), 0) << errors;
     keys += (keys.empty() ? "\"" : ", \"") + swarm.output("once").substr(0, 64) + "\"";
   }
-  swarm.launch(swarm.write_run({.replicas = 1, .steps = 3, .more = "[admission]\nmode = \"listed\"\nkeys = [" + keys + "]\n"}));
+  swarm.launch(
+      swarm.write_run({.replicas = 1, .steps = 3, .more = "[admission]\nmode = \"listed\"\nkeys = [" + keys + "]\n"}));
   swarm.join("a");
   swarm.join("b");
   EXPECT_EQ(swarm.exit_code("launch"), 0) << swarm.errors("launch");
@@ -121,7 +122,8 @@ TEST(LiveRefusalTest, AListedRunOfTwoStagesTrains) {
   EXPECT_EQ(swarm.exit_code("b"), 0) << swarm.errors("b");
 }
 
-// Its own connection to the launching process stands all the while: only a dial to what it tells others shows the fault.
+// Its own connection to the launching process stands all the while: only a dial to what it tells others shows the
+// fault.
 TEST(LiveRefusalTest, AnAdvertisedAddressWhereNobodyListensIsToldWithTheRemedy) {
   Processes swarm;
   swarm.launch(swarm.write_run({.stages = 1, .replicas = 1, .steps = 2}));
@@ -137,8 +139,8 @@ TEST(LiveRefusalTest, AnAdvertisedAddressWhereNobodyListensIsToldWithTheRemedy) 
   EXPECT_FALSE(says(errors, "serving stage")) << errors;
   EXPECT_TRUE(says(swarm.errors("launch"), closed)) << swarm.errors("launch");
   // The same machine, told rightly, is admitted.
-  EXPECT_EQ(run(swarm, {"--home", swarm.path("h"), "join", swarm.ticket(), "--no-dht", "--listen", "127.0.0.1:0"}, errors),
-            0)
+  EXPECT_EQ(
+      run(swarm, {"--home", swarm.path("h"), "join", swarm.ticket(), "--no-dht", "--listen", "127.0.0.1:0"}, errors), 0)
       << errors;
   EXPECT_EQ(swarm.exit_code("launch"), 0) << swarm.errors("launch");
 }

@@ -13,7 +13,8 @@ class Stranger final : private Transport::Listener {
   Stranger(Swarm& swarm, RunId run) : key_(KeyPair::from_seed({7, 7, 7})) {
     SimHost& host = swarm.network().add_host("stranger:1");
     wire_ = swarm.network().make_wire(key_.id(), "stranger:1");
-    transport_ = make_transport(*wire_, host.loop(), {run, key_.id(), Session::of(key_.id(), 1), PeerRole::kPeer, {"stranger:1"}});
+    transport_ = make_transport(*wire_, host.loop(),
+                                {run, key_.id(), Session::of(key_.id(), 1), PeerRole::kPeer, {"stranger:1"}});
     transport_->set_listener(this);
   }
   void ask_for_state(const PeerId& peer, const std::string& address, StateQuery query) {

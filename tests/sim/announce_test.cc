@@ -17,7 +17,9 @@ class RecordingDirectory final : public PeerDirectory {
   const SimLoop* loop = nullptr;
   std::vector<Announced> announced;
 
-  void announce(std::string signed_record, std::string) override { announced.push_back({loop->now(), std::move(signed_record)}); }
+  void announce(std::string signed_record, std::string) override {
+    announced.push_back({loop->now(), std::move(signed_record)});
+  }
   void withdraw(const std::string&) override {}
   void look_up_stage(StageId, Duration, std::function<void(std::vector<PeerRecord>)>) override {}
   void look_up_run(Duration, std::function<void(Result<RunRecord>)>) override {}
@@ -62,7 +64,9 @@ TEST(AnnounceTest, VersionAndRateOfANewPeerStandThereAsSoonAsItHasThem) {
   // After that no more often than it should be.
   std::optional<TimePoint> before;
   for (const auto& [when, record] : records) {
-    if (before) EXPECT_GE(when - *before, AnnouncePace::kPause);
+    if (before) {
+      EXPECT_GE(when - *before, AnnouncePace::kPause);
+    }
     if (when > measured + 200ms) before = when;
   }
   EXPECT_TRUE(before.has_value());

@@ -1,7 +1,9 @@
-// A joiner that others cannot dial is told so and admitted as soon as they can; strangers cannot have others dialled at will.
+// A joiner that others cannot dial is told so and admitted as soon as they can; strangers cannot have others dialled at
+// will.
+#include "runtime/dial_back.h"
+
 #include <gtest/gtest.h>
 
-#include "runtime/dial_back.h"
 #include "sim/swarm.h"
 #include "tests/transport/sim_lab.h"
 #include "tests/transport/transport_lab.h"
@@ -17,8 +19,8 @@ bool listed(const Swarm& swarm, const PeerId& peer) {
 }
 
 std::size_t lines_with(const std::vector<std::string>& lines, const std::string& part) {
-  return static_cast<std::size_t>(
-      std::count_if(lines.begin(), lines.end(), [&](const std::string& line) { return line.find(part) != std::string::npos; }));
+  return static_cast<std::size_t>(std::count_if(
+      lines.begin(), lines.end(), [&](const std::string& line) { return line.find(part) != std::string::npos; }));
 }
 
 TEST(DialBackSwarmTest, APeerThatNobodyCanDialIsNotListedUntilItsPortIsOpen) {
@@ -33,7 +35,8 @@ TEST(DialBackSwarmTest, APeerThatNobodyCanDialIsNotListedUntilItsPortIsOpen) {
   swarm.run_for(20s);
   EXPECT_FALSE(listed(swarm, peer));
   const auto& notices = swarm.peers()[joiner]->notices;
-  EXPECT_EQ(lines_with(notices, "cannot dial this machine back: nobody listens at " + address), 1u) << "told once, not at every try";
+  EXPECT_EQ(lines_with(notices, "cannot dial this machine back: nobody listens at " + address), 1u)
+      << "told once, not at every try";
   EXPECT_EQ(lines_with(notices, "--advertise HOST:PORT"), 1u);
   EXPECT_EQ(lines_with(swarm.notices(), address), 1u);
   swarm.network().close_listener(address, false);
@@ -85,7 +88,8 @@ class DialBackTest : public testing::Test {
  protected:
   DialBackTest() {
     start_transport(end, lab, 0);
-    dial_back = std::make_unique<DialBack>(*end.transport, lab.loop(), [this](const DialBack::Verdict& verdict) { verdicts.push_back(verdict); });
+    dial_back = std::make_unique<DialBack>(*end.transport, lab.loop(),
+                                           [this](const DialBack::Verdict& verdict) { verdicts.push_back(verdict); });
   }
   static Remote remote_of(std::uint8_t number) {
     PeerId peer;

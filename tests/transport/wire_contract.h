@@ -206,7 +206,6 @@ REGISTER_TYPED_TEST_SUITE_P(WireContract, BothEndsLearnTheProvedPeer, NeverCalls
                             AFullLaneAnswersBusyAndSaysWhenItTakesMore, TooLargeIsRefusedAndTheConnectionStays,
                             DisconnectIsToldToTheOtherEndOnly, TheEndOfAProcessIsNoticed, NobodyThereIsUnreachable,
                             AnotherPeerAtTheAddressIsRefused, AnUnlistedKeyIsRefusedAndToldItsKey,
-                            FewerKeysAdmittedEndWhatStrangersDialledAndNothingElse,
-                            ConnectionsOfOnePairAreIndependent);
+                            FewerKeysAdmittedEndWhatStrangersDialledAndNothingElse, ConnectionsOfOnePairAreIndependent);
 
 }  // namespace shoal
