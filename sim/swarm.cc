@@ -79,7 +79,7 @@ class Swarm::LaunchOwner final : public Launch::Owner {
 
 class Swarm::PeerOwner final : public Peer::Owner {
  public:
-  explicit PeerOwner(PeerProcess& process) : process_(process) {}
+  explicit PeerOwner(HostedPeer& process) : process_(process) {}
   void on_finished(const std::string&, std::optional<Error> error) override {
     process_.finished = true;
     process_.error = std::move(error);
@@ -87,7 +87,7 @@ class Swarm::PeerOwner final : public Peer::Owner {
   void on_notice(const std::string& line) override { process_.notices.push_back(line); }
 
  private:
-  PeerProcess& process_;
+  HostedPeer& process_;
 };
 
 Swarm::Swarm(SwarmOptions options)
@@ -141,14 +141,14 @@ KeyPair Swarm::peer_key(std::uint64_t seed, std::size_t index) { return key_of(s
 
 std::size_t Swarm::add_peer() {
   const std::size_t index = peers_.size();
-  auto process = std::unique_ptr<PeerProcess>(
-      new PeerProcess{peer_key(options_.seed, index), "peer" + std::to_string(index) + ":1", false, false, false, {}, {}, {}, {}, {}, {}, {}});
+  auto process = std::unique_ptr<HostedPeer>(
+      new HostedPeer{peer_key(options_.seed, index), "peer" + std::to_string(index) + ":1", false, false, false, {}, {}, {}, {}, {}, {}, {}});
   peers_.push_back(std::move(process));
   start_peer(*peers_.back(), index);
   return index;
 }
 
-void Swarm::start_peer(PeerProcess& process, std::uint64_t) {
+void Swarm::start_peer(HostedPeer& process, std::uint64_t) {
   SimHost& host = network_.add_host(process.address);
   process.alive = true;
   process.frozen = process.finished = false;
@@ -174,7 +174,7 @@ void Swarm::start_peer(PeerProcess& process, std::uint64_t) {
 }
 
 void Swarm::kill_peer(std::size_t index) {
-  PeerProcess& process = *peers_.at(index);
+  HostedPeer& process = *peers_.at(index);
   if (!process.alive) return;
   network_.kill(process.address);
   process.alive = process.frozen = false;
@@ -184,14 +184,14 @@ void Swarm::kill_peer(std::size_t index) {
 }
 
 void Swarm::freeze_peer(std::size_t index) {
-  PeerProcess& process = *peers_.at(index);
+  HostedPeer& process = *peers_.at(index);
   if (!process.alive || process.frozen) return;
   process.frozen = true;
   network_.freeze(process.address);
 }
 
 void Swarm::resume_peer(std::size_t index) {
-  PeerProcess& process = *peers_.at(index);
+  HostedPeer& process = *peers_.at(index);
   if (!process.frozen) return;
   process.frozen = false;
   network_.resume(process.address);

@@ -64,7 +64,8 @@ class Swarm {
   std::uint64_t trace_hash() const { return loop_.trace_hash() ^ network_.trace_hash(); }
 
   // ---- look ----
-  struct PeerProcess {
+  // A peer and what its host gives it.
+  struct HostedPeer {
     KeyPair key;
     std::string address;
     bool alive = false, frozen = false, finished = false;
@@ -76,7 +77,7 @@ class Swarm {
     std::unique_ptr<Peer> peer;
     std::vector<std::string> notices;
   };
-  const std::vector<std::unique_ptr<PeerProcess>>& peers() const { return peers_; }
+  const std::vector<std::unique_ptr<HostedPeer>>& peers() const { return peers_; }
   const Launch* launch() const { return launch_.get(); }
   bool finished() const { return summary_.has_value(); }
   const RunSummary& summary() const { return *summary_; }
@@ -89,7 +90,7 @@ class Swarm {
   class LaunchOwner;
   class PeerOwner;
   class Recorder;
-  void start_peer(PeerProcess& process, std::uint64_t salt);
+  void start_peer(HostedPeer& process, std::uint64_t salt);
   void start_launch(bool resume);
 
   SwarmOptions options_;
@@ -104,7 +105,7 @@ class Swarm {
   std::unique_ptr<EventLog> launch_events_;
   std::unique_ptr<LaunchOwner> launch_owner_;
   std::unique_ptr<Launch> launch_;
-  std::vector<std::unique_ptr<PeerProcess>> peers_;
+  std::vector<std::unique_ptr<HostedPeer>> peers_;
   std::vector<EventRecord> all_events_;
   std::optional<RunSummary> summary_;
   std::optional<Error> launch_error_;
