@@ -169,6 +169,7 @@ class JoinProgram final : private Peer::Owner {
   }
 
   void on_notice(const std::string& line) override { log_info(line); }
+  void on_warning(const std::string& line) override { log_warning(line); }
   void on_finished(const std::string& reason, std::optional<Error> error) override {
     over_ = true;
     reason_ = reason;
@@ -237,7 +238,9 @@ void add_join(CLI::App& app, Program& program) {
   command->add_flag("--no-dht", arguments->no_dht, "no directory: meet the others through the ticket alone");
   command->add_option("--bootstrap", arguments->bootstrap, "a DHT node to ask besides the ticket's, repeatable")
       ->type_name("HOST:PORT");
-  command->add_option("--patience", arguments->patience_s, "seconds without any answer before giving up (default: 60)")
+  command
+      ->add_option("--patience", arguments->patience_s,
+                   "seconds without any answer, or undialled by anybody, before giving up (default: 60)")
       ->check(CLI::Range(0.5, 86400.0));
   command
       ->add_option("--wait", arguments->wait_s,

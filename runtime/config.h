@@ -37,7 +37,7 @@ struct RunSection {
 struct ModelSection {
   std::uint32_t layers = 0, dim = 0, heads = 0, positions = 0, vocabulary = 0;
 };
-struct DataSection {
+struct SamplesSection {
   std::string path;  // local: not in the manifest; relative to the file that names it
   TokenWidth width = TokenWidth::kBytes;
   std::uint32_t sequences = 0;           // B: windows of one microbatch
@@ -90,7 +90,7 @@ struct EndSection {
 struct RunConfig {
   RunSection run;
   ModelSection model;
-  DataSection data;
+  SamplesSection data;
   OptimizerSection optimizer;
   ScheduleSection schedule;
   PipelineSection pipeline;

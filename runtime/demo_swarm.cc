@@ -122,7 +122,7 @@ Status DemoSwarm::start() {
   return {};
 }
 
-void DemoSwarm::read_events(PeerProcess& peer) {
+void DemoSwarm::read_events(DemoPeer& peer) {
   for (const std::string& line : peer.events.new_lines()) {
     const bool fenced = is_event(line, "fenced");
     if (!fenced && !is_event(line, "serving")) continue;
@@ -165,10 +165,10 @@ Status DemoSwarm::poll() {
       if (const Json event = parse_line(line); event.is_object()) first_commit_ = event.value("time", 0.0);
     }
   }
-  for (PeerProcess& peer : peers_) read_events(peer);
+  for (DemoPeer& peer : peers_) read_events(peer);
   if (!launch_ran) return died("launch", launch_->exit_code().value_or(-1), launch_lines_->path());
   if (first_commit_ != 0) return {};
-  for (PeerProcess& peer : peers_) {
+  for (DemoPeer& peer : peers_) {
     if (!peer.child.running())
       return died(peer.name, peer.child.exit_code().value_or(-1), options_.folder + "/logs/" + peer.name + ".err");
   }
@@ -210,7 +210,7 @@ void DemoSwarm::thaw_peer(std::size_t peer) {
 }
 
 Status DemoSwarm::restart_peer(std::size_t peer) {
-  PeerProcess& p = peers_[peer];
+  DemoPeer& p = peers_[peer];
   p.child.wait_until(monotonic_now() + 5s);
   ++p.lives;
   SHOAL_ASSIGN(p.child, start_join(peer, p.lives));
@@ -239,7 +239,7 @@ Result<std::vector<std::string>> DemoSwarm::finish(Duration budget) {
     failures.push_back(died("launch", *code, launch_lines_->path()).error().message);
   }
   const TimePoint last = monotonic_now() + 15s;
-  for (PeerProcess& peer : peers_) {
+  for (DemoPeer& peer : peers_) {
     if (peer.killed) continue;
     const std::optional<int> left = code ? peer.child.wait_until(last) : peer.child.exit_code();
     if (left && *left == 0) continue;

@@ -56,7 +56,7 @@ class DemoSwarm {
   std::string events_folder() const { return options_.folder + "/events"; }
 
  private:
-  struct PeerProcess {
+  struct DemoPeer {
     Offspring child;
     FileTail events;
     std::string name;
@@ -73,7 +73,7 @@ class DemoSwarm {
   std::string name_of(std::size_t peer, std::uint32_t life) const;
   Result<std::string> wait_for_line(FileTail& file, Offspring& child, const std::string& begins,
                                     const std::string& error_path, Duration budget);
-  void read_events(PeerProcess& peer);
+  void read_events(DemoPeer& peer);
   Status died(const std::string& name, int code, const std::string& error_path) const;
 
   DemoSwarmOptions options_;
@@ -81,7 +81,7 @@ class DemoSwarm {
   std::vector<std::string> dht_addresses_;
   std::optional<Offspring> launch_;
   std::unique_ptr<FileTail> launch_lines_, launch_events_;
-  std::vector<PeerProcess> peers_;
+  std::vector<DemoPeer> peers_;
   std::string ticket_;
   double first_commit_ = 0;
 };

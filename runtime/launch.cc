@@ -12,6 +12,7 @@ constexpr Duration kTick = 200ms;
 constexpr Duration kAnnouncePeriod = 20s;
 constexpr Duration kBytesPeriod = 1s;
 constexpr std::size_t kLogBytesMax = 1u << 30;
+constexpr std::size_t kReasonMax = 400;  // below limits::kTextMax
 
 AuthorityOptions authority_options(const LaunchOptions& options) {
   const RunConfig& config = options.config;
@@ -97,6 +98,7 @@ void Launch::start() {
   transport_ = make_transport(env_.wire, env_.loop,
                               {RunId{options_.key.id().bytes}, options_.key.id(), session_, PeerRole::kTrainer, options_.addresses});
   transport_->set_listener(this);
+  dial_back_ = std::make_unique<DialBack>(*transport_, env_.loop, [this](const DialBack::Verdict& verdict) { on_dialled_back(verdict); });
   const std::uint64_t trainer_id = mix64(std::hash<PeerId>{}(options_.key.id())) & ~(1ull << 63);
   trainer_ = std::make_unique<Trainer>(TrainerOptions{options_.config, session_, trainer_id, options_.planted},
                                        TrainerEnvironment{env_.loop, *transport_, env_.events, env_.samples, *book_, *trainer_log_},
@@ -204,6 +206,8 @@ void Launch::on_message(const Remote& remote, Message message, TransferId transf
     if (env_.directory != nullptr) send(remote.peer, Peers{env_.directory->known(64)});
   } else if (auto* m = std::get_if<Peers>(&message)) {
     if (env_.directory != nullptr) env_.directory->offer(m->records);
+  } else if (auto* m = std::get_if<JoinRequest>(&message); m != nullptr && !authority_->knows(remote.session)) {
+    dial_back_->check(remote, *m);
   } else if (std::holds_alternative<JoinRequest>(message) || std::holds_alternative<Beat>(message) || std::holds_alternative<Leave>(message) ||
              std::holds_alternative<Goodbye>(message) || std::holds_alternative<RoundReport>(message)) {
     authority_->on_message(remote, message);
@@ -212,6 +216,24 @@ void Launch::on_message(const Remote& remote, Message message, TransferId transf
     return;
   }
   if (transfer != 0) transport_->refuse(remote.peer, transfer);
+}
+
+void Launch::on_dialled_back(const DialBack::Verdict& verdict) {
+  const auto remote = transport_->remote(verdict.from.peer);
+  if (!remote || remote->session != verdict.from.session) return;  // its next session asks for itself
+  if (verdict.reached.ok()) return authority_->on_message(*remote, verdict.request);
+  JoinAnswer answer;
+  answer.unreachable = true;
+  answer.reason = verdict.reached.error().message.substr(0, kReasonMax);
+  if (verdict.failures == 1) {
+    EventRecord record;
+    record.event = "unreachable";
+    record.about = remote->session;
+    record.cause = answer.reason;
+    env_.events.write(record);
+    owner_.on_notice("peer " + short_name(remote->peer) + " is not admitted: it cannot be dialled where it says (" + answer.reason + ")");
+  }
+  send(remote->peer, std::move(answer));
 }
 
 void Launch::on_frames(const Remote& remote, TransferId transfer, Result<std::vector<Bytes>> frames) {

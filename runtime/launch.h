@@ -16,6 +16,7 @@
 #include "common/storage.h"
 #include "dht/peer_directory.h"
 #include "runtime/config.h"
+#include "runtime/dial_back.h"
 #include "runtime/event_log.h"
 #include "runtime/samples.h"
 #include "runtime/trainer.h"
@@ -110,6 +111,8 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   void on_progress(std::uint64_t bytes, std::uint64_t total) override;
   void on_waiting(const std::string& why) override;
 
+  // A joiner is handed to the authority once others can dial it.
+  void on_dialled_back(const DialBack::Verdict& verdict);
   void tick();
   void announce();
   void write_bytes();
@@ -126,6 +129,7 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   Owner& owner_;
   Session session_;
   std::unique_ptr<Transport> transport_;
+  std::unique_ptr<DialBack> dial_back_;
   std::unique_ptr<CommitBook> book_;
   std::unique_ptr<AppendFile> trainer_log_;
   std::unique_ptr<Authority> authority_;

@@ -9,7 +9,12 @@ namespace shoal {
 namespace {
 constexpr Duration kTick = 100ms;
 constexpr Duration kAbsenceTold = 2s;    // a shorter one is not worth a line
+constexpr Duration kUndialledTold = 30s; // between two lines that say the same
 constexpr Duration kLookUpPeriod = 5s;   // asking the directory where the authority is
+
+constexpr const char* kUndialledHint =
+    "HINT: --advertise HOST:PORT names an address that others reach. Behind a firewall or NAT two TCP ports must be open, or forwarded under the "
+    "same numbers: 4700 and 4701 with --listen 0.0.0.0:4700";
 
 std::shared_ptr<const OuterRule> make_rule(RuleId id) { return id == RuleId::kAllreduce ? make_allreduce_rule() : make_diloco_rule(); }
 }  // namespace
@@ -49,6 +54,7 @@ void Peer::begin_session() {
   note("start", "");
   phase_ = PeerPhase::kConnecting;
   reason_ = "reaching the authority";
+  announce_pace_ = {};
   transport_ = make_transport(env_.wire, env_.loop, {options_.run, options_.key.id(), session_, PeerRole::kPeer, options_.addresses});
   transport_->set_listener(this);
   transport_->learn(as_peer(options_.run), options_.authority_addresses);
@@ -144,6 +150,7 @@ void Peer::on_link_down(const Remote& remote, const Error& cause) {
   if (fetcher_) fetcher_->on_donor_down(remote.peer);
   if (!is_authority(remote.peer)) return;
   if (membership_) membership_->on_authority_down();
+  undialled_since_.reset();
   reason_ = "no link to the authority: " + cause.message;
   if (ever_up_ && !away_since_) away_since_ = env_.loop.now();
   if (cause.code == ErrorCode::kStale) return end_session(cause.message);
@@ -166,8 +173,12 @@ void Peer::tick() {
                                                               std::to_string(static_cast<int>(seconds_of(options_.contact_time))) + " s: " + reason_));
   if (away_since_) check_absence(now);
   if (!over_ && !restarting_) check_missed(now);
+  if (undialled_since_) check_reachable(now);
   if (over_) return;
-  if (phase_ == PeerPhase::kServing && now >= next_announce_) announce();
+  if (phase_ == PeerPhase::kServing && env_.directory != nullptr) {
+    const StagePeerStatus status = stage_peer_->status();
+    if (announce_pace_.due(now, status.version, status.rate)) announce();
+  }
   if (now >= next_bytes_) write_bytes();
   if (leaving_) check_leaving();
 }
@@ -180,6 +191,24 @@ void Peer::check_absence(TimePoint now) {
   if (now - *away_since_ < kAbsenceTold || absence_told_ >= *away_since_) return;
   absence_told_ = now;
   owner_.on_notice("the run's first process is away: the state is kept here, waiting up to " + limit + " for it (" + reason_ + ")");
+}
+
+// A peer that nobody can dial is not admitted. One that holds a stage's state from an earlier session waits as long as for the authority.
+void Peer::check_reachable(TimePoint now) {
+  const Duration limit = ever_joined_ ? options_.absence_time : options_.contact_time;
+  if (over_ || now - *undialled_since_ <= limit) return;
+  finish("", make_error(ErrorCode::kUnreachable, reason_ + "; giving up after " + std::to_string(static_cast<int>(seconds_of(limit))) + " s. " + kUndialledHint));
+}
+
+void Peer::on_unreachable(const std::string& reason) {
+  const TimePoint now = env_.loop.now();
+  const std::string why = "the run's first process cannot dial this machine back: " + reason;
+  const bool told = undialled_since_ && why == reason_ && now - undialled_told_ < kUndialledTold;
+  if (!undialled_since_) undialled_since_ = now;
+  reason_ = why;
+  if (told) return;
+  undialled_told_ = now;
+  owner_.on_warning(why + "; not admitted, asking again. " + kUndialledHint);
 }
 
 // The addresses at hand do not answer: the run may have moved.
@@ -257,8 +286,16 @@ void Peer::on_manifest(const Manifest& manifest) {
   auto config = parse_manifest(manifest.body);
   if (!config.ok()) return finish("", config.error());
   config_ = *std::move(config);
+  if (const Status closed = close_to_strangers(); !closed.ok()) return finish("", closed.error());
   if (env_.factory_of) env_.factory = env_.factory_of(*config_);
   start_membership();
+}
+
+Status Peer::close_to_strangers() {
+  if (config_->admission.mode != AdmissionMode::kListed) return {};
+  std::vector<PeerId> admitted = config_->admission.keys;
+  admitted.push_back(as_peer(options_.run));
+  return env_.wire.admit_only(admitted);
 }
 
 void Peer::start_membership() {

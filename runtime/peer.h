@@ -12,6 +12,7 @@
 #include "common/rng.h"
 #include "common/sign.h"
 #include "dht/peer_directory.h"
+#include "runtime/announce_pace.h"
 #include "runtime/config.h"
 #include "runtime/device_queue.h"
 #include "runtime/event_log.h"
@@ -33,7 +34,8 @@ struct PeerOptions {
   std::string device;                         // for people
   std::size_t credits = 16;
   std::uint64_t memory_bytes = 0;             // for the stage and its entries: sets the credits (runtime/stage_memory.h); 0: `credits` as given
-  Duration contact_time = 60s;                // without any link to the authority for so long at the start: give up
+  // Without any link to the authority, or with nobody who can dial us, for so long at the start: give up.
+  Duration contact_time = 60s;
   Duration absence_time = std::chrono::hours(1);                 // and when it was there and went: the state is kept so long
   bool once = false;                          // a session that is over ends the peer
   PlantedBugs planted;
@@ -74,6 +76,7 @@ class Peer final : private Transport::Listener, private MembershipPort, private 
     // The run is over, we left, or we cannot take part: the process ends. `error` is set for the last of these.
     virtual void on_finished(const std::string& reason, std::optional<Error> error) = 0;
     virtual void on_notice(const std::string& line) = 0;   // one line for people: stage, why, progress
+    virtual void on_warning(const std::string& line) { on_notice(line); }   // one that asks somebody to act: cause, object, remedy
   };
 
   Peer(PeerOptions options, PeerEnvironment environment, Owner& owner);
@@ -102,6 +105,7 @@ class Peer final : private Transport::Listener, private MembershipPort, private 
   Beat make_beat() override;
   void on_joined(const JoinAnswer& answer) override;
   void on_refused(const std::string& reason) override;
+  void on_unreachable(const std::string& reason) override;
   void on_members(const MemberList& list) override;
   void on_fenced(const std::string& reason) override;
   void on_goodbye() override;
@@ -125,6 +129,7 @@ class Peer final : private Transport::Listener, private MembershipPort, private 
   void end_session(const std::string& why);     // keeps the anchor; a new session follows
   void start_membership();
   void on_manifest(const Manifest& manifest);
+  Status close_to_strangers();   // a listed run: its keys and the launching process alone may dial us
   void build_stage(StageId stage);
   void get_state();
   void load(Bytes image);
@@ -136,6 +141,7 @@ class Peer final : private Transport::Listener, private MembershipPort, private 
   void announce();
   void look_up_authority();
   void check_absence(TimePoint now);
+  void check_reachable(TimePoint now);
   void finish(const std::string& reason, std::optional<Error> error);
   void check_leaving();
   void tick();
@@ -172,13 +178,16 @@ class Peer final : private Transport::Listener, private MembershipPort, private 
   std::map<Inbound, Chunk> inbound_chunks_;
   PeerPhase phase_ = PeerPhase::kConnecting;
   std::string reason_;
-  bool loading_ = false, leaving_ = false, asked_to_go_ = false, over_ = false, ever_up_ = false, restarting_ = false, looking_up_ = false;
-  TimePoint started_{}, leave_by_{}, next_announce_{}, next_dial_{}, next_look_up_{};
+  bool loading_ = false, leaving_ = false, asked_to_go_ = false, over_ = false, ever_up_ = false, ever_joined_ = false, restarting_ = false, looking_up_ = false;
+  TimePoint started_{}, leave_by_{}, next_dial_{}, next_look_up_{};
   std::uint64_t sequence_ = 0, sessions_ = 0, fetched_ = 0, fetch_total_ = 0;
   std::uint64_t bytes_before_[4] = {0, 0, 0, 0};    // of earlier sessions: sent, received, fp32, payload
   std::uint64_t bytes_written_[4] = {0, 0, 0, 0};   // of these, what stands in events already
   TimePoint next_bytes_{}, absence_told_{};
   std::optional<TimePoint> away_since_;             // of the authority
+  std::optional<TimePoint> undialled_since_;        // the authority cannot dial us
+  TimePoint undialled_told_{};
+  AnnouncePace announce_pace_;                      // of this session
   BeatAck run_status_;
   TimerId timer_ = 0;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);   // of this object

@@ -5,7 +5,6 @@
 namespace shoal {
 
 namespace {
-constexpr Duration kAnnouncePeriod = 20s;
 constexpr Duration kLeaveTime = 30s;
 constexpr Duration kBytesPeriod = 1s;
 }  // namespace
@@ -39,7 +38,6 @@ void Peer::check_leaving() {
 }
 
 void Peer::announce() {
-  next_announce_ = env_.loop.now() + kAnnouncePeriod;
   if (env_.directory == nullptr || !spec_ || !stage_peer_) return;
   PeerRecord record;
   record.run = options_.run;
@@ -48,6 +46,7 @@ void Peer::announce() {
   record.stage = spec_->stage;
   record.addresses = options_.addresses;
   const StagePeerStatus status = stage_peer_->status();
+  announce_pace_.told(env_.loop.now(), status.version, status.rate);
   record.rate = status.rate;
   record.queue_seconds = status.queue_ms / 1000.0;
   record.version = status.version;

@@ -11,6 +11,8 @@ constexpr std::uint32_t kOvertakenMax = 3;   // then a new session, for whom the
 
 void Peer::on_joined(const JoinAnswer& answer) {
   answer_ = answer;
+  ever_joined_ = true;
+  undialled_since_.reset();
   owner_.on_notice("stage " + std::to_string(answer.stage.value) + " of " + std::to_string(config_->pipeline.stages) + ": " + answer.reason);
   build_stage(answer.stage);
 }

@@ -75,7 +75,7 @@ std::string compare_anchor(const Books& books, Arena& arena, std::uint16_t stage
   return "";
 }
 
-void check_anchor(const Books& books, const Swarm::PeerProcess& process, std::size_t index, std::vector<std::string>& broken) {
+void check_anchor(const Books& books, const Swarm::HostedPeer& process, std::size_t index, std::vector<std::string>& broken) {
   const std::uint16_t stage = process.peer->report().stage->value;
   const std::uint64_t version = process.peer->stage_peer()->version().value;
   Arena& arena = process.peer->executor()->arena();

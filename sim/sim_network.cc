@@ -136,7 +136,7 @@ void SimNetwork::establish(ConnectionId id, const PeerId& wanted) {
     });
     return;
   }
-  if (!to.wire || to.host->killed())
+  if (!to.wire || to.host->killed() || closed_.contains(to.address))
     return refuse(id, make_error(ErrorCode::kUnreachable, "nobody listens at " + to.address));
   const SimWire& dialler = *connection->wires[0];
   if (to.wire->self() != wanted)
@@ -173,6 +173,18 @@ void SimNetwork::detach(SimWire& wire) {
   for (const ConnectionId id : ids) disconnect(wire, id);
   if (const auto found = places_.find(wire.address()); found != places_.end() && found->second->wire == &wire)
     found->second->wire = nullptr;
+}
+
+void SimNetwork::expel_strangers(SimWire& wire) {
+  std::vector<ConnectionId> ids;
+  for (const auto& [id, connection] : connections_) {
+    const SimWire* dialler = connection->wires[0];
+    if (connection->wires[1] == &wire && dialler && !wire.admitted_.contains(dialler->self())) ids.push_back(id);
+  }
+  for (const ConnectionId id : ids) {
+    wire.notify_down(id, make_error(ErrorCode::kRefused, "its key is not admitted any more"));
+    disconnect(wire, id);
+  }
 }
 
 // The end at `side` learns that the connection is gone, after what was under way to it.
@@ -314,6 +326,14 @@ void SimNetwork::cut(const Address& a, const Address& b) {
   }
   for (const ConnectionId id : ids)
     break_connection(id, make_error(ErrorCode::kUnreachable, "the connection was lost"));
+}
+
+void SimNetwork::close_listener(const Address& address, bool closed) {
+  if (closed) {
+    closed_.insert(address);
+  } else {
+    closed_.erase(address);
+  }
 }
 
 void SimNetwork::block(const Address& from, const Address& to, bool blocked) {

@@ -56,6 +56,8 @@ class SimNetwork {
   void kill(const Address& address, bool machine = false);
   // Breaks all connections between two hosts; both ends are told.
   void cut(const Address& a, const Address& b);
+  // While closed nobody can dial it, as behind a NAT without forwarding; what it dials, and what stands, goes on.
+  void close_listener(const Address& address, bool closed = true);
   // While blocked nothing crosses from `from` to `to`; it waits, as TCP's retransmissions would. New connections time
   // out.
   void block(const Address& from, const Address& to, bool blocked = true);
@@ -78,6 +80,7 @@ class SimNetwork {
   Status send(SimWire& from, ConnectionId id, Lane lane, Bytes message);
   void disconnect(SimWire& from, ConnectionId id);
   void detach(SimWire& wire);
+  void expel_strangers(SimWire& wire);  // what peers dialled that it does not admit any more
   void leave_uplink(ConnectionId id, int side, Lane lane, Bytes message);
   void arrive(ConnectionId id, int side, Lane lane, Bytes message);
   void deliver(ConnectionId id, int side, Lane lane);
@@ -96,6 +99,7 @@ class SimNetwork {
   std::vector<std::unique_ptr<SimHost>> former_hosts_;  // killed; their loops may still be referred to
   std::map<ConnectionId, std::unique_ptr<Connection>> connections_;
   std::set<std::pair<Address, Address>> blocked_;
+  std::set<Address> closed_;
   ConnectionId next_ = 1;
   std::uint64_t trace_ = 0;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

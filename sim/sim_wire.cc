@@ -37,6 +37,13 @@ void SimWire::disconnect(ConnectionId connection) {
   network_.disconnect(*this, connection);
 }
 
+Status SimWire::admit_only(const std::vector<PeerId>& peers) {
+  SHOAL_CHECK(!peers.empty());
+  admitted_ = {peers.begin(), peers.end()};
+  network_.expel_strangers(*this);
+  return Status::success();
+}
+
 void SimWire::notify(ConnectionId connection, std::function<void(Wire::Listener&)> call) {
   host_.loop().post([state = state_, connection, call = std::move(call)] {
     if (state->listener && state->open.contains(connection)) call(*state->listener);

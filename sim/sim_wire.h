@@ -17,6 +17,7 @@ class SimWire final : public Wire {
   ConnectionId connect(const PeerId& peer, const Address& address) override;
   Status send(ConnectionId connection, Lane lane, Bytes message) override;
   void disconnect(ConnectionId connection) override;
+  Status admit_only(const std::vector<PeerId>& peers) override;
   std::uint64_t bytes_sent() const override { return bytes_sent_; }
 
   SimHost& host() { return host_; }

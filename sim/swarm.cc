@@ -81,7 +81,7 @@ class Swarm::LaunchOwner final : public Launch::Owner {
 
 class Swarm::PeerOwner final : public Peer::Owner {
  public:
-  explicit PeerOwner(PeerProcess& process) : process_(process) {}
+  explicit PeerOwner(HostedPeer& process) : process_(process) {}
   void on_finished(const std::string&, std::optional<Error> error) override {
     process_.finished = true;
     process_.error = std::move(error);
@@ -89,7 +89,7 @@ class Swarm::PeerOwner final : public Peer::Owner {
   void on_notice(const std::string& line) override { process_.notices.push_back(line); }
 
  private:
-  PeerProcess& process_;
+  HostedPeer& process_;
 };
 
 Swarm::Swarm(SwarmOptions options)
@@ -114,7 +114,8 @@ Swarm::~Swarm() {
 
 void Swarm::start_launch(bool resume) {
   SimHost& host = network_.add_host(kLaunchAddress);
-  launch_wire_ = network_.make_wire(run_key_.id(), kLaunchAddress);
+  const auto& listed = options_.config.admission.keys;  // empty: open
+  launch_wire_ = network_.make_wire(run_key_.id(), kLaunchAddress, {listed.begin(), listed.end()});
   storage_ = std::make_unique<SimStorage>(host.loop(), disk_);
   launch_events_ = std::make_unique<Recorder>(all_events_, loop_);
   launch_owner_ = std::make_unique<LaunchOwner>(*this);
@@ -138,16 +139,18 @@ void Swarm::kill_launch() {
 
 void Swarm::resume_launch() { start_launch(true); }
 
-std::size_t Swarm::add_peer(std::optional<StageId>) {
+KeyPair Swarm::peer_key(std::uint64_t seed, std::size_t index) { return key_of(seed * 1000 + index + 1); }
+
+std::size_t Swarm::add_peer() {
   const std::size_t index = peers_.size();
-  auto process = std::unique_ptr<PeerProcess>(
-      new PeerProcess{key_of(options_.seed * 1000 + index + 1), "peer" + std::to_string(index) + ":1", false, false, false, {}, {}, {}, {}, {}, {}, {}});
+  auto process = std::unique_ptr<HostedPeer>(
+      new HostedPeer{peer_key(options_.seed, index), "peer" + std::to_string(index) + ":1", false, false, false, {}, {}, {}, {}, {}, {}, {}});
   peers_.push_back(std::move(process));
   start_peer(*peers_.back(), index);
   return index;
 }
 
-void Swarm::start_peer(PeerProcess& process, std::uint64_t) {
+void Swarm::start_peer(HostedPeer& process, std::uint64_t) {
   SimHost& host = network_.add_host(process.address);
   process.alive = true;
   process.frozen = process.finished = false;
@@ -167,13 +170,13 @@ void Swarm::start_peer(PeerProcess& process, std::uint64_t) {
       std::move(options),
       PeerEnvironment{host.loop(), *process.wire, *process.device, *process.events,
                       [](const StageSpec& spec) -> Result<std::unique_ptr<StageExecutor>> { return std::unique_ptr<StageExecutor>(std::make_unique<IntegerExecutor>(spec)); },
-                      rng_.fork("peer" + std::to_string(starts_++)), nullptr},
+                      rng_.fork("peer" + std::to_string(starts_++)), options_.directory},
       *process.owner);
   process.peer->start();
 }
 
 void Swarm::kill_peer(std::size_t index) {
-  PeerProcess& process = *peers_.at(index);
+  HostedPeer& process = *peers_.at(index);
   if (!process.alive) return;
   network_.kill(process.address);
   process.alive = process.frozen = false;
@@ -183,14 +186,14 @@ void Swarm::kill_peer(std::size_t index) {
 }
 
 void Swarm::freeze_peer(std::size_t index) {
-  PeerProcess& process = *peers_.at(index);
+  HostedPeer& process = *peers_.at(index);
   if (!process.alive || process.frozen) return;
   process.frozen = true;
   network_.freeze(process.address);
 }
 
 void Swarm::resume_peer(std::size_t index) {
-  PeerProcess& process = *peers_.at(index);
+  HostedPeer& process = *peers_.at(index);
   if (!process.frozen) return;
   process.frozen = false;
   network_.resume(process.address);

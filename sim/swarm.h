@@ -28,6 +28,7 @@ struct SwarmOptions {
   SimHostShape shape;
   Duration round_budget = 30s;
   PlantedBugs planted;
+  PeerDirectory* directory = nullptr;   // of every peer; borrowed
 };
 
 // A run of the integer executor, small enough for hundreds of seeds.
@@ -41,10 +42,12 @@ struct SimEvents {
 class Swarm {
  public:
   explicit Swarm(SwarmOptions options);
+  // Of the peer `index` of a swarm with this seed, for [admission].
+  static KeyPair peer_key(std::uint64_t seed, std::size_t index);
   ~Swarm();
 
   // ---- faults ----
-  std::size_t add_peer(std::optional<StageId> wish = std::nullopt);   // index
+  std::size_t add_peer();                    // index
   void kill_peer(std::size_t index);
   void freeze_peer(std::size_t index);
   void resume_peer(std::size_t index);
@@ -62,7 +65,8 @@ class Swarm {
   std::uint64_t trace_hash() const { return loop_.trace_hash() ^ network_.trace_hash(); }
 
   // ---- look ----
-  struct PeerProcess {
+  // A peer and what its host gives it.
+  struct HostedPeer {
     KeyPair key;
     std::string address;
     bool alive = false, frozen = false, finished = false;
@@ -74,7 +78,7 @@ class Swarm {
     std::unique_ptr<Peer> peer;
     std::vector<std::string> notices;
   };
-  const std::vector<std::unique_ptr<PeerProcess>>& peers() const { return peers_; }
+  const std::vector<std::unique_ptr<HostedPeer>>& peers() const { return peers_; }
   const Launch* launch() const { return launch_.get(); }
   bool finished() const { return summary_.has_value(); }
   const RunSummary& summary() const { return *summary_; }
@@ -87,7 +91,7 @@ class Swarm {
   class LaunchOwner;
   class PeerOwner;
   class Recorder;
-  void start_peer(PeerProcess& process, std::uint64_t salt);
+  void start_peer(HostedPeer& process, std::uint64_t salt);
   void start_launch(bool resume);
 
   SwarmOptions options_;
@@ -102,7 +106,7 @@ class Swarm {
   std::unique_ptr<EventLog> launch_events_;
   std::unique_ptr<LaunchOwner> launch_owner_;
   std::unique_ptr<Launch> launch_;
-  std::vector<std::unique_ptr<PeerProcess>> peers_;
+  std::vector<std::unique_ptr<HostedPeer>> peers_;
   std::vector<EventRecord> all_events_;
   std::optional<RunSummary> summary_;
   std::optional<Error> launch_error_;

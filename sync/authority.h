@@ -100,8 +100,10 @@ class Authority {
   // Last round of every stage that someone serves; `done` when all are decided (or nothing is left to decide). No round
   // is opened from then on: the caller may list what is not secured.
   virtual void finish(std::function<void()> done) = 0;
-  virtual void end(const std::string& reason) = 0;               // End to everybody; joiners get it too from now on
-  virtual const MemberList& members() const = 0;                 // newest published
+  virtual void end(const std::string& reason) = 0;  // End to everybody; joiners get it too from now on
+  virtual const MemberList& members() const = 0;    // newest published
+  // Whether a JoinRequest of this session would admit nobody: it is or was a member, or the run has ended.
+  virtual bool knows(const Session& session) const = 0;
   virtual bool step_done(StageId stage, StepId step) const = 0;  // allreduce: this stage committed it
   virtual std::vector<StageStatus> status() const = 0;
 };

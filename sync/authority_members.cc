@@ -29,6 +29,10 @@ void AuthorityState::tell_over(const Remote& to) {
              Fenced{to.session, at == over_.end() ? "not a member" : "this session is over; join as a new one"});
 }
 
+bool AuthorityState::knows(const Session& session) const {
+  return ended_ || members_.count(session) > 0 || over_.count(session) > 0;
+}
+
 void AuthorityState::on_join(const Remote& from, const JoinRequest& request) {
   if (ended_) return port_.send(from.peer, End{end_reason_});
   if (over_.count(from.session)) return tell_over(from);

@@ -30,6 +30,7 @@ class AuthorityState final : public Authority {
   void finish(std::function<void()> done) override;
   void end(const std::string& reason) override;
   const MemberList& members() const override { return published_; }
+  bool knows(const Session& session) const override;
   bool step_done(StageId stage, StepId step) const override;
   std::vector<StageStatus> status() const override;
 

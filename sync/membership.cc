@@ -77,6 +77,10 @@ struct Membership::State {
 
   void answered(const JoinAnswer& answer) {
     if (phase != Phase::kJoining) return;
+    if (answer.unreachable && !answer.accepted) {
+      arm(options.dial_retry);
+      return port.on_unreachable(answer.reason);
+    }
     if (!answer.accepted) {
       over();
       return port.on_refused(answer.reason);

@@ -25,6 +25,7 @@ struct MembershipOptions {
   JoinRequest request;
   Duration beat_period = 1s;
   Duration join_retry = 2s;
+  Duration dial_retry = 5s;  // after the answer that nobody can dial us
 };
 
 class MembershipPort {
@@ -34,7 +35,9 @@ class MembershipPort {
   virtual Beat make_beat() = 0;                            // list_epoch is filled in here
   virtual void on_joined(const JoinAnswer& answer) = 0;    // once
   virtual void on_refused(const std::string& reason) = 0;  // the request is not repeated
-  virtual void on_members(const MemberList& list) = 0;     // epochs only rise
+  // Nobody can dial us where the request says; it is repeated after dial_retry. `reason`: what was tried.
+  virtual void on_unreachable(const std::string& reason) = 0;
+  virtual void on_members(const MemberList& list) = 0;  // epochs only rise
   // This session is over: stop serving, take part in no round, join again as a new session. Last call.
   virtual void on_fenced(const std::string& reason) = 0;
   virtual void on_goodbye() = 0;                       // after leave(): may go. Last call

@@ -14,10 +14,21 @@ void KeyCheck::dismiss(const CurveKey& key) {
   keys_.erase(hex_of_key(key));
 }
 
-bool KeyCheck::admits(const std::string& key_hex) {
-  if (open_) return true;
+void KeyCheck::admit_only(const std::vector<CurveKey>& keys) {
   const std::lock_guard lock(mutex_);
-  return keys_.contains(key_hex);
+  open_ = false;
+  keys_.clear();
+  for (const CurveKey& key : keys) keys_.insert(hex_of_key(key));
+}
+
+bool KeyCheck::open() const {
+  const std::lock_guard lock(mutex_);
+  return open_;
+}
+
+bool KeyCheck::admits(const std::string& key_hex) const {
+  const std::lock_guard lock(mutex_);
+  return open_ || keys_.contains(key_hex);
 }
 
 std::vector<std::string> KeyCheck::answer(const std::vector<std::string>& request) {

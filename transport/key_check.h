@@ -20,16 +20,16 @@ class KeyCheck {
   explicit KeyCheck(bool open) : open_(open) {}
   void admit(const CurveKey& key);
   void dismiss(const CurveKey& key);
-  bool open() const { return open_; }
+  void admit_only(const std::vector<CurveKey>& keys);  // never open again
+  bool open() const;
+  bool admits(const std::string& key_hex) const;
 
   // The answer to one ZAP request. A request that breaks the format is refused.
   std::vector<std::string> answer(const std::vector<std::string>& request);
 
  private:
-  bool admits(const std::string& key_hex);
-
-  const bool open_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
+  bool open_;                   // guarded by mutex_
   std::set<std::string> keys_;  // hex; guarded by mutex_
 };
 

@@ -9,7 +9,6 @@ namespace shoal {
 namespace {
 constexpr std::size_t kRetiredMax = 64;
 constexpr std::size_t kFencedMax = 65536;
-constexpr std::size_t kAddressBytesMax = 128;
 }  // namespace
 
 std::unique_ptr<Transport> make_transport(Wire& wire, EventLoop& loop, Transport::Options options) {
@@ -17,7 +16,7 @@ std::unique_ptr<Transport> make_transport(Wire& wire, EventLoop& loop, Transport
 }
 
 LinkTransport::LinkTransport(Wire& wire, EventLoop& loop, Options options)
-    : wire_(wire), loop_(loop), options_(std::move(options)) {
+    : wire_(wire), loop_(loop), options_(std::move(options)), trials_(wire) {
   wire_.set_listener(this);
 }
 
@@ -57,12 +56,11 @@ LinkTransport::Peer* LinkTransport::find_or_make(const PeerId& id) {
 }
 
 void LinkTransport::learn(const PeerId& id, std::vector<std::string> addresses) {
-  if (id == options_.self || addresses.empty()) return;
-  std::erase_if(addresses,
-                [](const std::string& address) { return address.empty() || address.size() > kAddressBytesMax; });
-  if (addresses.size() > limits::kAddressesMax) addresses.resize(limits::kAddressesMax);
+  if (id == options_.self) return;
+  addresses = usable_addresses(std::move(addresses));
+  if (addresses.empty()) return;
   Peer* peer = find_or_make(id);
-  if (!peer || addresses.empty() || peer->addresses == addresses) return;
+  if (!peer || peer->addresses == addresses) return;
   peer->addresses = std::move(addresses);
   peer->first_address = 0;
 }
@@ -91,6 +89,13 @@ void LinkTransport::dial_next(Peer& peer) {
   dialling_.emplace(peer.dialling, peer.id);
 }
 
+void LinkTransport::try_addresses(const PeerId& id, const std::vector<std::string>& addresses,
+                                  std::function<void(Status)> done) {
+  const std::vector<std::string> usable = usable_addresses(addresses);
+  if (!usable.empty()) return trials_.begin(id, usable, std::move(done));
+  post([done = std::move(done)] { done(make_error(ErrorCode::kUnreachable, "no address was told")); });
+}
+
 Duration LinkTransport::backoff(const Peer& peer) const {
   const std::uint32_t doublings = std::min<std::uint32_t>(peer.failures, 10) - 1;
   const Duration full = std::min<Duration>(limits::kRedialMax, limits::kRedialMin * (1 << doublings));
@@ -113,6 +118,7 @@ void LinkTransport::attempt_failed(Peer& peer, const Error& cause) {
 // ---- the wire ----
 
 void LinkTransport::on_up(ConnectionId connection, const PeerId& id, bool dialled) {
+  if (trials_.on_up(connection)) return;
   dialling_.erase(connection);
   Peer* peer = id == options_.self ? nullptr : find_or_make(id);
   if (peer && peer->dialling == connection) {
@@ -155,6 +161,7 @@ void LinkTransport::on_down(ConnectionId connection, const Error& cause) {
     }
     return discard(link, false);
   }
+  if (trials_.on_down(connection, cause)) return;
   const auto found = dialling_.find(connection);
   if (found == dialling_.end()) return;
   Peer* peer = find(found->second);

@@ -10,6 +10,7 @@
 #include <set>
 #include <vector>
 
+#include "transport/dial_trials.h"
 #include "transport/link.h"
 
 namespace shoal {
@@ -25,6 +26,8 @@ class LinkTransport final : public Transport, private Wire::Listener, private Li
   void set_addresses(std::vector<std::string> addresses) override { options_.addresses = std::move(addresses); }
   void learn(const PeerId& peer, std::vector<std::string> addresses) override;
   void dial(const PeerId& peer) override;
+  void try_addresses(const PeerId& peer, const std::vector<std::string>& addresses,
+                     std::function<void(Status)> done) override;
   Result<TransferId> send(const PeerId& peer, Message message, std::vector<Bytes> frames) override;
   void drop(const PeerId& peer, TransferId transfer) override;
   void refuse(const PeerId& peer, TransferId transfer) override;
@@ -89,6 +92,7 @@ class LinkTransport final : public Transport, private Wire::Listener, private Li
   InboundBudget budget_{limits::kInboundBytesMax, 0};
   std::map<PeerId, std::unique_ptr<Peer>> peers_;
   std::map<ConnectionId, PeerId> dialling_;
+  DialTrials trials_;
   std::map<ConnectionId, std::unique_ptr<Link>> links_;  // greeting, up and lingering
   std::set<Session> fenced_;
   std::vector<std::unique_ptr<Link>> discarded_;  // until the end of the turn that discarded them

@@ -6,6 +6,7 @@
 // frames: chunks not sent yet are then dropped by the sender, the rest is discarded unread.
 // What a link carried when it went down is lost in both directions; nothing is repeated here. Thread: loop only.
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -69,6 +70,9 @@ class Transport {
   // Where to dial `peer`. Links are made at the first send and again (with backoff 100 ms .. 5 s) at later sends after a loss.
   virtual void learn(const PeerId& peer, std::vector<std::string> addresses) = 0;
   virtual void dial(const PeerId& peer) = 0;                              // make the link now
+  // Dials each of the addresses anew, whatever links stand, and hangs up when `peer` answers there with its key proved; nothing is learnt.
+  // `done` runs once, in a later turn (never after this object is gone): success with the first that answers, kUnreachable with what became of each.
+  virtual void try_addresses(const PeerId& peer, const std::vector<std::string>& addresses, std::function<void(Status)> done) = 0;
   // Queues behind what was sent before. Returns the transfer (0 without frames), to be dropped with drop().
   // ERRORS: kUnreachable (no link and no address), kBusy (queue full), kTooLarge.
   virtual Result<TransferId> send(const PeerId& peer, Message message, std::vector<Bytes> frames = {}) = 0;

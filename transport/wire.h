@@ -6,6 +6,7 @@
 // never waits behind bulk. Messages of one lane arrive whole, unaltered and in order, or the connection goes down; nothing is promised between lanes.
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "common/bytes.h"
 #include "common/ids.h"
@@ -42,6 +43,9 @@ class Wire {
   virtual Status send(ConnectionId connection, Lane lane, Bytes message) = 0;
   // on_down is not called for it.
   virtual void disconnect(ConnectionId connection) = 0;
+  // From now on only these may dial us: others are refused with kRefused at their end, and what others dialled before goes down with kRefused here.
+  // Connections that we dial, or dialled, are as before. ERRORS: kRefused, kTimeout: it was tried and a stranger was let in; nothing may run on it.
+  virtual Status admit_only(const std::vector<PeerId>& peers) = 0;
   // Bytes given to sockets so far, headers included as far as the implementation can tell.
   virtual std::uint64_t bytes_sent() const = 0;
 };

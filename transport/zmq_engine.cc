@@ -115,6 +115,8 @@ void ZmqEngine::run_commands() {
   for (EngineCommand& command : commands) {
     if (command.kind == EngineCommand::Kind::kConnect) {
       dial(command);
+    } else if (command.kind == EngineCommand::Kind::kReviewKeys) {
+      review_keys();
     } else if (Connection* connection = find(command.connection); !connection) {
       continue;  // it went down meanwhile; the loop hears of it
     } else if (command.kind == EngineCommand::Kind::kSend) {

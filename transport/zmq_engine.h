@@ -51,7 +51,7 @@ struct EngineEvent {
 };
 
 struct EngineCommand {
-  enum class Kind { kConnect, kSend, kDisconnect };
+  enum class Kind { kConnect, kSend, kDisconnect, kReviewKeys };  // kReviewKeys: the key check admits fewer than before
   Kind kind;
   ConnectionId connection;
   PeerId peer;      // kConnect
@@ -127,6 +127,7 @@ class ZmqEngine {
   void accept_bulk(const LaneGreeting& greeting, const ZmqReceived& received);
   void refuse_lane(Lane lane, const ZmqReceived& received, const std::string& reason);
   void on_routed_disconnect(Lane lane, int fd);
+  void review_keys();
   void deliver_bytes(Connection& connection, Lane lane, Bytes bytes);
   void come_up(Connection& connection);
   bool flush_lane(Connection& connection, Lane lane);  // false: the other end is gone

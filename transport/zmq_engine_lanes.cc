@@ -152,6 +152,8 @@ void ZmqEngine::on_greeting(Lane lane, const ZmqReceived& received) {
   if (!curve.ok() || hex_of_key(*curve) != received.user) {
     return refuse_lane(lane, received, "the key of this connection is not that of peer " + hex_of(greeting->peer));
   }
+  // Asked again: its key may have passed before fewer were admitted.
+  if (!keys_->admits(received.user)) return refuse_lane(lane, received, "this key is not admitted any more");
   watchdogs_[index_of(lane)].message(received.fd, true);
   if (lane == Lane::kControl) {
     accept_control(*greeting, received);
@@ -207,6 +209,13 @@ void ZmqEngine::on_routed_disconnect(Lane lane, int fd) {
   const auto found = by_fd_[index_of(lane)].find(fd);
   if (found != by_fd_[index_of(lane)].end())
     lose(found->second, make_error(ErrorCode::kUnreachable, "the other end closed the connection"));
+}
+
+void ZmqEngine::review_keys() {
+  std::vector<ConnectionId> strangers;
+  for (const auto& [id, connection] : connections_)
+    if (!connection->dialled && !keys_->admits(connection->user)) strangers.push_back(id);
+  for (const ConnectionId id : strangers) lose(id, make_error(ErrorCode::kRefused, "its key is not admitted any more"));
 }
 
 // ---- both ----

@@ -1,6 +1,6 @@
 #pragma once
-// The trial at start: does what listens here really refuse whom it must? A key check that is not bound, or not asked,
-// lets everybody in without a word, so it is not believed but tried.
+// The trial at start, and when fewer keys are admitted: does what listens here really refuse whom it must? A key check
+// that is not bound, or not asked, lets everybody in without a word, so it is not believed but tried.
 #include "common/result.h"
 #include "transport/key_check.h"
 #include "transport/zmq_socket.h"

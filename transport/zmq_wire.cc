@@ -11,10 +11,23 @@ namespace {
 // Not given to sockets yet. A lane always takes one message when nothing waits.
 constexpr std::uint64_t kLaneBytesMax[2] = {8u << 20, 4u << 20};
 
+Result<std::vector<CurveKey>> curve_keys_of(const std::vector<PeerId>& peers) {
+  std::vector<CurveKey> keys;
+  for (const PeerId& peer : peers) {
+    const auto key = curve_public_of(peer);
+    if (!key.ok())
+      return make_error(ErrorCode::kInput,
+                        "[admission] keys: " + hex_of(peer) + " is no key. HINT: `shoal key` prints one");
+    keys.push_back(*key);
+  }
+  return keys;
+}
+
 class ZmqWireOnLoop final : public ZmqWire {
  public:
   ZmqWireOnLoop(EventLoop& loop, KeyPair key, std::shared_ptr<KeyCheck> keys)
       : state_(std::make_shared<State>()),
+        self_(key.id()),
         keys_(keys),
         engine_(std::move(key), std::move(keys), [&loop, state = state_](std::vector<EngineEvent> events) {
           loop.post([state, events = std::move(events)]() mutable {
@@ -31,6 +44,13 @@ class ZmqWireOnLoop final : public ZmqWire {
   }
   void admit(const PeerId& peer) override {
     if (const auto key = curve_public_of(peer); key.ok()) keys_->admit(*key);
+  }
+
+  Status admit_only(const std::vector<PeerId>& peers) override {
+    SHOAL_ASSIGN(const std::vector<CurveKey> keys, curve_keys_of(peers));
+    keys_->admit_only(keys);
+    engine_.post({EngineCommand::Kind::kReviewKeys, 0, {}, {}, Lane::kControl, {}});
+    return engine_.listening_at() ? try_as_stranger(*engine_.listening_at(), self_, *keys_) : Status();
   }
 
   ConnectionId connect(const PeerId& peer, const Address& address) override {
@@ -85,6 +105,7 @@ class ZmqWireOnLoop final : public ZmqWire {
   };
 
   std::shared_ptr<State> state_;
+  const PeerId self_;
   std::shared_ptr<KeyCheck> keys_;
   ZmqEngine engine_;
 };
@@ -122,13 +143,8 @@ void ZmqWireOnLoop::State::on_sent(const EngineEvent& event) {
 
 Result<std::unique_ptr<ZmqWire>> make_zmq_wire(EventLoop& loop, ZmqWireOptions options) {
   auto keys = std::make_shared<KeyCheck>(options.admission == Admission::kOpen);
-  for (const PeerId& peer : options.admitted) {
-    const auto key = curve_public_of(peer);
-    if (!key.ok())
-      return make_error(ErrorCode::kInput,
-                        "[admission] keys: " + hex_of(peer) + " is no key. HINT: `shoal key` prints one");
-    keys->admit(*key);
-  }
+  SHOAL_ASSIGN(const std::vector<CurveKey> admitted, curve_keys_of(options.admitted));
+  for (const CurveKey& one : admitted) keys->admit(one);
   const KeyPair key = options.key;
   auto wire = std::make_unique<ZmqWireOnLoop>(loop, key, keys);
   std::optional<HostPort> address;

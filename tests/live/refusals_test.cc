@@ -1,6 +1,10 @@
 // What processes say, and with which exit code, when they cannot take part.
+#include <arpa/inet.h>
+#include <sys/socket.h>
+
 #include <csignal>
 
+#include "common/posix_file.h"
 #include "common/rng.h"
 #include "common/sign.h"
 #include "runtime/ticket.h"
@@ -15,6 +19,18 @@ int run(Processes& swarm, std::vector<std::string> words, std::string& errors) {
   const int code = swarm.exit_code("once");
   errors = swarm.errors("once");
   return code;
+}
+
+// A port of loopback on which nobody listens: it was free a moment ago.
+std::uint16_t closed_port() {
+  const Descriptor probe(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  EXPECT_EQ(::bind(probe.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
+  EXPECT_EQ(::getsockname(probe.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
+  return ntohs(address.sin_port);
 }
 
 bool says(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
@@ -86,6 +102,46 @@ TEST(LiveRefusalTest, AKeyThatIsNotListedIsToldItsKey) {
   EXPECT_EQ(run(swarm, {"--home", swarm.path("stranger"), "join", swarm.ticket(), "--no-dht"}, errors), 77);
   EXPECT_TRUE(says(errors, stranger)) << errors;
   EXPECT_EQ(run(swarm, {"--home", swarm.path("listed"), "join", swarm.ticket(), "--no-dht"}, errors), 0) << errors;
+  EXPECT_EQ(swarm.exit_code("launch"), 0) << swarm.errors("launch");
+}
+
+// Peers close their own listeners to strangers, and still find each other.
+TEST(LiveRefusalTest, AListedRunOfTwoStagesTrains) {
+  Processes swarm;
+  std::string errors, keys;
+  for (const char* home : {"home-a", "home-b"}) {
+    ASSERT_EQ(run(swarm, {"--home", swarm.path(home), "key"}, errors), 0) << errors;
+    keys += (keys.empty() ? "\"" : ", \"") + swarm.output("once").substr(0, 64) + "\"";
+  }
+  swarm.launch(
+      swarm.write_run({.replicas = 1, .steps = 3, .more = "[admission]\nmode = \"listed\"\nkeys = [" + keys + "]\n"}));
+  swarm.join("a");
+  swarm.join("b");
+  EXPECT_EQ(swarm.exit_code("launch"), 0) << swarm.errors("launch");
+  EXPECT_EQ(swarm.exit_code("a"), 0) << swarm.errors("a");
+  EXPECT_EQ(swarm.exit_code("b"), 0) << swarm.errors("b");
+}
+
+// Its own connection to the launching process stands all the while: only a dial to what it tells others shows the
+// fault.
+TEST(LiveRefusalTest, AnAdvertisedAddressWhereNobodyListensIsToldWithTheRemedy) {
+  Processes swarm;
+  swarm.launch(swarm.write_run({.stages = 1, .replicas = 1, .steps = 2}));
+  std::string errors;
+  const std::string closed = "127.0.0.1:" + std::to_string(closed_port());
+  EXPECT_EQ(run(swarm,
+                {"--home", swarm.path("h"), "join", swarm.ticket(), "--no-dht", "--listen", "127.0.0.1:0",
+                 "--advertise", closed, "--patience", "3"},
+                errors),
+            69);
+  EXPECT_TRUE(says(errors, closed)) << errors;
+  EXPECT_TRUE(says(errors, "HINT: --advertise HOST:PORT")) << errors;
+  EXPECT_FALSE(says(errors, "serving stage")) << errors;
+  EXPECT_TRUE(says(swarm.errors("launch"), closed)) << swarm.errors("launch");
+  // The same machine, told rightly, is admitted.
+  EXPECT_EQ(
+      run(swarm, {"--home", swarm.path("h"), "join", swarm.ticket(), "--no-dht", "--listen", "127.0.0.1:0"}, errors), 0)
+      << errors;
   EXPECT_EQ(swarm.exit_code("launch"), 0) << swarm.errors("launch");
 }
 

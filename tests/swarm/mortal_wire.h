@@ -29,6 +29,7 @@ class MortalWire final : public Wire, private Wire::Listener {
     return dead_ ? Status() : inner_->send(connection, lane, std::move(message));
   }
   void disconnect(ConnectionId connection) override { inner_->disconnect(connection); }
+  Status admit_only(const std::vector<PeerId>& peers) override { return inner_->admit_only(peers); }
   std::uint64_t bytes_sent() const override { return inner_->bytes_sent(); }
 
  private:

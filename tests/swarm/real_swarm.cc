@@ -53,7 +53,7 @@ ExecutorFactory torch_on_cpu() {
   return [](const StageSpec& spec) { return make_torch_executor(spec, "cpu", 1); };
 }
 
-struct RealSwarm::PeerProcess {
+struct RealSwarm::HostedPeer {
   KeyPair key;
   std::atomic<int> stage{-1};  // what the authority gave it
   std::atomic<bool> over{false};
@@ -108,7 +108,7 @@ class RealSwarm::LaunchOwner final : public Launch::Owner {
 
 class RealSwarm::PeerOwner final : public Peer::Owner {
  public:
-  PeerOwner(RealSwarm& swarm, PeerProcess& process) : swarm_(swarm), process_(process) {}
+  PeerOwner(RealSwarm& swarm, HostedPeer& process) : swarm_(swarm), process_(process) {}
   void on_finished(const std::string&, std::optional<Error> error) override {
     const std::lock_guard lock(swarm_.mutex_);
     process_.over = true;
@@ -121,7 +121,7 @@ class RealSwarm::PeerOwner final : public Peer::Owner {
 
  private:
   RealSwarm& swarm_;
-  PeerProcess& process_;
+  HostedPeer& process_;
 };
 
 RealSwarm::RealSwarm(RunConfig config, std::optional<Death> death)
@@ -165,12 +165,12 @@ void RealSwarm::start_launch() {
 }
 
 void RealSwarm::start_peer() {
-  peers_.push_back(std::unique_ptr<PeerProcess>(new PeerProcess{key_of(100 + peers_.size())}));
-  PeerProcess& process = *peers_.back();
+  peers_.push_back(std::unique_ptr<HostedPeer>(new HostedPeer{key_of(100 + peers_.size())}));
+  HostedPeer& process = *peers_.back();
   process.thread->call([&] { make_peer(process); });
 }
 
-void RealSwarm::make_peer(PeerProcess& process) {
+void RealSwarm::make_peer(HostedPeer& process) {
   EventLoop& loop = process.thread->loop();
   process.owner = std::make_unique<PeerOwner>(*this, process);
   process.events = std::make_unique<MemoryEvents>(*this);
@@ -199,7 +199,7 @@ void RealSwarm::make_peer(PeerProcess& process) {
   process.peer->start();
 }
 
-ExecutorFactory RealSwarm::factory_of(PeerProcess& process) {
+ExecutorFactory RealSwarm::factory_of(HostedPeer& process) {
   return [this, &process](const StageSpec& spec) -> Result<std::unique_ptr<StageExecutor>> {
     process.stage = spec.stage.value;
     if (spec.is_last()) wait_for(Gate::kLastStage);
@@ -217,7 +217,7 @@ ExecutorFactory RealSwarm::factory_of(PeerProcess& process) {
 }
 
 // Before anything else that its loop has to do.
-void RealSwarm::die(PeerProcess& process) {
+void RealSwarm::die(HostedPeer& process) {
   process.thread->loop().post([this, &process] {
     process.end();
     const std::lock_guard lock(mutex_);

@@ -52,15 +52,15 @@ class RealSwarm {
   CountTag issued_tag(std::uint64_t step) const;
 
  private:
-  struct PeerProcess;
+  struct HostedPeer;
   class LaunchOwner;
   class PeerOwner;
   class MemoryEvents;
   void start_launch();
   void start_peer();
-  void make_peer(PeerProcess& process);
-  ExecutorFactory factory_of(PeerProcess& process);
-  void die(PeerProcess& process);
+  void make_peer(HostedPeer& process);
+  ExecutorFactory factory_of(HostedPeer& process);
+  void die(HostedPeer& process);
   enum class Gate : std::uint8_t { kLastStage, kForward };
   void open(Gate gate);
   void wait_for(Gate gate);  // on a device thread
@@ -92,7 +92,7 @@ class RealSwarm {
   std::unique_ptr<Wire> launch_wire_;
   std::unique_ptr<Launch> launch_;
   std::unique_ptr<LoopThread> launch_thread_;  // all of the five live on it
-  std::vector<std::unique_ptr<PeerProcess>> peers_;
+  std::vector<std::unique_ptr<HostedPeer>> peers_;
 };
 
 }  // namespace shoal

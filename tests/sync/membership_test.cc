@@ -30,6 +30,7 @@ class MembershipTest : public testing::Test, public MembershipPort {
   }
   void on_joined(const JoinAnswer&) override { said += "joined "; }
   void on_refused(const std::string&) override { said += "refused "; }
+  void on_unreachable(const std::string& reason) override { said += "unreachable(" + reason + ") "; }
   void on_members(const MemberList& list) override { said += "list" + std::to_string(list.epoch.value) + " "; }
   void on_fenced(const std::string&) override { said += "fenced "; }
   void on_goodbye() override { said += "goodbye "; }
@@ -97,6 +98,23 @@ TEST_F(MembershipTest, ARefusalIsFinal) {
   loop.run_for(20s);
   EXPECT_EQ(said, "refused ");
   EXPECT_EQ(count_sent<JoinRequest>(), 1u);
+}
+
+TEST_F(MembershipTest, AsksAgainWhenNobodyCouldDialIt) {
+  membership->start();
+  JoinAnswer answer;
+  answer.unreachable = true;
+  answer.reason = "nobody listens there";
+  ASSERT_TRUE(membership->on_message(answer).ok());
+  EXPECT_EQ(said, "unreachable(nobody listens there) ");
+  loop.run_for(4900ms);
+  EXPECT_EQ(count_sent<JoinRequest>(), 1u);
+  loop.run_for(200ms);
+  EXPECT_EQ(count_sent<JoinRequest>(), 2u);
+  answer = {};
+  answer.accepted = true;
+  ASSERT_TRUE(membership->on_message(answer).ok());
+  EXPECT_EQ(said, "unreachable(nobody listens there) joined ");
 }
 
 TEST_F(MembershipTest, BelievesOnlyNewerListsThatTheRunSigned) {

@@ -1,5 +1,5 @@
 #pragma once
-// One stage's replicas, their authority and a stub of the trainer in virtual time, with kills, freezes, broken links
+// One stage's replicas, their authority and just enough of a trainer in virtual time, with kills, freezes, broken links
 // and restarts of the authority. Everything of sync/ is the product's code; the executor is the exact one, so the
 // checker compares to the last unit.
 #include <map>
@@ -64,6 +64,7 @@ class Replica final : public MembershipPort, public RoundHost, public DonorHost,
   Beat make_beat() override;
   void on_joined(const JoinAnswer& answer) override;
   void on_refused(const std::string& reason) override;
+  void on_unreachable(const std::string&) override {}
   void on_members(const MemberList& list) override;
   void on_fenced(const std::string& reason) override;
   void on_goodbye() override {}
@@ -184,7 +185,7 @@ class Swarm final : public AuthorityPort {
   std::vector<std::string> problems_;
   std::map<std::pair<std::size_t, std::size_t>, TimePoint> busy_until_, broken_until_;
   std::map<std::pair<std::size_t, std::size_t>, std::uint64_t> link_life_;
-  // allreduce: the trainer's stub
+  // allreduce: what a trainer keeps of a step
   StepId step_{1};
   std::map<MicrobatchId, Token> paths_;  // of this step, the log's decision
   std::vector<MicrobatchId> open_;

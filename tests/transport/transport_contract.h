@@ -249,12 +249,52 @@ TYPED_TEST_P(TransportContract, QueuesAreBoundedBeforeTheLinkStands) {
   ASSERT_TRUE(this->until([&] { return this->end[1].log.messages.size() == queued; }));
 }
 
+TYPED_TEST_P(TransportContract, AnAddressIsTriedBesideTheLinkThatStands) {
+  this->link_pair();
+  std::vector<Status> outcomes;
+  const auto note = [&](Status status) { outcomes.push_back(std::move(status)); };
+  // The second end's own side of a pair tries the dialler: its connection came in, so nothing is known of its listener.
+  this->end[1].transport->try_addresses(this->lab.peer(0), {this->lab.nobody(), this->lab.address(0)}, note);
+  EXPECT_TRUE(outcomes.empty()) << "called back from inside the call";
+  ASSERT_TRUE(this->until([&] { return !outcomes.empty(); }));
+  EXPECT_TRUE(outcomes[0].ok()) << outcomes[0].error().message;
+  this->lab.run_for(200ms);
+  EXPECT_EQ(outcomes.size(), 1u);
+  ASSERT_TRUE(this->send(0, 1, Goodbye{}).ok());
+  ASSERT_TRUE(this->send(1, 0, Goodbye{}).ok());
+  ASSERT_TRUE(
+      this->until([&] { return this->end[0].log.messages.size() == 1 && this->end[1].log.messages.size() == 1; }));
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(this->end[i].log.ups.size(), 1u) << "the trial became a link of its own";
+    EXPECT_TRUE(this->end[i].log.downs.empty());
+  }
+}
+
+TYPED_TEST_P(TransportContract, ATrialFailsWhereNobodyOrAnotherPeerListensAndSaysWhere) {
+  this->link_pair();
+  this->start(2);
+  std::vector<Status> outcomes;
+  const auto note = [&](Status status) { outcomes.push_back(std::move(status)); };
+  this->end[1].transport->try_addresses(this->lab.peer(0), {this->lab.nobody(), this->lab.address(2)}, note);
+  ASSERT_TRUE(this->until([&] { return outcomes.size() == 1; }));
+  ASSERT_FALSE(outcomes[0].ok());
+  EXPECT_EQ(outcomes[0].code(), ErrorCode::kUnreachable);
+  for (const Address& address : {this->lab.nobody(), this->lab.address(2)})
+    EXPECT_NE(outcomes[0].error().message.find(address), std::string::npos) << outcomes[0].error().message;
+  this->end[1].transport->try_addresses(this->lab.peer(0), {"", std::string(1000, 'x')}, note);
+  ASSERT_TRUE(this->until([&] { return outcomes.size() == 2; }));
+  EXPECT_EQ(outcomes[1].code(), ErrorCode::kUnreachable);
+  EXPECT_TRUE(this->end[1].log.downs.empty());
+}
+
 REGISTER_TYPED_TEST_SUITE_P(TransportContract, DialsAtTheFirstSendAndKeepsOrder, FramesArriveWholeBehindTheirMessages,
                             RefusedFramesAreNotDeliveredAndTheNextOnesAre, DroppedFramesEndWithAnErrorAtTheReceiver,
                             MeasuresRoundTripAndRate, WhenBothDialAtOnceOneLinkRemainsAndNothingIsLost,
                             AForeignRunIsRefusedByNameAtBothEnds, AFencedSessionIsCutOffAndRefusedByName,
                             ANewSessionReplacesTheOldOneWhichIsNotLetInAgain, ALostPeerIsToldWithItsUnfinishedFrames,
                             NoAddressAndNobodyThereAreUnreachableWithBackoff, TriesTheNextAddress,
-                            CloseIsToldToBothAndCanBeDialledAgain, QueuesAreBoundedBeforeTheLinkStands);
+                            CloseIsToldToBothAndCanBeDialledAgain, QueuesAreBoundedBeforeTheLinkStands,
+                            AnAddressIsTriedBesideTheLinkThatStands,
+                            ATrialFailsWhereNobodyOrAnotherPeerListensAndSaysWhere);
 
 }  // namespace shoal

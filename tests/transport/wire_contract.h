@@ -166,6 +166,29 @@ TYPED_TEST_P(WireContract, AnUnlistedKeyIsRefusedAndToldItsKey) {
   EXPECT_EQ(this->log[1].ups[0].peer, this->lab.peer(2));
 }
 
+TYPED_TEST_P(WireContract, FewerKeysAdmittedEndWhatStrangersDialledAndNothingElse) {
+  this->connect();
+  Wire& closing = this->lab.wire(1);
+  this->lab.wire(2).set_listener(&this->log[2]);
+  const ConnectionId welcome = this->lab.wire(2).connect(this->lab.peer(1), this->lab.address(1));
+  const ConnectionId ours = closing.connect(this->lab.peer(0), this->lab.address(0));
+  ASSERT_TRUE(this->until([&] { return this->log[1].ups.size() == 3 && this->log[2].ups.size() == 1; }));
+  ASSERT_TRUE(closing.admit_only({this->lab.peer(2)}).ok());
+  ASSERT_TRUE(this->until([&] { return !this->log[1].downs.empty() && !this->log[0].downs.empty(); }));
+  EXPECT_EQ(this->log[1].downs[0].connection, this->accepted);
+  EXPECT_EQ(this->log[1].downs[0].cause.code, ErrorCode::kRefused);
+  EXPECT_EQ(this->log[0].downs[0].connection, this->dialled);
+  (void)this->lab.wire(0).connect(this->lab.peer(1), this->lab.address(1));
+  ASSERT_TRUE(this->until([&] { return this->log[0].downs.size() == 2; }));
+  EXPECT_EQ(this->log[0].downs[1].cause.code, ErrorCode::kRefused);
+  EXPECT_NE(this->log[0].downs[1].cause.message.find(hex_of(this->lab.peer(0))), std::string::npos);
+  ASSERT_TRUE(this->lab.wire(2).send(welcome, Lane::kControl, numbered_bytes(8, 1)).ok());
+  ASSERT_TRUE(closing.send(ours, Lane::kControl, numbered_bytes(8, 2)).ok());
+  ASSERT_TRUE(this->until([&] { return this->log[1].messages.size() == 1 && this->log[0].messages.size() == 1; }));
+  EXPECT_EQ(this->log[1].downs.size(), 1u);
+  EXPECT_TRUE(this->log[2].downs.empty());
+}
+
 TYPED_TEST_P(WireContract, ConnectionsOfOnePairAreIndependent) {
   this->connect();
   const ConnectionId second = this->lab.wire(1).connect(this->lab.peer(0), this->lab.address(0));
@@ -183,6 +206,6 @@ REGISTER_TYPED_TEST_SUITE_P(WireContract, BothEndsLearnTheProvedPeer, NeverCalls
                             AFullLaneAnswersBusyAndSaysWhenItTakesMore, TooLargeIsRefusedAndTheConnectionStays,
                             DisconnectIsToldToTheOtherEndOnly, TheEndOfAProcessIsNoticed, NobodyThereIsUnreachable,
                             AnotherPeerAtTheAddressIsRefused, AnUnlistedKeyIsRefusedAndToldItsKey,
-                            ConnectionsOfOnePairAreIndependent);
+                            FewerKeysAdmittedEndWhatStrangersDialledAndNothingElse, ConnectionsOfOnePairAreIndependent);
 
 }  // namespace shoal

@@ -1,0 +1,162 @@
+// A joiner that others cannot dial is told so and admitted as soon as they can; strangers cannot have others dialled at
+// will.
+#include "runtime/dial_back.h"
+
+#include <gtest/gtest.h>
+
+#include "sim/swarm.h"
+#include "tests/transport/sim_lab.h"
+#include "tests/transport/transport_lab.h"
+
+namespace shoal {
+namespace {
+
+bool listed(const Swarm& swarm, const PeerId& peer) {
+  for (const StageMembers& stage : swarm.launch()->authority().members().stages)
+    for (const Member& member : stage.members)
+      if (member.peer == peer) return true;
+  return false;
+}
+
+std::size_t lines_with(const std::vector<std::string>& lines, const std::string& part) {
+  return static_cast<std::size_t>(std::count_if(
+      lines.begin(), lines.end(), [&](const std::string& line) { return line.find(part) != std::string::npos; }));
+}
+
+TEST(DialBackSwarmTest, APeerThatNobodyCanDialIsNotListedUntilItsPortIsOpen) {
+  SwarmOptions options;
+  options.config = small_config(RuleId::kDiloco, options.stages, 1500);
+  Swarm swarm(std::move(options));
+  const std::string address = "peer6:1";
+  swarm.network().close_listener(address);
+  const std::size_t joiner = swarm.add_peer();
+  ASSERT_EQ(swarm.peers()[joiner]->address, address);
+  const PeerId peer = swarm.peers()[joiner]->key.id();
+  swarm.run_for(20s);
+  EXPECT_FALSE(listed(swarm, peer));
+  const auto& notices = swarm.peers()[joiner]->notices;
+  EXPECT_EQ(lines_with(notices, "cannot dial this machine back: nobody listens at " + address), 1u)
+      << "told once, not at every try";
+  EXPECT_EQ(lines_with(notices, "--advertise HOST:PORT"), 1u);
+  EXPECT_EQ(lines_with(swarm.notices(), address), 1u);
+  swarm.network().close_listener(address, false);
+  swarm.run_for(10s);
+  EXPECT_TRUE(listed(swarm, peer));
+  EXPECT_EQ(swarm.peers()[joiner]->peer->report().phase, PeerPhase::kServing);
+  ASSERT_TRUE(swarm.run_to_end(300s));
+  EXPECT_FALSE(swarm.peers()[joiner]->error.has_value());
+}
+
+TEST(DialBackSwarmTest, ANewcomerGivesUpAfterItsPatience) {
+  SwarmOptions options;
+  options.config = small_config(RuleId::kDiloco, options.stages, 100'000);
+  Swarm swarm(std::move(options));
+  swarm.network().close_listener("peer6:1");
+  const auto& joiner = *swarm.peers()[swarm.add_peer()];
+  swarm.run_for(59s);
+  EXPECT_FALSE(joiner.finished);
+  swarm.run_for(5s);
+  ASSERT_TRUE(joiner.finished && joiner.error.has_value());
+  EXPECT_EQ(joiner.error->code, ErrorCode::kUnreachable);
+  EXPECT_NE(joiner.error->message.find("HINT: --advertise"), std::string::npos) << joiner.error->message;
+}
+
+// A peer that served keeps its state for longer than a newcomer's patience.
+TEST(DialBackSwarmTest, AFencedPeerThatCannotBeDialledWaits) {
+  SwarmOptions options;
+  options.config = small_config(RuleId::kDiloco, options.stages, 100'000);
+  Swarm swarm(std::move(options));
+  swarm.run_for(5s);
+  const auto& peer = *swarm.peers()[0];
+  ASSERT_TRUE(listed(swarm, peer.key.id()));
+  swarm.freeze_peer(0);
+  swarm.run_for(15s);
+  ASSERT_FALSE(listed(swarm, peer.key.id()));
+  swarm.network().close_listener(peer.address);
+  swarm.resume_peer(0);
+  swarm.run_for(150s);
+  EXPECT_FALSE(peer.finished);
+  EXPECT_FALSE(listed(swarm, peer.key.id()));
+  swarm.network().close_listener(peer.address, false);
+  swarm.run_for(10s);
+  EXPECT_TRUE(listed(swarm, peer.key.id()));
+}
+
+// ---- bounds ----
+
+class DialBackTest : public testing::Test {
+ protected:
+  DialBackTest() {
+    start_transport(end, lab, 0);
+    dial_back = std::make_unique<DialBack>(*end.transport, lab.loop(),
+                                           [this](const DialBack::Verdict& verdict) { verdicts.push_back(verdict); });
+  }
+  static Remote remote_of(std::uint8_t number) {
+    PeerId peer;
+    peer.bytes[0] = number;
+    peer.bytes[30] = 9;
+    return {peer, Session::of(peer, 1), PeerRole::kPeer};
+  }
+  static JoinRequest request_at(const std::string& address) {
+    JoinRequest request;
+    request.addresses = {address};
+    return request;
+  }
+
+  SimLab lab;
+  TransportEnd end;
+  std::vector<DialBack::Verdict> verdicts;
+  std::unique_ptr<DialBack> dial_back;
+};
+
+TEST_F(DialBackTest, OnePeerIsDialledOnceUntilThePauseIsOver) {
+  for (int i = 0; i < 20; ++i) {
+    dial_back->check(remote_of(1), request_at("nobody:1"));
+    lab.run_for(100ms);
+  }
+  ASSERT_EQ(verdicts.size(), 1u);
+  EXPECT_FALSE(verdicts[0].reached.ok());
+  EXPECT_EQ(verdicts[0].failures, 1u);
+  dial_back->check(remote_of(1), request_at("elsewhere:1"));
+  lab.run_for(DialBack::kPause);
+  EXPECT_EQ(verdicts.size(), 1u) << "another address within the pause is another dial";
+  dial_back->check(remote_of(1), request_at("elsewhere:1"));
+  lab.run_for(1s);
+  ASSERT_EQ(verdicts.size(), 2u);
+  EXPECT_EQ(verdicts[1].failures, 2u);
+}
+
+TEST_F(DialBackTest, WhatWasReachedHoldsForThePauseAndThoseAddressesAlone) {
+  (void)lab.wire(1);
+  const Remote joiner{lab.peer(1), Session::of(lab.peer(1), 1), PeerRole::kPeer};
+  dial_back->check(joiner, request_at(lab.address(1)));
+  lab.run_for(1s);
+  ASSERT_EQ(verdicts.size(), 1u);
+  EXPECT_TRUE(verdicts[0].reached.ok());
+  lab.network().close_listener(lab.address(1));
+  dial_back->check(joiner, request_at(lab.address(1)));
+  dial_back->check(joiner, request_at("nobody:1"));
+  lab.run_for(DialBack::kPause);
+  ASSERT_EQ(verdicts.size(), 2u);
+  EXPECT_TRUE(verdicts[1].reached.ok());
+  dial_back->check(joiner, request_at(lab.address(1)));
+  lab.run_for(1s);
+  ASSERT_EQ(verdicts.size(), 3u);
+  EXPECT_FALSE(verdicts[2].reached.ok());
+}
+
+TEST_F(DialBackTest, OnlySoManyPeersAreDialledAtATime) {
+  // Connections to a frozen host hang until the wire gives up.
+  (void)lab.wire(1);
+  lab.network().freeze(lab.address(1));
+  for (std::uint8_t i = 1; i <= 2 * DialBack::kAtOnce; ++i) dial_back->check(remote_of(i), request_at(lab.address(1)));
+  EXPECT_EQ(lab.network().connections(), DialBack::kAtOnce);
+  lab.run_for(6s);
+  EXPECT_EQ(verdicts.size(), DialBack::kAtOnce);
+  for (std::uint8_t i = 1; i <= 2 * DialBack::kAtOnce; ++i) dial_back->check(remote_of(i), request_at(lab.address(1)));
+  lab.run_for(6s);
+  EXPECT_EQ(verdicts.size(), 2 * DialBack::kAtOnce) << "the others came when they asked again";
+}
+
+}  // namespace
+}  // namespace shoal
