@@ -8,7 +8,7 @@
 #include "cli/live.h"
 #include "cli/outcome.h"
 #include "cli/program.h"
-#include "common/batch_process.h"
+#include "common/batch_work.h"
 #include "common/file_storage.h"
 #include "common/log.h"
 #include "common/thread_loop.h"
@@ -43,7 +43,7 @@ class JoinProgram final : private Peer::Owner {
       : arguments_(std::move(arguments)), global_(global) {}
 
   int run() {
-    become_batch_process();
+    begin_batch_work();
     const auto ticket = parse_ticket(arguments_.ticket);
     if (!ticket.ok()) return fail(ticket.error());
     if (const Status opened = open(*ticket); !opened.ok()) return fail(opened.error());

@@ -8,7 +8,7 @@
 #include "cli/executors.h"
 #include "cli/outcome.h"
 #include "cli/program.h"
-#include "common/batch_process.h"
+#include "common/batch_work.h"
 #include "common/log.h"
 #include "common/thread_loop.h"
 
@@ -42,7 +42,7 @@ void print_summary(const SoloResult& result) {
 }
 
 int run(const SoloArguments& arguments, const GlobalOptions& global) {
-  become_batch_process();
+  begin_batch_work();
   auto config = load_config(arguments.config);
   if (!config.ok()) return fail_config(config.error());
   const SystemClock clock;

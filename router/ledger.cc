@@ -269,11 +269,11 @@ void Ledger::tick(TimePoint now) {
       if (claim.expires <= now && !options_.planted.no_expiry) expired.push_back(lease);
       if (!claim.link_lost && now - claim.renewed < options_.lease * 2 / 5) orphan = false;
     }
-    if (orphan && e.above.size() >= 2 && now - e.orphan_told >= options_.lease / 6) {
+    if (orphan && !e.above.empty() && now - e.orphan_told >= options_.lease / 6) {
       e.orphan_told = now;
       const Waiting waiting{e.microbatch, token_of(e), e.above.back()};
-      port_.send(e.above[e.above.size() - 2], waiting);
-      if (e.above.size() > 2) port_.send(e.above.front(), waiting);  // what was decided, the trainer alone knows
+      if (e.above.size() > 2) port_.send(e.above[e.above.size() - 2], waiting);
+      port_.ask_trainer(waiting);  // what was decided, it alone knows
     }
   }
   for (const Lease& lease : expired) {

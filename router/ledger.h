@@ -54,6 +54,8 @@ class LedgerPort {
  public:
   virtual ~LedgerPort() = default;
   virtual void send(const Session& to, Message message) = 0;
+  // To the trainer's process of now: the session that an entry came from may be over.
+  virtual void ask_trainer(Waiting message) = 0;
   // With the encoded gradient of the entry. False: there is no link to send it on; it is asked for again by a renewal.
   virtual bool send_gradient(const Session& to, Gradient message, EntrySerial serial) = 0;
   virtual void refuse_frames(const Session& from, TransferId transfer) = 0;

@@ -10,6 +10,8 @@ namespace {
 constexpr Duration kTick = 100ms;
 constexpr Duration kAbsenceTold = 2s;    // a shorter one is not worth a line
 constexpr Duration kUndialledTold = 30s; // between two lines that say the same
+// A process that dies or begins while the keys are exchanged breaks off as one with another key does: who is refused is so again.
+constexpr int kRefusalsMax = 3;
 constexpr Duration kLookUpPeriod = 5s;   // asking the directory where the authority is
 
 constexpr const char* kUndialledHint =
@@ -134,6 +136,7 @@ void Peer::on_link_up(const Remote& remote) {
   if (away_since_ && phase_ == PeerPhase::kServing) reason_.clear();
   away_since_.reset();
   ever_up_ = true;
+  refusals_ = 0;
   if (!config_) {
     send_to_authority(ManifestQuery{});
   } else if (!membership_) {
@@ -154,8 +157,8 @@ void Peer::on_link_down(const Remote& remote, const Error& cause) {
   reason_ = "no link to the authority: " + cause.message;
   if (ever_up_ && !away_since_) away_since_ = env_.loop.now();
   if (cause.code == ErrorCode::kStale) return end_session(cause.message);
-  if (cause.code == ErrorCode::kRefused || cause.code == ErrorCode::kVersion || cause.code == ErrorCode::kForeign)
-    return finish("refused", cause);
+  refusals_ = cause.code == ErrorCode::kRefused ? refusals_ + 1 : 0;
+  if (refusals_ >= kRefusalsMax || cause.code == ErrorCode::kVersion || cause.code == ErrorCode::kForeign) return finish("refused", cause);
 }
 
 void Peer::tick() {

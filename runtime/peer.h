@@ -180,6 +180,7 @@ class Peer final : private Transport::Listener, private MembershipPort, private 
   std::string reason_;
   bool loading_ = false, leaving_ = false, asked_to_go_ = false, over_ = false, ever_up_ = false, ever_joined_ = false, restarting_ = false, looking_up_ = false;
   TimePoint started_{}, leave_by_{}, next_dial_{}, next_look_up_{};
+  int refusals_ = 0;                                // by the authority's addresses, in a row
   std::uint64_t sequence_ = 0, sessions_ = 0, fetched_ = 0, fetch_total_ = 0;
   std::uint64_t bytes_before_[4] = {0, 0, 0, 0};    // of earlier sessions: sent, received, fp32, payload
   std::uint64_t bytes_written_[4] = {0, 0, 0, 0};   // of these, what stands in events already

@@ -306,6 +306,10 @@ void StagePeer::send(const Session& to, Message message) {
   if (const auto sent = send_to(to, std::move(message), {}); !sent.ok()) log_debug("not sent: ", sent.error().message);
 }
 
+void StagePeer::ask_trainer(shoal::Waiting message) {
+  if (const auto sent = env_.transport.send(options_.authority, message); !sent.ok()) log_debug("not asked: ", sent.error().message);
+}
+
 void StagePeer::drop_transfer(const Session& to, TransferId transfer) {
   if (const auto peer = roster_.peer_of(to)) env_.transport.drop(*peer, transfer);
 }

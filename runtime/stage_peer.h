@@ -114,6 +114,7 @@ class StagePeer final : private CourierPort, private LedgerPort, private RoundHo
   void on_parked(const MicrobatchId& microbatch, StageId stage, bool parked) override;
   void event(std::string_view name, const MicrobatchId& m, const Session& peer, const Lease& lease, std::string_view cause) override;
   // LedgerPort
+  void ask_trainer(shoal::Waiting message) override;
   bool send_gradient(const Session& to, Gradient message, EntrySerial serial) override;
   void refuse_frames(const Session& from, TransferId transfer) override;
   void open_hop(EntrySerial serial) override;

@@ -137,24 +137,27 @@ TEST(CounterexamplesTest, C4AnUndoAfterAStepIsExact) {
 }
 
 TEST(CounterexamplesTest, C5AClaimFallsWithItsHolderThoughTheMicrobatchIsOpen) {
-  Options options = script(2, 2);
-  options.microbatches = 2;
-  options.may_list = true;  // the stopped trainer finds the gradient of a claim that fell meanwhile
-  World world(options);
-  PeerActor &a = world.peer(0, 0), &p = world.peer(1, 0);
-  world.fence_after = 1000s;  // nobody ends a session: expiry alone must do it
-  prefer(world, {{world.trainer().self(), {a.self()}}, {a.self(), {p.self()}}});
-  ASSERT_TRUE(world.run_until([&] { return world.count("counted", p.self()) == 2; }));
-  EXPECT_FALSE(p.ledger().window(WindowSlot::kA) == nullptr || p.ledger().window(WindowSlot::kB) == nullptr)
-      << "both windows wait";
-  world.freeze(a);
-  world.freeze(world.trainer());
-  EXPECT_TRUE(world.run_until([&] { return p.ledger().quiet() && !p.device_busy(); }, 5s)) << "L is 4 s";
-  EXPECT_EQ(p.ledger().counters().expired, 2u);
-  world.thaw(world.trainer());
-  EXPECT_TRUE(world.run_until([&] { return world.count("logged") == 2; }, 10s)) << "through B";
-  world.thaw(a);
-  ASSERT_TRUE(world.run()) << found(world);
+  for (const bool planted : {true, false}) {
+    Options options = script(2, 2);
+    options.microbatches = 2;
+    options.may_list = true;  // the stopped trainer finds the gradient of a claim that fell meanwhile
+    options.planted.no_expiry = planted;
+    World world(options);
+    PeerActor &a = world.peer(0, 0), &p = world.peer(1, 0);
+    world.fence_after = 1000s;  // nobody ends a session: expiry alone must do it
+    prefer(world, {{world.trainer().self(), {a.self()}}, {a.self(), {p.self()}}});
+    ASSERT_TRUE(world.run_until([&] { return world.count("counted", p.self()) == 2; }));
+    EXPECT_TRUE(p.ledger().window(WindowSlot::kA) && p.ledger().window(WindowSlot::kB)) << "both windows wait";
+    world.freeze(a);
+    world.freeze(world.trainer());
+    EXPECT_EQ(world.run_until([&] { return p.ledger().quiet() && !p.device_busy(); }, 5s), !planted) << "L is 4 s";
+    if (planted) continue;
+    EXPECT_EQ(p.ledger().counters().expired, 2u);
+    world.thaw(world.trainer());
+    EXPECT_TRUE(world.run_until([&] { return world.count("logged") == 2; }, 10s)) << "through B";
+    world.thaw(a);
+    ASSERT_TRUE(world.run()) << found(world);
+  }
 }
 
 TEST(CounterexamplesTest, C6WhatACommittedPeerTookWithItIsListedByName) {

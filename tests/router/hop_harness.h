@@ -139,6 +139,7 @@ class PeerActor final : public Actor, private CourierPort, private LedgerPort {
   void event(std::string_view name, const MicrobatchId& m, const Session& peer, const Lease& lease,
              std::string_view cause) override;
   // LedgerPort
+  void ask_trainer(Waiting message) override;
   bool send_gradient(const Session& to, Gradient message, EntrySerial serial) override;
   void refuse_frames(const Session& from, TransferId transfer) override;
   void open_hop(EntrySerial serial) override;

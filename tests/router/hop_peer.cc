@@ -308,6 +308,7 @@ Result<TransferId> PeerActor::send_forward(const Session& to, Forward message) {
 }
 
 void PeerActor::send(const Session& to, Message message) { (void)world_.send(self_, to, std::move(message), false); }
+void PeerActor::ask_trainer(Waiting message) { send(world_.trainer().self(), message); }
 void PeerActor::drop_transfer(const Session&, TransferId transfer) { world_.drop(transfer); }
 void PeerActor::refuse_frames(const Session&, TransferId transfer) { world_.refuse(transfer); }
 

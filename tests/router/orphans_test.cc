@@ -27,20 +27,18 @@ struct Bypassed {
   World world{script()};
   PeerActor &a = world.peer(0, 0), &b = world.peer(0, 1), &p = world.peer(1, 0), &q = world.peer(1, 1),
             &y = world.peer(2, 0), &z = world.peer(2, 1);
+  std::vector<Session> trainer_prefers{a.self(), b.self()};
 
   Bypassed() {
     world.fence_after = 1000s;  // nobody ends the frozen session
-    const std::map<Session, std::vector<Session>> order = {{world.trainer().self(), {a.self(), b.self()}},
-                                                           {a.self(), {p.self(), q.self()}},
-                                                           {b.self(), {q.self()}},
-                                                           {p.self(), {y.self()}},
-                                                           {q.self(), {z.self()}}};
-    world.choose = [order](const Session& holder, SampleId, std::span<const Candidate> candidates) {
+    const std::map<Session, std::vector<Session>> order = {
+        {a.self(), {p.self(), q.self()}}, {b.self(), {q.self()}}, {p.self(), {y.self()}}, {q.self(), {z.self()}}};
+    world.choose = [this, order](const Session& holder, SampleId, std::span<const Candidate> candidates) {
       std::optional<Session> chosen;
-      if (const auto wishes = order.find(holder); wishes != order.end())
-        for (const Session& wanted : wishes->second)
-          for (const Candidate& c : candidates)
-            if (!chosen && c.session == wanted) chosen = wanted;
+      const auto wishes = order.find(holder);
+      for (const Session& wanted : wishes == order.end() ? trainer_prefers : wishes->second)
+        for (const Candidate& c : candidates)
+          if (!chosen && c.session == wanted) chosen = wanted;
       return chosen;
     };
   }
@@ -97,6 +95,37 @@ TEST(OrphansTest, TheTrainerAnswersWhenTheHolderAboveIsGone) {
   EXPECT_EQ(run.world.count("settled", run.b.self()), 1u);
   run.world.thaw(run.a);
   EXPECT_TRUE(run.ends_clean());
+}
+
+// The trainer that knew of it died: the next one is asked.
+TEST(OrphansTest, ARestartedTrainerIsAskedUnderItsNewSession) {
+  Bypassed run;
+  ASSERT_TRUE(run.freeze_p_when_y_counted());
+  run.world.kill_trainer(300ms);
+  EXPECT_TRUE(run.world.run_until([&] { return run.y_undone(); }, kHalfLease));
+  EXPECT_EQ(run.y.ledger().counters().expired, 0u);
+  EXPECT_TRUE(run.ends_clean());
+}
+
+// Stage 0's holder is the trainer itself: what the last one had opened at A, the next one decides through B.
+TEST(OrphansTest, WhatADeadTrainerHeldIsClosedByTheNextOnesDecision) {
+  Bypassed run;
+  World& world = run.world;
+  world.delay_of = [&](const Session&, const Session& to, const Message& message) -> std::optional<Duration> {
+    if (std::holds_alternative<Gradient>(message) && to == world.trainer().self() && world.log_epoch() == 1)
+      return std::nullopt;
+    return 0ms;
+  };
+  ASSERT_TRUE(world.run_until([&] { return world.count("counted", run.a.self()) == 1; }));
+  run.trainer_prefers = {run.b.self()};
+  world.rounds = false;  // the low-water mark would close it as well
+  world.kill_trainer(300ms);
+  EXPECT_TRUE(world.run_until([&] { return world.count("undone", run.a.self()) == 1; }, kHalfLease));
+  EXPECT_EQ(run.a.ledger().counters().expired, 0u);
+  EXPECT_EQ(world.count("settled", run.b.self()), 1u);
+  world.rounds = true;
+  EXPECT_TRUE(world.run());
+  EXPECT_TRUE(world.listed().empty());
 }
 
 // What wins is never closed by the answer: here Y itself is on the path, its COMMITs are lost, and it asks.

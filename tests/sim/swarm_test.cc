@@ -1,6 +1,8 @@
 // Whole swarms in virtual time: what happens without faults.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "sim/swarm.h"
 
 namespace shoal {
@@ -43,6 +45,45 @@ TEST_P(SwarmRuleTest, TrainsToTheEndWithoutFaults) {
   EXPECT_EQ(summary.retried, 0u);
   EXPECT_TRUE(summary.validation_loss.has_value());
   EXPECT_EQ(swarm.launch()->book().unmerged(), 0u) << text_of(swarm);
+}
+
+// Between its death and its return the launching process breaks off key exchanges, as one with another key does.
+class StrangerAtTheAddressTest : public testing::Test {
+ protected:
+  static SwarmOptions options() {
+    SwarmOptions result;
+    result.config = small_config(RuleId::kDiloco, result.stages, 64);
+    return result;
+  }
+  void replace_launch() {
+    swarm.run_for(3s);
+    swarm.kill_launch();
+    swarm.network().add_host("launch:1");
+    stranger = swarm.network().make_wire(KeyPair::generate().id(), "launch:1");
+  }
+  std::size_t ended() const {
+    return static_cast<std::size_t>(std::count_if(swarm.peers().begin(), swarm.peers().end(), [](const auto& p) { return p->error.has_value(); }));
+  }
+  Swarm swarm{options()};
+  std::unique_ptr<Wire> stranger;
+};
+
+TEST_F(StrangerAtTheAddressTest, OneRefusalEndsNoPeer) {
+  replace_launch();
+  swarm.run_for(60ms);  // all have dialled at once, when their link broke
+  stranger.reset();
+  swarm.network().kill("launch:1");
+  swarm.resume_launch();
+  ASSERT_TRUE(swarm.run_to_end(120s)) << text_of(swarm);
+  EXPECT_EQ(ended(), 0u) << text_of(swarm);
+}
+
+TEST_F(StrangerAtTheAddressTest, SeveralInARowEndAPeerByName) {
+  replace_launch();
+  swarm.run_for(10s);
+  EXPECT_EQ(ended(), swarm.peers().size());
+  ASSERT_TRUE(swarm.peers()[0]->error.has_value());
+  EXPECT_EQ(swarm.peers()[0]->error->code, ErrorCode::kRefused);
 }
 
 }  // namespace

@@ -7,6 +7,6 @@ namespace shoal {
 // do not push others off a core by waking up, so neither the machine's owner nor the tensors in the caches are disturbed
 // every millisecond), and memory that was freed is kept (the next microbatch wants as much again; giving it back means
 // cleared pages each time). Call before the first thread is started. Does what it can; nothing fails.
-void become_batch_process();
+void begin_batch_work();
 
 }  // namespace shoal

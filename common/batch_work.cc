@@ -1,4 +1,4 @@
-#include "common/batch_process.h"
+#include "common/batch_work.h"
 
 #include <malloc.h>
 #include <sched.h>
@@ -7,7 +7,7 @@
 
 namespace shoal {
 
-void become_batch_process() {
+void begin_batch_work() {
   const sched_param no_priority{};
   (void)sched_setscheduler(0, SCHED_BATCH, &no_priority);
   constexpr int kLargestThreshold = 32 << 20;  // glibc refuses more
