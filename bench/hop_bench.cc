@@ -103,7 +103,7 @@ class HopBench {
     if (shape_) std::printf("%-28s %12.0f\n", "what the link allows", link_bound(setting_, shape_->bits_per_s));
     if (!options_.profile) return;
     for (const Contestant& c : contestants_) {
-      if (c.newest)
+      if (c.newest && !c.newest->processes.empty())
         std::printf("profile of the last run of %s\n%s", c.name.c_str(), profile_text(*c.newest, setting_).c_str());
     }
   }
