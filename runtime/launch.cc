@@ -58,10 +58,8 @@ Result<std::unique_ptr<Launch>> Launch::open(LaunchOptions options, LaunchEnviro
 }
 
 Status Launch::open_logs() {
-  SHOAL_ASSIGN(manifest_, canonical_text(options_.config));
-  const Signature signature =
-      options_.key.sign({reinterpret_cast<const std::uint8_t*>(manifest_.data()), manifest_.size()});
-  manifest_signature_.assign(signature.begin(), signature.end());
+  SHOAL_ASSIGN(manifest_.body, canonical_text(options_.config));
+  manifest_.signature = sign(manifest_bytes());
 
   const std::string trainer_path = options_.folder + "/trainer.log", authority_path = options_.folder + "/authority.log";
   SHOAL_ASSIGN(const Bytes authority_history, whole_log(env_.storage, authority_path, authority_log_valid_bytes));
@@ -82,7 +80,9 @@ Status Launch::open_logs() {
   if (trainer_history.empty()) trainer_log_->append(book_->header_record());
   auto authority_log = env_.storage.open_append(authority_path);
   if (!authority_log.ok()) return authority_log.error();
-  auto authority = Authority::open(authority_options(options_), *this, env_.loop, *std::move(authority_log), authority_history);
+  AuthorityOptions options = authority_options(options_);
+  options.manifest = manifest_;
+  auto authority = Authority::open(std::move(options), *this, env_.loop, *std::move(authority_log), authority_history);
   if (!authority.ok()) return make_error(authority.code(), authority_path + ": " + authority.error().message);
   authority_ = *std::move(authority);
   return {};
@@ -168,7 +168,7 @@ void Launch::announce() {
   record.run = RunId{options_.key.id().bytes};
   record.name = options_.config.run.name;
   record.stages = options_.config.pipeline.stages;
-  record.manifest = blake2b_256({reinterpret_cast<const std::uint8_t*>(manifest_.data()), manifest_.size()});
+  record.manifest = blake2b_256(manifest_bytes());
   record.addresses = options_.addresses;
   const auto wall = std::chrono::duration_cast<std::chrono::seconds>(env_.loop.wall().time_since_epoch()).count();
   record.sequence = static_cast<std::uint64_t>(wall) + ++sequence_;
@@ -199,7 +199,7 @@ void Launch::on_message(const Remote& remote, Message message, TransferId transf
     return;
   }
   if (std::holds_alternative<ManifestQuery>(message)) {
-    send(remote.peer, Manifest{manifest_, manifest_signature_});
+    send(remote.peer, Manifest{manifest_});
   } else if (auto* m = std::get_if<StateOffer>(&message)) {
     if (fetcher_) fetcher_->on_offer(remote.peer, *m);
   } else if (std::holds_alternative<PeersQuery>(message)) {
@@ -262,7 +262,7 @@ void Launch::on_members(const MemberList& list, const Members& signed_list) {
   // Posted: none of these may call back into the authority.
   later([this, list] {
     trainer_->on_members(list);
-    if (stages_ready_) return;
+    if (stages_ready_ || book_->ended()) return;
     const bool all = std::all_of(list.stages.begin(), list.stages.end(), [](const StageMembers& stage) {
       return std::any_of(stage.members.begin(), stage.members.end(), [](const Member& member) { return member.serving; });
     });

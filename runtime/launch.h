@@ -84,6 +84,7 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
  private:
   Launch(LaunchOptions options, LaunchEnvironment environment, Owner& owner);
   Status open_logs();
+  ByteView manifest_bytes() const { return {reinterpret_cast<const std::uint8_t*>(manifest_.body.data()), manifest_.body.size()}; }
 
   // Transport::Listener
   void on_link_up(const Remote& remote) override;
@@ -135,8 +136,7 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   std::unique_ptr<Authority> authority_;
   std::unique_ptr<Trainer> trainer_;
   std::unique_ptr<StateFetcher> fetcher_;
-  std::string manifest_;
-  std::vector<std::uint8_t> manifest_signature_;
+  Manifest manifest_;
   Members signed_list_;
   struct Inbound { PeerId peer; TransferId transfer; auto operator<=>(const Inbound&) const = default; };
   std::map<Inbound, Chunk> inbound_chunks_;

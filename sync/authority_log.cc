@@ -15,11 +15,6 @@ constexpr std::size_t kRecordBytesMax = 4u << 20;
 
 enum class Kind : std::uint8_t { kStart = 1, kMember = 2, kOver = 3, kOpen = 4, kCommit = 5 };
 
-Result<std::vector<std::uint8_t>> pack_body(const LogStart& start) {
-  MemberList list;
-  list.run = start.run;
-  return pack_member_list(list);
-}
 Result<std::vector<std::uint8_t>> pack_body(const LogMember& record) {
   MemberList list;
   StageMembers stage;
@@ -32,6 +27,7 @@ Result<std::vector<std::uint8_t>> pack_message(const Message& message) {
   SHOAL_ASSIGN(const Bytes packed, pack_envelope(message, std::nullopt));
   return std::vector<std::uint8_t>(packed.data(), packed.data() + packed.size());
 }
+Result<std::vector<std::uint8_t>> pack_body(const LogStart& start) { return pack_message(start.manifest); }
 Result<std::vector<std::uint8_t>> pack_body(const LogOver& record) {
   return pack_message(Fenced{record.session, record.reason});
 }
@@ -48,17 +44,18 @@ Error corrupt(std::size_t at, const std::string& why) {
   return make_error(ErrorCode::kCorrupt, "the authority's log is damaged at byte " + std::to_string(at) + ": " + why);
 }
 
-Result<LogRecord> parse_list_record(Kind kind, ByteView body) {
+Result<LogRecord> parse_member_record(ByteView body) {
   SHOAL_ASSIGN(const MemberList list, parse_member_list(body));
-  if (kind == Kind::kStart) return LogRecord(LogStart{list.run});
   if (list.stages.size() != 1 || list.stages[0].members.size() != 1)
     return make_error(ErrorCode::kMalformed, "a member record without exactly one member");
   return LogRecord(LogMember{list.stages[0].stage, list.stages[0].members[0]});
 }
 
 Result<LogRecord> parse_record(Kind kind, ByteView body) {
-  if (kind == Kind::kStart || kind == Kind::kMember) return parse_list_record(kind, body);
+  if (kind == Kind::kMember) return parse_member_record(body);
   SHOAL_ASSIGN(const Envelope envelope, parse_envelope(body));
+  if (const auto* manifest = std::get_if<Manifest>(&envelope.message); manifest && kind == Kind::kStart)
+    return LogRecord(LogStart{*manifest});
   if (const auto* over = std::get_if<Fenced>(&envelope.message); over && kind == Kind::kOver)
     return LogRecord(LogOver{over->session, over->reason});
   if (const auto* open = std::get_if<RoundOpen>(&envelope.message); open && kind == Kind::kOpen)

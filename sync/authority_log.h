@@ -12,8 +12,8 @@
 namespace shoal {
 
 struct LogStart {
-  RunId run;
-};  // first record: whose log it is
+  Manifest manifest;
+};  // first record: whose log it is, and of which run file
 struct LogMember {
   StageId stage;
   Member member;

@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 
 #include <csignal>
+#include <fstream>
 
 #include "common/posix_file.h"
 #include "common/rng.h"
@@ -171,6 +172,23 @@ TEST(LiveRefusalTest, AFolderThatHoldsARunIsNotOverwritten) {
   EXPECT_EQ(run(swarm, {"launch", run_file, "--dir", swarm.path("run"), "--listen", "127.0.0.1:0", "--no-dht"}, errors),
             65);
   EXPECT_TRUE(says(errors, "--resume")) << errors;
+}
+
+TEST(LiveRefusalTest, ARunFileThatWasChangedSinceDoesNotResumeTheRun) {
+  Processes swarm;
+  swarm.launch(swarm.write_run({.stages = 1, .steps = 2}));
+  swarm.join("a");
+  EXPECT_EQ(swarm.exit_code("launch"), 0) << swarm.errors("launch");
+  const std::string kept = swarm.path("run") + "/run.toml";
+  const std::string text = ScratchFolder::read(kept);
+  std::string changed = text, errors;
+  changed.replace(changed.find("seed = "), 7, "seed = 9");
+  std::ofstream(kept) << changed;
+  EXPECT_EQ(run(swarm, {"launch", "--resume", swarm.path("run"), "--no-dht"}, errors), 65);
+  EXPECT_TRUE(says(errors, "another manifest") && says(errors, "authority.log")) << errors;
+  std::ofstream(kept) << text;
+  EXPECT_EQ(run(swarm, {"launch", "--resume", swarm.path("run"), "--no-dht"}, errors), 0) << errors;
+  EXPECT_FALSE(says(errors, "training begins")) << "it was over already";
 }
 
 TEST(LiveRefusalTest, ASecondProcessOnOneHomeTakesATemporaryKeyAndSaysSo) {

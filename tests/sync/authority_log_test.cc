@@ -12,8 +12,7 @@ using test::peer_of;
 using test::session_of;
 
 std::vector<LogRecord> sample_records() {
-  RunId run;
-  run.bytes[5] = 8;
+  const LogStart start{{"[run]\n", {1, 2, 3}}};
   LogMember member{StageId(2), {session_of(4), peer_of(4), {"10.0.0.1:7000"}, true, Version(3)}};
   LogOpen open;
   open.open.stage = StageId(2);
@@ -26,7 +25,7 @@ std::vector<LogRecord> sample_records() {
   commit.commit.digest.bytes[1] = 3;
   commit.commit.tag = 0xfedcba9876543210ull;
   commit.commit.secured = {{session_of(4), {1, 2, 3}}, {session_of(5), {}}};
-  return {LogStart{run}, member, open, commit, LogOver{session_of(4), "no sign of life"}};
+  return {start, member, open, commit, LogOver{session_of(4), "no sign of life"}};
 }
 
 std::vector<std::uint8_t> bytes_of_records(std::vector<std::size_t>* boundaries = nullptr) {
@@ -42,7 +41,8 @@ std::vector<std::uint8_t> bytes_of_records(std::vector<std::size_t>* boundaries 
 TEST(AuthorityLogTest, RecordsComeBackAsTheyWere) {
   const LogContent content = parse_log(bytes_of_records()).value();
   ASSERT_EQ(content.records.size(), 5u);
-  EXPECT_EQ(std::get<LogStart>(content.records[0]).run.bytes[5], 8);
+  EXPECT_EQ(std::get<LogStart>(content.records[0]).manifest.body, "[run]\n");
+  EXPECT_EQ(std::get<LogStart>(content.records[0]).manifest.signature, (std::vector<std::uint8_t>{1, 2, 3}));
   const LogMember& member = std::get<LogMember>(content.records[1]);
   EXPECT_EQ(member.stage, StageId(2));
   EXPECT_EQ(member.member.session, session_of(4));

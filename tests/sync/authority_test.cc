@@ -289,15 +289,21 @@ TEST_F(AuthorityTest, AFailingDiskStopsAllDecisions) {
   EXPECT_TRUE(sent_to<JoinAnswer>(3).empty());
 }
 
-TEST_F(AuthorityTest, RefusesTheLogOfAnotherRun) {
+TEST_F(AuthorityTest, RefusesTheLogOfAnotherRunAndOfAnotherManifest) {
+  const Manifest right{"[run]\n", {1, 2, 3}};
+  options.manifest = right;
   boot();
   stop();
   const std::vector<std::uint8_t> bytes = *disk.durable_content(kLogPath);
-  options.run.bytes[0] ^= 1;
-  storage = std::make_unique<SimStorage>(loop, disk);
-  auto file = storage->open_append(kLogPath);
-  ASSERT_TRUE(file.ok());
-  EXPECT_EQ(Authority::open(options, *this, loop, std::move(*file), bytes).code(), ErrorCode::kCorrupt);
+  const auto reopened = [&](const Manifest& manifest) {
+    options.manifest = manifest;
+    storage = std::make_unique<SimStorage>(loop, disk);
+    auto file = storage->open_append(kLogPath);
+    return Authority::open(options, *this, loop, *std::move(file), bytes);
+  };
+  EXPECT_NE(reopened({right.body, {1, 2, 4}}).error().message.find("another run"), std::string::npos);
+  EXPECT_NE(reopened({"[run]\nname = 1\n", right.signature}).error().message.find("another manifest"), std::string::npos);
+  EXPECT_TRUE(reopened(right).ok());
 }
 
 TEST_F(AuthorityTest, TakesNoReportsFromStrangers) {
