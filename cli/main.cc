@@ -54,7 +54,7 @@ std::string suggestion(const CLI::App& app) {
 // Tensors and frames of megabytes come and go many times a second. By default malloc hands such memory back to the
 // kernel, and the faults of getting it again cost several percent of a peer's time; so it is kept for the next one.
 void keep_freed_memory() {
-  constexpr int kMmapThreshold = 32 << 20;   // the most that malloc accepts
+  constexpr int kMmapThreshold = 32 << 20;  // the most that malloc accepts
   constexpr int kTrimThreshold = 512 << 20;
   mallopt(M_MMAP_THRESHOLD, kMmapThreshold);
   mallopt(M_TRIM_THRESHOLD, kTrimThreshold);

@@ -4,9 +4,9 @@
 namespace shoal {
 
 // Tells kernel and allocator that throughput counts here: threads started from now on are batch work (SCHED_BATCH: they
-// do not push others off a core by waking up, so neither the machine's owner nor the tensors in the caches are disturbed
-// every millisecond), and memory that was freed is kept (the next microbatch wants as much again; giving it back means
-// cleared pages each time). Call before the first thread is started. Does what it can; nothing fails.
+// do not push others off a core by waking up, so neither the machine's owner nor the tensors in the caches are
+// disturbed every millisecond), and memory that was freed is kept (the next microbatch wants as much again; giving it
+// back means cleared pages each time). Call before the first thread is started. Does what it can; nothing fails.
 void begin_batch_work();
 
 }  // namespace shoal

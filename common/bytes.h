@@ -51,7 +51,9 @@ class Buffer {
   MutableByteView view() { return {memory_.get(), size_}; }
   // REQUIRES: size() % sizeof(T) == 0.
   template <class T>
-  std::span<T> as() { return {reinterpret_cast<T*>(memory_.get()), size_ / sizeof(T)}; }
+  std::span<T> as() {
+    return {reinterpret_cast<T*>(memory_.get()), size_ / sizeof(T)};
+  }
   Bytes freeze() &&;
 
  private:
@@ -60,7 +62,9 @@ class Buffer {
 };
 
 template <class T>
-ByteView bytes_of(std::span<const T> values) { return {reinterpret_cast<const std::uint8_t*>(values.data()), values.size_bytes()}; }
+ByteView bytes_of(std::span<const T> values) {
+  return {reinterpret_cast<const std::uint8_t*>(values.data()), values.size_bytes()};
+}
 
 // CRC-32C (Castagnoli), as iSCSI and ext4 use it; `seed` continues an earlier sum.
 std::uint32_t crc32c(ByteView bytes, std::uint32_t seed = 0);

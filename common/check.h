@@ -23,16 +23,16 @@ std::string check_operands(const A& a, const B& b) {
 
 }  // namespace shoal
 
-#define SHOAL_CHECK(condition)                                                     \
-  do {                                                                             \
+#define SHOAL_CHECK(condition)                                                   \
+  do {                                                                           \
     if (!(condition)) ::shoal::check_failed(__FILE__, __LINE__, #condition, ""); \
   } while (false)
 
-#define SHOAL_CHECK_OP_(a, op, b)                                                                             \
-  do {                                                                                                        \
-    const auto& shoal_a_ = (a);                                                                               \
-    const auto& shoal_b_ = (b);                                                                               \
-    if (!(shoal_a_ op shoal_b_))                                                                              \
+#define SHOAL_CHECK_OP_(a, op, b)                                                                                \
+  do {                                                                                                           \
+    const auto& shoal_a_ = (a);                                                                                  \
+    const auto& shoal_b_ = (b);                                                                                  \
+    if (!(shoal_a_ op shoal_b_))                                                                                 \
       ::shoal::check_failed(__FILE__, __LINE__, #a " " #op " " #b, ::shoal::check_operands(shoal_a_, shoal_b_)); \
   } while (false)
 

@@ -34,14 +34,17 @@ struct StrongInt {
   auto operator<=>(const StrongInt&) const = default;
 };
 template <class Tag, class Rep>
-std::ostream& operator<<(std::ostream& out, StrongInt<Tag, Rep> id) { return out << +id.value; }
+std::ostream& operator<<(std::ostream& out, StrongInt<Tag, Rep> id) {
+  return out << +id.value;
+}
 
 using StageId = StrongInt<struct StageIdTag, std::uint16_t>;
 using SampleId = StrongInt<struct SampleIdTag, std::uint64_t>;  // one microbatch's worth of consecutive windows
 using Version = StrongInt<struct VersionTag, std::uint64_t>;    // outer steps applied to a stage's anchor
-using RoundId = StrongInt<struct RoundIdTag, std::uint64_t>;    // per stage, rising; never reused, also not after an abandoned round
-using StepId = StrongInt<struct StepIdTag, std::uint64_t>;      // rule allreduce: global step of a microbatch
-using Epoch = StrongInt<struct EpochTag, std::uint64_t>;        // of a stage's member list
+using RoundId =
+    StrongInt<struct RoundIdTag, std::uint64_t>;  // per stage, rising; never reused, also not after an abandoned round
+using StepId = StrongInt<struct StepIdTag, std::uint64_t>;  // rule allreduce: global step of a microbatch
+using Epoch = StrongInt<struct EpochTag, std::uint64_t>;    // of a stage's member list
 
 // One life of a peer: the first 8 bytes of its PeerId (big-endian) and an incarnation drawn at random at start.
 struct Session {
@@ -73,16 +76,22 @@ struct MicrobatchId {
 
 std::string hex_of(const std::uint8_t* bytes, std::size_t size);
 template <class Tag>
-std::string hex_of(const Key32<Tag>& key) { return hex_of(key.bytes.data(), key.bytes.size()); }
+std::string hex_of(const Key32<Tag>& key) {
+  return hex_of(key.bytes.data(), key.bytes.size());
+}
 // The first 8 hex digits: for people.
 template <class Tag>
-std::string short_name(const Key32<Tag>& key) { return hex_of(key.bytes.data(), 4); }
+std::string short_name(const Key32<Tag>& key) {
+  return hex_of(key.bytes.data(), 4);
+}
 std::string short_name(const Session& session);
 // ERRORS: kMalformed (not 64 hex digits).
 Result<std::array<std::uint8_t, 32>> parse_hex32(std::string_view text);
 
 template <class Tag>
-std::ostream& operator<<(std::ostream& out, const Key32<Tag>& key) { return out << hex_of(key); }
+std::ostream& operator<<(std::ostream& out, const Key32<Tag>& key) {
+  return out << hex_of(key);
+}
 std::ostream& operator<<(std::ostream& out, const Session& session);
 std::ostream& operator<<(std::ostream& out, const Token& token);
 std::ostream& operator<<(std::ostream& out, const Lease& lease);
@@ -113,7 +122,9 @@ struct std::hash<shoal::Key32<Tag>> {
 };
 template <class Tag, class Rep>
 struct std::hash<shoal::StrongInt<Tag, Rep>> {
-  std::size_t operator()(shoal::StrongInt<Tag, Rep> id) const noexcept { return shoal::mix64(static_cast<std::uint64_t>(id.value)); }
+  std::size_t operator()(shoal::StrongInt<Tag, Rep> id) const noexcept {
+    return shoal::mix64(static_cast<std::uint64_t>(id.value));
+  }
 };
 template <>
 struct std::hash<shoal::Session> {
@@ -121,11 +132,15 @@ struct std::hash<shoal::Session> {
 };
 template <>
 struct std::hash<shoal::Token> {
-  std::size_t operator()(const shoal::Token& t) const noexcept { return shoal::mix64(std::hash<shoal::Session>{}(t.session), t.serial); }
+  std::size_t operator()(const shoal::Token& t) const noexcept {
+    return shoal::mix64(std::hash<shoal::Session>{}(t.session), t.serial);
+  }
 };
 template <>
 struct std::hash<shoal::Lease> {
-  std::size_t operator()(const shoal::Lease& l) const noexcept { return shoal::mix64(std::hash<shoal::Session>{}(l.session), l.serial); }
+  std::size_t operator()(const shoal::Lease& l) const noexcept {
+    return shoal::mix64(std::hash<shoal::Session>{}(l.session), l.serial);
+  }
 };
 template <>
 struct std::hash<shoal::MicrobatchId> {

@@ -1,5 +1,6 @@
 #pragma once
-// Seeded generator (xoshiro256**, Blackman and Vigna 2018) with portable distributions: the standard library's differ by vendor.
+// Seeded generator (xoshiro256**, Blackman and Vigna 2018) with portable distributions: the standard library's differ
+// by vendor.
 #include <array>
 #include <cmath>
 #include <cstdint>
@@ -15,13 +16,13 @@ namespace shoal {
 class Rng {
  public:
   explicit Rng(std::uint64_t seed);
-  std::uint64_t next();                       // uniform over 64 bits
-  std::uint64_t below(std::uint64_t bound);   // uniform in [0, bound); REQUIRES bound > 0
-  double uniform();                           // [0, 1)
+  std::uint64_t next();                      // uniform over 64 bits
+  std::uint64_t below(std::uint64_t bound);  // uniform in [0, bound); REQUIRES bound > 0
+  double uniform();                          // [0, 1)
   double exponential(double mean);
-  double normal();                            // Box-Muller, mean 0, variance 1
+  double normal();  // Box-Muller, mean 0, variance 1
   bool chance(double probability) { return uniform() < probability; }
-  Rng fork(std::string_view component);       // independent stream named by `component`
+  Rng fork(std::string_view component);  // independent stream named by `component`
 
   template <class T>
   void shuffle(std::vector<T>& items) {

@@ -1,6 +1,7 @@
 #pragma once
 // Durable files: write, sync, rename, sync of the directory; asynchronous, with errors.
-// Production: common/file_storage.h (own thread). Simulation: sim/sim_storage.h (faults, loss of what was not synced). One contract suite.
+// Production: common/file_storage.h (own thread). Simulation: sim/sim_storage.h (faults, loss of what was not synced).
+// One contract suite.
 #include <functional>
 #include <memory>
 #include <string>
@@ -17,8 +18,8 @@ class AppendFile {
   virtual ~AppendFile() = default;
   // Queues bytes behind what was appended before. Nothing is durable before sync's callback.
   virtual void append(Bytes bytes) = 0;
-  // fdatasync of everything appended so far; calls that wait at the same time share one. After an error (kIo: disk full, EIO)
-  // the file takes nothing more and every later sync reports the same error.
+  // fdatasync of everything appended so far; calls that wait at the same time share one. After an error (kIo: disk
+  // full, EIO) the file takes nothing more and every later sync reports the same error.
   virtual void sync(std::function<void(Status)> done) = 0;
 };
 

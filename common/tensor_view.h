@@ -13,15 +13,20 @@ namespace shoal {
 enum class DType : std::uint8_t { kF32 = 0, kU8 = 1, kU16 = 2, kI32 = 3, kF64 = 4 };
 constexpr std::size_t size_of(DType dtype) {
   switch (dtype) {
-    case DType::kF32: case DType::kI32: return 4;
-    case DType::kU8: return 1;
-    case DType::kU16: return 2;
-    case DType::kF64: return 8;
+    case DType::kF32:
+    case DType::kI32:
+      return 4;
+    case DType::kU8:
+      return 1;
+    case DType::kU16:
+      return 2;
+    case DType::kF64:
+      return 8;
   }
   return 0;
 }
 
-using Shape = std::vector<std::int64_t>;  // every extent >= 1, at most kDimsMax of them (transport/limits.h)
+using Shape = std::vector<std::int64_t>;         // every extent >= 1, at most kDimsMax of them (transport/limits.h)
 std::int64_t element_count(const Shape& shape);  // product; 1 for a scalar
 std::string text_of(const Shape& shape);         // "(4, 256, 256)"
 

@@ -1,6 +1,6 @@
 #pragma once
-// Turns a tensor into the bytes that cross a link and back. Pure: no state, no I/O, no torch; the base of a delta comes from outside.
-// Thread-safe (const after construction). Frame layout: docs/WIRE.md, "Tensor frame".
+// Turns a tensor into the bytes that cross a link and back. Pure: no state, no I/O, no torch; the base of a delta comes
+// from outside. Thread-safe (const after construction). Frame layout: docs/WIRE.md, "Tensor frame".
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -22,14 +22,15 @@ struct FrameHeader {
   CodecId codec = CodecId::kRaw;
   std::uint8_t version = 1;
   TensorRole role = TensorRole::kActivation;
-  DType dtype = DType::kF32;              // of the decoded tensor
+  DType dtype = DType::kF32;  // of the decoded tensor
   Shape shape;
   std::uint64_t payload_bytes = 0;
-  std::optional<std::uint64_t> base_hash; // delta frames only
-  std::uint32_t checksum = 0;             // CRC-32C of the payload
+  std::optional<std::uint64_t> base_hash;  // delta frames only
+  std::uint32_t checksum = 0;              // CRC-32C of the payload
 };
 
-// ERRORS: kMalformed, kVersion (codec id or version unknown), kTooLarge (more than 8 dims, extents or bytes beyond kTensorBytesMax), kCorrupt.
+// ERRORS: kMalformed, kVersion (codec id or version unknown), kTooLarge (more than 8 dims, extents or bytes beyond
+// kTensorBytesMax), kCorrupt.
 Result<FrameHeader> parse_frame_header(ByteView frame);
 inline constexpr std::uint64_t kTensorBytesMax = 1ull << 31;
 
@@ -40,7 +41,8 @@ class Codec {
   virtual std::string_view name() const = 0;
   // Exact size of the frame that encode() will make.
   virtual std::uint64_t frame_bytes(const Shape& shape, DType dtype) const = 0;
-  // ERRORS: kNonFinite (NaN or infinity in a lossy codec's input), kUnsupported (dtype), kGone (base needed and not given).
+  // ERRORS: kNonFinite (NaN or infinity in a lossy codec's input), kUnsupported (dtype), kGone (base needed and not
+  // given).
   virtual Result<Bytes> encode(const TensorView& tensor, TensorRole role, const TensorView* base = nullptr) const = 0;
   // Decodes into memory of the caller: out.size() == element_count(shape) * size_of(dtype).
   // ERRORS: kMalformed, kCorrupt (checksum), kNonFinite (scale not finite), kGone (base missing or another one).

@@ -130,7 +130,7 @@ class CommitBook {
   std::uint64_t low_ = 0;
   bool ended_ = false;
   std::set<std::uint64_t> open_, reissue_;
-  std::map<std::uint64_t, Logged> logged_;  // serial -> above low
+  std::map<std::uint64_t, Logged> logged_;      // serial -> above low
   mutable std::set<std::uint64_t> unanswered_;  // serials of logged_ with an outstanding token, and some that had one
   std::map<Token, std::uint64_t> by_token_;
   std::map<std::uint64_t, std::map<Session, StageId>> askers_;  // of microbatches that are not durable yet

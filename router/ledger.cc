@@ -210,7 +210,8 @@ void Ledger::on_step(const Step& message, TimePoint now) {
   windows_.close_step(message.step);
   std::vector<EntrySerial> losers;
   for (const EntrySerial serial : active_)
-    if (const Entry& e = *find(serial); e.step == message.step && e.kind == ForwardKind::kTrain) losers.push_back(serial);
+    if (const Entry& e = *find(serial); e.step == message.step && e.kind == ForwardKind::kTrain)
+      losers.push_back(serial);
   for (const EntrySerial serial : losers)
     if (Entry* e = entry(serial)) {
       const MicrobatchId id = e->microbatch;

@@ -110,12 +110,12 @@ struct RunConfig {
   std::uint64_t targets_of_steps(std::uint64_t steps) const;                               // of the first `steps`
   std::uint64_t targets_per_round() const { return sync.inner_batch * sync.inner_steps; }  // diloco: of one replica
   std::uint64_t microbatches_of_round() const;  // of a stage, if each expected replica makes its H inner steps
-  // Ids that the trainer may have above its low-water mark, which rises only at a merge: while one round's microbatches wait for it, others
-  // are made.
+  // Ids that the trainer may have above its low-water mark, which rises only at a merge: while one round's microbatches
+  // wait for it, others are made.
   std::uint64_t id_window() const;
   static constexpr std::uint64_t kIdWindowMin = 4096, kIdWindowMax = 1u << 18;
   static constexpr std::uint64_t kRoundMicrobatchesMax = kIdWindowMax / 2;
-  std::uint64_t end_targets() const;                                                       // 0 = no end
+  std::uint64_t end_targets() const;       // 0 = no end
   std::uint64_t schedule_targets() const;  // length of the cosine; 0 = constant after the warm-up (no end is known)
   std::uint64_t in_flight() const;
   // `step` and learning rate for an inner step that closes when the run has committed `run_targets`.

@@ -1,6 +1,6 @@
 #pragma once
-// Where a peer's computing happens, seen from the loop: one job after the other, in the order given. The executor is touched inside jobs only.
-// Production: a thread (make_device_thread). Simulation: virtual time (sim/sim_device.h).
+// Where a peer's computing happens, seen from the loop: one job after the other, in the order given. The executor is
+// touched inside jobs only. Production: a thread (make_device_thread). Simulation: virtual time (sim/sim_device.h).
 #include <functional>
 #include <memory>
 

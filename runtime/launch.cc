@@ -29,14 +29,16 @@ AuthorityOptions authority_options(const LaunchOptions& options) {
 }
 
 // The log's content with a torn tail cut off, on disk too.
-Result<Bytes> whole_log(Storage& storage, const std::string& path, const std::function<Result<std::size_t>(ByteView)>& whole) {
+Result<Bytes> whole_log(Storage& storage, const std::string& path,
+                        const std::function<Result<std::size_t>(ByteView)>& whole) {
   auto bytes = storage.read(path, kLogBytesMax);
   if (!bytes.ok() && bytes.code() == ErrorCode::kMissing) return Bytes();
   if (!bytes.ok()) return bytes.error();
   auto size = whole(*bytes);
   if (!size.ok()) return make_error(size.code(), path + ": " + size.error().message);
   if (*size < bytes->size()) {
-    log_warning(path, ": the last ", bytes->size() - *size, " bytes were never whole (the process died while writing): cut off");
+    log_warning(path, ": the last ", bytes->size() - *size,
+                " bytes were never whole (the process died while writing): cut off");
     SHOAL_TRY(storage.truncate(path, *size));
   }
   return bytes->slice(0, *size);
@@ -61,16 +63,18 @@ Status Launch::open_logs() {
   SHOAL_ASSIGN(manifest_.body, canonical_text(options_.config));
   manifest_.signature = sign(manifest_bytes());
 
-  const std::string trainer_path = options_.folder + "/trainer.log", authority_path = options_.folder + "/authority.log";
+  const std::string trainer_path = options_.folder + "/trainer.log",
+                    authority_path = options_.folder + "/authority.log";
   SHOAL_ASSIGN(const Bytes authority_history, whole_log(env_.storage, authority_path, authority_log_valid_bytes));
   const std::uint64_t trainer_id = mix64(std::hash<PeerId>{}(options_.key.id())) & ~(1ull << 63);
   book_ = std::make_unique<CommitBook>(trainer_id, options_.config.pipeline.stages, options_.config.id_window());
   SHOAL_ASSIGN(const Bytes trainer_history, whole_log(env_.storage, trainer_path, [&](ByteView log) {
-    return read_log(log, [&](ByteView record) { return book_->replay(record); });
-  }));
+                 return read_log(log, [&](ByteView record) { return book_->replay(record); });
+               }));
   const bool exists = !trainer_history.empty() || !authority_history.empty();
   if (exists && !options_.resume)
-    return make_error(ErrorCode::kInput, options_.folder + " holds a run already: go on with --resume, or choose another --dir");
+    return make_error(ErrorCode::kInput,
+                      options_.folder + " holds a run already: go on with --resume, or choose another --dir");
   if (!exists && options_.resume)
     return make_error(ErrorCode::kInput, options_.folder + " holds no run to resume: start it without --resume");
 
@@ -95,14 +99,17 @@ void Launch::start() {
   record.event = "start";
   record.cause = options_.resume ? "resume" : "";
   env_.events.write(record);
-  transport_ = make_transport(env_.wire, env_.loop,
-                              {RunId{options_.key.id().bytes}, options_.key.id(), session_, PeerRole::kTrainer, options_.addresses});
+  transport_ = make_transport(
+      env_.wire, env_.loop,
+      {RunId{options_.key.id().bytes}, options_.key.id(), session_, PeerRole::kTrainer, options_.addresses});
   transport_->set_listener(this);
-  dial_back_ = std::make_unique<DialBack>(*transport_, env_.loop, [this](const DialBack::Verdict& verdict) { on_dialled_back(verdict); });
+  dial_back_ = std::make_unique<DialBack>(*transport_, env_.loop,
+                                          [this](const DialBack::Verdict& verdict) { on_dialled_back(verdict); });
   const std::uint64_t trainer_id = mix64(std::hash<PeerId>{}(options_.key.id())) & ~(1ull << 63);
-  trainer_ = std::make_unique<Trainer>(TrainerOptions{options_.config, session_, trainer_id, options_.planted},
-                                       TrainerEnvironment{env_.loop, *transport_, env_.events, env_.samples, *book_, *trainer_log_},
-                                       static_cast<Trainer::Owner&>(*this));
+  trainer_ = std::make_unique<Trainer>(
+      TrainerOptions{options_.config, session_, trainer_id, options_.planted},
+      TrainerEnvironment{env_.loop, *transport_, env_.events, env_.samples, *book_, *trainer_log_},
+      static_cast<Trainer::Owner&>(*this));
   authority_->start();
   if (book_->ended()) {
     finishing_ = true;
@@ -173,8 +180,10 @@ void Launch::announce() {
   const auto wall = std::chrono::duration_cast<std::chrono::seconds>(env_.loop.wall().time_since_epoch()).count();
   record.sequence = static_cast<std::uint64_t>(wall) + ++sequence_;
   record.expires = env_.loop.wall() + 60s;
-  if (auto text = pack_record(record, options_.key); text.ok()) env_.directory->announce(*std::move(text), run_key_name(record.run));
-  else log_warning("no record for the directory: ", text.error().message);
+  if (auto text = pack_record(record, options_.key); text.ok())
+    env_.directory->announce(*std::move(text), run_key_name(record.run));
+  else
+    log_warning("no record for the directory: ", text.error().message);
 }
 
 // ---- transport ----
@@ -194,8 +203,10 @@ void Launch::on_link_down(const Remote& remote, const Error&) {
 
 void Launch::on_message(const Remote& remote, Message message, TransferId transfer, std::uint64_t) {
   if (auto* chunk = std::get_if<Chunk>(&message); chunk != nullptr && fetcher_) {
-    if (transfer == 0) fetcher_->on_chunk(remote.peer, *chunk, {});
-    else inbound_chunks_[{remote.peer, transfer}] = *chunk;
+    if (transfer == 0)
+      fetcher_->on_chunk(remote.peer, *chunk, {});
+    else
+      inbound_chunks_[{remote.peer, transfer}] = *chunk;
     return;
   }
   if (std::holds_alternative<ManifestQuery>(message)) {
@@ -208,8 +219,9 @@ void Launch::on_message(const Remote& remote, Message message, TransferId transf
     if (env_.directory != nullptr) env_.directory->offer(m->records);
   } else if (auto* m = std::get_if<JoinRequest>(&message); m != nullptr && !authority_->knows(remote.session)) {
     dial_back_->check(remote, *m);
-  } else if (std::holds_alternative<JoinRequest>(message) || std::holds_alternative<Beat>(message) || std::holds_alternative<Leave>(message) ||
-             std::holds_alternative<Goodbye>(message) || std::holds_alternative<RoundReport>(message)) {
+  } else if (std::holds_alternative<JoinRequest>(message) || std::holds_alternative<Beat>(message) ||
+             std::holds_alternative<Leave>(message) || std::holds_alternative<Goodbye>(message) ||
+             std::holds_alternative<RoundReport>(message)) {
     authority_->on_message(remote, message);
   } else {
     trainer_->on_message(remote, message, transfer);
@@ -231,7 +243,8 @@ void Launch::on_dialled_back(const DialBack::Verdict& verdict) {
     record.about = remote->session;
     record.cause = answer.reason;
     env_.events.write(record);
-    owner_.on_notice("peer " + short_name(remote->peer) + " is not admitted: it cannot be dialled where it says (" + answer.reason + ")");
+    owner_.on_notice("peer " + short_name(remote->peer) + " is not admitted: it cannot be dialled where it says (" +
+                     answer.reason + ")");
   }
   send(remote->peer, std::move(answer));
 }
@@ -247,7 +260,8 @@ void Launch::on_frames(const Remote& remote, TransferId transfer, Result<std::ve
 // ---- the authority's port ----
 
 void Launch::send(const PeerId& peer, Message message) {
-  if (const auto sent = transport_->send(peer, std::move(message)); !sent.ok()) log_debug("not sent: ", sent.error().message);
+  if (const auto sent = transport_->send(peer, std::move(message)); !sent.ok())
+    log_debug("not sent: ", sent.error().message);
 }
 
 std::vector<std::uint8_t> Launch::sign(ByteView body) {
@@ -264,7 +278,8 @@ void Launch::on_members(const MemberList& list, const Members& signed_list) {
     trainer_->on_members(list);
     if (stages_ready_ || book_->ended()) return;
     const bool all = std::all_of(list.stages.begin(), list.stages.end(), [](const StageMembers& stage) {
-      return std::any_of(stage.members.begin(), stage.members.end(), [](const Member& member) { return member.serving; });
+      return std::any_of(stage.members.begin(), stage.members.end(),
+                         [](const Member& member) { return member.serving; });
     });
     if (!all || list.stages.size() < options_.config.pipeline.stages) return;
     stages_ready_ = true;
@@ -297,13 +312,16 @@ void Launch::on_session_over(const Session& session, StageId stage, const std::s
   record.stage = stage;
   record.cause = why;
   env_.events.write(record);
-  owner_.on_notice("stage " + std::to_string(stage.value) + ": session " + short_name(session) + " is over (" + why + ")");
+  owner_.on_notice("stage " + std::to_string(stage.value) + ": session " + short_name(session) + " is over (" + why +
+                   ")");
   later([this, session, why] { trainer_->on_session_over(session, why); });
 }
 
 void Launch::on_log_failure(const Error& error) {
-  later([this, error] { done(make_error(error.code, "a log of the run cannot be written: " + error.message + ". HINT: free space in " + options_.folder +
-                                                        ", then go on with --resume")); });
+  later([this, error] {
+    done(make_error(error.code, "a log of the run cannot be written: " + error.message +
+                                    "; once it can, go on with: shoal launch --resume " + options_.folder));
+  });
 }
 
 void Launch::event(const std::string& name, const std::vector<std::pair<std::string, std::string>>& fields) {
@@ -323,7 +341,8 @@ void Launch::event(const std::string& name, const std::vector<std::pair<std::str
     } else if (key == "cause") {
       record.cause = value;
     } else {
-      record.more.emplace_back(key == "peer" || key == "tag" || key == "digest" ? "about_" + key : key, value);  // not of the line's writer
+      record.more.emplace_back(key == "peer" || key == "tag" || key == "digest" ? "about_" + key : key,
+                               value);  // not of the line's writer
     }
   }
   env_.events.write(record);

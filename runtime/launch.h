@@ -1,6 +1,7 @@
 #pragma once
-// The launching process: the run's authority and first trainer behind one transport, the manifest, the end of a run. Rounds, lists and fencing
-// are sync/authority.h, feeding and deciding runtime/trainer.h; here they are put together and a run is taken from start to END.
+// The launching process: the run's authority and first trainer behind one transport, the manifest, the end of a run.
+// Rounds, lists and fencing are sync/authority.h, feeding and deciding runtime/trainer.h; here they are put together
+// and a run is taken from start to END.
 //
 // Thread: loop only. Borrows what Environment refers to. The same class runs in `shoal launch` and in the simulator.
 #include <functional>
@@ -28,13 +29,13 @@ namespace shoal {
 
 struct LaunchOptions {
   RunConfig config;
-  KeyPair key;                            // the run's
-  std::string folder;                     // logs: "<folder>/trainer.log", "<folder>/authority.log"
-  bool resume = false;                    // false: the folder must hold no logs
-  std::vector<std::string> addresses;     // told to peers and the directory
-  bool save = false;                      // fetch every stage's state at the end
+  KeyPair key;                         // the run's
+  std::string folder;                  // logs: "<folder>/trainer.log", "<folder>/authority.log"
+  bool resume = false;                 // false: the folder must hold no logs
+  std::vector<std::string> addresses;  // told to peers and the directory
+  bool save = false;                   // fetch every stage's state at the end
   PlantedBugs planted;
-  Duration round_budget = 30s;            // for the reduction of a round
+  Duration round_budget = 30s;  // for the reduction of a round
 };
 
 struct LaunchEnvironment {
@@ -48,10 +49,11 @@ struct LaunchEnvironment {
 };
 
 struct RunSummary {
-  std::uint64_t issued = 0, committed = 0, unfinished = 0, retried = 0, listed = 0, acks_gone = 0, rounds = 0, rounds_abandoned = 0;
+  std::uint64_t issued = 0, committed = 0, unfinished = 0, retried = 0, listed = 0, acks_gone = 0, rounds = 0,
+                rounds_abandoned = 0;
   std::uint64_t run_targets = 0;
   std::uint64_t sent_bytes = 0;
-  std::uint64_t loss_bound_targets = 0;   // at most so many targets of one replica are in no committed round
+  std::uint64_t loss_bound_targets = 0;  // at most so many targets of one replica are in no committed round
   std::optional<double> validation_loss;
   std::map<std::uint16_t, Bytes> states;  // with `save`: state images per stage
   std::string reason;
@@ -68,7 +70,8 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
     virtual void on_finished(const RunSummary& summary, std::optional<Error> error) = 0;
   };
 
-  // ERRORS: kInput (the folder holds a run and resume is false, or holds none and it is true), kBusy (locked), kCorrupt, kIo, kForeign.
+  // ERRORS: kInput (the folder holds a run and resume is false, or holds none and it is true), kBusy (locked),
+  // kCorrupt, kIo, kForeign.
   static Result<std::unique_ptr<Launch>> open(LaunchOptions options, LaunchEnvironment environment, Owner& owner);
   ~Launch() override;
 
@@ -79,12 +82,14 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   const Authority& authority() const { return *authority_; }
   const Trainer& trainer() const { return *trainer_; }
   const CommitBook& book() const { return *book_; }
-  std::string parked_text() const;        // why the run stands still; empty when it does not
+  std::string parked_text() const;  // why the run stands still; empty when it does not
 
  private:
   Launch(LaunchOptions options, LaunchEnvironment environment, Owner& owner);
   Status open_logs();
-  ByteView manifest_bytes() const { return {reinterpret_cast<const std::uint8_t*>(manifest_.body.data()), manifest_.body.size()}; }
+  ByteView manifest_bytes() const {
+    return {reinterpret_cast<const std::uint8_t*>(manifest_.body.data()), manifest_.body.size()};
+  }
 
   // Transport::Listener
   void on_link_up(const Remote& remote) override;
@@ -138,10 +143,14 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   std::unique_ptr<StateFetcher> fetcher_;
   Manifest manifest_;
   Members signed_list_;
-  struct Inbound { PeerId peer; TransferId transfer; auto operator<=>(const Inbound&) const = default; };
+  struct Inbound {
+    PeerId peer;
+    TransferId transfer;
+    auto operator<=>(const Inbound&) const = default;
+  };
   std::map<Inbound, Chunk> inbound_chunks_;
   RunSummary summary_;
-  std::uint8_t phase_ = 0;                // 0 training, 1 settling, 2 last rounds, 3 validation, 4 states, 5 over
+  std::uint8_t phase_ = 0;  // 0 training, 1 settling, 2 last rounds, 3 validation, 4 states, 5 over
   std::uint16_t next_state_ = 0;
   bool finishing_ = false, over_ = false, stages_ready_ = false;
   TimerId timer_ = 0;

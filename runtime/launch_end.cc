@@ -6,7 +6,7 @@ namespace shoal {
 
 namespace {
 constexpr Duration kAskAgain = 200ms;  // for the list that names the last rounds' states
-constexpr Duration kEndTime = 3s;       // a resumed run that was over already tells it for so long
+constexpr Duration kEndTime = 3s;      // a resumed run that was over already tells it for so long
 }  // namespace
 
 void Launch::finish(const std::string& reason) {
@@ -53,7 +53,8 @@ void Launch::fetch_states() {
     return;
   }
   if (!stage.secured) {
-    owner_.on_notice("stage " + std::to_string(stage.stage.value) + " never secured a round: there is nothing of it to save");
+    owner_.on_notice("stage " + std::to_string(stage.stage.value) +
+                     " never secured a round: there is nothing of it to save");
     ++next_state_;
     return later([this] { fetch_states(); });
   }
@@ -119,8 +120,9 @@ RunSummary Launch::summary() const {
   result.run_targets = book_->committed_targets();
   result.sent_bytes = transport_->counters().sent_bytes;
   const RunConfig& config = options_.config;
-  result.loss_bound_targets = config.sync.rule == RuleId::kDiloco ? config.targets_per_round() + 2 * config.sync.inner_batch
-                                                                  : 2 * config.microbatches_of_step(0) * config.targets_per_microbatch();
+  result.loss_bound_targets = config.sync.rule == RuleId::kDiloco
+                                  ? config.targets_per_round() + 2 * config.sync.inner_batch
+                                  : 2 * config.microbatches_of_step(0) * config.targets_per_microbatch();
   return result;
 }
 

@@ -8,33 +8,47 @@ namespace shoal {
 
 namespace {
 constexpr Duration kTick = 100ms;
-constexpr Duration kAbsenceTold = 2s;    // a shorter one is not worth a line
-constexpr Duration kUndialledTold = 30s; // between two lines that say the same
-// A process that dies or begins while the keys are exchanged breaks off as one with another key does: who is refused is so again.
+constexpr Duration kAbsenceTold = 2s;     // a shorter one is not worth a line
+constexpr Duration kUndialledTold = 30s;  // between two lines that say the same
+// A process that dies or begins while the keys are exchanged breaks off as one with another key does: who is refused is
+// so again.
 constexpr int kRefusalsMax = 3;
-constexpr Duration kLookUpPeriod = 5s;   // asking the directory where the authority is
+constexpr Duration kLookUpPeriod = 5s;  // asking the directory where the authority is
 
 constexpr const char* kUndialledHint =
-    "HINT: --advertise HOST:PORT names an address that others reach. Behind a firewall or NAT two TCP ports must be open, or forwarded under the "
+    "HINT: --advertise HOST:PORT names an address that others reach. Behind a firewall or NAT two TCP ports must be "
+    "open, or forwarded under the "
     "same numbers: 4700 and 4701 with --listen 0.0.0.0:4700";
 
-std::shared_ptr<const OuterRule> make_rule(RuleId id) { return id == RuleId::kAllreduce ? make_allreduce_rule() : make_diloco_rule(); }
+std::shared_ptr<const OuterRule> make_rule(RuleId id) {
+  return id == RuleId::kAllreduce ? make_allreduce_rule() : make_diloco_rule();
+}
 }  // namespace
 
 std::string_view name_of(PeerPhase phase) {
   switch (phase) {
-    case PeerPhase::kConnecting: return "connecting";
-    case PeerPhase::kJoining: return "joining";
-    case PeerPhase::kFetching: return "fetching state";
-    case PeerPhase::kServing: return "serving";
-    case PeerPhase::kLeaving: return "leaving";
-    case PeerPhase::kOver: return "over";
+    case PeerPhase::kConnecting:
+      return "connecting";
+    case PeerPhase::kJoining:
+      return "joining";
+    case PeerPhase::kFetching:
+      return "fetching state";
+    case PeerPhase::kServing:
+      return "serving";
+    case PeerPhase::kLeaving:
+      return "leaving";
+    case PeerPhase::kOver:
+      return "over";
   }
   return "?";
 }
 
 Peer::Peer(PeerOptions options, PeerEnvironment environment, Owner& owner)
-    : options_(std::move(options)), env_(std::move(environment)), owner_(owner), allreduce_(make_allreduce_rule()), diloco_(make_diloco_rule()) {}
+    : options_(std::move(options)),
+      env_(std::move(environment)),
+      owner_(owner),
+      allreduce_(make_allreduce_rule()),
+      diloco_(make_diloco_rule()) {}
 
 Peer::~Peer() {
   *alive_ = false;
@@ -57,7 +71,8 @@ void Peer::begin_session() {
   phase_ = PeerPhase::kConnecting;
   reason_ = "reaching the authority";
   announce_pace_ = {};
-  transport_ = make_transport(env_.wire, env_.loop, {options_.run, options_.key.id(), session_, PeerRole::kPeer, options_.addresses});
+  transport_ = make_transport(env_.wire, env_.loop,
+                              {options_.run, options_.key.id(), session_, PeerRole::kPeer, options_.addresses});
   transport_->set_listener(this);
   transport_->learn(as_peer(options_.run), options_.authority_addresses);
   transport_->dial(as_peer(options_.run));
@@ -66,7 +81,8 @@ void Peer::begin_session() {
 void Peer::end_session(const std::string& why) {
   if (restarting_ || over_) return;
   if (leaving_) return finish("left; the session was over already: " + why, std::nullopt);
-  if (options_.once) return finish("", make_error(ErrorCode::kStale, "session " + short_name(session_) + " is over: " + why));
+  if (options_.once)
+    return finish("", make_error(ErrorCode::kStale, "session " + short_name(session_) + " is over: " + why));
   restarting_ = true;
   owner_.on_notice("session " + short_name(session_) + " is over (" + why + "): joining again");
   note("fenced", why);
@@ -104,28 +120,30 @@ void Peer::end_session(const std::string& why) {
     };
     const auto prepared = had ? stage_peer_->prepared() : std::nullopt;
     if (!had || (version.value == 0 && !prepared)) return next();
-    env_.device.run(DeviceTask::kState,
-                    [executor, held, version, r, prepared, own = prepared ? make_rule(static_cast<RuleId>(prepared->rule)) : nullptr,
-                     stage = spec_->stage] {
-                      const auto keep = [&](Bytes image, Version of) {
-                        const Digest digest = digest_of_image(image);
-                        held->push_back(Held{stage, of, digest, std::move(image)});
-                      };
-                      if (version.value > 0) keep(make_state_image(*executor, *r, version), version);
-                      if (!prepared) return;
-                      Arena& arena = executor->arena();
-                      const auto move = [&](ArenaRole from, ArenaRole to) {
-                        arena.pull(from);
-                        const auto source = arena.span(from);
-                        std::copy(source.begin(), source.end(), arena.span(to).begin());
-                        arena.push(to);
-                        arena.tag(to) = arena.tag(from);
-                      };
-                      move(ArenaRole::kCandidate, ArenaRole::kAnchor);
-                      for (std::size_t i = 0; i < own->shared_roles().size(); ++i) move(own->candidate_roles()[i], own->shared_roles()[i]);
-                      keep(make_state_image(*executor, *own, Version(prepared->base.value + 1)), Version(prepared->base.value + 1));
-                    },
-                    next);
+    env_.device.run(
+        DeviceTask::kState,
+        [executor, held, version, r, prepared,
+         own = prepared ? make_rule(static_cast<RuleId>(prepared->rule)) : nullptr, stage = spec_->stage] {
+          const auto keep = [&](Bytes image, Version of) {
+            const Digest digest = digest_of_image(image);
+            held->push_back(Held{stage, of, digest, std::move(image)});
+          };
+          if (version.value > 0) keep(make_state_image(*executor, *r, version), version);
+          if (!prepared) return;
+          Arena& arena = executor->arena();
+          const auto move = [&](ArenaRole from, ArenaRole to) {
+            arena.pull(from);
+            const auto source = arena.span(from);
+            std::copy(source.begin(), source.end(), arena.span(to).begin());
+            arena.push(to);
+            arena.tag(to) = arena.tag(from);
+          };
+          move(ArenaRole::kCandidate, ArenaRole::kAnchor);
+          for (std::size_t i = 0; i < own->shared_roles().size(); ++i)
+            move(own->candidate_roles()[i], own->shared_roles()[i]);
+          keep(make_state_image(*executor, *own, Version(prepared->base.value + 1)), Version(prepared->base.value + 1));
+        },
+        next);
   });
 }
 
@@ -158,7 +176,8 @@ void Peer::on_link_down(const Remote& remote, const Error& cause) {
   if (ever_up_ && !away_since_) away_since_ = env_.loop.now();
   if (cause.code == ErrorCode::kStale) return end_session(cause.message);
   refusals_ = cause.code == ErrorCode::kRefused ? refusals_ + 1 : 0;
-  if (refusals_ >= kRefusalsMax || cause.code == ErrorCode::kVersion || cause.code == ErrorCode::kForeign) return finish("refused", cause);
+  if (refusals_ >= kRefusalsMax || cause.code == ErrorCode::kVersion || cause.code == ErrorCode::kForeign)
+    return finish("refused", cause);
 }
 
 void Peer::tick() {
@@ -172,8 +191,10 @@ void Peer::tick() {
     look_up_authority();
   }
   if (!ever_up_ && now - started_ > options_.contact_time)
-    return finish("", make_error(ErrorCode::kUnreachable, "no answer from the authority for " +
-                                                              std::to_string(static_cast<int>(seconds_of(options_.contact_time))) + " s: " + reason_));
+    return finish(
+        "", make_error(ErrorCode::kUnreachable,
+                       "no answer from the authority for " +
+                           std::to_string(static_cast<int>(seconds_of(options_.contact_time))) + " s: " + reason_));
   if (away_since_) check_absence(now);
   if (!over_ && !restarting_) check_missed(now);
   if (undialled_since_) check_reachable(now);
@@ -188,19 +209,25 @@ void Peer::tick() {
 
 // Hops between peers go on without the authority; what they need of it waits.
 void Peer::check_absence(TimePoint now) {
-  const std::string limit = std::to_string(std::chrono::duration_cast<std::chrono::seconds>(options_.absence_time).count()) + " s";
+  const std::string limit =
+      std::to_string(std::chrono::duration_cast<std::chrono::seconds>(options_.absence_time).count()) + " s";
   if (now - *away_since_ > options_.absence_time)
-    return finish("", make_error(ErrorCode::kUnreachable, "the run's first process was away for " + limit + ": giving up (" + reason_ + ")"));
+    return finish("", make_error(ErrorCode::kUnreachable,
+                                 "the run's first process was away for " + limit + ": giving up (" + reason_ + ")"));
   if (now - *away_since_ < kAbsenceTold || absence_told_ >= *away_since_) return;
   absence_told_ = now;
-  owner_.on_notice("the run's first process is away: the state is kept here, waiting up to " + limit + " for it (" + reason_ + ")");
+  owner_.on_notice("the run's first process is away: the state is kept here, waiting up to " + limit + " for it (" +
+                   reason_ + ")");
 }
 
-// A peer that nobody can dial is not admitted. One that holds a stage's state from an earlier session waits as long as for the authority.
+// A peer that nobody can dial is not admitted. One that holds a stage's state from an earlier session waits as long as
+// for the authority.
 void Peer::check_reachable(TimePoint now) {
   const Duration limit = ever_joined_ ? options_.absence_time : options_.contact_time;
   if (over_ || now - *undialled_since_ <= limit) return;
-  finish("", make_error(ErrorCode::kUnreachable, reason_ + "; giving up after " + std::to_string(static_cast<int>(seconds_of(limit))) + " s. " + kUndialledHint));
+  finish("", make_error(ErrorCode::kUnreachable, reason_ + "; giving up after " +
+                                                     std::to_string(static_cast<int>(seconds_of(limit))) + " s. " +
+                                                     kUndialledHint));
 }
 
 void Peer::on_unreachable(const std::string& reason) {
@@ -259,11 +286,14 @@ void Peer::on_message(const Remote& remote, Message message, TransferId transfer
   } else {
     const auto* fenced = std::get_if<Fenced>(&message);
     if (membership_ && (is_authority(remote.peer) || std::holds_alternative<Members>(message))) {
-      if (const Status status = membership_->on_message(message); !status.ok()) log_warning("from the authority: ", status.error().message);
+      if (const Status status = membership_->on_message(message); !status.ok())
+        log_warning("from the authority: ", status.error().message);
       if (fenced != nullptr || restarting_ || over_) return;
     }
-    if (stage_peer_) stage_peer_->on_message(remote, message, transfer);
-    else if (transfer != 0) transport_->refuse(remote.peer, transfer);
+    if (stage_peer_)
+      stage_peer_->on_message(remote, message, transfer);
+    else if (transfer != 0)
+      transport_->refuse(remote.peer, transfer);
   }
 }
 
@@ -285,7 +315,9 @@ void Peer::on_manifest(const Manifest& manifest) {
     return finish("", make_error(ErrorCode::kCorrupt, "the run's manifest carries no signature"));
   std::copy(manifest.signature.begin(), manifest.signature.end(), signature.begin());
   if (!verify(as_peer(options_.run), body, signature))
-    return finish("", make_error(ErrorCode::kCorrupt, "the run's manifest is damaged or was not signed by the run's key: ask for a new ticket"));
+    return finish("",
+                  make_error(ErrorCode::kCorrupt,
+                             "the run's manifest is damaged or was not signed by the run's key: ask for a new ticket"));
   auto config = parse_manifest(manifest.body);
   if (!config.ok()) return finish("", config.error());
   config_ = *std::move(config);
@@ -350,7 +382,9 @@ void Peer::on_version(Version version) {
 
 void Peer::on_session_lost(const std::string& why) { end_session(why); }
 void Peer::on_fenced(const std::string& reason) { end_session("fenced: " + reason); }
-void Peer::on_refused(const std::string& reason) { finish("", make_error(ErrorCode::kRefused, "the authority refused us: " + reason)); }
+void Peer::on_refused(const std::string& reason) {
+  finish("", make_error(ErrorCode::kRefused, "the authority refused us: " + reason));
+}
 void Peer::on_end(const std::string& reason) { finish("the run is over: " + reason, std::nullopt); }
 void Peer::on_goodbye() { finish("left", std::nullopt); }
 
@@ -360,7 +394,8 @@ void Peer::send_to_authority(Message message) { send(as_peer(options_.run), std:
 void Peer::send(const PeerId& to, Message message) { send(to, std::move(message), {}); }
 void Peer::send(const PeerId& to, Message message, std::vector<Bytes> frames) {
   if (!transport_) return;
-  if (const auto sent = transport_->send(to, std::move(message), std::move(frames)); !sent.ok()) log_debug("not sent: ", sent.error().message);
+  if (const auto sent = transport_->send(to, std::move(message), std::move(frames)); !sent.ok())
+    log_debug("not sent: ", sent.error().message);
 }
 
 }  // namespace shoal

@@ -1,6 +1,7 @@
 #pragma once
-// The life of a peer: finds the authority, reads the manifest, joins, gets its stage's state, serves, leaves; and begins again as a new session
-// when one is over (fenced, or its state differs). What serves is runtime/stage_peer.h; here is what comes before and after.
+// The life of a peer: finds the authority, reads the manifest, joins, gets its stage's state, serves, leaves; and
+// begins again as a new session when one is over (fenced, or its state differs). What serves is runtime/stage_peer.h;
+// here is what comes before and after.
 //
 // Thread: loop only. Borrows what Environment refers to. The same class runs in `shoal join` and in the simulator.
 #include <functional>
@@ -27,17 +28,18 @@ namespace shoal {
 
 struct PeerOptions {
   KeyPair key;
-  RunId run;                                  // also the authority's PeerId
+  RunId run;  // also the authority's PeerId
   std::vector<std::string> authority_addresses;
-  std::vector<std::string> addresses;         // our own, for others to dial
+  std::vector<std::string> addresses;  // our own, for others to dial
   std::optional<StageId> wish;
-  std::string device;                         // for people
+  std::string device;  // for people
   std::size_t credits = 16;
-  std::uint64_t memory_bytes = 0;             // for the stage and its entries: sets the credits (runtime/stage_memory.h); 0: `credits` as given
+  std::uint64_t memory_bytes =
+      0;  // for the stage and its entries: sets the credits (runtime/stage_memory.h); 0: `credits` as given
   // Without any link to the authority, or with nobody who can dial us, for so long at the start: give up.
   Duration contact_time = 60s;
-  Duration absence_time = std::chrono::hours(1);                 // and when it was there and went: the state is kept so long
-  bool once = false;                          // a session that is over ends the peer
+  Duration absence_time = std::chrono::hours(1);  // and when it was there and went: the state is kept so long
+  bool once = false;                              // a session that is over ends the peer
   PlantedBugs planted;
 };
 
@@ -48,35 +50,42 @@ struct PeerEnvironment {
   EventLog& events;
   ExecutorFactory factory;
   Rng rng;
-  PeerDirectory* directory = nullptr;         // may be absent
-  std::function<ExecutorFactory(const RunConfig&)> factory_of{};  // when set: makes `factory` once the manifest is there
+  PeerDirectory* directory = nullptr;  // may be absent
+  std::function<ExecutorFactory(const RunConfig&)>
+      factory_of{};  // when set: makes `factory` once the manifest is there
 };
 
 enum class PeerPhase : std::uint8_t { kConnecting, kJoining, kFetching, kServing, kLeaving, kOver };
 std::string_view name_of(PeerPhase phase);
 
-struct PeerReport {                           // for the line every few seconds
+struct PeerReport {  // for the line every few seconds
   PeerPhase phase = PeerPhase::kConnecting;
   std::string reason;
   std::optional<StageId> stage;
   StagePeerStatus status;
   std::uint64_t sent_bytes = 0, received_bytes = 0;
-  std::uint64_t fp32_bytes = 0, payload_bytes = 0;   // of activations and gradients encoded; of their frames
+  std::uint64_t fp32_bytes = 0, payload_bytes = 0;  // of activations and gradients encoded; of their frames
   std::uint64_t fetched_bytes = 0, fetch_total = 0;
   std::uint64_t run_targets = 0, run_step = 0;
   double run_loss = 0;
-  std::uint64_t sessions = 1;                 // lives so far
+  std::uint64_t sessions = 1;  // lives so far
 };
 
-class Peer final : private Transport::Listener, private MembershipPort, private StagePeer::Owner, private DonorHost, private FetcherHost {
+class Peer final : private Transport::Listener,
+                   private MembershipPort,
+                   private StagePeer::Owner,
+                   private DonorHost,
+                   private FetcherHost {
  public:
   class Owner {
    public:
     virtual ~Owner() = default;
     // The run is over, we left, or we cannot take part: the process ends. `error` is set for the last of these.
     virtual void on_finished(const std::string& reason, std::optional<Error> error) = 0;
-    virtual void on_notice(const std::string& line) = 0;   // one line for people: stage, why, progress
-    virtual void on_warning(const std::string& line) { on_notice(line); }   // one that asks somebody to act: cause, object, remedy
+    virtual void on_notice(const std::string& line) = 0;  // one line for people: stage, why, progress
+    virtual void on_warning(const std::string& line) {
+      on_notice(line);
+    }  // one that asks somebody to act: cause, object, remedy
   };
 
   Peer(PeerOptions options, PeerEnvironment environment, Owner& owner);
@@ -86,14 +95,19 @@ class Peer final : private Transport::Listener, private MembershipPort, private 
   // Serve no new forwards, settle, secure, go. Twice: at once.
   void leave();
   PeerReport report() const;
-  const StagePeer* stage_peer() const { return stage_peer_.get(); }   // null before the state is here
-  StageExecutor* executor() const { return executor_.get(); }         // simulation's checkers only
+  const StagePeer* stage_peer() const { return stage_peer_.get(); }  // null before the state is here
+  StageExecutor* executor() const { return executor_.get(); }        // simulation's checkers only
   const Session& session() const { return session_; }
   // The stage and version of the anchor that this process holds, serving or between two sessions.
   std::optional<std::pair<StageId, Version>> held_state() const;
 
  private:
-  struct Held { StageId stage; Version version; Digest digest; Bytes image; };
+  struct Held {
+    StageId stage;
+    Version version;
+    Digest digest;
+    Bytes image;
+  };
 
   // Transport::Listener
   void on_link_up(const Remote& remote) override;
@@ -126,10 +140,10 @@ class Peer final : private Transport::Listener, private MembershipPort, private 
   void on_waiting(const std::string& why) override;
 
   void begin_session();
-  void end_session(const std::string& why);     // keeps the anchor; a new session follows
+  void end_session(const std::string& why);  // keeps the anchor; a new session follows
   void start_membership();
   void on_manifest(const Manifest& manifest);
-  Status close_to_strangers();   // a listed run: its keys and the launching process alone may dial us
+  Status close_to_strangers();  // a listed run: its keys and the launching process alone may dial us
   void build_stage(StageId stage);
   void get_state();
   void load(Bytes image);
@@ -153,7 +167,7 @@ class Peer final : private Transport::Listener, private MembershipPort, private 
   PeerOptions options_;
   PeerEnvironment env_;
   Owner& owner_;
-  std::unique_ptr<OuterRule> allreduce_, diloco_;   // roles only
+  std::unique_ptr<OuterRule> allreduce_, diloco_;  // roles only
   Session session_;
   std::unique_ptr<Transport> transport_;
   std::optional<RunConfig> config_;
@@ -164,35 +178,40 @@ class Peer final : private Transport::Listener, private MembershipPort, private 
   std::shared_ptr<StageExecutor> executor_;
   std::optional<StageSpec> spec_;
   std::optional<JoinAnswer> answer_;
-  struct Missed {                                   // of a serving session: the newest version, committed without it
+  struct Missed {  // of a serving session: the newest version, committed without it
     Version version;
     Digest digest;
-    std::uint32_t overtaken = 0;                    // times that a newer one was committed while this one was on its way
-    bool flows = false;                             // chunks of this one came
-    TimePoint until{};                              // moves with every chunk; never, once the image is here
+    std::uint32_t overtaken = 0;  // times that a newer one was committed while this one was on its way
+    bool flows = false;           // chunks of this one came
+    TimePoint until{};            // moves with every chunk; never, once the image is here
   };
   std::optional<Missed> missed_;
-  std::vector<Held> held_;                          // of the session before: the anchor, and a candidate that may have been committed
-  RuleId state_rule_ = RuleId::kAllreduce;          // whose roles belong to the anchor now
-  struct Inbound { PeerId peer; TransferId transfer; auto operator<=>(const Inbound&) const = default; };
+  std::vector<Held> held_;  // of the session before: the anchor, and a candidate that may have been committed
+  RuleId state_rule_ = RuleId::kAllreduce;  // whose roles belong to the anchor now
+  struct Inbound {
+    PeerId peer;
+    TransferId transfer;
+    auto operator<=>(const Inbound&) const = default;
+  };
   std::map<Inbound, Chunk> inbound_chunks_;
   PeerPhase phase_ = PeerPhase::kConnecting;
   std::string reason_;
-  bool loading_ = false, leaving_ = false, asked_to_go_ = false, over_ = false, ever_up_ = false, ever_joined_ = false, restarting_ = false, looking_up_ = false;
+  bool loading_ = false, leaving_ = false, asked_to_go_ = false, over_ = false, ever_up_ = false, ever_joined_ = false,
+       restarting_ = false, looking_up_ = false;
   TimePoint started_{}, leave_by_{}, next_dial_{}, next_look_up_{};
-  int refusals_ = 0;                                // by the authority's addresses, in a row
+  int refusals_ = 0;  // by the authority's addresses, in a row
   std::uint64_t sequence_ = 0, sessions_ = 0, fetched_ = 0, fetch_total_ = 0;
-  std::uint64_t bytes_before_[4] = {0, 0, 0, 0};    // of earlier sessions: sent, received, fp32, payload
-  std::uint64_t bytes_written_[4] = {0, 0, 0, 0};   // of these, what stands in events already
+  std::uint64_t bytes_before_[4] = {0, 0, 0, 0};   // of earlier sessions: sent, received, fp32, payload
+  std::uint64_t bytes_written_[4] = {0, 0, 0, 0};  // of these, what stands in events already
   TimePoint next_bytes_{}, absence_told_{};
-  std::optional<TimePoint> away_since_;             // of the authority
-  std::optional<TimePoint> undialled_since_;        // the authority cannot dial us
+  std::optional<TimePoint> away_since_;       // of the authority
+  std::optional<TimePoint> undialled_since_;  // the authority cannot dial us
   TimePoint undialled_told_{};
-  AnnouncePace announce_pace_;                      // of this session
+  AnnouncePace announce_pace_;  // of this session
   BeatAck run_status_;
   TimerId timer_ = 0;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);   // of this object
-  std::shared_ptr<bool> session_alive_;                          // of this session
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // of this object
+  std::shared_ptr<bool> session_alive_;                         // of this session
 };
 
 }  // namespace shoal

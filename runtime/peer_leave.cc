@@ -20,7 +20,8 @@ void Peer::leave() {
   membership_->beat_now();
   owner_.on_notice("leaving: no new microbatches, " + stage_peer_->waiting_for() + " to settle (again to go at once)");
   if (membership_->last_holder())
-    owner_.on_notice("this is the last holder of stage " + std::to_string(spec_->stage.value) + "'s state: it goes with us; again to leave all the same");
+    owner_.on_notice("this is the last holder of stage " + std::to_string(spec_->stage.value) +
+                     "'s state: it goes with us; again to leave all the same");
 }
 
 void Peer::check_leaving() {
@@ -33,7 +34,9 @@ void Peer::check_leaving() {
   }
   if (now >= leave_by_) {
     membership_->leave_at_once();
-    finish("left after waiting " + std::to_string(static_cast<int>(seconds_of(kLeaveTime))) + " s; what no round secured is listed", std::nullopt);
+    finish("left after waiting " + std::to_string(static_cast<int>(seconds_of(kLeaveTime))) +
+               " s; what no round secured is listed",
+           std::nullopt);
   }
 }
 
@@ -51,10 +54,14 @@ void Peer::announce() {
   record.queue_seconds = status.queue_ms / 1000.0;
   record.version = status.version;
   record.serving = stage_peer_->serving();
-  record.sequence = ++sequence_ + static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::seconds>(env_.loop.wall().time_since_epoch()).count());
+  record.sequence =
+      ++sequence_ + static_cast<std::uint64_t>(
+                        std::chrono::duration_cast<std::chrono::seconds>(env_.loop.wall().time_since_epoch()).count());
   record.expires = env_.loop.wall() + 60s;
-  if (auto text = pack_record(record, options_.key); text.ok()) env_.directory->announce(*std::move(text), stage_key(options_.run, spec_->stage));
-  else log_warning("no record for the directory: ", text.error().message);
+  if (auto text = pack_record(record, options_.key); text.ok())
+    env_.directory->announce(*std::move(text), stage_key(options_.run, spec_->stage));
+  else
+    log_warning("no record for the directory: ", text.error().message);
 }
 
 void Peer::finish(const std::string& reason, std::optional<Error> error) {

@@ -1,4 +1,5 @@
-// A peer's state: from the stage it was given to serving it, fetched from others or kept over a fence; and what it gives to others.
+// A peer's state: from the stage it was given to serving it, fetched from others or kept over a fence; and what it
+// gives to others.
 #include "common/log.h"
 #include "runtime/peer.h"
 #include "runtime/stage_memory.h"
@@ -6,21 +7,24 @@
 namespace shoal {
 
 namespace {
-constexpr std::uint32_t kOvertakenMax = 3;   // then a new session, for whom the authority holds its rounds a while, is the faster way
+constexpr std::uint32_t kOvertakenMax =
+    3;  // then a new session, for whom the authority holds its rounds a while, is the faster way
 }
 
 void Peer::on_joined(const JoinAnswer& answer) {
   answer_ = answer;
   ever_joined_ = true;
   undialled_since_.reset();
-  owner_.on_notice("stage " + std::to_string(answer.stage.value) + " of " + std::to_string(config_->pipeline.stages) + ": " + answer.reason);
+  owner_.on_notice("stage " + std::to_string(answer.stage.value) + " of " + std::to_string(config_->pipeline.stages) +
+                   ": " + answer.reason);
   build_stage(answer.stage);
 }
 
 void Peer::build_stage(StageId stage) {
   auto specs = split_model(config_->model_spec(), config_->pipeline.stages, config_->pipeline.layers_per_stage);
   if (!specs.ok() || stage.value >= specs->size())
-    return finish("", make_error(ErrorCode::kMalformed, "the manifest's split has no stage " + std::to_string(stage.value)));
+    return finish(
+        "", make_error(ErrorCode::kMalformed, "the manifest's split has no stage " + std::to_string(stage.value)));
   spec_ = (*specs)[stage.value];
   if (options_.memory_bytes > 0) {
     auto credits = credits_within(options_.memory_bytes, *config_, *spec_);
@@ -28,13 +32,14 @@ void Peer::build_stage(StageId stage) {
     options_.credits = *credits;
   }
   auto made = std::make_shared<Result<std::unique_ptr<StageExecutor>>>(make_error(ErrorCode::kGone, ""));
-  env_.device.run(DeviceTask::kState, [made, factory = env_.factory, spec = *spec_] { *made = factory(spec); },
-                  [this, made, alive = session_alive_] {
-                    if (!*alive || over_) return;
-                    if (!made->ok()) return finish("", made->error());
-                    executor_ = std::move(**made);
-                    get_state();
-                  });
+  env_.device.run(
+      DeviceTask::kState, [made, factory = env_.factory, spec = *spec_] { *made = factory(spec); },
+      [this, made, alive = session_alive_] {
+        if (!*alive || over_) return;
+        if (!made->ok()) return finish("", made->error());
+        executor_ = std::move(**made);
+        get_state();
+      });
 }
 
 void Peer::get_state() {
@@ -45,24 +50,27 @@ void Peer::get_state() {
   options.authority = as_peer(options_.run);
   options.credits = options_.credits;
   options.planted = options_.planted;
-  stage_peer_ = std::make_unique<StagePeer>(std::move(options), StagePeerEnvironment{env_.loop, *transport_, env_.device, env_.events, executor_},
-                                            static_cast<StagePeer::Owner&>(*this));
+  stage_peer_ = std::make_unique<StagePeer>(
+      std::move(options), StagePeerEnvironment{env_.loop, *transport_, env_.device, env_.events, executor_},
+      static_cast<StagePeer::Owner&>(*this));
   if (const auto authority = transport_->remote(as_peer(options_.run))) stage_peer_->on_link_up(*authority);
   donor_ = std::make_unique<StateDonor>(DonorOptions{}, static_cast<DonorHost&>(*this), env_.loop, spec_->stage);
-  fetcher_ = std::make_unique<StateFetcher>(FetcherOptions{}, static_cast<FetcherHost&>(*this), env_.loop, spec_->stage);
+  fetcher_ =
+      std::make_unique<StateFetcher>(FetcherOptions{}, static_cast<FetcherHost&>(*this), env_.loop, spec_->stage);
   if (answer_->initialise) {
-    env_.device.run(DeviceTask::kState,
-                    [executor = executor_, spec = *spec_] {
-                      Arena& arena = executor->arena();
-                      if (arena.size() == parameter_count(spec)) initialise(spec, arena.span(ArenaRole::kCurrent));
-                      const auto current = arena.span(ArenaRole::kCurrent);
-                      std::copy(current.begin(), current.end(), arena.span(ArenaRole::kAnchor).begin());
-                      arena.push(ArenaRole::kCurrent);
-                      arena.push(ArenaRole::kAnchor);
-                    },
-                    [this, alive = session_alive_] {
-                      if (*alive && !over_) serve(Version(0));
-                    });
+    env_.device.run(
+        DeviceTask::kState,
+        [executor = executor_, spec = *spec_] {
+          Arena& arena = executor->arena();
+          if (arena.size() == parameter_count(spec)) initialise(spec, arena.span(ArenaRole::kCurrent));
+          const auto current = arena.span(ArenaRole::kCurrent);
+          std::copy(current.begin(), current.end(), arena.span(ArenaRole::kAnchor).begin());
+          arena.push(ArenaRole::kCurrent);
+          arena.push(ArenaRole::kAnchor);
+        },
+        [this, alive = session_alive_] {
+          if (*alive && !over_) serve(Version(0));
+        });
     return;
   }
   phase_ = PeerPhase::kFetching;
@@ -84,8 +92,8 @@ void Peer::on_members(const MemberList& list) {
     std::vector<PeerId> donors;
     for (const Member& member : stage.members)
       if (may_donate(member) && member.session != session_) donors.push_back(member.peer);
-    reason_ = donors.empty() ? "version " + std::to_string(stage.version.value) + " is held by nobody who is here" : "fetching version " +
-              std::to_string(stage.version.value);
+    reason_ = donors.empty() ? "version " + std::to_string(stage.version.value) + " is held by nobody who is here"
+                             : "fetching version " + std::to_string(stage.version.value);
     fetcher_->fetch(stage.version, stage.digest, std::move(donors));
   }
 }
@@ -118,7 +126,8 @@ void Peer::fetch_missed() {
     for (const Member& member : stage.members)
       if (may_donate(member) && member.session != session_) donors.push_back(member.peer);
   }
-  if (missed_->overtaken > kOvertakenMax) return end_session("rounds are committed faster than their state can be fetched here");
+  if (missed_->overtaken > kOvertakenMax)
+    return end_session("rounds are committed faster than their state can be fetched here");
   if (missed_->until < TimePoint::max()) fetcher_->fetch(missed_->version, missed_->digest, std::move(donors));
 }
 
@@ -130,21 +139,24 @@ void Peer::check_missed(TimePoint now) {
 void Peer::load(Bytes image) {
   loading_ = true;
   auto loaded = std::make_shared<Result<StateHeader>>(StateHeader{});
-  env_.device.run(DeviceTask::kState,
-                  [this, executor = executor_, image, loaded, allreduce = allreduce_.get(), diloco = diloco_.get()] {
-                    *loaded = load_state_image(*executor, image, StateLoad::kFresh,
-                                               [=](RuleId id) -> const OuterRule* { return id == RuleId::kAllreduce ? allreduce : diloco; });
-                  },
-                  [this, loaded, alive = session_alive_] {
-                    if (!*alive || over_) return;
-                    loading_ = false;
-                    if (!loaded->ok()) return end_session("the state could not be loaded: " + loaded->error().message);
-                    state_rule_ = (*loaded)->rule;
-                    const Version version = (*loaded)->version;
-                    for (const StageMembers& stage : membership_->list()->stages)
-                      if (stage.stage == spec_->stage && stage.version > version) return on_members(*membership_->list());  // it moved on
-                    serve(version);
-                  });
+  env_.device.run(
+      DeviceTask::kState,
+      [this, executor = executor_, image, loaded, allreduce = allreduce_.get(), diloco = diloco_.get()] {
+        *loaded = load_state_image(*executor, image, StateLoad::kFresh, [=](RuleId id) -> const OuterRule* {
+          return id == RuleId::kAllreduce ? allreduce : diloco;
+        });
+      },
+      [this, loaded, alive = session_alive_] {
+        if (!*alive || over_) return;
+        loading_ = false;
+        if (!loaded->ok()) return end_session("the state could not be loaded: " + loaded->error().message);
+        state_rule_ = (*loaded)->rule;
+        const Version version = (*loaded)->version;
+        for (const StageMembers& stage : membership_->list()->stages)
+          if (stage.stage == spec_->stage && stage.version > version)
+            return on_members(*membership_->list());  // it moved on
+        serve(version);
+      });
 }
 
 void Peer::serve(Version version) {
@@ -158,7 +170,8 @@ void Peer::serve(Version version) {
   record.stage = spec_->stage;
   record.version = version;
   env_.events.write(record);
-  owner_.on_notice("serving stage " + std::to_string(spec_->stage.value) + " from version " + std::to_string(version.value));
+  owner_.on_notice("serving stage " + std::to_string(spec_->stage.value) + " from version " +
+                   std::to_string(version.value));
   membership_->beat_now();
   announce();
 }
@@ -167,11 +180,12 @@ void Peer::make_image(std::function<void(Result<StateImage>)> done) {
   if (!stage_peer_ || !stage_peer_->serving() || stage_peer_->version().value == 0)
     return done(make_error(ErrorCode::kBusy, "no secured version here yet"));
   auto image = std::make_shared<Result<StateImage>>(StateImage{});
-  stage_peer_->run_on_device(DeviceTask::kState,
-                             [image, r = rule(state_rule_), version = stage_peer_->version()](StageExecutor& executor) {
-                               *image = hash_state_image(make_state_image(executor, *r, version));
-                             },
-                             [image, done = std::move(done)] { done(std::move(*image)); });
+  stage_peer_->run_on_device(
+      DeviceTask::kState,
+      [image, r = rule(state_rule_), version = stage_peer_->version()](StageExecutor& executor) {
+        *image = hash_state_image(make_state_image(executor, *r, version));
+      },
+      [image, done = std::move(done)] { done(std::move(*image)); });
 }
 
 Version Peer::version() const { return stage_peer_ && stage_peer_->serving() ? stage_peer_->version() : Version(0); }

@@ -1,16 +1,16 @@
-// Messages, links, timers. Device jobs: stage_peer_jobs.cc; rounds: stage_peer_rounds.cc.
+// Messages, links, timers. What courier and ledger ask for: stage_peer_ports.cc; device jobs: stage_peer_jobs.cc;
+// rounds: stage_peer_rounds.cc; catching up: stage_peer_shift.cc.
 #include "runtime/stage_peer.h"
 
 #include "common/fault.h"
 #include "common/log.h"
-#include "compression/codec.h"
 #include "runtime/stage_peer_parts.h"
 
 namespace shoal {
 
 namespace {
 constexpr Duration kTick = 50ms;
-constexpr Duration kBeat = 250ms;   // four of them without a word make a peer silent (Courier::kSilence)
+constexpr Duration kBeat = 250ms;  // four of them without a word make a peer silent (Courier::kSilence)
 
 LedgerOptions ledger_options(const StagePeerOptions& options) {
   LedgerOptions result;
@@ -78,7 +78,8 @@ void StagePeer::leave() {
 }
 
 bool StagePeer::quiet() const {
-  return ledger_.quiet() && !device_busy_ && !waiting_->contribute && !waiting_->prepare && !waiting_->commit && !behind_;
+  return ledger_.quiet() && !device_busy_ && !waiting_->contribute && !waiting_->prepare && !waiting_->commit &&
+         !behind_;
 }
 
 std::string StagePeer::waiting_for() const {
@@ -92,7 +93,8 @@ void StagePeer::on_members(const MemberList& list) {
   const Roster::Change change = roster_.update(list);
   for (const StageMembers& stage : list.stages)
     for (const Member& member : stage.members)
-      if (member.session != options_.self && !member.addresses.empty()) env_.transport.learn(member.peer, member.addresses);
+      if (member.session != options_.self && !member.addresses.empty())
+        env_.transport.learn(member.peer, member.addresses);
   for (const Session& session : change.over) {
     env_.transport.fence(session);
     courier_.on_session_over(session, env_.loop.now());
@@ -126,36 +128,53 @@ void StagePeer::on_message(const Remote& from, Message& message, TransferId tran
   const Session& session = from.session;
   const bool authority = from.peer == options_.authority;
   courier_.on_heard(session, now);
-  // Only the authority and listed sessions may claim, commit or move the low-water mark; a list that is behind costs one retry.
+  // Only the authority and listed sessions may claim, commit or move the low-water mark; a list that is behind costs
+  // one retry.
   if (!authority && roster_.peer_of(session) != from.peer) {
     if (transfer != 0) env_.transport.refuse(from.peer, transfer);
     if (const auto* forward = std::get_if<Forward>(&message))
       (void)env_.transport.send(from.peer, Busy{forward->lease, BusyReason::kNotServing, 0});
     return;
   }
-  if (auto* m = std::get_if<Forward>(&message)) on_forward(from, *m, transfer);
-  else if (auto* m = std::get_if<Gradient>(&message)) on_gradient(from, *m, transfer);
-  else if (auto* m = std::get_if<Take>(&message)) ledger_.on_take(session, *m, now);
-  else if (auto* m = std::get_if<Busy>(&message)) courier_.on_busy(session, *m, now);
-  else if (auto* m = std::get_if<Have>(&message)) courier_.on_have(session, *m, now);
-  else if (auto* m = std::get_if<Gone>(&message)) courier_.on_gone(session, *m, now);
-  else if (auto* m = std::get_if<Release>(&message)) ledger_.on_release(session, *m, now);
-  else if (auto* m = std::get_if<Renew>(&message)) ledger_.on_renew(session, *m, now);
-  else if (auto* m = std::get_if<Progress>(&message)) courier_.on_progress(session, *m, now);
-  else if (auto* m = std::get_if<shoal::Waiting>(&message)) courier_.on_waiting(session, *m, now);
-  else if (auto* m = std::get_if<Hint>(&message)) ledger_.on_hint(session, *m, now);
+  if (auto* m = std::get_if<Forward>(&message))
+    on_forward(from, *m, transfer);
+  else if (auto* m = std::get_if<Gradient>(&message))
+    on_gradient(from, *m, transfer);
+  else if (auto* m = std::get_if<Take>(&message))
+    ledger_.on_take(session, *m, now);
+  else if (auto* m = std::get_if<Busy>(&message))
+    courier_.on_busy(session, *m, now);
+  else if (auto* m = std::get_if<Have>(&message))
+    courier_.on_have(session, *m, now);
+  else if (auto* m = std::get_if<Gone>(&message))
+    courier_.on_gone(session, *m, now);
+  else if (auto* m = std::get_if<Release>(&message))
+    ledger_.on_release(session, *m, now);
+  else if (auto* m = std::get_if<Renew>(&message))
+    ledger_.on_renew(session, *m, now);
+  else if (auto* m = std::get_if<Progress>(&message))
+    courier_.on_progress(session, *m, now);
+  else if (auto* m = std::get_if<shoal::Waiting>(&message))
+    courier_.on_waiting(session, *m, now);
+  else if (auto* m = std::get_if<Hint>(&message))
+    ledger_.on_hint(session, *m, now);
   else if (auto* m = std::get_if<shoal::Commit>(&message)) {
     if (m->run_targets > run_targets_) run_targets_ = m->run_targets, run_loss_ = m->run_loss;
     ledger_.on_commit(session, *m, now);
   } else if (auto* m = std::get_if<Step>(&message); m && authority) {
     run_targets_ = std::max(run_targets_, m->run_targets);
     ledger_.on_step(*m, now);
-  } else if (auto* m = std::get_if<RoundOpen>(&message); m && authority) round_.on_open(*m);
-  else if (auto* m = std::get_if<RoundCommit>(&message); m && authority) round_.on_commit(*m);
-  else if (auto* m = std::get_if<RoundAbandon>(&message); m && authority) round_.on_abandon(*m);
+  } else if (auto* m = std::get_if<RoundOpen>(&message); m && authority)
+    round_.on_open(*m);
+  else if (auto* m = std::get_if<RoundCommit>(&message); m && authority)
+    round_.on_commit(*m);
+  else if (auto* m = std::get_if<RoundAbandon>(&message); m && authority)
+    round_.on_abandon(*m);
   else if (auto* m = std::get_if<RoundPart>(&message)) {
-    if (transfer == 0) round_.on_part(session, *m, {});
-    else inbound_parts_[{from.peer, transfer}] = *m;
+    if (transfer == 0)
+      round_.on_part(session, *m, {});
+    else
+      inbound_parts_[{from.peer, transfer}] = *m;
   }
   pump();
 }
@@ -178,8 +197,10 @@ void StagePeer::on_frames(const Remote& from, TransferId transfer, Result<std::v
   } else if (const auto it = inbound_gradients_.find(key); it != inbound_gradients_.end()) {
     const Gradient message = std::move(it->second);
     inbound_gradients_.erase(it);
-    if (frames.ok()) courier_.on_gradient(from.session, message, std::move(*frames), now);
-    else courier_.on_gone(from.session, Gone{message.lease}, now);
+    if (frames.ok())
+      courier_.on_gradient(from.session, message, std::move(*frames), now);
+    else
+      courier_.on_gone(from.session, Gone{message.lease}, now);
   } else if (const auto it = inbound_parts_.find(key); it != inbound_parts_.end()) {
     const RoundPart part = it->second;
     inbound_parts_.erase(it);
@@ -211,8 +232,10 @@ void StagePeer::on_gradient(const Remote& from, const Gradient& message, Transfe
     if (transfer != 0) env_.transport.refuse(from.peer, transfer);
     return;
   }
-  if (transfer == 0) courier_.on_gradient(from.session, message, {}, now);
-  else inbound_gradients_[{from.peer, transfer}] = message;
+  if (transfer == 0)
+    courier_.on_gradient(from.session, message, {}, now);
+  else
+    inbound_gradients_[{from.peer, transfer}] = message;
 }
 
 void StagePeer::schedule_tick() {
@@ -282,119 +305,6 @@ Result<TransferId> StagePeer::send_to(const Session& to, Message message, std::v
   const auto remote = env_.transport.remote(*peer);
   if (remote && remote->session != to) return make_error(ErrorCode::kStale, "session " + short_name(to) + " is over");
   return env_.transport.send(*peer, std::move(message), std::move(frames));
-}
-
-// ---- CourierPort ----
-
-std::vector<Session> StagePeer::candidates(StageId stage) {
-  auto result = roster_.candidates(stage, env_.loop.now());
-  std::erase(result, options_.self);
-  return result;
-}
-
-std::uint64_t StagePeer::low_of(std::uint64_t trainer) { return ledger_.low_of(trainer); }
-
-Result<TransferId> StagePeer::send_forward(const Session& to, Forward message) {
-  const Ledger::Entry* entry = ledger_.find_live(message.microbatch);
-  SHOAL_CHECK(entry != nullptr);
-  const auto tensors = tensors_.find(entry->serial);
-  SHOAL_CHECK(tensors != tensors_.end());
-  return send_to(to, std::move(message), {tensors->second->input.front(), tensors->second->output});
-}
-
-void StagePeer::send(const Session& to, Message message) {
-  if (const auto sent = send_to(to, std::move(message), {}); !sent.ok()) log_debug("not sent: ", sent.error().message);
-}
-
-void StagePeer::ask_trainer(shoal::Waiting message) {
-  if (const auto sent = env_.transport.send(options_.authority, message); !sent.ok()) log_debug("not asked: ", sent.error().message);
-}
-
-void StagePeer::drop_transfer(const Session& to, TransferId transfer) {
-  if (const auto peer = roster_.peer_of(to)) env_.transport.drop(*peer, transfer);
-}
-
-void StagePeer::on_won(const MicrobatchId& microbatch, const Gradient& gradient, std::vector<Bytes> frames) {
-  const Ledger::Entry* entry = ledger_.find_live(microbatch);
-  if (entry == nullptr) return;
-  const bool train = entry->kind == ForwardKind::kTrain;
-  if (train && (frames.size() != 1 || gradient.path.size() + options_.spec.stage.value + 1 != options_.spec.stages)) {
-    courier_.reject(microbatch, "malformed gradient", env_.loop.now());
-    return;
-  }
-  if (train) tensors_.at(entry->serial)->gradient_in = std::move(frames.front());
-  ledger_.gradient_arrived(microbatch, gradient, env_.loop.now());
-}
-
-void StagePeer::on_parked(const MicrobatchId&, StageId stage, bool parked) {
-  if (parked) log_warning("stage ", stage, " has no live peer: microbatches wait here");
-}
-
-void StagePeer::event(std::string_view name, const MicrobatchId& m, const Session& peer, const Lease& lease, std::string_view cause) {
-  EventRecord record;
-  record.event = name;
-  record.microbatch = m;
-  record.stage = options_.spec.stage;
-  record.about = peer;
-  record.lease = lease;
-  record.cause = cause;
-  env_.events.write(record);
-}
-
-// ---- LedgerPort ----
-
-bool StagePeer::send_gradient(const Session& to, Gradient message, EntrySerial serial) {
-  std::vector<Bytes> frames;
-  if (const auto it = tensors_.find(serial); it != tensors_.end() && !it->second->gradient_out.empty())
-    frames.push_back(it->second->gradient_out);
-  return send_to(to, std::move(message), std::move(frames)).ok();
-}
-
-void StagePeer::refuse_frames(const Session& from, TransferId transfer) {
-  std::optional<PeerId> peer = roster_.peer_of(from);
-  if (!peer && authority_session_ == from) peer = options_.authority;
-  if (!peer) return;
-  inbound_inputs_.erase({*peer, transfer});
-  env_.transport.refuse(*peer, transfer);
-}
-
-void StagePeer::open_hop(EntrySerial serial) {
-  const Ledger::Entry& entry = *ledger_.find(serial);
-  HopSpec spec;
-  spec.microbatch = entry.microbatch;
-  spec.sample = entry.sample;
-  spec.epoch = entry.epoch;
-  spec.kind = entry.kind;
-  spec.step = entry.step;
-  spec.to = StageId(static_cast<std::uint16_t>(options_.spec.stage.value + 1));
-  spec.above = entry.above;
-  spec.above.push_back(options_.self);
-  spec.frame_bytes = tensors_.at(serial)->output.size();
-  spec.hint = entry.hint;
-  courier_.open(std::move(spec), env_.loop.now());
-}
-
-void StagePeer::close_hop(const MicrobatchId& microbatch, ReleaseWhy why) { courier_.close(microbatch, why); }
-
-void StagePeer::commit_hop(const MicrobatchId& microbatch) {
-  courier_.commit(microbatch);
-  if (const Ledger::Entry* entry = ledger_.find_live(microbatch)) tensors_.erase(entry->serial);
-}
-
-void StagePeer::forget_hop(const MicrobatchId& microbatch) { courier_.forget(microbatch); }
-
-void StagePeer::take(const MicrobatchId& microbatch, const GradientHint& hint) { courier_.take(microbatch, hint, env_.loop.now()); }
-
-void StagePeer::discard(EntrySerial serial) { tensors_.erase(serial); }
-
-void StagePeer::event(std::string_view name, const MicrobatchId& microbatch, const Token& token, std::string_view cause) {
-  EventRecord record;
-  record.event = name;
-  record.microbatch = microbatch;
-  record.stage = options_.spec.stage;
-  record.token = token;
-  record.cause = cause;
-  env_.events.write(record);
 }
 
 StagePeerStatus StagePeer::status() const {

@@ -1,8 +1,9 @@
 #pragma once
-// One session serving one stage: composes ledger, courier and round over a transport, a device and an executor. It ends with its session:
-// whoever owns it (runtime/peer.h) makes a new one after a fence.
+// One session serving one stage: composes ledger, courier and round over a transport, a device and an executor. It ends
+// with its session: whoever owns it (runtime/peer.h) makes a new one after a fence.
 //
-// Thread: loop only; the executor is touched inside device jobs. Borrows everything in Environment; the executor is shared with jobs under way.
+// Thread: loop only; the executor is touched inside device jobs. Borrows everything in Environment; the executor is
+// shared with jobs under way.
 #include <functional>
 #include <map>
 #include <memory>
@@ -47,8 +48,8 @@ struct StagePeerStatus {
   double run_loss = 0;
   std::size_t live = 0, queued = 0, parked = 0;
   std::uint32_t queue_ms = 0;
-  double rate = 0;            // targets a second over the last seconds
-  std::uint64_t fp32_bytes = 0, payload_bytes = 0;   // of activations and gradients that were encoded; of their frames
+  double rate = 0;                                  // targets a second over the last seconds
+  std::uint64_t fp32_bytes = 0, payload_bytes = 0;  // of activations and gradients that were encoded; of their frames
   Version version;
 };
 
@@ -60,8 +61,9 @@ class StagePeer final : private CourierPort, private LedgerPort, private RoundHo
     // This session cannot go on: its state differs from the stage's, or it missed what it cannot catch up with.
     virtual void on_session_lost(const std::string& why) = 0;
     virtual void on_version(Version version) = 0;
-    // A round was committed without this session, which can follow: fetch this state or a newer one and give it to catch_up(). Called again
-    // when it is not the newest any more. Until then the session goes on with its old anchor and takes part in no round.
+    // A round was committed without this session, which can follow: fetch this state or a newer one and give it to
+    // catch_up(). Called again when it is not the newest any more. Until then the session goes on with its old anchor
+    // and takes part in no round.
     virtual void on_behind(Version version, const Digest& digest) = 0;
   };
 
@@ -71,8 +73,8 @@ class StagePeer final : private CourierPort, private LedgerPort, private RoundHo
   // The arena holds the stage's state of `version`, which `rule` made: from now on forwards are accepted.
   void serve(Version version, RuleId rule);
   bool serving() const { return serving_; }
-  // The image (root and digest checked) of a committed version, asked for by on_behind: shifts what is here onto it. False: not wanted any
-  // more, and on_behind is called again if another one is.
+  // The image (root and digest checked) of a committed version, asked for by on_behind: shifts what is here onto it.
+  // False: not wanted any more, and on_behind is called again if another one is.
   bool catch_up(Bytes image);
 
   // ---- from the transport ----
@@ -96,13 +98,13 @@ class StagePeer final : private CourierPort, private LedgerPort, private RoundHo
   // A candidate that was reported and neither committed nor abandoned yet: the authority may commit it without us.
   const std::optional<RoundOpen>& prepared() const { return prepared_; }
   const OuterRule* rule(std::uint8_t rule_id) const override;
-  RuleId state_rule() const { return state_rule_; }   // of the last commit: whose roles belong to the anchor
+  RuleId state_rule() const { return state_rule_; }  // of the last commit: whose roles belong to the anchor
   // Runs on the device between jobs; for state transfer and evaluation of the arena.
   void run_on_device(DeviceTask task, std::function<void(StageExecutor&)> job, std::function<void()> done);
 
  private:
-  struct Tensors;   // what is kept of one entry
-  struct Waiting;   // rounds that wait for the ledger
+  struct Tensors;  // what is kept of one entry
+  struct Waiting;  // rounds that wait for the ledger
 
   // CourierPort
   std::vector<Session> candidates(StageId stage) override;
@@ -112,7 +114,8 @@ class StagePeer final : private CourierPort, private LedgerPort, private RoundHo
   void drop_transfer(const Session& to, TransferId transfer) override;
   void on_won(const MicrobatchId& microbatch, const Gradient& gradient, std::vector<Bytes> frames) override;
   void on_parked(const MicrobatchId& microbatch, StageId stage, bool parked) override;
-  void event(std::string_view name, const MicrobatchId& m, const Session& peer, const Lease& lease, std::string_view cause) override;
+  void event(std::string_view name, const MicrobatchId& m, const Session& peer, const Lease& lease,
+             std::string_view cause) override;
   // LedgerPort
   void ask_trainer(shoal::Waiting message) override;
   bool send_gradient(const Session& to, Gradient message, EntrySerial serial) override;
@@ -123,7 +126,8 @@ class StagePeer final : private CourierPort, private LedgerPort, private RoundHo
   void forget_hop(const MicrobatchId& microbatch) override;
   void take(const MicrobatchId& microbatch, const GradientHint& hint) override;
   void discard(EntrySerial serial) override;
-  void event(std::string_view name, const MicrobatchId& microbatch, const Token& token, std::string_view cause) override;
+  void event(std::string_view name, const MicrobatchId& microbatch, const Token& token,
+             std::string_view cause) override;
   // RoundHost
   void contribute(const RoundOpen& open, std::function<void(Result<Contribution>)> done) override;
   void prepare(const RoundOpen& open, Payload reduced, std::function<void(Result<Digest>)> done) override;
@@ -175,11 +179,15 @@ class StagePeer final : private CourierPort, private LedgerPort, private RoundHo
   std::unique_ptr<Waiting> waiting_;
   std::optional<Session> authority_session_;
   std::unordered_map<EntrySerial, std::shared_ptr<Tensors>> tensors_;
-  struct Inbound { PeerId peer; TransferId transfer; auto operator<=>(const Inbound&) const = default; };
+  struct Inbound {
+    PeerId peer;
+    TransferId transfer;
+    auto operator<=>(const Inbound&) const = default;
+  };
   std::map<Inbound, EntrySerial> inbound_inputs_;
   std::map<Inbound, Gradient> inbound_gradients_;
   std::map<Inbound, RoundPart> inbound_parts_;
-  std::unordered_map<Lease, HopPhase> told_;     // phases our holders know
+  std::unordered_map<Lease, HopPhase> told_;  // phases our holders know
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   TimerId tick_timer_ = 0;
   TimePoint next_beat_{}, next_renewal_{};
@@ -188,10 +196,10 @@ class StagePeer final : private CourierPort, private LedgerPort, private RoundHo
   RuleId state_rule_ = RuleId::kAllreduce;
   std::optional<RoundOpen> prepared_;
   struct Behind {
-    Version newest;                                     // committed without us
-    std::optional<std::vector<EntrySerial>> secured;    // ours, when the round that left our version behind names us
+    Version newest;                                   // committed without us
+    std::optional<std::vector<EntrySerial>> secured;  // ours, when the round that left our version behind names us
   };
-  std::optional<Behind> behind_;                        // until the shift is made
+  std::optional<Behind> behind_;  // until the shift is made
   std::uint64_t inner_steps_ = 0, adam_step_ = 0, progress_ = 0, run_targets_ = 0;
   double run_loss_ = 0;
   std::uint64_t fp32_bytes_ = 0, payload_bytes_ = 0;

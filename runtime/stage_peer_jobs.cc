@@ -24,7 +24,8 @@ struct Decoder {
     return decode_tensor(frame, config.token_dtype(), {sequences(), std::int64_t{spec.model.positions} + 1});
   }
   Result<HostTensor> activation(ByteView frame) const {
-    return decode_tensor(frame, DType::kF32, {sequences(), std::int64_t{spec.model.positions}, std::int64_t{spec.model.dim}});
+    return decode_tensor(frame, DType::kF32,
+                         {sequences(), std::int64_t{spec.model.positions}, std::int64_t{spec.model.dim}});
   }
 };
 
@@ -52,7 +53,8 @@ void StagePeer::pump() {
   if (!waiting_->plain.empty()) {
     auto plain = std::move(waiting_->plain.front());
     waiting_->plain.erase(waiting_->plain.begin());
-    on_device(plain.task, [executor = env_.executor, job = std::move(plain.job)] { job(*executor); }, std::move(plain.done));
+    on_device(
+        plain.task, [executor = env_.executor, job = std::move(plain.job)] { job(*executor); }, std::move(plain.done));
     return;
   }
   if (!serving_) return;
@@ -64,58 +66,76 @@ void StagePeer::pump() {
 
 void StagePeer::start(const Job& job) {
   switch (job.kind) {
-    case JobKind::kForward: return start_forward(job.serial, false);
-    case JobKind::kEvaluate: return start_forward(job.serial, true);
-    case JobKind::kBackward: return start_backward(job);
+    case JobKind::kForward:
+      return start_forward(job.serial, false);
+    case JobKind::kEvaluate:
+      return start_forward(job.serial, true);
+    case JobKind::kBackward:
+      return start_backward(job);
     case JobKind::kInnerStep:
-    case JobKind::kApplyShift: return start_write(job);
+    case JobKind::kApplyShift:
+      return start_write(job);
     case JobKind::kUndo: {
       auto exact = std::make_shared<Result<bool>>(false);
-      return on_device(DeviceTask::kUndo,
-                       [executor = env_.executor, job, exact, planted = options_.planted, id = ledger_.find(job.serial)->microbatch] {
-                         *exact = executor->undo(job.serial);
-                         if (planted.undo_twice) executor->arena().tag(accumulator_of(job.slot)) -= count_tag(id);
-                         if (job.empties || planted.reset_accumulator) executor->clear_window(job.slot);
-                       },
-                       [this, serial = job.serial, exact] {
-                         if (!exact->ok()) return owner_.on_session_lost("an undo failed: " + exact->error().message);
-                         ledger_.undo_done(serial, **exact);
-                       });
+      return on_device(
+          DeviceTask::kUndo,
+          [executor = env_.executor, job, exact, planted = options_.planted,
+           id = ledger_.find(job.serial)->microbatch] {
+            *exact = executor->undo(job.serial);
+            if (planted.undo_twice) executor->arena().tag(accumulator_of(job.slot)) -= count_tag(id);
+            if (job.empties || planted.reset_accumulator) executor->clear_window(job.slot);
+          },
+          [this, serial = job.serial, exact] {
+            if (!exact->ok()) return owner_.on_session_lost("an undo failed: " + exact->error().message);
+            ledger_.undo_done(serial, **exact);
+          });
     }
     case JobKind::kRelease:
-      return on_device(DeviceTask::kRelease,
-                       [executor = env_.executor, job] {
-                         for (const EntrySerial serial : job.settled) executor->settle(serial);
-                         for (const EntrySerial serial : job.dropped) executor->drop(serial);
-                       },
-                       [] {});
+      return on_device(
+          DeviceTask::kRelease,
+          [executor = env_.executor, job] {
+            for (const EntrySerial serial : job.settled) executor->settle(serial);
+            for (const EntrySerial serial : job.dropped) executor->drop(serial);
+          },
+          [] {});
   }
 }
 
 void StagePeer::start_forward(EntrySerial serial, bool evaluate) {
-  struct Outcome { Result<ForwardOutput> output = make_error(ErrorCode::kMalformed, ""); Bytes frame; };
+  struct Outcome {
+    Result<ForwardOutput> output = make_error(ErrorCode::kMalformed, "");
+    Bytes frame;
+  };
   auto tensors = tensors_.at(serial);
   auto outcome = std::make_shared<Outcome>();
   const TimePoint started = env_.loop.now();
   on_device(
       evaluate ? DeviceTask::kEvaluate : DeviceTask::kForward,
-      [executor = env_.executor, tensors, outcome, serial, evaluate, config = &options_.config, spec = options_.spec, alive = alive_] {
+      [executor = env_.executor, tensors, outcome, serial, evaluate, config = &options_.config, spec = options_.spec,
+       alive = alive_] {
         SHOAL_FAULT("peer.forward");
         const Decoder decoder{*config, spec};
         ForwardInput input;
         input.entry = serial;
         input.microbatch = tensors->microbatch;
         auto tokens = decoder.tokens(tensors->input.front());
-        if (!tokens.ok()) { outcome->output = tokens.error(); return; }
+        if (!tokens.ok()) {
+          outcome->output = tokens.error();
+          return;
+        }
         input.tokens = *std::move(tokens);
         if (!spec.is_first()) {
           auto activation = decoder.activation(tensors->input.back());
-          if (!activation.ok()) { outcome->output = activation.error(); return; }
+          if (!activation.ok()) {
+            outcome->output = activation.error();
+            return;
+          }
           input.activation = *std::move(activation);
         }
         outcome->output = evaluate ? executor->evaluate(input) : executor->forward(input);
         if (!outcome->output.ok() || spec.is_last()) return;
-        auto frame = codec_for(config->wire.forward).encode(outcome->output->activation.view(), TensorRole::kActivation);
+        auto frame =
+            codec_for(config->wire.forward).encode(outcome->output->activation.view(), TensorRole::kActivation);
         if (!frame.ok()) {
           outcome->output = frame.error();
           if (!evaluate) executor->drop(serial);
@@ -130,7 +150,8 @@ void StagePeer::start_forward(EntrySerial serial, bool evaluate) {
           log_warning("forward of microbatch ", tensors->microbatch, " failed: ", outcome->output.error().message);
           const Ledger::Entry* entry = ledger_.find(serial);
           event("refused", tensors->microbatch, Token{options_.self, serial},
-                std::string(name_of(outcome->output.code())) + " activation from " + (entry->above.empty() ? "" : short_name(entry->above.back())));
+                std::string(name_of(outcome->output.code())) + " activation from " +
+                    (entry->above.empty() ? "" : short_name(entry->above.back())));
         }
         count_frame(outcome->frame.size());
         tensors->output = outcome->frame;
@@ -141,14 +162,19 @@ void StagePeer::start_forward(EntrySerial serial, bool evaluate) {
 }
 
 void StagePeer::start_backward(const Job& job) {
-  struct Outcome { Result<BackwardOutput> output = make_error(ErrorCode::kMalformed, ""); Bytes frame; bool bad_input = false; };
+  struct Outcome {
+    Result<BackwardOutput> output = make_error(ErrorCode::kMalformed, "");
+    Bytes frame;
+    bool bad_input = false;
+  };
   const EntrySerial serial = job.serial;
   auto tensors = tensors_.at(serial);
   auto outcome = std::make_shared<Outcome>();
   const TimePoint started = env_.loop.now();
   on_device(
       DeviceTask::kBackward,
-      [executor = env_.executor, tensors, outcome, job, config = &options_.config, spec = options_.spec, alive = alive_] {
+      [executor = env_.executor, tensors, outcome, job, config = &options_.config, spec = options_.spec,
+       alive = alive_] {
         const Decoder decoder{*config, spec};
         HostTensor gradient;
         if (!spec.is_last()) {
@@ -173,14 +199,15 @@ void StagePeer::start_backward(const Job& job) {
         const TimePoint now = env_.loop.now();
         if (outcome->bad_input) {
           const auto from = courier_.won_by(tensors->microbatch);
-          log_warning("gradient of microbatch ", tensors->microbatch, " from ", from ? short_name(*from) : "?", " refused: ",
-                      outcome->output.error().message);
+          log_warning("gradient of microbatch ", tensors->microbatch, " from ", from ? short_name(*from) : "?",
+                      " refused: ", outcome->output.error().message);
           ledger_.gradient_rejected(serial);
           courier_.reject(tensors->microbatch, std::string(name_of(outcome->output.code())), now);
           return;
         }
         const bool ok = outcome->output.ok();
-        if (!ok) log_warning("backward of microbatch ", tensors->microbatch, " failed: ", outcome->output.error().message);
+        if (!ok)
+          log_warning("backward of microbatch ", tensors->microbatch, " failed: ", outcome->output.error().message);
         count_frame(outcome->frame.size());
         tensors->gradient_out = outcome->frame;
         tensors->gradient_in = {};
@@ -196,18 +223,23 @@ void StagePeer::count_frame(std::size_t bytes) {
 }
 
 void StagePeer::start_write(const Job& job) {
-  struct Outcome { Result<InnerStepResult> result = InnerStepResult{}; bool shift_pending = false; CountTag tag = 0; };
+  struct Outcome {
+    Result<InnerStepResult> result = InnerStepResult{};
+    bool shift_pending = false;
+    CountTag tag = 0;
+  };
   auto outcome = std::make_shared<Outcome>();
   if (job.kind == JobKind::kApplyShift) {
-    on_device(DeviceTask::kWrite,
-              [executor = env_.executor, outcome] {
-                outcome->result = executor->apply_shift();
-                outcome->shift_pending = executor->shift_pending();
-              },
-              [this, outcome] {
-                shift_pending_ = outcome->shift_pending;
-                ledger_.wrote(outcome->result->stamp);
-              });
+    on_device(
+        DeviceTask::kWrite,
+        [executor = env_.executor, outcome] {
+          outcome->result = executor->apply_shift();
+          outcome->shift_pending = executor->shift_pending();
+        },
+        [this, outcome] {
+          shift_pending_ = outcome->shift_pending;
+          ledger_.wrote(outcome->result->stamp);
+        });
     return;
   }
   const InnerStep step = options_.config.inner_step(adam_step_ + 1, job.targets, run_targets_);
@@ -219,7 +251,8 @@ void StagePeer::start_write(const Job& job) {
         outcome->tag = executor->arena().tag(ArenaRole::kCurrent);
       },
       [this, outcome, slot = job.slot] {
-        if (!outcome->result.ok()) return owner_.on_session_lost("an inner step failed: " + outcome->result.error().message);
+        if (!outcome->result.ok())
+          return owner_.on_session_lost("an inner step failed: " + outcome->result.error().message);
         ++inner_steps_;
         ++adam_step_;
         shift_pending_ = outcome->shift_pending;
@@ -229,7 +262,8 @@ void StagePeer::start_write(const Job& job) {
         record.window = slot;
         record.tag = outcome->tag;
         record.tokens.emplace();
-        for (const auto& [serial, entry] : ledger_.window(slot)->entries) record.tokens->push_back({options_.self, serial});
+        for (const auto& [serial, entry] : ledger_.window(slot)->entries)
+          record.tokens->push_back({options_.self, serial});
         env_.events.write(record);
         ledger_.step_done(slot, outcome->result->stamp);
       });

@@ -9,25 +9,40 @@ namespace shoal {
 // Of one entry, while it is live. Written on the loop, or by the one device job that holds it; never by both at a time.
 struct StagePeer::Tensors {
   MicrobatchId microbatch;
-  std::vector<Bytes> input;    // encoded: tokens, then the activation (not at stage 0)
-  Bytes output;                // encoded activation for the next stage
-  Bytes gradient_in;           // encoded, from the next stage
-  Bytes gradient_out;          // encoded, for the holders
+  std::vector<Bytes> input;  // encoded: tokens, then the activation (not at stage 0)
+  Bytes output;              // encoded activation for the next stage
+  Bytes gradient_in;         // encoded, from the next stage
+  Bytes gradient_out;        // encoded, for the holders
 };
 
 // Steps of a round that wait for the ledger or the device.
 struct StagePeer::Waiting {
-  struct Contribute { RoundOpen open; std::function<void(Result<Contribution>)> done; };
-  struct Prepare { RoundOpen open; std::shared_ptr<Payload> reduced; std::function<void(Result<Digest>)> done; };
-  struct Commit { RoundOpen open; RoundCommit commit; std::function<void()> done; };
-  struct Plain { DeviceTask task; std::function<void(StageExecutor&)> job; std::function<void()> done; };
+  struct Contribute {
+    RoundOpen open;
+    std::function<void(Result<Contribution>)> done;
+  };
+  struct Prepare {
+    RoundOpen open;
+    std::shared_ptr<Payload> reduced;
+    std::function<void(Result<Digest>)> done;
+  };
+  struct Commit {
+    RoundOpen open;
+    RoundCommit commit;
+    std::function<void()> done;
+  };
+  struct Plain {
+    DeviceTask task;
+    std::function<void(StageExecutor&)> job;
+    std::function<void()> done;
+  };
   std::optional<Contribute> contribute;
   std::optional<Prepare> prepare;
   std::optional<Commit> commit;
   std::optional<RoundOpen> abandon;
-  std::optional<Bytes> shift;             // the image of a newer version
+  std::optional<Bytes> shift;  // the image of a newer version
   std::vector<Plain> plain;
-  std::vector<EntrySerial> contributed;   // of the round under way
+  std::vector<EntrySerial> contributed;  // of the round under way
 };
 
 }  // namespace shoal

@@ -7,8 +7,10 @@ namespace shoal {
 
 const OuterRule* StagePeer::rule(std::uint8_t rule_id) const {
   switch (static_cast<RuleId>(rule_id)) {
-    case RuleId::kAllreduce: return allreduce_.get();
-    case RuleId::kDiloco: return diloco_.get();
+    case RuleId::kAllreduce:
+      return allreduce_.get();
+    case RuleId::kDiloco:
+      return diloco_.get();
   }
   return nullptr;
 }
@@ -95,8 +97,10 @@ bool StagePeer::pump_round() {
 bool StagePeer::run_abandon() {
   const RoundOpen open = *waiting_->abandon;
   waiting_->abandon.reset();
-  on_device(DeviceTask::kRound, [executor = env_.executor, r = rule_of(open), context = context_of(open)] { r->abandon(*executor, context); },
-            [] {});
+  on_device(
+      DeviceTask::kRound,
+      [executor = env_.executor, r = rule_of(open), context = context_of(open)] { r->abandon(*executor, context); },
+      [] {});
   return true;
 }
 
@@ -104,7 +108,11 @@ bool StagePeer::run_commit() {
   if (rule(waiting_->commit->open.rule)->every_step() && ledger_.unsettled_at_other() > 0) return false;
   auto commit = std::make_shared<Waiting::Commit>(std::move(*waiting_->commit));
   waiting_->commit.reset();
-  struct Outcome { WeightStamp stamp = 0; bool shift_pending = false; CountTag tag = 0; };
+  struct Outcome {
+    WeightStamp stamp = 0;
+    bool shift_pending = false;
+    CountTag tag = 0;
+  };
   auto outcome = std::make_shared<Outcome>();
   OuterRule* r = rule_of(commit->open);
   on_device(
@@ -140,15 +148,18 @@ bool StagePeer::run_prepare() {
   auto prepare = std::make_shared<Waiting::Prepare>(std::move(*waiting_->prepare));
   waiting_->prepare.reset();
   RoundContext context = context_of(prepare->open);
-  context.inner = options_.config.inner_step(prepare->open.step.value, std::max<std::uint64_t>(1, prepare->reduced->weight),
-                                             prepare->open.run_targets);
+  context.inner = options_.config.inner_step(
+      prepare->open.step.value, std::max<std::uint64_t>(1, prepare->reduced->weight), prepare->open.run_targets);
   auto digest = std::make_shared<Result<Digest>>(Digest{});
-  on_device(DeviceTask::kRound,
-            [executor = env_.executor, r, context, prepare, digest] { *digest = r->prepare(*executor, context, *prepare->reduced); },
-            [this, prepare, digest] {
-              if (digest->ok()) prepared_ = prepare->open;
-              prepare->done(*digest);
-            });
+  on_device(
+      DeviceTask::kRound,
+      [executor = env_.executor, r, context, prepare, digest] {
+        *digest = r->prepare(*executor, context, *prepare->reduced);
+      },
+      [this, prepare, digest] {
+        if (digest->ok()) prepared_ = prepare->open;
+        prepare->done(*digest);
+      });
   return true;
 }
 
@@ -181,14 +192,15 @@ bool StagePeer::run_contribute() {
     context.weight = ledger_.stepped_targets();
   }
   auto payload = std::make_shared<Result<Payload>>(Payload{});
-  on_device(DeviceTask::kRound,
-            [executor = env_.executor, r, context, payload] { *payload = r->contribute(*executor, context); },
-            [this, contribute, result, payload] {
-              SHOAL_FAULT("round.contributed");
-              if (!payload->ok()) return contribute->done(payload->error());
-              result->payload = **std::move(payload);
-              contribute->done(std::move(*result));
-            });
+  on_device(
+      DeviceTask::kRound,
+      [executor = env_.executor, r, context, payload] { *payload = r->contribute(*executor, context); },
+      [this, contribute, result, payload] {
+        SHOAL_FAULT("round.contributed");
+        if (!payload->ok()) return contribute->done(payload->error());
+        result->payload = **std::move(payload);
+        contribute->done(std::move(*result));
+      });
   return true;
 }
 

@@ -41,7 +41,8 @@ void Trainer::start() {
   for (std::uint64_t serial = env_.book.low(); serial < env_.book.next_serial(); ++serial) {
     const MicrobatchId id{options_.trainer_id, serial};
     if (const CommitBook::Logged* logged = env_.book.find(id))
-      env_.events.write(commit_event(id, logged->path, logged->loss_sum / static_cast<double>(logged->targets), logged->targets));
+      env_.events.write(
+          commit_event(id, logged->path, logged->loss_sum / static_cast<double>(logged->targets), logged->targets));
   }
   if (!options_.planted.no_replay) queue_commits(env_.book.outstanding());
   schedule_tick();
@@ -50,7 +51,8 @@ void Trainer::start() {
 
 StepId Trainer::step_of(std::uint64_t serial) const {
   const RunConfig& config = options_.config;
-  const std::uint64_t step = serial / config.microbatches_of_step(0) + 1;  // every step that is one has the size of the first
+  const std::uint64_t step =
+      serial / config.microbatches_of_step(0) + 1;  // every step that is one has the size of the first
   if (config.sync.rule == RuleId::kDiloco && step > config.sync.warm_steps) return StepId(0);
   return StepId(step);
 }
@@ -145,8 +147,8 @@ void Trainer::on_won(const MicrobatchId& microbatch, const Gradient& gradient, s
     return;
   }
   if (!env_.book.is_open(microbatch)) return;
-  if (gradient.path.size() != options_.config.pipeline.stages || env_.book.names_any(gradient.path) || !std::isfinite(gradient.loss_sum) ||
-      gradient.targets != options_.config.targets_per_microbatch()) {
+  if (gradient.path.size() != options_.config.pipeline.stages || env_.book.names_any(gradient.path) ||
+      !std::isfinite(gradient.loss_sum) || gradient.targets != options_.config.targets_per_microbatch()) {
     courier_.reject(microbatch, "malformed path or loss", env_.loop.now());
     return;
   }
@@ -175,10 +177,12 @@ void Trainer::on_durable(const MicrobatchId& microbatch, const Status& status) {
   const Gradient gradient = std::move(it->second);
   deciding_.erase(it);
   for (const CommitBook::Listing& listing : env_.book.durable(microbatch)) list(listing);
-  env_.events.write(commit_event(microbatch, gradient.path, gradient.loss_sum / static_cast<double>(gradient.targets), gradient.targets));
+  env_.events.write(commit_event(microbatch, gradient.path, gradient.loss_sum / static_cast<double>(gradient.targets),
+                                 gradient.targets));
   queue_commits(env_.book.commits_for(microbatch));
   queue_commits(env_.book.answers(microbatch));
-  courier_.commit(microbatch);  // the hop is known until low passes: news of the winner that is on its way must not be answered Release
+  courier_.commit(microbatch);  // the hop is known until low passes: news of the winner that is on its way must not be
+                                // answered Release
   frames_.erase(microbatch);
   count_step(microbatch, gradient);
   check_settled();
@@ -305,7 +309,8 @@ void Trainer::drop_transfer(const Session& to, TransferId transfer) {
 
 void Trainer::on_parked(const MicrobatchId&, StageId stage, bool parked) { owner_.on_parked(stage, parked); }
 
-void Trainer::event(std::string_view name, const MicrobatchId& m, const Session& peer, const Lease& lease, std::string_view cause) {
+void Trainer::event(std::string_view name, const MicrobatchId& m, const Session& peer, const Lease& lease,
+                    std::string_view cause) {
   EventRecord record;
   record.event = name;
   record.microbatch = m;

@@ -1,9 +1,11 @@
 #pragma once
 // Feeds microbatches and decides them: holder for stage 0, keeper of the run's only log. Computes nothing big.
-// Thread: loop only. Borrows everything in Environment. The log is opened and replayed by the caller (runtime/launch.h).
+// Thread: loop only. Borrows everything in Environment. The log is opened and replayed by the caller
+// (runtime/launch.h).
 //
-// allreduce (and a diloco run's warm start): microbatch n belongs to step n / microbatches_per_step + 1. Step s is issued when s - 2 is done
-// at every stage (drain: s - 1), and announced by Owner::on_step when all its microbatches are logged.
+// allreduce (and a diloco run's warm start): microbatch n belongs to step n / microbatches_per_step + 1. Step s is
+// issued when s - 2 is done at every stage (drain: s - 1), and announced by Owner::on_step when all its microbatches
+// are logged.
 #include <functional>
 #include <map>
 #include <memory>
@@ -37,7 +39,7 @@ struct TrainerEnvironment {
   Transport& transport;
   EventLog& events;
   const Samples& samples;
-  CommitBook& book;              // replayed
+  CommitBook& book;  // replayed
   AppendFile& log;
 };
 
@@ -46,11 +48,11 @@ class Trainer final : private CourierPort {
   class Owner {
    public:
     virtual ~Owner() = default;
-    virtual void on_step(const Step& step) = 0;                 // allreduce: all its microbatches are logged
+    virtual void on_step(const Step& step) = 0;  // allreduce: all its microbatches are logged
     virtual void on_train_line(const TrainLine& line) = 0;
     virtual void on_progress(std::uint64_t run_targets, double loss, std::uint64_t step) = 0;
     virtual void on_parked(StageId stage, bool parked) = 0;
-    virtual void on_log_failure(const Error& error) = 0;        // nothing is decided any more
+    virtual void on_log_failure(const Error& error) = 0;  // nothing is decided any more
     virtual void on_listed(const CommitBook::Listing& listing) = 0;
   };
 
@@ -63,7 +65,7 @@ class Trainer final : private CourierPort {
   // Forward only over the validation samples, on the anchors: mean loss a target, nats. REQUIRES: finished.
   void validate(std::function<void(Result<double>)> done);
   void stop();
-  void list_rest(const std::string& cause);   // nothing more can secure what is not merged
+  void list_rest(const std::string& cause);  // nothing more can secure what is not merged
 
   // ---- from the transport and the authority ----
   void on_message(const Remote& from, Message& message, TransferId transfer);
@@ -83,7 +85,7 @@ class Trainer final : private CourierPort {
   std::uint64_t acks_gone() const { return acks_gone_; }
   // Steps that are logged whole and not done at every stage: announced again after a restart.
   void announce_steps();
-  StepId step_of(std::uint64_t serial) const;   // 0: no step (diloco after its warm start)
+  StepId step_of(std::uint64_t serial) const;  // 0: no step (diloco after its warm start)
 
  private:
   // CourierPort
@@ -94,7 +96,8 @@ class Trainer final : private CourierPort {
   void drop_transfer(const Session& to, TransferId transfer) override;
   void on_won(const MicrobatchId& microbatch, const Gradient& gradient, std::vector<Bytes> frames) override;
   void on_parked(const MicrobatchId& microbatch, StageId stage, bool parked) override;
-  void event(std::string_view name, const MicrobatchId& m, const Session& peer, const Lease& lease, std::string_view cause) override;
+  void event(std::string_view name, const MicrobatchId& m, const Session& peer, const Lease& lease,
+             std::string_view cause) override;
 
   Result<TransferId> send_to(const Session& to, Message message, std::vector<Bytes> frames);
   void tick();
@@ -121,19 +124,24 @@ class Trainer final : private CourierPort {
   Courier courier_;
   Roster roster_;
   SampleOrder order_;
-  std::map<MicrobatchId, Bytes> frames_;                 // encoded tokens of what is open
-  std::map<MicrobatchId, Gradient> deciding_;            // logged, not durable yet
-  std::map<Session, std::vector<CommitItem>> commits_;   // to go out with the next flush
-  std::map<std::uint64_t, std::uint64_t> step_logged_;   // step -> microbatches durable
+  std::map<MicrobatchId, Bytes> frames_;                // encoded tokens of what is open
+  std::map<MicrobatchId, Gradient> deciding_;           // logged, not durable yet
+  std::map<Session, std::vector<CommitItem>> commits_;  // to go out with the next flush
+  std::map<std::uint64_t, std::uint64_t> step_logged_;  // step -> microbatches durable
   std::map<std::uint64_t, std::set<std::uint16_t>> step_stages_;
-  std::uint64_t steps_done_ = 0;                         // all steps up to it are done at every stage
-  std::uint64_t announced_ = 0;                          // the newest step that was announced; all before it were
+  std::uint64_t steps_done_ = 0;  // all steps up to it are done at every stage
+  std::uint64_t announced_ = 0;   // the newest step that was announced; all before it were
   std::function<void()> settled_;
   bool finishing_ = false, started_ = false, stopped_ = false, syncing_ = false;
-  struct Evaluation { std::uint64_t next = 0, end = 0, done = 0; double loss_sum = 0; std::uint64_t targets = 0;
-                      std::function<void(Result<double>)> finished; std::uint64_t first = 0; };
+  struct Evaluation {
+    std::uint64_t next = 0, end = 0, done = 0;
+    double loss_sum = 0;
+    std::uint64_t targets = 0;
+    std::function<void(Result<double>)> finished;
+    std::uint64_t first = 0;
+  };
   std::optional<Evaluation> evaluation_;
-  std::uint64_t evaluations_ = 0;                        // ids used so far
+  std::uint64_t evaluations_ = 0;  // ids used so far
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   TimerId tick_timer_ = 0;
   TimePoint started_at_{}, next_renewal_{}, next_repeat_{}, next_beat_{}, line_since_{};

@@ -1,8 +1,8 @@
 // What follows from decided microbatches: steps, listings, the end, validation.
 #include <algorithm>
 
-#include "compression/codec.h"
 #include "common/log.h"
+#include "compression/codec.h"
 #include "runtime/trainer.h"
 
 namespace shoal {
@@ -42,7 +42,8 @@ void Trainer::count_step(const MicrobatchId& microbatch, const Gradient& gradien
 // Steps are announced in their order, also when a later one was whole first.
 void Trainer::announce_whole() {
   const std::uint64_t count = options_.config.microbatches_of_step(0);
-  for (auto it = step_logged_.find(announced_ + 1); it != step_logged_.end() && it->second == count; it = step_logged_.find(announced_ + 1))
+  for (auto it = step_logged_.find(announced_ + 1); it != step_logged_.end() && it->second == count;
+       it = step_logged_.find(announced_ + 1))
     announce(StepId(it->first));
 }
 
@@ -64,7 +65,8 @@ void Trainer::announce_steps() {
   std::map<std::uint64_t, std::uint64_t> logged;
   const std::uint64_t count = options_.config.microbatches_of_step(0);
   for (std::uint64_t serial = env_.book.low(); serial < env_.book.next_serial(); ++serial)
-    if (step_of(serial).value > 0 && env_.book.find({options_.trainer_id, serial}) != nullptr) ++logged[step_of(serial).value];
+    if (step_of(serial).value > 0 && env_.book.find({options_.trainer_id, serial}) != nullptr)
+      ++logged[step_of(serial).value];
   if (step_of(env_.book.low()).value > 0) steps_done_ = std::max(steps_done_, env_.book.low() / count);
   for (const auto& [step, seen] : logged) {
     const std::uint64_t first = (step - 1) * count;
@@ -76,14 +78,15 @@ void Trainer::announce_steps() {
 }
 
 void Trainer::on_round_commit(const RoundCommit& commit) {
-  const auto contradictions = env_.book.on_round_commit(commit, [this](const MicrobatchId& microbatch, StageId stage, const Token& token) {
-    EventRecord record;
-    record.event = "merged";
-    record.microbatch = microbatch;
-    record.stage = stage;
-    record.token = token;
-    env_.events.write(record);
-  });
+  const auto contradictions =
+      env_.book.on_round_commit(commit, [this](const MicrobatchId& microbatch, StageId stage, const Token& token) {
+        EventRecord record;
+        record.event = "merged";
+        record.microbatch = microbatch;
+        record.stage = stage;
+        record.token = token;
+        env_.events.write(record);
+      });
   for (const CommitBook::Listing& listing : contradictions) {
     EventRecord record;
     record.event = "contradiction";

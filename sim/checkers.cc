@@ -11,10 +11,11 @@ namespace shoal {
 namespace {
 
 struct Books {
-  std::map<MicrobatchId, std::vector<Token>> committed;                // by the log
-  std::map<Token, std::pair<MicrobatchId, std::uint16_t>> of_token;    // winners
-  std::map<Token, int> secured;                                        // by how many committed rounds
-  std::map<std::uint16_t, std::map<std::uint64_t, std::set<Token>>> by_version;  // stage -> version -> tokens secured by it
+  std::map<MicrobatchId, std::vector<Token>> committed;              // by the log
+  std::map<Token, std::pair<MicrobatchId, std::uint16_t>> of_token;  // winners
+  std::map<Token, int> secured;                                      // by how many committed rounds
+  std::map<std::uint16_t, std::map<std::uint64_t, std::set<Token>>>
+      by_version;  // stage -> version -> tokens secured by it
   std::set<Token> listed;
 };
 
@@ -24,7 +25,8 @@ Books read_books(const Swarm& swarm, std::vector<std::string>& broken) {
   for (const EventRecord& event : swarm.events()) {
     if (event.event == "commit" && event.microbatch && event.tokens) {
       const auto [it, fresh] = books.committed.emplace(*event.microbatch, *event.tokens);
-      if (!fresh && it->second != *event.tokens) broken.push_back("microbatch " + std::to_string(event.microbatch->serial) + " is logged twice");
+      if (!fresh && it->second != *event.tokens)
+        broken.push_back("microbatch " + std::to_string(event.microbatch->serial) + " is logged twice");
       for (std::size_t k = 0; k < event.tokens->size(); ++k)
         books.of_token[(*event.tokens)[k]] = {*event.microbatch, static_cast<std::uint16_t>(k)};
     } else if (event.event == "round_commit" && event.secured && event.stage && event.version) {
@@ -48,8 +50,10 @@ std::string text_of(const Token& token) {
   return out.str();
 }
 
-// What the rounds up to `version` secured must be what the anchor holds: its tag, and each value of the integer executor.
-std::string compare_anchor(const Books& books, Arena& arena, std::uint16_t stage, std::uint64_t version, std::vector<std::string>& broken) {
+// What the rounds up to `version` secured must be what the anchor holds: its tag, and each value of the integer
+// executor.
+std::string compare_anchor(const Books& books, Arena& arena, std::uint16_t stage, std::uint64_t version,
+                           std::vector<std::string>& broken) {
   CountTag tag = 0;
   std::vector<double> sum(kIntegerParameters, 0);
   const auto rounds = books.by_version.find(stage);
@@ -59,7 +63,8 @@ std::string compare_anchor(const Books& books, Arena& arena, std::uint16_t stage
       for (const Token& token : tokens) {
         const auto winner = books.of_token.find(token);
         if (winner == books.of_token.end()) {
-          broken.push_back("stage " + std::to_string(stage) + ": a round secured token " + text_of(token) + ", which no log line names");
+          broken.push_back("stage " + std::to_string(stage) + ": a round secured token " + text_of(token) +
+                           ", which no log line names");
           continue;
         }
         tag += count_tag(winner->second.first);
@@ -71,11 +76,13 @@ std::string compare_anchor(const Books& books, Arena& arena, std::uint16_t stage
   const auto anchor = arena.span(ArenaRole::kAnchor);
   for (std::size_t i = 0; i < anchor.size(); ++i)
     if (static_cast<double>(anchor[i]) != -sum[i])
-      return "the anchor's value " + std::to_string(i) + " is " + std::to_string(anchor[i]) + ", secured gradients give " + std::to_string(-sum[i]);
+      return "the anchor's value " + std::to_string(i) + " is " + std::to_string(anchor[i]) +
+             ", secured gradients give " + std::to_string(-sum[i]);
   return "";
 }
 
-void check_anchor(const Books& books, const Swarm::HostedPeer& process, std::size_t index, std::vector<std::string>& broken) {
+void check_anchor(const Books& books, const Swarm::HostedPeer& process, std::size_t index,
+                  std::vector<std::string>& broken) {
   const std::uint16_t stage = process.peer->report().stage->value;
   const std::uint64_t version = process.peer->stage_peer()->version().value;
   Arena& arena = process.peer->executor()->arena();
@@ -83,7 +90,8 @@ void check_anchor(const Books& books, const Swarm::HostedPeer& process, std::siz
   if (wrong.empty()) return;
   // One that END stopped may stand between the device's commit and its name.
   if (process.finished && compare_anchor(books, arena, stage, version + 1, broken).empty()) return;
-  broken.push_back("peer " + std::to_string(index) + ", stage " + std::to_string(stage) + ", version " + std::to_string(version) + ": " + wrong);
+  broken.push_back("peer " + std::to_string(index) + ", stage " + std::to_string(stage) + ", version " +
+                   std::to_string(version) + ": " + wrong);
 }
 
 }  // namespace
@@ -109,9 +117,12 @@ std::vector<std::string> check_end(const Swarm& swarm) {
   for (const auto& [microbatch, path] : books.committed)
     for (std::size_t k = 0; k < path.size(); ++k)
       if (!books.secured.contains(path[k]) && !books.listed.contains(path[k]))
-        broken.push_back("microbatch " + std::to_string(microbatch.serial) + " at stage " + std::to_string(k) + " is committed, in no round and not listed");
-  if (!swarm.finished()) broken.push_back("the run did not end");
-  else if (swarm.summary().unfinished > 0) broken.push_back(std::to_string(swarm.summary().unfinished) + " microbatches are unfinished");
+        broken.push_back("microbatch " + std::to_string(microbatch.serial) + " at stage " + std::to_string(k) +
+                         " is committed, in no round and not listed");
+  if (!swarm.finished())
+    broken.push_back("the run did not end");
+  else if (swarm.summary().unfinished > 0)
+    broken.push_back(std::to_string(swarm.summary().unfinished) + " microbatches are unfinished");
   return broken;
 }
 

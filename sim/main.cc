@@ -21,9 +21,11 @@ int main(int argc, char** argv) {
   app.add_option("--stages", stages, "stages")->capture_default_str();
   app.add_option("--replicas", replicas, "peers of a stage")->capture_default_str();
   app.add_option("--rule", rule, "outer rule")->check(CLI::IsMember({"diloco", "allreduce"}))->capture_default_str();
-  app.add_option("--round-budget", round_budget_s, "seconds a round may take: less, and more members miss one")->capture_default_str();
+  app.add_option("--round-budget", round_budget_s, "seconds a round may take: less, and more members miss one")
+      ->capture_default_str();
   app.add_option("--fault-every", fault_every_s, "seconds between two faults, on average")->capture_default_str();
-  app.add_option("--partitions", mix.partitions, "share of faults that part two peers (the others: kills 0.3, freezes 0.3, cuts 0.3, launch 0.1)")
+  app.add_option("--partitions", mix.partitions,
+                 "share of faults that part two peers (the others: kills 0.3, freezes 0.3, cuts 0.3, launch 0.1)")
       ->capture_default_str();
   app.add_flag("--verbose", verbose, "tell every story, not only the broken ones");
   CLI11_PARSE(app, argc, argv);
@@ -55,20 +57,24 @@ int main(int argc, char** argv) {
     total.committed += result.committed;
     failed += !result.broken.empty();
     if (result.broken.empty() && !verbose) continue;
-    std::printf("seed %llu: %zu rules broken, %.1f virtual s, trace %016llx\n", static_cast<unsigned long long>(seed), result.broken.size(),
-                result.virtual_seconds, static_cast<unsigned long long>(result.trace));
+    std::printf("seed %llu: %zu rules broken, %.1f virtual s, trace %016llx\n", static_cast<unsigned long long>(seed),
+                result.broken.size(), result.virtual_seconds, static_cast<unsigned long long>(result.trace));
     for (const std::string& line : result.broken) std::printf("  BROKEN %s\n", line.c_str());
     for (const std::string& line : result.story) std::printf("  %s\n", line.c_str());
   }
-  std::printf("%llu seeds, %llu with a broken rule; %llu kills, %llu freezes, %llu cuts, %llu launch kills; %llu branches, %llu undos, "
-              "%llu commits answered gone, %llu listed, %llu committed\n",
-              static_cast<unsigned long long>(count), static_cast<unsigned long long>(failed), static_cast<unsigned long long>(total.kills),
-              static_cast<unsigned long long>(total.freezes), static_cast<unsigned long long>(total.cuts),
-              static_cast<unsigned long long>(total.launch_kills), static_cast<unsigned long long>(total.branches),
-              static_cast<unsigned long long>(total.undos), static_cast<unsigned long long>(total.gone),
-              static_cast<unsigned long long>(total.listed), static_cast<unsigned long long>(total.committed));
-  std::printf("%llu partitions; %llu commits missed, made up by %llu shifts from the anchor and %llu from the snapshot\n",
-              static_cast<unsigned long long>(total.partitions), static_cast<unsigned long long>(total.behind),
-              static_cast<unsigned long long>(total.shifts_anchor), static_cast<unsigned long long>(total.shifts_snapshot));
+  std::printf(
+      "%llu seeds, %llu with a broken rule; %llu kills, %llu freezes, %llu cuts, %llu launch kills; %llu branches, "
+      "%llu undos, "
+      "%llu commits answered gone, %llu listed, %llu committed\n",
+      static_cast<unsigned long long>(count), static_cast<unsigned long long>(failed),
+      static_cast<unsigned long long>(total.kills), static_cast<unsigned long long>(total.freezes),
+      static_cast<unsigned long long>(total.cuts), static_cast<unsigned long long>(total.launch_kills),
+      static_cast<unsigned long long>(total.branches), static_cast<unsigned long long>(total.undos),
+      static_cast<unsigned long long>(total.gone), static_cast<unsigned long long>(total.listed),
+      static_cast<unsigned long long>(total.committed));
+  std::printf(
+      "%llu partitions; %llu commits missed, made up by %llu shifts from the anchor and %llu from the snapshot\n",
+      static_cast<unsigned long long>(total.partitions), static_cast<unsigned long long>(total.behind),
+      static_cast<unsigned long long>(total.shifts_anchor), static_cast<unsigned long long>(total.shifts_snapshot));
   return failed == 0 ? 0 : 1;
 }

@@ -11,7 +11,8 @@ namespace {
 
 class Scenario {
  public:
-  Scenario(SwarmOptions options, const FaultMix& mix) : mix_(mix), rng_(Rng(options.seed).fork("faults")), swarm_(std::move(options)) {}
+  Scenario(SwarmOptions options, const FaultMix& mix)
+      : mix_(mix), rng_(Rng(options.seed).fork("faults")), swarm_(std::move(options)) {}
 
   ScenarioResult run(Duration limit) {
     const TimePoint start = swarm_.loop().now();
@@ -58,7 +59,8 @@ class Scenario {
         say("launch resumes");
       } else if (it->parted_from) {
         part(it->peer, *it->parted_from, false);
-        say("peers " + std::to_string(it->peer) + " and " + std::to_string(*it->parted_from) + " hear each other again");
+        say("peers " + std::to_string(it->peer) + " and " + std::to_string(*it->parted_from) +
+            " hear each other again");
       } else if (it->frozen) {
         swarm_.resume_peer(it->peer);
         say("peer " + std::to_string(it->peer) + " resumes");
@@ -71,7 +73,8 @@ class Scenario {
   }
 
   bool away(std::size_t peer) const {
-    return std::any_of(returns_.begin(), returns_.end(), [&](const Return& r) { return !r.launch && !r.parted_from && r.peer == peer; });
+    return std::any_of(returns_.begin(), returns_.end(),
+                       [&](const Return& r) { return !r.launch && !r.parted_from && r.peer == peer; });
   }
 
   void part(std::size_t a, std::size_t b, bool parted) {
@@ -87,7 +90,9 @@ class Scenario {
     const auto mine = held(index);
     if (!mine) return true;
     for (std::size_t i = 0; i < swarm_.peers().size(); ++i)
-      if (const auto other = held(i); i != index && other && other->first == mine->first && other->second >= mine->second) return true;
+      if (const auto other = held(i);
+          i != index && other && other->first == mine->first && other->second >= mine->second)
+        return true;
     return false;
   }
 
@@ -159,27 +164,33 @@ class Scenario {
     result_.gone = counts["commit_gone"];
     result_.listed = counts["listed"];
     result_.committed = counts["commit"];
-    result_.branches = counts["forward_sent"] + counts["take"] - std::min(counts["forward_sent"] + counts["take"], counts["issue"]);
+    result_.branches =
+        counts["forward_sent"] + counts["take"] - std::min(counts["forward_sent"] + counts["take"], counts["issue"]);
     if (result_.broken.empty()) return;
     if (swarm_.launch() != nullptr) {
       const Launch& launch = *swarm_.launch();
-      result_.story.push_back("launch: open " + std::to_string(launch.book().open()) + ", committed " + std::to_string(launch.book().committed()) +
-                              ", unmerged " + std::to_string(launch.book().unmerged()) + ", low waits for " + launch.book().waiting_for());
+      result_.story.push_back("launch: open " + std::to_string(launch.book().open()) + ", committed " +
+                              std::to_string(launch.book().committed()) + ", unmerged " +
+                              std::to_string(launch.book().unmerged()) + ", low waits for " +
+                              launch.book().waiting_for());
       for (const StageStatus& stage : launch.authority().status())
-        result_.story.push_back("launch: stage " + std::to_string(stage.stage.value) + " has " + std::to_string(stage.members) + " members, " +
-                                std::to_string(stage.serving) + " serving, version " + std::to_string(stage.version.value));
+        result_.story.push_back("launch: stage " + std::to_string(stage.stage.value) + " has " +
+                                std::to_string(stage.members) + " members, " + std::to_string(stage.serving) +
+                                " serving, version " + std::to_string(stage.version.value));
     }
     tell_last_events(300);
     for (const std::string& line : swarm_.notices()) result_.story.push_back("launch: " + line);
     for (std::size_t i = 0; i < swarm_.peers().size(); ++i) {
       const auto& process = *swarm_.peers()[i];
-      for (const std::string& line : process.notices) result_.story.push_back("peer " + std::to_string(i) + ": " + line);
+      for (const std::string& line : process.notices)
+        result_.story.push_back("peer " + std::to_string(i) + ": " + line);
       if (process.error) result_.story.push_back("peer " + std::to_string(i) + " failed: " + process.error->message);
       if (process.peer) {
         const PeerReport report = process.peer->report();
-        result_.story.push_back("peer " + std::to_string(i) + " is " + std::string(name_of(report.phase)) + " " + report.reason + ", stage " +
-                                (report.stage ? std::to_string(report.stage->value) : "?") + ", version " +
-                                std::to_string(report.status.version.value) + ", live " + std::to_string(report.status.live));
+        result_.story.push_back(
+            "peer " + std::to_string(i) + " is " + std::string(name_of(report.phase)) + " " + report.reason +
+            ", stage " + (report.stage ? std::to_string(report.stage->value) : "?") + ", version " +
+            std::to_string(report.status.version.value) + ", live " + std::to_string(report.status.live));
       }
     }
   }

@@ -5,13 +5,19 @@ namespace shoal {
 Duration SimDevice::cost(DeviceTask task) const {
   switch (task) {
     case DeviceTask::kForward:
-    case DeviceTask::kEvaluate: return pace_.forward;
-    case DeviceTask::kBackward: return pace_.backward;
-    case DeviceTask::kUndo: return pace_.undo;
-    case DeviceTask::kWrite: return pace_.write;
-    case DeviceTask::kRound: return pace_.round;
+    case DeviceTask::kEvaluate:
+      return pace_.forward;
+    case DeviceTask::kBackward:
+      return pace_.backward;
+    case DeviceTask::kUndo:
+      return pace_.undo;
+    case DeviceTask::kWrite:
+      return pace_.write;
+    case DeviceTask::kRound:
+      return pace_.round;
     case DeviceTask::kRelease:
-    case DeviceTask::kState: return pace_.other;
+    case DeviceTask::kState:
+      return pace_.other;
   }
   return pace_.other;
 }

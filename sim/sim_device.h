@@ -1,6 +1,6 @@
 #pragma once
-// A device in virtual time: a job takes what its kind costs, then runs at once, then its `done`. Frozen and killed with its host's loop.
-// Thread: the simulation's.   Borrows: the loop.
+// A device in virtual time: a job takes what its kind costs, then runs at once, then its `done`. Frozen and killed with
+// its host's loop. Thread: the simulation's.   Borrows: the loop.
 #include <array>
 #include <deque>
 
@@ -19,7 +19,10 @@ class SimDevice final : public DeviceQueue {
   void set_pace(SimPace pace) { pace_ = pace; }
 
  private:
-  struct Item { DeviceTask task; std::function<void()> job, done; };
+  struct Item {
+    DeviceTask task;
+    std::function<void()> job, done;
+  };
   Duration cost(DeviceTask task) const;
   void next();
 

@@ -18,7 +18,8 @@ std::unique_ptr<Samples> make_samples(const RunConfig& config, Rng rng) {
   const std::uint64_t count = 64 * config.targets_per_microbatch() + 1;
   std::vector<std::uint8_t> text(count);
   for (auto& byte : text) byte = static_cast<std::uint8_t>(rng.below(config.model.vocabulary));
-  auto file = TokenFile::from_bytes(Bytes::from_vector(std::move(text)), DType::kU8, config.model.vocabulary, "simulated text");
+  auto file =
+      TokenFile::from_bytes(Bytes::from_vector(std::move(text)), DType::kU8, config.model.vocabulary, "simulated text");
   auto samples = Samples::cut(std::move(file).value(), config.data.sequences, config.model.positions);
   return std::make_unique<Samples>(std::move(samples).value());
 }
@@ -119,7 +120,8 @@ void Swarm::start_launch(bool resume) {
   storage_ = std::make_unique<SimStorage>(host.loop(), disk_);
   launch_events_ = std::make_unique<Recorder>(all_events_, loop_);
   launch_owner_ = std::make_unique<LaunchOwner>(*this);
-  LaunchOptions options{options_.config, run_key_, "run", resume, {kLaunchAddress}, false, options_.planted, options_.round_budget};
+  LaunchOptions options{options_.config,      run_key_, "run", resume, {kLaunchAddress}, false, options_.planted,
+                        options_.round_budget};
   auto launch = Launch::open(std::move(options),
                              LaunchEnvironment{host.loop(), *launch_wire_, *storage_, *launch_events_, *samples_,
                                                rng_.fork("launch" + std::to_string(starts_++)), nullptr},
@@ -143,8 +145,18 @@ KeyPair Swarm::peer_key(std::uint64_t seed, std::size_t index) { return key_of(s
 
 std::size_t Swarm::add_peer() {
   const std::size_t index = peers_.size();
-  auto process = std::unique_ptr<HostedPeer>(
-      new HostedPeer{peer_key(options_.seed, index), "peer" + std::to_string(index) + ":1", false, false, false, {}, {}, {}, {}, {}, {}, {}});
+  auto process = std::unique_ptr<HostedPeer>(new HostedPeer{peer_key(options_.seed, index),
+                                                            "peer" + std::to_string(index) + ":1",
+                                                            false,
+                                                            false,
+                                                            false,
+                                                            {},
+                                                            {},
+                                                            {},
+                                                            {},
+                                                            {},
+                                                            {},
+                                                            {}});
   peers_.push_back(std::move(process));
   start_peer(*peers_.back(), index);
   return index;
@@ -169,7 +181,9 @@ void Swarm::start_peer(HostedPeer& process, std::uint64_t) {
   process.peer = std::make_unique<Peer>(
       std::move(options),
       PeerEnvironment{host.loop(), *process.wire, *process.device, *process.events,
-                      [](const StageSpec& spec) -> Result<std::unique_ptr<StageExecutor>> { return std::unique_ptr<StageExecutor>(std::make_unique<IntegerExecutor>(spec)); },
+                      [](const StageSpec& spec) -> Result<std::unique_ptr<StageExecutor>> {
+                        return std::unique_ptr<StageExecutor>(std::make_unique<IntegerExecutor>(spec));
+                      },
                       rng_.fork("peer" + std::to_string(starts_++)), options_.directory},
       *process.owner);
   process.peer->start();

@@ -1,6 +1,6 @@
 #pragma once
-// A whole swarm in virtual time: one launching process and stages x replicas peers, each the product's own code over a simulated host, network,
-// device and disk. Deterministic from its seed. Checkers: sim/checkers.h.
+// A whole swarm in virtual time: one launching process and stages x replicas peers, each the product's own code over a
+// simulated host, network, device and disk. Deterministic from its seed. Checkers: sim/checkers.h.
 //
 // Thread: one.   Bounds: those of the product.
 #include <functional>
@@ -23,12 +23,12 @@ struct SwarmOptions {
   std::uint64_t seed = 1;
   std::uint16_t stages = 3;
   std::uint16_t replicas = 2;
-  RunConfig config;                 // integer executor; see small_config()
+  RunConfig config;  // integer executor; see small_config()
   SimPace pace;
   SimHostShape shape;
   Duration round_budget = 30s;
   PlantedBugs planted;
-  PeerDirectory* directory = nullptr;   // of every peer; borrowed
+  PeerDirectory* directory = nullptr;  // of every peer; borrowed
 };
 
 // A run of the integer executor, small enough for hundreds of seeds.
@@ -47,14 +47,14 @@ class Swarm {
   ~Swarm();
 
   // ---- faults ----
-  std::size_t add_peer();                    // index
+  std::size_t add_peer();  // index
   void kill_peer(std::size_t index);
   void freeze_peer(std::size_t index);
   void resume_peer(std::size_t index);
-  void restart_peer(std::size_t index);      // a new process with the same key
+  void restart_peer(std::size_t index);  // a new process with the same key
   void kill_launch();
   void resume_launch();
-  void cut(std::size_t a, std::size_t b);    // their connections break
+  void cut(std::size_t a, std::size_t b);  // their connections break
 
   // ---- running ----
   void run_for(Duration duration) { loop_.run_for(duration); }
@@ -83,7 +83,7 @@ class Swarm {
   bool finished() const { return summary_.has_value(); }
   const RunSummary& summary() const { return *summary_; }
   const std::optional<Error>& launch_error() const { return launch_error_; }
-  const std::vector<EventRecord>& events() const { return all_events_; }   // of all processes, in order of writing
+  const std::vector<EventRecord>& events() const { return all_events_; }  // of all processes, in order of writing
   const SwarmOptions& options() const { return options_; }
   const std::vector<std::string>& notices() const { return notices_; }
 

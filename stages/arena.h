@@ -1,8 +1,9 @@
 #pragma once
 // The flat float arrays of one stage, by role. All have the same length, parameter_count(spec), but kRuleState.
 //
-// Beside every array travels a CountTag: the sum modulo 2^64 of count_tag(microbatch) over the gradients that went into it. It is added,
-// subtracted, reduced and reset by the code that does the same to the floats, so tags prove what was counted where (docs/ARCHITECTURE.md).
+// Beside every array travels a CountTag: the sum modulo 2^64 of count_tag(microbatch) over the gradients that went into
+// it. It is added, subtracted, reduced and reset by the code that does the same to the floats, so tags prove what was
+// counted where (docs/ARCHITECTURE.md).
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -12,20 +13,20 @@
 namespace shoal {
 
 enum class ArenaRole : std::uint8_t {
-  kCurrent,            // parameters at the newest stamp
-  kOther,              // the other parameter buffer: the stamp before, until the next write
-  kAnchor,             // outer parameters all replicas agree on
-  kMoment1,            // AdamW m
-  kMoment2,            // AdamW v
+  kCurrent,  // parameters at the newest stamp
+  kOther,    // the other parameter buffer: the stamp before, until the next write
+  kAnchor,   // outer parameters all replicas agree on
+  kMoment1,  // AdamW m
+  kMoment2,  // AdamW v
   kOuterMomentum,
-  kAccumulatorA,       // gradient sums of the two windows: sum over targets of d(loss)/d(parameter), not divided
+  kAccumulatorA,  // gradient sums of the two windows: sum over targets of d(loss)/d(parameter), not divided
   kAccumulatorB,
-  kSnapshot,           // parameters a round started from
-  kCandidate,          // result of a round before its commit
+  kSnapshot,   // parameters a round started from
+  kCandidate,  // result of a round before its commit
   kCandidateMoment1,
   kCandidateMoment2,
   kCandidateOuter,
-  kRuleState,          // whatever an outer rule keeps (error feedback, ...)
+  kRuleState,  // whatever an outer rule keeps (error feedback, ...)
   kCount_,
 };
 
@@ -34,7 +35,8 @@ class Arena {
  public:
   virtual ~Arena() = default;
   virtual std::size_t size() const = 0;  // floats of one array
-  // Host memory, 64-byte aligned. On a device arena it is a mirror: pull() before reading, push() after writing; on the host both do nothing.
+  // Host memory, 64-byte aligned. On a device arena it is a mirror: pull() before reading, push() after writing; on the
+  // host both do nothing.
   virtual std::span<float> span(ArenaRole role) = 0;
   virtual void pull(ArenaRole role) = 0;
   virtual void push(ArenaRole role) = 0;

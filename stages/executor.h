@@ -1,9 +1,11 @@
 #pragma once
-// Computes one stage: forward, backward, undo, inner step. Knows entries, windows and stamps; knows nothing of peers or messages.
-// Implementations: stages/torch_executor.h (product), stages/integer_executor.h (exact integers, for proofs), stages/paced_executor.h
-// (integers with a settable duration and real frame sizes). All pass tests/stages/executor_contract.h.
+// Computes one stage: forward, backward, undo, inner step. Knows entries, windows and stamps; knows nothing of peers or
+// messages. Implementations: stages/torch_executor.h (product), stages/integer_executor.h (exact integers, for proofs),
+// stages/paced_executor.h (integers with a settable duration and real frame sizes). All pass
+// tests/stages/executor_contract.h.
 //
-// Thread: one thread at a time (the peer's device thread); every call computes and returns. Owns its arena and whatever entries keep.
+// Thread: one thread at a time (the peer's device thread); every call computes and returns. Owns its arena and whatever
+// entries keep.
 #include <cstdint>
 #include <optional>
 
@@ -23,34 +25,34 @@ enum class WindowSlot : std::uint8_t { kA = 0, kB = 1 };  // the two accumulator
 struct ForwardInput {
   EntrySerial entry = 0;
   MicrobatchId microbatch;
-  HostTensor tokens;       // (B, T + 1) kU8 or kU16: inputs are columns [0, T), targets columns [1, T]
-  HostTensor activation;   // (B, T, d) kF32; undefined on the first stage
+  HostTensor tokens;      // (B, T + 1) kU8 or kU16: inputs are columns [0, T), targets columns [1, T]
+  HostTensor activation;  // (B, T, d) kF32; undefined on the first stage
 };
 
 struct ForwardOutput {
-  HostTensor activation;        // (B, T, d) kF32; undefined on the last stage
-  double loss_sum = 0;          // last stage: sum over targets of the cross entropy, nats
-  std::uint64_t targets = 0;    // B * T
+  HostTensor activation;      // (B, T, d) kF32; undefined on the last stage
+  double loss_sum = 0;        // last stage: sum over targets of the cross entropy, nats
+  std::uint64_t targets = 0;  // B * T
   WeightStamp stamp = 0;
 };
 
 struct BackwardOutput {
-  HostTensor gradient;          // (B, T, d): d(sum of losses)/d(input activation); undefined on the first stage
-  WeightStamp stamp = 0;        // weights the gradient was made at
-  bool recomputed = false;      // the kept graph was gone, forward ran again
+  HostTensor gradient;      // (B, T, d): d(sum of losses)/d(input activation); undefined on the first stage
+  WeightStamp stamp = 0;    // weights the gradient was made at
+  bool recomputed = false;  // the kept graph was gone, forward ran again
 };
 
-struct InnerStep {              // AdamW (Loshchilov and Hutter 2019, algorithm 2), bias-corrected
+struct InnerStep {  // AdamW (Loshchilov and Hutter 2019, algorithm 2), bias-corrected
   double lr = 0;
   double beta1 = 0.9, beta2 = 0.95, eps = 1e-8, weight_decay = 0.1;
-  double clip_norm = 1.0;       // of the stage's mean gradient; <= 0: no clipping
-  std::uint64_t targets = 0;    // the accumulator is divided by this; > 0
-  std::uint64_t step = 1;       // 1-based, for the bias correction
+  double clip_norm = 1.0;     // of the stage's mean gradient; <= 0: no clipping
+  std::uint64_t targets = 0;  // the accumulator is divided by this; > 0
+  std::uint64_t step = 1;     // 1-based, for the bias correction
 };
 
 struct InnerStepResult {
-  double gradient_norm = 0;     // before clipping
-  WeightStamp stamp = 0;        // the new current stamp
+  double gradient_norm = 0;  // before clipping
+  WeightStamp stamp = 0;     // the new current stamp
   std::uint64_t graphs_dropped = 0;
 };
 
@@ -61,20 +63,21 @@ class StageExecutor {
   virtual Arena& arena() = 0;
   virtual WeightStamp stamp() const = 0;
 
-  // Keeps input and graph under `entry`. ERRORS: kMalformed (shape or dtype differs from the spec, token id >= V), kNonFinite (input or
-  // output), kTooLarge (device memory). On error nothing is kept.
+  // Keeps input and graph under `entry`. ERRORS: kMalformed (shape or dtype differs from the spec, token id >= V),
+  // kNonFinite (input or output), kTooLarge (device memory). On error nothing is kept.
   virtual Result<ForwardOutput> forward(const ForwardInput& input) = 0;
 
   // Forward only, at the anchor; keeps nothing.
   virtual Result<ForwardOutput> evaluate(const ForwardInput& input) = 0;
 
-  // Writes one scratch gradient, screens it, adds it and the microbatch's tag to the window. Runs forward again at the current stamp
-  // when the graph was dropped. Keeps input and `gradient` so that undo can repeat it. `gradient` is undefined on the last stage.
-  // ERRORS: kNonFinite (nothing was added), kMalformed, kGone (no such entry).
+  // Writes one scratch gradient, screens it, adds it and the microbatch's tag to the window. Runs forward again at the
+  // current stamp when the graph was dropped. Keeps input and `gradient` so that undo can repeat it. `gradient` is
+  // undefined on the last stage. ERRORS: kNonFinite (nothing was added), kMalformed, kGone (no such entry).
   virtual Result<BackwardOutput> backward(EntrySerial entry, const HostTensor& gradient, WindowSlot window) = 0;
 
-  // Takes a counted entry out of its window: same gradient, at the weights that made it, with the sign flipped; then forgets the entry.
-  // REQUIRES: counted, not settled. Returns false when those weights are gone (inexact: taken out at the current ones).
+  // Takes a counted entry out of its window: same gradient, at the weights that made it, with the sign flipped; then
+  // forgets the entry. REQUIRES: counted, not settled. Returns false when those weights are gone (inexact: taken out at
+  // the current ones).
   virtual Result<bool> undo(EntrySerial entry) = 0;
 
   // A counted entry became final: its graph, input and gradient are freed; what it added stays.
@@ -82,22 +85,24 @@ class StageExecutor {
   // Forgets an entry that was never counted.
   virtual void drop(EntrySerial entry) = 0;
 
-  // How many counted, unsettled entries were made at the buffer that the next write would overwrite. Writes wait until it is 0.
+  // How many counted, unsettled entries were made at the buffer that the next write would overwrite. Writes wait until
+  // it is 0.
   virtual std::uint64_t unsettled_at_other() const = 0;
 
-  // kOther := AdamW(kCurrent, window's accumulator) (+ the pending shift, if any), then flip(); the accumulator and its tag are zeroed,
-  // the tag goes to the parameters. Moments are updated in place. REQUIRES: unsettled_at_other() == 0.
+  // kOther := AdamW(kCurrent, window's accumulator) (+ the pending shift, if any), then flip(); the accumulator and its
+  // tag are zeroed, the tag goes to the parameters. Moments are updated in place. REQUIRES: unsettled_at_other() == 0.
   // ERRORS: kNonFinite (the sum overflowed: the window is zeroed, parameters unchanged).
   virtual Result<InnerStepResult> inner_step(WindowSlot window, const InnerStep& step) = 0;
 
-  // For rules that write kOther themselves: begin_write, write, then flip (or nothing: an abandoned write leaves kOther as garbage that
-  // nobody reads). begin_write drops the graphs made at kOther and returns how many; REQUIRES: unsettled_at_other() == 0.
+  // For rules that write kOther themselves: begin_write, write, then flip (or nothing: an abandoned write leaves kOther
+  // as garbage that nobody reads). begin_write drops the graphs made at kOther and returns how many; REQUIRES:
+  // unsettled_at_other() == 0.
   virtual std::uint64_t begin_write() = 0;
   // Makes kOther the current parameters: stamp + 1. REQUIRES: begin_write() since the last flip.
   virtual InnerStepResult flip() = 0;
 
-  // A round's result: kCandidate - kSnapshot is to be added to the parameters together with the next write. Adds up when one is pending.
-  // Tags likewise. Copies the difference: kCandidate and kSnapshot may be reused at once.
+  // A round's result: kCandidate - kSnapshot is to be added to the parameters together with the next write. Adds up
+  // when one is pending. Tags likewise. Copies the difference: kCandidate and kSnapshot may be reused at once.
   virtual void set_shift() = 0;
   virtual bool shift_pending() const = 0;
   // Writes kOther = kCurrent + shift and flips. REQUIRES: unsettled_at_other() == 0 and shift_pending().

@@ -44,9 +44,10 @@ Status AuthorityState::restore(const LogContent& content) {
   for (const LogRecord& record : content.records) {
     if (const auto* start = std::get_if<LogStart>(&record)) {
       if (start->manifest.body != options_.manifest.body)
-        return make_error(ErrorCode::kCorrupt,
-                          "the run was started with another manifest: its run file was changed or damaged since. HINT: put "
-                          "the old one back, or start a new run in another folder");
+        return make_error(
+            ErrorCode::kCorrupt,
+            "the run was started with another manifest: its run file was changed or damaged since. HINT: put "
+            "the old one back, or start a new run in another folder");
       if (start->manifest.signature != options_.manifest.signature)  // Ed25519: one key, one text, one signature
         return make_error(ErrorCode::kCorrupt, "the authority's log belongs to another run");
     } else if (const auto* listed = std::get_if<LogMember>(&record)) {

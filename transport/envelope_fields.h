@@ -2,9 +2,9 @@
 // How the fields of a message become msgpack objects and come back: one template each way, chosen by the field's type.
 // Included by transport/envelope.cc only: `Packer` and `Object` are msgpack's, so that this header sees no library.
 //
-// Arrays for structs, lists, ids and sessions; bin for keys, byte strings and lists of serials; nil for an absent optional; no maps, no
-// extensions. Reading is strict: type, number of fields, range of every integer and enumerator, length of every text
-// and list.
+// Arrays for structs, lists, ids and sessions; bin for keys, byte strings and lists of serials; nil for an absent
+// optional; no maps, no extensions. Reading is strict: type, number of fields, range of every integer and enumerator,
+// length of every text and list.
 #include <cstring>
 #include <limits>
 #include <string>

@@ -12,8 +12,8 @@ constexpr std::uint64_t kMax = std::numeric_limits<std::uint64_t>::max();
 
 Error malformed(const std::string& what) { return make_error(ErrorCode::kMalformed, "a list of serials " + what); }
 Error too_large() {
-  return make_error(ErrorCode::kTooLarge, "a list of more than " + std::to_string(limits::kSerialsMax) + " serials or " +
-                                              std::to_string(limits::kSerialBytesMax) + " bytes");
+  return make_error(ErrorCode::kTooLarge, "a list of more than " + std::to_string(limits::kSerialsMax) +
+                                              " serials or " + std::to_string(limits::kSerialBytesMax) + " bytes");
 }
 
 void put(std::vector<std::uint8_t>& bytes, std::uint64_t value) {

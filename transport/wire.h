@@ -1,9 +1,11 @@
 #pragma once
-// The lowest seam of the network: whole byte messages to a process whose key is proved. Only Wire has two implementations:
-// transport/zmq_wire.h (ZeroMQ, CURVE) and sim/sim_wire.h (virtual network). Both pass tests/transport/wire_contract.h.
+// The lowest seam of the network: whole byte messages to a process whose key is proved. Only Wire has two
+// implementations: transport/zmq_wire.h (ZeroMQ, CURVE) and sim/sim_wire.h (virtual network). Both pass
+// tests/transport/wire_contract.h.
 //
-// A connection is one pair of lanes between two processes, dialled by one of them and used by both directions. Two lanes, so that control
-// never waits behind bulk. Messages of one lane arrive whole, unaltered and in order, or the connection goes down; nothing is promised between lanes.
+// A connection is one pair of lanes between two processes, dialled by one of them and used by both directions. Two
+// lanes, so that control never waits behind bulk. Messages of one lane arrive whole, unaltered and in order, or the
+// connection goes down; nothing is promised between lanes.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -31,7 +33,8 @@ class Wire {
     virtual void on_bytes(ConnectionId connection, Lane lane, Bytes message) = 0;
     // A lane that had answered kBusy takes messages again.
     virtual void on_writable(ConnectionId connection, Lane lane) = 0;
-    // Also for a connect() that failed: kUnreachable, kRefused (key not admitted, identity not proved), kTimeout, kMalformed. Last call for this id.
+    // Also for a connect() that failed: kUnreachable, kRefused (key not admitted, identity not proved), kTimeout,
+    // kMalformed. Last call for this id.
     virtual void on_down(ConnectionId connection, const Error& cause) = 0;
   };
 
@@ -43,8 +46,9 @@ class Wire {
   virtual Status send(ConnectionId connection, Lane lane, Bytes message) = 0;
   // on_down is not called for it.
   virtual void disconnect(ConnectionId connection) = 0;
-  // From now on only these may dial us: others are refused with kRefused at their end, and what others dialled before goes down with kRefused here.
-  // Connections that we dial, or dialled, are as before. ERRORS: kRefused, kTimeout: it was tried and a stranger was let in; nothing may run on it.
+  // From now on only these may dial us: others are refused with kRefused at their end, and what others dialled before
+  // goes down with kRefused here. Connections that we dial, or dialled, are as before. ERRORS: kRefused, kTimeout: it
+  // was tried and a stranger was let in; nothing may run on it.
   virtual Status admit_only(const std::vector<PeerId>& peers) = 0;
   // Bytes given to sockets so far, headers included as far as the implementation can tell.
   virtual std::uint64_t bytes_sent() const = 0;

@@ -287,7 +287,8 @@ std::optional<ZmqMonitorEvent> ZmqSocket::monitor_event() {
   }
 }
 
-// What zmq_poll does, but the events of a socket are asked for only when its descriptor or a call on it gives reason to.
+// What zmq_poll does, but the events of a socket are asked for only when its descriptor or a call on it gives reason
+// to.
 class ZmqWait {
  public:
   ZmqWait(const std::vector<ZmqWaiting>& sockets, int wake_fd) {

@@ -73,8 +73,8 @@ class ZmqSocket {
   Status connect(const HostPort& address);
   void bind_inproc(const std::string& name);
 
-  // Empty: nothing there. Both ask libzmq only when zmq_wait or look() saw something, or after another call that may have
-  // taken the notice of it: every question costs system calls, and most sockets are quiet.
+  // Empty: nothing there. Both ask libzmq only when zmq_wait or look() saw something, or after another call that may
+  // have taken the notice of it: every question costs system calls, and most sockets are quiet.
   std::optional<ZmqReceived> receive();
   ZmqSend send(const std::string& route, const Bytes& payload);  // `route` empty for a DEALER
   void look() { look(work_); }                                   // now, instead of at the next zmq_wait

@@ -35,7 +35,8 @@ std::vector<Batch> batches() {
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, FaultsTest, testing::ValuesIn(batches()), [](const auto& item) {
-  return std::string(item.param.rule == RuleId::kAllreduce ? "Allreduce" : "Diloco") + "From" + std::to_string(item.param.first);
+  return std::string(item.param.rule == RuleId::kAllreduce ? "Allreduce" : "Diloco") + "From" +
+         std::to_string(item.param.first);
 });
 
 TEST_P(FaultsTest, CountsEveryGradientOnceAndListsWhatIsLost) {
@@ -53,7 +54,8 @@ TEST_P(FaultsTest, CountsEveryGradientOnceAndListsWhatIsLost) {
   EXPECT_GT(undos, 0u);
 }
 
-// Rounds that wait two seconds for a member, faults every second, and pairs that do not hear each other: members miss rounds, and follow.
+// Rounds that wait two seconds for a member, faults every second, and pairs that do not hear each other: members miss
+// rounds, and follow.
 TEST(FaultsShiftTest, MembersThatFallBehindFollowAndNothingIsCountedTwice) {
   set_log_level(LogLevel::kError);
   FaultMix mix;
@@ -89,7 +91,8 @@ TEST(FaultsTraceTest, TheSameSeedGivesTheSameTrace) {
 TEST(FaultsOccurTest, ACommitIsAnsweredGoneInSomeRun) {
   set_log_level(LogLevel::kError);
   std::uint64_t gone = 0;
-  for (std::uint64_t seed = 1; seed <= 30 && gone == 0; ++seed) gone += run_scenario(options_for(RuleId::kDiloco, seed), FaultMix{}).gone;
+  for (std::uint64_t seed = 1; seed <= 30 && gone == 0; ++seed)
+    gone += run_scenario(options_for(RuleId::kDiloco, seed), FaultMix{}).gone;
   EXPECT_GT(gone, 0u);
 }
 

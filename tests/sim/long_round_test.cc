@@ -22,7 +22,8 @@ TEST(LongRoundTest, IsSecuredWholeThoughOneMemberHoldsItAll) {
   options.config.sync.round_cap_s = 0;  // by targets only
   options.pace = {2ms, 4ms, 6ms, 1ms, 10ms, 1ms};
   Swarm swarm(std::move(options));
-  ASSERT_TRUE(swarm.run_to_end(600s)) << swarm.launch()->book().open() << " open, low waits for " << swarm.launch()->book().waiting_for();
+  ASSERT_TRUE(swarm.run_to_end(600s)) << swarm.launch()->book().open() << " open, low waits for "
+                                      << swarm.launch()->book().waiting_for();
   EXPECT_EQ(check_end(swarm), std::vector<std::string>{});
   EXPECT_EQ(swarm.summary().listed, 0u);
   std::size_t longest = 0;

@@ -1,4 +1,5 @@
-// A member that misses a committed round catches up within its session: nothing of it is listed, everything is counted once.
+// A member that misses a committed round catches up within its session: nothing of it is listed, everything is counted
+// once.
 #include <gtest/gtest.h>
 
 #include "common/log.h"
@@ -27,9 +28,10 @@ class ShiftTest : public testing::Test {
   // Lines of the late member's.
   static std::size_t count(const Swarm& swarm, std::string_view event, std::string_view cause = "") {
     const std::string writer = short_name(late(swarm).session());
-    return static_cast<std::size_t>(std::count_if(swarm.events().begin(), swarm.events().end(), [&](const EventRecord& e) {
-      return e.event == event && e.more.back().second == writer && (cause.empty() || e.cause == cause);
-    }));
+    return static_cast<std::size_t>(
+        std::count_if(swarm.events().begin(), swarm.events().end(), [&](const EventRecord& e) {
+          return e.event == event && e.more.back().second == writer && (cause.empty() || e.cause == cause);
+        }));
   }
   // Members that have reported what they bring to the newest round.
   static std::size_t contributed(const Swarm& swarm) {
@@ -56,7 +58,8 @@ class ShiftTest : public testing::Test {
   }
   static const Peer& late(const Swarm& swarm) { return *swarm.peers()[0]->peer; }
   static void hear(Swarm& swarm, bool hears) {
-    for (std::size_t other : {1u, 2u}) swarm.network().block(swarm.peers()[other]->address, swarm.peers()[0]->address, !hears);
+    for (std::size_t other : {1u, 2u})
+      swarm.network().block(swarm.peers()[other]->address, swarm.peers()[0]->address, !hears);
   }
   static bool run_until(Swarm& swarm, const std::function<bool()>& true_now, Duration limit = 60s) {
     const TimePoint end = swarm.loop().now() + limit;
@@ -64,9 +67,11 @@ class ShiftTest : public testing::Test {
     return true_now();
   }
 
-  // Everybody's pieces of one round arrive, then the sums do not reach the late member any more: its work is in the round, the anchor is not here.
+  // Everybody's pieces of one round arrive, then the sums do not reach the late member any more: its work is in the
+  // round, the anchor is not here.
   static void lose_the_sum(Swarm& swarm) {
-    ASSERT_TRUE(run_until(swarm, [&] { return late(swarm).stage_peer() && late(swarm).stage_peer()->version().value >= 2; }));
+    ASSERT_TRUE(
+        run_until(swarm, [&] { return late(swarm).stage_peer() && late(swarm).stage_peer()->version().value >= 2; }));
     ASSERT_TRUE(run_until(swarm, [&] { return contributed(swarm) < 3; }));
     ASSERT_TRUE(run_until(swarm, [&] { return contributed(swarm) == 3; }));
     swarm.run_for(15ms);  // pieces take 10 ms, sums 10 ms more
@@ -99,7 +104,8 @@ TEST_F(ShiftTest, TheCheckersSeeASnapshotTakenForTheAnchor) {
 TEST_F(ShiftTest, WorkThatTheMissedRoundsDoNotNameStaysCounted) {
   Swarm swarm(options());
   ASSERT_TRUE(run_until(swarm, [&] {
-    return late(swarm).stage_peer() && late(swarm).stage_peer()->version().value >= 2 && late(swarm).stage_peer()->status().settled_targets > 0;
+    return late(swarm).stage_peer() && late(swarm).stage_peer()->version().value >= 2 &&
+           late(swarm).stage_peer()->status().settled_targets > 0;
   }));
   const std::uint64_t held = late(swarm).stage_peer()->status().settled_targets;
   swarm.freeze_peer(0);
@@ -109,7 +115,8 @@ TEST_F(ShiftTest, WorkThatTheMissedRoundsDoNotNameStaysCounted) {
   EXPECT_GE(late(swarm).stage_peer()->status().settled_targets, held);
   ASSERT_TRUE(swarm.run_to_end(300s));
   EXPECT_EQ(check_end(swarm), std::vector<std::string>{});
-  for (const EventRecord& e : swarm.events()) EXPECT_FALSE(e.event == "listed" && e.cause != "gone") << "lost with its session";
+  for (const EventRecord& e : swarm.events())
+    EXPECT_FALSE(e.event == "listed" && e.cause != "gone") << "lost with its session";
   EXPECT_EQ(late(swarm).report().sessions, 1u);
 }
 

@@ -1,9 +1,9 @@
 // Whole swarms in virtual time: what happens without faults.
+#include "sim/swarm.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
-
-#include "sim/swarm.h"
 
 namespace shoal {
 namespace {
@@ -12,7 +12,8 @@ std::string text_of(const Swarm& swarm) {
   std::string text;
   for (const std::string& line : swarm.notices()) text += "launch: " + line + "\n";
   for (std::size_t i = 0; i < swarm.peers().size(); ++i)
-    if (const auto& error = swarm.peers()[i]->error) text += "peer " + std::to_string(i) + " failed: " + error->message + "\n";
+    if (const auto& error = swarm.peers()[i]->error)
+      text += "peer " + std::to_string(i) + " failed: " + error->message + "\n";
   for (std::size_t i = 0; i < swarm.peers().size(); ++i)
     for (const std::string& line : swarm.peers()[i]->notices) text += "peer " + std::to_string(i) + ": " + line + "\n";
   std::map<std::string, int> counts;
@@ -62,7 +63,8 @@ class StrangerAtTheAddressTest : public testing::Test {
     stranger = swarm.network().make_wire(KeyPair::generate().id(), "launch:1");
   }
   std::size_t ended() const {
-    return static_cast<std::size_t>(std::count_if(swarm.peers().begin(), swarm.peers().end(), [](const auto& p) { return p->error.has_value(); }));
+    return static_cast<std::size_t>(
+        std::count_if(swarm.peers().begin(), swarm.peers().end(), [](const auto& p) { return p->error.has_value(); }));
   }
   Swarm swarm{options()};
   std::unique_ptr<Wire> stranger;

@@ -302,7 +302,8 @@ TEST_F(AuthorityTest, RefusesTheLogOfAnotherRunAndOfAnotherManifest) {
     return Authority::open(options, *this, loop, *std::move(file), bytes);
   };
   EXPECT_NE(reopened({right.body, {1, 2, 4}}).error().message.find("another run"), std::string::npos);
-  EXPECT_NE(reopened({"[run]\nname = 1\n", right.signature}).error().message.find("another manifest"), std::string::npos);
+  EXPECT_NE(reopened({"[run]\nname = 1\n", right.signature}).error().message.find("another manifest"),
+            std::string::npos);
   EXPECT_TRUE(reopened(right).ok());
 }
 

@@ -47,7 +47,8 @@ TEST(SerialListTest, ComesBackAsItWas) {
 }
 
 TEST(SerialListTest, RefusesWhatDoesNotRise) {
-  for (const Serials& bad : {Serials{1, 1}, Serials{2, 1}, Serials{1, 2, 3, 2}, Serials{kMax, 0}, Serials{1, kMax, kMax}})
+  for (const Serials& bad :
+       {Serials{1, 1}, Serials{2, 1}, Serials{1, 2, 3, 2}, Serials{kMax, 0}, Serials{1, kMax, kMax}})
     EXPECT_EQ(pack_serials(bad).code(), ErrorCode::kMalformed);
 }
 
@@ -100,7 +101,8 @@ TEST(SerialListTest, TheLongestRoundFitsAMessage) {
     EXPECT_TRUE(parse_envelope(*packed).ok());
   }
   commit.secured.push_back({Session{}, {1}});
-  EXPECT_EQ(pack_envelope(commit, std::nullopt).code(), ErrorCode::kTooLarge) << "the limit is the message's, not a list's";
+  EXPECT_EQ(pack_envelope(commit, std::nullopt).code(), ErrorCode::kTooLarge)
+      << "the limit is the message's, not a list's";
   report.entries.push_back(kMax);
   EXPECT_EQ(pack_envelope(report, std::nullopt).code(), ErrorCode::kTooLarge);
 }
