@@ -8,6 +8,7 @@ namespace shoal {
 
 namespace {
 constexpr Duration kTick = 100ms;
+constexpr Duration kStepBeat = 100ms;     // at least, between two beats for inner steps
 constexpr Duration kAbsenceTold = 2s;     // a shorter one is not worth a line
 constexpr Duration kUndialledTold = 30s;  // between two lines that say the same
 // A process that dies or begins while the keys are exchanged breaks off as one with another key does: who is refused is
@@ -378,6 +379,15 @@ void Peer::on_version(Version version) {
   if (missed_ && missed_->version <= version) missed_.reset();
   if (donor_) donor_->forget();
   if (membership_ && phase_ == PeerPhase::kServing) membership_->beat_now();
+}
+
+// The authority opens rounds by what beats say is settled: said with every step, a round comes when it is due and not
+// up to a beat's period later.
+void Peer::on_inner_step() {
+  const TimePoint now = env_.loop.now();
+  if (!membership_ || phase_ != PeerPhase::kServing || now < next_step_beat_) return;
+  next_step_beat_ = now + kStepBeat;
+  membership_->beat_now();
 }
 
 void Peer::on_session_lost(const std::string& why) { end_session(why); }

@@ -128,6 +128,7 @@ class Peer final : private Transport::Listener,
   // StagePeer::Owner
   void on_session_lost(const std::string& why) override;
   void on_version(Version version) override;
+  void on_inner_step() override;
   void on_behind(Version version, const Digest& digest) override;
   // DonorHost
   void make_image(std::function<void(Result<StateImage>)> done) override;
@@ -198,7 +199,7 @@ class Peer final : private Transport::Listener,
   std::string reason_;
   bool loading_ = false, leaving_ = false, asked_to_go_ = false, over_ = false, ever_up_ = false, ever_joined_ = false,
        restarting_ = false, looking_up_ = false;
-  TimePoint started_{}, leave_by_{}, next_dial_{}, next_look_up_{};
+  TimePoint started_{}, leave_by_{}, next_dial_{}, next_look_up_{}, next_step_beat_{};
   int refusals_ = 0;  // by the authority's addresses, in a row
   std::uint64_t sequence_ = 0, sessions_ = 0, fetched_ = 0, fetch_total_ = 0;
   std::uint64_t bytes_before_[4] = {0, 0, 0, 0};   // of earlier sessions: sent, received, fp32, payload

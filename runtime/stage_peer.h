@@ -61,6 +61,7 @@ class StagePeer final : private CourierPort, private LedgerPort, private RoundHo
     // This session cannot go on: its state differs from the stage's, or it missed what it cannot catch up with.
     virtual void on_session_lost(const std::string& why) = 0;
     virtual void on_version(Version version) = 0;
+    virtual void on_inner_step() = 0;
     // A round was committed without this session, which can follow: fetch this state or a newer one and give it to
     // catch_up(). Called again when it is not the newest any more. Until then the session goes on with its old anchor
     // and takes part in no round.

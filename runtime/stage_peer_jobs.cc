@@ -266,6 +266,7 @@ void StagePeer::start_write(const Job& job) {
           record.tokens->push_back({options_.self, serial});
         env_.events.write(record);
         ledger_.step_done(slot, outcome->result->stamp);
+        owner_.on_inner_step();
       });
 }
 

@@ -3,13 +3,13 @@
 // what a replica holds can be compared with what was committed to the last unit.
 //
 // - The parameter vector is kIntegerParameters floats, starting at 0. The gradient of microbatch m at stage k depends
-// on (m, k) alone:
-//   integer_gradient(). An inner step subtracts the accumulator (no AdamW); norm and clipping are only reported.
+//   on (m, k) alone: integer_gradient(). An inner step subtracts the accumulator (no AdamW); norm and clipping are only
+//   reported.
 // - Activations and gradients have the real shape (B, T, d) and repeat 64 integers derived from (m, tokens, path so
-// far). A stage knows
-//   what must arrive and refuses anything else (kMalformed, counted in mismatches()), so wrong routing shows at once.
-//   The pattern survives the int8 tile codec unchanged: every 64 elements start with 127, which makes the tile's scale
-//   exactly 1.
+//   far). A stage checks what arrives and refuses anything else (kMalformed, counted in mismatches()), so wrong routing
+//   shows at once. The pattern survives the int8 tile codec unchanged: every 64 elements start with 127, which makes
+//   the tile's scale exactly 1.
+//
 // Exact while |sum| < 2^24, that is for more than 10^5 microbatches.
 #include <array>
 

@@ -5,22 +5,21 @@
 // bytes a session that is over.
 //
 // Who calls what when (runtime's launch):
-//   open(history of the log) -> start() once the trainer is there: it replays every decision, so that the trainer can
-//   bring its own log
-//     up to date (merged tokens, sessions over), and publishes the list. All membership timers begin anew: the
-//     authority was away, not they.
-//   JoinRequest, Beat, Leave, Goodbye, RoundReport (peers) and Step (trainer) -> on_message; links -> on_link_up /
-//   on_link_down allreduce: all microbatches of a step are committed -> on_step; repeat for every step whose
-//   step_done() is false after a restart the run's totals changed -> set_status the run ends: finish(done), then
-//   validation and saving, then end(reason)
+//   - open(history of the log), then start() once the trainer is there: it replays every decision, so that the trainer
+//     can bring its own log up to date (merged tokens, sessions over), and publishes the list. All membership timers
+//     begin anew: the authority was away, not they.
+//   - on_message: JoinRequest, Beat, Leave, Goodbye, RoundReport of peers; on_link_up, on_link_down: links.
+//   - on_step: allreduce, all microbatches of a step are committed; again after a restart.
+//   - set_status: the run's totals changed.
+//   - the run ends: finish(done), then validation and saving, then end(reason).
 //
 // Every decision (member added or changed, session over, round opened, round committed) is one record of the log and is
 // durable before any message about it leaves. A round has two records: its opening (ids are never reused) and its
 // commit; an opening without a commit is an abandoned round. If the log fails nothing is decided any more
 // (AuthorityPort::on_log_failure).
 //
-// Rounds: one RoundOpen per stage and step (allreduce) or when the members' settled targets reach the target (diloco).
-// A round is committed when every member reported what it contributed and all members, or more than half of them after
+// Rounds: one RoundOpen per stage and step (allreduce) or when the members' settled targets reach theirs (diloco). A
+// round is committed when every member reported what it contributed and all members, or more than half of them after
 // the grace time, report the same digest; else it is abandoned and retried among the next list. A fenced member's open
 // round is decided first, so what an ended session had in no committed round can enter none. Members that missed a
 // commit get it again when they come up or their beats show an older version.
@@ -45,8 +44,9 @@ struct AuthorityOptions {
   std::uint16_t stages = 1;
   RuleId rule = RuleId::kDiloco;
   std::uint64_t warm_steps = 0;  // diloco: allreduce for the first steps (numbered from 1)
-  std::uint64_t round_targets =
-      0;                      // diloco: open a round when the members' settled targets reach this; 0 = never by targets
+  // diloco: of one replica. A round opens when the settled targets of all who could take part come to as many for each
+  // of them; 0 = never by targets.
+  std::uint64_t round_targets = 0;
   Duration round_cap{0};      // or after this time with anything settled; 0 = never
   Duration membership = 10s;  // fenced after this long without a beat that shows life
   Duration round_grace = 2s;  // after a quorum reported, wait this long for the others

@@ -60,11 +60,14 @@ bool AuthorityState::leaver_waits(const StageState& stage) const {
 bool AuthorityState::diloco_due(const StageState& stage) const {
   if (!diloco_active(stage)) return false;
   if (leaver_waits(stage) || stage.last_wanted) return true;
-  std::uint64_t settled = 0;
-  for (const auto& [session, member] : members_)
-    if (member.stage == stage.stage && member.ready) settled += member.settled;
+  std::uint64_t settled = 0, wanted = 0;
+  for (const auto& [session, member] : members_) {
+    if (member.stage != stage.stage || !member.ready || member.version != stage.version) continue;
+    settled += member.settled;
+    wanted += options_.round_targets;
+  }
   if (settled == 0) return false;
-  if (options_.round_targets > 0 && settled >= options_.round_targets) return true;
+  if (wanted > 0 && settled >= wanted) return true;
   return options_.round_cap > Duration(0) && loop_.now() - stage.last_commit_at >= options_.round_cap;
 }
 

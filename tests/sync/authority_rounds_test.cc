@@ -12,9 +12,10 @@ using test::step_number;
 TEST_F(AuthorityTest, ARoundOfAllMembersIsCommittedAtOnceAndNamesTheirEntries) {
   boot();
   for (std::uint64_t n = 1; n <= 3; ++n) join_and_serve(n);
-  beat(1, 0, 60);
-  EXPECT_TRUE(sent_to<RoundOpen>(1).empty());
-  beat(2, 0, 40);
+  beat(1, 0, 160);
+  beat(2, 0, 139);
+  EXPECT_TRUE(sent_to<RoundOpen>(1).empty()) << "100 for each of the three";
+  beat(3, 0, 1);
   ASSERT_EQ(sent_to<RoundOpen>(3).size(), 1u);
   for (std::uint64_t n = 1; n <= 3; ++n) contribute(n, 1, {n, n + 10});
   for (std::uint64_t n = 1; n <= 3; ++n) agree(n, 1, 7, 6, 60);
@@ -37,7 +38,7 @@ TEST_F(AuthorityTest, ARoundOfAllMembersIsCommittedAtOnceAndNamesTheirEntries) {
 TEST_F(AuthorityTest, AQuorumCommitsAfterTheGraceTimeAndNamesTheLateMemberToo) {
   boot();
   for (std::uint64_t n = 1; n <= 3; ++n) join_and_serve(n);
-  beat(1, 0, 100);
+  beat(1, 0, 300);
   for (std::uint64_t n = 1; n <= 3; ++n) contribute(n, 1, {n});
   agree(1, 1, 7, 6, 60);
   agree(3, 1, 7, 6, 60);
@@ -55,7 +56,7 @@ TEST_F(AuthorityTest, AQuorumCommitsAfterTheGraceTimeAndNamesTheLateMemberToo) {
 TEST_F(AuthorityTest, NoCommitWithoutEveryContribution) {
   boot();
   for (std::uint64_t n = 1; n <= 3; ++n) join_and_serve(n);
-  beat(1, 0, 100);
+  beat(1, 0, 300);
   contribute(1, 1, {1});
   contribute(2, 1, {2});
   for (std::uint64_t n = 1; n <= 3; ++n) agree(n, 1, 7, 6, 60);
@@ -69,7 +70,7 @@ TEST_F(AuthorityTest, NoCommitWithoutEveryContribution) {
 TEST_F(AuthorityTest, HalfOfTheMembersIsNoQuorum) {
   boot();
   for (std::uint64_t n = 1; n <= 2; ++n) join_and_serve(n);
-  beat(1, 0, 100);
+  beat(1, 0, 300);
   for (std::uint64_t n = 1; n <= 2; ++n) contribute(n, 1, {n});
   agree(1, 1, 7, 3, 30);
   keep_alive(2, 20s);
@@ -79,7 +80,7 @@ TEST_F(AuthorityTest, HalfOfTheMembersIsNoQuorum) {
 TEST_F(AuthorityTest, SplitVotesAbandonTheRoundAndTheNextOneIsTried) {
   boot();
   for (std::uint64_t n = 1; n <= 2; ++n) join_and_serve(n);
-  beat(1, 0, 100);
+  beat(1, 0, 300);
   for (std::uint64_t n = 1; n <= 2; ++n) contribute(n, 1, {n});
   agree(1, 1, 7, 3, 30);
   agree(2, 1, 8, 3, 30);
@@ -95,7 +96,7 @@ TEST_F(AuthorityTest, SplitVotesAbandonTheRoundAndTheNextOneIsTried) {
 TEST_F(AuthorityTest, TheOddDigestOfThreeIsOutvoted) {
   boot();
   for (std::uint64_t n = 1; n <= 3; ++n) join_and_serve(n);
-  beat(1, 0, 100);
+  beat(1, 0, 300);
   for (std::uint64_t n = 1; n <= 3; ++n) contribute(n, 1, {n});
   agree(1, 1, 8, 6, 60);
   agree(2, 1, 7, 6, 60);
@@ -108,7 +109,7 @@ TEST_F(AuthorityTest, TheOddDigestOfThreeIsOutvoted) {
 TEST_F(AuthorityTest, ASumThatIsNotThatOfTheContributionsIsNotCommitted) {
   boot();
   for (std::uint64_t n = 1; n <= 2; ++n) join_and_serve(n);
-  beat(1, 0, 100);
+  beat(1, 0, 300);
   for (std::uint64_t n = 1; n <= 2; ++n) contribute(n, 1, {n});
   for (std::uint64_t n = 1; n <= 2; ++n) agree(n, 1, 7, 3, 31);
   settle();
@@ -119,10 +120,10 @@ TEST_F(AuthorityTest, ASumThatIsNotThatOfTheContributionsIsNotCommitted) {
 TEST_F(AuthorityTest, AMemberThatIsFencedInARoundIsLeftOutOfTheNextAttempt) {
   boot();
   for (std::uint64_t n = 1; n <= 2; ++n) join_and_serve(n);
-  beat(1, 0, 100);
+  beat(1, 0, 300);
   contribute(1, 1, {1});
   for (int second = 0; second < 11; ++second) {
-    beat(1, 0, 100);
+    beat(1, 0, 300);
     loop.run_for(1s);
   }
   ASSERT_EQ(abandons.size(), 1u);
@@ -141,7 +142,7 @@ TEST_F(AuthorityTest, ARoundWithAQuorumIsCommittedBeforeItsMemberIsFenced) {
   boot();
   for (std::uint64_t n = 1; n <= 3; ++n) join_and_serve(n);
   loop.run_for(8s);
-  beat(1, 0, 100);
+  beat(1, 0, 300);
   beat(2, 0, 100);
   for (std::uint64_t n = 1; n <= 3; ++n) contribute(n, 1, {n});
   agree(1, 1, 7, 6, 60);
@@ -156,7 +157,7 @@ TEST_F(AuthorityTest, ARoundWithAQuorumIsCommittedBeforeItsMemberIsFenced) {
 TEST_F(AuthorityTest, AFailedContributionEndsTheAttemptAndASilentMemberIsLeftOutAfterTwo) {
   boot();
   for (std::uint64_t n = 1; n <= 3; ++n) join_and_serve(n);
-  beat(1, 0, 100);
+  beat(1, 0, 300);
   for (std::uint64_t round = 1; round <= 2; ++round) {
     const auto opened = sent_to<RoundOpen>(1);
     ASSERT_EQ(opened.back().round, RoundId(round));
@@ -183,7 +184,7 @@ TEST_F(AuthorityTest, TheTimeCapOpensARoundWithAnythingSettled) {
 TEST_F(AuthorityTest, ARepeatedBeatGetsTheOpeningOrTheCommitThatWasLost) {
   boot();
   for (std::uint64_t n = 1; n <= 2; ++n) join_and_serve(n);
-  beat(1, 0, 100);
+  beat(1, 0, 300);
   EXPECT_EQ(sent_to<RoundOpen>(2).size(), 1u);
   loop.run_for(2s);
   beat(2);
@@ -206,7 +207,7 @@ TEST_F(AuthorityTest, ARepeatedBeatGetsTheOpeningOrTheCommitThatWasLost) {
 TEST_F(AuthorityTest, ALaterCommitIsPrecededByTheLastOneThatNamesTheMember) {
   boot();
   for (std::uint64_t n = 1; n <= 3; ++n) join_and_serve(n);
-  beat(1, 0, 100);
+  beat(1, 0, 300);
   for (std::uint64_t n = 1; n <= 3; ++n) contribute(n, 1, {n});
   for (std::uint64_t n = 1; n <= 2; ++n) agree(n, 1, 7, 6, 60);
   loop.run_for(options.round_grace + 100ms);
@@ -234,15 +235,15 @@ TEST_F(AuthorityTest, ALaterCommitIsPrecededByTheLastOneThatNamesTheMember) {
 TEST_F(AuthorityTest, RoundsWaitForAJoinerThatFetchesButNotForEver) {
   boot();
   join_and_serve(1);
-  beat(1, 0, 100);
+  beat(1, 0, 300);
   contribute(1, 1, {1});
   agree(1, 1, 7, 1, 10);
   settle();
   join(2);
-  beat(1, 1, 100);
+  beat(1, 1, 300);
   EXPECT_EQ(sent_to<RoundOpen>(1).size(), 1u);
   loop.run_for(options.join_hold);
-  beat(1, 1, 100);
+  beat(1, 1, 300);
   EXPECT_EQ(sent_to<RoundOpen>(1).size(), 2u);
 }
 
@@ -292,7 +293,7 @@ TEST_F(AuthorityTest, AWarmStartMakesStepsFirstAndRoundsThen) {
   contribute(1, 1, {1});
   agree(1, 1, 7, 1, 10);
   settle();
-  beat(1, 1, 100);
+  beat(1, 1, 300);
   ASSERT_EQ(sent_to<RoundOpen>(1).size(), 2u);
   EXPECT_EQ(sent_to<RoundOpen>(1)[1].rule, static_cast<std::uint8_t>(RuleId::kDiloco));
 }

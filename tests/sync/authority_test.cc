@@ -46,7 +46,7 @@ TEST_F(AuthorityTest, ANewerSessionOfAPeerReplacesItsOlder) {
 TEST_F(AuthorityTest, AStageThatSecuredARoundIsNeverInitialisedAgain) {
   boot();
   join_and_serve(1);
-  beat(1, 0, 100);
+  beat(1, 0, 300);
   contribute(1, 1, {4});
   agree(1, 1, 5, 1, 10);
   settle();
@@ -185,7 +185,7 @@ TEST_F(AuthorityTest, OpensNoRoundOnceItHasFinished) {
   agree(1, 1, 7, 1, 10);
   settle();
   ASSERT_TRUE(done);
-  beat(1, 1, 100);
+  beat(1, 1, 300);
   settle();
   EXPECT_EQ(sent_to<RoundOpen>(1).size(), 1u);
 }
@@ -203,13 +203,13 @@ TEST_F(AuthorityTest, FinishDoesNotWaitForAStageThatNobodyServes) {
 TEST_F(AuthorityTest, ComesBackFromItsLogAtEveryRecordBoundaryAndFromTornTails) {
   boot();
   for (std::uint64_t n = 1; n <= 2; ++n) join_and_serve(n);
-  beat(1, 0, 100);
+  beat(1, 0, 300);
   for (std::uint64_t n = 1; n <= 2; ++n) contribute(n, 1, {n});
   for (std::uint64_t n = 1; n <= 2; ++n) agree(n, 1, 7, 3, 30);
   settle();
   authority->on_message(remote(2), Leave{false});
   settle();
-  beat(1, 1, 100);  // opens round 2, never committed
+  beat(1, 1, 300);  // opens round 2, never committed
   stop();
   const std::vector<std::uint8_t> whole = *disk.durable_content(kLogPath);
   const LogContent content = parse_log(whole).value();
@@ -250,7 +250,7 @@ TEST_F(AuthorityTest, ComesBackFromItsLogAtEveryRecordBoundaryAndFromTornTails) 
 TEST_F(AuthorityTest, ARoundThatWasOpenWhenItDiedIsAbandonedAndTriedAgain) {
   boot();
   for (std::uint64_t n = 1; n <= 2; ++n) join_and_serve(n);
-  beat(1, 0, 100);
+  beat(1, 0, 300);
   for (std::uint64_t n = 1; n <= 2; ++n) contribute(n, 1, {n});
   reboot();
   authority->on_link_up(remote(1));
@@ -265,7 +265,7 @@ TEST_F(AuthorityTest, ARoundThatWasOpenWhenItDiedIsAbandonedAndTriedAgain) {
 TEST_F(AuthorityTest, ACommitThatWasDurableIsToldAfterTheRestart) {
   boot();
   join_and_serve(1);
-  beat(1, 0, 100);
+  beat(1, 0, 300);
   contribute(1, 1, {1});
   agree(1, 1, 7, 1, 10);
   settle();
@@ -310,7 +310,7 @@ TEST_F(AuthorityTest, RefusesTheLogOfAnotherRunAndOfAnotherManifest) {
 TEST_F(AuthorityTest, TakesNoReportsFromStrangers) {
   boot();
   join_and_serve(1);
-  beat(1, 0, 100);
+  beat(1, 0, 300);
   contribute(1, 1, {1});
   agree(2, 1, 9, 1, 10);
   EXPECT_TRUE(commits.empty());

@@ -91,7 +91,7 @@ void Swarm::boot_authority() {
   AuthorityOptions authority_options;
   authority_options.run = run_id;
   authority_options.rule = options.rule;
-  authority_options.round_targets = 20 * kTargets;
+  authority_options.round_targets = 20 * kTargets / options.peers;
   authority_options.round_budget = 5s;
   authority_options.round_grace = 1s;
   authority_options.join_hold = 2s;
