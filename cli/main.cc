@@ -26,6 +26,8 @@ void add_global_options(CLI::App& app, GlobalOptions& global) {
   app.add_flag("--json", global.json, "results as JSON on stdout");
   app.add_flag("-v,--verbose", global.verbose, "more on stderr");
   app.add_flag("-q,--quiet", global.quiet, "only warnings and errors on stderr");
+  app.add_option("--log-file", global.log_file, "log to this file too; rotated at 16 MiB, three older ones are kept")
+      ->type_name("FILE");
   app.add_option("--fault", global.faults, "makes named points fail, for tests (prints a warning)")
       ->type_name("NAME=ACTION,...");
 }
@@ -83,6 +85,10 @@ int parse_and_run(int argc, char** argv) {
   }
   if (program.global.quiet) set_log_level(LogLevel::kWarning);
   if (program.global.verbose > 0) set_log_level(LogLevel::kDebug);
+  if (!program.global.log_file.empty()) {
+    if (const Status opened = also_log_to(program.global.log_file); !opened.ok())
+      return fail(opened.error(), kExitCannotCreate);
+  }
   if (!program.global.faults.empty()) {
     const Status armed = arm_faults(program.global.faults);
     if (!armed.ok()) return fail(armed.error(), kExitUsage);

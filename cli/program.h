@@ -15,6 +15,7 @@ struct GlobalOptions {
   bool json = false;  // results as JSON on stdout; everything else is on stderr anyway
   int verbose = 0;
   bool quiet = false;
+  std::string log_file;  // empty: stderr alone
   std::string faults;  // fault points to arm (common/fault.h)
 };
 

@@ -54,6 +54,10 @@ Facts library_facts() {
   zmq_version(&major, &minor, &patch);
   return {{"compiler", "g++ " __VERSION__},
           {"ZeroMQ", std::to_string(major) + "." + std::to_string(minor) + "." + std::to_string(patch)},
+          {"msgpack-c", SHOAL_MSGPACK_VERSION},
+          {"spdlog", SHOAL_SPDLOG_VERSION},
+          {"toml++", SHOAL_TOML_VERSION},
+          {"nlohmann-json", SHOAL_JSON_VERSION},
           {"CLI11", CLI11_VERSION},
           {"libsodium", SHOAL_SODIUM_VERSION},
           {"OpenDHT (in shoal-dht)", SHOAL_OPENDHT_VERSION},

@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "common/result.h"
+
 namespace shoal {
 
 enum class LogLevel { kDebug, kInfo, kWarning, kError };
@@ -50,6 +52,10 @@ template <class... Parts>
 void log_error(const Parts&... parts) {
   log_parts(LogLevel::kError, parts...);
 }
+
+// Writes every line to this file too; at 16 MiB it is rotated to PATH.1 ... PATH.3 (before the extension). Once, before
+// there are other threads. ERRORS: kIo; kUnsupported where spdlog is absent.
+Status also_log_to(const std::string& path);
 
 // The sink of this build: log_spdlog.cc, or log_stderr.cc where spdlog is absent. `line` is finished. Internal.
 void write_log_line(LogLevel level, std::string_view line);

@@ -21,4 +21,8 @@ void write_log_line(LogLevel level, std::string_view line) {
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
 }
 
+Status also_log_to(const std::string& path) {
+  return make_error(ErrorCode::kUnsupported, "cannot log to " + path + ": this build has no spdlog");
+}
+
 }  // namespace shoal

@@ -6,6 +6,8 @@
 
 #include "common/fault.h"
 #include "common/log.h"
+#include "common/posix_file.h"
+#include "tests/common/temporary_folder.h"
 
 namespace shoal {
 namespace {
@@ -113,6 +115,19 @@ TEST_F(FaultTest, BadOptionsAreNamedAndArmNothing) {
   }
   EXPECT_FALSE(SHOAL_FAULT("a"));
 }
+
+#if SHOAL_WITH_NET
+TEST(LogFileTest, LinesGoThereTooAndAFileThatCannotBeIsAnError) {
+  const TemporaryFolder folder;
+  EXPECT_EQ(also_log_to("/proc/no/such/folder/log").code(), ErrorCode::kIo);
+  ASSERT_TRUE(also_log_to(folder / "log").ok());
+  log_info("peer ", 7, " serves");
+  const Result<Bytes> written = read_file(folder / "log", 1 << 16);
+  ASSERT_TRUE(written.ok());
+  const std::string text(reinterpret_cast<const char*>(written->data()), written->size());
+  EXPECT_THAT(text, testing::HasSubstr("info    peer 7 serves\n"));
+}
+#endif
 
 TEST_F(FaultTest, NamesThatWereNeverReachedAreListed) {
   ASSERT_TRUE(arm_faults("test.here=error,test.mispelt=error").ok());
