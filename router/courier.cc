@@ -2,6 +2,7 @@
 #include "router/courier.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace shoal {
 
@@ -40,6 +41,8 @@ void Courier::commit(const MicrobatchId& microbatch) {
   if (it == hops_.end() || it->second.committed) return;
   Hop& hop = it->second;
   hop.committed = true;
+  if (hop.won)
+    if (Child* winner = child_of(hop, *hop.won)) end_branch(microbatch, *winner, BranchEnd::kSettled);
   if (hop.won && !hop.below.empty()) {
     Commit message;
     message.items.push_back({microbatch, hop.below});
@@ -105,6 +108,7 @@ void Courier::on_have(const Session& from, const Have& message, TimePoint now) {
   Child* child = child_of(*hop, message.lease);
   if (child->transfer != 0) port_.drop_transfer(from, child->transfer);
   child->transfer = 0;
+  end_branch(hop->spec.microbatch, *child, BranchEnd::kAborted);
   child->phase = HopPhase::kBelow;
   child->since = now;
   child->overdue = false;
@@ -269,6 +273,7 @@ void Courier::drop_child(Hop& hop, const Lease& lease, std::optional<ReleaseWhy>
   const auto it =
       std::find_if(hop.children.begin(), hop.children.end(), [&](const Child& c) { return c.lease == lease; });
   if (it == hop.children.end()) return;
+  end_branch(hop.spec.microbatch, *it, BranchEnd::kAborted);
   const Child child = *it;
   hop.children.erase(it);  // `lease` may have been a part of it
   by_lease_.erase(child.lease);
@@ -276,6 +281,10 @@ void Courier::drop_child(Hop& hop, const Lease& lease, std::optional<ReleaseWhy>
   if (!release) return;
   if (child.transfer != 0) port_.drop_transfer(child.session, child.transfer);
   port_.send(child.session, Release{child.lease, *release});
+}
+
+void Courier::end_branch(const MicrobatchId& microbatch, Child& child, BranchEnd end) {
+  if (std::exchange(child.frames_out, false)) port_.on_branch(microbatch, child.session, child.lease, end);
 }
 
 void Courier::make_room(Hop& hop, std::size_t limit) {

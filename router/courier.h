@@ -39,14 +39,25 @@ struct HopSpec {
   std::optional<GradientHint> hint;  // a gradient for our own entry waits there: Take first
 };
 
+// What becomes of a branch's frames. Each kSent is followed by exactly one of the others, unless the courier itself
+// ends.
+enum class BranchEnd : std::uint8_t {
+  kSent,     // handed to the link (again after an end: a key frame for a claim that had joined another's entry)
+  kSettled,  // our own entry is committed, and this branch won its hop: what it sent is what counted
+  kAborted,  // anything else: lost, refused, released, or answered Have, when another's frames were used
+};
+
 class CourierPort {
  public:
   virtual ~CourierPort() = default;
   // Sessions of `stage` that are listed, serving and can be dialled.
   virtual std::vector<Session> candidates(StageId stage) = 0;
   virtual std::uint64_t low_of(std::uint64_t trainer) = 0;
-  // Sends the message with the encoded frames of its microbatch.
-  virtual Result<TransferId> send_forward(const Session& to, Forward message) = 0;
+  // Sends the message with the encoded frames of its microbatch. `key`: in frames that need no base, since the receiver
+  // lacks the one that was named; then, and for the first time, under the same lease.
+  virtual Result<TransferId> send_forward(const Session& to, Forward message, bool key) = 0;
+  // For codecs that keep bases. Never calls the courier.
+  virtual void on_branch(const MicrobatchId& microbatch, const Session& to, const Lease& lease, BranchEnd end) = 0;
   virtual void send(const Session& to, Message message) = 0;
   virtual void drop_transfer(const Session& to, TransferId transfer) = 0;
   // The first gradient of a hop: from now on it is won.
@@ -60,7 +71,7 @@ class CourierPort {
 struct CourierCounters {
   std::uint64_t branches = 0;  // children beyond a hop's first
   std::uint64_t timers = 0;    // hop timers that fired
-  std::uint64_t busy = 0, gone = 0, repoints = 0, late = 0;
+  std::uint64_t busy = 0, gone = 0, repoints = 0, late = 0, key_frames = 0;
 };
 
 class Courier {
@@ -93,6 +104,8 @@ class Courier {
   void on_busy(const Session& from, const Busy& message, TimePoint now);
   void on_have(const Session& from, const Have& message, TimePoint now);
   void on_gone(const Session& from, const Gone& message, TimePoint now);
+  // The frames are sent again, as key frames, within the same branch and the deadline that runs. Once a branch.
+  void on_need_key_frame(const Session& from, const NeedKeyFrame& message, TimePoint now);
   // A gradient's header came: false = its lease is not ours any more or the hop is won; refuse the frames (the Release
   // is sent here).
   bool wants(const Session& from, const Gradient& message, TimePoint now);
@@ -124,7 +137,9 @@ class Courier {
     HopPhase phase = HopPhase::kForward;
     TimePoint since;
     bool take = false;
-    bool overdue = false;  // the hop's timer fired on it, and no news since
+    bool overdue = false;     // the hop's timer fired on it, and no news since
+    bool frames_out = false;  // on_branch(kSent) was told, its end not yet
+    bool key_asked = false;   // NeedKeyFrame was answered
   };
   struct Hop {
     HopSpec spec;
@@ -148,6 +163,9 @@ class Courier {
   void arm(Hop& hop, TimePoint now);
   void ask(Hop& hop, TimePoint now);  // a new child, or a retry later
   void ask_peer(Hop& hop, const Session& peer, const std::optional<GradientHint>& hint, TimePoint now);
+  Forward forward_of(const Hop& hop, const Lease& lease, TimePoint now);
+  void frames_sent(const MicrobatchId& microbatch, Child& child, TransferId transfer);
+  void end_branch(const MicrobatchId& microbatch, Child& child, BranchEnd end);
   void fire(Hop& hop, std::string_view cause, TimePoint now);
   bool overdue(const Hop& hop, TimePoint now) const;
   void retry_later(Hop& hop, TimePoint now);

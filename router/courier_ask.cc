@@ -1,5 +1,6 @@
 // Whom a hop asks, how long it waits, and what it does when nothing comes.
 #include <algorithm>
+#include <utility>
 
 #include "router/courier.h"
 
@@ -64,22 +65,11 @@ void Courier::ask_peer(Hop& hop, const Session& peer, const std::optional<Gradie
     arm(hop, now);
     return;
   }
-  Forward message;
-  message.microbatch = id;
-  message.sample = hop.spec.sample;
-  message.epoch = hop.spec.epoch;
-  message.kind = hop.spec.kind;
-  message.step = hop.spec.step;
-  message.lease = lease;
-  message.above = hop.spec.above;
-  message.low = port_.low_of(id.trainer);
-  message.hint = hint;
-  message.stage = hop.spec.to;
   arm(hop, now);
-  message.budget_ms =
-      static_cast<std::uint32_t>(std::chrono::duration_cast<std::chrono::milliseconds>(hop.patience).count());
+  Forward message = forward_of(hop, lease, now);
+  message.hint = hint;
   port_.event("forward_sent", id, peer, lease, hint ? "hint" : "");
-  const auto transfer = port_.send_forward(peer, std::move(message));
+  const auto transfer = port_.send_forward(peer, std::move(message), false);
   const auto it = hops_.find(id);
   if (it == hops_.end()) return;
   if (!transfer.ok()) {  // no link to be had or its queue is full: as if it had said Busy
@@ -89,8 +79,57 @@ void Courier::ask_peer(Hop& hop, const Session& peer, const std::optional<Gradie
     retry_later(it->second, now);
     return;
   }
-  if (Child* child = child_of(it->second, lease)) child->transfer = *transfer;
+  if (Child* child = child_of(it->second, lease)) frames_sent(id, *child, *transfer);
   it->second.backoff = kBackoffMin;
+}
+
+Forward Courier::forward_of(const Hop& hop, const Lease& lease, TimePoint now) {
+  Forward message;
+  message.microbatch = hop.spec.microbatch;
+  message.sample = hop.spec.sample;
+  message.epoch = hop.spec.epoch;
+  message.kind = hop.spec.kind;
+  message.step = hop.spec.step;
+  message.lease = lease;
+  message.above = hop.spec.above;
+  message.low = port_.low_of(hop.spec.microbatch.trainer);
+  message.stage = hop.spec.to;
+  const Duration left = std::max(Duration::zero(), hop.patience - (now - hop.armed));
+  message.budget_ms = static_cast<std::uint32_t>(std::chrono::duration_cast<std::chrono::milliseconds>(left).count());
+  return message;
+}
+
+void Courier::frames_sent(const MicrobatchId& microbatch, Child& child, TransferId transfer) {
+  child.transfer = transfer;
+  if (!std::exchange(child.frames_out, true)) port_.on_branch(microbatch, child.session, child.lease, BranchEnd::kSent);
+}
+
+void Courier::on_need_key_frame(const Session& from, const NeedKeyFrame& message, TimePoint now) {
+  Hop* hop = find(message.lease, from);
+  if (hop == nullptr) {
+    ++counters_.late;
+    port_.send(from, Release{message.lease, ReleaseWhy::kLate});
+    return;
+  }
+  Child* child = child_of(*hop, message.lease);
+  if (hop->won || hop->committed || child->key_asked) return;
+  child->key_asked = true;
+  ++counters_.key_frames;
+  if (child->phase != HopPhase::kForward) {  // it had joined an entry that lost who fed it: it waits for us now
+    child->phase = HopPhase::kForward;
+    child->since = now;
+    child->overdue = false;
+    if (child == &hop->children.back()) arm(*hop, now);
+  }
+  const MicrobatchId id = hop->spec.microbatch;
+  port_.event("key_frame", id, from, message.lease, "");
+  const auto transfer = port_.send_forward(from, forward_of(*hop, message.lease, now), true);
+  hop = find(message.lease, from);  // sending may have ended it
+  if (hop == nullptr) return;
+  if (transfer.ok()) return frames_sent(id, *child_of(*hop, message.lease), *transfer);
+  hop->avoid[from] = now + 200ms;
+  port_.send(from, Release{message.lease, ReleaseWhy::kLost});
+  lose_child(*hop, message.lease, now);
 }
 
 void Courier::retry_later(Hop& hop, TimePoint now) {

@@ -2,6 +2,7 @@
 #include "router/ledger.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace shoal {
 
@@ -19,6 +20,11 @@ std::optional<EntrySerial> Ledger::on_forward(const Session& from, const Forward
                                               TimePoint now) {
   on_low({message.microbatch.trainer, message.low}, now);
   const MicrobatchId& id = message.microbatch;
+  if (transfer != 0 && key_frame_comes(message, from)) {
+    Entry& e = *entry(by_lease_.at(message.lease));
+    e.transfer = transfer;
+    return e.serial;
+  }
   if (by_lease_.contains(message.lease)) {  // a repeat
     if (transfer != 0 && entry(by_lease_.at(message.lease))->transfer != transfer) port_.refuse_frames(from, transfer);
     return std::nullopt;
@@ -53,6 +59,13 @@ std::optional<EntrySerial> Ledger::on_forward(const Session& from, const Forward
   ++counters_.accepted;
   port_.event("entry", id, token_of(e), "");
   return serial;
+}
+
+bool Ledger::key_frame_comes(const Forward& message, const Session& from) const {
+  const auto it = by_lease_.find(message.lease);
+  const Entry* e = it == by_lease_.end() ? nullptr : find(it->second);
+  return e != nullptr && e->state == EntryState::kArriving && e->transfer == 0 && e->key_lease == message.lease &&
+         e->transfer_from == from;
 }
 
 std::optional<BusyReason> Ledger::refusal(const Forward& message) const {
@@ -297,7 +310,12 @@ void Ledger::drop_lease(const Lease& lease, std::string_view cause) {
   Entry& e = *entry(it->second);
   by_lease_.erase(it);
   e.leases.erase(lease);
-  if (e.leases.empty() && e.state != EntryState::kCommitted) end_uncommitted(e, cause);
+  if (e.leases.empty()) {
+    if (e.state != EntryState::kCommitted) end_uncommitted(e, cause);
+  } else if (e.state == EntryState::kArriving && e.key_lease == lease) {  // another claim's holder has the input too
+    if (e.transfer != 0) port_.refuse_frames(e.transfer_from, std::exchange(e.transfer, 0));
+    if (!ask_key_frame(e)) inputs_lost(e.serial, BusyReason::kFailed);
+  }
 }
 
 void Ledger::busy(const Session& to, const Lease& lease, BusyReason why, TransferId transfer) {

@@ -27,7 +27,7 @@
 namespace shoal {
 
 enum class EntryState : std::uint8_t {
-  kArriving,   // header here, frames on their way
+  kArriving,   // header here, frames on their way (or a key frame asked for)
   kReady,      // forward may run
   kForward,    // forward runs
   kBelow,      // held: the courier waits for the next stage
@@ -86,7 +86,7 @@ struct LedgerOptions {
 struct LedgerCounters {
   std::uint64_t accepted = 0, joined = 0, refused = 0, counted = 0, undone = 0, committed = 0, gone = 0, recomputed = 0,
                 window_wait = 0, non_finite = 0, inexact_undo = 0, inner_steps = 0, expired = 0, forwards = 0,
-                dropped = 0;
+                dropped = 0, key_frames = 0;
 };
 
 class Ledger {
@@ -113,7 +113,8 @@ class Ledger {
     std::optional<GradientHint> hint;
     TransferId transfer = 0;
     Session transfer_from;
-    std::vector<Token> path;  // own token first; set when the gradient is here
+    std::optional<Lease> key_lease;  // a key frame was asked for under this claim
+    std::vector<Token> path;         // own token first; set when the gradient is here
     double loss_sum = 0;
     std::uint64_t targets = 0;
     WeightStamp stamp = 0;
@@ -146,6 +147,9 @@ class Ledger {
   // ---- tensors and the courier ----
   void inputs_arrived(EntrySerial serial);               // frames decoded
   void inputs_lost(EntrySerial serial, BusyReason why);  // they will not come or cannot be used
+  // Forward found that the frames need a base that is not here. True: a key frame is asked for, the entry waits for
+  // inputs again and the job is over. False: that was a key frame already, or nobody is left to ask: forward failed.
+  bool base_missing(EntrySerial serial);
   void gradient_arrived(const MicrobatchId& microbatch, const Gradient& message, TimePoint now);
   void gradient_rejected(EntrySerial serial);  // back to waiting for the next stage
   // ---- device ----
@@ -201,6 +205,8 @@ class Ledger {
   void busy(const Session& to, const Lease& lease, BusyReason why, TransferId transfer);
   void add_lease(Entry& e, const Session& from, const Lease& lease, const std::vector<Session>& above, TimePoint now);
   void drop_lease(const Lease& lease, std::string_view cause);
+  bool key_frame_comes(const Forward& message, const Session& from) const;
+  bool ask_key_frame(Entry& e);
   void give_gradient(Entry& e, const Lease& lease);
   void give_gradient_to_all(Entry& e);
   void end_uncommitted(Entry& e, std::string_view cause);  // undo or drop

@@ -20,6 +20,30 @@ void Ledger::inputs_lost(EntrySerial serial, BusyReason why) {
   end_uncommitted(*e, "input lost");
 }
 
+bool Ledger::base_missing(EntrySerial serial) {
+  Entry* e = entry(serial);
+  SHOAL_CHECK(e != nullptr && e->state == EntryState::kForward);
+  if (e->doomed || e->key_lease || !ask_key_frame(*e)) return false;
+  e->state = EntryState::kArriving;
+  return true;
+}
+
+// Of whom the frames came from, while that claim stands; else of anybody who claims the entry.
+bool Ledger::ask_key_frame(Entry& e) {
+  const auto can = [](const auto& item) { return !item.second.link_lost; };
+  auto chosen = std::find_if(e.leases.begin(), e.leases.end(),
+                             [&](const auto& item) { return can(item) && item.second.holder == e.transfer_from; });
+  if (chosen == e.leases.end()) chosen = std::find_if(e.leases.begin(), e.leases.end(), can);
+  if (chosen == e.leases.end()) return false;
+  e.key_lease = chosen->first;
+  e.transfer = 0;
+  e.transfer_from = chosen->second.holder;
+  ++counters_.key_frames;
+  port_.event("need_key_frame", e.microbatch, token_of(e), "");
+  port_.send(e.transfer_from, NeedKeyFrame{chosen->first});
+  return true;
+}
+
 void Ledger::gradient_arrived(const MicrobatchId& microbatch, const Gradient& message, TimePoint) {
   Entry* e = live_entry(microbatch);
   if (e == nullptr || e->state != EntryState::kBelow) return;

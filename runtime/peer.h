@@ -52,7 +52,8 @@ struct PeerEnvironment {
   Rng rng;
   PeerDirectory* directory = nullptr;  // may be absent
   std::function<ExecutorFactory(const RunConfig&)>
-      factory_of{};  // when set: makes `factory` once the manifest is there
+      factory_of{};             // when set: makes `factory` once the manifest is there
+  FrameCoder* coder = nullptr;  // may be absent
 };
 
 enum class PeerPhase : std::uint8_t { kConnecting, kJoining, kFetching, kServing, kLeaving, kOver };

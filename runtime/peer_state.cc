@@ -51,7 +51,7 @@ void Peer::get_state() {
   options.credits = options_.credits;
   options.planted = options_.planted;
   stage_peer_ = std::make_unique<StagePeer>(
-      std::move(options), StagePeerEnvironment{env_.loop, *transport_, env_.device, env_.events, executor_},
+      std::move(options), StagePeerEnvironment{env_.loop, *transport_, env_.device, env_.events, executor_, env_.coder},
       static_cast<StagePeer::Owner&>(*this));
   if (const auto authority = transport_->remote(as_peer(options_.run))) stage_peer_->on_link_up(*authority);
   donor_ = std::make_unique<StateDonor>(DonorOptions{}, static_cast<DonorHost&>(*this), env_.loop, spec_->stage);

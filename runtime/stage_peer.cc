@@ -148,6 +148,8 @@ void StagePeer::on_message(const Remote& from, Message& message, TransferId tran
     courier_.on_have(session, *m, now);
   else if (auto* m = std::get_if<Gone>(&message))
     courier_.on_gone(session, *m, now);
+  else if (auto* m = std::get_if<NeedKeyFrame>(&message))
+    courier_.on_need_key_frame(session, *m, now);
   else if (auto* m = std::get_if<Release>(&message))
     ledger_.on_release(session, *m, now);
   else if (auto* m = std::get_if<Renew>(&message))

@@ -18,6 +18,7 @@
 #include "runtime/config.h"
 #include "runtime/device_queue.h"
 #include "runtime/event_log.h"
+#include "runtime/frame_coder.h"
 #include "sync/round.h"
 #include "transport/transport.h"
 
@@ -38,6 +39,7 @@ struct StagePeerEnvironment {
   DeviceQueue& device;
   EventLog& events;
   std::shared_ptr<StageExecutor> executor;
+  FrameCoder* coder = nullptr;  // may be absent
 };
 
 // Figures for beats and for people.
@@ -110,7 +112,8 @@ class StagePeer final : private CourierPort, private LedgerPort, private RoundHo
   // CourierPort
   std::vector<Session> candidates(StageId stage) override;
   std::uint64_t low_of(std::uint64_t trainer) override;
-  Result<TransferId> send_forward(const Session& to, Forward message) override;
+  Result<TransferId> send_forward(const Session& to, Forward message, bool key) override;
+  void on_branch(const MicrobatchId& microbatch, const Session& to, const Lease& lease, BranchEnd end) override;
   void send(const Session& to, Message message) override;
   void drop_transfer(const Session& to, TransferId transfer) override;
   void on_won(const MicrobatchId& microbatch, const Gradient& gradient, std::vector<Bytes> frames) override;

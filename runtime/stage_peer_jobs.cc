@@ -23,9 +23,12 @@ struct Decoder {
   Result<HostTensor> tokens(ByteView frame) const {
     return decode_tensor(frame, config.token_dtype(), {sequences(), std::int64_t{spec.model.positions} + 1});
   }
-  Result<HostTensor> activation(ByteView frame) const {
-    return decode_tensor(frame, DType::kF32,
-                         {sequences(), std::int64_t{spec.model.positions}, std::int64_t{spec.model.dim}});
+  Result<HostTensor> activation(ByteView frame) const { return decode_tensor(frame, DType::kF32, activation_shape()); }
+  Result<HostTensor> input(FrameCoder* coder, ByteView frame) const {
+    return coder == nullptr ? activation(frame) : coder->decode(frame, DType::kF32, activation_shape());
+  }
+  Shape activation_shape() const {
+    return {sequences(), std::int64_t{spec.model.positions}, std::int64_t{spec.model.dim}};
   }
 };
 
@@ -105,6 +108,8 @@ void StagePeer::start_forward(EntrySerial serial, bool evaluate) {
   struct Outcome {
     Result<ForwardOutput> output = make_error(ErrorCode::kMalformed, "");
     Bytes frame;
+    HostTensor activation;
+    bool base_missing = false;
   };
   auto tensors = tensors_.at(serial);
   auto outcome = std::make_shared<Outcome>();
@@ -112,7 +117,7 @@ void StagePeer::start_forward(EntrySerial serial, bool evaluate) {
   on_device(
       evaluate ? DeviceTask::kEvaluate : DeviceTask::kForward,
       [executor = env_.executor, tensors, outcome, serial, evaluate, config = &options_.config, spec = options_.spec,
-       alive = alive_] {
+       coder = env_.coder, alive = alive_] {
         SHOAL_FAULT("peer.forward");
         const Decoder decoder{*config, spec};
         ForwardInput input;
@@ -125,9 +130,10 @@ void StagePeer::start_forward(EntrySerial serial, bool evaluate) {
         }
         input.tokens = *std::move(tokens);
         if (!spec.is_first()) {
-          auto activation = decoder.activation(tensors->input.back());
+          auto activation = decoder.input(coder, tensors->input.back());
           if (!activation.ok()) {
             outcome->output = activation.error();
+            outcome->base_missing = activation.code() == ErrorCode::kGone;
             return;
           }
           input.activation = *std::move(activation);
@@ -142,9 +148,11 @@ void StagePeer::start_forward(EntrySerial serial, bool evaluate) {
           return;
         }
         outcome->frame = *std::move(frame);
+        if (coder != nullptr) outcome->activation = std::move(outcome->output->activation);
         outcome->output->activation = {};
       },
       [this, serial, tensors, outcome, started] {
+        if (outcome->base_missing && ledger_.base_missing(serial)) return;
         const bool ok = outcome->output.ok();
         if (!ok) {
           log_warning("forward of microbatch ", tensors->microbatch, " failed: ", outcome->output.error().message);
@@ -155,6 +163,7 @@ void StagePeer::start_forward(EntrySerial serial, bool evaluate) {
         }
         count_frame(outcome->frame.size());
         tensors->output = outcome->frame;
+        tensors->activation = std::move(outcome->activation);
         ledger_.forward_done(serial, ok, ok ? outcome->output->loss_sum : 0, ok ? outcome->output->targets : 0,
                              microseconds_of(env_.loop.now() - started), env_.loop.now());
         SHOAL_FAULT("peer.after_forward");

@@ -10,7 +10,8 @@ namespace shoal {
 struct StagePeer::Tensors {
   MicrobatchId microbatch;
   std::vector<Bytes> input;  // encoded: tokens, then the activation (not at stage 0)
-  Bytes output;              // encoded activation for the next stage
+  Bytes output;              // encoded activation for the next stage: a key frame
+  HostTensor activation;     // the same as it was, for a coder's deltas; only where there is a coder
   Bytes gradient_in;         // encoded, from the next stage
   Bytes gradient_out;        // encoded, for the holders
 };

@@ -15,12 +15,19 @@ std::vector<Session> StagePeer::candidates(StageId stage) {
 
 std::uint64_t StagePeer::low_of(std::uint64_t trainer) { return ledger_.low_of(trainer); }
 
-Result<TransferId> StagePeer::send_forward(const Session& to, Forward message) {
+Result<TransferId> StagePeer::send_forward(const Session& to, Forward message, bool key) {
   const Ledger::Entry* entry = ledger_.find_live(message.microbatch);
   SHOAL_CHECK(entry != nullptr);
   const auto tensors = tensors_.find(entry->serial);
   SHOAL_CHECK(tensors != tensors_.end());
-  return send_to(to, std::move(message), {tensors->second->input.front(), tensors->second->output});
+  Bytes frame = tensors->second->output;
+  if (env_.coder != nullptr && !key)
+    if (auto delta = env_.coder->delta_for(to, message.sample, tensors->second->activation)) frame = *std::move(delta);
+  return send_to(to, std::move(message), {tensors->second->input.front(), std::move(frame)});
+}
+
+void StagePeer::on_branch(const MicrobatchId& microbatch, const Session& to, const Lease& lease, BranchEnd end) {
+  if (env_.coder != nullptr) env_.coder->on_branch(microbatch, to, lease, end);
 }
 
 void StagePeer::send(const Session& to, Message message) {

@@ -21,6 +21,7 @@ RoundContext StagePeer::context_of(const RoundOpen& open) const {
   RoundContext context;
   context.round = open.round;
   context.base = open.base;
+  context.fragment = open.fragment;
   const Windows::Window* window = open.step.value > 0 ? ledger_.step_window(open.step) : nullptr;
   if (window != nullptr) {
     context.window = window->slot;

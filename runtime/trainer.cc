@@ -115,6 +115,8 @@ void Trainer::on_message(const Remote& from, Message& message, TransferId transf
     courier_.on_have(from.session, *m, now);
   } else if (auto* m = std::get_if<Gone>(&message)) {
     courier_.on_gone(from.session, *m, now);
+  } else if (auto* m = std::get_if<NeedKeyFrame>(&message)) {
+    courier_.on_need_key_frame(from.session, *m, now);
   } else if (auto* m = std::get_if<Progress>(&message)) {
     courier_.on_progress(from.session, *m, now);
   } else if (auto* m = std::get_if<Waiting>(&message)) {
@@ -293,7 +295,7 @@ Result<TransferId> Trainer::send_to(const Session& to, Message message, std::vec
   return env_.transport.send(*peer, std::move(message), std::move(frames));
 }
 
-Result<TransferId> Trainer::send_forward(const Session& to, Forward message) {
+Result<TransferId> Trainer::send_forward(const Session& to, Forward message, bool) {
   const auto frame = frames_.find(message.microbatch);
   SHOAL_CHECK(frame != frames_.end());
   return send_to(to, std::move(message), {frame->second});

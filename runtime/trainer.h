@@ -91,7 +91,8 @@ class Trainer final : private CourierPort {
   // CourierPort
   std::vector<Session> candidates(StageId stage) override;
   std::uint64_t low_of(std::uint64_t trainer) override;
-  Result<TransferId> send_forward(const Session& to, Forward message) override;
+  Result<TransferId> send_forward(const Session& to, Forward message, bool key) override;
+  void on_branch(const MicrobatchId&, const Session&, const Lease&, BranchEnd) override {}  // tokens have no bases
   void send(const Session& to, Message message) override;
   void drop_transfer(const Session& to, TransferId transfer) override;
   void on_won(const MicrobatchId& microbatch, const Gradient& gradient, std::vector<Bytes> frames) override;

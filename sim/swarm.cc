@@ -180,11 +180,17 @@ void Swarm::start_peer(HostedPeer& process, std::uint64_t) {
                       .planted = options_.planted};
   process.peer = std::make_unique<Peer>(
       std::move(options),
-      PeerEnvironment{host.loop(), *process.wire, *process.device, *process.events,
+      PeerEnvironment{host.loop(),
+                      *process.wire,
+                      *process.device,
+                      *process.events,
                       [](const StageSpec& spec) -> Result<std::unique_ptr<StageExecutor>> {
                         return std::unique_ptr<StageExecutor>(std::make_unique<IntegerExecutor>(spec));
                       },
-                      rng_.fork("peer" + std::to_string(starts_++)), options_.directory},
+                      rng_.fork("peer" + std::to_string(starts_++)),
+                      options_.directory,
+                      {},
+                      options_.coder},
       *process.owner);
   process.peer->start();
 }

@@ -29,6 +29,7 @@ struct SwarmOptions {
   Duration round_budget = 30s;
   PlantedBugs planted;
   PeerDirectory* directory = nullptr;  // of every peer; borrowed
+  FrameCoder* coder = nullptr;         // of every peer; borrowed
 };
 
 // A run of the integer executor, small enough for hundreds of seeds.

@@ -16,30 +16,28 @@ class AllreduceRule final : public OuterRule {
   explicit AllreduceRule(const AllreduceOptions& options) : options_(options) {}
   RuleId id() const override { return RuleId::kAllreduce; }
   bool every_step() const override { return true; }
-  bool weighted_mean() const override { return false; }
+  std::unique_ptr<PayloadSum> make_sum(Bytes own, std::size_t members, std::size_t self) const override {
+    return make_dense_sum(DenseSum::kSum, std::move(own), members, self);
+  }
   std::vector<ArenaRole> shared_roles() const override { return {ArenaRole::kMoment1, ArenaRole::kMoment2}; }
   std::vector<ArenaRole> candidate_roles() const override {
     return {ArenaRole::kCandidateMoment1, ArenaRole::kCandidateMoment2};
   }
 
   Result<Payload> contribute(StageExecutor& executor, const RoundContext& context) override {
+    SHOAL_TRY(check_no_fragment(context));
     Arena& arena = executor.arena();
-    Payload payload;
-    payload.values.resize(arena.size());
-    if (context.weight == 0) return payload;
+    if (context.weight == 0) return Payload{Buffer(arena.size() * sizeof(float)).freeze(), 0, 0};
     const ArenaRole role = accumulator_role(context.window);
     const std::span<const float> sum = read_role(arena, role);
     SHOAL_TRY(check_all_finite(sum, "the gradient sum of a step"));
-    std::copy(sum.begin(), sum.end(), payload.values.begin());
-    payload.weight = context.weight;
-    payload.tag = arena.tag(role);
-    return payload;
+    return Payload{Bytes::copy_of(bytes_of(sum)), context.weight, arena.tag(role)};
   }
 
   // Writes kCandidate and not kOther: graphs of forwards may still read kOther until the commit flips.
   Result<Digest> prepare(StageExecutor& executor, const RoundContext& context, const Payload& reduced) override {
     Arena& arena = executor.arena();
-    SHOAL_CHECK_EQ(reduced.values.size(), arena.size());
+    SHOAL_CHECK_EQ(reduced.bytes.size(), arena.size() * sizeof(float));
     if (reduced.weight == 0) {
       copy_role(arena, ArenaRole::kCurrent, ArenaRole::kCandidate);
       copy_role(arena, ArenaRole::kMoment1, ArenaRole::kCandidateMoment1);
@@ -70,7 +68,8 @@ class AllreduceRule final : public OuterRule {
   static Status subtract(Arena& arena, const Payload& reduced) {
     const std::span<const float> current = read_role(arena, ArenaRole::kCurrent);
     const std::span<float> candidate = arena.span(ArenaRole::kCandidate);
-    for (std::size_t i = 0; i < candidate.size(); ++i) candidate[i] = current[i] - reduced.values[i];
+    const std::span<const float> sum = dense_values(reduced.bytes);
+    for (std::size_t i = 0; i < candidate.size(); ++i) candidate[i] = current[i] - sum[i];
     arena.push(ArenaRole::kCandidate);
     copy_role(arena, ArenaRole::kMoment1, ArenaRole::kCandidateMoment1);
     copy_role(arena, ArenaRole::kMoment2, ArenaRole::kCandidateMoment2);
@@ -83,7 +82,7 @@ class AllreduceRule final : public OuterRule {
     step.targets = reduced.weight;
     AdamWArrays arrays;
     arrays.parameters = read_role(arena, ArenaRole::kCurrent);
-    arrays.gradient_sum = reduced.values;
+    arrays.gradient_sum = dense_values(reduced.bytes);
     arrays.moment1 = read_role(arena, ArenaRole::kMoment1);
     arrays.moment2 = read_role(arena, ArenaRole::kMoment2);
     arrays.parameters_out = arena.span(ArenaRole::kCandidate);

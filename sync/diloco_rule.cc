@@ -11,12 +11,15 @@ class DilocoRule final : public OuterRule {
   explicit DilocoRule(const DilocoOptions& options) : options_(options) {}
   RuleId id() const override { return RuleId::kDiloco; }
   bool every_step() const override { return false; }
-  bool weighted_mean() const override { return !options_.sum; }
+  std::unique_ptr<PayloadSum> make_sum(Bytes own, std::size_t members, std::size_t self) const override {
+    return make_dense_sum(options_.sum ? DenseSum::kSum : DenseSum::kWeightedMean, std::move(own), members, self);
+  }
   std::vector<ArenaRole> shared_roles() const override { return {ArenaRole::kOuterMomentum}; }
   std::vector<ArenaRole> candidate_roles() const override { return {ArenaRole::kCandidateOuter}; }
 
   // delta = anchor - snapshot.
   Result<Payload> contribute(StageExecutor& executor, const RoundContext& context) override {
+    SHOAL_TRY(check_no_fragment(context));
     if (executor.shift_pending()) {
       if (executor.unsettled_at_other() != 0)
         return make_error(ErrorCode::kBusy, "the shift of the round before waits for unsettled entries");
@@ -24,30 +27,30 @@ class DilocoRule final : public OuterRule {
     }
     Arena& arena = executor.arena();
     copy_role(arena, ArenaRole::kCurrent, ArenaRole::kSnapshot);
-    Payload payload;
-    payload.values.resize(arena.size());
-    if (context.weight == 0) return payload;
+    Buffer delta(arena.size() * sizeof(float));
+    if (context.weight == 0) return Payload{std::move(delta).freeze(), 0, 0};
     const std::span<const float> anchor = read_role(arena, ArenaRole::kAnchor);
     const std::span<const float> snapshot = arena.span(ArenaRole::kSnapshot);
-    for (std::size_t i = 0; i < anchor.size(); ++i) payload.values[i] = anchor[i] - snapshot[i];
-    SHOAL_TRY(check_all_finite(payload.values, "the delta of a round"));
-    payload.weight = context.weight;
-    payload.tag = arena.tag(ArenaRole::kSnapshot) - arena.tag(ArenaRole::kAnchor);
-    return payload;
+    const std::span<float> values = delta.as<float>();
+    for (std::size_t i = 0; i < anchor.size(); ++i) values[i] = anchor[i] - snapshot[i];
+    SHOAL_TRY(check_all_finite(values, "the delta of a round"));
+    const CountTag tag = arena.tag(ArenaRole::kSnapshot) - arena.tag(ArenaRole::kAnchor);
+    return Payload{std::move(delta).freeze(), context.weight, tag};
   }
 
   // m' = mu m + delta;  anchor' = anchor - lr (delta + mu m')   (Nesterov as Sutskever et al. 2013 in the form of
   // torch's SGD).
   Result<Digest> prepare(StageExecutor& executor, const RoundContext& context, const Payload& reduced) override {
     Arena& arena = executor.arena();
-    SHOAL_CHECK_EQ(reduced.values.size(), arena.size());
+    const std::span<const float> deltas = dense_values(reduced.bytes);
+    SHOAL_CHECK_EQ(deltas.size(), arena.size());
     const std::span<const float> anchor = read_role(arena, ArenaRole::kAnchor);
     const std::span<const float> momentum = read_role(arena, ArenaRole::kOuterMomentum);
     const std::span<float> candidate = arena.span(ArenaRole::kCandidate);
     const std::span<float> candidate_momentum = arena.span(ArenaRole::kCandidateOuter);
     const float lr = static_cast<float>(options_.outer_lr), mu = static_cast<float>(options_.outer_momentum);
     for (std::size_t i = 0; i < anchor.size(); ++i) {
-      const float delta = reduced.values[i];
+      const float delta = deltas[i];
       const float next = mu * momentum[i] + delta;
       candidate_momentum[i] = next;
       candidate[i] = anchor[i] - lr * (delta + mu * next);

@@ -38,6 +38,12 @@ Digest candidate_digest(StageExecutor& executor, const OuterRule& rule, Version 
   return digest_of(executor.arena(), rule, version, ArenaRole::kCandidate, rule.candidate_roles());
 }
 
+Status check_no_fragment(const RoundContext& context) {
+  if (context.fragment == 0) return Status::success();
+  return make_error(ErrorCode::kUnsupported,
+                    "fragment " + std::to_string(context.fragment) + ": this rule takes all parameters at once");
+}
+
 Status check_all_finite(std::span<const float> values, std::string_view what) {
   // A sum of zeros times the values is NaN if and only if one of them is not finite; the search for it is the rare
   // case.

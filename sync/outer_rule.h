@@ -1,12 +1,13 @@
 #pragma once
 // How the replicas of a stage agree: what a member brings to a round and what the reduced result becomes. Pure
-// arithmetic on the arena. The round (sync/round.h) moves the payload and decides nothing about its meaning, so the
-// same interface carries: every step (allreduce, DeMo), every H steps (DiLoCo), fragments in turn (streaming:
-// `fragment`), one partner (NoLoCo: two members), late deltas (async: `base` older than the anchor), sparse or coded
-// payloads (the payload is values, `weighted_mean` says how they are added), own state (ArenaRole::kRuleState).
+// arithmetic on the arena. The round (sync/round.h) moves the payload and decides nothing about its meaning: its bytes
+// are the rule's, as is how they are cut and added (make_sum). So the same interface carries: every step (allreduce,
+// DeMo), every H steps (DiLoCo), sparse or coded payloads (sync/payload.h), fragments in turn (streaming: `fragment`,
+// which RoundOpen carries), one partner (NoLoCo: two members), own state (ArenaRole::kRuleState). Late deltas (async)
+// need more than this interface: a round takes only members that stand on its base.
 //
-// Thread: device thread only (it touches the arena), but id(), every_step(), weighted_mean() and shared_roles(), which
-// any thread may ask. The order of calls in a round: contribute, prepare, then exactly one of commit and abandon;
+// Thread: device thread only (it touches the arena), but id(), every_step(), make_sum() and shared_roles(), which any
+// thread may ask. The order of calls in a round: contribute, prepare, then exactly one of commit and abandon;
 // abandon may also follow contribute. A crash between prepare and commit leaves the anchor as it was: prepare writes
 // candidates only.
 #include <cstdint>
@@ -17,6 +18,7 @@
 #include "common/ids.h"
 #include "common/result.h"
 #include "stages/executor.h"
+#include "sync/payload.h"
 
 namespace shoal {
 
@@ -31,21 +33,16 @@ struct RoundContext {
   std::uint32_t fragment = 0;  // of the parameters; 0 = all
 };
 
-struct Payload {  // what travels; reduced part by part
-  std::vector<float> values;
-  std::uint64_t weight = 0;  // targets
-  CountTag tag = 0;
-};
-
 class OuterRule {
  public:
   virtual ~OuterRule() = default;
   virtual RuleId id() const = 0;
-  virtual bool every_step() const = 0;     // a window belongs to one step, a round to one window
-  virtual bool weighted_mean() const = 0;  // reduce to sum(weight * values) / sum(weight); else to sum(values)
+  virtual bool every_step() const = 0;  // a window belongs to one step, a round to one window
+  // How the payloads of one round become one; `own` = what contribute() brought.
+  virtual std::unique_ptr<PayloadSum> make_sum(Bytes own, std::size_t members, std::size_t self) const = 0;
   // What this member brings. Takes the snapshot that the round is about. A member without work brings weight 0 and
   // zeros. ERRORS: kBusy (diloco: an earlier shift is not applied yet and cannot be now: try again when entries have
-  // settled), kNonFinite (nothing of it may travel).
+  // settled), kNonFinite (nothing of it may travel), kUnsupported (a fragment, of a rule that takes all at once).
   virtual Result<Payload> contribute(StageExecutor& executor, const RoundContext& context) = 0;
   // Writes the candidate and returns the digest all members must agree on (new anchor and all state a joiner fetches).
   // Deterministic. ERRORS: kNonFinite.

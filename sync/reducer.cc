@@ -1,22 +1,13 @@
 #include "sync/reducer.h"
 
-#include <cstring>
-#include <string>
-
-#include "sync/rule_arrays.h"
+#include "common/check.h"
 
 namespace shoal {
 namespace {
 
-std::span<const float> floats_of(const Bytes& bytes) {
-  return {reinterpret_cast<const float*>(bytes.data()), bytes.size() / sizeof(float)};
-}
-
-Bytes bytes_of_range(std::span<const float> values) { return Bytes::copy_of(bytes_of(values)); }
-
-// Frames of the wire need not be aligned for floats.
-Bytes aligned_copy(const Bytes& bytes) {
-  if (reinterpret_cast<std::uintptr_t>(bytes.data()) % alignof(float) == 0) return bytes;
+// Frames of the wire need not be aligned.
+Bytes aligned(const Bytes& bytes) {
+  if (reinterpret_cast<std::uintptr_t>(bytes.data()) % PayloadSum::kAlignment == 0) return bytes;
   Buffer buffer(bytes.size());
   std::memcpy(buffer.data(), bytes.data(), bytes.size());
   return std::move(buffer).freeze();
@@ -24,42 +15,29 @@ Bytes aligned_copy(const Bytes& bytes) {
 
 }  // namespace
 
-PartRange part_range(std::size_t count, std::size_t members, std::size_t part) {
-  const std::size_t base = count / members, longer = count % members;
-  const std::size_t begin = part * base + std::min(part, longer);
-  return {begin, begin + base + (part < longer ? 1 : 0)};
-}
-
-Reducer::Reducer(std::size_t members, std::size_t self, bool weighted_mean, Payload own)
+Reducer::Reducer(std::size_t members, std::size_t self, std::unique_ptr<PayloadSum> sum, std::uint64_t weight,
+                 CountTag tag)
     : members_(members),
       self_(self),
-      weighted_mean_(weighted_mean),
-      own_(std::move(own)),
+      sum_(std::move(sum)),
+      own_weight_(weight),
+      own_tag_(tag),
       pieces_(members),
       parts_(members),
       missing_pieces_(members),
       missing_parts_(members) {
   SHOAL_CHECK_LT(self, members);
-  result_.resize(own_.values.size());
   // Our own piece was screened by the rule; add() screens it again, which cannot fail for what is finite.
   const Status own_added = add(self_, piece_for(self_));
   SHOAL_CHECK(own_added.ok());
 }
 
-Reducer::Piece Reducer::piece_for(std::size_t member) const {
-  const PartRange range = part_range(own_.values.size(), members_, member);
-  return {own_.weight, own_.tag,
-          bytes_of_range(std::span<const float>(own_.values).subspan(range.begin, range.size()))};
-}
+Reducer::Piece Reducer::piece_for(std::size_t member) const { return {own_weight_, own_tag_, sum_->part(member)}; }
 
 Status Reducer::add(std::size_t from, const Piece& piece) {
   if (missing_pieces_ == 0 || pieces_[from]) return Status::success();
-  const PartRange range = part_range(own_.values.size(), members_, self_);
-  if (piece.values.size() != range.size() * sizeof(float))
-    return make_error(ErrorCode::kMalformed, "a part of " + std::to_string(piece.values.size()) + " bytes instead of " +
-                                                 std::to_string(range.size() * sizeof(float)));
-  Piece kept{piece.weight, piece.tag, aligned_copy(piece.values)};
-  SHOAL_TRY(check_all_finite(floats_of(kept.values), "a part of a round"));
+  Piece kept{piece.weight, piece.tag, aligned(piece.bytes)};
+  SHOAL_TRY(sum_->check(self_, kept.bytes));
   pieces_[from] = std::move(kept);
   if (--missing_pieces_ == 0) sum_own_part();
   return Status::success();
@@ -70,15 +48,10 @@ void Reducer::sum_own_part() {
     weight_ += piece->weight;
     tag_ += piece->tag;
   }
-  const PartRange range = part_range(own_.values.size(), members_, self_);
-  std::vector<double> sum(range.size(), 0.0);
-  for (const std::optional<Piece>& piece : pieces_) {
-    if (piece->weight == 0) continue;
-    const double factor = weighted_mean_ ? static_cast<double>(piece->weight) / static_cast<double>(weight_) : 1.0;
-    const std::span<const float> values = floats_of(piece->values);
-    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += factor * static_cast<double>(values[i]);
-  }
-  for (std::size_t i = 0; i < sum.size(); ++i) result_[range.begin + i] = static_cast<float>(sum[i]);
+  for (const std::optional<Piece>& piece : pieces_)
+    if (piece->weight != 0) sum_->add(piece->bytes, piece->weight, weight_);
+  own_sum_ = sum_->finish();
+  sum_->take(self_, own_sum_);
   pieces_.assign(members_, std::nullopt);
   parts_[self_] = {true, weight_, tag_};
   --missing_parts_;
@@ -86,19 +59,14 @@ void Reducer::sum_own_part() {
 
 Reducer::Piece Reducer::own_part() const {
   SHOAL_CHECK(own_part_ready());
-  const PartRange range = part_range(result_.size(), members_, self_);
-  return {weight_, tag_, bytes_of_range(std::span<const float>(result_).subspan(range.begin, range.size()))};
+  return {weight_, tag_, own_sum_};
 }
 
 Status Reducer::take(std::size_t owner, const Piece& piece) {
   if (parts_[owner].here) return Status::success();
-  const PartRange range = part_range(result_.size(), members_, owner);
-  if (piece.values.size() != range.size() * sizeof(float))
-    return make_error(ErrorCode::kMalformed, "a summed part of " + std::to_string(piece.values.size()) +
-                                                 " bytes instead of " + std::to_string(range.size() * sizeof(float)));
-  const Bytes aligned = aligned_copy(piece.values);
-  SHOAL_TRY(check_all_finite(floats_of(aligned), "a summed part of a round"));
-  if (!aligned.empty()) std::memcpy(result_.data() + range.begin, aligned.data(), aligned.size());
+  const Bytes sum = aligned(piece.bytes);
+  SHOAL_TRY(sum_->check(owner, sum));
+  sum_->take(owner, sum);
   parts_[owner] = {true, piece.weight, piece.tag};
   --missing_parts_;
   return Status::success();
@@ -119,7 +87,7 @@ Result<Payload> Reducer::take_result() {
     if (part.weight != weight_ || part.tag != tag_)
       return make_error(ErrorCode::kMalformed,
                         "the members did not add up the same pieces: weights or tags of the parts differ");
-  return Payload{std::move(result_), weight_, tag_};
+  return Payload{sum_->result(), weight_, tag_};
 }
 
 }  // namespace shoal

@@ -132,7 +132,10 @@ struct Round::State {
     message.entries = std::move(result->entries);
     report(std::move(message));
     phase = Phase::kReducing;
-    reducer.emplace(open.members.size(), self_index, host.rule(open.rule)->weighted_mean(), std::move(result->payload));
+    const std::size_t members = open.members.size();
+    reducer.emplace(members, self_index,
+                    host.rule(open.rule)->make_sum(std::move(result->payload.bytes), members, self_index),
+                    result->payload.weight, result->payload.tag);
     for (std::size_t i = 0; i < open.members.size(); ++i)
       if (i != self_index) send_piece(i, 0, i, reducer->piece_for(i));
     use_early_parts();
@@ -148,7 +151,7 @@ struct Round::State {
     message.weight = piece.weight;
     message.tag = piece.tag;
     std::vector<Bytes> frames;
-    if (!piece.values.empty()) frames.push_back(std::move(piece.values));
+    if (!piece.bytes.empty()) frames.push_back(std::move(piece.bytes));
     host.send_to_member(open.members[to], std::move(message), std::move(frames));
   }
 

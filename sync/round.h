@@ -72,7 +72,8 @@ class Round {
   Round(RoundHost& host, EventLoop& loop, Session self, StageId stage);
   ~Round();
   void on_open(const RoundOpen& open);
-  // `frame` is empty for an empty part (more members than values). Parts that overtake RoundOpen are kept (bounded).
+  // `frame` is empty for an empty part (dense: more members than values). Parts that overtake RoundOpen are kept
+  // (bounded).
   void on_part(const Session& from, const RoundPart& part, Bytes frame);
   void on_commit(const RoundCommit& commit);
   void on_abandon(const RoundAbandon& abandon);

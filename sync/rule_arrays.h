@@ -23,5 +23,7 @@ inline void copy_role(Arena& arena, ArenaRole from, ArenaRole to) {
 
 // ERRORS: kNonFinite, naming `what` and the first element.
 Status check_all_finite(std::span<const float> values, std::string_view what);
+// For rules that take all parameters at once. ERRORS: kUnsupported.
+Status check_no_fragment(const RoundContext& context);
 
 }  // namespace shoal

@@ -55,6 +55,7 @@ struct Take { MicrobatchId microbatch; Lease lease; Token token; std::vector<Ses
 struct Busy { Lease lease; BusyReason reason = BusyReason::kNoCredit; std::uint32_t queue_ms = 0; SHOAL_FIELDS(lease, reason, queue_ms) };
 struct Have { Lease lease; SHOAL_FIELDS(lease) };
 struct Gone { Lease lease; SHOAL_FIELDS(lease) };
+struct NeedKeyFrame { Lease lease; SHOAL_FIELDS(lease) };  // peer -> holder: the frames that came need a base that is not here
 struct Gradient {                      // frames: the gradient (none to the trainer, none for kEvaluate)
   Lease lease;
   MicrobatchId microbatch;
@@ -118,9 +119,10 @@ struct Step { StepId step; std::uint64_t targets = 0; std::uint64_t run_targets 
               SHOAL_FIELDS(step, targets, run_targets, winners) };
 struct RoundOpen { StageId stage; RoundId round; std::uint8_t rule = 0; StepId step; Version base; std::vector<Session> members;
                    std::uint32_t budget_ms = 0; bool last = false; std::uint64_t run_targets = 0;
-                   SHOAL_FIELDS(stage, round, rule, step, base, members, budget_ms, last, run_targets) };
+                   std::uint32_t fragment = 0;  // of the parameters, that the round is about; 0: all
+                   SHOAL_FIELDS(stage, round, rule, step, base, members, budget_ms, last, run_targets, fragment) };
 struct RoundPart { StageId stage; RoundId round; std::uint8_t phase = 0; std::uint16_t part = 0; std::uint64_t weight = 0; CountTag tag = 0;
-                   SHOAL_FIELDS(stage, round, phase, part, weight, tag) };  // frame: floats of the part. phase 0: to its owner, 1: sum to all
+                   SHOAL_FIELDS(stage, round, phase, part, weight, tag) };  // frame: the part, in bytes of the rule. phase 0: to its owner, 1: sum to all
 struct RoundReport { StageId stage; RoundId round; bool ready = false; Digest digest; std::uint64_t weight = 0; CountTag tag = 0;
                      std::vector<std::uint64_t> entries; std::optional<Session> silent; std::string reason;
                      SHOAL_FIELDS(stage, round, ready, digest, weight, tag, entries, silent, reason) };  // entries: serials of the sender's own tokens
@@ -156,7 +158,7 @@ using Message = std::variant<Hello, Ping, Pong, ByteCredit, DropTransfer,       
                              JoinRequest, JoinAnswer, Members, Beat, BeatAck, Fenced, Leave, Goodbye, End,              // 17-25
                              Step, RoundOpen, RoundPart, RoundReport, RoundCommit, RoundAbandon,                       // 26-31
                              StateQuery, StateOffer, ChunkQuery, Chunk, ManifestQuery, Manifest, PeersQuery, Peers,     // 32-39
-                             Progress>;                                                                                // 40
+                             Progress, NeedKeyFrame>;                                                                  // 40-41
 
 std::string_view name_of(const Message& message);  // "Forward"
 

@@ -89,6 +89,8 @@ class CourierRig : public testing::Test, private CourierPort {
   std::vector<TransferId> dropped;
   std::vector<std::pair<MicrobatchId, bool>> parked;
   std::vector<Gradient> won;
+  std::vector<bool> keys;                           // of the Forwards sent: as key frames
+  std::vector<std::pair<Session, BranchEnd>> ends;  // what became of their frames
   std::optional<Session> unreachable;
   TransferId next_transfer = 1;
   FirstOfList policy;
@@ -99,12 +101,17 @@ class CourierRig : public testing::Test, private CourierPort {
   CourierPort& port() { return *this; }
   std::vector<Session> candidates(StageId) override { return serving; }
   std::uint64_t low_of(std::uint64_t) override { return 3; }
-  Result<TransferId> send_forward(const Session& to, Forward message) override {
+  Result<TransferId> send_forward(const Session& to, Forward message, bool key) override {
     if (unreachable == to) return make_error(ErrorCode::kUnreachable, "no link");
+    keys.push_back(key);
     out.push_back({to, std::move(message)});
     return next_transfer++;
   }
   void send(const Session& to, Message message) override { out.push_back({to, std::move(message)}); }
+  void on_branch(const MicrobatchId&, const Session& to, const Lease& lease, BranchEnd end) override {
+    EXPECT_EQ(lease.session, naming::session(1));
+    ends.emplace_back(to, end);
+  }
   void drop_transfer(const Session&, TransferId transfer) override { dropped.push_back(transfer); }
   void on_won(const MicrobatchId&, const Gradient& gradient, std::vector<Bytes>) override { won.push_back(gradient); }
   void on_parked(const MicrobatchId& microbatch, StageId, bool is) override { parked.emplace_back(microbatch, is); }

@@ -249,6 +249,7 @@ LedgerCounters World::totals() const {
     sum.window_wait += c.window_wait;
     sum.expired += c.expired;
     sum.forwards += c.forwards;
+    sum.key_frames += c.key_frames;
   }
   return sum;
 }

@@ -44,6 +44,7 @@ struct Options {
   Duration slow_job = 1s;
   std::size_t faults = 0;  // how many in the first ten seconds
   bool trainer_faults = false;
+  double base_lost = 0;   // of frames that turn out to need a base which the receiver has not (key frames never do)
   bool may_list = false;  // a steered run in which something fails; with faults it is always so
   Duration limit = 240s;  // virtual time in which everything must end
   PlantedBugs planted;
@@ -76,6 +77,7 @@ class Actor {
   void make_courier(CourierPort& port);
   bool on_courier_message(const Session& from, const Message& message);
   void list_changed(const MemberList& list, const std::function<void(const Session&)>& over);
+  void check_branch(const Lease& lease, BranchEnd end);  // sent frames have one end, and nothing else has one
 
   World& world_;
   Session self_;
@@ -84,6 +86,7 @@ class Actor {
   std::unique_ptr<RoutingPolicy> policy_;
   std::unique_ptr<Courier> courier_;
   TimePoint next_beat_, next_renewal_;
+  std::set<Lease> frames_out_;  // branches that were sent and have not ended
 };
 
 // What an executor keeps, in tags. Follows stages/executor.h: two buffers, stamps, graphs that die when their buffer is
@@ -131,10 +134,13 @@ class PeerActor final : public Actor, private CourierPort, private LedgerPort {
   // CourierPort
   std::vector<Session> candidates(StageId stage) override;
   std::uint64_t low_of(std::uint64_t trainer) override { return ledger_->low_of(trainer); }
-  Result<TransferId> send_forward(const Session& to, Forward message) override;
+  Result<TransferId> send_forward(const Session& to, Forward message, bool key) override;
   void send(const Session& to, Message message) override;
   void drop_transfer(const Session& to, TransferId transfer) override;
   void on_won(const MicrobatchId& microbatch, const Gradient& gradient, std::vector<Bytes> frames) override;
+  void on_branch(const MicrobatchId&, const Session&, const Lease& lease, BranchEnd end) override {
+    check_branch(lease, end);
+  }
   void on_parked(const MicrobatchId&, StageId, bool) override {}
   void event(std::string_view name, const MicrobatchId& m, const Session& peer, const Lease& lease,
              std::string_view cause) override;
@@ -183,10 +189,13 @@ class TrainerActor final : public Actor, private CourierPort {
  private:
   std::vector<Session> candidates(StageId stage) override;
   std::uint64_t low_of(std::uint64_t trainer) override { return trainer == kTrainerId ? book_.low() : 0; }
-  Result<TransferId> send_forward(const Session& to, Forward message) override;
+  Result<TransferId> send_forward(const Session& to, Forward message, bool key) override;
   void send(const Session& to, Message message) override;
   void drop_transfer(const Session& to, TransferId transfer) override;
   void on_won(const MicrobatchId& microbatch, const Gradient& gradient, std::vector<Bytes> frames) override;
+  void on_branch(const MicrobatchId&, const Session&, const Lease& lease, BranchEnd end) override {
+    check_branch(lease, end);
+  }
   void on_parked(const MicrobatchId&, StageId, bool) override {}
   void event(std::string_view name, const MicrobatchId& m, const Session& peer, const Lease& lease,
              std::string_view cause) override;

@@ -34,6 +34,8 @@ bool Actor::on_courier_message(const Session& from, const Message& message) {
     courier_->on_have(from, *m, now);
   else if (const auto* m = std::get_if<Gone>(&message))
     courier_->on_gone(from, *m, now);
+  else if (const auto* m = std::get_if<NeedKeyFrame>(&message))
+    courier_->on_need_key_frame(from, *m, now);
   else if (const auto* m = std::get_if<Progress>(&message))
     courier_->on_progress(from, *m, now);
   else if (const auto* m = std::get_if<Waiting>(&message))
@@ -48,6 +50,11 @@ void Actor::list_changed(const MemberList& list, const std::function<void(const 
     courier_->on_session_over(session, world_.now());
     over(session);
   }
+}
+
+void Actor::check_branch(const Lease& lease, BranchEnd end) {
+  const bool fits = end == BranchEnd::kSent ? frames_out_.insert(lease).second : frames_out_.erase(lease) == 1;
+  if (!fits) world_.violate("a branch that ended twice, or without having been sent");
 }
 
 // ---- device ----
@@ -243,6 +250,11 @@ void PeerActor::job_done(const Job& job) {
     case JobKind::kEvaluate: {
       if (!kept_.contains(job.serial)) return world_.violate("a forward without its input");
       const MicrobatchId id = ledger_->find(job.serial)->microbatch;
+      const bool delta = !ledger_->find(job.serial)->key_lease;
+      if (delta && world_.base_lost()) {
+        if (ledger_->base_missing(job.serial)) return;
+        return ledger_->forward_done(job.serial, false, 0, 0, 1000, now);
+      }
       if (job.kind == JobKind::kForward) device.items[job.serial] = {id, device.stamp, true, false, WindowSlot::kA};
       return ledger_->forward_done(job.serial, true, static_cast<double>(id.serial), kTargets, 1000, now);
     }
@@ -301,7 +313,7 @@ std::vector<Session> PeerActor::candidates(StageId stage) {
   return result;
 }
 
-Result<TransferId> PeerActor::send_forward(const Session& to, Forward message) {
+Result<TransferId> PeerActor::send_forward(const Session& to, Forward message, bool) {
   const Ledger::Entry* entry = ledger_->find_live(message.microbatch);
   if (entry == nullptr || !kept_.contains(entry->serial)) world_.violate("a Forward without its input");
   return world_.send(self_, to, std::move(message), true);

@@ -196,7 +196,7 @@ void TrainerActor::on_session_over(const Session& session, std::string_view caus
 
 std::vector<Session> TrainerActor::candidates(StageId stage) { return roster_.candidates(stage, world_.now()); }
 
-Result<TransferId> TrainerActor::send_forward(const Session& to, Forward message) {
+Result<TransferId> TrainerActor::send_forward(const Session& to, Forward message, bool) {
   return world_.send(self_, to, std::move(message), true);
 }
 

@@ -84,6 +84,8 @@ Duration World::message_delay() {
   return delay;
 }
 
+bool World::base_lost() { return options_.base_lost > 0 && rng_.chance(options_.base_lost); }
+
 Duration World::job_duration() {
   Duration time = options_.job_min +
                   Duration(rng_.below(static_cast<std::uint64_t>((options_.job_max - options_.job_min).count()) + 1));

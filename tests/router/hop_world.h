@@ -58,6 +58,7 @@ class World {
   void refuse(TransferId transfer) { refused_.insert(transfer); }
   void after(Actor& actor, Duration delay, std::function<void()> act);
   Duration job_duration();
+  bool base_lost();
   bool log_write(std::uint64_t epoch, const Bytes& record);  // false: fenced by a newer trainer
   const std::vector<std::uint8_t>& log() const { return log_; }
   std::uint64_t log_epoch() const { return log_epoch_; }

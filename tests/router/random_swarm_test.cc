@@ -52,6 +52,20 @@ TEST(RandomSwarmTest, ListsNothingWhileOnlyHopsAreSlow) {
   }
 }
 
+TEST(RandomSwarmTest, CountsOnceWhenBasesAreMissingUnderFaults) {
+  std::uint64_t asked = 0, sent = 0;
+  for (std::uint64_t seed = 2001; seed <= 2200; ++seed) {
+    Options options = drawn(seed, seed % 2 == 0);
+    options.base_lost = 0.5;
+    World world(options);
+    ASSERT_TRUE(world.run()) << report(world);
+    asked += world.totals().key_frames;
+    sent += world.count("key_frame");
+  }
+  EXPECT_GT(asked, 1000u);
+  EXPECT_GT(sent, 1000u);
+}
+
 TEST(RandomSwarmTest, SameSeedIsTheSameRun) {
   for (const std::uint64_t seed : {3u, 4u, 5u}) {
     World first(drawn(seed, true)), second(drawn(seed, true));

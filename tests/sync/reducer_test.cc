@@ -5,23 +5,30 @@
 #include <cmath>
 
 #include "common/rng.h"
+#include "tests/sync/sync_fixtures.h"
 
 namespace shoal {
 namespace {
 
+using test::payload_of;
+using test::values_of;
+
 Payload random_payload(Rng& rng, std::size_t count, std::uint64_t weight, CountTag tag) {
-  Payload payload;
-  for (std::size_t i = 0; i < count; ++i) payload.values.push_back(static_cast<float>(rng.normal()));
-  payload.weight = weight;
-  payload.tag = tag;
-  return payload;
+  std::vector<float> values;
+  for (std::size_t i = 0; i < count; ++i) values.push_back(static_cast<float>(rng.normal()));
+  return payload_of(values, weight, tag);
+}
+
+Reducer reducer_of(std::size_t members, std::size_t self, bool mean, const Payload& own) {
+  const DenseSum how = mean ? DenseSum::kWeightedMean : DenseSum::kSum;
+  return {members, self, make_dense_sum(how, own.bytes, members, self), own.weight, own.tag};
 }
 
 // Runs the two phases, pieces in a random order.
 std::vector<Payload> reduce_all(const std::vector<Payload>& payloads, bool mean, Rng& rng) {
   std::vector<Reducer> members;
   const std::size_t n = payloads.size();
-  for (std::size_t i = 0; i < n; ++i) members.emplace_back(n, i, mean, payloads[i]);
+  for (std::size_t i = 0; i < n; ++i) members.push_back(reducer_of(n, i, mean, payloads[i]));
   std::vector<std::pair<std::size_t, std::size_t>> pairs;
   for (std::size_t i = 0; i < n; ++i)
     for (std::size_t j = 0; j < n; ++j)
@@ -48,23 +55,27 @@ TEST_P(ReducerSizesTest, AllMembersGetTheSameSumAndTheSameMean) {
   CountTag tag = 0;
   for (std::size_t i = 0; i < members; ++i) {
     payloads.push_back(random_payload(rng, count, i == 1 ? 0 : 3 + i, 1000 + i));
-    if (i == 1) payloads[i] = Payload{std::vector<float>(count, 0.0f), 0, 0};
+    if (i == 1) payloads[i] = payload_of(std::vector<float>(count, 0.0f));
     weight += payloads[i].weight;
     tag += payloads[i].tag;
   }
   for (const bool mean : {false, true}) {
     const std::vector<Payload> results = reduce_all(payloads, mean, rng);
     for (const Payload& result : results) {
-      EXPECT_EQ(result.values, results[0].values) << "identical bits";
+      EXPECT_EQ(values_of(result), values_of(results[0])) << "identical bits";
       EXPECT_EQ(result.weight, weight);
       EXPECT_EQ(result.tag, tag);
     }
+    const std::vector<float> sum = values_of(results[0]);
+    ASSERT_EQ(sum.size(), count);
     for (std::size_t i = 0; i < count; ++i) {
       double expected = 0;
-      for (const Payload& payload : payloads)
-        expected += mean ? static_cast<double>(payload.weight) / static_cast<double>(weight) * payload.values[i]
-                         : static_cast<double>(payload.values[i]);
-      ASSERT_NEAR(results[0].values[i], expected, 1e-6);
+      for (const Payload& payload : payloads) {
+        const double value = static_cast<double>(values_of(payload)[i]);
+        const double share = static_cast<double>(payload.weight) / static_cast<double>(weight);
+        if (payload.weight > 0) expected += (mean ? share : 1.0) * value;
+      }
+      ASSERT_EQ(sum[i], static_cast<float>(expected)) << "added in doubles, in member order";
     }
   }
 }
@@ -86,16 +97,17 @@ TEST(ReducerTest, PartsCoverTheValuesOnce) {
 
 TEST(ReducerTest, NamesTheMemberItWaitsForAndRefusesNonFiniteParts) {
   Rng rng(3);
-  Reducer a(3, 0, false, random_payload(rng, 9, 1, 1)), b(3, 1, false, random_payload(rng, 9, 1, 2)),
-      c(3, 2, false, random_payload(rng, 9, 1, 4));
+  Reducer a = reducer_of(3, 0, false, random_payload(rng, 9, 1, 1)),
+          b = reducer_of(3, 1, false, random_payload(rng, 9, 1, 2)),
+          c = reducer_of(3, 2, false, random_payload(rng, 9, 1, 4));
   EXPECT_EQ(a.missing(), 1u);
   ASSERT_TRUE(a.add(1, b.piece_for(0)).ok());
   EXPECT_EQ(a.missing(), 2u);
   Reducer::Piece bad = c.piece_for(0);
-  std::vector<std::uint8_t> bytes(bad.values.data(), bad.values.data() + bad.values.size());
+  std::vector<std::uint8_t> bytes(bad.bytes.data(), bad.bytes.data() + bad.bytes.size());
   const float nan = NAN;
   std::memcpy(bytes.data() + 4, &nan, 4);
-  bad.values = Bytes::from_vector(bytes);
+  bad.bytes = Bytes::from_vector(bytes);
   EXPECT_EQ(a.add(2, bad).code(), ErrorCode::kNonFinite);
   EXPECT_EQ(a.missing(), 2u);
   EXPECT_EQ(a.add(2, b.own_part_ready() ? bad : Reducer::Piece{1, 4, Bytes::from_vector({1, 2, 3, 4})}).code(),
@@ -104,7 +116,8 @@ TEST(ReducerTest, NamesTheMemberItWaitsForAndRefusesNonFiniteParts) {
 
 TEST(ReducerTest, OwnersThatAddedDifferentPiecesAreFoundOut) {
   Rng rng(4);
-  Reducer a(2, 0, false, random_payload(rng, 4, 1, 1)), b(2, 1, false, random_payload(rng, 4, 1, 2));
+  Reducer a = reducer_of(2, 0, false, random_payload(rng, 4, 1, 1)),
+          b = reducer_of(2, 1, false, random_payload(rng, 4, 1, 2));
   ASSERT_TRUE(a.add(1, b.piece_for(0)).ok());
   Reducer::Piece other = b.piece_for(1);
   other.tag += 1;

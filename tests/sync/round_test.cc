@@ -6,6 +6,7 @@
 #include <map>
 
 #include "sim/sim_loop.h"
+#include "tests/sync/sparse_rule.h"
 #include "tests/sync/sync_fixtures.h"
 
 namespace shoal {
@@ -15,8 +16,10 @@ using test::session_of;
 
 Digest digest_from(const Payload& payload) {
   Digest digest;
-  for (std::size_t i = 0; i < payload.values.size() && i < 8; ++i)
-    digest.bytes[i] = static_cast<std::uint8_t>(payload.values[i]);
+  for (std::size_t i = 0; i < payload.bytes.size(); ++i) {
+    std::uint8_t& byte = digest.bytes[i % 16];
+    byte = static_cast<std::uint8_t>(byte * 31 + payload.bytes.data()[i]);
+  }
   digest.bytes[31] = static_cast<std::uint8_t>(payload.tag);
   return digest;
 }
@@ -25,9 +28,7 @@ Digest digest_from(const Payload& payload) {
 struct Member final : RoundHost {
   Member(EventLoop& loop, std::uint64_t n, std::map<Session, Member*>& all)
       : self(session_of(n)), all(all), round(*this, loop, self, StageId(0)) {
-    contribution.payload.values = {1.0f * static_cast<float>(n), 2, 3, 4, 5};
-    contribution.payload.weight = n;
-    contribution.payload.tag = 10 * n;
+    contribution.payload = test::payload_of({1.0f * static_cast<float>(n), 2, 3, 4, 5}, n, 10 * n);
     contribution.entries = {n, n + 100};
     all[self] = this;
   }
@@ -55,6 +56,7 @@ struct Member final : RoundHost {
   void send_to_authority(Message message) override { reports.push_back(std::get<RoundReport>(message)); }
   void send_to_member(const Session& member, Message message, std::vector<Bytes> frames) override {
     ++parts_sent;
+    for (const Bytes& frame : frames) bytes_sent += frame.size();
     if (mute || !all.count(member)) return;
     all[member]->inbox.push_back({self, std::get<RoundPart>(message), frames.empty() ? Bytes() : frames[0]});
   }
@@ -75,6 +77,7 @@ struct Member final : RoundHost {
   std::deque<Arrived> inbox;
   Payload sum;
   int parts_sent = 0;
+  std::size_t bytes_sent = 0;
   std::unique_ptr<OuterRule> rule_ = make_allreduce_rule();
   Round round;
 };
@@ -313,6 +316,44 @@ TEST_F(RoundTest, ARuleThatTheRunDoesNotUseFailsTheRound) {
   members[0]->round.on_open(message);
   ASSERT_EQ(members[0]->reports.size(), 1u);
   EXPECT_EQ(kind_of(members[0]->reports[0]), ReportKind::kFailed);
+}
+
+// A payload of another kind and of another length at every member, one of them with nothing in it.
+TEST_F(RoundTest, CarriesASparsePayloadWithoutKnowingIt) {
+  using test::SparseValue;
+  make(3);
+  const std::vector<std::vector<SparseValue>> brought = {{{0, 1}, {400, 2}, {999, 4}}, {}, {{400, 8}, {401, 16}}};
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    members[i]->rule_ = std::make_unique<test::SparseRule>();
+    members[i]->contribution.payload.bytes = test::pack_sparse(brought[i]);
+  }
+  open_all(open(1));
+  const std::vector<SparseValue> sum = {{0, 1}, {400, 10}, {401, 16}, {999, 4}};
+  std::size_t bytes = 0;
+  for (const auto& member : members) {
+    ASSERT_EQ(member->reports.size(), 2u);
+    EXPECT_EQ(kind_of(member->reports[1]), ReportKind::kAgreed);
+    EXPECT_EQ(member->reports[1].digest, members[0]->reports[1].digest);
+    EXPECT_EQ(test::parse_sparse(member->sum.bytes), sum);
+    EXPECT_EQ(member->sum.weight, 1u + 2u + 3u);
+    bytes += member->bytes_sent;
+  }
+  EXPECT_LE(bytes, (5 + 2 * sum.size()) * sizeof(SparseValue)) << "a piece to its owner, the sums to the two others";
+}
+
+TEST_F(RoundTest, APieceThatTheRuleRefusesFailsTheRoundAndNamesItsSender) {
+  make(2);
+  for (const auto& member : members) member->rule_ = std::make_unique<test::SparseRule>();
+  members[0]->contribution.payload.bytes = test::pack_sparse({{1, 1}});
+  members[1]->contribution.payload.bytes = test::pack_sparse({{2, 1}});
+  members[0]->round.on_open(open(1));
+  RoundPart part;
+  part.round = RoundId(1);
+  members[0]->round.on_part(members[1]->self, part, test::pack_sparse({{700, 1}}));
+  ASSERT_EQ(members[0]->reports.size(), 2u);
+  EXPECT_EQ(kind_of(members[0]->reports[1]), ReportKind::kFailed);
+  EXPECT_EQ(members[0]->reports[1].silent, members[1]->self);
+  EXPECT_EQ(members[0]->reports[1].reason, "a sparse value of another part");
 }
 
 TEST_F(RoundTest, EarlyPartsAreBounded) {

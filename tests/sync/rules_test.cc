@@ -62,7 +62,7 @@ TEST(DilocoRuleTest, MovesTheAnchorByNesterovOnTheMeanDelta) {
   const Payload payload = rule->contribute(executor, context).value();
   EXPECT_EQ(payload.weight, 8u);
   EXPECT_EQ(payload.tag, 42u);
-  for (std::size_t i = 0; i < anchor.size(); ++i) ASSERT_EQ(payload.values[i], anchor[i] - current[i]);
+  for (std::size_t i = 0; i < anchor.size(); ++i) ASSERT_EQ(values_of(payload)[i], anchor[i] - current[i]);
 
   const Digest digest = rule->prepare(executor, context, payload).value();
   EXPECT_EQ(values_of(executor, ArenaRole::kAnchor), anchor) << "prepare writes candidates only";
@@ -121,7 +121,7 @@ TEST(DilocoRuleTest, AppliesAnEarlierShiftBeforeItTakesTheSnapshot) {
   ASSERT_TRUE(executor.shift_pending());
   const Payload next = rule->contribute(executor, context).value();
   EXPECT_FALSE(executor.shift_pending());
-  for (const float delta : next.values) ASSERT_EQ(delta, 0.0f) << "the parameters are the anchor again";
+  for (const float delta : values_of(next)) ASSERT_EQ(delta, 0.0f) << "the parameters are the anchor again";
 }
 
 TEST(DilocoRuleTest, RefusesANonFiniteDelta) {
@@ -133,6 +133,18 @@ TEST(DilocoRuleTest, RefusesANonFiniteDelta) {
   const Result<Payload> payload = rule->contribute(executor, context);
   ASSERT_FALSE(payload.ok());
   EXPECT_EQ(payload.code(), ErrorCode::kNonFinite);
+}
+
+TEST(RulesTest, RefuseAFragmentByName) {
+  WideExecutor executor;
+  RoundContext context;
+  context.fragment = 2;
+  for (const RuleId id : {RuleId::kAllreduce, RuleId::kDiloco}) {
+    const auto rule = id == RuleId::kAllreduce ? make_allreduce_rule() : make_diloco_rule();
+    const Result<Payload> payload = rule->contribute(executor, context);
+    ASSERT_EQ(payload.code(), ErrorCode::kUnsupported);
+    EXPECT_NE(payload.error().message.find("fragment 2"), std::string::npos);
+  }
 }
 
 TEST(AllreduceRuleTest, AppliesTheSharedAdamWToTheSummedGradient) {
@@ -150,11 +162,11 @@ TEST(AllreduceRuleTest, AppliesTheSharedAdamWToTheSummedGradient) {
   context.inner.lr = 0.01;
   context.inner.step = 6;
   Payload payload = rule->contribute(executor, context).value();
-  EXPECT_EQ(payload.values, values_of(executor, ArenaRole::kAccumulatorA));
+  std::vector<float> sum = values_of(payload);
+  EXPECT_EQ(sum, values_of(executor, ArenaRole::kAccumulatorA));
   EXPECT_EQ(payload.tag, 77u);
-  for (float& value : payload.values) value *= 2;  // as if another member had brought the same
-  payload.weight *= 2;
-  payload.tag *= 2;
+  for (float& value : sum) value *= 2;  // as if another member had brought the same
+  payload = test::payload_of(sum, payload.weight * 2, payload.tag * 2);
 
   std::vector<float> parameters = values_of(executor, ArenaRole::kCurrent),
                      m1 = values_of(executor, ArenaRole::kMoment1), m2 = values_of(executor, ArenaRole::kMoment2);
@@ -164,7 +176,7 @@ TEST(AllreduceRuleTest, AppliesTheSharedAdamWToTheSummedGradient) {
   arrays.parameters = arrays.parameters_out = parameters;
   arrays.moment1 = arrays.moment1_out = m1;
   arrays.moment2 = arrays.moment2_out = m2;
-  arrays.gradient_sum = payload.values;
+  arrays.gradient_sum = sum;
   const std::vector<ParameterSpec> specs = parameters_of(tiny_spec());
   ASSERT_TRUE(adamw_step(specs, step, arrays).ok());
 
@@ -194,7 +206,7 @@ TEST(AllreduceRuleTest, AMemberWithoutEntriesMakesTheSameStep) {
   const Payload sum = rule->contribute(busy, with_work).value();
   const Payload nothing = rule->contribute(idle, without).value();
   EXPECT_EQ(nothing.weight, 0u);
-  EXPECT_EQ(nothing.values, std::vector<float>(kIntegerParameters, 0.0f));
+  EXPECT_EQ(values_of(nothing), std::vector<float>(kIntegerParameters, 0.0f));
   EXPECT_EQ(rule->prepare(busy, with_work, sum).value(), rule->prepare(idle, without, sum).value());
   rule->commit(busy, with_work);
   rule->commit(idle, without);
@@ -213,7 +225,7 @@ TEST(AllreduceRuleTest, AnAbandonedRoundKeepsTheWindowForTheNextAttempt) {
   const Digest digest = rule->prepare(executor, context, first).value();
   rule->abandon(executor, context);
   const Payload second = rule->contribute(executor, context).value();
-  EXPECT_EQ(second.values, first.values);
+  EXPECT_EQ(values_of(second), values_of(first));
   EXPECT_EQ(second.tag, first.tag);
   EXPECT_EQ(rule->prepare(executor, context, second).value(), digest);
 }

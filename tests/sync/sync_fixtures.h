@@ -43,6 +43,15 @@ inline void fill(StageExecutor& executor, ArenaRole role, float first, float ste
   for (std::size_t i = 0; i < span.size(); ++i) span[i] = first + step * static_cast<float>(i);
 }
 
+// A dense payload, and its values.
+inline Payload payload_of(const std::vector<float>& values, std::uint64_t weight = 0, CountTag tag = 0) {
+  return {Bytes::copy_of(bytes_of(std::span<const float>(values))), weight, tag};
+}
+inline std::vector<float> values_of(const Payload& payload) {
+  const std::span<const float> values = dense_values(payload.bytes);
+  return {values.begin(), values.end()};
+}
+
 inline Session session_of(std::uint64_t n) { return Session{n, 1000 + n}; }
 inline PeerId peer_of(std::uint64_t n) {
   PeerId peer;

@@ -1,0 +1,62 @@
+#pragma once
+// What a member brings to a round and how the payloads of all become one. The bytes belong to the rule
+// (sync/outer_rule.h): round, reducer and wire move them, cut where the rule cuts them, and never look inside. Dense
+// fp32 sums, which both rules of this build use, are one implementation of it; sparse or coded payloads are others.
+//
+// Thread: any one.
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "common/bytes.h"
+#include "common/ids.h"
+#include "common/result.h"
+
+namespace shoal {
+
+struct Payload {
+  Bytes bytes;
+  std::uint64_t weight = 0;  // targets
+  CountTag tag = 0;
+};
+
+// The sum of one round's payloads at one member. A payload is cut into one part a member; the owner of a part adds the
+// pieces of all members in their order, so that a part is summed in one place; the sums of all parts are the result.
+// Calls: check before add and take; add for each piece of our part, then finish; take for each part; then result.
+class PayloadSum {
+ public:
+  virtual ~PayloadSum() = default;
+  // Part `index` of what this member brings; may be empty.
+  virtual Bytes part(std::size_t index) const = 0;
+  // Whether `piece`, which came from outside, is a piece or a sum of part `index`. ERRORS: kMalformed, kNonFinite.
+  virtual Status check(std::size_t index, const Bytes& piece) const = 0;
+  // Adds a piece of our own part. `weight` > 0: members without work are left out; `total`: of all members.
+  virtual void add(const Bytes& piece, std::uint64_t weight, std::uint64_t total) = 0;
+  // The sum of our own part: what the others take.
+  virtual Bytes finish() = 0;
+  // The sum of part `index`, our own included.
+  virtual void take(std::size_t index, const Bytes& sum) = 0;
+  // REQUIRES: every part was taken. Once.
+  virtual Bytes result() = 0;
+
+  static constexpr std::size_t kAlignment = alignof(float);  // of all bytes handed to check, add and take
+};
+
+struct PartRange {
+  std::size_t begin = 0, end = 0;
+  std::size_t size() const { return end - begin; }
+};
+// Equal parts; the first `count % members` are one longer; empty when there are more members than values.
+PartRange part_range(std::size_t count, std::size_t members, std::size_t part);
+
+// ---- dense: an array of floats of the same length at every member, cut into equal parts ----
+enum class DenseSum : std::uint8_t {
+  kSum,           // sum(values)
+  kWeightedMean,  // sum(weight * values) / sum(weight)
+};
+// Added in doubles, in member order. REQUIRES: self < members, whole floats.
+std::unique_ptr<PayloadSum> make_dense_sum(DenseSum how, Bytes own, std::size_t members, std::size_t self);
+// REQUIRES: whole floats, aligned, as those of a Buffer are.
+std::span<const float> dense_values(const Bytes& bytes);
+
+}  // namespace shoal
