@@ -2,44 +2,50 @@
 // never fall only slow a run down, as orphans ask the trainer: tests/router has the case in which they stop it.)
 #include <gtest/gtest.h>
 
+#include <cstdio>
+
 #include "common/log.h"
 #include "sim/scenario.h"
 
 namespace shoal {
 namespace {
 
+constexpr std::uint64_t kSeedsMax = 200;  // as tests/sim/faults_test.cc
+
 struct Planted {
   const char* name;
   bool PlantedBugs::*bug;
-  RuleId rule;
 };
 
 class PlantedTest : public testing::TestWithParam<Planted> {};
 
-INSTANTIATE_TEST_SUITE_P(Bugs, PlantedTest,
-                         testing::Values(Planted{"UndoTwice", &PlantedBugs::undo_twice, RuleId::kDiloco},
-                                         Planted{"NoWait", &PlantedBugs::no_wait, RuleId::kDiloco},
-                                         Planted{"CommitAtCount", &PlantedBugs::commit_at_count, RuleId::kDiloco},
-                                         Planted{"ResetAccumulator", &PlantedBugs::reset_accumulator, RuleId::kDiloco},
-                                         Planted{"LateLog", &PlantedBugs::late_log, RuleId::kDiloco},
-                                         Planted{"SilentGone", &PlantedBugs::silent_gone, RuleId::kDiloco},
-                                         Planted{"ListOnSilence", &PlantedBugs::list_on_silence, RuleId::kDiloco}),
-                         [](const auto& item) { return std::string(item.param.name); });
+INSTANTIATE_TEST_SUITE_P(
+    Bugs, PlantedTest,
+    testing::Values(Planted{"UndoTwice", &PlantedBugs::undo_twice}, Planted{"AbortShared", &PlantedBugs::abort_shared},
+                    Planted{"DuplicateEntry", &PlantedBugs::duplicate_entry}, Planted{"NoWait", &PlantedBugs::no_wait},
+                    Planted{"CommitAtCount", &PlantedBugs::commit_at_count},
+                    Planted{"ResetAccumulator", &PlantedBugs::reset_accumulator},
+                    Planted{"LateLog", &PlantedBugs::late_log}, Planted{"NoReplay", &PlantedBugs::no_replay},
+                    Planted{"SilentGone", &PlantedBugs::silent_gone},
+                    Planted{"ListOnSilence", &PlantedBugs::list_on_silence}),
+    [](const auto& item) { return std::string(item.param.name); });
 
 TEST_P(PlantedTest, IsCaught) {
   set_log_level(LogLevel::kError);
-  for (std::uint64_t seed = 1; seed <= 150; ++seed) {
+  for (std::uint64_t seed = 1; seed <= kSeedsMax; ++seed) {
     SwarmOptions options;
     options.seed = seed;
-    options.config = small_config(GetParam().rule, options.stages, 96);
+    options.config = small_config(RuleId::kDiloco, options.stages, 96);
     options.planted.*GetParam().bug = true;
     const ScenarioResult result = run_scenario(std::move(options), FaultMix{}, 300s);
     if (!result.broken.empty()) {
+      std::printf("%s: seed %llu, %.2f virtual s: %s\n", GetParam().name, static_cast<unsigned long long>(seed),
+                  result.virtual_seconds, result.broken.front().c_str());
       RecordProperty("seed", static_cast<int>(seed));
       return;
     }
   }
-  FAIL() << GetParam().name << " was not caught within 150 seeds";
+  FAIL() << GetParam().name << " was not caught within " << kSeedsMax << " seeds";
 }
 
 }  // namespace
