@@ -35,6 +35,7 @@ struct Contestant {
   std::string name;
   std::function<Result<HopFigures>()> run;
   std::vector<double> rates{};
+  std::vector<std::uint64_t> hop_timers{};  // that fired, each run
   std::optional<HopFigures> newest{};
   std::string skipped{};  // why there is no figure
   double median() const { return median_of(rates); }
@@ -122,7 +123,7 @@ class HopBench {
       if (c.rates.empty())
         one["skipped"] = c.skipped;
       else
-        one["tokens_per_s"] = c.median(), one["all"] = c.rates;
+        one["tokens_per_s"] = c.median(), one["all"] = c.rates, one["hop_timers"] = c.hop_timers;
       out["rates"].push_back(std::move(one));
     }
     std::printf("%s\n", out.dump().c_str());
@@ -155,6 +156,7 @@ class HopBench {
     auto figures = contestant.run();
     if (!figures.ok()) return figures.error();
     contestant.rates.push_back(figures->tokens_per_s);
+    contestant.hop_timers.push_back(figures->hop_timers);
     std::fprintf(
         stderr, "repeat %d: %-26s %8.0f tokens/s%s\n", repeat + 1, contestant.name.c_str(), figures->tokens_per_s,
         figures->hop_timers > 0 ? (" (hop timers fired: " + std::to_string(figures->hop_timers) + ")").c_str() : "");

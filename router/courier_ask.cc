@@ -6,6 +6,21 @@
 
 namespace shoal {
 
+namespace {
+// The kind of a deadline, for hop_timer's cause.
+std::string_view kind_of(HopPhase phase) {
+  switch (phase) {
+    case HopPhase::kForward:
+      return "forward";
+    case HopPhase::kBelow:
+      return "below";
+    case HopPhase::kBackward:
+      return "backward";
+  }
+  return "?";
+}
+}  // namespace
+
 void Courier::arm(Hop& hop, TimePoint now) {
   SHOAL_CHECK(!hop.children.empty());
   const Child& newest = hop.children.back();
@@ -145,7 +160,8 @@ void Courier::fire(Hop& hop, std::string_view cause, TimePoint now) {
     return std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(d).count());
   };
   port_.event("hop_timer", hop.spec.microbatch, newest.session, newest.lease,
-              std::string(cause) + " after " + ms(now - hop.armed) + " ms, deadline " + ms(hop.patience) + " ms");
+              std::string(cause) + " in " + std::string(kind_of(newest.phase)) + " after " + ms(now - hop.armed) +
+                  " ms, deadline " + ms(hop.patience) + " ms");
   rates_.miss(newest.session, now);
   arm(hop, now);
   ask(hop, now);  // nobody else: we keep whom we have, and look again soon

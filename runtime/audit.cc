@@ -31,6 +31,7 @@ class Auditor {
     report_.files = files_.files;
     report_.lines = files_.lines;
     report_.torn = files_.torn;
+    report_.missing = files_.missing;
     for (const std::string& where : files_.damaged) violation(where, "cannot be read");
     if (files_.runs.size() > 1) violation("", "the files are of ", files_.runs.size(), " different runs");
     for (const AuditEvent& event : files_.events) take(event);
@@ -65,7 +66,7 @@ class Auditor {
     } else if (e.event == "commit" && e.microbatch) {
       take_commit(e);
     } else if (e.event == "listed" && e.microbatch && e.stage) {
-      listed_[{*e.microbatch, e.stage->value}] = e;
+      take_listed(e);
     } else if (e.event == "merged" && e.token) {
       merged_.emplace(*e.token, e.where);
     } else if (e.event == "commit_gone" && e.token) {
@@ -98,6 +99,14 @@ class Auditor {
       if (!fresh && winner->second != pair)
         violation(e.where, "token ", e.tokens[stage], " won for two microbatches or stages");
     }
+  }
+
+  // A trainer that came back may say it again; the cause may be told in other words then, the token may not differ.
+  void take_listed(const AuditEvent& e) {
+    const auto [known, is_new] = listed_.try_emplace({*e.microbatch, e.stage->value}, e);
+    if (!is_new && known->second.token != e.token)
+      violation(e.where, "lists another token of ", *e.microbatch, " at stage ", *e.stage, " than ",
+                known->second.where);
   }
 
   void take_round(const AuditEvent& e) {

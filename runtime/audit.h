@@ -22,12 +22,14 @@
 namespace shoal {
 
 inline constexpr std::size_t kViolationsShownMax = 50;
+inline constexpr std::size_t kEventFileBytesMax = std::size_t{4} << 30;
 
 // What the audit reads of a line.
 struct AuditEvent {
   std::string event, role, cause, state;
-  std::string where;  // "file:line"
-  Session session;    // the writer's
+  std::string where;          // "file:line"
+  std::uint64_t missing = 0;  // lines before this one that the disk refused
+  Session session;            // the writer's
   std::optional<Session> about;
   std::optional<MicrobatchId> microbatch;
   std::optional<StageId> stage;
@@ -43,7 +45,8 @@ struct AuditEvent {
 struct EventFiles {
   std::vector<AuditEvent> events;  // per file in order
   std::uint64_t files = 0, lines = 0;
-  std::uint64_t torn = 0;            // last lines of killed processes
+  std::uint64_t torn = 0;            // last lines of killed processes, and lines that a refused write cut
+  std::uint64_t missing = 0;         // lines that processes could not write, by their own count
   std::vector<std::string> damaged;  // lines that no torn write explains
   std::vector<std::string> runs;     // of the lines; more than one is a violation
 };
@@ -68,7 +71,7 @@ struct AuditReport {
   std::map<std::uint16_t, StageVerdict> stages;
   std::uint64_t violation_count = 0;
   std::vector<std::string> violations;  // the first kViolationsShownMax
-  std::uint64_t files = 0, lines = 0, torn = 0;
+  std::uint64_t files = 0, lines = 0, torn = 0, missing = 0;
 };
 
 // All *.jsonl files of the folder. ERRORS: kMissing (no folder, no such file), kIo.

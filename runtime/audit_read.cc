@@ -1,4 +1,5 @@
-// Event files to values. Lenient in one point only: a process that was killed may leave its last line torn.
+// Event files to values. Lenient in one point only: a process that was killed, or whose disk refused a write, may leave
+// a line torn, and the next line says so.
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
@@ -6,19 +7,13 @@
 
 #include "common/posix_file.h"
 #include "runtime/audit.h"
+#include "runtime/event_line.h"
 #include "runtime/event_log.h"
 
 namespace shoal {
 namespace {
 
 using Json = nlohmann::json;
-
-constexpr std::size_t kEventFileBytesMax = std::size_t{4} << 30;
-
-std::string text_at(const Json& line, const char* key) {
-  const auto found = line.find(key);
-  return found != line.end() && found->is_string() ? found->get<std::string>() : std::string();
-}
 
 template <class T>
 bool read_number(const Json& line, const char* key, std::optional<T>& out) {
@@ -86,16 +81,17 @@ bool read_secured(const Json& line, std::vector<Secured>& out) {
 bool read_line(std::string_view text, AuditEvent& event, std::vector<std::string>& runs) {
   const Json line = Json::parse(text.begin(), text.end(), nullptr, false);
   if (!line.is_object()) return false;
-  event.event = text_at(line, "event");
-  event.role = text_at(line, "role");
-  event.cause = text_at(line, "cause");
-  event.state = text_at(line, "state");
-  if (line.contains("digest")) event.digest = text_at(line, "digest");
-  const auto session = parse_session(text_at(line, "session"));
+  event.event = event_text(line, "event");
+  event.role = event_text(line, "role");
+  event.cause = event_text(line, "cause");
+  event.state = event_text(line, "state");
+  if (line.contains("digest")) event.digest = event_text(line, "digest");
+  const auto session = parse_session(event_text(line, "session"));
   if (event.event.empty() || !session.ok()) return false;
   event.session = *session;
+  event.missing = event_count(line, "missing");
   if (line.contains("about") && !read_text(line, "about", parse_session, event.about)) return false;
-  const std::string run = text_at(line, "run");
+  const std::string run = event_text(line, "run");
   if (!run.empty() && std::find(runs.begin(), runs.end(), run) == runs.end()) runs.push_back(run);
   return read_text(line, "microbatch", parse_microbatch, event.microbatch) && read_number(line, "stage", event.stage) &&
          read_text(line, "token", parse_token, event.token) && read_number(line, "round", event.round) &&
@@ -118,9 +114,11 @@ void read_event_text(std::string_view text, const std::string& origin, EventFile
     event.where = origin + ":" + std::to_string(number);
     const bool whole = end != std::string_view::npos && read_line(line, event, files.runs);
     if (whole) {
-      // A new life of the process says so when the one before left its last line torn.
+      // A new life of the process says so when the one before left its last line torn; the same life, when lines were
+      // refused, the first of them perhaps in its middle.
+      files.missing += event.missing;
       if (!bad.empty()) {
-        if (event.event == "reopened") {
+        if (event.event == "reopened" || event.missing > 0) {
           ++files.torn;
         } else {
           files.damaged.push_back(bad);

@@ -8,8 +8,9 @@ namespace shoal {
 
 std::string audit_table(const AuditReport& r) {
   std::ostringstream out;
-  out << "event files " << r.files << ", lines " << r.lines << ", torn " << r.torn << ", sessions " << r.sessions
-      << ", over " << r.sessions_over << (r.ended ? "" : "; the run has not ended") << '\n'
+  out << "event files " << r.files << ", lines " << r.lines << ", torn " << r.torn << ", missing " << r.missing
+      << ", sessions " << r.sessions << ", over " << r.sessions_over << (r.ended ? "" : "; the run has not ended")
+      << '\n'
       << "microbatches: issued " << r.issued << ", committed " << r.committed << ", unfinished " << r.unfinished << '\n'
       << "entries: branches " << r.branches << ", undone " << r.undone << ", commits answered gone " << r.answered_gone
       << "\n\n";
@@ -52,7 +53,8 @@ std::string audit_json(const AuditReport& r) {
                                 {"rounds", r.rounds},
                                 {"files", r.files},
                                 {"lines", r.lines},
-                                {"torn", r.torn}};
+                                {"torn", r.torn},
+                                {"missing", r.missing}};
   out["stages"] = nlohmann::ordered_json::array();
   for (const auto& [stage, s] : r.stages) {
     out["stages"].push_back({{"stage", stage},

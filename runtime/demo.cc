@@ -25,7 +25,9 @@ namespace fs = std::filesystem;
 
 constexpr Duration kFreeze = 15s;
 constexpr Duration kMeasure = 4s;
-constexpr Duration kSoloBudget = 600s;
+constexpr Duration kStopBudget = 60s;   // of a solo that was told to stop
+constexpr Duration kSoloStart = 60s;    // of a solo that reads its text and evaluates
+constexpr double kSoloSlowdown = 10.0;  // of the measured rate, before a solo is taken for stuck
 constexpr Duration kFinishBudget = 120s;
 // Of solo's rate: what a swarm on the same cores was seen to reach, envelopes, codecs and logs included
 // (docs/RESULTS.md).
@@ -97,6 +99,7 @@ class Demo {
     SHOAL_TRY(train_swarm());
     SHOAL_TRY(read_figures());
     SHOAL_TRY(train_solo());
+    result_.total_s = seconds_of(monotonic_now() - begun_);
     return result_;
   }
 
@@ -108,7 +111,8 @@ class Demo {
     say("measuring this machine for " + std::to_string(static_cast<int>(seconds_of(kMeasure))) + " s");
     DemoRun trial = run_;
     trial.schedule_tokens = trial.end_tokens = std::uint64_t{1} << 40;
-    SHOAL_ASSIGN(const SoloFigures measured, solo("measure", trial, kMeasure));
+    SHOAL_ASSIGN(const SoloFigures measured, solo("measure", trial, {.stop_after = kMeasure, .budget = kStopBudget}));
+    measured_tokens_per_s_ = measured.tokens_per_s;
     run_.schedule_tokens =
         static_cast<std::uint64_t>(std::max(1.0, measured.tokens_per_s * kSwarmOverSolo * options_.seconds));
     say("solo makes " + short_number(measured.tokens_per_s) + " tok/s here; the learning rate falls over " +
@@ -116,10 +120,15 @@ class Demo {
     return {};
   }
 
-  // `shoal solo` as a process of its own, stopped in order after `stop_after` when that is given. One thread: at this
-  // size of model a second one gains a tenth or two on an idle machine, and is many times slower where it shares its
-  // core.
-  Result<SoloFigures> solo(const std::string& name, const DemoRun& run, std::optional<Duration> stop_after) {
+  struct SoloTime {
+    std::optional<Duration> stop_after{};  // then Ctrl-C, which ends it in order; none: it must train all its tokens
+    Duration budget{};                     // from there on, or from the start
+  };
+
+  // `shoal solo` as a process of its own. One thread: at this size of model a second one gains a tenth or two on an
+  // idle machine, and is many times slower where it shares its core. ERRORS: kTimeout (the budget is over: what it did
+  // until then is no measure of the swarm).
+  Result<SoloFigures> solo(const std::string& name, const DemoRun& run, SoloTime time) {
     const std::string config = folder_ + "/" + name + ".toml", log = folder_ + "/logs/" + name;
     SHOAL_TRY(write_text(config, demo_toml(run)));
     SHOAL_ASSIGN(Offspring child, Offspring::start({{options_.program, "--json", "solo", config, "--device", "cpu",
@@ -127,19 +136,22 @@ class Demo {
                                                     log + ".out",
                                                     log + ".err"}));
     FileTail lines(log + ".err");
-    const TimePoint stop_at = monotonic_now() + stop_after.value_or(kSoloBudget), deadline = stop_at + kSoloBudget;
+    const TimePoint stop_at = monotonic_now() + time.stop_after.value_or(Duration::zero()),
+                    deadline = stop_at + time.budget;
     bool stopped = false;
     while (!child.wait_until(std::min(monotonic_now() + 100ms, deadline))) {
       if (options_.stop && options_.stop()) return make_error(ErrorCode::kInterrupted, "interrupted");
       for (const std::string& line : lines.new_lines()) {
-        if (!stop_after) say("solo: " + line);
+        if (!time.stop_after) say("solo: " + line);
       }
-      if (!stopped && monotonic_now() >= stop_at) {
+      if (time.stop_after && !stopped && monotonic_now() >= stop_at) {
         child.send_signal(SIGINT);
         stopped = true;
       }
       if (monotonic_now() >= deadline)
-        return make_error(ErrorCode::kTimeout, "solo did not end; it said:" + last_lines(log + ".err", 5));
+        return make_error(ErrorCode::kTimeout, "solo did not end within " +
+                                                   std::to_string(static_cast<int>(seconds_of(time.budget))) +
+                                                   " s; it said:" + last_lines(log + ".err", 5));
     }
     const int code = child.exit_code().value_or(-1);
     if (code != (stopped ? 130 : 0))
@@ -206,14 +218,19 @@ class Demo {
     fault("freeze", second);
     const TimePoint thaw_at = monotonic_now() + kFreeze;
     SHOAL_TRY(swarm.run_until(std::min(rejoin_at, thaw_at)));
-    if (thaw_at < rejoin_at) swarm.thaw_peer(frozen);
+    if (thaw_at < rejoin_at) thaw(swarm, frozen);
     SHOAL_TRY(swarm.run_until(rejoin_at));
     rejoin_started_ = wall_seconds();
     SHOAL_TRY(swarm.restart_peer(killed_));
     say("the killed peer comes back as a new process");
     SHOAL_TRY(swarm.run_until(thaw_at));
-    swarm.thaw_peer(frozen);
+    if (thaw_at >= rejoin_at) thaw(swarm, frozen);
     return {};
+  }
+
+  void thaw(DemoSwarm& swarm, std::size_t peer) {
+    swarm.thaw_peer(peer);
+    thawed_ = wall_seconds();
   }
 
   Result<std::size_t> victim(DemoSwarm& swarm, std::uint16_t stage) {
@@ -252,11 +269,16 @@ class Demo {
     result_.lost = report.lost;
     result_.counted_twice = report.counted_twice;
     result_.rounds = report.rounds;
+    result_.ended = report.ended;
+    result_.undecided = report.undecided;
+    result_.silent = report.silent;
     result_.audit = report.clean() ? "clean" : "violated";
     if (!report.clean()) say(audit_table(report));
     return {};
   }
 
+  // The run's rate is that outside of faults: a fault lasts until the swarm's rate is back, and until what was taken
+  // away is (the killed peer serves again, the frozen one was let go), if that is later.
   void judge_faults(const DemoEvents& events) {
     std::vector<Disturbance> disturbed;
     for (DemoFault& fault : result_.faults) {
@@ -265,13 +287,24 @@ class Demo {
           recovered_after(events.commits, signal, ended_, undisturbed_rate(events.commits, began_, signal, disturbed));
       disturbed.push_back({signal, fault.recovered_s ? signal + *fault.recovered_s : ended_});
     }
-    result_.tokens_per_s = undisturbed_rate(events.commits, began_, ended_, disturbed);
+    std::vector<Disturbance> faults;
+    for (const DemoFault& fault : result_.faults) {
+      std::optional<double> back = thawed_;
+      if (fault.kind == "kill") {
+        back.reset();
+        if (result_.rejoined_s) back = rejoin_started_ + *result_.rejoined_s;
+      }
+      faults.push_back(disturbance_of(began_ + fault.at_s, fault.recovered_s, back, ended_));
+    }
+    result_.tokens_per_s = undisturbed_rate(events.commits, began_, ended_, faults);
   }
 
   Status train_solo() {
     say("the same " + short_number(static_cast<double>(result_.tokens)) + " tokens in one process");
     run_.end_tokens = std::max<std::uint64_t>(1, result_.tokens);
-    SHOAL_ASSIGN(const SoloFigures figures, solo("SOLO", run_, std::nullopt));
+    const double expected_s = static_cast<double>(run_.end_tokens) / std::max(1.0, measured_tokens_per_s_);
+    const SoloTime time{.budget = kSoloStart + from_seconds(kSoloSlowdown * expected_s)};
+    SHOAL_ASSIGN(const SoloFigures figures, solo("SOLO", run_, time));
     result_.solo_loss_start = figures.loss_start;
     result_.solo_loss_end = figures.loss_end;
     result_.solo_val_loss = figures.val_loss;
@@ -286,7 +319,9 @@ class Demo {
   Rng rng_;
   DemoRun run_;
   DemoResult result_;
-  double began_ = 0, ended_ = 0, rejoin_started_ = 0;  // seconds since 1970
+  const TimePoint begun_ = monotonic_now();
+  double measured_tokens_per_s_ = 0;
+  double began_ = 0, ended_ = 0, rejoin_started_ = 0, thawed_ = 0;  // seconds since 1970
   std::size_t killed_ = 0;
 };
 

@@ -1,34 +1,21 @@
 #include "runtime/demo_figures.h"
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "common/posix_file.h"
+#include "runtime/audit.h"
+#include "runtime/event_line.h"
 
 namespace shoal {
 namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::size_t kEventFileBytesMax = std::size_t{1} << 30;
 constexpr double kRecovered = 0.9;  // of the rate before
 constexpr int kRecoveredBins = 3;
-
-std::string text_at(const Json& line, const char* key) {
-  const auto found = line.find(key);
-  return found != line.end() && found->is_string() ? found->get<std::string>() : std::string();
-}
-
-// Counters stand in events as texts.
-std::uint64_t count_at(const Json& line, const char* key) {
-  const std::string text = text_at(line, key);
-  std::uint64_t value = 0;
-  std::from_chars(text.data(), text.data() + text.size(), value);
-  return value;
-}
 
 double number_at(const Json& line, const char* key) {
   const auto found = line.find(key);
@@ -36,13 +23,13 @@ double number_at(const Json& line, const char* key) {
 }
 
 void take(const Json& line, DemoEvents& events) {
-  const std::string event = text_at(line, "event");
+  const std::string event = event_text(line, "event");
   if (event == "bytes") {
-    events.sent_bytes += count_at(line, "sent");
-    events.fp32_bytes += count_at(line, "fp32");
-    events.payload_bytes += count_at(line, "payload");
+    events.sent_bytes += event_count(line, "sent");
+    events.fp32_bytes += event_count(line, "fp32");
+    events.payload_bytes += event_count(line, "payload");
   }
-  if (text_at(line, "role") != "trainer") return;
+  if (event_text(line, "role") != "trainer") return;
   if (event == "commit") {
     events.commits.push_back({number_at(line, "time"), static_cast<std::uint64_t>(number_at(line, "targets"))});
   } else if (event == "train") {
@@ -50,7 +37,7 @@ void take(const Json& line, DemoEvents& events) {
   } else if (event == "validation") {
     events.validation_loss = number_at(line, "loss");
   } else if (event == "listed") {
-    const std::string token = text_at(line, "token");
+    const std::string token = event_text(line, "token");
     ++events.lost[token.substr(0, token.find('#'))];
   }
 }
@@ -71,7 +58,7 @@ void read_demo_text(std::string_view text, DemoEvents& events) {
     const Json line = Json::parse(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(end), nullptr, false);
     text.remove_prefix(end + 1);
     if (!line.is_object()) continue;
-    if (text_at(line, "event") == "commit" && !committed.insert(text_at(line, "microbatch")).second) continue;
+    if (event_text(line, "event") == "commit" && !committed.insert(event_text(line, "microbatch")).second) continue;
     take(line, events);
   }
   std::stable_sort(events.commits.begin(), events.commits.end(),
@@ -108,6 +95,11 @@ double median_of(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   const std::size_t middle = values.size() / 2;
   return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+Disturbance disturbance_of(double signal, std::optional<double> recovered_s, std::optional<double> back_at,
+                           double end) {
+  return {signal, recovered_s && back_at ? std::max(signal + *recovered_s, *back_at) : end};
 }
 
 double undisturbed_rate(const std::vector<DemoEvents::Commit>& commits, double from, double to,

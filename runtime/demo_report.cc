@@ -72,6 +72,10 @@ std::vector<std::string> demo_failures(const DemoResult& r) {
   std::vector<std::string> failures = r.process_failures;
   if (r.counted_twice != 0) failures.push_back(std::to_string(r.counted_twice) + " contributions were counted twice");
   if (r.unfinished != 0) failures.push_back(std::to_string(r.unfinished) + " microbatches were not finished");
+  if (!r.ended) failures.push_back("the run did not end in order");
+  if (r.undecided != 0)
+    failures.push_back(std::to_string(r.undecided) + " contributions were neither secured nor listed when it ended");
+  if (r.silent != 0) failures.push_back(std::to_string(r.silent) + " contributions were lost in silence");
   if (r.committed == 0) failures.push_back("nothing was committed");
   if (r.audit != "clean")
     failures.push_back("the audit of the event logs disagrees (shoal audit on the kept folder shows where)");
@@ -99,7 +103,8 @@ std::string demo_table(const DemoResult& r) {
              fixed(*r.val_loss / *r.solo_val_loss, 4) + " (allowed " + fixed(validation_bound(r), 2) +
                  (r.seconds < kLossJudgedFromSeconds ? "; not judged in a run this short)" : ")"));
   rows.add("tokens", short_number(static_cast<double>(r.tokens)));
-  rows.add("bytes per token", fixed(r.bytes_per_token, 1));
+  rows.add("bytes per token",
+           fixed(r.bytes_per_token, 1) + " over shoal's TCP connections; the DHT's UDP is not in it");
   rows.add("codec ratio", fixed(r.codec_ratio, 2));
   rows.gap();
   for (const DemoFault& fault : r.faults) {
@@ -116,6 +121,7 @@ std::string demo_table(const DemoResult& r) {
   rows.add("counted twice", std::to_string(r.counted_twice));
   rows.add("rounds", std::to_string(r.rounds));
   rows.add("audit of the event logs", r.audit);
+  rows.add("the whole demo took", fixed(r.total_s, 0) + " s");
   return rows.text();
 }
 

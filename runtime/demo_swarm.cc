@@ -103,8 +103,8 @@ Status DemoSwarm::start() {
   SHOAL_TRY(start_dht());
   SHOAL_TRY(start_launch());
   options_.say("ticket: " + ticket_);
-  options_.say("from another terminal: shoal inspect " + ticket_);
-  options_.say("and to lend a hand:    shoal join " + ticket_);
+  options_.say("from another terminal: " + options_.program + " inspect " + ticket_);
+  options_.say("and to lend a hand:    " + options_.program + " join " + ticket_);
   for (std::size_t i = 0; i < std::size_t{options_.stages} * options_.replicas; ++i) {
     SHOAL_ASSIGN(Offspring child, start_join(i, 1));
     peers_.push_back({std::move(child), FileTail(events_folder() + "/" + name_of(i, 1) + ".jsonl"), name_of(i, 1)});

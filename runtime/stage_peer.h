@@ -92,6 +92,7 @@ class StagePeer final : private CourierPort, private LedgerPort, private RoundHo
   bool quiet() const;               // nothing live, nothing open
   std::string waiting_for() const;  // for people
   void stop();                      // fenced or gone: every timer and callback of this session ends
+  bool stopped() const { return stopped_; }
 
   StagePeerStatus status() const;
   const Ledger& ledger() const { return ledger_; }

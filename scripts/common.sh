@@ -13,14 +13,17 @@ fail() {
   exit 1
 }
 
-# as_root COMMAND...: with sudo only when we are not root.
+# need_root WHAT: to be asked before anything of as_root, whose own output may be going elsewhere.
+need_root() {
+  [ "$(id -u)" -eq 0 ] || command -v sudo >/dev/null || fail "$1 needs root" "run scripts/setup as root, or install sudo"
+}
+
+# as_root COMMAND...: with sudo only when we are not root. REQUIRES: need_root passed.
 as_root() {
   if [ "$(id -u)" -eq 0 ]; then
     "$@" >&2
-  elif command -v sudo >/dev/null; then
-    sudo "$@" >&2
   else
-    fail "this step needs root: $*" "run scripts/setup as root, or install sudo"
+    sudo "$@" >&2
   fi
 }
 
@@ -48,6 +51,7 @@ build() {
     if grep -qE 'Killed|cannot allocate memory' "$log"; then
       fail "the compiler ran out of memory" "CMAKE_BUILD_PARALLEL_LEVEL=1 scripts/setup"
     fi
-    fail "the $preset build failed; whole log: $log"
+    fail "the $preset build failed; whole log: $log" \
+      "the first of the lines above names the file. If it is none that you changed, build anew: rm -r '$folder', then this again"
   fi
 }

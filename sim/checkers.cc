@@ -1,122 +1,136 @@
 #include "sim/checkers.h"
 
-#include <map>
-#include <set>
-#include <sstream>
-
-#include "stages/integer_executor.h"
-
 namespace shoal {
 
 namespace {
 
-struct Books {
-  std::map<MicrobatchId, std::vector<Token>> committed;              // by the log
-  std::map<Token, std::pair<MicrobatchId, std::uint16_t>> of_token;  // winners
-  std::map<Token, int> secured;                                      // by how many committed rounds
-  std::map<std::uint16_t, std::map<std::uint64_t, std::set<Token>>>
-      by_version;  // stage -> version -> tokens secured by it
-  std::set<Token> listed;
-};
+const WindowSlot kSlots[] = {WindowSlot::kA, WindowSlot::kB};
 
-Books read_books(const Swarm& swarm, std::vector<std::string>& broken) {
-  Books books;
-  std::set<std::pair<std::uint16_t, std::uint64_t>> rounds;
-  for (const EventRecord& event : swarm.events()) {
-    if (event.event == "commit" && event.microbatch && event.tokens) {
-      const auto [it, fresh] = books.committed.emplace(*event.microbatch, *event.tokens);
-      if (!fresh && it->second != *event.tokens)
-        broken.push_back("microbatch " + std::to_string(event.microbatch->serial) + " is logged twice");
-      for (std::size_t k = 0; k < event.tokens->size(); ++k)
-        books.of_token[(*event.tokens)[k]] = {*event.microbatch, static_cast<std::uint16_t>(k)};
-    } else if (event.event == "round_commit" && event.secured && event.stage && event.version) {
-      if (!rounds.emplace(event.stage->value, event.version->value).second) continue;  // replayed by a resumed launch
-      for (const Secured& member : *event.secured)
-        for (const std::uint64_t serial : member.serials) {
-          const Token token{member.session, serial};
-          ++books.secured[token];
-          books.by_version[event.stage->value][event.version->value].insert(token);
-        }
-    } else if (event.event == "listed" && event.token) {
-      books.listed.insert(*event.token);
-    }
+// One serving replica against the books and against its own ledger.
+class ReplicaCheck {
+ public:
+  ReplicaCheck(const CountingBooks& books, const Swarm::HostedPeer& process, std::size_t index,
+               std::vector<std::string>& broken)
+      : books_(books),
+        stage_peer_(*process.peer->stage_peer()),
+        ledger_(stage_peer_.ledger()),
+        executor_(dynamic_cast<WindowedExecutor&>(*process.peer->executor())),
+        session_(process.peer->session()),
+        stage_(*process.peer->report().stage),
+        index_(index),
+        broken_(broken) {}
+
+  void run() {
+    check_anchor();
+    // What a stopped session's device did last, its ledger has not heard of.
+    if (stage_peer_.stopped()) return;
+    for (const WindowSlot slot : kSlots) check_window(slot);
+    check_parameters();
   }
-  return books;
-}
 
-std::string text_of(const Token& token) {
-  std::ostringstream out;
-  out << token;
-  return out.str();
-}
+ private:
+  void problem(const std::string& what) {
+    broken_.push_back("peer " + std::to_string(index_) + ", stage " + std::to_string(stage_.value) + ", version " +
+                      std::to_string(stage_peer_.version().value) + ": " + what);
+  }
 
-// What the rounds up to `version` secured must be what the anchor holds: its tag, and each value of the integer
-// executor.
-std::string compare_anchor(const Books& books, Arena& arena, std::uint16_t stage, std::uint64_t version,
-                           std::vector<std::string>& broken) {
-  CountTag tag = 0;
-  std::vector<double> sum(kIntegerParameters, 0);
-  const auto rounds = books.by_version.find(stage);
-  if (rounds != books.by_version.end())
-    for (const auto& [number, tokens] : rounds->second) {
-      if (number > version) break;
-      for (const Token& token : tokens) {
-        const auto winner = books.of_token.find(token);
-        if (winner == books.of_token.end()) {
-          broken.push_back("stage " + std::to_string(stage) + ": a round secured token " + text_of(token) +
-                           ", which no log line names");
-          continue;
-        }
-        tag += count_tag(winner->second.first);
-        const IntegerGradient gradient = integer_gradient(winner->second.first, StageId(stage));
-        for (std::size_t i = 0; i < gradient.size(); ++i) sum[i] += static_cast<double>(gradient[i]);
-      }
-    }
-  if (arena.tag(ArenaRole::kAnchor) != tag) return "the anchor's tag is not the sum over what rounds secured";
-  const auto anchor = arena.span(ArenaRole::kAnchor);
-  for (std::size_t i = 0; i < anchor.size(); ++i)
-    if (static_cast<double>(anchor[i]) != -sum[i])
-      return "the anchor's value " + std::to_string(i) + " is " + std::to_string(anchor[i]) +
-             ", secured gradients give " + std::to_string(-sum[i]);
-  return "";
-}
+  // `values` must be sign * sum, and `tag` its tag.
+  std::string differs(CountTag tag, std::span<const float> values, const GradientSum& sum, double sign) const {
+    if (tag != sum.tag) return "its tag differs";
+    for (std::size_t i = 0; i < values.size(); ++i)
+      if (static_cast<double>(values[i]) != sign * sum.values[i])
+        return "value " + std::to_string(i) + " is " + std::to_string(values[i]) + " and not " +
+               std::to_string(sign * sum.values[i]);
+    return "";
+  }
 
-void check_anchor(const Books& books, const Swarm::HostedPeer& process, std::size_t index,
-                  std::vector<std::string>& broken) {
-  const std::uint16_t stage = process.peer->report().stage->value;
-  const std::uint64_t version = process.peer->stage_peer()->version().value;
-  Arena& arena = process.peer->executor()->arena();
-  const std::string wrong = compare_anchor(books, arena, stage, version, broken);
-  if (wrong.empty()) return;
-  // One that END stopped may stand between the device's commit and its name.
-  if (process.finished && compare_anchor(books, arena, stage, version + 1, broken).empty()) return;
-  broken.push_back("peer " + std::to_string(index) + ", stage " + std::to_string(stage) + ", version " +
-                   std::to_string(version) + ": " + wrong);
-}
+  std::string anchor_differs(Version version) {
+    Arena& arena = executor_.arena();
+    return differs(arena.tag(ArenaRole::kAnchor), arena.span(ArenaRole::kAnchor), books_.secured_up_to(stage_, version),
+                   -1);
+  }
+
+  void check_anchor() {
+    const Version version = stage_peer_.version();
+    const std::string wrong = anchor_differs(version);
+    if (wrong.empty()) return;
+    // A stopped session may stand between the device's commit and its name.
+    if (stage_peer_.stopped() && anchor_differs(Version(version.value + 1)).empty()) return;
+    problem("the anchor is not the sum over what rounds secured: " + wrong);
+  }
+
+  // Adds what the ledger says of `serial` to `sum`, and judges it against log, rounds and listings.
+  void add_held(EntrySerial serial, bool settled, const char* where, GradientSum& sum) {
+    const Token token{session_, serial};
+    const Ledger::Entry* entry = ledger_.find(serial);
+    if (entry == nullptr) return problem("token " + text_of(token) + " is " + where + " and unknown to the ledger");
+    if (entry->state == EntryState::kBackward) return;  // its place is taken, its gradient is not there yet
+    sum.add(entry->microbatch, stage_);
+    const CountingBooks::Winner* winner = books_.winner(token);
+    if (settled && (winner == nullptr || winner->microbatch != entry->microbatch || winner->stage != stage_))
+      problem("token " + text_of(token) + " is " + where + " as settled, and the log does not name it");
+    if (const auto at = books_.secured_at(token); at && *at <= stage_peer_.version())
+      problem("token " + text_of(token) + " is " + where + " and in the anchor");
+    if (books_.listed(token) && !books_.over(session_) && entry->state != EntryState::kUndoing)
+      problem("token " + text_of(token) + " is " + where + " and listed as lost");
+  }
+
+  void check_window(WindowSlot slot) {
+    GradientSum sum;
+    const std::string name = std::string("in window ") + (slot == WindowSlot::kA ? "A" : "B");
+    if (const Windows::Window* window = ledger_.window(slot))
+      for (const auto& [serial, entry] : window->entries) add_held(serial, entry.settled, name.c_str(), sum);
+    Arena& arena = executor_.arena();
+    const ArenaRole role = accumulator_of(slot);
+    const std::string wrong = differs(arena.tag(role), arena.span(role), sum, 1);
+    if (!wrong.empty()) problem("what is " + name + " is not what the ledger counted there: " + wrong);
+  }
+
+  void check_parameters() {
+    GradientSum stepped;
+    for (const EntrySerial serial : ledger_.stepped()) add_held(serial, true, "stepped", stepped);
+    Arena& arena = executor_.arena();
+    const std::span<const float> anchor = arena.span(ArenaRole::kAnchor), current = arena.span(ArenaRole::kCurrent),
+                                 shift = executor_.shift();
+    std::vector<float> own(current.begin(), current.end());
+    for (std::size_t i = 0; i < own.size(); ++i) own[i] += (shift.empty() ? 0.0f : shift[i]) - anchor[i];
+    const CountTag tag = arena.tag(ArenaRole::kCurrent) + executor_.shift_tag() - arena.tag(ArenaRole::kAnchor);
+    const std::string wrong = differs(tag, own, stepped, -1);
+    if (!wrong.empty()) problem("the parameters are not the anchor and what the ledger calls stepped: " + wrong);
+  }
+
+  const CountingBooks& books_;
+  const StagePeer& stage_peer_;
+  const Ledger& ledger_;
+  WindowedExecutor& executor_;
+  const Session session_;
+  const StageId stage_;
+  const std::size_t index_;
+  std::vector<std::string>& broken_;
+};
 
 }  // namespace
 
-std::vector<std::string> check_counting(const Swarm& swarm) {
-  std::vector<std::string> broken;
-  const Books books = read_books(swarm, broken);
-  for (const auto& [token, times] : books.secured) {
-    if (times > 1) broken.push_back("token " + text_of(token) + " is secured by " + std::to_string(times) + " rounds");
-    if (books.listed.contains(token)) broken.push_back("token " + text_of(token) + " is secured and listed as lost");
-  }
-  for (std::size_t i = 0; i < swarm.peers().size(); ++i) {
-    const auto& process = *swarm.peers()[i];
+std::vector<std::string> CountingChecker::look() {
+  books_.read(swarm_.events());
+  std::vector<std::string> broken = books_.broken();
+  for (std::size_t i = 0; i < swarm_.peers().size(); ++i) {
+    const auto& process = *swarm_.peers()[i];
     if (process.alive && process.peer && process.peer->stage_peer() && process.peer->stage_peer()->serving())
-      check_anchor(books, process, i, broken);
+      ReplicaCheck(books_, process, i, broken).run();
   }
   return broken;
 }
 
+std::vector<std::string> check_counting(const Swarm& swarm) { return CountingChecker(swarm).look(); }
+
 std::vector<std::string> check_end(const Swarm& swarm) {
-  std::vector<std::string> broken = check_counting(swarm);
-  const Books books = read_books(swarm, broken);
-  for (const auto& [microbatch, path] : books.committed)
+  CountingChecker checker(swarm);
+  std::vector<std::string> broken = checker.look();
+  const CountingBooks& books = checker.books();
+  for (const auto& [microbatch, path] : books.committed())
     for (std::size_t k = 0; k < path.size(); ++k)
-      if (!books.secured.contains(path[k]) && !books.listed.contains(path[k]))
+      if (!books.secured_at(path[k]) && !books.listed(path[k]))
         broken.push_back("microbatch " + std::to_string(microbatch.serial) + " at stage " + std::to_string(k) +
                          " is committed, in no round and not listed");
   if (!swarm.finished())

@@ -1,20 +1,34 @@
 #pragma once
-// What must hold of a swarm in virtual time, judged from the events all processes wrote and from the arenas of the
-// living. Pure look: nothing is changed.
+// What must hold of a swarm in virtual time, judged from the events all processes wrote and from the arenas and ledgers
+// of the living. Pure look: nothing is changed.
 #include <string>
 #include <vector>
 
+#include "sim/counting_books.h"
 #include "sim/swarm.h"
 
 namespace shoal {
 
-// Every broken rule as one line; empty = all hold. At any time:
+// Every broken rule as one line; empty = all hold. At any time (between two turns of the loop):
 //   - a microbatch is logged once; a token is secured by one committed round at most; nothing is both secured and
 //   listed;
-//   - for every stage, tags: anchor of the newest version held by a living replica = sum over what committed rounds
-//   named;
-//   - the same with the exact gradients of the integer executor, float by float;
-//   - living, serving replicas of one version hold the same anchor.
+//   - a serving replica's anchor = sum over what the rounds up to its version secured, by tag and by the exact
+//   gradients of the integer executor, float by float; so replicas of one version hold the same anchor;
+//   - its parameters, with a shift that is still pending, = anchor + what its ledger calls stepped; each accumulator =
+//   what its ledger has counted in that window. So a gradient is in a living replica once, where its ledger says;
+//   - what its ledger calls settled was logged, for this token, before;
+//   - what a round up to its version secured, or what is listed, is in no ledger of a session that lives.
+class CountingChecker {
+ public:
+  explicit CountingChecker(const Swarm& swarm) : swarm_(swarm) {}
+  std::vector<std::string> look();
+  const CountingBooks& books() const { return books_; }
+
+ private:
+  const Swarm& swarm_;
+  CountingBooks books_;
+};
+
 std::vector<std::string> check_counting(const Swarm& swarm);
 // After the end besides: every committed (microbatch, stage) is secured or listed; nothing is unfinished.
 std::vector<std::string> check_end(const Swarm& swarm);

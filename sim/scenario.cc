@@ -9,31 +9,56 @@ namespace shoal {
 
 namespace {
 
+constexpr Duration kLookEvery = 250ms;
+
 class Scenario {
  public:
   Scenario(SwarmOptions options, const FaultMix& mix)
-      : mix_(mix), rng_(Rng(options.seed).fork("faults")), swarm_(std::move(options)) {}
+      : mix_(mix), rng_(Rng(options.seed).fork("faults")), swarm_(std::move(options)), checker_(swarm_) {}
 
   ScenarioResult run(Duration limit) {
     const TimePoint start = swarm_.loop().now();
     const TimePoint last = start + mix_.last_after;
-    swarm_.run_for(2s);
-    while (swarm_.loop().now() < last && !swarm_.finished()) {
-      swarm_.run_for(from_seconds(rng_.exponential(seconds_of(mix_.mean_between))));
+    watch(2s);
+    while (intact() && swarm_.loop().now() < last && !swarm_.finished()) {
+      watch(from_seconds(rng_.exponential(seconds_of(mix_.mean_between))));
       return_due();
       if (!swarm_.finished()) strike();
+      look();
     }
-    while (!returns_.empty() && swarm_.loop().now() < start + limit) {
-      swarm_.run_for(1s);
+    while (intact() && !returns_.empty() && swarm_.loop().now() < start + limit) {
+      watch(1s);
       return_due();
     }
-    swarm_.run_to_end(limit - (swarm_.loop().now() - start));
-    result_.broken = check_end(swarm_);
+    while (intact() && swarm_.loop().now() < start + limit) {
+      const TimePoint next = std::min(swarm_.loop().now() + kLookEvery, start + limit);
+      if (swarm_.run_to_end(next - swarm_.loop().now())) break;
+      watch(next - swarm_.loop().now());
+    }
+    if (intact()) result_.broken = check_end(swarm_);
     summarise(start);
     return std::move(result_);
   }
 
  private:
+  // Runs on, and looks at the counting all the while; up to the first broken rule.
+  void watch(Duration duration) {
+    const TimePoint until = swarm_.loop().now() + duration;
+    while (intact() && swarm_.loop().now() < until) {
+      swarm_.run_for(std::min(kLookEvery, until - swarm_.loop().now()));
+      look();
+    }
+  }
+
+  bool intact() const { return result_.broken.empty(); }
+
+  void look() {
+    if (!intact()) return;
+    ++result_.looks;
+    result_.broken = checker_.look();
+    if (!intact()) say("a rule is broken");
+  }
+
   struct Return {
     TimePoint when;
     std::size_t peer;
@@ -198,6 +223,7 @@ class Scenario {
   FaultMix mix_;
   Rng rng_;
   Swarm swarm_;
+  CountingChecker checker_;
   std::vector<Return> returns_;
   ScenarioResult result_;
 };

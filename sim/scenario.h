@@ -1,6 +1,8 @@
 #pragma once
 // A random life of a swarm from one seed: kills, restarts, freezes, cut links, death and return of the launching
-// process, while it trains to the end. No kill takes the last living holder of a stage's newest anchor.
+// process, while it trains to the end. No kill takes the last living holder of a stage's newest anchor. What
+// sim/checkers.h says of any time is judged after every fault and every quarter of a second; the first broken rule ends
+// the life.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -23,6 +25,7 @@ struct ScenarioResult {
   std::uint64_t shifts_anchor = 0,
                 shifts_snapshot = 0;  // sessions that caught up, without and with own work in the missed round
   std::uint64_t branches = 0, undos = 0, gone = 0, listed = 0, committed = 0;
+  std::uint64_t looks = 0;  // times that the counting was judged
   double virtual_seconds = 0;
   std::vector<std::string> story;  // for people, when something broke
 };

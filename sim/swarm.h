@@ -32,7 +32,8 @@ struct SwarmOptions {
   FrameCoder* coder = nullptr;         // of every peer; borrowed
 };
 
-// A run of the integer executor, small enough for hundreds of seeds.
+// A run of the integer executor, small enough for hundreds of seeds. Swarm(SwarmOptions{.config = small_config(...)})
+// is what other projects name setup_swarm(n, ...).
 RunConfig small_config(RuleId rule, std::uint16_t stages, std::uint64_t microbatches);
 
 // What one process wrote with --events, in order; survives its process.
@@ -85,6 +86,7 @@ class Swarm {
   const RunSummary& summary() const { return *summary_; }
   const std::optional<Error>& launch_error() const { return launch_error_; }
   const std::vector<EventRecord>& events() const { return all_events_; }  // of all processes, in order of writing
+  const KeyPair& run_key() const { return run_key_; }                     // for who plays a false launching process
   const SwarmOptions& options() const { return options_; }
   const std::vector<std::string>& notices() const { return notices_; }
 

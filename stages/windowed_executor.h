@@ -39,6 +39,8 @@ class WindowedExecutor : public StageExecutor {
   // For tests and metrics.
   std::size_t entry_count() const { return entries_.size(); }
   std::uint64_t graph_count() const;
+  std::span<const float> shift() const { return shift_; }  // pending; empty: none
+  CountTag shift_tag() const { return shift_tag_; }
 
  protected:
   explicit WindowedExecutor(const StageSpec& spec) : spec_(spec) {}

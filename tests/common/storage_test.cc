@@ -6,7 +6,7 @@
 #include "common/file_storage.h"
 #include "sim/sim_storage.h"
 #include "tests/common/storage_contract.h"
-#include "tests/common/temporary_folder.h"
+#include "tests/runtime/scratch_folder.h"
 
 namespace shoal {
 namespace {
@@ -18,7 +18,7 @@ class RealStorageRig : public RealLoopRig {
   std::string full_path() { return "/dev/full"; }
 
  private:
-  TemporaryFolder folder_;
+  ScratchFolder folder_;
   FileStorage storage_{loop()};
 };
 
@@ -41,7 +41,7 @@ INSTANTIATE_TYPED_TEST_SUITE_P(Real, StorageContract, RealStorageRig);
 INSTANTIATE_TYPED_TEST_SUITE_P(Simulated, StorageContract, SimStorageRig);
 
 TEST(FileStorageTest, ReplaceLeavesNoTemporaryFile) {
-  TemporaryFolder folder;
+  ScratchFolder folder;
   RealLoopRig rig;
   FileStorage storage(rig.loop());
   ASSERT_TRUE(rig.run([&](Finish finish) {
@@ -55,7 +55,7 @@ TEST(FileStorageTest, ReplaceLeavesNoTemporaryFile) {
 }
 
 TEST(FileStorageTest, ReplaceInAMissingFolderKeepsNothingAndNamesThePath) {
-  TemporaryFolder folder;
+  ScratchFolder folder;
   RealLoopRig rig;
   FileStorage storage(rig.loop());
   ASSERT_TRUE(rig.run([&](Finish finish) {
@@ -68,7 +68,7 @@ TEST(FileStorageTest, ReplaceInAMissingFolderKeepsNothingAndNamesThePath) {
 }
 
 TEST(FileStorageTest, ManySyncsInOneBurstAllAnswerInOrder) {
-  TemporaryFolder folder;
+  ScratchFolder folder;
   RealLoopRig rig;
   FileStorage storage(rig.loop());
   auto file = storage.open_append(folder / "log").value();
@@ -89,7 +89,7 @@ TEST(FileStorageTest, ManySyncsInOneBurstAllAnswerInOrder) {
 }
 
 TEST(FileStorageTest, ClosingAFileWritesWhatWasAppended) {
-  TemporaryFolder folder;
+  ScratchFolder folder;
   ThreadLoop loop;
   FileStorage storage(loop);
   auto file = storage.open_append(folder / "log").value();
@@ -99,7 +99,7 @@ TEST(FileStorageTest, ClosingAFileWritesWhatWasAppended) {
 }
 
 TEST(FileStorageTest, MoreThanTheBoundMayNotWait) {
-  TemporaryFolder folder;
+  ScratchFolder folder;
   RealLoopRig rig;
   FileStorage storage(rig.loop());
   auto file = storage.open_append(folder / "log").value();
@@ -117,7 +117,7 @@ TEST(FileStorageTest, MoreThanTheBoundMayNotWait) {
 }
 
 TEST(FileLockTest, TheSecondOneIsRefusedUntilTheFirstIsGone) {
-  TemporaryFolder folder;
+  ScratchFolder folder;
   auto first = FileLock::take(folder / "lock");
   ASSERT_TRUE(first.ok());
   const auto second = FileLock::take(folder / "lock");

@@ -40,6 +40,18 @@ TEST(UndisturbedRateTest, LeavesOutTheBinsThatAFaultTouches) {
   EXPECT_EQ(undisturbed_rate(commits, 100, 109, {{104.2, 109}}), 100);
 }
 
+TEST(DisturbanceTest, LastsUntilTheRateAndWhatWasTakenAwayAreBack) {
+  EXPECT_EQ(disturbance_of(100, 3, 125, 175).to, 125) << "the peer was away for longer than the rate was low";
+  EXPECT_EQ(disturbance_of(100, 30, 125, 175).to, 130);
+  EXPECT_EQ(disturbance_of(100, {}, 125, 175).to, 175);
+  EXPECT_EQ(disturbance_of(100, 3, {}, 175).to, 175);
+  std::vector<Commit> commits;
+  add_seconds(commits, 0, 10, 100);
+  add_seconds(commits, 10, 30, 95);  // recovered at once, while a peer is still away
+  add_seconds(commits, 30, 35, 100);
+  EXPECT_EQ(undisturbed_rate(commits, 100, 135, {disturbance_of(110, 0, 130, 135)}), 100);
+}
+
 TEST(RecoveryTest, IsTheFirstOfThreeBinsInARowAtNineTenths) {
   std::vector<Commit> commits;
   add_seconds(commits, 0, 10, 100);

@@ -28,6 +28,7 @@ DemoResult good() {
   r.tokens = 1000;
   r.issued = r.committed = 10;
   r.audit = "clean";
+  r.ended = true;
   r.faults = {{.kind = "kill", .stage = 1, .at_s = 25, .recovered_s = 3},
               {.kind = "freeze", .stage = 2, .at_s = 37.5, .recovered_s = 0}};
   r.rejoined_s = 2.5;
@@ -47,6 +48,9 @@ TEST(DemoVerdictTest, EveryBrokenPromiseFailsTheRun) {
   EXPECT_THAT(failures_after([](auto& r) { r.unfinished = 2; }),
               ElementsAre(HasSubstr("2 microbatches were not finished")));
   EXPECT_THAT(failures_after([](auto& r) { r.audit = "violated"; }), ElementsAre(HasSubstr("audit")));
+  EXPECT_THAT(failures_after([](auto& r) { r.ended = false; }), ElementsAre(HasSubstr("did not end")));
+  EXPECT_THAT(failures_after([](auto& r) { r.undecided = 3; }), ElementsAre(HasSubstr("3 contributions were neither")));
+  EXPECT_THAT(failures_after([](auto& r) { r.silent = 1; }), ElementsAre(HasSubstr("lost in silence")));
   EXPECT_THAT(failures_after([](auto& r) { r.faults[0].recovered_s.reset(); }),
               ElementsAre(HasSubstr("kill of a peer of stage 1")));
   EXPECT_THAT(failures_after([](auto& r) { r.rejoined_s.reset(); }), ElementsAre(HasSubstr("did not serve again")));

@@ -1,6 +1,8 @@
 // Hundreds of seeds of faults against the checks of hop_world.h, and planted bugs that the same checks must find.
 #include <gtest/gtest.h>
 
+#include <cstdio>
+
 #include "hop_world.h"
 
 namespace shoal::hop {
@@ -79,6 +81,8 @@ TEST(RandomSwarmTest, SameSeedIsTheSameRun) {
   }
 }
 
+constexpr std::uint64_t kPlantedSeedsMax = 300;  // as many as the product passes
+
 struct Planted {
   const char* name;
   bool PlantedBugs::*bug;
@@ -101,14 +105,17 @@ TEST(RandomSwarmTest, FindsPlantedBugs) {
       {"list_on_silence", &PlantedBugs::list_on_silence, true},
   };
   for (const Planted& planted : bugs) {
-    bool found = false;
-    for (std::uint64_t seed = 1; seed <= 1500 && !found; ++seed) {
+    std::uint64_t found = 0;
+    for (std::uint64_t seed = 1; seed <= 1500 && found == 0; ++seed) {
       Options options = drawn(seed, planted.faults);
       options.planted.*planted.bug = true;
       World world(options);
-      found = !world.run();
+      if (!world.run()) found = seed;
     }
-    EXPECT_TRUE(found) << planted.name;
+    EXPECT_TRUE(found > 0 && found <= kPlantedSeedsMax)
+        << planted.name << " was not found within " << kPlantedSeedsMax << " seeds";
+    std::printf("%s: found with seed %llu\n", planted.name, static_cast<unsigned long long>(found));
+    RecordProperty(planted.name, static_cast<int>(found));
   }
 }
 

@@ -351,6 +351,34 @@ TEST(AuditTest, ToleratesATornEndAndNothingElse) {
   }
 }
 
+TEST(AuditTest, FindsTwoListingsOfOneContributionThatNameDifferentTokens) {
+  Story story = with_a_loss(true);
+  EventRecord again = story.event("listed");
+  again.cause = "said again in other words";
+  story.say(kTrainer, again);
+  EXPECT_TRUE(story.judge().clean()) << audit_table(story.judge());
+  ++again.token->serial;
+  story.say(kTrainer, again);
+  EXPECT_THAT(story.judge().violations, Contains(HasSubstr("lists another token")));
+}
+
+// A disk that refused lines may have taken the first of them in part; the next line that gets through counts them.
+TEST(AuditTest, TakesABadLineInFrontOfMissingForARefusedWriteAndTellsHowManyAreLost) {
+  const std::string start = event_line({.role = "peer", .run = {}, .peer = {}, .session = {}}, {}, {.event = "start"});
+  EventRecord after;
+  after.event = "bytes";
+  after.more.emplace_back("missing", "3");
+  const std::string line = event_line({.role = "peer", .run = {}, .peer = {}, .session = {}}, {}, after);
+  EventFiles files;
+  read_event_text(start + "{\"ev\n" + line, "a", files);
+  EXPECT_TRUE(files.damaged.empty());
+  EXPECT_EQ(files.torn, 1u);
+  EXPECT_EQ(files.missing, 3u);
+  EXPECT_EQ(nlohmann::json::parse(audit_json(audit(files)))["missing"], 3);
+  read_event_text(start + "{\"ev\n{\"ev\n" + line, "b", files);
+  EXPECT_EQ(files.damaged.size(), 1u) << "one write is cut at most";
+}
+
 TEST(AuditTest, SurvivesSeededDamage) {
   std::uint64_t state = 5;
   const auto draw = [&](std::uint64_t bound) { return (state = mix64(state)) % bound; };

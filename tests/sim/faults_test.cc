@@ -25,7 +25,7 @@ class FaultsTest : public testing::TestWithParam<Batch> {
   void TearDown() override { set_log_level(LogLevel::kInfo); }
 };
 
-constexpr std::uint64_t kSeeds = 30;
+constexpr std::uint64_t kSeeds = 40;  // a batch; five batches a rule
 
 std::vector<Batch> batches() {
   std::vector<Batch> result;

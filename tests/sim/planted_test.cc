@@ -1,6 +1,10 @@
-// Bugs planted on purpose: each must be caught by the checkers within the seeds that the product passes. (Claims that
-// never fall only slow a run down, as orphans ask the trainer: tests/router has the case in which they stop it.)
+// Bugs planted on purpose: each must be caught by the checkers within the seeds that the product passes. Not here:
+// claims that never fall only slow a run down, as orphans ask the trainer (tests/router has the case in which they stop
+// it); an abort of what others claim is counted right and listed, which faults may cause too (tests/router has runs in
+// which nothing may be listed); a second entry of a microbatch ends the process at a check of the courier's.
 #include <gtest/gtest.h>
+
+#include <cstdio>
 
 #include "common/log.h"
 #include "sim/scenario.h"
@@ -8,38 +12,42 @@
 namespace shoal {
 namespace {
 
+constexpr std::uint64_t kSeedsMax = 200;  // as tests/sim/faults_test.cc
+
 struct Planted {
   const char* name;
   bool PlantedBugs::*bug;
-  RuleId rule;
 };
 
 class PlantedTest : public testing::TestWithParam<Planted> {};
 
 INSTANTIATE_TEST_SUITE_P(Bugs, PlantedTest,
-                         testing::Values(Planted{"UndoTwice", &PlantedBugs::undo_twice, RuleId::kDiloco},
-                                         Planted{"NoWait", &PlantedBugs::no_wait, RuleId::kDiloco},
-                                         Planted{"CommitAtCount", &PlantedBugs::commit_at_count, RuleId::kDiloco},
-                                         Planted{"ResetAccumulator", &PlantedBugs::reset_accumulator, RuleId::kDiloco},
-                                         Planted{"LateLog", &PlantedBugs::late_log, RuleId::kDiloco},
-                                         Planted{"SilentGone", &PlantedBugs::silent_gone, RuleId::kDiloco},
-                                         Planted{"ListOnSilence", &PlantedBugs::list_on_silence, RuleId::kDiloco}),
+                         testing::Values(Planted{"UndoTwice", &PlantedBugs::undo_twice},
+                                         Planted{"NoWait", &PlantedBugs::no_wait},
+                                         Planted{"CommitAtCount", &PlantedBugs::commit_at_count},
+                                         Planted{"ResetAccumulator", &PlantedBugs::reset_accumulator},
+                                         Planted{"LateLog", &PlantedBugs::late_log},
+                                         Planted{"NoReplay", &PlantedBugs::no_replay},
+                                         Planted{"SilentGone", &PlantedBugs::silent_gone},
+                                         Planted{"ListOnSilence", &PlantedBugs::list_on_silence}),
                          [](const auto& item) { return std::string(item.param.name); });
 
 TEST_P(PlantedTest, IsCaught) {
   set_log_level(LogLevel::kError);
-  for (std::uint64_t seed = 1; seed <= 150; ++seed) {
+  for (std::uint64_t seed = 1; seed <= kSeedsMax; ++seed) {
     SwarmOptions options;
     options.seed = seed;
-    options.config = small_config(GetParam().rule, options.stages, 96);
+    options.config = small_config(RuleId::kDiloco, options.stages, 96);
     options.planted.*GetParam().bug = true;
     const ScenarioResult result = run_scenario(std::move(options), FaultMix{}, 300s);
     if (!result.broken.empty()) {
+      std::printf("%s: seed %llu, %.2f virtual s: %s\n", GetParam().name, static_cast<unsigned long long>(seed),
+                  result.virtual_seconds, result.broken.front().c_str());
       RecordProperty("seed", static_cast<int>(seed));
       return;
     }
   }
-  FAIL() << GetParam().name << " was not caught within 150 seeds";
+  FAIL() << GetParam().name << " was not caught within " << kSeedsMax << " seeds";
 }
 
 }  // namespace

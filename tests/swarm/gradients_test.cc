@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::uint64_t kMicrobatches = 16, kSteps = 50;
 constexpr std::uint64_t kEntriesMin = 3;  // of every replica in the step that is judged
+constexpr int kAttemptsMax = 8;           // runs of a single step
 
 // The first step in which every replica of every stage counted its share; 0: none.
 std::uint64_t judged_step(const RealSwarm& swarm, const RunConfig& config, std::uint64_t entries_min) {
@@ -80,9 +81,15 @@ TEST(GradientTest, ThroughInt8IsNearAndNotTheSame) {
   std::vector<TensorError> errors[2];
   for (const CodecId codec : {CodecId::kRaw, CodecId::kInt8}) {
     config.wire.forward = config.wire.backward = codec;
-    RealSwarm swarm(config);
-    ASSERT_TRUE(swarm.run(60s)) << swarm.why();
-    errors[codec == CodecId::kInt8] = errors_at(swarm, config, 1);
+    // Of one step, from one set of weights. Who counted how much of it is the swarm's choice: again, until all did.
+    bool judged = false;
+    for (int attempt = 0; attempt < kAttemptsMax && !judged; ++attempt) {
+      RealSwarm swarm(config);
+      ASSERT_TRUE(swarm.run(60s)) << swarm.why();
+      judged = judged_step(swarm, config, kEntriesMin) == 1;
+      if (judged) errors[codec == CodecId::kInt8] = errors_at(swarm, config, 1);
+    }
+    ASSERT_TRUE(judged) << "in no run every replica counted " << kEntriesMin;
   }
   std::printf("greatest relative error: raw %.2g, int8 %.2g\n", greatest(errors[0]), greatest(errors[1]));
   for (std::size_t i = 0; i < errors[0].size(); ++i) {

@@ -1,0 +1,81 @@
+// A stage that nobody serves for minutes: the run says which and why, holds what it holds and no more, and goes on by
+// itself.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "common/log.h"
+#include "sim/checkers.h"
+
+namespace shoal {
+namespace {
+
+constexpr std::uint64_t kMicrobatches = 400;
+
+SwarmOptions one_peer_a_stage() {
+  SwarmOptions options;
+  options.stages = 2;
+  options.replicas = 1;
+  options.config = small_config(RuleId::kDiloco, options.stages, kMicrobatches);
+  return options;
+}
+
+std::size_t told(const Swarm& swarm, const std::string& text) {
+  return static_cast<std::size_t>(std::count_if(swarm.notices().begin(), swarm.notices().end(), [&](const auto& line) {
+    return line.find(text) != std::string::npos;
+  }));
+}
+
+class ParkedTest : public testing::Test {
+ protected:
+  void SetUp() override { set_log_level(LogLevel::kError); }
+  void TearDown() override { set_log_level(LogLevel::kInfo); }
+};
+
+// Its only peer is fenced, and holds the only copy of the stage's state: it comes back with it.
+TEST_F(ParkedTest, WhenTheOnlyHolderOfAStageIsFrozenTheRunWaitsForItAndGoesOn) {
+  Swarm swarm(one_peer_a_stage());
+  swarm.run_for(8s);
+  const Session frozen = swarm.peers()[1]->peer->session();
+  ASSERT_EQ(swarm.peers()[1]->peer->report().stage, StageId(1));
+  ASSERT_GT(swarm.peers()[1]->peer->stage_peer()->version().value, 0u) << "no round yet: anybody could begin anew";
+  EXPECT_EQ(swarm.launch()->parked_text(), "");
+  swarm.freeze_peer(1);
+  swarm.run_for(30s);
+  const std::uint64_t committed = swarm.launch()->book().committed();
+  ASSERT_LT(committed, kMicrobatches);
+  const std::size_t open = swarm.launch()->book().open();
+  swarm.run_for(180s);
+  const std::string parked = swarm.launch()->parked_text();
+  EXPECT_NE(parked.find("stage 1 has no serving peer that holds version"), std::string::npos) << parked;
+  EXPECT_NE(parked.find(short_name(frozen)), std::string::npos) << "who held it last: " << parked;
+  EXPECT_EQ(parked.find("stage 0"), std::string::npos) << parked;
+  EXPECT_GE(told(swarm, "stage 1 has no serving peer"), 10u) << "said again and again";
+  EXPECT_EQ(swarm.launch()->book().committed(), committed);
+  EXPECT_EQ(swarm.launch()->book().open(), open) << "nothing piles up";
+  EXPECT_LE(open, one_peer_a_stage().config.pipeline.in_flight);
+  EXPECT_EQ(check_counting(swarm), std::vector<std::string>{});
+  swarm.resume_peer(1);
+  swarm.run_for(20s);
+  EXPECT_EQ(swarm.launch()->parked_text(), "");
+  EXPECT_GT(swarm.launch()->book().committed(), committed);
+  ASSERT_TRUE(swarm.run_to_end(600s));
+  EXPECT_EQ(swarm.summary().committed, kMicrobatches);
+  EXPECT_EQ(check_end(swarm), std::vector<std::string>{});
+}
+
+// Before any round a stage's state is its seed: whoever comes may begin it.
+TEST_F(ParkedTest, BeforeTheFirstRoundANewPeerIsEnough) {
+  Swarm swarm(one_peer_a_stage());
+  swarm.run_for(500ms);
+  swarm.kill_peer(1);
+  swarm.run_for(180s);
+  EXPECT_EQ(swarm.launch()->parked_text(), "waiting: stage 1 has no serving peer");
+  swarm.add_peer();
+  ASSERT_TRUE(swarm.run_to_end(600s));
+  EXPECT_EQ(swarm.summary().committed, kMicrobatches);
+  EXPECT_EQ(check_end(swarm), std::vector<std::string>{});
+}
+
+}  // namespace
+}  // namespace shoal
