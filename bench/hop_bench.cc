@@ -14,6 +14,7 @@
 
 #include "bench/hop_profile.h"
 #include "bench/hop_run.h"
+#include "common/executable.h"
 #include "common/rng.h"
 #include "common/thread_loop.h"
 #include "runtime/demo_figures.h"

@@ -7,6 +7,7 @@
 
 #include "cli/outcome.h"
 #include "cli/program.h"
+#include "common/executable.h"
 #include "runtime/offspring.h"
 
 namespace shoal {

@@ -6,6 +6,7 @@
 #include "cli/executors.h"
 #include "cli/outcome.h"
 #include "cli/program.h"
+#include "common/batch_work.h"
 
 namespace shoal {
 namespace {
@@ -17,6 +18,7 @@ struct EvalArguments {
 };
 
 int run(const EvalArguments& arguments, bool json) {
+  begin_batch_work();
   const auto config = load_saved_config(arguments.folder);
   if (!config.ok()) return fail(config.error());
   auto file = TokenFile::open(arguments.text, config->token_dtype(), config->model.vocabulary);

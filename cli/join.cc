@@ -77,10 +77,9 @@ class JoinProgram final : private Peer::Owner {
         wire_,
         make_zmq_wire(
             loop_, {.key = home_->key(), .listen = arguments_.listen, .admission = Admission::kOpen, .admitted = {}}));
+    SHOAL_ASSIGN(const std::vector<std::string> contacts, contacts_of(ticket));
     SHOAL_ASSIGN(const std::vector<std::string> addresses,
-                 own_addresses(wire_->listening_address(), arguments_.advertise, ticket.contacts.front().address));
-    std::vector<std::string> contacts;
-    for (const Contact& contact : ticket.contacts) contacts.push_back(contact.address);
+                 own_addresses(wire_->listening_address(), arguments_.advertise, contacts.front()));
     if (all_loopback(addresses) && !all_loopback(contacts))
       log_warning("peers are told ", addresses.front(), ", which they cannot dial. HINT: --advertise ADDRESS");
     if (!arguments_.no_dht) SHOAL_TRY(open_dht(ticket, contacts));
@@ -90,6 +89,24 @@ class JoinProgram final : private Peer::Owner {
                                loop_, [this] { peer_->leave(); }, [this] { peer_->leave(); }));
     log_info("listening on ", wire_->listening_address(), ", told to others as ", addresses.front());
     return {};
+  }
+
+  // The ticket's addresses as IP addresses. ERRORS: kInput: none of them resolves.
+  static Result<std::vector<std::string>> contacts_of(const Ticket& ticket) {
+    std::vector<std::string> contacts;
+    std::optional<Error> failure;
+    for (const Contact& contact : ticket.contacts) {
+      auto resolved = resolved_address(contact.address, false);
+      if (!resolved.ok()) resolved = resolved_address(contact.address, true);
+      if (resolved.ok()) {
+        contacts.push_back(*std::move(resolved));
+      } else {
+        failure = resolved.error();
+      }
+    }
+    if (contacts.empty()) return failure.value_or(make_error(ErrorCode::kInput, "the ticket names no address"));
+    if (failure) log_warning(failure->message);
+    return contacts;
   }
 
   // The ticket's addresses are ways into the DHT as well (cli/launch.cc).

@@ -144,6 +144,21 @@ std::string host_of(const std::string& address) {
 
 }  // namespace
 
+Result<std::string> resolved_address(const std::string& address, bool v6) {
+  SHOAL_ASSIGN(const HostPort parsed, parse_host_port(address));
+  if (parsed.is_literal()) return parsed.text();
+  addrinfo hints = {}, *found = nullptr;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_family = v6 ? AF_UNSPEC : AF_INET;
+  const int failure = ::getaddrinfo(parsed.host.c_str(), nullptr, &hints, &found);
+  const std::string host = failure == 0 ? text_of_socket_address(found->ai_addr) : "";
+  if (failure == 0) ::freeaddrinfo(found);
+  if (!host.empty()) return HostPort{host, parsed.port}.text();
+  return make_error(ErrorCode::kInput, "the name of \"" + address + "\" does not resolve" +
+                                           (failure == 0 ? "" : std::string(": ") + ::gai_strerror(failure)) +
+                                           ". HINT: give an IP address");
+}
+
 Result<std::vector<std::string>> own_addresses(const std::string& listening, const std::vector<std::string>& advertise,
                                                const std::string& toward) {
   SHOAL_ASSIGN(const HostPort bound, parse_host_port(listening));
@@ -152,7 +167,8 @@ Result<std::vector<std::string>> own_addresses(const std::string& listening, con
     const bool has_port = wanted.ends_with("]") ? false : wanted.find(':') != std::string::npos;
     const std::string whole = has_port ? wanted : wanted + ":" + std::to_string(bound.port);
     SHOAL_ASSIGN(const HostPort parsed, parse_host_port(whole));
-    addresses.push_back(text_of(parsed));
+    SHOAL_ASSIGN(const std::string resolved, resolved_address(parsed.text(), bound.is_v6()));
+    addresses.push_back(resolved);
   }
   std::vector<std::string> hosts;
   if (addresses.empty()) {
@@ -161,7 +177,7 @@ Result<std::vector<std::string>> own_addresses(const std::string& listening, con
     if (hosts.empty()) hosts = interface_hosts(bound.host == "::");
     if (hosts.empty()) hosts = {"127.0.0.1"};
   }
-  for (const std::string& host : hosts) addresses.push_back(text_of({host, bound.port}));
+  for (const std::string& host : hosts) addresses.push_back(HostPort{host, bound.port}.text());
   if (addresses.size() > kAddressesTold) addresses.resize(kAddressesTold);
   return addresses;
 }

@@ -40,10 +40,15 @@ class StopSignals {
   std::thread thread_;
 };
 
-// What others are told to dial: at most three, "host:port". `listening`: where the wire listens, with its port. In this
+// "host:port" with the host's IP address in place of its name: the wire dials no names, and others would ask their own
+// name servers. Blocks while the name server is asked. `v6`: an IPv6 address will do. ERRORS: kInput.
+Result<std::string> resolved_address(const std::string& address, bool v6);
+
+// What others are told to dial: at most three, "IP:port". `listening`: where the wire listens, with its port. In this
 // order: `advertise`
 // ("host" or "host:port"), the host that is listened on when it is one, our side of the route to `toward` (an address;
-// may be empty), the addresses of all interfaces but loopback, loopback. ERRORS: kInput (an address that is none).
+// may be empty), the addresses of all interfaces but loopback, loopback. ERRORS: kInput (an address that is none, a
+// name that does not resolve).
 Result<std::vector<std::string>> own_addresses(const std::string& listening, const std::vector<std::string>& advertise,
                                                const std::string& toward);
 bool all_loopback(const std::vector<std::string>& addresses);

@@ -1,6 +1,4 @@
 // The `shoal` program: parses the command line, arms faults, runs one subcommand and returns its exit code.
-#include <malloc.h>
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
@@ -53,13 +51,10 @@ std::string suggestion(const CLI::App& app) {
   return meant.empty() ? "" : "; did you mean \"" + std::string(meant) + "\"?";
 }
 
-// Tensors and frames of megabytes come and go many times a second. By default malloc hands such memory back to the
-// kernel, and the faults of getting it again cost several percent of a peer's time; so it is kept for the next one.
-void keep_freed_memory() {
-  constexpr int kMmapThreshold = 32 << 20;  // the most that malloc accepts
-  constexpr int kTrimThreshold = 512 << 20;
-  mallopt(M_MMAP_THRESHOLD, kMmapThreshold);
-  mallopt(M_TRIM_THRESHOLD, kTrimThreshold);
+// Armed points that nothing passed: as likely a misspelt name as one whose time did not come.
+void name_faults_not_reached() {
+  for (const std::string& name : faults_not_reached())
+    log_warning("fault point ", name, " was never reached. HINT: is the name spelt as in the sources?");
 }
 
 int parse_and_run(int argc, char** argv) {
@@ -93,14 +88,15 @@ int parse_and_run(int argc, char** argv) {
     const Status armed = arm_faults(program.global.faults);
     if (!armed.ok()) return fail(armed.error(), kExitUsage);
   }
-  return program.run();
+  const int code = program.run();
+  name_faults_not_reached();
+  return code;
 }
 
 }  // namespace
 }  // namespace shoal
 
 int main(int argc, char** argv) {
-  shoal::keep_freed_memory();
   try {
     return shoal::parse_and_run(argc, argv);
   } catch (const std::exception& bug) {

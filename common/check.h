@@ -38,6 +38,5 @@ std::string check_operands(const A& a, const B& b) {
 
 // The operands must be printable with operator<<.
 #define SHOAL_CHECK_EQ(a, b) SHOAL_CHECK_OP_(a, ==, b)
-#define SHOAL_CHECK_NE(a, b) SHOAL_CHECK_OP_(a, !=, b)
 #define SHOAL_CHECK_LE(a, b) SHOAL_CHECK_OP_(a, <=, b)
 #define SHOAL_CHECK_LT(a, b) SHOAL_CHECK_OP_(a, <, b)

@@ -29,7 +29,7 @@ bool reached(const char* name);
 Status arm_faults(std::string_view option);
 // For tests: as at start.
 void disarm_faults();
-// Armed points that the process never passed: a misspelt name shows here.
+// Armed points that the process never passed: a misspelt name shows here. The program names them at its end.
 std::vector<std::string> faults_not_reached();
 
 }  // namespace shoal

@@ -50,6 +50,8 @@ Hasher::Hasher() {
 
 void Hasher::update(ByteView bytes) { add(state_in(state_), bytes); }
 
+void Hasher::update_u64(std::uint64_t value) { update(little_endian(value)); }
+
 Digest Hasher::finish() { return end(state_in(state_)); }
 
 Digest chunk_digest(ByteView chunk) {

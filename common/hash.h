@@ -21,6 +21,7 @@ class Hasher {
  public:
   Hasher();
   void update(ByteView bytes);
+  void update_u64(std::uint64_t value);  // 8 bytes, little-endian
   // Ends it. REQUIRES: called once, last.
   Digest finish();
 

@@ -1,5 +1,7 @@
 #include "common/ids.h"
 
+#include "common/hex.h"
+
 namespace shoal {
 namespace {
 
@@ -10,13 +12,13 @@ int digit_of(char c) {
   return -1;
 }
 
+}  // namespace
+
 std::string hex_of_word(std::uint64_t word) {
   std::array<std::uint8_t, 8> bytes;
   for (std::size_t i = 0; i < 8; ++i) bytes[i] = static_cast<std::uint8_t>(word >> (56 - 8 * i));
   return hex_of(bytes.data(), bytes.size());
 }
-
-}  // namespace
 
 Session Session::of(const PeerId& peer, std::uint64_t incarnation) {
   std::uint64_t tag = 0;

@@ -1,6 +1,8 @@
 #include "common/log.h"
 
+#include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -21,6 +23,36 @@ LogState& state() {
   return *only;
 }
 
+// The size of the UTF-8 character at the start of `text`; 0 when there is none, or none that may be shown: a terminal
+// obeys the control characters U+0080..U+009F, encoded or as single bytes, like those below U+0020.
+std::size_t printable_prefix(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char first = byte(0);
+  if (first < 0x80) return first >= 0x20 && first != 0x7f ? 1 : 0;
+  const std::size_t size = first >= 0xf5 ? 0 : first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : first >= 0xc2 ? 2 : 0;
+  if (size == 0 || text.size() < size) return 0;
+  std::uint32_t character = first & (0x7fu >> size);
+  for (std::size_t i = 1; i < size; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+    character = character << 6 | (byte(i) & 0x3fu);
+  }
+  static constexpr std::uint32_t kSmallest[] = {0, 0, 0xa0, 0x800, 0x10000};  // below: C1, or written too long
+  const bool surrogate = character >= 0xd800 && character <= 0xdfff;
+  return character >= kSmallest[size] && character <= 0x10ffff && !surrogate ? size : 0;
+}
+
+void append_escaped(char c, std::string& line) {
+  static constexpr char kDigits[] = "0123456789abcdef";
+  const auto byte = static_cast<unsigned char>(c);
+  line += {'\\', 'x', kDigits[byte >> 4], kDigits[byte & 15]};
+}
+
+// Not in the middle of a character.
+void cut_to(std::size_t size, std::string& line) {
+  while (size > 0 && (static_cast<unsigned char>(line[size]) & 0xc0) == 0x80) --size;
+  line.resize(size);
+}
+
 }  // namespace
 
 void set_log_level(LogLevel level) { state().level.store(level, std::memory_order_relaxed); }
@@ -37,18 +69,18 @@ void set_log_sink(LogSink sink) {
 }
 
 std::string printable(std::string_view text, std::size_t bytes_max) {
-  static constexpr char kDigits[] = "0123456789abcdef";
   static constexpr std::string_view kCut = "...";
   std::string line;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte >= 0x20 && byte != 0x7f) {
-      line += c;
+  while (!text.empty()) {
+    const std::size_t size = printable_prefix(text);
+    if (size > 0) {
+      line += text.substr(0, size);
     } else {
-      line += {'\\', 'x', kDigits[byte >> 4], kDigits[byte & 15]};
+      append_escaped(text.front(), line);
     }
+    text.remove_prefix(std::max<std::size_t>(1, size));
     if (line.size() > bytes_max) {
-      line.resize(bytes_max > kCut.size() ? bytes_max - kCut.size() : 0);
+      cut_to(bytes_max > kCut.size() ? bytes_max - kCut.size() : 0, line);
       return line.append(kCut.substr(0, bytes_max));
     }
   }

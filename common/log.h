@@ -26,7 +26,8 @@ using LogSink = std::function<void(LogLevel, std::string_view)>;
 void set_log_sink(LogSink sink);
 
 void log_line(LogLevel level, std::string_view text);
-// What log_line makes of untrusted text: bytes below 0x20 and 0x7f become \xNN, what is over the limit ends in "...".
+// What log_line makes of untrusted text: control characters (C0, DEL, C1) and bytes that are no UTF-8 become \xNN, what
+// is over the limit ends in "...".
 std::string printable(std::string_view text, std::size_t bytes_max = kLogLineBytesMax);
 
 template <class... Parts>

@@ -26,7 +26,7 @@ constexpr std::size_t size_of(DType dtype) {
   return 0;
 }
 
-using Shape = std::vector<std::int64_t>;         // every extent >= 1, at most kDimsMax of them (transport/limits.h)
+using Shape = std::vector<std::int64_t>;         // every extent >= 1
 std::int64_t element_count(const Shape& shape);  // product; 1 for a scalar
 std::string text_of(const Shape& shape);         // "(4, 256, 256)"
 

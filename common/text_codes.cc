@@ -4,8 +4,6 @@ namespace shoal {
 namespace {
 
 constexpr std::string_view kBase64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-constexpr std::string_view kBase85 =
-    "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#";
 
 constexpr std::array<std::int8_t, 256> values_of(std::string_view alphabet) {
   std::array<std::int8_t, 256> values{};
@@ -16,7 +14,6 @@ constexpr std::array<std::int8_t, 256> values_of(std::string_view alphabet) {
   return values;
 }
 constexpr auto kBase64Values = values_of(kBase64);
-constexpr auto kBase85Values = values_of(kBase85);
 
 Error bad_character(std::string_view text, std::size_t position) {
   return make_error(ErrorCode::kMalformed, "character " + std::to_string(position + 1) + " of " +
@@ -79,34 +76,6 @@ Result<std::vector<std::uint8_t>> parse_checked_base64url(std::string_view text)
     return make_error(ErrorCode::kCorrupt, "the checksum does not fit: the text was mistyped or cut");
   }
   return bytes;
-}
-
-std::string z85_of(const std::array<std::uint8_t, 32>& key) {
-  std::string text;
-  for (std::size_t i = 0; i < key.size(); i += 4) {
-    std::uint32_t word = 0;
-    for (std::size_t j = 0; j < 4; ++j) word = word << 8 | key[i + j];
-    std::array<char, 5> digits;
-    for (std::size_t j = 5; j-- > 0; word /= 85) digits[j] = kBase85[word % 85];
-    text.append(digits.data(), digits.size());
-  }
-  return text;
-}
-
-Result<std::array<std::uint8_t, 32>> parse_z85(std::string_view text) {
-  if (text.size() != 40) return make_error(ErrorCode::kMalformed, "a Z85 key has 40 characters");
-  std::array<std::uint8_t, 32> key;
-  for (std::size_t group = 0; group < 8; ++group) {
-    std::uint64_t word = 0;
-    for (std::size_t j = 0; j < 5; ++j) {
-      const int value = kBase85Values[static_cast<unsigned char>(text[group * 5 + j])];
-      if (value < 0) return bad_character(text, group * 5 + j);
-      word = word * 85 + static_cast<std::uint64_t>(value);
-    }
-    if (word > 0xffffffffull) return bad_character(text, group * 5);
-    for (std::size_t j = 0; j < 4; ++j) key[group * 4 + j] = static_cast<std::uint8_t>(word >> (24 - 8 * j));
-  }
-  return key;
 }
 
 }  // namespace shoal

@@ -1,6 +1,6 @@
 #pragma once
 // Bytes as text: base64url (RFC 4648 section 5, no padding), the same with a CRC-32C behind it so that a typo is called
-// a typo, and Z85 (ZeroMQ RFC 32) of 32-byte keys. Thread: any. Decoding is strict: one text for one byte string.
+// a typo. Thread: any. Decoding is strict: one text for one byte string.
 #include <array>
 #include <cstdint>
 #include <string>
@@ -20,9 +20,5 @@ Result<std::vector<std::uint8_t>> parse_base64url(std::string_view text);
 std::string checked_base64url_of(ByteView bytes);
 // ERRORS: kMalformed (as above, or too short), kCorrupt (the sum does not fit: mistyped or cut).
 Result<std::vector<std::uint8_t>> parse_checked_base64url(std::string_view text);
-
-std::string z85_of(const std::array<std::uint8_t, 32>& key);  // 40 characters
-// ERRORS: kMalformed.
-Result<std::array<std::uint8_t, 32>> parse_z85(std::string_view text);
 
 }  // namespace shoal

@@ -12,8 +12,6 @@
 namespace shoal {
 namespace {
 
-constexpr std::array<CodecId, 2> kCodecs = {CodecId::kRaw, CodecId::kInt8};
-
 // A codec's frames have one size for a shape: what names another is not worth a byte of memory.
 Status check_frame_size(ByteView frame, const FrameHeader& header) {
   const std::uint64_t expected = codec_for(header.codec).frame_bytes(header.shape, header.dtype);
@@ -58,15 +56,6 @@ const Codec& codec_for(CodecId id) {
       return int8;
   }
   check_failed(__FILE__, __LINE__, "CodecId is an enumerator", std::to_string(static_cast<int>(id)));
-}
-
-Result<CodecId> parse_codec_name(std::string_view name) {
-  std::string known;
-  for (const CodecId id : kCodecs) {
-    if (codec_for(id).name() == name) return id;
-    known += (known.empty() ? "" : ", ") + std::string(codec_for(id).name());
-  }
-  return make_error(ErrorCode::kInput, "unknown codec \"" + std::string(name) + "\" (known: " + known + ")");
 }
 
 Result<HostTensor> decode_tensor(ByteView frame, DType dtype, const Shape& shape, const TensorView* base) {

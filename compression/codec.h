@@ -51,7 +51,6 @@ class Codec {
 
 // The codecs this build has; by name as in RUN.toml ("raw", "int8"). Never null for a CodecId enumerator.
 const Codec& codec_for(CodecId id);
-Result<CodecId> parse_codec_name(std::string_view name);  // ERRORS: kInput (lists the known names)
 
 // Header check, allocation and decode in one: the tensor must have exactly `dtype` and `shape`.
 Result<HostTensor> decode_tensor(ByteView frame, DType dtype, const Shape& shape, const TensorView* base = nullptr);

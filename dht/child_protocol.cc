@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "common/hex.h"
 #include "dht/record.h"
 
 namespace shoal {

@@ -12,6 +12,7 @@
 #include <mutex>
 #include <thread>
 
+#include "common/executable.h"
 #include "common/fault.h"
 #include "common/log.h"
 #include "common/rng.h"
@@ -249,7 +250,9 @@ void DhtChild::Supervisor::note_death(const std::string& cause) {
 
 Result<std::unique_ptr<DhtChild>> DhtChild::start(EventLoop& loop, DhtChildOptions options) {
   if (options.network == 0) return make_error(ErrorCode::kInput, "DHT network 0 is the public one: a run has its own");
-  if (options.program.empty()) options.program = beside_executable("shoal-dht");
+  if (options.program.empty()) {
+    SHOAL_ASSIGN(options.program, beside_own_program("shoal-dht"));
+  }
   if (access(options.program.c_str(), X_OK) != 0)
     return make_error(ErrorCode::kMissing, "no program " + options.program + " (it runs the DHT)");
   return std::unique_ptr<DhtChild>(new DhtChild(loop, std::move(options)));

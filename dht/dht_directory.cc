@@ -1,6 +1,5 @@
 #include "dht/dht_directory.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "common/log.h"
@@ -105,15 +104,6 @@ void DhtDirectory::join_network() {
   for (const std::string& address : learned_nodes_) access_->bootstrap(address);
 }
 
-void DhtDirectory::add_bootstrap(const std::vector<std::string>& addresses) {
-  for (const std::string& address : addresses) {
-    if (!check_address(address).ok() || options_.bootstrap.size() >= kCacheNodesMax) continue;
-    if (std::find(options_.bootstrap.begin(), options_.bootstrap.end(), address) != options_.bootstrap.end()) continue;
-    options_.bootstrap.push_back(address);
-    if (up_) access_->bootstrap(address);
-  }
-}
-
 void DhtDirectory::on_dht_down(const Error& cause) {
   log_debug("DHT down: ", cause.message);
   up_ = false;
@@ -150,8 +140,12 @@ void DhtDirectory::on_dht_done(std::uint64_t tag) {
   look_up.tag = 0;
   if (status_.good_nodes > 0) ++look_up.empty_answers;
   if (look_up.found() || look_up.empty_answers >= kEmptyAnswersMax) return end_look_up(id);
+  // One may be pending: the DHT came back meanwhile and was asked at once.
+  if (look_up.retry_timer != 0) loop_.cancel(look_up.retry_timer);
   look_up.retry_timer = loop_.after(kRetryAfter, [this, id] {
-    look_ups_.at(id).retry_timer = 0;
+    const auto still = look_ups_.find(id);
+    if (still == look_ups_.end()) return;
+    still->second.retry_timer = 0;
     ask(id);
   });
 }

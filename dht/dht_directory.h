@@ -57,8 +57,6 @@ class DhtDirectory final : public PeerDirectory, private DhtAccess::Listener {
   std::vector<std::string> known(std::size_t limit) const override;
   bool alive() const override { return access_->alive(); }
 
-  // More ways into the DHT, learned later.
-  void add_bootstrap(const std::vector<std::string>& addresses);
   std::uint16_t port() const { return port_; }  // UDP, 0 before the first start
   std::uint32_t good_nodes() const { return status_.good_nodes; }
   const RecordCounters& counters() const { return table_.counters(); }

@@ -5,6 +5,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "common/hex.h"
 #include "common/log.h"
 #include "dht/record.h"
 

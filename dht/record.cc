@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "common/hex.h"
 #include "common/text_codes.h"
 #include "transport/limits.h"
 
@@ -241,12 +242,6 @@ bool is_ip_usable(std::string_view host, bool v6) {
 }
 
 }  // namespace
-
-std::string hex_of_word(std::uint64_t word) {
-  std::array<std::uint8_t, 8> bytes;
-  for (std::size_t i = 0; i < 8; ++i) bytes[i] = static_cast<std::uint8_t>(word >> (56 - 8 * i));
-  return hex_of(bytes.data(), bytes.size());
-}
 
 Status check_address(std::string_view address) {
   const Error error = malformed("\"" + std::string(address.substr(0, kRecordAddressBytesMax)) +

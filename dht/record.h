@@ -34,7 +34,6 @@ std::string key_of(const AnyRecord& record);  // where it belongs: stage_key() o
 PeerId signer_of(const AnyRecord& record);
 std::uint64_t sequence_of(const AnyRecord& record);
 WallTime expires_of(const AnyRecord& record);
-std::string hex_of_word(std::uint64_t word);  // 16 lower-case hex digits, as "inc" is written
 
 // Not expired, allowing for clocks that differ.
 inline bool is_live(WallTime expires, WallTime now) { return now < expires + kClockSkewMax; }

@@ -94,12 +94,4 @@ std::string SpawnedChild::end(Duration grace) {
   return cause_of(status);
 }
 
-std::string beside_executable(const std::string& program) {
-  std::string path(4096, '\0');
-  const ssize_t size = readlink("/proc/self/exe", path.data(), path.size());
-  path.resize(size > 0 ? static_cast<std::size_t>(size) : 0);
-  const auto slash = path.rfind('/');
-  return (slash == std::string::npos ? std::string(".") : path.substr(0, slash)) + "/" + program;
-}
-
 }  // namespace shoal

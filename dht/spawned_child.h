@@ -30,7 +30,4 @@ class SpawnedChild {
   int socket_ = -1;
 };
 
-// Path of `program` beside our own executable.
-std::string beside_executable(const std::string& program);
-
 }  // namespace shoal

@@ -50,7 +50,7 @@ Result<std::string> DemoSwarm::wait_for_line(FileTail& file, Offspring& child, c
 Status DemoSwarm::start_dht() {
   for (int i = 0; i < 2; ++i) {
     const std::string log = options_.folder + "/logs/dht-" + std::to_string(i);
-    ChildCommand command{
+    OffspringCommand command{
         {options_.dht_program, "--serve", "--bind", "127.0.0.1", "--network", std::to_string(options_.network)},
         log + ".out",
         log + ".err"};
@@ -68,7 +68,7 @@ Status DemoSwarm::start_dht() {
 
 Status DemoSwarm::start_launch() {
   const std::string log = options_.folder + "/logs/launch";
-  ChildCommand command{
+  OffspringCommand command{
       {options_.program, "launch", options_.folder + "/RUN.toml", "--dir", options_.folder + "/run", "--listen",
        "127.0.0.1:0", "--save", options_.folder + "/model", "--events", events_folder() + "/launch.jsonl", "--network",
        std::to_string(options_.network), "--line-every", "2"},
@@ -90,7 +90,7 @@ std::string DemoSwarm::name_of(std::size_t peer, std::uint32_t life) const {
 
 Result<Offspring> DemoSwarm::start_join(std::size_t peer, std::uint32_t life) {
   const std::string name = name_of(peer, life), log = options_.folder + "/logs/" + name;
-  ChildCommand command{
+  OffspringCommand command{
       {options_.program, "join", ticket_, "--home", options_.folder + "/homes/" + std::to_string(peer), "--listen",
        "127.0.0.1:0", "--device", "cpu", "--threads", "1", "--events", events_folder() + "/" + name + ".jsonl"},
       log + ".out",

@@ -30,7 +30,7 @@ struct Prepared {
   std::vector<std::string> texts;
 };
 
-Prepared prepare(const ChildCommand& command) {
+Prepared prepare(const OffspringCommand& command) {
   Prepared result;
   for (char** variable = environ; *variable != nullptr; ++variable) {
     const std::string_view text(*variable);
@@ -62,7 +62,7 @@ int become(const Prepared& prepared, int output, int error, int input, pid_t par
 
 }  // namespace
 
-Result<Offspring> Offspring::start(const ChildCommand& command) {
+Result<Offspring> Offspring::start(const OffspringCommand& command) {
   SHOAL_CHECK(!command.words.empty());
   SHOAL_ASSIGN(const Descriptor output, open_output(command.output_path));
   SHOAL_ASSIGN(const Descriptor error, open_output(command.error_path));
@@ -138,14 +138,6 @@ std::optional<int> Offspring::wait_until(TimePoint deadline) {
          static_cast<int>(ended.get() < 0 ? std::min<long>(milliseconds, 20) : milliseconds));
   }
   return code_;
-}
-
-Result<std::string> own_program() {
-  char path[4096];
-  const ssize_t size = readlink("/proc/self/exe", path, sizeof path);
-  if (size <= 0 || size == sizeof path)
-    return error_of_errno("read", "/proc/self/exe", size < 0 ? errno : ENAMETOOLONG);
-  return std::string(path, static_cast<std::size_t>(size));
 }
 
 }  // namespace shoal

@@ -14,7 +14,7 @@
 
 namespace shoal {
 
-struct ChildCommand {
+struct OffspringCommand {
   std::vector<std::string> words;                    // the program's path and its arguments
   std::string output_path, error_path;               // files, made anew; empty: /dev/null
   std::map<std::string, std::string> environment{};  // beside ours
@@ -24,7 +24,7 @@ class Offspring {
  public:
   // In a process group of its own, so that a Ctrl-C at the terminal reaches us alone. ERRORS: kMissing (no such
   // program), kIo.
-  static Result<Offspring> start(const ChildCommand& command);
+  static Result<Offspring> start(const OffspringCommand& command);
   Offspring(Offspring&& other) noexcept;
   Offspring& operator=(Offspring&& other) noexcept;
   ~Offspring();
@@ -43,8 +43,5 @@ class Offspring {
   pid_t pid_ = -1;
   std::optional<int> code_;
 };
-
-// The path of the program that runs now.
-Result<std::string> own_program();
 
 }  // namespace shoal

@@ -2,8 +2,6 @@
 
 #include <arpa/inet.h>
 
-#include <charconv>
-
 #include "common/text_codes.h"
 
 namespace shoal {
@@ -75,15 +73,6 @@ void pack_contact(const Contact& contact, const HostPort& address, const RunId& 
   out.big_endian(address.port, 2);
 }
 
-bool is_host_name(std::string_view host) {
-  for (char c : host) {
-    const bool plain =
-        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.' || c == '_';
-    if (!plain) return false;
-  }
-  return !host.empty() && host.size() <= 253;
-}
-
 bool unpack_contact(Unpacker& in, const RunId& run, Contact& out) {
   const std::uint32_t kind = in.big_endian(1);
   if ((kind & kRunsOwn) != 0) {
@@ -107,39 +96,11 @@ bool unpack_contact(Unpacker& in, const RunId& run, Contact& out) {
     return false;
   }
   address.port = static_cast<std::uint16_t>(in.big_endian(2));
-  out.address = text_of(address);
+  out.address = address.text();
   return in.ok() && address.port != 0;
 }
 
 }  // namespace
-
-Result<HostPort> parse_host_port(std::string_view address) {
-  const auto refuse = [&] {
-    return make_error(ErrorCode::kInput,
-                      "\"" + std::string(address) + "\" is no address: write host:port, or [IPv6]:port");
-  };
-  const std::size_t colon = address.rfind(':');
-  if (colon == std::string_view::npos) return refuse();
-  std::string_view host = address.substr(0, colon);
-  const std::string_view port = address.substr(colon + 1);
-  HostPort result;
-  const auto [end, failure] = std::from_chars(port.data(), port.data() + port.size(), result.port);
-  if (failure != std::errc() || end != port.data() + port.size() || result.port == 0) return refuse();
-  if (host.size() > 2 && host.front() == '[' && host.back() == ']') {
-    host = host.substr(1, host.size() - 2);
-    in6_addr v6;
-    if (inet_pton(AF_INET6, std::string(host).c_str(), &v6) != 1) return refuse();
-  } else if (!is_host_name(host)) {
-    return refuse();
-  }
-  result.host = host;
-  return result;
-}
-
-std::string text_of(const HostPort& address) {
-  const bool is_v6 = address.host.find(':') != std::string::npos;
-  return (is_v6 ? "[" + address.host + "]" : address.host) + ":" + std::to_string(address.port);
-}
 
 Result<std::string> pack_ticket(const Ticket& ticket) {
   if (ticket.contacts.empty() || ticket.contacts.size() > kTicketContactsMax) {

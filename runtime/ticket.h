@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/host_port.h"
 #include "common/ids.h"
 #include "common/result.h"
 
@@ -36,13 +37,5 @@ struct Ticket {
 Result<std::string> pack_ticket(const Ticket& ticket);
 // ERRORS: kMalformed (no ticket at all, or cut), kVersion (made by another version), kCorrupt (a typo).
 Result<Ticket> parse_ticket(std::string_view text);
-
-struct HostPort {
-  std::string host;  // without brackets
-  std::uint16_t port = 0;
-};
-// ERRORS: kInput (not "host:port" or "[v6]:port", port 0 or above 65535).
-Result<HostPort> parse_host_port(std::string_view address);
-std::string text_of(const HostPort& address);
 
 }  // namespace shoal

@@ -10,19 +10,13 @@
 namespace shoal {
 namespace {
 
-void update_u64(Hasher& hasher, std::uint64_t value) {
-  std::array<std::uint8_t, 8> bytes;
-  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::uint8_t>(value >> (8 * i));
-  hasher.update(bytes);
-}
-
 Digest digest_of(Arena& arena, const OuterRule& rule, Version version, ArenaRole anchor,
                  const std::vector<ArenaRole>& roles) {
   Hasher hasher;
-  update_u64(hasher, static_cast<std::uint64_t>(rule.id()));
-  update_u64(hasher, version.value);
-  update_u64(hasher, arena.tag(anchor));
-  update_u64(hasher, arena.size());
+  hasher.update_u64(static_cast<std::uint64_t>(rule.id()));
+  hasher.update_u64(version.value);
+  hasher.update_u64(arena.tag(anchor));
+  hasher.update_u64(arena.size());
   hasher.update(bytes_of(read_role(arena, anchor)));
   for (const ArenaRole role : roles) hasher.update(bytes_of(read_role(arena, role)));
   return hasher.finish();

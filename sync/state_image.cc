@@ -25,12 +25,6 @@ T get(const std::uint8_t* at) {
   return value;
 }
 
-void update_u64(Hasher& hasher, std::uint64_t value) {
-  std::array<std::uint8_t, 8> bytes;
-  put(bytes.data(), value);
-  hasher.update(bytes);
-}
-
 void read_array(ByteView image, std::size_t index, std::uint64_t floats, std::span<float> out) {
   std::memcpy(out.data(), image.data() + kStateHeaderBytes + index * floats * sizeof(float), floats * sizeof(float));
 }
@@ -81,10 +75,10 @@ Result<StateHeader> parse_state_header(ByteView image) {
 Digest digest_of_image(ByteView image) {
   const Result<StateHeader> header = parse_state_header(image);
   Hasher hasher;
-  update_u64(hasher, static_cast<std::uint64_t>(header->rule));
-  update_u64(hasher, header->version.value);
-  update_u64(hasher, header->tag);
-  update_u64(hasher, header->floats);
+  hasher.update_u64(static_cast<std::uint64_t>(header->rule));
+  hasher.update_u64(header->version.value);
+  hasher.update_u64(header->tag);
+  hasher.update_u64(header->floats);
   hasher.update(image.subspan(kStateHeaderBytes));
   return hasher.finish();
 }

@@ -1,11 +1,16 @@
 #include "transport/byte_watchdog.h"
 
+#include <arpa/inet.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
+
+#include "common/host_port.h"
+#include "transport/limits.h"
 
 namespace shoal {
 namespace {
@@ -18,6 +23,19 @@ std::vector<std::uint8_t> remote_of(int fd) {
   return {begin, begin + size};
 }
 
+std::string text_of_remote(const std::vector<std::uint8_t>& remote) {
+  if (remote.empty()) return "?";
+  sockaddr_storage address{};
+  std::memcpy(&address, remote.data(), std::min(remote.size(), sizeof address));
+  const bool v6 = address.ss_family == AF_INET6;
+  const auto* four = reinterpret_cast<const sockaddr_in*>(&address);
+  const auto* six = reinterpret_cast<const sockaddr_in6*>(&address);
+  char text[INET6_ADDRSTRLEN] = {};
+  const void* raw = v6 ? static_cast<const void*>(&six->sin6_addr) : static_cast<const void*>(&four->sin_addr);
+  if (::inet_ntop(address.ss_family, raw, text, sizeof text) == nullptr) return "?";
+  return HostPort{text, ntohs(v6 ? six->sin6_port : four->sin_port)}.text();
+}
+
 std::optional<std::uint64_t> received_bytes(int fd) {
   tcp_info facts{};
   socklen_t size = sizeof facts;
@@ -27,6 +45,8 @@ std::optional<std::uint64_t> received_bytes(int fd) {
 }
 
 }  // namespace
+
+std::string remote_text(int fd) { return text_of_remote(remote_of(fd)); }
 
 void ByteWatchdog::opened(int fd) {
   if (fd < 0) return;
@@ -53,21 +73,21 @@ void ByteWatchdog::cut(int fd) {
   ::shutdown(fd, SHUT_RDWR);
 }
 
-std::vector<int> ByteWatchdog::check() {
-  std::vector<int> cut_now;
+std::vector<ByteWatchdog::CutOff> ByteWatchdog::check() {
+  std::vector<CutOff> cut_now;
   for (auto& [fd, watched] : watched_) {
     if (watched.cut) continue;
     const auto received = received_bytes(fd);
     if (!received) continue;
-    const std::uint64_t quota = watched.greeted ? kQuietBytesMax : kStrangerBytes;
+    const std::uint64_t quota = watched.greeted ? limits::kMessagelessBytesMax : limits::kStrangerBytesMax;
     if (watched.progressed || *received < watched.baseline) {
       watched.baseline = *received;
       watched.progressed = false;
     } else if (*received - watched.baseline > quota) {
-      cut_now.push_back(fd);
+      cut_now.push_back({fd, text_of_remote(watched.remote), watched.greeted});
     }
   }
-  for (const int fd : cut_now) cut(fd);
+  for (const CutOff& one : cut_now) cut(one.fd);
   return cut_now;
 }
 

@@ -7,6 +7,7 @@
 // only while their remote address is the one seen when they were opened.
 #include <cstdint>
 #include <map>
+#include <string>
 #include <vector>
 
 #include "common/time.h"
@@ -14,22 +15,29 @@
 
 namespace shoal {
 
+// "address:port" of the other end of a descriptor; "?" when it has none any more.
+std::string remote_text(int fd);
+
+// Bounds: kStrangerBytesMax, kMessagelessBytesMax.
 class ByteWatchdog {
  public:
   void opened(int fd);
   void closed(int fd);
-  // A whole message came. `greeted`: the sender proved who it is; until then it may send kStrangerBytes in all.
+  // A whole message came. `greeted`: the sender proved who it is; until then it may send kStrangerBytesMax in all.
   void message(int fd, bool greeted);
   // Ends the connection: its last messages may be lost.
   void cut(int fd);
-  // Call every kPeriod. Returns the descriptors that were cut.
-  std::vector<int> check();
+  // Call every kPeriod. Says who was cut.
+  struct CutOff {
+    int fd;
+    std::string remote;  // its address
+    bool greeted;
+  };
+  std::vector<CutOff> check();
+  bool watches(int fd) const { return watched_.contains(fd); }
   bool idle() const { return watched_.empty(); }
 
   static constexpr Duration kPeriod = 50ms;
-  static constexpr std::uint64_t kStrangerBytes = 64u << 10;
-  static constexpr std::uint64_t kQuietBytesMax =
-      16u << 20;  // socket buffers and libzmq's queue of a peer that is only quick
 
  private:
   struct Watched {

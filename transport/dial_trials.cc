@@ -5,13 +5,10 @@
 #include "transport/limits.h"
 
 namespace shoal {
-namespace {
-constexpr std::size_t kAddressBytesMax = 128;
-}  // namespace
-
 std::vector<std::string> usable_addresses(std::vector<std::string> addresses) {
-  std::erase_if(addresses,
-                [](const std::string& address) { return address.empty() || address.size() > kAddressBytesMax; });
+  std::erase_if(addresses, [](const std::string& address) {
+    return address.empty() || address.size() > limits::kAddressBytesMax;
+  });
   if (addresses.size() > limits::kAddressesMax) addresses.resize(limits::kAddressesMax);
   return addresses;
 }

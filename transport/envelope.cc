@@ -15,7 +15,6 @@ constexpr std::uint32_t kMagic = 0x4c4f4853u;       // "SHOL"
 constexpr std::uint32_t kChunkMagic = 0x4b4e4843u;  // "CHNK"
 constexpr std::uint8_t kFlagTransfer = 1;
 constexpr std::size_t kCrcOffset = 12;
-constexpr std::size_t kDepthMax = 8;  // arrays within arrays; a member list needs 6
 
 // What msgpack writes into.
 struct ByteSink {
@@ -48,7 +47,8 @@ Status pack_fields(const T& item, std::string_view name, ByteSink& sink) {
 template <class T>
 Status parse_fields(ByteView bytes, std::string_view name, T& to) {
   try {
-    const msgpack::unpack_limit limit(limits::kListMax, 0, limits::kBodyMax, limits::kSerialBytesMax, 0, kDepthMax);
+    const msgpack::unpack_limit limit(limits::kListMax, 0, limits::kBodyMax, limits::kSerialBytesMax, 0,
+                                      limits::kDepthMax);
     // Texts and byte strings stay views into `bytes` until the reader has checked them.
     const auto as_reference = [](msgpack::type::object_type, std::size_t, void*) { return true; };
     std::size_t offset = 0;

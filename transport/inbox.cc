@@ -8,6 +8,7 @@ namespace shoal {
 namespace {
 constexpr std::uint64_t kGrantBytes = limits::kChunkBytes;  // a credit message for less only when a transfer ended
 constexpr Duration kMeasureTimeMin = 20ms;
+constexpr std::uint64_t kGrowth = 4;  // of a frame's buffer, as a multiple of what came
 
 Error malformed(const char* what) { return make_error(ErrorCode::kMalformed, what); }
 }  // namespace
@@ -99,8 +100,8 @@ Status Inbox::place(const ParsedChunk& chunk, std::vector<Finished>& finished) {
       ++incoming.current;
       continue;
     }
-    if (frame.buffer.size() == 0) frame.buffer = Buffer(frame.head.bytes);
     const ByteView part = rest.first(std::min<std::uint64_t>(rest.size(), frame.head.bytes - frame.filled));
+    make_room(frame, part.size());
     std::memcpy(frame.buffer.data() + frame.filled, part.data(), part.size());
     frame.crc = crc32c(part, frame.crc);
     frame.filled += part.size();
@@ -113,6 +114,16 @@ Status Inbox::place(const ParsedChunk& chunk, std::vector<Finished>& finished) {
     finished.push_back(finish(chunk.head.transfer, std::move(whole)));
   }
   return Status::success();
+}
+
+// What was announced is only believed as it comes: a frame's buffer grows by kGrowth, and its first size is that of the
+// first chunk. The frames that most links carry are one chunk or grow once.
+void Inbox::make_room(Frame& frame, std::uint64_t bytes) {
+  const std::uint64_t needed = frame.filled + bytes;
+  if (needed <= frame.buffer.size()) return;
+  Buffer larger(std::min(frame.head.bytes, std::max(needed, kGrowth * frame.filled)));
+  if (frame.filled > 0) std::memcpy(larger.data(), frame.buffer.data(), frame.filled);
+  frame.buffer = std::move(larger);
 }
 
 Inbox::Finished Inbox::finish(std::uint64_t id, Incoming incoming) {

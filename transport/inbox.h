@@ -3,8 +3,8 @@
 // Headers and chunks travel on different lanes, so a chunk may come before its header: it waits, within the credit that
 // let it be sent.
 //
-// Thread: loop only.   Owns: the buffers of unfinished transfers; a frame's buffer is allocated when its first chunk is
-// here. Bounds: kInboundBytesPerPeerMax reserved per link, `budget` over all links of the process; early chunks within
+// Thread: loop only.   Owns: the buffers of unfinished transfers; a frame's buffer holds at most a few times what came
+// of it. Bounds: kInboundBytesPerPeerMax reserved per link, `budget` over all links of the process; early chunks within
 // the granted credit.
 #include <cstdint>
 #include <deque>
@@ -75,6 +75,7 @@ class Inbox {
     std::uint64_t received = 0;
     std::size_t current = 0;
   };
+  static void make_room(Frame& frame, std::uint64_t bytes);
   Status place(const ParsedChunk& chunk, std::vector<Finished>& finished);
   Finished finish(std::uint64_t id, Incoming incoming);
   void consumed(std::uint64_t bytes);

@@ -21,16 +21,26 @@ class KeyCheck {
   void admit(const CurveKey& key);
   void dismiss(const CurveKey& key);
   void admit_only(const std::vector<CurveKey>& keys);  // never open again
+  // Whose refusals are our own trial's and nobody's offence.
+  void expect_trial(const CurveKey& key);
+  bool is_trial(const std::string& key_hex) const;
   bool open() const;
   bool admits(const std::string& key_hex) const;
 
   // The answer to one ZAP request. A request that breaks the format is refused.
-  std::vector<std::string> answer(const std::vector<std::string>& request);
+  struct Answer {
+    std::vector<std::string> parts;
+    bool admitted = false;
+    std::string key;      // hex; empty in a request that breaks the format
+    std::string address;  // of who connects, as far as libzmq knows it
+  };
+  Answer answer(const std::vector<std::string>& request) const;
 
  private:
   mutable std::mutex mutex_;
   bool open_;                   // guarded by mutex_
   std::set<std::string> keys_;  // hex; guarded by mutex_
+  std::string trial_;           // hex; guarded by mutex_
 };
 
 }  // namespace shoal

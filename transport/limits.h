@@ -1,5 +1,6 @@
 #pragma once
-// Every hard limit on what another process may make us hold. One place; each one is counted and logged when hit.
+// Every hard limit on what another process may make us hold or do, in one place. What passes a limit is refused by name
+// and counted: on the wire by Refusal (wire.h), on a link by TransportCounters (transport.h).
 #include <cstddef>
 #include <cstdint>
 
@@ -30,6 +31,7 @@ inline constexpr std::size_t kSerialsMax =
 inline constexpr std::size_t kSerialBytesMax = 768u << 10;  // of such a list on the wire: below kControlBytesMax
 inline constexpr std::size_t kTextMax = 512;                // any text in a message
 inline constexpr std::size_t kBodyMax = 64u << 10;          // manifest body, signed lists
+inline constexpr std::size_t kDepthMax = 8;                 // arrays within arrays in a message; a member list needs 6
 inline constexpr Duration kHandshakeTime = 2s;              // connection to accepted hello
 inline constexpr Duration kPingPeriod = 1s;
 inline constexpr Duration kLinkSilenceMax = 6s;                 // nothing heard for so long: the link is down
@@ -37,6 +39,32 @@ inline constexpr Duration kTransferSilenceMax = 30s;            // announced fra
 inline constexpr Duration kRedialMin = 100ms, kRedialMax = 5s;  // backoff after a failed or short-lived link
 inline constexpr Duration kLingerTime =
     500ms;  // a refused or closed connection stays so long, for the reason to be read
-inline constexpr std::size_t kAddressesMax = 8;  // of one peer
+inline constexpr std::size_t kAddressesMax = 8;            // of one peer
+inline constexpr std::size_t kAddressBytesMax = 128;       // of one address
+inline constexpr std::size_t kRetiredSessionsMax = 64;     // former sessions remembered of one peer, to refuse them
+inline constexpr std::size_t kFencedSessionsMax = 65536;   // fenced sessions remembered by the process
+inline constexpr std::uint32_t kMalformedPerLinkMax = 32;  // control messages that cannot be read, then the link ends
+// Control messages of one link, sustained, and at once, as after our own standstill. Swarms send hundreds a second.
+inline constexpr double kMessagesPerSecondMax = 20'000, kMessagesBurstMax = 40'000;
+
+// Of the wire over ZeroMQ, in front of any link.
+// Of one connection, on the way to the loop. A message counts its payload and about what holding it costs.
+inline constexpr std::uint64_t kUnreadBytesMax = kByteCreditsMax + (32u << 20);
+inline constexpr std::uint64_t kUnreadMessageCost = 512;
+// Of one lane, not given to its socket yet.
+inline constexpr std::uint64_t kQueuedControlBytesMax = 8u << 20, kQueuedBulkBytesMax = 4u << 20;
+// By which libzmq accepts larger messages than we do: our refusals have names.
+inline constexpr std::size_t kMessageSlackBytes = 1024;
+// libzmq's own queue of one connection, each way.
+inline constexpr int kSocketBulkMessagesMax = 8, kSocketControlMessagesMax = 256;
+inline constexpr int kSocketsMax = 20000;              // of one process
+inline constexpr std::size_t kHalfOpenMax = 1024;      // accepted connections that wait for their bulk lane
+inline constexpr Duration kDialTime = 5s;              // from the dial to both lanes
+inline constexpr std::size_t kEarlyMessagesMax = 64;   // dialled: control messages before the bulk lane stands
+inline constexpr std::size_t kTailMessagesMax = 8192;  // read of all connections before the end of one is believed
+inline constexpr std::size_t kBuriedRoutesMax = 4096;  // connections that were ended, whose last messages are ignored
+inline constexpr std::uint64_t kStrangerBytesMax = 64u << 10;  // received on a connection before it greets
+// Received since its last whole message; room for socket buffers and libzmq's queue of one that is only quick.
+inline constexpr std::uint64_t kMessagelessBytesMax = 16u << 20;
 
 }  // namespace shoal::limits

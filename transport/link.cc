@@ -1,6 +1,7 @@
 #include "transport/link.h"
 
 #include <bit>
+#include <cmath>
 
 #include "common/log.h"
 #include "transport/envelope.h"
@@ -89,6 +90,10 @@ void Link::on_bytes(Lane lane, Bytes bytes) {
   parts_.counters.received_bytes += bytes.size();
   if (lane == Lane::kBulk) {
     on_chunk(std::move(bytes));
+  } else if (!messages_.take(heard_)) {
+    fail(make_error(ErrorCode::kTooLarge, "peer " + short_name(peer()) + " sends more than " +
+                                              std::to_string(std::llround(limits::kMessagesPerSecondMax)) +
+                                              " messages a second"));
   } else if (state_ == State::kGreeting) {
     on_greeting(bytes);
   } else {
@@ -137,15 +142,16 @@ void Link::on_hello(const Hello& hello) {
 
 void Link::on_control(ByteView bytes) {
   auto envelope = parse_envelope(bytes);
-  if (!envelope.ok()) return note(envelope.error());
+  if (!envelope.ok()) return offence(envelope.error());
   on_up_message(std::move(envelope).value());
 }
 
 void Link::on_up_message(Envelope envelope) {
-  if (std::holds_alternative<Hello>(envelope.message)) return note(make_error(ErrorCode::kMalformed, "a second Hello"));
+  if (std::holds_alternative<Hello>(envelope.message))
+    return offence(make_error(ErrorCode::kMalformed, "a second Hello"));
   if (envelope.message.index() <= 4) {
     if (envelope.transfer)
-      return note(make_error(ErrorCode::kMalformed, std::string(name_of(envelope.message)) + " with frames"));
+      return offence(make_error(ErrorCode::kMalformed, std::string(name_of(envelope.message)) + " with frames"));
     return void(on_link_message(envelope.message));
   }
   const auto* fenced = std::get_if<Fenced>(&envelope.message);
@@ -205,8 +211,9 @@ void Link::deliver(Envelope envelope) {
         ++parts_.counters.duplicate;
         return;
       }
+      if (reserved.code() != ErrorCode::kTooLarge) return offence(reserved.error());
       note(reserved.error());
-      if (reserved.code() != ErrorCode::kTooLarge || parts_.outbox.crowded()) return;
+      if (parts_.outbox.crowded()) return;
       parts_.outbox.push_link_message(DropTransfer{transfer});
       return pump();
     }
@@ -328,6 +335,13 @@ void Link::note(const Error& cause) {
   count_refusal(counters, cause.code);
   if (sum() != before && std::has_single_bit(sum()))
     log_warning("refused from peer ", short_name(peer()), " (", sum(), " so far): ", text_of(cause));
+}
+
+void Link::offence(const Error& cause) {
+  note(cause);
+  if (++offences_ < limits::kMalformedPerLinkMax) return;
+  end(make_error(ErrorCode::kMalformed, "peer " + short_name(peer()) + " sent " + std::to_string(offences_) +
+                                            " messages that make no sense; the last: " + cause.message));
 }
 
 LinkStats Link::stats() const {

@@ -15,8 +15,10 @@
 
 #include "common/event_loop.h"
 #include "transport/inbox.h"
+#include "transport/limits.h"
 #include "transport/outbox.h"
 #include "transport/rate_meter.h"
+#include "transport/token_bucket.h"
 #include "transport/transport.h"
 
 namespace shoal {
@@ -54,6 +56,8 @@ class Link {
   void start();
   void on_bytes(Lane lane, Bytes bytes);
   void pump();  // outbox -> wire; no-op unless up
+  // What the wire refused of this connection counts like what the link refuses.
+  void count(const Error& cause) { note(cause); }
   void refuse(TransferId transfer);
   void drop(TransferId transfer);
   // No callback follows. `farewell`: sent before silence, when the lane takes it.
@@ -88,6 +92,7 @@ class Link {
   void end(const Error& cause);
   Error refused_by(const Fenced& fenced) const;
   void note(const Error& cause);
+  void offence(const Error& cause);  // a control message that makes no sense: noted; one too many ends the link
 
   Parts parts_;
   ConnectionId connection_;
@@ -98,6 +103,8 @@ class Link {
   State state_ = State::kGreeting;
   Inbox inbox_;
   RateMeter meter_;
+  TokenBucket messages_{limits::kMessagesPerSecondMax, limits::kMessagesBurstMax};
+  std::uint32_t offences_ = 0;
   TimePoint since_{};
   TimePoint heard_{}, chunk_heard_{}, ticked_{};
   TimerId timer_ = 0;

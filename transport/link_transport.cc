@@ -6,11 +6,6 @@
 #include "transport/envelope.h"
 
 namespace shoal {
-namespace {
-constexpr std::size_t kRetiredMax = 64;
-constexpr std::size_t kFencedMax = 65536;
-}  // namespace
-
 std::unique_ptr<Transport> make_transport(Wire& wire, EventLoop& loop, Transport::Options options) {
   return std::make_unique<LinkTransport>(wire, loop, std::move(options));
 }
@@ -153,6 +148,7 @@ void LinkTransport::on_down(ConnectionId connection, const Error& cause) {
     Link& link = *found->second;
     if (link.over()) return discard(link, false);  // it lingered
     const bool was_up = link.up();
+    link.count(cause);
     link.close();
     if (was_up) {
       lose(link, cause);
@@ -190,7 +186,7 @@ Status LinkTransport::admit(Link& link, const Hello& hello) {
   }
   if (peer.link) SHOAL_TRY(admit_beside(peer, link, hello));
   if (peer.session != hello.session && peer.session != Session{}) {
-    if (peer.retired.size() >= kRetiredMax) peer.retired.erase(peer.retired.begin());
+    if (peer.retired.size() >= limits::kRetiredSessionsMax) peer.retired.erase(peer.retired.begin());
     peer.retired.push_back(peer.session);
   }
   peer.session = hello.session;
@@ -330,7 +326,7 @@ void LinkTransport::close(const PeerId& id, const std::string& why) {
 }
 
 void LinkTransport::fence(const Session& session) {
-  if (fenced_.size() < kFencedMax) fenced_.insert(session);
+  if (fenced_.size() < limits::kFencedSessionsMax) fenced_.insert(session);
   for (const auto& [id, peer] : peers_) {
     if (!peer->link || peer->link->remote().session != session) continue;
     const Message farewell = Fenced{session, "fenced; join again as a new session"};

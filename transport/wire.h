@@ -6,8 +6,10 @@
 // A connection is one pair of lanes between two processes, dialled by one of them and used by both directions. Two
 // lanes, so that control never waits behind bulk. Messages of one lane arrive whole, unaltered and in order, or the
 // connection goes down; nothing is promised between lanes.
+#include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/bytes.h"
@@ -21,6 +23,21 @@ using ConnectionId = std::uint64_t;  // never 0, never reused in a process
 
 // "host:port" of the control lane; the bulk lane's port is told in the handshake or is the next one (see docs/WIRE.md).
 using Address = std::string;
+
+// Why something was turned away before it became a message of a link.
+enum class Refusal : std::uint8_t {
+  kKey,          // not admitted
+  kKeyExchange,  // never completed: another protocol, no CURVE, silence
+  kGreeting,     // malformed, for the other lane, or with no place for it
+  kForeignPeer,  // greeted under a PeerId that is not the proved key's
+  kLaneVersion,  // greeted in another version
+  kMessage,      // of several parts, or before the second lane
+  kEndless,      // bytes without a whole message (transport/byte_watchdog.h)
+  kFlood,        // more than is read, without regard to byte credits
+};
+inline constexpr std::size_t kRefusalKinds = 8;
+using RefusalCounts = std::array<std::uint64_t, kRefusalKinds>;
+std::string_view name_of(Refusal cause);  // "key", "key exchange", ...
 
 // Thread: loop only. Callbacks run on the loop, never from inside a call to the Wire.
 class Wire {
@@ -52,6 +69,8 @@ class Wire {
   virtual Status admit_only(const std::vector<PeerId>& peers) = 0;
   // Bytes given to sockets so far, headers included as far as the implementation can tell.
   virtual std::uint64_t bytes_sent() const = 0;
+  // So far, by cause; nothing where an implementation has no strangers.
+  virtual RefusalCounts refusals() const { return {}; }
 };
 
 }  // namespace shoal

@@ -9,7 +9,6 @@
 namespace shoal {
 namespace {
 constexpr std::size_t kMessagesPerTurn = 256;
-constexpr std::size_t kTailMax = 8192;  // messages read before a disconnection is believed
 constexpr Lane kLanes[] = {Lane::kControl, Lane::kBulk};
 }  // namespace
 
@@ -33,7 +32,7 @@ Status ZmqEngine::listen(const HostPort& address) {
   // The key check stands before the first socket that could ask it.
   key_checks_ = ZmqSocket(context_, ZmqSocket::Kind::kReply);
   key_checks_.bind_inproc("zeromq.zap.01");
-  const bool ipv6 = address.host.front() == '[';
+  const bool ipv6 = address.is_v6();
   HostPort next = address;
   for (const Lane lane : kLanes) {
     ZmqSocket& socket = listener(lane);
@@ -129,7 +128,12 @@ void ZmqEngine::run_commands() {
 }
 
 void ZmqEngine::answer_key_checks() {
-  while (const auto request = key_checks_.receive_parts()) key_checks_.send_parts(keys_->answer(*request));
+  while (const auto request = key_checks_.receive_parts()) {
+    const KeyCheck::Answer answer = keys_->answer(*request);
+    if (!answer.admitted && !keys_->is_trial(answer.key))
+      refusals_.note(Refusal::kKey, answer.address, "its key " + answer.key + " is not admitted");
+    key_checks_.send_parts(answer.parts);
+  }
 }
 
 void ZmqEngine::read_listeners(std::size_t messages_max) {
@@ -187,7 +191,7 @@ void ZmqEngine::read_monitors() {
 void ZmqEngine::read_tail() {
   for (const Lane lane : kLanes) {
     listener(lane).look();
-    read_listener(lane, kTailMax);
+    read_listener(lane, limits::kTailMessagesMax);
   }
 }
 
@@ -196,12 +200,31 @@ void ZmqEngine::read_listener_monitor(Lane lane, bool read_first) {
   ByteWatchdog& watchdog = watchdogs_[static_cast<std::size_t>(lane)];
   while (const auto event = listener(lane).monitor_event()) {
     if (event->kind == ZmqMonitorEvent::Kind::kAccepted) watchdog.opened(event->fd);
+    if (event->kind == ZmqMonitorEvent::Kind::kHandshakeFailed)
+      refusals_.note(Refusal::kKeyExchange, "somebody", "a connection that did not complete the key exchange");
     if (event->kind != ZmqMonitorEvent::Kind::kDisconnected) continue;
+    const std::optional<ConnectionId> ended = release_descriptor(lane, event->fd);
     if (read_first) read_tail();
-    watchdog.closed(event->fd);
-    std::erase_if(cut_later_, [&](const Cut& cut) { return cut.lane == lane && cut.fd == event->fd; });
-    on_routed_disconnect(lane, event->fd);
+    const Error cause = make_error(ErrorCode::kUnreachable, "the other end closed the connection");
+    if (ended) lose(*ended, cause);
+    if (watchdog.watches(event->fd)) continue;  // the next one's by now
+    if (const auto in_the_tail = release_descriptor(lane, event->fd)) lose(*in_the_tail, cause);  // greeted and went
   }
+}
+
+// A descriptor's number is the next connection's as soon as this one is closed, and the tail may hold that one's
+// greeting: so all that goes by the number is settled before. The connection that had it, if it was greeted, stands
+// without a descriptor until it is lost.
+std::optional<ConnectionId> ZmqEngine::release_descriptor(Lane lane, int fd) {
+  const auto index = static_cast<std::size_t>(lane);
+  watchdogs_[index].closed(fd);
+  std::erase_if(cut_later_, [&](const Cut& cut) { return cut.lane == lane && cut.fd == fd; });
+  const auto found = by_fd_[index].find(fd);
+  if (found == by_fd_[index].end()) return std::nullopt;
+  const ConnectionId id = found->second;
+  by_fd_[index].erase(found);
+  find(id)->lanes[index].fd = -1;
+  return id;
 }
 
 void ZmqEngine::flush() {
@@ -223,8 +246,8 @@ void ZmqEngine::check_deadlines() {
   }
   for (const ConnectionId id : late) {
     const Connection& connection = *find(id);
-    lose(id, make_error(ErrorCode::kTimeout,
-                        connection.target.text() + " did not answer within " + std::to_string(kDialTime / 1s) + " s"));
+    lose(id, make_error(ErrorCode::kTimeout, connection.target.text() + " did not answer within " +
+                                                 std::to_string(limits::kDialTime / 1s) + " s"));
   }
   std::erase_if(cut_later_, [&](const Cut& cut) {
     if (now_ >= cut.when) watchdogs_[static_cast<std::size_t>(cut.lane)].cut(cut.fd);
@@ -232,8 +255,18 @@ void ZmqEngine::check_deadlines() {
   });
   if (now_ - watched_at_ < ByteWatchdog::kPeriod) return;
   watched_at_ = now_;
-  dialled_watchdog_.check();
-  for (ByteWatchdog& watchdog : watchdogs_) watchdog.check();
+  check_watchdogs();
+}
+
+void ZmqEngine::check_watchdogs() {
+  const auto note = [&](const std::vector<ByteWatchdog::CutOff>& cut_off) {
+    for (const ByteWatchdog::CutOff& one : cut_off)
+      refusals_.note(
+          Refusal::kEndless, one.remote,
+          std::string(one.greeted ? "a greeted peer" : "a stranger") + " that finishes no message was cut off");
+  };
+  note(dialled_watchdog_.check());
+  for (ByteWatchdog& watchdog : watchdogs_) note(watchdog.check());
 }
 
 }  // namespace shoal

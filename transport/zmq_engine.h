@@ -6,9 +6,9 @@
 //   control dialled -> greeted -> answered with the bulk port -> bulk dialled -> greeted -> answered: up
 // The listener's: control greeted (claim = proved key) -> waits for the bulk lane with the same token -> up.
 //
-// Threads: post() and bytes_sent() from any, the rest of the public functions from the one that made it; everything
-// else on the wire's thread. Bounds: queues are bounded by the sender's side (zmq_wire.cc), bytes on the way to the
-// loop by kUnreadBytesMax a connection.
+// Threads: post(), bytes_sent() and refusals() from any, the rest of the public functions from the one that made it;
+// everything else on the wire's thread. Bounds: queues are bounded by the sender's side (zmq_wire.cc), bytes on the way
+// to the loop by limits::kUnreadBytesMax a connection.
 #include <array>
 #include <atomic>
 #include <deque>
@@ -26,16 +26,14 @@
 #include "transport/key_check.h"
 #include "transport/lane_greeting.h"
 #include "transport/limits.h"
+#include "transport/refusal_book.h"
 #include "transport/zmq_socket.h"
 
 namespace shoal {
 
-inline constexpr std::uint64_t kUnreadBytesMax = limits::kByteCreditsMax + (32u << 20);
-inline constexpr Duration kDialTime = 5s;
-inline constexpr std::size_t kHalfOpenMax = 1024;  // accepted connections that wait for their bulk lane
-
-// Bytes handed to the loop that it has not seen yet.
+// Bytes handed to the loop that it has not seen yet, each message with what holding it costs.
 using UnreadGauge = std::shared_ptr<std::atomic<std::uint64_t>>;
+constexpr std::uint64_t unread_cost(std::size_t payload) { return payload + limits::kUnreadMessageCost; }
 
 struct EngineEvent {
   enum class Kind { kUp, kBytes, kSent, kDown };
@@ -75,6 +73,7 @@ class ZmqEngine {
   ConnectionId new_connection_id() { return next_connection_++; }
   void post(EngineCommand command);
   std::uint64_t bytes_sent() const { return bytes_sent_; }
+  RefusalCounts refusals() const { return refusals_.counts(); }
 
  private:
   struct LaneEnd {
@@ -112,7 +111,9 @@ class ZmqEngine {
   void read_dialled();
   void read_monitors();
   void read_listener_monitor(Lane lane, bool read_first);
+  std::optional<ConnectionId> release_descriptor(Lane lane, int fd);
   void check_deadlines();
+  void check_watchdogs();
   void flush();
 
   // zmq_engine_lanes.cc
@@ -125,12 +126,12 @@ class ZmqEngine {
   void on_greeting(Lane lane, const ZmqReceived& received);
   void accept_control(const LaneGreeting& greeting, const ZmqReceived& received);
   void accept_bulk(const LaneGreeting& greeting, const ZmqReceived& received);
-  void refuse_lane(Lane lane, const ZmqReceived& received, const std::string& reason);
-  void on_routed_disconnect(Lane lane, int fd);
+  void refuse_lane(Lane lane, const ZmqReceived& received, Refusal cause, const std::string& reason);
   void review_keys();
   void deliver_bytes(Connection& connection, Lane lane, Bytes bytes);
   void come_up(Connection& connection);
-  bool flush_lane(Connection& connection, Lane lane);  // false: the other end is gone
+  bool flush_lane(Connection& connection, Lane lane);                            // false: the other end is gone
+  void refuse(const Connection& connection, Refusal cause, const Error& error);  // counts, and loses it
   void lose(ConnectionId id, const Error& cause);
   void remove(ConnectionId id);
   void bury_route(Lane lane, const std::string& route);
@@ -143,6 +144,7 @@ class ZmqEngine {
   const std::function<void(std::vector<EngineEvent>)> deliver_;
   std::atomic<ConnectionId> next_connection_{1};
   std::atomic<std::uint64_t> bytes_sent_{0};
+  RefusalBook refusals_;
   std::optional<HostPort> listening_at_;
   int wake_fd_;
 

@@ -1,15 +1,12 @@
 // What happens to single connections on the wire's thread: dialling, greetings, messages, ends.
 #include <sodium.h>
 
-#include "common/log.h"
 #include "transport/zmq_engine.h"
 
 namespace shoal {
 namespace {
-constexpr std::size_t kEarlyMax = 64;
-constexpr std::size_t kBuriedMax = 4096;
 constexpr Duration kRefusalTime = 200ms;
-constexpr Duration kHandshakePatience = 1900ms;  // just below the sockets' handshake limit
+constexpr Duration kHandshakePatience = limits::kHandshakeTime - 100ms;  // just below the sockets' own limit
 
 std::size_t index_of(Lane lane) { return static_cast<std::size_t>(lane); }
 // Unique over both listeners.
@@ -29,11 +26,15 @@ void ZmqEngine::dial(const EngineCommand& command) {
   connection.id = command.connection;
   connection.peer = command.peer;
   connection.dialled = true;
-  connection.deadline = now_ + kDialTime;
+  connection.deadline = now_ + limits::kDialTime;
   randombytes_buf(connection.token.data(), connection.token.size());
   connections_.emplace(command.connection, std::move(made));
-  auto target = parse_address(command.address);
+  auto target = parse_host_port(command.address);
   if (!target.ok()) return lose(command.connection, make_error(ErrorCode::kUnreachable, target.error().message));
+  // libzmq would ask the name server on the one thread that moves the bytes of all connections.
+  if (!target->is_literal())
+    return lose(command.connection,
+                make_error(ErrorCode::kUnreachable, command.address + " is a name; only IP addresses are dialled"));
   connection.target = *target;
   dial_lane(connection, Lane::kControl, *target);
 }
@@ -45,7 +46,7 @@ void ZmqEngine::dial_lane(Connection& connection, Lane lane, const HostPort& add
                 make_error(ErrorCode::kRefused, "peer " + short_name(connection.peer) + " has no usable key"));
   LaneEnd& end = connection.lanes[index_of(lane)];
   end.dealer = ZmqSocket(context_, ZmqSocket::Kind::kDealer);
-  end.dealer.configure(lane, key_, address.host.front() == '[');
+  end.dealer.configure(lane, key_, address.is_v6());
   end.dealer.expect_peer(*curve);
   end.dealer.start_monitor(context_, std::to_string(++monitors_));
   end.queue.push_back(pack_lane_greeting({lane, key_.id(), connection.token}));
@@ -100,21 +101,24 @@ void ZmqEngine::on_dialled_event(Connection& connection, Lane lane, const ZmqMon
 
 void ZmqEngine::on_dialled_message(Connection& connection, Lane lane, ZmqReceived received) {
   LaneEnd& end = connection.lanes[index_of(lane)];
-  if (!received.one_part) return lose(connection.id, make_error(ErrorCode::kMalformed, "a message of several parts"));
+  if (!received.one_part)
+    return refuse(connection, Refusal::kMessage, make_error(ErrorCode::kMalformed, "a message of several parts"));
   if (!end.answered) return on_answer(connection, lane, received.payload);
   dialled_watchdog_.message(end.fd, true);
   if (connection.up) return deliver_bytes(connection, lane, std::move(received.payload));
-  if (connection.early.size() >= kEarlyMax)
-    return lose(connection.id, make_error(ErrorCode::kMalformed, "too many messages before the second lane"));
+  if (connection.early.size() >= limits::kEarlyMessagesMax)
+    return refuse(connection, Refusal::kMessage,
+                  make_error(ErrorCode::kMalformed, "too many messages before the second lane"));
   connection.early.emplace_back(lane, std::move(received.payload));
 }
 
 void ZmqEngine::on_answer(Connection& connection, Lane lane, ByteView bytes) {
   const auto answer = parse_lane_answer(bytes);
-  if (!answer.ok()) return lose(connection.id, answer.error());
+  const std::string where = connection.target.text();
+  if (!answer.ok())
+    return lose(connection.id, make_error(answer.code(), where + " answers: " + answer.error().message));
   if (!answer->accepted)
-    return lose(connection.id,
-                make_error(ErrorCode::kRefused, connection.target.text() + " refused: " + answer->reason));
+    return lose(connection.id, make_error(ErrorCode::kRefused, where + " refused: " + answer->reason));
   if (answer->lane != lane) return lose(connection.id, make_error(ErrorCode::kMalformed, "answer for the other lane"));
   LaneEnd& end = connection.lanes[index_of(lane)];
   end.answered = true;
@@ -133,27 +137,34 @@ void ZmqEngine::on_routed_message(Lane lane, ZmqReceived received) {
   }
   Connection& connection = *find(known->second);
   if (!received.one_part || received.user != connection.user) {
-    return lose(connection.id, make_error(ErrorCode::kMalformed, received.one_part ? "the key of a connection changed"
-                                                                                   : "a message of several parts"));
+    return refuse(connection, Refusal::kMessage,
+                  make_error(ErrorCode::kMalformed,
+                             received.one_part ? "the key of a connection changed" : "a message of several parts"));
   }
-  watchdogs_[index_of(lane)].message(received.fd, true);
-  if (!connection.up) return lose(connection.id, make_error(ErrorCode::kMalformed, "a message before the second lane"));
+  watchdogs_[index_of(lane)].message(connection.lanes[index_of(lane)].fd, true);
+  if (!connection.up)
+    return refuse(connection, Refusal::kMessage, make_error(ErrorCode::kMalformed, "a message before the second lane"));
   deliver_bytes(connection, lane, std::move(received.payload));
 }
 
 void ZmqEngine::on_greeting(Lane lane, const ZmqReceived& received) {
   // Its descriptor may have been somebody else's until now: the end of that one is handled first.
   read_listener_monitor(lane, false);
-  if (!received.one_part) return refuse_lane(lane, received, "a greeting of several parts");
+  if (!received.one_part) return refuse_lane(lane, received, Refusal::kMessage, "a greeting of several parts");
   const auto greeting = parse_lane_greeting(received.payload);
-  if (!greeting.ok()) return refuse_lane(lane, received, greeting.error().message);
-  if (greeting->lane != lane) return refuse_lane(lane, received, "greeting for the other lane");
+  if (!greeting.ok()) {
+    const bool version = greeting.code() == ErrorCode::kVersion;
+    return refuse_lane(lane, received, version ? Refusal::kLaneVersion : Refusal::kGreeting, greeting.error().message);
+  }
+  if (greeting->lane != lane) return refuse_lane(lane, received, Refusal::kGreeting, "greeting for the other lane");
   const auto curve = curve_public_of(greeting->peer);
   if (!curve.ok() || hex_of_key(*curve) != received.user) {
-    return refuse_lane(lane, received, "the key of this connection is not that of peer " + hex_of(greeting->peer));
+    return refuse_lane(lane, received, Refusal::kForeignPeer,
+                       "the key of this connection is not that of peer " + hex_of(greeting->peer));
   }
   // Asked again: its key may have passed before fewer were admitted.
-  if (!keys_->admits(received.user)) return refuse_lane(lane, received, "this key is not admitted any more");
+  if (!keys_->admits(received.user))
+    return refuse_lane(lane, received, Refusal::kKey, "this key is not admitted any more");
   watchdogs_[index_of(lane)].message(received.fd, true);
   if (lane == Lane::kControl) {
     accept_control(*greeting, received);
@@ -163,8 +174,8 @@ void ZmqEngine::on_greeting(Lane lane, const ZmqReceived& received) {
 }
 
 void ZmqEngine::accept_control(const LaneGreeting& greeting, const ZmqReceived& received) {
-  if (half_open_.size() >= kHalfOpenMax || half_open_.contains({greeting.peer, greeting.token})) {
-    return refuse_lane(Lane::kControl, received, "too many connections wait for their second lane");
+  if (half_open_.size() >= limits::kHalfOpenMax || half_open_.contains({greeting.peer, greeting.token})) {
+    return refuse_lane(Lane::kControl, received, Refusal::kGreeting, "too many connections wait for their second lane");
   }
   auto made = std::make_unique<Connection>();
   Connection& connection = *made;
@@ -172,7 +183,7 @@ void ZmqEngine::accept_control(const LaneGreeting& greeting, const ZmqReceived& 
   connection.peer = greeting.peer;
   connection.user = received.user;
   connection.token = greeting.token;
-  connection.deadline = now_ + kDialTime;
+  connection.deadline = now_ + limits::kDialTime;
   LaneEnd& end = connection.lanes[0];
   end.route = received.route;
   end.fd = received.fd;
@@ -186,7 +197,7 @@ void ZmqEngine::accept_control(const LaneGreeting& greeting, const ZmqReceived& 
 void ZmqEngine::accept_bulk(const LaneGreeting& greeting, const ZmqReceived& received) {
   const auto waiting = half_open_.find({greeting.peer, greeting.token});
   if (waiting == half_open_.end())
-    return refuse_lane(Lane::kBulk, received, "no control lane waits for this bulk lane");
+    return refuse_lane(Lane::kBulk, received, Refusal::kGreeting, "no control lane waits for this bulk lane");
   Connection& connection = *find(waiting->second);
   half_open_.erase(waiting);
   LaneEnd& end = connection.lanes[1];
@@ -198,17 +209,12 @@ void ZmqEngine::accept_bulk(const LaneGreeting& greeting, const ZmqReceived& rec
   come_up(connection);
 }
 
-void ZmqEngine::refuse_lane(Lane lane, const ZmqReceived& received, const std::string& reason) {
-  log_debug("refused a connection from key ", received.user, ": ", reason);
+void ZmqEngine::refuse_lane(Lane lane, const ZmqReceived& received, Refusal cause, const std::string& reason) {
+  if (!keys_->is_trial(received.user))
+    refusals_.note(cause, remote_text(received.fd) + " with key " + received.user, reason);
   listener(lane).send(received.route, pack_lane_answer({lane, false, 0, reason}));
   bury_route(lane, received.route);
   cut_later_.push_back({now_ + kRefusalTime, lane, received.fd});
-}
-
-void ZmqEngine::on_routed_disconnect(Lane lane, int fd) {
-  const auto found = by_fd_[index_of(lane)].find(fd);
-  if (found != by_fd_[index_of(lane)].end())
-    lose(found->second, make_error(ErrorCode::kUnreachable, "the other end closed the connection"));
 }
 
 void ZmqEngine::review_keys() {
@@ -239,10 +245,10 @@ void ZmqEngine::come_up(Connection& connection) {
 }
 
 void ZmqEngine::deliver_bytes(Connection& connection, Lane lane, Bytes bytes) {
-  const std::uint64_t unread = connection.unread->fetch_add(bytes.size()) + bytes.size();
-  if (unread > kUnreadBytesMax)
-    return lose(connection.id,
-                make_error(ErrorCode::kTooLarge, "sends faster than it is read, without regard to byte credits"));
+  const std::uint64_t cost = unread_cost(bytes.size());
+  if (connection.unread->fetch_add(cost) + cost > limits::kUnreadBytesMax)
+    return refuse(connection, Refusal::kFlood,
+                  make_error(ErrorCode::kTooLarge, "sends faster than it is read, without regard to byte credits"));
   EngineEvent event{
       EngineEvent::Kind::kBytes, connection.id, lane, std::move(bytes), connection.unread, {}, false, 0, std::nullopt};
   events_.push_back(std::move(event));
@@ -271,6 +277,11 @@ bool ZmqEngine::flush_lane(Connection& connection, Lane lane) {
   return outcome != ZmqSend::kGone;
 }
 
+void ZmqEngine::refuse(const Connection& connection, Refusal cause, const Error& error) {
+  refusals_.note(cause, "peer " + short_name(connection.peer), error.message);
+  lose(connection.id, error);
+}
+
 void ZmqEngine::lose(ConnectionId id, const Error& cause) {
   Connection* connection = find(id);
   if (!connection) return;
@@ -294,8 +305,10 @@ void ZmqEngine::remove(ConnectionId id) {
     }
     if (end.route.empty()) continue;
     by_route_[index_of(lane)].erase(end.route);
-    by_fd_[index_of(lane)].erase(end.fd);
     bury_route(lane, end.route);
+    const auto ours = by_fd_[index_of(lane)].find(end.fd);
+    if (ours == by_fd_[index_of(lane)].end() || ours->second != id) continue;  // closed; its number may be another's
+    by_fd_[index_of(lane)].erase(ours);
     watchdogs_[index_of(lane)].cut(end.fd);
   }
   connections_.erase(found);
@@ -305,7 +318,7 @@ void ZmqEngine::bury_route(Lane lane, const std::string& route) {
   const std::string name = route_name(lane, route);
   if (!buried_.insert(name).second) return;
   buried_in_order_.push_back(name);
-  if (buried_in_order_.size() <= kBuriedMax) return;
+  if (buried_in_order_.size() <= limits::kBuriedRoutesMax) return;
   buried_.erase(buried_in_order_.front());
   buried_in_order_.pop_front();
 }

@@ -4,7 +4,6 @@
 #include <zmq.h>
 
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <utility>
 
@@ -13,11 +12,8 @@
 namespace shoal {
 namespace {
 
-constexpr int kZapEnforceDomain = 93;  // ZMQ_ZAP_ENFORCE_DOMAIN; the release's header shows it to draft users only
-constexpr std::size_t kSlackBytes = 1024;
+constexpr int kZapEnforceDomain = 93;     // ZMQ_ZAP_ENFORCE_DOMAIN; the release's header shows it to draft users only
 constexpr std::size_t kCopyBelow = 1024;  // smaller payloads are copied: cheaper than a shared count across threads
-constexpr int kBulkMessagesMax = 8, kControlMessagesMax = 256;
-constexpr int kSocketsMax = 20000;
 
 std::string last_error() { return zmq_strerror(zmq_errno()); }
 
@@ -49,27 +45,9 @@ class Message {
 
 }  // namespace
 
-Result<HostPort> parse_address(const Address& address) {
-  const auto bad = [&] {
-    return make_error(
-        ErrorCode::kInput,
-        "address \"" + address + "\": expected HOST:PORT, such as 0.0.0.0:4700 or [::]:4700 (port 0: any free one)");
-  };
-  const std::size_t colon = address.rfind(':');
-  if (colon == std::string::npos || colon == 0 || colon + 1 == address.size()) return bad();
-  HostPort parsed;
-  parsed.host = address.substr(0, colon);
-  if (parsed.host.front() != '[' && parsed.host.find(':') != std::string::npos) return bad();
-  if (parsed.host.find_first_of(" /;*\t\n") != std::string::npos) return bad();
-  const char *begin = address.data() + colon + 1, *end = address.data() + address.size();
-  const auto [stopped, error] = std::from_chars(begin, end, parsed.port);
-  if (error != std::errc{} || stopped != end) return bad();
-  return parsed;
-}
-
 ZmqContext::ZmqContext() : context_(zmq_ctx_new()) {
   SHOAL_CHECK(context_ != nullptr);
-  zmq_ctx_set(context_, ZMQ_MAX_SOCKETS, kSocketsMax);
+  zmq_ctx_set(context_, ZMQ_MAX_SOCKETS, limits::kSocketsMax);
   zmq_ctx_set(context_, ZMQ_BLOCKY, 0);
 }
 ZmqContext::~ZmqContext() { zmq_ctx_term(context_); }
@@ -132,12 +110,12 @@ void ZmqSocket::set(int option, const void* bytes, std::size_t size) {
 
 void ZmqSocket::configure(Lane lane, const KeyPair& key, bool ipv6) {
   const bool bulk = lane == Lane::kBulk;
-  const std::int64_t message_bytes_max =
-      static_cast<std::int64_t>((bulk ? limits::kChunkBytesMax : limits::kControlBytesMax) + kSlackBytes);
+  const std::int64_t message_bytes_max = static_cast<std::int64_t>(
+      (bulk ? limits::kChunkBytesMax : limits::kControlBytesMax) + limits::kMessageSlackBytes);
   set(ZMQ_MAXMSGSIZE, &message_bytes_max, sizeof message_bytes_max);
-  set(ZMQ_SNDHWM, bulk ? kBulkMessagesMax : kControlMessagesMax);
-  set(ZMQ_RCVHWM, bulk ? kBulkMessagesMax : kControlMessagesMax);
-  set(ZMQ_HANDSHAKE_IVL, 2000);
+  set(ZMQ_SNDHWM, bulk ? limits::kSocketBulkMessagesMax : limits::kSocketControlMessagesMax);
+  set(ZMQ_RCVHWM, bulk ? limits::kSocketBulkMessagesMax : limits::kSocketControlMessagesMax);
+  set(ZMQ_HANDSHAKE_IVL, static_cast<int>(limits::kHandshakeTime / 1ms));
   set(ZMQ_IMMEDIATE, 1);
   set(ZMQ_RECONNECT_IVL, -1);  // a connection that broke is over: links decide about the next one
   set(ZMQ_IPV6, ipv6 ? 1 : 0);
@@ -159,7 +137,8 @@ void ZmqSocket::listen_securely() {
 }
 
 Status ZmqSocket::bind(const HostPort& address) {
-  const std::string endpoint = "tcp://" + address.host + ":" + (address.port == 0 ? "*" : std::to_string(address.port));
+  const std::string host = address.is_v6() ? "[" + address.host + "]" : address.host;
+  const std::string endpoint = "tcp://" + host + ":" + (address.port == 0 ? "*" : std::to_string(address.port));
   if (zmq_bind(work_.handle, endpoint.c_str()) == 0) return Status::success();
   const int code = zmq_errno();
   if (code == EADDRINUSE) {
@@ -178,7 +157,7 @@ HostPort ZmqSocket::bound_to() const {
   char endpoint[256];
   std::size_t size = sizeof endpoint;
   SHOAL_CHECK_EQ(zmq_getsockopt(work_.handle, ZMQ_LAST_ENDPOINT, endpoint, &size), 0);
-  auto parsed = parse_address(std::string(endpoint).substr(std::strlen("tcp://")));
+  auto parsed = parse_host_port(std::string(endpoint).substr(std::strlen("tcp://")));
   SHOAL_CHECK(parsed.ok());
   return *parsed;
 }

@@ -11,20 +11,13 @@
 #include <vector>
 
 #include "common/bytes.h"
+#include "common/host_port.h"
 #include "common/result.h"
 #include "common/sign.h"
 #include "common/time.h"
 #include "transport/wire.h"
 
 namespace shoal {
-
-struct HostPort {
-  std::string host;  // "127.0.0.1", "[::1]", "example.org"
-  std::uint16_t port = 0;
-  Address text() const { return host + ":" + std::to_string(port); }
-};
-// ERRORS: kInput (names what is expected).
-Result<HostPort> parse_address(const Address& address);
 
 class ZmqContext {
  public:

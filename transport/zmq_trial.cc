@@ -17,7 +17,7 @@ StrangerFate knock(const HostPort& address, const PeerId& listener, const KeyPai
   SHOAL_CHECK(listener_key.ok());
   ZmqContext context;
   ZmqSocket socket(context, ZmqSocket::Kind::kDealer);
-  socket.configure(Lane::kControl, key, address.host.front() == '[');
+  socket.configure(Lane::kControl, key, address.is_v6());
   socket.expect_peer(*listener_key);
   socket.start_monitor(context, "trial");
   if (!socket.connect(address).ok()) return StrangerFate::kSilence;
@@ -39,9 +39,10 @@ StrangerFate knock(const HostPort& address, const PeerId& listener, const KeyPai
 
 Status try_as_stranger(HostPort address, const PeerId& listener, KeyCheck& keys) {
   if (address.host == "0.0.0.0") address.host = "127.0.0.1";
-  if (address.host == "[::]") address.host = "[::1]";
+  if (address.host == "::") address.host = "::1";
   const KeyPair stranger = KeyPair::generate();
   const PeerId foreign = KeyPair::generate().id();
+  keys.expect_trial(stranger.curve_public());
   const auto verdict = [&](StrangerFate fate, StrangerFate wanted, const std::string& who) -> Status {
     if (fate == wanted) return Status::success();
     if (fate == StrangerFate::kAccepted)

@@ -9,7 +9,7 @@ namespace shoal {
 namespace {
 
 // Not given to sockets yet. A lane always takes one message when nothing waits.
-constexpr std::uint64_t kLaneBytesMax[2] = {8u << 20, 4u << 20};
+constexpr std::uint64_t kLaneBytesMax[2] = {limits::kQueuedControlBytesMax, limits::kQueuedBulkBytesMax};
 
 Result<std::vector<CurveKey>> curve_keys_of(const std::vector<PeerId>& peers) {
   std::vector<CurveKey> keys;
@@ -21,6 +21,13 @@ Result<std::vector<CurveKey>> curve_keys_of(const std::vector<PeerId>& peers) {
     keys.push_back(*key);
   }
   return keys;
+}
+
+Result<HostPort> listening_place(const std::string& listen) {
+  auto parsed = parse_host_port(listen, PortZero::kAllowed);
+  if (parsed.ok()) return parsed;
+  return make_error(ErrorCode::kInput,
+                    parsed.error().message + ". HINT: such as 0.0.0.0:4700 or [::]:4700; port 0 takes any free one");
 }
 
 class ZmqWireOnLoop final : public ZmqWire {
@@ -85,6 +92,7 @@ class ZmqWireOnLoop final : public ZmqWire {
   }
 
   std::uint64_t bytes_sent() const override { return engine_.bytes_sent(); }
+  RefusalCounts refusals() const override { return engine_.refusals(); }
 
  private:
   struct LaneState {
@@ -111,8 +119,7 @@ class ZmqWireOnLoop final : public ZmqWire {
 };
 
 void ZmqWireOnLoop::State::take(EngineEvent event) {
-  const std::uint64_t bytes = event.bytes.size();
-  if (event.unread) event.unread->fetch_sub(bytes);
+  if (event.unread) event.unread->fetch_sub(unread_cost(event.bytes.size()));
   if (!listener) return;
   if (event.kind == EngineEvent::Kind::kUp && !event.dialled) connections.emplace(event.connection, Connection{});
   const auto found = connections.find(event.connection);
@@ -149,7 +156,7 @@ Result<std::unique_ptr<ZmqWire>> make_zmq_wire(EventLoop& loop, ZmqWireOptions o
   auto wire = std::make_unique<ZmqWireOnLoop>(loop, key, keys);
   std::optional<HostPort> address;
   if (!options.listen.empty()) {
-    SHOAL_ASSIGN(address, parse_address(options.listen));
+    SHOAL_ASSIGN(address, listening_place(options.listen));
     SHOAL_TRY(wire->engine().listen(*address));
   }
   wire->engine().start();

@@ -7,7 +7,7 @@
 // whose key is not listed, must be refused.
 //
 // Thread: loop only; callbacks run on the loop. Admission may change at any time.   Borrows: the loop, which outlives
-// the wire. Bounds: limits.h and transport/zmq_engine.h.
+// the wire. Bounds: limits.h.
 #include <memory>
 #include <string>
 #include <vector>

@@ -50,6 +50,39 @@ TEST_F(LogTest, ControlCharactersOfStrangersAreEscaped) {
   EXPECT_THAT(lines_, testing::ElementsAre("name \\x1b[2J\\x0afake line\\x7f\\x00"));
 }
 
+// A terminal obeys U+009B like ESC [, as two bytes of UTF-8 or, in other encodings, as one.
+TEST(PrintableTest, ControlCharactersBeyondAsciiAreEscapedAndTextIsKept) {
+  EXPECT_EQ(printable("a\xc2\x9b"
+                      "31mb"),
+            "a\\xc2\\x9b31mb");
+  EXPECT_EQ(printable("\xc2\x80\xc2\x9f\xc2\xa0"), "\\xc2\\x80\\xc2\\x9f\xc2\xa0");
+  EXPECT_EQ(printable("\x9b"
+                      "31m"),
+            "\\x9b31m");
+  const std::string text = "K\xc3\xa4se \xe2\x82\xac \xf0\x9f\x90\x9f";  // two, three and four bytes
+  EXPECT_EQ(printable(text), text);
+}
+
+TEST(PrintableTest, WhatIsNoUtf8IsEscapedByteByByte) {
+  EXPECT_EQ(printable("\xc0\x9b"), "\\xc0\\x9b") << "two bytes where one would do";
+  EXPECT_EQ(printable("\xe0\x82\x9b"), "\\xe0\\x82\\x9b") << "the same with three";
+  EXPECT_EQ(printable("\xed\xa0\x80"), "\\xed\\xa0\\x80") << "half of a surrogate pair";
+  EXPECT_EQ(printable("\xf4\x90\x80\x80"), "\\xf4\\x90\\x80\\x80") << "beyond U+10FFFF";
+  EXPECT_EQ(printable("\xe2\x82"), "\\xe2\\x82") << "cut short";
+  EXPECT_EQ(printable("\xe2\x82x\xff"), "\\xe2\\x82x\\xff");
+}
+
+TEST(PrintableTest, ACutNeverLeavesHalfACharacter) {
+  std::string euros;
+  for (int i = 0; i < 10; ++i) euros += "\xe2\x82\xac";
+  for (std::size_t limit = 4; limit < euros.size(); ++limit) {
+    const std::string cut = printable(euros, limit);
+    EXPECT_LE(cut.size(), limit);
+    EXPECT_EQ(printable(cut), cut) << limit;
+    EXPECT_TRUE(cut.ends_with("..."));
+  }
+}
+
 TEST_F(LogTest, ALineIsCappedAlsoWhenEscapingMakesItLonger) {
   log_info(std::string(5000, 'a'));
   log_info(std::string(1000, '\n'));

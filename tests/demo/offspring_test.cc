@@ -7,6 +7,7 @@
 #include <csignal>
 #include <fstream>
 
+#include "common/executable.h"
 #include "common/thread_loop.h"
 #include "runtime/file_tail.h"
 #include "tests/runtime/scratch_folder.h"

@@ -16,6 +16,7 @@ struct Violation {
 struct IncludeLine {
   int line = 0;
   std::string path;
+  bool angled = false;  // <...>, not "..."
 };
 std::vector<IncludeLine> includes_of(std::string_view text);
 

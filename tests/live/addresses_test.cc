@@ -9,8 +9,17 @@ namespace {
 using Addresses = std::vector<std::string>;
 
 TEST(OwnAddressesTest, WhatIsAdvertisedWinsAndTakesTheListeningPort) {
-  EXPECT_EQ(own_addresses("0.0.0.0:4700", {"198.51.100.7", "example.org:80", "[2001:db8::1]"}, "127.0.0.1:1").value(),
-            (Addresses{"198.51.100.7:4700", "example.org:80", "[2001:db8::1]:4700"}));
+  EXPECT_EQ(own_addresses("0.0.0.0:4700", {"198.51.100.7", "203.0.113.9:80", "[2001:db8::1]"}, "127.0.0.1:1").value(),
+            (Addresses{"198.51.100.7:4700", "203.0.113.9:80", "[2001:db8::1]:4700"}));
+}
+
+TEST(OwnAddressesTest, AnAdvertisedNameIsToldAsItsAddress) {
+  EXPECT_EQ(own_addresses("0.0.0.0:4700", {"localhost", "localhost:80"}, "").value(),
+            (Addresses{"127.0.0.1:4700", "127.0.0.1:80"}));
+  const auto unknown = own_addresses("0.0.0.0:4700", {"no-such-host.invalid"}, "");
+  ASSERT_FALSE(unknown.ok());
+  EXPECT_EQ(unknown.code(), ErrorCode::kInput);
+  EXPECT_NE(unknown.error().message.find("no-such-host.invalid"), std::string::npos) << unknown.error().message;
 }
 
 TEST(OwnAddressesTest, AHostThatIsListenedOnIsTheOnlyOne) {

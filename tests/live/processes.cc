@@ -43,7 +43,7 @@ std::string Processes::write_run(const RunShape& shape) {
 }
 
 void Processes::start(const std::string& name, std::vector<std::string> words) {
-  ChildCommand command;
+  OffspringCommand command;
   command.words = std::move(words);
   command.words.insert(command.words.begin(), SHOAL_BINARY_DIR "/bin/shoal");
   command.output_path = folder_ / (name + ".out");

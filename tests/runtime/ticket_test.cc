@@ -82,14 +82,6 @@ TEST(TicketTest, RefusesWhatItCannotName) {
   EXPECT_EQ(pack_ticket(ticket).code(), ErrorCode::kTooLarge);
 }
 
-TEST(TicketTest, AddressesAreHostAndPort) {
-  EXPECT_EQ(parse_host_port("[::1]:80")->host, "::1");
-  EXPECT_EQ(text_of(HostPort{"::1", 80}), "[::1]:80");
-  for (const char* bad : {"", ":1", "a", "a:", "a:0", "a:65536", "a:1x", "::1:80", "[a]:1", "a b:1", "[::1]"}) {
-    EXPECT_FALSE(parse_host_port(bad).ok()) << bad;
-  }
-}
-
 // Whatever passes the checksum by chance or by intent is still parsed within bounds.
 TEST(TicketTest, SurvivesSeededMutationsOfTheContent) {
   Rng rng(11);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "common/rng.h"
 #include "tests/transport/request_probe.h"
 #include "tests/transport/wire_lab.h"
 #include "transport/limits.h"
@@ -113,6 +114,37 @@ TEST_F(InboxTest, AnnouncedBytesCostNothingUntilTheyComeAndAreBounded) {
   EXPECT_TRUE(last.on_header({3, huge.frames}).ok());
   EXPECT_EQ(inbox.abandon().size(), 2u);
   EXPECT_EQ(budget.used, limits::kTransferBytesMax);
+}
+
+TEST_F(InboxTest, MemoryIsTakenForWhatCameAndNotForWhatWasAnnounced) {
+  ASSERT_TRUE(inbox.on_header({1, {{limits::kTransferBytesMax, 0}}}).ok());
+  const Bytes one = numbered_bytes(1, 1), many = numbered_bytes(limits::kChunkBytes, 1);
+  RequestProbe probe;
+  ASSERT_TRUE(inbox.on_chunk(chunk(1, 0, one, 1)).ok());
+  EXPECT_LT(probe.total(), 4096u);
+  std::uint64_t offset = 1;
+  for (int i = 0; i < 10; ++i, offset += many.size())
+    ASSERT_TRUE(inbox.on_chunk(pack_chunk({1, offset}, {many.view()})).ok());
+  EXPECT_LE(probe.largest(), 4 * offset) << "of one piece: a few times what came";
+}
+
+TEST_F(InboxTest, AFrameThatGrewIsWhole) {
+  const Bytes frame = numbered_bytes(3 * limits::kChunkBytes + 77, 5);
+  ASSERT_TRUE(inbox.on_header(head(1, frame)).ok());
+  std::vector<Inbox::Finished> finished;
+  Rng rng(3);
+  for (std::size_t offset = 0; offset < frame.size();) {
+    const std::size_t size = std::min<std::size_t>(frame.size() - offset, 1 + rng.below(limits::kChunkBytes));
+    auto taken = inbox.on_chunk(chunk(1, offset, frame, size));
+    ASSERT_TRUE(taken.ok());
+    for (Inbox::Finished& one : *taken) finished.push_back(std::move(one));
+    offset += size;
+  }
+  ASSERT_EQ(finished.size(), 1u);
+  ASSERT_TRUE(finished[0].frames.ok());
+  const Bytes& whole = (*finished[0].frames)[0];
+  EXPECT_TRUE(same_bytes(whole, frame));
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(whole.data()) % kBufferAlignment, 0u);
 }
 
 TEST_F(InboxTest, TheWindowGrowsWithRateTimesRoundTrip) {

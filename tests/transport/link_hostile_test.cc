@@ -170,6 +170,43 @@ TEST_F(LinkHostileTest, DamageOnALinkIsCountedAndLosesNothingElse) {
   EXPECT_TRUE(good.log.downs.empty());
 }
 
+TEST_F(LinkHostileTest, TooMuchDamageEndsTheLinkByName) {
+  link();
+  for (std::uint32_t i = 1; i < limits::kMalformedPerLinkMax; ++i) send(Lane::kControl, numbered_bytes(10, i));
+  say(Goodbye{});
+  ASSERT_TRUE(until([&] { return count_of<Goodbye>(good.log) == 1; }));
+  EXPECT_TRUE(good.log.downs.empty()) << "one less than too many";
+  send(Lane::kControl, numbered_bytes(10, 1));
+  ASSERT_TRUE(until([&] { return good.log.downs.size() == 1; }));
+  EXPECT_EQ(good.log.downs[0].second.code, ErrorCode::kMalformed);
+  EXPECT_NE(good.log.downs[0].second.message.find("make no sense"), std::string::npos);
+  EXPECT_EQ(counters().malformed, limits::kMalformedPerLinkMax);
+  expect_cut_off();
+}
+
+TEST_F(LinkHostileTest, AFloodOfMessagesEndsTheLinkByName) {
+  link();
+  std::uint64_t sent = 0;
+  for (; sent < 3 * limits::kMessagesBurstMax && raw.downs.empty(); ++sent) {
+    auto bytes = pack_envelope(Ping{sent}, std::nullopt);
+    send(Lane::kControl, *bytes);
+    if (sent % 1000 == 999) lab.run_for(1ms);
+  }
+  ASSERT_TRUE(until([&] { return good.log.downs.size() == 1; }));
+  EXPECT_GT(sent, limits::kMessagesBurstMax);
+  EXPECT_EQ(good.log.downs[0].second.code, ErrorCode::kTooLarge);
+  EXPECT_NE(good.log.downs[0].second.message.find("messages a second"), std::string::npos);
+  EXPECT_EQ(counters().too_large, 1u);
+}
+
+TEST_F(LinkHostileTest, WhatTheWireRefusesOfALinkIsCountedWithTheRest) {
+  link();
+  ASSERT_TRUE(lab.wire(1).admit_only({lab.peer(2)}).ok());
+  ASSERT_TRUE(until([&] { return good.log.downs.size() == 1; }));
+  EXPECT_EQ(good.log.downs[0].second.code, ErrorCode::kRefused);
+  EXPECT_EQ(counters().refused, 1u);
+}
+
 TEST_F(LinkHostileTest, ADuplicateTransferIsDeliveredOnce) {
   link();
   const Bytes frame = numbered_bytes(1000, 1);

@@ -26,7 +26,7 @@ std::size_t resident_bytes() {
 class ZmqHostileTest : public testing::Test {
  protected:
   void listen() { lab.wire(1).set_listener(&log[1]); }
-  HostPort control() { return *parse_address(lab.address(1)); }
+  HostPort control() { return *parse_host_port(lab.address(1)); }
   CurveKey listener_key() { return *curve_public_of(lab.peer(1)); }
   // A raw peer that passed the key exchange and greeted under its own name.
   std::unique_ptr<RawCurve> greeted_peer() {
@@ -35,6 +35,11 @@ class ZmqHostileTest : public testing::Test {
     EXPECT_TRUE(raw->ok() && raw->exchange_keys(key, listener_key()));
     EXPECT_TRUE(raw->send_part(pack_lane_greeting({Lane::kControl, key.id(), {1}}), false));
     return raw;
+  }
+  std::uint64_t refused(Refusal cause) { return lab.wire(1).refusals()[static_cast<std::size_t>(cause)]; }
+  void expect_refused(Refusal cause, std::uint64_t count) {
+    (void)lab.run_until([&] { return refused(cause) >= count; }, 10s);
+    EXPECT_EQ(refused(cause), count) << name_of(cause);
   }
   void expect_a_good_peer_is_served(Duration limit = 10s) {
     lab.wire(2).set_listener(&log[2]);
@@ -67,6 +72,7 @@ TEST_F(ZmqHostileTest, AnEndlessMessageOfAStrangerIsCutOffAndItsMemoryReturned) 
   EXPECT_LT(send_endless_message(raw, 2ull << 30), 512u << 20);
   EXPECT_LT(resident_bytes(), before + (400u << 20));
   expect_a_good_peer_is_served();
+  expect_refused(Refusal::kEndless, 1);
   EXPECT_TRUE(log[1].messages.empty());
 }
 
@@ -77,6 +83,7 @@ TEST_F(ZmqHostileTest, AnEndlessMessageOfAGreetedPeerIsCutOffToo) {
   EXPECT_LT(send_endless_message(*raw, 2ull << 30), 512u << 20);
   EXPECT_LT(resident_bytes(), before + (400u << 20));
   expect_a_good_peer_is_served();
+  expect_refused(Refusal::kEndless, 1);
 }
 
 TEST_F(ZmqHostileTest, AnOversizedPartEndsTheConnection) {
@@ -98,6 +105,7 @@ TEST_F(ZmqHostileTest, AMessageOfSeveralPartsEndsTheConnection) {
   waiting.join();
   EXPECT_TRUE(closed);
   EXPECT_TRUE(log[1].messages.empty());
+  expect_refused(Refusal::kMessage, 1);
 }
 
 TEST_F(ZmqHostileTest, NobodySpeaksWithoutCurve) {
@@ -108,6 +116,7 @@ TEST_F(ZmqHostileTest, NobodySpeaksWithoutCurve) {
   RawCurve noise(control());
   ASSERT_TRUE(noise.ok() && noise.send_bytes(std::vector<std::uint8_t>(100, 'x')));
   EXPECT_TRUE(noise.closed_within(5s));
+  EXPECT_TRUE(lab.run_until([&] { return refused(Refusal::kKeyExchange) >= 1; }, 10s));
 }
 
 TEST_F(ZmqHostileTest, SilentConnectionsAreClosedAndDoNotKeepOthersOut) {
@@ -127,6 +136,59 @@ TEST_F(ZmqHostileTest, AGreetingUnderAForeignNameIsRefused) {
   EXPECT_EQ(knock(control(), lab.peer(1), ZmqLab::key(0), lab.peer(0), 5s), StrangerFate::kAccepted)
       << "the name that is its own";
   EXPECT_TRUE(log[1].ups.empty()) << "one lane is no connection";
+  expect_refused(Refusal::kForeignPeer, 3);
+}
+
+TEST_F(ZmqHostileTest, OurOwnTrialIsNobodysOffence) {
+  lab.admit_only(1, {lab.peer(2)});
+  listen();
+  ASSERT_TRUE(lab.wire(1).admit_only({lab.peer(2)}).ok());  // tries it once more
+  expect_a_good_peer_is_served();
+  EXPECT_EQ(refused(Refusal::kKey), 0u);
+  EXPECT_EQ(refused(Refusal::kForeignPeer), 0u);
+  EXPECT_EQ(knock(control(), lab.peer(1), ZmqLab::key(0), lab.peer(0), 5s), StrangerFate::kKeyRefused);
+  expect_refused(Refusal::kKey, 1);
+}
+
+TEST_F(ZmqHostileTest, AGreetingThatMakesNoSenseIsCountedByItsCause) {
+  listen();
+  const KeyPair key = ZmqLab::key(0);
+  const Bytes greeting = pack_lane_greeting({Lane::kControl, key.id(), {1}});
+  std::vector<std::uint8_t> foreign(greeting.data(), greeting.data() + greeting.size());
+  foreign[4] = 9;  // the version
+  for (const Bytes& sent : {Bytes::from_vector(foreign), greeting.slice(0, 20)}) {
+    RawCurve raw(control());
+    ASSERT_TRUE(raw.ok() && raw.exchange_keys(key, listener_key()));
+    EXPECT_TRUE(raw.send_part(sent, false));
+    EXPECT_FALSE(parse_lane_answer(raw.receive_message())->accepted);
+  }
+  expect_refused(Refusal::kLaneVersion, 1);
+  expect_refused(Refusal::kGreeting, 1);
+}
+
+TEST_F(ZmqHostileTest, MessagesWithoutBytesAreNotHeldWithoutEnd) {
+  listen();
+  lab.wire(0).set_listener(&log[0]);
+  const ConnectionId connection = lab.wire(0).connect(lab.peer(1), lab.address(1));
+  ASSERT_TRUE(lab.run_until([&] { return log[1].ups.size() == 1 && log[0].ups.size() == 1; }, 10s));
+  // The loop stands still: nothing is read, and all that is held is held by the wire.
+  for (std::uint64_t i = 0; i < limits::kUnreadBytesMax / limits::kUnreadMessageCost + 1000; ++i)
+    ASSERT_TRUE(lab.wire(0).send(connection, Lane::kControl, Bytes()).ok());
+  const TimePoint end = monotonic_now() + 60s;
+  while (refused(Refusal::kFlood) == 0 && monotonic_now() < end) std::this_thread::sleep_for(5ms);
+  EXPECT_EQ(refused(Refusal::kFlood), 1u);
+  ASSERT_TRUE(lab.run_until([&] { return log[1].downs.size() == 1; }, 10s));
+  EXPECT_EQ(log[1].downs[0].cause.code, ErrorCode::kTooLarge);
+}
+
+TEST_F(ZmqHostileTest, NamesAreNotAskedFor) {
+  lab.wire(0).set_listener(&log[0]);
+  const std::string port = std::to_string(control().port);
+  (void)lab.wire(0).connect(lab.peer(1), "localhost:" + port);
+  ASSERT_TRUE(lab.run_until([&] { return log[0].downs.size() == 1; }, 10s));
+  EXPECT_EQ(log[0].downs[0].cause.code, ErrorCode::kUnreachable);
+  EXPECT_NE(log[0].downs[0].cause.message.find("localhost:" + port + " is a name"), std::string::npos)
+      << log[0].downs[0].cause.message;
 }
 
 TEST_F(ZmqHostileTest, TheBulkLaneCannotBeTakenBySomebodyElse) {
@@ -158,6 +220,7 @@ TEST_F(ZmqHostileTest, AMessageBeforeTheSecondLaneEndsTheConnection) {
   EXPECT_TRUE(raw->send_part(numbered_bytes(10, 1), false));
   EXPECT_TRUE(raw->closed_within(5s));
   EXPECT_TRUE(log[1].ups.empty());
+  expect_refused(Refusal::kMessage, 1);
 }
 
 TEST(ZmqWireStartTest, TheTrialFailsWhereStrangersGetIn) {
@@ -176,7 +239,7 @@ TEST(ZmqWireStartTest, TheTrialFailsWhereStrangersGetIn) {
   std::thread listener([&, socket = std::move(careless), zap = std::move(checks)]() mutable {
     while (!stop) {
       zmq_wait({{&socket, false}, {&zap, false}}, -1, 10ms);
-      while (const auto request = zap.receive_parts()) zap.send_parts(everybody.answer(*request));
+      while (const auto request = zap.receive_parts()) zap.send_parts(everybody.answer(*request).parts);
       while (const auto received = socket.receive())
         (void)socket.send(received->route, pack_lane_answer({Lane::kControl, true, 1, ""}));
     }
@@ -193,6 +256,37 @@ TEST(ZmqWireStartTest, TheTrialFailsWhereStrangersGetIn) {
   EXPECT_NE(under_foreign_name.error().message.find("foreign PeerId"), std::string::npos);
   ASSERT_FALSE(unlisted.ok());
   EXPECT_NE(unlisted.error().message.find("not listed"), std::string::npos);
+}
+
+TEST(ZmqWireStartTest, AListenerOfAnotherLaneVersionIsNamedAsThat) {
+  const KeyPair key = KeyPair::generate();
+  ZmqContext context;
+  ZmqSocket socket(context, ZmqSocket::Kind::kRouter);
+  KeyCheck everybody(true);
+  ZmqSocket checks(context, ZmqSocket::Kind::kReply);
+  checks.bind_inproc("zeromq.zap.01");
+  socket.configure(Lane::kControl, key, false);
+  socket.listen_securely();
+  ASSERT_TRUE(socket.bind({"127.0.0.1", 0}).ok());
+  const Address address = socket.bound_to().text();
+  ZmqLab lab;
+  WireLog log;
+  lab.wire(0).set_listener(&log);
+  (void)lab.wire(0).connect(key.id(), address);
+  const Bytes ours = pack_lane_answer({Lane::kControl, false, 0, "another version"});
+  std::vector<std::uint8_t> answer(ours.data(), ours.data() + ours.size());
+  answer[4] = 9;
+  const Bytes theirs = Bytes::from_vector(answer);
+  ASSERT_TRUE(lab.run_until(
+      [&] {
+        zmq_wait({{&socket, false}, {&checks, false}}, -1, 0ms);
+        while (const auto request = checks.receive_parts()) checks.send_parts(everybody.answer(*request).parts);
+        while (const auto received = socket.receive()) (void)socket.send(received->route, theirs);
+        return !log.downs.empty();
+      },
+      10s));
+  EXPECT_EQ(log.downs[0].cause.code, ErrorCode::kVersion);
+  EXPECT_NE(log.downs[0].cause.message.find(address), std::string::npos) << log.downs[0].cause.message;
 }
 
 TEST(ZmqWireStartTest, AListenerWithoutAKeyCheckLetsNobodyIn) {
