@@ -24,6 +24,10 @@ Result<TransferId> StagePeer::send_forward(const Session& to, Forward message) {
 }
 
 void StagePeer::send(const Session& to, Message message) {
+  if (auto* commit = std::get_if<shoal::Commit>(&message)) {  // passed on: it says how far the run is, too
+    commit->run_targets = run_targets_;
+    commit->run_loss = run_loss_;
+  }
   if (const auto sent = send_to(to, std::move(message), {}); !sent.ok()) log_debug("not sent: ", sent.error().message);
 }
 

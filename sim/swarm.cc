@@ -14,6 +14,10 @@ KeyPair key_of(std::uint64_t seed) {
   return KeyPair::from_seed(bytes);
 }
 
+Result<std::unique_ptr<StageExecutor>> make_integer_executor(const StageSpec& spec) {
+  return std::unique_ptr<StageExecutor>(std::make_unique<IntegerExecutor>(spec));
+}
+
 std::unique_ptr<Samples> make_samples(const RunConfig& config, Rng rng) {
   const std::uint64_t count = 64 * config.targets_per_microbatch() + 1;
   std::vector<std::uint8_t> text(count);
@@ -178,14 +182,12 @@ void Swarm::start_peer(HostedPeer& process, std::uint64_t) {
                       .wish = std::nullopt,
                       .device = "simulated",
                       .planted = options_.planted};
-  process.peer = std::make_unique<Peer>(
-      std::move(options),
-      PeerEnvironment{host.loop(), *process.wire, *process.device, *process.events,
-                      [](const StageSpec& spec) -> Result<std::unique_ptr<StageExecutor>> {
-                        return std::unique_ptr<StageExecutor>(std::make_unique<IntegerExecutor>(spec));
-                      },
-                      rng_.fork("peer" + std::to_string(starts_++)), options_.directory},
-      *process.owner);
+  process.peer =
+      std::make_unique<Peer>(std::move(options),
+                             PeerEnvironment{host.loop(), *process.wire, *process.device, *process.events,
+                                             options_.factory ? options_.factory : make_integer_executor,
+                                             rng_.fork("peer" + std::to_string(starts_++)), options_.directory},
+                             *process.owner);
   process.peer->start();
 }
 

@@ -29,6 +29,7 @@ struct SwarmOptions {
   Duration round_budget = 30s;
   PlantedBugs planted;
   PeerDirectory* directory = nullptr;  // of every peer; borrowed
+  ExecutorFactory factory;             // of every peer; empty: the integer executor
 };
 
 // A run of the integer executor, small enough for hundreds of seeds.
