@@ -160,7 +160,16 @@ class JoinProgram final : private Peer::Owner {
     });
   }
 
-  // "serving stage 2 | accepted 96 | 1.2k tok/s | up 1.1MB/s down 1.2MB/s | swarm step 12, loss 3.4561"
+  std::string last_accepted(const PeerReport& report) const {
+    if (!report.status.last_accepted) return "";
+    char text[48];
+    std::snprintf(text, sizeof text, ", last accepted %.1f s ago",
+                  seconds_of(loop_.now() - *report.status.last_accepted));
+    return text;
+  }
+
+  // "serving stage 2 | accepted 96, last accepted 1.2 s ago | 1.2k tok/s | up 1.1MB/s down 1.2MB/s | swarm step 12,
+  // loss 3.4561"
   void print_line() {
     const PeerReport report = peer_->report();
     std::string text(name_of(report.phase));
@@ -169,8 +178,8 @@ class JoinProgram final : private Peer::Owner {
     if (report.phase == PeerPhase::kFetching && report.fetch_total > 0)
       text += " | " + short_number(static_cast<double>(report.fetched_bytes)) + "B of " +
               short_number(static_cast<double>(report.fetch_total)) + "B";
-    if (report.phase == PeerPhase::kServing)
-      text += " | accepted " + std::to_string(report.status.ledger.accepted) + " | " +
+    if (report.phase == PeerPhase::kServing || report.phase == PeerPhase::kLeaving)
+      text += " | accepted " + std::to_string(report.status.ledger.accepted) + last_accepted(report) + " | " +
               short_number(report.status.rate) + " tok/s";
     const double seconds = seconds_of(kLinePeriod);
     text += " | up " + rate_text(static_cast<double>(report.sent_bytes - sent_) / seconds) + " down " +
@@ -204,6 +213,8 @@ class JoinProgram final : private Peer::Owner {
                                   {"accepted", report.status.ledger.accepted},
                                   {"counted", report.status.ledger.counted},
                                   {"undone", report.status.ledger.undone},
+                                  {"recomputed", report.status.ledger.recomputed},
+                                  {"graphs_dropped", report.status.graphs_dropped},
                                   {"sent_bytes", report.sent_bytes},
                                   {"received_bytes", report.received_bytes}};
     if (report.stage) out["stage"] = report.stage->value;

@@ -8,6 +8,7 @@
 // Pure functions over values; thread: any. Input is hostile: at most kRecordBytesMax bytes are looked at, nothing is
 // allocated beyond a small multiple of that, no exception leaves. Packing, parse_peer_record and parse_run_record are
 // declared in dht/peer_directory.h.
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -29,6 +30,13 @@ using AnyRecord = std::variant<PeerRecord, RunRecord>;
 // For who holds no run key yet (a storing DHT node, a tool): checks form and signature and says what it is.
 // ERRORS: kMalformed, kTooLarge, kCorrupt (signature).
 Result<AnyRecord> parse_any_record(std::string_view text);
+
+// A sequence for the record behind `last` (0: none in this life): wall-clock milliseconds, so that it is also above
+// those of earlier lives.
+inline std::uint64_t next_sequence(std::uint64_t last, WallTime now) {
+  const auto wall = std::chrono::duration_cast<std::chrono::milliseconds>(now.time_since_epoch()).count();
+  return std::max(last + 1, static_cast<std::uint64_t>(wall));
+}
 
 std::string key_of(const AnyRecord& record);  // where it belongs: stage_key() or run_key_name()
 PeerId signer_of(const AnyRecord& record);

@@ -49,9 +49,8 @@ class CommitBook {
   };
 
   CommitBook(std::uint64_t trainer, std::uint16_t stages, std::uint64_t window = kWindow);
-  // Reads the log of an earlier life: every record in it is durable. ERRORS: kCorrupt, kForeign (another trainer or
-  // number of stages). ERRORS also: kVersion (another log format), kCorrupt for a log that does not begin with its
-  // header.
+  // Reads the log of an earlier life: every record in it is durable. ERRORS: kCorrupt (also: the log does not begin
+  // with its header), kForeign (another trainer or number of stages), kVersion (another log format).
   Status replay(ByteView record);
   Bytes header_record() const;  // the first record of a log
 
@@ -77,7 +76,7 @@ class CommitBook {
   // it, which settles or closes its entry. Still open: it is remembered, and answers() has it once the path is durable.
   std::optional<CommitItem> ask(const MicrobatchId& id, StageId stage, const Session& session);
   std::map<Session, std::vector<CommitItem>> answers(const MicrobatchId& id);
-  // A tail of the path for a step's winners.
+  // The whole paths of a step's microbatches, those that are logged.
   std::vector<CommitItem> paths(const std::vector<MicrobatchId>& ids) const;
 
   // ---- following ----

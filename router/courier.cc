@@ -97,7 +97,7 @@ void Courier::on_busy(const Session& from, const Busy& message, TimePoint now) {
   ++counters_.busy;
   if (Child* child = child_of(*hop, message.lease); child != nullptr && child->transfer != 0)
     port_.drop_transfer(from, child->transfer);
-  rates_.report(from, {}, {}, std::chrono::milliseconds(message.queue_ms));
+  rates_.report_queue(from, std::chrono::milliseconds(message.queue_ms), now);
   hop->avoid[from] = now + (message.reason == BusyReason::kNoCredit ? Duration(50ms) : Duration(500ms));
   lose_child(*hop, message.lease, now);
 }
@@ -150,8 +150,7 @@ void Courier::on_gradient(const Session& from, const Gradient& message, std::vec
   if (hop->won) return;  // a repeat
   Child* child = child_of(*hop, message.lease);
   if (child->phase == HopPhase::kBackward) rates_.observe(from, HopKind::kBackward, now - child->since);
-  rates_.report(from, std::chrono::microseconds(message.forward_us), std::chrono::microseconds(message.backward_us),
-                std::chrono::microseconds(message.queue_us));
+  rates_.report(from, std::chrono::microseconds(message.forward_us), std::chrono::microseconds(message.backward_us));
   rates_.delivered(from);
   hop->won = message.lease;
   hop->won_session = from;
@@ -173,6 +172,7 @@ void Courier::on_progress(const Session& from, const Progress& message, TimePoin
       port_.send(from, Release{item.lease, ReleaseWhy::kLate});
       continue;
     }
+    rates_.report_queue(from, std::chrono::milliseconds(message.queue_ms), now);
     Child* child = child_of(*hop, item.lease);
     if (hop->won || child->phase >= item.phase) continue;
     if (child->phase == HopPhase::kForward && !child->take) rates_.observe(from, HopKind::kForward, now - child->since);
@@ -244,14 +244,6 @@ std::optional<Session> Courier::won_by(const MicrobatchId& microbatch) const {
   const auto it = hops_.find(microbatch);
   if (it == hops_.end() || !it->second.won) return std::nullopt;
   return it->second.won_session;
-}
-
-std::string Courier::describe(const MicrobatchId& microbatch) const {
-  const auto it = hops_.find(microbatch);
-  if (it == hops_.end()) return "not held";
-  std::string text = it->second.won ? "won" : it->second.parked ? "parked" : "waiting for";
-  for (const Child& child : it->second.children) text += " " + short_name(child.session);
-  return text;
 }
 
 Courier::Hop* Courier::find(const Lease& lease, const Session& from) {

@@ -110,7 +110,6 @@ class Courier {
   // is sent here).
   bool wants(const Session& from, const Gradient& message, TimePoint now);
   void on_gradient(const Session& from, const Gradient& message, std::vector<Bytes> frames, TimePoint now);
-  // The frames of a gradient were lost with their connection: it is asked for again by renewals.
   void on_progress(const Session& from, const Progress& message, TimePoint now);
   void on_waiting(const Session& from, const Waiting& message, TimePoint now);
   void on_heard(const Session& from, TimePoint now) { heard_[from] = now; }
@@ -127,7 +126,6 @@ class Courier {
   const CourierCounters& counters() const { return counters_; }
   // The session whose gradient won, and its lease.
   std::optional<Session> won_by(const MicrobatchId& microbatch) const;
-  std::string describe(const MicrobatchId& microbatch) const;  // for people
 
  private:
   struct Child {

@@ -45,7 +45,7 @@ std::optional<Session> Courier::choose(const Hop& hop, TimePoint now) const {
     if (std::any_of(hop.children.begin(), hop.children.end(), [&](const Child& c) { return c.session == session; }))
       continue;
     if (const auto it = hop.avoid.find(session); it != hop.avoid.end() && it->second > now) continue;
-    candidates.push_back({session, rates_.weight(session), rates_.expected_seconds(session, hop.spec.frame_bytes),
+    candidates.push_back({session, rates_.weight(session), rates_.expected_seconds(session, hop.spec.frame_bytes, now),
                           rates_.in_flight(session), rates_.suspected(session)});
   }
   return policy_.pick(hop.spec.sample, candidates);

@@ -333,7 +333,6 @@ void Ledger::give_gradient(Entry& e, const Lease& lease) {
   message.path = e.path;
   message.loss_sum = e.loss_sum;
   message.targets = e.targets;
-  message.queue_us = e.queue_us;
   message.forward_us = e.forward_us;
   message.backward_us = e.backward_us;
   claim.link_lost = !port_.send_gradient(claim.holder, std::move(message), e.serial);

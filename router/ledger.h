@@ -48,6 +48,7 @@ struct Job {
   std::uint64_t targets = 0;                  // inner step
   std::vector<EntrySerial> settled, dropped;  // release: executor.settle / executor.drop
   bool empties = false;  // undo: the window's last entry goes, clear what rounding left (executor.clear_window)
+  std::uint64_t run_targets = 0;  // inner step: the run's committed targets when the window closed
 };
 
 class LedgerPort {
@@ -123,7 +124,7 @@ class Ledger {
     std::string_view doom;
     bool merged = false;
     TimePoint orphan_told;
-    std::uint32_t queue_us = 0, forward_us = 0, backward_us = 0;
+    std::uint32_t forward_us = 0, backward_us = 0;
   };
 
   Ledger(LedgerPort& port, LedgerOptions options);
@@ -184,6 +185,8 @@ class Ledger {
   void pop_step(StepId step);  // its round is committed
   // The state that is served holds all steps up to it.
   void start_behind(StepId step) { step_done_ = step; }
+
+  void note_run(std::uint64_t targets) { windows_.note_run(targets); }  // committed by the run
 
   // ---- look ----
   void set_leaving(bool leaving) { leaving_ = leaving; }

@@ -88,11 +88,11 @@ std::optional<Job> Ledger::next_job(bool shift_pending) {
       return Job{JobKind::kUndo,        serial, windows_.slot_of(serial).value_or(WindowSlot::kA), 0, {}, {},
                  windows_.alone(serial)};
   if (const Windows::Window* window = windows_.ready(stamp_))
-    return Job{JobKind::kInnerStep, 0, window->slot, window->targets(), {}, {}, false};
+    return Job{JobKind::kInnerStep, 0, window->slot, window->targets(), {}, {}, false, window->run_targets};
   if (options_.planted.no_wait)
     for (const WindowSlot slot : {WindowSlot::kA, WindowSlot::kB})
       if (const auto* window = windows_.at(slot); window != nullptr && window->closed && window->step.value == 0)
-        return Job{JobKind::kInnerStep, 0, slot, window->targets(), {}, {}, false};
+        return Job{JobKind::kInnerStep, 0, slot, window->targets(), {}, {}, false, window->run_targets};
   if (shift_pending && windows_.empty()) return Job{JobKind::kApplyShift, 0, {}, 0, {}, {}, false};
   for (const EntrySerial serial : active_) {
     Entry& e = *entry(serial);

@@ -22,7 +22,7 @@ struct Candidate {
 class RoutingPolicy {
  public:
   virtual ~RoutingPolicy() = default;
-  // nullopt only when there are no candidates. `salt` varies a retry's choice.
+  // nullopt only when there are no candidates. A retry asks without whom it had.
   virtual std::optional<Session> pick(SampleId sample, std::span<const Candidate> candidates) const = 0;
 };
 

@@ -32,10 +32,12 @@ void HopRates::observe(const Session& peer, HopKind kind, Duration took) {
   if (!p.suspected) all_[index].add(seconds_of(took));
 }
 
-void HopRates::report(const Session& peer, Duration forward, Duration backward, Duration queue) {
-  Peer& p = peers_[peer];
-  if (forward + backward > Duration::zero()) blend(p.compute, seconds_of(forward + backward));
-  p.queue = seconds_of(queue);
+void HopRates::report(const Session& peer, Duration forward, Duration backward) {
+  if (forward + backward > Duration::zero()) blend(peers_[peer].compute, seconds_of(forward + backward));
+}
+
+void HopRates::report_queue(const Session& peer, Duration queue, TimePoint now) {
+  peers_[peer].queue_until = now + queue;
 }
 
 void HopRates::set_link(const Session& peer, double bytes_per_second, Duration rtt) {
@@ -83,12 +85,14 @@ double HopRates::known_compute() const {
   return count == 0 ? 0 : sum / static_cast<double>(count);
 }
 
-double HopRates::expected_seconds(const Session& peer, std::uint64_t bytes) const {
+double HopRates::expected_seconds(const Session& peer, std::uint64_t bytes, TimePoint now) const {
   const Peer* p = find(peer);
   if (p == nullptr) return known_compute();
   const double compute = p->compute > 0 ? p->compute : std::max(known_compute(), 1e-3);
   const double transfer = p->bytes_per_second > 0 ? static_cast<double>(bytes) / p->bytes_per_second : 0;
-  return (p->in_flight + 1) * std::max(compute, transfer) + p->rtt;
+  const double queue = p->queue_until > now ? seconds_of(p->queue_until - now) : 0;
+  const double of_others = std::max(0.0, queue - p->in_flight * compute);
+  return (p->in_flight + 1) * std::max(compute, transfer) + of_others + p->rtt;
 }
 
 double HopRates::weight(const Session& peer) const {

@@ -30,8 +30,11 @@ class HopRates {
 
   // A finished part of a hop.
   void observe(const Session& peer, HopKind kind, Duration took);
-  // Reported by the peer itself with its gradients and progress.
-  void report(const Session& peer, Duration forward, Duration backward, Duration queue);
+  // Reported by the peer itself with its gradients: what the two jobs took it.
+  void report(const Session& peer, Duration forward, Duration backward);
+  // And with its progress, or why it is busy: the work that waits for its device, ours and that of others. It is worked
+  // off as time passes, so that a peer of which nothing more is heard is not avoided for good.
+  void report_queue(const Session& peer, Duration queue, TimePoint now);
   void set_link(const Session& peer, double bytes_per_second, Duration rtt);
 
   // A missed deadline is evidence: the peer is suspected, at most one microbatch is in flight to it until it delivers.
@@ -48,8 +51,9 @@ class HopRates {
   // late does not move the others'.
   Duration deadline(const Session& peer, HopKind kind) const;
   // Seconds until a microbatch of `bytes` given to it now would be done there: those of ours in flight and this one,
-  // each as long as the slower of compute and transfer (they overlap), and a round trip.
-  double expected_seconds(const Session& peer, std::uint64_t bytes) const;
+  // each as long as the slower of compute and transfer (they overlap), what it reported to wait beyond ours, and a
+  // round trip.
+  double expected_seconds(const Session& peer, std::uint64_t bytes, TimePoint now) const;
   // Relative speed for the weights of rendezvous hashing: 1 / (forward + backward); 1 when nothing is known of anybody.
   double weight(const Session& peer) const;
   void forget(const Session& peer);
@@ -63,7 +67,8 @@ class HopRates {
   };
   struct Peer {
     Samples kinds[2];
-    double compute = 0, queue = 0;  // seconds; compute = forward + backward, EMA
+    double compute = 0;       // seconds; forward + backward, EMA
+    TimePoint queue_until{};  // when what it reported to wait would be worked off
     double bytes_per_second = 0, rtt = 0;
     std::uint32_t in_flight = 0;
     bool suspected = false;

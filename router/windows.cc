@@ -43,7 +43,7 @@ void Windows::add(WindowSlot slot, EntrySerial serial, std::uint64_t targets, We
   auto& window = windows_[index(slot)];
   SHOAL_CHECK(window.has_value());
   window->entries[serial] = {targets, stamp, false};
-  if (window->step.value == 0 && window->targets() >= inner_batch_) window->closed = true;
+  if (window->step.value == 0 && window->targets() >= inner_batch_) close(*window);
 }
 
 void Windows::set_stamp(EntrySerial serial, WeightStamp stamp) {
@@ -77,12 +77,18 @@ void Windows::flush() {
     if (window->entries.empty())
       window.reset();
     else
-      window->closed = true;
+      close(*window);
   }
 }
 
 void Windows::close_step(StepId step) {
-  if (Window* window = find_open(step); window != nullptr && step.value > 0) window->closed = true;
+  if (Window* window = find_open(step); window != nullptr && step.value > 0) close(*window);
+}
+
+void Windows::close(Window& window) {
+  if (window.closed) return;
+  window.closed = true;
+  window.run_targets = run_targets_;
 }
 
 const Windows::Window* Windows::ready(WeightStamp current) const {

@@ -6,6 +6,7 @@
 // Two kinds (counted-once rules): an inner window closes when its targets reach the inner batch and steps when all its
 // entries are settled; a step window (rule allreduce) belongs to one step, lies in the slot of the step's parity,
 // closes at STEP and is consumed by a round.
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -28,7 +29,8 @@ class Windows {
     StepId step;  // 0: an inner window
     bool closed = false;
     std::map<EntrySerial, Entry> entries;
-    std::uint64_t number = 0;  // rising, for logs
+    std::uint64_t number = 0;       // rising, for logs
+    std::uint64_t run_targets = 0;  // committed by the run when it closed: what its learning rate follows
     std::uint64_t targets() const;
     bool all_settled() const;
   };
@@ -46,10 +48,12 @@ class Windows {
   void remove(EntrySerial serial);       // undone, or its backward failed; an emptied window is gone
   bool alone(EntrySerial serial) const;  // the only entry of its window
   void flush();                          // closes open inner windows
+  // The run's committed targets, as far as known here: a window keeps those of its close. Only rises.
+  void note_run(std::uint64_t targets) { run_targets_ = std::max(run_targets_, targets); }
   void close_step(StepId step);
 
-  // The oldest inner window if it may step now: closed, all settled, and no unsettled entry of the other was made at
-  // `overwritten`.
+  // The oldest inner window if it may step now: closed, all settled, and no unsettled entry was made at the stamp
+  // before `current`, whose parameters the step overwrites.
   const Window* ready(WeightStamp current) const;
   const Window* step_window(StepId step) const;  // nullptr: this replica holds nothing of the step
   // How many unsettled entries were made at the stamp before `current`: writes wait until it is 0.
@@ -61,10 +65,12 @@ class Windows {
 
  private:
   Window* find_open(StepId step);
+  void close(Window& window);
   static std::size_t index(WindowSlot slot) { return static_cast<std::size_t>(slot); }
 
   std::uint64_t inner_batch_;
   std::uint64_t opened_ = 0;
+  std::uint64_t run_targets_ = 0;
   std::optional<Window> windows_[2];
 };
 

@@ -224,7 +224,6 @@ std::string event_line(const EventIdentity& identity, WallTime time, const Event
   if (r.tokens) line.tokens("tokens", *r.tokens);
   if (r.secured) line.secured("secured", *r.secured);
   if (!r.cause.empty()) line.text("cause", r.cause);
-  if (!r.state.empty()) line.text("state", r.state);
   if (r.loss) line.number("loss", *r.loss);
   if (r.targets) line.integer("targets", *r.targets);
   for (const auto& [key, value] : r.more) line.text(key, value);

@@ -43,7 +43,6 @@ struct EventRecord {
   std::optional<std::vector<Token>> tokens{};     // a path (stage order) or a window's entries
   std::optional<std::vector<Secured>> secured{};  // a round's entries, per member
   std::string cause{};
-  std::string state{};
   std::optional<double> loss{};  // nats a target
   std::optional<std::uint64_t> targets{};
   std::vector<std::pair<std::string, std::string>> more{};  // further texts, by name

@@ -4,6 +4,8 @@
 
 #include "common/hash.h"
 #include "common/log.h"
+#include "dht/record.h"
+#include "runtime/frames_allowed.h"
 
 namespace shoal {
 
@@ -177,13 +179,15 @@ void Launch::announce() {
   record.stages = options_.config.pipeline.stages;
   record.manifest = blake2b_256(manifest_bytes());
   record.addresses = options_.addresses;
-  const auto wall = std::chrono::duration_cast<std::chrono::seconds>(env_.loop.wall().time_since_epoch()).count();
-  record.sequence = static_cast<std::uint64_t>(wall) + ++sequence_;
+  record.sequence = sequence_ = next_sequence(sequence_, env_.loop.wall());
   record.expires = env_.loop.wall() + 60s;
   if (auto text = pack_record(record, options_.key); text.ok())
     env_.directory->announce(*std::move(text), run_key_name(record.run));
   else
     log_warning("no record for the directory: ", text.error().message);
+  for (const StageMembers& stage : authority_->members().stages)  // what the peers know keeps memory fresh
+    for (const Member& member : stage.members)
+      if (transport_->remote(member.peer)) send(member.peer, PeersQuery{});
 }
 
 // ---- transport ----
@@ -201,8 +205,9 @@ void Launch::on_link_down(const Remote& remote, const Error&) {
   std::erase_if(inbound_chunks_, [&](const auto& item) { return item.first.peer == remote.peer; });
 }
 
-void Launch::on_message(const Remote& remote, Message message, TransferId transfer, std::uint64_t) {
-  if (auto* chunk = std::get_if<Chunk>(&message); chunk != nullptr && fetcher_) {
+void Launch::on_message(const Remote& remote, Message message, TransferId transfer, std::uint64_t frame_bytes) {
+  if (auto* chunk = std::get_if<Chunk>(&message);
+      chunk != nullptr && chunk_wanted(fetcher_.get(), remote.peer, *chunk, frame_bytes)) {
     if (transfer == 0)
       fetcher_->on_chunk(remote.peer, *chunk, {});
     else
@@ -224,8 +229,7 @@ void Launch::on_message(const Remote& remote, Message message, TransferId transf
              std::holds_alternative<RoundReport>(message)) {
     authority_->on_message(remote, message);
   } else {
-    trainer_->on_message(remote, message, transfer);
-    return;
+    trainer_->on_message(remote, message, 0);
   }
   if (transfer != 0) transport_->refuse(remote.peer, transfer);
 }
@@ -359,7 +363,6 @@ void Launch::on_progress(std::uint64_t run_targets, double loss, std::uint64_t s
   status.run_targets = run_targets;
   status.run_loss = loss;
   status.run_step = step;
-  status.phase = phase_;
   authority_->set_status(status);
 }
 

@@ -150,7 +150,6 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   };
   std::map<Inbound, Chunk> inbound_chunks_;
   RunSummary summary_;
-  std::uint8_t phase_ = 0;  // 0 training, 1 settling, 2 last rounds, 3 validation, 4 states, 5 over
   std::uint16_t next_state_ = 0;
   bool finishing_ = false, over_ = false, stages_ready_ = false;
   TimerId timer_ = 0;

@@ -12,21 +12,18 @@ constexpr Duration kEndTime = 3s;      // a resumed run that was over already te
 void Launch::finish(const std::string& reason) {
   if (finishing_) return;
   finishing_ = true;
-  phase_ = 1;
   summary_.reason = reason;
   owner_.on_notice("finishing: " + reason);
   trainer_->finish([this] { last_rounds(); });
 }
 
 void Launch::last_rounds() {
-  phase_ = 2;
   authority_->finish([this, alive = alive_] {
     if (*alive) later([this] { validate(); });
   });
 }
 
 void Launch::validate() {
-  phase_ = 3;
   if (!stages_ready_) return fetch_states();
   owner_.on_notice("validating");
   trainer_->validate([this](Result<double> loss) {
@@ -40,7 +37,6 @@ void Launch::validate() {
 }
 
 void Launch::fetch_states() {
-  phase_ = 4;
   const auto& stages = authority_->members().stages;
   if (!options_.save || next_state_ >= stages.size()) return later([this] { end(); });
   const StageMembers& stage = stages[next_state_];
@@ -77,7 +73,6 @@ void Launch::on_fetched(Bytes image) {
 void Launch::on_waiting(const std::string& why) { owner_.on_notice("saving: " + why); }
 
 void Launch::end() {
-  phase_ = 5;
   trainer_->list_rest("the run ended");
   trainer_->stop();
   EventRecord record;
@@ -92,7 +87,6 @@ void Launch::end() {
 }
 
 void Launch::say_end() {
-  phase_ = 5;
   authority_->end(summary_.reason);
   // END has left our queues by then; who was away hears it when it asks again.
   env_.loop.after(book_->ended() ? kEndTime : 500ms, [this, alive = alive_] {

@@ -1,5 +1,7 @@
 #include "runtime/peer.h"
 
+#include <algorithm>
+
 #include "common/hash.h"
 #include "common/log.h"
 #include "runtime/stage_memory.h"
@@ -14,7 +16,8 @@ constexpr Duration kUndialledTold = 30s;  // between two lines that say the same
 // A process that dies or begins while the keys are exchanged breaks off as one with another key does: who is refused is
 // so again.
 constexpr int kRefusalsMax = 3;
-constexpr Duration kLookUpPeriod = 5s;  // asking the directory where the authority is
+constexpr Duration kExchangePeriod = 20s;  // asking others for the records that they know
+constexpr Duration kLookUpPeriod = 5s;     // asking the directory where the authority is
 
 constexpr const char* kUndialledHint =
     "HINT: --advertise HOST:PORT names an address that others reach. Behind a firewall or NAT two TCP ports must be "
@@ -95,7 +98,7 @@ void Peer::end_session(const std::string& why) {
     auto executor = executor_;
     const bool had = stage_peer_ != nullptr && stage_peer_->serving() && executor;
     const Version version = had ? stage_peer_->version() : Version(0);
-    const OuterRule* r = rule(state_rule_);
+    const auto r = rule(state_rule_);
     const auto next = [this, alive, held] {
       if (!*alive || over_) return;
       if (!held->empty()) held_ = std::move(*held);
@@ -163,7 +166,15 @@ void Peer::on_link_up(const Remote& remote) {
   } else {
     membership_->on_authority_up();
   }
-  if (env_.directory != nullptr) send_to_authority(PeersQuery{});
+  next_exchange_ = {};
+  exchange_peers(env_.loop.now());
+}
+
+// So that what memory holds for a DHT that is away stays fresh.
+void Peer::exchange_peers(TimePoint now) {
+  if (env_.directory == nullptr || now < next_exchange_) return;
+  next_exchange_ = now + kExchangePeriod;
+  send_to_authority(PeersQuery{});
 }
 
 void Peer::on_link_down(const Remote& remote, const Error& cause) {
@@ -171,7 +182,6 @@ void Peer::on_link_down(const Remote& remote, const Error& cause) {
   if (stage_peer_) stage_peer_->on_link_down(remote);
   if (fetcher_) fetcher_->on_donor_down(remote.peer);
   if (!is_authority(remote.peer)) return;
-  if (membership_) membership_->on_authority_down();
   undialled_since_.reset();
   reason_ = "no link to the authority: " + cause.message;
   if (ever_up_ && !away_since_) away_since_ = env_.loop.now();
@@ -200,10 +210,11 @@ void Peer::tick() {
   if (!over_ && !restarting_) check_missed(now);
   if (undialled_since_) check_reachable(now);
   if (over_) return;
-  if (phase_ == PeerPhase::kServing && env_.directory != nullptr) {
-    const StagePeerStatus status = stage_peer_->status();
+  if (answer_ && spec_ && env_.directory != nullptr) {
+    const StagePeerStatus status = stage_peer_ ? stage_peer_->status() : StagePeerStatus{};
     if (announce_pace_.due(now, status.version, status.rate)) announce();
   }
+  if (transport_ && transport_->remote(as_peer(options_.run))) exchange_peers(now);
   if (now >= next_bytes_) write_bytes();
   if (leaving_) check_leaving();
 }
@@ -257,58 +268,6 @@ void Peer::look_up_authority() {
   });
 }
 
-void Peer::on_message(const Remote& remote, Message message, TransferId transfer, std::uint64_t) {
-  if (restarting_ || over_) {
-    if (transfer != 0) transport_->refuse(remote.peer, transfer);
-    return;
-  }
-  if (auto* m = std::get_if<Chunk>(&message)) {
-    if (!fetcher_) {
-      if (transfer != 0) transport_->refuse(remote.peer, transfer);
-    } else if (transfer == 0) {
-      fetcher_->on_chunk(remote.peer, *m, {});
-    } else {
-      inbound_chunks_[{remote.peer, transfer}] = *m;
-    }
-    return;
-  }
-  if (auto* m = std::get_if<StateQuery>(&message)) {
-    if (donor_) donor_->on_query(remote.peer, *m);
-  } else if (auto* m = std::get_if<ChunkQuery>(&message)) {
-    if (donor_) donor_->on_chunk_query(remote.peer, *m);
-  } else if (auto* m = std::get_if<StateOffer>(&message)) {
-    if (fetcher_) fetcher_->on_offer(remote.peer, *m);
-  } else if (auto* m = std::get_if<Manifest>(&message)) {
-    if (is_authority(remote.peer) && !config_) on_manifest(*m);
-  } else if (std::holds_alternative<PeersQuery>(message)) {
-    if (env_.directory != nullptr) send(remote.peer, Peers{env_.directory->known(64)}, {});
-  } else if (auto* m = std::get_if<Peers>(&message)) {
-    if (env_.directory != nullptr) env_.directory->offer(m->records);
-  } else {
-    const auto* fenced = std::get_if<Fenced>(&message);
-    if (membership_ && (is_authority(remote.peer) || std::holds_alternative<Members>(message))) {
-      if (const Status status = membership_->on_message(message); !status.ok())
-        log_warning("from the authority: ", status.error().message);
-      if (fenced != nullptr || restarting_ || over_) return;
-    }
-    if (stage_peer_)
-      stage_peer_->on_message(remote, message, transfer);
-    else if (transfer != 0)
-      transport_->refuse(remote.peer, transfer);
-  }
-}
-
-void Peer::on_frames(const Remote& remote, TransferId transfer, Result<std::vector<Bytes>> frames) {
-  if (restarting_ || over_) return;
-  if (const auto it = inbound_chunks_.find({remote.peer, transfer}); it != inbound_chunks_.end()) {
-    const Chunk chunk = it->second;
-    inbound_chunks_.erase(it);
-    if (fetcher_ && frames.ok() && frames->size() == 1) fetcher_->on_chunk(remote.peer, chunk, frames->front());
-    return;
-  }
-  if (stage_peer_) stage_peer_->on_frames(remote, transfer, frames);
-}
-
 void Peer::on_manifest(const Manifest& manifest) {
   Signature signature{};
   const ByteView body{reinterpret_cast<const std::uint8_t*>(manifest.body.data()), manifest.body.size()};
@@ -321,7 +280,7 @@ void Peer::on_manifest(const Manifest& manifest) {
                              "the run's manifest is damaged or was not signed by the run's key: ask for a new ticket"));
   auto config = parse_manifest(manifest.body);
   if (!config.ok()) return finish("", config.error());
-  config_ = *std::move(config);
+  config_ = std::make_shared<const RunConfig>(*std::move(config));
   if (const Status closed = close_to_strangers(); !closed.ok()) return finish("", closed.error());
   if (env_.factory_of) env_.factory = env_.factory_of(*config_);
   start_membership();
@@ -360,7 +319,8 @@ Beat Peer::make_beat() {
   if (!stage_peer_) return beat;
   const StagePeerStatus status = stage_peer_->status();
   beat.version = status.version;
-  beat.serving = stage_peer_->serving() && phase_ == PeerPhase::kServing;
+  // Also while it leaves: it takes part in the round that secures its work, and gives its state to others.
+  beat.serving = stage_peer_->serving() && (phase_ == PeerPhase::kServing || phase_ == PeerPhase::kLeaving);
   beat.inner_steps = status.inner_steps;
   beat.settled_targets = status.settled_targets;
   beat.accepted = status.ledger.accepted;
@@ -368,7 +328,8 @@ Beat Peer::make_beat() {
   beat.undone = status.ledger.undone;
   beat.window_wait = status.ledger.window_wait;
   beat.entries = static_cast<std::uint32_t>(status.live);
-  beat.queue_ms = status.queue_ms;
+  // A job that hangs is work that waits, however short its like took so far: without this a beat would be life.
+  beat.queue_ms = status.device_busy ? std::max(1u, status.queue_ms) : status.queue_ms;
   beat.rate = status.rate;
   beat.progress = status.progress;
   return beat;
@@ -378,7 +339,7 @@ void Peer::on_version(Version version) {
   if (stage_peer_ && config_) state_rule_ = stage_peer_->state_rule();
   if (missed_ && missed_->version <= version) missed_.reset();
   if (donor_) donor_->forget();
-  if (membership_ && phase_ == PeerPhase::kServing) membership_->beat_now();
+  if (membership_ && (phase_ == PeerPhase::kServing || phase_ == PeerPhase::kLeaving)) membership_->beat_now();
 }
 
 // The authority opens rounds by what beats say is settled: said with every step, a round comes when it is due and not
@@ -398,14 +359,9 @@ void Peer::on_refused(const std::string& reason) {
 void Peer::on_end(const std::string& reason) { finish("the run is over: " + reason, std::nullopt); }
 void Peer::on_goodbye() { finish("left", std::nullopt); }
 
-void Peer::on_status(const BeatAck& status) { run_status_ = status; }
-
-void Peer::send_to_authority(Message message) { send(as_peer(options_.run), std::move(message), {}); }
-void Peer::send(const PeerId& to, Message message) { send(to, std::move(message), {}); }
-void Peer::send(const PeerId& to, Message message, std::vector<Bytes> frames) {
-  if (!transport_) return;
-  if (const auto sent = transport_->send(to, std::move(message), std::move(frames)); !sent.ok())
-    log_debug("not sent: ", sent.error().message);
+void Peer::on_status(const BeatAck& status) {
+  run_status_ = status;
+  if (stage_peer_) stage_peer_->note_run(status.run_targets, status.run_loss);
 }
 
 }  // namespace shoal

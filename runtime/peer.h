@@ -13,6 +13,7 @@
 #include "common/rng.h"
 #include "common/sign.h"
 #include "dht/peer_directory.h"
+#include "dht/record.h"
 #include "runtime/announce_pace.h"
 #include "runtime/config.h"
 #include "runtime/device_queue.h"
@@ -154,25 +155,31 @@ class Peer final : private Transport::Listener,
   void aim_missed(Version version, const Digest& digest);
   void check_missed(TimePoint now);
   void serve(Version version);
-  void announce();
+  void announce();  // where we are, once stage and session are known
   void look_up_authority();
   void check_absence(TimePoint now);
   void check_reachable(TimePoint now);
   void finish(const std::string& reason, std::optional<Error> error);
   void check_leaving();
+  void ask_to_go(TimePoint now);
+  std::string leaving_reason() const;
+  void exchange_peers(TimePoint now);
+  void on_chunk(const Remote& remote, const Chunk& chunk, TransferId transfer, std::uint64_t frame_bytes);
   void tick();
   bool is_authority(const PeerId& peer) const { return peer == as_peer(options_.run); }
-  const OuterRule* rule(RuleId id) const { return id == RuleId::kAllreduce ? allreduce_.get() : diloco_.get(); }
+  const std::shared_ptr<const OuterRule>& rule(RuleId id) const {
+    return id == RuleId::kAllreduce ? allreduce_ : diloco_;
+  }
   void write_bytes();
   void note(std::string_view event, std::string_view cause);
 
   PeerOptions options_;
   PeerEnvironment env_;
   Owner& owner_;
-  std::unique_ptr<OuterRule> allreduce_, diloco_;  // roles only
+  const std::shared_ptr<const OuterRule> allreduce_, diloco_;  // roles only; shared with device jobs
   Session session_;
   std::unique_ptr<Transport> transport_;
-  std::optional<RunConfig> config_;
+  std::shared_ptr<const RunConfig> config_;  // null before the manifest is here
   std::unique_ptr<Membership> membership_;
   std::unique_ptr<StagePeer> stage_peer_;
   std::unique_ptr<StateDonor> donor_;
@@ -199,10 +206,11 @@ class Peer final : private Transport::Listener,
   PeerPhase phase_ = PeerPhase::kConnecting;
   std::string reason_;
   bool loading_ = false, leaving_ = false, asked_to_go_ = false, over_ = false, ever_up_ = false, ever_joined_ = false,
-       restarting_ = false, looking_up_ = false;
-  TimePoint started_{}, leave_by_{}, next_dial_{}, next_look_up_{}, next_step_beat_{};
-  int refusals_ = 0;  // by the authority's addresses, in a row
-  std::uint64_t sequence_ = 0, sessions_ = 0, fetched_ = 0, fetch_total_ = 0;
+       restarting_ = false, looking_up_ = false, told_last_ = false;
+  TimePoint started_{}, leave_by_{}, next_dial_{}, next_look_up_{}, next_step_beat_{}, next_exchange_{};
+  int refusals_ = 0;            // by the authority's addresses, in a row
+  std::uint64_t sequence_ = 0;  // of our newest record
+  std::uint64_t sessions_ = 0, fetched_ = 0, fetch_total_ = 0;
   std::uint64_t bytes_before_[4] = {0, 0, 0, 0};   // of earlier sessions: sent, received, fp32, payload
   std::uint64_t bytes_written_[4] = {0, 0, 0, 0};  // of these, what stands in events already
   TimePoint next_bytes_{}, absence_told_{};

@@ -25,7 +25,10 @@ void Peer::build_stage(StageId stage) {
   if (!specs.ok() || stage.value >= specs->size())
     return finish(
         "", make_error(ErrorCode::kMalformed, "the manifest's split has no stage " + std::to_string(stage.value)));
+  if (spec_ && spec_->stage != stage && env_.directory != nullptr)  // of the session before
+    env_.directory->withdraw(stage_key(options_.run, spec_->stage));
   spec_ = (*specs)[stage.value];
+  announce();
   if (options_.memory_bytes > 0) {
     auto credits = credits_within(options_.memory_bytes, *config_, *spec_);
     if (!credits.ok()) return finish("", credits.error());
@@ -44,7 +47,7 @@ void Peer::build_stage(StageId stage) {
 
 void Peer::get_state() {
   StagePeerOptions options;
-  options.config = *config_;
+  options.config = config_;
   options.spec = *spec_;
   options.self = session_;
   options.authority = as_peer(options_.run);
@@ -141,9 +144,9 @@ void Peer::load(Bytes image) {
   auto loaded = std::make_shared<Result<StateHeader>>(StateHeader{});
   env_.device.run(
       DeviceTask::kState,
-      [this, executor = executor_, image, loaded, allreduce = allreduce_.get(), diloco = diloco_.get()] {
-        *loaded = load_state_image(*executor, image, StateLoad::kFresh, [=](RuleId id) -> const OuterRule* {
-          return id == RuleId::kAllreduce ? allreduce : diloco;
+      [executor = executor_, image, loaded, allreduce = allreduce_, diloco = diloco_] {
+        *loaded = load_state_image(*executor, image, StateLoad::kFresh, [&](RuleId id) -> const OuterRule* {
+          return id == RuleId::kAllreduce ? allreduce.get() : diloco.get();
         });
       },
       [this, loaded, alive = session_alive_] {

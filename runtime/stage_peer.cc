@@ -4,6 +4,7 @@
 
 #include "common/fault.h"
 #include "common/log.h"
+#include "runtime/frames_allowed.h"
 #include "runtime/stage_peer_parts.h"
 
 namespace shoal {
@@ -19,9 +20,9 @@ LedgerOptions ledger_options(const StagePeerOptions& options) {
   result.stages = options.spec.stages;
   result.credits = options.credits;
   result.recovery_credits = std::max<std::size_t>(2, options.credits / 4);
-  result.lease = options.config.lease();
-  result.inner_batch = std::max<std::uint64_t>(1, options.config.sync.inner_batch);
-  result.drain = options.config.sync.mode == SyncMode::kDrain;
+  result.lease = options.config->lease();
+  result.inner_batch = std::max<std::uint64_t>(1, options.config->sync.inner_batch);
+  result.drain = options.config->sync.mode == SyncMode::kDrain;
   result.planted = options.planted;
   return result;
 }
@@ -42,10 +43,11 @@ StagePeer::StagePeer(StagePeerOptions options, StagePeerEnvironment environment,
       policy_(make_rendezvous_policy()),
       courier_(*this, *policy_, rates_, options_.self, options_.planted),
       ledger_(*this, ledger_options(options_)),
-      allreduce_(make_allreduce_rule(allreduce_options(options_.config))),
-      diloco_(make_diloco_rule(diloco_options(options_.config))),
+      allreduce_(make_allreduce_rule(allreduce_options(*options_.config))),
+      diloco_(make_diloco_rule(diloco_options(*options_.config))),
       round_(*this, env_.loop, options_.self, options_.spec.stage),
-      waiting_(std::make_unique<Waiting>()) {
+      waiting_(std::make_unique<Waiting>()),
+      part_bytes_max_(env_.executor->arena().size() * sizeof(float)) {
   schedule_tick();
 }
 
@@ -123,7 +125,7 @@ void StagePeer::on_link_down(const Remote& remote) {
   pump();
 }
 
-void StagePeer::on_message(const Remote& from, Message& message, TransferId transfer) {
+void StagePeer::on_message(const Remote& from, Message& message, TransferId transfer, std::uint64_t frame_bytes) {
   const TimePoint now = env_.loop.now();
   const Session& session = from.session;
   const bool authority = from.peer == options_.authority;
@@ -136,6 +138,7 @@ void StagePeer::on_message(const Remote& from, Message& message, TransferId tran
       (void)env_.transport.send(from.peer, Busy{forward->lease, BusyReason::kNotServing, 0});
     return;
   }
+  if (refuses_frames(from, message, transfer, frame_bytes)) return;
   if (auto* m = std::get_if<Forward>(&message))
     on_forward(from, *m, transfer);
   else if (auto* m = std::get_if<Gradient>(&message))
@@ -161,10 +164,10 @@ void StagePeer::on_message(const Remote& from, Message& message, TransferId tran
   else if (auto* m = std::get_if<Hint>(&message))
     ledger_.on_hint(session, *m, now);
   else if (auto* m = std::get_if<shoal::Commit>(&message)) {
-    if (m->run_targets > run_targets_) run_targets_ = m->run_targets, run_loss_ = m->run_loss;
+    note_run(m->run_targets, m->run_loss);
     ledger_.on_commit(session, *m, now);
   } else if (auto* m = std::get_if<Step>(&message); m && authority) {
-    run_targets_ = std::max(run_targets_, m->run_targets);
+    note_run(m->run_targets, m->run_loss);
     ledger_.on_step(*m, now);
   } else if (auto* m = std::get_if<RoundOpen>(&message); m && authority)
     round_.on_open(*m);
@@ -179,6 +182,24 @@ void StagePeer::on_message(const Remote& from, Message& message, TransferId tran
       inbound_parts_[{from.peer, transfer}] = *m;
   }
   pump();
+}
+
+bool StagePeer::refuses_frames(const Remote& from, const Message& message, TransferId transfer,
+                               std::uint64_t frame_bytes) {
+  if (transfer == 0 || frame_bytes <= frame_bytes_allowed(message, *options_.config, options_.spec, part_bytes_max_))
+    return false;
+  log_warning(name_of(message), " with ", frame_bytes, " bytes of frames from ", short_name(from.session), " refused");
+  env_.transport.refuse(from.peer, transfer);
+  if (const auto* forward = std::get_if<Forward>(&message))
+    send(from.session, Busy{forward->lease, BusyReason::kMalformed, 0});
+  return true;
+}
+
+void StagePeer::note_run(std::uint64_t targets, double loss) {
+  if (targets <= run_targets_) return;
+  run_targets_ = targets;
+  run_loss_ = loss;
+  ledger_.note_run(targets);
 }
 
 void StagePeer::on_frames(const Remote& from, TransferId transfer, Result<std::vector<Bytes>>& frames) {
@@ -221,6 +242,7 @@ void StagePeer::on_forward(const Remote& from, const Forward& message, TransferI
   }
   const auto serial = ledger_.on_forward(from.session, message, transfer, env_.loop.now());
   if (!serial) return;
+  last_accepted_ = env_.loop.now();
   auto tensors = std::make_shared<Tensors>();
   tensors->microbatch = message.microbatch;
   tensors_[*serial] = std::move(tensors);
@@ -263,7 +285,7 @@ void StagePeer::tick() {
           if (link.up) rates_.set_link(session, link.bytes_per_second, link.rtt);
         }
     if (now - rate_since_ >= 2s) {
-      const std::uint64_t counted = ledger_.counters().counted * options_.config.targets_per_microbatch();
+      const std::uint64_t counted = ledger_.counters().counted * options_.config->targets_per_microbatch();
       rate_ = static_cast<double>(counted - rate_counted_) / seconds_of(now - rate_since_);
       rate_counted_ = counted;
       rate_since_ = now;
@@ -271,7 +293,7 @@ void StagePeer::tick() {
   }
   send_progress(beat);
   if (now >= next_renewal_) {
-    next_renewal_ = now + options_.config.lease() / 6;
+    next_renewal_ = now + options_.config->lease() / 6;
     send_renewals();
   }
   pump();
@@ -318,6 +340,9 @@ StagePeerStatus StagePeer::status() const {
   status.progress = progress_;
   status.run_targets = run_targets_;
   status.run_loss = run_loss_;
+  status.graphs_dropped = graphs_dropped_;
+  status.last_accepted = last_accepted_;
+  status.device_busy = device_busy_;
   status.live = ledger_.live();
   status.queued = ledger_.queued();
   status.parked = courier_.parked();

@@ -25,7 +25,7 @@
 namespace shoal {
 
 struct StagePeerOptions {
-  RunConfig config;
+  std::shared_ptr<const RunConfig> config;  // shared with device jobs, which may outlive the session
   StageSpec spec;
   Session self;
   PeerId authority;
@@ -48,6 +48,9 @@ struct StagePeerStatus {
   CourierCounters courier;
   std::uint64_t settled_targets = 0, inner_steps = 0, progress = 0, run_targets = 0;
   double run_loss = 0;
+  std::uint64_t graphs_dropped = 0;          // by inner steps: their forwards run again
+  std::optional<TimePoint> last_accepted{};  // a microbatch
+  bool device_busy = false;
   std::size_t live = 0, queued = 0, parked = 0;
   std::uint32_t queue_ms = 0;
   double rate = 0;                                  // targets a second over the last seconds
@@ -81,11 +84,13 @@ class StagePeer final : private CourierPort, private LedgerPort, private RoundHo
   bool catch_up(Bytes image);
 
   // ---- from the transport ----
-  void on_message(const Remote& from, Message& message, TransferId transfer);
+  void on_message(const Remote& from, Message& message, TransferId transfer, std::uint64_t frame_bytes);
   void on_frames(const Remote& from, TransferId transfer, Result<std::vector<Bytes>>& frames);
   void on_link_up(const Remote& remote);
   void on_link_down(const Remote& remote);
   void on_members(const MemberList& list);
+  // What the run has committed, as any message says: the schedule of the learning rate follows it.
+  void note_run(std::uint64_t targets, double loss);
 
   // ---- leaving and end ----
   void leave();                     // no new forwards; open windows are closed when they are settled
@@ -144,6 +149,7 @@ class StagePeer final : private CourierPort, private LedgerPort, private RoundHo
   void send_to_member(const Session& member, Message message, std::vector<Bytes> frames) override;
 
   Result<TransferId> send_to(const Session& to, Message message, std::vector<Bytes> frames);
+  bool refuses_frames(const Remote& from, const Message& message, TransferId transfer, std::uint64_t frame_bytes);
   void on_forward(const Remote& from, const Forward& message, TransferId transfer);
   void on_gradient(const Remote& from, const Gradient& message, TransferId transfer);
   void schedule_tick();
@@ -164,11 +170,14 @@ class StagePeer final : private CourierPort, private LedgerPort, private RoundHo
   void start(const Job& job);
   void start_forward(EntrySerial serial, bool evaluate);
   void start_backward(const Job& job);
+  void note_refused(EntrySerial serial, std::string_view why, std::string_view role);
   void count_frame(std::size_t bytes);
   void start_write(const Job& job);
   // `after` runs on the loop if this session still lives; then the next job starts.
   void on_device(DeviceTask task, std::function<void()> job, std::function<void()> after);
-  OuterRule* rule_of(const RoundOpen& open) const;
+  // Shared with the device jobs of a round: they may outlive the session.
+  std::shared_ptr<OuterRule> rule_of(RuleId id) const;
+  std::shared_ptr<OuterRule> rule_of(const RoundOpen& open) const { return rule_of(static_cast<RuleId>(open.rule)); }
   RoundContext context_of(const RoundOpen& open) const;
 
   StagePeerOptions options_;
@@ -179,7 +188,7 @@ class StagePeer final : private CourierPort, private LedgerPort, private RoundHo
   Courier courier_;
   Ledger ledger_;
   Roster roster_;
-  std::unique_ptr<OuterRule> allreduce_, diloco_;
+  const std::shared_ptr<OuterRule> allreduce_, diloco_;
   Round round_;
   std::unique_ptr<Waiting> waiting_;
   std::optional<Session> authority_session_;
@@ -205,7 +214,9 @@ class StagePeer final : private CourierPort, private LedgerPort, private RoundHo
     std::optional<std::vector<EntrySerial>> secured;  // ours, when the round that left our version behind names us
   };
   std::optional<Behind> behind_;  // until the shift is made
-  std::uint64_t inner_steps_ = 0, adam_step_ = 0, progress_ = 0, run_targets_ = 0;
+  std::uint64_t inner_steps_ = 0, adam_step_ = 0, progress_ = 0, run_targets_ = 0, graphs_dropped_ = 0;
+  std::optional<TimePoint> last_accepted_;
+  std::uint64_t part_bytes_max_ = 0;  // of a round: the whole arena
   double run_loss_ = 0;
   std::uint64_t fp32_bytes_ = 0, payload_bytes_ = 0;
   double rate_ = 0;

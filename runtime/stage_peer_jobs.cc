@@ -116,8 +116,8 @@ void StagePeer::start_forward(EntrySerial serial, bool evaluate) {
   const TimePoint started = env_.loop.now();
   on_device(
       evaluate ? DeviceTask::kEvaluate : DeviceTask::kForward,
-      [executor = env_.executor, tensors, outcome, serial, evaluate, config = &options_.config, spec = options_.spec,
-       coder = env_.coder, alive = alive_] {
+      [executor = env_.executor, tensors, outcome, serial, evaluate, config = options_.config, spec = options_.spec,
+       coder = env_.coder] {
         SHOAL_FAULT("peer.forward");
         const Decoder decoder{*config, spec};
         ForwardInput input;
@@ -140,8 +140,9 @@ void StagePeer::start_forward(EntrySerial serial, bool evaluate) {
         }
         outcome->output = evaluate ? executor->evaluate(input) : executor->forward(input);
         if (!outcome->output.ok() || spec.is_last()) return;
-        auto frame =
-            codec_for(config->wire.forward).encode(outcome->output->activation.view(), TensorRole::kActivation);
+        // What is evaluated is the model that is saved, whatever training's codec loses.
+        const CodecId codec = evaluate ? CodecId::kRaw : config->wire.forward;
+        auto frame = codec_for(codec).encode(outcome->output->activation.view(), TensorRole::kActivation);
         if (!frame.ok()) {
           outcome->output = frame.error();
           if (!evaluate) executor->drop(serial);
@@ -156,10 +157,7 @@ void StagePeer::start_forward(EntrySerial serial, bool evaluate) {
         const bool ok = outcome->output.ok();
         if (!ok) {
           log_warning("forward of microbatch ", tensors->microbatch, " failed: ", outcome->output.error().message);
-          const Ledger::Entry* entry = ledger_.find(serial);
-          event("refused", tensors->microbatch, Token{options_.self, serial},
-                std::string(name_of(outcome->output.code())) + " activation from " +
-                    (entry->above.empty() ? "" : short_name(entry->above.back())));
+          note_refused(serial, name_of(outcome->output.code()), "activation");
         }
         count_frame(outcome->frame.size());
         tensors->output = outcome->frame;
@@ -182,8 +180,7 @@ void StagePeer::start_backward(const Job& job) {
   const TimePoint started = env_.loop.now();
   on_device(
       DeviceTask::kBackward,
-      [executor = env_.executor, tensors, outcome, job, config = &options_.config, spec = options_.spec,
-       alive = alive_] {
+      [executor = env_.executor, tensors, outcome, job, config = options_.config, spec = options_.spec] {
         const Decoder decoder{*config, spec};
         HostTensor gradient;
         if (!spec.is_last()) {
@@ -211,12 +208,14 @@ void StagePeer::start_backward(const Job& job) {
           log_warning("gradient of microbatch ", tensors->microbatch, " from ", from ? short_name(*from) : "?",
                       " refused: ", outcome->output.error().message);
           ledger_.gradient_rejected(serial);
-          courier_.reject(tensors->microbatch, std::string(name_of(outcome->output.code())), now);
+          courier_.reject(tensors->microbatch, std::string(name_of(outcome->output.code())) + " gradient", now);
           return;
         }
         const bool ok = outcome->output.ok();
-        if (!ok)
+        if (!ok) {
           log_warning("backward of microbatch ", tensors->microbatch, " failed: ", outcome->output.error().message);
+          note_refused(serial, name_of(outcome->output.code()), "gradient made here, of an activation");
+        }
         count_frame(outcome->frame.size());
         tensors->gradient_out = outcome->frame;
         tensors->gradient_in = {};
@@ -225,10 +224,17 @@ void StagePeer::start_backward(const Job& job) {
       });
 }
 
+void StagePeer::note_refused(EntrySerial serial, std::string_view why, std::string_view role) {
+  const Ledger::Entry& entry = *ledger_.find(serial);
+  event("refused", entry.microbatch, Token{options_.self, serial},
+        std::string(why) + " " + std::string(role) +
+            (entry.above.empty() ? "" : " from " + short_name(entry.above.back())));
+}
+
 void StagePeer::count_frame(std::size_t bytes) {
   if (bytes == 0) return;  // a failed job, or an end of the pipeline
   payload_bytes_ += bytes;
-  fp32_bytes_ += options_.config.targets_per_microbatch() * options_.config.model.dim * sizeof(float);
+  fp32_bytes_ += options_.config->targets_per_microbatch() * options_.config->model.dim * sizeof(float);
 }
 
 void StagePeer::start_write(const Job& job) {
@@ -251,7 +257,7 @@ void StagePeer::start_write(const Job& job) {
         });
     return;
   }
-  const InnerStep step = options_.config.inner_step(adam_step_ + 1, job.targets, run_targets_);
+  const InnerStep step = options_.config->inner_step(adam_step_ + 1, job.targets, job.run_targets);
   on_device(
       DeviceTask::kWrite,
       [executor = env_.executor, outcome, slot = job.slot, step] {
@@ -259,17 +265,19 @@ void StagePeer::start_write(const Job& job) {
         outcome->shift_pending = executor->shift_pending();
         outcome->tag = executor->arena().tag(ArenaRole::kCurrent);
       },
-      [this, outcome, slot = job.slot] {
+      [this, outcome, slot = job.slot, targets = job.targets] {
         if (!outcome->result.ok())
           return owner_.on_session_lost("an inner step failed: " + outcome->result.error().message);
         ++inner_steps_;
         ++adam_step_;
+        graphs_dropped_ += outcome->result->graphs_dropped;
         shift_pending_ = outcome->shift_pending;
         EventRecord record;
         record.event = "stepped";
         record.stage = options_.spec.stage;
         record.window = slot;
         record.tag = outcome->tag;
+        record.targets = targets;
         record.tokens.emplace();
         for (const auto& [serial, entry] : ledger_.window(slot)->entries)
           record.tokens->push_back({options_.self, serial});

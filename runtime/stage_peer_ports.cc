@@ -31,6 +31,10 @@ void StagePeer::on_branch(const MicrobatchId& microbatch, const Session& to, con
 }
 
 void StagePeer::send(const Session& to, Message message) {
+  if (auto* commit = std::get_if<shoal::Commit>(&message)) {  // passed on: it says how far the run is, too
+    commit->run_targets = run_targets_;
+    commit->run_loss = run_loss_;
+  }
   if (const auto sent = send_to(to, std::move(message), {}); !sent.ok()) log_debug("not sent: ", sent.error().message);
 }
 

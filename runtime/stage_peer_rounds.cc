@@ -15,7 +15,9 @@ const OuterRule* StagePeer::rule(std::uint8_t rule_id) const {
   return nullptr;
 }
 
-OuterRule* StagePeer::rule_of(const RoundOpen& open) const { return const_cast<OuterRule*>(rule(open.rule)); }
+std::shared_ptr<OuterRule> StagePeer::rule_of(RuleId id) const {
+  return id == RuleId::kAllreduce ? allreduce_ : diloco_;
+}
 
 RoundContext StagePeer::context_of(const RoundOpen& open) const {
   RoundContext context;
@@ -31,7 +33,7 @@ RoundContext StagePeer::context_of(const RoundOpen& open) const {
 }
 
 void StagePeer::contribute(const RoundOpen& open, std::function<void(Result<Contribution>)> done) {
-  run_targets_ = std::max(run_targets_, open.run_targets);
+  note_run(open.run_targets, run_loss_);
   waiting_->contribute = {open, std::move(done)};
   if (open.last) ledger_.flush();
   EventRecord record;
@@ -115,7 +117,7 @@ bool StagePeer::run_commit() {
     CountTag tag = 0;
   };
   auto outcome = std::make_shared<Outcome>();
-  OuterRule* r = rule_of(commit->open);
+  const auto r = rule_of(commit->open);
   on_device(
       DeviceTask::kRound,
       [executor = env_.executor, r, context = context_of(commit->open), outcome] {
@@ -145,11 +147,11 @@ bool StagePeer::run_commit() {
 }
 
 bool StagePeer::run_prepare() {
-  OuterRule* r = rule_of(waiting_->prepare->open);
+  const auto r = rule_of(waiting_->prepare->open);
   auto prepare = std::make_shared<Waiting::Prepare>(std::move(*waiting_->prepare));
   waiting_->prepare.reset();
   RoundContext context = context_of(prepare->open);
-  context.inner = options_.config.inner_step(
+  context.inner = options_.config->inner_step(
       prepare->open.step.value, std::max<std::uint64_t>(1, prepare->reduced->weight), prepare->open.run_targets);
   auto digest = std::make_shared<Result<Digest>>(Digest{});
   on_device(
@@ -166,7 +168,7 @@ bool StagePeer::run_prepare() {
 
 bool StagePeer::run_contribute() {
   const RoundOpen open = waiting_->contribute->open;
-  OuterRule* r = rule_of(open);
+  const auto r = rule_of(open);
   if (r->every_step()) {
     if (!ledger_.step_ready(open.step)) return false;
   } else {

@@ -22,8 +22,8 @@
 namespace shoal {
 
 bool StagePeer::can_shift() const {
-  return options_.config.sync.rule == RuleId::kDiloco &&
-         version_.value >= options_.config.sync.warm_steps;  // a warm step is a version
+  return options_.config->sync.rule == RuleId::kDiloco &&
+         version_.value >= options_.config->sync.warm_steps;  // a warm step is a version
 }
 
 void StagePeer::fell_behind(const RoundCommit& commit, bool secured, bool differs, const std::string& why) {
@@ -64,10 +64,10 @@ bool StagePeer::run_shift() {
   on_device(
       DeviceTask::kState,
       [executor = env_.executor, image, outcome,
-       load = secured ? StateLoad::kShiftFromSnapshot : StateLoad::kShiftFromAnchor, allreduce = allreduce_.get(),
-       diloco = diloco_.get()] {
-        outcome->loaded = load_state_image(*executor, image, load, [=](RuleId id) -> const OuterRule* {
-          return id == RuleId::kAllreduce ? allreduce : diloco;
+       load = secured ? StateLoad::kShiftFromSnapshot : StateLoad::kShiftFromAnchor, allreduce = allreduce_,
+       diloco = diloco_] {
+        outcome->loaded = load_state_image(*executor, image, load, [&](RuleId id) -> const OuterRule* {
+          return id == RuleId::kAllreduce ? allreduce.get() : diloco.get();
         });
         outcome->shift_pending = executor->shift_pending();
         if (outcome->loaded.ok()) outcome->digest = digest_of_image(image);

@@ -51,6 +51,7 @@ void Trainer::announce(StepId step) {
   Step message;
   message.step = step;
   message.run_targets = env_.book.committed_targets();
+  message.run_loss = last_loss_;
   const std::uint64_t count = options_.config.microbatches_of_step(0);
   std::vector<MicrobatchId> ids;
   for (std::uint64_t i = 0; i < count; ++i) ids.push_back({options_.trainer_id, (step.value - 1) * count + i});

@@ -14,6 +14,10 @@ KeyPair key_of(std::uint64_t seed) {
   return KeyPair::from_seed(bytes);
 }
 
+Result<std::unique_ptr<StageExecutor>> make_integer_executor(const StageSpec& spec) {
+  return std::unique_ptr<StageExecutor>(std::make_unique<IntegerExecutor>(spec));
+}
+
 std::unique_ptr<Samples> make_samples(const RunConfig& config, Rng rng) {
   const std::uint64_t count = 64 * config.targets_per_microbatch() + 1;
   std::vector<std::uint8_t> text(count);
@@ -184,9 +188,7 @@ void Swarm::start_peer(HostedPeer& process, std::uint64_t) {
                       *process.wire,
                       *process.device,
                       *process.events,
-                      [](const StageSpec& spec) -> Result<std::unique_ptr<StageExecutor>> {
-                        return std::unique_ptr<StageExecutor>(std::make_unique<IntegerExecutor>(spec));
-                      },
+                      options_.factory ? options_.factory : make_integer_executor,
                       rng_.fork("peer" + std::to_string(starts_++)),
                       options_.directory,
                       {},

@@ -30,6 +30,7 @@ struct SwarmOptions {
   PlantedBugs planted;
   PeerDirectory* directory = nullptr;  // of every peer; borrowed
   FrameCoder* coder = nullptr;         // of every peer; borrowed
+  ExecutorFactory factory;             // of every peer; empty: the integer executor
 };
 
 // A run of the integer executor, small enough for hundreds of seeds. Swarm(SwarmOptions{.config = small_config(...)})

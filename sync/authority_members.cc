@@ -176,6 +176,8 @@ void AuthorityState::on_leave(const Remote& from, const Leave& leave) {
   StageState& stage = *stage_of(member.stage);
   const bool in_round =
       stage.round && std::count(stage.round->open.members.begin(), stage.round->open.members.end(), from.session) > 0;
+  // Two that leave at a time count on each other: the second one asks again until somebody else holds the state.
+  if (!held_without(stage, from.session)) return;
   if (!in_round && !(leave.round_wanted && member.ready))
     return end_session(from.session, std::string(kLeft), false,
                        [this, peer = from.peer] { port_.send(peer, Goodbye{}); });
@@ -188,6 +190,13 @@ void AuthorityState::on_leave(const Remote& from, const Leave& leave) {
     }
   }
   maybe_open(stage);
+}
+
+bool AuthorityState::held_without(const StageState& stage, const Session& session) const {
+  return !stage.secured || std::any_of(members_.begin(), members_.end(), [&](const auto& entry) {
+    const MemberState& other = entry.second;
+    return entry.first != session && other.stage == stage.stage && other.ready && other.version == stage.version;
+  });
 }
 
 void AuthorityState::end_session(const Session& session, const std::string& reason, bool fenced,

@@ -350,6 +350,15 @@ void AuthorityState::release_leavers(StageState& stage, const std::vector<Sessio
     if (std::find(members.begin(), members.end(), session) != members.end())
       free.emplace_back(session, member.member.peer);
   }
+  const bool stays = !free.empty() && std::any_of(members_.begin(), members_.end(), [&](const auto& entry) {
+    const MemberState& member = entry.second;
+    return member.stage == stage.stage && member.ready && member.version == stage.version &&
+           std::none_of(free.begin(), free.end(), [&](const auto& one) { return one.first == entry.first; });
+  });
+  if (!stays && !free.empty()) {  // the anchor would go with them: one asks again
+    members_.at(free.back().first).leave_asked = false;
+    free.pop_back();
+  }
   for (const auto& [session, peer] : free)
     end_session(session, std::string(kLeft), false, [this, peer = peer] { port_.send(peer, Goodbye{}); });
 }

@@ -109,6 +109,8 @@ class AuthorityState final : public Authority {
   void send_commit(const MemberState& member, const RoundCommit& commit);
   void note_named(const RoundCommit& commit);
   void on_leave(const Remote& from, const Leave& leave);
+  // Whether the stage's anchor, if it has one, stays when this member goes.
+  bool held_without(const StageState& stage, const Session& session) const;
   void list_member(MemberState& member);  // logs and publishes its present state
   // The session is over: its open round is decided, the list follows. `then` runs after the list left.
   void end_session(const Session& session, const std::string& reason, bool fenced, std::function<void()> then = {});

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/sign.h"
+#include "sync/state_transfer.h"
 #include "transport/envelope.h"
 
 namespace shoal {
@@ -30,10 +31,8 @@ struct Membership::State {
   Phase phase = Phase::kIdle;
   std::optional<StageId> stage;
   std::optional<MemberList> list;
-  std::optional<Members> signed_list;
   bool listed = false;  // the list has held us
   bool round_wanted = false;
-  bool up = false;
   TimerId timer = 0;
   std::optional<TimePoint> heard_at;
 
@@ -98,7 +97,6 @@ struct Membership::State {
     for (const StageMembers& entry : next.stages)
       for (const Member& member : entry.members) holds_us = holds_us || member.session == options.self;
     list = std::move(next);
-    signed_list = members;
     const bool dropped = listed && !holds_us && phase == Phase::kMember;
     listed = listed || holds_us;
     port.on_members(*list);
@@ -117,12 +115,7 @@ void Membership::start() {
   state_->say();
 }
 
-void Membership::on_authority_up() {
-  state_->up = true;
-  state_->say();
-}
-
-void Membership::on_authority_down() { state_->up = false; }
+void Membership::on_authority_up() { state_->say(); }
 
 Status Membership::on_message(const Message& message) {
   State& s = *state_;
@@ -166,15 +159,16 @@ void Membership::leave_at_once() {
 Membership::Phase Membership::phase() const { return state_->phase; }
 std::optional<StageId> Membership::stage() const { return state_->stage; }
 const std::optional<MemberList>& Membership::list() const { return state_->list; }
-const std::optional<Members>& Membership::signed_list() const { return state_->signed_list; }
 
 bool Membership::last_holder() const {
   const State& s = *state_;
   if (!s.stage || !s.list) return false;
   for (const StageMembers& entry : s.list->stages) {
     if (entry.stage != *s.stage) continue;
-    return std::none_of(entry.members.begin(), entry.members.end(),
-                        [&](const Member& member) { return member.session != s.options.self && member.serving; });
+    // What never secured a round has no anchor that could be lost: every member begins from the seed.
+    return std::none_of(entry.members.begin(), entry.members.end(), [&](const Member& member) {
+      return member.session != s.options.self && (may_donate(member) || !entry.secured);
+    });
   }
   return false;
 }

@@ -3,7 +3,7 @@
 // threads or clock of its own. Thread: loop only. Bounds: one list (limits::kBodyMax).
 //
 // Who calls what when (runtime's peer):
-//   start() once the transport is up; on_authority_up / on_authority_down with the link; JoinAnswer, Members, BeatAck,
+//   start() once the transport is up; on_authority_up with the link; JoinAnswer, Members, BeatAck,
 //   Fenced, Goodbye, End from the authority -> on_message (Members also when another peer relays them: the signature
 //   decides) beat_now() when `serving`, version or leaving changed leave() at Ctrl-C when the open entries are settled
 //   (or with what there is), leave_at_once() at the second
@@ -52,7 +52,6 @@ class Membership {
   ~Membership();
   void start();
   void on_authority_up();
-  void on_authority_down();
   // Messages of other kinds are ignored. ERRORS (nothing changed): kCorrupt (signature), kForeign (another run's list),
   // kMalformed, kTooLarge.
   Status on_message(const Message& message);
@@ -66,8 +65,8 @@ class Membership {
   Phase phase() const;
   std::optional<StageId> stage() const;  // once joined
   const std::optional<MemberList>& list() const;
-  const std::optional<Members>& signed_list() const;  // to relay
-  // No other member of our stage serves: if we go, its state goes.
+  // No other member of our stage may hold its state, by the list: if we go, it goes. Of several that leave at a time
+  // the authority lets all go but the last.
   bool last_holder() const;
   // Since the last answer of the authority; zero before the first.
   Duration authority_silent_for() const;

@@ -310,6 +310,13 @@ void StateFetcher::on_donor_down(const PeerId& donor) {
   state_->ask_chunks();
 }
 
+bool StateFetcher::asked(const PeerId& donor, const Chunk& chunk) const {
+  const State& s = *state_;
+  if (!s.active || chunk.stage != s.stage || chunk.version != s.version) return false;
+  const auto ask = s.asked.find(chunk.index);
+  return ask != s.asked.end() && ask->second.donor == donor;
+}
+
 void StateFetcher::cancel() {
   state_->active = false;
   state_->drop_image();

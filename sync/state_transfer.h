@@ -100,6 +100,8 @@ class StateFetcher {
   // `frame` is the chunk's bytes; empty when !chunk.has.
   void on_chunk(const PeerId& from, const Chunk& chunk, Bytes frame);
   void on_donor_down(const PeerId& donor);
+  // Whether that donor was asked for this chunk and has not answered: nobody else's bytes are worth keeping.
+  bool asked(const PeerId& donor, const Chunk& chunk) const;
   void cancel();
   bool active() const;
   std::optional<Version> target() const;

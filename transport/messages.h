@@ -62,8 +62,8 @@ struct Gradient {                      // frames: the gradient (none to the trai
   std::vector<Token> path;             // from the sender's stage to the last; empty for kEvaluate
   double loss_sum = 0;                 // found by the last stage: sum over targets, nats
   std::uint64_t targets = 0;
-  std::uint32_t queue_us = 0, forward_us = 0, backward_us = 0;  // at the sender: waiting, computing
-  SHOAL_FIELDS(lease, microbatch, path, loss_sum, targets, queue_us, forward_us, backward_us)
+  std::uint32_t forward_us = 0, backward_us = 0;  // at the sender: computing
+  SHOAL_FIELDS(lease, microbatch, path, loss_sum, targets, forward_us, backward_us)
 };
 struct Release { Lease lease; ReleaseWhy why = ReleaseWhy::kOver; SHOAL_FIELDS(lease, why) };
 struct Renewal { Lease lease; bool want = false; SHOAL_FIELDS(lease, want) };
@@ -107,8 +107,8 @@ struct Beat {                          // peer -> authority, every second and at
   std::uint64_t progress = 0;          // rises with finished device work: a hung peer's stands still
   SHOAL_FIELDS(stage, version, serving, leaving, inner_steps, settled_targets, accepted, counted, undone, window_wait, entries, queue_ms, rate, list_epoch, progress)
 };
-struct BeatAck { Epoch list_epoch; std::uint64_t run_targets = 0; double run_loss = 0; std::uint64_t run_step = 0; std::uint8_t phase = 0;
-                 SHOAL_FIELDS(list_epoch, run_targets, run_loss, run_step, phase) };
+struct BeatAck { Epoch list_epoch; std::uint64_t run_targets = 0; double run_loss = 0; std::uint64_t run_step = 0;
+                 SHOAL_FIELDS(list_epoch, run_targets, run_loss, run_step) };
 struct Fenced { Session session; std::string reason; SHOAL_FIELDS(session, reason) };
 struct Leave { bool round_wanted = false; SHOAL_FIELDS(round_wanted) };   // peer -> authority
 struct Goodbye { SHOAL_FIELDS() };                                        // authority -> peer: may go; peer -> authority: gone
@@ -116,7 +116,7 @@ struct End { std::string reason; SHOAL_FIELDS(reason) };                  // aut
 
 // ---- rounds (sync/) ----
 struct Step { StepId step; std::uint64_t targets = 0; std::uint64_t run_targets = 0; std::vector<CommitItem> winners;  // path: all stages
-              SHOAL_FIELDS(step, targets, run_targets, winners) };
+              double run_loss = 0; SHOAL_FIELDS(step, targets, run_targets, winners, run_loss) };
 struct RoundOpen { StageId stage; RoundId round; std::uint8_t rule = 0; StepId step; Version base; std::vector<Session> members;
                    std::uint32_t budget_ms = 0; bool last = false; std::uint64_t run_targets = 0;
                    std::uint32_t fragment = 0;  // of the parameters, that the round is about; 0: all

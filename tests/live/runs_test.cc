@@ -116,22 +116,29 @@ TEST(LiveRunTest, AKilledLaunchGoesOnWhereItsLogEnds) {
 }
 
 TEST(LiveRunTest, WhatIsSavedHasTheLossThatWasValidated) {
-  Processes swarm;
-  swarm.launch(swarm.write_run({.replicas = 1, .steps = 3, .executor = "kind = \"torch\""}),
-               {"--save", swarm.path("saved")});
-  swarm.join("a", {"--device", "cpu"});
-  swarm.join("b", {"--device", "cpu"});
-  for (const std::string name : {"launch", "a", "b"}) EXPECT_EQ(swarm.exit_code(name), 0) << name << swarm.errors(name);
-  swarm.start("eval", {"--json", "eval", swarm.path("saved"), "--text", swarm.path("text.bin"), "--threads", "1",
-                       "--device", "cpu"});
-  ASSERT_EQ(swarm.exit_code("eval"), 0) << swarm.errors("eval");
-  const auto number_after = [](const std::string& text, const std::string& key) {
-    const std::size_t at = text.find("\"" + key + "\":");
-    return at == std::string::npos ? -1.0 : std::stod(text.substr(at + key.size() + 3));
-  };
-  const double validated = number_after(swarm.output("launch"), "val_loss");
-  EXPECT_GT(validated, 0);
-  EXPECT_NEAR(number_after(swarm.output("eval"), "val_loss"), validated, 1e-4);
+  for (const std::string codec : {"raw", "int8"}) {
+    SCOPED_TRACE(codec);
+    Processes swarm;
+    swarm.launch(swarm.write_run({.replicas = 1,
+                                  .steps = 3,
+                                  .executor = "kind = \"torch\"",
+                                  .more = "[wire]\nforward = \"" + codec + "\"\nbackward = \"" + codec + "\"\n"}),
+                 {"--save", swarm.path("saved")});
+    swarm.join("a", {"--device", "cpu"});
+    swarm.join("b", {"--device", "cpu"});
+    for (const std::string name : {"launch", "a", "b"})
+      EXPECT_EQ(swarm.exit_code(name), 0) << name << swarm.errors(name);
+    swarm.start("eval", {"--json", "eval", swarm.path("saved"), "--text", swarm.path("text.bin"), "--threads", "1",
+                         "--device", "cpu"});
+    ASSERT_EQ(swarm.exit_code("eval"), 0) << swarm.errors("eval");
+    const auto number_after = [](const std::string& text, const std::string& key) {
+      const std::size_t at = text.find("\"" + key + "\":");
+      return at == std::string::npos ? -1.0 : std::stod(text.substr(at + key.size() + 3));
+    };
+    const double validated = number_after(swarm.output("launch"), "val_loss");
+    EXPECT_GT(validated, 0);
+    EXPECT_NEAR(number_after(swarm.output("eval"), "val_loss"), validated, 1e-4);
+  }
 }
 
 }  // namespace

@@ -170,6 +170,20 @@ TEST(LedgerWindowTest, ElseAForwardOfTheNextStepIsComputedAtOnce) {
   rig.count(2, 1, StepId(2));
 }
 
+// A step may be made long after its window closed; its learning rate follows the close.
+TEST(LedgerWindowTest, AnInnerStepTakesTheRunsTargetsOfTheClose) {
+  LedgerRig rig;
+  rig.ledger.note_run(500);
+  const EntrySerial entry = rig.count(2, 0);
+  rig.ledger.note_run(9000);
+  rig.commit(0, {rig.own(entry)});
+  std::optional<Job> step;
+  while (const auto job = rig.work())
+    if (job->kind == JobKind::kInnerStep) step = job;
+  ASSERT_TRUE(step);
+  EXPECT_EQ(step->run_targets, 500u);
+}
+
 TEST(LedgerWindowTest, AnAbandonedBranchLeavesNoWindowBehind) {
   LedgerRig rig;
   rig.count(2, 0, StepId(1));

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "names.h"
+#include "router/policy.h"
 
 namespace shoal {
 namespace {
@@ -19,7 +20,7 @@ TEST(RatesTest, NothingMeasuredMeansALongDeadline) {
   const HopRates rates;
   EXPECT_EQ(rates.deadline(session(1), kF), HopRates::kDeadlineUnknown);
   EXPECT_EQ(rates.weight(session(1)), 1);
-  EXPECT_EQ(rates.expected_seconds(session(1), 1000), 0);
+  EXPECT_EQ(rates.expected_seconds(session(1), 1000, at(0s)), 0);
 }
 
 TEST(RatesTest, DeadlineIsThreeTimesThe95thPercentileAndNotBelowTheMinimum) {
@@ -92,19 +93,55 @@ TEST(RatesTest, InFlightCountsSentMinusEndedAndNeverBelowZero) {
 
 TEST(RatesTest, ExpectedCompletionGrowsWithWhatIsInFlightAndWithTheSlowerOfComputeAndTransfer) {
   HopRates rates;
-  rates.report(session(1), 100ms, 200ms, 0ms);
-  EXPECT_NEAR(rates.expected_seconds(session(1), 0), 0.3, 1e-9);
+  rates.report(session(1), 100ms, 200ms);
+  EXPECT_NEAR(rates.expected_seconds(session(1), 0, at(0s)), 0.3, 1e-9);
   rates.sent(session(1));
-  EXPECT_NEAR(rates.expected_seconds(session(1), 0), 0.6, 1e-9);
+  EXPECT_NEAR(rates.expected_seconds(session(1), 0, at(0s)), 0.6, 1e-9);
   rates.set_link(session(1), 1000, 50ms);
-  EXPECT_NEAR(rates.expected_seconds(session(1), 1000), 2 * 1.0 + 0.05, 1e-9);
-  EXPECT_NEAR(rates.expected_seconds(session(2), 0), 0.3, 1e-9) << "an unknown peer is taken for an average one";
+  EXPECT_NEAR(rates.expected_seconds(session(1), 1000, at(0s)), 2 * 1.0 + 0.05, 1e-9);
+  EXPECT_NEAR(rates.expected_seconds(session(2), 0, at(0s)), 0.3, 1e-9)
+      << "an unknown peer is taken for an average one";
+}
+
+TEST(RatesTest, WhatWaitsForOthersIsAddedAndWorkedOffAsTimePasses) {
+  HopRates rates;
+  for (const std::uint64_t tag : {1, 2}) rates.report(session(tag), 100ms, 200ms);
+  rates.report_queue(session(1), 900ms, at(0s));
+  EXPECT_NEAR(rates.expected_seconds(session(1), 0, at(0s)), 0.3 + 0.9, 1e-9);
+  EXPECT_NEAR(rates.expected_seconds(session(2), 0, at(0s)), 0.3, 1e-9);
+  rates.sent(session(1));
+  EXPECT_NEAR(rates.expected_seconds(session(1), 0, at(0s)), 0.6 + 0.6, 1e-9) << "of the 0.9 s, 0.3 s are ours";
+  EXPECT_NEAR(rates.expected_seconds(session(1), 0, at(0s) + 400ms), 0.6 + 0.2, 1e-9);
+  EXPECT_NEAR(rates.expected_seconds(session(1), 0, at(5s)), 0.6, 1e-9) << "nothing more was heard of it";
+  rates.report_queue(session(1), 0ms, at(0s));
+  EXPECT_NEAR(rates.expected_seconds(session(1), 0, at(0s)), 0.6, 1e-9) << "the newest report counts";
+}
+
+TEST(RatesTest, OfTwoEqualPeersTheOneThatWorksForOthersIsChosenLess) {
+  const auto policy = make_rendezvous_policy();
+  const auto chosen = [&](Duration queue) {
+    HopRates rates;
+    for (const std::uint64_t tag : {1, 2}) rates.report(session(tag), 100ms, 200ms);
+    rates.report_queue(session(1), queue, at(0s));
+    int times = 0;
+    for (std::uint64_t sample = 0; sample < 400; ++sample) {
+      std::vector<Candidate> candidates;
+      for (const std::uint64_t tag : {1, 2})
+        candidates.push_back(
+            {session(tag), rates.weight(session(tag)), rates.expected_seconds(session(tag), 0, at(0s)), 0, false});
+      times += policy->pick(SampleId(sample), candidates) == session(1);
+    }
+    return times;
+  };
+  EXPECT_NEAR(chosen(0ms), 200, 60);
+  EXPECT_EQ(chosen(900ms), 0);
 }
 
 TEST(RatesTest, WeightIsTheInverseOfMeasuredCompute) {
   HopRates rates;
-  rates.report(session(1), 50ms, 50ms, 9s);
-  rates.report(session(2), 100ms, 300ms, 0ms);
+  rates.report(session(1), 50ms, 50ms);
+  rates.report_queue(session(1), 9s, at(0s));
+  rates.report(session(2), 100ms, 300ms);
   EXPECT_NEAR(rates.weight(session(1)), 10, 1e-9) << "backlog does not change it";
   EXPECT_NEAR(rates.weight(session(2)), 2.5, 1e-9);
   EXPECT_NEAR(rates.weight(session(3)), 4, 1e-9) << "mean compute 0.25 s";

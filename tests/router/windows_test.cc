@@ -21,6 +21,23 @@ TEST(WindowsTest, OpensAtTheFirstEntryAndClosesAtTheInnerBatch) {
   EXPECT_EQ(windows.at(*slot)->targets(), 10u);
 }
 
+TEST(WindowsTest, AWindowKeepsWhatTheRunHadCommittedWhenItClosed) {
+  Windows windows(10);
+  windows.note_run(700);
+  const WindowSlot first = *windows.room(kNoStep);
+  windows.add(first, 1, 10, 0);
+  windows.note_run(900);
+  windows.note_run(800);  // late news
+  const WindowSlot second = *windows.room(kNoStep);
+  windows.add(second, 2, 3, 0);
+  windows.flush();
+  windows.note_run(1000);
+  windows.flush();
+  for (const EntrySerial serial : {1u, 2u}) windows.settle(serial);
+  EXPECT_EQ(windows.at(first)->run_targets, 700u);
+  EXPECT_EQ(windows.at(second)->run_targets, 900u);
+}
+
 TEST(WindowsTest, AThirdWindowMustWait) {
   Windows windows(1);
   for (const EntrySerial serial : {1u, 2u}) windows.add(*windows.room(kNoStep), serial, 1, 0);

@@ -16,17 +16,75 @@ class RecordingDirectory final : public PeerDirectory {
   };
   const SimLoop* loop = nullptr;
   std::vector<Announced> announced;
+  std::vector<std::pair<TimePoint, std::string>> withdrawn;
 
   void announce(std::string signed_record, std::string) override {
     announced.push_back({loop->now(), std::move(signed_record)});
   }
-  void withdraw(const std::string&) override {}
+  void withdraw(const std::string& key) override { withdrawn.emplace_back(loop->now(), key); }
   void look_up_stage(StageId, Duration, std::function<void(std::vector<PeerRecord>)>) override {}
   void look_up_run(Duration, std::function<void(Result<RunRecord>)>) override {}
   void offer(const std::vector<std::string>&) override {}
   std::vector<std::string> known(std::size_t) const override { return {}; }
   bool alive() const override { return true; }
 };
+
+std::vector<PeerRecord> records_of(const RecordingDirectory& directory, const Swarm& swarm, const PeerId& peer) {
+  std::vector<PeerRecord> records;
+  for (const auto& one : directory.announced) {
+    auto record = parse_peer_record(one.text, swarm.launch()->authority().members().run);
+    EXPECT_TRUE(record.ok());
+    if (record.ok() && record->peer == peer) records.push_back(*std::move(record));
+  }
+  return records;
+}
+
+TEST(AnnounceTest, APeerIsThereBeforeItServesAndItsLastRecordSaysThatItGoes) {
+  RecordingDirectory directory;
+  SwarmOptions options;
+  options.directory = &directory;
+  options.config = small_config(RuleId::kDiloco, options.stages, 100'000);
+  Swarm swarm(std::move(options));
+  directory.loop = &swarm.loop();
+  swarm.run_for(10s);
+  const auto& peer = *swarm.peers()[0];
+  auto records = records_of(directory, swarm, peer.key.id());
+  ASSERT_GT(records.size(), 1u);
+  EXPECT_FALSE(records.front().serving);
+  EXPECT_TRUE(records.back().serving);
+  peer.peer->leave();
+  peer.peer->leave();
+  swarm.run_for(1s);
+  records = records_of(directory, swarm, peer.key.id());
+  EXPECT_FALSE(records.back().serving);
+  const auto last = std::find_if(directory.announced.rbegin(), directory.announced.rend(), [&](const auto& one) {
+    return parse_peer_record(one.text, records.back().run)->sequence == records.back().sequence &&
+           parse_peer_record(one.text, records.back().run)->peer == peer.key.id();
+  });
+  ASSERT_EQ(directory.withdrawn.size(), 1u);
+  EXPECT_GT(directory.withdrawn[0].first, last->when) << "the last record must get there first";
+}
+
+TEST(AnnounceTest, ARestartedProcessIsBelievedAtOnce) {
+  RecordingDirectory directory;
+  SwarmOptions options;
+  options.directory = &directory;
+  options.config = small_config(RuleId::kDiloco, options.stages, 100'000);
+  Swarm swarm(std::move(options));
+  directory.loop = &swarm.loop();
+  const PeerId peer = swarm.peers()[0]->key.id();
+  std::size_t before = 0;
+  for (int life = 0; life < 4; ++life) {
+    while (records_of(directory, swarm, peer).size() < before + 3 && swarm.loop().now() < TimePoint{} + 120s)
+      swarm.run_for(100ms);
+    const auto records = records_of(directory, swarm, peer);
+    ASSERT_GE(records.size(), before + 3);
+    for (std::size_t i = std::max<std::size_t>(1, before); i < records.size(); ++i)
+      EXPECT_GT(records[i].sequence, records[i - 1].sequence) << "life " << life;
+    before = records.size();
+    swarm.restart_peer(0);
+  }
+}
 
 TEST(AnnounceTest, VersionAndRateOfANewPeerStandThereAsSoonAsItHasThem) {
   RecordingDirectory directory;

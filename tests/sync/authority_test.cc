@@ -154,6 +154,36 @@ TEST_F(AuthorityTest, ALeaverWithNothingToSecureGoesAtOnce) {
   EXPECT_EQ(listed(), 0u);
 }
 
+TEST_F(AuthorityTest, OfTwoThatLeaveTogetherTheLastStaysUntilAnotherHoldsTheState) {
+  boot();
+  for (std::uint64_t n = 1; n <= 2; ++n) join_and_serve(n);
+  beat(1, 0, 100);
+  for (std::uint64_t n = 1; n <= 2; ++n) contribute(n, 1, {n});
+  for (std::uint64_t n = 1; n <= 2; ++n) agree(n, 1, 7, 3, 30);
+  settle();
+  ASSERT_EQ(commits.size(), 1u);
+  for (std::uint64_t n = 1; n <= 2; ++n) beat(n, 1, 3);
+  for (std::uint64_t n = 1; n <= 2; ++n) authority->on_message(remote(n), Leave{true});
+  settle();
+  for (std::uint64_t n = 1; n <= 2; ++n) contribute(n, 2, {10 + n});
+  for (std::uint64_t n = 1; n <= 2; ++n) agree(n, 2, 8, 3, 30);
+  settle();
+  ASSERT_EQ(commits.size(), 2u) << "a leaver is in the round that it asked for";
+  EXPECT_EQ(sent_to<Goodbye>(1).size() + sent_to<Goodbye>(2).size(), 1u);
+  ASSERT_EQ(listed(), 1u);
+  const std::uint64_t last = sent_to<Goodbye>(1).empty() ? 1 : 2;
+  for (int i = 0; i < 3; ++i) {
+    authority->on_message(remote(last), Leave{false});
+    settle();
+  }
+  EXPECT_TRUE(sent_to<Goodbye>(last).empty());
+  join(3);
+  beat(3, 2);
+  authority->on_message(remote(last), Leave{false});
+  settle();
+  EXPECT_EQ(sent_to<Goodbye>(last).size(), 1u);
+}
+
 TEST_F(AuthorityTest, FinishMakesALastRoundAndStillTakesIn) {
   boot();
   join_and_serve(1);

@@ -183,6 +183,23 @@ TEST_F(MembershipTest, KnowsTheLastHolderOfAStage) {
   EXPECT_TRUE(membership->last_holder());
 }
 
+// Who leaves is listed as not serving and holds the state until it is gone.
+TEST_F(MembershipTest, AnotherThatLeavesHoldsTheStateToo) {
+  join();
+  MemberList list = list_of(5, {1, 2});
+  list.stages[0].secured = true;
+  for (Member& member : list.stages[0].members) {
+    member.serving = false;
+    member.version = Version(3);
+  }
+  ASSERT_TRUE(membership->on_message(sign(list)).ok());
+  EXPECT_FALSE(membership->last_holder());
+  list.epoch = Epoch(6);
+  list.stages[0].members[1].version = Version(0);
+  ASSERT_TRUE(membership->on_message(sign(list)).ok());
+  EXPECT_TRUE(membership->last_holder()) << "it is still fetching";
+}
+
 TEST_F(MembershipTest, CountsTheSilenceOfTheAuthority) {
   join();
   ASSERT_TRUE(membership->on_message(BeatAck{}).ok());

@@ -1,0 +1,100 @@
+// A process whose device hangs beats on; it is fenced all the same. And what a device refuses is told by name.
+#include <gtest/gtest.h>
+
+#include "common/log.h"
+#include "sim/swarm.h"
+#include "stages/integer_executor.h"
+
+namespace shoal {
+namespace {
+
+class LifeTest : public testing::Test {
+ protected:
+  void SetUp() override { set_log_level(LogLevel::kError); }
+  void TearDown() override { set_log_level(LogLevel::kInfo); }
+
+  static SwarmOptions options() {
+    SwarmOptions options;
+    options.stages = 1;
+    options.replicas = 3;
+    options.config = small_config(RuleId::kDiloco, 1, 100'000);
+    return options;
+  }
+  static bool fenced(const Swarm& swarm, const Session& session) {
+    return std::any_of(swarm.events().begin(), swarm.events().end(), [&](const EventRecord& e) {
+      return e.event == "session_over" && e.about == session && e.cause.find("no sign of life") != std::string::npos;
+    });
+  }
+};
+
+TEST_F(LifeTest, AHangInTheFirstJobIsFenced) {
+  Swarm swarm(options());
+  const auto& peer = *swarm.peers()[0];
+  SimPace hung;
+  hung.forward = std::chrono::hours(1);
+  peer.device->set_pace(hung);
+  const Session session = peer.peer->session();
+  swarm.run_for(30s);
+  EXPECT_TRUE(fenced(swarm, session));
+}
+
+TEST_F(LifeTest, AHangInAJobWhoseLikeTookNoTimeIsFenced) {
+  SwarmOptions quick = options();
+  quick.pace = {.forward = 10us, .backward = 10us, .undo = 10us, .write = 10us, .round = 10us, .other = 10us};
+  Swarm swarm(std::move(quick));
+  swarm.run_for(5s);
+  const auto& peer = *swarm.peers()[0];
+  ASSERT_GT(peer.peer->report().status.ledger.counted, 0u);
+  SimPace hung;
+  hung.forward = std::chrono::hours(1);
+  peer.device->set_pace(hung);
+  const Session session = peer.peer->session();
+  swarm.run_for(30s);
+  EXPECT_TRUE(fenced(swarm, session));
+}
+
+TEST_F(LifeTest, AHangInARoundIsFenced) {
+  Swarm swarm(options());
+  swarm.run_for(5s);
+  const auto& peer = *swarm.peers()[0];
+  SimPace hung;
+  hung.round = std::chrono::hours(1);
+  peer.device->set_pace(hung);
+  const Session session = peer.peer->session();
+  swarm.run_for(60s);
+  EXPECT_TRUE(fenced(swarm, session));
+}
+
+// Its first backward makes a value that is not finite.
+class OnceNotFinite final : public IntegerExecutor {
+ public:
+  using IntegerExecutor::IntegerExecutor;
+  Result<BackwardOutput> backward(EntrySerial entry, const HostTensor& gradient, WindowSlot window) override {
+    if (!std::exchange(failed_, true)) return make_error(ErrorCode::kNonFinite, "a gradient is not finite");
+    return IntegerExecutor::backward(entry, gradient, window);
+  }
+
+ private:
+  bool failed_ = false;
+};
+
+TEST_F(LifeTest, AGradientOfOursThatIsNotFiniteIsToldByName) {
+  SwarmOptions shape = options();
+  shape.factory = [](const StageSpec& spec) -> Result<std::unique_ptr<StageExecutor>> {
+    return std::unique_ptr<StageExecutor>(std::make_unique<OnceNotFinite>(spec));
+  };
+  Swarm swarm(std::move(shape));
+  swarm.run_for(5s);
+  std::size_t told = 0;
+  for (const EventRecord& e : swarm.events()) {
+    if (e.event != "refused") continue;
+    ++told;
+    EXPECT_TRUE(e.microbatch && e.token);
+    EXPECT_NE(e.cause.find("gradient made here"), std::string::npos) << e.cause;
+    EXPECT_NE(e.cause.find(" from "), std::string::npos) << e.cause;
+  }
+  EXPECT_EQ(told, 3u);
+}
+
+}  // namespace
+}  // namespace shoal
