@@ -134,8 +134,8 @@ void StagePeer::start_forward(EntrySerial serial, bool evaluate) {
         }
         outcome->output = evaluate ? executor->evaluate(input) : executor->forward(input);
         if (!outcome->output.ok() || spec.is_last()) return;
-        auto frame =
-            codec_for(config->wire.forward).encode(outcome->output->activation.view(), TensorRole::kActivation);
+        auto frame = codec_for(config->wire.forward.at(spec.stage))
+                         .encode(outcome->output->activation.view(), TensorRole::kActivation);
         if (!frame.ok()) {
           outcome->output = frame.error();
           if (!evaluate) executor->drop(serial);
@@ -190,7 +190,9 @@ void StagePeer::start_backward(const Job& job) {
         }
         outcome->output = executor->backward(job.serial, gradient, job.slot);
         if (!outcome->output.ok() || spec.is_first()) return;
-        auto frame = codec_for(config->wire.backward).encode(outcome->output->gradient.view(), TensorRole::kGradient);
+        const StageId before(static_cast<std::uint16_t>(spec.stage.value - 1));
+        auto frame =
+            codec_for(config->wire.backward.at(before)).encode(outcome->output->gradient.view(), TensorRole::kGradient);
         outcome->output->gradient = {};
         SHOAL_CHECK(frame.ok());  // the executor screened it
         outcome->frame = *std::move(frame);

@@ -79,7 +79,7 @@ TEST(GradientTest, ThroughInt8IsNearAndNotTheSame) {
   RunConfig config = drained_config(folder, kMicrobatches, 1);
   std::vector<TensorError> errors[2];
   for (const CodecId codec : {CodecId::kRaw, CodecId::kInt8}) {
-    config.wire.forward = config.wire.backward = codec;
+    config.wire.forward.codecs = config.wire.backward.codecs = {codec};
     RealSwarm swarm(config);
     ASSERT_TRUE(swarm.run(60s)) << swarm.why();
     errors[codec == CodecId::kInt8] = errors_at(swarm, config, 1);
