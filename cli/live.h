@@ -42,10 +42,11 @@ class StopSignals {
 
 // What others are told to dial: at most three, "host:port". `listening`: where the wire listens, with its port. In this
 // order: `advertise`
-// ("host" or "host:port"), the host that is listened on when it is one, our side of the route to `toward` (an address;
-// may be empty), the addresses of all interfaces but loopback, loopback. ERRORS: kInput (an address that is none).
+// ("host" or "host:port"), the host that is listened on when it is one, our side of the routes to `toward` (addresses;
+// each side once, loopback last), the addresses of all interfaces but loopback, loopback. ERRORS: kInput (an address
+// that is none).
 Result<std::vector<std::string>> own_addresses(const std::string& listening, const std::vector<std::string>& advertise,
-                                               const std::string& toward);
+                                               const std::vector<std::string>& toward);
 bool all_loopback(const std::vector<std::string>& addresses);
 
 struct DirectoryOptions {
