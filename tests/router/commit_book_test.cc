@@ -53,15 +53,31 @@ struct Kept {
 
 std::string hex(const Bytes& bytes) { return hex_of(bytes.data(), bytes.size()); }
 
+CommitBook::Life a_life(std::uint64_t cursor) {
+  CommitBook::Life life{session(9), cursor, 2, 77, {}};
+  for (std::size_t i = 0; i < life.text.bytes.size(); ++i) life.text.bytes[i] = static_cast<std::uint8_t>(i);
+  return life;
+}
+
 TEST(CommitBookTest, RecordsHaveTheseBytes) {
   Kept kept;
   EXPECT_EQ(hex(kept.book.header_record()),
             "0c000000"
-            "e936a927"
+            "5b58d79b"
             "01"
-            "01"
+            "02"
             "0900000000000000"
             "0200");
+  EXPECT_EQ(hex(kept.book.life_record(a_life(0))),
+            "45000000"
+            "a6abe58a"
+            "05"
+            "0900000000000000"
+            "2923000000000000"
+            "0000000000000000"
+            "02000000"
+            "4d00000000000000"
+            "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f");
   kept.book.issued(id(0));
   EXPECT_EQ(hex(kept.book.log(id(0), path_of(0))),
             "49000000"
@@ -103,12 +119,6 @@ TEST(CommitBookTest, ATornTailIsCutAtEveryLength) {
     EXPECT_EQ(book.committed(), 1u);
     EXPECT_EQ(book.next(), id(1)) << "what was torn was not committed: it is issued as new";
   }
-}
-
-CommitBook::Life a_life(std::uint64_t cursor) {
-  CommitBook::Life life{session(9), cursor, 2, 77, {}};
-  for (std::size_t i = 0; i < life.text.bytes.size(); ++i) life.text.bytes[i] = static_cast<std::uint8_t>(i);
-  return life;
 }
 
 TEST(CommitBookTest, ALogTellsWhereItsNewestLifeBeganAtEveryLengthOfATornTail) {
