@@ -68,9 +68,10 @@ class JoinProgram final : private Peer::Owner {
                   ": this one takes a temporary key and keeps nothing. HINT: --home DIR for a second one that stays");
     events_ = make_silent_event_log();
     if (!arguments_.events.empty()) {
-      SHOAL_ASSIGN(events_, open_event_log(
-                                arguments_.events,
-                                {.role = "peer", .run = ticket.run, .peer = home_->key().id(), .session = {}}, loop_));
+      auto events = open_event_log(
+          arguments_.events, {.role = "peer", .run = ticket.run, .peer = home_->key().id(), .session = {}}, loop_);
+      if (!events.ok()) return cannot_make(events.error());
+      events_ = *std::move(events);
     }
     storage_ = std::make_unique<FileStorage>(loop_);
     SHOAL_ASSIGN(
@@ -79,7 +80,7 @@ class JoinProgram final : private Peer::Owner {
             loop_, {.key = home_->key(), .listen = arguments_.listen, .admission = Admission::kOpen, .admitted = {}}));
     SHOAL_ASSIGN(const std::vector<std::string> contacts, contacts_of(ticket));
     SHOAL_ASSIGN(const std::vector<std::string> addresses,
-                 own_addresses(wire_->listening_address(), arguments_.advertise, contacts.front()));
+                 own_addresses(wire_->listening_address(), arguments_.advertise, contacts));
     if (all_loopback(addresses) && !all_loopback(contacts))
       log_warning("peers are told ", addresses.front(), ", which they cannot dial. HINT: --advertise ADDRESS");
     if (!arguments_.no_dht) SHOAL_TRY(open_dht(ticket, contacts));

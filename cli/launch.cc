@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "cli/live.h"
 #include "cli/outcome.h"
@@ -52,14 +53,12 @@ Result<RunConfig> load_run(LaunchArguments& arguments) {
   }
   SHOAL_ASSIGN(RunConfig config, load_config(arguments.run));
   if (arguments.folder.empty()) arguments.folder = config.run.name + ".run";
-  if (!arguments.save.empty() && config.executor.kind != ExecutorKind::kTorch)
-    return make_error(ErrorCode::kUnsupported,
-                      "only a model can be saved: use [executor] kind = \"torch\" or leave --save out");
+  if (!arguments.save.empty() && config.executor.kind != ExecutorKind::kTorch) return nothing_to_save();
+  SHOAL_ASSIGN(const std::string text, canonical_text(config));
   if (!arguments.resume) return config;
   // Its log belongs to the manifest it was started with: go on with that and nothing else.
   SHOAL_ASSIGN(const RunConfig kept, load_config(arguments.folder + kRunFile));
   SHOAL_ASSIGN(const std::string kept_text, canonical_text(kept));
-  SHOAL_ASSIGN(const std::string text, canonical_text(config));
   if (text != kept_text)
     return make_error(ErrorCode::kInput, arguments.run + " differs from the run in " + arguments.folder +
                                              ": resume with `shoal launch --resume " + arguments.folder +
@@ -106,14 +105,17 @@ class LaunchProgram final : private Launch::Owner {
     samples_ = std::make_unique<Samples>(std::move(samples));
     std::error_code failure;
     std::filesystem::create_directories(arguments_.folder, failure);
-    if (failure) return error_of_errno("create the folder", arguments_.folder, failure.value());
+    if (failure) return cannot_make(error_of_errno("create the folder", arguments_.folder, failure.value()));
+    if (!arguments_.save.empty()) SHOAL_TRY(probe_save_folder(arguments_.save));
     SHOAL_ASSIGN(const KeyPair key, load_or_make_key(arguments_.folder + kKeyFile));
     const RunId run{key.id().bytes};
     set_log_name("launch");
     events_ = make_silent_event_log();
     if (!arguments_.events.empty()) {
-      SHOAL_ASSIGN(events_, open_event_log(arguments_.events,
-                                           {.role = "trainer", .run = run, .peer = key.id(), .session = {}}, loop_));
+      auto events =
+          open_event_log(arguments_.events, {.role = "trainer", .run = run, .peer = key.id(), .session = {}}, loop_);
+      if (!events.ok()) return cannot_make(events.error());
+      events_ = *std::move(events);
     }
     storage_ = std::make_unique<FileStorage>(loop_);
     SHOAL_TRY(open_network(key, run));
@@ -123,12 +125,14 @@ class LaunchProgram final : private Launch::Owner {
                           .resume = arguments_.resume,
                           .addresses = addresses_,
                           .save = !arguments_.save.empty(),
-                          .planted = {}};
+                          .planted = {},
+                          .keep = [this] { return keep_run_file(); }};
     SHOAL_ASSIGN(launch_,
                  Launch::open(std::move(options),
                               {loop_, *wire_, *storage_, *events_, *samples_, Rng(entropy_seed()), directory_.get()},
                               static_cast<Launch::Owner&>(*this)));
-    SHOAL_TRY(keep_for_resume());
+    SHOAL_TRY(
+        replace_file(arguments_.folder + kListenFile, {Bytes::copy_of(std::string_view(wire_->listening_address()))}));
     SHOAL_ASSIGN(signals_, StopSignals::listen(
                                loop_, [this] { launch_->finish("stopped by Ctrl-C"); },
                                [this] {
@@ -147,7 +151,7 @@ class LaunchProgram final : private Launch::Owner {
       options.admitted = config_.admission.keys;
     }
     SHOAL_ASSIGN(wire_, make_zmq_wire(loop_, std::move(options)));
-    SHOAL_ASSIGN(addresses_, own_addresses(wire_->listening_address(), arguments_.advertise, ""));
+    SHOAL_ASSIGN(addresses_, own_addresses(wire_->listening_address(), arguments_.advertise, {}));
     if (all_loopback(addresses_))
       log_warning("this run is told under ", addresses_.front(),
                   " only: peers on other machines cannot reach it. HINT: --advertise ADDRESS");
@@ -165,13 +169,11 @@ class LaunchProgram final : private Launch::Owner {
     return {};
   }
 
-  Status keep_for_resume() {
+  // In front of the logs: a folder with logs and without it could not be resumed.
+  Status keep_run_file() {
     SHOAL_ASSIGN(const std::string manifest, canonical_text(config_));
-    if (!arguments_.resume)
-      SHOAL_TRY(replace_file(arguments_.folder + kRunFile,
-                             {Bytes::copy_of(std::string_view(kept_run_text(manifest, config_)))}));
-    return replace_file(arguments_.folder + kListenFile,
-                        {Bytes::copy_of(std::string_view(wire_->listening_address()))});
+    return replace_file(arguments_.folder + kRunFile,
+                        {Bytes::copy_of(std::string_view(kept_run_text(manifest, config_)))});
   }
 
   Status print_ticket(const RunId& run) {
@@ -192,6 +194,14 @@ class LaunchProgram final : private Launch::Owner {
     log_info(text_of(line));
   }
   void on_notice(const std::string& line) override { log_info(line); }
+  // Beside the loop: a large model takes a disk longer than peers wait for a word.
+  void on_states(std::map<std::uint16_t, Bytes> states, std::function<void(Status)> saved) override {
+    saver_ = std::jthread([this, states = std::move(states), saved = std::move(saved)] {
+      const Status status = save_states(arguments_.save, config_, states);
+      if (status.ok()) log_info("saved to ", arguments_.save);
+      loop_.post([saved, status] { saved(status); });
+    });
+  }
   void on_finished(const RunSummary& summary, std::optional<Error> error) override {
     finished_ = true;
     summary_ = summary;
@@ -201,22 +211,18 @@ class LaunchProgram final : private Launch::Owner {
 
   int report() {
     if (!finished_) summary_ = launch_->summary();
+    if (finished_ && !summary_.reason.empty()) print_summary();  // else a log failed before the end
     if (error_) return fail(*error_);
-    if (finished_ && !arguments_.save.empty()) {
-      if (const Status saved = save_states(arguments_.save, config_, summary_.states); !saved.ok())
-        return fail(saved.error());
-      log_info("saved to ", arguments_.save);
-    }
-    if (finished_) print_summary();
     return signals_->heard() ? signals_->exit_code() : kExitOk;
   }
 
   void print_summary() {
     const RunSummary& s = summary_;
-    log_info("the run is over (", s.reason, "): ", s.run_targets, " tokens in ", clock_text(loop_.now() - started_),
-             "; microbatches issued ", s.issued, ", committed ", s.committed, ", unfinished ", s.unfinished,
-             ", retried ", s.retried, ", lost ", s.listed, "; rounds ", s.rounds, " (abandoned ", s.rounds_abandoned,
-             ")");
+    log_info(error_ ? "the run stands before its end (" : "the run is over (", s.reason, "): ", s.run_targets,
+             " tokens in ", clock_text(loop_.now() - started_), "; microbatches issued ", s.issued, ", committed ",
+             s.committed, ", unfinished ", s.unfinished, ", retried ", s.retried, ", lost ", s.listed, " (at most ",
+             s.loss_bound_microbatches, " microbatches, ", s.loss_bound_targets, " tokens, with one peer); rounds ",
+             s.rounds, " (abandoned ", s.rounds_abandoned, ")");
     if (s.validation_loss) {
       char text[64];
       std::snprintf(text, sizeof text, "validation loss %.4f nats a target", *s.validation_loss);
@@ -239,6 +245,7 @@ class LaunchProgram final : private Launch::Owner {
                                   {"answered_gone", s.acks_gone},
                                   {"rounds", s.rounds},
                                   {"rounds_abandoned", s.rounds_abandoned},
+                                  {"loss_bound_microbatches", s.loss_bound_microbatches},
                                   {"loss_bound_tokens", s.loss_bound_targets},
                                   {"sent_bytes", wire_->bytes_sent()},
                                   {"elapsed_s", seconds_of(loop_.now() - started_)}};
@@ -267,6 +274,7 @@ class LaunchProgram final : private Launch::Owner {
   std::unique_ptr<DhtDirectory> directory_;
   std::unique_ptr<Launch> launch_;
   std::unique_ptr<StopSignals> signals_;
+  std::jthread saver_;
 };
 
 }  // namespace

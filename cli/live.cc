@@ -119,6 +119,17 @@ std::string source_toward(const std::string& toward) {
   return source;
 }
 
+// The same for several: each of our addresses once. A contact on loopback is ours alone, so its side comes last.
+std::vector<std::string> sources_toward(const std::vector<std::string>& contacts) {
+  std::vector<std::string> hosts;
+  for (const std::string& contact : contacts) {
+    const std::string source = source_toward(contact);
+    if (!source.empty() && std::find(hosts.begin(), hosts.end(), source) == hosts.end()) hosts.push_back(source);
+  }
+  std::stable_partition(hosts.begin(), hosts.end(), [](const std::string& host) { return !is_loopback(host); });
+  return hosts;
+}
+
 std::vector<std::string> interface_hosts(bool v6) {
   std::vector<std::string> hosts;
   ifaddrs* all = nullptr;
@@ -160,7 +171,7 @@ Result<std::string> resolved_address(const std::string& address, bool v6) {
 }
 
 Result<std::vector<std::string>> own_addresses(const std::string& listening, const std::vector<std::string>& advertise,
-                                               const std::string& toward) {
+                                               const std::vector<std::string>& toward) {
   SHOAL_ASSIGN(const HostPort bound, parse_host_port(listening));
   std::vector<std::string> addresses;
   for (const std::string& wanted : advertise) {
@@ -173,7 +184,7 @@ Result<std::vector<std::string>> own_addresses(const std::string& listening, con
   std::vector<std::string> hosts;
   if (addresses.empty()) {
     if (!is_any(bound.host)) hosts = {bound.host};
-    if (const std::string source = hosts.empty() ? source_toward(toward) : ""; !source.empty()) hosts = {source};
+    if (hosts.empty()) hosts = sources_toward(toward);
     if (hosts.empty()) hosts = interface_hosts(bound.host == "::");
     if (hosts.empty()) hosts = {"127.0.0.1"};
   }

@@ -46,11 +46,11 @@ Result<std::string> resolved_address(const std::string& address, bool v6);
 
 // What others are told to dial: at most three, "IP:port". `listening`: where the wire listens, with its port. In this
 // order: `advertise`
-// ("host" or "host:port"), the host that is listened on when it is one, our side of the route to `toward` (an address;
-// may be empty), the addresses of all interfaces but loopback, loopback. ERRORS: kInput (an address that is none, a
-// name that does not resolve).
+// ("host" or "host:port"), the host that is listened on when it is one, our side of the routes to `toward` (addresses;
+// each side once, loopback last), the addresses of all interfaces but loopback, loopback. ERRORS: kInput (an address
+// that is none, a name that does not resolve).
 Result<std::vector<std::string>> own_addresses(const std::string& listening, const std::vector<std::string>& advertise,
-                                               const std::string& toward);
+                                               const std::vector<std::string>& toward);
 bool all_loopback(const std::vector<std::string>& addresses);
 
 struct DirectoryOptions {

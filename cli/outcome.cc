@@ -46,6 +46,8 @@ int exit_code_of(ErrorCode code) {
       return kExitRefused;
     case ErrorCode::kIo:
       return kExitIo;
+    case ErrorCode::kOutput:
+      return kExitCannotCreate;
     case ErrorCode::kInterrupted:
       return kExitInterrupted;
   }
@@ -59,7 +61,11 @@ int fail(const Error& error, ExitCode code) {
 
 int fail(const Error& error) { return fail(error, static_cast<ExitCode>(exit_code_of(error.code))); }
 
-int fail_config(const Error& error) { return error.code == ErrorCode::kInput ? fail(error, kExitConfig) : fail(error); }
+int fail_config(const Error& error) {
+  const bool wrong =
+      error.code == ErrorCode::kInput || error.code == ErrorCode::kUnsupported || error.code == ErrorCode::kTooLarge;
+  return wrong ? fail(error, kExitConfig) : fail(error);
+}
 
 void listen_for_stop() {
   struct sigaction action = {};

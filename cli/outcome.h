@@ -12,11 +12,10 @@ enum ExitCode : int {
   kExitUsage = 64,
   kExitBadInput = 65,  // damaged or mistyped: ticket, manifest, token file, saved model
   kExitMissing = 66,
-  kExitUnknownHost = 68,
-  kExitUnavailable = 69,  // no GPU, no peers, swarm not reachable
-  kExitBug = 70,
-  kExitCannotCreate = 73,
-  kExitIo = 74,  // disk full, permission
+  kExitUnavailable = 69,   // no GPU, no peers, swarm not reachable
+  kExitBug = 70,           // an exception that nobody expected; a failed check aborts the process instead (134)
+  kExitCannotCreate = 73,  // where --dir, --events or --save point
+  kExitIo = 74,            // disk full, permission
   kExitTryAgain = 75,
   kExitVersion = 76,
   kExitRefused = 77,       // not admitted, fenced, key readable by others
@@ -29,7 +28,7 @@ int exit_code_of(ErrorCode code);
 // Says on stderr what failed and what to do, and returns the exit code: the only place that prints an error.
 int fail(const Error& error);
 int fail(const Error& error, ExitCode code);
-// Errors of RUN.toml: kInput becomes kExitConfig.
+// Errors of RUN.toml: what is wrong in it becomes kExitConfig.
 int fail_config(const Error& error);
 
 // Ctrl-C and SIGTERM: the first one is heard here, the second ends the process at once.

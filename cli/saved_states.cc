@@ -1,5 +1,7 @@
 #include "cli/saved_states.h"
 
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -12,6 +14,21 @@
 #include "sync/state_image.h"
 
 namespace shoal {
+
+Error nothing_to_save() {
+  return make_error(ErrorCode::kUnsupported,
+                    "only a model can be saved: use [executor] kind = \"torch\" or leave --save out");
+}
+
+Status probe_save_folder(const std::string& folder) {
+  std::error_code failure;
+  std::filesystem::create_directories(folder, failure);
+  if (failure) return cannot_make(error_of_errno("create the folder", folder, failure.value()));
+  const std::string probe = folder + "/.probe." + std::to_string(::getpid());
+  const Status written = replace_file(probe, {Bytes::copy_of(std::string_view("shoal"))});
+  ::unlink(probe.c_str());
+  return written.ok() ? written : cannot_make(written.error());
+}
 
 Status save_states(const std::string& folder, const RunConfig& config, const std::map<std::uint16_t, Bytes>& images) {
   std::error_code failure;

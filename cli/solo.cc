@@ -8,8 +8,10 @@
 #include "cli/executors.h"
 #include "cli/outcome.h"
 #include "cli/program.h"
+#include "cli/saved_states.h"
 #include "common/batch_work.h"
 #include "common/log.h"
+#include "common/posix_file.h"
 #include "common/thread_loop.h"
 
 namespace shoal {
@@ -45,11 +47,15 @@ int run(const SoloArguments& arguments, const GlobalOptions& global) {
   begin_batch_work();
   auto config = load_config(arguments.config);
   if (!config.ok()) return fail_config(config.error());
+  if (!arguments.save.empty()) {
+    if (config->executor.kind != ExecutorKind::kTorch) return fail_config(nothing_to_save());
+    if (const Status probed = probe_save_folder(arguments.save); !probed.ok()) return fail(probed.error());
+  }
   const SystemClock clock;
   std::unique_ptr<EventLog> events = make_silent_event_log();
   if (!arguments.events.empty()) {
     auto opened = open_event_log(arguments.events, {.role = "solo", .run = {}, .peer = {}, .session = {}}, clock);
-    if (!opened.ok()) return fail(opened.error(), kExitCannotCreate);
+    if (!opened.ok()) return fail(cannot_make(opened.error()));
     events = std::move(*opened);
   }
   listen_for_stop();

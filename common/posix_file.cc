@@ -24,6 +24,11 @@ Error error_of_errno(const std::string& verb, const std::string& path, int error
   return make_error(error_number == ENOENT ? ErrorCode::kMissing : ErrorCode::kIo, std::move(message));
 }
 
+Error cannot_make(Error error) {
+  if (error.code == ErrorCode::kMissing) error.message += ". HINT: make its folder first (mkdir -p)";
+  return make_error(ErrorCode::kOutput, std::move(error.message));
+}
+
 Result<Descriptor> open_file(const std::string& path, int flags) {
   int fd;
   do {

@@ -30,6 +30,9 @@ class Descriptor {
 // "cannot <verb> <path>: <text of errno>", with a HINT where a person can act; ENOENT is kMissing, the rest kIo.
 Error error_of_errno(const std::string& verb, const std::string& path, int error_number);
 
+// An output that a person named cannot be made: the error as kOutput, with the remedy where a folder is missing.
+Error cannot_make(Error error);
+
 Result<Descriptor> open_file(const std::string& path, int flags);
 // Takes an exclusive flock without waiting. ERRORS: kBusy, kIo.
 Status lock_file(const Descriptor& file, const std::string& path);

@@ -38,6 +38,8 @@ std::string_view name_of(ErrorCode code) {
       return "missing";
     case ErrorCode::kIo:
       return "io";
+    case ErrorCode::kOutput:
+      return "output";
     case ErrorCode::kUnsupported:
       return "unsupported";
     case ErrorCode::kInterrupted:

@@ -28,6 +28,7 @@ enum class ErrorCode {
   kInput,        // a file, key or argument of the user        -> message and exit
   kMissing,      // an input that does not exist               -> message and exit
   kIo,           // the disk or the system said no             -> message, exit or alarm
+  kOutput,       // an output of the user that cannot be made  -> message and exit
   kUnsupported,  // a valid wish that this build cannot meet   -> message and exit
   kInterrupted,  // the user asked to stop
 };

@@ -32,7 +32,8 @@ class Storage {
   virtual Result<Bytes> read(const std::string& path, std::size_t limit_bytes) = 0;
   // Atomic replacement: temporary file, fsync, rename, fsync of the directory.
   virtual void replace(const std::string& path, std::vector<Bytes> parts, std::function<void(Status)> done) = 0;
-  // Cuts a torn tail off before the file is opened for appending. ERRORS: kMissing, kIo.
+  // Cuts a torn tail off: while the caller holds the file open for appending and has appended nothing, so that nobody
+  // else does. ERRORS: kMissing, kIo.
   virtual Status truncate(const std::string& path, std::size_t size) = 0;
 };
 

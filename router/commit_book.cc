@@ -114,9 +114,9 @@ std::vector<CommitItem> CommitBook::paths(const std::vector<MicrobatchId>& ids) 
   return result;
 }
 
-std::optional<CommitBook::Listing> CommitBook::on_ack(const CommitAckItem& item) {
+std::optional<CommitBook::Listing> CommitBook::on_ack(const CommitAckItem& item, const Session& from) {
   const auto it = logged_.find(item.microbatch.serial);
-  if (item.microbatch.trainer != trainer_ || it == logged_.end()) return std::nullopt;
+  if (item.microbatch.trainer != trainer_ || it == logged_.end() || item.token.session != from) return std::nullopt;
   const auto token = std::find(it->second.path.begin(), it->second.path.end(), item.token);
   if (token == it->second.path.end()) return std::nullopt;
   const auto stage = static_cast<std::size_t>(token - it->second.path.begin());

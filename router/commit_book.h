@@ -4,8 +4,8 @@
 // COMMIT leaves; a logged id is never issued again.
 //
 // State machine over bytes: the caller appends what it is given and says when it is durable. Thread: loop only. Bounds:
-// `window` ids between low() and the next serial. Serial n is entry n of the run's sample order, so the log needs no
-// cursor beside the serials.
+// `window` ids between low() and the next serial. Serial n is entry n of the run's sample order; a life record says so
+// for people, and which text the order is of.
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -47,12 +47,24 @@ class CommitBook {
     Token token;
     std::string cause;
   };
+  // Where one life of the trainer began. A run goes on with the text it was begun with: another one under the same
+  // serials would be other samples.
+  struct Life {
+    Session session;
+    std::uint64_t cursor = 0;   // the next serial
+    std::uint32_t epoch = 0;    // of the sample at the cursor
+    std::uint64_t samples = 0;  // that the text is cut into
+    Digest text;                // BLAKE2b-256 of the token file
+    bool operator==(const Life&) const = default;
+  };
 
   CommitBook(std::uint64_t trainer, std::uint16_t stages, std::uint64_t window = kWindow);
   // Reads the log of an earlier life: every record in it is durable. ERRORS: kCorrupt (also: the log does not begin
   // with its header), kForeign (another trainer or number of stages), kVersion (another log format).
   Status replay(ByteView record);
   Bytes header_record() const;  // the first record of a log
+  Bytes life_record(const Life& life);
+  const std::optional<Life>& life() const { return life_; }  // the newest one; none in a log of no life
 
   // ---- issuing ----
   // The next id that may be issued: unlogged ids of an earlier life first. nullopt: the window is full (waiting_for()
@@ -80,7 +92,8 @@ class CommitBook {
   std::vector<CommitItem> paths(const std::vector<MicrobatchId>& ids) const;
 
   // ---- following ----
-  std::optional<Listing> on_ack(const CommitAckItem& item);  // set when it was gone and is listed by this
+  // An answer of `from`, which speaks for its own tokens only. Set when the token was gone and is listed by this.
+  std::optional<Listing> on_ack(const CommitAckItem& item, const Session& from);
   // `merged` is called for each token that the round marks. Returns those that were listed before and are in the round
   // all the same, which a correct swarm never produces: they stay listed and are counted in contradictions().
   std::vector<Listing> on_round_commit(const RoundCommit& commit,
@@ -92,9 +105,10 @@ class CommitBook {
   bool ended() const { return ended_; }
   // Lists whatever is neither merged nor listed; used when nothing more can secure it.
   std::vector<Listing> list_rest(std::string_view cause);
-  // What was merged or listed since the last call, written lazily: while done_dirty(), which is false as long as one is
-  // on its way to the disk, and once more before the log is closed.
+  // What was merged or listed since the last call, as much as one record takes. Written lazily: while done_dirty(),
+  // which is false as long as one is on its way to the disk; and before the log is closed, until nothing is left.
   Bytes done_record();
+  bool done_left() const { return !done_.empty(); }
   bool done_dirty() const { return !done_.empty() && writing_.empty(); }
   // The last done_record() is durable. Only now may low() pass what it names: below low() peers forget, and a listing
   // that nobody can repeat would be lost with this process.
@@ -120,6 +134,7 @@ class CommitBook {
   Bytes path_record(std::uint64_t serial, const Logged& logged) const;
   Status replay_path(ByteView record);
   Status replay_done(ByteView record);
+  Status replay_life(ByteView record);
 
   std::uint64_t trainer_;
   std::uint16_t stages_;
@@ -128,6 +143,7 @@ class CommitBook {
   std::uint64_t next_serial_ = 0;
   std::uint64_t low_ = 0;
   bool ended_ = false;
+  std::optional<Life> life_;
   std::set<std::uint64_t> open_, reissue_;
   std::map<std::uint64_t, Logged> logged_;      // serial -> above low
   mutable std::set<std::uint64_t> unanswered_;  // serials of logged_ with an outstanding token, and some that had one

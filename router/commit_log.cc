@@ -8,8 +8,8 @@ namespace shoal {
 
 namespace {
 
-constexpr std::uint8_t kHeader = 1, kPath = 2, kDone = 3, kEnd = 4;
-constexpr std::uint8_t kLogVersion = 1;
+constexpr std::uint8_t kHeader = 1, kPath = 2, kDone = 3, kEnd = 4, kLife = 5;
+constexpr std::uint8_t kLogVersion = 2;
 constexpr std::size_t kRecordMax = 1u << 20;
 constexpr std::size_t kDoneItemsMax = 4096;        // in one record, which stays far below kRecordMax
 constexpr std::uint64_t kReplayGapMax = 1u << 20;  // ids that one record may skip; a window is far below it
@@ -121,6 +121,19 @@ Bytes CommitBook::header_record() const {
   return frame_log_record(out.view());
 }
 
+Bytes CommitBook::life_record(const Life& life) {
+  life_ = life;
+  Out out;
+  out.put(kLife);
+  out.put(life.session.peer_tag);
+  out.put(life.session.incarnation);
+  out.put(life.cursor);
+  out.put(life.epoch);
+  out.put(life.samples);
+  for (const std::uint8_t byte : life.text.bytes) out.put(byte);
+  return frame_log_record(out.view());
+}
+
 Bytes CommitBook::path_record(std::uint64_t serial, const Logged& logged) const {
   Out out;
   out.put(kPath);
@@ -178,6 +191,8 @@ Status CommitBook::replay(ByteView record) {
       return header_seen_ ? replay_path(record) : no_header();
     case kDone:
       return header_seen_ ? replay_done(record) : no_header();
+    case kLife:
+      return header_seen_ ? replay_life(record) : no_header();
     case kEnd:
       if (record.size() != 1) break;
       ended_ = true;
@@ -213,6 +228,20 @@ Status CommitBook::replay_path(ByteView record) {
   reissue_.erase(serial);
   logged_.emplace(serial, std::move(logged));
   unanswered_.insert(serial);
+  return {};
+}
+
+Status CommitBook::replay_life(ByteView record) {
+  In in(record.subspan(1));
+  Life life;
+  life.session.peer_tag = in.get<std::uint64_t>();
+  life.session.incarnation = in.get<std::uint64_t>();
+  life.cursor = in.get<std::uint64_t>();
+  life.epoch = in.get<std::uint32_t>();
+  life.samples = in.get<std::uint64_t>();
+  for (std::uint8_t& byte : life.text.bytes) byte = in.get<std::uint8_t>();
+  if (!in.whole()) return bad_record();
+  life_ = life;
   return {};
 }
 

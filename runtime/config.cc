@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "stages/schedule.h"
+#include "transport/limits.h"
 
 namespace shoal {
 
@@ -34,6 +35,12 @@ std::uint64_t RunConfig::microbatches_of_round() const {
 
 std::uint64_t RunConfig::id_window() const {
   return std::clamp(4 * std::min(microbatches_of_round(), kIdWindowMax), kIdWindowMin, kIdWindowMax);
+}
+
+std::size_t RunConfig::paths_in_message(std::size_t stages) {
+  // As packed, serials below 2^32: the microbatch's id and the list's head; session and serial of each token.
+  constexpr std::size_t kIdBytes = 19, kTokenBytes = 25, kRestBytes = 1024;
+  return (limits::kControlBytesMax - kRestBytes) / (kIdBytes + kTokenBytes * stages);
 }
 
 std::uint64_t RunConfig::end_targets() const {

@@ -69,8 +69,15 @@ struct SyncSection {
   std::uint64_t microbatches_per_step = 0;  // allreduce
   double round_cap_s = 0;                   // diloco: open a round after this time with anything settled; 0 = never
 };
+// The codec of a direction: one for all edges, or one for each; edge k is between the stages k and k + 1.
+struct EdgeCodecs {
+  std::vector<CodecId> codecs{CodecId::kRaw};
+  bool listed = false;  // given as a list, and so kept in the manifest
+  // Of the edge behind `stage`.
+  CodecId at(StageId stage) const { return listed ? codecs.at(stage.value) : codecs.front(); }
+};
 struct WireSection {
-  CodecId forward = CodecId::kRaw, backward = CodecId::kRaw;
+  EdgeCodecs forward, backward;
 };
 struct TimingSection {
   double lease_s = 0, membership_s = 0;
@@ -115,6 +122,8 @@ struct RunConfig {
   std::uint64_t id_window() const;
   static constexpr std::uint64_t kIdWindowMin = 4096, kIdWindowMax = 1u << 18;
   static constexpr std::uint64_t kRoundMicrobatchesMax = kIdWindowMax / 2;
+  // How many whole paths (a CommitItem over all stages) one control message has room for: a Step must name all of its.
+  static std::size_t paths_in_message(std::size_t stages);
   std::uint64_t end_targets() const;       // 0 = no end
   std::uint64_t schedule_targets() const;  // length of the cosine; 0 = constant after the warm-up (no end is known)
   std::uint64_t in_flight() const;

@@ -21,11 +21,14 @@ OptionSlot choice(Enum& value, std::span<const std::string_view> names) {
   return ChoiceSlot{reinterpret_cast<std::uint8_t*>(&value), names};
 }
 
-constexpr double kCountMax = 1e18;
+constexpr double kCountMax = 1e18;  // of tokens of a whole run; what steps come to is checked in config_check.cc
+constexpr double kStepsMax = 1e12;
+constexpr double kBatchMax = 1e10;  // times inner_steps and replicas it stays below 2^63
 constexpr bool kLocal = true, kShared = false;
 
 #define SHOAL_SLOT(member) [](RunConfig& c) -> OptionSlot { return &c.member; }
 #define SHOAL_CHOICE(member, names) [](RunConfig& c) -> OptionSlot { return choice(c.member, names); }
+#define SHOAL_CHOICES(member, names) [](RunConfig& c) -> OptionSlot { return ChoicesSlot{&c.member, names}; }
 
 // clang-format off
 constexpr OptionRow kTable[] = {
@@ -51,7 +54,7 @@ constexpr OptionRow kTable[] = {
     {"optimizer", "clip_norm", SHOAL_SLOT(optimizer.clip_norm), "1.0", 0, 1e6, kShared, "of a stage's mean gradient; 0 = no clipping"},
 
     {"schedule", "tokens", SHOAL_SLOT(schedule.tokens), "0", 0, kCountMax, kShared, "length of the cosine; 0 = from steps"},
-    {"schedule", "steps", SHOAL_SLOT(schedule.steps), "0", 0, kCountMax, kShared, "the same in steps; 0 = from [end]"},
+    {"schedule", "steps", SHOAL_SLOT(schedule.steps), "0", 0, kStepsMax, kShared, "the same in steps; 0 = from [end]"},
     {"schedule", "warmup_tokens", SHOAL_SLOT(schedule.warmup_tokens), "0", 0, kCountMax, kShared, "linear warm-up"},
     {"schedule", "min_lr_factor", SHOAL_SLOT(schedule.min_lr_factor), "0.1", 1e-9, 1, kShared, "the cosine ends at lr times this"},
 
@@ -63,16 +66,16 @@ constexpr OptionRow kTable[] = {
 
     {"sync", "rule", SHOAL_CHOICE(sync.rule, kRuleNames), "\"diloco\"", 0, 0, kShared, "how the replicas of a stage agree"},
     {"sync", "mode", SHOAL_CHOICE(sync.mode, kModeNames), "\"overlap\"", 0, 0, kShared, "drain = no staleness, allreduce only"},
-    {"sync", "inner_batch", SHOAL_SLOT(sync.inner_batch), "8192", 1, kCountMax, kShared, "diloco: targets of one replica's inner step"},
+    {"sync", "inner_batch", SHOAL_SLOT(sync.inner_batch), "8192", 1, kBatchMax, kShared, "diloco: targets of one replica's inner step"},
     {"sync", "inner_steps", SHOAL_SLOT(sync.inner_steps), "10", 1, 1e6, kShared, "diloco: inner steps between rounds (H)"},
     {"sync", "outer_lr", SHOAL_SLOT(sync.outer_lr), "0.7", 1e-6, 10, kShared, "diloco: outer learning rate"},
     {"sync", "outer_momentum", SHOAL_SLOT(sync.outer_momentum), "0.9", 0, 0.999999, kShared, "diloco: outer Nesterov momentum"},
-    {"sync", "warm_steps", SHOAL_SLOT(sync.warm_steps), "0", 0, kCountMax, kShared, "diloco: allreduce for the first steps"},
+    {"sync", "warm_steps", SHOAL_SLOT(sync.warm_steps), "0", 0, kStepsMax, kShared, "diloco: allreduce for the first steps"},
     {"sync", "microbatches_per_step", SHOAL_SLOT(sync.microbatches_per_step), "16", 1, 1024, kShared, "allreduce (and warm steps): of one global step"},
     {"sync", "round_cap_s", SHOAL_SLOT(sync.round_cap_s), "0", 0, 86400, kShared, "diloco: a round at least this often; 0 = by tokens only"},
 
-    {"wire", "forward", SHOAL_CHOICE(wire.forward, kCodecNames), "\"raw\"", 0, 0, kShared, "codec of activations"},
-    {"wire", "backward", SHOAL_CHOICE(wire.backward, kCodecNames), "\"raw\"", 0, 0, kShared, "codec of gradients"},
+    {"wire", "forward", SHOAL_CHOICES(wire.forward, kCodecNames), "\"raw\"", 1, 255, kShared, "codec of activations; a list: by edge, stages - 1"},
+    {"wire", "backward", SHOAL_CHOICES(wire.backward, kCodecNames), "\"raw\"", 1, 255, kShared, "codec of gradients; a list: by edge, stages - 1"},
 
     {"timing", "lease_s", SHOAL_SLOT(timing.lease_s), "4", 0.05, 3600, kShared, "a holder's claim ends after this without renewal"},
     {"timing", "membership_s", SHOAL_SLOT(timing.membership_s), "10", 0.1, 3600, kShared, "a session is fenced after this without a beat"},
@@ -85,11 +88,12 @@ constexpr OptionRow kTable[] = {
     {"executor", "backward_ms", SHOAL_SLOT(executor.backward_ms), "0", 0, 1e6, kShared, "paced: duration of one stage's backward"},
 
     {"end", "tokens", SHOAL_SLOT(end.tokens), "0", 0, kCountMax, kShared, "the run ends here; 0 = no such limit"},
-    {"end", "steps", SHOAL_SLOT(end.steps), "0", 0, kCountMax, kShared, "or here"},
+    {"end", "steps", SHOAL_SLOT(end.steps), "0", 0, kStepsMax, kShared, "or here"},
 };
 // clang-format on
 #undef SHOAL_SLOT
 #undef SHOAL_CHOICE
+#undef SHOAL_CHOICES
 
 // Levenshtein's distance with adjacent swaps (optimal string alignment).
 std::size_t edit_distance(std::string_view a, std::string_view b) {
@@ -108,13 +112,19 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return rows[a.size()][b.size()];
 }
 
+std::string joined(std::span<const std::string_view> names) {
+  std::string text;
+  for (std::string_view name : names) text += (text.empty() ? "" : ", ") + std::string(name);
+  return text;
+}
+
+}  // namespace
+
 std::string number_text(double value) {
   std::ostringstream out;
   out << std::setprecision(12) << value;
   return out.str();
 }
-
-}  // namespace
 
 std::span<const OptionRow> option_table() { return kTable; }
 
@@ -139,12 +149,9 @@ std::string type_text(const OptionRow& row) {
   if (std::holds_alternative<double*>(slot)) return "number";
   if (std::holds_alternative<std::vector<std::uint32_t>*>(slot)) return "list of integers";
   if (std::holds_alternative<std::vector<PeerId>*>(slot)) return "list of keys";
-  if (const ChoiceSlot* choice = std::get_if<ChoiceSlot>(&slot)) {
-    std::string text = "one of";
-    for (std::string_view name : choice->names)
-      text += (name == choice->names.front() ? " " : ", ") + std::string(name);
-    return text;
-  }
+  if (const ChoiceSlot* choice = std::get_if<ChoiceSlot>(&slot)) return "one of " + joined(choice->names);
+  if (const ChoicesSlot* choices = std::get_if<ChoicesSlot>(&slot))
+    return "one of " + joined(choices->names) + ", or a list of them";
   return "integer";
 }
 
@@ -155,8 +162,8 @@ std::string describe_options() {
     if (row.section != section) out << (section.empty() ? "" : "\n") << '[' << row.section << "]\n";
     section = row.section;
     const std::string type = type_text(row);
-    out << "  " << std::left << std::setw(22) << row.key << std::setw(26) << type << std::setw(12)
-        << (row.fallback.empty() ? "required" : row.fallback);
+    out << "  " << std::left << std::setw(22) << row.key << std::setw(26) << (type.size() < 26 ? type : type + "  ")
+        << std::setw(12) << (row.fallback.empty() ? "required" : row.fallback);
     if (type == "integer" || type == "number") {
       out << std::setw(22) << (number_text(row.min) + " .. " + number_text(row.max));
     } else {

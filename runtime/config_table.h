@@ -16,8 +16,13 @@ struct ChoiceSlot {
   std::uint8_t* value;
   std::span<const std::string_view> names;
 };
+// The same, or a list of them.
+struct ChoicesSlot {
+  EdgeCodecs* value;
+  std::span<const std::string_view> names;
+};
 using OptionSlot = std::variant<std::string*, std::uint16_t*, std::uint32_t*, std::uint64_t*, double*, ChoiceSlot,
-                                std::vector<std::uint32_t>*, std::vector<PeerId>*>;
+                                ChoicesSlot, std::vector<std::uint32_t>*, std::vector<PeerId>*>;
 
 struct OptionRow {
   std::string_view section, key;
@@ -33,6 +38,10 @@ std::span<const OptionRow> option_table();
 // The candidate closest to `word` by edit distance, when it is close enough to be a slip of the pen; else empty.
 std::string_view nearest_name(std::string_view word, std::span<const std::string_view> candidates);
 
+// Options that exclude or bound each other. ERRORS: kInput, kUnsupported.
+Status check_config(const RunConfig& config, const std::string& origin);
+
+std::string number_text(double value);
 // "integer", "one of raw, int8", ...
 std::string type_text(const OptionRow& row);
 

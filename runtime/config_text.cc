@@ -2,16 +2,13 @@
 #include <toml++/toml.h>
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
-#include <iomanip>
 #include <sstream>
 
 #include "runtime/config_table.h"
-#include "stages/schedule.h"
 
 namespace shoal {
 namespace {
@@ -25,16 +22,10 @@ Error input_error(std::string message) { return make_error(ErrorCode::kInput, st
 
 std::string name_of(const OptionRow& row) { return "[" + std::string(row.section) + "] " + std::string(row.key); }
 
-std::string bound_text(double value) {
-  std::ostringstream out;
-  out << std::setprecision(12) << value;
-  return out.str();
-}
-
 Status check_bound(const OptionRow& row, double value, const char* unit) {
   if (value >= row.min && value <= row.max) return {};
-  return input_error(name_of(row) + " = " + bound_text(value) + unit + " is out of bounds: allowed is " +
-                     bound_text(row.min) + " to " + bound_text(row.max) + unit);
+  return input_error(name_of(row) + " = " + number_text(value) + unit + " is out of bounds: allowed is " +
+                     number_text(row.min) + " to " + number_text(row.max) + unit);
 }
 
 Error wrong_type(const OptionRow& row) { return input_error(name_of(row) + " must be " + type_text(row)); }
@@ -74,18 +65,34 @@ Status assign(const OptionRow& row, const toml::node& node, std::string* out) {
   return {};
 }
 
-Status assign(const OptionRow& row, const toml::node& node, ChoiceSlot out) {
+Result<std::uint8_t> choice_of(const OptionRow& row, const toml::node& node, std::span<const std::string_view> names) {
   const auto value = node.is_string() ? node.value<std::string>() : std::nullopt;
   if (!value) return wrong_type(row);
-  for (std::size_t i = 0; i < out.names.size(); ++i) {
-    if (*value == out.names[i]) {
-      *out.value = static_cast<std::uint8_t>(i);
-      return {};
-    }
-  }
-  const std::string_view meant = nearest_name(*value, out.names);
+  for (std::size_t i = 0; i < names.size(); ++i)
+    if (*value == names[i]) return static_cast<std::uint8_t>(i);
+  const std::string_view meant = nearest_name(*value, names);
   return input_error(name_of(row) + " = \"" + *value + "\" is not known: it is " + type_text(row) +
                      (meant.empty() ? "" : "; did you mean \"" + std::string(meant) + "\"?"));
+}
+
+Status assign(const OptionRow& row, const toml::node& node, ChoiceSlot out) {
+  SHOAL_ASSIGN(*out.value, choice_of(row, node, out.names));
+  return {};
+}
+
+Status assign(const OptionRow& row, const toml::node& node, ChoicesSlot out) {
+  const toml::array* list = node.as_array();
+  out.value->listed = list != nullptr;
+  out.value->codecs.clear();
+  const auto add = [&](const toml::node& one) -> Status {
+    SHOAL_ASSIGN(const std::uint8_t choice, choice_of(row, one, out.names));
+    out.value->codecs.push_back(static_cast<CodecId>(choice));
+    return {};
+  };
+  if (list == nullptr) return add(node);
+  SHOAL_TRY(check_bound(row, static_cast<double>(list->size()), " items"));
+  for (const toml::node& one : *list) SHOAL_TRY(add(one));
+  return {};
 }
 
 Status assign(const OptionRow& row, const toml::node& node, std::vector<std::uint32_t>* out) {
@@ -204,49 +211,6 @@ Status check_required(const toml::table& file, const std::string& origin, bool w
   return {};
 }
 
-// Options that exclude or bound each other.
-Status check_whole(const RunConfig& c, const std::string& origin) {
-  const auto refuse = [&](std::string why) -> Status { return input_error(origin + ": " + std::move(why)); };
-  for (char ch : c.run.name) {
-    if (std::isalnum(static_cast<unsigned char>(ch)) == 0 && ch != '.' && ch != '_' && ch != '-') {
-      return refuse("[run] name = \"" + c.run.name + "\" may hold only letters, digits, '.', '_' and '-'");
-    }
-  }
-  if (c.sync.rule == RuleId::kDiloco && c.sync.mode == SyncMode::kDrain) {
-    return refuse(
-        "[sync] mode = \"drain\" does not go with rule = \"diloco\": its replicas differ between rounds. "
-        "Use rule = \"allreduce\", or mode = \"overlap\"");
-  }
-  if (c.pipeline.memory == MemoryMode::kLean) {
-    return make_error(ErrorCode::kUnsupported,
-                      origin + ": [pipeline] memory = \"lean\" is not built yet; use \"full\"");
-  }
-  if (c.data.width == TokenWidth::kBytes && c.model.vocabulary < 256) {
-    return refuse("[model] vocabulary = " + std::to_string(c.model.vocabulary) +
-                  " is too small for [data] width = \"u8\": give 256");
-  }
-  if (c.admission.mode == AdmissionMode::kListed && c.admission.keys.empty()) {
-    return refuse(
-        "[admission] mode = \"listed\" with no keys would admit nobody: list what `shoal key` prints on the machines");
-  }
-  if (c.timing.membership_s < c.timing.lease_s) {
-    return refuse("[timing] membership_s must be at least lease_s, else a peer is fenced while its leases live");
-  }
-  const auto split = split_model(c.model_spec(), c.pipeline.stages, c.pipeline.layers_per_stage);
-  if (!split.ok()) return refuse(split.error().message);
-  if (const std::uint64_t length = c.schedule_targets(); length > 0) {
-    const Status schedule =
-        check_schedule({c.optimizer.lr, c.optimizer.lr * c.schedule.min_lr_factor, c.schedule.warmup_tokens, length});
-    if (!schedule.ok()) return refuse("[schedule] " + schedule.error().message);
-  }
-  if (const std::uint64_t round = c.microbatches_of_round(); round > RunConfig::kRoundMicrobatchesMax) {
-    return refuse("a round would hold " + std::to_string(round) + " microbatches, allowed are " +
-                  std::to_string(RunConfig::kRoundMicrobatchesMax) +
-                  ": lower [sync] inner_steps or inner_batch, or raise [data] sequences");
-  }
-  return {};
-}
-
 Result<RunConfig> parse_with(std::string_view text, const std::string& origin, bool with_local) {
   toml::table file;
   try {
@@ -258,7 +222,7 @@ Result<RunConfig> parse_with(std::string_view text, const std::string& origin, b
   SHOAL_TRY(apply_defaults(config));
   SHOAL_TRY(apply_file(file, origin, config));
   SHOAL_TRY(check_required(file, origin, with_local));
-  SHOAL_TRY(check_whole(config, origin));
+  SHOAL_TRY(check_config(config, origin));
   return config;
 }
 
@@ -268,6 +232,12 @@ std::string text_of(const Integer* value) {
 }
 std::string text_of(const std::string* value) { return "\"" + *value + "\""; }
 std::string text_of(ChoiceSlot choice) { return "\"" + std::string(choice.names[*choice.value]) + "\""; }
+std::string text_of(ChoicesSlot choices) {
+  std::string text;
+  for (const CodecId codec : choices.value->codecs)
+    text += (text.empty() ? "\"" : ", \"") + std::string(choices.names[static_cast<std::size_t>(codec)]) + "\"";
+  return choices.value->listed ? "[" + text + "]" : text;
+}
 std::string text_of(const double* value) {
   char digits[32];
   const auto end = std::to_chars(digits, digits + sizeof digits, *value).ptr;
@@ -294,7 +264,9 @@ Result<RunConfig> parse_config(std::string_view text, const std::string& origin)
 
 Result<RunConfig> load_config(const std::string& path) {
   std::error_code failure;
-  if (!std::filesystem::exists(path, failure)) return make_error(ErrorCode::kMissing, path + ": no such file");
+  if (!std::filesystem::exists(path, failure))
+    return make_error(ErrorCode::kMissing,
+                      path + ": no such file. HINT: give the path of a RUN.toml; examples/ has some");
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
   if (!file || !(text << file.rdbuf())) return make_error(ErrorCode::kIo, path + ": cannot be read");

@@ -96,6 +96,8 @@ class Demo {
     result_.chaos = options_.chaos;
     SHOAL_TRY(set_schedule());
     SHOAL_TRY(write_text(folder_ + "/RUN.toml", demo_toml(run_)));
+    SHOAL_ASSIGN(const RunConfig config, load_config(folder_ + "/RUN.toml"));
+    result_.loss_bound_microbatches = config.id_window();
     SHOAL_TRY(train_swarm());
     SHOAL_TRY(read_figures());
     SHOAL_TRY(train_solo());

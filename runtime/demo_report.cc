@@ -58,7 +58,7 @@ class Rows {
 std::string lost_text(const DemoResult& r) {
   std::string text = std::to_string(r.lost) + " (microbatch, stage) pairs";
   for (const auto& [session, count] : r.lost_by_peer) text += ", " + std::to_string(count) + " with session " + session;
-  return text;
+  return text + " (at most " + std::to_string(r.loss_bound_microbatches) + " with one session)";
 }
 
 }  // namespace
@@ -76,6 +76,11 @@ std::vector<std::string> demo_failures(const DemoResult& r) {
   if (r.undecided != 0)
     failures.push_back(std::to_string(r.undecided) + " contributions were neither secured nor listed when it ended");
   if (r.silent != 0) failures.push_back(std::to_string(r.silent) + " contributions were lost in silence");
+  for (const auto& [session, count] : r.lost_by_peer)
+    if (count > r.loss_bound_microbatches)
+      failures.push_back(std::to_string(count) + " contributions were lost with session " + session +
+                         ", more than the " + std::to_string(r.loss_bound_microbatches) +
+                         " that a run may lose with one");
   if (r.committed == 0) failures.push_back("nothing was committed");
   if (r.audit != "clean")
     failures.push_back("the audit of the event logs disagrees (shoal audit on the kept folder shows where)");

@@ -33,6 +33,7 @@ struct DemoResult {
   std::uint64_t issued = 0, committed = 0, unfinished = 0, retried = 0;
   std::uint64_t lost = 0, counted_twice = 0;  // (microbatch, stage) pairs
   std::map<std::string, std::uint64_t> lost_by_peer;
+  std::uint64_t loss_bound_microbatches = 0;  // at most so many can be lost with one session
   std::uint64_t rounds = 0;
   std::string audit;                        // "clean" or "violated"
   bool ended = false;                       // the trainer wrote that the run is over

@@ -13,38 +13,7 @@ namespace {
 constexpr Duration kTick = 200ms;
 constexpr Duration kAnnouncePeriod = 20s;
 constexpr Duration kBytesPeriod = 1s;
-constexpr std::size_t kLogBytesMax = 1u << 30;
 constexpr std::size_t kReasonMax = 400;  // below limits::kTextMax
-
-AuthorityOptions authority_options(const LaunchOptions& options) {
-  const RunConfig& config = options.config;
-  AuthorityOptions result;
-  result.run = RunId{options.key.id().bytes};
-  result.stages = config.pipeline.stages;
-  result.rule = config.sync.rule;
-  result.warm_steps = config.sync.warm_steps;
-  result.round_targets = config.sync.rule == RuleId::kDiloco ? config.targets_per_round() : 0;
-  result.round_cap = from_seconds(config.sync.round_cap_s);
-  result.membership = config.membership();
-  result.round_budget = options.round_budget;
-  return result;
-}
-
-// The log's content with a torn tail cut off, on disk too.
-Result<Bytes> whole_log(Storage& storage, const std::string& path,
-                        const std::function<Result<std::size_t>(ByteView)>& whole) {
-  auto bytes = storage.read(path, kLogBytesMax);
-  if (!bytes.ok() && bytes.code() == ErrorCode::kMissing) return Bytes();
-  if (!bytes.ok()) return bytes.error();
-  auto size = whole(*bytes);
-  if (!size.ok()) return make_error(size.code(), path + ": " + size.error().message);
-  if (*size < bytes->size()) {
-    log_warning(path, ": the last ", bytes->size() - *size,
-                " bytes were never whole (the process died while writing): cut off");
-    SHOAL_TRY(storage.truncate(path, *size));
-  }
-  return bytes->slice(0, *size);
-}
 }  // namespace
 
 Launch::Launch(LaunchOptions options, LaunchEnvironment environment, Owner& owner)
@@ -53,45 +22,6 @@ Launch::Launch(LaunchOptions options, LaunchEnvironment environment, Owner& owne
 Launch::~Launch() {
   *alive_ = false;
   env_.loop.cancel(timer_);
-}
-
-Result<std::unique_ptr<Launch>> Launch::open(LaunchOptions options, LaunchEnvironment environment, Owner& owner) {
-  std::unique_ptr<Launch> launch(new Launch(std::move(options), std::move(environment), owner));
-  SHOAL_TRY(launch->open_logs());
-  return launch;
-}
-
-Status Launch::open_logs() {
-  SHOAL_ASSIGN(manifest_.body, canonical_text(options_.config));
-  manifest_.signature = sign(manifest_bytes());
-
-  const std::string trainer_path = options_.folder + "/trainer.log",
-                    authority_path = options_.folder + "/authority.log";
-  SHOAL_ASSIGN(const Bytes authority_history, whole_log(env_.storage, authority_path, authority_log_valid_bytes));
-  const std::uint64_t trainer_id = mix64(std::hash<PeerId>{}(options_.key.id())) & ~(1ull << 63);
-  book_ = std::make_unique<CommitBook>(trainer_id, options_.config.pipeline.stages, options_.config.id_window());
-  SHOAL_ASSIGN(const Bytes trainer_history, whole_log(env_.storage, trainer_path, [&](ByteView log) {
-                 return read_log(log, [&](ByteView record) { return book_->replay(record); });
-               }));
-  const bool exists = !trainer_history.empty() || !authority_history.empty();
-  if (exists && !options_.resume)
-    return make_error(ErrorCode::kInput,
-                      options_.folder + " holds a run already: go on with --resume, or choose another --dir");
-  if (!exists && options_.resume)
-    return make_error(ErrorCode::kInput, options_.folder + " holds no run to resume: start it without --resume");
-
-  auto trainer_log = env_.storage.open_append(trainer_path);
-  if (!trainer_log.ok()) return trainer_log.error();
-  trainer_log_ = *std::move(trainer_log);
-  if (trainer_history.empty()) trainer_log_->append(book_->header_record());
-  auto authority_log = env_.storage.open_append(authority_path);
-  if (!authority_log.ok()) return authority_log.error();
-  AuthorityOptions options = authority_options(options_);
-  options.manifest = manifest_;
-  auto authority = Authority::open(std::move(options), *this, env_.loop, *std::move(authority_log), authority_history);
-  if (!authority.ok()) return make_error(authority.code(), authority_path + ": " + authority.error().message);
-  authority_ = *std::move(authority);
-  return {};
 }
 
 void Launch::start() {
@@ -113,14 +43,16 @@ void Launch::start() {
       TrainerEnvironment{env_.loop, *transport_, env_.events, env_.samples, *book_, *trainer_log_},
       static_cast<Trainer::Owner&>(*this));
   authority_->start();
-  if (book_->ended()) {
-    finishing_ = true;
-    summary_.reason = "the run was over already";
-    owner_.on_notice(summary_.reason);
-    return say_end();
-  }
+  if (book_->ended()) return end_again();
+  const std::uint64_t cursor = book_->next() ? book_->next()->serial : book_->next_serial();
+  trainer_log_->append(book_->life_record({.session = session_,
+                                           .cursor = cursor,
+                                           .epoch = static_cast<std::uint32_t>(cursor / env_.samples.training()),
+                                           .samples = env_.samples.count(),
+                                           .text = text_}));
   trainer_->announce_steps();
   tick();
+  if (!finish_wanted_.empty()) finish(finish_wanted_);
 }
 
 void Launch::later(std::function<void()> task) {
@@ -167,6 +99,8 @@ std::string Launch::parked_text() const {
     for (const Session& session : stage.last_members) text += " " + short_name(session);
     text += ")";
   }
+  if (text.empty() && !finishing_ && !book_->next())
+    text = "waiting: no more microbatches may be in flight before " + book_->waiting_for() + " is done with";
   return text;
 }
 
@@ -367,7 +301,11 @@ void Launch::on_progress(std::uint64_t run_targets, double loss, std::uint64_t s
 }
 
 void Launch::on_parked(StageId stage, bool parked) {
-  if (parked) owner_.on_notice("parked: no live peer of stage " + std::to_string(stage.value));
+  if (trainer_->parked() != (parked ? 1u : 0u))
+    return;  // said once, when the first one waits and when none does any more
+  const std::string name = "stage " + std::to_string(stage.value);
+  owner_.on_notice(parked ? "parked: no live peer of " + name
+                          : "no microbatch waits for a peer of " + name + " any more");
 }
 
 void Launch::on_listed(const CommitBook::Listing& listing) {

@@ -36,6 +36,9 @@ struct LaunchOptions {
   bool save = false;                   // fetch every stage's state at the end
   PlantedBugs planted;
   Duration round_budget = 30s;  // for the reduction of a round
+  // A new run: called once its folder is found empty and its logs are locked, before anything is written to them, to
+  // keep what a resumed process needs besides. An error of it is open()'s.
+  std::function<Status()> keep{};
 };
 
 struct LaunchEnvironment {
@@ -53,9 +56,10 @@ struct RunSummary {
                 rounds_abandoned = 0;
   std::uint64_t run_targets = 0;
   std::uint64_t sent_bytes = 0;
-  std::uint64_t loss_bound_targets = 0;  // at most so many targets of one replica are in no committed round
+  // At most so many microbatches, and targets of them, can be lost with one peer: what the trainer may have in flight
+  // above its low-water mark.
+  std::uint64_t loss_bound_microbatches = 0, loss_bound_targets = 0;
   std::optional<double> validation_loss;
-  std::map<std::uint16_t, Bytes> states;  // with `save`: state images per stage
   std::string reason;
 };
 
@@ -66,7 +70,11 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
     virtual ~Owner() = default;
     virtual void on_train_line(const TrainLine& line) = 0;
     virtual void on_notice(const std::string& line) = 0;
-    // END was sent. `error`: the run could not go on (log failure).
+    // With `save`: the state images of all stages, before the run is logged as ended and the peers hear END. `saved` is
+    // called on the loop, once. On an error the run does not end: the peers keep their states, and a resumed process
+    // fetches and saves again.
+    virtual void on_states(std::map<std::uint16_t, Bytes> states, std::function<void(Status)> saved) = 0;
+    // END was sent. `error`: the run could not go on (log failure, states not saved), or a stage had nothing to save.
     virtual void on_finished(const RunSummary& summary, std::optional<Error> error) = 0;
   };
 
@@ -76,7 +84,7 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   ~Launch() override;
 
   void start();
-  // Issues nothing more, settles, last rounds, validation, state, END.
+  // Issues nothing more, settles, last rounds, validation, state, END. Before start(): at once after it.
   void finish(const std::string& reason);
   RunSummary summary() const;
   const Authority& authority() const { return *authority_; }
@@ -87,6 +95,7 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
  private:
   Launch(LaunchOptions options, LaunchEnvironment environment, Owner& owner);
   Status open_logs();
+  Status check_text();
   ByteView manifest_bytes() const {
     return {reinterpret_cast<const std::uint8_t*>(manifest_.body.data()), manifest_.body.size()};
   }
@@ -125,7 +134,10 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   void last_rounds();
   void validate();
   void fetch_states();
+  void save_states();
   void end();
+  void end_again();
+  void on_end_durable(const std::vector<CommitBook::Listing>& lost);
   void say_end();
   void done(std::optional<Error> error);
   void later(std::function<void()> task);
@@ -150,7 +162,11 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   };
   std::map<Inbound, Chunk> inbound_chunks_;
   RunSummary summary_;
+  std::string finish_wanted_;  // finish() before start()
   std::uint16_t next_state_ = 0;
+  std::map<std::uint16_t, Bytes> states_;  // fetched for `save`
+  std::optional<Error> unsaved_;           // why there is nothing to save
+  Digest text_;                            // of the token file
   bool finishing_ = false, over_ = false, stages_ready_ = false;
   TimerId timer_ = 0;
   TimePoint next_announce_{}, next_parked_{}, next_bytes_{};

@@ -6,11 +6,16 @@ namespace shoal {
 
 namespace {
 constexpr Duration kAskAgain = 200ms;  // for the list that names the last rounds' states
-constexpr Duration kEndTime = 3s;      // a resumed run that was over already tells it for so long
+constexpr const char* kEndCause = "the run ended";
+constexpr Duration kEndTime = 3s;  // a resumed run that was over already tells it for so long
 }  // namespace
 
 void Launch::finish(const std::string& reason) {
   if (finishing_) return;
+  if (!trainer_) {
+    finish_wanted_ = reason;
+    return;
+  }
   finishing_ = true;
   summary_.reason = reason;
   owner_.on_notice("finishing: " + reason);
@@ -38,7 +43,8 @@ void Launch::validate() {
 
 void Launch::fetch_states() {
   const auto& stages = authority_->members().stages;
-  if (!options_.save || next_state_ >= stages.size()) return later([this] { end(); });
+  if (!options_.save) return later([this] { end(); });
+  if (next_state_ >= stages.size()) return later([this] { save_states(); });
   const StageMembers& stage = stages[next_state_];
   for (const StageStatus& now : authority_->status()) {
     if (now.stage != stage.stage || (now.secured == stage.secured && now.version == stage.version)) continue;
@@ -49,8 +55,9 @@ void Launch::fetch_states() {
     return;
   }
   if (!stage.secured) {
-    owner_.on_notice("stage " + std::to_string(stage.stage.value) +
-                     " never secured a round: there is nothing of it to save");
+    unsaved_ = make_error(ErrorCode::kMissing, "nothing was saved: stage " + std::to_string(stage.stage.value) +
+                                                   " never secured a round. HINT: let the run make more steps");
+    owner_.on_notice(unsaved_->message);
     ++next_state_;
     return later([this] { fetch_states(); });
   }
@@ -62,7 +69,7 @@ void Launch::fetch_states() {
 }
 
 void Launch::on_fetched(Bytes image) {
-  summary_.states[authority_->members().stages[next_state_].stage.value] = std::move(image);
+  states_[authority_->members().stages[next_state_].stage.value] = std::move(image);
   ++next_state_;
   later([this] {
     fetcher_.reset();
@@ -72,25 +79,55 @@ void Launch::on_fetched(Bytes image) {
 
 void Launch::on_waiting(const std::string& why) { owner_.on_notice("saving: " + why); }
 
+// The peers are asked to keep their states until these are on disk: afterwards nobody has them.
+void Launch::save_states() {
+  if (unsaved_) return end();
+  owner_.on_states(std::move(states_), [this, alive = alive_](Status saved) {
+    if (!*alive || over_) return;
+    if (saved.ok()) return end();
+    done(make_error(saved.code(), saved.error().message +
+                                      "; the run has not ended and its peers keep their states: save it "
+                                      "with `shoal launch --resume " +
+                                      options_.folder + " --save OTHER`"));
+  });
+}
+
 void Launch::end() {
-  trainer_->list_rest("the run ended");
+  auto lost = trainer_->list_rest(kEndCause);
   trainer_->stop();
+  while (book_->done_left()) trainer_log_->append(book_->done_record());
+  trainer_log_->append(book_->end_record());
+  trainer_log_->sync([this, alive = alive_, lost = std::move(lost)](Status status) {
+    if (!*alive) return;
+    if (!status.ok()) return on_log_failure(status.error());
+    on_end_durable(lost);
+  });
+}
+
+void Launch::on_end_durable(const std::vector<CommitBook::Listing>& lost) {
+  trainer_->say_listed(lost);
   EventRecord record;
   record.event = "end";
   record.cause = summary_.reason;
   env_.events.write(record);
-  if (book_->done_dirty()) trainer_log_->append(book_->done_record());
-  trainer_log_->append(book_->end_record());
-  trainer_log_->sync([this, alive = alive_](Status) {
-    if (*alive) say_end();
-  });
+  say_end();
+}
+
+// An earlier life ended the run and may have died before it said so.
+void Launch::end_again() {
+  finishing_ = true;
+  summary_.reason = "the run was over already";
+  owner_.on_notice(summary_.reason);
+  std::vector<CommitBook::Listing> lost = book_->listings();
+  std::erase_if(lost, [](const CommitBook::Listing& listing) { return listing.cause != kEndCause; });
+  on_end_durable(lost);
 }
 
 void Launch::say_end() {
   authority_->end(summary_.reason);
   // END has left our queues by then; who was away hears it when it asks again.
   env_.loop.after(book_->ended() ? kEndTime : 500ms, [this, alive = alive_] {
-    if (*alive) done(std::nullopt);
+    if (*alive) done(unsaved_);
   });
 }
 
@@ -105,18 +142,17 @@ void Launch::done(std::optional<Error> error) {
 
 RunSummary Launch::summary() const {
   RunSummary result = summary_;
-  result.issued = trainer_->issued();
   result.committed = book_->committed();
   result.unfinished = book_->open();
-  result.retried = trainer_->courier_counters().branches;
+  result.issued = result.committed + result.unfinished;
   result.listed = book_->listed();
-  result.acks_gone = trainer_->acks_gone();
   result.run_targets = book_->committed_targets();
+  result.loss_bound_microbatches = options_.config.id_window();
+  result.loss_bound_targets = result.loss_bound_microbatches * options_.config.targets_per_microbatch();
+  if (!trainer_) return result;  // not started
+  result.retried = trainer_->courier_counters().branches;
+  result.acks_gone = trainer_->acks_gone();
   result.sent_bytes = transport_->counters().sent_bytes;
-  const RunConfig& config = options_.config;
-  result.loss_bound_targets = config.sync.rule == RuleId::kDiloco
-                                  ? config.targets_per_round() + 2 * config.sync.inner_batch
-                                  : 2 * config.microbatches_of_step(0) * config.targets_per_microbatch();
   return result;
 }
 

@@ -24,6 +24,9 @@ constexpr const char* kUndialledHint =
     "open, or forwarded under the "
     "same numbers: 4700 and 4701 with --listen 0.0.0.0:4700";
 
+constexpr const char* kRefusedHint =
+    "HINT: join without --stage to serve where a place is free, or ask who launched the run";
+
 std::shared_ptr<const OuterRule> make_rule(RuleId id) {
   return id == RuleId::kAllreduce ? make_allreduce_rule() : make_diloco_rule();
 }
@@ -205,7 +208,9 @@ void Peer::tick() {
     return finish(
         "", make_error(ErrorCode::kUnreachable,
                        "no answer from the authority for " +
-                           std::to_string(static_cast<int>(seconds_of(options_.contact_time))) + " s: " + reason_));
+                           std::to_string(static_cast<int>(seconds_of(options_.contact_time))) + " s: " + reason_ +
+                           ". HINT: is `shoal launch` running, and can this machine reach the ticket's addresses? "
+                           "--patience SECONDS waits longer"));
   if (away_since_) check_absence(now);
   if (!over_ && !restarting_) check_missed(now);
   if (undialled_since_) check_reachable(now);
@@ -225,7 +230,9 @@ void Peer::check_absence(TimePoint now) {
       std::to_string(std::chrono::duration_cast<std::chrono::seconds>(options_.absence_time).count()) + " s";
   if (now - *away_since_ > options_.absence_time)
     return finish("", make_error(ErrorCode::kUnreachable,
-                                 "the run's first process was away for " + limit + ": giving up (" + reason_ + ")"));
+                                 "the run's first process was away for " + limit + ": giving up (" + reason_ +
+                                     "). HINT: `shoal launch --resume` brings the run back, then join again; --wait "
+                                     "SECONDS keeps the state longer"));
   if (now - *away_since_ < kAbsenceTold || absence_told_ >= *away_since_) return;
   absence_told_ = now;
   owner_.on_notice("the run's first process is away: the state is kept here, waiting up to " + limit + " for it (" +
@@ -354,7 +361,7 @@ void Peer::on_inner_step() {
 void Peer::on_session_lost(const std::string& why) { end_session(why); }
 void Peer::on_fenced(const std::string& reason) { end_session("fenced: " + reason); }
 void Peer::on_refused(const std::string& reason) {
-  finish("", make_error(ErrorCode::kRefused, "the authority refused us: " + reason));
+  finish("", make_error(ErrorCode::kRefused, "the authority refused us: " + reason + ". " + kRefusedHint));
 }
 void Peer::on_end(const std::string& reason) { finish("the run is over: " + reason, std::nullopt); }
 void Peer::on_goodbye() { finish("left", std::nullopt); }

@@ -129,7 +129,6 @@ void StagePeer::on_message(const Remote& from, Message& message, TransferId tran
   const TimePoint now = env_.loop.now();
   const Session& session = from.session;
   const bool authority = from.peer == options_.authority;
-  courier_.on_heard(session, now);
   // Only the authority and listed sessions may claim, commit or move the low-water mark; a list that is behind costs
   // one retry.
   if (!authority && roster_.peer_of(session) != from.peer) {
@@ -139,6 +138,7 @@ void StagePeer::on_message(const Remote& from, Message& message, TransferId tran
     return;
   }
   if (refuses_frames(from, message, transfer, frame_bytes)) return;
+  courier_.on_heard(session, now);
   if (auto* m = std::get_if<Forward>(&message))
     on_forward(from, *m, transfer);
   else if (auto* m = std::get_if<Gradient>(&message))

@@ -141,7 +141,7 @@ void StagePeer::start_forward(EntrySerial serial, bool evaluate) {
         outcome->output = evaluate ? executor->evaluate(input) : executor->forward(input);
         if (!outcome->output.ok() || spec.is_last()) return;
         // What is evaluated is the model that is saved, whatever training's codec loses.
-        const CodecId codec = evaluate ? CodecId::kRaw : config->wire.forward;
+        const CodecId codec = evaluate ? CodecId::kRaw : config->wire.forward.at(spec.stage);
         auto frame = codec_for(codec).encode(outcome->output->activation.view(), TensorRole::kActivation);
         if (!frame.ok()) {
           outcome->output = frame.error();
@@ -196,7 +196,9 @@ void StagePeer::start_backward(const Job& job) {
         }
         outcome->output = executor->backward(job.serial, gradient, job.slot);
         if (!outcome->output.ok() || spec.is_first()) return;
-        auto frame = codec_for(config->wire.backward).encode(outcome->output->gradient.view(), TensorRole::kGradient);
+        const StageId before(static_cast<std::uint16_t>(spec.stage.value - 1));
+        auto frame =
+            codec_for(config->wire.backward.at(before)).encode(outcome->output->gradient.view(), TensorRole::kGradient);
         outcome->output->gradient = {};
         SHOAL_CHECK(frame.ok());  // the executor screened it
         outcome->frame = *std::move(frame);

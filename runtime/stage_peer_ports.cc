@@ -60,7 +60,12 @@ void StagePeer::on_won(const MicrobatchId& microbatch, const Gradient& gradient,
 }
 
 void StagePeer::on_parked(const MicrobatchId&, StageId stage, bool parked) {
-  if (parked) log_warning("stage ", stage, " has no live peer: microbatches wait here");
+  if (courier_.parked() != (parked ? 1u : 0u))
+    return;  // said once, when the first one waits and when none does any more
+  if (parked)
+    log_warning("stage ", stage, " has no live peer: microbatches wait here");
+  else
+    log_info("no microbatch waits here for a peer of stage ", stage, " any more");
 }
 
 void StagePeer::event(std::string_view name, const MicrobatchId& m, const Session& peer, const Lease& lease,

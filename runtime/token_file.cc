@@ -33,8 +33,10 @@ Result<Bytes> map_file(const std::string& path) {
   SHOAL_ASSIGN(const Descriptor file, open_file(path, O_RDONLY));
   struct stat facts;
   if (fstat(file.get(), &facts) != 0) return error_of_errno("examine", path, errno);
-  if (!S_ISREG(facts.st_mode)) return make_error(ErrorCode::kInput, path + ": is no regular file");
-  if (facts.st_size == 0) return make_error(ErrorCode::kInput, path + ": is empty");
+  if (!S_ISREG(facts.st_mode))
+    return make_error(ErrorCode::kInput, path + " is no regular file. HINT: [data] path names a file of token ids");
+  if (facts.st_size == 0)
+    return make_error(ErrorCode::kInput, path + " is empty. HINT: give a text of some thousand tokens as [data] path");
   const std::size_t size = static_cast<std::size_t>(facts.st_size);
   void* memory = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.get(), 0);
   if (memory == MAP_FAILED) return error_of_errno("map", path, errno);
@@ -58,6 +60,8 @@ Result<TokenFile> TokenFile::from_bytes(Bytes bytes, DType width, std::uint32_t 
   SHOAL_TRY(check_ids(bytes, width, vocabulary, origin));
   return TokenFile(std::move(bytes), width);
 }
+
+Digest TokenFile::digest() const { return blake2b_256(bytes_); }
 
 ByteView TokenFile::tokens_at(std::uint64_t first, std::uint64_t count) const {
   SHOAL_CHECK_LE(count, tokens());

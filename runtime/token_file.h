@@ -6,6 +6,7 @@
 #include <string>
 
 #include "common/bytes.h"
+#include "common/hash.h"
 #include "common/result.h"
 #include "common/tensor_view.h"
 
@@ -22,6 +23,7 @@ class TokenFile {
   DType width() const { return width_; }
   std::uint64_t tokens() const { return bytes_.size() / size_of(width_); }
   ByteView bytes() const { return bytes_; }
+  Digest digest() const;  // BLAKE2b-256 of the file; reads all of it
   // REQUIRES: first + count <= tokens().
   ByteView tokens_at(std::uint64_t first, std::uint64_t count) const;
 

@@ -12,6 +12,11 @@ namespace shoal {
 namespace {
 constexpr Duration kTick = 20ms;
 constexpr Duration kBeat = 500ms;
+constexpr std::size_t kCommitItemsMax = 512;  // in one message: some tens of KiB at a handful of stages
+
+std::size_t commit_items_max(std::size_t stages) {
+  return std::min(RunConfig::paths_in_message(stages), kCommitItemsMax);
+}
 }  // namespace
 
 Trainer::Trainer(TrainerOptions options, TrainerEnvironment environment, Owner& owner)
@@ -104,6 +109,11 @@ void Trainer::issue() {
 
 void Trainer::on_message(const Remote& from, Message& message, TransferId transfer) {
   if (stopped_) return;
+  // Only listed sessions take part: a stranger may not end claims, answer for tokens or ask what is decided.
+  if (roster_.peer_of(from.session) != from.peer) {
+    if (transfer != 0) env_.transport.refuse(from.peer, transfer);
+    return;
+  }
   const TimePoint now = env_.loop.now();
   courier_.on_heard(from.session, now);
   if (auto* m = std::get_if<Gradient>(&message)) {
@@ -127,7 +137,7 @@ void Trainer::on_message(const Remote& from, Message& message, TransferId transf
   } else if (auto* m = std::get_if<CommitAck>(&message)) {
     for (const CommitAckItem& item : m->items) {
       acks_gone_ += item.state == CommitState::kGone;
-      const auto listing = env_.book.on_ack(item);
+      const auto listing = env_.book.on_ack(item, from.session);
       if (listing && !options_.planted.silent_gone) list(*listing);
     }
     issue();
@@ -200,10 +210,11 @@ void Trainer::queue_commits(const std::map<Session, std::vector<CommitItem>>& co
 
 void Trainer::flush_commits() {
   for (auto& [session, items] : std::exchange(commits_, {})) {
-    for (std::size_t first = 0; first < items.size(); first += 512) {
+    const std::size_t batch = commit_items_max(options_.config.pipeline.stages);
+    for (std::size_t first = 0; first < items.size(); first += batch) {
       Commit message;
       message.items.assign(items.begin() + static_cast<std::ptrdiff_t>(first),
-                           items.begin() + static_cast<std::ptrdiff_t>(std::min(items.size(), first + 512)));
+                           items.begin() + static_cast<std::ptrdiff_t>(std::min(items.size(), first + batch)));
       message.lows = {{options_.trainer_id, env_.book.low()}};
       message.run_targets = env_.book.committed_targets();
       message.run_loss = last_loss_;

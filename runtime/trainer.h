@@ -65,7 +65,9 @@ class Trainer final : private CourierPort {
   // Forward only over the validation samples, on the anchors: mean loss a target, nats. REQUIRES: finished.
   void validate(std::function<void(Result<double>)> done);
   void stop();
-  void list_rest(const std::string& cause);  // nothing more can secure what is not merged
+  // Nothing more can secure what is not merged: it is listed in the book. say_listed() once that is durable.
+  std::vector<CommitBook::Listing> list_rest(const std::string& cause);
+  void say_listed(const std::vector<CommitBook::Listing>& listings);
 
   // ---- from the transport and the authority ----
   void on_message(const Remote& from, Message& message, TransferId transfer);

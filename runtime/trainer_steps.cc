@@ -114,8 +114,10 @@ void Trainer::on_session_over(const Session& session, const std::string& why) {
   issue();
 }
 
-void Trainer::list_rest(const std::string& cause) {
-  for (const CommitBook::Listing& listing : env_.book.list_rest(cause)) list(listing);
+std::vector<CommitBook::Listing> Trainer::list_rest(const std::string& cause) { return env_.book.list_rest(cause); }
+
+void Trainer::say_listed(const std::vector<CommitBook::Listing>& listings) {
+  for (const CommitBook::Listing& listing : listings) list(listing);
 }
 
 void Trainer::list(const CommitBook::Listing& listing) {

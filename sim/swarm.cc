@@ -75,6 +75,10 @@ class Swarm::LaunchOwner final : public Launch::Owner {
   explicit LaunchOwner(Swarm& swarm) : swarm_(swarm) {}
   void on_train_line(const TrainLine&) override {}
   void on_notice(const std::string& line) override { swarm_.notices_.push_back(line); }
+  void on_states(std::map<std::uint16_t, Bytes> states, std::function<void(Status)> saved) override {
+    swarm_.states_ = std::move(states);
+    saved(swarm_.save_answer_());
+  }
   void on_finished(const RunSummary& summary, std::optional<Error> error) override {
     swarm_.summary_ = summary;
     swarm_.launch_error_ = std::move(error);
@@ -122,15 +126,19 @@ void Swarm::start_launch(bool resume) {
   const auto& listed = options_.config.admission.keys;  // empty: open
   launch_wire_ = network_.make_wire(run_key_.id(), kLaunchAddress, {listed.begin(), listed.end()});
   storage_ = std::make_unique<SimStorage>(host.loop(), disk_);
+  summary_.reset();
+  launch_error_.reset();
   launch_events_ = std::make_unique<Recorder>(all_events_, loop_);
   launch_owner_ = std::make_unique<LaunchOwner>(*this);
-  LaunchOptions options{options_.config,      run_key_, "run", resume, {kLaunchAddress}, false, options_.planted,
-                        options_.round_budget};
+  LaunchOptions options{
+      options_.config,       run_key_, "run", resume, {kLaunchAddress}, options_.save, options_.planted,
+      options_.round_budget, {}};
   auto launch = Launch::open(std::move(options),
                              LaunchEnvironment{host.loop(), *launch_wire_, *storage_, *launch_events_, *samples_,
                                                rng_.fork("launch" + std::to_string(starts_++)), nullptr},
                              *launch_owner_);
   launch_ = std::move(launch).value();
+  if (options_.finish_at_once) launch_->finish("stopped before its start");
   launch_->start();
 }
 

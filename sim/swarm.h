@@ -31,6 +31,8 @@ struct SwarmOptions {
   PeerDirectory* directory = nullptr;  // of every peer; borrowed
   FrameCoder* coder = nullptr;         // of every peer; borrowed
   ExecutorFactory factory;             // of every peer; empty: the integer executor
+  bool finish_at_once = false;         // as with a Ctrl-C before the launching process is ready
+  bool save = false;                   // fetch the states at the end; answer_save() says what becomes of them
 };
 
 // A run of the integer executor, small enough for hundreds of seeds. Swarm(SwarmOptions{.config = small_config(...)})
@@ -86,6 +88,10 @@ class Swarm {
   bool finished() const { return summary_.has_value(); }
   const RunSummary& summary() const { return *summary_; }
   const std::optional<Error>& launch_error() const { return launch_error_; }
+  // With options.save: what the owner answers, and what it was handed last.
+  void answer_save(std::function<Status()> answer) { save_answer_ = std::move(answer); }
+  const std::map<std::uint16_t, Bytes>& states() const { return states_; }
+  SimDisk& disk() { return disk_; }                                       // of the launching process
   const std::vector<EventRecord>& events() const { return all_events_; }  // of all processes, in order of writing
   const KeyPair& run_key() const { return run_key_; }                     // for who plays a false launching process
   const SwarmOptions& options() const { return options_; }
@@ -114,6 +120,8 @@ class Swarm {
   std::vector<EventRecord> all_events_;
   std::optional<RunSummary> summary_;
   std::optional<Error> launch_error_;
+  std::function<Status()> save_answer_ = [] { return Status::success(); };
+  std::map<std::uint16_t, Bytes> states_;
   std::vector<std::string> notices_;
   std::uint64_t starts_ = 0;
 };

@@ -1,16 +1,12 @@
 #include "stages/stage_file.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 
 #include "common/check.h"
+#include "common/posix_file.h"
 #include "kernels/accumulate.h"
 #include "stages/safetensors.h"
 
@@ -19,9 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Error system_error(const std::string& path, int error) {
-  return make_error(ErrorCode::kIo, path + ": " + std::strerror(error));
-}
+constexpr std::size_t kIndexBytesMax = 64u << 20;
 
 StringMap metadata_of(const StageSpec& spec) {
   return {{"shoal.format", "1"},
@@ -72,54 +66,27 @@ Result<StageSpec> spec_of(const StringMap& metadata) {
   return spec;
 }
 
-Status write_all(int file, const Bytes& bytes, const std::string& path) {
-  std::size_t done = 0;
-  while (done < bytes.size()) {
-    const ssize_t written = ::write(file, bytes.data() + done, bytes.size() - done);
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return system_error(path, written < 0 ? errno : ENOSPC);
-    done += static_cast<std::size_t>(written);
-  }
-  return Status::success();
-}
-
-Status sync_directory(const std::string& directory) {
-  const int folder = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (folder < 0) return system_error(directory, errno);
-  const int error = ::fsync(folder) == 0 ? 0 : errno;
-  ::close(folder);
-  if (error != 0) return system_error(directory, error);
-  return Status::success();
-}
-
-Status replace_file(const std::string& directory, const std::string& name, const std::vector<Bytes>& parts) {
-  const std::string path = (fs::path(directory) / name).string(), temporary = path + ".tmp";
-  const int file = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (file < 0) return system_error(temporary, errno);
-  Status status;
-  for (const Bytes& part : parts) {
-    if (status.ok()) status = write_all(file, part, temporary);
-  }
-  if (status.ok() && ::fsync(file) != 0) status = system_error(temporary, errno);
-  if (::close(file) != 0 && status.ok()) status = system_error(temporary, errno);
-  if (status.ok() && ::rename(temporary.c_str(), path.c_str()) != 0) status = system_error(path, errno);
-  if (!status.ok()) {
-    ::unlink(temporary.c_str());
-    return status;
-  }
-  return sync_directory(directory);
-}
-
-Result<Bytes> read_file(const std::string& path) {
+// The stage files of a saved model: those that its index names, or all when there is no index. A folder may hold files
+// of an earlier model that was split otherwise.
+Result<std::vector<std::string>> stage_files_in(const std::string& directory) {
   std::error_code error;
-  const auto size = fs::file_size(path, error);
-  if (error) return make_error(fs::exists(path) ? ErrorCode::kIo : ErrorCode::kMissing, path + ": " + error.message());
-  Buffer buffer(size);
-  std::ifstream in(path, std::ios::binary);
-  in.read(reinterpret_cast<char*>(buffer.data()), static_cast<std::streamsize>(size));
-  if (!in || static_cast<std::uintmax_t>(in.gcount()) != size)
-    return make_error(ErrorCode::kIo, path + ": could not be read to its end");
-  return std::move(buffer).freeze();
+  std::vector<std::string> names;
+  for (const fs::directory_entry& entry : fs::directory_iterator(directory, error)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with("model-") && name.ends_with(".safetensors")) names.push_back(name);
+  }
+  if (error) return make_error(ErrorCode::kMissing, directory + ": " + error.message());
+  const auto index = read_file((fs::path(directory) / kIndexFileName).string(), kIndexBytesMax);
+  if (!index.ok() && index.code() != ErrorCode::kMissing) return index.error();
+  if (index.ok()) {
+    const std::string_view text(reinterpret_cast<const char*>(index->data()), index->size());
+    std::erase_if(names, [&](const std::string& name) { return text.find('"' + name + '"') == text.npos; });
+  }
+  if (names.empty())
+    return make_error(ErrorCode::kMissing,
+                      directory + " holds no model-*.safetensors. HINT: give the folder of --save");
+  std::sort(names.begin(), names.end());
+  return names;
 }
 
 }  // namespace
@@ -187,29 +154,20 @@ Result<LoadedStage> parse_stage_file(Bytes file) {
 }
 
 Status save_stage(const std::string& directory, const StageSpec& spec, std::span<const float> parameters) {
-  return replace_file(directory, stage_file_name(spec.stage, spec.stages), stage_file_parts(spec, parameters));
+  return replace_file((fs::path(directory) / stage_file_name(spec.stage, spec.stages)).string(),
+                      stage_file_parts(spec, parameters));
 }
 
 Status save_index(const std::string& directory, const std::vector<StageSpec>& specs) {
-  return replace_file(directory, kIndexFileName, {index_file(specs)});
+  return replace_file((fs::path(directory) / kIndexFileName).string(), {index_file(specs)});
 }
 
 Result<std::vector<LoadedStage>> load_model(const std::string& directory) {
-  std::error_code error;
-  std::vector<std::string> names;
-  for (const fs::directory_entry& entry : fs::directory_iterator(directory, error)) {
-    const std::string name = entry.path().filename().string();
-    if (name.starts_with("model-") && name.ends_with(".safetensors")) names.push_back(name);
-  }
-  if (error) return make_error(ErrorCode::kMissing, directory + ": " + error.message());
-  if (names.empty())
-    return make_error(ErrorCode::kMissing,
-                      directory + " holds no model-*.safetensors. HINT: give the folder of --save");
-  std::sort(names.begin(), names.end());
+  SHOAL_ASSIGN(const std::vector<std::string> names, stage_files_in(directory));
   std::vector<LoadedStage> stages;
   for (const std::string& name : names) {
     const std::string path = (fs::path(directory) / name).string();
-    SHOAL_ASSIGN(Bytes bytes, read_file(path));
+    SHOAL_ASSIGN(Bytes bytes, read_file(path, SIZE_MAX));
     Result<LoadedStage> loaded = parse_stage_file(std::move(bytes));
     if (!loaded.ok()) return make_error(loaded.code(), path + ": " + loaded.error().message);
     const StageSpec& spec = loaded->spec;

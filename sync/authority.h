@@ -109,7 +109,7 @@ class Authority {
   virtual std::vector<StageStatus> status() const = 0;
 };
 
-// How much of a log's content is whole records: cut the file there (Storage::truncate) before opening it.
+// How much of a log's content is whole records: open the file, which locks it, then cut it there (Storage::truncate).
 // ERRORS: kCorrupt (a damaged record with whole ones behind it).
 Result<std::size_t> authority_log_valid_bytes(ByteView history);
 

@@ -3,6 +3,8 @@
 
 #include "sync/authority_state.h"
 #include "sync/planner.h"
+#include "transport/dial_trials.h"
+#include "transport/envelope.h"
 #include "transport/limits.h"
 
 namespace shoal {
@@ -33,6 +35,24 @@ bool AuthorityState::knows(const Session& session) const {
   return ended_ || members_.count(session) > 0 || over_.count(session) > 0;
 }
 
+// A list that is too large would end the run, and its log would end every later life of it: so it is seen to before the
+// member is decided. What members change later (versions, epochs) is counted at its largest.
+bool AuthorityState::fits_list(const std::vector<std::string>& addresses, const std::optional<Session>& older) const {
+  constexpr std::uint64_t kLargest = UINT64_MAX;
+  MemberList list = build_list();
+  list.epoch = Epoch(kLargest);
+  Member joiner{Session{kLargest, kLargest}, PeerId{}, addresses, true, Version(kLargest)};
+  list.stages.front().members.push_back(joiner);
+  for (StageMembers& stage : list.stages) {
+    stage.epoch = Epoch(kLargest);
+    stage.version = Version(kLargest);
+    stage.round = RoundId(kLargest);
+    std::erase_if(stage.members, [&](const Member& member) { return member.session == older; });
+    for (Member& member : stage.members) member.version = Version(kLargest);
+  }
+  return pack_member_list(list).ok();
+}
+
 void AuthorityState::on_join(const Remote& from, const JoinRequest& request) {
   if (ended_) return port_.send(from.peer, End{end_reason_});
   if (over_.count(from.session)) return tell_over(from);
@@ -60,6 +80,10 @@ void AuthorityState::on_join(const Remote& from, const JoinRequest& request) {
   if (supply[choice->stage.value].members >= limits::kReplicasMax)
     return refuse_join(from,
                        "stage " + std::to_string(choice->stage.value) + " has as many replicas as a stage may have");
+  const std::vector<std::string> addresses = usable_addresses(request.addresses);
+  if (!fits_list(addresses, older))
+    return refuse_join(from, "the run has as many members as its signed list has room for (" +
+                                 std::to_string(limits::kBodyMax >> 10) + " KiB)");
   if (older) end_session(*older, "replaced by a newer session of the same peer", true);
 
   StageState& stage = stages_[choice->stage.value];
@@ -67,7 +91,7 @@ void AuthorityState::on_join(const Remote& from, const JoinRequest& request) {
   MemberState& member = members_[from.session];
   member.member.session = from.session;
   member.member.peer = from.peer;
-  member.member.addresses = request.addresses;
+  member.member.addresses = addresses;
   member.stage = choice->stage;
   member.rate = request.rate;
   member.alive_at = now;

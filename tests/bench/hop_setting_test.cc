@@ -18,8 +18,8 @@ TEST(HopSettingTest, ItsRunFileIsOneThatShoalReads) {
   const auto config = parse_config(hop_toml(setting), "hop");
   ASSERT_TRUE(config.ok()) << config.error().message;
   EXPECT_EQ(config->data.path, setting.text);
-  EXPECT_EQ(config->wire.forward, CodecId::kInt8);
-  EXPECT_EQ(config->wire.backward, CodecId::kInt8);
+  EXPECT_EQ(config->wire.forward.at(StageId(0)), CodecId::kInt8);
+  EXPECT_EQ(config->wire.backward.at(StageId(0)), CodecId::kInt8);
   EXPECT_EQ(config->sync.rule, RuleId::kAllreduce);
   EXPECT_EQ(config->pipeline.stages, 4);
   EXPECT_EQ(config->end_targets(), 0u);  // whoever measures ends it

@@ -129,6 +129,25 @@ TYPED_TEST_P(StorageContract, TruncateCutsATornTail) {
   EXPECT_EQ(this->content(path), "whole again");
 }
 
+TYPED_TEST_P(StorageContract, AHolderReadsAndCutsItsFileAndAppendsBehindTheCut) {
+  const std::string path = this->rig_.path("log");
+  ASSERT_TRUE(this->rig_.run([&](Finish finish) {
+    this->storage().replace(path, {text_bytes("whole torn")}, [finish](Status) { finish(); });
+  }));
+  auto file = this->open(path);
+  EXPECT_EQ(this->content(path), "whole torn");
+  ASSERT_TRUE(this->storage().truncate(path, 6).ok());
+  EXPECT_EQ(this->storage().open_append(path).code(), ErrorCode::kBusy) << "the cut gives no lock up";
+  ASSERT_TRUE(this->rig_.run([&](Finish finish) {
+    file->append(text_bytes("again"));
+    file->sync([finish](Status status) {
+      EXPECT_TRUE(status.ok());
+      finish();
+    });
+  }));
+  EXPECT_EQ(this->content(path), "whole again");
+}
+
 TYPED_TEST_P(StorageContract, FullDiskIsToldToEverySyncFromThenOn) {
   auto file = this->open(this->rig_.full_path());
   std::vector<ErrorCode> codes;
@@ -151,6 +170,6 @@ TYPED_TEST_P(StorageContract, FullDiskIsToldToEverySyncFromThenOn) {
 REGISTER_TYPED_TEST_SUITE_P(StorageContract, AppendedBytesAreThereInOrderWhenSyncAnswers,
                             ReopenedFileGoesOnBehindWhatWasThere, OneHolderAtATime, ReadNamesWhatIsMissingOrTooLarge,
                             ReplaceSwapsTheWholeContentAndTheLastOneWins, TruncateCutsATornTail,
-                            FullDiskIsToldToEverySyncFromThenOn);
+                            AHolderReadsAndCutsItsFileAndAppendsBehindTheCut, FullDiskIsToldToEverySyncFromThenOn);
 
 }  // namespace shoal

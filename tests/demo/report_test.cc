@@ -27,6 +27,7 @@ DemoResult good() {
   r.bigram_entropy = 2.5;
   r.tokens = 1000;
   r.issued = r.committed = 10;
+  r.loss_bound_microbatches = 4096;
   r.audit = "clean";
   r.ended = true;
   r.faults = {{.kind = "kill", .stage = 1, .at_s = 25, .recovered_s = 3},
@@ -54,6 +55,10 @@ TEST(DemoVerdictTest, EveryBrokenPromiseFailsTheRun) {
   EXPECT_THAT(failures_after([](auto& r) { r.faults[0].recovered_s.reset(); }),
               ElementsAre(HasSubstr("kill of a peer of stage 1")));
   EXPECT_THAT(failures_after([](auto& r) { r.rejoined_s.reset(); }), ElementsAre(HasSubstr("did not serve again")));
+  EXPECT_THAT(failures_after([](auto& r) {
+                r.lost_by_peer = {{"00ab.1", 4097}};
+              }),
+              ElementsAre(HasSubstr("4097 contributions were lost with session 00ab.1")));
   EXPECT_THAT(failures_after([](auto& r) { r.committed = 0; }), ElementsAre(HasSubstr("nothing was committed")));
   EXPECT_THAT(failures_after([](auto& r) { r.val_loss.reset(); }),
               ElementsAre(HasSubstr("no validation loss of the swarm")));

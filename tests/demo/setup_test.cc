@@ -42,8 +42,8 @@ TEST(DemoSetupTest, EveryChoiceMakesARunFileThatIsAccepted) {
           EXPECT_EQ(config->sync.rule, rule);
           EXPECT_EQ(config->run.seed, 7u);
           EXPECT_EQ(config->end_targets(), 0u);
-          EXPECT_EQ(config->wire.forward, CodecId::kInt8);
-          EXPECT_EQ(config->wire.backward, CodecId::kInt8);
+          EXPECT_EQ(config->wire.forward.at(StageId(0)), CodecId::kInt8);
+          EXPECT_EQ(config->wire.backward.at(StageId(0)), CodecId::kInt8);
         }
       }
     }

@@ -191,6 +191,54 @@ TEST(LiveRefusalTest, ARunFileThatWasChangedSinceDoesNotResumeTheRun) {
   EXPECT_FALSE(says(errors, "training begins")) << "it was over already";
 }
 
+// Serials are places in the order of the text's samples: with another text they would name other samples.
+TEST(LiveRefusalTest, ATokenFileThatWasChangedSinceDoesNotResumeTheRun) {
+  Processes swarm;
+  swarm.launch(swarm.write_run({.stages = 1, .steps = 2}));
+  swarm.join("a");
+  EXPECT_EQ(swarm.exit_code("launch"), 0) << swarm.errors("launch");
+  const std::string text = ScratchFolder::read(swarm.path("text.bin"));
+  std::string changed = text, errors;
+  changed[100] = changed[100] == 'x' ? 'y' : 'x';
+  swarm.write_file("text.bin", changed);
+  EXPECT_EQ(run(swarm, {"launch", "--resume", swarm.path("run"), "--no-dht"}, errors), 65);
+  EXPECT_TRUE(says(errors, "text.bin is not the one") && says(errors, "HINT: put the old file back")) << errors;
+  swarm.write_file("text.bin", text);
+  EXPECT_EQ(run(swarm, {"launch", "--resume", swarm.path("run"), "--no-dht"}, errors), 0) << errors;
+}
+
+TEST(LiveRefusalTest, AnOutputThatCannotBeMadeIsSaidAtTheStart) {
+  Processes swarm;
+  const std::string run_file = swarm.write_run({.stages = 1});
+  swarm.launch(run_file);
+  const std::string nowhere = swarm.path("nowhere") + "/e.jsonl", file = swarm.write_file("a-file", "x");
+  const std::vector<std::string> launch = {"launch",   run_file,      "--dir",   swarm.path("other"),
+                                           "--listen", "127.0.0.1:0", "--no-dht"};
+  const auto with = [](std::vector<std::string> words, std::vector<std::string> more) {
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  };
+  std::string errors;
+  EXPECT_EQ(run(swarm, with(launch, {"--events", nowhere}), errors), 73);
+  EXPECT_TRUE(says(errors, nowhere) && says(errors, "HINT: make its folder first")) << errors;
+  EXPECT_EQ(run(swarm, {"launch", run_file, "--dir", file + "/run", "--no-dht"}, errors), 73) << errors;
+  EXPECT_EQ(run(swarm, {"--home", swarm.path("h"), "join", swarm.ticket(), "--no-dht", "--events", nowhere}, errors),
+            73)
+      << errors;
+  EXPECT_EQ(run(swarm, {"solo", run_file, "--events", nowhere}, errors), 73) << errors;
+  const std::string model = swarm.write_file(
+      "model.toml",
+      ScratchFolder::read(run_file).replace(ScratchFolder::read(run_file).find("\"integer\""), 9, "\"torch\""));
+  EXPECT_EQ(run(swarm, {"solo", model, "--save", file + "/model"}, errors), 73) << errors;
+  EXPECT_EQ(run(swarm,
+                {"launch", model, "--dir", swarm.path("other"), "--listen", "127.0.0.1:0", "--no-dht", "--save",
+                 file + "/model"},
+                errors),
+            73)
+      << errors;
+  EXPECT_EQ(run(swarm, {"solo", run_file, "--save", swarm.path("model")}, errors), 78) << "an integer run has no model";
+}
+
 TEST(LiveRefusalTest, ASecondProcessOnOneHomeTakesATemporaryKeyAndSaysSo) {
   Processes swarm;
   swarm.launch(swarm.write_run(

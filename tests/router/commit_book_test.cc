@@ -53,15 +53,31 @@ struct Kept {
 
 std::string hex(const Bytes& bytes) { return hex_of(bytes.data(), bytes.size()); }
 
+CommitBook::Life a_life(std::uint64_t cursor) {
+  CommitBook::Life life{session(9), cursor, 2, 77, {}};
+  for (std::size_t i = 0; i < life.text.bytes.size(); ++i) life.text.bytes[i] = static_cast<std::uint8_t>(i);
+  return life;
+}
+
 TEST(CommitBookTest, RecordsHaveTheseBytes) {
   Kept kept;
   EXPECT_EQ(hex(kept.book.header_record()),
             "0c000000"
-            "e936a927"
+            "5b58d79b"
             "01"
-            "01"
+            "02"
             "0900000000000000"
             "0200");
+  EXPECT_EQ(hex(kept.book.life_record(a_life(0))),
+            "45000000"
+            "a6abe58a"
+            "05"
+            "0900000000000000"
+            "2923000000000000"
+            "0000000000000000"
+            "02000000"
+            "4d00000000000000"
+            "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f");
   kept.book.issued(id(0));
   EXPECT_EQ(hex(kept.book.log(id(0), path_of(0))),
             "49000000"
@@ -77,7 +93,7 @@ TEST(CommitBookTest, RecordsHaveTheseBytes) {
             "d107000000000000"
             "c800000000000000");
   EXPECT_TRUE(kept.book.durable(id(0)).empty());
-  (void)kept.book.on_ack({id(0), token(1, 100), CommitState::kGone});
+  (void)kept.book.on_ack({id(0), token(1, 100), CommitState::kGone}, session(1));
   EXPECT_EQ(hex(kept.book.done_record()),
             "16000000"
             "9ec1c12e"
@@ -103,6 +119,41 @@ TEST(CommitBookTest, ATornTailIsCutAtEveryLength) {
     EXPECT_EQ(book.committed(), 1u);
     EXPECT_EQ(book.next(), id(1)) << "what was torn was not committed: it is issued as new";
   }
+}
+
+TEST(CommitBookTest, ALogTellsWhereItsNewestLifeBeganAtEveryLengthOfATornTail) {
+  Kept kept;
+  EXPECT_EQ(kept.reopened()->life(), std::nullopt);
+  kept.write(kept.book.life_record(a_life(0)));
+  kept.decide(0);
+  const std::size_t whole = kept.log.size();
+  kept.write(kept.book.life_record(a_life(1)));
+  EXPECT_EQ(kept.book.life(), a_life(1));
+  EXPECT_EQ(kept.reopened()->life(), a_life(1));
+  EXPECT_EQ(kept.reopened()->committed(), 1u);
+  for (std::size_t size = whole; size < kept.log.size(); ++size) {
+    CommitBook book(kTrainer, 2);
+    const auto read = read_log(ByteView(kept.log).first(size), [&](ByteView record) { return book.replay(record); });
+    ASSERT_TRUE(read.ok()) << size << ": " << read.error().message;
+    EXPECT_EQ(*read, whole) << size;
+    EXPECT_EQ(book.life(), a_life(0)) << size;
+  }
+}
+
+TEST(CommitBookTest, MoreListingsThanOneRecordTakesAllReachTheLog) {
+  Kept kept;
+  constexpr std::uint64_t kMicrobatches = 2100;  // two stages: 4200 items, a record takes 4096
+  for (std::uint64_t serial = 0; serial < kMicrobatches; ++serial) kept.decide(serial);
+  EXPECT_EQ(kept.book.list_rest("the run ended").size(), 2 * kMicrobatches);
+  int records = 0;
+  for (; kept.book.done_left(); ++records) kept.write(kept.book.done_record());
+  EXPECT_EQ(records, 2);
+  const auto book = kept.reopened();
+  ASSERT_TRUE(book.ok()) << book.error().message;
+  EXPECT_EQ(book->listed(), 2 * kMicrobatches);
+  EXPECT_EQ(book->unmerged(), 0u);
+  kept.book.done_durable();
+  EXPECT_EQ(kept.book.low(), kMicrobatches);
 }
 
 TEST(CommitBookTest, AFlippedBitInTheLastRecordIsATornTailAndInTheMiddleIsDamage) {
@@ -137,7 +188,7 @@ TEST(CommitBookTest, ALogOfAnotherRunVersionOrWithoutHeaderIsRefused) {
   EXPECT_EQ(other.replay(header).code(), ErrorCode::kForeign);
   EXPECT_EQ(deeper.replay(header).code(), ErrorCode::kForeign);
   std::vector<std::uint8_t> newer(header.begin(), header.end());
-  newer[1] = 2;
+  newer[1] = 3;
   EXPECT_EQ(fresh.replay(newer).code(), ErrorCode::kVersion);
   Kept decided;
   decided.decide(0);
@@ -168,7 +219,7 @@ TEST(CommitBookTest, ReplayBringsBackPathsListingsAndTheIdsToIssueAgain) {
     EXPECT_TRUE(kept.book.durable(id(serial)).empty());
   }
   kept.secure(0, 1, {100});
-  EXPECT_TRUE(kept.book.on_ack({id(0), token(2, 200), CommitState::kGone}));
+  EXPECT_TRUE(kept.book.on_ack({id(0), token(2, 200), CommitState::kGone}, session(2)));
   kept.write_done();
   EXPECT_EQ(kept.book.low(), 1u);
   const auto book = kept.reopened();
@@ -215,7 +266,7 @@ TEST(CommitBookTest, LowRisesOverWhatIsMergedOrListedAndOnlyWhenThatIsDurable) {
   kept.secure(0, 1, {100, 101});
   kept.secure(1, 2, {201});
   EXPECT_EQ(kept.book.low(), 0u);
-  EXPECT_TRUE(kept.book.on_ack({id(0), token(2, 200), CommitState::kGone}));
+  EXPECT_TRUE(kept.book.on_ack({id(0), token(2, 200), CommitState::kGone}, session(2)));
   EXPECT_EQ(kept.book.low(), 0u) << "a crash now would lose the listing, and the peer would have forgotten it too";
   ASSERT_TRUE(kept.book.done_dirty());
   kept.write(kept.book.done_record());
@@ -230,9 +281,9 @@ TEST(CommitBookTest, AcknowledgedStopsTheRepeatsAndOnlyARoundMarksMerged) {
   Kept kept;
   kept.decide(0);
   EXPECT_EQ(kept.book.outstanding().size(), 2u);
-  EXPECT_EQ(kept.book.on_ack({id(0), token(1, 100), CommitState::kCommitted}), std::nullopt);
+  EXPECT_EQ(kept.book.on_ack({id(0), token(1, 100), CommitState::kCommitted}, session(1)), std::nullopt);
   EXPECT_EQ(kept.book.outstanding().size(), 1u);
-  EXPECT_EQ(kept.book.on_ack({id(0), token(2, 200), CommitState::kMerged}), std::nullopt);
+  EXPECT_EQ(kept.book.on_ack({id(0), token(2, 200), CommitState::kMerged}, session(2)), std::nullopt);
   EXPECT_TRUE(kept.book.outstanding().empty());
   EXPECT_EQ(kept.book.find(id(0))->stages, (std::vector{State::kCommitted, State::kCommitted}));
   EXPECT_EQ(kept.book.unmerged(), 2u);
@@ -245,18 +296,20 @@ TEST(CommitBookTest, AcknowledgedStopsTheRepeatsAndOnlyARoundMarksMerged) {
 TEST(CommitBookTest, GoneIsListedOnceAndNobodyElsesAckCounts) {
   Kept kept;
   kept.decide(0);
-  EXPECT_EQ(kept.book.on_ack({id(0), token(3, 1), CommitState::kGone}), std::nullopt);
-  EXPECT_EQ(kept.book.on_ack({{kTrainer + 1, 0}, token(1, 100), CommitState::kGone}), std::nullopt);
-  EXPECT_EQ(kept.book.on_ack({id(7), token(1, 100), CommitState::kGone}), std::nullopt);
-  EXPECT_EQ(kept.book.on_ack({id(0), token(1, 100), CommitState::kFenced}), std::nullopt)
+  EXPECT_EQ(kept.book.on_ack({id(0), token(3, 1), CommitState::kGone}, session(3)), std::nullopt);
+  EXPECT_EQ(kept.book.on_ack({{kTrainer + 1, 0}, token(1, 100), CommitState::kGone}, session(1)), std::nullopt);
+  EXPECT_EQ(kept.book.on_ack({id(7), token(1, 100), CommitState::kGone}, session(1)), std::nullopt);
+  EXPECT_EQ(kept.book.on_ack({id(0), token(1, 100), CommitState::kFenced}, session(1)), std::nullopt)
       << "only the authority's word ends a session";
-  const auto listing = kept.book.on_ack({id(0), token(1, 100), CommitState::kGone});
+  EXPECT_EQ(kept.book.on_ack({id(0), token(1, 100), CommitState::kGone}, session(2)), std::nullopt)
+      << "a session speaks for its own tokens only";
+  const auto listing = kept.book.on_ack({id(0), token(1, 100), CommitState::kGone}, session(1));
   ASSERT_TRUE(listing);
   EXPECT_EQ(listing->stage, StageId(0));
   EXPECT_EQ(listing->cause, "gone");
-  EXPECT_EQ(kept.book.on_ack({id(0), token(1, 100), CommitState::kGone}), std::nullopt);
+  EXPECT_EQ(kept.book.on_ack({id(0), token(1, 100), CommitState::kGone}, session(1)), std::nullopt);
   EXPECT_EQ(kept.book.listed(), 1u);
-  EXPECT_EQ(kept.book.on_ack({id(0), token(2, 200), CommitState::kDropped})->cause, "dropped");
+  EXPECT_EQ(kept.book.on_ack({id(0), token(2, 200), CommitState::kDropped}, session(2))->cause, "dropped");
 }
 
 TEST(CommitBookTest, WhoAsksIsToldTheDecisionOnceItIsDurableAndOnlyThen) {

@@ -66,7 +66,7 @@ void TrainerActor::on_message(const Session& from, Message& message, TransferId)
     if (courier_->wants(from, *m, world_.now())) courier_->on_gradient(from, *m, {}, world_.now());
   } else if (auto* m = std::get_if<CommitAck>(&message)) {
     for (const CommitAckItem& item : m->items)
-      if (const auto listing = book_.on_ack(item); listing && !world_.options().planted.silent_gone)
+      if (const auto listing = book_.on_ack(item, from); listing && !world_.options().planted.silent_gone)
         world_.list(*listing);
   }
   issue();

@@ -4,6 +4,8 @@
 
 #include "runtime/config_table.h"
 #include "tests/runtime/scratch_folder.h"
+#include "transport/envelope.h"
+#include "transport/limits.h"
 
 namespace shoal {
 namespace {
@@ -54,8 +56,8 @@ steps = 10
   EXPECT_EQ(config->pipeline.layers_per_stage, (std::vector<std::uint32_t>{2, 1, 1}));
   EXPECT_EQ(config->sync.rule, RuleId::kAllreduce);
   EXPECT_EQ(config->sync.mode, SyncMode::kDrain);
-  EXPECT_EQ(config->wire.forward, CodecId::kInt8);
-  EXPECT_EQ(config->wire.backward, CodecId::kRaw);
+  EXPECT_EQ(config->wire.forward.at(StageId(0)), CodecId::kInt8);
+  EXPECT_EQ(config->wire.backward.at(StageId(0)), CodecId::kRaw);
   EXPECT_EQ(config->executor.kind, ExecutorKind::kPaced);
   EXPECT_EQ(config->executor.forward_ms, 2.5);
   EXPECT_EQ(config->timing.lease_s, 4);
@@ -108,6 +110,80 @@ TEST(ConfigTest, RefusesOptionsThatExcludeEachOther) {
   EXPECT_THAT(message_of(with("[sync]\ninner_batch = 1000000000\n")), HasSubstr("allowed are 131072"));
   EXPECT_THAT(message_of(with("[schedule]\ntokens = 10\nwarmup_tokens = 11\n")), HasSubstr("[schedule]"));
   EXPECT_THAT(message_of(with("[run]\nname = \"a b\"\n")), HasSubstr("only letters"));
+}
+
+TEST(ConfigTest, RefusesWhatComesToMoreThanCanBeCounted) {
+  EXPECT_THAT(message_of(with("[end]\nsteps = 1000000000000\n[sync]\ninner_batch = 10000000000\n")),
+              HasSubstr("[end] steps = 1000000000000 of 10000000000 tokens each are more than 1e+18"));
+  EXPECT_THAT(message_of(with("[schedule]\nsteps = 1000000000000\n[sync]\ninner_batch = 10000000000\n")),
+              HasSubstr("[schedule] steps"));
+  EXPECT_THAT(message_of(with("[sync]\ninner_batch = 1000000000000000000\n")), HasSubstr("is out of bounds"));
+  EXPECT_THAT(message_of(with("[end]\nsteps = 1000000000000000000\n")), HasSubstr("is out of bounds"));
+  // The largest that the bounds allow comes to a number that is refused by name, and not to a small one.
+  EXPECT_THAT(
+      message_of(with("[sync]\ninner_batch = 10000000000\ninner_steps = 1000000\n[pipeline]\nreplicas = 256\n")),
+      HasSubstr("allowed are 131072"));
+}
+
+TEST(ConfigTest, RefusesAStepWhosePathsDoNotFitOneMessage) {
+  const std::string wide = R"([model]
+layers = 256
+dim = 2
+heads = 1
+positions = 4
+[data]
+path = "text.bin"
+[pipeline]
+stages = 256
+[sync]
+rule = "allreduce"
+microbatches_per_step = )";
+  const std::size_t room = RunConfig::paths_in_message(256);
+  EXPECT_EQ(message_of(wide + std::to_string(room) + "\n"), "ok");
+  EXPECT_THAT(
+      message_of(wide + std::to_string(room + 1) + "\n"),
+      HasSubstr("microbatches_per_step = " + std::to_string(room + 1) + " is too large for [pipeline] stages = 256"));
+}
+
+TEST(ConfigTest, AMessageHasTheRoomThatIsSaid) {
+  for (const std::size_t stages : {1u, 2u, 8u, 64u, 256u}) {
+    Step step{StepId(UINT64_MAX), UINT64_MAX, UINT64_MAX, {}};
+    const Token token{{UINT64_MAX, UINT64_MAX}, UINT32_MAX};
+    const std::size_t room = std::min(RunConfig::paths_in_message(stages), limits::kListMax);
+    step.winners.assign(room, {{UINT64_MAX, UINT32_MAX}, std::vector<Token>(stages, token)});
+    const auto packed = pack_envelope(step, std::nullopt);
+    ASSERT_TRUE(packed.ok()) << stages << ": " << packed.error().message;
+    EXPECT_LE(packed->size(), limits::kControlBytesMax) << stages;
+  }
+}
+
+TEST(ConfigTest, AVocabularyBeyondBytesAsksForWords) {
+  std::string text = kSmall;
+  text.replace(text.find("[data]"), 0, "vocabulary = 257\n");
+  EXPECT_THAT(message_of(text), HasSubstr("did you mean width = \"u16\"?"));
+  EXPECT_EQ(message_of(text + "width = \"u16\"\n"), "ok");
+}
+
+TEST(ConfigTest, ACodecIsChosenForAllEdgesOrForEach) {
+  const auto config = parse_config(
+      with("[pipeline]\nstages = 3\n[wire]\nforward = [\"int8\", \"raw\"]\nbackward = \"int8\"\n"), "run.toml");
+  ASSERT_TRUE(config.ok()) << config.error().message;
+  EXPECT_EQ(config->wire.forward.at(StageId(0)), CodecId::kInt8);
+  EXPECT_EQ(config->wire.forward.at(StageId(1)), CodecId::kRaw);
+  EXPECT_EQ(config->wire.backward.at(StageId(0)), CodecId::kInt8);
+  EXPECT_EQ(config->wire.backward.at(StageId(1)), CodecId::kInt8);
+  const auto manifest = canonical_text(*config);
+  ASSERT_TRUE(manifest.ok());
+  EXPECT_THAT(*manifest, HasSubstr("forward = [\"int8\", \"raw\"]\nbackward = \"int8\"\n"));
+  const auto again = parse_manifest(*manifest);
+  ASSERT_TRUE(again.ok()) << again.error().message;
+  EXPECT_EQ(again->wire.forward.at(StageId(1)), CodecId::kRaw);
+  EXPECT_THAT(message_of(with("[pipeline]\nstages = 3\n[wire]\nforward = [\"int8\"]\n")),
+              HasSubstr("[wire] forward lists 1 codecs, but 3 stages have 2 edges"));
+  EXPECT_THAT(message_of(with("[wire]\nbackward = [\"raw\"]\n")), HasSubstr("1 stages have 0 edges"));
+  EXPECT_THAT(message_of(with("[wire]\nbackward = []\n")), HasSubstr("out of bounds"));
+  EXPECT_THAT(message_of(with("[wire]\nforward = [\"int9\"]\n")), HasSubstr("did you mean \"int8\"?"));
+  EXPECT_THAT(message_of(with("[wire]\nforward = 8\n")), HasSubstr("must be one of raw, int8, or a list of them"));
 }
 
 TEST(ConfigTest, ManifestKeepsEverythingButTheLocalPath) {

@@ -80,7 +80,7 @@ TEST(GradientTest, ThroughInt8IsNearAndNotTheSame) {
   RunConfig config = drained_config(folder, kMicrobatches, 1);
   std::vector<TensorError> errors[2];
   for (const CodecId codec : {CodecId::kRaw, CodecId::kInt8}) {
-    config.wire.forward = config.wire.backward = codec;
+    config.wire.forward.codecs = config.wire.backward.codecs = {codec};
     // Of one step, from one set of weights. Who counted how much of it is the swarm's choice: again, until all did.
     bool judged = false;
     for (int attempt = 0; attempt < kAttemptsMax && !judged; ++attempt) {

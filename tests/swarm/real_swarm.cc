@@ -95,6 +95,7 @@ class RealSwarm::LaunchOwner final : public Launch::Owner {
     swarm_.lines_.push_back(line);
   }
   void on_notice(const std::string&) override {}
+  void on_states(std::map<std::uint16_t, Bytes>, std::function<void(Status)> saved) override { saved({}); }
   void on_finished(const RunSummary& summary, std::optional<Error> error) override {
     const std::lock_guard lock(swarm_.mutex_);
     swarm_.summary_ = summary;
@@ -155,7 +156,7 @@ void RealSwarm::start_launch() {
   auto wire = loopback_wire(loop, run_key_);
   launch_address_ = wire->listening_address();
   launch_wire_ = std::move(wire);
-  LaunchOptions options{config_, run_key_, folder_.path(), false, {launch_address_}, false, {}, 30s};
+  LaunchOptions options{config_, run_key_, folder_.path(), false, {launch_address_}, false, {}, 30s, {}};
   auto launch = Launch::open(
       std::move(options),
       LaunchEnvironment{loop, *launch_wire_, *storage_, *launch_events_, *samples_, Rng(91), nullptr}, *launch_owner_);

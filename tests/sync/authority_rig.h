@@ -41,14 +41,11 @@ class AuthorityTest : public testing::Test, public AuthorityPort {
 
   void boot() {
     storage = std::make_unique<SimStorage>(loop, disk);
-    const Result<Bytes> history = storage->read(kLogPath, 64u << 20);
-    const Bytes bytes = history.ok() ? *history : Bytes();
-    const std::size_t valid = authority_log_valid_bytes(bytes).value();
-    if (history.ok()) {
-      ASSERT_TRUE(storage->truncate(kLogPath, valid).ok());
-    }
     auto file = storage->open_append(kLogPath);
     ASSERT_TRUE(file.ok());
+    const Bytes bytes = storage->read(kLogPath, 64u << 20).value();
+    const std::size_t valid = authority_log_valid_bytes(bytes).value();
+    ASSERT_TRUE(storage->truncate(kLogPath, valid).ok());
     auto opened = Authority::open(options, *this, loop, std::move(*file), bytes.view().first(valid));
     ASSERT_TRUE(opened.ok()) << opened.error().message;
     authority = std::move(*opened);

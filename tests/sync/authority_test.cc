@@ -1,4 +1,5 @@
 #include "tests/sync/authority_rig.h"
+#include "transport/limits.h"
 
 namespace shoal {
 namespace {
@@ -317,6 +318,49 @@ TEST_F(AuthorityTest, AFailingDiskStopsAllDecisions) {
   disk.set_failing(false);
   join(3);
   EXPECT_TRUE(sent_to<JoinAnswer>(3).empty());
+}
+
+TEST_F(AuthorityTest, AJoinersAddressesAreKeptInBoundsSoThatItsRecordFits) {
+  boot();
+  JoinRequest request;
+  request.addresses.assign(8192, std::string(500, 'a'));
+  request.addresses.resize(8200, "198.51.100.7:4700");
+  join(1, request);
+  EXPECT_EQ(log_error, "");
+  ASSERT_EQ(listed(), 1u);
+  EXPECT_EQ(authority->members().stages[0].members[0].addresses,
+            std::vector<std::string>(limits::kAddressesMax, "198.51.100.7:4700"));
+  reboot();
+  EXPECT_EQ(listed(), 1u);
+}
+
+TEST_F(AuthorityTest, AJoinerThatTheSignedListHasNoRoomForIsRefusedAndTheRunGoesOn) {
+  options.stages = 2;
+  boot();
+  JoinRequest request;
+  request.addresses.assign(limits::kAddressesMax, std::string(128, 'a'));
+  std::uint64_t n = 0;
+  do join(++n, request);
+  while (n < 100 && sent_to<JoinAnswer>(n).at(0).accepted);
+  ASSERT_LT(n, 100u) << "a thousand bytes a member: 64 KiB are full before";
+  EXPECT_NE(sent_to<JoinAnswer>(n).at(0).reason.find("signed list"), std::string::npos);
+  EXPECT_EQ(log_error, "");
+  EXPECT_EQ(listed(StageId(0)) + listed(StageId(1)), n - 1);
+  for (std::uint64_t member = 1; member < n; ++member) {
+    Beat serving = beat_of(0, 0, authority->members().stages[0].stage);
+    serving.stage = sent_to<JoinAnswer>(member).at(0).stage;
+    authority->on_message(remote(member), serving);
+    settle();
+  }
+  EXPECT_EQ(log_error, "") << "what changes later had its room";
+  reboot();
+  EXPECT_EQ(listed(StageId(0)) + listed(StageId(1)), n - 1);
+  // One that comes again takes the place of its older session.
+  Remote again = remote(1);
+  again.session.incarnation = 5;
+  authority->on_message(again, request);
+  settle();
+  EXPECT_TRUE(sent_to<JoinAnswer>(1).at(0).accepted) << sent_to<JoinAnswer>(1).at(0).reason;
 }
 
 TEST_F(AuthorityTest, RefusesTheLogOfAnotherRunAndOfAnotherManifest) {

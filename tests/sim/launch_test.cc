@@ -1,0 +1,211 @@
+// The launching process: full disks, states that cannot be saved, strangers, an early Ctrl-C, and what it says.
+#include "runtime/launch.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "common/log.h"
+#include "sim/checkers.h"
+#include "sim/swarm.h"
+
+namespace shoal {
+namespace {
+
+SwarmOptions options_for(std::uint64_t microbatches) {
+  set_log_level(LogLevel::kError);
+  SwarmOptions options;
+  options.config = small_config(RuleId::kDiloco, options.stages, microbatches);
+  return options;
+}
+
+std::size_t count_events(const Swarm& swarm, const std::string& name, const std::string& cause = "") {
+  return static_cast<std::size_t>(
+      std::count_if(swarm.events().begin(), swarm.events().end(),
+                    [&](const EventRecord& e) { return e.event == name && (cause.empty() || e.cause == cause); }));
+}
+
+// The launching process's, not a peer's.
+std::size_t count_ends(const Swarm& swarm) {
+  return count_events(swarm, "end", "all tokens are committed") +
+         count_events(swarm, "end", "the run was over already");
+}
+
+std::size_t count_notices(const Swarm& swarm, const std::string& part) {
+  return static_cast<std::size_t>(
+      std::count_if(swarm.notices().begin(), swarm.notices().end(),
+                    [&](const std::string& line) { return line.find(part) != std::string::npos; }));
+}
+
+bool run_until_finished(Swarm& swarm, Duration limit) {
+  return swarm.loop().run_until_true([&] { return swarm.finished(); }, swarm.loop().now() + limit);
+}
+
+void resume(Swarm& swarm) {
+  swarm.kill_launch();
+  swarm.resume_launch();
+}
+
+std::string first_broken(const std::vector<std::string>& broken) { return broken.empty() ? "" : broken.front(); }
+
+TEST(LaunchTest, AFullDiskUnderTheLogsStopsTheProcessByNameAndAResumedOneGoesOn) {
+  Swarm swarm(options_for(400));
+  swarm.run_for(3s);
+  const std::uint64_t committed = swarm.launch()->book().committed();
+  ASSERT_GT(committed, 0u);
+  swarm.disk().set_capacity_bytes(0);
+  ASSERT_TRUE(run_until_finished(swarm, 10s));
+  ASSERT_TRUE(swarm.launch_error());
+  EXPECT_EQ(swarm.launch_error()->code, ErrorCode::kIo);
+  EXPECT_NE(swarm.launch_error()->message.find("no space left"), std::string::npos) << swarm.launch_error()->message;
+  EXPECT_NE(swarm.launch_error()->message.find("--resume run"), std::string::npos) << swarm.launch_error()->message;
+  EXPECT_EQ(count_ends(swarm), 0u);
+  swarm.disk().set_capacity_bytes(SIZE_MAX);
+  resume(swarm);
+  ASSERT_TRUE(swarm.run_to_end(300s));
+  EXPECT_FALSE(swarm.launch_error());
+  EXPECT_GE(swarm.summary().committed, 400u);
+  EXPECT_EQ(swarm.summary().issued, swarm.summary().committed + swarm.summary().unfinished);
+  EXPECT_EQ(first_broken(check_end(swarm)), "");
+}
+
+TEST(LaunchTest, StatesThatCannotBeSavedKeepTheRunAndItsPeersForAnotherTry) {
+  SwarmOptions options = options_for(64);
+  options.save = true;
+  Swarm swarm(std::move(options));
+  swarm.answer_save([] { return make_error(ErrorCode::kIo, "cannot write model: No space left on device"); });
+  ASSERT_TRUE(run_until_finished(swarm, 120s));
+  ASSERT_TRUE(swarm.launch_error());
+  EXPECT_EQ(swarm.launch_error()->code, ErrorCode::kIo);
+  EXPECT_NE(swarm.launch_error()->message.find("No space left"), std::string::npos);
+  EXPECT_NE(swarm.launch_error()->message.find("shoal launch --resume run --save OTHER"), std::string::npos)
+      << swarm.launch_error()->message;
+  EXPECT_EQ(count_ends(swarm), 0u);
+  swarm.run_for(5s);
+  for (const auto& peer : swarm.peers()) EXPECT_FALSE(peer->finished);
+  swarm.answer_save([] { return Status::success(); });
+  resume(swarm);
+  ASSERT_TRUE(swarm.run_to_end(300s));
+  EXPECT_FALSE(swarm.launch_error());
+  EXPECT_EQ(swarm.states().size(), swarm.options().stages);
+  EXPECT_EQ(count_ends(swarm), 1u);
+  EXPECT_EQ(first_broken(check_end(swarm)), "");
+}
+
+// Lines follow the log: what is not durable has not happened.
+TEST(LaunchTest, AnEndThatIsNotDurableIsNotSaid) {
+  SwarmOptions options = options_for(64);
+  options.save = true;
+  Swarm swarm(std::move(options));
+  swarm.answer_save([&swarm] {
+    swarm.disk().set_failing(true);
+    return Status::success();
+  });
+  ASSERT_TRUE(run_until_finished(swarm, 120s));
+  ASSERT_TRUE(swarm.launch_error());
+  EXPECT_NE(swarm.launch_error()->message.find("--resume run"), std::string::npos) << swarm.launch_error()->message;
+  EXPECT_EQ(count_ends(swarm), 0u);
+  EXPECT_EQ(count_events(swarm, "listed", "the run ended"), 0u);
+  swarm.run_for(5s);
+  for (const auto& peer : swarm.peers()) EXPECT_FALSE(peer->finished) << "nobody heard END";
+  swarm.disk().set_failing(false);
+  swarm.answer_save([] { return Status::success(); });
+  resume(swarm);
+  ASSERT_TRUE(swarm.run_to_end(300s));
+  EXPECT_EQ(count_ends(swarm), 1u);
+  EXPECT_EQ(first_broken(check_end(swarm)), "");
+}
+
+TEST(LaunchTest, ACtrlCBeforeItsStartEndsTheRunInOrder) {
+  SwarmOptions options = options_for(64);
+  options.finish_at_once = true;
+  Swarm swarm(std::move(options));
+  ASSERT_TRUE(run_until_finished(swarm, 30s));
+  EXPECT_FALSE(swarm.launch_error());
+  EXPECT_EQ(swarm.summary().reason, "stopped before its start");
+  EXPECT_EQ(swarm.summary().issued, 0u);
+}
+
+TEST(LaunchTest, APoolOfParkedMicrobatchesIsSaidOnceAndSoIsItsEnd) {
+  Swarm swarm(options_for(2000));
+  swarm.run_for(3s);
+  std::vector<std::size_t> first_stage;
+  for (std::size_t i = 0; i < swarm.peers().size(); ++i)
+    if (swarm.peers()[i]->peer->report().stage == StageId(0)) first_stage.push_back(i);
+  ASSERT_EQ(first_stage.size(), 2u);
+  for (const std::size_t i : first_stage) swarm.freeze_peer(i);
+  swarm.run_for(20s);
+  EXPECT_EQ(count_notices(swarm, "parked: no live peer of stage 0"), 1u);
+  EXPECT_EQ(count_notices(swarm, "waits for a peer of stage 0 any more"), 0u);
+  for (const std::size_t i : first_stage) swarm.resume_peer(i);
+  ASSERT_TRUE(swarm.run_to_end(600s));
+  EXPECT_EQ(count_notices(swarm, "parked: no live peer of stage 0"), 1u);
+  EXPECT_EQ(count_notices(swarm, "waits for a peer of stage 0 any more"), 1u);
+}
+
+// Speaks to the launching process with a key of its own, on no list.
+class Stranger final : public Transport::Listener {
+ public:
+  explicit Stranger(Swarm& swarm)
+      : run_(as_peer(swarm.launch()->authority().members().run)), key_(KeyPair::from_seed({7, 7, 7})) {
+    SimHost& host = swarm.network().add_host("stranger:1");
+    wire_ = swarm.network().make_wire(key_.id(), "stranger:1");
+    transport_ =
+        make_transport(*wire_, host.loop(),
+                       {RunId{run_.bytes}, key_.id(), Session::of(key_.id(), 3), PeerRole::kPeer, {"stranger:1"}});
+    transport_->set_listener(this);
+    transport_->learn(run_, {"launch:1"});
+    transport_->dial(run_);
+  }
+  bool up() const { return up_; }
+  std::size_t heard_commits() const { return heard_commits_; }
+  void say(Message message) { EXPECT_TRUE(transport_->send(run_, std::move(message)).ok()); }
+
+ private:
+  void on_link_up(const Remote&) override { up_ = true; }
+  void on_link_down(const Remote&, const Error&) override { up_ = false; }
+  void on_message(const Remote&, Message message, TransferId, std::uint64_t) override {
+    heard_commits_ += std::holds_alternative<Commit>(message);
+  }
+  void on_frames(const Remote&, TransferId, Result<std::vector<Bytes>>) override {}
+
+  PeerId run_;
+  KeyPair key_;
+  std::unique_ptr<Wire> wire_;
+  std::unique_ptr<Transport> transport_;
+  bool up_ = false;
+  std::size_t heard_commits_ = 0;
+};
+
+// A path is written to the event files: whoever reads them could have every contribution of it listed as lost.
+TEST(LaunchTest, AStrangersWordLosesNoContributionAndAsksForNoDecision) {
+  Swarm swarm(options_for(200));
+  swarm.run_for(100ms);
+  Stranger stranger(swarm);
+  swarm.run_for(2s);
+  ASSERT_TRUE(stranger.up());
+  std::size_t said = 0;
+  for (int second = 0; second < 40 && !swarm.finished(); ++second) {
+    CommitAck gone;
+    for (const EventRecord& e : swarm.events())
+      if (e.event == "commit" && e.microbatch && e.tokens)
+        for (const Token& token : *e.tokens) gone.items.push_back({*e.microbatch, token, CommitState::kGone});
+    said += gone.items.size();
+    if (gone.items.size() > 4096) gone.items.erase(gone.items.begin(), gone.items.end() - 4096);
+    if (stranger.up() && !gone.items.empty()) {
+      const MicrobatchId gone_of = gone.items.back().microbatch;
+      stranger.say(std::move(gone));
+      stranger.say(Waiting{gone_of, {}, {}});
+    }
+    swarm.run_for(250ms);
+  }
+  EXPECT_GT(said, 100u);
+  ASSERT_TRUE(swarm.run_to_end(300s));
+  EXPECT_EQ(swarm.summary().listed, 0u);
+  EXPECT_EQ(swarm.summary().acks_gone, 0u);
+  EXPECT_EQ(stranger.heard_commits(), 0u);
+  EXPECT_EQ(first_broken(check_end(swarm)), "");
+}
+
+}  // namespace
+}  // namespace shoal
