@@ -14,6 +14,7 @@
 #include <string>
 
 #include "common/event_loop.h"
+#include "common/ids.h"
 #include "common/storage.h"
 #include "router/commit_book.h"
 #include "router/courier.h"
@@ -117,7 +118,10 @@ class Trainer final : private CourierPort {
   void check_settled();
   void next_evaluations();
   void list(const CommitBook::Listing& listing);
-  std::uint64_t evaluation_trainer() const { return options_.trainer_id ^ (1ull << 63); }
+  // Another one in each life: what an earlier one validated is closed at the peers for good.
+  std::uint64_t evaluation_trainer() const {
+    return mix64(options_.trainer_id, options_.self.incarnation) | (1ull << 63);
+  }
 
   TrainerOptions options_;
   TrainerEnvironment env_;
