@@ -71,8 +71,9 @@ class ReplicaCheck {
       problem("token " + text_of(token) + " is " + where + " as settled, and the log does not name it");
     if (const auto at = books_.secured_at(token); at && *at <= stage_peer_.version())
       problem("token " + text_of(token) + " is " + where + " and in the anchor");
-    if (books_.listed(token) && !books_.over(session_) && entry->state != EntryState::kUndoing)
-      problem("token " + text_of(token) + " is " + where + " and listed as lost");
+    const std::string* lost = books_.lost(token);
+    if (lost != nullptr && !books_.over(session_) && entry->state != EntryState::kUndoing)
+      problem("token " + text_of(token) + " is " + where + " and listed as lost (" + *lost + ")");
   }
 
   void check_window(WindowSlot slot) {

@@ -17,7 +17,8 @@ namespace shoal {
 //   - its parameters, with a shift that is still pending, = anchor + what its ledger calls stepped; each accumulator =
 //   what its ledger has counted in that window. So a gradient is in a living replica once, where its ledger says;
 //   - what its ledger calls settled was logged, for this token, before;
-//   - what a round up to its version secured, or what is listed, is in no ledger of a session that lives.
+//   - what a round up to its version secured is not in its ledger; nor is what is listed, while its session lives, but
+//   for the rest that is listed when the run ends.
 class CountingChecker {
  public:
   explicit CountingChecker(const Swarm& swarm) : swarm_(swarm) {}

@@ -4,6 +4,10 @@
 
 namespace shoal {
 
+namespace {
+constexpr std::string_view kRestListed = "the run ended";  // runtime/launch_end.cc
+}
+
 std::string text_of(const Token& token) {
   std::ostringstream out;
   out << token;
@@ -24,7 +28,7 @@ void CountingBooks::read(const std::vector<EventRecord>& events) {
     } else if (event.event == "round_commit" && event.secured && event.stage && event.version) {
       read_round(event);
     } else if (event.event == "listed" && event.token) {
-      list(*event.token);
+      list(*event.token, event.cause);
     } else if (event.event == "session_over" && event.about) {
       over_.insert(*event.about);
     }
@@ -60,9 +64,14 @@ void CountingBooks::secure(const Token& token, StageId stage, Version version, G
                       ", which no log line names there");
 }
 
-void CountingBooks::list(const Token& token) {
-  listed_.insert(token);
+void CountingBooks::list(const Token& token, std::string_view cause) {
+  listed_.emplace(token, cause);
   if (secured_.contains(token)) broken_.push_back("token " + text_of(token) + " is secured and listed as lost");
+}
+
+const std::string* CountingBooks::lost(const Token& token) const {
+  const auto it = listed_.find(token);
+  return it == listed_.end() || it->second == kRestListed ? nullptr : &it->second;
 }
 
 const CountingBooks::Winner* CountingBooks::winner(const Token& token) const {

@@ -34,6 +34,8 @@ class CountingBooks {
   const Winner* winner(const Token& token) const;               // null: no log line names it
   std::optional<Version> secured_at(const Token& token) const;  // the version that the round naming it made
   bool listed(const Token& token) const { return listed_.contains(token); }
+  // Why it was listed; null: it is not, or only as the rest at the run's end, when who holds it may live.
+  const std::string* lost(const Token& token) const;
   bool over(const Session& session) const { return over_.contains(session); }
   // Over what the stage's rounds up to `version` secured.
   GradientSum secured_up_to(StageId stage, Version version) const;
@@ -44,14 +46,14 @@ class CountingBooks {
   void read_commit(const EventRecord& event);
   void read_round(const EventRecord& event);
   void secure(const Token& token, StageId stage, Version version, GradientSum& sum);
-  void list(const Token& token);
+  void list(const Token& token, std::string_view cause);
 
   std::size_t read_ = 0;
   std::map<MicrobatchId, std::vector<Token>> committed_;
   std::map<Token, Winner> winners_;
   std::map<Token, Version> secured_;
   std::map<StageId, std::map<Version, GradientSum>> anchors_;  // after the round that made the version
-  std::set<Token> listed_;
+  std::map<Token, std::string> listed_;                        // with the cause
   std::set<Session> over_;
   std::vector<std::string> broken_;
 };
