@@ -166,7 +166,7 @@ TEST(AllreduceRuleTest, AppliesTheSharedAdamWToTheSummedGradient) {
   EXPECT_EQ(sum, values_of(executor, ArenaRole::kAccumulatorA));
   EXPECT_EQ(payload.tag, 77u);
   for (float& value : sum) value *= 2;  // as if another member had brought the same
-  payload = payload_of(sum, payload.weight * 2, payload.tag * 2);
+  payload = test::payload_of(sum, payload.weight * 2, payload.tag * 2);
 
   std::vector<float> parameters = values_of(executor, ArenaRole::kCurrent),
                      m1 = values_of(executor, ArenaRole::kMoment1), m2 = values_of(executor, ArenaRole::kMoment2);
@@ -206,7 +206,7 @@ TEST(AllreduceRuleTest, AMemberWithoutEntriesMakesTheSameStep) {
   const Payload sum = rule->contribute(busy, with_work).value();
   const Payload nothing = rule->contribute(idle, without).value();
   EXPECT_EQ(nothing.weight, 0u);
-  EXPECT_EQ(nothing.values, std::vector<float>(kIntegerParameters, 0.0f));
+  EXPECT_EQ(values_of(nothing), std::vector<float>(kIntegerParameters, 0.0f));
   EXPECT_EQ(rule->prepare(busy, with_work, sum).value(), rule->prepare(idle, without, sum).value());
   rule->commit(busy, with_work);
   rule->commit(idle, without);
@@ -225,7 +225,7 @@ TEST(AllreduceRuleTest, AnAbandonedRoundKeepsTheWindowForTheNextAttempt) {
   const Digest digest = rule->prepare(executor, context, first).value();
   rule->abandon(executor, context);
   const Payload second = rule->contribute(executor, context).value();
-  EXPECT_EQ(second.values, first.values);
+  EXPECT_EQ(values_of(second), values_of(first));
   EXPECT_EQ(second.tag, first.tag);
   EXPECT_EQ(rule->prepare(executor, context, second).value(), digest);
 }
