@@ -7,7 +7,7 @@
 #include "common/fault.h"
 #include "common/log.h"
 #include "common/posix_file.h"
-#include "tests/common/temporary_folder.h"
+#include "tests/runtime/scratch_folder.h"
 
 namespace shoal {
 namespace {
@@ -151,7 +151,7 @@ TEST_F(FaultTest, BadOptionsAreNamedAndArmNothing) {
 
 #if SHOAL_WITH_NET
 TEST(LogFileTest, LinesGoThereTooAndAFileThatCannotBeIsAnError) {
-  const TemporaryFolder folder;
+  const ScratchFolder folder;
   EXPECT_EQ(also_log_to("/proc/no/such/folder/log").code(), ErrorCode::kIo);
   ASSERT_TRUE(also_log_to(folder / "log").ok());
   log_info("peer ", 7, " serves");
