@@ -21,7 +21,7 @@ Result<TransferId> StagePeer::send_forward(const Session& to, Forward message, b
   const auto tensors = tensors_.find(entry->serial);
   SHOAL_CHECK(tensors != tensors_.end());
   Bytes frame = tensors->second->output;
-  if (env_.coder != nullptr && !key)
+  if (env_.coder != nullptr && !key && message.kind == ForwardKind::kTrain)
     if (auto delta = env_.coder->delta_for(to, message.sample, tensors->second->activation)) frame = *std::move(delta);
   return send_to(to, std::move(message), {tensors->second->input.front(), std::move(frame)});
 }

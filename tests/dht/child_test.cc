@@ -12,9 +12,9 @@
 #include "common/file_storage.h"
 #include "dht/dht_child.h"
 #include "dht/spawned_child.h"
-#include "tests/common/temporary_folder.h"
 #include "tests/dht/real_rig.h"
 #include "tests/dht/records.h"
+#include "tests/runtime/scratch_folder.h"
 
 namespace shoal {
 namespace {
@@ -59,7 +59,7 @@ TEST_F(ChildTest, AKilledChildIsReplacedAndItsRecordsComeBack) {
 }
 
 TEST_F(ChildTest, WhileNoChildCanStartTheCacheServesAlsoANewProcess) {
-  TemporaryFolder folder;
+  ScratchFolder folder;
   FileStorage storage(rig_.loop());
   DhtDirectory& a = rig_.make(run_of(run_), &storage, folder / "peers.cache");
   announce(a, 1);
