@@ -16,7 +16,7 @@ struct GlobalOptions {
   int verbose = 0;
   bool quiet = false;
   std::string log_file;  // empty: stderr alone
-  std::string faults;  // fault points to arm (common/fault.h)
+  std::string faults;    // fault points to arm (common/fault.h)
 };
 
 struct Program {

@@ -190,18 +190,17 @@ void Swarm::start_peer(HostedPeer& process, std::uint64_t) {
                       .wish = std::nullopt,
                       .device = "simulated",
                       .planted = options_.planted};
-  process.peer = std::make_unique<Peer>(
-      std::move(options),
-      PeerEnvironment{host.loop(),
-                      *process.wire,
-                      *process.device,
-                      *process.events,
-                      options_.factory ? options_.factory : make_integer_executor,
-                      rng_.fork("peer" + std::to_string(starts_++)),
-                      options_.directory,
-                      {},
-                      options_.coder},
-      *process.owner);
+  process.peer = std::make_unique<Peer>(std::move(options),
+                                        PeerEnvironment{host.loop(),
+                                                        *process.wire,
+                                                        *process.device,
+                                                        *process.events,
+                                                        options_.factory ? options_.factory : make_integer_executor,
+                                                        rng_.fork("peer" + std::to_string(starts_++)),
+                                                        options_.directory,
+                                                        {},
+                                                        options_.coder},
+                                        *process.owner);
   process.peer->start();
 }
 

@@ -29,7 +29,8 @@ struct LoadedStage {
 // kNonFinite.
 Result<LoadedStage> parse_stage_file(Bytes file);
 
-// Temporary file, fsync, rename, fsync of the directory. ERRORS: kIo (the path and the system's reason).
+// Temporary file, fsync, rename, fsync of the directory. ERRORS: kMissing (no such folder), kIo (the path and the
+// system's reason).
 Status save_stage(const std::string& directory, const StageSpec& spec, std::span<const float> parameters);
 Status save_index(const std::string& directory, const std::vector<StageSpec>& specs);
 // All stages of a directory, in order. ERRORS: kMissing (no such file), kIo, and parse_stage_file's; kMalformed when

@@ -47,9 +47,9 @@ struct AuthorityOptions {
   // diloco: of one replica. A round opens when the settled targets of all who could take part come to as many for each
   // of them; 0 = never by targets.
   std::uint64_t round_targets = 0;
-  Duration round_cap{0};      // or after this time with anything settled; 0 = never
-  Duration membership = 10s;  // fenced after this long without a beat that shows life
-  Duration round_grace = 2s;  // after a quorum reported, wait this long for the others
+  Duration round_cap{0};        // or after this time with anything settled; 0 = never
+  Duration membership = 10s;    // fenced after this long without a beat that shows life
+  Duration round_grace = 2s;    // after a quorum reported, wait this long for the others
   Duration round_budget = 30s;  // for the whole reduction
   Duration join_hold =
       5s;  // no new round of a stage for this long after a joiner came that must fetch; at most once in 6 of these

@@ -119,7 +119,9 @@ TEST_P(KeyFrameTest, AFrameWithoutItsBaseIsSentAgainAsAKeyFrameInTheSameBranch) 
   EXPECT_EQ(count(swarm, "need_key_frame"), coder.lacking);
   EXPECT_EQ(count(swarm, "key_frame"), coder.lacking);
   EXPECT_EQ(coder.decoded, coder.held) << "a delta whose base is there costs no second frame";
-  EXPECT_EQ(coder.sent, coder.held + coder.lacking) << "a key frame opens no branch";
+  EXPECT_EQ(coder.held + coder.lacking, kMicrobatches * kBoundaries) << "what is evaluated is sent whole";
+  const std::uint64_t evaluated = swarm.options().config.data.validation_samples * kBoundaries;
+  EXPECT_EQ(coder.sent, coder.held + coder.lacking + evaluated) << "a key frame opens no branch";
   EXPECT_EQ(coder.settled, kMicrobatches * kBoundaries);
   EXPECT_TRUE(coder.out.empty()) << "every branch has ended";
   set_log_level(LogLevel::kInfo);

@@ -147,7 +147,7 @@ TEST_F(StageFileTest, RefusesNonFiniteParameters) {
 TEST_F(StageFileTest, AFailedSaveNamesThePathAndLeavesTheOldFile) {
   save_all();
   const Status status = save_stage(directory + "/missing", specs[0], parameters[0]);
-  EXPECT_EQ(status.code(), ErrorCode::kIo);
+  EXPECT_EQ(status.code(), ErrorCode::kMissing);
   EXPECT_NE(status.error().message.find("missing"), std::string::npos);
   EXPECT_TRUE(load_model(directory).ok());
 }

@@ -158,7 +158,7 @@ TEST_F(AuthorityTest, ALeaverWithNothingToSecureGoesAtOnce) {
 TEST_F(AuthorityTest, OfTwoThatLeaveTogetherTheLastStaysUntilAnotherHoldsTheState) {
   boot();
   for (std::uint64_t n = 1; n <= 2; ++n) join_and_serve(n);
-  beat(1, 0, 100);
+  beat(1, 0, 300);
   for (std::uint64_t n = 1; n <= 2; ++n) contribute(n, 1, {n});
   for (std::uint64_t n = 1; n <= 2; ++n) agree(n, 1, 7, 3, 30);
   settle();
