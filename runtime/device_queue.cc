@@ -7,6 +7,8 @@
 #include <mutex>
 #include <thread>
 
+#include "common/batch_work.h"
+
 namespace shoal {
 
 namespace {
@@ -40,6 +42,7 @@ class DeviceThread final : public DeviceQueue {
 
   void work() {
     pthread_setname_np(pthread_self(), "device");  // seen in top and in profiles
+    take_long_slices();
     while (true) {
       Item item;
       {
