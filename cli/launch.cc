@@ -134,7 +134,11 @@ class LaunchProgram final : private Launch::Owner {
     SHOAL_TRY(
         replace_file(arguments_.folder + kListenFile, {Bytes::copy_of(std::string_view(wire_->listening_address()))}));
     SHOAL_ASSIGN(signals_, StopSignals::listen(
-                               loop_, [this] { launch_->finish("stopped by Ctrl-C"); },
+                               loop_,
+                               [this] {
+                                 log_info("Ctrl-C: what is under way is finished first; a second one stops at once");
+                                 launch_->finish("stopped by Ctrl-C");
+                               },
                                [this] {
                                  log_warning("stopped at once: peers keep their state, `shoal launch --resume ",
                                              arguments_.folder, "` goes on");

@@ -41,13 +41,19 @@ void Courier::arm(Hop& hop, TimePoint now) {
 
 std::optional<Session> Courier::choose(const Hop& hop, TimePoint now) const {
   std::vector<Candidate> candidates;
+  bool one_is_busy = false;
   for (const Session& session : port_.candidates(hop.spec.to)) {
     if (std::any_of(hop.children.begin(), hop.children.end(), [&](const Child& c) { return c.session == session; }))
       continue;
-    if (const auto it = hop.avoid.find(session); it != hop.avoid.end() && it->second > now) continue;
+    if (const auto it = hop.avoid.find(session); it != hop.avoid.end() && it->second > now) {
+      one_is_busy |= !rates_.resting(session, now);
+      continue;
+    }
     candidates.push_back({session, rates_.weight(session), rates_.expected_seconds(session, hop.spec.frame_bytes, now),
-                          rates_.in_flight(session), rates_.suspected(session)});
+                          rates_.in_flight(session), rates_.suspected(session), rates_.resting(session, now)});
   }
+  // To wait for who is busy is shorter than to wait for who is silent.
+  if (one_is_busy) std::erase_if(candidates, [](const Candidate& c) { return c.resting; });
   return policy_.pick(hop.spec.sample, candidates);
 }
 

@@ -21,7 +21,7 @@ class Rendezvous final : public RoutingPolicy {
   std::optional<Session> pick(SampleId sample, std::span<const Candidate> candidates) const override {
     std::vector<Candidate> usable;
     for (const Candidate& c : candidates)
-      if (!c.suspected || c.in_flight == 0) usable.push_back(c);
+      if (!c.suspected || (c.in_flight == 0 && !c.resting)) usable.push_back(c);
     if (usable.empty()) usable.assign(candidates.begin(), candidates.end());
     if (usable.empty()) return std::nullopt;
     std::sort(usable.begin(), usable.end(), [&](const Candidate& a, const Candidate& b) {

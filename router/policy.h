@@ -15,8 +15,8 @@ struct Candidate {
   double weight = 1;            // relative speed, > 0
   double expected_seconds = 0;  // completion of one more microbatch there
   std::uint32_t in_flight = 0;  // ours, unfinished there
-  bool suspected =
-      false;  // missed a deadline: only when it has nothing of ours in flight (a probe), or nobody else is left
+  // Missed a deadline: only when it has nothing of ours in flight (a probe) and does not rest, or nobody else is left.
+  bool suspected = false, resting = false;
 };
 
 class RoutingPolicy {

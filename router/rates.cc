@@ -46,13 +46,29 @@ void HopRates::set_link(const Session& peer, double bytes_per_second, Duration r
   p.rtt = seconds_of(rtt);
 }
 
-void HopRates::miss(const Session& peer, TimePoint) { peers_[peer].suspected = true; }
+void HopRates::miss(const Session& peer, TimePoint now) {
+  Peer& p = peers_[peer];
+  const bool several = p.suspected && now < p.rests_until;  // given to it before it was suspected: no probe failed
+  p.suspected = true;
+  if (several) return;
+  p.rest = std::clamp(2 * p.rest, kRestMin, kRestMax);
+  p.rests_until = now + p.rest;
+}
 
-void HopRates::delivered(const Session& peer) { peers_[peer].suspected = false; }
+void HopRates::delivered(const Session& peer) {
+  Peer& p = peers_[peer];
+  p.suspected = false;
+  p.rest = {};
+}
 
 bool HopRates::suspected(const Session& peer) const {
   const Peer* p = find(peer);
   return p != nullptr && p->suspected;
+}
+
+bool HopRates::resting(const Session& peer, TimePoint now) const {
+  const Peer* p = find(peer);
+  return p != nullptr && p->suspected && now < p->rests_until;
 }
 
 void HopRates::sent(const Session& peer) { ++peers_[peer].in_flight; }

@@ -26,6 +26,7 @@ class HopRates {
   static constexpr double kDeadlineFactor = 3.0;     // times the 95th percentile
   static constexpr Duration kDeadlineCapMin =
       2s;  // never beyond this and kDeadlineCapFactor times what healthy peers need at worst
+  static constexpr Duration kRestMin = 2s, kRestMax = 16s;  // of a suspected peer between probes
   static constexpr double kDeadlineCapFactor = 4.0;  // times the 99th percentile over the peers that are not suspected
 
   // A finished part of a hop.
@@ -37,10 +38,13 @@ class HopRates {
   void report_queue(const Session& peer, Duration queue, TimePoint now);
   void set_link(const Session& peer, double bytes_per_second, Duration rtt);
 
-  // A missed deadline is evidence: the peer is suspected, at most one microbatch is in flight to it until it delivers.
+  // A missed deadline is evidence: until it delivers, the peer is suspected and gets one microbatch at a time, a probe.
+  // Before each it rests, for twice as long after every probe that failed: a stopped peer costs a microbatch its
+  // patience a few times, not without end.
   void miss(const Session& peer, TimePoint now);
   void delivered(const Session& peer);
   bool suspected(const Session& peer) const;
+  bool resting(const Session& peer, TimePoint now) const;  // suspected, and no probe is due
 
   void sent(const Session& peer);   // one more in flight to it
   void ended(const Session& peer);  // one less
@@ -72,6 +76,8 @@ class HopRates {
     double bytes_per_second = 0, rtt = 0;
     std::uint32_t in_flight = 0;
     bool suspected = false;
+    Duration rest{};  // zero: not suspected
+    TimePoint rests_until{};
   };
   const Peer* find(const Session& peer) const;
   double known_compute() const;  // mean over peers with a measurement; 0 = none

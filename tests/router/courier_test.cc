@@ -88,6 +88,23 @@ TEST_F(CourierTest, BusyAsksAnotherAtOnceAndStopsTheTransfer) {
   EXPECT_TRUE(take_out<Release>().empty()) << "it never had a claim";
 }
 
+TEST_F(CourierTest, ABusyPeerIsWaitedForWhileTheOtherOneRests) {
+  serving = {session(kB), session(kA)};
+  rates.miss(session(kA), now);
+  open();
+  const auto [to, forward] = asked();
+  ASSERT_EQ(to, session(kB));
+  busy(kB, forward.lease);
+  EXPECT_TRUE(asked_nobody()) << "a probe now would cost the patience that a silent peer is given";
+  pass(100ms);
+  EXPECT_EQ(asked().first, session(kB));
+  pass(HopRates::kRestMin);
+  open(1);
+  const auto [first, again] = asked();
+  busy(first.peer_tag, again.lease);
+  EXPECT_EQ(asked().first, session(kA)) << "its probe is due";
+}
+
 TEST_F(CourierTest, WhenAllAreBusyItAsksAgainAfterABackoff) {
   open();
   for (const std::uint64_t tag : {kA, kB, kC}) busy(tag, asked().second.lease);

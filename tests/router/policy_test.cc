@@ -101,6 +101,10 @@ TEST(PolicyTest, ASuspectGetsAProbeOnlyWhenNothingOfOursIsInFlightThere) {
   for (std::uint64_t sample = 0; sample < 100; ++sample)
     probes += policy->pick(SampleId(sample), candidates) == session(1);
   EXPECT_GT(probes, 90);
+  candidates[0].resting = true;
+  for (std::uint64_t sample = 0; sample < 100; ++sample)
+    EXPECT_EQ(policy->pick(SampleId(sample), candidates), session(2)) << "no probe is due";
+  candidates[0].resting = false;
   candidates[0].in_flight = candidates[1].in_flight = 1;
   candidates[1].suspected = true;
   EXPECT_NE(policy->pick(SampleId(1), candidates), std::nullopt) << "suspects are better than nobody";

@@ -79,6 +79,28 @@ TEST(RatesTest, AMissSuspectsUntilADelivery) {
   EXPECT_FALSE(rates.suspected(session(1)));
 }
 
+TEST(RatesTest, ASuspectRestsTwiceAsLongAfterEveryProbeThatFailed) {
+  HopRates rates;
+  rates.miss(session(1), at(10s));
+  rates.miss(session(1), at(11s));  // another that it had before: no probe
+  EXPECT_TRUE(rates.resting(session(1), at(11900ms)));
+  EXPECT_FALSE(rates.resting(session(1), at(12s)));
+  rates.miss(session(1), at(13s));
+  EXPECT_TRUE(rates.resting(session(1), at(16900ms)));
+  EXPECT_FALSE(rates.resting(session(1), at(17s)));
+  TimePoint now = at(17s);
+  for (int probe = 0; probe < 10; ++probe) {
+    rates.miss(session(1), now);
+    now = now + HopRates::kRestMax;
+    EXPECT_FALSE(rates.resting(session(1), now)) << "it is probed again, however often it failed";
+  }
+  rates.miss(session(1), now);
+  rates.delivered(session(1));
+  EXPECT_FALSE(rates.resting(session(1), now));
+  rates.miss(session(1), now);
+  EXPECT_FALSE(rates.resting(session(1), now + HopRates::kRestMin)) << "a delivery forgives all";
+}
+
 TEST(RatesTest, InFlightCountsSentMinusEndedAndNeverBelowZero) {
   HopRates rates;
   rates.ended(session(1));
