@@ -9,8 +9,9 @@ namespace shoal {
 // back means cleared pages each time). Call before the first thread is started. Does what it can; nothing fails.
 void begin_batch_work();
 
-// For the calling thread, which computes: asks for time slices of 20 ms instead of some 3 ms. Where stages share cores, each change of
-// thread makes a matrix product find its operands gone from the caches. Linux keeps to it from 6.12 on; earlier ones ignore it.
+// For the calling thread, which computes: asks for time slices of 20 ms instead of some 3 ms, and keeps its policy.
+// Where stages share cores, each change of thread makes a matrix product find its operands gone from the caches. Linux
+// keeps to it from 6.12 on, earlier ones ignore it; nothing fails.
 void take_long_slices();
 
 }  // namespace shoal

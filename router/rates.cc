@@ -29,7 +29,7 @@ void HopRates::observe(const Session& peer, HopKind kind, Duration took) {
   const auto index = static_cast<std::size_t>(kind);
   Peer& p = peers_[peer];
   p.kinds[index].add(seconds_of(took));
-  if (!p.suspected) all_[index].add(seconds_of(took));
+  if (!p.suspected()) all_[index].add(seconds_of(took));
 }
 
 void HopRates::report(const Session& peer, Duration forward, Duration backward) {
@@ -48,27 +48,21 @@ void HopRates::set_link(const Session& peer, double bytes_per_second, Duration r
 
 void HopRates::miss(const Session& peer, TimePoint now) {
   Peer& p = peers_[peer];
-  const bool several = p.suspected && now < p.rests_until;  // given to it before it was suspected: no probe failed
-  p.suspected = true;
-  if (several) return;
+  if (p.suspected() && now < p.rests_until) return;  // it had this one before it was suspected: no probe failed
   p.rest = std::clamp(2 * p.rest, kRestMin, kRestMax);
   p.rests_until = now + p.rest;
 }
 
-void HopRates::delivered(const Session& peer) {
-  Peer& p = peers_[peer];
-  p.suspected = false;
-  p.rest = {};
-}
+void HopRates::delivered(const Session& peer) { peers_[peer].rest = {}; }
 
 bool HopRates::suspected(const Session& peer) const {
   const Peer* p = find(peer);
-  return p != nullptr && p->suspected;
+  return p != nullptr && p->suspected();
 }
 
 bool HopRates::resting(const Session& peer, TimePoint now) const {
   const Peer* p = find(peer);
-  return p != nullptr && p->suspected && now < p->rests_until;
+  return p != nullptr && p->suspected() && now < p->rests_until;
 }
 
 void HopRates::sent(const Session& peer) { ++peers_[peer].in_flight; }

@@ -26,8 +26,8 @@ class HopRates {
   static constexpr double kDeadlineFactor = 3.0;     // times the 95th percentile
   static constexpr Duration kDeadlineCapMin =
       2s;  // never beyond this and kDeadlineCapFactor times what healthy peers need at worst
-  static constexpr Duration kRestMin = 2s, kRestMax = 16s;  // of a suspected peer between probes
   static constexpr double kDeadlineCapFactor = 4.0;  // times the 99th percentile over the peers that are not suspected
+  static constexpr Duration kRestMin = 2s, kRestMax = 16s;  // of a suspected peer between probes
 
   // A finished part of a hop.
   void observe(const Session& peer, HopKind kind, Duration took);
@@ -75,9 +75,9 @@ class HopRates {
     TimePoint queue_until{};  // when what it reported to wait would be worked off
     double bytes_per_second = 0, rtt = 0;
     std::uint32_t in_flight = 0;
-    bool suspected = false;
-    Duration rest{};  // zero: not suspected
+    Duration rest{};  // between probes; zero: not suspected
     TimePoint rests_until{};
+    bool suspected() const { return rest > Duration::zero(); }
   };
   const Peer* find(const Session& peer) const;
   double known_compute() const;  // mean over peers with a measurement; 0 = none

@@ -36,8 +36,8 @@ std::string demo_toml(const DemoRun& run) {
       << std::min(kWarmupTokens, run.schedule_tokens / 10) << "\nmin_lr_factor = 0.1\n\n"
       << "[pipeline]\nstages = " << run.stages << "\nreplicas = " << run.replicas
       << "\n"
-      // Gradients in flight are made at older weights, and that is what validation beside `solo` pays for. Two keep two
-      // cores nine tenths busy.
+      // Gradients in flight are made at older weights, and that is what validation beside `solo` pays for. On two
+      // cores two of them give nine tenths of the rate of four.
       << (diloco ? "in_flight = " + std::to_string(std::max<int>(2, run.stages / 2)) +
                        "                # few: what is under way is computed at older weights\n"
                  : "")

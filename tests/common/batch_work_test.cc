@@ -1,4 +1,6 @@
 // How threads of computing processes ask the kernel to be scheduled.
+#include "common/batch_work.h"
+
 #include <gtest/gtest.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -7,8 +9,6 @@
 #include <chrono>
 #include <cstdint>
 #include <thread>
-
-#include "common/batch_work.h"
 
 namespace shoal {
 namespace {
@@ -20,7 +20,8 @@ struct Scheduling {
 
 // By number: glibc has no such call, and the kernel's header cannot stand beside <sched.h> everywhere.
 Scheduling scheduling_of_this_thread() {
-  std::array<std::uint64_t, 7> attributes{};  // size and policy, flags, nice and priority, runtime, deadline, period, utilisation
+  std::array<std::uint64_t, 7>
+      attributes{};  // size and policy, flags, nice and priority, runtime, deadline, period, utilisation
   EXPECT_EQ(syscall(SYS_sched_getattr, 0, attributes.data(), sizeof attributes, 0), 0);
   return {static_cast<std::uint32_t>(attributes[0] >> 32), std::chrono::nanoseconds(attributes[3])};
 }
