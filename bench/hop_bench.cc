@@ -17,9 +17,9 @@
 #include "common/executable.h"
 #include "common/rng.h"
 #include "common/thread_loop.h"
-#include "runtime/demo_figures.h"
-#include "runtime/file_tail.h"
-#include "runtime/offspring.h"
+#include "runtime/demo/figures.h"
+#include "runtime/demo/file_tail.h"
+#include "runtime/demo/offspring.h"
 
 namespace shoal {
 namespace {

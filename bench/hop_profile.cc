@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "runtime/file_tail.h"
+#include "runtime/demo/file_tail.h"
 
 namespace shoal {
 namespace {

@@ -9,8 +9,8 @@
 #include <thread>
 
 #include "common/thread_loop.h"
-#include "runtime/file_tail.h"
-#include "runtime/offspring.h"
+#include "runtime/demo/file_tail.h"
+#include "runtime/demo/offspring.h"
 
 namespace shoal {
 namespace {

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "common/thread_loop.h"
-#include "runtime/file_tail.h"
-#include "runtime/offspring.h"
+#include "runtime/demo/file_tail.h"
+#include "runtime/demo/offspring.h"
 
 namespace shoal {
 namespace {

@@ -1,5 +1,5 @@
 // shoal demo: a swarm of real processes on this machine, with faults, and its figures.
-#include "runtime/demo.h"
+#include "runtime/demo/demo.h"
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
@@ -8,7 +8,7 @@
 #include "cli/outcome.h"
 #include "cli/program.h"
 #include "common/executable.h"
-#include "runtime/offspring.h"
+#include "runtime/demo/offspring.h"
 
 namespace shoal {
 namespace {

@@ -2,8 +2,8 @@
 // Which executor a run's [executor] section means on this machine.
 #include <string>
 
-#include "runtime/config.h"
-#include "runtime/stage_chain.h"
+#include "runtime/config/config.h"
+#include "stages/executor.h"
 
 namespace shoal {
 

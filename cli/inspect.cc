@@ -10,7 +10,7 @@
 #include "common/thread_loop.h"
 #include "dht/dht_child.h"
 #include "dht/dht_directory.h"
-#include "runtime/ticket.h"
+#include "runtime/config/ticket.h"
 
 namespace shoal {
 namespace {

@@ -12,11 +12,11 @@
 #include "common/file_storage.h"
 #include "common/log.h"
 #include "common/thread_loop.h"
-#include "runtime/home.h"
-#include "runtime/peer.h"
-#include "runtime/ticket.h"
-#include "runtime/train_line.h"
-#include "transport/zmq_wire.h"
+#include "events/train_line.h"
+#include "runtime/config/home.h"
+#include "runtime/config/ticket.h"
+#include "runtime/peer/peer.h"
+#include "transport/zmq/zmq_wire.h"
 
 namespace shoal {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "cli/outcome.h"
 #include "cli/program.h"
-#include "runtime/home.h"
+#include "runtime/config/home.h"
 
 namespace shoal {
 namespace {

@@ -1,5 +1,5 @@
 // shoal launch RUN.toml: creates a run, feeds it, keeps its member list, and takes it to its end.
-#include "runtime/launch.h"
+#include "runtime/trainer/launch.h"
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
@@ -15,10 +15,10 @@
 #include "common/log.h"
 #include "common/text_codes.h"
 #include "common/thread_loop.h"
-#include "runtime/home.h"
-#include "runtime/ticket.h"
-#include "runtime/train_line.h"
-#include "transport/zmq_wire.h"
+#include "events/train_line.h"
+#include "runtime/config/home.h"
+#include "runtime/config/ticket.h"
+#include "transport/zmq/zmq_wire.h"
 
 namespace shoal {
 namespace {

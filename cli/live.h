@@ -11,7 +11,7 @@
 #include "common/event_loop.h"
 #include "common/storage.h"
 #include "dht/dht_directory.h"
-#include "runtime/ticket.h"
+#include "runtime/config/ticket.h"
 
 namespace shoal {
 

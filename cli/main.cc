@@ -8,7 +8,7 @@
 #include "cli/program.h"
 #include "common/fault.h"
 #include "common/log.h"
-#include "runtime/config_table.h"
+#include "runtime/config/config_table.h"
 
 namespace shoal {
 namespace {

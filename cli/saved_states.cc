@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "common/posix_file.h"
-#include "runtime/stage_chain.h"
+#include "runtime/solo/stage_chain.h"
 #include "stages/stage_file.h"
 #include "stages/stage_spec.h"
 #include "sync/state_image.h"

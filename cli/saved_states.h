@@ -5,7 +5,7 @@
 #include <string>
 
 #include "common/bytes.h"
-#include "runtime/config.h"
+#include "runtime/config/config.h"
 
 namespace shoal {
 

@@ -1,5 +1,5 @@
 // shoal solo RUN.toml: the same run in one process.
-#include "runtime/solo.h"
+#include "runtime/solo/solo.h"
 
 #include <CLI/CLI.hpp>
 #include <cstdio>

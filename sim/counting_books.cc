@@ -5,7 +5,7 @@
 namespace shoal {
 
 namespace {
-constexpr std::string_view kRestListed = "the run ended";  // runtime/launch_end.cc
+constexpr std::string_view kRestListed = "the run ended";  // runtime/trainer/launch_end.cc
 }
 
 std::string text_of(const Token& token) {

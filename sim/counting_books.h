@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/event_log.h"
+#include "events/event_log.h"
 #include "stages/integer_executor.h"
 
 namespace shoal {

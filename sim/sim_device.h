@@ -4,7 +4,7 @@
 #include <array>
 #include <deque>
 
-#include "runtime/device_queue.h"
+#include "runtime/stage_peer/device_queue.h"
 
 namespace shoal {
 

@@ -7,6 +7,8 @@
 // Thread: one thread at a time (the peer's device thread); every call computes and returns. Owns its arena and whatever
 // entries keep.
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 
 #include "common/ids.h"
@@ -111,5 +113,8 @@ class StageExecutor {
   // Zeroes a window whose entries were all undone or that is abandoned with its session; its tag too.
   virtual void clear_window(WindowSlot window) = 0;
 };
+
+// How the program makes an executor; cli/ decides on which library and device.
+using ExecutorFactory = std::function<Result<std::unique_ptr<StageExecutor>>(const StageSpec& spec)>;
 
 }  // namespace shoal

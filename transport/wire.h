@@ -1,6 +1,6 @@
 #pragma once
 // The lowest seam of the network: whole byte messages to a process whose key is proved. Only Wire has two
-// implementations: transport/zmq_wire.h (ZeroMQ, CURVE) and sim/sim_wire.h (virtual network). Both pass
+// implementations: transport/zmq/zmq_wire.h (ZeroMQ, CURVE) and sim/sim_wire.h (virtual network). Both pass
 // tests/transport/wire_contract.h.
 //
 // A connection is one pair of lanes between two processes, dialled by one of them and used by both directions. Two
@@ -32,7 +32,7 @@ enum class Refusal : std::uint8_t {
   kForeignPeer,  // greeted under a PeerId that is not the proved key's
   kLaneVersion,  // greeted in another version
   kMessage,      // of several parts, or before the second lane
-  kEndless,      // bytes without a whole message (transport/byte_watchdog.h)
+  kEndless,      // bytes without a whole message (transport/zmq/byte_watchdog.h)
   kFlood,        // more than is read, without regard to byte credits
 };
 inline constexpr std::size_t kRefusalKinds = 8;

@@ -6,7 +6,7 @@
 #include "bench/star.h"
 #include "bench/thread_times.h"
 #include "common/thread_loop.h"
-#include "runtime/config.h"
+#include "runtime/config/config.h"
 
 namespace shoal {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "common/fault.h"
 #include "common/log.h"
-#include "tests/runtime/scratch_folder.h"
+#include "tests/common/scratch_folder.h"
 
 namespace shoal {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "common/file_storage.h"
 #include "sim/sim_storage.h"
+#include "tests/common/scratch_folder.h"
 #include "tests/common/storage_contract.h"
-#include "tests/runtime/scratch_folder.h"
 
 namespace shoal {
 namespace {

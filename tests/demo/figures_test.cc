@@ -1,8 +1,9 @@
+#include "runtime/demo/figures.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "runtime/demo_figures.h"
-#include "tests/runtime/scratch_folder.h"
+#include "tests/common/scratch_folder.h"
 
 namespace shoal {
 namespace {

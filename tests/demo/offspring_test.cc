@@ -1,4 +1,4 @@
-#include "runtime/offspring.h"
+#include "runtime/demo/offspring.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,8 +9,8 @@
 
 #include "common/executable.h"
 #include "common/thread_loop.h"
-#include "runtime/file_tail.h"
-#include "tests/runtime/scratch_folder.h"
+#include "runtime/demo/file_tail.h"
+#include "tests/common/scratch_folder.h"
 
 namespace shoal {
 namespace {

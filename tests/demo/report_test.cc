@@ -1,10 +1,10 @@
+#include "runtime/demo/report.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <functional>
 #include <nlohmann/json.hpp>
-
-#include "runtime/demo_report.h"
 
 namespace shoal {
 namespace {

@@ -1,10 +1,11 @@
+#include "runtime/demo/setup.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "runtime/config.h"
-#include "runtime/demo.h"
-#include "runtime/demo_setup.h"
-#include "tests/runtime/scratch_folder.h"
+#include "runtime/config/config.h"
+#include "runtime/demo/demo.h"
+#include "tests/common/scratch_folder.h"
 
 namespace shoal {
 namespace {

@@ -12,9 +12,9 @@
 #include "common/file_storage.h"
 #include "dht/dht_child.h"
 #include "dht/spawned_child.h"
+#include "tests/common/scratch_folder.h"
 #include "tests/dht/real_rig.h"
 #include "tests/dht/records.h"
-#include "tests/runtime/scratch_folder.h"
 
 namespace shoal {
 namespace {

@@ -29,8 +29,9 @@ void collect(const std::string& text, const std::string& prefix, Names& names) {
 
 Names written() {
   Names names;
-  for (const std::string folder : {"router", "runtime", "sync", "cli"})
-    for (const auto& file : std::filesystem::directory_iterator(std::filesystem::path(SHOAL_SOURCE_DIR) / folder))
+  for (const std::string folder : {"events", "router", "runtime", "sync", "cli"})
+    for (const auto& file :
+         std::filesystem::recursive_directory_iterator(std::filesystem::path(SHOAL_SOURCE_DIR) / folder))
       if (file.path().extension() == ".cc") collect(read(file.path()), folder == "sync" ? "authority_" : "", names);
   return names;
 }

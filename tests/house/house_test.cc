@@ -39,25 +39,32 @@ TEST(HouseTest, AnArrowAgainstTheOrderIsNamedWithItsLine) {
   EXPECT_THAT(complaints("common/a.cc", "#include \"common/b.h\"\n#include \"router/planner.h\"\n"),
               testing::ElementsAre("2: no arrow from common to router"));
   EXPECT_THAT(complaints("router/a.cc", "#include \"sync/round.h\"\n"), testing::SizeIs(1));
-  EXPECT_THAT(complaints("runtime/a.cc", "#include \"sim/sim_loop.h\"\n"), testing::SizeIs(1));
-  EXPECT_THAT(complaints("runtime/a.cc", "#include \"cli/demo.h\"\n"), testing::SizeIs(1));
+  EXPECT_THAT(complaints("runtime/peer/a.cc", "#include \"sim/sim_loop.h\"\n"), testing::SizeIs(1));
+  EXPECT_THAT(complaints("runtime/peer/a.cc", "#include \"cli/demo.h\"\n"), testing::SizeIs(1));
   EXPECT_THAT(complaints("stages/a.cc", "#include \"tests/stages/rig.h\"\n"), testing::SizeIs(1));
-  EXPECT_THAT(complaints("sync/a.cc", "#include \"dht/record.h\"\n#include \"common/ids.h\"\n"), testing::IsEmpty());
-  EXPECT_THAT(complaints("sim/a.cc", "#include \"runtime/peer.h\"\n"), testing::IsEmpty());
+  EXPECT_THAT(complaints("sync/a.cc", "#include \"events/event_log.h\"\n#include \"common/ids.h\"\n"),
+              testing::IsEmpty());
+  EXPECT_THAT(complaints("sim/a.cc", "#include \"runtime/peer/peer.h\"\n"), testing::IsEmpty());
+  EXPECT_THAT(complaints("runtime/peer/a.cc", "#include \"runtime/trainer/trainer.h\"\n"),
+              testing::ElementsAre("1: no arrow from runtime/peer to runtime/trainer"));
+  EXPECT_THAT(complaints("runtime/trainer/a.cc", "#include \"runtime/peer/peer.h\"\n"), testing::SizeIs(1));
+  EXPECT_THAT(complaints("events/a.cc", "#include \"router/ledger.h\"\n"), testing::SizeIs(1));
+  EXPECT_THAT(complaints("transport/a.cc", "#include \"transport/zmq/zmq_wire.h\"\n"), testing::SizeIs(1));
   EXPECT_THAT(complaints("attic/a.cc", ""), testing::SizeIs(1));
+  EXPECT_THAT(complaints("runtime/a.cc", ""), testing::SizeIs(1));
 }
 
 TEST(HouseTest, LibrariesStayOutOfHeadersAndInTheirPlaces) {
   EXPECT_THAT(complaints("transport/wire.h", "#pragma once\n#include <zmq.hpp>\n"),
               testing::ElementsAre("2: zmq in a header of ours", "2: zmq is not included in this place"));
   EXPECT_THAT(complaints("router/a.cc", "#include <zmq.hpp>\n"), testing::SizeIs(1));
-  EXPECT_THAT(complaints("transport/zmq_wire.cc", "#include <zmq.h>\n"), testing::SizeIs(1));
-  EXPECT_THAT(complaints("transport/zmq_socket.cc", "#include <zmq.h>\n"), testing::IsEmpty());
+  EXPECT_THAT(complaints("transport/zmq/zmq_wire.cc", "#include <zmq.h>\n"), testing::SizeIs(1));
+  EXPECT_THAT(complaints("transport/zmq/zmq_socket.cc", "#include <zmq.h>\n"), testing::IsEmpty());
   EXPECT_THAT(complaints("router/a.cc", "#include <msgpack.hpp>\n"), testing::SizeIs(1));
   EXPECT_THAT(complaints("transport/link.cc", "#include <sodium.h>\n"), testing::SizeIs(1));
   EXPECT_THAT(complaints("cli/launch.cc", "#include <ATen/core/Tensor.h>\n"), testing::SizeIs(1));
-  EXPECT_THAT(complaints("runtime/a.cc", "#include <opendht.h>\n"), testing::SizeIs(1));
-  EXPECT_THAT(complaints("runtime/a.cc", "#include <spdlog/spdlog.h>\n"), testing::SizeIs(1));
+  EXPECT_THAT(complaints("runtime/peer/a.cc", "#include <opendht.h>\n"), testing::SizeIs(1));
+  EXPECT_THAT(complaints("runtime/peer/a.cc", "#include <spdlog/spdlog.h>\n"), testing::SizeIs(1));
   EXPECT_THAT(complaints("tests/stages/a.cc", "#include <ATen/core/Tensor.h>\n"), testing::IsEmpty());
 }
 
@@ -80,11 +87,11 @@ TEST(HouseTest, WhatNobodyKnowsIsRefused) {
 }
 
 TEST(HouseTest, ProductionIsHandedInByTheProgramAlone) {
-  for (const char* path : {"runtime/peer.cc", "sim/swarm.cc"}) {
+  for (const char* path : {"runtime/peer/peer.cc", "sim/swarm.cc"}) {
     EXPECT_THAT(complaints(path, "#include \"stages/torch_executor.h\"\n"), testing::SizeIs(1));
-    EXPECT_THAT(complaints(path, "#include \"transport/zmq_wire.h\"\n"), testing::SizeIs(1));
+    EXPECT_THAT(complaints(path, "#include \"transport/zmq/zmq_wire.h\"\n"), testing::SizeIs(1));
   }
-  EXPECT_THAT(complaints("cli/join.cc", "#include \"transport/zmq_wire.h\"\n"), testing::IsEmpty());
+  EXPECT_THAT(complaints("cli/join.cc", "#include \"transport/zmq/zmq_wire.h\"\n"), testing::IsEmpty());
 }
 
 TEST(HouseTest, FilesHaveNamesThatSayWhatTheyAre) {

@@ -1,7 +1,7 @@
 // What `--memory` allows.
 #include <gtest/gtest.h>
 
-#include "runtime/stage_memory.h"
+#include "runtime/stage_peer/stage_memory.h"
 
 namespace shoal {
 namespace {

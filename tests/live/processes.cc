@@ -11,7 +11,7 @@
 #include "common/posix_file.h"
 #include "common/rng.h"
 #include "common/thread_loop.h"
-#include "runtime/file_tail.h"
+#include "runtime/demo/file_tail.h"
 
 namespace shoal {
 namespace {

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "common/time.h"
-#include "runtime/audit.h"
-#include "runtime/offspring.h"
-#include "tests/runtime/scratch_folder.h"
+#include "events/audit.h"
+#include "runtime/demo/offspring.h"
+#include "tests/common/scratch_folder.h"
 
 namespace shoal {
 

@@ -8,7 +8,7 @@
 #include "common/posix_file.h"
 #include "common/rng.h"
 #include "common/sign.h"
-#include "runtime/ticket.h"
+#include "runtime/config/ticket.h"
 #include "tests/live/processes.h"
 
 namespace shoal {

@@ -1,4 +1,4 @@
-// The trainer of the harness: what runtime/trainer.cc does around a courier and a commit book.
+// The trainer of the harness: what runtime/trainer/trainer.cc does around a courier and a commit book.
 #include "hop_world.h"
 
 namespace shoal::hop {

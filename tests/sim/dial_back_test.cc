@@ -1,6 +1,6 @@
 // A joiner that others cannot dial is told so and admitted as soon as they can; strangers cannot have others dialled at
 // will.
-#include "runtime/dial_back.h"
+#include "runtime/trainer/dial_back.h"
 
 #include <gtest/gtest.h>
 

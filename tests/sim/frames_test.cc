@@ -1,5 +1,5 @@
 // Frames that nobody asked for do not cross the line: they are refused when their header is here.
-#include "runtime/frames_allowed.h"
+#include "runtime/config/frames_allowed.h"
 #include "tests/sim/stranger.h"
 #include "tests/transport/samples.h"
 

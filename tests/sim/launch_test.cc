@@ -1,5 +1,5 @@
 // The launching process: full disks, states that cannot be saved, strangers, an early Ctrl-C, and what it says.
-#include "runtime/launch.h"
+#include "runtime/trainer/launch.h"
 
 #include <gtest/gtest.h>
 

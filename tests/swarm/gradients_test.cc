@@ -2,7 +2,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "runtime/solo.h"
+#include "runtime/solo/solo.h"
 #include "tests/swarm/real_swarm.h"
 #include "tests/swarm/solo_gradients.h"
 

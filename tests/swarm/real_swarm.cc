@@ -1,7 +1,7 @@
 #include "tests/swarm/real_swarm.h"
 
 #include "stages/torch_executor.h"
-#include "transport/zmq_wire.h"
+#include "transport/zmq/zmq_wire.h"
 
 namespace shoal {
 namespace {

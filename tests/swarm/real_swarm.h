@@ -14,9 +14,9 @@
 
 #include "common/file_storage.h"
 #include "common/thread_loop.h"
-#include "runtime/launch.h"
-#include "runtime/peer.h"
-#include "tests/runtime/scratch_folder.h"
+#include "runtime/peer/peer.h"
+#include "runtime/trainer/launch.h"
+#include "tests/common/scratch_folder.h"
 #include "tests/swarm/mortal_wire.h"
 #include "tests/swarm/recording_executor.h"
 

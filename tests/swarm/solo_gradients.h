@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/config.h"
-#include "runtime/stage_chain.h"
+#include "runtime/config/config.h"
+#include "runtime/solo/stage_chain.h"
 #include "tests/swarm/recording_executor.h"
 
 namespace shoal {

@@ -8,7 +8,7 @@
 
 #include "common/bytes.h"
 #include "common/sign.h"
-#include "transport/zmq_socket.h"
+#include "transport/zmq/zmq_socket.h"
 
 namespace shoal {
 

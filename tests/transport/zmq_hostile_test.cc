@@ -8,9 +8,9 @@
 
 #include "tests/transport/raw_curve.h"
 #include "tests/transport/zmq_lab.h"
-#include "transport/lane_greeting.h"
 #include "transport/limits.h"
-#include "transport/zmq_trial.h"
+#include "transport/zmq/lane_greeting.h"
+#include "transport/zmq/zmq_trial.h"
 
 namespace shoal {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "common/thread_loop.h"
 #include "tests/transport/wire_lab.h"
-#include "transport/zmq_wire.h"
+#include "transport/zmq/zmq_wire.h"
 
 namespace shoal {
 

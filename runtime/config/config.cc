@@ -1,0 +1,85 @@
+#include "runtime/config/config.h"
+
+#include <algorithm>
+
+#include "stages/schedule.h"
+#include "transport/limits.h"
+
+namespace shoal {
+
+ModelSpec RunConfig::model_spec() const {
+  return {.layers = model.layers,
+          .dim = model.dim,
+          .heads = model.heads,
+          .positions = model.positions,
+          .vocabulary = model.vocabulary,
+          .seed = run.seed};
+}
+
+std::uint64_t RunConfig::microbatches_of_step(std::uint64_t step) const {
+  if (sync.rule == RuleId::kAllreduce || step < sync.warm_steps) return sync.microbatches_per_step;
+  const std::uint64_t targets = sync.inner_batch * pipeline.replicas;
+  return (targets + targets_per_microbatch() - 1) / targets_per_microbatch();
+}
+
+std::uint64_t RunConfig::targets_of_steps(std::uint64_t steps) const {
+  const std::uint64_t warm = sync.rule == RuleId::kAllreduce ? steps : std::min(steps, sync.warm_steps);
+  const std::uint64_t microbatches = warm * sync.microbatches_per_step + (steps - warm) * microbatches_of_step(steps);
+  return microbatches * targets_per_microbatch();
+}
+
+std::uint64_t RunConfig::microbatches_of_round() const {
+  if (sync.rule == RuleId::kAllreduce) return sync.microbatches_per_step;
+  return targets_per_round() * pipeline.replicas / targets_per_microbatch();
+}
+
+std::uint64_t RunConfig::id_window() const {
+  return std::clamp(4 * std::min(microbatches_of_round(), kIdWindowMax), kIdWindowMin, kIdWindowMax);
+}
+
+std::size_t RunConfig::paths_in_message(std::size_t stages) {
+  // As packed, serials below 2^32: the microbatch's id and the list's head; session and serial of each token.
+  constexpr std::size_t kIdBytes = 19, kTokenBytes = 25, kRestBytes = 1024;
+  return (limits::kControlBytesMax - kRestBytes) / (kIdBytes + kTokenBytes * stages);
+}
+
+std::uint64_t RunConfig::end_targets() const {
+  const std::uint64_t by_steps = targets_of_steps(end.steps);
+  if (end.tokens == 0) return by_steps;
+  return by_steps == 0 ? end.tokens : std::min(end.tokens, by_steps);
+}
+
+std::uint64_t RunConfig::schedule_targets() const {
+  if (schedule.tokens > 0) return schedule.tokens;
+  if (schedule.steps > 0) return targets_of_steps(schedule.steps);
+  return end_targets();
+}
+
+std::uint64_t RunConfig::in_flight() const {
+  if (pipeline.in_flight > 0) return pipeline.in_flight;
+  return 2ull * pipeline.stages * pipeline.replicas;
+}
+
+InnerStep RunConfig::inner_step(std::uint64_t step, std::uint64_t targets, std::uint64_t run_targets) const {
+  InnerStep inner;
+  if (const std::uint64_t length = schedule_targets(); length > 0) {
+    inner.lr = learning_rate({.peak_lr = optimizer.lr,
+                              .final_lr = optimizer.lr * schedule.min_lr_factor,
+                              .warmup_tokens = schedule.warmup_tokens,
+                              .tokens = length},
+                             run_targets);
+  } else {
+    const double warm = schedule.warmup_tokens == 0 ? 1.0 : static_cast<double>(run_targets) / schedule.warmup_tokens;
+    inner.lr = optimizer.lr * std::clamp(warm, schedule.min_lr_factor, 1.0);
+  }
+  inner.beta1 = optimizer.beta1;
+  inner.beta2 = optimizer.beta2;
+  inner.eps = optimizer.eps;
+  inner.weight_decay = optimizer.weight_decay;
+  inner.clip_norm = optimizer.clip_norm;
+  inner.targets = targets;
+  inner.step = step;
+  return inner;
+}
+
+}  // namespace shoal

@@ -1,0 +1,103 @@
+// Options of RUN.toml that exclude or bound each other.
+#include <algorithm>
+#include <cctype>
+
+#include "runtime/config/config_table.h"
+#include "stages/schedule.h"
+
+namespace shoal {
+namespace {
+
+constexpr double kRunTargetsMax = 1e18;
+
+Error input_error(std::string message) { return make_error(ErrorCode::kInput, std::move(message)); }
+
+// What is multiplied later must not overflow.
+Status check_products(const RunConfig& c, const std::string& origin) {
+  const double warm = static_cast<double>(c.sync.microbatches_per_step * c.targets_per_microbatch());
+  const double step = c.sync.rule == RuleId::kAllreduce
+                          ? warm
+                          : std::max(warm, static_cast<double>(c.microbatches_of_step(c.sync.warm_steps)) *
+                                               static_cast<double>(c.targets_per_microbatch()));
+  for (const auto& [name, steps] :
+       {std::pair("[end] steps", c.end.steps), std::pair("[schedule] steps", c.schedule.steps)}) {
+    if (static_cast<double>(steps) * step <= kRunTargetsMax) continue;
+    return input_error(origin + ": " + name + " = " + std::to_string(steps) + " of " + number_text(step) +
+                       " tokens each are more than " + number_text(kRunTargetsMax) +
+                       " tokens: lower it, or the batch of a step in [sync]");
+  }
+  return {};
+}
+
+Status check_edges(const RunConfig& c, const std::string& origin) {
+  for (const auto& [name, edges] : {std::pair("forward", &c.wire.forward), std::pair("backward", &c.wire.backward)}) {
+    const std::size_t wanted = c.pipeline.stages - 1u;
+    if (!edges->listed || edges->codecs.size() == wanted) continue;
+    return input_error(origin + ": [wire] " + name + " lists " + std::to_string(edges->codecs.size()) +
+                       " codecs, but " + std::to_string(c.pipeline.stages) + " stages have " + std::to_string(wanted) +
+                       " edges: give one name for each of them, or one name for all");
+  }
+  return {};
+}
+
+// A STEP names the whole path of each of its microbatches in one message.
+Status check_step_message(const RunConfig& c, const std::string& origin) {
+  const std::size_t room = RunConfig::paths_in_message(c.pipeline.stages);
+  if ((c.sync.rule == RuleId::kDiloco && c.sync.warm_steps == 0) || c.sync.microbatches_per_step <= room) return {};
+  return input_error(origin + ": [sync] microbatches_per_step = " + std::to_string(c.sync.microbatches_per_step) +
+                     " is too large for [pipeline] stages = " + std::to_string(c.pipeline.stages) +
+                     ": one message has room for " + std::to_string(room) + " paths of that length");
+}
+
+}  // namespace
+
+Status check_config(const RunConfig& c, const std::string& origin) {
+  const auto refuse = [&](std::string why) -> Status { return input_error(origin + ": " + std::move(why)); };
+  for (char ch : c.run.name) {
+    if (std::isalnum(static_cast<unsigned char>(ch)) == 0 && ch != '.' && ch != '_' && ch != '-') {
+      return refuse("[run] name = \"" + c.run.name + "\" may hold only letters, digits, '.', '_' and '-'");
+    }
+  }
+  if (c.sync.rule == RuleId::kDiloco && c.sync.mode == SyncMode::kDrain) {
+    return refuse(
+        "[sync] mode = \"drain\" does not go with rule = \"diloco\": its replicas differ between rounds. "
+        "Use rule = \"allreduce\", or mode = \"overlap\"");
+  }
+  if (c.pipeline.memory == MemoryMode::kLean) {
+    return make_error(ErrorCode::kUnsupported,
+                      origin + ": [pipeline] memory = \"lean\" is not built yet; use \"full\"");
+  }
+  if (c.data.width == TokenWidth::kBytes && c.model.vocabulary < 256) {
+    return refuse("[model] vocabulary = " + std::to_string(c.model.vocabulary) +
+                  " is too small for [data] width = \"u8\": give 256");
+  }
+  if (c.data.width == TokenWidth::kBytes && c.model.vocabulary > 256) {
+    return refuse("[model] vocabulary = " + std::to_string(c.model.vocabulary) +
+                  ", but the ids of [data] width = \"u8\" are below 256; did you mean width = \"u16\"?");
+  }
+  if (c.admission.mode == AdmissionMode::kListed && c.admission.keys.empty()) {
+    return refuse(
+        "[admission] mode = \"listed\" with no keys would admit nobody: list what `shoal key` prints on the machines");
+  }
+  if (c.timing.membership_s < c.timing.lease_s) {
+    return refuse("[timing] membership_s must be at least lease_s, else a peer is fenced while its leases live");
+  }
+  const auto split = split_model(c.model_spec(), c.pipeline.stages, c.pipeline.layers_per_stage);
+  if (!split.ok()) return refuse(split.error().message);
+  SHOAL_TRY(check_products(c, origin));
+  SHOAL_TRY(check_edges(c, origin));
+  SHOAL_TRY(check_step_message(c, origin));
+  if (const std::uint64_t length = c.schedule_targets(); length > 0) {
+    const Status schedule =
+        check_schedule({c.optimizer.lr, c.optimizer.lr * c.schedule.min_lr_factor, c.schedule.warmup_tokens, length});
+    if (!schedule.ok()) return refuse("[schedule] " + schedule.error().message);
+  }
+  if (const std::uint64_t round = c.microbatches_of_round(); round > RunConfig::kRoundMicrobatchesMax) {
+    return refuse("a round would hold " + std::to_string(round) + " microbatches, allowed are " +
+                  std::to_string(RunConfig::kRoundMicrobatchesMax) +
+                  ": lower [sync] inner_steps or inner_batch, or raise [data] sequences");
+  }
+  return {};
+}
+
+}  // namespace shoal

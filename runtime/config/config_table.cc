@@ -1,0 +1,177 @@
+#include "runtime/config/config_table.h"
+
+#include <algorithm>
+#include <iomanip>
+#include <sstream>
+
+namespace shoal {
+namespace {
+
+constexpr std::string_view kWidthNames[] = {"u8", "u16"};
+constexpr std::string_view kMemoryNames[] = {"full", "lean"};
+constexpr std::string_view kRuleNames[] = {"allreduce", "diloco"};
+constexpr std::string_view kModeNames[] = {"overlap", "drain"};
+constexpr std::string_view kCodecNames[] = {"raw", "int8"};
+constexpr std::string_view kAdmissionNames[] = {"open", "listed"};
+constexpr std::string_view kExecutorNames[] = {"torch", "integer", "paced"};
+
+template <class Enum>
+OptionSlot choice(Enum& value, std::span<const std::string_view> names) {
+  static_assert(sizeof(Enum) == 1);
+  return ChoiceSlot{reinterpret_cast<std::uint8_t*>(&value), names};
+}
+
+constexpr double kCountMax = 1e18;  // of tokens of a whole run; what steps come to is checked in config_check.cc
+constexpr double kStepsMax = 1e12;
+constexpr double kBatchMax = 1e10;  // times inner_steps and replicas it stays below 2^63
+constexpr bool kLocal = true, kShared = false;
+
+#define SHOAL_SLOT(member) [](RunConfig& c) -> OptionSlot { return &c.member; }
+#define SHOAL_CHOICE(member, names) [](RunConfig& c) -> OptionSlot { return choice(c.member, names); }
+#define SHOAL_CHOICES(member, names) [](RunConfig& c) -> OptionSlot { return ChoicesSlot{&c.member, names}; }
+
+// clang-format off
+constexpr OptionRow kTable[] = {
+    {"run", "name", SHOAL_SLOT(run.name), "\"run\"", 1, 32, kShared, "for people; letters, digits, . _ -"},
+    {"run", "seed", SHOAL_SLOT(run.seed), "1337", 0, 9e15, kShared, "of the initialisation and the sample order"},
+
+    {"model", "layers", SHOAL_SLOT(model.layers), "", 1, 1024, kShared, "decoder layers of the whole model"},
+    {"model", "dim", SHOAL_SLOT(model.dim), "", 2, 65536, kShared, "width d, a multiple of heads"},
+    {"model", "heads", SHOAL_SLOT(model.heads), "", 1, 1024, kShared, "attention heads"},
+    {"model", "positions", SHOAL_SLOT(model.positions), "", 1, 65536, kShared, "T: tokens of one sequence"},
+    {"model", "vocabulary", SHOAL_SLOT(model.vocabulary), "256", 2, 65536, kShared, "V: token ids are below it"},
+
+    {"data", "path", SHOAL_SLOT(data.path), "", 1, 4096, kLocal, "token file, relative to this file"},
+    {"data", "width", SHOAL_CHOICE(data.width, kWidthNames), "\"u8\"", 0, 0, kShared, "bytes, or 16-bit little-endian ids"},
+    {"data", "sequences", SHOAL_SLOT(data.sequences), "4", 1, 4096, kShared, "B: windows of one microbatch"},
+    {"data", "validation_samples", SHOAL_SLOT(data.validation_samples), "0", 0, kCountMax, kShared, "at most this many of the last tenth; 0 = all"},
+
+    {"optimizer", "lr", SHOAL_SLOT(optimizer.lr), "6e-4", 1e-12, 10, kShared, "peak learning rate of AdamW"},
+    {"optimizer", "beta1", SHOAL_SLOT(optimizer.beta1), "0.9", 0, 0.999999, kShared, "decay of the first moment"},
+    {"optimizer", "beta2", SHOAL_SLOT(optimizer.beta2), "0.95", 0, 0.999999, kShared, "decay of the second moment"},
+    {"optimizer", "eps", SHOAL_SLOT(optimizer.eps), "1e-8", 1e-15, 1, kShared, "added to the root of the second moment"},
+    {"optimizer", "weight_decay", SHOAL_SLOT(optimizer.weight_decay), "0.1", 0, 10, kShared, "of matrices and embeddings"},
+    {"optimizer", "clip_norm", SHOAL_SLOT(optimizer.clip_norm), "1.0", 0, 1e6, kShared, "of a stage's mean gradient; 0 = no clipping"},
+
+    {"schedule", "tokens", SHOAL_SLOT(schedule.tokens), "0", 0, kCountMax, kShared, "length of the cosine; 0 = from steps"},
+    {"schedule", "steps", SHOAL_SLOT(schedule.steps), "0", 0, kStepsMax, kShared, "the same in steps; 0 = from [end]"},
+    {"schedule", "warmup_tokens", SHOAL_SLOT(schedule.warmup_tokens), "0", 0, kCountMax, kShared, "linear warm-up"},
+    {"schedule", "min_lr_factor", SHOAL_SLOT(schedule.min_lr_factor), "0.1", 1e-9, 1, kShared, "the cosine ends at lr times this"},
+
+    {"pipeline", "stages", SHOAL_SLOT(pipeline.stages), "1", 1, 256, kShared, "parts the model is cut into"},
+    {"pipeline", "layers_per_stage", SHOAL_SLOT(pipeline.layers_per_stage), "[]", 0, 256, kShared, "a split of your own; [] = balanced by cost"},
+    {"pipeline", "replicas", SHOAL_SLOT(pipeline.replicas), "1", 1, 256, kShared, "peers expected per stage: the batch of solo"},
+    {"pipeline", "in_flight", SHOAL_SLOT(pipeline.in_flight), "0", 0, 4096, kShared, "microbatches under way; 0 = 2 x stages x replicas"},
+    {"pipeline", "memory", SHOAL_CHOICE(pipeline.memory, kMemoryNames), "\"full\"", 0, 0, kShared, "full = two parameter buffers"},
+
+    {"sync", "rule", SHOAL_CHOICE(sync.rule, kRuleNames), "\"diloco\"", 0, 0, kShared, "how the replicas of a stage agree"},
+    {"sync", "mode", SHOAL_CHOICE(sync.mode, kModeNames), "\"overlap\"", 0, 0, kShared, "drain = no staleness, allreduce only"},
+    {"sync", "inner_batch", SHOAL_SLOT(sync.inner_batch), "8192", 1, kBatchMax, kShared, "diloco: targets of one replica's inner step"},
+    {"sync", "inner_steps", SHOAL_SLOT(sync.inner_steps), "10", 1, 1e6, kShared, "diloco: inner steps between rounds (H)"},
+    {"sync", "outer_lr", SHOAL_SLOT(sync.outer_lr), "0.7", 1e-6, 10, kShared, "diloco: outer learning rate"},
+    {"sync", "outer_momentum", SHOAL_SLOT(sync.outer_momentum), "0.9", 0, 0.999999, kShared, "diloco: outer Nesterov momentum"},
+    {"sync", "warm_steps", SHOAL_SLOT(sync.warm_steps), "0", 0, kStepsMax, kShared, "diloco: allreduce for the first steps"},
+    {"sync", "microbatches_per_step", SHOAL_SLOT(sync.microbatches_per_step), "16", 1, 1024, kShared, "allreduce (and warm steps): of one global step"},
+    {"sync", "round_cap_s", SHOAL_SLOT(sync.round_cap_s), "0", 0, 86400, kShared, "diloco: a round at least this often; 0 = by tokens only"},
+
+    {"wire", "forward", SHOAL_CHOICES(wire.forward, kCodecNames), "\"raw\"", 1, 255, kShared, "codec of activations; a list: by edge, stages - 1"},
+    {"wire", "backward", SHOAL_CHOICES(wire.backward, kCodecNames), "\"raw\"", 1, 255, kShared, "codec of gradients; a list: by edge, stages - 1"},
+
+    {"timing", "lease_s", SHOAL_SLOT(timing.lease_s), "4", 0.05, 3600, kShared, "a holder's claim ends after this without renewal"},
+    {"timing", "membership_s", SHOAL_SLOT(timing.membership_s), "10", 0.1, 3600, kShared, "a session is fenced after this without a beat"},
+
+    {"admission", "mode", SHOAL_CHOICE(admission.mode, kAdmissionNames), "\"open\"", 0, 0, kShared, "listed = only the keys below"},
+    {"admission", "keys", SHOAL_SLOT(admission.keys), "[]", 0, 96, kShared, "what `shoal key` prints on the machines admitted"},
+
+    {"executor", "kind", SHOAL_CHOICE(executor.kind, kExecutorNames), "\"torch\"", 0, 0, kShared, "integer and paced are for measuring the swarm"},
+    {"executor", "forward_ms", SHOAL_SLOT(executor.forward_ms), "0", 0, 1e6, kShared, "paced: duration of one stage's forward"},
+    {"executor", "backward_ms", SHOAL_SLOT(executor.backward_ms), "0", 0, 1e6, kShared, "paced: duration of one stage's backward"},
+
+    {"end", "tokens", SHOAL_SLOT(end.tokens), "0", 0, kCountMax, kShared, "the run ends here; 0 = no such limit"},
+    {"end", "steps", SHOAL_SLOT(end.steps), "0", 0, kStepsMax, kShared, "or here"},
+};
+// clang-format on
+#undef SHOAL_SLOT
+#undef SHOAL_CHOICE
+#undef SHOAL_CHOICES
+
+// Levenshtein's distance with adjacent swaps (optimal string alignment).
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::vector<std::size_t>> rows(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
+  for (std::size_t i = 0; i <= a.size(); ++i) rows[i][0] = i;
+  for (std::size_t j = 0; j <= b.size(); ++j) rows[0][j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t replaced = rows[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
+      rows[i][j] = std::min({rows[i - 1][j] + 1, rows[i][j - 1] + 1, replaced});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
+        rows[i][j] = std::min(rows[i][j], rows[i - 2][j - 2] + 1);
+      }
+    }
+  }
+  return rows[a.size()][b.size()];
+}
+
+std::string joined(std::span<const std::string_view> names) {
+  std::string text;
+  for (std::string_view name : names) text += (text.empty() ? "" : ", ") + std::string(name);
+  return text;
+}
+
+}  // namespace
+
+std::string number_text(double value) {
+  std::ostringstream out;
+  out << std::setprecision(12) << value;
+  return out.str();
+}
+
+std::span<const OptionRow> option_table() { return kTable; }
+
+std::string_view nearest_name(std::string_view word, std::span<const std::string_view> candidates) {
+  if (word.size() > 64) return {};
+  std::string_view best;
+  std::size_t best_distance = std::max<std::size_t>(2, word.size() / 3) + 1;
+  for (std::string_view candidate : candidates) {
+    const std::size_t distance = edit_distance(word, candidate);
+    if (distance < best_distance && distance < candidate.size()) {
+      best = candidate;
+      best_distance = distance;
+    }
+  }
+  return best;
+}
+
+std::string type_text(const OptionRow& row) {
+  RunConfig scratch;
+  const OptionSlot slot = row.slot(scratch);
+  if (std::holds_alternative<std::string*>(slot)) return "text";
+  if (std::holds_alternative<double*>(slot)) return "number";
+  if (std::holds_alternative<std::vector<std::uint32_t>*>(slot)) return "list of integers";
+  if (std::holds_alternative<std::vector<PeerId>*>(slot)) return "list of keys";
+  if (const ChoiceSlot* choice = std::get_if<ChoiceSlot>(&slot)) return "one of " + joined(choice->names);
+  if (const ChoicesSlot* choices = std::get_if<ChoicesSlot>(&slot))
+    return "one of " + joined(choices->names) + ", or a list of them";
+  return "integer";
+}
+
+std::string describe_options() {
+  std::ostringstream out;
+  std::string_view section;
+  for (const OptionRow& row : option_table()) {
+    if (row.section != section) out << (section.empty() ? "" : "\n") << '[' << row.section << "]\n";
+    section = row.section;
+    const std::string type = type_text(row);
+    out << "  " << std::left << std::setw(22) << row.key << std::setw(26) << (type.size() < 26 ? type : type + "  ")
+        << std::setw(12) << (row.fallback.empty() ? "required" : row.fallback);
+    if (type == "integer" || type == "number") {
+      out << std::setw(22) << (number_text(row.min) + " .. " + number_text(row.max));
+    } else {
+      out << std::setw(22) << "";
+    }
+    out << ' ' << row.help << '\n';
+  }
+  return out.str();
+}
+
+}  // namespace shoal

@@ -1,0 +1,48 @@
+#pragma once
+// The options of RUN.toml as a table. Internal to the config files.
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "runtime/config/config.h"
+
+namespace shoal {
+
+// An enumerator by name: the index in `names` is its value.
+struct ChoiceSlot {
+  std::uint8_t* value;
+  std::span<const std::string_view> names;
+};
+// The same, or a list of them.
+struct ChoicesSlot {
+  EdgeCodecs* value;
+  std::span<const std::string_view> names;
+};
+using OptionSlot = std::variant<std::string*, std::uint16_t*, std::uint32_t*, std::uint64_t*, double*, ChoiceSlot,
+                                ChoicesSlot, std::vector<std::uint32_t>*, std::vector<PeerId>*>;
+
+struct OptionRow {
+  std::string_view section, key;
+  OptionSlot (*slot)(RunConfig&);  // where the value lives
+  std::string_view fallback;       // TOML text of the default; empty: the option must be given
+  double min, max;                 // numbers: bounds of the value; texts and lists: of the length
+  bool local;                      // of this machine only: not in the manifest
+  std::string_view help;
+};
+
+std::span<const OptionRow> option_table();
+
+// The candidate closest to `word` by edit distance, when it is close enough to be a slip of the pen; else empty.
+std::string_view nearest_name(std::string_view word, std::span<const std::string_view> candidates);
+
+// Options that exclude or bound each other. ERRORS: kInput, kUnsupported.
+Status check_config(const RunConfig& config, const std::string& origin);
+
+std::string number_text(double value);
+// "integer", "one of raw, int8", ...
+std::string type_text(const OptionRow& row);
+
+}  // namespace shoal

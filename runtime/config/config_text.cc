@@ -1,0 +1,308 @@
+// The only file that sees the TOML library: text to RunConfig and back, through the option table.
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "runtime/config/config_table.h"
+
+namespace shoal {
+namespace {
+
+// Where a message points to: "run.toml:12: ".
+std::string at(const std::string& origin, const toml::source_region& where) {
+  return origin + (where.begin.line > 0 ? ":" + std::to_string(where.begin.line) : "") + ": ";
+}
+
+Error input_error(std::string message) { return make_error(ErrorCode::kInput, std::move(message)); }
+
+std::string name_of(const OptionRow& row) { return "[" + std::string(row.section) + "] " + std::string(row.key); }
+
+Status check_bound(const OptionRow& row, double value, const char* unit) {
+  if (value >= row.min && value <= row.max) return {};
+  return input_error(name_of(row) + " = " + number_text(value) + unit + " is out of bounds: allowed is " +
+                     number_text(row.min) + " to " + number_text(row.max) + unit);
+}
+
+Error wrong_type(const OptionRow& row) { return input_error(name_of(row) + " must be " + type_text(row)); }
+
+template <class Integer>
+Status assign_integer(const OptionRow& row, const toml::node& node, Integer* out) {
+  const auto value = node.is_integer() ? node.value<std::int64_t>() : std::nullopt;
+  if (!value) return wrong_type(row);
+  SHOAL_TRY(check_bound(row, static_cast<double>(*value), ""));
+  *out = static_cast<Integer>(*value);
+  return {};
+}
+
+Status assign(const OptionRow& row, const toml::node& node, std::uint16_t* out) {
+  return assign_integer(row, node, out);
+}
+Status assign(const OptionRow& row, const toml::node& node, std::uint32_t* out) {
+  return assign_integer(row, node, out);
+}
+Status assign(const OptionRow& row, const toml::node& node, std::uint64_t* out) {
+  return assign_integer(row, node, out);
+}
+
+Status assign(const OptionRow& row, const toml::node& node, double* out) {
+  const auto value = node.is_number() ? node.value<double>() : std::nullopt;
+  if (!value || !std::isfinite(*value)) return wrong_type(row);
+  SHOAL_TRY(check_bound(row, *value, ""));
+  *out = *value;
+  return {};
+}
+
+Status assign(const OptionRow& row, const toml::node& node, std::string* out) {
+  const auto value = node.is_string() ? node.value<std::string>() : std::nullopt;
+  if (!value) return wrong_type(row);
+  SHOAL_TRY(check_bound(row, static_cast<double>(value->size()), " characters"));
+  *out = *value;
+  return {};
+}
+
+Result<std::uint8_t> choice_of(const OptionRow& row, const toml::node& node, std::span<const std::string_view> names) {
+  const auto value = node.is_string() ? node.value<std::string>() : std::nullopt;
+  if (!value) return wrong_type(row);
+  for (std::size_t i = 0; i < names.size(); ++i)
+    if (*value == names[i]) return static_cast<std::uint8_t>(i);
+  const std::string_view meant = nearest_name(*value, names);
+  return input_error(name_of(row) + " = \"" + *value + "\" is not known: it is " + type_text(row) +
+                     (meant.empty() ? "" : "; did you mean \"" + std::string(meant) + "\"?"));
+}
+
+Status assign(const OptionRow& row, const toml::node& node, ChoiceSlot out) {
+  SHOAL_ASSIGN(*out.value, choice_of(row, node, out.names));
+  return {};
+}
+
+Status assign(const OptionRow& row, const toml::node& node, ChoicesSlot out) {
+  const toml::array* list = node.as_array();
+  out.value->listed = list != nullptr;
+  out.value->codecs.clear();
+  const auto add = [&](const toml::node& one) -> Status {
+    SHOAL_ASSIGN(const std::uint8_t choice, choice_of(row, one, out.names));
+    out.value->codecs.push_back(static_cast<CodecId>(choice));
+    return {};
+  };
+  if (list == nullptr) return add(node);
+  SHOAL_TRY(check_bound(row, static_cast<double>(list->size()), " items"));
+  for (const toml::node& one : *list) SHOAL_TRY(add(one));
+  return {};
+}
+
+Status assign(const OptionRow& row, const toml::node& node, std::vector<std::uint32_t>* out) {
+  const toml::array* list = node.as_array();
+  if (list == nullptr) return wrong_type(row);
+  SHOAL_TRY(check_bound(row, static_cast<double>(list->size()), " items"));
+  out->clear();
+  for (const toml::node& item : *list) {
+    const auto value = item.is_integer() ? item.value<std::int64_t>() : std::nullopt;
+    if (!value || *value < 0 || *value > UINT32_MAX) return wrong_type(row);
+    out->push_back(static_cast<std::uint32_t>(*value));
+  }
+  return {};
+}
+
+Status assign(const OptionRow& row, const toml::node& node, std::vector<PeerId>* out) {
+  const toml::array* list = node.as_array();
+  if (list == nullptr) return wrong_type(row);
+  SHOAL_TRY(check_bound(row, static_cast<double>(list->size()), " items"));
+  out->clear();
+  for (const toml::node& item : *list) {
+    const auto value = item.value<std::string>();
+    if (!value) return wrong_type(row);
+    const auto key = parse_hex32(*value);
+    if (!key.ok())
+      return input_error(name_of(row) + ": " + key.error().message + " (`shoal key` prints a machine's key)");
+    out->push_back(PeerId{key.value()});
+  }
+  return {};
+}
+
+Status apply(const OptionRow& row, const toml::node& node, RunConfig& config) {
+  return std::visit([&](auto slot) { return assign(row, node, slot); }, row.slot(config));
+}
+
+const OptionRow* find_row(std::string_view section, std::string_view key) {
+  for (const OptionRow& row : option_table()) {
+    if (row.section == section && row.key == key) return &row;
+  }
+  return nullptr;
+}
+
+std::vector<std::string_view> section_names() {
+  std::vector<std::string_view> names;
+  for (const OptionRow& row : option_table()) {
+    if (names.empty() || names.back() != row.section) names.push_back(row.section);
+  }
+  return names;
+}
+
+Error unknown_section(const std::string& origin, const toml::node& node, std::string_view section) {
+  std::string message = at(origin, node.source()) + "unknown section [" + std::string(section) + "]";
+  const std::string_view meant = nearest_name(section, section_names());
+  if (!meant.empty()) message += "; did you mean [" + std::string(meant) + "]?";
+  return input_error(std::move(message));
+}
+
+Error unknown_key(const std::string& origin, const toml::source_region& where, std::string_view section,
+                  std::string_view key) {
+  std::string message =
+      at(origin, where) + "unknown key \"" + std::string(key) + "\" in [" + std::string(section) + "]";
+  std::vector<std::string_view> keys;
+  for (const OptionRow& row : option_table()) {
+    if (row.key == key) return input_error(message + "; did you mean " + name_of(row) + "?");
+    if (row.section == section) keys.push_back(row.key);
+  }
+  const std::string_view meant = nearest_name(key, keys);
+  if (!meant.empty()) return input_error(message + "; did you mean \"" + std::string(meant) + "\"?");
+  message += "; known are:";
+  for (std::string_view known : keys) message += " " + std::string(known);
+  return input_error(std::move(message));
+}
+
+Status apply_defaults(RunConfig& config) {
+  std::string text;
+  for (const OptionRow& row : option_table()) {
+    if (!row.fallback.empty())
+      text += std::string(row.section) + "." + std::string(row.key) + " = " + std::string(row.fallback) + "\n";
+  }
+  const toml::table defaults = toml::parse(text);
+  for (const OptionRow& row : option_table()) {
+    if (!row.fallback.empty()) SHOAL_TRY(apply(row, *defaults[row.section][row.key].node(), config));
+  }
+  return {};
+}
+
+Status apply_file(const toml::table& file, const std::string& origin, RunConfig& config) {
+  for (const auto& [section_key, section_node] : file) {
+    const std::string_view section = section_key.str();
+    const auto sections = section_names();
+    if (std::find(sections.begin(), sections.end(), section) == sections.end())
+      return unknown_section(origin, section_node, section);
+    const toml::table* entries = section_node.as_table();
+    if (entries == nullptr) {
+      return input_error(at(origin, section_node.source()) + "[" + std::string(section) +
+                         "] must be a section, not a value");
+    }
+    for (const auto& [key, node] : *entries) {
+      const OptionRow* row = find_row(section, key.str());
+      if (row == nullptr) return unknown_key(origin, node.source(), section, key.str());
+      const Status status = apply(*row, node, config);
+      if (!status.ok()) return make_error(status.code(), at(origin, node.source()) + status.error().message);
+    }
+  }
+  return {};
+}
+
+Status check_required(const toml::table& file, const std::string& origin, bool with_local) {
+  for (const OptionRow& row : option_table()) {
+    if (!row.fallback.empty() || (row.local && !with_local)) continue;
+    if (!file[row.section][row.key]) {
+      return input_error(origin + ": " + name_of(row) + " is missing (" + type_text(row) + ": " +
+                         std::string(row.help) + ")");
+    }
+  }
+  return {};
+}
+
+Result<RunConfig> parse_with(std::string_view text, const std::string& origin, bool with_local) {
+  toml::table file;
+  try {
+    file = toml::parse(text);
+  } catch (const toml::parse_error& error) {
+    return input_error(at(origin, error.source()) + "not TOML: " + std::string(error.description()));
+  }
+  RunConfig config;
+  SHOAL_TRY(apply_defaults(config));
+  SHOAL_TRY(apply_file(file, origin, config));
+  SHOAL_TRY(check_required(file, origin, with_local));
+  SHOAL_TRY(check_config(config, origin));
+  return config;
+}
+
+template <class Integer>
+std::string text_of(const Integer* value) {
+  return std::to_string(*value);
+}
+std::string text_of(const std::string* value) { return "\"" + *value + "\""; }
+std::string text_of(ChoiceSlot choice) { return "\"" + std::string(choice.names[*choice.value]) + "\""; }
+std::string text_of(ChoicesSlot choices) {
+  std::string text;
+  for (const CodecId codec : choices.value->codecs)
+    text += (text.empty() ? "\"" : ", \"") + std::string(choices.names[static_cast<std::size_t>(codec)]) + "\"";
+  return choices.value->listed ? "[" + text + "]" : text;
+}
+std::string text_of(const double* value) {
+  char digits[32];
+  const auto end = std::to_chars(digits, digits + sizeof digits, *value).ptr;
+  return std::string(digits, end);
+}
+std::string text_of(const std::vector<std::uint32_t>* list) {
+  std::string text = "[";
+  for (std::uint32_t value : *list) text += (text.size() > 1 ? ", " : "") + std::to_string(value);
+  return text + "]";
+}
+std::string text_of(const std::vector<PeerId>* list) {
+  std::string text = "[";
+  for (const PeerId& key : *list) text += (text.size() > 1 ? ", \"" : "\"") + hex_of(key) + "\"";
+  return text + "]";
+}
+
+}  // namespace
+
+Result<RunConfig> parse_config(std::string_view text, const std::string& origin) {
+  if (text.size() > kConfigBytesMax)
+    return make_error(ErrorCode::kTooLarge, origin + ": larger than 64 KiB, this is no RUN.toml");
+  return parse_with(text, origin, true);
+}
+
+Result<RunConfig> load_config(const std::string& path) {
+  std::error_code failure;
+  if (!std::filesystem::exists(path, failure))
+    return make_error(ErrorCode::kMissing,
+                      path + ": no such file. HINT: give the path of a RUN.toml; examples/ has some");
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  if (!file || !(text << file.rdbuf())) return make_error(ErrorCode::kIo, path + ": cannot be read");
+  SHOAL_ASSIGN(RunConfig config, parse_config(text.view(), path));
+  const std::filesystem::path tokens = config.data.path;
+  if (tokens.is_relative()) config.data.path = (std::filesystem::path(path).parent_path() / tokens).string();
+  return config;
+}
+
+Result<std::string> canonical_text(const RunConfig& config) {
+  RunConfig copy = config;
+  std::string text;
+  std::string_view section;
+  for (const OptionRow& row : option_table()) {
+    if (row.local) continue;
+    if (row.section != section) text += "[" + std::string(row.section) + "]\n";
+    section = row.section;
+    text += std::string(row.key) + " = " + std::visit([](auto slot) { return text_of(slot); }, row.slot(copy)) + "\n";
+  }
+  if (text.size() > kManifestBytesMax) {
+    return make_error(ErrorCode::kTooLarge,
+                      "the manifest would have " + std::to_string(text.size()) +
+                          " bytes, allowed are 8192: shorten [admission] keys or [pipeline] layers_per_stage");
+  }
+  return text;
+}
+
+Result<RunConfig> parse_manifest(std::string_view body) {
+  if (body.size() > kManifestBytesMax) return make_error(ErrorCode::kTooLarge, "manifest: larger than 8 KiB");
+  auto config = parse_with(body, "manifest", false);
+  if (!config.ok()) return make_error(ErrorCode::kMalformed, config.error().message);
+  const auto again = canonical_text(*config);
+  if (!again.ok() || *again != body) {
+    return make_error(ErrorCode::kMalformed, "manifest: not in canonical form (written by another version?)");
+  }
+  return config;
+}
+
+}  // namespace shoal

@@ -1,0 +1,72 @@
+#include "runtime/data/token_file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+
+#include "common/posix_file.h"
+
+namespace shoal {
+namespace {
+
+std::uint32_t word_at(ByteView bytes, std::size_t offset) {
+  return static_cast<std::uint32_t>(bytes[offset] | bytes[offset + 1] << 8);
+}
+
+Status check_ids(ByteView bytes, DType width, std::uint32_t vocabulary, const std::string& origin) {
+  const std::size_t step = size_of(width);
+  if (vocabulary > (step == 1 ? 0xffu : 0xffffu)) return {};
+  for (std::size_t offset = 0; offset < bytes.size(); offset += step) {
+    const std::uint32_t id = step == 1 ? bytes[offset] : word_at(bytes, offset);
+    if (id < vocabulary) continue;
+    return make_error(ErrorCode::kInput,
+                      origin + ": token id " + std::to_string(id) + " at byte " + std::to_string(offset) +
+                          " is not below [model] vocabulary = " + std::to_string(vocabulary) +
+                          (step == 2 ? ". Is this a file of bytes? Then set [data] width = \"u8\"" : ""));
+  }
+  return {};
+}
+
+Result<Bytes> map_file(const std::string& path) {
+  SHOAL_ASSIGN(const Descriptor file, open_file(path, O_RDONLY));
+  struct stat facts;
+  if (fstat(file.get(), &facts) != 0) return error_of_errno("examine", path, errno);
+  if (!S_ISREG(facts.st_mode))
+    return make_error(ErrorCode::kInput, path + " is no regular file. HINT: [data] path names a file of token ids");
+  if (facts.st_size == 0)
+    return make_error(ErrorCode::kInput, path + " is empty. HINT: give a text of some thousand tokens as [data] path");
+  const std::size_t size = static_cast<std::size_t>(facts.st_size);
+  void* memory = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.get(), 0);
+  if (memory == MAP_FAILED) return error_of_errno("map", path, errno);
+  const std::shared_ptr<const void> owner(memory, [size](void* p) { munmap(p, size); });
+  return Bytes::wrap(owner, {static_cast<const std::uint8_t*>(memory), size});
+}
+
+}  // namespace
+
+Result<TokenFile> TokenFile::open(const std::string& path, DType width, std::uint32_t vocabulary) {
+  SHOAL_ASSIGN(Bytes bytes, map_file(path));
+  return from_bytes(std::move(bytes), width, vocabulary, path);
+}
+
+Result<TokenFile> TokenFile::from_bytes(Bytes bytes, DType width, std::uint32_t vocabulary, const std::string& origin) {
+  SHOAL_CHECK(width == DType::kU8 || width == DType::kU16);
+  if (bytes.size() % size_of(width) != 0) {
+    return make_error(ErrorCode::kInput, origin + ": has an odd number of bytes (" + std::to_string(bytes.size()) +
+                                             "), so it holds no 16-bit tokens. Set [data] width = \"u8\"?");
+  }
+  SHOAL_TRY(check_ids(bytes, width, vocabulary, origin));
+  return TokenFile(std::move(bytes), width);
+}
+
+Digest TokenFile::digest() const { return blake2b_256(bytes_); }
+
+ByteView TokenFile::tokens_at(std::uint64_t first, std::uint64_t count) const {
+  SHOAL_CHECK_LE(count, tokens());
+  SHOAL_CHECK_LE(first, tokens() - count);
+  return bytes_.view().subspan(first * size_of(width_), count * size_of(width_));
+}
+
+}  // namespace shoal

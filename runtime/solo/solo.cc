@@ -1,0 +1,135 @@
+#include "runtime/solo/solo.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "common/thread_loop.h"
+
+namespace shoal {
+namespace {
+
+class Solo {
+ public:
+  Solo(const SoloOptions& options, StageChain chain, Samples samples)
+      : options_(options),
+        config_(options.config),
+        chain_(std::move(chain)),
+        samples_(std::move(samples)),
+        order_(samples_.training(), config_.run.seed) {}
+
+  Result<SoloResult> run() {
+    if (config_.data.width == TokenWidth::kBytes) result_.entropy = text_entropy(samples_.file().bytes());
+    SHOAL_TRY(train());
+    const std::uint64_t limit = config_.data.validation_samples;
+    note("validation on " +
+         std::to_string(limit == 0 ? samples_.validation() : std::min(limit, samples_.validation())) + " samples");
+    chain_.publish();
+    SHOAL_ASSIGN(const MeanLoss validation, chain_.validate(samples_, limit));
+    result_.validation_loss = validation.mean();
+    result_.validation_targets = validation.targets;
+    event({.event = "validation", .loss = validation.mean(), .targets = validation.targets});
+    if (!options_.save_folder.empty()) {
+      SHOAL_TRY(chain_.save(options_.save_folder, config_));
+      note("saved to " + options_.save_folder);
+    }
+    event({.event = "end", .cause = result_.interrupted ? "interrupted" : "done", .targets = result_.tokens});
+    return std::move(result_);
+  }
+
+ private:
+  Status train() {
+    const std::uint64_t end = config_.end_targets();
+    const std::uint64_t per_microbatch = config_.targets_per_microbatch();
+    const std::uint64_t microbatches_max = end == 0 ? UINT64_MAX : (end + per_microbatch - 1) / per_microbatch;
+    started_ = monotonic_now();
+    while (issued_ < microbatches_max && !stopped()) {
+      const std::uint64_t count = std::min(config_.microbatches_of_step(result_.steps), microbatches_max - issued_);
+      SHOAL_TRY(train_step(count));
+    }
+    result_.train_seconds = seconds_of(monotonic_now() - started_);
+    result_.tokens_per_s = result_.train_seconds > 0 ? static_cast<double>(result_.tokens) / result_.train_seconds : 0;
+    return {};
+  }
+
+  Status train_step(std::uint64_t microbatches) {
+    const TimePoint begin = monotonic_now();
+    MeanLoss loss;
+    for (std::uint64_t i = 0; i < microbatches && !stopped(); ++i) {
+      const SampleOrder::Item item = order_.at(issued_);
+      SHOAL_ASSIGN(const MeanLoss one, chain_.train(MicrobatchId{0, issued_}, samples_.tokens(item.sample)));
+      ++issued_;
+      loss.loss_sum += one.loss_sum;
+      loss.targets += one.targets;
+    }
+    if (loss.targets == 0) return {};  // stopped before the first one
+    result_.tokens += loss.targets;
+    SHOAL_TRY(chain_.step(config_.inner_step(result_.steps + 1, loss.targets, result_.tokens)));
+    ++result_.steps;
+    result_.losses.add(loss.mean());
+    report(loss, monotonic_now() - begin);
+    return {};
+  }
+
+  void report(const MeanLoss& loss, Duration took) {
+    event({.event = "train", .step = StepId{result_.steps}, .loss = loss.mean(), .targets = result_.tokens});
+    if (!options_.on_step) return;
+    const std::uint64_t end = config_.end_targets();
+    const std::uint64_t tokens_left = end > result_.tokens ? end - result_.tokens : 0;
+    const std::uint64_t per_step = config_.microbatches_of_step(result_.steps) * config_.targets_per_microbatch();
+    options_.on_step({.step = result_.steps,
+                      .steps = end == 0 ? 0 : result_.steps + (tokens_left + per_step - 1) / per_step,
+                      .loss = loss.mean(),
+                      .tokens_per_s = static_cast<double>(loss.targets) / std::max(1e-9, seconds_of(took)),
+                      .tokens = result_.tokens,
+                      .peers = {},
+                      .elapsed = monotonic_now() - started_});
+  }
+
+  bool stopped() {
+    if (!result_.interrupted && options_.stop && options_.stop()) result_.interrupted = true;
+    return result_.interrupted;
+  }
+  void event(const EventRecord& record) {
+    if (options_.events != nullptr) options_.events->write(record);
+  }
+  void note(const std::string& text) {
+    if (options_.on_note) options_.on_note(text);
+  }
+
+  const SoloOptions& options_;
+  const RunConfig& config_;
+  StageChain chain_;
+  Samples samples_;
+  SampleOrder order_;
+  SoloResult result_;
+  TimePoint started_{};
+  std::uint64_t issued_ = 0;
+};
+
+}  // namespace
+
+Result<SoloResult> run_solo(const SoloOptions& options) {
+  const RunConfig& config = options.config;
+  SHOAL_ASSIGN(TokenFile file, TokenFile::open(config.data.path, config.token_dtype(), config.model.vocabulary));
+  SHOAL_ASSIGN(Samples samples, Samples::cut(std::move(file), config.data.sequences, config.model.positions));
+  SHOAL_ASSIGN(StageChain chain, StageChain::make(config, options.factory));
+  if (options.events != nullptr) options.events->write({.event = "start"});
+  return Solo(options, std::move(chain), std::move(samples)).run();
+}
+
+std::string solo_json(const SoloResult& r) {
+  const nlohmann::ordered_json out = {{"schema", "shoal.solo/1"},
+                                      {"loss_start", r.losses.first()},
+                                      {"loss_end", r.losses.last()},
+                                      {"val_loss", r.validation_loss},
+                                      {"unigram_entropy", r.entropy.unigram},
+                                      {"bigram_entropy", r.entropy.bigram},
+                                      {"tokens", r.tokens},
+                                      {"steps", r.steps},
+                                      {"tokens_per_s", r.tokens_per_s},
+                                      {"train_seconds", r.train_seconds},
+                                      {"interrupted", r.interrupted}};
+  return out.dump(2) + "\n";
+}
+
+}  // namespace shoal

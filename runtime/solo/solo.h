@@ -1,0 +1,44 @@
+#pragma once
+// The same run in one process, without network: the honest baseline. Same samples in the same order, the same split (so
+// that clipping goes by each stage's norm), the batch that the expected replicas of a stage would make together, the
+// same schedule by tokens. A step's learning rate is taken at the tokens committed with it, as a STEP or a closing
+// window of the swarm does.
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "common/result.h"
+#include "events/event_log.h"
+#include "events/train_line.h"
+#include "runtime/config/config.h"
+#include "runtime/data/entropy.h"
+#include "runtime/solo/stage_chain.h"
+
+namespace shoal {
+
+struct SoloOptions {
+  RunConfig config;
+  ExecutorFactory factory;
+  std::string save_folder;                          // empty: not saved
+  EventLog* events = nullptr;                       // borrowed; null: none
+  std::function<void(const TrainLine&)> on_step;    // after every global step
+  std::function<void(const std::string&)> on_note;  // progress that is no step
+  std::function<bool()> stop;                       // asked between microbatches: ends the run in order
+};
+
+struct SoloResult {
+  LossCurve losses;
+  double validation_loss = 0;
+  std::uint64_t validation_targets = 0;
+  std::uint64_t tokens = 0, steps = 0;
+  double train_seconds = 0, tokens_per_s = 0;  // training only
+  TextEntropy entropy;                         // of the whole file; bytes only, else zeros
+  bool interrupted = false;
+};
+
+// ERRORS: TokenFile's, Samples', the factory's, the executors', kIo.
+Result<SoloResult> run_solo(const SoloOptions& options);
+
+std::string solo_json(const SoloResult& result);  // one object, schema "shoal.solo/1"
+
+}  // namespace shoal

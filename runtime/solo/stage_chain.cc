@@ -1,0 +1,130 @@
+#include "runtime/solo/stage_chain.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "common/posix_file.h"
+#include "stages/stage_file.h"
+
+namespace shoal {
+namespace {
+
+using Stages = std::vector<std::unique_ptr<StageExecutor>>;
+
+// The exact executor has a parameter vector of its own instead of a model's; it starts from zeros.
+bool holds_model(StageExecutor& stage) { return stage.arena().size() == parameter_count(stage.spec()); }
+
+void copy_to_anchor(Arena& arena) {
+  arena.pull(ArenaRole::kCurrent);
+  std::ranges::copy(arena.span(ArenaRole::kCurrent), arena.span(ArenaRole::kAnchor).begin());
+  arena.tag(ArenaRole::kAnchor) = arena.tag(ArenaRole::kCurrent);
+  arena.push(ArenaRole::kAnchor);
+}
+
+}  // namespace
+
+Result<StageChain> StageChain::make(const RunConfig& config, const ExecutorFactory& factory) {
+  SHOAL_ASSIGN(const auto specs,
+               split_model(config.model_spec(), config.pipeline.stages, config.pipeline.layers_per_stage));
+  Stages stages;
+  for (const StageSpec& spec : specs) {
+    SHOAL_ASSIGN(auto stage, factory(spec));
+    if (holds_model(*stage)) {
+      initialise(spec, stage->arena().span(ArenaRole::kCurrent));
+      stage->arena().push(ArenaRole::kCurrent);
+    }
+    stages.push_back(std::move(stage));
+  }
+  return StageChain(std::move(stages));
+}
+
+Result<StageChain> StageChain::load(const std::string& folder, const ExecutorFactory& factory) {
+  SHOAL_ASSIGN(const auto saved, load_model(folder));
+  Stages stages;
+  for (const LoadedStage& from : saved) {
+    SHOAL_ASSIGN(auto stage, factory(from.spec));
+    if (!holds_model(*stage))
+      return make_error(ErrorCode::kUnsupported, "this executor holds no model: use [executor] kind = \"torch\"");
+    std::ranges::copy(from.parameters, stage->arena().span(ArenaRole::kCurrent).begin());
+    stage->arena().push(ArenaRole::kCurrent);
+    copy_to_anchor(stage->arena());
+    stages.push_back(std::move(stage));
+  }
+  return StageChain(std::move(stages));
+}
+
+Result<MeanLoss> StageChain::train(const MicrobatchId& microbatch, const HostTensor& tokens) {
+  const EntrySerial entry = next_entry_++;
+  HostTensor travelling;
+  MeanLoss loss;
+  for (const auto& stage : stages_) {
+    SHOAL_ASSIGN(
+        ForwardOutput out,
+        stage->forward({.entry = entry, .microbatch = microbatch, .tokens = tokens, .activation = travelling}));
+    travelling = std::move(out.activation);
+    loss = {out.loss_sum, out.targets};
+  }
+  travelling = {};
+  for (auto stage = stages_.rbegin(); stage != stages_.rend(); ++stage) {
+    SHOAL_ASSIGN(BackwardOutput out, (*stage)->backward(entry, travelling, WindowSlot::kA));
+    (*stage)->settle(entry);
+    travelling = std::move(out.gradient);
+  }
+  return loss;
+}
+
+Status StageChain::step(const InnerStep& step) {
+  for (const auto& stage : stages_) SHOAL_TRY(stage->inner_step(WindowSlot::kA, step));
+  return {};
+}
+
+void StageChain::publish() {
+  for (const auto& stage : stages_) copy_to_anchor(stage->arena());
+}
+
+Result<MeanLoss> StageChain::evaluate(const HostTensor& tokens) {
+  HostTensor travelling;
+  MeanLoss loss;
+  for (const auto& stage : stages_) {
+    SHOAL_ASSIGN(ForwardOutput out, stage->evaluate({.microbatch = {}, .tokens = tokens, .activation = travelling}));
+    travelling = std::move(out.activation);
+    loss = {out.loss_sum, out.targets};
+  }
+  return loss;
+}
+
+Result<MeanLoss> StageChain::validate(const Samples& samples, std::uint64_t limit, const std::function<bool()>& stop) {
+  const std::uint64_t count = limit == 0 ? samples.validation() : std::min(limit, samples.validation());
+  MeanLoss total;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    if (stop && stop()) return make_error(ErrorCode::kInterrupted, "validation was stopped");
+    SHOAL_ASSIGN(const MeanLoss one, evaluate(samples.tokens(SampleId{samples.training() + i})));
+    total.loss_sum += one.loss_sum;
+    total.targets += one.targets;
+  }
+  return total;
+}
+
+Status StageChain::save(const std::string& folder, const RunConfig& config) {
+  std::error_code failure;
+  std::filesystem::create_directories(folder, failure);
+  if (failure) return error_of_errno("create the folder", folder, failure.value());
+  SHOAL_ASSIGN(const std::string text, canonical_text(config));
+  std::vector<StageSpec> specs;
+  for (const auto& stage : stages_) {
+    if (!holds_model(*stage))
+      return make_error(ErrorCode::kUnsupported, "only a model can be saved: use [executor] kind = \"torch\"");
+    stage->arena().pull(ArenaRole::kAnchor);
+    SHOAL_TRY(save_stage(folder, stage->spec(), stage->arena().span(ArenaRole::kAnchor)));
+    specs.push_back(stage->spec());
+  }
+  SHOAL_TRY(save_index(folder, specs));
+  return replace_file(folder + "/" + kSavedConfigName, {Bytes::copy_of(std::string_view(text))});
+}
+
+Result<RunConfig> load_saved_config(const std::string& folder) {
+  SHOAL_ASSIGN(const Bytes text, read_file(folder + "/" + kSavedConfigName, kConfigBytesMax));
+  return parse_manifest({reinterpret_cast<const char*>(text.data()), text.size()});
+}
+
+}  // namespace shoal

@@ -1,0 +1,57 @@
+#pragma once
+// All stages of a model in one process, through the same StageExecutor as the swarm's: what `solo` trains and `eval`
+// judges. Owns the executors. Thread: one (they compute on it).
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/result.h"
+#include "runtime/config/config.h"
+#include "runtime/data/samples.h"
+#include "stages/executor.h"
+
+namespace shoal {
+
+struct MeanLoss {
+  double loss_sum = 0;  // nats
+  std::uint64_t targets = 0;
+  double mean() const { return targets == 0 ? 0 : loss_sum / static_cast<double>(targets); }
+};
+
+class StageChain {
+ public:
+  // Split and initialised as the run says: the numbers every replica of the swarm starts from. ERRORS: kInput (split),
+  // the factory's.
+  static Result<StageChain> make(const RunConfig& config, const ExecutorFactory& factory);
+  // From a saved model. ERRORS: load_model's, the factory's.
+  static Result<StageChain> load(const std::string& folder, const ExecutorFactory& factory);
+
+  // Forward through all stages, backward back, settled at once; the gradient is in the open window of every stage.
+  // ERRORS: the executors'.
+  Result<MeanLoss> train(const MicrobatchId& microbatch, const HostTensor& tokens);
+  // Every stage steps with its own clipping norm and closes its window. REQUIRES: step.targets > 0. ERRORS: kNonFinite.
+  Status step(const InnerStep& step);
+  // The current parameters become the anchor, which evaluate() reads.
+  void publish();
+  Result<MeanLoss> evaluate(const HostTensor& tokens);
+  // Mean over the validation samples, at most `limit` of them (0 = all). Stops early with kInterrupted when `stop` says
+  // so.
+  Result<MeanLoss> validate(const Samples& samples, std::uint64_t limit, const std::function<bool()>& stop = {});
+  // Anchors to safetensors, one file a stage, and `run.toml`, the run's canonical text. ERRORS: kUnsupported (the
+  // executor has no model's parameters), kIo.
+  Status save(const std::string& folder, const RunConfig& config);
+
+  const std::vector<std::unique_ptr<StageExecutor>>& stages() const { return stages_; }
+
+ private:
+  explicit StageChain(std::vector<std::unique_ptr<StageExecutor>> stages) : stages_(std::move(stages)) {}
+  std::vector<std::unique_ptr<StageExecutor>> stages_;
+  EntrySerial next_entry_ = 1;
+};
+
+inline constexpr char kSavedConfigName[] = "run.toml";
+// The run that a saved model belongs to. ERRORS: kMissing, kMalformed, kIo.
+Result<RunConfig> load_saved_config(const std::string& folder);
+
+}  // namespace shoal

@@ -1,0 +1,34 @@
+#include "runtime/stage_peer/stage_memory.h"
+
+#include <algorithm>
+
+namespace shoal {
+namespace {
+
+constexpr std::uint64_t kArrays = 11;
+constexpr std::uint64_t kFloat = 4;
+
+std::string mebibytes(std::uint64_t bytes) { return std::to_string((bytes + (1u << 20) - 1) >> 20) + " MiB"; }
+
+}  // namespace
+
+std::uint64_t stage_bytes(const StageSpec& spec) { return kArrays * kFloat * parameter_count(spec); }
+
+std::uint64_t entry_bytes(const StageSpec& spec, std::uint32_t sequences) {
+  const std::uint64_t targets = std::uint64_t{sequences} * spec.model.positions;  // B T
+  const std::uint64_t activation = targets * spec.model.dim * kFloat;             // (B, T, d)
+  const std::uint64_t layers = spec.end_layer - spec.first_layer;
+  const std::uint64_t logits = spec.is_last() ? 3 * targets * spec.model.vocabulary * kFloat : 0;
+  return layers * 17 * activation + 4 * activation + logits;
+}
+
+Result<std::size_t> credits_within(std::uint64_t memory_bytes, const RunConfig& config, const StageSpec& spec) {
+  const std::uint64_t fixed = stage_bytes(spec), each = entry_bytes(spec, config.data.sequences);
+  if (memory_bytes < fixed + 2 * each)
+    return make_error(ErrorCode::kTooLarge, "stage " + std::to_string(spec.stage.value) + " needs about " +
+                                                mebibytes(fixed + 2 * each) + " of memory, allowed are " +
+                                                mebibytes(memory_bytes) + ": give more with --memory");
+  return static_cast<std::size_t>(std::min<std::uint64_t>((memory_bytes - fixed) / each, kCreditsMax));
+}
+
+}  // namespace shoal

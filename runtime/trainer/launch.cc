@@ -1,0 +1,318 @@
+#include "runtime/trainer/launch.h"
+
+#include <algorithm>
+
+#include "common/hash.h"
+#include "common/log.h"
+#include "dht/record.h"
+#include "runtime/config/frames_allowed.h"
+
+namespace shoal {
+
+namespace {
+constexpr Duration kTick = 200ms;
+constexpr Duration kAnnouncePeriod = 20s;
+constexpr Duration kBytesPeriod = 1s;
+constexpr std::size_t kReasonMax = 400;  // below limits::kTextMax
+}  // namespace
+
+Launch::Launch(LaunchOptions options, LaunchEnvironment environment, Owner& owner)
+    : options_(std::move(options)), env_(std::move(environment)), owner_(owner) {}
+
+Launch::~Launch() {
+  *alive_ = false;
+  env_.loop.cancel(timer_);
+}
+
+void Launch::start() {
+  session_ = Session::of(options_.key.id(), env_.rng.next());
+  env_.events.set_session(session_);
+  EventRecord record;
+  record.event = "start";
+  record.cause = options_.resume ? "resume" : "";
+  env_.events.write(record);
+  transport_ = make_transport(
+      env_.wire, env_.loop,
+      {RunId{options_.key.id().bytes}, options_.key.id(), session_, PeerRole::kTrainer, options_.addresses});
+  transport_->set_listener(this);
+  dial_back_ = std::make_unique<DialBack>(*transport_, env_.loop,
+                                          [this](const DialBack::Verdict& verdict) { on_dialled_back(verdict); });
+  const std::uint64_t trainer_id = mix64(std::hash<PeerId>{}(options_.key.id())) & ~(1ull << 63);
+  trainer_ = std::make_unique<Trainer>(
+      TrainerOptions{options_.config, session_, trainer_id, options_.planted},
+      TrainerEnvironment{env_.loop, *transport_, env_.events, env_.samples, *book_, *trainer_log_},
+      static_cast<Trainer::Owner&>(*this));
+  authority_->start();
+  if (book_->ended()) return end_again();
+  const std::uint64_t cursor = book_->next() ? book_->next()->serial : book_->next_serial();
+  trainer_log_->append(book_->life_record({.session = session_,
+                                           .cursor = cursor,
+                                           .epoch = static_cast<std::uint32_t>(cursor / env_.samples.training()),
+                                           .samples = env_.samples.count(),
+                                           .text = text_}));
+  trainer_->announce_steps();
+  tick();
+  if (!finish_wanted_.empty()) finish(finish_wanted_);
+}
+
+void Launch::later(std::function<void()> task) {
+  env_.loop.post([alive = alive_, task = std::move(task)] {
+    if (*alive) task();
+  });
+}
+
+void Launch::tick() {
+  timer_ = env_.loop.after(kTick, [this, alive = alive_] {
+    if (*alive && !over_) tick();
+  });
+  const TimePoint now = env_.loop.now();
+  if (now >= next_announce_) announce();
+  if (now >= next_bytes_) write_bytes();
+  if (!finishing_ && stages_ready_ && trainer_->reached_end()) finish("all tokens are committed");
+  if (const std::string parked = parked_text(); !parked.empty() && now >= next_parked_) {
+    next_parked_ = now + 10s;
+    owner_.on_notice(parked);
+  }
+}
+
+// Every second what was added since: a killed process leaves out a second at most.
+void Launch::write_bytes() {
+  next_bytes_ = env_.loop.now() + kBytesPeriod;
+  const TransportCounters& counters = transport_->counters();
+  EventRecord record;
+  record.event = "bytes";
+  record.more = {{"sent", std::to_string(counters.sent_bytes - bytes_written_[0])},
+                 {"received", std::to_string(counters.received_bytes - bytes_written_[1])}};
+  bytes_written_[0] = counters.sent_bytes;
+  bytes_written_[1] = counters.received_bytes;
+  env_.events.write(record);
+}
+
+std::string Launch::parked_text() const {
+  std::string text;
+  for (const StageStatus& stage : authority_->status()) {
+    if (stage.serving > 0) continue;
+    text += text.empty() ? "waiting: " : "; ";
+    text += "stage " + std::to_string(stage.stage.value) + " has no serving peer";
+    if (!stage.secured) continue;
+    text += " that holds version " + std::to_string(stage.version.value) + " (last members:";
+    for (const Session& session : stage.last_members) text += " " + short_name(session);
+    text += ")";
+  }
+  if (text.empty() && !finishing_ && !book_->next())
+    text = "waiting: no more microbatches may be in flight before " + book_->waiting_for() + " is done with";
+  return text;
+}
+
+void Launch::announce() {
+  next_announce_ = env_.loop.now() + kAnnouncePeriod;
+  if (env_.directory == nullptr) return;
+  RunRecord record;
+  record.run = RunId{options_.key.id().bytes};
+  record.name = options_.config.run.name;
+  record.stages = options_.config.pipeline.stages;
+  record.manifest = blake2b_256(manifest_bytes());
+  record.addresses = options_.addresses;
+  record.sequence = sequence_ = next_sequence(sequence_, env_.loop.wall());
+  record.expires = env_.loop.wall() + 60s;
+  if (auto text = pack_record(record, options_.key); text.ok())
+    env_.directory->announce(*std::move(text), run_key_name(record.run));
+  else
+    log_warning("no record for the directory: ", text.error().message);
+  for (const StageMembers& stage : authority_->members().stages)  // what the peers know keeps memory fresh
+    for (const Member& member : stage.members)
+      if (transport_->remote(member.peer)) send(member.peer, PeersQuery{});
+}
+
+// ---- transport ----
+
+void Launch::on_link_up(const Remote& remote) {
+  authority_->on_link_up(remote);
+  trainer_->on_link_up(remote);
+  if (env_.directory != nullptr) send(remote.peer, PeersQuery{});
+}
+
+void Launch::on_link_down(const Remote& remote, const Error&) {
+  authority_->on_link_down(remote);
+  trainer_->on_link_down(remote);
+  if (fetcher_) fetcher_->on_donor_down(remote.peer);
+  std::erase_if(inbound_chunks_, [&](const auto& item) { return item.first.peer == remote.peer; });
+}
+
+void Launch::on_message(const Remote& remote, Message message, TransferId transfer, std::uint64_t frame_bytes) {
+  if (auto* chunk = std::get_if<Chunk>(&message);
+      chunk != nullptr && chunk_wanted(fetcher_.get(), remote.peer, *chunk, frame_bytes)) {
+    if (transfer == 0)
+      fetcher_->on_chunk(remote.peer, *chunk, {});
+    else
+      inbound_chunks_[{remote.peer, transfer}] = *chunk;
+    return;
+  }
+  if (std::holds_alternative<ManifestQuery>(message)) {
+    send(remote.peer, Manifest{manifest_});
+  } else if (auto* m = std::get_if<StateOffer>(&message)) {
+    if (fetcher_) fetcher_->on_offer(remote.peer, *m);
+  } else if (std::holds_alternative<PeersQuery>(message)) {
+    if (env_.directory != nullptr) send(remote.peer, Peers{env_.directory->known(64)});
+  } else if (auto* m = std::get_if<Peers>(&message)) {
+    if (env_.directory != nullptr) env_.directory->offer(m->records);
+  } else if (auto* m = std::get_if<JoinRequest>(&message); m != nullptr && !authority_->knows(remote.session)) {
+    dial_back_->check(remote, *m);
+  } else if (std::holds_alternative<JoinRequest>(message) || std::holds_alternative<Beat>(message) ||
+             std::holds_alternative<Leave>(message) || std::holds_alternative<Goodbye>(message) ||
+             std::holds_alternative<RoundReport>(message)) {
+    authority_->on_message(remote, message);
+  } else {
+    trainer_->on_message(remote, message, 0);
+  }
+  if (transfer != 0) transport_->refuse(remote.peer, transfer);
+}
+
+void Launch::on_dialled_back(const DialBack::Verdict& verdict) {
+  const auto remote = transport_->remote(verdict.from.peer);
+  if (!remote || remote->session != verdict.from.session) return;  // its next session asks for itself
+  if (verdict.reached.ok()) return authority_->on_message(*remote, verdict.request);
+  JoinAnswer answer;
+  answer.unreachable = true;
+  answer.reason = verdict.reached.error().message.substr(0, kReasonMax);
+  if (verdict.failures == 1) {
+    EventRecord record;
+    record.event = "unreachable";
+    record.about = remote->session;
+    record.cause = answer.reason;
+    env_.events.write(record);
+    owner_.on_notice("peer " + short_name(remote->peer) + " is not admitted: it cannot be dialled where it says (" +
+                     answer.reason + ")");
+  }
+  send(remote->peer, std::move(answer));
+}
+
+void Launch::on_frames(const Remote& remote, TransferId transfer, Result<std::vector<Bytes>> frames) {
+  const auto it = inbound_chunks_.find({remote.peer, transfer});
+  if (it == inbound_chunks_.end()) return;
+  const Chunk chunk = it->second;
+  inbound_chunks_.erase(it);
+  if (fetcher_ && frames.ok() && frames->size() == 1) fetcher_->on_chunk(remote.peer, chunk, frames->front());
+}
+
+// ---- the authority's port ----
+
+void Launch::send(const PeerId& peer, Message message) {
+  if (const auto sent = transport_->send(peer, std::move(message)); !sent.ok())
+    log_debug("not sent: ", sent.error().message);
+}
+
+std::vector<std::uint8_t> Launch::sign(ByteView body) {
+  const Signature signature = options_.key.sign(body);
+  return {signature.begin(), signature.end()};
+}
+
+void Launch::fence(const Session& session) { transport_->fence(session); }
+
+void Launch::on_members(const MemberList& list, const Members& signed_list) {
+  signed_list_ = signed_list;
+  // Posted: none of these may call back into the authority.
+  later([this, list] {
+    trainer_->on_members(list);
+    if (stages_ready_ || book_->ended()) return;
+    const bool all = std::all_of(list.stages.begin(), list.stages.end(), [](const StageMembers& stage) {
+      return std::any_of(stage.members.begin(), stage.members.end(),
+                         [](const Member& member) { return member.serving; });
+    });
+    if (!all || list.stages.size() < options_.config.pipeline.stages) return;
+    stages_ready_ = true;
+    owner_.on_notice("every stage has a peer: training begins");
+    trainer_->start();
+  });
+}
+
+void Launch::on_round_commit(const RoundCommit& commit) {
+  ++summary_.rounds;
+  EventRecord record = event_of(commit);
+  env_.events.write(record);
+  later([this, commit] { trainer_->on_round_commit(commit); });
+}
+
+void Launch::on_round_abandoned(const RoundAbandon& abandon) {
+  ++summary_.rounds_abandoned;
+  EventRecord record;
+  record.event = "round_abandoned";
+  record.stage = abandon.stage;
+  record.round = abandon.round;
+  record.cause = abandon.reason;
+  env_.events.write(record);
+}
+
+void Launch::on_session_over(const Session& session, StageId stage, const std::string& why) {
+  EventRecord record;
+  record.event = "session_over";
+  record.about = session;
+  record.stage = stage;
+  record.cause = why;
+  env_.events.write(record);
+  owner_.on_notice("stage " + std::to_string(stage.value) + ": session " + short_name(session) + " is over (" + why +
+                   ")");
+  later([this, session, why] { trainer_->on_session_over(session, why); });
+}
+
+void Launch::on_log_failure(const Error& error) {
+  later([this, error] {
+    done(make_error(error.code, "a log of the run cannot be written: " + error.message +
+                                    "; once it can, go on with: shoal launch --resume " + options_.folder));
+  });
+}
+
+void Launch::event(const std::string& name, const std::vector<std::pair<std::string, std::string>>& fields) {
+  EventRecord record;
+  record.event = "authority_" + name;
+  for (const auto& [key, value] : fields) {
+    if (key == "session") {
+      if (const auto session = parse_session(value); session.ok()) record.about = *session;
+    } else if (key == "stage") {
+      record.stage = StageId(static_cast<std::uint16_t>(std::stoul(value)));
+    } else if (key == "round") {
+      record.round = RoundId(std::stoull(value));
+    } else if (key == "version") {
+      record.version = Version(std::stoull(value));
+    } else if (key == "step") {
+      record.step = StepId(std::stoull(value));
+    } else if (key == "cause") {
+      record.cause = value;
+    } else {
+      record.more.emplace_back(key == "peer" || key == "tag" || key == "digest" ? "about_" + key : key,
+                               value);  // not of the line's writer
+    }
+  }
+  env_.events.write(record);
+}
+
+// ---- the trainer's owner ----
+
+void Launch::on_step(const Step& step) { authority_->on_step(step); }
+
+void Launch::on_train_line(const TrainLine& line) { owner_.on_train_line(line); }
+
+void Launch::on_progress(std::uint64_t run_targets, double loss, std::uint64_t step) {
+  BeatAck status;
+  status.run_targets = run_targets;
+  status.run_loss = loss;
+  status.run_step = step;
+  authority_->set_status(status);
+}
+
+void Launch::on_parked(StageId stage, bool parked) {
+  if (trainer_->parked() != (parked ? 1u : 0u))
+    return;  // said once, when the first one waits and when none does any more
+  const std::string name = "stage " + std::to_string(stage.value);
+  owner_.on_notice(parked ? "parked: no live peer of " + name
+                          : "no microbatch waits for a peer of " + name + " any more");
+}
+
+void Launch::on_listed(const CommitBook::Listing& listing) {
+  log_info("lost: microbatch ", listing.microbatch.serial, " at stage ", listing.stage, " (", listing.cause, ")");
+}
+
+// ---- the end ----
+
+void Launch::on_progress(std::uint64_t, std::uint64_t) {}
+}  // namespace shoal

@@ -1,0 +1,178 @@
+#pragma once
+// The launching process: the run's authority and first trainer behind one transport, the manifest, the end of a run.
+// Rounds, lists and fencing are sync/authority.h, feeding and deciding runtime/trainer/trainer.h; here they are put
+// together and a run is taken from start to END.
+//
+// Thread: loop only. Borrows what Environment refers to. The same class runs in `shoal launch` and in the simulator.
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/event_loop.h"
+#include "common/rng.h"
+#include "common/sign.h"
+#include "common/storage.h"
+#include "dht/peer_directory.h"
+#include "events/event_log.h"
+#include "runtime/config/config.h"
+#include "runtime/data/samples.h"
+#include "runtime/trainer/dial_back.h"
+#include "runtime/trainer/trainer.h"
+#include "sync/authority.h"
+#include "sync/state_transfer.h"
+#include "transport/transport.h"
+
+namespace shoal {
+
+struct LaunchOptions {
+  RunConfig config;
+  KeyPair key;                         // the run's
+  std::string folder;                  // logs: "<folder>/trainer.log", "<folder>/authority.log"
+  bool resume = false;                 // false: the folder must hold no logs
+  std::vector<std::string> addresses;  // told to peers and the directory
+  bool save = false;                   // fetch every stage's state at the end
+  PlantedBugs planted;
+  Duration round_budget = 30s;  // for the reduction of a round
+  // A new run: called once its folder is found empty and its logs are locked, before anything is written to them, to
+  // keep what a resumed process needs besides. An error of it is open()'s.
+  std::function<Status()> keep{};
+};
+
+struct LaunchEnvironment {
+  EventLoop& loop;
+  Wire& wire;
+  Storage& storage;
+  EventLog& events;
+  const Samples& samples;
+  Rng rng;
+  PeerDirectory* directory = nullptr;
+};
+
+struct RunSummary {
+  std::uint64_t issued = 0, committed = 0, unfinished = 0, retried = 0, listed = 0, acks_gone = 0, rounds = 0,
+                rounds_abandoned = 0;
+  std::uint64_t run_targets = 0;
+  std::uint64_t sent_bytes = 0;
+  // At most so many microbatches, and targets of them, can be lost with one peer: what the trainer may have in flight
+  // above its low-water mark.
+  std::uint64_t loss_bound_microbatches = 0, loss_bound_targets = 0;
+  std::optional<double> validation_loss;
+  std::string reason;
+};
+
+class Launch final : private Transport::Listener, private AuthorityPort, private Trainer::Owner, private FetcherHost {
+ public:
+  class Owner {
+   public:
+    virtual ~Owner() = default;
+    virtual void on_train_line(const TrainLine& line) = 0;
+    virtual void on_notice(const std::string& line) = 0;
+    // With `save`: the state images of all stages, before the run is logged as ended and the peers hear END. `saved` is
+    // called on the loop, once. On an error the run does not end: the peers keep their states, and a resumed process
+    // fetches and saves again.
+    virtual void on_states(std::map<std::uint16_t, Bytes> states, std::function<void(Status)> saved) = 0;
+    // END was sent. `error`: the run could not go on (log failure, states not saved), or a stage had nothing to save.
+    virtual void on_finished(const RunSummary& summary, std::optional<Error> error) = 0;
+  };
+
+  // ERRORS: kInput (the folder holds a run and resume is false, or holds none and it is true), kBusy (locked),
+  // kCorrupt, kIo, kForeign.
+  static Result<std::unique_ptr<Launch>> open(LaunchOptions options, LaunchEnvironment environment, Owner& owner);
+  ~Launch() override;
+
+  void start();
+  // Issues nothing more, settles, last rounds, validation, state, END. Before start(): at once after it.
+  void finish(const std::string& reason);
+  RunSummary summary() const;
+  const Authority& authority() const { return *authority_; }
+  const Trainer& trainer() const { return *trainer_; }
+  const CommitBook& book() const { return *book_; }
+  std::string parked_text() const;  // why the run stands still; empty when it does not
+
+ private:
+  Launch(LaunchOptions options, LaunchEnvironment environment, Owner& owner);
+  Status open_logs();
+  Status check_text();
+  ByteView manifest_bytes() const {
+    return {reinterpret_cast<const std::uint8_t*>(manifest_.body.data()), manifest_.body.size()};
+  }
+
+  // Transport::Listener
+  void on_link_up(const Remote& remote) override;
+  void on_link_down(const Remote& remote, const Error& cause) override;
+  void on_message(const Remote& remote, Message message, TransferId transfer, std::uint64_t frame_bytes) override;
+  void on_frames(const Remote& remote, TransferId transfer, Result<std::vector<Bytes>> frames) override;
+  // AuthorityPort
+  void send(const PeerId& peer, Message message) override;
+  std::vector<std::uint8_t> sign(ByteView body) override;
+  void fence(const Session& session) override;
+  void on_members(const MemberList& list, const Members& signed_list) override;
+  void on_round_commit(const RoundCommit& commit) override;
+  void on_round_abandoned(const RoundAbandon& abandon) override;
+  void on_session_over(const Session& session, StageId stage, const std::string& why) override;
+  void on_log_failure(const Error& error) override;
+  void event(const std::string& name, const std::vector<std::pair<std::string, std::string>>& fields) override;
+  // Trainer::Owner (on_log_failure serves both)
+  void on_step(const Step& step) override;
+  void on_train_line(const TrainLine& line) override;
+  void on_progress(std::uint64_t run_targets, double loss, std::uint64_t step) override;
+  void on_parked(StageId stage, bool parked) override;
+  void on_listed(const CommitBook::Listing& listing) override;
+  // FetcherHost: states at the end. `send` serves both ports.
+  void on_fetched(Bytes image) override;
+  void on_progress(std::uint64_t bytes, std::uint64_t total) override;
+  void on_waiting(const std::string& why) override;
+
+  // A joiner is handed to the authority once others can dial it.
+  void on_dialled_back(const DialBack::Verdict& verdict);
+  void tick();
+  void announce();
+  void write_bytes();
+  void last_rounds();
+  void validate();
+  void fetch_states();
+  void save_states();
+  void end();
+  void end_again();
+  void on_end_durable(const std::vector<CommitBook::Listing>& lost);
+  void say_end();
+  void done(std::optional<Error> error);
+  void later(std::function<void()> task);
+
+  LaunchOptions options_;
+  LaunchEnvironment env_;
+  Owner& owner_;
+  Session session_;
+  std::unique_ptr<Transport> transport_;
+  std::unique_ptr<DialBack> dial_back_;
+  std::unique_ptr<CommitBook> book_;
+  std::unique_ptr<AppendFile> trainer_log_;
+  std::unique_ptr<Authority> authority_;
+  std::unique_ptr<Trainer> trainer_;
+  std::unique_ptr<StateFetcher> fetcher_;
+  Manifest manifest_;
+  Members signed_list_;
+  struct Inbound {
+    PeerId peer;
+    TransferId transfer;
+    auto operator<=>(const Inbound&) const = default;
+  };
+  std::map<Inbound, Chunk> inbound_chunks_;
+  RunSummary summary_;
+  std::string finish_wanted_;  // finish() before start()
+  std::uint16_t next_state_ = 0;
+  std::map<std::uint16_t, Bytes> states_;  // fetched for `save`
+  std::optional<Error> unsaved_;           // why there is nothing to save
+  Digest text_;                            // of the token file
+  bool finishing_ = false, over_ = false, stages_ready_ = false;
+  TimerId timer_ = 0;
+  TimePoint next_announce_{}, next_parked_{}, next_bytes_{};
+  std::uint64_t bytes_written_[2] = {0, 0};  // sent, received: what stands in events already
+  std::uint64_t sequence_ = 0;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace shoal

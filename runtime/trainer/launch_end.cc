@@ -1,0 +1,159 @@
+// How a run ends: settling, last rounds, validation, states, END.
+#include "common/log.h"
+#include "runtime/trainer/launch.h"
+
+namespace shoal {
+
+namespace {
+constexpr Duration kAskAgain = 200ms;  // for the list that names the last rounds' states
+constexpr const char* kEndCause = "the run ended";
+constexpr Duration kEndTime = 3s;  // a resumed run that was over already tells it for so long
+}  // namespace
+
+void Launch::finish(const std::string& reason) {
+  if (finishing_) return;
+  if (!trainer_) {
+    finish_wanted_ = reason;
+    return;
+  }
+  finishing_ = true;
+  summary_.reason = reason;
+  owner_.on_notice("finishing: " + reason);
+  trainer_->finish([this] { last_rounds(); });
+}
+
+void Launch::last_rounds() {
+  authority_->finish([this, alive = alive_] {
+    if (*alive) later([this] { validate(); });
+  });
+}
+
+void Launch::validate() {
+  if (!stages_ready_) return fetch_states();
+  owner_.on_notice("validating");
+  trainer_->validate([this](Result<double> loss) {
+    if (loss.ok()) {
+      summary_.validation_loss = *loss;
+    } else {
+      owner_.on_notice("no validation: " + loss.error().message);
+    }
+    fetch_states();
+  });
+}
+
+void Launch::fetch_states() {
+  const auto& stages = authority_->members().stages;
+  if (!options_.save) return later([this] { end(); });
+  if (next_state_ >= stages.size()) return later([this] { save_states(); });
+  const StageMembers& stage = stages[next_state_];
+  for (const StageStatus& now : authority_->status()) {
+    if (now.stage != stage.stage || (now.secured == stage.secured && now.version == stage.version)) continue;
+    // The list that names the last round's state is still on its way to the disk.
+    env_.loop.after(kAskAgain, [this, alive = alive_] {
+      if (*alive && !over_) fetch_states();
+    });
+    return;
+  }
+  if (!stage.secured) {
+    unsaved_ = make_error(ErrorCode::kMissing, "nothing was saved: stage " + std::to_string(stage.stage.value) +
+                                                   " never secured a round. HINT: let the run make more steps");
+    owner_.on_notice(unsaved_->message);
+    ++next_state_;
+    return later([this] { fetch_states(); });
+  }
+  std::vector<PeerId> donors;
+  for (const Member& member : stage.members)
+    if (may_donate(member)) donors.push_back(member.peer);
+  fetcher_ = std::make_unique<StateFetcher>(FetcherOptions{}, static_cast<FetcherHost&>(*this), env_.loop, stage.stage);
+  fetcher_->fetch(stage.version, stage.digest, std::move(donors));
+}
+
+void Launch::on_fetched(Bytes image) {
+  states_[authority_->members().stages[next_state_].stage.value] = std::move(image);
+  ++next_state_;
+  later([this] {
+    fetcher_.reset();
+    fetch_states();
+  });
+}
+
+void Launch::on_waiting(const std::string& why) { owner_.on_notice("saving: " + why); }
+
+// The peers are asked to keep their states until these are on disk: afterwards nobody has them.
+void Launch::save_states() {
+  if (unsaved_) return end();
+  owner_.on_states(std::move(states_), [this, alive = alive_](Status saved) {
+    if (!*alive || over_) return;
+    if (saved.ok()) return end();
+    done(make_error(saved.code(), saved.error().message +
+                                      "; the run has not ended and its peers keep their states: save it "
+                                      "with `shoal launch --resume " +
+                                      options_.folder + " --save OTHER`"));
+  });
+}
+
+void Launch::end() {
+  auto lost = trainer_->list_rest(kEndCause);
+  trainer_->stop();
+  while (book_->done_left()) trainer_log_->append(book_->done_record());
+  trainer_log_->append(book_->end_record());
+  trainer_log_->sync([this, alive = alive_, lost = std::move(lost)](Status status) {
+    if (!*alive) return;
+    if (!status.ok()) return on_log_failure(status.error());
+    on_end_durable(lost);
+  });
+}
+
+void Launch::on_end_durable(const std::vector<CommitBook::Listing>& lost) {
+  trainer_->say_listed(lost);
+  EventRecord record;
+  record.event = "end";
+  record.cause = summary_.reason;
+  env_.events.write(record);
+  say_end();
+}
+
+// An earlier life ended the run and may have died before it said so.
+void Launch::end_again() {
+  finishing_ = true;
+  summary_.reason = "the run was over already";
+  owner_.on_notice(summary_.reason);
+  std::vector<CommitBook::Listing> lost = book_->listings();
+  std::erase_if(lost, [](const CommitBook::Listing& listing) { return listing.cause != kEndCause; });
+  on_end_durable(lost);
+}
+
+void Launch::say_end() {
+  authority_->end(summary_.reason);
+  // END has left our queues by then; who was away hears it when it asks again.
+  env_.loop.after(book_->ended() ? kEndTime : 500ms, [this, alive = alive_] {
+    if (*alive) done(unsaved_);
+  });
+}
+
+void Launch::done(std::optional<Error> error) {
+  if (over_) return;
+  over_ = true;
+  write_bytes();
+  env_.loop.cancel(timer_);
+  if (env_.directory != nullptr) env_.directory->withdraw(run_key_name(RunId{options_.key.id().bytes}));
+  owner_.on_finished(summary(), std::move(error));
+}
+
+RunSummary Launch::summary() const {
+  RunSummary result = summary_;
+  result.committed = book_->committed();
+  result.unfinished = book_->open();
+  result.issued = result.committed + result.unfinished;
+  result.listed = book_->listed();
+  result.run_targets = book_->committed_targets();
+  result.loss_bound_microbatches = options_.config.id_window();
+  result.loss_bound_targets = result.loss_bound_microbatches * options_.config.targets_per_microbatch();
+  if (!trainer_) return result;  // not started
+  result.retried = trainer_->courier_counters().branches;
+  result.acks_gone = trainer_->acks_gone();
+  result.sent_bytes = transport_->counters().sent_bytes;
+  return result;
+}
+
+}  // namespace shoal

@@ -1,0 +1,161 @@
+#pragma once
+// Feeds microbatches and decides them: holder for stage 0, keeper of the run's only log. Computes nothing big.
+// Thread: loop only. Borrows everything in Environment. The log is opened and replayed by the caller
+// (runtime/trainer/launch.h).
+//
+// allreduce (and a diloco run's warm start): microbatch n belongs to step n / microbatches_per_step + 1. Step s is
+// issued when s - 2 is done at every stage (drain: s - 1), and announced by Owner::on_step when all its microbatches
+// are logged.
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "common/event_loop.h"
+#include "common/ids.h"
+#include "common/storage.h"
+#include "events/event_log.h"
+#include "events/train_line.h"
+#include "router/commit_book.h"
+#include "router/courier.h"
+#include "router/planted.h"
+#include "router/roster.h"
+#include "runtime/config/config.h"
+#include "runtime/data/samples.h"
+#include "transport/transport.h"
+
+namespace shoal {
+
+struct TrainerOptions {
+  RunConfig config;
+  Session self;
+  std::uint64_t trainer_id = 0;  // of MicrobatchIds; the same after a restart
+  PlantedBugs planted;
+};
+
+struct TrainerEnvironment {
+  EventLoop& loop;
+  Transport& transport;
+  EventLog& events;
+  const Samples& samples;
+  CommitBook& book;  // replayed
+  AppendFile& log;
+};
+
+class Trainer final : private CourierPort {
+ public:
+  class Owner {
+   public:
+    virtual ~Owner() = default;
+    virtual void on_step(const Step& step) = 0;  // allreduce: all its microbatches are logged
+    virtual void on_train_line(const TrainLine& line) = 0;
+    virtual void on_progress(std::uint64_t run_targets, double loss, std::uint64_t step) = 0;
+    virtual void on_parked(StageId stage, bool parked) = 0;
+    virtual void on_log_failure(const Error& error) = 0;  // nothing is decided any more
+    virtual void on_listed(const CommitBook::Listing& listing) = 0;
+  };
+
+  Trainer(TrainerOptions options, TrainerEnvironment environment, Owner& owner);
+  ~Trainer() override;
+
+  void start();
+  // Issues nothing more; `settled` is called when nothing is open and all that was logged is durable.
+  void finish(std::function<void()> settled);
+  // Forward only over the validation samples, on the anchors: mean loss a target, nats. REQUIRES: finished.
+  void validate(std::function<void(Result<double>)> done);
+  void stop();
+  // Nothing more can secure what is not merged: it is listed in the book. say_listed() once that is durable.
+  std::vector<CommitBook::Listing> list_rest(const std::string& cause);
+  void say_listed(const std::vector<CommitBook::Listing>& listings);
+
+  // ---- from the transport and the authority ----
+  void on_message(const Remote& from, Message& message, TransferId transfer);
+  void on_link_up(const Remote& remote);
+  void on_link_down(const Remote& remote);
+  void on_members(const MemberList& list);
+  void on_round_commit(const RoundCommit& commit);
+  void on_session_over(const Session& session, const std::string& why);
+
+  bool reached_end() const;
+  const CourierCounters& courier_counters() const { return courier_.counters(); }
+  const Roster& roster() const { return roster_; }
+  std::uint64_t issued() const { return issued_; }
+  std::size_t open() const { return book().open(); }
+  std::size_t parked() const { return courier_.parked(); }
+  const CommitBook& book() const { return env_.book; }
+  std::uint64_t acks_gone() const { return acks_gone_; }
+  // Steps that are logged whole and not done at every stage: announced again after a restart.
+  void announce_steps();
+  StepId step_of(std::uint64_t serial) const;  // 0: no step (diloco after its warm start)
+
+ private:
+  // CourierPort
+  std::vector<Session> candidates(StageId stage) override;
+  std::uint64_t low_of(std::uint64_t trainer) override;
+  Result<TransferId> send_forward(const Session& to, Forward message, bool key) override;
+  void on_branch(const MicrobatchId&, const Session&, const Lease&, BranchEnd) override {}  // tokens have no bases
+  void send(const Session& to, Message message) override;
+  void drop_transfer(const Session& to, TransferId transfer) override;
+  void on_won(const MicrobatchId& microbatch, const Gradient& gradient, std::vector<Bytes> frames) override;
+  void on_parked(const MicrobatchId& microbatch, StageId stage, bool parked) override;
+  void event(std::string_view name, const MicrobatchId& m, const Session& peer, const Lease& lease,
+             std::string_view cause) override;
+
+  Result<TransferId> send_to(const Session& to, Message message, std::vector<Bytes> frames);
+  void tick();
+  void schedule_tick();
+  void issue();
+  bool may_issue(std::uint64_t serial) const;
+  void decide(const MicrobatchId& microbatch, const Gradient& gradient);
+  void on_durable(const MicrobatchId& microbatch, const Status& status);
+  void queue_commits(const std::map<Session, std::vector<CommitItem>>& commits);
+  void flush_commits();
+  void count_step(const MicrobatchId& microbatch, const Gradient& gradient);
+  void announce(StepId step);
+  void announce_whole();
+  void check_settled();
+  void next_evaluations();
+  void list(const CommitBook::Listing& listing);
+  // Another one in each life: what an earlier one validated is closed at the peers for good.
+  std::uint64_t evaluation_trainer() const {
+    return mix64(options_.trainer_id, options_.self.incarnation) | (1ull << 63);
+  }
+
+  TrainerOptions options_;
+  TrainerEnvironment env_;
+  Owner& owner_;
+  HopRates rates_;
+  std::unique_ptr<RoutingPolicy> policy_;
+  Courier courier_;
+  Roster roster_;
+  SampleOrder order_;
+  std::map<MicrobatchId, Bytes> frames_;                // encoded tokens of what is open
+  std::map<MicrobatchId, Gradient> deciding_;           // logged, not durable yet
+  std::map<Session, std::vector<CommitItem>> commits_;  // to go out with the next flush
+  std::map<std::uint64_t, std::uint64_t> step_logged_;  // step -> microbatches durable
+  std::map<std::uint64_t, std::set<std::uint16_t>> step_stages_;
+  std::uint64_t steps_done_ = 0;  // all steps up to it are done at every stage
+  std::uint64_t announced_ = 0;   // the newest step that was announced; all before it were
+  std::function<void()> settled_;
+  bool finishing_ = false, started_ = false, stopped_ = false, syncing_ = false;
+  struct Evaluation {
+    std::uint64_t next = 0, end = 0, done = 0;
+    double loss_sum = 0;
+    std::uint64_t targets = 0;
+    std::function<void(Result<double>)> finished;
+    std::uint64_t first = 0;
+  };
+  std::optional<Evaluation> evaluation_;
+  std::uint64_t evaluations_ = 0;  // ids used so far
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  TimerId tick_timer_ = 0;
+  TimePoint started_at_{}, next_renewal_{}, next_repeat_{}, next_beat_{}, line_since_{};
+  double line_loss_ = 0;
+  std::uint64_t line_targets_ = 0, line_microbatches_ = 0, lines_ = 0;
+  std::uint64_t issued_ = 0, acks_gone_ = 0;
+  double last_loss_ = 0;
+};
+
+}  // namespace shoal

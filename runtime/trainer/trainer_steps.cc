@@ -1,0 +1,193 @@
+// What follows from decided microbatches: steps, listings, the end, validation.
+#include <algorithm>
+
+#include "common/log.h"
+#include "compression/codec.h"
+#include "runtime/trainer/trainer.h"
+
+namespace shoal {
+
+void Trainer::count_step(const MicrobatchId& microbatch, const Gradient& gradient) {
+  line_loss_ += gradient.loss_sum;
+  line_targets_ += gradient.targets;
+  if (++line_microbatches_ >= options_.config.microbatches_of_step(lines_)) {
+    const TimePoint now = env_.loop.now();
+    TrainLine line;
+    line.step = ++lines_;
+    line.loss = last_loss_ = line_loss_ / static_cast<double>(line_targets_);
+    line.tokens_per_s = static_cast<double>(line_targets_) / std::max(1e-9, seconds_of(now - line_since_));
+    line.tokens = env_.book.committed_targets();
+    for (std::uint16_t k = 0; k < options_.config.pipeline.stages; ++k)
+      line.peers.push_back(static_cast<std::uint32_t>(roster_.serving(StageId(k))));
+    line.retries = courier_.counters().branches;
+    line.elapsed = now - started_at_;
+    line_since_ = now;
+    line_loss_ = 0;
+    line_targets_ = line_microbatches_ = 0;
+    EventRecord record;
+    record.event = "train";
+    record.step = StepId(line.step);
+    record.loss = line.loss;
+    record.targets = line.tokens;
+    env_.events.write(record);
+    owner_.on_train_line(line);
+    owner_.on_progress(line.tokens, line.loss, line.step);
+  }
+  const StepId step = step_of(microbatch.serial);
+  if (step.value == 0) return;
+  ++step_logged_[step.value];
+  announce_whole();
+}
+
+// Steps are announced in their order, also when a later one was whole first.
+void Trainer::announce_whole() {
+  const std::uint64_t count = options_.config.microbatches_of_step(0);
+  for (auto it = step_logged_.find(announced_ + 1); it != step_logged_.end() && it->second == count;
+       it = step_logged_.find(announced_ + 1))
+    announce(StepId(it->first));
+}
+
+void Trainer::announce(StepId step) {
+  Step message;
+  message.step = step;
+  message.run_targets = env_.book.committed_targets();
+  message.run_loss = last_loss_;
+  const std::uint64_t count = options_.config.microbatches_of_step(0);
+  std::vector<MicrobatchId> ids;
+  for (std::uint64_t i = 0; i < count; ++i) ids.push_back({options_.trainer_id, (step.value - 1) * count + i});
+  message.winners = env_.book.paths(ids);
+  if (message.winners.empty()) return;
+  for (const CommitItem& item : message.winners) message.targets += env_.book.find(item.microbatch)->targets;
+  announced_ = std::max(announced_, step.value);
+  owner_.on_step(message);
+}
+
+void Trainer::announce_steps() {
+  std::map<std::uint64_t, std::uint64_t> logged;
+  const std::uint64_t count = options_.config.microbatches_of_step(0);
+  for (std::uint64_t serial = env_.book.low(); serial < env_.book.next_serial(); ++serial)
+    if (step_of(serial).value > 0 && env_.book.find({options_.trainer_id, serial}) != nullptr)
+      ++logged[step_of(serial).value];
+  if (step_of(env_.book.low()).value > 0) steps_done_ = std::max(steps_done_, env_.book.low() / count);
+  for (const auto& [step, seen] : logged) {
+    const std::uint64_t first = (step - 1) * count;
+    const std::uint64_t below_low = env_.book.low() > first ? std::min(count, env_.book.low() - first) : 0;
+    step_logged_[step] = seen + below_low;
+  }
+  announced_ = steps_done_;
+  announce_whole();
+}
+
+void Trainer::on_round_commit(const RoundCommit& commit) {
+  const auto contradictions =
+      env_.book.on_round_commit(commit, [this](const MicrobatchId& microbatch, StageId stage, const Token& token) {
+        EventRecord record;
+        record.event = "merged";
+        record.microbatch = microbatch;
+        record.stage = stage;
+        record.token = token;
+        env_.events.write(record);
+      });
+  for (const CommitBook::Listing& listing : contradictions) {
+    EventRecord record;
+    record.event = "contradiction";
+    record.microbatch = listing.microbatch;
+    record.stage = listing.stage;
+    record.token = listing.token;
+    record.cause = listing.cause;
+    env_.events.write(record);
+    log_error("microbatch ", listing.microbatch, " of stage ", listing.stage, " was listed as lost (", listing.cause,
+              ") and a committed round contains it");
+  }
+  if (commit.step.value > steps_done_) {
+    step_stages_[commit.step.value].insert(commit.stage.value);
+    for (auto it = step_stages_.begin(); it != step_stages_.end() && it->first == steps_done_ + 1 &&
+                                         it->second.size() == options_.config.pipeline.stages;
+         it = step_stages_.erase(it))
+      ++steps_done_;
+  }
+  issue();
+}
+
+void Trainer::on_session_over(const Session& session, const std::string& why) {
+  for (const CommitBook::Listing& listing : env_.book.on_session_over(session, why)) list(listing);
+  issue();
+}
+
+std::vector<CommitBook::Listing> Trainer::list_rest(const std::string& cause) { return env_.book.list_rest(cause); }
+
+void Trainer::say_listed(const std::vector<CommitBook::Listing>& listings) {
+  for (const CommitBook::Listing& listing : listings) list(listing);
+}
+
+void Trainer::list(const CommitBook::Listing& listing) {
+  EventRecord record;
+  record.event = "listed";
+  record.microbatch = listing.microbatch;
+  record.stage = listing.stage;
+  record.token = listing.token;
+  record.cause = listing.cause;
+  env_.events.write(record);
+  owner_.on_listed(listing);
+}
+
+void Trainer::finish(std::function<void()> settled) {
+  finishing_ = true;
+  settled_ = std::move(settled);
+  check_settled();
+}
+
+void Trainer::check_settled() {
+  if (!finishing_ || !settled_ || env_.book.open() > 0 || !deciding_.empty()) return;
+  // A step that the end cut short is a step of those microbatches that it has.
+  for (const auto& [step, logged] : step_logged_)
+    if (step > announced_) announce(StepId(step));
+  flush_commits();
+  env_.loop.post([this, alive = alive_, settled = std::exchange(settled_, nullptr)] {
+    if (*alive) settled();
+  });
+}
+
+void Trainer::validate(std::function<void(Result<double>)> done) {
+  Evaluation evaluation;
+  evaluation.first = evaluation.next = env_.samples.training();
+  evaluation.end = env_.samples.count();
+  const std::uint64_t limit = options_.config.data.validation_samples;
+  if (limit > 0) evaluation.end = std::min(evaluation.end, evaluation.next + limit);
+  evaluation.finished = std::move(done);
+  evaluation_ = std::move(evaluation);
+  next_evaluations();
+}
+
+void Trainer::next_evaluations() {
+  if (!evaluation_) return;
+  Evaluation& e = *evaluation_;
+  if (e.done == e.end - e.first) {
+    const double loss = e.loss_sum / static_cast<double>(e.targets);
+    EventRecord record;
+    record.event = "validation";
+    record.loss = loss;
+    record.targets = e.targets;
+    env_.events.write(record);
+    auto finished = std::move(e.finished);
+    evaluation_.reset();
+    finished(loss);
+    return;
+  }
+  while (e.next < e.end && e.next - e.first - e.done < options_.config.in_flight()) {
+    const SampleId sample(e.next++);
+    const MicrobatchId id{evaluation_trainer(), evaluations_++};
+    auto frame = codec_for(CodecId::kRaw).encode(env_.samples.tokens(sample).view(), TensorRole::kTokens);
+    SHOAL_CHECK(frame.ok());
+    frames_[id] = *std::move(frame);
+    HopSpec spec;
+    spec.microbatch = id;
+    spec.sample = sample;
+    spec.kind = ForwardKind::kEvaluate;
+    spec.to = StageId(0);
+    spec.above = {options_.self};
+    courier_.open(std::move(spec), env_.loop.now());
+  }
+}
+
+}  // namespace shoal

@@ -1,0 +1,269 @@
+#include "runtime/config/config.h"
+
+#include <gmock/gmock.h>
+
+#include "runtime/config/config_table.h"
+#include "tests/common/scratch_folder.h"
+#include "transport/envelope.h"
+#include "transport/limits.h"
+
+namespace shoal {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr const char* kSmall = R"([model]
+layers = 4
+dim = 32
+heads = 4
+positions = 64
+[data]
+path = "text.bin"
+)";
+
+std::string with(const std::string& more) { return std::string(kSmall) + more; }
+
+std::string message_of(const std::string& text) {
+  const auto config = parse_config(text, "run.toml");
+  return config.ok() ? "ok" : config.error().message;
+}
+
+TEST(ConfigTest, FillsDefaultsAndReadsEverySection) {
+  const auto config = parse_config(with(R"(sequences = 2
+[run]
+name = "tide.pool-1"
+seed = 7
+[pipeline]
+stages = 3
+layers_per_stage = [2, 1, 1]
+[sync]
+rule = "allreduce"
+mode = "drain"
+microbatches_per_step = 5
+[wire]
+forward = "int8"
+[executor]
+kind = "paced"
+forward_ms = 2.5
+[end]
+steps = 10
+)"),
+                                   "run.toml");
+  ASSERT_TRUE(config.ok()) << config.error().message;
+  EXPECT_EQ(config->run.name, "tide.pool-1");
+  EXPECT_EQ(config->model_spec(), (ModelSpec{4, 32, 4, 64, 256, 7}));
+  EXPECT_EQ(config->pipeline.layers_per_stage, (std::vector<std::uint32_t>{2, 1, 1}));
+  EXPECT_EQ(config->sync.rule, RuleId::kAllreduce);
+  EXPECT_EQ(config->sync.mode, SyncMode::kDrain);
+  EXPECT_EQ(config->wire.forward.at(StageId(0)), CodecId::kInt8);
+  EXPECT_EQ(config->wire.backward.at(StageId(0)), CodecId::kRaw);
+  EXPECT_EQ(config->executor.kind, ExecutorKind::kPaced);
+  EXPECT_EQ(config->executor.forward_ms, 2.5);
+  EXPECT_EQ(config->timing.lease_s, 4);
+  EXPECT_EQ(config->timing.membership_s, 10);
+  EXPECT_EQ(config->targets_per_microbatch(), 128u);
+  EXPECT_EQ(config->end_targets(), 10u * 5 * 128);
+  EXPECT_EQ(config->schedule_targets(), config->end_targets());
+  EXPECT_EQ(config->in_flight(), 6u);
+}
+
+TEST(ConfigTest, NamesTheLineOfAnUnknownKeyAndWhatWasMeant) {
+  EXPECT_EQ(message_of(with("sequencs = 2\n")),
+            "run.toml:8: unknown key \"sequencs\" in [data]; did you mean \"sequences\"?");
+  EXPECT_EQ(message_of(with("[optimiser]\nlr = 1.0\n")),
+            "run.toml:8: unknown section [optimiser]; did you mean [optimizer]?");
+  EXPECT_THAT(message_of(with("lr = 1.0\n")), HasSubstr("did you mean [optimizer] lr?"));
+  EXPECT_THAT(message_of(with("completely_else = 1\n")), HasSubstr("known are: path width sequences"));
+}
+
+TEST(ConfigTest, RefusesWrongTypesAndBounds) {
+  EXPECT_EQ(message_of(with("sequences = \"two\"\n")), "run.toml:8: [data] sequences must be integer");
+  EXPECT_EQ(message_of(with("sequences = 2.0\n")), "run.toml:8: [data] sequences must be integer");
+  EXPECT_EQ(message_of(with("sequences = 0\n")),
+            "run.toml:8: [data] sequences = 0 is out of bounds: allowed is 1 to 4096");
+  EXPECT_THAT(message_of(with("sequences = -1\n")), HasSubstr("out of bounds"));
+  EXPECT_THAT(message_of(with("[optimizer]\nlr = nan\n")), HasSubstr("must be number"));
+  EXPECT_THAT(message_of(with("[sync]\nrule = \"dilocco\"\n")),
+              HasSubstr("one of allreduce, diloco; did you mean \"diloco\"?"));
+  EXPECT_THAT(message_of(with("[pipeline]\nlayers_per_stage = [1.5]\n")), HasSubstr("list of integers"));
+  EXPECT_THAT(message_of(with("[admission]\nkeys = [\"12\"]\n")), HasSubstr("64 hex digits"));
+  EXPECT_THAT(message_of("model = 3\n"), HasSubstr("[model] must be a section"));
+}
+
+TEST(ConfigTest, NamesWhatIsMissingAndWhatIsNotToml) {
+  EXPECT_THAT(message_of("[model]\nlayers = 4\n"), HasSubstr("run.toml: [model] dim is missing"));
+  EXPECT_THAT(message_of("[model\n"), HasSubstr("run.toml:1: not TOML"));
+  const auto absent = load_config("/nonexistent/run.toml");
+  ASSERT_FALSE(absent.ok());
+  EXPECT_EQ(absent.code(), ErrorCode::kMissing);
+}
+
+TEST(ConfigTest, RefusesOptionsThatExcludeEachOther) {
+  EXPECT_THAT(message_of(with("[sync]\nmode = \"drain\"\n")),
+              HasSubstr("mode = \"drain\" does not go with rule = \"diloco\""));
+  EXPECT_EQ(message_of(with("[sync]\nrule = \"allreduce\"\nmode = \"drain\"\n")), "ok");
+  EXPECT_THAT(message_of(with("[admission]\nmode = \"listed\"\n")), HasSubstr("would admit nobody"));
+  EXPECT_THAT(message_of(with("[pipeline]\nmemory = \"lean\"\n")), HasSubstr("not built yet"));
+  EXPECT_THAT(message_of(with("[timing]\nmembership_s = 1\n")), HasSubstr("at least lease_s"));
+  EXPECT_THAT(message_of(with("[pipeline]\nstages = 9\n")), Not(testing::StrEq("ok")));
+  EXPECT_THAT(message_of(with("[sync]\ninner_batch = 1000000000\n")), HasSubstr("allowed are 131072"));
+  EXPECT_THAT(message_of(with("[schedule]\ntokens = 10\nwarmup_tokens = 11\n")), HasSubstr("[schedule]"));
+  EXPECT_THAT(message_of(with("[run]\nname = \"a b\"\n")), HasSubstr("only letters"));
+}
+
+TEST(ConfigTest, RefusesWhatComesToMoreThanCanBeCounted) {
+  EXPECT_THAT(message_of(with("[end]\nsteps = 1000000000000\n[sync]\ninner_batch = 10000000000\n")),
+              HasSubstr("[end] steps = 1000000000000 of 10000000000 tokens each are more than 1e+18"));
+  EXPECT_THAT(message_of(with("[schedule]\nsteps = 1000000000000\n[sync]\ninner_batch = 10000000000\n")),
+              HasSubstr("[schedule] steps"));
+  EXPECT_THAT(message_of(with("[sync]\ninner_batch = 1000000000000000000\n")), HasSubstr("is out of bounds"));
+  EXPECT_THAT(message_of(with("[end]\nsteps = 1000000000000000000\n")), HasSubstr("is out of bounds"));
+  // The largest that the bounds allow comes to a number that is refused by name, and not to a small one.
+  EXPECT_THAT(
+      message_of(with("[sync]\ninner_batch = 10000000000\ninner_steps = 1000000\n[pipeline]\nreplicas = 256\n")),
+      HasSubstr("allowed are 131072"));
+}
+
+TEST(ConfigTest, RefusesAStepWhosePathsDoNotFitOneMessage) {
+  const std::string wide = R"([model]
+layers = 256
+dim = 2
+heads = 1
+positions = 4
+[data]
+path = "text.bin"
+[pipeline]
+stages = 256
+[sync]
+rule = "allreduce"
+microbatches_per_step = )";
+  const std::size_t room = RunConfig::paths_in_message(256);
+  EXPECT_EQ(message_of(wide + std::to_string(room) + "\n"), "ok");
+  EXPECT_THAT(
+      message_of(wide + std::to_string(room + 1) + "\n"),
+      HasSubstr("microbatches_per_step = " + std::to_string(room + 1) + " is too large for [pipeline] stages = 256"));
+}
+
+TEST(ConfigTest, AMessageHasTheRoomThatIsSaid) {
+  for (const std::size_t stages : {1u, 2u, 8u, 64u, 256u}) {
+    Step step{StepId(UINT64_MAX), UINT64_MAX, UINT64_MAX, {}};
+    const Token token{{UINT64_MAX, UINT64_MAX}, UINT32_MAX};
+    const std::size_t room = std::min(RunConfig::paths_in_message(stages), limits::kListMax);
+    step.winners.assign(room, {{UINT64_MAX, UINT32_MAX}, std::vector<Token>(stages, token)});
+    const auto packed = pack_envelope(step, std::nullopt);
+    ASSERT_TRUE(packed.ok()) << stages << ": " << packed.error().message;
+    EXPECT_LE(packed->size(), limits::kControlBytesMax) << stages;
+  }
+}
+
+TEST(ConfigTest, AVocabularyBeyondBytesAsksForWords) {
+  std::string text = kSmall;
+  text.replace(text.find("[data]"), 0, "vocabulary = 257\n");
+  EXPECT_THAT(message_of(text), HasSubstr("did you mean width = \"u16\"?"));
+  EXPECT_EQ(message_of(text + "width = \"u16\"\n"), "ok");
+}
+
+TEST(ConfigTest, ACodecIsChosenForAllEdgesOrForEach) {
+  const auto config = parse_config(
+      with("[pipeline]\nstages = 3\n[wire]\nforward = [\"int8\", \"raw\"]\nbackward = \"int8\"\n"), "run.toml");
+  ASSERT_TRUE(config.ok()) << config.error().message;
+  EXPECT_EQ(config->wire.forward.at(StageId(0)), CodecId::kInt8);
+  EXPECT_EQ(config->wire.forward.at(StageId(1)), CodecId::kRaw);
+  EXPECT_EQ(config->wire.backward.at(StageId(0)), CodecId::kInt8);
+  EXPECT_EQ(config->wire.backward.at(StageId(1)), CodecId::kInt8);
+  const auto manifest = canonical_text(*config);
+  ASSERT_TRUE(manifest.ok());
+  EXPECT_THAT(*manifest, HasSubstr("forward = [\"int8\", \"raw\"]\nbackward = \"int8\"\n"));
+  const auto again = parse_manifest(*manifest);
+  ASSERT_TRUE(again.ok()) << again.error().message;
+  EXPECT_EQ(again->wire.forward.at(StageId(1)), CodecId::kRaw);
+  EXPECT_THAT(message_of(with("[pipeline]\nstages = 3\n[wire]\nforward = [\"int8\"]\n")),
+              HasSubstr("[wire] forward lists 1 codecs, but 3 stages have 2 edges"));
+  EXPECT_THAT(message_of(with("[wire]\nbackward = [\"raw\"]\n")), HasSubstr("1 stages have 0 edges"));
+  EXPECT_THAT(message_of(with("[wire]\nbackward = []\n")), HasSubstr("out of bounds"));
+  EXPECT_THAT(message_of(with("[wire]\nforward = [\"int9\"]\n")), HasSubstr("did you mean \"int8\"?"));
+  EXPECT_THAT(message_of(with("[wire]\nforward = 8\n")), HasSubstr("must be one of raw, int8, or a list of them"));
+}
+
+TEST(ConfigTest, ManifestKeepsEverythingButTheLocalPath) {
+  const std::string key(64, 'a');
+  auto config = parse_config(with("sequences = 2\nvalidation_samples = 9\n[optimizer]\nlr = 0.00123\n[admission]\nmode "
+                                  "= \"listed\"\nkeys = [\"" +
+                                  key + "\"]\n[pipeline]\nstages = 2\nlayers_per_stage = [3, 1]\n"),
+                             "run.toml");
+  ASSERT_TRUE(config.ok()) << config.error().message;
+  const auto body = canonical_text(*config);
+  ASSERT_TRUE(body.ok());
+  EXPECT_THAT(*body, Not(HasSubstr("text.bin")));
+  const auto again = parse_manifest(*body);
+  ASSERT_TRUE(again.ok()) << again.error().message;
+  EXPECT_EQ(again->optimizer.lr, 0.00123);
+  EXPECT_EQ(again->data.validation_samples, 9u);
+  EXPECT_EQ(again->admission.keys, config->admission.keys);
+  EXPECT_EQ(again->pipeline.layers_per_stage, config->pipeline.layers_per_stage);
+  EXPECT_EQ(*canonical_text(*again), *body);
+}
+
+TEST(ConfigTest, RefusesADamagedManifestAtEveryLength) {
+  const auto config = parse_config(kSmall, "run.toml");
+  const std::string body = *canonical_text(*config);
+  for (std::size_t size = 0; size < body.size(); ++size) {
+    const auto cut = parse_manifest(body.substr(0, size));
+    ASSERT_FALSE(cut.ok()) << size;
+    EXPECT_EQ(cut.code(), ErrorCode::kMalformed);
+  }
+  EXPECT_FALSE(parse_manifest(body + "# more\n").ok());
+  EXPECT_EQ(parse_manifest(std::string(kManifestBytesMax + 1, ' ')).code(), ErrorCode::kTooLarge);
+}
+
+TEST(ConfigTest, RefusesAManifestThatWouldNotFit) {
+  auto config = parse_config(kSmall, "run.toml");
+  config->admission.keys.assign(200, PeerId{});
+  EXPECT_EQ(canonical_text(*config).code(), ErrorCode::kTooLarge);
+}
+
+TEST(ConfigTest, PathIsRelativeToTheFileThatNamesIt) {
+  const ScratchFolder folder;
+  const auto config = load_config(folder.write("run.toml", kSmall));
+  ASSERT_TRUE(config.ok()) << config.error().message;
+  EXPECT_EQ(config->data.path, folder / "text.bin");
+}
+
+TEST(ConfigTest, StepsOfDilocoHoldTheBatchesOfAllReplicas) {
+  const auto config =
+      parse_config(with("sequences = 4\n[pipeline]\nreplicas = 3\n[sync]\ninner_batch = 400\nwarm_steps = 2\n"
+                        "microbatches_per_step = 6\n"),
+                   "run.toml");
+  ASSERT_TRUE(config.ok()) << config.error().message;
+  EXPECT_EQ(config->microbatches_of_step(1), 6u);
+  EXPECT_EQ(config->microbatches_of_step(2), 5u);  // 1200 targets of 256, rounded up
+  EXPECT_EQ(config->targets_of_steps(1), 6u * 256);
+  EXPECT_EQ(config->targets_of_steps(4), (2u * 6 + 2 * 5) * 256);
+}
+
+TEST(ConfigTest, LearningRateFollowsTheTokens) {
+  const auto config = parse_config(
+      with("[optimizer]\nlr = 0.01\n[schedule]\ntokens = 1000\nwarmup_tokens = 100\nmin_lr_factor = 0.1\n"),
+      "run.toml");
+  ASSERT_TRUE(config.ok()) << config.error().message;
+  EXPECT_NEAR(config->inner_step(1, 10, 100).lr, 0.01, 1e-12);
+  EXPECT_LT(config->inner_step(1, 10, 50).lr, 0.01);
+  EXPECT_NEAR(config->inner_step(9, 10, 1000).lr, 0.001, 1e-12);
+  EXPECT_EQ(config->inner_step(9, 10, 1000).step, 9u);
+}
+
+TEST(ConfigTest, NearestNameKnowsSlipsAndNothingElse) {
+  const std::string_view names[] = {"tokens", "steps", "warmup_tokens"};
+  EXPECT_EQ(nearest_name("tokesn", names), "tokens");
+  EXPECT_EQ(nearest_name("warmup_token", names), "warmup_tokens");
+  EXPECT_EQ(nearest_name("banana", names), "");
+}
+
+TEST(ConfigTest, DescribesEveryOptionOnce) {
+  const std::string text = describe_options();
+  for (const OptionRow& row : option_table()) EXPECT_THAT(text, HasSubstr("  " + std::string(row.key) + " "));
+}
+
+}  // namespace
+}  // namespace shoal

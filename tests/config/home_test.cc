@@ -1,0 +1,85 @@
+#include "runtime/config/home.h"
+
+#include <gmock/gmock.h>
+#include <sys/stat.h>
+
+#include "tests/common/scratch_folder.h"
+
+namespace shoal {
+namespace {
+
+int mode_of(const std::string& path) {
+  struct stat facts = {};
+  stat(path.c_str(), &facts);
+  return facts.st_mode & 0777;
+}
+
+TEST(HomeTest, MakesAKeyOnceAndKeepsIt) {
+  const ScratchFolder folder;
+  PeerId first;
+  {
+    const auto home = Home::open(folder / "home");
+    ASSERT_TRUE(home.ok()) << home.error().message;
+    EXPECT_FALSE(home->is_temporary());
+    first = home->key().id();
+  }
+  EXPECT_EQ(mode_of(folder / "home/key"), 0600);
+  EXPECT_EQ(mode_of(folder / "home"), 0700);
+  const auto again = Home::open(folder / "home");
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(again->key().id(), first);
+}
+
+TEST(HomeTest, ASecondProcessGetsATemporaryKey) {
+  const ScratchFolder folder;
+  auto first = Home::open(folder / "home");
+  ASSERT_TRUE(first.ok());
+  const auto second = Home::open(folder / "home");
+  ASSERT_TRUE(second.ok());
+  EXPECT_TRUE(second->is_temporary());
+  EXPECT_NE(second->key().id(), first->key().id());
+  const Home moved = std::move(*first);
+  EXPECT_TRUE(Home::open(folder / "home")->is_temporary());
+}
+
+TEST(HomeTest, TheLockEndsWithItsHolder) {
+  const ScratchFolder folder;
+  PeerId id;
+  {
+    const auto first = Home::open(folder / "home");
+    id = first->key().id();
+  }
+  EXPECT_EQ(Home::open(folder / "home")->key().id(), id);
+}
+
+TEST(HomeTest, RefusesAKeyThatOthersMayRead) {
+  const ScratchFolder folder;
+  ASSERT_TRUE(load_or_make_key(folder / "key").ok());
+  chmod((folder / "key").c_str(), 0640);
+  const auto key = load_or_make_key(folder / "key");
+  ASSERT_FALSE(key.ok());
+  EXPECT_EQ(key.code(), ErrorCode::kRefused);
+  EXPECT_THAT(key.error().message, testing::HasSubstr("chmod 600"));
+}
+
+TEST(HomeTest, RefusesADamagedKeyInsteadOfMakingAnother) {
+  const ScratchFolder folder;
+  ASSERT_TRUE(load_or_make_key(folder / "key").ok());
+  std::string text = ScratchFolder::read(folder / "key");
+  text[20] = text[20] == 'A' ? 'B' : 'A';
+  folder.write("key", text);
+  EXPECT_EQ(load_or_make_key(folder / "key").code(), ErrorCode::kCorrupt);
+  folder.write("key", "");
+  EXPECT_EQ(load_or_make_key(folder / "key").code(), ErrorCode::kCorrupt);
+}
+
+TEST(HomeTest, NamesTheFolderThatCannotBeMade) {
+  const ScratchFolder folder;
+  folder.write("file", "x");
+  const auto home = Home::open(folder / "file/home");
+  ASSERT_FALSE(home.ok());
+  EXPECT_THAT(home.error().message, testing::HasSubstr(folder / "file/home"));
+}
+
+}  // namespace
+}  // namespace shoal

@@ -1,0 +1,103 @@
+#include "runtime/config/ticket.h"
+
+#include <gmock/gmock.h>
+
+#include "common/rng.h"
+
+namespace shoal {
+namespace {
+
+using testing::HasSubstr;
+
+template <class Key>
+Key key_of(std::uint8_t first) {
+  Key key;
+  for (std::size_t i = 0; i < 32; ++i) key.bytes[i] = static_cast<std::uint8_t>(first + i);
+  return key;
+}
+
+Ticket sample_ticket() {
+  return {.run = key_of<RunId>(1),
+          .network = 0x12345678,
+          .contacts = {{key_of<PeerId>(1), "198.51.100.7:7741"},
+                       {key_of<PeerId>(90), "[2001:db8::17]:443"},
+                       {key_of<PeerId>(1), "swarm.example.org:65535"}}};
+}
+
+TEST(TicketTest, ReadsBackWhatItPacked) {
+  const auto text = pack_ticket(sample_ticket());
+  ASSERT_TRUE(text.ok()) << text.error().message;
+  EXPECT_TRUE(text->starts_with("shoal1:"));
+  const auto ticket = parse_ticket("  " + *text + " \n");
+  ASSERT_TRUE(ticket.ok()) << ticket.error().message;
+  EXPECT_EQ(*ticket, sample_ticket());
+}
+
+TEST(TicketTest, GoldenTextStaysReadable) {
+  const Ticket ticket{.run = key_of<RunId>(0), .network = 7, .contacts = {{key_of<PeerId>(0), "127.0.0.1:7741"}}};
+  EXPECT_EQ(*pack_ticket(ticket), "shoal1:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8AAAAHARR_AAABHj21yQHN");
+}
+
+TEST(TicketTest, ThreeForeignContactsFit) {
+  Ticket ticket = sample_ticket();
+  for (std::uint8_t i = 0; i < 3; ++i)
+    ticket.contacts[i] = {key_of<PeerId>(static_cast<std::uint8_t>(50 + i)), "[2001:db8:1:2:3:4:5:6]:65535"};
+  const auto text = pack_ticket(ticket);
+  ASSERT_TRUE(text.ok()) << text.error().message;
+  EXPECT_LE(text->size(), kTicketCharactersMax);
+}
+
+TEST(TicketTest, CallsEveryTypoATypo) {
+  const std::string text = *pack_ticket(sample_ticket());
+  for (std::size_t i = 7; i < text.size(); ++i) {
+    std::string typo = text;
+    typo[i] = typo[i] == 'x' ? 'y' : 'x';
+    const auto ticket = parse_ticket(typo);
+    ASSERT_FALSE(ticket.ok()) << i;
+    EXPECT_EQ(ticket.code(), ErrorCode::kCorrupt);
+    EXPECT_THAT(ticket.error().message, HasSubstr("typo"));
+  }
+}
+
+TEST(TicketTest, RefusesEveryCut) {
+  const std::string text = *pack_ticket(sample_ticket());
+  for (std::size_t size = 0; size < text.size(); ++size) EXPECT_FALSE(parse_ticket(text.substr(0, size)).ok()) << size;
+}
+
+TEST(TicketTest, TellsOtherVersionsFromOtherTexts) {
+  EXPECT_EQ(parse_ticket("shoal2:abcd").code(), ErrorCode::kVersion);
+  EXPECT_EQ(parse_ticket("hello").code(), ErrorCode::kMalformed);
+  EXPECT_EQ(parse_ticket("").code(), ErrorCode::kMalformed);
+  EXPECT_EQ(parse_ticket("shoal1:" + std::string(400, 'A')).code(), ErrorCode::kMalformed);
+}
+
+TEST(TicketTest, RefusesWhatItCannotName) {
+  Ticket ticket = sample_ticket();
+  ticket.contacts.clear();
+  EXPECT_EQ(pack_ticket(ticket).code(), ErrorCode::kInput);
+  ticket = sample_ticket();
+  ticket.contacts[0].address = "198.51.100.7";
+  EXPECT_EQ(pack_ticket(ticket).code(), ErrorCode::kInput);
+  ticket.contacts[0].address = std::string(250, 'a') + ":1";
+  EXPECT_EQ(pack_ticket(ticket).code(), ErrorCode::kTooLarge);
+}
+
+// Whatever passes the checksum by chance or by intent is still parsed within bounds.
+TEST(TicketTest, SurvivesSeededMutationsOfTheContent) {
+  Rng rng(11);
+  const std::string text = *pack_ticket(sample_ticket());
+  for (int i = 0; i < 20000; ++i) {
+    std::string mutated = text;
+    const std::size_t changes = 1 + rng.below(4);
+    for (std::size_t k = 0; k < changes; ++k) mutated[rng.below(mutated.size())] = static_cast<char>(rng.below(256));
+    if (mutated == text) continue;
+    const auto ticket = parse_ticket(mutated);
+    // Only spaces around it may differ.
+    if (ticket.ok()) {
+      EXPECT_EQ(*ticket, sample_ticket());
+    }
+  }
+}
+
+}  // namespace
+}  // namespace shoal

@@ -1,0 +1,139 @@
+#include "events/event_log.h"
+
+#include <gmock/gmock.h>
+
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "tests/common/scratch_folder.h"
+
+namespace shoal {
+namespace {
+
+class FixedClock final : public Clock {
+ public:
+  TimePoint now() const override { return {}; }
+  WallTime wall() const override { return WallTime(std::chrono::milliseconds(1700000000123)); }
+};
+
+EventIdentity identity() {
+  return {.role = "peer", .run = {}, .peer = {}, .session = Session{0x1122334455667788, 0xabcdef}};
+}
+
+nlohmann::json line_of(const EventRecord& record) {
+  return nlohmann::json::parse(event_line(identity(), FixedClock().wall(), record));
+}
+
+std::vector<std::string> lines_of(const std::string& path) {
+  std::vector<std::string> lines;
+  std::istringstream text(ScratchFolder::read(path));
+  for (std::string line; std::getline(text, line);) lines.push_back(line);
+  return lines;
+}
+
+TEST(EventLogTest, WritesWhatIsSetAndNothingElse) {
+  const auto line = line_of({.event = "forward"});
+  EXPECT_EQ(line.size(), 6u);
+  EXPECT_EQ(line["event"], "forward");
+  EXPECT_EQ(line["role"], "peer");
+  EXPECT_EQ(line["time"], 1700000000.123);
+  EXPECT_EQ(line["session"], "1122334455667788.0000000000abcdef");
+}
+
+TEST(EventLogTest, EveryFieldReadsBack) {
+  const Token token{Session{1, 2}, 3};
+  const auto line = line_of({.event = "x",
+                             .microbatch = MicrobatchId{5, 6},
+                             .stage = StageId{2},
+                             .about = Session{7, 8},
+                             .token = token,
+                             .lease = Lease{Session{1, 2}, 9},
+                             .window = WindowSlot::kB,
+                             .round = RoundId{11},
+                             .version = Version{12},
+                             .digest = Digest{},
+                             .tag = 0xfedcba9876543210,
+                             .step = StepId{13},
+                             .tokens = std::vector<Token>{token, token},
+                             .secured = std::vector<Secured>{{Session{1, 2}, {3, 4}}},
+                             .cause = "late",
+                             .loss = 2.5,
+                             .targets = 99,
+                             .more = {{"device", "cpu"}}});
+  EXPECT_EQ(*parse_microbatch(line["microbatch"].get<std::string>()), (MicrobatchId{5, 6}));
+  EXPECT_EQ(*parse_token(line["token"].get<std::string>()), token);
+  EXPECT_EQ(*parse_session(line["about"].get<std::string>()), (Session{7, 8}));
+  EXPECT_EQ(line["tokens"].size(), 2u);
+  EXPECT_EQ(line["secured"]["0000000000000001.0000000000000002"], (std::vector<int>{3, 4}));
+  EXPECT_EQ(line["tag"], "fedcba9876543210");
+  EXPECT_EQ(line["window"], 1);
+  EXPECT_EQ(line["loss"], 2.5);
+  EXPECT_EQ(line["device"], "cpu");
+  EXPECT_EQ(line.size(), 23u);
+}
+
+TEST(EventLogTest, StrangersTextCannotBreakALine) {
+  const std::string hostile = "a\"b\\c\nd\x01\xff{";
+  const std::string text = event_line(identity(), {}, {.event = "x", .cause = hostile});
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1);
+  EXPECT_TRUE(text.ends_with("\n"));
+  const auto line = nlohmann::json::parse(text);
+  EXPECT_TRUE(line["cause"].get<std::string>().starts_with("a\"b\\c\nd\x01"));
+}
+
+TEST(EventLogTest, NumbersThatAreNoneAreNull) {
+  EXPECT_TRUE(line_of({.event = "x", .loss = std::numeric_limits<double>::quiet_NaN()})["loss"].is_null());
+}
+
+TEST(EventLogTest, EveryLineIsInTheFileAtOnce) {
+  const ScratchFolder folder;
+  const FixedClock clock;
+  const auto log = open_event_log(folder / "e.jsonl", identity(), clock);
+  ASSERT_TRUE(log.ok()) << log.error().message;
+  for (int i = 1; i <= 3; ++i) {
+    (*log)->write({.event = "start"});
+    EXPECT_EQ(lines_of(folder / "e.jsonl").size(), static_cast<std::size_t>(i));
+  }
+  (*log)->set_session(Session{9, 9});
+  (*log)->write({.event = "start"});
+  EXPECT_THAT(lines_of(folder / "e.jsonl").back(), testing::HasSubstr("0000000000000009.0000000000000009"));
+}
+
+TEST(EventLogTest, GoesOnBehindATornLine) {
+  const ScratchFolder folder;
+  const FixedClock clock;
+  folder.write("e.jsonl", "{\"event\":\"start\"}\n{\"event\":\"to");
+  const auto log = open_event_log(folder / "e.jsonl", identity(), clock);
+  (*log)->write({.event = "start"});
+  const auto lines = lines_of(folder / "e.jsonl");
+  ASSERT_EQ(lines.size(), 4u);
+  EXPECT_EQ(lines[1], "{\"event\":\"to");
+  EXPECT_EQ(nlohmann::json::parse(lines[2])["event"], "reopened");
+  EXPECT_EQ(nlohmann::json::parse(lines[3])["event"], "start");
+}
+
+TEST(EventLogTest, CountsWhatAFullDiskSwallowed) {
+  const FixedClock clock;
+  const auto log = open_event_log("/dev/full", identity(), clock);
+  ASSERT_TRUE(log.ok());
+  for (int i = 0; i < 3; ++i) (*log)->write({.event = "start"});  // must not throw, block or end the process
+}
+
+TEST(EventLogTest, NamesTheFileItCannotOpen) {
+  const FixedClock clock;
+  const auto log = open_event_log("/nonexistent/e.jsonl", identity(), clock);
+  ASSERT_FALSE(log.ok());
+  EXPECT_THAT(log.error().message, testing::HasSubstr("/nonexistent/e.jsonl"));
+}
+
+TEST(EventLogTest, RefusesIdsOfAnotherForm) {
+  for (const char* bad : {"", "1.2", "1122334455667788.0000000000abcdef#", "1122334455667788.0000000000abcdef#x", "#1",
+                          "1122334455667788-0000000000abcdef#1", "112233445566778g.0000000000abcdef#1"}) {
+    EXPECT_FALSE(parse_token(bad).ok()) << bad;
+  }
+  EXPECT_FALSE(parse_microbatch("12:3").ok());
+  EXPECT_FALSE(parse_microbatch("0000000000000001:-3").ok());
+}
+
+}  // namespace
+}  // namespace shoal

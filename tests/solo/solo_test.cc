@@ -1,0 +1,197 @@
+#include "runtime/solo/solo.h"
+
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+
+#include "stages/integer_executor.h"
+#include "tests/common/scratch_folder.h"
+
+namespace shoal {
+namespace {
+
+using testing::HasSubstr;
+
+class SoloTest : public testing::Test {
+ protected:
+  SoloTest() {
+    std::string text(4000, ' ');
+    for (std::size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>('a' + mix64(i) % 20);
+    folder_.write("text.bin", text);
+  }
+
+  RunConfig config(const std::string& more) {
+    const auto config = load_config(folder_.write("run.toml", R"([model]
+layers = 4
+dim = 64
+heads = 4
+positions = 16
+[data]
+path = "text.bin"
+sequences = 2
+[executor]
+kind = "integer"
+[pipeline]
+stages = 4
+replicas = 2
+)" + more));
+    EXPECT_TRUE(config.ok()) << (config.ok() ? "" : config.error().message);
+    return *config;
+  }
+
+  // Keeps the executors in sight.
+  ExecutorFactory factory() {
+    return [this](const StageSpec& spec) -> Result<std::unique_ptr<StageExecutor>> {
+      auto made = std::make_unique<IntegerExecutor>(spec);
+      executors_.push_back(made.get());
+      return std::unique_ptr<StageExecutor>(std::move(made));
+    };
+  }
+
+  ScratchFolder folder_;
+  std::vector<IntegerExecutor*> executors_;  // alive only while the chain is
+};
+
+TEST_F(SoloTest, TrainsExactlyTheMicrobatchesOfTheRun) {
+  std::vector<TrainLine> lines;
+  SoloOptions options;
+  options.config = config("[sync]\ninner_batch = 64\n[end]\ntokens = 500\n");  // 4 microbatches of 32 a step, 16 in all
+  options.factory = factory();
+  options.on_step = [&](const TrainLine& line) { lines.push_back(line); };
+  const auto result = run_solo(options);
+  ASSERT_TRUE(result.ok()) << result.error().message;
+  EXPECT_EQ(result->tokens, 512u);
+  EXPECT_EQ(result->steps, 4u);
+  ASSERT_EQ(lines.size(), 4u);
+  EXPECT_EQ(lines[0].steps, 4u);
+  EXPECT_EQ(lines[1].tokens, 256u);
+  EXPECT_FALSE(result->interrupted);
+  EXPECT_GT(result->validation_targets, 0u);
+  // The executor's loss of a microbatch is known: the curve is the mean over each step's.
+  double first = 0;
+  for (std::uint64_t serial = 0; serial < 4; ++serial) first += integer_loss(MicrobatchId{0, serial}, 32);
+  EXPECT_DOUBLE_EQ(result->losses.first(), first / 128);
+}
+
+TEST_F(SoloTest, ThePartialLastStepIsFlushed) {
+  SoloOptions options;
+  options.config = config("[sync]\nrule = \"allreduce\"\nmicrobatches_per_step = 5\n[end]\ntokens = 224\n");
+  options.factory = factory();
+  const auto result = run_solo(options);
+  ASSERT_TRUE(result.ok()) << result.error().message;
+  EXPECT_EQ(result->tokens, 224u);
+  EXPECT_EQ(result->steps, 2u);
+}
+
+TEST_F(SoloTest, ParametersHoldTheSumOfAllGradientsAtEveryStage) {
+  const RunConfig run = config("[sync]\nrule = \"allreduce\"\nmicrobatches_per_step = 3\n[end]\nsteps = 4\n");
+  auto chain = StageChain::make(run, factory());
+  ASSERT_TRUE(chain.ok()) << chain.error().message;
+  auto file = TokenFile::open(run.data.path, run.token_dtype(), run.model.vocabulary);
+  const auto samples = Samples::cut(std::move(*file), run.data.sequences, run.model.positions);
+  for (std::uint64_t serial = 0; serial < 6; ++serial) {
+    ASSERT_TRUE(chain->train(MicrobatchId{3, serial}, samples->tokens(SampleId{serial})).ok());
+    if (serial % 3 == 2) {
+      ASSERT_TRUE(chain->step(run.inner_step(serial / 3 + 1, 96, 96)).ok());
+    }
+  }
+  chain->publish();
+  for (std::uint16_t stage = 0; stage < 4; ++stage) {
+    IntegerGradient expected{};
+    CountTag tag = 0;
+    for (std::uint64_t serial = 0; serial < 6; ++serial) {
+      const IntegerGradient one = integer_gradient(MicrobatchId{3, serial}, StageId{stage});
+      for (std::size_t i = 0; i < one.size(); ++i) expected[i] -= one[i];
+      tag += count_tag(MicrobatchId{3, serial});
+    }
+    Arena& arena = chain->stages()[stage]->arena();
+    EXPECT_TRUE(std::ranges::equal(arena.span(ArenaRole::kAnchor), expected)) << stage;
+    EXPECT_EQ(arena.tag(ArenaRole::kAnchor), tag);
+    EXPECT_EQ(executors_[stage]->mismatches(), 0u);
+    EXPECT_EQ(executors_[stage]->entry_count(), 0u);
+  }
+}
+
+TEST_F(SoloTest, StopsInOrderWhenAsked) {
+  int asked = 0;
+  SoloOptions options;
+  options.config = config("[sync]\ninner_batch = 64\n");  // no end
+  options.factory = factory();
+  options.stop = [&] { return ++asked > 30; };
+  const auto result = run_solo(options);
+  ASSERT_TRUE(result.ok()) << result.error().message;
+  EXPECT_TRUE(result->interrupted);
+  EXPECT_GT(result->steps, 1u);
+  EXPECT_GT(result->validation_targets, 0u);
+  EXPECT_EQ(result->tokens % 32, 0u);
+}
+
+TEST_F(SoloTest, ValidationIsCappedWhenTheRunSaysSo) {
+  SoloOptions options;
+  options.config = config("[sync]\ninner_batch = 64\n[end]\nsteps = 1\n");
+  options.factory = factory();
+  const auto all = run_solo(options);
+  options.config.data.validation_samples = 3;
+  const auto capped = run_solo(options);
+  EXPECT_EQ(all->validation_targets, 12u * 32);
+  EXPECT_EQ(capped->validation_targets, 3u * 32);
+}
+
+TEST_F(SoloTest, TellsItsStoryInEvents) {
+  class Collector final : public EventLog {
+   public:
+    void write(const EventRecord& record) override { names.push_back(record.event); }
+    void set_session(const Session&) override {}
+    std::vector<std::string> names;
+  } events;
+  SoloOptions options;
+  options.config = config("[end]\nsteps = 2\n[sync]\ninner_batch = 64\n");
+  options.factory = factory();
+  options.events = &events;
+  const auto result = run_solo(options);
+  ASSERT_TRUE(result.ok());
+  EXPECT_THAT(events.names, testing::ElementsAre("start", "train", "train", "validation", "end"));
+  const auto json = nlohmann::json::parse(solo_json(*result));
+  EXPECT_EQ(json["tokens"], 256);
+  EXPECT_NEAR(json["unigram_entropy"].get<double>(), 3.0, 0.05);  // ln 20
+}
+
+TEST_F(SoloTest, SaysWhatItCannotSaveOrRead) {
+  SoloOptions options;
+  options.config = config("[sync]\ninner_batch = 64\n[end]\nsteps = 1\n");
+  options.factory = factory();
+  options.save_folder = folder_ / "saved";
+  const auto unsaved = run_solo(options);
+  ASSERT_FALSE(unsaved.ok());
+  EXPECT_EQ(unsaved.code(), ErrorCode::kUnsupported);
+  options.config.data.path = folder_ / "absent.bin";
+  EXPECT_EQ(run_solo(options).code(), ErrorCode::kMissing);
+  EXPECT_EQ(load_saved_config(folder_ / "nowhere").code(), ErrorCode::kMissing);
+}
+
+TEST(TrainLineTest, ReadsLikeALine) {
+  const TrainLine line{.step = 10,
+                       .steps = 1000,
+                       .loss = 3.45612,
+                       .tokens_per_s = 41234,
+                       .tokens = 1310720,
+                       .peers = {2, 1},
+                       .retries = 3,
+                       .elapsed = 75s};
+  EXPECT_EQ(text_of(line),
+            "step    10/1000 | loss 3.4561 | 41.2k tok/s | tokens 1.31M | peers 2 1 | retries 3 | 0:01:15");
+  EXPECT_EQ(short_number(0), "0");
+  EXPECT_EQ(short_number(999.6), "1.00k");
+  EXPECT_EQ(short_number(123456), "123k");
+}
+
+TEST(TrainLineTest, TheEndOfACurveIsItsLastTenth) {
+  LossCurve curve;
+  EXPECT_EQ(curve.last(), 0);
+  for (int i = 0; i < 30; ++i) curve.add(i);
+  EXPECT_EQ(curve.first(), 0);
+  EXPECT_EQ(curve.last(), 28);
+}
+
+}  // namespace
+}  // namespace shoal

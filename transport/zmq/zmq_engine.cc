@@ -1,0 +1,272 @@
+#include "transport/zmq/zmq_engine.h"
+
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "common/thread_loop.h"
+
+namespace shoal {
+namespace {
+constexpr std::size_t kMessagesPerTurn = 256;
+constexpr Lane kLanes[] = {Lane::kControl, Lane::kBulk};
+}  // namespace
+
+ZmqEngine::ZmqEngine(KeyPair key, std::shared_ptr<KeyCheck> keys, std::function<void(std::vector<EngineEvent>)> deliver)
+    : key_(std::move(key)),
+      keys_(std::move(keys)),
+      deliver_(std::move(deliver)),
+      wake_fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+  SHOAL_CHECK(wake_fd_ >= 0);
+}
+
+ZmqEngine::~ZmqEngine() {
+  stopping_ = true;
+  const std::uint64_t one = 1;
+  (void)!::write(wake_fd_, &one, sizeof one);
+  if (thread_.joinable()) thread_.join();
+  ::close(wake_fd_);
+}
+
+Status ZmqEngine::listen(const HostPort& address) {
+  // The key check stands before the first socket that could ask it.
+  key_checks_ = ZmqSocket(context_, ZmqSocket::Kind::kReply);
+  key_checks_.bind_inproc("zeromq.zap.01");
+  const bool ipv6 = address.is_v6();
+  HostPort next = address;
+  for (const Lane lane : kLanes) {
+    ZmqSocket& socket = listener(lane);
+    socket = ZmqSocket(context_, ZmqSocket::Kind::kRouter);
+    socket.configure(lane, key_, ipv6);
+    socket.listen_securely();
+    socket.start_monitor(context_, lane == Lane::kControl ? "control" : "bulk");
+    SHOAL_TRY(socket.bind(next));
+    if (lane == Lane::kControl) {
+      listening_at_ = socket.bound_to();
+      if (address.port != 0) ++next.port;
+    }
+  }
+  bulk_port_ = listener(Lane::kBulk).bound_to().port;
+  return Status::success();
+}
+
+void ZmqEngine::start() {
+  thread_ = std::thread([this] { run(); });
+}
+
+void ZmqEngine::post(EngineCommand command) {
+  bool first = false;
+  {
+    const std::lock_guard lock(mutex_);
+    first = commands_.empty();
+    commands_.push_back(std::move(command));
+  }
+  const std::uint64_t one = 1;
+  if (first) (void)!::write(wake_fd_, &one, sizeof one);
+}
+
+void ZmqEngine::run() {
+  pthread_setname_np(pthread_self(), "wire");  // seen in top and in profiles
+  while (!stopping_) {
+    wait();
+    now_ = monotonic_now();
+    run_commands();
+    if (key_checks_.open()) answer_key_checks();
+    read_listeners(kMessagesPerTurn);
+    read_dialled();
+    read_monitors();
+    flush();
+    check_deadlines();
+    if (!events_.empty()) deliver_(std::exchange(events_, {}));
+  }
+  connections_.clear();
+}
+
+void ZmqEngine::wait() {
+  std::vector<ZmqWaiting> sockets;
+  if (key_checks_.open()) {
+    sockets.push_back({&key_checks_, false});
+    for (const Lane lane : kLanes) sockets.push_back({&listener(lane), false});
+  }
+  bool dialling = false;
+  for (const auto& [id, connection] : connections_) {
+    dialling |= !connection->up;
+    if (!connection->dialled) continue;
+    for (LaneEnd& lane : connection->lanes) {
+      if (lane.dealer.open()) sockets.push_back({&lane.dealer, !lane.queue.empty()});
+    }
+  }
+  Duration timeout = 1s;
+  const bool watching = !dialled_watchdog_.idle() || !watchdogs_[0].idle() || !watchdogs_[1].idle();
+  if (dialling || watching || !cut_later_.empty()) timeout = ByteWatchdog::kPeriod;
+  if (any_blocked_) timeout = 1ms;  // a ROUTER does not say which of its peers has room again
+  zmq_wait(sockets, wake_fd_, timeout);
+}
+
+void ZmqEngine::run_commands() {
+  std::uint64_t count = 0;
+  (void)!::read(wake_fd_, &count, sizeof count);
+  std::vector<EngineCommand> commands;
+  {
+    const std::lock_guard lock(mutex_);
+    commands.swap(commands_);
+  }
+  for (EngineCommand& command : commands) {
+    if (command.kind == EngineCommand::Kind::kConnect) {
+      dial(command);
+    } else if (command.kind == EngineCommand::Kind::kReviewKeys) {
+      review_keys();
+    } else if (Connection* connection = find(command.connection); !connection) {
+      continue;  // it went down meanwhile; the loop hears of it
+    } else if (command.kind == EngineCommand::Kind::kSend) {
+      connection->lanes[static_cast<std::size_t>(command.lane)].queue.push_back(std::move(command.bytes));
+    } else {
+      flush_lane(*connection, Lane::kControl);
+      remove(command.connection);
+    }
+  }
+}
+
+void ZmqEngine::answer_key_checks() {
+  while (const auto request = key_checks_.receive_parts()) {
+    const KeyCheck::Answer answer = keys_->answer(*request);
+    if (!answer.admitted && !keys_->is_trial(answer.key))
+      refusals_.note(Refusal::kKey, answer.address, "its key " + answer.key + " is not admitted");
+    key_checks_.send_parts(answer.parts);
+  }
+}
+
+void ZmqEngine::read_listeners(std::size_t messages_max) {
+  if (!key_checks_.open()) return;
+  for (const Lane lane : kLanes) read_listener(lane, messages_max);
+}
+
+void ZmqEngine::read_listener(Lane lane, std::size_t messages_max) {
+  for (std::size_t i = 0; i < messages_max; ++i) {
+    auto received = listener(lane).receive();
+    if (!received) return;
+    on_routed_message(lane, std::move(*received));
+  }
+}
+
+void ZmqEngine::read_dialled() {
+  std::vector<ConnectionId> ids;
+  for (const auto& [id, connection] : connections_) {
+    if (connection->dialled) ids.push_back(id);
+  }
+  for (const ConnectionId id : ids) {
+    for (const Lane lane : kLanes) {
+      for (std::size_t i = 0; i < kMessagesPerTurn; ++i) {
+        Connection* connection = find(id);
+        if (!connection || !connection->lanes[static_cast<std::size_t>(lane)].dealer.open()) break;
+        auto received = connection->lanes[static_cast<std::size_t>(lane)].dealer.receive();
+        if (!received) break;
+        on_dialled_message(*connection, lane, std::move(*received));
+      }
+    }
+  }
+}
+
+void ZmqEngine::read_monitors() {
+  if (key_checks_.open()) {
+    for (const Lane lane : kLanes) read_listener_monitor(lane, true);
+  }
+  std::vector<ConnectionId> ids;
+  for (const auto& [id, connection] : connections_) {
+    if (connection->dialled) ids.push_back(id);
+  }
+  for (const ConnectionId id : ids) {
+    for (const Lane lane : kLanes) {
+      for (;;) {
+        Connection* connection = find(id);
+        if (!connection) break;
+        const auto event = connection->lanes[static_cast<std::size_t>(lane)].dealer.monitor_event();
+        if (!event) break;
+        on_dialled_event(*connection, lane, *event);
+      }
+    }
+  }
+}
+
+void ZmqEngine::read_tail() {
+  for (const Lane lane : kLanes) {
+    listener(lane).look();
+    read_listener(lane, limits::kTailMessagesMax);
+  }
+}
+
+// `read_first`: what a connection sent before it closed is read before its end is believed.
+void ZmqEngine::read_listener_monitor(Lane lane, bool read_first) {
+  ByteWatchdog& watchdog = watchdogs_[static_cast<std::size_t>(lane)];
+  while (const auto event = listener(lane).monitor_event()) {
+    if (event->kind == ZmqMonitorEvent::Kind::kAccepted) watchdog.opened(event->fd);
+    if (event->kind == ZmqMonitorEvent::Kind::kHandshakeFailed)
+      refusals_.note(Refusal::kKeyExchange, "somebody", "a connection that did not complete the key exchange");
+    if (event->kind != ZmqMonitorEvent::Kind::kDisconnected) continue;
+    const std::optional<ConnectionId> ended = release_descriptor(lane, event->fd);
+    if (read_first) read_tail();
+    const Error cause = make_error(ErrorCode::kUnreachable, "the other end closed the connection");
+    if (ended) lose(*ended, cause);
+    if (watchdog.watches(event->fd)) continue;  // the next one's by now
+    if (const auto in_the_tail = release_descriptor(lane, event->fd)) lose(*in_the_tail, cause);  // greeted and went
+  }
+}
+
+// A descriptor's number is the next connection's as soon as this one is closed, and the tail may hold that one's
+// greeting: so all that goes by the number is settled before. The connection that had it, if it was greeted, stands
+// without a descriptor until it is lost.
+std::optional<ConnectionId> ZmqEngine::release_descriptor(Lane lane, int fd) {
+  const auto index = static_cast<std::size_t>(lane);
+  watchdogs_[index].closed(fd);
+  std::erase_if(cut_later_, [&](const Cut& cut) { return cut.lane == lane && cut.fd == fd; });
+  const auto found = by_fd_[index].find(fd);
+  if (found == by_fd_[index].end()) return std::nullopt;
+  const ConnectionId id = found->second;
+  by_fd_[index].erase(found);
+  find(id)->lanes[index].fd = -1;
+  return id;
+}
+
+void ZmqEngine::flush() {
+  any_blocked_ = false;
+  std::vector<ConnectionId> gone;
+  for (const auto& [id, connection] : connections_) {
+    for (const Lane lane : kLanes) {
+      if (!flush_lane(*connection, lane)) gone.push_back(id);
+      any_blocked_ |= connection->lanes[static_cast<std::size_t>(lane)].blocked;
+    }
+  }
+  for (const ConnectionId id : gone) lose(id, make_error(ErrorCode::kUnreachable, "the connection was lost"));
+}
+
+void ZmqEngine::check_deadlines() {
+  std::vector<ConnectionId> late;
+  for (const auto& [id, connection] : connections_) {
+    if (!connection->up && now_ >= connection->deadline) late.push_back(id);
+  }
+  for (const ConnectionId id : late) {
+    const Connection& connection = *find(id);
+    lose(id, make_error(ErrorCode::kTimeout, connection.target.text() + " did not answer within " +
+                                                 std::to_string(limits::kDialTime / 1s) + " s"));
+  }
+  std::erase_if(cut_later_, [&](const Cut& cut) {
+    if (now_ >= cut.when) watchdogs_[static_cast<std::size_t>(cut.lane)].cut(cut.fd);
+    return now_ >= cut.when;
+  });
+  if (now_ - watched_at_ < ByteWatchdog::kPeriod) return;
+  watched_at_ = now_;
+  check_watchdogs();
+}
+
+void ZmqEngine::check_watchdogs() {
+  const auto note = [&](const std::vector<ByteWatchdog::CutOff>& cut_off) {
+    for (const ByteWatchdog::CutOff& one : cut_off)
+      refusals_.note(
+          Refusal::kEndless, one.remote,
+          std::string(one.greeted ? "a greeted peer" : "a stranger") + " that finishes no message was cut off");
+  };
+  note(dialled_watchdog_.check());
+  for (ByteWatchdog& watchdog : watchdogs_) note(watchdog.check());
+}
+
+}  // namespace shoal

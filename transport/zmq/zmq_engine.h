@@ -1,0 +1,182 @@
+#pragma once
+// The wire's own thread: owns every ZeroMQ socket, moves bytes between them and the loop's queues. Private to
+// zmq_wire.cc.
+//
+// Two ROUTERs listen (control, bulk); a connection that we dial is two DEALERs. A dialled connection's way:
+//   control dialled -> greeted -> answered with the bulk port -> bulk dialled -> greeted -> answered: up
+// The listener's: control greeted (claim = proved key) -> waits for the bulk lane with the same token -> up.
+//
+// Threads: post(), bytes_sent() and refusals() from any, the rest of the public functions from the one that made it;
+// everything else on the wire's thread. Bounds: queues are bounded by the sender's side (zmq_wire.cc), bytes on the way
+// to the loop by limits::kUnreadBytesMax a connection.
+#include <array>
+#include <atomic>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "common/time.h"
+#include "transport/limits.h"
+#include "transport/refusal_book.h"
+#include "transport/zmq/byte_watchdog.h"
+#include "transport/zmq/key_check.h"
+#include "transport/zmq/lane_greeting.h"
+#include "transport/zmq/zmq_socket.h"
+
+namespace shoal {
+
+// Bytes handed to the loop that it has not seen yet, each message with what holding it costs.
+using UnreadGauge = std::shared_ptr<std::atomic<std::uint64_t>>;
+constexpr std::uint64_t unread_cost(std::size_t payload) { return payload + limits::kUnreadMessageCost; }
+
+struct EngineEvent {
+  enum class Kind { kUp, kBytes, kSent, kDown };
+  Kind kind;
+  ConnectionId connection;
+  Lane lane = Lane::kControl;
+  Bytes bytes;                 // kBytes
+  UnreadGauge unread;          // kBytes
+  PeerId peer;                 // kUp
+  bool dialled = false;        // kUp
+  std::uint64_t sent = 0;      // kSent: payload bytes that left our queue
+  std::optional<Error> cause;  // kDown
+};
+
+struct EngineCommand {
+  enum class Kind { kConnect, kSend, kDisconnect, kReviewKeys };  // kReviewKeys: the key check admits fewer than before
+  Kind kind;
+  ConnectionId connection;
+  PeerId peer;      // kConnect
+  Address address;  // kConnect
+  Lane lane = Lane::kControl;
+  Bytes bytes;
+};
+
+class ZmqEngine {
+ public:
+  // `deliver` is called on the wire's thread.
+  ZmqEngine(KeyPair key, std::shared_ptr<KeyCheck> keys, std::function<void(std::vector<EngineEvent>)> deliver);
+  ~ZmqEngine();
+  ZmqEngine(const ZmqEngine&) = delete;
+  ZmqEngine& operator=(const ZmqEngine&) = delete;
+
+  // Before start(). ERRORS: as ZmqSocket::bind; the bulk lane takes the next port, or any when port 0 was asked for.
+  Status listen(const HostPort& address);
+  void start();
+  std::optional<HostPort> listening_at() const { return listening_at_; }
+  ConnectionId new_connection_id() { return next_connection_++; }
+  void post(EngineCommand command);
+  std::uint64_t bytes_sent() const { return bytes_sent_; }
+  RefusalCounts refusals() const { return refusals_.counts(); }
+
+ private:
+  struct LaneEnd {
+    ZmqSocket dealer;   // dialled
+    std::string route;  // accepted
+    int fd = -1;
+    std::deque<Bytes> queue;
+    bool answered = false;
+    bool blocked = false;  // ROUTER full
+    TimePoint connected_at{};
+  };
+  struct Connection {
+    ConnectionId id = 0;
+    PeerId peer;
+    bool dialled = false;
+    bool up = false;
+    std::string user;  // accepted: the proved key
+    std::array<std::uint8_t, 16> token{};
+    HostPort target;  // dialled
+    std::array<LaneEnd, 2> lanes;
+    std::vector<std::pair<Lane, Bytes>> early;  // dialled: control messages before the bulk lane's answer
+    TimePoint deadline{};
+    std::optional<Error> failure;  // what the monitor said before the connection closed
+    UnreadGauge unread = std::make_shared<std::atomic<std::uint64_t>>(0);
+  };
+  using Token = std::array<std::uint8_t, 16>;
+
+  void run();
+  void wait();
+  void run_commands();
+  void answer_key_checks();
+  void read_listeners(std::size_t messages_max);
+  void read_tail();
+  void read_listener(Lane lane, std::size_t messages_max);
+  void read_dialled();
+  void read_monitors();
+  void read_listener_monitor(Lane lane, bool read_first);
+  std::optional<ConnectionId> release_descriptor(Lane lane, int fd);
+  void check_deadlines();
+  void check_watchdogs();
+  void flush();
+
+  // zmq_engine_lanes.cc
+  void dial(const EngineCommand& command);
+  void dial_lane(Connection& connection, Lane lane, const HostPort& address);
+  void on_dialled_message(Connection& connection, Lane lane, ZmqReceived received);
+  void on_dialled_event(Connection& connection, Lane lane, const ZmqMonitorEvent& event);
+  void on_answer(Connection& connection, Lane lane, ByteView bytes);
+  void on_routed_message(Lane lane, ZmqReceived received);
+  void on_greeting(Lane lane, const ZmqReceived& received);
+  void accept_control(const LaneGreeting& greeting, const ZmqReceived& received);
+  void accept_bulk(const LaneGreeting& greeting, const ZmqReceived& received);
+  void refuse_lane(Lane lane, const ZmqReceived& received, Refusal cause, const std::string& reason);
+  void review_keys();
+  void deliver_bytes(Connection& connection, Lane lane, Bytes bytes);
+  void come_up(Connection& connection);
+  bool flush_lane(Connection& connection, Lane lane);                            // false: the other end is gone
+  void refuse(const Connection& connection, Refusal cause, const Error& error);  // counts, and loses it
+  void lose(ConnectionId id, const Error& cause);
+  void remove(ConnectionId id);
+  void bury_route(Lane lane, const std::string& route);
+
+  Connection* find(ConnectionId id);
+  ZmqSocket& listener(Lane lane) { return listeners_[static_cast<std::size_t>(lane)]; }
+
+  const KeyPair key_;
+  const std::shared_ptr<KeyCheck> keys_;
+  const std::function<void(std::vector<EngineEvent>)> deliver_;
+  std::atomic<ConnectionId> next_connection_{1};
+  std::atomic<std::uint64_t> bytes_sent_{0};
+  RefusalBook refusals_;
+  std::optional<HostPort> listening_at_;
+  int wake_fd_;
+
+  std::mutex mutex_;
+  std::vector<EngineCommand> commands_;  // guarded by mutex_
+  std::atomic<bool> stopping_{false};
+
+  // The wire's thread only. The context outlives the sockets.
+  ZmqContext context_;
+  ZmqSocket key_checks_;
+  std::array<ZmqSocket, 2> listeners_;
+  std::uint16_t bulk_port_ = 0;
+  std::map<ConnectionId, std::unique_ptr<Connection>> connections_;
+  std::array<std::unordered_map<std::string, ConnectionId>, 2> by_route_;
+  std::array<std::map<int, ConnectionId>, 2> by_fd_;
+  std::map<std::pair<PeerId, Token>, ConnectionId> half_open_;
+  std::set<std::string> buried_;  // routes whose messages are ignored
+  std::deque<std::string> buried_in_order_;
+  struct Cut {
+    TimePoint when;
+    Lane lane;
+    int fd;
+  };
+  std::vector<Cut> cut_later_;             // refused: after the reason had time to leave
+  std::array<ByteWatchdog, 2> watchdogs_;  // of what we accepted, by lane
+  ByteWatchdog dialled_watchdog_;
+  TimePoint watched_at_{};
+  TimePoint now_{};
+  bool any_blocked_ = false;
+  std::uint64_t monitors_ = 0;
+  std::vector<EngineEvent> events_;
+  std::thread thread_;
+};
+
+}  // namespace shoal
