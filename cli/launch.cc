@@ -150,8 +150,8 @@ class LaunchProgram final : private Launch::Owner {
   Status open_network(const KeyPair& key, const RunId& run) {
     ZmqWireOptions options{
         .key = key, .listen = listen_address(arguments_), .admission = Admission::kOpen, .admitted = {}};
-    if (config_.admission.mode == AdmissionMode::kListed) {
-      options.admission = Admission::kListed;
+    if (config_.admission.mode == AdmissionMode::kKeys) {
+      options.admission = Admission::kKeys;
       options.admitted = config_.admission.keys;
     }
     SHOAL_ASSIGN(wire_, make_zmq_wire(loop_, std::move(options)));
@@ -224,7 +224,7 @@ class LaunchProgram final : private Launch::Owner {
     const RunSummary& s = summary_;
     log_info(error_ ? "the run stands before its end (" : "the run is over (", s.reason, "): ", s.run_targets,
              " tokens in ", clock_text(loop_.now() - started_), "; microbatches issued ", s.issued, ", committed ",
-             s.committed, ", unfinished ", s.unfinished, ", retried ", s.retried, ", lost ", s.listed, " (at most ",
+             s.committed, ", unfinished ", s.unfinished, ", retried ", s.retried, ", lost ", s.lost, " (at most ",
              s.loss_bound_microbatches, " microbatches, ", s.loss_bound_targets, " tokens, with one peer); rounds ",
              s.rounds, " (abandoned ", s.rounds_abandoned, ")");
     if (s.validation_loss) {
@@ -245,7 +245,7 @@ class LaunchProgram final : private Launch::Owner {
                                   {"committed", s.committed},
                                   {"unfinished", s.unfinished},
                                   {"retried", s.retried},
-                                  {"lost", s.listed},
+                                  {"lost", s.lost},
                                   {"answered_gone", s.acks_gone},
                                   {"rounds", s.rounds},
                                   {"rounds_abandoned", s.rounds_abandoned},

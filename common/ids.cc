@@ -60,7 +60,9 @@ Result<std::array<std::uint8_t, 32>> parse_hex32(std::string_view text) {
 std::ostream& operator<<(std::ostream& out, const Session& session) {
   return out << hex_of_word(session.peer_tag) << '.' << hex_of_word(session.incarnation);
 }
-std::ostream& operator<<(std::ostream& out, const Token& token) { return out << token.session << '#' << token.serial; }
+std::ostream& operator<<(std::ostream& out, const EntryName& entry_name) {
+  return out << entry_name.session << '#' << entry_name.serial;
+}
 std::ostream& operator<<(std::ostream& out, const Lease& lease) { return out << lease.session << '~' << lease.serial; }
 std::ostream& operator<<(std::ostream& out, const MicrobatchId& id) {
   return out << hex_of_word(id.trainer) << ':' << id.serial;

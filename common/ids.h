@@ -55,10 +55,10 @@ struct Session {
 };
 
 // Names an entry; made by the peer that holds it. Serials are never reused in a session.
-struct Token {
+struct EntryName {
   Session session;
   std::uint64_t serial = 0;
-  auto operator<=>(const Token&) const = default;
+  auto operator<=>(const EntryName&) const = default;
 };
 
 // Names a holder's claim on one entry of the next stage; made by the holder.
@@ -93,7 +93,7 @@ std::ostream& operator<<(std::ostream& out, const Key32<Tag>& key) {
   return out << hex_of(key);
 }
 std::ostream& operator<<(std::ostream& out, const Session& session);
-std::ostream& operator<<(std::ostream& out, const Token& token);
+std::ostream& operator<<(std::ostream& out, const EntryName& entry_name);
 std::ostream& operator<<(std::ostream& out, const Lease& lease);
 std::ostream& operator<<(std::ostream& out, const MicrobatchId& id);
 
@@ -131,8 +131,8 @@ struct std::hash<shoal::Session> {
   std::size_t operator()(const shoal::Session& s) const noexcept { return shoal::mix64(s.peer_tag, s.incarnation); }
 };
 template <>
-struct std::hash<shoal::Token> {
-  std::size_t operator()(const shoal::Token& t) const noexcept {
+struct std::hash<shoal::EntryName> {
+  std::size_t operator()(const shoal::EntryName& t) const noexcept {
     return shoal::mix64(std::hash<shoal::Session>{}(t.session), t.serial);
   }
 };

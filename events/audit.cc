@@ -65,12 +65,12 @@ class Auditor {
       issued_.insert(*e.microbatch);
     } else if (e.event == "commit" && e.microbatch) {
       take_commit(e);
-    } else if (e.event == "listed" && e.microbatch && e.stage) {
-      take_listed(e);
-    } else if (e.event == "merged" && e.token) {
-      merged_.emplace(*e.token, e.where);
-    } else if (e.event == "commit_gone" && e.token) {
-      gone_.emplace(*e.token, e.where);
+    } else if (e.event == "lost" && e.microbatch && e.stage) {
+      take_lost(e);
+    } else if (e.event == "merged" && e.entry_name) {
+      merged_.emplace(*e.entry_name, e.where);
+    } else if (e.event == "commit_gone" && e.entry_name) {
+      gone_.emplace(*e.entry_name, e.where);
     } else if (e.event == "round_commit" && e.role != "peer" && e.stage && e.round && e.version) {
       take_round(e);
     } else if (e.event == "anchor" && e.stage && e.version && e.tag) {
@@ -79,33 +79,33 @@ class Auditor {
       over_.insert(*e.about);
     } else if (e.event == "end" && e.role == "trainer") {
       report_.ended = true;
-    } else if (e.token && e.role == "peer") {
+    } else if (e.entry_name && e.role == "peer") {
       take_entry(e);
     }
   }
 
   void take_commit(const AuditEvent& e) {
-    const auto [known, is_new] = commits_.try_emplace(*e.microbatch, e.tokens);
-    if (!is_new && known->second != e.tokens)
+    const auto [known, is_new] = commits_.try_emplace(*e.microbatch, e.entries);
+    if (!is_new && known->second != e.entries)
       violation(e.where, "microbatch ", *e.microbatch, " was committed along two paths");
     if (!is_new) return;
-    if (stages_ == 0) stages_ = e.tokens.size();
-    if (e.tokens.size() != stages_ || stages_ == 0) {
-      violation(e.where, "the path of ", *e.microbatch, " has ", e.tokens.size(), " stages, others have ", stages_);
+    if (stages_ == 0) stages_ = e.entries.size();
+    if (e.entries.size() != stages_ || stages_ == 0) {
+      violation(e.where, "the path of ", *e.microbatch, " has ", e.entries.size(), " stages, others have ", stages_);
     }
-    for (std::size_t stage = 0; stage < e.tokens.size(); ++stage) {
+    for (std::size_t stage = 0; stage < e.entries.size(); ++stage) {
       const Pair pair{*e.microbatch, static_cast<std::uint16_t>(stage)};
-      const auto [winner, fresh] = winners_.try_emplace(e.tokens[stage], pair);
+      const auto [winner, fresh] = winners_.try_emplace(e.entries[stage], pair);
       if (!fresh && winner->second != pair)
-        violation(e.where, "token ", e.tokens[stage], " won for two microbatches or stages");
+        violation(e.where, "entry ", e.entries[stage], " won for two microbatches or stages");
     }
   }
 
-  // A trainer that came back may say it again; the cause may be told in other words then, the token may not differ.
-  void take_listed(const AuditEvent& e) {
-    const auto [known, is_new] = listed_.try_emplace({*e.microbatch, e.stage->value}, e);
-    if (!is_new && known->second.token != e.token)
-      violation(e.where, "lists another token of ", *e.microbatch, " at stage ", *e.stage, " than ",
+  // A trainer that came back may say it again; the cause may be told in other words then, the entry may not differ.
+  void take_lost(const AuditEvent& e) {
+    const auto [known, is_new] = lost_.try_emplace({*e.microbatch, e.stage->value}, e);
+    if (!is_new && known->second.entry_name != e.entry_name)
+      violation(e.where, "lists another entry of ", *e.microbatch, " at stage ", *e.stage, " than ",
                 known->second.where);
   }
 
@@ -118,34 +118,34 @@ class Auditor {
       violation(e.where, "round ", *e.round, " of stage ", *e.stage, " was committed twice with different content");
   }
 
-  static std::set<Token> as_set(const std::vector<Secured>& secured) {
-    std::set<Token> tokens;
+  static std::set<EntryName> as_set(const std::vector<Secured>& secured) {
+    std::set<EntryName> entries;
     for (const Secured& member : secured) {
-      for (std::uint64_t serial : member.serials) tokens.insert({member.session, serial});
+      for (std::uint64_t serial : member.serials) entries.insert({member.session, serial});
     }
-    return tokens;
+    return entries;
   }
 
   void take_entry(const AuditEvent& e) {
     if (e.event != "entry" && e.event != "counted" && e.event != "settled" && e.event != "undone") return;
-    EntryStory& entry = entries_[*e.token];
+    EntryStory& entry = entries_[*e.entry_name];
     if (e.event == "entry" && e.microbatch && e.stage) {
-      if (entry.known) violation(e.where, "token ", *e.token, " was made twice");
+      if (entry.known) violation(e.where, "entry ", *e.entry_name, " was made twice");
       entry.known = true;
       entry.microbatch = *e.microbatch;
       entry.stage = e.stage->value;
       ++entries_per_pair_[{*e.microbatch, e.stage->value}];
     } else if (e.event == "counted") {
-      if (entry.counted) violation(e.where, "token ", *e.token, " was counted a second time");
-      if (entry.undone) violation(e.where, "token ", *e.token, " was counted after it was undone");
+      if (entry.counted) violation(e.where, "entry ", *e.entry_name, " was counted a second time");
+      if (entry.undone) violation(e.where, "entry ", *e.entry_name, " was counted after it was undone");
       entry.counted = true;
     } else if (e.event == "settled") {
-      if (!entry.counted) violation(e.where, "token ", *e.token, " was settled without being counted");
-      if (entry.undone) violation(e.where, "token ", *e.token, " was settled after it was undone");
+      if (!entry.counted) violation(e.where, "entry ", *e.entry_name, " was settled without being counted");
+      if (entry.undone) violation(e.where, "entry ", *e.entry_name, " was settled after it was undone");
       entry.settled = true;
     } else if (e.event == "undone") {
-      if (entry.undone) violation(e.where, "token ", *e.token, " was undone twice");
-      if (entry.settled) violation(e.where, "token ", *e.token, " was undone after it was settled");
+      if (entry.undone) violation(e.where, "entry ", *e.entry_name, " was undone twice");
+      if (entry.settled) violation(e.where, "entry ", *e.entry_name, " was undone after it was settled");
       if (entry.counted) ++report_.undone;
       entry.undone = true;
     }
@@ -170,65 +170,65 @@ class Auditor {
     report_.rounds = rounds_.size();
   }
 
-  void secure(const Token& token, std::uint16_t stage, const RoundStory& round) {
+  void secure(const EntryName& entry_name, std::uint16_t stage, const RoundStory& round) {
     Pair pair;
-    const auto winner = winners_.find(token);
+    const auto winner = winners_.find(entry_name);
     if (winner != winners_.end()) {
       pair = winner->second;
     } else {
-      const auto entry = entries_.find(token);
+      const auto entry = entries_.find(entry_name);
       if (entry == entries_.end() || !entry->second.known) {
-        violation(round.where, "secures token ", token, ", of which nobody wrote");
+        violation(round.where, "secures entry ", entry_name, ", of which nobody wrote");
         return;
       }
       pair = {entry->second.microbatch, entry->second.stage};
-      violation(round.where, "secures token ", token, " of microbatch ", pair.first,
+      violation(round.where, "secures entry ", entry_name, " of microbatch ", pair.first,
                 ", which the trainer did not commit for stage ", stage);
     }
     if (pair.second != stage)
-      violation(round.where, "secures token ", token, " of stage ", pair.second, " for stage ", stage);
+      violation(round.where, "secures entry ", entry_name, " of stage ", pair.second, " for stage ", stage);
     ++times_secured_[pair];
-    secured_tokens_.insert(token);
+    secured_entries_.insert(entry_name);
     tag_at_[stage][round.version] += count_tag(pair.first);
   }
 
   void judge_entries() {
-    for (const auto& [token, pair] : winners_) {
-      const auto found = entries_.find(token);
+    for (const auto& [entry_name, pair] : winners_) {
+      const auto found = entries_.find(entry_name);
       if (found == entries_.end() || !found->second.known) {
-        if (with_own_log_.contains(token.session))
-          violation("", "token ", token, " was committed, its peer never wrote of it");
+        if (with_own_log_.contains(entry_name.session))
+          violation("", "entry ", entry_name, " was committed, its peer never wrote of it");
         continue;
       }
       const EntryStory& entry = found->second;
       if (entry.microbatch != pair.first || entry.stage != pair.second) {
-        violation("", "token ", token, " is of microbatch ", entry.microbatch, " at its peer and of ", pair.first,
+        violation("", "entry ", entry_name, " is of microbatch ", entry.microbatch, " at its peer and of ", pair.first,
                   " in the trainer's log");
       }
     }
-    for (const Token& token : secured_tokens_) {
-      const auto found = entries_.find(token);
+    for (const EntryName& entry_name : secured_entries_) {
+      const auto found = entries_.find(entry_name);
       if (found == entries_.end()) continue;
-      if (!found->second.counted) violation("", "token ", token, " was secured, its peer never counted it");
-      if (found->second.undone) violation("", "token ", token, " was secured although its peer had undone it");
+      if (!found->second.counted) violation("", "entry ", entry_name, " was secured, its peer never counted it");
+      if (found->second.undone) violation("", "entry ", entry_name, " was secured although its peer had undone it");
     }
-    for (const auto& [token, where] : gone_) {
-      if (secured_tokens_.contains(token))
-        violation(where, "token ", token, " was answered gone, yet a round secured it");
+    for (const auto& [entry_name, where] : gone_) {
+      if (secured_entries_.contains(entry_name))
+        violation(where, "entry ", entry_name, " was answered gone, yet a round secured it");
     }
-    for (const auto& [token, where] : merged_) {
-      if (!secured_tokens_.contains(token))
-        violation(where, "token ", token, " was marked merged, no committed round names it");
+    for (const auto& [entry_name, where] : merged_) {
+      if (!secured_entries_.contains(entry_name))
+        violation(where, "entry ", entry_name, " was marked merged, no committed round names it");
     }
   }
 
   void judge_pairs() {
-    for (const auto& [microbatch, tokens] : commits_) {
+    for (const auto& [microbatch, entries] : commits_) {
       if (!issued_.contains(microbatch)) violation("", "microbatch ", microbatch, " was committed and never issued");
-      for (std::size_t stage = 0; stage < tokens.size(); ++stage)
-        judge_pair({microbatch, static_cast<std::uint16_t>(stage)}, tokens[stage]);
+      for (std::size_t stage = 0; stage < entries.size(); ++stage)
+        judge_pair({microbatch, static_cast<std::uint16_t>(stage)}, entries[stage]);
     }
-    for (const auto& [pair, event] : listed_) {
+    for (const auto& [pair, event] : lost_) {
       const auto commit = commits_.find(pair.first);
       if (commit == commits_.end())
         violation(event.where, "lists microbatch ", pair.first, ", which was never committed");
@@ -241,27 +241,27 @@ class Auditor {
     }
   }
 
-  void judge_pair(const Pair& pair, const Token& winner) {
+  void judge_pair(const Pair& pair, const EntryName& winner) {
     StageVerdict& stage = report_.stages[pair.second];
     ++stage.commits;
     const auto secured = times_secured_.find(pair);
     const std::uint64_t times = secured == times_secured_.end() ? 0 : secured->second;
-    const auto listed = listed_.find(pair);
-    const bool is_listed = listed != listed_.end();
+    const auto lost = lost_.find(pair);
+    const bool is_lost = lost != lost_.end();
     stage.secured += times > 0;
-    stage.listed += is_listed;
+    stage.lost += is_lost;
     report_.secured += times > 0;
-    report_.lost += is_listed;
-    if (is_listed && listed->second.token && *listed->second.token != winner) {
-      violation(listed->second.where, "lists token ", *listed->second.token, ", committed was ", winner);
+    report_.lost += is_lost;
+    if (is_lost && lost->second.entry_name && *lost->second.entry_name != winner) {
+      violation(lost->second.where, "lists entry ", *lost->second.entry_name, ", committed was ", winner);
     }
-    if (times > 1 || (times > 0 && is_listed)) {
+    if (times > 1 || (times > 0 && is_lost)) {
       ++stage.counted_twice;
       ++report_.counted_twice;
       violation("", "microbatch ", pair.first, " at stage ", pair.second, " was ",
-                times > 1 ? "secured " + std::to_string(times) + " times" : "secured and also listed as lost");
+                times > 1 ? "secured " + std::to_string(times) + " times" : "secured and also lost");
     }
-    if (times > 0 || is_listed) return;
+    if (times > 0 || is_lost) return;
     if (!report_.ended) {
       ++stage.undecided;
       ++report_.undecided;
@@ -269,8 +269,8 @@ class Auditor {
     }
     ++stage.silent;
     ++report_.silent;
-    violation("", "microbatch ", pair.first, " at stage ", pair.second, " (token ", winner,
-              ") was committed, then neither secured nor listed");
+    violation("", "microbatch ", pair.first, " at stage ", pair.second, " (entry ", winner,
+              ") was committed, then neither secured nor lost");
   }
 
   // The sum over what the rounds up to `version` secured.
@@ -305,17 +305,18 @@ class Auditor {
 
   void judge_final_tags(const std::map<std::pair<std::uint16_t, std::uint64_t>, const AuditEvent*>& anchors) {
     for (auto& [stage, verdict] : report_.stages) {
-      CountTag committed = 0, listed = 0;
-      for (const auto& [microbatch, tokens] : commits_) committed += stage < tokens.size() ? count_tag(microbatch) : 0;
-      for (const auto& [pair, event] : listed_) listed += pair.second == stage ? count_tag(pair.first) : 0;
+      CountTag committed = 0, lost = 0;
+      for (const auto& [microbatch, entries] : commits_)
+        committed += stage < entries.size() ? count_tag(microbatch) : 0;
+      for (const auto& [pair, event] : lost_) lost += pair.second == stage ? count_tag(pair.first) : 0;
       const auto last = anchors.find({stage, verdict.version});
       if (last == anchors.end()) {
         if (verdict.rounds == 0) continue;
         verdict.tag_fits = false;
         violation("", "no replica of stage ", stage, " wrote of its anchor at the last version ", verdict.version);
-      } else if (*last->second->tag + listed != committed) {
+      } else if (*last->second->tag + lost != committed) {
         verdict.tag_fits = false;
-        violation("", "stage ", stage, ": anchor + listed differs from the sum over all commits (by tag)");
+        violation("", "stage ", stage, ": anchor + lost differs from the sum over all commits (by tag)");
       }
     }
   }
@@ -335,14 +336,14 @@ class Auditor {
   bool has_trainer_ = false;
   std::size_t stages_ = 0;
   std::set<MicrobatchId> issued_;
-  std::map<MicrobatchId, std::vector<Token>> commits_;
-  std::unordered_map<Token, Pair> winners_;
-  std::map<Pair, AuditEvent> listed_;
-  std::unordered_map<Token, std::string> merged_, gone_;
+  std::map<MicrobatchId, std::vector<EntryName>> commits_;
+  std::unordered_map<EntryName, Pair> winners_;
+  std::map<Pair, AuditEvent> lost_;
+  std::unordered_map<EntryName, std::string> merged_, gone_;
   std::map<std::pair<std::uint16_t, std::uint64_t>, RoundStory> rounds_;
-  std::unordered_map<Token, EntryStory> entries_;
+  std::unordered_map<EntryName, EntryStory> entries_;
   std::map<Pair, std::uint64_t> entries_per_pair_, times_secured_;
-  std::unordered_set<Token> secured_tokens_;
+  std::unordered_set<EntryName> secured_entries_;
   std::map<std::uint16_t, std::map<std::uint64_t, CountTag>> tag_at_;
   std::vector<const AuditEvent*> anchors_;
   std::set<Session> sessions_, with_own_log_, over_;

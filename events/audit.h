@@ -2,10 +2,10 @@
 // Judges the counting of a run from the event logs of all its processes, killed ones included (docs/EVENTS.md). Trusts
 // no process: what the trainer, the authority and the peers wrote must fit together.
 //
-// For every committed microbatch and stage exactly one of these must hold: secured by one committed round, or listed as
+// For every committed microbatch and stage exactly one of these must hold: secured by one committed round, or lost as
 // lost, or (only while the run has not ended) undecided. And per stage, tags are sums modulo 2^64 of
 // count_tag(microbatch): the anchor's tag at a version equals the sum over what the rounds up to it secured; at the
-// end, with what was listed, it equals the sum over all commits.
+// end, with what was lost, it equals the sum over all commits.
 //
 // Pure apart from read_events(). Memory: about 200 bytes an event.
 #include <cstdint>
@@ -33,12 +33,12 @@ struct AuditEvent {
   std::optional<Session> about;
   std::optional<MicrobatchId> microbatch;
   std::optional<StageId> stage;
-  std::optional<Token> token;
+  std::optional<EntryName> entry_name;
   std::optional<RoundId> round;
   std::optional<Version> version;
   std::optional<CountTag> tag;
   std::optional<std::string> digest;
-  std::vector<Token> tokens;
+  std::vector<EntryName> entries;
   std::vector<Secured> secured;
 };
 
@@ -52,7 +52,7 @@ struct EventFiles {
 };
 
 struct StageVerdict {
-  std::uint64_t commits = 0, secured = 0, listed = 0, undecided = 0, silent = 0, counted_twice = 0;
+  std::uint64_t commits = 0, secured = 0, lost = 0, undecided = 0, silent = 0, counted_twice = 0;
   std::uint64_t rounds = 0, version = 0;
   std::uint64_t anchors = 0;  // anchor lines compared with the rounds
   bool tag_fits = true;

@@ -48,15 +48,15 @@ bool read_tag(const Json& line, std::optional<CountTag>& out) {
   return true;
 }
 
-bool read_tokens(const Json& line, std::vector<Token>& out) {
-  const auto found = line.find("tokens");
+bool read_entries(const Json& line, std::vector<EntryName>& out) {
+  const auto found = line.find("entries");
   if (found == line.end()) return true;
   if (!found->is_array()) return false;
   for (const Json& item : *found) {
     if (!item.is_string()) return false;
-    const auto token = parse_token(item.get_ref<const std::string&>());
-    if (!token.ok()) return false;
-    out.push_back(*token);
+    const auto entry_name = parse_entry_name(item.get_ref<const std::string&>());
+    if (!entry_name.ok()) return false;
+    out.push_back(*entry_name);
   }
   return true;
 }
@@ -94,9 +94,9 @@ bool read_line(std::string_view text, AuditEvent& event, std::vector<std::string
   const std::string run = event_text(line, "run");
   if (!run.empty() && std::find(runs.begin(), runs.end(), run) == runs.end()) runs.push_back(run);
   return read_text(line, "microbatch", parse_microbatch, event.microbatch) && read_number(line, "stage", event.stage) &&
-         read_text(line, "token", parse_token, event.token) && read_number(line, "round", event.round) &&
-         read_number(line, "version", event.version) && read_tag(line, event.tag) && read_tokens(line, event.tokens) &&
-         read_secured(line, event.secured);
+         read_text(line, "entry", parse_entry_name, event.entry_name) && read_number(line, "round", event.round) &&
+         read_number(line, "version", event.version) && read_tag(line, event.tag) &&
+         read_entries(line, event.entries) && read_secured(line, event.secured);
 }
 
 }  // namespace

@@ -14,12 +14,12 @@ std::string audit_table(const AuditReport& r) {
       << "microbatches: issued " << r.issued << ", committed " << r.committed << ", unfinished " << r.unfinished << '\n'
       << "entries: branches " << r.branches << ", undone " << r.undone << ", commits answered gone " << r.answered_gone
       << "\n\n";
-  const char* columns[] = {"stage", "commits", "secured", "listed",  "undecided", "silent",
+  const char* columns[] = {"stage", "commits", "secured", "lost",    "undecided", "silent",
                            "twice", "rounds",  "version", "anchors", "tag"};
   for (const char* column : columns) out << std::setw(10) << column;
   out << '\n';
   for (const auto& [stage, s] : r.stages) {
-    for (std::uint64_t value : {std::uint64_t{stage}, s.commits, s.secured, s.listed, s.undecided, s.silent,
+    for (std::uint64_t value : {std::uint64_t{stage}, s.commits, s.secured, s.lost, s.undecided, s.silent,
                                 s.counted_twice, s.rounds, s.version, s.anchors}) {
       out << std::setw(10) << value;
     }
@@ -29,7 +29,7 @@ std::string audit_table(const AuditReport& r) {
   for (const std::string& violation : r.violations) out << "violation: " << violation << '\n';
   if (r.violation_count > r.violations.size()) out << "and " << r.violation_count - r.violations.size() << " more\n";
   out << "verdict: " << (r.clean() ? "clean" : "VIOLATED") << " (counted twice " << r.counted_twice
-      << ", silent losses " << r.silent << ", lost and listed " << r.lost << ", undecided " << r.undecided << ")\n";
+      << ", silent losses " << r.silent << ", lost and lost " << r.lost << ", undecided " << r.undecided << ")\n";
   return out.str();
 }
 
@@ -60,7 +60,7 @@ std::string audit_json(const AuditReport& r) {
     out["stages"].push_back({{"stage", stage},
                              {"commits", s.commits},
                              {"secured", s.secured},
-                             {"listed", s.listed},
+                             {"lost", s.lost},
                              {"undecided", s.undecided},
                              {"silent", s.silent},
                              {"counted_twice", s.counted_twice},

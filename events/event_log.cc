@@ -45,7 +45,7 @@ class JsonLine {
     name(key);
     line_ += digits;
   }
-  void tokens(std::string_view key, const std::vector<Token>& list) {
+  void entries(std::string_view key, const std::vector<EntryName>& list) {
     name(key);
     line_ += '[';
     for (std::size_t i = 0; i < list.size(); ++i) {
@@ -194,8 +194,9 @@ EventRecord event_of(const RoundCommit& commit) {
           .secured = commit.secured};
 }
 
-EventRecord commit_event(const MicrobatchId& microbatch, std::vector<Token> path, double loss, std::uint64_t targets) {
-  return {.event = "commit", .microbatch = microbatch, .tokens = std::move(path), .loss = loss, .targets = targets};
+EventRecord commit_event(const MicrobatchId& microbatch, std::vector<EntryName> path, double loss,
+                         std::uint64_t targets) {
+  return {.event = "commit", .microbatch = microbatch, .entries = std::move(path), .loss = loss, .targets = targets};
 }
 
 EventRecord anchor_event(StageId stage, Version version, CountTag tag, const Digest& digest) {
@@ -213,7 +214,7 @@ std::string event_line(const EventIdentity& identity, WallTime time, const Event
   if (r.microbatch) line.printed("microbatch", *r.microbatch);
   if (r.stage) line.integer("stage", r.stage->value);
   if (r.about) line.printed("about", *r.about);
-  if (r.token) line.printed("token", *r.token);
+  if (r.entry_name) line.printed("entry", *r.entry_name);
   if (r.lease) line.printed("lease", *r.lease);
   if (r.window) line.integer("window", static_cast<std::uint64_t>(*r.window));
   if (r.round) line.integer("round", r.round->value);
@@ -252,12 +253,12 @@ Result<Session> parse_session(std::string_view text) {
   return malformed("session", text);
 }
 
-Result<Token> parse_token(std::string_view text) {
-  Token token;
+Result<EntryName> parse_entry_name(std::string_view text) {
+  EntryName entry_name;
   std::string_view left;
-  if (!cut_serial(text, '#', left, token.serial)) return malformed("token", text);
-  SHOAL_ASSIGN(token.session, parse_session(left));
-  return token;
+  if (!cut_serial(text, '#', left, entry_name.serial)) return malformed("entry", text);
+  SHOAL_ASSIGN(entry_name.session, parse_session(left));
+  return entry_name;
 }
 
 Result<MicrobatchId> parse_microbatch(std::string_view text) {

@@ -32,7 +32,7 @@ struct EventRecord {
   std::optional<MicrobatchId> microbatch{};
   std::optional<StageId> stage{};
   std::optional<Session> about{};  // the session it is about, when not the writer's own
-  std::optional<Token> token{};
+  std::optional<EntryName> entry_name{};
   std::optional<Lease> lease{};
   std::optional<WindowSlot> window{};
   std::optional<RoundId> round{};
@@ -40,8 +40,8 @@ struct EventRecord {
   std::optional<Digest> digest{};
   std::optional<CountTag> tag{};
   std::optional<StepId> step{};
-  std::optional<std::vector<Token>> tokens{};     // a path (stage order) or a window's entries
-  std::optional<std::vector<Secured>> secured{};  // a round's entries, per member
+  std::optional<std::vector<EntryName>> entries{};  // a path (stage order) or a window's entries
+  std::optional<std::vector<Secured>> secured{};    // a round's entries, per member
   std::string cause{};
   std::optional<double> loss{};  // nats a target
   std::optional<std::uint64_t> targets{};
@@ -50,7 +50,8 @@ struct EventRecord {
 
 // The records whose fields the audit depends on.
 EventRecord event_of(const RoundCommit& commit);  // "round_commit", written by the authority
-EventRecord commit_event(const MicrobatchId& microbatch, std::vector<Token> path, double loss, std::uint64_t targets);
+EventRecord commit_event(const MicrobatchId& microbatch, std::vector<EntryName> path, double loss,
+                         std::uint64_t targets);
 EventRecord anchor_event(StageId stage, Version version, CountTag tag, const Digest& digest);
 
 // The line with its newline. Pure.
@@ -73,7 +74,7 @@ Result<std::unique_ptr<EventLog>> open_event_log(const std::string& path, EventI
 
 // Back from the texts of a line. ERRORS: kMalformed.
 Result<Session> parse_session(std::string_view text);
-Result<Token> parse_token(std::string_view text);
+Result<EntryName> parse_entry_name(std::string_view text);
 Result<MicrobatchId> parse_microbatch(std::string_view text);
 
 }  // namespace shoal

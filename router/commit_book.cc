@@ -33,7 +33,7 @@ Bytes CommitBook::log(const MicrobatchId& id, const Gradient& gradient) {
   logged.stages.assign(stages_, StageState::kOutstanding);
   logged.loss_sum = gradient.loss_sum;
   logged.targets = gradient.targets;
-  for (const Token& token : logged.path) by_token_[token] = id.serial;
+  for (const EntryName& entry_name : logged.path) by_entry_[entry_name] = id.serial;
   Bytes record = path_record(id.serial, logged);
   open_.erase(id.serial);
   unanswered_.insert(id.serial);
@@ -51,14 +51,15 @@ std::vector<CommitBook::Listing> CommitBook::durable(const MicrobatchId& id) {
   for (std::size_t k = 0; k < stages_; ++k) {
     if (!over_.contains(it->second.path[k].session) || it->second.stages[k] >= StageState::kMerged) continue;
     lost.push_back({id, StageId(static_cast<std::uint16_t>(k)), it->second.path[k], "session over"});
-    set(id.serial, it->second, k, StageState::kListed, lost.back().cause);
+    set(id.serial, it->second, k, StageState::kLost, lost.back().cause);
   }
-  raise_low();  // its tokens may all be listed by now
+  raise_low();  // its entries may all be lost by now
   return lost;
 }
 
-bool CommitBook::names_any(const std::vector<Token>& path) const {
-  return std::any_of(path.begin(), path.end(), [this](const Token& token) { return by_token_.contains(token); });
+bool CommitBook::names_any(const std::vector<EntryName>& path) const {
+  return std::any_of(path.begin(), path.end(),
+                     [this](const EntryName& entry_name) { return by_entry_.contains(entry_name); });
 }
 
 std::map<Session, std::vector<CommitItem>> CommitBook::commits_for(const MicrobatchId& id) const {
@@ -116,12 +117,13 @@ std::vector<CommitItem> CommitBook::paths(const std::vector<MicrobatchId>& ids) 
 
 std::optional<CommitBook::Listing> CommitBook::on_ack(const CommitAckItem& item, const Session& from) {
   const auto it = logged_.find(item.microbatch.serial);
-  if (item.microbatch.trainer != trainer_ || it == logged_.end() || item.token.session != from) return std::nullopt;
-  const auto token = std::find(it->second.path.begin(), it->second.path.end(), item.token);
-  if (token == it->second.path.end()) return std::nullopt;
-  const auto stage = static_cast<std::size_t>(token - it->second.path.begin());
+  if (item.microbatch.trainer != trainer_ || it == logged_.end() || item.entry_name.session != from)
+    return std::nullopt;
+  const auto entry_name = std::find(it->second.path.begin(), it->second.path.end(), item.entry_name);
+  if (entry_name == it->second.path.end()) return std::nullopt;
+  const auto stage = static_cast<std::size_t>(entry_name - it->second.path.begin());
   const StageState state = it->second.stages[stage];
-  if (state == StageState::kMerged || state == StageState::kListed) return std::nullopt;
+  if (state == StageState::kMerged || state == StageState::kLost) return std::nullopt;
   switch (item.state) {
     case CommitState::kCommitted:
       it->second.stages[stage] = StageState::kCommitted;
@@ -135,35 +137,35 @@ std::optional<CommitBook::Listing> CommitBook::on_ack(const CommitAckItem& item,
     case CommitState::kDropped:
       break;
   }
-  const Listing listing{item.microbatch, StageId(static_cast<std::uint16_t>(stage)), item.token,
+  const Listing listing{item.microbatch, StageId(static_cast<std::uint16_t>(stage)), item.entry_name,
                         item.state == CommitState::kGone ? "gone" : "dropped"};
-  set(item.microbatch.serial, it->second, stage, StageState::kListed, listing.cause);
+  set(item.microbatch.serial, it->second, stage, StageState::kLost, listing.cause);
   raise_low();
   return listing;
 }
 
 std::vector<CommitBook::Listing> CommitBook::on_round_commit(
-    const RoundCommit& commit, const std::function<void(const MicrobatchId&, StageId, const Token&)>& merged) {
+    const RoundCommit& commit, const std::function<void(const MicrobatchId&, StageId, const EntryName&)>& merged) {
   std::vector<Listing> contradictions;
   for (const Secured& secured : commit.secured)
     for (const std::uint64_t serial : secured.serials) {
-      const Token token{secured.session, serial};
-      const auto it = by_token_.find(token);
-      if (it == by_token_.end()) continue;
+      const EntryName entry_name{secured.session, serial};
+      const auto it = by_entry_.find(entry_name);
+      if (it == by_entry_.end()) continue;
       const std::uint64_t microbatch = it->second;
       Logged& logged = logged_.at(microbatch);
       const auto stage =
-          static_cast<std::size_t>(std::find(logged.path.begin(), logged.path.end(), token) - logged.path.begin());
+          static_cast<std::size_t>(std::find(logged.path.begin(), logged.path.end(), entry_name) - logged.path.begin());
       if (logged.stages[stage] == StageState::kMerged) continue;
-      if (logged.stages[stage] == StageState::kListed) {
-        const auto listing =
-            std::find_if(listings_.begin(), listings_.end(), [&](const Listing& l) { return l.token == token; });
+      if (logged.stages[stage] == StageState::kLost) {
+        const auto listing = std::find_if(listings_.begin(), listings_.end(),
+                                          [&](const Listing& l) { return l.entry_name == entry_name; });
         SHOAL_CHECK(listing != listings_.end());
         contradictions.push_back(*listing);
         continue;
       }
       set(microbatch, logged, stage, StageState::kMerged, "");
-      merged({trainer_, microbatch}, StageId(static_cast<std::uint16_t>(stage)), token);
+      merged({trainer_, microbatch}, StageId(static_cast<std::uint16_t>(stage)), entry_name);
     }
   contradictions_ += contradictions.size();
   raise_low();
@@ -176,11 +178,11 @@ std::vector<CommitBook::Listing> CommitBook::on_session_over(const Session& sess
   for (auto& [serial, logged] : logged_)
     for (std::size_t k = 0; k < stages_; ++k) {
       if (logged.path[k].session != session || !logged.durable) continue;  // not decided yet: durable() lists it
-      if (logged.stages[k] == StageState::kMerged || logged.stages[k] == StageState::kListed) continue;
+      if (logged.stages[k] == StageState::kMerged || logged.stages[k] == StageState::kLost) continue;
       lost.push_back({{trainer_, serial}, StageId(static_cast<std::uint16_t>(k)), logged.path[k], std::string(cause)});
     }
   for (const Listing& listing : lost)
-    set(listing.microbatch.serial, logged_.at(listing.microbatch.serial), listing.stage.value, StageState::kListed,
+    set(listing.microbatch.serial, logged_.at(listing.microbatch.serial), listing.stage.value, StageState::kLost,
         cause);
   raise_low();
   return lost;
@@ -189,7 +191,7 @@ std::vector<CommitBook::Listing> CommitBook::on_session_over(const Session& sess
 std::vector<CommitBook::Listing> CommitBook::list_rest(std::string_view cause) {
   std::set<Session> sessions;
   for (const auto& [serial, logged] : logged_)
-    for (const Token& token : logged.path) sessions.insert(token.session);
+    for (const EntryName& entry_name : logged.path) sessions.insert(entry_name.session);
   std::vector<Listing> rest;
   for (const Session& session : sessions)
     for (Listing& listing : on_session_over(session, cause)) rest.push_back(std::move(listing));
@@ -237,11 +239,11 @@ void CommitBook::set(std::uint64_t serial, Logged& logged, std::size_t stage, St
                      std::string_view cause) {
   if (logged.stages[stage] == state) return;
   logged.stages[stage] = state;
-  const bool listed = state == StageState::kListed;
-  done_.push_back({serial, static_cast<std::uint16_t>(stage), listed, std::string(cause.substr(0, kCauseMax))});
+  const bool lost = state == StageState::kLost;
+  done_.push_back({serial, static_cast<std::uint16_t>(stage), lost, std::string(cause.substr(0, kCauseMax))});
   ++undurable_[serial];
-  if (!listed) return;
-  ++listed_;
+  if (!lost) return;
+  ++lost_;
   listings_.push_back(
       {{trainer_, serial}, StageId(static_cast<std::uint16_t>(stage)), logged.path[stage], std::string(cause)});
 }
@@ -252,7 +254,7 @@ void CommitBook::raise_low() {
     if (it == logged_.end() || !it->second.durable || undurable_.contains(low_)) return;
     for (const StageState state : it->second.stages)
       if (state <= StageState::kCommitted) return;
-    for (const Token& token : it->second.path) by_token_.erase(token);
+    for (const EntryName& entry_name : it->second.path) by_entry_.erase(entry_name);
     logged_.erase(it);
     ++low_;
   }

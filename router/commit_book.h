@@ -1,6 +1,6 @@
 #pragma once
 // The trainer's log and what follows from it: which microbatches are open, logged, done, and what was lost by name. The
-// log is the only decision: one record per microbatch with the tokens of the winning path, durable before the first
+// log is the only decision: one record per microbatch with the entries of the winning path, durable before the first
 // COMMIT leaves; a logged id is never issued again.
 //
 // State machine over bytes: the caller appends what it is given and says when it is durable. Thread: loop only. Bounds:
@@ -33,9 +33,9 @@ class CommitBook {
   static constexpr std::uint64_t kWindow = 4096;  // W, unless a run's rounds need more
   static constexpr std::size_t kAskersMax = 8;    // of one microbatch
 
-  enum class StageState : std::uint8_t { kOutstanding, kCommitted, kMerged, kListed };
+  enum class StageState : std::uint8_t { kOutstanding, kCommitted, kMerged, kLost };
   struct Logged {
-    std::vector<Token> path;  // one token per stage
+    std::vector<EntryName> path;  // one entry per stage
     std::vector<StageState> stages;
     double loss_sum = 0;
     std::uint64_t targets = 0;
@@ -44,7 +44,7 @@ class CommitBook {
   struct Listing {
     MicrobatchId microbatch;
     StageId stage;
-    Token token;
+    EntryName entry_name;
     std::string cause;
   };
   // Where one life of the trainer began. A run goes on with the text it was begun with: another one under the same
@@ -76,12 +76,12 @@ class CommitBook {
   std::uint64_t next_serial() const { return next_serial_; }
 
   // ---- deciding ----
-  // The record to append for the winning path. REQUIRES: open, path has one token per stage.
+  // The record to append for the winning path. REQUIRES: open, path has one entry per stage.
   Bytes log(const MicrobatchId& id, const Gradient& gradient);
-  // From now on COMMITs may leave. Returns what is lost already: tokens of sessions that ended while the path was on
+  // From now on COMMITs may leave. Returns what is lost already: entries of sessions that ended while the path was on
   // its way.
   std::vector<Listing> durable(const MicrobatchId& id);
-  // Commits to send or repeat: per session the items whose token is outstanding, whole path from that stage down.
+  // Commits to send or repeat: per session the items whose entry is outstanding, whole path from that stage down.
   std::map<Session, std::vector<CommitItem>> outstanding() const;
   std::map<Session, std::vector<CommitItem>> commits_for(const MicrobatchId& id) const;
   // A peer of `stage` holds the microbatch for a holder that went silent, and asks whether it is decided: what to tell
@@ -92,20 +92,20 @@ class CommitBook {
   std::vector<CommitItem> paths(const std::vector<MicrobatchId>& ids) const;
 
   // ---- following ----
-  // An answer of `from`, which speaks for its own tokens only. Set when the token was gone and is listed by this.
+  // An answer of `from`, which speaks for its own entries only. Set when the entry was gone and is lost by this.
   std::optional<Listing> on_ack(const CommitAckItem& item, const Session& from);
-  // `merged` is called for each token that the round marks. Returns those that were listed before and are in the round
-  // all the same, which a correct swarm never produces: they stay listed and are counted in contradictions().
-  std::vector<Listing> on_round_commit(const RoundCommit& commit,
-                                       const std::function<void(const MicrobatchId&, StageId, const Token&)>& merged);
-  // The session is over; its tokens that no committed round named are lost.
+  // `merged` is called for each entry that the round marks. Returns those that were lost before and are in the round
+  // all the same, which a correct swarm never produces: they stay lost and are counted in contradictions().
+  std::vector<Listing> on_round_commit(
+      const RoundCommit& commit, const std::function<void(const MicrobatchId&, StageId, const EntryName&)>& merged);
+  // The session is over; its entries that no committed round named are lost.
   std::vector<Listing> on_session_over(const Session& session, std::string_view cause);
   // The run is over: durable before END is sent, so that a resumed process knows.
   Bytes end_record() const;
   bool ended() const { return ended_; }
-  // Lists whatever is neither merged nor listed; used when nothing more can secure it.
+  // Lists whatever is neither merged nor lost; used when nothing more can secure it.
   std::vector<Listing> list_rest(std::string_view cause);
-  // What was merged or listed since the last call, as much as one record takes. Written lazily: while done_dirty(),
+  // What was merged or lost since the last call, as much as one record takes. Written lazily: while done_dirty(),
   // which is false as long as one is on its way to the disk; and before the log is closed, until nothing is left.
   Bytes done_record();
   bool done_left() const { return !done_.empty(); }
@@ -118,11 +118,11 @@ class CommitBook {
   const Logged* find(const MicrobatchId& id) const;
   std::uint64_t committed() const { return committed_; }
   std::uint64_t committed_targets() const { return committed_targets_; }
-  std::uint64_t listed() const { return listed_; }
+  std::uint64_t lost() const { return lost_; }
   std::uint64_t contradictions() const { return contradictions_; }
-  // Whether a token of it is already in the log (above low): a path that repeats one is malformed.
-  bool names_any(const std::vector<Token>& path) const;
-  std::size_t undecided(const Session& session) const;  // logged tokens of it that are neither merged nor listed
+  // Whether an entry of it is already in the log (above low): a path that repeats one is malformed.
+  bool names_any(const std::vector<EntryName>& path) const;
+  std::size_t undecided(const Session& session) const;  // logged entries of it that are neither merged nor lost
   std::size_t unmerged() const;                         // over all sessions
   std::string waiting_for() const;                      // for people: the session that holds the window up
   const std::vector<Listing>& listings() const { return listings_; }
@@ -146,20 +146,20 @@ class CommitBook {
   std::optional<Life> life_;
   std::set<std::uint64_t> open_, reissue_;
   std::map<std::uint64_t, Logged> logged_;      // serial -> above low
-  mutable std::set<std::uint64_t> unanswered_;  // serials of logged_ with an outstanding token, and some that had one
-  std::map<Token, std::uint64_t> by_token_;
+  mutable std::set<std::uint64_t> unanswered_;  // serials of logged_ with an outstanding entry, and some that had one
+  std::map<EntryName, std::uint64_t> by_entry_;
   std::map<std::uint64_t, std::map<Session, StageId>> askers_;  // of microbatches that are not durable yet
-  std::set<Session> over_;                                      // ended sessions: no round will name their later tokens
+  std::set<Session> over_;  // ended sessions: no round will name their later entries
   std::vector<Listing> listings_;
   struct Done {
     std::uint64_t serial;
     std::uint16_t stage;
-    bool listed;
+    bool lost;
     std::string cause;
   };
   std::vector<Done> done_, writing_;
   std::map<std::uint64_t, std::size_t> undurable_;  // serial -> how many of its items are in done_ or writing_
-  std::uint64_t committed_ = 0, committed_targets_ = 0, listed_ = 0, contradictions_ = 0;
+  std::uint64_t committed_ = 0, committed_targets_ = 0, lost_ = 0, contradictions_ = 0;
 };
 
 }  // namespace shoal

@@ -140,10 +140,10 @@ Bytes CommitBook::path_record(std::uint64_t serial, const Logged& logged) const 
   out.put(serial);
   out.put(logged.loss_sum);
   out.put(logged.targets);
-  for (const Token& token : logged.path) {
-    out.put(token.session.peer_tag);
-    out.put(token.session.incarnation);
-    out.put(token.serial);
+  for (const EntryName& entry_name : logged.path) {
+    out.put(entry_name.session.peer_tag);
+    out.put(entry_name.session.incarnation);
+    out.put(entry_name.serial);
   }
   return frame_log_record(out.view());
 }
@@ -159,7 +159,7 @@ Bytes CommitBook::done_record() {
   for (const Done& item : items) {
     out.put(item.serial);
     out.put(item.stage);
-    out.put(static_cast<std::uint8_t>(item.listed));
+    out.put(static_cast<std::uint8_t>(item.lost));
     out.text(item.cause);
   }
   return frame_log_record(out.view());
@@ -210,11 +210,11 @@ Status CommitBook::replay_path(ByteView record) {
   logged.loss_sum = in.get<double>();
   logged.targets = in.get<std::uint64_t>();
   for (std::uint16_t k = 0; k < stages_; ++k) {
-    Token token;
-    token.session.peer_tag = in.get<std::uint64_t>();
-    token.session.incarnation = in.get<std::uint64_t>();
-    token.serial = in.get<std::uint64_t>();
-    logged.path.push_back(token);
+    EntryName entry_name;
+    entry_name.session.peer_tag = in.get<std::uint64_t>();
+    entry_name.session.incarnation = in.get<std::uint64_t>();
+    entry_name.serial = in.get<std::uint64_t>();
+    logged.path.push_back(entry_name);
   }
   if (!in.whole() || (serial > next_serial_ && serial - next_serial_ > kReplayGapMax)) return bad_record();
   if (serial < low_ || logged_.contains(serial))
@@ -223,7 +223,7 @@ Status CommitBook::replay_path(ByteView record) {
   logged.durable = true;
   ++committed_;
   committed_targets_ += logged.targets;
-  for (const Token& token : logged.path) by_token_[token] = serial;
+  for (const EntryName& entry_name : logged.path) by_entry_[entry_name] = serial;
   for (; next_serial_ <= serial; ++next_serial_) reissue_.insert(next_serial_);
   reissue_.erase(serial);
   logged_.emplace(serial, std::move(logged));
@@ -250,11 +250,11 @@ Status CommitBook::replay_done(ByteView record) {
   for (auto count = in.get<std::uint32_t>(); count > 0 && !in.bad(); --count) {
     const auto serial = in.get<std::uint64_t>();
     const auto stage = in.get<std::uint16_t>();
-    const auto listed = in.get<std::uint8_t>();
+    const auto lost = in.get<std::uint8_t>();
     const std::string cause = in.text();
     const auto it = logged_.find(serial);
     if (in.bad() || it == logged_.end() || stage >= stages_) continue;
-    set(serial, it->second, stage, listed ? StageState::kListed : StageState::kMerged, cause);
+    set(serial, it->second, stage, lost ? StageState::kLost : StageState::kMerged, cause);
   }
   if (!in.whole()) return bad_record();
   done_.clear();

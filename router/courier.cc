@@ -188,7 +188,7 @@ void Courier::on_waiting(const Session& from, const Waiting& message, TimePoint 
   const auto it = hops_.find(message.microbatch);
   if (it == hops_.end() || it->second.won || !it->second.ever.contains(message.silent)) return;
   Hop& hop = it->second;
-  const GradientHint hint{from, message.token};
+  const GradientHint hint{from, message.entry_name};
   // A child younger than the silent one computes the stage again: tell it where the gradient waits.
   if (!hop.children.empty() && hop.children.back().session != message.silent) {
     port_.send(hop.children.back().session, Hint{hop.children.back().lease, hint});

@@ -50,7 +50,7 @@ enum class BranchEnd : std::uint8_t {
 class CourierPort {
  public:
   virtual ~CourierPort() = default;
-  // Sessions of `stage` that are listed, serving and can be dialled.
+  // Sessions of `stage` that are members, serving and can be dialled.
   virtual std::vector<Session> candidates(StageId stage) = 0;
   virtual std::uint64_t low_of(std::uint64_t trainer) = 0;
   // Sends the message with the encoded frames of its microbatch. `key`: in frames that need no base, since the receiver
@@ -146,7 +146,7 @@ class Courier {
     std::map<Session, TimePoint> avoid;  // answered Busy: not before then
     std::optional<Lease> won;
     Session won_session;
-    std::vector<Token> below;           // path the gradient came with
+    std::vector<EntryName> below;       // path the gradient came with
     TimePoint armed;                    // when the timer was last armed
     Duration patience{0};               // what it was armed with; 0 = liveness only
     std::optional<TimePoint> retry_at;  // no child, or only overdue ones: look for another then

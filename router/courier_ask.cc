@@ -82,7 +82,7 @@ void Courier::ask_peer(Hop& hop, const Session& peer, const std::optional<Gradie
   const MicrobatchId id = hop.spec.microbatch;
   if (takes) {
     port_.event("take", id, peer, lease, "");
-    port_.send(peer, Take{id, lease, hint->token, hop.spec.above});
+    port_.send(peer, Take{id, lease, hint->entry_name, hop.spec.above});
     arm(hop, now);
     return;
   }

@@ -57,7 +57,7 @@ std::optional<EntrySerial> Ledger::on_forward(const Session& from, const Forward
   live_[id] = serial;
   add_lease(e, from, message.lease, message.above, now);
   ++counters_.accepted;
-  port_.event("entry", id, token_of(e), "");
+  port_.event("entry", id, entry_name_of(e), "");
   return serial;
 }
 
@@ -84,7 +84,7 @@ void Ledger::answer_live(Entry& e, const Session& from, const Forward& message, 
   ++counters_.joined;
   if (transfer != 0) port_.refuse_frames(from, transfer);
   add_lease(e, from, message.lease, message.above, now);
-  port_.event("joined", e.microbatch, token_of(e), "");
+  port_.event("joined", e.microbatch, entry_name_of(e), "");
   port_.send(from, Have{message.lease});
   if (e.state == EntryState::kCounted) {
     give_gradient(e, message.lease);
@@ -95,7 +95,7 @@ void Ledger::answer_live(Entry& e, const Session& from, const Forward& message, 
 }
 
 void Ledger::on_take(const Session& from, const Take& message, TimePoint now) {
-  Entry* e = message.token.session == options_.self ? entry(message.token.serial) : nullptr;
+  Entry* e = message.entry_name.session == options_.self ? entry(message.entry_name.serial) : nullptr;
   if (by_lease_.contains(message.lease)) return;  // a repeat
   if (e == nullptr || e->microbatch != message.microbatch || e->state >= EntryState::kUndoing || e->doomed ||
       e->leases.size() >= kLeasesMax) {
@@ -103,7 +103,7 @@ void Ledger::on_take(const Session& from, const Take& message, TimePoint now) {
     return;
   }
   add_lease(*e, from, message.lease, message.above, now);
-  port_.event("taken", e->microbatch, token_of(*e), "");
+  port_.event("taken", e->microbatch, entry_name_of(*e), "");
   if (e->state == EntryState::kCounted)
     give_gradient(*e, message.lease);
   else
@@ -160,11 +160,11 @@ void Ledger::on_commit(const Session& from, const Commit& message, TimePoint now
 }
 
 void Ledger::commit_item(const Session&, const CommitItem& item, CommitAck& ack, TimePoint) {
-  if (item.path.empty()) return;  // malformed, as is a token of ours under another microbatch
-  const Token& token = item.path.front();
+  if (item.path.empty()) return;  // malformed, as is an entry of ours under another microbatch
+  const EntryName& entry_name = item.path.front();
   const MicrobatchId& id = item.microbatch;
-  const bool mine = token.session == options_.self;
-  Entry* e = mine ? entry(token.serial) : nullptr;
+  const bool mine = entry_name.session == options_.self;
+  Entry* e = mine ? entry(entry_name.serial) : nullptr;
   if (e != nullptr && e->microbatch != id) return;
   if (!mine) {
     const Entry* loser = find_live(id);
@@ -179,31 +179,31 @@ void Ledger::commit_item(const Session&, const CommitItem& item, CommitAck& ack,
     return;
   }
   if (e != nullptr && e->state == EntryState::kCommitted) {
-    ack.items.push_back({id, token, e->merged ? CommitState::kMerged : CommitState::kCommitted});
+    ack.items.push_back({id, entry_name, e->merged ? CommitState::kMerged : CommitState::kCommitted});
     return;
   }
   if (e != nullptr && e->state == EntryState::kCounted && !e->doomed) {
     settle(*e, item.path);
-    ack.items.push_back({id, token, CommitState::kCommitted});
+    ack.items.push_back({id, entry_name, CommitState::kCommitted});
     return;
   }
   if (id.serial < low_of(id.trainer)) {  // long decided and forgotten
-    ack.items.push_back({id, token, CommitState::kMerged});
+    ack.items.push_back({id, entry_name, CommitState::kMerged});
     return;
   }
   ++counters_.gone;
-  port_.event("commit_gone", id, token, "");
+  port_.event("commit_gone", id, entry_name, "");
   close_microbatch(id);
-  ack.items.push_back({id, token, CommitState::kGone});
+  ack.items.push_back({id, entry_name, CommitState::kGone});
 }
 
-void Ledger::settle(Entry& e, const std::vector<Token>&) {
+void Ledger::settle(Entry& e, const std::vector<EntryName>&) {
   e.state = EntryState::kCommitted;
   active_.erase(e.serial);
   ++counters_.committed;
   windows_.settle(e.serial);
   settle_next_.push_back(e.serial);
-  port_.event("settled", e.microbatch, token_of(e), "");
+  port_.event("settled", e.microbatch, entry_name_of(e), "");
   port_.commit_hop(e.microbatch);
 }
 
@@ -213,9 +213,9 @@ void Ledger::on_step(const Step& message, TimePoint now) {
   CommitAck ignored;
   for (const CommitItem& item : message.winners) {
     if (item.path.size() <= options_.stage.value) continue;
-    const Token& token = item.path[options_.stage.value];
-    if (token.session != options_.self) continue;
-    winners.insert(token.serial);
+    const EntryName& entry_name = item.path[options_.stage.value];
+    if (entry_name.session != options_.self) continue;
+    winners.insert(entry_name.serial);
     CommitItem below{item.microbatch, {item.path.begin() + options_.stage.value, item.path.end()}};
     commit_item({}, below, ignored, now);
   }
@@ -285,7 +285,7 @@ void Ledger::tick(TimePoint now) {
     }
     if (orphan && !e.above.empty() && now - e.orphan_told >= options_.lease / 6) {
       e.orphan_told = now;
-      const Waiting waiting{e.microbatch, token_of(e), e.above.back()};
+      const Waiting waiting{e.microbatch, entry_name_of(e), e.above.back()};
       if (e.above.size() > 2) port_.send(e.above[e.above.size() - 2], waiting);
       port_.ask_trainer(waiting);  // what was decided, it alone knows
     }

@@ -68,7 +68,7 @@ class LedgerPort {
   virtual void take(const MicrobatchId& microbatch, const GradientHint& hint) = 0;
   // Nothing of the entry is needed any more: free its tensors (device side: a kRelease job follows).
   virtual void discard(EntrySerial serial) = 0;
-  virtual void event(std::string_view name, const MicrobatchId& microbatch, const Token& token,
+  virtual void event(std::string_view name, const MicrobatchId& microbatch, const EntryName& entry_name,
                      std::string_view cause) = 0;
 };
 
@@ -115,7 +115,7 @@ class Ledger {
     TransferId transfer = 0;
     Session transfer_from;
     std::optional<Lease> key_lease;  // a key frame was asked for under this claim
-    std::vector<Token> path;         // own token first; set when the gradient is here
+    std::vector<EntryName> path;     // own entry first; set when the gradient is here
     double loss_sum = 0;
     std::uint64_t targets = 0;
     WeightStamp stamp = 0;
@@ -180,7 +180,7 @@ class Ledger {
     return {stepped_.begin(), stepped_.end()};
   }  // in the parameters, in no committed round
   std::uint64_t stepped_targets() const;
-  // A committed round names these tokens of ours.
+  // A committed round names these entries of ours.
   void secure(const std::vector<EntrySerial>& serials);
   void pop_step(StepId step);  // its round is committed
   // The state that is served holds all steps up to it.
@@ -204,7 +204,7 @@ class Ledger {
  private:
   Entry* entry(EntrySerial serial);
   Entry* live_entry(const MicrobatchId& microbatch);
-  Token token_of(const Entry& e) const { return {options_.self, e.serial}; }
+  EntryName entry_name_of(const Entry& e) const { return {options_.self, e.serial}; }
   void busy(const Session& to, const Lease& lease, BusyReason why, TransferId transfer);
   void add_lease(Entry& e, const Session& from, const Lease& lease, const std::vector<Session>& above, TimePoint now);
   void drop_lease(const Lease& lease, std::string_view cause);
@@ -215,7 +215,7 @@ class Ledger {
   void end_uncommitted(Entry& e, std::string_view cause);  // undo or drop
   void erase(EntrySerial serial);
   void note_job(std::uint32_t took_us);
-  void settle(Entry& e, const std::vector<Token>& path);
+  void settle(Entry& e, const std::vector<EntryName>& path);
   void commit_item(const Session& from, const CommitItem& item, CommitAck& ack, TimePoint now);
   void close_microbatch(const MicrobatchId& microbatch);
   bool closed(const Forward& message) const;  // decided elsewhere, or of a step that is

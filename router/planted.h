@@ -14,8 +14,8 @@ struct PlantedBugs {
   bool late_log = false;           // COMMIT leaves before the log is durable
   bool no_replay = false;          // a restarted trainer repeats no COMMITs
   bool branch_timer = false;       // the hop timer belongs to a branch
-  bool silent_gone = false;        // a gone token is not listed
-  bool list_on_silence = false;    // a silent session's tokens are listed without the authority's word
+  bool silent_gone = false;        // a gone entry is not lost
+  bool list_on_silence = false;    // a silent session's entries are lost without the authority's word
   bool shift_unnamed = false;      // a late member takes what the missed round names for unnamed
 };
 

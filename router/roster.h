@@ -20,7 +20,7 @@ class Roster {
 
   struct Change {
     std::vector<Member> added;
-    std::vector<Session> over;  // were listed and are not any more
+    std::vector<Session> over;  // were members and are not any more
   };
   // REQUIRES: the signature was checked. An older list changes nothing.
   Change update(const MemberList& list);

@@ -61,19 +61,20 @@ class ReplicaCheck {
 
   // Adds what the ledger says of `serial` to `sum`, and judges it against log, rounds and listings.
   void add_held(EntrySerial serial, bool settled, const char* where, GradientSum& sum) {
-    const Token token{session_, serial};
+    const EntryName entry_name{session_, serial};
     const Ledger::Entry* entry = ledger_.find(serial);
-    if (entry == nullptr) return problem("token " + text_of(token) + " is " + where + " and unknown to the ledger");
+    if (entry == nullptr)
+      return problem("entry " + text_of(entry_name) + " is " + where + " and unknown to the ledger");
     if (entry->state == EntryState::kBackward) return;  // its place is taken, its gradient is not there yet
     sum.add(entry->microbatch, stage_);
-    const CountingBooks::Winner* winner = books_.winner(token);
+    const CountingBooks::Winner* winner = books_.winner(entry_name);
     if (settled && (winner == nullptr || winner->microbatch != entry->microbatch || winner->stage != stage_))
-      problem("token " + text_of(token) + " is " + where + " as settled, and the log does not name it");
-    if (const auto at = books_.secured_at(token); at && *at <= stage_peer_.version())
-      problem("token " + text_of(token) + " is " + where + " and in the anchor");
-    const std::string* lost = books_.lost(token);
+      problem("entry " + text_of(entry_name) + " is " + where + " as settled, and the log does not name it");
+    if (const auto at = books_.secured_at(entry_name); at && *at <= stage_peer_.version())
+      problem("entry " + text_of(entry_name) + " is " + where + " and in the anchor");
+    const std::string* lost = books_.cause_of_loss(entry_name);
     if (lost != nullptr && !books_.over(session_) && entry->state != EntryState::kUndoing)
-      problem("token " + text_of(token) + " is " + where + " and listed as lost (" + *lost + ")");
+      problem("entry " + text_of(entry_name) + " is " + where + " and lost (" + *lost + ")");
   }
 
   void check_window(WindowSlot slot) {
@@ -131,9 +132,9 @@ std::vector<std::string> check_end(const Swarm& swarm) {
   const CountingBooks& books = checker.books();
   for (const auto& [microbatch, path] : books.committed())
     for (std::size_t k = 0; k < path.size(); ++k)
-      if (!books.secured_at(path[k]) && !books.listed(path[k]))
+      if (!books.secured_at(path[k]) && !books.lost(path[k]))
         broken.push_back("microbatch " + std::to_string(microbatch.serial) + " at stage " + std::to_string(k) +
-                         " is committed, in no round and not listed");
+                         " is committed, in no round and not lost");
   if (!swarm.finished())
     broken.push_back("the run did not end");
   else if (swarm.summary().unfinished > 0)

@@ -10,15 +10,15 @@
 namespace shoal {
 
 // Every broken rule as one line; empty = all hold. At any time (between two turns of the loop):
-//   - a microbatch is logged once; a token is secured by one committed round at most; nothing is both secured and
-//   listed;
+//   - a microbatch is logged once; an entry is secured by one committed round at most; nothing is both secured and
+//   lost;
 //   - a serving replica's anchor = sum over what the rounds up to its version secured, by tag and by the exact
 //   gradients of the integer executor, float by float; so replicas of one version hold the same anchor;
 //   - its parameters, with a shift that is still pending, = anchor + what its ledger calls stepped; each accumulator =
 //   what its ledger has counted in that window. So a gradient is in a living replica once, where its ledger says;
-//   - what its ledger calls settled was logged, for this token, before;
-//   - what a round up to its version secured is not in its ledger; nor is what is listed, while its session lives, but
-//   for the rest that is listed when the run ends.
+//   - what its ledger calls settled was logged, for this entry, before;
+//   - what a round up to its version secured is not in its ledger; nor is what is lost, while its session lives, but
+//   for the rest that is lost when the run ends.
 class CountingChecker {
  public:
   explicit CountingChecker(const Swarm& swarm) : swarm_(swarm) {}
@@ -31,7 +31,7 @@ class CountingChecker {
 };
 
 std::vector<std::string> check_counting(const Swarm& swarm);
-// After the end besides: every committed (microbatch, stage) is secured or listed; nothing is unfinished.
+// After the end besides: every committed (microbatch, stage) is secured or lost; nothing is unfinished.
 std::vector<std::string> check_end(const Swarm& swarm);
 
 }  // namespace shoal

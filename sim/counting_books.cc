@@ -5,12 +5,12 @@
 namespace shoal {
 
 namespace {
-constexpr std::string_view kRestListed = "the run ended";  // runtime/trainer/launch_end.cc
+constexpr std::string_view kRestLost = "the run ended";  // runtime/trainer/launch_end.cc
 }
 
-std::string text_of(const Token& token) {
+std::string text_of(const EntryName& entry_name) {
   std::ostringstream out;
-  out << token;
+  out << entry_name;
   return out.str();
 }
 
@@ -23,12 +23,12 @@ void GradientSum::add(const MicrobatchId& microbatch, StageId stage) {
 void CountingBooks::read(const std::vector<EventRecord>& events) {
   for (; read_ < events.size(); ++read_) {
     const EventRecord& event = events[read_];
-    if (event.event == "commit" && event.microbatch && event.tokens) {
+    if (event.event == "commit" && event.microbatch && event.entries) {
       read_commit(event);
     } else if (event.event == "round_commit" && event.secured && event.stage && event.version) {
       read_round(event);
-    } else if (event.event == "listed" && event.token) {
-      list(*event.token, event.cause);
+    } else if (event.event == "lost" && event.entry_name) {
+      list(*event.entry_name, event.cause);
     } else if (event.event == "session_over" && event.about) {
       over_.insert(*event.about);
     }
@@ -36,11 +36,11 @@ void CountingBooks::read(const std::vector<EventRecord>& events) {
 }
 
 void CountingBooks::read_commit(const EventRecord& event) {
-  const auto [it, fresh] = committed_.emplace(*event.microbatch, *event.tokens);
-  if (!fresh && it->second != *event.tokens)
+  const auto [it, fresh] = committed_.emplace(*event.microbatch, *event.entries);
+  if (!fresh && it->second != *event.entries)
     broken_.push_back("microbatch " + std::to_string(event.microbatch->serial) + " is logged twice");
-  for (std::size_t k = 0; k < event.tokens->size(); ++k)
-    winners_.insert_or_assign((*event.tokens)[k], Winner{*event.microbatch, StageId(static_cast<std::uint16_t>(k))});
+  for (std::size_t k = 0; k < event.entries->size(); ++k)
+    winners_.insert_or_assign((*event.entries)[k], Winner{*event.microbatch, StageId(static_cast<std::uint16_t>(k))});
 }
 
 void CountingBooks::read_round(const EventRecord& event) {
@@ -53,34 +53,34 @@ void CountingBooks::read_round(const EventRecord& event) {
   versions.emplace(*event.version, sum);
 }
 
-void CountingBooks::secure(const Token& token, StageId stage, Version version, GradientSum& sum) {
-  if (!secured_.emplace(token, version).second)
-    broken_.push_back("token " + text_of(token) + " is secured by two rounds");
-  if (listed_.contains(token)) broken_.push_back("token " + text_of(token) + " is secured and listed as lost");
-  if (const Winner* won = winner(token); won != nullptr && won->stage == stage)
+void CountingBooks::secure(const EntryName& entry_name, StageId stage, Version version, GradientSum& sum) {
+  if (!secured_.emplace(entry_name, version).second)
+    broken_.push_back("entry " + text_of(entry_name) + " is secured by two rounds");
+  if (lost_.contains(entry_name)) broken_.push_back("entry " + text_of(entry_name) + " is secured and lost");
+  if (const Winner* won = winner(entry_name); won != nullptr && won->stage == stage)
     sum.add(won->microbatch, stage);
   else
-    broken_.push_back("stage " + std::to_string(stage.value) + ": a round secured token " + text_of(token) +
+    broken_.push_back("stage " + std::to_string(stage.value) + ": a round secured entry " + text_of(entry_name) +
                       ", which no log line names there");
 }
 
-void CountingBooks::list(const Token& token, std::string_view cause) {
-  listed_.emplace(token, cause);
-  if (secured_.contains(token)) broken_.push_back("token " + text_of(token) + " is secured and listed as lost");
+void CountingBooks::list(const EntryName& entry_name, std::string_view cause) {
+  lost_.emplace(entry_name, cause);
+  if (secured_.contains(entry_name)) broken_.push_back("entry " + text_of(entry_name) + " is secured and lost");
 }
 
-const std::string* CountingBooks::lost(const Token& token) const {
-  const auto it = listed_.find(token);
-  return it == listed_.end() || it->second == kRestListed ? nullptr : &it->second;
+const std::string* CountingBooks::cause_of_loss(const EntryName& entry_name) const {
+  const auto it = lost_.find(entry_name);
+  return it == lost_.end() || it->second == kRestLost ? nullptr : &it->second;
 }
 
-const CountingBooks::Winner* CountingBooks::winner(const Token& token) const {
-  const auto it = winners_.find(token);
+const CountingBooks::Winner* CountingBooks::winner(const EntryName& entry_name) const {
+  const auto it = winners_.find(entry_name);
   return it == winners_.end() ? nullptr : &it->second;
 }
 
-std::optional<Version> CountingBooks::secured_at(const Token& token) const {
-  const auto it = secured_.find(token);
+std::optional<Version> CountingBooks::secured_at(const EntryName& entry_name) const {
+  const auto it = secured_.find(entry_name);
   return it == secured_.end() ? std::nullopt : std::optional(it->second);
 }
 

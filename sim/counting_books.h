@@ -1,5 +1,5 @@
 #pragma once
-// What the events of a swarm say about the counting: who won, what rounds secured, what is listed. Read piece by piece,
+// What the events of a swarm say about the counting: who won, what rounds secured, what is lost. Read piece by piece,
 // so that a checker may ask again and again while the swarm runs. Pure look.
 #include <array>
 #include <map>
@@ -30,12 +30,12 @@ class CountingBooks {
   // Of `events`, which only grow, those since the last call.
   void read(const std::vector<EventRecord>& events);
 
-  const std::map<MicrobatchId, std::vector<Token>>& committed() const { return committed_; }  // by the log
-  const Winner* winner(const Token& token) const;               // null: no log line names it
-  std::optional<Version> secured_at(const Token& token) const;  // the version that the round naming it made
-  bool listed(const Token& token) const { return listed_.contains(token); }
-  // Why it was listed; null: it is not, or only as the rest at the run's end, when who holds it may live.
-  const std::string* lost(const Token& token) const;
+  const std::map<MicrobatchId, std::vector<EntryName>>& committed() const { return committed_; }  // by the log
+  const Winner* winner(const EntryName& entry_name) const;               // null: no log line names it
+  std::optional<Version> secured_at(const EntryName& entry_name) const;  // the version that the round naming it made
+  bool is_lost(const EntryName& entry_name) const { return lost_.contains(entry_name); }
+  // Why it was lost; null: it is not, or only as the rest at the run's end, when who holds it may live.
+  const std::string* cause_of_loss(const EntryName& entry_name) const;
   bool over(const Session& session) const { return over_.contains(session); }
   // Over what the stage's rounds up to `version` secured.
   GradientSum secured_up_to(StageId stage, Version version) const;
@@ -45,19 +45,19 @@ class CountingBooks {
  private:
   void read_commit(const EventRecord& event);
   void read_round(const EventRecord& event);
-  void secure(const Token& token, StageId stage, Version version, GradientSum& sum);
-  void list(const Token& token, std::string_view cause);
+  void secure(const EntryName& entry_name, StageId stage, Version version, GradientSum& sum);
+  void list(const EntryName& entry_name, std::string_view cause);
 
   std::size_t read_ = 0;
-  std::map<MicrobatchId, std::vector<Token>> committed_;
-  std::map<Token, Winner> winners_;
-  std::map<Token, Version> secured_;
+  std::map<MicrobatchId, std::vector<EntryName>> committed_;
+  std::map<EntryName, Winner> winners_;
+  std::map<EntryName, Version> secured_;
   std::map<StageId, std::map<Version, GradientSum>> anchors_;  // after the round that made the version
-  std::map<Token, std::string> listed_;                        // with the cause
+  std::map<EntryName, std::string> lost_;                      // with the cause
   std::set<Session> over_;
   std::vector<std::string> broken_;
 };
 
-std::string text_of(const Token& token);
+std::string text_of(const EntryName& entry_name);
 
 }  // namespace shoal

@@ -52,7 +52,7 @@ void add(const ScenarioResult& result, ScenarioResult& total) {
                               &ScenarioResult::partitions,    &ScenarioResult::behind,
                               &ScenarioResult::shifts_anchor, &ScenarioResult::shifts_snapshot,
                               &ScenarioResult::branches,      &ScenarioResult::undos,
-                              &ScenarioResult::gone,          &ScenarioResult::listed,
+                              &ScenarioResult::gone,          &ScenarioResult::lost,
                               &ScenarioResult::committed,     &ScenarioResult::looks};
   for (const Counter counter : counters) total.*counter += result.*counter;
 }
@@ -68,9 +68,9 @@ void tell_total(std::uint64_t seeds, std::uint64_t failed, const ScenarioResult&
   const auto n = [](std::uint64_t value) { return static_cast<unsigned long long>(value); };
   std::printf(
       "%llu seeds, %llu with a broken rule, judged %llu times; %llu kills, %llu freezes, %llu cuts, %llu launch kills; "
-      "%llu branches, %llu undos, %llu commits answered gone, %llu listed, %llu committed\n",
+      "%llu branches, %llu undos, %llu commits answered gone, %llu lost, %llu committed\n",
       n(seeds), n(failed), n(total.looks), n(total.kills), n(total.freezes), n(total.cuts), n(total.launch_kills),
-      n(total.branches), n(total.undos), n(total.gone), n(total.listed), n(total.committed));
+      n(total.branches), n(total.undos), n(total.gone), n(total.lost), n(total.committed));
   std::printf(
       "%llu partitions; %llu commits missed, made up by %llu shifts from the anchor and %llu from the snapshot\n",
       n(total.partitions), n(total.behind), n(total.shifts_anchor), n(total.shifts_snapshot));

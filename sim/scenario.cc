@@ -187,7 +187,7 @@ class Scenario {
     result_.behind = counts["behind"];
     result_.undos = counts["undone"];
     result_.gone = counts["commit_gone"];
-    result_.listed = counts["listed"];
+    result_.lost = counts["lost"];
     result_.committed = counts["commit"];
     result_.branches =
         counts["forward_sent"] + counts["take"] - std::min(counts["forward_sent"] + counts["take"], counts["issue"]);

@@ -47,7 +47,7 @@ class SimNetwork {
   void set_shape(const Address& address, SimHostShape shape);
 
   // The wire of `peer` on the host at `address`; its callbacks run on host(address).loop(). One wire a host.
-  // `admitted` empty: everyone. A peer that is not listed is refused by name.
+  // `admitted` empty: everyone. A peer that is not among them is refused by name.
   std::unique_ptr<Wire> make_wire(const PeerId& peer, const Address& address, std::set<PeerId> admitted = {});
 
   void freeze(const Address& address) { host(address).freeze(); }

@@ -123,8 +123,8 @@ Swarm::~Swarm() {
 
 void Swarm::start_launch(bool resume) {
   SimHost& host = network_.add_host(kLaunchAddress);
-  const auto& listed = options_.config.admission.keys;  // empty: open
-  launch_wire_ = network_.make_wire(run_key_.id(), kLaunchAddress, {listed.begin(), listed.end()});
+  const auto& admitted = options_.config.admission.keys;  // empty: open
+  launch_wire_ = network_.make_wire(run_key_.id(), kLaunchAddress, {admitted.begin(), admitted.end()});
   storage_ = std::make_unique<SimStorage>(host.loop(), disk_);
   summary_.reset();
   launch_error_.reset();

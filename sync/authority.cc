@@ -50,22 +50,22 @@ Status AuthorityState::restore(const LogContent& content) {
             "the old one back, or start a new run in another folder");
       if (start->manifest.signature != options_.manifest.signature)  // Ed25519: one key, one text, one signature
         return make_error(ErrorCode::kCorrupt, "the authority's log belongs to another run");
-    } else if (const auto* listed = std::get_if<LogMember>(&record)) {
-      StageState* stage = stage_of(listed->stage);
+    } else if (const auto* logged = std::get_if<LogMember>(&record)) {
+      StageState* stage = stage_of(logged->stage);
       if (stage == nullptr)
         return make_error(ErrorCode::kCorrupt, "the authority's log names a stage that the run does not have");
-      MemberState& member = members_[listed->member.session];
-      member.member = listed->member;
-      member.stage = listed->stage;
-      member.ready = listed->member.serving;
-      member.version = listed->member.version;
+      MemberState& member = members_[logged->member.session];
+      member.member = logged->member;
+      member.stage = logged->stage;
+      member.ready = logged->member.serving;
+      member.version = logged->member.version;
       member.alive_at = loop_.now();
       ++stage->epoch.value;
       ++epoch_.value;
     } else if (const auto* over = std::get_if<LogOver>(&record)) {
       const auto at = members_.find(over->session);
       if (at == members_.end())
-        return make_error(ErrorCode::kCorrupt, "the authority's log ends a session it never listed");
+        return make_error(ErrorCode::kCorrupt, "the authority's log ends a session that never was a member");
       ++stage_of(at->second.stage)->epoch.value;
       ++epoch_.value;
       over_[over->session] = over->reason.starts_with(kLeft);
@@ -152,9 +152,9 @@ MemberList AuthorityState::build_list() const {
     list.stages.push_back(std::move(entry));
   }
   for (const auto& [session, member] : members_) {
-    Member listed = member.member;
-    listed.version = member.version;
-    list.stages[member.stage.value].members.push_back(std::move(listed));
+    Member shown = member.member;
+    shown.version = member.version;
+    list.stages[member.stage.value].members.push_back(std::move(shown));
   }
   return list;
 }

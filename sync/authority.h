@@ -6,7 +6,7 @@
 //
 // Who calls what when (runtime's launch):
 //   - open(history of the log), then start() once the trainer is there: it replays every decision, so that the trainer
-//     can bring its own log up to date (merged tokens, sessions over), and publishes the list. All membership timers
+//     can bring its own log up to date (merged entries, sessions over), and publishes the list. All membership timers
 //     begin anew: the authority was away, not they.
 //   - on_message: JoinRequest, Beat, Leave, Goodbye, RoundReport of peers; on_link_up, on_link_down: links.
 //   - on_step: allreduce, all microbatches of a step are committed; again after a restart.
@@ -64,7 +64,7 @@ class AuthorityPort {
   virtual void fence(const Session& session) = 0;             // Transport::fence
   // The newest list; the trainer routes by it. Called after it is logged and signed.
   virtual void on_members(const MemberList& list, const Members& signed_list) = 0;
-  virtual void on_round_commit(const RoundCommit& commit) = 0;  // for the trainer: tokens merged
+  virtual void on_round_commit(const RoundCommit& commit) = 0;  // for the trainer: entries merged
   virtual void on_round_abandoned(const RoundAbandon& abandon) = 0;
   // The session is over; what no committed round names is lost. All rounds that name it were reported before.
   virtual void on_session_over(const Session& session, StageId stage, const std::string& why) = 0;

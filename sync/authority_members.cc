@@ -154,12 +154,12 @@ void AuthorityState::update_serving(MemberState& member, const Beat& beat) {
   if (!beat.serving) member.ready = false;
   if (beat.serving && !member.ready && beat.version == stage.version) member.ready = true;
   if (member.ready) member.fetching = false;
-  const bool listed = member.ready && !member.leaving;
-  if (listed == member.member.serving) return;
-  member.member.serving = listed;
+  const bool shown_serving = member.ready && !member.leaving;
+  if (shown_serving == member.member.serving) return;
+  member.member.serving = shown_serving;
   port_.event("member", {{"session", text_of(member.member.session)},
                          {"stage", std::to_string(member.stage.value)},
-                         {"state", listed           ? "serving"
+                         {"state", shown_serving    ? "serving"
                                    : member.leaving ? "leaving"
                                                     : "not serving"}});
   list_member(member);
@@ -184,8 +184,8 @@ void AuthorityState::repeat_what_it_missed(MemberState& member) {
   if (!stage.round || !stage.round->sent || now - stage.round->sent_at < 1s) return;
   const OpenRound& round = *stage.round;
   const Session& session = member.member.session;
-  const auto& listed = round.open.members;
-  if (std::find(listed.begin(), listed.end(), session) == listed.end()) return;
+  const auto& members = round.open.members;
+  if (std::find(members.begin(), members.end(), session) == members.end()) return;
   if (round.agreed.count(session) || round.failed.count(session)) return;
   member.commit_sent_at = now;
   if (const auto step = steps_.find(round.open.step); step != steps_.end() && !round.contributed.count(session))

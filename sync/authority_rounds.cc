@@ -90,7 +90,7 @@ std::vector<Session> AuthorityState::participants(const StageState& stage, bool 
 
 void AuthorityState::maybe_open(StageState& stage) {
   if (!started_ || failed_ || ended_ || stage.round) return;
-  if (finishing_ && !finished_) return;  // what no round secured by now is about to be listed
+  if (finishing_ && !finished_) return;  // what no round secured by now is about to be named lost
   const TimePoint now = loop_.now();
   if (now < stage.retry_at) return;
   const bool someone_fetches = std::any_of(members_.begin(), members_.end(), [&](const auto& entry) {
@@ -157,8 +157,8 @@ void AuthorityState::on_report(const Remote& from, const RoundReport& report) {
     return;
   }
   OpenRound& round = *stage->round;
-  const auto& listed = round.open.members;
-  if (!round.sent || std::find(listed.begin(), listed.end(), from.session) == listed.end()) return;
+  const auto& members = round.open.members;
+  if (!round.sent || std::find(members.begin(), members.end(), from.session) == members.end()) return;
   switch (kind_of(report)) {
     case ReportKind::kContributed:
       round.contributed.emplace(from.session, report);
@@ -332,8 +332,8 @@ void AuthorityState::abandon_round(StageState& stage, const std::string& reason)
 // Called before the session is over: afterwards no commit may name it.
 void AuthorityState::member_leaves_round(StageState& stage, const Session& session) {
   if (!stage.round) return;
-  const auto& listed = stage.round->open.members;
-  if (std::find(listed.begin(), listed.end(), session) == listed.end()) return;
+  const auto& members = stage.round->open.members;
+  if (std::find(members.begin(), members.end(), session) == members.end()) return;
   if (stage.round->sent) try_decide(stage, true);
   if (stage.round) {
     abandon_round(stage, "a member's session is over");

@@ -38,7 +38,7 @@ class AuthorityState final : public Authority {
   using Fields = std::vector<std::pair<std::string, std::string>>;
 
   struct MemberState {
-    Member member;  // `serving` as listed: false while it leaves
+    Member member;  // `serving` as the list says: false while it leaves
     StageId stage;
     bool ready = false;  // holds an anchor and takes part in rounds
     bool leaving = false;

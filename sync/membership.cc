@@ -31,7 +31,7 @@ struct Membership::State {
   Phase phase = Phase::kIdle;
   std::optional<StageId> stage;
   std::optional<MemberList> list;
-  bool listed = false;  // the list has held us
+  bool was_member = false;  // the list has held us
   bool round_wanted = false;
   TimerId timer = 0;
   std::optional<TimePoint> heard_at;
@@ -97,8 +97,8 @@ struct Membership::State {
     for (const StageMembers& entry : next.stages)
       for (const Member& member : entry.members) holds_us = holds_us || member.session == options.self;
     list = std::move(next);
-    const bool dropped = listed && !holds_us && phase == Phase::kMember;
-    listed = listed || holds_us;
+    const bool dropped = was_member && !holds_us && phase == Phase::kMember;
+    was_member = was_member || holds_us;
     port.on_members(*list);
     if (dropped && phase == Phase::kMember) fenced("the newest member list does not hold this session");
     return Status::success();

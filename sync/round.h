@@ -41,7 +41,7 @@ class RoundHost {
   virtual ~RoundHost() = default;
   struct Contribution {
     Payload payload;
-    std::vector<std::uint64_t> entries;  // serials of own tokens whose gradients the payload holds, all settled
+    std::vector<std::uint64_t> entries;  // serials of own entries whose gradients the payload holds, all settled
   };
   // Of the anchor that the arena holds.
   virtual Version version() const = 0;

@@ -47,8 +47,8 @@ auto fields_of(T& item) {
 }
 inline auto fields_of(const Session& s) { return std::tie(s.peer_tag, s.incarnation); }
 inline auto fields_of(Session& s) { return std::tie(s.peer_tag, s.incarnation); }
-inline auto fields_of(const Token& t) { return std::tie(t.session, t.serial); }
-inline auto fields_of(Token& t) { return std::tie(t.session, t.serial); }
+inline auto fields_of(const EntryName& t) { return std::tie(t.session, t.serial); }
+inline auto fields_of(EntryName& t) { return std::tie(t.session, t.serial); }
 inline auto fields_of(const Lease& l) { return std::tie(l.session, l.serial); }
 inline auto fields_of(Lease& l) { return std::tie(l.session, l.serial); }
 inline auto fields_of(const MicrobatchId& m) { return std::tie(m.trainer, m.serial); }

@@ -34,7 +34,7 @@ struct Hello {
 };
 
 // ---- travel between stages (router/) ----
-struct GradientHint { Session session; Token token; SHOAL_FIELDS(session, token) };
+struct GradientHint { Session session; EntryName entry_name; SHOAL_FIELDS(session, entry_name) };
 
 struct Forward {                       // frames: tokens, then the activation (not to stage 0)
   MicrobatchId microbatch;
@@ -50,8 +50,8 @@ struct Forward {                       // frames: tokens, then the activation (n
   StageId stage;                       // stage it is meant for
   SHOAL_FIELDS(microbatch, sample, epoch, kind, step, lease, above, low, hint, budget_ms, stage)
 };
-struct Take { MicrobatchId microbatch; Lease lease; Token token; std::vector<Session> above;
-              SHOAL_FIELDS(microbatch, lease, token, above) };
+struct Take { MicrobatchId microbatch; Lease lease; EntryName entry_name; std::vector<Session> above;
+              SHOAL_FIELDS(microbatch, lease, entry_name, above) };
 struct Busy { Lease lease; BusyReason reason = BusyReason::kNoCredit; std::uint32_t queue_ms = 0; SHOAL_FIELDS(lease, reason, queue_ms) };
 struct Have { Lease lease; SHOAL_FIELDS(lease) };
 struct Gone { Lease lease; SHOAL_FIELDS(lease) };
@@ -59,7 +59,7 @@ struct NeedKeyFrame { Lease lease; SHOAL_FIELDS(lease) };  // peer -> holder: th
 struct Gradient {                      // frames: the gradient (none to the trainer, none for kEvaluate)
   Lease lease;
   MicrobatchId microbatch;
-  std::vector<Token> path;             // from the sender's stage to the last; empty for kEvaluate
+  std::vector<EntryName> path;             // from the sender's stage to the last; empty for kEvaluate
   double loss_sum = 0;                 // found by the last stage: sum over targets, nats
   std::uint64_t targets = 0;
   std::uint32_t forward_us = 0, backward_us = 0;  // at the sender: computing
@@ -74,12 +74,12 @@ struct ProgressItem { Lease lease; HopPhase phase = HopPhase::kForward; SHOAL_FI
 struct Progress { std::vector<ProgressItem> items; std::uint32_t queue_ms = 0; SHOAL_FIELDS(items, queue_ms) };
 struct Low { std::uint64_t trainer = 0; std::uint64_t low = 0; SHOAL_FIELDS(trainer, low) };
 struct Renew { std::vector<Renewal> leases; std::vector<Low> lows; SHOAL_FIELDS(leases, lows) };
-struct Waiting { MicrobatchId microbatch; Token token; Session silent; SHOAL_FIELDS(microbatch, token, silent) };
+struct Waiting { MicrobatchId microbatch; EntryName entry_name; Session silent; SHOAL_FIELDS(microbatch, entry_name, silent) };
 struct Hint { Lease lease; GradientHint where; SHOAL_FIELDS(lease, where) };
-struct CommitItem { MicrobatchId microbatch; std::vector<Token> path; SHOAL_FIELDS(microbatch, path) };  // from the receiver's stage down
+struct CommitItem { MicrobatchId microbatch; std::vector<EntryName> path; SHOAL_FIELDS(microbatch, path) };  // from the receiver's stage down
 struct Commit { std::vector<CommitItem> items; std::vector<Low> lows; double run_loss = 0; std::uint64_t run_targets = 0;
                 SHOAL_FIELDS(items, lows, run_loss, run_targets) };
-struct CommitAckItem { MicrobatchId microbatch; Token token; CommitState state = CommitState::kCommitted; SHOAL_FIELDS(microbatch, token, state) };
+struct CommitAckItem { MicrobatchId microbatch; EntryName entry_name; CommitState state = CommitState::kCommitted; SHOAL_FIELDS(microbatch, entry_name, state) };
 struct CommitAck { std::vector<CommitAckItem> items; SHOAL_FIELDS(items) };
 
 // ---- membership (sync/) ----
@@ -125,7 +125,7 @@ struct RoundPart { StageId stage; RoundId round; std::uint8_t phase = 0; std::ui
                    SHOAL_FIELDS(stage, round, phase, part, weight, tag) };  // frame: the part, in bytes of the rule. phase 0: to its owner, 1: sum to all
 struct RoundReport { StageId stage; RoundId round; bool ready = false; Digest digest; std::uint64_t weight = 0; CountTag tag = 0;
                      std::vector<std::uint64_t> entries; std::optional<Session> silent; std::string reason;
-                     SHOAL_FIELDS(stage, round, ready, digest, weight, tag, entries, silent, reason) };  // entries: serials of the sender's own tokens
+                     SHOAL_FIELDS(stage, round, ready, digest, weight, tag, entries, silent, reason) };  // entries: serials of the sender's own entries
 struct Secured { Session session; std::vector<std::uint64_t> serials; SHOAL_FIELDS(session, serials) };
 // tag: sum over the entries that the round secures (not over the whole anchor).
 struct RoundCommit { StageId stage; RoundId round; Version version; Digest digest; CountTag tag = 0; StepId step; std::vector<Secured> secured;

@@ -26,7 +26,7 @@ inline constexpr std::size_t kManifestBytesMax = 8u << 10;
 
 enum class SyncMode : std::uint8_t { kOverlap = 0, kDrain = 1 };
 enum class ExecutorKind : std::uint8_t { kTorch = 0, kInteger = 1, kPaced = 2 };
-enum class AdmissionMode : std::uint8_t { kOpen = 0, kListed = 1 };
+enum class AdmissionMode : std::uint8_t { kOpen = 0, kKeys = 1 };
 enum class MemoryMode : std::uint8_t { kFull = 0, kLean = 1 };    // lean is refused for now
 enum class TokenWidth : std::uint8_t { kBytes = 0, kWords = 1 };  // u8; u16 little-endian
 
@@ -72,9 +72,9 @@ struct SyncSection {
 // The codec of a direction: one for all edges, or one for each; edge k is between the stages k and k + 1.
 struct EdgeCodecs {
   std::vector<CodecId> codecs{CodecId::kRaw};
-  bool listed = false;  // given as a list, and so kept in the manifest
+  bool per_stage = false;  // given as a list, and so kept in the manifest
   // Of the edge behind `stage`.
-  CodecId at(StageId stage) const { return listed ? codecs.at(stage.value) : codecs.front(); }
+  CodecId at(StageId stage) const { return per_stage ? codecs.at(stage.value) : codecs.front(); }
 };
 struct WireSection {
   EdgeCodecs forward, backward;

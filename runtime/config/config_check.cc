@@ -32,7 +32,7 @@ Status check_products(const RunConfig& c, const std::string& origin) {
 Status check_edges(const RunConfig& c, const std::string& origin) {
   for (const auto& [name, edges] : {std::pair("forward", &c.wire.forward), std::pair("backward", &c.wire.backward)}) {
     const std::size_t wanted = c.pipeline.stages - 1u;
-    if (!edges->listed || edges->codecs.size() == wanted) continue;
+    if (!edges->per_stage || edges->codecs.size() == wanted) continue;
     return input_error(origin + ": [wire] " + name + " lists " + std::to_string(edges->codecs.size()) +
                        " codecs, but " + std::to_string(c.pipeline.stages) + " stages have " + std::to_string(wanted) +
                        " edges: give one name for each of them, or one name for all");
@@ -75,9 +75,9 @@ Status check_config(const RunConfig& c, const std::string& origin) {
     return refuse("[model] vocabulary = " + std::to_string(c.model.vocabulary) +
                   ", but the ids of [data] width = \"u8\" are below 256; did you mean width = \"u16\"?");
   }
-  if (c.admission.mode == AdmissionMode::kListed && c.admission.keys.empty()) {
+  if (c.admission.mode == AdmissionMode::kKeys && c.admission.keys.empty()) {
     return refuse(
-        "[admission] mode = \"listed\" with no keys would admit nobody: list what `shoal key` prints on the machines");
+        "[admission] mode = \"keys\" with no keys would admit nobody: list what `shoal key` prints on the machines");
   }
   if (c.timing.membership_s < c.timing.lease_s) {
     return refuse("[timing] membership_s must be at least lease_s, else a peer is fenced while its leases live");

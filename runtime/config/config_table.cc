@@ -12,7 +12,7 @@ constexpr std::string_view kMemoryNames[] = {"full", "lean"};
 constexpr std::string_view kRuleNames[] = {"allreduce", "diloco"};
 constexpr std::string_view kModeNames[] = {"overlap", "drain"};
 constexpr std::string_view kCodecNames[] = {"raw", "int8"};
-constexpr std::string_view kAdmissionNames[] = {"open", "listed"};
+constexpr std::string_view kAdmissionNames[] = {"open", "keys"};
 constexpr std::string_view kExecutorNames[] = {"torch", "integer", "paced"};
 
 template <class Enum>
@@ -80,7 +80,7 @@ constexpr OptionRow kTable[] = {
     {"timing", "lease_s", SHOAL_SLOT(timing.lease_s), "4", 0.05, 3600, kShared, "a holder's claim ends after this without renewal"},
     {"timing", "membership_s", SHOAL_SLOT(timing.membership_s), "10", 0.1, 3600, kShared, "a session is fenced after this without a beat"},
 
-    {"admission", "mode", SHOAL_CHOICE(admission.mode, kAdmissionNames), "\"open\"", 0, 0, kShared, "listed = only the keys below"},
+    {"admission", "mode", SHOAL_CHOICE(admission.mode, kAdmissionNames), "\"open\"", 0, 0, kShared, "keys = only those keys below"},
     {"admission", "keys", SHOAL_SLOT(admission.keys), "[]", 0, 96, kShared, "what `shoal key` prints on the machines admitted"},
 
     {"executor", "kind", SHOAL_CHOICE(executor.kind, kExecutorNames), "\"torch\"", 0, 0, kShared, "integer and paced are for measuring the swarm"},

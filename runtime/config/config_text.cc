@@ -82,7 +82,7 @@ Status assign(const OptionRow& row, const toml::node& node, ChoiceSlot out) {
 
 Status assign(const OptionRow& row, const toml::node& node, ChoicesSlot out) {
   const toml::array* list = node.as_array();
-  out.value->listed = list != nullptr;
+  out.value->per_stage = list != nullptr;
   out.value->codecs.clear();
   const auto add = [&](const toml::node& one) -> Status {
     SHOAL_ASSIGN(const std::uint8_t choice, choice_of(row, one, out.names));
@@ -236,7 +236,7 @@ std::string text_of(ChoicesSlot choices) {
   std::string text;
   for (const CodecId codec : choices.value->codecs)
     text += (text.empty() ? "\"" : ", \"") + std::string(choices.names[static_cast<std::size_t>(codec)]) + "\"";
-  return choices.value->listed ? "[" + text + "]" : text;
+  return choices.value->per_stage ? "[" + text + "]" : text;
 }
 std::string text_of(const double* value) {
   char digits[32];

@@ -36,9 +36,9 @@ void take(const Json& line, DemoEvents& events) {
     events.step_losses.push_back(number_at(line, "loss"));
   } else if (event == "validation") {
     events.validation_loss = number_at(line, "loss");
-  } else if (event == "listed") {
-    const std::string token = event_text(line, "token");
-    ++events.lost[token.substr(0, token.find('#'))];
+  } else if (event == "lost") {
+    const std::string entry = event_text(line, "entry");
+    ++events.lost[entry.substr(0, entry.find('#'))];
   }
 }
 

@@ -24,7 +24,7 @@ struct DemoEvents {
   std::uint64_t sent_bytes = 0;               // handed to sockets, all processes
   std::uint64_t fp32_bytes = 0;               // of the activations and gradients that were encoded
   std::uint64_t payload_bytes = 0;            // of their frames
-  std::map<std::string, std::uint64_t> lost;  // (microbatch, stage) pairs listed, by the session that counted them
+  std::map<std::string, std::uint64_t> lost;  // (microbatch, stage) pairs lost, by the session that counted them
 
   std::uint64_t tokens() const;
 };

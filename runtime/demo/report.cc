@@ -74,7 +74,7 @@ std::vector<std::string> demo_failures(const DemoResult& r) {
   if (r.unfinished != 0) failures.push_back(std::to_string(r.unfinished) + " microbatches were not finished");
   if (!r.ended) failures.push_back("the run did not end in order");
   if (r.undecided != 0)
-    failures.push_back(std::to_string(r.undecided) + " contributions were neither secured nor listed when it ended");
+    failures.push_back(std::to_string(r.undecided) + " contributions were neither secured nor lost when it ended");
   if (r.silent != 0) failures.push_back(std::to_string(r.silent) + " contributions were lost in silence");
   for (const auto& [session, count] : r.lost_by_peer)
     if (count > r.loss_bound_microbatches)

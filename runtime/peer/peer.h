@@ -146,7 +146,7 @@ class Peer final : private Transport::Listener,
   void end_session(const std::string& why);  // keeps the anchor; a new session follows
   void start_membership();
   void on_manifest(const Manifest& manifest);
-  Status close_to_strangers();  // a listed run: its keys and the launching process alone may dial us
+  Status close_to_strangers();  // a run with keys: its keys and the launching process alone may dial us
   void build_stage(StageId stage);
   void get_state();
   void load(Bytes image);

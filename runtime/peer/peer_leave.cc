@@ -49,7 +49,7 @@ void Peer::ask_to_go(TimePoint now) {
   if (now < leave_by_) return;
   membership_->leave_at_once();
   finish("left after waiting " + std::to_string(static_cast<int>(seconds_of(kLeaveTime))) +
-             " s; what no round secured is listed",
+             " s; what no round secured is lost",
          std::nullopt);
 }
 

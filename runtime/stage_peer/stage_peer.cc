@@ -114,8 +114,8 @@ void StagePeer::on_link_up(const Remote& remote) {
 void StagePeer::on_link_down(const Remote& remote) {
   const TimePoint now = env_.loop.now();
   Session session = remote.session;
-  if (session == Session{})  // a dial that failed: whoever is listed under that key
-    if (const auto listed = roster_.session_of(remote.peer)) session = *listed;
+  if (session == Session{})  // a dial that failed: whichever member has that key
+    if (const auto member = roster_.session_of(remote.peer)) session = *member;
   std::erase_if(inbound_gradients_, [&](const auto& item) { return item.first.peer == remote.peer; });
   std::erase_if(inbound_inputs_, [&](const auto& item) { return item.first.peer == remote.peer; });
   std::erase_if(inbound_parts_, [&](const auto& item) { return item.first.peer == remote.peer; });
@@ -129,7 +129,7 @@ void StagePeer::on_message(const Remote& from, Message& message, TransferId tran
   const TimePoint now = env_.loop.now();
   const Session& session = from.session;
   const bool authority = from.peer == options_.authority;
-  // Only the authority and listed sessions may claim, commit or move the low-water mark; a list that is behind costs
+  // Only the authority and members may claim, commit or move the low-water mark; a list that is behind costs
   // one retry.
   if (!authority && roster_.peer_of(session) != from.peer) {
     if (transfer != 0) env_.transport.refuse(from.peer, transfer);
@@ -325,7 +325,7 @@ void StagePeer::send_renewals() {
 Result<TransferId> StagePeer::send_to(const Session& to, Message message, std::vector<Bytes> frames) {
   std::optional<PeerId> peer = roster_.peer_of(to);
   if (!peer && authority_session_ == to) peer = options_.authority;
-  if (!peer) return make_error(ErrorCode::kUnreachable, "session " + short_name(to) + " is not listed");
+  if (!peer) return make_error(ErrorCode::kUnreachable, "session " + short_name(to) + " is no member");
   const auto remote = env_.transport.remote(*peer);
   if (remote && remote->session != to) return make_error(ErrorCode::kStale, "session " + short_name(to) + " is over");
   return env_.transport.send(*peer, std::move(message), std::move(frames));

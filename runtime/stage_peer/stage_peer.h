@@ -136,7 +136,7 @@ class StagePeer final : private CourierPort, private LedgerPort, private RoundHo
   void forget_hop(const MicrobatchId& microbatch) override;
   void take(const MicrobatchId& microbatch, const GradientHint& hint) override;
   void discard(EntrySerial serial) override;
-  void event(std::string_view name, const MicrobatchId& microbatch, const Token& token,
+  void event(std::string_view name, const MicrobatchId& microbatch, const EntryName& entry_name,
              std::string_view cause) override;
   // RoundHost
   void contribute(const RoundOpen& open, std::function<void(Result<Contribution>)> done) override;

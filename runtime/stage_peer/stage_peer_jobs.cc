@@ -228,7 +228,7 @@ void StagePeer::start_backward(const Job& job) {
 
 void StagePeer::note_refused(EntrySerial serial, std::string_view why, std::string_view role) {
   const Ledger::Entry& entry = *ledger_.find(serial);
-  event("refused", entry.microbatch, Token{options_.self, serial},
+  event("refused", entry.microbatch, EntryName{options_.self, serial},
         std::string(why) + " " + std::string(role) +
             (entry.above.empty() ? "" : " from " + short_name(entry.above.back())));
 }
@@ -280,9 +280,9 @@ void StagePeer::start_write(const Job& job) {
         record.window = slot;
         record.tag = outcome->tag;
         record.targets = targets;
-        record.tokens.emplace();
+        record.entries.emplace();
         for (const auto& [serial, entry] : ledger_.window(slot)->entries)
-          record.tokens->push_back({options_.self, serial});
+          record.entries->push_back({options_.self, serial});
         env_.events.write(record);
         ledger_.step_done(slot, outcome->result->stamp);
         owner_.on_inner_step();

@@ -128,13 +128,13 @@ void StagePeer::take(const MicrobatchId& microbatch, const GradientHint& hint) {
 
 void StagePeer::discard(EntrySerial serial) { tensors_.erase(serial); }
 
-void StagePeer::event(std::string_view name, const MicrobatchId& microbatch, const Token& token,
+void StagePeer::event(std::string_view name, const MicrobatchId& microbatch, const EntryName& entry_name,
                       std::string_view cause) {
   EventRecord record;
   record.event = name;
   record.microbatch = microbatch;
   record.stage = options_.spec.stage;
-  record.token = token;
+  record.entry_name = entry_name;
   record.cause = cause;
   env_.events.write(record);
 }

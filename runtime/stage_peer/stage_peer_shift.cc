@@ -13,7 +13,7 @@
 //
 // Rule allreduce (and diloco's warm steps) joins as new instead. There the parameters are the anchor and a window
 // belongs to one step: what the missed round does not name of that step can enter no round any more, is settled, and
-// must be listed, which the end of the session does; and the windows of later steps would have to be kept over a load
+// must be lost, which the end of the session does; and the windows of later steps would have to be kept over a load
 // of foreign parameters to save at most two steps of one replica.
 #include "common/log.h"
 #include "runtime/stage_peer/stage_peer_parts.h"

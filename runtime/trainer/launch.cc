@@ -308,7 +308,7 @@ void Launch::on_parked(StageId stage, bool parked) {
                           : "no microbatch waits for a peer of " + name + " any more");
 }
 
-void Launch::on_listed(const CommitBook::Listing& listing) {
+void Launch::on_lost(const CommitBook::Listing& listing) {
   log_info("lost: microbatch ", listing.microbatch.serial, " at stage ", listing.stage, " (", listing.cause, ")");
 }
 

@@ -52,7 +52,7 @@ struct LaunchEnvironment {
 };
 
 struct RunSummary {
-  std::uint64_t issued = 0, committed = 0, unfinished = 0, retried = 0, listed = 0, acks_gone = 0, rounds = 0,
+  std::uint64_t issued = 0, committed = 0, unfinished = 0, retried = 0, lost = 0, acks_gone = 0, rounds = 0,
                 rounds_abandoned = 0;
   std::uint64_t run_targets = 0;
   std::uint64_t sent_bytes = 0;
@@ -120,7 +120,7 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   void on_train_line(const TrainLine& line) override;
   void on_progress(std::uint64_t run_targets, double loss, std::uint64_t step) override;
   void on_parked(StageId stage, bool parked) override;
-  void on_listed(const CommitBook::Listing& listing) override;
+  void on_lost(const CommitBook::Listing& listing) override;
   // FetcherHost: states at the end. `send` serves both ports.
   void on_fetched(Bytes image) override;
   void on_progress(std::uint64_t bytes, std::uint64_t total) override;

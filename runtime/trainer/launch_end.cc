@@ -105,7 +105,7 @@ void Launch::end() {
 }
 
 void Launch::on_end_durable(const std::vector<CommitBook::Listing>& lost) {
-  trainer_->say_listed(lost);
+  trainer_->say_lost(lost);
   EventRecord record;
   record.event = "end";
   record.cause = summary_.reason;
@@ -145,7 +145,7 @@ RunSummary Launch::summary() const {
   result.committed = book_->committed();
   result.unfinished = book_->open();
   result.issued = result.committed + result.unfinished;
-  result.listed = book_->listed();
+  result.lost = book_->lost();
   result.run_targets = book_->committed_targets();
   result.loss_bound_microbatches = options_.config.id_window();
   result.loss_bound_targets = result.loss_bound_microbatches * options_.config.targets_per_microbatch();

@@ -109,7 +109,7 @@ void Trainer::issue() {
 
 void Trainer::on_message(const Remote& from, Message& message, TransferId transfer) {
   if (stopped_) return;
-  // Only listed sessions take part: a stranger may not end claims, answer for tokens or ask what is decided.
+  // Only members take part: a stranger may not end claims, answer for entries or ask what is decided.
   if (roster_.peer_of(from.session) != from.peer) {
     if (transfer != 0) env_.transport.refuse(from.peer, transfer);
     return;
@@ -277,7 +277,7 @@ void Trainer::on_link_up(const Remote& remote) {
 void Trainer::on_link_down(const Remote& remote) {
   Session session = remote.session;
   if (session == Session{})
-    if (const auto listed = roster_.session_of(remote.peer)) session = *listed;
+    if (const auto member = roster_.session_of(remote.peer)) session = *member;
   roster_.note_down(session, env_.loop.now());
   courier_.on_link_down(session, env_.loop.now());
   if (options_.planted.list_on_silence) on_session_over(session, "silent");
@@ -300,7 +300,7 @@ std::uint64_t Trainer::low_of(std::uint64_t trainer) { return trainer == options
 
 Result<TransferId> Trainer::send_to(const Session& to, Message message, std::vector<Bytes> frames) {
   const auto peer = roster_.peer_of(to);
-  if (!peer) return make_error(ErrorCode::kUnreachable, "session " + short_name(to) + " is not listed");
+  if (!peer) return make_error(ErrorCode::kUnreachable, "session " + short_name(to) + " is no member");
   const auto remote = env_.transport.remote(*peer);
   if (remote && remote->session != to) return make_error(ErrorCode::kStale, "session " + short_name(to) + " is over");
   return env_.transport.send(*peer, std::move(message), std::move(frames));

@@ -54,7 +54,7 @@ class Trainer final : private CourierPort {
     virtual void on_progress(std::uint64_t run_targets, double loss, std::uint64_t step) = 0;
     virtual void on_parked(StageId stage, bool parked) = 0;
     virtual void on_log_failure(const Error& error) = 0;  // nothing is decided any more
-    virtual void on_listed(const CommitBook::Listing& listing) = 0;
+    virtual void on_lost(const CommitBook::Listing& listing) = 0;
   };
 
   Trainer(TrainerOptions options, TrainerEnvironment environment, Owner& owner);
@@ -66,9 +66,9 @@ class Trainer final : private CourierPort {
   // Forward only over the validation samples, on the anchors: mean loss a target, nats. REQUIRES: finished.
   void validate(std::function<void(Result<double>)> done);
   void stop();
-  // Nothing more can secure what is not merged: it is listed in the book. say_listed() once that is durable.
+  // Nothing more can secure what is not merged: it is lost in the book. say_lost() once that is durable.
   std::vector<CommitBook::Listing> list_rest(const std::string& cause);
-  void say_listed(const std::vector<CommitBook::Listing>& listings);
+  void say_lost(const std::vector<CommitBook::Listing>& listings);
 
   // ---- from the transport and the authority ----
   void on_message(const Remote& from, Message& message, TransferId transfer);

@@ -79,13 +79,13 @@ void Trainer::announce_steps() {
 }
 
 void Trainer::on_round_commit(const RoundCommit& commit) {
-  const auto contradictions =
-      env_.book.on_round_commit(commit, [this](const MicrobatchId& microbatch, StageId stage, const Token& token) {
+  const auto contradictions = env_.book.on_round_commit(
+      commit, [this](const MicrobatchId& microbatch, StageId stage, const EntryName& entry_name) {
         EventRecord record;
         record.event = "merged";
         record.microbatch = microbatch;
         record.stage = stage;
-        record.token = token;
+        record.entry_name = entry_name;
         env_.events.write(record);
       });
   for (const CommitBook::Listing& listing : contradictions) {
@@ -93,10 +93,10 @@ void Trainer::on_round_commit(const RoundCommit& commit) {
     record.event = "contradiction";
     record.microbatch = listing.microbatch;
     record.stage = listing.stage;
-    record.token = listing.token;
+    record.entry_name = listing.entry_name;
     record.cause = listing.cause;
     env_.events.write(record);
-    log_error("microbatch ", listing.microbatch, " of stage ", listing.stage, " was listed as lost (", listing.cause,
+    log_error("microbatch ", listing.microbatch, " of stage ", listing.stage, " was lost (", listing.cause,
               ") and a committed round contains it");
   }
   if (commit.step.value > steps_done_) {
@@ -116,19 +116,19 @@ void Trainer::on_session_over(const Session& session, const std::string& why) {
 
 std::vector<CommitBook::Listing> Trainer::list_rest(const std::string& cause) { return env_.book.list_rest(cause); }
 
-void Trainer::say_listed(const std::vector<CommitBook::Listing>& listings) {
+void Trainer::say_lost(const std::vector<CommitBook::Listing>& listings) {
   for (const CommitBook::Listing& listing : listings) list(listing);
 }
 
 void Trainer::list(const CommitBook::Listing& listing) {
   EventRecord record;
-  record.event = "listed";
+  record.event = "lost";
   record.microbatch = listing.microbatch;
   record.stage = listing.stage;
-  record.token = listing.token;
+  record.entry_name = listing.entry_name;
   record.cause = listing.cause;
   env_.events.write(record);
-  owner_.on_listed(listing);
+  owner_.on_lost(listing);
 }
 
 void Trainer::finish(std::function<void()> settled) {

@@ -40,7 +40,7 @@ TEST(IdsTest, HexOfAnotherLengthOrAlphabetIsMalformed) {
 TEST(IdsTest, PrintedNamesDiffer) {
   const Session session{1, 2};
   std::ostringstream out;
-  out << Token{session, 3} << ' ' << Lease{session, 3} << ' ' << MicrobatchId{4, 5} << ' ' << StageId(6);
+  out << EntryName{session, 3} << ' ' << Lease{session, 3} << ' ' << MicrobatchId{4, 5} << ' ' << StageId(6);
   EXPECT_EQ(out.str(), "0000000000000001.0000000000000002#3 0000000000000001.0000000000000002~3 0000000000000004:5 6");
 }
 

@@ -103,7 +103,7 @@ TEST(ConfigTest, RefusesOptionsThatExcludeEachOther) {
   EXPECT_THAT(message_of(with("[sync]\nmode = \"drain\"\n")),
               HasSubstr("mode = \"drain\" does not go with rule = \"diloco\""));
   EXPECT_EQ(message_of(with("[sync]\nrule = \"allreduce\"\nmode = \"drain\"\n")), "ok");
-  EXPECT_THAT(message_of(with("[admission]\nmode = \"listed\"\n")), HasSubstr("would admit nobody"));
+  EXPECT_THAT(message_of(with("[admission]\nmode = \"keys\"\n")), HasSubstr("would admit nobody"));
   EXPECT_THAT(message_of(with("[pipeline]\nmemory = \"lean\"\n")), HasSubstr("not built yet"));
   EXPECT_THAT(message_of(with("[timing]\nmembership_s = 1\n")), HasSubstr("at least lease_s"));
   EXPECT_THAT(message_of(with("[pipeline]\nstages = 9\n")), Not(testing::StrEq("ok")));
@@ -148,9 +148,9 @@ microbatches_per_step = )";
 TEST(ConfigTest, AMessageHasTheRoomThatIsSaid) {
   for (const std::size_t stages : {1u, 2u, 8u, 64u, 256u}) {
     Step step{StepId(UINT64_MAX), UINT64_MAX, UINT64_MAX, {}};
-    const Token token{{UINT64_MAX, UINT64_MAX}, UINT32_MAX};
+    const EntryName token{{UINT64_MAX, UINT64_MAX}, UINT32_MAX};
     const std::size_t room = std::min(RunConfig::paths_in_message(stages), limits::kListMax);
-    step.winners.assign(room, {{UINT64_MAX, UINT32_MAX}, std::vector<Token>(stages, token)});
+    step.winners.assign(room, {{UINT64_MAX, UINT32_MAX}, std::vector<EntryName>(stages, token)});
     const auto packed = pack_envelope(step, std::nullopt);
     ASSERT_TRUE(packed.ok()) << stages << ": " << packed.error().message;
     EXPECT_LE(packed->size(), limits::kControlBytesMax) << stages;
@@ -189,7 +189,7 @@ TEST(ConfigTest, ACodecIsChosenForAllEdgesOrForEach) {
 TEST(ConfigTest, ManifestKeepsEverythingButTheLocalPath) {
   const std::string key(64, 'a');
   auto config = parse_config(with("sequences = 2\nvalidation_samples = 9\n[optimizer]\nlr = 0.00123\n[admission]\nmode "
-                                  "= \"listed\"\nkeys = [\"" +
+                                  "= \"keys\"\nkeys = [\"" +
                                   key + "\"]\n[pipeline]\nstages = 2\nlayers_per_stage = [3, 1]\n"),
                              "run.toml");
   ASSERT_TRUE(config.ok()) << config.error().message;

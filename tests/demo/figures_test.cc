@@ -94,7 +94,7 @@ constexpr const char* kTrainer =
     "\n"
     R"({"time":103,"event":"train","role":"trainer","step":1,"loss":5.25,"targets":1024})"
     "\n"
-    R"({"time":103,"event":"listed","role":"trainer","microbatch":"00000000000000aa:0","stage":2,"token":"s.1#4","cause":"x"})"
+    R"({"time":103,"event":"lost","role":"trainer","microbatch":"00000000000000aa:0","stage":2,"entry":"s.1#4","cause":"x"})"
     "\n"
     R"({"time":104,"event":"bytes","role":"trainer","sent":"70","received":"5"})"
     "\n"

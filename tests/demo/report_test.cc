@@ -66,7 +66,7 @@ TEST(DemoVerdictTest, EveryBrokenPromiseFailsTheRun) {
               ElementsAre(HasSubstr("peer-3")));
 }
 
-TEST(DemoVerdictTest, LossesThatWereListedDoNotFailIt) {
+TEST(DemoVerdictTest, LossesThatWereNamedDoNotFailIt) {
   EXPECT_THAT(failures_after([](auto& r) { r.lost = 12; }), IsEmpty());
 }
 

@@ -25,8 +25,8 @@ class Story {
  public:
   static Session peer(int stage, int replica) { return {static_cast<std::uint64_t>(0x10 * (stage + 1) + replica), 5}; }
   static MicrobatchId microbatch(std::uint64_t serial) { return {0x77, serial}; }
-  // The token that wins microbatch `serial` at `stage`; replicas take turns.
-  static Token winner(std::uint64_t serial, int stage) {
+  // The entry that wins microbatch `serial` at `stage`; replicas take turns.
+  static EntryName winner(std::uint64_t serial, int stage) {
     return {peer(stage, static_cast<int>(serial % 2)), serial + 1};
   }
   static CountTag tag_up_to(std::uint64_t end) {
@@ -50,16 +50,16 @@ class Story {
     for (int stage = 0; stage < 2; ++stage) count(winner(serial, stage), serial, stage);
     say(kTrainer, commit_event(microbatch(serial), {winner(serial, 0), winner(serial, 1)}, 2.0, 64));
     for (int stage = 0; stage < 2; ++stage) {
-      const Token token = winner(serial, stage);
-      say(token.session, {.event = "settled", .token = token});
+      const EntryName entry_name = winner(serial, stage);
+      say(entry_name.session, {.event = "settled", .entry_name = entry_name});
     }
   }
-  void count(const Token& token, std::uint64_t serial, int stage) {
-    say(token.session, {.event = "entry",
-                        .microbatch = microbatch(serial),
-                        .stage = StageId{static_cast<std::uint16_t>(stage)},
-                        .token = token});
-    say(token.session, {.event = "counted", .token = token});
+  void count(const EntryName& entry_name, std::uint64_t serial, int stage) {
+    say(entry_name.session, {.event = "entry",
+                             .microbatch = microbatch(serial),
+                             .stage = StageId{static_cast<std::uint16_t>(stage)},
+                             .entry_name = entry_name});
+    say(entry_name.session, {.event = "counted", .entry_name = entry_name});
   }
   // Secures [begin, end) of a stage and lets both replicas tell of the anchor.
   void round(int stage, std::uint64_t round, std::uint64_t begin, std::uint64_t end) {
@@ -112,9 +112,10 @@ class Story {
   EventRecord& event(const std::string& name) {
     return find([&](const Session&, const EventRecord& r) { return r.event == name; }).second;
   }
-  void remove(const std::string& name, const std::optional<Token>& token = {}) {
-    std::erase_if(
-        lines, [&](const auto& line) { return line.second.event == name && (!token || line.second.token == token); });
+  void remove(const std::string& name, const std::optional<EntryName>& entry_name = {}) {
+    std::erase_if(lines, [&](const auto& line) {
+      return line.second.event == name && (!entry_name || line.second.entry_name == entry_name);
+    });
   }
 };
 
@@ -148,7 +149,7 @@ TEST(AuditTest, FindsATokenSecuredByTwoRounds) {
 
 TEST(AuditTest, FindsALoserSecuredBesideTheWinner) {
   Story story = Story::whole();
-  const Token loser{Story::peer(1, 1), 50};
+  const EntryName loser{Story::peer(1, 1), 50};
   story.count(loser, 0, 1);
   auto& first =
       story
@@ -161,44 +162,44 @@ TEST(AuditTest, FindsALoserSecuredBesideTheWinner) {
   EXPECT_THAT(report.violations, Contains(HasSubstr("which the trainer did not commit")));
 }
 
-TEST(AuditTest, FindsASecuredMicrobatchThatWasAlsoListed) {
+TEST(AuditTest, FindsASecuredMicrobatchThatIsAlsoLost) {
   Story story = Story::whole();
-  story.say(kTrainer, {.event = "listed",
+  story.say(kTrainer, {.event = "lost",
                        .microbatch = Story::microbatch(1),
                        .stage = StageId{0},
-                       .token = Story::winner(1, 0),
+                       .entry_name = Story::winner(1, 0),
                        .cause = "session over"});
   const AuditReport report = story.judge();
   EXPECT_EQ(report.counted_twice, 1u);
   EXPECT_EQ(report.lost, 1u);
-  EXPECT_THAT(report.violations, Contains(HasSubstr("secured and also listed")));
-  EXPECT_THAT(report.violations, Contains(HasSubstr("anchor + listed differs")));
+  EXPECT_THAT(report.violations, Contains(HasSubstr("secured and also lost")));
+  EXPECT_THAT(report.violations, Contains(HasSubstr("anchor + lost differs")));
 }
 
-// A replica dies before its second round: listed, and the tags say so.
-Story with_a_loss(bool listed) {
+// A replica dies before its second round: lost, and the tags say so.
+Story with_a_loss(bool lost) {
   Story story;
   story.open();
   for (std::uint64_t serial = 0; serial < 4; ++serial) story.train(serial);
   story.round(0, 1, 0, 4);
   story.round(1, 1, 0, 3);
-  if (listed) {
-    story.say(kTrainer, {.event = "listed",
+  if (lost) {
+    story.say(kTrainer, {.event = "lost",
                          .microbatch = Story::microbatch(3),
                          .stage = StageId{1},
-                         .token = Story::winner(3, 1),
+                         .entry_name = Story::winner(3, 1),
                          .cause = "session over"});
   }
   return story;
 }
 
-TEST(AuditTest, AListedLossIsHonest) {
+TEST(AuditTest, ANamedLossIsHonest) {
   Story story = with_a_loss(true);
   story.end();
   const AuditReport report = story.judge();
   EXPECT_TRUE(report.clean()) << audit_table(report);
   EXPECT_EQ(report.lost, 1u);
-  EXPECT_EQ(report.stages.at(1).listed, 1u);
+  EXPECT_EQ(report.stages.at(1).lost, 1u);
 }
 
 TEST(AuditTest, ASilentLossIsNot) {
@@ -209,8 +210,8 @@ TEST(AuditTest, ASilentLossIsNot) {
   story.end();
   const AuditReport ended = story.judge();
   EXPECT_EQ(ended.silent, 1u);
-  EXPECT_THAT(ended.violations, Contains(HasSubstr("neither secured nor listed")));
-  EXPECT_THAT(ended.violations, Contains(HasSubstr("anchor + listed differs")));
+  EXPECT_THAT(ended.violations, Contains(HasSubstr("neither secured nor lost")));
+  EXPECT_THAT(ended.violations, Contains(HasSubstr("anchor + lost differs")));
 }
 
 TEST(AuditTest, FindsAnAnchorThatHoldsMoreThanItsRounds) {
@@ -240,7 +241,8 @@ TEST(AuditTest, FindsAMissingLastAnchor) {
 
 TEST(AuditTest, FindsTwoPathsOfOneMicrobatch) {
   Story story = Story::whole();
-  story.say(kTrainer, commit_event(Story::microbatch(0), {Story::winner(0, 0), Token{Story::peer(1, 1), 60}}, 2.0, 64));
+  story.say(kTrainer,
+            commit_event(Story::microbatch(0), {Story::winner(0, 0), EntryName{Story::peer(1, 1), 60}}, 2.0, 64));
   EXPECT_THAT(story.judge().violations, Contains(HasSubstr("along two paths")));
 }
 
@@ -272,11 +274,11 @@ TEST(AuditTest, FindsTwoRoundsOfOneVersion) {
 }
 
 TEST(AuditTest, FindsPeersThatBreakTheirOwnBooks) {
-  const Token token = Story::winner(0, 0);
+  const EntryName entry_name = Story::winner(0, 0);
   const auto judged = [&](EventRecord record) {
     Story story = Story::whole();
-    record.token = token;
-    story.say(token.session, record);
+    record.entry_name = entry_name;
+    story.say(entry_name.session, record);
     return story.judge().violations;
   };
   EXPECT_THAT(judged({.event = "counted"}), Contains(HasSubstr("counted a second time")));
@@ -284,25 +286,28 @@ TEST(AuditTest, FindsPeersThatBreakTheirOwnBooks) {
   EXPECT_THAT(judged({.event = "entry", .microbatch = Story::microbatch(0), .stage = StageId{0}}),
               Contains(HasSubstr("was made twice")));
   Story story = Story::whole();
-  story.remove("counted", token);
+  story.remove("counted", entry_name);
   EXPECT_THAT(story.judge().violations, Contains(HasSubstr("its peer never counted it")));
-  story.remove("entry", token);
+  story.remove("entry", entry_name);
   EXPECT_THAT(story.judge().violations, Contains(HasSubstr("its peer never wrote of it")));
 }
 
 TEST(AuditTest, FindsATokenOfAnotherMicrobatch) {
   Story story = Story::whole();
-  story.find([](const Session&, const EventRecord& r) { return r.event == "entry" && r.token == Story::winner(2, 1); })
+  story
+      .find([](const Session&, const EventRecord& r) {
+        return r.event == "entry" && r.entry_name == Story::winner(2, 1);
+      })
       .second.microbatch = Story::microbatch(3);
   EXPECT_THAT(story.judge().violations, Contains(HasSubstr("at its peer and of")));
 }
 
 TEST(AuditTest, FindsAnswersThatContradictTheRounds) {
   Story story = Story::whole();
-  story.say(Story::peer(0, 0), {.event = "commit_gone", .token = Story::winner(0, 0)});
+  story.say(Story::peer(0, 0), {.event = "commit_gone", .entry_name = Story::winner(0, 0)});
   EXPECT_THAT(story.judge().violations, Contains(HasSubstr("answered gone, yet a round secured it")));
   Story merged = with_a_loss(true);
-  merged.say(kTrainer, {.event = "merged", .token = Story::winner(3, 1)});
+  merged.say(kTrainer, {.event = "merged", .entry_name = Story::winner(3, 1)});
   EXPECT_THAT(merged.judge().violations, Contains(HasSubstr("no committed round names it")));
 }
 
@@ -315,9 +320,9 @@ TEST(AuditTest, FindsACommitThatWasNeverIssued) {
 TEST(AuditTest, AnUndoneBranchIsNoViolation) {
   Story story;
   story.open();
-  const Token loser{Story::peer(0, 1), 40};
+  const EntryName loser{Story::peer(0, 1), 40};
   story.count(loser, 0, 0);
-  story.say(loser.session, {.event = "undone", .token = loser, .cause = "lost"});
+  story.say(loser.session, {.event = "undone", .entry_name = loser, .cause = "lost"});
   story.train(0);
   story.round(0, 1, 0, 1);
   story.round(1, 1, 0, 1);
@@ -353,13 +358,13 @@ TEST(AuditTest, ToleratesATornEndAndNothingElse) {
 
 TEST(AuditTest, FindsTwoListingsOfOneContributionThatNameDifferentTokens) {
   Story story = with_a_loss(true);
-  EventRecord again = story.event("listed");
+  EventRecord again = story.event("lost");
   again.cause = "said again in other words";
   story.say(kTrainer, again);
   EXPECT_TRUE(story.judge().clean()) << audit_table(story.judge());
-  ++again.token->serial;
+  ++again.entry_name->serial;
   story.say(kTrainer, again);
-  EXPECT_THAT(story.judge().violations, Contains(HasSubstr("lists another token")));
+  EXPECT_THAT(story.judge().violations, Contains(HasSubstr("lists another entry")));
 }
 
 // A disk that refused lines may have taken the first of them in part; the next line that gets through counts them.

@@ -41,12 +41,12 @@ TEST(EventLogTest, WritesWhatIsSetAndNothingElse) {
 }
 
 TEST(EventLogTest, EveryFieldReadsBack) {
-  const Token token{Session{1, 2}, 3};
+  const EntryName entry_name{Session{1, 2}, 3};
   const auto line = line_of({.event = "x",
                              .microbatch = MicrobatchId{5, 6},
                              .stage = StageId{2},
                              .about = Session{7, 8},
-                             .token = token,
+                             .entry_name = entry_name,
                              .lease = Lease{Session{1, 2}, 9},
                              .window = WindowSlot::kB,
                              .round = RoundId{11},
@@ -54,16 +54,16 @@ TEST(EventLogTest, EveryFieldReadsBack) {
                              .digest = Digest{},
                              .tag = 0xfedcba9876543210,
                              .step = StepId{13},
-                             .tokens = std::vector<Token>{token, token},
+                             .entries = std::vector<EntryName>{entry_name, entry_name},
                              .secured = std::vector<Secured>{{Session{1, 2}, {3, 4}}},
                              .cause = "late",
                              .loss = 2.5,
                              .targets = 99,
                              .more = {{"device", "cpu"}}});
   EXPECT_EQ(*parse_microbatch(line["microbatch"].get<std::string>()), (MicrobatchId{5, 6}));
-  EXPECT_EQ(*parse_token(line["token"].get<std::string>()), token);
+  EXPECT_EQ(*parse_entry_name(line["entry"].get<std::string>()), entry_name);
   EXPECT_EQ(*parse_session(line["about"].get<std::string>()), (Session{7, 8}));
-  EXPECT_EQ(line["tokens"].size(), 2u);
+  EXPECT_EQ(line["entries"].size(), 2u);
   EXPECT_EQ(line["secured"]["0000000000000001.0000000000000002"], (std::vector<int>{3, 4}));
   EXPECT_EQ(line["tag"], "fedcba9876543210");
   EXPECT_EQ(line["window"], 1);
@@ -129,7 +129,7 @@ TEST(EventLogTest, NamesTheFileItCannotOpen) {
 TEST(EventLogTest, RefusesIdsOfAnotherForm) {
   for (const char* bad : {"", "1.2", "1122334455667788.0000000000abcdef#", "1122334455667788.0000000000abcdef#x", "#1",
                           "1122334455667788-0000000000abcdef#1", "112233445566778g.0000000000abcdef#1"}) {
-    EXPECT_FALSE(parse_token(bad).ok()) << bad;
+    EXPECT_FALSE(parse_entry_name(bad).ok()) << bad;
   }
   EXPECT_FALSE(parse_microbatch("12:3").ok());
   EXPECT_FALSE(parse_microbatch("0000000000000001:-3").ok());

@@ -89,25 +89,25 @@ TEST(LiveRefusalTest, AForeignProtocolVersionIsToldBothNumbers) {
   EXPECT_TRUE(says(errors, "protocol version")) << errors;
 }
 
-TEST(LiveRefusalTest, AKeyThatIsNotListedIsToldItsKey) {
+TEST(LiveRefusalTest, AKeyThatIsNotAdmittedIsToldItsKey) {
   Processes swarm;
   std::string errors;
-  ASSERT_EQ(run(swarm, {"--home", swarm.path("listed"), "key"}, errors), 0) << errors;
-  const std::string listed = swarm.output("once").substr(0, 64);
+  ASSERT_EQ(run(swarm, {"--home", swarm.path("admitted"), "key"}, errors), 0) << errors;
+  const std::string admitted = swarm.output("once").substr(0, 64);
   ASSERT_EQ(run(swarm, {"--home", swarm.path("stranger"), "key"}, errors), 0) << errors;
   const std::string stranger = swarm.output("once").substr(0, 64);
   swarm.launch(swarm.write_run({.stages = 1,
                                 .replicas = 1,
                                 .steps = 2,
-                                .more = "[admission]\nmode = \"listed\"\nkeys = [\"" + listed + "\"]\n"}));
+                                .more = "[admission]\nmode = \"keys\"\nkeys = [\"" + admitted + "\"]\n"}));
   EXPECT_EQ(run(swarm, {"--home", swarm.path("stranger"), "join", swarm.ticket(), "--no-dht"}, errors), 77);
   EXPECT_TRUE(says(errors, stranger)) << errors;
-  EXPECT_EQ(run(swarm, {"--home", swarm.path("listed"), "join", swarm.ticket(), "--no-dht"}, errors), 0) << errors;
+  EXPECT_EQ(run(swarm, {"--home", swarm.path("admitted"), "join", swarm.ticket(), "--no-dht"}, errors), 0) << errors;
   EXPECT_EQ(swarm.exit_code("launch"), 0) << swarm.errors("launch");
 }
 
 // Peers close their own listeners to strangers, and still find each other.
-TEST(LiveRefusalTest, AListedRunOfTwoStagesTrains) {
+TEST(LiveRefusalTest, ARunWithKeysOfTwoStagesTrains) {
   Processes swarm;
   std::string errors, keys;
   for (const char* home : {"home-a", "home-b"}) {
@@ -115,7 +115,7 @@ TEST(LiveRefusalTest, AListedRunOfTwoStagesTrains) {
     keys += (keys.empty() ? "\"" : ", \"") + swarm.output("once").substr(0, 64) + "\"";
   }
   swarm.launch(
-      swarm.write_run({.replicas = 1, .steps = 3, .more = "[admission]\nmode = \"listed\"\nkeys = [" + keys + "]\n"}));
+      swarm.write_run({.replicas = 1, .steps = 3, .more = "[admission]\nmode = \"keys\"\nkeys = [" + keys + "]\n"}));
   swarm.join("a");
   swarm.join("b");
   EXPECT_EQ(swarm.exit_code("launch"), 0) << swarm.errors("launch");

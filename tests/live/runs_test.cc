@@ -35,7 +35,7 @@ TEST(LiveRunTest, EndsWithEveryMicrobatchCountedOnce) {
   }
 }
 
-TEST(LiveRunTest, AKilledReplicaIsFencedItsLossesAreListedAndItsHomeComesBack) {
+TEST(LiveRunTest, AKilledReplicaIsFencedItsLossesAreNamedAndItsHomeComesBack) {
   Processes swarm;
   swarm.launch(swarm.write_run({.steps = 70, .executor = kPaced}));
   join_all(swarm);

@@ -11,10 +11,11 @@ namespace {
 using namespace naming;
 using State = CommitBook::StageState;
 
-Gradient path_of(std::uint64_t serial, std::vector<Token> path = {}) {
+Gradient path_of(std::uint64_t serial, std::vector<EntryName> path = {}) {
   Gradient gradient;
   gradient.microbatch = id(serial);
-  gradient.path = path.empty() ? std::vector{token(1, 100 + serial), token(2, 200 + serial)} : std::move(path);
+  gradient.path =
+      path.empty() ? std::vector{entry_name(1, 100 + serial), entry_name(2, 200 + serial)} : std::move(path);
   gradient.loss_sum = 1.5;
   gradient.targets = 8;
   return gradient;
@@ -27,7 +28,7 @@ struct Kept {
 
   Kept() { write(book.header_record()); }
   void write(const Bytes& record) { log.insert(log.end(), record.data(), record.data() + record.size()); }
-  void decide(std::uint64_t serial, std::vector<Token> path = {}) {
+  void decide(std::uint64_t serial, std::vector<EntryName> path = {}) {
     book.issued(id(serial));
     write(book.log(id(serial), path_of(serial, std::move(path))));
     EXPECT_TRUE(book.durable(id(serial)).empty());
@@ -36,7 +37,7 @@ struct Kept {
     RoundCommit commit;
     commit.stage = StageId(stage);
     commit.secured = {{session(tag), std::move(serials)}};
-    EXPECT_TRUE(book.on_round_commit(commit, [](const MicrobatchId&, StageId, const Token&) {}).empty());
+    EXPECT_TRUE(book.on_round_commit(commit, [](const MicrobatchId&, StageId, const EntryName&) {}).empty());
   }
   void write_done() {
     write(book.done_record());
@@ -93,7 +94,7 @@ TEST(CommitBookTest, RecordsHaveTheseBytes) {
             "d107000000000000"
             "c800000000000000");
   EXPECT_TRUE(kept.book.durable(id(0)).empty());
-  (void)kept.book.on_ack({id(0), token(1, 100), CommitState::kGone}, session(1));
+  (void)kept.book.on_ack({id(0), entry_name(1, 100), CommitState::kGone}, session(1));
   EXPECT_EQ(hex(kept.book.done_record()),
             "16000000"
             "9ec1c12e"
@@ -150,7 +151,7 @@ TEST(CommitBookTest, MoreListingsThanOneRecordTakesAllReachTheLog) {
   EXPECT_EQ(records, 2);
   const auto book = kept.reopened();
   ASSERT_TRUE(book.ok()) << book.error().message;
-  EXPECT_EQ(book->listed(), 2 * kMicrobatches);
+  EXPECT_EQ(book->lost(), 2 * kMicrobatches);
   EXPECT_EQ(book->unmerged(), 0u);
   kept.book.done_durable();
   EXPECT_EQ(kept.book.low(), kMicrobatches);
@@ -219,7 +220,7 @@ TEST(CommitBookTest, ReplayBringsBackPathsListingsAndTheIdsToIssueAgain) {
     EXPECT_TRUE(kept.book.durable(id(serial)).empty());
   }
   kept.secure(0, 1, {100});
-  EXPECT_TRUE(kept.book.on_ack({id(0), token(2, 200), CommitState::kGone}, session(2)));
+  EXPECT_TRUE(kept.book.on_ack({id(0), entry_name(2, 200), CommitState::kGone}, session(2)));
   kept.write_done();
   EXPECT_EQ(kept.book.low(), 1u);
   const auto book = kept.reopened();
@@ -227,18 +228,19 @@ TEST(CommitBookTest, ReplayBringsBackPathsListingsAndTheIdsToIssueAgain) {
   EXPECT_EQ(book->low(), 1u);
   EXPECT_EQ(book->committed(), 3u);
   EXPECT_EQ(book->committed_targets(), 24u);
-  EXPECT_EQ(book->listed(), 1u);
+  EXPECT_EQ(book->lost(), 1u);
   EXPECT_EQ(book->next_serial(), 5u);
   CommitBook again = *book;
   for (const std::uint64_t serial : {2u, 3u, 5u}) {
     ASSERT_EQ(again.next(), id(serial));
     again.issued(id(serial));
   }
-  // Every token that is not done gets its COMMIT again.
+  // Every entry that is not done gets its COMMIT again.
   const auto outstanding = book->outstanding();
   ASSERT_EQ(outstanding.size(), 2u);
   EXPECT_EQ(outstanding.at(session(1)).size(), 2u);
-  EXPECT_EQ(outstanding.at(session(2)).at(0).path, (std::vector{token(2, 201)})) << "from the receiver's stage down";
+  EXPECT_EQ(outstanding.at(session(2)).at(0).path, (std::vector{entry_name(2, 201)}))
+      << "from the receiver's stage down";
 }
 
 TEST(CommitBookTest, TheSameIdTwiceInALogIsCorrupt) {
@@ -259,14 +261,14 @@ TEST(CommitBookTest, TheSameIdTwiceInALogIsCorrupt) {
   EXPECT_EQ(merged.reopened().code(), ErrorCode::kCorrupt);
 }
 
-TEST(CommitBookTest, LowRisesOverWhatIsMergedOrListedAndOnlyWhenThatIsDurable) {
+TEST(CommitBookTest, LowRisesOverWhatIsMergedOrLostAndOnlyWhenThatIsDurable) {
   Kept kept;
   kept.decide(0);
   kept.decide(1);
   kept.secure(0, 1, {100, 101});
   kept.secure(1, 2, {201});
   EXPECT_EQ(kept.book.low(), 0u);
-  EXPECT_TRUE(kept.book.on_ack({id(0), token(2, 200), CommitState::kGone}, session(2)));
+  EXPECT_TRUE(kept.book.on_ack({id(0), entry_name(2, 200), CommitState::kGone}, session(2)));
   EXPECT_EQ(kept.book.low(), 0u) << "a crash now would lose the listing, and the peer would have forgotten it too";
   ASSERT_TRUE(kept.book.done_dirty());
   kept.write(kept.book.done_record());
@@ -281,9 +283,9 @@ TEST(CommitBookTest, AcknowledgedStopsTheRepeatsAndOnlyARoundMarksMerged) {
   Kept kept;
   kept.decide(0);
   EXPECT_EQ(kept.book.outstanding().size(), 2u);
-  EXPECT_EQ(kept.book.on_ack({id(0), token(1, 100), CommitState::kCommitted}, session(1)), std::nullopt);
+  EXPECT_EQ(kept.book.on_ack({id(0), entry_name(1, 100), CommitState::kCommitted}, session(1)), std::nullopt);
   EXPECT_EQ(kept.book.outstanding().size(), 1u);
-  EXPECT_EQ(kept.book.on_ack({id(0), token(2, 200), CommitState::kMerged}, session(2)), std::nullopt);
+  EXPECT_EQ(kept.book.on_ack({id(0), entry_name(2, 200), CommitState::kMerged}, session(2)), std::nullopt);
   EXPECT_TRUE(kept.book.outstanding().empty());
   EXPECT_EQ(kept.book.find(id(0))->stages, (std::vector{State::kCommitted, State::kCommitted}));
   EXPECT_EQ(kept.book.unmerged(), 2u);
@@ -293,28 +295,28 @@ TEST(CommitBookTest, AcknowledgedStopsTheRepeatsAndOnlyARoundMarksMerged) {
   EXPECT_EQ(kept.book.waiting_for().find("stage 1"), 0u);
 }
 
-TEST(CommitBookTest, GoneIsListedOnceAndNobodyElsesAckCounts) {
+TEST(CommitBookTest, GoneIsLostOnceAndNobodyElsesAckCounts) {
   Kept kept;
   kept.decide(0);
-  EXPECT_EQ(kept.book.on_ack({id(0), token(3, 1), CommitState::kGone}, session(3)), std::nullopt);
-  EXPECT_EQ(kept.book.on_ack({{kTrainer + 1, 0}, token(1, 100), CommitState::kGone}, session(1)), std::nullopt);
-  EXPECT_EQ(kept.book.on_ack({id(7), token(1, 100), CommitState::kGone}, session(1)), std::nullopt);
-  EXPECT_EQ(kept.book.on_ack({id(0), token(1, 100), CommitState::kFenced}, session(1)), std::nullopt)
+  EXPECT_EQ(kept.book.on_ack({id(0), entry_name(3, 1), CommitState::kGone}, session(3)), std::nullopt);
+  EXPECT_EQ(kept.book.on_ack({{kTrainer + 1, 0}, entry_name(1, 100), CommitState::kGone}, session(1)), std::nullopt);
+  EXPECT_EQ(kept.book.on_ack({id(7), entry_name(1, 100), CommitState::kGone}, session(1)), std::nullopt);
+  EXPECT_EQ(kept.book.on_ack({id(0), entry_name(1, 100), CommitState::kFenced}, session(1)), std::nullopt)
       << "only the authority's word ends a session";
-  EXPECT_EQ(kept.book.on_ack({id(0), token(1, 100), CommitState::kGone}, session(2)), std::nullopt)
-      << "a session speaks for its own tokens only";
-  const auto listing = kept.book.on_ack({id(0), token(1, 100), CommitState::kGone}, session(1));
+  EXPECT_EQ(kept.book.on_ack({id(0), entry_name(1, 100), CommitState::kGone}, session(2)), std::nullopt)
+      << "a session speaks for its own entries only";
+  const auto listing = kept.book.on_ack({id(0), entry_name(1, 100), CommitState::kGone}, session(1));
   ASSERT_TRUE(listing);
   EXPECT_EQ(listing->stage, StageId(0));
   EXPECT_EQ(listing->cause, "gone");
-  EXPECT_EQ(kept.book.on_ack({id(0), token(1, 100), CommitState::kGone}, session(1)), std::nullopt);
-  EXPECT_EQ(kept.book.listed(), 1u);
-  EXPECT_EQ(kept.book.on_ack({id(0), token(2, 200), CommitState::kDropped}, session(2))->cause, "dropped");
+  EXPECT_EQ(kept.book.on_ack({id(0), entry_name(1, 100), CommitState::kGone}, session(1)), std::nullopt);
+  EXPECT_EQ(kept.book.lost(), 1u);
+  EXPECT_EQ(kept.book.on_ack({id(0), entry_name(2, 200), CommitState::kDropped}, session(2))->cause, "dropped");
 }
 
 TEST(CommitBookTest, WhoAsksIsToldTheDecisionOnceItIsDurableAndOnlyThen) {
   Kept kept;
-  const std::vector<Token> path{token(1, 5), token(2, 6)};
+  const std::vector<EntryName> path{entry_name(1, 5), entry_name(2, 6)};
   EXPECT_FALSE(kept.book.ask(id(0), StageId(1), session(9))) << "never issued";
   kept.book.issued(id(0));
   EXPECT_FALSE(kept.book.ask(id(0), StageId(1), session(9)));
@@ -350,15 +352,15 @@ TEST(CommitBookTest, TheEndOfASessionListsWhatNoRoundNamed) {
   kept.secure(0, 1, {100});
   const auto lost = kept.book.on_session_over(session(1), "fenced");
   ASSERT_EQ(lost.size(), 1u);
-  EXPECT_EQ(lost[0].token, token(1, 101));
+  EXPECT_EQ(lost[0].entry_name, entry_name(1, 101));
   EXPECT_TRUE(kept.book.on_session_over(session(1), "fenced").empty());
   EXPECT_TRUE(kept.book.commits_for(id(1)).at(session(2)).size() == 1 &&
               !kept.book.commits_for(id(1)).contains(session(1)));
 }
 
-// A gradient that was on its way when the session of a lower stage ended: its token can enter no round, and nobody
+// A gradient that was on its way when the session of a lower stage ended: its entry can enter no round, and nobody
 // would say so later.
-TEST(CommitBookTest, APathThatNamesAnEndedSessionIsListedWhenItIsDurable) {
+TEST(CommitBookTest, APathThatNamesAnEndedSessionIsLostWhenItIsDurable) {
   Kept kept;
   EXPECT_TRUE(kept.book.on_session_over(session(2), "fenced").empty());
   kept.book.issued(id(0));
@@ -373,16 +375,16 @@ TEST(CommitBookTest, APathThatNamesAnEndedSessionIsListedWhenItIsDurable) {
 
 // Found by a seed: the listing was told, the record was torn off with its trainer, and the microbatch was issued and
 // counted again.
-TEST(CommitBookTest, APathThatIsNotDurableIsNotListed) {
+TEST(CommitBookTest, APathThatIsNotDurableIsNotLost) {
   Kept kept;
   kept.book.issued(id(0));
   kept.write(kept.book.log(id(0), path_of(0)));
   EXPECT_TRUE(kept.book.on_session_over(session(1), "fenced").empty());
-  EXPECT_EQ(kept.book.listed(), 0u);
+  EXPECT_EQ(kept.book.lost(), 0u);
   EXPECT_EQ(kept.book.durable(id(0)).size(), 1u);
 }
 
-TEST(CommitBookTest, ListedAndInARoundIsCountedAndReportedNotFatal) {
+TEST(CommitBookTest, LostAndInARoundIsCountedAndReportedNotFatal) {
   Kept kept;
   kept.decide(0);
   EXPECT_EQ(kept.book.on_session_over(session(1), "fenced").size(), 1u);
@@ -390,13 +392,13 @@ TEST(CommitBookTest, ListedAndInARoundIsCountedAndReportedNotFatal) {
   commit.secured = {{session(1), {100, 999}}};
   int merged = 0;
   const auto contradictions =
-      kept.book.on_round_commit(commit, [&](const MicrobatchId&, StageId, const Token&) { ++merged; });
+      kept.book.on_round_commit(commit, [&](const MicrobatchId&, StageId, const EntryName&) { ++merged; });
   ASSERT_EQ(contradictions.size(), 1u);
-  EXPECT_EQ(contradictions[0].token, token(1, 100));
+  EXPECT_EQ(contradictions[0].entry_name, entry_name(1, 100));
   EXPECT_EQ(contradictions[0].cause, "fenced");
   EXPECT_EQ(kept.book.contradictions(), 1u);
   EXPECT_EQ(merged, 0);
-  EXPECT_EQ(kept.book.find(id(0))->stages[0], State::kListed);
+  EXPECT_EQ(kept.book.find(id(0))->stages[0], State::kLost);
 }
 
 TEST(CommitBookTest, ARoundMarksEachTokenOnce) {
@@ -407,7 +409,7 @@ TEST(CommitBookTest, ARoundMarksEachTokenOnce) {
   commit.secured = {{session(1), {100}}, {session(5), {100}}};
   for (int i = 0; i < 2; ++i)
     EXPECT_TRUE(
-        kept.book.on_round_commit(commit, [&](const MicrobatchId&, StageId, const Token&) { ++merged; }).empty());
+        kept.book.on_round_commit(commit, [&](const MicrobatchId&, StageId, const EntryName&) { ++merged; }).empty());
   EXPECT_EQ(merged, 1);
 }
 
@@ -452,8 +454,8 @@ TEST(CommitBookTest, NoCommitBeforeTheRecordIsDurable) {
 TEST(CommitBookTest, KnowsTheTokensOfItsPaths) {
   Kept kept;
   kept.decide(0);
-  EXPECT_TRUE(kept.book.names_any({token(5, 5), token(2, 200)}));
-  EXPECT_FALSE(kept.book.names_any({token(5, 5)}));
+  EXPECT_TRUE(kept.book.names_any({entry_name(5, 5), entry_name(2, 200)}));
+  EXPECT_FALSE(kept.book.names_any({entry_name(5, 5)}));
   EXPECT_EQ(kept.book.paths({id(0), id(3)}).size(), 1u);
 }
 

@@ -83,7 +83,7 @@ TEST(CounterexamplesTest, C2AbortOfASharedEntryEndsOneClaimWhicheverBranchWins) 
     EXPECT_EQ(run.world.count("settled", run.p.self()), 1u);
     EXPECT_EQ(run.world.count("undone", run.p.self()), 0u);
     EXPECT_EQ(run.world.count("undone", run.loser) + run.world.count("drop", run.loser), 1u);
-    EXPECT_TRUE(run.world.listed().empty());
+    EXPECT_TRUE(run.world.lost().empty());
   }
 }
 
@@ -160,7 +160,7 @@ TEST(CounterexamplesTest, C5AClaimFallsWithItsHolderThoughTheMicrobatchIsOpen) {
   }
 }
 
-TEST(CounterexamplesTest, C6WhatACommittedPeerTookWithItIsListedByName) {
+TEST(CounterexamplesTest, C6WhatACommittedPeerTookWithItIsLostByName) {
   Options options = script(2, 2);
   options.may_list = true;
   World world(options);
@@ -171,11 +171,11 @@ TEST(CounterexamplesTest, C6WhatACommittedPeerTookWithItIsListedByName) {
       [&] { return world.trainer().book().outstanding().empty() && world.trainer().book().committed() == 1; }));
   EXPECT_EQ(world.trainer().book().undecided(p.self()), 1u) << "acknowledged is not merged: it is followed";
   world.kill(p);
-  ASSERT_TRUE(world.run_until([&] { return !world.listed().empty(); }));
-  EXPECT_TRUE(world.listed().contains({0, 1}));
+  ASSERT_TRUE(world.run_until([&] { return !world.lost().empty(); }));
+  EXPECT_TRUE(world.lost().contains({0, 1}));
   world.rounds = true;
   ASSERT_TRUE(world.run()) << found(world);
-  EXPECT_EQ(world.listed().size(), 1u);
+  EXPECT_EQ(world.lost().size(), 1u);
 }
 
 TEST(CounterexamplesTest, C6ARestartedTrainerRepeatsTheCommitsOfItsLog) {
@@ -192,7 +192,7 @@ TEST(CounterexamplesTest, C6ARestartedTrainerRepeatsTheCommitsOfItsLog) {
   ASSERT_TRUE(world.run()) << found(world);
   EXPECT_EQ(before, 0u);
   EXPECT_EQ(world.count("settled"), 2u);
-  EXPECT_TRUE(world.listed().empty());
+  EXPECT_TRUE(world.lost().empty());
 }
 
 TEST(CounterexamplesTest, C7TheTimerIsTheHopsAndSurvivesABusyBranch) {
@@ -231,14 +231,14 @@ TEST(CounterexamplesTest, C8SilenceIsNotDeath) {
     world.freeze(p);
     world.cut(p.self(), world.trainer().self(), 1s);
     world.run_for(60s);
-    EXPECT_EQ(world.listed().empty(), !planted) << "only the authority's word lists";
+    EXPECT_EQ(world.lost().empty(), !planted) << "only the authority's word lists";
     world.thaw(p);
     world.rounds = true;
     EXPECT_EQ(world.run(), !planted) << found(world);
   }
 }
 
-TEST(CounterexamplesTest, C9AnEntryLostThroughItsOwnHoldersFreezeIsListedHonestly) {
+TEST(CounterexamplesTest, C9AnEntryLostThroughItsOwnHoldersFreezeIsLostByName) {
   Options options = script(3, 1);
   options.may_list = true;
   World world(options);
@@ -254,7 +254,7 @@ TEST(CounterexamplesTest, C9AnEntryLostThroughItsOwnHoldersFreezeIsListedHonestl
   world.thaw(a);  // in time for the trainer, which renews A's own claim
   ASSERT_TRUE(world.run()) << found(world);
   EXPECT_EQ(world.count("settled", a.self()), 1u);
-  EXPECT_EQ(world.listed(), (std::set<std::pair<std::uint64_t, std::uint16_t>>{{0, 1}, {0, 2}}));
+  EXPECT_EQ(world.lost(), (std::set<std::pair<std::uint64_t, std::uint16_t>>{{0, 1}, {0, 2}}));
 }
 
 TEST(CounterexamplesTest, C10NoCommitLeavesBeforeTheLogIsDurable) {
@@ -363,7 +363,7 @@ TEST(RacesTest, AFreezeBetweenGradientAndCommitLosesNothingWithinTheLease) {
   world.run_for(5s);  // more than L: renewals and COMMIT wait in its queue, before its timers
   world.thaw(p);
   ASSERT_TRUE(world.run()) << found(world);
-  EXPECT_TRUE(world.listed().empty());
+  EXPECT_TRUE(world.lost().empty());
   EXPECT_EQ(world.count("settled", p.self()), 1u);
 }
 

@@ -25,11 +25,11 @@ TEST_F(CourierLossTest, WaitingGivesTheHintToAYoungerChild) {
   open();
   pass(3100ms);
   (void)take_out<Forward>();
-  courier.on_waiting(session(70), Waiting{id(0), token(70, 2), session(kA)}, now);
+  courier.on_waiting(session(70), Waiting{id(0), entry_name(70, 2), session(kA)}, now);
   const auto hints = take_out<Hint>();
   ASSERT_EQ(hints.size(), 1u);
   EXPECT_EQ(hints[0].first, session(kB));
-  EXPECT_EQ(hints[0].second.where.token, token(70, 2));
+  EXPECT_EQ(hints[0].second.where.entry_name, entry_name(70, 2));
   EXPECT_TRUE(asked_nobody());
 }
 
@@ -38,13 +38,13 @@ TEST_F(CourierLossTest, WaitingWithoutAYoungerChildAsksAnotherWithTheHintAndAtMo
   open();
   pass(3100ms);
   (void)take_out<Forward>();
-  courier.on_waiting(session(70), Waiting{id(0), token(70, 2), session(kB)}, now);
+  courier.on_waiting(session(70), Waiting{id(0), entry_name(70, 2), session(kB)}, now);
   const auto [to, forward] = asked();
   EXPECT_EQ(to, session(kC));
-  EXPECT_EQ(forward.hint->token, token(70, 2));
+  EXPECT_EQ(forward.hint->entry_name, entry_name(70, 2));
   EXPECT_TRUE(take_out<Release>().empty()) << "a re-point may be the third";
   serving.push_back(session(13));
-  courier.on_waiting(session(70), Waiting{id(0), token(70, 2), session(kC)}, now);
+  courier.on_waiting(session(70), Waiting{id(0), entry_name(70, 2), session(kC)}, now);
   EXPECT_EQ(asked().first, session(13));
   EXPECT_EQ(take_out<Release>().at(0).first, session(kA));
 }
@@ -52,22 +52,22 @@ TEST_F(CourierLossTest, WaitingWithoutAYoungerChildAsksAnotherWithTheHintAndAtMo
 TEST_F(CourierLossTest, WaitingAboutAStrangerOrAWonHopIsIgnored) {
   open();
   const Lease lease = asked().second.lease;
-  courier.on_waiting(session(70), Waiting{id(0), token(70, 2), session(kC)}, now);
+  courier.on_waiting(session(70), Waiting{id(0), entry_name(70, 2), session(kC)}, now);
   EXPECT_TRUE(out.empty()) << "session C was never asked";
-  courier.on_waiting(session(70), Waiting{id(8), token(70, 2), session(kA)}, now);
+  courier.on_waiting(session(70), Waiting{id(8), entry_name(70, 2), session(kA)}, now);
   EXPECT_TRUE(out.empty());
   gradient(kA, lease);
-  courier.on_waiting(session(70), Waiting{id(0), token(70, 2), session(kA)}, now);
+  courier.on_waiting(session(70), Waiting{id(0), entry_name(70, 2), session(kA)}, now);
   EXPECT_TRUE(out.empty());
 }
 
 TEST_F(CourierLossTest, AHintMakesATakeInsteadOfAForward) {
-  open(0, GradientHint{session(kC), token(kC, 4)});
+  open(0, GradientHint{session(kC), entry_name(kC, 4)});
   EXPECT_TRUE(asked_nobody());
   const auto takes = take_out<Take>();
   ASSERT_EQ(takes.size(), 1u);
   EXPECT_EQ(takes[0].first, session(kC));
-  courier.take(id(0), GradientHint{session(kC), token(kC, 4)}, now);
+  courier.take(id(0), GradientHint{session(kC), entry_name(kC, 4)}, now);
   EXPECT_TRUE(take_out<Take>().empty()) << "a claim there stands already";
   courier.on_gone(session(kC), Gone{takes[0].second.lease}, now);
   EXPECT_EQ(asked().first, session(kA)) << "gone there: a plain Forward";
@@ -77,9 +77,9 @@ TEST_F(CourierLossTest, ATakeMayBeTheThirdChildAndNotTheFourth) {
   measure(1s);
   open();
   pass(3100ms);
-  courier.take(id(0), GradientHint{session(kC), token(kC, 4)}, now);
+  courier.take(id(0), GradientHint{session(kC), entry_name(kC, 4)}, now);
   EXPECT_TRUE(take_out<Release>().empty());
-  courier.take(id(0), GradientHint{session(13), token(13, 4)}, now);
+  courier.take(id(0), GradientHint{session(13), entry_name(13, 4)}, now);
   EXPECT_EQ(take_out<Release>().size(), 1u);
   EXPECT_EQ(courier.renewals().size(), 3u);
 }

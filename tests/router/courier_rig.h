@@ -65,7 +65,7 @@ class CourierRig : public testing::Test, private CourierPort {
     Gradient message;
     message.lease = lease;
     message.microbatch = naming::id(0);
-    message.path = {naming::token(tag, token_serial)};
+    message.path = {naming::entry_name(tag, token_serial)};
     if (courier.wants(naming::session(tag), message, now)) courier.on_gradient(naming::session(tag), message, {}, now);
   }
   // Time passes in ticks; `alive` peers are heard all the time.

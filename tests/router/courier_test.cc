@@ -151,7 +151,7 @@ TEST_F(CourierTest, TheFirstGradientWinsAndTheOthersAreReleased) {
   const Lease second = asked().second.lease;
   gradient(kA, first);
   ASSERT_EQ(won.size(), 1u);
-  EXPECT_EQ(won[0].path, (std::vector{token(kA, 5)}));
+  EXPECT_EQ(won[0].path, (std::vector{entry_name(kA, 5)}));
   const auto released = take_out<Release>();
   ASSERT_EQ(released.size(), 1u);
   EXPECT_EQ(released[0].second.lease, second);
@@ -197,7 +197,7 @@ TEST_F(CourierTest, CommitTellsTheWinnerOnceAndStopsRenewing) {
   courier.commit(id(0));
   const auto commits = take_out<Commit>();
   ASSERT_EQ(commits.size(), 1u);
-  EXPECT_EQ(commits[0].second.items.at(0).path, (std::vector{token(kA, 5)}));
+  EXPECT_EQ(commits[0].second.items.at(0).path, (std::vector{entry_name(kA, 5)}));
   EXPECT_TRUE(courier.renewals().empty());
 }
 

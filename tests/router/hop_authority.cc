@@ -136,15 +136,15 @@ void World::announce(const Step& step) { steps_.emplace(step.step.value, step); 
 void World::decide(RoundCommit commit) {
   for (const Secured& secured : commit.secured)
     for (const std::uint64_t serial : secured.serials) {
-      const Token token{secured.session, serial};
+      const EntryName entry_name{secured.session, serial};
       const auto path = std::find_if(paths_.begin(), paths_.end(),
-                                     [&](const auto& item) { return item.second[commit.stage.value] == token; });
+                                     [&](const auto& item) { return item.second[commit.stage.value] == entry_name; });
       if (path == paths_.end()) {
-        violate("a round secures a token that no log names");
+        violate("a round secures an entry that no log names");
         continue;
       }
-      auto& tokens = secured_[{path->first, commit.stage.value}];
-      if (!tokens.insert(token).second || tokens.size() > 1) violate("secured twice");
+      auto& entries = secured_[{path->first, commit.stage.value}];
+      if (!entries.insert(entry_name).second || entries.size() > 1) violate("secured twice");
     }
   decisions_.push_back({commit, {}});
   if (!trainer_away_) after(*trainer_, 0ms, [t = trainer_, commit] { t->on_round_commit(commit); });
@@ -175,29 +175,29 @@ std::size_t World::count(std::string_view event, const Session& who) const {
       std::count_if(events_.begin(), events_.end(), [&](const Event& e) { return e.name == event && e.who == who; }));
 }
 
-void World::logged(const MicrobatchId& id, const std::vector<Token>& path) {
+void World::logged(const MicrobatchId& id, const std::vector<EntryName>& path) {
   note({}, "logged", id, "");
   if (!paths_.emplace(id.serial, path).second) violate("microbatch " + std::to_string(id.serial) + " is decided twice");
 }
 
-void World::replayed(const MicrobatchId& id, const std::vector<Token>& path) {
+void World::replayed(const MicrobatchId& id, const std::vector<EntryName>& path) {
   const auto [it, fresh] = paths_.emplace(id.serial, path);
   if (!fresh && it->second != path) violate("the log changed its mind about microbatch " + std::to_string(id.serial));
 }
 
-void World::settled(PeerActor& peer, const MicrobatchId& id, const Token& token) {
+void World::settled(PeerActor& peer, const MicrobatchId& id, const EntryName& entry_name) {
   const std::uint16_t k = peer.stage().value;
-  auto& tokens = settled_[{id.serial, k}];
-  tokens.insert(token);
-  if (tokens.size() > 1)
+  auto& entries = settled_[{id.serial, k}];
+  entries.insert(entry_name);
+  if (entries.size() > 1)
     violate("microbatch " + std::to_string(id.serial) + " is settled twice at stage " + std::to_string(k));
-  if (const auto path = paths_.find(id.serial); path == paths_.end() || path->second[k] != token)
-    violate("a token that the log does not name is settled");
+  if (const auto path = paths_.find(id.serial); path == paths_.end() || path->second[k] != entry_name)
+    violate("an entry that the log does not name is settled");
 }
 
 void World::list(const CommitBook::Listing& listing) {
-  note(listing.token.session, "listed", listing.microbatch, listing.cause);
-  listed_.insert({listing.microbatch.serial, listing.stage.value});
+  note(listing.entry_name.session, "lost", listing.microbatch, listing.cause);
+  lost_.insert({listing.microbatch.serial, listing.stage.value});
 }
 
 bool World::finished() {
@@ -221,16 +221,15 @@ void World::check_end() {
       if (!peer->device.items.empty()) violate("a device keeps what no ledger knows");
     }
     for (std::uint64_t m = 0; m < options_.microbatches; ++m) {
-      const bool lost = listed_.contains({m, k});
+      const bool lost = lost_.contains({m, k});
       if (!lost) expected += count_tag({kTrainerId, m});
       if (lost == secured_.contains({m, k}))
         violate("microbatch " + std::to_string(m) + " at stage " + std::to_string(k) +
-                (lost ? " is listed and secured" : " is lost in silence"));
+                (lost ? " is lost and secured" : " is lost in silence"));
     }
     if (held != expected) violate("stage " + std::to_string(k) + " does not hold what was committed");
   }
-  if (options_.faults == 0 && !options_.may_list && !listed_.empty())
-    violate("something was listed though nothing failed");
+  if (options_.faults == 0 && !options_.may_list && !lost_.empty()) violate("something was lost though nothing failed");
 }
 
 LedgerCounters World::totals() const {

@@ -154,7 +154,7 @@ class PeerActor final : public Actor, private CourierPort, private LedgerPort {
   void forget_hop(const MicrobatchId& microbatch) override { courier_->forget(microbatch); }
   void take(const MicrobatchId& microbatch, const GradientHint& hint) override;
   void discard(EntrySerial serial) override { kept_.erase(serial); }
-  void event(std::string_view name, const MicrobatchId& microbatch, const Token& token,
+  void event(std::string_view name, const MicrobatchId& microbatch, const EntryName& entry_name,
              std::string_view cause) override;
   void job_done(const Job& job);
   void check_window(WindowSlot slot);

@@ -362,10 +362,10 @@ void PeerActor::event(std::string_view name, const MicrobatchId& m, const Sessio
   world_.note(self_, name, m, cause);
 }
 
-void PeerActor::event(std::string_view name, const MicrobatchId& microbatch, const Token& token,
+void PeerActor::event(std::string_view name, const MicrobatchId& microbatch, const EntryName& entry_name,
                       std::string_view cause) {
   world_.note(self_, name, microbatch, cause);
-  if (name == "settled") world_.settled(*this, microbatch, token);
+  if (name == "settled") world_.settled(*this, microbatch, entry_name);
 }
 
 }  // namespace shoal::hop

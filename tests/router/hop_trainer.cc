@@ -186,8 +186,8 @@ void TrainerActor::on_members(const MemberList& list) {
 }
 
 void TrainerActor::on_round_commit(const RoundCommit& commit) {
-  for (const auto& listing : book_.on_round_commit(commit, [](const MicrobatchId&, StageId, const Token&) {}))
-    world_.violate("listed and in a round: " + listing.cause);
+  for (const auto& listing : book_.on_round_commit(commit, [](const MicrobatchId&, StageId, const EntryName&) {}))
+    world_.violate("lost and in a round: " + listing.cause);
 }
 
 void TrainerActor::on_session_over(const Session& session, std::string_view cause) {

@@ -45,9 +45,9 @@ class World {
   const std::vector<std::string>& violations() const { return violations_; }
   std::uint64_t trace() const { return trace_; }  // hash of all that happened
   std::uint64_t turns() const { return turns_; }
-  const std::set<std::pair<std::uint64_t, std::uint16_t>>& listed() const { return listed_; }
+  const std::set<std::pair<std::uint64_t, std::uint16_t>>& lost() const { return lost_; }
   bool finished();
-  std::vector<PeerActor*> peers();  // listed and not dead
+  std::vector<PeerActor*> peers();  // lost and not dead
   LedgerCounters totals() const;
 
   // ---- for actors ----
@@ -62,9 +62,9 @@ class World {
   bool log_write(std::uint64_t epoch, const Bytes& record);  // false: fenced by a newer trainer
   const std::vector<std::uint8_t>& log() const { return log_; }
   std::uint64_t log_epoch() const { return log_epoch_; }
-  void logged(const MicrobatchId& id, const std::vector<Token>& path);
-  void replayed(const MicrobatchId& id, const std::vector<Token>& path);  // found in the log of an earlier life
-  void settled(PeerActor& peer, const MicrobatchId& id, const Token& token);
+  void logged(const MicrobatchId& id, const std::vector<EntryName>& path);
+  void replayed(const MicrobatchId& id, const std::vector<EntryName>& path);  // found in the log of an earlier life
+  void settled(PeerActor& peer, const MicrobatchId& id, const EntryName& entry_name);
   void list(const CommitBook::Listing& listing);
   void announce(const Step& step);
   std::uint64_t steps_done() const;
@@ -134,9 +134,9 @@ class World {
   std::vector<std::uint8_t> log_;
   std::uint64_t log_epoch_ = 0;
   // what was decided and what became of it
-  std::map<std::uint64_t, std::vector<Token>> paths_;
-  std::map<std::pair<std::uint64_t, std::uint16_t>, std::set<Token>> settled_, secured_;
-  std::set<std::pair<std::uint64_t, std::uint16_t>> listed_;
+  std::map<std::uint64_t, std::vector<EntryName>> paths_;
+  std::map<std::pair<std::uint64_t, std::uint16_t>, std::set<EntryName>> settled_, secured_;
+  std::set<std::pair<std::uint64_t, std::uint16_t>> lost_;
   std::vector<Event> events_;
   std::vector<std::string> violations_;
 };

@@ -138,7 +138,7 @@ TEST_F(HolderKeyFrameTest, EveryOtherEndOfABranchAbortsIt) {
 }
 
 TEST_F(HolderKeyFrameTest, ATakeSendsNoFramesAndEndsNone) {
-  open(0, GradientHint{session(kB), token(kB, 4)});
+  open(0, GradientHint{session(kB), entry_name(kB, 4)});
   courier.close(id(0), ReleaseWhy::kOver);
   EXPECT_TRUE(ends.empty());
 }

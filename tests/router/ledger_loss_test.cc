@@ -77,7 +77,7 @@ TEST(LedgerLossTest, AnOrphanTellsTheHolderAboveItsHolder) {
   rig.ledger.tick(rig.now);
   const auto told = rig.take_sent<Waiting>(1);
   ASSERT_EQ(told.size(), 1u) << "once in L/6";
-  EXPECT_EQ(told[0].token, rig.own(entry));
+  EXPECT_EQ(told[0].entry_name, rig.own(entry));
   EXPECT_EQ(told[0].silent, session(2));
   rig.now += 1s;
   rig.ledger.tick(rig.now);
@@ -113,14 +113,14 @@ TEST(LedgerLossTest, ARefusedGradientPutsTheEntryBackToWaiting) {
   LedgerRig rig(0, 2);
   const EntrySerial entry = rig.accept(1, 0);
   rig.work();
-  rig.ledger.gradient_arrived(id(0), rig.gradient_from_below(0, {token(60, 1)}), rig.now);
+  rig.ledger.gradient_arrived(id(0), rig.gradient_from_below(0, {entry_name(60, 1)}), rig.now);
   ASSERT_EQ(rig.ledger.next_job(false)->kind, JobKind::kBackward);
   rig.ledger.gradient_rejected(entry);
   EXPECT_EQ(rig.state(entry), S::kBelow);
   EXPECT_TRUE(rig.ledger.windows_empty()) << "its place in the window is free again";
-  rig.ledger.gradient_arrived(id(0), rig.gradient_from_below(0, {token(61, 1)}), rig.now);
+  rig.ledger.gradient_arrived(id(0), rig.gradient_from_below(0, {entry_name(61, 1)}), rig.now);
   EXPECT_EQ(rig.work()->kind, JobKind::kBackward);
-  EXPECT_EQ(rig.take_sent<Gradient>(1).at(0).path.back(), token(61, 1));
+  EXPECT_EQ(rig.take_sent<Gradient>(1).at(0).path.back(), entry_name(61, 1));
 }
 
 TEST(LedgerLossTest, AnEvaluationIsForwardOnlyAndCountsNothing) {

@@ -28,7 +28,7 @@ class LedgerRig : private LedgerPort {
 
   static constexpr std::uint64_t kSelf = 50;
   static Session self() { return naming::session(kSelf); }
-  static Token own(std::uint64_t serial) { return naming::token(kSelf, serial); }
+  static EntryName own(std::uint64_t serial) { return naming::entry_name(kSelf, serial); }
 
   // Holder `tag` sends microbatch `serial` under a lease of the same serial (or `claim`).
   std::optional<EntrySerial> forward(std::uint64_t tag, std::uint64_t serial, std::uint64_t claim = 0,
@@ -85,7 +85,7 @@ class LedgerRig : private LedgerPort {
     EXPECT_EQ(state(entry), EntryState::kCounted);
     return entry;
   }
-  void commit(std::uint64_t serial, std::vector<Token> path) {
+  void commit(std::uint64_t serial, std::vector<EntryName> path) {
     Commit message;
     message.items = {{naming::id(serial), std::move(path)}};
     ledger.on_commit(naming::session(1), message, now);
@@ -98,7 +98,7 @@ class LedgerRig : private LedgerPort {
     message.leases = {{naming::lease(tag, claim), want}};
     ledger.on_renew(naming::session(tag), message, now);
   }
-  Gradient gradient_from_below(std::uint64_t serial, std::vector<Token> path) {
+  Gradient gradient_from_below(std::uint64_t serial, std::vector<EntryName> path) {
     Gradient message;
     message.microbatch = naming::id(serial);
     message.path = std::move(path);
@@ -170,7 +170,7 @@ class LedgerRig : private LedgerPort {
   void forget_hop(const MicrobatchId& id) override { hops_forgotten.push_back(id); }
   void take(const MicrobatchId&, const GradientHint& hint) override { takes.push_back(hint); }
   void discard(EntrySerial serial) override { discarded.push_back(serial); }
-  void event(std::string_view, const MicrobatchId&, const Token&, std::string_view) override {}
+  void event(std::string_view, const MicrobatchId&, const EntryName&, std::string_view) override {}
 };
 
 }  // namespace shoal

@@ -14,7 +14,7 @@ TEST(LedgerTest, AForwardBelowLowOrOfAClosedMicrobatchIsAnsweredClosed) {
   EXPECT_FALSE(rig.forward(2, 4));
   EXPECT_TRUE(rig.told_busy(2, BusyReason::kClosed));
   EXPECT_EQ(rig.refused, std::vector{rig.transfer});
-  rig.commit(6, {token(60, 1)});  // committed at another replica
+  rig.commit(6, {entry_name(60, 1)});  // committed at another replica
   EXPECT_FALSE(rig.forward(2, 6));
   EXPECT_TRUE(rig.told_busy(2, BusyReason::kClosed));
   rig.count(2, 7);
@@ -30,8 +30,8 @@ TEST(LedgerTest, WithoutCreditItIsBusyAndARecoveryHasCreditsOfItsOwn) {
   rig.accept(2, 1);
   EXPECT_FALSE(rig.forward(2, 2));
   EXPECT_TRUE(rig.told_busy(2, BusyReason::kNoCredit));
-  EXPECT_TRUE(rig.forward(2, 2, 99, GradientHint{session(60), token(60, 1)}));
-  EXPECT_FALSE(rig.forward(2, 3, 98, GradientHint{session(60), token(60, 2)}));
+  EXPECT_TRUE(rig.forward(2, 2, 99, GradientHint{session(60), entry_name(60, 1)}));
+  EXPECT_FALSE(rig.forward(2, 3, 98, GradientHint{session(60), entry_name(60, 2)}));
   EXPECT_TRUE(rig.told_busy(2, BusyReason::kNoCredit));
   EXPECT_EQ(rig.ledger.live(), 3u);
 }
@@ -57,13 +57,13 @@ TEST(LedgerTest, AForwardMakesAnEntryThatComputesWhenItsFramesAreHere) {
   EXPECT_EQ(rig.work()->kind, JobKind::kForward);
   EXPECT_EQ(rig.state(*entry), S::kBelow);
   EXPECT_EQ(rig.hops_opened, std::vector{*entry});
-  rig.ledger.gradient_arrived(id(3), rig.gradient_from_below(3, {token(60, 8)}), rig.now);
+  rig.ledger.gradient_arrived(id(3), rig.gradient_from_below(3, {entry_name(60, 8)}), rig.now);
   EXPECT_EQ(rig.state(*entry), S::kQueued);
   EXPECT_EQ(rig.work()->kind, JobKind::kBackward);
   EXPECT_EQ(rig.state(*entry), S::kCounted);
   const auto gradients = rig.take_sent<Gradient>(1);
   ASSERT_EQ(gradients.size(), 1u);
-  EXPECT_EQ(gradients[0].path, (std::vector{rig.own(*entry), token(60, 8)}));
+  EXPECT_EQ(gradients[0].path, (std::vector{rig.own(*entry), entry_name(60, 8)}));
   EXPECT_EQ(gradients[0].loss_sum, 4);
 }
 
@@ -120,18 +120,18 @@ TEST(LedgerTest, ARepeatedForwardIsIgnored) {
 }
 
 TEST(LedgerTest, AHintBeforeTheGradientIsFollowedOnce) {
-  const GradientHint hint{session(60), token(60, 1)};
+  const GradientHint hint{session(60), entry_name(60, 1)};
   LedgerRig rig(0, 2);
   const EntrySerial entry = rig.accept(1, 0);
   rig.ledger.on_hint(session(1), Hint{lease(1, 0), hint}, rig.now);
   EXPECT_TRUE(rig.takes.empty()) << "not before our own forward is done: the courier's hop carries it";
-  EXPECT_EQ(rig.ledger.find(entry)->hint->token, hint.token);
+  EXPECT_EQ(rig.ledger.find(entry)->hint->entry_name, hint.entry_name);
   rig.work();
   rig.ledger.on_hint(session(1), Hint{lease(1, 0), hint}, rig.now);
   EXPECT_EQ(rig.takes.size(), 1u);
   rig.ledger.on_hint(session(3), Hint{lease(1, 0), hint}, rig.now);
   EXPECT_EQ(rig.takes.size(), 1u) << "not from whom the claim is not";
-  rig.ledger.gradient_arrived(id(0), rig.gradient_from_below(0, {token(60, 1)}), rig.now);
+  rig.ledger.gradient_arrived(id(0), rig.gradient_from_below(0, {entry_name(60, 1)}), rig.now);
   rig.ledger.on_hint(session(1), Hint{lease(1, 0), hint}, rig.now);
   EXPECT_EQ(rig.takes.size(), 1u) << "a gradient is here";
 }
@@ -143,9 +143,9 @@ TEST(LedgerTest, ATakeJoinsByTokenAndAnUnknownOneIsGone) {
   EXPECT_EQ(rig.take_sent<Gradient>(3).size(), 1u);
   rig.ledger.on_take(session(3), Take{id(0), lease(3, 1), rig.own(entry), {}}, rig.now);
   EXPECT_TRUE(rig.take_sent<Gone>(3).empty()) << "a repeat";
-  const Take wrong[] = {{id(0), lease(4, 1), rig.own(77), {}},        // no such entry
-                        {id(5), lease(4, 2), rig.own(entry), {}},     // of another microbatch
-                        {id(0), lease(4, 3), token(60, entry), {}}};  // of another session
+  const Take wrong[] = {{id(0), lease(4, 1), rig.own(77), {}},             // no such entry
+                        {id(5), lease(4, 2), rig.own(entry), {}},          // of another microbatch
+                        {id(0), lease(4, 3), entry_name(60, entry), {}}};  // of another session
   for (const Take& take : wrong) {
     rig.ledger.on_take(session(4), take, rig.now);
     EXPECT_EQ(rig.take_sent<Gone>(4).size(), 1u);
@@ -227,7 +227,7 @@ TEST(LedgerTest, CommitSettlesForGoodAndIsAcknowledgedEachTime) {
   rig.release(2, 0);
   rig.now += 100s;
   rig.ledger.tick(rig.now);
-  rig.commit(0, {token(60, 1)});
+  rig.commit(0, {entry_name(60, 1)});
   EXPECT_EQ(rig.state(entry), S::kCommitted) << "never undone";
   EXPECT_EQ(rig.work_all(), (std::vector{JobKind::kRelease, JobKind::kInnerStep}));
   rig.ledger.secure({entry});
@@ -252,10 +252,10 @@ TEST(LedgerTest, CommitOfAnUndoneOrUnknownTokenIsGoneAndClosesTheMicrobatch) {
 TEST(LedgerTest, CommitOfAnotherTokenOfTheMicrobatchUndoesOurs) {
   LedgerRig rig;
   const EntrySerial entry = rig.count(2, 0);
-  rig.commit(0, {token(60, 9)});
+  rig.commit(0, {entry_name(60, 9)});
   EXPECT_EQ(rig.state(entry), S::kUndoing);
   EXPECT_EQ(rig.take_sent<Gone>(2).size(), 1u);
-  EXPECT_TRUE(rig.take_sent<CommitAck>(1).empty()) << "that token is not ours to acknowledge";
+  EXPECT_TRUE(rig.take_sent<CommitAck>(1).empty()) << "that entry is not ours to acknowledge";
 }
 
 TEST(LedgerTest, ATokenUnderAnotherMicrobatchSettlesNothing) {
@@ -300,7 +300,7 @@ TEST(LedgerTest, AfterAnUndoAFreshEntryHasANewToken) {
   EXPECT_GT(*fresh, old);
   rig.commit(0, {rig.own(old)});
   EXPECT_EQ(rig.take_sent<CommitAck>(1).at(0).items.at(0).state, CommitState::kGone)
-      << "the old token never comes back";
+      << "the old entry never comes back";
 }
 
 }  // namespace

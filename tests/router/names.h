@@ -8,7 +8,7 @@ namespace shoal::naming {
 inline constexpr std::uint64_t kTrainer = 9;
 
 inline Session session(std::uint64_t tag) { return {tag, tag * 1000 + 1}; }
-inline Token token(std::uint64_t tag, std::uint64_t serial) { return {session(tag), serial}; }
+inline EntryName entry_name(std::uint64_t tag, std::uint64_t serial) { return {session(tag), serial}; }
 inline Lease lease(std::uint64_t tag, std::uint64_t serial) { return {session(tag), serial}; }
 inline MicrobatchId id(std::uint64_t serial) { return {kTrainer, serial}; }
 inline TimePoint at(Duration since_start) { return TimePoint(Duration(1000s)) + since_start; }

@@ -52,7 +52,7 @@ struct Bypassed {
     world.thaw(p);
     const bool sound = world.run();
     for (const std::string& violation : world.violations()) ADD_FAILURE() << violation;
-    return sound && world.listed().empty() && world.count("settled", y.self()) == 0 &&
+    return sound && world.lost().empty() && world.count("settled", y.self()) == 0 &&
            world.count("settled", z.self()) == 1;
   }
 };
@@ -125,7 +125,7 @@ TEST(OrphansTest, WhatADeadTrainerHeldIsClosedByTheNextOnesDecision) {
   EXPECT_EQ(world.count("settled", run.b.self()), 1u);
   world.rounds = true;
   EXPECT_TRUE(world.run());
-  EXPECT_TRUE(world.listed().empty());
+  EXPECT_TRUE(world.lost().empty());
 }
 
 // What wins is never closed by the answer: here Y itself is on the path, its COMMITs are lost, and it asks.
@@ -148,7 +148,7 @@ TEST(OrphansTest, TheAnswerSettlesWhoWon) {
   EXPECT_EQ(world.count("undone"), 0u);
   world.thaw(run.p);
   EXPECT_TRUE(world.run());
-  EXPECT_TRUE(world.listed().empty());
+  EXPECT_TRUE(world.lost().empty());
 }
 
 // A loser that holds the winner's child by the only claim that still stands: the child hears of the COMMIT in front of
@@ -158,7 +158,7 @@ TEST(OrphansTest, AClosedEntryTellsTheWinnersChildBeforeItReleasesIts) {
   const EntrySerial entry = rig.accept(2, 0);
   rig.work_all();
   EXPECT_EQ(rig.state(entry), EntryState::kBelow);
-  const std::vector<Token> path{naming::token(60, 1), naming::token(70, 1)};
+  const std::vector<EntryName> path{naming::entry_name(60, 1), naming::entry_name(70, 1)};
   rig.commit(0, path);
   const auto first = std::find_if(rig.sent.begin(), rig.sent.end(), [](const LedgerRig::Sent& item) {
     return std::holds_alternative<Commit>(item.message);

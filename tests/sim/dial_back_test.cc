@@ -11,8 +11,8 @@
 namespace shoal {
 namespace {
 
-bool listed(const Swarm& swarm, const PeerId& peer) {
-  for (const StageMembers& stage : swarm.launch()->authority().members().stages)
+bool is_member(const Swarm& swarm, const PeerId& peer) {
+  for (const StageMembers& stage : swarm.launch()->authority().is_member().stages)
     for (const Member& member : stage.members)
       if (member.peer == peer) return true;
   return false;
@@ -23,7 +23,7 @@ std::size_t lines_with(const std::vector<std::string>& lines, const std::string&
       lines.begin(), lines.end(), [&](const std::string& line) { return line.find(part) != std::string::npos; }));
 }
 
-TEST(DialBackSwarmTest, APeerThatNobodyCanDialIsNotListedUntilItsPortIsOpen) {
+TEST(DialBackSwarmTest, APeerThatNobodyCanDialIsNoMemberUntilItsPortIsOpen) {
   SwarmOptions options;
   options.config = small_config(RuleId::kDiloco, options.stages, 1500);
   Swarm swarm(std::move(options));
@@ -33,7 +33,7 @@ TEST(DialBackSwarmTest, APeerThatNobodyCanDialIsNotListedUntilItsPortIsOpen) {
   ASSERT_EQ(swarm.peers()[joiner]->address, address);
   const PeerId peer = swarm.peers()[joiner]->key.id();
   swarm.run_for(20s);
-  EXPECT_FALSE(listed(swarm, peer));
+  EXPECT_FALSE(is_member(swarm, peer));
   const auto& notices = swarm.peers()[joiner]->notices;
   EXPECT_EQ(lines_with(notices, "cannot dial this machine back: nobody listens at " + address), 1u)
       << "told once, not at every try";
@@ -41,7 +41,7 @@ TEST(DialBackSwarmTest, APeerThatNobodyCanDialIsNotListedUntilItsPortIsOpen) {
   EXPECT_EQ(lines_with(swarm.notices(), address), 1u);
   swarm.network().close_listener(address, false);
   swarm.run_for(10s);
-  EXPECT_TRUE(listed(swarm, peer));
+  EXPECT_TRUE(is_member(swarm, peer));
   EXPECT_EQ(swarm.peers()[joiner]->peer->report().phase, PeerPhase::kServing);
   ASSERT_TRUE(swarm.run_to_end(300s));
   EXPECT_FALSE(swarm.peers()[joiner]->error.has_value());
@@ -68,18 +68,18 @@ TEST(DialBackSwarmTest, AFencedPeerThatCannotBeDialledWaits) {
   Swarm swarm(std::move(options));
   swarm.run_for(5s);
   const auto& peer = *swarm.peers()[0];
-  ASSERT_TRUE(listed(swarm, peer.key.id()));
+  ASSERT_TRUE(is_member(swarm, peer.key.id()));
   swarm.freeze_peer(0);
   swarm.run_for(15s);
-  ASSERT_FALSE(listed(swarm, peer.key.id()));
+  ASSERT_FALSE(is_member(swarm, peer.key.id()));
   swarm.network().close_listener(peer.address);
   swarm.resume_peer(0);
   swarm.run_for(150s);
   EXPECT_FALSE(peer.finished);
-  EXPECT_FALSE(listed(swarm, peer.key.id()));
+  EXPECT_FALSE(is_member(swarm, peer.key.id()));
   swarm.network().close_listener(peer.address, false);
   swarm.run_for(10s);
-  EXPECT_TRUE(listed(swarm, peer.key.id()));
+  EXPECT_TRUE(is_member(swarm, peer.key.id()));
 }
 
 // ---- bounds ----

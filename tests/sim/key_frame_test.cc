@@ -113,7 +113,7 @@ TEST_P(KeyFrameTest, AFrameWithoutItsBaseIsSentAgainAsAKeyFrameInTheSameBranch) 
   Swarm swarm(options_with(coder, GetParam(), kMicrobatches));
   ASSERT_TRUE(swarm.run_to_end(600s));
   EXPECT_EQ(check_end(swarm), std::vector<std::string>{});
-  EXPECT_EQ(swarm.summary().listed, 0u);
+  EXPECT_EQ(swarm.summary().lost, 0u);
   EXPECT_EQ(count(swarm, "hop_timer"), 0u);
   EXPECT_GT(coder.lacking, 20u);
   EXPECT_EQ(count(swarm, "need_key_frame"), coder.lacking);

@@ -105,7 +105,7 @@ TEST(LaunchTest, AnEndThatIsNotDurableIsNotSaid) {
   ASSERT_TRUE(swarm.launch_error());
   EXPECT_NE(swarm.launch_error()->message.find("--resume run"), std::string::npos) << swarm.launch_error()->message;
   EXPECT_EQ(count_ends(swarm), 0u);
-  EXPECT_EQ(count_events(swarm, "listed", "the run ended"), 0u);
+  EXPECT_EQ(count_events(swarm, "lost", "the run ended"), 0u);
   swarm.run_for(5s);
   for (const auto& peer : swarm.peers()) EXPECT_FALSE(peer->finished) << "nobody heard END";
   swarm.disk().set_failing(false);
@@ -177,7 +177,7 @@ class Stranger final : public Transport::Listener {
   std::size_t heard_commits_ = 0;
 };
 
-// A path is written to the event files: whoever reads them could have every contribution of it listed as lost.
+// A path is written to the event files: whoever reads them could have every contribution of it lost.
 TEST(LaunchTest, AStrangersWordLosesNoContributionAndAsksForNoDecision) {
   Swarm swarm(options_for(200));
   swarm.run_for(100ms);
@@ -188,8 +188,9 @@ TEST(LaunchTest, AStrangersWordLosesNoContributionAndAsksForNoDecision) {
   for (int second = 0; second < 40 && !swarm.finished(); ++second) {
     CommitAck gone;
     for (const EventRecord& e : swarm.events())
-      if (e.event == "commit" && e.microbatch && e.tokens)
-        for (const Token& token : *e.tokens) gone.items.push_back({*e.microbatch, token, CommitState::kGone});
+      if (e.event == "commit" && e.microbatch && e.entries)
+        for (const EntryName& entry_name : *e.entries)
+          gone.items.push_back({*e.microbatch, entry_name, CommitState::kGone});
     said += gone.items.size();
     if (gone.items.size() > 4096) gone.items.erase(gone.items.begin(), gone.items.end() - 4096);
     if (stranger.up() && !gone.items.empty()) {
@@ -201,7 +202,7 @@ TEST(LaunchTest, AStrangersWordLosesNoContributionAndAsksForNoDecision) {
   }
   EXPECT_GT(said, 100u);
   ASSERT_TRUE(swarm.run_to_end(300s));
-  EXPECT_EQ(swarm.summary().listed, 0u);
+  EXPECT_EQ(swarm.summary().lost, 0u);
   EXPECT_EQ(swarm.summary().acks_gone, 0u);
   EXPECT_EQ(stranger.heard_commits(), 0u);
   EXPECT_EQ(first_broken(check_end(swarm)), "");

@@ -47,8 +47,8 @@ TEST_F(LeavingTest, WhatALeaverSettledGetsItsRoundAndNothingIsLost) {
   swarm.run_for(20s);
   EXPECT_TRUE(swarm.peers()[0]->finished);
   ASSERT_TRUE(swarm.run_to_end(300s));
-  EXPECT_EQ(swarm.summary().listed, 0u);
-  EXPECT_EQ(count(swarm, "listed"), 0u);
+  EXPECT_EQ(swarm.summary().lost, 0u);
+  EXPECT_EQ(count(swarm, "lost"), 0u);
 }
 
 TEST_F(LeavingTest, OfTwoReplicasThatLeaveTogetherTheLastStaysUntilAnotherHoldsTheState) {
@@ -72,7 +72,7 @@ TEST_F(LeavingTest, OfTwoReplicasThatLeaveTogetherTheLastStaysUntilAnotherHoldsT
   EXPECT_TRUE(last.finished);
   EXPECT_EQ(swarm.peers()[joiner]->peer->report().phase, PeerPhase::kServing);
   EXPECT_GT(swarm.peers()[joiner]->peer->report().status.version.value, 0u) << "it fetched the state";
-  EXPECT_EQ(count(swarm, "listed"), 0u);
+  EXPECT_EQ(count(swarm, "lost"), 0u);
 }
 
 TEST_F(LeavingTest, CtrlCWhileASessionIsTakenDownEndsThePeer) {

@@ -89,7 +89,7 @@ TEST_F(LifeTest, AGradientOfOursThatIsNotFiniteIsToldByName) {
   for (const EventRecord& e : swarm.events()) {
     if (e.event != "refused") continue;
     ++told;
-    EXPECT_TRUE(e.microbatch && e.token);
+    EXPECT_TRUE(e.microbatch && e.entry_name);
     EXPECT_NE(e.cause.find("gradient made here"), std::string::npos) << e.cause;
     EXPECT_NE(e.cause.find(" from "), std::string::npos) << e.cause;
   }

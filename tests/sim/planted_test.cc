@@ -1,6 +1,6 @@
 // Bugs planted on purpose: each must be caught by the checkers within the seeds that the product passes. Not here,
 // since whole swarms live with them, and found in tests/router: claims that never fall and COMMITs that are not
-// repeated only slow a run down, as orphans ask the trainer; an abort of what others claim is counted right and listed,
+// repeated only slow a run down, as orphans ask the trainer; an abort of what others claim is counted right and lost,
 // which faults may cause too; a second entry of a microbatch ends the process at a check of the courier's.
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// A member that misses a committed round catches up within its session: nothing of it is listed, everything is counted
+// A member that misses a committed round catches up within its session: nothing of it is lost, everything is counted
 // once.
 #include <gtest/gtest.h>
 
@@ -87,7 +87,7 @@ TEST_F(ShiftTest, WorkThatTheMissedRoundNamesIsNotCountedAgain) {
   ASSERT_TRUE(run_until(swarm, [&] { return count(swarm, "shifted", "snapshot") == 1; })) << story(swarm);
   ASSERT_TRUE(swarm.run_to_end(300s));
   EXPECT_EQ(check_end(swarm), std::vector<std::string>{});
-  EXPECT_EQ(swarm.summary().listed, 0u);
+  EXPECT_EQ(swarm.summary().lost, 0u);
   EXPECT_EQ(late(swarm).report().sessions, 1u);
   EXPECT_GT(late(swarm).report().status.version.value, 4u) << "it takes part in rounds again";
 }
@@ -116,7 +116,7 @@ TEST_F(ShiftTest, WorkThatTheMissedRoundsDoNotNameStaysCounted) {
   ASSERT_TRUE(swarm.run_to_end(300s));
   EXPECT_EQ(check_end(swarm), std::vector<std::string>{});
   for (const EventRecord& e : swarm.events())
-    EXPECT_FALSE(e.event == "listed" && e.cause != "gone") << "lost with its session";
+    EXPECT_FALSE(e.event == "lost" && e.cause != "gone") << "lost with its session";
   EXPECT_EQ(late(swarm).report().sessions, 1u);
 }
 

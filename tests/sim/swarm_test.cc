@@ -23,7 +23,7 @@ std::string text_of(const Swarm& swarm) {
       std::ostringstream line;
       line << e.event << " stage " << (e.stage ? int(e.stage->value) : -1) << " by " << e.more.back().second;
       if (e.about) line << " about " << short_name(*e.about);
-      if (e.token) line << " token " << e.token->serial;
+      if (e.entry_name) line << " entry " << e.entry_name->serial;
       text += line.str() + " " + e.cause + "\n";
     }
   for (const auto& [name, count] : counts) text += name + ": " + std::to_string(count) + "\n";
@@ -42,7 +42,7 @@ TEST_P(SwarmRuleTest, TrainsToTheEndWithoutFaults) {
   const RunSummary& summary = swarm.summary();
   EXPECT_EQ(summary.committed, 64u);
   EXPECT_EQ(summary.unfinished, 0u);
-  EXPECT_EQ(summary.listed, 0u) << text_of(swarm);
+  EXPECT_EQ(summary.lost, 0u) << text_of(swarm);
   EXPECT_EQ(summary.retried, 0u);
   EXPECT_TRUE(summary.validation_loss.has_value());
   EXPECT_EQ(swarm.launch()->book().unmerged(), 0u) << text_of(swarm);

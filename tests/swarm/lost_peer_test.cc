@@ -31,7 +31,7 @@ class LostPeerTest : public testing::Test {
     RealSwarm swarm(config(), death);
     ASSERT_TRUE(swarm.run(60s)) << swarm.why();
     EXPECT_TRUE(swarm.somebody_died());
-    EXPECT_EQ(swarm.summary().listed, 0u);
+    EXPECT_EQ(swarm.summary().lost, 0u);
     EXPECT_EQ(swarm.lines().size(), kSteps);
     for (std::uint64_t step = 1; step <= kSteps; ++step)
       for (std::uint16_t stage = 0; stage < config().pipeline.stages; ++stage) {

@@ -16,7 +16,7 @@ constexpr char kVictim[] = "victim", kReplacement[] = "replacement";
 
 struct Seen {
   int forwards = 0;       // executions of the forward
-  int counted = 0;        // of the token that won
+  int counted = 0;        // of the entry that won
   bool in_hands = false;  // the victim had run its forward and not counted it
 };
 
@@ -25,7 +25,7 @@ class Story {
  public:
   explicit Story(const Processes& swarm, const std::vector<std::string>& peers) {
     for (const auto& line : lines(swarm, "launch"))
-      if (line["event"] == "commit") paths_[line["microbatch"]] = line["tokens"];
+      if (line["event"] == "commit") paths_[line["microbatch"]] = line["entries"];
     for (const std::string& peer : peers) read(swarm, peer);
   }
 
@@ -58,7 +58,7 @@ class Story {
         if (peer == kVictim) seen.in_hands = true;
       } else {
         if (peer == kVictim) seen.in_hands = false;
-        if (path->second.at(line["stage"].get<std::size_t>()) == line["token"]) ++seen.counted;
+        if (path->second.at(line["stage"].get<std::size_t>()) == line["entry"]) ++seen.counted;
       }
     }
   }

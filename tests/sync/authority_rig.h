@@ -164,7 +164,7 @@ class AuthorityTest : public testing::Test, public AuthorityPort {
       if (const T* of = std::get_if<T>(&message); of && peer == peer_of(n)) messages.push_back(*of);
     return messages;
   }
-  std::size_t listed(StageId stage = StageId(0)) const {
+  std::size_t members(StageId stage = StageId(0)) const {
     return authority->members().stages[stage.value].members.size();
   }
   // Members 1..n serve, beat until `until`, and have enough settled to open a round.

@@ -11,13 +11,13 @@ using test::session_of;
 using test::step_number;
 
 // ---- joining ----
-TEST_F(AuthorityTest, AJoinerIsListedFirstAndAnsweredThen) {
+TEST_F(AuthorityTest, AJoinerIsAMemberFirstAndAnsweredThen) {
   boot();
   join(1);
   ASSERT_EQ(sent_to<JoinAnswer>(1).size(), 1u);
   EXPECT_TRUE(sent_to<JoinAnswer>(1)[0].accepted);
   EXPECT_TRUE(sent_to<JoinAnswer>(1)[0].initialise) << "the stage never secured a round";
-  ASSERT_EQ(listed(), 1u);
+  ASSERT_EQ(members(), 1u);
   EXPECT_FALSE(authority->members().stages[0].members[0].serving);
   beat(1);
   EXPECT_TRUE(authority->members().stages[0].members[0].serving);
@@ -27,7 +27,7 @@ TEST_F(AuthorityTest, JoinersSpreadOverTheStages) {
   options.stages = 3;
   boot();
   for (std::uint64_t n = 1; n <= 6; ++n) join(n);
-  for (std::uint16_t k = 0; k < 3; ++k) EXPECT_EQ(listed(StageId(k)), 2u);
+  for (std::uint16_t k = 0; k < 3; ++k) EXPECT_EQ(members(StageId(k)), 2u);
 }
 
 TEST_F(AuthorityTest, ANewerSessionOfAPeerReplacesItsOlder) {
@@ -37,7 +37,7 @@ TEST_F(AuthorityTest, ANewerSessionOfAPeerReplacesItsOlder) {
   again.session.incarnation = 5;
   authority->on_message(again, JoinRequest{});
   settle();
-  ASSERT_EQ(listed(), 1u);
+  ASSERT_EQ(members(), 1u);
   EXPECT_EQ(authority->members().stages[0].members[0].session, again.session);
   ASSERT_EQ(over.size(), 1u);
   EXPECT_EQ(over[0].first, session_of(1));
@@ -75,12 +75,12 @@ TEST_F(AuthorityTest, FencesASessionAfterTheMembershipTime) {
   EXPECT_EQ(over[0].first, session_of(2));
   EXPECT_TRUE(fenced.count(session_of(2)));
   EXPECT_EQ(sent_to<Fenced>(2).size(), 1u);
-  EXPECT_EQ(listed(), 1u);
+  EXPECT_EQ(members(), 1u);
   beat(2);
   EXPECT_EQ(sent_to<Fenced>(2).size(), 2u) << "it is told again when it wakes up";
   authority->on_message(remote(2), JoinRequest{});
   settle();
-  EXPECT_EQ(listed(), 1u) << "that session is over for good";
+  EXPECT_EQ(members(), 1u) << "that session is over for good";
 }
 
 TEST_F(AuthorityTest, ABeatWithQueuedWorkAndNoProgressIsNoLife) {
@@ -117,7 +117,7 @@ TEST_F(AuthorityTest, RestartsAllMembershipTimersWhenItWasAway) {
   stop();
   loop.run_for(60s);
   boot();
-  EXPECT_EQ(listed(), 1u);
+  EXPECT_EQ(members(), 1u);
   loop.run_for(9s);
   EXPECT_TRUE(over.empty()) << "the authority was away, not they";
   loop.run_for(2s);
@@ -139,7 +139,7 @@ TEST_F(AuthorityTest, ALeaverGetsARoundAtOnceAndGoodbyeBehindItsCommit) {
   settle();
   EXPECT_EQ(commits.size(), 1u);
   EXPECT_EQ(sent_to<Goodbye>(1).size(), 1u);
-  EXPECT_EQ(listed(), 1u);
+  EXPECT_EQ(members(), 1u);
   ASSERT_EQ(over.size(), 1u);
   authority->on_message(remote(1), Leave{true});
   EXPECT_EQ(sent_to<Goodbye>(1).size(), 2u) << "a lost Goodbye is said again";
@@ -152,7 +152,7 @@ TEST_F(AuthorityTest, ALeaverWithNothingToSecureGoesAtOnce) {
   authority->on_message(remote(1), Leave{false});
   settle();
   EXPECT_EQ(sent_to<Goodbye>(1).size(), 1u);
-  EXPECT_EQ(listed(), 0u);
+  EXPECT_EQ(members(), 0u);
 }
 
 TEST_F(AuthorityTest, OfTwoThatLeaveTogetherTheLastStaysUntilAnotherHoldsTheState) {
@@ -171,7 +171,7 @@ TEST_F(AuthorityTest, OfTwoThatLeaveTogetherTheLastStaysUntilAnotherHoldsTheStat
   settle();
   ASSERT_EQ(commits.size(), 2u) << "a leaver is in the round that it asked for";
   EXPECT_EQ(sent_to<Goodbye>(1).size() + sent_to<Goodbye>(2).size(), 1u);
-  ASSERT_EQ(listed(), 1u);
+  ASSERT_EQ(members(), 1u);
   const std::uint64_t last = sent_to<Goodbye>(1).empty() ? 1 : 2;
   for (int i = 0; i < 3; ++i) {
     authority->on_message(remote(last), Leave{false});
@@ -205,7 +205,7 @@ TEST_F(AuthorityTest, FinishMakesALastRoundAndStillTakesIn) {
   EXPECT_EQ(sent_to<End>(1).size(), 1u);
 }
 
-// A round that is committed behind the last ones would name what its caller has listed as lost meanwhile.
+// A round that is committed behind the last ones would name what its caller has named lost meanwhile.
 TEST_F(AuthorityTest, OpensNoRoundOnceItHasFinished) {
   boot();
   join_and_serve(1);
@@ -263,7 +263,7 @@ TEST_F(AuthorityTest, ComesBackFromItsLogAtEveryRecordBoundaryAndFromTornTails) 
       committed += std::holds_alternative<LogCommit>(record) ? 1 : 0;
       opened += std::holds_alternative<LogOpen>(record) ? 1 : 0;
     }
-    EXPECT_EQ(listed(), joined - left) << size;
+    EXPECT_EQ(members(), joined - left) << size;
     EXPECT_EQ(commits.size(), committed);
     EXPECT_EQ(over.size(), left);
     EXPECT_EQ(authority->members().stages[0].version, Version(committed));
@@ -314,7 +314,7 @@ TEST_F(AuthorityTest, AFailingDiskStopsAllDecisions) {
   join(2);
   EXPECT_FALSE(log_error.empty());
   EXPECT_TRUE(sent_to<JoinAnswer>(2).empty());
-  EXPECT_EQ(listed(), 1u);
+  EXPECT_EQ(members(), 1u);
   disk.set_failing(false);
   join(3);
   EXPECT_TRUE(sent_to<JoinAnswer>(3).empty());
@@ -327,11 +327,11 @@ TEST_F(AuthorityTest, AJoinersAddressesAreKeptInBoundsSoThatItsRecordFits) {
   request.addresses.resize(8200, "198.51.100.7:4700");
   join(1, request);
   EXPECT_EQ(log_error, "");
-  ASSERT_EQ(listed(), 1u);
+  ASSERT_EQ(members(), 1u);
   EXPECT_EQ(authority->members().stages[0].members[0].addresses,
             std::vector<std::string>(limits::kAddressesMax, "198.51.100.7:4700"));
   reboot();
-  EXPECT_EQ(listed(), 1u);
+  EXPECT_EQ(members(), 1u);
 }
 
 TEST_F(AuthorityTest, AJoinerThatTheSignedListHasNoRoomForIsRefusedAndTheRunGoesOn) {
@@ -345,7 +345,7 @@ TEST_F(AuthorityTest, AJoinerThatTheSignedListHasNoRoomForIsRefusedAndTheRunGoes
   ASSERT_LT(n, 100u) << "a thousand bytes a member: 64 KiB are full before";
   EXPECT_NE(sent_to<JoinAnswer>(n).at(0).reason.find("signed list"), std::string::npos);
   EXPECT_EQ(log_error, "");
-  EXPECT_EQ(listed(StageId(0)) + listed(StageId(1)), n - 1);
+  EXPECT_EQ(members(StageId(0)) + members(StageId(1)), n - 1);
   for (std::uint64_t member = 1; member < n; ++member) {
     Beat serving = beat_of(0, 0, authority->members().stages[0].stage);
     serving.stage = sent_to<JoinAnswer>(member).at(0).stage;
@@ -354,7 +354,7 @@ TEST_F(AuthorityTest, AJoinerThatTheSignedListHasNoRoomForIsRefusedAndTheRunGoes
   }
   EXPECT_EQ(log_error, "") << "what changes later had its room";
   reboot();
-  EXPECT_EQ(listed(StageId(0)) + listed(StageId(1)), n - 1);
+  EXPECT_EQ(members(StageId(0)) + members(StageId(1)), n - 1);
   // One that comes again takes the place of its older session.
   Remote again = remote(1);
   again.session.incarnation = 5;

@@ -142,7 +142,7 @@ TEST_F(MembershipTest, IsFencedByNameOrByAListThatDroppedIt) {
   join();
   ASSERT_TRUE(membership->on_message(sign(list_of(5, {2}))).ok());
   EXPECT_EQ(membership->phase(), Membership::Phase::kMember)
-      << "it was not listed yet: that list is older than its joining";
+      << "it was no member yet: that list is older than its joining";
   ASSERT_TRUE(membership->on_message(sign(list_of(6, {1, 2}))).ok());
   ASSERT_TRUE(membership->on_message(Fenced{session_of(2), "another session"}).ok());
   EXPECT_EQ(membership->phase(), Membership::Phase::kMember);
@@ -183,7 +183,7 @@ TEST_F(MembershipTest, KnowsTheLastHolderOfAStage) {
   EXPECT_TRUE(membership->last_holder());
 }
 
-// Who leaves is listed as not serving and holds the state until it is gone.
+// Who leaves is shown as not serving and holds the state until it is gone.
 TEST_F(MembershipTest, AnotherThatLeavesHoldsTheStateToo) {
   join();
   MemberList list = list_of(5, {1, 2});

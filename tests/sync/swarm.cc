@@ -170,10 +170,10 @@ void Swarm::on_round_commit(const RoundCommit& commit) {
   for (const Secured& session : commit.secured) {
     if (over.count(session.session)) problem("a commit names a session that was over");
     for (const std::uint64_t serial : session.serials) {
-      const Token token{session.session, serial};
-      if (!secured.insert(token).second) problem(text("counted twice: ", token));
-      if (!made.count(token)) problem(text("secured an entry that nobody made: ", token));
-      tag += count_tag(made[token]);
+      const EntryName entry_name{session.session, serial};
+      if (!secured.insert(entry_name).second) problem(text("counted twice: ", entry_name));
+      if (!made.count(entry_name)) problem(text("secured an entry that nobody made: ", entry_name));
+      tag += count_tag(made[entry_name]);
     }
   }
   if (tag != commit.tag) problem(text("the tag of round ", commit.round, " is not the sum over its entries"));
@@ -246,7 +246,7 @@ void Swarm::drive_step() {
   loop_.after(300ms, [this] { drive_step(); });
   if (!authority) return;
   if (authority->step_done(StageId(0), step_)) {
-    for (const auto& [microbatch, token] : paths_) winners_.push_back(token);
+    for (const auto& [microbatch, entry_name] : paths_) winners_.push_back(entry_name);
     paths_.clear();
     open_.clear();
     issued_at_.clear();
@@ -265,7 +265,7 @@ void Swarm::drive_step() {
   if (!complete) return;
   Step step;
   step.step = step_;
-  for (const auto& [microbatch, token] : paths_) step.winners.push_back({microbatch, {token}});
+  for (const auto& [microbatch, entry_name] : paths_) step.winners.push_back({microbatch, {entry_name}});
   authority->on_step(step);
 }
 
@@ -276,8 +276,8 @@ void Swarm::issue(const MicrobatchId& microbatch) {
     Replica* replica = hosts[host]->replica.get();
     std::uint64_t serial = 0;
     if (replica == nullptr || !replica->count_for_step(microbatch, step, &serial)) return;
-    deliver(host, 0, [this, microbatch, step, token = Token{replica->self_, serial}] {
-      if (step == step_ && !over.count(token.session)) paths_.emplace(microbatch, token);
+    deliver(host, 0, [this, microbatch, step, entry_name = EntryName{replica->self_, serial}] {
+      if (step == step_ && !over.count(entry_name.session)) paths_.emplace(microbatch, entry_name);
     });
   });
 }
@@ -307,8 +307,8 @@ std::vector<std::string> Swarm::run() {
 void Swarm::check_end() {
   const StageMembers& stage = authority->members().stages[0];
   std::vector<float> expected(kIntegerParameters, 0.0f);
-  for (const Token& token : secured) {
-    const IntegerGradient gradient = integer_gradient(made[token], StageId(0));
+  for (const EntryName& entry_name : secured) {
+    const IntegerGradient gradient = integer_gradient(made[entry_name], StageId(0));
     for (std::size_t i = 0; i < expected.size(); ++i) expected[i] -= gradient[i];
   }
   for (std::size_t i = 1; i < hosts.size(); ++i) {
@@ -333,8 +333,8 @@ void Swarm::check_end() {
       problem(text("host ", i, ": the parameters hold something else than anchor and own entries"));
     if (!replica.local_.empty()) problem(text("host ", i, " ends with entries that the last round did not secure"));
   }
-  for (const Token& token : winners_)
-    if (!secured.count(token) && !over.count(token.session)) problem(text("lost in silence: ", token));
+  for (const EntryName& entry_name : winners_)
+    if (!secured.count(entry_name) && !over.count(entry_name.session)) problem(text("lost in silence: ", entry_name));
 }
 
 }  // namespace shoal::test

@@ -160,8 +160,8 @@ class Swarm final : public AuthorityPort {
   std::unique_ptr<SimStorage> storage;
   std::unique_ptr<Authority> authority;
   std::vector<std::unique_ptr<Host>> hosts;
-  std::map<Token, MicrobatchId> made;  // every entry ever counted
-  std::set<Token> secured;
+  std::map<EntryName, MicrobatchId> made;  // every entry ever counted
+  std::set<EntryName> secured;
   std::set<Session> over;
   std::map<RoundId, RoundCommit> commits;
   CountTag secured_tag = 0;
@@ -187,10 +187,10 @@ class Swarm final : public AuthorityPort {
   std::map<std::pair<std::size_t, std::size_t>, std::uint64_t> link_life_;
   // allreduce: what a trainer keeps of a step
   StepId step_{1};
-  std::map<MicrobatchId, Token> paths_;  // of this step, the log's decision
+  std::map<MicrobatchId, EntryName> paths_;  // of this step, the log's decision
   std::vector<MicrobatchId> open_;
   std::map<MicrobatchId, TimePoint> issued_at_;
-  std::vector<Token> winners_;  // of all steps
+  std::vector<EntryName> winners_;  // of all steps
 };
 
 }  // namespace shoal::test

@@ -159,7 +159,7 @@ void Replica::contribute(const RoundOpen& open, std::function<void(Result<Contri
     context_.base = open.base;
     if (open.step.value != 0) {
       closed_step_ = open.step;
-      std::set<Token> winners;
+      std::set<EntryName> winners;
       for (const CommitItem& item : steps_[open.step].winners) winners.insert(item.path[0]);
       for (const std::uint64_t serial : std::exchange(unsettled_, {})) {
         if (winners.count({self_, serial})) {

@@ -101,7 +101,7 @@ Message example_message() {
   Take take;
   take.microbatch = {0x0a0b, 300};
   take.lease = {{1, 2}, 3};
-  take.token = {{4, 0x100000000ull}, 5};
+  take.entry_name = {{4, 0x100000000ull}, 5};
   take.above = {{1, 2}};
   return take;
 }

@@ -151,7 +151,7 @@ TYPED_TEST_P(WireContract, AnotherPeerAtTheAddressIsRefused) {
   EXPECT_TRUE(this->log[1].ups.empty());
 }
 
-TYPED_TEST_P(WireContract, AnUnlistedKeyIsRefusedAndToldItsKey) {
+TYPED_TEST_P(WireContract, AKeyThatIsNotAdmittedIsRefusedAndToldItsKey) {
   this->lab.admit_only(1, {this->lab.peer(2)});
   this->lab.wire(0).set_listener(&this->log[0]);
   this->lab.wire(1).set_listener(&this->log[1]);
@@ -205,7 +205,7 @@ REGISTER_TYPED_TEST_SUITE_P(WireContract, BothEndsLearnTheProvedPeer, NeverCalls
                             MessagesOfBothLanesArriveWholeAndInOrderBothWays,
                             AFullLaneAnswersBusyAndSaysWhenItTakesMore, TooLargeIsRefusedAndTheConnectionStays,
                             DisconnectIsToldToTheOtherEndOnly, TheEndOfAProcessIsNoticed, NobodyThereIsUnreachable,
-                            AnotherPeerAtTheAddressIsRefused, AnUnlistedKeyIsRefusedAndToldItsKey,
+                            AnotherPeerAtTheAddressIsRefused, AKeyThatIsNotAdmittedIsRefusedAndToldItsKey,
                             FewerKeysAdmittedEndWhatStrangersDialledAndNothingElse, ConnectionsOfOnePairAreIndependent);
 
 }  // namespace shoal

@@ -193,7 +193,7 @@ TEST_F(ZmqHostileTest, NamesAreNotAskedFor) {
 
 TEST_F(ZmqHostileTest, TheBulkLaneCannotBeTakenBySomebodyElse) {
   listen();
-  const auto raw = greeted_peer();  // waits for its bulk lane with token {1}
+  const auto raw = greeted_peer();  // waits for its bulk lane with secret {1}
   const auto answer = parse_lane_answer(raw->receive_message());
   ASSERT_TRUE(answer.ok() && answer->accepted);
   const HostPort bulk_port{control().host, answer->bulk_port};
@@ -246,16 +246,16 @@ TEST(ZmqWireStartTest, TheTrialFailsWhereStrangersGetIn) {
     socket = ZmqSocket();
     zap = ZmqSocket();
   });
-  KeyCheck open(true), listed(false);
+  KeyCheck open(true), admitted(false);
   const Status under_foreign_name = try_as_stranger(address, key.id(), open);
-  const Status unlisted = try_as_stranger(address, key.id(), listed);
+  const Status stranger = try_as_stranger(address, key.id(), admitted);
   stop = true;
   listener.join();
   ASSERT_FALSE(under_foreign_name.ok());
   EXPECT_EQ(under_foreign_name.code(), ErrorCode::kRefused);
   EXPECT_NE(under_foreign_name.error().message.find("foreign PeerId"), std::string::npos);
-  ASSERT_FALSE(unlisted.ok());
-  EXPECT_NE(unlisted.error().message.find("not listed"), std::string::npos);
+  ASSERT_FALSE(stranger.ok());
+  EXPECT_NE(stranger.error().message.find("not admitted"), std::string::npos);
 }
 
 TEST(ZmqWireStartTest, AListenerOfAnotherLaneVersionIsNamedAsThat) {
@@ -359,7 +359,7 @@ TEST(LaneGreetingTest, ComesBackAndIsRefusedAtEveryOtherLengthOrVersion) {
   const auto parsed = parse_lane_greeting(bytes);
   ASSERT_TRUE(parsed.ok());
   EXPECT_EQ(parsed->peer, greeting.peer);
-  EXPECT_EQ(parsed->token, greeting.token);
+  EXPECT_EQ(parsed->secret, greeting.secret);
   EXPECT_EQ(parsed->lane, Lane::kBulk);
   for (std::size_t size = 0; size < bytes.size(); ++size)
     EXPECT_FALSE(parse_lane_greeting(bytes.view().first(size)).ok());

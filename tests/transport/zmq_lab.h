@@ -23,7 +23,7 @@ class ZmqLab final : public WireLab {
     auto& wire = wires_[index];
     if (wire) return *wire;
     ZmqWireOptions options{key(index), addresses_.contains(index) ? addresses_[index] : Address("127.0.0.1:0"),
-                           admitted_[index].empty() ? Admission::kOpen : Admission::kListed, admitted_[index]};
+                           admitted_[index].empty() ? Admission::kOpen : Admission::kKeys, admitted_[index]};
     auto made = make_zmq_wire(loop_, options);
     SHOAL_CHECK(made.ok());
     wire = std::move(made).value();

@@ -38,7 +38,7 @@ Status check_head(ByteView bytes, std::uint32_t magic, std::uint8_t flag_max) {
 Bytes pack_lane_greeting(const LaneGreeting& greeting) {
   std::vector<std::uint8_t> bytes = head(kGreetingMagic, greeting.lane, 0);
   bytes.insert(bytes.end(), greeting.peer.bytes.begin(), greeting.peer.bytes.end());
-  bytes.insert(bytes.end(), greeting.token.begin(), greeting.token.end());
+  bytes.insert(bytes.end(), greeting.secret.begin(), greeting.secret.end());
   return Bytes::from_vector(std::move(bytes));
 }
 
@@ -49,7 +49,7 @@ Result<LaneGreeting> parse_lane_greeting(ByteView bytes) {
   LaneGreeting greeting;
   greeting.lane = static_cast<Lane>(bytes[6]);
   std::copy_n(bytes.data() + 8, 32, greeting.peer.bytes.begin());
-  std::copy_n(bytes.data() + 40, 16, greeting.token.begin());
+  std::copy_n(bytes.data() + 40, 16, greeting.secret.begin());
   return greeting;
 }
 

@@ -15,8 +15,8 @@ namespace shoal {
 
 struct LaneGreeting {  // dialler -> listener
   Lane lane = Lane::kControl;
-  PeerId peer;                           // the dialler's
-  std::array<std::uint8_t, 16> token{};  // random; the same on both lanes of one connection
+  PeerId peer;                            // the dialler's
+  std::array<std::uint8_t, 16> secret{};  // random; the same on both lanes of one connection
 };
 
 struct LaneAnswer {  // listener -> dialler

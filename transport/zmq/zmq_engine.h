@@ -4,7 +4,7 @@
 //
 // Two ROUTERs listen (control, bulk); a connection that we dial is two DEALERs. A dialled connection's way:
 //   control dialled -> greeted -> answered with the bulk port -> bulk dialled -> greeted -> answered: up
-// The listener's: control greeted (claim = proved key) -> waits for the bulk lane with the same token -> up.
+// The listener's: control greeted (claim = proved key) -> waits for the bulk lane with the same secret -> up.
 //
 // Threads: post(), bytes_sent() and refusals() from any, the rest of the public functions from the one that made it;
 // everything else on the wire's thread. Bounds: queues are bounded by the sender's side (zmq_wire.cc), bytes on the way
@@ -91,7 +91,7 @@ class ZmqEngine {
     bool dialled = false;
     bool up = false;
     std::string user;  // accepted: the proved key
-    std::array<std::uint8_t, 16> token{};
+    std::array<std::uint8_t, 16> secret{};
     HostPort target;  // dialled
     std::array<LaneEnd, 2> lanes;
     std::vector<std::pair<Lane, Bytes>> early;  // dialled: control messages before the bulk lane's answer
@@ -99,7 +99,7 @@ class ZmqEngine {
     std::optional<Error> failure;  // what the monitor said before the connection closed
     UnreadGauge unread = std::make_shared<std::atomic<std::uint64_t>>(0);
   };
-  using Token = std::array<std::uint8_t, 16>;
+  using LaneSecret = std::array<std::uint8_t, 16>;
 
   void run();
   void wait();
@@ -160,7 +160,7 @@ class ZmqEngine {
   std::map<ConnectionId, std::unique_ptr<Connection>> connections_;
   std::array<std::unordered_map<std::string, ConnectionId>, 2> by_route_;
   std::array<std::map<int, ConnectionId>, 2> by_fd_;
-  std::map<std::pair<PeerId, Token>, ConnectionId> half_open_;
+  std::map<std::pair<PeerId, LaneSecret>, ConnectionId> half_open_;
   std::set<std::string> buried_;  // routes whose messages are ignored
   std::deque<std::string> buried_in_order_;
   struct Cut {

@@ -27,7 +27,7 @@ void ZmqEngine::dial(const EngineCommand& command) {
   connection.peer = command.peer;
   connection.dialled = true;
   connection.deadline = now_ + limits::kDialTime;
-  randombytes_buf(connection.token.data(), connection.token.size());
+  randombytes_buf(connection.secret.data(), connection.secret.size());
   connections_.emplace(command.connection, std::move(made));
   auto target = parse_host_port(command.address);
   if (!target.ok()) return lose(command.connection, make_error(ErrorCode::kUnreachable, target.error().message));
@@ -49,7 +49,7 @@ void ZmqEngine::dial_lane(Connection& connection, Lane lane, const HostPort& add
   end.dealer.configure(lane, key_, address.is_v6());
   end.dealer.expect_peer(*curve);
   end.dealer.start_monitor(context_, std::to_string(++monitors_));
-  end.queue.push_back(pack_lane_greeting({lane, key_.id(), connection.token}));
+  end.queue.push_back(pack_lane_greeting({lane, key_.id(), connection.secret}));
   if (Status connected = end.dealer.connect(address); !connected.ok()) lose(connection.id, connected.error());
 }
 
@@ -174,7 +174,7 @@ void ZmqEngine::on_greeting(Lane lane, const ZmqReceived& received) {
 }
 
 void ZmqEngine::accept_control(const LaneGreeting& greeting, const ZmqReceived& received) {
-  if (half_open_.size() >= limits::kHalfOpenMax || half_open_.contains({greeting.peer, greeting.token})) {
+  if (half_open_.size() >= limits::kHalfOpenMax || half_open_.contains({greeting.peer, greeting.secret})) {
     return refuse_lane(Lane::kControl, received, Refusal::kGreeting, "too many connections wait for their second lane");
   }
   auto made = std::make_unique<Connection>();
@@ -182,7 +182,7 @@ void ZmqEngine::accept_control(const LaneGreeting& greeting, const ZmqReceived& 
   connection.id = new_connection_id();
   connection.peer = greeting.peer;
   connection.user = received.user;
-  connection.token = greeting.token;
+  connection.secret = greeting.secret;
   connection.deadline = now_ + limits::kDialTime;
   LaneEnd& end = connection.lanes[0];
   end.route = received.route;
@@ -190,12 +190,12 @@ void ZmqEngine::accept_control(const LaneGreeting& greeting, const ZmqReceived& 
   end.queue.push_back(pack_lane_answer({Lane::kControl, true, bulk_port_, ""}));
   by_route_[0][received.route] = connection.id;
   by_fd_[0][received.fd] = connection.id;
-  half_open_[{greeting.peer, greeting.token}] = connection.id;
+  half_open_[{greeting.peer, greeting.secret}] = connection.id;
   connections_.emplace(connection.id, std::move(made));
 }
 
 void ZmqEngine::accept_bulk(const LaneGreeting& greeting, const ZmqReceived& received) {
-  const auto waiting = half_open_.find({greeting.peer, greeting.token});
+  const auto waiting = half_open_.find({greeting.peer, greeting.secret});
   if (waiting == half_open_.end())
     return refuse_lane(Lane::kBulk, received, Refusal::kGreeting, "no control lane waits for this bulk lane");
   Connection& connection = *find(waiting->second);
@@ -296,7 +296,7 @@ void ZmqEngine::remove(ConnectionId id) {
   const auto found = connections_.find(id);
   if (found == connections_.end()) return;
   Connection& connection = *found->second;
-  half_open_.erase({connection.peer, connection.token});
+  half_open_.erase({connection.peer, connection.secret});
   for (const Lane lane : {Lane::kControl, Lane::kBulk}) {
     LaneEnd& end = connection.lanes[index_of(lane)];
     if (connection.dialled) {

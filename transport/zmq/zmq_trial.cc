@@ -52,7 +52,7 @@ Status try_as_stranger(HostPort address, const PeerId& listener, KeyCheck& keys)
   };
   if (!keys.open()) {
     SHOAL_TRY(verdict(knock(address, listener, stranger, stranger.id(), kPatience), StrangerFate::kKeyRefused,
-                      "a stranger whose key is not listed"));
+                      "a stranger whose key is not admitted"));
   }
   // Its key may pass for this once; the name it claims may not.
   keys.admit(stranger.curve_public());

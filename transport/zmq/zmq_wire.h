@@ -3,8 +3,8 @@
 // own.
 //
 // The PeerId is an Ed25519 key; the connection's key is derived from it, so who speaks is proved and not claimed.
-// Before the wire is handed out it is tried: a stranger that speaks under a foreign PeerId, and in listed mode one
-// whose key is not listed, must be refused.
+// Before the wire is handed out it is tried: a stranger that speaks under a foreign PeerId, and in keys mode one
+// whose key is not admitted, must be refused.
 //
 // Thread: loop only; callbacks run on the loop. Admission may change at any time.   Borrows: the loop, which outlives
 // the wire. Bounds: limits.h.
@@ -18,13 +18,13 @@
 
 namespace shoal {
 
-enum class Admission { kOpen, kListed };
+enum class Admission { kOpen, kKeys };
 
 struct ZmqWireOptions {
   KeyPair key;
   std::string listen;  // "host:port"; port 0 = any; empty = dial only
   Admission admission = Admission::kOpen;
-  std::vector<PeerId> admitted;  // kListed: these and nobody else
+  std::vector<PeerId> admitted;  // kKeys: these and nobody else
 };
 
 class ZmqWire : public Wire {
