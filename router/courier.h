@@ -160,7 +160,7 @@ class Courier {
   void arm(Hop& hop, TimePoint now);
   void ask(Hop& hop, TimePoint now);  // a new child, or a retry later
   void ask_peer(Hop& hop, const Session& peer, const std::optional<GradientHint>& hint, TimePoint now);
-  Forward forward_of(const Hop& hop, const Lease& lease, TimePoint now);
+  Forward forward_of(const Hop& hop, const Lease& lease);
   void frames_sent(const MicrobatchId& microbatch, Child& child, TransferId transfer);
   void end_branch(const MicrobatchId& microbatch, Child& child, BranchEnd end);
   void fire(Hop& hop, std::string_view cause, TimePoint now);

@@ -87,7 +87,7 @@ void Courier::ask_peer(Hop& hop, const Session& peer, const std::optional<Gradie
     return;
   }
   arm(hop, now);
-  Forward message = forward_of(hop, lease, now);
+  Forward message = forward_of(hop, lease);
   message.hint = hint;
   port_.event("forward_sent", id, peer, lease, hint ? "hint" : "");
   const auto transfer = port_.send_forward(peer, std::move(message), false);
@@ -104,7 +104,7 @@ void Courier::ask_peer(Hop& hop, const Session& peer, const std::optional<Gradie
   it->second.backoff = kBackoffMin;
 }
 
-Forward Courier::forward_of(const Hop& hop, const Lease& lease, TimePoint now) {
+Forward Courier::forward_of(const Hop& hop, const Lease& lease) {
   Forward message;
   message.microbatch = hop.spec.microbatch;
   message.sample = hop.spec.sample;
@@ -115,8 +115,6 @@ Forward Courier::forward_of(const Hop& hop, const Lease& lease, TimePoint now) {
   message.above = hop.spec.above;
   message.low = port_.low_of(hop.spec.microbatch.trainer);
   message.stage = hop.spec.to;
-  const Duration left = std::max(Duration::zero(), hop.patience - (now - hop.armed));
-  message.budget_ms = static_cast<std::uint32_t>(std::chrono::duration_cast<std::chrono::milliseconds>(left).count());
   return message;
 }
 
@@ -144,7 +142,7 @@ void Courier::on_need_key_frame(const Session& from, const NeedKeyFrame& message
   }
   const MicrobatchId id = hop->spec.microbatch;
   port_.event("key_frame", id, from, message.lease, "");
-  const auto transfer = port_.send_forward(from, forward_of(*hop, message.lease, now), true);
+  const auto transfer = port_.send_forward(from, forward_of(*hop, message.lease), true);
   hop = find(message.lease, from);  // sending may have ended it
   if (hop == nullptr) return;
   if (transfer.ok()) return frames_sent(id, *child_of(*hop, message.lease), *transfer);

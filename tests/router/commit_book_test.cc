@@ -311,7 +311,6 @@ TEST(CommitBookTest, GoneIsLostOnceAndNobodyElsesAckCounts) {
   EXPECT_EQ(listing->cause, "gone");
   EXPECT_EQ(kept.book.on_ack({id(0), entry_name(1, 100), CommitState::kGone}, session(1)), std::nullopt);
   EXPECT_EQ(kept.book.lost(), 1u);
-  EXPECT_EQ(kept.book.on_ack({id(0), entry_name(2, 200), CommitState::kDropped}, session(2))->cause, "dropped");
 }
 
 TEST(CommitBookTest, WhoAsksIsToldTheDecisionOnceItIsDurableAndOnlyThen) {
