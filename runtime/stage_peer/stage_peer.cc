@@ -1,11 +1,9 @@
-// Messages, links, timers. What courier and ledger ask for: stage_peer_ports.cc; device jobs: stage_peer_jobs.cc;
-// rounds: stage_peer_rounds.cc; catching up: stage_peer_shift.cc.
+// Messages, links, timers. What holder and ledger ask for: stage_peer_ports.cc.
 #include "runtime/stage_peer/stage_peer.h"
 
 #include "common/fault.h"
 #include "common/log.h"
 #include "runtime/config/frames_allowed.h"
-#include "runtime/stage_peer/stage_peer_parts.h"
 
 namespace shoal {
 
@@ -37,12 +35,8 @@ LedgerOptions ledger_options(const StagePeerOptions& options) {
   return result;
 }
 
-// Executors of whole numbers take rules that keep them whole, so that the anchor itself proves what was counted.
-AllreduceOptions allreduce_options(const RunConfig& config) { return {config.executor.kind != ExecutorKind::kTorch}; }
-
-DilocoOptions diloco_options(const RunConfig& config) {
-  if (config.executor.kind != ExecutorKind::kTorch) return {1, 0, true};
-  return {config.sync.outer_lr, config.sync.outer_momentum, false};
+std::uint64_t activation_bytes(const RunConfig& config) {
+  return config.targets_per_microbatch() * config.model.dim * sizeof(float);
 }
 }  // namespace
 
@@ -50,53 +44,61 @@ StagePeer::StagePeer(StagePeerOptions options, StagePeerEnvironment environment,
     : options_(std::move(options)),
       env_(std::move(environment)),
       owner_(owner),
+      part_bytes_max_(env_.executor->arena().size() * sizeof(float)),
       holder_(*this, env_.transport, holder_options(options_)),
       ledger_(*this, holder_, ledger_options(options_)),
-      allreduce_(make_allreduce_rule(allreduce_options(*options_.config))),
-      diloco_(make_diloco_rule(diloco_options(*options_.config))),
-      round_(*this, env_.loop, options_.self, options_.spec.stage),
-      waiting_(std::make_unique<Waiting>()),
-      part_bytes_max_(env_.executor->arena().size() * sizeof(float)) {
+      meters_(options_.config->targets_per_microbatch(), activation_bytes(*options_.config)),
+      device_(env_.device, env_.executor, *this),
+      jobs_(parts(), tensors_),
+      rounds_(parts(), jobs_) {
   schedule_tick();
 }
 
 StagePeer::~StagePeer() { stop(); }
 
 void StagePeer::serve(Version version, RuleId rule) {
-  version_ = version;
-  state_rule_ = rule;
-  serving_ = true;
-  rate_since_ = env_.loop.now();
+  arena_.version = version;
+  arena_.rule = rule;
+  meters_.start(env_.loop.now());
   ledger_.set_serving(true);
   if (rule == RuleId::kAllreduce) ledger_.start_behind(StepId(version.value));  // a step is a version
   ledger_.wrote(env_.executor->stamp());
   owner_.on_version(version);
-  pump();
+  device_.pump();
 }
 
 void StagePeer::stop() {
-  if (stopped_) return;
-  stopped_ = true;
-  *alive_ = false;
-  round_.cancel();
+  if (stopped()) return;
+  device_.stop();
+  rounds_.cancel();
   env_.loop.cancel(tick_timer_);
 }
 
-void StagePeer::leave() {
-  leaving_ = true;
-  ledger_.set_leaving(true);
-  pump();
+StageParts StagePeer::parts() { return {options_, env_, owner_, holder_, ledger_, device_, meters_, arena_}; }
+
+void StagePeer::run_on_device(DeviceTask task, std::function<void(StageExecutor&)> job, std::function<void()> done) {
+  device_.ask(task, std::move(job), std::move(done));
 }
 
-bool StagePeer::quiet() const {
-  return ledger_.quiet() && !device_busy_ && !waiting_->contribute && !waiting_->prepare && !waiting_->commit &&
-         !behind_;
+void StagePeer::start_next() {
+  if (!serving()) return;
+  if (ledger_.leaving()) ledger_.flush();
+  if (const auto release = ledger_.release_job()) return jobs_.start(*release);
+  if (rounds_.start_next()) return;
+  if (const auto job = ledger_.next_job(arena_.shift_pending)) jobs_.start(*job);
 }
+
+void StagePeer::leave() {
+  ledger_.set_leaving(true);
+  device_.pump();
+}
+
+bool StagePeer::quiet() const { return ledger_.quiet() && device_.idle() && rounds_.quiet(); }
 
 std::string StagePeer::waiting_for() const {
   std::string text = std::to_string(ledger_.live()) + " open entries";
-  if (round_.active()) text += ", a round";
-  if (behind_) text += ", the state of version " + std::to_string(behind_->newest.value);
+  if (rounds_.active()) text += ", a round";
+  if (const auto missed = rounds_.behind()) text += ", the state of version " + std::to_string(missed->value);
   return text;
 }
 
@@ -106,18 +108,18 @@ void StagePeer::on_members(const MemberList& list) {
     env_.transport.fence(session);
     ledger_.on_session_over(session, now);
   }
-  pump();
+  device_.pump();
 }
 
 void StagePeer::on_link_up(const Remote& remote) { holder_.on_link_up(remote, env_.loop.now()); }
 
 void StagePeer::on_link_down(const Remote& remote) {
   const TimePoint now = env_.loop.now();
-  std::erase_if(inbound_inputs_, [&](const auto& item) { return item.first.peer == remote.peer; });
-  std::erase_if(inbound_parts_, [&](const auto& item) { return item.first.peer == remote.peer; });
+  tensors_.forget_link(remote.peer);
+  rounds_.forget_link(remote.peer);
   const Session session = holder_.on_link_down(remote, now);
   ledger_.on_link_down(session, now);
-  pump();
+  device_.pump();
 }
 
 void StagePeer::on_message(const Remote& from, Message& message, TransferId transfer, std::uint64_t frame_bytes) {
@@ -145,25 +147,16 @@ void StagePeer::on_message(const Remote& from, Message& message, TransferId tran
     ledger_.on_renew(session, *m, now);
   else if (auto* m = std::get_if<Hint>(&message))
     ledger_.on_hint(session, *m, now);
-  else if (auto* m = std::get_if<shoal::Commit>(&message)) {
+  else if (auto* m = std::get_if<Commit>(&message)) {
     note_run(m->run_targets, m->run_loss);
     ledger_.on_commit(session, *m, now);
   } else if (auto* m = std::get_if<Step>(&message); m && authority) {
     note_run(m->run_targets, m->run_loss);
     ledger_.on_step(*m, now);
-  } else if (auto* m = std::get_if<RoundOpen>(&message); m && authority)
-    round_.on_open(*m);
-  else if (auto* m = std::get_if<RoundCommit>(&message); m && authority)
-    round_.on_commit(*m);
-  else if (auto* m = std::get_if<RoundAbandon>(&message); m && authority)
-    round_.on_abandon(*m);
-  else if (auto* m = std::get_if<RoundPart>(&message)) {
-    if (transfer == 0)
-      round_.on_part(session, *m, {});
-    else
-      inbound_parts_[{from.peer, transfer}] = *m;
+  } else {
+    (void)rounds_.on_message(from, message, transfer);
   }
-  pump();
+  device_.pump();
 }
 
 bool StagePeer::refuses_frames(const Remote& from, const Message& message, TransferId transfer,
@@ -183,30 +176,27 @@ void StagePeer::note_run(std::uint64_t targets, double loss) {
 }
 
 void StagePeer::on_frames(const Remote& from, TransferId transfer, Result<std::vector<Bytes>>& frames) {
-  const InboundFrames key{from.peer, transfer};
-  if (holder_.on_frames(from, transfer, frames, env_.loop.now())) return pump();
-  if (const auto it = inbound_inputs_.find(key); it != inbound_inputs_.end()) {
-    const EntrySerial serial = it->second;
-    inbound_inputs_.erase(it);
-    const std::size_t wanted = options_.spec.is_first() ? 1 : 2;
-    const auto tensors = tensors_.find(serial);
-    if (!frames.ok() || frames->size() != wanted || tensors == tensors_.end()) {
-      ledger_.inputs_lost(serial, frames.ok() ? BusyReason::kMalformed : BusyReason::kFailed);
-    } else {
-      tensors->second->input = std::move(*frames);
-      ledger_.inputs_arrived(serial);
-    }
-  } else if (const auto it = inbound_parts_.find(key); it != inbound_parts_.end()) {
-    const RoundPart part = it->second;
-    inbound_parts_.erase(it);
-    if (frames.ok() && frames->size() == 1) round_.on_part(from.session, part, frames->front());
+  if (!holder_.on_frames(from, transfer, frames, env_.loop.now())) {
+    if (const auto serial = tensors_.arrived({from.peer, transfer}))
+      on_input(*serial, frames);
+    else
+      rounds_.on_frames(from, transfer, frames);
   }
-  pump();
+  device_.pump();
+}
+
+void StagePeer::on_input(EntrySerial serial, Result<std::vector<Bytes>>& frames) {
+  if (!frames.ok()) return ledger_.inputs_lost(serial, BusyReason::kFailed);
+  const auto tensors = tensors_.find(serial);
+  const std::size_t wanted = options_.spec.is_first() ? 1 : 2;
+  if (tensors == nullptr || frames->size() != wanted) return ledger_.inputs_lost(serial, BusyReason::kMalformed);
+  tensors->input = std::move(*frames);
+  ledger_.inputs_arrived(serial);
 }
 
 void StagePeer::on_forward(const Remote& from, const Forward& message, TransferId transfer) {
   // While behind, our anchor is an old one: it trains others' microbatches as well as before, but evaluates none.
-  const bool old_anchor = behind_ && message.kind == ForwardKind::kEvaluate;
+  const bool old_anchor = rounds_.behind() && message.kind == ForwardKind::kEvaluate;
   if (message.stage != options_.spec.stage || transfer == 0 || old_anchor) {
     if (transfer != 0) env_.transport.refuse(from.peer, transfer);
     send(from.session, Busy{message.lease, BusyReason::kNotServing, 0});
@@ -214,16 +204,12 @@ void StagePeer::on_forward(const Remote& from, const Forward& message, TransferI
   }
   const auto serial = ledger_.on_forward(from.session, message, transfer, env_.loop.now());
   if (!serial) return;
-  last_accepted_ = env_.loop.now();
-  auto tensors = std::make_shared<Tensors>();
-  tensors->microbatch = message.microbatch;
-  tensors_[*serial] = std::move(tensors);
-  inbound_inputs_[{from.peer, transfer}] = *serial;
+  meters_.accepted(env_.loop.now());
+  tensors_.await(*serial, message.microbatch, {from.peer, transfer});
 }
 
 void StagePeer::schedule_tick() {
-  tick_timer_ = env_.loop.after(kTick, [this, alive = alive_] {
-    if (!*alive) return;
+  tick_timer_ = env_.loop.after(kTick, [this] {  // stop() cancels it
     schedule_tick();
     tick();
   });
@@ -236,15 +222,10 @@ void StagePeer::tick() {
   const bool beat = now >= next_beat_;
   if (beat) {
     next_beat_ = now + kBeat;
-    if (now - rate_since_ >= 2s) {
-      const std::uint64_t counted = ledger_.counters().counted * options_.config->targets_per_microbatch();
-      rate_ = static_cast<double>(counted - rate_counted_) / seconds_of(now - rate_since_);
-      rate_counted_ = counted;
-      rate_since_ = now;
-    }
+    meters_.measure(ledger_.counters().counted, now);
   }
   send_progress(beat);
-  pump();
+  device_.pump();
 }
 
 void StagePeer::send_progress(bool all) {
@@ -267,21 +248,21 @@ StagePeerStatus StagePeer::status() const {
   status.ledger = ledger_.counters();
   status.courier = holder_.courier().counters();
   status.settled_targets = ledger_.stepped_targets();
-  status.inner_steps = inner_steps_;
-  status.progress = progress_;
+  status.inner_steps = meters_.readings().inner_steps;
+  status.progress = device_.finished();
   status.run_targets = holder_.run_targets();
   status.run_loss = holder_.run_loss();
-  status.graphs_dropped = graphs_dropped_;
-  status.last_accepted = last_accepted_;
-  status.device_busy = device_busy_;
+  status.graphs_dropped = meters_.readings().graphs_dropped;
+  status.last_accepted = meters_.readings().last_accepted;
+  status.device_busy = !device_.idle();
   status.live = ledger_.live();
   status.queued = ledger_.queued();
   status.parked = holder_.courier().parked();
   status.queue_ms = ledger_.queue_ms();
-  status.rate = rate_;
-  status.fp32_bytes = fp32_bytes_;
-  status.payload_bytes = payload_bytes_;
-  status.version = version_;
+  status.rate = meters_.readings().rate;
+  status.fp32_bytes = meters_.readings().fp32_bytes;
+  status.payload_bytes = meters_.readings().payload_bytes;
+  status.version = arena_.version;
   return status;
 }
 

@@ -1,7 +1,6 @@
 // What holder and ledger ask of the peer: frames, won gradients, messages sent, events written.
 #include "common/log.h"
 #include "runtime/stage_peer/stage_peer.h"
-#include "runtime/stage_peer/stage_peer_parts.h"
 
 namespace shoal {
 
@@ -11,18 +10,18 @@ std::vector<Bytes> StagePeer::frames_of(const Session& to, const Forward& messag
   const Ledger::Entry* entry = ledger_.find_live(message.microbatch);
   SHOAL_CHECK(entry != nullptr);
   const auto tensors = tensors_.find(entry->serial);
-  SHOAL_CHECK(tensors != tensors_.end());
-  Bytes frame = tensors->second->output;
+  SHOAL_CHECK(tensors != nullptr);
+  Bytes frame = tensors->output;
   if (env_.coder != nullptr && !key && message.kind == ForwardKind::kTrain)
-    if (auto delta = env_.coder->delta_for(to, message.sample, tensors->second->activation)) frame = *std::move(delta);
-  return {tensors->second->input.front(), std::move(frame)};
+    if (auto delta = env_.coder->delta_for(to, message.sample, tensors->activation)) frame = *std::move(delta);
+  return {tensors->input.front(), std::move(frame)};
 }
 
 void StagePeer::on_branch(const MicrobatchId& microbatch, const Session& to, const Lease& lease, BranchEnd end) {
   if (env_.coder != nullptr) env_.coder->on_branch(microbatch, to, lease, end);
 }
 
-void StagePeer::ask_trainer(shoal::Waiting message) {
+void StagePeer::ask_trainer(Waiting message) {
   if (const auto sent = env_.transport.send(options_.authority, message); !sent.ok())
     log_debug("not asked: ", sent.error().message);
 }
@@ -35,7 +34,7 @@ void StagePeer::on_won(const MicrobatchId& microbatch, const Gradient& gradient,
     holder_.reject(microbatch, "malformed gradient", env_.loop.now());
     return;
   }
-  if (train) tensors_.at(entry->serial)->gradient_in = std::move(frames.front());
+  if (train) tensors_.find(entry->serial)->gradient_in = std::move(frames.front());
   ledger_.gradient_arrived(microbatch, gradient, env_.loop.now());
 }
 
@@ -64,19 +63,17 @@ void StagePeer::event(std::string_view name, const MicrobatchId& m, const Sessio
 
 bool StagePeer::send_gradient(const Session& to, Gradient message, EntrySerial serial) {
   std::vector<Bytes> frames;
-  if (const auto it = tensors_.find(serial); it != tensors_.end() && !it->second->gradient_out.empty())
-    frames.push_back(it->second->gradient_out);
+  if (const auto tensors = tensors_.find(serial); tensors != nullptr && !tensors->gradient_out.empty())
+    frames.push_back(tensors->gradient_out);
   return holder_.send_to(to, std::move(message), std::move(frames)).ok();
 }
 
 void StagePeer::refuse_frames(const Session& from, TransferId transfer) {
   const auto peer = holder_.peer_of(from);
   if (!peer) return;
-  inbound_inputs_.erase({*peer, transfer});
+  tensors_.forget({*peer, transfer});
   env_.transport.refuse(*peer, transfer);
 }
-
-void StagePeer::discard(EntrySerial serial) { tensors_.erase(serial); }
 
 void StagePeer::event(std::string_view name, const MicrobatchId& microbatch, const EntryName& entry_name,
                       std::string_view cause) {

@@ -1,11 +1,9 @@
-// What the device does for entries and windows.
-#include <algorithm>
+#include "runtime/stage_peer/entry_jobs.h"
 
 #include "common/fault.h"
 #include "common/log.h"
 #include "compression/codec.h"
 #include "kernels/accumulate.h"
-#include "runtime/stage_peer/stage_peer_parts.h"
 #include "stages/windowed_executor.h"
 
 namespace shoal {
@@ -34,90 +32,66 @@ struct Decoder {
 
 }  // namespace
 
-void StagePeer::on_device(DeviceTask task, std::function<void()> job, std::function<void()> after) {
-  SHOAL_CHECK(!device_busy_);
-  device_busy_ = true;
-  env_.device.run(task, std::move(job), [this, alive = alive_, after = std::move(after)] {
-    if (!*alive) return;
-    device_busy_ = false;
-    ++progress_;
-    after();
-    pump();
-  });
-}
-
-void StagePeer::run_on_device(DeviceTask task, std::function<void(StageExecutor&)> job, std::function<void()> done) {
-  waiting_->plain.push_back({task, std::move(job), std::move(done)});
-  pump();
-}
-
-void StagePeer::pump() {
-  if (stopped_ || device_busy_) return;
-  if (!waiting_->plain.empty()) {
-    auto plain = std::move(waiting_->plain.front());
-    waiting_->plain.erase(waiting_->plain.begin());
-    on_device(
-        plain.task, [executor = env_.executor, job = std::move(plain.job)] { job(*executor); }, std::move(plain.done));
-    return;
-  }
-  if (!serving_) return;
-  if (leaving_) ledger_.flush();
-  if (const auto release = ledger_.release_job()) return start(*release);
-  if (pump_round()) return;
-  if (const auto job = ledger_.next_job(shift_pending_)) start(*job);
-}
-
-void StagePeer::start(const Job& job) {
+void EntryJobs::start(const Job& job) {
   switch (job.kind) {
     case JobKind::kForward:
-      return start_forward(job.serial, false);
+      return forward(job.serial, false);
     case JobKind::kEvaluate:
-      return start_forward(job.serial, true);
+      return forward(job.serial, true);
     case JobKind::kBackward:
-      return start_backward(job);
+      return backward(job);
+    case JobKind::kUndo:
+      return undo(job);
     case JobKind::kInnerStep:
+      return inner_step(job);
     case JobKind::kApplyShift:
-      return start_write(job);
-    case JobKind::kUndo: {
-      auto exact = std::make_shared<Result<bool>>(false);
-      return on_device(
-          DeviceTask::kUndo,
-          [executor = env_.executor, job, exact, planted = options_.planted,
-           id = ledger_.find(job.serial)->microbatch] {
-            *exact = executor->undo(job.serial);
-            if (planted.undo_twice) executor->arena().tag(accumulator_of(job.slot)) -= count_tag(id);
-            if (job.empties || planted.reset_accumulator) executor->clear_window(job.slot);
-          },
-          [this, serial = job.serial, exact] {
-            if (!exact->ok()) return owner_.on_session_lost("an undo failed: " + exact->error().message);
-            ledger_.undo_done(serial, **exact);
-          });
-    }
+      return apply_shift();
     case JobKind::kRelease:
-      return on_device(
-          DeviceTask::kRelease,
-          [executor = env_.executor, job] {
-            for (const EntrySerial serial : job.settled) executor->settle(serial);
-            for (const EntrySerial serial : job.dropped) executor->drop(serial);
-          },
-          [] {});
+      return release(job);
   }
 }
 
-void StagePeer::start_forward(EntrySerial serial, bool evaluate) {
+void EntryJobs::undo(const Job& job) {
+  auto exact = std::make_shared<Result<bool>>(false);
+  parts_.device.run(
+      DeviceTask::kUndo,
+      [job, exact, planted = parts_.options.planted,
+       id = parts_.ledger.find(job.serial)->microbatch](StageExecutor& executor) {
+        *exact = executor.undo(job.serial);
+        if (planted.undo_twice) executor.arena().tag(accumulator_of(job.slot)) -= count_tag(id);
+        if (job.empties || planted.reset_accumulator) executor.clear_window(job.slot);
+      },
+      [this, serial = job.serial, exact] {
+        if (!exact->ok()) return parts_.owner.on_session_lost("an undo failed: " + exact->error().message);
+        parts_.ledger.undo_done(serial, **exact);
+      });
+}
+
+void EntryJobs::release(const Job& job) {
+  parts_.device.run(
+      DeviceTask::kRelease,
+      [job](StageExecutor& executor) {
+        for (const EntrySerial serial : job.settled) executor.settle(serial);
+        for (const EntrySerial serial : job.dropped) executor.drop(serial);
+      },
+      [] {});
+}
+
+void EntryJobs::forward(EntrySerial serial, bool evaluate) {
   struct Outcome {
     Result<ForwardOutput> output = make_error(ErrorCode::kMalformed, "");
     Bytes frame;
     HostTensor activation;
     bool base_missing = false;
   };
-  auto tensors = tensors_.at(serial);
+  auto tensors = tensors_.find(serial);
+  SHOAL_CHECK(tensors != nullptr);
   auto outcome = std::make_shared<Outcome>();
-  const TimePoint started = env_.loop.now();
-  on_device(
+  const TimePoint started = parts_.env.loop.now();
+  parts_.device.run(
       evaluate ? DeviceTask::kEvaluate : DeviceTask::kForward,
-      [executor = env_.executor, tensors, outcome, serial, evaluate, config = options_.config, spec = options_.spec,
-       coder = env_.coder] {
+      [tensors, outcome, serial, evaluate, config = parts_.options.config, spec = parts_.options.spec,
+       coder = parts_.env.coder](StageExecutor& executor) {
         SHOAL_FAULT("peer.forward");
         const Decoder decoder{*config, spec};
         ForwardInput input;
@@ -138,14 +112,14 @@ void StagePeer::start_forward(EntrySerial serial, bool evaluate) {
           }
           input.activation = *std::move(activation);
         }
-        outcome->output = evaluate ? executor->evaluate(input) : executor->forward(input);
+        outcome->output = evaluate ? executor.evaluate(input) : executor.forward(input);
         if (!outcome->output.ok() || spec.is_last()) return;
         // What is evaluated is the model that is saved, whatever training's codec loses.
         const CodecId codec = evaluate ? CodecId::kRaw : config->wire.forward.at(spec.stage);
         auto frame = codec_for(codec).encode(outcome->output->activation.view(), TensorRole::kActivation);
         if (!frame.ok()) {
           outcome->output = frame.error();
-          if (!evaluate) executor->drop(serial);
+          if (!evaluate) executor.drop(serial);
           return;
         }
         outcome->frame = *std::move(frame);
@@ -153,13 +127,13 @@ void StagePeer::start_forward(EntrySerial serial, bool evaluate) {
         outcome->output->activation = {};
       },
       [this, serial, tensors, outcome, started] {
-        if (outcome->base_missing && ledger_.base_missing(serial)) return;
+        if (outcome->base_missing && parts_.ledger.base_missing(serial)) return;
         const bool ok = outcome->output.ok();
         if (!ok) {
           log_warning("forward of microbatch ", tensors->microbatch, " failed: ", outcome->output.error().message);
           note_refused(serial, name_of(outcome->output.code()), "activation");
         }
-        count_frame(outcome->frame.size());
+        parts_.meters.encoded(outcome->frame.size());
         tensors->output = outcome->frame;
         tensors->activation = std::move(outcome->activation);
         ForwardResult result;
@@ -169,25 +143,26 @@ void StagePeer::start_forward(EntrySerial serial, bool evaluate) {
           result.targets = outcome->output->targets;
         }
         result.frame_bytes = outcome->frame.size();
-        result.took_us = microseconds_of(env_.loop.now() - started);
-        ledger_.forward_done(serial, result, env_.loop.now());
+        result.took_us = microseconds_of(parts_.env.loop.now() - started);
+        parts_.ledger.forward_done(serial, result, parts_.env.loop.now());
         SHOAL_FAULT("peer.after_forward");
       });
 }
 
-void StagePeer::start_backward(const Job& job) {
+void EntryJobs::backward(const Job& job) {
   struct Outcome {
     Result<BackwardOutput> output = make_error(ErrorCode::kMalformed, "");
     Bytes frame;
     bool bad_input = false;
   };
   const EntrySerial serial = job.serial;
-  auto tensors = tensors_.at(serial);
+  auto tensors = tensors_.find(serial);
+  SHOAL_CHECK(tensors != nullptr);
   auto outcome = std::make_shared<Outcome>();
-  const TimePoint started = env_.loop.now();
-  on_device(
+  const TimePoint started = parts_.env.loop.now();
+  parts_.device.run(
       DeviceTask::kBackward,
-      [executor = env_.executor, tensors, outcome, job, config = options_.config, spec = options_.spec] {
+      [tensors, outcome, job, config = parts_.options.config, spec = parts_.options.spec](StageExecutor& executor) {
         const Decoder decoder{*config, spec};
         HostTensor gradient;
         if (!spec.is_last()) {
@@ -201,7 +176,7 @@ void StagePeer::start_backward(const Job& job) {
           }
           gradient = *std::move(decoded);
         }
-        outcome->output = executor->backward(job.serial, gradient, job.slot);
+        outcome->output = executor.backward(job.serial, gradient, job.slot);
         if (!outcome->output.ok() || spec.is_first()) return;
         const StageId before(static_cast<std::uint16_t>(spec.stage.value - 1));
         auto frame =
@@ -211,13 +186,13 @@ void StagePeer::start_backward(const Job& job) {
         outcome->frame = *std::move(frame);
       },
       [this, serial, tensors, outcome, started] {
-        const TimePoint now = env_.loop.now();
+        const TimePoint now = parts_.env.loop.now();
         if (outcome->bad_input) {
-          const auto from = holder_.courier().won_by(tensors->microbatch);
+          const auto from = parts_.holder.courier().won_by(tensors->microbatch);
           log_warning("gradient of microbatch ", tensors->microbatch, " from ", from ? short_name(*from) : "?",
                       " refused: ", outcome->output.error().message);
-          ledger_.gradient_rejected(serial);
-          holder_.reject(tensors->microbatch, std::string(name_of(outcome->output.code())) + " gradient", now);
+          parts_.ledger.gradient_rejected(serial);
+          parts_.holder.reject(tensors->microbatch, std::string(name_of(outcome->output.code())) + " gradient", now);
           return;
         }
         const bool ok = outcome->output.ok();
@@ -225,74 +200,78 @@ void StagePeer::start_backward(const Job& job) {
           log_warning("backward of microbatch ", tensors->microbatch, " failed: ", outcome->output.error().message);
           note_refused(serial, name_of(outcome->output.code()), "gradient made here, of an activation");
         }
-        count_frame(outcome->frame.size());
+        parts_.meters.encoded(outcome->frame.size());
         tensors->gradient_out = outcome->frame;
         tensors->gradient_in = {};
-        ledger_.backward_done(serial, ok, ok ? outcome->output->stamp : 0, ok && outcome->output->recomputed,
-                              microseconds_of(now - started), now);
+        parts_.ledger.backward_done(serial, ok, ok ? outcome->output->stamp : 0, ok && outcome->output->recomputed,
+                                    microseconds_of(now - started), now);
       });
 }
 
-void StagePeer::note_refused(EntrySerial serial, std::string_view why, std::string_view role) {
-  const Ledger::Entry& entry = *ledger_.find(serial);
-  event("refused", entry.microbatch, EntryName{options_.self, serial},
-        std::string(why) + " " + std::string(role) +
-            (entry.above.empty() ? "" : " from " + short_name(entry.above.back())));
+void EntryJobs::note_refused(EntrySerial serial, std::string_view why, std::string_view role) {
+  const Ledger::Entry& entry = *parts_.ledger.find(serial);
+  EventRecord record;
+  record.event = "refused";
+  record.microbatch = entry.microbatch;
+  record.stage = parts_.options.spec.stage;
+  record.entry_name = EntryName{parts_.options.self, serial};
+  record.cause = std::string(why) + " " + std::string(role) +
+                 (entry.above.empty() ? "" : " from " + short_name(entry.above.back()));
+  parts_.env.events.write(record);
 }
 
-void StagePeer::count_frame(std::size_t bytes) {
-  if (bytes == 0) return;  // a failed job, or an end of the pipeline
-  payload_bytes_ += bytes;
-  fp32_bytes_ += options_.config->targets_per_microbatch() * options_.config->model.dim * sizeof(float);
+void EntryJobs::apply_shift() {
+  struct Outcome {
+    Result<InnerStepResult> result = InnerStepResult{};
+    bool shift_pending = false;
+  };
+  auto outcome = std::make_shared<Outcome>();
+  parts_.device.run(
+      DeviceTask::kWrite,
+      [outcome](StageExecutor& executor) {
+        outcome->result = executor.apply_shift();
+        outcome->shift_pending = executor.shift_pending();
+      },
+      [this, outcome] {
+        parts_.arena.shift_pending = outcome->shift_pending;
+        parts_.ledger.wrote(outcome->result->stamp);
+      });
 }
 
-void StagePeer::start_write(const Job& job) {
+void EntryJobs::inner_step(const Job& job) {
   struct Outcome {
     Result<InnerStepResult> result = InnerStepResult{};
     bool shift_pending = false;
     CountTag tag = 0;
   };
   auto outcome = std::make_shared<Outcome>();
-  if (job.kind == JobKind::kApplyShift) {
-    on_device(
-        DeviceTask::kWrite,
-        [executor = env_.executor, outcome] {
-          outcome->result = executor->apply_shift();
-          outcome->shift_pending = executor->shift_pending();
-        },
-        [this, outcome] {
-          shift_pending_ = outcome->shift_pending;
-          ledger_.wrote(outcome->result->stamp);
-        });
-    return;
-  }
-  const InnerStep step = options_.config->inner_step(adam_step_ + 1, job.targets, job.run_targets);
-  on_device(
+  const InnerStep step = parts_.options.config->inner_step(parts_.arena.adam_step + 1, job.targets, job.run_targets);
+  parts_.device.run(
       DeviceTask::kWrite,
-      [executor = env_.executor, outcome, slot = job.slot, step] {
-        outcome->result = executor->inner_step(slot, step);
-        outcome->shift_pending = executor->shift_pending();
-        outcome->tag = executor->arena().tag(ArenaRole::kCurrent);
+      [outcome, slot = job.slot, step](StageExecutor& executor) {
+        outcome->result = executor.inner_step(slot, step);
+        outcome->shift_pending = executor.shift_pending();
+        outcome->tag = executor.arena().tag(ArenaRole::kCurrent);
       },
       [this, outcome, slot = job.slot, targets = job.targets] {
         if (!outcome->result.ok())
-          return owner_.on_session_lost("an inner step failed: " + outcome->result.error().message);
-        ++inner_steps_;
-        ++adam_step_;
-        graphs_dropped_ += outcome->result->graphs_dropped;
-        shift_pending_ = outcome->shift_pending;
+          return parts_.owner.on_session_lost("an inner step failed: " + outcome->result.error().message);
+        ++parts_.arena.adam_step;
+        parts_.meters.stepped();
+        parts_.meters.dropped_graphs(outcome->result->graphs_dropped);
+        parts_.arena.shift_pending = outcome->shift_pending;
         EventRecord record;
         record.event = "stepped";
-        record.stage = options_.spec.stage;
+        record.stage = parts_.options.spec.stage;
         record.window = slot;
         record.tag = outcome->tag;
         record.targets = targets;
         record.entries.emplace();
-        for (const auto& [serial, entry] : ledger_.window(slot)->entries)
-          record.entries->push_back({options_.self, serial});
-        env_.events.write(record);
-        ledger_.step_done(slot, outcome->result->stamp);
-        owner_.on_inner_step();
+        for (const auto& [serial, entry] : parts_.ledger.window(slot)->entries)
+          record.entries->push_back({parts_.options.self, serial});
+        parts_.env.events.write(record);
+        parts_.ledger.step_done(slot, outcome->result->stamp);
+        parts_.owner.on_inner_step();
       });
 }
 
