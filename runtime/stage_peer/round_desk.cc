@@ -16,7 +16,7 @@ OuterRules make_rules(const RunConfig& config) {
   diloco.sum = exact;
   diloco.outer_lr = exact ? 1 : config.sync.outer_lr;
   diloco.outer_momentum = exact ? 0 : config.sync.outer_momentum;
-  return {make_allreduce_rule(allreduce), make_diloco_rule(diloco)};
+  return {.allreduce = make_allreduce_rule(allreduce), .diloco = make_diloco_rule(diloco)};
 }
 
 }  // namespace

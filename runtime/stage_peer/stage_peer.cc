@@ -74,7 +74,16 @@ void StagePeer::stop() {
   env_.loop.cancel(tick_timer_);
 }
 
-StageParts StagePeer::parts() { return {options_, env_, owner_, holder_, ledger_, device_, meters_, arena_}; }
+StageParts StagePeer::parts() {
+  return {.options = options_,
+          .env = env_,
+          .owner = owner_,
+          .holder = holder_,
+          .ledger = ledger_,
+          .device = device_,
+          .meters = meters_,
+          .arena = arena_};
+}
 
 void StagePeer::run_on_device(DeviceTask task, std::function<void(StageExecutor&)> job, std::function<void()> done) {
   device_.ask(task, std::move(job), std::move(done));
