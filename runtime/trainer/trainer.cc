@@ -88,12 +88,11 @@ void Trainer::issue() {
     SHOAL_CHECK(frame.ok());
     env_.book.issued(*id);
     ++issued_;
-    EventRecord record;
-    record.event = "issue";
-    record.microbatch = *id;
-    record.step = step_of(id->serial);
-    record.more = {{"sample", std::to_string(item.sample.value)}, {"epoch", std::to_string(item.epoch)}};
-    env_.events.write(record);
+    env_.events.write({.event = EventName::kIssue,
+                       .microbatch = *id,
+                       .step = step_of(id->serial),
+                       .sample = item.sample,
+                       .epoch = item.epoch});
     HopSpec spec;
     spec.microbatch = *id;
     spec.sample = item.sample;
@@ -321,16 +320,5 @@ void Trainer::drop_transfer(const Session& to, TransferId transfer) {
 }
 
 void Trainer::on_parked(const MicrobatchId&, StageId stage, bool parked) { owner_.on_parked(stage, parked); }
-
-void Trainer::event(std::string_view name, const MicrobatchId& m, const Session& peer, const Lease& lease,
-                    std::string_view cause) {
-  EventRecord record;
-  record.event = name;
-  record.microbatch = m;
-  record.about = peer;
-  record.lease = lease;
-  record.cause = cause;
-  env_.events.write(record);
-}
 
 }  // namespace shoal
