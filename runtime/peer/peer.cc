@@ -294,7 +294,7 @@ void Peer::on_manifest(const Manifest& manifest) {
 }
 
 Status Peer::close_to_strangers() {
-  if (config_->admission.mode != AdmissionMode::kLost) return {};
+  if (config_->admission.mode != AdmissionMode::kKeys) return {};
   std::vector<PeerId> admitted = config_->admission.keys;
   admitted.push_back(as_peer(options_.run));
   return env_.wire.admit_only(admitted);
