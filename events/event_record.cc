@@ -37,8 +37,7 @@ EventRecord entry_event(EventName event, const MicrobatchId& microbatch, const E
 
 EventRecord claim_event(EventName event, const MicrobatchId& microbatch, const Session& about, const Lease& lease,
                         std::string_view cause) {
-  return {
-      .event = event, .microbatch = microbatch, .about = about, .lease = lease, .cause = std::string(cause)};
+  return {.event = event, .microbatch = microbatch, .about = about, .lease = lease, .cause = std::string(cause)};
 }
 
 }  // namespace shoal
