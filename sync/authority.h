@@ -32,6 +32,7 @@
 
 #include "common/event_loop.h"
 #include "common/storage.h"
+#include "events/event_record.h"
 #include "sync/outer_rule.h"
 #include "transport/messages.h"
 #include "transport/transport.h"
@@ -70,7 +71,7 @@ class AuthorityPort {
   virtual void on_session_over(const Session& session, StageId stage, const std::string& why) = 0;
   // The log takes nothing more: no list and no round will be decided. The process says so and stops.
   virtual void on_log_failure(const Error& error) = 0;
-  virtual void event(const std::string& name, const std::vector<std::pair<std::string, std::string>>& fields) = 0;
+  virtual void write(const EventRecord& event) = 0;  // into the process's EventLog
 };
 
 // Why a run of one stage parks, for status lines.

@@ -74,7 +74,6 @@ class AuthorityState final : public Authority {
     RoundId round_used;  // newest id given out
     RoundId round_committed;
     StepId step_done;
-    CountTag anchor_tag = 0;
     std::optional<OpenRound> round;
     std::optional<RoundCommit> last_commit;       // decided
     std::optional<RoundCommit> last_commit_sent;  // durable
@@ -168,8 +167,6 @@ class AuthorityState final : public Authority {
   TimePoint last_tick_{};
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
-
-std::string text_of(const Session& session);  // for events
 
 // How the reason of a session's end begins when it left by itself.
 inline constexpr std::string_view kLeft = "left";

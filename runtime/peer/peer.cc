@@ -74,7 +74,7 @@ void Peer::begin_session() {
   session_alive_ = std::make_shared<bool>(true);
   session_ = Session::of(options_.key.id(), env_.rng.next());
   env_.events.set_session(session_);
-  note("start", "");
+  env_.events.write({.event = EventName::kStart});
   phase_ = PeerPhase::kConnecting;
   reason_ = "reaching the authority";
   announce_pace_ = {};
@@ -92,7 +92,7 @@ void Peer::end_session(const std::string& why) {
     return finish("", make_error(ErrorCode::kStale, "session " + short_name(session_) + " is over: " + why));
   restarting_ = true;
   owner_.on_notice("session " + short_name(session_) + " is over (" + why + "): joining again");
-  note("fenced", why);
+  env_.events.write({.event = EventName::kFenced, .cause = why});
   if (stage_peer_) stage_peer_->stop();
   // The rest waits until no caller of ours stands on what is taken down.
   env_.loop.post([this, alive = alive_] {

@@ -4,6 +4,7 @@
 // runtime/stage_peer/stage_peer.h; here is what comes before and after.
 //
 // Thread: loop only. Borrows what Environment refers to. The same class runs in `shoal join` and in the simulator.
+#include <array>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -171,7 +172,6 @@ class Peer final : private Transport::Listener,
     return id == RuleId::kAllreduce ? allreduce_ : diloco_;
   }
   void write_bytes();
-  void note(std::string_view event, std::string_view cause);
 
   PeerOptions options_;
   PeerEnvironment env_;
@@ -211,8 +211,8 @@ class Peer final : private Transport::Listener,
   int refusals_ = 0;            // by the authority's addresses, in a row
   std::uint64_t sequence_ = 0;  // of our newest record
   std::uint64_t sessions_ = 0, fetched_ = 0, fetch_total_ = 0;
-  std::uint64_t bytes_before_[4] = {0, 0, 0, 0};   // of earlier sessions: sent, received, fp32, payload
-  std::uint64_t bytes_written_[4] = {0, 0, 0, 0};  // of these, what stands in events already
+  std::uint64_t bytes_before_[4] = {0, 0, 0, 0};  // of earlier sessions: sent, received, fp32, payload
+  std::array<std::uint64_t, 4> bytes_written_{};  // of these, what stands in events already
   TimePoint next_bytes_{}, absence_told_{};
   std::optional<TimePoint> away_since_;       // of the authority
   std::optional<TimePoint> undialled_since_;  // the authority cannot dial us

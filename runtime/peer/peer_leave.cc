@@ -90,7 +90,7 @@ void Peer::finish(const std::string& reason, std::optional<Error> error) {
   phase_ = PeerPhase::kOver;
   reason_ = reason;
   write_bytes();
-  note("end", error ? error->message : reason);
+  env_.events.write({.event = EventName::kEnd, .cause = error ? error->message : reason});
   if (stage_peer_) stage_peer_->stop();
   if (env_.directory != nullptr && spec_) {
     announce();  // the last one: not serving any more
@@ -129,24 +129,13 @@ PeerReport Peer::report() const {
 void Peer::write_bytes() {
   next_bytes_ = env_.loop.now() + kBytesPeriod;
   const PeerReport now = report();
-  const std::uint64_t counts[4] = {now.sent_bytes, now.received_bytes, now.fp32_bytes, now.payload_bytes};
-  constexpr const char* kNames[4] = {"sent", "received", "fp32", "payload"};
-  EventRecord record;
-  record.event = "bytes";
-  if (spec_) record.stage = spec_->stage;
-  for (int i = 0; i < 4; ++i) {
-    record.more.emplace_back(kNames[i], std::to_string(counts[i] - bytes_written_[i]));
-    bytes_written_[i] = counts[i];
-  }
-  env_.events.write(record);
-}
-
-void Peer::note(std::string_view event, std::string_view cause) {
-  EventRecord record;
-  record.event = event;
-  record.cause = cause;
-  if (spec_) record.stage = spec_->stage;
-  env_.events.write(record);
+  const std::array<std::uint64_t, 4> counts = {now.sent_bytes, now.received_bytes, now.fp32_bytes, now.payload_bytes};
+  const std::array<std::uint64_t, 4> before = std::exchange(bytes_written_, counts);
+  env_.events.write({.event = EventName::kBytes,
+                     .sent = counts[0] - before[0],
+                     .received = counts[1] - before[1],
+                     .fp32 = counts[2] - before[2],
+                     .payload = counts[3] - before[3]});
 }
 
 }  // namespace shoal

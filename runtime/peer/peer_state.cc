@@ -28,6 +28,7 @@ void Peer::build_stage(StageId stage) {
   if (spec_ && spec_->stage != stage && env_.directory != nullptr)  // of the session before
     env_.directory->withdraw(stage_key(options_.run, spec_->stage));
   spec_ = (*specs)[stage.value];
+  env_.events.set_stage(stage);
   announce();
   if (options_.memory_bytes > 0) {
     auto credits = credits_within(options_.memory_bytes, *config_, *spec_);
@@ -168,11 +169,7 @@ void Peer::serve(Version version) {
   reason_ = "";
   if (membership_->list()) stage_peer_->on_members(*membership_->list());
   stage_peer_->serve(version, state_rule_);
-  EventRecord record;
-  record.event = "serving";
-  record.stage = spec_->stage;
-  record.version = version;
-  env_.events.write(record);
+  env_.events.write({.event = EventName::kServing, .version = version});
   owner_.on_notice("serving stage " + std::to_string(spec_->stage.value) + " from version " +
                    std::to_string(version.value));
   membership_->beat_now();

@@ -114,7 +114,7 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   void on_round_abandoned(const RoundAbandon& abandon) override;
   void on_session_over(const Session& session, StageId stage, const std::string& why) override;
   void on_log_failure(const Error& error) override;
-  void event(const std::string& name, const std::vector<std::pair<std::string, std::string>>& fields) override;
+  void write(const EventRecord& event) override { env_.events.write(event); }
   // Trainer::Owner (on_log_failure serves both)
   void on_step(const Step& step) override;
   void on_train_line(const TrainLine& line) override;

@@ -106,10 +106,7 @@ void Launch::end() {
 
 void Launch::on_end_durable(const std::vector<CommitBook::Listing>& lost) {
   trainer_->say_lost(lost);
-  EventRecord record;
-  record.event = "end";
-  record.cause = summary_.reason;
-  env_.events.write(record);
+  write({.event = EventName::kEnd, .cause = summary_.reason});
   say_end();
 }
 

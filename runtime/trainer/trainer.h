@@ -100,8 +100,7 @@ class Trainer final : private CourierPort {
   void drop_transfer(const Session& to, TransferId transfer) override;
   void on_won(const MicrobatchId& microbatch, const Gradient& gradient, std::vector<Bytes> frames) override;
   void on_parked(const MicrobatchId& microbatch, StageId stage, bool parked) override;
-  void event(std::string_view name, const MicrobatchId& m, const Session& peer, const Lease& lease,
-             std::string_view cause) override;
+  void write(const EventRecord& event) override { env_.events.write(event); }
 
   Result<TransferId> send_to(const Session& to, Message message, std::vector<Bytes> frames);
   void tick();

@@ -82,6 +82,7 @@ class RealSwarm::MemoryEvents final : public EventLog {
     swarm_.changed_.notify_all();
   }
   void set_session(const Session&) override {}
+  void set_stage(StageId) override {}
 
  private:
   RealSwarm& swarm_;
@@ -300,7 +301,7 @@ CountTag RealSwarm::issued_tag(std::uint64_t step) const {
   const std::lock_guard lock(mutex_);
   CountTag tag = 0;
   for (const EventRecord& record : events_)
-    if (record.event == "issue" && record.step == StepId(step)) tag += count_tag(*record.microbatch);
+    if (record.event == EventName::kIssue && record.step == StepId(step)) tag += count_tag(*record.microbatch);
   return tag;
 }
 
