@@ -222,7 +222,7 @@ std::string event_line(const EventIdentity& identity, WallTime time, const Event
   if (r.digest) line.printed("digest", *r.digest);
   if (r.tag) line.text("tag", hex_of_tag(*r.tag));
   if (r.step) line.integer("step", r.step->value);
-  if (r.tokens) line.tokens("tokens", *r.tokens);
+  if (r.entries) line.entries("entries", *r.entries);
   if (r.secured) line.secured("secured", *r.secured);
   if (!r.cause.empty()) line.text("cause", r.cause);
   if (r.loss) line.number("loss", *r.loss);

@@ -157,8 +157,8 @@ KeyPair Swarm::peer_key(std::uint64_t seed, std::size_t index) { return key_of(s
 
 std::size_t Swarm::add_peer() {
   const std::size_t index = peers_.size();
-  peers_.push_back(std::unique_ptr<HostedPeer>(new HostedPeer{
-      .key = peer_key(options_.seed, index), .address = "peer" + std::to_string(index) + ":1"}));
+  peers_.push_back(std::unique_ptr<HostedPeer>(
+      new HostedPeer{.key = peer_key(options_.seed, index), .address = "peer" + std::to_string(index) + ":1"}));
   start_peer(*peers_.back());
   return index;
 }

@@ -4,8 +4,8 @@
 // runtime/stage_peer/stage_peer.h; here is what comes before and after.
 //
 // Composed of small values that know no I/O, and of one Life, which is taken down with its session:
-//   PeerState      where it stands                  AuthorityLink  whether the authority is there, and how long it is not
-//   Reachability   whether others can dial us       KeptState      the stage's state between two sessions
+//   PeerState      where it stands                  AuthorityLink  whether the authority is there, and how long it is
+//   not Reachability   whether others can dial us       KeptState      the stage's state between two sessions
 //   MissedVersion  what is to be caught up with     Leaving        how it goes
 //   Announcing     its record in the directory      TrafficBook    bytes over all sessions
 //
@@ -22,7 +22,6 @@
 #include "dht/peer_directory.h"
 #include "events/event_log.h"
 #include "runtime/config/config.h"
-#include "runtime/peer/reachability.h"
 #include "runtime/peer/announcing.h"
 #include "runtime/peer/authority_link.h"
 #include "runtime/peer/inbound_chunks.h"
@@ -30,6 +29,7 @@
 #include "runtime/peer/leaving.h"
 #include "runtime/peer/missed_version.h"
 #include "runtime/peer/peer_state.h"
+#include "runtime/peer/reachability.h"
 #include "runtime/peer/traffic.h"
 #include "runtime/stage_peer/device_queue.h"
 #include "runtime/stage_peer/stage_peer.h"
