@@ -76,13 +76,13 @@ class Swarm {
     KeyPair key;
     std::string address;
     bool alive = false, frozen = false, finished = false;
-    std::optional<Error> error;
-    std::unique_ptr<Wire> wire;
-    std::unique_ptr<SimDevice> device;
-    std::unique_ptr<EventLog> events;
-    std::unique_ptr<Peer::Owner> owner;
-    std::unique_ptr<Peer> peer;
-    std::vector<std::string> notices;
+    std::optional<Error> error{};
+    std::unique_ptr<Wire> wire{};
+    std::unique_ptr<SimDevice> device{};
+    std::unique_ptr<EventLog> events{};
+    std::unique_ptr<Peer::Owner> owner{};
+    std::unique_ptr<Peer> peer{};
+    std::vector<std::string> notices{};
   };
   const std::vector<std::unique_ptr<HostedPeer>>& peers() const { return peers_; }
   const Launch* launch() const { return launch_.get(); }
@@ -102,7 +102,7 @@ class Swarm {
   class LaunchOwner;
   class PeerOwner;
   class Recorder;
-  void start_peer(HostedPeer& process, std::uint64_t salt);
+  void start_peer(HostedPeer& process);
   void start_launch(bool resume);
 
   SwarmOptions options_;

@@ -19,10 +19,7 @@ constexpr std::size_t kReasonMax = 400;  // below limits::kTextMax
 Launch::Launch(LaunchOptions options, LaunchEnvironment environment, Owner& owner)
     : options_(std::move(options)), env_(std::move(environment)), owner_(owner) {}
 
-Launch::~Launch() {
-  *alive_ = false;
-  env_.loop.cancel(timer_);
-}
+Launch::~Launch() { env_.loop.cancel(timer_); }
 
 void Launch::start() {
   session_ = Session::of(options_.key.id(), env_.rng.next());
@@ -52,16 +49,12 @@ void Launch::start() {
   if (!finish_wanted_.empty()) finish(finish_wanted_);
 }
 
-void Launch::later(std::function<void()> task) {
-  env_.loop.post([alive = alive_, task = std::move(task)] {
-    if (*alive) task();
-  });
-}
+void Launch::later(std::function<void()> task) { env_.loop.post(lifetime_.guard(std::move(task))); }
 
 void Launch::tick() {
-  timer_ = env_.loop.after(kTick, [this, alive = alive_] {
-    if (*alive && !over_) tick();
-  });
+  timer_ = env_.loop.after(kTick, lifetime_.guard([this] {
+    if (!over_) tick();
+  }));
   const TimePoint now = env_.loop.now();
   if (now >= next_announce_) announce();
   if (now >= next_bytes_) write_bytes();

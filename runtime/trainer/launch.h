@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "common/event_loop.h"
+#include "common/lifetime.h"
 #include "common/rng.h"
 #include "common/sign.h"
 #include "common/storage.h"
@@ -172,7 +173,7 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   TimePoint next_announce_{}, next_parked_{}, next_bytes_{};
   std::uint64_t bytes_written_[2] = {0, 0};  // sent, received: what stands in events already
   std::uint64_t sequence_ = 0;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Lifetime lifetime_;
 };
 
 }  // namespace shoal

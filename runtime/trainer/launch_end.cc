@@ -23,9 +23,7 @@ void Launch::finish(const std::string& reason) {
 }
 
 void Launch::last_rounds() {
-  authority_->finish([this, alive = alive_] {
-    if (*alive) later([this] { validate(); });
-  });
+  authority_->finish(lifetime_.guard([this] { later([this] { validate(); }); }));
 }
 
 void Launch::validate() {
@@ -49,9 +47,9 @@ void Launch::fetch_states() {
   for (const StageStatus& now : authority_->status()) {
     if (now.stage != stage.stage || (now.secured == stage.secured && now.version == stage.version)) continue;
     // The list that names the last round's state is still on its way to the disk.
-    env_.loop.after(kAskAgain, [this, alive = alive_] {
-      if (*alive && !over_) fetch_states();
-    });
+    env_.loop.after(kAskAgain, lifetime_.guard([this] {
+      if (!over_) fetch_states();
+    }));
     return;
   }
   if (!stage.secured) {
@@ -82,14 +80,14 @@ void Launch::on_waiting(const std::string& why) { owner_.on_notice("saving: " + 
 // The peers are asked to keep their states until these are on disk: afterwards nobody has them.
 void Launch::save_states() {
   if (unsaved_) return end();
-  owner_.on_states(std::move(states_), [this, alive = alive_](Status saved) {
-    if (!*alive || over_) return;
+  owner_.on_states(std::move(states_), lifetime_.guard([this](const Status& saved) {
+    if (over_) return;
     if (saved.ok()) return end();
     done(make_error(saved.code(), saved.error().message +
                                       "; the run has not ended and its peers keep their states: save it "
                                       "with `shoal launch --resume " +
                                       options_.folder + " --save OTHER`"));
-  });
+  }));
 }
 
 void Launch::end() {
@@ -97,11 +95,10 @@ void Launch::end() {
   trainer_->stop();
   while (book_->done_left()) trainer_log_->append(book_->done_record());
   trainer_log_->append(book_->end_record());
-  trainer_log_->sync([this, alive = alive_, lost = std::move(lost)](Status status) {
-    if (!*alive) return;
+  trainer_log_->sync(lifetime_.guard([this, lost = std::move(lost)](const Status& status) {
     if (!status.ok()) return on_log_failure(status.error());
     on_end_durable(lost);
-  });
+  }));
 }
 
 void Launch::on_end_durable(const std::vector<CommitBook::Listing>& lost) {
@@ -123,9 +120,7 @@ void Launch::end_again() {
 void Launch::say_end() {
   authority_->end(summary_.reason);
   // END has left our queues by then; who was away hears it when it asks again.
-  env_.loop.after(book_->ended() ? kEndTime : 500ms, [this, alive = alive_] {
-    if (*alive) done(unsaved_);
-  });
+  env_.loop.after(book_->ended() ? kEndTime : 500ms, lifetime_.guard([this] { done(unsaved_); }));
 }
 
 void Launch::done(std::optional<Error> error) {

@@ -30,9 +30,7 @@ Trainer::Trainer(TrainerOptions options, TrainerEnvironment environment, Owner& 
 Trainer::~Trainer() { stop(); }
 
 void Trainer::stop() {
-  if (stopped_) return;
-  stopped_ = true;
-  *alive_ = false;
+  lifetime_.end();
   env_.loop.cancel(tick_timer_);
 }
 
@@ -78,7 +76,7 @@ bool Trainer::may_issue(std::uint64_t serial) const {
 }
 
 void Trainer::issue() {
-  if (!started_ || stopped_) return;
+  if (!started_ || lifetime_.over()) return;
   while (true) {
     const auto id = env_.book.next();
     if (!id || !may_issue(id->serial)) return;
@@ -106,7 +104,7 @@ void Trainer::issue() {
 }
 
 void Trainer::on_message(const Remote& from, Message& message, TransferId transfer) {
-  if (stopped_) return;
+  if (lifetime_.over()) return;
   // Only members take part: a stranger may not end claims, answer for entries or ask what is decided.
   if (roster_.peer_of(from.session) != from.peer) {
     if (transfer != 0) env_.transport.refuse(from.peer, transfer);
@@ -148,12 +146,11 @@ void Trainer::on_won(const MicrobatchId& microbatch, const Gradient& gradient, s
     evaluation_->loss_sum += gradient.loss_sum;
     evaluation_->targets += gradient.targets;
     ++evaluation_->done;
-    env_.loop.post([this, alive = alive_, microbatch] {
-      if (!*alive) return;
+    env_.loop.post(lifetime_.guard([this, microbatch] {
       courier_.forget(microbatch);
       frames_.erase(microbatch);
       next_evaluations();
-    });
+    }));
     return;
   }
   if (!env_.book.is_open(microbatch)) return;
@@ -170,13 +167,11 @@ void Trainer::decide(const MicrobatchId& microbatch, const Gradient& gradient) {
   deciding_[microbatch] = gradient;
   SHOAL_FAULT("trainer.logged");
   if (options_.planted.late_log) on_durable(microbatch, {});
-  env_.log.sync([this, alive = alive_, microbatch](Status status) {
-    if (*alive) on_durable(microbatch, status);
-  });
+  env_.log.sync(lifetime_.guard([this, microbatch](const Status& status) { on_durable(microbatch, status); }));
 }
 
 void Trainer::on_durable(const MicrobatchId& microbatch, const Status& status) {
-  if (stopped_) return;
+  if (lifetime_.over()) return;
   if (!status.ok()) {
     started_ = false;
     owner_.on_log_failure(status.error());
@@ -222,11 +217,10 @@ void Trainer::flush_commits() {
 }
 
 void Trainer::schedule_tick() {
-  tick_timer_ = env_.loop.after(kTick, [this, alive = alive_] {
-    if (!*alive) return;
+  tick_timer_ = env_.loop.after(kTick, lifetime_.guard([this] {
     schedule_tick();
     tick();
-  });
+  }));
 }
 
 void Trainer::tick() {
@@ -251,9 +245,9 @@ void Trainer::tick() {
     if (!options_.planted.no_replay) queue_commits(env_.book.outstanding());
     if (env_.book.done_dirty()) {  // lazily: what is lost of it is found again after a restart
       env_.log.append(env_.book.done_record());
-      env_.log.sync([this, alive = alive_](Status status) {
-        if (*alive && status.ok()) env_.book.done_durable();
-      });
+      env_.log.sync(lifetime_.guard([this](const Status& status) {
+        if (status.ok()) env_.book.done_durable();
+      }));
     }
   }
   if (now >= next_beat_) {

@@ -15,6 +15,7 @@
 
 #include "common/event_loop.h"
 #include "common/ids.h"
+#include "common/lifetime.h"
 #include "common/storage.h"
 #include "events/event_log.h"
 #include "events/train_line.h"
@@ -138,7 +139,7 @@ class Trainer final : private CourierPort {
   std::uint64_t steps_done_ = 0;  // all steps up to it are done at every stage
   std::uint64_t announced_ = 0;   // the newest step that was announced; all before it were
   std::function<void()> settled_;
-  bool finishing_ = false, started_ = false, stopped_ = false, syncing_ = false;
+  bool finishing_ = false, started_ = false, syncing_ = false;
   struct Evaluation {
     std::uint64_t next = 0, end = 0, done = 0;
     double loss_sum = 0;
@@ -148,7 +149,7 @@ class Trainer final : private CourierPort {
   };
   std::optional<Evaluation> evaluation_;
   std::uint64_t evaluations_ = 0;  // ids used so far
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Lifetime lifetime_;
   TimerId tick_timer_ = 0;
   TimePoint started_at_{}, next_renewal_{}, next_repeat_{}, next_beat_{}, line_since_{};
   double line_loss_ = 0;

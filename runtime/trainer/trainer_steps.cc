@@ -131,9 +131,7 @@ void Trainer::check_settled() {
   for (const auto& [step, logged] : step_logged_)
     if (step > announced_) announce(StepId(step));
   flush_commits();
-  env_.loop.post([this, alive = alive_, settled = std::exchange(settled_, nullptr)] {
-    if (*alive) settled();
-  });
+  env_.loop.post(lifetime_.guard(std::exchange(settled_, nullptr)));
 }
 
 void Trainer::validate(std::function<void(Result<double>)> done) {

@@ -194,10 +194,14 @@ void RealSwarm::make_peer(HostedPeer& process) {
                       .device = "cpu",
                       .planted = {}};
   const std::uint64_t seed = 200 + peers_.size();
-  process.peer = std::make_unique<Peer>(
-      std::move(options),
-      PeerEnvironment{loop, *process.wire, *process.device, *process.events, factory_of(process), Rng(seed), nullptr},
-      *process.owner);
+  process.peer = std::make_unique<Peer>(std::move(options),
+                                        PeerEnvironment{.loop = loop,
+                                                        .wire = *process.wire,
+                                                        .device = *process.device,
+                                                        .events = *process.events,
+                                                        .factory = factory_of(process),
+                                                        .rng = Rng(seed)},
+                                        *process.owner);
   process.peer->start();
 }
 
