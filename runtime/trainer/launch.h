@@ -27,10 +27,13 @@
 
 namespace shoal {
 
+// Locked by the process that feeds the run.
+inline std::string trainer_log_path(const std::string& folder) { return folder + "/trainer.log"; }
+
 struct LaunchOptions {
   RunConfig config;
   KeyPair key;                         // the run's
-  std::string folder;                  // logs: "<folder>/trainer.log", "<folder>/authority.log"
+  std::string folder;                  // logs: trainer_log_path(folder), "<folder>/authority.log"
   bool resume = false;                 // false: the folder must hold no logs
   std::vector<std::string> addresses;  // told to peers and the directory
   bool save = false;                   // fetch every stage's state at the end

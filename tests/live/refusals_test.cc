@@ -22,17 +22,24 @@ int run(Processes& swarm, std::vector<std::string> words, std::string& errors) {
   return code;
 }
 
-// A port of loopback on which nobody listens: it was free a moment ago.
-std::uint16_t closed_port() {
-  const Descriptor probe(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  EXPECT_EQ(::bind(probe.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
-  EXPECT_EQ(::getsockname(probe.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
-  return ntohs(address.sin_port);
-}
+// A port of loopback on which nobody listens, and nobody else can while this lives.
+class ClosedPort {
+ public:
+  ClosedPort() : holder_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    EXPECT_EQ(::bind(holder_.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
+    EXPECT_EQ(::getsockname(holder_.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
+    port_ = ntohs(address.sin_port);
+  }
+  std::uint16_t port() const { return port_; }
+
+ private:
+  Descriptor holder_;
+  std::uint16_t port_ = 0;
+};
 
 bool says(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
@@ -129,7 +136,8 @@ TEST(LiveRefusalTest, AnAdvertisedAddressWhereNobodyListensIsToldWithTheRemedy) 
   Processes swarm;
   swarm.launch(swarm.write_run({.stages = 1, .replicas = 1, .steps = 2}));
   std::string errors;
-  const std::string closed = "127.0.0.1:" + std::to_string(closed_port());
+  const ClosedPort closed_port;
+  const std::string closed = "127.0.0.1:" + std::to_string(closed_port.port());
   EXPECT_EQ(run(swarm,
                 {"--home", swarm.path("h"), "join", swarm.ticket(), "--no-dht", "--listen", "127.0.0.1:0",
                  "--advertise", closed, "--patience", "3"},
@@ -155,7 +163,7 @@ TEST(LiveRefusalTest, APortInUseIsNamed) {
   const std::string address = ticket->contacts.front().address;
   std::string errors;
   EXPECT_EQ(run(swarm, {"launch", run_file, "--dir", swarm.path("second"), "--listen", address, "--no-dht"}, errors),
-            74);
+            75);
   EXPECT_TRUE(says(errors, "port " + address.substr(address.rfind(':') + 1)) && says(errors, "in use")) << errors;
 }
 
