@@ -5,6 +5,7 @@
 #include <csignal>
 #include <fstream>
 
+#include "common/host_port.h"
 #include "common/posix_file.h"
 #include "common/rng.h"
 #include "common/sign.h"
@@ -25,9 +26,10 @@ int run(Processes& swarm, std::vector<std::string> words, std::string& errors) {
 // A port of loopback on which nobody listens, and nobody else can while this lives.
 class ClosedPort {
  public:
-  ClosedPort() : holder_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  explicit ClosedPort(std::uint16_t port = 0) : holder_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     sockaddr_in address = {};
     address.sin_family = AF_INET;
+    address.sin_port = htons(port);
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     socklen_t size = sizeof address;
     EXPECT_EQ(::bind(holder_.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
@@ -165,6 +167,34 @@ TEST(LiveRefusalTest, APortInUseIsNamed) {
   EXPECT_EQ(run(swarm, {"launch", run_file, "--dir", swarm.path("second"), "--listen", address, "--no-dht"}, errors),
             75);
   EXPECT_TRUE(says(errors, "port " + address.substr(address.rfind(':') + 1)) && says(errors, "in use")) << errors;
+}
+
+// As when an outgoing connection of any program got it as its source port.
+TEST(LiveRefusalTest, AResumedRunWaitsForItsPortUnlessItsOwnLaunchHoldsIt) {
+  Processes swarm;
+  swarm.launch(swarm.write_run({}));
+  const std::string first_ticket = swarm.ticket();
+  const auto ticket = parse_ticket(first_ticket);
+  ASSERT_TRUE(ticket.ok());
+  const auto port = parse_host_port(ticket->contacts.front().address)->port;
+  std::string errors;
+  EXPECT_EQ(run(swarm, {"launch", "--resume", swarm.path("run"), "--no-dht"}, errors), 75);
+  EXPECT_TRUE(says(errors, "another process goes on with this run")) << errors;
+  EXPECT_FALSE(says(errors, "waiting for it")) << errors;
+  swarm.process("launch").send_signal(SIGKILL);
+  ASSERT_EQ(swarm.exit_code("launch"), 128 + SIGKILL);
+  auto borrowed = std::make_optional<ClosedPort>(static_cast<std::uint16_t>(port + 1));
+  for (const std::string name : {"stopped", "resumed"}) {
+    swarm.start(name, {"launch", "--resume", swarm.path("run"), "--no-dht"});
+    ASSERT_TRUE(swarm.wait_for_line(swarm.path(name + ".err"), {"waiting for it", "at most 75 s"}))
+        << swarm.errors(name);
+    if (name == "stopped") {
+      swarm.process(name).send_signal(SIGINT);
+      EXPECT_EQ(swarm.exit_code(name), 128 + SIGINT) << "the wait heeds Ctrl-C";
+    }
+  }
+  borrowed.reset();
+  ASSERT_TRUE(swarm.wait_for_line(swarm.path("resumed.out"), {"ticket " + first_ticket})) << swarm.errors("resumed");
 }
 
 TEST(LiveRefusalTest, AFolderThatHoldsARunIsNotOverwritten) {

@@ -1,7 +1,8 @@
 #pragma once
-// Which ports a wire listens on when it may choose. They must be free again after the process was killed, so no outgoing
-// connection of this machine may get one as its source port: a connection holds its port while it lives and up to 60 s
-// longer (TIME_WAIT). The kernel takes source ports from the ephemeral range, so the pair is taken outside of it.
+// Which ports a wire listens on when it may choose. They must be free again after the process was killed, so no
+// outgoing connection of this machine may get one as its source port: a connection holds its port while it lives and up
+// to 60 s longer (TIME_WAIT). The kernel takes source ports from the ephemeral range, so the pair is taken outside of
+// it.
 //
 // Thread: any; no state.
 #include <cstdint>
@@ -26,8 +27,8 @@ Result<PortRange> parse_port_range(std::string_view text);
 // What this machine's kernel says, or Linux's default where it cannot be read.
 PortRange ephemeral_ports();
 
-// Every even P >= 10000 (below are the ports of well-known services) whose P and P + 1 lie outside `ephemeral`. When too
-// few are left there, all of them: a pair that can be lost is better than none.
+// Every even P >= 10000 (below are the ports of well-known services) whose P and P + 1 lie outside `ephemeral`. When
+// too few are left there, all of them: a pair that can be lost is better than none.
 std::vector<std::uint16_t> port_candidates(PortRange ephemeral);
 
 // Whether TCP could be listened to on P and P + 1 and UDP on P (the DHT's) right now, on every address of this machine.
