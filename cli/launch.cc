@@ -147,7 +147,7 @@ class LaunchProgram final : private Launch::Owner {
                                loop_,
                                [this] {
                                  log_info("Ctrl-C: what is under way is finished first; a second one stops at once");
-                                 launch_->finish("stopped by Ctrl-C");
+                                 launch_->stop("stopped by Ctrl-C");
                                },
                                [this] {
                                  log_warning("stopped at once: peers keep their state, `shoal launch --resume ",
