@@ -60,6 +60,7 @@ class Swarm {
   void restart_peer(std::size_t index);  // a new process with the same key
   void kill_launch();
   void resume_launch();
+  void stop_launch() { launch_->stop("stopped by Ctrl-C"); }
   void cut(std::size_t a, std::size_t b);  // their connections break
 
   // ---- running ----

@@ -89,7 +89,7 @@ std::vector<Session> AuthorityState::participants(const StageState& stage, bool 
 }
 
 void AuthorityState::maybe_open(StageState& stage) {
-  if (!started_ || failed_ || ended_ || stage.round) return;
+  if (!started_ || failed_ || ended_ || gave_up_ || stage.round) return;
   if (finishing_ && !finished_) return;  // what no round secured by now is about to be named lost
   const TimePoint now = loop_.now();
   if (now < stage.retry_at) return;
@@ -357,6 +357,7 @@ void AuthorityState::release_leavers(StageState& stage, const std::vector<Sessio
 }
 
 bool AuthorityState::stage_finished(const StageState& stage) const {
+  if (gave_up_) return !stage.round;
   const bool anyone = std::any_of(members_.begin(), members_.end(), [&](const auto& entry) {
     return entry.second.stage == stage.stage && entry.second.ready;
   });
@@ -371,6 +372,14 @@ void AuthorityState::finish(std::function<void()> done) {
     stage.last_wanted = options_.rule == RuleId::kDiloco;
     maybe_open(stage);
   }
+  check_finished();
+}
+
+void AuthorityState::give_up(std::function<void()> done) {
+  finishing_ = gave_up_ = true;
+  finished_ = std::move(done);
+  for (StageState& stage : stages_)
+    if (stage.round) abandon_round(stage, "the run ends without waiting for it");
   check_finished();
 }
 

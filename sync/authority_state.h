@@ -28,6 +28,7 @@ class AuthorityState final : public Authority {
   void on_step(const Step& step) override;
   void set_status(const BeatAck& status) override { status_ = status; }
   void finish(std::function<void()> done) override;
+  void give_up(std::function<void()> done) override;
   void end(const std::string& reason) override;
   const MemberList& members() const override { return published_; }
   bool knows(const Session& session) const override;
@@ -147,7 +148,7 @@ class AuthorityState final : public Authority {
   AuthorityPort& port_;
   EventLoop& loop_;
   std::unique_ptr<AppendFile> log_;
-  bool failed_ = false, started_ = false, ended_ = false, finishing_ = false;
+  bool failed_ = false, started_ = false, ended_ = false, finishing_ = false, gave_up_ = false;
   std::string end_reason_;
   std::function<void()> finished_;
   std::vector<LogRecord> replay_;  // until start()

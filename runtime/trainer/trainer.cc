@@ -153,7 +153,7 @@ void Trainer::on_won(const MicrobatchId& microbatch, const Gradient& gradient, s
     }));
     return;
   }
-  if (!env_.book.is_open(microbatch)) return;
+  if (gave_up_ || !env_.book.is_open(microbatch)) return;
   if (gradient.path.size() != options_.config.pipeline.stages || env_.book.names_any(gradient.path) ||
       !std::isfinite(gradient.loss_sum) || gradient.targets != options_.config.targets_per_microbatch()) {
     courier_.reject(microbatch, "malformed path or loss", env_.loop.now());

@@ -64,6 +64,9 @@ class Trainer final : private CourierPort {
   void start();
   // Issues nothing more; `settled` is called when nothing is open and all that was logged is durable.
   void finish(std::function<void()> settled);
+  // Instead of finish(), or after it (whose `settled` is not called any more): nothing more is decided, what is open
+  // stays unfinished; `settled` is called when all that was logged is durable.
+  void give_up_open(std::function<void()> settled);
   // Forward only over the validation samples, on the anchors: mean loss a target, nats. REQUIRES: finished.
   void validate(std::function<void(Result<double>)> done);
   void stop();
@@ -139,7 +142,7 @@ class Trainer final : private CourierPort {
   std::uint64_t steps_done_ = 0;  // all steps up to it are done at every stage
   std::uint64_t announced_ = 0;   // the newest step that was announced; all before it were
   std::function<void()> settled_;
-  bool finishing_ = false, started_ = false, syncing_ = false;
+  bool finishing_ = false, gave_up_ = false, started_ = false, syncing_ = false;
   struct Evaluation {
     std::uint64_t next = 0, end = 0, done = 0;
     double loss_sum = 0;

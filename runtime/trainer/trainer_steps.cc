@@ -125,11 +125,17 @@ void Trainer::finish(std::function<void()> settled) {
   check_settled();
 }
 
+void Trainer::give_up_open(std::function<void()> settled) {
+  gave_up_ = true;
+  finish(std::move(settled));
+}
+
 void Trainer::check_settled() {
-  if (!finishing_ || !settled_ || env_.book.open() > 0 || !deciding_.empty()) return;
+  if (!finishing_ || !settled_ || !deciding_.empty()) return;
+  if (!gave_up_ && env_.book.open() > 0) return;
   // A step that the end cut short is a step of those microbatches that it has.
   for (const auto& [step, logged] : step_logged_)
-    if (step > announced_) announce(StepId(step));
+    if (step > announced_ && !gave_up_) announce(StepId(step));
   flush_commits();
   env_.loop.post(lifetime_.guard(std::exchange(settled_, nullptr)));
 }
