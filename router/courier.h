@@ -1,7 +1,6 @@
 #pragma once
 // The holder half of the protocol: for every microbatch this process holds, who of the next stage works on it, and what
-// happens when they do not answer. Same class in the trainer (holder for stage 0) and in every peer (holder for the
-// stage after its own).
+// happens when they do not answer. It lives in router/holder.h.
 //
 // State machine without I/O, threads or clock: events come in with `now`, messages go out through CourierPort. Thread:
 // loop only. A hop is waiting (no gradient yet) or won. Its timer belongs to the hop, not to a branch, and is armed
@@ -23,8 +22,8 @@
 #include "router/planted.h"
 #include "router/policy.h"
 #include "router/rates.h"
+#include "transport/links.h"
 #include "transport/messages.h"
-#include "transport/transport.h"
 
 namespace shoal {
 
@@ -52,7 +51,7 @@ class CourierPort {
  public:
   virtual ~CourierPort() = default;
   // Sessions of `stage` that are members, serving and can be dialled.
-  virtual std::vector<Session> candidates(StageId stage) = 0;
+  virtual std::vector<Session> candidates(StageId stage, TimePoint now) = 0;
   virtual std::uint64_t low_of(std::uint64_t trainer) = 0;
   // Sends the message with the encoded frames of its microbatch. `key`: in frames that need no base, since the receiver
   // lacks the one that was named; then, and for the first time, under the same lease.

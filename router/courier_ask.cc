@@ -42,7 +42,7 @@ void Courier::arm(Hop& hop, TimePoint now) {
 std::optional<Session> Courier::choose(const Hop& hop, TimePoint now) const {
   std::vector<Candidate> candidates;
   bool one_is_busy = false;
-  for (const Session& session : port_.candidates(hop.spec.to)) {
+  for (const Session& session : port_.candidates(hop.spec.to, now)) {
     if (std::any_of(hop.children.begin(), hop.children.end(), [&](const Child& c) { return c.session == session; }))
       continue;
     if (const auto it = hop.avoid.find(session); it != hop.avoid.end() && it->second > now) {
@@ -65,7 +65,7 @@ void Courier::ask(Hop& hop, TimePoint now) {
     return;
   }
   retry_later(hop, now);
-  if (hop.children.empty() && port_.candidates(hop.spec.to).empty()) set_parked(hop, true);
+  if (hop.children.empty() && port_.candidates(hop.spec.to, now).empty()) set_parked(hop, true);
 }
 
 void Courier::ask_peer(Hop& hop, const Session& peer, const std::optional<GradientHint>& hint, TimePoint now) {

@@ -6,8 +6,8 @@
 
 namespace shoal {
 
-Ledger::Ledger(LedgerPort& port, LedgerOptions options)
-    : port_(port), options_(std::move(options)), windows_(options_.inner_batch) {}
+Ledger::Ledger(LedgerPort& port, Holder& holder, LedgerOptions options)
+    : port_(port), holder_(holder), options_(std::move(options)), windows_(options_.inner_batch) {}
 
 bool Ledger::closed(const Forward& message) const {
   const MicrobatchId& id = message.microbatch;
@@ -90,7 +90,7 @@ void Ledger::answer_live(Entry& e, const Session& from, const Forward& message, 
     give_gradient(e, message.lease);
   } else if (message.hint && e.state <= EntryState::kBelow) {
     e.hint = message.hint;
-    if (e.state == EntryState::kBelow) port_.take(e.microbatch, *message.hint);
+    if (e.state == EntryState::kBelow) holder_.take(e.microbatch, *message.hint, now);
   }
 }
 
@@ -110,12 +110,12 @@ void Ledger::on_take(const Session& from, const Take& message, TimePoint now) {
     port_.send(from, Have{message.lease});
 }
 
-void Ledger::on_hint(const Session& from, const Hint& message, TimePoint) {
+void Ledger::on_hint(const Session& from, const Hint& message, TimePoint now) {
   const auto it = by_lease_.find(message.lease);
   Entry* e = it == by_lease_.end() ? nullptr : entry(it->second);
   if (e == nullptr || e->leases.at(message.lease).holder != from || e->state > EntryState::kBelow) return;
   e->hint = message.where;
-  if (e->state == EntryState::kBelow) port_.take(e->microbatch, message.where);
+  if (e->state == EntryState::kBelow) holder_.take(e->microbatch, message.where, now);
 }
 
 void Ledger::on_release(const Session& from, const Release& message, TimePoint) {
@@ -204,7 +204,8 @@ void Ledger::settle(Entry& e, const std::vector<EntryName>&) {
   windows_.settle(e.serial);
   settle_next_.push_back(e.serial);
   port_.write(entry_event(EventName::kSettled, e.microbatch, entry_name_of(e)));
-  port_.commit_hop(e.microbatch);
+  holder_.commit(e.microbatch);
+  port_.discard(e.serial);
 }
 
 void Ledger::on_step(const Step& message, TimePoint now) {
@@ -247,7 +248,7 @@ void Ledger::on_low(const Low& low, TimePoint) {
     if (e->state != EntryState::kCommitted) {
       end_uncommitted(*e, "closed");
     } else if (!stepped_.contains(serial) && !windows_.slot_of(serial)) {
-      port_.forget_hop(e->microbatch);
+      holder_.forget(e->microbatch);
       erase(serial);
     }
   }

@@ -13,6 +13,16 @@ namespace {
 constexpr Duration kTick = 50ms;
 constexpr Duration kBeat = 250ms;  // four of them without a word make a peer silent (Courier::kSilence)
 
+HolderOptions holder_options(const StagePeerOptions& options) {
+  HolderOptions result;
+  result.self = options.self;
+  if (!options.spec.is_last()) result.ahead = StageId(static_cast<std::uint16_t>(options.spec.stage.value + 1));
+  result.authority = options.authority;
+  result.lease = options.config->lease();
+  result.planted = options.planted;
+  return result;
+}
+
 LedgerOptions ledger_options(const StagePeerOptions& options) {
   LedgerOptions result;
   result.self = options.self;
@@ -40,9 +50,8 @@ StagePeer::StagePeer(StagePeerOptions options, StagePeerEnvironment environment,
     : options_(std::move(options)),
       env_(std::move(environment)),
       owner_(owner),
-      policy_(make_rendezvous_policy()),
-      courier_(*this, *policy_, rates_, options_.self, options_.planted),
-      ledger_(*this, ledger_options(options_)),
+      holder_(*this, env_.transport, holder_options(options_)),
+      ledger_(*this, holder_, ledger_options(options_)),
       allreduce_(make_allreduce_rule(allreduce_options(*options_.config))),
       diloco_(make_diloco_rule(diloco_options(*options_.config))),
       round_(*this, env_.loop, options_.self, options_.spec.stage),
@@ -92,35 +101,21 @@ std::string StagePeer::waiting_for() const {
 }
 
 void StagePeer::on_members(const MemberList& list) {
-  const Roster::Change change = roster_.update(list);
-  for (const StageMembers& stage : list.stages)
-    for (const Member& member : stage.members)
-      if (member.session != options_.self && !member.addresses.empty())
-        env_.transport.learn(member.peer, member.addresses);
-  for (const Session& session : change.over) {
+  const TimePoint now = env_.loop.now();
+  for (const Session& session : holder_.on_members(list, now).over) {
     env_.transport.fence(session);
-    courier_.on_session_over(session, env_.loop.now());
-    ledger_.on_session_over(session, env_.loop.now());
+    ledger_.on_session_over(session, now);
   }
   pump();
 }
 
-void StagePeer::on_link_up(const Remote& remote) {
-  if (remote.peer == options_.authority) authority_session_ = remote.session;
-  roster_.note_up(remote.session);
-  courier_.on_heard(remote.session, env_.loop.now());
-}
+void StagePeer::on_link_up(const Remote& remote) { holder_.on_link_up(remote, env_.loop.now()); }
 
 void StagePeer::on_link_down(const Remote& remote) {
   const TimePoint now = env_.loop.now();
-  Session session = remote.session;
-  if (session == Session{})  // a dial that failed: whichever member has that key
-    if (const auto member = roster_.session_of(remote.peer)) session = *member;
-  std::erase_if(inbound_gradients_, [&](const auto& item) { return item.first.peer == remote.peer; });
   std::erase_if(inbound_inputs_, [&](const auto& item) { return item.first.peer == remote.peer; });
   std::erase_if(inbound_parts_, [&](const auto& item) { return item.first.peer == remote.peer; });
-  roster_.note_down(session, now);
-  courier_.on_link_down(session, now);
+  const Session session = holder_.on_link_down(remote, now);
   ledger_.on_link_down(session, now);
   pump();
 }
@@ -131,36 +126,23 @@ void StagePeer::on_message(const Remote& from, Message& message, TransferId tran
   const bool authority = from.peer == options_.authority;
   // Only the authority and members may claim, commit or move the low-water mark; a list that is behind costs
   // one retry.
-  if (!authority && roster_.peer_of(session) != from.peer) {
+  if (!holder_.admits(from)) {
     if (transfer != 0) env_.transport.refuse(from.peer, transfer);
     if (const auto* forward = std::get_if<Forward>(&message))
       (void)env_.transport.send(from.peer, Busy{forward->lease, BusyReason::kNotServing, 0});
     return;
   }
   if (refuses_frames(from, message, transfer, frame_bytes)) return;
-  courier_.on_heard(session, now);
-  if (auto* m = std::get_if<Forward>(&message))
+  if (std::holds_alternative<Gradient>(message)) SHOAL_FAULT("peer.gradient_arrives");
+  if (holder_.on_message(from, message, transfer, now)) {
+  } else if (auto* m = std::get_if<Forward>(&message))
     on_forward(from, *m, transfer);
-  else if (auto* m = std::get_if<Gradient>(&message))
-    on_gradient(from, *m, transfer);
   else if (auto* m = std::get_if<Take>(&message))
     ledger_.on_take(session, *m, now);
-  else if (auto* m = std::get_if<Busy>(&message))
-    courier_.on_busy(session, *m, now);
-  else if (auto* m = std::get_if<Have>(&message))
-    courier_.on_have(session, *m, now);
-  else if (auto* m = std::get_if<Gone>(&message))
-    courier_.on_gone(session, *m, now);
-  else if (auto* m = std::get_if<NeedKeyFrame>(&message))
-    courier_.on_need_key_frame(session, *m, now);
   else if (auto* m = std::get_if<Release>(&message))
     ledger_.on_release(session, *m, now);
   else if (auto* m = std::get_if<Renew>(&message))
     ledger_.on_renew(session, *m, now);
-  else if (auto* m = std::get_if<Progress>(&message))
-    courier_.on_progress(session, *m, now);
-  else if (auto* m = std::get_if<shoal::Waiting>(&message))
-    courier_.on_waiting(session, *m, now);
   else if (auto* m = std::get_if<Hint>(&message))
     ledger_.on_hint(session, *m, now);
   else if (auto* m = std::get_if<shoal::Commit>(&message)) {
@@ -196,16 +178,13 @@ bool StagePeer::refuses_frames(const Remote& from, const Message& message, Trans
 }
 
 void StagePeer::note_run(std::uint64_t targets, double loss) {
-  if (targets <= run_targets_) return;
-  run_targets_ = targets;
-  run_loss_ = loss;
-  ledger_.note_run(targets);
+  holder_.note_run(targets, loss);
+  ledger_.note_run(holder_.run_targets());
 }
 
 void StagePeer::on_frames(const Remote& from, TransferId transfer, Result<std::vector<Bytes>>& frames) {
-  const TimePoint now = env_.loop.now();
-  const Inbound key{from.peer, transfer};
-  courier_.on_heard(from.session, now);
+  const InboundFrames key{from.peer, transfer};
+  if (holder_.on_frames(from, transfer, frames, env_.loop.now())) return pump();
   if (const auto it = inbound_inputs_.find(key); it != inbound_inputs_.end()) {
     const EntrySerial serial = it->second;
     inbound_inputs_.erase(it);
@@ -217,13 +196,6 @@ void StagePeer::on_frames(const Remote& from, TransferId transfer, Result<std::v
       tensors->second->input = std::move(*frames);
       ledger_.inputs_arrived(serial);
     }
-  } else if (const auto it = inbound_gradients_.find(key); it != inbound_gradients_.end()) {
-    const Gradient message = std::move(it->second);
-    inbound_gradients_.erase(it);
-    if (frames.ok())
-      courier_.on_gradient(from.session, message, std::move(*frames), now);
-    else
-      courier_.on_gone(from.session, Gone{message.lease}, now);
   } else if (const auto it = inbound_parts_.find(key); it != inbound_parts_.end()) {
     const RoundPart part = it->second;
     inbound_parts_.erase(it);
@@ -249,19 +221,6 @@ void StagePeer::on_forward(const Remote& from, const Forward& message, TransferI
   inbound_inputs_[{from.peer, transfer}] = *serial;
 }
 
-void StagePeer::on_gradient(const Remote& from, const Gradient& message, TransferId transfer) {
-  SHOAL_FAULT("peer.gradient_arrives");
-  const TimePoint now = env_.loop.now();
-  if (!courier_.wants(from.session, message, now)) {
-    if (transfer != 0) env_.transport.refuse(from.peer, transfer);
-    return;
-  }
-  if (transfer == 0)
-    courier_.on_gradient(from.session, message, {}, now);
-  else
-    inbound_gradients_[{from.peer, transfer}] = message;
-}
-
 void StagePeer::schedule_tick() {
   tick_timer_ = env_.loop.after(kTick, [this, alive = alive_] {
     if (!*alive) return;
@@ -273,17 +232,10 @@ void StagePeer::schedule_tick() {
 void StagePeer::tick() {
   const TimePoint now = env_.loop.now();
   ledger_.tick(now);
-  courier_.tick(now);
+  holder_.tick(now);
   const bool beat = now >= next_beat_;
   if (beat) {
     next_beat_ = now + kBeat;
-    const StageId next(static_cast<std::uint16_t>(options_.spec.stage.value + 1));
-    if (!options_.spec.is_last())
-      for (const Session& session : roster_.candidates(next, now))
-        if (const auto peer = roster_.peer_of(session)) {
-          const LinkStats link = env_.transport.stats(*peer);
-          if (link.up) rates_.set_link(session, link.bytes_per_second, link.rtt);
-        }
     if (now - rate_since_ >= 2s) {
       const std::uint64_t counted = ledger_.counters().counted * options_.config->targets_per_microbatch();
       rate_ = static_cast<double>(counted - rate_counted_) / seconds_of(now - rate_since_);
@@ -292,10 +244,6 @@ void StagePeer::tick() {
     }
   }
   send_progress(beat);
-  if (now >= next_renewal_) {
-    next_renewal_ = now + options_.config->lease() / 6;
-    send_renewals();
-  }
   pump();
 }
 
@@ -314,38 +262,21 @@ void StagePeer::send_progress(bool all) {
   told_ = std::move(now_told);
 }
 
-void StagePeer::send_renewals() {
-  for (auto& [session, leases] : courier_.renewals()) {
-    Renew message;
-    message.leases = std::move(leases);
-    send(session, std::move(message));
-  }
-}
-
-Result<TransferId> StagePeer::send_to(const Session& to, Message message, std::vector<Bytes> frames) {
-  std::optional<PeerId> peer = roster_.peer_of(to);
-  if (!peer && authority_session_ == to) peer = options_.authority;
-  if (!peer) return make_error(ErrorCode::kUnreachable, "session " + short_name(to) + " is no member");
-  const auto remote = env_.transport.remote(*peer);
-  if (remote && remote->session != to) return make_error(ErrorCode::kStale, "session " + short_name(to) + " is over");
-  return env_.transport.send(*peer, std::move(message), std::move(frames));
-}
-
 StagePeerStatus StagePeer::status() const {
   StagePeerStatus status;
   status.ledger = ledger_.counters();
-  status.courier = courier_.counters();
+  status.courier = holder_.courier().counters();
   status.settled_targets = ledger_.stepped_targets();
   status.inner_steps = inner_steps_;
   status.progress = progress_;
-  status.run_targets = run_targets_;
-  status.run_loss = run_loss_;
+  status.run_targets = holder_.run_targets();
+  status.run_loss = holder_.run_loss();
   status.graphs_dropped = graphs_dropped_;
   status.last_accepted = last_accepted_;
   status.device_busy = device_busy_;
   status.live = ledger_.live();
   status.queued = ledger_.queued();
-  status.parked = courier_.parked();
+  status.parked = holder_.courier().parked();
   status.queue_ms = ledger_.queue_ms();
   status.rate = rate_;
   status.fp32_bytes = fp32_bytes_;

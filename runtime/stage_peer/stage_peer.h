@@ -13,9 +13,8 @@
 
 #include "common/event_loop.h"
 #include "events/event_log.h"
-#include "router/courier.h"
+#include "router/holder.h"
 #include "router/ledger.h"
-#include "router/roster.h"
 #include "runtime/config/config.h"
 #include "runtime/stage_peer/device_queue.h"
 #include "runtime/stage_peer/frame_coder.h"
@@ -58,7 +57,7 @@ struct StagePeerStatus {
   Version version;
 };
 
-class StagePeer final : private CourierPort, private LedgerPort, private RoundHost {
+class StagePeer final : private HolderPort, private LedgerPort, private RoundHost {
  public:
   class Owner {
    public:
@@ -101,8 +100,8 @@ class StagePeer final : private CourierPort, private LedgerPort, private RoundHo
 
   StagePeerStatus status() const;
   const Ledger& ledger() const { return ledger_; }
-  const Courier& courier() const { return courier_; }
-  const Roster& roster() const { return roster_; }
+  const Courier& courier() const { return holder_.courier(); }
+  const Roster& roster() const { return holder_.roster(); }
   Version version() const override { return version_; }
   // A candidate that was reported and neither committed nor abandoned yet: the authority may commit it without us.
   const std::optional<RoundOpen>& prepared() const { return prepared_; }
@@ -115,25 +114,19 @@ class StagePeer final : private CourierPort, private LedgerPort, private RoundHo
   struct Tensors;  // what is kept of one entry
   struct Waiting;  // rounds that wait for the ledger
 
-  // CourierPort
-  std::vector<Session> candidates(StageId stage) override;
-  std::uint64_t low_of(std::uint64_t trainer) override;
-  Result<TransferId> send_forward(const Session& to, Forward message, bool key) override;
+  // HolderPort
+  std::uint64_t low_of(std::uint64_t trainer) override { return ledger_.low_of(trainer); }
+  std::vector<Low> lows() override { return {}; }
+  std::vector<Bytes> frames_of(const Session& to, const Forward& message, bool key) override;
   void on_branch(const MicrobatchId& microbatch, const Session& to, const Lease& lease, BranchEnd end) override;
-  void send(const Session& to, Message message) override;
-  void drop_transfer(const Session& to, TransferId transfer) override;
   void on_won(const MicrobatchId& microbatch, const Gradient& gradient, std::vector<Bytes> frames) override;
   void on_parked(const MicrobatchId& microbatch, StageId stage, bool parked) override;
+  // LedgerPort (write serves both)
   void write(const EventRecord& event) override { env_.events.write(event); }
-  // LedgerPort (send and write serve both)
+  void send(const Session& to, Message message) override { holder_.send(to, std::move(message)); }
   void ask_trainer(shoal::Waiting message) override;
   bool send_gradient(const Session& to, Gradient message, EntrySerial serial) override;
   void refuse_frames(const Session& from, TransferId transfer) override;
-  void open_hop(EntrySerial serial) override;
-  void close_hop(const MicrobatchId& microbatch, ReleaseWhy why) override;
-  void commit_hop(const MicrobatchId& microbatch) override;
-  void forget_hop(const MicrobatchId& microbatch) override;
-  void take(const MicrobatchId& microbatch, const GradientHint& hint) override;
   void discard(EntrySerial serial) override;
   // RoundHost
   void contribute(const RoundOpen& open, std::function<void(Result<Contribution>)> done) override;
@@ -144,14 +137,11 @@ class StagePeer final : private CourierPort, private LedgerPort, private RoundHo
   void send_to_authority(Message message) override;
   void send_to_member(const Session& member, Message message, std::vector<Bytes> frames) override;
 
-  Result<TransferId> send_to(const Session& to, Message message, std::vector<Bytes> frames);
   bool refuses_frames(const Remote& from, const Message& message, TransferId transfer, std::uint64_t frame_bytes);
   void on_forward(const Remote& from, const Forward& message, TransferId transfer);
-  void on_gradient(const Remote& from, const Gradient& message, TransferId transfer);
   void schedule_tick();
   void tick();
   void send_progress(bool all);
-  void send_renewals();
   // Starts the next device job if the device is free.
   void pump();
   // The round's next step, if the ledger lets it happen now; true: the device has it.
@@ -179,28 +169,18 @@ class StagePeer final : private CourierPort, private LedgerPort, private RoundHo
   StagePeerOptions options_;
   StagePeerEnvironment env_;
   Owner& owner_;
-  HopRates rates_;
-  std::unique_ptr<RoutingPolicy> policy_;
-  Courier courier_;
+  Holder holder_;
   Ledger ledger_;
-  Roster roster_;
   const std::shared_ptr<OuterRule> allreduce_, diloco_;
   Round round_;
   std::unique_ptr<Waiting> waiting_;
-  std::optional<Session> authority_session_;
   std::unordered_map<EntrySerial, std::shared_ptr<Tensors>> tensors_;
-  struct Inbound {
-    PeerId peer;
-    TransferId transfer;
-    auto operator<=>(const Inbound&) const = default;
-  };
-  std::map<Inbound, EntrySerial> inbound_inputs_;
-  std::map<Inbound, Gradient> inbound_gradients_;
-  std::map<Inbound, RoundPart> inbound_parts_;
+  std::map<InboundFrames, EntrySerial> inbound_inputs_;
+  std::map<InboundFrames, RoundPart> inbound_parts_;
   std::unordered_map<Lease, HopPhase> told_;  // phases our holders know
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   TimerId tick_timer_ = 0;
-  TimePoint next_beat_{}, next_renewal_{};
+  TimePoint next_beat_{};
   bool serving_ = false, leaving_ = false, device_busy_ = false, shift_pending_ = false, stopped_ = false;
   Version version_;
   RuleId state_rule_ = RuleId::kAllreduce;
@@ -210,10 +190,9 @@ class StagePeer final : private CourierPort, private LedgerPort, private RoundHo
     std::optional<std::vector<EntrySerial>> secured;  // ours, when the round that left our version behind names us
   };
   std::optional<Behind> behind_;  // until the shift is made
-  std::uint64_t inner_steps_ = 0, adam_step_ = 0, progress_ = 0, run_targets_ = 0, graphs_dropped_ = 0;
+  std::uint64_t inner_steps_ = 0, adam_step_ = 0, progress_ = 0, graphs_dropped_ = 0;
   std::optional<TimePoint> last_accepted_;
   std::uint64_t part_bytes_max_ = 0;  // of a round: the whole arena
-  double run_loss_ = 0;
   std::uint64_t fp32_bytes_ = 0, payload_bytes_ = 0;
   double rate_ = 0;
   TimePoint rate_since_{};

@@ -162,8 +162,15 @@ void StagePeer::start_forward(EntrySerial serial, bool evaluate) {
         count_frame(outcome->frame.size());
         tensors->output = outcome->frame;
         tensors->activation = std::move(outcome->activation);
-        ledger_.forward_done(serial, ok, ok ? outcome->output->loss_sum : 0, ok ? outcome->output->targets : 0,
-                             microseconds_of(env_.loop.now() - started), env_.loop.now());
+        ForwardResult result;
+        result.ok = ok;
+        if (ok) {
+          result.loss_sum = outcome->output->loss_sum;
+          result.targets = outcome->output->targets;
+        }
+        result.frame_bytes = outcome->frame.size();
+        result.took_us = microseconds_of(env_.loop.now() - started);
+        ledger_.forward_done(serial, result, env_.loop.now());
         SHOAL_FAULT("peer.after_forward");
       });
 }
@@ -206,11 +213,11 @@ void StagePeer::start_backward(const Job& job) {
       [this, serial, tensors, outcome, started] {
         const TimePoint now = env_.loop.now();
         if (outcome->bad_input) {
-          const auto from = courier_.won_by(tensors->microbatch);
+          const auto from = holder_.courier().won_by(tensors->microbatch);
           log_warning("gradient of microbatch ", tensors->microbatch, " from ", from ? short_name(*from) : "?",
                       " refused: ", outcome->output.error().message);
           ledger_.gradient_rejected(serial);
-          courier_.reject(tensors->microbatch, std::string(name_of(outcome->output.code())) + " gradient", now);
+          holder_.reject(tensors->microbatch, std::string(name_of(outcome->output.code())) + " gradient", now);
           return;
         }
         const bool ok = outcome->output.ok();

@@ -33,7 +33,7 @@ RoundContext StagePeer::context_of(const RoundOpen& open) const {
 }
 
 void StagePeer::contribute(const RoundOpen& open, std::function<void(Result<Contribution>)> done) {
-  note_run(open.run_targets, run_loss_);
+  note_run(open.run_targets, holder_.run_loss());
   waiting_->contribute = {open, std::move(done)};
   if (open.last) ledger_.flush();
   write({.event = EventName::kRoundEnter, .round = open.round, .version = open.base, .step = open.step});
@@ -72,7 +72,7 @@ void StagePeer::send_to_authority(Message message) {
 }
 
 void StagePeer::send_to_member(const Session& member, Message message, std::vector<Bytes> frames) {
-  if (const auto sent = send_to(member, std::move(message), std::move(frames)); !sent.ok())
+  if (const auto sent = holder_.send_to(member, std::move(message), std::move(frames)); !sent.ok())
     log_debug("round part not sent: ", sent.error().message);
 }
 

@@ -20,9 +20,8 @@
 #include "events/event_log.h"
 #include "events/train_line.h"
 #include "router/commit_book.h"
-#include "router/courier.h"
+#include "router/holder.h"
 #include "router/planted.h"
-#include "router/roster.h"
 #include "runtime/config/config.h"
 #include "runtime/data/samples.h"
 #include "transport/transport.h"
@@ -45,7 +44,7 @@ struct TrainerEnvironment {
   AppendFile& log;
 };
 
-class Trainer final : private CourierPort {
+class Trainer final : private HolderPort {
  public:
   class Owner {
    public:
@@ -83,11 +82,11 @@ class Trainer final : private CourierPort {
   void on_session_over(const Session& session, const std::string& why);
 
   bool reached_end() const;
-  const CourierCounters& courier_counters() const { return courier_.counters(); }
-  const Roster& roster() const { return roster_; }
+  const CourierCounters& courier_counters() const { return holder_.courier().counters(); }
+  const Roster& roster() const { return holder_.roster(); }
   std::uint64_t issued() const { return issued_; }
   std::size_t open() const { return book().open(); }
-  std::size_t parked() const { return courier_.parked(); }
+  std::size_t parked() const { return holder_.courier().parked(); }
   const CommitBook& book() const { return env_.book; }
   std::uint64_t acks_gone() const { return acks_gone_; }
   // Steps that are logged whole and not done at every stage: announced again after a restart.
@@ -95,18 +94,15 @@ class Trainer final : private CourierPort {
   StepId step_of(std::uint64_t serial) const;  // 0: no step (diloco after its warm start)
 
  private:
-  // CourierPort
-  std::vector<Session> candidates(StageId stage) override;
+  // HolderPort
   std::uint64_t low_of(std::uint64_t trainer) override;
-  Result<TransferId> send_forward(const Session& to, Forward message, bool key) override;
+  std::vector<Low> lows() override;
+  std::vector<Bytes> frames_of(const Session& to, const Forward& message, bool key) override;
   void on_branch(const MicrobatchId&, const Session&, const Lease&, BranchEnd) override {}  // tokens have no bases
-  void send(const Session& to, Message message) override;
-  void drop_transfer(const Session& to, TransferId transfer) override;
   void on_won(const MicrobatchId& microbatch, const Gradient& gradient, std::vector<Bytes> frames) override;
   void on_parked(const MicrobatchId& microbatch, StageId stage, bool parked) override;
   void write(const EventRecord& event) override { env_.events.write(event); }
 
-  Result<TransferId> send_to(const Session& to, Message message, std::vector<Bytes> frames);
   void tick();
   void schedule_tick();
   void issue();
@@ -129,10 +125,7 @@ class Trainer final : private CourierPort {
   TrainerOptions options_;
   TrainerEnvironment env_;
   Owner& owner_;
-  HopRates rates_;
-  std::unique_ptr<RoutingPolicy> policy_;
-  Courier courier_;
-  Roster roster_;
+  Holder holder_;
   SampleOrder order_;
   std::map<MicrobatchId, Bytes> frames_;                // encoded tokens of what is open
   std::map<MicrobatchId, Gradient> deciding_;           // logged, not durable yet
@@ -154,7 +147,7 @@ class Trainer final : private CourierPort {
   std::uint64_t evaluations_ = 0;  // ids used so far
   Lifetime lifetime_;
   TimerId tick_timer_ = 0;
-  TimePoint started_at_{}, next_renewal_{}, next_repeat_{}, next_beat_{}, line_since_{};
+  TimePoint started_at_{}, next_repeat_{}, line_since_{};
   double line_loss_ = 0;
   std::uint64_t line_targets_ = 0, line_microbatches_ = 0, lines_ = 0;
   std::uint64_t issued_ = 0, acks_gone_ = 0;

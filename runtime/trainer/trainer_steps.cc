@@ -28,8 +28,8 @@ void Trainer::count_step(const MicrobatchId& microbatch, const Gradient& gradien
     line.tokens_per_s = static_cast<double>(line_targets_) / std::max(1e-9, seconds_of(now - line_since_));
     line.tokens = env_.book.committed_targets();
     for (std::uint16_t k = 0; k < options_.config.pipeline.stages; ++k)
-      line.peers.push_back(static_cast<std::uint32_t>(roster_.serving(StageId(k))));
-    line.retries = courier_.counters().branches;
+      line.peers.push_back(static_cast<std::uint32_t>(holder_.roster().serving(StageId(k))));
+    line.retries = holder_.courier().counters().branches;
     line.elapsed = now - started_at_;
     line_since_ = now;
     line_loss_ = 0;
@@ -174,7 +174,7 @@ void Trainer::next_evaluations() {
     spec.kind = ForwardKind::kEvaluate;
     spec.to = StageId(0);
     spec.above = {options_.self};
-    courier_.open(std::move(spec), env_.loop.now());
+    holder_.open(std::move(spec), env_.loop.now());
   }
 }
 

@@ -94,6 +94,12 @@ Duration World::job_duration() {
   return time;
 }
 
+std::optional<Session> World::session_of(const PeerId& peer) const {
+  const auto it = by_peer_.find(peer);
+  if (it == by_peer_.end()) return std::nullopt;
+  return it->second;
+}
+
 Actor* World::find(const Session& session) {
   const auto it = by_session_.find(session);
   return it == by_session_.end() ? nullptr : it->second;
@@ -215,6 +221,7 @@ void World::replace_trainer() {
 
 void World::start_trainer() {
   const Session session = new_session(7);
+  trainer_session_ = by_peer_[peer_of(session)] = session;
   auto trainer = std::make_unique<TrainerActor>(*this, session, ++log_epoch_);
   trainer_ = trainer.get();
   by_session_[session] = trainer_;
@@ -229,6 +236,7 @@ bool World::log_write(std::uint64_t epoch, const Bytes& record) {
 
 PeerActor& World::spawn(StageId stage) {
   const Session session = new_session(++next_tag_);
+  by_peer_[peer_of(session)] = session;
   auto peer = std::make_unique<PeerActor>(*this, session, stage);
   PeerActor& result = *peer;
   by_session_[session] = peer.get();

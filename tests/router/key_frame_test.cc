@@ -180,7 +180,7 @@ TEST(ReceiverKeyFrameTest, AKeyFrameThatNeedsABaseFailsTheForward) {
   rig.ledger.inputs_arrived(entry);
   ASSERT_EQ(rig.ledger.next_job(false)->kind, JobKind::kForward);
   EXPECT_FALSE(rig.ledger.base_missing(entry));
-  rig.ledger.forward_done(entry, false, 0, 0, 10, rig.now);
+  rig.ledger.forward_done(entry, {}, rig.now);
   EXPECT_TRUE(rig.told_busy(2, BusyReason::kFailed));
   EXPECT_EQ(rig.state(entry), std::nullopt);
 }
@@ -223,7 +223,7 @@ TEST(ReceiverKeyFrameTest, TheEntryEndsWhenNobodyCanBeAskedOrTheAskedLinkIsLost)
     if (before) {
       rig.ledger.on_link_down(session(2), rig.now);
       EXPECT_FALSE(rig.ledger.base_missing(entry));
-      rig.ledger.forward_done(entry, false, 0, 0, 10, rig.now);
+      rig.ledger.forward_done(entry, {}, rig.now);
     } else {
       ASSERT_TRUE(rig.ledger.base_missing(entry));
       rig.ledger.on_link_down(session(2), rig.now);
@@ -239,7 +239,7 @@ TEST(ReceiverKeyFrameTest, AnEntryWhoseLastClaimFellMeanwhileIsNotAskedFor) {
   const EntrySerial entry = begun(rig);
   rig.release(2, 0);
   EXPECT_FALSE(rig.ledger.base_missing(entry));
-  rig.ledger.forward_done(entry, false, 0, 0, 10, rig.now);
+  rig.ledger.forward_done(entry, {}, rig.now);
   EXPECT_EQ(rig.state(entry), std::nullopt);
   EXPECT_TRUE(rig.take_sent<NeedKeyFrame>(2).empty());
 }
