@@ -309,7 +309,7 @@ TEST_F(AuthorityTest, ARoundAndTheEndOfASessionAreOneEventEach) {
   fail_round(2, 1, session_of(1), "nothing came");
   settle();
   for (std::uint64_t n = 1; n <= 2; ++n) beat(n, 0, 300);
-  keep_alive(2, 1s);
+  loop.run_for(300ms);
   for (std::uint64_t n = 1; n <= 2; ++n) contribute(n, 2, {n});
   for (std::uint64_t n = 1; n <= 2; ++n) agree(n, 2, 7, 3, 30);
   settle();
