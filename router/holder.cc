@@ -184,9 +184,4 @@ void Holder::on_parked(const MicrobatchId& microbatch, StageId stage, bool parke
   port_.on_parked(microbatch, stage, parked);
 }
 
-void Holder::event(std::string_view name, const MicrobatchId& microbatch, const Session& peer, const Lease& lease,
-                   std::string_view cause) {
-  port_.event(name, microbatch, peer, lease, cause);
-}
-
 }  // namespace shoal

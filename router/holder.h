@@ -39,8 +39,7 @@ class HolderPort {
   virtual void on_branch(const MicrobatchId& microbatch, const Session& to, const Lease& lease, BranchEnd end) = 0;
   virtual void on_won(const MicrobatchId& microbatch, const Gradient& gradient, std::vector<Bytes> frames) = 0;
   virtual void on_parked(const MicrobatchId& microbatch, StageId stage, bool parked) = 0;
-  virtual void event(std::string_view name, const MicrobatchId& microbatch, const Session& peer, const Lease& lease,
-                     std::string_view cause) = 0;
+  virtual void write(const EventRecord& event) = 0;  // of a claim, into the process's EventLog
 };
 
 class Holder final : private CourierPort {
@@ -102,8 +101,7 @@ class Holder final : private CourierPort {
   void drop_transfer(const Session& to, TransferId transfer) override;
   void on_won(const MicrobatchId& microbatch, const Gradient& gradient, std::vector<Bytes> frames) override;
   void on_parked(const MicrobatchId& microbatch, StageId stage, bool parked) override;
-  void event(std::string_view name, const MicrobatchId& microbatch, const Session& peer, const Lease& lease,
-             std::string_view cause) override;
+  void write(const EventRecord& event) override { port_.write(event); }
 
   void on_gradient(const Remote& from, const Gradient& message, TransferId transfer, TimePoint now);
   void measure_links(TimePoint now);

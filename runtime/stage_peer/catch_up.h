@@ -21,7 +21,6 @@
 #include <functional>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "runtime/stage_peer/stage_parts.h"
@@ -50,7 +49,6 @@ class CatchUp {
     std::optional<std::vector<EntrySerial>> secured;  // ours, when the round that left our version behind names us
   };
   bool can_shift() const;
-  void write_event(std::string_view name, Version version, std::string_view cause);
 
   StageParts parts_;
   OuterRules rules_;

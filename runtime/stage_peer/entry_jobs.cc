@@ -210,14 +210,9 @@ void EntryJobs::backward(const Job& job) {
 
 void EntryJobs::note_refused(EntrySerial serial, std::string_view why, std::string_view role) {
   const Ledger::Entry& entry = *parts_.ledger.find(serial);
-  EventRecord record;
-  record.event = "refused";
-  record.microbatch = entry.microbatch;
-  record.stage = parts_.options.spec.stage;
-  record.entry_name = EntryName{parts_.options.self, serial};
-  record.cause = std::string(why) + " " + std::string(role) +
-                 (entry.above.empty() ? "" : " from " + short_name(entry.above.back()));
-  parts_.env.events.write(record);
+  parts_.env.events.write(entry_event(EventName::kRefused, entry.microbatch, EntryName{parts_.options.self, serial},
+                                      std::string(why) + " " + std::string(role) +
+                                          (entry.above.empty() ? "" : " from " + short_name(entry.above.back()))));
 }
 
 void EntryJobs::apply_shift() {
@@ -260,16 +255,14 @@ void EntryJobs::inner_step(const Job& job) {
         parts_.meters.stepped();
         parts_.meters.dropped_graphs(outcome->result->graphs_dropped);
         parts_.arena.shift_pending = outcome->shift_pending;
-        EventRecord record;
-        record.event = "stepped";
-        record.stage = parts_.options.spec.stage;
-        record.window = slot;
-        record.tag = outcome->tag;
-        record.targets = targets;
-        record.entries.emplace();
+        std::vector<EntryName> entries;
         for (const auto& [serial, entry] : parts_.ledger.window(slot)->entries)
-          record.entries->push_back({parts_.options.self, serial});
-        parts_.env.events.write(record);
+          entries.push_back({parts_.options.self, serial});
+        parts_.env.events.write({.event = EventName::kStepped,
+                                 .window = slot,
+                                 .tag = outcome->tag,
+                                 .entries = std::move(entries),
+                                 .targets = targets});
         parts_.ledger.step_done(slot, outcome->result->stamp);
         parts_.owner.on_inner_step();
       });

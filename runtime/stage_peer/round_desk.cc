@@ -92,13 +92,8 @@ void RoundDesk::contribute(const RoundOpen& open, std::function<void(Result<Cont
   parts_.ledger.note_run(open.run_targets);
   step_ = ToContribute{open, std::move(done)};
   if (open.last) parts_.ledger.flush();
-  EventRecord record;
-  record.event = "round_open";
-  record.stage = open.stage;
-  record.round = open.round;
-  record.version = open.base;
-  record.step = open.step;
-  parts_.env.events.write(record);
+  parts_.env.events.write(
+      {.event = EventName::kRoundEnter, .round = open.round, .version = open.base, .step = open.step});
   parts_.device.pump();
 }
 
@@ -117,23 +112,16 @@ void RoundDesk::abandon(const RoundOpen& open) {
   step_ = std::monostate{};
   parts_.arena.prepared.reset();
   abandoned_ = open;
-  EventRecord record;
-  record.event = "round_abandon";
-  record.stage = open.stage;
-  record.round = open.round;
-  parts_.env.events.write(record);
+  parts_.env.events.write({.event = EventName::kRoundDrop, .round = open.round});
   parts_.device.pump();
 }
 
 void RoundDesk::send_to_authority(Message message) {
   if (const auto* report = std::get_if<RoundReport>(&message); report != nullptr && !report->entries.empty()) {
-    EventRecord record;
-    record.event = "round_report";
-    record.stage = report->stage;
-    record.round = report->round;
-    record.tag = report->tag;
-    record.secured = {{parts_.options.self, report->entries}};
-    parts_.env.events.write(record);
+    parts_.env.events.write({.event = EventName::kRoundReport,
+                             .round = report->round,
+                             .tag = report->tag,
+                             .secured = std::vector<Secured>{{parts_.options.self, report->entries}}});
   }
   if (const auto sent = parts_.env.transport.send(parts_.options.authority, std::move(message)); !sent.ok())
     log_debug("not sent to the authority: ", sent.error().message);

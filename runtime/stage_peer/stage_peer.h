@@ -85,16 +85,13 @@ class StagePeer final : private HolderPort, private LedgerPort, private JobSourc
   void on_branch(const MicrobatchId& microbatch, const Session& to, const Lease& lease, BranchEnd end) override;
   void on_won(const MicrobatchId& microbatch, const Gradient& gradient, std::vector<Bytes> frames) override;
   void on_parked(const MicrobatchId& microbatch, StageId stage, bool parked) override;
-  void event(std::string_view name, const MicrobatchId& m, const Session& peer, const Lease& lease,
-             std::string_view cause) override;
-  // LedgerPort
+  // LedgerPort (write serves both)
+  void write(const EventRecord& event) override { env_.events.write(event); }
   void send(const Session& to, Message message) override { holder_.send(to, std::move(message)); }
   void ask_trainer(Waiting message) override;
   bool send_gradient(const Session& to, Gradient message, EntrySerial serial) override;
   void refuse_frames(const Session& from, TransferId transfer) override;
   void discard(EntrySerial serial) override { tensors_.erase(serial); }
-  void event(std::string_view name, const MicrobatchId& microbatch, const EntryName& entry_name,
-             std::string_view cause) override;
   // JobSource
   void start_next() override;
 

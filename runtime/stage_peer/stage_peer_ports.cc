@@ -1,4 +1,4 @@
-// What holder and ledger ask of the peer: frames, won gradients, messages sent, events written.
+// What holder and ledger ask of the peer: frames, won gradients, messages sent.
 #include "common/log.h"
 #include "runtime/stage_peer/stage_peer.h"
 
@@ -47,18 +47,6 @@ void StagePeer::on_parked(const MicrobatchId&, StageId stage, bool parked) {
     log_info("no microbatch waits here for a peer of stage ", stage, " any more");
 }
 
-void StagePeer::event(std::string_view name, const MicrobatchId& m, const Session& peer, const Lease& lease,
-                      std::string_view cause) {
-  EventRecord record;
-  record.event = name;
-  record.microbatch = m;
-  record.stage = options_.spec.stage;
-  record.about = peer;
-  record.lease = lease;
-  record.cause = cause;
-  env_.events.write(record);
-}
-
 // ---- LedgerPort ----
 
 bool StagePeer::send_gradient(const Session& to, Gradient message, EntrySerial serial) {
@@ -73,17 +61,6 @@ void StagePeer::refuse_frames(const Session& from, TransferId transfer) {
   if (!peer) return;
   tensors_.forget({*peer, transfer});
   env_.transport.refuse(*peer, transfer);
-}
-
-void StagePeer::event(std::string_view name, const MicrobatchId& microbatch, const EntryName& entry_name,
-                      std::string_view cause) {
-  EventRecord record;
-  record.event = name;
-  record.microbatch = microbatch;
-  record.stage = options_.spec.stage;
-  record.entry_name = entry_name;
-  record.cause = cause;
-  env_.events.write(record);
 }
 
 }  // namespace shoal

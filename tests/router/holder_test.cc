@@ -74,7 +74,7 @@ class HolderTest : public testing::Test, private HolderPort, private Links {
   void on_branch(const MicrobatchId&, const Session&, const Lease&, BranchEnd) override {}
   void on_won(const MicrobatchId&, const Gradient& gradient, std::vector<Bytes>) override { won.push_back(gradient); }
   void on_parked(const MicrobatchId&, StageId, bool) override {}
-  void event(std::string_view, const MicrobatchId&, const Session&, const Lease&, std::string_view) override {}
+  void write(const EventRecord&) override {}
   void learn(const PeerId&, std::vector<std::string>) override {}
   Result<TransferId> send(const PeerId& to, Message message, std::vector<Bytes> frames) override {
     sent.emplace_back(to, std::move(message));

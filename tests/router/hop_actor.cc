@@ -50,8 +50,8 @@ void Actor::on_branch(const MicrobatchId&, const Session&, const Lease& lease, B
 
 void Actor::on_parked(const MicrobatchId&, StageId, bool) {}
 
-void Actor::event(std::string_view name, const MicrobatchId& m, const Session&, const Lease&, std::string_view cause) {
-  world_.note(self_, name, m, cause);
+void Actor::write(const EventRecord& event) {
+  world_.note(self_, name_of(event.event), *event.microbatch, event.cause);
 }
 
 // ---- Links ----

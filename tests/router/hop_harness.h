@@ -85,8 +85,7 @@ class Actor : protected HolderPort, private Links {
   // Sent frames have one end, and nothing else has one.
   void on_branch(const MicrobatchId& m, const Session& to, const Lease& lease, BranchEnd end) override;
   void on_parked(const MicrobatchId& m, StageId stage, bool parked) override;
-  void event(std::string_view name, const MicrobatchId& m, const Session& peer, const Lease& lease,
-             std::string_view cause) override;
+  void write(const EventRecord& event) override;
 
   World& world_;
   Session self_;
@@ -157,9 +156,7 @@ class PeerActor final : public Actor, private LedgerPort {
   bool send_gradient(const Session& to, Gradient message, EntrySerial serial) override;
   void refuse_frames(const Session& from, TransferId transfer) override;
   void discard(EntrySerial serial) override { kept_.erase(serial); }
-  using Actor::event;
-  void event(std::string_view name, const MicrobatchId& microbatch, const EntryName& entry_name,
-             std::string_view cause) override;
+  void write(const EventRecord& event) override;  // serves LedgerPort too
   void job_done(const Job& job);
   void check_window(WindowSlot slot);
 

@@ -290,10 +290,9 @@ bool PeerActor::send_gradient(const Session& to, Gradient message, EntrySerial) 
   return holder_.send_to(to, std::move(message), std::move(frames)).ok();
 }
 
-void PeerActor::event(std::string_view name, const MicrobatchId& microbatch, const EntryName& entry_name,
-                      std::string_view cause) {
-  world_.note(self_, name, microbatch, cause);
-  if (name == "settled") world_.settled(*this, microbatch, entry_name);
+void PeerActor::write(const EventRecord& event) {
+  Actor::write(event);
+  if (event.event == EventName::kSettled) world_.settled(*this, *event.microbatch, *event.entry_name);
 }
 
 }  // namespace shoal::hop

@@ -186,7 +186,7 @@ class LedgerRig : private LedgerPort, private HolderPort, private Links {
   }
   void refuse_frames(const Session&, TransferId id) override { refused.push_back(id); }
   void discard(EntrySerial serial) override { discarded.push_back(serial); }
-  void event(std::string_view, const MicrobatchId&, const EntryName&, std::string_view) override {}
+  void write(const EventRecord&) override {}  // serves both ports
   // HolderPort
   std::uint64_t low_of(std::uint64_t trainer) override { return ledger.low_of(trainer); }
   std::vector<Low> lows() override { return {}; }
@@ -196,7 +196,6 @@ class LedgerRig : private LedgerPort, private HolderPort, private Links {
     ledger.gradient_arrived(id, gradient, now);
   }
   void on_parked(const MicrobatchId&, StageId, bool) override {}
-  void event(std::string_view, const MicrobatchId&, const Session&, const Lease&, std::string_view) override {}
   // Links
   void learn(const PeerId&, std::vector<std::string>) override {}
   Result<TransferId> send(const PeerId& peer, Message message, std::vector<Bytes> frames) override {
