@@ -55,19 +55,22 @@ RunConfig small_config(RuleId rule, std::uint16_t stages, std::uint64_t microbat
 
 class Swarm::Recorder final : public EventLog {
  public:
-  Recorder(std::vector<EventRecord>& all, const SimLoop& loop) : all_(all), loop_(loop) {}
+  Recorder(std::vector<SimEvent>& all, const SimLoop& loop) : all_(all), loop_(loop) {}
   void write(const EventRecord& record) override {
-    EventRecord copy = record;
-    copy.more.emplace_back("at", std::to_string(seconds_of(loop_.now().time_since_epoch())));
-    copy.more.emplace_back("writer", short_name(session_));
-    all_.push_back(std::move(copy));
+    all_.push_back({record, loop_.now(), session_});
+    if (!record.stage) all_.back().stage = stage_;
   }
-  void set_session(const Session& session) override { session_ = session; }
+  void set_session(const Session& session) override {
+    session_ = session;
+    stage_.reset();
+  }
+  void set_stage(StageId stage) override { stage_ = stage; }
 
  private:
-  std::vector<EventRecord>& all_;
+  std::vector<SimEvent>& all_;
   const SimLoop& loop_;
   Session session_;
+  std::optional<StageId> stage_;
 };
 
 class Swarm::LaunchOwner final : public Launch::Owner {

@@ -173,7 +173,6 @@ class Peer final : private Transport::Listener,
   void tick();
   void check_patience(TimePoint now);
   void write_bytes();
-  void note(std::string_view event, std::string_view cause);
   Traffic session_traffic() const;
   StagePeerStatus status() const;  // zeros before the state is here
 

@@ -13,6 +13,7 @@ void Peer::build_stage(StageId stage) {
         "", make_error(ErrorCode::kMalformed, "the manifest's split has no stage " + std::to_string(stage.value)));
   if (spec_ && spec_->stage != stage) announcing_.withdraw(spec_->stage);  // of the session before
   spec_ = (*specs)[stage.value];
+  env_.events.set_stage(stage);
   announce();
   if (options_.memory_bytes > 0) {
     auto credits = credits_within(options_.memory_bytes, *config_, *spec_);
@@ -137,11 +138,7 @@ void Peer::serve(Version version) {
     state_.move(PeerPhase::kServing, "");
   if (life_->membership->list()) life_->stage_peer->on_members(*life_->membership->list());
   life_->stage_peer->serve(version, life_->state_rule);
-  EventRecord record;
-  record.event = "serving";
-  record.stage = spec_->stage;
-  record.version = version;
-  env_.events.write(record);
+  env_.events.write({.event = EventName::kServing, .version = version});
   owner_.on_notice("serving stage " + std::to_string(spec_->stage.value) + " from version " +
                    std::to_string(version.value));
   life_->membership->beat_now();

@@ -44,8 +44,7 @@ void Trainer::start() {
   for (std::uint64_t serial = env_.book.low(); serial < env_.book.next_serial(); ++serial) {
     const MicrobatchId id{options_.trainer_id, serial};
     if (const CommitBook::Logged* logged = env_.book.find(id))
-      env_.events.write(
-          commit_event(id, logged->path, logged->loss_sum / static_cast<double>(logged->targets), logged->targets));
+      write(commit_event(id, logged->path, logged->loss_sum / static_cast<double>(logged->targets), logged->targets));
   }
   if (!options_.planted.no_replay) queue_commits(env_.book.outstanding());
   schedule_tick();
@@ -86,12 +85,11 @@ void Trainer::issue() {
     SHOAL_CHECK(frame.ok());
     env_.book.issued(*id);
     ++issued_;
-    EventRecord record;
-    record.event = "issue";
-    record.microbatch = *id;
-    record.step = step_of(id->serial);
-    record.more = {{"sample", std::to_string(item.sample.value)}, {"epoch", std::to_string(item.epoch)}};
-    env_.events.write(record);
+    write({.event = EventName::kIssue,
+           .microbatch = *id,
+           .step = step_of(id->serial),
+           .sample = item.sample,
+           .epoch = item.epoch});
     HopSpec spec;
     spec.microbatch = *id;
     spec.sample = item.sample;
@@ -155,7 +153,7 @@ void Trainer::on_won(const MicrobatchId& microbatch, const Gradient& gradient, s
     }));
     return;
   }
-  if (!env_.book.is_open(microbatch)) return;
+  if (gave_up_ || !env_.book.is_open(microbatch)) return;
   if (gradient.path.size() != options_.config.pipeline.stages || env_.book.names_any(gradient.path) ||
       !std::isfinite(gradient.loss_sum) || gradient.targets != options_.config.targets_per_microbatch()) {
     courier_.reject(microbatch, "malformed path or loss", env_.loop.now());
@@ -184,8 +182,8 @@ void Trainer::on_durable(const MicrobatchId& microbatch, const Status& status) {
   const Gradient gradient = std::move(it->second);
   deciding_.erase(it);
   for (const CommitBook::Listing& listing : env_.book.durable(microbatch)) list(listing);
-  env_.events.write(commit_event(microbatch, gradient.path, gradient.loss_sum / static_cast<double>(gradient.targets),
-                                 gradient.targets));
+  write(commit_event(microbatch, gradient.path, gradient.loss_sum / static_cast<double>(gradient.targets),
+                     gradient.targets));
   queue_commits(env_.book.commits_for(microbatch));
   queue_commits(env_.book.answers(microbatch));
   courier_.commit(microbatch);  // the hop is known until low passes: news of the winner that is on its way must not be
@@ -315,16 +313,5 @@ void Trainer::drop_transfer(const Session& to, TransferId transfer) {
 }
 
 void Trainer::on_parked(const MicrobatchId&, StageId stage, bool parked) { owner_.on_parked(stage, parked); }
-
-void Trainer::event(std::string_view name, const MicrobatchId& m, const Session& peer, const Lease& lease,
-                    std::string_view cause) {
-  EventRecord record;
-  record.event = name;
-  record.microbatch = m;
-  record.about = peer;
-  record.lease = lease;
-  record.cause = cause;
-  env_.events.write(record);
-}
 
 }  // namespace shoal
