@@ -15,8 +15,8 @@ Error io_error(const std::string& path, const std::string& cause) {
 
 class SimAppendFile final : public AppendFile {
  public:
-  SimAppendFile(EventLoop& loop, SimDisk& disk, std::weak_ptr<bool> alive, std::string path, std::uint64_t lock)
-      : loop_(loop), disk_(disk), alive_(std::move(alive)), path_(std::move(path)), lock_(lock) {}
+  SimAppendFile(EventLoop& loop, SimDisk& disk, Lifetime::Watch process, std::string path, std::uint64_t lock)
+      : loop_(loop), disk_(disk), process_(std::move(process)), path_(std::move(path)), lock_(lock) {}
 
   ~SimAppendFile() override {
     const auto found = disk_.files_.find(path_);
@@ -24,7 +24,7 @@ class SimAppendFile final : public AppendFile {
   }
 
   void append(Bytes bytes) override {
-    if (alive_.expired() || !state_->ok()) return;
+    if (process_.over() || !state_->ok()) return;
     if (Status room = disk_.check_room(bytes.size()); !room.ok()) {
       *state_ = io_error(path_, room.error().message);
       return;
@@ -36,21 +36,22 @@ class SimAppendFile final : public AppendFile {
   void sync(std::function<void(Status)> done) override {
     waiting_->push_back(std::move(done));
     if (waiting_->size() > 1) return;  // shares the one that is under way
-    loop_.after(disk_.sync_delay_, [disk = &disk_, alive = alive_, path = path_, state = state_, waiting = waiting_] {
-      if (alive.expired()) return;
-      const auto file = disk->files_.find(path);
-      ++disk->syncs_;
-      if (disk->failing_ && state->ok()) *state = io_error(path, "input/output error");
-      if (state->ok() && file != disk->files_.end()) file->second.durable_bytes = file->second.bytes.size();
-      const Status status = *state;
-      for (const auto& callback : std::exchange(*waiting, {})) callback(status);
-    });
+    loop_.after(disk_.sync_delay_,
+                [disk = &disk_, process = process_, path = path_, state = state_, waiting = waiting_] {
+                  if (process.over()) return;
+                  const auto file = disk->files_.find(path);
+                  ++disk->syncs_;
+                  if (disk->failing_ && state->ok()) *state = io_error(path, "input/output error");
+                  if (state->ok() && file != disk->files_.end()) file->second.durable_bytes = file->second.bytes.size();
+                  const Status status = *state;
+                  for (const auto& callback : std::exchange(*waiting, {})) callback(status);
+                });
   }
 
  private:
   EventLoop& loop_;
   SimDisk& disk_;
-  std::weak_ptr<bool> alive_;
+  Lifetime::Watch process_;
   std::string path_;
   std::uint64_t lock_;
   std::shared_ptr<Status> state_ = std::make_shared<Status>();
@@ -111,7 +112,7 @@ Result<std::unique_ptr<AppendFile>> SimStorage::open_append(const std::string& p
   SimDisk::File& file = disk_.files_[path];
   if (file.lock != 0) return make_error(ErrorCode::kBusy, path + " is in use by another process");
   file.lock = disk_.next_serial_++;
-  return std::unique_ptr<AppendFile>(std::make_unique<SimAppendFile>(loop_, disk_, alive_, path, file.lock));
+  return std::unique_ptr<AppendFile>(std::make_unique<SimAppendFile>(loop_, disk_, lifetime_.watch(), path, file.lock));
 }
 
 Result<Bytes> SimStorage::read(const std::string& path, std::size_t limit_bytes) {
@@ -131,8 +132,7 @@ void SimStorage::replace(const std::string& path, std::vector<Bytes> parts, std:
   }
   const std::uint64_t serial = disk_.next_serial_++;
   disk_.under_way_.emplace(serial, std::move(replacement));
-  loop_.after(disk_.sync_delay_, [disk = &disk_, serial, alive = std::weak_ptr<bool>(alive_), done = std::move(done)] {
-    if (alive.expired()) return;
+  loop_.after(disk_.sync_delay_, lifetime_.guard([disk = &disk_, serial, done = std::move(done)] {
     auto node = disk->under_way_.extract(serial);
     if (node.empty()) return;
     const SimDisk::Replacement& wanted = node.mapped();
@@ -143,7 +143,7 @@ void SimStorage::replace(const std::string& path, std::vector<Bytes> parts, std:
     }
     disk->apply(wanted);
     done(Status::success());
-  });
+  }));
 }
 
 Status SimStorage::truncate(const std::string& path, std::size_t size) {

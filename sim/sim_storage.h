@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "common/event_loop.h"
+#include "common/lifetime.h"
 #include "common/rng.h"
 #include "common/storage.h"
 
@@ -75,12 +76,12 @@ class SimStorage final : public Storage {
   void replace(const std::string& path, std::vector<Bytes> parts, std::function<void(Status)> done) override;
   Status truncate(const std::string& path, std::size_t size) override;
   // kill -9 of the process: no callback comes any more, also not of its open files.
-  void die() { alive_.reset(); }
+  void die() { lifetime_.end(); }
 
  private:
   EventLoop& loop_;
   SimDisk& disk_;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Lifetime lifetime_;  // of the process
 };
 
 }  // namespace shoal

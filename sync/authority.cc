@@ -120,12 +120,12 @@ void AuthorityState::decide(const LogRecord& record, std::function<void()> effec
   if (!packed.ok()) return fail_log(packed.error());
   log_->append(std::move(*packed));
   ++undurable_;
-  log_->sync([this, life = std::weak_ptr<bool>(alive_), effect = std::move(effect)](Status synced) {
-    if (life.expired() || failed_) return;
+  log_->sync(lifetime_.guard([this, effect = std::move(effect)](const Status& synced) {
+    if (failed_) return;
     if (!synced.ok()) return fail_log(synced.error());
     --undurable_;
     effect();
-  });
+  }));
 }
 
 void AuthorityState::fail_log(const Error& error) {

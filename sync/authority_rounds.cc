@@ -315,11 +315,10 @@ void AuthorityState::abandon_round(StageState& stage, const std::string& reason)
     for (const Session& member : round.open.members) send_to_session(member, abandon);
   port_.on_round_abandoned(abandon);
   if (round.open.last && ++stage.last_round_failures >= kLastRoundFailuresMax) stage.last_wanted = false;
-  loop_.at(stage.retry_at, [this, life = std::weak_ptr<bool>(alive_), &stage] {
-    if (life.expired()) return;
+  loop_.at(stage.retry_at, lifetime_.guard([this, &stage] {
     maybe_open(stage);
     check_finished();
-  });
+  }));
 }
 
 // Called before the session is over: afterwards no commit may name it.

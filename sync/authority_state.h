@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 
+#include "common/lifetime.h"
 #include "sync/authority.h"
 #include "sync/authority_log.h"
 
@@ -166,7 +167,7 @@ class AuthorityState final : public Authority {
   BeatAck status_;
   TimerId tick_timer_ = 0;
   TimePoint last_tick_{};
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Lifetime lifetime_;
 };
 
 // How the reason of a session's end begins when it left by itself.
