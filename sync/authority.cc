@@ -16,15 +16,14 @@ std::string text_of(const Session& session) {
 }
 
 Result<std::unique_ptr<Authority>> Authority::open(AuthorityOptions options, AuthorityPort& port, EventLoop& loop,
-                                                   std::unique_ptr<AppendFile> log, ByteView history) {
-  SHOAL_ASSIGN(const LogContent content, parse_log(history));
-  auto state = std::make_unique<AuthorityState>(std::move(options), port, loop, std::move(log));
-  SHOAL_TRY(state->restore(content));
+                                                   AuthorityLog log) {
+  auto state = std::make_unique<AuthorityState>(std::move(options), port, loop, std::move(log.file));
+  SHOAL_TRY(state->restore(log.records));
   return std::unique_ptr<Authority>(std::move(state));
 }
 
 AuthorityState::AuthorityState(AuthorityOptions options, AuthorityPort& port, EventLoop& loop,
-                               std::unique_ptr<AppendFile> log)
+                               std::unique_ptr<RecordLog> log)
     : options_(std::move(options)), port_(port), loop_(loop), log_(std::move(log)) {
   for (std::uint16_t i = 0; i < options_.stages; ++i) {
     stages_.emplace_back();
@@ -40,8 +39,8 @@ AuthorityState::~AuthorityState() {
 }
 
 // Applies the records in order. Rounds that were opened and not committed are over: their commit never left.
-Status AuthorityState::restore(const LogContent& content) {
-  for (const LogRecord& record : content.records) {
+Status AuthorityState::restore(const std::vector<LogRecord>& records) {
+  for (const LogRecord& record : records) {
     if (const auto* start = std::get_if<LogStart>(&record)) {
       if (start->manifest.body != options_.manifest.body)
         return make_error(
@@ -95,7 +94,7 @@ Status AuthorityState::restore(const LogContent& content) {
       replay_.push_back(record);
     }
   }
-  if (content.records.empty()) decide(LogStart{options_.manifest}, [] {});
+  if (records.empty()) decide(LogStart{options_.manifest}, [] {});
   return Status::success();
 }
 
@@ -122,7 +121,7 @@ void AuthorityState::decide(const LogRecord& record, std::function<void()> effec
   if (failed_) return;
   Result<Bytes> packed = pack_log_record(record);
   if (!packed.ok()) return fail_log(packed.error());
-  log_->append(std::move(*packed));
+  log_->append(*packed);
   ++undurable_;
   log_->sync([this, life = std::weak_ptr<bool>(alive_), effect = std::move(effect)](Status synced) {
     if (life.expired() || failed_) return;

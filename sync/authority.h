@@ -5,7 +5,7 @@
 // bytes a session that is over.
 //
 // Who calls what when (runtime's launch):
-//   - open(history of the log), then start() once the trainer is there: it replays every decision, so that the trainer
+//   - open(the log), then start() once the trainer is there: it replays every decision, so that the trainer
 //     can bring its own log up to date (merged entries, sessions over), and publishes the list. All membership timers
 //     begin anew: the authority was away, not they.
 //   - on_message: JoinRequest, Beat, Leave, Goodbye, RoundReport of peers; on_link_up, on_link_down: links.
@@ -31,7 +31,7 @@
 #include <vector>
 
 #include "common/event_loop.h"
-#include "common/storage.h"
+#include "sync/authority_log.h"
 #include "sync/outer_rule.h"
 #include "transport/messages.h"
 #include "transport/transport.h"
@@ -84,11 +84,9 @@ struct StageStatus {
 
 class Authority {
  public:
-  // `log` was opened on the file whose earlier content is `history` (empty for a new run). Borrows port and loop; they
-  // outlive it. ERRORS: kCorrupt (a damaged middle, another run's log; a torn tail must have been cut by the caller:
-  // authority_log_valid_bytes).
+  // Borrows port and loop; they outlive it. ERRORS: kCorrupt (another run's log, or one that contradicts itself).
   static Result<std::unique_ptr<Authority>> open(AuthorityOptions options, AuthorityPort& port, EventLoop& loop,
-                                                 std::unique_ptr<AppendFile> log, ByteView history);
+                                                 AuthorityLog log);
   virtual ~Authority() = default;
   virtual void start() = 0;
   virtual void on_message(const Remote& from,
@@ -108,9 +106,5 @@ class Authority {
   virtual bool step_done(StageId stage, StepId step) const = 0;  // allreduce: this stage committed it
   virtual std::vector<StageStatus> status() const = 0;
 };
-
-// How much of a log's content is whole records: open the file, which locks it, then cut it there (Storage::truncate).
-// ERRORS: kCorrupt (a damaged record with whole ones behind it).
-Result<std::size_t> authority_log_valid_bytes(ByteView history);
 
 }  // namespace shoal

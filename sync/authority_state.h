@@ -17,9 +17,9 @@ namespace shoal {
 
 class AuthorityState final : public Authority {
  public:
-  AuthorityState(AuthorityOptions options, AuthorityPort& port, EventLoop& loop, std::unique_ptr<AppendFile> log);
+  AuthorityState(AuthorityOptions options, AuthorityPort& port, EventLoop& loop, std::unique_ptr<RecordLog> log);
   ~AuthorityState() override;
-  Status restore(const LogContent& content);
+  Status restore(const std::vector<LogRecord>& records);
 
   void start() override;
   void on_message(const Remote& from, const Message& message) override;
@@ -147,7 +147,7 @@ class AuthorityState final : public Authority {
   AuthorityOptions options_;
   AuthorityPort& port_;
   EventLoop& loop_;
-  std::unique_ptr<AppendFile> log_;
+  std::unique_ptr<RecordLog> log_;
   bool failed_ = false, started_ = false, ended_ = false, finishing_ = false;
   std::string end_reason_;
   std::function<void()> finished_;

@@ -79,7 +79,7 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   };
 
   // ERRORS: kInput (the folder holds a run and resume is false, or holds none and it is true), kBusy (locked),
-  // kCorrupt, kIo, kForeign.
+  // kCorrupt, kIo, kForeign, kVersion (logs of an older program).
   static Result<std::unique_ptr<Launch>> open(LaunchOptions options, LaunchEnvironment environment, Owner& owner);
   ~Launch() override;
 
@@ -149,7 +149,7 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   std::unique_ptr<Transport> transport_;
   std::unique_ptr<DialBack> dial_back_;
   std::unique_ptr<CommitBook> book_;
-  std::unique_ptr<AppendFile> trainer_log_;
+  std::unique_ptr<RecordLog> trainer_log_;
   std::unique_ptr<Authority> authority_;
   std::unique_ptr<Trainer> trainer_;
   std::unique_ptr<StateFetcher> fetcher_;

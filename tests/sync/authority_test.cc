@@ -368,12 +368,10 @@ TEST_F(AuthorityTest, RefusesTheLogOfAnotherRunAndOfAnotherManifest) {
   options.manifest = right;
   boot();
   stop();
-  const std::vector<std::uint8_t> bytes = *disk.durable_content(kLogPath);
   const auto reopened = [&](const Manifest& manifest) {
     options.manifest = manifest;
     storage = std::make_unique<SimStorage>(loop, disk);
-    auto file = storage->open_append(kLogPath);
-    return Authority::open(options, *this, loop, *std::move(file), bytes);
+    return Authority::open(options, *this, loop, open_authority_log(*storage, kLogPath).value());
   };
   EXPECT_NE(reopened({right.body, {1, 2, 4}}).error().message.find("another run"), std::string::npos);
   EXPECT_NE(reopened({"[run]\nname = 1\n", right.signature}).error().message.find("another manifest"),
