@@ -56,7 +56,7 @@ class AuthorityTest : public testing::Test, public AuthorityPort {
   }
   void reboot() {
     stop();
-    disk.crash();
+    disk.power_lost();
     sent.clear();
     boot();
   }

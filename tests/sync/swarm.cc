@@ -104,7 +104,7 @@ void Swarm::kill_authority() {
   storage->die();
   hosts[0]->loop.kill();
   storage.reset();
-  disk.crash();
+  disk.power_lost();
   for (std::size_t i = 1; i < hosts.size(); ++i) ++link_life_[pair_of(0, i)];
 }
 
