@@ -98,8 +98,14 @@ Status AuthorityState::restore(const std::vector<LogRecord>& records) {
   return Status::success();
 }
 
+void AuthorityState::sync_log(std::function<void(Status)> done) {
+  log_->sync([life = std::weak_ptr<bool>(alive_), done = std::move(done)](Status status) {
+    if (!life.expired()) done(status);
+  });
+}
+
 void AuthorityState::start() {
-  SHOAL_CHECK(!started_);
+  SHOAL_CHECK(!started_ && log_->settled());
   started_ = true;
   StageId stage_of_over;
   for (const LogRecord& record : std::exchange(replay_, {})) {
@@ -251,6 +257,7 @@ std::vector<StageStatus> AuthorityState::status() const {
       if (member.stage != stage.stage) continue;
       ++one.members;
       one.serving += member.member.serving ? 1 : 0;
+      if (member.ahead) one.ahead.push_back(session);
     }
     if (stage.last_commit)
       for (const Secured& secured : stage.last_commit->secured) one.last_members.push_back(secured.session);

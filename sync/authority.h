@@ -5,7 +5,7 @@
 // bytes a session that is over.
 //
 // Who calls what when (runtime's launch):
-//   - open(the log), then start() once the trainer is there: it replays every decision, so that the trainer
+//   - open(the log), sync_log(), then start() once the trainer is there: it replays every decision, so that the trainer
 //     can bring its own log up to date (merged entries, sessions over), and publishes the list. All membership timers
 //     begin anew: the authority was away, not they.
 //   - on_message: JoinRequest, Beat, Leave, Goodbye, RoundReport of peers; on_link_up, on_link_down: links.
@@ -23,6 +23,12 @@
 // the grace time, report the same digest; else it is abandoned and retried among the next list. A fenced member's open
 // round is decided first, so what an ended session had in no committed round can enter none. Members that missed a
 // commit get it again when they come up or their beats show an older version.
+//
+// Ahead: a member whose beats show a newer version than the log knows. Nothing leaves before it is durable, so the log
+// lost records: an older copy was put in its place, or the disk did not keep what it had synced. Such a member does not
+// count as serving and takes part in no round. Once another one is ready at the stage's version its session is ended,
+// and it joins again and fetches that. Until then it stays (StageStatus::ahead), since it holds what the log lost, and
+// a person decides: the newer log put back ends it.
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -80,6 +86,7 @@ struct StageStatus {
   bool secured = false;
   Version version;
   std::vector<Session> last_members;  // of the last committed round: who could bring the stage back
+  std::vector<Session> ahead;         // members that hold a newer version than the log knows
 };
 
 class Authority {
@@ -88,6 +95,10 @@ class Authority {
   static Result<std::unique_ptr<Authority>> open(AuthorityOptions options, AuthorityPort& port, EventLoop& loop,
                                                  AuthorityLog log);
   virtual ~Authority() = default;
+  // Makes durable what the log said: a process that died before it synced leaves records that are read back and that a
+  // power loss takes. `done` is not called when the authority is gone by then.
+  virtual void sync_log(std::function<void(Status)> done) = 0;
+  // REQUIRES: sync_log() succeeded, or the log was empty.
   virtual void start() = 0;
   virtual void on_message(const Remote& from,
                           const Message& message) = 0;  // JoinRequest, Beat, Leave, Goodbye, Step, RoundReport

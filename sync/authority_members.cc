@@ -1,6 +1,7 @@
 // Joining, beats, leaving, fencing.
 #include <algorithm>
 
+#include "common/log.h"
 #include "sync/authority_state.h"
 #include "sync/planner.h"
 #include "transport/dial_trials.h"
@@ -128,6 +129,8 @@ void AuthorityState::on_beat(const Remote& from, const Beat& beat) {
   if (beat.version <= stage.version) member.version = beat.version;
   member.settled = beat.version == stage.version ? beat.settled_targets : 0;
   update_serving(member, beat);
+  if (beat.version > stage.version && !keep_ahead(member, beat.version)) return;
+  member.ahead = beat.version > stage.version;
 
   BeatAck ack = status_;
   ack.list_epoch = published_.epoch;
@@ -151,7 +154,7 @@ void AuthorityState::update_serving(MemberState& member, const Beat& beat) {
   member.leaving = member.leaving || beat.leaving;
   // Of an older version it may serve microbatches no longer than until it noticed; it becomes ready only at the newest
   // one.
-  if (!beat.serving) member.ready = false;
+  if (!beat.serving || beat.version > stage.version) member.ready = false;
   if (beat.serving && !member.ready && beat.version == stage.version) member.ready = true;
   if (member.ready) member.fetching = false;
   const bool shown_serving = member.ready && !member.leaving;
@@ -163,6 +166,30 @@ void AuthorityState::update_serving(MemberState& member, const Beat& beat) {
                                    : member.leaving ? "leaving"
                                                     : "not serving"}});
   list_member(member);
+}
+
+bool AuthorityState::keep_ahead(MemberState& member, Version version) {
+  const StageState& stage = *stage_of(member.stage);
+  const Session session = member.member.session;
+  const std::string cause = "it holds version " + std::to_string(version.value) + ", and the authority's log knows " +
+                            std::to_string(stage.version.value) + " as the newest";
+  if (!member.ahead) {
+    port_.event("member", {{"session", text_of(session)},
+                           {"stage", std::to_string(member.stage.value)},
+                           {"version", std::to_string(version.value)},
+                           {"state", "ahead"},
+                           {"cause", cause}});
+    log_warning("stage ", member.stage, ": session ", short_name(session), " is ahead: ", cause,
+                ". The log lost what had been told: was an older copy put back? HINT: stop, put the newer "
+                "authority.log back and resume; else it has to fetch version ",
+                stage.version.value, " from a peer that holds it");
+  }
+  const bool another = std::any_of(members_.begin(), members_.end(), [&](const auto& entry) {
+    const MemberState& other = entry.second;
+    return other.stage == stage.stage && other.ready && other.version == stage.version;
+  });
+  if (another) end_session(session, "ahead of the run: " + cause, true);
+  return !another;
 }
 
 void AuthorityState::list_member(MemberState& member) {

@@ -21,6 +21,7 @@ class AuthorityState final : public Authority {
   ~AuthorityState() override;
   Status restore(const std::vector<LogRecord>& records);
 
+  void sync_log(std::function<void(Status)> done) override;
   void start() override;
   void on_message(const Remote& from, const Message& message) override;
   void on_link_up(const Remote& from) override;
@@ -47,6 +48,7 @@ class AuthorityState final : public Authority {
     TimePoint alive_at{};      // last sign of life
     std::optional<std::uint64_t> progress;
     Version version;            // of its anchor, as far as we know
+    bool ahead = false;         // its newest beat showed a version that the log does not know
     std::uint64_t settled = 0;  // targets in no committed round, at `version`
     double rate = 0;
     std::uint32_t silent_count = 0;  // attempts in a row that named it silent
@@ -106,6 +108,8 @@ class AuthorityState final : public Authority {
   void on_beat(const Remote& from, const Beat& beat);
   void note_life(MemberState& member, const Beat& beat);
   void update_serving(MemberState& member, const Beat& beat);
+  // What becomes of a member that is ahead. False: its session is over, and `member` is gone.
+  bool keep_ahead(MemberState& member, Version version);
   void repeat_what_it_missed(MemberState& member);
   // In front of a commit that does not name it: the last one that does.
   void send_commit(const MemberState& member, const RoundCommit& commit);

@@ -83,12 +83,13 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   static Result<std::unique_ptr<Launch>> open(LaunchOptions options, LaunchEnvironment environment, Owner& owner);
   ~Launch() override;
 
+  // Nothing is sent before what the logs said is durable: trainer() is null until then.
   void start();
   // Issues nothing more, settles, last rounds, validation, state, END. Before start(): at once after it.
   void finish(const std::string& reason);
   RunSummary summary() const;
   const Authority& authority() const { return *authority_; }
-  const Trainer& trainer() const { return *trainer_; }
+  const Trainer* trainer() const { return trainer_.get(); }
   const CommitBook& book() const { return *book_; }
   std::string parked_text() const;  // why the run stands still; empty when it does not
 
@@ -96,6 +97,7 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   Launch(LaunchOptions options, LaunchEnvironment environment, Owner& owner);
   Status open_logs();
   Status check_text();
+  void begin();
   ByteView manifest_bytes() const {
     return {reinterpret_cast<const std::uint8_t*>(manifest_.body.data()), manifest_.body.size()};
   }

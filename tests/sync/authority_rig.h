@@ -46,7 +46,13 @@ class AuthorityTest : public testing::Test, public AuthorityPort {
     auto opened = Authority::open(options, *this, loop, std::move(*log));
     ASSERT_TRUE(opened.ok()) << opened.error().message;
     authority = std::move(*opened);
-    authority->start();
+    start();
+  }
+  void start() {
+    authority->sync_log([this](Status synced) {
+      EXPECT_TRUE(synced.ok());
+      authority->start();
+    });
     settle();
   }
   void stop() {

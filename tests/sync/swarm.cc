@@ -95,8 +95,11 @@ void Swarm::boot_authority() {
   auto opened = Authority::open(authority_options, *this, hosts[0]->loop, std::move(*log));
   if (!opened.ok()) return problem(opened.error().message);
   authority = std::move(*opened);
-  authority->start();
-  for (std::size_t i = 1; i < hosts.size(); ++i) link_up(i);
+  authority->sync_log([this](Status synced) {
+    if (!synced.ok()) return problem(synced.error().message);
+    authority->start();
+    for (std::size_t i = 1; i < hosts.size(); ++i) link_up(i);
+  });
 }
 
 void Swarm::kill_authority() {
