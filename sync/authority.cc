@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <sstream>
 
-#include "sync/authority_state.h"
 #include "transport/envelope.h"
 
 namespace shoal {
@@ -17,13 +16,12 @@ std::string text_of(const Session& session) {
 
 Result<std::unique_ptr<Authority>> Authority::open(AuthorityOptions options, AuthorityPort& port, EventLoop& loop,
                                                    AuthorityLog log) {
-  auto state = std::make_unique<AuthorityState>(std::move(options), port, loop, std::move(log.file));
-  SHOAL_TRY(state->restore(log.records));
-  return std::unique_ptr<Authority>(std::move(state));
+  std::unique_ptr<Authority> authority(new Authority(std::move(options), port, loop, std::move(log.file)));
+  SHOAL_TRY(authority->restore(log.records));
+  return authority;
 }
 
-AuthorityState::AuthorityState(AuthorityOptions options, AuthorityPort& port, EventLoop& loop,
-                               std::unique_ptr<RecordLog> log)
+Authority::Authority(AuthorityOptions options, AuthorityPort& port, EventLoop& loop, std::unique_ptr<RecordLog> log)
     : options_(std::move(options)), port_(port), loop_(loop), log_(std::move(log)) {
   for (std::uint16_t i = 0; i < options_.stages; ++i) {
     stages_.emplace_back();
@@ -32,14 +30,14 @@ AuthorityState::AuthorityState(AuthorityOptions options, AuthorityPort& port, Ev
   }
 }
 
-AuthorityState::~AuthorityState() {
+Authority::~Authority() {
   if (tick_timer_ != 0) loop_.cancel(tick_timer_);
   for (StageState& stage : stages_)
     if (stage.round) stop_round_timers(*stage.round);
 }
 
 // Applies the records in order. Rounds that were opened and not committed are over: their commit never left.
-Status AuthorityState::restore(const std::vector<LogRecord>& records) {
+Status Authority::restore(const std::vector<LogRecord>& records) {
   for (const LogRecord& record : records) {
     if (const auto* start = std::get_if<LogStart>(&record)) {
       if (start->manifest.body != options_.manifest.body)
@@ -98,13 +96,13 @@ Status AuthorityState::restore(const std::vector<LogRecord>& records) {
   return Status::success();
 }
 
-void AuthorityState::sync_log(std::function<void(Status)> done) {
+void Authority::sync_log(std::function<void(Status)> done) {
   log_->sync([life = std::weak_ptr<bool>(alive_), done = std::move(done)](Status status) {
     if (!life.expired()) done(status);
   });
 }
 
-void AuthorityState::start() {
+void Authority::start() {
   SHOAL_CHECK(!started_ && log_->settled());
   started_ = true;
   StageId stage_of_over;
@@ -123,7 +121,7 @@ void AuthorityState::start() {
   arm_tick();
 }
 
-void AuthorityState::decide(const LogRecord& record, std::function<void()> effect) {
+void Authority::decide(const LogRecord& record, std::function<void()> effect) {
   if (failed_) return;
   Result<Bytes> packed = pack_log_record(record);
   if (!packed.ok()) return fail_log(packed.error());
@@ -137,12 +135,12 @@ void AuthorityState::decide(const LogRecord& record, std::function<void()> effec
   });
 }
 
-void AuthorityState::fail_log(const Error& error) {
+void Authority::fail_log(const Error& error) {
   failed_ = true;
   port_.on_log_failure(error);
 }
 
-MemberList AuthorityState::build_list() const {
+MemberList Authority::build_list() const {
   MemberList list;
   list.run = options_.run;
   list.epoch = epoch_;
@@ -165,7 +163,7 @@ MemberList AuthorityState::build_list() const {
 }
 
 // Lists reach this in the order of their decisions, so epochs only rise.
-void AuthorityState::publish(const MemberList& list) {
+void Authority::publish(const MemberList& list) {
   Result<std::vector<std::uint8_t>> body = pack_member_list(list);
   if (!body.ok()) return fail_log(body.error());
   published_ = list;
@@ -179,16 +177,16 @@ void AuthorityState::publish(const MemberList& list) {
   for (const PeerId& peer : peers) port_.send(peer, published_signed_);
 }
 
-void AuthorityState::send_to_session(const Session& session, Message message) {
+void Authority::send_to_session(const Session& session, Message message) {
   const auto at = members_.find(session);
   if (at != members_.end()) port_.send(at->second.member.peer, std::move(message));
 }
 
-AuthorityState::StageState* AuthorityState::stage_of(StageId stage) {
+StageState* Authority::stage_of(StageId stage) {
   return stage.value < stages_.size() ? &stages_[stage.value] : nullptr;
 }
 
-void AuthorityState::on_message(const Remote& from, const Message& message) {
+void Authority::on_message(const Remote& from, const Message& message) {
   if (failed_ || !started_) return;
   if (const auto* join = std::get_if<JoinRequest>(&message)) return on_join(from, *join);
   if (const auto* beat = std::get_if<Beat>(&message)) return on_beat(from, *beat);
@@ -199,7 +197,7 @@ void AuthorityState::on_message(const Remote& from, const Message& message) {
   if (const auto* step = std::get_if<Step>(&message); step && from.role == PeerRole::kTrainer) return on_step(*step);
 }
 
-void AuthorityState::on_link_up(const Remote& from) {
+void Authority::on_link_up(const Remote& from) {
   if (from.role == PeerRole::kPeer) linked_[from.peer] = from.session;
   if (!started_ || failed_) return;
   if (over_.count(from.session)) return tell_over(from);
@@ -213,17 +211,17 @@ void AuthorityState::on_link_up(const Remote& from) {
   repeat_what_it_missed(at->second);
 }
 
-void AuthorityState::on_link_down(const Remote& from) {
+void Authority::on_link_down(const Remote& from) {
   const auto at = linked_.find(from.peer);
   if (at != linked_.end() && at->second == from.session) linked_.erase(at);
 }
 
-void AuthorityState::arm_tick() {
+void Authority::arm_tick() {
   const Duration period = std::min<Duration>(options_.membership / 20, 250ms);
   tick_timer_ = loop_.after(period, [this] { tick(); });
 }
 
-void AuthorityState::tick() {
+void Authority::tick() {
   if (failed_) return;
   const TimePoint now = loop_.now();
   // We slept, not they.
@@ -237,7 +235,7 @@ void AuthorityState::tick() {
   arm_tick();
 }
 
-void AuthorityState::end(const std::string& reason) {
+void Authority::end(const std::string& reason) {
   ended_ = true;
   end_reason_ = reason;
   std::set<PeerId> peers;
@@ -246,7 +244,7 @@ void AuthorityState::end(const std::string& reason) {
   for (const PeerId& peer : peers) port_.send(peer, End{reason});
 }
 
-std::vector<StageStatus> AuthorityState::status() const {
+std::vector<StageStatus> Authority::status() const {
   std::vector<StageStatus> all;
   for (const StageState& stage : stages_) {
     StageStatus one;
