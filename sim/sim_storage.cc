@@ -8,6 +8,8 @@
 namespace shoal {
 
 namespace {
+constexpr std::size_t kPageBytes = 64;  // small, so that a short log has many
+
 Error io_error(const std::string& path, const std::string& cause) {
   return make_error(ErrorCode::kIo, "cannot write " + path + ": " + cause);
 }
@@ -59,15 +61,30 @@ class SimAppendFile final : public AppendFile {
       std::make_shared<std::vector<std::function<void(Status)>>>();
 };
 
-void SimDisk::crash() {
+void SimDisk::process_died() {
+  for (auto& [path, file] : files_) file.lock = 0;
+  for (const auto& [serial, replacement] : std::exchange(under_way_, {})) {
+    if (rng_.chance(0.5)) apply(replacement);
+  }
+}
+
+void SimDisk::power_lost() {
   for (auto& [path, file] : files_) {
     const std::size_t unsynced = file.bytes.size() - file.durable_bytes;
     file.bytes.resize(file.durable_bytes + static_cast<std::size_t>(rng_.below(unsynced + 1)));
+    if (rng_.chance(0.5)) lose_pages(file);
     file.durable_bytes = file.bytes.size();
-    file.lock = 0;
   }
-  for (const auto& [serial, replacement] : std::exchange(under_way_, {})) {
-    if (rng_.chance(0.5)) apply(replacement);
+  process_died();
+}
+
+void SimDisk::lose_pages(File& file) {
+  const std::size_t size = file.bytes.size();
+  for (std::size_t page = file.durable_bytes / kPageBytes * kPageBytes; page < size; page += kPageBytes) {
+    if (!rng_.chance(0.5)) continue;
+    const auto from = static_cast<std::ptrdiff_t>(std::max(page, file.durable_bytes)),
+               to = static_cast<std::ptrdiff_t>(std::min(page + kPageBytes, size));
+    std::fill(file.bytes.begin() + from, file.bytes.begin() + to, std::uint8_t{0});
   }
 }
 

@@ -145,13 +145,22 @@ void Swarm::start_launch(bool resume) {
   launch_->start();
 }
 
-void Swarm::kill_launch() {
+void Swarm::end_launch_process() {
   network_.kill(kLaunchAddress);
   storage_->die();
   launch_.reset();
   launch_wire_.reset();
   storage_.reset();
-  disk_.crash();
+}
+
+void Swarm::kill_launch() {
+  end_launch_process();
+  disk_.power_lost();
+}
+
+void Swarm::kill_launch_process() {
+  end_launch_process();
+  disk_.process_died();
 }
 
 void Swarm::resume_launch() { start_launch(true); }

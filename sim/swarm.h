@@ -58,7 +58,8 @@ class Swarm {
   void freeze_peer(std::size_t index);
   void resume_peer(std::size_t index);
   void restart_peer(std::size_t index);  // a new process with the same key
-  void kill_launch();
+  void kill_launch();                    // its machine loses power: with it goes what was not synced
+  void kill_launch_process();            // kill -9: the next one reads what was not synced
   void resume_launch();
   void stop_launch() { launch_->stop("stopped by Ctrl-C"); }
   void cut(std::size_t a, std::size_t b);  // their connections break
@@ -105,6 +106,7 @@ class Swarm {
   class Recorder;
   void start_peer(HostedPeer& process);
   void start_launch(bool resume);
+  void end_launch_process();
 
   SwarmOptions options_;
   SimLoop loop_;

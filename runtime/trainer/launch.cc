@@ -21,7 +21,22 @@ Launch::Launch(LaunchOptions options, LaunchEnvironment environment, Owner& owne
 
 Launch::~Launch() { env_.loop.cancel(timer_); }
 
+// A process that died before it synced leaves records that are read back here and that a power loss takes: what follows
+// from them (COMMITs, lists, round commits, END) must not be known to others before they are durable.
 void Launch::start() {
+  trainer_log_->sync([this, alive = alive_](Status trainer) {
+    if (!*alive || over_) return;
+    if (!trainer.ok()) return on_log_failure(trainer.error());
+    authority_->sync_log([this](Status authority) {
+      if (over_) return;
+      if (!authority.ok()) return on_log_failure(authority.error());
+      begin();
+    });
+  });
+}
+
+void Launch::begin() {
+  SHOAL_CHECK(trainer_log_->settled());
   session_ = Session::of(options_.key.id(), env_.rng.next());
   env_.events.set_session(session_);
   write({.event = EventName::kStart, .cause = options_.resume ? "resume" : ""});
@@ -87,6 +102,9 @@ std::string Launch::parked_text() const {
     text += " that holds version " + std::to_string(stage.version.value) + " (last members:";
     for (const Session& session : stage.last_members) text += " " + short_name(session);
     text += ")";
+    for (const Session& session : stage.ahead)
+      text += "; session " + short_name(session) +
+              " holds a newer version than authority.log knows: put the newer log back";
   }
   if (text.empty() && !finishing_ && !book_->next())
     text = "waiting: no more microbatches may be in flight before " + book_->waiting_for() + " is done with";

@@ -85,10 +85,11 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   };
 
   // ERRORS: kInput (the folder holds a run and resume is false, or holds none and it is true), kBusy (locked),
-  // kCorrupt, kIo, kForeign.
+  // kCorrupt, kIo, kForeign, kVersion (logs of an older program).
   static Result<std::unique_ptr<Launch>> open(LaunchOptions options, LaunchEnvironment environment, Owner& owner);
   ~Launch() override;
 
+  // Nothing is sent before what the logs said is durable: trainer() is null until then.
   void start();
   // Issues nothing more, settles, last rounds, validation, state, END. Before start(): at once after it.
   void finish(const std::string& reason);
@@ -99,7 +100,7 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   void stop(const std::string& reason);
   RunSummary summary() const;
   const Authority& authority() const { return *authority_; }
-  const Trainer& trainer() const { return *trainer_; }
+  const Trainer* trainer() const { return trainer_.get(); }
   const CommitBook& book() const { return *book_; }
   std::string parked_text() const;  // why the run stands still; empty when it does not
 
@@ -107,6 +108,7 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   Launch(LaunchOptions options, LaunchEnvironment environment, Owner& owner);
   Status open_logs();
   Status check_text();
+  void begin();
   ByteView manifest_bytes() const {
     return {reinterpret_cast<const std::uint8_t*>(manifest_.body.data()), manifest_.body.size()};
   }
@@ -162,7 +164,7 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   std::unique_ptr<Transport> transport_;
   std::unique_ptr<DialBack> dial_back_;
   std::unique_ptr<CommitBook> book_;
-  std::unique_ptr<AppendFile> trainer_log_;
+  std::unique_ptr<RecordLog> trainer_log_;
   std::unique_ptr<Authority> authority_;
   std::unique_ptr<Trainer> trainer_;
   std::unique_ptr<StateFetcher> fetcher_;

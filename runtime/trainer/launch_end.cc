@@ -167,7 +167,7 @@ void Launch::say_end() {
 void Launch::done(std::optional<Error> error) {
   if (over_) return;
   over_ = true;
-  write_bytes();
+  if (transport_) write_bytes();
   env_.loop.cancel(timer_);
   if (env_.directory != nullptr) env_.directory->withdraw(run_key_name(RunId{options_.key.id().bytes}));
   owner_.on_finished(summary(), std::move(error));

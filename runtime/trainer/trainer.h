@@ -16,7 +16,7 @@
 #include "common/event_loop.h"
 #include "common/ids.h"
 #include "common/lifetime.h"
-#include "common/storage.h"
+#include "common/record_log.h"
 #include "events/event_log.h"
 #include "events/train_line.h"
 #include "router/commit_book.h"
@@ -41,7 +41,7 @@ struct TrainerEnvironment {
   EventLog& events;
   const Samples& samples;
   CommitBook& book;  // replayed
-  AppendFile& log;
+  RecordLog& log;
 };
 
 class Trainer final : private HolderPort {

@@ -18,7 +18,8 @@ HolderOptions holder_options(const World& world, const Session& self) {
 
 TrainerActor::TrainerActor(World& world, Session self, std::uint64_t epoch)
     : Actor(world, self, holder_options(world, self)), epoch_(epoch), book_(kTrainerId, world.options().stages) {
-  const auto whole = read_log(world.log(), [this](ByteView record) { return book_.replay(record); });
+  const auto whole =
+      read_record_log(world.log(), kTrainerLog, [this](ByteView record) { return book_.replay(record); });
   if (!whole.ok()) world.violate("the log cannot be read: " + whole.error().message);
   for (std::uint64_t serial = 0; serial < book_.next_serial(); ++serial)
     if (const auto* logged = book_.find({kTrainerId, serial})) world.replayed({kTrainerId, serial}, logged->path);

@@ -137,6 +137,7 @@ class World {
   bool trainer_away_ = false;
   // the log
   std::vector<std::uint8_t> log_;
+  RecordFramer framer_{kTrainerLog};
   std::uint64_t log_epoch_ = 0;
   // what was decided and what became of it
   std::map<std::uint64_t, std::vector<EntryName>> paths_;

@@ -253,7 +253,10 @@ bool RealSwarm::all_know(std::uint16_t stages) {
     return true;
   };
   bool all = false;
-  launch_thread_->call([&] { all = full(launch_->trainer().roster()); });
+  launch_thread_->call([&] {
+    const Trainer* trainer = launch_->trainer();
+    all = trainer != nullptr && full(trainer->roster());
+  });
   for (auto& process : peers_)
     process->thread->call([&] {
       if (const StagePeer* served = process->peer->stage_peer()) all = all && full(served->roster());

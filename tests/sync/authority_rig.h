@@ -41,15 +41,18 @@ class AuthorityTest : public testing::Test, public AuthorityPort {
 
   void boot() {
     storage = std::make_unique<SimStorage>(loop, disk);
-    auto file = storage->open_append(kLogPath);
-    ASSERT_TRUE(file.ok());
-    const Bytes bytes = storage->read(kLogPath, 64u << 20).value();
-    const std::size_t valid = authority_log_valid_bytes(bytes).value();
-    ASSERT_TRUE(storage->truncate(kLogPath, valid).ok());
-    auto opened = Authority::open(options, *this, loop, std::move(*file), bytes.view().first(valid));
+    auto log = open_authority_log(*storage, kLogPath);
+    ASSERT_TRUE(log.ok()) << log.error().message;
+    auto opened = Authority::open(options, *this, loop, std::move(*log));
     ASSERT_TRUE(opened.ok()) << opened.error().message;
     authority = std::move(*opened);
-    authority->start();
+    start();
+  }
+  void start() {
+    authority->sync_log([this](Status synced) {
+      EXPECT_TRUE(synced.ok());
+      authority->start();
+    });
     settle();
   }
   void stop() {
@@ -59,7 +62,7 @@ class AuthorityTest : public testing::Test, public AuthorityPort {
   }
   void reboot() {
     stop();
-    disk.crash();
+    disk.power_lost();
     sent.clear();
     boot();
   }
