@@ -183,10 +183,10 @@ class JoinProgram final : private Peer::Owner {
       text += " | accepted " + std::to_string(report.status.ledger.accepted) + last_accepted(report) + " | " +
               short_number(report.status.rate) + " tok/s";
     const double seconds = seconds_of(kLinePeriod);
-    text += " | up " + rate_text(static_cast<double>(report.sent_bytes - sent_) / seconds) + " down " +
-            rate_text(static_cast<double>(report.received_bytes - received_) / seconds);
-    sent_ = report.sent_bytes;
-    received_ = report.received_bytes;
+    text += " | up " + rate_text(static_cast<double>(report.traffic.sent - sent_) / seconds) + " down " +
+            rate_text(static_cast<double>(report.traffic.received - received_) / seconds);
+    sent_ = report.traffic.sent;
+    received_ = report.traffic.received;
     if (report.run_step > 0) {
       char loss[32];
       std::snprintf(loss, sizeof loss, "%.4f", report.run_loss);
@@ -216,8 +216,8 @@ class JoinProgram final : private Peer::Owner {
                                   {"undone", report.status.ledger.undone},
                                   {"recomputed", report.status.ledger.recomputed},
                                   {"graphs_dropped", report.status.graphs_dropped},
-                                  {"sent_bytes", report.sent_bytes},
-                                  {"received_bytes", report.received_bytes}};
+                                  {"sent_bytes", report.traffic.sent},
+                                  {"received_bytes", report.traffic.received}};
     if (report.stage) out["stage"] = report.stage->value;
     std::fputs((out.dump(2) + "\n").c_str(), stdout);
     std::fflush(stdout);

@@ -19,6 +19,7 @@
 #include "common/ids.h"
 #include "common/result.h"
 #include "common/time.h"
+#include "events/event_record.h"
 #include "router/planted.h"
 #include "router/policy.h"
 #include "router/rates.h"
@@ -64,8 +65,7 @@ class CourierPort {
   virtual void on_won(const MicrobatchId& microbatch, const Gradient& gradient, std::vector<Bytes> frames) = 0;
   // No peer of the stage can be asked (again called when that ends, with parked = false).
   virtual void on_parked(const MicrobatchId& microbatch, StageId stage, bool parked) = 0;
-  virtual void event(std::string_view name, const MicrobatchId& microbatch, const Session& peer, const Lease& lease,
-                     std::string_view cause) = 0;
+  virtual void write(const EventRecord& event) = 0;  // of a claim, into the process's EventLog
 };
 
 struct CourierCounters {

@@ -19,6 +19,7 @@
 #include "common/ids.h"
 #include "common/result.h"
 #include "common/time.h"
+#include "events/event_record.h"
 #include "router/planted.h"
 #include "router/windows.h"
 #include "transport/messages.h"
@@ -68,8 +69,7 @@ class LedgerPort {
   virtual void take(const MicrobatchId& microbatch, const GradientHint& hint) = 0;
   // Nothing of the entry is needed any more: free its tensors (device side: a kRelease job follows).
   virtual void discard(EntrySerial serial) = 0;
-  virtual void event(std::string_view name, const MicrobatchId& microbatch, const EntryName& entry_name,
-                     std::string_view cause) = 0;
+  virtual void write(const EventRecord& event) = 0;  // of an entry, into the process's EventLog
 };
 
 struct LedgerOptions {

@@ -39,7 +39,7 @@ bool Ledger::ask_key_frame(Entry& e) {
   e.transfer = 0;
   e.transfer_from = chosen->second.holder;
   ++counters_.key_frames;
-  port_.event("need_key_frame", e.microbatch, entry_name_of(e), "");
+  port_.write(entry_event(EventName::kNeedKeyFrame, e.microbatch, entry_name_of(e)));
   port_.send(e.transfer_from, NeedKeyFrame{chosen->first});
   return true;
 }
@@ -131,13 +131,13 @@ void Ledger::forward_done(EntrySerial serial, bool ok, double loss_sum, std::uin
     return end_uncommitted(*e, "forward failed");
   }
   if (!is_last()) {
-    port_.event("forward", e->microbatch, entry_name_of(*e), "");
+    port_.write(entry_event(EventName::kForward, e->microbatch, entry_name_of(*e)));
     port_.open_hop(serial);
     return;
   }
   e->loss_sum = loss_sum;
   e->targets = targets;
-  port_.event("forward", e->microbatch, entry_name_of(*e), "");
+  port_.write(entry_event(EventName::kForward, e->microbatch, entry_name_of(*e)));
   if (e->kind == ForwardKind::kEvaluate) {
     Gradient loss;
     loss.loss_sum = loss_sum;
@@ -167,7 +167,7 @@ void Ledger::backward_done(EntrySerial serial, bool ok, WeightStamp stamp, bool 
   e->state = EntryState::kCounted;
   e->stamp = stamp;
   windows_.set_stamp(serial, stamp);
-  port_.event("counted", e->microbatch, entry_name_of(*e), "");
+  port_.write(entry_event(EventName::kCounted, e->microbatch, entry_name_of(*e)));
   if (e->doomed) return end_uncommitted(*e, e->doom);
   give_gradient_to_all(*e);
   if (options_.planted.commit_at_count) settle(*e, {});
@@ -189,7 +189,8 @@ void Ledger::end_uncommitted(Entry& e, std::string_view cause) {
     return;
   }
   port_.close_hop(e.microbatch, ReleaseWhy::kOver);
-  port_.event(e.state == EntryState::kCounted ? "undo" : "drop", e.microbatch, entry_name_of(e), cause);
+  port_.write(entry_event(e.state == EntryState::kCounted ? EventName::kUndo : EventName::kDrop, e.microbatch,
+                          entry_name_of(e), cause));
   if (e.state == EntryState::kCounted) {
     e.state = EntryState::kUndoing;
     return;
@@ -205,7 +206,7 @@ void Ledger::undo_done(EntrySerial serial, bool exact) {
   SHOAL_CHECK(e != nullptr && e->state == EntryState::kUndoing);
   ++counters_.undone;
   counters_.inexact_undo += !exact;
-  port_.event("undone", e->microbatch, entry_name_of(*e), exact ? "" : "inexact");
+  port_.write(entry_event(EventName::kUndone, e->microbatch, entry_name_of(*e), exact ? "" : "inexact"));
   windows_.remove(serial);
   port_.discard(serial);
   erase(serial);
@@ -232,7 +233,7 @@ void Ledger::secure(const std::vector<EntrySerial>& serials) {
     Entry* e = entry(serial);
     if (e == nullptr) continue;
     e->merged = true;
-    port_.event("merged", e->microbatch, entry_name_of(*e), "");
+    port_.write(entry_event(EventName::kMerged, e->microbatch, entry_name_of(*e)));
     if (e->microbatch.serial < low_of(e->microbatch.trainer)) {
       port_.forget_hop(e->microbatch);
       erase(serial);

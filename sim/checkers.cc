@@ -132,7 +132,7 @@ std::vector<std::string> check_end(const Swarm& swarm) {
   const CountingBooks& books = checker.books();
   for (const auto& [microbatch, path] : books.committed())
     for (std::size_t k = 0; k < path.size(); ++k)
-      if (!books.secured_at(path[k]) && !books.lost(path[k]))
+      if (!books.secured_at(path[k]) && !books.is_lost(path[k]))
         broken.push_back("microbatch " + std::to_string(microbatch.serial) + " at stage " + std::to_string(k) +
                          " is committed, in no round and not lost");
   if (!swarm.finished())

@@ -55,19 +55,22 @@ RunConfig small_config(RuleId rule, std::uint16_t stages, std::uint64_t microbat
 
 class Swarm::Recorder final : public EventLog {
  public:
-  Recorder(std::vector<EventRecord>& all, const SimLoop& loop) : all_(all), loop_(loop) {}
+  Recorder(std::vector<SimEvent>& all, const SimLoop& loop) : all_(all), loop_(loop) {}
   void write(const EventRecord& record) override {
-    EventRecord copy = record;
-    copy.more.emplace_back("at", std::to_string(seconds_of(loop_.now().time_since_epoch())));
-    copy.more.emplace_back("writer", short_name(session_));
-    all_.push_back(std::move(copy));
+    all_.push_back({record, loop_.now(), session_});
+    if (!record.stage) all_.back().stage = stage_;
   }
-  void set_session(const Session& session) override { session_ = session; }
+  void set_session(const Session& session) override {
+    session_ = session;
+    stage_.reset();
+  }
+  void set_stage(StageId stage) override { stage_ = stage; }
 
  private:
-  std::vector<EventRecord>& all_;
+  std::vector<SimEvent>& all_;
   const SimLoop& loop_;
   Session session_;
+  std::optional<StageId> stage_;
 };
 
 class Swarm::LaunchOwner final : public Launch::Owner {
@@ -157,24 +160,13 @@ KeyPair Swarm::peer_key(std::uint64_t seed, std::size_t index) { return key_of(s
 
 std::size_t Swarm::add_peer() {
   const std::size_t index = peers_.size();
-  auto process = std::unique_ptr<HostedPeer>(new HostedPeer{peer_key(options_.seed, index),
-                                                            "peer" + std::to_string(index) + ":1",
-                                                            false,
-                                                            false,
-                                                            false,
-                                                            {},
-                                                            {},
-                                                            {},
-                                                            {},
-                                                            {},
-                                                            {},
-                                                            {}});
-  peers_.push_back(std::move(process));
-  start_peer(*peers_.back(), index);
+  peers_.push_back(std::unique_ptr<HostedPeer>(
+      new HostedPeer{.key = peer_key(options_.seed, index), .address = "peer" + std::to_string(index) + ":1"}));
+  start_peer(*peers_.back());
   return index;
 }
 
-void Swarm::start_peer(HostedPeer& process, std::uint64_t) {
+void Swarm::start_peer(HostedPeer& process) {
   SimHost& host = network_.add_host(process.address);
   process.alive = true;
   process.frozen = process.finished = false;
@@ -190,17 +182,17 @@ void Swarm::start_peer(HostedPeer& process, std::uint64_t) {
                       .wish = std::nullopt,
                       .device = "simulated",
                       .planted = options_.planted};
-  process.peer = std::make_unique<Peer>(std::move(options),
-                                        PeerEnvironment{host.loop(),
-                                                        *process.wire,
-                                                        *process.device,
-                                                        *process.events,
-                                                        options_.factory ? options_.factory : make_integer_executor,
-                                                        rng_.fork("peer" + std::to_string(starts_++)),
-                                                        options_.directory,
-                                                        {},
-                                                        options_.coder},
-                                        *process.owner);
+  process.peer =
+      std::make_unique<Peer>(std::move(options),
+                             PeerEnvironment{.loop = host.loop(),
+                                             .wire = *process.wire,
+                                             .device = *process.device,
+                                             .events = *process.events,
+                                             .factory = options_.factory ? options_.factory : make_integer_executor,
+                                             .rng = rng_.fork("peer" + std::to_string(starts_++)),
+                                             .directory = options_.directory,
+                                             .coder = options_.coder},
+                             *process.owner);
   process.peer->start();
 }
 
@@ -230,7 +222,7 @@ void Swarm::resume_peer(std::size_t index) {
 
 void Swarm::restart_peer(std::size_t index) {
   kill_peer(index);
-  start_peer(*peers_.at(index), 0);
+  start_peer(*peers_.at(index));
 }
 
 void Swarm::cut(std::size_t a, std::size_t b) { network_.cut(peers_.at(a)->address, peers_.at(b)->address); }

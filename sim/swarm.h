@@ -39,9 +39,10 @@ struct SwarmOptions {
 // is what other projects name setup_swarm(n, ...).
 RunConfig small_config(RuleId rule, std::uint16_t stages, std::uint64_t microbatches);
 
-// What one process wrote with --events, in order; survives its process.
-struct SimEvents {
-  std::vector<EventRecord> records;
+// What a process wrote with --events; survives it.
+struct SimEvent : EventRecord {
+  TimePoint at;
+  Session writer;
 };
 
 class Swarm {
@@ -59,6 +60,7 @@ class Swarm {
   void restart_peer(std::size_t index);  // a new process with the same key
   void kill_launch();
   void resume_launch();
+  void stop_launch() { launch_->stop("stopped by Ctrl-C"); }
   void cut(std::size_t a, std::size_t b);  // their connections break
 
   // ---- running ----
@@ -75,13 +77,13 @@ class Swarm {
     KeyPair key;
     std::string address;
     bool alive = false, frozen = false, finished = false;
-    std::optional<Error> error;
-    std::unique_ptr<Wire> wire;
-    std::unique_ptr<SimDevice> device;
-    std::unique_ptr<EventLog> events;
-    std::unique_ptr<Peer::Owner> owner;
-    std::unique_ptr<Peer> peer;
-    std::vector<std::string> notices;
+    std::optional<Error> error{};
+    std::unique_ptr<Wire> wire{};
+    std::unique_ptr<SimDevice> device{};
+    std::unique_ptr<EventLog> events{};
+    std::unique_ptr<Peer::Owner> owner{};
+    std::unique_ptr<Peer> peer{};
+    std::vector<std::string> notices{};
   };
   const std::vector<std::unique_ptr<HostedPeer>>& peers() const { return peers_; }
   const Launch* launch() const { return launch_.get(); }
@@ -91,9 +93,9 @@ class Swarm {
   // With options.save: what the owner answers, and what it was handed last.
   void answer_save(std::function<Status()> answer) { save_answer_ = std::move(answer); }
   const std::map<std::uint16_t, Bytes>& states() const { return states_; }
-  SimDisk& disk() { return disk_; }                                       // of the launching process
-  const std::vector<EventRecord>& events() const { return all_events_; }  // of all processes, in order of writing
-  const KeyPair& run_key() const { return run_key_; }                     // for who plays a false launching process
+  SimDisk& disk() { return disk_; }                                    // of the launching process
+  const std::vector<SimEvent>& events() const { return all_events_; }  // of all processes, in order of writing
+  const KeyPair& run_key() const { return run_key_; }                  // for who plays a false launching process
   const SwarmOptions& options() const { return options_; }
   const std::vector<std::string>& notices() const { return notices_; }
 
@@ -101,7 +103,7 @@ class Swarm {
   class LaunchOwner;
   class PeerOwner;
   class Recorder;
-  void start_peer(HostedPeer& process, std::uint64_t salt);
+  void start_peer(HostedPeer& process);
   void start_launch(bool resume);
 
   SwarmOptions options_;
@@ -117,7 +119,7 @@ class Swarm {
   std::unique_ptr<LaunchOwner> launch_owner_;
   std::unique_ptr<Launch> launch_;
   std::vector<std::unique_ptr<HostedPeer>> peers_;
-  std::vector<EventRecord> all_events_;
+  std::vector<SimEvent> all_events_;
   std::optional<RunSummary> summary_;
   std::optional<Error> launch_error_;
   std::function<Status()> save_answer_ = [] { return Status::success(); };

@@ -2,18 +2,11 @@
 #include "sync/authority.h"
 
 #include <algorithm>
-#include <sstream>
 
 #include "sync/authority_state.h"
 #include "transport/envelope.h"
 
 namespace shoal {
-
-std::string text_of(const Session& session) {
-  std::ostringstream out;
-  out << session;
-  return out.str();
-}
 
 Result<std::unique_ptr<Authority>> Authority::open(AuthorityOptions options, AuthorityPort& port, EventLoop& loop,
                                                    std::unique_ptr<AppendFile> log, ByteView history) {
@@ -87,7 +80,6 @@ Status AuthorityState::restore(const LogContent& content) {
       stage->secured = true;
       stage->round_committed = commit->commit.round;
       if (commit->commit.step.value != 0) stage->step_done = commit->commit.step;
-      stage->anchor_tag += commit->commit.tag;
       stage->last_commit = stage->last_commit_sent = commit->commit;
       stage->last_abandon.reset();
       note_named(commit->commit);
@@ -104,10 +96,14 @@ void AuthorityState::start() {
   started_ = true;
   StageId stage_of_over;
   for (const LogRecord& record : std::exchange(replay_, {})) {
-    if (const auto* commit = std::get_if<LogCommit>(&record)) port_.on_round_commit(commit->commit);
+    if (const auto* commit = std::get_if<LogCommit>(&record)) {
+      port_.write(event_of(commit->commit));
+      port_.on_round_commit(commit->commit);
+    }
     if (const auto* member = std::get_if<LogMember>(&record)) stage_of_over = member->stage;
     if (const auto* over = std::get_if<LogOver>(&record)) {
       if (!over_[over->session]) port_.fence(over->session);
+      port_.write(session_over_event(over->session, stage_of_over, over->reason));
       port_.on_session_over(over->session, stage_of_over, over->reason);
     }
   }

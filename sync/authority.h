@@ -11,7 +11,7 @@
 //   - on_message: JoinRequest, Beat, Leave, Goodbye, RoundReport of peers; on_link_up, on_link_down: links.
 //   - on_step: allreduce, all microbatches of a step are committed; again after a restart.
 //   - set_status: the run's totals changed.
-//   - the run ends: finish(done), then validation and saving, then end(reason).
+//   - the run ends: finish(done), then validation and saving, then end(reason); or give_up(done), then end(reason).
 //
 // Every decision (member added or changed, session over, round opened, round committed) is one record of the log and is
 // durable before any message about it leaves. A round has two records: its opening (ids are never reused) and its
@@ -32,6 +32,7 @@
 
 #include "common/event_loop.h"
 #include "common/storage.h"
+#include "events/event_record.h"
 #include "sync/outer_rule.h"
 #include "transport/messages.h"
 #include "transport/transport.h"
@@ -70,7 +71,7 @@ class AuthorityPort {
   virtual void on_session_over(const Session& session, StageId stage, const std::string& why) = 0;
   // The log takes nothing more: no list and no round will be decided. The process says so and stops.
   virtual void on_log_failure(const Error& error) = 0;
-  virtual void event(const std::string& name, const std::vector<std::pair<std::string, std::string>>& fields) = 0;
+  virtual void write(const EventRecord& event) = 0;  // into the process's EventLog
 };
 
 // Why a run of one stage parks, for status lines.
@@ -101,6 +102,9 @@ class Authority {
   // Last round of every stage that someone serves; `done` when all are decided (or nothing is left to decide). No round
   // is opened from then on: the caller may list what is not secured.
   virtual void finish(std::function<void()> done) = 0;
+  // Instead of finish(), or after it (whose `done` is not called any more): opens no round, abandons those under way,
+  // and calls `done` once what was decided before is durable and told.
+  virtual void give_up(std::function<void()> done) = 0;
   virtual void end(const std::string& reason) = 0;  // End to everybody; joiners get it too from now on
   virtual const MemberList& members() const = 0;    // newest published
   // Whether a JoinRequest of this session would admit nobody: it is or was a member, or the run has ended.

@@ -100,11 +100,12 @@ void AuthorityState::on_join(const Remote& from, const JoinRequest& request) {
     stage.hold_until = now + options_.join_hold;
     stage.hold_allowed_at = now + 6 * options_.join_hold;
   }
-  port_.event("member", {{"session", text_of(from.session)},
-                         {"peer", hex_of(from.peer)},
-                         {"stage", std::to_string(choice->stage.value)},
-                         {"state", "joined"},
-                         {"cause", choice->reason}});
+  port_.write({.event = EventName::kMember,
+               .stage = choice->stage,
+               .about = from.session,
+               .about_peer = from.peer,
+               .state = "joined",
+               .cause = choice->reason});
   ++stage.epoch.value;
   ++epoch_.value;
   decide(LogMember{member.stage, member.member}, [this, from, reason = choice->reason, list = build_list()] {
@@ -157,11 +158,12 @@ void AuthorityState::update_serving(MemberState& member, const Beat& beat) {
   const bool shown_serving = member.ready && !member.leaving;
   if (shown_serving == member.member.serving) return;
   member.member.serving = shown_serving;
-  port_.event("member", {{"session", text_of(member.member.session)},
-                         {"stage", std::to_string(member.stage.value)},
-                         {"state", shown_serving    ? "serving"
-                                   : member.leaving ? "leaving"
-                                                    : "not serving"}});
+  port_.write({.event = EventName::kMember,
+               .stage = member.stage,
+               .about = member.member.session,
+               .state = shown_serving    ? "serving"
+                        : member.leaving ? "leaving"
+                                         : "not serving"});
   list_member(member);
 }
 
@@ -235,8 +237,6 @@ void AuthorityState::end_session(const Session& session, const std::string& reas
   members_.erase(session);
   ++stage.epoch.value;
   ++epoch_.value;
-  port_.event(fenced ? "fence" : "member",
-              {{"session", text_of(session)}, {"stage", std::to_string(stage_id.value)}, {"cause", reason}});
   decide(LogOver{session, reason},
          [this, session, stage_id, peer, reason, fenced, then = std::move(then), list = build_list()] {
            // By name and before its connections are closed; it may not arrive, a later message of the session is
@@ -244,8 +244,7 @@ void AuthorityState::end_session(const Session& session, const std::string& reas
            if (fenced) port_.send(peer, Fenced{session, reason});
            if (fenced) port_.fence(session);
            if (then) then();
-           port_.event("session_over",
-                       {{"session", text_of(session)}, {"stage", std::to_string(stage_id.value)}, {"cause", reason}});
+           port_.write(session_over_event(session, stage_id, reason));
            port_.on_session_over(session, stage_id, reason);
            publish(list);
          });

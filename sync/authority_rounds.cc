@@ -89,7 +89,7 @@ std::vector<Session> AuthorityState::participants(const StageState& stage, bool 
 }
 
 void AuthorityState::maybe_open(StageState& stage) {
-  if (!started_ || failed_ || ended_ || stage.round) return;
+  if (!started_ || failed_ || ended_ || gave_up_ || stage.round) return;
   if (finishing_ && !finished_) return;  // what no round secured by now is about to be named lost
   const TimePoint now = loop_.now();
   if (now < stage.retry_at) return;
@@ -133,11 +133,12 @@ void AuthorityState::send_open(StageState& stage) {
     try_decide(stage, true);
     if (stage.round) abandon_round(stage, "no agreement within the budget");
   });
-  port_.event("round_open", {{"stage", std::to_string(stage.stage.value)},
-                             {"round", std::to_string(round.open.round.value)},
-                             {"version", std::to_string(round.open.base.value)},
-                             {"step", std::to_string(round.open.step.value)},
-                             {"members", std::to_string(round.open.members.size())}});
+  port_.write({.event = EventName::kRoundOpen,
+               .stage = stage.stage,
+               .round = round.open.round,
+               .version = round.open.base,
+               .step = round.open.step,
+               .members = round.open.members.size()});
   const auto step = steps_.find(round.open.step);
   for (const Session& member : round.open.members) {
     if (step != steps_.end()) send_to_session(member, step->second);
@@ -168,11 +169,12 @@ void AuthorityState::on_report(const Remote& from, const RoundReport& report) {
       break;
     case ReportKind::kFailed:
       if (!round.failed.insert(from.session).second) break;
-      port_.event("round_failed_at", {{"stage", std::to_string(stage->stage.value)},
-                                      {"round", std::to_string(report.round.value)},
-                                      {"session", text_of(from.session)},
-                                      {"silent", report.silent ? text_of(*report.silent) : ""},
-                                      {"cause", report.reason}});
+      port_.write({.event = EventName::kRoundFailed,
+                   .stage = stage->stage,
+                   .about = from.session,
+                   .round = report.round,
+                   .silent = report.silent,
+                   .cause = report.reason});
       // Once an attempt, however many members say it.
       if (const auto silent = report.silent ? members_.find(*report.silent) : members_.end(); silent != members_.end())
         silent->second.silent_count = std::max(silent->second.silent_count, std::min(stage->failures + 1, kSilentMax));
@@ -255,7 +257,6 @@ void AuthorityState::commit_round(StageState& stage, const Digest& digest) {
   stage.secured = true;
   stage.round_committed = commit.round;
   if (commit.step.value != 0) stage.step_done = commit.step;
-  stage.anchor_tag += commit.tag;
   stage.last_commit = commit;
   stage.last_commit_at = loop_.now();
   stage.last_abandon.reset();
@@ -274,15 +275,9 @@ void AuthorityState::commit_round(StageState& stage, const Digest& digest) {
   }
   note_named(commit);
   forget_done_steps();
-  decide(LogCommit{commit}, [this, &stage, commit, anchor_tag = stage.anchor_tag, members = round.open.members] {
+  decide(LogCommit{commit}, [this, &stage, commit, members = round.open.members] {
     stage.last_commit_sent = commit;
-    port_.event("round_commit", {{"stage", std::to_string(commit.stage.value)},
-                                 {"round", std::to_string(commit.round.value)},
-                                 {"version", std::to_string(commit.version.value)},
-                                 {"step", std::to_string(commit.step.value)},
-                                 {"digest", hex_of(commit.digest)},
-                                 {"tag", std::to_string(commit.tag)},
-                                 {"anchor_tag", std::to_string(anchor_tag)}});
+    port_.write(event_of(commit));
     for (const auto& [session, member] : members_)
       if (member.stage == stage.stage) send_commit(member, commit);
     port_.on_round_commit(commit);
@@ -315,9 +310,7 @@ void AuthorityState::abandon_round(StageState& stage, const std::string& reason)
   stage.retry_at = loop_.now() + retry_delay(stage.failures);
   const RoundAbandon abandon{stage.stage, round.open.round, reason};
   stage.last_abandon = abandon;
-  port_.event("round_abandon", {{"stage", std::to_string(stage.stage.value)},
-                                {"round", std::to_string(round.open.round.value)},
-                                {"cause", reason}});
+  port_.write({.event = EventName::kRoundAbandon, .stage = stage.stage, .round = round.open.round, .cause = reason});
   if (round.sent)
     for (const Session& member : round.open.members) send_to_session(member, abandon);
   port_.on_round_abandoned(abandon);
@@ -364,6 +357,7 @@ void AuthorityState::release_leavers(StageState& stage, const std::vector<Sessio
 }
 
 bool AuthorityState::stage_finished(const StageState& stage) const {
+  if (gave_up_) return !stage.round;
   const bool anyone = std::any_of(members_.begin(), members_.end(), [&](const auto& entry) {
     return entry.second.stage == stage.stage && entry.second.ready;
   });
@@ -378,6 +372,14 @@ void AuthorityState::finish(std::function<void()> done) {
     stage.last_wanted = options_.rule == RuleId::kDiloco;
     maybe_open(stage);
   }
+  check_finished();
+}
+
+void AuthorityState::give_up(std::function<void()> done) {
+  finishing_ = gave_up_ = true;
+  finished_ = std::move(done);
+  for (StageState& stage : stages_)
+    if (stage.round) abandon_round(stage, "the run ends without waiting for it");
   check_finished();
 }
 

@@ -28,6 +28,7 @@ class AuthorityState final : public Authority {
   void on_step(const Step& step) override;
   void set_status(const BeatAck& status) override { status_ = status; }
   void finish(std::function<void()> done) override;
+  void give_up(std::function<void()> done) override;
   void end(const std::string& reason) override;
   const MemberList& members() const override { return published_; }
   bool knows(const Session& session) const override;
@@ -74,7 +75,6 @@ class AuthorityState final : public Authority {
     RoundId round_used;  // newest id given out
     RoundId round_committed;
     StepId step_done;
-    CountTag anchor_tag = 0;
     std::optional<OpenRound> round;
     std::optional<RoundCommit> last_commit;       // decided
     std::optional<RoundCommit> last_commit_sent;  // durable
@@ -148,7 +148,7 @@ class AuthorityState final : public Authority {
   AuthorityPort& port_;
   EventLoop& loop_;
   std::unique_ptr<AppendFile> log_;
-  bool failed_ = false, started_ = false, ended_ = false, finishing_ = false;
+  bool failed_ = false, started_ = false, ended_ = false, finishing_ = false, gave_up_ = false;
   std::string end_reason_;
   std::function<void()> finished_;
   std::vector<LogRecord> replay_;  // until start()
@@ -168,8 +168,6 @@ class AuthorityState final : public Authority {
   TimePoint last_tick_{};
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
-
-std::string text_of(const Session& session);  // for events
 
 // How the reason of a session's end begins when it left by itself.
 inline constexpr std::string_view kLeft = "left";

@@ -83,6 +83,14 @@ Digest digest_of_image(ByteView image) {
   return hasher.finish();
 }
 
+void begin_from_seed(StageExecutor& executor) {
+  Arena& arena = executor.arena();
+  const StageSpec& spec = executor.spec();
+  if (arena.size() == parameter_count(spec)) initialise(spec, arena.span(ArenaRole::kCurrent));
+  arena.push(ArenaRole::kCurrent);
+  copy_role(arena, ArenaRole::kCurrent, ArenaRole::kAnchor);
+}
+
 Bytes make_state_image(StageExecutor& executor, const OuterRule& rule, Version version) {
   Arena& arena = executor.arena();
   const std::vector<ArenaRole> roles = rule.shared_roles();

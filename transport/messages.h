@@ -1,7 +1,7 @@
 #pragma once
 // Every message of the protocol as a plain struct. Packed as msgpack arrays in field order (transport/envelope.h); fields are only ever
 // appended. Run, protocol version and session of the sender are settled once per connection by Hello, not repeated here.
-// Who sends what when: docs/ARCHITECTURE.md, "Messages". Times are remaining budgets in milliseconds, never wall time.
+// Who sends what when: docs/PROTOCOL.md, "Messages". Times are remaining budgets in milliseconds, never wall time.
 #include <cstdint>
 #include <optional>
 #include <string>

@@ -124,9 +124,8 @@ class StagePeer final : private CourierPort, private LedgerPort, private RoundHo
   void drop_transfer(const Session& to, TransferId transfer) override;
   void on_won(const MicrobatchId& microbatch, const Gradient& gradient, std::vector<Bytes> frames) override;
   void on_parked(const MicrobatchId& microbatch, StageId stage, bool parked) override;
-  void event(std::string_view name, const MicrobatchId& m, const Session& peer, const Lease& lease,
-             std::string_view cause) override;
-  // LedgerPort
+  void write(const EventRecord& event) override { env_.events.write(event); }
+  // LedgerPort (send and write serve both)
   void ask_trainer(shoal::Waiting message) override;
   bool send_gradient(const Session& to, Gradient message, EntrySerial serial) override;
   void refuse_frames(const Session& from, TransferId transfer) override;
@@ -136,15 +135,12 @@ class StagePeer final : private CourierPort, private LedgerPort, private RoundHo
   void forget_hop(const MicrobatchId& microbatch) override;
   void take(const MicrobatchId& microbatch, const GradientHint& hint) override;
   void discard(EntrySerial serial) override;
-  void event(std::string_view name, const MicrobatchId& microbatch, const EntryName& entry_name,
-             std::string_view cause) override;
   // RoundHost
   void contribute(const RoundOpen& open, std::function<void(Result<Contribution>)> done) override;
   void prepare(const RoundOpen& open, Payload reduced, std::function<void(Result<Digest>)> done) override;
   void commit(const RoundOpen& open, const RoundCommit& commit, std::function<void()> done) override;
   void abandon(const RoundOpen& open) override;
   void fell_behind(const RoundCommit& commit, bool secured, bool differs, const std::string& why) override;
-  void write_round_event(std::string_view name, Version version, std::string_view cause);
   void send_to_authority(Message message) override;
   void send_to_member(const Session& member, Message message, std::vector<Bytes> frames) override;
 

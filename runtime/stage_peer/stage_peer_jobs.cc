@@ -228,9 +228,9 @@ void StagePeer::start_backward(const Job& job) {
 
 void StagePeer::note_refused(EntrySerial serial, std::string_view why, std::string_view role) {
   const Ledger::Entry& entry = *ledger_.find(serial);
-  event("refused", entry.microbatch, EntryName{options_.self, serial},
-        std::string(why) + " " + std::string(role) +
-            (entry.above.empty() ? "" : " from " + short_name(entry.above.back())));
+  write(entry_event(EventName::kRefused, entry.microbatch, EntryName{options_.self, serial},
+                    std::string(why) + " " + std::string(role) +
+                        (entry.above.empty() ? "" : " from " + short_name(entry.above.back()))));
 }
 
 void StagePeer::count_frame(std::size_t bytes) {
@@ -274,16 +274,13 @@ void StagePeer::start_write(const Job& job) {
         ++adam_step_;
         graphs_dropped_ += outcome->result->graphs_dropped;
         shift_pending_ = outcome->shift_pending;
-        EventRecord record;
-        record.event = "stepped";
-        record.stage = options_.spec.stage;
-        record.window = slot;
-        record.tag = outcome->tag;
-        record.targets = targets;
-        record.entries.emplace();
-        for (const auto& [serial, entry] : ledger_.window(slot)->entries)
-          record.entries->push_back({options_.self, serial});
-        env_.events.write(record);
+        std::vector<EntryName> entries;
+        for (const auto& [serial, entry] : ledger_.window(slot)->entries) entries.push_back({options_.self, serial});
+        write({.event = EventName::kStepped,
+               .window = slot,
+               .tag = outcome->tag,
+               .entries = std::move(entries),
+               .targets = targets});
         ledger_.step_done(slot, outcome->result->stamp);
         owner_.on_inner_step();
       });

@@ -68,18 +68,6 @@ void StagePeer::on_parked(const MicrobatchId&, StageId stage, bool parked) {
     log_info("no microbatch waits here for a peer of stage ", stage, " any more");
 }
 
-void StagePeer::event(std::string_view name, const MicrobatchId& m, const Session& peer, const Lease& lease,
-                      std::string_view cause) {
-  EventRecord record;
-  record.event = name;
-  record.microbatch = m;
-  record.stage = options_.spec.stage;
-  record.about = peer;
-  record.lease = lease;
-  record.cause = cause;
-  env_.events.write(record);
-}
-
 // ---- LedgerPort ----
 
 bool StagePeer::send_gradient(const Session& to, Gradient message, EntrySerial serial) {
@@ -127,16 +115,5 @@ void StagePeer::take(const MicrobatchId& microbatch, const GradientHint& hint) {
 }
 
 void StagePeer::discard(EntrySerial serial) { tensors_.erase(serial); }
-
-void StagePeer::event(std::string_view name, const MicrobatchId& microbatch, const EntryName& entry_name,
-                      std::string_view cause) {
-  EventRecord record;
-  record.event = name;
-  record.microbatch = microbatch;
-  record.stage = options_.spec.stage;
-  record.entry_name = entry_name;
-  record.cause = cause;
-  env_.events.write(record);
-}
 
 }  // namespace shoal

@@ -36,13 +36,7 @@ void StagePeer::contribute(const RoundOpen& open, std::function<void(Result<Cont
   note_run(open.run_targets, run_loss_);
   waiting_->contribute = {open, std::move(done)};
   if (open.last) ledger_.flush();
-  EventRecord record;
-  record.event = "round_open";
-  record.stage = open.stage;
-  record.round = open.round;
-  record.version = open.base;
-  record.step = open.step;
-  env_.events.write(record);
+  write({.event = EventName::kRoundEnter, .round = open.round, .version = open.base, .step = open.step});
   pump();
 }
 
@@ -62,23 +56,16 @@ void StagePeer::abandon(const RoundOpen& open) {
   waiting_->prepare.reset();
   prepared_.reset();
   waiting_->abandon = open;
-  EventRecord record;
-  record.event = "round_abandon";
-  record.stage = open.stage;
-  record.round = open.round;
-  env_.events.write(record);
+  write({.event = EventName::kRoundDrop, .round = open.round});
   pump();
 }
 
 void StagePeer::send_to_authority(Message message) {
   if (const auto* report = std::get_if<RoundReport>(&message); report != nullptr && !report->entries.empty()) {
-    EventRecord record;
-    record.event = "round_report";
-    record.stage = report->stage;
-    record.round = report->round;
-    record.tag = report->tag;
-    record.secured = {{options_.self, report->entries}};
-    env_.events.write(record);
+    write({.event = EventName::kRoundReport,
+           .round = report->round,
+           .tag = report->tag,
+           .secured = std::vector<Secured>{{options_.self, report->entries}}});
   }
   if (const auto sent = env_.transport.send(options_.authority, std::move(message)); !sent.ok())
     log_debug("not sent to the authority: ", sent.error().message);
@@ -139,7 +126,7 @@ bool StagePeer::run_commit() {
           ++inner_steps_;
           ledger_.pop_step(commit->open.step);
         }
-        env_.events.write(anchor_event(options_.spec.stage, version_, outcome->tag, commit->commit.digest));
+        write(anchor_event(options_.spec.stage, version_, outcome->tag, commit->commit.digest));
         owner_.on_version(version_);
         commit->done();
       });

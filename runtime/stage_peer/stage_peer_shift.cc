@@ -35,7 +35,7 @@ void StagePeer::fell_behind(const RoundCommit& commit, bool secured, bool differ
   log_warning("stage ", commit.stage, " committed version ", commit.version, " without us (", why,
               secured ? ", our work is in it" : "", shifts ? "): catching up" : "): joining again");
   if (!shifts) return owner_.on_session_lost(why);
-  write_round_event("behind", commit.version, why);
+  write({.event = EventName::kBehind, .version = commit.version, .cause = why});
   if (!behind_) behind_.emplace();
   behind_->newest = commit.version;
   for (const Secured& named : commit.secured)
@@ -81,21 +81,12 @@ bool StagePeer::run_shift() {
         prepared_.reset();
         if (secured) ledger_.secure(*secured);
         if (behind_ && behind_->newest <= version_) behind_.reset();
-        write_round_event("shifted", version_, secured ? "snapshot" : "anchor");
-        env_.events.write(anchor_event(options_.spec.stage, version_, outcome->loaded->tag, outcome->digest));
+        write({.event = EventName::kShifted, .version = version_, .cause = secured ? "snapshot" : "anchor"});
+        write(anchor_event(options_.spec.stage, version_, outcome->loaded->tag, outcome->digest));
         owner_.on_version(version_);
         round_.on_version_changed();
       });
   return true;
-}
-
-void StagePeer::write_round_event(std::string_view name, Version version, std::string_view cause) {
-  EventRecord record;
-  record.event = name;
-  record.stage = options_.spec.stage;
-  record.version = version;
-  record.cause = cause;
-  env_.events.write(record);
 }
 
 }  // namespace shoal

@@ -48,7 +48,7 @@ Status Launch::open_logs() {
   SHOAL_ASSIGN(manifest_.body, canonical_text(options_.config));
   manifest_.signature = sign(manifest_bytes());
 
-  const std::string trainer_path = options_.folder + "/trainer.log",
+  const std::string trainer_path = trainer_log_path(options_.folder),
                     authority_path = options_.folder + "/authority.log";
   // Locked before it is read: what looks like a torn tail may be a record that a living process is writing.
   SHOAL_ASSIGN(trainer_log_, env_.storage.open_append(trainer_path));

@@ -30,9 +30,7 @@ Trainer::Trainer(TrainerOptions options, TrainerEnvironment environment, Owner& 
 Trainer::~Trainer() { stop(); }
 
 void Trainer::stop() {
-  if (stopped_) return;
-  stopped_ = true;
-  *alive_ = false;
+  lifetime_.end();
   env_.loop.cancel(tick_timer_);
 }
 
@@ -46,8 +44,7 @@ void Trainer::start() {
   for (std::uint64_t serial = env_.book.low(); serial < env_.book.next_serial(); ++serial) {
     const MicrobatchId id{options_.trainer_id, serial};
     if (const CommitBook::Logged* logged = env_.book.find(id))
-      env_.events.write(
-          commit_event(id, logged->path, logged->loss_sum / static_cast<double>(logged->targets), logged->targets));
+      write(commit_event(id, logged->path, logged->loss_sum / static_cast<double>(logged->targets), logged->targets));
   }
   if (!options_.planted.no_replay) queue_commits(env_.book.outstanding());
   schedule_tick();
@@ -79,7 +76,7 @@ bool Trainer::may_issue(std::uint64_t serial) const {
 }
 
 void Trainer::issue() {
-  if (!started_ || stopped_) return;
+  if (!started_ || lifetime_.over()) return;
   while (true) {
     const auto id = env_.book.next();
     if (!id || !may_issue(id->serial)) return;
@@ -88,12 +85,11 @@ void Trainer::issue() {
     SHOAL_CHECK(frame.ok());
     env_.book.issued(*id);
     ++issued_;
-    EventRecord record;
-    record.event = "issue";
-    record.microbatch = *id;
-    record.step = step_of(id->serial);
-    record.more = {{"sample", std::to_string(item.sample.value)}, {"epoch", std::to_string(item.epoch)}};
-    env_.events.write(record);
+    write({.event = EventName::kIssue,
+           .microbatch = *id,
+           .step = step_of(id->serial),
+           .sample = item.sample,
+           .epoch = item.epoch});
     HopSpec spec;
     spec.microbatch = *id;
     spec.sample = item.sample;
@@ -108,7 +104,7 @@ void Trainer::issue() {
 }
 
 void Trainer::on_message(const Remote& from, Message& message, TransferId transfer) {
-  if (stopped_) return;
+  if (lifetime_.over()) return;
   // Only members take part: a stranger may not end claims, answer for entries or ask what is decided.
   if (roster_.peer_of(from.session) != from.peer) {
     if (transfer != 0) env_.transport.refuse(from.peer, transfer);
@@ -150,15 +146,14 @@ void Trainer::on_won(const MicrobatchId& microbatch, const Gradient& gradient, s
     evaluation_->loss_sum += gradient.loss_sum;
     evaluation_->targets += gradient.targets;
     ++evaluation_->done;
-    env_.loop.post([this, alive = alive_, microbatch] {
-      if (!*alive) return;
+    env_.loop.post(lifetime_.guard([this, microbatch] {
       courier_.forget(microbatch);
       frames_.erase(microbatch);
       next_evaluations();
-    });
+    }));
     return;
   }
-  if (!env_.book.is_open(microbatch)) return;
+  if (gave_up_ || !env_.book.is_open(microbatch)) return;
   if (gradient.path.size() != options_.config.pipeline.stages || env_.book.names_any(gradient.path) ||
       !std::isfinite(gradient.loss_sum) || gradient.targets != options_.config.targets_per_microbatch()) {
     courier_.reject(microbatch, "malformed path or loss", env_.loop.now());
@@ -172,13 +167,11 @@ void Trainer::decide(const MicrobatchId& microbatch, const Gradient& gradient) {
   deciding_[microbatch] = gradient;
   SHOAL_FAULT("trainer.logged");
   if (options_.planted.late_log) on_durable(microbatch, {});
-  env_.log.sync([this, alive = alive_, microbatch](Status status) {
-    if (*alive) on_durable(microbatch, status);
-  });
+  env_.log.sync(lifetime_.guard([this, microbatch](const Status& status) { on_durable(microbatch, status); }));
 }
 
 void Trainer::on_durable(const MicrobatchId& microbatch, const Status& status) {
-  if (stopped_) return;
+  if (lifetime_.over()) return;
   if (!status.ok()) {
     started_ = false;
     owner_.on_log_failure(status.error());
@@ -189,8 +182,8 @@ void Trainer::on_durable(const MicrobatchId& microbatch, const Status& status) {
   const Gradient gradient = std::move(it->second);
   deciding_.erase(it);
   for (const CommitBook::Listing& listing : env_.book.durable(microbatch)) list(listing);
-  env_.events.write(commit_event(microbatch, gradient.path, gradient.loss_sum / static_cast<double>(gradient.targets),
-                                 gradient.targets));
+  write(commit_event(microbatch, gradient.path, gradient.loss_sum / static_cast<double>(gradient.targets),
+                     gradient.targets));
   queue_commits(env_.book.commits_for(microbatch));
   queue_commits(env_.book.answers(microbatch));
   courier_.commit(microbatch);  // the hop is known until low passes: news of the winner that is on its way must not be
@@ -224,11 +217,10 @@ void Trainer::flush_commits() {
 }
 
 void Trainer::schedule_tick() {
-  tick_timer_ = env_.loop.after(kTick, [this, alive = alive_] {
-    if (!*alive) return;
+  tick_timer_ = env_.loop.after(kTick, lifetime_.guard([this] {
     schedule_tick();
     tick();
-  });
+  }));
 }
 
 void Trainer::tick() {
@@ -253,9 +245,9 @@ void Trainer::tick() {
     if (!options_.planted.no_replay) queue_commits(env_.book.outstanding());
     if (env_.book.done_dirty()) {  // lazily: what is lost of it is found again after a restart
       env_.log.append(env_.book.done_record());
-      env_.log.sync([this, alive = alive_](Status status) {
-        if (*alive && status.ok()) env_.book.done_durable();
-      });
+      env_.log.sync(lifetime_.guard([this](const Status& status) {
+        if (status.ok()) env_.book.done_durable();
+      }));
     }
   }
   if (now >= next_beat_) {
@@ -321,16 +313,5 @@ void Trainer::drop_transfer(const Session& to, TransferId transfer) {
 }
 
 void Trainer::on_parked(const MicrobatchId&, StageId stage, bool parked) { owner_.on_parked(stage, parked); }
-
-void Trainer::event(std::string_view name, const MicrobatchId& m, const Session& peer, const Lease& lease,
-                    std::string_view cause) {
-  EventRecord record;
-  record.event = name;
-  record.microbatch = m;
-  record.about = peer;
-  record.lease = lease;
-  record.cause = cause;
-  env_.events.write(record);
-}
 
 }  // namespace shoal

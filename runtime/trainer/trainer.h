@@ -15,6 +15,7 @@
 
 #include "common/event_loop.h"
 #include "common/ids.h"
+#include "common/lifetime.h"
 #include "common/storage.h"
 #include "events/event_log.h"
 #include "events/train_line.h"
@@ -63,6 +64,9 @@ class Trainer final : private CourierPort {
   void start();
   // Issues nothing more; `settled` is called when nothing is open and all that was logged is durable.
   void finish(std::function<void()> settled);
+  // Instead of finish(), or after it (whose `settled` is not called any more): nothing more is decided, what is open
+  // stays unfinished; `settled` is called when all that was logged is durable.
+  void give_up_open(std::function<void()> settled);
   // Forward only over the validation samples, on the anchors: mean loss a target, nats. REQUIRES: finished.
   void validate(std::function<void(Result<double>)> done);
   void stop();
@@ -100,8 +104,7 @@ class Trainer final : private CourierPort {
   void drop_transfer(const Session& to, TransferId transfer) override;
   void on_won(const MicrobatchId& microbatch, const Gradient& gradient, std::vector<Bytes> frames) override;
   void on_parked(const MicrobatchId& microbatch, StageId stage, bool parked) override;
-  void event(std::string_view name, const MicrobatchId& m, const Session& peer, const Lease& lease,
-             std::string_view cause) override;
+  void write(const EventRecord& event) override { env_.events.write(event); }
 
   Result<TransferId> send_to(const Session& to, Message message, std::vector<Bytes> frames);
   void tick();
@@ -139,7 +142,7 @@ class Trainer final : private CourierPort {
   std::uint64_t steps_done_ = 0;  // all steps up to it are done at every stage
   std::uint64_t announced_ = 0;   // the newest step that was announced; all before it were
   std::function<void()> settled_;
-  bool finishing_ = false, started_ = false, stopped_ = false, syncing_ = false;
+  bool finishing_ = false, gave_up_ = false, started_ = false, syncing_ = false;
   struct Evaluation {
     std::uint64_t next = 0, end = 0, done = 0;
     double loss_sum = 0;
@@ -149,7 +152,7 @@ class Trainer final : private CourierPort {
   };
   std::optional<Evaluation> evaluation_;
   std::uint64_t evaluations_ = 0;  // ids used so far
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Lifetime lifetime_;
   TimerId tick_timer_ = 0;
   TimePoint started_at_{}, next_renewal_{}, next_repeat_{}, next_beat_{}, line_since_{};
   double line_loss_ = 0;

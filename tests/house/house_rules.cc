@@ -100,8 +100,7 @@ struct Production {
   std::string header;
   std::vector<std::string> hidden_from;
 };
-const std::vector<Production> kProduction = {{"stages/torch_executor.h", {"runtime/", "sim/"}},
-                                             {"transport/zmq/zmq_wire.h", {"runtime/", "sim/"}}};
+const std::vector<Production> kProduction = {{"stages/torch_executor.h", {"runtime/", "sim/"}}};
 
 // Headers that cost seconds of compile time a file; the narrow ones beside them do.
 const Names kHeavyHeaders = {"torch/torch.h",  "torch/all.h",   "torch/extension.h",

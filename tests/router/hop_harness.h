@@ -142,8 +142,7 @@ class PeerActor final : public Actor, private CourierPort, private LedgerPort {
     check_branch(lease, end);
   }
   void on_parked(const MicrobatchId&, StageId, bool) override {}
-  void event(std::string_view name, const MicrobatchId& m, const Session& peer, const Lease& lease,
-             std::string_view cause) override;
+  void write(const EventRecord& event) override;
   // LedgerPort
   void ask_trainer(Waiting message) override;
   bool send_gradient(const Session& to, Gradient message, EntrySerial serial) override;
@@ -154,8 +153,6 @@ class PeerActor final : public Actor, private CourierPort, private LedgerPort {
   void forget_hop(const MicrobatchId& microbatch) override { courier_->forget(microbatch); }
   void take(const MicrobatchId& microbatch, const GradientHint& hint) override;
   void discard(EntrySerial serial) override { kept_.erase(serial); }
-  void event(std::string_view name, const MicrobatchId& microbatch, const EntryName& entry_name,
-             std::string_view cause) override;
   void job_done(const Job& job);
   void check_window(WindowSlot slot);
 
@@ -197,8 +194,7 @@ class TrainerActor final : public Actor, private CourierPort {
     check_branch(lease, end);
   }
   void on_parked(const MicrobatchId&, StageId, bool) override {}
-  void event(std::string_view name, const MicrobatchId& m, const Session& peer, const Lease& lease,
-             std::string_view cause) override;
+  void write(const EventRecord& event) override;
   void issue();
   void on_durable(const MicrobatchId& microbatch, bool ok);
   void announce_steps();

@@ -357,15 +357,9 @@ void PeerActor::take(const MicrobatchId& microbatch, const GradientHint& hint) {
   courier_->take(microbatch, hint, world_.now());
 }
 
-void PeerActor::event(std::string_view name, const MicrobatchId& m, const Session&, const Lease&,
-                      std::string_view cause) {
-  world_.note(self_, name, m, cause);
-}
-
-void PeerActor::event(std::string_view name, const MicrobatchId& microbatch, const EntryName& entry_name,
-                      std::string_view cause) {
-  world_.note(self_, name, microbatch, cause);
-  if (name == "settled") world_.settled(*this, microbatch, entry_name);
+void PeerActor::write(const EventRecord& event) {
+  world_.note(self_, name_of(event.event), *event.microbatch, event.cause);
+  if (event.event == EventName::kSettled) world_.settled(*this, *event.microbatch, *event.entry_name);
 }
 
 }  // namespace shoal::hop

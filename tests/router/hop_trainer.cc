@@ -208,9 +208,8 @@ void TrainerActor::send(const Session& to, Message message) {
 
 void TrainerActor::drop_transfer(const Session&, TransferId transfer) { world_.drop(transfer); }
 
-void TrainerActor::event(std::string_view name, const MicrobatchId& m, const Session&, const Lease&,
-                         std::string_view cause) {
-  world_.note(self_, name, m, cause);
+void TrainerActor::write(const EventRecord& event) {
+  world_.note(self_, name_of(event.event), *event.microbatch, event.cause);
 }
 
 }  // namespace shoal::hop

@@ -170,7 +170,7 @@ class LedgerRig : private LedgerPort {
   void forget_hop(const MicrobatchId& id) override { hops_forgotten.push_back(id); }
   void take(const MicrobatchId&, const GradientHint& hint) override { takes.push_back(hint); }
   void discard(EntrySerial serial) override { discarded.push_back(serial); }
-  void event(std::string_view, const MicrobatchId&, const EntryName&, std::string_view) override {}
+  void write(const EventRecord&) override {}
 };
 
 }  // namespace shoal

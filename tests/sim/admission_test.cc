@@ -39,7 +39,7 @@ TEST(AdmissionTest, APeerOfARunWithKeysRefusesAStrangersKey) {
     }
     ASSERT_TRUE(swarm.run_to_end(300s));
     EXPECT_EQ(swarm.summary().committed, 400u);
-    EXPECT_EQ(swarm.summary().admitted, 0u);
+    EXPECT_EQ(swarm.summary().lost, 0u);
   }
 }
 

@@ -12,7 +12,7 @@ namespace shoal {
 namespace {
 
 bool is_member(const Swarm& swarm, const PeerId& peer) {
-  for (const StageMembers& stage : swarm.launch()->authority().is_member().stages)
+  for (const StageMembers& stage : swarm.launch()->authority().members().stages)
     for (const Member& member : stage.members)
       if (member.peer == peer) return true;
   return false;

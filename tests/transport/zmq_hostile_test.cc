@@ -308,7 +308,7 @@ TEST(ZmqWireStartTest, APortInUseIsNamedWithTheRemedy) {
   const std::string address = (*first)->listening_address();
   const auto second = make_zmq_wire(loop, {KeyPair::generate(), address, Admission::kOpen, {}});
   ASSERT_FALSE(second.ok());
-  EXPECT_EQ(second.code(), ErrorCode::kIo);
+  EXPECT_EQ(second.code(), ErrorCode::kBusy);
   EXPECT_NE(second.error().message.find(address.substr(address.rfind(':') + 1)), std::string::npos)
       << second.error().message;
   EXPECT_NE(second.error().message.find("HINT"), std::string::npos);
