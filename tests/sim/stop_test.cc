@@ -1,5 +1,5 @@
-// Ctrl-C at the launching process while nobody of a stage is left: the run ends within a stated time, and says what goes
-// with the stage.
+// Ctrl-C at the launching process while nobody of a stage is left: the run ends within a stated time, and says what
+// goes with the stage.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace shoal {
 namespace {
 
 constexpr Duration kStopPatience = 30s;  // LaunchOptions' own
-constexpr Duration kLastSteps = 5s;  // fencing, two logs, END
+constexpr Duration kLastSteps = 5s;      // fencing, two logs, END
 
 class StopTest : public testing::TestWithParam<RuleId> {
  protected:
@@ -25,9 +25,7 @@ class StopTest : public testing::TestWithParam<RuleId> {
     return options;
   }
   // The bound that docs/CLI.md states, from the Ctrl-C on, when the peers die with it.
-  static Duration bound(const Swarm& swarm) {
-    return swarm.options().config.membership() + kStopPatience + kLastSteps;
-  }
+  static Duration bound(const Swarm& swarm) { return swarm.options().config.membership() + kStopPatience + kLastSteps; }
 };
 
 std::vector<std::size_t> peers_of(const Swarm& swarm, StageId stage) {
