@@ -2,9 +2,9 @@
 """Runs the GoogleTest programs of a build, counts per folder, and ends with "N passed, M failed[, K skipped]".
 
 A program that crashes, hangs or reports nothing counts as one failure more than what it had reported until then.
-Usage: run_tests.py --build DIR [--only FOLDER...] [--more LABEL DIR [TARGET...]]... [--format]
+Usage: run_tests.py --build DIR [--only FOLDER...] [--more LABEL DIR [TARGET...]]... [--checks]
   --more    the same from another build (all of it, or these programs), shown under this label
-  --format  scripts/format --check counts as one test more
+  --checks  scripts/format --check and scripts/self-test --check count as a test each
 """
 import argparse
 import json
@@ -137,15 +137,19 @@ def show(label, count, seconds):
     print(f"{label:32} {count.text()} ({seconds:.1f} s)", flush=True)
 
 
-def run_format(root):
+# Scripts that judge the tree and build nothing; each counts as one test more.
+CHECKS = (("format", "scripts/format"), ("planted", "scripts/self-test"))
+
+
+def run_check(label, script, root):
     count, start = Count(), time.monotonic()
-    check = subprocess.run([root / "scripts/format", "--check"], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    check = subprocess.run([root / script, "--check"], stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if check.returncode == 0:
         count.passed = 1
     elif check.returncode == SKIPPED:
-        count.skipped.append(f"format: {check.stderr.strip()}")
+        count.skipped.append(f"{label}: {check.stderr.strip()}")
     else:
-        count.failed.append(f"format: not as scripts/format leaves it: {' '.join(check.stdout.split()) or check.stderr.strip()}")
+        count.failed.append(f"{label}: {script} --check: {' '.join((check.stdout + check.stderr).split())}")
     return count, time.monotonic() - start
 
 
@@ -154,7 +158,7 @@ def parse_arguments():
     parser.add_argument("--build", required=True, type=pathlib.Path)
     parser.add_argument("--only", nargs="+", default=[])
     parser.add_argument("--more", nargs="+", action="append", default=[])
-    parser.add_argument("--format", action="store_true")
+    parser.add_argument("--checks", action="store_true")
     options = parser.parse_args()
     for more in options.more:
         if len(more) < 2:
@@ -176,9 +180,9 @@ def main():
             print(output.rstrip()[-20000:], flush=True)
         show(label.replace("_test", "", 1), count, seconds)
         total.add(count)
-    if options.format:
-        count, seconds = run_format(root)
-        show("format", count, seconds)
+    for label, script in CHECKS if options.checks else ():
+        count, seconds = run_check(label, script, root)
+        show(label, count, seconds)
         total.add(count)
     if not programs:
         total.failed.append("no test program was found")

@@ -23,7 +23,6 @@ LedgerOptions ledger_options(const StagePeerOptions& options) {
   result.lease = options.config->lease();
   result.inner_batch = std::max<std::uint64_t>(1, options.config->sync.inner_batch);
   result.drain = options.config->sync.mode == SyncMode::kDrain;
-  result.planted = options.planted;
   return result;
 }
 
@@ -41,7 +40,7 @@ StagePeer::StagePeer(StagePeerOptions options, StagePeerEnvironment environment,
       env_(std::move(environment)),
       owner_(owner),
       policy_(make_rendezvous_policy()),
-      courier_(*this, *policy_, rates_, options_.self, options_.planted),
+      courier_(*this, *policy_, rates_, options_.self),
       ledger_(*this, ledger_options(options_)),
       allreduce_(make_allreduce_rule(allreduce_options(*options_.config))),
       diloco_(make_diloco_rule(diloco_options(*options_.config))),

@@ -82,11 +82,9 @@ void StagePeer::start(const Job& job) {
       auto exact = std::make_shared<Result<bool>>(false);
       return on_device(
           DeviceTask::kUndo,
-          [executor = env_.executor, job, exact, planted = options_.planted,
-           id = ledger_.find(job.serial)->microbatch] {
+          [executor = env_.executor, job, exact] {
             *exact = executor->undo(job.serial);
-            if (planted.undo_twice) executor->arena().tag(accumulator_of(job.slot)) -= count_tag(id);
-            if (job.empties || planted.reset_accumulator) executor->clear_window(job.slot);
+            if (job.empties) executor->clear_window(job.slot);
           },
           [this, serial = job.serial, exact] {
             if (!exact->ok()) return owner_.on_session_lost("an undo failed: " + exact->error().message);

@@ -39,7 +39,7 @@ void StagePeer::fell_behind(const RoundCommit& commit, bool secured, bool differ
   if (!behind_) behind_.emplace();
   behind_->newest = commit.version;
   for (const Secured& named : commit.secured)
-    if (named.session == options_.self && !options_.planted.shift_unnamed) behind_->secured = named.serials;
+    if (named.session == options_.self) behind_->secured = named.serials;
   owner_.on_behind(commit.version, commit.digest);
 }
 

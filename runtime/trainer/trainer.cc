@@ -24,7 +24,7 @@ Trainer::Trainer(TrainerOptions options, TrainerEnvironment environment, Owner& 
       env_(environment),
       owner_(owner),
       policy_(make_rendezvous_policy()),
-      courier_(*this, *policy_, rates_, options_.self, options_.planted),
+      courier_(*this, *policy_, rates_, options_.self),
       order_(env_.samples.training(), options_.config.run.seed) {}
 
 Trainer::~Trainer() { stop(); }
@@ -46,7 +46,7 @@ void Trainer::start() {
     if (const CommitBook::Logged* logged = env_.book.find(id))
       write(commit_event(id, logged->path, logged->loss_sum / static_cast<double>(logged->targets), logged->targets));
   }
-  if (!options_.planted.no_replay) queue_commits(env_.book.outstanding());
+  queue_commits(env_.book.outstanding());
   schedule_tick();
   issue();
 }
@@ -133,8 +133,7 @@ void Trainer::on_message(const Remote& from, Message& message, TransferId transf
   } else if (auto* m = std::get_if<CommitAck>(&message)) {
     for (const CommitAckItem& item : m->items) {
       acks_gone_ += item.state == CommitState::kGone;
-      const auto listing = env_.book.on_ack(item, from.session);
-      if (listing && !options_.planted.silent_gone) list(*listing);
+      if (const auto listing = env_.book.on_ack(item, from.session)) list(*listing);
     }
     issue();
   }
@@ -166,7 +165,6 @@ void Trainer::decide(const MicrobatchId& microbatch, const Gradient& gradient) {
   env_.log.append(env_.book.log(microbatch, gradient));
   deciding_[microbatch] = gradient;
   SHOAL_FAULT("trainer.logged");
-  if (options_.planted.late_log) on_durable(microbatch, {});
   env_.log.sync(lifetime_.guard([this, microbatch](const Status& status) { on_durable(microbatch, status); }));
 }
 
@@ -242,7 +240,7 @@ void Trainer::tick() {
   }
   if (now >= next_repeat_) {
     next_repeat_ = now + options_.config.lease() / 4;
-    if (!options_.planted.no_replay) queue_commits(env_.book.outstanding());
+    queue_commits(env_.book.outstanding());
     if (env_.book.done_dirty()) {  // lazily: what is lost of it is found again after a restart
       env_.log.append(env_.book.done_record());
       env_.log.sync(lifetime_.guard([this](const Status& status) {
@@ -272,7 +270,6 @@ void Trainer::on_link_down(const Remote& remote) {
     if (const auto member = roster_.session_of(remote.peer)) session = *member;
   roster_.note_down(session, env_.loop.now());
   courier_.on_link_down(session, env_.loop.now());
-  if (options_.planted.list_on_silence) on_session_over(session, "silent");
 }
 
 void Trainer::on_members(const MemberList& list) {

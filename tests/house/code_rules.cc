@@ -233,6 +233,9 @@ const std::vector<RetiredWord>& retired_words() {
       {"on_listed", true, {}, "on_lost"},
       {"kListed", true, {}, "kLost or kKeys"},
       {"unlisted", false, {}, "not admitted"},
+      {"planted", true, {}, "nothing: a bug is planted by a patch (tests/planted)"},
+      {"planted_", false, {}, "nothing: a bug is planted by a patch (tests/planted)"},
+      {"PlantedBugs", true, {}, "nothing: a bug is planted by a patch (tests/planted)"},
   };
   return table;
 }

@@ -101,6 +101,7 @@ TEST(CodeRulesTest, RetiredWordsAreFoundWithTheirLines) {
   EXPECT_THAT(complaints("sync/a.cc", "if (is_listed(a) || x.listed || y == State::kListed || listed_) {}\n"),
               testing::SizeIs(4));
   EXPECT_THAT(complaints("sync/a.cc", "int unlisted_keys;\n"), testing::SizeIs(1));
+  EXPECT_THAT(complaints("router/a.cc", "if (options_.planted.x || planted_.y) PlantedBugs();\n"), testing::SizeIs(3));
 }
 
 TEST(CodeRulesTest, WordsThatOnlyResembleThemAreLeftAlone) {

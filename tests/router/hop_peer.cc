@@ -22,7 +22,7 @@ class Actor::Policy final : public RoutingPolicy {
 
 void Actor::make_courier(CourierPort& port) {
   policy_ = std::make_unique<Policy>(world_, self_);
-  courier_ = std::make_unique<Courier>(port, *policy_, rates_, self_, world_.options().planted);
+  courier_ = std::make_unique<Courier>(port, *policy_, rates_, self_);
 }
 
 bool Actor::on_courier_message(const Session& from, const Message& message) {
@@ -71,7 +71,7 @@ bool TagDevice::backward(EntrySerial serial, WindowSlot slot) {
   return recomputed;
 }
 
-bool TagDevice::undo(const Job& job, const PlantedBugs& planted) {
+bool TagDevice::undo(const Job& job) {
   const auto it = items.find(job.serial);
   if (it == items.end() || !it->second.counted) {
     faults.push_back("an undo of what is not counted");
@@ -80,8 +80,7 @@ bool TagDevice::undo(const Job& job, const PlantedBugs& planted) {
   const bool exact = it->second.stamp == stamp || it->second.stamp + 1 == stamp;
   CountTag& tag = window[static_cast<std::size_t>(it->second.slot)];
   tag -= count_tag(it->second.microbatch);
-  if (planted.undo_twice) tag -= count_tag(it->second.microbatch);
-  if (job.empties || planted.reset_accumulator) tag = 0;
+  if (job.empties) tag = 0;
   items.erase(it);
   return exact;
 }
@@ -121,7 +120,6 @@ PeerActor::PeerActor(World& world, Session self, StageId stage) : Actor(world, s
   options.recovery_credits = 2;
   options.lease = world.options().lease;
   options.inner_batch = world.options().inner_batch * kTargets;
-  options.planted = world.options().planted;
   LedgerPort& port = *this;  // the base is private: converted here
   ledger_ = std::make_unique<Ledger>(port, options);
   ledger_->set_serving(true);
@@ -263,7 +261,7 @@ void PeerActor::job_done(const Job& job) {
       return ledger_->backward_done(job.serial, true, device.items.at(job.serial).stamp, recomputed, 1000, now);
     }
     case JobKind::kUndo:
-      return ledger_->undo_done(job.serial, device.undo(job, world_.options().planted));
+      return ledger_->undo_done(job.serial, device.undo(job));
     case JobKind::kInnerStep:
       device.write(job.slot);
       return ledger_->step_done(job.slot, device.stamp);

@@ -19,7 +19,7 @@ TrainerActor::TrainerActor(World& world, Session self, std::uint64_t epoch)
 }
 
 void TrainerActor::start() {
-  if (!world_.options().planted.no_replay) queue(book_.outstanding());
+  queue(book_.outstanding());
   announced_ = world_.steps_done();
   announce_steps();
   issue();
@@ -66,8 +66,7 @@ void TrainerActor::on_message(const Session& from, Message& message, TransferId)
     if (courier_->wants(from, *m, world_.now())) courier_->on_gradient(from, *m, {}, world_.now());
   } else if (auto* m = std::get_if<CommitAck>(&message)) {
     for (const CommitAckItem& item : m->items)
-      if (const auto listing = book_.on_ack(item, from); listing && !world_.options().planted.silent_gone)
-        world_.list(*listing);
+      if (const auto listing = book_.on_ack(item, from)) world_.list(*listing);
   }
   issue();
 }
@@ -80,7 +79,6 @@ void TrainerActor::on_won(const MicrobatchId& microbatch, const Gradient& gradie
   }
   const Bytes record = book_.log(microbatch, gradient);
   deciding_.insert(microbatch.serial);
-  if (world_.options().planted.late_log) on_durable(microbatch, true);
   append(record, [this, microbatch](bool ok) { on_durable(microbatch, ok); });
 }
 
@@ -163,7 +161,7 @@ void TrainerActor::tick() {
   }
   if (now >= next_repeat_) {
     next_repeat_ = now + world_.options().lease / 4;
-    if (!world_.options().planted.no_replay) queue(book_.outstanding());
+    queue(book_.outstanding());
     if (book_.done_dirty()) {
       append(book_.done_record(), [this](bool ok) {
         stopped_ = stopped_ || !ok;
@@ -177,7 +175,6 @@ void TrainerActor::tick() {
 void TrainerActor::on_link_down(const Session& session) {
   roster_.note_down(session, world_.now());
   courier_->on_link_down(session, world_.now());
-  if (world_.options().planted.list_on_silence) on_session_over(session, "silent");
 }
 
 void TrainerActor::on_members(const MemberList& list) {
