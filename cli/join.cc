@@ -137,8 +137,7 @@ class JoinProgram final : private Peer::Owner {
                         .memory_bytes = arguments_.memory_mebibytes << 20,
                         .contact_time = from_seconds(arguments_.patience_s),
                         .absence_time = from_seconds(arguments_.wait_s),
-                        .once = arguments_.once,
-                        .planted = {}};
+                        .once = arguments_.once};
     if (arguments_.stage >= 0) options.wish = StageId(static_cast<std::uint16_t>(arguments_.stage));
     PeerEnvironment environment{.loop = loop_,
                                 .wire = *wire_,

@@ -135,7 +135,6 @@ class LaunchProgram final : private Launch::Owner {
                           .resume = arguments_.resume,
                           .addresses = addresses_,
                           .save = !arguments_.save.empty(),
-                          .planted = {},
                           .keep = [this] { return keep_run_file(); }};
     SHOAL_ASSIGN(launch_,
                  Launch::open(std::move(options),

@@ -19,7 +19,6 @@
 #include "common/result.h"
 #include "common/time.h"
 #include "events/event_record.h"
-#include "router/planted.h"
 #include "router/policy.h"
 #include "router/rates.h"
 #include "transport/links.h"
@@ -80,8 +79,7 @@ class Courier {
   static constexpr Duration kBackoffMin = 50ms, kBackoffMax = 1s;
 
   // REQUIRES: port, policy and rates outlive it.
-  Courier(CourierPort& port, const RoutingPolicy& policy, HopRates& rates, Session self,
-          const PlantedBugs& planted = {});
+  Courier(CourierPort& port, const RoutingPolicy& policy, HopRates& rates, Session self);
 
   void open(HopSpec spec, TimePoint now);
   bool holds(const MicrobatchId& microbatch) const { return hops_.contains(microbatch); }
@@ -177,7 +175,6 @@ class Courier {
   const RoutingPolicy& policy_;
   HopRates& rates_;
   Session self_;
-  PlantedBugs planted_;
   std::uint64_t next_lease_ = 1;
   std::map<MicrobatchId, Hop> hops_;  // ordered: timers and renewals run in a fixed order
   std::unordered_map<Lease, MicrobatchId> by_lease_;

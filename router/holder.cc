@@ -11,7 +11,7 @@ Holder::Holder(HolderPort& port, Links& links, HolderOptions options, std::uniqu
       links_(links),
       options_(std::move(options)),
       policy_(std::move(policy)),
-      courier_(*this, *policy_, rates_, options_.self, options_.planted) {}
+      courier_(*this, *policy_, rates_, options_.self) {}
 
 // ---- what comes in ----
 

@@ -22,7 +22,6 @@ struct HolderOptions {
   std::optional<StageId> ahead;  // the stage that is asked and measured; none: the last stage's holder, who asks nobody
   std::optional<PeerId> authority;  // may speak and is spoken to although no list names it; none: this process is it
   Duration lease = 4s;              // L: claims are renewed six times within it
-  PlantedBugs planted;
 };
 
 // What a holder asks of the process that it lives in. Calls come in the turn of the call that caused them.

@@ -34,7 +34,7 @@ std::optional<EntrySerial> Ledger::on_forward(const Session& from, const Forward
     return std::nullopt;
   }
   Entry* live = live_entry(id);
-  if (live != nullptr && !options_.planted.duplicate_entry) {
+  if (live != nullptr) {
     answer_live(*live, from, message, transfer, now);
     return std::nullopt;
   }
@@ -123,13 +123,6 @@ void Ledger::on_release(const Session& from, const Release& message, TimePoint) 
   if (it == by_lease_.end()) return;
   Entry* e = entry(it->second);
   if (e->leases.at(message.lease).holder != from) return;
-  if (options_.planted.abort_shared)
-    while (e->leases.size() > 1) {
-      const Lease other =
-          e->leases.begin()->first == message.lease ? std::next(e->leases.begin())->first : e->leases.begin()->first;
-      e->leases.erase(other);
-      by_lease_.erase(other);
-    }
   drop_lease(message.lease, "released");
 }
 
@@ -281,7 +274,7 @@ void Ledger::tick(TimePoint now) {
     if (e.leases.empty()) continue;
     bool orphan = e.kind == ForwardKind::kTrain;
     for (const auto& [lease, claim] : e.leases) {
-      if (claim.expires <= now && !options_.planted.no_expiry) expired.push_back(lease);
+      if (claim.expires <= now) expired.push_back(lease);
       if (!claim.link_lost && now - claim.renewed < options_.lease * 2 / 5) orphan = false;
     }
     if (orphan && !e.above.empty() && now - e.orphan_told >= options_.lease / 6) {

@@ -21,7 +21,6 @@
 #include "common/time.h"
 #include "events/event_record.h"
 #include "router/holder.h"
-#include "router/planted.h"
 #include "router/windows.h"
 #include "transport/links.h"
 #include "transport/messages.h"
@@ -86,7 +85,6 @@ struct LedgerOptions {
   Duration lease = 4s;            // L: an unrenewed claim falls after this
   std::uint64_t inner_batch = 1;  // targets of an inner window
   bool drain = false;             // a step's forwards wait until the step before is merged here
-  PlantedBugs planted;
 };
 
 struct LedgerCounters {

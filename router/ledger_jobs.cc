@@ -89,10 +89,6 @@ std::optional<Job> Ledger::next_job(bool shift_pending) {
                  windows_.alone(serial)};
   if (const Windows::Window* window = windows_.ready(stamp_))
     return Job{JobKind::kInnerStep, 0, window->slot, window->targets(), {}, {}, false, window->run_targets};
-  if (options_.planted.no_wait)
-    for (const WindowSlot slot : {WindowSlot::kA, WindowSlot::kB})
-      if (const auto* window = windows_.at(slot); window != nullptr && window->closed && window->step.value == 0)
-        return Job{JobKind::kInnerStep, 0, slot, window->targets(), {}, {}, false, window->run_targets};
   if (shift_pending && windows_.empty()) return Job{JobKind::kApplyShift, 0, {}, 0, {}, {}, false};
   for (const EntrySerial serial : active_) {
     Entry& e = *entry(serial);
@@ -184,7 +180,6 @@ void Ledger::backward_done(EntrySerial serial, bool ok, WeightStamp stamp, bool 
   port_.write(entry_event(EventName::kCounted, e->microbatch, entry_name_of(*e)));
   if (e->doomed) return end_uncommitted(*e, e->doom);
   give_gradient_to_all(*e);
-  if (options_.planted.commit_at_count) settle(*e, {});
 }
 
 void Ledger::end_uncommitted(Entry& e, std::string_view cause) {

@@ -133,9 +133,8 @@ void Swarm::start_launch(bool resume) {
   launch_error_.reset();
   launch_events_ = std::make_unique<Recorder>(all_events_, loop_);
   launch_owner_ = std::make_unique<LaunchOwner>(*this);
-  LaunchOptions options{
-      options_.config,       run_key_, "run", resume, {kLaunchAddress}, options_.save, options_.planted,
-      options_.round_budget, {}};
+  LaunchOptions options{options_.config,       run_key_, "run", resume, {kLaunchAddress}, options_.save,
+                        options_.round_budget, {}};
   auto launch = Launch::open(std::move(options),
                              LaunchEnvironment{host.loop(), *launch_wire_, *storage_, *launch_events_, *samples_,
                                                rng_.fork("launch" + std::to_string(starts_++)), nullptr},
@@ -189,8 +188,7 @@ void Swarm::start_peer(HostedPeer& process) {
                       .authority_addresses = {kLaunchAddress},
                       .addresses = {process.address},
                       .wish = std::nullopt,
-                      .device = "simulated",
-                      .planted = options_.planted};
+                      .device = "simulated"};
   process.peer =
       std::make_unique<Peer>(std::move(options),
                              PeerEnvironment{.loop = host.loop(),

@@ -27,7 +27,6 @@ struct SwarmOptions {
   SimPace pace;
   SimHostShape shape;
   Duration round_budget = 30s;
-  PlantedBugs planted;
   PeerDirectory* directory = nullptr;  // of every peer; borrowed
   FrameCoder* coder = nullptr;         // of every peer; borrowed
   ExecutorFactory factory;             // of every peer; empty: the integer executor

@@ -55,7 +55,6 @@ struct PeerOptions {
   Duration contact_time = 60s;
   Duration absence_time = std::chrono::hours(1);  // and when it was there and went: the state is kept so long
   bool once = false;                              // a session that is over ends the peer
-  PlantedBugs planted;
 };
 
 struct PeerEnvironment {

@@ -20,7 +20,7 @@ void CatchUp::missed(const RoundCommit& commit, bool secured, bool differs, cons
   if (!behind_) behind_.emplace();
   behind_->newest = commit.version;
   for (const Secured& named : commit.secured)
-    if (named.session == parts_.options.self && !parts_.options.planted.shift_unnamed) behind_->secured = named.serials;
+    if (named.session == parts_.options.self) behind_->secured = named.serials;
   parts_.owner.on_behind(commit.version, commit.digest);
 }
 

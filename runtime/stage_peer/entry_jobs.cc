@@ -55,11 +55,9 @@ void EntryJobs::undo(const Job& job) {
   auto exact = std::make_shared<Result<bool>>(false);
   parts_.device.run(
       DeviceTask::kUndo,
-      [job, exact, planted = parts_.options.planted,
-       id = parts_.ledger.find(job.serial)->microbatch](StageExecutor& executor) {
+      [job, exact](StageExecutor& executor) {
         *exact = executor.undo(job.serial);
-        if (planted.undo_twice) executor.arena().tag(accumulator_of(job.slot)) -= count_tag(id);
-        if (job.empties || planted.reset_accumulator) executor.clear_window(job.slot);
+        if (job.empties) executor.clear_window(job.slot);
       },
       [this, serial = job.serial, exact] {
         if (!exact->ok()) return parts_.owner.on_session_lost("an undo failed: " + exact->error().message);

@@ -27,7 +27,6 @@ struct StagePeerOptions {
   Session self;
   PeerId authority;
   std::size_t credits = 16;
-  PlantedBugs planted;
 };
 
 struct StagePeerEnvironment {

@@ -17,7 +17,6 @@ HolderOptions holder_options(const StagePeerOptions& options) {
   if (!options.spec.is_last()) result.ahead = StageId(static_cast<std::uint16_t>(options.spec.stage.value + 1));
   result.authority = options.authority;
   result.lease = options.config->lease();
-  result.planted = options.planted;
   return result;
 }
 
@@ -31,7 +30,6 @@ LedgerOptions ledger_options(const StagePeerOptions& options) {
   result.lease = options.config->lease();
   result.inner_batch = std::max<std::uint64_t>(1, options.config->sync.inner_batch);
   result.drain = options.config->sync.mode == SyncMode::kDrain;
-  result.planted = options.planted;
   return result;
 }
 

@@ -48,7 +48,7 @@ void Launch::begin() {
                                           [this](const DialBack::Verdict& verdict) { on_dialled_back(verdict); });
   const std::uint64_t trainer_id = mix64(std::hash<PeerId>{}(options_.key.id())) & ~(1ull << 63);
   trainer_ = std::make_unique<Trainer>(
-      TrainerOptions{options_.config, session_, trainer_id, options_.planted},
+      TrainerOptions{options_.config, session_, trainer_id},
       TrainerEnvironment{env_.loop, *transport_, env_.events, env_.samples, *book_, *trainer_log_},
       static_cast<Trainer::Owner&>(*this));
   authority_->start();

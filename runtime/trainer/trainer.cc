@@ -22,7 +22,6 @@ HolderOptions holder_options(const TrainerOptions& options) {
   result.self = options.self;
   result.ahead = StageId(0);
   result.lease = options.config.lease();
-  result.planted = options.planted;
   return result;
 }
 }  // namespace
@@ -53,7 +52,7 @@ void Trainer::start() {
     if (const CommitBook::Logged* logged = env_.book.find(id))
       write(commit_event(id, logged->path, logged->loss_sum / static_cast<double>(logged->targets), logged->targets));
   }
-  if (!options_.planted.no_replay) queue_commits(env_.book.outstanding());
+  queue_commits(env_.book.outstanding());
   schedule_tick();
   issue();
 }
@@ -131,8 +130,7 @@ void Trainer::on_message(const Remote& from, Message& message, TransferId transf
   if (const auto* m = std::get_if<CommitAck>(&message)) {
     for (const CommitAckItem& item : m->items) {
       acks_gone_ += item.state == CommitState::kGone;
-      const auto listing = env_.book.on_ack(item, from.session);
-      if (listing && !options_.planted.silent_gone) list(*listing);
+      if (const auto listing = env_.book.on_ack(item, from.session)) list(*listing);
     }
     issue();
   }
@@ -164,7 +162,6 @@ void Trainer::decide(const MicrobatchId& microbatch, const Gradient& gradient) {
   env_.log.append(env_.book.log(microbatch, gradient));
   deciding_[microbatch] = gradient;
   SHOAL_FAULT("trainer.logged");
-  if (options_.planted.late_log) on_durable(microbatch, {});
   env_.log.sync(lifetime_.guard([this, microbatch](const Status& status) { on_durable(microbatch, status); }));
 }
 
@@ -227,7 +224,7 @@ void Trainer::tick() {
   holder_.tick(now);
   if (now >= next_repeat_) {
     next_repeat_ = now + options_.config.lease() / 4;
-    if (!options_.planted.no_replay) queue_commits(env_.book.outstanding());
+    queue_commits(env_.book.outstanding());
     if (env_.book.done_dirty()) {  // lazily: what is lost of it is found again after a restart
       env_.log.append(env_.book.done_record());
       env_.log.sync(lifetime_.guard([this](const Status& status) {
@@ -242,7 +239,6 @@ void Trainer::on_link_up(const Remote& remote) { holder_.on_link_up(remote, env_
 
 void Trainer::on_link_down(const Remote& remote) {
   const Session session = holder_.on_link_down(remote, env_.loop.now());
-  if (options_.planted.list_on_silence) on_session_over(session, "silent");
 }
 
 void Trainer::on_members(const MemberList& list) {

@@ -21,7 +21,6 @@
 #include "events/train_line.h"
 #include "router/commit_book.h"
 #include "router/holder.h"
-#include "router/planted.h"
 #include "runtime/config/config.h"
 #include "runtime/data/samples.h"
 #include "transport/transport.h"
@@ -32,7 +31,6 @@ struct TrainerOptions {
   RunConfig config;
   Session self;
   std::uint64_t trainer_id = 0;  // of MicrobatchIds; the same after a restart
-  PlantedBugs planted;
 };
 
 struct TrainerEnvironment {

@@ -21,7 +21,7 @@ std::string read(const fs::path& path) {
   return text.str();
 }
 
-Names listed() {
+Names all_names() {
   Names names;
   for (std::size_t i = 0; i <= static_cast<std::size_t>(kEventNameLast); ++i)
     names.emplace(name_of(static_cast<EventName>(i)));
@@ -68,7 +68,7 @@ Names used() {
 }
 
 TEST(EventNamesTest, ThePageNamesEveryEventAndNothingElse) {
-  const Names list = listed(), page = documented();
+  const Names list = all_names(), page = documented();
   EXPECT_GT(list.size(), 40u);
   for (const std::string& name : list) EXPECT_TRUE(page.contains(name)) << name << " is written and not on the page";
   for (const std::string& name : page) EXPECT_TRUE(list.contains(name)) << name << " is on the page and no event";
@@ -76,7 +76,7 @@ TEST(EventNamesTest, ThePageNamesEveryEventAndNothingElse) {
 
 TEST(EventNamesTest, EveryEventHasAWriter) {
   const Names names = used();
-  for (const std::string& name : listed())
+  for (const std::string& name : all_names())
     EXPECT_TRUE(names.contains(enumerator_of(name))) << name << " is never written";
 }
 

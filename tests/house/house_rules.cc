@@ -9,6 +9,8 @@
 #include <set>
 #include <sstream>
 
+#include "tests/house/code_rules.h"
+
 namespace shoal {
 namespace {
 
@@ -257,7 +259,9 @@ std::vector<Violation> judge_tree(const std::string& root, int* files_read) {
         continue;
       }
       ++*files_read;
-      for (Violation& violation : judge_file(path, *text)) found.push_back(std::move(violation));
+      for (auto* judge : {judge_file, judge_code}) {
+        for (Violation& violation : judge(path, *text)) found.push_back(std::move(violation));
+      }
     }
   }
   return found;

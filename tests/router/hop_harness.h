@@ -46,7 +46,6 @@ struct Options {
   double base_lost = 0;   // of frames that turn out to need a base which the receiver has not (key frames never do)
   bool may_list = false;  // a steered run in which something fails; with faults it is always so
   Duration limit = 240s;  // virtual time in which everything must end
-  PlantedBugs planted;
 };
 
 class World;
@@ -119,7 +118,7 @@ struct TagDevice {
   // Counts what must not happen: a write over weights that an undo may need, an undo of what was never counted.
   std::vector<std::string> faults;
   bool backward(EntrySerial serial, WindowSlot slot);  // whether it was recomputed
-  bool undo(const Job& job, const PlantedBugs& planted);
+  bool undo(const Job& job);
   void release(const Job& job);
   void write(std::optional<WindowSlot> slot);
 };

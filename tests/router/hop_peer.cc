@@ -20,7 +20,7 @@ bool TagDevice::backward(EntrySerial serial, WindowSlot slot) {
   return recomputed;
 }
 
-bool TagDevice::undo(const Job& job, const PlantedBugs& planted) {
+bool TagDevice::undo(const Job& job) {
   const auto it = items.find(job.serial);
   if (it == items.end() || !it->second.counted) {
     faults.push_back("an undo of what is not counted");
@@ -29,8 +29,7 @@ bool TagDevice::undo(const Job& job, const PlantedBugs& planted) {
   const bool exact = it->second.stamp == stamp || it->second.stamp + 1 == stamp;
   CountTag& tag = window[static_cast<std::size_t>(it->second.slot)];
   tag -= count_tag(it->second.microbatch);
-  if (planted.undo_twice) tag -= count_tag(it->second.microbatch);
-  if (job.empties || planted.reset_accumulator) tag = 0;
+  if (job.empties) tag = 0;
   items.erase(it);
   return exact;
 }
@@ -68,7 +67,6 @@ HolderOptions holder_options(const World& world, const Session& self, StageId st
   if (stage.value + 1 < world.options().stages) options.ahead = StageId(static_cast<std::uint16_t>(stage.value + 1));
   options.authority = peer_of(world.trainer_session());
   options.lease = world.options().lease;
-  options.planted = world.options().planted;
   return options;
 }
 
@@ -81,7 +79,6 @@ LedgerOptions ledger_options(const World& world, const Session& self, StageId st
   options.recovery_credits = 2;
   options.lease = world.options().lease;
   options.inner_batch = world.options().inner_batch * kTargets;
-  options.planted = world.options().planted;
   return options;
 }
 
@@ -223,7 +220,7 @@ void PeerActor::job_done(const Job& job) {
       return ledger_.backward_done(job.serial, true, device.items.at(job.serial).stamp, recomputed, 1000, now);
     }
     case JobKind::kUndo:
-      return ledger_.undo_done(job.serial, device.undo(job, world_.options().planted));
+      return ledger_.undo_done(job.serial, device.undo(job));
     case JobKind::kInnerStep:
       device.write(job.slot);
       return ledger_.step_done(job.slot, device.stamp);

@@ -10,7 +10,6 @@ HolderOptions holder_options(const World& world, const Session& self) {
   options.self = self;
   options.ahead = StageId(0);
   options.lease = world.options().lease;
-  options.planted = world.options().planted;
   return options;
 }
 
@@ -32,7 +31,7 @@ TrainerActor::TrainerActor(World& world, Session self, std::uint64_t epoch)
 }
 
 void TrainerActor::start() {
-  if (!world_.options().planted.no_replay) queue(book_.outstanding());
+  queue(book_.outstanding());
   announced_ = world_.steps_done();
   announce_steps();
   issue();
@@ -77,8 +76,7 @@ void TrainerActor::on_message(const Session& from, Message& message, TransferId)
   if (held) {
   } else if (auto* m = std::get_if<CommitAck>(&message)) {
     for (const CommitAckItem& item : m->items)
-      if (const auto listing = book_.on_ack(item, from); listing && !world_.options().planted.silent_gone)
-        world_.list(*listing);
+      if (const auto listing = book_.on_ack(item, from)) world_.list(*listing);
   }
   issue();
 }
@@ -91,7 +89,6 @@ void TrainerActor::on_won(const MicrobatchId& microbatch, const Gradient& gradie
   }
   const Bytes record = book_.log(microbatch, gradient);
   deciding_.insert(microbatch.serial);
-  if (world_.options().planted.late_log) on_durable(microbatch, true);
   append(record, [this, microbatch](bool ok) { on_durable(microbatch, ok); });
 }
 
@@ -166,7 +163,7 @@ void TrainerActor::tick() {
   holder_.tick(now);
   if (now >= next_repeat_) {
     next_repeat_ = now + world_.options().lease / 4;
-    if (!world_.options().planted.no_replay) queue(book_.outstanding());
+    queue(book_.outstanding());
     if (book_.done_dirty()) {
       append(book_.done_record(), [this](bool ok) {
         stopped_ = stopped_ || !ok;
@@ -177,10 +174,7 @@ void TrainerActor::tick() {
   issue();
 }
 
-void TrainerActor::on_link_down(const Session& session) {
-  holder_.on_link_down(remote_of(session), world_.now());
-  if (world_.options().planted.list_on_silence) on_session_over(session, "silent");
-}
+void TrainerActor::on_link_down(const Session& session) { holder_.on_link_down(remote_of(session), world_.now()); }
 
 void TrainerActor::on_members(const MemberList& list) {
   holder_.on_members(list, world_.now());

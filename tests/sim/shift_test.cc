@@ -15,13 +15,12 @@ class ShiftTest : public testing::Test {
   void SetUp() override { set_log_level(LogLevel::kError); }
   void TearDown() override { set_log_level(LogLevel::kInfo); }
 
-  static SwarmOptions options(PlantedBugs planted = {}, std::uint64_t microbatches = 400) {
+  static SwarmOptions options(std::uint64_t microbatches = 400) {
     SwarmOptions options;
     options.stages = 1;
     options.replicas = 3;
     options.config = small_config(RuleId::kDiloco, 1, microbatches);
     options.round_budget = 2s;
-    options.planted = planted;
     return options;
   }
 
@@ -93,15 +92,6 @@ TEST_F(ShiftTest, WorkThatTheMissedRoundNamesIsNotCountedAgain) {
   EXPECT_GT(late(swarm).report().status.version.value, 4u) << "it takes part in rounds again";
 }
 
-TEST_F(ShiftTest, TheCheckersSeeASnapshotTakenForTheAnchor) {
-  PlantedBugs planted;
-  planted.shift_unnamed = true;
-  Swarm swarm(options(planted));
-  lose_the_sum(swarm);
-  swarm.run_to_end(300s);
-  EXPECT_FALSE(check_end(swarm).empty());
-}
-
 TEST_F(ShiftTest, WorkThatTheMissedRoundsDoNotNameStaysCounted) {
   Swarm swarm(options());
   ASSERT_TRUE(run_until(swarm, [&] {
@@ -122,7 +112,7 @@ TEST_F(ShiftTest, WorkThatTheMissedRoundsDoNotNameStaysCounted) {
 }
 
 TEST_F(ShiftTest, ASessionThatCannotFetchTheStateJoinsAnew) {
-  Swarm swarm(options({}, 2000));
+  Swarm swarm(options(2000));
   lose_the_sum(swarm);
   hear(swarm, false);
   ASSERT_TRUE(run_until(swarm, [&] { return late(swarm).report().sessions == 2; })) << story(swarm);

@@ -156,7 +156,7 @@ void RealSwarm::start_launch() {
   if (!wire.ok()) return trouble("launch: " + wire.error().message);
   launch_address_ = (*wire)->listening_address();
   launch_wire_ = *std::move(wire);
-  LaunchOptions options{config_, run_key_, folder_.path(), false, {launch_address_}, false, {}, 30s, {}};
+  LaunchOptions options{config_, run_key_, folder_.path(), false, {launch_address_}, false, 30s, {}};
   auto launch = Launch::open(
       std::move(options),
       LaunchEnvironment{loop, *launch_wire_, *storage_, *launch_events_, *samples_, Rng(91), nullptr}, *launch_owner_);
@@ -191,8 +191,7 @@ void RealSwarm::make_peer(HostedPeer& process) {
                       .authority_addresses = {launch_address_},
                       .addresses = {process.address},
                       .wish = std::nullopt,
-                      .device = "cpu",
-                      .planted = {}};
+                      .device = "cpu"};
   const std::uint64_t seed = 200 + peers_.size();
   process.peer = std::make_unique<Peer>(std::move(options),
                                         PeerEnvironment{.loop = loop,
