@@ -39,12 +39,12 @@ void Peer::begin_session() {
   env_.events.write({.event = EventName::kStart});
   state_.because("reaching the authority");
   announcing_.begin_session();
-  life_->transport = make_transport(env_.wire, env_.loop,
-                                    {.run = options_.run,
-                                     .self = options_.key.id(),
-                                     .session = life_->session,
-                                     .role = PeerRole::kPeer,
-                                     .addresses = options_.addresses});
+  life_->transport = std::make_unique<Transport>(env_.wire, env_.loop,
+                                                 Transport::Options{.run = options_.run,
+                                                                    .self = options_.key.id(),
+                                                                    .session = life_->session,
+                                                                    .role = PeerRole::kPeer,
+                                                                    .addresses = options_.addresses});
   life_->transport->set_listener(this);
   life_->transport->learn(authority(), options_.authority_addresses);
   life_->transport->dial(authority());

@@ -14,13 +14,12 @@ void DeviceScheduler::run(DeviceTask task, std::function<void(StageExecutor&)> j
   state_ = State::kBusy;
   device_.run(
       task, [executor = executor_, job = std::move(job)] { job(*executor); },
-      [this, alive = alive_, after = std::move(after)] {
-        if (!*alive) return;
+      lifetime_.guard([this, after = std::move(after)] {
         state_ = State::kIdle;
         ++finished_;
         after();
         pump();
-      });
+      }));
 }
 
 void DeviceScheduler::ask(DeviceTask task, std::function<void(StageExecutor&)> job, std::function<void()> after) {
@@ -38,7 +37,7 @@ void DeviceScheduler::pump() {
 
 void DeviceScheduler::stop() {
   state_ = State::kStopped;
-  *alive_ = false;
+  lifetime_.end();
 }
 
 }  // namespace shoal

@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 
+#include "common/lifetime.h"
 #include "runtime/stage_peer/device_queue.h"
 #include "stages/executor.h"
 
@@ -56,7 +57,7 @@ class DeviceScheduler {
   std::deque<Asked> asked_;
   State state_ = State::kIdle;
   std::uint64_t finished_ = 0;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Lifetime lifetime_;
 };
 
 }  // namespace shoal

@@ -40,9 +40,9 @@ void Launch::begin() {
   session_ = Session::of(options_.key.id(), env_.rng.next());
   env_.events.set_session(session_);
   write({.event = EventName::kStart, .cause = options_.resume ? "resume" : ""});
-  transport_ = make_transport(
-      env_.wire, env_.loop,
-      {RunId{options_.key.id().bytes}, options_.key.id(), session_, PeerRole::kTrainer, options_.addresses});
+  transport_ = std::make_unique<Transport>(env_.wire, env_.loop,
+                                           Transport::Options{RunId{options_.key.id().bytes}, options_.key.id(),
+                                                              session_, PeerRole::kTrainer, options_.addresses});
   transport_->set_listener(this);
   dial_back_ = std::make_unique<DialBack>(*transport_, env_.loop,
                                           [this](const DialBack::Verdict& verdict) { on_dialled_back(verdict); });

@@ -149,9 +149,9 @@ class Stranger final : public Transport::Listener {
       : run_(as_peer(swarm.launch()->authority().members().run)), key_(KeyPair::from_seed({7, 7, 7})) {
     SimHost& host = swarm.network().add_host("stranger:1");
     wire_ = swarm.network().make_wire(key_.id(), "stranger:1");
-    transport_ =
-        make_transport(*wire_, host.loop(),
-                       {RunId{run_.bytes}, key_.id(), Session::of(key_.id(), 3), PeerRole::kPeer, {"stranger:1"}});
+    transport_ = std::make_unique<Transport>(
+        *wire_, host.loop(),
+        Transport::Options{RunId{run_.bytes}, key_.id(), Session::of(key_.id(), 3), PeerRole::kPeer, {"stranger:1"}});
     transport_->set_listener(this);
     transport_->learn(run_, {"launch:1"});
     transport_->dial(run_);
