@@ -6,8 +6,8 @@ namespace shoal {
 
 namespace {
 constexpr const char* kRemedy =
-    ". HINT: end the run in order (Ctrl-C, with --save) and begin a new one from the saved model; logs are not "
-    "compacted yet";
+    ". HINT: end the run in order before (one that was started or resumed with --save keeps its model); logs are not "
+    "compacted yet, and a longer training takes a new run";
 
 std::string mebibytes(std::size_t bytes) { return std::to_string(bytes >> 20) + " MiB"; }
 }  // namespace
