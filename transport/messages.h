@@ -70,7 +70,9 @@ struct Renewal { Lease lease; bool want = false; SHOAL_FIELDS(lease, want) };
 // from one that is silent. `phase` restarts the hop's timer: arriving and forward, below (waits for a later stage), backward.
 enum class HopPhase : std::uint8_t { kForward = 0, kBelow = 1, kBackward = 2 };
 struct ProgressItem { Lease lease; HopPhase phase = HopPhase::kForward; SHOAL_FIELDS(lease, phase) };
-struct Progress { std::vector<ProgressItem> items; std::uint32_t queue_ms = 0; SHOAL_FIELDS(items, queue_ms) };
+struct Progress { std::vector<ProgressItem> items; std::uint32_t queue_ms = 0;
+                  std::uint32_t job_ms = 0;  // the device's present job runs for so long; 0: none
+                  SHOAL_FIELDS(items, queue_ms, job_ms) };
 struct Low { std::uint64_t trainer = 0; std::uint64_t low = 0; SHOAL_FIELDS(trainer, low) };
 struct Renew { std::vector<Renewal> leases; std::vector<Low> lows; SHOAL_FIELDS(leases, lows) };
 struct Waiting { MicrobatchId microbatch; EntryName entry_name; Session silent; SHOAL_FIELDS(microbatch, entry_name, silent) };
@@ -103,8 +105,10 @@ struct Beat {                          // peer -> authority, every second and at
   std::uint32_t entries = 0, queue_ms = 0;
   double rate = 0;                     // targets per second
   Epoch list_epoch;                    // newest list seen
-  std::uint64_t progress = 0;          // rises with finished device work: a hung peer's stands still
-  SHOAL_FIELDS(stage, version, serving, leaving, inner_steps, settled_targets, accepted, counted, undone, window_wait, entries, queue_ms, rate, list_epoch, progress)
+  std::uint64_t progress = 0;          // rises with finished device work
+  std::uint32_t job_ms = 0;            // the device's present job runs for so long; 0: none
+  std::uint32_t longest_ms = 0;        // the longest finished job of its kind in this session; 0: none is finished
+  SHOAL_FIELDS(stage, version, serving, leaving, inner_steps, settled_targets, accepted, counted, undone, window_wait, entries, queue_ms, rate, list_epoch, progress, job_ms, longest_ms)
 };
 struct BeatAck { Epoch list_epoch; std::uint64_t run_targets = 0; double run_loss = 0; std::uint64_t run_step = 0;
                  SHOAL_FIELDS(list_epoch, run_targets, run_loss, run_step) };
