@@ -176,8 +176,9 @@ Beat Peer::make_beat() {
   beat.undone = status.ledger.undone;
   beat.window_wait = status.ledger.window_wait;
   beat.entries = static_cast<std::uint32_t>(status.live);
-  // A job that hangs is work that waits, however short its like took so far: without this a beat would be life.
-  beat.queue_ms = status.device_busy ? std::max(1u, status.queue_ms) : status.queue_ms;
+  beat.queue_ms = status.queue_ms;
+  beat.job_ms = status.job_ms;
+  beat.longest_ms = status.longest_ms;
   beat.rate = status.rate;
   beat.progress = status.progress;
   return beat;

@@ -253,6 +253,12 @@ void Launch::on_session_over(const Session& session, StageId stage, const std::s
   later([this, session, why] { trainer_->on_session_over(session, why); });
 }
 
+void Launch::on_slow_log(Duration waited) {
+  owner_.on_notice("the disk has not confirmed a write of " + options_.folder + "/authority.log for " +
+                   std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(waited).count()) +
+                   " ms: the run waits for it. HINT: put --dir on a disk that others use less");
+}
+
 void Launch::on_log_failure(const Error& error) {
   later([this, error] {
     done(make_error(error.code, "a log of the run cannot be written: " + error.message +

@@ -133,6 +133,7 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   void on_round_commit(const RoundCommit& commit) override;
   void on_round_abandoned(const RoundAbandon& abandon) override;
   void on_session_over(const Session& session, StageId stage, const std::string& why) override;
+  void on_slow_log(Duration waited) override;
   void on_log_failure(const Error& error) override;
   void write(const EventRecord& event) override { env_.events.write(event); }
   // Trainer::Owner (on_log_failure serves both)

@@ -150,7 +150,8 @@ TEST(LaunchTest, ALogIsSaidToBeHalfFullAndAtEachFurtherTenthWithWhatIsLeftAndWha
   ASSERT_TRUE(swarm.run_to_end(300s));
   EXPECT_EQ(count_notices(swarm, "run/trainer.log has 0 MiB of the 0 MiB that can be read back (5"), 1u);
   EXPECT_EQ(count_notices(swarm, "run/trainer.log has 0 MiB of the 0 MiB that can be read back (6"), 1u);
-  EXPECT_GE(count_notices(swarm, "more microbatches, then the run could not be resumed. HINT: end the run in order"), 2u);
+  EXPECT_GE(count_notices(swarm, "more microbatches, then the run could not be resumed. HINT: end the run in order"),
+            2u);
   EXPECT_EQ(count_notices(swarm, "run/trainer.log has 0 MiB of the 0 MiB that can be read back (4"), 0u);
 }
 
