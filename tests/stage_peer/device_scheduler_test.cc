@@ -33,6 +33,13 @@ class HeldDevice final : public DeviceQueue {
   std::vector<std::pair<std::function<void()>, std::function<void()>>> jobs_;
 };
 
+// Stands still unless the test moves it.
+struct HandClock final : Clock {
+  TimePoint time{Duration(1000s)};
+  TimePoint now() const override { return time; }
+  WallTime wall() const override { return {}; }
+};
+
 struct DeviceSchedulerTest : testing::Test, JobSource {
   void start_next() override {
     ++asked_for_a_job;
@@ -53,11 +60,12 @@ struct DeviceSchedulerTest : testing::Test, JobSource {
   void ask(const std::string& name) { scheduler->ask(DeviceTask::kRound, note(name), note_after(name)); }
 
   HeldDevice device;
+  HandClock clock;
   std::shared_ptr<StageExecutor> executor = std::make_shared<IntegerExecutor>(test::model_spec());
   std::vector<std::string> own;  // jobs of the source, in order
   std::vector<std::string> log;
   int asked_for_a_job = 0;
-  std::unique_ptr<DeviceScheduler> scheduler = std::make_unique<DeviceScheduler>(device, executor, *this);
+  std::unique_ptr<DeviceScheduler> scheduler = std::make_unique<DeviceScheduler>(device, clock, executor, *this);
 };
 
 TEST_F(DeviceSchedulerTest, GivesTheDeviceOneJobAtATime) {
