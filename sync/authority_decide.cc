@@ -4,13 +4,13 @@
 #include "common/log.h"
 #include "sync/authority.h"
 #include "sync/round.h"
+#include "sync/round_budget.h"
 
 namespace shoal {
 namespace {
 
 constexpr Duration kRetryFirst = 100ms, kRetryMax = 5s;
 constexpr std::size_t kLastRoundFailuresMax = 8;
-constexpr std::uint32_t kSilentMax = 2;
 
 Duration retry_delay(std::uint32_t failures) {
   Duration delay = kRetryFirst;
@@ -41,6 +41,9 @@ void Authority::on_report(const Remote& from, const RoundReport& report) {
     case ReportKind::kAgreed:
       round.agreed.emplace(from.session, report);
       break;
+    case ReportKind::kWaiting:
+      round.waiting[from.session] = {*report.silent, loop_.now()};
+      return check_stall(*stage);
     case ReportKind::kFailed:
       if (!round.failed.insert(from.session).second) break;
       port_.write({.event = EventName::kRoundFailed,
@@ -49,11 +52,30 @@ void Authority::on_report(const Remote& from, const RoundReport& report) {
                    .round = report.round,
                    .silent = report.silent,
                    .cause = report.reason});
-      // Once an attempt, however many members say it.
-      if (const auto silent = report.silent ? members_.find(*report.silent) : members_.end(); silent != members_.end())
-        silent->second.silent_count = std::max(silent->second.silent_count, std::min(stage->failures + 1, kSilentMax));
+      if (report.silent) blame_silent(*stage, from.session, *report.silent);
   }
   try_decide(*stage, false);
+}
+
+// The first time: in which everybody must have contributed. Then bytes may move until the round's end; that they stand
+// still is told by the members.
+void Authority::on_budget(StageState& stage) {
+  OpenRound& round = *stage.round;
+  round.budget = 0;
+  if (round.contributed.size() == round.open.members.size() && loop_.now() < round.ends_at) {
+    round.budget = loop_.at(round.ends_at, [this, &stage] { on_budget(stage); });
+    return;
+  }
+  try_decide(stage, true);
+  if (stage.round) abandon_round(stage, "no agreement within the budget");
+}
+
+void Authority::note_rate(StageState& stage, const OpenRound& round) {
+  const std::size_t members = round.open.members.size();
+  const double took = seconds_of(loop_.now() - round.sent_at);
+  if (stage.stage.value >= options_.payload_bytes.size() || members < 2 || took <= 0) return;
+  const double rate = static_cast<double>(round_bytes(options_.payload_bytes[stage.stage.value], members)) / took;
+  stage.slowest_rate = stage.slowest_rate > 0 ? std::min(stage.slowest_rate, rate) : rate;
 }
 
 std::optional<std::pair<Digest, std::size_t>> Authority::best_vote(const OpenRound& round) const {
@@ -147,6 +169,8 @@ void Authority::commit_round(StageState& stage, const Digest& digest) {
     const auto agreed = round.agreed.find(session);
     if (agreed != round.agreed.end() && agreed->second.digest == digest) member.version = commit.version;
   }
+  note_rate(stage, round);
+  forget_proven_pairs(stage, round, digest);
   note_named(commit);
   forget_done_steps();
   decide(LogCommit{commit}, [this, &stage, commit, members = round.open.members] {
@@ -180,6 +204,7 @@ void Authority::abandon_round(StageState& stage, const std::string& reason) {
   OpenRound round = std::move(*stage.round);
   stage.round.reset();
   stop_round_timers(round);
+  settle_blames(stage, round);
   ++stage.failures;
   stage.retry_at = loop_.now() + retry_delay(stage.failures);
   const RoundAbandon abandon{stage.stage, round.open.round, reason};

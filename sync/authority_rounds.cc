@@ -3,6 +3,7 @@
 
 #include "sync/authority.h"
 #include "sync/round.h"
+#include "sync/round_budget.h"
 #include "transport/limits.h"
 
 namespace shoal {
@@ -15,6 +16,13 @@ constexpr std::uint32_t kSilentMax =
 
 bool Authority::step_done(StageId stage, StepId step) const {
   return stage.value < stages_.size() && stages_[stage.value].step_done >= step;
+}
+
+Duration Authority::budget_of(const StageState& stage, std::size_t members) const {
+  if (options_.round_budget > Duration(0)) return options_.round_budget;
+  const std::uint64_t payload =
+      stage.stage.value < options_.payload_bytes.size() ? options_.payload_bytes[stage.stage.value] : 0;
+  return round_budget(payload, members, stage.slowest_rate);
 }
 
 void Authority::on_step(const Step& step) {
@@ -45,7 +53,8 @@ bool Authority::diloco_active(const StageState& stage) const {
 bool Authority::leaver_waits(const StageState& stage) const {
   return std::any_of(members_.begin(), members_.end(), [&](const auto& entry) {
     const MemberState& member = entry.second;
-    return member.stage == stage.stage && member.leave_asked && member.ready && member.version == stage.version;
+    return member.stage == stage.stage && member.leave_asked && member.ready && !rests(member) &&
+           member.version == stage.version;
   });
 }
 
@@ -54,9 +63,9 @@ bool Authority::diloco_due(const StageState& stage) const {
   if (leaver_waits(stage) || stage.last_wanted) return true;
   std::uint64_t settled = 0, wanted = 0;
   for (const auto& [session, member] : members_) {
-    if (member.stage != stage.stage || !member.ready || member.version != stage.version) continue;
+    if (member.stage != stage.stage || !member.ready || member.version != stage.version || rests(member)) continue;
     settled += member.settled;
-    wanted += options_.round_targets;
+    if (!stage.unreachable.doubted(member.member.peer)) wanted += options_.round_targets;
   }
   if (settled == 0) return false;
   if (wanted > 0 && settled >= wanted) return true;
@@ -69,7 +78,7 @@ bool Authority::diloco_due(const StageState& stage) const {
 std::vector<Session> Authority::participants(const StageState& stage, bool step_round) const {
   std::vector<Session> ready, able, reliable;
   for (const auto& [session, member] : members_) {
-    if (member.stage != stage.stage || !member.ready) continue;
+    if (member.stage != stage.stage || !member.ready || rests(member)) continue;
     ready.push_back(session);
     if (!step_round && member.version != stage.version) continue;
     able.push_back(session);
@@ -103,8 +112,8 @@ void Authority::open_round(StageState& stage, const Step* step, std::vector<Sess
   if (step != nullptr) open.step = step->step;
   open.base = stage.version;
   open.members = std::move(members);
-  open.budget_ms =
-      static_cast<std::uint32_t>(std::chrono::duration_cast<std::chrono::milliseconds>(options_.round_budget).count());
+  open.budget_ms = static_cast<std::uint32_t>(
+      std::chrono::duration_cast<std::chrono::milliseconds>(budget_of(stage, open.members.size())).count());
   open.last = step == nullptr && stage.last_wanted;
   open.run_targets = step != nullptr ? step->run_targets : status_.run_targets;
   stage.round.emplace();
@@ -120,11 +129,10 @@ void Authority::send_open(StageState& stage) {
   round.sent = true;
   round.sent_at = loop_.now();
   // A little more than the members have, so that their word on who was silent comes first.
-  round.budget = loop_.after(options_.round_budget + options_.round_budget / 10, [this, &stage] {
-    stage.round->budget = 0;
-    try_decide(stage, true);
-    if (stage.round) abandon_round(stage, "no agreement within the budget");
-  });
+  const Duration budget = budget_of(stage, round.open.members.size());
+  round.ends_at = loop_.now() + budget + budget / 10;
+  const Duration to_contribute = options_.round_budget > Duration(0) ? budget : kRoundBudgetFloor;
+  round.budget = loop_.after(to_contribute + to_contribute / 10, [this, &stage] { on_budget(stage); });
   port_.write({.event = EventName::kRoundOpen,
                .stage = stage.stage,
                .round = round.open.round,
@@ -173,6 +181,7 @@ void Authority::finish(std::function<void()> done) {
   finished_ = std::move(done);
   for (StageState& stage : stages_) {
     stage.last_wanted = options_.rule == RuleId::kDiloco;
+    stage.unreachable.try_now(loop_.now());
     maybe_open(stage);
   }
   check_finished();

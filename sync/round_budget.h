@@ -8,7 +8,7 @@
 
 namespace shoal {
 
-inline constexpr Duration kRoundBudgetFloor = 30s, kRoundBudgetCeiling = 6h;
+inline constexpr Duration kRoundBudgetFloor = 30s, kRoundBudgetCeiling = 6 * 3600s;
 inline constexpr double kRoundRateAssumed = 125'000;  // bytes/s of a member's link, as long as no slower one was seen
 inline constexpr int kRoundBudgetMargin = 2;
 

@@ -1,6 +1,7 @@
 #include "sync/unreachable_pairs.h"
 
 #include <algorithm>
+#include <tuple>
 
 namespace shoal {
 
@@ -35,7 +36,8 @@ std::vector<UnreachablePairs::LeftOut> UnreachablePairs::on_attempt_failed(
     }
     // Who was left out before stays so: another choice would make the other one miss rounds too.
     const auto rank = [&](const PeerId& peer) {
-      const bool before = std::any_of(open.begin(), open.end(), [&](const Key& key) { return pairs_.at(key).out == peer; });
+      const bool before =
+          std::any_of(open.begin(), open.end(), [&](const Key& key) { return pairs_.at(key).out == peer; });
       return std::tuple(!before, UINT32_MAX - votes.at(peer), settled(peer), peer);
     };
     PeerId chosen = votes.begin()->first;
@@ -63,14 +65,15 @@ std::vector<UnreachablePairs::LeftOut> UnreachablePairs::on_attempt_failed(
 
 void UnreachablePairs::make_room() {
   while (pairs_.size() > kPairsMax)
-    pairs_.erase(std::min_element(pairs_.begin(), pairs_.end(), [](const auto& a, const auto& b) {
-      return a.second.until < b.second.until;
-    }));
+    pairs_.erase(std::min_element(pairs_.begin(), pairs_.end(),
+                                  [](const auto& a, const auto& b) { return a.second.until < b.second.until; }));
 }
 
-void UnreachablePairs::on_commit(const std::set<PeerId>& agreed) {
+void UnreachablePairs::on_commit(const std::set<PeerId>& agreed, const std::set<PeerId>& present) {
+  const auto proven = [&](const PeerId& peer) { return agreed.contains(peer) || !present.contains(peer); };
   std::erase_if(pairs_, [&](const auto& entry) {
-    return agreed.contains(entry.first.first) && agreed.contains(entry.first.second);
+    const auto& [first, second] = entry.first;
+    return proven(first) && proven(second) && (agreed.contains(first) || agreed.contains(second));
   });
 }
 

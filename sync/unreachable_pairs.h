@@ -39,8 +39,9 @@ class UnreachablePairs {
   // An attempt came to nothing. `settled`: the targets that a peer could bring. Returns who is left out from now on.
   std::vector<LeftOut> on_attempt_failed(std::span<const Blame> blames,
                                          const std::function<std::uint64_t(const PeerId&)>& settled, TimePoint now);
-  // A round was committed; `agreed` had its sum.
-  void on_commit(const std::set<PeerId>& agreed);
+  // A round was committed; `agreed` had its sum, `present` are all members of the stage. A trial without the other peer
+  // of the pair counts when that is no member any more.
+  void on_commit(const std::set<PeerId>& agreed, const std::set<PeerId>& present);
   // It left by itself: whoever comes back under this key may have another path.
   void on_left(const PeerId& peer);
   // The last round: who rests is tried once more, since what it holds would be lost.
@@ -54,7 +55,7 @@ class UnreachablePairs {
 
  private:
   struct Pair {
-    std::uint32_t attempts = 0;                     // in a row
+    std::uint32_t attempts = 0;                         // in a row
     std::uint32_t blames_first = 0, blames_second = 0;  // of the lower and of the higher key
     std::optional<PeerId> out;
     Duration rest{0};

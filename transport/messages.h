@@ -86,7 +86,7 @@ struct JoinRequest { std::optional<StageId> wish; std::optional<StageId> held_st
                      double rate = 0; std::string device; std::vector<std::string> addresses;  // where others can dial the sender
                      SHOAL_FIELDS(wish, held_stage, held_version, held_digest, rate, device, addresses) };
 struct JoinAnswer { bool accepted = false; StageId stage; bool initialise = false; std::string reason;
-                    bool unreachable = false;  // not accepted, because nobody can dial the addresses of the request: it may ask again
+                    bool unreachable = false;  // not accepted for now, because it cannot be reached as it must: it may ask again
                     SHOAL_FIELDS(accepted, stage, initialise, reason, unreachable) };  // initialise: the stage never secured a round
 struct Member { Session session; PeerId peer; std::vector<std::string> addresses; bool serving = false; Version version;
                 SHOAL_FIELDS(session, peer, addresses, serving, version) };
