@@ -75,6 +75,12 @@ void Authority::on_join(const Remote& from, const JoinRequest& request) {
     of.serving += member.member.serving ? 1 : 0;
     of.rate_sum += member.rate;
   }
+  if (const auto why = left_out_until(from.peer)) {
+    JoinAnswer answer;
+    answer.unreachable = true;
+    answer.reason = *why;
+    return port_.send(from.peer, std::move(answer));
+  }
   const Result<StageChoice> choice =
       choose_stage(supply, {request.wish, request.held_stage, request.held_version, request.held_digest});
   if (!choice.ok()) return refuse_join(from, choice.error().message);
@@ -125,6 +131,7 @@ void Authority::on_beat(const Remote& from, const Beat& beat) {
   MemberState& member = at->second;
   if (beat.stage != member.stage) return;
   StageState& stage = *stage_of(member.stage);
+  member.beat_at = loop_.now();
   note_life(member, beat, loop_.now(), options_.membership);
   member.rate = beat.rate;
   if (beat.version <= stage.version) member.version = beat.version;
@@ -160,7 +167,14 @@ void Authority::update_serving(MemberState& member, const Beat& beat) {
   if (!beat.serving || beat.version > stage.version) member.ready = false;
   if (beat.serving && !member.ready && beat.version == stage.version) member.ready = true;
   if (member.ready) member.fetching = false;
-  const bool shown_serving = member.ready && !member.leaving;
+  show_serving(member);
+}
+
+// As the list shows it. To who is left out of rounds nothing new is sent: no round may secure it.
+void Authority::show_serving(MemberState& member) {
+  const auto& unreachable = stages_[member.stage.value].unreachable;
+  const bool doubted = unreachable.doubted(member.member.peer);
+  const bool shown_serving = member.ready && !member.leaving && !doubted;
   if (shown_serving == member.member.serving) return;
   member.member.serving = shown_serving;
   port_.write({.event = EventName::kMember,
@@ -168,7 +182,8 @@ void Authority::update_serving(MemberState& member, const Beat& beat) {
                .about = member.member.session,
                .state = shown_serving    ? "serving"
                         : member.leaving ? "leaving"
-                                         : "not serving"});
+                                         : "not serving",
+               .cause = doubted ? "it and another member cannot exchange the bytes of a round" : ""});
   list_member(member);
 }
 
@@ -234,7 +249,7 @@ void Authority::on_leave(const Remote& from, const Leave& leave) {
       stage.round && std::count(stage.round->open.members.begin(), stage.round->open.members.end(), from.session) > 0;
   // Two that leave at a time count on each other: the second one asks again until somebody else holds the state.
   if (!held_without(stage, from.session)) return;
-  if (!in_round && !(leave.round_wanted && member.ready))
+  if (!in_round && !(leave.round_wanted && member.ready && !rests(member)))
     return end_session(from.session, std::string(kLeft), false,
                        [this, peer = from.peer] { port_.send(peer, Goodbye{}); });
   member.leave_asked = true;
@@ -264,6 +279,7 @@ void Authority::end_session(const Session& session, const std::string& reason, b
   StageState& stage = *stage_of(stage_id);
   member_leaves_round(stage, session);
   over_[session] = !fenced;
+  if (!fenced) stage.unreachable.on_left(peer);
   members_.erase(session);
   ++stage.epoch.value;
   ++epoch_.value;

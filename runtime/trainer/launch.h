@@ -40,7 +40,7 @@ struct LaunchOptions {
   bool resume = false;                 // false: the folder must hold no logs
   std::vector<std::string> addresses;  // told to peers and the directory
   bool save = false;                   // fetch every stage's state at the end
-  Duration round_budget = 30s;         // for the reduction of a round
+  Duration round_budget{0};            // for the reduction of a round; 0 = as [sync] round_budget_s says
   // A new run: called once its folder is found empty and its logs are locked, before anything is written to them, to
   // keep what a resumed process needs besides. An error of it is open()'s.
   std::function<Status()> keep{};
