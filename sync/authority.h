@@ -69,7 +69,7 @@ struct AuthorityOptions {
   // diloco: of one replica. A round opens when the settled targets of all who could take part come to as many for each
   // of them; 0 = never by targets.
   std::uint64_t round_targets = 0;
-  Duration round_cap{0};        // or after this time with anything settled; 0 = never
+  Duration round_cap{0};  // or after this time with anything settled; 0 = never
   // The least patience with a member: longer where longer was measured, see "Life".
   Duration membership = 10s;
   Duration round_grace = 2s;    // after a quorum reported, wait this long for the others
@@ -110,10 +110,10 @@ struct StageStatus {
 
 class Authority {
  public:
-  static constexpr Duration kFirstJob = 300s;       // of a kind in a session: nothing of it is measured
-  static constexpr double kJobFactor = 4;           // times the longest measured
-  static constexpr Duration kPatienceMax = 600s;    // whatever was measured
-  static constexpr Duration kSyncOverdue = 2s;      // of the log
+  static constexpr Duration kFirstJob = 300s;     // of a kind in a session: nothing of it is measured
+  static constexpr double kJobFactor = 4;         // times the longest measured
+  static constexpr Duration kPatienceMax = 600s;  // whatever was measured
+  static constexpr Duration kSyncOverdue = 2s;    // of the log
   static constexpr Duration kSyncSaidAgain = 30s;
 
   // Borrows port and loop; they outlive it. ERRORS: kCorrupt (another run's log, or one that contradicts itself).
@@ -188,6 +188,8 @@ class Authority {
   void check_memberships(TimePoint now);
   Duration silence_patience(const MemberState& member) const;
   Duration job_patience(const MemberState& member) const;
+  // What a round's members may need until their devices are free for it: it takes its turns between their jobs.
+  Duration job_allowance(const StageState& stage) const;
   // Why it is to be fenced; empty: it lives.
   std::string dead_because(const MemberState& member, TimePoint now) const;
   // To a session that is no member: Goodbye if it left, else Fenced.

@@ -111,8 +111,8 @@ void Authority::open_round(StageState& stage, const Step* step, std::vector<Sess
   if (step != nullptr) open.step = step->step;
   open.base = stage.version;
   open.members = std::move(members);
-  open.budget_ms =
-      static_cast<std::uint32_t>(std::chrono::duration_cast<std::chrono::milliseconds>(options_.round_budget).count());
+  const Duration budget = options_.round_budget + job_allowance(stage);
+  open.budget_ms = static_cast<std::uint32_t>(std::chrono::duration_cast<std::chrono::milliseconds>(budget).count());
   open.last = step == nullptr && stage.last_wanted;
   open.run_targets = step != nullptr ? step->run_targets : status_.run_targets;
   stage.round.emplace();
@@ -128,7 +128,8 @@ void Authority::send_open(StageState& stage) {
   round.sent = true;
   round.sent_at = loop_.now();
   // A little more than the members have, so that their word on who was silent comes first.
-  round.budget = loop_.after(options_.round_budget + options_.round_budget / 10, [this, &stage] {
+  const Duration budget = std::chrono::milliseconds(round.open.budget_ms);
+  round.budget = loop_.after(budget + budget / 10, [this, &stage] {
     stage.round->budget = 0;
     try_decide(stage, true);
     if (stage.round) abandon_round(stage, "no agreement within the budget");

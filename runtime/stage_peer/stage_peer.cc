@@ -256,7 +256,9 @@ void StagePeer::send_progress(bool all) {
   told_ = std::move(now_told);
 }
 
-std::uint32_t StagePeer::job_ms() const { return device_.idle() ? 0 : std::max(1u, milliseconds_up(device_.running())); }
+std::uint32_t StagePeer::job_ms() const {
+  return device_.idle() ? 0 : std::max(1u, milliseconds_up(device_.running()));
+}
 
 StagePeerStatus StagePeer::status() const {
   StagePeerStatus status;
