@@ -39,7 +39,9 @@ Status Authority::restore(const std::vector<LogRecord>& records) {
             "the run was started with another manifest: its run file was changed or damaged since. HINT: put "
             "the old one back, or start a new run in another folder");
       if (start->manifest.signature != options_.manifest.signature)  // Ed25519: one key, one text, one signature
-        return make_error(ErrorCode::kCorrupt, "the authority's log belongs to another run");
+        return make_error(ErrorCode::kCorrupt,
+                          "the authority's log belongs to another run: it was begun with another run.key. HINT: put "
+                          "back the run.key that was made with it");
     } else if (const auto* logged = std::get_if<LogMember>(&record)) {
       StageState* stage = stage_of(logged->stage);
       if (stage == nullptr)

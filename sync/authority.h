@@ -146,6 +146,7 @@ class Authority {
   bool knows(const Session& session) const;
   bool step_done(StageId stage, StepId step) const;  // allreduce: this stage committed it
   std::vector<StageStatus> status() const;
+  std::size_t log_bytes() const { return log_->bytes(); }
 
  private:
   Authority(AuthorityOptions options, AuthorityPort& port, EventLoop& loop, std::unique_ptr<RecordLog> log);

@@ -17,15 +17,14 @@ void DeviceScheduler::run(DeviceTask task, std::function<void(StageExecutor&)> j
   started_ = clock_.now();
   device_.run(
       task, [executor = executor_, job = std::move(job)] { job(*executor); },
-      [this, alive = alive_, after = std::move(after)] {
-        if (!*alive) return;
+      lifetime_.guard([this, after = std::move(after)] {
         Duration& longest = longest_[static_cast<std::size_t>(task_)];
         longest = std::max({longest, running(), Duration(1)});  // what took no time is measured too
         state_ = State::kIdle;
         ++finished_;
         after();
         pump();
-      });
+      }));
 }
 
 void DeviceScheduler::ask(DeviceTask task, std::function<void(StageExecutor&)> job, std::function<void()> after) {
@@ -43,7 +42,7 @@ void DeviceScheduler::pump() {
 
 void DeviceScheduler::stop() {
   state_ = State::kStopped;
-  *alive_ = false;
+  lifetime_.end();
 }
 
 }  // namespace shoal

@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 
+#include "common/lifetime.h"
 #include "runtime/stage_peer/device_queue.h"
 #include "stages/executor.h"
 
@@ -67,7 +68,7 @@ class DeviceScheduler {
   DeviceTask task_ = DeviceTask::kForward;  // under way, or the last one
   TimePoint started_{};
   std::array<Duration, kDeviceTasks> longest_{};
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Lifetime lifetime_;
 };
 
 }  // namespace shoal

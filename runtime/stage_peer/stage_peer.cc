@@ -118,7 +118,7 @@ void StagePeer::on_members(const MemberList& list) {
   const TimePoint now = env_.loop.now();
   for (const Session& session : holder_.on_members(list, now).over) {
     env_.transport.fence(session);
-    ledger_.on_session_over(session, now);
+    ledger_.on_session_over(session);
   }
   device_.pump();
 }
@@ -154,17 +154,17 @@ void StagePeer::on_message(const Remote& from, Message& message, TransferId tran
   else if (auto* m = std::get_if<Take>(&message))
     ledger_.on_take(session, *m, now);
   else if (auto* m = std::get_if<Release>(&message))
-    ledger_.on_release(session, *m, now);
+    ledger_.on_release(session, *m);
   else if (auto* m = std::get_if<Renew>(&message))
     ledger_.on_renew(session, *m, now);
   else if (auto* m = std::get_if<Hint>(&message))
     ledger_.on_hint(session, *m, now);
   else if (auto* m = std::get_if<Commit>(&message)) {
     note_run(m->run_targets, m->run_loss);
-    ledger_.on_commit(session, *m, now);
+    ledger_.on_commit(session, *m);
   } else if (auto* m = std::get_if<Step>(&message); m && authority) {
     note_run(m->run_targets, m->run_loss);
-    ledger_.on_step(*m, now);
+    ledger_.on_step(*m);
   } else {
     (void)rounds_.on_message(from, message, transfer);
   }

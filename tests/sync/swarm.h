@@ -7,6 +7,7 @@
 #include <set>
 #include <vector>
 
+#include "common/lifetime.h"
 #include "common/sign.h"
 #include "sim/sim_loop.h"
 #include "sim/sim_storage.h"
@@ -117,7 +118,7 @@ class Replica final : public MembershipPort, public RoundHost, public DonorHost,
   void rejoin();
   Bytes held_state();
 
-  std::shared_ptr<int> alive_ = std::make_shared<int>(0);
+  Lifetime lifetime_;
 };
 
 class Swarm final : public AuthorityPort {
