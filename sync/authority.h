@@ -197,6 +197,8 @@ class Authority {
   void check_memberships(TimePoint now);
   Duration silence_patience(const MemberState& member) const;
   Duration job_patience(const MemberState& member) const;
+  // What a round's members may need until their devices are free for it: it takes its turns between their jobs.
+  Duration job_allowance(const StageState& stage) const;
   // Why it is to be fenced; empty: it lives.
   std::string dead_because(const MemberState& member, TimePoint now) const;
   // To a session that is no member: Goodbye if it left, else Fenced.

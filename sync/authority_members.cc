@@ -157,6 +157,7 @@ void Authority::note_life(MemberState& member, const Beat& beat, TimePoint now, 
   member.heard_at = now;
   member.job = std::chrono::milliseconds(beat.job_ms);
   member.longest_job = std::chrono::milliseconds(beat.longest_ms);
+  member.longest_any = std::max(member.longest_any, member.longest_job);
 }
 
 void Authority::update_serving(MemberState& member, const Beat& beat) {
@@ -305,6 +306,14 @@ Duration Authority::job_patience(const MemberState& member) const {
   if (member.longest_job == Duration::zero()) return std::max(options_.membership, kFirstJob);
   const Duration measured = from_seconds(kJobFactor * seconds_of(member.longest_job));
   return std::max(options_.membership, std::min(measured, kPatienceMax));
+}
+
+Duration Authority::job_allowance(const StageState& stage) const {
+  constexpr int kTurns = 3;  // to contribute, to prepare, and one for what was measured on other work
+  Duration longest{};
+  for (const auto& [session, member] : members_)
+    if (member.stage == stage.stage) longest = std::max(longest, member.longest_any);
+  return std::min(kTurns * longest, kTurns * kPatienceMax);
 }
 
 // A process whose network thread answers while its device hangs sends beats too.

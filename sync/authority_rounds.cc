@@ -112,8 +112,8 @@ void Authority::open_round(StageState& stage, const Step* step, std::vector<Sess
   if (step != nullptr) open.step = step->step;
   open.base = stage.version;
   open.members = std::move(members);
-  open.budget_ms = static_cast<std::uint32_t>(
-      std::chrono::duration_cast<std::chrono::milliseconds>(budget_of(stage, open.members.size())).count());
+  const Duration budget = budget_of(stage, open.members.size()) + job_allowance(stage);
+  open.budget_ms = static_cast<std::uint32_t>(std::chrono::duration_cast<std::chrono::milliseconds>(budget).count());
   open.last = step == nullptr && stage.last_wanted;
   open.run_targets = step != nullptr ? step->run_targets : status_.run_targets;
   stage.round.emplace();
@@ -129,9 +129,10 @@ void Authority::send_open(StageState& stage) {
   round.sent = true;
   round.sent_at = loop_.now();
   // A little more than the members have, so that their word on who was silent comes first.
-  const Duration budget = budget_of(stage, round.open.members.size());
+  const Duration budget = std::chrono::milliseconds(round.open.budget_ms);
   round.ends_at = loop_.now() + budget + budget / 10;
-  const Duration to_contribute = options_.round_budget > Duration(0) ? budget : kRoundBudgetFloor;
+  const Duration to_contribute =
+      options_.round_budget > Duration(0) ? budget : kRoundBudgetFloor + job_allowance(stage);
   round.budget = loop_.after(to_contribute + to_contribute / 10, [this, &stage] { on_budget(stage); });
   port_.write({.event = EventName::kRoundOpen,
                .stage = stage.stage,

@@ -25,6 +25,7 @@ struct MemberState {
   Duration longest_gap{};    // between two beats, lately
   // As its newest beat said: the device's present job, and the longest finished one of that kind; zero: none.
   Duration job{}, longest_job{};
+  Duration longest_any{};     // of all that its beats named
   Version version;            // of its anchor, as far as we know
   bool ahead = false;         // its newest beat showed a version that the log does not know
   std::uint64_t settled = 0;  // targets in no committed round, at `version`

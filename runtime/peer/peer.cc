@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "sync/authority.h"
+
 namespace shoal {
 
 namespace {
@@ -125,11 +127,14 @@ void Peer::tick() {
   if (leaving_.wanted()) check_leaving();
 }
 
-// A job that was under way when the session ended, and for longer than a member may be silent.
+// A job that was under way when the session ended, and for so long that the authority would call it a hang.
 Duration Peer::device_hung() const {
-  if (!config_ || !over_at_ || device_.busy_for() <= config_->membership() || device_.busy_since() > *over_at_)
-    return Duration(0);
-  return device_.busy_for();
+  if (!config_ || !over_at_ || device_.busy_since() > *over_at_) return Duration(0);
+  const Duration measured = device_.longest() == Duration(0)
+                                ? Authority::kFirstJob
+                                : from_seconds(Authority::kJobFactor * seconds_of(device_.longest()));
+  const bool hangs = device_.busy_for() > std::max(config_->membership(), measured);
+  return hangs ? device_.busy_for() : Duration(0);
 }
 
 // The next session would stand behind the job for ever: what waits for a device cannot be ended, a process can.
