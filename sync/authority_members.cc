@@ -55,7 +55,7 @@ bool Authority::fits_list(const std::vector<std::string>& addresses, const std::
 }
 
 void Authority::on_join(const Remote& from, const JoinRequest& request) {
-  if (ended_) return port_.send(from.peer, End{end_reason_});
+  if (ended_) return port_.send(from.peer, end_);
   if (over_.count(from.session)) return tell_over(from);
   if (const auto known = members_.find(from.session); known != members_.end()) {
     if (undurable_ == 0) port_.send(from.peer, join_answer(known->second));  // else the first answer is on its way
@@ -137,7 +137,7 @@ void Authority::on_beat(const Remote& from, const Beat& beat) {
   ack.list_epoch = published_.epoch;
   port_.send(from.peer, ack);
   if (beat.list_epoch < published_.epoch) port_.send(from.peer, published_signed_);
-  if (ended_) port_.send(from.peer, End{end_reason_});
+  if (ended_) port_.send(from.peer, end_);
   repeat_what_it_missed(member);
   maybe_open(stage);
 }
@@ -283,6 +283,9 @@ void Authority::check_memberships() {
   std::vector<Session> silent;
   for (const auto& [session, member] : members_)
     if (loop_.now() - member.alive_at > options_.membership) silent.push_back(session);
+  // After the end nobody is fenced any more, and who is silent is not waited for.
+  if (ended_) return static_cast<void>(std::erase_if(
+      unheard_, [&](const Session& session) { return std::count(silent.begin(), silent.end(), session) > 0; }));
   for (const Session& session : silent) end_session(session, "no sign of life within the membership time", true);
 }
 

@@ -111,7 +111,8 @@ struct BeatAck { Epoch list_epoch; std::uint64_t run_targets = 0; double run_los
 struct Fenced { Session session; std::string reason; SHOAL_FIELDS(session, reason) };
 struct Leave { bool round_wanted = false; SHOAL_FIELDS(round_wanted) };   // peer -> authority
 struct Goodbye { SHOAL_FIELDS() };                                        // authority -> peer: may go; peer -> authority: gone
-struct End { std::string reason; SHOAL_FIELDS(reason) };                  // authority -> peers: the run is over, exit 0
+// The run is over, exit 0. Authority -> peers; and from peer to peer, where the signature decides (sync/membership.h, check_end).
+struct End { std::string reason; std::vector<std::uint8_t> signature{}; SHOAL_FIELDS(reason, signature) };
 
 // ---- rounds (sync/) ----
 struct Step { StepId step; std::uint64_t targets = 0; std::uint64_t run_targets = 0; std::vector<CommitItem> winners;  // path: all stages

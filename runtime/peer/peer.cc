@@ -156,7 +156,15 @@ void Peer::check_patience(TimePoint now) {
 // ---- what others decide about the session ----
 void Peer::on_session_lost(const std::string& why) { end_session(why); }
 void Peer::on_fenced(const std::string& reason) { end_session("fenced: " + reason); }
-void Peer::on_end(const std::string& reason) { finish("the run is over: " + reason, std::nullopt); }
+void Peer::on_end(const std::string& reason) {
+  if (state_.is(PeerPhase::kOver)) return;
+  send_to_authority(Goodbye{});  // it need not wait for us
+  if (end_ && life_->membership && life_->membership->list())
+    for (const StageMembers& stage : life_->membership->list()->stages)
+      for (const Member& member : stage.members)
+        if (life_->transport->remote(member.peer)) send(member.peer, *end_);
+  finish("the run is over: " + reason, std::nullopt);
+}
 void Peer::on_goodbye() { finish("left", std::nullopt); }
 
 // ---- beats ----
