@@ -77,7 +77,7 @@ class RecordLog {
   void append(ByteView payload) { file_->append(framer_->frame(payload)); }
   // Of everything read and appended so far; as AppendFile::sync.
   void sync(std::function<void(Status)> done);
-  bool empty() const { return read_bytes_ == 0; }  // no record was read
+  bool empty() const { return read_bytes_ == 0; }       // no record was read
   std::size_t bytes() const { return framer_->end(); }  // read and appended
   // Whether all that was read is known to be durable.
   bool settled() const { return framer_->durable() >= read_bytes_; }

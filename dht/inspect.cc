@@ -101,8 +101,8 @@ std::string format(const char* pattern, Values... values) {
 std::string peer_line(const RunReport& report, const PeerRecord& peer) {
   return format("%-9s %-5s %-28s %-8s %8.0f %7.2f s %8s %5.0f s  ok\n", short_name(peer.peer).c_str(),
                 std::to_string(peer.stage.value).c_str(), printable(one_of(peer.addresses), 64).c_str(),
-                state_of(report, peer), peer.rate, peer.queue_seconds, ("v" + std::to_string(peer.version.value)).c_str(),
-                std::max(0.0, age_of(peer.expires, report.taken)));
+                state_of(report, peer), peer.rate, peer.queue_seconds,
+                ("v" + std::to_string(peer.version.value)).c_str(), std::max(0.0, age_of(peer.expires, report.taken)));
 }
 
 std::string since_text(const RunReport& report) {

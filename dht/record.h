@@ -24,8 +24,8 @@ inline constexpr Duration kClockSkewMax = 30s;  // by how much two honest clocks
 inline constexpr std::size_t kRecordAddressesMax = 3;
 inline constexpr std::size_t kRecordAddressBytesMax = 72;
 inline constexpr std::size_t kRecordNameBytesMax = 64;
-inline constexpr std::size_t kRecordEndBytesMax = 64;    // longer reasons are cut
-inline constexpr std::size_t kRecordServingMax = 32;     // stages whose peers a run's record counts
+inline constexpr std::size_t kRecordEndBytesMax = 64;  // longer reasons are cut
+inline constexpr std::size_t kRecordServingMax = 32;   // stages whose peers a run's record counts
 inline constexpr std::string_view kRecordDomain = "shoal record 1\n";
 
 using AnyRecord = std::variant<PeerRecord, RunRecord>;

@@ -32,7 +32,7 @@ struct SwarmOptions {
   ExecutorFactory factory;             // of every peer; empty: the integer executor
   bool finish_at_once = false;         // as with a Ctrl-C before the launching process is ready
   std::size_t log_bytes_max = kLogBytesMax;
-  bool save = false;                   // fetch the states at the end; answer_save() says what becomes of them
+  bool save = false;  // fetch the states at the end; answer_save() says what becomes of them
 };
 
 // A run of the integer executor, small enough for hundreds of seeds. Swarm(SwarmOptions{.config = small_config(...)})

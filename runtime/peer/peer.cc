@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "sync/authority.h"
+
 namespace shoal {
 
 namespace {
@@ -40,12 +42,12 @@ void Peer::begin_session() {
   env_.events.write({.event = EventName::kStart});
   state_.because("reaching the authority");
   announcing_.begin_session();
-  life_->transport = make_transport(env_.wire, env_.loop,
-                                    {.run = options_.run,
-                                     .self = options_.key.id(),
-                                     .session = life_->session,
-                                     .role = PeerRole::kPeer,
-                                     .addresses = options_.addresses});
+  life_->transport = std::make_unique<Transport>(env_.wire, env_.loop,
+                                                 Transport::Options{.run = options_.run,
+                                                                    .self = options_.key.id(),
+                                                                    .session = life_->session,
+                                                                    .role = PeerRole::kPeer,
+                                                                    .addresses = options_.addresses});
   life_->transport->set_listener(this);
   life_->transport->learn(authority(), options_.authority_addresses);
   life_->transport->dial(authority());
@@ -125,11 +127,13 @@ void Peer::tick() {
   if (leaving_.wanted()) check_leaving();
 }
 
-// A job that was under way when the session ended, and for longer than a member may be silent.
+// A job that was under way when the session ended, and for longer than the authority waits for one (sync/authority.h).
 Duration Peer::device_hung() const {
-  if (!config_ || !over_at_ || device_.busy_for() <= config_->membership() || device_.busy_since() > *over_at_)
-    return Duration(0);
-  return device_.busy_for();
+  if (!config_ || !over_at_ || device_.busy_since() > *over_at_) return Duration(0);
+  const Duration measured = from_seconds(Authority::kJobFactor * seconds_of(device_.longest()));
+  const Duration patience =
+      device_.longest() == Duration(0) ? Authority::kFirstJob : std::min(measured, Authority::kPatienceMax);
+  return device_.busy_for() > std::max(config_->membership(), patience) ? device_.busy_for() : Duration(0);
 }
 
 // The next session would stand behind the job for ever: what waits for a device cannot be ended, a process can.
@@ -184,8 +188,9 @@ Beat Peer::make_beat() {
   beat.undone = status.ledger.undone;
   beat.window_wait = status.ledger.window_wait;
   beat.entries = static_cast<std::uint32_t>(status.live);
-  // A job that hangs is work that waits, however short its like took so far: without this a beat would be life.
-  beat.queue_ms = status.device_busy ? std::max(1u, status.queue_ms) : status.queue_ms;
+  beat.queue_ms = status.queue_ms;
+  beat.job_ms = status.job_ms;
+  beat.longest_ms = status.longest_ms;
   beat.rate = status.rate;
   beat.progress = status.progress;
   return beat;

@@ -154,7 +154,9 @@ void Peer::on_version(Version version) {
 // ---- a version that was committed without this session ----
 void Peer::on_behind(Version version, const Digest& digest) {
   const TimePoint now = env_.loop.now();
-  if (!life_->missed) life_->missed.emplace(version, digest, now, config_->membership());
+  // Who gives the state makes it between two jobs, and its jobs are like ours.
+  const Duration patience = std::max(config_->membership(), 2 * life_->stage_peer->status().longest_job);
+  if (!life_->missed) life_->missed.emplace(version, digest, now, patience);
   life_->missed->aim(version, digest, now);
   fetch_missed();
 }

@@ -44,9 +44,9 @@ void Launch::begin() {
   session_ = Session::of(options_.key.id(), env_.rng.next());
   env_.events.set_session(session_);
   write({.event = EventName::kStart, .cause = options_.resume ? "resume" : ""});
-  transport_ = make_transport(
-      env_.wire, env_.loop,
-      {RunId{options_.key.id().bytes}, options_.key.id(), session_, PeerRole::kTrainer, options_.addresses});
+  transport_ = std::make_unique<Transport>(env_.wire, env_.loop,
+                                           Transport::Options{RunId{options_.key.id().bytes}, options_.key.id(),
+                                                              session_, PeerRole::kTrainer, options_.addresses});
   transport_->set_listener(this);
   dial_back_ = std::make_unique<DialBack>(*transport_, env_.loop,
                                           [this](const DialBack::Verdict& verdict) { on_dialled_back(verdict); });
@@ -281,6 +281,12 @@ void Launch::on_session_over(const Session& session, StageId stage, const std::s
   owner_.on_notice("stage " + std::to_string(stage.value) + ": session " + short_name(session) + " is over (" + why +
                    ")");
   later([this, session, why] { trainer_->on_session_over(session, why); });
+}
+
+void Launch::on_slow_log(Duration waited) {
+  owner_.on_notice("the disk has not confirmed a write of " + options_.folder + "/authority.log for " +
+                   std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(waited).count()) +
+                   " ms: the run waits for it. HINT: put --dir on a disk that others use less");
 }
 
 void Launch::on_log_failure(const Error& error) {

@@ -133,6 +133,7 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   void on_round_commit(const RoundCommit& commit) override;
   void on_round_abandoned(const RoundAbandon& abandon) override;
   void on_session_over(const Session& session, StageId stage, const std::string& why) override;
+  void on_slow_log(Duration waited) override;
   void on_log_failure(const Error& error) override;
   void write(const EventRecord& event) override { env_.events.write(event); }
   // Trainer::Owner (on_log_failure serves both)
@@ -198,9 +199,9 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   std::optional<TimePoint> missing_since_;     // stop_asked_: a stage has nobody who holds its state
   TimerId timer_ = 0;
   TimePoint next_announce_{}, announced_at_{}, next_parked_{}, next_bytes_{};
-  std::vector<std::uint8_t> serving_;                     // peers that serve, stage by stage, as the directory tells it
+  std::vector<std::uint8_t> serving_;                    // peers that serve, stage by stage, as the directory tells it
   std::vector<std::optional<WallTime>> unserved_since_;  // by stage
-  std::optional<TimePoint> ended_at_;                     // END was sent
+  std::optional<TimePoint> ended_at_;                    // END was sent
   bool linger_told_ = false;
   std::uint64_t bytes_written_[2] = {0, 0};  // sent, received: what stands in events already
   std::uint64_t sequence_ = 0;

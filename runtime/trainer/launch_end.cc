@@ -192,8 +192,7 @@ void Launch::done(std::optional<Error> error) {
   if (transport_) write_bytes();
   env_.loop.cancel(timer_);
   // The word of the end stays there until it expires.
-  if (env_.directory != nullptr && !ended_at_)
-    env_.directory->withdraw(run_key_name(RunId{options_.key.id().bytes}));
+  if (env_.directory != nullptr && !ended_at_) env_.directory->withdraw(run_key_name(RunId{options_.key.id().bytes}));
   owner_.on_finished(summary(), std::move(error));
 }
 

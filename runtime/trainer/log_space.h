@@ -1,6 +1,6 @@
 #pragma once
-// How full a log is, said before it is too late: a log above its limit cannot be read back, so that the run could not be
-// resumed. At half of the limit and at each further tenth. Value; pure.
+// How full a log is, said before it is too late: a log above its limit cannot be read back, so that the run could not
+// be resumed. At half of the limit and at each further tenth. Value; pure.
 #include <cstdint>
 #include <optional>
 #include <string>
