@@ -51,6 +51,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -113,6 +114,7 @@ struct StageStatus {
   Version version;
   std::vector<Session> last_members;  // of the last committed round: who could bring the stage back
   std::vector<Session> ahead;         // members that hold a newer version than the log knows
+  std::size_t holders = 0;            // members that hold the version, also those that leave
 };
 
 class Authority {
@@ -147,7 +149,9 @@ class Authority {
   // Instead of finish(), or after it (whose `done` is not called any more): opens no round, abandons those under way,
   // and calls `done` once what was decided before is durable and told.
   void give_up(std::function<void()> done);
-  void end(const std::string& reason);                      // End to everybody; joiners get it too from now on
+  void end(const std::string& reason);  // End to everybody; joiners get it too from now on
+  // After end(): members that have not said Goodbye to it and showed life within the membership time.
+  const std::set<Session>& unheard() const { return unheard_; }
   const MemberList& members() const { return published_; }  // newest published
   // Whether a JoinRequest of this session would admit nobody: it is or was a member, or the run has ended.
   bool knows(const Session& session) const;
@@ -247,7 +251,8 @@ class Authority {
   EventLoop& loop_;
   std::unique_ptr<RecordLog> log_;
   bool failed_ = false, started_ = false, ended_ = false, finishing_ = false, gave_up_ = false;
-  std::string end_reason_;
+  End end_;  // once ended_
+  std::set<Session> unheard_;
   std::function<void()> finished_;
   std::vector<LogRecord> replay_;  // until start()
   std::size_t undurable_ = 0;      // decisions whose effect has not run

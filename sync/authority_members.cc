@@ -55,7 +55,7 @@ bool Authority::fits_list(const std::vector<std::string>& addresses, const std::
 }
 
 void Authority::on_join(const Remote& from, const JoinRequest& request) {
-  if (ended_) return port_.send(from.peer, End{end_reason_});
+  if (ended_) return port_.send(from.peer, end_);
   if (over_.count(from.session)) return tell_over(from);
   if (const auto known = members_.find(from.session); known != members_.end()) {
     if (undurable_ == 0) port_.send(from.peer, join_answer(known->second));  // else the first answer is on its way
@@ -144,7 +144,7 @@ void Authority::on_beat(const Remote& from, const Beat& beat) {
   ack.list_epoch = published_.epoch;
   port_.send(from.peer, ack);
   if (beat.list_epoch < published_.epoch) port_.send(from.peer, published_signed_);
-  if (ended_) port_.send(from.peer, End{end_reason_});
+  if (ended_) port_.send(from.peer, end_);
   repeat_what_it_missed(member);
   maybe_open(stage);
 }
@@ -336,6 +336,8 @@ void Authority::check_memberships(TimePoint now) {
   std::map<Session, std::string> dead;
   for (const auto& [session, member] : members_)
     if (std::string why = dead_because(member, now); !why.empty()) dead.emplace(session, std::move(why));
+  // After the end nobody is fenced any more, and who is silent is not waited for.
+  if (ended_) return static_cast<void>(std::erase_if(unheard_, [&](const Session& s) { return dead.contains(s); }));
   for (const auto& [session, why] : dead) end_session(session, why, true);
 }
 

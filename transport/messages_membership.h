@@ -115,7 +115,8 @@ struct Goodbye {
 // Authority -> all: the run is over, exit 0.
 struct End {
   std::string reason;
-  SHOAL_FIELDS(reason)
+  std::vector<std::uint8_t> signature{};  // by the run's key: any peer may pass it on (sync/membership.h, check_end)
+  SHOAL_FIELDS(reason, signature)
 };
 
 }  // namespace shoal
