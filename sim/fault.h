@@ -10,34 +10,34 @@ namespace shoal {
 
 enum class FaultKind : std::uint8_t {
   // processes and machines
-  kKill,           // kill -9 of a peer: its kernel closes its connections
-  kMachineDeath,   // of a peer: the others see silence
-  kFreeze,         // of a peer: SIGSTOP, SIGCONT
-  kLaunchKill,     // kill -9 of the launching process: the next one reads what was not synced
-  kLaunchPower,    // its machine loses power: silence, and what was not synced is gone or torn
-  kLaunchFreeze,   // SIGSTOP of the launching process
+  kKill,          // kill -9 of a peer: its kernel closes its connections
+  kMachineDeath,  // of a peer: the others see silence
+  kFreeze,        // of a peer: SIGSTOP, SIGCONT
+  kLaunchKill,    // kill -9 of the launching process: the next one reads what was not synced
+  kLaunchPower,   // its machine loses power: silence, and what was not synced is gone or torn
+  kLaunchFreeze,  // SIGSTOP of the launching process
   // the launching process's disk
-  kSlowDisk,       // strength: seconds a sync takes
-  kFullDisk,       // no byte more
-  kFailingDisk,    // every sync and replacement fails
+  kSlowDisk,     // strength: seconds a sync takes
+  kFullDisk,     // no byte more
+  kFailingDisk,  // every sync and replacement fails
   // the network
-  kCut,            // the connections of two peers break
-  kPartition,      // two peers hear nothing of each other
-  kOneWay,         // `who` is not heard by `other`
+  kCut,              // the connections of two peers break
+  kPartition,        // two peers hear nothing of each other
+  kOneWay,           // `who` is not heard by `other`
   kLaunchPartition,  // a peer and the launching process hear nothing of each other
   kLaunchOneWay,     // the launching process does not hear a peer
-  kJitter,         // strength: seconds a message may take longer
-  kShapedRate,     // strength: bytes per second of both directions of a peer's line
-  kReorder,        // strength: seconds by which one connection of a peer may lag behind another
-  kLate,           // strength: seconds that some messages of a peer are held up for, and those behind them
-  kRepeat,         // strength: share of a peer's messages that arrive twice
-  kFlip,           // strength: share of a peer's messages of which a byte is flipped under the framing
+  kJitter,           // strength: seconds a message may take longer
+  kShapedRate,       // strength: bytes per second of both directions of a peer's line
+  kReorder,          // strength: seconds by which one connection of a peer may lag behind another
+  kLate,             // strength: seconds that some messages of a peer are held up for, and those behind them
+  kRepeat,           // strength: share of a peer's messages that arrive twice
+  kFlip,             // strength: share of a peer's messages of which a byte is flipped under the framing
   // the device
-  kSlowDevice,     // strength: factor
-  kHungDevice,     // nothing is computed
+  kSlowDevice,  // strength: factor
+  kHungDevice,  // nothing is computed
   // clocks
-  kClockOffset,    // strength: seconds by which a peer's wall clock is wrong, to either side
-  kClockJump,      // the same, and it stays so
+  kClockOffset,  // strength: seconds by which a peer's wall clock is wrong, to either side
+  kClockJump,    // the same, and it stays so
   // the directory
   kDeadDirectory,    // everybody's child is dead
   kStaleDirectory,   // what is written does not arrive
@@ -47,8 +47,8 @@ enum class FaultKind : std::uint8_t {
 
 struct Fault {
   FaultKind kind = FaultKind::kKill;
-  Duration at{};     // after the swarm's start
-  Duration lasts{};  // nothing for what happens in a moment
+  Duration at{};                   // after the swarm's start
+  Duration lasts{};                // nothing for what happens in a moment
   std::size_t who = 0, other = 0;  // peers; `other` differs from `who` where there are two
   double strength = 0;
   bool lasting = false;  // ends only when a core of the swarm is healed

@@ -93,8 +93,8 @@ std::vector<Fault> draw_faults(const FaultOptions& options, std::size_t peers, R
     if (at >= options.last_after) return plan;
     const FaultRow& row = row_of(draw_kind(kinds, rng));
     Fault fault{.kind = row.kind, .at = at};
-    fault.lasts = from_seconds(between(seconds_of(row.shortest),
-                                       seconds_of(options.lift_bounds ? row.unbounded : row.longest), rng));
+    fault.lasts = from_seconds(
+        between(seconds_of(row.shortest), seconds_of(options.lift_bounds ? row.unbounded : row.longest), rng));
     fault.strength = between(row.weakest, options.lift_bounds ? row.beyond : row.strongest, rng);
     fault.who = rng.below(peers);
     fault.other = peers == 1 ? 0 : (fault.who + 1 + rng.below(peers - 1)) % peers;

@@ -21,11 +21,11 @@ const std::vector<FaultRow>& fault_table();
 const FaultRow& row_of(FaultKind kind);
 
 struct FaultOptions {
-  std::set<FaultKind> only;      // empty: a random subset of all
-  Duration mean_between = 2s;    // of two faults
+  std::set<FaultKind> only;    // empty: a random subset of all
+  Duration mean_between = 2s;  // of two faults
   Duration first_after = 2s, last_after = 42s;
-  double lasting = 0;            // share of the faults that end only when a core is healed
-  bool lift_bounds = false;      // strengths and times beyond what docs/LIMITS.md says is survived
+  double lasting = 0;        // share of the faults that end only when a core is healed
+  bool lift_bounds = false;  // strengths and times beyond what docs/LIMITS.md says is survived
 };
 
 // By time. The same seed gives the same plan. REQUIRES: peers >= 1.

@@ -163,9 +163,8 @@ void FaultStrikes::tend() {
 }
 
 bool FaultStrikes::pending() const {
-  return swarm_.launch() == nullptr || std::any_of(active_.begin(), active_.end(), [](const Active& a) {
-           return a.until != TimePoint::max();
-         });
+  return swarm_.launch() == nullptr ||
+         std::any_of(active_.begin(), active_.end(), [](const Active& a) { return a.until != TimePoint::max(); });
 }
 
 std::vector<std::size_t> FaultStrikes::heal_core() {

@@ -32,8 +32,8 @@ struct SimHostShape {
   double down_bytes_per_second = 0;
   double control_bytes_per_second = 0;
   // Of what it sends:
-  Duration lag = 0ms;       // up to so much more for all of one lane, drawn once a lane: lanes overtake each other
-  double late_share = 0;    // of the messages: `late` more for each, and for what is behind it in its lane
+  Duration lag = 0ms;     // up to so much more for all of one lane, drawn once a lane: lanes overtake each other
+  double late_share = 0;  // of the messages: `late` more for each, and for what is behind it in its lane
   Duration late = 0ms;
   double repeat_share = 0;  // of the control messages: they arrive twice
   double flip_share = 0;    // of the messages: one bit is another

@@ -140,11 +140,11 @@ void Swarm::start_launch(bool resume) {
   launch_owner_ = std::make_unique<LaunchOwner>(*this);
   LaunchOptions options{options_.config,       run_key_, "run", resume, {kSimLaunchAddress}, options_.save,
                         options_.round_budget, {}};
-  auto launch = Launch::open(std::move(options),
-                             LaunchEnvironment{host.loop(), *launch_wire_, *storage_, *launch_events_, *samples_,
-                                               rng_.fork("launch" + std::to_string(starts_++)),
-                                               launch_directory_.get()},
-                             *launch_owner_);
+  auto launch =
+      Launch::open(std::move(options),
+                   LaunchEnvironment{host.loop(), *launch_wire_, *storage_, *launch_events_, *samples_,
+                                     rng_.fork("launch" + std::to_string(starts_++)), launch_directory_.get()},
+                   *launch_owner_);
   launch_ = std::move(launch).value();
   if (options_.finish_at_once) launch_->finish("stopped before its start");
   launch_->start();
@@ -213,17 +213,17 @@ void Swarm::start_peer(HostedPeer& process) {
                       .wish = std::nullopt,
                       .device = "simulated",
                       .credits = options_.credits};
-  process.peer =
-      std::make_unique<Peer>(std::move(options),
-                             PeerEnvironment{.loop = host.loop(),
-                                             .wire = *process.wire,
-                                             .device = *process.device,
-                                             .events = *process.events,
-                                             .factory = options_.factory ? options_.factory : make_integer_executor,
-                                             .rng = rng_.fork("peer" + std::to_string(starts_++)),
-                                             .directory = process.directory ? process.directory.get() : options_.directory,
-                                             .coder = options_.coder},
-                             *process.owner);
+  process.peer = std::make_unique<Peer>(
+      std::move(options),
+      PeerEnvironment{.loop = host.loop(),
+                      .wire = *process.wire,
+                      .device = *process.device,
+                      .events = *process.events,
+                      .factory = options_.factory ? options_.factory : make_integer_executor,
+                      .rng = rng_.fork("peer" + std::to_string(starts_++)),
+                      .directory = process.directory ? process.directory.get() : options_.directory,
+                      .coder = options_.coder},
+      *process.owner);
   process.peer->start();
 }
 

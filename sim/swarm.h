@@ -57,7 +57,7 @@ class Swarm {
   ~Swarm();
 
   // ---- faults ----
-  std::size_t add_peer();  // index
+  std::size_t add_peer();                                   // index
   void kill_peer(std::size_t index, bool machine = false);  // with `machine` the others see silence
   void freeze_peer(std::size_t index);
   void resume_peer(std::size_t index);
@@ -76,6 +76,7 @@ class Swarm {
   // Until END was sent and every living peer went; false: not within `limit`.
   bool run_to_end(Duration limit);
   SimLoop& loop() { return loop_; }
+  const SimLoop& loop() const { return loop_; }
   SimNetwork& network() { return network_; }
   SimDht& dht() { return dht_; }
   std::uint64_t trace_hash() const { return loop_.trace_hash() ^ network_.trace_hash(); }
