@@ -127,7 +127,8 @@ void SimNetwork::refuse(ConnectionId id, Error cause) {
 
 void SimNetwork::establish(ConnectionId id, const PeerId& wanted) {
   Connection* connection = find(id);
-  if (!connection) return;  // given up meanwhile
+  if (!connection) return;                                         // given up meanwhile
+  if (!connection->wires[0]) return void(connections_.erase(id));  // the dialler's machine died
   const Address& from = connection->ends[0]->address;
   Place& to = *connection->ends[1];
   // A stopped process accepts nothing: the kernel does, but the key exchange waits for it.
