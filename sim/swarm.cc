@@ -128,13 +128,8 @@ Swarm::~Swarm() {
   launch_directory_.reset();
 }
 
-<<<<<<< HEAD
-void Swarm::start_launch(bool resume) {
-  SimHost& host = network_.add_host(kSimLaunchAddress, options_.shape);
-=======
 Status Swarm::start_launch(bool resume) {
-  SimHost& host = network_.add_host(kLaunchAddress);
->>>>>>> main
+  SimHost& host = network_.add_host(kSimLaunchAddress, options_.shape);
   const auto& admitted = options_.config.admission.keys;  // empty: open
   launch_wire_ = network_.make_wire(run_key_.id(), kSimLaunchAddress, {admitted.begin(), admitted.end()});
   storage_ = std::make_unique<SimStorage>(host.loop(), disk_);
@@ -143,34 +138,24 @@ Status Swarm::start_launch(bool resume) {
   launch_directory_ = make_directory(host.loop());
   launch_events_ = std::make_unique<Recorder>(all_events_, loop_);
   launch_owner_ = std::make_unique<LaunchOwner>(*this);
-<<<<<<< HEAD
-  LaunchOptions options{options_.config,       run_key_, "run", resume, {kSimLaunchAddress}, options_.save,
-                        options_.round_budget, {}};
+  LaunchOptions options{.config = options_.config,
+                        .key = run_key_,
+                        .folder = "run",
+                        .resume = resume,
+                        .addresses = {kSimLaunchAddress},
+                        .save = options_.save,
+                        .round_budget = options_.round_budget,
+                        .log_bytes_max = options_.log_bytes_max};
   auto launch =
       Launch::open(std::move(options),
                    LaunchEnvironment{host.loop(), *launch_wire_, *storage_, *launch_events_, *samples_,
                                      rng_.fork("launch" + std::to_string(starts_++)), launch_directory_.get()},
                    *launch_owner_);
-  launch_ = std::move(launch).value();
-=======
-  LaunchOptions options{.config = options_.config,
-                        .key = run_key_,
-                        .folder = "run",
-                        .resume = resume,
-                        .addresses = {kLaunchAddress},
-                        .save = options_.save,
-                        .round_budget = options_.round_budget,
-                        .log_bytes_max = options_.log_bytes_max};
-  auto launch = Launch::open(std::move(options),
-                             LaunchEnvironment{host.loop(), *launch_wire_, *storage_, *launch_events_, *samples_,
-                                               rng_.fork("launch" + std::to_string(starts_++)), nullptr},
-                             *launch_owner_);
   if (!launch.ok()) {
-    end_launch_process();
+    end_launch_process(false);
     return launch.error();
   }
   launch_ = *std::move(launch);
->>>>>>> main
   if (options_.finish_at_once) launch_->finish("stopped before its start");
   launch_->start();
   return {};

@@ -68,11 +68,8 @@ class Swarm {
   void kill_launch_process();            // kill -9: the next one reads what was not synced
   void freeze_launch(bool frozen);
   void resume_launch();
-<<<<<<< HEAD
   void finish_launch(const std::string& reason) { launch_->finish(reason); }
-=======
   Status try_resume_launch();  // the error of Launch::open, with which the process ends
->>>>>>> main
   void stop_launch() { launch_->stop("stopped by Ctrl-C"); }
   void cut(std::size_t a, std::size_t b);  // their connections break
 
@@ -120,14 +117,9 @@ class Swarm {
   class PeerOwner;
   class Recorder;
   void start_peer(HostedPeer& process);
-<<<<<<< HEAD
-  void start_launch(bool resume);
+  Status start_launch(bool resume);
   void end_launch_process(bool machine);
   std::unique_ptr<PeerDirectory> make_directory(EventLoop& loop);
-=======
-  Status start_launch(bool resume);
-  void end_launch_process();
->>>>>>> main
 
   SwarmOptions options_;
   SimLoop loop_;
