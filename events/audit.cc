@@ -1,356 +1,317 @@
+// The audit's way through the files: the trainer's in the order of their beginnings, then the peers', then what only
+// all of them together can say.
 #include "events/audit.h"
 
-#include <set>
-#include <sstream>
-#include <unordered_map>
-#include <unordered_set>
+#include <algorithm>
+#include <filesystem>
+
+#include "common/posix_file.h"
+#include "events/audit_authority.h"
+#include "events/audit_books.h"
+#include "events/audit_lines.h"
+#include "events/audit_peer.h"
+#include "events/audit_trainer.h"
 
 namespace shoal {
 namespace {
 
-using Pair = std::pair<MicrobatchId, std::uint16_t>;  // (microbatch, stage)
-
-// An entry as its peer wrote about it.
-struct EntryStory {
-  MicrobatchId microbatch;
-  std::uint16_t stage = 0;
-  bool known = false, counted = false, settled = false, undone = false;
-};
-
-struct RoundStory {
-  std::uint64_t version = 0;
-  std::vector<Secured> secured;
-  std::string where;
-};
+std::string peer_tag_of(const Session& session) {
+  std::ostringstream out;
+  out << session;
+  return out.str().substr(0, 16);
+}
 
 class Auditor {
  public:
-  explicit Auditor(const EventFiles& files) : files_(files) {}
-
-  AuditReport run() {
-    report_.files = files_.files;
-    report_.lines = files_.lines;
-    report_.torn = files_.torn;
-    report_.missing = files_.missing;
-    for (const std::string& where : files_.damaged) violation(where, "cannot be read");
-    if (files_.runs.size() > 1) violation("", "the files are of ", files_.runs.size(), " different runs");
-    for (const AuditEvent& event : files_.events) take(event);
-    if (!has_trainer_) violation("", "no line of a trainer: there is nothing to judge by");
-    join_rounds();
+  AuditReport run(const std::vector<AuditSource>& sources) {
+    std::vector<std::pair<double, const AuditSource*>> trainers;
+    std::vector<const AuditSource*> others;
+    for (const AuditSource& source : sources) {
+      const auto [trainer, time] = begins_as(source);
+      if (trainer)
+        trainers.emplace_back(time, &source);
+      else
+        others.push_back(&source);
+    }
+    std::stable_sort(trainers.begin(), trainers.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    report_.files = sources.size();
+    for (const auto& [time, source] : trainers) read(*source, true);
+    if (runs_.empty() || !books_.trainer_seen)
+      findings_.violation({}, "no line of a trainer: there is nothing to judge by");
+    trainer_.finish();
+    authority_.finish();
+    for (const AuditSource* source : others) read(*source, false);
+    if (runs_.size() > 1) findings_.violation({}, "the files are of ", runs_.size(), " different runs");
+    judge_sessions();
     judge_entries();
-    judge_pairs();
-    judge_tags();
-    count_rest();
+    judge_microbatches();
+    judge_stages();
     return std::move(report_);
   }
 
  private:
-  template <class... Parts>
-  void violation(const std::string& where, const Parts&... parts) {
-    ++report_.violation_count;
-    if (report_.violations.size() >= kViolationsShownMax) return;
-    std::ostringstream text;
-    if (!where.empty()) text << where << ": ";
-    (text << ... << parts);
-    report_.violations.push_back(text.str());
+  // By its first line that can be read.
+  std::pair<bool, double> begins_as(const AuditSource& source) {
+    EventLines lines(source);
+    const auto first = lines.next();
+    if (!first.ok() || *first == nullptr) return {false, 0};
+    return {(*first)->is_trainer(), (*first)->time};
   }
 
-  // ---- reading, one event at a time ----
-  void take(const AuditEvent& e) {
-    has_trainer_ = has_trainer_ || e.role == "trainer";
-    if (e.event == "start") {
-      sessions_.insert(e.session);
-      if (e.role == "peer") with_own_log_.insert(e.session);
-    } else if (e.event == "issue" && e.microbatch) {
-      issued_.insert(*e.microbatch);
-    } else if (e.event == "commit" && e.microbatch) {
-      take_commit(e);
-    } else if (e.event == "lost" && e.microbatch && e.stage) {
-      take_lost(e);
-    } else if (e.event == "merged" && e.entry_name) {
-      merged_.emplace(*e.entry_name, e.where);
-    } else if (e.event == "commit_gone" && e.entry_name) {
-      gone_.emplace(*e.entry_name, e.where);
-    } else if (e.event == "round_commit" && e.role != "peer" && e.stage && e.round && e.version) {
-      take_round(e);
-    } else if (e.event == "anchor" && e.stage && e.version && e.tag) {
-      anchors_.push_back(&e);
-    } else if (e.event == "session_over" && e.about) {
-      over_.insert(*e.about);
-    } else if (e.event == "end" && e.role == "trainer") {
-      report_.ended = true;
-    } else if (e.entry_name && e.role == "peer") {
-      take_entry(e);
+  struct File {
+    std::string name, role, peer;
+    std::optional<Session> session;
+    bool gap = false;
+    std::uint64_t lines = 0;
+  };
+
+  void read(const AuditSource& source, bool trainer) {
+    EventLines lines(source);
+    File file{.name = source.name, .role = {}, .peer = {}, .session = {}};
+    while (true) {
+      const auto next = lines.next();
+      for (const std::uint64_t line : lines.take_damaged()) findings_.violation({file.name, line}, "cannot be read");
+      if (!next.ok()) findings_.incomplete({file.name}, next.error().message);
+      if (!next.ok() || *next == nullptr) break;
+      take(**next, {file.name, lines.number()}, file, trainer);
     }
+    if (!trainer) peer_.end_session();
+    report_.lines += lines.lines();
+    report_.torn += lines.torn();
   }
 
-  void take_commit(const AuditEvent& e) {
-    const auto [known, is_new] = commits_.try_emplace(*e.microbatch, e.entries);
-    if (!is_new && known->second != e.entries)
-      violation(e.where, "microbatch ", *e.microbatch, " was committed along two paths");
-    if (!is_new) return;
-    if (stages_ == 0) stages_ = e.entries.size();
-    if (e.entries.size() != stages_ || stages_ == 0) {
-      violation(e.where, "the path of ", *e.microbatch, " has ", e.entries.size(), " stages, others have ", stages_);
+  void take(const AuditEvent& e, Where where, File& file, bool trainer) {
+    if (e.missing > 0) {
+      findings_.incomplete(where, e.missing, e.missing == 1 ? " line is" : " lines are",
+                           " missing in front of this one: they could not be written");
+      report_.missing += e.missing;
+      file.gap = true;
+      if (trainer)
+        books_.trainer_gap = true;
+      else
+        peer_.note_gap();
     }
-    for (std::size_t stage = 0; stage < e.entries.size(); ++stage) {
-      const Pair pair{*e.microbatch, static_cast<std::uint16_t>(stage)};
-      const auto [winner, fresh] = winners_.try_emplace(e.entries[stage], pair);
-      if (!fresh && winner->second != pair)
-        violation(e.where, "entry ", e.entries[stage], " won for two microbatches or stages");
+    const std::string_view lacking = lacking_field(e);
+    if (!lacking.empty()) return findings_.violation(where, e.event, " lacks \"", lacking, "\"");
+    if (e.kind == AuditKind::kUnknown) return findings_.violation(where, "\"", e.event, "\" is no event of a ", e.role);
+    if (!same_process(e, where, file)) return;
+    if (e.kind == AuditKind::kReopened) return;
+    take_session(e, where, file, trainer);
+    if (!trainer) return e.is_peer() ? peer_.take(e, where) : void();
+    books_.trainer_seen = true;
+    take_of_trainer(e, where);
+  }
+
+  bool same_process(const AuditEvent& e, Where where, File& file) {
+    if (std::find(runs_.begin(), runs_.end(), e.run) == runs_.end() && runs_.size() < 8) runs_.push_back(e.run);
+    if (file.lines++ == 0) {
+      file.role = e.role;
+      file.peer = e.peer;
     }
-  }
-
-  // A trainer that came back may say it again; the cause may be told in other words then, the entry may not differ.
-  void take_lost(const AuditEvent& e) {
-    const auto [known, is_new] = lost_.try_emplace({*e.microbatch, e.stage->value}, e);
-    if (!is_new && known->second.entry_name != e.entry_name)
-      violation(e.where, "lists another entry of ", *e.microbatch, " at stage ", *e.stage, " than ",
-                known->second.where);
-  }
-
-  void take_round(const AuditEvent& e) {
-    const auto [known, is_new] =
-        rounds_.try_emplace({e.stage->value, e.round->value}, RoundStory{e.version->value, e.secured, e.where});
-    if (is_new) return;
-    const bool same = known->second.version == e.version->value && as_set(known->second.secured) == as_set(e.secured);
-    if (!same)
-      violation(e.where, "round ", *e.round, " of stage ", *e.stage, " was committed twice with different content");
-  }
-
-  static std::set<EntryName> as_set(const std::vector<Secured>& secured) {
-    std::set<EntryName> entries;
-    for (const Secured& member : secured) {
-      for (std::uint64_t serial : member.serials) entries.insert({member.session, serial});
+    if (e.role != file.role || e.peer != file.peer) {
+      findings_.violation(where, "is of another process (", e.role, " ", e.peer.substr(0, 8), ") than the file");
+      return false;
     }
-    return entries;
+    if (e.session != Session{} && !e.peer.starts_with(peer_tag_of(e.session)))
+      findings_.violation(where, "session ", e.session, " is none of peer ", e.peer.substr(0, 16));
+    return true;
   }
 
-  void take_entry(const AuditEvent& e) {
-    if (e.event != "entry" && e.event != "counted" && e.event != "settled" && e.event != "undone") return;
-    EntryStory& entry = entries_[*e.entry_name];
-    if (e.event == "entry" && e.microbatch && e.stage) {
-      if (entry.known) violation(e.where, "entry ", *e.entry_name, " was made twice");
-      entry.known = true;
-      entry.microbatch = *e.microbatch;
-      entry.stage = e.stage->value;
-      ++entries_per_pair_[{*e.microbatch, e.stage->value}];
-    } else if (e.event == "counted") {
-      if (entry.counted) violation(e.where, "entry ", *e.entry_name, " was counted a second time");
-      if (entry.undone) violation(e.where, "entry ", *e.entry_name, " was counted after it was undone");
-      entry.counted = true;
-    } else if (e.event == "settled") {
-      if (!entry.counted) violation(e.where, "entry ", *e.entry_name, " was settled without being counted");
-      if (entry.undone) violation(e.where, "entry ", *e.entry_name, " was settled after it was undone");
-      entry.settled = true;
-    } else if (e.event == "undone") {
-      if (entry.undone) violation(e.where, "entry ", *e.entry_name, " was undone twice");
-      if (entry.settled) violation(e.where, "entry ", *e.entry_name, " was undone after it was settled");
-      if (entry.counted) ++report_.undone;
-      entry.undone = true;
+  // A file's lines carry one session from one `start` to the next.
+  void take_session(const AuditEvent& e, Where where, File& file, bool trainer) {
+    if (e.role == "solo") return;
+    const bool starts = e.kind == AuditKind::kStart;
+    if (!starts && file.session == e.session) return;
+    if (!starts)
+      findings_.absent(file.gap, where, "session ", e.session, " wrote no start, or its line is in a foreign place");
+    SessionFact& fact = books_.sessions[e.session];
+    if (starts) {
+      if (fact.started) findings_.violation(where, "session ", e.session, " starts a second time");
+      fact.started = true;
+      ++report_.sessions;
     }
-  }
-
-  // ---- judging ----
-  void join_rounds() {
-    std::map<std::pair<std::uint16_t, std::uint64_t>, std::uint64_t> round_of_version;
-    for (const auto& [id, round] : rounds_) {
-      const auto [stage, number] = id;
-      const auto [taken, is_new] = round_of_version.try_emplace({stage, round.version}, number);
-      if (!is_new)
-        violation(round.where, "version ", round.version, " of stage ", stage, " was made by rounds ", taken->second,
-                  " and ", number);
-      StageVerdict& verdict = report_.stages[stage];
-      ++verdict.rounds;
-      verdict.version = std::max(verdict.version, round.version);
-      for (const Secured& member : round.secured) {
-        for (std::uint64_t serial : member.serials) secure({member.session, serial}, stage, round);
-      }
-    }
-    report_.rounds = rounds_.size();
-  }
-
-  void secure(const EntryName& entry_name, std::uint16_t stage, const RoundStory& round) {
-    Pair pair;
-    const auto winner = winners_.find(entry_name);
-    if (winner != winners_.end()) {
-      pair = winner->second;
+    file.session = e.session;
+    if (trainer) {
+      fact.seen = true;
+      life_ = {.number = static_cast<std::uint16_t>(life_.number + 1), .resumed = e.cause == "resume" || !starts};
+      trainer_.begin_life();
     } else {
-      const auto entry = entries_.find(entry_name);
-      if (entry == entries_.end() || !entry->second.known) {
-        violation(round.where, "secures entry ", entry_name, ", of which nobody wrote");
-        return;
-      }
-      pair = {entry->second.microbatch, entry->second.stage};
-      violation(round.where, "secures entry ", entry_name, " of microbatch ", pair.first,
-                ", which the trainer did not commit for stage ", stage);
+      peer_.begin_session(e.session, file.gap);
     }
-    if (pair.second != stage)
-      violation(round.where, "secures entry ", entry_name, " of stage ", pair.second, " for stage ", stage);
-    ++times_secured_[pair];
-    secured_entries_.insert(entry_name);
-    tag_at_[stage][round.version] += count_tag(pair.first);
+  }
+
+  void take_of_trainer(const AuditEvent& e, Where where) {
+    const bool decides =
+        (e.kind >= AuditKind::kIssue && e.kind <= AuditKind::kRoundAbandoned) || e.kind == AuditKind::kMerged;
+    if (life_.ended && (decides || e.kind == AuditKind::kEnd))
+      findings_.violation(where, e.event, " behind the end of the run");
+    if (e.kind == AuditKind::kEnd) books_.ended = life_.ended = true;
+    trainer_.take(e, life_, where);
+    authority_.take(e, life_, where);
+  }
+
+  // ---- what only all files together say ----
+  void judge_sessions() {
+    for (const auto& [name, session] : books_.sessions) {
+      report_.sessions_over += session.over;
+      if (session.seen) continue;
+      if (session.joined || session.named)
+        findings_.incomplete({}, "session ", name, " took part, and no file holds a line of it");
+    }
+    for (const auto& [name, session] : books_.sessions)
+      if (session.named && !session.joined)
+        findings_.absent(books_.trainer_gap, {}, "session ", name, " took part and never joined");
   }
 
   void judge_entries() {
-    for (const auto& [entry_name, pair] : winners_) {
-      const auto found = entries_.find(entry_name);
-      if (found == entries_.end() || !found->second.known) {
-        if (with_own_log_.contains(entry_name.session))
-          violation("", "entry ", entry_name, " was committed, its peer never wrote of it");
+    for (const auto& [name, fact] : books_.entries) {
+      const SessionFact& session = books_.sessions[name.session];
+      const bool gap = session.gap || session.cut;
+      if (fact.lost && fact.lost_as_gone && !fact.gone && session.seen)
+        findings_.absent(gap, {}, "entry ", name, " is lost as gone, its peer did not answer that");
+      if (!fact.committed) {
+        if (fact.times > 0) judge_foreign(name, fact);
         continue;
       }
-      const EntryStory& entry = found->second;
-      if (entry.microbatch != pair.first || entry.stage != pair.second) {
-        violation("", "entry ", entry_name, " is of microbatch ", entry.microbatch, " at its peer and of ", pair.first,
-                  " in the trainer's log");
+      if (session.seen) {
+        if (!fact.told)
+          findings_.absent(gap, {}, "entry ", name, " was committed, its peer never wrote of it");
+        else if (!fact.counted)
+          findings_.absent(gap, {}, "entry ", name, " was committed, its peer never counted it");
+        else if (fact.times > 0 && !fact.settled)
+          findings_.absent(gap, {}, "entry ", name, " was secured, its peer never settled it");
       }
-    }
-    for (const EntryName& entry_name : secured_entries_) {
-      const auto found = entries_.find(entry_name);
-      if (found == entries_.end()) continue;
-      if (!found->second.counted) violation("", "entry ", entry_name, " was secured, its peer never counted it");
-      if (found->second.undone) violation("", "entry ", entry_name, " was secured although its peer had undone it");
-    }
-    for (const auto& [entry_name, where] : gone_) {
-      if (secured_entries_.contains(entry_name))
-        violation(where, "entry ", entry_name, " was answered gone, yet a round secured it");
-    }
-    for (const auto& [entry_name, where] : merged_) {
-      if (!secured_entries_.contains(entry_name))
-        violation(where, "entry ", entry_name, " was marked merged, no committed round names it");
+      judge_winner(name, fact);
     }
   }
 
-  void judge_pairs() {
-    for (const auto& [microbatch, entries] : commits_) {
-      if (!issued_.contains(microbatch)) violation("", "microbatch ", microbatch, " was committed and never issued");
-      for (std::size_t stage = 0; stage < entries.size(); ++stage)
-        judge_pair({microbatch, static_cast<std::uint16_t>(stage)}, entries[stage]);
-    }
-    for (const auto& [pair, event] : lost_) {
-      const auto commit = commits_.find(pair.first);
-      if (commit == commits_.end())
-        violation(event.where, "lists microbatch ", pair.first, ", which was never committed");
-    }
-    // Secured although never committed: counted once is already once too often.
-    for (const auto& [pair, times] : times_secured_) {
-      if (commits_.contains(pair.first)) continue;
-      ++report_.counted_twice;
-      ++report_.stages[pair.second].counted_twice;
-    }
-  }
-
-  void judge_pair(const Pair& pair, const EntryName& winner) {
-    StageVerdict& stage = report_.stages[pair.second];
-    ++stage.commits;
-    const auto secured = times_secured_.find(pair);
-    const std::uint64_t times = secured == times_secured_.end() ? 0 : secured->second;
-    const auto lost = lost_.find(pair);
-    const bool is_lost = lost != lost_.end();
-    stage.secured += times > 0;
-    stage.lost += is_lost;
-    report_.secured += times > 0;
-    report_.lost += is_lost;
-    if (is_lost && lost->second.entry_name && *lost->second.entry_name != winner) {
-      violation(lost->second.where, "lists entry ", *lost->second.entry_name, ", committed was ", winner);
-    }
-    if (times > 1 || (times > 0 && is_lost)) {
-      ++stage.counted_twice;
-      ++report_.counted_twice;
-      violation("", "microbatch ", pair.first, " at stage ", pair.second, " was ",
-                times > 1 ? "secured " + std::to_string(times) + " times" : "secured and also lost");
-    }
-    if (times > 0 || is_lost) return;
-    if (!report_.ended) {
-      ++stage.undecided;
-      ++report_.undecided;
+  // A round names what nobody committed.
+  void judge_foreign(const EntryName& name, const EntryFact& fact) {
+    const RoundFact& round = books_.rounds[fact.round - 1];
+    if (!fact.told) {
+      findings_.absent(books_.trainer_gap, {}, "entry ", name, " was secured (", round.where,
+                       "), nobody committed it or wrote of it");
       return;
     }
-    ++stage.silent;
-    ++report_.silent;
-    violation("", "microbatch ", pair.first, " at stage ", pair.second, " (entry ", winner,
-              ") was committed, then neither secured nor lost");
+    findings_.absent(books_.trainer_gap, {}, "entry ", name, " of microbatch ", fact.microbatch, " was secured (",
+                     round.where, "), which the trainer did not commit for stage ", round.stage);
+    if (books_.trainer_gap) return;
+    ++report_.counted_twice;  // counted once is already once too often
+    ++report_.stages[round.stage].counted_twice;
   }
 
-  // The sum over what the rounds up to `version` secured.
-  CountTag secured_tag(std::uint16_t stage, std::uint64_t version) const {
-    CountTag sum = 0;
-    const auto rounds = tag_at_.find(stage);
-    if (rounds == tag_at_.end()) return sum;
-    for (const auto& [at, tag] : rounds->second) {
-      if (at <= version) sum += tag;
+  void judge_winner(const EntryName& name, const EntryFact& fact) {
+    StageVerdict& stage = report_.stages[fact.stage];
+    ++stage.commits;
+    stage.secured += fact.times > 0;
+    stage.lost += fact.lost;
+    report_.secured += fact.times > 0;
+    report_.lost += fact.lost;
+    if (fact.times > 1 || (fact.times > 0 && fact.lost)) {
+      ++stage.counted_twice;
+      ++report_.counted_twice;
+      findings_.violation(
+          {}, "microbatch ", fact.microbatch, " at stage ", fact.stage, " was ",
+          fact.times > 1 ? "secured " + std::to_string(fact.times) + " times" : "secured and also lost");
     }
-    return sum;
+    if (fact.times > 0 || fact.lost) return;
+    if (!books_.ended || books_.trainer_gap) {
+      ++stage.undecided;
+      ++report_.undecided;
+    } else {
+      ++stage.silent;
+      ++report_.silent;
+    }
+    if (books_.ended)
+      findings_.absent(books_.trainer_gap, {}, "microbatch ", fact.microbatch, " at stage ", fact.stage, " (entry ",
+                       name, ") was committed, then neither secured nor lost");
   }
 
-  void judge_tags() {
-    std::map<std::pair<std::uint16_t, std::uint64_t>, const AuditEvent*> first;
-    for (const AuditEvent* anchor : anchors_) {
-      const std::uint16_t stage = anchor->stage->value;
+  void judge_microbatches() {
+    for (const auto& [name, fact] : books_.microbatches) {
+      report_.issued += fact.issue_life != 0;
+      report_.committed += fact.commit_life != 0;
+      report_.unfinished += fact.issue_life != 0 && fact.commit_life == 0;
+    }
+    report_.ended = books_.ended;
+    report_.undone = sums_.undone;
+    report_.answered_gone = sums_.gone;
+    report_.rounds = books_.rounds.size();
+    // Of a committed pair the winner is the first one, of another any.
+    report_.branches = sums_.entries - sums_.winners - sums_.unfinished.size();
+  }
+
+  void judge_stages() {
+    for (auto& [stage, fact] : books_.stages) {
       StageVerdict& verdict = report_.stages[stage];
-      ++verdict.anchors;
-      const auto [other, is_new] = first.try_emplace({stage, anchor->version->value}, anchor);
-      if (!is_new && other->second->digest != anchor->digest) {
-        violation(anchor->where, "the anchor of stage ", stage, " at version ", *anchor->version,
-                  " differs from that in ", other->second->where);
-      }
-      if (*anchor->tag == secured_tag(stage, anchor->version->value)) continue;
-      verdict.tag_fits = false;
-      violation(anchor->where, "the anchor of stage ", stage, " at version ", *anchor->version,
-                " does not hold what the rounds secured (its tag differs)");
-    }
-    if (report_.ended) judge_final_tags(first);
-  }
-
-  void judge_final_tags(const std::map<std::pair<std::uint16_t, std::uint64_t>, const AuditEvent*>& anchors) {
-    for (auto& [stage, verdict] : report_.stages) {
-      CountTag committed = 0, lost = 0;
-      for (const auto& [microbatch, entries] : commits_)
-        committed += stage < entries.size() ? count_tag(microbatch) : 0;
-      for (const auto& [pair, event] : lost_) lost += pair.second == stage ? count_tag(pair.first) : 0;
-      const auto last = anchors.find({stage, verdict.version});
-      if (last == anchors.end()) {
-        if (verdict.rounds == 0) continue;
-        verdict.tag_fits = false;
-        violation("", "no replica of stage ", stage, " wrote of its anchor at the last version ", verdict.version);
-      } else if (*last->second->tag + lost != committed) {
-        verdict.tag_fits = false;
-        violation("", "stage ", stage, ": anchor + lost differs from the sum over all commits (by tag)");
-      }
+      verdict.version = fact.newest();
+      for (const std::uint32_t index : fact.rounds) verdict.rounds += index != 0;
+      if (verdict.rounds > 0 && books_.ended) judge_last_anchor(stage, fact);
+      const auto secured = books_.secured_tag(stage, fact.newest());
+      if (!books_.ended || !secured || *secured + fact.lost == fact.committed) continue;
+      verdict.tag_fits = books_.trainer_gap;
+      findings_.absent(books_.trainer_gap, {}, "stage ", stage,
+                       ": anchor + lost differs from the sum over all commits (by tag)");
     }
   }
 
-  void count_rest() {
-    report_.issued = issued_.size();
-    report_.committed = commits_.size();
-    for (const MicrobatchId& microbatch : issued_) report_.unfinished += !commits_.contains(microbatch);
-    for (const auto& [pair, count] : entries_per_pair_) report_.branches += count - 1;
-    report_.answered_gone = gone_.size();
-    report_.sessions = sessions_.size();
-    report_.sessions_over = over_.size();
+  void judge_last_anchor(std::uint16_t stage, const StageFact& fact) {
+    if (report_.stages[stage].newest_anchor >= fact.newest()) return;
+    bool gap = false;  // in the file of one that may have written it
+    for (const auto& [name, session] : books_.sessions)
+      if (session.stage == stage) gap = gap || session.gap || session.cut || !session.seen;
+    findings_.absent(gap, {}, "no replica of stage ", stage, " wrote of its anchor at the last version ",
+                     fact.newest());
   }
 
-  const EventFiles& files_;
   AuditReport report_;
-  bool has_trainer_ = false;
-  std::size_t stages_ = 0;
-  std::set<MicrobatchId> issued_;
-  std::map<MicrobatchId, std::vector<EntryName>> commits_;
-  std::unordered_map<EntryName, Pair> winners_;
-  std::map<Pair, AuditEvent> lost_;
-  std::unordered_map<EntryName, std::string> merged_, gone_;
-  std::map<std::pair<std::uint16_t, std::uint64_t>, RoundStory> rounds_;
-  std::unordered_map<EntryName, EntryStory> entries_;
-  std::map<Pair, std::uint64_t> entries_per_pair_, times_secured_;
-  std::unordered_set<EntryName> secured_entries_;
-  std::map<std::uint16_t, std::map<std::uint64_t, CountTag>> tag_at_;
-  std::vector<const AuditEvent*> anchors_;
-  std::set<Session> sessions_, with_own_log_, over_;
+  Findings findings_{report_};
+  Books books_;
+  TrainerLife life_;
+  TrainerStory trainer_{books_, findings_};
+  AuthorityStory authority_{books_, findings_};
+  PeerSums sums_;
+  PeerStory peer_{books_, findings_, report_, sums_};
+  std::vector<std::string> runs_;
 };
 
 }  // namespace
 
-AuditReport audit(const EventFiles& files) { return Auditor(files).run(); }
+std::string_view name_of(AuditVerdict verdict) {
+  switch (verdict) {
+    case AuditVerdict::kClean:
+      return "clean";
+    case AuditVerdict::kIncomplete:
+      return "incomplete";
+    case AuditVerdict::kViolated:
+      break;
+  }
+  return "violated";
+}
+
+AuditReport audit_texts(const std::map<std::string, std::string>& files) {
+  std::vector<AuditSource> sources;
+  for (const auto& [name, text] : files) sources.push_back(text_source(name, text));
+  return Auditor().run(sources);
+}
+
+Result<AuditReport> audit_folder(const std::string& folder) {
+  namespace fs = std::filesystem;
+  std::error_code failure;
+  if (!fs::is_directory(folder, failure)) return make_error(ErrorCode::kMissing, folder + ": no such folder");
+  std::vector<fs::path> paths;
+  for (const auto& entry : fs::directory_iterator(folder, failure))
+    if (entry.is_regular_file(failure) && entry.path().extension() == ".jsonl") paths.push_back(entry.path());
+  if (failure) return error_of_errno("read the folder", folder, failure.value());
+  if (paths.empty())
+    return make_error(ErrorCode::kMissing, folder + ": holds no *.jsonl file (written by --events FILE)");
+  std::sort(paths.begin(), paths.end());
+  std::vector<AuditSource> sources;
+  for (const fs::path& path : paths) {
+    SHOAL_ASSIGN(AuditSource source, file_source(path.string()));
+    sources.push_back(std::move(source));
+  }
+  return Auditor().run(sources);
+}
 
 }  // namespace shoal

@@ -55,20 +55,33 @@ RunConfig small_config(RuleId rule, std::uint16_t stages, std::uint64_t microbat
 
 class Swarm::Recorder final : public EventLog {
  public:
-  Recorder(std::vector<EventRecord>& all, const SimLoop& loop) : all_(all), loop_(loop) {}
+  Recorder(std::vector<EventRecord>& all, const SimLoop& loop, EventIdentity identity, std::string* file)
+      : all_(all), loop_(loop), identity_(std::move(identity)), file_(file) {}
   void write(const EventRecord& record) override {
+    if (file_ != nullptr)
+      *file_ += event_line(
+          identity_, WallTime(std::chrono::duration_cast<WallTime::duration>(loop_.now().time_since_epoch())), record);
     EventRecord copy = record;
     copy.more.emplace_back("at", std::to_string(seconds_of(loop_.now().time_since_epoch())));
     copy.more.emplace_back("writer", short_name(session_));
     all_.push_back(std::move(copy));
   }
-  void set_session(const Session& session) override { session_ = session; }
+  void set_session(const Session& session) override { session_ = identity_.session = session; }
 
  private:
   std::vector<EventRecord>& all_;
   const SimLoop& loop_;
+  EventIdentity identity_;
+  std::string* file_;
   Session session_;
 };
+
+// A process that comes back goes on with its file.
+std::unique_ptr<EventLog> Swarm::make_recorder(const std::string& role, const PeerId& peer) {
+  std::string* file = options_.evidence == nullptr ? nullptr : &(*options_.evidence)[role + "-" + short_name(peer)];
+  return std::make_unique<Recorder>(all_events_, loop_, EventIdentity{role, RunId{run_key_.id().bytes}, peer, {}},
+                                    file);
+}
 
 class Swarm::LaunchOwner final : public Launch::Owner {
  public:
@@ -128,7 +141,7 @@ void Swarm::start_launch(bool resume) {
   storage_ = std::make_unique<SimStorage>(host.loop(), disk_);
   summary_.reset();
   launch_error_.reset();
-  launch_events_ = std::make_unique<Recorder>(all_events_, loop_);
+  launch_events_ = make_recorder("trainer", run_key_.id());
   launch_owner_ = std::make_unique<LaunchOwner>(*this);
   LaunchOptions options{
       options_.config,       run_key_, "run", resume, {kLaunchAddress}, options_.save, options_.planted,
@@ -181,7 +194,7 @@ void Swarm::start_peer(HostedPeer& process, std::uint64_t) {
   process.error.reset();
   process.wire = network_.make_wire(process.key.id(), process.address);
   process.device = std::make_unique<SimDevice>(host.loop(), options_.pace);
-  process.events = std::make_unique<Recorder>(all_events_, loop_);
+  process.events = make_recorder("peer", process.key.id());
   process.owner = std::make_unique<PeerOwner>(process);
   PeerOptions options{.key = process.key,
                       .run = RunId{run_key_.id().bytes},

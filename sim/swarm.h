@@ -32,7 +32,9 @@ struct SwarmOptions {
   FrameCoder* coder = nullptr;         // of every peer; borrowed
   ExecutorFactory factory;             // of every peer; empty: the integer executor
   bool finish_at_once = false;         // as with a Ctrl-C before the launching process is ready
-  bool save = false;                   // fetch the states at the end; answer_save() says what becomes of them
+  std::map<std::string, std::string>* evidence =
+      nullptr;        // borrowed: the event files, by process, as --events has them
+  bool save = false;  // fetch the states at the end; answer_save() says what becomes of them
 };
 
 // A run of the integer executor, small enough for hundreds of seeds. Swarm(SwarmOptions{.config = small_config(...)})
@@ -101,6 +103,7 @@ class Swarm {
   class LaunchOwner;
   class PeerOwner;
   class Recorder;
+  std::unique_ptr<EventLog> make_recorder(const std::string& role, const PeerId& peer);
   void start_peer(HostedPeer& process, std::uint64_t salt);
   void start_launch(bool resume);
 
