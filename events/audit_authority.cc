@@ -52,8 +52,10 @@ void AuthorityStory::take_member(const AuditEvent& e, Where where) {
                         *session.stage);
   session.stage = stage;
   if (e.state != "joined") return;
-  if (session.joined || session.over) findings_.violation(where, "session ", e.about, " joined twice");
+  // Said before it is durable: a launching process that died in between says it again.
+  if (session.joined_life == life_ || session.over) findings_.violation(where, "session ", e.about, " joined twice");
   session.joined = true;
+  session.joined_life = life_;
   if (!e.about_peer.empty() && !e.about_peer.starts_with(([&] {
         std::ostringstream text;
         text << e.about;
@@ -71,8 +73,7 @@ void AuthorityStory::take_over(const AuditEvent& e, const TrainerLife& life, Whe
   if (session.stage && *session.stage != e.stage)
     findings_.violation(where, "session ", e.about, " is over at stage ", e.stage, ", it was of stage ",
                         *session.stage);
-  if (!session.joined)
-    findings_.absent(books_.trainer_gap, where, "session ", e.about, " is over and never joined");
+  if (!session.joined) findings_.absent(books_.trainer_gap, where, "session ", e.about, " is over and never joined");
   if (session.over_told == 0 && !session.said_over && !life.resumed)
     findings_.absent(books_.trainer_gap, where, "session ", e.about, " is over, and its end was not made durable");
   session.over = true;

@@ -117,7 +117,7 @@ struct SessionFact {
   std::optional<std::uint16_t> stage;  // by the authority
   bool joined = false, over = false, said_over = false, named = false;
   std::uint64_t over_told = 0;  // a mix
-  std::uint16_t over_life = 0;
+  std::uint16_t joined_life = 0, over_life = 0;
   std::string over_cause;
   // By its own file:
   bool seen = false, started = false, gap = false, cut = false;

@@ -17,9 +17,9 @@ using F = AuditField;
 using K = AuditKind;
 
 constexpr std::string_view kFieldNames[] = {
-    "time",    "event",  "role",     "run",    "peer",    "session",   "microbatch",   "stage",      "about",
-    "entry",   "lease",  "window",   "round",  "version", "digest",    "tag",          "step",       "entries",
-    "secured", "cause",  "loss",     "targets", "state",  "sample",    "epoch",        "sent",       "received",
+    "time",    "event",   "role",    "run",     "peer",      "session",      "microbatch", "stage",     "about",
+    "entry",   "lease",   "window",  "round",   "version",   "digest",       "tag",        "step",      "entries",
+    "secured", "cause",   "loss",    "targets", "state",     "sample",       "epoch",      "sent",      "received",
     "fp32",    "payload", "missing", "members", "about_tag", "about_digest", "about_peer", "anchor_tag"};
 static_assert(std::size(kFieldNames) == static_cast<std::size_t>(F::kNone));
 
@@ -42,7 +42,8 @@ constexpr std::uint64_t kOfEntry = bits(F::kMicrobatch, F::kStage, F::kEntry);
 constexpr std::uint64_t kOfHop = bits(F::kMicrobatch, F::kAbout, F::kLease);
 constexpr std::uint64_t kOfSession = bits(F::kAbout, F::kStage);
 
-// Rows of docs/EVENTS.md. `cause` is left out of a line where it says nothing, so it is required only where it always does.
+// Rows of docs/EVENTS.md. `cause` is left out of a line where it says nothing, so it is required only where it always
+// does.
 constexpr Form kForms[] = {
     {"reopened", K::kReopened, kAny, bits(F::kCause)},
     {"start", K::kStart, kAny, 0},
@@ -64,8 +65,7 @@ constexpr Form kForms[] = {
     {"authority_member", K::kMember, kTrainer, kOfSession},
     {"authority_fence", K::kOther, kTrainer, kOfSession | bits(F::kCause)},
     {"authority_session_over", K::kStateOver, kTrainer, kOfSession | bits(F::kCause)},
-    {"authority_round_open", K::kStateOpen, kTrainer,
-     bits(F::kStage, F::kRound, F::kVersion, F::kStep, F::kMembers)},
+    {"authority_round_open", K::kStateOpen, kTrainer, bits(F::kStage, F::kRound, F::kVersion, F::kStep, F::kMembers)},
     {"authority_round_failed_at", K::kOther, kTrainer, kOfSession | bits(F::kRound)},
     {"authority_round_commit", K::kStateCommit, kTrainer,
      bits(F::kStage, F::kRound, F::kVersion, F::kStep, F::kAboutTag, F::kAboutDigest, F::kAnchorTag)},
@@ -113,9 +113,8 @@ F field_of(std::string_view name) {
 }
 
 bool is_hex(std::string_view text, std::size_t digits) {
-  return text.size() == digits && std::all_of(text.begin(), text.end(), [](char c) {
-           return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
-         });
+  return text.size() == digits &&
+         std::all_of(text.begin(), text.end(), [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
 }
 
 bool read_number(std::string_view text, std::uint64_t& out, int base) {

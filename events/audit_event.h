@@ -117,8 +117,8 @@ struct AuditEvent {
   bool is_peer() const { return role == "peer"; }
 };
 
-// False: no object of JSON, or a field that is not of its form. Fields and values that the page does not name are passed
-// over. `event` is overwritten; it may be used again for the next line.
+// False: no object of JSON, or a field that is not of its form. Fields and values that the page does not name are
+// passed over. `event` is overwritten; it may be used again for the next line.
 bool read_audit_event(std::string_view line, AuditEvent& event);
 
 // The field that a line of its event must have and this one has not; empty: it has them all.

@@ -70,7 +70,7 @@ class PeerStory {
   Session session_;
   bool begun_ = false, gap_ = false, over_ = false, serving_ = false;
   std::optional<std::uint16_t> stage_;
-  std::unordered_map<std::uint64_t, Open> open_;              // by serial
+  std::unordered_map<std::uint64_t, Open> open_;             // by serial
   std::unordered_map<MicrobatchId, std::uint64_t> open_of_;  // its entry here
   std::uint64_t next_serial_ = 1;
   std::uint64_t undos_ = 0, did_since_undo_ = 0;

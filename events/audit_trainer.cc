@@ -54,8 +54,7 @@ void TrainerStory::take(const AuditEvent& e, const TrainerLife& life, Where wher
 
 void TrainerStory::take_issue(const AuditEvent& e, const TrainerLife& life, Where where) {
   MicrobatchFact& fact = books_.microbatches[e.microbatch];
-  if (fact.commit_life != 0)
-    findings_.violation(where, "microbatch ", e.microbatch, " was issued behind its commit");
+  if (fact.commit_life != 0) findings_.violation(where, "microbatch ", e.microbatch, " was issued behind its commit");
   if (fact.issue_life == life.number) findings_.violation(where, "microbatch ", e.microbatch, " was issued twice");
   const std::uint64_t issue = mix64(mix64(e.sample, e.epoch), e.step) | 1;
   if (fact.issue != 0 && fact.issue != issue)
