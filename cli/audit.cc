@@ -1,5 +1,5 @@
 // shoal audit DIR: judges the counting of a run from the event logs of its processes.
-#include "events/audit.h"
+#include "events/audit/audit.h"
 
 #include <CLI/CLI.hpp>
 #include <cstdio>

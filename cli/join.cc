@@ -137,8 +137,7 @@ class JoinProgram final : private Peer::Owner {
                         .memory_bytes = arguments_.memory_mebibytes << 20,
                         .contact_time = from_seconds(arguments_.patience_s),
                         .absence_time = from_seconds(arguments_.wait_s),
-                        .once = arguments_.once,
-                        .planted = {}};
+                        .once = arguments_.once};
     if (arguments_.stage >= 0) options.wish = StageId(static_cast<std::uint16_t>(arguments_.stage));
     PeerEnvironment environment{.loop = loop_,
                                 .wire = *wire_,
@@ -183,10 +182,10 @@ class JoinProgram final : private Peer::Owner {
       text += " | accepted " + std::to_string(report.status.ledger.accepted) + last_accepted(report) + " | " +
               short_number(report.status.rate) + " tok/s";
     const double seconds = seconds_of(kLinePeriod);
-    text += " | up " + rate_text(static_cast<double>(report.sent_bytes - sent_) / seconds) + " down " +
-            rate_text(static_cast<double>(report.received_bytes - received_) / seconds);
-    sent_ = report.sent_bytes;
-    received_ = report.received_bytes;
+    text += " | up " + rate_text(static_cast<double>(report.traffic.sent - sent_) / seconds) + " down " +
+            rate_text(static_cast<double>(report.traffic.received - received_) / seconds);
+    sent_ = report.traffic.sent;
+    received_ = report.traffic.received;
     if (report.run_step > 0) {
       char loss[32];
       std::snprintf(loss, sizeof loss, "%.4f", report.run_loss);
@@ -216,8 +215,8 @@ class JoinProgram final : private Peer::Owner {
                                   {"undone", report.status.ledger.undone},
                                   {"recomputed", report.status.ledger.recomputed},
                                   {"graphs_dropped", report.status.graphs_dropped},
-                                  {"sent_bytes", report.sent_bytes},
-                                  {"received_bytes", report.received_bytes}};
+                                  {"sent_bytes", report.traffic.sent},
+                                  {"received_bytes", report.traffic.received}};
     if (report.stage) out["stage"] = report.stage->value;
     std::fputs((out.dump(2) + "\n").c_str(), stdout);
     std::fflush(stdout);

@@ -34,6 +34,8 @@ struct LaunchArguments {
 
 constexpr char kRunFile[] = "/run.toml", kKeyFile[] = "/run.key", kListenFile[] = "/listen";
 constexpr std::size_t kListenBytesMax = 256;
+// How long a resumed run waits for its port. A connection that is over holds its source port for 60 s (TIME_WAIT).
+constexpr Duration kPortPatience = 75s;
 
 // The run's file, found again by --resume: the manifest's text and where the tokens are.
 std::string kept_run_text(const std::string& manifest, const RunConfig& config) {
@@ -83,6 +85,14 @@ std::uint32_t network_of(const LaunchArguments& arguments, const RunId& run) {
   return network | 1;  // 0 would be the public network
 }
 
+Error still_in_use(const Error& error) {
+  return make_error(error.code,
+                    error.message +
+                        " still. HINT: `ss -tuanp` shows who holds it. The run can go on elsewhere with --listen "
+                        "HOST:PORT: its peers find it through the DHT; where they were started with --no-dht, only "
+                        "who joins with the new ticket comes");
+}
+
 class LaunchProgram final : private Launch::Owner {
  public:
   LaunchProgram(LaunchArguments arguments, bool json) : arguments_(std::move(arguments)), json_(json) {}
@@ -125,7 +135,6 @@ class LaunchProgram final : private Launch::Owner {
                           .resume = arguments_.resume,
                           .addresses = addresses_,
                           .save = !arguments_.save.empty(),
-                          .planted = {},
                           .keep = [this] { return keep_run_file(); }};
     SHOAL_ASSIGN(launch_,
                  Launch::open(std::move(options),
@@ -137,7 +146,7 @@ class LaunchProgram final : private Launch::Owner {
                                loop_,
                                [this] {
                                  log_info("Ctrl-C: what is under way is finished first; a second one stops at once");
-                                 launch_->finish("stopped by Ctrl-C");
+                                 launch_->stop("stopped by Ctrl-C");
                                },
                                [this] {
                                  log_warning("stopped at once: peers keep their state, `shoal launch --resume ",
@@ -154,7 +163,7 @@ class LaunchProgram final : private Launch::Owner {
       options.admission = Admission::kKeys;
       options.admitted = config_.admission.keys;
     }
-    SHOAL_ASSIGN(wire_, make_zmq_wire(loop_, std::move(options)));
+    SHOAL_TRY(open_wire(options));
     SHOAL_ASSIGN(addresses_, own_addresses(wire_->listening_address(), arguments_.advertise, {}));
     if (all_loopback(addresses_))
       log_warning("this run is told under ", addresses_.front(),
@@ -170,6 +179,29 @@ class LaunchProgram final : private Launch::Owner {
                                .bootstrap = arguments_.bootstrap,
                                .cache_path = arguments_.folder + "/directory.json"};
     SHOAL_ASSIGN(directory_, open_directory(loop_, *storage_, directory));
+    return {};
+  }
+
+  // A resumed run listens where its peers look for it, so it waits while somebody else holds that port. Ctrl-C ends the
+  // wait and the process (StopSignals do not listen yet).
+  Status open_wire(const ZmqWireOptions& options) {
+    if (!arguments_.resume) {
+      SHOAL_ASSIGN(wire_, make_zmq_wire(loop_, options));
+      return {};
+    }
+    bool waited = false;
+    const auto in_use = [&](const Error& error) -> Status {
+      // The run itself may hold the port: then nothing will free it.
+      if (const auto lock = FileLock::take(trainer_log_path(arguments_.folder)); !lock.ok())
+        return make_error(lock.code(), "another process goes on with this run: " + lock.error().message);
+      log_info(error.message, ": waiting for it, because peers look for the run there, at most ",
+               seconds_of(kPortPatience), " s; Ctrl-C ends the wait");
+      waited = true;
+      return {};
+    };
+    auto wire = make_zmq_wire_when_free(loop_, options, kPortPatience, in_use);
+    if (waited && !wire.ok() && wire.code() == ErrorCode::kBusy) return still_in_use(wire.error());
+    SHOAL_ASSIGN(wire_, std::move(wire));
     return {};
   }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <new>
 
+#include "common/byte_codec.h"
 #include "common/check.h"
 
 namespace shoal {
@@ -31,7 +32,7 @@ Digest end(State& state) {
 
 std::array<std::uint8_t, 8> little_endian(std::uint64_t value) {
   std::array<std::uint8_t, 8> bytes;
-  for (std::size_t i = 0; i < 8; ++i) bytes[i] = static_cast<std::uint8_t>(value >> (8 * i));
+  put_le(bytes.data(), value);
   return bytes;
 }
 

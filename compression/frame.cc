@@ -3,15 +3,15 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cstring>
 #include <string>
 
+#include "common/byte_codec.h"
 #include "common/check.h"
 
 namespace shoal {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "frames are written as they lie in memory: little-endian");
+static_assert(std::endian::native == std::endian::little, "payloads are written as they lie in memory: little-endian");
 
 constexpr std::array<std::uint8_t, 4> kMagic = {'S', 'T', 'F', '1'};
 constexpr std::uint8_t kHasBase = 1;
@@ -29,18 +29,6 @@ constexpr std::size_t kPayloadBytesAt = 16;
 constexpr std::size_t kPayloadSumAt = 24;
 constexpr std::size_t kReservedAt = 28;
 constexpr std::size_t kBaseHashAt = 32;
-
-template <class T>
-T load(ByteView bytes, std::size_t at) {
-  T value;
-  std::memcpy(&value, bytes.data() + at, sizeof value);
-  return value;
-}
-
-template <class T>
-void store(MutableByteView bytes, std::size_t at, T value) {
-  std::memcpy(bytes.data() + at, &value, sizeof value);
-}
 
 Error malformed(const std::string& what) { return make_error(ErrorCode::kMalformed, "tensor frame: " + what); }
 
@@ -70,10 +58,10 @@ Result<std::size_t> check_prologue(ByteView frame) {
   if (dims > kFrameDimsMax)
     return make_error(ErrorCode::kTooLarge, "tensor frame: " + std::to_string(dims) + " extents, at most 8");
   const std::size_t header_bytes = frame_header_bytes(dims);
-  if (load<std::uint16_t>(frame, kHeaderBytesAt) != header_bytes)
+  if (get_le<std::uint16_t>(frame, kHeaderBytesAt) != header_bytes)
     return malformed("header size and extent count disagree");
   if (frame.size() < header_bytes) return malformed("cut off in its header");
-  if (load<std::uint32_t>(frame, kHeaderSumAt) != header_sum(frame.first(header_bytes))) {
+  if (get_le<std::uint32_t>(frame, kHeaderSumAt) != header_sum(frame.first(header_bytes))) {
     return make_error(ErrorCode::kCorrupt, "tensor frame: the header's checksum does not fit");
   }
   return header_bytes;
@@ -84,8 +72,8 @@ Status check_fields(ByteView header) {
   if (header[kRoleAt] > static_cast<std::uint8_t>(TensorRole::kParameters)) return malformed("unknown role");
   if (header[kDTypeAt] > static_cast<std::uint8_t>(DType::kF64)) return malformed("unknown element type");
   if ((header[kFlagsAt] & ~kHasBase) != 0) return malformed("unknown flags");
-  if (load<std::uint32_t>(header, kReservedAt) != 0) return malformed("reserved bytes are not zero");
-  if ((header[kFlagsAt] & kHasBase) == 0 && load<std::uint64_t>(header, kBaseHashAt) != 0) {
+  if (get_le<std::uint32_t>(header, kReservedAt) != 0) return malformed("reserved bytes are not zero");
+  if ((header[kFlagsAt] & kHasBase) == 0 && get_le<std::uint64_t>(header, kBaseHashAt) != 0) {
     return malformed("a base hash without its flag");
   }
   for (std::size_t i = kFramePrologueBytes + 8u * header[kDimsAt]; i < header.size(); ++i) {
@@ -132,12 +120,13 @@ void seal_frame(const FrameHeader& header, MutableByteView frame) {
   head[kDTypeAt] = static_cast<std::uint8_t>(header.dtype);
   head[kDimsAt] = static_cast<std::uint8_t>(header.shape.size());
   head[kFlagsAt] = header.base_hash ? kHasBase : 0;
-  store(head, kHeaderBytesAt, static_cast<std::uint16_t>(header_bytes));
-  store(head, kPayloadBytesAt, header.payload_bytes);
-  store(head, kPayloadSumAt, crc32c(frame.subspan(header_bytes)));
-  store(head, kBaseHashAt, header.base_hash.value_or(0));
-  for (std::size_t i = 0; i < header.shape.size(); ++i) store(head, kFramePrologueBytes + 8 * i, header.shape[i]);
-  store(head, kHeaderSumAt, header_sum(head));
+  put_le(head.data() + kHeaderBytesAt, static_cast<std::uint16_t>(header_bytes));
+  put_le(head.data() + kPayloadBytesAt, header.payload_bytes);
+  put_le(head.data() + kPayloadSumAt, crc32c(frame.subspan(header_bytes)));
+  put_le(head.data() + kBaseHashAt, header.base_hash.value_or(0));
+  for (std::size_t i = 0; i < header.shape.size(); ++i)
+    put_le(head.data() + kFramePrologueBytes + 8 * i, header.shape[i]);
+  put_le(head.data() + kHeaderSumAt, header_sum(head));
 }
 
 Result<FrameView> read_frame(ByteView frame) {
@@ -150,12 +139,12 @@ Result<FrameView> read_frame(ByteView frame) {
   header.version = head[kVersionAt];
   header.role = static_cast<TensorRole>(head[kRoleAt]);
   header.dtype = static_cast<DType>(head[kDTypeAt]);
-  header.payload_bytes = load<std::uint64_t>(head, kPayloadBytesAt);
-  header.checksum = load<std::uint32_t>(head, kPayloadSumAt);
-  if ((head[kFlagsAt] & kHasBase) != 0) header.base_hash = load<std::uint64_t>(head, kBaseHashAt);
+  header.payload_bytes = get_le<std::uint64_t>(head, kPayloadBytesAt);
+  header.checksum = get_le<std::uint32_t>(head, kPayloadSumAt);
+  if ((head[kFlagsAt] & kHasBase) != 0) header.base_hash = get_le<std::uint64_t>(head, kBaseHashAt);
   header.shape.resize(head[kDimsAt]);
   for (std::size_t i = 0; i < header.shape.size(); ++i) {
-    header.shape[i] = load<std::int64_t>(head, kFramePrologueBytes + 8 * i);
+    header.shape[i] = get_le<std::int64_t>(head, kFramePrologueBytes + 8 * i);
   }
   SHOAL_TRY(tensor_bytes(header.shape, header.dtype));
   if (header.payload_bytes != frame.size() - header_bytes) {

@@ -116,10 +116,10 @@ void DhtDirectory::on_dht_down(const Error& cause) {
     look_up.tag = 0;
     if (look_up.found()) answered.push_back(id);
   }
-  const std::weak_ptr<bool> life = life_;
+  const Lifetime::Watch life = lifetime_.watch();
   for (std::uint64_t id : answered) {
     end_look_up(id);
-    if (life.expired()) return;
+    if (life.over()) return;
   }
 }
 
@@ -188,9 +188,7 @@ void DhtDirectory::look_up(std::string key, Duration budget, std::function<bool(
                            std::function<void()> finish) {
   if (watched_.size() < kWatchedMax || watched_.contains(key)) watched_[key] = loop_.now() + kWatchedFor;
   if ((!up_ && found()) || look_ups_.size() >= kLookUpsMax) {
-    loop_.post([life = std::weak_ptr<bool>(life_), finish = std::move(finish)] {
-      if (!life.expired()) finish();
-    });
+    loop_.post(lifetime_.guard(std::move(finish)));
     return;
   }
   const std::uint64_t id = next_++;

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "common/event_loop.h"
+#include "common/lifetime.h"
 #include "common/rng.h"
 #include "common/storage.h"
 #include "dht/dht_access.h"
@@ -111,7 +112,7 @@ class DhtDirectory final : public PeerDirectory, private DhtAccess::Listener {
   std::map<std::string, TimePoint> watched_;     // key -> until
   std::uint64_t next_ = 1;                       // the next tag or look-up id
   TimerId refresh_timer_ = 0, save_timer_ = 0, publish_timer_ = 0;
-  std::shared_ptr<bool> life_ = std::make_shared<bool>(true);
+  Lifetime lifetime_;
 };
 
 }  // namespace shoal

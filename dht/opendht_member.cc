@@ -131,7 +131,7 @@ class OpenDht final : public OpenDhtMember {
 
   DhtStatus status() const override {
     DhtStatus out;
-    for (const sa_family_t family : {AF_INET, AF_INET6}) {
+    for (const sa_family_t family : {sa_family_t{AF_INET}, sa_family_t{AF_INET6}}) {
       const dht::NodeStats stats = runner_.getNodesStats(family);
       out.good_nodes += stats.good_nodes;
       out.dubious_nodes += stats.dubious_nodes;

@@ -1,7 +1,6 @@
 #pragma once
 // Fields of one line of an event file, read leniently; Json is nlohmann::json, which no header of ours includes. Pure;
 // thread-safe.
-#include <charconv>
 #include <cstdint>
 #include <string>
 
@@ -14,13 +13,11 @@ std::string event_text(const Json& line, const char* key) {
   return found != line.end() && found->is_string() ? found->template get<std::string>() : std::string();
 }
 
-// A counter, which stands in events as a text; 0 when it is absent or no number.
+// A counter; 0 when it is absent or no counter.
 template <class Json>
 std::uint64_t event_count(const Json& line, const char* key) {
-  const std::string text = event_text(line, key);
-  std::uint64_t value = 0;
-  std::from_chars(text.data(), text.data() + text.size(), value);
-  return value;
+  const auto found = line.find(key);
+  return found != line.end() && found->is_number_unsigned() ? found->template get<std::uint64_t>() : 0;
 }
 
 }  // namespace shoal

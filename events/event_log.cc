@@ -28,9 +28,10 @@ class JsonLine {
     out << value;
     text(key, out.view());
   }
-  void integer(std::string_view key, std::uint64_t value) {
+  void integer(std::string_view key, std::optional<std::uint64_t> value) {
+    if (!value) return;
     name(key);
-    line_ += std::to_string(value);
+    line_ += std::to_string(*value);
   }
   void number(std::string_view key, double value) {
     name(key);
@@ -116,6 +117,7 @@ class SilentEventLog final : public EventLog {
  public:
   void write(const EventRecord&) override {}
   void set_session(const Session&) override {}
+  void set_stage(StageId) override {}
 };
 
 class FileEventLog final : public EventLog {
@@ -127,7 +129,7 @@ class FileEventLog final : public EventLog {
     std::string line;
     if (missing_ > 0) {
       EventRecord copy = record;
-      copy.more.emplace_back("missing", std::to_string(missing_));
+      copy.missing = missing_;
       line = (torn_ ? "\n" : "") + event_line(identity_, clock_.wall(), copy);
     } else {
       line = event_line(identity_, clock_.wall(), record);
@@ -146,7 +148,11 @@ class FileEventLog final : public EventLog {
     ++missing_;
     torn_ = torn_ || written > 0;
   }
-  void set_session(const Session& session) override { identity_.session = session; }
+  void set_session(const Session& session) override {
+    identity_.session = session;
+    identity_.stage.reset();
+  }
+  void set_stage(StageId stage) override { identity_.stage = stage; }
 
  private:
   std::string path_;
@@ -183,37 +189,18 @@ Error malformed(std::string_view what, std::string_view text) {
 
 }  // namespace
 
-EventRecord event_of(const RoundCommit& commit) {
-  return {.event = "round_commit",
-          .stage = commit.stage,
-          .round = commit.round,
-          .version = commit.version,
-          .digest = commit.digest,
-          .tag = commit.tag,
-          .step = commit.step,
-          .secured = commit.secured};
-}
-
-EventRecord commit_event(const MicrobatchId& microbatch, std::vector<EntryName> path, double loss,
-                         std::uint64_t targets) {
-  return {.event = "commit", .microbatch = microbatch, .entries = std::move(path), .loss = loss, .targets = targets};
-}
-
-EventRecord anchor_event(StageId stage, Version version, CountTag tag, const Digest& digest) {
-  return {.event = "anchor", .stage = stage, .version = version, .digest = digest, .tag = tag};
-}
-
 std::string event_line(const EventIdentity& identity, WallTime time, const EventRecord& r) {
   JsonLine line;
   line.time("time", time);
-  line.text("event", r.event);
+  line.text("event", name_of(r.event));
   line.text("role", identity.role);
   line.printed("run", identity.run);
   line.printed("peer", identity.peer);
   line.printed("session", identity.session);
   if (r.microbatch) line.printed("microbatch", *r.microbatch);
-  if (r.stage) line.integer("stage", r.stage->value);
+  if (const auto stage = r.stage ? r.stage : identity.stage) line.integer("stage", stage->value);
   if (r.about) line.printed("about", *r.about);
+  if (r.about_peer) line.printed("about_peer", *r.about_peer);
   if (r.entry_name) line.printed("entry", *r.entry_name);
   if (r.lease) line.printed("lease", *r.lease);
   if (r.window) line.integer("window", static_cast<std::uint64_t>(*r.window));
@@ -222,12 +209,21 @@ std::string event_line(const EventIdentity& identity, WallTime time, const Event
   if (r.digest) line.printed("digest", *r.digest);
   if (r.tag) line.text("tag", hex_of_tag(*r.tag));
   if (r.step) line.integer("step", r.step->value);
+  if (r.sample) line.integer("sample", r.sample->value);
+  line.integer("epoch", r.epoch);
   if (r.entries) line.entries("entries", *r.entries);
   if (r.secured) line.secured("secured", *r.secured);
+  line.integer("members", r.members);
+  if (r.silent) line.printed("silent", *r.silent);
+  if (!r.state.empty()) line.text("state", r.state);
   if (!r.cause.empty()) line.text("cause", r.cause);
   if (r.loss) line.number("loss", *r.loss);
-  if (r.targets) line.integer("targets", *r.targets);
-  for (const auto& [key, value] : r.more) line.text(key, value);
+  line.integer("targets", r.targets);
+  line.integer("sent", r.sent);
+  line.integer("received", r.received);
+  line.integer("fp32", r.fp32);
+  line.integer("payload", r.payload);
+  line.integer("missing", r.missing);
   return std::move(line).finish();
 }
 
@@ -240,7 +236,7 @@ Result<std::unique_ptr<EventLog>> open_event_log(const std::string& path, EventI
   const bool torn = ends_within_a_line(fd);
   if (torn && ::write(fd, "\n", 1) != 1) return error_of_errno("write", path, errno);
   std::unique_ptr<EventLog> log = std::make_unique<FileEventLog>(path, std::move(file), std::move(identity), clock);
-  if (torn) log->write({.event = "reopened", .cause = "the line before is torn"});
+  if (torn) log->write({.event = EventName::kReopened, .cause = "the line before is torn"});
   return log;
 }
 

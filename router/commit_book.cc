@@ -134,11 +134,9 @@ std::optional<CommitBook::Listing> CommitBook::on_ack(const CommitAckItem& item,
     case CommitState::kFenced:
       return std::nullopt;  // the authority's word lists
     case CommitState::kGone:
-    case CommitState::kDropped:
       break;
   }
-  const Listing listing{item.microbatch, StageId(static_cast<std::uint16_t>(stage)), item.entry_name,
-                        item.state == CommitState::kGone ? "gone" : "dropped"};
+  const Listing listing{item.microbatch, StageId(static_cast<std::uint16_t>(stage)), item.entry_name, "gone"};
   set(item.microbatch.serial, it->second, stage, StageState::kLost, listing.cause);
   raise_low();
   return listing;

@@ -17,16 +17,14 @@
 
 #include "common/bytes.h"
 #include "common/ids.h"
+#include "common/record_log.h"
 #include "common/result.h"
 #include "transport/messages.h"
 
 namespace shoal {
 
-// Framing of durable logs: u32 length, u32 CRC-32C, payload; little-endian. Also used by the authority's log.
-Bytes frame_log_record(ByteView payload);
-// Calls `record` for each whole record; returns how many bytes are whole (a torn tail is cut there). ERRORS: kCorrupt:
-// bytes behind a record that is not whole form whole records again, so it is damage and not a torn tail.
-Result<std::size_t> read_log(ByteView log, const std::function<Status(ByteView)>& record);
+// Framing and torn tails: common/record_log.h. What is called a record here is its payload.
+inline constexpr LogFormat kTrainerLog{.name = "trainer's log", .kind = 1, .version = 3, .record_bytes_max = 1u << 20};
 
 class CommitBook {
  public:
@@ -59,8 +57,8 @@ class CommitBook {
   };
 
   CommitBook(std::uint64_t trainer, std::uint16_t stages, std::uint64_t window = kWindow);
-  // Reads the log of an earlier life: every record in it is durable. ERRORS: kCorrupt (also: the log does not begin
-  // with its header), kForeign (another trainer or number of stages), kVersion (another log format).
+  // Reads the log of an earlier life. What it says is told to nobody before the log is synced: RecordLog::settled().
+  // ERRORS: kCorrupt (also: the log does not begin with its header), kForeign (another trainer or number of stages).
   Status replay(ByteView record);
   Bytes header_record() const;  // the first record of a log
   Bytes life_record(const Life& life);

@@ -1,7 +1,7 @@
-// The bytes of the trainer's log: framing, records, replay.
+// The records of the trainer's log, and their replay.
 #include <algorithm>
-#include <cstring>
 
+#include "common/byte_codec.h"
 #include "router/commit_book.h"
 
 namespace shoal {
@@ -9,133 +9,37 @@ namespace shoal {
 namespace {
 
 constexpr std::uint8_t kHeader = 1, kPath = 2, kDone = 3, kEnd = 4, kLife = 5;
-constexpr std::uint8_t kLogVersion = 2;
-constexpr std::size_t kRecordMax = 1u << 20;
-constexpr std::size_t kDoneItemsMax = 4096;        // in one record, which stays far below kRecordMax
+constexpr std::size_t kDoneItemsMax = 4096;        // in one record, which stays far below what kTrainerLog allows
 constexpr std::uint64_t kReplayGapMax = 1u << 20;  // ids that one record may skip; a window is far below it
-
-class Out {
- public:
-  template <class T>
-  void put(T value) {
-    std::uint8_t raw[sizeof(T)];
-    std::memcpy(raw, &value, sizeof(T));
-    bytes_.insert(bytes_.end(), raw, raw + sizeof(T));
-  }
-  void text(std::string_view value) {
-    put(static_cast<std::uint16_t>(value.size()));
-    bytes_.insert(bytes_.end(), value.begin(), value.end());
-  }
-  ByteView view() const { return bytes_; }
-
- private:
-  std::vector<std::uint8_t> bytes_;
-};
-
-class In {
- public:
-  explicit In(ByteView bytes) : bytes_(bytes) {}
-  template <class T>
-  T get() {
-    T value{};
-    if (at_ + sizeof(T) > bytes_.size()) {
-      bad_ = true;
-      return value;
-    }
-    std::memcpy(&value, bytes_.data() + at_, sizeof(T));
-    at_ += sizeof(T);
-    return value;
-  }
-  std::string text() {
-    const auto size = get<std::uint16_t>();
-    if (at_ + size > bytes_.size()) {
-      bad_ = true;
-      return {};
-    }
-    std::string value(reinterpret_cast<const char*>(bytes_.data()) + at_, size);
-    at_ += size;
-    return value;
-  }
-  bool whole() const { return !bad_ && at_ == bytes_.size(); }
-  bool bad() const { return bad_; }
-
- private:
-  ByteView bytes_;
-  std::size_t at_ = 0;
-  bool bad_ = false;
-};
-
-// Size of the whole record at `at`, 0 when there is none.
-std::size_t whole_record(ByteView log, std::size_t at) {
-  std::uint32_t header[2];
-  if (at + sizeof(header) > log.size()) return 0;
-  std::memcpy(header, log.data() + at, sizeof(header));
-  if (header[0] == 0 || header[0] > kRecordMax || at + sizeof(header) + header[0] > log.size()) return 0;
-  return crc32c(log.subspan(at + sizeof(header), header[0])) == header[1] ? sizeof(header) + header[0] : 0;
-}
 
 Error bad_record() { return make_error(ErrorCode::kCorrupt, "a record of the trainer's log does not parse"); }
 Error no_header() { return make_error(ErrorCode::kCorrupt, "the trainer's log does not begin with its header"); }
 
-// Whether a whole record begins anywhere behind the one at `at` that is not whole: its length may be the damaged part.
-bool whole_record_behind(ByteView log, std::size_t at) {
-  const std::size_t end = std::min(log.size(), at + 8 + kRecordMax + 1);
-  for (std::size_t next = at + 1; next < end; ++next)
-    if (whole_record(log, next) > 0) return true;
-  return false;
-}
-
 }  // namespace
 
-Bytes frame_log_record(ByteView payload) {
-  SHOAL_CHECK(!payload.empty() && payload.size() <= kRecordMax);
-  std::vector<std::uint8_t> bytes(8 + payload.size());
-  const std::uint32_t header[2] = {static_cast<std::uint32_t>(payload.size()), crc32c(payload)};
-  std::memcpy(bytes.data(), header, sizeof(header));
-  std::memcpy(bytes.data() + 8, payload.data(), payload.size());
-  return Bytes::from_vector(std::move(bytes));
-}
-
-Result<std::size_t> read_log(ByteView log, const std::function<Status(ByteView)>& record) {
-  std::size_t at = 0;
-  while (at < log.size()) {
-    const std::size_t size = whole_record(log, at);
-    if (size == 0) {
-      if (whole_record_behind(log, at))
-        return make_error(ErrorCode::kCorrupt,
-                          "record at byte " + std::to_string(at) + " is damaged and whole records follow it");
-      return at;
-    }
-    SHOAL_TRY(record(log.subspan(at + 8, size - 8)));
-    at += size;
-  }
-  return at;
-}
-
 Bytes CommitBook::header_record() const {
-  Out out;
+  ByteWriter out;
   out.put(kHeader);
-  out.put(kLogVersion);
   out.put(trainer_);
   out.put(stages_);
-  return frame_log_record(out.view());
+  return std::move(out).take();
 }
 
 Bytes CommitBook::life_record(const Life& life) {
   life_ = life;
-  Out out;
+  ByteWriter out;
   out.put(kLife);
   out.put(life.session.peer_tag);
   out.put(life.session.incarnation);
   out.put(life.cursor);
   out.put(life.epoch);
   out.put(life.samples);
-  for (const std::uint8_t byte : life.text.bytes) out.put(byte);
-  return frame_log_record(out.view());
+  out.bytes(life.text.bytes);
+  return std::move(out).take();
 }
 
 Bytes CommitBook::path_record(std::uint64_t serial, const Logged& logged) const {
-  Out out;
+  ByteWriter out;
   out.put(kPath);
   out.put(serial);
   out.put(logged.loss_sum);
@@ -145,7 +49,7 @@ Bytes CommitBook::path_record(std::uint64_t serial, const Logged& logged) const 
     out.put(entry_name.session.incarnation);
     out.put(entry_name.serial);
   }
-  return frame_log_record(out.view());
+  return std::move(out).take();
 }
 
 Bytes CommitBook::done_record() {
@@ -153,7 +57,7 @@ Bytes CommitBook::done_record() {
   const std::vector<Done> items(done_.begin(), end);
   done_.erase(done_.begin(), end);
   writing_.insert(writing_.end(), items.begin(), items.end());
-  Out out;
+  ByteWriter out;
   out.put(kDone);
   out.put(static_cast<std::uint32_t>(items.size()));
   for (const Done& item : items) {
@@ -162,26 +66,22 @@ Bytes CommitBook::done_record() {
     out.put(static_cast<std::uint8_t>(item.lost));
     out.text(item.cause);
   }
-  return frame_log_record(out.view());
+  return std::move(out).take();
 }
 
 Bytes CommitBook::end_record() const {
-  Out out;
+  ByteWriter out;
   out.put(kEnd);
-  return frame_log_record(out.view());
+  return std::move(out).take();
 }
 
 Status CommitBook::replay(ByteView record) {
-  In in(record);
+  ByteReader in(record);
   switch (in.get<std::uint8_t>()) {
     case kHeader: {
-      const auto version = in.get<std::uint8_t>();
       const auto trainer = in.get<std::uint64_t>();
       const auto stages = in.get<std::uint16_t>();
       if (!in.whole()) break;
-      if (version != kLogVersion)
-        return make_error(ErrorCode::kVersion, "the log has version " + std::to_string(version) +
-                                                   ", this program reads " + std::to_string(kLogVersion));
       if (trainer != trainer_ || stages != stages_)
         return make_error(ErrorCode::kForeign, "the log belongs to another run");
       header_seen_ = true;
@@ -204,7 +104,7 @@ Status CommitBook::replay(ByteView record) {
 }
 
 Status CommitBook::replay_path(ByteView record) {
-  In in(record.subspan(1));
+  ByteReader in(record.subspan(1));
   const auto serial = in.get<std::uint64_t>();
   Logged logged;
   logged.loss_sum = in.get<double>();
@@ -232,7 +132,7 @@ Status CommitBook::replay_path(ByteView record) {
 }
 
 Status CommitBook::replay_life(ByteView record) {
-  In in(record.subspan(1));
+  ByteReader in(record.subspan(1));
   Life life;
   life.session.peer_tag = in.get<std::uint64_t>();
   life.session.incarnation = in.get<std::uint64_t>();
@@ -246,7 +146,7 @@ Status CommitBook::replay_life(ByteView record) {
 }
 
 Status CommitBook::replay_done(ByteView record) {
-  In in(record.subspan(1));
+  ByteReader in(record.subspan(1));
   for (auto count = in.get<std::uint32_t>(); count > 0 && !in.bad(); --count) {
     const auto serial = in.get<std::uint64_t>();
     const auto stage = in.get<std::uint16_t>();

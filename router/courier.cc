@@ -6,9 +6,8 @@
 
 namespace shoal {
 
-Courier::Courier(CourierPort& port, const RoutingPolicy& policy, HopRates& rates, Session self,
-                 const PlantedBugs& planted)
-    : port_(port), policy_(policy), rates_(rates), self_(self), planted_(planted) {}
+Courier::Courier(CourierPort& port, const RoutingPolicy& policy, HopRates& rates, Session self)
+    : port_(port), policy_(policy), rates_(rates), self_(self) {}
 
 void Courier::open(HopSpec spec, TimePoint now) {
   const MicrobatchId id = spec.microbatch;
@@ -82,7 +81,7 @@ void Courier::reject(const MicrobatchId& microbatch, const std::string& why, Tim
   Hop& hop = it->second;
   const Session bad = hop.won_session;
   const Lease lease = *hop.won;
-  port_.event("gradient_rejected", microbatch, bad, lease, why);
+  port_.write(claim_event(EventName::kGradientRejected, microbatch, bad, lease, why));
   rates_.miss(bad, now);
   hop.avoid[bad] = now + 5s;
   drop_child(hop, lease, ReleaseWhy::kLost);
@@ -288,10 +287,6 @@ void Courier::lose_child(Hop& hop, const Lease& lease, TimePoint now) {
   drop_child(hop, lease, std::nullopt);
   if (hop.children.empty()) return ask(hop, now);
   if (!newest) return;
-  if (planted_.branch_timer) {
-    hop.armed = now + std::chrono::hours(1000);
-    return;
-  }
   arm(hop, now);  // the timer is the hop's: it waits for whom it still has
   if (hop.children.back().overdue) retry_later(hop, now);
 }

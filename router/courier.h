@@ -1,7 +1,6 @@
 #pragma once
 // The holder half of the protocol: for every microbatch this process holds, who of the next stage works on it, and what
-// happens when they do not answer. Same class in the trainer (holder for stage 0) and in every peer (holder for the
-// stage after its own).
+// happens when they do not answer. It lives in router/holder.h.
 //
 // State machine without I/O, threads or clock: events come in with `now`, messages go out through CourierPort. Thread:
 // loop only. A hop is waiting (no gradient yet) or won. Its timer belongs to the hop, not to a branch, and is armed
@@ -19,11 +18,11 @@
 #include "common/ids.h"
 #include "common/result.h"
 #include "common/time.h"
-#include "router/planted.h"
+#include "events/event_record.h"
 #include "router/policy.h"
 #include "router/rates.h"
+#include "transport/links.h"
 #include "transport/messages.h"
-#include "transport/transport.h"
 
 namespace shoal {
 
@@ -51,7 +50,7 @@ class CourierPort {
  public:
   virtual ~CourierPort() = default;
   // Sessions of `stage` that are members, serving and can be dialled.
-  virtual std::vector<Session> candidates(StageId stage) = 0;
+  virtual std::vector<Session> candidates(StageId stage, TimePoint now) = 0;
   virtual std::uint64_t low_of(std::uint64_t trainer) = 0;
   // Sends the message with the encoded frames of its microbatch. `key`: in frames that need no base, since the receiver
   // lacks the one that was named; then, and for the first time, under the same lease.
@@ -64,8 +63,7 @@ class CourierPort {
   virtual void on_won(const MicrobatchId& microbatch, const Gradient& gradient, std::vector<Bytes> frames) = 0;
   // No peer of the stage can be asked (again called when that ends, with parked = false).
   virtual void on_parked(const MicrobatchId& microbatch, StageId stage, bool parked) = 0;
-  virtual void event(std::string_view name, const MicrobatchId& microbatch, const Session& peer, const Lease& lease,
-                     std::string_view cause) = 0;
+  virtual void write(const EventRecord& event) = 0;  // of a claim, into the process's EventLog
 };
 
 struct CourierCounters {
@@ -81,8 +79,7 @@ class Courier {
   static constexpr Duration kBackoffMin = 50ms, kBackoffMax = 1s;
 
   // REQUIRES: port, policy and rates outlive it.
-  Courier(CourierPort& port, const RoutingPolicy& policy, HopRates& rates, Session self,
-          const PlantedBugs& planted = {});
+  Courier(CourierPort& port, const RoutingPolicy& policy, HopRates& rates, Session self);
 
   void open(HopSpec spec, TimePoint now);
   bool holds(const MicrobatchId& microbatch) const { return hops_.contains(microbatch); }
@@ -161,7 +158,7 @@ class Courier {
   void arm(Hop& hop, TimePoint now);
   void ask(Hop& hop, TimePoint now);  // a new child, or a retry later
   void ask_peer(Hop& hop, const Session& peer, const std::optional<GradientHint>& hint, TimePoint now);
-  Forward forward_of(const Hop& hop, const Lease& lease, TimePoint now);
+  Forward forward_of(const Hop& hop, const Lease& lease);
   void frames_sent(const MicrobatchId& microbatch, Child& child, TransferId transfer);
   void end_branch(const MicrobatchId& microbatch, Child& child, BranchEnd end);
   void fire(Hop& hop, std::string_view cause, TimePoint now);
@@ -178,7 +175,6 @@ class Courier {
   const RoutingPolicy& policy_;
   HopRates& rates_;
   Session self_;
-  PlantedBugs planted_;
   std::uint64_t next_lease_ = 1;
   std::map<MicrobatchId, Hop> hops_;  // ordered: timers and renewals run in a fixed order
   std::unordered_map<Lease, MicrobatchId> by_lease_;

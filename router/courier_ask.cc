@@ -42,7 +42,7 @@ void Courier::arm(Hop& hop, TimePoint now) {
 std::optional<Session> Courier::choose(const Hop& hop, TimePoint now) const {
   std::vector<Candidate> candidates;
   bool one_is_busy = false;
-  for (const Session& session : port_.candidates(hop.spec.to)) {
+  for (const Session& session : port_.candidates(hop.spec.to, now)) {
     if (std::any_of(hop.children.begin(), hop.children.end(), [&](const Child& c) { return c.session == session; }))
       continue;
     if (const auto it = hop.avoid.find(session); it != hop.avoid.end() && it->second > now) {
@@ -65,7 +65,7 @@ void Courier::ask(Hop& hop, TimePoint now) {
     return;
   }
   retry_later(hop, now);
-  if (hop.children.empty() && port_.candidates(hop.spec.to).empty()) set_parked(hop, true);
+  if (hop.children.empty() && port_.candidates(hop.spec.to, now).empty()) set_parked(hop, true);
 }
 
 void Courier::ask_peer(Hop& hop, const Session& peer, const std::optional<GradientHint>& hint, TimePoint now) {
@@ -81,15 +81,15 @@ void Courier::ask_peer(Hop& hop, const Session& peer, const std::optional<Gradie
   set_parked(hop, false);
   const MicrobatchId id = hop.spec.microbatch;
   if (takes) {
-    port_.event("take", id, peer, lease, "");
+    port_.write(claim_event(EventName::kTake, id, peer, lease));
     port_.send(peer, Take{id, lease, hint->entry_name, hop.spec.above});
     arm(hop, now);
     return;
   }
   arm(hop, now);
-  Forward message = forward_of(hop, lease, now);
+  Forward message = forward_of(hop, lease);
   message.hint = hint;
-  port_.event("forward_sent", id, peer, lease, hint ? "hint" : "");
+  port_.write(claim_event(EventName::kForwardSent, id, peer, lease, hint ? "hint" : ""));
   const auto transfer = port_.send_forward(peer, std::move(message), false);
   const auto it = hops_.find(id);
   if (it == hops_.end()) return;
@@ -104,7 +104,7 @@ void Courier::ask_peer(Hop& hop, const Session& peer, const std::optional<Gradie
   it->second.backoff = kBackoffMin;
 }
 
-Forward Courier::forward_of(const Hop& hop, const Lease& lease, TimePoint now) {
+Forward Courier::forward_of(const Hop& hop, const Lease& lease) {
   Forward message;
   message.microbatch = hop.spec.microbatch;
   message.sample = hop.spec.sample;
@@ -115,8 +115,6 @@ Forward Courier::forward_of(const Hop& hop, const Lease& lease, TimePoint now) {
   message.above = hop.spec.above;
   message.low = port_.low_of(hop.spec.microbatch.trainer);
   message.stage = hop.spec.to;
-  const Duration left = std::max(Duration::zero(), hop.patience - (now - hop.armed));
-  message.budget_ms = static_cast<std::uint32_t>(std::chrono::duration_cast<std::chrono::milliseconds>(left).count());
   return message;
 }
 
@@ -143,8 +141,8 @@ void Courier::on_need_key_frame(const Session& from, const NeedKeyFrame& message
     if (child == &hop->children.back()) arm(*hop, now);
   }
   const MicrobatchId id = hop->spec.microbatch;
-  port_.event("key_frame", id, from, message.lease, "");
-  const auto transfer = port_.send_forward(from, forward_of(*hop, message.lease, now), true);
+  port_.write(claim_event(EventName::kKeyFrame, id, from, message.lease));
+  const auto transfer = port_.send_forward(from, forward_of(*hop, message.lease), true);
   hop = find(message.lease, from);  // sending may have ended it
   if (hop == nullptr) return;
   if (transfer.ok()) return frames_sent(id, *child_of(*hop, message.lease), *transfer);
@@ -165,9 +163,9 @@ void Courier::fire(Hop& hop, std::string_view cause, TimePoint now) {
   const auto ms = [](Duration d) {
     return std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(d).count());
   };
-  port_.event("hop_timer", hop.spec.microbatch, newest.session, newest.lease,
-              std::string(cause) + " in " + std::string(kind_of(newest.phase)) + " after " + ms(now - hop.armed) +
-                  " ms, deadline " + ms(hop.patience) + " ms");
+  port_.write(claim_event(EventName::kHopTimer, hop.spec.microbatch, newest.session, newest.lease,
+                          std::string(cause) + " in " + std::string(kind_of(newest.phase)) + " after " +
+                              ms(now - hop.armed) + " ms, deadline " + ms(hop.patience) + " ms"));
   rates_.miss(newest.session, now);
   arm(hop, now);
   ask(hop, now);  // nobody else: we keep whom we have, and look again soon

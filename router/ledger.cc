@@ -6,8 +6,8 @@
 
 namespace shoal {
 
-Ledger::Ledger(LedgerPort& port, LedgerOptions options)
-    : port_(port), options_(std::move(options)), windows_(options_.inner_batch) {}
+Ledger::Ledger(LedgerPort& port, Holder& holder, LedgerOptions options)
+    : port_(port), holder_(holder), options_(std::move(options)), windows_(options_.inner_batch) {}
 
 bool Ledger::closed(const Forward& message) const {
   const MicrobatchId& id = message.microbatch;
@@ -34,7 +34,7 @@ std::optional<EntrySerial> Ledger::on_forward(const Session& from, const Forward
     return std::nullopt;
   }
   Entry* live = live_entry(id);
-  if (live != nullptr && !options_.planted.duplicate_entry) {
+  if (live != nullptr) {
     answer_live(*live, from, message, transfer, now);
     return std::nullopt;
   }
@@ -57,7 +57,7 @@ std::optional<EntrySerial> Ledger::on_forward(const Session& from, const Forward
   live_[id] = serial;
   add_lease(e, from, message.lease, message.above, now);
   ++counters_.accepted;
-  port_.event("entry", id, entry_name_of(e), "");
+  port_.write(entry_event(EventName::kEntry, id, entry_name_of(e)));
   return serial;
 }
 
@@ -84,13 +84,13 @@ void Ledger::answer_live(Entry& e, const Session& from, const Forward& message, 
   ++counters_.joined;
   if (transfer != 0) port_.refuse_frames(from, transfer);
   add_lease(e, from, message.lease, message.above, now);
-  port_.event("joined", e.microbatch, entry_name_of(e), "");
+  port_.write(entry_event(EventName::kJoined, e.microbatch, entry_name_of(e)));
   port_.send(from, Have{message.lease});
   if (e.state == EntryState::kCounted) {
     give_gradient(e, message.lease);
   } else if (message.hint && e.state <= EntryState::kBelow) {
     e.hint = message.hint;
-    if (e.state == EntryState::kBelow) port_.take(e.microbatch, *message.hint);
+    if (e.state == EntryState::kBelow) holder_.take(e.microbatch, *message.hint, now);
   }
 }
 
@@ -103,19 +103,19 @@ void Ledger::on_take(const Session& from, const Take& message, TimePoint now) {
     return;
   }
   add_lease(*e, from, message.lease, message.above, now);
-  port_.event("taken", e->microbatch, entry_name_of(*e), "");
+  port_.write(entry_event(EventName::kTaken, e->microbatch, entry_name_of(*e)));
   if (e->state == EntryState::kCounted)
     give_gradient(*e, message.lease);
   else
     port_.send(from, Have{message.lease});
 }
 
-void Ledger::on_hint(const Session& from, const Hint& message, TimePoint) {
+void Ledger::on_hint(const Session& from, const Hint& message, TimePoint now) {
   const auto it = by_lease_.find(message.lease);
   Entry* e = it == by_lease_.end() ? nullptr : entry(it->second);
   if (e == nullptr || e->leases.at(message.lease).holder != from || e->state > EntryState::kBelow) return;
   e->hint = message.where;
-  if (e->state == EntryState::kBelow) port_.take(e->microbatch, message.where);
+  if (e->state == EntryState::kBelow) holder_.take(e->microbatch, message.where, now);
 }
 
 void Ledger::on_release(const Session& from, const Release& message, TimePoint) {
@@ -123,13 +123,6 @@ void Ledger::on_release(const Session& from, const Release& message, TimePoint) 
   if (it == by_lease_.end()) return;
   Entry* e = entry(it->second);
   if (e->leases.at(message.lease).holder != from) return;
-  if (options_.planted.abort_shared)
-    while (e->leases.size() > 1) {
-      const Lease other =
-          e->leases.begin()->first == message.lease ? std::next(e->leases.begin())->first : e->leases.begin()->first;
-      e->leases.erase(other);
-      by_lease_.erase(other);
-    }
   drop_lease(message.lease, "released");
 }
 
@@ -192,7 +185,7 @@ void Ledger::commit_item(const Session&, const CommitItem& item, CommitAck& ack,
     return;
   }
   ++counters_.gone;
-  port_.event("commit_gone", id, entry_name, "");
+  port_.write(entry_event(EventName::kCommitGone, id, entry_name));
   close_microbatch(id);
   ack.items.push_back({id, entry_name, CommitState::kGone});
 }
@@ -203,8 +196,9 @@ void Ledger::settle(Entry& e, const std::vector<EntryName>&) {
   ++counters_.committed;
   windows_.settle(e.serial);
   settle_next_.push_back(e.serial);
-  port_.event("settled", e.microbatch, entry_name_of(e), "");
-  port_.commit_hop(e.microbatch);
+  port_.write(entry_event(EventName::kSettled, e.microbatch, entry_name_of(e)));
+  holder_.commit(e.microbatch);
+  port_.discard(e.serial);
 }
 
 void Ledger::on_step(const Step& message, TimePoint now) {
@@ -247,7 +241,7 @@ void Ledger::on_low(const Low& low, TimePoint) {
     if (e->state != EntryState::kCommitted) {
       end_uncommitted(*e, "closed");
     } else if (!stepped_.contains(serial) && !windows_.slot_of(serial)) {
-      port_.forget_hop(e->microbatch);
+      holder_.forget(e->microbatch);
       erase(serial);
     }
   }
@@ -280,7 +274,7 @@ void Ledger::tick(TimePoint now) {
     if (e.leases.empty()) continue;
     bool orphan = e.kind == ForwardKind::kTrain;
     for (const auto& [lease, claim] : e.leases) {
-      if (claim.expires <= now && !options_.planted.no_expiry) expired.push_back(lease);
+      if (claim.expires <= now) expired.push_back(lease);
       if (!claim.link_lost && now - claim.renewed < options_.lease * 2 / 5) orphan = false;
     }
     if (orphan && !e.above.empty() && now - e.orphan_told >= options_.lease / 6) {

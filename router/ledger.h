@@ -19,10 +19,11 @@
 #include "common/ids.h"
 #include "common/result.h"
 #include "common/time.h"
-#include "router/planted.h"
+#include "events/event_record.h"
+#include "router/holder.h"
 #include "router/windows.h"
+#include "transport/links.h"
 #include "transport/messages.h"
-#include "transport/transport.h"
 
 namespace shoal {
 
@@ -51,6 +52,15 @@ struct Job {
   std::uint64_t run_targets = 0;  // inner step: the run's committed targets when the window closed
 };
 
+// What a forward brought. Not ok: nothing else of it counts.
+struct ForwardResult {
+  bool ok = false;
+  double loss_sum = 0;  // last stage
+  std::uint64_t targets = 0;
+  std::uint64_t frame_bytes = 0;  // of the activation for the next stage, about
+  std::uint32_t took_us = 0;
+};
+
 class LedgerPort {
  public:
   virtual ~LedgerPort() = default;
@@ -60,16 +70,10 @@ class LedgerPort {
   // With the encoded gradient of the entry. False: there is no link to send it on; it is asked for again by a renewal.
   virtual bool send_gradient(const Session& to, Gradient message, EntrySerial serial) = 0;
   virtual void refuse_frames(const Session& from, TransferId transfer) = 0;
-  // The courier's side of an entry.
-  virtual void open_hop(EntrySerial serial) = 0;
-  virtual void close_hop(const MicrobatchId& microbatch, ReleaseWhy why) = 0;
-  virtual void commit_hop(const MicrobatchId& microbatch) = 0;
-  virtual void forget_hop(const MicrobatchId& microbatch) = 0;
-  virtual void take(const MicrobatchId& microbatch, const GradientHint& hint) = 0;
-  // Nothing of the entry is needed any more: free its tensors (device side: a kRelease job follows).
+  // Nothing of the entry is needed any more, or it is committed: free its tensors (device side: a kRelease job
+  // follows).
   virtual void discard(EntrySerial serial) = 0;
-  virtual void event(std::string_view name, const MicrobatchId& microbatch, const EntryName& entry_name,
-                     std::string_view cause) = 0;
+  virtual void write(const EventRecord& event) = 0;  // of an entry, into the process's EventLog
 };
 
 struct LedgerOptions {
@@ -81,7 +85,6 @@ struct LedgerOptions {
   Duration lease = 4s;            // L: an unrenewed claim falls after this
   std::uint64_t inner_batch = 1;  // targets of an inner window
   bool drain = false;             // a step's forwards wait until the step before is merged here
-  PlantedBugs planted;
 };
 
 struct LedgerCounters {
@@ -127,7 +130,8 @@ class Ledger {
     std::uint32_t forward_us = 0, backward_us = 0;
   };
 
-  Ledger(LedgerPort& port, LedgerOptions options);
+  // Opens, commits and closes the holder's hops as its entries go. REQUIRES: port and holder outlive it.
+  Ledger(LedgerPort& port, Holder& holder, LedgerOptions options);
 
   // ---- messages ----
   // Answers at once (Busy, Have) or makes an entry that waits for its frames; returns its serial then.
@@ -145,7 +149,7 @@ class Ledger {
   // Expires leases and tells orphans' holders. Call every few ten milliseconds.
   void tick(TimePoint now);
 
-  // ---- tensors and the courier ----
+  // ---- tensors and gradients ----
   void inputs_arrived(EntrySerial serial);               // frames decoded
   void inputs_lost(EntrySerial serial, BusyReason why);  // they will not come or cannot be used
   // Forward found that the frames need a base that is not here. True: a key frame is asked for, the entry waits for
@@ -159,8 +163,7 @@ class Ledger {
   std::optional<Job> next_job(bool shift_pending);
   // What the executor must hear of before anything writes the parameters; first of next_job().
   std::optional<Job> release_job();
-  void forward_done(EntrySerial serial, bool ok, double loss_sum, std::uint64_t targets, std::uint32_t took_us,
-                    TimePoint now);
+  void forward_done(EntrySerial serial, const ForwardResult& result, TimePoint now);
   void backward_done(EntrySerial serial, bool ok, WeightStamp stamp, bool recomputed, std::uint32_t took_us,
                      TimePoint now);
   void undo_done(EntrySerial serial, bool exact);
@@ -191,6 +194,8 @@ class Ledger {
   // ---- look ----
   void set_leaving(bool leaving) { leaving_ = leaving; }
   void set_serving(bool serving) { serving_ = serving; }
+  bool leaving() const { return leaving_; }
+  bool serving() const { return serving_; }
   const Entry* find(EntrySerial serial) const;
   const Entry* find_live(const MicrobatchId& microbatch) const;
   std::map<Session, std::vector<ProgressItem>> progress() const;  // for every holder: where its entries stand
@@ -210,6 +215,7 @@ class Ledger {
   void drop_lease(const Lease& lease, std::string_view cause);
   bool key_frame_comes(const Forward& message, const Session& from) const;
   bool ask_key_frame(Entry& e);
+  void open_hop(const Entry& e, std::uint64_t frame_bytes, TimePoint now);
   void give_gradient(Entry& e, const Lease& lease);
   void give_gradient_to_all(Entry& e);
   void end_uncommitted(Entry& e, std::string_view cause);  // undo or drop
@@ -229,6 +235,7 @@ class Ledger {
   bool is_last() const { return options_.stage.value + 1 == options_.stages; }
 
   LedgerPort& port_;
+  Holder& holder_;
   LedgerOptions options_;
   EntrySerial next_serial_ = 1;
   std::map<EntrySerial, Entry> entries_;      // serial order = age

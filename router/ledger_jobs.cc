@@ -39,7 +39,7 @@ bool Ledger::ask_key_frame(Entry& e) {
   e.transfer = 0;
   e.transfer_from = chosen->second.holder;
   ++counters_.key_frames;
-  port_.event("need_key_frame", e.microbatch, entry_name_of(e), "");
+  port_.write(entry_event(EventName::kNeedKeyFrame, e.microbatch, entry_name_of(e)));
   port_.send(e.transfer_from, NeedKeyFrame{chosen->first});
   return true;
 }
@@ -52,7 +52,7 @@ void Ledger::gradient_arrived(const MicrobatchId& microbatch, const Gradient& me
   if (e->kind == ForwardKind::kEvaluate) {
     give_gradient_to_all(*e);
     const EntrySerial serial = e->serial;
-    port_.forget_hop(microbatch);
+    holder_.forget(microbatch);
     port_.discard(serial);
     erase(serial);
     return;
@@ -89,10 +89,6 @@ std::optional<Job> Ledger::next_job(bool shift_pending) {
                  windows_.alone(serial)};
   if (const Windows::Window* window = windows_.ready(stamp_))
     return Job{JobKind::kInnerStep, 0, window->slot, window->targets(), {}, {}, false, window->run_targets};
-  if (options_.planted.no_wait)
-    for (const WindowSlot slot : {WindowSlot::kA, WindowSlot::kB})
-      if (const auto* window = windows_.at(slot); window != nullptr && window->closed && window->step.value == 0)
-        return Job{JobKind::kInnerStep, 0, slot, window->targets(), {}, {}, false, window->run_targets};
   if (shift_pending && windows_.empty()) return Job{JobKind::kApplyShift, 0, {}, 0, {}, {}, false};
   for (const EntrySerial serial : active_) {
     Entry& e = *entry(serial);
@@ -117,36 +113,50 @@ std::optional<Job> Ledger::next_job(bool shift_pending) {
   return std::nullopt;
 }
 
-void Ledger::forward_done(EntrySerial serial, bool ok, double loss_sum, std::uint64_t targets, std::uint32_t took_us,
-                          TimePoint now) {
+void Ledger::forward_done(EntrySerial serial, const ForwardResult& result, TimePoint now) {
   Entry* e = entry(serial);
   SHOAL_CHECK(e != nullptr && e->state == EntryState::kForward);
-  e->forward_us = took_us;
-  note_job(took_us);
+  e->forward_us = result.took_us;
+  note_job(result.took_us);
   e->state = EntryState::kBelow;
   if (e->doomed) return end_uncommitted(*e, e->doom);
-  if (!ok) {
+  if (!result.ok) {
     ++counters_.non_finite;
     for (const auto& [lease, claim] : e->leases) port_.send(claim.holder, Busy{lease, BusyReason::kFailed, 0});
     return end_uncommitted(*e, "forward failed");
   }
   if (!is_last()) {
-    port_.event("forward", e->microbatch, entry_name_of(*e), "");
-    port_.open_hop(serial);
+    port_.write(entry_event(EventName::kForward, e->microbatch, entry_name_of(*e)));
+    open_hop(*e, result.frame_bytes, now);
     return;
   }
-  e->loss_sum = loss_sum;
-  e->targets = targets;
-  port_.event("forward", e->microbatch, entry_name_of(*e), "");
+  e->loss_sum = result.loss_sum;
+  e->targets = result.targets;
+  port_.write(entry_event(EventName::kForward, e->microbatch, entry_name_of(*e)));
   if (e->kind == ForwardKind::kEvaluate) {
     Gradient loss;
-    loss.loss_sum = loss_sum;
-    loss.targets = targets;
+    loss.loss_sum = result.loss_sum;
+    loss.targets = result.targets;
     gradient_arrived(e->microbatch, loss, now);
     return;
   }
   e->path.assign(1, entry_name_of(*e));
   e->state = EntryState::kQueued;
+}
+
+void Ledger::open_hop(const Entry& e, std::uint64_t frame_bytes, TimePoint now) {
+  HopSpec spec;
+  spec.microbatch = e.microbatch;
+  spec.sample = e.sample;
+  spec.epoch = e.epoch;
+  spec.kind = e.kind;
+  spec.step = e.step;
+  spec.to = StageId(static_cast<std::uint16_t>(options_.stage.value + 1));
+  spec.above = e.above;
+  spec.above.push_back(options_.self);
+  spec.frame_bytes = frame_bytes;
+  spec.hint = e.hint;
+  holder_.open(std::move(spec), now);
 }
 
 void Ledger::backward_done(EntrySerial serial, bool ok, WeightStamp stamp, bool recomputed, std::uint32_t took_us,
@@ -167,10 +177,9 @@ void Ledger::backward_done(EntrySerial serial, bool ok, WeightStamp stamp, bool 
   e->state = EntryState::kCounted;
   e->stamp = stamp;
   windows_.set_stamp(serial, stamp);
-  port_.event("counted", e->microbatch, entry_name_of(*e), "");
+  port_.write(entry_event(EventName::kCounted, e->microbatch, entry_name_of(*e)));
   if (e->doomed) return end_uncommitted(*e, e->doom);
   give_gradient_to_all(*e);
-  if (options_.planted.commit_at_count) settle(*e, {});
 }
 
 void Ledger::end_uncommitted(Entry& e, std::string_view cause) {
@@ -188,8 +197,9 @@ void Ledger::end_uncommitted(Entry& e, std::string_view cause) {
     e.doom = cause;
     return;
   }
-  port_.close_hop(e.microbatch, ReleaseWhy::kOver);
-  port_.event(e.state == EntryState::kCounted ? "undo" : "drop", e.microbatch, entry_name_of(e), cause);
+  holder_.close(e.microbatch, ReleaseWhy::kOver);
+  port_.write(entry_event(e.state == EntryState::kCounted ? EventName::kUndo : EventName::kDrop, e.microbatch,
+                          entry_name_of(e), cause));
   if (e.state == EntryState::kCounted) {
     e.state = EntryState::kUndoing;
     return;
@@ -205,7 +215,7 @@ void Ledger::undo_done(EntrySerial serial, bool exact) {
   SHOAL_CHECK(e != nullptr && e->state == EntryState::kUndoing);
   ++counters_.undone;
   counters_.inexact_undo += !exact;
-  port_.event("undone", e->microbatch, entry_name_of(*e), exact ? "" : "inexact");
+  port_.write(entry_event(EventName::kUndone, e->microbatch, entry_name_of(*e), exact ? "" : "inexact"));
   windows_.remove(serial);
   port_.discard(serial);
   erase(serial);
@@ -232,9 +242,9 @@ void Ledger::secure(const std::vector<EntrySerial>& serials) {
     Entry* e = entry(serial);
     if (e == nullptr) continue;
     e->merged = true;
-    port_.event("merged", e->microbatch, entry_name_of(*e), "");
+    port_.write(entry_event(EventName::kMerged, e->microbatch, entry_name_of(*e)));
     if (e->microbatch.serial < low_of(e->microbatch.trainer)) {
-      port_.forget_hop(e->microbatch);
+      holder_.forget(e->microbatch);
       erase(serial);
     }
   }

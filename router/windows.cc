@@ -32,7 +32,7 @@ std::optional<WindowSlot> Windows::room(StepId step) {
   if (!has_room(step)) return std::nullopt;
   std::size_t free = !windows_[0] ? 0 : 1;
   if (step.value > 0) free = step.value % 2;
-  windows_[free].emplace();
+  windows_[free] = Window{};
   windows_[free]->slot = static_cast<WindowSlot>(free);
   windows_[free]->step = step;
   windows_[free]->number = ++opened_;

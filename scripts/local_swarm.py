@@ -125,7 +125,7 @@ class Swarm:
         self.seen = set()
 
     # ---- starting ----
-    def start_launch(self, resume=False):
+    def start_launch(self, resume=False, patience_s=60):
         self.launch_lives += 1
         run = os.path.join(self.folder, "run")
         words = [self.shoal, "launch"]
@@ -135,7 +135,7 @@ class Swarm:
         log = os.path.join(self.folder, "logs", f"launch-{self.launch_lives}")
         self.launch = Started(words, log)
         output = Tail(log + ".out")
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + patience_s
         while True:
             for line in output.lines():
                 if line.startswith(b"ticket "):
@@ -144,7 +144,7 @@ class Swarm:
             if self.launch.code is not None:
                 raise SwarmError(f"launch ended with exit code {self.launch.code}; it said:{self.launch.last_words()}")
             if time.monotonic() > deadline:
-                raise SwarmError("launch printed no ticket within 60 s")
+                raise SwarmError(f"launch printed no ticket within {patience_s:.0f} s")
             time.sleep(0.02)
 
     def start_peer(self, peer, options=()):

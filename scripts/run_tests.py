@@ -2,7 +2,9 @@
 """Runs the GoogleTest programs of a build, counts per folder, and ends with "N passed, M failed[, K skipped]".
 
 A program that crashes, hangs or reports nothing counts as one failure more than what it had reported until then.
-Usage: run_tests.py --build DIR [--sanitized DIR TARGET...] [--only FOLDER...]
+Usage: run_tests.py --build DIR [--only FOLDER...] [--more LABEL DIR [TARGET...]]... [--checks]
+  --more    the same from another build (all of it, or these programs), shown under this label
+  --checks  scripts/format --check and scripts/self-test --check count as a test each
 """
 import argparse
 import json
@@ -14,7 +16,8 @@ import tempfile
 import time
 
 SECONDS_MAX = 900  # for one program
-SANITIZER_FACTOR = 3
+SLOW_FACTOR = 3    # for one that is instrumented or not optimised
+SKIPPED = 77       # what scripts/format says when it cannot judge
 
 
 class Count:
@@ -100,6 +103,7 @@ def run_program(label, command, root, factor):
         environment = dict(os.environ, GTEST_COLOR="no", GTEST_OUTPUT=f"json:{report}")
         environment.setdefault("ASAN_OPTIONS", "detect_leaks=1:abort_on_error=0")
         environment.setdefault("UBSAN_OPTIONS", "print_stacktrace=1")
+        environment.setdefault("TSAN_OPTIONS", f"suppressions={root}/cmake/tsan.supp")
         problem = None
         with open(os.path.join(folder, "output"), "w+", encoding="utf-8", errors="replace") as log:
             program = subprocess.Popen(command, cwd=root, env=environment, stdin=subprocess.DEVNULL, stdout=log,
@@ -129,24 +133,56 @@ def run_program(label, command, root, factor):
     return count, time.monotonic() - start, output
 
 
-def main():
+def show(label, count, seconds):
+    print(f"{label:32} {count.text()} ({seconds:.1f} s)", flush=True)
+
+
+# Scripts that judge the tree and build nothing; each counts as one test more.
+CHECKS = (("format", "scripts/format"), ("planted", "scripts/self-test"))
+
+
+def run_check(label, script, root):
+    count, start = Count(), time.monotonic()
+    check = subprocess.run([root / script, "--check"], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    if check.returncode == 0:
+        count.passed = 1
+    elif check.returncode == SKIPPED:
+        count.skipped.append(f"{label}: {check.stderr.strip()}")
+    else:
+        count.failed.append(f"{label}: {script} --check: {' '.join((check.stdout + check.stderr).split())}")
+    return count, time.monotonic() - start
+
+
+def parse_arguments():
     parser = argparse.ArgumentParser()
     parser.add_argument("--build", required=True, type=pathlib.Path)
-    parser.add_argument("--sanitized", nargs="+", default=[])
     parser.add_argument("--only", nargs="+", default=[])
+    parser.add_argument("--more", nargs="+", action="append", default=[])
+    parser.add_argument("--checks", action="store_true")
     options = parser.parse_args()
+    for more in options.more:
+        if len(more) < 2:
+            parser.error("--more LABEL DIR [TARGET...]")
+    return options
+
+
+def main():
+    options = parse_arguments()
     root = pathlib.Path(__file__).resolve().parent.parent
     programs = [(name, command, 1) for name, command in registered(options.build)
                 if not options.only or name.removesuffix("_test") in options.only]
-    if options.sanitized:
-        build, wanted = pathlib.Path(options.sanitized[0]), options.sanitized[1:]
-        programs += [(f"{name} (ASan, UBSan)", command, SANITIZER_FACTOR) for name, command in registered(build) if name in wanted]
+    for label, build, *wanted in options.more:
+        programs += [(f"{name} ({label})", command, SLOW_FACTOR) for name, command in registered(build) if not wanted or name in wanted]
     total = Count()
     for label, command, factor in programs:
         count, seconds, output = run_program(label.replace("_test", "", 1), command, root, factor)
         if count.failed:
             print(output.rstrip()[-20000:], flush=True)
-        print(f"{label.replace('_test', '', 1):32} {count.text()} ({seconds:.1f} s)", flush=True)
+        show(label.replace("_test", "", 1), count, seconds)
+        total.add(count)
+    for label, script in CHECKS if options.checks else ():
+        count, seconds = run_check(label, script, root)
+        show(label, count, seconds)
         total.add(count)
     if not programs:
         total.failed.append("no test program was found")

@@ -20,16 +20,16 @@ void GradientSum::add(const MicrobatchId& microbatch, StageId stage) {
   for (std::size_t i = 0; i < gradient.size(); ++i) values[i] += static_cast<double>(gradient[i]);
 }
 
-void CountingBooks::read(const std::vector<EventRecord>& events) {
+void CountingBooks::read(const std::vector<SimEvent>& events) {
   for (; read_ < events.size(); ++read_) {
     const EventRecord& event = events[read_];
-    if (event.event == "commit" && event.microbatch && event.entries) {
+    if (event.event == EventName::kCommit && event.microbatch && event.entries) {
       read_commit(event);
-    } else if (event.event == "round_commit" && event.secured && event.stage && event.version) {
+    } else if (event.event == EventName::kRoundCommit && event.secured && event.stage && event.version) {
       read_round(event);
-    } else if (event.event == "lost" && event.entry_name) {
+    } else if (event.event == EventName::kLost && event.entry_name) {
       list(*event.entry_name, event.cause);
-    } else if (event.event == "session_over" && event.about) {
+    } else if (event.event == EventName::kSessionOver && event.about) {
       over_.insert(*event.about);
     }
   }

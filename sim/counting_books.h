@@ -8,7 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "events/event_log.h"
+#include "events/event_record.h"
+#include "sim/swarm.h"
 #include "stages/integer_executor.h"
 
 namespace shoal {
@@ -28,7 +29,7 @@ class CountingBooks {
   };
 
   // Of `events`, which only grow, those since the last call.
-  void read(const std::vector<EventRecord>& events);
+  void read(const std::vector<SimEvent>& events);
 
   const std::map<MicrobatchId, std::vector<EntryName>>& committed() const { return committed_; }  // by the log
   const Winner* winner(const EntryName& entry_name) const;               // null: no log line names it

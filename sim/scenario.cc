@@ -161,15 +161,15 @@ class Scenario {
 
   void tell_last_events(std::size_t count) {
     std::vector<std::string> lines;
-    for (const EventRecord& e : swarm_.events()) {
-      if (e.event == "bytes" || e.event == "authority_member") continue;
+    for (const SimEvent& e : swarm_.events()) {
+      if (e.event == EventName::kBytes || e.event == EventName::kMember) continue;
       std::ostringstream line;
       line << "event " << e.event << " " << e.cause;
       if (e.stage) line << " stage " << *e.stage;
       if (e.round) line << " round " << *e.round;
       if (e.step) line << " step " << *e.step;
       if (e.microbatch) line << " microbatch " << e.microbatch->serial;
-      for (const auto& [key, value] : e.more) line << " " << key << "=" << value;
+      line << " at=" << seconds_of(e.at.time_since_epoch()) << " writer=" << short_name(e.writer);
       lines.push_back(line.str());
     }
     const std::size_t first = lines.size() > count ? lines.size() - count : 0;
@@ -179,18 +179,19 @@ class Scenario {
   void summarise(TimePoint start) {
     result_.trace = swarm_.trace_hash();
     result_.virtual_seconds = seconds_of(swarm_.loop().now() - start);
-    std::map<std::string, std::uint64_t> counts;
+    std::map<EventName, std::uint64_t> counts;
     for (const EventRecord& event : swarm_.events()) {
       ++counts[event.event];
-      if (event.event == "shifted") ++(event.cause == "anchor" ? result_.shifts_anchor : result_.shifts_snapshot);
+      if (event.event == EventName::kShifted)
+        ++(event.cause == "anchor" ? result_.shifts_anchor : result_.shifts_snapshot);
     }
-    result_.behind = counts["behind"];
-    result_.undos = counts["undone"];
-    result_.gone = counts["commit_gone"];
-    result_.lost = counts["lost"];
-    result_.committed = counts["commit"];
-    result_.branches =
-        counts["forward_sent"] + counts["take"] - std::min(counts["forward_sent"] + counts["take"], counts["issue"]);
+    result_.behind = counts[EventName::kBehind];
+    result_.undos = counts[EventName::kUndone];
+    result_.gone = counts[EventName::kCommitGone];
+    result_.lost = counts[EventName::kLost];
+    result_.committed = counts[EventName::kCommit];
+    result_.branches = counts[EventName::kForwardSent] + counts[EventName::kTake] -
+                       std::min(counts[EventName::kForwardSent] + counts[EventName::kTake], counts[EventName::kIssue]);
     if (result_.broken.empty()) return;
     if (swarm_.launch() != nullptr) {
       const Launch& launch = *swarm_.launch();

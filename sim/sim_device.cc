@@ -32,14 +32,13 @@ void SimDevice::next() {
   busy_ = true;
   auto item = std::make_shared<Item>(std::move(queue_.front()));
   queue_.pop_front();
-  loop_.after(cost(item->task), [this, item, alive = std::weak_ptr<bool>(alive_)] {
-    if (alive.expired()) return;
+  loop_.after(cost(item->task), lifetime_.guard([this, item, watch = lifetime_.watch()] {
     item->job();
     item->job = nullptr;
     busy_ = false;
     item->done();
-    if (!alive.expired()) next();
-  });
+    if (!watch.over()) next();
+  }));
 }
 
 }  // namespace shoal

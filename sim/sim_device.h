@@ -4,6 +4,7 @@
 #include <array>
 #include <deque>
 
+#include "common/lifetime.h"
 #include "runtime/stage_peer/device_queue.h"
 
 namespace shoal {
@@ -30,7 +31,7 @@ class SimDevice final : public DeviceQueue {
   SimPace pace_;
   std::deque<Item> queue_;
   bool busy_ = false;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Lifetime lifetime_;
 };
 
 }  // namespace shoal

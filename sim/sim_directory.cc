@@ -59,25 +59,25 @@ SimDhtAccess::~SimDhtAccess() {
 }
 
 void SimDhtAccess::come_up_after(Duration delay) {
-  dht_.loop_.after(delay, [this, life = life_, exists = std::weak_ptr<bool>(exists_)] {
-    if (exists.expired() || life != life_ || up_) return;
+  dht_.loop_.after(delay, lifetime_.guard([this, life = life_] {
+    if (life != life_ || up_) return;
     up_ = true;
     if (listener_ == nullptr) return;
     listener_->on_dht_up(kSimPort);
     if (listener_ != nullptr)
       listener_->on_dht_status(
           {.good_nodes = 8, .dubious_nodes = 0, .stored_values = 0, .stored_bytes = 0, .nodes = {}});
-  });
+  }));
 }
 
 void SimDhtAccess::go_down() {
   ++life_;
   dht_.forget_owner(this);
   if (!std::exchange(up_, false)) return;
-  dht_.loop_.post([this, life = life_, exists = std::weak_ptr<bool>(exists_)] {
-    if (exists.expired() || life != life_ || listener_ == nullptr) return;
+  dht_.loop_.post(lifetime_.guard([this, life = life_] {
+    if (life != life_ || listener_ == nullptr) return;
     listener_->on_dht_down(make_error(ErrorCode::kUnreachable, "the simulated DHT is out"));
-  });
+  }));
 }
 
 void SimDhtAccess::kill_child(Duration away) {
@@ -87,9 +87,9 @@ void SimDhtAccess::kill_child(Duration away) {
 
 void SimDhtAccess::put(const std::string& key, std::uint64_t id, std::uint16_t serial, const std::string& text) {
   if (!up_) return;
-  dht_.loop_.after(dht_.delay_, [this, key, id, serial, text, life = life_, exists = std::weak_ptr<bool>(exists_)] {
-    if (!exists.expired() && life == life_) dht_.store(this, key, id, serial, text, TimePoint::max());
-  });
+  dht_.loop_.after(dht_.delay_, lifetime_.guard([this, key, id, serial, text, life = life_] {
+    if (life == life_) dht_.store(this, key, id, serial, text, TimePoint::max());
+  }));
 }
 
 void SimDhtAccess::withdraw(const std::string& key, std::uint64_t id) {
@@ -106,14 +106,14 @@ void SimDhtAccess::withdraw(const std::string& key, std::uint64_t id) {
 void SimDhtAccess::get(std::uint64_t tag, const std::string& key) {
   if (!up_) return;
   const bool lost = dht_.rng_.chance(dht_.answer_loss_);
-  dht_.loop_.after(2 * dht_.delay_, [this, tag, key, lost, life = life_, exists = std::weak_ptr<bool>(exists_)] {
-    if (exists.expired() || life != life_) return;
+  dht_.loop_.after(2 * dht_.delay_, lifetime_.guard([this, tag, key, lost, life = life_] {
+    if (life != life_) return;
     std::vector<std::string> values = lost ? std::vector<std::string>() : dht_.values(key);
     dht_.rng_.shuffle(values);
     for (const std::string& text : values)
       if (listener_ != nullptr) listener_->on_dht_value(tag, text);
     if (listener_ != nullptr) listener_->on_dht_done(tag);
-  });
+  }));
 }
 
 std::unique_ptr<DhtDirectory> make_sim_directory(SimDht& dht, EventLoop& loop, Storage* storage,

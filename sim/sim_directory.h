@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "common/event_loop.h"
+#include "common/lifetime.h"
 #include "common/rng.h"
 #include "dht/dht_access.h"
 #include "dht/dht_directory.h"
@@ -83,7 +84,7 @@ class SimDhtAccess final : public DhtAccess {
   Listener* listener_ = nullptr;
   bool up_ = false;
   std::uint64_t life_ = 0;  // rises when it goes down: what was under way then never arrives
-  std::shared_ptr<bool> exists_ = std::make_shared<bool>(true);
+  Lifetime lifetime_;
 };
 
 // The product's directory of one simulated process. `storage` may be null.

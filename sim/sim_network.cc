@@ -280,20 +280,19 @@ void SimNetwork::deliver(ConnectionId id, int side, Lane lane) {
   Bytes message = std::move(pipe.arrived.front());
   pipe.arrived.pop_front();
   trace(Event::kBytes, id, message.size() << 1 ^ static_cast<std::uint64_t>(lane));
-  connection->wires[side]->notify(id, [this, alive = std::weak_ptr<bool>(alive_), id, side, lane,
-                                       message = std::move(message)](Wire::Listener& listener) {
-    if (!alive.lock()) return;
-    if (Connection* open = find(id)) {
-      Pipe& taken = open->pipes[side][static_cast<std::size_t>(lane)];
-      taken.outstanding -= message.size();
-      if (taken.was_busy && taken.outstanding <= kLaneBytesMax[static_cast<std::size_t>(lane)] / 2) {
-        taken.was_busy = false;
-        SimWire* sender = open->wires[1 - side];
-        if (sender) sender->notify(id, [id, lane](Wire::Listener& other) { other.on_writable(id, lane); });
-      }
-    }
-    listener.on_bytes(id, lane, message);
-  });
+  connection->wires[side]->notify(
+      id, lifetime_.guard([this, id, side, lane, message = std::move(message)](Wire::Listener& listener) {
+        if (Connection* open = find(id)) {
+          Pipe& taken = open->pipes[side][static_cast<std::size_t>(lane)];
+          taken.outstanding -= message.size();
+          if (taken.was_busy && taken.outstanding <= kLaneBytesMax[static_cast<std::size_t>(lane)] / 2) {
+            taken.was_busy = false;
+            SimWire* sender = open->wires[1 - side];
+            if (sender) sender->notify(id, [id, lane](Wire::Listener& other) { other.on_writable(id, lane); });
+          }
+        }
+        listener.on_bytes(id, lane, message);
+      }));
 }
 
 // ---- faults ----

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "common/lifetime.h"
 #include "common/rng.h"
 #include "sim/sim_host.h"
 #include "transport/wire.h"
@@ -102,7 +103,7 @@ class SimNetwork {
   std::set<Address> closed_;
   ConnectionId next_ = 1;
   std::uint64_t trace_ = 0;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Lifetime lifetime_;
 };
 
 }  // namespace shoal

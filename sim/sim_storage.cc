@@ -8,6 +8,8 @@
 namespace shoal {
 
 namespace {
+constexpr std::size_t kPageBytes = 64;  // small, so that a short log has many
+
 Error io_error(const std::string& path, const std::string& cause) {
   return make_error(ErrorCode::kIo, "cannot write " + path + ": " + cause);
 }
@@ -15,8 +17,8 @@ Error io_error(const std::string& path, const std::string& cause) {
 
 class SimAppendFile final : public AppendFile {
  public:
-  SimAppendFile(EventLoop& loop, SimDisk& disk, std::weak_ptr<bool> alive, std::string path, std::uint64_t lock)
-      : loop_(loop), disk_(disk), alive_(std::move(alive)), path_(std::move(path)), lock_(lock) {}
+  SimAppendFile(EventLoop& loop, SimDisk& disk, Lifetime::Watch process, std::string path, std::uint64_t lock)
+      : loop_(loop), disk_(disk), process_(std::move(process)), path_(std::move(path)), lock_(lock) {}
 
   ~SimAppendFile() override {
     const auto found = disk_.files_.find(path_);
@@ -24,7 +26,7 @@ class SimAppendFile final : public AppendFile {
   }
 
   void append(Bytes bytes) override {
-    if (alive_.expired() || !state_->ok()) return;
+    if (process_.over() || !state_->ok()) return;
     if (Status room = disk_.check_room(bytes.size()); !room.ok()) {
       *state_ = io_error(path_, room.error().message);
       return;
@@ -36,21 +38,22 @@ class SimAppendFile final : public AppendFile {
   void sync(std::function<void(Status)> done) override {
     waiting_->push_back(std::move(done));
     if (waiting_->size() > 1) return;  // shares the one that is under way
-    loop_.after(disk_.sync_delay_, [disk = &disk_, alive = alive_, path = path_, state = state_, waiting = waiting_] {
-      if (alive.expired()) return;
-      const auto file = disk->files_.find(path);
-      ++disk->syncs_;
-      if (disk->failing_ && state->ok()) *state = io_error(path, "input/output error");
-      if (state->ok() && file != disk->files_.end()) file->second.durable_bytes = file->second.bytes.size();
-      const Status status = *state;
-      for (const auto& callback : std::exchange(*waiting, {})) callback(status);
-    });
+    loop_.after(disk_.sync_delay_,
+                [disk = &disk_, process = process_, path = path_, state = state_, waiting = waiting_] {
+                  if (process.over()) return;
+                  const auto file = disk->files_.find(path);
+                  ++disk->syncs_;
+                  if (disk->failing_ && state->ok()) *state = io_error(path, "input/output error");
+                  if (state->ok() && file != disk->files_.end()) file->second.durable_bytes = file->second.bytes.size();
+                  const Status status = *state;
+                  for (const auto& callback : std::exchange(*waiting, {})) callback(status);
+                });
   }
 
  private:
   EventLoop& loop_;
   SimDisk& disk_;
-  std::weak_ptr<bool> alive_;
+  Lifetime::Watch process_;
   std::string path_;
   std::uint64_t lock_;
   std::shared_ptr<Status> state_ = std::make_shared<Status>();
@@ -58,15 +61,30 @@ class SimAppendFile final : public AppendFile {
       std::make_shared<std::vector<std::function<void(Status)>>>();
 };
 
-void SimDisk::crash() {
+void SimDisk::process_died() {
+  for (auto& [path, file] : files_) file.lock = 0;
+  for (const auto& [serial, replacement] : std::exchange(under_way_, {})) {
+    if (rng_.chance(0.5)) apply(replacement);
+  }
+}
+
+void SimDisk::power_lost() {
   for (auto& [path, file] : files_) {
     const std::size_t unsynced = file.bytes.size() - file.durable_bytes;
     file.bytes.resize(file.durable_bytes + static_cast<std::size_t>(rng_.below(unsynced + 1)));
+    if (rng_.chance(0.5)) lose_pages(file);
     file.durable_bytes = file.bytes.size();
-    file.lock = 0;
   }
-  for (const auto& [serial, replacement] : std::exchange(under_way_, {})) {
-    if (rng_.chance(0.5)) apply(replacement);
+  process_died();
+}
+
+void SimDisk::lose_pages(File& file) {
+  const std::size_t size = file.bytes.size();
+  for (std::size_t page = file.durable_bytes / kPageBytes * kPageBytes; page < size; page += kPageBytes) {
+    if (!rng_.chance(0.5)) continue;
+    const auto from = static_cast<std::ptrdiff_t>(std::max(page, file.durable_bytes)),
+               to = static_cast<std::ptrdiff_t>(std::min(page + kPageBytes, size));
+    std::fill(file.bytes.begin() + from, file.bytes.begin() + to, std::uint8_t{0});
   }
 }
 
@@ -111,7 +129,7 @@ Result<std::unique_ptr<AppendFile>> SimStorage::open_append(const std::string& p
   SimDisk::File& file = disk_.files_[path];
   if (file.lock != 0) return make_error(ErrorCode::kBusy, path + " is in use by another process");
   file.lock = disk_.next_serial_++;
-  return std::unique_ptr<AppendFile>(std::make_unique<SimAppendFile>(loop_, disk_, alive_, path, file.lock));
+  return std::unique_ptr<AppendFile>(std::make_unique<SimAppendFile>(loop_, disk_, lifetime_.watch(), path, file.lock));
 }
 
 Result<Bytes> SimStorage::read(const std::string& path, std::size_t limit_bytes) {
@@ -131,8 +149,7 @@ void SimStorage::replace(const std::string& path, std::vector<Bytes> parts, std:
   }
   const std::uint64_t serial = disk_.next_serial_++;
   disk_.under_way_.emplace(serial, std::move(replacement));
-  loop_.after(disk_.sync_delay_, [disk = &disk_, serial, alive = std::weak_ptr<bool>(alive_), done = std::move(done)] {
-    if (alive.expired()) return;
+  loop_.after(disk_.sync_delay_, lifetime_.guard([disk = &disk_, serial, done = std::move(done)] {
     auto node = disk->under_way_.extract(serial);
     if (node.empty()) return;
     const SimDisk::Replacement& wanted = node.mapped();
@@ -143,7 +160,7 @@ void SimStorage::replace(const std::string& path, std::vector<Bytes> parts, std:
     }
     disk->apply(wanted);
     done(Status::success());
-  });
+  }));
 }
 
 Status SimStorage::truncate(const std::string& path, std::size_t size) {

@@ -1,6 +1,6 @@
 #pragma once
-// Storage in memory for simulated processes: takes time, fails on demand, and loses what was not synced when its
-// process dies.
+// Storage in memory for simulated processes: takes time, fails on demand. What was not synced outlives its process and
+// not a power loss: the next process reads it, and it may be gone all the same.
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "common/event_loop.h"
+#include "common/lifetime.h"
 #include "common/rng.h"
 #include "common/storage.h"
 
@@ -27,9 +28,14 @@ class SimDisk {
   void set_failing(bool failing) { failing_ = failing; }
   // How long a sync or a replacement takes.
   void set_sync_delay(Duration delay) { sync_delay_ = delay; }
-  // Power loss: of every file what was not synced is cut at a random place (a torn tail may stay); a replacement under
-  // way happened or not, never half. Locks are gone. Call it after the storages on this disk are dead or told to die().
-  void crash();
+  // What follows is called after the storages on this disk are dead or told to die().
+  // The process ended, the machine runs on: what was appended is there for the next process (the page cache) and is as
+  // little synced as before; a replacement under way happened or not. Locks are gone.
+  void process_died();
+  // The machine lost its power: of every file what was not synced is cut at a random place, and of what is left there
+  // some pages never reached the disk and are zeros, in any order. What is left then is synced. As process_died()
+  // besides.
+  void power_lost();
 
   // ---- for tests ----
   std::optional<std::vector<std::uint8_t>> content(const std::string& path) const;
@@ -52,6 +58,7 @@ class SimDisk {
   std::size_t used_bytes() const;
   Status check_room(std::size_t more) const;
   void apply(const Replacement& replacement);
+  void lose_pages(File& file);
 
   Rng rng_;
   std::map<std::string, File> files_;
@@ -75,12 +82,12 @@ class SimStorage final : public Storage {
   void replace(const std::string& path, std::vector<Bytes> parts, std::function<void(Status)> done) override;
   Status truncate(const std::string& path, std::size_t size) override;
   // kill -9 of the process: no callback comes any more, also not of its open files.
-  void die() { alive_.reset(); }
+  void die() { lifetime_.end(); }
 
  private:
   EventLoop& loop_;
   SimDisk& disk_;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Lifetime lifetime_;  // of the process
 };
 
 }  // namespace shoal

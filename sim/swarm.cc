@@ -55,31 +55,32 @@ RunConfig small_config(RuleId rule, std::uint16_t stages, std::uint64_t microbat
 
 class Swarm::Recorder final : public EventLog {
  public:
-  Recorder(std::vector<EventRecord>& all, const SimLoop& loop, EventIdentity identity, std::string* file)
+  Recorder(std::vector<SimEvent>& all, const SimLoop& loop, EventIdentity identity, std::string* file)
       : all_(all), loop_(loop), identity_(std::move(identity)), file_(file) {}
   void write(const EventRecord& record) override {
-    if (file_ != nullptr)
-      *file_ += event_line(
-          identity_, WallTime(std::chrono::duration_cast<WallTime::duration>(loop_.now().time_since_epoch())), record);
-    EventRecord copy = record;
-    copy.more.emplace_back("at", std::to_string(seconds_of(loop_.now().time_since_epoch())));
-    copy.more.emplace_back("writer", short_name(session_));
-    all_.push_back(std::move(copy));
+    all_.push_back({record, loop_.now(), identity_.session});
+    if (!record.stage) all_.back().stage = identity_.stage;
+    if (file_ == nullptr) return;
+    const auto since_start = std::chrono::duration_cast<WallTime::duration>(loop_.now().time_since_epoch());
+    *file_ += event_line(identity_, WallTime(since_start), record);
   }
-  void set_session(const Session& session) override { session_ = identity_.session = session; }
+  void set_session(const Session& session) override {
+    identity_.session = session;
+    identity_.stage.reset();
+  }
+  void set_stage(StageId stage) override { identity_.stage = stage; }
 
  private:
-  std::vector<EventRecord>& all_;
+  std::vector<SimEvent>& all_;
   const SimLoop& loop_;
   EventIdentity identity_;
   std::string* file_;
-  Session session_;
 };
 
 // A process that comes back goes on with its file.
 std::unique_ptr<EventLog> Swarm::make_recorder(const std::string& role, const PeerId& peer) {
   std::string* file = options_.evidence == nullptr ? nullptr : &(*options_.evidence)[role + "-" + short_name(peer)];
-  return std::make_unique<Recorder>(all_events_, loop_, EventIdentity{role, RunId{run_key_.id().bytes}, peer, {}},
+  return std::make_unique<Recorder>(all_events_, loop_, EventIdentity{role, RunId{run_key_.id().bytes}, peer, {}, {}},
                                     file);
 }
 
@@ -143,9 +144,8 @@ void Swarm::start_launch(bool resume) {
   launch_error_.reset();
   launch_events_ = make_recorder("trainer", run_key_.id());
   launch_owner_ = std::make_unique<LaunchOwner>(*this);
-  LaunchOptions options{
-      options_.config,       run_key_, "run", resume, {kLaunchAddress}, options_.save, options_.planted,
-      options_.round_budget, {}};
+  LaunchOptions options{options_.config,       run_key_, "run", resume, {kLaunchAddress}, options_.save,
+                        options_.round_budget, {}};
   auto launch = Launch::open(std::move(options),
                              LaunchEnvironment{host.loop(), *launch_wire_, *storage_, *launch_events_, *samples_,
                                                rng_.fork("launch" + std::to_string(starts_++)), nullptr},
@@ -155,13 +155,22 @@ void Swarm::start_launch(bool resume) {
   launch_->start();
 }
 
-void Swarm::kill_launch() {
+void Swarm::end_launch_process() {
   network_.kill(kLaunchAddress);
   storage_->die();
   launch_.reset();
   launch_wire_.reset();
   storage_.reset();
-  disk_.crash();
+}
+
+void Swarm::kill_launch() {
+  end_launch_process();
+  disk_.power_lost();
+}
+
+void Swarm::kill_launch_process() {
+  end_launch_process();
+  disk_.process_died();
 }
 
 void Swarm::resume_launch() { start_launch(true); }
@@ -170,24 +179,13 @@ KeyPair Swarm::peer_key(std::uint64_t seed, std::size_t index) { return key_of(s
 
 std::size_t Swarm::add_peer() {
   const std::size_t index = peers_.size();
-  auto process = std::unique_ptr<HostedPeer>(new HostedPeer{peer_key(options_.seed, index),
-                                                            "peer" + std::to_string(index) + ":1",
-                                                            false,
-                                                            false,
-                                                            false,
-                                                            {},
-                                                            {},
-                                                            {},
-                                                            {},
-                                                            {},
-                                                            {},
-                                                            {}});
-  peers_.push_back(std::move(process));
-  start_peer(*peers_.back(), index);
+  peers_.push_back(std::unique_ptr<HostedPeer>(
+      new HostedPeer{.key = peer_key(options_.seed, index), .address = "peer" + std::to_string(index) + ":1"}));
+  start_peer(*peers_.back());
   return index;
 }
 
-void Swarm::start_peer(HostedPeer& process, std::uint64_t) {
+void Swarm::start_peer(HostedPeer& process) {
   SimHost& host = network_.add_host(process.address);
   process.alive = true;
   process.frozen = process.finished = false;
@@ -201,19 +199,18 @@ void Swarm::start_peer(HostedPeer& process, std::uint64_t) {
                       .authority_addresses = {kLaunchAddress},
                       .addresses = {process.address},
                       .wish = std::nullopt,
-                      .device = "simulated",
-                      .planted = options_.planted};
-  process.peer = std::make_unique<Peer>(std::move(options),
-                                        PeerEnvironment{host.loop(),
-                                                        *process.wire,
-                                                        *process.device,
-                                                        *process.events,
-                                                        options_.factory ? options_.factory : make_integer_executor,
-                                                        rng_.fork("peer" + std::to_string(starts_++)),
-                                                        options_.directory,
-                                                        {},
-                                                        options_.coder},
-                                        *process.owner);
+                      .device = "simulated"};
+  process.peer =
+      std::make_unique<Peer>(std::move(options),
+                             PeerEnvironment{.loop = host.loop(),
+                                             .wire = *process.wire,
+                                             .device = *process.device,
+                                             .events = *process.events,
+                                             .factory = options_.factory ? options_.factory : make_integer_executor,
+                                             .rng = rng_.fork("peer" + std::to_string(starts_++)),
+                                             .directory = options_.directory,
+                                             .coder = options_.coder},
+                             *process.owner);
   process.peer->start();
 }
 
@@ -243,7 +240,7 @@ void Swarm::resume_peer(std::size_t index) {
 
 void Swarm::restart_peer(std::size_t index) {
   kill_peer(index);
-  start_peer(*peers_.at(index), 0);
+  start_peer(*peers_.at(index));
 }
 
 void Swarm::cut(std::size_t a, std::size_t b) { network_.cut(peers_.at(a)->address, peers_.at(b)->address); }

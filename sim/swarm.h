@@ -27,23 +27,22 @@ struct SwarmOptions {
   SimPace pace;
   SimHostShape shape;
   Duration round_budget = 30s;
-  PlantedBugs planted;
   PeerDirectory* directory = nullptr;  // of every peer; borrowed
   FrameCoder* coder = nullptr;         // of every peer; borrowed
   ExecutorFactory factory;             // of every peer; empty: the integer executor
   bool finish_at_once = false;         // as with a Ctrl-C before the launching process is ready
-  std::map<std::string, std::string>* evidence =
-      nullptr;        // borrowed: the event files, by process, as --events has them
-  bool save = false;  // fetch the states at the end; answer_save() says what becomes of them
+  bool save = false;                   // fetch the states at the end; answer_save() says what becomes of them
+  std::map<std::string, std::string>* evidence = nullptr;  // borrowed: the event files by process, as of --events
 };
 
 // A run of the integer executor, small enough for hundreds of seeds. Swarm(SwarmOptions{.config = small_config(...)})
 // is what other projects name setup_swarm(n, ...).
 RunConfig small_config(RuleId rule, std::uint16_t stages, std::uint64_t microbatches);
 
-// What one process wrote with --events, in order; survives its process.
-struct SimEvents {
-  std::vector<EventRecord> records;
+// What a process wrote with --events; survives it.
+struct SimEvent : EventRecord {
+  TimePoint at;
+  Session writer;
 };
 
 class Swarm {
@@ -59,8 +58,10 @@ class Swarm {
   void freeze_peer(std::size_t index);
   void resume_peer(std::size_t index);
   void restart_peer(std::size_t index);  // a new process with the same key
-  void kill_launch();
+  void kill_launch();                    // its machine loses power: with it goes what was not synced
+  void kill_launch_process();            // kill -9: the next one reads what was not synced
   void resume_launch();
+  void stop_launch() { launch_->stop("stopped by Ctrl-C"); }
   void cut(std::size_t a, std::size_t b);  // their connections break
 
   // ---- running ----
@@ -77,13 +78,13 @@ class Swarm {
     KeyPair key;
     std::string address;
     bool alive = false, frozen = false, finished = false;
-    std::optional<Error> error;
-    std::unique_ptr<Wire> wire;
-    std::unique_ptr<SimDevice> device;
-    std::unique_ptr<EventLog> events;
-    std::unique_ptr<Peer::Owner> owner;
-    std::unique_ptr<Peer> peer;
-    std::vector<std::string> notices;
+    std::optional<Error> error{};
+    std::unique_ptr<Wire> wire{};
+    std::unique_ptr<SimDevice> device{};
+    std::unique_ptr<EventLog> events{};
+    std::unique_ptr<Peer::Owner> owner{};
+    std::unique_ptr<Peer> peer{};
+    std::vector<std::string> notices{};
   };
   const std::vector<std::unique_ptr<HostedPeer>>& peers() const { return peers_; }
   const Launch* launch() const { return launch_.get(); }
@@ -93,9 +94,9 @@ class Swarm {
   // With options.save: what the owner answers, and what it was handed last.
   void answer_save(std::function<Status()> answer) { save_answer_ = std::move(answer); }
   const std::map<std::uint16_t, Bytes>& states() const { return states_; }
-  SimDisk& disk() { return disk_; }                                       // of the launching process
-  const std::vector<EventRecord>& events() const { return all_events_; }  // of all processes, in order of writing
-  const KeyPair& run_key() const { return run_key_; }                     // for who plays a false launching process
+  SimDisk& disk() { return disk_; }                                    // of the launching process
+  const std::vector<SimEvent>& events() const { return all_events_; }  // of all processes, in order of writing
+  const KeyPair& run_key() const { return run_key_; }                  // for who plays a false launching process
   const SwarmOptions& options() const { return options_; }
   const std::vector<std::string>& notices() const { return notices_; }
 
@@ -104,8 +105,9 @@ class Swarm {
   class PeerOwner;
   class Recorder;
   std::unique_ptr<EventLog> make_recorder(const std::string& role, const PeerId& peer);
-  void start_peer(HostedPeer& process, std::uint64_t salt);
+  void start_peer(HostedPeer& process);
   void start_launch(bool resume);
+  void end_launch_process();
 
   SwarmOptions options_;
   SimLoop loop_;
@@ -120,7 +122,7 @@ class Swarm {
   std::unique_ptr<LaunchOwner> launch_owner_;
   std::unique_ptr<Launch> launch_;
   std::vector<std::unique_ptr<HostedPeer>> peers_;
-  std::vector<EventRecord> all_events_;
+  std::vector<SimEvent> all_events_;
   std::optional<RunSummary> summary_;
   std::optional<Error> launch_error_;
   std::function<Status()> save_answer_ = [] { return Status::success(); };

@@ -3,7 +3,7 @@
 //
 // Beside every array travels a CountTag: the sum modulo 2^64 of count_tag(microbatch) over the gradients that went into
 // it. It is added, subtracted, reduced and reset by the code that does the same to the floats, so tags prove what was
-// counted where (docs/ARCHITECTURE.md).
+// counted where (docs/DECISIONS.md).
 #include <cstddef>
 #include <cstdint>
 #include <span>

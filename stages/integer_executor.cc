@@ -36,7 +36,8 @@ std::uint64_t token_checksum(const HostTensor& tokens) {
 // What leaves stages 0 .. `stages - 1` forwards, or, with `backward`, stages last .. `stage`.
 std::uint64_t path_checksum(const StageSpec& spec, const ForwardInput& input, std::uint16_t stage, bool backward) {
   std::uint64_t sum = mix64(count_tag(input.microbatch), token_checksum(input.tokens));
-  for (std::uint16_t k = 0; k <= (backward ? spec.stages - 1 : stage); ++k) sum = mix64(sum, k);
+  const std::uint32_t last = backward ? spec.stages - 1u : stage;
+  for (std::uint32_t k = 0; k <= last; ++k) sum = mix64(sum, k);
   if (backward) {
     for (std::uint16_t k = spec.stages; k-- > stage;) sum = mix64(sum, 0x10000u + k);
   }

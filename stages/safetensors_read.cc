@@ -2,6 +2,7 @@
 #include <limits>
 #include <set>
 
+#include "common/byte_codec.h"
 #include "stages/safetensors.h"
 
 namespace shoal {
@@ -208,8 +209,7 @@ Result<std::uint64_t> bytes_needed(const RawTensor& tensor, DType dtype) {
 
 Result<std::size_t> header_length(ByteView file) {
   if (file.size() < 8) return malformed("shorter than the length word");
-  std::uint64_t length = 0;
-  for (int i = 7; i >= 0; --i) length = length << 8 | file[static_cast<std::size_t>(i)];
+  const auto length = get_le<std::uint64_t>(file, 0);
   if (length > kSafetensorsHeaderMax) {
     return make_error(ErrorCode::kTooLarge, "safetensors: a header of " + std::to_string(length) + " bytes");
   }

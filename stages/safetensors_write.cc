@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <set>
 
+#include "common/byte_codec.h"
 #include "common/check.h"
 #include "stages/safetensors.h"
 
@@ -85,8 +86,7 @@ Bytes safetensors_header(const StringMap& metadata, std::vector<NamedTensor>& te
   json.resize((json.size() + 7) / 8 * 8, ' ');
   SHOAL_CHECK_LE(json.size(), kSafetensorsHeaderMax);
   std::vector<std::uint8_t> bytes(8 + json.size());
-  for (std::size_t i = 0; i < 8; ++i)
-    bytes[i] = static_cast<std::uint8_t>(static_cast<std::uint64_t>(json.size()) >> (8 * i));
+  put_le(bytes.data(), std::uint64_t{json.size()});
   std::memcpy(bytes.data() + 8, json.data(), json.size());
   return Bytes::from_vector(std::move(bytes));
 }

@@ -2,29 +2,19 @@
 #include "sync/authority.h"
 
 #include <algorithm>
-#include <sstream>
 
-#include "sync/authority_state.h"
 #include "transport/envelope.h"
 
 namespace shoal {
 
-std::string text_of(const Session& session) {
-  std::ostringstream out;
-  out << session;
-  return out.str();
-}
-
 Result<std::unique_ptr<Authority>> Authority::open(AuthorityOptions options, AuthorityPort& port, EventLoop& loop,
-                                                   std::unique_ptr<AppendFile> log, ByteView history) {
-  SHOAL_ASSIGN(const LogContent content, parse_log(history));
-  auto state = std::make_unique<AuthorityState>(std::move(options), port, loop, std::move(log));
-  SHOAL_TRY(state->restore(content));
-  return std::unique_ptr<Authority>(std::move(state));
+                                                   AuthorityLog log) {
+  std::unique_ptr<Authority> authority(new Authority(std::move(options), port, loop, std::move(log.file)));
+  SHOAL_TRY(authority->restore(log.records));
+  return authority;
 }
 
-AuthorityState::AuthorityState(AuthorityOptions options, AuthorityPort& port, EventLoop& loop,
-                               std::unique_ptr<AppendFile> log)
+Authority::Authority(AuthorityOptions options, AuthorityPort& port, EventLoop& loop, std::unique_ptr<RecordLog> log)
     : options_(std::move(options)), port_(port), loop_(loop), log_(std::move(log)) {
   for (std::uint16_t i = 0; i < options_.stages; ++i) {
     stages_.emplace_back();
@@ -33,15 +23,15 @@ AuthorityState::AuthorityState(AuthorityOptions options, AuthorityPort& port, Ev
   }
 }
 
-AuthorityState::~AuthorityState() {
+Authority::~Authority() {
   if (tick_timer_ != 0) loop_.cancel(tick_timer_);
   for (StageState& stage : stages_)
     if (stage.round) stop_round_timers(*stage.round);
 }
 
 // Applies the records in order. Rounds that were opened and not committed are over: their commit never left.
-Status AuthorityState::restore(const LogContent& content) {
-  for (const LogRecord& record : content.records) {
+Status Authority::restore(const std::vector<LogRecord>& records) {
+  for (const LogRecord& record : records) {
     if (const auto* start = std::get_if<LogStart>(&record)) {
       if (start->manifest.body != options_.manifest.body)
         return make_error(
@@ -87,7 +77,6 @@ Status AuthorityState::restore(const LogContent& content) {
       stage->secured = true;
       stage->round_committed = commit->commit.round;
       if (commit->commit.step.value != 0) stage->step_done = commit->commit.step;
-      stage->anchor_tag += commit->commit.tag;
       stage->last_commit = stage->last_commit_sent = commit->commit;
       stage->last_abandon.reset();
       note_named(commit->commit);
@@ -95,19 +84,25 @@ Status AuthorityState::restore(const LogContent& content) {
       replay_.push_back(record);
     }
   }
-  if (content.records.empty()) decide(LogStart{options_.manifest}, [] {});
+  if (records.empty()) decide(LogStart{options_.manifest}, [] {});
   return Status::success();
 }
 
-void AuthorityState::start() {
-  SHOAL_CHECK(!started_);
+void Authority::sync_log(std::function<void(Status)> done) { log_->sync(lifetime_.guard(std::move(done))); }
+
+void Authority::start() {
+  SHOAL_CHECK(!started_ && log_->settled());
   started_ = true;
   StageId stage_of_over;
   for (const LogRecord& record : std::exchange(replay_, {})) {
-    if (const auto* commit = std::get_if<LogCommit>(&record)) port_.on_round_commit(commit->commit);
+    if (const auto* commit = std::get_if<LogCommit>(&record)) {
+      port_.write(event_of(commit->commit));
+      port_.on_round_commit(commit->commit);
+    }
     if (const auto* member = std::get_if<LogMember>(&record)) stage_of_over = member->stage;
     if (const auto* over = std::get_if<LogOver>(&record)) {
       if (!over_[over->session]) port_.fence(over->session);
+      port_.write(session_over_event(over->session, stage_of_over, over->reason));
       port_.on_session_over(over->session, stage_of_over, over->reason);
     }
   }
@@ -118,26 +113,26 @@ void AuthorityState::start() {
   arm_tick();
 }
 
-void AuthorityState::decide(const LogRecord& record, std::function<void()> effect) {
+void Authority::decide(const LogRecord& record, std::function<void()> effect) {
   if (failed_) return;
   Result<Bytes> packed = pack_log_record(record);
   if (!packed.ok()) return fail_log(packed.error());
-  log_->append(std::move(*packed));
+  log_->append(*packed);
   ++undurable_;
-  log_->sync([this, life = std::weak_ptr<bool>(alive_), effect = std::move(effect)](Status synced) {
-    if (life.expired() || failed_) return;
+  log_->sync(lifetime_.guard([this, effect = std::move(effect)](const Status& synced) {
+    if (failed_) return;
     if (!synced.ok()) return fail_log(synced.error());
     --undurable_;
     effect();
-  });
+  }));
 }
 
-void AuthorityState::fail_log(const Error& error) {
+void Authority::fail_log(const Error& error) {
   failed_ = true;
   port_.on_log_failure(error);
 }
 
-MemberList AuthorityState::build_list() const {
+MemberList Authority::build_list() const {
   MemberList list;
   list.run = options_.run;
   list.epoch = epoch_;
@@ -160,7 +155,7 @@ MemberList AuthorityState::build_list() const {
 }
 
 // Lists reach this in the order of their decisions, so epochs only rise.
-void AuthorityState::publish(const MemberList& list) {
+void Authority::publish(const MemberList& list) {
   Result<std::vector<std::uint8_t>> body = pack_member_list(list);
   if (!body.ok()) return fail_log(body.error());
   published_ = list;
@@ -174,16 +169,16 @@ void AuthorityState::publish(const MemberList& list) {
   for (const PeerId& peer : peers) port_.send(peer, published_signed_);
 }
 
-void AuthorityState::send_to_session(const Session& session, Message message) {
+void Authority::send_to_session(const Session& session, Message message) {
   const auto at = members_.find(session);
   if (at != members_.end()) port_.send(at->second.member.peer, std::move(message));
 }
 
-AuthorityState::StageState* AuthorityState::stage_of(StageId stage) {
+StageState* Authority::stage_of(StageId stage) {
   return stage.value < stages_.size() ? &stages_[stage.value] : nullptr;
 }
 
-void AuthorityState::on_message(const Remote& from, const Message& message) {
+void Authority::on_message(const Remote& from, const Message& message) {
   if (failed_ || !started_) return;
   if (const auto* join = std::get_if<JoinRequest>(&message)) return on_join(from, *join);
   if (const auto* beat = std::get_if<Beat>(&message)) return on_beat(from, *beat);
@@ -194,7 +189,7 @@ void AuthorityState::on_message(const Remote& from, const Message& message) {
   if (const auto* step = std::get_if<Step>(&message); step && from.role == PeerRole::kTrainer) return on_step(*step);
 }
 
-void AuthorityState::on_link_up(const Remote& from) {
+void Authority::on_link_up(const Remote& from) {
   if (from.role == PeerRole::kPeer) linked_[from.peer] = from.session;
   if (!started_ || failed_) return;
   if (over_.count(from.session)) return tell_over(from);
@@ -208,17 +203,17 @@ void AuthorityState::on_link_up(const Remote& from) {
   repeat_what_it_missed(at->second);
 }
 
-void AuthorityState::on_link_down(const Remote& from) {
+void Authority::on_link_down(const Remote& from) {
   const auto at = linked_.find(from.peer);
   if (at != linked_.end() && at->second == from.session) linked_.erase(at);
 }
 
-void AuthorityState::arm_tick() {
+void Authority::arm_tick() {
   const Duration period = std::min<Duration>(options_.membership / 20, 250ms);
   tick_timer_ = loop_.after(period, [this] { tick(); });
 }
 
-void AuthorityState::tick() {
+void Authority::tick() {
   if (failed_) return;
   const TimePoint now = loop_.now();
   // We slept, not they.
@@ -232,7 +227,7 @@ void AuthorityState::tick() {
   arm_tick();
 }
 
-void AuthorityState::end(const std::string& reason) {
+void Authority::end(const std::string& reason) {
   ended_ = true;
   end_reason_ = reason;
   std::set<PeerId> peers;
@@ -241,7 +236,7 @@ void AuthorityState::end(const std::string& reason) {
   for (const PeerId& peer : peers) port_.send(peer, End{reason});
 }
 
-std::vector<StageStatus> AuthorityState::status() const {
+std::vector<StageStatus> Authority::status() const {
   std::vector<StageStatus> all;
   for (const StageState& stage : stages_) {
     StageStatus one;
@@ -252,6 +247,7 @@ std::vector<StageStatus> AuthorityState::status() const {
       if (member.stage != stage.stage) continue;
       ++one.members;
       one.serving += member.member.serving ? 1 : 0;
+      if (member.ahead) one.ahead.push_back(session);
     }
     if (stage.last_commit)
       for (const Secured& secured : stage.last_commit->secured) one.last_members.push_back(secured.session);

@@ -5,13 +5,13 @@
 // bytes a session that is over.
 //
 // Who calls what when (runtime's launch):
-//   - open(history of the log), then start() once the trainer is there: it replays every decision, so that the trainer
+//   - open(the log), sync_log(), then start() once the trainer is there: it replays every decision, so that the trainer
 //     can bring its own log up to date (merged entries, sessions over), and publishes the list. All membership timers
 //     begin anew: the authority was away, not they.
 //   - on_message: JoinRequest, Beat, Leave, Goodbye, RoundReport of peers; on_link_up, on_link_down: links.
 //   - on_step: allreduce, all microbatches of a step are committed; again after a restart.
 //   - set_status: the run's totals changed.
-//   - the run ends: finish(done), then validation and saving, then end(reason).
+//   - the run ends: finish(done), then validation and saving, then end(reason); or give_up(done), then end(reason).
 //
 // Every decision (member added or changed, session over, round opened, round committed) is one record of the log and is
 // durable before any message about it leaves. A round has two records: its opening (ids are never reused) and its
@@ -23,15 +23,30 @@
 // the grace time, report the same digest; else it is abandoned and retried among the next list. A fenced member's open
 // round is decided first, so what an ended session had in no committed round can enter none. Members that missed a
 // commit get it again when they come up or their beats show an older version.
+//
+// Memory is changed when something is decided; what leaves the process follows from a callback of the log's sync, in
+// the order of the decisions (decide()). What leaves without a decision of its own tells only what is durable:
+// published_ and last_commit_sent.
+//
+// Ahead: a member whose beats show a newer version than the log knows. Nothing leaves before it is durable, so the log
+// lost records: an older copy was put in its place, or the disk did not keep what it had synced. Such a member does not
+// count as serving and takes part in no round. Once another one is ready at the stage's version its session is ended,
+// and it joins again and fetches that. Until then it stays (StageStatus::ahead), since it holds what the log lost, and
+// a person decides: the newer log put back ends it.
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "common/event_loop.h"
-#include "common/storage.h"
+#include "common/lifetime.h"
+#include "events/event_record.h"
+#include "sync/authority_log.h"
+#include "sync/authority_state.h"
 #include "sync/outer_rule.h"
 #include "transport/messages.h"
 #include "transport/transport.h"
@@ -70,7 +85,7 @@ class AuthorityPort {
   virtual void on_session_over(const Session& session, StageId stage, const std::string& why) = 0;
   // The log takes nothing more: no list and no round will be decided. The process says so and stops.
   virtual void on_log_failure(const Error& error) = 0;
-  virtual void event(const std::string& name, const std::vector<std::pair<std::string, std::string>>& fields) = 0;
+  virtual void write(const EventRecord& event) = 0;  // into the process's EventLog
 };
 
 // Why a run of one stage parks, for status lines.
@@ -80,37 +95,129 @@ struct StageStatus {
   bool secured = false;
   Version version;
   std::vector<Session> last_members;  // of the last committed round: who could bring the stage back
+  std::vector<Session> ahead;         // members that hold a newer version than the log knows
 };
 
 class Authority {
  public:
-  // `log` was opened on the file whose earlier content is `history` (empty for a new run). Borrows port and loop; they
-  // outlive it. ERRORS: kCorrupt (a damaged middle, another run's log; a torn tail must have been cut by the caller:
-  // authority_log_valid_bytes).
+  // Borrows port and loop; they outlive it. ERRORS: kCorrupt (another run's log, or one that contradicts itself).
   static Result<std::unique_ptr<Authority>> open(AuthorityOptions options, AuthorityPort& port, EventLoop& loop,
-                                                 std::unique_ptr<AppendFile> log, ByteView history);
-  virtual ~Authority() = default;
-  virtual void start() = 0;
-  virtual void on_message(const Remote& from,
-                          const Message& message) = 0;  // JoinRequest, Beat, Leave, Goodbye, Step, RoundReport
-  virtual void on_link_up(const Remote& from) = 0;
-  virtual void on_link_down(const Remote& from) = 0;  // ends no session
+                                                 AuthorityLog log);
+  ~Authority();
+  Authority(const Authority&) = delete;
+  Authority& operator=(const Authority&) = delete;
+  // Makes durable what the log said: a process that died before it synced leaves records that are read back and that a
+  // power loss takes. `done` is not called when the authority is gone by then.
+  void sync_log(std::function<void(Status)> done);
+  // REQUIRES: sync_log() succeeded, or the log was empty.
+  void start();
+  // JoinRequest, Beat, Leave, Goodbye, Step, RoundReport.
+  void on_message(const Remote& from, const Message& message);
+  void on_link_up(const Remote& from);
+  void on_link_down(const Remote& from);  // ends no session
   // allreduce: all microbatches of the step are committed. Relayed to the members in front of the step's RoundOpen.
-  virtual void on_step(const Step& step) = 0;
-  virtual void set_status(const BeatAck& status) = 0;  // run status for BeatAcks; list_epoch is filled in
+  void on_step(const Step& step);
+  void set_status(const BeatAck& status) { status_ = status; }  // run status for BeatAcks; list_epoch is filled in
   // Last round of every stage that someone serves; `done` when all are decided (or nothing is left to decide). No round
   // is opened from then on: the caller may list what is not secured.
-  virtual void finish(std::function<void()> done) = 0;
-  virtual void end(const std::string& reason) = 0;  // End to everybody; joiners get it too from now on
-  virtual const MemberList& members() const = 0;    // newest published
+  void finish(std::function<void()> done);
+  // Instead of finish(), or after it (whose `done` is not called any more): opens no round, abandons those under way,
+  // and calls `done` once what was decided before is durable and told.
+  void give_up(std::function<void()> done);
+  void end(const std::string& reason);                      // End to everybody; joiners get it too from now on
+  const MemberList& members() const { return published_; }  // newest published
   // Whether a JoinRequest of this session would admit nobody: it is or was a member, or the run has ended.
-  virtual bool knows(const Session& session) const = 0;
-  virtual bool step_done(StageId stage, StepId step) const = 0;  // allreduce: this stage committed it
-  virtual std::vector<StageStatus> status() const = 0;
-};
+  bool knows(const Session& session) const;
+  bool step_done(StageId stage, StepId step) const;  // allreduce: this stage committed it
+  std::vector<StageStatus> status() const;
 
-// How much of a log's content is whole records: open the file, which locks it, then cut it there (Storage::truncate).
-// ERRORS: kCorrupt (a damaged record with whole ones behind it).
-Result<std::size_t> authority_log_valid_bytes(ByteView history);
+ private:
+  Authority(AuthorityOptions options, AuthorityPort& port, EventLoop& loop, std::unique_ptr<RecordLog> log);
+  Status restore(const std::vector<LogRecord>& records);
+
+  // ---- authority.cc: log, lists, messages ----
+  // Appends, and runs `effect` once it is durable; effects run in the order of the calls.
+  void decide(const LogRecord& record, std::function<void()> effect);
+  void fail_log(const Error& error);
+  MemberList build_list() const;
+  void publish(const MemberList& list);
+  void send_to_session(const Session& session, Message message);
+  void tick();
+  void arm_tick();
+  StageState* stage_of(StageId stage);
+
+  // ---- authority_members.cc ----
+  void on_join(const Remote& from, const JoinRequest& request);
+  void answer_join(const Remote& from);
+  // The signed list with one more member, and without `older`.
+  bool fits_list(const std::vector<std::string>& addresses, const std::optional<Session>& older) const;
+  void refuse_join(const Remote& from, const std::string& reason);
+  void on_beat(const Remote& from, const Beat& beat);
+  void note_life(MemberState& member, const Beat& beat);
+  void update_serving(MemberState& member, const Beat& beat);
+  // What becomes of a member that is ahead. False: its session is over, and `member` is gone.
+  bool keep_ahead(MemberState& member, Version version);
+  void repeat_what_it_missed(MemberState& member);
+  // In front of a commit that does not name it: the last one that does.
+  void send_commit(const MemberState& member, const RoundCommit& commit);
+  void note_named(const RoundCommit& commit);
+  void on_leave(const Remote& from, const Leave& leave);
+  // Whether the stage's anchor, if it has one, stays when this member goes.
+  bool held_without(const StageState& stage, const Session& session) const;
+  void list_member(MemberState& member);  // logs and publishes its present state
+  // The session is over: its open round is decided, the list follows. `then` runs after the list left.
+  void end_session(const Session& session, const std::string& reason, bool fenced, std::function<void()> then = {});
+  void check_memberships();
+  // To a session that is no member: Goodbye if it left, else Fenced.
+  void tell_over(const Remote& to);
+  JoinAnswer join_answer(const MemberState& member) const;
+
+  // ---- authority_rounds.cc ----
+  bool diloco_active(const StageState& stage) const;
+  void maybe_open(StageState& stage);
+  const Step* next_step(const StageState& stage) const;
+  bool diloco_due(const StageState& stage) const;
+  std::vector<Session> participants(const StageState& stage, bool step_round) const;
+  void open_round(StageState& stage, const Step* step, std::vector<Session> members);
+  void send_open(StageState& stage);
+  void on_report(const Remote& from, const RoundReport& report);
+  void try_decide(StageState& stage, bool grace_over);
+  // The digest more than half of the members agree on, if any, with how many.
+  std::optional<std::pair<Digest, std::size_t>> best_vote(const OpenRound& round) const;
+  bool sums_add_up(const OpenRound& round, const Digest& digest) const;
+  void commit_round(StageState& stage, const Digest& digest);
+  void abandon_round(StageState& stage, const std::string& reason);
+  void stop_round_timers(OpenRound& round);
+  void member_leaves_round(StageState& stage, const Session& session);
+  bool leaver_waits(const StageState& stage) const;
+  void release_leavers(StageState& stage, const std::vector<Session>& members);
+  void forget_done_steps();
+  void check_finished();
+  bool stage_finished(const StageState& stage) const;
+
+  AuthorityOptions options_;
+  AuthorityPort& port_;
+  EventLoop& loop_;
+  std::unique_ptr<RecordLog> log_;
+  bool failed_ = false, started_ = false, ended_ = false, finishing_ = false, gave_up_ = false;
+  std::string end_reason_;
+  std::function<void()> finished_;
+  std::vector<LogRecord> replay_;  // until start()
+  std::size_t undurable_ = 0;      // decisions whose effect has not run
+
+  std::map<Session, MemberState> members_;
+  std::map<Session, bool> over_;  // true: it left, false: fenced
+  std::vector<StageState> stages_;
+  std::map<StepId, Step> steps_;      // not done by every stage
+  std::map<PeerId, Session> linked_;  // peers whose link is up
+  Epoch epoch_;                       // of the list; counts the decisions that change it
+  MemberList published_;
+  Members published_signed_;
+  bool list_dirty_ = false;  // versions changed since published_
+  BeatAck status_;
+  TimerId tick_timer_ = 0;
+  TimePoint last_tick_{};
+  Lifetime lifetime_;
+};
 
 }  // namespace shoal

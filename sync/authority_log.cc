@@ -1,17 +1,11 @@
 #include "sync/authority_log.h"
 
-#include <array>
 #include <string>
 
-#include "sync/authority.h"
 #include "transport/envelope.h"
-#include "transport/little_endian.h"
 
 namespace shoal {
 namespace {
-
-constexpr std::size_t kHeadBytes = 12;
-constexpr std::size_t kRecordBytesMax = 4u << 20;
 
 enum class Kind : std::uint8_t { kStart = 1, kMember = 2, kOver = 3, kOpen = 4, kCommit = 5 };
 
@@ -40,10 +34,6 @@ Kind kind_of(const LogOver&) { return Kind::kOver; }
 Kind kind_of(const LogOpen&) { return Kind::kOpen; }
 Kind kind_of(const LogCommit&) { return Kind::kCommit; }
 
-Error corrupt(std::size_t at, const std::string& why) {
-  return make_error(ErrorCode::kCorrupt, "the authority's log is damaged at byte " + std::to_string(at) + ": " + why);
-}
-
 Result<LogRecord> parse_member_record(ByteView body) {
   SHOAL_ASSIGN(const MemberList list, parse_member_list(body));
   if (list.stages.size() != 1 || list.stages[0].members.size() != 1)
@@ -69,45 +59,40 @@ Result<LogRecord> parse_record(Kind kind, ByteView body) {
 
 Result<Bytes> pack_log_record(const LogRecord& record) {
   SHOAL_ASSIGN(const std::vector<std::uint8_t> body, std::visit([](const auto& r) { return pack_body(r); }, record));
-  std::vector<std::uint8_t> bytes(kHeadBytes);
-  bytes.push_back(static_cast<std::uint8_t>(std::visit([](const auto& r) { return kind_of(r); }, record)));
+  std::vector<std::uint8_t> bytes{
+      static_cast<std::uint8_t>(std::visit([](const auto& r) { return kind_of(r); }, record))};
   bytes.insert(bytes.end(), body.begin(), body.end());
-  put_u32(bytes.data(), static_cast<std::uint32_t>(bytes.size() - kHeadBytes));
-  put_u32(bytes.data() + 4, ~static_cast<std::uint32_t>(bytes.size() - kHeadBytes));
-  put_u32(bytes.data() + 8, crc32c(ByteView(bytes).subspan(kHeadBytes)));
   return Bytes::from_vector(std::move(bytes));
 }
 
+Result<LogRecord> parse_log_record(ByteView payload) {
+  if (payload.empty()) return make_error(ErrorCode::kCorrupt, "an empty record of the authority's log");
+  Result<LogRecord> record = parse_record(static_cast<Kind>(payload[0]), payload.subspan(1));
+  if (record.ok()) return record;
+  return make_error(ErrorCode::kCorrupt, "a record of the authority's log does not parse: " + record.error().message);
+}
+
+namespace {
+// Adds what it reads to `records`.
+RecordReader reader_into(std::vector<LogRecord>& records) {
+  return [&records](ByteView payload) -> Status {
+    SHOAL_ASSIGN(LogRecord record, parse_log_record(payload));
+    records.push_back(std::move(record));
+    return {};
+  };
+}
+}  // namespace
+
 Result<LogContent> parse_log(ByteView bytes) {
   LogContent content;
-  std::size_t at = 0;
-  while (bytes.size() - at >= kHeadBytes + 1) {
-    const std::uint32_t length = get_u32(bytes, at), crc = get_u32(bytes, at + 8);
-    const std::size_t room = bytes.size() - at - kHeadBytes;
-    if (length == 0 || length > kRecordBytesMax || get_u32(bytes, at + 4) != ~length) {
-      // A torn tail may be zeros where the length was never written.
-      for (std::size_t i = at; i < bytes.size(); ++i)
-        if (bytes[i] != 0) return corrupt(at, "an impossible length of a record");
-      break;
-    }
-    if (length > room) break;
-    const ByteView payload = bytes.subspan(at + kHeadBytes, length);
-    if (crc32c(payload) != crc) {
-      if (length == room) break;
-      return corrupt(at, "a wrong checksum with more records behind it");
-    }
-    Result<LogRecord> record = parse_record(static_cast<Kind>(payload[0]), payload.subspan(1));
-    if (!record.ok()) return corrupt(at, record.error().message);
-    content.records.push_back(std::move(*record));
-    at += kHeadBytes + length;
-    content.valid_bytes = at;
-  }
+  SHOAL_ASSIGN(content.valid_bytes, read_record_log(bytes, kAuthorityLog, reader_into(content.records)));
   return content;
 }
 
-Result<std::size_t> authority_log_valid_bytes(ByteView history) {
-  SHOAL_ASSIGN(const LogContent content, parse_log(history));
-  return content.valid_bytes;
+Result<AuthorityLog> open_authority_log(Storage& storage, const std::string& path) {
+  AuthorityLog log;
+  SHOAL_ASSIGN(log.file, RecordLog::open(storage, path, kAuthorityLog, reader_into(log.records)));
+  return log;
 }
 
 }  // namespace shoal

@@ -1,15 +1,20 @@
 #pragma once
-// Records of the authority's log. File = records back to back; a record = u32 length of kind + body, u32 its
-// complement, u32 CRC-32C of kind + body (all little-endian), u8 kind, body. The complement tells a damaged length from
-// a torn tail. Bodies are the packed messages of transport/envelope.h. Append only; pure functions. Thread: any.
+// Records of the authority's log: u8 kind, body. Bodies are the packed messages of transport/envelope.h; framing and
+// torn tails are common/record_log.h's. Append only; pure functions but for open_authority_log. Thread: any.
+#include <memory>
+#include <string>
 #include <variant>
 #include <vector>
 
 #include "common/bytes.h"
+#include "common/record_log.h"
 #include "common/result.h"
 #include "transport/messages.h"
 
 namespace shoal {
+
+inline constexpr LogFormat kAuthorityLog{
+    .name = "authority's log", .kind = 2, .version = 3, .record_bytes_max = 4u << 20};
 
 struct LogStart {
   Manifest manifest;
@@ -30,14 +35,24 @@ struct LogCommit {
 };
 using LogRecord = std::variant<LogStart, LogMember, LogOver, LogOpen, LogCommit>;
 
-// ERRORS: kTooLarge (beyond a limit of transport/limits.h).
+// The payload. ERRORS: kTooLarge (beyond a limit of transport/limits.h).
 Result<Bytes> pack_log_record(const LogRecord& record);
+// ERRORS: kCorrupt (it does not parse).
+Result<LogRecord> parse_log_record(ByteView payload);
 
 struct LogContent {
   std::vector<LogRecord> records;
   std::size_t valid_bytes = 0;  // what is behind is a torn tail
 };
-// ERRORS: kCorrupt (a damaged record with bytes of later ones behind it, or one that does not parse).
+// ERRORS: those of read_record_log, kCorrupt (a record that does not parse).
 Result<LogContent> parse_log(ByteView bytes);
+
+// A log and what was read from it.
+struct AuthorityLog {
+  std::unique_ptr<RecordLog> file;
+  std::vector<LogRecord> records;
+};
+// ERRORS: those of RecordLog::open, kCorrupt (a record that does not parse).
+Result<AuthorityLog> open_authority_log(Storage& storage, const std::string& path);
 
 }  // namespace shoal

@@ -1,7 +1,8 @@
 // Joining, beats, leaving, fencing.
 #include <algorithm>
 
-#include "sync/authority_state.h"
+#include "common/log.h"
+#include "sync/authority.h"
 #include "sync/planner.h"
 #include "transport/dial_trials.h"
 #include "transport/envelope.h"
@@ -9,7 +10,7 @@
 
 namespace shoal {
 
-JoinAnswer AuthorityState::join_answer(const MemberState& member) const {
+JoinAnswer Authority::join_answer(const MemberState& member) const {
   const StageState& stage = stages_[member.stage.value];
   JoinAnswer answer;
   answer.accepted = true;
@@ -18,26 +19,26 @@ JoinAnswer AuthorityState::join_answer(const MemberState& member) const {
   return answer;
 }
 
-void AuthorityState::refuse_join(const Remote& from, const std::string& reason) {
+void Authority::refuse_join(const Remote& from, const std::string& reason) {
   JoinAnswer answer;
   answer.reason = reason;
   port_.send(from.peer, std::move(answer));
 }
 
-void AuthorityState::tell_over(const Remote& to) {
+void Authority::tell_over(const Remote& to) {
   const auto at = over_.find(to.session);
   if (at != over_.end() && at->second) return port_.send(to.peer, Goodbye{});
   port_.send(to.peer,
              Fenced{to.session, at == over_.end() ? "not a member" : "this session is over; join as a new one"});
 }
 
-bool AuthorityState::knows(const Session& session) const {
+bool Authority::knows(const Session& session) const {
   return ended_ || members_.count(session) > 0 || over_.count(session) > 0;
 }
 
 // A list that is too large would end the run, and its log would end every later life of it: so it is seen to before the
 // member is decided. What members change later (versions, epochs) is counted at its largest.
-bool AuthorityState::fits_list(const std::vector<std::string>& addresses, const std::optional<Session>& older) const {
+bool Authority::fits_list(const std::vector<std::string>& addresses, const std::optional<Session>& older) const {
   constexpr std::uint64_t kLargest = UINT64_MAX;
   MemberList list = build_list();
   list.epoch = Epoch(kLargest);
@@ -53,7 +54,7 @@ bool AuthorityState::fits_list(const std::vector<std::string>& addresses, const 
   return pack_member_list(list).ok();
 }
 
-void AuthorityState::on_join(const Remote& from, const JoinRequest& request) {
+void Authority::on_join(const Remote& from, const JoinRequest& request) {
   if (ended_) return port_.send(from.peer, End{end_reason_});
   if (over_.count(from.session)) return tell_over(from);
   if (const auto known = members_.find(from.session); known != members_.end()) {
@@ -100,11 +101,12 @@ void AuthorityState::on_join(const Remote& from, const JoinRequest& request) {
     stage.hold_until = now + options_.join_hold;
     stage.hold_allowed_at = now + 6 * options_.join_hold;
   }
-  port_.event("member", {{"session", text_of(from.session)},
-                         {"peer", hex_of(from.peer)},
-                         {"stage", std::to_string(choice->stage.value)},
-                         {"state", "joined"},
-                         {"cause", choice->reason}});
+  port_.write({.event = EventName::kMember,
+               .stage = choice->stage,
+               .about = from.session,
+               .about_peer = from.peer,
+               .state = "joined",
+               .cause = choice->reason});
   ++stage.epoch.value;
   ++epoch_.value;
   decide(LogMember{member.stage, member.member}, [this, from, reason = choice->reason, list = build_list()] {
@@ -117,7 +119,7 @@ void AuthorityState::on_join(const Remote& from, const JoinRequest& request) {
   });
 }
 
-void AuthorityState::on_beat(const Remote& from, const Beat& beat) {
+void Authority::on_beat(const Remote& from, const Beat& beat) {
   const auto at = members_.find(from.session);
   if (at == members_.end()) return tell_over(from);
   MemberState& member = at->second;
@@ -128,6 +130,8 @@ void AuthorityState::on_beat(const Remote& from, const Beat& beat) {
   if (beat.version <= stage.version) member.version = beat.version;
   member.settled = beat.version == stage.version ? beat.settled_targets : 0;
   update_serving(member, beat);
+  if (beat.version > stage.version && !keep_ahead(member, beat.version)) return;
+  member.ahead = beat.version > stage.version;
 
   BeatAck ack = status_;
   ack.list_epoch = published_.epoch;
@@ -140,32 +144,58 @@ void AuthorityState::on_beat(const Remote& from, const Beat& beat) {
 
 // A process whose network thread answers while its device hangs sends beats too: with work queued and no progress they
 // are no life.
-void AuthorityState::note_life(MemberState& member, const Beat& beat) {
+void Authority::note_life(MemberState& member, const Beat& beat) {
   const bool moved = !member.progress || *member.progress != beat.progress;
   member.progress = beat.progress;
   if (moved || beat.queue_ms == 0) member.alive_at = loop_.now();
 }
 
-void AuthorityState::update_serving(MemberState& member, const Beat& beat) {
+void Authority::update_serving(MemberState& member, const Beat& beat) {
   StageState& stage = *stage_of(member.stage);
   member.leaving = member.leaving || beat.leaving;
   // Of an older version it may serve microbatches no longer than until it noticed; it becomes ready only at the newest
   // one.
-  if (!beat.serving) member.ready = false;
+  if (!beat.serving || beat.version > stage.version) member.ready = false;
   if (beat.serving && !member.ready && beat.version == stage.version) member.ready = true;
   if (member.ready) member.fetching = false;
   const bool shown_serving = member.ready && !member.leaving;
   if (shown_serving == member.member.serving) return;
   member.member.serving = shown_serving;
-  port_.event("member", {{"session", text_of(member.member.session)},
-                         {"stage", std::to_string(member.stage.value)},
-                         {"state", shown_serving    ? "serving"
-                                   : member.leaving ? "leaving"
-                                                    : "not serving"}});
+  port_.write({.event = EventName::kMember,
+               .stage = member.stage,
+               .about = member.member.session,
+               .state = shown_serving    ? "serving"
+                        : member.leaving ? "leaving"
+                                         : "not serving"});
   list_member(member);
 }
 
-void AuthorityState::list_member(MemberState& member) {
+bool Authority::keep_ahead(MemberState& member, Version version) {
+  const StageState& stage = *stage_of(member.stage);
+  const Session session = member.member.session;
+  const std::string cause = "it holds version " + std::to_string(version.value) + ", and the authority's log knows " +
+                            std::to_string(stage.version.value) + " as the newest";
+  if (!member.ahead) {
+    port_.write({.event = EventName::kMember,
+                 .stage = member.stage,
+                 .about = session,
+                 .version = version,
+                 .state = "ahead",
+                 .cause = cause});
+    log_warning("stage ", member.stage, ": session ", short_name(session), " is ahead: ", cause,
+                ". The log lost what had been told: was an older copy put back? HINT: stop, put the newer "
+                "authority.log back and resume; else it has to fetch version ",
+                stage.version.value, " from a peer that holds it");
+  }
+  const bool another = std::any_of(members_.begin(), members_.end(), [&](const auto& entry) {
+    const MemberState& other = entry.second;
+    return other.stage == stage.stage && other.ready && other.version == stage.version;
+  });
+  if (another) end_session(session, "ahead of the run: " + cause, true);
+  return !another;
+}
+
+void Authority::list_member(MemberState& member) {
   ++stage_of(member.stage)->epoch.value;
   ++epoch_.value;
   member.member.version = member.version;
@@ -173,7 +203,7 @@ void AuthorityState::list_member(MemberState& member) {
 }
 
 // Messages are not reliable: what a member should have by now is sent again, at most once a second.
-void AuthorityState::repeat_what_it_missed(MemberState& member) {
+void Authority::repeat_what_it_missed(MemberState& member) {
   StageState& stage = *stage_of(member.stage);
   const TimePoint now = loop_.now();
   if (now - member.commit_sent_at < 1s) return;
@@ -193,7 +223,7 @@ void AuthorityState::repeat_what_it_missed(MemberState& member) {
   port_.send(member.member.peer, round.open);
 }
 
-void AuthorityState::on_leave(const Remote& from, const Leave& leave) {
+void Authority::on_leave(const Remote& from, const Leave& leave) {
   const auto at = members_.find(from.session);
   if (at == members_.end()) return tell_over(from);
   MemberState& member = at->second;
@@ -216,15 +246,15 @@ void AuthorityState::on_leave(const Remote& from, const Leave& leave) {
   maybe_open(stage);
 }
 
-bool AuthorityState::held_without(const StageState& stage, const Session& session) const {
+bool Authority::held_without(const StageState& stage, const Session& session) const {
   return !stage.secured || std::any_of(members_.begin(), members_.end(), [&](const auto& entry) {
     const MemberState& other = entry.second;
     return entry.first != session && other.stage == stage.stage && other.ready && other.version == stage.version;
   });
 }
 
-void AuthorityState::end_session(const Session& session, const std::string& reason, bool fenced,
-                                 std::function<void()> then) {
+void Authority::end_session(const Session& session, const std::string& reason, bool fenced,
+                            std::function<void()> then) {
   const auto at = members_.find(session);
   if (at == members_.end()) return;
   const StageId stage_id = at->second.stage;
@@ -235,8 +265,6 @@ void AuthorityState::end_session(const Session& session, const std::string& reas
   members_.erase(session);
   ++stage.epoch.value;
   ++epoch_.value;
-  port_.event(fenced ? "fence" : "member",
-              {{"session", text_of(session)}, {"stage", std::to_string(stage_id.value)}, {"cause", reason}});
   decide(LogOver{session, reason},
          [this, session, stage_id, peer, reason, fenced, then = std::move(then), list = build_list()] {
            // By name and before its connections are closed; it may not arrive, a later message of the session is
@@ -244,15 +272,14 @@ void AuthorityState::end_session(const Session& session, const std::string& reas
            if (fenced) port_.send(peer, Fenced{session, reason});
            if (fenced) port_.fence(session);
            if (then) then();
-           port_.event("session_over",
-                       {{"session", text_of(session)}, {"stage", std::to_string(stage_id.value)}, {"cause", reason}});
+           port_.write(session_over_event(session, stage_id, reason));
            port_.on_session_over(session, stage_id, reason);
            publish(list);
          });
   maybe_open(stage);
 }
 
-void AuthorityState::check_memberships() {
+void Authority::check_memberships() {
   std::vector<Session> silent;
   for (const auto& [session, member] : members_)
     if (loop_.now() - member.alive_at > options_.membership) silent.push_back(session);

@@ -1,7 +1,7 @@
 // Rounds: opening, deciding, retrying, the last ones.
 #include <algorithm>
 
-#include "sync/authority_state.h"
+#include "sync/authority.h"
 #include "sync/round.h"
 #include "transport/limits.h"
 
@@ -21,11 +21,11 @@ Duration retry_delay(std::uint32_t failures) {
 
 }  // namespace
 
-bool AuthorityState::step_done(StageId stage, StepId step) const {
+bool Authority::step_done(StageId stage, StepId step) const {
   return stage.value < stages_.size() && stages_[stage.value].step_done >= step;
 }
 
-void AuthorityState::on_step(const Step& step) {
+void Authority::on_step(const Step& step) {
   if (failed_ || !started_) return;
   const bool done =
       std::all_of(stages_.begin(), stages_.end(), [&](const StageState& s) { return s.step_done >= step.step; });
@@ -34,30 +34,30 @@ void AuthorityState::on_step(const Step& step) {
   for (StageState& stage : stages_) maybe_open(stage);
 }
 
-void AuthorityState::forget_done_steps() {
+void Authority::forget_done_steps() {
   std::erase_if(steps_, [&](const auto& entry) {
     return std::all_of(stages_.begin(), stages_.end(), [&](const StageState& s) { return s.step_done >= entry.first; });
   });
 }
 
-const Step* AuthorityState::next_step(const StageState& stage) const {
+const Step* Authority::next_step(const StageState& stage) const {
   const auto at = steps_.upper_bound(stage.step_done);
   return at == steps_.end() ? nullptr : &at->second;
 }
 
-bool AuthorityState::diloco_active(const StageState& stage) const {
+bool Authority::diloco_active(const StageState& stage) const {
   return options_.rule == RuleId::kDiloco && stage.step_done.value >= options_.warm_steps;
 }
 
 // Somebody asked to leave and could take part in a round at once.
-bool AuthorityState::leaver_waits(const StageState& stage) const {
+bool Authority::leaver_waits(const StageState& stage) const {
   return std::any_of(members_.begin(), members_.end(), [&](const auto& entry) {
     const MemberState& member = entry.second;
     return member.stage == stage.stage && member.leave_asked && member.ready && member.version == stage.version;
   });
 }
 
-bool AuthorityState::diloco_due(const StageState& stage) const {
+bool Authority::diloco_due(const StageState& stage) const {
   if (!diloco_active(stage)) return false;
   if (leaver_waits(stage) || stage.last_wanted) return true;
   std::uint64_t settled = 0, wanted = 0;
@@ -74,7 +74,7 @@ bool AuthorityState::diloco_due(const StageState& stage) const {
 // Who takes part: more than half of those who are ready, or nobody yet. Steps need everybody who may hold entries of
 // them, also a member that still writes the commit of the step before; deltas need the same anchor. In the order of the
 // sessions, which all members share.
-std::vector<Session> AuthorityState::participants(const StageState& stage, bool step_round) const {
+std::vector<Session> Authority::participants(const StageState& stage, bool step_round) const {
   std::vector<Session> ready, able, reliable;
   for (const auto& [session, member] : members_) {
     if (member.stage != stage.stage || !member.ready) continue;
@@ -88,8 +88,8 @@ std::vector<Session> AuthorityState::participants(const StageState& stage, bool 
   return {};
 }
 
-void AuthorityState::maybe_open(StageState& stage) {
-  if (!started_ || failed_ || ended_ || stage.round) return;
+void Authority::maybe_open(StageState& stage) {
+  if (!started_ || failed_ || ended_ || gave_up_ || stage.round) return;
   if (finishing_ && !finished_) return;  // what no round secured by now is about to be named lost
   const TimePoint now = loop_.now();
   if (now < stage.retry_at) return;
@@ -103,7 +103,7 @@ void AuthorityState::maybe_open(StageState& stage) {
   if (!members.empty()) open_round(stage, step, std::move(members));
 }
 
-void AuthorityState::open_round(StageState& stage, const Step* step, std::vector<Session> members) {
+void Authority::open_round(StageState& stage, const Step* step, std::vector<Session> members) {
   RoundOpen open;
   open.stage = stage.stage;
   open.round = RoundId(++stage.round_used.value);
@@ -123,7 +123,7 @@ void AuthorityState::open_round(StageState& stage, const Step* step, std::vector
 }
 
 // `stages_` never changes its size after construction, so references to its elements stay good.
-void AuthorityState::send_open(StageState& stage) {
+void Authority::send_open(StageState& stage) {
   OpenRound& round = *stage.round;
   round.sent = true;
   round.sent_at = loop_.now();
@@ -133,11 +133,12 @@ void AuthorityState::send_open(StageState& stage) {
     try_decide(stage, true);
     if (stage.round) abandon_round(stage, "no agreement within the budget");
   });
-  port_.event("round_open", {{"stage", std::to_string(stage.stage.value)},
-                             {"round", std::to_string(round.open.round.value)},
-                             {"version", std::to_string(round.open.base.value)},
-                             {"step", std::to_string(round.open.step.value)},
-                             {"members", std::to_string(round.open.members.size())}});
+  port_.write({.event = EventName::kRoundOpen,
+               .stage = stage.stage,
+               .round = round.open.round,
+               .version = round.open.base,
+               .step = round.open.step,
+               .members = round.open.members.size()});
   const auto step = steps_.find(round.open.step);
   for (const Session& member : round.open.members) {
     if (step != steps_.end()) send_to_session(member, step->second);
@@ -145,7 +146,7 @@ void AuthorityState::send_open(StageState& stage) {
   }
 }
 
-void AuthorityState::on_report(const Remote& from, const RoundReport& report) {
+void Authority::on_report(const Remote& from, const RoundReport& report) {
   StageState* stage = stage_of(report.stage);
   if (stage == nullptr || !members_.count(from.session)) return;
   if (!stage->round || stage->round->open.round != report.round) {
@@ -168,11 +169,12 @@ void AuthorityState::on_report(const Remote& from, const RoundReport& report) {
       break;
     case ReportKind::kFailed:
       if (!round.failed.insert(from.session).second) break;
-      port_.event("round_failed_at", {{"stage", std::to_string(stage->stage.value)},
-                                      {"round", std::to_string(report.round.value)},
-                                      {"session", text_of(from.session)},
-                                      {"silent", report.silent ? text_of(*report.silent) : ""},
-                                      {"cause", report.reason}});
+      port_.write({.event = EventName::kRoundFailed,
+                   .stage = stage->stage,
+                   .about = from.session,
+                   .round = report.round,
+                   .silent = report.silent,
+                   .cause = report.reason});
       // Once an attempt, however many members say it.
       if (const auto silent = report.silent ? members_.find(*report.silent) : members_.end(); silent != members_.end())
         silent->second.silent_count = std::max(silent->second.silent_count, std::min(stage->failures + 1, kSilentMax));
@@ -180,7 +182,7 @@ void AuthorityState::on_report(const Remote& from, const RoundReport& report) {
   try_decide(*stage, false);
 }
 
-std::optional<std::pair<Digest, std::size_t>> AuthorityState::best_vote(const OpenRound& round) const {
+std::optional<std::pair<Digest, std::size_t>> Authority::best_vote(const OpenRound& round) const {
   std::map<Digest, std::size_t> votes;
   for (const auto& [session, report] : round.agreed) ++votes[report.digest];
   const auto best =
@@ -189,7 +191,7 @@ std::optional<std::pair<Digest, std::size_t>> AuthorityState::best_vote(const Op
   return *best;
 }
 
-bool AuthorityState::sums_add_up(const OpenRound& round, const Digest& digest) const {
+bool Authority::sums_add_up(const OpenRound& round, const Digest& digest) const {
   std::uint64_t weight = 0;
   CountTag tag = 0;
   for (const auto& [session, report] : round.contributed) {
@@ -201,7 +203,7 @@ bool AuthorityState::sums_add_up(const OpenRound& round, const Digest& digest) c
   });
 }
 
-void AuthorityState::try_decide(StageState& stage, bool grace_over) {
+void Authority::try_decide(StageState& stage, bool grace_over) {
   OpenRound& round = *stage.round;
   const std::size_t members = round.open.members.size();
   if (round.contributed.size() < members) {
@@ -229,14 +231,14 @@ void AuthorityState::try_decide(StageState& stage, bool grace_over) {
   if (2 * (votes + open) <= members) abandon_round(stage, "no digest has more than half of the members");
 }
 
-void AuthorityState::stop_round_timers(OpenRound& round) {
+void Authority::stop_round_timers(OpenRound& round) {
   for (TimerId* timer : {&round.budget, &round.grace}) {
     if (*timer != 0) loop_.cancel(*timer);
     *timer = 0;
   }
 }
 
-void AuthorityState::commit_round(StageState& stage, const Digest& digest) {
+void Authority::commit_round(StageState& stage, const Digest& digest) {
   OpenRound round = std::move(*stage.round);
   stage.round.reset();
   stop_round_timers(round);
@@ -255,7 +257,6 @@ void AuthorityState::commit_round(StageState& stage, const Digest& digest) {
   stage.secured = true;
   stage.round_committed = commit.round;
   if (commit.step.value != 0) stage.step_done = commit.step;
-  stage.anchor_tag += commit.tag;
   stage.last_commit = commit;
   stage.last_commit_at = loop_.now();
   stage.last_abandon.reset();
@@ -274,15 +275,9 @@ void AuthorityState::commit_round(StageState& stage, const Digest& digest) {
   }
   note_named(commit);
   forget_done_steps();
-  decide(LogCommit{commit}, [this, &stage, commit, anchor_tag = stage.anchor_tag, members = round.open.members] {
+  decide(LogCommit{commit}, [this, &stage, commit, members = round.open.members] {
     stage.last_commit_sent = commit;
-    port_.event("round_commit", {{"stage", std::to_string(commit.stage.value)},
-                                 {"round", std::to_string(commit.round.value)},
-                                 {"version", std::to_string(commit.version.value)},
-                                 {"step", std::to_string(commit.step.value)},
-                                 {"digest", hex_of(commit.digest)},
-                                 {"tag", std::to_string(commit.tag)},
-                                 {"anchor_tag", std::to_string(anchor_tag)}});
+    port_.write(event_of(commit));
     for (const auto& [session, member] : members_)
       if (member.stage == stage.stage) send_commit(member, commit);
     port_.on_round_commit(commit);
@@ -292,7 +287,7 @@ void AuthorityState::commit_round(StageState& stage, const Digest& digest) {
   maybe_open(stage);
 }
 
-void AuthorityState::note_named(const RoundCommit& commit) {
+void Authority::note_named(const RoundCommit& commit) {
   for (const Secured& secured : commit.secured) {
     const auto at = members_.find(secured.session);
     if (at == members_.end()) continue;
@@ -301,13 +296,13 @@ void AuthorityState::note_named(const RoundCommit& commit) {
   }
 }
 
-void AuthorityState::send_commit(const MemberState& member, const RoundCommit& commit) {
+void Authority::send_commit(const MemberState& member, const RoundCommit& commit) {
   // A newer one than `commit` is not durable yet.
   if (member.named && member.named->round < commit.round) port_.send(member.member.peer, *member.named);
   port_.send(member.member.peer, commit);
 }
 
-void AuthorityState::abandon_round(StageState& stage, const std::string& reason) {
+void Authority::abandon_round(StageState& stage, const std::string& reason) {
   OpenRound round = std::move(*stage.round);
   stage.round.reset();
   stop_round_timers(round);
@@ -315,22 +310,19 @@ void AuthorityState::abandon_round(StageState& stage, const std::string& reason)
   stage.retry_at = loop_.now() + retry_delay(stage.failures);
   const RoundAbandon abandon{stage.stage, round.open.round, reason};
   stage.last_abandon = abandon;
-  port_.event("round_abandon", {{"stage", std::to_string(stage.stage.value)},
-                                {"round", std::to_string(round.open.round.value)},
-                                {"cause", reason}});
+  port_.write({.event = EventName::kRoundAbandon, .stage = stage.stage, .round = round.open.round, .cause = reason});
   if (round.sent)
     for (const Session& member : round.open.members) send_to_session(member, abandon);
   port_.on_round_abandoned(abandon);
   if (round.open.last && ++stage.last_round_failures >= kLastRoundFailuresMax) stage.last_wanted = false;
-  loop_.at(stage.retry_at, [this, life = std::weak_ptr<bool>(alive_), &stage] {
-    if (life.expired()) return;
+  loop_.at(stage.retry_at, lifetime_.guard([this, &stage] {
     maybe_open(stage);
     check_finished();
-  });
+  }));
 }
 
 // Called before the session is over: afterwards no commit may name it.
-void AuthorityState::member_leaves_round(StageState& stage, const Session& session) {
+void Authority::member_leaves_round(StageState& stage, const Session& session) {
   if (!stage.round) return;
   const auto& members = stage.round->open.members;
   if (std::find(members.begin(), members.end(), session) == members.end()) return;
@@ -343,7 +335,7 @@ void AuthorityState::member_leaves_round(StageState& stage, const Session& sessi
 }
 
 // Those who asked to leave may go when a round that they were part of is committed.
-void AuthorityState::release_leavers(StageState& stage, const std::vector<Session>& members) {
+void Authority::release_leavers(StageState& stage, const std::vector<Session>& members) {
   std::vector<std::pair<Session, PeerId>> free;
   for (const auto& [session, member] : members_) {
     if (member.stage != stage.stage || !member.leave_asked) continue;
@@ -363,7 +355,8 @@ void AuthorityState::release_leavers(StageState& stage, const std::vector<Sessio
     end_session(session, std::string(kLeft), false, [this, peer = peer] { port_.send(peer, Goodbye{}); });
 }
 
-bool AuthorityState::stage_finished(const StageState& stage) const {
+bool Authority::stage_finished(const StageState& stage) const {
+  if (gave_up_) return !stage.round;
   const bool anyone = std::any_of(members_.begin(), members_.end(), [&](const auto& entry) {
     return entry.second.stage == stage.stage && entry.second.ready;
   });
@@ -371,7 +364,7 @@ bool AuthorityState::stage_finished(const StageState& stage) const {
   return !stage.round && !stage.last_wanted && next_step(stage) == nullptr;
 }
 
-void AuthorityState::finish(std::function<void()> done) {
+void Authority::finish(std::function<void()> done) {
   finishing_ = true;
   finished_ = std::move(done);
   for (StageState& stage : stages_) {
@@ -381,7 +374,15 @@ void AuthorityState::finish(std::function<void()> done) {
   check_finished();
 }
 
-void AuthorityState::check_finished() {
+void Authority::give_up(std::function<void()> done) {
+  finishing_ = gave_up_ = true;
+  finished_ = std::move(done);
+  for (StageState& stage : stages_)
+    if (stage.round) abandon_round(stage, "the run ends without waiting for it");
+  check_finished();
+}
+
+void Authority::check_finished() {
   if (!finished_ || undurable_ > 0) return;
   for (StageState& stage : stages_) {
     // With steps still to come that nobody sends, the warm-up never ends: there is nothing beyond the last step to

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <string>
 
+#include "common/check.h"
 #include "common/hash.h"
 #include "sync/rule_arrays.h"
 
@@ -30,6 +31,14 @@ Digest state_digest(StageExecutor& executor, const OuterRule& rule, Version vers
 
 Digest candidate_digest(StageExecutor& executor, const OuterRule& rule, Version version) {
   return digest_of(executor.arena(), rule, version, ArenaRole::kCandidate, rule.candidate_roles());
+}
+
+void adopt_candidate(StageExecutor& executor, const OuterRule& rule) {
+  Arena& arena = executor.arena();
+  const std::vector<ArenaRole> shared = rule.shared_roles(), candidates = rule.candidate_roles();
+  SHOAL_CHECK_EQ(shared.size(), candidates.size());
+  copy_role(arena, ArenaRole::kCandidate, ArenaRole::kAnchor);
+  for (std::size_t i = 0; i < shared.size(); ++i) copy_role(arena, candidates[i], shared[i]);
 }
 
 Status check_no_fragment(const RoundContext& context) {

@@ -76,5 +76,8 @@ std::unique_ptr<OuterRule> make_diloco_rule(const DilocoOptions& options = {});
 Digest state_digest(StageExecutor& executor, const OuterRule& rule, Version version);
 // The same over the candidates of a prepared round.
 Digest candidate_digest(StageExecutor& executor, const OuterRule& rule, Version version);
+// Puts the candidate and its roles in the place of the anchor and the shared roles, and touches nothing else: for an
+// executor that is given up, so that an image of what was prepared can be made. REQUIRES: a prepared round.
+void adopt_candidate(StageExecutor& executor, const OuterRule& rule);
 
 }  // namespace shoal

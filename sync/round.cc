@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <deque>
 
+#include "common/lifetime.h"
 #include "sync/reducer.h"
 
 namespace shoal {
@@ -60,7 +61,7 @@ struct Round::State {
   std::optional<RoundId> finished;        // newest round that ended here
   std::deque<EarlyPart> early_parts;
   std::uint64_t generation = 0;  // invalidates callbacks
-  std::shared_ptr<bool> alive = std::make_shared<bool>(true);
+  Lifetime lifetime;
 
   void stop_timer() {
     if (budget_timer != 0) loop.cancel(budget_timer);
@@ -70,11 +71,9 @@ struct Round::State {
   // Wraps a callback so that it runs only while this round is still the one it was made for.
   template <class Body>
   auto guarded(Body body) {
-    return [this, body = std::move(body), life = std::weak_ptr<bool>(alive),
-            mine = generation](auto&&... arguments) mutable {
-      if (life.expired() || mine != generation) return;
-      body(std::forward<decltype(arguments)>(arguments)...);
-    };
+    return lifetime.guard([this, body = std::move(body), mine = generation](auto&&... arguments) mutable {
+      if (mine == generation) body(std::forward<decltype(arguments)>(arguments)...);
+    });
   }
 
   void end_round() {

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "common/byte_codec.h"
 #include "common/hash.h"
 #include "sync/rule_arrays.h"
 
@@ -11,19 +12,6 @@ namespace shoal {
 namespace {
 
 constexpr std::string_view kMagic = "shoalst1";
-
-template <class T>
-void put(std::uint8_t* at, T value) {
-  for (std::size_t i = 0; i < sizeof(T); ++i) at[i] = static_cast<std::uint8_t>(value >> (8 * i));
-}
-
-template <class T>
-T get(const std::uint8_t* at) {
-  T value = 0;
-  for (std::size_t i = 0; i < sizeof(T); ++i)
-    value = static_cast<T>(value | static_cast<T>(static_cast<T>(at[i]) << (8 * i)));
-  return value;
-}
 
 void read_array(ByteView image, std::size_t index, std::uint64_t floats, std::span<float> out) {
   std::memcpy(out.data(), image.data() + kStateHeaderBytes + index * floats * sizeof(float), floats * sizeof(float));
@@ -61,10 +49,10 @@ Result<StateHeader> parse_state_header(ByteView image) {
     return make_error(ErrorCode::kMalformed, "a state image of an unknown rule");
   header.rule = static_cast<RuleId>(rule);
   header.roles = image[9];
-  header.stage = StageId(get<std::uint16_t>(image.data() + 10));
-  header.version = Version(get<std::uint64_t>(image.data() + 16));
-  header.tag = get<std::uint64_t>(image.data() + 24);
-  header.floats = get<std::uint64_t>(image.data() + 32);
+  header.stage = StageId(get_le<std::uint16_t>(image, 10));
+  header.version = Version(get_le<std::uint64_t>(image, 16));
+  header.tag = get_le<std::uint64_t>(image, 24);
+  header.floats = get_le<std::uint64_t>(image, 32);
   const std::uint64_t payload = image.size() - kStateHeaderBytes;
   const std::uint64_t arrays = 1u + header.roles;
   if (header.floats > payload / sizeof(float) || header.floats * arrays * sizeof(float) != payload)
@@ -83,6 +71,14 @@ Digest digest_of_image(ByteView image) {
   return hasher.finish();
 }
 
+void begin_from_seed(StageExecutor& executor) {
+  Arena& arena = executor.arena();
+  const StageSpec& spec = executor.spec();
+  if (arena.size() == parameter_count(spec)) initialise(spec, arena.span(ArenaRole::kCurrent));
+  arena.push(ArenaRole::kCurrent);
+  copy_role(arena, ArenaRole::kCurrent, ArenaRole::kAnchor);
+}
+
 Bytes make_state_image(StageExecutor& executor, const OuterRule& rule, Version version) {
   Arena& arena = executor.arena();
   const std::vector<ArenaRole> roles = rule.shared_roles();
@@ -92,10 +88,10 @@ Bytes make_state_image(StageExecutor& executor, const OuterRule& rule, Version v
   std::memcpy(at, kMagic.data(), kMagic.size());
   at[8] = static_cast<std::uint8_t>(rule.id());
   at[9] = static_cast<std::uint8_t>(roles.size());
-  put(at + 10, executor.spec().stage.value);
-  put(at + 16, version.value);
-  put(at + 24, static_cast<std::uint64_t>(arena.tag(ArenaRole::kAnchor)));
-  put(at + 32, static_cast<std::uint64_t>(arena.size()));
+  put_le(at + 10, executor.spec().stage.value);
+  put_le(at + 16, version.value);
+  put_le(at + 24, static_cast<std::uint64_t>(arena.tag(ArenaRole::kAnchor)));
+  put_le(at + 32, static_cast<std::uint64_t>(arena.size()));
   at += kStateHeaderBytes;
   std::memcpy(at, read_role(arena, ArenaRole::kAnchor).data(), array_bytes);
   for (const ArenaRole role : roles) std::memcpy(at += array_bytes, read_role(arena, role).data(), array_bytes);

@@ -30,6 +30,10 @@ Result<StateHeader> parse_state_header(ByteView image);
 // Equal to state_digest() of whoever made the image. REQUIRES: parse_state_header succeeded.
 Digest digest_of_image(ByteView image);
 
+// The state of version 0: parameters as the spec's seed makes them (zeros in an arena that holds no such parameters),
+// and the anchor equal to them.
+void begin_from_seed(StageExecutor& executor);
+
 // Copies anchor and shared roles. REQUIRES: between rounds' commits, so that anchor and roles belong to `version`.
 Bytes make_state_image(StageExecutor& executor, const OuterRule& rule, Version version);
 

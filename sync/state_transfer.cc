@@ -7,6 +7,7 @@
 #include <set>
 
 #include "common/hash.h"
+#include "common/lifetime.h"
 #include "sync/state_image.h"
 
 namespace shoal {
@@ -53,7 +54,7 @@ struct StateDonor::State {
   std::deque<std::pair<PeerId, ChunkQuery>> queue;
   TimePoint next_send{};
   TimerId timer = 0;
-  std::shared_ptr<bool> alive = std::make_shared<bool>(true);
+  Lifetime lifetime;
 
   void offer(const PeerId& to) {
     StateOffer message;
@@ -72,15 +73,14 @@ struct StateDonor::State {
 
   void make() {
     making = true;
-    host.make_image([this, life = std::weak_ptr<bool>(alive)](Result<StateImage> made) {
-      if (life.expired()) return;
+    host.make_image(lifetime.guard([this](Result<StateImage> made) {
       making = false;
       if (made.ok())
         image = std::move(*made);
       else
         image.reset();
       for (const PeerId& asker : std::exchange(askers, {})) offer(asker);
-    });
+    }));
   }
 
   void serve() {

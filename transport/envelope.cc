@@ -4,9 +4,9 @@
 #include <exception>
 #include <msgpack.hpp>
 
+#include "common/byte_codec.h"
 #include "common/fault.h"
 #include "transport/envelope_fields.h"
-#include "transport/little_endian.h"
 
 namespace shoal {
 namespace {
@@ -101,7 +101,7 @@ Status check_transfer(const TransferHead& transfer) {
 
 Status parse_transfer(ByteView bytes, TransferHead& to) {
   if (bytes.size() < kTransferPrefixBytes) return malformed("transfer description cut short");
-  to.id = get_u64(bytes, 0);
+  to.id = get_le<std::uint64_t>(bytes, 0);
   const std::size_t count = bytes[8];
   if (count > limits::kFramesPerMessageMax) {
     return make_error(ErrorCode::kTooLarge,
@@ -111,7 +111,7 @@ Status parse_transfer(ByteView bytes, TransferHead& to) {
     return malformed("transfer description of the wrong length");
   for (std::size_t i = 0; i < count; ++i) {
     const std::size_t at = kTransferPrefixBytes + i * kFrameHeadBytes;
-    to.frames.push_back({get_u64(bytes, at), get_u32(bytes, at + 8)});
+    to.frames.push_back({get_le<std::uint64_t>(bytes, at), get_le<std::uint32_t>(bytes, at + 8)});
   }
   return check_transfer(to);
 }
@@ -135,41 +135,41 @@ Result<Bytes> pack_envelope(const Message& message, const std::optional<Transfer
   const std::size_t body_bytes = sink.bytes.size() - kPrologueBytes;
   if (transfer) {
     SHOAL_TRY(check_transfer(*transfer));
-    append_u64(sink.bytes, transfer->id);
+    append_le<std::uint64_t>(sink.bytes, transfer->id);
     sink.bytes.push_back(static_cast<std::uint8_t>(transfer->frames.size()));
     for (const FrameHead& frame : transfer->frames) {
-      append_u64(sink.bytes, frame.bytes);
-      append_u32(sink.bytes, frame.crc);
+      append_le<std::uint64_t>(sink.bytes, frame.bytes);
+      append_le<std::uint32_t>(sink.bytes, frame.crc);
     }
   }
   if (sink.bytes.size() > limits::kControlBytesMax)
     return too_large(std::string(name_of(message)), sink.bytes.size(), limits::kControlBytesMax);
   std::uint8_t* prologue = sink.bytes.data();
-  put_u32(prologue, kMagic);
-  put_u16(prologue + 4, protocol_version());
+  put_le<std::uint32_t>(prologue, kMagic);
+  put_le<std::uint16_t>(prologue + 4, protocol_version());
   prologue[6] = static_cast<std::uint8_t>(message.index());
   prologue[7] = transfer ? kFlagTransfer : 0;
-  put_u32(prologue + 8, static_cast<std::uint32_t>(body_bytes));
-  put_u32(prologue + kCrcOffset, checksum(sink.bytes));
+  put_le<std::uint32_t>(prologue + 8, static_cast<std::uint32_t>(body_bytes));
+  put_le<std::uint32_t>(prologue + kCrcOffset, checksum(sink.bytes));
   return Bytes::from_vector(std::move(sink.bytes));
 }
 
 Result<Envelope> parse_envelope(ByteView bytes) {
   if (bytes.size() > limits::kControlBytesMax) return too_large("envelope", bytes.size(), limits::kControlBytesMax);
   if (bytes.size() < kPrologueBytes) return malformed("envelope of " + std::to_string(bytes.size()) + " bytes");
-  if (get_u32(bytes, 0) != kMagic) return malformed("not an envelope of shoal");
-  const std::uint16_t version = get_u16(bytes, 4);
+  if (get_le<std::uint32_t>(bytes, 0) != kMagic) return malformed("not an envelope of shoal");
+  const std::uint16_t version = get_le<std::uint16_t>(bytes, 4);
   if (version != protocol_version()) {
     return make_error(ErrorCode::kVersion, "protocol version " + std::to_string(version) + ", this program speaks " +
                                                std::to_string(protocol_version()) +
                                                "; HINT: use the same release of shoal at both ends");
   }
-  if (get_u32(bytes, kCrcOffset) != checksum(bytes))
+  if (get_le<std::uint32_t>(bytes, kCrcOffset) != checksum(bytes))
     return make_error(ErrorCode::kCorrupt, "checksum of an envelope does not fit");
   const std::uint8_t type = bytes[6], flags = bytes[7];
   if (type >= kParsers.size()) return malformed("message type " + std::to_string(type));
   if (flags & ~kFlagTransfer) return malformed("flags " + std::to_string(flags));
-  const std::size_t body_bytes = get_u32(bytes, 8);
+  const std::size_t body_bytes = get_le<std::uint32_t>(bytes, 8);
   const std::size_t rest = bytes.size() - kPrologueBytes;
   if (body_bytes > rest) return malformed("body cut short");
   if (!(flags & kFlagTransfer) && body_bytes != rest) return malformed("bytes behind the body");
@@ -200,10 +200,10 @@ Bytes pack_chunk(const ChunkHead& head, const std::vector<ByteView>& pieces) {
   SHOAL_CHECK(payload >= 1 && payload <= limits::kChunkBytesMax);
   std::vector<std::uint8_t> bytes;
   bytes.reserve(kChunkHeadBytes + payload);
-  append_u32(bytes, kChunkMagic);
-  append_u32(bytes, static_cast<std::uint32_t>(payload));
-  append_u64(bytes, head.transfer);
-  append_u64(bytes, head.offset);
+  append_le<std::uint32_t>(bytes, kChunkMagic);
+  append_le<std::uint32_t>(bytes, static_cast<std::uint32_t>(payload));
+  append_le<std::uint64_t>(bytes, head.transfer);
+  append_le<std::uint64_t>(bytes, head.offset);
   for (const ByteView& piece : pieces) bytes.insert(bytes.end(), piece.begin(), piece.end());
   return Bytes::from_vector(std::move(bytes));
 }
@@ -212,9 +212,10 @@ Result<ParsedChunk> parse_chunk(ByteView bytes) {
   if (bytes.size() > kChunkHeadBytes + limits::kChunkBytesMax)
     return too_large("chunk", bytes.size(), kChunkHeadBytes + limits::kChunkBytesMax);
   if (bytes.size() <= kChunkHeadBytes) return malformed("chunk of " + std::to_string(bytes.size()) + " bytes");
-  if (get_u32(bytes, 0) != kChunkMagic) return malformed("not a chunk");
-  if (get_u32(bytes, 4) != bytes.size() - kChunkHeadBytes) return malformed("chunk of the wrong length");
-  return ParsedChunk{{get_u64(bytes, 8), get_u64(bytes, 16)}, bytes.subspan(kChunkHeadBytes)};
+  if (get_le<std::uint32_t>(bytes, 0) != kChunkMagic) return malformed("not a chunk");
+  if (get_le<std::uint32_t>(bytes, 4) != bytes.size() - kChunkHeadBytes) return malformed("chunk of the wrong length");
+  return ParsedChunk{{get_le<std::uint64_t>(bytes, 8), get_le<std::uint64_t>(bytes, 16)},
+                     bytes.subspan(kChunkHeadBytes)};
 }
 
 }  // namespace shoal

@@ -21,11 +21,7 @@ LinkTransport::~LinkTransport() {
   for (const auto& [connection, peer] : dialling_) wire_.disconnect(connection);
 }
 
-void LinkTransport::post(std::function<void()> task) {
-  loop_.post([alive = std::weak_ptr<bool>(alive_), task = std::move(task)] {
-    if (alive.lock()) task();
-  });
-}
+void LinkTransport::post(std::function<void()> task) { loop_.post(lifetime_.guard(std::move(task))); }
 
 // ---- the book ----
 
@@ -66,9 +62,7 @@ void LinkTransport::dial(const PeerId& id) {
   Peer* peer = find(id);
   if (!peer || peer->link || pending(*peer) || peer->addresses.empty()) return;
   if (loop_.now() >= peer->retry_at) return start_dialling(*peer);
-  loop_.at(peer->retry_at, [this, id, alive = std::weak_ptr<bool>(alive_)] {
-    if (alive.lock()) dial(id);
-  });
+  loop_.at(peer->retry_at, lifetime_.guard([this, id] { dial(id); }));
 }
 
 void LinkTransport::start_dialling(Peer& peer) {
@@ -259,11 +253,11 @@ void LinkTransport::report_down(const Remote& remote, std::vector<TransferId> tr
 void LinkTransport::discard(Link& link, bool linger) {
   const ConnectionId connection = link.connection();
   if (linger) {  // the wire still carries what was sent last
-    loop_.after(limits::kLingerTime, [this, connection, alive = std::weak_ptr<bool>(alive_)] {
-      if (!alive.lock() || !links_.contains(connection)) return;
+    loop_.after(limits::kLingerTime, lifetime_.guard([this, connection] {
+      if (!links_.contains(connection)) return;
       wire_.disconnect(connection);
       links_.erase(connection);
-    });
+    }));
     return;
   }
   auto node = links_.extract(connection);

@@ -10,6 +10,7 @@
 #include <set>
 #include <vector>
 
+#include "common/lifetime.h"
 #include "transport/dial_trials.h"
 #include "transport/link.h"
 
@@ -96,7 +97,7 @@ class LinkTransport final : public Transport, private Wire::Listener, private Li
   std::map<ConnectionId, std::unique_ptr<Link>> links_;  // greeting, up and lingering
   std::set<Session> fenced_;
   std::vector<std::unique_ptr<Link>> discarded_;  // until the end of the turn that discarded them
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Lifetime lifetime_;
 };
 
 }  // namespace shoal

@@ -1,7 +1,7 @@
 #pragma once
 // Every message of the protocol as a plain struct. Packed as msgpack arrays in field order (transport/envelope.h); fields are only ever
 // appended. Run, protocol version and session of the sender are settled once per connection by Hello, not repeated here.
-// Who sends what when: docs/ARCHITECTURE.md, "Messages". Times are remaining budgets in milliseconds, never wall time.
+// Who sends what when: docs/PROTOCOL.md, "Messages". Times are remaining budgets in milliseconds, never wall time.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -21,7 +21,7 @@ enum class PeerRole : std::uint8_t { kPeer = 0, kTrainer = 1, kObserver = 2 };  
 enum class ForwardKind : std::uint8_t { kTrain = 0, kEvaluate = 1 };            // evaluate: forward only, at the anchors, nothing counted
 enum class BusyReason : std::uint8_t { kNoCredit = 0, kClosed = 1, kLeaving = 2, kNotServing = 3, kCrowded = 4, kMalformed = 5, kFailed = 6 };
 enum class ReleaseWhy : std::uint8_t { kLost = 0, kLate = 1, kCrowded = 2, kClosed = 3, kOver = 4 };
-enum class CommitState : std::uint8_t { kCommitted = 0, kMerged = 1, kGone = 2, kFenced = 3, kDropped = 4 };
+enum class CommitState : std::uint8_t { kCommitted = 0, kMerged = 1, kGone = 2, kFenced = 3 };
 
 // ---- connection ----
 struct Hello {
@@ -46,9 +46,8 @@ struct Forward {                       // frames: tokens, then the activation (n
   std::vector<Session> above;          // sessions it came through, trainer first, sender last
   std::uint64_t low = 0;               // of microbatch.trainer
   std::optional<GradientHint> hint;    // a gradient for it waits there
-  std::uint32_t budget_ms = 0;
   StageId stage;                       // stage it is meant for
-  SHOAL_FIELDS(microbatch, sample, epoch, kind, step, lease, above, low, hint, budget_ms, stage)
+  SHOAL_FIELDS(microbatch, sample, epoch, kind, step, lease, above, low, hint, stage)
 };
 struct Take { MicrobatchId microbatch; Lease lease; EntryName entry_name; std::vector<Session> above;
               SHOAL_FIELDS(microbatch, lease, entry_name, above) };

@@ -69,7 +69,8 @@ InnerStep RunConfig::inner_step(std::uint64_t step, std::uint64_t targets, std::
                               .tokens = length},
                              run_targets);
   } else {
-    const double warm = schedule.warmup_tokens == 0 ? 1.0 : static_cast<double>(run_targets) / schedule.warmup_tokens;
+    const auto warmup = static_cast<double>(schedule.warmup_tokens);
+    const double warm = warmup == 0 ? 1.0 : static_cast<double>(run_targets) / warmup;
     inner.lr = optimizer.lr * std::clamp(warm, schedule.min_lr_factor, 1.0);
   }
   inner.beta1 = optimizer.beta1;

@@ -6,14 +6,13 @@
 
 #include <cerrno>
 
+#include "common/byte_codec.h"
 #include "common/posix_file.h"
 
 namespace shoal {
 namespace {
 
-std::uint32_t word_at(ByteView bytes, std::size_t offset) {
-  return static_cast<std::uint32_t>(bytes[offset] | bytes[offset + 1] << 8);
-}
+std::uint32_t word_at(ByteView bytes, std::size_t offset) { return get_le<std::uint16_t>(bytes, offset); }
 
 Status check_ids(ByteView bytes, DType width, std::uint32_t vocabulary, const std::string& origin) {
   const std::size_t step = size_of(width);

@@ -11,7 +11,7 @@
 
 #include "common/rng.h"
 #include "common/thread_loop.h"
-#include "events/audit.h"
+#include "events/audit/audit.h"
 #include "events/train_line.h"
 #include "runtime/config/config.h"
 #include "runtime/demo/figures.h"

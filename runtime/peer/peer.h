@@ -3,6 +3,12 @@
 // begins again as a new session when one is over (fenced, or its state differs). What serves is
 // runtime/stage_peer/stage_peer.h; here is what comes before and after.
 //
+// Composed of small values that know no I/O, and of one Life, which is taken down with its session:
+//   PeerState      where it stands                  AuthorityLink  whether the authority is there, and how long it is
+//   not Reachability   whether others can dial us       KeptState      the stage's state between two sessions
+//   MissedVersion  what is to be caught up with     Leaving        how it goes
+//   Announcing     its record in the directory      TrafficBook    bytes over all sessions
+//
 // Thread: loop only. Borrows what Environment refers to. The same class runs in `shoal join` and in the simulator.
 #include <functional>
 #include <memory>
@@ -10,13 +16,21 @@
 #include <string>
 
 #include "common/event_loop.h"
+#include "common/lifetime.h"
 #include "common/rng.h"
 #include "common/sign.h"
 #include "dht/peer_directory.h"
-#include "dht/record.h"
 #include "events/event_log.h"
 #include "runtime/config/config.h"
-#include "runtime/peer/announce_pace.h"
+#include "runtime/peer/announcing.h"
+#include "runtime/peer/authority_link.h"
+#include "runtime/peer/inbound_chunks.h"
+#include "runtime/peer/kept_state.h"
+#include "runtime/peer/leaving.h"
+#include "runtime/peer/missed_version.h"
+#include "runtime/peer/peer_state.h"
+#include "runtime/peer/reachability.h"
+#include "runtime/peer/traffic.h"
 #include "runtime/stage_peer/device_queue.h"
 #include "runtime/stage_peer/stage_peer.h"
 #include "stages/executor.h"
@@ -41,7 +55,6 @@ struct PeerOptions {
   Duration contact_time = 60s;
   Duration absence_time = std::chrono::hours(1);  // and when it was there and went: the state is kept so long
   bool once = false;                              // a session that is over ends the peer
-  PlantedBugs planted;
 };
 
 struct PeerEnvironment {
@@ -57,16 +70,12 @@ struct PeerEnvironment {
   FrameCoder* coder = nullptr;  // may be absent
 };
 
-enum class PeerPhase : std::uint8_t { kConnecting, kJoining, kFetching, kServing, kLeaving, kOver };
-std::string_view name_of(PeerPhase phase);
-
-struct PeerReport {  // for the line every few seconds
-  PeerPhase phase = PeerPhase::kConnecting;
+struct PeerReport {                          // for the line every few seconds
+  PeerPhase phase = PeerPhase::kConnecting;  // kLeaving from the wish on
   std::string reason;
   std::optional<StageId> stage;
   StagePeerStatus status;
-  std::uint64_t sent_bytes = 0, received_bytes = 0;
-  std::uint64_t fp32_bytes = 0, payload_bytes = 0;  // of activations and gradients encoded; of their frames
+  Traffic traffic;  // of all sessions
   std::uint64_t fetched_bytes = 0, fetch_total = 0;
   std::uint64_t run_targets = 0, run_step = 0;
   double run_loss = 0;
@@ -97,18 +106,30 @@ class Peer final : private Transport::Listener,
   // Serve no new forwards, settle, secure, go. Twice: at once.
   void leave();
   PeerReport report() const;
-  const StagePeer* stage_peer() const { return stage_peer_.get(); }  // null before the state is here
-  StageExecutor* executor() const { return executor_.get(); }        // simulation's checkers only
-  const Session& session() const { return session_; }
+  // Null before the state is here.
+  const StagePeer* stage_peer() const { return life_ ? life_->stage_peer.get() : nullptr; }
+  StageExecutor* executor() const { return life_ ? life_->executor.get() : nullptr; }  // simulation's checkers only
+  Session session() const { return life_ ? life_->session : Session{}; }
   // The stage and version of the anchor that this process holds, serving or between two sessions.
   std::optional<std::pair<StageId, Version>> held_state() const;
 
  private:
-  struct Held {
-    StageId stage;
-    Version version;
-    Digest digest;
-    Bytes image;
+  // One session and what it is made of, each from its time on: taken down together, the last first.
+  struct Life {
+    Session session;
+    std::unique_ptr<Transport> transport;
+    std::unique_ptr<Membership> membership;  // from the manifest on
+    std::optional<JoinAnswer> answer;
+    std::shared_ptr<StageExecutor> executor;  // shared with device jobs
+    std::unique_ptr<StagePeer> stage_peer;    // from here on: once the stage is built
+    std::unique_ptr<StateDonor> donor;
+    std::unique_ptr<StateFetcher> fetcher;
+    InboundChunks inbound;
+    std::optional<MissedVersion> missed;         // while it serves on without the newest version
+    RuleId state_rule = RuleId::kAllreduce;      // whose roles belong to the anchor now
+    std::uint64_t fetched = 0, fetch_total = 0;  // bytes
+    TimePoint next_step_beat{};
+    Lifetime lifetime;  // of callbacks that are about this session; over before a restart and after the end
   };
 
   // Transport::Listener
@@ -142,86 +163,69 @@ class Peer final : private Transport::Listener,
   void on_fetched(Bytes image) override;
   void on_waiting(const std::string& why) override;
 
+  // ---- sessions (peer.cc) ----
   void begin_session();
-  void end_session(const std::string& why);  // keeps the anchor; a new session follows
-  void start_membership();
+  void end_session(const std::string& why);  // keeps the state; a new session follows
+  void keep_state();                         // on the device, then restarts
+  void restart(KeptState::Images images);
+  void finish(const std::string& reason, std::optional<Error> error);
+  void tick();
+  void check_patience(TimePoint now);
+  void write_bytes();
+  Traffic session_traffic() const;
+  StagePeerStatus status() const;  // zeros before the state is here
+
+  // ---- to a place (peer_join.cc) ----
+  void look_up_authority();
   void on_manifest(const Manifest& manifest);
   Status close_to_strangers();  // a run with keys: its keys and the launching process alone may dial us
+  void start_membership();
+  bool authority_is_linked() const { return life_->transport->remote(authority()).has_value(); }
+  PeerId authority() const { return as_peer(options_.run); }
+  bool is_authority(const PeerId& peer) const { return peer == authority(); }
+
+  // ---- a stage and its state (peer_stage.cc) ----
   void build_stage(StageId stage);
-  void get_state();
+  void begin_stage();  // the executor is here
   void load(Bytes image);
+  void on_loaded(const Result<StateHeader>& loaded);
+  void serve(Version version);
   // Turns the fetch of a session that is behind to the stage's newest version, as the list or a commit says.
   void fetch_missed();
-  void aim_missed(Version version, const Digest& digest);
-  void check_missed(TimePoint now);
-  void serve(Version version);
-  void announce();  // where we are, once stage and session are known
-  void look_up_authority();
-  void check_absence(TimePoint now);
-  void check_reachable(TimePoint now);
-  void finish(const std::string& reason, std::optional<Error> error);
+  std::vector<PeerId> donors_of(const StageMembers& stage) const;
+  const StageMembers* own_stage() const;  // on the newest list; null: neither list nor stage, or not on it
+  std::shared_ptr<const OuterRule> rule(RuleId id) const { return id == RuleId::kAllreduce ? allreduce_ : diloco_; }
+
+  // ---- leaving, and what others are told (peer_leave.cc) ----
   void check_leaving();
-  void ask_to_go(TimePoint now);
   std::string leaving_reason() const;
-  void exchange_peers(TimePoint now);
+  Announcing::Facts facts() const;  // REQUIRES: spec_
+  void announce();                  // once the stage is known
+  void exchange_peers();
+
+  // ---- messages (peer_messages.cc) ----
   void on_chunk(const Remote& remote, const Chunk& chunk, TransferId transfer, std::uint64_t frame_bytes);
-  void tick();
-  bool is_authority(const PeerId& peer) const { return peer == as_peer(options_.run); }
-  const std::shared_ptr<const OuterRule>& rule(RuleId id) const {
-    return id == RuleId::kAllreduce ? allreduce_ : diloco_;
-  }
-  void write_bytes();
-  void note(std::string_view event, std::string_view cause);
+  void on_membership_message(const Remote& remote, const Message& message);
 
   PeerOptions options_;
   PeerEnvironment env_;
   Owner& owner_;
   const std::shared_ptr<const OuterRule> allreduce_, diloco_;  // roles only; shared with device jobs
-  Session session_;
-  std::unique_ptr<Transport> transport_;
+  PeerState state_;
+  AuthorityLink link_;
+  Reachability reachability_;
+  Leaving leaving_;
+  KeptState kept_;  // of the session before
+  Announcing announcing_;
+  TrafficBook traffic_;
   std::shared_ptr<const RunConfig> config_;  // null before the manifest is here
-  std::unique_ptr<Membership> membership_;
-  std::unique_ptr<StagePeer> stage_peer_;
-  std::unique_ptr<StateDonor> donor_;
-  std::unique_ptr<StateFetcher> fetcher_;
-  std::shared_ptr<StageExecutor> executor_;
-  std::optional<StageSpec> spec_;
-  std::optional<JoinAnswer> answer_;
-  struct Missed {  // of a serving session: the newest version, committed without it
-    Version version;
-    Digest digest;
-    std::uint32_t overtaken = 0;  // times that a newer one was committed while this one was on its way
-    bool flows = false;           // chunks of this one came
-    TimePoint until{};            // moves with every chunk; never, once the image is here
-  };
-  std::optional<Missed> missed_;
-  std::vector<Held> held_;  // of the session before: the anchor, and a candidate that may have been committed
-  RuleId state_rule_ = RuleId::kAllreduce;  // whose roles belong to the anchor now
-  struct Inbound {
-    PeerId peer;
-    TransferId transfer;
-    auto operator<=>(const Inbound&) const = default;
-  };
-  std::map<Inbound, Chunk> inbound_chunks_;
-  PeerPhase phase_ = PeerPhase::kConnecting;
-  std::string reason_;
-  bool loading_ = false, leaving_ = false, asked_to_go_ = false, over_ = false, ever_up_ = false, ever_joined_ = false,
-       restarting_ = false, looking_up_ = false, told_last_ = false;
-  TimePoint started_{}, leave_by_{}, next_dial_{}, next_look_up_{}, next_step_beat_{}, next_exchange_{};
-  int refusals_ = 0;            // by the authority's addresses, in a row
-  std::uint64_t sequence_ = 0;  // of our newest record
-  std::uint64_t sessions_ = 0, fetched_ = 0, fetch_total_ = 0;
-  std::uint64_t bytes_before_[4] = {0, 0, 0, 0};   // of earlier sessions: sent, received, fp32, payload
-  std::uint64_t bytes_written_[4] = {0, 0, 0, 0};  // of these, what stands in events already
-  TimePoint next_bytes_{}, absence_told_{};
-  std::optional<TimePoint> away_since_;       // of the authority
-  std::optional<TimePoint> undialled_since_;  // the authority cannot dial us
-  TimePoint undialled_told_{};
-  AnnouncePace announce_pace_;  // of this session
+  std::optional<StageSpec> spec_;            // of this session, before that of the one before
+  std::unique_ptr<Life> life_;               // null before start()
+  std::uint64_t sessions_ = 0;
   BeatAck run_status_;
+  TimePoint next_bytes_{};
   TimerId timer_ = 0;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // of this object
-  std::shared_ptr<bool> session_alive_;                         // of this session
+  Lifetime lifetime_;  // of callbacks that are about this object, whatever session it is in
 };
 
 }  // namespace shoal

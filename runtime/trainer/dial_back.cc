@@ -13,18 +13,15 @@ void DialBack::check(const Remote& from, const JoinRequest& request) {
   if (loop_.now() < trial->next_at) {
     // The repeat of a request that was answered yes, or a new session: nothing is dialled for it.
     if (trial->failures > 0 || trial->addresses != request.addresses) return;
-    return loop_.post([this, from, request, alive = std::weak_ptr<bool>(alive_)] {
-      if (alive.lock()) decided_({from, request, Status::success(), 0});
-    });
+    return loop_.post(lifetime_.guard([this, from, request] { decided_({from, request, Status::success(), 0}); }));
   }
   if (under_way_ >= kAtOnce) return;
   ++under_way_;
   trial->under_way = true;
   trial->addresses = request.addresses;
-  transport_.try_addresses(from.peer, request.addresses,
-                           [this, from, request, alive = std::weak_ptr<bool>(alive_)](Status reached) {
-                             if (alive.lock()) on_outcome(from, request, reached);
-                           });
+  transport_.try_addresses(from.peer, request.addresses, lifetime_.guard([this, from, request](const Status& reached) {
+    on_outcome(from, request, reached);
+  }));
 }
 
 // Who is under way keeps its place; of the others the oldest gives way.

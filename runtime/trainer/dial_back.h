@@ -13,11 +13,11 @@
 // Thread: loop only.   Borrows: transport and loop, which outlive it.   Bounds: kRememberedMax peers.
 #include <functional>
 #include <map>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "common/event_loop.h"
+#include "common/lifetime.h"
 #include "transport/transport.h"
 
 namespace shoal {
@@ -55,7 +55,7 @@ class DialBack {
   std::function<void(const Verdict&)> decided_;
   std::map<PeerId, Trial> trials_;
   std::size_t under_way_ = 0;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Lifetime lifetime_;
 };
 
 }  // namespace shoal

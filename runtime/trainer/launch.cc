@@ -19,18 +19,27 @@ constexpr std::size_t kReasonMax = 400;  // below limits::kTextMax
 Launch::Launch(LaunchOptions options, LaunchEnvironment environment, Owner& owner)
     : options_(std::move(options)), env_(std::move(environment)), owner_(owner) {}
 
-Launch::~Launch() {
-  *alive_ = false;
-  env_.loop.cancel(timer_);
+Launch::~Launch() { env_.loop.cancel(timer_); }
+
+// A process that died before it synced leaves records that are read back here and that a power loss takes: what follows
+// from them (COMMITs, lists, round commits, END) must not be known to others before they are durable.
+void Launch::start() {
+  trainer_log_->sync([this, alive = alive_](Status trainer) {
+    if (!*alive || over_) return;
+    if (!trainer.ok()) return on_log_failure(trainer.error());
+    authority_->sync_log([this](Status authority) {
+      if (over_) return;
+      if (!authority.ok()) return on_log_failure(authority.error());
+      begin();
+    });
+  });
 }
 
-void Launch::start() {
+void Launch::begin() {
+  SHOAL_CHECK(trainer_log_->settled());
   session_ = Session::of(options_.key.id(), env_.rng.next());
   env_.events.set_session(session_);
-  EventRecord record;
-  record.event = "start";
-  record.cause = options_.resume ? "resume" : "";
-  env_.events.write(record);
+  write({.event = EventName::kStart, .cause = options_.resume ? "resume" : ""});
   transport_ = make_transport(
       env_.wire, env_.loop,
       {RunId{options_.key.id().bytes}, options_.key.id(), session_, PeerRole::kTrainer, options_.addresses});
@@ -39,7 +48,7 @@ void Launch::start() {
                                           [this](const DialBack::Verdict& verdict) { on_dialled_back(verdict); });
   const std::uint64_t trainer_id = mix64(std::hash<PeerId>{}(options_.key.id())) & ~(1ull << 63);
   trainer_ = std::make_unique<Trainer>(
-      TrainerOptions{options_.config, session_, trainer_id, options_.planted},
+      TrainerOptions{options_.config, session_, trainer_id},
       TrainerEnvironment{env_.loop, *transport_, env_.events, env_.samples, *book_, *trainer_log_},
       static_cast<Trainer::Owner&>(*this));
   authority_->start();
@@ -55,20 +64,17 @@ void Launch::start() {
   if (!finish_wanted_.empty()) finish(finish_wanted_);
 }
 
-void Launch::later(std::function<void()> task) {
-  env_.loop.post([alive = alive_, task = std::move(task)] {
-    if (*alive) task();
-  });
-}
+void Launch::later(std::function<void()> task) { env_.loop.post(lifetime_.guard(std::move(task))); }
 
 void Launch::tick() {
-  timer_ = env_.loop.after(kTick, [this, alive = alive_] {
-    if (*alive && !over_) tick();
-  });
+  timer_ = env_.loop.after(kTick, lifetime_.guard([this] {
+    if (!over_) tick();
+  }));
   const TimePoint now = env_.loop.now();
   if (now >= next_announce_) announce();
   if (now >= next_bytes_) write_bytes();
   if (!finishing_ && stages_ready_ && trainer_->reached_end()) finish("all tokens are committed");
+  if (stop_asked_ && finishing_) watch_holders(now);
   if (const std::string parked = parked_text(); !parked.empty() && now >= next_parked_) {
     next_parked_ = now + 10s;
     owner_.on_notice(parked);
@@ -79,13 +85,11 @@ void Launch::tick() {
 void Launch::write_bytes() {
   next_bytes_ = env_.loop.now() + kBytesPeriod;
   const TransportCounters& counters = transport_->counters();
-  EventRecord record;
-  record.event = "bytes";
-  record.more = {{"sent", std::to_string(counters.sent_bytes - bytes_written_[0])},
-                 {"received", std::to_string(counters.received_bytes - bytes_written_[1])}};
+  write({.event = EventName::kBytes,
+         .sent = counters.sent_bytes - bytes_written_[0],
+         .received = counters.received_bytes - bytes_written_[1]});
   bytes_written_[0] = counters.sent_bytes;
   bytes_written_[1] = counters.received_bytes;
-  env_.events.write(record);
 }
 
 std::string Launch::parked_text() const {
@@ -98,6 +102,9 @@ std::string Launch::parked_text() const {
     text += " that holds version " + std::to_string(stage.version.value) + " (last members:";
     for (const Session& session : stage.last_members) text += " " + short_name(session);
     text += ")";
+    for (const Session& session : stage.ahead)
+      text += "; session " + short_name(session) +
+              " holds a newer version than authority.log knows: put the newer log back";
   }
   if (text.empty() && !finishing_ && !book_->next())
     text = "waiting: no more microbatches may be in flight before " + book_->waiting_for() + " is done with";
@@ -176,11 +183,7 @@ void Launch::on_dialled_back(const DialBack::Verdict& verdict) {
   answer.unreachable = true;
   answer.reason = verdict.reached.error().message.substr(0, kReasonMax);
   if (verdict.failures == 1) {
-    EventRecord record;
-    record.event = "unreachable";
-    record.about = remote->session;
-    record.cause = answer.reason;
-    env_.events.write(record);
+    write({.event = EventName::kUnreachable, .about = remote->session, .cause = answer.reason});
     owner_.on_notice("peer " + short_name(remote->peer) + " is not admitted: it cannot be dialled where it says (" +
                      answer.reason + ")");
   }
@@ -228,28 +231,12 @@ void Launch::on_members(const MemberList& list, const Members& signed_list) {
 
 void Launch::on_round_commit(const RoundCommit& commit) {
   ++summary_.rounds;
-  EventRecord record = event_of(commit);
-  env_.events.write(record);
   later([this, commit] { trainer_->on_round_commit(commit); });
 }
 
-void Launch::on_round_abandoned(const RoundAbandon& abandon) {
-  ++summary_.rounds_abandoned;
-  EventRecord record;
-  record.event = "round_abandoned";
-  record.stage = abandon.stage;
-  record.round = abandon.round;
-  record.cause = abandon.reason;
-  env_.events.write(record);
-}
+void Launch::on_round_abandoned(const RoundAbandon&) { ++summary_.rounds_abandoned; }
 
 void Launch::on_session_over(const Session& session, StageId stage, const std::string& why) {
-  EventRecord record;
-  record.event = "session_over";
-  record.about = session;
-  record.stage = stage;
-  record.cause = why;
-  env_.events.write(record);
   owner_.on_notice("stage " + std::to_string(stage.value) + ": session " + short_name(session) + " is over (" + why +
                    ")");
   later([this, session, why] { trainer_->on_session_over(session, why); });
@@ -260,30 +247,6 @@ void Launch::on_log_failure(const Error& error) {
     done(make_error(error.code, "a log of the run cannot be written: " + error.message +
                                     "; once it can, go on with: shoal launch --resume " + options_.folder));
   });
-}
-
-void Launch::event(const std::string& name, const std::vector<std::pair<std::string, std::string>>& fields) {
-  EventRecord record;
-  record.event = "authority_" + name;
-  for (const auto& [key, value] : fields) {
-    if (key == "session") {
-      if (const auto session = parse_session(value); session.ok()) record.about = *session;
-    } else if (key == "stage") {
-      record.stage = StageId(static_cast<std::uint16_t>(std::stoul(value)));
-    } else if (key == "round") {
-      record.round = RoundId(std::stoull(value));
-    } else if (key == "version") {
-      record.version = Version(std::stoull(value));
-    } else if (key == "step") {
-      record.step = StepId(std::stoull(value));
-    } else if (key == "cause") {
-      record.cause = value;
-    } else {
-      record.more.emplace_back(key == "peer" || key == "tag" || key == "digest" ? "about_" + key : key,
-                               value);  // not of the line's writer
-    }
-  }
-  env_.events.write(record);
 }
 
 // ---- the trainer's owner ----

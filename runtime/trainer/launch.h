@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "common/event_loop.h"
+#include "common/lifetime.h"
 #include "common/rng.h"
 #include "common/sign.h"
 #include "common/storage.h"
@@ -27,18 +28,22 @@
 
 namespace shoal {
 
+// Locked by the process that feeds the run.
+inline std::string trainer_log_path(const std::string& folder) { return folder + "/trainer.log"; }
+
 struct LaunchOptions {
   RunConfig config;
   KeyPair key;                         // the run's
-  std::string folder;                  // logs: "<folder>/trainer.log", "<folder>/authority.log"
+  std::string folder;                  // logs: trainer_log_path(folder), "<folder>/authority.log"
   bool resume = false;                 // false: the folder must hold no logs
   std::vector<std::string> addresses;  // told to peers and the directory
   bool save = false;                   // fetch every stage's state at the end
-  PlantedBugs planted;
-  Duration round_budget = 30s;  // for the reduction of a round
+  Duration round_budget = 30s;         // for the reduction of a round
   // A new run: called once its folder is found empty and its logs are locked, before anything is written to them, to
   // keep what a resumed process needs besides. An error of it is open()'s.
   std::function<Status()> keep{};
+  // stop(): how long a stage may be without a peer that holds its state before the run ends without it.
+  Duration stop_patience = 30s;
 };
 
 struct LaunchEnvironment {
@@ -79,16 +84,22 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   };
 
   // ERRORS: kInput (the folder holds a run and resume is false, or holds none and it is true), kBusy (locked),
-  // kCorrupt, kIo, kForeign.
+  // kCorrupt, kIo, kForeign, kVersion (logs of an older program).
   static Result<std::unique_ptr<Launch>> open(LaunchOptions options, LaunchEnvironment environment, Owner& owner);
   ~Launch() override;
 
+  // Nothing is sent before what the logs said is durable: trainer() is null until then.
   void start();
   // Issues nothing more, settles, last rounds, validation, state, END. Before start(): at once after it.
   void finish(const std::string& reason);
+  // The same on a person's word, and bounded: a stage that has had nobody who holds its state for stop_patience is not
+  // waited for. Then the run ends as it stands: what is open stays unfinished, what no round secured is named lost.
+  // With `save` it does not end, because the living peers' states would go with it: on_finished's error says how to go
+  // on.
+  void stop(const std::string& reason);
   RunSummary summary() const;
   const Authority& authority() const { return *authority_; }
-  const Trainer& trainer() const { return *trainer_; }
+  const Trainer* trainer() const { return trainer_.get(); }
   const CommitBook& book() const { return *book_; }
   std::string parked_text() const;  // why the run stands still; empty when it does not
 
@@ -96,6 +107,7 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   Launch(LaunchOptions options, LaunchEnvironment environment, Owner& owner);
   Status open_logs();
   Status check_text();
+  void begin();
   ByteView manifest_bytes() const {
     return {reinterpret_cast<const std::uint8_t*>(manifest_.body.data()), manifest_.body.size()};
   }
@@ -114,7 +126,7 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   void on_round_abandoned(const RoundAbandon& abandon) override;
   void on_session_over(const Session& session, StageId stage, const std::string& why) override;
   void on_log_failure(const Error& error) override;
-  void event(const std::string& name, const std::vector<std::pair<std::string, std::string>>& fields) override;
+  void write(const EventRecord& event) override { env_.events.write(event); }
   // Trainer::Owner (on_log_failure serves both)
   void on_step(const Step& step) override;
   void on_train_line(const TrainLine& line) override;
@@ -136,6 +148,8 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   void fetch_states();
   void save_states();
   void end();
+  void watch_holders(TimePoint now);
+  void give_up(const std::string& missing);
   void end_again();
   void on_end_durable(const std::vector<CommitBook::Listing>& lost);
   void say_end();
@@ -149,7 +163,7 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   std::unique_ptr<Transport> transport_;
   std::unique_ptr<DialBack> dial_back_;
   std::unique_ptr<CommitBook> book_;
-  std::unique_ptr<AppendFile> trainer_log_;
+  std::unique_ptr<RecordLog> trainer_log_;
   std::unique_ptr<Authority> authority_;
   std::unique_ptr<Trainer> trainer_;
   std::unique_ptr<StateFetcher> fetcher_;
@@ -168,11 +182,14 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   std::optional<Error> unsaved_;           // why there is nothing to save
   Digest text_;                            // of the token file
   bool finishing_ = false, over_ = false, stages_ready_ = false;
+  bool stop_asked_ = false, gave_up_ = false;  // gave_up_: the steps of finish() are not gone on with
+  bool past_states_ = false;                   // all that peers have to give is here
+  std::optional<TimePoint> missing_since_;     // stop_asked_: a stage has nobody who holds its state
   TimerId timer_ = 0;
   TimePoint next_announce_{}, next_parked_{}, next_bytes_{};
   std::uint64_t bytes_written_[2] = {0, 0};  // sent, received: what stands in events already
   std::uint64_t sequence_ = 0;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Lifetime lifetime_;
 };
 
 }  // namespace shoal

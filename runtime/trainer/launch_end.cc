@@ -22,13 +22,51 @@ void Launch::finish(const std::string& reason) {
   trainer_->finish([this] { last_rounds(); });
 }
 
+void Launch::stop(const std::string& reason) {
+  stop_asked_ = true;
+  finish(reason);
+}
+
+void Launch::watch_holders(TimePoint now) {
+  if (gave_up_ || past_states_) return;
+  std::string missing;
+  for (const StageStatus& stage : authority_->status())
+    if (stage.serving == 0) missing += (missing.empty() ? "" : ", ") + std::to_string(stage.stage.value);
+  if (missing.empty()) return missing_since_.reset();
+  const auto patience = std::to_string(std::chrono::ceil<std::chrono::seconds>(options_.stop_patience).count());
+  if (!missing_since_) {
+    missing_since_ = now;
+    return owner_.on_notice("stage " + missing + " has no serving peer: the run ends without it in " + patience +
+                            " s, unless one that holds its state comes back");
+  }
+  if (now - *missing_since_ >= options_.stop_patience) give_up(missing);
+}
+
+void Launch::give_up(const std::string& missing) {
+  gave_up_ = true;
+  fetcher_.reset();
+  if (options_.save)
+    return done(make_error(ErrorCode::kNoPeer, "nothing was saved: stage " + missing +
+                                                   " has no serving peer; the run has not ended and the other peers "
+                                                   "keep their states: go on with `shoal launch --resume " +
+                                                   options_.folder + "`"));
+  owner_.on_notice("ending without stage " + missing + ": its state is lost, " + std::to_string(book_->open()) +
+                   " microbatches stay unfinished");
+  trainer_->give_up_open(lifetime_.guard([this] {
+    if (over_) return;
+    authority_->give_up(lifetime_.guard([this] {
+      if (!over_) later([this] { end(); });
+    }));
+  }));
+}
+
 void Launch::last_rounds() {
-  authority_->finish([this, alive = alive_] {
-    if (*alive) later([this] { validate(); });
-  });
+  if (gave_up_) return;
+  authority_->finish(lifetime_.guard([this] { later([this] { validate(); }); }));
 }
 
 void Launch::validate() {
+  if (gave_up_) return;
   if (!stages_ready_) return fetch_states();
   owner_.on_notice("validating");
   trainer_->validate([this](Result<double> loss) {
@@ -42,16 +80,17 @@ void Launch::validate() {
 }
 
 void Launch::fetch_states() {
+  if (gave_up_) return;
   const auto& stages = authority_->members().stages;
-  if (!options_.save) return later([this] { end(); });
-  if (next_state_ >= stages.size()) return later([this] { save_states(); });
+  past_states_ = !options_.save || next_state_ >= stages.size();
+  if (past_states_) return later([this] { options_.save ? save_states() : end(); });
   const StageMembers& stage = stages[next_state_];
   for (const StageStatus& now : authority_->status()) {
     if (now.stage != stage.stage || (now.secured == stage.secured && now.version == stage.version)) continue;
     // The list that names the last round's state is still on its way to the disk.
-    env_.loop.after(kAskAgain, [this, alive = alive_] {
-      if (*alive && !over_) fetch_states();
-    });
+    env_.loop.after(kAskAgain, lifetime_.guard([this] {
+      if (!over_) fetch_states();
+    }));
     return;
   }
   if (!stage.secured) {
@@ -82,14 +121,14 @@ void Launch::on_waiting(const std::string& why) { owner_.on_notice("saving: " + 
 // The peers are asked to keep their states until these are on disk: afterwards nobody has them.
 void Launch::save_states() {
   if (unsaved_) return end();
-  owner_.on_states(std::move(states_), [this, alive = alive_](Status saved) {
-    if (!*alive || over_) return;
+  owner_.on_states(std::move(states_), lifetime_.guard([this](const Status& saved) {
+    if (over_) return;
     if (saved.ok()) return end();
     done(make_error(saved.code(), saved.error().message +
                                       "; the run has not ended and its peers keep their states: save it "
                                       "with `shoal launch --resume " +
                                       options_.folder + " --save OTHER`"));
-  });
+  }));
 }
 
 void Launch::end() {
@@ -97,19 +136,15 @@ void Launch::end() {
   trainer_->stop();
   while (book_->done_left()) trainer_log_->append(book_->done_record());
   trainer_log_->append(book_->end_record());
-  trainer_log_->sync([this, alive = alive_, lost = std::move(lost)](Status status) {
-    if (!*alive) return;
+  trainer_log_->sync(lifetime_.guard([this, lost = std::move(lost)](const Status& status) {
     if (!status.ok()) return on_log_failure(status.error());
     on_end_durable(lost);
-  });
+  }));
 }
 
 void Launch::on_end_durable(const std::vector<CommitBook::Listing>& lost) {
   trainer_->say_lost(lost);
-  EventRecord record;
-  record.event = "end";
-  record.cause = summary_.reason;
-  env_.events.write(record);
+  write({.event = EventName::kEnd, .cause = summary_.reason});
   say_end();
 }
 
@@ -126,15 +161,13 @@ void Launch::end_again() {
 void Launch::say_end() {
   authority_->end(summary_.reason);
   // END has left our queues by then; who was away hears it when it asks again.
-  env_.loop.after(book_->ended() ? kEndTime : 500ms, [this, alive = alive_] {
-    if (*alive) done(unsaved_);
-  });
+  env_.loop.after(book_->ended() ? kEndTime : 500ms, lifetime_.guard([this] { done(unsaved_); }));
 }
 
 void Launch::done(std::optional<Error> error) {
   if (over_) return;
   over_ = true;
-  write_bytes();
+  if (transport_) write_bytes();
   env_.loop.cancel(timer_);
   if (env_.directory != nullptr) env_.directory->withdraw(run_key_name(RunId{options_.key.id().bytes}));
   owner_.on_finished(summary(), std::move(error));

@@ -1,13 +1,10 @@
-// How a run's logs are opened: locked, cut where they are torn, replayed, and compared with what the run goes on with.
+// How a run's logs are opened: replayed, and compared with what the run goes on with.
 #include "common/hash.h"
-#include "common/log.h"
 #include "runtime/trainer/launch.h"
 
 namespace shoal {
 
 namespace {
-constexpr std::size_t kLogBytesMax = 1u << 30;
-
 AuthorityOptions authority_options(const LaunchOptions& options) {
   const RunConfig& config = options.config;
   AuthorityOptions result;
@@ -21,21 +18,6 @@ AuthorityOptions authority_options(const LaunchOptions& options) {
   result.round_budget = options.round_budget;
   return result;
 }
-
-// The content of a log that is open, and so locked, with a torn tail cut off, on disk too.
-Result<Bytes> whole_log(Storage& storage, const std::string& path,
-                        const std::function<Result<std::size_t>(ByteView)>& whole) {
-  auto bytes = storage.read(path, kLogBytesMax);
-  if (!bytes.ok()) return bytes.error();
-  auto size = whole(*bytes);
-  if (!size.ok()) return make_error(size.code(), path + ": " + size.error().message);
-  if (*size < bytes->size()) {
-    log_warning(path, ": the last ", bytes->size() - *size,
-                " bytes were never whole (the process died while writing): cut off");
-    SHOAL_TRY(storage.truncate(path, *size));
-  }
-  return bytes->slice(0, *size);
-}
 }  // namespace
 
 Result<std::unique_ptr<Launch>> Launch::open(LaunchOptions options, LaunchEnvironment environment, Owner& owner) {
@@ -48,18 +30,14 @@ Status Launch::open_logs() {
   SHOAL_ASSIGN(manifest_.body, canonical_text(options_.config));
   manifest_.signature = sign(manifest_bytes());
 
-  const std::string trainer_path = options_.folder + "/trainer.log",
+  const std::string trainer_path = trainer_log_path(options_.folder),
                     authority_path = options_.folder + "/authority.log";
-  // Locked before it is read: what looks like a torn tail may be a record that a living process is writing.
-  SHOAL_ASSIGN(trainer_log_, env_.storage.open_append(trainer_path));
-  SHOAL_ASSIGN(auto authority_log, env_.storage.open_append(authority_path));
-  SHOAL_ASSIGN(const Bytes authority_history, whole_log(env_.storage, authority_path, authority_log_valid_bytes));
   const std::uint64_t trainer_id = mix64(std::hash<PeerId>{}(options_.key.id())) & ~(1ull << 63);
   book_ = std::make_unique<CommitBook>(trainer_id, options_.config.pipeline.stages, options_.config.id_window());
-  SHOAL_ASSIGN(const Bytes trainer_history, whole_log(env_.storage, trainer_path, [&](ByteView log) {
-                 return read_log(log, [&](ByteView record) { return book_->replay(record); });
-               }));
-  const bool exists = !trainer_history.empty() || !authority_history.empty();
+  SHOAL_ASSIGN(trainer_log_, RecordLog::open(env_.storage, trainer_path, kTrainerLog,
+                                             [&](ByteView record) { return book_->replay(record); }));
+  SHOAL_ASSIGN(AuthorityLog authority_log, open_authority_log(env_.storage, authority_path));
+  const bool exists = !trainer_log_->empty() || !authority_log.file->empty();
   if (exists && !options_.resume)
     return make_error(ErrorCode::kInput,
                       options_.folder + " holds a run already: go on with --resume, or choose another --dir");
@@ -67,10 +45,10 @@ Status Launch::open_logs() {
     return make_error(ErrorCode::kInput, options_.folder + " holds no run to resume: start it without --resume");
   SHOAL_TRY(check_text());
   if (!exists && options_.keep) SHOAL_TRY(options_.keep());
-  if (trainer_history.empty()) trainer_log_->append(book_->header_record());
+  if (trainer_log_->empty()) trainer_log_->append(book_->header_record());
   AuthorityOptions options = authority_options(options_);
   options.manifest = manifest_;
-  auto authority = Authority::open(std::move(options), *this, env_.loop, std::move(authority_log), authority_history);
+  auto authority = Authority::open(std::move(options), *this, env_.loop, std::move(authority_log));
   if (!authority.ok()) return make_error(authority.code(), authority_path + ": " + authority.error().message);
   authority_ = *std::move(authority);
   return {};

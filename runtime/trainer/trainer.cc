@@ -11,11 +11,18 @@ namespace shoal {
 
 namespace {
 constexpr Duration kTick = 20ms;
-constexpr Duration kBeat = 500ms;
 constexpr std::size_t kCommitItemsMax = 512;  // in one message: some tens of KiB at a handful of stages
 
 std::size_t commit_items_max(std::size_t stages) {
   return std::min(RunConfig::paths_in_message(stages), kCommitItemsMax);
+}
+
+HolderOptions holder_options(const TrainerOptions& options) {
+  HolderOptions result;
+  result.self = options.self;
+  result.ahead = StageId(0);
+  result.lease = options.config.lease();
+  return result;
 }
 }  // namespace
 
@@ -23,16 +30,13 @@ Trainer::Trainer(TrainerOptions options, TrainerEnvironment environment, Owner& 
     : options_(std::move(options)),
       env_(environment),
       owner_(owner),
-      policy_(make_rendezvous_policy()),
-      courier_(*this, *policy_, rates_, options_.self, options_.planted),
+      holder_(*this, env_.transport, holder_options(options_)),
       order_(env_.samples.training(), options_.config.run.seed) {}
 
 Trainer::~Trainer() { stop(); }
 
 void Trainer::stop() {
-  if (stopped_) return;
-  stopped_ = true;
-  *alive_ = false;
+  lifetime_.end();
   env_.loop.cancel(tick_timer_);
 }
 
@@ -46,10 +50,9 @@ void Trainer::start() {
   for (std::uint64_t serial = env_.book.low(); serial < env_.book.next_serial(); ++serial) {
     const MicrobatchId id{options_.trainer_id, serial};
     if (const CommitBook::Logged* logged = env_.book.find(id))
-      env_.events.write(
-          commit_event(id, logged->path, logged->loss_sum / static_cast<double>(logged->targets), logged->targets));
+      write(commit_event(id, logged->path, logged->loss_sum / static_cast<double>(logged->targets), logged->targets));
   }
-  if (!options_.planted.no_replay) queue_commits(env_.book.outstanding());
+  queue_commits(env_.book.outstanding());
   schedule_tick();
   issue();
 }
@@ -79,7 +82,7 @@ bool Trainer::may_issue(std::uint64_t serial) const {
 }
 
 void Trainer::issue() {
-  if (!started_ || stopped_) return;
+  if (!started_ || lifetime_.over()) return;
   while (true) {
     const auto id = env_.book.next();
     if (!id || !may_issue(id->serial)) return;
@@ -88,12 +91,11 @@ void Trainer::issue() {
     SHOAL_CHECK(frame.ok());
     env_.book.issued(*id);
     ++issued_;
-    EventRecord record;
-    record.event = "issue";
-    record.microbatch = *id;
-    record.step = step_of(id->serial);
-    record.more = {{"sample", std::to_string(item.sample.value)}, {"epoch", std::to_string(item.epoch)}};
-    env_.events.write(record);
+    write({.event = EventName::kIssue,
+           .microbatch = *id,
+           .step = step_of(id->serial),
+           .sample = item.sample,
+           .epoch = item.epoch});
     HopSpec spec;
     spec.microbatch = *id;
     spec.sample = item.sample;
@@ -103,42 +105,32 @@ void Trainer::issue() {
     spec.above = {options_.self};
     spec.frame_bytes = frame->size();
     frames_[*id] = *std::move(frame);
-    courier_.open(std::move(spec), env_.loop.now());
+    holder_.open(std::move(spec), env_.loop.now());
   }
 }
 
 void Trainer::on_message(const Remote& from, Message& message, TransferId transfer) {
-  if (stopped_) return;
+  if (lifetime_.over()) return;
   // Only members take part: a stranger may not end claims, answer for entries or ask what is decided.
-  if (roster_.peer_of(from.session) != from.peer) {
+  if (!holder_.admits(from)) {
     if (transfer != 0) env_.transport.refuse(from.peer, transfer);
     return;
   }
-  const TimePoint now = env_.loop.now();
-  courier_.on_heard(from.session, now);
-  if (auto* m = std::get_if<Gradient>(&message)) {
-    if (transfer != 0) env_.transport.refuse(from.peer, transfer);  // stage 0 has no gradient to hand on
-    if (courier_.wants(from.session, *m, now)) courier_.on_gradient(from.session, *m, {}, now);
-  } else if (auto* m = std::get_if<Busy>(&message)) {
-    courier_.on_busy(from.session, *m, now);
-  } else if (auto* m = std::get_if<Have>(&message)) {
-    courier_.on_have(from.session, *m, now);
-  } else if (auto* m = std::get_if<Gone>(&message)) {
-    courier_.on_gone(from.session, *m, now);
-  } else if (auto* m = std::get_if<NeedKeyFrame>(&message)) {
-    courier_.on_need_key_frame(from.session, *m, now);
-  } else if (auto* m = std::get_if<Progress>(&message)) {
-    courier_.on_progress(from.session, *m, now);
-  } else if (auto* m = std::get_if<Waiting>(&message)) {
-    courier_.on_waiting(from.session, *m, now);
-    if (const auto stage = roster_.stage_of(from.session))
+  if (std::holds_alternative<Gradient>(message) && transfer != 0) {  // stage 0 has no gradient to hand on
+    env_.transport.refuse(from.peer, transfer);
+    transfer = 0;
+  }
+  const bool held = holder_.on_message(from, message, transfer, env_.loop.now());
+  if (const auto* m = std::get_if<Waiting>(&message)) {
+    if (const auto stage = holder_.roster().stage_of(from.session))
       if (auto decided = env_.book.ask(m->microbatch, *stage, from.session))
         queue_commits({{from.session, {*std::move(decided)}}});
-  } else if (auto* m = std::get_if<CommitAck>(&message)) {
+  }
+  if (held) return;
+  if (const auto* m = std::get_if<CommitAck>(&message)) {
     for (const CommitAckItem& item : m->items) {
       acks_gone_ += item.state == CommitState::kGone;
-      const auto listing = env_.book.on_ack(item, from.session);
-      if (listing && !options_.planted.silent_gone) list(*listing);
+      if (const auto listing = env_.book.on_ack(item, from.session)) list(*listing);
     }
     issue();
   }
@@ -150,18 +142,17 @@ void Trainer::on_won(const MicrobatchId& microbatch, const Gradient& gradient, s
     evaluation_->loss_sum += gradient.loss_sum;
     evaluation_->targets += gradient.targets;
     ++evaluation_->done;
-    env_.loop.post([this, alive = alive_, microbatch] {
-      if (!*alive) return;
-      courier_.forget(microbatch);
+    env_.loop.post(lifetime_.guard([this, microbatch] {
+      holder_.forget(microbatch);
       frames_.erase(microbatch);
       next_evaluations();
-    });
+    }));
     return;
   }
-  if (!env_.book.is_open(microbatch)) return;
+  if (gave_up_ || !env_.book.is_open(microbatch)) return;
   if (gradient.path.size() != options_.config.pipeline.stages || env_.book.names_any(gradient.path) ||
       !std::isfinite(gradient.loss_sum) || gradient.targets != options_.config.targets_per_microbatch()) {
-    courier_.reject(microbatch, "malformed path or loss", env_.loop.now());
+    holder_.reject(microbatch, "malformed path or loss", env_.loop.now());
     return;
   }
   decide(microbatch, gradient);
@@ -171,14 +162,11 @@ void Trainer::decide(const MicrobatchId& microbatch, const Gradient& gradient) {
   env_.log.append(env_.book.log(microbatch, gradient));
   deciding_[microbatch] = gradient;
   SHOAL_FAULT("trainer.logged");
-  if (options_.planted.late_log) on_durable(microbatch, {});
-  env_.log.sync([this, alive = alive_, microbatch](Status status) {
-    if (*alive) on_durable(microbatch, status);
-  });
+  env_.log.sync(lifetime_.guard([this, microbatch](const Status& status) { on_durable(microbatch, status); }));
 }
 
 void Trainer::on_durable(const MicrobatchId& microbatch, const Status& status) {
-  if (stopped_) return;
+  if (lifetime_.over()) return;
   if (!status.ok()) {
     started_ = false;
     owner_.on_log_failure(status.error());
@@ -189,12 +177,12 @@ void Trainer::on_durable(const MicrobatchId& microbatch, const Status& status) {
   const Gradient gradient = std::move(it->second);
   deciding_.erase(it);
   for (const CommitBook::Listing& listing : env_.book.durable(microbatch)) list(listing);
-  env_.events.write(commit_event(microbatch, gradient.path, gradient.loss_sum / static_cast<double>(gradient.targets),
-                                 gradient.targets));
+  write(commit_event(microbatch, gradient.path, gradient.loss_sum / static_cast<double>(gradient.targets),
+                     gradient.targets));
   queue_commits(env_.book.commits_for(microbatch));
   queue_commits(env_.book.answers(microbatch));
-  courier_.commit(microbatch);  // the hop is known until low passes: news of the winner that is on its way must not be
-                                // answered Release
+  holder_.commit(microbatch);  // the hop is known until low passes: news of the winner that is on its way must not be
+                               // answered Release
   frames_.erase(microbatch);
   count_step(microbatch, gradient);
   check_settled();
@@ -218,119 +206,60 @@ void Trainer::flush_commits() {
       message.lows = {{options_.trainer_id, env_.book.low()}};
       message.run_targets = env_.book.committed_targets();
       message.run_loss = last_loss_;
-      send(session, std::move(message));
+      holder_.send(session, std::move(message));
     }
   }
 }
 
 void Trainer::schedule_tick() {
-  tick_timer_ = env_.loop.after(kTick, [this, alive = alive_] {
-    if (!*alive) return;
+  tick_timer_ = env_.loop.after(kTick, lifetime_.guard([this] {
     schedule_tick();
     tick();
-  });
+  }));
 }
 
 void Trainer::tick() {
   const TimePoint now = env_.loop.now();
-  courier_.tick(now);
-  courier_.forget_below(options_.trainer_id, env_.book.low());
   flush_commits();
-  if (now >= next_renewal_) {
-    next_renewal_ = now + options_.config.lease() / 6;
-    auto renewals = courier_.renewals();
-    for (const StageMembers& stage : roster_.list().stages)  // everybody learns the low-water mark
-      for (const Member& member : stage.members) renewals.try_emplace(member.session);
-    for (auto& [session, leases] : renewals) {
-      Renew message;
-      message.leases = std::move(leases);
-      message.lows = {{options_.trainer_id, env_.book.low()}, {evaluation_trainer(), evaluation_ ? 0 : evaluations_}};
-      send(session, std::move(message));
-    }
-  }
+  holder_.tick(now);
   if (now >= next_repeat_) {
     next_repeat_ = now + options_.config.lease() / 4;
-    if (!options_.planted.no_replay) queue_commits(env_.book.outstanding());
+    queue_commits(env_.book.outstanding());
     if (env_.book.done_dirty()) {  // lazily: what is lost of it is found again after a restart
       env_.log.append(env_.book.done_record());
-      env_.log.sync([this, alive = alive_](Status status) {
-        if (*alive && status.ok()) env_.book.done_durable();
-      });
+      env_.log.sync(lifetime_.guard([this](const Status& status) {
+        if (status.ok()) env_.book.done_durable();
+      }));
     }
-  }
-  if (now >= next_beat_) {
-    next_beat_ = now + kBeat;
-    for (const Session& session : roster_.candidates(StageId(0), now))
-      if (const auto peer = roster_.peer_of(session)) {
-        const LinkStats link = env_.transport.stats(*peer);
-        if (link.up) rates_.set_link(session, link.bytes_per_second, link.rtt);
-      }
   }
   issue();
 }
 
-void Trainer::on_link_up(const Remote& remote) {
-  roster_.note_up(remote.session);
-  courier_.on_heard(remote.session, env_.loop.now());
-}
+void Trainer::on_link_up(const Remote& remote) { holder_.on_link_up(remote, env_.loop.now()); }
 
 void Trainer::on_link_down(const Remote& remote) {
-  Session session = remote.session;
-  if (session == Session{})
-    if (const auto member = roster_.session_of(remote.peer)) session = *member;
-  roster_.note_down(session, env_.loop.now());
-  courier_.on_link_down(session, env_.loop.now());
-  if (options_.planted.list_on_silence) on_session_over(session, "silent");
+  const Session session = holder_.on_link_down(remote, env_.loop.now());
 }
 
 void Trainer::on_members(const MemberList& list) {
-  const Roster::Change change = roster_.update(list);
-  for (const StageMembers& stage : list.stages)
-    for (const Member& member : stage.members)
-      if (!member.addresses.empty()) env_.transport.learn(member.peer, member.addresses);
-  for (const Session& session : change.over) courier_.on_session_over(session, env_.loop.now());
+  holder_.on_members(list, env_.loop.now());
   issue();
 }
 
-// ---- CourierPort ----
-
-std::vector<Session> Trainer::candidates(StageId stage) { return roster_.candidates(stage, env_.loop.now()); }
+// ---- HolderPort ----
 
 std::uint64_t Trainer::low_of(std::uint64_t trainer) { return trainer == options_.trainer_id ? env_.book.low() : 0; }
 
-Result<TransferId> Trainer::send_to(const Session& to, Message message, std::vector<Bytes> frames) {
-  const auto peer = roster_.peer_of(to);
-  if (!peer) return make_error(ErrorCode::kUnreachable, "session " + short_name(to) + " is no member");
-  const auto remote = env_.transport.remote(*peer);
-  if (remote && remote->session != to) return make_error(ErrorCode::kStale, "session " + short_name(to) + " is over");
-  return env_.transport.send(*peer, std::move(message), std::move(frames));
+std::vector<Low> Trainer::lows() {
+  return {{options_.trainer_id, env_.book.low()}, {evaluation_trainer(), evaluation_ ? 0 : evaluations_}};
 }
 
-Result<TransferId> Trainer::send_forward(const Session& to, Forward message, bool) {
+std::vector<Bytes> Trainer::frames_of(const Session&, const Forward& message, bool) {
   const auto frame = frames_.find(message.microbatch);
   SHOAL_CHECK(frame != frames_.end());
-  return send_to(to, std::move(message), {frame->second});
-}
-
-void Trainer::send(const Session& to, Message message) {
-  if (const auto sent = send_to(to, std::move(message), {}); !sent.ok()) log_debug("not sent: ", sent.error().message);
-}
-
-void Trainer::drop_transfer(const Session& to, TransferId transfer) {
-  if (const auto peer = roster_.peer_of(to)) env_.transport.drop(*peer, transfer);
+  return {frame->second};
 }
 
 void Trainer::on_parked(const MicrobatchId&, StageId stage, bool parked) { owner_.on_parked(stage, parked); }
-
-void Trainer::event(std::string_view name, const MicrobatchId& m, const Session& peer, const Lease& lease,
-                    std::string_view cause) {
-  EventRecord record;
-  record.event = name;
-  record.microbatch = m;
-  record.about = peer;
-  record.lease = lease;
-  record.cause = cause;
-  env_.events.write(record);
-}
 
 }  // namespace shoal

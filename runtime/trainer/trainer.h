@@ -15,13 +15,12 @@
 
 #include "common/event_loop.h"
 #include "common/ids.h"
-#include "common/storage.h"
+#include "common/lifetime.h"
+#include "common/record_log.h"
 #include "events/event_log.h"
 #include "events/train_line.h"
 #include "router/commit_book.h"
-#include "router/courier.h"
-#include "router/planted.h"
-#include "router/roster.h"
+#include "router/holder.h"
 #include "runtime/config/config.h"
 #include "runtime/data/samples.h"
 #include "transport/transport.h"
@@ -32,7 +31,6 @@ struct TrainerOptions {
   RunConfig config;
   Session self;
   std::uint64_t trainer_id = 0;  // of MicrobatchIds; the same after a restart
-  PlantedBugs planted;
 };
 
 struct TrainerEnvironment {
@@ -41,10 +39,10 @@ struct TrainerEnvironment {
   EventLog& events;
   const Samples& samples;
   CommitBook& book;  // replayed
-  AppendFile& log;
+  RecordLog& log;
 };
 
-class Trainer final : private CourierPort {
+class Trainer final : private HolderPort {
  public:
   class Owner {
    public:
@@ -63,6 +61,9 @@ class Trainer final : private CourierPort {
   void start();
   // Issues nothing more; `settled` is called when nothing is open and all that was logged is durable.
   void finish(std::function<void()> settled);
+  // Instead of finish(), or after it (whose `settled` is not called any more): nothing more is decided, what is open
+  // stays unfinished; `settled` is called when all that was logged is durable.
+  void give_up_open(std::function<void()> settled);
   // Forward only over the validation samples, on the anchors: mean loss a target, nats. REQUIRES: finished.
   void validate(std::function<void(Result<double>)> done);
   void stop();
@@ -79,11 +80,11 @@ class Trainer final : private CourierPort {
   void on_session_over(const Session& session, const std::string& why);
 
   bool reached_end() const;
-  const CourierCounters& courier_counters() const { return courier_.counters(); }
-  const Roster& roster() const { return roster_; }
+  const CourierCounters& courier_counters() const { return holder_.courier().counters(); }
+  const Roster& roster() const { return holder_.roster(); }
   std::uint64_t issued() const { return issued_; }
   std::size_t open() const { return book().open(); }
-  std::size_t parked() const { return courier_.parked(); }
+  std::size_t parked() const { return holder_.courier().parked(); }
   const CommitBook& book() const { return env_.book; }
   std::uint64_t acks_gone() const { return acks_gone_; }
   // Steps that are logged whole and not done at every stage: announced again after a restart.
@@ -91,19 +92,15 @@ class Trainer final : private CourierPort {
   StepId step_of(std::uint64_t serial) const;  // 0: no step (diloco after its warm start)
 
  private:
-  // CourierPort
-  std::vector<Session> candidates(StageId stage) override;
+  // HolderPort
   std::uint64_t low_of(std::uint64_t trainer) override;
-  Result<TransferId> send_forward(const Session& to, Forward message, bool key) override;
+  std::vector<Low> lows() override;
+  std::vector<Bytes> frames_of(const Session& to, const Forward& message, bool key) override;
   void on_branch(const MicrobatchId&, const Session&, const Lease&, BranchEnd) override {}  // tokens have no bases
-  void send(const Session& to, Message message) override;
-  void drop_transfer(const Session& to, TransferId transfer) override;
   void on_won(const MicrobatchId& microbatch, const Gradient& gradient, std::vector<Bytes> frames) override;
   void on_parked(const MicrobatchId& microbatch, StageId stage, bool parked) override;
-  void event(std::string_view name, const MicrobatchId& m, const Session& peer, const Lease& lease,
-             std::string_view cause) override;
+  void write(const EventRecord& event) override { env_.events.write(event); }
 
-  Result<TransferId> send_to(const Session& to, Message message, std::vector<Bytes> frames);
   void tick();
   void schedule_tick();
   void issue();
@@ -126,10 +123,7 @@ class Trainer final : private CourierPort {
   TrainerOptions options_;
   TrainerEnvironment env_;
   Owner& owner_;
-  HopRates rates_;
-  std::unique_ptr<RoutingPolicy> policy_;
-  Courier courier_;
-  Roster roster_;
+  Holder holder_;
   SampleOrder order_;
   std::map<MicrobatchId, Bytes> frames_;                // encoded tokens of what is open
   std::map<MicrobatchId, Gradient> deciding_;           // logged, not durable yet
@@ -139,7 +133,7 @@ class Trainer final : private CourierPort {
   std::uint64_t steps_done_ = 0;  // all steps up to it are done at every stage
   std::uint64_t announced_ = 0;   // the newest step that was announced; all before it were
   std::function<void()> settled_;
-  bool finishing_ = false, started_ = false, stopped_ = false, syncing_ = false;
+  bool finishing_ = false, gave_up_ = false, started_ = false, syncing_ = false;
   struct Evaluation {
     std::uint64_t next = 0, end = 0, done = 0;
     double loss_sum = 0;
@@ -149,9 +143,9 @@ class Trainer final : private CourierPort {
   };
   std::optional<Evaluation> evaluation_;
   std::uint64_t evaluations_ = 0;  // ids used so far
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Lifetime lifetime_;
   TimerId tick_timer_ = 0;
-  TimePoint started_at_{}, next_renewal_{}, next_repeat_{}, next_beat_{}, line_since_{};
+  TimePoint started_at_{}, next_repeat_{}, line_since_{};
   double line_loss_ = 0;
   std::uint64_t line_targets_ = 0, line_microbatches_ = 0, lines_ = 0;
   std::uint64_t issued_ = 0, acks_gone_ = 0;

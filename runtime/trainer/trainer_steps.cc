@@ -7,6 +7,16 @@
 
 namespace shoal {
 
+namespace {
+EventRecord event_of(EventName event, const CommitBook::Listing& listing) {
+  return {.event = event,
+          .microbatch = listing.microbatch,
+          .stage = listing.stage,
+          .entry_name = listing.entry_name,
+          .cause = listing.cause};
+}
+}  // namespace
+
 void Trainer::count_step(const MicrobatchId& microbatch, const Gradient& gradient) {
   line_loss_ += gradient.loss_sum;
   line_targets_ += gradient.targets;
@@ -18,18 +28,13 @@ void Trainer::count_step(const MicrobatchId& microbatch, const Gradient& gradien
     line.tokens_per_s = static_cast<double>(line_targets_) / std::max(1e-9, seconds_of(now - line_since_));
     line.tokens = env_.book.committed_targets();
     for (std::uint16_t k = 0; k < options_.config.pipeline.stages; ++k)
-      line.peers.push_back(static_cast<std::uint32_t>(roster_.serving(StageId(k))));
-    line.retries = courier_.counters().branches;
+      line.peers.push_back(static_cast<std::uint32_t>(holder_.roster().serving(StageId(k))));
+    line.retries = holder_.courier().counters().branches;
     line.elapsed = now - started_at_;
     line_since_ = now;
     line_loss_ = 0;
     line_targets_ = line_microbatches_ = 0;
-    EventRecord record;
-    record.event = "train";
-    record.step = StepId(line.step);
-    record.loss = line.loss;
-    record.targets = line.tokens;
-    env_.events.write(record);
+    write({.event = EventName::kTrain, .step = StepId(line.step), .loss = line.loss, .targets = line.tokens});
     owner_.on_train_line(line);
     owner_.on_progress(line.tokens, line.loss, line.step);
   }
@@ -81,21 +86,10 @@ void Trainer::announce_steps() {
 void Trainer::on_round_commit(const RoundCommit& commit) {
   const auto contradictions = env_.book.on_round_commit(
       commit, [this](const MicrobatchId& microbatch, StageId stage, const EntryName& entry_name) {
-        EventRecord record;
-        record.event = "merged";
-        record.microbatch = microbatch;
-        record.stage = stage;
-        record.entry_name = entry_name;
-        env_.events.write(record);
+        write({.event = EventName::kMerged, .microbatch = microbatch, .stage = stage, .entry_name = entry_name});
       });
   for (const CommitBook::Listing& listing : contradictions) {
-    EventRecord record;
-    record.event = "contradiction";
-    record.microbatch = listing.microbatch;
-    record.stage = listing.stage;
-    record.entry_name = listing.entry_name;
-    record.cause = listing.cause;
-    env_.events.write(record);
+    write(event_of(EventName::kContradiction, listing));
     log_error("microbatch ", listing.microbatch, " of stage ", listing.stage, " was lost (", listing.cause,
               ") and a committed round contains it");
   }
@@ -121,13 +115,7 @@ void Trainer::say_lost(const std::vector<CommitBook::Listing>& listings) {
 }
 
 void Trainer::list(const CommitBook::Listing& listing) {
-  EventRecord record;
-  record.event = "lost";
-  record.microbatch = listing.microbatch;
-  record.stage = listing.stage;
-  record.entry_name = listing.entry_name;
-  record.cause = listing.cause;
-  env_.events.write(record);
+  write(event_of(EventName::kLost, listing));
   owner_.on_lost(listing);
 }
 
@@ -137,15 +125,19 @@ void Trainer::finish(std::function<void()> settled) {
   check_settled();
 }
 
+void Trainer::give_up_open(std::function<void()> settled) {
+  gave_up_ = true;
+  finish(std::move(settled));
+}
+
 void Trainer::check_settled() {
-  if (!finishing_ || !settled_ || env_.book.open() > 0 || !deciding_.empty()) return;
+  if (!finishing_ || !settled_ || !deciding_.empty()) return;
+  if (!gave_up_ && env_.book.open() > 0) return;
   // A step that the end cut short is a step of those microbatches that it has.
   for (const auto& [step, logged] : step_logged_)
-    if (step > announced_) announce(StepId(step));
+    if (step > announced_ && !gave_up_) announce(StepId(step));
   flush_commits();
-  env_.loop.post([this, alive = alive_, settled = std::exchange(settled_, nullptr)] {
-    if (*alive) settled();
-  });
+  env_.loop.post(lifetime_.guard(std::exchange(settled_, nullptr)));
 }
 
 void Trainer::validate(std::function<void(Result<double>)> done) {
@@ -164,11 +156,7 @@ void Trainer::next_evaluations() {
   Evaluation& e = *evaluation_;
   if (e.done == e.end - e.first) {
     const double loss = e.loss_sum / static_cast<double>(e.targets);
-    EventRecord record;
-    record.event = "validation";
-    record.loss = loss;
-    record.targets = e.targets;
-    env_.events.write(record);
+    write({.event = EventName::kValidation, .loss = loss, .targets = e.targets});
     auto finished = std::move(e.finished);
     evaluation_.reset();
     finished(loss);
@@ -186,7 +174,7 @@ void Trainer::next_evaluations() {
     spec.kind = ForwardKind::kEvaluate;
     spec.to = StageId(0);
     spec.above = {options_.self};
-    courier_.open(std::move(spec), env_.loop.now());
+    holder_.open(std::move(spec), env_.loop.now());
   }
 }
 

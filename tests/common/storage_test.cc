@@ -127,8 +127,9 @@ TEST(FileLockTest, TheSecondOneIsRefusedUntilTheFirstIsGone) {
   EXPECT_TRUE(FileLock::take(folder / "lock").ok());
 }
 
-TEST(SimStorageTest, PowerLossKeepsWhatWasSyncedAndAPrefixOfTheRest) {
-  bool some_tail_torn = false;
+TEST(SimStorageTest, PowerLossKeepsWhatWasSyncedAndSomePagesOfTheRest) {
+  const std::string whole = "safe " + std::string(500, 'u');
+  bool some_tail_torn = false, some_hole = false;
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     SimLoop loop;
     SimDisk disk(seed);
@@ -139,18 +140,51 @@ TEST(SimStorageTest, PowerLossKeepsWhatWasSyncedAndAPrefixOfTheRest) {
     file->sync([&](Status status) { synced = status.ok(); });
     loop.run_for(1s);
     ASSERT_TRUE(synced);
-    file->append(text_bytes("unsynced"));
-    EXPECT_EQ(disk.content("/log")->size(), 13u);
+    file->append(text_bytes(whole.substr(5)));
+    EXPECT_EQ(disk.content("/log")->size(), whole.size());
     file.reset();
     storage.reset();
-    disk.crash();
+    disk.power_lost();
     const auto left = disk.content("/log").value();
-    const std::string whole = "safe unsynced";
     ASSERT_GE(left.size(), 5u);
-    EXPECT_TRUE(std::equal(left.begin(), left.end(), whole.begin()));
+    EXPECT_TRUE(std::equal(left.begin(), left.begin() + 5, whole.begin()));
+    bool zeros = false;
+    for (std::size_t i = 5; i < left.size(); ++i) {
+      EXPECT_TRUE(left[i] == 0 || left[i] == 'u');
+      some_hole = some_hole || (zeros && left[i] != 0);
+      zeros = zeros || left[i] == 0;
+    }
     if (left.size() > 5 && left.size() < whole.size()) some_tail_torn = true;
   }
   EXPECT_TRUE(some_tail_torn);
+  EXPECT_TRUE(some_hole) << "pages reach the disk in any order";
+}
+
+TEST(SimStorageTest, WhatAProcessDidNotSyncIsReadByTheNextOneAndGoneAfterAPowerLoss) {
+  bool some_lost = false;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    SimLoop loop;
+    SimDisk disk(seed);
+    {
+      SimStorage storage(loop, disk);
+      auto file = storage.open_append("/log").value();
+      file->append(text_bytes("unsynced"));
+      file->sync([](Status) { ADD_FAILURE() << "the process is dead"; });
+    }
+    disk.process_died();
+    loop.run_for(1s);
+    EXPECT_EQ(disk.content("/log")->size(), 8u);
+    EXPECT_EQ(disk.durable_content("/log")->size(), 0u);
+    {
+      SimStorage storage(loop, disk);
+      auto file = storage.open_append("/log");
+      ASSERT_TRUE(file.ok()) << "its lock died with it";
+      EXPECT_EQ(text_in(storage.read("/log", 100).value()), "unsynced");
+    }
+    disk.power_lost();
+    some_lost = some_lost || disk.content("/log")->size() < 8;
+  }
+  EXPECT_TRUE(some_lost);
 }
 
 TEST(SimStorageTest, AReplacementUnderWayAtPowerLossHappenedOrNot) {
@@ -164,7 +198,7 @@ TEST(SimStorageTest, AReplacementUnderWayAtPowerLossHappenedOrNot) {
       SimStorage storage(loop, disk);
       storage.replace("/state", {text_bytes("newer")}, [&](Status) { answered = true; });
     }
-    disk.crash();
+    disk.power_lost();
     loop.run_for(1s);
     EXPECT_FALSE(answered);
     const std::size_t size = disk.content("/state")->size();

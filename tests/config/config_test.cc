@@ -148,9 +148,9 @@ microbatches_per_step = )";
 TEST(ConfigTest, AMessageHasTheRoomThatIsSaid) {
   for (const std::size_t stages : {1u, 2u, 8u, 64u, 256u}) {
     Step step{StepId(UINT64_MAX), UINT64_MAX, UINT64_MAX, {}};
-    const EntryName token{{UINT64_MAX, UINT64_MAX}, UINT32_MAX};
+    const EntryName entry{{UINT64_MAX, UINT64_MAX}, UINT32_MAX};
     const std::size_t room = std::min(RunConfig::paths_in_message(stages), limits::kListMax);
-    step.winners.assign(room, {{UINT64_MAX, UINT32_MAX}, std::vector<EntryName>(stages, token)});
+    step.winners.assign(room, {{UINT64_MAX, UINT32_MAX}, std::vector<EntryName>(stages, entry)});
     const auto packed = pack_envelope(step, std::nullopt);
     ASSERT_TRUE(packed.ok()) << stages << ": " << packed.error().message;
     EXPECT_LE(packed->size(), limits::kControlBytesMax) << stages;

@@ -96,16 +96,16 @@ constexpr const char* kTrainer =
     "\n"
     R"({"time":103,"event":"lost","role":"trainer","microbatch":"00000000000000aa:0","stage":2,"entry":"s.1#4","cause":"x"})"
     "\n"
-    R"({"time":104,"event":"bytes","role":"trainer","sent":"70","received":"5"})"
+    R"({"time":104,"event":"bytes","role":"trainer","sent":70,"received":5})"
     "\n"
     R"({"time":105,"event":"validation","role":"trainer","loss":4.5,"targets":100})"
     "\n";
 constexpr const char* kPeer =
-    R"({"time":101,"event":"bytes","role":"peer","sent":"1000","received":"7","fp32":"4000","payload":"1000"})"
+    R"({"time":101,"event":"bytes","role":"peer","sent":1000,"received":7,"fp32":4000,"payload":1000})"
     "\n"
-    R"({"time":102,"event":"bytes","role":"peer","sent":"500","received":"7","fp32":"400","payload":"100"})"
+    R"({"time":102,"event":"bytes","role":"peer","sent":500,"received":7,"fp32":400,"payload":100})"
     "\n"
-    R"({"time":103,"event":"bytes","role":"peer","sent":"99)";
+    R"({"time":103,"event":"bytes","role":"peer","sent":99)";
 
 TEST(DemoEventsTest, SumWhatTheProcessesWrote) {
   DemoEvents events;

@@ -32,7 +32,7 @@ std::vector<std::string> lines_of(const std::string& path) {
 }
 
 TEST(EventLogTest, WritesWhatIsSetAndNothingElse) {
-  const auto line = line_of({.event = "forward"});
+  const auto line = line_of({.event = EventName::kForward});
   EXPECT_EQ(line.size(), 6u);
   EXPECT_EQ(line["event"], "forward");
   EXPECT_EQ(line["role"], "peer");
@@ -42,10 +42,11 @@ TEST(EventLogTest, WritesWhatIsSetAndNothingElse) {
 
 TEST(EventLogTest, EveryFieldReadsBack) {
   const EntryName entry_name{Session{1, 2}, 3};
-  const auto line = line_of({.event = "x",
+  const auto line = line_of({.event = EventName::kDrop,
                              .microbatch = MicrobatchId{5, 6},
                              .stage = StageId{2},
                              .about = Session{7, 8},
+                             .about_peer = PeerId{},
                              .entry_name = entry_name,
                              .lease = Lease{Session{1, 2}, 9},
                              .window = WindowSlot::kB,
@@ -54,12 +55,21 @@ TEST(EventLogTest, EveryFieldReadsBack) {
                              .digest = Digest{},
                              .tag = 0xfedcba9876543210,
                              .step = StepId{13},
+                             .sample = SampleId{14},
+                             .epoch = 15,
                              .entries = std::vector<EntryName>{entry_name, entry_name},
                              .secured = std::vector<Secured>{{Session{1, 2}, {3, 4}}},
+                             .members = 16,
+                             .silent = Session{17, 18},
+                             .state = "leaving",
                              .cause = "late",
                              .loss = 2.5,
                              .targets = 99,
-                             .more = {{"device", "cpu"}}});
+                             .sent = std::numeric_limits<std::uint64_t>::max(),
+                             .received = 20,
+                             .fp32 = 21,
+                             .payload = 22,
+                             .missing = 23});
   EXPECT_EQ(*parse_microbatch(line["microbatch"].get<std::string>()), (MicrobatchId{5, 6}));
   EXPECT_EQ(*parse_entry_name(line["entry"].get<std::string>()), entry_name);
   EXPECT_EQ(*parse_session(line["about"].get<std::string>()), (Session{7, 8}));
@@ -68,13 +78,47 @@ TEST(EventLogTest, EveryFieldReadsBack) {
   EXPECT_EQ(line["tag"], "fedcba9876543210");
   EXPECT_EQ(line["window"], 1);
   EXPECT_EQ(line["loss"], 2.5);
-  EXPECT_EQ(line["device"], "cpu");
-  EXPECT_EQ(line.size(), 23u);
+  EXPECT_EQ(*parse_session(line["silent"].get<std::string>()), (Session{17, 18}));
+  EXPECT_EQ(line["about_peer"], std::string(64, '0'));
+  EXPECT_EQ(line["state"], "leaving");
+  const std::pair<const char*, std::uint64_t> integers[] = {
+      {"round", 11},    {"version", 12}, {"step", 13},    {"sample", 14},
+      {"epoch", 15},    {"members", 16}, {"targets", 99}, {"sent", std::numeric_limits<std::uint64_t>::max()},
+      {"received", 20}, {"fp32", 21},    {"payload", 22}, {"missing", 23}};
+  for (const auto& [key, value] : integers) {
+    EXPECT_TRUE(line[key].is_number_unsigned()) << key;
+    EXPECT_EQ(line[key], value) << key;
+  }
+  EXPECT_EQ(line.size(), 33u);
+}
+
+TEST(EventLogTest, ALineIsOfTheWritersStageUnlessItNamesAnother) {
+  EventIdentity writer = identity();
+  writer.stage = StageId{3};
+  const auto stage_of = [&](const EventRecord& record) {
+    return nlohmann::json::parse(event_line(writer, {}, record))["stage"].get<int>();
+  };
+  EXPECT_EQ(stage_of({.event = EventName::kForward}), 3);
+  EXPECT_EQ(stage_of({.event = EventName::kForward, .stage = StageId{1}}), 1);
+}
+
+TEST(EventLogTest, ANewSessionHasNoStageYet) {
+  const ScratchFolder folder;
+  const FixedClock clock;
+  const auto log = open_event_log(folder / "e.jsonl", identity(), clock);
+  ASSERT_TRUE(log.ok()) << log.error().message;
+  (*log)->set_stage(StageId{2});
+  (*log)->write({.event = EventName::kFenced});
+  (*log)->set_session(Session{9, 9});
+  (*log)->write({.event = EventName::kStart});
+  const auto lines = lines_of(folder / "e.jsonl");
+  EXPECT_EQ(nlohmann::json::parse(lines.at(0))["stage"], 2);
+  EXPECT_FALSE(nlohmann::json::parse(lines.at(1)).contains("stage"));
 }
 
 TEST(EventLogTest, StrangersTextCannotBreakALine) {
   const std::string hostile = "a\"b\\c\nd\x01\xff{";
-  const std::string text = event_line(identity(), {}, {.event = "x", .cause = hostile});
+  const std::string text = event_line(identity(), {}, {.event = EventName::kDrop, .cause = hostile});
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1);
   EXPECT_TRUE(text.ends_with("\n"));
   const auto line = nlohmann::json::parse(text);
@@ -82,7 +126,7 @@ TEST(EventLogTest, StrangersTextCannotBreakALine) {
 }
 
 TEST(EventLogTest, NumbersThatAreNoneAreNull) {
-  EXPECT_TRUE(line_of({.event = "x", .loss = std::numeric_limits<double>::quiet_NaN()})["loss"].is_null());
+  EXPECT_TRUE(line_of({.event = EventName::kDrop, .loss = std::numeric_limits<double>::quiet_NaN()})["loss"].is_null());
 }
 
 TEST(EventLogTest, EveryLineIsInTheFileAtOnce) {
@@ -91,11 +135,11 @@ TEST(EventLogTest, EveryLineIsInTheFileAtOnce) {
   const auto log = open_event_log(folder / "e.jsonl", identity(), clock);
   ASSERT_TRUE(log.ok()) << log.error().message;
   for (int i = 1; i <= 3; ++i) {
-    (*log)->write({.event = "start"});
+    (*log)->write({.event = EventName::kStart});
     EXPECT_EQ(lines_of(folder / "e.jsonl").size(), static_cast<std::size_t>(i));
   }
   (*log)->set_session(Session{9, 9});
-  (*log)->write({.event = "start"});
+  (*log)->write({.event = EventName::kStart});
   EXPECT_THAT(lines_of(folder / "e.jsonl").back(), testing::HasSubstr("0000000000000009.0000000000000009"));
 }
 
@@ -104,7 +148,7 @@ TEST(EventLogTest, GoesOnBehindATornLine) {
   const FixedClock clock;
   folder.write("e.jsonl", "{\"event\":\"start\"}\n{\"event\":\"to");
   const auto log = open_event_log(folder / "e.jsonl", identity(), clock);
-  (*log)->write({.event = "start"});
+  (*log)->write({.event = EventName::kStart});
   const auto lines = lines_of(folder / "e.jsonl");
   ASSERT_EQ(lines.size(), 4u);
   EXPECT_EQ(lines[1], "{\"event\":\"to");
@@ -116,7 +160,7 @@ TEST(EventLogTest, CountsWhatAFullDiskSwallowed) {
   const FixedClock clock;
   const auto log = open_event_log("/dev/full", identity(), clock);
   ASSERT_TRUE(log.ok());
-  for (int i = 0; i < 3; ++i) (*log)->write({.event = "start"});  // must not throw, block or end the process
+  for (int i = 0; i < 3; ++i) (*log)->write({.event = EventName::kStart});  // must not throw, block or end the process
 }
 
 TEST(EventLogTest, NamesTheFileItCannotOpen) {

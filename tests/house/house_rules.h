@@ -24,7 +24,8 @@ std::vector<IncludeLine> includes_of(std::string_view text);
 // tests, bench and examples may include every folder of ours and only keep the rules about names and mixtures.
 std::vector<Violation> judge_file(const std::string& path, std::string_view text);
 
-// Reads every file of ours below `root`. ERRORS as violations: a file that cannot be read.
+// Reads every file of ours below `root`, for judge_file and judge_code (tests/house/code_rules.h). ERRORS as
+// violations: a file that cannot be read.
 std::vector<Violation> judge_tree(const std::string& root, int* files_read);
 
 }  // namespace shoal

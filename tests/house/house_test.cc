@@ -14,7 +14,7 @@ std::vector<std::string> complaints(const std::string& path, std::string_view te
   return all;
 }
 
-TEST(HouseTest, TheTreeKeepsItsArrowsLibrariesAndNames) {
+TEST(HouseTest, TheTreeKeepsItsRules) {
   int files = 0;
   std::string report;
   for (const Violation& violation : judge_tree(SHOAL_SOURCE_DIR, &files)) {

@@ -5,6 +5,7 @@
 #include <csignal>
 #include <fstream>
 
+#include "common/host_port.h"
 #include "common/posix_file.h"
 #include "common/rng.h"
 #include "common/sign.h"
@@ -22,17 +23,25 @@ int run(Processes& swarm, std::vector<std::string> words, std::string& errors) {
   return code;
 }
 
-// A port of loopback on which nobody listens: it was free a moment ago.
-std::uint16_t closed_port() {
-  const Descriptor probe(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  EXPECT_EQ(::bind(probe.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
-  EXPECT_EQ(::getsockname(probe.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
-  return ntohs(address.sin_port);
-}
+// A port of loopback on which nobody listens, and nobody else can while this lives.
+class ClosedPort {
+ public:
+  explicit ClosedPort(std::uint16_t port = 0) : holder_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(port);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    EXPECT_EQ(::bind(holder_.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
+    EXPECT_EQ(::getsockname(holder_.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
+    port_ = ntohs(address.sin_port);
+  }
+  std::uint16_t port() const { return port_; }
+
+ private:
+  Descriptor holder_;
+  std::uint16_t port_ = 0;
+};
 
 bool says(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
@@ -129,7 +138,8 @@ TEST(LiveRefusalTest, AnAdvertisedAddressWhereNobodyListensIsToldWithTheRemedy) 
   Processes swarm;
   swarm.launch(swarm.write_run({.stages = 1, .replicas = 1, .steps = 2}));
   std::string errors;
-  const std::string closed = "127.0.0.1:" + std::to_string(closed_port());
+  const ClosedPort closed_port;
+  const std::string closed = "127.0.0.1:" + std::to_string(closed_port.port());
   EXPECT_EQ(run(swarm,
                 {"--home", swarm.path("h"), "join", swarm.ticket(), "--no-dht", "--listen", "127.0.0.1:0",
                  "--advertise", closed, "--patience", "3"},
@@ -155,8 +165,36 @@ TEST(LiveRefusalTest, APortInUseIsNamed) {
   const std::string address = ticket->contacts.front().address;
   std::string errors;
   EXPECT_EQ(run(swarm, {"launch", run_file, "--dir", swarm.path("second"), "--listen", address, "--no-dht"}, errors),
-            74);
+            75);
   EXPECT_TRUE(says(errors, "port " + address.substr(address.rfind(':') + 1)) && says(errors, "in use")) << errors;
+}
+
+// As when an outgoing connection of any program got it as its source port.
+TEST(LiveRefusalTest, AResumedRunWaitsForItsPortUnlessItsOwnLaunchHoldsIt) {
+  Processes swarm;
+  swarm.launch(swarm.write_run({}));
+  const std::string first_ticket = swarm.ticket();
+  const auto ticket = parse_ticket(first_ticket);
+  ASSERT_TRUE(ticket.ok());
+  const auto port = parse_host_port(ticket->contacts.front().address)->port;
+  std::string errors;
+  EXPECT_EQ(run(swarm, {"launch", "--resume", swarm.path("run"), "--no-dht"}, errors), 75);
+  EXPECT_TRUE(says(errors, "another process goes on with this run")) << errors;
+  EXPECT_FALSE(says(errors, "waiting for it")) << errors;
+  swarm.process("launch").send_signal(SIGKILL);
+  ASSERT_EQ(swarm.exit_code("launch"), 128 + SIGKILL);
+  auto borrowed = std::make_optional<ClosedPort>(static_cast<std::uint16_t>(port + 1));
+  for (const std::string name : {"stopped", "resumed"}) {
+    swarm.start(name, {"launch", "--resume", swarm.path("run"), "--no-dht"});
+    ASSERT_TRUE(swarm.wait_for_line(swarm.path(name + ".err"), {"waiting for it", "at most 75 s"}))
+        << swarm.errors(name);
+    if (name == "stopped") {
+      swarm.process(name).send_signal(SIGINT);
+      EXPECT_EQ(swarm.exit_code(name), 128 + SIGINT) << "the wait heeds Ctrl-C";
+    }
+  }
+  borrowed.reset();
+  ASSERT_TRUE(swarm.wait_for_line(swarm.path("resumed.out"), {"ticket " + first_ticket})) << swarm.errors("resumed");
 }
 
 TEST(LiveRefusalTest, AFolderThatHoldsARunIsNotOverwritten) {

@@ -99,7 +99,7 @@ class CourierRig : public testing::Test, private CourierPort {
 
  private:
   CourierPort& port() { return *this; }
-  std::vector<Session> candidates(StageId) override { return serving; }
+  std::vector<Session> candidates(StageId, TimePoint) override { return serving; }
   std::uint64_t low_of(std::uint64_t) override { return 3; }
   Result<TransferId> send_forward(const Session& to, Forward message, bool key) override {
     if (unreachable == to) return make_error(ErrorCode::kUnreachable, "no link");
@@ -115,7 +115,7 @@ class CourierRig : public testing::Test, private CourierPort {
   void drop_transfer(const Session&, TransferId transfer) override { dropped.push_back(transfer); }
   void on_won(const MicrobatchId&, const Gradient& gradient, std::vector<Bytes>) override { won.push_back(gradient); }
   void on_parked(const MicrobatchId& microbatch, StageId, bool is) override { parked.emplace_back(microbatch, is); }
-  void event(std::string_view, const MicrobatchId&, const Session&, const Lease&, std::string_view) override {}
+  void write(const EventRecord&) override {}
 };
 
 }  // namespace shoal

@@ -15,7 +15,7 @@ void World::publish() {
       if (peer->stage() != stage.stage) continue;
       Member member;
       member.session = peer->self();
-      member.peer.bytes[0] = static_cast<std::uint8_t>(peer->self().peer_tag);
+      member.peer = peer_of(peer->self());
       member.serving = true;
       stage.members.push_back(member);
     }

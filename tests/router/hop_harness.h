@@ -1,5 +1,5 @@
 #pragma once
-// Whole swarms of ledgers and couriers in virtual time: a trainer with its commit book and durable log, stages of
+// Whole swarms of ledgers and holders in virtual time: a trainer with its commit book and durable log, stages of
 // replicas with a device of whole numbers (count tags), links that delay, break and lose what they carry, an authority
 // that fences sessions and commits rounds. Everything random comes from the seed, so a seed is a run. Checks run after
 // every device job and at the end; what they find is violations().
@@ -19,9 +19,8 @@
 
 #include "common/rng.h"
 #include "router/commit_book.h"
-#include "router/courier.h"
+#include "router/holder.h"
 #include "router/ledger.h"
-#include "router/roster.h"
 
 namespace shoal::hop {
 
@@ -47,16 +46,19 @@ struct Options {
   double base_lost = 0;   // of frames that turn out to need a base which the receiver has not (key frames never do)
   bool may_list = false;  // a steered run in which something fails; with faults it is always so
   Duration limit = 240s;  // virtual time in which everything must end
-  PlantedBugs planted;
 };
 
 class World;
 
-// One session: a peer or the trainer. Its code runs only while it is neither dead nor frozen.
-class Actor {
+// The key of whoever has this tag: the trainer's is the same in every life.
+PeerId peer_of(const Session& session);
+
+// One session: a peer or the trainer, around the product's own holder. Its code runs only while it is neither dead nor
+// frozen.
+class Actor : protected HolderPort, private Links {
  public:
-  Actor(World& world, Session self) : world_(world), self_(self) {}
-  virtual ~Actor() = default;
+  Actor(World& world, Session self, HolderOptions options);
+  ~Actor() override;
   virtual void on_message(const Session& from, Message& message, TransferId transfer) = 0;
   virtual void on_frames(const Session& from, TransferId transfer, bool whole) = 0;
   virtual void on_link_down(const Session& session) = 0;
@@ -64,8 +66,7 @@ class Actor {
   virtual void tick() = 0;
 
   const Session& self() const { return self_; }
-  const Roster& roster() const { return roster_; }
-  const Courier& courier() const { return *courier_; }
+  const Courier& courier() const { return holder_.courier(); }
   bool running() const { return !dead && !frozen; }
 
   bool dead = false, frozen = false;
@@ -74,18 +75,30 @@ class Actor {
 
  protected:
   class Policy;
-  void make_courier(CourierPort& port);
-  bool on_courier_message(const Session& from, const Message& message);
-  void list_changed(const MemberList& list, const std::function<void(const Session&)>& over);
-  void check_branch(const Lease& lease, BranchEnd end);  // sent frames have one end, and nothing else has one
+  // Whether `from` may speak; a link of that session is up then.
+  bool hears(const Session& from);
+  Remote remote_of(const Session& session) const { return {peer_of(session), session, PeerRole::kPeer}; }
+
+  // HolderPort
+  std::vector<Bytes> frames_of(const Session& to, const Forward& message, bool key) override;
+  // Sent frames have one end, and nothing else has one.
+  void on_branch(const MicrobatchId& m, const Session& to, const Lease& lease, BranchEnd end) override;
+  void on_parked(const MicrobatchId& m, StageId stage, bool parked) override;
+  void write(const EventRecord& event) override;
 
   World& world_;
   Session self_;
-  Roster roster_;
-  HopRates rates_;
-  std::unique_ptr<RoutingPolicy> policy_;
-  std::unique_ptr<Courier> courier_;
-  TimePoint next_beat_, next_renewal_;
+  Holder holder_;
+
+ private:
+  // Links: to the session that has the peer's key now
+  void learn(const PeerId& peer, std::vector<std::string> addresses) override;
+  Result<TransferId> send(const PeerId& peer, Message message, std::vector<Bytes> frames) override;
+  void drop(const PeerId& peer, TransferId transfer) override;
+  void refuse(const PeerId& peer, TransferId transfer) override;
+  std::optional<Remote> remote(const PeerId& peer) const override;
+  LinkStats stats(const PeerId& peer) const override;
+
   std::set<Lease> frames_out_;  // branches that were sent and have not ended
 };
 
@@ -105,12 +118,12 @@ struct TagDevice {
   // Counts what must not happen: a write over weights that an undo may need, an undo of what was never counted.
   std::vector<std::string> faults;
   bool backward(EntrySerial serial, WindowSlot slot);  // whether it was recomputed
-  bool undo(const Job& job, const PlantedBugs& planted);
+  bool undo(const Job& job);
   void release(const Job& job);
   void write(std::optional<WindowSlot> slot);
 };
 
-class PeerActor final : public Actor, private CourierPort, private LedgerPort {
+class PeerActor final : public Actor, private LedgerPort {
  public:
   PeerActor(World& world, Session self, StageId stage);
   void on_message(const Session& from, Message& message, TransferId transfer) override;
@@ -123,7 +136,7 @@ class PeerActor final : public Actor, private CourierPort, private LedgerPort {
   void check();
 
   StageId stage() const { return stage_; }
-  Ledger& ledger() { return *ledger_; }
+  Ledger& ledger() { return ledger_; }
   bool device_busy() const { return busy_; }
   TagDevice device;
   bool round_pending = false;            // a commit that names its entries is on the way to it
@@ -131,44 +144,31 @@ class PeerActor final : public Actor, private CourierPort, private LedgerPort {
   bool hold_jobs = false;                // the device starts nothing new
 
  private:
-  // CourierPort
-  std::vector<Session> candidates(StageId stage) override;
-  std::uint64_t low_of(std::uint64_t trainer) override { return ledger_->low_of(trainer); }
-  Result<TransferId> send_forward(const Session& to, Forward message, bool key) override;
-  void send(const Session& to, Message message) override;
-  void drop_transfer(const Session& to, TransferId transfer) override;
+  // HolderPort
+  std::uint64_t low_of(std::uint64_t trainer) override { return ledger_.low_of(trainer); }
+  std::vector<Low> lows() override { return {}; }
+  std::vector<Bytes> frames_of(const Session& to, const Forward& message, bool key) override;
   void on_won(const MicrobatchId& microbatch, const Gradient& gradient, std::vector<Bytes> frames) override;
-  void on_branch(const MicrobatchId&, const Session&, const Lease& lease, BranchEnd end) override {
-    check_branch(lease, end);
-  }
-  void on_parked(const MicrobatchId&, StageId, bool) override {}
-  void event(std::string_view name, const MicrobatchId& m, const Session& peer, const Lease& lease,
-             std::string_view cause) override;
   // LedgerPort
+  void send(const Session& to, Message message) override { holder_.send(to, std::move(message)); }
   void ask_trainer(Waiting message) override;
   bool send_gradient(const Session& to, Gradient message, EntrySerial serial) override;
   void refuse_frames(const Session& from, TransferId transfer) override;
-  void open_hop(EntrySerial serial) override;
-  void close_hop(const MicrobatchId& microbatch, ReleaseWhy why) override { courier_->close(microbatch, why); }
-  void commit_hop(const MicrobatchId& microbatch) override;
-  void forget_hop(const MicrobatchId& microbatch) override { courier_->forget(microbatch); }
-  void take(const MicrobatchId& microbatch, const GradientHint& hint) override;
   void discard(EntrySerial serial) override { kept_.erase(serial); }
-  void event(std::string_view name, const MicrobatchId& microbatch, const EntryName& entry_name,
-             std::string_view cause) override;
+  void write(const EventRecord& event) override;  // serves LedgerPort too
   void job_done(const Job& job);
   void check_window(WindowSlot slot);
 
   StageId stage_;
-  std::unique_ptr<Ledger> ledger_;
+  Ledger ledger_;
   std::set<EntrySerial> kept_;  // entries whose tensors are kept
   std::map<TransferId, EntrySerial> inputs_;
-  std::map<TransferId, std::pair<Session, Gradient>> gradients_;
   std::map<Lease, HopPhase> told_;
+  TimePoint next_beat_;
   bool busy_ = false;
 };
 
-class TrainerActor final : public Actor, private CourierPort {
+class TrainerActor final : public Actor {
  public:
   // Replays the world's log and what the authority decided.
   TrainerActor(World& world, Session self, std::uint64_t epoch);
@@ -187,18 +187,10 @@ class TrainerActor final : public Actor, private CourierPort {
   std::vector<Bytes> unsynced() const;
 
  private:
-  std::vector<Session> candidates(StageId stage) override;
+  // HolderPort
   std::uint64_t low_of(std::uint64_t trainer) override { return trainer == kTrainerId ? book_.low() : 0; }
-  Result<TransferId> send_forward(const Session& to, Forward message, bool key) override;
-  void send(const Session& to, Message message) override;
-  void drop_transfer(const Session& to, TransferId transfer) override;
+  std::vector<Low> lows() override { return {{kTrainerId, book_.low()}}; }
   void on_won(const MicrobatchId& microbatch, const Gradient& gradient, std::vector<Bytes> frames) override;
-  void on_branch(const MicrobatchId&, const Session&, const Lease& lease, BranchEnd end) override {
-    check_branch(lease, end);
-  }
-  void on_parked(const MicrobatchId&, StageId, bool) override {}
-  void event(std::string_view name, const MicrobatchId& m, const Session& peer, const Lease& lease,
-             std::string_view cause) override;
   void issue();
   void on_durable(const MicrobatchId& microbatch, bool ok);
   void announce_steps();

@@ -1,12 +1,24 @@
-// The trainer of the harness: what runtime/trainer/trainer.cc does around a courier and a commit book.
+// The trainer of the harness: what runtime/trainer/trainer.cc does around a holder and a commit book.
 #include "hop_world.h"
 
 namespace shoal::hop {
 
+namespace {
+
+HolderOptions holder_options(const World& world, const Session& self) {
+  HolderOptions options;
+  options.self = self;
+  options.ahead = StageId(0);
+  options.lease = world.options().lease;
+  return options;
+}
+
+}  // namespace
+
 TrainerActor::TrainerActor(World& world, Session self, std::uint64_t epoch)
-    : Actor(world, self), epoch_(epoch), book_(kTrainerId, world.options().stages) {
-  make_courier(*this);
-  const auto whole = read_log(world.log(), [this](ByteView record) { return book_.replay(record); });
+    : Actor(world, self, holder_options(world, self)), epoch_(epoch), book_(kTrainerId, world.options().stages) {
+  const auto whole =
+      read_record_log(world.log(), kTrainerLog, [this](ByteView record) { return book_.replay(record); });
   if (!whole.ok()) world.violate("the log cannot be read: " + whole.error().message);
   for (std::uint64_t serial = 0; serial < book_.next_serial(); ++serial)
     if (const auto* logged = book_.find({kTrainerId, serial})) world.replayed({kTrainerId, serial}, logged->path);
@@ -19,7 +31,7 @@ TrainerActor::TrainerActor(World& world, Session self, std::uint64_t epoch)
 }
 
 void TrainerActor::start() {
-  if (!world_.options().planted.no_replay) queue(book_.outstanding());
+  queue(book_.outstanding());
   announced_ = world_.steps_done();
   announce_steps();
   issue();
@@ -51,23 +63,20 @@ void TrainerActor::issue() {
     spec.step = StepId(step);
     spec.to = StageId(0);
     spec.above = {self_};
-    courier_->open(std::move(spec), world_.now());
+    holder_.open(std::move(spec), world_.now());
   }
 }
 
 void TrainerActor::on_message(const Session& from, Message& message, TransferId) {
-  if (stopped_) return;
-  roster_.note_up(from);
+  if (stopped_ || !hears(from)) return;
+  const bool held = holder_.on_message(remote_of(from), message, 0, world_.now());
   if (const auto* waiting = std::get_if<Waiting>(&message))
-    if (const auto stage = roster_.stage_of(from))
+    if (const auto stage = holder_.roster().stage_of(from))
       if (auto decided = book_.ask(waiting->microbatch, *stage, from)) queue({{from, {*std::move(decided)}}});
-  if (on_courier_message(from, message)) {
-  } else if (auto* m = std::get_if<Gradient>(&message)) {
-    if (courier_->wants(from, *m, world_.now())) courier_->on_gradient(from, *m, {}, world_.now());
+  if (held) {
   } else if (auto* m = std::get_if<CommitAck>(&message)) {
     for (const CommitAckItem& item : m->items)
-      if (const auto listing = book_.on_ack(item, from); listing && !world_.options().planted.silent_gone)
-        world_.list(*listing);
+      if (const auto listing = book_.on_ack(item, from)) world_.list(*listing);
   }
   issue();
 }
@@ -80,7 +89,6 @@ void TrainerActor::on_won(const MicrobatchId& microbatch, const Gradient& gradie
   }
   const Bytes record = book_.log(microbatch, gradient);
   deciding_.insert(microbatch.serial);
-  if (world_.options().planted.late_log) on_durable(microbatch, true);
   append(record, [this, microbatch](bool ok) { on_durable(microbatch, ok); });
 }
 
@@ -109,7 +117,7 @@ void TrainerActor::on_durable(const MicrobatchId& microbatch, bool ok) {
   for (const CommitBook::Listing& listing : book_.durable(microbatch)) world_.list(listing);
   queue(book_.commits_for(microbatch));
   queue(book_.answers(microbatch));
-  courier_->commit(microbatch);
+  holder_.commit(microbatch);
   announce_steps();
   issue();
 }
@@ -144,26 +152,18 @@ void TrainerActor::flush() {
     Commit message;
     message.items = std::move(items);
     message.lows = {{kTrainerId, book_.low()}};
-    send(session, std::move(message));
+    holder_.send(session, std::move(message));
   }
 }
 
 void TrainerActor::tick() {
   if (stopped_) return;
   const TimePoint now = world_.now();
-  courier_->tick(now);
-  courier_->forget_below(kTrainerId, book_.low());
   flush();
-  if (now >= next_renewal_) {
-    next_renewal_ = now + world_.options().lease / 6;
-    auto renewals = courier_->renewals();
-    for (const StageMembers& stage : roster_.list().stages)
-      for (const Member& member : stage.members) renewals.try_emplace(member.session);
-    for (auto& [session, leases] : renewals) send(session, Renew{std::move(leases), {{kTrainerId, book_.low()}}});
-  }
+  holder_.tick(now);
   if (now >= next_repeat_) {
     next_repeat_ = now + world_.options().lease / 4;
-    if (!world_.options().planted.no_replay) queue(book_.outstanding());
+    queue(book_.outstanding());
     if (book_.done_dirty()) {
       append(book_.done_record(), [this](bool ok) {
         stopped_ = stopped_ || !ok;
@@ -174,14 +174,10 @@ void TrainerActor::tick() {
   issue();
 }
 
-void TrainerActor::on_link_down(const Session& session) {
-  roster_.note_down(session, world_.now());
-  courier_->on_link_down(session, world_.now());
-  if (world_.options().planted.list_on_silence) on_session_over(session, "silent");
-}
+void TrainerActor::on_link_down(const Session& session) { holder_.on_link_down(remote_of(session), world_.now()); }
 
 void TrainerActor::on_members(const MemberList& list) {
-  list_changed(list, [](const Session&) {});
+  holder_.on_members(list, world_.now());
   issue();
 }
 
@@ -192,25 +188,6 @@ void TrainerActor::on_round_commit(const RoundCommit& commit) {
 
 void TrainerActor::on_session_over(const Session& session, std::string_view cause) {
   for (const CommitBook::Listing& listing : book_.on_session_over(session, cause)) world_.list(listing);
-}
-
-std::vector<Session> TrainerActor::candidates(StageId stage) { return roster_.candidates(stage, world_.now()); }
-
-Result<TransferId> TrainerActor::send_forward(const Session& to, Forward message, bool) {
-  return world_.send(self_, to, std::move(message), true);
-}
-
-void TrainerActor::send(const Session& to, Message message) {
-  if (const auto* commit = std::get_if<Commit>(&message))
-    for (const CommitItem& item : commit->items) world_.note(self_, "commit_sent", item.microbatch, "");
-  (void)world_.send(self_, to, std::move(message), false);
-}
-
-void TrainerActor::drop_transfer(const Session&, TransferId transfer) { world_.drop(transfer); }
-
-void TrainerActor::event(std::string_view name, const MicrobatchId& m, const Session&, const Lease&,
-                         std::string_view cause) {
-  world_.note(self_, name, m, cause);
 }
 
 }  // namespace shoal::hop

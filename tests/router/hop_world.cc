@@ -94,6 +94,12 @@ Duration World::job_duration() {
   return time;
 }
 
+std::optional<Session> World::session_of(const PeerId& peer) const {
+  const auto it = by_peer_.find(peer);
+  if (it == by_peer_.end()) return std::nullopt;
+  return it->second;
+}
+
 Actor* World::find(const Session& session) {
   const auto it = by_session_.find(session);
   return it == by_session_.end() ? nullptr : it->second;
@@ -189,17 +195,21 @@ void World::kill_trainer(Duration away) {
   TrainerActor& old = *trainer_;
   // What was not synced is torn off anywhere, within a record too.
   std::vector<std::uint8_t> tail;
-  for (const Bytes& record : old.unsynced()) tail.insert(tail.end(), record.data(), record.data() + record.size());
+  for (const Bytes& record : old.unsynced()) {
+    const Bytes framed = framer_.frame(record);
+    tail.insert(tail.end(), framed.data(), framed.data() + framed.size());
+  }
   if (!tail.empty()) tail.resize(rng_.below(tail.size() + 1));
   kill(old);
-  const auto whole = read_log(tail, [](ByteView) { return Status(); });
-  if (whole.ok()) log_.insert(log_.end(), tail.begin(), tail.end());
+  log_.insert(log_.end(), tail.begin(), tail.end());
   at(now_ + away, [this] {
-    const auto bytes = read_log(log_, [](ByteView) { return Status(); });
+    const auto bytes = read_record_log(log_, kTrainerLog, [](ByteView) { return Status(); });
     if (!bytes.ok())
       violate("a torn log is taken for damage: " + bytes.error().message);
     else
       log_.resize(*bytes);
+    framer_ = RecordFramer(kTrainerLog, log_.size());
+    framer_.synced(log_.size());
     start_trainer();
     publish();
     after(*trainer_, 50ms, [this] { trainer_->start(); });
@@ -215,6 +225,7 @@ void World::replace_trainer() {
 
 void World::start_trainer() {
   const Session session = new_session(7);
+  trainer_session_ = by_peer_[peer_of(session)] = session;
   auto trainer = std::make_unique<TrainerActor>(*this, session, ++log_epoch_);
   trainer_ = trainer.get();
   by_session_[session] = trainer_;
@@ -223,12 +234,15 @@ void World::start_trainer() {
 
 bool World::log_write(std::uint64_t epoch, const Bytes& record) {
   if (epoch != log_epoch_) return false;
-  log_.insert(log_.end(), record.data(), record.data() + record.size());
+  const Bytes framed = framer_.frame(record);
+  log_.insert(log_.end(), framed.data(), framed.data() + framed.size());
+  framer_.synced(log_.size());
   return true;
 }
 
 PeerActor& World::spawn(StageId stage) {
   const Session session = new_session(++next_tag_);
+  by_peer_[peer_of(session)] = session;
   auto peer = std::make_unique<PeerActor>(*this, session, stage);
   PeerActor& result = *peer;
   by_session_[session] = peer.get();

@@ -57,6 +57,9 @@ class World {
   void drop(TransferId transfer) { dropped_.insert(transfer); }
   void refuse(TransferId transfer) { refused_.insert(transfer); }
   void after(Actor& actor, Duration delay, std::function<void()> act);
+  // Who has this key now: of the trainer its newest life.
+  std::optional<Session> session_of(const PeerId& peer) const;
+  const Session& trainer_session() const { return trainer_session_; }
   Duration job_duration();
   bool base_lost();
   bool log_write(std::uint64_t epoch, const Bytes& record);  // false: fenced by a newer trainer
@@ -112,8 +115,10 @@ class World {
   std::uint64_t order_ = 0, turns_ = 0, trace_ = 0;
   std::vector<std::unique_ptr<Actor>> actors_;  // all sessions there ever were
   std::map<Session, Actor*> by_session_;
+  std::map<PeerId, Session> by_peer_;
   std::vector<PeerActor*> first_;
   TrainerActor* trainer_ = nullptr;
+  Session trainer_session_;
   std::map<std::pair<Session, Session>, Line> lines_;
   std::set<TransferId> dropped_, refused_;
   TransferId next_transfer_ = 1;
@@ -132,6 +137,7 @@ class World {
   bool trainer_away_ = false;
   // the log
   std::vector<std::uint8_t> log_;
+  RecordFramer framer_{kTrainerLog};
   std::uint64_t log_epoch_ = 0;
   // what was decided and what became of it
   std::map<std::uint64_t, std::vector<EntryName>> paths_;

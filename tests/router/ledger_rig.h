@@ -1,6 +1,6 @@
 #pragma once
-// A ledger with everything around it recorded: what it sends, what it asks of courier and peer, and a device that does
-// what it is told.
+// A ledger and its holder with everything around them recorded: what they send, what they ask of the peer, and a device
+// that does what it is told. The next stage has no members until a test says so.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -13,7 +13,7 @@
 
 namespace shoal {
 
-class LedgerRig : private LedgerPort {
+class LedgerRig : private LedgerPort, private HolderPort, private Links {
  public:
   struct Sent {
     Session to;
@@ -22,7 +22,8 @@ class LedgerRig : private LedgerPort {
 
   explicit LedgerRig(std::uint16_t stage = 1, std::uint16_t stages = 2, std::uint64_t inner_batch = 1,
                      std::size_t credits = 4, bool drain = false)
-      : ledger(port(), options(stage, stages, inner_batch, credits, drain)) {
+      : holder(holder_port(), links(), holder_options(stage)),
+        ledger(port(), holder, options(stage, stages, inner_batch, credits, drain)) {
     ledger.set_serving(true);
   }
 
@@ -30,6 +31,15 @@ class LedgerRig : private LedgerPort {
   static Session self() { return naming::session(kSelf); }
   static EntryName own(std::uint64_t serial) { return naming::entry_name(kSelf, serial); }
 
+  // These sessions are the members of `stage`.
+  void list(std::uint16_t stage, const std::vector<std::uint64_t>& tags) {
+    MemberList list;
+    list.epoch = Epoch(1);
+    StageMembers& members = list.stages.emplace_back();
+    members.stage = StageId(stage);
+    for (const std::uint64_t tag : tags) members.members.push_back(naming::member(tag));
+    holder.on_members(list, now);
+  }
   // Holder `tag` sends microbatch `serial` under a lease of the same serial (or `claim`).
   std::optional<EntrySerial> forward(std::uint64_t tag, std::uint64_t serial, std::uint64_t claim = 0,
                                      std::optional<GradientHint> hint = {}, StepId step = {}) {
@@ -59,7 +69,7 @@ class LedgerRig : private LedgerPort {
     switch (job.kind) {
       case JobKind::kForward:
       case JobKind::kEvaluate:
-        return ledger.forward_done(job.serial, true, 2.0, 1, 10, now);
+        return ledger.forward_done(job.serial, forwarded(), now);
       case JobKind::kBackward:
         return ledger.backward_done(job.serial, true, stamp, false, 10, now);
       case JobKind::kUndo:
@@ -72,6 +82,14 @@ class LedgerRig : private LedgerPort {
         settled.insert(job.settled.begin(), job.settled.end());
         dropped.insert(job.dropped.begin(), job.dropped.end());
     }
+  }
+  static ForwardResult forwarded() {
+    ForwardResult result;
+    result.ok = true;
+    result.loss_sum = 2.0;
+    result.targets = 1;
+    result.took_us = 10;
+    return result;
   }
   std::vector<JobKind> work_all() {
     std::vector<JobKind> kinds;
@@ -132,16 +150,22 @@ class LedgerRig : private LedgerPort {
   TransferId transfer = 0;
   std::vector<Sent> sent;
   std::vector<TransferId> refused;
-  std::vector<MicrobatchId> hops_closed, hops_committed, hops_forgotten;
-  std::vector<EntrySerial> hops_opened, discarded;
-  std::vector<GradientHint> takes;
+  std::vector<EntrySerial> discarded;
   std::set<EntrySerial> settled, dropped;
-  std::size_t sent_before_close = 0;  // messages, when the last hop was closed
   bool link_up = true;
+  Holder holder;
   Ledger ledger;
 
  private:
   LedgerPort& port() { return *this; }
+  HolderPort& holder_port() { return *this; }
+  Links& links() { return *this; }
+  static HolderOptions holder_options(std::uint16_t stage) {
+    HolderOptions result;
+    result.self = self();
+    result.ahead = StageId(static_cast<std::uint16_t>(stage + 1));
+    return result;
+  }
   static LedgerOptions options(std::uint16_t stage, std::uint16_t stages, std::uint64_t inner_batch,
                                std::size_t credits, bool drain) {
     LedgerOptions result;
@@ -161,16 +185,28 @@ class LedgerRig : private LedgerPort {
     return link_up;
   }
   void refuse_frames(const Session&, TransferId id) override { refused.push_back(id); }
-  void open_hop(EntrySerial serial) override { hops_opened.push_back(serial); }
-  void close_hop(const MicrobatchId& id, ReleaseWhy) override {
-    hops_closed.push_back(id);
-    sent_before_close = sent.size();
-  }
-  void commit_hop(const MicrobatchId& id) override { hops_committed.push_back(id); }
-  void forget_hop(const MicrobatchId& id) override { hops_forgotten.push_back(id); }
-  void take(const MicrobatchId&, const GradientHint& hint) override { takes.push_back(hint); }
   void discard(EntrySerial serial) override { discarded.push_back(serial); }
-  void event(std::string_view, const MicrobatchId&, const EntryName&, std::string_view) override {}
+  void write(const EventRecord&) override {}  // serves both ports
+  // HolderPort
+  std::uint64_t low_of(std::uint64_t trainer) override { return ledger.low_of(trainer); }
+  std::vector<Low> lows() override { return {}; }
+  std::vector<Bytes> frames_of(const Session&, const Forward&, bool) override { return std::vector<Bytes>(2); }
+  void on_branch(const MicrobatchId&, const Session&, const Lease&, BranchEnd) override {}
+  void on_won(const MicrobatchId& id, const Gradient& gradient, std::vector<Bytes>) override {
+    ledger.gradient_arrived(id, gradient, now);
+  }
+  void on_parked(const MicrobatchId&, StageId, bool) override {}
+  // Links
+  void learn(const PeerId&, std::vector<std::string>) override {}
+  Result<TransferId> send(const PeerId& peer, Message message, std::vector<Bytes> frames) override {
+    if (!link_up) return make_error(ErrorCode::kUnreachable, "no link");
+    sent.push_back({naming::session(peer.bytes[0]), std::move(message)});
+    return frames.empty() ? 0 : ++transfer;
+  }
+  void drop(const PeerId&, TransferId) override {}
+  void refuse(const PeerId&, TransferId id) override { refused.push_back(id); }
+  std::optional<Remote> remote(const PeerId&) const override { return std::nullopt; }
+  LinkStats stats(const PeerId&) const override { return {}; }
 };
 
 }  // namespace shoal

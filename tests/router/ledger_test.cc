@@ -56,7 +56,7 @@ TEST(LedgerTest, AForwardMakesAnEntryThatComputesWhenItsFramesAreHere) {
   rig.ledger.inputs_arrived(*entry);
   EXPECT_EQ(rig.work()->kind, JobKind::kForward);
   EXPECT_EQ(rig.state(*entry), S::kBelow);
-  EXPECT_EQ(rig.hops_opened, std::vector{*entry});
+  EXPECT_TRUE(rig.holder.courier().waiting(id(3)));
   rig.ledger.gradient_arrived(id(3), rig.gradient_from_below(3, {entry_name(60, 8)}), rig.now);
   EXPECT_EQ(rig.state(*entry), S::kQueued);
   EXPECT_EQ(rig.work()->kind, JobKind::kBackward);
@@ -73,7 +73,7 @@ TEST(LedgerTest, TheLastStageGoesFromForwardToBackwardByItself) {
   EXPECT_EQ(rig.work_all(), (std::vector{JobKind::kForward, JobKind::kBackward}));
   EXPECT_EQ(rig.state(entry), S::kCounted);
   EXPECT_EQ(rig.take_sent<Gradient>(2).at(0).loss_sum, 2.0);
-  EXPECT_TRUE(rig.hops_opened.empty());
+  EXPECT_EQ(rig.holder.courier().size(), 0u);
 }
 
 TEST(LedgerTest, ASecondBranchJoinsInEveryLiveStateAndNothingIsComputedAgain) {
@@ -122,18 +122,23 @@ TEST(LedgerTest, ARepeatedForwardIsIgnored) {
 TEST(LedgerTest, AHintBeforeTheGradientIsFollowedOnce) {
   const GradientHint hint{session(60), entry_name(60, 1)};
   LedgerRig rig(0, 2);
+  rig.list(1, {60, 61, 62});
   const EntrySerial entry = rig.accept(1, 0);
   rig.ledger.on_hint(session(1), Hint{lease(1, 0), hint}, rig.now);
-  EXPECT_TRUE(rig.takes.empty()) << "not before our own forward is done: the courier's hop carries it";
+  EXPECT_TRUE(rig.take_sent<Take>(60).empty()) << "not before our own forward is done: the courier's hop carries it";
   EXPECT_EQ(rig.ledger.find(entry)->hint->entry_name, hint.entry_name);
   rig.work();
+  EXPECT_EQ(rig.take_sent<Take>(60).size(), 1u);
   rig.ledger.on_hint(session(1), Hint{lease(1, 0), hint}, rig.now);
-  EXPECT_EQ(rig.takes.size(), 1u);
-  rig.ledger.on_hint(session(3), Hint{lease(1, 0), hint}, rig.now);
-  EXPECT_EQ(rig.takes.size(), 1u) << "not from whom the claim is not";
+  EXPECT_TRUE(rig.take_sent<Take>(60).empty()) << "a claim stands there";
+  const GradientHint other{session(61), entry_name(61, 1)};
+  rig.ledger.on_hint(session(3), Hint{lease(1, 0), other}, rig.now);
+  EXPECT_TRUE(rig.take_sent<Take>(61).empty()) << "not from whom the claim is not";
+  rig.ledger.on_hint(session(1), Hint{lease(1, 0), other}, rig.now);
+  EXPECT_EQ(rig.take_sent<Take>(61).size(), 1u);
   rig.ledger.gradient_arrived(id(0), rig.gradient_from_below(0, {entry_name(60, 1)}), rig.now);
-  rig.ledger.on_hint(session(1), Hint{lease(1, 0), hint}, rig.now);
-  EXPECT_EQ(rig.takes.size(), 1u) << "a gradient is here";
+  rig.ledger.on_hint(session(1), Hint{lease(1, 0), {session(62), entry_name(62, 1)}}, rig.now);
+  EXPECT_TRUE(rig.take_sent<Take>(62).empty()) << "a gradient is here";
 }
 
 TEST(LedgerTest, ATakeJoinsByTokenAndAnUnknownOneIsGone) {
@@ -174,7 +179,6 @@ TEST(LedgerTest, TheLastReleaseEndsAnEntryAndNotTheFirst) {
   EXPECT_EQ(rig.state(entry), std::nullopt);
   EXPECT_TRUE(rig.ledger.windows_empty());
   EXPECT_EQ(rig.discarded, std::vector{entry});
-  EXPECT_EQ(rig.hops_closed, std::vector{id(0)});
 }
 
 TEST(LedgerTest, AnotherSessionsReleaseOfALeaseIsIgnored) {
@@ -213,6 +217,25 @@ TEST(LedgerTest, TheEndOfASessionDropsItsClaimsOnly) {
   EXPECT_EQ(rig.dropped, std::set{alone});
 }
 
+TEST(LedgerTest, TheWinnerOfItsHopHearsOfTheCommit) {
+  LedgerRig rig(0, 2);
+  rig.list(1, {60});
+  const EntrySerial entry = rig.accept(1, 0);
+  rig.work();
+  const auto asked = rig.take_sent<Forward>(60);
+  ASSERT_EQ(asked.size(), 1u);
+  Gradient gradient = rig.gradient_from_below(0, {entry_name(60, 8)});
+  gradient.lease = asked[0].lease;
+  EXPECT_TRUE(rig.holder.on_message({peer(60), session(60), PeerRole::kPeer}, gradient, 0, rig.now));
+  rig.work();
+  ASSERT_EQ(rig.state(entry), S::kCounted);
+  rig.commit(0, {rig.own(entry), entry_name(60, 8)});
+  const auto told = rig.take_sent<Commit>(60);
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_EQ(told[0].items.at(0).path, std::vector{entry_name(60, 8)});
+  EXPECT_EQ(rig.discarded, std::vector{entry}) << "its tensors";
+}
+
 TEST(LedgerTest, CommitSettlesForGoodAndIsAcknowledgedEachTime) {
   LedgerRig rig;
   const EntrySerial entry = rig.count(2, 0);
@@ -223,7 +246,6 @@ TEST(LedgerTest, CommitSettlesForGoodAndIsAcknowledgedEachTime) {
     EXPECT_EQ(acks[0].items.at(0).state, CommitState::kCommitted);
   }
   EXPECT_EQ(rig.ledger.counters().committed, 1u);
-  EXPECT_EQ(rig.hops_committed, std::vector{id(0)});
   rig.release(2, 0);
   rig.now += 100s;
   rig.ledger.tick(rig.now);

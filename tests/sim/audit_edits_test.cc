@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "events/audit.h"
+#include "events/audit/audit.h"
 #include "sim/scenario.h"
 
 namespace shoal {

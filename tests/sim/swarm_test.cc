@@ -17,11 +17,12 @@ std::string text_of(const Swarm& swarm) {
   for (std::size_t i = 0; i < swarm.peers().size(); ++i)
     for (const std::string& line : swarm.peers()[i]->notices) text += "peer " + std::to_string(i) + ": " + line + "\n";
   std::map<std::string, int> counts;
-  for (const EventRecord& e : swarm.events()) ++counts[e.event + (e.cause.empty() ? "" : " (" + e.cause + ")")];
   for (const EventRecord& e : swarm.events())
+    ++counts[std::string(name_of(e.event)) + (e.cause.empty() ? "" : " (" + e.cause + ")")];
+  for (const SimEvent& e : swarm.events())
     if (e.microbatch && e.microbatch->serial == 14 && e.microbatch->trainer < (1ull << 63)) {
       std::ostringstream line;
-      line << e.event << " stage " << (e.stage ? int(e.stage->value) : -1) << " by " << e.more.back().second;
+      line << e.event << " stage " << (e.stage ? int(e.stage->value) : -1) << " by " << short_name(e.writer);
       if (e.about) line << " about " << short_name(*e.about);
       if (e.entry_name) line << " entry " << e.entry_name->serial;
       text += line.str() + " " + e.cause + "\n";

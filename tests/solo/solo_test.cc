@@ -142,7 +142,8 @@ TEST_F(SoloTest, TellsItsStoryInEvents) {
    public:
     void write(const EventRecord& record) override { names.push_back(record.event); }
     void set_session(const Session&) override {}
-    std::vector<std::string> names;
+    void set_stage(StageId) override {}
+    std::vector<EventName> names;
   } events;
   SoloOptions options;
   options.config = config("[end]\nsteps = 2\n[sync]\ninner_batch = 64\n");
@@ -150,7 +151,8 @@ TEST_F(SoloTest, TellsItsStoryInEvents) {
   options.events = &events;
   const auto result = run_solo(options);
   ASSERT_TRUE(result.ok());
-  EXPECT_THAT(events.names, testing::ElementsAre("start", "train", "train", "validation", "end"));
+  EXPECT_THAT(events.names, testing::ElementsAre(EventName::kStart, EventName::kTrain, EventName::kTrain,
+                                                 EventName::kValidation, EventName::kEnd));
   const auto json = nlohmann::json::parse(solo_json(*result));
   EXPECT_EQ(json["tokens"], 256);
   EXPECT_NEAR(json["unigram_entropy"].get<double>(), 3.0, 0.05);  // ln 20

@@ -13,10 +13,8 @@ KeyPair key_of(std::uint64_t seed) {
   return KeyPair::from_seed(bytes);
 }
 
-std::unique_ptr<ZmqWire> loopback_wire(EventLoop& loop, const KeyPair& key) {
-  auto wire = make_zmq_wire(loop, {.key = key, .listen = "127.0.0.1:0", .admission = Admission::kOpen, .admitted = {}});
-  SHOAL_CHECK(wire.ok());
-  return std::move(wire).value();
+Result<std::unique_ptr<ZmqWire>> loopback_wire(EventLoop& loop, const KeyPair& key) {
+  return make_zmq_wire(loop, {.key = key, .listen = "127.0.0.1:0", .admission = Admission::kOpen, .admitted = {}});
 }
 
 }  // namespace
@@ -82,6 +80,7 @@ class RealSwarm::MemoryEvents final : public EventLog {
     swarm_.changed_.notify_all();
   }
   void set_session(const Session&) override {}
+  void set_stage(StageId) override {}
 
  private:
   RealSwarm& swarm_;
@@ -154,13 +153,14 @@ void RealSwarm::start_launch() {
   launch_events_ = std::make_unique<MemoryEvents>(*this);
   launch_owner_ = std::make_unique<LaunchOwner>(*this);
   auto wire = loopback_wire(loop, run_key_);
-  launch_address_ = wire->listening_address();
-  launch_wire_ = std::move(wire);
-  LaunchOptions options{config_, run_key_, folder_.path(), false, {launch_address_}, false, {}, 30s, {}};
+  if (!wire.ok()) return trouble("launch: " + wire.error().message);
+  launch_address_ = (*wire)->listening_address();
+  launch_wire_ = *std::move(wire);
+  LaunchOptions options{config_, run_key_, folder_.path(), false, {launch_address_}, false, 30s, {}};
   auto launch = Launch::open(
       std::move(options),
       LaunchEnvironment{loop, *launch_wire_, *storage_, *launch_events_, *samples_, Rng(91), nullptr}, *launch_owner_);
-  SHOAL_CHECK(launch.ok());
+  if (!launch.ok()) return trouble("launch: " + launch.error().message);
   launch_ = std::move(launch).value();
   launch_->start();
 }
@@ -176,8 +176,9 @@ void RealSwarm::make_peer(HostedPeer& process) {
   process.owner = std::make_unique<PeerOwner>(*this, process);
   process.events = std::make_unique<MemoryEvents>(*this);
   auto wire = loopback_wire(loop, process.key);
-  process.address = wire->listening_address();
-  process.wire = std::make_unique<MortalWire>(std::move(wire), [this, &process](const Message& message) {
+  if (!wire.ok()) return trouble("a peer: " + wire.error().message);
+  process.address = (*wire)->listening_address();
+  process.wire = std::make_unique<MortalWire>(*std::move(wire), [this, &process](const Message& message) {
     if (!death_ || death_->stage.value != process.stage || death_->place != Death::Place::kGradientArrives)
       return false;
     if (!std::holds_alternative<Gradient>(message) || struck_.exchange(true)) return false;
@@ -190,13 +191,16 @@ void RealSwarm::make_peer(HostedPeer& process) {
                       .authority_addresses = {launch_address_},
                       .addresses = {process.address},
                       .wish = std::nullopt,
-                      .device = "cpu",
-                      .planted = {}};
+                      .device = "cpu"};
   const std::uint64_t seed = 200 + peers_.size();
-  process.peer = std::make_unique<Peer>(
-      std::move(options),
-      PeerEnvironment{loop, *process.wire, *process.device, *process.events, factory_of(process), Rng(seed), nullptr},
-      *process.owner);
+  process.peer = std::make_unique<Peer>(std::move(options),
+                                        PeerEnvironment{.loop = loop,
+                                                        .wire = *process.wire,
+                                                        .device = *process.device,
+                                                        .events = *process.events,
+                                                        .factory = factory_of(process),
+                                                        .rng = Rng(seed)},
+                                        *process.owner);
   process.peer->start();
 }
 
@@ -231,7 +235,8 @@ void RealSwarm::die(HostedPeer& process) {
 bool RealSwarm::run(Duration limit) {
   const TimePoint deadline = monotonic_now() + limit;
   const std::uint16_t stages = config_.pipeline.stages;
-  for (int i = 0; i < stages * config_.pipeline.replicas; ++i) start_peer();
+  for (int i = 0; i < stages * config_.pipeline.replicas && !troubled(); ++i) start_peer();
+  if (troubled()) return false;  // a process was not made
   if (!eventually([&] { return all_know(static_cast<std::uint16_t>(stages - 1)); }, deadline)) return false;
   open(Gate::kLastStage);
   if (!eventually([&] { return all_know(stages); }, deadline)) return false;
@@ -247,7 +252,10 @@ bool RealSwarm::all_know(std::uint16_t stages) {
     return true;
   };
   bool all = false;
-  launch_thread_->call([&] { all = full(launch_->trainer().roster()); });
+  launch_thread_->call([&] {
+    const Trainer* trainer = launch_->trainer();
+    all = trainer != nullptr && full(trainer->roster());
+  });
   for (auto& process : peers_)
     process->thread->call([&] {
       if (const StagePeer* served = process->peer->stage_peer()) all = all && full(served->roster());
@@ -283,6 +291,16 @@ bool RealSwarm::eventually(const std::function<bool()>& holds, TimePoint deadlin
   return troubles_.empty();
 }
 
+void RealSwarm::trouble(const std::string& line) {
+  const std::lock_guard lock(mutex_);
+  troubles_.push_back(line);
+}
+
+bool RealSwarm::troubled() const {
+  const std::lock_guard lock(mutex_);
+  return !troubles_.empty();
+}
+
 void RealSwarm::note(const std::string& line) {
   const std::lock_guard lock(mutex_);
   notices_.push_back(line);
@@ -300,7 +318,7 @@ CountTag RealSwarm::issued_tag(std::uint64_t step) const {
   const std::lock_guard lock(mutex_);
   CountTag tag = 0;
   for (const EventRecord& record : events_)
-    if (record.event == "issue" && record.step == StepId(step)) tag += count_tag(*record.microbatch);
+    if (record.event == EventName::kIssue && record.step == StepId(step)) tag += count_tag(*record.microbatch);
   return tag;
 }
 

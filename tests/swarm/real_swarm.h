@@ -67,6 +67,8 @@ class RealSwarm {
   bool all_know(std::uint16_t stages);
   bool all_over();
   void note(const std::string& line);
+  void trouble(const std::string& line);  // run() fails with it
+  bool troubled() const;
   bool eventually(const std::function<bool()>& holds, TimePoint deadline);
 
   RunConfig config_;

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "sync/authority.h"
 #include "tests/sync/sync_fixtures.h"
 
 namespace shoal {
@@ -28,11 +27,14 @@ std::vector<LogRecord> sample_records() {
   return {start, member, open, commit, LogOver{session_of(4), "no sign of life"}};
 }
 
+// Each record is synced before the next one is appended.
 std::vector<std::uint8_t> bytes_of_records(std::vector<std::size_t>* boundaries = nullptr) {
   std::vector<std::uint8_t> bytes;
+  RecordFramer framer(kAuthorityLog);
   for (const LogRecord& record : sample_records()) {
-    const Bytes packed = pack_log_record(record).value();
-    bytes.insert(bytes.end(), packed.data(), packed.data() + packed.size());
+    const Bytes framed = framer.frame(pack_log_record(record).value());
+    bytes.insert(bytes.end(), framed.data(), framed.data() + framed.size());
+    framer.synced(bytes.size());
     if (boundaries) boundaries->push_back(bytes.size());
   }
   return bytes;
@@ -63,9 +65,9 @@ TEST(AuthorityLogTest, ATornTailIsCutAtEveryLength) {
     std::size_t whole = 0;
     for (const std::size_t boundary : boundaries)
       if (boundary <= size) whole = boundary;
-    const Result<std::size_t> valid = authority_log_valid_bytes(ByteView(bytes).first(size));
-    ASSERT_TRUE(valid.ok()) << size;
-    EXPECT_EQ(*valid, whole) << size;
+    const Result<LogContent> content = parse_log(ByteView(bytes).first(size));
+    ASSERT_TRUE(content.ok()) << size;
+    EXPECT_EQ(content->valid_bytes, whole) << size;
   }
 }
 
@@ -85,7 +87,27 @@ TEST(AuthorityLogTest, ZerosBehindTheLastRecordAreATornTail) {
   std::vector<std::uint8_t> bytes = bytes_of_records();
   const std::size_t size = bytes.size();
   bytes.resize(size + 4096, 0);
-  EXPECT_EQ(authority_log_valid_bytes(bytes).value(), size);
+  EXPECT_EQ(parse_log(bytes)->valid_bytes, size);
+}
+
+TEST(AuthorityLogTest, ARecordThatDoesNotParseIsCorruptAtEveryLength) {
+  for (const LogRecord& record : sample_records()) {
+    const Bytes payload = pack_log_record(record).value();
+    ASSERT_TRUE(parse_log_record(payload).ok());
+    for (std::size_t cut = 0; cut < payload.size(); ++cut)
+      EXPECT_EQ(parse_log_record(payload.view().first(cut)).code(), ErrorCode::kCorrupt) << cut;
+  }
+}
+
+TEST(AuthorityLogTest, ALogOfAnOlderProgramIsRefusedByNameAndNotCut) {
+  // Version 2: u32 length, its complement, u32 CRC-32C, kind, body, and no head of the file.
+  const std::vector<std::uint8_t> older{3, 0, 0, 0, 0xfc, 0xff, 0xff, 0xff, 1, 2, 3, 4, 1, 0x91, 0x90};
+  for (const std::size_t size : {older.size(), std::size_t{5}}) {
+    const Result<LogContent> content = parse_log(ByteView(older).first(size));
+    ASSERT_FALSE(content.ok());
+    EXPECT_EQ(content.code(), ErrorCode::kVersion);
+    EXPECT_NE(content.error().message.find("HINT"), std::string::npos) << content.error().message;
+  }
 }
 
 }  // namespace

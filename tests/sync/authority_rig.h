@@ -41,15 +41,18 @@ class AuthorityTest : public testing::Test, public AuthorityPort {
 
   void boot() {
     storage = std::make_unique<SimStorage>(loop, disk);
-    auto file = storage->open_append(kLogPath);
-    ASSERT_TRUE(file.ok());
-    const Bytes bytes = storage->read(kLogPath, 64u << 20).value();
-    const std::size_t valid = authority_log_valid_bytes(bytes).value();
-    ASSERT_TRUE(storage->truncate(kLogPath, valid).ok());
-    auto opened = Authority::open(options, *this, loop, std::move(*file), bytes.view().first(valid));
+    auto log = open_authority_log(*storage, kLogPath);
+    ASSERT_TRUE(log.ok()) << log.error().message;
+    auto opened = Authority::open(options, *this, loop, std::move(*log));
     ASSERT_TRUE(opened.ok()) << opened.error().message;
     authority = std::move(*opened);
-    authority->start();
+    start();
+  }
+  void start() {
+    authority->sync_log([this](Status synced) {
+      EXPECT_TRUE(synced.ok());
+      authority->start();
+    });
     settle();
   }
   void stop() {
@@ -59,7 +62,7 @@ class AuthorityTest : public testing::Test, public AuthorityPort {
   }
   void reboot() {
     stop();
-    disk.crash();
+    disk.power_lost();
     sent.clear();
     boot();
   }
@@ -88,9 +91,7 @@ class AuthorityTest : public testing::Test, public AuthorityPort {
     over.emplace_back(session, why);
   }
   void on_log_failure(const Error& error) override { log_error = error.message; }
-  void event(const std::string& name, const std::vector<std::pair<std::string, std::string>>&) override {
-    events.push_back(name);
-  }
+  void write(const EventRecord& event) override { events.push_back(event); }
 
   LogContent durable_log() {
     const auto bytes = disk.durable_content(kLogPath);
@@ -164,6 +165,12 @@ class AuthorityTest : public testing::Test, public AuthorityPort {
       if (const T* of = std::get_if<T>(&message); of && peer == peer_of(n)) messages.push_back(*of);
     return messages;
   }
+  std::vector<EventRecord> told(EventName event) const {
+    std::vector<EventRecord> lines;
+    std::copy_if(events.begin(), events.end(), std::back_inserter(lines),
+                 [&](const EventRecord& line) { return line.event == event; });
+    return lines;
+  }
   std::size_t members(StageId stage = StageId(0)) const {
     return authority->members().stages[stage.value].members.size();
   }
@@ -186,7 +193,7 @@ class AuthorityTest : public testing::Test, public AuthorityPort {
   std::vector<RoundCommit> commits;
   std::vector<RoundAbandon> abandons;
   std::vector<std::pair<Session, std::string>> over;
-  std::vector<std::string> events;
+  std::vector<EventRecord> events;
   std::string log_error;
   Epoch newest_epoch;
   std::uint64_t progress = 0;

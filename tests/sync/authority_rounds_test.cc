@@ -298,5 +298,40 @@ TEST_F(AuthorityTest, AWarmStartMakesStepsFirstAndRoundsThen) {
   EXPECT_EQ(sent_to<RoundOpen>(1)[1].rule, static_cast<std::uint8_t>(RuleId::kDiloco));
 }
 
+// ---- events ----
+TEST_F(AuthorityTest, ARoundAndTheEndOfASessionAreOneEventEach) {
+  boot();
+  join_and_serve(1);
+  join_and_serve(2);
+  beat(1, 0, 300);
+  for (std::uint64_t n = 1; n <= 2; ++n) contribute(n, 1, {n});
+  agree(1, 1, 7, 3, 30);
+  fail_round(2, 1, session_of(1), "nothing came");
+  settle();
+  for (std::uint64_t n = 1; n <= 2; ++n) beat(n, 0, 300);
+  loop.run_for(300ms);
+  for (std::uint64_t n = 1; n <= 2; ++n) contribute(n, 2, {n});
+  for (std::uint64_t n = 1; n <= 2; ++n) agree(n, 2, 7, 3, 30);
+  settle();
+  keep_alive(1, 12s, 1);
+
+  ASSERT_EQ(told(EventName::kRoundFailed).size(), 1u);
+  EXPECT_EQ(told(EventName::kRoundFailed)[0].about, session_of(2));
+  EXPECT_EQ(told(EventName::kRoundFailed)[0].silent, session_of(1));
+  ASSERT_EQ(told(EventName::kRoundAbandon).size(), 1u);
+  EXPECT_EQ(told(EventName::kRoundAbandon)[0].round, RoundId(1));
+  ASSERT_EQ(told(EventName::kRoundCommit).size(), 1u);
+  EXPECT_EQ(told(EventName::kRoundCommit)[0].round, RoundId(2));
+  EXPECT_EQ(told(EventName::kRoundCommit)[0].tag, 30u);
+  ASSERT_EQ(told(EventName::kSessionOver).size(), 1u);
+  EXPECT_EQ(told(EventName::kSessionOver)[0].about, session_of(2));
+
+  events.clear();
+  reboot();  // it may have died between its log and the line
+  EXPECT_EQ(told(EventName::kRoundCommit).size(), 1u);
+  ASSERT_EQ(told(EventName::kSessionOver).size(), 1u);
+  EXPECT_EQ(told(EventName::kSessionOver)[0].stage, StageId(0));
+}
+
 }  // namespace
 }  // namespace shoal

@@ -230,6 +230,48 @@ TEST_F(AuthorityTest, FinishDoesNotWaitForAStageThatNobodyServes) {
   EXPECT_TRUE(done);
 }
 
+// ---- ahead of the log ----
+TEST_F(AuthorityTest, AMemberAheadOfTheLogJoinsAgainOnceAnotherHoldsTheStagesVersion) {
+  boot();
+  for (std::uint64_t n = 1; n <= 2; ++n) join_and_serve(n);
+  beat(1, 3);
+  EXPECT_EQ(
+      over,
+      (std::vector<std::pair<Session, std::string>>{
+          {session_of(1), "ahead of the run: it holds version 3, and the authority's log knows 0 as the newest"}}));
+  EXPECT_TRUE(fenced.contains(session_of(1)));
+  EXPECT_EQ(sent_to<Fenced>(1).size(), 1u);
+  EXPECT_EQ(members(), 1u);
+}
+
+TEST_F(AuthorityTest, TheOnlyHoldersOfANewerVersionStayAndServeNothingUntilAPersonDecides) {
+  boot();
+  for (std::uint64_t n = 1; n <= 2; ++n) join_and_serve(n);
+  // The process comes back to an older log, to which neither member's state belongs.
+  stop();
+  boot();
+  events.clear();
+  authority->on_message(remote(1), [&] {
+    Beat leaving = beat_of(0);
+    leaving.serving = false;
+    return leaving;
+  }());
+  settle();
+  beat(2, 3, 1000);
+  beat(1, 3, 1000);
+  beat(1, 3, 1000);
+  EXPECT_TRUE(over.empty());
+  EXPECT_EQ(authority->status()[0].ahead, (std::vector<Session>{session_of(1), session_of(2)}));
+  EXPECT_EQ(authority->status()[0].serving, 0u);
+  EXPECT_TRUE(sent_to<RoundOpen>(1).empty()) << "a round on a state that nobody holds";
+  EXPECT_EQ(std::count(events.begin(), events.end(), "member"), 4) << "each is said once: ahead, and not serving";
+  // The newer log is back, or who was ahead is another session: at the stage's version it is a member like any other.
+  beat(2, 0);
+  EXPECT_EQ(authority->status()[0].ahead, std::vector<Session>{session_of(1)});
+  beat(1, 3);
+  EXPECT_EQ(over.size(), 1u) << "now another one holds the stage's version";
+}
+
 // ---- the log ----
 TEST_F(AuthorityTest, ComesBackFromItsLogAtEveryRecordBoundaryAndFromTornTails) {
   boot();
@@ -368,12 +410,10 @@ TEST_F(AuthorityTest, RefusesTheLogOfAnotherRunAndOfAnotherManifest) {
   options.manifest = right;
   boot();
   stop();
-  const std::vector<std::uint8_t> bytes = *disk.durable_content(kLogPath);
   const auto reopened = [&](const Manifest& manifest) {
     options.manifest = manifest;
     storage = std::make_unique<SimStorage>(loop, disk);
-    auto file = storage->open_append(kLogPath);
-    return Authority::open(options, *this, loop, *std::move(file), bytes);
+    return Authority::open(options, *this, loop, open_authority_log(*storage, kLogPath).value());
   };
   EXPECT_NE(reopened({right.body, {1, 2, 4}}).error().message.find("another run"), std::string::npos);
   EXPECT_NE(reopened({"[run]\nname = 1\n", right.signature}).error().message.find("another manifest"),

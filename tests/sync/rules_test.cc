@@ -14,6 +14,7 @@ namespace {
 using test::count_entry;
 using test::fill;
 using test::kTargetsOfEntry;
+using test::payload_of;
 using test::tiny_spec;
 using test::values_of;
 
@@ -271,6 +272,43 @@ TEST(StateImageTest, CarriesTheStateThatItsDigestNames) {
     EXPECT_EQ(joiner.arena().tag(ArenaRole::kCurrent), 99u);
     EXPECT_EQ(values_of(joiner, ArenaRole::kMoment1)[5], rule == diloco.get() ? 0.0f : 5.5f);
   }
+}
+
+TEST(StateImageTest, AnAdoptedCandidateIsTheStateThatItsMembersAgreedOn) {
+  const auto allreduce = make_allreduce_rule();
+  const auto diloco = make_diloco_rule();
+  for (OuterRule* rule : {allreduce.get(), diloco.get()}) {
+    WideExecutor executor;
+    fill(executor, ArenaRole::kCurrent, 1, 0.5f);
+    fill(executor, ArenaRole::kAnchor, 1, 0.25f);
+    fill(executor, ArenaRole::kOuterMomentum, 2, 0.5f);
+    executor.arena().tag(ArenaRole::kAnchor) = 40;
+    executor.arena().tag(ArenaRole::kCurrent) = 41;
+    RoundContext context;
+    context.base = Version(8);
+    const std::vector<float> values(executor.arena().size(), 0.125f);
+    const Digest agreed = rule->prepare(executor, context, payload_of(values, rule == diloco.get() ? 3 : 0, 2)).value();
+    const std::vector<float> current = values_of(executor, ArenaRole::kCurrent);
+    adopt_candidate(executor, *rule);
+    EXPECT_EQ(digest_of_image(make_state_image(executor, *rule, Version(9))), agreed);
+    EXPECT_EQ(executor.arena().tag(ArenaRole::kAnchor), 42u);
+    EXPECT_EQ(values_of(executor, ArenaRole::kCurrent), current) << "it is a commit of no round";
+    EXPECT_EQ(executor.arena().tag(ArenaRole::kCurrent), 41u);
+    EXPECT_FALSE(executor.shift_pending());
+  }
+}
+
+TEST(StateImageTest, AStageBeginsWithTheParametersOfItsSeedAsTheAnchor) {
+  WideExecutor executor;
+  begin_from_seed(executor);
+  std::vector<float> expected(executor.arena().size());
+  initialise(tiny_spec(), expected);
+  EXPECT_EQ(values_of(executor, ArenaRole::kCurrent), expected);
+  EXPECT_EQ(values_of(executor, ArenaRole::kAnchor), expected);
+  EXPECT_EQ(executor.arena().tag(ArenaRole::kAnchor), 0u);
+  IntegerExecutor integers(tiny_spec());
+  begin_from_seed(integers);
+  EXPECT_EQ(values_of(integers, ArenaRole::kAnchor), std::vector<float>(integers.arena().size()));
 }
 
 TEST(StateImageTest, ALateMemberShiftsByTheNewAnchorMinusTheOldOne) {

@@ -83,11 +83,8 @@ Swarm::~Swarm() {
 
 void Swarm::boot_authority() {
   storage = std::make_unique<SimStorage>(hosts[0]->loop, disk);
-  Result<Bytes> history = storage->read(kLogPath, 64u << 20);
-  const Bytes bytes = history.ok() ? *history : Bytes();
-  const Result<std::size_t> valid = authority_log_valid_bytes(bytes);
-  if (!valid.ok()) return problem(valid.error().message);
-  if (history.ok() && !storage->truncate(kLogPath, *valid).ok()) return problem("truncate");
+  auto log = open_authority_log(*storage, kLogPath);
+  if (!log.ok()) return problem(log.error().message);
   AuthorityOptions authority_options;
   authority_options.run = run_id;
   authority_options.rule = options.rule;
@@ -95,12 +92,14 @@ void Swarm::boot_authority() {
   authority_options.round_budget = 5s;
   authority_options.round_grace = 1s;
   authority_options.join_hold = 2s;
-  auto opened = Authority::open(authority_options, *this, hosts[0]->loop, storage->open_append(kLogPath).value(),
-                                bytes.view().first(*valid));
+  auto opened = Authority::open(authority_options, *this, hosts[0]->loop, std::move(*log));
   if (!opened.ok()) return problem(opened.error().message);
   authority = std::move(*opened);
-  authority->start();
-  for (std::size_t i = 1; i < hosts.size(); ++i) link_up(i);
+  authority->sync_log([this](Status synced) {
+    if (!synced.ok()) return problem(synced.error().message);
+    authority->start();
+    for (std::size_t i = 1; i < hosts.size(); ++i) link_up(i);
+  });
 }
 
 void Swarm::kill_authority() {
@@ -108,7 +107,7 @@ void Swarm::kill_authority() {
   storage->die();
   hosts[0]->loop.kill();
   storage.reset();
-  disk.crash();
+  disk.power_lost();
   for (std::size_t i = 1; i < hosts.size(); ++i) ++link_life_[pair_of(0, i)];
 }
 

@@ -137,7 +137,7 @@ class Swarm final : public AuthorityPort {
   void on_round_abandoned(const RoundAbandon&) override { ++abandoned; }
   void on_session_over(const Session& session, StageId, const std::string&) override;
   void on_log_failure(const Error& error) override { problem("log: " + error.message); }
-  void event(const std::string&, const std::vector<std::pair<std::string, std::string>>&) override {}
+  void write(const EventRecord&) override {}
 
   void problem(const std::string& what) { problems_.push_back(what); }
   // Host 0 is the authority's. In order per pair, lost when the link between them breaks meanwhile.

@@ -6,11 +6,11 @@
 #include <regex>
 #include <sstream>
 
+#include "common/byte_codec.h"
 #include "common/rng.h"
 #include "tests/transport/request_probe.h"
 #include "tests/transport/samples.h"
 #include "transport/limits.h"
-#include "transport/little_endian.h"
 
 namespace shoal {
 namespace {
@@ -28,14 +28,14 @@ TransferHead two_frames() { return {7, {{1000, 0x11223344}, {5, 0x55667788}}}; }
 void mend_checksum(std::vector<std::uint8_t>& bytes) {
   if (bytes.size() < kPrologueBytes) return;
   const ByteView view(bytes);
-  put_u32(bytes.data() + 12, crc32c(view.subspan(kPrologueBytes), crc32c(view.first(12))));
+  put_le<std::uint32_t>(bytes.data() + 12, crc32c(view.subspan(kPrologueBytes), crc32c(view.first(12))));
 }
 
 std::vector<std::uint8_t> with_body(std::uint8_t type, const std::vector<std::uint8_t>& body) {
   std::vector<std::uint8_t> bytes = bytes_of_envelope(Goodbye{});
   bytes.resize(kPrologueBytes);
   bytes[6] = type;
-  put_u32(bytes.data() + 8, static_cast<std::uint32_t>(body.size()));
+  put_le<std::uint32_t>(bytes.data() + 8, static_cast<std::uint32_t>(body.size()));
   bytes.insert(bytes.end(), body.begin(), body.end());
   mend_checksum(bytes);
   return bytes;
@@ -182,9 +182,10 @@ TEST(EnvelopeTest, SeededMutationsNeverCrashAndWhatPassesIsValid) {
         }
       }
       if (rng.chance(0.5) && bytes.size() >= kPrologueBytes) {
-        put_u32(bytes.data() + 8, static_cast<std::uint32_t>(
-                                      bytes.size() - kPrologueBytes -
-                                      (bytes[7] == 1 ? std::min<std::size_t>(33, bytes.size() - kPrologueBytes) : 0)));
+        put_le<std::uint32_t>(
+            bytes.data() + 8,
+            static_cast<std::uint32_t>(bytes.size() - kPrologueBytes -
+                                       (bytes[7] == 1 ? std::min<std::size_t>(33, bytes.size() - kPrologueBytes) : 0)));
       }
       mend_checksum(bytes);
       const auto parsed = parse_envelope(bytes);

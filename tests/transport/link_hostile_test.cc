@@ -1,12 +1,12 @@
 // A transport against an end that speaks bytes of its own choice.
 #include <gtest/gtest.h>
 
+#include "common/byte_codec.h"
 #include "tests/transport/request_probe.h"
 #include "tests/transport/sim_lab.h"
 #include "tests/transport/transport_lab.h"
 #include "transport/envelope.h"
 #include "transport/limits.h"
-#include "transport/little_endian.h"
 
 namespace shoal {
 namespace {
@@ -98,7 +98,7 @@ TEST_F(LinkHostileTest, AnotherVersionIsRefusedWithBothNumbers) {
   connect();
   auto bytes = pack_envelope(hello(), std::nullopt);
   std::vector<std::uint8_t> other = mutable_copy(*bytes);
-  put_u16(other.data() + 4, 77);
+  put_le<std::uint16_t>(other.data() + 4, 77);
   send(Lane::kControl, Bytes::from_vector(other));
   expect_cut_off();
   EXPECT_EQ(counters().wrong_version, 1u);

@@ -167,6 +167,9 @@ TEST_F(ZmqHostileTest, AGreetingThatMakesNoSenseIsCountedByItsCause) {
 }
 
 TEST_F(ZmqHostileTest, MessagesWithoutBytesAreNotHeldWithoutEnd) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "a minute is too short for a flood of messages that TSan watches";
+#endif
   listen();
   lab.wire(0).set_listener(&log[0]);
   const ConnectionId connection = lab.wire(0).connect(lab.peer(1), lab.address(1));
@@ -308,7 +311,7 @@ TEST(ZmqWireStartTest, APortInUseIsNamedWithTheRemedy) {
   const std::string address = (*first)->listening_address();
   const auto second = make_zmq_wire(loop, {KeyPair::generate(), address, Admission::kOpen, {}});
   ASSERT_FALSE(second.ok());
-  EXPECT_EQ(second.code(), ErrorCode::kIo);
+  EXPECT_EQ(second.code(), ErrorCode::kBusy);
   EXPECT_NE(second.error().message.find(address.substr(address.rfind(':') + 1)), std::string::npos)
       << second.error().message;
   EXPECT_NE(second.error().message.find("HINT"), std::string::npos);

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "common/byte_codec.h"
 #include "transport/limits.h"
-#include "transport/little_endian.h"
 
 namespace shoal {
 namespace {
@@ -15,16 +15,16 @@ constexpr std::size_t kAnswerHeadBytes = 12;
 
 std::vector<std::uint8_t> head(std::uint32_t magic, Lane lane, std::uint8_t flag) {
   std::vector<std::uint8_t> bytes;
-  append_u32(bytes, magic);
-  append_u16(bytes, kLaneVersion);
+  append_le<std::uint32_t>(bytes, magic);
+  append_le<std::uint16_t>(bytes, kLaneVersion);
   bytes.push_back(static_cast<std::uint8_t>(lane));
   bytes.push_back(flag);
   return bytes;
 }
 
 Status check_head(ByteView bytes, std::uint32_t magic, std::uint8_t flag_max) {
-  if (get_u32(bytes, 0) != magic) return make_error(ErrorCode::kMalformed, "not a greeting of shoal");
-  if (const std::uint16_t version = get_u16(bytes, 4); version != kLaneVersion) {
+  if (get_le<std::uint32_t>(bytes, 0) != magic) return make_error(ErrorCode::kMalformed, "not a greeting of shoal");
+  if (const std::uint16_t version = get_le<std::uint16_t>(bytes, 4); version != kLaneVersion) {
     return make_error(ErrorCode::kVersion, "lane version " + std::to_string(version) + ", this program speaks " +
                                                std::to_string(kLaneVersion));
   }
@@ -56,8 +56,8 @@ Result<LaneGreeting> parse_lane_greeting(ByteView bytes) {
 Bytes pack_lane_answer(const LaneAnswer& answer) {
   std::vector<std::uint8_t> bytes = head(kAnswerMagic, answer.lane, answer.accepted ? 1 : 0);
   const std::string reason = answer.reason.substr(0, limits::kTextMax);
-  append_u16(bytes, answer.bulk_port);
-  append_u16(bytes, static_cast<std::uint16_t>(reason.size()));
+  append_le<std::uint16_t>(bytes, answer.bulk_port);
+  append_le<std::uint16_t>(bytes, static_cast<std::uint16_t>(reason.size()));
   bytes.insert(bytes.end(), reason.begin(), reason.end());
   return Bytes::from_vector(std::move(bytes));
 }
@@ -69,8 +69,8 @@ Result<LaneAnswer> parse_lane_answer(ByteView bytes) {
   LaneAnswer answer;
   answer.lane = static_cast<Lane>(bytes[6]);
   answer.accepted = bytes[7] == 1;
-  answer.bulk_port = get_u16(bytes, 8);
-  const std::size_t size = get_u16(bytes, 10);
+  answer.bulk_port = get_le<std::uint16_t>(bytes, 8);
+  const std::size_t size = get_le<std::uint16_t>(bytes, 10);
   if (size > limits::kTextMax || bytes.size() != kAnswerHeadBytes + size)
     return make_error(ErrorCode::kMalformed, "answer of the wrong length");
   answer.reason.assign(reinterpret_cast<const char*>(bytes.data()) + kAnswerHeadBytes, size);

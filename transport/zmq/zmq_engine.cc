@@ -4,11 +4,14 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "common/rng.h"
 #include "common/thread_loop.h"
+#include "transport/zmq/lasting_ports.h"
 
 namespace shoal {
 namespace {
 constexpr std::size_t kMessagesPerTurn = 256;
+constexpr int kListenAttempts = 8;
 constexpr Lane kLanes[] = {Lane::kControl, Lane::kBulk};
 }  // namespace
 
@@ -32,19 +35,28 @@ Status ZmqEngine::listen(const HostPort& address) {
   // The key check stands before the first socket that could ask it.
   key_checks_ = ZmqSocket(context_, ZmqSocket::Kind::kReply);
   key_checks_.bind_inproc("zeromq.zap.01");
-  const bool ipv6 = address.is_v6();
+  if (address.port != 0) return listen_at(address, 1);
+  Rng rng(entropy_seed());
+  const PortRange ephemeral = ephemeral_ports();
+  for (int attempt = 1;; ++attempt) {  // another process may take a pair between its draw and here
+    SHOAL_ASSIGN(const std::uint16_t port, draw_port_pair(rng, ephemeral));
+    const Status status = listen_at({address.host, port}, attempt);
+    if (status.ok() || status.code() != ErrorCode::kBusy || attempt == kListenAttempts) return status;
+  }
+}
+
+Status ZmqEngine::listen_at(const HostPort& address, int attempt) {
   HostPort next = address;
   for (const Lane lane : kLanes) {
     ZmqSocket& socket = listener(lane);
     socket = ZmqSocket(context_, ZmqSocket::Kind::kRouter);
-    socket.configure(lane, key_, ipv6);
+    socket.configure(lane, key_, address.is_v6());
     socket.listen_securely();
-    socket.start_monitor(context_, lane == Lane::kControl ? "control" : "bulk");
+    // libzmq closes what an attempt left behind in its own time.
+    socket.start_monitor(context_, (lane == Lane::kControl ? "control-" : "bulk-") + std::to_string(attempt));
     SHOAL_TRY(socket.bind(next));
-    if (lane == Lane::kControl) {
-      listening_at_ = socket.bound_to();
-      if (address.port != 0) ++next.port;
-    }
+    if (lane == Lane::kControl) listening_at_ = socket.bound_to();
+    ++next.port;
   }
   bulk_port_ = listener(Lane::kBulk).bound_to().port;
   return Status::success();

@@ -66,7 +66,8 @@ class ZmqEngine {
   ZmqEngine(const ZmqEngine&) = delete;
   ZmqEngine& operator=(const ZmqEngine&) = delete;
 
-  // Before start(). ERRORS: as ZmqSocket::bind; the bulk lane takes the next port, or any when port 0 was asked for.
+  // Before start(). The bulk lane takes the next port. Port 0: a pair that is free (lasting_ports.h). ERRORS: as
+  // ZmqSocket::bind.
   Status listen(const HostPort& address);
   void start();
   std::optional<HostPort> listening_at() const { return listening_at_; }
@@ -101,6 +102,7 @@ class ZmqEngine {
   };
   using LaneSecret = std::array<std::uint8_t, 16>;
 
+  Status listen_at(const HostPort& address, int attempt);
   void run();
   void wait();
   void run_commands();

@@ -141,11 +141,8 @@ Status ZmqSocket::bind(const HostPort& address) {
   const std::string endpoint = "tcp://" + host + ":" + (address.port == 0 ? "*" : std::to_string(address.port));
   if (zmq_bind(work_.handle, endpoint.c_str()) == 0) return Status::success();
   const int code = zmq_errno();
-  if (code == EADDRINUSE) {
-    return make_error(ErrorCode::kIo, "port " + std::to_string(address.port) + " on " + address.host +
-                                          " is in use. HINT: choose another with --listen HOST:PORT (PORT and PORT + 1 "
-                                          "must be free), or port 0 for any");
-  }
+  if (code == EADDRINUSE)
+    return make_error(ErrorCode::kBusy, "port " + std::to_string(address.port) + " on " + address.host + " is in use");
   if (code == EACCES)
     return make_error(ErrorCode::kIo, "port " + std::to_string(address.port) +
                                           " may not be opened by this user. HINT: choose one above 1023");

@@ -60,7 +60,7 @@ class ZmqSocket {
   void configure(Lane lane, const KeyPair& key, bool ipv6);
   void expect_peer(const CurveKey& key);  // the one to whom a DEALER may speak
   void listen_securely();
-  // ERRORS: kIo (port in use or not ours, with the remedy), kInput (no such address).
+  // ERRORS: kBusy (port in use; by an outgoing connection too), kIo (not for this user), kInput (no such address).
   Status bind(const HostPort& address);
   HostPort bound_to() const;
   Status connect(const HostPort& address);

@@ -1,7 +1,9 @@
 #include "transport/zmq/zmq_wire.h"
 
 #include <map>
+#include <thread>
 
+#include "common/thread_loop.h"
 #include "transport/zmq/zmq_engine.h"
 #include "transport/zmq/zmq_trial.h"
 
@@ -146,22 +148,45 @@ void ZmqWireOnLoop::State::on_sent(const EngineEvent& event) {
   listener->on_writable(event.connection, event.lane);
 }
 
-}  // namespace
+constexpr Duration kAskPortAgain = 250ms;
 
-Result<std::unique_ptr<ZmqWire>> make_zmq_wire(EventLoop& loop, ZmqWireOptions options) {
+// ERRORS: make_zmq_wire's, without the remedy for kBusy.
+Result<std::unique_ptr<ZmqWire>> make_wire(EventLoop& loop, const ZmqWireOptions& options) {
   auto keys = std::make_shared<KeyCheck>(options.admission == Admission::kOpen);
   SHOAL_ASSIGN(const std::vector<CurveKey> admitted, curve_keys_of(options.admitted));
   for (const CurveKey& one : admitted) keys->admit(one);
-  const KeyPair key = options.key;
-  auto wire = std::make_unique<ZmqWireOnLoop>(loop, key, keys);
+  auto wire = std::make_unique<ZmqWireOnLoop>(loop, options.key, keys);
   std::optional<HostPort> address;
   if (!options.listen.empty()) {
     SHOAL_ASSIGN(address, listening_place(options.listen));
     SHOAL_TRY(wire->engine().listen(*address));
   }
   wire->engine().start();
-  if (address) SHOAL_TRY(try_as_stranger(*wire->engine().listening_at(), key.id(), *keys));
+  if (address) SHOAL_TRY(try_as_stranger(*wire->engine().listening_at(), options.key.id(), *keys));
   return std::unique_ptr<ZmqWire>(std::move(wire));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ZmqWire>> make_zmq_wire(EventLoop& loop, ZmqWireOptions options) {
+  auto wire = make_wire(loop, options);
+  if (wire.ok() || wire.code() != ErrorCode::kBusy) return wire;
+  return make_error(ErrorCode::kBusy, wire.error().message +
+                                          ". HINT: choose another with --listen HOST:PORT (PORT and PORT + 1 must be "
+                                          "free), or port 0 for any");
+}
+
+Result<std::unique_ptr<ZmqWire>> make_zmq_wire_when_free(EventLoop& loop, const ZmqWireOptions& options, Duration limit,
+                                                         const std::function<Status(const Error&)>& in_use) {
+  auto wire = make_wire(loop, options);
+  const auto busy = [&] { return !wire.ok() && wire.code() == ErrorCode::kBusy; };
+  if (!busy()) return wire;
+  SHOAL_TRY(in_use(wire.error()));
+  for (const TimePoint end = monotonic_now() + limit; busy() && monotonic_now() < end;) {
+    std::this_thread::sleep_for(kAskPortAgain);
+    wire = make_wire(loop, options);
+  }
+  return wire;
 }
 
 }  // namespace shoal

@@ -8,6 +8,7 @@
 //
 // Thread: loop only; callbacks run on the loop. Admission may change at any time.   Borrows: the loop, which outlives
 // the wire. Bounds: limits.h.
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -22,7 +23,7 @@ enum class Admission { kOpen, kKeys };
 
 struct ZmqWireOptions {
   KeyPair key;
-  std::string listen;  // "host:port"; port 0 = any; empty = dial only
+  std::string listen;  // "host:port", which takes port + 1 too; port 0 = a free pair; empty = dial only
   Admission admission = Admission::kOpen;
   std::vector<PeerId> admitted;  // kKeys: these and nobody else
 };
@@ -34,8 +35,14 @@ class ZmqWire : public Wire {
   virtual void admit(const PeerId& peer) = 0;
 };
 
-// ERRORS: kInput (address), kIo (port in use, with the remedy), kRefused (the trial at start let a stranger in: nothing
-// may run on it).
+// ERRORS: kInput (address), kBusy (port in use, with the remedy), kIo (port not for this user), kRefused (the trial at
+// start let a stranger in: nothing may run on it), kTimeout (the trial got no answer).
 Result<std::unique_ptr<ZmqWire>> make_zmq_wire(EventLoop& loop, ZmqWireOptions options);
+
+// The same where the address is known to others: while a port of it is in use, blocks the calling thread for at most
+// `limit` until it is free. `in_use` is called once, before the wait; what it returns, if not ok, is the result.
+// ERRORS: kBusy: still in use, without a remedy: that is the caller's to name.
+Result<std::unique_ptr<ZmqWire>> make_zmq_wire_when_free(EventLoop& loop, const ZmqWireOptions& options, Duration limit,
+                                                         const std::function<Status(const Error&)>& in_use);
 
 }  // namespace shoal

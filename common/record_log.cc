@@ -1,0 +1,162 @@
+#include "common/record_log.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "common/byte_codec.h"
+#include "common/check.h"
+#include "common/log.h"
+
+namespace shoal {
+
+namespace {
+
+constexpr std::string_view kMagic = "shoallog";
+constexpr std::size_t kLogBytesMax = 1u << 30;  // a log beyond it cannot be read back
+
+// Places in a record's head.
+constexpr std::size_t kLengthAt = 0, kSumAt = 4, kDurableAt = 8;
+
+using LogHead = std::array<std::uint8_t, kLogHeadBytes>;
+
+LogHead head_of(std::uint16_t kind, std::uint16_t version) {
+  LogHead head;
+  std::copy(kMagic.begin(), kMagic.end(), head.begin());
+  put_le(head.data() + 8, kind);
+  put_le(head.data() + 10, version);
+  put_le(head.data() + 12, crc32c(ByteView(head).first(12)));
+  return head;
+}
+
+std::uint32_t sum_of(std::size_t at, std::uint64_t durable, ByteView payload) {
+  std::array<std::uint8_t, 20> place;
+  put_le(place.data(), std::uint64_t{at});
+  put_le(place.data() + 8, static_cast<std::uint32_t>(payload.size()));
+  put_le(place.data() + 12, durable);
+  return crc32c(payload, crc32c(place));
+}
+
+struct Record {
+  ByteView payload;
+  std::uint64_t durable = 0;
+  std::size_t end = 0;
+};
+
+std::optional<Record> record_at(ByteView log, std::size_t at, const LogFormat& format) {
+  if (log.size() - at < kRecordHeadBytes) return std::nullopt;
+  const std::size_t length = get_le<std::uint32_t>(log, at + kLengthAt);
+  if (length == 0 || length > format.record_bytes_max || length > log.size() - at - kRecordHeadBytes)
+    return std::nullopt;
+  Record record;
+  record.durable = get_le<std::uint64_t>(log, at + kDurableAt);
+  if (record.durable > at) return std::nullopt;
+  record.payload = log.subspan(at + kRecordHeadBytes, length);
+  record.end = at + kRecordHeadBytes + length;
+  if (get_le<std::uint32_t>(log, at + kSumAt) != sum_of(at, record.durable, record.payload)) return std::nullopt;
+  return record;
+}
+
+// Whether a valid record behind `bad` says that the byte at `bad` was synced.
+bool synced_by_its_own_word(ByteView log, std::size_t bad, const LogFormat& format) {
+  for (std::size_t at = bad + 1; at < log.size();) {
+    const auto record = record_at(log, at, format);
+    if (record && record->durable > bad) return true;
+    at = record ? record->end : at + 1;
+  }
+  return false;
+}
+
+Error damaged(std::size_t at, const LogFormat& format) {
+  return make_error(ErrorCode::kCorrupt, "the " + std::string(format.name) + " is damaged at byte " +
+                                             std::to_string(at) +
+                                             ", in a part that was on the disk. HINT: put a copy of the file back; "
+                                             "without one the run cannot go on, start a new one in another folder");
+}
+
+Error of_version(const std::string& version, const LogFormat& format) {
+  return make_error(ErrorCode::kVersion, "the " + std::string(format.name) + " has " + version +
+                                             ", this program reads version " + std::to_string(format.version) +
+                                             ". HINT: go on with the program that began the run, or start a new run "
+                                             "in another folder");
+}
+
+// Whether records may follow; false: the head is torn, and nothing behind it was synced.
+Result<bool> check_head(ByteView log, const LogFormat& format) {
+  const LogHead wanted = head_of(format.kind, format.version);
+  const ByteView head = log.first(std::min(log.size(), wanted.size()));
+  if (std::equal(head.begin(), head.end(), wanted.begin())) return head.size() == wanted.size();
+  if (head.size() == wanted.size()) {
+    const auto kind = get_le<std::uint16_t>(head, 8), version = get_le<std::uint16_t>(head, 10);
+    const LogHead other = head_of(kind, version);
+    const bool whole = std::equal(head.begin(), head.end(), other.begin());
+    if (whole && kind != format.kind)
+      return make_error(ErrorCode::kForeign, "this is no " + std::string(format.name) + ", but another log of shoal");
+    if (whole) return of_version("version " + std::to_string(version), format);
+    if (synced_by_its_own_word(log, 0, format)) return damaged(0, format);
+  }
+  // A page that never reached the disk is zeros.
+  for (std::size_t i = 0; i < head.size(); ++i)
+    if (head[i] != wanted[i] && head[i] != 0) return of_version("an older version or a damaged head", format);
+  return false;
+}
+
+}  // namespace
+
+Bytes RecordFramer::frame(ByteView payload) {
+  SHOAL_CHECK(!payload.empty());
+  SHOAL_CHECK_LE(payload.size(), format_.record_bytes_max);
+  ByteWriter out;
+  if (end_ == 0) {
+    out.bytes(head_of(format_.kind, format_.version));
+    end_ = kLogHeadBytes;
+  }
+  out.put(static_cast<std::uint32_t>(payload.size()));
+  out.put(sum_of(end_, durable_, payload));
+  out.put(std::uint64_t{durable_});
+  out.bytes(payload);
+  end_ += kRecordHeadBytes + payload.size();
+  return std::move(out).take();
+}
+
+void RecordFramer::synced(std::size_t bytes) {
+  SHOAL_CHECK_LE(bytes, end_);
+  durable_ = std::max(durable_, bytes);
+}
+
+Result<std::size_t> read_record_log(ByteView log, const LogFormat& format, const RecordReader& record) {
+  if (log.empty()) return std::size_t{0};
+  SHOAL_ASSIGN(const bool has_head, check_head(log, format));
+  if (!has_head) return std::size_t{0};
+  std::size_t at = kLogHeadBytes;
+  while (const auto found = record_at(log, at, format)) {
+    if (const Status taken = record(found->payload); !taken.ok())
+      return make_error(taken.code(), "record at byte " + std::to_string(at) + ": " + taken.error().message);
+    at = found->end;
+  }
+  if (synced_by_its_own_word(log, at, format)) return damaged(at, format);
+  return at == kLogHeadBytes ? std::size_t{0} : at;
+}
+
+Result<std::unique_ptr<RecordLog>> RecordLog::open(Storage& storage, const std::string& path, const LogFormat& format,
+                                                   const RecordReader& record) {
+  SHOAL_ASSIGN(auto file, storage.open_append(path));
+  SHOAL_ASSIGN(const Bytes bytes, storage.read(path, kLogBytesMax));
+  const auto whole = read_record_log(bytes, format, record);
+  if (!whole.ok()) return make_error(whole.code(), path + ": " + whole.error().message);
+  if (*whole < bytes.size()) {
+    log_warning(path, ": the last ", bytes.size() - *whole,
+                " bytes were never whole (the process died while writing): cut off");
+    SHOAL_TRY(storage.truncate(path, *whole));
+  }
+  return std::unique_ptr<RecordLog>(new RecordLog(std::move(file), format, *whole));
+}
+
+void RecordLog::sync(std::function<void(Status)> done) {
+  file_->sync([framer = framer_, end = framer_->end(), done = std::move(done)](Status status) {
+    if (status.ok()) framer->synced(end);
+    done(status);
+  });
+}
+
+}  // namespace shoal

@@ -1,0 +1,68 @@
+#pragma once
+// The names of events: the closed list of what a process may write of itself. docs/EVENTS.md says what each one means,
+// and a test compares the two. Pure; thread-safe.
+#include <cstdint>
+#include <ostream>
+#include <string_view>
+
+namespace shoal {
+
+enum class EventName : std::uint8_t {
+  // Of any process.
+  kStart,
+  kEnd,
+  kBytes,
+  kReopened,
+  // Of the trainer.
+  kIssue,
+  kCommit,
+  kLost,
+  kContradiction,
+  kTrain,
+  kValidation,
+  // Of the authority.
+  kRoundOpen,
+  kRoundFailed,
+  kRoundCommit,
+  kRoundAbandon,
+  kMember,
+  kSessionOver,
+  kUnreachable,
+  // Of a peer: its sessions, its state, its side of a round.
+  kServing,
+  kAnchor,
+  kBehind,
+  kShifted,
+  kFenced,
+  kRoundEnter,
+  kRoundReport,
+  kRoundDrop,
+  kStepped,
+  // Of a peer: one entry. The trainer writes kMerged, too.
+  kEntry,
+  kJoined,
+  kTaken,
+  kNeedKeyFrame,
+  kForward,
+  kRefused,
+  kDrop,
+  kCounted,
+  kUndo,
+  kUndone,
+  kSettled,
+  kCommitGone,
+  kMerged,
+  // Of a holder: one claim.
+  kForwardSent,
+  kKeyFrame,
+  kHopTimer,
+  kTake,
+  kGradientRejected,
+};
+inline constexpr auto kEventNameLast = EventName::kGradientRejected;
+
+// As it stands in a line: "round_commit".
+std::string_view name_of(EventName event);
+std::ostream& operator<<(std::ostream& out, EventName event);
+
+}  // namespace shoal

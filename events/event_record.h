@@ -1,0 +1,62 @@
+#pragma once
+// One thing that happened, as a value: whoever decides or sees it says it in these words, and an EventLog
+// (events/event_log.h) makes a line of it. Values: copy, compare their fields; no I/O.
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/ids.h"
+#include "events/event_name.h"
+#include "stages/executor.h"
+#include "transport/messages.h"
+
+namespace shoal {
+
+// What is not set is not written. The members are the fields of a line, in the order of the line.
+struct EventRecord {
+  EventName event;
+  std::optional<MicrobatchId> microbatch{};
+  std::optional<StageId> stage{};  // unset: the process's own, where it has one (EventLog::set_stage)
+  std::optional<Session> about{};  // the session it is about, when not the writer's own
+  std::optional<PeerId> about_peer{};
+  std::optional<EntryName> entry_name{};
+  std::optional<Lease> lease{};
+  std::optional<WindowSlot> window{};
+  std::optional<RoundId> round{};
+  std::optional<Version> version{};
+  std::optional<Digest> digest{};
+  std::optional<CountTag> tag{};
+  std::optional<StepId> step{};
+  std::optional<SampleId> sample{};
+  std::optional<std::uint32_t> epoch{};
+  std::optional<std::vector<EntryName>> entries{};  // a path (stage order) or a window's entries
+  std::optional<std::vector<Secured>> secured{};    // a round's entries, per member
+  std::optional<std::uint64_t> members{};           // how many
+  std::optional<Session> silent{};                  // who was not heard of
+  std::string state{};                              // what the session that it is about became
+  std::string cause{};
+  std::optional<double> loss{};  // nats a target
+  std::optional<std::uint64_t> targets{};
+  // Bytes of the transport; of frames of activations and gradients: as floats, and as they were sent.
+  std::optional<std::uint64_t> sent{}, received{}, fp32{}, payload{};
+  std::optional<std::uint64_t> missing{};  // lines before this one that could not be written
+};
+
+// Of the authority: the round is durable.
+EventRecord event_of(const RoundCommit& commit);
+// Of the authority: so is the end of the session.
+EventRecord session_over_event(const Session& session, StageId stage, std::string_view cause);
+// Of the trainer: `path` won, one entry a stage.
+EventRecord commit_event(const MicrobatchId& microbatch, std::vector<EntryName> path, double loss,
+                         std::uint64_t targets);
+EventRecord anchor_event(StageId stage, Version version, CountTag tag, const Digest& digest);
+// Of the peer that holds the entry.
+EventRecord entry_event(EventName event, const MicrobatchId& microbatch, const EntryName& entry_name,
+                        std::string_view cause = {});
+// Of a holder: one of its claims at the peer `about`.
+EventRecord claim_event(EventName event, const MicrobatchId& microbatch, const Session& about, const Lease& lease,
+                        std::string_view cause = {});
+
+}  // namespace shoal

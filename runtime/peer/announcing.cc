@@ -1,0 +1,53 @@
+#include "runtime/peer/announcing.h"
+
+#include "common/log.h"
+#include "dht/record.h"
+
+namespace shoal {
+
+void Announcing::announce(const Facts& facts) {
+  if (directory_ == nullptr) return;
+  pace_.told(clock_.now(), facts.version, facts.rate);
+  sequence_ = next_sequence(sequence_, clock_.wall());
+  const PeerRecord record{.run = run_,
+                          .peer = key_.id(),
+                          .session = facts.session,
+                          .stage = facts.stage,
+                          .addresses = addresses_,
+                          .rate = facts.rate,
+                          .queue_seconds = facts.queue_seconds,
+                          .version = facts.version,
+                          .serving = facts.serving,
+                          .sequence = sequence_,
+                          .expires = clock_.wall() + kRecordTtl};
+  if (auto text = pack_record(record, key_); text.ok())
+    directory_->announce(*std::move(text), stage_key(run_, facts.stage));
+  else
+    log_warning("no record for the directory: ", text.error().message);
+}
+
+void Announcing::announce_if_due(const Facts& facts) {
+  if (directory_ != nullptr && pace_.due(clock_.now(), facts.version, facts.rate)) announce(facts);
+}
+
+void Announcing::withdraw(StageId stage) {
+  if (directory_ != nullptr) directory_->withdraw(stage_key(run_, stage));
+}
+
+bool Announcing::take_exchange() {
+  const TimePoint now = clock_.now();
+  if (directory_ == nullptr || now < next_exchange_) return false;
+  next_exchange_ = now + kExchangePeriod;
+  return true;
+}
+
+std::optional<std::vector<std::string>> Announcing::known() const {
+  if (directory_ == nullptr) return std::nullopt;
+  return directory_->known(kExchangedMax);
+}
+
+void Announcing::offer(const std::vector<std::string>& records) {
+  if (directory_ != nullptr) directory_->offer(records);
+}
+
+}  // namespace shoal

@@ -1,0 +1,62 @@
+#pragma once
+// What a peer has to do with the directory: its own signed record, made anew at the pace of AnnouncePace, and the
+// records of others, which peers exchange so that what memory holds for a DHT that is away stays fresh. Without a
+// directory all of it does nothing.
+// Thread: loop only.   Borrows: directory, clock and key, which outlive it.
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/event_loop.h"
+#include "common/sign.h"
+#include "dht/peer_directory.h"
+#include "runtime/peer/announce_pace.h"
+
+namespace shoal {
+
+class Announcing {
+ public:
+  static constexpr Duration kExchangePeriod = 20s;  // asking another for the records that it knows
+  static constexpr std::size_t kExchangedMax = 64;  // records of an answer
+
+  // `directory` may be null. `addresses`: our own, for others to dial.
+  Announcing(PeerDirectory* directory, const Clock& clock, const KeyPair& key, const RunId& run,
+             std::vector<std::string> addresses)
+      : directory_(directory), clock_(clock), key_(key), run_(run), addresses_(std::move(addresses)) {}
+
+  // ---- our record ----
+  struct Facts {
+    Session session;
+    StageId stage;
+    Version version;
+    double rate = 0;           // targets a second
+    double queue_seconds = 0;  // of the device
+    bool serving = false;
+  };
+  // The pace begins anew: who looks after a join sees the first news of it at once.
+  void begin_session() { pace_ = {}; }
+  void announce(const Facts& facts);
+  void announce_if_due(const Facts& facts);
+  void withdraw(StageId stage);
+
+  // ---- the records of others ----
+  // True at most every kExchangePeriod, and at the next call after exchange_soon().
+  bool take_exchange();
+  void exchange_soon() { next_exchange_ = {}; }
+  // None: there is no directory to answer from.
+  std::optional<std::vector<std::string>> known() const;
+  void offer(const std::vector<std::string>& records);
+
+ private:
+  PeerDirectory* const directory_;
+  const Clock& clock_;
+  const KeyPair& key_;
+  const RunId run_;
+  const std::vector<std::string> addresses_;
+  AnnouncePace pace_;
+  std::uint64_t sequence_ = 0;  // of our newest record
+  TimePoint next_exchange_{};
+};
+
+}  // namespace shoal

@@ -1,0 +1,59 @@
+#pragma once
+// What a peer keeps of its stage's state from a session that is over to the next: an image of the anchor, and one of a
+// candidate that it had reported and that the authority may have committed meanwhile. When one of them is the stage's
+// newest, the next session needs nobody to fetch it from.
+// Thread: loop only, but take(): device thread.   Bounds: two images.
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "common/bytes.h"
+#include "sync/outer_rule.h"
+#include "transport/messages.h"
+
+namespace shoal {
+
+class KeptState {
+ public:
+  struct Image {
+    StageId stage;
+    Version version;
+    Digest digest;
+    Bytes bytes;  // sync/state_image.h
+  };
+  using Images = std::vector<Image>;  // the older first
+
+  // A session that ends, as its arena stands.
+  struct Source {
+    std::shared_ptr<StageExecutor> executor;
+    Version version;                        // of the anchor; 0 is not kept, since every member begins from the seed
+    std::shared_ptr<const OuterRule> rule;  // whose roles belong to the anchor
+    struct Candidate {
+      Version version;
+      std::shared_ptr<const OuterRule> rule;  // that prepared it
+    };
+    std::optional<Candidate> candidate{};
+
+    bool worth_keeping() const { return version > Version(0) || candidate.has_value(); }
+  };
+  // Makes the images; a candidate takes the anchor's place in the arena, which is of no use afterwards.
+  static Images take(const Source& source);
+
+  bool empty() const { return images_.empty(); }
+  // Without images what was kept before stays.
+  void replace(Images images);
+  void clear() { images_.clear(); }
+
+  // Says in the request what is held.
+  void tell(JoinRequest& request) const;
+  // The image that is the stage's newest state by the list; null: none is.
+  const Image* newest_of(const StageMembers& stage) const;
+  // Stage and version of the newest image.
+  std::optional<std::pair<StageId, Version>> newest() const;
+
+ private:
+  Images images_;
+};
+
+}  // namespace shoal

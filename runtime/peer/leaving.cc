@@ -1,0 +1,24 @@
+#include "runtime/peer/leaving.h"
+
+#include <utility>
+
+#include "common/check.h"
+
+namespace shoal {
+
+void Leaving::begin(TimePoint now) {
+  SHOAL_CHECK(!wanted());
+  until_ = now + kTime;
+}
+
+Leaving::Step Leaving::next(TimePoint now, const Facts& facts) {
+  SHOAL_CHECK(wanted());
+  if (facts.last_holder) {
+    until_ = now + kTime;  // once another holds the state, what no round secured gets its round
+    return {.tell_last = !std::exchange(told_last_, true)};
+  }
+  told_last_ = false;
+  return {.ask = !facts.asked && (facts.quiet || now >= *until_ - kRoundTime), .give_up = now >= *until_};
+}
+
+}  // namespace shoal

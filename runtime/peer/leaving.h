@@ -1,0 +1,38 @@
+#pragma once
+// How a serving peer goes: it settles what is open, asks the authority for a round that secures its work, and gives up
+// after a while. The last holder of its stage's state waits for another as long as nobody ends it. Value without I/O:
+// the time is handed in.   Thread: loop only.
+#include <optional>
+
+#include "common/time.h"
+
+namespace shoal {
+
+class Leaving {
+ public:
+  static constexpr Duration kTime = 30s;             // from the wish, or from when another holds the state
+  static constexpr Duration kRoundTime = kTime / 3;  // of these for the round, however much is still open
+
+  struct Facts {
+    bool last_holder = false;  // if we go, the stage's state goes
+    bool quiet = false;        // nothing is open here
+    bool asked = false;        // the authority was asked to let us go
+  };
+  struct Step {
+    bool tell_last = false;  // say that the state goes with us: once, until it is not so any more
+    bool ask = false;        // ask the authority to let us go
+    bool give_up = false;    // go as it is
+  };
+
+  bool wanted() const { return until_.has_value(); }
+  // REQUIRES: !wanted().
+  void begin(TimePoint now);
+  // What is to be done now. REQUIRES: wanted().
+  Step next(TimePoint now, const Facts& facts);
+
+ private:
+  std::optional<TimePoint> until_;
+  bool told_last_ = false;
+};
+
+}  // namespace shoal

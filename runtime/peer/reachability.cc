@@ -1,0 +1,34 @@
+#include "runtime/peer/reachability.h"
+
+namespace shoal {
+
+namespace {
+constexpr const char* kHint =
+    "HINT: --advertise HOST:PORT names an address that others reach. Behind a firewall or NAT two TCP ports must be "
+    "open, or forwarded under the "
+    "same numbers: 4700 and 4701 with --listen 0.0.0.0:4700";
+}  // namespace
+
+void Reachability::admitted() {
+  ever_admitted_ = true;
+  undialled_since_.reset();
+}
+
+std::optional<std::string> Reachability::undialled(TimePoint now, const std::string& what) {
+  std::string why = "the run's first process cannot dial this machine back: " + what;
+  const bool told = undialled_since_ && why == why_ && now - told_at_ < kToldPeriod;
+  if (!undialled_since_) undialled_since_ = now;
+  why_ = std::move(why);
+  if (told) return std::nullopt;
+  told_at_ = now;
+  return why_ + "; not admitted, asking again. " + kHint;
+}
+
+Status Reachability::check(TimePoint now) const {
+  const Duration limit = ever_admitted_ ? patience_.returning : patience_.first;
+  if (!undialled_since_ || now - *undialled_since_ <= limit) return Status::success();
+  return make_error(ErrorCode::kUnreachable,
+                    why_ + "; giving up after " + std::to_string(static_cast<int>(seconds_of(limit))) + " s. " + kHint);
+}
+
+}  // namespace shoal

@@ -1,0 +1,41 @@
+#pragma once
+// Whether the authority can dial us, which it tries before it admits anybody (runtime/trainer/dial_back.h): since when
+// it cannot, what a person is told of that and how often, and when to give up. Asking again is Membership's
+// (sync/membership.h). Value without I/O: the time is handed in.   Thread: loop only.
+#include <optional>
+#include <string>
+
+#include "common/result.h"
+#include "common/time.h"
+
+namespace shoal {
+
+class Reachability {
+ public:
+  static constexpr Duration kToldPeriod = 30s;  // between two lines that say the same
+
+  struct Patience {
+    Duration first{};      // of one that was never admitted
+    Duration returning{};  // of one that was: it may hold a stage's state from an earlier session
+  };
+  explicit Reachability(Patience patience) : patience_(patience) {}
+
+  void admitted();
+  // The link is gone, and with it what was found over it.
+  void link_down() { undialled_since_.reset(); }
+  // Nobody can dial us: `what` was tried. The line for people, unless the same was told lately.
+  std::optional<std::string> undialled(TimePoint now, const std::string& what);
+  // Why we are not admitted; empty before the first answer of that kind.
+  const std::string& why() const { return why_; }
+  // ERRORS: kUnreachable (nobody could dial us for too long).
+  Status check(TimePoint now) const;
+
+ private:
+  const Patience patience_;
+  bool ever_admitted_ = false;
+  std::optional<TimePoint> undialled_since_;
+  TimePoint told_at_{};
+  std::string why_;
+};
+
+}  // namespace shoal

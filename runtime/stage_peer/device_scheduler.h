@@ -1,0 +1,62 @@
+#pragma once
+// Gives the device its next job: one at a time, chosen anew after every job, so that a choice is never older than what
+// the job before it changed. First what was asked for from outside, in order; then what JobSource says.
+//
+// Thread: loop only; a job runs on the device with the executor, and may outlive the session.   Borrows: device and
+// source.   Bounds: one job under way; those asked for from outside wait in a queue.
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+
+#include "runtime/stage_peer/device_queue.h"
+#include "stages/executor.h"
+
+namespace shoal {
+
+class JobSource {
+ public:
+  virtual ~JobSource() = default;
+  // The device is free: run() a job, or leave it idle until the next pump().
+  virtual void start_next() = 0;
+};
+
+class DeviceScheduler {
+ public:
+  // REQUIRES: device and source outlive it.
+  DeviceScheduler(DeviceQueue& device, std::shared_ptr<StageExecutor> executor, JobSource& source);
+  ~DeviceScheduler() { stop(); }
+  DeviceScheduler(const DeviceScheduler&) = delete;
+  DeviceScheduler& operator=(const DeviceScheduler&) = delete;
+
+  // `after` runs on the loop unless stop() came first; then the next job starts. REQUIRES: idle().
+  void run(DeviceTask task, std::function<void(StageExecutor&)> job, std::function<void()> after);
+  // As run(), when the device is free.
+  void ask(DeviceTask task, std::function<void(StageExecutor&)> job, std::function<void()> after);
+  // Starts the next job if the device is free. Call when something changed that may allow one.
+  void pump();
+  // Nothing starts and no `after` runs any more. What is under way ends by itself.
+  void stop();
+
+  bool idle() const { return state_ == State::kIdle; }
+  bool stopped() const { return state_ == State::kStopped; }
+  std::uint64_t finished() const { return finished_; }  // jobs
+
+ private:
+  enum class State : std::uint8_t { kIdle, kBusy, kStopped };
+  struct Asked {
+    DeviceTask task;
+    std::function<void(StageExecutor&)> job;
+    std::function<void()> after;
+  };
+
+  DeviceQueue& device_;
+  const std::shared_ptr<StageExecutor> executor_;
+  JobSource& source_;
+  std::deque<Asked> asked_;
+  State state_ = State::kIdle;
+  std::uint64_t finished_ = 0;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace shoal

@@ -1,0 +1,269 @@
+#include "runtime/stage_peer/entry_jobs.h"
+
+#include "common/fault.h"
+#include "common/log.h"
+#include "compression/codec.h"
+#include "kernels/accumulate.h"
+#include "stages/windowed_executor.h"
+
+namespace shoal {
+
+namespace {
+
+std::uint32_t microseconds_of(Duration d) {
+  return static_cast<std::uint32_t>(std::chrono::duration_cast<std::chrono::microseconds>(d).count());
+}
+
+struct Decoder {
+  const RunConfig& config;
+  const StageSpec& spec;
+  std::int64_t sequences() const { return config.data.sequences; }
+  Result<HostTensor> tokens(ByteView frame) const {
+    return decode_tensor(frame, config.token_dtype(), {sequences(), std::int64_t{spec.model.positions} + 1});
+  }
+  Result<HostTensor> activation(ByteView frame) const { return decode_tensor(frame, DType::kF32, activation_shape()); }
+  Result<HostTensor> input(FrameCoder* coder, ByteView frame) const {
+    return coder == nullptr ? activation(frame) : coder->decode(frame, DType::kF32, activation_shape());
+  }
+  Shape activation_shape() const {
+    return {sequences(), std::int64_t{spec.model.positions}, std::int64_t{spec.model.dim}};
+  }
+};
+
+}  // namespace
+
+void EntryJobs::start(const Job& job) {
+  switch (job.kind) {
+    case JobKind::kForward:
+      return forward(job.serial, false);
+    case JobKind::kEvaluate:
+      return forward(job.serial, true);
+    case JobKind::kBackward:
+      return backward(job);
+    case JobKind::kUndo:
+      return undo(job);
+    case JobKind::kInnerStep:
+      return inner_step(job);
+    case JobKind::kApplyShift:
+      return apply_shift();
+    case JobKind::kRelease:
+      return release(job);
+  }
+}
+
+void EntryJobs::undo(const Job& job) {
+  auto exact = std::make_shared<Result<bool>>(false);
+  parts_.device.run(
+      DeviceTask::kUndo,
+      [job, exact](StageExecutor& executor) {
+        *exact = executor.undo(job.serial);
+        if (job.empties) executor.clear_window(job.slot);
+      },
+      [this, serial = job.serial, exact] {
+        if (!exact->ok()) return parts_.owner.on_session_lost("an undo failed: " + exact->error().message);
+        parts_.ledger.undo_done(serial, **exact);
+      });
+}
+
+void EntryJobs::release(const Job& job) {
+  parts_.device.run(
+      DeviceTask::kRelease,
+      [job](StageExecutor& executor) {
+        for (const EntrySerial serial : job.settled) executor.settle(serial);
+        for (const EntrySerial serial : job.dropped) executor.drop(serial);
+      },
+      [] {});
+}
+
+void EntryJobs::forward(EntrySerial serial, bool evaluate) {
+  struct Outcome {
+    Result<ForwardOutput> output = make_error(ErrorCode::kMalformed, "");
+    Bytes frame;
+    HostTensor activation;
+    bool base_missing = false;
+  };
+  auto tensors = tensors_.find(serial);
+  SHOAL_CHECK(tensors != nullptr);
+  auto outcome = std::make_shared<Outcome>();
+  const TimePoint started = parts_.env.loop.now();
+  parts_.device.run(
+      evaluate ? DeviceTask::kEvaluate : DeviceTask::kForward,
+      [tensors, outcome, serial, evaluate, config = parts_.options.config, spec = parts_.options.spec,
+       coder = parts_.env.coder](StageExecutor& executor) {
+        SHOAL_FAULT("peer.forward");
+        const Decoder decoder{*config, spec};
+        ForwardInput input;
+        input.entry = serial;
+        input.microbatch = tensors->microbatch;
+        auto tokens = decoder.tokens(tensors->input.front());
+        if (!tokens.ok()) {
+          outcome->output = tokens.error();
+          return;
+        }
+        input.tokens = *std::move(tokens);
+        if (!spec.is_first()) {
+          auto activation = decoder.input(coder, tensors->input.back());
+          if (!activation.ok()) {
+            outcome->output = activation.error();
+            outcome->base_missing = activation.code() == ErrorCode::kGone;
+            return;
+          }
+          input.activation = *std::move(activation);
+        }
+        outcome->output = evaluate ? executor.evaluate(input) : executor.forward(input);
+        if (!outcome->output.ok() || spec.is_last()) return;
+        // What is evaluated is the model that is saved, whatever training's codec loses.
+        const CodecId codec = evaluate ? CodecId::kRaw : config->wire.forward.at(spec.stage);
+        auto frame = codec_for(codec).encode(outcome->output->activation.view(), TensorRole::kActivation);
+        if (!frame.ok()) {
+          outcome->output = frame.error();
+          if (!evaluate) executor.drop(serial);
+          return;
+        }
+        outcome->frame = *std::move(frame);
+        if (coder != nullptr) outcome->activation = std::move(outcome->output->activation);
+        outcome->output->activation = {};
+      },
+      [this, serial, tensors, outcome, started] {
+        if (outcome->base_missing && parts_.ledger.base_missing(serial)) return;
+        const bool ok = outcome->output.ok();
+        if (!ok) {
+          log_warning("forward of microbatch ", tensors->microbatch, " failed: ", outcome->output.error().message);
+          note_refused(serial, name_of(outcome->output.code()), "activation");
+        }
+        parts_.meters.encoded(outcome->frame.size());
+        tensors->output = outcome->frame;
+        tensors->activation = std::move(outcome->activation);
+        ForwardResult result;
+        result.ok = ok;
+        if (ok) {
+          result.loss_sum = outcome->output->loss_sum;
+          result.targets = outcome->output->targets;
+        }
+        result.frame_bytes = outcome->frame.size();
+        result.took_us = microseconds_of(parts_.env.loop.now() - started);
+        parts_.ledger.forward_done(serial, result, parts_.env.loop.now());
+        SHOAL_FAULT("peer.after_forward");
+      });
+}
+
+void EntryJobs::backward(const Job& job) {
+  struct Outcome {
+    Result<BackwardOutput> output = make_error(ErrorCode::kMalformed, "");
+    Bytes frame;
+    bool bad_input = false;
+  };
+  const EntrySerial serial = job.serial;
+  auto tensors = tensors_.find(serial);
+  SHOAL_CHECK(tensors != nullptr);
+  auto outcome = std::make_shared<Outcome>();
+  const TimePoint started = parts_.env.loop.now();
+  parts_.device.run(
+      DeviceTask::kBackward,
+      [tensors, outcome, job, config = parts_.options.config, spec = parts_.options.spec](StageExecutor& executor) {
+        const Decoder decoder{*config, spec};
+        HostTensor gradient;
+        if (!spec.is_last()) {
+          auto decoded = decoder.activation(tensors->gradient_in);
+          if (decoded.ok() && !all_finite(decoded->f32()))
+            decoded = make_error(ErrorCode::kNonFinite, "the gradient that came holds a value that is not finite");
+          if (!decoded.ok()) {
+            outcome->output = decoded.error();
+            outcome->bad_input = true;
+            return;
+          }
+          gradient = *std::move(decoded);
+        }
+        outcome->output = executor.backward(job.serial, gradient, job.slot);
+        if (!outcome->output.ok() || spec.is_first()) return;
+        const StageId before(static_cast<std::uint16_t>(spec.stage.value - 1));
+        auto frame =
+            codec_for(config->wire.backward.at(before)).encode(outcome->output->gradient.view(), TensorRole::kGradient);
+        outcome->output->gradient = {};
+        SHOAL_CHECK(frame.ok());  // the executor screened it
+        outcome->frame = *std::move(frame);
+      },
+      [this, serial, tensors, outcome, started] {
+        const TimePoint now = parts_.env.loop.now();
+        if (outcome->bad_input) {
+          const auto from = parts_.holder.courier().won_by(tensors->microbatch);
+          log_warning("gradient of microbatch ", tensors->microbatch, " from ", from ? short_name(*from) : "?",
+                      " refused: ", outcome->output.error().message);
+          parts_.ledger.gradient_rejected(serial);
+          parts_.holder.reject(tensors->microbatch, std::string(name_of(outcome->output.code())) + " gradient", now);
+          return;
+        }
+        const bool ok = outcome->output.ok();
+        if (!ok) {
+          log_warning("backward of microbatch ", tensors->microbatch, " failed: ", outcome->output.error().message);
+          note_refused(serial, name_of(outcome->output.code()), "gradient made here, of an activation");
+        }
+        parts_.meters.encoded(outcome->frame.size());
+        tensors->gradient_out = outcome->frame;
+        tensors->gradient_in = {};
+        parts_.ledger.backward_done(serial, ok, ok ? outcome->output->stamp : 0, ok && outcome->output->recomputed,
+                                    microseconds_of(now - started), now);
+      });
+}
+
+void EntryJobs::note_refused(EntrySerial serial, std::string_view why, std::string_view role) {
+  const Ledger::Entry& entry = *parts_.ledger.find(serial);
+  parts_.env.events.write(entry_event(EventName::kRefused, entry.microbatch, EntryName{parts_.options.self, serial},
+                                      std::string(why) + " " + std::string(role) +
+                                          (entry.above.empty() ? "" : " from " + short_name(entry.above.back()))));
+}
+
+void EntryJobs::apply_shift() {
+  struct Outcome {
+    Result<InnerStepResult> result = InnerStepResult{};
+    bool shift_pending = false;
+  };
+  auto outcome = std::make_shared<Outcome>();
+  parts_.device.run(
+      DeviceTask::kWrite,
+      [outcome](StageExecutor& executor) {
+        outcome->result = executor.apply_shift();
+        outcome->shift_pending = executor.shift_pending();
+      },
+      [this, outcome] {
+        parts_.arena.shift_pending = outcome->shift_pending;
+        parts_.ledger.wrote(outcome->result->stamp);
+      });
+}
+
+void EntryJobs::inner_step(const Job& job) {
+  struct Outcome {
+    Result<InnerStepResult> result = InnerStepResult{};
+    bool shift_pending = false;
+    CountTag tag = 0;
+  };
+  auto outcome = std::make_shared<Outcome>();
+  const InnerStep step = parts_.options.config->inner_step(parts_.arena.adam_step + 1, job.targets, job.run_targets);
+  parts_.device.run(
+      DeviceTask::kWrite,
+      [outcome, slot = job.slot, step](StageExecutor& executor) {
+        outcome->result = executor.inner_step(slot, step);
+        outcome->shift_pending = executor.shift_pending();
+        outcome->tag = executor.arena().tag(ArenaRole::kCurrent);
+      },
+      [this, outcome, slot = job.slot, targets = job.targets] {
+        if (!outcome->result.ok())
+          return parts_.owner.on_session_lost("an inner step failed: " + outcome->result.error().message);
+        ++parts_.arena.adam_step;
+        parts_.meters.stepped();
+        parts_.meters.dropped_graphs(outcome->result->graphs_dropped);
+        parts_.arena.shift_pending = outcome->shift_pending;
+        std::vector<EntryName> entries;
+        for (const auto& [serial, entry] : parts_.ledger.window(slot)->entries)
+          entries.push_back({parts_.options.self, serial});
+        parts_.env.events.write({.event = EventName::kStepped,
+                                 .window = slot,
+                                 .tag = outcome->tag,
+                                 .entries = std::move(entries),
+                                 .targets = targets});
+        parts_.ledger.step_done(slot, outcome->result->stamp);
+        parts_.owner.on_inner_step();
+      });
+}
+
+}  // namespace shoal

@@ -1,0 +1,36 @@
+#pragma once
+// What the device does for the ledger: forwards, backwards and undos of entries, writes of windows. A job takes what it
+// needs along; what it found goes back to the ledger on the loop.
+//
+// Thread: loop only.   Borrows: its parts and the tensors.   Errors: a microbatch that fails is the ledger's (Busy to
+// its holders); a write or an undo that fails ends the session.
+#include <string_view>
+
+#include "runtime/stage_peer/stage_parts.h"
+#include "runtime/stage_peer/tensor_store.h"
+
+namespace shoal {
+
+class EntryJobs {
+ public:
+  EntryJobs(const StageParts& parts, TensorStore& tensors) : parts_(parts), tensors_(tensors) {}
+
+  // REQUIRES: the device is idle; the job is one of the ledger's next_job() or release_job().
+  void start(const Job& job);
+  // Lets the parameters follow an anchor that moved. REQUIRES: the device is idle, nothing is unsettled at the other
+  // buffer.
+  void apply_shift();
+
+ private:
+  void forward(EntrySerial serial, bool evaluate);
+  void backward(const Job& job);
+  void undo(const Job& job);
+  void release(const Job& job);
+  void inner_step(const Job& job);
+  void note_refused(EntrySerial serial, std::string_view why, std::string_view role);
+
+  StageParts parts_;
+  TensorStore& tensors_;
+};
+
+}  // namespace shoal

@@ -1,0 +1,46 @@
+#pragma once
+// What a session counts of itself, for beats, records and people; nothing is decided by it. Pure; `now` is passed in.
+// Thread: loop only.
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "common/time.h"
+
+namespace shoal {
+
+struct MeterReadings {
+  std::uint64_t inner_steps = 0;
+  std::uint64_t graphs_dropped = 0;                 // by inner steps: their forwards run again
+  std::optional<TimePoint> last_accepted{};         // a microbatch
+  double rate = 0;                                  // targets a second over the last seconds
+  std::uint64_t fp32_bytes = 0, payload_bytes = 0;  // of activations and gradients that were encoded; of their frames
+};
+
+class Meters {
+ public:
+  static constexpr Duration kRatePeriod = 2s;
+
+  // Of one microbatch: its targets, and what an activation of it weighs in fp32.
+  Meters(std::uint64_t targets, std::uint64_t activation_bytes)
+      : targets_(targets), activation_bytes_(activation_bytes) {}
+
+  void start(TimePoint now) { rate_since_ = now; }
+  void accepted(TimePoint now) { readings_.last_accepted = now; }
+  void stepped() { ++readings_.inner_steps; }
+  void dropped_graphs(std::size_t graphs) { readings_.graphs_dropped += graphs; }
+  // An activation or gradient went into a frame of `bytes`; 0: it did not (a failed job, or an end of the pipeline).
+  void encoded(std::size_t bytes);
+  // `counted`: microbatches so far. Call with every beat.
+  void measure(std::uint64_t counted, TimePoint now);
+
+  const MeterReadings& readings() const { return readings_; }
+
+ private:
+  std::uint64_t targets_, activation_bytes_;
+  MeterReadings readings_;
+  TimePoint rate_since_{};
+  std::uint64_t rate_counted_ = 0;  // microbatches, when the rate was last taken
+};
+
+}  // namespace shoal

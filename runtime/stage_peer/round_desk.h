@@ -1,0 +1,86 @@
+#pragma once
+// The session's part of its stage's rounds: keeps what Round asks for until the ledger lets it happen, has the device
+// do it, and says what it changed. A round that was missed goes to CatchUp.
+//
+// Thread: loop only.   Borrows: its parts and the jobs.   Bounds: one step of one round, one abandoned round, and the
+// parts whose frames are on the way.
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "runtime/stage_peer/catch_up.h"
+#include "runtime/stage_peer/entry_jobs.h"
+#include "runtime/stage_peer/stage_parts.h"
+#include "sync/round.h"
+
+namespace shoal {
+
+class RoundDesk final : private RoundHost {
+ public:
+  // REQUIRES: parts and jobs outlive it.
+  RoundDesk(const StageParts& parts, EntryJobs& jobs);
+
+  // True: the message was of a round. Only the authority opens, commits and abandons one.
+  bool on_message(const Remote& from, const Message& message, TransferId transfer);
+  void on_frames(const Remote& from, TransferId transfer, Result<std::vector<Bytes>>& frames);
+  void forget_link(const PeerId& peer);  // what was on its way from there does not come
+  // As StagePeer::catch_up.
+  bool catch_up(Bytes image);
+  // Starts the round's next step, if there is one and the ledger lets it happen now. REQUIRES: the device is idle.
+  bool start_next();
+  void cancel() { round_.cancel(); }
+
+  bool active() const { return round_.active(); }
+  // No step waits and nothing was missed.
+  bool quiet() const { return std::holds_alternative<std::monostate>(step_) && !behind(); }
+  std::optional<Version> behind() const { return catch_up_.behind(); }
+
+ private:
+  struct ToContribute {
+    RoundOpen open;
+    std::function<void(Result<Contribution>)> done;
+  };
+  struct ToPrepare {
+    RoundOpen open;
+    std::shared_ptr<Payload> reduced;
+    std::function<void(Result<Digest>)> done;
+  };
+  struct ToCommit {
+    RoundOpen open;
+    RoundCommit commit;
+    std::function<void()> done;
+  };
+
+  // RoundHost
+  Version version() const override { return parts_.arena.version; }
+  const OuterRule* rule(std::uint8_t rule_id) const override;
+  void contribute(const RoundOpen& open, std::function<void(Result<Contribution>)> done) override;
+  void prepare(const RoundOpen& open, Payload reduced, std::function<void(Result<Digest>)> done) override;
+  void commit(const RoundOpen& open, const RoundCommit& commit, std::function<void()> done) override;
+  void abandon(const RoundOpen& open) override;
+  void fell_behind(const RoundCommit& commit, bool secured, bool differs, const std::string& why) override;
+  void send_to_authority(Message message) override;
+  void send_to_member(const Session& member, Message message, std::vector<Bytes> frames) override;
+
+  void run_abandon();
+  bool run_commit();
+  void run_prepare();
+  bool run_contribute();
+  std::shared_ptr<OuterRule> rule_of(const RoundOpen& open) const { return rules_.of(static_cast<RuleId>(open.rule)); }
+  RoundContext context_of(const RoundOpen& open) const;
+
+  StageParts parts_;
+  EntryJobs& jobs_;
+  const OuterRules rules_;
+  CatchUp catch_up_;
+  std::variant<std::monostate, ToContribute, ToPrepare, ToCommit> step_;  // waits for the ledger or the device
+  std::optional<RoundOpen> abandoned_;  // the device has not heard yet; the next round's step may wait behind it
+  std::map<InboundFrames, RoundPart> parts_on_the_way_;
+  Round round_;
+};
+
+}  // namespace shoal

@@ -1,0 +1,81 @@
+#pragma once
+// What a session that serves a stage is given, and what its parts share. Thread: loop only, unless said otherwise.
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "common/event_loop.h"
+#include "events/event_log.h"
+#include "router/holder.h"
+#include "router/ledger.h"
+#include "runtime/config/config.h"
+#include "runtime/stage_peer/device_queue.h"
+#include "runtime/stage_peer/device_scheduler.h"
+#include "runtime/stage_peer/frame_coder.h"
+#include "runtime/stage_peer/meters.h"
+#include "stages/executor.h"
+#include "stages/stage_spec.h"
+#include "sync/outer_rule.h"
+#include "transport/transport.h"
+
+namespace shoal {
+
+struct StagePeerOptions {
+  std::shared_ptr<const RunConfig> config;  // shared with device jobs, which may outlive the session
+  StageSpec spec;
+  Session self;
+  PeerId authority;
+  std::size_t credits = 16;
+};
+
+struct StagePeerEnvironment {
+  EventLoop& loop;
+  Transport& transport;
+  DeviceQueue& device;
+  EventLog& events;
+  std::shared_ptr<StageExecutor> executor;
+  FrameCoder* coder = nullptr;  // may be absent
+};
+
+class StagePeerOwner {
+ public:
+  virtual ~StagePeerOwner() = default;
+  // This session cannot go on: its state differs from the stage's, or it missed what it cannot catch up with.
+  virtual void on_session_lost(const std::string& why) = 0;
+  virtual void on_version(Version version) = 0;
+  virtual void on_inner_step() = 0;
+  // A round was committed without this session, which can follow: fetch this state or a newer one and give it to
+  // catch_up(). Called again when it is not the newest any more. Until then the session goes on with its old anchor
+  // and takes part in no round.
+  virtual void on_behind(Version version, const Digest& digest) = 0;
+};
+
+// What the executor's arena holds, as the loop knows it between two jobs.
+struct ArenaState {
+  Version version;
+  RuleId rule = RuleId::kAllreduce;   // of the last commit: whose roles belong to the anchor
+  bool shift_pending = false;         // the anchor moved; the parameters follow with their next write
+  std::uint64_t adam_step = 0;        // inner steps that the moments have seen
+  std::optional<RoundOpen> prepared;  // a candidate that was reported and neither committed nor abandoned yet
+};
+
+// Shared with the device jobs of a round: they may outlive the session.
+struct OuterRules {
+  std::shared_ptr<OuterRule> allreduce, diloco;
+  const std::shared_ptr<OuterRule>& of(RuleId id) const { return id == RuleId::kAllreduce ? allreduce : diloco; }
+};
+
+// The parts of one session that its work touches. They are StagePeer's and outlive whoever is given this.
+struct StageParts {
+  const StagePeerOptions& options;
+  const StagePeerEnvironment& env;
+  StagePeerOwner& owner;
+  Holder& holder;
+  Ledger& ledger;
+  DeviceScheduler& device;
+  Meters& meters;
+  ArenaState& arena;
+};
+
+}  // namespace shoal

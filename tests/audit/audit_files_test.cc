@@ -1,0 +1,1 @@
+#include "tests/audit/audit_story.h"

@@ -1,0 +1,48 @@
+#include "runtime/peer/reachability.h"
+
+#include <gtest/gtest.h>
+
+namespace shoal {
+namespace {
+
+constexpr TimePoint kStart = TimePoint{} + 100s;
+
+Reachability patient() { return Reachability({.first = 60s, .returning = 3600s}); }
+
+TEST(ReachabilityTest, TheSameIsToldEveryHalfMinuteAndAnythingElseAtOnce) {
+  Reachability reach = patient();
+  const auto first = reach.undialled(kStart, "a:1 refused");
+  ASSERT_TRUE(first.has_value());
+  EXPECT_NE(first->find("a:1 refused; not admitted"), std::string::npos) << *first;
+  EXPECT_NE(first->find("--advertise"), std::string::npos);
+  EXPECT_FALSE(reach.undialled(kStart + 29s, "a:1 refused").has_value());
+  EXPECT_TRUE(reach.undialled(kStart + 30s, "a:1 refused").has_value());
+  EXPECT_TRUE(reach.undialled(kStart + 31s, "a:1 timed out").has_value());
+  EXPECT_NE(reach.why().find("a:1 timed out"), std::string::npos);
+}
+
+TEST(ReachabilityTest, GivesUpAfterItsPatienceWhichIsLongerForOneThatWasAdmitted) {
+  Reachability stranger = patient(), member = patient();
+  member.admitted();
+  stranger.undialled(kStart, "a:1 refused");
+  member.undialled(kStart, "a:1 refused");
+  stranger.undialled(kStart + 50s, "a:1 refused");  // counts from the first
+  EXPECT_TRUE(stranger.check(kStart + 60s).ok());
+  EXPECT_EQ(stranger.check(kStart + 60s + 1ms).code(), ErrorCode::kUnreachable);
+  EXPECT_TRUE(member.check(kStart + 3600s).ok());
+  EXPECT_EQ(member.check(kStart + 3600s + 1ms).code(), ErrorCode::kUnreachable);
+}
+
+TEST(ReachabilityTest, AdmissionAndALostLinkBeginTheCountAnew) {
+  Reachability reach = patient();
+  EXPECT_TRUE(reach.check(kStart + 9000s).ok()) << "nobody said that we cannot be dialled";
+  reach.undialled(kStart, "a:1 refused");
+  reach.link_down();
+  EXPECT_TRUE(reach.check(kStart + 9000s).ok());
+  EXPECT_TRUE(reach.undialled(kStart + 1s, "a:1 refused").has_value()) << "told over a new link, however soon";
+  reach.admitted();
+  EXPECT_TRUE(reach.check(kStart + 9000s).ok());
+}
+
+}  // namespace
+}  // namespace shoal

@@ -1,0 +1,106 @@
+// Ctrl-C at the launching process while nobody of a stage is left: the run ends within a stated time, and says what
+// goes with the stage.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "common/log.h"
+#include "sim/checkers.h"
+
+namespace shoal {
+namespace {
+
+constexpr Duration kStopPatience = 30s;  // LaunchOptions' own
+constexpr Duration kLastSteps = 5s;      // fencing, two logs, END
+
+class StopTest : public testing::TestWithParam<RuleId> {
+ protected:
+  void SetUp() override { set_log_level(LogLevel::kError); }
+  void TearDown() override { set_log_level(LogLevel::kInfo); }
+
+  static SwarmOptions options(bool save = false) {
+    SwarmOptions options;
+    options.config = small_config(GetParam(), options.stages, 100'000);
+    options.save = save;
+    return options;
+  }
+  // The bound that docs/CLI.md states, from the Ctrl-C on, when the peers die with it.
+  static Duration bound(const Swarm& swarm) { return swarm.options().config.membership() + kStopPatience + kLastSteps; }
+};
+
+std::vector<std::size_t> peers_of(const Swarm& swarm, StageId stage) {
+  std::vector<std::size_t> found;
+  for (std::size_t i = 0; i < swarm.peers().size(); ++i)
+    if (swarm.peers()[i]->peer->report().stage == stage) found.push_back(i);
+  return found;
+}
+
+std::size_t told(const Swarm& swarm, const std::string& part) {
+  return static_cast<std::size_t>(std::count_if(swarm.notices().begin(), swarm.notices().end(), [&](const auto& line) {
+    return line.find(part) != std::string::npos;
+  }));
+}
+
+bool run_until_finished(Swarm& swarm, Duration limit) {
+  return swarm.loop().run_until_true([&] { return swarm.finished(); }, swarm.loop().now() + limit);
+}
+
+TEST_P(StopTest, WhenAStageIsGoneForGoodTheRunEndsWithinItsBoundAndNamesWhatIsLost) {
+  for (std::uint16_t stage = 0; stage < 3; ++stage) {
+    SCOPED_TRACE(stage);
+    Swarm swarm(options());
+    swarm.run_for(8s);
+    const auto gone = peers_of(swarm, StageId(stage));
+    ASSERT_EQ(gone.size(), 2u);
+    for (const std::size_t peer : gone) swarm.kill_peer(peer);
+    swarm.stop_launch();
+    ASSERT_TRUE(run_until_finished(swarm, bound(swarm))) << swarm.launch()->parked_text();
+    EXPECT_FALSE(swarm.launch_error());
+    EXPECT_EQ(told(swarm, "stage " + std::to_string(stage) + " has no serving peer: the run ends without it in 30 s"),
+              1u);
+    EXPECT_EQ(told(swarm, "ending without stage " + std::to_string(stage)), 1u);
+    EXPECT_EQ(swarm.summary().issued, swarm.summary().committed + swarm.summary().unfinished);
+    ASSERT_TRUE(swarm.run_to_end(30s)) << "the living heard END";
+    std::vector<std::string> broken = check_end(swarm);  // whatever was committed is secured or named lost
+    std::erase_if(broken, [](const std::string& line) { return line.find("are unfinished") != std::string::npos; });
+    EXPECT_EQ(broken, std::vector<std::string>{});
+  }
+}
+
+TEST_P(StopTest, AHolderThatComesBackInTimeEndsTheRunWithNothingUnfinished) {
+  Swarm swarm(options());
+  swarm.run_for(8s);
+  const auto away = peers_of(swarm, StageId(1));
+  ASSERT_EQ(away.size(), 2u);
+  for (const std::size_t peer : away) swarm.freeze_peer(peer);
+  swarm.stop_launch();
+  swarm.run_for(swarm.options().config.membership() + kStopPatience / 2);
+  EXPECT_FALSE(swarm.finished());
+  for (const std::size_t peer : away) swarm.resume_peer(peer);
+  ASSERT_TRUE(swarm.run_to_end(120s));
+  EXPECT_EQ(told(swarm, "ending without"), 0u);
+  EXPECT_EQ(swarm.summary().unfinished, 0u);
+  EXPECT_EQ(check_end(swarm), std::vector<std::string>{});
+}
+
+// END would take the other stages' states with it.
+TEST_P(StopTest, ARunThatShallBeSavedStopsWithoutEndingAndItsLivingPeersKeepTheirStates) {
+  Swarm swarm(options(true));
+  swarm.run_for(8s);
+  const auto gone = peers_of(swarm, StageId(1));
+  for (const std::size_t peer : gone) swarm.kill_peer(peer);
+  swarm.stop_launch();
+  ASSERT_TRUE(run_until_finished(swarm, bound(swarm)));
+  ASSERT_TRUE(swarm.launch_error());
+  EXPECT_EQ(swarm.launch_error()->code, ErrorCode::kNoPeer);
+  EXPECT_NE(swarm.launch_error()->message.find("stage 1"), std::string::npos) << swarm.launch_error()->message;
+  EXPECT_NE(swarm.launch_error()->message.find("--resume run"), std::string::npos) << swarm.launch_error()->message;
+  swarm.run_for(5s);
+  for (const auto& peer : swarm.peers()) EXPECT_FALSE(peer->finished);
+}
+
+INSTANTIATE_TEST_SUITE_P(Rules, StopTest, testing::Values(RuleId::kDiloco, RuleId::kAllreduce),
+                         [](const auto& info) { return info.param == RuleId::kDiloco ? "diloco" : "allreduce"; });
+
+}  // namespace
+}  // namespace shoal

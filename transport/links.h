@@ -1,0 +1,57 @@
+#pragma once
+// What is sent to and heard of the processes at the other ends of our links: the part of Transport that
+// router/holder.h needs. Thread: loop only.
+#include <compare>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/bytes.h"
+#include "common/ids.h"
+#include "common/result.h"
+#include "common/time.h"
+#include "transport/messages.h"
+
+namespace shoal {
+
+// Who is at the other end: the key is proved by the wire, the rest is said in its Hello.
+struct Remote {
+  PeerId peer;
+  Session session;
+  PeerRole role = PeerRole::kPeer;
+};
+
+using TransferId = std::uint64_t;  // frames of one message on one link; 0 = the message has no frames
+
+// Frames that are on their way here.
+struct InboundFrames {
+  PeerId peer;
+  TransferId transfer = 0;
+  auto operator<=>(const InboundFrames&) const = default;
+};
+
+struct LinkStats {
+  bool up = false;
+  Duration rtt{0};                 // smoothed; 0 = not measured yet
+  double bytes_per_second = 0;     // measured delivery rate of bulk sends, EMA; 0 = not measured yet
+  std::uint64_t queued_bytes = 0;  // frame bytes not sent yet
+  std::uint64_t sent_bytes = 0, received_bytes = 0;
+};
+
+class Links {
+ public:
+  virtual ~Links() = default;
+  // Where to dial `peer`. Links are made at the first send and again (with backoff 100 ms .. 5 s) at later sends after
+  // a loss.
+  virtual void learn(const PeerId& peer, std::vector<std::string> addresses) = 0;
+  // Queues behind what was sent before. Returns the transfer (0 without frames), to be dropped with drop().
+  // ERRORS: kUnreachable (no link and no address), kBusy (queue full), kTooLarge.
+  virtual Result<TransferId> send(const PeerId& peer, Message message, std::vector<Bytes> frames = {}) = 0;
+  virtual void drop(const PeerId& peer, TransferId transfer) = 0;      // of ours: send no more of its frames
+  virtual void refuse(const PeerId& peer, TransferId transfer) = 0;    // of theirs: we do not want its frames
+  virtual std::optional<Remote> remote(const PeerId& peer) const = 0;  // while up
+  virtual LinkStats stats(const PeerId& peer) const = 0;
+};
+
+}  // namespace shoal
