@@ -30,6 +30,14 @@ struct Decoder {
   }
 };
 
+// What a forward leaves for the loop.
+struct ForwardOutcome {
+  Result<ForwardOutput> output = make_error(ErrorCode::kMalformed, "");
+  Bytes frame;
+  HostTensor activation;
+  bool base_missing = false;
+};
+
 }  // namespace
 
 void EntryJobs::start(const Job& job) {
@@ -76,15 +84,9 @@ void EntryJobs::release(const Job& job) {
 }
 
 void EntryJobs::forward(EntrySerial serial, bool evaluate) {
-  struct Outcome {
-    Result<ForwardOutput> output = make_error(ErrorCode::kMalformed, "");
-    Bytes frame;
-    HostTensor activation;
-    bool base_missing = false;
-  };
   auto tensors = tensors_.find(serial);
   SHOAL_CHECK(tensors != nullptr);
-  auto outcome = std::make_shared<Outcome>();
+  auto outcome = std::make_shared<ForwardOutcome>();
   const TimePoint started = parts_.env.loop.now();
   parts_.device.run(
       evaluate ? DeviceTask::kEvaluate : DeviceTask::kForward,

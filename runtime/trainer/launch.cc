@@ -24,15 +24,15 @@ Launch::~Launch() { env_.loop.cancel(timer_); }
 // A process that died before it synced leaves records that are read back here and that a power loss takes: what follows
 // from them (COMMITs, lists, round commits, END) must not be known to others before they are durable.
 void Launch::start() {
-  trainer_log_->sync([this, alive = alive_](Status trainer) {
-    if (!*alive || over_) return;
+  trainer_log_->sync(lifetime_.guard([this](const Status& trainer) {
+    if (over_) return;
     if (!trainer.ok()) return on_log_failure(trainer.error());
-    authority_->sync_log([this](Status authority) {
+    authority_->sync_log([this](const Status& authority) {
       if (over_) return;
       if (!authority.ok()) return on_log_failure(authority.error());
       begin();
     });
-  });
+  }));
 }
 
 void Launch::begin() {

@@ -237,9 +237,7 @@ void Trainer::tick() {
 
 void Trainer::on_link_up(const Remote& remote) { holder_.on_link_up(remote, env_.loop.now()); }
 
-void Trainer::on_link_down(const Remote& remote) {
-  const Session session = holder_.on_link_down(remote, env_.loop.now());
-}
+void Trainer::on_link_down(const Remote& remote) { holder_.on_link_down(remote, env_.loop.now()); }
 
 void Trainer::on_members(const MemberList& list) {
   holder_.on_members(list, env_.loop.now());

@@ -184,8 +184,6 @@ class FunctionReader {
 // What exceeded the bound when the bound became a test, with the length it may keep. A row goes when the file is cut;
 // none is added.
 const std::map<std::string, int, std::less<>> kLongFiles = {
-    {"tests/router/commit_book_test.cc", 463},
-    {"tests/sync/authority_test.cc", 432},
 };
 
 void judge_lengths(const std::string& path, std::string_view text, std::vector<Violation>& found) {
