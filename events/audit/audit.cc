@@ -6,8 +6,8 @@
 #include <filesystem>
 
 #include "common/posix_file.h"
-#include "events/audit/authority_story.h"
 #include "events/audit/audit_books.h"
+#include "events/audit/authority_story.h"
 #include "events/audit/event_lines.h"
 #include "events/audit/peer_story.h"
 #include "events/audit/trainer_story.h"

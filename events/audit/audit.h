@@ -11,7 +11,7 @@
 // where it would stand: then nobody can tell, and the verdict is incomplete.
 //
 // Files are read in pieces, the trainer's first, so that every line of a peer is judged when it is read. Memory: what
-// was committed (about 250 bytes for each stage of a microbatch), and of one peer's file what is open there.
+// was committed (about 200 bytes for each stage of a microbatch), and of one peer's file what is open there.
 #include <cstdint>
 #include <map>
 #include <string>

@@ -89,6 +89,7 @@ TEST(AuditCountingTest, FindsALossOfASessionThatWasNotOver) {
 TEST(AuditCountingTest, FindsALossAsGoneThatThePeerNeverAnswered) {
   Story story = story_with_a_loss(true);
   story.end();
+  story.go();
   story.event(EventName::kLost).cause = "gone";
   EXPECT_THAT(story.judge().violations, Contains(HasSubstr("its peer did not answer that")));
   story.insert_before([](const Session&, const EventRecord& r) { return r.event == EventName::kLost; },
@@ -110,9 +111,11 @@ TEST(AuditCountingTest, FindsTwoPathsOfOneMicrobatch) {
 
 TEST(AuditCountingTest, FindsAnEntryThatWinsTwice) {
   Story story = Story::whole();
-  story.find([](const Session&, const EventRecord& r) {
-         return r.event == EventName::kCommit && r.microbatch == Story::microbatch(2);
-       }).entries->at(1) = Story::winner(0, 1);
+  story
+      .find([](const Session&, const EventRecord& r) {
+        return r.event == EventName::kCommit && r.microbatch == Story::microbatch(2);
+      })
+      .entries->at(1) = Story::winner(0, 1);
   EXPECT_THAT(story.judge().violations, Contains(HasSubstr("won for two microbatches or stages")));
 }
 
@@ -137,12 +140,12 @@ TEST(AuditCountingTest, FindsAHoleAmongTheIssues) {
 TEST(AuditCountingTest, FindsTwoLossesOfOneContributionThatNameDifferentEntries) {
   Story story = story_with_a_loss(true);
   EventRecord again = story.event(EventName::kLost);
-  story.say(Story::trainer(), {.event = EventName::kStart, .cause = "resume"});
+  story.resume(1);
   again.cause = "said again in other words";
-  story.say(Story::trainer(), again);
+  story.say(Story::trainer(1), again);
   EXPECT_TRUE(story.judge().clean()) << audit_table(story.judge());
   ++again.entry_name->serial;
-  story.say(Story::trainer(), again);
+  story.say(Story::trainer(1), again);
   EXPECT_THAT(story.judge().violations, Contains(HasSubstr("is lost, another was committed")));
 }
 
@@ -158,10 +161,10 @@ TEST(AuditCountingTest, FindsWhatIsSaidTwiceInOneLife) {
 TEST(AuditCountingTest, RepeatedLinesAfterAResumeAreOne) {
   Story story = Story::whole();
   story.remove_all(Story::trainer(), EventName::kEnd);
-  story.say(Story::trainer(), {.event = EventName::kStart, .cause = "resume"});
-  story.say(Story::trainer(), commit_event(Story::microbatch(0), {Story::winner(0, 0), Story::winner(0, 1)}, 2.0, 64));
-  story.say(Story::trainer(), EventRecord(story.event(EventName::kRoundCommit)));
-  story.end();
+  story.resume(1);
+  story.say(Story::trainer(1), commit_event(Story::microbatch(0), {Story::winner(0, 0), Story::winner(0, 1)}, 2.0, 64));
+  story.say(Story::trainer(1), EventRecord(story.event(EventName::kRoundCommit)));
+  story.end(1);
   const AuditReport report = story.judge();
   EXPECT_TRUE(report.clean()) << audit_table(report);
   EXPECT_EQ(report.committed, 4u);
@@ -170,8 +173,8 @@ TEST(AuditCountingTest, RepeatedLinesAfterAResumeAreOne) {
 TEST(AuditCountingTest, FindsARepeatWithAnotherLoss) {
   Story story = Story::whole();
   story.remove_all(Story::trainer(), EventName::kEnd);
-  story.say(Story::trainer(), {.event = EventName::kStart, .cause = "resume"});
-  story.say(Story::trainer(), commit_event(Story::microbatch(0), {Story::winner(0, 0), Story::winner(0, 1)}, 2.5, 64));
+  story.resume(1);
+  story.say(Story::trainer(1), commit_event(Story::microbatch(0), {Story::winner(0, 0), Story::winner(0, 1)}, 2.5, 64));
   EXPECT_THAT(story.judge().violations, Contains(HasSubstr("another loss or targets")));
 }
 

@@ -34,9 +34,8 @@ TEST(AuditFilesTest, AProcessThatGoesOnClosesATornLine) {
   Session next = Story::peer(0, 0);
   ++next.incarnation;
   files[kPeerFile] += "{\"ev\n";
-  files[kPeerFile] +=
-      event_line({.role = "peer", .run = {}, .peer = Story::key_of(next), .session = {}}, {},
-                 {.event = EventName::kReopened, .cause = "the line before is torn"});
+  files[kPeerFile] += event_line({.role = "peer", .run = {}, .peer = Story::key_of(next), .session = {}}, {},
+                                 {.event = EventName::kReopened, .cause = "the line before is torn"});
   files[kPeerFile] += Story::line_of(next, {.event = EventName::kStart});
   const AuditReport report = audit_texts(files);
   EXPECT_TRUE(report.clean()) << audit_table(report);

@@ -34,6 +34,7 @@ TEST(AuditPeersTest, FindsPeersThatBreakTheirOwnBooks) {
 
 TEST(AuditPeersTest, FindsWhatWasCommittedAndNeverCountedOrToldByItsPeer) {
   Story story = Story::whole();
+  story.go();
   story.remove(EventName::kCounted, kEntry);
   EXPECT_THAT(story.judge().violations, Contains(HasSubstr("its peer never counted it")));
   for (const EventName event : {EventName::kEntry, EventName::kForward, EventName::kSettled, EventName::kMerged})
@@ -44,6 +45,7 @@ TEST(AuditPeersTest, FindsWhatWasCommittedAndNeverCountedOrToldByItsPeer) {
 TEST(AuditPeersTest, FindsEachStepOfAnEntryThatIsNotThere) {
   const auto without = [](EventName event) {
     Story story = Story::whole();
+    story.go();
     EXPECT_EQ(story.remove(event, kEntry), 1u);
     return story.judge().violations;
   };
@@ -141,7 +143,9 @@ TEST(AuditPeersTest, FindsAnInnerStepThatIsNotWhatItsEntriesSay) {
   EXPECT_THAT(judged([](EventRecord& r) { r.targets = 65; }), Contains(HasSubstr("its entries have 64")));
   EXPECT_THAT(judged([](EventRecord& r) { r.tag = *r.tag + 1; }), Contains(HasSubstr("the tag differs")));
   EXPECT_THAT(judged([](EventRecord& r) { r.entries->clear(); }), Contains(HasSubstr("without an entry")));
-  EXPECT_THAT(judged([](EventRecord& r) { r.entries->push_back({Story::peer(0, 1), 1}); }),
+  EXPECT_THAT(judged([](EventRecord& r) {
+                r.entries->push_back({Story::peer(0, 1), 1});
+              }),
               Contains(HasSubstr("it is none of session")));
 }
 

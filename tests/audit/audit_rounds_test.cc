@@ -20,13 +20,14 @@ TEST(AuditRoundsTest, FindsAnAnchorThatHoldsMoreThanItsRounds) {
 TEST(AuditRoundsTest, FindsReplicasThatDiffer) {
   Story story = Story::whole();
   Digest other;
-  other.bytes[0] = 1;
+  other.bytes[0] = 99;
   story.event(EventName::kAnchor).digest = other;
   EXPECT_THAT(story.judge().violations, Contains(HasSubstr("differs from that in")));
 }
 
 TEST(AuditRoundsTest, FindsAMissingLastAnchor) {
   Story story = Story::whole();
+  story.go();
   EXPECT_EQ(story.remove(Story::of(EventName::kAnchor, 0, 2)), 2u);
   EXPECT_THAT(story.judge().violations, Contains(HasSubstr("no replica of stage 0")));
 }
@@ -95,8 +96,11 @@ TEST(AuditRoundsTest, AnAbandonedRoundIsFollowedByAnother) {
                                .version = Version{0},
                                .step = StepId{0},
                                .members = 2});
-  const EventRecord enter{
-      .event = EventName::kRoundEnter, .stage = StageId{0}, .round = RoundId{1}, .version = Version{0}, .step = StepId{0}};
+  const EventRecord enter{.event = EventName::kRoundEnter,
+                          .stage = StageId{0},
+                          .round = RoundId{1},
+                          .version = Version{0},
+                          .step = StepId{0}};
   story.say(Story::peer(0, 0), enter);
   story.say(Story::trainer(),
             {.event = EventName::kRoundAbandon, .stage = StageId{0}, .round = RoundId{1}, .cause = "no agreement"});
@@ -130,11 +134,11 @@ TEST(AuditRoundsTest, FindsASessionThatJoinedForAnotherStageOrKey) {
 
 TEST(AuditRoundsTest, FindsASessionThatIsOverForTwoCauses) {
   Story story = story_with_a_loss(true);
-  story.say(Story::trainer(), {.event = EventName::kStart, .cause = "resume"});
-  story.say(Story::trainer(), session_over_event(Story::peer(1, 1), StageId{1}, "silent"));
+  story.resume(1);
+  story.say(Story::trainer(1), session_over_event(Story::peer(1, 1), StageId{1}, "silent"));
   EXPECT_TRUE(story.judge().clean()) << audit_table(story.judge());
-  story.say(Story::trainer(), {.event = EventName::kStart, .cause = "resume"});
-  story.say(Story::trainer(), session_over_event(Story::peer(1, 1), StageId{1}, "left"));
+  story.resume(2);
+  story.say(Story::trainer(2), session_over_event(Story::peer(1, 1), StageId{1}, "left"));
   EXPECT_THAT(story.judge().violations, Contains(HasSubstr("was over before, for another cause")));
 }
 
@@ -163,8 +167,11 @@ TEST(AuditRoundsTest, FindsAShiftFromTheWrongState) {
     story.remove([&](const Session& who, const EventRecord& r) {
       return who == late && r.event == EventName::kRoundReport && r.round == RoundId{2};
     });
-    EventRecord enter{
-        .event = EventName::kRoundEnter, .stage = StageId{0}, .round = RoundId{2}, .version = Version{1}, .step = StepId{0}};
+    EventRecord enter{.event = EventName::kRoundEnter,
+                      .stage = StageId{0},
+                      .round = RoundId{2},
+                      .version = Version{1},
+                      .step = StepId{0}};
     EventRecord report{.event = EventName::kRoundReport,
                        .stage = StageId{0},
                        .round = RoundId{2},

@@ -1,6 +1,8 @@
 #pragma once
 // The event files of a small whole run, told by hand as its processes would have written them, for tests of the audit
 // that plant one thing in it.
+#include <gmock/gmock.h>
+
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -8,8 +10,6 @@
 #include <string>
 #include <utility>
 #include <vector>
-
-#include <gmock/gmock.h>
 
 #include "events/audit/audit.h"
 #include "events/event_log.h"
@@ -22,13 +22,18 @@ class Story {
   std::vector<std::pair<Session, EventRecord>> lines;
 
   static Session session(std::uint64_t tag) { return {tag << 56, 5}; }
-  static Session trainer() { return session(0x77); }
-  static Session peer(int stage, int replica) { return session(static_cast<std::uint64_t>(0x10 * (stage + 1) + replica)); }
+  static Session trainer(std::uint64_t life = 0) { return {session(0x77).peer_tag, 5 + life}; }
+  static Session peer(int stage, int replica) {
+    return session(static_cast<std::uint64_t>(0x10 * (stage + 1) + replica));
+  }
   static MicrobatchId microbatch(std::uint64_t serial) { return {0x77, serial}; }
   static StageId id(int stage) { return StageId{static_cast<std::uint16_t>(stage)}; }
   // The entry that wins microbatch `serial` at `stage`; replicas take turns.
   static EntryName winner(std::uint64_t serial, int stage) {
     return {peer(stage, static_cast<int>(serial % 2)), serial / 2 + 1};
+  }
+  static std::uint64_t microbatch_of(const Session& who, std::uint64_t serial) {
+    return 2 * (serial - 1) + (who.peer_tag >> 56 & 1);
   }
   static CountTag tag_of(std::uint64_t begin, std::uint64_t end) {
     CountTag sum = 0;
@@ -110,10 +115,13 @@ class Story {
                            .version = Version{version - 1},
                            .step = StepId{0}});
       if (member.serials.empty()) continue;
+      CountTag tag = 0;
+      for (const std::uint64_t serial : member.serials)
+        tag += count_tag(microbatch(microbatch_of(member.session, serial)));
       say(member.session, {.event = EventName::kRoundReport,
                            .stage = id(stage),
                            .round = RoundId{number},
-                           .tag = stepped_[member.session],
+                           .tag = tag,
                            .secured = std::vector<Secured>{member}});
     }
     RoundCommit commit;
@@ -132,12 +140,20 @@ class Story {
       say_of(EventName::kMerged, winner(serial, stage), serial, stage);
     }
     for (const Secured& member : secured) {
-      stepped_[member.session] = 0;
+      for (const std::uint64_t serial : member.serials)
+        stepped_[member.session] -= count_tag(microbatch(microbatch_of(member.session, serial)));
       anchor_[member.session] = tag_of(0, end);
       say(member.session, anchor_event(id(stage), Version{version}, tag_of(0, end), digest_of(stage, version)));
     }
   }
-  void end() { say(trainer(), {.event = EventName::kEnd}); }
+  void end(std::uint64_t life = 0) { say(trainer(life), {.event = EventName::kEnd}); }
+  void resume(std::uint64_t life) { say(trainer(life), {.event = EventName::kStart, .cause = "resume"}); }
+  // The peers go in order: no kill explains what they did not write.
+  void go() {
+    for (int stage = 0; stage < 2; ++stage)
+      for (int replica = 0; replica < 2; ++replica)
+        say(peer(stage, replica), {.event = EventName::kEnd, .stage = id(stage), .cause = "asked to"});
+  }
 
   static Story whole() {
     Story story;
@@ -183,7 +199,8 @@ class Story {
   }
   static Fits of(EventName name, int stage, std::uint64_t round_or_version) {
     return [=](const Session&, const EventRecord& r) {
-      const bool fits = r.round ? r.round->value == round_or_version : r.version && r.version->value == round_or_version;
+      const bool fits =
+          r.round ? r.round->value == round_or_version : r.version && r.version->value == round_or_version;
       return r.event == name && r.stage == id(stage) && fits;
     };
   }

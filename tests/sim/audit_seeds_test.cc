@@ -1,4 +1,5 @@
-// The audit over the event files of whole swarms under faults: what the product writes is clean, whatever its host does.
+// The audit over the event files of whole swarms under faults: what the product writes is clean, whatever its host
+// does.
 #include <gtest/gtest.h>
 
 #include "events/audit/audit.h"
