@@ -31,8 +31,13 @@ struct SwarmOptions {
   FrameCoder* coder = nullptr;         // of every peer; borrowed
   ExecutorFactory factory;             // of every peer; empty: the integer executor
   bool finish_at_once = false;         // as with a Ctrl-C before the launching process is ready
+<<<<<<< HEAD
   bool save = false;                   // fetch the states at the end; answer_save() says what becomes of them
   std::map<std::string, std::string>* evidence = nullptr;  // borrowed: the event files by process, as of --events
+=======
+  std::size_t log_bytes_max = kLogBytesMax;
+  bool save = false;  // fetch the states at the end; answer_save() says what becomes of them
+>>>>>>> main
 };
 
 // A run of the integer executor, small enough for hundreds of seeds. Swarm(SwarmOptions{.config = small_config(...)})
@@ -61,6 +66,7 @@ class Swarm {
   void kill_launch();                    // its machine loses power: with it goes what was not synced
   void kill_launch_process();            // kill -9: the next one reads what was not synced
   void resume_launch();
+  Status try_resume_launch();  // the error of Launch::open, with which the process ends
   void stop_launch() { launch_->stop("stopped by Ctrl-C"); }
   void cut(std::size_t a, std::size_t b);  // their connections break
 
@@ -106,7 +112,7 @@ class Swarm {
   class Recorder;
   std::unique_ptr<EventLog> make_recorder(const std::string& role, const PeerId& peer);
   void start_peer(HostedPeer& process);
-  void start_launch(bool resume);
+  Status start_launch(bool resume);
   void end_launch_process();
 
   SwarmOptions options_;
