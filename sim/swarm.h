@@ -31,13 +31,9 @@ struct SwarmOptions {
   FrameCoder* coder = nullptr;         // of every peer; borrowed
   ExecutorFactory factory;             // of every peer; empty: the integer executor
   bool finish_at_once = false;         // as with a Ctrl-C before the launching process is ready
-<<<<<<< HEAD
-  bool save = false;                   // fetch the states at the end; answer_save() says what becomes of them
-  std::map<std::string, std::string>* evidence = nullptr;  // borrowed: the event files by process, as of --events
-=======
   std::size_t log_bytes_max = kLogBytesMax;
   bool save = false;  // fetch the states at the end; answer_save() says what becomes of them
->>>>>>> main
+  std::map<std::string, std::string>* evidence = nullptr;  // borrowed: the event files by process, as of --events
 };
 
 // A run of the integer executor, small enough for hundreds of seeds. Swarm(SwarmOptions{.config = small_config(...)})

@@ -181,13 +181,6 @@ class FunctionReader {
 
 // ---- Lengths --------------------------------------------------------------------------------------------------------
 
-<<<<<<< HEAD
-// What exceeded the bound when the bound became a test, with the length it may keep. A row goes when the file is cut;
-// none is added.
-const std::map<std::string, int, std::less<>> kLongFiles = {};
-
-=======
->>>>>>> main
 void judge_lengths(const std::string& path, std::string_view text, std::vector<Violation>& found) {
   const auto lines = static_cast<int>(std::count(text.begin(), text.end(), '\n'));
   if (lines > kFileLinesMax)
