@@ -12,7 +12,7 @@ struct Arguments {
   std::uint64_t first = 1, count = 100, microbatches = 96;
   std::uint16_t stages = 3, replicas = 2;
   std::string rule = "diloco";
-  double round_budget_s = 30, fault_every_s = 3;
+  double round_budget_s = 0, fault_every_s = 3;
   FaultMix mix;
   bool verbose = false;
 };

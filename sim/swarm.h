@@ -26,7 +26,7 @@ struct SwarmOptions {
   RunConfig config;  // integer executor; see small_config()
   SimPace pace;
   SimHostShape shape;
-  Duration round_budget = 30s;
+  Duration round_budget{0};            // 0 = as [sync] says
   PeerDirectory* directory = nullptr;  // of every peer; borrowed
   FrameCoder* coder = nullptr;         // of every peer; borrowed
   ExecutorFactory factory;             // of every peer; empty: the integer executor

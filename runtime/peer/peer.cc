@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "sync/authority.h"
+
 namespace shoal {
 
 namespace {
@@ -125,11 +127,13 @@ void Peer::tick() {
   if (leaving_.wanted()) check_leaving();
 }
 
-// A job that was under way when the session ended, and for longer than a member may be silent.
+// A job that was under way when the session ended, and for longer than the authority waits for one (sync/authority.h).
 Duration Peer::device_hung() const {
-  if (!config_ || !over_at_ || device_.busy_for() <= config_->membership() || device_.busy_since() > *over_at_)
-    return Duration(0);
-  return device_.busy_for();
+  if (!config_ || !over_at_ || device_.busy_since() > *over_at_) return Duration(0);
+  const Duration measured = from_seconds(Authority::kJobFactor * seconds_of(device_.longest()));
+  const Duration patience =
+      device_.longest() == Duration(0) ? Authority::kFirstJob : std::min(measured, Authority::kPatienceMax);
+  return device_.busy_for() > std::max(config_->membership(), patience) ? device_.busy_for() : Duration(0);
 }
 
 // The next session would stand behind the job for ever: what waits for a device cannot be ended, a process can.
@@ -156,7 +160,15 @@ void Peer::check_patience(TimePoint now) {
 // ---- what others decide about the session ----
 void Peer::on_session_lost(const std::string& why) { end_session(why); }
 void Peer::on_fenced(const std::string& reason) { end_session("fenced: " + reason); }
-void Peer::on_end(const std::string& reason) { finish("the run is over: " + reason, std::nullopt); }
+void Peer::on_end(const std::string& reason) {
+  if (state_.is(PeerPhase::kOver)) return;
+  send_to_authority(Goodbye{});  // it need not wait for us
+  if (end_ && life_->membership && life_->membership->list())
+    for (const StageMembers& stage : life_->membership->list()->stages)
+      for (const Member& member : stage.members)
+        if (life_->transport->remote(member.peer)) send(member.peer, *end_);
+  finish("the run is over: " + reason, std::nullopt);
+}
 void Peer::on_goodbye() { finish("left", std::nullopt); }
 
 // ---- beats ----

@@ -33,6 +33,16 @@ class HeldDevice final : public DeviceQueue {
   std::vector<std::pair<std::function<void()>, std::function<void()>>> jobs_;
 };
 
+class HeldClock final : public Clock {
+ public:
+  TimePoint now() const override { return now_; }
+  WallTime wall() const override { return {}; }
+  void pass(Duration time) { now_ += time; }
+
+ private:
+  TimePoint now_{};
+};
+
 struct DeviceSchedulerTest : testing::Test, JobSource {
   void start_next() override {
     ++asked_for_a_job;
@@ -53,12 +63,27 @@ struct DeviceSchedulerTest : testing::Test, JobSource {
   void ask(const std::string& name) { scheduler->ask(DeviceTask::kRound, note(name), note_after(name)); }
 
   HeldDevice device;
+  HeldClock clock;
   std::shared_ptr<StageExecutor> executor = std::make_shared<IntegerExecutor>(test::model_spec());
   std::vector<std::string> own;  // jobs of the source, in order
   std::vector<std::string> log;
   int asked_for_a_job = 0;
-  std::unique_ptr<DeviceScheduler> scheduler = std::make_unique<DeviceScheduler>(device, executor, *this);
+  std::unique_ptr<DeviceScheduler> scheduler = std::make_unique<DeviceScheduler>(device, clock, executor, *this);
 };
+
+TEST_F(DeviceSchedulerTest, MeasuresItsJobsByKind) {
+  own = {"a"};
+  scheduler->pump();
+  clock.pass(12s);
+  EXPECT_EQ(scheduler->running(), 12s);
+  EXPECT_EQ(scheduler->longest_of_kind(), 0s) << "none of them is finished";
+  device.finish();
+  EXPECT_EQ(scheduler->running(), 0s);
+  EXPECT_EQ(scheduler->longest_of_kind(), 12s);
+  ask("another kind");
+  EXPECT_EQ(scheduler->longest_of_kind(), 0s);
+  EXPECT_EQ(scheduler->longest(), 12s);
+}
 
 TEST_F(DeviceSchedulerTest, GivesTheDeviceOneJobAtATime) {
   own = {"a", "b"};
