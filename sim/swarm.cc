@@ -54,23 +54,34 @@ RunConfig small_config(RuleId rule, std::uint16_t stages, std::uint64_t microbat
 
 class Swarm::Recorder final : public EventLog {
  public:
-  Recorder(std::vector<SimEvent>& all, const SimLoop& loop) : all_(all), loop_(loop) {}
+  Recorder(std::vector<SimEvent>& all, const SimLoop& loop, EventIdentity identity, std::string* file)
+      : all_(all), loop_(loop), identity_(std::move(identity)), file_(file) {}
   void write(const EventRecord& record) override {
-    all_.push_back({record, loop_.now(), session_});
-    if (!record.stage) all_.back().stage = stage_;
+    all_.push_back({record, loop_.now(), identity_.session});
+    if (!record.stage) all_.back().stage = identity_.stage;
+    if (file_ == nullptr) return;
+    const auto since_start = std::chrono::duration_cast<WallTime::duration>(loop_.now().time_since_epoch());
+    *file_ += event_line(identity_, WallTime(since_start), record);
   }
   void set_session(const Session& session) override {
-    session_ = session;
-    stage_.reset();
+    identity_.session = session;
+    identity_.stage.reset();
   }
-  void set_stage(StageId stage) override { stage_ = stage; }
+  void set_stage(StageId stage) override { identity_.stage = stage; }
 
  private:
   std::vector<SimEvent>& all_;
   const SimLoop& loop_;
-  Session session_;
-  std::optional<StageId> stage_;
+  EventIdentity identity_;
+  std::string* file_;
 };
+
+// A process that comes back goes on with its file.
+std::unique_ptr<EventLog> Swarm::make_recorder(const std::string& role, const PeerId& peer) {
+  std::string* file = options_.evidence == nullptr ? nullptr : &(*options_.evidence)[role + "-" + short_name(peer)];
+  return std::make_unique<Recorder>(all_events_, loop_, EventIdentity{role, RunId{run_key_.id().bytes}, peer, {}, {}},
+                                    file);
+}
 
 class Swarm::LaunchOwner final : public Launch::Owner {
  public:
@@ -136,7 +147,7 @@ Status Swarm::start_launch(bool resume) {
   summary_.reset();
   launch_error_.reset();
   launch_directory_ = make_directory(host.loop());
-  launch_events_ = std::make_unique<Recorder>(all_events_, loop_);
+  launch_events_ = make_recorder("trainer", run_key_.id());
   launch_owner_ = std::make_unique<LaunchOwner>(*this);
   LaunchOptions options{.config = options_.config,
                         .key = run_key_,
@@ -216,7 +227,7 @@ void Swarm::start_peer(HostedPeer& process) {
   process.error.reset();
   process.wire = network_.make_wire(process.key.id(), process.address);
   process.device = std::make_unique<SimDevice>(host.loop(), options_.pace);
-  process.events = std::make_unique<Recorder>(all_events_, loop_);
+  process.events = make_recorder("peer", process.key.id());
   process.owner = std::make_unique<PeerOwner>(process);
   process.directory = make_directory(host.loop());
   PeerOptions options{.key = process.key,

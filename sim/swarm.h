@@ -36,6 +36,7 @@ struct SwarmOptions {
   bool finish_at_once = false;         // as with a Ctrl-C before the launching process is ready
   std::size_t log_bytes_max = kLogBytesMax;
   bool save = false;  // fetch the states at the end; answer_save() says what becomes of them
+  std::map<std::string, std::string>* evidence = nullptr;  // borrowed: the event files by process, as of --events
 };
 
 inline constexpr const char* kSimLaunchAddress = "launch:1";
@@ -116,6 +117,7 @@ class Swarm {
   class LaunchOwner;
   class PeerOwner;
   class Recorder;
+  std::unique_ptr<EventLog> make_recorder(const std::string& role, const PeerId& peer);
   void start_peer(HostedPeer& process);
   Status start_launch(bool resume);
   void end_launch_process(bool machine);
