@@ -205,7 +205,6 @@ class Peer final : private Transport::Listener,
 
   // ---- messages (peer_messages.cc) ----
   void on_chunk(const Remote& remote, const Chunk& chunk, TransferId transfer, std::uint64_t frame_bytes);
-  void on_membership_message(const Remote& remote, const Message& message);
 
   PeerOptions options_;
   PeerEnvironment env_;
