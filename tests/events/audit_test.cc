@@ -40,26 +40,26 @@ class Story {
 
   void say(const Session& who, EventRecord record) { lines.emplace_back(who, std::move(record)); }
   void open() {
-    say(kTrainer, {.event = EventName::kStart});
+    say(kTrainer, {.event = EventKind::kStart});
     for (int stage = 0; stage < 2; ++stage) {
-      for (int replica = 0; replica < 2; ++replica) say(peer(stage, replica), {.event = EventName::kStart});
+      for (int replica = 0; replica < 2; ++replica) say(peer(stage, replica), {.event = EventKind::kStart});
     }
   }
   void train(std::uint64_t serial) {
-    say(kTrainer, {.event = EventName::kIssue, .microbatch = microbatch(serial)});
+    say(kTrainer, {.event = EventKind::kIssue, .microbatch = microbatch(serial)});
     for (int stage = 0; stage < 2; ++stage) count(winner(serial, stage), serial, stage);
     say(kTrainer, commit_event(microbatch(serial), {winner(serial, 0), winner(serial, 1)}, 2.0, 64));
     for (int stage = 0; stage < 2; ++stage) {
       const EntryName entry_name = winner(serial, stage);
-      say(entry_name.session, {.event = EventName::kSettled, .entry_name = entry_name});
+      say(entry_name.session, {.event = EventKind::kSettled, .entry_name = entry_name});
     }
   }
   void count(const EntryName& entry_name, std::uint64_t serial, int stage) {
-    say(entry_name.session, {.event = EventName::kEntry,
+    say(entry_name.session, {.event = EventKind::kEntry,
                              .microbatch = microbatch(serial),
                              .stage = StageId{static_cast<std::uint16_t>(stage)},
                              .entry_name = entry_name});
-    say(entry_name.session, {.event = EventName::kCounted, .entry_name = entry_name});
+    say(entry_name.session, {.event = EventKind::kCounted, .entry_name = entry_name});
   }
   // Secures [begin, end) of a stage and lets both replicas tell of the anchor.
   void round(int stage, std::uint64_t round, std::uint64_t begin, std::uint64_t end) {
@@ -67,7 +67,7 @@ class Story {
     std::vector<Secured> secured = {{peer(stage, 0), {}}, {peer(stage, 1), {}}};
     for (std::uint64_t serial = begin; serial < end; ++serial)
       secured[serial % 2].serials.push_back(winner(serial, stage).serial);
-    say(kTrainer, {.event = EventName::kRoundCommit,
+    say(kTrainer, {.event = EventKind::kRoundCommit,
                    .stage = id,
                    .round = RoundId{round},
                    .version = Version{round},
@@ -75,7 +75,7 @@ class Story {
     for (int replica = 0; replica < 2; ++replica)
       say(peer(stage, replica), anchor_event(id, Version{round}, tag_up_to(end), {}));
   }
-  void end() { say(kTrainer, {.event = EventName::kEnd}); }
+  void end() { say(kTrainer, {.event = EventKind::kEnd}); }
 
   static Story whole() {
     Story story;
@@ -112,10 +112,10 @@ class Story {
     ADD_FAILURE() << "no such line";
     return lines.front();
   }
-  EventRecord& event(EventName name) {
+  EventRecord& event(EventKind name) {
     return find([&](const Session&, const EventRecord& r) { return r.event == name; }).second;
   }
-  void remove(EventName name, const std::optional<EntryName>& entry_name = {}) {
+  void remove(EventKind name, const std::optional<EntryName>& entry_name = {}) {
     std::erase_if(lines, [&](const auto& line) {
       return line.second.event == name && (!entry_name || line.second.entry_name == entry_name);
     });
@@ -139,7 +139,7 @@ TEST(AuditTest, FindsATokenSecuredByTwoRounds) {
   Story story = Story::whole();
   auto& second = story
                      .find([](const Session&, const EventRecord& r) {
-                       return r.event == EventName::kRoundCommit && r.round == RoundId{2};
+                       return r.event == EventKind::kRoundCommit && r.round == RoundId{2};
                      })
                      .second;
   second.secured->front().serials.push_back(Story::winner(0, 0).serial);
@@ -157,7 +157,7 @@ TEST(AuditTest, FindsALoserSecuredBesideTheWinner) {
   story.count(loser, 0, 1);
   auto& first = story
                     .find([](const Session&, const EventRecord& r) {
-                      return r.event == EventName::kRoundCommit && r.stage == StageId{1};
+                      return r.event == EventKind::kRoundCommit && r.stage == StageId{1};
                     })
                     .second;
   first.secured->at(1).serials.push_back(50);
@@ -169,7 +169,7 @@ TEST(AuditTest, FindsALoserSecuredBesideTheWinner) {
 
 TEST(AuditTest, FindsASecuredMicrobatchThatIsAlsoLost) {
   Story story = Story::whole();
-  story.say(kTrainer, {.event = EventName::kLost,
+  story.say(kTrainer, {.event = EventKind::kLost,
                        .microbatch = Story::microbatch(1),
                        .stage = StageId{0},
                        .entry_name = Story::winner(1, 0),
@@ -189,7 +189,7 @@ Story with_a_loss(bool lost) {
   story.round(0, 1, 0, 4);
   story.round(1, 1, 0, 3);
   if (lost) {
-    story.say(kTrainer, {.event = EventName::kLost,
+    story.say(kTrainer, {.event = EventKind::kLost,
                          .microbatch = Story::microbatch(3),
                          .stage = StageId{1},
                          .entry_name = Story::winner(3, 1),
@@ -221,7 +221,7 @@ TEST(AuditTest, ASilentLossIsNot) {
 
 TEST(AuditTest, FindsAnAnchorThatHoldsMoreThanItsRounds) {
   Story story = Story::whole();
-  story.event(EventName::kAnchor).tag = *story.event(EventName::kAnchor).tag + count_tag(Story::microbatch(3));
+  story.event(EventKind::kAnchor).tag = *story.event(EventKind::kAnchor).tag + count_tag(Story::microbatch(3));
   const AuditReport report = story.judge();
   EXPECT_FALSE(report.stages.at(0).tag_fits);
   EXPECT_TRUE(report.stages.at(1).tag_fits);
@@ -232,14 +232,14 @@ TEST(AuditTest, FindsReplicasThatDiffer) {
   Story story = Story::whole();
   Digest other;
   other.bytes[0] = 1;
-  story.event(EventName::kAnchor).digest = other;
+  story.event(EventKind::kAnchor).digest = other;
   EXPECT_THAT(story.judge().violations, Contains(HasSubstr("differs from that in")));
 }
 
 TEST(AuditTest, FindsAMissingLastAnchor) {
   Story story = Story::whole();
   std::erase_if(story.lines, [](const auto& line) {
-    return line.second.event == EventName::kAnchor && line.second.stage == StageId{0} &&
+    return line.second.event == EventKind::kAnchor && line.second.stage == StageId{0} &&
            line.second.version == Version{2};
   });
   EXPECT_THAT(story.judge().violations, Contains(HasSubstr("no replica of stage 0")));
@@ -254,9 +254,9 @@ TEST(AuditTest, FindsTwoPathsOfOneMicrobatch) {
 
 TEST(AuditTest, ARepeatedLineAfterAResumeIsOne) {
   Story story = Story::whole();
-  story.say(kTrainer, {.event = EventName::kStart});
+  story.say(kTrainer, {.event = EventKind::kStart});
   story.say(kTrainer, commit_event(Story::microbatch(0), {Story::winner(0, 0), Story::winner(0, 1)}, 2.0, 64));
-  story.say(kTrainer, EventRecord(story.event(EventName::kRoundCommit)));
+  story.say(kTrainer, EventRecord(story.event(EventKind::kRoundCommit)));
   const AuditReport report = story.judge();
   EXPECT_TRUE(report.clean()) << audit_table(report);
   EXPECT_EQ(report.committed, 4u);
@@ -264,7 +264,7 @@ TEST(AuditTest, ARepeatedLineAfterAResumeIsOne) {
 
 TEST(AuditTest, FindsARoundCommittedTwiceWithDifferentContent) {
   Story story = Story::whole();
-  EventRecord again = story.event(EventName::kRoundCommit);
+  EventRecord again = story.event(EventKind::kRoundCommit);
   again.secured->at(0).serials.clear();
   story.say(kTrainer, again);
   EXPECT_THAT(story.judge().violations, Contains(HasSubstr("twice with different content")));
@@ -272,7 +272,7 @@ TEST(AuditTest, FindsARoundCommittedTwiceWithDifferentContent) {
 
 TEST(AuditTest, FindsTwoRoundsOfOneVersion) {
   Story story = Story::whole();
-  EventRecord fork = story.event(EventName::kRoundCommit);
+  EventRecord fork = story.event(EventKind::kRoundCommit);
   fork.round = RoundId{9};
   fork.secured->clear();
   story.say(kTrainer, fork);
@@ -287,14 +287,14 @@ TEST(AuditTest, FindsPeersThatBreakTheirOwnBooks) {
     story.say(entry_name.session, record);
     return story.judge().violations;
   };
-  EXPECT_THAT(judged({.event = EventName::kCounted}), Contains(HasSubstr("counted a second time")));
-  EXPECT_THAT(judged({.event = EventName::kUndone}), Contains(HasSubstr("undone after it was settled")));
-  EXPECT_THAT(judged({.event = EventName::kEntry, .microbatch = Story::microbatch(0), .stage = StageId{0}}),
+  EXPECT_THAT(judged({.event = EventKind::kCounted}), Contains(HasSubstr("counted a second time")));
+  EXPECT_THAT(judged({.event = EventKind::kUndone}), Contains(HasSubstr("undone after it was settled")));
+  EXPECT_THAT(judged({.event = EventKind::kEntry, .microbatch = Story::microbatch(0), .stage = StageId{0}}),
               Contains(HasSubstr("was made twice")));
   Story story = Story::whole();
-  story.remove(EventName::kCounted, entry_name);
+  story.remove(EventKind::kCounted, entry_name);
   EXPECT_THAT(story.judge().violations, Contains(HasSubstr("its peer never counted it")));
-  story.remove(EventName::kEntry, entry_name);
+  story.remove(EventKind::kEntry, entry_name);
   EXPECT_THAT(story.judge().violations, Contains(HasSubstr("its peer never wrote of it")));
 }
 
@@ -302,7 +302,7 @@ TEST(AuditTest, FindsATokenOfAnotherMicrobatch) {
   Story story = Story::whole();
   story
       .find([](const Session&, const EventRecord& r) {
-        return r.event == EventName::kEntry && r.entry_name == Story::winner(2, 1);
+        return r.event == EventKind::kEntry && r.entry_name == Story::winner(2, 1);
       })
       .second.microbatch = Story::microbatch(3);
   EXPECT_THAT(story.judge().violations, Contains(HasSubstr("at its peer and of")));
@@ -310,16 +310,16 @@ TEST(AuditTest, FindsATokenOfAnotherMicrobatch) {
 
 TEST(AuditTest, FindsAnswersThatContradictTheRounds) {
   Story story = Story::whole();
-  story.say(Story::peer(0, 0), {.event = EventName::kCommitGone, .entry_name = Story::winner(0, 0)});
+  story.say(Story::peer(0, 0), {.event = EventKind::kCommitGone, .entry_name = Story::winner(0, 0)});
   EXPECT_THAT(story.judge().violations, Contains(HasSubstr("answered gone, yet a round secured it")));
   Story merged = with_a_loss(true);
-  merged.say(kTrainer, {.event = EventName::kMerged, .entry_name = Story::winner(3, 1)});
+  merged.say(kTrainer, {.event = EventKind::kMerged, .entry_name = Story::winner(3, 1)});
   EXPECT_THAT(merged.judge().violations, Contains(HasSubstr("no committed round names it")));
 }
 
 TEST(AuditTest, FindsACommitThatWasNeverIssued) {
   Story story = Story::whole();
-  story.remove(EventName::kIssue);
+  story.remove(EventKind::kIssue);
   EXPECT_EQ(story.judge().violation_count, 4u);
 }
 
@@ -328,11 +328,11 @@ TEST(AuditTest, AnUndoneBranchIsNoViolation) {
   story.open();
   const EntryName loser{Story::peer(0, 1), 40};
   story.count(loser, 0, 0);
-  story.say(loser.session, {.event = EventName::kUndone, .entry_name = loser, .cause = "lost"});
+  story.say(loser.session, {.event = EventKind::kUndone, .entry_name = loser, .cause = "lost"});
   story.train(0);
   story.round(0, 1, 0, 1);
   story.round(1, 1, 0, 1);
-  story.say(kTrainer, {.event = EventName::kIssue, .microbatch = Story::microbatch(1)});
+  story.say(kTrainer, {.event = EventKind::kIssue, .microbatch = Story::microbatch(1)});
   story.end();
   const AuditReport report = story.judge();
   EXPECT_TRUE(report.clean()) << audit_table(report);
@@ -364,7 +364,7 @@ TEST(AuditTest, ToleratesATornEndAndNothingElse) {
 
 TEST(AuditTest, FindsTwoListingsOfOneContributionThatNameDifferentTokens) {
   Story story = with_a_loss(true);
-  EventRecord again = story.event(EventName::kLost);
+  EventRecord again = story.event(EventKind::kLost);
   again.cause = "said again in other words";
   story.say(kTrainer, again);
   EXPECT_TRUE(story.judge().clean()) << audit_table(story.judge());
@@ -376,9 +376,9 @@ TEST(AuditTest, FindsTwoListingsOfOneContributionThatNameDifferentTokens) {
 // A disk that refused lines may have taken the first of them in part; the next line that gets through counts them.
 TEST(AuditTest, TakesABadLineInFrontOfMissingForARefusedWriteAndTellsHowManyAreLost) {
   const std::string start =
-      event_line({.role = "peer", .run = {}, .peer = {}, .session = {}}, {}, {.event = EventName::kStart});
+      event_line({.role = "peer", .run = {}, .peer = {}, .session = {}}, {}, {.event = EventKind::kStart});
   EventRecord after;
-  after.event = EventName::kBytes;
+  after.event = EventKind::kBytes;
   after.missing = 3;
   const std::string line = event_line({.role = "peer", .run = {}, .peer = {}, .session = {}}, {}, after);
   EventFiles files;
@@ -417,10 +417,10 @@ TEST(AuditTest, FindsFilesOfTwoRuns) {
   EventFiles files;
   RunId other;
   other.bytes[3] = 1;
-  read_event_text(event_line({.role = "peer", .run = {}, .peer = {}, .session = {}}, {}, {.event = EventName::kStart}),
+  read_event_text(event_line({.role = "peer", .run = {}, .peer = {}, .session = {}}, {}, {.event = EventKind::kStart}),
                   "a", files);
   read_event_text(
-      event_line({.role = "peer", .run = other, .peer = {}, .session = {}}, {}, {.event = EventName::kStart}), "b",
+      event_line({.role = "peer", .run = other, .peer = {}, .session = {}}, {}, {.event = EventKind::kStart}), "b",
       files);
   EXPECT_THAT(audit(files).violations, Contains(HasSubstr("2 different runs")));
 }
