@@ -199,7 +199,7 @@ class Ledger {
   const Entry* find_live(const MicrobatchId& microbatch) const;
   std::map<Session, std::vector<ProgressItem>> progress() const;  // for every holder: where its entries stand
   std::size_t live() const;
-  std::size_t queued() const;
+  std::size_t queued() const;      // what the device works on or could start now
   std::uint32_t queue_ms() const;  // what waits for the device, in its recent time a job
   std::uint64_t low_of(std::uint64_t trainer) const;
   const LedgerCounters& counters() const { return counters_; }

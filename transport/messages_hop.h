@@ -101,7 +101,8 @@ struct ProgressItem {
 struct Progress {
   std::vector<ProgressItem> items;
   std::uint32_t queue_ms = 0;
-  SHOAL_FIELDS(items, queue_ms)
+  std::uint32_t job_ms = 0;  // the device's present job runs for so long; 0: none
+  SHOAL_FIELDS(items, queue_ms, job_ms)
 };
 
 // ---- up: the gradient ----

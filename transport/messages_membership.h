@@ -76,11 +76,13 @@ struct Beat {
   std::uint64_t settled_targets = 0;  // in the parameters, in no committed round
   std::uint64_t accepted = 0, counted = 0, undone = 0, window_wait = 0;
   std::uint32_t entries = 0, queue_ms = 0;
-  double rate = 0;             // targets per second
-  Epoch list_epoch;            // newest list seen
-  std::uint64_t progress = 0;  // rises with finished device work: a hung peer's stands still
+  double rate = 0;               // targets per second
+  Epoch list_epoch;              // newest list seen
+  std::uint64_t progress = 0;    // rises with finished device work
+  std::uint32_t job_ms = 0;      // the device's present job runs for so long; 0: none
+  std::uint32_t longest_ms = 0;  // the longest finished job of its kind in this session; 0: none is finished
   SHOAL_FIELDS(stage, version, serving, leaving, inner_steps, settled_targets, accepted, counted, undone, window_wait,
-               entries, queue_ms, rate, list_epoch, progress)
+               entries, queue_ms, rate, list_epoch, progress, job_ms, longest_ms)
 };
 
 // Authority -> peer: heard, and where the run stands.

@@ -33,6 +33,11 @@ LedgerOptions ledger_options(const StagePeerOptions& options) {
   return result;
 }
 
+// Rounded up: what was measured is not zero.
+std::uint32_t milliseconds_up(Duration d) {
+  return static_cast<std::uint32_t>(std::chrono::ceil<std::chrono::milliseconds>(d).count());
+}
+
 std::uint64_t activation_bytes(const RunConfig& config) {
   return config.targets_per_microbatch() * config.model.dim * sizeof(float);
 }
@@ -46,7 +51,7 @@ StagePeer::StagePeer(StagePeerOptions options, StagePeerEnvironment environment,
       holder_(*this, env_.transport, holder_options(options_)),
       ledger_(*this, holder_, ledger_options(options_)),
       meters_(options_.config->targets_per_microbatch(), activation_bytes(*options_.config)),
-      device_(env_.device, env_.executor, *this),
+      device_(env_.device, env_.loop, env_.executor, *this),
       jobs_(parts(), tensors_),
       rounds_(parts(), jobs_) {
   schedule_tick();
@@ -240,6 +245,7 @@ void StagePeer::send_progress(bool all) {
   for (auto& [holder, items] : ledger_.progress()) {
     Progress message;
     message.queue_ms = ledger_.queue_ms();
+    message.job_ms = job_ms();
     for (const ProgressItem& item : items) {
       const auto known = told_.find(item.lease);
       if (all || known == told_.end() || known->second != item.phase) message.items.push_back(item);
@@ -248,6 +254,10 @@ void StagePeer::send_progress(bool all) {
     if (!message.items.empty()) send(holder, std::move(message));
   }
   told_ = std::move(now_told);
+}
+
+std::uint32_t StagePeer::job_ms() const {
+  return device_.idle() ? 0 : std::max(1u, milliseconds_up(device_.running()));
 }
 
 StagePeerStatus StagePeer::status() const {
@@ -262,6 +272,9 @@ StagePeerStatus StagePeer::status() const {
   status.graphs_dropped = meters_.readings().graphs_dropped;
   status.last_accepted = meters_.readings().last_accepted;
   status.device_busy = !device_.idle();
+  status.job_ms = job_ms();
+  status.longest_ms = milliseconds_up(device_.longest_of_kind());
+  status.longest_job = device_.longest();
   status.live = ledger_.live();
   status.queued = ledger_.queued();
   status.parked = holder_.courier().parked();

@@ -137,6 +137,7 @@ class Swarm final : public AuthorityPort {
   void on_round_commit(const RoundCommit& commit) override;
   void on_round_abandoned(const RoundAbandon&) override { ++abandoned; }
   void on_session_over(const Session& session, StageId, const std::string&) override;
+  void on_slow_log(Duration) override {}
   void on_log_failure(const Error& error) override { problem("log: " + error.message); }
   void write(const EventRecord&) override {}
 
