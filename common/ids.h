@@ -18,7 +18,6 @@ template <class Tag>
 struct Key32 {
   std::array<std::uint8_t, 32> bytes{};
   auto operator<=>(const Key32&) const = default;
-  bool is_zero() const { return bytes == std::array<std::uint8_t, 32>{}; }
 };
 
 using PeerId = Key32<struct PeerIdTag>;  // Ed25519 public key of a process; its CURVE key is derived from it

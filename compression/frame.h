@@ -2,7 +2,7 @@
 // The bytes around an encoded tensor: one header, then the codec's payload. Layout: docs/WIRE.md, "Tensor frame".
 // Pure functions; thread-safe. Little-endian throughout; the payload starts at a multiple of 64 bytes of the frame, so
 // that in a 64-byte aligned buffer vector code may read it in place. Bounds: kFrameDimsMax extents, kTensorBytesMax
-// decoded bytes, kFrameHeaderBytesMax header bytes.
+// decoded bytes, 128 header bytes.
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -14,7 +14,6 @@ namespace shoal {
 inline constexpr std::size_t kFrameDimsMax = 8;
 inline constexpr std::size_t kFramePrologueBytes = 40;  // fixed part; the extents follow
 inline constexpr std::size_t kFrameAlignment = 64;
-inline constexpr std::size_t kFrameHeaderBytesMax = 128;
 inline constexpr std::uint8_t kRawVersion = 1;
 inline constexpr std::uint8_t kInt8Version = 1;
 

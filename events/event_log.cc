@@ -236,7 +236,7 @@ Result<std::unique_ptr<EventLog>> open_event_log(const std::string& path, EventI
   const bool torn = ends_within_a_line(fd);
   if (torn && ::write(fd, "\n", 1) != 1) return error_of_errno("write", path, errno);
   std::unique_ptr<EventLog> log = std::make_unique<FileEventLog>(path, std::move(file), std::move(identity), clock);
-  if (torn) log->write({.event = EventName::kReopened, .cause = "the line before is torn"});
+  if (torn) log->write({.event = EventKind::kReopened, .cause = "the line before is torn"});
   return log;
 }
 

@@ -3,7 +3,7 @@
 namespace shoal {
 
 EventRecord event_of(const RoundCommit& commit) {
-  return {.event = EventName::kRoundCommit,
+  return {.event = EventKind::kRoundCommit,
           .stage = commit.stage,
           .round = commit.round,
           .version = commit.version,
@@ -14,12 +14,12 @@ EventRecord event_of(const RoundCommit& commit) {
 }
 
 EventRecord session_over_event(const Session& session, StageId stage, std::string_view cause) {
-  return {.event = EventName::kSessionOver, .stage = stage, .about = session, .cause = std::string(cause)};
+  return {.event = EventKind::kSessionOver, .stage = stage, .about = session, .cause = std::string(cause)};
 }
 
 EventRecord commit_event(const MicrobatchId& microbatch, std::vector<EntryName> path, double loss,
                          std::uint64_t targets) {
-  return {.event = EventName::kCommit,
+  return {.event = EventKind::kCommit,
           .microbatch = microbatch,
           .entries = std::move(path),
           .loss = loss,
@@ -27,15 +27,15 @@ EventRecord commit_event(const MicrobatchId& microbatch, std::vector<EntryName> 
 }
 
 EventRecord anchor_event(StageId stage, Version version, CountTag tag, const Digest& digest) {
-  return {.event = EventName::kAnchor, .stage = stage, .version = version, .digest = digest, .tag = tag};
+  return {.event = EventKind::kAnchor, .stage = stage, .version = version, .digest = digest, .tag = tag};
 }
 
-EventRecord entry_event(EventName event, const MicrobatchId& microbatch, const EntryName& entry_name,
+EventRecord entry_event(EventKind event, const MicrobatchId& microbatch, const EntryName& entry_name,
                         std::string_view cause) {
   return {.event = event, .microbatch = microbatch, .entry_name = entry_name, .cause = std::string(cause)};
 }
 
-EventRecord claim_event(EventName event, const MicrobatchId& microbatch, const Session& about, const Lease& lease,
+EventRecord claim_event(EventKind event, const MicrobatchId& microbatch, const Session& about, const Lease& lease,
                         std::string_view cause) {
   return {.event = event, .microbatch = microbatch, .about = about, .lease = lease, .cause = std::string(cause)};
 }

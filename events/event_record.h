@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "common/ids.h"
-#include "events/event_name.h"
+#include "events/event_kind.h"
 #include "stages/executor.h"
 #include "transport/messages.h"
 
@@ -16,7 +16,7 @@ namespace shoal {
 
 // What is not set is not written. The members are the fields of a line, in the order of the line.
 struct EventRecord {
-  EventName event;
+  EventKind event;
   std::optional<MicrobatchId> microbatch{};
   std::optional<StageId> stage{};  // unset: the process's own, where it has one (EventLog::set_stage)
   std::optional<Session> about{};  // the session it is about, when not the writer's own
@@ -53,10 +53,10 @@ EventRecord commit_event(const MicrobatchId& microbatch, std::vector<EntryName> 
                          std::uint64_t targets);
 EventRecord anchor_event(StageId stage, Version version, CountTag tag, const Digest& digest);
 // Of the peer that holds the entry.
-EventRecord entry_event(EventName event, const MicrobatchId& microbatch, const EntryName& entry_name,
+EventRecord entry_event(EventKind event, const MicrobatchId& microbatch, const EntryName& entry_name,
                         std::string_view cause = {});
 // Of a holder: one of its claims at the peer `about`.
-EventRecord claim_event(EventName event, const MicrobatchId& microbatch, const Session& about, const Lease& lease,
+EventRecord claim_event(EventKind event, const MicrobatchId& microbatch, const Session& about, const Lease& lease,
                         std::string_view cause = {});
 
 }  // namespace shoal

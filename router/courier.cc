@@ -81,7 +81,7 @@ void Courier::reject(const MicrobatchId& microbatch, const std::string& why, Tim
   Hop& hop = it->second;
   const Session bad = hop.won_session;
   const Lease lease = *hop.won;
-  port_.write(claim_event(EventName::kGradientRejected, microbatch, bad, lease, why));
+  port_.write(claim_event(EventKind::kGradientRejected, microbatch, bad, lease, why));
   rates_.miss(bad, now);
   hop.avoid[bad] = now + 5s;
   drop_child(hop, lease, ReleaseWhy::kLost);

@@ -83,7 +83,7 @@ void Courier::ask_peer(Hop& hop, const Session& peer, const std::optional<Gradie
   set_parked(hop, false);
   const MicrobatchId id = hop.spec.microbatch;
   if (takes) {
-    port_.write(claim_event(EventName::kTake, id, peer, lease));
+    port_.write(claim_event(EventKind::kTake, id, peer, lease));
     port_.send(peer, Take{id, lease, hint->entry_name, hop.spec.above});
     arm(hop, now);
     return;
@@ -91,7 +91,7 @@ void Courier::ask_peer(Hop& hop, const Session& peer, const std::optional<Gradie
   arm(hop, now);
   Forward message = forward_of(hop, lease);
   message.hint = hint;
-  port_.write(claim_event(EventName::kForwardSent, id, peer, lease, hint ? "hint" : ""));
+  port_.write(claim_event(EventKind::kForwardSent, id, peer, lease, hint ? "hint" : ""));
   const auto transfer = port_.send_forward(peer, std::move(message), false);
   const auto it = hops_.find(id);
   if (it == hops_.end()) return;
@@ -143,7 +143,7 @@ void Courier::on_need_key_frame(const Session& from, const NeedKeyFrame& message
     if (child == &hop->children.back()) arm(*hop, now);
   }
   const MicrobatchId id = hop->spec.microbatch;
-  port_.write(claim_event(EventName::kKeyFrame, id, from, message.lease));
+  port_.write(claim_event(EventKind::kKeyFrame, id, from, message.lease));
   const auto transfer = port_.send_forward(from, forward_of(*hop, message.lease), true);
   hop = find(message.lease, from);  // sending may have ended it
   if (hop == nullptr) return;
@@ -165,7 +165,7 @@ void Courier::fire(Hop& hop, std::string_view cause, TimePoint now) {
   const auto ms = [](Duration d) {
     return std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(d).count());
   };
-  port_.write(claim_event(EventName::kHopTimer, hop.spec.microbatch, newest.session, newest.lease,
+  port_.write(claim_event(EventKind::kHopTimer, hop.spec.microbatch, newest.session, newest.lease,
                           std::string(cause) + " in " + std::string(kind_of(newest.phase)) + " after " +
                               ms(now - hop.armed) + " ms, deadline " + ms(patience_of(hop)) + " ms"));
   rates_.miss(newest.session, now);

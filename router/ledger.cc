@@ -57,7 +57,7 @@ std::optional<EntrySerial> Ledger::on_forward(const Session& from, const Forward
   live_[id] = serial;
   add_lease(e, from, message.lease, message.above, now);
   ++counters_.accepted;
-  port_.write(entry_event(EventName::kEntry, id, entry_name_of(e)));
+  port_.write(entry_event(EventKind::kEntry, id, entry_name_of(e)));
   return serial;
 }
 
@@ -84,7 +84,7 @@ void Ledger::answer_live(Entry& e, const Session& from, const Forward& message, 
   ++counters_.joined;
   if (transfer != 0) port_.refuse_frames(from, transfer);
   add_lease(e, from, message.lease, message.above, now);
-  port_.write(entry_event(EventName::kJoined, e.microbatch, entry_name_of(e)));
+  port_.write(entry_event(EventKind::kJoined, e.microbatch, entry_name_of(e)));
   port_.send(from, Have{message.lease});
   if (e.state == EntryState::kCounted) {
     give_gradient(e, message.lease);
@@ -103,7 +103,7 @@ void Ledger::on_take(const Session& from, const Take& message, TimePoint now) {
     return;
   }
   add_lease(*e, from, message.lease, message.above, now);
-  port_.write(entry_event(EventName::kTaken, e->microbatch, entry_name_of(*e)));
+  port_.write(entry_event(EventKind::kTaken, e->microbatch, entry_name_of(*e)));
   if (e->state == EntryState::kCounted)
     give_gradient(*e, message.lease);
   else
@@ -185,7 +185,7 @@ void Ledger::commit_item(const CommitItem& item, CommitAck& ack) {
     return;
   }
   ++counters_.gone;
-  port_.write(entry_event(EventName::kCommitGone, id, entry_name));
+  port_.write(entry_event(EventKind::kCommitGone, id, entry_name));
   close_microbatch(id);
   ack.items.push_back({id, entry_name, CommitState::kGone});
 }
@@ -196,7 +196,7 @@ void Ledger::settle(Entry& e) {
   ++counters_.committed;
   windows_.settle(e.serial);
   settle_next_.push_back(e.serial);
-  port_.write(entry_event(EventName::kSettled, e.microbatch, entry_name_of(e)));
+  port_.write(entry_event(EventKind::kSettled, e.microbatch, entry_name_of(e)));
   holder_.commit(e.microbatch);
   port_.discard(e.serial);
 }

@@ -39,7 +39,7 @@ bool Ledger::ask_key_frame(Entry& e) {
   e.transfer = 0;
   e.transfer_from = chosen->second.holder;
   ++counters_.key_frames;
-  port_.write(entry_event(EventName::kNeedKeyFrame, e.microbatch, entry_name_of(e)));
+  port_.write(entry_event(EventKind::kNeedKeyFrame, e.microbatch, entry_name_of(e)));
   port_.send(e.transfer_from, NeedKeyFrame{chosen->first});
   return true;
 }
@@ -131,13 +131,13 @@ void Ledger::forward_done(EntrySerial serial, const ForwardResult& result, TimeP
     return end_uncommitted(*e, "forward failed");
   }
   if (!is_last()) {
-    port_.write(entry_event(EventName::kForward, e->microbatch, entry_name_of(*e)));
+    port_.write(entry_event(EventKind::kForward, e->microbatch, entry_name_of(*e)));
     open_hop(*e, result.frame_bytes, now);
     return;
   }
   e->loss_sum = result.loss_sum;
   e->targets = result.targets;
-  port_.write(entry_event(EventName::kForward, e->microbatch, entry_name_of(*e)));
+  port_.write(entry_event(EventKind::kForward, e->microbatch, entry_name_of(*e)));
   if (e->kind == ForwardKind::kEvaluate) {
     Gradient loss;
     loss.loss_sum = result.loss_sum;
@@ -181,7 +181,7 @@ void Ledger::backward_done(EntrySerial serial, bool ok, WeightStamp stamp, bool 
   e->state = EntryState::kCounted;
   e->stamp = stamp;
   windows_.set_stamp(serial, stamp);
-  port_.write(entry_event(EventName::kCounted, e->microbatch, entry_name_of(*e)));
+  port_.write(entry_event(EventKind::kCounted, e->microbatch, entry_name_of(*e)));
   if (e->doomed) return end_uncommitted(*e, e->doom);
   give_gradient_to_all(*e);
 }
@@ -202,7 +202,7 @@ void Ledger::end_uncommitted(Entry& e, std::string_view cause) {
     return;
   }
   holder_.close(e.microbatch, ReleaseWhy::kOver);
-  port_.write(entry_event(e.state == EntryState::kCounted ? EventName::kUndo : EventName::kDrop, e.microbatch,
+  port_.write(entry_event(e.state == EntryState::kCounted ? EventKind::kUndo : EventKind::kDrop, e.microbatch,
                           entry_name_of(e), cause));
   if (e.state == EntryState::kCounted) {
     e.state = EntryState::kUndoing;
@@ -219,7 +219,7 @@ void Ledger::undo_done(EntrySerial serial, bool exact) {
   SHOAL_CHECK(e != nullptr && e->state == EntryState::kUndoing);
   ++counters_.undone;
   counters_.inexact_undo += !exact;
-  port_.write(entry_event(EventName::kUndone, e->microbatch, entry_name_of(*e), exact ? "" : "inexact"));
+  port_.write(entry_event(EventKind::kUndone, e->microbatch, entry_name_of(*e), exact ? "" : "inexact"));
   windows_.remove(serial);
   port_.discard(serial);
   erase(serial);
@@ -246,7 +246,7 @@ void Ledger::secure(const std::vector<EntrySerial>& serials) {
     Entry* e = entry(serial);
     if (e == nullptr) continue;
     e->merged = true;
-    port_.write(entry_event(EventName::kMerged, e->microbatch, entry_name_of(*e)));
+    port_.write(entry_event(EventKind::kMerged, e->microbatch, entry_name_of(*e)));
     if (e->microbatch.serial < low_of(e->microbatch.trainer)) {
       holder_.forget(e->microbatch);
       erase(serial);

@@ -23,13 +23,13 @@ void GradientSum::add(const MicrobatchId& microbatch, StageId stage) {
 void CountingBooks::read(const std::vector<SimEvent>& events) {
   for (; read_ < events.size(); ++read_) {
     const EventRecord& event = events[read_];
-    if (event.event == EventName::kCommit && event.microbatch && event.entries) {
+    if (event.event == EventKind::kCommit && event.microbatch && event.entries) {
       read_commit(event);
-    } else if (event.event == EventName::kRoundCommit && event.secured && event.stage && event.version) {
+    } else if (event.event == EventKind::kRoundCommit && event.secured && event.stage && event.version) {
       read_round(event);
-    } else if (event.event == EventName::kLost && event.entry_name) {
+    } else if (event.event == EventKind::kLost && event.entry_name) {
       list(*event.entry_name, event.cause);
-    } else if (event.event == EventName::kSessionOver && event.about) {
+    } else if (event.event == EventKind::kSessionOver && event.about) {
       over_.insert(*event.about);
     }
   }

@@ -66,11 +66,11 @@ class WaitsFor {
       bool over = false;
       std::string failed;
       for (const SimEvent* e : events) {
-        if (e->event == EventName::kRoundEnter) entered.insert(e->writer);
-        if (e->event == EventName::kRoundReport) reported.insert(e->writer);
-        if (e->event == EventName::kRoundFailed)
+        if (e->event == EventKind::kRoundEnter) entered.insert(e->writer);
+        if (e->event == EventKind::kRoundReport) reported.insert(e->writer);
+        if (e->event == EventKind::kRoundFailed)
           failed = e->cause + (e->silent ? ", not heard of: " + name(*e->silent) : "");
-        over |= e->event == EventName::kRoundCommit || e->event == EventName::kRoundAbandon;
+        over |= e->event == EventKind::kRoundCommit || e->event == EventKind::kRoundAbandon;
       }
       if (over) continue;
       std::ostringstream line;
@@ -129,9 +129,9 @@ class WaitsFor {
     std::map<MicrobatchId, const SimEvent*> last;
     for (const SimEvent& e : swarm_.events()) {
       if (!e.microbatch) continue;
-      if (e.event == EventName::kCommit) {
+      if (e.event == EventKind::kCommit) {
         last.erase(*e.microbatch);
-      } else if (e.event == EventName::kIssue || last.contains(*e.microbatch)) {
+      } else if (e.event == EventKind::kIssue || last.contains(*e.microbatch)) {
         last[*e.microbatch] = &e;
       }
     }

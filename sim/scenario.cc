@@ -99,7 +99,7 @@ class Scenario {
   void tell_last_events(std::size_t count) {
     std::vector<std::string> lines;
     for (const SimEvent& e : swarm_.events()) {
-      if (e.event == EventName::kBytes || e.event == EventName::kMember) continue;
+      if (e.event == EventKind::kBytes || e.event == EventKind::kMember) continue;
       std::ostringstream line;
       line << "event " << e.event << " " << e.cause;
       if (e.stage) line << " stage " << *e.stage;
@@ -129,19 +129,19 @@ class Scenario {
       result_.faults += count;
     }
     count_errors();
-    std::map<EventName, std::uint64_t> counts;
+    std::map<EventKind, std::uint64_t> counts;
     for (const EventRecord& event : swarm_.events()) {
       ++counts[event.event];
-      if (event.event == EventName::kShifted)
+      if (event.event == EventKind::kShifted)
         ++(event.cause == "anchor" ? result_.shifts_anchor : result_.shifts_snapshot);
     }
-    result_.behind = counts[EventName::kBehind];
-    result_.undos = counts[EventName::kUndone];
-    result_.gone = counts[EventName::kCommitGone];
-    result_.lost = counts[EventName::kLost];
-    result_.committed = counts[EventName::kCommit];
-    result_.branches = counts[EventName::kForwardSent] + counts[EventName::kTake] -
-                       std::min(counts[EventName::kForwardSent] + counts[EventName::kTake], counts[EventName::kIssue]);
+    result_.behind = counts[EventKind::kBehind];
+    result_.undos = counts[EventKind::kUndone];
+    result_.gone = counts[EventKind::kCommitGone];
+    result_.lost = counts[EventKind::kLost];
+    result_.committed = counts[EventKind::kCommit];
+    result_.branches = counts[EventKind::kForwardSent] + counts[EventKind::kTake] -
+                       std::min(counts[EventKind::kForwardSent] + counts[EventKind::kTake], counts[EventKind::kIssue]);
     if (!intact()) tell_end();
   }
 

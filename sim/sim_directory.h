@@ -27,7 +27,6 @@ class SimDht {
   SimDht(EventLoop& loop, std::uint64_t seed) : loop_(loop), rng_(seed) {}
 
   // ---- faults ----
-  void set_delay(Duration delay) { delay_ = delay; }            // of each way; at least 1 ns
   void set_answer_loss(double share) { answer_loss_ = share; }  // of gets that end without their values
   // Everybody's child is dead until it ends; the table keeps its values, which expire as always.
   void set_outage(bool outage);
@@ -53,7 +52,7 @@ class SimDht {
 
   EventLoop& loop_;
   Rng rng_;
-  Duration delay_ = 20ms;
+  const Duration delay_ = 20ms;  // of each way
   double answer_loss_ = 0;
   bool outage_ = false, stale_ = false;
   std::map<std::string, std::map<std::uint64_t, Value>> table_;

@@ -178,7 +178,6 @@ class Authority {
 
   // ---- authority_members.cc ----
   void on_join(const Remote& from, const JoinRequest& request);
-  void answer_join(const Remote& from);
   // The signed list with one more member, and without `older`.
   bool fits_list(const std::vector<std::string>& addresses, const std::optional<Session>& older) const;
   void refuse_join(const Remote& from, const std::string& reason);

@@ -46,7 +46,7 @@ void Authority::on_report(const Remote& from, const RoundReport& report) {
       return check_stall(*stage);
     case ReportKind::kFailed:
       if (!round.failed.insert(from.session).second) break;
-      port_.write({.event = EventName::kRoundFailed,
+      port_.write({.event = EventKind::kRoundFailed,
                    .stage = stage->stage,
                    .about = from.session,
                    .round = report.round,
@@ -209,7 +209,7 @@ void Authority::abandon_round(StageState& stage, const std::string& reason) {
   stage.retry_at = loop_.now() + retry_delay(stage.failures);
   const RoundAbandon abandon{stage.stage, round.open.round, reason};
   stage.last_abandon = abandon;
-  port_.write({.event = EventName::kRoundAbandon, .stage = stage.stage, .round = round.open.round, .cause = reason});
+  port_.write({.event = EventKind::kRoundAbandon, .stage = stage.stage, .round = round.open.round, .cause = reason});
   if (round.sent)
     for (const Session& member : round.open.members) send_to_session(member, abandon);
   port_.on_round_abandoned(abandon);

@@ -107,7 +107,7 @@ void Authority::on_join(const Remote& from, const JoinRequest& request) {
     stage.hold_until = now + options_.join_hold;
     stage.hold_allowed_at = now + 6 * options_.join_hold;
   }
-  port_.write({.event = EventName::kMember,
+  port_.write({.event = EventKind::kMember,
                .stage = choice->stage,
                .about = from.session,
                .about_peer = from.peer,
@@ -178,7 +178,7 @@ void Authority::show_serving(MemberState& member) {
   const bool shown_serving = member.ready && !member.leaving && !doubted;
   if (shown_serving == member.member.serving) return;
   member.member.serving = shown_serving;
-  port_.write({.event = EventName::kMember,
+  port_.write({.event = EventKind::kMember,
                .stage = member.stage,
                .about = member.member.session,
                .state = shown_serving    ? "serving"
@@ -194,7 +194,7 @@ bool Authority::keep_ahead(MemberState& member, Version version) {
   const std::string cause = "it holds version " + std::to_string(version.value) + ", and the authority's log knows " +
                             std::to_string(stage.version.value) + " as the newest";
   if (!member.ahead) {
-    port_.write({.event = EventName::kMember,
+    port_.write({.event = EventKind::kMember,
                  .stage = member.stage,
                  .about = session,
                  .version = version,

@@ -134,7 +134,7 @@ void Authority::send_open(StageState& stage) {
   const Duration to_contribute =
       options_.round_budget > Duration(0) ? budget : kRoundBudgetFloor + job_allowance(stage);
   round.budget = loop_.after(to_contribute + to_contribute / 10, [this, &stage] { on_budget(stage); });
-  port_.write({.event = EventName::kRoundOpen,
+  port_.write({.event = EventKind::kRoundOpen,
                .stage = stage.stage,
                .round = round.open.round,
                .version = round.open.base,

@@ -51,7 +51,6 @@ struct Membership::State {
   bool was_member = false;  // the list has held us
   bool round_wanted = false;
   TimerId timer = 0;
-  std::optional<TimePoint> heard_at;
 
   void stop_timer() {
     if (timer != 0) loop.cancel(timer);
@@ -138,7 +137,6 @@ Status Membership::on_message(const Message& message) {
   State& s = *state_;
   if (s.phase == Phase::kOver || s.phase == Phase::kIdle) return Status::success();
   if (const auto* members = std::get_if<Members>(&message)) return s.take_list(*members);
-  s.heard_at = s.loop.now();
   if (const auto* answer = std::get_if<JoinAnswer>(&message)) {
     s.answered(*answer);
   } else if (const auto* fenced = std::get_if<Fenced>(&message)) {
@@ -188,10 +186,6 @@ bool Membership::last_holder() const {
     });
   }
   return false;
-}
-
-Duration Membership::authority_silent_for() const {
-  return state_->heard_at ? state_->loop.now() - *state_->heard_at : Duration(0);
 }
 
 }  // namespace shoal

@@ -68,8 +68,6 @@ class Membership {
   // No other member of our stage may hold its state, by the list: if we go, it goes. Of several that leave at a time
   // the authority lets all go but the last.
   bool last_holder() const;
-  // Since the last answer of the authority; zero before the first.
-  Duration authority_silent_for() const;
 
  private:
   struct State;

@@ -55,7 +55,6 @@ class Inbox {
   // 2 x arrival rate x rtt, within kByteCreditsInitial .. kByteCreditsMax.
   std::uint64_t take_grant(TimePoint now, Duration rtt);
 
-  std::uint64_t reserved_bytes() const { return reserved_; }
   bool waiting() const { return !active_.empty() || !early_.empty(); }
   std::uint64_t consumed_bytes() const {
     return consumed_;

@@ -61,8 +61,6 @@ class Transport final : public Links, private Wire::Listener, private Link::Owne
   Transport& operator=(const Transport&) = delete;
 
   void set_listener(Listener* listener) { listener_ = listener; }
-  // Our own, for later Hellos.
-  void set_addresses(std::vector<std::string> addresses) { options_.addresses = std::move(addresses); }
   void dial(const PeerId& peer);  // make the link now
   // Dials each of the addresses anew, whatever links stand, and hangs up when `peer` answers there with its key proved;
   // nothing is learnt. `done` runs once, in a later turn (never after this object is gone): success with the first that

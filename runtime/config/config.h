@@ -27,7 +27,6 @@ inline constexpr std::size_t kManifestBytesMax = 8u << 10;
 enum class SyncMode : std::uint8_t { kOverlap = 0, kDrain = 1 };
 enum class ExecutorKind : std::uint8_t { kTorch = 0, kInteger = 1, kPaced = 2 };
 enum class AdmissionMode : std::uint8_t { kOpen = 0, kKeys = 1 };
-enum class MemoryMode : std::uint8_t { kFull = 0, kLean = 1 };    // lean is refused for now
 enum class TokenWidth : std::uint8_t { kBytes = 0, kWords = 1 };  // u8; u16 little-endian
 
 struct RunSection {
@@ -57,7 +56,6 @@ struct PipelineSection {
   std::vector<std::uint32_t> layers_per_stage;  // empty: balanced by cost
   std::uint16_t replicas = 0;                   // expected per stage: the batch of `solo`, nothing is enforced
   std::uint32_t in_flight = 0;                  // microbatches a trainer keeps under way; 0 = 2 * stages * replicas
-  MemoryMode memory = MemoryMode::kFull;
 };
 struct SyncSection {
   RuleId rule = RuleId::kDiloco;

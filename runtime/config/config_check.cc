@@ -63,10 +63,6 @@ Status check_config(const RunConfig& c, const std::string& origin) {
         "[sync] mode = \"drain\" does not go with rule = \"diloco\": its replicas differ between rounds. "
         "Use rule = \"allreduce\", or mode = \"overlap\"");
   }
-  if (c.pipeline.memory == MemoryMode::kLean) {
-    return make_error(ErrorCode::kUnsupported,
-                      origin + ": [pipeline] memory = \"lean\" is not built yet; use \"full\"");
-  }
   if (c.data.width == TokenWidth::kBytes && c.model.vocabulary < 256) {
     return refuse("[model] vocabulary = " + std::to_string(c.model.vocabulary) +
                   " is too small for [data] width = \"u8\": give 256");

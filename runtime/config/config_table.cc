@@ -8,7 +8,6 @@ namespace shoal {
 namespace {
 
 constexpr std::string_view kWidthNames[] = {"u8", "u16"};
-constexpr std::string_view kMemoryNames[] = {"full", "lean"};
 constexpr std::string_view kRuleNames[] = {"allreduce", "diloco"};
 constexpr std::string_view kModeNames[] = {"overlap", "drain"};
 constexpr std::string_view kCodecNames[] = {"raw", "int8"};
@@ -62,7 +61,6 @@ constexpr OptionRow kTable[] = {
     {"pipeline", "layers_per_stage", SHOAL_SLOT(pipeline.layers_per_stage), "[]", 0, 256, kShared, "a split of your own; [] = balanced by cost"},
     {"pipeline", "replicas", SHOAL_SLOT(pipeline.replicas), "1", 1, 256, kShared, "peers expected per stage: the batch of solo"},
     {"pipeline", "in_flight", SHOAL_SLOT(pipeline.in_flight), "0", 0, 4096, kShared, "microbatches under way; 0 = 2 x stages x replicas"},
-    {"pipeline", "memory", SHOAL_CHOICE(pipeline.memory, kMemoryNames), "\"full\"", 0, 0, kShared, "full = two parameter buffers"},
 
     {"sync", "rule", SHOAL_CHOICE(sync.rule, kRuleNames), "\"diloco\"", 0, 0, kShared, "how the replicas of a stage agree"},
     {"sync", "mode", SHOAL_CHOICE(sync.mode, kModeNames), "\"overlap\"", 0, 0, kShared, "drain = no staleness, allreduce only"},

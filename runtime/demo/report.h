@@ -14,7 +14,7 @@ struct DemoFault {
   std::string kind;  // "kill", "freeze"
   std::uint16_t stage = 0;
   double at_s = 0;                      // since the first commit
-  std::optional<double> recovered_s{};  // demo_figures.h, recovered_after()
+  std::optional<double> recovered_s{};  // figures.h, recovered_after()
 };
 
 struct DemoResult {

@@ -39,7 +39,7 @@ void Peer::begin_session() {
   life_ = std::make_unique<Life>();
   life_->session = Session::of(options_.key.id(), env_.rng.next());
   env_.events.set_session(life_->session);
-  env_.events.write({.event = EventName::kStart});
+  env_.events.write({.event = EventKind::kStart});
   state_.because("reaching the authority");
   announcing_.begin_session();
   life_->transport = std::make_unique<Transport>(env_.wire, env_.loop,
@@ -60,7 +60,7 @@ void Peer::end_session(const std::string& why) {
   if (options_.once)
     return finish("", make_error(ErrorCode::kStale, "session " + short_name(session()) + " is over: " + why));
   owner_.on_notice("session " + short_name(session()) + " is over (" + why + "): joining again");
-  env_.events.write({.event = EventName::kFenced, .cause = why});
+  env_.events.write({.event = EventKind::kFenced, .cause = why});
   state_.move(PeerPhase::kRestarting, why);
   life_->lifetime.end();
   if (life_->stage_peer) life_->stage_peer->stop();
@@ -100,7 +100,7 @@ void Peer::finish(const std::string& reason, std::optional<Error> error) {
   state_.move(PeerPhase::kOver, reason);
   env_.loop.cancel(timer_);
   write_bytes();
-  env_.events.write({.event = EventName::kEnd, .cause = error ? error->message : reason});
+  env_.events.write({.event = EventKind::kEnd, .cause = error ? error->message : reason});
   if (life_) {
     life_->lifetime.end();
     if (life_->stage_peer) life_->stage_peer->stop();
@@ -247,7 +247,7 @@ PeerReport Peer::report() const {
 void Peer::write_bytes() {
   next_bytes_ = env_.loop.now() + kBytesPeriod;
   const Traffic added = traffic_.take_unwritten(session_traffic());
-  env_.events.write({.event = EventName::kBytes,
+  env_.events.write({.event = EventKind::kBytes,
                      .sent = added.sent,
                      .received = added.received,
                      .fp32 = added.fp32,

@@ -137,7 +137,7 @@ void Peer::serve(Version version) {
     state_.move(PeerPhase::kServing, "");
   if (life_->membership->list()) life_->stage_peer->on_members(*life_->membership->list());
   life_->stage_peer->serve(version, life_->state_rule);
-  env_.events.write({.event = EventName::kServing, .version = version});
+  env_.events.write({.event = EventKind::kServing, .version = version});
   owner_.on_notice("serving stage " + std::to_string(spec_->stage.value) + " from version " +
                    std::to_string(version.value));
   life_->membership->beat_now();

@@ -27,12 +27,12 @@ class Solo {
     SHOAL_ASSIGN(const MeanLoss validation, chain_.validate(samples_, limit));
     result_.validation_loss = validation.mean();
     result_.validation_targets = validation.targets;
-    event({.event = EventName::kValidation, .loss = validation.mean(), .targets = validation.targets});
+    event({.event = EventKind::kValidation, .loss = validation.mean(), .targets = validation.targets});
     if (!options_.save_folder.empty()) {
       SHOAL_TRY(chain_.save(options_.save_folder, config_));
       note("saved to " + options_.save_folder);
     }
-    event({.event = EventName::kEnd, .cause = result_.interrupted ? "interrupted" : "done", .targets = result_.tokens});
+    event({.event = EventKind::kEnd, .cause = result_.interrupted ? "interrupted" : "done", .targets = result_.tokens});
     return std::move(result_);
   }
 
@@ -71,7 +71,7 @@ class Solo {
   }
 
   void report(const MeanLoss& loss, Duration took) {
-    event({.event = EventName::kTrain, .step = StepId{result_.steps}, .loss = loss.mean(), .targets = result_.tokens});
+    event({.event = EventKind::kTrain, .step = StepId{result_.steps}, .loss = loss.mean(), .targets = result_.tokens});
     if (!options_.on_step) return;
     const std::uint64_t end = config_.end_targets();
     const std::uint64_t tokens_left = end > result_.tokens ? end - result_.tokens : 0;
@@ -113,7 +113,7 @@ Result<SoloResult> run_solo(const SoloOptions& options) {
   SHOAL_ASSIGN(TokenFile file, TokenFile::open(config.data.path, config.token_dtype(), config.model.vocabulary));
   SHOAL_ASSIGN(Samples samples, Samples::cut(std::move(file), config.data.sequences, config.model.positions));
   SHOAL_ASSIGN(StageChain chain, StageChain::make(config, options.factory));
-  if (options.events != nullptr) options.events->write({.event = EventName::kStart});
+  if (options.events != nullptr) options.events->write({.event = EventKind::kStart});
   return Solo(options, std::move(chain), std::move(samples)).run();
 }
 

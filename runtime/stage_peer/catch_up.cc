@@ -16,7 +16,7 @@ void CatchUp::missed(const RoundCommit& commit, bool secured, bool differs, cons
   log_warning("stage ", commit.stage, " committed version ", commit.version, " without us (", why,
               secured ? ", our work is in it" : "", shifts ? "): catching up" : "): joining again");
   if (!shifts) return parts_.owner.on_session_lost(why);
-  parts_.env.events.write({.event = EventName::kBehind, .version = commit.version, .cause = why});
+  parts_.env.events.write({.event = EventKind::kBehind, .version = commit.version, .cause = why});
   if (!behind_) behind_.emplace();
   behind_->newest = commit.version;
   for (const Secured& named : commit.secured)
@@ -61,7 +61,7 @@ void CatchUp::run(std::function<void()> shifted) {
         if (secured) parts_.ledger.secure(*secured);
         if (behind_ && behind_->newest <= arena.version) behind_.reset();
         parts_.env.events.write(
-            {.event = EventName::kShifted, .version = arena.version, .cause = secured ? "snapshot" : "anchor"});
+            {.event = EventKind::kShifted, .version = arena.version, .cause = secured ? "snapshot" : "anchor"});
         parts_.env.events.write(
             anchor_event(parts_.options.spec.stage, arena.version, outcome->loaded->tag, outcome->digest));
         parts_.owner.on_version(arena.version);

@@ -210,7 +210,7 @@ void EntryJobs::backward(const Job& job) {
 
 void EntryJobs::note_refused(EntrySerial serial, std::string_view why, std::string_view role) {
   const Ledger::Entry& entry = *parts_.ledger.find(serial);
-  parts_.env.events.write(entry_event(EventName::kRefused, entry.microbatch, EntryName{parts_.options.self, serial},
+  parts_.env.events.write(entry_event(EventKind::kRefused, entry.microbatch, EntryName{parts_.options.self, serial},
                                       std::string(why) + " " + std::string(role) +
                                           (entry.above.empty() ? "" : " from " + short_name(entry.above.back()))));
 }
@@ -258,7 +258,7 @@ void EntryJobs::inner_step(const Job& job) {
         std::vector<EntryName> entries;
         for (const auto& [serial, entry] : parts_.ledger.window(slot)->entries)
           entries.push_back({parts_.options.self, serial});
-        parts_.env.events.write({.event = EventName::kStepped,
+        parts_.env.events.write({.event = EventKind::kStepped,
                                  .window = slot,
                                  .tag = outcome->tag,
                                  .entries = std::move(entries),

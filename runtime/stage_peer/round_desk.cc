@@ -93,7 +93,7 @@ void RoundDesk::contribute(const RoundOpen& open, std::function<void(Result<Cont
   step_ = ToContribute{open, std::move(done)};
   if (open.last) parts_.ledger.flush();
   parts_.env.events.write(
-      {.event = EventName::kRoundEnter, .round = open.round, .version = open.base, .step = open.step});
+      {.event = EventKind::kRoundEnter, .round = open.round, .version = open.base, .step = open.step});
   parts_.device.pump();
 }
 
@@ -112,7 +112,7 @@ void RoundDesk::abandon(const RoundOpen& open) {
   step_ = std::monostate{};
   parts_.arena.prepared.reset();
   abandoned_ = open;
-  parts_.env.events.write({.event = EventName::kRoundDrop, .round = open.round});
+  parts_.env.events.write({.event = EventKind::kRoundDrop, .round = open.round});
   parts_.device.pump();
 }
 
@@ -125,7 +125,7 @@ RoundHost::Carried RoundDesk::carried(const Session& member) const {
 
 void RoundDesk::send_to_authority(Message message) {
   if (const auto* report = std::get_if<RoundReport>(&message); report != nullptr && !report->entries.empty()) {
-    parts_.env.events.write({.event = EventName::kRoundReport,
+    parts_.env.events.write({.event = EventKind::kRoundReport,
                              .round = report->round,
                              .tag = report->tag,
                              .secured = std::vector<Secured>{{parts_.options.self, report->entries}}});

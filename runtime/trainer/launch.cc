@@ -43,7 +43,7 @@ void Launch::begin() {
   SHOAL_CHECK(trainer_log_->settled());
   session_ = Session::of(options_.key.id(), env_.rng.next());
   env_.events.set_session(session_);
-  write({.event = EventName::kStart, .cause = options_.resume ? "resume" : ""});
+  write({.event = EventKind::kStart, .cause = options_.resume ? "resume" : ""});
   transport_ = std::make_unique<Transport>(env_.wire, env_.loop,
                                            Transport::Options{RunId{options_.key.id().bytes}, options_.key.id(),
                                                               session_, PeerRole::kTrainer, options_.addresses});
@@ -91,7 +91,7 @@ void Launch::tick() {
 void Launch::write_bytes() {
   next_bytes_ = env_.loop.now() + kBytesPeriod;
   const TransportCounters& counters = transport_->counters();
-  write({.event = EventName::kBytes,
+  write({.event = EventKind::kBytes,
          .sent = counters.sent_bytes - bytes_written_[0],
          .received = counters.received_bytes - bytes_written_[1]});
   bytes_written_[0] = counters.sent_bytes;
@@ -224,7 +224,7 @@ void Launch::on_dialled_back(const DialBack::Verdict& verdict) {
   answer.unreachable = true;
   answer.reason = verdict.reached.error().message.substr(0, kReasonMax);
   if (verdict.failures == 1) {
-    write({.event = EventName::kUnreachable, .about = remote->session, .cause = answer.reason});
+    write({.event = EventKind::kUnreachable, .about = remote->session, .cause = answer.reason});
     owner_.on_notice("peer " + short_name(remote->peer) + " is not admitted: it cannot be dialled where it says (" +
                      answer.reason + ")");
   }

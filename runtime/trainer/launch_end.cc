@@ -150,7 +150,7 @@ void Launch::end() {
 
 void Launch::on_end_durable(const std::vector<CommitBook::Listing>& lost) {
   trainer_->say_lost(lost);
-  write({.event = EventName::kEnd, .cause = summary_.reason});
+  write({.event = EventKind::kEnd, .cause = summary_.reason});
   say_end();
 }
 

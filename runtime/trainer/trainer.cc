@@ -91,7 +91,7 @@ void Trainer::issue() {
     SHOAL_CHECK(frame.ok());
     env_.book.issued(*id);
     ++issued_;
-    write({.event = EventName::kIssue,
+    write({.event = EventKind::kIssue,
            .microbatch = *id,
            .step = step_of(id->serial),
            .sample = item.sample,

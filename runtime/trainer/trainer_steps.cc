@@ -8,7 +8,7 @@
 namespace shoal {
 
 namespace {
-EventRecord event_of(EventName event, const CommitBook::Listing& listing) {
+EventRecord event_of(EventKind event, const CommitBook::Listing& listing) {
   return {.event = event,
           .microbatch = listing.microbatch,
           .stage = listing.stage,
@@ -34,7 +34,7 @@ void Trainer::count_step(const MicrobatchId& microbatch, const Gradient& gradien
     line_since_ = now;
     line_loss_ = 0;
     line_targets_ = line_microbatches_ = 0;
-    write({.event = EventName::kTrain, .step = StepId(line.step), .loss = line.loss, .targets = line.tokens});
+    write({.event = EventKind::kTrain, .step = StepId(line.step), .loss = line.loss, .targets = line.tokens});
     owner_.on_train_line(line);
     owner_.on_progress(line.tokens, line.loss, line.step);
   }
@@ -86,10 +86,10 @@ void Trainer::announce_steps() {
 void Trainer::on_round_commit(const RoundCommit& commit) {
   const auto contradictions = env_.book.on_round_commit(
       commit, [this](const MicrobatchId& microbatch, StageId stage, const EntryName& entry_name) {
-        write({.event = EventName::kMerged, .microbatch = microbatch, .stage = stage, .entry_name = entry_name});
+        write({.event = EventKind::kMerged, .microbatch = microbatch, .stage = stage, .entry_name = entry_name});
       });
   for (const CommitBook::Listing& listing : contradictions) {
-    write(event_of(EventName::kContradiction, listing));
+    write(event_of(EventKind::kContradiction, listing));
     log_error("microbatch ", listing.microbatch, " of stage ", listing.stage, " was lost (", listing.cause,
               ") and a committed round contains it");
   }
@@ -115,7 +115,7 @@ void Trainer::say_lost(const std::vector<CommitBook::Listing>& listings) {
 }
 
 void Trainer::list(const CommitBook::Listing& listing) {
-  write(event_of(EventName::kLost, listing));
+  write(event_of(EventKind::kLost, listing));
   owner_.on_lost(listing);
 }
 
@@ -156,7 +156,7 @@ void Trainer::next_evaluations() {
   Evaluation& e = *evaluation_;
   if (e.done == e.end - e.first) {
     const double loss = e.loss_sum / static_cast<double>(e.targets);
-    write({.event = EventName::kValidation, .loss = loss, .targets = e.targets});
+    write({.event = EventKind::kValidation, .loss = loss, .targets = e.targets});
     auto finished = std::move(e.finished);
     evaluation_.reset();
     finished(loss);

@@ -22,7 +22,7 @@ TEST(AuditCountingTest, AWholeRunIsClean) {
 
 TEST(AuditCountingTest, FindsAnEntrySecuredByTwoRounds) {
   Story story = Story::whole();
-  story.find(Story::of(EventName::kRoundCommit, 0, 2)).secured->front().serials.push_back(Story::winner(0, 0).serial);
+  story.find(Story::of(EventKind::kRoundCommit, 0, 2)).secured->front().serials.push_back(Story::winner(0, 0).serial);
   const AuditReport report = story.judge();
   EXPECT_EQ(report.verdict(), AuditVerdict::kViolated);
   EXPECT_EQ(report.counted_twice, 1u);
@@ -35,7 +35,7 @@ TEST(AuditCountingTest, FindsALoserSecuredBesideTheWinner) {
   Story story = Story::whole();
   const EntryName loser{Story::peer(1, 1), 3};
   story.count(loser, 0, 1);
-  story.find(Story::of(EventName::kRoundCommit, 1, 1)).secured->at(1).serials.push_back(3);
+  story.find(Story::of(EventKind::kRoundCommit, 1, 1)).secured->at(1).serials.push_back(3);
   const AuditReport report = story.judge();
   EXPECT_EQ(report.counted_twice, 1u);
   EXPECT_EQ(report.branches, 1u);
@@ -44,8 +44,8 @@ TEST(AuditCountingTest, FindsALoserSecuredBesideTheWinner) {
 
 TEST(AuditCountingTest, FindsASecuredMicrobatchThatIsAlsoLost) {
   Story story = Story::whole();
-  story.insert_before([](const Session&, const EventRecord& r) { return r.event == EventName::kEnd; }, Story::trainer(),
-                      {.event = EventName::kLost,
+  story.insert_before([](const Session&, const EventRecord& r) { return r.event == EventKind::kEnd; }, Story::trainer(),
+                      {.event = EventKind::kLost,
                        .microbatch = Story::microbatch(1),
                        .stage = StageId{0},
                        .entry_name = Story::winner(1, 0),
@@ -82,7 +82,7 @@ TEST(AuditCountingTest, ASilentLossIsNot) {
 TEST(AuditCountingTest, FindsALossOfASessionThatWasNotOver) {
   Story story = story_with_a_loss(true);
   story.end();
-  story.find([](const Session&, const EventRecord& r) { return r.event == EventName::kLost; }).cause = "another cause";
+  story.find([](const Session&, const EventRecord& r) { return r.event == EventKind::kLost; }).cause = "another cause";
   EXPECT_THAT(story.judge().violations, Contains(HasSubstr("its session was not over by that")));
 }
 
@@ -90,11 +90,11 @@ TEST(AuditCountingTest, FindsALossAsGoneThatThePeerNeverAnswered) {
   Story story = story_with_a_loss(true);
   story.end();
   story.go();
-  story.event(EventName::kLost).cause = "gone";
+  story.event(EventKind::kLost).cause = "gone";
   EXPECT_THAT(story.judge().violations, Contains(HasSubstr("its peer did not answer that")));
-  story.insert_before([](const Session&, const EventRecord& r) { return r.event == EventName::kLost; },
+  story.insert_before([](const Session&, const EventRecord& r) { return r.event == EventKind::kLost; },
                       Story::peer(1, 1),
-                      {.event = EventName::kCommitGone,
+                      {.event = EventKind::kCommitGone,
                        .microbatch = Story::microbatch(3),
                        .stage = StageId{1},
                        .entry_name = Story::winner(3, 1)});
@@ -104,7 +104,7 @@ TEST(AuditCountingTest, FindsALossAsGoneThatThePeerNeverAnswered) {
 TEST(AuditCountingTest, FindsTwoPathsOfOneMicrobatch) {
   Story story = Story::whole();
   story.insert_before(
-      [](const Session&, const EventRecord& r) { return r.event == EventName::kEnd; }, Story::trainer(),
+      [](const Session&, const EventRecord& r) { return r.event == EventKind::kEnd; }, Story::trainer(),
       commit_event(Story::microbatch(0), {Story::winner(0, 0), EntryName{Story::peer(1, 1), 60}}, 2.0, 64));
   EXPECT_THAT(story.judge().violations, Contains(HasSubstr("along two paths")));
 }
@@ -113,7 +113,7 @@ TEST(AuditCountingTest, FindsAnEntryThatWinsTwice) {
   Story story = Story::whole();
   story
       .find([](const Session&, const EventRecord& r) {
-        return r.event == EventName::kCommit && r.microbatch == Story::microbatch(2);
+        return r.event == EventKind::kCommit && r.microbatch == Story::microbatch(2);
       })
       .entries->at(1) = Story::winner(0, 1);
   EXPECT_THAT(story.judge().violations, Contains(HasSubstr("won for two microbatches or stages")));
@@ -121,7 +121,7 @@ TEST(AuditCountingTest, FindsAnEntryThatWinsTwice) {
 
 TEST(AuditCountingTest, FindsACommitThatWasNeverIssued) {
   Story story = Story::whole();
-  story.remove_all(Story::trainer(), EventName::kIssue);
+  story.remove_all(Story::trainer(), EventKind::kIssue);
   const AuditReport report = story.judge();
   EXPECT_EQ(report.issued, 0u);
   EXPECT_EQ(std::count_if(report.violations.begin(), report.violations.end(),
@@ -132,14 +132,14 @@ TEST(AuditCountingTest, FindsACommitThatWasNeverIssued) {
 TEST(AuditCountingTest, FindsAHoleAmongTheIssues) {
   Story story = Story::whole();
   story.remove([](const Session&, const EventRecord& r) {
-    return (r.event == EventName::kIssue) && r.microbatch == Story::microbatch(1);
+    return (r.event == EventKind::kIssue) && r.microbatch == Story::microbatch(1);
   });
   EXPECT_THAT(story.judge().violations, Contains(HasSubstr("in front of it never was")));
 }
 
 TEST(AuditCountingTest, FindsTwoLossesOfOneContributionThatNameDifferentEntries) {
   Story story = story_with_a_loss(true);
-  EventRecord again = story.event(EventName::kLost);
+  EventRecord again = story.event(EventKind::kLost);
   story.resume(1);
   again.cause = "said again in other words";
   story.say(Story::trainer(1), again);
@@ -150,8 +150,8 @@ TEST(AuditCountingTest, FindsTwoLossesOfOneContributionThatNameDifferentEntries)
 }
 
 TEST(AuditCountingTest, FindsWhatIsSaidTwiceInOneLife) {
-  for (const EventName name : {EventName::kIssue, EventName::kCommit, EventName::kMerged, EventName::kRoundCommit,
-                               EventName::kRoundOpen, EventName::kMember, EventName::kEnd}) {
+  for (const EventKind name : {EventKind::kIssue, EventKind::kCommit, EventKind::kMerged, EventKind::kRoundCommit,
+                               EventKind::kRoundOpen, EventKind::kMember, EventKind::kEnd}) {
     Story story = Story::whole();
     story.repeat([&](const Session& who, const EventRecord& r) { return who == Story::trainer() && r.event == name; });
     EXPECT_EQ(story.judge().verdict(), AuditVerdict::kViolated) << name_of(name);
@@ -160,10 +160,10 @@ TEST(AuditCountingTest, FindsWhatIsSaidTwiceInOneLife) {
 
 TEST(AuditCountingTest, RepeatedLinesAfterAResumeAreOne) {
   Story story = Story::whole();
-  story.remove_all(Story::trainer(), EventName::kEnd);
+  story.remove_all(Story::trainer(), EventKind::kEnd);
   story.resume(1);
   story.say(Story::trainer(1), commit_event(Story::microbatch(0), {Story::winner(0, 0), Story::winner(0, 1)}, 2.0, 64));
-  story.say(Story::trainer(1), EventRecord(story.event(EventName::kRoundCommit)));
+  story.say(Story::trainer(1), EventRecord(story.event(EventKind::kRoundCommit)));
   story.end(1);
   const AuditReport report = story.judge();
   EXPECT_TRUE(report.clean()) << audit_table(report);
@@ -172,7 +172,7 @@ TEST(AuditCountingTest, RepeatedLinesAfterAResumeAreOne) {
 
 TEST(AuditCountingTest, FindsARepeatWithAnotherLoss) {
   Story story = Story::whole();
-  story.remove_all(Story::trainer(), EventName::kEnd);
+  story.remove_all(Story::trainer(), EventKind::kEnd);
   story.resume(1);
   story.say(Story::trainer(1), commit_event(Story::microbatch(0), {Story::winner(0, 0), Story::winner(0, 1)}, 2.5, 64));
   EXPECT_THAT(story.judge().violations, Contains(HasSubstr("another loss or targets")));
@@ -186,7 +186,7 @@ TEST(AuditCountingTest, FindsADecisionBehindTheEnd) {
 
 TEST(AuditCountingTest, FindsWhatTheTrainerMarkedMergedWithoutARound) {
   Story story = story_with_a_loss(true);
-  story.say(Story::trainer(), {.event = EventName::kMerged,
+  story.say(Story::trainer(), {.event = EventKind::kMerged,
                                .microbatch = Story::microbatch(3),
                                .stage = StageId{1},
                                .entry_name = Story::winner(3, 1)});
@@ -196,14 +196,14 @@ TEST(AuditCountingTest, FindsWhatTheTrainerMarkedMergedWithoutARound) {
 TEST(AuditCountingTest, FindsASecuredEntryThatTheTrainerNeverMarkedMerged) {
   Story story = Story::whole();
   story.remove([](const Session& who, const EventRecord& r) {
-    return who == Story::trainer() && r.event == EventName::kMerged && r.entry_name == Story::winner(2, 1);
+    return who == Story::trainer() && r.event == EventKind::kMerged && r.entry_name == Story::winner(2, 1);
   });
   EXPECT_THAT(story.judge().violations, Contains(HasSubstr("was secured and never marked merged")));
 }
 
 TEST(AuditCountingTest, AContradictionIsAViolation) {
   Story story = story_with_a_loss(true);
-  story.say(Story::trainer(), {.event = EventName::kContradiction,
+  story.say(Story::trainer(), {.event = EventKind::kContradiction,
                                .microbatch = Story::microbatch(3),
                                .stage = StageId{1},
                                .entry_name = Story::winner(3, 1),
@@ -214,9 +214,9 @@ TEST(AuditCountingTest, AContradictionIsAViolation) {
 TEST(AuditCountingTest, FindsATrainLineThatSaysOtherTargetsOrAnotherLoss) {
   const auto judged = [](double loss, std::uint64_t targets) {
     Story story = Story::whole();
-    story.insert_before([](const Session&, const EventRecord& r) { return r.event == EventName::kEnd; },
+    story.insert_before([](const Session&, const EventRecord& r) { return r.event == EventKind::kEnd; },
                         Story::trainer(),
-                        {.event = EventName::kTrain, .step = StepId{1}, .loss = loss, .targets = targets});
+                        {.event = EventKind::kTrain, .step = StepId{1}, .loss = loss, .targets = targets});
     return story.judge();
   };
   EXPECT_TRUE(judged(2.0, 256).clean()) << audit_table(judged(2.0, 256));

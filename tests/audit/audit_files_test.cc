@@ -35,8 +35,8 @@ TEST(AuditFilesTest, AProcessThatGoesOnClosesATornLine) {
   ++next.incarnation;
   files[kPeerFile] += "{\"ev\n";
   files[kPeerFile] += event_line({.role = "peer", .run = {}, .peer = Story::key_of(next), .session = {}}, {},
-                                 {.event = EventName::kReopened, .cause = "the line before is torn"});
-  files[kPeerFile] += Story::line_of(next, {.event = EventName::kStart});
+                                 {.event = EventKind::kReopened, .cause = "the line before is torn"});
+  files[kPeerFile] += Story::line_of(next, {.event = EventKind::kStart});
   const AuditReport report = audit_texts(files);
   EXPECT_TRUE(report.clean()) << audit_table(report);
   EXPECT_EQ(report.torn, 1u);
@@ -47,7 +47,7 @@ TEST(AuditFilesTest, TakesABadLineInFrontOfMissingForARefusedWriteAndTellsHowMan
   std::map<std::string, std::string> files = Story::whole().files();
   const std::string whole = files[kPeerFile];
   const std::string after = Story::line_of(
-      Story::peer(0, 0), {.event = EventName::kBytes, .sent = 1, .received = 1, .fp32 = 1, .payload = 1, .missing = 3});
+      Story::peer(0, 0), {.event = EventKind::kBytes, .sent = 1, .received = 1, .fp32 = 1, .payload = 1, .missing = 3});
   files[kPeerFile] = whole + "{\"ev\n" + after;
   const AuditReport report = audit_texts(files);
   EXPECT_EQ(report.verdict(), AuditVerdict::kIncomplete) << audit_table(report);
@@ -60,8 +60,8 @@ TEST(AuditFilesTest, TakesABadLineInFrontOfMissingForARefusedWriteAndTellsHowMan
 
 TEST(AuditFilesTest, WhatIsAbsentWhereLinesAreMissingLeavesTheRunIncomplete) {
   Story story = Story::whole();
-  story.remove(EventName::kCounted, kEntry);
-  story.lose_before(Story::of(EventName::kSettled, kEntry));
+  story.remove(EventKind::kCounted, kEntry);
+  story.lose_before(Story::of(EventKind::kSettled, kEntry));
   const AuditReport report = story.judge();
   EXPECT_EQ(report.verdict(), AuditVerdict::kIncomplete) << audit_table(report);
   EXPECT_THAT(report.incomplete, Contains(HasSubstr("its peer never counted it")));
@@ -71,8 +71,8 @@ TEST(AuditFilesTest, WhatIsAbsentWhereLinesAreMissingLeavesTheRunIncomplete) {
 
 TEST(AuditFilesTest, AContradictionIsAViolationWhateverIsMissing) {
   Story story = Story::whole();
-  story.lose_before(Story::of(EventName::kSettled, kEntry));
-  story.repeat(Story::of(EventName::kSettled, kEntry));
+  story.lose_before(Story::of(EventKind::kSettled, kEntry));
+  story.repeat(Story::of(EventKind::kSettled, kEntry));
   story.lines.back().second.missing = 5;  // also of the trainer
   EXPECT_EQ(story.judge().verdict(), AuditVerdict::kViolated);
 }
@@ -90,7 +90,7 @@ TEST(AuditFilesTest, AFileCutBehindALineLeavesTheRunIncomplete) {
   bool behind = false;
   story.remove([&](const Session& who, const EventRecord& r) {
     if (who != Story::peer(0, 0)) return false;
-    behind = behind || (r.event == EventName::kCounted && r.entry_name == Story::winner(2, 0));
+    behind = behind || (r.event == EventKind::kCounted && r.entry_name == Story::winner(2, 0));
     return behind;
   });
   const AuditReport report = story.judge();
@@ -103,22 +103,22 @@ TEST(AuditFilesTest, FindsFilesOfTwoRuns) {
   other.bytes[3] = 1;
   const Session stranger = Story::session(0x55);
   files["stranger"] = event_line({.role = "peer", .run = other, .peer = Story::key_of(stranger), .session = stranger},
-                                 {}, {.event = EventName::kStart});
+                                 {}, {.event = EventKind::kStart});
   EXPECT_THAT(audit_texts(files).violations, Contains(HasSubstr("2 different runs")));
 }
 
 TEST(AuditFilesTest, FindsLinesOfAnotherProcessOrSession) {
   std::map<std::string, std::string> files = Story::whole().files();
-  const std::string foreign = Story::line_of(Story::peer(1, 1), {.event = EventName::kFenced, .cause = "silent"});
+  const std::string foreign = Story::line_of(Story::peer(1, 1), {.event = EventKind::kFenced, .cause = "silent"});
   files[kPeerFile] += foreign;
   EXPECT_THAT(audit_texts(files).violations, Contains(HasSubstr("is of another process")));
   Story story = Story::whole();
   Session other = Story::peer(0, 0);
   ++other.incarnation;
-  story.say(other, {.event = EventName::kFenced, .cause = "silent"});
+  story.say(other, {.event = EventKind::kFenced, .cause = "silent"});
   EXPECT_THAT(story.judge().violations, Contains(HasSubstr("wrote no start")));
   story = Story::whole();
-  story.say(Story::peer(0, 0), {.event = EventName::kStart});
+  story.say(Story::peer(0, 0), {.event = EventKind::kStart});
   EXPECT_THAT(story.judge().violations, Contains(HasSubstr("starts a second time")));
 }
 
@@ -141,8 +141,8 @@ TEST(AuditFilesTest, FindsALineWithoutAFieldOrOfNoEvent) {
 }
 
 TEST(AuditFilesTest, EveryEventIsAKnownLineOfItsWriter) {
-  for (std::size_t i = 0; i <= static_cast<std::size_t>(kEventNameLast); ++i) {
-    const auto name = static_cast<EventName>(i);
+  for (std::size_t i = 0; i <= static_cast<std::size_t>(kEventKindLast); ++i) {
+    const auto name = static_cast<EventKind>(i);
     bool known = false;
     for (const Session& who : {Story::trainer(), Story::peer(0, 0)}) {
       const auto unknown = [](const std::string& v) { return v.find("is no event of") != std::string::npos; };
@@ -188,7 +188,7 @@ TEST(AuditFilesTest, ReadsAFolder) {
 TEST(AuditFilesTest, ReadsAFileInPieces) {
   std::map<std::string, std::string> files = Story::whole().files();
   const std::string bytes = Story::line_of(
-      Story::peer(0, 0), {.event = EventName::kBytes, .sent = 1, .received = 1, .fp32 = 1, .payload = 1});
+      Story::peer(0, 0), {.event = EventKind::kBytes, .sent = 1, .received = 1, .fp32 = 1, .payload = 1});
   for (int i = 0; i < 4000; ++i) files[kPeerFile] += bytes;
   const ScratchFolder folder;
   for (const auto& [name, text] : files) folder.write(name + ".jsonl", text);

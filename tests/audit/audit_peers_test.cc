@@ -9,7 +9,7 @@ using testing::HasSubstr;
 
 const EntryName kEntry = Story::winner(0, 0);
 
-std::vector<std::string> judged_with(EventName event, const EntryName& entry = kEntry, const char* cause = "") {
+std::vector<std::string> judged_with(EventKind event, const EntryName& entry = kEntry, const char* cause = "") {
   Story story;
   story.open();
   for (std::uint64_t serial = 0; serial < 2; ++serial) story.train(serial);
@@ -18,48 +18,48 @@ std::vector<std::string> judged_with(EventName event, const EntryName& entry = k
 }
 
 TEST(AuditPeersTest, FindsPeersThatBreakTheirOwnBooks) {
-  EXPECT_THAT(judged_with(EventName::kForward), Contains(HasSubstr("went forward a second time")));
-  EXPECT_THAT(judged_with(EventName::kCounted), Contains(HasSubstr("counted a second time")));
-  EXPECT_THAT(judged_with(EventName::kSettled), Contains(HasSubstr("was settled twice")));
-  EXPECT_THAT(judged_with(EventName::kUndo, kEntry, "lost"), Contains(HasSubstr("undone after it was settled")));
-  EXPECT_THAT(judged_with(EventName::kUndone), Contains(HasSubstr("undone after it was settled")));
-  EXPECT_THAT(judged_with(EventName::kDrop, kEntry, "lost"), Contains(HasSubstr("dropped after it was counted")));
-  EXPECT_THAT(judged_with(EventName::kEntry), Contains(HasSubstr("was made twice")));
-  EXPECT_THAT(judged_with(EventName::kMerged), Contains(HasSubstr("no committed round names it")));
-  EXPECT_THAT(judged_with(EventName::kCommitGone), Contains(HasSubstr("answered gone after it was settled")));
+  EXPECT_THAT(judged_with(EventKind::kForward), Contains(HasSubstr("went forward a second time")));
+  EXPECT_THAT(judged_with(EventKind::kCounted), Contains(HasSubstr("counted a second time")));
+  EXPECT_THAT(judged_with(EventKind::kSettled), Contains(HasSubstr("was settled twice")));
+  EXPECT_THAT(judged_with(EventKind::kUndo, kEntry, "lost"), Contains(HasSubstr("undone after it was settled")));
+  EXPECT_THAT(judged_with(EventKind::kUndone), Contains(HasSubstr("undone after it was settled")));
+  EXPECT_THAT(judged_with(EventKind::kDrop, kEntry, "lost"), Contains(HasSubstr("dropped after it was counted")));
+  EXPECT_THAT(judged_with(EventKind::kEntry), Contains(HasSubstr("was made twice")));
+  EXPECT_THAT(judged_with(EventKind::kMerged), Contains(HasSubstr("no committed round names it")));
+  EXPECT_THAT(judged_with(EventKind::kCommitGone), Contains(HasSubstr("answered gone after it was settled")));
   const EntryName never{kEntry.session, 9};
-  EXPECT_THAT(judged_with(EventName::kCounted, never), Contains(HasSubstr("which was never made")));
-  EXPECT_THAT(judged_with(EventName::kEntry, never), Contains(HasSubstr("in front of it was not")));
+  EXPECT_THAT(judged_with(EventKind::kCounted, never), Contains(HasSubstr("which was never made")));
+  EXPECT_THAT(judged_with(EventKind::kEntry, never), Contains(HasSubstr("in front of it was not")));
 }
 
 TEST(AuditPeersTest, FindsWhatWasCommittedAndNeverCountedOrToldByItsPeer) {
   Story story = Story::whole();
   story.go();
-  story.remove(EventName::kCounted, kEntry);
+  story.remove(EventKind::kCounted, kEntry);
   EXPECT_THAT(story.judge().violations, Contains(HasSubstr("its peer never counted it")));
-  for (const EventName event : {EventName::kEntry, EventName::kForward, EventName::kSettled, EventName::kMerged})
+  for (const EventKind event : {EventKind::kEntry, EventKind::kForward, EventKind::kSettled, EventKind::kMerged})
     story.remove(event, kEntry);
   EXPECT_THAT(story.judge().violations, Contains(HasSubstr("its peer never wrote of it")));
 }
 
 TEST(AuditPeersTest, FindsEachStepOfAnEntryThatIsNotThere) {
-  const auto without = [](EventName event) {
+  const auto without = [](EventKind event) {
     Story story = Story::whole();
     story.go();
     EXPECT_EQ(story.remove(event, kEntry), 1u);
     return story.judge().violations;
   };
-  EXPECT_THAT(without(EventName::kForward), Contains(HasSubstr("was counted and never went forward")));
-  EXPECT_THAT(without(EventName::kSettled), Contains(HasSubstr("its peer never settled it")));
-  EXPECT_THAT(without(EventName::kMerged), Contains(HasSubstr("which marked 0 as merged")));
+  EXPECT_THAT(without(EventKind::kForward), Contains(HasSubstr("was counted and never went forward")));
+  EXPECT_THAT(without(EventKind::kSettled), Contains(HasSubstr("its peer never settled it")));
+  EXPECT_THAT(without(EventKind::kMerged), Contains(HasSubstr("which marked 0 as merged")));
   Story story = Story::whole();
-  story.remove_all(kEntry.session, EventName::kStepped);
+  story.remove_all(kEntry.session, EventKind::kStepped);
   EXPECT_THAT(story.judge().violations, Contains(HasSubstr("was marked merged and in no inner step")));
 }
 
 TEST(AuditPeersTest, FindsAnEntryOfAnotherMicrobatch) {
   Story story = Story::whole();
-  story.find(Story::of(EventName::kEntry, Story::winner(2, 1))).microbatch = Story::microbatch(3);
+  story.find(Story::of(EventKind::kEntry, Story::winner(2, 1))).microbatch = Story::microbatch(3);
   EXPECT_THAT(story.judge().violations, Contains(HasSubstr("at its peer and of")));
 }
 
@@ -81,7 +81,7 @@ TEST(AuditPeersTest, FindsTwoLivingEntriesOfOneMicrobatch) {
 
 TEST(AuditPeersTest, FindsAGoneAnswerForWhatARoundSecured) {
   Story story = Story::whole();
-  story.say_of(EventName::kCommitGone, kEntry, 0, 0);
+  story.say_of(EventKind::kCommitGone, kEntry, 0, 0);
   EXPECT_THAT(story.judge().violations, Contains(HasSubstr("answered gone, yet a round secured it")));
 }
 
@@ -91,15 +91,15 @@ Story story_with_a_branch() {
   Story story;
   story.open();
   story.train(0);
-  const auto settled = Story::of(EventName::kSettled, Story::winner(0, 0));
-  for (const EventName event :
-       {EventName::kEntry, EventName::kForward, EventName::kCounted, EventName::kUndo, EventName::kUndone})
+  const auto settled = Story::of(EventKind::kSettled, Story::winner(0, 0));
+  for (const EventKind event :
+       {EventKind::kEntry, EventKind::kForward, EventKind::kCounted, EventKind::kUndo, EventKind::kUndone})
     story.insert_before(settled, loser.session,
                         {.event = event,
                          .microbatch = Story::microbatch(0),
                          .stage = StageId{0},
                          .entry_name = loser,
-                         .cause = event == EventName::kUndo ? "its microbatch is committed along another path" : ""});
+                         .cause = event == EventKind::kUndo ? "its microbatch is committed along another path" : ""});
   story.round(0, 1, 0, 1);
   story.round(1, 1, 0, 1);
   story.issue(1);
@@ -118,7 +118,7 @@ TEST(AuditPeersTest, AnUndoneBranchIsNoViolation) {
 
 TEST(AuditPeersTest, FindsAnUndoThatTheDeviceNeverTookOut) {
   Story story = story_with_a_branch();
-  story.remove_all(Story::peer(0, 1), EventName::kUndone);
+  story.remove_all(Story::peer(0, 1), EventKind::kUndone);
   for (std::uint64_t serial = 2; serial < 5; ++serial) {
     story.issue(serial);
     story.count({Story::peer(0, 1), serial}, serial, 0);
@@ -128,7 +128,7 @@ TEST(AuditPeersTest, FindsAnUndoThatTheDeviceNeverTookOut) {
 
 TEST(AuditPeersTest, FindsARoundThatSecuredWhatWasUndone) {
   Story story = story_with_a_branch();
-  story.find(Story::of(EventName::kRoundCommit, 0, 1)).secured->at(1).serials.push_back(1);
+  story.find(Story::of(EventKind::kRoundCommit, 0, 1)).secured->at(1).serials.push_back(1);
   EXPECT_THAT(story.judge().violations, Contains(HasSubstr("was secured although its peer had undone it")));
 }
 
@@ -136,7 +136,7 @@ TEST(AuditPeersTest, FindsAnInnerStepThatIsNotWhatItsEntriesSay) {
   const auto judged = [](const std::function<void(EventRecord&)>& edit) {
     Story story = Story::whole();
     edit(story.find([](const Session& who, const EventRecord& r) {
-      return who == kEntry.session && r.event == EventName::kStepped;
+      return who == kEntry.session && r.event == EventKind::kStepped;
     }));
     return story.judge().violations;
   };
@@ -151,21 +151,21 @@ TEST(AuditPeersTest, FindsAnInnerStepThatIsNotWhatItsEntriesSay) {
 
 TEST(AuditPeersTest, FindsALineAtAnotherStageOrOfAnotherSession) {
   Story story = Story::whole();
-  story.find(Story::of(EventName::kCounted, kEntry)).stage = StageId{1};
+  story.find(Story::of(EventKind::kCounted, kEntry)).stage = StageId{1};
   EXPECT_THAT(story.judge().violations, Contains(HasSubstr("serves stage 0")));
   story = Story::whole();
-  story.find(Story::of(EventName::kCounted, kEntry)).entry_name->session = Story::peer(0, 1);
+  story.find(Story::of(EventKind::kCounted, kEntry)).entry_name->session = Story::peer(0, 1);
   EXPECT_THAT(story.judge().violations, Contains(HasSubstr("which is not of session")));
 }
 
 TEST(AuditPeersTest, FindsWorkOfASessionThatHadEndedOrDidNotServe) {
   Story story = Story::whole();
-  story.say(Story::peer(0, 0), {.event = EventName::kEnd, .stage = StageId{0}, .cause = "asked to"});
+  story.say(Story::peer(0, 0), {.event = EventKind::kEnd, .stage = StageId{0}, .cause = "asked to"});
   EXPECT_TRUE(story.judge().clean()) << audit_table(story.judge());
-  story.say_of(EventName::kEntry, {Story::peer(0, 0), 3}, 3, 0);
+  story.say_of(EventKind::kEntry, {Story::peer(0, 0), 3}, 3, 0);
   EXPECT_THAT(story.judge().violations, Contains(HasSubstr(", which had ended")));
   story = Story::whole();
-  story.remove_all(Story::peer(0, 0), EventName::kServing);
+  story.remove_all(Story::peer(0, 0), EventKind::kServing);
   EXPECT_THAT(story.judge().violations, Contains(HasSubstr("before the session served")));
 }
 
@@ -173,13 +173,13 @@ TEST(AuditPeersTest, ValidationIsNotCounted) {
   const MicrobatchId validation{Story::microbatch(0).trainer | std::uint64_t{1} << 63, 0};
   const EntryName entry{Story::peer(0, 0), 3};
   Story story = Story::whole();
-  const auto say = [&](EventName event) {
+  const auto say = [&](EventKind event) {
     story.say(entry.session, {.event = event, .microbatch = validation, .stage = StageId{0}, .entry_name = entry});
   };
-  say(EventName::kEntry);
-  say(EventName::kForward);
+  say(EventKind::kEntry);
+  say(EventKind::kForward);
   EXPECT_TRUE(story.judge().clean()) << audit_table(story.judge());
-  say(EventName::kCounted);
+  say(EventKind::kCounted);
   EXPECT_THAT(story.judge().violations, Contains(HasSubstr("of validation is counted")));
 }
 

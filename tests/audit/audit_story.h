@@ -47,7 +47,7 @@ class Story {
   }
 
   void say(const Session& who, EventRecord record) { lines.emplace_back(who, std::move(record)); }
-  void say_of(EventName event, const EntryName& entry, std::uint64_t serial, int stage, std::string cause = "") {
+  void say_of(EventKind event, const EntryName& entry, std::uint64_t serial, int stage, std::string cause = "") {
     say(entry.session, {.event = event,
                         .microbatch = microbatch(serial),
                         .stage = id(stage),
@@ -55,28 +55,28 @@ class Story {
                         .cause = std::move(cause)});
   }
   void open() {
-    say(trainer(), {.event = EventName::kStart});
+    say(trainer(), {.event = EventKind::kStart});
     for (int stage = 0; stage < 2; ++stage)
       for (int replica = 0; replica < 2; ++replica) {
-        say(peer(stage, replica), {.event = EventName::kStart});
-        say(trainer(), {.event = EventName::kMember,
+        say(peer(stage, replica), {.event = EventKind::kStart});
+        say(trainer(), {.event = EventKind::kMember,
                         .stage = id(stage),
                         .about = peer(stage, replica),
                         .about_peer = key_of(peer(stage, replica)),
                         .state = "joined",
                         .cause = "fewest members"});
-        say(peer(stage, replica), {.event = EventName::kServing, .stage = id(stage), .version = Version{0}});
+        say(peer(stage, replica), {.event = EventKind::kServing, .stage = id(stage), .version = Version{0}});
       }
   }
   void issue(std::uint64_t serial) {
-    say(trainer(), {.event = EventName::kIssue,
+    say(trainer(), {.event = EventKind::kIssue,
                     .microbatch = microbatch(serial),
                     .step = StepId{0},
                     .sample = SampleId{serial},
                     .epoch = 0});
   }
   void count(const EntryName& entry, std::uint64_t serial, int stage) {
-    for (const EventName event : {EventName::kEntry, EventName::kForward, EventName::kCounted})
+    for (const EventKind event : {EventKind::kEntry, EventKind::kForward, EventKind::kCounted})
       say_of(event, entry, serial, stage);
   }
   void train(std::uint64_t serial) {
@@ -87,9 +87,9 @@ class Story {
   }
   void settle(std::uint64_t serial, int stage) {
     const EntryName entry = winner(serial, stage);
-    say_of(EventName::kSettled, entry, serial, stage);
+    say_of(EventKind::kSettled, entry, serial, stage);
     stepped_[entry.session] += count_tag(microbatch(serial));
-    say(entry.session, {.event = EventName::kStepped,
+    say(entry.session, {.event = EventKind::kStepped,
                         .stage = id(stage),
                         .window = WindowSlot::kA,
                         .tag = anchor_[entry.session] + stepped_[entry.session],
@@ -102,14 +102,14 @@ class Story {
     std::vector<Secured> secured = {{peer(stage, 0), {}}, {peer(stage, 1), {}}};
     for (std::uint64_t serial = begin; serial < end; ++serial)
       secured[serial % 2].serials.push_back(winner(serial, stage).serial);
-    say(trainer(), {.event = EventName::kRoundOpen,
+    say(trainer(), {.event = EventKind::kRoundOpen,
                     .stage = id(stage),
                     .round = RoundId{number},
                     .version = Version{version - 1},
                     .step = StepId{0},
                     .members = 2});
     for (const Secured& member : secured) {
-      say(member.session, {.event = EventName::kRoundEnter,
+      say(member.session, {.event = EventKind::kRoundEnter,
                            .stage = id(stage),
                            .round = RoundId{number},
                            .version = Version{version - 1},
@@ -118,7 +118,7 @@ class Story {
       CountTag tag = 0;
       for (const std::uint64_t serial : member.serials)
         tag += count_tag(microbatch(microbatch_of(member.session, serial)));
-      say(member.session, {.event = EventName::kRoundReport,
+      say(member.session, {.event = EventKind::kRoundReport,
                            .stage = id(stage),
                            .round = RoundId{number},
                            .tag = tag,
@@ -133,11 +133,11 @@ class Story {
     commit.secured = secured;
     say(trainer(), event_of(commit));
     for (std::uint64_t serial = begin; serial < end; ++serial) {
-      say(trainer(), {.event = EventName::kMerged,
+      say(trainer(), {.event = EventKind::kMerged,
                       .microbatch = microbatch(serial),
                       .stage = id(stage),
                       .entry_name = winner(serial, stage)});
-      say_of(EventName::kMerged, winner(serial, stage), serial, stage);
+      say_of(EventKind::kMerged, winner(serial, stage), serial, stage);
     }
     for (const Secured& member : secured) {
       for (const std::uint64_t serial : member.serials)
@@ -146,13 +146,13 @@ class Story {
       say(member.session, anchor_event(id(stage), Version{version}, tag_of(0, end), digest_of(stage, version)));
     }
   }
-  void end(std::uint64_t life = 0) { say(trainer(life), {.event = EventName::kEnd}); }
-  void resume(std::uint64_t life) { say(trainer(life), {.event = EventName::kStart, .cause = "resume"}); }
+  void end(std::uint64_t life = 0) { say(trainer(life), {.event = EventKind::kEnd}); }
+  void resume(std::uint64_t life) { say(trainer(life), {.event = EventKind::kStart, .cause = "resume"}); }
   // The peers go in order: no kill explains what they did not write.
   void go() {
     for (int stage = 0; stage < 2; ++stage)
       for (int replica = 0; replica < 2; ++replica)
-        say(peer(stage, replica), {.event = EventName::kEnd, .stage = id(stage), .cause = "asked to"});
+        say(peer(stage, replica), {.event = EventKind::kEnd, .stage = id(stage), .cause = "asked to"});
   }
 
   static Story whole() {
@@ -192,12 +192,12 @@ class Story {
   }
 
   using Fits = std::function<bool(const Session&, const EventRecord&)>;
-  static Fits of(EventName name, const EntryName& entry) {
+  static Fits of(EventKind name, const EntryName& entry) {
     return [=](const Session& who, const EventRecord& r) {
       return who == entry.session && r.event == name && r.entry_name == entry;
     };
   }
-  static Fits of(EventName name, int stage, std::uint64_t round_or_version) {
+  static Fits of(EventKind name, int stage, std::uint64_t round_or_version) {
     return [=](const Session&, const EventRecord& r) {
       const bool fits =
           r.round ? r.round->value == round_or_version : r.version && r.version->value == round_or_version;
@@ -210,15 +210,15 @@ class Story {
     if (at == lines.end()) ADD_FAILURE() << "no such line";
     return at == lines.end() ? lines.front().second : at->second;
   }
-  EventRecord& event(EventName name) {
+  EventRecord& event(EventKind name) {
     return find([&](const Session&, const EventRecord& r) { return r.event == name; });
   }
   std::size_t remove(const Fits& fits) {
     return std::erase_if(lines, [&](const auto& line) { return fits(line.first, line.second); });
   }
   // Of peers.
-  std::size_t remove(EventName name, const EntryName& entry) { return remove(of(name, entry)); }
-  std::size_t remove_all(const Session& who, EventName name) {
+  std::size_t remove(EventKind name, const EntryName& entry) { return remove(of(name, entry)); }
+  std::size_t remove_all(const Session& who, EventKind name) {
     return remove([&](const Session& writer, const EventRecord& r) { return writer == who && r.event == name; });
   }
   void insert_before(const Fits& fits, const Session& who, EventRecord record) {
@@ -249,7 +249,7 @@ inline Story story_with_a_loss(bool lost) {
   story.round(1, 1, 0, 3);
   story.say(Story::trainer(), session_over_event(Story::peer(1, 1), StageId{1}, "silent"));
   if (lost) {
-    story.say(Story::trainer(), {.event = EventName::kLost,
+    story.say(Story::trainer(), {.event = EventKind::kLost,
                                  .microbatch = Story::microbatch(3),
                                  .stage = StageId{1},
                                  .entry_name = Story::winner(3, 1),

@@ -104,7 +104,6 @@ TEST(ConfigTest, RefusesOptionsThatExcludeEachOther) {
               HasSubstr("mode = \"drain\" does not go with rule = \"diloco\""));
   EXPECT_EQ(message_of(with("[sync]\nrule = \"allreduce\"\nmode = \"drain\"\n")), "ok");
   EXPECT_THAT(message_of(with("[admission]\nmode = \"keys\"\n")), HasSubstr("would admit nobody"));
-  EXPECT_THAT(message_of(with("[pipeline]\nmemory = \"lean\"\n")), HasSubstr("not built yet"));
   EXPECT_THAT(message_of(with("[timing]\nmembership_s = 1\n")), HasSubstr("at least lease_s"));
   EXPECT_THAT(message_of(with("[pipeline]\nstages = 9\n")), Not(testing::StrEq("ok")));
   EXPECT_THAT(message_of(with("[sync]\ninner_batch = 1000000000\n")), HasSubstr("allowed are 131072"));

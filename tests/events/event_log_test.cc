@@ -32,7 +32,7 @@ std::vector<std::string> lines_of(const std::string& path) {
 }
 
 TEST(EventLogTest, WritesWhatIsSetAndNothingElse) {
-  const auto line = line_of({.event = EventName::kForward});
+  const auto line = line_of({.event = EventKind::kForward});
   EXPECT_EQ(line.size(), 6u);
   EXPECT_EQ(line["event"], "forward");
   EXPECT_EQ(line["role"], "peer");
@@ -42,7 +42,7 @@ TEST(EventLogTest, WritesWhatIsSetAndNothingElse) {
 
 TEST(EventLogTest, EveryFieldReadsBack) {
   const EntryName entry_name{Session{1, 2}, 3};
-  const auto line = line_of({.event = EventName::kDrop,
+  const auto line = line_of({.event = EventKind::kDrop,
                              .microbatch = MicrobatchId{5, 6},
                              .stage = StageId{2},
                              .about = Session{7, 8},
@@ -98,8 +98,8 @@ TEST(EventLogTest, ALineIsOfTheWritersStageUnlessItNamesAnother) {
   const auto stage_of = [&](const EventRecord& record) {
     return nlohmann::json::parse(event_line(writer, {}, record))["stage"].get<int>();
   };
-  EXPECT_EQ(stage_of({.event = EventName::kForward}), 3);
-  EXPECT_EQ(stage_of({.event = EventName::kForward, .stage = StageId{1}}), 1);
+  EXPECT_EQ(stage_of({.event = EventKind::kForward}), 3);
+  EXPECT_EQ(stage_of({.event = EventKind::kForward, .stage = StageId{1}}), 1);
 }
 
 TEST(EventLogTest, ANewSessionHasNoStageYet) {
@@ -108,9 +108,9 @@ TEST(EventLogTest, ANewSessionHasNoStageYet) {
   const auto log = open_event_log(folder / "e.jsonl", identity(), clock);
   ASSERT_TRUE(log.ok()) << log.error().message;
   (*log)->set_stage(StageId{2});
-  (*log)->write({.event = EventName::kFenced});
+  (*log)->write({.event = EventKind::kFenced});
   (*log)->set_session(Session{9, 9});
-  (*log)->write({.event = EventName::kStart});
+  (*log)->write({.event = EventKind::kStart});
   const auto lines = lines_of(folder / "e.jsonl");
   EXPECT_EQ(nlohmann::json::parse(lines.at(0))["stage"], 2);
   EXPECT_FALSE(nlohmann::json::parse(lines.at(1)).contains("stage"));
@@ -118,7 +118,7 @@ TEST(EventLogTest, ANewSessionHasNoStageYet) {
 
 TEST(EventLogTest, StrangersTextCannotBreakALine) {
   const std::string hostile = "a\"b\\c\nd\x01\xff{";
-  const std::string text = event_line(identity(), {}, {.event = EventName::kDrop, .cause = hostile});
+  const std::string text = event_line(identity(), {}, {.event = EventKind::kDrop, .cause = hostile});
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1);
   EXPECT_TRUE(text.ends_with("\n"));
   const auto line = nlohmann::json::parse(text);
@@ -126,7 +126,7 @@ TEST(EventLogTest, StrangersTextCannotBreakALine) {
 }
 
 TEST(EventLogTest, NumbersThatAreNoneAreNull) {
-  EXPECT_TRUE(line_of({.event = EventName::kDrop, .loss = std::numeric_limits<double>::quiet_NaN()})["loss"].is_null());
+  EXPECT_TRUE(line_of({.event = EventKind::kDrop, .loss = std::numeric_limits<double>::quiet_NaN()})["loss"].is_null());
 }
 
 TEST(EventLogTest, EveryLineIsInTheFileAtOnce) {
@@ -135,11 +135,11 @@ TEST(EventLogTest, EveryLineIsInTheFileAtOnce) {
   const auto log = open_event_log(folder / "e.jsonl", identity(), clock);
   ASSERT_TRUE(log.ok()) << log.error().message;
   for (int i = 1; i <= 3; ++i) {
-    (*log)->write({.event = EventName::kStart});
+    (*log)->write({.event = EventKind::kStart});
     EXPECT_EQ(lines_of(folder / "e.jsonl").size(), static_cast<std::size_t>(i));
   }
   (*log)->set_session(Session{9, 9});
-  (*log)->write({.event = EventName::kStart});
+  (*log)->write({.event = EventKind::kStart});
   EXPECT_THAT(lines_of(folder / "e.jsonl").back(), testing::HasSubstr("0000000000000009.0000000000000009"));
 }
 
@@ -148,7 +148,7 @@ TEST(EventLogTest, GoesOnBehindATornLine) {
   const FixedClock clock;
   folder.write("e.jsonl", "{\"event\":\"start\"}\n{\"event\":\"to");
   const auto log = open_event_log(folder / "e.jsonl", identity(), clock);
-  (*log)->write({.event = EventName::kStart});
+  (*log)->write({.event = EventKind::kStart});
   const auto lines = lines_of(folder / "e.jsonl");
   ASSERT_EQ(lines.size(), 4u);
   EXPECT_EQ(lines[1], "{\"event\":\"to");
@@ -160,7 +160,7 @@ TEST(EventLogTest, CountsWhatAFullDiskSwallowed) {
   const FixedClock clock;
   const auto log = open_event_log("/dev/full", identity(), clock);
   ASSERT_TRUE(log.ok());
-  for (int i = 0; i < 3; ++i) (*log)->write({.event = EventName::kStart});  // must not throw, block or end the process
+  for (int i = 0; i < 3; ++i) (*log)->write({.event = EventKind::kStart});  // must not throw, block or end the process
 }
 
 TEST(EventLogTest, NamesTheFileItCannotOpen) {

@@ -7,7 +7,7 @@
 #include <set>
 #include <sstream>
 
-#include "events/event_name.h"
+#include "events/event_kind.h"
 
 namespace shoal {
 namespace {
@@ -23,8 +23,8 @@ std::string read(const fs::path& path) {
 
 Names all_names() {
   Names names;
-  for (std::size_t i = 0; i <= static_cast<std::size_t>(kEventNameLast); ++i)
-    names.emplace(name_of(static_cast<EventName>(i)));
+  for (std::size_t i = 0; i <= static_cast<std::size_t>(kEventKindLast); ++i)
+    names.emplace(name_of(static_cast<EventKind>(i)));
   return names;
 }
 
@@ -43,9 +43,9 @@ Names documented() {
   return names;
 }
 
-// "round_commit" -> "EventName::kRoundCommit"
+// "round_commit" -> "EventKind::kRoundCommit"
 std::string enumerator_of(std::string_view name) {
-  std::string text = "EventName::k";
+  std::string text = "EventKind::k";
   bool up = true;
   for (const char c : name) {
     if (c != '_') text += up ? static_cast<char>(c - 'a' + 'A') : c;
@@ -57,10 +57,10 @@ std::string enumerator_of(std::string_view name) {
 // What the product's sources name, apart from the list itself.
 Names used() {
   Names names;
-  const std::regex enumerator("EventName::k[A-Za-z]+");
+  const std::regex enumerator("EventKind::k[A-Za-z]+");
   for (const std::string folder : {"events", "router", "runtime", "sync", "cli"})
     for (const auto& file : fs::recursive_directory_iterator(fs::path(SHOAL_SOURCE_DIR) / folder)) {
-      if (file.path().extension() != ".cc" || file.path().filename() == "event_name.cc") continue;
+      if (file.path().extension() != ".cc" || file.path().filename() == "event_kind.cc") continue;
       const std::string text = read(file.path());
       for (std::sregex_iterator at(text.begin(), text.end(), enumerator), end; at != end; ++at) names.insert(at->str());
     }

@@ -288,7 +288,7 @@ bool PeerActor::send_gradient(const Session& to, Gradient message, EntrySerial) 
 
 void PeerActor::write(const EventRecord& event) {
   Actor::write(event);
-  if (event.event == EventName::kSettled) world_.settled(*this, *event.microbatch, *event.entry_name);
+  if (event.event == EventKind::kSettled) world_.settled(*this, *event.microbatch, *event.entry_name);
 }
 
 }  // namespace shoal::hop

@@ -99,7 +99,7 @@ SwarmOptions options_with(FrameCoder& coder, RuleId rule, std::uint64_t microbat
   return options;
 }
 
-std::size_t count(const Swarm& swarm, EventName event) {
+std::size_t count(const Swarm& swarm, EventKind event) {
   return static_cast<std::size_t>(std::count_if(swarm.events().begin(), swarm.events().end(),
                                                 [&](const EventRecord& record) { return record.event == event; }));
 }
@@ -114,10 +114,10 @@ TEST_P(KeyFrameTest, AFrameWithoutItsBaseIsSentAgainAsAKeyFrameInTheSameBranch) 
   ASSERT_TRUE(swarm.run_to_end(600s));
   EXPECT_EQ(check_end(swarm), std::vector<std::string>{});
   EXPECT_EQ(swarm.summary().lost, 0u);
-  EXPECT_EQ(count(swarm, EventName::kHopTimer), 0u);
+  EXPECT_EQ(count(swarm, EventKind::kHopTimer), 0u);
   EXPECT_GT(coder.lacking, 20u);
-  EXPECT_EQ(count(swarm, EventName::kNeedKeyFrame), coder.lacking);
-  EXPECT_EQ(count(swarm, EventName::kKeyFrame), coder.lacking);
+  EXPECT_EQ(count(swarm, EventKind::kNeedKeyFrame), coder.lacking);
+  EXPECT_EQ(count(swarm, EventKind::kKeyFrame), coder.lacking);
   EXPECT_EQ(coder.decoded, coder.held) << "a delta whose base is there costs no second frame";
   EXPECT_EQ(coder.held + coder.lacking, kMicrobatches * kBoundaries) << "what is evaluated is sent whole";
   const std::uint64_t evaluated = swarm.options().config.data.validation_samples * kBoundaries;
@@ -135,7 +135,7 @@ TEST_P(KeyFrameTest, CountsOnceThoughPeersDieBetweenTheQuestionAndTheKeyFrame) {
   for (std::size_t victim = 0; victim < 3; ++victim) {
     for (const std::size_t before = asked; asked == before && !swarm.finished();) {
       swarm.run_for(1ms);
-      asked = count(swarm, EventName::kNeedKeyFrame);
+      asked = count(swarm, EventKind::kNeedKeyFrame);
     }
     if (swarm.finished()) break;
     swarm.kill_peer(2 * victim);
@@ -143,7 +143,7 @@ TEST_P(KeyFrameTest, CountsOnceThoughPeersDieBetweenTheQuestionAndTheKeyFrame) {
     swarm.run_for(2s);
     swarm.restart_peer(2 * victim);
     swarm.run_for(1s);
-    asked = count(swarm, EventName::kNeedKeyFrame);
+    asked = count(swarm, EventKind::kNeedKeyFrame);
   }
   EXPECT_EQ(killed, 3u);
   ASSERT_TRUE(swarm.run_to_end(900s));

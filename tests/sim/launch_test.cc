@@ -19,7 +19,7 @@ SwarmOptions options_for(std::uint64_t microbatches) {
   return options;
 }
 
-std::size_t count_events(const Swarm& swarm, EventName name, const std::string& cause = "") {
+std::size_t count_events(const Swarm& swarm, EventKind name, const std::string& cause = "") {
   return static_cast<std::size_t>(
       std::count_if(swarm.events().begin(), swarm.events().end(),
                     [&](const EventRecord& e) { return e.event == name && (cause.empty() || e.cause == cause); }));
@@ -27,8 +27,8 @@ std::size_t count_events(const Swarm& swarm, EventName name, const std::string& 
 
 // The launching process's, not a peer's.
 std::size_t count_ends(const Swarm& swarm) {
-  return count_events(swarm, EventName::kEnd, "all tokens are committed") +
-         count_events(swarm, EventName::kEnd, "the run was over already");
+  return count_events(swarm, EventKind::kEnd, "all tokens are committed") +
+         count_events(swarm, EventKind::kEnd, "the run was over already");
 }
 
 std::size_t count_notices(const Swarm& swarm, const std::string& part) {
@@ -104,7 +104,7 @@ TEST(LaunchTest, AnEndThatIsNotDurableIsNotSaid) {
   ASSERT_TRUE(swarm.launch_error());
   EXPECT_NE(swarm.launch_error()->message.find("--resume run"), std::string::npos) << swarm.launch_error()->message;
   EXPECT_EQ(count_ends(swarm), 0u);
-  EXPECT_EQ(count_events(swarm, EventName::kLost, "the run ended"), 0u);
+  EXPECT_EQ(count_events(swarm, EventKind::kLost, "the run ended"), 0u);
   swarm.run_for(5s);
   for (const auto& peer : swarm.peers()) EXPECT_FALSE(peer->finished) << "nobody heard END";
   swarm.disk().set_failing(false);
@@ -216,7 +216,7 @@ TEST(LaunchTest, AStrangersWordLosesNoContributionAndAsksForNoDecision) {
   for (int second = 0; second < 40 && !swarm.finished(); ++second) {
     CommitAck gone;
     for (const EventRecord& e : swarm.events())
-      if (e.event == EventName::kCommit && e.microbatch && e.entries)
+      if (e.event == EventKind::kCommit && e.microbatch && e.entries)
         for (const EntryName& entry_name : *e.entries)
           gone.items.push_back({*e.microbatch, entry_name, CommitState::kGone});
     said += gone.items.size();

@@ -24,7 +24,7 @@ class LeavingTest : public testing::Test {
     return std::any_of(peer.notices.begin(), peer.notices.end(),
                        [&](const std::string& line) { return line.find(words) != std::string::npos; });
   }
-  static std::size_t count(const Swarm& swarm, EventName event) {
+  static std::size_t count(const Swarm& swarm, EventKind event) {
     return static_cast<std::size_t>(std::count_if(swarm.events().begin(), swarm.events().end(),
                                                   [&](const EventRecord& e) { return e.event == event; }));
   }
@@ -48,7 +48,7 @@ TEST_F(LeavingTest, WhatALeaverSettledGetsItsRoundAndNothingIsLost) {
   EXPECT_TRUE(swarm.peers()[0]->finished);
   ASSERT_TRUE(swarm.run_to_end(300s));
   EXPECT_EQ(swarm.summary().lost, 0u);
-  EXPECT_EQ(count(swarm, EventName::kLost), 0u);
+  EXPECT_EQ(count(swarm, EventKind::kLost), 0u);
 }
 
 TEST_F(LeavingTest, OfTwoReplicasThatLeaveTogetherTheLastStaysUntilAnotherHoldsTheState) {
@@ -72,7 +72,7 @@ TEST_F(LeavingTest, OfTwoReplicasThatLeaveTogetherTheLastStaysUntilAnotherHoldsT
   EXPECT_TRUE(last.finished);
   EXPECT_EQ(swarm.peers()[joiner]->peer->report().phase, PeerPhase::kServing);
   EXPECT_GT(swarm.peers()[joiner]->peer->report().status.version.value, 0u) << "it fetched the state";
-  EXPECT_EQ(count(swarm, EventName::kLost), 0u);
+  EXPECT_EQ(count(swarm, EventKind::kLost), 0u);
 }
 
 TEST_F(LeavingTest, CtrlCWhileASessionIsTakenDownEndsThePeer) {

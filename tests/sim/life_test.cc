@@ -22,7 +22,7 @@ class LifeTest : public testing::Test {
   }
   static bool fenced(const Swarm& swarm, const Session& session) {
     return std::any_of(swarm.events().begin(), swarm.events().end(), [&](const EventRecord& e) {
-      return e.event == EventName::kSessionOver && e.about == session &&
+      return e.event == EventKind::kSessionOver && e.about == session &&
              e.cause.find("no sign of life") != std::string::npos;
     });
   }
@@ -119,7 +119,7 @@ TEST_F(LifeTest, AGradientOfOursThatIsNotFiniteIsToldByName) {
   swarm.run_for(5s);
   std::size_t told = 0;
   for (const EventRecord& e : swarm.events()) {
-    if (e.event != EventName::kRefused) continue;
+    if (e.event != EventKind::kRefused) continue;
     ++told;
     EXPECT_TRUE(e.microbatch && e.entry_name);
     EXPECT_NE(e.cause.find("gradient made here"), std::string::npos) << e.cause;

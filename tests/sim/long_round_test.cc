@@ -28,7 +28,7 @@ TEST(LongRoundTest, IsSecuredWholeThoughOneMemberHoldsItAll) {
   EXPECT_EQ(swarm.summary().lost, 0u);
   std::size_t longest = 0;
   for (const EventRecord& e : swarm.events())
-    if (e.event == EventName::kRoundCommit) longest = std::max(longest, e.secured->front().serials.size());
+    if (e.event == EventKind::kRoundCommit) longest = std::max(longest, e.secured->front().serials.size());
   EXPECT_GE(longest, kRound);
   set_log_level(LogLevel::kInfo);
 }

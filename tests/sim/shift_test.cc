@@ -25,7 +25,7 @@ class ShiftTest : public testing::Test {
   }
 
   // Lines of the late member's.
-  static std::size_t count(const Swarm& swarm, EventName event, std::string_view cause = "") {
+  static std::size_t count(const Swarm& swarm, EventKind event, std::string_view cause = "") {
     const Session writer = late(swarm).session();
     return static_cast<std::size_t>(std::count_if(swarm.events().begin(), swarm.events().end(), [&](const SimEvent& e) {
       return e.event == event && e.writer == writer && (cause.empty() || e.cause == cause);
@@ -35,15 +35,15 @@ class ShiftTest : public testing::Test {
   static std::size_t contributed(const Swarm& swarm) {
     std::map<RoundId, std::size_t> reports;
     for (const EventRecord& e : swarm.events())
-      if (e.event == EventName::kRoundReport) ++reports[*e.round];
+      if (e.event == EventKind::kRoundReport) ++reports[*e.round];
     return reports.empty() ? 0 : reports.rbegin()->second;
   }
   // All lines that are not of single entries, for a failure's message.
   static std::string story(const Swarm& swarm) {
     std::vector<std::string> lines;
     for (const SimEvent& e : swarm.events()) {
-      if (e.event == EventName::kBytes || e.microbatch || e.event == EventName::kStepped ||
-          e.event == EventName::kMember)
+      if (e.event == EventKind::kBytes || e.microbatch || e.event == EventKind::kStepped ||
+          e.event == EventKind::kMember)
         continue;
       std::string line = std::string(name_of(e.event)) + " " + e.cause;
       if (e.round) line += " round " + std::to_string(e.round->value);
@@ -76,7 +76,7 @@ class ShiftTest : public testing::Test {
     ASSERT_TRUE(run_until(swarm, [&] { return contributed(swarm) == 3; }));
     swarm.run_for(15ms);  // pieces take 10 ms, sums 10 ms more
     hear(swarm, false);
-    ASSERT_TRUE(run_until(swarm, [&] { return count(swarm, EventName::kBehind) > 0; })) << story(swarm);
+    ASSERT_TRUE(run_until(swarm, [&] { return count(swarm, EventKind::kBehind) > 0; })) << story(swarm);
     hear(swarm, true);
   }
 };
@@ -84,7 +84,7 @@ class ShiftTest : public testing::Test {
 TEST_F(ShiftTest, WorkThatTheMissedRoundNamesIsNotCountedAgain) {
   Swarm swarm(options());
   lose_the_sum(swarm);
-  ASSERT_TRUE(run_until(swarm, [&] { return count(swarm, EventName::kShifted, "snapshot") == 1; })) << story(swarm);
+  ASSERT_TRUE(run_until(swarm, [&] { return count(swarm, EventKind::kShifted, "snapshot") == 1; })) << story(swarm);
   ASSERT_TRUE(swarm.run_to_end(300s));
   EXPECT_EQ(check_end(swarm), std::vector<std::string>{});
   EXPECT_EQ(swarm.summary().lost, 0u);
@@ -102,12 +102,12 @@ TEST_F(ShiftTest, WorkThatTheMissedRoundsDoNotNameStaysCounted) {
   swarm.freeze_peer(0);
   swarm.run_for(8s);  // two budgets without it, and it is left out; membership runs 10 s
   swarm.resume_peer(0);
-  ASSERT_TRUE(run_until(swarm, [&] { return count(swarm, EventName::kShifted, "anchor") == 1; })) << story(swarm);
+  ASSERT_TRUE(run_until(swarm, [&] { return count(swarm, EventKind::kShifted, "anchor") == 1; })) << story(swarm);
   EXPECT_GE(late(swarm).stage_peer()->status().settled_targets, held);
   ASSERT_TRUE(swarm.run_to_end(300s));
   EXPECT_EQ(check_end(swarm), std::vector<std::string>{});
   for (const EventRecord& e : swarm.events())
-    EXPECT_FALSE(e.event == EventName::kLost && e.cause != "gone") << "lost with its session";
+    EXPECT_FALSE(e.event == EventKind::kLost && e.cause != "gone") << "lost with its session";
   EXPECT_EQ(late(swarm).report().sessions, 1u);
 }
 
@@ -116,7 +116,7 @@ TEST_F(ShiftTest, ASessionThatCannotFetchTheStateJoinsAnew) {
   lose_the_sum(swarm);
   hear(swarm, false);
   ASSERT_TRUE(run_until(swarm, [&] { return late(swarm).report().sessions == 2; })) << story(swarm);
-  for (const EventRecord& e : swarm.events()) EXPECT_NE(e.event, EventName::kShifted);
+  for (const EventRecord& e : swarm.events()) EXPECT_NE(e.event, EventKind::kShifted);
   hear(swarm, true);
   ASSERT_TRUE(swarm.run_to_end(300s));
   EXPECT_EQ(check_end(swarm), std::vector<std::string>{});

@@ -19,7 +19,7 @@ SwarmOptions slow_options(RuleId rule, std::uint16_t stages, std::uint64_t micro
 std::size_t sessions_over(const Swarm& swarm) {
   std::size_t over = 0;
   for (const SimEvent& e : swarm.events()) {
-    if (e.event != EventName::kSessionOver) continue;
+    if (e.event != EventKind::kSessionOver) continue;
     ++over;
     ADD_FAILURE() << seconds_of(e.at.time_since_epoch()) << " s: " << e.cause;
   }
@@ -118,7 +118,7 @@ TEST_F(SlowHangTest, AHangAmongLongJobsIsFoundInBoundedTime) {
   const Session session = swarm.peers()[0]->peer->session();
   swarm.run_for(90s);
   const bool fenced = std::any_of(swarm.events().begin(), swarm.events().end(), [&](const SimEvent& e) {
-    return e.event == EventName::kSessionOver && e.about == session &&
+    return e.event == EventKind::kSessionOver && e.about == session &&
            e.cause.find("the longest finished one of its kind took") != std::string::npos;
   });
   EXPECT_TRUE(fenced);

@@ -143,7 +143,7 @@ TEST_F(SoloTest, TellsItsStoryInEvents) {
     void write(const EventRecord& record) override { names.push_back(record.event); }
     void set_session(const Session&) override {}
     void set_stage(StageId) override {}
-    std::vector<EventName> names;
+    std::vector<EventKind> names;
   } events;
   SoloOptions options;
   options.config = config("[end]\nsteps = 2\n[sync]\ninner_batch = 64\n");
@@ -151,8 +151,8 @@ TEST_F(SoloTest, TellsItsStoryInEvents) {
   options.events = &events;
   const auto result = run_solo(options);
   ASSERT_TRUE(result.ok());
-  EXPECT_THAT(events.names, testing::ElementsAre(EventName::kStart, EventName::kTrain, EventName::kTrain,
-                                                 EventName::kValidation, EventName::kEnd));
+  EXPECT_THAT(events.names, testing::ElementsAre(EventKind::kStart, EventKind::kTrain, EventKind::kTrain,
+                                                 EventKind::kValidation, EventKind::kEnd));
   const auto json = nlohmann::json::parse(solo_json(*result));
   EXPECT_EQ(json["tokens"], 256);
   EXPECT_NEAR(json["unigram_entropy"].get<double>(), 3.0, 0.05);  // ln 20

@@ -318,7 +318,7 @@ CountTag RealSwarm::issued_tag(std::uint64_t step) const {
   const std::lock_guard lock(mutex_);
   CountTag tag = 0;
   for (const EventRecord& record : events_)
-    if (record.event == EventName::kIssue && record.step == StepId(step)) tag += count_tag(*record.microbatch);
+    if (record.event == EventKind::kIssue && record.step == StepId(step)) tag += count_tag(*record.microbatch);
   return tag;
 }
 

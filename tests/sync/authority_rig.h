@@ -166,7 +166,7 @@ class AuthorityTest : public testing::Test, public AuthorityPort {
       if (const T* of = std::get_if<T>(&message); of && peer == peer_of(n)) messages.push_back(*of);
     return messages;
   }
-  std::vector<EventRecord> told(EventName event) const {
+  std::vector<EventRecord> told(EventKind event) const {
     std::vector<EventRecord> lines;
     std::copy_if(events.begin(), events.end(), std::back_inserter(lines),
                  [&](const EventRecord& line) { return line.event == event; });

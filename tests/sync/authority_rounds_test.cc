@@ -315,22 +315,22 @@ TEST_F(AuthorityTest, ARoundAndTheEndOfASessionAreOneEventEach) {
   settle();
   keep_alive(1, 12s, 1);
 
-  ASSERT_EQ(told(EventName::kRoundFailed).size(), 1u);
-  EXPECT_EQ(told(EventName::kRoundFailed)[0].about, session_of(2));
-  EXPECT_EQ(told(EventName::kRoundFailed)[0].silent, session_of(1));
-  ASSERT_EQ(told(EventName::kRoundAbandon).size(), 1u);
-  EXPECT_EQ(told(EventName::kRoundAbandon)[0].round, RoundId(1));
-  ASSERT_EQ(told(EventName::kRoundCommit).size(), 1u);
-  EXPECT_EQ(told(EventName::kRoundCommit)[0].round, RoundId(2));
-  EXPECT_EQ(told(EventName::kRoundCommit)[0].tag, 30u);
-  ASSERT_EQ(told(EventName::kSessionOver).size(), 1u);
-  EXPECT_EQ(told(EventName::kSessionOver)[0].about, session_of(2));
+  ASSERT_EQ(told(EventKind::kRoundFailed).size(), 1u);
+  EXPECT_EQ(told(EventKind::kRoundFailed)[0].about, session_of(2));
+  EXPECT_EQ(told(EventKind::kRoundFailed)[0].silent, session_of(1));
+  ASSERT_EQ(told(EventKind::kRoundAbandon).size(), 1u);
+  EXPECT_EQ(told(EventKind::kRoundAbandon)[0].round, RoundId(1));
+  ASSERT_EQ(told(EventKind::kRoundCommit).size(), 1u);
+  EXPECT_EQ(told(EventKind::kRoundCommit)[0].round, RoundId(2));
+  EXPECT_EQ(told(EventKind::kRoundCommit)[0].tag, 30u);
+  ASSERT_EQ(told(EventKind::kSessionOver).size(), 1u);
+  EXPECT_EQ(told(EventKind::kSessionOver)[0].about, session_of(2));
 
   events.clear();
   reboot();  // it may have died between its log and the line
-  EXPECT_EQ(told(EventName::kRoundCommit).size(), 1u);
-  ASSERT_EQ(told(EventName::kSessionOver).size(), 1u);
-  EXPECT_EQ(told(EventName::kSessionOver)[0].stage, StageId(0));
+  EXPECT_EQ(told(EventKind::kRoundCommit).size(), 1u);
+  ASSERT_EQ(told(EventKind::kSessionOver).size(), 1u);
+  EXPECT_EQ(told(EventKind::kSessionOver)[0].stage, StageId(0));
 }
 
 }  // namespace

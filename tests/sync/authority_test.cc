@@ -329,7 +329,7 @@ TEST_F(AuthorityTest, TheOnlyHoldersOfANewerVersionStayAndServeNothingUntilAPers
   EXPECT_EQ(authority->status()[0].serving, 0u);
   EXPECT_TRUE(sent_to<RoundOpen>(1).empty()) << "a round on a state that nobody holds";
   EXPECT_EQ(std::count_if(events.begin(), events.end(),
-                          [](const EventRecord& event) { return event.event == EventName::kMember; }),
+                          [](const EventRecord& event) { return event.event == EventKind::kMember; }),
             4)
       << "each is said once: ahead, and not serving";
   // The newer log is back, or who was ahead is another session: at the stage's version it is a member like any other.

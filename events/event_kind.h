@@ -1,13 +1,13 @@
 #pragma once
-// The names of events: the closed list of what a process may write of itself. docs/EVENTS.md says what each one means,
-// and a test compares the two. Pure; thread-safe.
+// The kinds of events and their names: the closed list of what a process may write of itself. docs/EVENTS.md says what
+// each one means, and a test compares the two. Pure; thread-safe.
 #include <cstdint>
 #include <ostream>
 #include <string_view>
 
 namespace shoal {
 
-enum class EventName : std::uint8_t {
+enum class EventKind : std::uint8_t {
   // Of any process.
   kStart,
   kEnd,
@@ -59,10 +59,10 @@ enum class EventName : std::uint8_t {
   kTake,
   kGradientRejected,
 };
-inline constexpr auto kEventNameLast = EventName::kGradientRejected;
+inline constexpr auto kEventKindLast = EventKind::kGradientRejected;
 
 // As it stands in a line: "round_commit".
-std::string_view name_of(EventName event);
-std::ostream& operator<<(std::ostream& out, EventName event);
+std::string_view name_of(EventKind event);
+std::ostream& operator<<(std::ostream& out, EventKind event);
 
 }  // namespace shoal
