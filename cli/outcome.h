@@ -8,7 +8,8 @@ namespace shoal {
 
 enum ExitCode : int {
   kExitOk = 0,
-  kExitFailed = 1,  // the judgement of a command that judges (audit, demo) is no
+  kExitFailed = 1,      // the judgement of a command that judges (audit, demo) is no
+  kExitIncomplete = 2,  // of audit: evidence is missing, so nobody can tell
   kExitUsage = 64,
   kExitBadInput = 65,  // damaged or mistyped: ticket, manifest, token file, saved model
   kExitMissing = 66,

@@ -16,9 +16,22 @@ using Json = nlohmann::ordered_json;
 
 double age_of(WallTime expires, WallTime now) { return seconds_of(now - (expires - kRecordTtl)); }
 
-const char* state_of(const PeerRecord& record, WallTime now) {
-  if (!is_live(record.expires, now)) return "expired";
-  return record.serving ? "serving" : "joining";
+// What the launching process last told of a stage; none: not told, or it is silent itself.
+std::optional<std::size_t> told_serving(const RunReport& report, StageId stage) {
+  if (!report.record || is_late(report.record->expires, report.taken)) return std::nullopt;
+  if (stage.value >= report.record->serving.size()) return std::nullopt;
+  return report.record->serving[stage.value];
+}
+
+// Of a dead process its record tells for a minute that it serves: so the record's age and the launching process decide.
+const char* state_of(const RunReport& report, const PeerRecord& record) {
+  if (!is_live(record.expires, report.taken)) return "expired";
+  if (is_late(record.expires, report.taken)) return "silent";
+  if (!record.serving) return "joining";
+  return told_serving(report, record.stage) == 0u ? "silent" : "serving";
+}
+bool is_serving(const RunReport& report, const PeerRecord& record) {
+  return std::string_view(state_of(report, record)) == "serving";
 }
 
 std::string one_of(const std::vector<std::string>& addresses) { return addresses.empty() ? "-" : addresses.front(); }
@@ -27,10 +40,12 @@ void summarise(RunReport& report) {
   const StageReport* weakest = nullptr;
   for (StageReport& stage : report.stages) {
     for (const PeerRecord& peer : stage.peers) {
-      if (!peer.serving || !is_live(peer.expires, report.taken)) continue;
+      if (!is_serving(report, peer)) continue;
       ++stage.serving;
       stage.rate += peer.rate;
     }
+    // 9 stands for 9 and more.
+    if (const auto told = told_serving(report, stage.stage); told && *told < 9) stage.serving = *told;
     const bool weaker = weakest == nullptr || stage.serving < weakest->serving ||
                         (stage.serving == weakest->serving && stage.rate < weakest->rate);
     if (weaker) weakest = &stage;
@@ -83,24 +98,35 @@ std::string format(const char* pattern, Values... values) {
   return line;
 }
 
-std::string peer_line(const PeerRecord& peer, WallTime now) {
+std::string peer_line(const RunReport& report, const PeerRecord& peer) {
   return format("%-9s %-5s %-28s %-8s %8.0f %7.2f s %8s %5.0f s  ok\n", short_name(peer.peer).c_str(),
                 std::to_string(peer.stage.value).c_str(), printable(one_of(peer.addresses), 64).c_str(),
-                state_of(peer, now), peer.rate, peer.queue_seconds, ("v" + std::to_string(peer.version.value)).c_str(),
-                std::max(0.0, age_of(peer.expires, now)));
+                state_of(report, peer), peer.rate, peer.queue_seconds,
+                ("v" + std::to_string(peer.version.value)).c_str(), std::max(0.0, age_of(peer.expires, report.taken)));
+}
+
+std::string since_text(const RunReport& report) {
+  if (!report.record || !report.record->parked_since) return "";
+  return format(" since %.0f s", std::max(0.0, seconds_of(report.taken - *report.record->parked_since)));
 }
 
 std::string health_line(const RunReport& report) {
+  if (report.record && report.record->ended)
+    return "health: the run has ended: " + printable(*report.record->ended, 256) + "\n";
   if (!report.weakest) return "health: nothing is known of this run\n";
+  if (report.record && is_late(report.record->expires, report.taken))
+    return format("health: the launching process has been silent for %.0f s: nothing is decided until it is back\n",
+                  age_of(report.record->expires, report.taken));
   const auto stage = std::find_if(report.stages.begin(), report.stages.end(),
                                   [&](const StageReport& s) { return s.stage == *report.weakest; });
   const std::string name = std::to_string(report.weakest->value);
-  if (stage->serving == 0) return "health: stage " + name + " has no serving peer: the run is parked\n";
+  if (stage->serving == 0)
+    return "health: stage " + name + " has no serving peer" + since_text(report) + ": the run is parked\n";
   if (stage->serving == 1) return "health: weakest stage " + name + ": 1 serving peer, losing it parks the run\n";
   return "health: ok (weakest stage " + name + ": " + std::to_string(stage->serving) + " serving peers)\n";
 }
 
-Json json_of_peer(const PeerRecord& peer, WallTime now) {
+Json json_of_peer(const RunReport& report, const PeerRecord& peer) {
   Json json;
   json["peer"] = hex_of(peer.peer);
   json["incarnation"] = hex_of_word(peer.session.incarnation);  // a text: many readers of JSON keep 53 bits
@@ -110,10 +136,10 @@ Json json_of_peer(const PeerRecord& peer, WallTime now) {
   json["queue_s"] = peer.queue_seconds;
   json["version"] = peer.version.value;
   json["serving"] = peer.serving;
-  json["state"] = state_of(peer, now);
+  json["state"] = state_of(report, peer);
   json["sequence"] = peer.sequence;
   json["expires"] = std::chrono::floor<std::chrono::seconds>(peer.expires.time_since_epoch()).count();
-  json["age_s"] = age_of(peer.expires, now);
+  json["age_s"] = age_of(peer.expires, report.taken);
   json["signature"] = "ok";
   return json;
 }
@@ -146,7 +172,7 @@ std::string table_of(const RunReport& report) {
   out += format("%-9s %-5s %-28s %-8s %8s %9s %8s %7s  %s\n", "PEER", "STAGE", "ADDRESS", "STATE", "TOK/S", "QUEUE",
                 "WEIGHTS", "AGE", "SIG");
   for (const StageReport& stage : report.stages) {
-    for (const PeerRecord& peer : stage.peers) out += peer_line(peer, report.taken);
+    for (const PeerRecord& peer : stage.peers) out += peer_line(report, peer);
     if (stage.peers.empty()) out += format("%-9s %-5u nobody\n", "-", static_cast<unsigned>(stage.stage.value));
   }
   out += health_line(report);
@@ -173,7 +199,13 @@ std::string json_of(const RunReport& report) {
                       {"expires", std::chrono::floor<std::chrono::seconds>(record.expires.time_since_epoch()).count()},
                       {"age_s", age_of(record.expires, report.taken)},
                       {"live", is_live(record.expires, report.taken)},
-                      {"signature", "ok"}};
+                      {"late", is_late(record.expires, report.taken)},
+                      {"signature", "ok"},
+                      {"ended", record.ended ? Json(*record.ended) : Json(nullptr)},
+                      {"parked_since", nullptr}};
+    if (record.parked_since)
+      json["record"]["parked_since"] =
+          std::chrono::floor<std::chrono::seconds>(record.parked_since->time_since_epoch()).count();
   }
   json["stages"] = Json::array();
   for (const StageReport& stage : report.stages) {
@@ -183,7 +215,7 @@ std::string json_of(const RunReport& report) {
     entry["serving"] = stage.serving;
     entry["rate"] = stage.rate;
     entry["peers"] = Json::array();
-    for (const PeerRecord& peer : stage.peers) entry["peers"].push_back(json_of_peer(peer, report.taken));
+    for (const PeerRecord& peer : stage.peers) entry["peers"].push_back(json_of_peer(report, peer));
     json["stages"].push_back(std::move(entry));
   }
   json["weakest_stage"] = report.weakest ? Json(report.weakest->value) : Json(nullptr);

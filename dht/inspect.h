@@ -24,8 +24,8 @@ struct InspectOptions {
 struct StageReport {
   StageId stage;
   std::vector<PeerRecord> peers;  // in the order of their ids
-  std::size_t serving = 0;        // live and serving
-  double rate = 0;                // targets per second of those
+  std::size_t serving = 0;        // as the launching process tells it; else by the peers' own records, if not late
+  double rate = 0;                // targets per second, by the peers' own records
 };
 
 struct RunReport {

@@ -35,6 +35,10 @@ struct RunRecord {  // one per run, signed by the run's key
   std::uint16_t stages = 0;
   Digest manifest;                     // BLAKE2b-256 of the manifest's body
   std::vector<std::string> addresses;  // of the authority
+  // Peers that serve, stage by stage, 9 for more; empty: not told (a run of more than 32 stages has no room for it).
+  std::vector<std::uint8_t> serving{};
+  std::optional<WallTime> parked_since{};  // a stage has had no serving peer since then
+  std::optional<std::string> ended{};      // the run is over, for this reason; that never changes again
   std::uint64_t sequence = 0;
   WallTime expires{};
 };

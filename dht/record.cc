@@ -196,6 +196,26 @@ Result<PeerRecord> read_peer(const Json& body, const RunId& run) {
   return record;
 }
 
+// How the run stands. All of it may be absent.
+Status read_standing(const Json& body, RunRecord& record) {
+  if (body.contains("on")) {
+    SHOAL_ASSIGN(const std::string digits, text_at(body, "on", kRecordServingMax));
+    if (digits.size() != record.stages) return malformed("\"on\" is not a digit a stage");
+    for (char c : digits) {
+      if (c < '0' || c > '9') return malformed("\"on\" is not a digit a stage");
+      record.serving.push_back(static_cast<std::uint8_t>(c - '0'));
+    }
+  }
+  if (body.contains("since")) {
+    SHOAL_ASSIGN(const std::uint64_t seconds, number(body, "since", kExpiryMax));
+    record.parked_since = WallTime(std::chrono::seconds(seconds));
+  }
+  if (body.contains("end")) {
+    SHOAL_ASSIGN(record.ended, text_at(body, "end", kRecordEndBytesMax));
+  }
+  return {};
+}
+
 Result<RunRecord> read_run(const Json& body, const RunId& run) {
   RunRecord record;
   record.run = run;
@@ -205,6 +225,7 @@ Result<RunRecord> read_run(const Json& body, const RunId& run) {
   record.stages = static_cast<std::uint16_t>(stages);
   SHOAL_ASSIGN(record.manifest, key_at<Digest>(body, "manifest"));
   SHOAL_ASSIGN(record.addresses, addresses_at(body));
+  SHOAL_TRY(read_standing(body, record));
   SHOAL_ASSIGN(record.sequence, number(body, "seq", UINT64_MAX));
   SHOAL_ASSIGN(record.expires, expiry_at(body));
   return record;
@@ -319,9 +340,20 @@ Result<std::string> pack_record(const RunRecord& record, const KeyPair& run_key)
   body["name"] = record.name;
   body["stages"] = record.stages;
   body["manifest"] = hex_of(record.manifest);
+  if (record.ended) body["end"] = record.ended->substr(0, kRecordEndBytesMax);
   body["addr"] = Json::array();
   body["seq"] = record.sequence;
   body["exp"] = unix_seconds(record.expires);
+  // How it stands goes in where there is room: who is to be dialled comes first.
+  Json with_standing = body;
+  if (!record.ended && !record.serving.empty() && record.serving.size() <= kRecordServingMax) {
+    std::string digits;
+    for (const std::uint8_t count : record.serving) digits += static_cast<char>('0' + std::min<int>(count, 9));
+    with_standing["on"] = digits;
+    if (record.parked_since) with_standing["since"] = unix_seconds(*record.parked_since);
+  }
+  auto text = pack_with_addresses(std::move(with_standing), record.addresses, run_key);
+  if (text.ok() || text.code() != ErrorCode::kTooLarge) return text;
   return pack_with_addresses(std::move(body), record.addresses, run_key);
 }
 

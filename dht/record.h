@@ -19,10 +19,13 @@
 namespace shoal {
 
 inline constexpr Duration kRecordTtl = 60s;     // from making to expiry; also how long a DHT node keeps it
+inline constexpr Duration kRecordPeriod = 20s;  // how often who announces makes his record anew
 inline constexpr Duration kClockSkewMax = 30s;  // by how much two honest clocks may differ
 inline constexpr std::size_t kRecordAddressesMax = 3;
 inline constexpr std::size_t kRecordAddressBytesMax = 72;
 inline constexpr std::size_t kRecordNameBytesMax = 64;
+inline constexpr std::size_t kRecordEndBytesMax = 64;  // longer reasons are cut
+inline constexpr std::size_t kRecordServingMax = 32;   // stages whose peers a run's record counts
 inline constexpr std::string_view kRecordDomain = "shoal record 1\n";
 
 using AnyRecord = std::variant<PeerRecord, RunRecord>;
@@ -45,6 +48,8 @@ WallTime expires_of(const AnyRecord& record);
 
 // Not expired, allowing for clocks that differ.
 inline bool is_live(WallTime expires, WallTime now) { return now < expires + kClockSkewMax; }
+// Its maker missed two times to make it anew: what it says of the present is not so any more.
+inline bool is_late(WallTime expires, WallTime now) { return now - (expires - kRecordTtl) > 2 * kRecordPeriod + 5s; }
 // Made by a clock further ahead than honest ones are: such a record would outlive its maker.
 inline bool is_from_future(WallTime expires, WallTime now) { return expires > now + kRecordTtl + kClockSkewMax; }
 

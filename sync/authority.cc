@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "sync/membership.h"
 #include "transport/envelope.h"
 
 namespace shoal {
@@ -188,6 +189,7 @@ void Authority::on_message(const Remote& from, const Message& message) {
   if (const auto* beat = std::get_if<Beat>(&message)) return on_beat(from, *beat);
   if (const auto* report = std::get_if<RoundReport>(&message)) return on_report(from, *report);
   if (const auto* leave = std::get_if<Leave>(&message)) return on_leave(from, *leave);
+  if (ended_ && std::holds_alternative<Goodbye>(message)) return void(unheard_.erase(from.session));
   if (std::holds_alternative<Goodbye>(message))
     return end_session(from.session, std::string(kLeft) + " without waiting for a round", false);
   if (const auto* step = std::get_if<Step>(&message); step && from.role == PeerRole::kTrainer) return on_step(*step);
@@ -198,7 +200,7 @@ void Authority::on_link_up(const Remote& from) {
   if (!started_ || failed_) return;
   if (over_.count(from.session)) return tell_over(from);
   port_.send(from.peer, published_signed_);
-  if (ended_) port_.send(from.peer, End{end_reason_});
+  if (ended_) port_.send(from.peer, end_);
   const auto at = members_.find(from.session);
   if (at == members_.end()) return;
   StageState& stage = *stage_of(at->second.stage);
@@ -246,11 +248,12 @@ bool Authority::sync_overdue(TimePoint now) {
 
 void Authority::end(const std::string& reason) {
   ended_ = true;
-  end_reason_ = reason;
+  end_ = End{reason, port_.sign(end_text(options_.run, reason))};
+  for (const auto& [session, member] : members_) unheard_.insert(session);
   std::set<PeerId> peers;
   for (const auto& [peer, session] : linked_) peers.insert(peer);
   for (const auto& [session, member] : members_) peers.insert(member.member.peer);
-  for (const PeerId& peer : peers) port_.send(peer, End{reason});
+  for (const PeerId& peer : peers) port_.send(peer, end_);
 }
 
 std::vector<StageStatus> Authority::status() const {
@@ -265,6 +268,7 @@ std::vector<StageStatus> Authority::status() const {
       ++one.members;
       one.serving += member.member.serving ? 1 : 0;
       if (member.ahead) one.ahead.push_back(session);
+      one.holders += member.ready && member.version == stage.version ? 1 : 0;
     }
     if (stage.last_commit)
       for (const Secured& secured : stage.last_commit->secured) one.last_members.push_back(secured.session);

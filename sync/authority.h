@@ -24,6 +24,12 @@
 // round is decided first, so what an ended session had in no committed round can enter none. Members that missed a
 // commit get it again when they come up or their beats show an older version.
 //
+// A round in which nothing moves at any member that is still at it is abandoned, however much of its budget is left:
+// the members say so themselves (RoundReport, kWaiting). Two that blame each other though both beat are a pair that
+// cannot reach each other; one of them is left out of rounds and of the list's serving members
+// (sync/unreachable_pairs.h). Under allreduce the session of who is left out ends, since it misses steps, and the peer
+// is admitted again for the trial; under diloco it keeps its work and catches up.
+//
 // Memory is changed when something is decided; what leaves the process follows from a callback of the log's sync, in
 // the order of the decisions (decide()). What leaves without a decision of its own tells only what is durable:
 // published_ and last_commit_sent.
@@ -45,6 +51,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -72,8 +79,9 @@ struct AuthorityOptions {
   Duration round_cap{0};  // or after this time with anything settled; 0 = never
   // The least patience with a member: longer where longer was measured, see "Life".
   Duration membership = 10s;
-  Duration round_grace = 2s;    // after a quorum reported, wait this long for the others
-  Duration round_budget = 30s;  // for the whole reduction
+  Duration round_grace = 2s;                 // after a quorum reported, wait this long for the others
+  Duration round_budget{0};                  // for the whole reduction; 0 = from payload_bytes (sync/round_budget.h)
+  std::vector<std::uint64_t> payload_bytes;  // of what a member brings to a round, by stage; empty = not known
   Duration join_hold =
       5s;  // no new round of a stage for this long after a joiner came that must fetch; at most once in 6 of these
 };
@@ -106,6 +114,7 @@ struct StageStatus {
   Version version;
   std::vector<Session> last_members;  // of the last committed round: who could bring the stage back
   std::vector<Session> ahead;         // members that hold a newer version than the log knows
+  std::size_t holders = 0;            // members that hold the version, also those that leave
 };
 
 class Authority {
@@ -140,7 +149,9 @@ class Authority {
   // Instead of finish(), or after it (whose `done` is not called any more): opens no round, abandons those under way,
   // and calls `done` once what was decided before is durable and told.
   void give_up(std::function<void()> done);
-  void end(const std::string& reason);                      // End to everybody; joiners get it too from now on
+  void end(const std::string& reason);  // End to everybody; joiners get it too from now on
+  // After end(): members that have not said Goodbye to it and showed life within the membership time.
+  const std::set<Session>& unheard() const { return unheard_; }
   const MemberList& members() const { return published_; }  // newest published
   // Whether a JoinRequest of this session would admit nobody: it is or was a member, or the run has ended.
   bool knows(const Session& session) const;
@@ -174,6 +185,7 @@ class Authority {
   void on_beat(const Remote& from, const Beat& beat);
   static void note_life(MemberState& member, const Beat& beat, TimePoint now, Duration membership);
   void update_serving(MemberState& member, const Beat& beat);
+  void show_serving(MemberState& member);
   // What becomes of a member that is ahead. False: its session is over, and `member` is gone.
   bool keep_ahead(MemberState& member, Version version);
   void repeat_what_it_missed(MemberState& member);
@@ -197,7 +209,7 @@ class Authority {
   void tell_over(const Remote& to);
   JoinAnswer join_answer(const MemberState& member) const;
 
-  // ---- authority_rounds.cc ----
+  // ---- authority_rounds.cc: opening; authority_decide.cc: deciding; authority_pairs.cc: who is left out ----
   bool diloco_active(const StageState& stage) const;
   void maybe_open(StageState& stage);
   const Step* next_step(const StageState& stage) const;
@@ -215,6 +227,20 @@ class Authority {
   void stop_round_timers(OpenRound& round);
   void member_leaves_round(StageState& stage, const Session& session);
   bool leaver_waits(const StageState& stage) const;
+  // A member says that nothing moves: abandoned when nothing moves anywhere.
+  void check_stall(StageState& stage);
+  void on_budget(StageState& stage);
+  void note_rate(StageState& stage, const OpenRound& round);
+  void blame_silent(StageState& stage, const Session& by, const Session& silent);
+  // The failed attempt's blames into the stage's book.
+  void settle_blames(StageState& stage, const OpenRound& round);
+  void forget_proven_pairs(StageState& stage, const OpenRound& round, const Digest& digest);
+  bool rests(const MemberState& member) const;
+  bool beats(const MemberState& member) const;
+  std::optional<std::string> left_out_until(const PeerId& peer) const;  // allreduce: why it is not admitted
+  // allreduce: their steps go on without them.
+  void end_left_out(StageState& stage);
+  Duration budget_of(const StageState& stage, std::size_t members) const;
   void release_leavers(StageState& stage, const std::vector<Session>& members);
   void forget_done_steps();
   void check_finished();
@@ -225,7 +251,8 @@ class Authority {
   EventLoop& loop_;
   std::unique_ptr<RecordLog> log_;
   bool failed_ = false, started_ = false, ended_ = false, finishing_ = false, gave_up_ = false;
-  std::string end_reason_;
+  End end_;  // once ended_
+  std::set<Session> unheard_;
   std::function<void()> finished_;
   std::vector<LogRecord> replay_;  // until start()
   std::size_t undurable_ = 0;      // decisions whose effect has not run

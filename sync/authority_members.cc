@@ -55,7 +55,7 @@ bool Authority::fits_list(const std::vector<std::string>& addresses, const std::
 }
 
 void Authority::on_join(const Remote& from, const JoinRequest& request) {
-  if (ended_) return port_.send(from.peer, End{end_reason_});
+  if (ended_) return port_.send(from.peer, end_);
   if (over_.count(from.session)) return tell_over(from);
   if (const auto known = members_.find(from.session); known != members_.end()) {
     if (undurable_ == 0) port_.send(from.peer, join_answer(known->second));  // else the first answer is on its way
@@ -74,6 +74,12 @@ void Authority::on_join(const Remote& from, const JoinRequest& request) {
     ++of.members;
     of.serving += member.member.serving ? 1 : 0;
     of.rate_sum += member.rate;
+  }
+  if (const auto why = left_out_until(from.peer)) {
+    JoinAnswer answer;
+    answer.unreachable = true;
+    answer.reason = *why;
+    return port_.send(from.peer, std::move(answer));
   }
   const Result<StageChoice> choice =
       choose_stage(supply, {request.wish, request.held_stage, request.held_version, request.held_digest});
@@ -125,6 +131,7 @@ void Authority::on_beat(const Remote& from, const Beat& beat) {
   MemberState& member = at->second;
   if (beat.stage != member.stage) return;
   StageState& stage = *stage_of(member.stage);
+  member.beat_at = loop_.now();
   note_life(member, beat, loop_.now(), options_.membership);
   member.rate = beat.rate;
   if (beat.version <= stage.version) member.version = beat.version;
@@ -137,7 +144,7 @@ void Authority::on_beat(const Remote& from, const Beat& beat) {
   ack.list_epoch = published_.epoch;
   port_.send(from.peer, ack);
   if (beat.list_epoch < published_.epoch) port_.send(from.peer, published_signed_);
-  if (ended_) port_.send(from.peer, End{end_reason_});
+  if (ended_) port_.send(from.peer, end_);
   repeat_what_it_missed(member);
   maybe_open(stage);
 }
@@ -161,7 +168,14 @@ void Authority::update_serving(MemberState& member, const Beat& beat) {
   if (!beat.serving || beat.version > stage.version) member.ready = false;
   if (beat.serving && !member.ready && beat.version == stage.version) member.ready = true;
   if (member.ready) member.fetching = false;
-  const bool shown_serving = member.ready && !member.leaving;
+  show_serving(member);
+}
+
+// As the list shows it. To who is left out of rounds nothing new is sent: no round may secure it.
+void Authority::show_serving(MemberState& member) {
+  const auto& unreachable = stages_[member.stage.value].unreachable;
+  const bool doubted = unreachable.doubted(member.member.peer);
+  const bool shown_serving = member.ready && !member.leaving && !doubted;
   if (shown_serving == member.member.serving) return;
   member.member.serving = shown_serving;
   port_.write({.event = EventName::kMember,
@@ -169,7 +183,8 @@ void Authority::update_serving(MemberState& member, const Beat& beat) {
                .about = member.member.session,
                .state = shown_serving    ? "serving"
                         : member.leaving ? "leaving"
-                                         : "not serving"});
+                                         : "not serving",
+               .cause = doubted ? "it and another member cannot exchange the bytes of a round" : ""});
   list_member(member);
 }
 
@@ -235,7 +250,7 @@ void Authority::on_leave(const Remote& from, const Leave& leave) {
       stage.round && std::count(stage.round->open.members.begin(), stage.round->open.members.end(), from.session) > 0;
   // Two that leave at a time count on each other: the second one asks again until somebody else holds the state.
   if (!held_without(stage, from.session)) return;
-  if (!in_round && !(leave.round_wanted && member.ready))
+  if (!in_round && !(leave.round_wanted && member.ready && !rests(member)))
     return end_session(from.session, std::string(kLeft), false,
                        [this, peer = from.peer] { port_.send(peer, Goodbye{}); });
   member.leave_asked = true;
@@ -265,6 +280,7 @@ void Authority::end_session(const Session& session, const std::string& reason, b
   StageState& stage = *stage_of(stage_id);
   member_leaves_round(stage, session);
   over_[session] = !fenced;
+  if (!fenced) stage.unreachable.on_left(peer);
   members_.erase(session);
   ++stage.epoch.value;
   ++epoch_.value;
@@ -320,6 +336,8 @@ void Authority::check_memberships(TimePoint now) {
   std::map<Session, std::string> dead;
   for (const auto& [session, member] : members_)
     if (std::string why = dead_because(member, now); !why.empty()) dead.emplace(session, std::move(why));
+  // After the end nobody is fenced any more, and who is silent is not waited for.
+  if (ended_) return static_cast<void>(std::erase_if(unheard_, [&](const Session& s) { return dead.contains(s); }));
   for (const auto& [session, why] : dead) end_session(session, why, true);
 }
 

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "common/event_loop.h"
+#include "sync/unreachable_pairs.h"
 #include "transport/messages.h"
 
 namespace shoal {
@@ -19,6 +20,7 @@ struct MemberState {
   bool leaving = false;
   bool leave_asked = false;  // waits for a round, then Goodbye
   bool fetching = false;     // joined a secured stage, has not served yet
+  TimePoint beat_at{};       // last beat
   TimePoint heard_at{};      // its newest beat, or what stands for it
   Duration longest_gap{};    // between two beats, lately
   // As its newest beat said: the device's present job, and the longest finished one of that kind; zero: none.
@@ -41,6 +43,13 @@ struct OpenRound {
   TimePoint sent_at{};
   std::map<Session, RoundReport> contributed, agreed;
   std::set<Session> failed;
+  struct Waiting {
+    Session silent;
+    TimePoint at{};
+  };
+  std::map<Session, Waiting> waiting;  // no bytes move there
+  std::map<Session, Session> blames;   // who failed, and whom it named
+  TimePoint ends_at{};                 // whatever moves
   TimerId budget = 0, grace = 0;
 };
 
@@ -62,6 +71,8 @@ struct StageState {
   std::uint32_t failures = 0;  // attempts in a row that came to nothing
   bool last_wanted = false;    // finish()
   std::size_t last_round_failures = 0;
+  double slowest_rate = 0;  // bytes/s of a member in the slowest round that was committed; 0 = none yet
+  UnreachablePairs unreachable;
 };
 
 // How the reason of a session's end begins when it left by itself.

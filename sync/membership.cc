@@ -20,6 +20,23 @@ Result<MemberList> open_member_list(const Members& members, const RunId& run) {
   return list;
 }
 
+std::vector<std::uint8_t> end_text(const RunId& run, const std::string& reason) {
+  constexpr std::string_view kDomain = "shoal end 1\n";
+  std::vector<std::uint8_t> text(kDomain.begin(), kDomain.end());
+  text.insert(text.end(), run.bytes.begin(), run.bytes.end());
+  text.insert(text.end(), reason.begin(), reason.end());
+  return text;
+}
+
+Status check_end(const End& end, const RunId& run) {
+  Signature signature;
+  if (end.signature.size() == signature.size()) {
+    std::copy(end.signature.begin(), end.signature.end(), signature.begin());
+    if (verify(as_peer(run), end_text(run, end.reason), signature)) return {};
+  }
+  return make_error(ErrorCode::kCorrupt, "an end of the run that the run's key did not sign");
+}
+
 struct Membership::State {
   State(MembershipOptions given, MembershipPort& port, EventLoop& loop)
       : options(std::move(given)), port(port), loop(loop) {}

@@ -79,4 +79,9 @@ class Membership {
 // Verifies a signed list. ERRORS as Membership::on_message.
 Result<MemberList> open_member_list(const Members& members, const RunId& run);
 
+// What the run's key signs at its end, so that anybody may pass the word on.
+std::vector<std::uint8_t> end_text(const RunId& run, const std::string& reason);
+// ERRORS: kCorrupt (the run's key did not sign it).
+Status check_end(const End& end, const RunId& run);
+
 }  // namespace shoal

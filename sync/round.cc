@@ -5,6 +5,7 @@
 
 #include "common/lifetime.h"
 #include "sync/reducer.h"
+#include "sync/stall_watch.h"
 
 namespace shoal {
 namespace {
@@ -19,6 +20,8 @@ enum class Phase : std::uint8_t {
   kCommitting,    // host.commit runs
 };
 
+constexpr Duration kLookPeriod = 1s;
+
 bool names(const RoundCommit& commit, const Session& session) {
   return std::any_of(commit.secured.begin(), commit.secured.end(),
                      [&](const Secured& s) { return s.session == session; });
@@ -28,7 +31,8 @@ bool names(const RoundCommit& commit, const Session& session) {
 
 ReportKind kind_of(const RoundReport& report) {
   if (report.ready) return ReportKind::kAgreed;
-  return report.silent || !report.reason.empty() ? ReportKind::kFailed : ReportKind::kContributed;
+  if (report.silent && report.reason.empty()) return ReportKind::kWaiting;
+  return !report.reason.empty() ? ReportKind::kFailed : ReportKind::kContributed;
 }
 
 struct Round::State {
@@ -55,7 +59,8 @@ struct Round::State {
   std::vector<RoundReport> reports;  // sent for this round, to be repeated
   Digest digest;
   std::optional<RoundCommit> early_commit;  // decided before we were ready
-  TimerId budget_timer = 0;
+  TimerId budget_timer = 0, look_timer = 0;
+  StallWatch watch;
 
   std::optional<RoundOpen> waiting_open;  // its base is not reached yet
   std::optional<RoundId> finished;        // newest round that ended here
@@ -64,8 +69,10 @@ struct Round::State {
   Lifetime lifetime;
 
   void stop_timer() {
-    if (budget_timer != 0) loop.cancel(budget_timer);
-    budget_timer = 0;
+    for (TimerId* timer : {&budget_timer, &look_timer}) {
+      if (*timer != 0) loop.cancel(*timer);
+      *timer = 0;
+    }
   }
 
   // Wraps a callback so that it runs only while this round is still the one it was made for.
@@ -137,8 +144,29 @@ struct Round::State {
                     result->payload.weight, result->payload.tag);
     for (std::size_t i = 0; i < open.members.size(); ++i)
       if (i != self_index) send_piece(i, 0, i, reducer->piece_for(i));
+    watch.start(loop.now());
+    look();
     use_early_parts();
     pump();
+  }
+
+  // Every second while parts travel.
+  void look() {
+    look_timer = 0;
+    if (phase != Phase::kReducing) return;
+    const TimePoint now = loop.now();
+    for (std::size_t i = 0; i < open.members.size(); ++i)
+      if (i != self_index) {
+        const RoundHost::Carried carried = host.carried(open.members[i]);
+        watch.look(i, carried.bytes, carried.bytes_per_second, now);
+      }
+    look_timer = loop.after(kLookPeriod, guarded([this] { look(); }));
+    if (!watch.stalled(now)) return;
+    RoundReport waiting;
+    waiting.stage = stage;
+    waiting.round = open.round;
+    waiting.silent = open.members[*reducer->missing()];
+    host.send_to_authority(std::move(waiting));
   }
 
   void send_piece(std::size_t to, std::uint8_t phase_number, std::size_t part, Reducer::Piece piece) {
@@ -170,6 +198,7 @@ struct Round::State {
     const Reducer::Piece piece{arrived.part.weight, arrived.part.tag, arrived.frame};
     if (arrived.part.part != (arrived.part.phase == 0 ? self_index : from)) return;
     const Status used = arrived.part.phase == 0 ? reducer->add(from, piece) : reducer->take(from, piece);
+    watch.moved(loop.now());
     if (!used.ok()) fail(arrived.from, used.error().message);
   }
 

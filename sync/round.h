@@ -15,10 +15,12 @@
 //   round only when it has
 //      this from every member, since the sum holds all of them: so the commit can name every entry that the new anchor
 //      contains.
+//   waiting (`silent` and no reason): no byte of the round has moved here for a while; repeated every second while that
+//   is so.
 //   2. agreed (ready): digest of the candidate, weight and tag of the whole sum; or failed: `silent` or a reason.
 //
-// Reduction: sync/reducer.h. A member that does not deliver within the budget is reported (RoundReport.silent); the
-// authority decides.
+// Reduction: sync/reducer.h. A member that does not deliver is reported (RoundReport.silent), when nothing moves
+// any more and when the budget is over; the authority decides.
 #include <functional>
 #include <memory>
 #include <optional>
@@ -31,7 +33,7 @@
 
 namespace shoal {
 
-enum class ReportKind : std::uint8_t { kContributed, kAgreed, kFailed };
+enum class ReportKind : std::uint8_t { kContributed, kWaiting, kAgreed, kFailed };
 ReportKind kind_of(const RoundReport& report);
 
 // What the round asks of the peer it lives in. Implemented by runtime's peer. Callbacks may come at once or later, on
@@ -62,6 +64,12 @@ class RoundHost {
   // newer one: diloco shifts (StateLoad::kShiftFromSnapshot if secured, else kShiftFromAnchor); allreduce ends the
   // session, or loads afresh if the commit names all that it holds.
   virtual void fell_behind(const RoundCommit& commit, bool secured, bool differs, const std::string& why) = 0;
+  struct Carried {
+    std::uint64_t bytes = 0;      // both ways, of frames that are not whole yet too; a new link begins at 0
+    double bytes_per_second = 0;  // measured; 0 = not yet
+  };
+  // By the link to that member.
+  virtual Carried carried(const Session& member) const = 0;
   virtual void send_to_authority(Message message) = 0;
   virtual void send_to_member(const Session& member, Message message, std::vector<Bytes> frames) = 0;
 };

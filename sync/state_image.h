@@ -15,6 +15,7 @@
 namespace shoal {
 
 inline constexpr std::size_t kStateHeaderBytes = 40;
+inline constexpr std::uint64_t kStateImageBytesMax = 8ull << 30;  // larger ones are not fetched
 
 struct StateHeader {
   RuleId rule = RuleId::kAllreduce;

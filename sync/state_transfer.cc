@@ -157,7 +157,7 @@ struct StateFetcher::State {
   EventLoop& loop;
   const StageId stage;
 
-  bool active = false;
+  bool active = false, too_large_told = false;
   Version version;
   Digest digest;
   std::vector<PeerId> donors;
@@ -272,8 +272,15 @@ void StateFetcher::on_offer(const PeerId& from, const StateOffer& offer) {
   if (!s.active || offer.stage != s.stage || !offer.has || offer.version != s.version || offer.digest != s.digest)
     return;
   if (std::find(s.donors.begin(), s.donors.end(), from) == s.donors.end() || s.refused.count(from)) return;
-  if (offer.bytes < kStateHeaderBytes || offer.bytes > s.options.bytes_max || offer.chunks != chunk_count(offer.bytes))
+  if (offer.bytes > s.options.bytes_max) {
+    if (!std::exchange(s.too_large_told, true))
+      s.host.on_waiting("the stage's state has " + std::to_string(offer.bytes) + " bytes, and at most " +
+                        std::to_string(s.options.bytes_max) +
+                        " are fetched: this peer cannot join the stage. HINT: a run of more [pipeline] stages has "
+                        "smaller ones");
     return;
+  }
+  if (offer.bytes < kStateHeaderBytes || offer.chunks != chunk_count(offer.bytes)) return;
   if (s.buffer.size() == 0) {
     s.root = offer.root;
     s.buffer = Buffer(offer.bytes);

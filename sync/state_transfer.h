@@ -21,6 +21,7 @@
 
 #include "common/bytes.h"
 #include "common/event_loop.h"
+#include "sync/state_image.h"
 #include "transport/messages.h"
 
 namespace shoal {
@@ -83,10 +84,10 @@ class FetcherHost {
 };
 
 struct FetcherOptions {
-  Duration query_period = 1s;   // StateQuery to donors that have not offered
-  Duration chunk_timeout = 5s;  // then the chunk is asked of another donor
-  std::size_t window = 4;       // chunk queries in flight
-  std::uint64_t bytes_max = 8ull << 30;
+  Duration query_period = 1s;                     // StateQuery to donors that have not offered
+  Duration chunk_timeout = 5s;                    // then the chunk is asked of another donor
+  std::size_t window = 4;                         // chunk queries in flight
+  std::uint64_t bytes_max = kStateImageBytesMax;  // a larger offer is ignored, and said once
 };
 
 class StateFetcher {

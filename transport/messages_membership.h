@@ -28,7 +28,7 @@ struct JoinAnswer {
   StageId stage;
   bool initialise = false;  // the stage never secured a round
   std::string reason;
-  bool unreachable = false;  // not accepted, because nobody can dial the addresses of the request: it may ask again
+  bool unreachable = false;  // not accepted, because it cannot be reached as it must: it may ask again
   SHOAL_FIELDS(accepted, stage, initialise, reason, unreachable)
 };
 
@@ -115,7 +115,8 @@ struct Goodbye {
 // Authority -> all: the run is over, exit 0.
 struct End {
   std::string reason;
-  SHOAL_FIELDS(reason)
+  std::vector<std::uint8_t> signature{};  // by the run's key: any peer may pass it on (sync/membership.h, check_end)
+  SHOAL_FIELDS(reason, signature)
 };
 
 }  // namespace shoal

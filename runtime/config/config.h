@@ -68,6 +68,7 @@ struct SyncSection {
   std::uint64_t warm_steps = 0;             // diloco: allreduce for the first steps
   std::uint64_t microbatches_per_step = 0;  // allreduce
   double round_cap_s = 0;                   // diloco: open a round after this time with anything settled; 0 = never
+  double round_budget_s = 0;                // a round ends unfinished after it; 0 = from its bytes and measured rates
 };
 // The codec of a direction: one for all edges, or one for each; edge k is between the stages k and k + 1.
 struct EdgeCodecs {

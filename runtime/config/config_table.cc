@@ -72,6 +72,7 @@ constexpr OptionRow kTable[] = {
     {"sync", "outer_momentum", SHOAL_SLOT(sync.outer_momentum), "0.9", 0, 0.999999, kShared, "diloco: outer Nesterov momentum"},
     {"sync", "warm_steps", SHOAL_SLOT(sync.warm_steps), "0", 0, kStepsMax, kShared, "diloco: allreduce for the first steps"},
     {"sync", "microbatches_per_step", SHOAL_SLOT(sync.microbatches_per_step), "16", 1, 1024, kShared, "allreduce (and warm steps): of one global step"},
+    {"sync", "round_budget_s", SHOAL_SLOT(sync.round_budget_s), "0", 0, 86400, kShared, "a round is given up after it; 0 = from its bytes and measured rates"},
     {"sync", "round_cap_s", SHOAL_SLOT(sync.round_cap_s), "0", 0, 86400, kShared, "diloco: a round at least this often; 0 = by tokens only"},
 
     {"wire", "forward", SHOAL_CHOICES(wire.forward, kCodecNames), "\"raw\"", 1, 255, kShared, "codec of activations; a list: by edge, stages - 1"},

@@ -11,7 +11,7 @@
 
 #include "common/rng.h"
 #include "common/thread_loop.h"
-#include "events/audit.h"
+#include "events/audit/audit.h"
 #include "events/train_line.h"
 #include "runtime/config/config.h"
 #include "runtime/demo/figures.h"
@@ -250,8 +250,7 @@ class Demo {
   Status read_figures() {
     say("reading the event logs");
     SHOAL_ASSIGN(const DemoEvents events, read_demo_events(folder_ + "/events"));
-    SHOAL_ASSIGN(const EventFiles files, read_events(folder_ + "/events"));
-    const AuditReport report = audit(files);
+    SHOAL_ASSIGN(const AuditReport report, audit_folder(folder_ + "/events"));
     LossCurve losses;
     for (double loss : events.step_losses) losses.add(loss);
     result_.loss_start = losses.first();
@@ -274,7 +273,7 @@ class Demo {
     result_.ended = report.ended;
     result_.undecided = report.undecided;
     result_.silent = report.silent;
-    result_.audit = report.clean() ? "clean" : "violated";
+    result_.audit = name_of(report.verdict());
     if (!report.clean()) say(audit_table(report));
     return {};
   }

@@ -6,7 +6,6 @@
 #include <set>
 
 #include "common/posix_file.h"
-#include "events/audit.h"
 #include "events/event_line.h"
 
 namespace shoal {
@@ -14,6 +13,7 @@ namespace {
 
 using Json = nlohmann::json;
 
+constexpr std::size_t kEventFileBytesMax = std::size_t{4} << 30;
 constexpr double kRecovered = 0.9;  // of the rate before
 constexpr int kRecoveredBins = 3;
 

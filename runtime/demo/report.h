@@ -35,7 +35,7 @@ struct DemoResult {
   std::map<std::string, std::uint64_t> lost_by_peer;
   std::uint64_t loss_bound_microbatches = 0;  // at most so many can be lost with one session
   std::uint64_t rounds = 0;
-  std::string audit;                        // "clean" or "violated"
+  std::string audit;                        // "clean", "incomplete" or "violated"
   bool ended = false;                       // the trainer wrote that the run is over
   std::uint64_t undecided = 0, silent = 0;  // (microbatch, stage) pairs, by the audit
   std::vector<DemoFault> faults;

@@ -6,12 +6,13 @@
 
 #include "common/ids.h"
 #include "common/time.h"
+#include "dht/record.h"
 
 namespace shoal {
 
 class AnnouncePace {
  public:
-  static constexpr Duration kPeriod = 20s, kPause = 5s;
+  static constexpr Duration kPeriod = kRecordPeriod, kPause = 5s;
 
   bool due(TimePoint now, Version version, double rate) const {
     if (!told_at_ || now - *told_at_ >= kPeriod) return true;

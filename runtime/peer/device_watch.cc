@@ -9,8 +9,9 @@ void DeviceWatch::run(DeviceTask task, std::function<void()> job, std::function<
   if (state_->jobs++ == 0) state_->since = looked_at_ = clock_.now();
   device_.run(task, std::move(job), [state = state_, &clock = clock_, done = std::move(done)] {
     --state->jobs;
-    state->longest = std::max(state->longest, clock.now() - state->since);
-    state->since = clock.now();
+    const TimePoint now = clock.now();
+    state->longest = std::max(state->longest, now - state->since);
+    state->since = now;
     done();
   });
 }

@@ -19,7 +19,7 @@ class DeviceWatch final : public DeviceQueue {
   void look();
   // Of the job under way; 0 without one.
   Duration busy_for() const { return state_->jobs == 0 ? Duration(0) : clock_.now() - state_->since; }
-  // The longest finished job; 0: none is.
+  // Of those that finished; 0 when none did.
   Duration longest() const { return state_->longest; }
   // When the job under way began. REQUIRES: there is one.
   TimePoint busy_since() const { return state_->since; }
@@ -27,7 +27,7 @@ class DeviceWatch final : public DeviceQueue {
  private:
   struct State {
     std::size_t jobs = 0;
-    Duration longest{};
+    Duration longest{0};
     TimePoint since{};  // the present job began; later by what does not count
   };
   DeviceQueue& device_;

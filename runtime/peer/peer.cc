@@ -127,14 +127,13 @@ void Peer::tick() {
   if (leaving_.wanted()) check_leaving();
 }
 
-// A job that was under way when the session ended, and for so long that the authority would call it a hang.
+// A job that was under way when the session ended, and for longer than the authority waits for one (sync/authority.h).
 Duration Peer::device_hung() const {
   if (!config_ || !over_at_ || device_.busy_since() > *over_at_) return Duration(0);
-  const Duration measured = device_.longest() == Duration(0)
-                                ? Authority::kFirstJob
-                                : from_seconds(Authority::kJobFactor * seconds_of(device_.longest()));
-  const bool hangs = device_.busy_for() > std::max(config_->membership(), measured);
-  return hangs ? device_.busy_for() : Duration(0);
+  const Duration measured = from_seconds(Authority::kJobFactor * seconds_of(device_.longest()));
+  const Duration patience =
+      device_.longest() == Duration(0) ? Authority::kFirstJob : std::min(measured, Authority::kPatienceMax);
+  return device_.busy_for() > std::max(config_->membership(), patience) ? device_.busy_for() : Duration(0);
 }
 
 // The next session would stand behind the job for ever: what waits for a device cannot be ended, a process can.
@@ -161,7 +160,15 @@ void Peer::check_patience(TimePoint now) {
 // ---- what others decide about the session ----
 void Peer::on_session_lost(const std::string& why) { end_session(why); }
 void Peer::on_fenced(const std::string& reason) { end_session("fenced: " + reason); }
-void Peer::on_end(const std::string& reason) { finish("the run is over: " + reason, std::nullopt); }
+void Peer::on_end(const std::string& reason) {
+  if (state_.is(PeerPhase::kOver)) return;
+  send_to_authority(Goodbye{});  // it need not wait for us
+  if (end_ && life_->membership && life_->membership->list())
+    for (const StageMembers& stage : life_->membership->list()->stages)
+      for (const Member& member : stage.members)
+        if (life_->transport->remote(member.peer)) send(member.peer, *end_);
+  finish("the run is over: " + reason, std::nullopt);
+}
 void Peer::on_goodbye() { finish("left", std::nullopt); }
 
 // ---- beats ----

@@ -209,7 +209,7 @@ class Peer final : private Transport::Listener,
 
   // ---- messages (peer_messages.cc) ----
   void on_chunk(const Remote& remote, const Chunk& chunk, TransferId transfer, std::uint64_t frame_bytes);
-  void on_membership_message(const Remote& remote, const Message& message);
+  void on_end_message(const Remote& remote, const End& end);
 
   PeerOptions options_;
   PeerEnvironment env_;
@@ -229,6 +229,7 @@ class Peer final : private Transport::Listener,
   std::unique_ptr<Life> life_;               // null before start()
   std::uint64_t sessions_ = 0;
   BeatAck run_status_;
+  std::optional<End> end_;  // heard, with the run's signature: passed on to neighbours
   TimePoint next_bytes_{};
   TimerId timer_ = 0;
   Lifetime lifetime_;  // of callbacks that are about this object, whatever session it is in

@@ -12,6 +12,7 @@ constexpr const char* kRefusedHint =
 
 // ---- the link to the authority ----
 void Peer::on_link_up(const Remote& remote) {
+  if (state_.is(PeerPhase::kOver) && end_) return send(remote.peer, *end_);
   if (life_->stage_peer) life_->stage_peer->on_link_up(remote);
   if (!is_authority(remote.peer)) return;
   if (link_.up()) {
@@ -47,7 +48,9 @@ void Peer::look_up_authority() {
   if (env_.directory == nullptr || !link_.take_look_up(env_.loop.now())) return;
   env_.directory->look_up_run(AuthorityLink::kLookUpPeriod, lifetime_.guard([this](const Result<RunRecord>& record) {
     link_.looked_up();
-    if (state_.is(PeerPhase::kOver) || !record.ok() || record->addresses.empty()) return;
+    if (state_.is(PeerPhase::kOver) || !record.ok()) return;
+    if (record->ended) return on_end(*record->ended);
+    if (record->addresses.empty()) return;
     options_.authority_addresses = record->addresses;
     life_->transport->learn(authority(), record->addresses);
   }));

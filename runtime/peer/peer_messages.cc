@@ -11,6 +11,7 @@ void Peer::on_message(const Remote& remote, Message message, TransferId transfer
     if (transfer != 0) life.transport->refuse(remote.peer, transfer);
     return;
   }
+  if (auto* m = std::get_if<End>(&message)) return on_end_message(remote, *m);
   if (auto* m = std::get_if<Chunk>(&message)) return on_chunk(remote, *m, transfer, frame_bytes);
   const bool of_work = std::holds_alternative<Forward>(message) || std::holds_alternative<Gradient>(message) ||
                        std::holds_alternative<RoundPart>(message);
@@ -47,6 +48,18 @@ void Peer::on_chunk(const Remote& remote, const Chunk& chunk, TransferId transfe
   }
   if (transfer == 0) return life_->fetcher->on_chunk(remote.peer, chunk, {});
   if (!life_->inbound.add(remote.peer, transfer, chunk)) life_->transport->refuse(remote.peer, transfer);
+}
+
+// The authority proved its key when the link came up; of anybody else the signature does.
+void Peer::on_end_message(const Remote& remote, const End& end) {
+  const bool is_signed = check_end(end, options_.run).ok();
+  if (!is_signed && !is_authority(remote.peer)) {
+    log_debug("from ", short_name(remote.peer), ": an end of the run that the run's key did not sign");
+    return;
+  }
+  if (is_signed) end_ = end;
+  if (life_->membership) (void)life_->membership->on_message(end);
+  if (!state_.is(PeerPhase::kOver)) on_end(end.reason);  // it asked for no place yet
 }
 
 void Peer::on_frames(const Remote& remote, TransferId transfer, Result<std::vector<Bytes>> frames) {

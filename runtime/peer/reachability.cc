@@ -15,7 +15,7 @@ void Reachability::admitted() {
 }
 
 std::optional<std::string> Reachability::undialled(TimePoint now, const std::string& what) {
-  std::string why = "the run's first process cannot dial this machine back: " + what;
+  std::string why = what;
   const bool told = undialled_since_ && why == why_ && now - told_at_ < kToldPeriod;
   if (!undialled_since_) undialled_since_ = now;
   why_ = std::move(why);

@@ -1,7 +1,8 @@
 #pragma once
-// Whether the authority can dial us, which it tries before it admits anybody (runtime/trainer/dial_back.h): since when
-// it cannot, what a person is told of that and how often, and when to give up. Asking again is Membership's
-// (sync/membership.h). Value without I/O: the time is handed in.   Thread: loop only.
+// Whether others can reach us: the authority dials before it admits anybody (runtime/trainer/dial_back.h) and keeps out
+// who cannot exchange rounds (sync/unreachable_pairs.h). Since when it does not admit us, what a person is told of that
+// and how often, and when to give up. Asking again is Membership's (sync/membership.h). Value without I/O: the time is
+// handed in.   Thread: loop only.
 #include <optional>
 #include <string>
 
@@ -23,7 +24,7 @@ class Reachability {
   void admitted();
   // The link is gone, and with it what was found over it.
   void link_down() { undialled_since_.reset(); }
-  // Nobody can dial us: `what` was tried. The line for people, unless the same was told lately.
+  // We are not admitted for now: `what` says why. The line for people, unless the same was told lately.
   std::optional<std::string> undialled(TimePoint now, const std::string& what);
   // Why we are not admitted; empty before the first answer of that kind.
   const std::string& why() const { return why_; }

@@ -116,6 +116,13 @@ void RoundDesk::abandon(const RoundOpen& open) {
   parts_.device.pump();
 }
 
+RoundHost::Carried RoundDesk::carried(const Session& member) const {
+  const auto peer = parts_.holder.peer_of(member);
+  if (!peer) return {};
+  const LinkStats stats = parts_.env.transport.stats(*peer);
+  return {stats.sent_bytes + stats.received_bytes, stats.bytes_per_second};
+}
+
 void RoundDesk::send_to_authority(Message message) {
   if (const auto* report = std::get_if<RoundReport>(&message); report != nullptr && !report->entries.empty()) {
     parts_.env.events.write({.event = EventName::kRoundReport,

@@ -63,6 +63,7 @@ class RoundDesk final : private RoundHost {
   void commit(const RoundOpen& open, const RoundCommit& commit, std::function<void()> done) override;
   void abandon(const RoundOpen& open) override;
   void fell_behind(const RoundCommit& commit, bool secured, bool differs, const std::string& why) override;
+  Carried carried(const Session& member) const override;
   void send_to_authority(Message message) override;
   void send_to_member(const Session& member, Message message, std::vector<Bytes> frames) override;
 

@@ -11,7 +11,7 @@ namespace shoal {
 
 namespace {
 constexpr Duration kTick = 200ms;
-constexpr Duration kAnnouncePeriod = 20s;
+constexpr Duration kNewsPause = 3s;  // between two records, the second for news of who serves
 constexpr Duration kBytesPeriod = 1s;
 constexpr std::size_t kReasonMax = 400;  // below limits::kTextMax
 }  // namespace
@@ -75,6 +75,7 @@ void Launch::tick() {
     if (!over_) tick();
   }));
   const TimePoint now = env_.loop.now();
+  watch_stages();
   if (now >= next_announce_) announce();
   if (now >= next_bytes_) write_bytes();
   check_log_space();
@@ -103,19 +104,43 @@ void Launch::check_log_space() {
     if (warning) owner_.on_warning(*warning);
 }
 
+// What a change of the peers that serve means for the directory: told soon, and since when a stage has had none.
+void Launch::watch_stages() {
+  std::vector<std::uint8_t> serving;
+  unserved_since_.resize(options_.config.pipeline.stages);
+  for (const StageStatus& stage : authority_->status()) {
+    serving.push_back(static_cast<std::uint8_t>(std::min<std::size_t>(stage.serving, 9)));
+    auto& since = unserved_since_.at(stage.stage.value);
+    if (stage.serving > 0)
+      since.reset();
+    else if (!since)
+      since = env_.loop.wall();
+  }
+  if (serving == serving_) return;
+  serving_ = std::move(serving);
+  next_announce_ = std::min(next_announce_, announced_at_ + kNewsPause);
+}
+
 std::string Launch::parked_text() const {
   std::string text;
   for (const StageStatus& stage : authority_->status()) {
     if (stage.serving > 0) continue;
-    text += text.empty() ? "waiting: " : "; ";
+    text += text.empty() ? (stage.secured ? "parked: " : "waiting: ") : "; ";
     text += "stage " + std::to_string(stage.stage.value) + " has no serving peer";
     if (!stage.secured) continue;
-    text += " that holds version " + std::to_string(stage.version.value) + " (last members:";
+    text += " that holds version " + std::to_string(stage.version.value) + " (last held by:";
     for (const Session& session : stage.last_members) text += " " + short_name(session);
     text += ")";
     for (const Session& session : stage.ahead)
       text += "; session " + short_name(session) +
               " holds a newer version than authority.log knows: put the newer log back";
+    if (stage.holders > 0)
+      text += ", its last holder is leaving: `shoal join` elsewhere takes the state over";
+    else if (stage.ahead.empty())
+      text +=
+          " and no known copy of it is left. A `shoal join` of these that still runs (stopped, asleep, cut off) brings "
+          "it back when it reaches this process again; once those processes are gone, the run cannot go on from this "
+          "version";
   }
   if (text.empty() && !finishing_ && !book_->next())
     text = "waiting: no more microbatches may be in flight before " + book_->waiting_for() + " is done with";
@@ -123,7 +148,8 @@ std::string Launch::parked_text() const {
 }
 
 void Launch::announce() {
-  next_announce_ = env_.loop.now() + kAnnouncePeriod;
+  announced_at_ = env_.loop.now();
+  next_announce_ = announced_at_ + kRecordPeriod;
   if (env_.directory == nullptr) return;
   RunRecord record;
   record.run = RunId{options_.key.id().bytes};
@@ -132,7 +158,11 @@ void Launch::announce() {
   record.manifest = blake2b_256(manifest_bytes());
   record.addresses = options_.addresses;
   record.sequence = sequence_ = next_sequence(sequence_, env_.loop.wall());
-  record.expires = env_.loop.wall() + 60s;
+  record.expires = env_.loop.wall() + kRecordTtl;
+  record.serving = serving_;
+  for (const auto& since : unserved_since_)
+    if (since && (!record.parked_since || *since < *record.parked_since)) record.parked_since = since;
+  if (ended_at_) record.ended = summary_.reason;
   if (auto text = pack_record(record, options_.key); text.ok())
     env_.directory->announce(*std::move(text), run_key_name(record.run));
   else
@@ -198,6 +228,7 @@ void Launch::on_dialled_back(const DialBack::Verdict& verdict) {
     owner_.on_notice("peer " + short_name(remote->peer) + " is not admitted: it cannot be dialled where it says (" +
                      answer.reason + ")");
   }
+  answer.reason = "the run's first process cannot dial this machine back: " + answer.reason;
   send(remote->peer, std::move(answer));
 }
 

@@ -40,7 +40,7 @@ struct LaunchOptions {
   bool resume = false;                 // false: the folder must hold no logs
   std::vector<std::string> addresses;  // told to peers and the directory
   bool save = false;                   // fetch every stage's state at the end
-  Duration round_budget = 30s;         // for the reduction of a round
+  Duration round_budget{0};            // for the reduction of a round; 0 = as [sync] round_budget_s says
   // A new run: called once its folder is found empty and its logs are locked, before anything is written to them, to
   // keep what a resumed process needs besides. An error of it is open()'s.
   std::function<Status()> keep{};
@@ -151,6 +151,7 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   void on_dialled_back(const DialBack::Verdict& verdict);
   void tick();
   void announce();
+  void watch_stages();
   void write_bytes();
   void check_log_space();
   void last_rounds();
@@ -163,6 +164,7 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   void end_again();
   void on_end_durable(const std::vector<CommitBook::Listing>& lost);
   void say_end();
+  void linger();
   void done(std::optional<Error> error);
   void later(std::function<void()> task);
 
@@ -196,7 +198,11 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   bool past_states_ = false;                   // all that peers have to give is here
   std::optional<TimePoint> missing_since_;     // stop_asked_: a stage has nobody who holds its state
   TimerId timer_ = 0;
-  TimePoint next_announce_{}, next_parked_{}, next_bytes_{};
+  TimePoint next_announce_{}, announced_at_{}, next_parked_{}, next_bytes_{};
+  std::vector<std::uint8_t> serving_;                    // peers that serve, stage by stage, as the directory tells it
+  std::vector<std::optional<WallTime>> unserved_since_;  // by stage
+  std::optional<TimePoint> ended_at_;                    // END was sent
+  bool linger_told_ = false;
   std::uint64_t bytes_written_[2] = {0, 0};  // sent, received: what stands in events already
   std::uint64_t sequence_ = 0;
   LogSpace trainer_space_, authority_space_;

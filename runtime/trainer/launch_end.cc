@@ -1,4 +1,7 @@
 // How a run ends: settling, last rounds, validation, states, END.
+#include <set>
+#include <utility>
+
 #include "common/log.h"
 #include "runtime/trainer/launch.h"
 
@@ -7,7 +10,11 @@ namespace shoal {
 namespace {
 constexpr Duration kAskAgain = 200ms;  // for the list that names the last rounds' states
 constexpr const char* kEndCause = "the run ended";
-constexpr Duration kEndTime = 3s;  // a resumed run that was over already tells it for so long
+constexpr Duration kEndStep = 500ms;  // END has left our queues by then
+constexpr Duration kEndTime = 10s;    // for who is silent; a resumed run that was over already tells it for so long
+std::string whole_seconds(Duration time) {
+  return std::to_string(std::chrono::ceil<std::chrono::seconds>(time).count()) + " s";
+}
 }  // namespace
 
 void Launch::finish(const std::string& reason) {
@@ -33,11 +40,10 @@ void Launch::watch_holders(TimePoint now) {
   for (const StageStatus& stage : authority_->status())
     if (stage.serving == 0) missing += (missing.empty() ? "" : ", ") + std::to_string(stage.stage.value);
   if (missing.empty()) return missing_since_.reset();
-  const auto patience = std::to_string(std::chrono::ceil<std::chrono::seconds>(options_.stop_patience).count());
   if (!missing_since_) {
     missing_since_ = now;
-    return owner_.on_notice("stage " + missing + " has no serving peer: the run ends without it in " + patience +
-                            " s, unless one that holds its state comes back");
+    return owner_.on_notice("stage " + missing + " has no serving peer: the run ends without it in " +
+                            whole_seconds(options_.stop_patience) + ", unless one that holds its state comes back");
   }
   if (now - *missing_since_ >= options_.stop_patience) give_up(missing);
 }
@@ -152,7 +158,7 @@ void Launch::on_end_durable(const std::vector<CommitBook::Listing>& lost) {
 void Launch::end_again() {
   finishing_ = true;
   summary_.reason = "the run was over already";
-  owner_.on_notice(summary_.reason);
+  owner_.on_notice("this run has ended already: peers that were away are told for " + whole_seconds(kEndTime));
   std::vector<CommitBook::Listing> lost = book_->listings();
   std::erase_if(lost, [](const CommitBook::Listing& listing) { return listing.cause != kEndCause; });
   on_end_durable(lost);
@@ -160,8 +166,24 @@ void Launch::end_again() {
 
 void Launch::say_end() {
   authority_->end(summary_.reason);
-  // END has left our queues by then; who was away hears it when it asks again.
-  env_.loop.after(book_->ended() ? kEndTime : 500ms, lifetime_.guard([this] { done(unsaved_); }));
+  ended_at_ = env_.loop.now();
+  announce();
+  env_.loop.after(kEndStep, lifetime_.guard([this] { linger(); }));
+}
+
+// Who is a member and has not answered END is frozen or cut off for a moment, or died just now: after the membership
+// time it is not waited for. A resumed run cannot know who is away, so it tells it to whoever dials all the time.
+void Launch::linger() {
+  if (over_) return;
+  const std::set<Session>& unheard = authority_->unheard();
+  const bool time_is_up = env_.loop.now() - *ended_at_ >= kEndTime;
+  if (time_is_up || (unheard.empty() && !book_->ended())) return done(unsaved_);
+  if (!unheard.empty() && !book_->ended() && !std::exchange(linger_told_, true)) {
+    std::string names;
+    for (const Session& session : unheard) names += " " + short_name(session);
+    owner_.on_notice("waiting up to " + whole_seconds(kEndTime) + " for members that have not heard the end:" + names);
+  }
+  env_.loop.after(kEndStep, lifetime_.guard([this] { linger(); }));
 }
 
 void Launch::done(std::optional<Error> error) {
@@ -169,7 +191,8 @@ void Launch::done(std::optional<Error> error) {
   over_ = true;
   if (transport_) write_bytes();
   env_.loop.cancel(timer_);
-  if (env_.directory != nullptr) env_.directory->withdraw(run_key_name(RunId{options_.key.id().bytes}));
+  // The word of the end stays there until it expires.
+  if (env_.directory != nullptr && !ended_at_) env_.directory->withdraw(run_key_name(RunId{options_.key.id().bytes}));
   owner_.on_finished(summary(), std::move(error));
 }
 

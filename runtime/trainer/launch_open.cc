@@ -1,5 +1,6 @@
 // How a run's logs are opened: replayed, and compared with what the run goes on with.
 #include "common/hash.h"
+#include "runtime/config/split_limits.h"
 #include "runtime/trainer/launch.h"
 #include "runtime/trainer/log_partners.h"
 
@@ -16,7 +17,9 @@ AuthorityOptions authority_options(const LaunchOptions& options) {
   result.round_targets = config.sync.rule == RuleId::kDiloco ? config.targets_per_round() : 0;
   result.round_cap = from_seconds(config.sync.round_cap_s);
   result.membership = config.membership();
-  result.round_budget = options.round_budget;
+  result.round_budget =
+      options.round_budget > Duration(0) ? options.round_budget : from_seconds(config.sync.round_budget_s);
+  result.payload_bytes = payload_bytes(config);
   return result;
 }
 }  // namespace
@@ -28,6 +31,7 @@ Result<std::unique_ptr<Launch>> Launch::open(LaunchOptions options, LaunchEnviro
 }
 
 Status Launch::open_logs() {
+  SHOAL_TRY(check_split_limits(options_.config));
   SHOAL_ASSIGN(manifest_.body, canonical_text(options_.config));
   manifest_.signature = sign(manifest_bytes());
 

@@ -31,8 +31,9 @@ class InspectTest : public ::testing::Test {
     source_ = make(sources_.size() + 10);
     loop_.run_for(1s);
   }
-  void announce_run() {
-    source_->announce(packed(run_record(run_, 1, loop_.wall()), run_), run_key_name(run_of(run_)));
+  void announce_run() { announce_run(run_record(run_, 1, loop_.wall())); }
+  void announce_run(const RunRecord& record) {
+    source_->announce(packed(record, run_), run_key_name(run_of(run_)));
     loop_.run_for(1s);
   }
   RunReport report() {
@@ -98,6 +99,44 @@ TEST_F(InspectTest, TheTableNamesWhatAPersonMustKnow) {
   EXPECT_THAT(table, HasSubstr("v18"));
   EXPECT_THAT(table, HasSubstr("DHT network 1397"));
   EXPECT_THAT(table, HasSubstr("stage 1 has no serving peer: the run is parked"));
+}
+
+// The only peer of a stage dies: its record says for a minute that it serves.
+TEST_F(InspectTest, AStageWhoseOnlyPeerDiedIsParkedAsSoonAsTheLaunchingProcessTellsIt) {
+  for (std::uint16_t k = 0; k < 4; ++k) announce(key_of_number(static_cast<std::uint8_t>(20 + k)), k, 100);
+  RunRecord record = run_record(run_, 1, loop_.wall());
+  record.serving = {1, 1, 0, 1};
+  record.parked_since = loop_.wall() - 4s;
+  announce_run(record);
+  const RunReport found = report();
+  EXPECT_EQ(found.weakest, StageId(2));
+  EXPECT_EQ(found.stages[2].serving, 0u);
+  const std::string table = table_of(found);
+  EXPECT_THAT(table, HasSubstr("silent"));
+  EXPECT_THAT(table, testing::ContainsRegex("stage 2 has no serving peer since [0-9]+ s: the run is parked"));
+  EXPECT_EQ(nlohmann::json::parse(json_of(found))["stages"][2]["peers"][0]["state"], "silent");
+}
+
+// Records are made anew every 20 s and expire after 60.
+TEST_F(InspectTest, APeerThatMissedTwoOfItsOwnRecordsIsSilentAndNotServing) {
+  announce(ann_, 0, 100);
+  announce_run();
+  sources_.clear();
+  source_.reset();
+  loop_.run_for(46s);
+  const RunReport found = report();
+  ASSERT_EQ(found.stages[0].peers.size(), 1u);
+  EXPECT_EQ(found.stages[0].serving, 0u);
+  EXPECT_THAT(table_of(found), HasSubstr("silent"));
+  EXPECT_THAT(table_of(found), HasSubstr("the launching process has been silent for"));
+}
+
+TEST_F(InspectTest, ARunThatHasEndedSaysSoWithItsReason) {
+  announce(ann_, 0, 100);
+  RunRecord record = run_record(run_, 1, loop_.wall());
+  record.ended = "all tokens are committed";
+  announce_run(record);
+  EXPECT_THAT(table_of(report()), HasSubstr("the run has ended: all tokens are committed"));
 }
 
 TEST_F(InspectTest, WithoutARunRecordTheStagesAreLookedForAllTheSame) {

@@ -45,6 +45,29 @@ TEST_F(RecordTest, ARunsRecordComesBackAsItWas) {
   EXPECT_EQ(back->expires, record.expires);
 }
 
+TEST_F(RecordTest, HowARunStandsComesBackAndGivesWayToAnAddress) {
+  RunRecord record = run_record(run_, 5, kTestWall);
+  record.serving = {2, 0, 9, 1};
+  record.parked_since = kTestWall - 7s;
+  auto back = parse_run_record(packed(record, run_), run_of(run_));
+  ASSERT_TRUE(back.ok()) << back.error().message;
+  EXPECT_EQ(back->serving, record.serving);
+  EXPECT_EQ(back->parked_since, record.parked_since);
+  EXPECT_FALSE(back->ended);
+  record.ended = "all tokens are committed";
+  back = parse_run_record(packed(record, run_), run_of(run_));
+  EXPECT_EQ(back->ended, record.ended);
+  EXPECT_TRUE(back->serving.empty()) << "nobody serves a run that is over";
+  record.ended.reset();
+  record.name = std::string(64, 'n');
+  record.stages = 32;
+  record.serving.assign(32, 1);
+  record.addresses = {"a23456789012345678901234567890.b23456789012345678901234567890.org:7741"};
+  back = parse_run_record(packed(record, run_), run_of(run_));
+  ASSERT_TRUE(back.ok()) << back.error().message;
+  EXPECT_EQ(back->addresses, record.addresses);
+}
+
 // These bytes stand in docs/dht.md: whoever changes the form changes it for every process that is out there.
 TEST_F(RecordTest, TheBytesAreThoseOfTheDocumentedExample) {
   EXPECT_EQ(text_,

@@ -28,6 +28,7 @@ const std::map<std::string, Names, std::less<>>& arrows() {
     rows["stages"] = {"common", "kernels"};
     rows["transport/zmq"] = {"common", "transport"};
     rows["events"] = {"common", "transport", "stages"};
+    rows["events/audit"] = {"common", "transport", "stages", "events"};
     rows["router"] = {"common", "transport", "compression", "stages", "events"};
     rows["sync"] = {"common", "transport", "stages", "events"};
     rows["runtime/config"] = {"common", "transport", "compression", "stages", "sync"};
@@ -39,7 +40,7 @@ const std::map<std::string, Names, std::less<>>& arrows() {
                             "runtime/config", "runtime/stage_peer"};
     rows["runtime/trainer"] = {"common", "transport", "compression",    "dht",         "events",
                                "router", "sync",      "runtime/config", "runtime/data"};
-    rows["runtime/demo"] = {"common", "events", "sync", "runtime/config"};
+    rows["runtime/demo"] = {"common", "events", "events/audit", "sync", "runtime/config"};
     Names all = {"common",
                  "transport",
                  "kernels",
@@ -56,7 +57,7 @@ const std::map<std::string, Names, std::less<>>& arrows() {
                  "runtime/peer",
                  "runtime/trainer"};
     rows["sim"] = all;
-    all.insert({"transport/zmq", "runtime/demo"});
+    all.insert({"transport/zmq", "events/audit", "runtime/demo"});
     rows["cli"] = all;
     return rows;
   }();

@@ -121,14 +121,15 @@ int Processes::count_events(const std::string& name, const std::vector<std::stri
 }
 
 AuditReport Processes::audit_events() const {
-  const auto files = read_events(folder_ / "events");
-  EXPECT_TRUE(files.ok());
-  return files.ok() ? audit(*files) : AuditReport{};
+  const auto report = audit_folder(folder_ / "events");
+  EXPECT_TRUE(report.ok());
+  return report.ok() ? *report : AuditReport{};
 }
 
 std::string complaints(const AuditReport& report) {
   std::string text = report.ended ? "" : "the run has not ended\n";
   for (const std::string& violation : report.violations) text += violation + "\n";
+  for (const std::string& gap : report.incomplete) text += "incomplete: " + gap + "\n";
   return text;
 }
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "common/time.h"
-#include "events/audit.h"
+#include "events/audit/audit.h"
 #include "runtime/demo/offspring.h"
 #include "tests/common/scratch_folder.h"
 

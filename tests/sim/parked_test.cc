@@ -49,6 +49,8 @@ TEST_F(ParkedTest, WhenTheOnlyHolderOfAStageIsFrozenTheRunWaitsForItAndGoesOn) {
   const std::string parked = swarm.launch()->parked_text();
   EXPECT_NE(parked.find("stage 1 has no serving peer that holds version"), std::string::npos) << parked;
   EXPECT_NE(parked.find(short_name(frozen)), std::string::npos) << "who held it last: " << parked;
+  EXPECT_NE(parked.find("no known copy of it is left"), std::string::npos) << parked;
+  EXPECT_NE(parked.find("brings it back when it reaches this process again"), std::string::npos) << parked;
   EXPECT_EQ(parked.find("stage 0"), std::string::npos) << parked;
   EXPECT_GE(told(swarm, "stage 1 has no serving peer"), 10u) << "said again and again";
   EXPECT_EQ(swarm.launch()->book().committed(), committed);

@@ -13,6 +13,22 @@ namespace {
 using test::peer_of;
 using test::session_of;
 
+TEST(EndTest, OnlyTheRunsKeyEndsARun) {
+  const KeyPair key = KeyPair::from_seed({1, 2, 3}), other = KeyPair::from_seed({4});
+  const RunId run{key.id().bytes}, other_run{other.id().bytes};
+  const auto signed_by = [&](const KeyPair& signer, const RunId& of) {
+    const Signature signature = signer.sign(end_text(of, "done"));
+    return End{"done", {signature.begin(), signature.end()}};
+  };
+  EXPECT_TRUE(check_end(signed_by(key, run), run).ok());
+  EXPECT_EQ(check_end(signed_by(other, run), run).code(), ErrorCode::kCorrupt);
+  EXPECT_EQ(check_end(signed_by(key, other_run), run).code(), ErrorCode::kCorrupt) << "of another run";
+  EXPECT_EQ(check_end(End{"done"}, run).code(), ErrorCode::kCorrupt);
+  End changed = signed_by(key, run);
+  changed.reason = "gone";
+  EXPECT_EQ(check_end(changed, run).code(), ErrorCode::kCorrupt);
+}
+
 class MembershipTest : public testing::Test, public MembershipPort {
  protected:
   MembershipTest() : key(KeyPair::from_seed({1, 2, 3})) {

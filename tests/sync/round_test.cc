@@ -53,6 +53,7 @@ struct Member final : RoundHost {
   void fell_behind(const RoundCommit&, bool secured, bool differs, const std::string&) override {
     calls.push_back(std::string("fell_behind") + (secured ? " secured" : "") + (differs ? " differs" : ""));
   }
+  Carried carried(const Session&) const override { return {moved, 0}; }
   void send_to_authority(Message message) override { reports.push_back(std::get<RoundReport>(message)); }
   void send_to_member(const Session& member, Message message, std::vector<Bytes> frames) override {
     ++parts_sent;
@@ -77,6 +78,7 @@ struct Member final : RoundHost {
   std::deque<Arrived> inbox;
   Payload sum;
   int parts_sent = 0;
+  std::uint64_t moved = 0;  // of every link
   std::size_t bytes_sent = 0;
   std::unique_ptr<OuterRule> rule_ = make_allreduce_rule();
   Round round;

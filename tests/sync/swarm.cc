@@ -89,7 +89,9 @@ void Swarm::boot_authority() {
   authority_options.run = run_id;
   authority_options.rule = options.rule;
   authority_options.round_targets = 20 * kTargets / options.peers;
-  authority_options.round_budget = 5s;
+  authority_options.round_budget = options.round_budget;
+  authority_options.payload_bytes = {
+      static_cast<std::uint64_t>(options.bytes_per_byte * kIntegerParameters * sizeof(float))};
   authority_options.round_grace = 1s;
   authority_options.join_hold = 2s;
   auto opened = Authority::open(authority_options, *this, hosts[0]->loop, std::move(*log));
@@ -125,12 +127,41 @@ void Swarm::link_up(std::size_t host) {
 
 void Swarm::deliver(std::size_t from, std::size_t to, std::function<void()> task) {
   const auto pair = pair_of(from, to);
-  if (loop_.now() < broken_until_[pair]) return;
+  if (loop_.now() < broken_until_[pair] || cut_.contains({from, to})) return;
   TimePoint& busy = busy_until_[{from, to}];
   busy = std::max(busy + 1us, loop_.now() + std::chrono::microseconds(1000 + rng.below(30'000)));
   loop_.at(busy, [this, pair, to, life = link_life_[pair], task = hosts[to]->loop.wrap(std::move(task))] {
     if (life == link_life_[pair] && loop_.now() >= broken_until_[pair]) task();
   });
+}
+
+void Swarm::deliver_part(std::size_t from, std::size_t to, std::size_t bytes, std::function<void()> task) {
+  if (options.link_bytes_per_second <= 0) return deliver(from, to, std::move(task));
+  if (cut_.contains({from, to})) return;
+  std::vector<Transfer>& line = transfers_[{from, to}];
+  const TimePoint begin = std::max(loop_.now(), line.empty() ? TimePoint{} : line.back().end);
+  const double weight = static_cast<double>(bytes) * options.bytes_per_byte;
+  line.push_back({begin, begin + from_seconds(weight / options.link_bytes_per_second), weight});
+  hosts[from]->loop.at(line.back().end, [this, from, to, task = std::move(task)] { deliver(from, to, task); });
+}
+
+std::uint64_t Swarm::moved(std::size_t from, std::size_t to) const {
+  const auto line = transfers_.find({from, to});
+  if (line == transfers_.end() || cut_.contains({from, to})) return 0;
+  double bytes = 0;
+  for (const Transfer& transfer : line->second) {
+    if (transfer.end <= transfer.begin || loop_.now() <= transfer.begin) continue;
+    bytes += transfer.bytes *
+             std::min(1.0, seconds_of(loop_.now() - transfer.begin) / seconds_of(transfer.end - transfer.begin));
+  }
+  return static_cast<std::uint64_t>(bytes);
+}
+
+bool Swarm::listed_serving(std::size_t host) const {
+  if (!authority || !hosts[host]->replica) return true;  // as far as anybody knows
+  for (const Member& member : authority->members().stages[0].members)
+    if (member.session == hosts[host]->replica->self_) return member.serving;
+  return false;
 }
 
 void Swarm::send(const PeerId& peer, Message message) {
@@ -183,7 +214,8 @@ void Swarm::on_session_over(const Session& session, StageId, const std::string&)
 
 void Swarm::schedule_work(std::size_t host) {
   hosts[host]->loop.after(std::chrono::milliseconds(100 + rng.below(200)), [this, host] {
-    if (working && options.rule == RuleId::kDiloco && hosts[host]->replica) hosts[host]->replica->work();
+    if (working && options.rule == RuleId::kDiloco && hosts[host]->replica && listed_serving(host))
+      hosts[host]->replica->work();
     schedule_work(host);
   });
 }
@@ -270,7 +302,8 @@ void Swarm::drive_step() {
 
 void Swarm::issue(const MicrobatchId& microbatch) {
   issued_at_[microbatch] = loop_.now();
-  const std::size_t host = 1 + rng.below(options.peers);
+  std::size_t host = 1 + rng.below(options.peers);
+  for (std::size_t tries = 1; tries < options.peers && !listed_serving(host); ++tries) host = 1 + host % options.peers;
   deliver(0, host, [this, host, microbatch, step = step_] {
     Replica* replica = hosts[host]->replica.get();
     std::uint64_t serial = 0;

@@ -47,6 +47,9 @@ struct SwarmOptions {
   std::size_t peers = 3;
   Duration faults_for = 60s;
   bool faults = true;
+  // What a part weighs on the wire: each of its bytes stands for so many. Links have so many bytes a second each way.
+  double bytes_per_byte = 0, link_bytes_per_second = 0;
+  Duration round_budget = 5s;  // 0 = from `bytes_per_byte`
 };
 
 class Swarm;
@@ -62,6 +65,7 @@ class Replica final : public MembershipPort, public RoundHost, public DonorHost,
 
   // MembershipPort
   void send_to_authority(Message message) override;
+  Carried carried(const Session& member) const override;
   Beat make_beat() override;
   void on_joined(const JoinAnswer& answer) override;
   void on_refused(const std::string& reason) override;
@@ -144,6 +148,13 @@ class Swarm final : public AuthorityPort {
   void problem(const std::string& what) { problems_.push_back(what); }
   // Host 0 is the authority's. In order per pair, lost when the link between them breaks meanwhile.
   void deliver(std::size_t from, std::size_t to, std::function<void()> task);
+  // The same for a part, which takes its time on the link; a slow one, but one that moves.
+  void deliver_part(std::size_t from, std::size_t to, std::size_t bytes, std::function<void()> task);
+  std::uint64_t moved(std::size_t from, std::size_t to) const;
+  // Nothing crosses from one to the other any more, for ever.
+  void cut_one_way(std::size_t from, std::size_t to) { cut_.insert({from, to}); }
+  void heal() { cut_.clear(); }
+  bool listed_serving(std::size_t host) const;
   void replace(std::size_t host, Bytes held);  // the session of this host is over: a new one joins
 
   struct Host {
@@ -187,6 +198,12 @@ class Swarm final : public AuthorityPort {
   std::vector<std::string> problems_;
   std::map<std::pair<std::size_t, std::size_t>, TimePoint> busy_until_, broken_until_;
   std::map<std::pair<std::size_t, std::size_t>, std::uint64_t> link_life_;
+  std::set<std::pair<std::size_t, std::size_t>> cut_;
+  struct Transfer {
+    TimePoint begin, end;
+    double bytes = 0;
+  };
+  std::map<std::pair<std::size_t, std::size_t>, std::vector<Transfer>> transfers_;
   // allreduce: what a trainer keeps of a step
   StepId step_{1};
   std::map<MicrobatchId, EntryName> paths_;  // of this step, the log's decision

@@ -245,11 +245,17 @@ void Replica::on_fetched(Bytes image) {
 void Replica::send_to_member(const Session& member, Message message, std::vector<Bytes> frames) {
   for (std::size_t i = 1; i < swarm_.hosts.size(); ++i) {
     if (host_key(i).bytes != host_key(session_host(member)).bytes) continue;
-    swarm_.deliver(host_, i, [&swarm = swarm_, i, self = self_, peer = host_key(host_), message, frames] {
+    auto task = [&swarm = swarm_, i, self = self_, peer = host_key(host_), message, frames] {
       if (swarm.hosts[i]->replica)
         swarm.hosts[i]->replica->on_message(self, peer, message, frames.empty() ? Bytes() : frames[0]);
-    });
+    };
+    swarm_.deliver_part(host_, i, frames.empty() ? 0 : frames[0].size(), std::move(task));
   }
+}
+
+RoundHost::Carried Replica::carried(const Session& member) const {
+  const std::size_t other = session_host(member);
+  return {swarm_.moved(host_, other) + swarm_.moved(other, host_), 0};
 }
 
 void Replica::make_image(std::function<void(Result<StateImage>)> done) {

@@ -2,7 +2,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "events/audit.h"
+#include "events/audit/audit.h"
 
 namespace shoal {
 
@@ -26,16 +26,21 @@ std::string audit_table(const AuditReport& r) {
     out << std::setw(10) << (s.tag_fits ? "fits" : "DIFFERS") << '\n';
   }
   out << '\n';
-  for (const std::string& violation : r.violations) out << "violation: " << violation << '\n';
-  if (r.violation_count > r.violations.size()) out << "and " << r.violation_count - r.violations.size() << " more\n";
-  out << "verdict: " << (r.clean() ? "clean" : "VIOLATED") << " (counted twice " << r.counted_twice
-      << ", silent losses " << r.silent << ", lost and lost " << r.lost << ", undecided " << r.undecided << ")\n";
+  const auto list = [&](const char* what, const std::vector<std::string>& shown, std::uint64_t count) {
+    for (const std::string& line : shown) out << what << ": " << line << '\n';
+    if (count > shown.size()) out << "and " << count - shown.size() << " more\n";
+  };
+  list("violation", r.violations, r.violation_count);
+  list("incomplete", r.incomplete, r.incomplete_count);
+  out << "verdict: " << (r.verdict() == AuditVerdict::kViolated ? "VIOLATED" : name_of(r.verdict()))
+      << " (counted twice " << r.counted_twice << ", silent losses " << r.silent << ", lost by name " << r.lost
+      << ", undecided " << r.undecided << ")\n";
   return out.str();
 }
 
 std::string audit_json(const AuditReport& r) {
   nlohmann::ordered_json out = {{"schema", "shoal.audit/1"},
-                                {"verdict", r.clean() ? "clean" : "violated"},
+                                {"verdict", name_of(r.verdict())},
                                 {"ended", r.ended},
                                 {"issued", r.issued},
                                 {"committed", r.committed},
@@ -71,6 +76,8 @@ std::string audit_json(const AuditReport& r) {
   }
   out["violation_count"] = r.violation_count;
   out["violations"] = r.violations;
+  out["incomplete_count"] = r.incomplete_count;
+  out["incomplete"] = r.incomplete;
   return out.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 

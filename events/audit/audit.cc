@@ -1,0 +1,317 @@
+// The audit's way through the files: the trainer's in the order of their beginnings, then the peers', then what only
+// all of them together can say.
+#include "events/audit/audit.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "common/posix_file.h"
+#include "events/audit/audit_books.h"
+#include "events/audit/authority_story.h"
+#include "events/audit/event_lines.h"
+#include "events/audit/peer_story.h"
+#include "events/audit/trainer_story.h"
+
+namespace shoal {
+namespace {
+
+std::string peer_tag_of(const Session& session) {
+  std::ostringstream out;
+  out << session;
+  return out.str().substr(0, 16);
+}
+
+class Auditor {
+ public:
+  AuditReport run(const std::vector<AuditSource>& sources) {
+    std::vector<std::pair<double, const AuditSource*>> trainers;
+    std::vector<const AuditSource*> others;
+    for (const AuditSource& source : sources) {
+      const auto [trainer, time] = begins_as(source);
+      if (trainer)
+        trainers.emplace_back(time, &source);
+      else
+        others.push_back(&source);
+    }
+    std::stable_sort(trainers.begin(), trainers.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    report_.files = sources.size();
+    for (const auto& [time, source] : trainers) read(*source, true);
+    if (runs_.empty() || !books_.trainer_seen)
+      findings_.violation({}, "no line of a trainer: there is nothing to judge by");
+    trainer_.finish();
+    authority_.finish();
+    for (const AuditSource* source : others) read(*source, false);
+    if (runs_.size() > 1) findings_.violation({}, "the files are of ", runs_.size(), " different runs");
+    judge_sessions();
+    judge_entries();
+    judge_microbatches();
+    judge_stages();
+    return std::move(report_);
+  }
+
+ private:
+  // By its first line that can be read.
+  std::pair<bool, double> begins_as(const AuditSource& source) {
+    EventLines lines(source);
+    const auto first = lines.next();
+    if (!first.ok() || *first == nullptr) return {false, 0};
+    return {(*first)->is_trainer(), (*first)->time};
+  }
+
+  struct File {
+    std::string name, role, peer;
+    std::optional<Session> session;
+    bool gap = false;
+    std::uint64_t lines = 0;
+  };
+
+  void read(const AuditSource& source, bool trainer) {
+    EventLines lines(source);
+    File file{.name = source.name, .role = {}, .peer = {}, .session = {}};
+    while (true) {
+      const auto next = lines.next();
+      for (const std::uint64_t line : lines.take_damaged()) findings_.violation({file.name, line}, "cannot be read");
+      if (!next.ok()) findings_.incomplete({file.name}, next.error().message);
+      if (!next.ok() || *next == nullptr) break;
+      take(**next, {file.name, lines.number()}, file, trainer);
+    }
+    if (!trainer) peer_.end_session();
+    report_.lines += lines.lines();
+    report_.torn += lines.torn();
+  }
+
+  void take(const AuditEvent& e, Where where, File& file, bool trainer) {
+    if (e.missing > 0) {
+      findings_.incomplete(where, e.missing, e.missing == 1 ? " line is" : " lines are",
+                           " missing in front of this one: they could not be written");
+      report_.missing += e.missing;
+      file.gap = true;
+      if (trainer)
+        books_.trainer_gap = true;
+      else
+        peer_.note_gap();
+    }
+    const std::string_view lacking = lacking_field(e);
+    if (!lacking.empty()) return findings_.violation(where, e.event, " lacks \"", lacking, "\"");
+    if (e.kind == AuditKind::kUnknown) return findings_.violation(where, "\"", e.event, "\" is no event of a ", e.role);
+    if (!same_process(e, where, file)) return;
+    if (e.kind == AuditKind::kReopened) return;
+    take_session(e, where, file, trainer);
+    if (!trainer) return e.is_peer() ? peer_.take(e, where) : void();
+    books_.trainer_seen = true;
+    take_of_trainer(e, where);
+  }
+
+  bool same_process(const AuditEvent& e, Where where, File& file) {
+    if (std::find(runs_.begin(), runs_.end(), e.run) == runs_.end() && runs_.size() < 8) runs_.push_back(e.run);
+    if (file.lines++ == 0) {
+      file.role = e.role;
+      file.peer = e.peer;
+    }
+    if (e.role != file.role || e.peer != file.peer) {
+      findings_.violation(where, "is of another process (", e.role, " ", e.peer.substr(0, 8), ") than the file");
+      return false;
+    }
+    if (e.session != Session{} && !e.peer.starts_with(peer_tag_of(e.session)))
+      findings_.violation(where, "session ", e.session, " is none of peer ", e.peer.substr(0, 16));
+    return true;
+  }
+
+  // A file's lines carry one session from one `start` to the next.
+  void take_session(const AuditEvent& e, Where where, File& file, bool trainer) {
+    if (e.role == "solo") return;
+    const bool starts = e.kind == AuditKind::kStart;
+    if (!starts && file.session == e.session) return;
+    if (!starts)
+      findings_.absent(file.gap, where, "session ", e.session, " wrote no start, or its line is in a foreign place");
+    SessionFact& fact = books_.sessions[e.session];
+    if (starts) {
+      if (fact.started) findings_.violation(where, "session ", e.session, " starts a second time");
+      fact.started = true;
+      ++report_.sessions;
+    }
+    file.session = e.session;
+    if (trainer) {
+      fact.seen = true;
+      life_ = {.number = static_cast<std::uint16_t>(life_.number + 1), .resumed = e.cause == "resume" || !starts};
+      trainer_.begin_life();
+    } else {
+      peer_.begin_session(e.session, file.gap);
+    }
+  }
+
+  void take_of_trainer(const AuditEvent& e, Where where) {
+    const bool decides =
+        (e.kind >= AuditKind::kIssue && e.kind <= AuditKind::kRoundAbandon) || e.kind == AuditKind::kMerged;
+    if (life_.ended && (decides || e.kind == AuditKind::kEnd))
+      findings_.violation(where, e.event, " behind the end of the run");
+    if (e.kind == AuditKind::kEnd) books_.ended = life_.ended = true;
+    trainer_.take(e, life_, where);
+    authority_.take(e, life_, where);
+  }
+
+  // ---- what only all files together say ----
+  void judge_sessions() {
+    for (const auto& [name, session] : books_.sessions) {
+      report_.sessions_over += session.over;
+      if (session.seen) continue;
+      if (session.joined || session.named)
+        findings_.incomplete({}, "session ", name, " took part, and no file holds a line of it");
+    }
+    for (const auto& [name, session] : books_.sessions)
+      if (session.named && !session.joined)
+        findings_.absent(books_.trainer_gap, {}, "session ", name, " took part and never joined");
+  }
+
+  void judge_entries() {
+    for (const auto& [name, fact] : books_.entries) {
+      const SessionFact& session = books_.sessions[name.session];
+      const bool gap = session.gap || session.cut;
+      if (fact.lost && fact.lost_as_gone && !fact.gone && session.seen)
+        findings_.absent(gap, {}, "entry ", name, " is lost as gone, its peer did not answer that");
+      if (!fact.committed) {
+        if (fact.times > 0) judge_foreign(name, fact);
+        continue;
+      }
+      if (session.seen) {
+        if (!fact.told)
+          findings_.absent(gap, {}, "entry ", name, " was committed, its peer never wrote of it");
+        else if (!fact.counted)
+          findings_.absent(gap, {}, "entry ", name, " was committed, its peer never counted it");
+        else if (fact.times > 0 && !fact.settled)
+          findings_.absent(gap, {}, "entry ", name, " was secured, its peer never settled it");
+      }
+      judge_winner(name, fact);
+    }
+  }
+
+  // A round names what nobody committed.
+  void judge_foreign(const EntryName& name, const EntryFact& fact) {
+    const RoundFact& round = books_.rounds[fact.round - 1];
+    if (!fact.told) {
+      findings_.absent(books_.trainer_gap, {}, "entry ", name, " was secured (", round.where,
+                       "), nobody committed it or wrote of it");
+      return;
+    }
+    findings_.absent(books_.trainer_gap, {}, "entry ", name, " of microbatch ", fact.microbatch, " was secured (",
+                     round.where, "), which the trainer did not commit for stage ", round.stage);
+    if (books_.trainer_gap) return;
+    ++report_.counted_twice;  // counted once is already once too often
+    ++report_.stages[round.stage].counted_twice;
+  }
+
+  void judge_winner(const EntryName& name, const EntryFact& fact) {
+    StageVerdict& stage = report_.stages[fact.stage];
+    ++stage.commits;
+    stage.secured += fact.times > 0;
+    stage.lost += fact.lost;
+    report_.secured += fact.times > 0;
+    report_.lost += fact.lost;
+    if (fact.times > 1 || (fact.times > 0 && fact.lost)) {
+      ++stage.counted_twice;
+      ++report_.counted_twice;
+      findings_.violation(
+          {}, "microbatch ", fact.microbatch, " at stage ", fact.stage, " was ",
+          fact.times > 1 ? "secured " + std::to_string(fact.times) + " times" : "secured and also lost");
+    }
+    if (fact.times > 0 || fact.lost) return;
+    if (!books_.ended || books_.trainer_gap) {
+      ++stage.undecided;
+      ++report_.undecided;
+    } else {
+      ++stage.silent;
+      ++report_.silent;
+    }
+    if (books_.ended)
+      findings_.absent(books_.trainer_gap, {}, "microbatch ", fact.microbatch, " at stage ", fact.stage, " (entry ",
+                       name, ") was committed, then neither secured nor lost");
+  }
+
+  void judge_microbatches() {
+    for (const auto& [name, fact] : books_.microbatches) {
+      report_.issued += fact.issue_life != 0;
+      report_.committed += fact.commit_life != 0;
+      report_.unfinished += fact.issue_life != 0 && fact.commit_life == 0;
+    }
+    report_.ended = books_.ended;
+    report_.undone = sums_.undone;
+    report_.answered_gone = sums_.gone;
+    report_.rounds = books_.rounds.size();
+    // Of a committed pair the winner is the first one, of another any.
+    report_.branches = sums_.entries - sums_.winners - sums_.unfinished.size();
+  }
+
+  void judge_stages() {
+    for (auto& [stage, fact] : books_.stages) {
+      StageVerdict& verdict = report_.stages[stage];
+      verdict.version = fact.newest();
+      for (const std::uint32_t index : fact.rounds) verdict.rounds += index != 0;
+      if (verdict.rounds > 0 && books_.ended) judge_last_anchor(stage, fact);
+      const auto secured = books_.secured_tag(stage, fact.newest());
+      if (!books_.ended || !secured || *secured + fact.lost == fact.committed) continue;
+      verdict.tag_fits = books_.trainer_gap;
+      findings_.absent(books_.trainer_gap, {}, "stage ", stage,
+                       ": anchor + lost differs from the sum over all commits (by tag)");
+    }
+  }
+
+  void judge_last_anchor(std::uint16_t stage, const StageFact& fact) {
+    if (report_.stages[stage].newest_anchor >= fact.newest()) return;
+    bool gap = false;  // in the file of one that may have written it
+    for (const auto& [name, session] : books_.sessions)
+      if (session.stage == stage) gap = gap || session.gap || session.cut || !session.seen;
+    findings_.absent(gap, {}, "no replica of stage ", stage, " wrote of its anchor at the last version ",
+                     fact.newest());
+  }
+
+  AuditReport report_;
+  Findings findings_{report_};
+  Books books_;
+  TrainerLife life_;
+  TrainerStory trainer_{books_, findings_};
+  AuthorityStory authority_{books_, findings_};
+  PeerSums sums_;
+  PeerStory peer_{books_, findings_, report_, sums_};
+  std::vector<std::string> runs_;
+};
+
+}  // namespace
+
+std::string_view name_of(AuditVerdict verdict) {
+  switch (verdict) {
+    case AuditVerdict::kClean:
+      return "clean";
+    case AuditVerdict::kIncomplete:
+      return "incomplete";
+    case AuditVerdict::kViolated:
+      break;
+  }
+  return "violated";
+}
+
+AuditReport audit_texts(const std::map<std::string, std::string>& files) {
+  std::vector<AuditSource> sources;
+  for (const auto& [name, text] : files) sources.push_back(text_source(name, text));
+  return Auditor().run(sources);
+}
+
+Result<AuditReport> audit_folder(const std::string& folder) {
+  namespace fs = std::filesystem;
+  std::error_code failure;
+  if (!fs::is_directory(folder, failure)) return make_error(ErrorCode::kMissing, folder + ": no such folder");
+  std::vector<fs::path> paths;
+  for (const auto& entry : fs::directory_iterator(folder, failure))
+    if (entry.is_regular_file(failure) && entry.path().extension() == ".jsonl") paths.push_back(entry.path());
+  if (failure) return error_of_errno("read the folder", folder, failure.value());
+  if (paths.empty())
+    return make_error(ErrorCode::kMissing, folder + ": holds no *.jsonl file (written by --events FILE)");
+  std::sort(paths.begin(), paths.end());
+  std::vector<AuditSource> sources;
+  for (const fs::path& path : paths) {
+    SHOAL_ASSIGN(AuditSource source, file_source(path.string()));
+    sources.push_back(std::move(source));
+  }
+  return Auditor().run(sources);
+}
+
+}  // namespace shoal

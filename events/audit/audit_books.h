@@ -1,0 +1,162 @@
+#pragma once
+// What the audit has learned, and what it found. Filled by the trainer's story (trainer_story.h), then by the peers'
+// (peer_story.h), which look up in it what the trainer and the authority decided.
+//
+// Thread: one.   Bounds: a row for each committed (microbatch, stage), each round and each session.
+#include <map>
+#include <optional>
+#include <set>
+#include <sstream>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "events/audit/audit.h"
+#include "events/audit/audit_event.h"
+
+namespace shoal {
+
+struct Where {
+  std::string_view file;
+  std::uint64_t line = 0;
+};
+
+class Findings {
+ public:
+  explicit Findings(AuditReport& report) : report_(report) {}
+
+  // Lines contradict each other, or one is not what the page says.
+  template <class... Parts>
+  void violation(Where where, const Parts&... parts) {
+    if (++report_.violation_count <= kFindingsShownMax) report_.violations.push_back(text(where, parts...));
+  }
+  // Evidence is known to be missing.
+  template <class... Parts>
+  void incomplete(Where where, const Parts&... parts) {
+    if (++report_.incomplete_count <= kFindingsShownMax) report_.incomplete.push_back(text(where, parts...));
+  }
+  // A line should be there and is not. `gap`: lines are known to be missing where it would stand.
+  template <class... Parts>
+  void absent(bool gap, Where where, const Parts&... parts) {
+    gap ? incomplete(where, parts...) : violation(where, parts...);
+  }
+
+ private:
+  template <class... Parts>
+  static std::string text(Where where, const Parts&... parts) {
+    std::ostringstream out;
+    if (!where.file.empty()) out << where.file;
+    if (where.line > 0) out << ":" << where.line;
+    if (!where.file.empty()) out << ": ";
+    (out << ... << parts);
+    return std::move(out).str();
+  }
+  AuditReport& report_;
+};
+
+// An entry that the trainer or the authority names.
+struct EntryFact {
+  MicrobatchId microbatch;
+  std::uint16_t stage = 0;
+  std::uint16_t merged_life = 0, lost_life = 0;  // of the trainer, when it last said so; 0: never
+  std::uint32_t round = 0;                       // index in Books::rounds of the first round that names it, from 1
+  std::uint8_t times = 0;                        // rounds that name it
+  bool committed = false, lost = false, lost_as_gone = false;
+  bool told = false, counted = false, settled = false, gone = false;  // by its peer
+};
+
+struct MicrobatchFact {
+  std::uint64_t told = 0;  // a mix of what its commit says beside the path
+  std::uint64_t path = 0;  // a mix of its path
+  std::uint64_t targets = 0, step = 0, issue = 0;
+  std::uint16_t issue_life = 0, commit_life = 0;  // 0: never
+  std::uint16_t stages = 0;
+};
+
+struct RoundFact {
+  std::uint16_t stage = 0, life = 0;
+  std::uint64_t round = 0, version = 0, step = 0;
+  std::uint64_t content = 0;  // a mix of what it secured
+  CountTag tag = 0;
+  std::string digest, where;
+  std::vector<std::pair<Session, std::uint64_t>> members;  // and how many entries of each
+  std::uint64_t named(const Session& session) const {
+    for (const auto& [member, count] : members)
+      if (member == session) return count;
+    return 0;
+  }
+  bool has(const Session& session) const {
+    for (const auto& [member, count] : members)
+      if (member == session) return true;
+    return false;
+  }
+};
+
+// A round as the authority's own story tells it.
+struct RoundStory {
+  bool opened = false, committed = false, abandoned = false;
+  std::uint64_t base = 0, step = 0, members = 0;
+};
+
+struct StageFact {
+  std::vector<std::uint32_t> rounds;  // index in Books::rounds by version - 1; 0: none made it
+  // When the trainer's files are read:
+  std::vector<CountTag> tags;  // by version - 1: the sum over what the rounds up to it secured
+  std::uint64_t whole = 0;     // up to here no version lacks its round
+  CountTag committed = 0, lost = 0;
+  std::map<std::uint64_t, RoundStory> stories;  // by number
+  std::uint64_t opened = 0;                     // the newest one
+  std::uint64_t newest() const { return rounds.size(); }
+};
+
+struct SessionFact {
+  std::optional<std::uint16_t> stage;  // by the authority
+  bool joined = false, over = false, named = false;
+  std::uint64_t over_told = 0;  // a mix
+  std::uint16_t joined_life = 0, over_life = 0;
+  std::string over_cause;
+  // By its own file:
+  bool seen = false, started = false, gap = false, cut = false;
+};
+
+// What of a trainer's file concerns every line of it.
+struct TrainerLife {
+  std::uint16_t number = 0;  // of the process's lives, from 1
+  bool resumed = false, ended = false;
+};
+
+struct Books {
+  std::unordered_map<MicrobatchId, MicrobatchFact> microbatches;
+  std::unordered_map<EntryName, EntryFact> entries;
+  std::vector<RoundFact> rounds;
+  std::map<std::uint16_t, StageFact> stages;
+  std::map<Session, SessionFact> sessions;
+  std::map<std::pair<std::uint16_t, std::uint64_t>, std::uint32_t> by_number;  // index in rounds, from 1
+  bool trainer_seen = false, trainer_gap = false, ended = false;
+
+  // The round that made this version; null: none did.
+  const RoundFact* round_of(std::uint16_t stage, std::uint64_t version) const {
+    const auto found = stages.find(stage);
+    if (found == stages.end() || version == 0 || version > found->second.rounds.size()) return nullptr;
+    const std::uint32_t index = found->second.rounds[version - 1];
+    return index == 0 ? nullptr : &rounds[index - 1];
+  }
+  const RoundFact* round_by_number(std::uint16_t stage, std::uint64_t number) const {
+    const auto found = by_number.find({stage, number});
+    return found == by_number.end() ? nullptr : &rounds[found->second - 1];
+  }
+  EntryFact* winner(const EntryName& entry) {
+    const auto found = entries.find(entry);
+    return found == entries.end() || !found->second.committed ? nullptr : &found->second;
+  }
+  // The sum over what the rounds up to `version` secured; nothing when one of them is not there.
+  std::optional<CountTag> secured_tag(std::uint16_t stage, std::uint64_t version) const {
+    const auto found = stages.find(stage);
+    if (version == 0) return CountTag{0};
+    if (found == stages.end() || version > found->second.whole) return std::nullopt;
+    return found->second.tags[version - 1];
+  }
+};
+
+}  // namespace shoal

@@ -1,0 +1,124 @@
+#pragma once
+// One line of an event file as the audit reads it, and which fields a line of each event must have (docs/EVENTS.md).
+// Pure; thread-safe.
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/ids.h"
+#include "transport/messages.h"
+
+namespace shoal {
+
+enum class AuditKind : std::uint8_t {
+  kOther,    // on the page; carries neither counting nor order nor agreement
+  kUnknown,  // not on the page
+  kReopened,
+  kStart,
+  kEnd,
+  // of the trainer
+  kIssue,
+  kCommit,
+  kLost,
+  kContradiction,
+  kTrain,
+  kValidation,
+  // of the authority
+  kRoundOpen,
+  kRoundCommit,
+  kRoundAbandon,
+  kSessionOver,
+  kMember,
+  // of a peer
+  kServing,
+  kEntry,
+  kClaim,
+  kForward,
+  kDrop,
+  kCounted,
+  kUndo,
+  kUndone,
+  kSettled,
+  kCommitGone,
+  kStepped,
+  kMerged,
+  kRoundEnter,
+  kRoundReport,
+  kRoundDrop,
+  kAnchor,
+  kBehind,
+  kShifted,
+  kFenced,
+  // of a holder
+  kHop,
+};
+
+enum class AuditField : std::uint8_t {
+  kTime,
+  kEvent,
+  kRole,
+  kRun,
+  kPeer,
+  kSession,
+  kMicrobatch,
+  kStage,
+  kAbout,
+  kEntry,
+  kLease,
+  kWindow,
+  kRound,
+  kVersion,
+  kDigest,
+  kTag,
+  kStep,
+  kEntries,
+  kSecured,
+  kCause,
+  kLoss,
+  kTargets,
+  kState,
+  kSample,
+  kEpoch,
+  kSent,
+  kReceived,
+  kFp32,
+  kPayload,
+  kMissing,
+  kMembers,
+  kAboutPeer,
+  kSilent,
+  kNone,
+};
+
+struct AuditEvent {
+  std::uint64_t has = 0;  // bits by AuditField
+  AuditKind kind = AuditKind::kUnknown;
+  std::string event, role, run, peer, cause, state;
+  double time = 0, loss = 0;
+  Session session, about, silent;
+  MicrobatchId microbatch;
+  EntryName entry;
+  Lease lease;
+  std::uint64_t stage = 0, window = 0, round = 0, version = 0, step = 0, targets = 0, sample = 0, epoch = 0,
+                missing = 0, members = 0;
+  CountTag tag = 0;
+  std::string digest, about_peer;
+  std::vector<EntryName> entries;
+  std::vector<Secured> secured;
+
+  bool holds(AuditField field) const { return (has >> static_cast<unsigned>(field) & 1) != 0; }
+  bool is_trainer() const { return role == "trainer"; }
+  bool is_peer() const { return role == "peer"; }
+};
+
+// False: no object of JSON, or a field that is not of its form. Fields and values that the page does not name are
+// passed over. `event` is overwritten; it may be used again for the next line.
+bool read_audit_event(std::string_view line, AuditEvent& event);
+
+// The field that a line of its event must have and this one has not; empty: it has them all.
+std::string_view lacking_field(const AuditEvent& event);
+
+std::string_view name_of(AuditField field);
+
+}  // namespace shoal

@@ -1,0 +1,229 @@
+#include "events/audit/authority_story.h"
+
+#include <algorithm>
+
+namespace shoal {
+namespace {
+
+std::uint64_t mix_of(std::string_view text) { return std::hash<std::string_view>{}(text); }
+
+// The same for every order of the members and of their serials.
+std::uint64_t mix_of(const std::vector<Secured>& secured) {
+  std::uint64_t mix = secured.size();
+  for (const Secured& member : secured) {
+    std::uint64_t serials = member.serials.size();
+    for (const std::uint64_t serial : member.serials) serials += mix64(serial);
+    mix += mix64(std::hash<Session>{}(member.session), serials);
+  }
+  return mix;
+}
+
+}  // namespace
+
+void AuthorityStory::take(const AuditEvent& e, const TrainerLife& life, Where where) {
+  life_ = life.number;
+  switch (e.kind) {
+    case AuditKind::kMember:
+      return take_member(e, where);
+    case AuditKind::kSessionOver:
+      return take_over(e, life, where);
+    case AuditKind::kRoundOpen:
+      return take_open(e, where);
+    case AuditKind::kRoundAbandon:
+      return take_abandoned(e, where);
+    case AuditKind::kRoundCommit:
+      return take_round(e, life, where);
+    default:
+      return;
+  }
+}
+
+void AuthorityStory::take_member(const AuditEvent& e, Where where) {
+  SessionFact& session = books_.sessions[e.about];
+  const auto stage = static_cast<std::uint16_t>(e.stage);
+  if (session.stage && *session.stage != stage)
+    findings_.violation(where, "session ", e.about, " is of stage ", stage, ", before it was of stage ",
+                        *session.stage);
+  session.stage = stage;
+  if (e.state != "joined") return;
+  // Said before it is durable: a launching process that died in between says it again.
+  if (session.joined_life == life_ || session.over) findings_.violation(where, "session ", e.about, " joined twice");
+  session.joined = true;
+  session.joined_life = life_;
+  if (!e.about_peer.empty() && !e.about_peer.starts_with(([&] {
+        std::ostringstream text;
+        text << e.about;
+        return text.str().substr(0, 16);
+      })()))
+    findings_.violation(where, "session ", e.about, " is no session of peer ", e.about_peer);
+}
+
+void AuthorityStory::take_over(const AuditEvent& e, const TrainerLife& life, Where where) {
+  SessionFact& session = books_.sessions[e.about];
+  const std::uint64_t told = mix64(mix_of(e.cause), e.stage) | 1;
+  if (session.over_told != 0 && session.over_told != told)
+    findings_.violation(where, "session ", e.about, " was over before, for another cause or at another stage");
+  if (session.over_life == life.number) findings_.violation(where, "session ", e.about, " was over twice");
+  if (session.stage && *session.stage != e.stage)
+    findings_.violation(where, "session ", e.about, " is over at stage ", e.stage, ", it was of stage ",
+                        *session.stage);
+  if (!session.joined) findings_.absent(books_.trainer_gap, where, "session ", e.about, " is over and never joined");
+  session.over = true;
+  session.over_told = told;
+  session.over_life = life.number;
+  session.over_cause = e.cause;
+}
+
+void AuthorityStory::take_open(const AuditEvent& e, Where where) {
+  const auto stage = static_cast<std::uint16_t>(e.stage);
+  StageFact& fact = books_.stages[stage];
+  if (e.round <= fact.opened)
+    findings_.violation(where, "round ", e.round, " of stage ", stage, " is opened behind round ", fact.opened);
+  const RoundStory* last = fact.opened == 0 ? nullptr : &fact.stories[fact.opened];
+  if (last != nullptr && !last->committed && !last->abandoned && opened_in_[stage] == life_)
+    findings_.absent(books_.trainer_gap, where, "round ", e.round, " of stage ", stage, " is opened, round ",
+                     fact.opened, " was neither committed nor abandoned");
+  if (e.version != fact.newest())
+    findings_.absent(books_.trainer_gap, where, "round ", e.round, " of stage ", stage, " starts from version ",
+                     e.version, ", the newest is ", fact.newest());
+  RoundStory& story = fact.stories[e.round];
+  story.opened = true;
+  story.base = e.version;
+  story.step = e.step;
+  story.members = e.members;
+  fact.opened = std::max(fact.opened, e.round);
+  opened_in_[stage] = life_;
+}
+
+void AuthorityStory::take_abandoned(const AuditEvent& e, Where where) {
+  RoundStory& story = books_.stages[static_cast<std::uint16_t>(e.stage)].stories[e.round];
+  if (std::exchange(story.abandoned, true))
+    findings_.violation(where, "round ", e.round, " of stage ", e.stage, " was abandoned twice");
+  if (story.committed)
+    findings_.violation(where, "round ", e.round, " of stage ", e.stage, " was committed and abandoned");
+}
+
+void AuthorityStory::take_round(const AuditEvent& e, const TrainerLife& life, Where where) {
+  RoundFact round;
+  round.stage = static_cast<std::uint16_t>(e.stage);
+  round.life = life.number;
+  round.round = e.round;
+  round.version = e.version;
+  round.step = e.step;
+  round.content = mix_of(e.secured);
+  round.tag = e.tag;
+  round.digest = e.digest;
+  std::uint32_t& index = books_.by_number[{round.stage, round.round}];
+  if (index != 0) {
+    RoundFact& known = books_.rounds[index - 1];
+    if (known.life == life.number)
+      findings_.violation(where, "round ", e.round, " of stage ", e.stage, " was committed twice in one life");
+    known.life = life.number;
+    if (known.version != round.version || known.content != round.content || known.step != round.step ||
+        known.tag != round.tag || known.digest != round.digest)
+      findings_.violation(where, "round ", e.round, " of stage ", e.stage,
+                          " was committed twice with different content, before in ", known.where);
+    return;
+  }
+  round.where = std::string(where.file) + ":" + std::to_string(where.line);
+  compare(round, where);
+  books_.rounds.push_back(std::move(round));
+  index = static_cast<std::uint32_t>(books_.rounds.size());
+  take_version(books_.rounds.back(), where);
+  take_secured(e, books_.rounds.back(), where);
+  const RoundStory& story = books_.stages[books_.rounds.back().stage].stories[e.round];
+  if (story.opened && story.members != e.secured.size())
+    findings_.violation(where, "round ", e.round, " of stage ", e.stage, " names ", e.secured.size(),
+                        " members, it was opened with ", story.members);
+}
+
+// With what the authority's other lines say of the round.
+void AuthorityStory::compare(const RoundFact& round, Where where) {
+  RoundStory& story = books_.stages[round.stage].stories[round.round];
+  story.committed = true;
+  if (story.abandoned)
+    findings_.violation(where, "round ", round.round, " of stage ", round.stage, " was abandoned and committed");
+  if (!story.opened)
+    findings_.absent(books_.trainer_gap, where, "round ", round.round, " of stage ", round.stage,
+                     " was committed and not opened before");
+  else if (story.base + 1 != round.version || story.step != round.step)
+    findings_.violation(where, "round ", round.round, " of stage ", round.stage,
+                        " has another version or step than it was opened with");
+}
+
+void AuthorityStory::take_version(const RoundFact& round, Where where) {
+  StageFact& stage = books_.stages[round.stage];
+  const auto index = static_cast<std::uint32_t>(books_.rounds.size());
+  if (round.version == 0)
+    return findings_.violation(where, "round ", round.round, " of stage ", round.stage, " makes version 0");
+  if (const RoundFact* other = books_.round_of(round.stage, round.version))
+    return findings_.violation(where, "version ", round.version, " of stage ", round.stage, " was made by rounds ",
+                               other->round, " and ", round.round);
+  if (round.version != stage.newest() + 1)
+    findings_.absent(books_.trainer_gap, where, "round ", round.round, " of stage ", round.stage, " makes version ",
+                     round.version, ", before it is ", stage.newest());
+  // A version far ahead is a damaged line: it takes no room.
+  if (round.version > stage.newest() + (std::uint64_t{1} << 20)) return;
+  if (round.version > stage.newest()) stage.rounds.resize(round.version);
+  stage.rounds[round.version - 1] = index;
+}
+
+void AuthorityStory::take_secured(const AuditEvent& e, RoundFact& round, Where where) {
+  const auto index = static_cast<std::uint32_t>(books_.rounds.size());
+  CountTag sum = 0;
+  bool known = true;
+  for (const Secured& member : e.secured) {
+    if (round.has(member.session))
+      findings_.violation(where, "round ", e.round, " of stage ", e.stage, " names session ", member.session, " twice");
+    round.members.emplace_back(member.session, member.serials.size());
+    SessionFact& session = books_.sessions[member.session];
+    session.named = true;
+    if (session.over)
+      findings_.absent(books_.trainer_gap, where, "round ", e.round, " of stage ", e.stage, " names session ",
+                       member.session, ", which was over");
+    if (!session.joined)
+      findings_.absent(books_.trainer_gap, where, "round ", e.round, " of stage ", e.stage, " names session ",
+                       member.session, ", which never joined");
+    else if (session.stage && *session.stage != round.stage)
+      findings_.violation(where, "round ", e.round, " of stage ", e.stage, " names session ", member.session,
+                          " of stage ", *session.stage);
+    for (const std::uint64_t serial : member.serials) {
+      const EntryName name{member.session, serial};
+      EntryFact& fact = books_.entries[name];
+      if (fact.times < 0xff) ++fact.times;
+      if (fact.round == 0) fact.round = index;
+      if (!fact.committed) {
+        known = false;
+        continue;
+      }
+      sum += count_tag(fact.microbatch);
+      if (fact.stage != round.stage)
+        findings_.violation(where, "secures entry ", name, " of stage ", fact.stage, " for stage ", round.stage);
+      const auto microbatch = books_.microbatches.find(fact.microbatch);
+      if (microbatch != books_.microbatches.end() && microbatch->second.issue_life != 0 &&
+          microbatch->second.step != round.step)
+        findings_.violation(where, "secures entry ", name, " of step ", microbatch->second.step, " for step ",
+                            round.step);
+    }
+  }
+  if (known && sum != round.tag)
+    findings_.violation(where, "the tag of round ", e.round, " of stage ", e.stage,
+                        " is not the sum over what it secured");
+}
+
+void AuthorityStory::finish() {
+  for (auto& [stage, fact] : books_.stages) {
+    CountTag sum = 0;
+    fact.whole = fact.newest();
+    fact.tags.resize(fact.rounds.size());
+    for (std::size_t i = 0; i < fact.rounds.size(); ++i) {
+      if (fact.rounds[i] == 0)
+        fact.whole = std::min<std::uint64_t>(fact.whole, i);
+      else
+        sum += books_.rounds[fact.rounds[i] - 1].tag;
+      fact.tags[i] = sum;
+    }
+  }
+}
+
+}  // namespace shoal

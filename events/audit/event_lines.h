@@ -1,0 +1,58 @@
+#pragma once
+// The lines of one event file, read in pieces. Lenient in one point only: a process that was killed, or whose disk
+// refused a write, may leave a line torn, and the next line says so.
+//
+// Bounds: one piece (kPieceBytes), or one line where that is longer, up to kLineBytesMax.
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/result.h"
+#include "events/audit/audit_event.h"
+
+namespace shoal {
+
+// A file, or in tests a text.
+struct AuditSource {
+  std::string name;
+  // Fills a part of `out` with what follows `at`; 0: nothing follows.
+  std::function<Result<std::size_t>(std::uint64_t at, std::span<char> out)> read;
+};
+AuditSource text_source(std::string name, std::string_view text);  // borrows the text
+Result<AuditSource> file_source(const std::string& path);          // ERRORS: kMissing, kIo
+
+class EventLines {
+ public:
+  static constexpr std::size_t kPieceBytes = std::size_t{256} << 10;
+  static constexpr std::size_t kLineBytesMax = std::size_t{64} << 20;
+
+  explicit EventLines(const AuditSource& source) : source_(source) {}
+
+  // The next line that can be read, valid until the next call; null at the end. ERRORS: kIo.
+  Result<const AuditEvent*> next();
+  std::uint64_t number() const { return number_; }  // of the line that next() gave, from 1
+  std::uint64_t lines() const { return lines_; }    // that could be read
+  std::uint64_t torn() const { return torn_; }
+  // Lines that no torn write explains, told once.
+  std::vector<std::uint64_t> take_damaged() { return std::exchange(damaged_, {}); }
+
+ private:
+  Result<bool> next_text(std::string_view& line, bool& whole);
+  void judge_bad(bool explained);
+
+  const AuditSource& source_;
+  std::string buffer_;
+  std::size_t begin_ = 0, end_ = 0;  // of what is in the buffer and not given yet
+  std::size_t scanned_ = 0;          // up to here there is no newline
+  std::uint64_t at_ = 0;
+  bool at_end_ = false;
+  std::uint64_t number_ = 0, lines_ = 0, torn_ = 0;
+  std::uint64_t bad_ = 0;  // the line before, when it could not be read
+  std::vector<std::uint64_t> damaged_;
+  AuditEvent event_;
+};
+
+}  // namespace shoal

@@ -1,0 +1,284 @@
+// A peer's sessions and entries.
+#include "events/audit/peer_story.h"
+
+#include <algorithm>
+
+namespace shoal {
+namespace {
+
+// Validation runs under the trainer's id with the highest bit set; nothing of it is counted.
+bool is_validation(const MicrobatchId& id) { return id.trainer >> 63 != 0; }
+
+// The device takes an undo before any other work; what it was at comes first.
+constexpr std::uint64_t kDoneBeforeUndoMax = 2;
+
+}  // namespace
+
+void PeerStory::begin_session(const Session& session, bool gap) {
+  end_session();
+  begun_ = true;
+  session_ = session;
+  gap_ = gap;
+  over_ = serving_ = round_open_ = behind_ = false;
+  stage_.reset();
+  next_serial_ = 1;
+  undos_ = did_since_undo_ = 0;
+  stepped_ = 0;
+  version_.reset();
+  shifted_.reset();
+  last_round_ = merged_ = 0;
+  reported_.clear();
+  SessionFact& fact = books_.sessions[session];
+  fact.seen = true;
+  fact.gap = fact.gap || gap;
+  if (fact.stage) stage_ = fact.stage;
+}
+
+void PeerStory::note_gap() {
+  gap_ = true;
+  version_.reset();
+  if (begun_) books_.sessions[session_].gap = true;
+}
+
+void PeerStory::end_session() {
+  if (begun_) books_.sessions[session_].cut = !over_;
+  begun_ = false;
+  open_.clear();
+  open_of_.clear();
+}
+
+void PeerStory::take(const AuditEvent& e, Where where) {
+  switch (e.kind) {
+    case AuditKind::kFenced:
+    case AuditKind::kEnd:
+      return take_end(e, where);
+    case AuditKind::kRoundDrop:  // also of a session that stops
+      return take_round_drop(e, where);
+    case AuditKind::kStart:
+    case AuditKind::kReopened:
+    case AuditKind::kOther:
+    case AuditKind::kUnknown:
+      return;
+    case AuditKind::kHop:
+      if (e.lease.session != session_ && e.lease != Lease{})
+        findings_.violation(where, "names a lease of session ", e.lease.session);
+      return;
+    default:
+      break;
+  }
+  if (!lives(e, where)) return;
+  take_stage(e, where);
+  switch (e.kind) {
+    case AuditKind::kServing:
+      return take_serving(e, where);
+    case AuditKind::kStepped:
+      return take_stepped(e, where);
+    case AuditKind::kRoundEnter:
+      return take_enter(e, where);
+    case AuditKind::kRoundReport:
+      return take_report(e, where);
+    case AuditKind::kAnchor:
+      return take_anchor(e, where);
+    case AuditKind::kBehind:
+      return take_behind(e, where);
+    case AuditKind::kShifted:
+      return take_shifted(e, where);
+    default:
+      return take_of_entry(e, where);
+  }
+}
+
+bool PeerStory::lives(const AuditEvent& e, Where where) {
+  if (over_) findings_.violation(where, e.event, " in session ", session_, ", which had ended");
+  return !over_;
+}
+
+void PeerStory::take_stage(const AuditEvent& e, Where where) {
+  const auto stage = static_cast<std::uint16_t>(e.stage);
+  if (!stage_) stage_ = stage;
+  if (*stage_ != stage)
+    findings_.violation(where, e.event, " at stage ", stage, ", session ", session_, " serves stage ", *stage_);
+}
+
+void PeerStory::take_of_entry(const AuditEvent& e, Where where) {
+  if (e.entry.session != session_)
+    return findings_.violation(where, e.event, " of entry ", e.entry, ", which is not of session ", session_);
+  if (e.kind == AuditKind::kEntry) return take_entry(e, where);
+  if (e.kind == AuditKind::kCommitGone) return take_gone(e, where);
+  if (is_validation(e.microbatch)) {
+    const bool counts = e.kind == AuditKind::kCounted || e.kind == AuditKind::kUndo || e.kind == AuditKind::kUndone ||
+                        e.kind == AuditKind::kSettled || e.kind == AuditKind::kMerged;
+    if (counts) findings_.violation(where, "entry ", e.entry, " of validation is ", e.event);
+    if (e.entry.serial >= next_serial_)
+      findings_.absent(gap_, where, e.event, " of entry ", e.entry, ", which was never made");
+    return;
+  }
+  const auto found = open_.find(e.entry.serial);
+  if (found != open_.end()) return take_known(e, found->second, where);
+  findings_.absent(gap_, where, e.event, " of entry ", e.entry,
+                   e.entry.serial < next_serial_ ? ", which had ended" : ", which was never made");
+}
+
+void PeerStory::take_entry(const AuditEvent& e, Where where) {
+  if (!serving_) findings_.absent(gap_, where, "entry ", e.entry, " was made before the session served");
+  if (e.entry.serial < next_serial_) return findings_.violation(where, "entry ", e.entry, " was made twice");
+  if (e.entry.serial > next_serial_)
+    findings_.absent(gap_, where, "entry ", e.entry, " was made, entry ", next_serial_, " in front of it was not");
+  next_serial_ = e.entry.serial + 1;
+  if (is_validation(e.microbatch)) return;
+  ++sums_.entries;
+  if (const auto [other, is_new] = open_of_.try_emplace(e.microbatch, e.entry.serial); !is_new) {
+    findings_.absent(gap_, where, "entry ", e.entry, " of microbatch ", e.microbatch, " was made, entry ",
+                     other->second, " of it had not ended");
+    other->second = e.entry.serial;
+  }
+  Open& open = open_[e.entry.serial];
+  open.microbatch = e.microbatch;
+  const auto fact = books_.entries.find(e.entry);
+  if (fact != books_.entries.end()) open.fact = &fact->second;
+  const bool committed = open.fact != nullptr && open.fact->committed;
+  if (open.fact != nullptr) open.fact->told = true;
+  if (committed) {
+    ++sums_.winners;
+    if (open.fact->microbatch != e.microbatch || open.fact->stage != e.stage)
+      findings_.violation(where, "entry ", e.entry, " is of microbatch ", e.microbatch, " at its peer and of ",
+                          open.fact->microbatch, " in the trainer's log");
+    return;
+  }
+  if (open.fact != nullptr) {
+    open.fact->microbatch = e.microbatch;
+    open.fact->stage = static_cast<std::uint16_t>(e.stage);
+  }
+  const auto microbatch = books_.microbatches.find(e.microbatch);
+  if (microbatch == books_.microbatches.end() || microbatch->second.issue_life == 0)
+    findings_.absent(books_.trainer_gap, where, "entry ", e.entry, " of microbatch ", e.microbatch,
+                     ", which was never issued");
+  if (microbatch != books_.microbatches.end() && microbatch->second.commit_life != 0) return;
+  sums_.unfinished.insert({e.microbatch, static_cast<std::uint16_t>(e.stage)});
+  ++sums_.unfinished_entries;
+}
+
+void PeerStory::take_known(const AuditEvent& e, Open& open, Where where) {
+  if (open.microbatch != e.microbatch)
+    return findings_.violation(where, e.event, " of entry ", e.entry, " as of microbatch ", e.microbatch, ", it is of ",
+                               open.microbatch);
+  switch (e.kind) {
+    case AuditKind::kForward:
+      device_did(e, where);
+      if (open.forwarded || open.counted || open.settled)
+        findings_.violation(where, "entry ", e.entry, " went forward a second time");
+      open.forwarded = true;
+      return;
+    case AuditKind::kCounted:
+      return take_counted(e, open, where);
+    case AuditKind::kUndo:
+      return take_undo(e, open, where);
+    case AuditKind::kUndone:
+      return take_undone(e, open, where);
+    case AuditKind::kDrop:
+      return take_drop(e, open, where);
+    case AuditKind::kSettled:
+      return take_settled(e, open, where);
+    case AuditKind::kMerged:
+      return take_merged(e, open, where);
+    default:
+      return;  // further leases, key frames, what was refused
+  }
+}
+
+void PeerStory::take_counted(const AuditEvent& e, Open& open, Where where) {
+  device_did(e, where);
+  if (!open.forwarded) findings_.absent(gap_, where, "entry ", e.entry, " was counted and never went forward");
+  if (open.counted) findings_.violation(where, "entry ", e.entry, " was counted a second time");
+  if (open.undo) findings_.violation(where, "entry ", e.entry, " was counted after it was undone");
+  open.counted = true;
+  if (open.fact != nullptr) open.fact->counted = true;
+}
+
+void PeerStory::take_undo(const AuditEvent& e, Open& open, Where where) {
+  if (!open.counted) findings_.absent(gap_, where, "entry ", e.entry, " was undone without being counted");
+  if (open.undo) return findings_.violation(where, "entry ", e.entry, " was undone twice");
+  if (open.settled) findings_.violation(where, "entry ", e.entry, " was undone after it was settled");
+  if (open.fact != nullptr && open.fact->times > 0)
+    findings_.violation(where, "entry ", e.entry, " was secured although its peer had undone it");
+  open.undo = true;
+  if (undos_++ == 0) did_since_undo_ = 0;
+}
+
+void PeerStory::take_undone(const AuditEvent& e, Open& open, Where where) {
+  if (!open.undo) findings_.absent(gap_, where, "entry ", e.entry, " was taken out, it was not to be undone");
+  if (open.settled) findings_.violation(where, "entry ", e.entry, " was undone after it was settled");
+  if (open.fact != nullptr && open.fact->times > 0)
+    findings_.violation(where, "entry ", e.entry, " was secured although its peer had undone it");
+  undos_ -= open.undo && undos_ > 0 ? 1 : 0;
+  ++sums_.undone;
+  close(e.entry.serial);
+}
+
+void PeerStory::take_drop(const AuditEvent& e, Open& open, Where where) {
+  if (open.counted) findings_.violation(where, "entry ", e.entry, " was dropped after it was counted");
+  if (open.fact != nullptr && open.fact->times > 0)
+    findings_.violation(where, "entry ", e.entry, " was secured although its peer had dropped it");
+  close(e.entry.serial);
+}
+
+void PeerStory::take_settled(const AuditEvent& e, Open& open, Where where) {
+  if (!open.counted) findings_.absent(gap_, where, "entry ", e.entry, " was settled without being counted");
+  if (open.undo) findings_.violation(where, "entry ", e.entry, " was settled after it was undone");
+  if (open.settled) findings_.violation(where, "entry ", e.entry, " was settled twice");
+  if (open.fact == nullptr || !open.fact->committed)
+    findings_.absent(books_.trainer_gap, where, "entry ", e.entry, " was settled, the trainer did not commit it");
+  open.settled = true;
+  if (open.fact != nullptr) open.fact->settled = true;
+}
+
+void PeerStory::take_merged(const AuditEvent& e, Open& open, Where where) {
+  if (!open.settled) findings_.absent(gap_, where, "entry ", e.entry, " was marked merged and not settled");
+  const RoundFact* round =
+      open.fact != nullptr && open.fact->round != 0 ? &books_.rounds[open.fact->round - 1] : nullptr;
+  if (round == nullptr) {
+    findings_.absent(books_.trainer_gap, where, "entry ", e.entry, " was marked merged, no committed round names it");
+  } else {
+    if (round->step == 0 && !open.stepped)
+      findings_.absent(gap_, where, "entry ", e.entry, " was marked merged and in no inner step");
+    if (version_ && round->version <= *version_)
+      findings_.absent(gap_, where, "entry ", e.entry, " was marked merged behind the anchor of its round");
+  }
+  if (open.stepped) stepped_ -= count_tag(open.microbatch);
+  ++merged_;
+  close(e.entry.serial);
+}
+
+// COMMIT came for an entry that could not be settled: it had ended, or it ends now.
+void PeerStory::take_gone(const AuditEvent& e, Where where) {
+  const auto open = open_.find(e.entry.serial);
+  if (e.entry.serial >= next_serial_)
+    findings_.absent(gap_, where, "entry ", e.entry, " was answered gone, it was never made");
+  if (open != open_.end() && open->second.settled)
+    findings_.violation(where, "entry ", e.entry, " was answered gone after it was settled");
+  EntryFact* fact = books_.winner(e.entry);
+  if (fact == nullptr)
+    return findings_.absent(books_.trainer_gap, where, "entry ", e.entry,
+                            " was answered gone, the trainer did not commit it");
+  if (fact->microbatch != e.microbatch || fact->stage != e.stage)
+    findings_.violation(where, "entry ", e.entry, " was answered gone for another microbatch or stage");
+  if (fact->times > 0) findings_.violation(where, "entry ", e.entry, " was answered gone, yet a round secured it");
+  sums_.gone += fact->gone ? 0 : 1;
+  fact->gone = true;
+}
+
+// A job of the device is done; one that takes something out again goes before all others.
+void PeerStory::device_did(const AuditEvent&, Where where) {
+  if (undos_ == 0 || ++did_since_undo_ <= kDoneBeforeUndoMax) return;
+  findings_.absent(gap_, where, "what was to be undone in session ", session_, " was not taken out");
+  undos_ = 0;
+}
+
+void PeerStory::close(std::uint64_t serial) {
+  const auto found = open_.find(serial);
+  if (const auto of = open_of_.find(found->second.microbatch); of != open_of_.end() && of->second == serial)
+    open_of_.erase(of);
+  open_.erase(found);
+}
+
+}  // namespace shoal

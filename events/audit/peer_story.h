@@ -1,0 +1,86 @@
+#pragma once
+// One peer's file, judged line by line against what the trainer and the authority decided (docs/EVENTS.md, rules 2, 4,
+// 6, 10). Entries: peer_story.cc; windows, rounds and versions: peer_rounds.cc.
+//
+// Bounds: a row for each entry of a session that is neither dropped, undone nor merged.
+#include <optional>
+#include <set>
+#include <unordered_map>
+
+#include "events/audit/audit_books.h"
+
+namespace shoal {
+
+// Sums over all peers.
+struct PeerSums {
+  std::uint64_t entries = 0, winners = 0, undone = 0, gone = 0;
+  std::set<std::pair<MicrobatchId, std::uint16_t>> unfinished;  // with an entry, never committed
+  std::uint64_t unfinished_entries = 0;
+};
+
+class PeerStory {
+ public:
+  PeerStory(Books& books, Findings& findings, AuditReport& report, PeerSums& sums)
+      : books_(books), findings_(findings), report_(report), sums_(sums) {}
+
+  void begin_session(const Session& session, bool gap);
+  void note_gap();  // lines are missing in front of the one that comes
+  void take(const AuditEvent& event, Where where);
+  void end_session();  // the file is read, or another session begins
+
+ private:
+  // An entry of the session.
+  struct Open {
+    MicrobatchId microbatch;
+    EntryFact* fact = nullptr;  // null: nobody committed or secured it
+    bool forwarded = false, counted = false, undo = false, settled = false, stepped = false;
+  };
+
+  bool lives(const AuditEvent& e, Where where);
+  void take_stage(const AuditEvent& e, Where where);
+  void take_of_entry(const AuditEvent& e, Where where);
+  void take_entry(const AuditEvent& e, Where where);
+  void take_known(const AuditEvent& e, Open& open, Where where);
+  void take_counted(const AuditEvent& e, Open& open, Where where);
+  void take_undo(const AuditEvent& e, Open& open, Where where);
+  void take_undone(const AuditEvent& e, Open& open, Where where);
+  void take_drop(const AuditEvent& e, Open& open, Where where);
+  void take_settled(const AuditEvent& e, Open& open, Where where);
+  void take_merged(const AuditEvent& e, Open& open, Where where);
+  void take_gone(const AuditEvent& e, Where where);
+  void device_did(const AuditEvent& e, Where where);
+  void close(std::uint64_t serial);
+
+  void take_stepped(const AuditEvent& e, Where where);
+  void take_serving(const AuditEvent& e, Where where);
+  void take_enter(const AuditEvent& e, Where where);
+  void take_report(const AuditEvent& e, Where where);
+  void take_round_drop(const AuditEvent& e, Where where);
+  void take_anchor(const AuditEvent& e, Where where);
+  void judge_step_to(std::uint64_t version, Where where);
+  void take_behind(const AuditEvent& e, Where where);
+  void take_shifted(const AuditEvent& e, Where where);
+  void take_end(const AuditEvent& e, Where where);
+
+  Books& books_;
+  Findings& findings_;
+  AuditReport& report_;
+  PeerSums& sums_;
+
+  Session session_;
+  bool begun_ = false, gap_ = false, over_ = false, serving_ = false;
+  std::optional<std::uint16_t> stage_;
+  std::unordered_map<std::uint64_t, Open> open_;             // by serial
+  std::unordered_map<MicrobatchId, std::uint64_t> open_of_;  // its entry here
+  std::uint64_t next_serial_ = 1;
+  std::uint64_t undos_ = 0, did_since_undo_ = 0;
+  CountTag stepped_ = 0;  // of what is stepped and in no round yet
+  std::optional<std::uint64_t> version_;
+  std::optional<std::uint64_t> shifted_;  // its anchor line comes next
+  std::uint64_t last_round_ = 0;
+  bool round_open_ = false, behind_ = false;
+  std::set<std::uint64_t> reported_;  // rounds, since the last anchor
+  std::uint64_t merged_ = 0;          // since the last anchor
+};
+
+}  // namespace shoal

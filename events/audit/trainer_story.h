@@ -1,0 +1,37 @@
+#pragma once
+// What the trainer wrote of microbatches: issued, committed, marked merged, lost (docs/EVENTS.md, rules 1, 3, 7).
+#include <map>
+
+#include "events/audit/audit_books.h"
+
+namespace shoal {
+
+class TrainerStory {
+ public:
+  TrainerStory(Books& books, Findings& findings) : books_(books), findings_(findings) {}
+
+  void begin_life();
+  void take(const AuditEvent& event, const TrainerLife& life, Where where);
+  void finish();  // all files of the trainer are read
+
+ private:
+  void take_issue(const AuditEvent& e, const TrainerLife& life, Where where);
+  void take_commit(const AuditEvent& e, const TrainerLife& life, Where where);
+  void take_path(const AuditEvent& e, Where where);
+  void take_merged(const AuditEvent& e, const TrainerLife& life, Where where);
+  void take_lost(const AuditEvent& e, const TrainerLife& life, Where where);
+  void take_train(const AuditEvent& e, const TrainerLife& life, Where where);
+
+  Books& books_;
+  Findings& findings_;
+  std::map<std::uint64_t, std::uint64_t> next_serial_;  // by trainer
+  std::size_t stages_ = 0;
+  std::uint64_t targets_ = 0;  // of all commits
+  double line_loss_ = 0;       // of the commits since the last train line
+  std::uint64_t line_targets_ = 0;
+  std::uint64_t last_step_ = 0;  // of the last train line of this life
+  std::uint16_t validation_life_ = 0;
+  bool end_cause_seen_ = false;
+};
+
+}  // namespace shoal

@@ -1,0 +1,53 @@
+#include "runtime/config/split_limits.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <string>
+
+#include "sync/state_image.h"
+#include "transport/limits.h"
+
+namespace shoal {
+namespace {
+
+std::string gib(std::uint64_t bytes) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2f GiB", static_cast<double>(bytes) / (1 << 30));
+  return text;
+}
+
+}  // namespace
+
+std::vector<std::uint64_t> payload_bytes(const RunConfig& config) {
+  std::vector<std::uint64_t> bytes;
+  const auto split = split_model(config.model_spec(), config.pipeline.stages, config.pipeline.layers_per_stage);
+  if (!split.ok()) return bytes;
+  for (const StageSpec& stage : *split) bytes.push_back(parameter_count(stage) * sizeof(float));
+  return bytes;
+}
+
+Status check_split_limits(const RunConfig& config) {
+  // The anchor beside the shared arrays of the rule: the moments of AdamW, or the outer momentum. A warm start has
+  // both.
+  const std::uint64_t arrays = config.sync.rule == RuleId::kAllreduce || config.sync.warm_steps > 0 ? 3 : 2;
+  const std::vector<std::uint64_t> payloads = payload_bytes(config);
+  for (std::size_t stage = 0; stage < payloads.size(); ++stage) {
+    const std::uint64_t payload = payloads[stage];
+    // A stage of one sends nothing, until another one joins.
+    const std::uint64_t members = std::max<std::uint64_t>(2, config.pipeline.replicas);
+    const std::uint64_t part = (payload + members - 1) / members, image = arrays * payload + kStateHeaderBytes;
+    const bool part_fits = part <= limits::kTransferBytesMax, image_fits = image <= kStateImageBytesMax;
+    if (part_fits && image_fits) continue;
+    return make_error(
+        ErrorCode::kInput,
+        "stage " + std::to_string(stage) + " of " + std::to_string(payloads.size()) + " has " +
+            std::to_string(payload / sizeof(float) / 1'000'000) + " M parameters: " +
+            (part_fits ? "its state is " + gib(image) + ", and a joiner fetches at most " + gib(kStateImageBytesMax)
+                       : "a round among " + std::to_string(members) + " replicas sends " + gib(part) +
+                             " at a time, and a transfer has at most " + gib(limits::kTransferBytesMax)) +
+            ". HINT: raise [pipeline] stages, or even out [pipeline] layers_per_stage");
+  }
+  return {};
+}
+
+}  // namespace shoal

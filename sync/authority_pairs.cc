@@ -1,0 +1,115 @@
+// Rounds: who was silent, and who is left out because of it.
+#include <algorithm>
+
+#include "common/log.h"
+#include "sync/authority.h"
+
+namespace shoal {
+namespace {
+
+constexpr Duration kBeatFresh = 2500ms;     // two beats and their way here
+constexpr Duration kWaitingFresh = 2500ms;  // a member that waits says so every second
+constexpr std::uint32_t kSilentMax = 2;     // as in authority_rounds.cc
+
+}  // namespace
+
+bool Authority::beats(const MemberState& member) const { return loop_.now() - member.beat_at <= kBeatFresh; }
+
+bool Authority::rests(const MemberState& member) const {
+  return stages_[member.stage.value].unreachable.rests(member.member.peer, loop_.now());
+}
+
+// Slow and silent are two things: as long as bytes move at one member, the others wait for them. A member that does not
+// beat is no reason to end the attempt, its membership time is.
+void Authority::check_stall(StageState& stage) {
+  OpenRound& round = *stage.round;
+  if (round.contributed.size() < round.open.members.size()) return;
+  const auto best = best_vote(round);
+  if (best && 2 * best->second > round.open.members.size()) return;  // the grace time decides
+  for (const Session& session : round.open.members) {
+    if (round.agreed.contains(session) || round.failed.contains(session)) continue;
+    const auto waiting = round.waiting.find(session);
+    if (waiting == round.waiting.end() || loop_.now() - waiting->second.at > kWaitingFresh) return;
+  }
+  const auto& [by, first] = *round.waiting.begin();
+  const std::string reason =
+      "no byte of it moves any more: session " + short_name(by) + " waits for " + short_name(first.silent);
+  for (const auto& [session, waiting] : round.waiting)
+    if (!round.agreed.contains(session)) blame_silent(stage, session, waiting.silent);
+  abandon_round(stage, reason);
+}
+
+// Who brought nothing, or does not beat, is slow or away: it is left out of the next attempt when that happens twice in
+// a row. Else its path to the other one is to blame.
+void Authority::blame_silent(StageState& stage, const Session& by, const Session& silent) {
+  const auto accused = members_.find(silent), witness = members_.find(by);
+  if (accused == members_.end() || witness == members_.end() || accused->second.stage != stage.stage) return;
+  if (stage.round->contributed.contains(silent) && beats(accused->second) && beats(witness->second)) {
+    stage.round->blames[by] = silent;
+    return;
+  }
+  // Once an attempt, however many members say it.
+  std::uint32_t& count = accused->second.silent_count;
+  count = std::max(count, std::min(stage.failures + 1, kSilentMax));
+}
+
+void Authority::settle_blames(StageState& stage, const OpenRound& round) {
+  std::vector<UnreachablePairs::Blame> blames;
+  for (const auto& [by, silent] : round.blames) {
+    const auto accused = members_.find(silent), witness = members_.find(by);
+    if (accused == members_.end() || witness == members_.end()) continue;
+    blames.push_back({witness->second.member.peer, accused->second.member.peer});
+  }
+  if (blames.empty()) return;
+  const auto settled = [&](const PeerId& peer) {
+    for (const auto& [session, member] : members_)
+      if (member.member.peer == peer) return member.settled;
+    return std::uint64_t{0};
+  };
+  for (const UnreachablePairs::LeftOut& out : stage.unreachable.on_attempt_failed(blames, settled, loop_.now())) {
+    log_warning("stage ", stage.stage, ": peers ", short_name(out.peer), " and ", short_name(out.other),
+                " cannot exchange the bytes of a round; ", short_name(out.peer), " is left out and tried again in ",
+                static_cast<int>(seconds_of(out.rest)),
+                " s. HINT: let each of them reach the other's address, or stop one of them");
+    for (auto& [session, member] : members_)
+      if (member.member.peer == out.peer && member.stage == stage.stage) show_serving(member);
+  }
+  loop_.post(lifetime_.guard([this, &stage] { end_left_out(stage); }));
+}
+
+// Steps go on without it and it would miss each of them, so it stays outside until its trial.
+std::optional<std::string> Authority::left_out_until(const PeerId& peer) const {
+  for (const StageState& stage : stages_) {
+    if (diloco_active(stage)) continue;
+    const auto why = stage.unreachable.why(peer, loop_.now());
+    if (!why) continue;
+    return "this machine and peer " + short_name(why->first) +
+           " of the same stage cannot reach each other, and rounds go on without this one; it is tried again by itself";
+  }
+  return std::nullopt;
+}
+
+void Authority::end_left_out(StageState& stage) {
+  if (failed_ || ended_ || diloco_active(stage)) return;
+  std::vector<std::pair<Session, PeerId>> out;
+  for (const auto& [session, member] : members_)
+    if (member.stage == stage.stage && rests(member)) out.emplace_back(session, member.member.peer);
+  for (const auto& [session, peer] : out) {
+    const auto why = stage.unreachable.why(peer, loop_.now());
+    end_session(session, "left out: it and peer " + short_name(why->first) + " cannot exchange the bytes of a round",
+                true);
+  }
+}
+
+void Authority::forget_proven_pairs(StageState& stage, const OpenRound& round, const Digest& digest) {
+  std::set<PeerId> agreed, present;
+  for (const auto& [session, member] : members_) {
+    if (member.stage != stage.stage) continue;
+    present.insert(member.member.peer);
+    const auto report = round.agreed.find(session);
+    if (report != round.agreed.end() && report->second.digest == digest) agreed.insert(member.member.peer);
+  }
+  stage.unreachable.on_commit(agreed, present);
+}
+
+}  // namespace shoal

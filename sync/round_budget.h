@@ -1,0 +1,28 @@
+#pragma once
+// How long a round may take at most, from what it has to move and what was measured. Pure. That bytes stand still is
+// noticed much earlier (sync/stall_watch.h); this ends a round that crawls. Thread: any.
+#include <algorithm>
+#include <cstdint>
+
+#include "common/time.h"
+
+namespace shoal {
+
+inline constexpr Duration kRoundBudgetFloor = 30s, kRoundBudgetCeiling = 6 * 3600s;
+inline constexpr double kRoundRateAssumed = 125'000;  // bytes/s of a member's link, as long as no slower one was seen
+inline constexpr int kRoundBudgetMargin = 2;
+
+// What one member sends in a round, and receives: a piece to each other, the sum of its part to each other.
+inline std::uint64_t round_bytes(std::uint64_t payload_bytes, std::size_t members) {
+  return members < 2 ? 0 : 2 * (payload_bytes - payload_bytes / members);
+}
+
+// `slowest`: bytes/s of the slowest round seen; 0 = none yet.
+inline Duration round_budget(std::uint64_t payload_bytes, std::size_t members, double slowest) {
+  const double rate = slowest > 0 ? std::min(slowest, kRoundRateAssumed) : kRoundRateAssumed;
+  const double seconds = kRoundBudgetMargin * static_cast<double>(round_bytes(payload_bytes, members)) / rate;
+  return std::clamp<Duration>(from_seconds(std::min(seconds, seconds_of(kRoundBudgetCeiling))), kRoundBudgetFloor,
+                              kRoundBudgetCeiling);
+}
+
+}  // namespace shoal

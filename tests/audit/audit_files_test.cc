@@ -1,0 +1,202 @@
+// Lines, files and folders: what may be torn, what is known to be missing, and what cannot be read.
+#include <nlohmann/json.hpp>
+
+#include "tests/audit/audit_story.h"
+#include "tests/common/scratch_folder.h"
+
+namespace shoal {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+
+const EntryName kEntry = Story::winner(0, 0);
+const std::string kPeerFile = Story::file_of(Story::peer(0, 0));
+
+TEST(AuditFilesTest, ToleratesATornEndAndNothingElse) {
+  const std::map<std::string, std::string> whole = Story::whole().files();
+  for (const auto& [name, text] : whole) {
+    std::map<std::string, std::string> files = whole;
+    const std::size_t last_line = text.rfind('\n', text.size() - 2) + 1;
+    for (std::size_t cut = last_line + 1; cut < text.size(); ++cut) {
+      files[name] = text.substr(0, cut);
+      const AuditReport report = audit_texts(files);
+      EXPECT_EQ(report.torn, 1u);
+      EXPECT_THAT(report.violations, Not(Contains(HasSubstr("cannot be read"))));
+    }
+    files[name] = text + "{\"ev\n" + text.substr(last_line);
+    EXPECT_THAT(audit_texts(files).violations, Contains(HasSubstr("cannot be read")));
+  }
+}
+
+TEST(AuditFilesTest, AProcessThatGoesOnClosesATornLine) {
+  std::map<std::string, std::string> files = Story::whole().files();
+  Session next = Story::peer(0, 0);
+  ++next.incarnation;
+  files[kPeerFile] += "{\"ev\n";
+  files[kPeerFile] += event_line({.role = "peer", .run = {}, .peer = Story::key_of(next), .session = {}}, {},
+                                 {.event = EventName::kReopened, .cause = "the line before is torn"});
+  files[kPeerFile] += Story::line_of(next, {.event = EventName::kStart});
+  const AuditReport report = audit_texts(files);
+  EXPECT_TRUE(report.clean()) << audit_table(report);
+  EXPECT_EQ(report.torn, 1u);
+}
+
+// A disk that refused lines may have taken the first of them in part; the next line that gets through counts them.
+TEST(AuditFilesTest, TakesABadLineInFrontOfMissingForARefusedWriteAndTellsHowManyAreMissing) {
+  std::map<std::string, std::string> files = Story::whole().files();
+  const std::string whole = files[kPeerFile];
+  const std::string after = Story::line_of(
+      Story::peer(0, 0), {.event = EventName::kBytes, .sent = 1, .received = 1, .fp32 = 1, .payload = 1, .missing = 3});
+  files[kPeerFile] = whole + "{\"ev\n" + after;
+  const AuditReport report = audit_texts(files);
+  EXPECT_EQ(report.verdict(), AuditVerdict::kIncomplete) << audit_table(report);
+  EXPECT_EQ(report.torn, 1u);
+  EXPECT_EQ(report.missing, 3u);
+  EXPECT_EQ(nlohmann::json::parse(audit_json(report))["missing"], 3);
+  files[kPeerFile] = whole + "{\"ev\n{\"ev\n" + after;
+  EXPECT_THAT(audit_texts(files).violations, Contains(HasSubstr("cannot be read"))) << "one write is cut at most";
+}
+
+TEST(AuditFilesTest, WhatIsAbsentWhereLinesAreMissingLeavesTheRunIncomplete) {
+  Story story = Story::whole();
+  story.remove(EventName::kCounted, kEntry);
+  story.lose_before(Story::of(EventName::kSettled, kEntry));
+  const AuditReport report = story.judge();
+  EXPECT_EQ(report.verdict(), AuditVerdict::kIncomplete) << audit_table(report);
+  EXPECT_THAT(report.incomplete, Contains(HasSubstr("its peer never counted it")));
+  EXPECT_THAT(audit_table(report), HasSubstr("verdict: incomplete"));
+  EXPECT_EQ(nlohmann::json::parse(audit_json(report))["verdict"], "incomplete");
+}
+
+TEST(AuditFilesTest, AContradictionIsAViolationWhateverIsMissing) {
+  Story story = Story::whole();
+  story.lose_before(Story::of(EventName::kSettled, kEntry));
+  story.repeat(Story::of(EventName::kSettled, kEntry));
+  story.lines.back().second.missing = 5;  // also of the trainer
+  EXPECT_EQ(story.judge().verdict(), AuditVerdict::kViolated);
+}
+
+TEST(AuditFilesTest, AMissingFileOfAMemberLeavesTheRunIncomplete) {
+  std::map<std::string, std::string> files = Story::whole().files();
+  files.erase(kPeerFile);
+  const AuditReport report = audit_texts(files);
+  EXPECT_EQ(report.verdict(), AuditVerdict::kIncomplete) << audit_table(report);
+  EXPECT_THAT(report.incomplete, Contains(HasSubstr("took part, and no file holds a line of it")));
+}
+
+TEST(AuditFilesTest, AFileCutBehindALineLeavesTheRunIncomplete) {
+  Story story = Story::whole();
+  bool behind = false;
+  story.remove([&](const Session& who, const EventRecord& r) {
+    if (who != Story::peer(0, 0)) return false;
+    behind = behind || (r.event == EventName::kCounted && r.entry_name == Story::winner(2, 0));
+    return behind;
+  });
+  const AuditReport report = story.judge();
+  EXPECT_EQ(report.verdict(), AuditVerdict::kIncomplete) << audit_table(report);
+}
+
+TEST(AuditFilesTest, FindsFilesOfTwoRuns) {
+  std::map<std::string, std::string> files = Story::whole().files();
+  RunId other;
+  other.bytes[3] = 1;
+  const Session stranger = Story::session(0x55);
+  files["stranger"] = event_line({.role = "peer", .run = other, .peer = Story::key_of(stranger), .session = stranger},
+                                 {}, {.event = EventName::kStart});
+  EXPECT_THAT(audit_texts(files).violations, Contains(HasSubstr("2 different runs")));
+}
+
+TEST(AuditFilesTest, FindsLinesOfAnotherProcessOrSession) {
+  std::map<std::string, std::string> files = Story::whole().files();
+  const std::string foreign = Story::line_of(Story::peer(1, 1), {.event = EventName::kFenced, .cause = "silent"});
+  files[kPeerFile] += foreign;
+  EXPECT_THAT(audit_texts(files).violations, Contains(HasSubstr("is of another process")));
+  Story story = Story::whole();
+  Session other = Story::peer(0, 0);
+  ++other.incarnation;
+  story.say(other, {.event = EventName::kFenced, .cause = "silent"});
+  EXPECT_THAT(story.judge().violations, Contains(HasSubstr("wrote no start")));
+  story = Story::whole();
+  story.say(Story::peer(0, 0), {.event = EventName::kStart});
+  EXPECT_THAT(story.judge().violations, Contains(HasSubstr("starts a second time")));
+}
+
+TEST(AuditFilesTest, FindsALineWithoutAFieldOrOfNoEvent) {
+  std::map<std::string, std::string> files = Story::whole().files();
+  const auto edited = [&](const std::string& from, const std::string& to) {
+    std::map<std::string, std::string> copy = files;
+    std::string& text = copy[kPeerFile];
+    const std::size_t at = text.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    text.replace(at, from.size(), to);
+    return audit_texts(copy).violations;
+  };
+  EXPECT_THAT(edited(",\"version\":0", ""), Contains(HasSubstr("serving lacks \"version\"")));
+  EXPECT_THAT(edited("\"counted\"", "\"mounted\""), Contains(HasSubstr("is no event of a peer")));
+  EXPECT_THAT(edited("\"targets\":64", "\"targets\":\"64\""), Contains(HasSubstr("cannot be read")));
+  EXPECT_THAT(edited("\"targets\":64", "\"targets\":64,\"targets\":64"), Contains(HasSubstr("cannot be read")));
+  EXPECT_EQ(edited("\"targets\":64", "\"targets\":64,\"of_later\":{\"a\":[1]}"), std::vector<std::string>{})
+      << "a field that the page does not name is passed over";
+}
+
+TEST(AuditFilesTest, EveryEventIsAKnownLineOfItsWriter) {
+  for (std::size_t i = 0; i <= static_cast<std::size_t>(kEventNameLast); ++i) {
+    const auto name = static_cast<EventName>(i);
+    bool known = false;
+    for (const Session& who : {Story::trainer(), Story::peer(0, 0)}) {
+      const auto unknown = [](const std::string& v) { return v.find("is no event of") != std::string::npos; };
+      const AuditReport report = audit_texts({{"a", Story::line_of(who, {.event = name})}});
+      known = known || std::none_of(report.violations.begin(), report.violations.end(), unknown);
+    }
+    EXPECT_TRUE(known) << name_of(name) << " is written, and the audit does not know it";
+  }
+}
+
+TEST(AuditFilesTest, SurvivesSeededDamage) {
+  std::uint64_t state = 5;
+  const auto draw = [&](std::uint64_t bound) { return (state = mix64(state)) % bound; };
+  const std::map<std::string, std::string> whole = Story::whole().files();
+  for (const auto& [name, text] : whole) {
+    std::map<std::string, std::string> files = whole;
+    for (int i = 0; i < 100; ++i) {
+      std::string& damaged = files[name] = text;
+      for (int k = 0; k < 5; ++k) damaged[draw(damaged.size())] = static_cast<char>(draw(256));
+      const AuditReport report = audit_texts(files);
+      EXPECT_EQ(report.clean(), report.violations.empty() && report.incomplete.empty());
+    }
+  }
+}
+
+TEST(AuditFilesTest, ReadsAFolder) {
+  const ScratchFolder folder;
+  EXPECT_EQ(audit_folder(folder / "absent").code(), ErrorCode::kMissing);
+  EXPECT_EQ(audit_folder(folder.path()).code(), ErrorCode::kMissing);
+  for (const auto& [name, text] : Story::whole().files()) folder.write(name + ".jsonl", text);
+  folder.write("notes.txt", "not an event file");
+  const auto report = audit_folder(folder.path());
+  ASSERT_TRUE(report.ok());
+  EXPECT_EQ(report->files, 5u);
+  EXPECT_TRUE(report->clean()) << audit_table(*report);
+  const auto json = nlohmann::json::parse(audit_json(*report));
+  EXPECT_EQ(json["verdict"], "clean");
+  EXPECT_EQ(json["stages"][1]["secured"], 4);
+  EXPECT_THAT(audit_table(*report), HasSubstr("verdict: clean"));
+}
+
+// Longer than the piece that is read at once, so lines stand across its borders.
+TEST(AuditFilesTest, ReadsAFileInPieces) {
+  std::map<std::string, std::string> files = Story::whole().files();
+  const std::string bytes = Story::line_of(
+      Story::peer(0, 0), {.event = EventName::kBytes, .sent = 1, .received = 1, .fp32 = 1, .payload = 1});
+  for (int i = 0; i < 4000; ++i) files[kPeerFile] += bytes;
+  const ScratchFolder folder;
+  for (const auto& [name, text] : files) folder.write(name + ".jsonl", text);
+  const auto report = audit_folder(folder.path());
+  ASSERT_TRUE(report.ok());
+  EXPECT_TRUE(report->clean()) << audit_table(*report);
+  EXPECT_EQ(report->lines, audit_texts(files).lines);
+}
+
+}  // namespace
+}  // namespace shoal

@@ -1,0 +1,187 @@
+// A peer's own books, and what the trainer's say of them.
+#include "tests/audit/audit_story.h"
+
+namespace shoal {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+
+const EntryName kEntry = Story::winner(0, 0);
+
+std::vector<std::string> judged_with(EventName event, const EntryName& entry = kEntry, const char* cause = "") {
+  Story story;
+  story.open();
+  for (std::uint64_t serial = 0; serial < 2; ++serial) story.train(serial);
+  story.say_of(event, entry, 0, 0, cause);
+  return story.judge().violations;
+}
+
+TEST(AuditPeersTest, FindsPeersThatBreakTheirOwnBooks) {
+  EXPECT_THAT(judged_with(EventName::kForward), Contains(HasSubstr("went forward a second time")));
+  EXPECT_THAT(judged_with(EventName::kCounted), Contains(HasSubstr("counted a second time")));
+  EXPECT_THAT(judged_with(EventName::kSettled), Contains(HasSubstr("was settled twice")));
+  EXPECT_THAT(judged_with(EventName::kUndo, kEntry, "lost"), Contains(HasSubstr("undone after it was settled")));
+  EXPECT_THAT(judged_with(EventName::kUndone), Contains(HasSubstr("undone after it was settled")));
+  EXPECT_THAT(judged_with(EventName::kDrop, kEntry, "lost"), Contains(HasSubstr("dropped after it was counted")));
+  EXPECT_THAT(judged_with(EventName::kEntry), Contains(HasSubstr("was made twice")));
+  EXPECT_THAT(judged_with(EventName::kMerged), Contains(HasSubstr("no committed round names it")));
+  EXPECT_THAT(judged_with(EventName::kCommitGone), Contains(HasSubstr("answered gone after it was settled")));
+  const EntryName never{kEntry.session, 9};
+  EXPECT_THAT(judged_with(EventName::kCounted, never), Contains(HasSubstr("which was never made")));
+  EXPECT_THAT(judged_with(EventName::kEntry, never), Contains(HasSubstr("in front of it was not")));
+}
+
+TEST(AuditPeersTest, FindsWhatWasCommittedAndNeverCountedOrToldByItsPeer) {
+  Story story = Story::whole();
+  story.go();
+  story.remove(EventName::kCounted, kEntry);
+  EXPECT_THAT(story.judge().violations, Contains(HasSubstr("its peer never counted it")));
+  for (const EventName event : {EventName::kEntry, EventName::kForward, EventName::kSettled, EventName::kMerged})
+    story.remove(event, kEntry);
+  EXPECT_THAT(story.judge().violations, Contains(HasSubstr("its peer never wrote of it")));
+}
+
+TEST(AuditPeersTest, FindsEachStepOfAnEntryThatIsNotThere) {
+  const auto without = [](EventName event) {
+    Story story = Story::whole();
+    story.go();
+    EXPECT_EQ(story.remove(event, kEntry), 1u);
+    return story.judge().violations;
+  };
+  EXPECT_THAT(without(EventName::kForward), Contains(HasSubstr("was counted and never went forward")));
+  EXPECT_THAT(without(EventName::kSettled), Contains(HasSubstr("its peer never settled it")));
+  EXPECT_THAT(without(EventName::kMerged), Contains(HasSubstr("which marked 0 as merged")));
+  Story story = Story::whole();
+  story.remove_all(kEntry.session, EventName::kStepped);
+  EXPECT_THAT(story.judge().violations, Contains(HasSubstr("was marked merged and in no inner step")));
+}
+
+TEST(AuditPeersTest, FindsAnEntryOfAnotherMicrobatch) {
+  Story story = Story::whole();
+  story.find(Story::of(EventName::kEntry, Story::winner(2, 1))).microbatch = Story::microbatch(3);
+  EXPECT_THAT(story.judge().violations, Contains(HasSubstr("at its peer and of")));
+}
+
+TEST(AuditPeersTest, FindsAnEntryOfAMicrobatchThatWasNeverIssued) {
+  Story story;
+  story.open();
+  story.count({Story::peer(0, 1), 1}, 0, 0);
+  EXPECT_THAT(story.judge().violations, Contains(HasSubstr("which was never issued")));
+}
+
+TEST(AuditPeersTest, FindsTwoLivingEntriesOfOneMicrobatch) {
+  Story story;
+  story.open();
+  story.issue(0);
+  story.count({Story::peer(0, 1), 1}, 0, 0);
+  story.count({Story::peer(0, 1), 2}, 0, 0);
+  EXPECT_THAT(story.judge().violations, Contains(HasSubstr("of it had not ended")));
+}
+
+TEST(AuditPeersTest, FindsAGoneAnswerForWhatARoundSecured) {
+  Story story = Story::whole();
+  story.say_of(EventName::kCommitGone, kEntry, 0, 0);
+  EXPECT_THAT(story.judge().violations, Contains(HasSubstr("answered gone, yet a round secured it")));
+}
+
+// A second entry of microbatch 0 at stage 0, which is undone; then microbatch 0 is trained, and 1 is only issued.
+Story story_with_a_branch() {
+  const EntryName loser{Story::peer(0, 1), 1};
+  Story story;
+  story.open();
+  story.train(0);
+  const auto settled = Story::of(EventName::kSettled, Story::winner(0, 0));
+  for (const EventName event :
+       {EventName::kEntry, EventName::kForward, EventName::kCounted, EventName::kUndo, EventName::kUndone})
+    story.insert_before(settled, loser.session,
+                        {.event = event,
+                         .microbatch = Story::microbatch(0),
+                         .stage = StageId{0},
+                         .entry_name = loser,
+                         .cause = event == EventName::kUndo ? "its microbatch is committed along another path" : ""});
+  story.round(0, 1, 0, 1);
+  story.round(1, 1, 0, 1);
+  story.issue(1);
+  return story;
+}
+
+TEST(AuditPeersTest, AnUndoneBranchIsNoViolation) {
+  Story story = story_with_a_branch();
+  story.end();
+  const AuditReport report = story.judge();
+  EXPECT_TRUE(report.clean()) << audit_table(report);
+  EXPECT_EQ(report.branches, 1u);
+  EXPECT_EQ(report.undone, 1u);
+  EXPECT_EQ(report.unfinished, 1u);
+}
+
+TEST(AuditPeersTest, FindsAnUndoThatTheDeviceNeverTookOut) {
+  Story story = story_with_a_branch();
+  story.remove_all(Story::peer(0, 1), EventName::kUndone);
+  for (std::uint64_t serial = 2; serial < 5; ++serial) {
+    story.issue(serial);
+    story.count({Story::peer(0, 1), serial}, serial, 0);
+  }
+  EXPECT_THAT(story.judge().violations, Contains(HasSubstr("was not taken out")));
+}
+
+TEST(AuditPeersTest, FindsARoundThatSecuredWhatWasUndone) {
+  Story story = story_with_a_branch();
+  story.find(Story::of(EventName::kRoundCommit, 0, 1)).secured->at(1).serials.push_back(1);
+  EXPECT_THAT(story.judge().violations, Contains(HasSubstr("was secured although its peer had undone it")));
+}
+
+TEST(AuditPeersTest, FindsAnInnerStepThatIsNotWhatItsEntriesSay) {
+  const auto judged = [](const std::function<void(EventRecord&)>& edit) {
+    Story story = Story::whole();
+    edit(story.find([](const Session& who, const EventRecord& r) {
+      return who == kEntry.session && r.event == EventName::kStepped;
+    }));
+    return story.judge().violations;
+  };
+  EXPECT_THAT(judged([](EventRecord& r) { r.targets = 65; }), Contains(HasSubstr("its entries have 64")));
+  EXPECT_THAT(judged([](EventRecord& r) { r.tag = *r.tag + 1; }), Contains(HasSubstr("the tag differs")));
+  EXPECT_THAT(judged([](EventRecord& r) { r.entries->clear(); }), Contains(HasSubstr("without an entry")));
+  EXPECT_THAT(judged([](EventRecord& r) {
+                r.entries->push_back({Story::peer(0, 1), 1});
+              }),
+              Contains(HasSubstr("it is none of session")));
+}
+
+TEST(AuditPeersTest, FindsALineAtAnotherStageOrOfAnotherSession) {
+  Story story = Story::whole();
+  story.find(Story::of(EventName::kCounted, kEntry)).stage = StageId{1};
+  EXPECT_THAT(story.judge().violations, Contains(HasSubstr("serves stage 0")));
+  story = Story::whole();
+  story.find(Story::of(EventName::kCounted, kEntry)).entry_name->session = Story::peer(0, 1);
+  EXPECT_THAT(story.judge().violations, Contains(HasSubstr("which is not of session")));
+}
+
+TEST(AuditPeersTest, FindsWorkOfASessionThatHadEndedOrDidNotServe) {
+  Story story = Story::whole();
+  story.say(Story::peer(0, 0), {.event = EventName::kEnd, .stage = StageId{0}, .cause = "asked to"});
+  EXPECT_TRUE(story.judge().clean()) << audit_table(story.judge());
+  story.say_of(EventName::kEntry, {Story::peer(0, 0), 3}, 3, 0);
+  EXPECT_THAT(story.judge().violations, Contains(HasSubstr(", which had ended")));
+  story = Story::whole();
+  story.remove_all(Story::peer(0, 0), EventName::kServing);
+  EXPECT_THAT(story.judge().violations, Contains(HasSubstr("before the session served")));
+}
+
+TEST(AuditPeersTest, ValidationIsNotCounted) {
+  const MicrobatchId validation{Story::microbatch(0).trainer | std::uint64_t{1} << 63, 0};
+  const EntryName entry{Story::peer(0, 0), 3};
+  Story story = Story::whole();
+  const auto say = [&](EventName event) {
+    story.say(entry.session, {.event = event, .microbatch = validation, .stage = StageId{0}, .entry_name = entry});
+  };
+  say(EventName::kEntry);
+  say(EventName::kForward);
+  EXPECT_TRUE(story.judge().clean()) << audit_table(story.judge());
+  say(EventName::kCounted);
+  EXPECT_THAT(story.judge().violations, Contains(HasSubstr("of validation is counted")));
+}
+
+}  // namespace
+}  // namespace shoal

@@ -1,0 +1,38 @@
+#include "runtime/config/split_limits.h"
+
+#include <gmock/gmock.h>
+
+namespace shoal {
+namespace {
+
+using testing::HasSubstr;
+
+RunConfig config_of(std::uint32_t layers, std::uint32_t dim, std::uint16_t stages, std::uint16_t replicas) {
+  RunConfig config;
+  config.model = {.layers = layers, .dim = dim, .heads = 8, .positions = 256, .vocabulary = 256};
+  config.pipeline.stages = stages;
+  config.pipeline.replicas = replicas;
+  return config;
+}
+
+std::string why(const RunConfig& config) {
+  const Status status = check_split_limits(config);
+  return status.ok() ? "fits" : status.error().message;
+}
+
+TEST(SplitLimitsTest, ARoundsPartMustFitOneTransfer) {
+  // 12 d^2 a layer: 16 layers of 2048 are 805 M parameters, 1.50 GiB a half.
+  EXPECT_THAT(why(config_of(16, 2048, 1, 2)), HasSubstr("a round among 2 replicas sends 1.5"));
+  EXPECT_THAT(why(config_of(16, 2048, 1, 2)), HasSubstr("HINT: raise [pipeline] stages"));
+  EXPECT_EQ(why(config_of(16, 2048, 2, 2)), "fits");
+  EXPECT_EQ(why(config_of(16, 2048, 1, 4)), "fits") << "more replicas, smaller parts";
+}
+
+TEST(SplitLimitsTest, AStateImageMustFitWhatAJoinerFetches) {
+  RunConfig config = config_of(16, 2048, 1, 4);
+  config.sync.rule = RuleId::kAllreduce;
+  EXPECT_THAT(why(config), HasSubstr("its state is 9.0"));
+}
+
+}  // namespace
+}  // namespace shoal
