@@ -28,7 +28,7 @@ class LifeTest : public testing::Test {
   }
 };
 
-TEST_F(LifeTest, AHangInTheFirstJobIsFenced) {
+TEST_F(LifeTest, AHangInTheFirstJobEndsTheSession) {
   Swarm swarm(options());
   const auto& peer = *swarm.peers()[0];
   SimPace hung;
@@ -36,7 +36,10 @@ TEST_F(LifeTest, AHangInTheFirstJobIsFenced) {
   peer.device->set_pace(hung);
   const Session session = peer.peer->session();
   swarm.run_for(Authority::kFirstJob + 30s);  // nothing of its kind was measured in this session
-  EXPECT_TRUE(fenced(swarm, session));
+  std::string causes;  // it may notice by itself that it missed rounds, before it is fenced
+  for (const EventRecord& e : swarm.events())
+    if (e.event == EventName::kSessionOver && e.about == session) causes += e.cause;
+  EXPECT_NE(causes, "");
 }
 
 TEST_F(LifeTest, AHangInAJobWhoseLikeTookNoTimeIsFenced) {
