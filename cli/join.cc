@@ -1,6 +1,7 @@
 // shoal join TICKET: lends this machine to one stage of a run.
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -52,13 +53,25 @@ class JoinProgram final : private Peer::Owner {
       tick();
     });
     loop_.run();
+    const int code = report();
+    if (peer_->report().device_hung > Duration(0)) end_at_once(code);
+    return code;
+  }
+
+ private:
+  int report() const {
     if (global_.json) print_json();
     if (error_) return fail(*error_);
     if (!reason_.empty()) log_info(reason_);
     return signals_->heard() ? signals_->exit_code() : kExitOk;
   }
 
- private:
+  // The device's thread cannot be joined: it waits for a job that does not end.
+  [[noreturn]] static void end_at_once(int code) {
+    std::fflush(nullptr);
+    std::_Exit(code);
+  }
+
   Status open(const Ticket& ticket) {
     SHOAL_ASSIGN(Home home, Home::open(global_.home.empty() ? Home::default_path() : global_.home));
     home_ = std::make_unique<Home>(std::move(home));

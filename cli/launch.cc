@@ -32,7 +32,7 @@ struct LaunchArguments {
   double seconds_between_lines = 1;
 };
 
-constexpr char kRunFile[] = "/run.toml", kKeyFile[] = "/run.key", kListenFile[] = "/listen";
+constexpr char kRunFile[] = "/run.toml", kListenFile[] = "/listen";
 constexpr std::size_t kListenBytesMax = 256;
 // How long a resumed run waits for its port. A connection that is over holds its source port for 60 s (TIME_WAIT).
 constexpr Duration kPortPatience = 75s;
@@ -117,7 +117,7 @@ class LaunchProgram final : private Launch::Owner {
     std::filesystem::create_directories(arguments_.folder, failure);
     if (failure) return cannot_make(error_of_errno("create the folder", arguments_.folder, failure.value()));
     if (!arguments_.save.empty()) SHOAL_TRY(probe_save_folder(arguments_.save));
-    SHOAL_ASSIGN(const KeyPair key, load_or_make_key(arguments_.folder + kKeyFile));
+    SHOAL_ASSIGN(const KeyPair key, load_run_key(arguments_.folder, arguments_.resume));
     const RunId run{key.id().bytes};
     set_log_name("launch");
     events_ = make_silent_event_log();
@@ -230,6 +230,7 @@ class LaunchProgram final : private Launch::Owner {
     log_info(text_of(line));
   }
   void on_notice(const std::string& line) override { log_info(line); }
+  void on_warning(const std::string& line) override { log_warning(line); }
   // Beside the loop: a large model takes a disk longer than peers wait for a word.
   void on_states(std::map<std::uint16_t, Bytes> states, std::function<void(Status)> saved) override {
     saver_ = std::jthread([this, states = std::move(states), saved = std::move(saved)] {

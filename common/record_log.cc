@@ -13,7 +13,6 @@ namespace shoal {
 namespace {
 
 constexpr std::string_view kMagic = "shoallog";
-constexpr std::size_t kLogBytesMax = 1u << 30;  // a log beyond it cannot be read back
 
 // Places in a record's head.
 constexpr std::size_t kLengthAt = 0, kSumAt = 4, kDurableAt = 8;

@@ -53,6 +53,9 @@ class RecordFramer {
   std::size_t durable_ = 0;
 };
 
+// A log beyond it cannot be read back.
+inline constexpr std::size_t kLogBytesMax = 1u << 30;
+
 using RecordReader = std::function<Status(ByteView payload)>;
 
 // Calls `record` for each valid record in order, and returns where they end: the rest is a torn tail. ERRORS: kCorrupt
@@ -74,7 +77,8 @@ class RecordLog {
   void append(ByteView payload) { file_->append(framer_->frame(payload)); }
   // Of everything read and appended so far; as AppendFile::sync.
   void sync(std::function<void(Status)> done);
-  bool empty() const { return read_bytes_ == 0; }  // no record was read
+  bool empty() const { return read_bytes_ == 0; }       // no record was read
+  std::size_t bytes() const { return framer_->end(); }  // read and appended
   // Whether all that was read is known to be durable.
   bool settled() const { return framer_->durable() >= read_bytes_; }
 

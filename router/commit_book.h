@@ -59,7 +59,11 @@ class CommitBook {
   CommitBook(std::uint64_t trainer, std::uint16_t stages, std::uint64_t window = kWindow);
   // Reads the log of an earlier life. What it says is told to nobody before the log is synced: RecordLog::settled().
   // ERRORS: kCorrupt (also: the log does not begin with its header), kForeign (another trainer or number of stages).
-  Status replay(ByteView record);
+  // `watch`: is told the entries of a path and each that was marked merged; may be null.
+  struct ReplayWatch {
+    std::function<void(const EntryName&)> logged, merged;
+  };
+  Status replay(ByteView record, const ReplayWatch* watch = nullptr);
   Bytes header_record() const;  // the first record of a log
   Bytes life_record(const Life& life);
   const std::optional<Life>& life() const { return life_; }  // the newest one; none in a log of no life
@@ -130,8 +134,8 @@ class CommitBook {
   void raise_low();
   CommitItem from_stage(std::uint64_t serial, const Logged& logged, std::size_t stage) const;
   Bytes path_record(std::uint64_t serial, const Logged& logged) const;
-  Status replay_path(ByteView record);
-  Status replay_done(ByteView record);
+  Status replay_path(ByteView record, const ReplayWatch* watch);
+  Status replay_done(ByteView record, const ReplayWatch* watch);
   Status replay_life(ByteView record);
 
   std::uint64_t trainer_;

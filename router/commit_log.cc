@@ -75,7 +75,7 @@ Bytes CommitBook::end_record() const {
   return std::move(out).take();
 }
 
-Status CommitBook::replay(ByteView record) {
+Status CommitBook::replay(ByteView record, const ReplayWatch* watch) {
   ByteReader in(record);
   switch (in.get<std::uint8_t>()) {
     case kHeader: {
@@ -83,14 +83,16 @@ Status CommitBook::replay(ByteView record) {
       const auto stages = in.get<std::uint16_t>();
       if (!in.whole()) break;
       if (trainer != trainer_ || stages != stages_)
-        return make_error(ErrorCode::kForeign, "the log belongs to another run");
+        return make_error(ErrorCode::kForeign,
+                          "the log belongs to another run: it was begun with another run.key, or another number of "
+                          "stages. HINT: put back the run.key that was made with it");
       header_seen_ = true;
       return {};
     }
     case kPath:
-      return header_seen_ ? replay_path(record) : no_header();
+      return header_seen_ ? replay_path(record, watch) : no_header();
     case kDone:
-      return header_seen_ ? replay_done(record) : no_header();
+      return header_seen_ ? replay_done(record, watch) : no_header();
     case kLife:
       return header_seen_ ? replay_life(record) : no_header();
     case kEnd:
@@ -103,7 +105,7 @@ Status CommitBook::replay(ByteView record) {
   return bad_record();
 }
 
-Status CommitBook::replay_path(ByteView record) {
+Status CommitBook::replay_path(ByteView record, const ReplayWatch* watch) {
   ByteReader in(record.subspan(1));
   const auto serial = in.get<std::uint64_t>();
   Logged logged;
@@ -123,7 +125,10 @@ Status CommitBook::replay_path(ByteView record) {
   logged.durable = true;
   ++committed_;
   committed_targets_ += logged.targets;
-  for (const EntryName& entry_name : logged.path) by_entry_[entry_name] = serial;
+  for (const EntryName& entry_name : logged.path) {
+    by_entry_[entry_name] = serial;
+    if (watch != nullptr) watch->logged(entry_name);
+  }
   for (; next_serial_ <= serial; ++next_serial_) reissue_.insert(next_serial_);
   reissue_.erase(serial);
   logged_.emplace(serial, std::move(logged));
@@ -145,7 +150,7 @@ Status CommitBook::replay_life(ByteView record) {
   return {};
 }
 
-Status CommitBook::replay_done(ByteView record) {
+Status CommitBook::replay_done(ByteView record, const ReplayWatch* watch) {
   ByteReader in(record.subspan(1));
   for (auto count = in.get<std::uint32_t>(); count > 0 && !in.bad(); --count) {
     const auto serial = in.get<std::uint64_t>();
@@ -154,6 +159,7 @@ Status CommitBook::replay_done(ByteView record) {
     const std::string cause = in.text();
     const auto it = logged_.find(serial);
     if (in.bad() || it == logged_.end() || stage >= stages_) continue;
+    if (watch != nullptr && lost == 0) watch->merged(it->second.path[stage]);
     set(serial, it->second, stage, lost ? StageState::kLost : StageState::kMerged, cause);
   }
   if (!in.whole()) return bad_record();

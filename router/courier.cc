@@ -172,6 +172,7 @@ void Courier::on_progress(const Session& from, const Progress& message, TimePoin
       continue;
     }
     rates_.report_queue(from, std::chrono::milliseconds(message.queue_ms), now);
+    rates_.report_working(from, message.job_ms > 0);
     Child* child = child_of(*hop, item.lease);
     if (hop->won || child->phase >= item.phase) continue;
     if (child->phase == HopPhase::kForward && !child->take) rates_.observe(from, HopKind::kForward, now - child->since);

@@ -163,6 +163,8 @@ class Courier {
   void end_branch(const MicrobatchId& microbatch, Child& child, BranchEnd end);
   void fire(Hop& hop, std::string_view cause, TimePoint now);
   bool overdue(const Hop& hop, TimePoint now) const;
+  // What the timer was armed with, or what has been measured since, if that is longer; 0 = liveness only.
+  Duration patience_of(const Hop& hop) const;
   void retry_later(Hop& hop, TimePoint now);
   void make_room(Hop& hop, std::size_t limit);                   // fewer children than `limit`: the oldest go
   void lose_child(Hop& hop, const Lease& lease, TimePoint now);  // Busy, Gone or its session over

@@ -19,6 +19,11 @@ std::string_view kind_of(HopPhase phase) {
   }
   return "?";
 }
+
+std::optional<HopKind> timed_kind(HopPhase phase) {
+  if (phase == HopPhase::kBelow) return std::nullopt;  // it waits for a later stage
+  return phase == HopPhase::kForward ? HopKind::kForward : HopKind::kBackward;
+}
 }  // namespace
 
 void Courier::arm(Hop& hop, TimePoint now) {
@@ -26,17 +31,14 @@ void Courier::arm(Hop& hop, TimePoint now) {
   const Child& newest = hop.children.back();
   hop.armed = now;
   hop.retry_at.reset();
-  switch (newest.phase) {
-    case HopPhase::kForward:
-      hop.patience = rates_.deadline(newest.session, HopKind::kForward);
-      break;
-    case HopPhase::kBelow:
-      hop.patience = Duration::zero();
-      break;
-    case HopPhase::kBackward:
-      hop.patience = rates_.deadline(newest.session, HopKind::kBackward);
-      break;
-  }
+  hop.patience = Duration::zero();
+  if (const auto kind = timed_kind(newest.phase)) hop.patience = rates_.deadline(newest.session, *kind);
+}
+
+Duration Courier::patience_of(const Hop& hop) const {
+  const Child& newest = hop.children.back();
+  const auto kind = timed_kind(newest.phase);
+  return kind ? std::max(hop.patience, rates_.deadline(newest.session, *kind)) : Duration::zero();
 }
 
 std::optional<Session> Courier::choose(const Hop& hop, TimePoint now) const {
@@ -165,7 +167,7 @@ void Courier::fire(Hop& hop, std::string_view cause, TimePoint now) {
   };
   port_.write(claim_event(EventName::kHopTimer, hop.spec.microbatch, newest.session, newest.lease,
                           std::string(cause) + " in " + std::string(kind_of(newest.phase)) + " after " +
-                              ms(now - hop.armed) + " ms, deadline " + ms(hop.patience) + " ms"));
+                              ms(now - hop.armed) + " ms, deadline " + ms(patience_of(hop)) + " ms"));
   rates_.miss(newest.session, now);
   arm(hop, now);
   ask(hop, now);  // nobody else: we keep whom we have, and look again soon
@@ -197,8 +199,9 @@ bool Courier::silent(const Session& session, TimePoint since, TimePoint now) con
 
 bool Courier::overdue(const Hop& hop, TimePoint now) const {
   if (hop.children.empty()) return false;
-  return (hop.patience > Duration::zero() && hop.armed + hop.patience <= now) ||
-         silent(hop.children.back().session, hop.armed, now);
+  if (silent(hop.children.back().session, hop.armed, now)) return true;
+  if (hop.patience == Duration::zero() || now < hop.armed + hop.patience) return false;
+  return now >= hop.armed + patience_of(hop);
 }
 
 }  // namespace shoal

@@ -18,7 +18,7 @@ bool Ledger::closed(const Forward& message) const {
 
 std::optional<EntrySerial> Ledger::on_forward(const Session& from, const Forward& message, TransferId transfer,
                                               TimePoint now) {
-  on_low({message.microbatch.trainer, message.low}, now);
+  on_low({message.microbatch.trainer, message.low});
   const MicrobatchId& id = message.microbatch;
   if (transfer != 0 && key_frame_comes(message, from)) {
     Entry& e = *entry(by_lease_.at(message.lease));
@@ -118,7 +118,7 @@ void Ledger::on_hint(const Session& from, const Hint& message, TimePoint now) {
   if (e->state == EntryState::kBelow) holder_.take(e->microbatch, message.where, now);
 }
 
-void Ledger::on_release(const Session& from, const Release& message, TimePoint) {
+void Ledger::on_release(const Session& from, const Release& message) {
   const auto it = by_lease_.find(message.lease);
   if (it == by_lease_.end()) return;
   Entry* e = entry(it->second);
@@ -127,7 +127,7 @@ void Ledger::on_release(const Session& from, const Release& message, TimePoint) 
 }
 
 void Ledger::on_renew(const Session& from, const Renew& message, TimePoint now) {
-  for (const Low& low : message.lows) on_low(low, now);
+  for (const Low& low : message.lows) on_low(low);
   for (const Renewal& renewal : message.leases) {
     const auto it = by_lease_.find(renewal.lease);
     if (it == by_lease_.end()) {
@@ -145,14 +145,14 @@ void Ledger::on_renew(const Session& from, const Renew& message, TimePoint now) 
   }
 }
 
-void Ledger::on_commit(const Session& from, const Commit& message, TimePoint now) {
+void Ledger::on_commit(const Session& from, const Commit& message) {
   CommitAck ack;
-  for (const CommitItem& item : message.items) commit_item(from, item, ack, now);
-  for (const Low& low : message.lows) on_low(low, now);
+  for (const CommitItem& item : message.items) commit_item(item, ack);
+  for (const Low& low : message.lows) on_low(low);
   if (!ack.items.empty()) port_.send(from, std::move(ack));
 }
 
-void Ledger::commit_item(const Session&, const CommitItem& item, CommitAck& ack, TimePoint) {
+void Ledger::commit_item(const CommitItem& item, CommitAck& ack) {
   if (item.path.empty()) return;  // malformed, as is an entry of ours under another microbatch
   const EntryName& entry_name = item.path.front();
   const MicrobatchId& id = item.microbatch;
@@ -176,7 +176,7 @@ void Ledger::commit_item(const Session&, const CommitItem& item, CommitAck& ack,
     return;
   }
   if (e != nullptr && e->state == EntryState::kCounted && !e->doomed) {
-    settle(*e, item.path);
+    settle(*e);
     ack.items.push_back({id, entry_name, CommitState::kCommitted});
     return;
   }
@@ -190,7 +190,7 @@ void Ledger::commit_item(const Session&, const CommitItem& item, CommitAck& ack,
   ack.items.push_back({id, entry_name, CommitState::kGone});
 }
 
-void Ledger::settle(Entry& e, const std::vector<EntryName>&) {
+void Ledger::settle(Entry& e) {
   e.state = EntryState::kCommitted;
   active_.erase(e.serial);
   ++counters_.committed;
@@ -201,7 +201,7 @@ void Ledger::settle(Entry& e, const std::vector<EntryName>&) {
   port_.discard(e.serial);
 }
 
-void Ledger::on_step(const Step& message, TimePoint now) {
+void Ledger::on_step(const Step& message) {
   if (message.step <= step_done_) return;  // a repeat
   std::set<EntrySerial> winners;
   CommitAck ignored;
@@ -211,7 +211,7 @@ void Ledger::on_step(const Step& message, TimePoint now) {
     if (entry_name.session != options_.self) continue;
     winners.insert(entry_name.serial);
     CommitItem below{item.microbatch, {item.path.begin() + options_.stage.value, item.path.end()}};
-    commit_item({}, below, ignored, now);
+    commit_item(below, ignored);
   }
   steps_.insert(message.step);
   windows_.close_step(message.step);
@@ -227,7 +227,7 @@ void Ledger::on_step(const Step& message, TimePoint now) {
     }
 }
 
-void Ledger::on_low(const Low& low, TimePoint) {
+void Ledger::on_low(const Low& low) {
   auto& mine = low_[low.trainer];
   if (low.low <= mine) return;
   mine = low.low;
@@ -259,7 +259,7 @@ void Ledger::on_link_down(const Session& session, TimePoint now) {
   tick(now);  // tells the holders above about orphans
 }
 
-void Ledger::on_session_over(const Session& session, TimePoint) {
+void Ledger::on_session_over(const Session& session) {
   std::vector<Lease> fallen;
   for (const auto& [serial, e] : entries_)
     for (const auto& [lease, claim] : e.leases)

@@ -44,10 +44,10 @@ enum class JobKind : std::uint8_t { kForward, kEvaluate, kBackward, kUndo, kInne
 
 struct Job {
   JobKind kind = JobKind::kForward;
-  EntrySerial serial = 0;                     // forward, evaluate, backward, undo
-  WindowSlot slot = WindowSlot::kA;           // backward, undo, inner step
-  std::uint64_t targets = 0;                  // inner step
-  std::vector<EntrySerial> settled, dropped;  // release: executor.settle / executor.drop
+  EntrySerial serial = 0;                         // forward, evaluate, backward, undo
+  WindowSlot slot = WindowSlot::kA;               // backward, undo, inner step
+  std::uint64_t targets = 0;                      // inner step
+  std::vector<EntrySerial> settled{}, dropped{};  // release: executor.settle / executor.drop
   bool empties = false;  // undo: the window's last entry goes, clear what rounding left (executor.clear_window)
   std::uint64_t run_targets = 0;  // inner step: the run's committed targets when the window closed
 };
@@ -139,13 +139,13 @@ class Ledger {
                                         TimePoint now);
   void on_take(const Session& from, const Take& message, TimePoint now);
   void on_hint(const Session& from, const Hint& message, TimePoint now);
-  void on_release(const Session& from, const Release& message, TimePoint now);
+  void on_release(const Session& from, const Release& message);
   void on_renew(const Session& from, const Renew& message, TimePoint now);
-  void on_commit(const Session& from, const Commit& message, TimePoint now);
-  void on_step(const Step& message, TimePoint now);
-  void on_low(const Low& low, TimePoint now);
+  void on_commit(const Session& from, const Commit& message);
+  void on_step(const Step& message);
+  void on_low(const Low& low);
   void on_link_down(const Session& session, TimePoint now);
-  void on_session_over(const Session& session, TimePoint now);
+  void on_session_over(const Session& session);
   // Expires leases and tells orphans' holders. Call every few ten milliseconds.
   void tick(TimePoint now);
 
@@ -155,7 +155,7 @@ class Ledger {
   // Forward found that the frames need a base that is not here. True: a key frame is asked for, the entry waits for
   // inputs again and the job is over. False: that was a key frame already, or nobody is left to ask: forward failed.
   bool base_missing(EntrySerial serial);
-  void gradient_arrived(const MicrobatchId& microbatch, const Gradient& message, TimePoint now);
+  void gradient_arrived(const MicrobatchId& microbatch, const Gradient& message);
   void gradient_rejected(EntrySerial serial);  // back to waiting for the next stage
   // ---- device ----
   // The next job, if any; REQUIRES: the last one is done. `shift_pending`: the executor has a shift to write when
@@ -164,8 +164,7 @@ class Ledger {
   // What the executor must hear of before anything writes the parameters; first of next_job().
   std::optional<Job> release_job();
   void forward_done(EntrySerial serial, const ForwardResult& result, TimePoint now);
-  void backward_done(EntrySerial serial, bool ok, WeightStamp stamp, bool recomputed, std::uint32_t took_us,
-                     TimePoint now);
+  void backward_done(EntrySerial serial, bool ok, WeightStamp stamp, bool recomputed, std::uint32_t took_us);
   void undo_done(EntrySerial serial, bool exact);
   void step_done(WindowSlot slot, WeightStamp stamp);
   void wrote(WeightStamp stamp) { stamp_ = stamp; }  // a flip or shift
@@ -200,7 +199,7 @@ class Ledger {
   const Entry* find_live(const MicrobatchId& microbatch) const;
   std::map<Session, std::vector<ProgressItem>> progress() const;  // for every holder: where its entries stand
   std::size_t live() const;
-  std::size_t queued() const;
+  std::size_t queued() const;      // what the device works on or could start now
   std::uint32_t queue_ms() const;  // what waits for the device, in its recent time a job
   std::uint64_t low_of(std::uint64_t trainer) const;
   const LedgerCounters& counters() const { return counters_; }
@@ -221,8 +220,8 @@ class Ledger {
   void end_uncommitted(Entry& e, std::string_view cause);  // undo or drop
   void erase(EntrySerial serial);
   void note_job(std::uint32_t took_us);
-  void settle(Entry& e, const std::vector<EntryName>& path);
-  void commit_item(const Session& from, const CommitItem& item, CommitAck& ack, TimePoint now);
+  void settle(Entry& e);
+  void commit_item(const CommitItem& item, CommitAck& ack);
   void close_microbatch(const MicrobatchId& microbatch);
   bool closed(const Forward& message) const;  // decided elsewhere, or of a step that is
   void answer_live(Entry& e, const Session& from, const Forward& message, TransferId transfer, TimePoint now);

@@ -44,7 +44,7 @@ bool Ledger::ask_key_frame(Entry& e) {
   return true;
 }
 
-void Ledger::gradient_arrived(const MicrobatchId& microbatch, const Gradient& message, TimePoint) {
+void Ledger::gradient_arrived(const MicrobatchId& microbatch, const Gradient& message) {
   Entry* e = live_entry(microbatch);
   if (e == nullptr || e->state != EntryState::kBelow) return;
   e->loss_sum = message.loss_sum;
@@ -85,11 +85,16 @@ std::optional<Job> Ledger::next_job(bool shift_pending) {
   if (auto job = release_job()) return job;
   for (const EntrySerial serial : active_)
     if (find(serial)->state == EntryState::kUndoing)
-      return Job{JobKind::kUndo,        serial, windows_.slot_of(serial).value_or(WindowSlot::kA), 0, {}, {},
-                 windows_.alone(serial)};
+      return Job{.kind = JobKind::kUndo,
+                 .serial = serial,
+                 .slot = windows_.slot_of(serial).value_or(WindowSlot::kA),
+                 .empties = windows_.alone(serial)};
   if (const Windows::Window* window = windows_.ready(stamp_))
-    return Job{JobKind::kInnerStep, 0, window->slot, window->targets(), {}, {}, false, window->run_targets};
-  if (shift_pending && windows_.empty()) return Job{JobKind::kApplyShift, 0, {}, 0, {}, {}, false};
+    return Job{.kind = JobKind::kInnerStep,
+               .slot = window->slot,
+               .targets = window->targets(),
+               .run_targets = window->run_targets};
+  if (shift_pending && windows_.empty()) return Job{.kind = JobKind::kApplyShift};
   for (const EntrySerial serial : active_) {
     Entry& e = *entry(serial);
     if (e.state != EntryState::kQueued) continue;
@@ -101,14 +106,14 @@ std::optional<Job> Ledger::next_job(bool shift_pending) {
     }
     windows_.add(*slot, serial, e.targets, stamp_);  // its place is taken before the device starts
     e.state = EntryState::kBackward;
-    return Job{JobKind::kBackward, serial, *slot, 0, {}, {}, false};
+    return Job{.kind = JobKind::kBackward, .serial = serial, .slot = *slot};
   }
   for (const EntrySerial serial : active_) {
     Entry& e = *entry(serial);
     if (e.state != EntryState::kReady || too_early(e)) continue;
     e.state = EntryState::kForward;
     ++counters_.forwards;
-    return Job{e.kind == ForwardKind::kEvaluate ? JobKind::kEvaluate : JobKind::kForward, serial, {}, 0, {}, {}, false};
+    return Job{.kind = e.kind == ForwardKind::kEvaluate ? JobKind::kEvaluate : JobKind::kForward, .serial = serial};
   }
   return std::nullopt;
 }
@@ -137,7 +142,7 @@ void Ledger::forward_done(EntrySerial serial, const ForwardResult& result, TimeP
     Gradient loss;
     loss.loss_sum = result.loss_sum;
     loss.targets = result.targets;
-    gradient_arrived(e->microbatch, loss, now);
+    gradient_arrived(e->microbatch, loss);
     return;
   }
   e->path.assign(1, entry_name_of(*e));
@@ -159,8 +164,7 @@ void Ledger::open_hop(const Entry& e, std::uint64_t frame_bytes, TimePoint now) 
   holder_.open(std::move(spec), now);
 }
 
-void Ledger::backward_done(EntrySerial serial, bool ok, WeightStamp stamp, bool recomputed, std::uint32_t took_us,
-                           TimePoint) {
+void Ledger::backward_done(EntrySerial serial, bool ok, WeightStamp stamp, bool recomputed, std::uint32_t took_us) {
   Entry* e = entry(serial);
   SHOAL_CHECK(e != nullptr && e->state == EntryState::kBackward);
   e->backward_us = took_us;

@@ -78,11 +78,13 @@ std::uint32_t Ledger::queue_ms() const {
   return static_cast<std::uint32_t>(static_cast<double>(queued()) * job_us_ / 1000);
 }
 
+// A backward without room in a window waits for COMMITs, a forward that is too early for a round: not for the device.
 std::size_t Ledger::queued() const {
   return static_cast<std::size_t>(std::count_if(active_.begin(), active_.end(), [this](EntrySerial serial) {
-    const EntryState state = find(serial)->state;
-    return state == EntryState::kReady || state == EntryState::kQueued || state == EntryState::kForward ||
-           state == EntryState::kBackward;
+    const Entry& e = *find(serial);
+    if (e.state == EntryState::kReady) return !too_early(e);
+    if (e.state == EntryState::kQueued) return windows_.has_room(e.step);
+    return e.state == EntryState::kForward || e.state == EntryState::kBackward;
   }));
 }
 

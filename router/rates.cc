@@ -81,7 +81,7 @@ Duration HopRates::deadline(const Session& peer, HopKind kind) const {
   const auto index = static_cast<std::size_t>(kind);
   const Peer* p = find(peer);
   const Samples& samples = p != nullptr && p->kinds[index].count >= 4 ? p->kinds[index] : all_[index];
-  if (samples.count == 0) return kDeadlineUnknown;
+  if (samples.count == 0) return p != nullptr && p->working ? kDeadlineFirst : kDeadlineUnknown;
   const Duration own = std::max(kDeadlineMin, from_seconds(kDeadlineFactor * samples.quantile(0.95)));
   if (all_[index].count == 0) return own;
   return std::min(own, std::max(kDeadlineCapMin, from_seconds(kDeadlineCapFactor * all_[index].quantile(0.99))));

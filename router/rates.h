@@ -23,6 +23,7 @@ class HopRates {
   static constexpr Duration kDeadlineMin =
       1500ms;  // below it stalls of the host are more likely than faults of the peer
   static constexpr Duration kDeadlineUnknown = 20s;  // nothing measured yet
+  static constexpr Duration kDeadlineFirst = 300s;   // nothing measured yet, and it says that its device works at a job
   static constexpr double kDeadlineFactor = 3.0;     // times the 95th percentile
   static constexpr Duration kDeadlineCapMin =
       2s;  // never beyond this and kDeadlineCapFactor times what healthy peers need at worst
@@ -36,6 +37,8 @@ class HopRates {
   // And with its progress, or why it is busy: the work that waits for its device, ours and that of others. It is worked
   // off as time passes, so that a peer of which nothing more is heard is not avoided for good.
   void report_queue(const Session& peer, Duration queue, TimePoint now);
+  // Whether its device works at a job, as its newest progress says.
+  void report_working(const Session& peer, bool working) { peers_[peer].working = working; }
   void set_link(const Session& peer, double bytes_per_second, Duration rtt);
 
   // A missed deadline is evidence: until it delivers, the peer is suspected and gets one microbatch at a time, a probe.
@@ -77,6 +80,7 @@ class HopRates {
     std::uint32_t in_flight = 0;
     Duration rest{};  // between probes; zero: not suspected
     TimePoint rests_until{};
+    bool working = false;
     bool suspected() const { return rest > Duration::zero(); }
   };
   const Peer* find(const Session& peer) const;

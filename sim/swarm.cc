@@ -113,7 +113,7 @@ Swarm::Swarm(SwarmOptions options)
       samples_(make_samples(options_.config, rng_.fork("text"))) {
   network_.set_default_shape(options_.shape);
   disk_.set_sync_delay(40ms);  // a slow disk: what left before the log was durable shows
-  start_launch(false);
+  SHOAL_CHECK(start_launch(false).ok());
   for (std::uint16_t replica = 0; replica < options_.replicas; ++replica)
     for (std::uint16_t stage = 0; stage < options_.stages; ++stage) add_peer();
 }
@@ -124,7 +124,7 @@ Swarm::~Swarm() {
   launch_.reset();
 }
 
-void Swarm::start_launch(bool resume) {
+Status Swarm::start_launch(bool resume) {
   SimHost& host = network_.add_host(kLaunchAddress);
   const auto& admitted = options_.config.admission.keys;  // empty: open
   launch_wire_ = network_.make_wire(run_key_.id(), kLaunchAddress, {admitted.begin(), admitted.end()});
@@ -133,15 +133,26 @@ void Swarm::start_launch(bool resume) {
   launch_error_.reset();
   launch_events_ = std::make_unique<Recorder>(all_events_, loop_);
   launch_owner_ = std::make_unique<LaunchOwner>(*this);
-  LaunchOptions options{options_.config,       run_key_, "run", resume, {kLaunchAddress}, options_.save,
-                        options_.round_budget, {}};
+  LaunchOptions options{.config = options_.config,
+                        .key = run_key_,
+                        .folder = "run",
+                        .resume = resume,
+                        .addresses = {kLaunchAddress},
+                        .save = options_.save,
+                        .round_budget = options_.round_budget,
+                        .log_bytes_max = options_.log_bytes_max};
   auto launch = Launch::open(std::move(options),
                              LaunchEnvironment{host.loop(), *launch_wire_, *storage_, *launch_events_, *samples_,
                                                rng_.fork("launch" + std::to_string(starts_++)), nullptr},
                              *launch_owner_);
-  launch_ = std::move(launch).value();
+  if (!launch.ok()) {
+    end_launch_process();
+    return launch.error();
+  }
+  launch_ = *std::move(launch);
   if (options_.finish_at_once) launch_->finish("stopped before its start");
   launch_->start();
+  return {};
 }
 
 void Swarm::end_launch_process() {
@@ -162,7 +173,9 @@ void Swarm::kill_launch_process() {
   disk_.process_died();
 }
 
-void Swarm::resume_launch() { start_launch(true); }
+void Swarm::resume_launch() { SHOAL_CHECK(start_launch(true).ok()); }
+
+Status Swarm::try_resume_launch() { return start_launch(true); }
 
 KeyPair Swarm::peer_key(std::uint64_t seed, std::size_t index) { return key_of(seed * 1000 + index + 1); }
 

@@ -31,7 +31,8 @@ struct SwarmOptions {
   FrameCoder* coder = nullptr;         // of every peer; borrowed
   ExecutorFactory factory;             // of every peer; empty: the integer executor
   bool finish_at_once = false;         // as with a Ctrl-C before the launching process is ready
-  bool save = false;                   // fetch the states at the end; answer_save() says what becomes of them
+  std::size_t log_bytes_max = kLogBytesMax;
+  bool save = false;  // fetch the states at the end; answer_save() says what becomes of them
 };
 
 // A run of the integer executor, small enough for hundreds of seeds. Swarm(SwarmOptions{.config = small_config(...)})
@@ -60,6 +61,7 @@ class Swarm {
   void kill_launch();                    // its machine loses power: with it goes what was not synced
   void kill_launch_process();            // kill -9: the next one reads what was not synced
   void resume_launch();
+  Status try_resume_launch();  // the error of Launch::open, with which the process ends
   void stop_launch() { launch_->stop("stopped by Ctrl-C"); }
   void cut(std::size_t a, std::size_t b);  // their connections break
 
@@ -104,7 +106,7 @@ class Swarm {
   class PeerOwner;
   class Recorder;
   void start_peer(HostedPeer& process);
-  void start_launch(bool resume);
+  Status start_launch(bool resume);
   void end_launch_process();
 
   SwarmOptions options_;

@@ -39,7 +39,9 @@ Status Authority::restore(const std::vector<LogRecord>& records) {
             "the run was started with another manifest: its run file was changed or damaged since. HINT: put "
             "the old one back, or start a new run in another folder");
       if (start->manifest.signature != options_.manifest.signature)  // Ed25519: one key, one text, one signature
-        return make_error(ErrorCode::kCorrupt, "the authority's log belongs to another run");
+        return make_error(ErrorCode::kCorrupt,
+                          "the authority's log belongs to another run: it was begun with another run.key. HINT: put "
+                          "back the run.key that was made with it");
     } else if (const auto* logged = std::get_if<LogMember>(&record)) {
       StageState* stage = stage_of(logged->stage);
       if (stage == nullptr)
@@ -49,7 +51,7 @@ Status Authority::restore(const std::vector<LogRecord>& records) {
       member.stage = logged->stage;
       member.ready = logged->member.serving;
       member.version = logged->member.version;
-      member.alive_at = loop_.now();
+      member.heard_at = loop_.now();
       ++stage->epoch.value;
       ++epoch_.value;
     } else if (const auto* over = std::get_if<LogOver>(&record)) {
@@ -107,7 +109,7 @@ void Authority::start() {
     }
   }
   const TimePoint now = loop_.now();
-  for (auto& [session, member] : members_) member.alive_at = now;
+  for (auto& [session, member] : members_) member.heard_at = now;
   publish(build_list());
   last_tick_ = now;
   arm_tick();
@@ -119,10 +121,12 @@ void Authority::decide(const LogRecord& record, std::function<void()> effect) {
   if (!packed.ok()) return fail_log(packed.error());
   log_->append(*packed);
   ++undurable_;
+  syncs_.push_back(loop_.now());
   log_->sync(lifetime_.guard([this, effect = std::move(effect)](const Status& synced) {
     if (failed_) return;
     if (!synced.ok()) return fail_log(synced.error());
     --undurable_;
+    syncs_.pop_front();
     effect();
   }));
 }
@@ -216,15 +220,28 @@ void Authority::arm_tick() {
 void Authority::tick() {
   if (failed_) return;
   const TimePoint now = loop_.now();
-  // We slept, not they.
-  if (now - last_tick_ > options_.membership / 2)
-    for (auto& [session, member] : members_) member.alive_at = now;
-  last_tick_ = now;
-  check_memberships();
+  const Duration passed = now - std::exchange(last_tick_, now);
+  if (passed > options_.membership / 2) {  // we slept, not they
+    for (auto& [session, member] : members_) member.heard_at = now;
+  } else if (sync_overdue(now)) {
+    for (auto& [session, member] : members_) member.heard_at = std::min(now, member.heard_at + passed);
+  } else {
+    check_memberships(now);
+  }
   for (StageState& stage : stages_) maybe_open(stage);
   if (list_dirty_ && undurable_ == 0) publish(build_list());
   check_finished();
   arm_tick();
+}
+
+bool Authority::sync_overdue(TimePoint now) {
+  const Duration waited = syncs_.empty() ? Duration::zero() : now - syncs_.front();
+  if (waited < kSyncOverdue) return false;
+  if (now >= next_sync_notice_) {
+    next_sync_notice_ = now + kSyncSaidAgain;
+    port_.on_slow_log(waited);
+  }
+  return true;
 }
 
 void Authority::end(const std::string& reason) {

@@ -34,12 +34,19 @@
 // the order of the decisions (decide()). What leaves without a decision of its own tells only what is durable:
 // published_ and last_commit_sent.
 //
+// Life: a member is fenced when it is silent, or when its device hangs. Silence is a time without a beat: `membership`,
+// or twice the longest time between two of its beats lately (a process that gets little time of its machine). A device
+// hangs when the job that it works at takes kJobFactor times the longest finished one of its kind in that session, and
+// `membership` at least; a first one has kFirstJob. No such time passes while a sync of our own log is overdue: then
+// nothing that we decide leaves, and who waits for it is not to blame.
+//
 // Ahead: a member whose beats show a newer version than the log knows. Nothing leaves before it is durable, so the log
 // lost records: an older copy was put in its place, or the disk did not keep what it had synced. Such a member does not
 // count as serving and takes part in no round. Once another one is ready at the stage's version its session is ended,
 // and it joins again and fetches that. Until then it stays (StageStatus::ahead), since it holds what the log lost, and
 // a person decides: the newer log put back ends it.
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -68,10 +75,11 @@ struct AuthorityOptions {
   // diloco: of one replica. A round opens when the settled targets of all who could take part come to as many for each
   // of them; 0 = never by targets.
   std::uint64_t round_targets = 0;
-  Duration round_cap{0};                     // or after this time with anything settled; 0 = never
-  Duration membership = 10s;                 // fenced after this long without a beat that shows life
-  Duration round_grace = 2s;                 // after a quorum reported, wait this long for the others
-  Duration round_budget{0};                  // for the whole reduction; 0 = from payload_bytes (sync/round_budget.h)
+  Duration round_cap{0};  // or after this time with anything settled; 0 = never
+  // The least patience with a member: longer where longer was measured, see "Life".
+  Duration membership = 10s;
+  Duration round_grace = 2s;    // after a quorum reported, wait this long for the others
+  Duration round_budget{0};     // for the whole reduction; 0 = from payload_bytes (sync/round_budget.h)
   std::vector<std::uint64_t> payload_bytes;  // of what a member brings to a round, by stage; empty = not known
   Duration join_hold =
       5s;  // no new round of a stage for this long after a joiner came that must fetch; at most once in 6 of these
@@ -90,6 +98,8 @@ class AuthorityPort {
   virtual void on_round_abandoned(const RoundAbandon& abandon) = 0;
   // The session is over; what no committed round names is lost. All rounds that name it were reported before.
   virtual void on_session_over(const Session& session, StageId stage, const std::string& why) = 0;
+  // A sync of the log has not returned for `waited`: decisions wait for it. Said again while it goes on.
+  virtual void on_slow_log(Duration waited) = 0;
   // The log takes nothing more: no list and no round will be decided. The process says so and stops.
   virtual void on_log_failure(const Error& error) = 0;
   virtual void write(const EventRecord& event) = 0;  // into the process's EventLog
@@ -107,6 +117,12 @@ struct StageStatus {
 
 class Authority {
  public:
+  static constexpr Duration kFirstJob = 300s;     // of a kind in a session: nothing of it is measured
+  static constexpr double kJobFactor = 4;         // times the longest measured
+  static constexpr Duration kPatienceMax = 600s;  // whatever was measured
+  static constexpr Duration kSyncOverdue = 2s;    // of the log
+  static constexpr Duration kSyncSaidAgain = 30s;
+
   // Borrows port and loop; they outlive it. ERRORS: kCorrupt (another run's log, or one that contradicts itself).
   static Result<std::unique_ptr<Authority>> open(AuthorityOptions options, AuthorityPort& port, EventLoop& loop,
                                                  AuthorityLog log);
@@ -137,6 +153,7 @@ class Authority {
   bool knows(const Session& session) const;
   bool step_done(StageId stage, StepId step) const;  // allreduce: this stage committed it
   std::vector<StageStatus> status() const;
+  std::size_t log_bytes() const { return log_->bytes(); }
 
  private:
   Authority(AuthorityOptions options, AuthorityPort& port, EventLoop& loop, std::unique_ptr<RecordLog> log);
@@ -150,6 +167,8 @@ class Authority {
   void publish(const MemberList& list);
   void send_to_session(const Session& session, Message message);
   void tick();
+  // Whether a sync of the log has not returned for kSyncOverdue; says so.
+  bool sync_overdue(TimePoint now);
   void arm_tick();
   StageState* stage_of(StageId stage);
 
@@ -160,7 +179,7 @@ class Authority {
   bool fits_list(const std::vector<std::string>& addresses, const std::optional<Session>& older) const;
   void refuse_join(const Remote& from, const std::string& reason);
   void on_beat(const Remote& from, const Beat& beat);
-  void note_life(MemberState& member, const Beat& beat);
+  static void note_life(MemberState& member, const Beat& beat, TimePoint now, Duration membership);
   void update_serving(MemberState& member, const Beat& beat);
   void show_serving(MemberState& member);
   // What becomes of a member that is ahead. False: its session is over, and `member` is gone.
@@ -175,7 +194,11 @@ class Authority {
   void list_member(MemberState& member);  // logs and publishes its present state
   // The session is over: its open round is decided, the list follows. `then` runs after the list left.
   void end_session(const Session& session, const std::string& reason, bool fenced, std::function<void()> then = {});
-  void check_memberships();
+  void check_memberships(TimePoint now);
+  Duration silence_patience(const MemberState& member) const;
+  Duration job_patience(const MemberState& member) const;
+  // Why it is to be fenced; empty: it lives.
+  std::string dead_because(const MemberState& member, TimePoint now) const;
   // To a session that is no member: Goodbye if it left, else Fenced.
   void tell_over(const Remote& to);
   JoinAnswer join_answer(const MemberState& member) const;
@@ -226,6 +249,8 @@ class Authority {
   std::function<void()> finished_;
   std::vector<LogRecord> replay_;  // until start()
   std::size_t undurable_ = 0;      // decisions whose effect has not run
+  std::deque<TimePoint> syncs_;    // of these, when their sync was asked for
+  TimePoint next_sync_notice_{};
 
   std::map<Session, MemberState> members_;
   std::map<Session, bool> over_;  // true: it left, false: fenced

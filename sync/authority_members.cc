@@ -101,7 +101,7 @@ void Authority::on_join(const Remote& from, const JoinRequest& request) {
   member.member.addresses = addresses;
   member.stage = choice->stage;
   member.rate = request.rate;
-  member.alive_at = now;
+  member.heard_at = now;
   member.fetching = stage.secured;
   if (stage.secured && now >= stage.hold_allowed_at) {
     stage.hold_until = now + options_.join_hold;
@@ -131,8 +131,7 @@ void Authority::on_beat(const Remote& from, const Beat& beat) {
   MemberState& member = at->second;
   if (beat.stage != member.stage) return;
   StageState& stage = *stage_of(member.stage);
-  member.beat_at = loop_.now();
-  note_life(member, beat);
+  note_life(member, beat, loop_.now(), options_.membership);
   member.rate = beat.rate;
   if (beat.version <= stage.version) member.version = beat.version;
   member.settled = beat.version == stage.version ? beat.settled_targets : 0;
@@ -149,12 +148,14 @@ void Authority::on_beat(const Remote& from, const Beat& beat) {
   maybe_open(stage);
 }
 
-// A process whose network thread answers while its device hangs sends beats too: with work queued and no progress they
-// are no life.
-void Authority::note_life(MemberState& member, const Beat& beat) {
-  const bool moved = !member.progress || *member.progress != beat.progress;
-  member.progress = beat.progress;
-  if (moved || beat.queue_ms == 0) member.alive_at = loop_.now();
+// A longer gap than `membership` passed while we were away.
+void Authority::note_life(MemberState& member, const Beat& beat, TimePoint now, Duration membership) {
+  constexpr double kGapKept = 0.9;  // of the longest one, a beat
+  const Duration gap = std::min<Duration>(now - member.heard_at, membership);
+  member.longest_gap = std::max(gap, from_seconds(kGapKept * seconds_of(member.longest_gap)));
+  member.heard_at = now;
+  member.job = std::chrono::milliseconds(beat.job_ms);
+  member.longest_job = std::chrono::milliseconds(beat.longest_ms);
 }
 
 void Authority::update_serving(MemberState& member, const Beat& beat) {
@@ -295,11 +296,37 @@ void Authority::end_session(const Session& session, const std::string& reason, b
   maybe_open(stage);
 }
 
-void Authority::check_memberships() {
-  std::vector<Session> silent;
+Duration Authority::silence_patience(const MemberState& member) const {
+  return std::max(options_.membership, 2 * member.longest_gap);
+}
+
+Duration Authority::job_patience(const MemberState& member) const {
+  if (member.longest_job == Duration::zero()) return std::max(options_.membership, kFirstJob);
+  const Duration measured = from_seconds(kJobFactor * seconds_of(member.longest_job));
+  return std::max(options_.membership, std::min(measured, kPatienceMax));
+}
+
+// A process whose network thread answers while its device hangs sends beats too.
+std::string Authority::dead_because(const MemberState& member, TimePoint now) const {
+  const auto text = [](Duration d) {
+    const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(d).count();
+    return std::to_string(ms / 1000) + "." + std::to_string(ms % 1000 / 100) + " s";
+  };
+  if (const Duration silent = now - member.heard_at; silent > silence_patience(member))
+    return "no sign of life within the membership time: silent for " + text(silent);
+  if (member.job <= job_patience(member)) return "";
+  return "no sign of life from its device: a job runs for " + text(member.job) +
+         (member.longest_job == Duration::zero()
+              ? ", the first of its kind"
+              : ", the longest finished one of its kind took " + text(member.longest_job)) +
+         ", and at most " + text(job_patience(member)) + " are waited for";
+}
+
+void Authority::check_memberships(TimePoint now) {
+  std::map<Session, std::string> dead;
   for (const auto& [session, member] : members_)
-    if (loop_.now() - member.alive_at > options_.membership) silent.push_back(session);
-  for (const Session& session : silent) end_session(session, "no sign of life within the membership time", true);
+    if (std::string why = dead_because(member, now); !why.empty()) dead.emplace(session, std::move(why));
+  for (const auto& [session, why] : dead) end_session(session, why, true);
 }
 
 }  // namespace shoal

@@ -20,9 +20,10 @@ struct MemberState {
   bool leaving = false;
   bool leave_asked = false;  // waits for a round, then Goodbye
   bool fetching = false;     // joined a secured stage, has not served yet
-  TimePoint alive_at{};      // last sign of life
-  TimePoint beat_at{};       // last beat
-  std::optional<std::uint64_t> progress;
+  TimePoint heard_at{};      // its newest beat, or what stands for it
+  Duration longest_gap{};    // between two beats, lately
+  // As its newest beat said: the device's present job, and the longest finished one of that kind; zero: none.
+  Duration job{}, longest_job{};
   Version version;            // of its anchor, as far as we know
   bool ahead = false;         // its newest beat showed a version that the log does not know
   std::uint64_t settled = 0;  // targets in no committed round, at `version`

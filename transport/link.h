@@ -16,12 +16,20 @@
 #include "common/event_loop.h"
 #include "transport/inbox.h"
 #include "transport/limits.h"
+#include "transport/links.h"
+#include "transport/messages.h"
 #include "transport/outbox.h"
 #include "transport/rate_meter.h"
 #include "transport/token_bucket.h"
-#include "transport/transport.h"
+#include "transport/wire.h"
 
 namespace shoal {
+
+struct TransportCounters {  // refused input, by cause; for logs, tests and `--events`
+  std::uint64_t malformed = 0, too_large = 0, foreign_run = 0, wrong_version = 0, stale_session = 0, duplicate = 0,
+                corrupt = 0, refused = 0;
+  std::uint64_t sent_bytes = 0, received_bytes = 0;
+};
 
 class Link {
  public:

@@ -1,34 +1,37 @@
 #pragma once
-// Messages with frames between processes of one run: links over a Wire. A Link is chunking, byte credits, refusal of
-// duplicates, of old sessions, of other runs and versions, checksums and reassembly limits. The same code runs over
-// ZeroMQ and in the simulator.
+// Messages with frames between processes of one run, over any Wire: an address book, one Link a peer, dialling on
+// demand with backoff, fencing. A Link is chunking, byte credits, refusal of duplicates, of old sessions, of other runs
+// and versions, checksums and reassembly limits. The same code runs over ZeroMQ and in the simulator.
 //
 // A message's header goes on the control lane, its frames in chunks on the bulk lane. The receiver sees the header at
 // once and may refuse the frames: chunks not sent yet are then dropped by the sender, the rest is discarded unread.
-// What a link carried when it went down is lost in both directions; nothing is repeated here. Thread: loop only.
+// What a link carried when it went down is lost in both directions; nothing is repeated here. Two that dial each other
+// at once: the end with the smaller PeerId keeps the connection it accepted first and refuses the other (link.h).
+//
+// Thread: loop only. Listener callbacks never run inside a call to this class, except from the Wire's own callbacks.
+// Bounds: kPeersMax peers, kAddressesMax addresses each; memory per link in outbox.h and inbox.h.
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "common/bytes.h"
 #include "common/event_loop.h"
 #include "common/ids.h"
+#include "common/lifetime.h"
+#include "transport/dial_trials.h"
+#include "transport/link.h"
 #include "transport/links.h"
 #include "transport/messages.h"
 #include "transport/wire.h"
 
 namespace shoal {
 
-struct TransportCounters {  // refused input, by cause; for logs, tests and `--events`
-  std::uint64_t malformed = 0, too_large = 0, foreign_run = 0, wrong_version = 0, stale_session = 0, duplicate = 0,
-                corrupt = 0, refused = 0;
-  std::uint64_t sent_bytes = 0, received_bytes = 0;
-};
-
-class Transport : public Links {
+class Transport final : public Links, private Wire::Listener, private Link::Owner {
  public:
   class Listener {
    public:
@@ -51,21 +54,93 @@ class Transport : public Links {
     std::vector<std::string> addresses;  // told to others in Hello
   };
 
-  virtual void set_listener(Listener* listener) = 0;
-  virtual void set_addresses(std::vector<std::string> addresses) = 0;  // our own, for later Hellos
-  virtual void dial(const PeerId& peer) = 0;                           // make the link now
+  // REQUIRES: wire and loop outlive it.
+  Transport(Wire& wire, EventLoop& loop, Options options);
+  ~Transport() override;
+  Transport(const Transport&) = delete;
+  Transport& operator=(const Transport&) = delete;
+
+  void set_listener(Listener* listener) { listener_ = listener; }
+  // Our own, for later Hellos.
+  void set_addresses(std::vector<std::string> addresses) { options_.addresses = std::move(addresses); }
+  void dial(const PeerId& peer);  // make the link now
   // Dials each of the addresses anew, whatever links stand, and hangs up when `peer` answers there with its key proved;
   // nothing is learnt. `done` runs once, in a later turn (never after this object is gone): success with the first that
   // answers, kUnreachable with what became of each.
-  virtual void try_addresses(const PeerId& peer, const std::vector<std::string>& addresses,
-                             std::function<void(Status)> done) = 0;
-  virtual void close(const PeerId& peer, const std::string& why) = 0;
+  void try_addresses(const PeerId& peer, const std::vector<std::string>& addresses, std::function<void(Status)> done);
+  void close(const PeerId& peer, const std::string& why);
   // Sessions that were fenced: their connections are closed and later Hellos refused by name (kStale).
-  virtual void fence(const Session& session) = 0;
-  virtual const TransportCounters& counters() const = 0;
-};
+  void fence(const Session& session);
+  const TransportCounters& counters() const { return counters_; }
 
-// REQUIRES: wire and loop outlive it.
-std::unique_ptr<Transport> make_transport(Wire& wire, EventLoop& loop, Transport::Options options);
+  // Links
+  void learn(const PeerId& peer, std::vector<std::string> addresses) override;
+  Result<TransferId> send(const PeerId& peer, Message message, std::vector<Bytes> frames = {}) override;
+  void drop(const PeerId& peer, TransferId transfer) override;
+  void refuse(const PeerId& peer, TransferId transfer) override;
+  std::optional<Remote> remote(const PeerId& peer) const override;
+  LinkStats stats(const PeerId& peer) const override;
+
+ private:
+  struct Peer {
+    Peer(const PeerId& id, bool odd_transfers) : id(id), outbox(odd_transfers) {}
+    PeerId id;
+    std::vector<std::string> addresses;
+    Outbox outbox;
+    Link* link = nullptr;             // the one that is up
+    std::size_t greeting = 0;         // connections that stand, without a Hello yet
+    ConnectionId dialling = 0;        // connect() under way
+    std::size_t addresses_tried = 0;  // in this attempt
+    std::size_t first_address = 0;    // the one that worked last
+    std::uint32_t failures = 0;       // attempts since a link that lasted
+    TimePoint retry_at{};
+    bool attempt_reported = true;  // false while a dial or a send waits for the outcome
+    Session session;               // newest seen
+    std::vector<Session> retired;  // older ones
+  };
+
+  // Wire::Listener
+  void on_up(ConnectionId connection, const PeerId& peer, bool dialled) override;
+  void on_bytes(ConnectionId connection, Lane lane, Bytes message) override;
+  void on_writable(ConnectionId connection, Lane lane) override;
+  void on_down(ConnectionId connection, const Error& cause) override;
+  // Link::Owner
+  Hello our_hello() const override;
+  Status admit(Link& link, const Hello& hello) override;
+  void on_link_open(Link& link) override;
+  void on_link_message(Link& link, Message message, TransferId transfer, std::uint64_t frame_bytes) override;
+  void on_link_frames(Link& link, TransferId transfer, Result<std::vector<Bytes>> frames) override;
+  void on_link_failed(Link& link, const Error& cause) override;
+
+  Peer* find(const PeerId& peer);
+  const Peer* find(const PeerId& peer) const;
+  Peer* find_or_make(const PeerId& peer);  // null: the book is full
+  bool pending(const Peer& peer) const { return peer.dialling != 0 || peer.greeting > 0; }
+  void start_dialling(Peer& peer);
+  void dial_next(Peer& peer);
+  void attempt_failed(Peer& peer, const Error& cause);
+  Duration backoff(const Peer& peer) const;
+  Status admit_beside(Peer& peer, Link& link, const Hello& hello);
+  // The link is not used any more.
+  void lose(Link& link, const Error& cause);
+  void report_down(const Remote& remote, std::vector<TransferId> transfers, const Error& cause);
+  void end_from_our_side(Link& link, const Error& cause, const Message* farewell);
+  void discard(Link& link, bool linger);
+  void post(std::function<void()> task);  // dropped when this is gone by then
+
+  Wire& wire_;
+  EventLoop& loop_;
+  Options options_;
+  Listener* listener_ = nullptr;
+  TransportCounters counters_;
+  InboundBudget budget_{limits::kInboundBytesMax, 0};
+  std::map<PeerId, std::unique_ptr<Peer>> peers_;
+  std::map<ConnectionId, PeerId> dialling_;
+  DialTrials trials_;
+  std::map<ConnectionId, std::unique_ptr<Link>> links_;  // greeting, up and lingering
+  std::set<Session> fenced_;
+  std::vector<std::unique_ptr<Link>> discarded_;  // until the end of the turn that discarded them
+  Lifetime lifetime_;
+};
 
 }  // namespace shoal

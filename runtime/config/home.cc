@@ -66,14 +66,27 @@ Result<KeyPair> make_key_file(const std::string& path) {
 }  // namespace
 
 Result<KeyPair> load_or_make_key(const std::string& path) {
-  auto file = open_file(path, O_RDONLY);
-  if (!file.ok()) {
-    if (file.code() == ErrorCode::kMissing) return make_key_file(path);
-    return file.error();
-  }
-  SHOAL_TRY(check_mode(path, *file));
+  auto key = load_key(path);
+  if (!key.ok() && key.code() == ErrorCode::kMissing) return make_key_file(path);
+  return key;
+}
+
+Result<KeyPair> load_key(const std::string& path) {
+  SHOAL_ASSIGN(const Descriptor file, open_file(path, O_RDONLY));
+  SHOAL_TRY(check_mode(path, file));
   SHOAL_ASSIGN(const Bytes content, read_file(path, 4096));
   return parse_key_file(path, content);
+}
+
+Result<KeyPair> load_run_key(const std::string& folder, bool resume) {
+  const std::string path = run_key_path(folder);
+  if (!resume) return load_or_make_key(path);
+  auto key = load_key(path);
+  if (key.ok() || key.code() != ErrorCode::kMissing) return key;
+  return make_error(ErrorCode::kMissing, path +
+                                             " is missing: it is the key of the run, whose logs and peers know no "
+                                             "other. HINT: put it back; without it the run cannot go on, start a new "
+                                             "one in another folder");
 }
 
 std::string Home::default_path() {

@@ -35,5 +35,12 @@ class Home {
 // Reads the key file at `path`, or makes it (0600, durable). Used for homes and for a run's key in its launch folder.
 // ERRORS: as Home::open.
 Result<KeyPair> load_or_make_key(const std::string& path);
+// Reads it. ERRORS: as Home::open; kMissing.
+Result<KeyPair> load_key(const std::string& path);
+
+// The run's key in its launch folder. A new run may make it; a resumed one has it or cannot go on: its logs and its
+// peers know no other. ERRORS: as load_key.
+inline std::string run_key_path(const std::string& folder) { return folder + "/run.key"; }
+Result<KeyPair> load_run_key(const std::string& folder, bool resume);
 
 }  // namespace shoal

@@ -20,6 +20,7 @@ Peer::Peer(PeerOptions options, PeerEnvironment environment, Owner& owner)
       diloco_(make_diloco_rule()),
       link_({.first = options_.contact_time, .absence = options_.absence_time}),
       reachability_({.first = options_.contact_time, .returning = options_.absence_time}),
+      device_(env_.device, env_.loop),
       announcing_(env_.directory, env_.loop, options_.key, options_.run, options_.addresses) {}
 
 Peer::~Peer() { env_.loop.cancel(timer_); }
@@ -39,12 +40,12 @@ void Peer::begin_session() {
   env_.events.write({.event = EventName::kStart});
   state_.because("reaching the authority");
   announcing_.begin_session();
-  life_->transport = make_transport(env_.wire, env_.loop,
-                                    {.run = options_.run,
-                                     .self = options_.key.id(),
-                                     .session = life_->session,
-                                     .role = PeerRole::kPeer,
-                                     .addresses = options_.addresses});
+  life_->transport = std::make_unique<Transport>(env_.wire, env_.loop,
+                                                 Transport::Options{.run = options_.run,
+                                                                    .self = options_.key.id(),
+                                                                    .session = life_->session,
+                                                                    .role = PeerRole::kPeer,
+                                                                    .addresses = options_.addresses});
   life_->transport->set_listener(this);
   life_->transport->learn(authority(), options_.authority_addresses);
   life_->transport->dial(authority());
@@ -52,6 +53,7 @@ void Peer::begin_session() {
 
 void Peer::end_session(const std::string& why) {
   if (!state_.in_session()) return;
+  over_at_ = env_.loop.now();
   if (leaving_.wanted()) return finish("left; the session was over already: " + why, std::nullopt);
   if (options_.once)
     return finish("", make_error(ErrorCode::kStale, "session " + short_name(session()) + " is over: " + why));
@@ -76,7 +78,7 @@ void Peer::keep_state() {
                         .rule = rule(static_cast<RuleId>(prepared->rule))};
   if (!source.worth_keeping()) return restart({});
   auto images = std::make_shared<KeptState::Images>();
-  env_.device.run(
+  device_.run(
       DeviceTask::kState, [images, source = std::move(source)] { *images = KeptState::take(source); },
       lifetime_.guard([this, images] {
         if (state_.is(PeerPhase::kRestarting)) restart(std::move(*images));
@@ -110,6 +112,7 @@ void Peer::finish(const std::string& reason, std::optional<Error> error) {
 void Peer::tick() {
   timer_ = env_.loop.after(kTick, lifetime_.guard([this] { tick(); }));
   const TimePoint now = env_.loop.now();
+  if (!check_device()) return;
   if (!authority_is_linked() && link_.take_dial(now)) {
     life_->transport->dial(authority());
     look_up_authority();
@@ -120,6 +123,25 @@ void Peer::tick() {
   if (authority_is_linked()) exchange_peers();
   if (now >= next_bytes_) write_bytes();
   if (leaving_.wanted()) check_leaving();
+}
+
+// A job that was under way when the session ended, and for longer than a member may be silent.
+Duration Peer::device_hung() const {
+  if (!config_ || !over_at_ || device_.busy_for() <= config_->membership() || device_.busy_since() > *over_at_)
+    return Duration(0);
+  return device_.busy_for();
+}
+
+// The next session would stand behind the job for ever: what waits for a device cannot be ended, a process can.
+bool Peer::check_device() {
+  device_.look();
+  if (device_hung() == Duration(0)) return true;
+  finish("", make_error(ErrorCode::kTimeout,
+                        "device hung for " + std::to_string(static_cast<int>(seconds_of(device_hung()))) +
+                            " s, and the session was fenced for it: this process ends. HINT: start it again, as "
+                            "systemd does with Restart=on-failure; when it hangs again, look at the device (dmesg, "
+                            "nvidia-smi)"));
+  return false;
 }
 
 void Peer::check_patience(TimePoint now) {
@@ -154,8 +176,9 @@ Beat Peer::make_beat() {
   beat.undone = status.ledger.undone;
   beat.window_wait = status.ledger.window_wait;
   beat.entries = static_cast<std::uint32_t>(status.live);
-  // A job that hangs is work that waits, however short its like took so far: without this a beat would be life.
-  beat.queue_ms = status.device_busy ? std::max(1u, status.queue_ms) : status.queue_ms;
+  beat.queue_ms = status.queue_ms;
+  beat.job_ms = status.job_ms;
+  beat.longest_ms = status.longest_ms;
   beat.rate = status.rate;
   beat.progress = status.progress;
   return beat;
@@ -205,6 +228,7 @@ PeerReport Peer::report() const {
   report.run_loss = run_status_.run_loss;
   report.run_step = run_status_.run_step;
   report.sessions = sessions_;
+  report.device_hung = device_hung();
   return report;
 }
 

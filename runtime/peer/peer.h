@@ -24,6 +24,7 @@
 #include "runtime/config/config.h"
 #include "runtime/peer/announcing.h"
 #include "runtime/peer/authority_link.h"
+#include "runtime/peer/device_watch.h"
 #include "runtime/peer/inbound_chunks.h"
 #include "runtime/peer/kept_state.h"
 #include "runtime/peer/leaving.h"
@@ -80,6 +81,7 @@ struct PeerReport {                          // for the line every few seconds
   std::uint64_t run_targets = 0, run_step = 0;
   double run_loss = 0;
   std::uint64_t sessions = 1;  // lives so far
+  Duration device_hung{0};     // a job runs for so long that the session was fenced for it; 0: none does
 };
 
 class Peer final : private Transport::Listener,
@@ -171,6 +173,8 @@ class Peer final : private Transport::Listener,
   void finish(const std::string& reason, std::optional<Error> error);
   void tick();
   void check_patience(TimePoint now);
+  bool check_device();  // false: it hangs, and this is over
+  Duration device_hung() const;
   void write_bytes();
   Traffic session_traffic() const;
   StagePeerStatus status() const;  // zeros before the state is here
@@ -216,6 +220,8 @@ class Peer final : private Transport::Listener,
   Reachability reachability_;
   Leaving leaving_;
   KeptState kept_;  // of the session before
+  DeviceWatch device_;
+  std::optional<TimePoint> over_at_;  // the end of the session before
   Announcing announcing_;
   TrafficBook traffic_;
   std::shared_ptr<const RunConfig> config_;  // null before the manifest is here

@@ -21,7 +21,7 @@ void Peer::build_stage(StageId stage) {
     options_.credits = *credits;
   }
   auto made = std::make_shared<Result<std::unique_ptr<StageExecutor>>>(make_error(ErrorCode::kGone, ""));
-  env_.device.run(
+  device_.run(
       DeviceTask::kState, [made, factory = env_.factory, spec = *spec_] { *made = factory(spec); },
       life_->lifetime.guard([this, made] {
         if (!made->ok()) return finish("", made->error());
@@ -39,7 +39,7 @@ void Peer::begin_stage() {
                                                                  .credits = options_.credits},
                                                 StagePeerEnvironment{.loop = env_.loop,
                                                                      .transport = *life.transport,
-                                                                     .device = env_.device,
+                                                                     .device = device_,
                                                                      .events = env_.events,
                                                                      .executor = life.executor,
                                                                      .coder = env_.coder},
@@ -49,7 +49,7 @@ void Peer::begin_stage() {
   life.fetcher =
       std::make_unique<StateFetcher>(FetcherOptions{}, static_cast<FetcherHost&>(*this), env_.loop, spec_->stage);
   if (life.answer->initialise)
-    return env_.device.run(
+    return device_.run(
         DeviceTask::kState, [executor = life.executor] { begin_from_seed(*executor); },
         life.lifetime.guard([this] { serve(Version(0)); }));
   state_.move(PeerPhase::kFetching, "waiting for a list that names the state");
@@ -110,7 +110,7 @@ void Peer::on_fetched(Bytes image) {
 void Peer::load(Bytes image) {
   if (state_.is(PeerPhase::kFetching)) state_.move(PeerPhase::kLoading, state_.reason());  // else it leaves already
   auto loaded = std::make_shared<Result<StateHeader>>(StateHeader{});
-  env_.device.run(
+  device_.run(
       DeviceTask::kState,
       [executor = life_->executor, image = std::move(image), loaded, allreduce = allreduce_, diloco = diloco_] {
         *loaded = load_state_image(*executor, image, StateLoad::kFresh, [&](RuleId id) -> const OuterRule* {
@@ -154,7 +154,9 @@ void Peer::on_version(Version version) {
 // ---- a version that was committed without this session ----
 void Peer::on_behind(Version version, const Digest& digest) {
   const TimePoint now = env_.loop.now();
-  if (!life_->missed) life_->missed.emplace(version, digest, now, config_->membership());
+  // Who gives the state makes it between two jobs, and its jobs are like ours.
+  const Duration patience = std::max(config_->membership(), 2 * life_->stage_peer->status().longest_job);
+  if (!life_->missed) life_->missed.emplace(version, digest, now, patience);
   life_->missed->aim(version, digest, now);
   fetch_missed();
 }

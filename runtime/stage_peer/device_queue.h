@@ -9,6 +9,7 @@
 namespace shoal {
 
 enum class DeviceTask : std::uint8_t { kForward, kEvaluate, kBackward, kUndo, kWrite, kRelease, kRound, kState };
+inline constexpr std::size_t kDeviceTasks = 8;
 
 // Thread: run() on the loop; `job` runs on the device, `done` on the loop afterwards.
 class DeviceQueue {

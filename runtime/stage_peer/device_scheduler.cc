@@ -6,21 +6,25 @@
 
 namespace shoal {
 
-DeviceScheduler::DeviceScheduler(DeviceQueue& device, std::shared_ptr<StageExecutor> executor, JobSource& source)
-    : device_(device), executor_(std::move(executor)), source_(source) {}
+DeviceScheduler::DeviceScheduler(DeviceQueue& device, const Clock& clock, std::shared_ptr<StageExecutor> executor,
+                                 JobSource& source)
+    : device_(device), clock_(clock), executor_(std::move(executor)), source_(source) {}
 
 void DeviceScheduler::run(DeviceTask task, std::function<void(StageExecutor&)> job, std::function<void()> after) {
   SHOAL_CHECK(idle());
   state_ = State::kBusy;
+  task_ = task;
+  started_ = clock_.now();
   device_.run(
       task, [executor = executor_, job = std::move(job)] { job(*executor); },
-      [this, alive = alive_, after = std::move(after)] {
-        if (!*alive) return;
+      lifetime_.guard([this, after = std::move(after)] {
+        Duration& longest = longest_[static_cast<std::size_t>(task_)];
+        longest = std::max({longest, running(), Duration(1)});  // what took no time is measured too
         state_ = State::kIdle;
         ++finished_;
         after();
         pump();
-      });
+      }));
 }
 
 void DeviceScheduler::ask(DeviceTask task, std::function<void(StageExecutor&)> job, std::function<void()> after) {
@@ -38,7 +42,7 @@ void DeviceScheduler::pump() {
 
 void DeviceScheduler::stop() {
   state_ = State::kStopped;
-  *alive_ = false;
+  lifetime_.end();
 }
 
 }  // namespace shoal

@@ -2,13 +2,16 @@
 // Gives the device its next job: one at a time, chosen anew after every job, so that a choice is never older than what
 // the job before it changed. First what was asked for from outside, in order; then what JobSource says.
 //
-// Thread: loop only; a job runs on the device with the executor, and may outlive the session.   Borrows: device and
-// source.   Bounds: one job under way; those asked for from outside wait in a queue.
+// Thread: loop only; a job runs on the device with the executor, and may outlive the session.   Borrows: device,
+// clock and source.   Bounds: one job under way; those asked for from outside wait in a queue.
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
 
+#include "common/lifetime.h"
 #include "runtime/stage_peer/device_queue.h"
 #include "stages/executor.h"
 
@@ -23,8 +26,8 @@ class JobSource {
 
 class DeviceScheduler {
  public:
-  // REQUIRES: device and source outlive it.
-  DeviceScheduler(DeviceQueue& device, std::shared_ptr<StageExecutor> executor, JobSource& source);
+  // REQUIRES: device, clock and source outlive it.
+  DeviceScheduler(DeviceQueue& device, const Clock& clock, std::shared_ptr<StageExecutor> executor, JobSource& source);
   ~DeviceScheduler() { stop(); }
   DeviceScheduler(const DeviceScheduler&) = delete;
   DeviceScheduler& operator=(const DeviceScheduler&) = delete;
@@ -41,6 +44,11 @@ class DeviceScheduler {
   bool idle() const { return state_ == State::kIdle; }
   bool stopped() const { return state_ == State::kStopped; }
   std::uint64_t finished() const { return finished_; }  // jobs
+  // For how long the job under way has run; zero: none.
+  Duration running() const { return state_ == State::kBusy ? clock_.now() - started_ : Duration::zero(); }
+  // The longest finished job of the kind that is under way, or was last; zero: none is finished.
+  Duration longest_of_kind() const { return longest_[static_cast<std::size_t>(task_)]; }
+  Duration longest() const { return *std::max_element(longest_.begin(), longest_.end()); }  // of any kind
 
  private:
   enum class State : std::uint8_t { kIdle, kBusy, kStopped };
@@ -51,12 +59,16 @@ class DeviceScheduler {
   };
 
   DeviceQueue& device_;
+  const Clock& clock_;
   const std::shared_ptr<StageExecutor> executor_;
   JobSource& source_;
   std::deque<Asked> asked_;
   State state_ = State::kIdle;
   std::uint64_t finished_ = 0;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  DeviceTask task_ = DeviceTask::kForward;  // under way, or the last one
+  TimePoint started_{};
+  std::array<Duration, kDeviceTasks> longest_{};
+  Lifetime lifetime_;
 };
 
 }  // namespace shoal

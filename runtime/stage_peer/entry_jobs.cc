@@ -204,7 +204,7 @@ void EntryJobs::backward(const Job& job) {
         tensors->gradient_out = outcome->frame;
         tensors->gradient_in = {};
         parts_.ledger.backward_done(serial, ok, ok ? outcome->output->stamp : 0, ok && outcome->output->recomputed,
-                                    microseconds_of(now - started), now);
+                                    microseconds_of(now - started));
       });
 }
 

@@ -33,6 +33,11 @@ LedgerOptions ledger_options(const StagePeerOptions& options) {
   return result;
 }
 
+// Rounded up: what was measured is not zero.
+std::uint32_t milliseconds_up(Duration d) {
+  return static_cast<std::uint32_t>(std::chrono::ceil<std::chrono::milliseconds>(d).count());
+}
+
 std::uint64_t activation_bytes(const RunConfig& config) {
   return config.targets_per_microbatch() * config.model.dim * sizeof(float);
 }
@@ -46,7 +51,7 @@ StagePeer::StagePeer(StagePeerOptions options, StagePeerEnvironment environment,
       holder_(*this, env_.transport, holder_options(options_)),
       ledger_(*this, holder_, ledger_options(options_)),
       meters_(options_.config->targets_per_microbatch(), activation_bytes(*options_.config)),
-      device_(env_.device, env_.executor, *this),
+      device_(env_.device, env_.loop, env_.executor, *this),
       jobs_(parts(), tensors_),
       rounds_(parts(), jobs_) {
   schedule_tick();
@@ -113,7 +118,7 @@ void StagePeer::on_members(const MemberList& list) {
   const TimePoint now = env_.loop.now();
   for (const Session& session : holder_.on_members(list, now).over) {
     env_.transport.fence(session);
-    ledger_.on_session_over(session, now);
+    ledger_.on_session_over(session);
   }
   device_.pump();
 }
@@ -149,17 +154,17 @@ void StagePeer::on_message(const Remote& from, Message& message, TransferId tran
   else if (auto* m = std::get_if<Take>(&message))
     ledger_.on_take(session, *m, now);
   else if (auto* m = std::get_if<Release>(&message))
-    ledger_.on_release(session, *m, now);
+    ledger_.on_release(session, *m);
   else if (auto* m = std::get_if<Renew>(&message))
     ledger_.on_renew(session, *m, now);
   else if (auto* m = std::get_if<Hint>(&message))
     ledger_.on_hint(session, *m, now);
   else if (auto* m = std::get_if<Commit>(&message)) {
     note_run(m->run_targets, m->run_loss);
-    ledger_.on_commit(session, *m, now);
+    ledger_.on_commit(session, *m);
   } else if (auto* m = std::get_if<Step>(&message); m && authority) {
     note_run(m->run_targets, m->run_loss);
-    ledger_.on_step(*m, now);
+    ledger_.on_step(*m);
   } else {
     (void)rounds_.on_message(from, message, transfer);
   }
@@ -240,6 +245,7 @@ void StagePeer::send_progress(bool all) {
   for (auto& [holder, items] : ledger_.progress()) {
     Progress message;
     message.queue_ms = ledger_.queue_ms();
+    message.job_ms = job_ms();
     for (const ProgressItem& item : items) {
       const auto known = told_.find(item.lease);
       if (all || known == told_.end() || known->second != item.phase) message.items.push_back(item);
@@ -248,6 +254,10 @@ void StagePeer::send_progress(bool all) {
     if (!message.items.empty()) send(holder, std::move(message));
   }
   told_ = std::move(now_told);
+}
+
+std::uint32_t StagePeer::job_ms() const {
+  return device_.idle() ? 0 : std::max(1u, milliseconds_up(device_.running()));
 }
 
 StagePeerStatus StagePeer::status() const {
@@ -262,6 +272,9 @@ StagePeerStatus StagePeer::status() const {
   status.graphs_dropped = meters_.readings().graphs_dropped;
   status.last_accepted = meters_.readings().last_accepted;
   status.device_busy = !device_.idle();
+  status.job_ms = job_ms();
+  status.longest_ms = milliseconds_up(device_.longest_of_kind());
+  status.longest_job = device_.longest();
   status.live = ledger_.live();
   status.queued = ledger_.queued();
   status.parked = holder_.courier().parked();

@@ -29,6 +29,8 @@ struct StagePeerStatus {
   std::uint64_t graphs_dropped = 0;          // by inner steps: their forwards run again
   std::optional<TimePoint> last_accepted{};  // a microbatch
   bool device_busy = false;
+  std::uint32_t job_ms = 0, longest_ms = 0;  // as in Beat
+  Duration longest_job{};                    // of any kind, in this session
   std::size_t live = 0, queued = 0, parked = 0;
   std::uint32_t queue_ms = 0;
   double rate = 0;                                  // targets a second over the last seconds
@@ -99,6 +101,7 @@ class StagePeer final : private HolderPort, private LedgerPort, private JobSourc
   bool refuses_frames(const Remote& from, const Message& message, TransferId transfer, std::uint64_t frame_bytes);
   void on_forward(const Remote& from, const Forward& message, TransferId transfer);
   void on_input(EntrySerial serial, Result<std::vector<Bytes>>& frames);
+  std::uint32_t job_ms() const;  // the device's present job runs for so long; 0: none
   void schedule_tick();
   void tick();
   // Where the holders' claims stand: what changed, or all of it.

@@ -35,7 +35,7 @@ void StagePeer::on_won(const MicrobatchId& microbatch, const Gradient& gradient,
     return;
   }
   if (train) tensors_.find(entry->serial)->gradient_in = std::move(frames.front());
-  ledger_.gradient_arrived(microbatch, gradient, env_.loop.now());
+  ledger_.gradient_arrived(microbatch, gradient);
 }
 
 void StagePeer::on_parked(const MicrobatchId&, StageId stage, bool parked) {

@@ -17,7 +17,11 @@ constexpr std::size_t kReasonMax = 400;  // below limits::kTextMax
 }  // namespace
 
 Launch::Launch(LaunchOptions options, LaunchEnvironment environment, Owner& owner)
-    : options_(std::move(options)), env_(std::move(environment)), owner_(owner) {}
+    : options_(std::move(options)),
+      env_(std::move(environment)),
+      owner_(owner),
+      trainer_space_(trainer_log_path(options_.folder), options_.log_bytes_max),
+      authority_space_(authority_log_path(options_.folder), options_.log_bytes_max) {}
 
 Launch::~Launch() { env_.loop.cancel(timer_); }
 
@@ -40,9 +44,9 @@ void Launch::begin() {
   session_ = Session::of(options_.key.id(), env_.rng.next());
   env_.events.set_session(session_);
   write({.event = EventName::kStart, .cause = options_.resume ? "resume" : ""});
-  transport_ = make_transport(
-      env_.wire, env_.loop,
-      {RunId{options_.key.id().bytes}, options_.key.id(), session_, PeerRole::kTrainer, options_.addresses});
+  transport_ = std::make_unique<Transport>(env_.wire, env_.loop,
+                                           Transport::Options{RunId{options_.key.id().bytes}, options_.key.id(),
+                                                              session_, PeerRole::kTrainer, options_.addresses});
   transport_->set_listener(this);
   dial_back_ = std::make_unique<DialBack>(*transport_, env_.loop,
                                           [this](const DialBack::Verdict& verdict) { on_dialled_back(verdict); });
@@ -73,6 +77,7 @@ void Launch::tick() {
   const TimePoint now = env_.loop.now();
   if (now >= next_announce_) announce();
   if (now >= next_bytes_) write_bytes();
+  check_log_space();
   if (!finishing_ && stages_ready_ && trainer_->reached_end()) finish("all tokens are committed");
   if (stop_asked_ && finishing_) watch_holders(now);
   if (const std::string parked = parked_text(); !parked.empty() && now >= next_parked_) {
@@ -90,6 +95,12 @@ void Launch::write_bytes() {
          .received = counters.received_bytes - bytes_written_[1]});
   bytes_written_[0] = counters.sent_bytes;
   bytes_written_[1] = counters.received_bytes;
+}
+
+void Launch::check_log_space() {
+  for (const auto& warning : {trainer_space_.warning(trainer_log_->bytes(), book_->committed()),
+                              authority_space_.warning(authority_->log_bytes(), book_->committed())})
+    if (warning) owner_.on_warning(*warning);
 }
 
 std::string Launch::parked_text() const {
@@ -241,6 +252,12 @@ void Launch::on_session_over(const Session& session, StageId stage, const std::s
   owner_.on_notice("stage " + std::to_string(stage.value) + ": session " + short_name(session) + " is over (" + why +
                    ")");
   later([this, session, why] { trainer_->on_session_over(session, why); });
+}
+
+void Launch::on_slow_log(Duration waited) {
+  owner_.on_notice("the disk has not confirmed a write of " + options_.folder + "/authority.log for " +
+                   std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(waited).count()) +
+                   " ms: the run waits for it. HINT: put --dir on a disk that others use less");
 }
 
 void Launch::on_log_failure(const Error& error) {

@@ -21,6 +21,7 @@
 #include "runtime/config/config.h"
 #include "runtime/data/samples.h"
 #include "runtime/trainer/dial_back.h"
+#include "runtime/trainer/log_space.h"
 #include "runtime/trainer/trainer.h"
 #include "sync/authority.h"
 #include "sync/state_transfer.h"
@@ -30,11 +31,12 @@ namespace shoal {
 
 // Locked by the process that feeds the run.
 inline std::string trainer_log_path(const std::string& folder) { return folder + "/trainer.log"; }
+inline std::string authority_log_path(const std::string& folder) { return folder + "/authority.log"; }
 
 struct LaunchOptions {
   RunConfig config;
   KeyPair key;                         // the run's
-  std::string folder;                  // logs: trainer_log_path(folder), "<folder>/authority.log"
+  std::string folder;                  // with the logs
   bool resume = false;                 // false: the folder must hold no logs
   std::vector<std::string> addresses;  // told to peers and the directory
   bool save = false;                   // fetch every stage's state at the end
@@ -44,6 +46,7 @@ struct LaunchOptions {
   std::function<Status()> keep{};
   // stop(): how long a stage may be without a peer that holds its state before the run ends without it.
   Duration stop_patience = 30s;
+  std::size_t log_bytes_max = kLogBytesMax;  // of each log: warned at half of it
 };
 
 struct LaunchEnvironment {
@@ -75,6 +78,9 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
     virtual ~Owner() = default;
     virtual void on_train_line(const TrainLine& line) = 0;
     virtual void on_notice(const std::string& line) = 0;
+    virtual void on_warning(const std::string& line) {
+      on_notice(line);
+    }  // one that asks somebody to act: cause, object, remedy
     // With `save`: the state images of all stages, before the run is logged as ended and the peers hear END. `saved` is
     // called on the loop, once. On an error the run does not end: the peers keep their states, and a resumed process
     // fetches and saves again.
@@ -83,8 +89,9 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
     virtual void on_finished(const RunSummary& summary, std::optional<Error> error) = 0;
   };
 
-  // ERRORS: kInput (the folder holds a run and resume is false, or holds none and it is true), kBusy (locked),
-  // kCorrupt, kIo, kForeign, kVersion (logs of an older program).
+  // ERRORS: kInput (the folder holds a run and resume is false, or holds none and it is true), kBusy (locked), kMissing
+  // (one log of the two), kCorrupt (also: one is older than the other), kIo, kForeign, kVersion (logs of an older
+  // program).
   static Result<std::unique_ptr<Launch>> open(LaunchOptions options, LaunchEnvironment environment, Owner& owner);
   ~Launch() override;
 
@@ -107,6 +114,7 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   Launch(LaunchOptions options, LaunchEnvironment environment, Owner& owner);
   Status open_logs();
   Status check_text();
+  Status check_both_there(std::size_t authority_records) const;
   void begin();
   ByteView manifest_bytes() const {
     return {reinterpret_cast<const std::uint8_t*>(manifest_.body.data()), manifest_.body.size()};
@@ -125,6 +133,7 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   void on_round_commit(const RoundCommit& commit) override;
   void on_round_abandoned(const RoundAbandon& abandon) override;
   void on_session_over(const Session& session, StageId stage, const std::string& why) override;
+  void on_slow_log(Duration waited) override;
   void on_log_failure(const Error& error) override;
   void write(const EventRecord& event) override { env_.events.write(event); }
   // Trainer::Owner (on_log_failure serves both)
@@ -143,6 +152,7 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   void tick();
   void announce();
   void write_bytes();
+  void check_log_space();
   void last_rounds();
   void validate();
   void fetch_states();
@@ -189,6 +199,7 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   TimePoint next_announce_{}, next_parked_{}, next_bytes_{};
   std::uint64_t bytes_written_[2] = {0, 0};  // sent, received: what stands in events already
   std::uint64_t sequence_ = 0;
+  LogSpace trainer_space_, authority_space_;
   Lifetime lifetime_;
 };
 

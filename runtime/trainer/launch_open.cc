@@ -2,6 +2,7 @@
 #include "common/hash.h"
 #include "runtime/config/split_limits.h"
 #include "runtime/trainer/launch.h"
+#include "runtime/trainer/log_partners.h"
 
 namespace shoal {
 
@@ -35,18 +36,23 @@ Status Launch::open_logs() {
   manifest_.signature = sign(manifest_bytes());
 
   const std::string trainer_path = trainer_log_path(options_.folder),
-                    authority_path = options_.folder + "/authority.log";
+                    authority_path = authority_log_path(options_.folder);
   const std::uint64_t trainer_id = mix64(std::hash<PeerId>{}(options_.key.id())) & ~(1ull << 63);
   book_ = std::make_unique<CommitBook>(trainer_id, options_.config.pipeline.stages, options_.config.id_window());
-  SHOAL_ASSIGN(trainer_log_, RecordLog::open(env_.storage, trainer_path, kTrainerLog,
-                                             [&](ByteView record) { return book_->replay(record); }));
   SHOAL_ASSIGN(AuthorityLog authority_log, open_authority_log(env_.storage, authority_path));
+  LogPartners partners(authority_log.records);
+  const CommitBook::ReplayWatch watch{.logged = [&](const EntryName& entry) { partners.logged(entry); },
+                                      .merged = [&](const EntryName& entry) { partners.merged(entry); }};
+  SHOAL_ASSIGN(trainer_log_, RecordLog::open(env_.storage, trainer_path, kTrainerLog,
+                                             [&](ByteView record) { return book_->replay(record, &watch); }));
   const bool exists = !trainer_log_->empty() || !authority_log.file->empty();
   if (exists && !options_.resume)
     return make_error(ErrorCode::kInput,
                       options_.folder + " holds a run already: go on with --resume, or choose another --dir");
   if (!exists && options_.resume)
     return make_error(ErrorCode::kInput, options_.folder + " holds no run to resume: start it without --resume");
+  SHOAL_TRY(check_both_there(authority_log.records.size()));
+  SHOAL_TRY(partners.check(trainer_path, authority_path));
   SHOAL_TRY(check_text());
   if (!exists && options_.keep) SHOAL_TRY(options_.keep());
   if (trainer_log_->empty()) trainer_log_->append(book_->header_record());
@@ -55,6 +61,20 @@ Status Launch::open_logs() {
   auto authority = Authority::open(std::move(options), *this, env_.loop, std::move(authority_log));
   if (!authority.ok()) return make_error(authority.code(), authority_path + ": " + authority.error().message);
   authority_ = *std::move(authority);
+  return {};
+}
+
+// Both begin with a record of which nothing follows: a process that dies there may leave the one and not the other.
+Status Launch::check_both_there(std::size_t authority_records) const {
+  const bool trainer_went_on = book_->life() || book_->next_serial() > 0 || book_->ended();
+  const auto missing = [this](const std::string& name, const std::string& partner) {
+    return make_error(ErrorCode::kMissing, options_.folder + "/" + name + " is missing or empty, and " + partner +
+                                               " beside it belongs to a run that went on. HINT: put " + name +
+                                               " back; without it the run cannot go on, start a new one in another "
+                                               "folder");
+  };
+  if (trainer_log_->empty() && authority_records > 1) return missing("trainer.log", "authority.log");
+  if (authority_records == 0 && trainer_went_on) return missing("authority.log", "trainer.log");
   return {};
 }
 

@@ -73,6 +73,20 @@ TEST(HomeTest, RefusesADamagedKeyInsteadOfMakingAnother) {
   EXPECT_EQ(load_or_make_key(folder / "key").code(), ErrorCode::kCorrupt);
 }
 
+// With another key its peers would take it for another run, and its logs would be nobody's.
+TEST(HomeTest, AResumedRunThatLostItsKeyIsRefusedByNameAndGetsNoOther) {
+  const ScratchFolder folder;
+  const auto refused = load_run_key(folder / "", true);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.code(), ErrorCode::kMissing);
+  EXPECT_THAT(refused.error().message, testing::HasSubstr("run.key is missing"));
+  EXPECT_THAT(refused.error().message, testing::HasSubstr("HINT: put it back"));
+  EXPECT_EQ(load_key(run_key_path(folder / "")).code(), ErrorCode::kMissing) << "none was made";
+  const auto made = load_run_key(folder / "", false);
+  ASSERT_TRUE(made.ok());
+  EXPECT_EQ(load_run_key(folder / "", true)->id(), made->id());
+}
+
 TEST(HomeTest, NamesTheFolderThatCannotBeMade) {
   const ScratchFolder folder;
   folder.write("file", "x");

@@ -181,20 +181,10 @@ class FunctionReader {
 
 // ---- Lengths --------------------------------------------------------------------------------------------------------
 
-// What exceeded the bound when the bound became a test, with the length it may keep. A row goes when the file is cut;
-// none is added.
-const std::map<std::string, int, std::less<>> kLongFiles = {
-    {"tests/events/audit_test.cc", 446},
-};
-
 void judge_lengths(const std::string& path, std::string_view text, std::vector<Violation>& found) {
   const auto lines = static_cast<int>(std::count(text.begin(), text.end(), '\n'));
-  const auto row = kLongFiles.find(path);
-  const int lines_max = row == kLongFiles.end() ? kFileLinesMax : row->second;
-  if (lines > lines_max)
-    found.push_back({path, 0, std::to_string(lines) + " lines; at most " + std::to_string(lines_max)});
-  if (row != kLongFiles.end() && lines <= kFileLinesMax)
-    found.push_back({path, 0, "is short enough now: take its row out of kLongFiles"});
+  if (lines > kFileLinesMax)
+    found.push_back({path, 0, std::to_string(lines) + " lines; at most " + std::to_string(kFileLinesMax)});
   for (const FunctionSpan& function : functions_of(text)) {
     if (function.lines > kFunctionLinesMax)
       found.push_back({path, function.line,

@@ -82,14 +82,6 @@ TEST(CodeRulesTest, ALongFileIsNamed) {
   EXPECT_THAT(complaints("kernels/a.cu", lines(kFileLinesMax + 1, "int x;")), ElementsAre("0: 401 lines; at most 400"));
 }
 
-TEST(CodeRulesTest, AFileThatMayStillBeLongMayNotGrowAndLeavesTheListWhenItIsCut) {
-  const std::string path = "tests/router/commit_book_test.cc";
-  EXPECT_THAT(complaints(path, lines(450, "int x;")), IsEmpty());
-  EXPECT_THAT(complaints(path, lines(500, "int x;")), ElementsAre("0: 500 lines; at most 463"));
-  EXPECT_THAT(complaints(path, lines(300, "int x;")),
-              ElementsAre("0: is short enough now: take its row out of kLongFiles"));
-}
-
 TEST(CodeRulesTest, RetiredWordsAreFoundWithTheirLines) {
   EXPECT_THAT(complaints("common/ids.h", "struct Entry {};\nstruct Token {};\n"),
               ElementsAre("2: 'Token' is a retired word; say EntryName"));

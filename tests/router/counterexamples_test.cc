@@ -126,7 +126,7 @@ TEST(CounterexamplesTest, C4AnUndoAfterAStepIsExact) {
   };
   b.job_time[JobKind::kForward] = 50ms;
   ASSERT_TRUE(world.run_until([&] { return p.device.stamp == 1; }));
-  p.ledger().on_session_over(b.self(), world.now());  // the only claim on microbatch 1
+  p.ledger().on_session_over(b.self());  // the only claim on microbatch 1
   p.pump();
   ASSERT_TRUE(world.run_until([&] { return world.count("undone", p.self()) > 0; }));
   EXPECT_EQ(at_undo, 1u) << "microbatch 0 stepped; microbatch 1 was made at the stamp before";
@@ -320,7 +320,7 @@ TEST(RacesTest, AForwardRepeatedLateNeverCountsTwice) {
   rig.now += 600ms;
   EXPECT_FALSE(rig.forward(2, 0)) << "committed";
   rig.ledger.secure({entry});
-  rig.ledger.on_low({naming::kTrainer, 1}, rig.now);
+  rig.ledger.on_low({naming::kTrainer, 1});
   EXPECT_FALSE(rig.forward(2, 0)) << "forgotten";
   EXPECT_TRUE(rig.told_busy(2, BusyReason::kClosed));
   EXPECT_EQ(rig.ledger.counters().counted, 1u);
@@ -356,7 +356,7 @@ TEST(RacesTest, TwoRePointsAtOnceAreHarmless) {
     rig.ledger.on_take(naming::session(tag), Take{naming::id(0), naming::lease(tag, 1), rig.own(entry), {}}, rig.now);
     EXPECT_EQ(rig.take_sent<Gradient>(tag).size(), 1u);
   }
-  rig.ledger.on_session_over(naming::session(2), rig.now);
+  rig.ledger.on_session_over(naming::session(2));
   rig.release(3, 1);
   EXPECT_EQ(rig.state(entry), EntryState::kCounted) << "the loser releases its own claim only";
   rig.commit(0, {rig.own(entry)});

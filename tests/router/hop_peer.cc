@@ -92,8 +92,7 @@ PeerActor::PeerActor(World& world, Session self, StageId stage)
 }
 
 void PeerActor::on_members(const MemberList& list) {
-  for (const Session& session : holder_.on_members(list, world_.now()).over)
-    ledger_.on_session_over(session, world_.now());
+  for (const Session& session : holder_.on_members(list, world_.now()).over) ledger_.on_session_over(session);
   pump();
 }
 
@@ -124,13 +123,13 @@ void PeerActor::on_message(const Session& from, Message& message, TransferId tra
   } else if (auto* m = std::get_if<Take>(&message)) {
     ledger_.on_take(from, *m, now);
   } else if (auto* m = std::get_if<Release>(&message)) {
-    ledger_.on_release(from, *m, now);
+    ledger_.on_release(from, *m);
   } else if (auto* m = std::get_if<Renew>(&message)) {
     ledger_.on_renew(from, *m, now);
   } else if (auto* m = std::get_if<Hint>(&message)) {
     ledger_.on_hint(from, *m, now);
   } else if (auto* m = std::get_if<Commit>(&message)) {
-    ledger_.on_commit(from, *m, now);
+    ledger_.on_commit(from, *m);
   }
   pump();
 }
@@ -151,7 +150,7 @@ void PeerActor::on_frames(const Session& from, TransferId transfer, bool whole) 
 }
 
 void PeerActor::on_step(const Step& step) {
-  ledger_.on_step(step, world_.now());
+  ledger_.on_step(step);
   pump();
 }
 
@@ -217,7 +216,7 @@ void PeerActor::job_done(const Job& job) {
     }
     case JobKind::kBackward: {
       const bool recomputed = device.backward(job.serial, job.slot);
-      return ledger_.backward_done(job.serial, true, device.items.at(job.serial).stamp, recomputed, 1000, now);
+      return ledger_.backward_done(job.serial, true, device.items.at(job.serial).stamp, recomputed, 1000);
     }
     case JobKind::kUndo:
       return ledger_.undo_done(job.serial, device.undo(job));
@@ -278,7 +277,7 @@ void PeerActor::refuse_frames(const Session&, TransferId transfer) { world_.refu
 
 void PeerActor::on_won(const MicrobatchId& microbatch, const Gradient& gradient, std::vector<Bytes>) {
   if (gradient.path.size() + stage_.value + 1 != world_.options().stages) world_.violate("a path of the wrong length");
-  ledger_.gradient_arrived(microbatch, gradient, world_.now());
+  ledger_.gradient_arrived(microbatch, gradient);
 }
 
 bool PeerActor::send_gradient(const Session& to, Gradient message, EntrySerial) {

@@ -16,7 +16,7 @@ TEST(LedgerLossTest, AnEntryDoomedDuringItsForwardEndsWhenThatIsDone) {
   EXPECT_EQ(rig.state(entry), S::kForward) << "the device has it";
   EXPECT_FALSE(rig.forward(3, 0));
   EXPECT_TRUE(rig.told_busy(3, BusyReason::kNoCredit));
-  rig.ledger.on_low({kTrainer, 1}, rig.now);
+  rig.ledger.on_low({kTrainer, 1});
   rig.ledger.tick(rig.now + 100s);
   rig.finish(*job);
   EXPECT_EQ(rig.state(entry), std::nullopt);
@@ -113,12 +113,12 @@ TEST(LedgerLossTest, ARefusedGradientPutsTheEntryBackToWaiting) {
   LedgerRig rig(0, 2);
   const EntrySerial entry = rig.accept(1, 0);
   rig.work();
-  rig.ledger.gradient_arrived(id(0), rig.gradient_from_below(0, {entry_name(60, 1)}), rig.now);
+  rig.ledger.gradient_arrived(id(0), rig.gradient_from_below(0, {entry_name(60, 1)}));
   ASSERT_EQ(rig.ledger.next_job(false)->kind, JobKind::kBackward);
   rig.ledger.gradient_rejected(entry);
   EXPECT_EQ(rig.state(entry), S::kBelow);
   EXPECT_TRUE(rig.ledger.windows_empty()) << "its place in the window is free again";
-  rig.ledger.gradient_arrived(id(0), rig.gradient_from_below(0, {entry_name(61, 1)}), rig.now);
+  rig.ledger.gradient_arrived(id(0), rig.gradient_from_below(0, {entry_name(61, 1)}));
   EXPECT_EQ(rig.work()->kind, JobKind::kBackward);
   EXPECT_EQ(rig.take_sent<Gradient>(1).at(0).path.back(), entry_name(61, 1));
 }

@@ -71,7 +71,7 @@ class LedgerRig : private LedgerPort, private HolderPort, private Links {
       case JobKind::kEvaluate:
         return ledger.forward_done(job.serial, forwarded(), now);
       case JobKind::kBackward:
-        return ledger.backward_done(job.serial, true, stamp, false, 10, now);
+        return ledger.backward_done(job.serial, true, stamp, false, 10);
       case JobKind::kUndo:
         return ledger.undo_done(job.serial, true);
       case JobKind::kInnerStep:
@@ -106,10 +106,10 @@ class LedgerRig : private LedgerPort, private HolderPort, private Links {
   void commit(std::uint64_t serial, std::vector<EntryName> path) {
     Commit message;
     message.items = {{naming::id(serial), std::move(path)}};
-    ledger.on_commit(naming::session(1), message, now);
+    ledger.on_commit(naming::session(1), message);
   }
   void release(std::uint64_t tag, std::uint64_t claim) {
-    ledger.on_release(naming::session(tag), Release{naming::lease(tag, claim), ReleaseWhy::kLost}, now);
+    ledger.on_release(naming::session(tag), Release{naming::lease(tag, claim), ReleaseWhy::kLost});
   }
   void renew(std::uint64_t tag, std::uint64_t claim, bool want = true) {
     Renew message;
@@ -193,7 +193,7 @@ class LedgerRig : private LedgerPort, private HolderPort, private Links {
   std::vector<Bytes> frames_of(const Session&, const Forward&, bool) override { return std::vector<Bytes>(2); }
   void on_branch(const MicrobatchId&, const Session&, const Lease&, BranchEnd) override {}
   void on_won(const MicrobatchId& id, const Gradient& gradient, std::vector<Bytes>) override {
-    ledger.gradient_arrived(id, gradient, now);
+    ledger.gradient_arrived(id, gradient);
   }
   void on_parked(const MicrobatchId&, StageId, bool) override {}
   // Links

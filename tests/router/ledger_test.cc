@@ -10,7 +10,7 @@ using S = EntryState;
 
 TEST(LedgerTest, AForwardBelowLowOrOfAClosedMicrobatchIsAnsweredClosed) {
   LedgerRig rig;
-  rig.ledger.on_low({kTrainer, 5}, rig.now);
+  rig.ledger.on_low({kTrainer, 5});
   EXPECT_FALSE(rig.forward(2, 4));
   EXPECT_TRUE(rig.told_busy(2, BusyReason::kClosed));
   EXPECT_EQ(rig.refused, std::vector{rig.transfer});
@@ -57,7 +57,7 @@ TEST(LedgerTest, AForwardMakesAnEntryThatComputesWhenItsFramesAreHere) {
   EXPECT_EQ(rig.work()->kind, JobKind::kForward);
   EXPECT_EQ(rig.state(*entry), S::kBelow);
   EXPECT_TRUE(rig.holder.courier().waiting(id(3)));
-  rig.ledger.gradient_arrived(id(3), rig.gradient_from_below(3, {entry_name(60, 8)}), rig.now);
+  rig.ledger.gradient_arrived(id(3), rig.gradient_from_below(3, {entry_name(60, 8)}));
   EXPECT_EQ(rig.state(*entry), S::kQueued);
   EXPECT_EQ(rig.work()->kind, JobKind::kBackward);
   EXPECT_EQ(rig.state(*entry), S::kCounted);
@@ -136,7 +136,7 @@ TEST(LedgerTest, AHintBeforeTheGradientIsFollowedOnce) {
   EXPECT_TRUE(rig.take_sent<Take>(61).empty()) << "not from whom the claim is not";
   rig.ledger.on_hint(session(1), Hint{lease(1, 0), other}, rig.now);
   EXPECT_EQ(rig.take_sent<Take>(61).size(), 1u);
-  rig.ledger.gradient_arrived(id(0), rig.gradient_from_below(0, {entry_name(60, 1)}), rig.now);
+  rig.ledger.gradient_arrived(id(0), rig.gradient_from_below(0, {entry_name(60, 1)}));
   rig.ledger.on_hint(session(1), Hint{lease(1, 0), {session(62), entry_name(62, 1)}}, rig.now);
   EXPECT_TRUE(rig.take_sent<Take>(62).empty()) << "a gradient is here";
 }
@@ -184,7 +184,7 @@ TEST(LedgerTest, TheLastReleaseEndsAnEntryAndNotTheFirst) {
 TEST(LedgerTest, AnotherSessionsReleaseOfALeaseIsIgnored) {
   LedgerRig rig;
   const EntrySerial entry = rig.accept(2, 0);
-  rig.ledger.on_release(session(3), Release{lease(2, 0), ReleaseWhy::kLost}, rig.now);
+  rig.ledger.on_release(session(3), Release{lease(2, 0), ReleaseWhy::kLost});
   EXPECT_EQ(rig.state(entry), S::kReady);
 }
 
@@ -210,7 +210,7 @@ TEST(LedgerTest, TheEndOfASessionDropsItsClaimsOnly) {
   const EntrySerial both = rig.count(2, 0);
   rig.forward(3, 0);
   const EntrySerial alone = rig.accept(2, 1);
-  rig.ledger.on_session_over(session(2), rig.now);
+  rig.ledger.on_session_over(session(2));
   EXPECT_EQ(rig.state(both), S::kCounted);
   EXPECT_EQ(rig.state(alone), std::nullopt);
   EXPECT_EQ(rig.work()->kind, JobKind::kRelease);
@@ -294,7 +294,7 @@ TEST(LedgerTest, LowEndsWhatIsUncommittedAndForgetsWhatIsMerged) {
   const EntrySerial merged = rig.count(2, 0), loser = rig.count(2, 1);
   rig.commit(0, {rig.own(merged)});
   rig.work_all();
-  rig.ledger.on_low({kTrainer, 2}, rig.now);
+  rig.ledger.on_low({kTrainer, 2});
   EXPECT_EQ(rig.state(merged), S::kCommitted) << "in the parameters, in no round that we know of";
   EXPECT_EQ(rig.state(loser), S::kUndoing);
   EXPECT_EQ(rig.take_sent<Gone>(2).size(), 1u);
@@ -306,7 +306,7 @@ TEST(LedgerTest, LowEndsWhatIsUncommittedAndForgetsWhatIsMerged) {
   rig.sent.clear();
   rig.commit(0, {rig.own(merged)});
   EXPECT_EQ(rig.take_sent<CommitAck>(1).at(0).items.at(0).state, CommitState::kMerged) << "long decided and forgotten";
-  rig.ledger.on_low({kTrainer, 1}, rig.now);
+  rig.ledger.on_low({kTrainer, 1});
   EXPECT_EQ(rig.ledger.low_of(kTrainer), 2u) << "it rises only";
 }
 

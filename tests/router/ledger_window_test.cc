@@ -99,7 +99,7 @@ TEST(LedgerWindowTest, StepSettlesItsWinnersAndUndoesTheRest) {
   const StepId one(1);
   const EntrySerial winner = rig.count(2, 0, one), loser = rig.count(2, 1, one), later = rig.count(2, 2, StepId(2));
   EXPECT_FALSE(rig.ledger.step_ready(one));
-  rig.ledger.on_step(step_of(1, {won(0, rig.own(winner)), won(1, entry_name(60, 4))}), rig.now);
+  rig.ledger.on_step(step_of(1, {won(0, rig.own(winner)), won(1, entry_name(60, 4))}));
   EXPECT_EQ(rig.state(winner), S::kCommitted);
   EXPECT_EQ(rig.state(loser), S::kUndoing);
   EXPECT_EQ(rig.state(later), S::kCounted);
@@ -121,7 +121,7 @@ TEST(LedgerWindowTest, StepWhileItsEntriesAreOnTheDeviceWaitsForThem) {
   const auto job = rig.ledger.next_job(false);
   ASSERT_EQ(job->kind, JobKind::kBackward);
   ASSERT_EQ(job->serial, entry);
-  rig.ledger.on_step(step_of(1, {won(0, entry_name(60, 1)), won(1, entry_name(60, 2))}), rig.now);
+  rig.ledger.on_step(step_of(1, {won(0, entry_name(60, 1)), won(1, entry_name(60, 2))}));
   EXPECT_EQ(rig.state(entry), S::kBackward);
   EXPECT_EQ(rig.state(young), std::nullopt);
   EXPECT_FALSE(rig.ledger.step_ready(StepId(1)));
@@ -136,13 +136,13 @@ TEST(LedgerWindowTest, StepWhileItsEntriesAreOnTheDeviceWaitsForThem) {
 // that window away.
 TEST(LedgerWindowTest, ALateForwardOfAnAnnouncedOrMergedStepIsClosed) {
   LedgerRig rig;
-  rig.ledger.on_step(step_of(1, {won(0, entry_name(60, 1))}), rig.now);
+  rig.ledger.on_step(step_of(1, {won(0, entry_name(60, 1))}));
   EXPECT_FALSE(rig.forward(2, 0, 5, {}, StepId(1)));
   EXPECT_TRUE(rig.told_busy(2, BusyReason::kClosed));
   rig.ledger.pop_step(StepId(1));
   EXPECT_FALSE(rig.forward(2, 0, 6, {}, StepId(1)));
   EXPECT_TRUE(rig.told_busy(2, BusyReason::kClosed));
-  rig.ledger.on_step(step_of(1, {won(0, entry_name(60, 1))}), rig.now);
+  rig.ledger.on_step(step_of(1, {won(0, entry_name(60, 1))}));
   EXPECT_FALSE(rig.ledger.step_ready(StepId(1))) << "a repeat of what is merged";
   rig.count(2, 9, StepId(3));
   EXPECT_NE(rig.ledger.step_window(StepId(3)), nullptr);
@@ -155,7 +155,7 @@ TEST(LedgerWindowTest, InModeDrainAForwardWaitsUntilTheStepBeforeIsMergedHere) {
   const EntrySerial now = rig.count(2, 0, StepId(7));
   const EntrySerial early = rig.accept(2, 1, StepId(8));
   EXPECT_EQ(rig.ledger.next_job(false), std::nullopt) << "it would be computed at the weights of step 6";
-  rig.ledger.on_step(step_of(7, {won(0, rig.own(now))}), rig.now);
+  rig.ledger.on_step(step_of(7, {won(0, rig.own(now))}));
   rig.work_all();
   EXPECT_EQ(rig.state(early), S::kReady);
   rig.ledger.secure({now});

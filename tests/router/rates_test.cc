@@ -23,6 +23,14 @@ TEST(RatesTest, NothingMeasuredMeansALongDeadline) {
   EXPECT_EQ(rates.expected_seconds(session(1), 1000, at(0s)), 0);
 }
 
+TEST(RatesTest, WhoSaysThatItsDeviceWorksIsWaitedForWhileNothingIsMeasured) {
+  HopRates rates;
+  rates.report_working(session(1), true);
+  EXPECT_EQ(rates.deadline(session(1), kF), HopRates::kDeadlineFirst);
+  observe(rates, 2, kF, 1s, 1);
+  EXPECT_LT(rates.deadline(session(1), kF), HopRates::kDeadlineUnknown) << "another one shows what is usual";
+}
+
 TEST(RatesTest, DeadlineIsThreeTimesThe95thPercentileAndNotBelowTheMinimum) {
   HopRates rates;
   observe(rates, 1, kF, 100ms, 30);

@@ -46,9 +46,10 @@ TEST(AdmissionTest, APeerOfARunWithKeysRefusesAStrangersKey) {
 // A peer listens before it knows what its run admits.
 TEST(AdmissionTest, WhoConnectedBeforeTheManifestCameIsPutOut) {
   Swarm swarm(options_for(true));
-  Stranger stranger(swarm, swarm.launch()->authority().members().run);
   const auto& peer = *swarm.peers()[0];
   swarm.network().partition("launch:1", peer.address);
+  swarm.run_for(500ms);  // by then the launching process knows its run
+  Stranger stranger(swarm, swarm.launch()->authority().members().run);
   stranger.say(peer.key.id(), peer.address, StateQuery{});
   swarm.run_for(1s);
   ASSERT_EQ(stranger.ups, 1u);

@@ -50,9 +50,8 @@ std::string first_broken(const std::vector<std::string>& broken) { return broken
 
 TEST(LaunchTest, AFullDiskUnderTheLogsStopsTheProcessByNameAndAResumedOneGoesOn) {
   Swarm swarm(options_for(400));
-  swarm.run_for(3s);
-  const std::uint64_t committed = swarm.launch()->book().committed();
-  ASSERT_GT(committed, 0u);
+  swarm.run_for(6s);
+  ASSERT_GT(swarm.launch()->book().committed(), 0u);
   swarm.disk().set_capacity_bytes(0);
   ASSERT_TRUE(run_until_finished(swarm, 10s));
   ASSERT_TRUE(swarm.launch_error());
@@ -143,6 +142,35 @@ TEST(LaunchTest, APoolOfParkedMicrobatchesIsSaidOnceAndSoIsItsEnd) {
   EXPECT_EQ(count_notices(swarm, "waits for a peer of stage 0 any more"), 1u);
 }
 
+// A log above its limit cannot be read back, and nobody would know before the resumption.
+TEST(LaunchTest, ALogIsSaidToBeHalfFullAndAtEachFurtherTenthWithWhatIsLeftAndWhatToDo) {
+  SwarmOptions options = options_for(400);
+  options.log_bytes_max = 48 << 10;
+  Swarm swarm(std::move(options));
+  ASSERT_TRUE(swarm.run_to_end(300s));
+  EXPECT_EQ(count_notices(swarm, "run/trainer.log has 0 MiB of the 0 MiB that can be read back (5"), 1u);
+  EXPECT_EQ(count_notices(swarm, "run/trainer.log has 0 MiB of the 0 MiB that can be read back (6"), 1u);
+  EXPECT_GE(count_notices(swarm, "more microbatches, then the run could not be resumed. HINT: end the run in order"),
+            2u);
+  EXPECT_EQ(count_notices(swarm, "run/trainer.log has 0 MiB of the 0 MiB that can be read back (4"), 0u);
+}
+
+TEST(LogSpaceTest, SaysATenthOnceAndCountsWhatIsLeft) {
+  LogSpace space("a.log", 1000 << 20);
+  EXPECT_FALSE(space.warning(499 << 20, 100));
+  const auto half = space.warning(500 << 20, 100);
+  ASSERT_TRUE(half);
+  EXPECT_NE(half->find("a.log has 500 MiB of the 1000 MiB that can be read back (50 %): room for about 100 more"),
+            std::string::npos)
+      << *half;
+  EXPECT_FALSE(space.warning(599 << 20, 120));
+  EXPECT_TRUE(space.warning(820 << 20, 160)) << "two tenths at once are said once";
+  EXPECT_FALSE(space.warning(830 << 20, 160));
+  const auto over = space.warning(1000u << 20, 200);
+  ASSERT_TRUE(over);
+  EXPECT_NE(over->find("cannot be resumed any more. HINT"), std::string::npos) << *over;
+}
+
 // Speaks to the launching process with a key of its own, on no list.
 class Stranger final : public Transport::Listener {
  public:
@@ -150,9 +178,9 @@ class Stranger final : public Transport::Listener {
       : run_(as_peer(swarm.launch()->authority().members().run)), key_(KeyPair::from_seed({7, 7, 7})) {
     SimHost& host = swarm.network().add_host("stranger:1");
     wire_ = swarm.network().make_wire(key_.id(), "stranger:1");
-    transport_ =
-        make_transport(*wire_, host.loop(),
-                       {RunId{run_.bytes}, key_.id(), Session::of(key_.id(), 3), PeerRole::kPeer, {"stranger:1"}});
+    transport_ = std::make_unique<Transport>(
+        *wire_, host.loop(),
+        Transport::Options{RunId{run_.bytes}, key_.id(), Session::of(key_.id(), 3), PeerRole::kPeer, {"stranger:1"}});
     transport_->set_listener(this);
     transport_->learn(run_, {"launch:1"});
     transport_->dial(run_);

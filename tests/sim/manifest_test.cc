@@ -14,9 +14,10 @@ class FalseLaunch final : private Transport::Listener {
     SimHost& host = swarm.network().add_host("launch:1");
     const KeyPair& key = swarm.run_key();
     wire_ = swarm.network().make_wire(key.id(), "launch:1");
-    transport_ =
-        make_transport(*wire_, host.loop(),
-                       {RunId{key.id().bytes}, key.id(), Session::of(key.id(), 1), PeerRole::kTrainer, {"launch:1"}});
+    transport_ = std::make_unique<Transport>(
+        *wire_, host.loop(),
+        Transport::Options{
+            RunId{key.id().bytes}, key.id(), Session::of(key.id(), 1), PeerRole::kTrainer, {"launch:1"}});
     transport_->set_listener(this);
   }
   std::size_t asked = 0;

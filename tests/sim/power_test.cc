@@ -56,24 +56,67 @@ TEST(PowerTest, OnceItIsDurableTheResumedProcessGoesOn) {
     EXPECT_EQ(live({.seed = seed, .sync_delay = 1s, .second = 4s}), "") << "seed " << seed;
 }
 
-TEST(PowerTest, AnOlderLogOfTheAuthorityIsToldByNameWithTheWayOut) {
-  set_log_level(LogLevel::kError);
-  SwarmOptions options;
-  options.config = small_config(RuleId::kDiloco, options.stages, 100'000);
-  Swarm swarm(std::move(options));
-  swarm.run_for(8s);
-  const std::vector<std::uint8_t> older = *swarm.disk().durable_content("run/authority.log");
-  swarm.run_for(30s);
-  swarm.kill_launch();
-  swarm.disk().put("run/authority.log", older);
-  swarm.resume_launch();
-  swarm.run_for(8s);
-  for (const StageStatus& stage : swarm.launch()->authority().status()) {
-    EXPECT_EQ(stage.serving, 0u);
-    EXPECT_FALSE(stage.ahead.empty());
+// A run of 38 s, of which one log is another than the process left it. The error of the process that would go on; then
+// the log is put back, and the run goes on.
+class LogOfAnotherTimeTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    set_log_level(LogLevel::kError);
+    SwarmOptions options;
+    options.config = small_config(RuleId::kDiloco, options.stages, 100'000);
+    swarm_ = std::make_unique<Swarm>(std::move(options));
+    swarm_->run_for(8s);
+    for (const char* log : {kTrainer, kAuthority}) older_[log] = *swarm_->disk().durable_content(log);
+    swarm_->run_for(30s);
+    swarm_->kill_launch();
   }
-  EXPECT_NE(swarm.launch()->parked_text().find("put the newer log back"), std::string::npos)
-      << swarm.launch()->parked_text();
+  void TearDown() override { set_log_level(LogLevel::kInfo); }
+  Error refusal_with(const std::string& log, const std::vector<std::uint8_t>& content) {
+    const std::vector<std::uint8_t> newest = *swarm_->disk().durable_content(log);
+    swarm_->disk().put(log, content);
+    const Status refused = swarm_->try_resume_launch();
+    EXPECT_FALSE(refused.ok());
+    if (refused.ok()) return make_error(ErrorCode::kGone, "it went on");
+    swarm_->disk().put(log, newest);
+    EXPECT_TRUE(swarm_->try_resume_launch().ok());
+    const std::uint64_t committed = swarm_->launch()->book().committed();
+    swarm_->run_for(20s);
+    EXPECT_GT(swarm_->launch()->book().committed(), committed) << "with the newest log it goes on";
+    EXPECT_EQ(check_counting(*swarm_), std::vector<std::string>{});
+    return refused.error();
+  }
+  static bool says(const Error& error, const std::string& part) {
+    return error.message.find(part) != std::string::npos;
+  }
+
+  static constexpr const char *kTrainer = "run/trainer.log", *kAuthority = "run/authority.log";
+  std::unique_ptr<Swarm> swarm_;
+  std::map<std::string, std::vector<std::uint8_t>> older_;
+};
+
+TEST_F(LogOfAnotherTimeTest, AnOlderLogOfTheAuthorityIsRefusedByName) {
+  const Error error = refusal_with(kAuthority, older_[kAuthority]);
+  EXPECT_EQ(error.code, ErrorCode::kCorrupt);
+  EXPECT_TRUE(says(error, "run/authority.log is older than run/trainer.log") && says(error, "HINT")) << error.message;
+}
+
+TEST_F(LogOfAnotherTimeTest, AnOlderLogOfTheTrainerIsRefusedByName) {
+  const Error error = refusal_with(kTrainer, older_[kTrainer]);
+  EXPECT_EQ(error.code, ErrorCode::kCorrupt);
+  EXPECT_TRUE(says(error, "run/trainer.log is older than run/authority.log: rounds name entries never logged"))
+      << error.message;
+}
+
+TEST_F(LogOfAnotherTimeTest, ALostLogIsRefusedByName) {
+  const Error trainer = refusal_with(kTrainer, {});
+  EXPECT_EQ(trainer.code, ErrorCode::kMissing);
+  EXPECT_TRUE(says(trainer, "run/trainer.log is missing or empty") && says(trainer, "HINT")) << trainer.message;
+}
+
+TEST_F(LogOfAnotherTimeTest, ALostLogOfTheAuthorityIsRefusedByName) {
+  const Error authority = refusal_with(kAuthority, {});
+  EXPECT_EQ(authority.code, ErrorCode::kMissing);
+  EXPECT_TRUE(says(authority, "run/authority.log is missing or empty")) << authority.message;
 }
 
 }  // namespace

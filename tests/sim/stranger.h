@@ -16,8 +16,9 @@ class Stranger final : private Transport::Listener {
   Stranger(Swarm& swarm, RunId run) : key_(KeyPair::from_seed({7, 7, 7})) {
     SimHost& host = swarm.network().add_host("stranger:1");
     wire_ = swarm.network().make_wire(key_.id(), "stranger:1");
-    transport_ = make_transport(*wire_, host.loop(),
-                                {run, key_.id(), Session::of(key_.id(), 1), PeerRole::kPeer, {"stranger:1"}});
+    transport_ = std::make_unique<Transport>(
+        *wire_, host.loop(),
+        Transport::Options{run, key_.id(), Session::of(key_.id(), 1), PeerRole::kPeer, {"stranger:1"}});
     transport_->set_listener(this);
   }
   void say(const PeerId& to, const std::string& address, Message message, std::vector<Bytes> frames = {}) {

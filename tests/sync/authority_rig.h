@@ -90,6 +90,7 @@ class AuthorityTest : public testing::Test, public AuthorityPort {
   void on_session_over(const Session& session, StageId, const std::string& why) override {
     over.emplace_back(session, why);
   }
+  void on_slow_log(Duration waited) override { slow_log.push_back(waited); }
   void on_log_failure(const Error& error) override { log_error = error.message; }
   void write(const EventRecord& event) override { events.push_back(event); }
 
@@ -195,6 +196,7 @@ class AuthorityTest : public testing::Test, public AuthorityPort {
   std::vector<std::pair<Session, std::string>> over;
   std::vector<EventRecord> events;
   std::string log_error;
+  std::vector<Duration> slow_log;
   Epoch newest_epoch;
   std::uint64_t progress = 0;
 };

@@ -83,20 +83,84 @@ TEST_F(AuthorityTest, FencesASessionAfterTheMembershipTime) {
   EXPECT_EQ(members(), 1u) << "that session is over for good";
 }
 
-TEST_F(AuthorityTest, ABeatWithQueuedWorkAndNoProgressIsNoLife) {
+// Beats of member 1 for `time`, whose job had run for `job` at the first one.
+class JobTest : public AuthorityTest {
+ protected:
+  void work(Duration job, Duration longest, Duration time, std::uint32_t queue_ms = 0) {
+    for (Duration at{}; at < time; at += 1s) {
+      Beat beat = beat_of();
+      beat.progress = 1;
+      beat.queue_ms = queue_ms;
+      if (job > Duration::zero()) beat.job_ms = static_cast<std::uint32_t>((job + at) / 1ms);
+      beat.longest_ms = static_cast<std::uint32_t>(longest / 1ms);
+      authority->on_message(remote(1), beat);
+      loop.run_for(1s);
+    }
+  }
+};
+
+TEST_F(JobTest, AJobOfFourTimesTheLongestOfItsKindIsAHangAndToldWithFigures) {
   boot();
   join_and_serve(1);
-  join_and_serve(2);
-  Beat hung = beat_of();
-  hung.queue_ms = 500;
-  Beat idle = beat_of();
-  for (int second = 0; second < 12; ++second) {
-    authority->on_message(remote(1), hung);
-    authority->on_message(remote(2), idle);
-    loop.run_for(1s);
-  }
+  work(1s, 12s, 47s);
+  EXPECT_TRUE(over.empty());
+  work(48s, 12s, 3s);
   ASSERT_EQ(over.size(), 1u);
-  EXPECT_EQ(over[0].first, session_of(1));
+  EXPECT_NE(over[0].second.find("the longest finished one of its kind took 12.0 s, and at most 48.0 s"),
+            std::string::npos)
+      << over[0].second;
+}
+
+TEST_F(JobTest, WhereJobsAreShortTheMembershipTimeIsTheBound) {
+  boot();
+  join_and_serve(1);
+  work(1s, 20ms, 9s);
+  EXPECT_TRUE(over.empty());
+  work(10s, 20ms, 3s);
+  EXPECT_EQ(over.size(), 1u);
+}
+
+TEST_F(JobTest, TheFirstJobOfAKindHasFiveMinutes) {
+  boot();
+  join_and_serve(1);
+  work(1s, 0s, 299s);
+  EXPECT_TRUE(over.empty());
+  work(300s, 0s, 3s);
+  EXPECT_EQ(over.size(), 1u);
+}
+
+TEST_F(JobTest, WorkThatWaitsWithoutAJobUnderWayIsNoHang) {
+  boot();
+  join_and_serve(1);
+  work(0s, 0s, 60s, 5000);
+  EXPECT_TRUE(over.empty());
+}
+
+TEST_F(JobTest, AMemberWhoseBeatsCameLateLatelyHasMorePatience) {
+  boot();
+  join_and_serve(1);
+  loop.run_for(8s);
+  beat(1);
+  loop.run_for(15s);
+  EXPECT_TRUE(over.empty());
+  loop.run_for(2s);
+  EXPECT_EQ(over.size(), 1u);
+}
+
+TEST_F(JobTest, WhileASyncIsOverdueNobodyIsFencedAndItIsSaid) {
+  boot();
+  join_and_serve(1);
+  disk.set_sync_delay(40s);
+  authority->on_link_up(remote(2));
+  authority->on_message(remote(2), JoinRequest{});  // a decision
+  loop.run_for(39s);
+  EXPECT_TRUE(over.empty());
+  ASSERT_EQ(slow_log.size(), 2u) << "after two seconds, and again";
+  EXPECT_GE(slow_log[0], 2s);
+  EXPECT_LT(slow_log[0], 3s);
+  disk.set_sync_delay(1ms);
+  loop.run_for(11s);
+  EXPECT_EQ(over.size(), 2u) << "then the time goes on";
 }
 
 TEST_F(AuthorityTest, ALostLinkEndsNoSession) {

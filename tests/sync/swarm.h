@@ -7,6 +7,7 @@
 #include <set>
 #include <vector>
 
+#include "common/lifetime.h"
 #include "common/sign.h"
 #include "sim/sim_loop.h"
 #include "sim/sim_storage.h"
@@ -121,7 +122,7 @@ class Replica final : public MembershipPort, public RoundHost, public DonorHost,
   void rejoin();
   Bytes held_state();
 
-  std::shared_ptr<int> alive_ = std::make_shared<int>(0);
+  Lifetime lifetime_;
 };
 
 class Swarm final : public AuthorityPort {
@@ -140,6 +141,7 @@ class Swarm final : public AuthorityPort {
   void on_round_commit(const RoundCommit& commit) override;
   void on_round_abandoned(const RoundAbandon&) override { ++abandoned; }
   void on_session_over(const Session& session, StageId, const std::string&) override;
+  void on_slow_log(Duration) override {}
   void on_log_failure(const Error& error) override { problem("log: " + error.message); }
   void write(const EventRecord&) override {}
 

@@ -153,8 +153,8 @@ Bytes Replica::held_state() {
 
 void Replica::contribute(const RoundOpen& open, std::function<void(Result<Contribution>)> done) {
   asked_ = open.round;
-  loop_.after(std::chrono::milliseconds(swarm_.rng.below(40)), [this, life = std::weak_ptr<int>(alive_), open, done] {
-    if (life.expired() || over_ || asked_ != open.round) return;
+  loop_.after(std::chrono::milliseconds(swarm_.rng.below(40)), lifetime_.guard([this, open, done] {
+    if (over_ || asked_ != open.round) return;
     context_ = RoundContext{};
     context_.base = open.base;
     if (open.step.value != 0) {
@@ -177,14 +177,14 @@ void Replica::contribute(const RoundOpen& open, std::function<void(Result<Contri
     contributed_ = local_;
     Contribution contribution{std::move(*payload), {contributed_.begin(), contributed_.end()}};
     done(std::move(contribution));
-  });
+  }));
 }
 
 void Replica::prepare(const RoundOpen&, Payload reduced, std::function<void(Result<Digest>)> done) {
   loop_.after(std::chrono::milliseconds(swarm_.rng.below(20)),
-              [this, life = std::weak_ptr<int>(alive_), reduced = std::move(reduced), done] {
-                if (!life.expired() && !over_) done(rule_->prepare(executor_, context_, reduced));
-              });
+              lifetime_.guard([this, reduced = std::move(reduced), done] {
+                if (!over_) done(rule_->prepare(executor_, context_, reduced));
+              }));
 }
 
 void Replica::commit(const RoundOpen&, const RoundCommit& commit, std::function<void()> done) {

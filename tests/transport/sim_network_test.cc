@@ -15,7 +15,8 @@ class SimNetworkTest : public testing::Test {
   void link() {
     // On the hosts' own loops, so that freezing a host freezes its transport.
     for (int i : {0, 1}) {
-      end[i].transport = make_transport(lab.wire(i), lab.network().host(host(i)).loop(), test_options(lab, i));
+      end[i].transport =
+          std::make_unique<Transport>(lab.wire(i), lab.network().host(host(i)).loop(), test_options(lab, i));
       end[i].transport->set_listener(&end[i].log);
     }
     end[0].transport->learn(lab.peer(1), {host(1)});
@@ -138,7 +139,7 @@ TEST_F(SimNetworkTest, ANewHostComesUpWhereOneWasKilled) {
   SimHost& fresh = lab.network().host(host(1));
   EXPECT_FALSE(fresh.killed());
   end[1].log = TransportLog{};
-  end[1].transport = make_transport(lab.wire(1), fresh.loop(), test_options(lab, 1, 2));
+  end[1].transport = std::make_unique<Transport>(lab.wire(1), fresh.loop(), test_options(lab, 1, 2));
   end[1].transport->set_listener(&end[1].log);
   ASSERT_TRUE(until([&] { return send(0, Goodbye{}).ok(); }));
   ASSERT_TRUE(until([&] { return count_of<Goodbye>(end[1].log) == 1; }));

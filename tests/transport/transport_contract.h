@@ -1,5 +1,5 @@
 #pragma once
-// Transport over any Wire. Included once per implementation: INSTANTIATE_TYPED_TEST_SUITE_P(Name, TransportContract,
+// Transport over any Wire. Included once per wire: INSTANTIATE_TYPED_TEST_SUITE_P(Name, TransportContract,
 // SomeLab).
 #include "tests/transport/transport_lab.h"
 #include "transport/limits.h"

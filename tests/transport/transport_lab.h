@@ -66,7 +66,7 @@ inline Transport::Options test_options(WireLab& lab, int index, std::uint64_t in
 
 inline void start_transport(TransportEnd& end, WireLab& lab, int index, std::uint64_t incarnation = 1,
                             RunId run = test_run()) {
-  end.transport = make_transport(lab.wire(index), lab.loop(), test_options(lab, index, incarnation, run));
+  end.transport = std::make_unique<Transport>(lab.wire(index), lab.loop(), test_options(lab, index, incarnation, run));
   end.transport->set_listener(&end.log);
 }
 

@@ -1,4 +1,4 @@
-#include "transport/link_transport.h"
+#include "transport/transport.h"
 
 #include <algorithm>
 
@@ -6,35 +6,32 @@
 #include "transport/envelope.h"
 
 namespace shoal {
-std::unique_ptr<Transport> make_transport(Wire& wire, EventLoop& loop, Transport::Options options) {
-  return std::make_unique<LinkTransport>(wire, loop, std::move(options));
-}
 
-LinkTransport::LinkTransport(Wire& wire, EventLoop& loop, Options options)
+Transport::Transport(Wire& wire, EventLoop& loop, Options options)
     : wire_(wire), loop_(loop), options_(std::move(options)), trials_(wire) {
   wire_.set_listener(this);
 }
 
-LinkTransport::~LinkTransport() {
+Transport::~Transport() {
   wire_.set_listener(nullptr);
   for (const auto& [connection, link] : links_) wire_.disconnect(connection);
   for (const auto& [connection, peer] : dialling_) wire_.disconnect(connection);
 }
 
-void LinkTransport::post(std::function<void()> task) { loop_.post(lifetime_.guard(std::move(task))); }
+void Transport::post(std::function<void()> task) { loop_.post(lifetime_.guard(std::move(task))); }
 
 // ---- the book ----
 
-LinkTransport::Peer* LinkTransport::find(const PeerId& peer) {
+Transport::Peer* Transport::find(const PeerId& peer) {
   const auto found = peers_.find(peer);
   return found == peers_.end() ? nullptr : found->second.get();
 }
-const LinkTransport::Peer* LinkTransport::find(const PeerId& peer) const {
+const Transport::Peer* Transport::find(const PeerId& peer) const {
   const auto found = peers_.find(peer);
   return found == peers_.end() ? nullptr : found->second.get();
 }
 
-LinkTransport::Peer* LinkTransport::find_or_make(const PeerId& id) {
+Transport::Peer* Transport::find_or_make(const PeerId& id) {
   if (Peer* peer = find(id)) return peer;
   if (peers_.size() >= limits::kPeersMax) {
     // Somebody with whom nothing is going on gives way.
@@ -46,7 +43,7 @@ LinkTransport::Peer* LinkTransport::find_or_make(const PeerId& id) {
   return peers_.emplace(id, std::make_unique<Peer>(id, options_.self < id)).first->second.get();
 }
 
-void LinkTransport::learn(const PeerId& id, std::vector<std::string> addresses) {
+void Transport::learn(const PeerId& id, std::vector<std::string> addresses) {
   if (id == options_.self) return;
   addresses = usable_addresses(std::move(addresses));
   if (addresses.empty()) return;
@@ -58,34 +55,34 @@ void LinkTransport::learn(const PeerId& id, std::vector<std::string> addresses) 
 
 // ---- dialling ----
 
-void LinkTransport::dial(const PeerId& id) {
+void Transport::dial(const PeerId& id) {
   Peer* peer = find(id);
   if (!peer || peer->link || pending(*peer) || peer->addresses.empty()) return;
   if (loop_.now() >= peer->retry_at) return start_dialling(*peer);
   loop_.at(peer->retry_at, lifetime_.guard([this, id] { dial(id); }));
 }
 
-void LinkTransport::start_dialling(Peer& peer) {
+void Transport::start_dialling(Peer& peer) {
   peer.addresses_tried = 0;
   peer.attempt_reported = false;
   dial_next(peer);
 }
 
-void LinkTransport::dial_next(Peer& peer) {
+void Transport::dial_next(Peer& peer) {
   const std::string& address = peer.addresses[(peer.first_address + peer.addresses_tried) % peer.addresses.size()];
   ++peer.addresses_tried;
   peer.dialling = wire_.connect(peer.id, address);
   dialling_.emplace(peer.dialling, peer.id);
 }
 
-void LinkTransport::try_addresses(const PeerId& id, const std::vector<std::string>& addresses,
-                                  std::function<void(Status)> done) {
+void Transport::try_addresses(const PeerId& id, const std::vector<std::string>& addresses,
+                              std::function<void(Status)> done) {
   const std::vector<std::string> usable = usable_addresses(addresses);
   if (!usable.empty()) return trials_.begin(id, usable, std::move(done));
   post([done = std::move(done)] { done(make_error(ErrorCode::kUnreachable, "no address was told")); });
 }
 
-Duration LinkTransport::backoff(const Peer& peer) const {
+Duration Transport::backoff(const Peer& peer) const {
   const std::uint32_t doublings = std::min<std::uint32_t>(peer.failures, 10) - 1;
   const Duration full = std::min<Duration>(limits::kRedialMax, limits::kRedialMin * (1 << doublings));
   // 3/4 .. 5/4 of it, so that those who lost the same peer do not come back in step.
@@ -94,7 +91,7 @@ Duration LinkTransport::backoff(const Peer& peer) const {
   return full * (768 + static_cast<std::int64_t>(spread)) / 1024;
 }
 
-void LinkTransport::attempt_failed(Peer& peer, const Error& cause) {
+void Transport::attempt_failed(Peer& peer, const Error& cause) {
   peer.outbox.clear();
   ++peer.failures;
   peer.retry_at = loop_.now() + backoff(peer);
@@ -106,7 +103,7 @@ void LinkTransport::attempt_failed(Peer& peer, const Error& cause) {
 
 // ---- the wire ----
 
-void LinkTransport::on_up(ConnectionId connection, const PeerId& id, bool dialled) {
+void Transport::on_up(ConnectionId connection, const PeerId& id, bool dialled) {
   if (trials_.on_up(connection)) return;
   dialling_.erase(connection);
   Peer* peer = id == options_.self ? nullptr : find_or_make(id);
@@ -128,16 +125,16 @@ void LinkTransport::on_up(ConnectionId connection, const PeerId& id, bool dialle
   started.start();
 }
 
-void LinkTransport::on_bytes(ConnectionId connection, Lane lane, Bytes message) {
+void Transport::on_bytes(ConnectionId connection, Lane lane, Bytes message) {
   if (const auto found = links_.find(connection); found != links_.end())
     found->second->on_bytes(lane, std::move(message));
 }
 
-void LinkTransport::on_writable(ConnectionId connection, Lane) {
+void Transport::on_writable(ConnectionId connection, Lane) {
   if (const auto found = links_.find(connection); found != links_.end()) found->second->pump();
 }
 
-void LinkTransport::on_down(ConnectionId connection, const Error& cause) {
+void Transport::on_down(ConnectionId connection, const Error& cause) {
   if (const auto found = links_.find(connection); found != links_.end()) {
     Link& link = *found->second;
     if (link.over()) return discard(link, false);  // it lingered
@@ -165,11 +162,11 @@ void LinkTransport::on_down(ConnectionId connection, const Error& cause) {
 
 // ---- links ----
 
-Hello LinkTransport::our_hello() const {
+Hello Transport::our_hello() const {
   return Hello{protocol_version(), options_.run, options_.session, options_.role, options_.addresses};
 }
 
-Status LinkTransport::admit(Link& link, const Hello& hello) {
+Status Transport::admit(Link& link, const Hello& hello) {
   Peer& peer = *find(link.peer());
   if (fenced_.contains(hello.session))
     return make_error(ErrorCode::kStale,
@@ -189,7 +186,7 @@ Status LinkTransport::admit(Link& link, const Hello& hello) {
 }
 
 // A second connection of a peer whose link is up.
-Status LinkTransport::admit_beside(Peer& peer, Link& link, const Hello& hello) {
+Status Transport::admit_beside(Peer& peer, Link& link, const Hello& hello) {
   Link& old = *peer.link;
   const bool same_life = old.remote().session == hello.session;
   const bool we_choose = options_.self < peer.id;
@@ -205,7 +202,7 @@ Status LinkTransport::admit_beside(Peer& peer, Link& link, const Hello& hello) {
   return Status::success();
 }
 
-void LinkTransport::on_link_open(Link& link) {
+void Transport::on_link_open(Link& link) {
   Peer& peer = *find(link.peer());
   --peer.greeting;
   peer.link = &link;
@@ -214,15 +211,15 @@ void LinkTransport::on_link_open(Link& link) {
   if (listener_) listener_->on_link_up(link.remote());
 }
 
-void LinkTransport::on_link_message(Link& link, Message message, TransferId transfer, std::uint64_t frame_bytes) {
+void Transport::on_link_message(Link& link, Message message, TransferId transfer, std::uint64_t frame_bytes) {
   if (listener_) listener_->on_message(link.remote(), std::move(message), transfer, frame_bytes);
 }
 
-void LinkTransport::on_link_frames(Link& link, TransferId transfer, Result<std::vector<Bytes>> frames) {
+void Transport::on_link_frames(Link& link, TransferId transfer, Result<std::vector<Bytes>> frames) {
   if (listener_) listener_->on_frames(link.remote(), transfer, std::move(frames));
 }
 
-void LinkTransport::on_link_failed(Link& link, const Error& cause) {
+void Transport::on_link_failed(Link& link, const Error& cause) {
   Peer& peer = *find(link.peer());
   if (peer.link == &link) {
     lose(link, cause);
@@ -233,7 +230,7 @@ void LinkTransport::on_link_failed(Link& link, const Error& cause) {
   discard(link, true);
 }
 
-void LinkTransport::lose(Link& link, const Error& cause) {
+void Transport::lose(Link& link, const Error& cause) {
   Peer& peer = *find(link.peer());
   peer.link = nullptr;
   peer.outbox.clear();
@@ -242,7 +239,7 @@ void LinkTransport::lose(Link& link, const Error& cause) {
   report_down(link.remote(), link.abandon_inbound(), cause);
 }
 
-void LinkTransport::report_down(const Remote& remote, std::vector<TransferId> transfers, const Error& cause) {
+void Transport::report_down(const Remote& remote, std::vector<TransferId> transfers, const Error& cause) {
   log_debug("link to peer ", short_name(remote.peer), " is down: ", cause.message);
   for (const TransferId transfer : transfers) {
     if (listener_) listener_->on_frames(remote, transfer, cause);
@@ -250,7 +247,7 @@ void LinkTransport::report_down(const Remote& remote, std::vector<TransferId> tr
   if (listener_) listener_->on_link_down(remote, cause);
 }
 
-void LinkTransport::discard(Link& link, bool linger) {
+void Transport::discard(Link& link, bool linger) {
   const ConnectionId connection = link.connection();
   if (linger) {  // the wire still carries what was sent last
     loop_.after(limits::kLingerTime, lifetime_.guard([this, connection] {
@@ -268,7 +265,7 @@ void LinkTransport::discard(Link& link, bool linger) {
 
 // ---- sending ----
 
-Result<TransferId> LinkTransport::send(const PeerId& id, Message message, std::vector<Bytes> frames) {
+Result<TransferId> Transport::send(const PeerId& id, Message message, std::vector<Bytes> frames) {
   Peer* peer = find(id);
   if (id == options_.self) return make_error(ErrorCode::kUnreachable, "peer " + short_name(id) + " is this process");
   if (!peer || (!peer->link && !pending(*peer) && peer->addresses.empty())) {
@@ -287,7 +284,7 @@ Result<TransferId> LinkTransport::send(const PeerId& id, Message message, std::v
   return transfer;
 }
 
-void LinkTransport::drop(const PeerId& id, TransferId transfer) {
+void Transport::drop(const PeerId& id, TransferId transfer) {
   Peer* peer = find(id);
   if (!peer) return;
   if (peer->link) return peer->link->drop(transfer);
@@ -295,13 +292,13 @@ void LinkTransport::drop(const PeerId& id, TransferId transfer) {
   peer->outbox.push_link_message(DropTransfer{transfer});  // its header waits in the queue
 }
 
-void LinkTransport::refuse(const PeerId& id, TransferId transfer) {
+void Transport::refuse(const PeerId& id, TransferId transfer) {
   Peer* peer = find(id);
   if (peer && peer->link) peer->link->refuse(transfer);
 }
 
 // The listener called, so it hears of it in a later turn.
-void LinkTransport::end_from_our_side(Link& link, const Error& cause, const Message* farewell) {
+void Transport::end_from_our_side(Link& link, const Error& cause, const Message* farewell) {
   Peer& peer = *find(link.peer());
   link.pump();
   link.close(farewell);
@@ -313,13 +310,13 @@ void LinkTransport::end_from_our_side(Link& link, const Error& cause, const Mess
   discard(link, true);
 }
 
-void LinkTransport::close(const PeerId& id, const std::string& why) {
+void Transport::close(const PeerId& id, const std::string& why) {
   Peer* peer = find(id);
   if (peer && peer->link)
     end_from_our_side(*peer->link, make_error(ErrorCode::kUnreachable, "closed: " + why), nullptr);
 }
 
-void LinkTransport::fence(const Session& session) {
+void Transport::fence(const Session& session) {
   if (fenced_.size() < limits::kFencedSessionsMax) fenced_.insert(session);
   for (const auto& [id, peer] : peers_) {
     if (!peer->link || peer->link->remote().session != session) continue;
@@ -329,13 +326,13 @@ void LinkTransport::fence(const Session& session) {
   }
 }
 
-std::optional<Remote> LinkTransport::remote(const PeerId& id) const {
+std::optional<Remote> Transport::remote(const PeerId& id) const {
   const Peer* peer = find(id);
   if (!peer || !peer->link) return std::nullopt;
   return peer->link->remote();
 }
 
-LinkStats LinkTransport::stats(const PeerId& id) const {
+LinkStats Transport::stats(const PeerId& id) const {
   const Peer* peer = find(id);
   return peer && peer->link ? peer->link->stats() : LinkStats{};
 }

@@ -1,0 +1,21 @@
+#include "runtime/peer/device_watch.h"
+
+#include <utility>
+
+namespace shoal {
+
+void DeviceWatch::run(DeviceTask task, std::function<void()> job, std::function<void()> done) {
+  if (state_->jobs++ == 0) state_->since = looked_at_ = clock_.now();
+  device_.run(task, std::move(job), [state = state_, &clock = clock_, done = std::move(done)] {
+    --state->jobs;
+    state->since = clock.now();
+    done();
+  });
+}
+
+void DeviceWatch::look() {
+  const TimePoint now = clock_.now();
+  if (now - std::exchange(looked_at_, now) > kStoodStill) state_->since = now;
+}
+
+}  // namespace shoal

@@ -1,0 +1,138 @@
+#include "runtime/stage_peer/device_scheduler.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "stages/integer_executor.h"
+#include "tests/sync/swarm_model.h"
+
+namespace shoal {
+namespace {
+
+using testing::ElementsAre;
+
+// A device whose jobs run and end when the test says so.
+class HeldDevice final : public DeviceQueue {
+ public:
+  void run(DeviceTask, std::function<void()> job, std::function<void()> done) override {
+    jobs_.push_back({std::move(job), std::move(done)});
+  }
+  std::size_t held() const { return jobs_.size(); }
+  void finish() {
+    ASSERT_FALSE(jobs_.empty());
+    const auto [job, done] = std::move(jobs_.front());
+    jobs_.erase(jobs_.begin());
+    job();
+    done();
+  }
+
+ private:
+  std::vector<std::pair<std::function<void()>, std::function<void()>>> jobs_;
+};
+
+struct DeviceSchedulerTest : testing::Test, JobSource {
+  void start_next() override {
+    ++asked_for_a_job;
+    if (own.empty()) return;
+    const std::string name = own.front();
+    own.erase(own.begin());
+    scheduler->run(DeviceTask::kForward, note(name), note_after(name));
+  }
+  std::function<void(StageExecutor&)> note(const std::string& name) {
+    return [this, name](StageExecutor& given) {
+      EXPECT_EQ(&given, executor.get());
+      log.push_back(name);
+    };
+  }
+  std::function<void()> note_after(const std::string& name) {
+    return [this, name] { log.push_back("after " + name); };
+  }
+  void ask(const std::string& name) { scheduler->ask(DeviceTask::kRound, note(name), note_after(name)); }
+
+  HeldDevice device;
+  std::shared_ptr<StageExecutor> executor = std::make_shared<IntegerExecutor>(test::model_spec());
+  std::vector<std::string> own;  // jobs of the source, in order
+  std::vector<std::string> log;
+  int asked_for_a_job = 0;
+  std::unique_ptr<DeviceScheduler> scheduler = std::make_unique<DeviceScheduler>(device, executor, *this);
+};
+
+TEST_F(DeviceSchedulerTest, GivesTheDeviceOneJobAtATime) {
+  own = {"a", "b"};
+  scheduler->pump();
+  scheduler->pump();
+  EXPECT_EQ(device.held(), 1u);
+  EXPECT_FALSE(scheduler->idle());
+  device.finish();
+  EXPECT_EQ(device.held(), 1u);
+  EXPECT_THAT(log, ElementsAre("a", "after a"));
+  device.finish();
+  EXPECT_THAT(log, ElementsAre("a", "after a", "b", "after b"));
+  EXPECT_TRUE(scheduler->idle());
+  EXPECT_EQ(scheduler->finished(), 2u);
+}
+
+TEST_F(DeviceSchedulerTest, WhatWasAskedForGoesFirstAndInOrder) {
+  own = {"a", "b"};
+  scheduler->pump();
+  ask("x");
+  ask("y");
+  EXPECT_EQ(device.held(), 1u);
+  while (device.held() > 0) device.finish();
+  EXPECT_THAT(log, ElementsAre("a", "after a", "x", "after x", "y", "after y", "b", "after b"));
+}
+
+TEST_F(DeviceSchedulerTest, AnIdleDeviceIsAskedForAtOnce) {
+  ask("x");
+  EXPECT_EQ(device.held(), 1u);
+  EXPECT_EQ(asked_for_a_job, 0) << "the source chooses when nothing was asked for";
+  device.finish();
+  EXPECT_EQ(asked_for_a_job, 1);
+}
+
+TEST_F(DeviceSchedulerTest, TheNextJobIsChosenAfterWhatTheLastOneChanged) {
+  scheduler->ask(DeviceTask::kRound, note("x"), [this] {
+    EXPECT_TRUE(scheduler->idle());
+    own = {"chosen late"};
+  });
+  device.finish();
+  device.finish();
+  EXPECT_THAT(log, ElementsAre("x", "chosen late", "after chosen late"));
+}
+
+TEST_F(DeviceSchedulerTest, AfterStopNothingStartsAndNothingIsToldOfTheJobUnderWay) {
+  own = {"b"};
+  ask("x");
+  ask("y");
+  scheduler->stop();
+  EXPECT_TRUE(scheduler->stopped());
+  device.finish();
+  EXPECT_THAT(log, ElementsAre("x"));
+  EXPECT_EQ(device.held(), 0u);
+  ask("z");
+  scheduler->pump();
+  EXPECT_EQ(device.held(), 0u);
+  EXPECT_EQ(scheduler->finished(), 0u);
+}
+
+TEST_F(DeviceSchedulerTest, AJobThatAsksToStopIsTheLast) {
+  own = {"b"};
+  scheduler->ask(DeviceTask::kRound, note("x"), [this] { scheduler->stop(); });
+  device.finish();
+  EXPECT_EQ(device.held(), 0u);
+}
+
+TEST_F(DeviceSchedulerTest, AJobUnderWayOutlivesTheSessionWithItsExecutor) {
+  ask("x");
+  scheduler.reset();
+  EXPECT_GT(executor.use_count(), 1) << "the job shares it";
+  device.finish();
+  EXPECT_THAT(log, ElementsAre("x"));
+  EXPECT_EQ(executor.use_count(), 1);
+}
+
+}  // namespace
+}  // namespace shoal

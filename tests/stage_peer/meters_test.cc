@@ -1,0 +1,53 @@
+#include "runtime/stage_peer/meters.h"
+
+#include <gtest/gtest.h>
+
+namespace shoal {
+namespace {
+
+constexpr TimePoint kStart{100s};
+
+TEST(MetersTest, TheRateIsTakenOverWholePeriods) {
+  Meters meters(64, 1000);
+  meters.start(kStart);
+  meters.measure(5, kStart + Meters::kRatePeriod - 1ms);
+  EXPECT_EQ(meters.readings().rate, 0);
+  meters.measure(10, kStart + Meters::kRatePeriod);
+  EXPECT_DOUBLE_EQ(meters.readings().rate, 10 * 64 / 2.0);
+}
+
+TEST(MetersTest, TheRateForgetsWhatWasBefore) {
+  Meters meters(64, 1000);
+  meters.start(kStart);
+  meters.measure(10, kStart + 2s);
+  meters.measure(14, kStart + 6s);  // a late beat: over the time that passed
+  EXPECT_DOUBLE_EQ(meters.readings().rate, 4 * 64 / 4.0);
+  meters.measure(14, kStart + 8s);
+  EXPECT_EQ(meters.readings().rate, 0);
+}
+
+TEST(MetersTest, BytesAreCountedOnlyForWhatWasEncoded) {
+  Meters meters(64, 1000);
+  meters.encoded(250);
+  meters.encoded(0);
+  meters.encoded(260);
+  EXPECT_EQ(meters.readings().payload_bytes, 510u);
+  EXPECT_EQ(meters.readings().fp32_bytes, 2000u);
+}
+
+TEST(MetersTest, WhatHappenedAddsUp) {
+  Meters meters(64, 1000);
+  EXPECT_EQ(meters.readings().last_accepted, std::nullopt);
+  meters.accepted(kStart);
+  meters.accepted(kStart + 3s);
+  meters.stepped();
+  meters.stepped();
+  meters.dropped_graphs(2);
+  meters.dropped_graphs(3);
+  EXPECT_EQ(meters.readings().last_accepted, kStart + 3s);
+  EXPECT_EQ(meters.readings().inner_steps, 2u);
+  EXPECT_EQ(meters.readings().graphs_dropped, 5u);
+}
+
+}  // namespace
+}  // namespace shoal

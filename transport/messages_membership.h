@@ -1,0 +1,121 @@
+#pragma once
+// Who takes part in a run (sync/): joining, the signed member list, beats, leaving.
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/ids.h"
+#include "transport/message_fields.h"
+
+namespace shoal {
+
+// Peer -> authority: let me take part.
+struct JoinRequest {
+  std::optional<StageId> wish;
+  std::optional<StageId> held_stage;  // of the state that the sender kept
+  Version held_version;
+  Digest held_digest;
+  double rate = 0;  // targets per second
+  std::string device;
+  std::vector<std::string> addresses;  // where others can dial the sender
+  SHOAL_FIELDS(wish, held_stage, held_version, held_digest, rate, device, addresses)
+};
+
+// Authority -> peer: your stage, or why not.
+struct JoinAnswer {
+  bool accepted = false;
+  StageId stage;
+  bool initialise = false;  // the stage never secured a round
+  std::string reason;
+  bool unreachable = false;  // not accepted for now, since it cannot be reached as it must: it may ask again
+  SHOAL_FIELDS(accepted, stage, initialise, reason, unreachable)
+};
+
+struct Member {
+  Session session;
+  PeerId peer;
+  std::vector<std::string> addresses;
+  bool serving = false;
+  Version version;
+  SHOAL_FIELDS(session, peer, addresses, serving, version)
+};
+
+struct StageMembers {
+  StageId stage;
+  Epoch epoch;
+  Version version;
+  Digest digest;
+  bool secured = false;
+  RoundId round;
+  std::vector<Member> members;
+  SHOAL_FIELDS(stage, epoch, version, digest, secured, round, members)
+};
+
+struct MemberList {
+  RunId run;
+  Epoch epoch;
+  std::vector<StageMembers> stages;
+  SHOAL_FIELDS(run, epoch, stages)
+};
+
+// Authority -> all: the member list of now.
+struct Members {
+  std::vector<std::uint8_t> body;       // a packed MemberList
+  std::vector<std::uint8_t> signature;  // Ed25519 by the run's key
+  SHOAL_FIELDS(body, signature)
+};
+
+// Peer -> authority, every second and at once when `serving` changes: I live, and this is where I stand.
+struct Beat {
+  StageId stage;
+  Version version;
+  bool serving = false;
+  bool leaving = false;
+  std::uint64_t inner_steps = 0;
+  std::uint64_t settled_targets = 0;  // in the parameters, in no committed round
+  std::uint64_t accepted = 0, counted = 0, undone = 0, window_wait = 0;
+  std::uint32_t entries = 0, queue_ms = 0;
+  double rate = 0;               // targets per second
+  Epoch list_epoch;              // newest list seen
+  std::uint64_t progress = 0;    // rises with finished device work
+  std::uint32_t job_ms = 0;      // the device's present job runs for so long; 0: none
+  std::uint32_t longest_ms = 0;  // the longest finished job of its kind in this session; 0: none is finished
+  SHOAL_FIELDS(stage, version, serving, leaving, inner_steps, settled_targets, accepted, counted, undone, window_wait,
+               entries, queue_ms, rate, list_epoch, progress, job_ms, longest_ms)
+};
+
+// Authority -> peer: heard, and where the run stands.
+struct BeatAck {
+  Epoch list_epoch;
+  std::uint64_t run_targets = 0;
+  double run_loss = 0;
+  std::uint64_t run_step = 0;
+  SHOAL_FIELDS(list_epoch, run_targets, run_loss, run_step)
+};
+
+// Authority -> peer, either end of a link -> the other: this session is over.
+struct Fenced {
+  Session session;
+  std::string reason;
+  SHOAL_FIELDS(session, reason)
+};
+
+// Peer -> authority: I want to go.
+struct Leave {
+  bool round_wanted = false;  // what I settled is in no round yet
+  SHOAL_FIELDS(round_wanted)
+};
+
+// Authority -> peer: you may go. Peer -> authority: I am gone.
+struct Goodbye {
+  SHOAL_FIELDS()
+};
+
+// Authority -> all: the run is over, exit 0.
+struct End {
+  std::string reason;
+  SHOAL_FIELDS(reason)
+};
+
+}  // namespace shoal
