@@ -131,7 +131,6 @@ void Authority::on_beat(const Remote& from, const Beat& beat) {
   MemberState& member = at->second;
   if (beat.stage != member.stage) return;
   StageState& stage = *stage_of(member.stage);
-  member.beat_at = loop_.now();
   note_life(member, beat, loop_.now(), options_.membership);
   member.rate = beat.rate;
   if (beat.version <= stage.version) member.version = beat.version;

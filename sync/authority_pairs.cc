@@ -13,7 +13,7 @@ constexpr std::uint32_t kSilentMax = 2;     // as in authority_rounds.cc
 
 }  // namespace
 
-bool Authority::beats(const MemberState& member) const { return loop_.now() - member.beat_at <= kBeatFresh; }
+bool Authority::beats(const MemberState& member) const { return loop_.now() - member.heard_at <= kBeatFresh; }
 
 bool Authority::rests(const MemberState& member) const {
   return stages_[member.stage.value].unreachable.rests(member.member.peer, loop_.now());

@@ -20,7 +20,6 @@ struct MemberState {
   bool leaving = false;
   bool leave_asked = false;  // waits for a round, then Goodbye
   bool fetching = false;     // joined a secured stage, has not served yet
-  TimePoint beat_at{};       // last beat
   TimePoint heard_at{};      // its newest beat, or what stands for it
   Duration longest_gap{};    // between two beats, lately
   // As its newest beat said: the device's present job, and the longest finished one of that kind; zero: none.

@@ -21,11 +21,8 @@ Result<MemberList> open_member_list(const Members& members, const RunId& run) {
 }
 
 std::vector<std::uint8_t> end_text(const RunId& run, const std::string& reason) {
-  constexpr std::string_view kDomain = "shoal end 1\n";
-  std::vector<std::uint8_t> text(kDomain.begin(), kDomain.end());
-  text.insert(text.end(), run.bytes.begin(), run.bytes.end());
-  text.insert(text.end(), reason.begin(), reason.end());
-  return text;
+  const std::string text = "shoal end 1\n" + std::string(run.bytes.begin(), run.bytes.end()) + reason;
+  return {text.begin(), text.end()};
 }
 
 Status check_end(const End& end, const RunId& run) {

@@ -28,7 +28,7 @@ struct JoinAnswer {
   StageId stage;
   bool initialise = false;  // the stage never secured a round
   std::string reason;
-  bool unreachable = false;  // not accepted, because it cannot be reached as it must: it may ask again
+  bool unreachable = false;  // not accepted for now, since it cannot be reached as it must: it may ask again
   SHOAL_FIELDS(accepted, stage, initialise, reason, unreachable)
 };
 
