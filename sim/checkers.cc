@@ -135,6 +135,10 @@ std::vector<std::string> check_end(const Swarm& swarm) {
       if (!books.secured_at(path[k]) && !books.is_lost(path[k]))
         broken.push_back("microbatch " + std::to_string(microbatch.serial) + " at stage " + std::to_string(k) +
                          " is committed, in no round and not lost");
+  for (const EntryName& entry_name : books.lost_as_rest())
+    if (!books.over(entry_name.session))
+      broken.push_back("entry " + text_of(entry_name) +
+                       " of a living session is lost as the rest: nobody named it lost");
   if (!swarm.finished())
     broken.push_back("the run did not end");
   else if (swarm.summary().unfinished > 0)

@@ -74,6 +74,13 @@ const std::string* CountingBooks::cause_of_loss(const EntryName& entry_name) con
   return it == lost_.end() || it->second == kRestLost ? nullptr : &it->second;
 }
 
+std::vector<EntryName> CountingBooks::lost_as_rest() const {
+  std::vector<EntryName> rest;
+  for (const auto& [entry_name, cause] : lost_)
+    if (cause == kRestLost) rest.push_back(entry_name);
+  return rest;
+}
+
 const CountingBooks::Winner* CountingBooks::winner(const EntryName& entry_name) const {
   const auto it = winners_.find(entry_name);
   return it == winners_.end() ? nullptr : &it->second;

@@ -1,5 +1,6 @@
 // shoal-sim: whole swarms under random faults in virtual time, seed after seed.
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <cstdio>
 
 #include "common/log.h"
@@ -8,29 +9,46 @@
 namespace shoal {
 namespace {
 
+constexpr std::uint64_t kTightEvery = 4;  // seeds: one of so many has one credit and windows of one microbatch
+
 struct Arguments {
-  std::uint64_t first = 1, count = 100, microbatches = 96;
+  std::uint64_t first = 1, count = 100, microbatches = 100'000;
   std::uint16_t stages = 3, replicas = 2;
   std::string rule = "diloco";
-  double round_budget_s = 0, fault_every_s = 3;
-  FaultMix mix;
-  bool verbose = false;
+  double round_budget_s = 0, fault_every_s = 2;
+  std::vector<std::string> kinds;
+  FaultOptions faults;
+  bool verbose = false, report = false, json = false, list = false;
 };
 
+CLI::Validator kind_name() {
+  std::vector<std::string> names;
+  for (const FaultRow& row : fault_table()) names.emplace_back(row.name);
+  return CLI::IsMember(names);
+}
+
 void add_options(CLI::App& app, Arguments& a) {
-  app.add_option("--seed", a.first, "first seed")->capture_default_str();
+  app.add_option("--seed,--first", a.first, "first seed")->capture_default_str();
   app.add_option("--seeds", a.count, "how many seeds")->capture_default_str();
-  app.add_option("--microbatches", a.microbatches, "length of a run")->capture_default_str();
+  app.add_option("--microbatches", a.microbatches, "a run ends after so many, or when its faults are over")
+      ->capture_default_str();
   app.add_option("--stages", a.stages, "stages")->capture_default_str();
   app.add_option("--replicas", a.replicas, "peers of a stage")->capture_default_str();
   app.add_option("--rule", a.rule, "outer rule")->check(CLI::IsMember({"diloco", "allreduce"}))->capture_default_str();
   app.add_option("--round-budget", a.round_budget_s, "seconds a round may take: less, and more members miss one")
       ->capture_default_str();
   app.add_option("--fault-every", a.fault_every_s, "seconds between two faults, on average")->capture_default_str();
-  app.add_option("--partitions", a.mix.partitions,
-                 "share of faults that part two peers (the others: kills 0.3, freezes 0.3, cuts 0.3, launch 0.1)")
+  app.add_option("--faults", a.kinds, "only these kinds; without it each seed draws a subset of all")
+      ->delimiter(',')
+      ->check(kind_name());
+  app.add_option("--lasting", a.faults.lasting, "share of the faults that last until a core of the swarm is healed")
+      ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
+  app.add_flag("--lift-bounds", a.faults.lift_bounds, "faults beyond what is known to be survived; see --list-faults");
+  app.add_flag("--list-faults", a.list, "tell the kinds of faults and their bounds, and run nothing");
   app.add_flag("--verbose", a.verbose, "tell every story, not only the broken ones");
+  app.add_flag("--report", a.report, "end with the figures of the batch, kind by kind");
+  app.add_flag("--json", a.json, "the report as one object on the last line");
 }
 
 ScenarioResult run_seed(const Arguments& a, std::uint64_t seed) {
@@ -39,41 +57,58 @@ ScenarioResult run_seed(const Arguments& a, std::uint64_t seed) {
   options.stages = a.stages;
   options.replicas = a.replicas;
   options.config = small_config(a.rule == "diloco" ? RuleId::kDiloco : RuleId::kAllreduce, a.stages, a.microbatches);
+  options.config.pipeline.replicas = a.replicas;
   options.round_budget = from_seconds(a.round_budget_s);
-  FaultMix mix = a.mix;
-  mix.mean_between = from_seconds(a.fault_every_s);
-  return run_scenario(std::move(options), mix);
+  options.dht = true;
+  if (seed % kTightEvery == 0) make_tight(options);
+  return run_scenario(std::move(options), a.faults);
 }
 
-void add(const ScenarioResult& result, ScenarioResult& total) {
-  using Counter = std::uint64_t ScenarioResult::*;
-  const Counter counters[] = {&ScenarioResult::kills,         &ScenarioResult::freezes,
-                              &ScenarioResult::cuts,          &ScenarioResult::launch_kills,
-                              &ScenarioResult::partitions,    &ScenarioResult::behind,
-                              &ScenarioResult::shifts_anchor, &ScenarioResult::shifts_snapshot,
-                              &ScenarioResult::branches,      &ScenarioResult::undos,
-                              &ScenarioResult::gone,          &ScenarioResult::lost,
-                              &ScenarioResult::committed,     &ScenarioResult::looks};
-  for (const Counter counter : counters) total.*counter += result.*counter;
-}
+unsigned long long n(std::uint64_t value) { return static_cast<unsigned long long>(value); }
 
 void tell(std::uint64_t seed, const ScenarioResult& result) {
-  std::printf("seed %llu: %zu rules broken, %.1f virtual s, trace %016llx\n", static_cast<unsigned long long>(seed),
-              result.broken.size(), result.virtual_seconds, static_cast<unsigned long long>(result.trace));
+  std::printf("seed %llu: %zu rules broken, %llu faults, %.1f virtual s, trace %016llx\n", n(seed),
+              result.broken.size(), n(result.faults), result.virtual_seconds, n(result.trace));
   for (const std::string& line : result.broken) std::printf("  BROKEN %s\n", line.c_str());
   for (const std::string& line : result.story) std::printf("  %s\n", line.c_str());
 }
 
 void tell_total(std::uint64_t seeds, std::uint64_t failed, const ScenarioResult& total) {
-  const auto n = [](std::uint64_t value) { return static_cast<unsigned long long>(value); };
   std::printf(
-      "%llu seeds, %llu with a broken rule, judged %llu times; %llu kills, %llu freezes, %llu cuts, %llu launch kills; "
-      "%llu branches, %llu undos, %llu commits answered gone, %llu lost, %llu committed\n",
-      n(seeds), n(failed), n(total.looks), n(total.kills), n(total.freezes), n(total.cuts), n(total.launch_kills),
-      n(total.branches), n(total.undos), n(total.gone), n(total.lost), n(total.committed));
+      "%llu seeds, %llu with a broken rule, judged %llu times; %llu faults; %llu branches, %llu undos, %llu commits "
+      "answered gone, %llu lost, %llu committed\n",
+      n(seeds), n(failed), n(total.looks), n(total.faults), n(total.branches), n(total.undos), n(total.gone),
+      n(total.lost), n(total.committed));
+  std::printf("%llu commits missed, made up by %llu shifts from the anchor and %llu from the snapshot\n",
+              n(total.behind), n(total.shifts_anchor), n(total.shifts_snapshot));
+}
+
+void report(const Arguments& a, double seconds, const ScenarioResult& total) {
+  std::printf("%.1f s, %.1f virtual s, %.1f faults a seed\n", seconds, total.virtual_seconds,
+              static_cast<double>(total.faults) / static_cast<double>(std::max<std::uint64_t>(1, a.count)));
+  for (const auto& [name, count] : total.fault_kinds) std::printf("  fault %-18s %llu\n", name.c_str(), n(count));
+  for (const auto& [name, count] : total.error_codes) std::printf("  error %-18s %llu\n", name.c_str(), n(count));
+}
+
+std::string object_of(const std::map<std::string, std::uint64_t>& counts) {
+  std::string text;
+  for (const auto& [name, count] : counts) text += (text.empty() ? "\"" : ",\"") + name + "\":" + std::to_string(count);
+  return "{" + text + "}";
+}
+
+void report_json(const Arguments& a, std::uint64_t failed, double seconds, const ScenarioResult& total) {
   std::printf(
-      "%llu partitions; %llu commits missed, made up by %llu shifts from the anchor and %llu from the snapshot\n",
-      n(total.partitions), n(total.behind), n(total.shifts_anchor), n(total.shifts_snapshot));
+      "{\"seeds\":%llu,\"failed\":%llu,\"seconds\":%.3f,\"virtual_seconds\":%.3f,\"fault_kinds\":%s,"
+      "\"error_codes\":%s}\n",
+      n(a.count), n(failed), seconds, total.virtual_seconds, object_of(total.fault_kinds).c_str(),
+      object_of(total.error_codes).c_str());
+}
+
+void list_faults() {
+  for (const FaultRow& row : fault_table())
+    std::printf("%-18s %5.1f to %5.1f s (lifted %5.1f), strength %g to %g (lifted %g)%s%s\n", row.name,
+                seconds_of(row.shortest), seconds_of(row.longest), seconds_of(row.unbounded), row.weakest,
+                row.strongest, row.beyond, *row.bound == '\0' ? "" : "; bound: ", row.bound);
 }
 
 }  // namespace
@@ -85,15 +120,25 @@ int main(int argc, char** argv) {
   Arguments arguments;
   add_options(app, arguments);
   CLI11_PARSE(app, argc, argv);
+  if (arguments.list) return list_faults(), 0;
+  for (const FaultRow& row : fault_table())
+    for (const std::string& name : arguments.kinds)
+      if (name == row.name) arguments.faults.only.insert(row.kind);
+  arguments.faults.mean_between = from_seconds(arguments.fault_every_s);
   set_log_level(LogLevel::kError);
+  const auto began = std::chrono::steady_clock::now();
   std::uint64_t failed = 0;
   ScenarioResult total;
   for (std::uint64_t seed = arguments.first; seed < arguments.first + arguments.count; ++seed) {
     const ScenarioResult result = run_seed(arguments, seed);
-    add(result, total);
+    total.add(result);
     failed += !result.broken.empty();
     if (!result.broken.empty() || arguments.verbose) tell(seed, result);
+    std::fflush(stdout);
   }
+  const double seconds = seconds_of(std::chrono::steady_clock::now() - began);
   tell_total(arguments.count, failed, total);
+  if (arguments.report) report(arguments, seconds, total);
+  if (arguments.json) report_json(arguments, failed, seconds, total);
   return failed == 0 ? 0 : 1;
 }

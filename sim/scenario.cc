@@ -4,6 +4,8 @@
 #include <sstream>
 
 #include "sim/checkers.h"
+#include "sim/fault_strikes.h"
+#include "sim/liveness.h"
 
 namespace shoal {
 
@@ -13,44 +15,51 @@ constexpr Duration kLookEvery = 250ms;
 
 class Scenario {
  public:
-  Scenario(SwarmOptions options, const FaultMix& mix)
-      : mix_(mix), rng_(Rng(options.seed).fork("faults")), swarm_(std::move(options)), checker_(swarm_) {}
+  Scenario(SwarmOptions options, const FaultOptions& faults)
+      : rng_(Rng(options.seed).fork("faults")),
+        plan_(draw_faults(faults, std::size_t{options.stages} * options.replicas, rng_.fork("plan"))),
+        swarm_(std::move(options)),
+        strikes_(swarm_, rng_.fork("strikes")),
+        checker_(swarm_),
+        start_(swarm_.loop().now()) {}
 
   ScenarioResult run(Duration limit) {
-    const TimePoint start = swarm_.loop().now();
-    const TimePoint last = start + mix_.last_after;
-    watch(2s);
-    while (intact() && swarm_.loop().now() < last && !swarm_.finished()) {
-      watch(from_seconds(rng_.exponential(seconds_of(mix_.mean_between))));
-      return_due();
-      if (!swarm_.finished()) strike();
+    limit_ = start_ + limit;
+    for (const Fault& fault : plan_) {
+      watch_until(start_ + fault.at);
+      if (!going_on()) break;
+      strikes_.begin(fault);
       look();
     }
-    while (intact() && !returns_.empty() && swarm_.loop().now() < start + limit) {
-      watch(1s);
-      return_due();
-    }
-    while (intact() && swarm_.loop().now() < start + limit) {
-      const TimePoint next = std::min(swarm_.loop().now() + kLookEvery, start + limit);
-      if (swarm_.run_to_end(next - swarm_.loop().now())) break;
-      watch(next - swarm_.loop().now());
+    while (intact() && strikes_.pending() && swarm_.loop().now() < limit_)
+      watch_until(swarm_.loop().now() + kLookEvery);
+    strikes_.heal_core();
+    tell_strikes();
+    if (going_on()) judge_liveness();
+    if (going_on() && swarm_.launch() != nullptr) swarm_.finish_launch("the faults are over");
+    while (intact() && swarm_.loop().now() < limit_) {
+      if (swarm_.run_to_end(kLookEvery)) break;
+      look();
     }
     if (intact()) result_.broken = check_end(swarm_);
-    summarise(start);
+    summarise();
     return std::move(result_);
   }
 
  private:
+  bool intact() const { return result_.broken.empty(); }
+  // A run that ended with an error is brought back by the strikes.
+  bool going_on() const { return intact() && !(swarm_.finished() && !swarm_.launch_error()); }
+
   // Runs on, and looks at the counting all the while; up to the first broken rule.
-  void watch(Duration duration) {
-    const TimePoint until = swarm_.loop().now() + duration;
+  void watch_until(TimePoint until) {
     while (intact() && swarm_.loop().now() < until) {
       swarm_.run_for(std::min(kLookEvery, until - swarm_.loop().now()));
+      strikes_.tend();
+      tell_strikes();
       look();
     }
   }
-
-  bool intact() const { return result_.broken.empty(); }
 
   void look() {
     if (!intact()) return;
@@ -59,13 +68,18 @@ class Scenario {
     if (!intact()) say("a rule is broken");
   }
 
-  struct Return {
-    TimePoint when;
-    std::size_t peer;
-    bool frozen;
-    bool launch;
-    std::optional<std::size_t> parted_from{};
-  };
+  void judge_liveness() {
+    const std::uint64_t before = committed();
+    const TimePoint until = swarm_.loop().now() + kLiveWithin;
+    while (going_on() && swarm_.loop().now() < until && committed() < before + kLiveMicrobatches)
+      watch_until(std::min(until, swarm_.loop().now() + kLookEvery));
+    if (!going_on() || committed() >= before + kLiveMicrobatches) return;
+    result_.broken.push_back("it does not go on: " + std::to_string(committed() - before) + " microbatches within " +
+                             std::to_string(kLiveWithin / 1s) + " s of the last fault");
+    tell_graph();
+  }
+
+  std::uint64_t committed() const { return swarm_.launch() == nullptr ? 0 : swarm_.launch()->book().committed(); }
 
   void say(const std::string& what) {
     std::ostringstream line;
@@ -73,90 +87,13 @@ class Scenario {
     result_.story.push_back(line.str());
   }
 
-  void return_due() {
-    for (auto it = returns_.begin(); it != returns_.end();) {
-      if (it->when > swarm_.loop().now()) {
-        ++it;
-        continue;
-      }
-      if (it->launch) {
-        swarm_.resume_launch();
-        say("launch resumes");
-      } else if (it->parted_from) {
-        part(it->peer, *it->parted_from, false);
-        say("peers " + std::to_string(it->peer) + " and " + std::to_string(*it->parted_from) +
-            " hear each other again");
-      } else if (it->frozen) {
-        swarm_.resume_peer(it->peer);
-        say("peer " + std::to_string(it->peer) + " resumes");
-      } else {
-        swarm_.restart_peer(it->peer);
-        say("peer " + std::to_string(it->peer) + " restarts");
-      }
-      it = returns_.erase(it);
-    }
+  void tell_strikes() {
+    for (std::string& line : strikes_.take_story()) result_.story.push_back(std::move(line));
   }
 
-  bool away(std::size_t peer) const {
-    return std::any_of(returns_.begin(), returns_.end(),
-                       [&](const Return& r) { return !r.launch && !r.parted_from && r.peer == peer; });
-  }
-
-  void part(std::size_t a, std::size_t b, bool parted) {
-    swarm_.network().partition(swarm_.peers()[a]->address, swarm_.peers()[b]->address, parted);
-  }
-
-  // Another living process holds the stage's anchor at no older version.
-  bool may_lose(std::size_t index) const {
-    const auto held = [&](std::size_t i) -> std::optional<std::pair<StageId, Version>> {
-      const auto& process = *swarm_.peers()[i];
-      return process.alive && process.peer ? process.peer->held_state() : std::nullopt;
-    };
-    const auto mine = held(index);
-    if (!mine) return true;
-    for (std::size_t i = 0; i < swarm_.peers().size(); ++i)
-      if (const auto other = held(i);
-          i != index && other && other->first == mine->first && other->second >= mine->second)
-        return true;
-    return false;
-  }
-
-  void strike() {
-    const std::size_t index = rng_.below(swarm_.peers().size());
-    double draw = rng_.uniform() * (mix_.kills + mix_.freezes + mix_.cuts + mix_.launch_kills + mix_.partitions);
-    const TimePoint back = swarm_.loop().now() + from_seconds(0.5 + rng_.uniform() * 14);
-    if ((draw -= mix_.kills) < 0) {
-      if (away(index) || !may_lose(index)) return;
-      swarm_.kill_peer(index);
-      returns_.push_back({back, index, false, false});
-      ++result_.kills;
-      say("peer " + std::to_string(index) + " is killed");
-    } else if ((draw -= mix_.freezes) < 0) {
-      if (away(index)) return;
-      swarm_.freeze_peer(index);
-      returns_.push_back({back, index, true, false});
-      ++result_.freezes;
-      say("peer " + std::to_string(index) + " freezes");
-    } else if ((draw -= mix_.cuts) < 0) {
-      const std::size_t other = rng_.below(swarm_.peers().size());
-      if (other == index) return;
-      swarm_.cut(index, other);
-      ++result_.cuts;
-      say("link " + std::to_string(index) + "-" + std::to_string(other) + " is cut");
-    } else if ((draw -= mix_.partitions) < 0) {
-      const std::size_t other = rng_.below(swarm_.peers().size());
-      if (other == index) return;
-      part(index, other, true);
-      returns_.push_back({back, index, false, false, other});
-      ++result_.partitions;
-      say("peers " + std::to_string(index) + " and " + std::to_string(other) + " hear nothing of each other");
-    } else {
-      if (swarm_.launch() == nullptr) return;
-      swarm_.kill_launch();
-      returns_.push_back({back, 0, false, true});
-      ++result_.launch_kills;
-      say("launch is killed");
-    }
+  void tell_graph() {
+    result_.story.push_back("who waits for whom:");
+    for (std::string& line : waits_for_graph(swarm_)) result_.story.push_back("  " + line);
   }
 
   void tell_last_events(std::size_t count) {
@@ -176,9 +113,22 @@ class Scenario {
     result_.story.insert(result_.story.end(), lines.begin() + static_cast<std::ptrdiff_t>(first), lines.end());
   }
 
-  void summarise(TimePoint start) {
+  void count_errors() {
+    for (const auto& [code, count] : swarm_.network().errors())
+      result_.error_codes[std::string(name_of(code))] += count;
+    for (const auto& [code, count] : strikes_.launch_errors()) result_.error_codes[std::string(name_of(code))] += count;
+    for (const auto& process : swarm_.peers())
+      if (process->error) ++result_.error_codes[std::string(name_of(process->error->code))];
+  }
+
+  void summarise() {
     result_.trace = swarm_.trace_hash();
-    result_.virtual_seconds = seconds_of(swarm_.loop().now() - start);
+    result_.virtual_seconds = seconds_of(swarm_.loop().now() - start_);
+    for (const auto& [kind, count] : strikes_.struck()) {
+      result_.fault_kinds[std::string(name_of(kind))] = count;
+      result_.faults += count;
+    }
+    count_errors();
     std::map<EventName, std::uint64_t> counts;
     for (const EventRecord& event : swarm_.events()) {
       ++counts[event.event];
@@ -192,47 +142,54 @@ class Scenario {
     result_.committed = counts[EventName::kCommit];
     result_.branches = counts[EventName::kForwardSent] + counts[EventName::kTake] -
                        std::min(counts[EventName::kForwardSent] + counts[EventName::kTake], counts[EventName::kIssue]);
-    if (result_.broken.empty()) return;
-    if (swarm_.launch() != nullptr) {
-      const Launch& launch = *swarm_.launch();
-      result_.story.push_back("launch: open " + std::to_string(launch.book().open()) + ", committed " +
-                              std::to_string(launch.book().committed()) + ", unmerged " +
-                              std::to_string(launch.book().unmerged()) + ", low waits for " +
-                              launch.book().waiting_for());
-      for (const StageStatus& stage : launch.authority().status())
-        result_.story.push_back("launch: stage " + std::to_string(stage.stage.value) + " has " +
-                                std::to_string(stage.members) + " members, " + std::to_string(stage.serving) +
-                                " serving, version " + std::to_string(stage.version.value));
-    }
-    tell_last_events(300);
-    for (const std::string& line : swarm_.notices()) result_.story.push_back("launch: " + line);
-    for (std::size_t i = 0; i < swarm_.peers().size(); ++i) {
-      const auto& process = *swarm_.peers()[i];
-      for (const std::string& line : process.notices)
-        result_.story.push_back("peer " + std::to_string(i) + ": " + line);
-      if (process.error) result_.story.push_back("peer " + std::to_string(i) + " failed: " + process.error->message);
-      if (process.peer) {
-        const PeerReport report = process.peer->report();
-        result_.story.push_back(
-            "peer " + std::to_string(i) + " is " + std::string(name_of(report.phase)) + " " + report.reason +
-            ", stage " + (report.stage ? std::to_string(report.stage->value) : "?") + ", version " +
-            std::to_string(report.status.version.value) + ", live " + std::to_string(report.status.live));
-      }
-    }
+    if (!intact()) tell_end();
   }
 
-  FaultMix mix_;
+  void tell_end() {
+    if (!swarm_.finished()) tell_graph();
+    tell_last_events(300);
+    for (const std::string& line : swarm_.notices()) result_.story.push_back("launch: " + line);
+    for (std::size_t i = 0; i < swarm_.peers().size(); ++i)
+      for (const std::string& line : swarm_.peers()[i]->notices)
+        result_.story.push_back("peer " + std::to_string(i) + ": " + line);
+  }
+
   Rng rng_;
+  std::vector<Fault> plan_;
   Swarm swarm_;
+  FaultStrikes strikes_;
   CountingChecker checker_;
-  std::vector<Return> returns_;
+  TimePoint start_, limit_;
   ScenarioResult result_;
 };
 
+void add_map(const std::map<std::string, std::uint64_t>& from, std::map<std::string, std::uint64_t>& to) {
+  for (const auto& [name, count] : from) to[name] += count;
+}
+
 }  // namespace
 
-ScenarioResult run_scenario(SwarmOptions options, const FaultMix& mix, Duration limit) {
-  return Scenario(std::move(options), mix).run(limit);
+void ScenarioResult::add(const ScenarioResult& other) {
+  using Counter = std::uint64_t ScenarioResult::*;
+  const Counter counters[] = {&ScenarioResult::faults,        &ScenarioResult::behind,
+                              &ScenarioResult::shifts_anchor, &ScenarioResult::shifts_snapshot,
+                              &ScenarioResult::branches,      &ScenarioResult::undos,
+                              &ScenarioResult::gone,          &ScenarioResult::lost,
+                              &ScenarioResult::committed,     &ScenarioResult::looks};
+  for (const Counter counter : counters) this->*counter += other.*counter;
+  add_map(other.fault_kinds, fault_kinds);
+  add_map(other.error_codes, error_codes);
+  virtual_seconds += other.virtual_seconds;
+}
+
+ScenarioResult run_scenario(SwarmOptions options, const FaultOptions& faults, Duration limit) {
+  return Scenario(std::move(options), faults).run(limit);
+}
+
+void make_tight(SwarmOptions& options) {
+  options.credits = 1;
+  options.config.sync.inner_batch = options.config.targets_per_microbatch();
+  options.config.sync.microbatches_per_step = options.replicas;
 }
 
 }  // namespace shoal

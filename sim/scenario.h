@@ -1,35 +1,38 @@
 #pragma once
-// A random life of a swarm from one seed: kills, restarts, freezes, cut links, death and return of the launching
-// process, while it trains to the end. No kill takes the last living holder of a stage's newest anchor. What
-// sim/checkers.h says of any time is judged after every fault and every quarter of a second; the first broken rule ends
-// the life.
+// A life of a swarm from one seed: the faults of a plan strike it while it trains, then they end, a core is healed, and
+// it must go on and come to its end. What sim/checkers.h says of any time is judged after every fault and every quarter
+// of a second; the first broken rule ends the life.
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
+#include "sim/fault_plan.h"
 #include "sim/swarm.h"
 
 namespace shoal {
 
-struct FaultMix {
-  double kills = 0.3, freezes = 0.3, cuts = 0.3, launch_kills = 0.1, partitions = 0;  // shares of the faults
-  Duration mean_between = 3s;
-  Duration last_after = 40s;  // no new faults after this, so that the run can end
-};
-
 struct ScenarioResult {
   std::vector<std::string> broken;  // checkers' lines; empty = all rules hold
   std::uint64_t trace = 0;
-  std::uint64_t kills = 0, freezes = 0, cuts = 0, launch_kills = 0, partitions = 0;
-  std::uint64_t behind = 0;  // commits that a member had to follow
+  std::map<std::string, std::uint64_t> fault_kinds;  // what struck
+  std::map<std::string, std::uint64_t> error_codes;  // what the processes were told or ended with
+  std::uint64_t faults = 0;                          // in all
+  std::uint64_t behind = 0;                          // commits that a member had to follow
   std::uint64_t shifts_anchor = 0,
                 shifts_snapshot = 0;  // sessions that caught up, without and with own work in the missed round
   std::uint64_t branches = 0, undos = 0, gone = 0, lost = 0, committed = 0;
   std::uint64_t looks = 0;  // times that the counting was judged
   double virtual_seconds = 0;
   std::vector<std::string> story;  // for people, when something broke
+
+  void add(const ScenarioResult& other);  // figures and maps
 };
 
-ScenarioResult run_scenario(SwarmOptions options, const FaultMix& mix, Duration limit = 900s);
+// The run ends by itself or, when it is longer than its faults, once it showed that it goes on (sim/liveness.h).
+ScenarioResult run_scenario(SwarmOptions options, const FaultOptions& faults, Duration limit = 900s);
+
+// One credit a peer, and windows of one microbatch: everything waits for everything.
+void make_tight(SwarmOptions& options);
 
 }  // namespace shoal

@@ -1,5 +1,7 @@
 #include "sim/sim_device.h"
 
+#include <utility>
+
 namespace shoal {
 
 Duration SimDevice::cost(DeviceTask task) const {
@@ -28,17 +30,25 @@ void SimDevice::run(DeviceTask task, std::function<void()> job, std::function<vo
 }
 
 void SimDevice::next() {
-  if (busy_ || queue_.empty()) return;
-  busy_ = true;
-  auto item = std::make_shared<Item>(std::move(queue_.front()));
+  if (job_ || queue_.empty()) return;
+  job_ = std::move(queue_.front());
   queue_.pop_front();
-  loop_.after(cost(item->task), lifetime_.guard([this, item, watch = lifetime_.watch()] {
-    item->job();
-    item->job = nullptr;
-    busy_ = false;
-    item->done();
-    if (!watch.over()) next();
-  }));
+  loop_.after(cost(job_->task), lifetime_.guard([this] { hung_ ? void(overdue_ = true) : end_job(); }));
+}
+
+void SimDevice::end_job() {
+  Item item = std::move(*job_);
+  item.job();
+  item.job = nullptr;
+  job_.reset();
+  const auto watch = lifetime_.watch();
+  item.done();
+  if (!watch.over()) next();
+}
+
+void SimDevice::set_hung(bool hung) {
+  hung_ = hung;
+  if (!hung && std::exchange(overdue_, false)) loop_.post(lifetime_.guard([this] { end_job(); }));
 }
 
 }  // namespace shoal

@@ -3,6 +3,7 @@
 // its host's loop. Thread: the simulation's.   Borrows: the loop.
 #include <array>
 #include <deque>
+#include <optional>
 
 #include "common/lifetime.h"
 #include "runtime/stage_peer/device_queue.h"
@@ -18,6 +19,8 @@ class SimDevice final : public DeviceQueue {
   SimDevice(EventLoop& loop, SimPace pace) : loop_(loop), pace_(pace) {}
   void run(DeviceTask task, std::function<void()> job, std::function<void()> done) override;
   void set_pace(SimPace pace) { pace_ = pace; }
+  // While it hangs no job ends; what was under way ends afterwards.
+  void set_hung(bool hung);
 
  private:
   struct Item {
@@ -26,11 +29,13 @@ class SimDevice final : public DeviceQueue {
   };
   Duration cost(DeviceTask task) const;
   void next();
+  void end_job();
 
   EventLoop& loop_;
   SimPace pace_;
   std::deque<Item> queue_;
-  bool busy_ = false;
+  std::optional<Item> job_;  // under way
+  bool hung_ = false, overdue_ = false;
   Lifetime lifetime_;
 };
 

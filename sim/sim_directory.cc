@@ -48,7 +48,7 @@ void SimDht::forget_owner(const SimDhtAccess* owner) {
   }
 }
 
-SimDhtAccess::SimDhtAccess(SimDht& dht) : dht_(dht) {
+SimDhtAccess::SimDhtAccess(SimDht& dht, EventLoop& loop) : dht_(dht), loop_(loop) {
   dht_.accesses_.insert(this);
   if (!dht_.outage_) come_up_after(dht_.delay_);
 }
@@ -59,7 +59,7 @@ SimDhtAccess::~SimDhtAccess() {
 }
 
 void SimDhtAccess::come_up_after(Duration delay) {
-  dht_.loop_.after(delay, lifetime_.guard([this, life = life_] {
+  loop_.after(delay, lifetime_.guard([this, life = life_] {
     if (life != life_ || up_) return;
     up_ = true;
     if (listener_ == nullptr) return;
@@ -74,7 +74,7 @@ void SimDhtAccess::go_down() {
   ++life_;
   dht_.forget_owner(this);
   if (!std::exchange(up_, false)) return;
-  dht_.loop_.post(lifetime_.guard([this, life = life_] {
+  loop_.post(lifetime_.guard([this, life = life_] {
     if (life != life_ || listener_ == nullptr) return;
     listener_->on_dht_down(make_error(ErrorCode::kUnreachable, "the simulated DHT is out"));
   }));
@@ -88,7 +88,7 @@ void SimDhtAccess::kill_child(Duration away) {
 void SimDhtAccess::put(const std::string& key, std::uint64_t id, std::uint16_t serial, const std::string& text) {
   if (!up_) return;
   dht_.loop_.after(dht_.delay_, lifetime_.guard([this, key, id, serial, text, life = life_] {
-    if (life == life_) dht_.store(this, key, id, serial, text, TimePoint::max());
+    if (life == life_ && !dht_.stale_) dht_.store(this, key, id, serial, text, TimePoint::max());
   }));
 }
 
@@ -106,7 +106,7 @@ void SimDhtAccess::withdraw(const std::string& key, std::uint64_t id) {
 void SimDhtAccess::get(std::uint64_t tag, const std::string& key) {
   if (!up_) return;
   const bool lost = dht_.rng_.chance(dht_.answer_loss_);
-  dht_.loop_.after(2 * dht_.delay_, lifetime_.guard([this, tag, key, lost, life = life_] {
+  loop_.after(2 * dht_.delay_, lifetime_.guard([this, tag, key, lost, life = life_] {
     if (life != life_) return;
     std::vector<std::string> values = lost ? std::vector<std::string>() : dht_.values(key);
     dht_.rng_.shuffle(values);
@@ -118,7 +118,7 @@ void SimDhtAccess::get(std::uint64_t tag, const std::string& key) {
 
 std::unique_ptr<DhtDirectory> make_sim_directory(SimDht& dht, EventLoop& loop, Storage* storage,
                                                  DhtDirectoryOptions options) {
-  return std::make_unique<DhtDirectory>(loop, std::make_unique<SimDhtAccess>(dht), storage, std::move(options));
+  return std::make_unique<DhtDirectory>(loop, std::make_unique<SimDhtAccess>(dht, loop), storage, std::move(options));
 }
 
 }  // namespace shoal

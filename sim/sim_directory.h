@@ -31,6 +31,8 @@ class SimDht {
   void set_answer_loss(double share) { answer_loss_ = share; }  // of gets that end without their values
   // Everybody's child is dead until it ends; the table keeps its values, which expire as always.
   void set_outage(bool outage);
+  // What is written meanwhile does not arrive: what is read gets older.
+  void set_stale(bool stale) { stale_ = stale; }
   // A stranger writes what no honest process would.
   void inject(const std::string& key, std::uint64_t id, const std::string& text);
 
@@ -53,7 +55,7 @@ class SimDht {
   Rng rng_;
   Duration delay_ = 20ms;
   double answer_loss_ = 0;
-  bool outage_ = false;
+  bool outage_ = false, stale_ = false;
   std::map<std::string, std::map<std::uint64_t, Value>> table_;
   std::set<SimDhtAccess*> accesses_;
 };
@@ -62,7 +64,8 @@ class SimDht {
 // was killed do.
 class SimDhtAccess final : public DhtAccess {
  public:
-  explicit SimDhtAccess(SimDht& dht);
+  // Its answers come on `loop`, the process's.
+  SimDhtAccess(SimDht& dht, EventLoop& loop);
   ~SimDhtAccess() override;
 
   void set_listener(Listener* listener) override { listener_ = listener; }
@@ -81,6 +84,7 @@ class SimDhtAccess final : public DhtAccess {
   void come_up_after(Duration delay);
 
   SimDht& dht_;
+  EventLoop& loop_;
   Listener* listener_ = nullptr;
   bool up_ = false;
   std::uint64_t life_ = 0;  // rises when it goes down: what was under way then never arrives

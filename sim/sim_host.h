@@ -30,6 +30,8 @@ class SimHost {
   void freeze();
   void resume();
   void kill();
+  // How far its wall clock stands from the true one. Only wall time: a monotonic clock does not jump.
+  void set_wall_offset(Duration offset) { core_->wall_offset = offset; }
 
  private:
   // Shared with the tasks given to the base loop, which outlive the host.
@@ -38,6 +40,7 @@ class SimHost {
     EventLoop& base;
     bool frozen = false;
     bool killed = false;
+    Duration wall_offset{};
     std::map<std::uint64_t, std::function<void()>> tasks;  // by number; absent = ran or cancelled
     std::map<std::uint64_t, TimerId> timers;               // of the base loop
     std::vector<std::uint64_t> held;                       // due while frozen
@@ -49,7 +52,7 @@ class SimHost {
    public:
     explicit View(std::shared_ptr<Core> core) : core_(std::move(core)) {}
     TimePoint now() const override { return core_->base.now(); }
-    WallTime wall() const override { return core_->base.wall(); }
+    WallTime wall() const override { return core_->base.wall() + core_->wall_offset; }
     void post(std::function<void()> task) override;
     TimerId at(TimePoint when, std::function<void()> task) override;
     void cancel(TimerId timer) override;

@@ -120,13 +120,15 @@ void SimNetwork::refuse(ConnectionId id, Error cause) {
   Connection& connection = *find(id);
   SimWire* wire = connection.wires[0];
   connections_.erase(id);
+  ++errors_[cause.code];
   trace(Event::kDown, id, static_cast<std::uint64_t>(cause.code));
   if (wire) wire->notify_down(id, cause);
 }
 
 void SimNetwork::establish(ConnectionId id, const PeerId& wanted) {
   Connection* connection = find(id);
-  if (!connection) return;  // given up meanwhile
+  if (!connection) return;                                         // given up meanwhile
+  if (!connection->wires[0]) return void(connections_.erase(id));  // the dialler's machine died
   const Address& from = connection->ends[0]->address;
   Place& to = *connection->ends[1];
   // A stopped process accepts nothing: the kernel does, but the key exchange waits for it.
@@ -201,6 +203,7 @@ void SimNetwork::tell_down(ConnectionId id, int side, Error cause, Duration dela
     if (!gone) return;
     SimWire* wire = gone->wires[side];
     connections_.erase(id);
+    ++errors_[cause.code];
     trace(Event::kDown, id, static_cast<std::uint64_t>(cause.code));
     if (wire) wire->notify_down(id, cause);
   });
@@ -210,6 +213,7 @@ void SimNetwork::break_connection(ConnectionId id, const Error& cause) {
   Connection& connection = *find(id);
   const auto wires = connection.wires;
   connections_.erase(id);
+  ++errors_[cause.code];
   trace(Event::kDown, id, static_cast<std::uint64_t>(cause.code));
   for (SimWire* wire : wires) {
     if (wire) wire->notify_down(id, cause);
@@ -226,6 +230,7 @@ Status SimNetwork::send(SimWire& from, ConnectionId id, Lane lane, Bytes message
   Pipe& pipe = connection->pipes[1 - side][static_cast<std::size_t>(lane)];
   if (pipe.outstanding > 0 && pipe.outstanding + message.size() > kLaneBytesMax[static_cast<std::size_t>(lane)]) {
     pipe.was_busy = true;
+    ++errors_[ErrorCode::kBusy];
     trace(Event::kBusy, id, message.size());
     return make_error(ErrorCode::kBusy, "the lane is full");
   }
@@ -245,13 +250,33 @@ void SimNetwork::leave_uplink(ConnectionId id, int side, Lane lane, Bytes messag
   } else {
     sent = take_line(sender.up_free, sent, time_for(bytes, sender.shape.up_bytes_per_second));
   }
-  TimePoint arrival = sent + latency(connection);
-  if (const auto jitter = sender.shape.jitter.count(); jitter > 0)
-    arrival += Duration(rng_.below(static_cast<std::uint64_t>(jitter)));
+  const TimePoint arrival = sent + latency(connection) + disturbance(id, side, lane, sender.shape);
   pipe.last_arrival = std::max(pipe.last_arrival, arrival);
-  loop_.at(pipe.last_arrival, [this, id, side, lane, message = std::move(message)]() mutable {
-    arrive(id, 1 - side, lane, std::move(message));
+  const bool again = lane == Lane::kControl && sender.shape.repeat_share > 0 && rng_.chance(sender.shape.repeat_share);
+  if (again) pipe.outstanding += message.size();
+  loop_.at(pipe.last_arrival, [this, id, side, lane, again, message = disturbed(std::move(message), sender.shape)] {
+    for (int copy = 0; copy <= (again ? 1 : 0); ++copy) arrive(id, 1 - side, lane, message);
   });
+}
+
+// ---- disturbance ----
+
+Duration SimNetwork::disturbance(ConnectionId id, int side, Lane lane, const SimHostShape& shape) {
+  Duration more{};
+  if (shape.jitter > 0ms) more += Duration(rng_.below(static_cast<std::uint64_t>(shape.jitter.count())));
+  if (shape.lag > 0ms)
+    more += Duration(mix64(id, static_cast<std::uint64_t>(side) * 2 + static_cast<std::uint64_t>(lane)) %
+                     static_cast<std::uint64_t>(shape.lag.count()));
+  if (shape.late_share > 0 && rng_.chance(shape.late_share)) more += shape.late;
+  return more;
+}
+
+Bytes SimNetwork::disturbed(Bytes message, const SimHostShape& shape) {
+  if (shape.flip_share <= 0 || message.size() == 0 || !rng_.chance(shape.flip_share)) return message;
+  const ByteView bytes = message;
+  std::vector<std::uint8_t> other(bytes.data(), bytes.data() + bytes.size());
+  other[rng_.below(other.size())] ^= static_cast<std::uint8_t>(1u << rng_.below(8));
+  return Bytes::from_vector(std::move(other));
 }
 
 void SimNetwork::arrive(ConnectionId id, int side, Lane lane, Bytes message) {

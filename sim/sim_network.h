@@ -31,6 +31,12 @@ struct SimHostShape {
   double up_bytes_per_second = 0;  // 0 = unlimited
   double down_bytes_per_second = 0;
   double control_bytes_per_second = 0;
+  // Of what it sends:
+  Duration lag = 0ms;     // up to so much more for all of one lane, drawn once a lane: lanes overtake each other
+  double late_share = 0;  // of the messages: `late` more for each, and for what is behind it in its lane
+  Duration late = 0ms;
+  double repeat_share = 0;  // of the control messages: they arrive twice
+  double flip_share = 0;    // of the messages: one bit is another
 };
 
 class SimNetwork {
@@ -67,6 +73,8 @@ class SimNetwork {
   // Over every event: time, kind, connection, lane, size. The same seed and calls give the same hash.
   std::uint64_t trace_hash() const { return trace_; }
   std::uint64_t connections() const { return connections_.size(); }
+  // What the wires were told, by code.
+  const std::map<ErrorCode, std::uint64_t>& errors() const { return errors_; }
 
  private:
   friend class SimWire;
@@ -91,6 +99,8 @@ class SimNetwork {
   Place& place(const Address& address);
   Connection* find(ConnectionId id);
   Duration latency(const Connection& connection) const;
+  Duration disturbance(ConnectionId id, int side, Lane lane, const SimHostShape& shape);
+  Bytes disturbed(Bytes message, const SimHostShape& shape);
   void trace(Event event, ConnectionId id, std::uint64_t detail);
 
   EventLoop& loop_;
@@ -103,6 +113,7 @@ class SimNetwork {
   std::set<Address> closed_;
   ConnectionId next_ = 1;
   std::uint64_t trace_ = 0;
+  std::map<ErrorCode, std::uint64_t> errors_;
   Lifetime lifetime_;
 };
 

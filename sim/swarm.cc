@@ -5,7 +5,6 @@
 namespace shoal {
 
 namespace {
-const char* const kLaunchAddress = "launch:1";
 
 KeyPair key_of(std::uint64_t seed) {
   std::array<std::uint8_t, 32> bytes{};
@@ -119,6 +118,7 @@ Swarm::Swarm(SwarmOptions options)
     : options_(std::move(options)),
       rng_(options_.seed),
       network_(loop_, rng_.fork("network")),
+      dht_(loop_, options_.seed),
       disk_(options_.seed),
       run_key_(key_of(options_.seed ^ 0xa07)),
       samples_(make_samples(options_.config, rng_.fork("text"))) {
@@ -131,33 +131,39 @@ Swarm::Swarm(SwarmOptions options)
 
 Swarm::~Swarm() {
   // Processes before what they stand on.
-  for (auto& process : peers_) process->peer.reset();
+  for (auto& process : peers_) {
+    process->peer.reset();
+    process->directory.reset();
+  }
   launch_.reset();
+  launch_directory_.reset();
 }
 
 Status Swarm::start_launch(bool resume) {
-  SimHost& host = network_.add_host(kLaunchAddress);
+  SimHost& host = network_.add_host(kSimLaunchAddress, options_.shape);
   const auto& admitted = options_.config.admission.keys;  // empty: open
-  launch_wire_ = network_.make_wire(run_key_.id(), kLaunchAddress, {admitted.begin(), admitted.end()});
+  launch_wire_ = network_.make_wire(run_key_.id(), kSimLaunchAddress, {admitted.begin(), admitted.end()});
   storage_ = std::make_unique<SimStorage>(host.loop(), disk_);
   summary_.reset();
   launch_error_.reset();
+  launch_directory_ = make_directory(host.loop());
   launch_events_ = make_recorder("trainer", run_key_.id());
   launch_owner_ = std::make_unique<LaunchOwner>(*this);
   LaunchOptions options{.config = options_.config,
                         .key = run_key_,
                         .folder = "run",
                         .resume = resume,
-                        .addresses = {kLaunchAddress},
+                        .addresses = {kSimLaunchAddress},
                         .save = options_.save,
                         .round_budget = options_.round_budget,
                         .log_bytes_max = options_.log_bytes_max};
-  auto launch = Launch::open(std::move(options),
-                             LaunchEnvironment{host.loop(), *launch_wire_, *storage_, *launch_events_, *samples_,
-                                               rng_.fork("launch" + std::to_string(starts_++)), nullptr},
-                             *launch_owner_);
+  auto launch =
+      Launch::open(std::move(options),
+                   LaunchEnvironment{host.loop(), *launch_wire_, *storage_, *launch_events_, *samples_,
+                                     rng_.fork("launch" + std::to_string(starts_++)), launch_directory_.get()},
+                   *launch_owner_);
   if (!launch.ok()) {
-    end_launch_process();
+    end_launch_process(false);
     return launch.error();
   }
   launch_ = *std::move(launch);
@@ -166,21 +172,37 @@ Status Swarm::start_launch(bool resume) {
   return {};
 }
 
-void Swarm::end_launch_process() {
-  network_.kill(kLaunchAddress);
+std::unique_ptr<PeerDirectory> Swarm::make_directory(EventLoop& loop) {
+  if (!options_.dht) return nullptr;
+  return make_sim_directory(dht_, loop, nullptr,
+                            {.run = RunId{run_key_.id().bytes}, .bootstrap = {}, .cache_path = {}, .seed = ++starts_});
+}
+
+void Swarm::end_launch_process(bool machine) {
+  network_.kill(kSimLaunchAddress, machine);
   storage_->die();
   launch_.reset();
+  launch_directory_.reset();
   launch_wire_.reset();
   storage_.reset();
 }
 
 void Swarm::kill_launch() {
-  end_launch_process();
+  end_launch_process(false);
   disk_.power_lost();
 }
 
+void Swarm::kill_launch_machine() {
+  end_launch_process(true);
+  disk_.power_lost();
+}
+
+void Swarm::freeze_launch(bool frozen) {
+  frozen ? network_.freeze(kSimLaunchAddress) : network_.resume(kSimLaunchAddress);
+}
+
 void Swarm::kill_launch_process() {
-  end_launch_process();
+  end_launch_process(false);
   disk_.process_died();
 }
 
@@ -199,7 +221,7 @@ std::size_t Swarm::add_peer() {
 }
 
 void Swarm::start_peer(HostedPeer& process) {
-  SimHost& host = network_.add_host(process.address);
+  SimHost& host = network_.add_host(process.address, options_.shape);
   process.alive = true;
   process.frozen = process.finished = false;
   process.error.reset();
@@ -207,32 +229,35 @@ void Swarm::start_peer(HostedPeer& process) {
   process.device = std::make_unique<SimDevice>(host.loop(), options_.pace);
   process.events = make_recorder("peer", process.key.id());
   process.owner = std::make_unique<PeerOwner>(process);
+  process.directory = make_directory(host.loop());
   PeerOptions options{.key = process.key,
                       .run = RunId{run_key_.id().bytes},
-                      .authority_addresses = {kLaunchAddress},
+                      .authority_addresses = {kSimLaunchAddress},
                       .addresses = {process.address},
                       .wish = std::nullopt,
-                      .device = "simulated"};
-  process.peer =
-      std::make_unique<Peer>(std::move(options),
-                             PeerEnvironment{.loop = host.loop(),
-                                             .wire = *process.wire,
-                                             .device = *process.device,
-                                             .events = *process.events,
-                                             .factory = options_.factory ? options_.factory : make_integer_executor,
-                                             .rng = rng_.fork("peer" + std::to_string(starts_++)),
-                                             .directory = options_.directory,
-                                             .coder = options_.coder},
-                             *process.owner);
+                      .device = "simulated",
+                      .credits = options_.credits};
+  process.peer = std::make_unique<Peer>(
+      std::move(options),
+      PeerEnvironment{.loop = host.loop(),
+                      .wire = *process.wire,
+                      .device = *process.device,
+                      .events = *process.events,
+                      .factory = options_.factory ? options_.factory : make_integer_executor,
+                      .rng = rng_.fork("peer" + std::to_string(starts_++)),
+                      .directory = process.directory ? process.directory.get() : options_.directory,
+                      .coder = options_.coder},
+      *process.owner);
   process.peer->start();
 }
 
-void Swarm::kill_peer(std::size_t index) {
+void Swarm::kill_peer(std::size_t index, bool machine) {
   HostedPeer& process = *peers_.at(index);
   if (!process.alive) return;
-  network_.kill(process.address);
+  network_.kill(process.address, machine);
   process.alive = process.frozen = false;
   process.peer.reset();
+  process.directory.reset();
   process.device.reset();
   process.wire.reset();
 }

@@ -13,6 +13,7 @@
 #include "runtime/peer/peer.h"
 #include "runtime/trainer/launch.h"
 #include "sim/sim_device.h"
+#include "sim/sim_directory.h"
 #include "sim/sim_loop.h"
 #include "sim/sim_network.h"
 #include "sim/sim_storage.h"
@@ -27,7 +28,9 @@ struct SwarmOptions {
   SimPace pace;
   SimHostShape shape;
   Duration round_budget{0};            // 0 = as [sync] says
+  std::size_t credits = 16;            // of every peer
   PeerDirectory* directory = nullptr;  // of every peer; borrowed
+  bool dht = false;                    // instead, each process has its own directory over dht()
   FrameCoder* coder = nullptr;         // of every peer; borrowed
   ExecutorFactory factory;             // of every peer; empty: the integer executor
   bool finish_at_once = false;         // as with a Ctrl-C before the launching process is ready
@@ -35,6 +38,8 @@ struct SwarmOptions {
   bool save = false;  // fetch the states at the end; answer_save() says what becomes of them
   std::map<std::string, std::string>* evidence = nullptr;  // borrowed: the event files by process, as of --events
 };
+
+inline constexpr const char* kSimLaunchAddress = "launch:1";
 
 // A run of the integer executor, small enough for hundreds of seeds. Swarm(SwarmOptions{.config = small_config(...)})
 // is what other projects name setup_swarm(n, ...).
@@ -54,14 +59,17 @@ class Swarm {
   ~Swarm();
 
   // ---- faults ----
-  std::size_t add_peer();  // index
-  void kill_peer(std::size_t index);
+  std::size_t add_peer();                                   // index
+  void kill_peer(std::size_t index, bool machine = false);  // with `machine` the others see silence
   void freeze_peer(std::size_t index);
   void resume_peer(std::size_t index);
   void restart_peer(std::size_t index);  // a new process with the same key
   void kill_launch();                    // its machine loses power: with it goes what was not synced
+  void kill_launch_machine();            // the same, and the peers see silence
   void kill_launch_process();            // kill -9: the next one reads what was not synced
+  void freeze_launch(bool frozen);
   void resume_launch();
+  void finish_launch(const std::string& reason) { launch_->finish(reason); }
   Status try_resume_launch();  // the error of Launch::open, with which the process ends
   void stop_launch() { launch_->stop("stopped by Ctrl-C"); }
   void cut(std::size_t a, std::size_t b);  // their connections break
@@ -71,7 +79,9 @@ class Swarm {
   // Until END was sent and every living peer went; false: not within `limit`.
   bool run_to_end(Duration limit);
   SimLoop& loop() { return loop_; }
+  const SimLoop& loop() const { return loop_; }
   SimNetwork& network() { return network_; }
+  SimDht& dht() { return dht_; }
   std::uint64_t trace_hash() const { return loop_.trace_hash() ^ network_.trace_hash(); }
 
   // ---- look ----
@@ -84,6 +94,7 @@ class Swarm {
     std::unique_ptr<Wire> wire{};
     std::unique_ptr<SimDevice> device{};
     std::unique_ptr<EventLog> events{};
+    std::unique_ptr<PeerDirectory> directory{};
     std::unique_ptr<Peer::Owner> owner{};
     std::unique_ptr<Peer> peer{};
     std::vector<std::string> notices{};
@@ -109,17 +120,20 @@ class Swarm {
   std::unique_ptr<EventLog> make_recorder(const std::string& role, const PeerId& peer);
   void start_peer(HostedPeer& process);
   Status start_launch(bool resume);
-  void end_launch_process();
+  void end_launch_process(bool machine);
+  std::unique_ptr<PeerDirectory> make_directory(EventLoop& loop);
 
   SwarmOptions options_;
   SimLoop loop_;
   Rng rng_;
   SimNetwork network_;
+  SimDht dht_;
   SimDisk disk_;
   KeyPair run_key_;
   std::unique_ptr<Samples> samples_;
   std::unique_ptr<SimStorage> storage_;
   std::unique_ptr<Wire> launch_wire_;
+  std::unique_ptr<PeerDirectory> launch_directory_;
   std::unique_ptr<EventLog> launch_events_;
   std::unique_ptr<LaunchOwner> launch_owner_;
   std::unique_ptr<Launch> launch_;

@@ -14,6 +14,13 @@ SwarmOptions options_for(RuleId rule, std::uint64_t seed) {
   return options;
 }
 
+// Those that strike one process or one connection.
+FaultOptions single_faults() {
+  FaultOptions options;
+  options.only = {FaultKind::kKill, FaultKind::kFreeze, FaultKind::kCut, FaultKind::kLaunchPower};
+  return options;
+}
+
 struct Batch {
   RuleId rule;
   std::uint64_t first;
@@ -42,10 +49,10 @@ INSTANTIATE_TEST_SUITE_P(Seeds, FaultsTest, testing::ValuesIn(batches()), [](con
 TEST_P(FaultsTest, CountsEveryGradientOnceAndListsWhatIsLost) {
   std::uint64_t faults = 0, branches = 0, undos = 0;
   for (std::uint64_t seed = GetParam().first; seed < GetParam().first + kSeeds; ++seed) {
-    const ScenarioResult result = run_scenario(options_for(GetParam().rule, seed), FaultMix{});
+    const ScenarioResult result = run_scenario(options_for(GetParam().rule, seed), single_faults());
     EXPECT_TRUE(result.broken.empty()) << "seed " << seed << ": " << result.broken.front();
     EXPECT_GE(result.committed, 96u);  // a resumed process repeats some lines
-    faults += result.kills + result.freezes + result.cuts + result.launch_kills;
+    faults += result.faults;
     branches += result.branches;
     undos += result.undos;
   }
@@ -58,8 +65,8 @@ TEST_P(FaultsTest, CountsEveryGradientOnceAndListsWhatIsLost) {
 // rounds, and follow.
 TEST(FaultsShiftTest, MembersThatFallBehindFollowAndNothingIsCountedTwice) {
   set_log_level(LogLevel::kError);
-  FaultMix mix;
-  mix.partitions = 0.5;
+  FaultOptions mix = single_faults();
+  mix.only.insert({FaultKind::kPartition, FaultKind::kOneWay});
   mix.mean_between = 1s;
   std::uint64_t behind = 0, shifts = 0;
   for (std::uint64_t seed = 1; seed <= 30; ++seed) {
@@ -80,9 +87,9 @@ TEST(FaultsShiftTest, MembersThatFallBehindFollowAndNothingIsCountedTwice) {
 TEST(FaultsTraceTest, TheSameSeedGivesTheSameTrace) {
   set_log_level(LogLevel::kError);
   for (const RuleId rule : {RuleId::kAllreduce, RuleId::kDiloco}) {
-    const ScenarioResult one = run_scenario(options_for(rule, 17), FaultMix{});
-    const ScenarioResult two = run_scenario(options_for(rule, 17), FaultMix{});
-    const ScenarioResult other = run_scenario(options_for(rule, 18), FaultMix{});
+    const ScenarioResult one = run_scenario(options_for(rule, 17), single_faults());
+    const ScenarioResult two = run_scenario(options_for(rule, 17), single_faults());
+    const ScenarioResult other = run_scenario(options_for(rule, 18), single_faults());
     EXPECT_EQ(one.trace, two.trace);
     EXPECT_NE(one.trace, other.trace);
   }
@@ -92,7 +99,7 @@ TEST(FaultsOccurTest, ACommitIsAnsweredGoneInSomeRun) {
   set_log_level(LogLevel::kError);
   std::uint64_t gone = 0;
   for (std::uint64_t seed = 1; seed <= 30 && gone == 0; ++seed)
-    gone += run_scenario(options_for(RuleId::kDiloco, seed), FaultMix{}).gone;
+    gone += run_scenario(options_for(RuleId::kDiloco, seed), single_faults()).gone;
   EXPECT_GT(gone, 0u);
 }
 

@@ -1,0 +1,267 @@
+#include "sim/fault_strikes.h"
+
+#include <algorithm>
+#include <sstream>
+
+namespace shoal {
+
+namespace {
+
+constexpr Duration kHealthySync = 40ms;
+constexpr double kLateShare = 0.03;
+
+bool kills_peer(FaultKind kind) { return kind == FaultKind::kKill || kind == FaultKind::kMachineDeath; }
+bool kills_launch(FaultKind kind) { return kind == FaultKind::kLaunchKill || kind == FaultKind::kLaunchPower; }
+
+bool of_launch(FaultKind kind) {
+  return kills_launch(kind) || kind == FaultKind::kLaunchFreeze || kind == FaultKind::kSlowDisk ||
+         kind == FaultKind::kFullDisk || kind == FaultKind::kFailingDisk || kind == FaultKind::kDeadDirectory ||
+         kind == FaultKind::kStaleDirectory || kind == FaultKind::kForgedDirectory;
+}
+
+bool of_a_pair(FaultKind kind) {
+  return kind == FaultKind::kCut || kind == FaultKind::kPartition || kind == FaultKind::kOneWay;
+}
+
+std::string text_of(const Fault& fault) {
+  std::ostringstream out;
+  out << name_of(fault.kind);
+  if (!of_launch(fault.kind)) out << " of peer " << fault.who;
+  if (of_a_pair(fault.kind)) out << " and " << fault.other;
+  if (fault.strength > 0) out << ", strength " << fault.strength;
+  return out.str();
+}
+
+SimPace slowed(SimPace pace, double factor) {
+  for (Duration* each : {&pace.forward, &pace.backward, &pace.undo, &pace.write, &pace.round, &pace.other})
+    *each = from_seconds(seconds_of(*each) * factor);
+  return pace;
+}
+
+std::optional<std::pair<StageId, Version>> held_by(const Swarm::HostedPeer& process) {
+  return process.alive && process.peer ? process.peer->held_state() : std::nullopt;
+}
+
+}  // namespace
+
+void FaultStrikes::say(const std::string& what) {
+  std::ostringstream line;
+  line << seconds_of(swarm_.loop().now().time_since_epoch()) << " s: " << what;
+  story_.push_back(line.str());
+}
+
+bool FaultStrikes::away(std::size_t peer) const {
+  return std::any_of(active_.begin(), active_.end(), [&](const Active& a) {
+    return a.fault.who == peer && (kills_peer(a.fault.kind) || a.fault.kind == FaultKind::kFreeze);
+  });
+}
+
+bool FaultStrikes::launch_away() const {
+  return swarm_.launch() == nullptr || std::any_of(active_.begin(), active_.end(), [](const Active& a) {
+           return kills_launch(a.fault.kind) || a.fault.kind == FaultKind::kLaunchFreeze;
+         });
+}
+
+// Who is dead has no state, so the living are those that count.
+bool FaultStrikes::may_lose(std::size_t peer) const {
+  const auto mine = held_by(*swarm_.peers()[peer]);
+  if (!mine) return true;
+  for (std::size_t i = 0; i < swarm_.peers().size(); ++i)
+    if (const auto other = held_by(*swarm_.peers()[i]);
+        i != peer && other && other->first == mine->first && other->second >= mine->second)
+      return true;
+  return false;
+}
+
+bool FaultStrikes::begin(const Fault& fault) {
+  if (!strike(fault)) return false;
+  ++struck_[fault.kind];
+  say(text_of(fault) + (fault.lasting ? " begins for good" : " begins"));
+  const TimePoint until = fault.lasting ? TimePoint::max() : swarm_.loop().now() + fault.lasts;
+  if (fault.lasts > Duration::zero()) active_.push_back({fault, until});
+  apply();
+  return true;
+}
+
+bool FaultStrikes::strike(const Fault& fault) {
+  if (kills_launch(fault.kind) || fault.kind == FaultKind::kLaunchFreeze) return strike_launch(fault.kind);
+  if (kills_peer(fault.kind)) {
+    if (away(fault.who) || !may_lose(fault.who)) return false;
+    swarm_.kill_peer(fault.who, fault.kind == FaultKind::kMachineDeath);
+  } else if (fault.kind == FaultKind::kFreeze) {
+    if (away(fault.who)) return false;
+    swarm_.freeze_peer(fault.who);
+  } else if (fault.kind == FaultKind::kCut) {
+    swarm_.cut(fault.who, fault.other);
+  } else if (fault.kind == FaultKind::kClockJump) {
+    jumped_[fault.who] += from_seconds(rng_.chance(0.5) ? fault.strength : -fault.strength);
+  } else if (fault.kind == FaultKind::kForgedDirectory) {
+    forge_records(static_cast<std::size_t>(fault.strength));
+  }
+  return true;
+}
+
+bool FaultStrikes::strike_launch(FaultKind kind) {
+  if (launch_away()) return false;
+  if (kind == FaultKind::kLaunchKill) swarm_.kill_launch_process();
+  if (kind == FaultKind::kLaunchPower) swarm_.kill_launch_machine();
+  if (kind == FaultKind::kLaunchFreeze) swarm_.freeze_launch(true);
+  return true;
+}
+
+// Records of strangers under the run's keys: noise, honest ones with a bit that is another, and honest ones repeated.
+void FaultStrikes::forge_records(std::size_t count) {
+  const RunId run{swarm_.run_key().id().bytes};
+  for (std::size_t i = 0; i < count; ++i) {
+    const bool of_run = rng_.chance(0.3);
+    const auto stage = StageId(static_cast<std::uint16_t>(rng_.below(swarm_.options().stages)));
+    const std::string key = of_run ? run_key_name(run) : stage_key(run, stage);
+    const std::vector<std::string> honest = swarm_.dht().values(key);
+    std::string text(1 + rng_.below(kRecordBytesMax), '\0');
+    for (char& letter : text) letter = static_cast<char>(rng_.below(256));
+    if (!honest.empty() && rng_.chance(0.7)) {
+      text = honest[rng_.below(honest.size())];
+      if (!text.empty() && rng_.chance(0.5)) text[rng_.below(text.size())] ^= static_cast<char>(1 << rng_.below(7));
+    }
+    swarm_.dht().inject(key, rng_.next(), text);
+  }
+}
+
+void FaultStrikes::end(const Fault& fault) {
+  say(text_of(fault) + " ends");
+  if (kills_peer(fault.kind)) swarm_.restart_peer(fault.who);
+  if (fault.kind == FaultKind::kFreeze) swarm_.resume_peer(fault.who);
+  if (fault.kind == FaultKind::kLaunchFreeze) swarm_.freeze_launch(false);
+}
+
+void FaultStrikes::tend() {
+  const std::size_t before = active_.size();
+  for (std::size_t i = 0; i < active_.size();) {
+    if (active_[i].until > swarm_.loop().now()) {
+      ++i;
+      continue;
+    }
+    const Fault fault = active_[i].fault;
+    active_.erase(active_.begin() + static_cast<std::ptrdiff_t>(i));
+    end(fault);
+  }
+  if (active_.size() != before) apply();
+  if (swarm_.launch() != nullptr && swarm_.finished() && swarm_.launch_error()) {
+    ++launch_errors_[swarm_.launch_error()->code];
+    say("the launching process ends: " + swarm_.launch_error()->message);
+    swarm_.kill_launch_process();
+  }
+  const bool held_back = std::any_of(active_.begin(), active_.end(), [](const Active& a) {
+    return kills_launch(a.fault.kind) || a.fault.kind == FaultKind::kFullDisk ||
+           a.fault.kind == FaultKind::kFailingDisk;
+  });
+  if (swarm_.launch() == nullptr && !held_back) {
+    swarm_.resume_launch();
+    say("the launching process resumes");
+    apply();
+  }
+}
+
+bool FaultStrikes::pending() const {
+  return swarm_.launch() == nullptr ||
+         std::any_of(active_.begin(), active_.end(), [](const Active& a) { return a.until != TimePoint::max(); });
+}
+
+std::vector<std::size_t> FaultStrikes::heal_core() {
+  std::map<StageId, std::pair<Version, std::size_t>> best;
+  for (std::size_t i = 0; i < swarm_.peers().size(); ++i) {
+    const auto held = held_by(*swarm_.peers()[i]);
+    if (!held) continue;
+    const auto found = best.find(held->first);
+    if (found == best.end() || found->second.first < held->second) best[held->first] = {held->second, i};
+  }
+  std::set<std::size_t> core;
+  for (const auto& [stage, holder] : best) core.insert(holder.second);
+  // A stage that nobody holds has not begun yet: everybody counts then.
+  const bool all = best.size() < swarm_.options().stages;
+  for (Active& a : active_) {
+    const bool harms_core = of_a_pair(a.fault.kind) ? core.contains(a.fault.who) && core.contains(a.fault.other)
+                                                    : core.contains(a.fault.who);
+    if (all || of_launch(a.fault.kind) || harms_core) a.until = swarm_.loop().now();
+  }
+  tend();
+  return {core.begin(), core.end()};
+}
+
+// ---- what the faults under way make of the world ----
+
+void FaultStrikes::apply() {
+  apply_hosts();
+  apply_pairs();
+  Duration sync = kHealthySync;
+  bool full = false, failing = false, dead = false, stale = false;
+  for (const Active& a : active_) {
+    if (a.fault.kind == FaultKind::kSlowDisk) sync = std::max(sync, from_seconds(a.fault.strength));
+    full |= a.fault.kind == FaultKind::kFullDisk;
+    failing |= a.fault.kind == FaultKind::kFailingDisk;
+    dead |= a.fault.kind == FaultKind::kDeadDirectory;
+    stale |= a.fault.kind == FaultKind::kStaleDirectory;
+  }
+  swarm_.disk().set_sync_delay(sync);
+  swarm_.disk().set_capacity_bytes(full ? 0 : SIZE_MAX);
+  swarm_.disk().set_failing(failing);
+  swarm_.dht().set_outage(dead);
+  swarm_.dht().set_stale(stale);
+}
+
+SimHostShape FaultStrikes::shape_of(std::size_t peer) const {
+  SimHostShape shape = swarm_.options().shape;
+  for (const auto& [fault, until] : active_) {
+    if (fault.who != peer) continue;
+    if (fault.kind == FaultKind::kJitter) shape.jitter += from_seconds(fault.strength);
+    if (fault.kind == FaultKind::kReorder) shape.lag += from_seconds(fault.strength);
+    if (fault.kind == FaultKind::kRepeat) shape.repeat_share = std::max(shape.repeat_share, fault.strength);
+    if (fault.kind == FaultKind::kFlip) shape.flip_share = std::max(shape.flip_share, fault.strength);
+    if (fault.kind == FaultKind::kShapedRate) shape.up_bytes_per_second = shape.down_bytes_per_second = fault.strength;
+    if (fault.kind != FaultKind::kLate) continue;
+    shape.late_share = kLateShare;
+    shape.late = std::max(shape.late, from_seconds(fault.strength));
+  }
+  return shape;
+}
+
+void FaultStrikes::apply_hosts() {
+  for (std::size_t i = 0; i < swarm_.peers().size(); ++i) {
+    const auto& process = *swarm_.peers()[i];
+    swarm_.network().set_shape(process.address, shape_of(i));
+    double slowness = 1;
+    bool hung = false;
+    Duration offset = jumped_.contains(i) ? jumped_.at(i) : Duration::zero();
+    for (const auto& [fault, until] : active_) {
+      if (fault.who != i) continue;
+      if (fault.kind == FaultKind::kSlowDevice) slowness = std::max(slowness, fault.strength);
+      if (fault.kind == FaultKind::kClockOffset)
+        offset += from_seconds(fault.other % 2 == 0 ? fault.strength : -fault.strength);
+      hung |= fault.kind == FaultKind::kHungDevice;
+    }
+    swarm_.network().host(process.address).set_wall_offset(offset);
+    if (!process.device) continue;
+    process.device->set_pace(slowed(swarm_.options().pace, slowness));
+    process.device->set_hung(hung);
+  }
+}
+
+void FaultStrikes::apply_pairs() {
+  std::set<std::pair<Address, Address>> wanted;
+  const auto& peers = swarm_.peers();
+  for (const auto& [fault, until] : active_) {
+    const Address& who = peers[fault.who]->address;
+    const bool whole = fault.kind == FaultKind::kPartition || fault.kind == FaultKind::kLaunchPartition;
+    if (!whole && fault.kind != FaultKind::kOneWay && fault.kind != FaultKind::kLaunchOneWay) continue;
+    const Address other = of_a_pair(fault.kind) ? peers[fault.other]->address : Address(kSimLaunchAddress);
+    wanted.emplace(who, other);
+    if (whole) wanted.emplace(other, who);
+  }
+  for (const auto& [from, to] : wanted)
+    if (!blocked_.contains({from, to})) swarm_.network().block(from, to);
+  for (const auto& [from, to] : blocked_)
+    if (!wanted.contains({from, to})) swarm_.network().block(from, to, false);
+  blocked_ = wanted;
+}
+
+}  // namespace shoal
