@@ -32,9 +32,11 @@ Files evidence_of(RuleId rule, std::uint64_t seed) {
   options.config = small_config(rule, options.stages, 40);
   options.round_budget = rule == RuleId::kDiloco ? 600ms : 30s;
   options.evidence = &texts;
-  FaultMix mix;
-  mix.mean_between = 1s;
-  run_scenario(std::move(options), mix);
+  FaultOptions faults;
+  faults.only = {FaultKind::kKill, FaultKind::kFreeze, FaultKind::kCut, FaultKind::kLaunchKill,
+                 FaultKind::kLaunchPower};
+  faults.mean_between = 1s;
+  run_scenario(std::move(options), faults);
   Files files;
   for (const auto& [name, text] : texts) {
     std::istringstream lines(text);
@@ -222,7 +224,8 @@ Files eventful_evidence(RuleId rule) {
     Files files = evidence_of(rule, seed);
     const AuditReport whole = judge(files);
     EXPECT_TRUE(whole.clean()) << "seed " << seed << "\n" << audit_table(whole);
-    if (whole.lost > 0 && whole.undone > 0 && whole.answered_gone > 0 && whole.sessions_over > 0) return files;
+    if (whole.ended && whole.lost > 0 && whole.undone > 0 && whole.answered_gone > 0 && whole.sessions_over > 0)
+      return files;
   }
   ADD_FAILURE() << "no life is eventful";
   return {};

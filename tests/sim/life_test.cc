@@ -38,7 +38,7 @@ TEST_F(LifeTest, AHangInTheFirstJobEndsTheSession) {
   swarm.run_for(Authority::kFirstJob + 30s);  // nothing of its kind was measured in this session
   std::string causes;                         // it may notice by itself that it missed rounds, before it is fenced
   for (const EventRecord& e : swarm.events())
-    if (e.event == EventName::kSessionOver && e.about == session) causes += e.cause;
+    if (e.event == EventKind::kSessionOver && e.about == session) causes += e.cause;
   EXPECT_NE(causes, "");
 }
 
