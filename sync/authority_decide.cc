@@ -135,19 +135,22 @@ void Authority::stop_round_timers(OpenRound& round) {
 }
 
 void Authority::commit_round(StageState& stage, const Digest& digest) {
-  OpenRound round = std::move(*stage.round);
-  stage.round.reset();
-  stop_round_timers(round);
   RoundCommit commit;
   commit.stage = stage.stage;
-  commit.round = round.open.round;
-  commit.version = Version(round.open.base.value + 1);
+  commit.round = stage.round->open.round;
+  commit.version = Version(stage.round->open.base.value + 1);
   commit.digest = digest;
-  commit.step = round.open.step;
-  for (const auto& [session, report] : round.contributed) {
+  commit.step = stage.round->open.step;
+  for (const auto& [session, report] : stage.round->contributed) {
     commit.tag += report.tag;
     commit.secured.push_back({session, report.entries});
   }
+  // Honest members stay far below: ids are given out in order, and not more of them than the run's window.
+  if (const auto packed = pack_log_record(LogCommit{commit}); !packed.ok())
+    return abandon_round(stage, "its commit cannot be logged: " + packed.error().message);
+  OpenRound round = std::move(*stage.round);
+  stage.round.reset();
+  stop_round_timers(round);
   stage.version = commit.version;
   stage.digest = digest;
   stage.secured = true;

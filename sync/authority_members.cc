@@ -279,7 +279,7 @@ void Authority::end_session(const Session& session, const std::string& reason, b
   StageState& stage = *stage_of(stage_id);
   member_leaves_round(stage, session);
   over_[session] = !fenced;
-  if (!fenced) stage.unreachable.on_left(peer);
+  fenced ? stage.unreachable.on_gone(peer) : stage.unreachable.on_left(peer);
   members_.erase(session);
   ++stage.epoch.value;
   ++epoch_.value;
@@ -294,6 +294,8 @@ void Authority::end_session(const Session& session, const std::string& reason, b
            port_.on_session_over(session, stage_id, reason);
            publish(list);
          });
+  for (auto& [other, member] : members_)
+    if (member.stage == stage_id) show_serving(member);  // who was left out because of it serves again
   maybe_open(stage);
 }
 

@@ -9,7 +9,6 @@ namespace {
 
 constexpr Duration kBeatFresh = 2500ms;     // two beats and their way here
 constexpr Duration kWaitingFresh = 2500ms;  // a member that waits says so every second
-constexpr std::uint32_t kSilentMax = 2;     // as in authority_rounds.cc
 
 }  // namespace
 
@@ -29,7 +28,14 @@ void Authority::check_stall(StageState& stage) {
   for (const Session& session : round.open.members) {
     if (round.agreed.contains(session) || round.failed.contains(session)) continue;
     const auto waiting = round.waiting.find(session);
-    if (waiting == round.waiting.end() || loop_.now() - waiting->second.at > kWaitingFresh) return;
+    if (waiting == round.waiting.end() || loop_.now() - waiting->second.at > kWaitingFresh)
+      return round.stalled_at.reset();
+    if (round.stalled_at && waiting->second.at <= *round.stalled_at) return;
+  }
+  // Once more from everybody: a word of a moment ago may have been followed by bytes.
+  if (!round.stalled_at) {
+    round.stalled_at = loop_.now();
+    return;
   }
   const auto& [by, first] = *round.waiting.begin();
   const std::string reason =
@@ -60,7 +66,6 @@ void Authority::settle_blames(StageState& stage, const OpenRound& round) {
     if (accused == members_.end() || witness == members_.end()) continue;
     blames.push_back({witness->second.member.peer, accused->second.member.peer});
   }
-  if (blames.empty()) return;
   const auto settled = [&](const PeerId& peer) {
     for (const auto& [session, member] : members_)
       if (member.member.peer == peer) return member.settled;

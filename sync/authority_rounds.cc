@@ -9,8 +9,6 @@
 namespace shoal {
 namespace {
 
-constexpr std::uint32_t kSilentMax =
-    2;  // attempts in a row; then the next one goes without that member if enough are left
 
 }  // namespace
 

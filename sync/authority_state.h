@@ -40,6 +40,7 @@ struct OpenRound {
   RoundOpen open;
   bool sent = false;  // the opening is durable
   TimePoint sent_at{};
+  std::optional<TimePoint> stalled_at;  // all who have not decided said that they wait
   std::map<Session, RoundReport> contributed, agreed;
   std::set<Session> failed;
   struct Waiting {
@@ -73,6 +74,9 @@ struct StageState {
   double slowest_rate = 0;  // bytes/s of a member in the slowest round that was committed; 0 = none yet
   UnreachablePairs unreachable;
 };
+
+// Attempts in a row that named a member silent; then the next one goes without it if enough are left.
+inline constexpr std::uint32_t kSilentMax = 2;
 
 // How the reason of a session's end begins when it left by itself.
 inline constexpr std::string_view kLeft = "left";

@@ -73,12 +73,21 @@ void UnreachablePairs::on_commit(const std::set<PeerId>& agreed, const std::set<
   const auto proven = [&](const PeerId& peer) { return agreed.contains(peer) || !present.contains(peer); };
   std::erase_if(pairs_, [&](const auto& entry) {
     const auto& [first, second] = entry.first;
+    if (!entry.second.out) return true;  // not in a row any more
     return proven(first) && proven(second) && (agreed.contains(first) || agreed.contains(second));
   });
 }
 
 void UnreachablePairs::on_left(const PeerId& peer) {
   std::erase_if(pairs_, [&](const auto& entry) { return entry.first.first == peer || entry.first.second == peer; });
+}
+
+void UnreachablePairs::on_gone(const PeerId& peer) {
+  for (auto& [key, pair] : pairs_) {
+    if (!pair.out || pair.out == peer || (key.first != peer && key.second != peer)) continue;
+    pair.out.reset();
+    pair.attempts = kAttempts - 1;
+  }
 }
 
 void UnreachablePairs::try_now(TimePoint now) {

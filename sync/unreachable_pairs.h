@@ -44,6 +44,9 @@ class UnreachablePairs {
   void on_commit(const std::set<PeerId>& agreed, const std::set<PeerId>& present);
   // It left by itself: whoever comes back under this key may have another path.
   void on_left(const PeerId& peer);
+  // Its session ended against its will: as long as nobody of a pair is there but who was left out, that one serves. One
+  // blame leaves it out again when the other is back.
+  void on_gone(const PeerId& peer);
   // The last round: who rests is tried once more, since what it holds would be lost.
   void try_now(TimePoint now);
 

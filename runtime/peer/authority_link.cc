@@ -36,7 +36,8 @@ void AuthorityLink::down(TimePoint now) {
 }
 
 bool AuthorityLink::refused_for_good(ErrorCode cause) {
-  refusals_ = cause == ErrorCode::kRefused ? refusals_ + 1 : 0;
+  // Once it was there, another program may have its port for a while: the state is kept as long as was said.
+  refusals_ = cause == ErrorCode::kRefused && !ever_up_ ? refusals_ + 1 : 0;
   return refusals_ >= kRefusalsMax || cause == ErrorCode::kVersion || cause == ErrorCode::kForeign;
 }
 

@@ -7,10 +7,12 @@ namespace shoal {
 
 void DeviceWatch::run(DeviceTask task, std::function<void()> job, std::function<void()> done) {
   if (state_->jobs++ == 0) state_->since = looked_at_ = clock_.now();
-  device_.run(task, std::move(job), [state = state_, &clock = clock_, done = std::move(done)] {
+  if (state_->jobs == 1) state_->task = task;
+  device_.run(task, std::move(job), [state = state_, &clock = clock_, task, done = std::move(done)] {
     --state->jobs;
     const TimePoint now = clock.now();
-    state->longest = std::max(state->longest, now - state->since);
+    Duration& longest = state->longest[static_cast<std::size_t>(task)];
+    longest = std::max(longest, now - state->since);
     state->since = now;
     done();
   });

@@ -3,6 +3,7 @@
 // the thread that waits for it can be neither ended nor asked. Time in which this process itself stood still does not
 // count.
 // Thread: loop only, jobs as DeviceQueue.   Borrows: the device, which outlives it; callbacks of jobs may come later.
+#include <array>
 #include <memory>
 
 #include "runtime/stage_peer/device_queue.h"
@@ -19,15 +20,16 @@ class DeviceWatch final : public DeviceQueue {
   void look();
   // Of the job under way; 0 without one.
   Duration busy_for() const { return state_->jobs == 0 ? Duration(0) : clock_.now() - state_->since; }
-  // Of those that finished; 0 when none did.
-  Duration longest() const { return state_->longest; }
+  // Of those of its kind that finished; 0 when none did.
+  Duration longest() const { return state_->longest[static_cast<std::size_t>(state_->task)]; }
   // When the job under way began. REQUIRES: there is one.
   TimePoint busy_since() const { return state_->since; }
 
  private:
   struct State {
     std::size_t jobs = 0;
-    Duration longest{0};
+    DeviceTask task = DeviceTask::kForward;  // under way, or the last one
+    std::array<Duration, kDeviceTasks> longest{};
     TimePoint since{};  // the present job began; later by what does not count
   };
   DeviceQueue& device_;

@@ -22,7 +22,7 @@ void Peer::leave() {
 void Peer::check_leaving() {
   Membership& membership = *life_->membership;
   if (authority_is_linked()) state_.because(leaving_reason());
-  const Leaving::Step step = leaving_.next(env_.loop.now(), {.last_holder = membership.last_holder(),
+  const Leaving::Step step = leaving_.next(env_.loop.now(), {.last_holder = membership.last_holder() && held_state().has_value(),
                                                              .quiet = life_->stage_peer->quiet(),
                                                              .asked = state_.is(PeerPhase::kLeaving)});
   if (step.tell_last)

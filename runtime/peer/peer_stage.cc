@@ -146,7 +146,10 @@ void Peer::serve(Version version) {
 
 void Peer::on_version(Version version) {
   life_->state_rule = life_->stage_peer->state_rule();
-  if (life_->missed && life_->missed->version() <= version) life_->missed.reset();
+  if (life_->missed && life_->missed->version() <= version) {
+    life_->missed.reset();
+    if (state_.is(PeerPhase::kServing)) state_.because("");
+  }
   life_->donor->forget();
   if (state_.in_session()) life_->membership->beat_now();
 }

@@ -10,6 +10,7 @@ namespace shoal {
 namespace {
 constexpr Duration kAskAgain = 200ms;  // for the list that names the last rounds' states
 constexpr const char* kEndCause = "the run ended";
+constexpr const char* kGivenUpCause = "the run ended without a stage";
 constexpr Duration kEndStep = 500ms;  // END has left our queues by then
 constexpr Duration kEndTime = 10s;    // for who is silent; a resumed run that was over already tells it for so long
 std::string whole_seconds(Duration time) {
@@ -138,7 +139,7 @@ void Launch::save_states() {
 }
 
 void Launch::end() {
-  auto lost = trainer_->list_rest(kEndCause);
+  auto lost = trainer_->list_rest(gave_up_ ? kGivenUpCause : kEndCause);
   trainer_->stop();
   while (book_->done_left()) trainer_log_->append(book_->done_record());
   trainer_log_->append(book_->end_record());
@@ -159,8 +160,12 @@ void Launch::end_again() {
   finishing_ = true;
   summary_.reason = "the run was over already";
   owner_.on_notice("this run has ended already: peers that were away are told for " + whole_seconds(kEndTime));
+  if (options_.save)
+    unsaved_ = make_error(ErrorCode::kGone, "nothing was saved: the run had ended, and its peers keep no states any more");
   std::vector<CommitBook::Listing> lost = book_->listings();
-  std::erase_if(lost, [](const CommitBook::Listing& listing) { return listing.cause != kEndCause; });
+  std::erase_if(lost, [](const CommitBook::Listing& listing) { 
+    return listing.cause != kEndCause && listing.cause != kGivenUpCause;
+  });
   on_end_durable(lost);
 }
 

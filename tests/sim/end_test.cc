@@ -62,11 +62,16 @@ TEST_F(EndTest, NobodyIsWaitedForWhenAllHaveHeardTheEnd) {
 TEST_F(EndTest, ARunThatIsResumedAfterItsEndTellsWhoWasAwayAndSaysThatItHasEnded) {
   Swarm swarm(options(64));
   ASSERT_TRUE(run_until_told(swarm, "validating"));
-  swarm.freeze_peer(3);
+  const std::string away = swarm.peers()[3]->address;
+  const auto cut = [&](bool on) {
+    swarm.network().partition(kSimLaunchAddress, away, on);
+    for (std::size_t i = 0; i < 3; ++i) swarm.network().partition(swarm.peers()[i]->address, away, on);
+  };
+  cut(true);
   ASSERT_TRUE(swarm.loop().run_until_true([&] { return swarm.finished(); }, swarm.loop().now() + 60s));
   swarm.kill_launch();
   swarm.run_for(60s);
-  swarm.resume_peer(3);
+  cut(false);
   swarm.run_for(20s);
   EXPECT_FALSE(swarm.peers()[3]->finished) << "there is nobody who could tell it";
   swarm.resume_launch();

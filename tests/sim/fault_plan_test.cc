@@ -60,7 +60,7 @@ TEST_F(FaultPlanTest, TheSameSeedDrawsTheSamePlanAndEveryKindIsDrawn) {
 TEST_F(FaultPlanTest, TheLastHolderOfAStageIsNotKilled) {
   Swarm swarm(options_for(RuleId::kDiloco, 1));
   FaultStrikes strikes(swarm, Rng(1));
-  swarm.run_for(8s);
+  swarm.run_for(20s);
   ASSERT_TRUE(strikes.begin({.kind = FaultKind::kKill, .lasts = 30s, .who = 0}));
   const auto stage = swarm.peers()[3]->peer->report().stage;
   ASSERT_EQ(stage, StageId(0));
