@@ -7,10 +7,7 @@
 #include "transport/limits.h"
 
 namespace shoal {
-namespace {
-
-
-}  // namespace
+namespace {}  // namespace
 
 bool Authority::step_done(StageId stage, StepId step) const {
   return stage.value < stages_.size() && stages_[stage.value].step_done >= step;

@@ -70,11 +70,12 @@ void UnreachablePairs::make_room() {
 }
 
 void UnreachablePairs::on_commit(const std::set<PeerId>& agreed, const std::set<PeerId>& present) {
-  const auto proven = [&](const PeerId& peer) { return agreed.contains(peer) || !present.contains(peer); };
   std::erase_if(pairs_, [&](const auto& entry) {
     const auto& [first, second] = entry.first;
-    if (!entry.second.out) return true;  // not in a row any more
-    return proven(first) && proven(second) && (agreed.contains(first) || agreed.contains(second));
+    const std::optional<PeerId>& out = entry.second.out;
+    if (!out) return true;  // not in a row any more
+    const PeerId& other = *out == first ? second : first;
+    return agreed.contains(*out) && (agreed.contains(other) || !present.contains(other));
   });
 }
 

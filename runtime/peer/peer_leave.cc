@@ -22,9 +22,10 @@ void Peer::leave() {
 void Peer::check_leaving() {
   Membership& membership = *life_->membership;
   if (authority_is_linked()) state_.because(leaving_reason());
-  const Leaving::Step step = leaving_.next(env_.loop.now(), {.last_holder = membership.last_holder() && held_state().has_value(),
-                                                             .quiet = life_->stage_peer->quiet(),
-                                                             .asked = state_.is(PeerPhase::kLeaving)});
+  const Leaving::Step step =
+      leaving_.next(env_.loop.now(), {.last_holder = membership.last_holder() && held_state().has_value(),
+                                      .quiet = life_->stage_peer->quiet(),
+                                      .asked = state_.is(PeerPhase::kLeaving)});
   if (step.tell_last)
     owner_.on_notice("this is the last holder of stage " + std::to_string(spec_->stage.value) +
                      "'s state: it goes with us; again to leave all the same");

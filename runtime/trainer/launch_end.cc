@@ -161,9 +161,10 @@ void Launch::end_again() {
   summary_.reason = "the run was over already";
   owner_.on_notice("this run has ended already: peers that were away are told for " + whole_seconds(kEndTime));
   if (options_.save)
-    unsaved_ = make_error(ErrorCode::kGone, "nothing was saved: the run had ended, and its peers keep no states any more");
+    unsaved_ =
+        make_error(ErrorCode::kGone, "nothing was saved: the run had ended, and its peers keep no states any more");
   std::vector<CommitBook::Listing> lost = book_->listings();
-  std::erase_if(lost, [](const CommitBook::Listing& listing) { 
+  std::erase_if(lost, [](const CommitBook::Listing& listing) {
     return listing.cause != kEndCause && listing.cause != kGivenUpCause;
   });
   on_end_durable(lost);

@@ -60,7 +60,11 @@ TEST_F(FaultPlanTest, TheSameSeedDrawsTheSamePlanAndEveryKindIsDrawn) {
 TEST_F(FaultPlanTest, TheLastHolderOfAStageIsNotKilled) {
   Swarm swarm(options_for(RuleId::kDiloco, 1));
   FaultStrikes strikes(swarm, Rng(1));
-  swarm.run_for(20s);
+  const auto secured = [&] {
+    const auto one = swarm.peers()[3]->peer->held_state(), other = swarm.peers()[0]->peer->held_state();
+    return one && other && one == other;
+  };
+  ASSERT_TRUE(swarm.loop().run_until_true(secured, swarm.loop().now() + 60s)) << "else there is nothing to lose";
   ASSERT_TRUE(strikes.begin({.kind = FaultKind::kKill, .lasts = 30s, .who = 0}));
   const auto stage = swarm.peers()[3]->peer->report().stage;
   ASSERT_EQ(stage, StageId(0));

@@ -81,12 +81,16 @@ TEST_F(StrangerAtTheAddressTest, OneRefusalEndsNoPeer) {
   EXPECT_EQ(ended(), 0u) << text_of(swarm);
 }
 
-TEST_F(StrangerAtTheAddressTest, SeveralInARowEndAPeerByName) {
+// Their states are what the run goes on with: they are kept as long as the launching process may stay away.
+TEST_F(StrangerAtTheAddressTest, PeersThatWereMembersWaitForTheRunHoweverOftenTheyAreRefused) {
   replace_launch();
   swarm.run_for(10s);
-  EXPECT_EQ(ended(), swarm.peers().size());
-  ASSERT_TRUE(swarm.peers()[0]->error.has_value());
-  EXPECT_EQ(swarm.peers()[0]->error->code, ErrorCode::kRefused);
+  EXPECT_EQ(ended(), 0u) << text_of(swarm);
+  stranger.reset();
+  swarm.network().kill("launch:1");
+  swarm.resume_launch();
+  ASSERT_TRUE(swarm.run_to_end(120s)) << text_of(swarm);
+  EXPECT_EQ(ended(), 0u) << text_of(swarm);
 }
 
 }  // namespace

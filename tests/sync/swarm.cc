@@ -158,7 +158,8 @@ std::uint64_t Swarm::moved(std::size_t from, std::size_t to) const {
 }
 
 bool Swarm::listed_serving(std::size_t host) const {
-  if (!authority || !hosts[host]->replica) return true;  // as far as anybody knows
+  if (!authority || authority->members().stages.empty() || !hosts[host]->replica)
+    return true;  // as far as anybody knows
   for (const Member& member : authority->members().stages[0].members)
     if (member.session == hosts[host]->replica->self_) return member.serving;
   return false;
