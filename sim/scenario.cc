@@ -36,7 +36,8 @@ class Scenario {
     strikes_.heal_core();
     tell_strikes();
     if (going_on()) judge_liveness();
-    if (going_on() && swarm_.launch() != nullptr) swarm_.finish_launch("the faults are over");
+    if (going_on() && swarm_.launch() != nullptr)
+      stage_without_copy() ? swarm_.stop_launch() : swarm_.finish_launch("the faults are over");
     while (intact() && swarm_.loop().now() < limit_) {
       if (swarm_.run_to_end(kLookEvery)) break;
       look();
@@ -74,9 +75,27 @@ class Scenario {
     while (going_on() && swarm_.loop().now() < until && committed() < before + kLiveMicrobatches)
       watch_until(std::min(until, swarm_.loop().now() + kLookEvery));
     if (!going_on() || committed() >= before + kLiveMicrobatches) return;
+    // A holder that died between its word and the commit took the only copy of that version with it: such a run can
+    // only be parked, and ended as a person would end it.
+    if (const auto stage = stage_without_copy()) {
+      ++result_.last_copies_lost;
+      return say("stage " + std::to_string(stage->value) + " is parked: the only copy of its newest version is gone");
+    }
     result_.broken.push_back("it does not go on: " + std::to_string(committed() - before) + " microbatches within " +
                              std::to_string(kLiveWithin / 1s) + " s of the last fault");
     tell_graph();
+  }
+
+  std::optional<StageId> stage_without_copy() const {
+    if (swarm_.launch() == nullptr) return std::nullopt;
+    for (const StageStatus& stage : swarm_.launch()->authority().status()) {
+      const auto holds = [&](const auto& process) {
+        const auto held = process->alive && process->peer ? process->peer->held_state() : std::nullopt;
+        return held && held->first == stage.stage && held->second >= stage.version;
+      };
+      if (stage.secured && std::none_of(swarm_.peers().begin(), swarm_.peers().end(), holds)) return stage.stage;
+    }
+    return std::nullopt;
   }
 
   std::uint64_t committed() const { return swarm_.launch() == nullptr ? 0 : swarm_.launch()->book().committed(); }
@@ -171,11 +190,17 @@ void add_map(const std::map<std::string, std::uint64_t>& from, std::map<std::str
 
 void ScenarioResult::add(const ScenarioResult& other) {
   using Counter = std::uint64_t ScenarioResult::*;
-  const Counter counters[] = {&ScenarioResult::faults,        &ScenarioResult::behind,
-                              &ScenarioResult::shifts_anchor, &ScenarioResult::shifts_snapshot,
-                              &ScenarioResult::branches,      &ScenarioResult::undos,
-                              &ScenarioResult::gone,          &ScenarioResult::lost,
-                              &ScenarioResult::committed,     &ScenarioResult::looks};
+  const Counter counters[] = {&ScenarioResult::faults,
+                              &ScenarioResult::behind,
+                              &ScenarioResult::shifts_anchor,
+                              &ScenarioResult::shifts_snapshot,
+                              &ScenarioResult::branches,
+                              &ScenarioResult::undos,
+                              &ScenarioResult::gone,
+                              &ScenarioResult::lost,
+                              &ScenarioResult::committed,
+                              &ScenarioResult::looks,
+                              &ScenarioResult::last_copies_lost};
   for (const Counter counter : counters) this->*counter += other.*counter;
   add_map(other.fault_kinds, fault_kinds);
   add_map(other.error_codes, error_codes);

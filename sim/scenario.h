@@ -22,7 +22,8 @@ struct ScenarioResult {
   std::uint64_t shifts_anchor = 0,
                 shifts_snapshot = 0;  // sessions that caught up, without and with own work in the missed round
   std::uint64_t branches = 0, undos = 0, gone = 0, lost = 0, committed = 0;
-  std::uint64_t looks = 0;  // times that the counting was judged
+  std::uint64_t looks = 0;             // times that the counting was judged
+  std::uint64_t last_copies_lost = 0;  // runs that could only be parked: a stage's newest version died with its holder
   double virtual_seconds = 0;
   std::vector<std::string> story;  // for people, when something broke
 
