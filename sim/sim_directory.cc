@@ -49,13 +49,13 @@ void SimDht::forget_owner(const SimDhtAccess* owner) {
 }
 
 SimDhtAccess::SimDhtAccess(SimDht& dht, EventLoop& loop) : dht_(dht), loop_(loop) {
-  dht_.accesses_.insert(this);
+  dht_.accesses_.push_back(this);
   if (!dht_.outage_) come_up_after(dht_.delay_);
 }
 
 SimDhtAccess::~SimDhtAccess() {
   dht_.forget_owner(this);
-  dht_.accesses_.erase(this);
+  std::erase(dht_.accesses_, this);
 }
 
 void SimDhtAccess::come_up_after(Duration delay) {

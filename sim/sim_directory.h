@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -56,7 +55,7 @@ class SimDht {
   double answer_loss_ = 0;
   bool outage_ = false, stale_ = false;
   std::map<std::string, std::map<std::uint64_t, Value>> table_;
-  std::set<SimDhtAccess*> accesses_;
+  std::vector<SimDhtAccess*> accesses_;  // in the order of their making, so that a seed is one course
 };
 
 // One process's way to the table. Up after one delay; its values outlive it by kRecordTtl, as those of a process that

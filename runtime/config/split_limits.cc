@@ -33,8 +33,8 @@ Status check_split_limits(const RunConfig& config) {
   const std::vector<std::uint64_t> payloads = payload_bytes(config);
   for (std::size_t stage = 0; stage < payloads.size(); ++stage) {
     const std::uint64_t payload = payloads[stage];
-    // Two are the fewest that a round moves bytes between, and any stage may come down to them.
-    constexpr std::uint64_t members = 2;
+    // A stage of one sends nothing, until another one joins.
+    const std::uint64_t members = std::max<std::uint64_t>(2, config.pipeline.replicas);
     const std::uint64_t part = (payload + members - 1) / members, image = arrays * payload + kStateHeaderBytes;
     const bool part_fits = part <= limits::kTransferBytesMax, image_fits = image <= kStateImageBytesMax;
     if (part_fits && image_fits) continue;
