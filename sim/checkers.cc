@@ -118,8 +118,12 @@ std::vector<std::string> CountingChecker::look() {
   std::vector<std::string> broken = books_.broken();
   for (std::size_t i = 0; i < swarm_.peers().size(); ++i) {
     const auto& process = *swarm_.peers()[i];
-    if (process.alive && process.peer && process.peer->stage_peer() && process.peer->stage_peer()->serving())
-      ReplicaCheck(books_, process, i, broken).run();
+    if (!process.alive || !process.peer || !process.peer->stage_peer() || !process.peer->stage_peer()->serving())
+      continue;
+    // Behind a session its arrays are rearranged for the images that it keeps (runtime/peer/kept_state.h).
+    const PeerPhase phase = process.peer->report().phase;
+    if (phase == PeerPhase::kRestarting || phase == PeerPhase::kOver) continue;
+    ReplicaCheck(books_, process, i, broken).run();
   }
   return broken;
 }
