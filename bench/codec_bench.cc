@@ -97,7 +97,7 @@ Result<std::vector<Row>> rows_for(const Shape& shape) {
   int8_quantise(values, codes, scales);
   const auto out_f32 = [&] { return out.as<float>(); };
   std::vector<CodecTrial> trials;
-  for (const CodecId id : {CodecId::kRaw, CodecId::kInt8}) {
+  for (const CodecId id : kCodecs) {
     SHOAL_ASSIGN(CodecTrial trial, try_codec(id, tensor));
     trials.push_back(std::move(trial));
   }

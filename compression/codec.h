@@ -2,7 +2,9 @@
 // Turns a tensor into the bytes that cross a link and back. Pure: no state, no I/O, no torch; the base of a delta comes
 // from outside (runtime/stage_peer/frame_coder.h keeps bases; a receiver without the one that is named asks for a key
 // frame). Thread-safe (const after construction). Frame layout: docs/WIRE.md, "Tensor frame".
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,6 +18,10 @@
 namespace shoal {
 
 enum class CodecId : std::uint8_t { kRaw = 0, kInt8 = 1 };
+inline constexpr CodecId kCodecs[] = {CodecId::kRaw, CodecId::kInt8};
+inline constexpr std::string_view kCodecNames[] = {"raw", "int8"};  // by id; as in RUN.toml
+static_assert(std::size(kCodecs) == std::size(kCodecNames));
+
 enum class TensorRole : std::uint8_t { kActivation = 0, kGradient = 1, kTokens = 2, kParameters = 3 };
 
 // What a frame says about itself; everything is checked before memory for the tensor is reserved.
@@ -39,7 +45,7 @@ class Codec {
  public:
   virtual ~Codec() = default;
   virtual CodecId id() const = 0;
-  virtual std::string_view name() const = 0;
+  std::string_view name() const { return kCodecNames[static_cast<std::size_t>(id())]; }
   // Exact size of the frame that encode() will make.
   virtual std::uint64_t frame_bytes(const Shape& shape, DType dtype) const = 0;
   // ERRORS: kNonFinite (NaN or infinity in a lossy codec's input), kUnsupported (dtype), kGone (base needed and not
@@ -50,7 +56,7 @@ class Codec {
   virtual Status decode(ByteView frame, const TensorView* base, MutableByteView out) const = 0;
 };
 
-// The codecs this build has; by name as in RUN.toml ("raw", "int8"). Never null for a CodecId enumerator.
+// REQUIRES: an enumerator.
 const Codec& codec_for(CodecId id);
 
 // Header check, allocation and decode in one: the tensor must have exactly `dtype` and `shape`.

@@ -15,6 +15,8 @@ static_assert(std::endian::native == std::endian::little, "payloads are written 
 
 constexpr std::array<std::uint8_t, 4> kMagic = {'S', 'T', 'F', '1'};
 constexpr std::uint8_t kHasBase = 1;
+constexpr std::uint8_t kVersions[] = {kRawVersion, kInt8Version};  // by codec
+static_assert(std::size(kVersions) == std::size(kCodecs));
 
 // Offsets of the prologue's fields.
 constexpr std::size_t kCodecAt = 4;
@@ -40,13 +42,14 @@ std::uint32_t header_sum(ByteView header) {
 }
 
 Status check_codec(std::uint8_t codec, std::uint8_t version) {
-  const bool raw = codec == static_cast<std::uint8_t>(CodecId::kRaw) && version == kRawVersion;
-  const bool int8 = codec == static_cast<std::uint8_t>(CodecId::kInt8) && version == kInt8Version;
-  if (raw || int8) return Status::success();
+  if (codec < std::size(kVersions) && version == kVersions[codec]) return Status::success();
+  std::string known;
+  for (std::size_t i = 0; i < std::size(kVersions); ++i) {
+    known += (i > 0 ? ", " : "") + std::to_string(i) + " " + std::string(kCodecNames[i]) + " version " +
+             std::to_string(kVersions[i]);
+  }
   return make_error(ErrorCode::kVersion, "tensor frame: codec " + std::to_string(codec) + " version " +
-                                             std::to_string(version) + " is unknown here (known: 0 raw version " +
-                                             std::to_string(kRawVersion) + ", 1 int8 version " +
-                                             std::to_string(kInt8Version) + ")");
+                                             std::to_string(version) + " is unknown here (known: " + known + ")");
 }
 
 // The fixed part, which decides how many bytes the header has.

@@ -10,7 +10,6 @@ namespace shoal {
 class Int8Codec final : public Codec {
  public:
   CodecId id() const override { return CodecId::kInt8; }
-  std::string_view name() const override { return "int8"; }
   std::uint64_t frame_bytes(const Shape& shape, DType dtype) const override;
   // ERRORS: kUnsupported (not fp32), kNonFinite (the first tile is named), kTooLarge, kMalformed. The base is not
   // looked at. REQUIRES: tensor.bytes 4-byte aligned.

@@ -7,7 +7,6 @@ namespace shoal {
 class RawCodec final : public Codec {
  public:
   CodecId id() const override { return CodecId::kRaw; }
-  std::string_view name() const override { return "raw"; }
   std::uint64_t frame_bytes(const Shape& shape, DType dtype) const override;
   // ERRORS: kTooLarge, kMalformed (an extent below 1). The base is not looked at.
   Result<Bytes> encode(const TensorView& tensor, TensorRole role, const TensorView* base) const override;

@@ -22,7 +22,7 @@ class CodecContractTest : public ::testing::TestWithParam<CodecId> {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Codecs, CodecContractTest, ::testing::Values(CodecId::kRaw, CodecId::kInt8),
+INSTANTIATE_TEST_SUITE_P(Codecs, CodecContractTest, ::testing::ValuesIn(kCodecs),
                          [](const auto& info) { return std::string(codec_for(info.param).name()); });
 
 TEST_P(CodecContractTest, IsFoundById) { EXPECT_EQ(codec().id(), GetParam()); }

@@ -108,7 +108,7 @@ TEST(FrameTest, EveryFieldHasItsNamedError) {
            {"magic", 0, 'X', ErrorCode::kMalformed, "STF1"},
            {"layout", 3, '2', ErrorCode::kMalformed, "STF1"},
            {"codec", 4, 9, ErrorCode::kVersion,
-            "codec 9 version 1 is unknown here (known: 0 raw version 1, 1 int8 version 1)"},
+            "codec 9 version 1 is unknown here (known: 0 raw version 1, 1 int8 version 1"},
            {"version", 5, 2, ErrorCode::kVersion, "codec 1 version 2"},
            {"role", 6, 4, ErrorCode::kMalformed, "role"},
            {"element type", 7, 5, ErrorCode::kMalformed, "element type"},

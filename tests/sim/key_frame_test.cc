@@ -18,7 +18,6 @@ namespace {
 class DifferenceCodec final : public Codec {
  public:
   CodecId id() const override { return CodecId::kRaw; }
-  std::string_view name() const override { return "difference"; }
   std::uint64_t frame_bytes(const Shape& shape, DType dtype) const override {
     return codec_for(CodecId::kRaw).frame_bytes(shape, dtype);
   }
