@@ -58,4 +58,14 @@ Status check_all_finite(std::span<const float> values, std::string_view what) {
                     std::string(what) + " is not finite at element " + std::to_string(bad - values.begin()));
 }
 
+std::shared_ptr<OuterRule> OuterRules::of(RuleId id) const {
+  switch (id) {
+    case RuleId::kAllreduce:
+      return allreduce;
+    case RuleId::kDiloco:
+      return diloco;
+  }
+  return nullptr;
+}
+
 }  // namespace shoal

@@ -23,6 +23,7 @@
 namespace shoal {
 
 enum class RuleId : std::uint8_t { kAllreduce = 0, kDiloco = 1 };
+inline constexpr std::string_view kRuleNames[] = {"allreduce", "diloco"};  // by id; as in RUN.toml
 
 struct RoundContext {
   RoundId round;
@@ -70,6 +71,12 @@ struct DilocoOptions {
 };
 std::unique_ptr<OuterRule> make_allreduce_rule(const AllreduceOptions& options = {});
 std::unique_ptr<OuterRule> make_diloco_rule(const DilocoOptions& options = {});
+
+// One of each. Shared with the device jobs of a round: they may outlive a session.
+struct OuterRules {
+  std::shared_ptr<OuterRule> allreduce = make_allreduce_rule(), diloco = make_diloco_rule();
+  std::shared_ptr<OuterRule> of(RuleId id) const;  // nullptr: this build has no such rule
+};
 
 // Digest over version, the anchor's tag, anchor and shared roles: what "the same state" means. BLAKE2b-256; host
 // memory; roles are pulled.

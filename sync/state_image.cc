@@ -45,8 +45,7 @@ Result<StateHeader> parse_state_header(ByteView image) {
     return make_error(ErrorCode::kMalformed, "not a state image");
   StateHeader header;
   const std::uint8_t rule = image[8];
-  if (rule > static_cast<std::uint8_t>(RuleId::kDiloco))
-    return make_error(ErrorCode::kMalformed, "a state image of an unknown rule");
+  if (rule >= std::size(kRuleNames)) return make_error(ErrorCode::kMalformed, "a state image of an unknown rule");
   header.rule = static_cast<RuleId>(rule);
   header.roles = image[9];
   header.stage = StageId(get_le<std::uint16_t>(image, 10));

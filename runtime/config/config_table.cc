@@ -8,7 +8,6 @@ namespace shoal {
 namespace {
 
 constexpr std::string_view kWidthNames[] = {"u8", "u16"};
-constexpr std::string_view kRuleNames[] = {"allreduce", "diloco"};
 constexpr std::string_view kModeNames[] = {"overlap", "drain"};
 constexpr std::string_view kAdmissionNames[] = {"open", "keys"};
 constexpr std::string_view kExecutorNames[] = {"torch", "integer", "paced"};

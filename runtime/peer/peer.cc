@@ -18,8 +18,6 @@ Peer::Peer(PeerOptions options, PeerEnvironment environment, Owner& owner)
     : options_(std::move(options)),
       env_(std::move(environment)),
       owner_(owner),
-      allreduce_(make_allreduce_rule()),
-      diloco_(make_diloco_rule()),
       link_({.first = options_.contact_time, .absence = options_.absence_time}),
       reachability_({.first = options_.contact_time, .returning = options_.absence_time}),
       device_(env_.device, env_.loop),
@@ -74,10 +72,10 @@ void Peer::keep_state() {
   const StagePeer* stage_peer = life_->stage_peer.get();
   if (stage_peer == nullptr || !stage_peer->serving() || !life_->executor) return restart({});
   KeptState::Source source{
-      .executor = life_->executor, .version = stage_peer->version(), .rule = rule(life_->state_rule)};
+      .executor = life_->executor, .version = stage_peer->version(), .rule = rules_.of(life_->state_rule)};
   if (const auto& prepared = stage_peer->prepared())
     source.candidate = {.version = Version(prepared->base.value + 1),
-                        .rule = rule(static_cast<RuleId>(prepared->rule))};
+                        .rule = rules_.of(static_cast<RuleId>(prepared->rule))};
   if (!source.worth_keeping()) return restart({});
   auto images = std::make_shared<KeptState::Images>();
   device_.run(

@@ -198,7 +198,6 @@ class Peer final : private Transport::Listener,
   void fetch_missed();
   std::vector<PeerId> donors_of(const StageMembers& stage) const;
   const StageMembers* own_stage() const;  // on the newest list; null: neither list nor stage, or not on it
-  std::shared_ptr<const OuterRule> rule(RuleId id) const { return id == RuleId::kAllreduce ? allreduce_ : diloco_; }
 
   // ---- leaving, and what others are told (peer_leave.cc) ----
   void check_leaving();
@@ -214,7 +213,7 @@ class Peer final : private Transport::Listener,
   PeerOptions options_;
   PeerEnvironment env_;
   Owner& owner_;
-  const std::shared_ptr<const OuterRule> allreduce_, diloco_;  // roles only; shared with device jobs
+  const OuterRules rules_;  // roles only
   PeerState state_;
   AuthorityLink link_;
   Reachability reachability_;

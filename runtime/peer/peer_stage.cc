@@ -112,10 +112,8 @@ void Peer::load(Bytes image) {
   auto loaded = std::make_shared<Result<StateHeader>>(StateHeader{});
   device_.run(
       DeviceTask::kState,
-      [executor = life_->executor, image = std::move(image), loaded, allreduce = allreduce_, diloco = diloco_] {
-        *loaded = load_state_image(*executor, image, StateLoad::kFresh, [&](RuleId id) -> const OuterRule* {
-          return id == RuleId::kAllreduce ? allreduce.get() : diloco.get();
-        });
+      [executor = life_->executor, image = std::move(image), loaded, rules = rules_] {
+        *loaded = load_state_image(*executor, image, StateLoad::kFresh, [&](RuleId id) { return rules.of(id).get(); });
       },
       life_->lifetime.guard([this, loaded] { on_loaded(*loaded); }));
 }
@@ -183,7 +181,7 @@ void Peer::make_image(std::function<void(Result<StateImage>)> done) {
   auto image = std::make_shared<Result<StateImage>>(StateImage{});
   stage_peer->run_on_device(
       DeviceTask::kState,
-      [image, r = rule(life_->state_rule), version = stage_peer->version()](StageExecutor& executor) {
+      [image, r = rules_.of(life_->state_rule), version = stage_peer->version()](StageExecutor& executor) {
         *image = hash_state_image(make_state_image(executor, *r, version));
       },
       [image, done = std::move(done)] { done(std::move(*image)); });

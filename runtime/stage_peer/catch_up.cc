@@ -45,8 +45,7 @@ void CatchUp::run(std::function<void()> shifted) {
       DeviceTask::kState,
       [image, outcome, rules = rules_,
        load = secured ? StateLoad::kShiftFromSnapshot : StateLoad::kShiftFromAnchor](StageExecutor& executor) {
-        outcome->loaded =
-            load_state_image(executor, image, load, [&](RuleId id) -> const OuterRule* { return rules.of(id).get(); });
+        outcome->loaded = load_state_image(executor, image, load, [&](RuleId id) { return rules.of(id).get(); });
         outcome->shift_pending = executor.shift_pending();
         if (outcome->loaded.ok()) outcome->digest = digest_of_image(image);
       },

@@ -60,12 +60,6 @@ struct ArenaState {
   std::optional<RoundOpen> prepared;  // a candidate that was reported and neither committed nor abandoned yet
 };
 
-// Shared with the device jobs of a round: they may outlive the session.
-struct OuterRules {
-  std::shared_ptr<OuterRule> allreduce, diloco;
-  const std::shared_ptr<OuterRule>& of(RuleId id) const { return id == RuleId::kAllreduce ? allreduce : diloco; }
-};
-
 // The parts of one session that its work touches. They are StagePeer's and outlive whoever is given this.
 struct StageParts {
   const StagePeerOptions& options;
