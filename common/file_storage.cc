@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "common/check.h"
+#include "common/fault.h"
 #include "common/posix_file.h"
 
 namespace shoal {
@@ -110,7 +111,9 @@ class FileStorage::Writer {
     if (file.status.ok() && bytes > 0) file.status = write_all(file.descriptor, file.path, file.batch);
     file.batch.clear();
     file.pending_bytes -= bytes;
-    if (std::exchange(file.sync_wanted, false) && file.status.ok()) file.status = sync_file(file.descriptor, file.path);
+    if (!std::exchange(file.sync_wanted, false) || !file.status.ok()) return;
+    file.status = SHOAL_FAULT("storage.sync") ? make_error(ErrorCode::kIo, "fault point storage.sync")
+                                              : sync_file(file.descriptor, file.path);
   }
 
   EventLoop& loop_;

@@ -96,22 +96,30 @@ class Peer:
         self.serving = False    # by its own word, since the last disturbance
         self.version = 0        # of its anchor
         self.frozen = False
+        self.cut = False        # from another host
         self.back_at = None     # when a killed one is started again, or a frozen one goes on
 
     @property
     def alive(self):
         return self.process is not None and self.process.code is None
 
+    @property
+    def untouched(self):
+        return self.alive and self.serving and not self.frozen and not self.cut
+
 
 class Swarm:
-    """launch and its peers under `folder`; events of all in folder/events."""
+    """launch and its peers under `folder`; events of all in folder/events.
 
-    def __init__(self, bin_folder, folder, config, dht=False, launch_options=()):
+    On loopback, or with a `star` (star.py) each on a host of its own: launch on host 0, peer n on host n + 1.
+    """
+
+    def __init__(self, bin_folder, folder, config, dht=False, launch_options=(), star=None):
         self.shoal = os.path.join(bin_folder, "shoal")
         if not os.path.exists(self.shoal):
             raise SwarmError(f"{self.shoal} does not exist. HINT: scripts/setup builds it, or name another folder with --bin")
         self.folder, self.dht = folder, dht
-        self.launch_options = list(launch_options)
+        self.launch_options, self.star = list(launch_options), star
         for name in ("events", "logs", "homes"):
             os.makedirs(os.path.join(folder, name))
         self.config = os.path.join(folder, "RUN.toml")
@@ -125,15 +133,20 @@ class Swarm:
         self.seen = set()
 
     # ---- starting ----
+    def start(self, host, words, log):
+        if self.star is None:
+            return Started(words + ([] if "--resume" in words else ["--listen", "127.0.0.1:0"]), log)
+        return Started(self.star.in_host(host, words), log)
+
     def start_launch(self, resume=False, patience_s=60):
         self.launch_lives += 1
         run = os.path.join(self.folder, "run")
         words = [self.shoal, "launch"]
-        words += [run, "--resume"] if resume else [self.config, "--listen", "127.0.0.1:0"]
+        words += [run, "--resume"] if resume else [self.config]
         words += ["--dir", run, "--events", os.path.join(self.events, "launch.jsonl"), "--line-every", "5"]
         words += self.launch_options + ([] if self.dht else ["--no-dht"])
         log = os.path.join(self.folder, "logs", f"launch-{self.launch_lives}")
-        self.launch = Started(words, log)
+        self.launch = self.start(0, words, log)
         output = Tail(log + ".out")
         deadline = time.monotonic() + patience_s
         while True:
@@ -152,12 +165,12 @@ class Swarm:
         name = f"peer-{peer.number}" + (f"-life-{peer.life}" if peer.life > 1 else "")
         peer.tail = Tail(os.path.join(self.events, name + ".jsonl"))
         peer.serving, peer.frozen, peer.back_at = False, False, None
-        words = [self.shoal, "join", self.ticket, "--home", os.path.join(self.folder, "homes", str(peer.number)), "--listen", "127.0.0.1:0",
-                 "--device", "cpu", "--threads", "1", "--events", os.path.join(self.events, name + ".jsonl")]
+        words = [self.shoal, "join", self.ticket, "--home", os.path.join(self.folder, "homes", str(peer.number)), "--device", "cpu",
+                 "--threads", "1", "--events", os.path.join(self.events, name + ".jsonl")]
         words += ([] if self.dht else ["--no-dht"]) + list(options)
         if peer.wish is not None:
             words += ["--stage", str(peer.wish)]
-        peer.process = Started(words, os.path.join(self.folder, "logs", name))
+        peer.process = self.start(peer.number + 1, words, os.path.join(self.folder, "logs", name))
 
     def add_peer(self, stage=None, options=()):
         peer = Peer(len(self.peers))
@@ -234,8 +247,7 @@ class Swarm:
     # ---- disturbing ----
     def others_hold(self, peer):
         """Another peer of its stage serves with an anchor at least as new, and was not disturbed since."""
-        return any(p is not peer and p.alive and p.stage == peer.stage and p.serving and not p.frozen and p.version >= peer.version
-                   for p in self.peers)
+        return any(p is not peer and p.stage == peer.stage and p.untouched and p.version >= peer.version for p in self.peers)
 
     def kill(self, peer):
         peer.process.end()
@@ -248,6 +260,20 @@ class Swarm:
     def thaw(self, peer):
         peer.process.signal(signal.SIGCONT)
         peer.frozen, peer.back_at = False, None
+
+    def cut(self, one, other, one_way):
+        """Two peers, or launch (None) and a peer, cannot reach each other; `one_way`: only what `one` sends is lost."""
+        self.star.cut(host_of(one), host_of(other), one_way)
+        self.mark_cut((one, other), True)
+
+    def mend(self, one, other):
+        self.star.mend(host_of(one), host_of(other))
+        self.mark_cut((one, other), False)
+
+    @staticmethod
+    def mark_cut(ends, cut):
+        for peer in filter(None, ends):
+            peer.cut = cut
 
     # ---- ending ----
     def finish(self, seconds):
@@ -282,6 +308,10 @@ class Swarm:
             return json.loads(done.stdout)
         except ValueError:
             raise SwarmError(f"shoal audit {self.events} ended with exit code {done.returncode} and no JSON") from None
+
+
+def host_of(peer):
+    return 0 if peer is None else peer.number + 1
 
 
 def rates(commits, begin, end, width=1.0):

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "common/fault.h"
 #include "common/file_storage.h"
 #include "sim/sim_storage.h"
 #include "tests/common/scratch_folder.h"
@@ -65,6 +66,25 @@ TEST(FileStorageTest, ReplaceInAMissingFolderKeepsNothingAndNamesThePath) {
       finish();
     });
   }));
+}
+
+TEST(FileStorageTest, AFaultPointMakesASyncFail) {
+  ScratchFolder folder;
+  RealLoopRig rig;
+  FileStorage storage(rig.loop());
+  auto file = storage.open_append(folder / "log").value();
+  ASSERT_TRUE(arm_faults("storage.sync=error@2").ok());
+  ASSERT_TRUE(rig.run([&](Finish finish) {
+    file->append(text_bytes("x"));
+    file->sync([&, finish](Status first) {
+      EXPECT_TRUE(first.ok());
+      file->sync([finish](Status second) {
+        EXPECT_EQ(second.code(), ErrorCode::kIo);
+        finish();
+      });
+    });
+  }));
+  disarm_faults();
 }
 
 TEST(FileStorageTest, ManySyncsInOneBurstAllAnswerInOrder) {
