@@ -93,9 +93,9 @@ class Auditor {
     }
     const std::string_view lacking = lacking_field(e);
     if (!lacking.empty()) return findings_.violation(where, e.event, " lacks \"", lacking, "\"");
-    if (e.kind == AuditKind::kUnknown) return findings_.violation(where, "\"", e.event, "\" is no event of a ", e.role);
+    if (!e.kind) return findings_.violation(where, "\"", e.event, "\" is no event of a ", e.role);
     if (!same_process(e, where, file)) return;
-    if (e.kind == AuditKind::kReopened) return;
+    if (e.kind == EventKind::kReopened) return;
     take_session(e, where, file, trainer);
     if (!trainer) return e.is_peer() ? peer_.take(e, where) : void();
     books_.trainer_seen = true;
@@ -120,7 +120,7 @@ class Auditor {
   // A file's lines carry one session from one `start` to the next.
   void take_session(const AuditEvent& e, Where where, File& file, bool trainer) {
     if (e.role == "solo") return;
-    const bool starts = e.kind == AuditKind::kStart;
+    const bool starts = e.kind == EventKind::kStart;
     if (!starts && file.session == e.session) return;
     if (!starts)
       findings_.absent(file.gap, where, "session ", e.session, " wrote no start, or its line is in a foreign place");
@@ -142,10 +142,11 @@ class Auditor {
 
   void take_of_trainer(const AuditEvent& e, Where where) {
     const bool decides =
-        (e.kind >= AuditKind::kIssue && e.kind <= AuditKind::kRoundAbandon) || e.kind == AuditKind::kMerged;
-    if (life_.ended && (decides || e.kind == AuditKind::kEnd))
+        (e.kind >= EventKind::kIssue && e.kind <= EventKind::kRoundAbandon && e.kind != EventKind::kRoundFailed) ||
+        e.kind == EventKind::kMerged;
+    if (life_.ended && (decides || e.kind == EventKind::kEnd))
       findings_.violation(where, e.event, " behind the end of the run");
-    if (e.kind == AuditKind::kEnd) books_.ended = life_.ended = true;
+    if (e.kind == EventKind::kEnd) books_.ended = life_.ended = true;
     trainer_.take(e, life_, where);
     authority_.take(e, life_, where);
   }

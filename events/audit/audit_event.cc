@@ -5,6 +5,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <span>
 
@@ -14,7 +15,7 @@ namespace shoal {
 namespace {
 
 using F = AuditField;
-using K = AuditKind;
+using K = EventKind;
 
 constexpr std::string_view kFieldNames[] = {
     "time",    "event",   "role",    "run",     "peer",       "session", "microbatch", "stage", "about",
@@ -48,8 +49,8 @@ constexpr Form kForms[] = {
     {"reopened", K::kReopened, kAny, bits(F::kCause)},
     {"start", K::kStart, kAny, 0},
     {"end", K::kEnd, kAny, 0},
-    {"bytes", K::kOther, kTrainer, bits(F::kSent, F::kReceived)},
-    {"bytes", K::kOther, kPeer, bits(F::kSent, F::kReceived, F::kFp32, F::kPayload)},
+    {"bytes", K::kBytes, kTrainer, bits(F::kSent, F::kReceived)},
+    {"bytes", K::kBytes, kPeer, bits(F::kSent, F::kReceived, F::kFp32, F::kPayload)},
     {"train", K::kTrain, kTrainer | kSolo, bits(F::kStep, F::kLoss, F::kTargets)},
     {"validation", K::kValidation, kTrainer | kSolo, bits(F::kLoss, F::kTargets)},
     {"issue", K::kIssue, kTrainer, bits(F::kMicrobatch, F::kStep, F::kSample, F::kEpoch)},
@@ -61,16 +62,16 @@ constexpr Form kForms[] = {
      bits(F::kStage, F::kRound, F::kVersion, F::kStep, F::kSecured, F::kTag, F::kDigest)},
     {"round_abandon", K::kRoundAbandon, kTrainer, bits(F::kStage, F::kRound, F::kCause)},
     {"round_open", K::kRoundOpen, kTrainer, bits(F::kStage, F::kRound, F::kVersion, F::kStep, F::kMembers)},
-    {"round_failed", K::kOther, kTrainer, kOfSession | bits(F::kRound)},
+    {"round_failed", K::kRoundFailed, kTrainer, kOfSession | bits(F::kRound)},
     {"session_over", K::kSessionOver, kTrainer, kOfSession | bits(F::kCause)},
-    {"unreachable", K::kOther, kTrainer, bits(F::kAbout, F::kCause)},
+    {"unreachable", K::kUnreachable, kTrainer, bits(F::kAbout, F::kCause)},
     {"member", K::kMember, kTrainer, kOfSession | bits(F::kState)},
     {"serving", K::kServing, kPeer, bits(F::kStage, F::kVersion)},
     {"entry", K::kEntry, kPeer, kOfEntry},
-    {"joined", K::kClaim, kPeer, kOfEntry},
-    {"taken", K::kClaim, kPeer, kOfEntry},
-    {"need_key_frame", K::kClaim, kPeer, kOfEntry},
-    {"refused", K::kClaim, kPeer, kOfEntry | bits(F::kCause)},
+    {"joined", K::kJoined, kPeer, kOfEntry},
+    {"taken", K::kTaken, kPeer, kOfEntry},
+    {"need_key_frame", K::kNeedKeyFrame, kPeer, kOfEntry},
+    {"refused", K::kRefused, kPeer, kOfEntry | bits(F::kCause)},
     {"forward", K::kForward, kPeer, kOfEntry},
     {"drop", K::kDrop, kPeer, kOfEntry | bits(F::kCause)},
     {"counted", K::kCounted, kPeer, kOfEntry},
@@ -86,13 +87,31 @@ constexpr Form kForms[] = {
     {"behind", K::kBehind, kPeer, bits(F::kStage, F::kVersion, F::kCause)},
     {"shifted", K::kShifted, kPeer, bits(F::kStage, F::kVersion, F::kCause)},
     {"fenced", K::kFenced, kPeer, bits(F::kCause)},
-    {"forward_sent", K::kHop, kPeer | kTrainer, kOfHop},
-    {"key_frame", K::kHop, kPeer | kTrainer, kOfHop},
-    {"hop_timer", K::kHop, kPeer | kTrainer, kOfHop},
-    {"take", K::kHop, kPeer | kTrainer, kOfHop},
-    {"gradient_rejected", K::kHop, kPeer | kTrainer, kOfHop},
+    {"forward_sent", K::kForwardSent, kPeer | kTrainer, kOfHop},
+    {"key_frame", K::kKeyFrame, kPeer | kTrainer, kOfHop},
+    {"hop_timer", K::kHopTimer, kPeer | kTrainer, kOfHop},
+    {"take", K::kTake, kPeer | kTrainer, kOfHop},
+    {"gradient_rejected", K::kGradientRejected, kPeer | kTrainer, kOfHop},
 };
 constexpr std::uint64_t kOfAnyLine = bits(F::kTime, F::kEvent, F::kRole, F::kRun, F::kPeer, F::kSession);
+
+struct Number {
+  F field;
+  std::uint64_t AuditEvent::*member;
+  std::uint64_t least = 0, most = std::numeric_limits<std::uint64_t>::max();
+};
+constexpr Number kNumbers[] = {
+    {F::kStage, &AuditEvent::stage, 0, 0xffff},
+    {F::kWindow, &AuditEvent::window, 0, 1},
+    {F::kRound, &AuditEvent::round},
+    {F::kVersion, &AuditEvent::version},
+    {F::kStep, &AuditEvent::step},
+    {F::kTargets, &AuditEvent::targets},
+    {F::kSample, &AuditEvent::sample},
+    {F::kEpoch, &AuditEvent::epoch},
+    {F::kMembers, &AuditEvent::members},
+    {F::kMissing, &AuditEvent::missing, 1},
+};
 
 const Form* form_of(const AuditEvent& event) {
   const std::uint8_t writer = event.is_peer() ? kPeer : event.is_trainer() ? kTrainer : kSolo;
@@ -193,45 +212,12 @@ class Reader {
     return is_new;
   }
   bool take(std::uint64_t value) {
-    switch (field_) {
-      case F::kStage:
-        e_.stage = value;
-        return value <= 0xffff;
-      case F::kWindow:
-        e_.window = value;
-        return value <= 1;
-      case F::kRound:
-        e_.round = value;
-        return true;
-      case F::kVersion:
-        e_.version = value;
-        return true;
-      case F::kStep:
-        e_.step = value;
-        return true;
-      case F::kTargets:
-        e_.targets = value;
-        return true;
-      case F::kSample:
-        e_.sample = value;
-        return true;
-      case F::kEpoch:
-        e_.epoch = value;
-        return true;
-      case F::kMembers:
-        e_.members = value;
-        return true;
-      case F::kMissing:
-        e_.missing = value;
-        return value > 0;
-      case F::kSent:
-      case F::kReceived:
-      case F::kFp32:
-      case F::kPayload:
-        return true;
-      default:
-        return false;
+    for (const Number& number : kNumbers) {
+      if (number.field != field_) continue;
+      e_.*number.member = value;
+      return value >= number.least && value <= number.most;
     }
+    return field_ == F::kSent || field_ == F::kReceived || field_ == F::kFp32 || field_ == F::kPayload;
   }
   bool take(std::string& text) {
     switch (field_) {
@@ -295,7 +281,7 @@ bool read_audit_event(std::string_view line, AuditEvent& event) {
   if (!nlohmann::json::sax_parse(line.begin(), line.end(), &reader)) return false;
   if ((event.has & bits(F::kEvent, F::kRole, F::kSession)) != bits(F::kEvent, F::kRole, F::kSession)) return false;
   const Form* form = form_of(event);
-  event.kind = form == nullptr ? K::kUnknown : form->kind;
+  event.kind = form == nullptr ? std::nullopt : std::optional(form->kind);
   return true;
 }
 

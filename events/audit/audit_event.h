@@ -2,57 +2,16 @@
 // One line of an event file as the audit reads it, and which fields a line of each event must have (docs/EVENTS.md).
 // Pure; thread-safe.
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "common/ids.h"
+#include "events/event_kind.h"
 #include "transport/messages.h"
 
 namespace shoal {
-
-enum class AuditKind : std::uint8_t {
-  kOther,    // on the page; carries neither counting nor order nor agreement
-  kUnknown,  // not on the page
-  kReopened,
-  kStart,
-  kEnd,
-  // of the trainer
-  kIssue,
-  kCommit,
-  kLost,
-  kContradiction,
-  kTrain,
-  kValidation,
-  // of the authority
-  kRoundOpen,
-  kRoundCommit,
-  kRoundAbandon,
-  kSessionOver,
-  kMember,
-  // of a peer
-  kServing,
-  kEntry,
-  kClaim,
-  kForward,
-  kDrop,
-  kCounted,
-  kUndo,
-  kUndone,
-  kSettled,
-  kCommitGone,
-  kStepped,
-  kMerged,
-  kRoundEnter,
-  kRoundReport,
-  kRoundDrop,
-  kAnchor,
-  kBehind,
-  kShifted,
-  kFenced,
-  // of a holder
-  kHop,
-};
 
 enum class AuditField : std::uint8_t {
   kTime,
@@ -92,8 +51,8 @@ enum class AuditField : std::uint8_t {
 };
 
 struct AuditEvent {
-  std::uint64_t has = 0;  // bits by AuditField
-  AuditKind kind = AuditKind::kUnknown;
+  std::uint64_t has = 0;          // bits by AuditField
+  std::optional<EventKind> kind;  // none: no event of its writer
   std::string event, role, run, peer, cause, state;
   double time = 0, loss = 0;
   Session session, about, silent;

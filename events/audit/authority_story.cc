@@ -22,16 +22,16 @@ std::uint64_t mix_of(const std::vector<Secured>& secured) {
 
 void AuthorityStory::take(const AuditEvent& e, const TrainerLife& life, Where where) {
   life_ = life.number;
-  switch (e.kind) {
-    case AuditKind::kMember:
+  switch (*e.kind) {
+    case EventKind::kMember:
       return take_member(e, where);
-    case AuditKind::kSessionOver:
+    case EventKind::kSessionOver:
       return take_over(e, life, where);
-    case AuditKind::kRoundOpen:
+    case EventKind::kRoundOpen:
       return take_open(e, where);
-    case AuditKind::kRoundAbandon:
+    case EventKind::kRoundAbandon:
       return take_abandoned(e, where);
-    case AuditKind::kRoundCommit:
+    case EventKind::kRoundCommit:
       return take_round(e, life, where);
     default:
       return;

@@ -48,40 +48,40 @@ void PeerStory::end_session() {
 }
 
 void PeerStory::take(const AuditEvent& e, Where where) {
-  switch (e.kind) {
-    case AuditKind::kFenced:
-    case AuditKind::kEnd:
+  if (e.kind >= EventKind::kForwardSent) {  // of a holder
+    if (e.lease.session != session_ && e.lease != Lease{})
+      findings_.violation(where, "names a lease of session ", e.lease.session);
+    return;
+  }
+  switch (*e.kind) {
+    case EventKind::kFenced:
+    case EventKind::kEnd:
       return take_end(e, where);
-    case AuditKind::kRoundDrop:  // also of a session that stops
+    case EventKind::kRoundDrop:  // also of a session that stops
       return take_round_drop(e, where);
-    case AuditKind::kStart:
-    case AuditKind::kReopened:
-    case AuditKind::kOther:
-    case AuditKind::kUnknown:
-      return;
-    case AuditKind::kHop:
-      if (e.lease.session != session_ && e.lease != Lease{})
-        findings_.violation(where, "names a lease of session ", e.lease.session);
+    case EventKind::kStart:
+    case EventKind::kReopened:
+    case EventKind::kBytes:
       return;
     default:
       break;
   }
   if (!lives(e, where)) return;
   take_stage(e, where);
-  switch (e.kind) {
-    case AuditKind::kServing:
+  switch (*e.kind) {
+    case EventKind::kServing:
       return take_serving(e, where);
-    case AuditKind::kStepped:
+    case EventKind::kStepped:
       return take_stepped(e, where);
-    case AuditKind::kRoundEnter:
+    case EventKind::kRoundEnter:
       return take_enter(e, where);
-    case AuditKind::kRoundReport:
+    case EventKind::kRoundReport:
       return take_report(e, where);
-    case AuditKind::kAnchor:
+    case EventKind::kAnchor:
       return take_anchor(e, where);
-    case AuditKind::kBehind:
+    case EventKind::kBehind:
       return take_behind(e, where);
-    case AuditKind::kShifted:
+    case EventKind::kShifted:
       return take_shifted(e, where);
     default:
       return take_of_entry(e, where);
@@ -103,11 +103,11 @@ void PeerStory::take_stage(const AuditEvent& e, Where where) {
 void PeerStory::take_of_entry(const AuditEvent& e, Where where) {
   if (e.entry.session != session_)
     return findings_.violation(where, e.event, " of entry ", e.entry, ", which is not of session ", session_);
-  if (e.kind == AuditKind::kEntry) return take_entry(e, where);
-  if (e.kind == AuditKind::kCommitGone) return take_gone(e, where);
+  if (e.kind == EventKind::kEntry) return take_entry(e, where);
+  if (e.kind == EventKind::kCommitGone) return take_gone(e, where);
   if (is_validation(e.microbatch)) {
-    const bool counts = e.kind == AuditKind::kCounted || e.kind == AuditKind::kUndo || e.kind == AuditKind::kUndone ||
-                        e.kind == AuditKind::kSettled || e.kind == AuditKind::kMerged;
+    const bool counts = e.kind == EventKind::kCounted || e.kind == EventKind::kUndo || e.kind == EventKind::kUndone ||
+                        e.kind == EventKind::kSettled || e.kind == EventKind::kMerged;
     if (counts) findings_.violation(where, "entry ", e.entry, " of validation is ", e.event);
     if (e.entry.serial >= next_serial_)
       findings_.absent(gap_, where, e.event, " of entry ", e.entry, ", which was never made");
@@ -162,24 +162,24 @@ void PeerStory::take_known(const AuditEvent& e, Open& open, Where where) {
   if (open.microbatch != e.microbatch)
     return findings_.violation(where, e.event, " of entry ", e.entry, " as of microbatch ", e.microbatch, ", it is of ",
                                open.microbatch);
-  switch (e.kind) {
-    case AuditKind::kForward:
+  switch (*e.kind) {
+    case EventKind::kForward:
       device_did(e, where);
       if (open.forwarded || open.counted || open.settled)
         findings_.violation(where, "entry ", e.entry, " went forward a second time");
       open.forwarded = true;
       return;
-    case AuditKind::kCounted:
+    case EventKind::kCounted:
       return take_counted(e, open, where);
-    case AuditKind::kUndo:
+    case EventKind::kUndo:
       return take_undo(e, open, where);
-    case AuditKind::kUndone:
+    case EventKind::kUndone:
       return take_undone(e, open, where);
-    case AuditKind::kDrop:
+    case EventKind::kDrop:
       return take_drop(e, open, where);
-    case AuditKind::kSettled:
+    case EventKind::kSettled:
       return take_settled(e, open, where);
-    case AuditKind::kMerged:
+    case EventKind::kMerged:
       return take_merged(e, open, where);
     default:
       return;  // further leases, key frames, what was refused

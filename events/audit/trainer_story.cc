@@ -29,21 +29,21 @@ void TrainerStory::begin_life() {
 }
 
 void TrainerStory::take(const AuditEvent& e, const TrainerLife& life, Where where) {
-  switch (e.kind) {
-    case AuditKind::kIssue:
+  switch (*e.kind) {
+    case EventKind::kIssue:
       return take_issue(e, life, where);
-    case AuditKind::kCommit:
+    case EventKind::kCommit:
       return take_commit(e, life, where);
-    case AuditKind::kMerged:
+    case EventKind::kMerged:
       return take_merged(e, life, where);
-    case AuditKind::kLost:
+    case EventKind::kLost:
       return take_lost(e, life, where);
-    case AuditKind::kTrain:
+    case EventKind::kTrain:
       return take_train(e, life, where);
-    case AuditKind::kContradiction:
+    case EventKind::kContradiction:
       return findings_.violation(where, "the trainer itself says that entry ", e.entry,
                                  " was lost and a round names it");
-    case AuditKind::kValidation:
+    case EventKind::kValidation:
       if (std::exchange(validation_life_, life.number) == life.number)
         findings_.violation(where, "validated twice in one life");
       return;
