@@ -11,7 +11,7 @@
 #include <sstream>
 
 #include "events/audit/audit.h"
-#include "sim/scenario.h"
+#include "tests/sim/evidence.h"
 
 namespace shoal {
 namespace {
@@ -25,20 +25,9 @@ enum Edit : std::size_t { kDropped, kTwice, kEarlier, kLater, kLacking, kChanged
 constexpr const char* kEditNames[kEdits] = {"dropped", "twice", "earlier", "later", "lacking", "changed"};
 
 Files evidence_of(RuleId rule, std::uint64_t seed) {
-  std::map<std::string, std::string> texts;
-  SwarmOptions options;
-  options.seed = seed;
-  options.stages = 2;
-  options.config = small_config(rule, options.stages, 40);
-  options.round_budget = rule == RuleId::kDiloco ? 600ms : 30s;
-  options.evidence = &texts;
-  FaultOptions faults;
-  faults.only = {FaultKind::kKill, FaultKind::kFreeze, FaultKind::kCut, FaultKind::kLaunchKill,
-                 FaultKind::kLaunchPower};
-  faults.mean_between = 1s;
-  run_scenario(std::move(options), faults);
+  const test::Evidence evidence = test::faulted_evidence(rule, seed, 2, 40);
   Files files;
-  for (const auto& [name, text] : texts) {
+  for (const auto& [name, text] : evidence.files) {
     std::istringstream lines(text);
     for (std::string line; std::getline(lines, line);) files[name].push_back(line);
   }

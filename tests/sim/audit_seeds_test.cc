@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "events/audit/audit.h"
-#include "sim/scenario.h"
+#include "tests/sim/evidence.h"
 
 namespace shoal {
 namespace {
@@ -14,21 +14,11 @@ class AuditSeedsTest : public testing::TestWithParam<Setting> {};
 
 TEST_P(AuditSeedsTest, FindsAFaultedSwarmClean) {
   const auto [rule, seed] = GetParam();
-  std::map<std::string, std::string> files;
-  SwarmOptions options;
-  options.seed = seed;
-  options.config = small_config(rule, options.stages, 200);
-  options.round_budget = rule == RuleId::kDiloco ? 600ms : 30s;
-  options.evidence = &files;
-  FaultOptions faults;
-  faults.only = {FaultKind::kKill, FaultKind::kFreeze, FaultKind::kCut, FaultKind::kLaunchKill,
-                 FaultKind::kLaunchPower};
-  faults.mean_between = 1s;
-  const ScenarioResult life = run_scenario(std::move(options), faults);
-  const AuditReport report = audit_texts(files);
+  const test::Evidence evidence = test::faulted_evidence(rule, seed, 3, 200);
+  const AuditReport report = audit_texts(evidence.files);
   EXPECT_TRUE(report.clean()) << audit_table(report);
-  EXPECT_GE(life.committed, report.committed);  // of its lines some may be repeats
-  EXPECT_GE(life.lost, report.lost);
+  EXPECT_GE(evidence.life.committed, report.committed);  // of its lines some may be repeats
+  EXPECT_GE(evidence.life.lost, report.lost);
 }
 
 INSTANTIATE_TEST_SUITE_P(Faults, AuditSeedsTest,
