@@ -8,8 +8,7 @@ using test::AuthorityTest;
 
 // ---- leaving and the end ----
 TEST_F(AuthorityTest, ALeaverGetsARoundAtOnceAndGoodbyeBehindItsCommit) {
-  boot();
-  for (std::uint64_t n = 1; n <= 2; ++n) join_and_serve(n);
+  boot_with(2);
   beat(1, 0, 3);
   authority->on_message(remote(1), Leave{true});
   settle();
@@ -38,12 +37,8 @@ TEST_F(AuthorityTest, ALeaverWithNothingToSecureGoesAtOnce) {
 }
 
 TEST_F(AuthorityTest, OfTwoThatLeaveTogetherTheLastStaysUntilAnotherHoldsTheState) {
-  boot();
-  for (std::uint64_t n = 1; n <= 2; ++n) join_and_serve(n);
-  beat(1, 0, 300);
-  for (std::uint64_t n = 1; n <= 2; ++n) contribute(n, 1, {n});
-  for (std::uint64_t n = 1; n <= 2; ++n) agree(n, 1, 7, 3, 30);
-  settle();
+  boot_with(2);
+  commit_first(2);
   ASSERT_EQ(commits.size(), 1u);
   for (std::uint64_t n = 1; n <= 2; ++n) beat(n, 1, 3);
   for (std::uint64_t n = 1; n <= 2; ++n) authority->on_message(remote(n), Leave{true});

@@ -9,12 +9,8 @@ using test::kLogPath;
 
 // ---- the log ----
 TEST_F(AuthorityTest, ComesBackFromItsLogAtEveryRecordBoundaryAndFromTornTails) {
-  boot();
-  for (std::uint64_t n = 1; n <= 2; ++n) join_and_serve(n);
-  beat(1, 0, 300);
-  for (std::uint64_t n = 1; n <= 2; ++n) contribute(n, 1, {n});
-  for (std::uint64_t n = 1; n <= 2; ++n) agree(n, 1, 7, 3, 30);
-  settle();
+  boot_with(2);
+  commit_first(2);
   authority->on_message(remote(2), Leave{false});
   settle();
   beat(1, 1, 300);  // opens round 2, never committed
@@ -56,10 +52,8 @@ TEST_F(AuthorityTest, ComesBackFromItsLogAtEveryRecordBoundaryAndFromTornTails) 
 }
 
 TEST_F(AuthorityTest, ARoundThatWasOpenWhenItDiedIsAbandonedAndTriedAgain) {
-  boot();
-  for (std::uint64_t n = 1; n <= 2; ++n) join_and_serve(n);
-  beat(1, 0, 300);
-  for (std::uint64_t n = 1; n <= 2; ++n) contribute(n, 1, {n});
+  boot_with(2);
+  contribute_all(2);
   reboot();
   authority->on_link_up(remote(1));
   ASSERT_EQ(sent_to<RoundAbandon>(1).size(), 1u);

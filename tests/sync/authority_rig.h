@@ -135,6 +135,10 @@ class AuthorityTest : public testing::Test, public AuthorityPort {
     join(n);
     beat(n);
   }
+  void boot_with(std::uint64_t members) {
+    boot();
+    for (std::uint64_t n = 1; n <= members; ++n) join_and_serve(n);
+  }
   void contribute(std::uint64_t n, std::uint64_t round, std::vector<std::uint64_t> entries) {
     RoundReport report;
     report.round = RoundId(round);
@@ -151,6 +155,17 @@ class AuthorityTest : public testing::Test, public AuthorityPort {
     report.weight = weight;
     report.tag = tag;
     authority->on_message(remote(n), report);
+  }
+  // Members 1..n have enough settled for round 1, and bring an entry each; then they agree.
+  void contribute_all(std::uint64_t members) {
+    beat(1, 0, 300);
+    for (std::uint64_t n = 1; n <= members; ++n) contribute(n, 1, {n});
+  }
+  void commit_first(std::uint64_t members) {
+    contribute_all(members);
+    const std::uint64_t weight = members * (members + 1) / 2;
+    for (std::uint64_t n = 1; n <= members; ++n) agree(n, 1, 7, weight, 10 * weight);
+    settle();
   }
   void fail_round(std::uint64_t n, std::uint64_t round, std::optional<Session> silent, const std::string& reason) {
     RoundReport report;

@@ -10,8 +10,7 @@ using test::step_number;
 
 // ---- rounds ----
 TEST_F(AuthorityTest, ARoundOfAllMembersIsCommittedAtOnceAndNamesTheirEntries) {
-  boot();
-  for (std::uint64_t n = 1; n <= 3; ++n) join_and_serve(n);
+  boot_with(3);
   beat(1, 0, 160);
   beat(2, 0, 139);
   EXPECT_TRUE(sent_to<RoundOpen>(1).empty()) << "100 for each of the three";
@@ -36,10 +35,8 @@ TEST_F(AuthorityTest, ARoundOfAllMembersIsCommittedAtOnceAndNamesTheirEntries) {
 }
 
 TEST_F(AuthorityTest, AQuorumCommitsAfterTheGraceTimeAndNamesTheLateMemberToo) {
-  boot();
-  for (std::uint64_t n = 1; n <= 3; ++n) join_and_serve(n);
-  beat(1, 0, 300);
-  for (std::uint64_t n = 1; n <= 3; ++n) contribute(n, 1, {n});
+  boot_with(3);
+  contribute_all(3);
   agree(1, 1, 7, 6, 60);
   agree(3, 1, 7, 6, 60);
   loop.run_for(options.round_grace - 100ms);
@@ -54,8 +51,7 @@ TEST_F(AuthorityTest, AQuorumCommitsAfterTheGraceTimeAndNamesTheLateMemberToo) {
 }
 
 TEST_F(AuthorityTest, NoCommitWithoutEveryContribution) {
-  boot();
-  for (std::uint64_t n = 1; n <= 3; ++n) join_and_serve(n);
+  boot_with(3);
   beat(1, 0, 300);
   contribute(1, 1, {1});
   contribute(2, 1, {2});
@@ -68,20 +64,16 @@ TEST_F(AuthorityTest, NoCommitWithoutEveryContribution) {
 }
 
 TEST_F(AuthorityTest, HalfOfTheMembersIsNoQuorum) {
-  boot();
-  for (std::uint64_t n = 1; n <= 2; ++n) join_and_serve(n);
-  beat(1, 0, 300);
-  for (std::uint64_t n = 1; n <= 2; ++n) contribute(n, 1, {n});
+  boot_with(2);
+  contribute_all(2);
   agree(1, 1, 7, 3, 30);
   keep_alive(2, 20s);
   EXPECT_TRUE(commits.empty());
 }
 
 TEST_F(AuthorityTest, SplitVotesAbandonTheRoundAndTheNextOneIsTried) {
-  boot();
-  for (std::uint64_t n = 1; n <= 2; ++n) join_and_serve(n);
-  beat(1, 0, 300);
-  for (std::uint64_t n = 1; n <= 2; ++n) contribute(n, 1, {n});
+  boot_with(2);
+  contribute_all(2);
   agree(1, 1, 7, 3, 30);
   agree(2, 1, 8, 3, 30);
   settle();
@@ -94,10 +86,8 @@ TEST_F(AuthorityTest, SplitVotesAbandonTheRoundAndTheNextOneIsTried) {
 }
 
 TEST_F(AuthorityTest, TheOddDigestOfThreeIsOutvoted) {
-  boot();
-  for (std::uint64_t n = 1; n <= 3; ++n) join_and_serve(n);
-  beat(1, 0, 300);
-  for (std::uint64_t n = 1; n <= 3; ++n) contribute(n, 1, {n});
+  boot_with(3);
+  contribute_all(3);
   agree(1, 1, 8, 6, 60);
   agree(2, 1, 7, 6, 60);
   agree(3, 1, 7, 6, 60);
@@ -107,10 +97,8 @@ TEST_F(AuthorityTest, TheOddDigestOfThreeIsOutvoted) {
 }
 
 TEST_F(AuthorityTest, ASumThatIsNotThatOfTheContributionsIsNotCommitted) {
-  boot();
-  for (std::uint64_t n = 1; n <= 2; ++n) join_and_serve(n);
-  beat(1, 0, 300);
-  for (std::uint64_t n = 1; n <= 2; ++n) contribute(n, 1, {n});
+  boot_with(2);
+  contribute_all(2);
   for (std::uint64_t n = 1; n <= 2; ++n) agree(n, 1, 7, 3, 31);
   settle();
   EXPECT_TRUE(commits.empty());
@@ -118,8 +106,7 @@ TEST_F(AuthorityTest, ASumThatIsNotThatOfTheContributionsIsNotCommitted) {
 }
 
 TEST_F(AuthorityTest, AMemberThatIsFencedInARoundIsLeftOutOfTheNextAttempt) {
-  boot();
-  for (std::uint64_t n = 1; n <= 2; ++n) join_and_serve(n);
+  boot_with(2);
   beat(1, 0, 300);
   contribute(1, 1, {1});
   for (int second = 0; second < 11; ++second) {
@@ -139,8 +126,7 @@ TEST_F(AuthorityTest, AMemberThatIsFencedInARoundIsLeftOutOfTheNextAttempt) {
 }
 
 TEST_F(AuthorityTest, ARoundWithAQuorumIsCommittedBeforeItsMemberIsFenced) {
-  boot();
-  for (std::uint64_t n = 1; n <= 3; ++n) join_and_serve(n);
+  boot_with(3);
   loop.run_for(8s);
   beat(1, 0, 300);
   beat(2, 0, 100);
@@ -155,8 +141,7 @@ TEST_F(AuthorityTest, ARoundWithAQuorumIsCommittedBeforeItsMemberIsFenced) {
 }
 
 TEST_F(AuthorityTest, AFailedContributionEndsTheAttemptAndASilentMemberIsLeftOutAfterTwo) {
-  boot();
-  for (std::uint64_t n = 1; n <= 3; ++n) join_and_serve(n);
+  boot_with(3);
   beat(1, 0, 300);
   for (std::uint64_t round = 1; round <= 2; ++round) {
     const auto opened = sent_to<RoundOpen>(1);
@@ -182,8 +167,7 @@ TEST_F(AuthorityTest, TheTimeCapOpensARoundWithAnythingSettled) {
 }
 
 TEST_F(AuthorityTest, ARepeatedBeatGetsTheOpeningOrTheCommitThatWasLost) {
-  boot();
-  for (std::uint64_t n = 1; n <= 2; ++n) join_and_serve(n);
+  boot_with(2);
   beat(1, 0, 300);
   EXPECT_EQ(sent_to<RoundOpen>(2).size(), 1u);
   loop.run_for(2s);
@@ -205,10 +189,8 @@ TEST_F(AuthorityTest, ARepeatedBeatGetsTheOpeningOrTheCommitThatWasLost) {
 // Found by the swarm: a member that missed the commit that names it, and then hears of a later one only, would bring
 // its entries again.
 TEST_F(AuthorityTest, ALaterCommitIsPrecededByTheLastOneThatNamesTheMember) {
-  boot();
-  for (std::uint64_t n = 1; n <= 3; ++n) join_and_serve(n);
-  beat(1, 0, 300);
-  for (std::uint64_t n = 1; n <= 3; ++n) contribute(n, 1, {n});
+  boot_with(3);
+  contribute_all(3);
   for (std::uint64_t n = 1; n <= 2; ++n) agree(n, 1, 7, 6, 60);
   loop.run_for(options.round_grace + 100ms);
   ASSERT_EQ(commits.size(), 1u);
@@ -303,8 +285,7 @@ TEST_F(AuthorityTest, ARoundAndTheEndOfASessionAreOneEventEach) {
   boot();
   join_and_serve(1);
   join_and_serve(2);
-  beat(1, 0, 300);
-  for (std::uint64_t n = 1; n <= 2; ++n) contribute(n, 1, {n});
+  contribute_all(2);
   agree(1, 1, 7, 3, 30);
   fail_round(2, 1, session_of(1), "nothing came");
   settle();

@@ -190,8 +190,7 @@ TEST_F(AuthorityTest, RestartsAllMembershipTimersWhenItWasAway) {
 
 // ---- ahead of the log ----
 TEST_F(AuthorityTest, AMemberAheadOfTheLogJoinsAgainOnceAnotherHoldsTheStagesVersion) {
-  boot();
-  for (std::uint64_t n = 1; n <= 2; ++n) join_and_serve(n);
+  boot_with(2);
   beat(1, 3);
   EXPECT_EQ(
       over,
@@ -203,8 +202,7 @@ TEST_F(AuthorityTest, AMemberAheadOfTheLogJoinsAgainOnceAnotherHoldsTheStagesVer
 }
 
 TEST_F(AuthorityTest, TheOnlyHoldersOfANewerVersionStayAndServeNothingUntilAPersonDecides) {
-  boot();
-  for (std::uint64_t n = 1; n <= 2; ++n) join_and_serve(n);
+  boot_with(2);
   // The process comes back to an older log, to which neither member's state belongs.
   stop();
   boot();
