@@ -22,14 +22,7 @@ struct ExecutorMaker {
 inline void PrintTo(const ExecutorMaker& maker, std::ostream* out) { *out << maker.name; }
 
 inline ModelSpec contract_model() {
-  ModelSpec model;
-  model.layers = 3;
-  model.dim = 16;
-  model.heads = 2;
-  model.positions = 8;
-  model.vocabulary = 23;
-  model.seed = 5;
-  return model;
+  return {.layers = 3, .dim = 16, .heads = 2, .positions = 8, .vocabulary = 23, .seed = 5};
 }
 
 inline HostTensor contract_tokens(std::uint64_t seed, std::int64_t sequences = 2) {

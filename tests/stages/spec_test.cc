@@ -10,14 +10,7 @@ namespace shoal {
 namespace {
 
 ModelSpec model_of(std::uint32_t layers, std::uint32_t dim = 32, std::uint32_t vocabulary = 64) {
-  ModelSpec model;
-  model.layers = layers;
-  model.dim = dim;
-  model.heads = 4;
-  model.positions = 16;
-  model.vocabulary = vocabulary;
-  model.seed = 11;
-  return model;
+  return {.layers = layers, .dim = dim, .heads = 4, .positions = 16, .vocabulary = vocabulary, .seed = 11};
 }
 
 TEST(StageSpecTest, TheWholeModelHasGpt2sTensors) {

@@ -14,14 +14,7 @@ namespace {
 namespace fs = std::filesystem;
 
 ModelSpec model_of() {
-  ModelSpec model;
-  model.layers = 3;
-  model.dim = 8;
-  model.heads = 2;
-  model.positions = 4;
-  model.vocabulary = 16;
-  model.seed = 0xffffffffffffffffull;
-  return model;
+  return {.layers = 3, .dim = 8, .heads = 2, .positions = 4, .vocabulary = 16, .seed = 0xffffffffffffffffull};
 }
 
 class StageFileTest : public ::testing::Test {

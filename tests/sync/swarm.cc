@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <sstream>
 
-#include "tests/sync/swarm_model.h"
+#include "tests/sync/sync_fixtures.h"
 
 namespace shoal::test {
 namespace {
@@ -88,7 +88,7 @@ void Swarm::boot_authority() {
   AuthorityOptions authority_options;
   authority_options.run = run_id;
   authority_options.rule = options.rule;
-  authority_options.round_targets = 20 * kTargets / options.peers;
+  authority_options.round_targets = 20 * kTargetsOfEntry / options.peers;
   authority_options.round_budget = options.round_budget;
   authority_options.payload_bytes = {
       static_cast<std::uint64_t>(options.bytes_per_byte * kIntegerParameters * sizeof(float))};
@@ -118,7 +118,7 @@ void Swarm::link_up(std::size_t host) {
   if (!hosts[host]->replica) return;
   const Session session = hosts[host]->replica->self_;
   deliver(host, 0, [this, host, session] {
-    if (authority) authority->on_link_up({host_key(host), session, PeerRole::kPeer});
+    if (authority) authority->on_link_up({peer_of(host), session, PeerRole::kPeer});
   });
   deliver(0, host, [this, host] {
     if (hosts[host]->replica && !hosts[host]->replica->over_) hosts[host]->replica->membership_.on_authority_up();
@@ -167,7 +167,7 @@ bool Swarm::listed_serving(std::size_t host) const {
 
 void Swarm::send(const PeerId& peer, Message message) {
   for (std::size_t i = 1; i < hosts.size(); ++i)
-    if (host_key(i) == peer)
+    if (peer_of(i) == peer)
       deliver(0, i, [this, i, message = std::move(message)] {
         if (hosts[i]->replica) hosts[i]->replica->on_message({}, {}, message, Bytes());
       });

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "tests/sync/swarm.h"
-#include "tests/sync/swarm_model.h"
+#include "tests/sync/sync_fixtures.h"
 
 namespace shoal::test {
 namespace {
@@ -31,7 +31,7 @@ Replica::Replica(Swarm& swarm, std::size_t host, Session self, Bytes held)
       host_(host),
       self_(self),
       loop_(swarm.hosts[host]->loop),
-      executor_(model_spec()),
+      executor_(tiny_spec()),
       rule_(exact_rule(swarm.options.rule)),
       membership_(membership_options(swarm, host, self, held), *this, loop_),
       round_(std::make_unique<Round>(*this, loop_, self, StageId(0))),
@@ -67,12 +67,12 @@ void Replica::work() {
   const MicrobatchId microbatch{1, swarm_.next_microbatch++};
   const std::uint64_t serial = ++serial_;
   swarm_.made[{self_, serial}] = microbatch;
-  const bool counted = executor_.forward({serial, microbatch, model_tokens(), {}}).ok() &&
+  const bool counted = executor_.forward({serial, microbatch, tiny_tokens(), {}}).ok() &&
                        executor_.backward(serial, {}, WindowSlot::kA).ok();
   if (!counted) return swarm_.problem("an entry was not counted");
   executor_.settle(serial);
   InnerStep step;
-  step.targets = kTargets;
+  step.targets = kTargetsOfEntry;
   if (!executor_.inner_step(WindowSlot::kA, step).ok()) swarm_.problem("an inner step failed");
   local_.insert(serial);
   ++progress_;
@@ -86,7 +86,7 @@ bool Replica::count_for_step(const MicrobatchId& microbatch, StepId step, std::u
   }
   *serial = ++serial_;
   swarm_.made[{self_, *serial}] = microbatch;
-  const bool counted = executor_.forward({*serial, microbatch, model_tokens(), {}}).ok() &&
+  const bool counted = executor_.forward({*serial, microbatch, tiny_tokens(), {}}).ok() &&
                        executor_.backward(*serial, {}, WindowSlot::kA).ok();
   if (!counted) swarm_.problem("an entry was not counted");
   local_.insert(*serial);
@@ -96,7 +96,7 @@ bool Replica::count_for_step(const MicrobatchId& microbatch, StepId step, std::u
 }
 
 void Replica::send_to_authority(Message message) {
-  swarm_.deliver(host_, 0, [&swarm = swarm_, self = self_, peer = host_key(host_), message] {
+  swarm_.deliver(host_, 0, [&swarm = swarm_, self = self_, peer = peer_of(host_), message] {
     if (swarm.authority) swarm.authority->on_message({peer, self, PeerRole::kPeer}, message);
   });
 }
@@ -105,7 +105,7 @@ Beat Replica::make_beat() {
   Beat beat;
   beat.version = version_;
   beat.serving = serving_;
-  beat.settled_targets = local_.size() * kTargets;
+  beat.settled_targets = local_.size() * kTargetsOfEntry;
   beat.progress = progress_;
   return beat;
 }
@@ -171,7 +171,7 @@ void Replica::contribute(const RoundOpen& open, std::function<void(Result<Contri
         }
       }
     }
-    context_.weight = local_.size() * kTargets;
+    context_.weight = local_.size() * kTargetsOfEntry;
     Result<Payload> payload = rule_->contribute(executor_, context_);
     if (!payload.ok()) return done(payload.error());
     contributed_ = local_;
@@ -244,8 +244,8 @@ void Replica::on_fetched(Bytes image) {
 
 void Replica::send_to_member(const Session& member, Message message, std::vector<Bytes> frames) {
   for (std::size_t i = 1; i < swarm_.hosts.size(); ++i) {
-    if (host_key(i).bytes != host_key(session_host(member)).bytes) continue;
-    auto task = [&swarm = swarm_, i, self = self_, peer = host_key(host_), message, frames] {
+    if (i != number_of(member)) continue;
+    auto task = [&swarm = swarm_, i, self = self_, peer = peer_of(host_), message, frames] {
       if (swarm.hosts[i]->replica)
         swarm.hosts[i]->replica->on_message(self, peer, message, frames.empty() ? Bytes() : frames[0]);
     };
@@ -254,7 +254,7 @@ void Replica::send_to_member(const Session& member, Message message, std::vector
 }
 
 RoundHost::Carried Replica::carried(const Session& member) const {
-  const std::size_t other = session_host(member);
+  const std::size_t other = number_of(member);
   return {swarm_.moved(host_, other) + swarm_.moved(other, host_), 0};
 }
 
@@ -265,8 +265,8 @@ void Replica::make_image(std::function<void(Result<StateImage>)> done) {
 
 void Replica::send(const PeerId& to, Message message, std::vector<Bytes> frames) {
   for (std::size_t i = 1; i < swarm_.hosts.size(); ++i) {
-    if (host_key(i) != to) continue;
-    swarm_.deliver(host_, i, [&swarm = swarm_, i, self = self_, peer = host_key(host_), message, frames] {
+    if (peer_of(i) != to) continue;
+    swarm_.deliver(host_, i, [&swarm = swarm_, i, self = self_, peer = peer_of(host_), message, frames] {
       if (swarm.hosts[i]->replica)
         swarm.hosts[i]->replica->on_message(self, peer, message, frames.empty() ? Bytes() : frames[0]);
     });

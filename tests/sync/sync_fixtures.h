@@ -1,5 +1,7 @@
 #pragma once
 // What the tests of sync/ share: a one-stage model for the exact executor, and ways to put entries into it.
+#include <gtest/gtest.h>
+
 #include <memory>
 #include <vector>
 
@@ -9,13 +11,7 @@
 namespace shoal::test {
 
 inline StageSpec tiny_spec() {
-  ModelSpec model;
-  model.layers = 1;
-  model.dim = 4;
-  model.heads = 1;
-  model.positions = 4;
-  model.vocabulary = 16;
-  model.seed = 1;
+  const ModelSpec model{.layers = 1, .dim = 4, .heads = 1, .positions = 4, .vocabulary = 16, .seed = 1};
   return split_model(model, 1).value()[0];
 }
 
@@ -59,5 +55,7 @@ inline PeerId peer_of(std::uint64_t n) {
   peer.bytes[31] = 7;
   return peer;
 }
+// The n of peer_of.
+inline std::uint64_t number_of(const Session& session) { return session.peer_tag; }
 
 }  // namespace shoal::test
