@@ -177,7 +177,6 @@ std::vector<std::string> LineBuffer::append(std::string_view bytes) {
     const std::string_view piece = bytes.substr(0, end);
     if (!skipping_ && partial_.size() + piece.size() > kChildLineBytesMax) {
       skipping_ = true;
-      ++dropped_;
       partial_.clear();
     }
     if (!skipping_) partial_ += piece;

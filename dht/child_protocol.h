@@ -60,17 +60,15 @@ std::string pack_line(const ChildEvent& event);
 Result<ChildCommand> parse_command(std::string_view line);
 Result<ChildEvent> parse_event(std::string_view line);
 
-// Cuts a stream of bytes into lines. A line over the limit is dropped whole and counted.
+// Cuts a stream of bytes into lines. A line over the limit is dropped whole.
 class LineBuffer {
  public:
   // The lines that `bytes` completes, without their newlines.
   std::vector<std::string> append(std::string_view bytes);
-  std::uint64_t dropped() const { return dropped_; }
 
  private:
   std::string partial_;
   bool skipping_ = false;
-  std::uint64_t dropped_ = 0;
 };
 
 }  // namespace shoal

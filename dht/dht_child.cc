@@ -51,10 +51,7 @@ class DhtChild::Supervisor : public std::enable_shared_from_this<Supervisor> {
     if (!up_) return;
     {
       const std::lock_guard lock(mutex_);
-      if (commands_.size() >= kChildQueueMax) {
-        ++dropped_commands_;
-        return;
-      }
+      if (commands_.size() >= kChildQueueMax) return;
       commands_.push_back(pack_line(command));
     }
     wake();
@@ -66,7 +63,7 @@ class DhtChild::Supervisor : public std::enable_shared_from_this<Supervisor> {
   TimePoint heard_;               // loop only
   std::uint16_t port_ = 0;        // loop only
   std::atomic<int> process_id_{0};
-  std::atomic<std::uint64_t> starts_{0}, deaths_{0}, bad_lines_{0}, dropped_commands_{0};
+  std::atomic<std::uint64_t> starts_{0}, deaths_{0};
 
  private:
   void wake() {
@@ -187,9 +184,7 @@ bool DhtChild::Supervisor::read_lines(SpawnedChild& child) {
   const ssize_t size = recv(child.socket(), bytes, sizeof bytes, 0);
   if (size < 0) return errno == EAGAIN || errno == EINTR;
   if (size == 0) return false;
-  const std::uint64_t dropped = lines_.dropped();
   for (const std::string& line : lines_.append({bytes, static_cast<std::size_t>(size)})) deliver(line);
-  bad_lines_ += lines_.dropped() - dropped;
   return true;
 }
 
@@ -208,10 +203,7 @@ bool DhtChild::Supervisor::write_lines(SpawnedChild& child) {
 
 void DhtChild::Supervisor::deliver(const std::string& line) {
   Result<ChildEvent> event = parse_event(line);
-  if (!event.ok()) {
-    ++bad_lines_;
-    return;
-  }
+  if (!event.ok()) return;
   last_line_ = monotonic_now();
   if (const auto* ready = std::get_if<ReadyEvent>(&*event)) last_port_ = ready->port;
   post([event = std::move(*event)](Supervisor& self) {
@@ -274,8 +266,6 @@ void DhtChild::bootstrap(const std::string& address) { supervisor_->send(Bootstr
 bool DhtChild::alive() const { return supervisor_->alive(); }
 std::uint16_t DhtChild::port() const { return supervisor_->port_; }
 int DhtChild::process_id() const { return supervisor_->process_id_; }
-ChildCounters DhtChild::counters() const {
-  return {supervisor_->starts_, supervisor_->deaths_, supervisor_->bad_lines_, supervisor_->dropped_commands_};
-}
+ChildCounters DhtChild::counters() const { return {supervisor_->starts_, supervisor_->deaths_}; }
 
 }  // namespace shoal

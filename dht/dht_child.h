@@ -29,7 +29,7 @@ struct DhtChildOptions {
 };
 
 struct ChildCounters {
-  std::uint64_t starts = 0, deaths = 0, bad_lines = 0, dropped_commands = 0;
+  std::uint64_t starts = 0, deaths = 0;
 };
 
 class DhtChild final : public DhtAccess {

@@ -80,11 +80,6 @@ void SimDhtAccess::go_down() {
   }));
 }
 
-void SimDhtAccess::kill_child(Duration away) {
-  go_down();
-  if (!dht_.outage_) come_up_after(away);
-}
-
 void SimDhtAccess::put(const std::string& key, std::uint64_t id, std::uint16_t serial, const std::string& text) {
   if (!up_) return;
   dht_.loop_.after(dht_.delay_, lifetime_.guard([this, key, id, serial, text, life = life_] {

@@ -73,9 +73,6 @@ class SimDhtAccess final : public DhtAccess {
   void bootstrap(const std::string&) override {}  // the table is everywhere
   bool alive() const override { return up_; }
 
-  // The child of this process alone dies and is back after `away`.
-  void kill_child(Duration away);
-
  private:
   friend class SimDht;
   void go_down();

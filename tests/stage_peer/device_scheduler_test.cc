@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "stages/integer_executor.h"
-#include "tests/sync/swarm_model.h"
+#include "tests/sync/sync_fixtures.h"
 
 namespace shoal {
 namespace {
@@ -64,7 +64,7 @@ struct DeviceSchedulerTest : testing::Test, JobSource {
 
   HeldDevice device;
   HeldClock clock;
-  std::shared_ptr<StageExecutor> executor = std::make_shared<IntegerExecutor>(test::model_spec());
+  std::shared_ptr<StageExecutor> executor = std::make_shared<IntegerExecutor>(test::tiny_spec());
   std::vector<std::string> own;  // jobs of the source, in order
   std::vector<std::string> log;
   int asked_for_a_job = 0;
