@@ -34,9 +34,7 @@ void add_audit(CLI::App& app, Program& program) {
                          "when lines are missing and nobody can tell");
   auto folder = std::make_shared<std::string>();
   command->add_option("folder", *folder, "folder with the files that --events wrote")->required()->type_name("DIR");
-  command->fallthrough();
-  command->callback(
-      [&program, folder] { program.run = [&program, folder] { return run_audit(*folder, program.global.json); }; });
+  run_when_named(*command, program, [folder](const GlobalOptions& global) { return run_audit(*folder, global.json); });
 }
 
 }  // namespace shoal

@@ -79,9 +79,7 @@ void add_demo(CLI::App& app, Program& program) {
   command->add_option("--text", options.text, "bytes to train on (default: the text that scripts/setup fetched)")
       ->type_name("FILE");
   command->add_option("--keep", options.keep, "keep run file, logs, events and model here")->type_name("DIR");
-  command->fallthrough();
-  command->callback(
-      [&program, arguments] { program.run = [&program, arguments] { return run(*arguments, program.global); }; });
+  run_when_named(*command, program, [arguments](const GlobalOptions& global) { return run(*arguments, global); });
 }
 
 }  // namespace shoal

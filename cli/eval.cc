@@ -1,7 +1,6 @@
 // shoal eval DIR --text FILE: the validation loss of a saved model.
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <thread>
 
 #include "cli/executors.h"
 #include "cli/outcome.h"
@@ -14,8 +13,7 @@ namespace {
 
 struct EvalArguments {
   std::string folder, text;
-  ComputeOptions compute{.device = "auto",
-                         .threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()))};
+  ComputeOptions compute;
 };
 
 int run(const EvalArguments& arguments, bool json) {
@@ -51,12 +49,8 @@ void add_eval(CLI::App& app, Program& program) {
   auto arguments = std::make_shared<EvalArguments>();
   command->add_option("folder", arguments->folder, "folder that --save wrote")->required()->type_name("DIR");
   command->add_option("--text", arguments->text, "the token file, as in [data] path")->required()->type_name("FILE");
-  command->add_option("--threads", arguments->compute.threads, "threads of the CPU (default: all)")
-      ->check(CLI::Range(1, 1024));
-  command->add_option("--device", arguments->compute.device, "auto, cpu or cuda:N (default: auto)");
-  command->fallthrough();
-  command->callback(
-      [&program, arguments] { program.run = [&program, arguments] { return run(*arguments, program.global.json); }; });
+  add_compute_options(*command, arguments->compute);
+  run_when_named(*command, program, [arguments](const GlobalOptions& global) { return run(*arguments, global.json); });
 }
 
 }  // namespace shoal

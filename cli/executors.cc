@@ -1,10 +1,17 @@
 #include "cli/executors.h"
 
+#include <CLI/CLI.hpp>
+
 #include "stages/integer_executor.h"
 #include "stages/paced_executor.h"
 #include "stages/torch_executor.h"
 
 namespace shoal {
+
+void add_compute_options(CLI::App& command, ComputeOptions& options) {
+  command.add_option("--device", options.device, "auto, cpu or cuda:N (default: auto)");
+  command.add_option("--threads", options.threads, "threads of the CPU (default: all)")->check(CLI::Range(1, 1024));
+}
 
 ExecutorFactory executor_factory(const ExecutorSection& section, const ComputeOptions& options) {
   using Made = Result<std::unique_ptr<StageExecutor>>;

@@ -92,9 +92,7 @@ void add_inspect(CLI::App& app, Program& program) {
       ->type_name("HOST:PORT");
   command->add_option("--seconds", arguments->seconds, "patience for each of the two questions (default: 5)")
       ->check(CLI::Range(0.1, 600.0));
-  command->fallthrough();
-  command->callback(
-      [&program, arguments] { program.run = [&program, arguments] { return run(*arguments, program.global.json); }; });
+  run_when_named(*command, program, [arguments](const GlobalOptions& global) { return run(*arguments, global.json); });
 }
 
 }  // namespace shoal

@@ -3,7 +3,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
-#include <thread>
 
 #include "cli/executors.h"
 #include "cli/live.h"
@@ -28,8 +27,7 @@ constexpr Duration kLastWords = 200ms;  // for the goodbye to leave the sockets
 struct JoinArguments {
   std::string ticket, listen = "0.0.0.0:0", events;
   std::vector<std::string> advertise, bootstrap;
-  ComputeOptions compute{.device = "auto",
-                         .threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()))};
+  ComputeOptions compute;
   std::uint64_t memory_mebibytes = 0;
   int stage = -1;
   double patience_s = 60, wait_s = 3600;
@@ -266,9 +264,7 @@ void add_join(CLI::App& app, Program& program) {
       ->add_option("--advertise", arguments->advertise,
                    "address that others dial, repeatable (default: our side of the route to the ticket)")
       ->type_name("HOST[:PORT]");
-  command->add_option("--device", arguments->compute.device, "auto, cpu or cuda:N (default: auto)");
-  command->add_option("--threads", arguments->compute.threads, "threads of the CPU (default: all)")
-      ->check(CLI::Range(1, 1024));
+  add_compute_options(*command, arguments->compute);
   command
       ->add_option("--memory", arguments->memory_mebibytes,
                    "MiB for the stage and its microbatches (default: 16 microbatches)")
@@ -288,10 +284,8 @@ void add_join(CLI::App& app, Program& program) {
                    "seconds to keep the state while the launching process is away (default: 3600)")
       ->check(CLI::Range(1.0, 1e7));
   command->add_flag("--once", arguments->once, "end with the session instead of joining again");
-  command->fallthrough();
-  command->callback([&program, arguments] {
-    program.run = [&program, arguments] { return JoinProgram(*arguments, program.global).run(); };
-  });
+  run_when_named(*command, program,
+                 [arguments](const GlobalOptions& global) { return JoinProgram(*arguments, global).run(); });
 }
 
 }  // namespace shoal

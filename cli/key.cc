@@ -31,8 +31,7 @@ int run_key(const GlobalOptions& global) {
 
 void add_key(CLI::App& app, Program& program) {
   CLI::App* command = app.add_subcommand("key", "print this machine's public key (made at first use)");
-  command->fallthrough();
-  command->callback([&program] { program.run = [&program] { return run_key(program.global); }; });
+  run_when_named(*command, program, [](const GlobalOptions& global) { return run_key(global); });
 }
 
 }  // namespace shoal

@@ -339,10 +339,8 @@ void add_launch(CLI::App& app, Program& program) {
   command->add_option("--bootstrap", arguments->bootstrap, "a DHT node to join, repeatable")->type_name("HOST:PORT");
   command->add_option("--line-every", arguments->seconds_between_lines,
                       "seconds between train lines; 0 = every step (default: 1)");
-  command->fallthrough();
-  command->callback([&program, arguments] {
-    program.run = [&program, arguments] { return LaunchProgram(*arguments, program.global.json).run(); };
-  });
+  run_when_named(*command, program,
+                 [arguments](const GlobalOptions& global) { return LaunchProgram(*arguments, global.json).run(); });
 }
 
 }  // namespace shoal

@@ -96,6 +96,11 @@ int parse_and_run(int argc, char** argv) {
 }  // namespace
 }  // namespace shoal
 
+void shoal::run_when_named(CLI::App& command, Program& program, std::function<int(const GlobalOptions&)> run) {
+  command.fallthrough();
+  command.callback([&program, run = std::move(run)] { program.run = [&program, run] { return run(program.global); }; });
+}
+
 int main(int argc, char** argv) {
   try {
     return shoal::parse_and_run(argc, argv);

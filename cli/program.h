@@ -24,6 +24,9 @@ struct Program {
   std::function<int()> run;  // set by the subcommand that was named; returns the exit code
 };
 
+// What `command` does when it was the one that was named.
+void run_when_named(CLI::App& command, Program& program, std::function<int(const GlobalOptions&)> run);
+
 // Each registers its options with storage that lives as long as `program.run`.
 void add_audit(CLI::App& app, Program& program);
 void add_demo(CLI::App& app, Program& program);

@@ -3,7 +3,6 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <thread>
 
 #include "cli/executors.h"
 #include "cli/outcome.h"
@@ -19,8 +18,7 @@ namespace {
 
 struct SoloArguments {
   std::string config, save, events;
-  ComputeOptions compute{.device = "auto",
-                         .threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()))};
+  ComputeOptions compute;
   double seconds_between_lines = 1;
 };
 
@@ -90,17 +88,13 @@ void add_solo(CLI::App& app, Program& program) {
       app.add_subcommand("solo", "train a run in this process alone, without network: the honest baseline");
   auto arguments = std::make_shared<SoloArguments>();
   command->add_option("run", arguments->config, "the run's file")->required()->type_name("RUN.toml");
-  command->add_option("--threads", arguments->compute.threads, "threads of the CPU (default: all)")
-      ->check(CLI::Range(1, 1024));
-  command->add_option("--device", arguments->compute.device, "auto, cpu or cuda:N (default: auto)");
+  add_compute_options(*command, arguments->compute);
   command->add_option("--save", arguments->save, "write the trained model here")->type_name("DIR");
   command->add_option("--events", arguments->events, "append JSON lines here")->type_name("FILE");
   command->add_option("--line-every", arguments->seconds_between_lines,
                       "seconds between train lines; 0 = every step (default: 1)");
   command->footer("The options of RUN.toml:\n" + describe_options());
-  command->fallthrough();
-  command->callback(
-      [&program, arguments] { program.run = [&program, arguments] { return run(*arguments, program.global); }; });
+  run_when_named(*command, program, [arguments](const GlobalOptions& global) { return run(*arguments, global); });
 }
 
 }  // namespace shoal

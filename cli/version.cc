@@ -95,8 +95,7 @@ int run(const GlobalOptions& global) {
 
 void add_version(CLI::App& app, Program& program) {
   CLI::App* command = app.add_subcommand("version", "version and protocol; with --verbose libraries, CPU and GPU");
-  command->fallthrough();
-  command->callback([&program] { program.run = [&program] { return run(program.global); }; });
+  run_when_named(*command, program, [](const GlobalOptions& global) { return run(global); });
 }
 
 }  // namespace shoal
