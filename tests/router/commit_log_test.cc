@@ -1,6 +1,8 @@
 // The trainer's log: bytes, tails, damage, replay.
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "kept_book.h"
 
 namespace shoal {
@@ -46,20 +48,29 @@ TEST(CommitBookTest, RecordsHaveTheseBytes) {
             "676f6e65");
 }
 
+// The log cut at every length behind `whole` bytes: what is read of it ends there, and becomes the book that `see`
+// gets.
+void cut_behind(std::size_t whole, const std::vector<std::uint8_t>& log,
+                const std::function<void(const CommitBook&)>& see) {
+  for (std::size_t size = whole; size < log.size(); ++size) {
+    CommitBook book(kTrainer, 2);
+    const auto read =
+        read_record_log(ByteView(log).first(size), kTrainerLog, [&](ByteView record) { return book.replay(record); });
+    ASSERT_TRUE(read.ok()) << size << ": " << read.error().message;
+    EXPECT_EQ(*read, whole) << size;
+    see(book);
+  }
+}
+
 TEST(CommitBookTest, ATornTailIsCutAtEveryLength) {
   Kept kept;
   kept.decide(0);
   const std::size_t whole = kept.log.size();
   kept.decide(1);
-  for (std::size_t size = whole; size < kept.log.size(); ++size) {
-    CommitBook book(kTrainer, 2);
-    const auto read = read_record_log(ByteView(kept.log).first(size), kTrainerLog,
-                                      [&](ByteView record) { return book.replay(record); });
-    ASSERT_TRUE(read.ok()) << size << ": " << read.error().message;
-    EXPECT_EQ(*read, whole) << size;
+  cut_behind(whole, kept.log, [](const CommitBook& book) {
     EXPECT_EQ(book.committed(), 1u);
     EXPECT_EQ(book.next(), id(1)) << "what was torn was not committed: it is issued as new";
-  }
+  });
 }
 
 TEST(CommitBookTest, ALogTellsWhereItsNewestLifeBeganAtEveryLengthOfATornTail) {
@@ -72,14 +83,7 @@ TEST(CommitBookTest, ALogTellsWhereItsNewestLifeBeganAtEveryLengthOfATornTail) {
   EXPECT_EQ(kept.book.life(), a_life(1));
   EXPECT_EQ(kept.reopened()->life(), a_life(1));
   EXPECT_EQ(kept.reopened()->committed(), 1u);
-  for (std::size_t size = whole; size < kept.log.size(); ++size) {
-    CommitBook book(kTrainer, 2);
-    const auto read = read_record_log(ByteView(kept.log).first(size), kTrainerLog,
-                                      [&](ByteView record) { return book.replay(record); });
-    ASSERT_TRUE(read.ok()) << size << ": " << read.error().message;
-    EXPECT_EQ(*read, whole) << size;
-    EXPECT_EQ(book.life(), a_life(0)) << size;
-  }
+  cut_behind(whole, kept.log, [](const CommitBook& book) { EXPECT_EQ(book.life(), a_life(0)); });
 }
 
 TEST(CommitBookTest, MoreListingsThanOneRecordTakesAllReachTheLog) {

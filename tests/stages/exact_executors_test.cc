@@ -92,15 +92,17 @@ TEST(IntegerExecutorTest, FramesSurviveTilesOfEightBits) {
   }
 }
 
+// It does not wait, but adds to `spent`.
+ExecutorMaker paced_maker(Duration& spent) {
+  const auto make = [&spent](const StageSpec& spec) {
+    return std::make_unique<PacedExecutor>(spec, Pace{3ms, 50ms, 700ms}, [&spent](Duration d) { spent += d; });
+  };
+  return {"paced", make, 0};
+}
+
 TEST(PacedExecutorTest, SpendsTheDurationsOfWhatItRan) {
   Duration spent{};
-  const ExecutorMaker maker{
-      "paced",
-      [&](const StageSpec& spec) {
-        return std::make_unique<PacedExecutor>(spec, Pace{3ms, 50ms, 700ms}, [&](Duration d) { spent += d; });
-      },
-      0};
-  Chain chain(maker, contract_model(), 1);
+  Chain chain(paced_maker(spent), contract_model(), 1);
   const auto spent_by = [&](auto&& action) {
     spent = {};
     action();
@@ -116,13 +118,7 @@ TEST(PacedExecutorTest, SpendsTheDurationsOfWhatItRan) {
 
 TEST(PacedExecutorTest, ARecomputedBackwardCostsBoth) {
   Duration spent{};
-  const ExecutorMaker maker{
-      "paced",
-      [&](const StageSpec& spec) {
-        return std::make_unique<PacedExecutor>(spec, Pace{3ms, 50ms, 0ms}, [&](Duration d) { spent += d; });
-      },
-      0};
-  Chain chain(maker, contract_model(), 1);
+  Chain chain(paced_maker(spent), contract_model(), 1);
   chain.forward(1);
   for (int i = 0; i < 2; ++i) ASSERT_TRUE(chain.at(0).inner_step(kA, contract_step()).ok());
   spent = {};
