@@ -11,7 +11,6 @@ namespace shoal {
 namespace {
 
 using ::testing::AnyOf;
-using ::testing::HasSubstr;
 
 class CodecContractTest : public ::testing::TestWithParam<CodecId> {
  protected:

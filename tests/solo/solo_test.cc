@@ -10,7 +10,6 @@
 namespace shoal {
 namespace {
 
-using testing::HasSubstr;
 
 class SoloTest : public testing::Test {
  protected:

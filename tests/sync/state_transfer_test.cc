@@ -14,7 +14,6 @@ namespace shoal {
 namespace {
 
 using test::peer_of;
-using test::tiny_spec;
 
 // An image of `megabytes` MiB and a bit, made by hand: the layout is what sync/state_image.h says.
 Bytes big_image(std::size_t megabytes, std::uint64_t version, std::uint64_t seed) {
