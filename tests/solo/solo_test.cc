@@ -10,7 +10,6 @@
 namespace shoal {
 namespace {
 
-
 class SoloTest : public testing::Test {
  protected:
   SoloTest() {
