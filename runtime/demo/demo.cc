@@ -74,10 +74,6 @@ Status write_text(const std::string& path, const std::string& text) {
   return {};
 }
 
-struct SoloFigures {
-  double loss_start = 0, loss_end = 0, val_loss = 0, unigram = 0, bigram = 0, tokens_per_s = 0;
-};
-
 class Demo {
  public:
   Demo(const DemoOptions& options, std::string folder)
@@ -250,7 +246,7 @@ class Demo {
   Status read_figures() {
     say("reading the event logs");
     SHOAL_ASSIGN(const DemoEvents events, read_demo_events(folder_ + "/events"));
-    SHOAL_ASSIGN(const AuditReport report, audit_folder(folder_ + "/events"));
+    SHOAL_ASSIGN(result_.audit, audit_folder(folder_ + "/events"));
     LossCurve losses;
     for (double loss : events.step_losses) losses.add(loss);
     result_.loss_start = losses.first();
@@ -263,18 +259,7 @@ class Demo {
       result_.codec_ratio = static_cast<double>(events.fp32_bytes) / static_cast<double>(events.payload_bytes);
     result_.lost_by_peer = events.lost;
     judge_faults(events);
-    result_.issued = report.issued;
-    result_.committed = report.committed;
-    result_.unfinished = report.unfinished;
-    result_.retried = report.branches;
-    result_.lost = report.lost;
-    result_.counted_twice = report.counted_twice;
-    result_.rounds = report.rounds;
-    result_.ended = report.ended;
-    result_.undecided = report.undecided;
-    result_.silent = report.silent;
-    result_.audit = name_of(report.verdict());
-    if (!report.clean()) say(audit_table(report));
+    if (!result_.audit.clean()) say(audit_table(result_.audit));
     return {};
   }
 
@@ -305,13 +290,7 @@ class Demo {
     run_.end_tokens = std::max<std::uint64_t>(1, result_.tokens);
     const double expected_s = static_cast<double>(run_.end_tokens) / std::max(1.0, measured_tokens_per_s_);
     const SoloTime time{.budget = kSoloStart + from_seconds(kSoloSlowdown * expected_s)};
-    SHOAL_ASSIGN(const SoloFigures figures, solo("SOLO", run_, time));
-    result_.solo_loss_start = figures.loss_start;
-    result_.solo_loss_end = figures.loss_end;
-    result_.solo_val_loss = figures.val_loss;
-    result_.solo_tokens_per_s = figures.tokens_per_s;
-    result_.unigram_entropy = figures.unigram;
-    result_.bigram_entropy = figures.bigram;
+    SHOAL_ASSIGN(result_.solo, solo("SOLO", run_, time));
     return {};
   }
 

@@ -22,21 +22,18 @@ std::string fixed(const std::optional<double>& value, int digits) { return value
 bool is_long_run(const DemoResult& r) { return !r.chaos && r.seconds >= kLongRunSeconds; }
 
 void judge_loss(const DemoResult& r, std::vector<std::string>& failures) {
-  if (!r.val_loss || !r.solo_val_loss) {
-    failures.push_back("no validation loss of the " + std::string(r.val_loss ? "solo run" : "swarm"));
-    return;
-  }
+  if (!r.val_loss) return failures.push_back("no validation loss of the swarm");
   if (r.seconds < kLossJudgedFromSeconds) return;
-  const double bound = validation_bound(r) * *r.solo_val_loss;
+  const double bound = validation_bound(r) * r.solo.val_loss;
   if (!(*r.val_loss <= bound))
     failures.push_back("validation " + fixed(r.val_loss, 4) + " is above " + fixed(validation_bound(r), 2) +
                        " x solo's = " + fixed(bound, 4));
-  if (is_long_run(r) && !(*r.val_loss < r.bigram_entropy))
+  if (is_long_run(r) && !(*r.val_loss < r.solo.bigram))
     failures.push_back("validation " + fixed(r.val_loss, 4) + " is not below the text's bigram entropy " +
-                       fixed(r.bigram_entropy, 4));
-  if (!is_long_run(r) && !(*r.val_loss <= r.unigram_entropy - kBelowUnigram))
+                       fixed(r.solo.bigram, 4));
+  if (!is_long_run(r) && !(*r.val_loss <= r.solo.unigram - kBelowUnigram))
     failures.push_back("validation " + fixed(r.val_loss, 4) + " is not " + fixed(kBelowUnigram, 1) +
-                       " nats below the text's unigram entropy " + fixed(r.unigram_entropy, 4));
+                       " nats below the text's unigram entropy " + fixed(r.solo.unigram, 4));
 }
 
 class Rows {
@@ -56,7 +53,7 @@ class Rows {
 };
 
 std::string lost_text(const DemoResult& r) {
-  std::string text = std::to_string(r.lost) + " (microbatch, stage) pairs";
+  std::string text = std::to_string(r.audit.lost) + " (microbatch, stage) pairs";
   for (const auto& [session, count] : r.lost_by_peer) text += ", " + std::to_string(count) + " with session " + session;
   return text + " (at most " + std::to_string(r.loss_bound_microbatches) + " with one session)";
 }
@@ -70,19 +67,22 @@ double validation_bound(const DemoResult& r) {
 
 std::vector<std::string> demo_failures(const DemoResult& r) {
   std::vector<std::string> failures = r.process_failures;
-  if (r.counted_twice != 0) failures.push_back(std::to_string(r.counted_twice) + " contributions were counted twice");
-  if (r.unfinished != 0) failures.push_back(std::to_string(r.unfinished) + " microbatches were not finished");
-  if (!r.ended) failures.push_back("the run did not end in order");
-  if (r.undecided != 0)
-    failures.push_back(std::to_string(r.undecided) + " contributions were neither secured nor lost when it ended");
-  if (r.silent != 0) failures.push_back(std::to_string(r.silent) + " contributions were lost in silence");
+  if (r.audit.counted_twice != 0)
+    failures.push_back(std::to_string(r.audit.counted_twice) + " contributions were counted twice");
+  if (r.audit.unfinished != 0)
+    failures.push_back(std::to_string(r.audit.unfinished) + " microbatches were not finished");
+  if (!r.audit.ended) failures.push_back("the run did not end in order");
+  if (r.audit.undecided != 0)
+    failures.push_back(std::to_string(r.audit.undecided) +
+                       " contributions were neither secured nor lost when it ended");
+  if (r.audit.silent != 0) failures.push_back(std::to_string(r.audit.silent) + " contributions were lost in silence");
   for (const auto& [session, count] : r.lost_by_peer)
     if (count > r.loss_bound_microbatches)
       failures.push_back(std::to_string(count) + " contributions were lost with session " + session +
                          ", more than the " + std::to_string(r.loss_bound_microbatches) +
                          " that a run may lose with one");
-  if (r.committed == 0) failures.push_back("nothing was committed");
-  if (r.audit != "clean")
+  if (r.audit.committed == 0) failures.push_back("nothing was committed");
+  if (!r.audit.clean())
     failures.push_back("the audit of the event logs disagrees (shoal audit on the kept folder shows where)");
   for (const DemoFault& fault : r.faults) {
     if (!fault.recovered_s)
@@ -97,15 +97,15 @@ std::vector<std::string> demo_failures(const DemoResult& r) {
 std::string demo_table(const DemoResult& r) {
   Rows rows;
   rows.pair("nats a byte", "swarm", "solo");
-  rows.pair("loss at the start", fixed(r.loss_start, 4), fixed(r.solo_loss_start, 4));
-  rows.pair("loss at the end", fixed(r.loss_end, 4), fixed(r.solo_loss_end, 4));
-  rows.pair("validation", fixed(r.val_loss, 4), fixed(r.solo_val_loss, 4));
-  rows.pair("tokens/s", short_number(r.tokens_per_s), short_number(r.solo_tokens_per_s));
+  rows.pair("loss at the start", fixed(r.loss_start, 4), fixed(r.solo.loss_start, 4));
+  rows.pair("loss at the end", fixed(r.loss_end, 4), fixed(r.solo.loss_end, 4));
+  rows.pair("validation", fixed(r.val_loss, 4), fixed(r.solo.val_loss, 4));
+  rows.pair("tokens/s", short_number(r.tokens_per_s), short_number(r.solo.tokens_per_s));
   rows.gap();
-  rows.add("the text's entropy", "unigram " + fixed(r.unigram_entropy, 4) + ", bigram " + fixed(r.bigram_entropy, 4));
-  if (r.val_loss && r.solo_val_loss && *r.solo_val_loss > 0)
+  rows.add("the text's entropy", "unigram " + fixed(r.solo.unigram, 4) + ", bigram " + fixed(r.solo.bigram, 4));
+  if (r.val_loss && r.solo.val_loss > 0)
     rows.add("validation over solo's",
-             fixed(*r.val_loss / *r.solo_val_loss, 4) + " (allowed " + fixed(validation_bound(r), 2) +
+             fixed(*r.val_loss / r.solo.val_loss, 4) + " (allowed " + fixed(validation_bound(r), 2) +
                  (r.seconds < kLossJudgedFromSeconds ? "; not judged in a run this short)" : ")"));
   rows.add("tokens", short_number(static_cast<double>(r.tokens)));
   rows.add("bytes per token",
@@ -119,13 +119,13 @@ std::string demo_table(const DemoResult& r) {
   if (r.chaos)
     rows.add("the killed one rejoined",
              r.rejoined_s ? "serving " + fixed(*r.rejoined_s, 1) + " s after its start" : "NOT SERVING");
-  rows.add("microbatches", "issued " + std::to_string(r.issued) + ", committed " + std::to_string(r.committed) +
-                               ", unfinished " + std::to_string(r.unfinished) + ", retried " +
-                               std::to_string(r.retried));
+  rows.add("microbatches", "issued " + std::to_string(r.audit.issued) + ", committed " +
+                               std::to_string(r.audit.committed) + ", unfinished " +
+                               std::to_string(r.audit.unfinished) + ", retried " + std::to_string(r.audit.branches));
   rows.add("contributions lost", lost_text(r));
-  rows.add("counted twice", std::to_string(r.counted_twice));
-  rows.add("rounds", std::to_string(r.rounds));
-  rows.add("audit of the event logs", r.audit);
+  rows.add("counted twice", std::to_string(r.audit.counted_twice));
+  rows.add("rounds", std::to_string(r.audit.rounds));
+  rows.add("audit of the event logs", std::string(name_of(r.audit.verdict())));
   rows.add("the whole demo took", fixed(r.total_s, 0) + " s");
   return rows.text();
 }
@@ -137,23 +137,23 @@ std::string demo_json(const DemoResult& r) {
   nlohmann::ordered_json out = {{"loss_start", r.loss_start},
                                 {"loss_end", r.loss_end},
                                 {"val_loss", value(r.val_loss)},
-                                {"solo_loss_end", r.solo_loss_end},
-                                {"solo_val_loss", value(r.solo_val_loss)},
-                                {"unigram_entropy", r.unigram_entropy},
-                                {"bigram_entropy", r.bigram_entropy},
+                                {"solo_loss_end", r.solo.loss_end},
+                                {"solo_val_loss", r.solo.val_loss},
+                                {"unigram_entropy", r.solo.unigram},
+                                {"bigram_entropy", r.solo.bigram},
                                 {"tokens", r.tokens},
                                 {"tokens_per_s", r.tokens_per_s},
-                                {"solo_tokens_per_s", r.solo_tokens_per_s},
+                                {"solo_tokens_per_s", r.solo.tokens_per_s},
                                 {"bytes_per_token", r.bytes_per_token},
                                 {"codec_ratio", r.codec_ratio},
-                                {"issued", r.issued},
-                                {"committed", r.committed},
-                                {"unfinished", r.unfinished},
-                                {"retried", r.retried},
-                                {"lost", r.lost},
-                                {"counted_twice", r.counted_twice},
-                                {"rounds", r.rounds},
-                                {"audit", r.audit}};
+                                {"issued", r.audit.issued},
+                                {"committed", r.audit.committed},
+                                {"unfinished", r.audit.unfinished},
+                                {"retried", r.audit.branches},
+                                {"lost", r.audit.lost},
+                                {"counted_twice", r.audit.counted_twice},
+                                {"rounds", r.audit.rounds},
+                                {"audit", name_of(r.audit.verdict())}};
   out["faults"] = nlohmann::ordered_json::array();
   for (const DemoFault& fault : r.faults)
     out["faults"].push_back({{"kind", fault.kind},

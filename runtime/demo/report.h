@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "events/audit/audit.h"
 #include "sync/outer_rule.h"
 
 namespace shoal {
@@ -17,27 +18,26 @@ struct DemoFault {
   std::optional<double> recovered_s{};  // figures.h, recovered_after()
 };
 
+// Of the same training in one process.
+struct SoloFigures {
+  double loss_start = 0, loss_end = 0, val_loss = 0, unigram = 0, bigram = 0, tokens_per_s = 0;
+};
+
 struct DemoResult {
   RuleId rule = RuleId::kDiloco;
   double seconds = 0;  // of the swarm's part
   double total_s = 0;  // of the whole demo
   bool chaos = true;
   double loss_start = 0, loss_end = 0;  // nats a byte, as all losses here
-  double solo_loss_start = 0, solo_loss_end = 0;
-  std::optional<double> val_loss, solo_val_loss;
-  double unigram_entropy = 0, bigram_entropy = 0;
+  std::optional<double> val_loss;
+  SoloFigures solo;
   std::uint64_t tokens = 0;
-  double tokens_per_s = 0, solo_tokens_per_s = 0;  // the swarm's while no fault is
-  double bytes_per_token = 0;                      // what shoal's processes handed to TCP over committed tokens
-  double codec_ratio = 0;                          // fp32 bytes over encoded bytes of activations and gradients
-  std::uint64_t issued = 0, committed = 0, unfinished = 0, retried = 0;
-  std::uint64_t lost = 0, counted_twice = 0;  // (microbatch, stage) pairs
+  double tokens_per_s = 0;     // while no fault is
+  double bytes_per_token = 0;  // what shoal's processes handed to TCP over committed tokens
+  double codec_ratio = 0;      // fp32 bytes over encoded bytes of activations and gradients
+  AuditReport audit;
   std::map<std::string, std::uint64_t> lost_by_peer;
   std::uint64_t loss_bound_microbatches = 0;  // at most so many can be lost with one session
-  std::uint64_t rounds = 0;
-  std::string audit;                        // "clean", "incomplete" or "violated"
-  bool ended = false;                       // the trainer wrote that the run is over
-  std::uint64_t undecided = 0, silent = 0;  // (microbatch, stage) pairs, by the audit
   std::vector<DemoFault> faults;
   std::optional<double> rejoined_s{};           // from the start of the killed peer's new process until it serves
   std::vector<std::string> process_failures{};  // processes that ended otherwise than they should

@@ -19,17 +19,16 @@ DemoResult good() {
   r.seconds = 75;
   r.loss_start = 5.5;
   r.loss_end = 2.2;
-  r.solo_loss_start = 5.5;
-  r.solo_loss_end = 2.1;
+  r.solo.loss_start = 5.5;
+  r.solo.loss_end = 2.1;
   r.val_loss = 2.2;
-  r.solo_val_loss = 2.1;
-  r.unigram_entropy = 3.2;
-  r.bigram_entropy = 2.5;
+  r.solo.val_loss = 2.1;
+  r.solo.unigram = 3.2;
+  r.solo.bigram = 2.5;
   r.tokens = 1000;
-  r.issued = r.committed = 10;
+  r.audit.issued = r.audit.committed = 10;
   r.loss_bound_microbatches = 4096;
-  r.audit = "clean";
-  r.ended = true;
+  r.audit.ended = true;
   r.faults = {{.kind = "kill", .stage = 1, .at_s = 25, .recovered_s = 3},
               {.kind = "freeze", .stage = 2, .at_s = 37.5, .recovered_s = 0}};
   r.rejoined_s = 2.5;
@@ -45,13 +44,14 @@ std::vector<std::string> failures_after(const std::function<void(DemoResult&)>& 
 TEST(DemoVerdictTest, AGoodRunPasses) { EXPECT_THAT(demo_failures(good()), IsEmpty()); }
 
 TEST(DemoVerdictTest, EveryBrokenPromiseFailsTheRun) {
-  EXPECT_THAT(failures_after([](auto& r) { r.counted_twice = 1; }), ElementsAre(HasSubstr("counted twice")));
-  EXPECT_THAT(failures_after([](auto& r) { r.unfinished = 2; }),
+  EXPECT_THAT(failures_after([](auto& r) { r.audit.counted_twice = 1; }), ElementsAre(HasSubstr("counted twice")));
+  EXPECT_THAT(failures_after([](auto& r) { r.audit.unfinished = 2; }),
               ElementsAre(HasSubstr("2 microbatches were not finished")));
-  EXPECT_THAT(failures_after([](auto& r) { r.audit = "violated"; }), ElementsAre(HasSubstr("audit")));
-  EXPECT_THAT(failures_after([](auto& r) { r.ended = false; }), ElementsAre(HasSubstr("did not end")));
-  EXPECT_THAT(failures_after([](auto& r) { r.undecided = 3; }), ElementsAre(HasSubstr("3 contributions were neither")));
-  EXPECT_THAT(failures_after([](auto& r) { r.silent = 1; }), ElementsAre(HasSubstr("lost in silence")));
+  EXPECT_THAT(failures_after([](auto& r) { r.audit.violation_count = 1; }), ElementsAre(HasSubstr("audit")));
+  EXPECT_THAT(failures_after([](auto& r) { r.audit.ended = false; }), ElementsAre(HasSubstr("did not end")));
+  EXPECT_THAT(failures_after([](auto& r) { r.audit.undecided = 3; }),
+              ElementsAre(HasSubstr("3 contributions were neither")));
+  EXPECT_THAT(failures_after([](auto& r) { r.audit.silent = 1; }), ElementsAre(HasSubstr("lost in silence")));
   EXPECT_THAT(failures_after([](auto& r) { r.faults[0].recovered_s.reset(); }),
               ElementsAre(HasSubstr("kill of a peer of stage 1")));
   EXPECT_THAT(failures_after([](auto& r) { r.rejoined_s.reset(); }), ElementsAre(HasSubstr("did not serve again")));
@@ -59,7 +59,7 @@ TEST(DemoVerdictTest, EveryBrokenPromiseFailsTheRun) {
                 r.lost_by_peer = {{"00ab.1", 4097}};
               }),
               ElementsAre(HasSubstr("4097 contributions were lost with session 00ab.1")));
-  EXPECT_THAT(failures_after([](auto& r) { r.committed = 0; }), ElementsAre(HasSubstr("nothing was committed")));
+  EXPECT_THAT(failures_after([](auto& r) { r.audit.committed = 0; }), ElementsAre(HasSubstr("nothing was committed")));
   EXPECT_THAT(failures_after([](auto& r) { r.val_loss.reset(); }),
               ElementsAre(HasSubstr("no validation loss of the swarm")));
   EXPECT_THAT(failures_after([](auto& r) { r.process_failures = {"peer-3 ended with exit code 70"}; }),
@@ -67,7 +67,7 @@ TEST(DemoVerdictTest, EveryBrokenPromiseFailsTheRun) {
 }
 
 TEST(DemoVerdictTest, LossesThatWereNamedDoNotFailIt) {
-  EXPECT_THAT(failures_after([](auto& r) { r.lost = 12; }), IsEmpty());
+  EXPECT_THAT(failures_after([](auto& r) { r.audit.lost = 12; }), IsEmpty());
 }
 
 TEST(DemoVerdictTest, WithFaultsValidationMayBe8PercentAboveSolo) {
@@ -76,7 +76,7 @@ TEST(DemoVerdictTest, WithFaultsValidationMayBe8PercentAboveSolo) {
 }
 
 TEST(DemoVerdictTest, ValidationMustBe06NatsBelowTheUnigramEntropy) {
-  EXPECT_THAT(failures_after([](auto& r) { r.unigram_entropy = 2.79; }), ElementsAre(HasSubstr("unigram entropy")));
+  EXPECT_THAT(failures_after([](auto& r) { r.solo.unigram = 2.79; }), ElementsAre(HasSubstr("unigram entropy")));
 }
 
 TEST(DemoVerdictTest, LongRunsWithoutFaultsHaveTheRulesBoundsAndTheBigramEntropy) {
@@ -85,7 +85,7 @@ TEST(DemoVerdictTest, LongRunsWithoutFaultsHaveTheRulesBoundsAndTheBigramEntropy
   r.seconds = 300;
   r.faults.clear();
   r.rejoined_s.reset();
-  r.solo_val_loss = 2.0;
+  r.solo.val_loss = 2.0;
   r.val_loss = 2.09;
   EXPECT_EQ(validation_bound(r), 1.05);
   EXPECT_THAT(demo_failures(r), IsEmpty());
@@ -93,7 +93,7 @@ TEST(DemoVerdictTest, LongRunsWithoutFaultsHaveTheRulesBoundsAndTheBigramEntropy
   EXPECT_EQ(validation_bound(r), 1.01);
   EXPECT_THAT(demo_failures(r), SizeIs(1));
   r.val_loss = 2.01;
-  r.bigram_entropy = 2.005;
+  r.solo.bigram = 2.005;
   EXPECT_THAT(demo_failures(r), ElementsAre(HasSubstr("bigram entropy")));
 }
 
@@ -132,7 +132,7 @@ TEST(DemoJsonTest, HasExactlyTheDocumentedKeysInOrder) {
 
 TEST(DemoTableTest, ShowsFaultsLossesAndVerdict) {
   DemoResult r = good();
-  r.lost = 3;
+  r.audit.lost = 3;
   r.lost_by_peer = {{"00ab.1", 3}};
   r.faults[1].recovered_s.reset();
   const std::string table = demo_table(r);
