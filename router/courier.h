@@ -7,9 +7,9 @@
 // whenever the hop waits. What restarts it is news of the newest child: sent, below, backward (HopPhase); a child from
 // which nothing at all is heard for kSilence, or that says it is stranded, fires it as well. A hop is stranded itself
 // when nobody who can be asked has said a word about its claims for longer than first words take here: the holder above
-// is told, and asks another replica. Busy is a word, and so is every beat that names a claim: who waits for a slow stage
-// is not stranded. Bounds: kChildrenMax children a hop, one more for a
-// re-point; hops are as many as the ledger's entries (or the trainer's open microbatches).
+// is told, and asks another replica. Busy is a word, and so is every beat that names a claim: who waits for a slow
+// stage is not stranded. Bounds: kChildrenMax children a hop, one more for a re-point; hops are as many as the ledger's
+// entries (or the trainer's open microbatches).
 #include <cstdint>
 #include <map>
 #include <optional>

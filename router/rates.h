@@ -13,8 +13,8 @@
 
 namespace shoal {
 
-// The timed parts of a hop, as the holder sees them: from sending the input to "below", from "backward" to the gradient;
-// and from asking to the first word about the claim, whatever it is.
+// The timed parts of a hop, as the holder sees them: from sending the input to "below", from "backward" to the
+// gradient; and from asking to the first word about the claim, whatever it is.
 enum class HopKind : std::uint8_t { kForward = 0, kBackward = 1, kAnswer = 2 };
 inline constexpr std::size_t kHopKinds = 3;
 

@@ -200,10 +200,10 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   std::optional<TimePoint> missing_since_;     // stop_asked_: a stage has nobody who holds its state
   TimerId timer_ = 0;
   TimePoint next_announce_{}, announced_at_{}, next_parked_{}, next_bytes_{};
-  std::vector<std::uint8_t> serving_;                    // peers that serve, stage by stage, as the directory tells it
-  std::vector<std::optional<WallTime>> parked_since_;    // by stage: it has nobody, or all it has are stranded
-  std::optional<StageId> stranded_;                      // the first stage whose peers all are, as the directory tells it
-  std::optional<TimePoint> ended_at_;                    // END was sent
+  std::vector<std::uint8_t> serving_;                  // peers that serve, stage by stage, as the directory tells it
+  std::vector<std::optional<WallTime>> parked_since_;  // by stage: it has nobody, or all it has are stranded
+  std::optional<StageId> stranded_;                    // the first stage whose peers all are, as the directory tells it
+  std::optional<TimePoint> ended_at_;                  // END was sent
   bool linger_told_ = false;
   std::uint64_t bytes_written_[2] = {0, 0};  // sent, received: what stands in events already
   std::uint64_t sequence_ = 0;

@@ -127,9 +127,9 @@ TEST_F(InspectTest, AStageThatCannotReachTheNextIsNamedWithBothSides) {
   record.stranded = StageId(0);
   announce_run(record);
   const RunReport found = report();
-  EXPECT_THAT(table_of(found), testing::ContainsRegex("health: stage 0 \\(" + short_name(ann_.id()) +
-                                                      "\\) cannot reach stage 1 \\(" + short_name(ben_.id()) +
-                                                      "\\) since [0-9]+ s: the run is parked"));
+  EXPECT_THAT(table_of(found),
+              testing::ContainsRegex("health: stage 0 \\(" + short_name(ann_.id()) + "\\) cannot reach stage 1 \\(" +
+                                     short_name(ben_.id()) + "\\) since [0-9]+ s: the run is parked"));
   EXPECT_EQ(nlohmann::json::parse(json_of(found))["record"]["stranded_stage"], 0);
 }
 

@@ -217,7 +217,8 @@ TEST(StrandedLedgerTest, ALinkToTheNextStageIsAWordAndOneToAnotherStageIsNone) {
   rig.list(1, {60});
   rig.accept(1, 1);
   rig.work();
-  for (const TimePoint end = rig.now + HopRates::kDeadlineUnknown + 1s; rig.now < end;) rig.holder.tick(rig.now += 20ms);
+  for (const TimePoint end = rig.now + HopRates::kDeadlineUnknown + 1s; rig.now < end;)
+    rig.holder.tick(rig.now += 20ms);
   ASSERT_TRUE(rig.holder.courier().stranded());
   rig.holder.on_link_up({peer(70), session(70), PeerRole::kPeer}, rig.now);
   EXPECT_TRUE(rig.holder.courier().stranded());

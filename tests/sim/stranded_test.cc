@@ -38,9 +38,8 @@ std::string name_of_peer(const Swarm& swarm, std::size_t index) {
   return short_name(swarm.peers()[index]->peer->session());
 }
 std::size_t sessions_over(const Swarm& swarm) {
-  return static_cast<std::size_t>(std::count_if(swarm.events().begin(), swarm.events().end(), [](const SimEvent& e) {
-    return e.event == EventKind::kSessionOver;
-  }));
+  return static_cast<std::size_t>(std::count_if(swarm.events().begin(), swarm.events().end(),
+                                                [](const SimEvent& e) { return e.event == EventKind::kSessionOver; }));
 }
 std::uint64_t times_stranded(const Swarm& swarm) {
   std::uint64_t times = 0;
@@ -103,7 +102,9 @@ INSTANTIATE_TEST_SUITE_P(Ways, StrandedPairTest,
                          [](const auto& item) {
                            const Way way = std::get<1>(item.param);
                            return std::string(std::get<0>(item.param) == RuleId::kDiloco ? "Diloco" : "Allreduce") +
-                                  (way == Way::kBoth ? "Both" : way == Way::kDown ? "Down" : "Up");
+                                  (way == Way::kBoth   ? "Both"
+                                   : way == Way::kDown ? "Down"
+                                                       : "Up");
                          });
 
 // Once it is healed it is asked again.
