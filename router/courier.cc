@@ -6,6 +6,16 @@
 
 namespace shoal {
 
+namespace {
+// A child goes on, and between below and stranded to and fro.
+bool is_news(HopPhase known, HopPhase told) {
+  const auto place = [](HopPhase phase) {
+    return phase == HopPhase::kForward ? 0 : phase == HopPhase::kBackward ? 2 : 1;
+  };
+  return place(told) > place(known) || (place(told) == place(known) && told != known);
+}
+}  // namespace
+
 Courier::Courier(CourierPort& port, const RoutingPolicy& policy, HopRates& rates, Session self)
     : port_(port), policy_(policy), rates_(rates), self_(self) {}
 
@@ -168,16 +178,6 @@ void Courier::on_gradient(const Session& from, const Gradient& message, std::vec
   set_parked(*hop, false);
   port_.on_won(id, message, std::move(frames));
 }
-
-namespace {
-// A child goes on, and between below and stranded to and fro.
-bool is_news(HopPhase known, HopPhase told) {
-  const auto place = [](HopPhase phase) {
-    return phase == HopPhase::kForward ? 0 : phase == HopPhase::kBackward ? 2 : 1;
-  };
-  return place(told) > place(known) || (place(told) == place(known) && told != known);
-}
-}  // namespace
 
 void Courier::on_progress(const Session& from, const Progress& message, TimePoint now) {
   on_reached(now);

@@ -197,6 +197,7 @@ class Courier {
   std::unordered_map<Lease, MicrobatchId> by_lease_;
   std::unordered_map<Session, TimePoint> heard_;
   TimePoint answered_;     // the newest word of anybody
+  TimePoint looked_;       // for stranded hops
   bool stranded_ = false;  // nobody answers
   CourierCounters counters_;
 };

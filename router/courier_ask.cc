@@ -188,9 +188,11 @@ void Courier::note_answer(Hop& hop, Child& child, TimePoint now) {
 }
 
 void Courier::look_for_stranded(TimePoint now) {
-  std::optional<Duration> patience;  // looked up when a hop needs it
+  std::optional<Duration> patience;                                // looked up when a hop needs it
+  const bool away = now - std::exchange(looked_, now) > kSilence;  // then it was we who heard nobody
   for (auto& [id, hop] : hops_) {
     if (hop.won || hop.committed) continue;
+    if (away) hop.answered = now;
     bool unanswered = now - hop.answered > HopRates::kDeadlineMin;
     if (unanswered) {
       if (!patience) patience = rates_.deadline({}, HopKind::kAnswer);

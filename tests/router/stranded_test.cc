@@ -75,6 +75,15 @@ TEST_F(StrandedTest, BusyIsAnAnswer) {
   EXPECT_EQ(courier.counters().stranded, 0u);
 }
 
+TEST_F(StrandedTest, AHolderThatWasStoppedItselfIsNotStranded) {
+  measure_answers(10ms);
+  open();
+  pass(1s, {});
+  now += 30s;
+  pass(200ms, {});
+  EXPECT_FALSE(courier.stranded(id(0)));
+}
+
 TEST_F(StrandedTest, WithNobodyToAskItIsParkedAndNotStranded) {
   measure_answers(10ms);
   serving.clear();
