@@ -110,6 +110,22 @@ std::string since_text(const RunReport& report) {
   return format(" since %.0f s", std::max(0.0, seconds_of(report.taken - *report.record->parked_since)));
 }
 
+std::string serving_names(const RunReport& report, std::size_t stage) {
+  std::string names;
+  if (stage < report.stages.size())
+    for (const PeerRecord& peer : report.stages[stage].peers)
+      if (is_serving(report, peer)) names += (names.empty() ? "" : ", ") + short_name(peer.peer);
+  return names;
+}
+
+// All that serve there are stranded, so that names of both stages are names of both sides.
+std::string stranded_line(const RunReport& report) {
+  const std::size_t stage = report.record->stranded->value;
+  return "health: stage " + std::to_string(stage) + " (" + serving_names(report, stage) + ") cannot reach stage " +
+         std::to_string(stage + 1) + " (" + serving_names(report, stage + 1) + ")" + since_text(report) +
+         ": the run is parked\n";
+}
+
 std::string health_line(const RunReport& report) {
   if (report.record && report.record->ended)
     return "health: the run has ended: " + printable(*report.record->ended, 256) + "\n";
@@ -122,6 +138,7 @@ std::string health_line(const RunReport& report) {
   const std::string name = std::to_string(report.weakest->value);
   if (stage->serving == 0)
     return "health: stage " + name + " has no serving peer" + since_text(report) + ": the run is parked\n";
+  if (report.record && report.record->stranded) return stranded_line(report);
   if (stage->serving == 1) return "health: weakest stage " + name + ": 1 serving peer, losing it parks the run\n";
   return "health: ok (weakest stage " + name + ": " + std::to_string(stage->serving) + " serving peers)\n";
 }
@@ -202,7 +219,8 @@ std::string json_of(const RunReport& report) {
                       {"late", is_late(record.expires, report.taken)},
                       {"signature", "ok"},
                       {"ended", record.ended ? Json(*record.ended) : Json(nullptr)},
-                      {"parked_since", nullptr}};
+                      {"parked_since", nullptr},
+                      {"stranded_stage", record.stranded ? Json(record.stranded->value) : Json(nullptr)}};
     if (record.parked_since)
       json["record"]["parked_since"] =
           std::chrono::floor<std::chrono::seconds>(record.parked_since->time_since_epoch()).count();

@@ -37,7 +37,8 @@ struct RunRecord {  // one per run, signed by the run's key
   std::vector<std::string> addresses;  // of the authority
   // Peers that serve, stage by stage, 9 for more; empty: not told (a run of more than 32 stages has no room for it).
   std::vector<std::uint8_t> serving{};
-  std::optional<WallTime> parked_since{};  // a stage has had no serving peer since then
+  std::optional<WallTime> parked_since{};  // a stage has had no serving peer since then, or none that reaches the next
+  std::optional<StageId> stranded{};       // nobody of this stage reaches the next one
   std::optional<std::string> ended{};      // the run is over, for this reason; that never changes again
   std::uint64_t sequence = 0;
   WallTime expires{};

@@ -210,6 +210,10 @@ Status read_standing(const Json& body, RunRecord& record) {
     SHOAL_ASSIGN(const std::uint64_t seconds, number(body, "since", kExpiryMax));
     record.parked_since = WallTime(std::chrono::seconds(seconds));
   }
+  if (body.contains("cut")) {
+    SHOAL_ASSIGN(const std::uint64_t stage, number(body, "cut", record.stages));
+    record.stranded = StageId(static_cast<std::uint16_t>(stage));
+  }
   if (body.contains("end")) {
     SHOAL_ASSIGN(record.ended, text_at(body, "end", kRecordEndBytesMax));
   }
@@ -351,6 +355,7 @@ Result<std::string> pack_record(const RunRecord& record, const KeyPair& run_key)
     for (const std::uint8_t count : record.serving) digits += static_cast<char>('0' + std::min<int>(count, 9));
     with_standing["on"] = digits;
     if (record.parked_since) with_standing["since"] = unix_seconds(*record.parked_since);
+    if (record.stranded) with_standing["cut"] = record.stranded->value;
   }
   auto text = pack_with_addresses(std::move(with_standing), record.addresses, run_key);
   if (text.ok() || text.code() != ErrorCode::kTooLarge) return text;

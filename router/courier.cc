@@ -6,6 +6,16 @@
 
 namespace shoal {
 
+namespace {
+// A child goes on, and between below and stranded to and fro.
+bool is_news(HopPhase known, HopPhase told) {
+  const auto place = [](HopPhase phase) {
+    return phase == HopPhase::kForward ? 0 : phase == HopPhase::kBackward ? 2 : 1;
+  };
+  return place(told) > place(known) || (place(told) == place(known) && told != known);
+}
+}  // namespace
+
 Courier::Courier(CourierPort& port, const RoutingPolicy& policy, HopRates& rates, Session self)
     : port_(port), policy_(policy), rates_(rates), self_(self) {}
 
@@ -14,6 +24,7 @@ void Courier::open(HopSpec spec, TimePoint now) {
   SHOAL_CHECK(!hops_.contains(id));
   Hop& hop = hops_[id];
   hop.spec = std::move(spec);
+  hop.answered = now;
   if (hop.spec.hint) {
     const GradientHint hint = *hop.spec.hint;
     take(id, hint, now);
@@ -94,8 +105,9 @@ void Courier::on_busy(const Session& from, const Busy& message, TimePoint now) {
   Hop* hop = find(message.lease, from);
   if (hop == nullptr || hop->won) return;
   ++counters_.busy;
-  if (Child* child = child_of(*hop, message.lease); child != nullptr && child->transfer != 0)
-    port_.drop_transfer(from, child->transfer);
+  Child* child = child_of(*hop, message.lease);
+  note_answer(*hop, *child, now);
+  if (child->transfer != 0) port_.drop_transfer(from, child->transfer);
   rates_.report_queue(from, std::chrono::milliseconds(message.queue_ms), now);
   hop->avoid[from] = now + (message.reason == BusyReason::kNoCredit ? Duration(50ms) : Duration(500ms));
   lose_child(*hop, message.lease, now);
@@ -105,6 +117,7 @@ void Courier::on_have(const Session& from, const Have& message, TimePoint now) {
   Hop* hop = find(message.lease, from);
   if (hop == nullptr || hop->won) return;
   Child* child = child_of(*hop, message.lease);
+  note_answer(*hop, *child, now);
   if (child->transfer != 0) port_.drop_transfer(from, child->transfer);
   child->transfer = 0;
   end_branch(hop->spec.microbatch, *child, BranchEnd::kAborted);
@@ -118,6 +131,7 @@ void Courier::on_gone(const Session& from, const Gone& message, TimePoint now) {
   Hop* hop = find(message.lease, from);
   if (hop == nullptr || hop->won) return;  // won: what is counted below may be lost; Commit will find out
   ++counters_.gone;
+  note_answer(*hop, *child_of(*hop, message.lease), now);
   lose_child(*hop, message.lease, now);
 }
 
@@ -130,6 +144,7 @@ bool Courier::wants(const Session& from, const Gradient& message, TimePoint now)
   }
   if (hop->won) return false;
   Child* child = child_of(*hop, message.lease);
+  note_answer(*hop, *child, now);
   if (child->phase != HopPhase::kBackward) {
     child->phase = HopPhase::kBackward;
     child->since = now;
@@ -150,7 +165,7 @@ void Courier::on_gradient(const Session& from, const Gradient& message, std::vec
   Child* child = child_of(*hop, message.lease);
   if (child->phase == HopPhase::kBackward) rates_.observe(from, HopKind::kBackward, now - child->since);
   rates_.report(from, std::chrono::microseconds(message.forward_us), std::chrono::microseconds(message.backward_us));
-  rates_.delivered(from);
+  rates_.rejoined(from);
   hop->won = message.lease;
   hop->won_session = from;
   hop->below = message.path;
@@ -165,6 +180,7 @@ void Courier::on_gradient(const Session& from, const Gradient& message, std::vec
 }
 
 void Courier::on_progress(const Session& from, const Progress& message, TimePoint now) {
+  on_reached(now);
   for (const ProgressItem& item : message.items) {
     Hop* hop = find(item.lease, from);
     if (hop == nullptr) {
@@ -174,13 +190,24 @@ void Courier::on_progress(const Session& from, const Progress& message, TimePoin
     rates_.report_queue(from, std::chrono::milliseconds(message.queue_ms), now);
     rates_.report_working(from, message.job_ms > 0);
     Child* child = child_of(*hop, item.lease);
-    if (hop->won || child->phase >= item.phase) continue;
+    const TimePoint answered = hop->answered;
+    note_answer(*hop, *child, now);
+    if (item.phase == HopPhase::kStranded) hop->answered = answered;  // of no use to this hop
+    if (hop->won || !is_news(child->phase, item.phase)) continue;
     if (child->phase == HopPhase::kForward && !child->take) rates_.observe(from, HopKind::kForward, now - child->since);
+    const bool rejoined = child->phase == HopPhase::kStranded || item.phase == HopPhase::kBackward;
     child->phase = item.phase;
     child->since = now;
-    child->overdue = false;
+    child->overdue = item.phase == HopPhase::kStranded;
+    const bool newest = child == &hop->children.back();
+    if (child->overdue) {
+      rates_.strand(from, now);
+      if (newest) fire(*hop, "stranded", now);
+      continue;
+    }
+    if (rejoined) rates_.rejoined(from);
     rates_.delivered(from);
-    if (child == &hop->children.back()) arm(*hop, now);
+    if (newest) arm(*hop, now);
   }
 }
 

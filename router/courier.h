@@ -5,8 +5,11 @@
 // State machine without I/O, threads or clock: events come in with `now`, messages go out through CourierPort. Thread:
 // loop only. A hop is waiting (no gradient yet) or won. Its timer belongs to the hop, not to a branch, and is armed
 // whenever the hop waits. What restarts it is news of the newest child: sent, below, backward (HopPhase); a child from
-// which nothing at all is heard for kSilence fires it as well. Bounds: kChildrenMax children a hop, one more for a
-// re-point; hops are as many as the ledger's entries (or the trainer's open microbatches).
+// which nothing at all is heard for kSilence, or that says it is stranded, fires it as well. A hop is stranded itself
+// when nobody who can be asked has said a word about its claims for longer than first words take here: the holder above
+// is told, and asks another replica. Busy is a word, and so is every beat that names a claim: who waits for a slow
+// stage is not stranded. Bounds: kChildrenMax children a hop, one more for a re-point; hops are as many as the ledger's
+// entries (or the trainer's open microbatches).
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -70,6 +73,7 @@ struct CourierCounters {
   std::uint64_t branches = 0;  // children beyond a hop's first
   std::uint64_t timers = 0;    // hop timers that fired
   std::uint64_t busy = 0, gone = 0, repoints = 0, late = 0, key_frames = 0;
+  std::uint64_t stranded = 0;  // times that a hop became so
 };
 
 class Courier {
@@ -110,6 +114,8 @@ class Courier {
   void on_progress(const Session& from, const Progress& message, TimePoint now);
   void on_waiting(const Session& from, const Waiting& message, TimePoint now);
   void on_heard(const Session& from, TimePoint now) { heard_[from] = now; }
+  // Somebody of the stage that is asked is reached: a word about a claim came, or a link to it came up.
+  void on_reached(TimePoint now);
   void on_link_down(const Session& session, TimePoint now);
   void on_session_over(const Session& session, TimePoint now);
 
@@ -120,6 +126,10 @@ class Courier {
 
   std::size_t size() const { return hops_.size(); }
   std::size_t parked() const;
+  bool stranded(const MicrobatchId& microbatch) const;  // as of the last tick
+  // Nobody of the stage that is asked answers: a hop ran out of patience, and no word of any came since. While this is
+  // so every hop is stranded from its beginning.
+  bool stranded() const { return stranded_; }
   const CourierCounters& counters() const { return counters_; }
   // The session whose gradient won, and its lease.
   std::optional<Session> won_by(const MicrobatchId& microbatch) const;
@@ -135,6 +145,7 @@ class Courier {
     bool overdue = false;     // the hop's timer fired on it, and no news since
     bool frames_out = false;  // on_branch(kSent) was told, its end not yet
     bool key_asked = false;   // NeedKeyFrame was answered
+    bool answered = false;    // a word about its claim came
   };
   struct Hop {
     HopSpec spec;
@@ -149,7 +160,9 @@ class Courier {
     std::optional<TimePoint> retry_at;  // no child, or only overdue ones: look for another then
     Duration backoff = kBackoffMin;
     std::uint32_t asked = 0;
+    TimePoint answered;  // the newest word of a child that is not stranded itself, or when the hop began
     bool parked = false;
+    bool stranded = false;
     bool committed = false;
   };
 
@@ -162,6 +175,8 @@ class Courier {
   void frames_sent(const MicrobatchId& microbatch, Child& child, TransferId transfer);
   void end_branch(const MicrobatchId& microbatch, Child& child, BranchEnd end);
   void fire(Hop& hop, std::string_view cause, TimePoint now);
+  void note_answer(Hop& hop, Child& child, TimePoint now);
+  void look_for_stranded(TimePoint now);
   bool overdue(const Hop& hop, TimePoint now) const;
   // What the timer was armed with, or what has been measured since, if that is longer; 0 = liveness only.
   Duration patience_of(const Hop& hop) const;
@@ -181,6 +196,9 @@ class Courier {
   std::map<MicrobatchId, Hop> hops_;  // ordered: timers and renewals run in a fixed order
   std::unordered_map<Lease, MicrobatchId> by_lease_;
   std::unordered_map<Session, TimePoint> heard_;
+  TimePoint answered_;     // the newest word of anybody
+  TimePoint looked_;       // for stranded hops
+  bool stranded_ = false;  // nobody answers
   CourierCounters counters_;
 };
 

@@ -13,6 +13,7 @@ std::string_view kind_of(HopPhase phase) {
     case HopPhase::kForward:
       return "forward";
     case HopPhase::kBelow:
+    case HopPhase::kStranded:
       return "below";
     case HopPhase::kBackward:
       return "backward";
@@ -21,7 +22,7 @@ std::string_view kind_of(HopPhase phase) {
 }
 
 std::optional<HopKind> timed_kind(HopPhase phase) {
-  if (phase == HopPhase::kBelow) return std::nullopt;  // it waits for a later stage
+  if (phase == HopPhase::kBelow || phase == HopPhase::kStranded) return std::nullopt;  // it waits for a later stage
   return phase == HopPhase::kForward ? HopKind::kForward : HopKind::kBackward;
 }
 }  // namespace
@@ -80,6 +81,7 @@ void Courier::ask_peer(Hop& hop, const Session& peer, const std::optional<Gradie
   by_lease_.emplace(lease, hop.spec.microbatch);
   heard_.try_emplace(peer, now);
   rates_.sent(peer);
+  if (hop.parked) hop.answered = now;  // there was nobody who could have answered
   set_parked(hop, false);
   const MicrobatchId id = hop.spec.microbatch;
   if (takes) {
@@ -133,6 +135,7 @@ void Courier::on_need_key_frame(const Session& from, const NeedKeyFrame& message
     return;
   }
   Child* child = child_of(*hop, message.lease);
+  note_answer(*hop, *child, now);
   if (hop->won || hop->committed || child->key_asked) return;
   child->key_asked = true;
   ++counters_.key_frames;
@@ -173,6 +176,40 @@ void Courier::fire(Hop& hop, std::string_view cause, TimePoint now) {
   ask(hop, now);  // nobody else: we keep whom we have, and look again soon
 }
 
+void Courier::on_reached(TimePoint now) {
+  answered_ = now;
+  stranded_ = false;
+}
+
+void Courier::note_answer(Hop& hop, Child& child, TimePoint now) {
+  if (!std::exchange(child.answered, true)) rates_.observe(child.session, HopKind::kAnswer, now - child.since);
+  hop.answered = now;
+  on_reached(now);
+}
+
+void Courier::look_for_stranded(TimePoint now) {
+  std::optional<Duration> patience;                                // looked up when a hop needs it
+  const bool away = now - std::exchange(looked_, now) > kSilence;  // then it was we who heard nobody
+  for (auto& [id, hop] : hops_) {
+    if (hop.won || hop.committed) continue;
+    if (away) hop.answered = now;
+    bool unanswered = now - hop.answered > HopRates::kDeadlineMin;
+    if (unanswered) {
+      if (!patience) patience = rates_.deadline({}, HopKind::kAnswer);
+      unanswered = now - hop.answered > *patience;
+    }
+    const bool was = hop.stranded;
+    hop.stranded = (unanswered || stranded_) && !port_.candidates(hop.spec.to, now).empty();
+    counters_.stranded += hop.stranded && !was;
+    if (hop.stranded && unanswered && now - answered_ > *patience) stranded_ = true;
+  }
+}
+
+bool Courier::stranded(const MicrobatchId& microbatch) const {
+  const auto it = hops_.find(microbatch);
+  return it != hops_.end() && !it->second.won && it->second.stranded;
+}
+
 void Courier::tick(TimePoint now) {
   std::vector<MicrobatchId> due;
   for (auto& [id, hop] : hops_) {
@@ -189,6 +226,7 @@ void Courier::tick(TimePoint now) {
       fire(it->second, silence ? "silent" : "deadline", now);
     }
   }
+  look_for_stranded(now);
 }
 
 bool Courier::silent(const Session& session, TimePoint since, TimePoint now) const {

@@ -68,6 +68,7 @@ bool Holder::on_frames(const Remote& from, TransferId transfer, Result<std::vect
 void Holder::on_link_up(const Remote& remote, TimePoint now) {
   if (remote.peer == options_.authority) authority_session_ = remote.session;
   roster_.note_up(remote.session);
+  if (options_.ahead && roster_.stage_of(remote.session) == options_.ahead) courier_.on_reached(now);
   courier_.on_heard(remote.session, now);
 }
 

@@ -53,7 +53,20 @@ void HopRates::miss(const Session& peer, TimePoint now) {
   p.rests_until = now + p.rest;
 }
 
-void HopRates::delivered(const Session& peer) { peers_[peer].rest = {}; }
+void HopRates::delivered(const Session& peer) {
+  Peer& p = peers_[peer];
+  if (!p.stranded) p.rest = {};
+}
+
+void HopRates::strand(const Session& peer, TimePoint now) {
+  miss(peer, now);
+  peers_[peer].stranded = true;
+}
+
+void HopRates::rejoined(const Session& peer) {
+  peers_[peer].stranded = false;
+  delivered(peer);
+}
 
 bool HopRates::suspected(const Session& peer) const {
   const Peer* p = find(peer);

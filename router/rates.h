@@ -13,9 +13,10 @@
 
 namespace shoal {
 
-// The two timed parts of a hop, as the holder sees them: from sending the input to "below", from "backward" to the
-// gradient.
-enum class HopKind : std::uint8_t { kForward = 0, kBackward = 1 };
+// The timed parts of a hop, as the holder sees them: from sending the input to "below", from "backward" to the
+// gradient; and from asking to the first word about the claim, whatever it is.
+enum class HopKind : std::uint8_t { kForward = 0, kBackward = 1, kAnswer = 2 };
+inline constexpr std::size_t kHopKinds = 3;
 
 class HopRates {
  public:
@@ -46,6 +47,10 @@ class HopRates {
   // patience a few times, not without end.
   void miss(const Session& peer, TimePoint now);
   void delivered(const Session& peer);
+  // It says that it is stranded: that is a missed deadline, which a forward that it finishes does not make good. The
+  // stage after it must have answered it again.
+  void strand(const Session& peer, TimePoint now);
+  void rejoined(const Session& peer);
   bool suspected(const Session& peer) const;
   bool resting(const Session& peer, TimePoint now) const;  // suspected, and no probe is due
 
@@ -73,21 +78,21 @@ class HopRates {
     double quantile(double q) const;  // 0 when empty
   };
   struct Peer {
-    Samples kinds[2];
+    Samples kinds[kHopKinds];
     double compute = 0;       // seconds; forward + backward, EMA
     TimePoint queue_until{};  // when what it reported to wait would be worked off
     double bytes_per_second = 0, rtt = 0;
     std::uint32_t in_flight = 0;
     Duration rest{};  // between probes; zero: not suspected
     TimePoint rests_until{};
-    bool working = false;
+    bool working = false, stranded = false;
     bool suspected() const { return rest > Duration::zero(); }
   };
   const Peer* find(const Session& peer) const;
   double known_compute() const;  // mean over peers with a measurement; 0 = none
 
   std::unordered_map<Session, Peer> peers_;
-  Samples all_[2];  // of peers that were not suspected when they delivered
+  Samples all_[kHopKinds];  // of peers that were not suspected when they delivered
 };
 
 }  // namespace shoal

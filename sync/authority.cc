@@ -268,6 +268,7 @@ std::vector<StageStatus> Authority::status() const {
       ++one.members;
       one.serving += member.member.serving ? 1 : 0;
       if (member.ahead) one.ahead.push_back(session);
+      if (member.member.serving && member.stranded) one.stranded.push_back(session);
       one.holders += member.ready && member.version == stage.version ? 1 : 0;
     }
     if (stage.last_commit)

@@ -115,6 +115,7 @@ struct StageStatus {
   std::vector<Session> last_members;  // of the last committed round: who could bring the stage back
   std::vector<Session> ahead;         // members that hold a newer version than the log knows
   std::size_t holders = 0;            // members that hold the version, also those that leave
+  std::vector<Session> stranded;      // of those that serve: nobody of the next stage answers them
 };
 
 class Authority {

@@ -133,6 +133,7 @@ void Authority::on_beat(const Remote& from, const Beat& beat) {
   StageState& stage = *stage_of(member.stage);
   note_life(member, beat, loop_.now(), options_.membership);
   member.rate = beat.rate;
+  member.stranded = beat.stranded;
   if (beat.version <= stage.version) member.version = beat.version;
   member.settled = beat.version == stage.version ? beat.settled_targets : 0;
   update_serving(member, beat);

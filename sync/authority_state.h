@@ -29,6 +29,7 @@ struct MemberState {
   bool ahead = false;         // its newest beat showed a version that the log does not know
   std::uint64_t settled = 0;  // targets in no committed round, at `version`
   double rate = 0;
+  bool stranded = false;           // as its newest beat said
   std::uint32_t silent_count = 0;  // attempts in a row that named it silent
   TimePoint commit_sent_at{};
   // The newest commit that names it, with its own entries only: a later commit alone would not tell it that its

@@ -38,7 +38,7 @@ constexpr ForwardKind last_of(ForwardKind) { return ForwardKind::kEvaluate; }
 constexpr BusyReason last_of(BusyReason) { return BusyReason::kFailed; }
 constexpr ReleaseWhy last_of(ReleaseWhy) { return ReleaseWhy::kOver; }
 constexpr CommitState last_of(CommitState) { return CommitState::kFenced; }
-constexpr HopPhase last_of(HopPhase) { return HopPhase::kBackward; }
+constexpr HopPhase last_of(HopPhase) { return HopPhase::kStranded; }
 
 // The ids have no fields() of their own: common/ knows nothing of the wire.
 template <class T>

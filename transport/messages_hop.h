@@ -30,6 +30,7 @@ enum class HopPhase : std::uint8_t {
   kForward = 0,  // arriving, queued, computing
   kBelow = 1,    // waits for a later stage
   kBackward = 2,
+  kStranded = 3,  // below, but nobody of the next stage answers it: another replica is asked
 };
 
 // ---- down: the microbatch, and what a peer answers ----

@@ -191,6 +191,7 @@ Beat Peer::make_beat() {
   beat.longest_ms = status.longest_ms;
   beat.rate = status.rate;
   beat.progress = status.progress;
+  beat.stranded = status.stranded;
   return beat;
 }
 
@@ -231,6 +232,8 @@ PeerReport Peer::report() const {
   report.status = status();
   if (report.reason.empty() && report.status.parked > 0)
     report.reason = "waiting: stage " + std::to_string(spec_->stage.value + 1) + " has no peer";
+  if (report.reason.empty() && report.status.stranded)
+    report.reason = "waiting: this machine reaches no peer of stage " + std::to_string(spec_->stage.value + 1);
   report.traffic = traffic_.total(session_traffic());
   if (life_) report.fetched_bytes = life_->fetched;
   if (life_) report.fetch_total = life_->fetch_total;

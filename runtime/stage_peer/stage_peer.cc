@@ -231,6 +231,7 @@ void StagePeer::tick() {
   const TimePoint now = env_.loop.now();
   ledger_.tick(now);
   holder_.tick(now);
+  note_stranded();
   const bool beat = now >= next_beat_;
   if (beat) {
     next_beat_ = now + kBeat;
@@ -238,6 +239,18 @@ void StagePeer::tick() {
   }
   send_progress(beat);
   device_.pump();
+}
+
+// Others get the work meanwhile, so an open window would not fill: what it holds is stepped, and a round can secure it.
+void StagePeer::note_stranded() {
+  const bool stranded = holder_.courier().stranded();
+  if (stranded) ledger_.flush();
+  if (std::exchange(stranded_, stranded) == stranded) return;
+  const std::string next = "stage " + std::to_string(options_.spec.stage.value + 1);
+  if (stranded)
+    log_warning("no peer of ", next, " answers: other peers of this stage are asked meanwhile");
+  else
+    log_info("a peer of ", next, " answers again");
 }
 
 void StagePeer::send_progress(bool all) {
@@ -279,6 +292,7 @@ StagePeerStatus StagePeer::status() const {
   status.queued = ledger_.queued();
   status.parked = holder_.courier().parked();
   status.queue_ms = ledger_.queue_ms();
+  status.stranded = holder_.courier().stranded();
   status.rate = meters_.readings().rate;
   status.fp32_bytes = meters_.readings().fp32_bytes;
   status.payload_bytes = meters_.readings().payload_bytes;

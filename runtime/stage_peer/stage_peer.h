@@ -33,6 +33,7 @@ struct StagePeerStatus {
   Duration longest_job{};                    // of any kind, in this session
   std::size_t live = 0, queued = 0, parked = 0;
   std::uint32_t queue_ms = 0;
+  bool stranded = false;                            // nobody of the next stage answers
   double rate = 0;                                  // targets a second over the last seconds
   std::uint64_t fp32_bytes = 0, payload_bytes = 0;  // of activations and gradients that were encoded; of their frames
   Version version;
@@ -104,6 +105,7 @@ class StagePeer final : private HolderPort, private LedgerPort, private JobSourc
   std::uint32_t job_ms() const;  // the device's present job runs for so long; 0: none
   void schedule_tick();
   void tick();
+  void note_stranded();
   // Where the holders' claims stand: what changed, or all of it.
   void send_progress(bool all);
 
@@ -122,6 +124,7 @@ class StagePeer final : private HolderPort, private LedgerPort, private JobSourc
   std::unordered_map<Lease, HopPhase> told_;  // phases our holders know
   TimerId tick_timer_ = 0;
   TimePoint next_beat_{};
+  bool stranded_ = false;  // and that was said
 };
 
 }  // namespace shoal

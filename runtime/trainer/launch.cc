@@ -104,27 +104,52 @@ void Launch::check_log_space() {
     if (warning) owner_.on_warning(*warning);
 }
 
-// What a change of the peers that serve means for the directory: told soon, and since when a stage has had none.
+// What a change of the peers that serve or are stranded means for the directory: told soon, and since when the run is
+// parked.
 void Launch::watch_stages() {
   std::vector<std::uint8_t> serving;
-  unserved_since_.resize(options_.config.pipeline.stages);
+  std::optional<StageId> stranded;
+  parked_since_.resize(options_.config.pipeline.stages);
   for (const StageStatus& stage : authority_->status()) {
     serving.push_back(static_cast<std::uint8_t>(std::min<std::size_t>(stage.serving, 9)));
-    auto& since = unserved_since_.at(stage.stage.value);
-    if (stage.serving > 0)
+    auto& since = parked_since_.at(stage.stage.value);
+    const bool all_stranded = !stranded_text(stage).empty();
+    if (all_stranded && !stranded) stranded = stage.stage;
+    if (stage.serving > 0 && !all_stranded)
       since.reset();
     else if (!since)
       since = env_.loop.wall();
   }
-  if (serving == serving_) return;
+  if (serving == serving_ && stranded == stranded_) return;
   serving_ = std::move(serving);
+  stranded_ = stranded;
   next_announce_ = std::min(next_announce_, announced_at_ + kNewsPause);
+}
+
+// Of a stage whose every serving peer says that nobody of the next one answers it: who cannot reach whom.
+std::string Launch::stranded_text(const StageStatus& stage) const {
+  if (stage.serving == 0 || stage.stranded.size() < stage.serving) return "";
+  std::string whom;
+  for (const StageMembers& next : authority_->members().stages)
+    for (const Member& member : next.members)
+      if (next.stage.value == stage.stage.value + 1 && member.serving)
+        whom += (whom.empty() ? " " : ", ") + short_name(member.session);
+  if (whom.empty()) return "";  // the next stage has nobody, and says so itself
+  std::string text;
+  for (const Session& session : stage.stranded)
+    text += (text.empty() ? "stage " : "; stage ") + std::to_string(stage.stage.value) + " peer " +
+            short_name(session) + " cannot reach stage " + std::to_string(stage.stage.value + 1) + ":" + whom;
+  return text;
 }
 
 std::string Launch::parked_text() const {
   std::string text;
   for (const StageStatus& stage : authority_->status()) {
-    if (stage.serving > 0) continue;
+    if (stage.serving > 0) {
+      if (const std::string stranded = stranded_text(stage); !stranded.empty())
+        text += (text.empty() ? "parked: " : "; ") + stranded;
+      continue;
+    }
     text += text.empty() ? (stage.secured ? "parked: " : "waiting: ") : "; ";
     text += "stage " + std::to_string(stage.stage.value) + " has no serving peer";
     if (!stage.secured) continue;
@@ -160,7 +185,8 @@ void Launch::announce() {
   record.sequence = sequence_ = next_sequence(sequence_, env_.loop.wall());
   record.expires = env_.loop.wall() + kRecordTtl;
   record.serving = serving_;
-  for (const auto& since : unserved_since_)
+  record.stranded = stranded_;
+  for (const auto& since : parked_since_)
     if (since && (!record.parked_since || *since < *record.parked_since)) record.parked_since = since;
   if (ended_at_) record.ended = summary_.reason;
   if (auto text = pack_record(record, options_.key); text.ok())

@@ -152,6 +152,7 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   void tick();
   void announce();
   void watch_stages();
+  std::string stranded_text(const StageStatus& stage) const;  // empty: it is not
   void write_bytes();
   void check_log_space();
   void last_rounds();
@@ -199,9 +200,10 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   std::optional<TimePoint> missing_since_;     // stop_asked_: a stage has nobody who holds its state
   TimerId timer_ = 0;
   TimePoint next_announce_{}, announced_at_{}, next_parked_{}, next_bytes_{};
-  std::vector<std::uint8_t> serving_;                    // peers that serve, stage by stage, as the directory tells it
-  std::vector<std::optional<WallTime>> unserved_since_;  // by stage
-  std::optional<TimePoint> ended_at_;                    // END was sent
+  std::vector<std::uint8_t> serving_;                  // peers that serve, stage by stage, as the directory tells it
+  std::vector<std::optional<WallTime>> parked_since_;  // by stage: it has nobody, or all it has are stranded
+  std::optional<StageId> stranded_;                    // the first stage whose peers all are, as the directory tells it
+  std::optional<TimePoint> ended_at_;                  // END was sent
   bool linger_told_ = false;
   std::uint64_t bytes_written_[2] = {0, 0};  // sent, received: what stands in events already
   std::uint64_t sequence_ = 0;

@@ -117,6 +117,22 @@ TEST_F(InspectTest, AStageWhoseOnlyPeerDiedIsParkedAsSoonAsTheLaunchingProcessTe
   EXPECT_EQ(nlohmann::json::parse(json_of(found))["stages"][2]["peers"][0]["state"], "silent");
 }
 
+TEST_F(InspectTest, AStageThatCannotReachTheNextIsNamedWithBothSides) {
+  announce(ann_, 0, 100);
+  announce(ben_, 1, 100);
+  for (std::uint16_t k = 2; k < 4; ++k) announce(key_of_number(static_cast<std::uint8_t>(20 + k)), k, 100);
+  RunRecord record = run_record(run_, 1, loop_.wall());
+  record.serving = {1, 1, 1, 1};
+  record.parked_since = loop_.wall() - 4s;
+  record.stranded = StageId(0);
+  announce_run(record);
+  const RunReport found = report();
+  EXPECT_THAT(table_of(found),
+              testing::ContainsRegex("health: stage 0 \\(" + short_name(ann_.id()) + "\\) cannot reach stage 1 \\(" +
+                                     short_name(ben_.id()) + "\\) since [0-9]+ s: the run is parked"));
+  EXPECT_EQ(nlohmann::json::parse(json_of(found))["record"]["stranded_stage"], 0);
+}
+
 // Records are made anew every 20 s and expire after 60.
 TEST_F(InspectTest, APeerThatMissedTwoOfItsOwnRecordsIsSilentAndNotServing) {
   announce(ann_, 0, 100);

@@ -49,10 +49,12 @@ TEST_F(RecordTest, HowARunStandsComesBackAndGivesWayToAnAddress) {
   RunRecord record = run_record(run_, 5, kTestWall);
   record.serving = {2, 0, 9, 1};
   record.parked_since = kTestWall - 7s;
+  record.stranded = StageId(0);
   auto back = parse_run_record(packed(record, run_), run_of(run_));
   ASSERT_TRUE(back.ok()) << back.error().message;
   EXPECT_EQ(back->serving, record.serving);
   EXPECT_EQ(back->parked_since, record.parked_since);
+  EXPECT_EQ(back->stranded, StageId(0));
   EXPECT_FALSE(back->ended);
   record.ended = "all tokens are committed";
   back = parse_run_record(packed(record, run_), run_of(run_));
