@@ -66,7 +66,7 @@ class ReplicaCheck {
     if (entry == nullptr)
       return problem("entry " + text_of(entry_name) + " is " + where + " and unknown to the ledger");
     if (entry->state == EntryState::kBackward) return;  // its place is taken, its gradient is not there yet
-    sum.add(entry->microbatch, stage_);
+    sum.add(entry->microbatch, stage_, entry->stamp);
     const CountingBooks::Winner* winner = books_.winner(entry_name);
     if (settled && (winner == nullptr || winner->microbatch != entry->microbatch || winner->stage != stage_))
       problem("entry " + text_of(entry_name) + " is " + where + " as settled, and the log does not name it");
@@ -116,6 +116,7 @@ class ReplicaCheck {
 std::vector<std::string> CountingChecker::look() {
   books_.read(swarm_.events());
   std::vector<std::string> broken = books_.broken();
+  check_fences(broken);
   for (std::size_t i = 0; i < swarm_.peers().size(); ++i) {
     const auto& process = *swarm_.peers()[i];
     if (!process.alive || !process.peer || !process.peer->stage_peer() || !process.peer->stage_peer()->serving())
@@ -126,6 +127,16 @@ std::vector<std::string> CountingChecker::look() {
     ReplicaCheck(books_, process, i, broken).run();
   }
   return broken;
+}
+
+// A launching process that has begun knows its logs, also of a life before.
+void CountingChecker::check_fences(std::vector<std::string>& broken) const {
+  if (swarm_.launch() == nullptr || swarm_.launch()->trainer() == nullptr) return;
+  for (const auto& process : swarm_.peers()) {
+    const auto linked = swarm_.launch()->linked_session(process->key.id());
+    if (linked && books_.fenced().contains(*linked))
+      broken.push_back("the launching process has a link to session " + short_name(*linked) + ", which it fenced");
+  }
 }
 
 std::vector<std::string> check_counting(const Swarm& swarm) { return CountingChecker(swarm).look(); }

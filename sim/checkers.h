@@ -12,13 +12,16 @@ namespace shoal {
 // Every broken rule as one line; empty = all hold. At any time (between two turns of the loop):
 //   - a microbatch is logged once; an entry is secured by one committed round at most; nothing is both secured and
 //   lost;
+//   - a round's commit names as many contributions as the round was opened with members;
 //   - a serving replica's anchor = sum over what the rounds up to its version secured, by tag and by the exact
-//   gradients of the integer executor, float by float; so replicas of one version hold the same anchor;
+//   gradients of the integer executor, each at the weights that the ledger says it was made at, float by float; so
+//   replicas of one version hold the same anchor;
 //   - its parameters, with a shift that is still pending, = anchor + what its ledger calls stepped; each accumulator =
 //   what its ledger has counted in that window. So a gradient is in a living replica once, where its ledger says;
 //   - what its ledger calls settled was logged, for this entry, before;
 //   - what a round up to its version secured is not in its ledger; nor is what is lost, while its session lives, but
-//   for the rest that is lost when the run ends.
+//   for the rest that is lost when the run ends; that rest holds nothing of a session that was over long before;
+//   - the launching process has no link to a session that it fenced, in this life or in one before.
 class CountingChecker {
  public:
   explicit CountingChecker(const Swarm& swarm) : swarm_(swarm) {}
@@ -26,6 +29,8 @@ class CountingChecker {
   const CountingBooks& books() const { return books_; }
 
  private:
+  void check_fences(std::vector<std::string>& broken) const;
+
   const Swarm& swarm_;
   CountingBooks books_;
 };

@@ -2,11 +2,15 @@
 
 #include <sstream>
 
+#include "sync/authority_state.h"
+
 namespace shoal {
 
 namespace {
 constexpr std::string_view kRestLost = "the run ended";  // runtime/trainer/launch_end.cc
-}
+// What an ended session holds is named lost at once; the run's end may find one that ended while its logs were synced.
+constexpr Duration kNamedWithin = 10s;
+}  // namespace
 
 std::string text_of(const EntryName& entry_name) {
   std::ostringstream out;
@@ -14,23 +18,28 @@ std::string text_of(const EntryName& entry_name) {
   return out.str();
 }
 
-void GradientSum::add(const MicrobatchId& microbatch, StageId stage) {
+void GradientSum::add(const MicrobatchId& microbatch, StageId stage, WeightStamp stamp) {
   tag += count_tag(microbatch);
-  const IntegerGradient gradient = integer_gradient(microbatch, stage);
+  const IntegerGradient gradient = integer_gradient(microbatch, stage, stamp);
   for (std::size_t i = 0; i < gradient.size(); ++i) values[i] += static_cast<double>(gradient[i]);
 }
 
 void CountingBooks::read(const std::vector<SimEvent>& events) {
   for (; read_ < events.size(); ++read_) {
-    const EventRecord& event = events[read_];
+    const SimEvent& event = events[read_];
     if (event.event == EventKind::kCommit && event.microbatch && event.entries) {
       read_commit(event);
+    } else if (event.event == EventKind::kCounted && event.entry_name && event.stamp) {
+      stamps_.insert_or_assign(*event.entry_name, *event.stamp);
+    } else if (event.event == EventKind::kRoundOpen && event.stage && event.round && event.members) {
+      opened_.insert_or_assign({*event.stage, *event.round}, *event.members);
     } else if (event.event == EventKind::kRoundCommit && event.secured && event.stage && event.version) {
       read_round(event);
     } else if (event.event == EventKind::kLost && event.entry_name) {
-      list(*event.entry_name, event.cause);
+      list(*event.entry_name, event.cause, event.at);
     } else if (event.event == EventKind::kSessionOver && event.about) {
-      over_.insert(*event.about);
+      over_.emplace(*event.about, event.at);  // said again by a resumed launch
+      if (!event.cause.starts_with(kLeft)) fenced_.insert(*event.about);
     }
   }
 }
@@ -46,6 +55,7 @@ void CountingBooks::read_commit(const EventRecord& event) {
 void CountingBooks::read_round(const EventRecord& event) {
   auto& versions = anchors_[*event.stage];
   if (versions.contains(*event.version)) return;  // said again by a resumed launch
+  check_contributions(event);
   GradientSum sum = versions.empty() ? GradientSum{} : versions.rbegin()->second;
   for (const Secured& member : *event.secured)
     for (const std::uint64_t serial : member.serials)
@@ -53,19 +63,37 @@ void CountingBooks::read_round(const EventRecord& event) {
   versions.emplace(*event.version, sum);
 }
 
+// A commit names all members of its round, also who brought nothing: their parts are in the sum.
+void CountingBooks::check_contributions(const EventRecord& commit) {
+  if (!commit.round) return;
+  const auto opened = opened_.find({*commit.stage, *commit.round});
+  if (opened == opened_.end() || commit.secured->size() == opened->second) return;
+  broken_.push_back("stage " + std::to_string(commit.stage->value) + ": round " + std::to_string(commit.round->value) +
+                    " was opened with " + std::to_string(opened->second) + " members and committed with " +
+                    std::to_string(commit.secured->size()) + " contributions");
+}
+
 void CountingBooks::secure(const EntryName& entry_name, StageId stage, Version version, GradientSum& sum) {
   if (!secured_.emplace(entry_name, version).second)
     broken_.push_back("entry " + text_of(entry_name) + " is secured by two rounds");
   if (lost_.contains(entry_name)) broken_.push_back("entry " + text_of(entry_name) + " is secured and lost");
-  if (const Winner* won = winner(entry_name); won != nullptr && won->stage == stage)
-    sum.add(won->microbatch, stage);
+  const Winner* won = winner(entry_name);
+  const auto stamp = stamps_.find(entry_name);
+  const std::string what = "stage " + std::to_string(stage.value) + ": a round secured entry " + text_of(entry_name);
+  if (won == nullptr || won->stage != stage)
+    broken_.push_back(what + ", which no log line names there");
+  else if (stamp == stamps_.end())
+    broken_.push_back(what + ", which nobody counted");
   else
-    broken_.push_back("stage " + std::to_string(stage.value) + ": a round secured entry " + text_of(entry_name) +
-                      ", which no log line names there");
+    sum.add(won->microbatch, stage, stamp->second);
 }
 
-void CountingBooks::list(const EntryName& entry_name, std::string_view cause) {
+void CountingBooks::list(const EntryName& entry_name, std::string_view cause, TimePoint at) {
   lost_.emplace(entry_name, cause);
+  if (const auto over = over_.find(entry_name.session);
+      cause == kRestLost && over != over_.end() && at - over->second > kNamedWithin)
+    broken_.push_back("entry " + text_of(entry_name) +
+                      " is lost as the rest, and its session had ended long before: nobody followed it");
   if (secured_.contains(entry_name)) broken_.push_back("entry " + text_of(entry_name) + " is secured and lost");
 }
 

@@ -18,7 +18,7 @@ namespace shoal {
 struct GradientSum {
   CountTag tag = 0;
   std::array<double, kIntegerParameters> values{};
-  void add(const MicrobatchId& microbatch, StageId stage);
+  void add(const MicrobatchId& microbatch, StageId stage, WeightStamp stamp);
 };
 
 class CountingBooks {
@@ -40,6 +40,8 @@ class CountingBooks {
   // Lost with the run's end and for no other reason.
   std::vector<EntryName> lost_as_rest() const;
   bool over(const Session& session) const { return over_.contains(session); }
+  // The sessions that the authority ended against their will.
+  const std::set<Session>& fenced() const { return fenced_; }
   // Over what the stage's rounds up to `version` secured.
   GradientSum secured_up_to(StageId stage, Version version) const;
   // Every rule that the events themselves break, one line each.
@@ -47,17 +49,21 @@ class CountingBooks {
 
  private:
   void read_commit(const EventRecord& event);
+  void check_contributions(const EventRecord& commit);
   void read_round(const EventRecord& event);
   void secure(const EntryName& entry_name, StageId stage, Version version, GradientSum& sum);
-  void list(const EntryName& entry_name, std::string_view cause);
+  void list(const EntryName& entry_name, std::string_view cause, TimePoint at);
 
   std::size_t read_ = 0;
   std::map<MicrobatchId, std::vector<EntryName>> committed_;
   std::map<EntryName, Winner> winners_;
+  std::map<EntryName, WeightStamp> stamps_;                    // of counted gradients: of the weights that made them
+  std::map<std::pair<StageId, RoundId>, std::size_t> opened_;  // how many members
   std::map<EntryName, Version> secured_;
   std::map<StageId, std::map<Version, GradientSum>> anchors_;  // after the round that made the version
   std::map<EntryName, std::string> lost_;                      // with the cause
-  std::set<Session> over_;
+  std::map<Session, TimePoint> over_;                          // since when
+  std::set<Session> fenced_;
   std::vector<std::string> broken_;
 };
 

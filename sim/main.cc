@@ -18,7 +18,7 @@ struct Arguments {
   double round_budget_s = 0, fault_every_s = 2;
   std::vector<std::string> kinds;
   FaultOptions faults;
-  bool verbose = false, report = false, json = false, list = false;
+  bool verbose = false, report = false, json = false, list = false, stop_at_first = false;
 };
 
 CLI::Validator kind_name() {
@@ -47,6 +47,7 @@ void add_options(CLI::App& app, Arguments& a) {
   app.add_flag("--lift-bounds", a.faults.lift_bounds, "faults beyond what is known to be survived; see --list-faults");
   app.add_flag("--list-faults", a.list, "tell the kinds of faults and their bounds, and run nothing");
   app.add_flag("--verbose", a.verbose, "tell every story, not only the broken ones");
+  app.add_flag("--stop-at-first", a.stop_at_first, "end the batch with the first seed that broke a rule");
   app.add_flag("--report", a.report, "end with the figures of the batch, kind by kind");
   app.add_flag("--json", a.json, "the report as one object on the last line");
 }
@@ -135,6 +136,7 @@ int main(int argc, char** argv) {
     failed += !result.broken.empty();
     if (!result.broken.empty() || arguments.verbose) tell(seed, result);
     std::fflush(stdout);
+    if (arguments.stop_at_first && failed > 0) arguments.count = seed - arguments.first + 1;
   }
   const double seconds = seconds_of(std::chrono::steady_clock::now() - began);
   tell_total(arguments.count, failed, total);

@@ -54,10 +54,11 @@ RunConfig small_config(RuleId rule, std::uint16_t stages, std::uint64_t microbat
 
 class Swarm::Recorder final : public EventLog {
  public:
-  Recorder(std::vector<SimEvent>& all, const SimLoop& loop, EventIdentity identity, std::string* file)
-      : all_(all), loop_(loop), identity_(std::move(identity)), file_(file) {}
+  Recorder(std::vector<SimEvent>& all, const SimLoop& loop, EventIdentity identity, std::string* file,
+           const HostedPeer* process)
+      : all_(all), loop_(loop), identity_(std::move(identity)), file_(file), process_(process) {}
   void write(const EventRecord& record) override {
-    all_.push_back({record, loop_.now(), identity_.session});
+    all_.push_back({record, loop_.now(), identity_.session, stamp_of(record)});
     if (!record.stage) all_.back().stage = identity_.stage;
     if (file_ == nullptr) return;
     const auto since_start = std::chrono::duration_cast<WallTime::duration>(loop_.now().time_since_epoch());
@@ -70,17 +71,24 @@ class Swarm::Recorder final : public EventLog {
   void set_stage(StageId stage) override { identity_.stage = stage; }
 
  private:
+  std::optional<WeightStamp> stamp_of(const EventRecord& record) const {
+    if (process_ == nullptr || record.event != EventKind::kCounted || !record.entry_name) return std::nullopt;
+    const Ledger::Entry* entry = process_->peer->stage_peer()->ledger().find(record.entry_name->serial);
+    return entry == nullptr ? std::nullopt : std::optional(entry->stamp);
+  }
+
   std::vector<SimEvent>& all_;
   const SimLoop& loop_;
   EventIdentity identity_;
   std::string* file_;
+  const HostedPeer* process_;
 };
 
 // A process that comes back goes on with its file.
-std::unique_ptr<EventLog> Swarm::make_recorder(const std::string& role, const PeerId& peer) {
+std::unique_ptr<EventLog> Swarm::make_recorder(const std::string& role, const PeerId& peer, const HostedPeer* process) {
   std::string* file = options_.evidence == nullptr ? nullptr : &(*options_.evidence)[role + "-" + short_name(peer)];
   return std::make_unique<Recorder>(all_events_, loop_, EventIdentity{role, RunId{run_key_.id().bytes}, peer, {}, {}},
-                                    file);
+                                    file, process);
 }
 
 class Swarm::LaunchOwner final : public Launch::Owner {
@@ -147,7 +155,7 @@ Status Swarm::start_launch(bool resume) {
   summary_.reset();
   launch_error_.reset();
   launch_directory_ = make_directory(host.loop());
-  launch_events_ = make_recorder("trainer", run_key_.id());
+  launch_events_ = make_recorder("trainer", run_key_.id(), nullptr);
   launch_owner_ = std::make_unique<LaunchOwner>(*this);
   LaunchOptions options{.config = options_.config,
                         .key = run_key_,
@@ -227,7 +235,7 @@ void Swarm::start_peer(HostedPeer& process) {
   process.error.reset();
   process.wire = network_.make_wire(process.key.id(), process.address);
   process.device = std::make_unique<SimDevice>(host.loop(), options_.pace);
-  process.events = make_recorder("peer", process.key.id());
+  process.events = make_recorder("peer", process.key.id(), &process);
   process.owner = std::make_unique<PeerOwner>(process);
   process.directory = make_directory(host.loop());
   PeerOptions options{.key = process.key,

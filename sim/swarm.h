@@ -49,6 +49,7 @@ RunConfig small_config(RuleId rule, std::uint16_t stages, std::uint64_t microbat
 struct SimEvent : EventRecord {
   TimePoint at;
   Session writer;
+  std::optional<WeightStamp> stamp{};  // counted: of the weights that the gradient was made at, by the peer's ledger
 };
 
 class Swarm {
@@ -117,7 +118,8 @@ class Swarm {
   class LaunchOwner;
   class PeerOwner;
   class Recorder;
-  std::unique_ptr<EventLog> make_recorder(const std::string& role, const PeerId& peer);
+  // `process`: whose events these are; null: the launching process's.
+  std::unique_ptr<EventLog> make_recorder(const std::string& role, const PeerId& peer, const HostedPeer* process);
   void start_peer(HostedPeer& process);
   Status start_launch(bool resume);
   void end_launch_process(bool machine);

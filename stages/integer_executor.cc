@@ -58,9 +58,15 @@ HostTensor tensor_of(const StageSpec& spec, const ForwardInput& input, std::uint
 
 }  // namespace
 
-IntegerGradient integer_gradient(const MicrobatchId& microbatch, StageId stage) {
+// Stamp s lives in buffer s % 2 (stages/executor.h).
+struct IntegerExecutor::BufferGraph final : Graph {
+  explicit BufferGraph(std::uint64_t buffer) : buffer(buffer) {}
+  std::uint64_t buffer;
+};
+
+IntegerGradient integer_gradient(const MicrobatchId& microbatch, StageId stage, WeightStamp stamp) {
   IntegerGradient gradient;
-  const std::uint64_t seed = mix64(count_tag(microbatch), stage.value);
+  const std::uint64_t seed = mix64(mix64(count_tag(microbatch), stage.value), stamp);
   for (std::size_t i = 0; i < gradient.size(); ++i) {
     gradient[i] = static_cast<float>(static_cast<int>(mix64(seed, i) % 129) - 64);
   }
@@ -87,7 +93,8 @@ Status IntegerExecutor::expect(const HostTensor& tensor, std::uint64_t checksum,
   return Status::success();
 }
 
-Result<WindowedExecutor::Computed> IntegerExecutor::compute(const ForwardInput& input, ArenaRole, bool keep_graph) {
+Result<WindowedExecutor::Computed> IntegerExecutor::compute(const ForwardInput& input, ArenaRole weights,
+                                                            bool keep_graph) {
   const std::uint16_t stage = spec().stage.value;
   if (!spec().is_first()) {
     const auto before = static_cast<std::uint16_t>(stage - 1);
@@ -100,18 +107,20 @@ Result<WindowedExecutor::Computed> IntegerExecutor::compute(const ForwardInput& 
   } else {
     computed.output.activation = tensor_of(spec(), input, path_checksum(spec(), input, stage, false));
   }
-  if (keep_graph) computed.graph = std::make_unique<Graph>();
+  if (keep_graph)
+    computed.graph = std::make_unique<BufferGraph>((stamp() + (weights == ArenaRole::kOther ? 1 : 0)) % 2);
   return computed;
 }
 
-Result<HostTensor> IntegerExecutor::differentiate(Graph&, const ForwardInput& input, const HostTensor& gradient,
+Result<HostTensor> IntegerExecutor::differentiate(Graph& graph, const ForwardInput& input, const HostTensor& gradient,
                                                   ArenaRole accumulator, float sign) {
   const std::uint16_t stage = spec().stage.value;
   if (!spec().is_last()) {
     const auto after = static_cast<std::uint16_t>(stage + 1);
     SHOAL_TRY(expect(gradient, path_checksum(spec(), input, after, true), input, "gradient"));
   }
-  const IntegerGradient own = integer_gradient(input.microbatch, spec().stage);
+  const WeightStamp made_at = stamp_in(static_cast<const BufferGraph&>(graph).buffer);
+  const IntegerGradient own = integer_gradient(input.microbatch, spec().stage, made_at);
   const std::span<float> sum = arena_.span(accumulator);
   for (std::size_t i = 0; i < own.size(); ++i) sum[i] += sign * own[i];
   if (spec().is_first()) return HostTensor{};

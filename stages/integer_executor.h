@@ -2,9 +2,11 @@
 // The executor of the proofs: everything is a small integer in a float, so every sum is exact whatever its order, and
 // what a replica holds can be compared with what was committed to the last unit.
 //
-// - The parameter vector is kIntegerParameters floats, starting at 0. The gradient of microbatch m at stage k depends
-//   on (m, k) alone: integer_gradient(). An inner step subtracts the accumulator (no AdamW); norm and clipping are only
-//   reported.
+// - The parameter vector is kIntegerParameters floats, starting at 0. The gradient of microbatch m at stage k, made at
+//   the weights with stamp s, depends on (m, k, s) alone: integer_gradient(). So a sum shows at which weights each of
+//   its gradients was made, and a gradient is taken out of it only at those. A graph reads its buffer when it is
+//   differentiated, as the product's does: overwritten before, it gives the gradient of the weights that stand there
+//   now. An inner step subtracts the accumulator (no AdamW); norm and clipping are only reported.
 // - Activations and gradients have the real shape (B, T, d) and repeat 64 integers derived from (m, tokens, path so
 //   far). A stage checks what arrives and refuses anything else (kMalformed, counted in mismatches()), so wrong routing
 //   shows at once. The pattern survives the int8 tile codec unchanged: every 64 elements start with 127, which makes
@@ -20,8 +22,8 @@ namespace shoal {
 inline constexpr std::size_t kIntegerParameters = 8;
 using IntegerGradient = std::array<float, kIntegerParameters>;
 
-// Integers in [-64, 64].
-IntegerGradient integer_gradient(const MicrobatchId& microbatch, StageId stage);
+// Integers in [-64, 64]. `stamp` is that of the weights, as in BackwardOutput.
+IntegerGradient integer_gradient(const MicrobatchId& microbatch, StageId stage, WeightStamp stamp);
 // Loss that the last stage reports: an integer below 1024 a target.
 double integer_loss(const MicrobatchId& microbatch, std::uint64_t targets);
 
@@ -42,7 +44,10 @@ class IntegerExecutor : public WindowedExecutor {
   void zero(ArenaRole role) override;
 
  private:
+  struct BufferGraph;  // which of the two parameter buffers it reads
   Status expect(const HostTensor& tensor, std::uint64_t checksum, const ForwardInput& input, const char* role);
+  // Of the weights that stand in a buffer now.
+  WeightStamp stamp_in(std::uint64_t buffer) const { return stamp() % 2 == buffer ? stamp() : stamp() - 1; }
 
   HostArena arena_;
   std::uint64_t mismatches_ = 0;

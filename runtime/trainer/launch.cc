@@ -200,6 +200,11 @@ void Launch::announce() {
 
 // ---- transport ----
 
+std::optional<Session> Launch::linked_session(const PeerId& peer) const {
+  const auto remote = transport_ ? transport_->remote(peer) : std::nullopt;
+  return remote ? std::optional(remote->session) : std::nullopt;
+}
+
 void Launch::on_link_up(const Remote& remote) {
   authority_->on_link_up(remote);
   trainer_->on_link_up(remote);

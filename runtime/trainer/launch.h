@@ -108,7 +108,8 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   const Authority& authority() const { return *authority_; }
   const Trainer* trainer() const { return trainer_.get(); }
   const CommitBook& book() const { return *book_; }
-  std::string parked_text() const;  // why the run stands still; empty when it does not
+  std::optional<Session> linked_session(const PeerId& peer) const;  // of the peer's link, while it is up
+  std::string parked_text() const;                                  // why the run stands still; empty when it does not
 
  private:
   Launch(LaunchOptions options, LaunchEnvironment environment, Owner& owner);

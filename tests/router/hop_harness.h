@@ -171,7 +171,7 @@ class PeerActor final : public Actor, private LedgerPort {
 class TrainerActor final : public Actor {
  public:
   // Replays the world's log and what the authority decided.
-  TrainerActor(World& world, Session self, std::uint64_t epoch);
+  TrainerActor(World& world, Session self);
   void start();
   void on_message(const Session& from, Message& message, TransferId transfer) override;
   void on_frames(const Session&, TransferId, bool) override {}
@@ -183,7 +183,6 @@ class TrainerActor final : public Actor {
 
   CommitBook& book() { return book_; }
   bool settled() const;  // every microbatch of the run is logged and durable
-  bool stopped() const { return stopped_; }
   std::vector<Bytes> unsynced() const;
 
  private:
@@ -192,21 +191,19 @@ class TrainerActor final : public Actor {
   std::vector<Low> lows() override { return {{kTrainerId, book_.low()}}; }
   void on_won(const MicrobatchId& microbatch, const Gradient& gradient, std::vector<Bytes> frames) override;
   void issue();
-  void on_durable(const MicrobatchId& microbatch, bool ok);
+  void on_durable(const MicrobatchId& microbatch);
   void announce_steps();
   void queue(const std::map<Session, std::vector<CommitItem>>& commits);
   void flush();
 
-  std::uint64_t epoch_;
   CommitBook book_;
-  void append(Bytes record, std::function<void(bool)> durable);
+  void append(Bytes record, std::function<void()> durable);
   std::map<std::uint64_t, Bytes> unsynced_;  // in the order of appending
   std::uint64_t appended_ = 0;
   std::set<std::uint64_t> deciding_;
   std::map<Session, std::vector<CommitItem>> commits_;
   TimePoint next_repeat_;
   std::uint64_t announced_ = 0;
-  bool stopped_ = false;
 };
 
 struct Event {

@@ -15,14 +15,14 @@ HolderOptions holder_options(const World& world, const Session& self) {
 
 }  // namespace
 
-TrainerActor::TrainerActor(World& world, Session self, std::uint64_t epoch)
-    : Actor(world, self, holder_options(world, self)), epoch_(epoch), book_(kTrainerId, world.options().stages) {
+TrainerActor::TrainerActor(World& world, Session self)
+    : Actor(world, self, holder_options(world, self)), book_(kTrainerId, world.options().stages) {
   const auto whole =
       read_record_log(world.log(), kTrainerLog, [this](ByteView record) { return book_.replay(record); });
   if (!whole.ok()) world.violate("the log cannot be read: " + whole.error().message);
   for (std::uint64_t serial = 0; serial < book_.next_serial(); ++serial)
     if (const auto* logged = book_.find({kTrainerId, serial})) world.replayed({kTrainerId, serial}, logged->path);
-  if (world.log().empty()) world.log_write(epoch_, book_.header_record());
+  if (world.log().empty()) world.log_write(book_.header_record());
   for (const World::Decision& decision : world.decisions())
     if (decision.commit)
       on_round_commit(*decision.commit);
@@ -50,7 +50,7 @@ std::vector<Bytes> TrainerActor::unsynced() const {
 
 void TrainerActor::issue() {
   const Options& options = world_.options();
-  while (!stopped_) {
+  while (true) {
     const auto id = book_.next();
     if (!id || id->serial >= options.microbatches || book_.open() + deciding_.size() >= options.in_flight) return;
     const std::uint64_t step = options.step_size > 0 ? id->serial / options.step_size + 1 : 0;
@@ -68,7 +68,7 @@ void TrainerActor::issue() {
 }
 
 void TrainerActor::on_message(const Session& from, Message& message, TransferId) {
-  if (stopped_ || !hears(from)) return;
+  if (!hears(from)) return;
   const bool held = holder_.on_message(remote_of(from), message, 0, world_.now());
   if (const auto* waiting = std::get_if<Waiting>(&message))
     if (const auto stage = holder_.roster().stage_of(from))
@@ -89,30 +89,23 @@ void TrainerActor::on_won(const MicrobatchId& microbatch, const Gradient& gradie
   }
   const Bytes record = book_.log(microbatch, gradient);
   deciding_.insert(microbatch.serial);
-  append(record, [this, microbatch](bool ok) { on_durable(microbatch, ok); });
+  append(record, [this, microbatch] { on_durable(microbatch); });
 }
 
-void TrainerActor::append(Bytes record, std::function<void(bool)> durable) {
+void TrainerActor::append(Bytes record, std::function<void()> durable) {
   const std::uint64_t place = ++appended_;
   unsynced_[place] = std::move(record);
   world_.after(*this, world_.job_duration(), [this, place, durable = std::move(durable)] {
-    bool ok = world_.log_epoch() == epoch_;
-    while (ok && !unsynced_.empty() &&
-           unsynced_.begin()->first <= place) {  // a sync takes along what was appended before
-      ok = world_.log_write(epoch_, unsynced_.begin()->second);
+    while (!unsynced_.empty() && unsynced_.begin()->first <= place) {  // a sync takes along what was appended before
+      world_.log_write(unsynced_.begin()->second);
       unsynced_.erase(unsynced_.begin());
     }
-    durable(ok);
+    durable();
   });
 }
 
-void TrainerActor::on_durable(const MicrobatchId& microbatch, bool ok) {
-  if (!ok) {
-    world_.note(self_, "trainer_fenced", microbatch, "");
-    stopped_ = true;
-    return;
-  }
-  if (stopped_ || deciding_.erase(microbatch.serial) == 0) return;
+void TrainerActor::on_durable(const MicrobatchId& microbatch) {
+  if (deciding_.erase(microbatch.serial) == 0) return;
   world_.logged(microbatch, book_.find(microbatch)->path);
   for (const CommitBook::Listing& listing : book_.durable(microbatch)) world_.list(listing);
   queue(book_.commits_for(microbatch));
@@ -157,7 +150,6 @@ void TrainerActor::flush() {
 }
 
 void TrainerActor::tick() {
-  if (stopped_) return;
   const TimePoint now = world_.now();
   flush();
   holder_.tick(now);
@@ -165,10 +157,7 @@ void TrainerActor::tick() {
     next_repeat_ = now + world_.options().lease / 4;
     queue(book_.outstanding());
     if (book_.done_dirty()) {
-      append(book_.done_record(), [this](bool ok) {
-        stopped_ = stopped_ || !ok;
-        if (ok) book_.done_durable();
-      });
+      append(book_.done_record(), [this] { book_.done_durable(); });
     }
   }
   issue();

@@ -217,27 +217,20 @@ void World::kill_trainer(Duration away) {
   });
 }
 
-void World::replace_trainer() {
-  start_trainer();
-  publish();
-  after(*trainer_, 50ms, [this] { trainer_->start(); });
-}
-
 void World::start_trainer() {
   const Session session = new_session(7);
   trainer_session_ = by_peer_[peer_of(session)] = session;
-  auto trainer = std::make_unique<TrainerActor>(*this, session, ++log_epoch_);
+  auto trainer = std::make_unique<TrainerActor>(*this, session);
+  ++trainer_lives_;
   trainer_ = trainer.get();
   by_session_[session] = trainer_;
   actors_.push_back(std::move(trainer));
 }
 
-bool World::log_write(std::uint64_t epoch, const Bytes& record) {
-  if (epoch != log_epoch_) return false;
+void World::log_write(const Bytes& record) {
   const Bytes framed = framer_.frame(record);
   log_.insert(log_.end(), framed.data(), framed.data() + framed.size());
   framer_.synced(log_.size());
-  return true;
 }
 
 PeerActor& World::spawn(StageId stage) {

@@ -25,7 +25,6 @@ class World {
   void cut(const Session& a, const Session& b, Duration time);
   void kill_trainer(Duration away);
   // A second trainer on the log while the first still lives (it was stopped and taken for dead).
-  void replace_trainer();
   void end_session(const Session& session);
   PeerActor& spawn(StageId stage);
   std::function<std::optional<Session>(const Session& holder, SampleId sample, std::span<const Candidate> candidates)>
@@ -62,9 +61,9 @@ class World {
   const Session& trainer_session() const { return trainer_session_; }
   Duration job_duration();
   bool base_lost();
-  bool log_write(std::uint64_t epoch, const Bytes& record);  // false: fenced by a newer trainer
+  void log_write(const Bytes& record);
   const std::vector<std::uint8_t>& log() const { return log_; }
-  std::uint64_t log_epoch() const { return log_epoch_; }
+  std::uint64_t trainer_lives() const { return trainer_lives_; }
   void logged(const MicrobatchId& id, const std::vector<EntryName>& path);
   void replayed(const MicrobatchId& id, const std::vector<EntryName>& path);  // found in the log of an earlier life
   void settled(PeerActor& peer, const MicrobatchId& id, const EntryName& entry_name);
@@ -138,7 +137,7 @@ class World {
   // the log
   std::vector<std::uint8_t> log_;
   RecordFramer framer_{kTrainerLog};
-  std::uint64_t log_epoch_ = 0;
+  std::uint64_t trainer_lives_ = 0;
   // what was decided and what became of it
   std::map<std::uint64_t, std::vector<EntryName>> paths_;
   std::map<std::pair<std::uint64_t, std::uint16_t>, std::set<EntryName>> settled_, secured_;

@@ -112,7 +112,7 @@ TEST(OrphansTest, WhatADeadTrainerHeldIsClosedByTheNextOnesDecision) {
   Bypassed run;
   World& world = run.world;
   world.delay_of = [&](const Session&, const Session& to, const Message& message) -> std::optional<Duration> {
-    if (std::holds_alternative<Gradient>(message) && to == world.trainer().self() && world.log_epoch() == 1)
+    if (std::holds_alternative<Gradient>(message) && to == world.trainer().self() && world.trainer_lives() == 1)
       return std::nullopt;
     return 0ms;
   };

@@ -100,6 +100,24 @@ TEST_F(LifeTest, APeerThatWasStoppedInTheMiddleOfAJobJoinsAgain) {
   EXPECT_EQ(peer.peer->report().sessions, 2u);
 }
 
+TEST_F(LifeTest, APeerThatWasFencedDoesNothingMoreInThatSession) {
+  Swarm swarm(options());
+  swarm.run_for(5s);
+  const auto& peer = *swarm.peers()[0];
+  const Session session = peer.peer->session();
+  swarm.freeze_peer(0);
+  swarm.run_for(20s);
+  ASSERT_TRUE(fenced(swarm, session));
+  swarm.resume_peer(0);
+  swarm.run_for(3s);
+  const TimePoint told = swarm.loop().now();
+  swarm.run_for(20s);
+  for (const SimEvent& e : swarm.events())
+    EXPECT_FALSE(e.writer == session && e.at > told) << name_of(e.event) << " of a session that is over";
+  EXPECT_NE(peer.peer->session(), session);
+  EXPECT_EQ(peer.peer->report().phase, PeerPhase::kServing);
+}
+
 // Its first backward makes a value that is not finite.
 class OnceNotFinite final : public IntegerExecutor {
  public:

@@ -1,5 +1,5 @@
 #pragma once
-// Who knows the run's name and a process's address, and nothing else.
+// Who knows the run's name and a process's address, and nothing else; or who speaks with somebody else's key.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -13,12 +13,13 @@ namespace shoal {
 
 class Stranger final : private Transport::Listener {
  public:
-  Stranger(Swarm& swarm, RunId run) : key_(KeyPair::from_seed({7, 7, 7})) {
+  Stranger(Swarm& swarm, RunId run) : Stranger(swarm, run, KeyPair::from_seed({7, 7, 7}), 1, PeerRole::kPeer) {}
+  Stranger(Swarm& swarm, RunId run, KeyPair key, std::uint64_t incarnation, PeerRole role) : key_(std::move(key)) {
     SimHost& host = swarm.network().add_host("stranger:1");
     wire_ = swarm.network().make_wire(key_.id(), "stranger:1");
     transport_ = std::make_unique<Transport>(
         *wire_, host.loop(),
-        Transport::Options{run, key_.id(), Session::of(key_.id(), 1), PeerRole::kPeer, {"stranger:1"}});
+        Transport::Options{run, key_.id(), Session::of(key_.id(), incarnation), role, {"stranger:1"}});
     transport_->set_listener(this);
   }
   void say(const PeerId& to, const std::string& address, Message message, std::vector<Bytes> frames = {}) {

@@ -98,7 +98,7 @@ TEST_F(SoloTest, ParametersHoldTheSumOfAllGradientsAtEveryStage) {
     IntegerGradient expected{};
     CountTag tag = 0;
     for (std::uint64_t serial = 0; serial < 6; ++serial) {
-      const IntegerGradient one = integer_gradient(MicrobatchId{3, serial}, StageId{stage});
+      const IntegerGradient one = integer_gradient(MicrobatchId{3, serial}, StageId{stage}, serial / 3);
       for (std::size_t i = 0; i < one.size(); ++i) expected[i] -= one[i];
       tag += count_tag(MicrobatchId{3, serial});
     }

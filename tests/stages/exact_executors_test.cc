@@ -31,7 +31,7 @@ TEST(IntegerExecutorTest, TheParametersAreMinusTheSumOfWhatWasCounted) {
       ASSERT_TRUE(*chain.at(1).undo(serial));
     } else {
       chain.at(1).settle(serial);
-      const IntegerGradient gradient = integer_gradient(microbatch(serial), StageId(1));
+      const IntegerGradient gradient = integer_gradient(microbatch(serial), StageId(1), chain.at(1).stamp());
       for (std::size_t i = 0; i < gradient.size(); ++i) expected[i] -= gradient[i];
     }
     if (serial % 10 == 0) {
@@ -42,13 +42,39 @@ TEST(IntegerExecutorTest, TheParametersAreMinusTheSumOfWhatWasCounted) {
   EXPECT_THAT(chain.read(1, ArenaRole::kCurrent), ::testing::ElementsAreArray(expected));
 }
 
-TEST(IntegerExecutorTest, GradientsDifferByMicrobatchAndStage) {
-  EXPECT_NE(integer_gradient(microbatch(1), StageId(0)), integer_gradient(microbatch(2), StageId(0)));
-  EXPECT_NE(integer_gradient(microbatch(1), StageId(0)), integer_gradient(microbatch(1), StageId(1)));
-  for (const float value : integer_gradient(microbatch(1), StageId(0))) {
+TEST(IntegerExecutorTest, GradientsDifferByMicrobatchStageAndStamp) {
+  const IntegerGradient one = integer_gradient(microbatch(1), StageId(0), 0);
+  EXPECT_NE(one, integer_gradient(microbatch(2), StageId(0), 0));
+  EXPECT_NE(one, integer_gradient(microbatch(1), StageId(1), 0));
+  EXPECT_NE(one, integer_gradient(microbatch(1), StageId(0), 1));
+  for (const float value : one) {
     EXPECT_EQ(value, std::round(value));
     EXPECT_LE(std::abs(value), 64);
   }
+}
+
+// A sum tells of each gradient in it at which weights it was made.
+TEST(IntegerExecutorTest, AnUndoAtOtherWeightsLeavesTheDifferenceOfTheTwoGradients) {
+  Chain chain(integer_maker(), contract_model(), 3);
+  chain.count(1, kB);
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(chain.at(1).inner_step(kA, contract_step()).ok());  // too early: not settled
+  EXPECT_FALSE(*chain.at(1).undo(1));
+  const IntegerGradient counted = integer_gradient(microbatch(1), StageId(1), 0),
+                        taken_out = integer_gradient(microbatch(1), StageId(1), 2);
+  const std::vector<float> left = chain.read(1, ArenaRole::kAccumulatorB);
+  for (std::size_t i = 0; i < left.size(); ++i) EXPECT_EQ(left[i], counted[i] - taken_out[i]);
+  EXPECT_NE(counted, taken_out);
+}
+
+TEST(IntegerExecutorTest, ABackwardIsMadeAtTheWeightsThatItsForwardSaw) {
+  Chain chain(integer_maker(), contract_model(), 3);
+  chain.forward(1);
+  for (std::size_t k = 0; k < chain.size(); ++k) ASSERT_TRUE(chain.at(k).inner_step(kA, contract_step()).ok());
+  chain.backward(1, kB);
+  for (std::size_t k = 0; k < chain.size(); ++k)
+    EXPECT_THAT(
+        chain.read(k, ArenaRole::kAccumulatorB),
+        ::testing::ElementsAreArray(integer_gradient(microbatch(1), StageId(static_cast<std::uint16_t>(k)), 0)));
 }
 
 TEST(IntegerExecutorTest, RefusesAnActivationOfAnotherStageMicrobatchOrText) {

@@ -20,6 +20,19 @@ TEST_P(ExecutorContract, UndoAfterAWriteUsesTheWeightsThatMadeTheGradient) {
   EXPECT_NE(counted, std::vector<float>(counted.size(), 0.0f));
 }
 
+TEST_P(ExecutorContract, AGradientIsThatOfTheWeightsItIsMadeAt) {
+  chain.count(1, kA);
+  std::vector<std::vector<float>> before;
+  for (std::size_t k = 0; k < chain.size(); ++k) {
+    before.push_back(chain.read(k, ArenaRole::kAccumulatorA));
+    chain.at(k).settle(1);
+  }
+  step(kA);
+  chain.count(1, kB);
+  for (std::size_t k = 0; k < chain.size(); ++k)
+    EXPECT_NE(chain.read(k, ArenaRole::kAccumulatorB), before[k]) << "stage " << k;
+}
+
 TEST_P(ExecutorContract, UndoSaysWhenItsWeightsAreGone) {
   chain.count(1, kB);
   chain.count(2, kA);

@@ -6,6 +6,7 @@ namespace {
 
 using test::AuthorityTest;
 using test::kLogPath;
+using test::session_of;
 
 // ---- the log ----
 TEST_F(AuthorityTest, ComesBackFromItsLogAtEveryRecordBoundaryAndFromTornTails) {
@@ -76,6 +77,28 @@ TEST_F(AuthorityTest, ACommitThatWasDurableIsToldAfterTheRestart) {
   EXPECT_EQ(commits.size(), 1u) << "the trainer hears of it again";
   authority->on_link_up(remote(1));
   EXPECT_EQ(sent_to<RoundCommit>(1).size(), 1u);
+}
+
+// Also to whoever was away when it was told: its links are refused, and what it asks for is answered by name.
+TEST_F(AuthorityTest, ASessionThatIsOverStaysSoBehindARestart) {
+  boot();
+  for (std::uint64_t n = 1; n <= 3; ++n) join_and_serve(n);
+  authority->on_message(remote(3), Leave{false});
+  keep_alive(1, 13s);
+  ASSERT_EQ(over.size(), 2u);
+  fenced.clear();
+  over.clear();
+  reboot();
+  EXPECT_EQ(fenced, std::set<Session>{session_of(2)}) << "who left is refused nothing";
+  EXPECT_EQ(over.size(), 2u) << "the trainer hears of it again";
+  for (std::uint64_t n = 2; n <= 3; ++n) {
+    EXPECT_TRUE(authority->knows(session_of(n)));
+    join(n);
+    EXPECT_TRUE(sent_to<JoinAnswer>(n).empty());
+  }
+  EXPECT_EQ(members(), 1u);
+  EXPECT_FALSE(sent_to<Fenced>(2).empty());
+  EXPECT_FALSE(sent_to<Goodbye>(3).empty());
 }
 
 TEST_F(AuthorityTest, AFailingDiskStopsAllDecisions) {

@@ -63,6 +63,24 @@ TEST_F(AuthorityTest, NoCommitWithoutEveryContribution) {
   ASSERT_GE(abandons.size(), 1u);
 }
 
+// Its part weighs nothing, so that the sums add up without it.
+TEST_F(AuthorityTest, NoCommitWithoutTheContributionOfAMemberThatBroughtNothing) {
+  boot();
+  for (std::uint64_t n = 1; n <= 3; ++n) join_and_serve(n);
+  beat(1, 0, 300);
+  contribute(1, 1, {1});
+  contribute(2, 1, {2});
+  for (std::uint64_t n = 1; n <= 3; ++n) agree(n, 1, 7, 3, 30);
+  settle();
+  EXPECT_TRUE(commits.empty()) << "it may be on its way and name entries";
+  RoundReport nothing;
+  nothing.round = RoundId(1);
+  authority->on_message(remote(3), nothing);
+  settle();
+  ASSERT_EQ(commits.size(), 1u);
+  EXPECT_EQ(commits[0].secured.size(), 3u);
+}
+
 TEST_F(AuthorityTest, HalfOfTheMembersIsNoQuorum) {
   boot_with(2);
   contribute_all(2);
@@ -154,6 +172,31 @@ TEST_F(AuthorityTest, AFailedContributionEndsTheAttemptAndASilentMemberIsLeftOut
     loop.run_for(300ms);
   }
   EXPECT_EQ(sent_to<RoundOpen>(1).back().members, (std::vector<Session>{session_of(1), session_of(3)}));
+}
+
+TEST_F(AuthorityTest, WhoIsLeftOutBecauseOfAPairServesAgainWhenTheOtherIsGone) {
+  boot();
+  for (std::uint64_t n = 1; n <= 2; ++n) join_and_serve(n);
+  beat(1, 0, 300);
+  for (std::uint64_t attempt = 1; attempt <= 2; ++attempt) {
+    ASSERT_EQ(sent_to<RoundOpen>(1).size(), attempt);
+    for (std::uint64_t n = 1; n <= 2; ++n) contribute(n, attempt, {n});
+    fail_round(1, attempt, session_of(2), "no byte of it came");
+    loop.run_for(200ms);
+  }
+  const auto serves = [&](std::uint64_t n) {
+    const auto& list = authority->members().stages[0].members;
+    return std::any_of(list.begin(), list.end(),
+                       [&](const Member& member) { return member.session == session_of(n) && member.serving; });
+  };
+  EXPECT_TRUE(serves(1));
+  EXPECT_FALSE(serves(2)) << "no round could secure what it counted";
+  for (int second = 0; second < 13; ++second) {
+    beat(2);
+    loop.run_for(980ms);
+  }
+  ASSERT_TRUE(fenced.contains(session_of(1)));
+  EXPECT_TRUE(serves(2)) << "nobody is left whom it could not reach";
 }
 
 TEST_F(AuthorityTest, TheTimeCapOpensARoundWithAnythingSettled) {

@@ -104,7 +104,7 @@ TEST(DilocoRuleTest, TrainingGoesOnWhileARoundRuns) {
   EXPECT_EQ(executor.arena().tag(ArenaRole::kAnchor), count_tag(first));
   executor.apply_shift();
   EXPECT_EQ(executor.arena().tag(ArenaRole::kCurrent), count_tag(first) + count_tag(second));
-  const IntegerGradient a = integer_gradient(first, StageId(0)), b = integer_gradient(second, StageId(0));
+  const IntegerGradient a = integer_gradient(first, StageId(0), 0), b = integer_gradient(second, StageId(0), 1);
   for (std::size_t i = 0; i < a.size(); ++i) {
     EXPECT_EQ(values_of(executor, ArenaRole::kAnchor)[i], -a[i]);
     EXPECT_EQ(values_of(executor, ArenaRole::kCurrent)[i], -a[i] - b[i]);

@@ -204,7 +204,7 @@ void Swarm::on_round_commit(const RoundCommit& commit) {
       const EntryName entry_name{session.session, serial};
       if (!secured.insert(entry_name).second) problem(text("counted twice: ", entry_name));
       if (!made.count(entry_name)) problem(text("secured an entry that nobody made: ", entry_name));
-      tag += count_tag(made[entry_name]);
+      tag += count_tag(made[entry_name].microbatch);
     }
   }
   if (tag != commit.tag) problem(text("the tag of round ", commit.round, " is not the sum over its entries"));
@@ -341,7 +341,7 @@ void Swarm::check_end() {
   const StageMembers& stage = authority->members().stages[0];
   std::vector<float> expected(kIntegerParameters, 0.0f);
   for (const EntryName& entry_name : secured) {
-    const IntegerGradient gradient = integer_gradient(made[entry_name], StageId(0));
+    const IntegerGradient gradient = integer_gradient(made[entry_name].microbatch, StageId(0), made[entry_name].stamp);
     for (std::size_t i = 0; i < expected.size(); ++i) expected[i] -= gradient[i];
   }
   for (std::size_t i = 1; i < hosts.size(); ++i) {
@@ -359,7 +359,7 @@ void Swarm::check_end() {
     if (replica.executor_.shift_pending()) replica.executor_.apply_shift();
     CountTag local = 0;
     for (const std::uint64_t serial : replica.local_) {
-      local += count_tag(made[{replica.self_, serial}]);
+      local += count_tag(made[{replica.self_, serial}].microbatch);
       if (secured.count({replica.self_, serial})) problem(text("host ", i, " holds a secured entry as its own"));
     }
     if (arena.tag(ArenaRole::kCurrent) != secured_tag + local)

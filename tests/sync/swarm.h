@@ -173,7 +173,11 @@ class Swarm final : public AuthorityPort {
   std::unique_ptr<SimStorage> storage;
   std::unique_ptr<Authority> authority;
   std::vector<std::unique_ptr<Host>> hosts;
-  std::map<EntryName, MicrobatchId> made;  // every entry ever counted
+  struct Made {
+    MicrobatchId microbatch;
+    WeightStamp stamp = 0;  // of the weights that its gradient was made at
+  };
+  std::map<EntryName, Made> made;  // every entry ever counted
   std::set<EntryName> secured;
   std::set<Session> over;
   std::map<RoundId, RoundCommit> commits;

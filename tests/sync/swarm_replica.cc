@@ -66,7 +66,7 @@ void Replica::work() {
   if (over_ || !serving_) return;
   const MicrobatchId microbatch{1, swarm_.next_microbatch++};
   const std::uint64_t serial = ++serial_;
-  swarm_.made[{self_, serial}] = microbatch;
+  swarm_.made[{self_, serial}] = {microbatch, executor_.stamp()};
   const bool counted = executor_.forward({serial, microbatch, tiny_tokens(), {}}).ok() &&
                        executor_.backward(serial, {}, WindowSlot::kA).ok();
   if (!counted) return swarm_.problem("an entry was not counted");
@@ -85,7 +85,7 @@ bool Replica::count_for_step(const MicrobatchId& microbatch, StepId step, std::u
     window_step_ = step;
   }
   *serial = ++serial_;
-  swarm_.made[{self_, *serial}] = microbatch;
+  swarm_.made[{self_, *serial}] = {microbatch, executor_.stamp()};
   const bool counted = executor_.forward({*serial, microbatch, tiny_tokens(), {}}).ok() &&
                        executor_.backward(*serial, {}, WindowSlot::kA).ok();
   if (!counted) swarm_.problem("an entry was not counted");
