@@ -36,6 +36,11 @@ void Authority::on_report(const Remote& from, const RoundReport& report) {
   if (!round.sent || std::find(members.begin(), members.end(), from.session) == members.end()) return;
   switch (kind_of(report)) {
     case ReportKind::kContributed:
+      if (const auto invented = port_.not_committed(report.stage, from.session, report.entries))
+        return end_session(from.session,
+                           "it brought entry " + std::to_string(*invented) +
+                               " to a round, which the trainer never committed",
+                           true);
       round.contributed.emplace(from.session, report);
       break;
     case ReportKind::kAgreed:
@@ -52,6 +57,7 @@ void Authority::on_report(const Remote& from, const RoundReport& report) {
                    .round = report.round,
                    .silent = report.silent,
                    .cause = report.reason});
+      if (report.malformed) return blame_malformed(*stage, from.session, *report.malformed, report.reason);
       if (report.silent) blame_silent(*stage, from.session, *report.silent);
   }
   try_decide(*stage, false);

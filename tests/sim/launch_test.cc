@@ -91,6 +91,21 @@ TEST(LaunchTest, StatesThatCannotBeSavedKeepTheRunAndItsPeersForAnotherTry) {
   EXPECT_EQ(first_broken(check_end(swarm)), "");
 }
 
+TEST(LaunchTest, WhoJoinsWhileTheStatesAreFetchedGivesThemWhenTheFirstDonorsAreGone) {
+  SwarmOptions options = options_for(64);
+  options.stages = 1;
+  options.config = small_config(RuleId::kDiloco, 1, 64);
+  options.save = true;
+  Swarm swarm(std::move(options));
+  ASSERT_TRUE(swarm.loop().run_until_true([&] { return count_events(swarm, EventKind::kValidation) > 0; },
+                                          swarm.loop().now() + 120s));
+  for (const auto& peer : swarm.peers()) swarm.network().partition(kSimLaunchAddress, peer->address);
+  swarm.add_peer();
+  ASSERT_TRUE(run_until_finished(swarm, 60s));
+  EXPECT_FALSE(swarm.launch_error());
+  EXPECT_EQ(swarm.states().size(), 1u);
+}
+
 // Lines follow the log: what is not durable has not happened.
 TEST(LaunchTest, AnEndThatIsNotDurableIsNotSaid) {
   SwarmOptions options = options_for(64);
