@@ -3,11 +3,11 @@
 // sends what the other cannot use; and who of them is left out because of it. By key, not by session: a new session of
 // the same peer has the same path to the others.
 //
-// A pair is made by blames: a failed attempt in which one said that nothing of the other came, or nothing of use. When a
-// pair was blamed in two attempts in a row it is settled by rule: peers are left out, the most blamed first, then the
-// one with the fewest targets to bring, then the lower key, until no settled pair has both its peers in. Who is left out
-// rests, 30 s at first and twice as long each time, 10 min at most; then a round tries it again (a trial). A commit on
-// which both peers of a pair agreed forgets the pair, and so does a peer that leaves by itself.
+// A pair is made by blames: a failed attempt in which one said that nothing of the other came, or nothing of use. When
+// a pair was blamed in two attempts in a row it is settled by rule: peers are left out, the most blamed first, then the
+// one with the fewest targets to bring, then the lower key, until no settled pair has both its peers in. Who is left
+// out rests, 30 s at first and twice as long each time, 10 min at most; then a round tries it again (a trial). A commit
+// on which both peers of a pair agreed forgets the pair, and so does a peer that leaves by itself.
 //
 // State machine without I/O and clock. Thread: loop only. Bounds: kPairsMax pairs; the one that rests least long goes.
 #include <cstdint>
