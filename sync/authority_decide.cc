@@ -72,6 +72,9 @@ void Authority::on_budget(StageState& stage) {
     round.budget = loop_.at(round.ends_at, [this, &stage] { on_budget(stage); });
     return;
   }
+  // The others may have more time for the whole, and would not have named them yet.
+  for (const Session& member : round.open.members)
+    if (!round.contributed.contains(member)) round.silent.insert(member);
   try_decide(stage, true);
   if (stage.round) abandon_round(stage, "no agreement within the budget");
 }

@@ -203,7 +203,7 @@ void Launch::on_message(const Remote& remote, Message message, TransferId transf
   } else if (auto* m = std::get_if<StateOffer>(&message)) {
     if (fetcher_) fetcher_->on_offer(remote.peer, *m);
   } else if (std::holds_alternative<PeersQuery>(message)) {
-    if (env_.directory != nullptr) send(remote.peer, Peers{env_.directory->known(64)});
+    if (env_.directory != nullptr) send(remote.peer, Peers{env_.directory->known(kExchangedMax)});
   } else if (auto* m = std::get_if<Peers>(&message)) {
     if (env_.directory != nullptr) env_.directory->offer(m->records);
   } else if (auto* m = std::get_if<JoinRequest>(&message); m != nullptr && !authority_->knows(remote.session)) {

@@ -79,8 +79,8 @@ class RecoveryTest : public testing::TestWithParam<Case> {
  protected:
   // Each stage's first peer, then the others, the one that dies last: when it is there, everybody is.
   void start() {
-    // A claim must live as long as it waits for the replacement, which is slow, and on a loaded machine a healthy
-    // process is not silent for so long: what it holds would be computed again. The end waits for it, nothing else does.
+    // A claim must live as long as it waits for the replacement, which is slow. And on a loaded machine no healthy
+    // process is silent for so long, else what it holds would be computed again.
     constexpr int kLease = 10;
     swarm_.launch(swarm_.write_run({.stages = kStages,
                                     .steps = 100'000,

@@ -67,6 +67,22 @@ TEST_F(AuthorityBlameTest, AnAttemptThatFailedForAnotherReasonIsNoSilence) {
   EXPECT_EQ(invited(), (std::vector<Session>{session_of(1), session_of(3)}));
 }
 
+// With large payloads the members wait longer for the whole of a round than the authority for the contributions.
+TEST_F(AuthorityBlameTest, WhoBeatsAndBringsNothingIsLeftOutThoughNobodyNamesIt) {
+  options.payload_bytes = {400'000'000};
+  boot();
+  serve(3);
+  for (std::uint64_t attempt = 1; attempt <= 2; ++attempt) {
+    ASSERT_EQ(round(), attempt);
+    EXPECT_EQ(invited().size(), 3u);
+    for (const std::uint64_t n : {1, 3}) contribute(n, attempt, {n});
+    keep_alive(3, 34s);
+    ASSERT_EQ(abandons.size(), attempt);
+    retry(3);
+  }
+  EXPECT_EQ(invited(), (std::vector<Session>{session_of(1), session_of(3)}));
+}
+
 TEST_F(AuthorityBlameTest, WhoContributedMeanwhileWasNotSilentTwiceInARow) {
   boot();
   serve(3);
