@@ -50,8 +50,8 @@ std::string first_broken(const std::vector<std::string>& broken) { return broken
 
 TEST(LaunchTest, AFullDiskUnderTheLogsStopsTheProcessByNameAndAResumedOneGoesOn) {
   Swarm swarm(options_for(400));
-  swarm.run_for(6s);
-  ASSERT_GT(swarm.launch()->book().committed(), 0u);
+  const TimePoint first = swarm.loop().now() + 3s;
+  ASSERT_TRUE(swarm.loop().run_until_true([&] { return swarm.launch()->book().committed() > 0; }, first));
   swarm.disk().set_capacity_bytes(0);
   ASSERT_TRUE(run_until_finished(swarm, 10s));
   ASSERT_TRUE(swarm.launch_error());
