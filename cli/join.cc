@@ -52,7 +52,7 @@ class JoinProgram final : private Peer::Owner {
     });
     loop_.run();
     const int code = report();
-    if (peer_->report().device_hung > Duration(0)) end_at_once(code);
+    if (peer_->report().job_under_way) end_at_once(code);
     return code;
   }
 
@@ -64,7 +64,8 @@ class JoinProgram final : private Peer::Owner {
     return signals_->heard() ? signals_->exit_code() : kExitOk;
   }
 
-  // The device's thread cannot be joined: it waits for a job that does not end.
+  // The device's thread cannot be joined before its job ends, which may be never; nobody needs what it computes. Event
+  // lines are written as they come, and a DHT child goes with its parent.
   [[noreturn]] static void end_at_once(int code) {
     std::fflush(nullptr);
     std::_Exit(code);

@@ -42,6 +42,7 @@ int exit_code_of(ErrorCode code) {
     case ErrorCode::kVersion:
       return kExitVersion;
     case ErrorCode::kRefused:
+    case ErrorCode::kNotAdmitted:
     case ErrorCode::kStale:
       return kExitRefused;
     case ErrorCode::kIo:

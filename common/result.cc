@@ -28,6 +28,8 @@ std::string_view name_of(ErrorCode code) {
       return "foreign";
     case ErrorCode::kRefused:
       return "refused";
+    case ErrorCode::kNotAdmitted:
+      return "not_admitted";
     case ErrorCode::kNonFinite:
       return "non_finite";
     case ErrorCode::kCorrupt:

@@ -22,7 +22,8 @@ enum class ErrorCode {
   kTooLarge,     // beyond a stated limit                      -> count, drop the message
   kVersion,      // another protocol version                   -> refuse with both numbers
   kForeign,      // another run                                -> refuse
-  kRefused,      // not admitted, or an identity that is not proved
+  kRefused,      // a place that is not given, or an identity that is not proved
+  kNotAdmitted,  // our key, by whoever was dialled             -> end, with the key and whom to ask
   kNonFinite,    // NaN or infinity                            -> refuse before it is added, name the peer
   kCorrupt,      // checksum or signature does not fit         -> count, drop
   kInput,        // a file, key or argument of the user        -> message and exit

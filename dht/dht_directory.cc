@@ -1,5 +1,6 @@
 #include "dht/dht_directory.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "common/log.h"
@@ -265,8 +266,8 @@ void DhtDirectory::save_soon() {
 
 void DhtDirectory::offer(const std::vector<std::string>& signed_records) {
   bool news = false;
-  for (const std::string& text : signed_records) {
-    const auto taken = table_.offer(text, loop_.wall());
+  for (std::size_t i = 0; i < std::min(signed_records.size(), kExchangedMax); ++i) {
+    const auto taken = table_.offer(signed_records[i], loop_.wall());
     news |= taken.ok() && *taken;
   }
   if (news) save_soon();

@@ -45,6 +45,7 @@ struct RunRecord {  // one per run, signed by the run's key
 };
 
 inline constexpr std::size_t kRecordBytesMax = 512;
+inline constexpr std::size_t kExchangedMax = 64;  // records of one message of the peer exchange: each costs a signature
 
 // Signed JSON text, at most kRecordBytesMax bytes; parse verifies signature, run and form, not expiry.
 // ERRORS of parse: kMalformed, kTooLarge, kCorrupt (signature), kForeign (another run).
@@ -67,7 +68,7 @@ class PeerDirectory {
   // expired), else with the cache.
   virtual void look_up_stage(StageId stage, Duration budget, std::function<void(std::vector<PeerRecord>)> done) = 0;
   virtual void look_up_run(Duration budget, std::function<void(Result<RunRecord>)> done) = 0;
-  // Records that came another way (peer exchange); verified here.
+  // Records that came another way (peer exchange); verified here, the first kExchangedMax of them.
   virtual void offer(const std::vector<std::string>& signed_records) = 0;
   // The newest unexpired records in memory, for peer exchange; at most `limit`.
   virtual std::vector<std::string> known(std::size_t limit) const = 0;

@@ -62,6 +62,17 @@ bool CommitBook::names_any(const std::vector<EntryName>& path) const {
                      [this](const EntryName& entry_name) { return by_entry_.contains(entry_name); });
 }
 
+std::optional<std::uint64_t> CommitBook::not_committed(StageId stage, const Session& session,
+                                                       const std::vector<std::uint64_t>& serials) const {
+  for (const std::uint64_t serial : serials) {
+    const auto it = by_entry_.find({session, serial});
+    if (it == by_entry_.end()) return serial;
+    const Logged& logged = logged_.at(it->second);
+    if (!logged.durable || stage.value >= stages_ || logged.path[stage.value] != it->first) return serial;
+  }
+  return std::nullopt;
+}
+
 std::map<Session, std::vector<CommitItem>> CommitBook::commits_for(const MicrobatchId& id) const {
   std::map<Session, std::vector<CommitItem>> result;
   const auto it = logged_.find(id.serial);

@@ -144,8 +144,8 @@ void SimNetwork::establish(ConnectionId id, const PeerId& wanted) {
   if (to.wire->self() != wanted)
     return refuse(id, make_error(ErrorCode::kRefused, to.address + " is not peer " + short_name(wanted)));
   if (!to.wire->admitted_.empty() && !to.wire->admitted_.contains(dialler.self())) {
-    return refuse(id,
-                  make_error(ErrorCode::kRefused, to.address + " does not admit this key: " + hex_of(dialler.self())));
+    const std::string why = to.address + " does not admit this key: " + hex_of(dialler.self());
+    return refuse(id, make_error(ErrorCode::kNotAdmitted, why));
   }
   connection->up = true;
   connection->wires[1] = to.wire;

@@ -97,6 +97,10 @@ class AuthorityPort {
   virtual void on_members(const MemberList& list, const Members& signed_list) = 0;
   virtual void on_round_commit(const RoundCommit& commit) = 0;  // for the trainer: entries merged
   virtual void on_round_abandoned(const RoundAbandon& abandon) = 0;
+  // Of the entries that a member says its contribution holds, the first that the trainer never committed; a committed
+  // round must not name it, since the trainer's log would then look older than ours.
+  virtual std::optional<std::uint64_t> not_committed(StageId stage, const Session& session,
+                                                     const std::vector<std::uint64_t>& serials) const = 0;
   // The session is over; what no committed round names is lost. All rounds that name it were reported before.
   virtual void on_session_over(const Session& session, StageId stage, const std::string& why) = 0;
   // A sync of the log has not returned for `waited`: decisions wait for it. Said again while it goes on.
@@ -232,7 +236,9 @@ class Authority {
   void on_budget(StageState& stage);
   void note_rate(StageState& stage, const OpenRound& round);
   void blame_silent(StageState& stage, const Session& by, const Session& silent);
-  // The failed attempt's blames into the stage's book.
+  // Ends the attempt: who got it has no sum to pass on, and would be named silent by the others.
+  void blame_malformed(StageState& stage, const Session& by, const Session& sender, const std::string& reason);
+  // The failed attempt's blames into the stage's book, and into the counts of who was silent.
   void settle_blames(StageState& stage, const OpenRound& round);
   void forget_proven_pairs(StageState& stage, const OpenRound& round, const Digest& digest);
   bool rests(const MemberState& member) const;
@@ -241,6 +247,9 @@ class Authority {
   // allreduce: their steps go on without them.
   void end_left_out(StageState& stage);
   Duration budget_of(const StageState& stage, std::size_t members) const;
+  std::uint64_t payload_of(const StageState& stage) const;  // bytes; 0: not known
+  // Whether a round of so many can send its parts; says so when it cannot. Then nobody waits for the last one.
+  bool enough_for_parts(StageState& stage, std::size_t members);
   void release_leavers(StageState& stage, const std::vector<Session>& members);
   void forget_done_steps();
   void check_finished();

@@ -36,6 +36,11 @@ void Authority::on_report(const Remote& from, const RoundReport& report) {
   if (!round.sent || std::find(members.begin(), members.end(), from.session) == members.end()) return;
   switch (kind_of(report)) {
     case ReportKind::kContributed:
+      if (const auto invented = port_.not_committed(report.stage, from.session, report.entries))
+        return end_session(from.session,
+                           "it brought entry " + std::to_string(*invented) +
+                               " to a round, which the trainer never committed",
+                           true);
       round.contributed.emplace(from.session, report);
       break;
     case ReportKind::kAgreed:
@@ -52,6 +57,7 @@ void Authority::on_report(const Remote& from, const RoundReport& report) {
                    .round = report.round,
                    .silent = report.silent,
                    .cause = report.reason});
+      if (report.malformed) return blame_malformed(*stage, from.session, *report.malformed, report.reason);
       if (report.silent) blame_silent(*stage, from.session, *report.silent);
   }
   try_decide(*stage, false);
@@ -66,6 +72,9 @@ void Authority::on_budget(StageState& stage) {
     round.budget = loop_.at(round.ends_at, [this, &stage] { on_budget(stage); });
     return;
   }
+  // The others may have more time for the whole, and would not have named them yet.
+  for (const Session& member : round.open.members)
+    if (!round.contributed.contains(member)) round.silent.insert(member);
   try_decide(stage, true);
   if (stage.round) abandon_round(stage, "no agreement within the budget");
 }

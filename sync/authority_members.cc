@@ -184,7 +184,10 @@ void Authority::show_serving(MemberState& member) {
                .state = shown_serving    ? "serving"
                         : member.leaving ? "leaving"
                                          : "not serving",
-               .cause = doubted ? "it and another member cannot exchange the bytes of a round" : ""});
+               .cause = !doubted ? ""
+                        : unreachable.sends_malformed(member.member.peer)
+                            ? "it sends parts of a round that another member cannot use"
+                            : "it and another member cannot exchange the bytes of a round"});
   list_member(member);
 }
 

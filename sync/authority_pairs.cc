@@ -51,20 +51,35 @@ void Authority::blame_silent(StageState& stage, const Session& by, const Session
   const auto accused = members_.find(silent), witness = members_.find(by);
   if (accused == members_.end() || witness == members_.end() || accused->second.stage != stage.stage) return;
   if (stage.round->contributed.contains(silent) && beats(accused->second) && beats(witness->second)) {
-    stage.round->blames[by] = silent;
+    stage.round->blames[by] = {silent};
     return;
   }
-  // Once an attempt, however many members say it.
-  std::uint32_t& count = accused->second.silent_count;
-  count = std::max(count, std::min(stage.failures + 1, kSilentMax));
+  stage.round->silent.insert(silent);
+}
+
+void Authority::blame_malformed(StageState& stage, const Session& by, const Session& sender,
+                                const std::string& reason) {
+  const auto& members = stage.round->open.members;
+  if (sender != by && std::find(members.begin(), members.end(), sender) != members.end())
+    stage.round->blames[by] = {sender, true};
+  abandon_round(stage, reason);
 }
 
 void Authority::settle_blames(StageState& stage, const OpenRound& round) {
+  for (const Session& session : round.open.members) {
+    const auto member = members_.find(session);
+    if (member == members_.end()) continue;
+    std::uint32_t& count = member->second.silent_count;  // once an attempt, however many members say it
+    if (round.silent.contains(session))
+      count = std::min(count + 1, kSilentMax);
+    else if (round.contributed.contains(session))
+      count = 0;
+  }
   std::vector<UnreachablePairs::Blame> blames;
-  for (const auto& [by, silent] : round.blames) {
-    const auto accused = members_.find(silent), witness = members_.find(by);
+  for (const auto& [by, blame] : round.blames) {
+    const auto accused = members_.find(blame.whom), witness = members_.find(by);
     if (accused == members_.end() || witness == members_.end()) continue;
-    blames.push_back({witness->second.member.peer, accused->second.member.peer});
+    blames.push_back({witness->second.member.peer, accused->second.member.peer, blame.malformed});
   }
   const auto settled = [&](const PeerId& peer) {
     for (const auto& [session, member] : members_)
@@ -72,10 +87,14 @@ void Authority::settle_blames(StageState& stage, const OpenRound& round) {
     return std::uint64_t{0};
   };
   for (const UnreachablePairs::LeftOut& out : stage.unreachable.on_attempt_failed(blames, settled, loop_.now())) {
-    log_warning("stage ", stage.stage, ": peers ", short_name(out.peer), " and ", short_name(out.other),
-                " cannot exchange the bytes of a round; ", short_name(out.peer), " is left out and tried again in ",
-                static_cast<int>(seconds_of(out.rest)),
-                " s. HINT: let each of them reach the other's address, or stop one of them");
+    const std::string what = out.malformed ? "peer " + short_name(out.peer) + " sends parts of a round that peer " +
+                                                 short_name(out.other) + " cannot use"
+                                           : "peers " + short_name(out.peer) + " and " + short_name(out.other) +
+                                                 " cannot exchange the bytes of a round";
+    log_warning("stage ", stage.stage, ": ", what, "; ", short_name(out.peer), " is left out and tried again in ",
+                static_cast<int>(seconds_of(out.rest)), " s. HINT: ",
+                out.malformed ? "is its build of shoal the others', and is its memory sound? Else stop it"
+                              : "let each of them reach the other's address, or stop one of them");
     for (auto& [session, member] : members_)
       if (member.member.peer == out.peer && member.stage == stage.stage) show_serving(member);
   }
@@ -88,8 +107,11 @@ std::optional<std::string> Authority::left_out_until(const PeerId& peer) const {
     if (diloco_active(stage)) continue;
     const auto why = stage.unreachable.why(peer, loop_.now());
     if (!why) continue;
-    return "this machine and peer " + short_name(why->first) +
-           " of the same stage cannot reach each other, and rounds go on without this one; it is tried again by itself";
+    return (why->malformed ? "this machine sent parts of a round that peer " + short_name(why->other) +
+                                 " of the same stage cannot use"
+                           : "this machine and peer " + short_name(why->other) +
+                                 " of the same stage cannot reach each other") +
+           ", and rounds go on without this one; it is tried again by itself";
   }
   return std::nullopt;
 }
@@ -101,7 +123,10 @@ void Authority::end_left_out(StageState& stage) {
     if (member.stage == stage.stage && rests(member)) out.emplace_back(session, member.member.peer);
   for (const auto& [session, peer] : out) {
     const auto why = stage.unreachable.why(peer, loop_.now());
-    end_session(session, "left out: it and peer " + short_name(why->first) + " cannot exchange the bytes of a round",
+    end_session(session,
+                why->malformed
+                    ? "left out: it sent parts of a round that peer " + short_name(why->other) + " cannot use"
+                    : "left out: it and peer " + short_name(why->other) + " cannot exchange the bytes of a round",
                 true);
   }
 }

@@ -1,13 +1,13 @@
 // Rounds: when one opens, with whom, and the last ones.
 #include <algorithm>
 
+#include "common/log.h"
 #include "sync/authority.h"
 #include "sync/round.h"
 #include "sync/round_budget.h"
 #include "transport/limits.h"
 
 namespace shoal {
-namespace {}  // namespace
 
 bool Authority::step_done(StageId stage, StepId step) const {
   return stage.value < stages_.size() && stages_[stage.value].step_done >= step;
@@ -15,9 +15,24 @@ bool Authority::step_done(StageId stage, StepId step) const {
 
 Duration Authority::budget_of(const StageState& stage, std::size_t members) const {
   if (options_.round_budget > Duration(0)) return options_.round_budget;
-  const std::uint64_t payload =
-      stage.stage.value < options_.payload_bytes.size() ? options_.payload_bytes[stage.stage.value] : 0;
-  return round_budget(payload, members, stage.slowest_rate);
+  return round_budget(payload_of(stage), members, stage.slowest_rate);
+}
+
+std::uint64_t Authority::payload_of(const StageState& stage) const {
+  return stage.stage.value < options_.payload_bytes.size() ? options_.payload_bytes[stage.stage.value] : 0;
+}
+
+bool Authority::enough_for_parts(StageState& stage, std::size_t members) {
+  const std::uint64_t payload = payload_of(stage);
+  const bool fit = parts_fit(payload, members);
+  if (!fit && !stage.too_few_said)
+    log_warning("stage ", stage.stage, ": a round among ", members, " replicas would send ",
+                part_bytes(payload, members) >> 20, " MiB at a time, and a transfer has at most ",
+                limits::kTransferBytesMax >> 20, " MiB: the stage makes no round before it has ",
+                members_needed(payload), " replicas. HINT: shoal join TICKET --stage ", stage.stage);
+  stage.too_few_said = !fit;
+  if (!fit) stage.last_wanted = false;
+  return fit;
 }
 
 void Authority::on_step(const Step& step) {
@@ -96,7 +111,7 @@ void Authority::maybe_open(StageState& stage) {
   const Step* step = next_step(stage);
   if (step == nullptr && !diloco_due(stage)) return;
   std::vector<Session> members = participants(stage, step != nullptr);
-  if (!members.empty()) open_round(stage, step, std::move(members));
+  if (!members.empty() && enough_for_parts(stage, members.size())) open_round(stage, step, std::move(members));
 }
 
 void Authority::open_round(StageState& stage, const Step* step, std::vector<Session> members) {

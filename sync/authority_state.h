@@ -30,7 +30,7 @@ struct MemberState {
   std::uint64_t settled = 0;  // targets in no committed round, at `version`
   double rate = 0;
   bool stranded = false;           // as its newest beat said
-  std::uint32_t silent_count = 0;  // attempts in a row that named it silent
+  std::uint32_t silent_count = 0;  // attempts in a row of its own that named it silent
   TimePoint commit_sent_at{};
   // The newest commit that names it, with its own entries only: a later commit alone would not tell it that its
   // contribution is secured.
@@ -49,7 +49,12 @@ struct OpenRound {
     TimePoint at{};
   };
   std::map<Session, Waiting> waiting;  // no bytes move there
-  std::map<Session, Session> blames;   // who failed, and whom it named
+  struct Blame {
+    Session whom;
+    bool malformed = false;  // else nothing of it came
+  };
+  std::map<Session, Blame> blames;  // who failed, and whom it named: both answer us
+  std::set<Session> silent;         // named, and not heard by us either
   TimePoint ends_at{};                 // whatever moves
   TimerId budget = 0, grace = 0;
 };
@@ -73,6 +78,7 @@ struct StageState {
   bool last_wanted = false;    // finish()
   std::size_t last_round_failures = 0;
   double slowest_rate = 0;  // bytes/s of a member in the slowest round that was committed; 0 = none yet
+  bool too_few_said = false;  // too few members for the parts of a round
   UnreachablePairs unreachable;
 };
 

@@ -113,12 +113,13 @@ struct Round::State {
     host.send_to_authority(std::move(message));
   }
 
-  void fail(std::optional<Session> silent, std::string reason) {
+  void fail(std::optional<Session> silent, std::string reason, std::optional<Session> malformed = {}) {
     phase = Phase::kFailed;
     stop_timer();
     reducer.reset();
     RoundReport message;
     message.silent = silent;
+    message.malformed = malformed;
     message.reason = reason.empty() ? "no reason" : std::move(reason);
     report(std::move(message));
     if (early_commit) fall_behind(*early_commit, false, "the round was committed before this member had its sum");
@@ -199,7 +200,9 @@ struct Round::State {
     if (arrived.part.part != (arrived.part.phase == 0 ? self_index : from)) return;
     const Status used = arrived.part.phase == 0 ? reducer->add(from, piece) : reducer->take(from, piece);
     watch.moved(loop.now());
-    if (!used.ok()) fail(arrived.from, used.error().message);
+    if (!used.ok())
+      fail(std::nullopt, "the part of session " + short_name(arrived.from) + " cannot be used: " + used.error().message,
+           arrived.from);
   }
 
   void pump() {

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "common/time.h"
+#include "transport/limits.h"
 
 namespace shoal {
 
@@ -15,6 +16,19 @@ inline constexpr int kRoundBudgetMargin = 2;
 // What one member sends in a round, and receives: a piece to each other, the sum of its part to each other.
 inline std::uint64_t round_bytes(std::uint64_t payload_bytes, std::size_t members) {
   return members < 2 ? 0 : 2 * (payload_bytes - payload_bytes / members);
+}
+
+// A part is one transfer; a member alone sends none.
+inline std::uint64_t part_bytes(std::uint64_t payload_bytes, std::size_t members) {
+  return members < 2 ? 0 : (payload_bytes + members - 1) / members;
+}
+inline bool parts_fit(std::uint64_t payload_bytes, std::size_t members) {
+  return part_bytes(payload_bytes, members) <= limits::kTransferBytesMax;
+}
+// As many members a round has at least when it has more than one.
+inline std::size_t members_needed(std::uint64_t payload_bytes) {
+  const std::uint64_t needed = (payload_bytes + limits::kTransferBytesMax - 1) / limits::kTransferBytesMax;
+  return static_cast<std::size_t>(std::max<std::uint64_t>(2, needed));
 }
 
 // `slowest`: bytes/s of the slowest round seen; 0 = none yet.

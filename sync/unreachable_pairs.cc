@@ -9,10 +9,11 @@ namespace shoal {
 std::set<UnreachablePairs::Key> UnreachablePairs::note(std::span<const Blame> blames) {
   std::set<Key> blamed;
   for (const Blame& blame : blames) {
-    if (blame.by == blame.silent) continue;
-    const Key key = std::minmax(blame.by, blame.silent);
+    if (blame.by == blame.whom) continue;
+    const Key key = std::minmax(blame.by, blame.whom);
     Pair& pair = pairs_[key];
-    ++(blame.silent == key.first ? pair.blames_first : pair.blames_second);
+    ++(blame.whom == key.first ? pair.blames_first : pair.blames_second);
+    pair.malformed = blame.malformed;
     if (blamed.insert(key).second) ++pair.attempts;
   }
   // In a row: who was not blamed this time begins anew, but for those that rest or were tried before.
@@ -43,7 +44,7 @@ std::vector<UnreachablePairs::LeftOut> UnreachablePairs::on_attempt_failed(
     PeerId chosen = votes.begin()->first;
     for (const auto& [peer, count] : votes)
       if (rank(peer) < rank(chosen)) chosen = peer;
-    LeftOut entry{chosen, {}, Duration(0)};
+    LeftOut entry{chosen, {}, Duration(0), false};
     for (auto at = open.begin(); at != open.end();) {
       if (at->first != chosen && at->second != chosen) {
         ++at;
@@ -53,8 +54,8 @@ std::vector<UnreachablePairs::LeftOut> UnreachablePairs::on_attempt_failed(
       pair.out = chosen;
       pair.rest = pair.rest == Duration(0) ? kRestFirst : std::min<Duration>(2 * pair.rest, kRestMax);
       pair.until = now + pair.rest;
-      if (pair.rest > entry.rest) entry.other = at->first == chosen ? at->second : at->first;
-      entry.rest = std::max(entry.rest, pair.rest);
+      if (pair.rest > entry.rest)
+        entry = {chosen, at->first == chosen ? at->second : at->first, pair.rest, pair.malformed};
       at = open.erase(at);
     }
     out.push_back(entry);
@@ -101,11 +102,16 @@ bool UnreachablePairs::doubted(const PeerId& peer) const {
   return std::any_of(pairs_.begin(), pairs_.end(), [&](const auto& entry) { return entry.second.out == peer; });
 }
 
-std::optional<std::pair<PeerId, TimePoint>> UnreachablePairs::why(const PeerId& peer, TimePoint now) const {
-  std::optional<std::pair<PeerId, TimePoint>> longest;
+bool UnreachablePairs::sends_malformed(const PeerId& peer) const {
+  return std::any_of(pairs_.begin(), pairs_.end(),
+                     [&](const auto& entry) { return entry.second.out == peer && entry.second.malformed; });
+}
+
+std::optional<UnreachablePairs::Rest> UnreachablePairs::why(const PeerId& peer, TimePoint now) const {
+  std::optional<Rest> longest;
   for (const auto& [key, pair] : pairs_) {
-    if (pair.out != peer || now >= pair.until || (longest && longest->second >= pair.until)) continue;
-    longest = std::pair(key.first == peer ? key.second : key.first, pair.until);
+    if (pair.out != peer || now >= pair.until || (longest && longest->until >= pair.until)) continue;
+    longest = Rest{key.first == peer ? key.second : key.first, pair.until, pair.malformed};
   }
   return longest;
 }

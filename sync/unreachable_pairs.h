@@ -1,12 +1,13 @@
 #pragma once
-// Pairs of a stage's peers that cannot exchange the bytes of a round though both answer the authority, and who of them
-// is left out because of it. By key, not by session: a new session of the same peer has the same path to the others.
+// Pairs of a stage's peers that cannot exchange the bytes of a round though both answer the authority, or of which one
+// sends what the other cannot use; and who of them is left out because of it. By key, not by session: a new session of
+// the same peer has the same path to the others.
 //
-// A pair is made by blames: a failed attempt in which one said that nothing of the other came. When a pair was blamed
-// in two attempts in a row it is settled by rule: peers are left out, the most blamed first, then the one with the
-// fewest targets to bring, then the lower key, until no settled pair has both its peers in. Who is left out rests, 30 s
-// at first and twice as long each time, 10 min at most; then a round tries it again (a trial). A commit on which both
-// peers of a pair agreed forgets the pair, and so does a peer that leaves by itself.
+// A pair is made by blames: a failed attempt in which one said that nothing of the other came, or nothing of use. When
+// a pair was blamed in two attempts in a row it is settled by rule: peers are left out, the most blamed first, then the
+// one with the fewest targets to bring, then the lower key, until no settled pair has both its peers in. Who is left
+// out rests, 30 s at first and twice as long each time, 10 min at most; then a round tries it again (a trial). A commit
+// on which both peers of a pair agreed forgets the pair, and so does a peer that leaves by itself.
 //
 // State machine without I/O and clock. Thread: loop only. Bounds: kPairsMax pairs; the one that rests least long goes.
 #include <cstdint>
@@ -30,11 +31,18 @@ class UnreachablePairs {
   static constexpr std::size_t kPairsMax = 256;
 
   struct Blame {
-    PeerId by, silent;
+    PeerId by, whom;
+    bool malformed = false;  // its part cannot be used; else nothing of it came
   };
   struct LeftOut {
     PeerId peer, other;  // `other`: of the pair, for people
     Duration rest{0};
+    bool malformed = false;  // as the newest blame said
+  };
+  struct Rest {
+    PeerId other;
+    TimePoint until{};
+    bool malformed = false;
   };
   // An attempt came to nothing. `settled`: the targets that a peer could bring. Returns who is left out from now on.
   std::vector<LeftOut> on_attempt_failed(std::span<const Blame> blames,
@@ -53,13 +61,15 @@ class UnreachablePairs {
   bool rests(const PeerId& peer, TimePoint now) const;  // takes part in no round
   // Left out, or on trial: nothing new is sent to it, since no round may secure that.
   bool doubted(const PeerId& peer) const;
+  bool sends_malformed(const PeerId& peer) const;  // doubted for that
   // Until when it rests, and because of whom.
-  std::optional<std::pair<PeerId, TimePoint>> why(const PeerId& peer, TimePoint now) const;
+  std::optional<Rest> why(const PeerId& peer, TimePoint now) const;
 
  private:
   struct Pair {
     std::uint32_t attempts = 0;                         // in a row
     std::uint32_t blames_first = 0, blames_second = 0;  // of the lower and of the higher key
+    bool malformed = false;                             // the newest blame
     std::optional<PeerId> out;
     Duration rest{0};
     TimePoint until{};

@@ -54,6 +54,7 @@ void count_refusal(TransportCounters& counters, ErrorCode code) {
       ++counters.corrupt;
       break;
     case ErrorCode::kRefused:
+    case ErrorCode::kNotAdmitted:
       ++counters.refused;
       break;
     case ErrorCode::kMalformed:

@@ -57,8 +57,9 @@ struct RoundReport {
   CountTag tag = 0;
   std::vector<std::uint64_t> entries;  // serials of the sender's own entries
   std::optional<Session> silent;
+  std::optional<Session> malformed;  // whose part cannot be used
   std::string reason;
-  SHOAL_FIELDS(stage, round, ready, digest, weight, tag, entries, silent, reason)
+  SHOAL_FIELDS(stage, round, ready, digest, weight, tag, entries, silent, malformed, reason)
 };
 
 struct Secured {

@@ -50,8 +50,8 @@ class Wire {
     virtual void on_bytes(ConnectionId connection, Lane lane, Bytes message) = 0;
     // A lane that had answered kBusy takes messages again.
     virtual void on_writable(ConnectionId connection, Lane lane) = 0;
-    // Also for a connect() that failed: kUnreachable, kRefused (key not admitted, identity not proved), kTimeout,
-    // kMalformed. Last call for this id.
+    // Also for a connect() that failed: kUnreachable, kNotAdmitted (our key), kRefused (identity not proved),
+    // kTimeout, kMalformed. Last call for this id.
     virtual void on_down(ConnectionId connection, const Error& cause) = 0;
   };
 
@@ -63,9 +63,9 @@ class Wire {
   virtual Status send(ConnectionId connection, Lane lane, Bytes message) = 0;
   // on_down is not called for it.
   virtual void disconnect(ConnectionId connection) = 0;
-  // From now on only these may dial us: others are refused with kRefused at their end, and what others dialled before
-  // goes down with kRefused here. Connections that we dial, or dialled, are as before. ERRORS: kRefused, kTimeout: it
-  // was tried and a stranger was let in; nothing may run on it.
+  // From now on only these may dial us: others are refused with kNotAdmitted at their end, and what others dialled
+  // before goes down with kRefused here. Connections that we dial, or dialled, are as before. ERRORS: kRefused,
+  // kTimeout: it was tried and a stranger was let in; nothing may run on it.
   virtual Status admit_only(const std::vector<PeerId>& peers) = 0;
   // Bytes given to sockets so far, headers included as far as the implementation can tell.
   virtual std::uint64_t bytes_sent() const = 0;

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <string>
 
+#include "sync/round_budget.h"
 #include "sync/state_image.h"
 #include "transport/limits.h"
 
@@ -35,8 +36,8 @@ Status check_split_limits(const RunConfig& config) {
     const std::uint64_t payload = payloads[stage];
     // A stage of one sends nothing, until another one joins.
     const std::uint64_t members = std::max<std::uint64_t>(2, config.pipeline.replicas);
-    const std::uint64_t part = (payload + members - 1) / members, image = arrays * payload + kStateHeaderBytes;
-    const bool part_fits = part <= limits::kTransferBytesMax, image_fits = image <= kStateImageBytesMax;
+    const std::uint64_t part = part_bytes(payload, members), image = arrays * payload + kStateHeaderBytes;
+    const bool part_fits = parts_fit(payload, members), image_fits = image <= kStateImageBytesMax;
     if (part_fits && image_fits) continue;
     return make_error(
         ErrorCode::kInput,
@@ -48,6 +49,20 @@ Status check_split_limits(const RunConfig& config) {
             ". HINT: raise [pipeline] stages, or even out [pipeline] layers_per_stage");
   }
   return {};
+}
+
+std::vector<std::string> split_warnings(const RunConfig& config) {
+  std::vector<std::string> warnings;
+  const std::vector<std::uint64_t> payloads = payload_bytes(config);
+  for (std::size_t stage = 0; stage < payloads.size(); ++stage) {
+    const std::size_t needed = members_needed(payloads[stage]);
+    if (needed <= 2) continue;
+    warnings.push_back("stage " + std::to_string(stage) + " makes rounds among " + std::to_string(needed) +
+                       " replicas or more, or of one alone: among 2 a part would have " +
+                       gib(part_bytes(payloads[stage], 2)) + ", and a transfer has at most " +
+                       gib(limits::kTransferBytesMax) + ". When it comes down to fewer it waits for others to join");
+  }
+  return warnings;
 }
 
 }  // namespace shoal

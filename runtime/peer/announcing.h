@@ -18,7 +18,6 @@ namespace shoal {
 class Announcing {
  public:
   static constexpr Duration kExchangePeriod = 20s;  // asking another for the records that it knows
-  static constexpr std::size_t kExchangedMax = 64;  // records of an answer
 
   // `directory` may be null. `addresses`: our own, for others to dial.
   Announcing(PeerDirectory* directory, const Clock& clock, const KeyPair& key, const RunId& run,

@@ -36,8 +36,10 @@ void AuthorityLink::down(TimePoint now) {
 }
 
 bool AuthorityLink::refused_for_good(ErrorCode cause) {
-  // Once it was there, another program may have its port for a while: the state is kept as long as was said.
-  refusals_ = cause == ErrorCode::kRefused && !ever_up_ ? refusals_ + 1 : 0;
+  // Once it was there, another program may have its port for a while: the state is kept as long as was said. Only the
+  // run's own process goes as far as our key, and a key that is not in its list has no use for the state.
+  const bool refused = cause == ErrorCode::kNotAdmitted || (cause == ErrorCode::kRefused && !ever_up_);
+  refusals_ = refused ? refusals_ + 1 : 0;
   return refusals_ >= kRefusalsMax || cause == ErrorCode::kVersion || cause == ErrorCode::kForeign;
 }
 

@@ -81,7 +81,7 @@ struct PeerReport {                          // for the line every few seconds
   std::uint64_t run_targets = 0, run_step = 0;
   double run_loss = 0;
   std::uint64_t sessions = 1;  // lives so far
-  Duration device_hung{0};     // a job runs for so long that the session was fenced for it; 0: none does
+  bool job_under_way = false;  // at the device, whatever it is for; its thread cannot be joined before the job ends
 };
 
 class Peer final : private Transport::Listener,

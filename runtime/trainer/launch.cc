@@ -6,6 +6,7 @@
 #include "common/log.h"
 #include "dht/record.h"
 #include "runtime/config/frames_allowed.h"
+#include "runtime/config/split_limits.h"
 
 namespace shoal {
 
@@ -57,6 +58,7 @@ void Launch::begin() {
       static_cast<Trainer::Owner&>(*this));
   authority_->start();
   if (book_->ended()) return end_again();
+  for (const std::string& warning : split_warnings(options_.config)) owner_.on_warning(warning);
   const std::uint64_t cursor = book_->next() ? book_->next()->serial : book_->next_serial();
   trainer_log_->append(book_->life_record({.session = session_,
                                            .cursor = cursor,
@@ -232,7 +234,7 @@ void Launch::on_message(const Remote& remote, Message message, TransferId transf
   } else if (auto* m = std::get_if<StateOffer>(&message)) {
     if (fetcher_) fetcher_->on_offer(remote.peer, *m);
   } else if (std::holds_alternative<PeersQuery>(message)) {
-    if (env_.directory != nullptr) send(remote.peer, Peers{env_.directory->known(64)});
+    if (env_.directory != nullptr) send(remote.peer, Peers{env_.directory->known(kExchangedMax)});
   } else if (auto* m = std::get_if<Peers>(&message)) {
     if (env_.directory != nullptr) env_.directory->offer(m->records);
   } else if (auto* m = std::get_if<JoinRequest>(&message); m != nullptr && !authority_->knows(remote.session)) {
@@ -290,6 +292,7 @@ void Launch::on_members(const MemberList& list, const Members& signed_list) {
   // Posted: none of these may call back into the authority.
   later([this, list] {
     trainer_->on_members(list);
+    if (fetcher_ && fetcher_->active()) ask_donors();
     if (stages_ready_ || book_->ended()) return;
     const bool all = std::all_of(list.stages.begin(), list.stages.end(), [](const StageMembers& stage) {
       return std::any_of(stage.members.begin(), stage.members.end(),

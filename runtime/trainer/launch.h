@@ -101,8 +101,8 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   void finish(const std::string& reason);
   // The same on a person's word, and bounded: a stage that has had nobody who holds its state for stop_patience is not
   // waited for. Then the run ends as it stands: what is open stays unfinished, what no round secured is named lost.
-  // With `save` it does not end, because the living peers' states would go with it: on_finished's error says how to go
-  // on.
+  // With `save` that is so as long as somebody holds every stage's state, also one that leaves. Else it does not end,
+  // because the living peers' states would go with it: on_finished's error says how to go on.
   void stop(const std::string& reason);
   RunSummary summary() const;
   const Authority& authority() const { return *authority_; }
@@ -133,6 +133,10 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   void on_members(const MemberList& list, const Members& signed_list) override;
   void on_round_commit(const RoundCommit& commit) override;
   void on_round_abandoned(const RoundAbandon& abandon) override;
+  std::optional<std::uint64_t> not_committed(StageId stage, const Session& session,
+                                             const std::vector<std::uint64_t>& serials) const override {
+    return book_->not_committed(stage, session, serials);
+  }
   void on_session_over(const Session& session, StageId stage, const std::string& why) override;
   void on_slow_log(Duration waited) override;
   void on_log_failure(const Error& error) override;
@@ -159,6 +163,7 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   void last_rounds();
   void validate();
   void fetch_states();
+  void ask_donors();
   void save_states();
   void end();
   void watch_holders(TimePoint now);
@@ -197,6 +202,7 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   Digest text_;                            // of the token file
   bool finishing_ = false, over_ = false, stages_ready_ = false;
   bool stop_asked_ = false, gave_up_ = false;  // gave_up_: the steps of finish() are not gone on with
+  bool fetching_ = false;                      // for `save`: nothing but states is asked of the peers any more
   bool past_states_ = false;                   // all that peers have to give is here
   std::optional<TimePoint> missing_since_;     // stop_asked_: a stage has nobody who holds its state
   TimerId timer_ = 0;

@@ -1,4 +1,5 @@
 // How a run ends: settling, last rounds, validation, states, END.
+#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -36,10 +37,12 @@ void Launch::stop(const std::string& reason) {
 }
 
 void Launch::watch_holders(TimePoint now) {
-  if (gave_up_ || past_states_) return;
+  if (past_states_ || (gave_up_ && !fetching_)) return;
   std::string missing;
-  for (const StageStatus& stage : authority_->status())
-    if (stage.serving == 0) missing += (missing.empty() ? "" : ", ") + std::to_string(stage.stage.value);
+  for (const StageStatus& stage : authority_->status()) {
+    if (fetching_ ? stage.holders > 0 || stage.stage.value < next_state_ : stage.serving > 0) continue;
+    missing += (missing.empty() ? "" : ", ") + std::to_string(stage.stage.value);
+  }
   if (missing.empty()) return missing_since_.reset();
   if (!missing_since_) {
     missing_since_ = now;
@@ -51,18 +54,24 @@ void Launch::watch_holders(TimePoint now) {
 
 void Launch::give_up(const std::string& missing) {
   gave_up_ = true;
+  missing_since_.reset();
   fetcher_.reset();
-  if (options_.save)
+  const auto stages = authority_->status();
+  const bool held = std::all_of(stages.begin(), stages.end(), [](const StageStatus& stage) {
+    return stage.holders > 0;  // a leaver takes no microbatches and gives its state
+  });
+  if (options_.save && (fetching_ || !held))
     return done(make_error(ErrorCode::kNoPeer, "nothing was saved: stage " + missing +
-                                                   " has no serving peer; the run has not ended and the other peers "
-                                                   "keep their states: go on with `shoal launch --resume " +
+                                                   " has no peer that holds its state; the run has not ended and the "
+                                                   "other peers keep their states: go on with `shoal launch --resume " +
                                                    options_.folder + "`"));
-  owner_.on_notice("ending without stage " + missing + ": its state is lost, " + std::to_string(book_->open()) +
+  owner_.on_notice("ending without stage " + missing + ": " +
+                   (held ? "its last holder is leaving" : "its state is lost") + ", " + std::to_string(book_->open()) +
                    " microbatches stay unfinished");
   trainer_->give_up_open(lifetime_.guard([this] {
     if (over_) return;
     authority_->give_up(lifetime_.guard([this] {
-      if (!over_) later([this] { end(); });
+      if (!over_) later([this] { options_.save ? fetch_states() : end(); });
     }));
   }));
 }
@@ -82,12 +91,13 @@ void Launch::validate() {
     } else {
       owner_.on_notice("no validation: " + loss.error().message);
     }
-    fetch_states();
+    if (!gave_up_) fetch_states();
   });
 }
 
 void Launch::fetch_states() {
-  if (gave_up_) return;
+  if (over_) return;
+  fetching_ = true;
   const auto& stages = authority_->members().stages;
   past_states_ = !options_.save || next_state_ >= stages.size();
   if (past_states_) return later([this] { options_.save ? save_states() : end(); });
@@ -95,9 +105,7 @@ void Launch::fetch_states() {
   for (const StageStatus& now : authority_->status()) {
     if (now.stage != stage.stage || (now.secured == stage.secured && now.version == stage.version)) continue;
     // The list that names the last round's state is still on its way to the disk.
-    env_.loop.after(kAskAgain, lifetime_.guard([this] {
-      if (!over_) fetch_states();
-    }));
+    env_.loop.after(kAskAgain, lifetime_.guard([this] { fetch_states(); }));
     return;
   }
   if (!stage.secured) {
@@ -107,10 +115,16 @@ void Launch::fetch_states() {
     ++next_state_;
     return later([this] { fetch_states(); });
   }
+  fetcher_ = std::make_unique<StateFetcher>(FetcherOptions{}, static_cast<FetcherHost&>(*this), env_.loop, stage.stage);
+  ask_donors();
+}
+
+// Of the newest list: who was there at first may go, and who joins meanwhile has the state too.
+void Launch::ask_donors() {
+  const StageMembers& stage = authority_->members().stages[next_state_];
   std::vector<PeerId> donors;
   for (const Member& member : stage.members)
     if (may_donate(member)) donors.push_back(member.peer);
-  fetcher_ = std::make_unique<StateFetcher>(FetcherOptions{}, static_cast<FetcherHost&>(*this), env_.loop, stage.stage);
   fetcher_->fetch(stage.version, stage.digest, std::move(donors));
 }
 

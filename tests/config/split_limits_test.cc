@@ -28,6 +28,14 @@ TEST(SplitLimitsTest, ARoundsPartMustFitOneTransfer) {
   EXPECT_EQ(why(config_of(16, 2048, 1, 4)), "fits") << "more replicas, smaller parts";
 }
 
+// What fits the replicas that are expected need not fit those that stay.
+TEST(SplitLimitsTest, AStageThatTwoReplicasCannotReduceIsSaidAtTheStart) {
+  const auto said = split_warnings(config_of(16, 2048, 1, 4));
+  ASSERT_EQ(said.size(), 1u);
+  EXPECT_THAT(said[0], HasSubstr("stage 0 makes rounds among 4 replicas or more, or of one alone: among 2 a part"));
+  EXPECT_TRUE(split_warnings(config_of(16, 2048, 2, 2)).empty());
+}
+
 TEST(SplitLimitsTest, AStateImageMustFitWhatAJoinerFetches) {
   RunConfig config = config_of(16, 2048, 1, 4);
   config.sync.rule = RuleId::kAllreduce;

@@ -143,6 +143,10 @@ TYPED_TEST_P(DirectoryContract, OfferedRecordsServeWhileTheDhtIsAway) {
   ASSERT_TRUE(this->rig_.run_until([&] { return !a.alive(); }, kPatience));
   a.offer({packed(this->record_of(this->ann_, 0, 1), this->ann_), "rubbish"});
   ASSERT_EQ(a.known(10).size(), 1u);
+  std::vector<std::string> flood(kExchangedMax, "rubbish");
+  flood.push_back(packed(this->record_of(this->ann_, 0, 2), this->ann_));
+  a.offer(flood);
+  EXPECT_TRUE(this->stage_seen_by(a, 0).at(0).sequence == 1) << "of a message longer than ours the end is not read";
   const TimePoint begin = this->rig_.loop().now();
   EXPECT_EQ(this->stage_seen_by(a, 0).size(), 1u);
   EXPECT_LT(this->rig_.loop().now() - begin, 1s) << "memory answers at once";

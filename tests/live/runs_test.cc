@@ -84,6 +84,17 @@ TEST(LiveRunTest, APeerThatIsAskedToGoSettlesFirstAndLosesNothing) {
   EXPECT_EQ(report.lost, 0u) << swarm.errors("a");
 }
 
+TEST(LiveRunTest, APeerWhoseDeviceHangsGoesAtASecondCtrlC) {
+  Processes swarm;
+  swarm.launch(swarm.write_run({.stages = 1, .steps = 100'000}));
+  swarm.join("a", {"--fault", "peer.forward=delay:3600000"});
+  ASSERT_TRUE(swarm.wait_for_event("a", {"\"event\":\"entry\""})) << swarm.errors("a");
+  swarm.process("a").send_signal(SIGINT);
+  ASSERT_TRUE(swarm.wait_for_line(swarm.path("a.err"), {"leaving"})) << swarm.errors("a");
+  swarm.process("a").send_signal(SIGINT);
+  EXPECT_EQ(swarm.exit_code("a"), 130) << swarm.errors("a");
+}
+
 TEST(LiveRunTest, CtrlCAtTheLaunchingProcessEndsTheRunInOrder) {
   Processes swarm;
   swarm.launch(swarm.write_run({.steps = 100'000, .executor = kPaced}));

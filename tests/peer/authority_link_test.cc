@@ -68,6 +68,19 @@ TEST(AuthorityLinkTest, OnlyRefusalsInARowAreForGoodAndOnlyBeforeItWasThere) {
   for (int i = 0; i < 100; ++i) EXPECT_FALSE(known.refused_for_good(ErrorCode::kRefused)) << "its state is kept";
 }
 
+// Waiting would not help: the process that knows the run's key says that ours is not in its list.
+TEST(AuthorityLinkTest, AKeyThatIsNotAdmittedEndsAlsoWhoWasAMember) {
+  AuthorityLink link = patient_link();
+  link.up();
+  link.down(kStart);
+  EXPECT_FALSE(link.refused_for_good(ErrorCode::kNotAdmitted));
+  EXPECT_FALSE(link.refused_for_good(ErrorCode::kNotAdmitted));
+  EXPECT_FALSE(link.refused_for_good(ErrorCode::kRefused)) << "another program at its port: the row is broken";
+  EXPECT_FALSE(link.refused_for_good(ErrorCode::kNotAdmitted));
+  EXPECT_FALSE(link.refused_for_good(ErrorCode::kNotAdmitted));
+  EXPECT_TRUE(link.refused_for_good(ErrorCode::kNotAdmitted));
+}
+
 TEST(AuthorityLinkTest, AnotherVersionOrRunIsForGoodAtOnce) {
   EXPECT_TRUE(patient_link().refused_for_good(ErrorCode::kVersion));
   EXPECT_TRUE(patient_link().refused_for_good(ErrorCode::kForeign));

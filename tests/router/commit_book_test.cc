@@ -60,6 +60,19 @@ TEST(CommitBookTest, GoneIsLostOnceAndNobodyElsesAckCounts) {
   EXPECT_EQ(kept.book.lost(), 1u);
 }
 
+// Whoever reports such an entry for a round would make the trainer's log look older than the authority's.
+TEST(CommitBookTest, AnEntryThatIsNotInADurablePathOfItsStageIsNotCommitted) {
+  Kept kept;
+  kept.decide(0);
+  EXPECT_EQ(kept.book.not_committed(StageId(0), session(1), {100}), std::nullopt);
+  EXPECT_EQ(kept.book.not_committed(StageId(0), session(1), {100, 777, 778}), 777u) << "nobody's";
+  EXPECT_EQ(kept.book.not_committed(StageId(1), session(1), {100}), 100u) << "of another stage";
+  EXPECT_EQ(kept.book.not_committed(StageId(0), session(2), {100}), 100u) << "of another session";
+  kept.book.issued(id(1));
+  (void)kept.book.log(id(1), path_of(1, {entry_name(1, 101), entry_name(2, 201)}));
+  EXPECT_EQ(kept.book.not_committed(StageId(0), session(1), {101}), 101u) << "appended is not durable";
+}
+
 TEST(CommitBookTest, WhoAsksIsToldTheDecisionOnceItIsDurableAndOnlyThen) {
   Kept kept;
   const std::vector<EntryName> path{entry_name(1, 5), entry_name(2, 6)};

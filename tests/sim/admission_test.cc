@@ -31,7 +31,7 @@ TEST(AdmissionTest, APeerOfARunWithKeysRefusesAStrangersKey) {
       EXPECT_EQ(stranger.ups, 0u);
       EXPECT_EQ(stranger.messages, 0u);
       ASSERT_FALSE(stranger.downs.empty());
-      EXPECT_EQ(stranger.downs[0].code, ErrorCode::kRefused);
+      EXPECT_EQ(stranger.downs[0].code, ErrorCode::kNotAdmitted);
       EXPECT_NE(stranger.downs[0].message.find(hex_of(stranger.id())), std::string::npos);
     } else {
       EXPECT_EQ(stranger.ups, 1u) << "else the run with keys proves nothing";

@@ -50,8 +50,8 @@ std::string first_broken(const std::vector<std::string>& broken) { return broken
 
 TEST(LaunchTest, AFullDiskUnderTheLogsStopsTheProcessByNameAndAResumedOneGoesOn) {
   Swarm swarm(options_for(400));
-  swarm.run_for(6s);
-  ASSERT_GT(swarm.launch()->book().committed(), 0u);
+  const TimePoint first = swarm.loop().now() + 3s;
+  ASSERT_TRUE(swarm.loop().run_until_true([&] { return swarm.launch()->book().committed() > 0; }, first));
   swarm.disk().set_capacity_bytes(0);
   ASSERT_TRUE(run_until_finished(swarm, 10s));
   ASSERT_TRUE(swarm.launch_error());
@@ -89,6 +89,21 @@ TEST(LaunchTest, StatesThatCannotBeSavedKeepTheRunAndItsPeersForAnotherTry) {
   EXPECT_EQ(swarm.states().size(), swarm.options().stages);
   EXPECT_EQ(count_ends(swarm), 1u);
   EXPECT_EQ(first_broken(check_end(swarm)), "");
+}
+
+TEST(LaunchTest, WhoJoinsWhileTheStatesAreFetchedGivesThemWhenTheFirstDonorsAreGone) {
+  SwarmOptions options = options_for(64);
+  options.stages = 1;
+  options.config = small_config(RuleId::kDiloco, 1, 64);
+  options.save = true;
+  Swarm swarm(std::move(options));
+  ASSERT_TRUE(swarm.loop().run_until_true([&] { return count_events(swarm, EventKind::kValidation) > 0; },
+                                          swarm.loop().now() + 120s));
+  for (const auto& peer : swarm.peers()) swarm.network().partition(kSimLaunchAddress, peer->address);
+  swarm.add_peer();
+  ASSERT_TRUE(run_until_finished(swarm, 60s));
+  EXPECT_FALSE(swarm.launch_error());
+  EXPECT_EQ(swarm.states().size(), 1u);
 }
 
 // Lines follow the log: what is not durable has not happened.

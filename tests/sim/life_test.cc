@@ -82,8 +82,25 @@ TEST_F(LifeTest, APeerThatWasFencedForAHungDeviceEndsByItselfAndSaysSo) {
   ASSERT_TRUE(peer.error);
   EXPECT_EQ(peer.error->code, ErrorCode::kTimeout) << "exit code 75: try again";
   EXPECT_NE(peer.error->message.find("device hung for 1"), std::string::npos) << peer.error->message;
-  EXPECT_GT(peer.peer->report().device_hung, 10s);
+  EXPECT_TRUE(peer.peer->report().job_under_way);
   for (std::size_t i = 1; i < 3; ++i) EXPECT_FALSE(swarm.peers()[i]->finished) << "the others go on";
+}
+
+// No session was fenced for it: the process ends in order, and must not wait for the job either.
+TEST_F(LifeTest, APeerThatGoesWhileItsDeviceHangsSaysThatAJobIsUnderWay) {
+  Swarm swarm(options());
+  swarm.run_for(5s);
+  const auto& peer = *swarm.peers()[0];
+  SimPace hung;
+  hung.forward = std::chrono::hours(1);
+  peer.device->set_pace(hung);
+  swarm.run_for(1s);
+  peer.peer->leave();
+  peer.peer->leave();
+  swarm.run_for(1s);
+  ASSERT_TRUE(peer.finished);
+  EXPECT_FALSE(peer.error);
+  EXPECT_TRUE(peer.peer->report().job_under_way);
 }
 
 // Frozen in the middle of a job it looks the same: the job began long ago.

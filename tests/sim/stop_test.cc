@@ -99,6 +99,23 @@ TEST_P(StopTest, ARunThatShallBeSavedStopsWithoutEndingAndItsLivingPeersKeepThei
   for (const auto& peer : swarm.peers()) EXPECT_FALSE(peer->finished);
 }
 
+// It takes no microbatches any more, but its state can still be had.
+TEST_P(StopTest, ALeavingHoldersStateIsSavedAndNotCalledLost) {
+  Swarm swarm(options(true));
+  swarm.run_for(8s);
+  const auto of_stage = peers_of(swarm, StageId(1));
+  ASSERT_EQ(of_stage.size(), 2u);
+  swarm.kill_peer(of_stage[0]);
+  swarm.run_for(swarm.options().config.membership() + 2s);
+  swarm.peers()[of_stage[1]]->peer->leave();
+  swarm.run_for(2s);
+  swarm.stop_launch();
+  ASSERT_TRUE(run_until_finished(swarm, bound(swarm))) << swarm.launch()->parked_text();
+  EXPECT_FALSE(swarm.launch_error()) << swarm.launch_error()->message;
+  EXPECT_EQ(swarm.states().size(), swarm.options().stages);
+  EXPECT_EQ(told(swarm, "ending without stage 1: its last holder is leaving"), 1u);
+}
+
 INSTANTIATE_TEST_SUITE_P(Rules, StopTest, testing::Values(RuleId::kDiloco, RuleId::kAllreduce),
                          [](const auto& info) { return info.param == RuleId::kDiloco ? "diloco" : "allreduce"; });
 

@@ -87,6 +87,11 @@ class AuthorityTest : public testing::Test, public AuthorityPort {
   }
   void on_round_commit(const RoundCommit& commit) override { commits.push_back(commit); }
   void on_round_abandoned(const RoundAbandon& abandon) override { abandons.push_back(abandon); }
+  std::optional<std::uint64_t> not_committed(StageId, const Session&,
+                                             const std::vector<std::uint64_t>& serials) const override {
+    const auto at = std::find_if(serials.begin(), serials.end(), [&](std::uint64_t s) { return invented.contains(s); });
+    return at == serials.end() ? std::nullopt : std::optional(*at);
+  }
   void on_session_over(const Session& session, StageId, const std::string& why) override {
     over.emplace_back(session, why);
   }
@@ -206,6 +211,7 @@ class AuthorityTest : public testing::Test, public AuthorityPort {
   std::unique_ptr<Authority> authority;
   std::vector<std::pair<PeerId, Message>> sent;
   std::set<Session> fenced;
+  std::set<std::uint64_t> invented;  // serials of nobody's committed entries
   std::vector<RoundCommit> commits;
   std::vector<RoundAbandon> abandons;
   std::vector<std::pair<Session, std::string>> over;

@@ -65,6 +65,32 @@ INSTANTIATE_TEST_SUITE_P(Pairs, LastingCutTest,
                                   std::to_string(info.param.peers) + (info.param.both_ways ? "BothWays" : "OneWay");
                          });
 
+// To one of two others only: that one has no sum to pass on, and the third hears nothing of it.
+TEST(MalformedPartTest, ItsSenderIsLeftOutAndTheOthersGoOn) {
+  set_log_level(LogLevel::kError);
+  for (const RuleId rule : {RuleId::kDiloco, RuleId::kAllreduce}) {
+    SCOPED_TRACE(rule == RuleId::kDiloco ? "diloco" : "allreduce");
+    SwarmOptions options;
+    options.rule = rule;
+    options.faults = false;
+    options.faults_for = 120s;
+    options.round_budget = Duration(0);
+    Swarm swarm(options);
+    swarm.loop_.run_for(15s);
+    swarm.spoiled = {2, 1};
+    swarm.loop_.run_for(15s);
+    EXPECT_FALSE(swarm.listed_serving(2));
+    EXPECT_TRUE(swarm.listed_serving(1) && swarm.listed_serving(3));
+    const std::size_t before = swarm.commits.size();
+    swarm.loop_.run_for(10s);
+    EXPECT_GT(swarm.commits.size(), before);
+    swarm.spoiled = {0, 0};
+    const auto problems = swarm.run();
+    EXPECT_TRUE(problems.empty()) << text_of(problems);
+  }
+  set_log_level(LogLevel::kInfo);
+}
+
 // 200 M parameters over 100 Mbit/s: 400 MB each way, twice.
 SwarmOptions heavy() {
   SwarmOptions options;

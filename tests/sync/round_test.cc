@@ -354,7 +354,8 @@ TEST_F(RoundTest, APieceThatTheRuleRefusesFailsTheRoundAndNamesItsSender) {
   members[0]->round.on_part(members[1]->self, part, test::pack_sparse({{700, 1}}));
   ASSERT_EQ(members[0]->reports.size(), 2u);
   EXPECT_EQ(kind_of(members[0]->reports[1]), ReportKind::kFailed);
-  EXPECT_EQ(members[0]->reports[1].silent, members[1]->self);
+  EXPECT_EQ(members[0]->reports[1].malformed, members[1]->self);
+  EXPECT_FALSE(members[0]->reports[1].silent) << "it was heard";
   EXPECT_EQ(members[0]->reports[1].reason, "a sparse value of another part");
 }
 

@@ -211,6 +211,13 @@ void Swarm::on_round_commit(const RoundCommit& commit) {
   secured_tag += tag;
 }
 
+std::optional<std::uint64_t> Swarm::not_committed(StageId, const Session& session,
+                                                  const std::vector<std::uint64_t>& serials) const {
+  const auto at = std::find_if(serials.begin(), serials.end(),
+                               [&](std::uint64_t serial) { return !made.contains(EntryName{session, serial}); });
+  return at == serials.end() ? std::nullopt : std::optional(*at);
+}
+
 void Swarm::on_session_over(const Session& session, StageId, const std::string&) { over.insert(session); }
 
 void Swarm::schedule_work(std::size_t host) {

@@ -140,6 +140,8 @@ class Swarm final : public AuthorityPort {
   void on_members(const MemberList&, const Members&) override {}
   void on_round_commit(const RoundCommit& commit) override;
   void on_round_abandoned(const RoundAbandon&) override { ++abandoned; }
+  std::optional<std::uint64_t> not_committed(StageId, const Session& session,
+                                             const std::vector<std::uint64_t>& serials) const override;
   void on_session_over(const Session& session, StageId, const std::string&) override;
   void on_slow_log(Duration) override {}
   void on_log_failure(const Error& error) override { problem("log: " + error.message); }
@@ -154,6 +156,8 @@ class Swarm final : public AuthorityPort {
   // Nothing crosses from one to the other any more, for ever.
   void cut_one_way(std::size_t from, std::size_t to) { cut_.insert({from, to}); }
   void heal() { cut_.clear(); }
+  // What the one sends the other in a round lacks its last byte, for ever; nobody: {0, 0}.
+  std::pair<std::size_t, std::size_t> spoiled{0, 0};
   bool listed_serving(std::size_t host) const;
   void replace(std::size_t host, Bytes held);  // the session of this host is over: a new one joins
 

@@ -101,6 +101,25 @@ TEST_F(UnreachablePairsTest, IsForgottenWhenOneOfThemIsGone) {
   EXPECT_FALSE(doubted(1));
 }
 
+TEST_F(UnreachablePairsTest, WhoWasLeftOutServesWhileTheOtherIsGoneAndOneBlameLeavesItOutAgain) {
+  for (int i = 0; i < 2; ++i) fail({{1, 2}, {2, 1}}, {{2, 20}});
+  ASSERT_TRUE(rests(1));
+  book.on_gone(peer_of(1));
+  EXPECT_TRUE(rests(1)) << "its next session has the same path";
+  book.on_gone(peer_of(2));
+  EXPECT_FALSE(rests(1) || doubted(1));
+  EXPECT_EQ(fail({{1, 2}, {2, 1}}, {{2, 20}}), std::vector<PeerId>{peer_of(1)});
+}
+
+TEST_F(UnreachablePairsTest, WhoSendsWhatCannotBeUsedIsNamedForThat) {
+  const std::vector<UnreachablePairs::Blame> blames{{peer_of(1), peer_of(2), true}};
+  for (int i = 0; i < 2; ++i) book.on_attempt_failed(blames, [](const PeerId&) { return 0u; }, now);
+  EXPECT_TRUE(rests(2));
+  EXPECT_TRUE(book.sends_malformed(peer_of(2)));
+  EXPECT_TRUE(book.why(peer_of(2), now)->malformed);
+  EXPECT_FALSE(book.sends_malformed(peer_of(1)));
+}
+
 TEST_F(UnreachablePairsTest, TheLastRoundTriesWhoRests) {
   for (int i = 0; i < 2; ++i) fail({{1, 2}, {2, 1}}, {{2, 20}});
   book.try_now(now);

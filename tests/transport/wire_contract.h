@@ -159,7 +159,7 @@ TYPED_TEST_P(WireContract, AKeyThatIsNotAdmittedIsRefusedAndToldItsKey) {
   (void)this->lab.wire(0).connect(this->lab.peer(1), this->lab.address(1));
   (void)this->lab.wire(2).connect(this->lab.peer(1), this->lab.address(1));
   ASSERT_TRUE(this->until([&] { return !this->log[0].downs.empty() && !this->log[2].ups.empty(); }));
-  EXPECT_EQ(this->log[0].downs[0].cause.code, ErrorCode::kRefused);
+  EXPECT_EQ(this->log[0].downs[0].cause.code, ErrorCode::kNotAdmitted);
   EXPECT_NE(this->log[0].downs[0].cause.message.find(hex_of(this->lab.peer(0))), std::string::npos)
       << this->log[0].downs[0].cause.message;
   ASSERT_EQ(this->log[1].ups.size(), 1u);
@@ -180,7 +180,7 @@ TYPED_TEST_P(WireContract, FewerKeysAdmittedEndWhatStrangersDialledAndNothingEls
   EXPECT_EQ(this->log[0].downs[0].connection, this->dialled);
   (void)this->lab.wire(0).connect(this->lab.peer(1), this->lab.address(1));
   ASSERT_TRUE(this->until([&] { return this->log[0].downs.size() == 2; }));
-  EXPECT_EQ(this->log[0].downs[1].cause.code, ErrorCode::kRefused);
+  EXPECT_EQ(this->log[0].downs[1].cause.code, ErrorCode::kNotAdmitted);
   EXPECT_NE(this->log[0].downs[1].cause.message.find(hex_of(this->lab.peer(0))), std::string::npos);
   ASSERT_TRUE(this->lab.wire(2).send(welcome, Lane::kControl, numbered_bytes(8, 1)).ok());
   ASSERT_TRUE(closing.send(ours, Lane::kControl, numbered_bytes(8, 2)).ok());

@@ -64,7 +64,7 @@ void ZmqEngine::on_dialled_event(Connection& connection, Lane lane, const ZmqMon
       return;
     case ZmqMonitorEvent::Kind::kKeyRefused:
       connection.failure = make_error(
-          ErrorCode::kRefused,
+          ErrorCode::kNotAdmitted,
           where + " does not admit this machine's key. HINT: ask the run's owner to add it to [admission] keys: " +
               hex_of(key_.id()));
       return;
