@@ -263,7 +263,10 @@ class LaunchProgram final : private Launch::Owner {
     if (s.validation_loss) {
       char text[64];
       std::snprintf(text, sizeof text, "validation loss %.4f nats a target", *s.validation_loss);
-      log_info(text);
+      std::string versions;
+      for (const Version& version : s.validation_versions)
+        versions += (versions.empty() ? "" : ", ") + std::to_string(version.value);
+      log_info(text, ", of the anchors of versions ", versions, " (stage by stage)");
     }
     if (!json_) return;
     nlohmann::ordered_json out = {{"schema", "shoal.launch/1"},
@@ -273,6 +276,7 @@ class LaunchProgram final : private Launch::Owner {
                                   {"loss_start", losses_.first()},
                                   {"loss_end", losses_.last()},
                                   {"val_loss", nullptr},
+                                  {"val_versions", nlohmann::json::array()},
                                   {"tokens", s.run_targets},
                                   {"issued", s.issued},
                                   {"committed", s.committed},
@@ -287,6 +291,7 @@ class LaunchProgram final : private Launch::Owner {
                                   {"sent_bytes", wire_->bytes_sent()},
                                   {"elapsed_s", seconds_of(loop_.now() - started_)}};
     if (s.validation_loss) out["val_loss"] = *s.validation_loss;
+    for (const Version& version : s.validation_versions) out["val_versions"].push_back(version.value);
     std::fputs((out.dump(2) + "\n").c_str(), stdout);
     std::fflush(stdout);
   }

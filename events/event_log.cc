@@ -57,6 +57,12 @@ class JsonLine {
     }
     line_ += ']';
   }
+  void versions(std::string_view key, const std::vector<Version>& list) {
+    name(key);
+    line_ += '[';
+    for (std::size_t i = 0; i < list.size(); ++i) line_ += (i == 0 ? "" : ",") + std::to_string(list[i].value);
+    line_ += ']';
+  }
   void secured(std::string_view key, const std::vector<Secured>& members) {
     name(key);
     line_ += '{';
@@ -206,6 +212,7 @@ std::string event_line(const EventIdentity& identity, WallTime time, const Event
   if (r.window) line.integer("window", static_cast<std::uint64_t>(*r.window));
   if (r.round) line.integer("round", r.round->value);
   if (r.version) line.integer("version", r.version->value);
+  if (r.versions) line.versions("versions", *r.versions);
   if (r.digest) line.printed("digest", *r.digest);
   if (r.tag) line.text("tag", hex_of_tag(*r.tag));
   if (r.step) line.integer("step", r.step->value);

@@ -26,6 +26,7 @@ struct EventRecord {
   std::optional<WindowSlot> window{};
   std::optional<RoundId> round{};
   std::optional<Version> version{};
+  std::optional<std::vector<Version>> versions{};  // one a stage
   std::optional<Digest> digest{};
   std::optional<CountTag> tag{};
   std::optional<StepId> step{};

@@ -34,6 +34,7 @@ struct HopSpec {
   SampleId sample;
   std::uint32_t epoch = 0;
   ForwardKind kind = ForwardKind::kTrain;
+  std::vector<Version> versions;  // as Forward.versions
   StepId step;
   StageId to;                        // the stage that is asked
   std::vector<Session> above;        // as Forward.above: this process last

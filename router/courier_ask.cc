@@ -114,6 +114,7 @@ Forward Courier::forward_of(const Hop& hop, const Lease& lease) {
   message.sample = hop.spec.sample;
   message.epoch = hop.spec.epoch;
   message.kind = hop.spec.kind;
+  message.versions = hop.spec.versions;
   message.step = hop.spec.step;
   message.lease = lease;
   message.above = hop.spec.above;

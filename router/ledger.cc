@@ -50,6 +50,7 @@ std::optional<EntrySerial> Ledger::on_forward(const Session& from, const Forward
   e.sample = message.sample;
   e.epoch = message.epoch;
   e.kind = message.kind;
+  e.versions = message.versions;
   e.step = message.step;
   e.hint = message.hint;
   e.transfer = transfer;

@@ -110,6 +110,7 @@ class Ledger {
     SampleId sample;
     std::uint32_t epoch = 0;
     ForwardKind kind = ForwardKind::kTrain;
+    std::vector<Version> versions;  // as Forward.versions
     StepId step;
     EntryState state = EntryState::kArriving;
     std::map<Lease, LeaseIn> leases;

@@ -155,6 +155,7 @@ void Ledger::open_hop(const Entry& e, std::uint64_t frame_bytes, TimePoint now) 
   spec.sample = e.sample;
   spec.epoch = e.epoch;
   spec.kind = e.kind;
+  spec.versions = e.versions;
   spec.step = e.step;
   spec.to = StageId(static_cast<std::uint16_t>(options_.stage.value + 1));
   spec.above = e.above;

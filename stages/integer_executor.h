@@ -29,7 +29,9 @@ double integer_loss(const MicrobatchId& microbatch, std::uint64_t targets);
 
 class IntegerExecutor : public WindowedExecutor {
  public:
-  explicit IntegerExecutor(const StageSpec& spec) : WindowedExecutor(spec), arena_(kIntegerParameters) {}
+  // More `parameters` than kIntegerParameters stay zero: a state, and rounds, of a real one's size.
+  explicit IntegerExecutor(const StageSpec& spec, std::size_t parameters = kIntegerParameters)
+      : WindowedExecutor(spec), arena_(parameters) {}
   Arena& arena() override { return arena_; }
   std::uint64_t mismatches() const { return mismatches_; }
 

@@ -40,6 +40,11 @@
 // `membership` at least; a first one has kFirstJob. No such time passes while a sync of our own log is overdue: then
 // nothing that we decide leaves, and who waits for it is not to blame.
 //
+// Behind: a member that says so fetches the state of a version that it missed. Rounds go on without it and do not count
+// it among those who could take part. Two things wait for it, since it needs no more than one fetch then: the last
+// round of a run, which would leave its work out; and, when a fetch of it was overtaken by rounds, the stage's next
+// round, for as long as that fetch took, at most a tenth of the time.
+//
 // Ahead: a member whose beats show a newer version than the log knows. Nothing leaves before it is durable, so the log
 // lost records: an older copy was put in its place, or the disk did not keep what it had synced. Such a member does not
 // count as serving and takes part in no round. Once another one is ready at the stage's version its session is ended,
@@ -82,8 +87,8 @@ struct AuthorityOptions {
   Duration round_grace = 2s;                 // after a quorum reported, wait this long for the others
   Duration round_budget{0};                  // for the whole reduction; 0 = from payload_bytes (sync/round_budget.h)
   std::vector<std::uint64_t> payload_bytes;  // of what a member brings to a round, by stage; empty = not known
-  Duration join_hold =
-      5s;  // no new round of a stage for this long after a joiner came that must fetch; at most once in 6 of these
+  // No new round of a stage for this long after a joiner came that must fetch (see "Behind").
+  Duration join_hold = 5s;
 };
 
 // What the authority asks of the process it lives in. None of these may call back into the Authority.
@@ -187,6 +192,9 @@ class Authority {
   bool fits_list(const std::vector<std::string>& addresses, const std::optional<Session>& older) const;
   void refuse_join(const Remote& from, const std::string& reason);
   void on_beat(const Remote& from, const Beat& beat);
+  void note_fetch(MemberState& member, const Beat& beat);
+  // No new round of the stage for `time`, so that who fetches is not overtaken.
+  void hold_rounds(StageState& stage, Duration time);
   static void note_life(MemberState& member, const Beat& beat, TimePoint now, Duration membership);
   void update_serving(MemberState& member, const Beat& beat);
   void show_serving(MemberState& member);

@@ -103,10 +103,7 @@ void Authority::on_join(const Remote& from, const JoinRequest& request) {
   member.rate = request.rate;
   member.heard_at = now;
   member.fetching = stage.secured;
-  if (stage.secured && now >= stage.hold_allowed_at) {
-    stage.hold_until = now + options_.join_hold;
-    stage.hold_allowed_at = now + 6 * options_.join_hold;
-  }
+  if (stage.secured) hold_rounds(stage, options_.join_hold);
   port_.write({.event = EventKind::kMember,
                .stage = choice->stage,
                .about = from.session,
@@ -136,6 +133,7 @@ void Authority::on_beat(const Remote& from, const Beat& beat) {
   member.stranded = beat.stranded;
   if (beat.version <= stage.version) member.version = beat.version;
   member.settled = beat.version == stage.version ? beat.settled_targets : 0;
+  note_fetch(member, beat);
   update_serving(member, beat);
   if (beat.version > stage.version && !keep_ahead(member, beat.version)) return;
   member.ahead = beat.version > stage.version;
@@ -147,6 +145,27 @@ void Authority::on_beat(const Remote& from, const Beat& beat) {
   if (ended_) port_.send(from.peer, end_);
   repeat_what_it_missed(member);
   maybe_open(stage);
+}
+
+void Authority::note_fetch(MemberState& member, const Beat& beat) {
+  StageState& stage = *stage_of(member.stage);
+  if (!beat.behind || beat.version >= stage.version) return member.behind_since.reset();
+  const TimePoint now = loop_.now();
+  if (member.behind_since && beat.version <= member.behind_at) return;
+  if (member.behind_since) {  // it has fetched a version, and that is not the newest any more
+    const Duration took = now - *member.behind_since;
+    hold_rounds(stage, took + took / 4);
+  }
+  member.behind_since = now;
+  member.behind_at = beat.version;
+}
+
+void Authority::hold_rounds(StageState& stage, Duration time) {
+  constexpr int kTimesApart = 10;
+  const TimePoint now = loop_.now();
+  if (now < stage.hold_allowed_at) return;
+  stage.hold_until = now + time;
+  stage.hold_allowed_at = now + kTimesApart * time;
 }
 
 // A longer gap than `membership` passed while we were away.

@@ -82,13 +82,14 @@ bool Authority::diloco_due(const StageState& stage) const {
   return options_.round_cap > Duration(0) && loop_.now() - stage.last_commit_at >= options_.round_cap;
 }
 
-// Who takes part: more than half of those who are ready, or nobody yet. Steps need everybody who may hold entries of
-// them, also a member that still writes the commit of the step before; deltas need the same anchor. In the order of the
-// sessions, which all members share.
+// Who takes part: more than half of those who are ready and not behind, or nobody yet. Steps need everybody who may
+// hold entries of them, also a member that still writes the commit of the step before; deltas need the same anchor. In
+// the order of the sessions, which all members share.
 std::vector<Session> Authority::participants(const StageState& stage, bool step_round) const {
   std::vector<Session> ready, able, reliable;
   for (const auto& [session, member] : members_) {
     if (member.stage != stage.stage || !member.ready || rests(member)) continue;
+    if (!step_round && member.behind_since) continue;
     ready.push_back(session);
     if (!step_round && member.version != stage.version) continue;
     able.push_back(session);
@@ -104,10 +105,14 @@ void Authority::maybe_open(StageState& stage) {
   if (finishing_ && !finished_) return;  // what no round secured by now is about to be named lost
   const TimePoint now = loop_.now();
   if (now < stage.retry_at) return;
-  const bool someone_fetches = std::any_of(members_.begin(), members_.end(), [&](const auto& entry) {
-    return entry.second.stage == stage.stage && entry.second.fetching;
-  });
-  if (someone_fetches && now < stage.hold_until) return;
+  bool joiner_fetches = false, behind = false;
+  for (const auto& [session, member] : members_) {
+    if (member.stage != stage.stage) continue;
+    joiner_fetches |= member.fetching;
+    behind |= member.behind_since.has_value();
+  }
+  if ((joiner_fetches || behind) && now < stage.hold_until) return;
+  if (behind && stage.last_wanted) return;  // it gives up by itself when nothing comes
   const Step* step = next_step(stage);
   if (step == nullptr && !diloco_due(stage)) return;
   std::vector<Session> members = participants(stage, step != nullptr);

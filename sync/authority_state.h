@@ -24,9 +24,12 @@ struct MemberState {
   Duration longest_gap{};    // between two beats, lately
   // As its newest beat said: the device's present job, and the longest finished one of that kind; zero: none.
   Duration job{}, longest_job{};
-  Duration longest_any{};     // of all that its beats named
-  Version version;            // of its anchor, as far as we know
-  bool ahead = false;         // its newest beat showed a version that the log does not know
+  Duration longest_any{};  // of all that its beats named
+  Version version;         // of its anchor, as far as we know
+  bool ahead = false;      // its newest beat showed a version that the log does not know
+  // It missed a commit and fetches the state: since when the one that it is at, and which anchor it had then.
+  std::optional<TimePoint> behind_since{};
+  Version behind_at;
   std::uint64_t settled = 0;  // targets in no committed round, at `version`
   double rate = 0;
   bool stranded = false;           // as its newest beat said

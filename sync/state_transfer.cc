@@ -41,32 +41,43 @@ struct StateDonor::State {
   State(DonorOptions options, DonorHost& host, EventLoop& loop, StageId stage)
       : options(options), host(host), loop(loop), stage(stage) {}
   ~State() {
-    if (timer != 0) loop.cancel(timer);
+    for (const TimerId one : {timer, idle_timer})
+      if (one != 0) loop.cancel(one);
   }
 
   const DonorOptions options;
   DonorHost& host;
   EventLoop& loop;
   const StageId stage;
-  std::optional<StateImage> image;
+  struct Kept {
+    StateImage image;
+    TimePoint asked{};  // for a chunk of it
+  };
+  std::optional<Kept> newest, older;
   bool making = false;
   std::vector<PeerId> askers;  // wait for the image that is being made
   std::deque<std::pair<PeerId, ChunkQuery>> queue;
   TimePoint next_send{};
-  TimerId timer = 0;
+  TimerId timer = 0, idle_timer = 0;
   Lifetime lifetime;
 
-  void offer(const PeerId& to) {
+  Kept* kept(Version version) {
+    for (std::optional<Kept>* one : {&newest, &older})
+      if (*one && (*one)->image.version == version) return &**one;
+    return nullptr;
+  }
+
+  void offer(const PeerId& to, const Kept* kept) {
     StateOffer message;
     message.stage = stage;
     message.version = host.version();
-    if (image) {
-      message.version = image->version;
+    if (kept != nullptr) {
+      message.version = kept->image.version;
       message.has = true;
-      message.root = image->root;
-      message.digest = image->digest;
-      message.bytes = image->bytes.size();
-      message.chunks = chunk_count(image->bytes.size());
+      message.root = kept->image.root;
+      message.digest = kept->image.digest;
+      message.bytes = kept->image.bytes.size();
+      message.chunks = chunk_count(kept->image.bytes.size());
     }
     host.send(to, std::move(message), {});
   }
@@ -75,12 +86,26 @@ struct StateDonor::State {
     making = true;
     host.make_image(lifetime.guard([this](Result<StateImage> made) {
       making = false;
-      if (made.ok())
-        image = std::move(*made);
-      else
-        image.reset();
-      for (const PeerId& asker : std::exchange(askers, {})) offer(asker);
+      retire();
+      if (made.ok()) newest = Kept{std::move(*made), loop.now()};
+      for (const PeerId& asker : std::exchange(askers, {})) offer(asker, newest ? &*newest : nullptr);
     }));
+  }
+
+  bool fetched(const Kept& kept) const { return loop.now() - kept.asked < options.idle; }
+
+  // The newest image is so no more: it stays while it is fetched, unless another one does.
+  void retire() {
+    if (older && !fetched(*older)) older.reset();
+    if (!older && newest && fetched(*newest)) older = std::move(newest);
+    newest.reset();
+    if (older && idle_timer == 0) idle_timer = loop.at(older->asked + options.idle, [this] { look(); });
+  }
+
+  void look() {
+    idle_timer = 0;
+    if (older && !fetched(*older)) older.reset();
+    if (older) idle_timer = loop.at(older->asked + options.idle, [this] { look(); });
   }
 
   void serve() {
@@ -101,10 +126,13 @@ struct StateDonor::State {
   void answer(const PeerId& to, const ChunkQuery& query) {
     Chunk chunk{stage, query.version, query.index, false};
     std::vector<Bytes> frames;
-    if (image && image->version == query.version && query.index < chunk_count(image->bytes.size())) {
-      const std::size_t size = chunk_size(image->bytes.size(), query.index);
+    Kept* const from = kept(query.version);
+    if (from != nullptr && query.index < chunk_count(from->image.bytes.size())) {
+      const Bytes& bytes = from->image.bytes;
+      const std::size_t size = chunk_size(bytes.size(), query.index);
+      from->asked = loop.now();
       chunk.has = true;
-      frames.push_back(image->bytes.slice(std::size_t{query.index} * kHashChunkBytes, size));
+      frames.push_back(bytes.slice(std::size_t{query.index} * kHashChunkBytes, size));
       if (options.bytes_per_second > 0)
         next_send =
             std::max(next_send, loop.now()) + from_seconds(static_cast<double>(size) / options.bytes_per_second);
@@ -120,9 +148,9 @@ StateDonor::~StateDonor() = default;
 void StateDonor::on_query(const PeerId& from, const StateQuery& query) {
   State& s = *state_;
   if (query.stage != s.stage) return;
-  // An older anchor than asked for is of no use to the asker: it asks again when we may have it.
-  const bool usable = s.image && s.image->version == s.host.version();
-  if (usable || s.host.version() < query.version) return s.offer(from);
+  // Another anchor than asked for is of no use to the asker: it asks again when we may have it.
+  State::Kept* const kept = s.kept(query.version);
+  if (kept != nullptr || s.host.version() != query.version) return s.offer(from, kept);
   if (std::find(s.askers.begin(), s.askers.end(), from) == s.askers.end()) s.askers.push_back(from);
   if (!s.making) s.make();
 }
@@ -134,10 +162,7 @@ void StateDonor::on_chunk_query(const PeerId& from, const ChunkQuery& query) {
   s.serve();
 }
 
-void StateDonor::forget() {
-  state_->image.reset();
-  state_->queue.clear();
-}
+void StateDonor::moved_on() { state_->retire(); }
 
 // ---- fetcher ----
 struct StateFetcher::State {

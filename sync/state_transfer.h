@@ -51,17 +51,21 @@ class DonorHost {
 struct DonorOptions {
   double bytes_per_second = 0;   // of all chunks; 0 = as asked. Keeps training's frames from waiting behind them
   std::size_t queued_max = 256;  // ChunkQueries that wait; beyond it they are dropped and asked again
+  // An older image is kept while somebody asks for chunks of it; whoever has not for so long is gone.
+  Duration idle = 10s;
 };
 
-// Holds one image at a time, made when somebody asks for a version that it is not of.
+// Holds the image of the newest version, made when somebody asks for it, and beside it an older one while that is being
+// fetched: rounds may be committed faster than a state travels.   Bounds: two images; an older one that is not asked
+// for goes, and so does the one that would be the third.
 class StateDonor {
  public:
   StateDonor(DonorOptions options, DonorHost& host, EventLoop& loop, StageId stage);
   ~StateDonor();
   void on_query(const PeerId& from, const StateQuery& query);
   void on_chunk_query(const PeerId& from, const ChunkQuery& query);
-  // The image is not needed any more (frees its memory); a later query makes it anew.
-  void forget();
+  // The anchor is at another version: frees what nobody fetches.
+  void moved_on();
 
  private:
   struct State;

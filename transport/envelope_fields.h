@@ -35,7 +35,7 @@ struct IsStrongInt<StrongInt<Tag, Rep>> : std::true_type {};
 
 constexpr PeerRole last_of(PeerRole) { return PeerRole::kObserver; }
 constexpr ForwardKind last_of(ForwardKind) { return ForwardKind::kEvaluate; }
-constexpr BusyReason last_of(BusyReason) { return BusyReason::kFailed; }
+constexpr BusyReason last_of(BusyReason) { return BusyReason::kAhead; }
 constexpr ReleaseWhy last_of(ReleaseWhy) { return ReleaseWhy::kOver; }
 constexpr CommitState last_of(CommitState) { return CommitState::kFenced; }
 constexpr HopPhase last_of(HopPhase) { return HopPhase::kStranded; }

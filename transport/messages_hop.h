@@ -12,7 +12,7 @@ namespace shoal {
 
 enum class ForwardKind : std::uint8_t {
   kTrain = 0,
-  kEvaluate = 1,  // forward only, at the anchors, nothing counted
+  kEvaluate = 1,  // forward only, at the anchors that Forward.versions names, nothing counted
 };
 enum class BusyReason : std::uint8_t {
   kNoCredit = 0,
@@ -22,6 +22,8 @@ enum class BusyReason : std::uint8_t {
   kCrowded = 4,
   kMalformed = 5,
   kFailed = 6,
+  kBehind = 7,  // kEvaluate: the anchor here is older than the one that is asked for
+  kAhead = 8,   // kEvaluate: it is newer
 };
 enum class ReleaseWhy : std::uint8_t { kLost = 0, kLate = 1, kCrowded = 2, kClosed = 3, kOver = 4 };
 enum class CommitState : std::uint8_t { kCommitted = 0, kMerged = 1, kGone = 2, kFenced = 3 };
@@ -53,7 +55,8 @@ struct Forward {
   std::uint64_t low = 0;             // of microbatch.trainer
   std::optional<GradientHint> hint;  // a gradient for it waits there
   StageId stage;                     // stage it is meant for
-  SHOAL_FIELDS(microbatch, sample, epoch, kind, step, lease, above, low, hint, stage)
+  std::vector<Version> versions;     // kEvaluate: the anchor at which each stage is to answer, from stage 0; else none
+  SHOAL_FIELDS(microbatch, sample, epoch, kind, step, lease, above, low, hint, stage, versions)
 };
 
 // Re-pointed peer -> peer where a gradient waits: I am this entry's holder now.

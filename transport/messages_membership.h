@@ -82,8 +82,9 @@ struct Beat {
   std::uint32_t job_ms = 0;      // the device's present job runs for so long; 0: none
   std::uint32_t longest_ms = 0;  // the longest finished job of its kind in this session; 0: none is finished
   bool stranded = false;         // nobody of the next stage answers it
+  bool behind = false;           // a round was committed without it, and it fetches the state
   SHOAL_FIELDS(stage, version, serving, leaving, inner_steps, settled_targets, accepted, counted, undone, window_wait,
-               entries, queue_ms, rate, list_epoch, progress, job_ms, longest_ms, stranded)
+               entries, queue_ms, rate, list_epoch, progress, job_ms, longest_ms, stranded, behind)
 };
 
 // Authority -> peer: heard, and where the run stands.

@@ -21,7 +21,7 @@ constexpr std::string_view kFieldNames[] = {
     "time",    "event",   "role",    "run",     "peer",       "session", "microbatch", "stage", "about",
     "entry",   "lease",   "window",  "round",   "version",    "digest",  "tag",        "step",  "entries",
     "secured", "cause",   "loss",    "targets", "state",      "sample",  "epoch",      "sent",  "received",
-    "fp32",    "payload", "missing", "members", "about_peer", "silent"};
+    "fp32",    "payload", "missing", "members", "about_peer", "silent",  "versions"};
 static_assert(std::size(kFieldNames) == static_cast<std::size_t>(F::kNone));
 
 constexpr std::uint64_t bit(F field) { return std::uint64_t{1} << static_cast<unsigned>(field); }
@@ -52,7 +52,8 @@ constexpr Form kForms[] = {
     {"bytes", K::kBytes, kTrainer, bits(F::kSent, F::kReceived)},
     {"bytes", K::kBytes, kPeer, bits(F::kSent, F::kReceived, F::kFp32, F::kPayload)},
     {"train", K::kTrain, kTrainer | kSolo, bits(F::kStep, F::kLoss, F::kTargets)},
-    {"validation", K::kValidation, kTrainer | kSolo, bits(F::kLoss, F::kTargets)},
+    {"validation", K::kValidation, kTrainer, bits(F::kLoss, F::kTargets, F::kVersions)},
+    {"validation", K::kValidation, kSolo, bits(F::kLoss, F::kTargets)},
     {"issue", K::kIssue, kTrainer, bits(F::kMicrobatch, F::kStep, F::kSample, F::kEpoch)},
     {"commit", K::kCommit, kTrainer, bits(F::kMicrobatch, F::kEntries, F::kLoss, F::kTargets)},
     {"merged", K::kMerged, kTrainer | kPeer, kOfEntry},
@@ -171,7 +172,7 @@ class Reader {
   bool start_array(std::size_t) {
     ++depth_;
     if (depth_ == 1) return false;
-    if (depth_ == 2 && field_ == F::kEntries) return mark();
+    if (depth_ == 2 && (field_ == F::kEntries || field_ == F::kVersions)) return mark();
     in_list_ = depth_ == 3 && field_ == F::kSecured && !e_.secured.empty();
     return in_list_ || field_ == F::kNone;
   }
@@ -185,6 +186,7 @@ class Reader {
   }
   bool number_unsigned(std::uint64_t value) {
     if (in_list_) return e_.secured.back().serials.push_back(value), true;
+    if (depth_ == 2 && field_ == F::kVersions) return e_.versions.push_back(value), true;
     if (field_ == F::kTime || field_ == F::kLoss) return number_float(static_cast<double>(value), {});
     return field_ == F::kNone || (depth_ == 1 && mark() && take(value));
   }
@@ -271,6 +273,7 @@ bool read_audit_event(std::string_view line, AuditEvent& event) {
   event.missing = 0;
   event.entries.clear();
   event.secured.clear();
+  event.versions.clear();
   event.about_peer.clear();
   event.cause.clear();
   event.state.clear();

@@ -47,6 +47,7 @@ enum class AuditField : std::uint8_t {
   kMembers,
   kAboutPeer,
   kSilent,
+  kVersions,
   kNone,
 };
 
@@ -65,6 +66,7 @@ struct AuditEvent {
   std::string digest, about_peer;
   std::vector<EntryName> entries;
   std::vector<Secured> secured;
+  std::vector<std::uint64_t> versions;
 
   bool holds(AuditField field) const { return (has >> static_cast<unsigned>(field) & 1) != 0; }
   bool is_trainer() const { return role == "trainer"; }

@@ -44,9 +44,7 @@ void TrainerStory::take(const AuditEvent& e, const TrainerLife& life, Where wher
       return findings_.violation(where, "the trainer itself says that entry ", e.entry,
                                  " was lost and a round names it");
     case EventKind::kValidation:
-      if (std::exchange(validation_life_, life.number) == life.number)
-        findings_.violation(where, "validated twice in one life");
-      return;
+      return take_validation(e, life, where);
     default:
       return;
   }
@@ -173,6 +171,21 @@ void TrainerStory::take_train(const AuditEvent& e, const TrainerLife& life, Wher
   last_step_ = e.step;
   line_loss_ = 0;
   line_targets_ = 0;
+}
+
+// Behind the last rounds: what was evaluated is what the run made.
+void TrainerStory::take_validation(const AuditEvent& e, const TrainerLife& life, Where where) {
+  if (std::exchange(validation_life_, life.number) == life.number)
+    findings_.violation(where, "validated twice in one life");
+  if (stages_ != 0 && e.versions.size() != stages_)
+    findings_.violation(where, "validated anchors of ", e.versions.size(), " stages, the run has ", stages_);
+  for (std::size_t i = 0; i < e.versions.size(); ++i) {
+    const auto stage = books_.stages.find(static_cast<std::uint16_t>(i));
+    const std::uint64_t newest = stage == books_.stages.end() ? 0 : stage->second.newest();
+    if (e.versions[i] != newest)
+      findings_.absent(books_.trainer_gap, where, "validated version ", e.versions[i], " of stage ", i,
+                       ", its last round made ", newest);
+  }
 }
 
 void TrainerStory::finish() {

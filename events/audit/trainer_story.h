@@ -20,6 +20,7 @@ class TrainerStory {
   void take_path(const AuditEvent& e, Where where);
   void take_merged(const AuditEvent& e, const TrainerLife& life, Where where);
   void take_lost(const AuditEvent& e, const TrainerLife& life, Where where);
+  void take_validation(const AuditEvent& e, const TrainerLife& life, Where where);
   void take_train(const AuditEvent& e, const TrainerLife& life, Where where);
 
   Books& books_;

@@ -4,17 +4,26 @@
 
 namespace shoal {
 
-void MissedVersion::aim(Version version, const Digest& digest, TimePoint now) {
-  if (version <= version_) return;
-  version_ = version;
-  digest_ = digest;
-  if (std::exchange(flows_, false)) ++overtaken_;
-  if (!until_) until_ = now + patience_;
+void MissedVersion::aim(Version version, const Digest& digest) {
+  if (version <= newest_.version) return;
+  newest_ = {version, digest};
+  if (!flows_ && until_) fetched_ = newest_;
 }
 
 void MissedVersion::flows(TimePoint now) {
   flows_ = true;
   until_ = now + patience_;
 }
+
+bool MissedVersion::go_on(TimePoint now) {
+  if (newest_.version <= fetched_.version) return false;
+  fetched_ = newest_;
+  flows_ = false;
+  until_ = now + patience_;
+  ++overtaken_;
+  return true;
+}
+
+bool MissedVersion::turn(TimePoint now) { return flows_ && go_on(now); }
 
 }  // namespace shoal

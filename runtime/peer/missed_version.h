@@ -1,7 +1,8 @@
 #pragma once
-// The version that a serving session must catch up with: the newest one of its stage, committed without it. It moves
-// on when a newer one is committed; whoever gets no chunk of it in time, or is overtaken too often, begins a new
-// session instead. Value without I/O: the time is handed in.   Thread: loop only.
+// What a serving session must catch up with: the newest version of its stage, committed without it. While nothing has
+// come yet the fetch turns to each newer one; once chunks come it is fetched to its end, since rounds may be committed
+// faster than a state is fetched, and then the newest one follows. Whoever gets no chunk in time, or is overtaken too
+// often, begins a new session instead. Value without I/O: the time is handed in.   Thread: loop only.
 #include <cstdint>
 #include <optional>
 
@@ -12,33 +13,44 @@ namespace shoal {
 
 class MissedVersion {
  public:
-  // Then a new session, for whom the authority holds its rounds a while, is the faster way.
+  // Fetches that were overtaken. What it holds meanwhile keeps the low-water mark of the run from rising.
   static constexpr std::uint32_t kOvertakenMax = 3;
 
   // `patience`: how long may pass without a chunk.
   MissedVersion(Version version, const Digest& digest, TimePoint now, Duration patience)
-      : patience_(patience), version_(version), digest_(digest), until_(now + patience) {}
+      : patience_(patience), fetched_{version, digest}, newest_{version, digest}, until_(now + patience) {}
 
-  Version version() const { return version_; }
-  const Digest& digest() const { return digest_; }
+  // What is fetched.
+  Version version() const { return fetched_.version; }
+  const Digest& digest() const { return fetched_.digest; }
+  Version newest() const { return newest_.version; }
 
   // The stage is at `version` now; older ones and the same change nothing.
-  void aim(Version version, const Digest& digest, TimePoint now);
-  // A chunk of it came.
+  void aim(Version version, const Digest& digest);
+  // A chunk of what is fetched came.
   void flows(TimePoint now);
   // All of it is here: the device decides when it is taken over.
   void arrived() { until_.reset(); }
+  // It is taken over. False: nothing newer was committed meanwhile. Else the newest is fetched next.
+  bool go_on(TimePoint now);
+  // Nothing came for the patience, and what came before was of an older version, which its donors may have no more: the
+  // newest is fetched instead. False: that was it, or nothing ever came.
+  bool turn(TimePoint now);
 
   bool to_fetch() const { return until_.has_value(); }
   bool overtaken_too_often() const { return overtaken_ > kOvertakenMax; }
   bool too_late(TimePoint now) const { return until_ && now >= *until_; }
 
  private:
+  struct Target {
+    Version version;
+    Digest digest;
+  };
+
   Duration patience_;
-  Version version_;
-  Digest digest_;
-  std::uint32_t overtaken_ = 0;     // times that a newer one was committed while chunks of this one came
-  bool flows_ = false;              // chunks of this one came
+  Target fetched_, newest_;
+  std::uint32_t overtaken_ = 0;
+  bool flows_ = false;              // chunks of it came
   std::optional<TimePoint> until_;  // none: it is here
 };
 

@@ -149,6 +149,7 @@ bool Peer::check_device() {
 void Peer::check_patience(TimePoint now) {
   if (const Status there = link_.check(now, state_.reason()); !there.ok()) return finish("", there.error());
   if (const auto line = link_.absence_line(now, state_.reason())) owner_.on_notice(*line);
+  if (life_->missed && life_->missed->too_late(now) && life_->missed->turn(now)) fetch_missed();
   if (life_->missed && life_->missed->too_late(now))
     end_session("version " + std::to_string(life_->missed->version().value) +
                 ", committed without us, could not be fetched");
@@ -192,6 +193,7 @@ Beat Peer::make_beat() {
   beat.rate = status.rate;
   beat.progress = status.progress;
   beat.stranded = status.stranded;
+  beat.behind = life_->missed.has_value();
   return beat;
 }
 

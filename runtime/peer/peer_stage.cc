@@ -145,10 +145,16 @@ void Peer::serve(Version version) {
 void Peer::on_version(Version version) {
   life_->state_rule = life_->stage_peer->state_rule();
   if (life_->missed && life_->missed->version() <= version) {
-    life_->missed.reset();
-    if (state_.is(PeerPhase::kServing)) state_.because("");
+    if (life_->missed->newest() > version && life_->missed->go_on(env_.loop.now())) {
+      env_.loop.post(life_->lifetime.guard([this] {  // whoever calls us is not done with the session
+        if (life_->missed) fetch_missed();
+      }));
+    } else {
+      life_->missed.reset();
+      if (state_.is(PeerPhase::kServing)) state_.because("");
+    }
   }
-  life_->donor->forget();
+  life_->donor->moved_on();
   if (state_.in_session()) life_->membership->beat_now();
 }
 
@@ -157,8 +163,11 @@ void Peer::on_behind(Version version, const Digest& digest) {
   const TimePoint now = env_.loop.now();
   // Who gives the state makes it between two jobs, and its jobs are like ours.
   const Duration patience = std::max(config_->membership(), 2 * life_->stage_peer->status().longest_job);
-  if (!life_->missed) life_->missed.emplace(version, digest, now, patience);
-  life_->missed->aim(version, digest, now);
+  if (!life_->missed) {
+    life_->missed.emplace(version, digest, now, patience);
+    if (state_.in_session()) life_->membership->beat_now();
+  }
+  life_->missed->aim(version, digest);
   fetch_missed();
 }
 
@@ -166,7 +175,7 @@ void Peer::fetch_missed() {
   MissedVersion& missed = *life_->missed;
   std::vector<PeerId> donors;
   if (const StageMembers* stage = own_stage()) {
-    missed.aim(stage->version, stage->digest, env_.loop.now());
+    missed.aim(stage->version, stage->digest);
     donors = donors_of(*stage);
   }
   if (missed.overtaken_too_often())

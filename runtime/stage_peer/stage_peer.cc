@@ -4,6 +4,7 @@
 #include "common/fault.h"
 #include "common/log.h"
 #include "runtime/config/frames_allowed.h"
+#include "runtime/stage_peer/evaluation.h"
 
 namespace shoal {
 
@@ -207,17 +208,22 @@ void StagePeer::on_input(EntrySerial serial, Result<std::vector<Bytes>>& frames)
 }
 
 void StagePeer::on_forward(const Remote& from, const Forward& message, TransferId transfer) {
-  // While behind, our anchor is an old one: it trains others' microbatches as well as before, but evaluates none.
-  const bool old_anchor = rounds_.behind() && message.kind == ForwardKind::kEvaluate;
-  if (message.stage != options_.spec.stage || transfer == 0 || old_anchor) {
+  if (const auto why = unfit(message, transfer)) {
     if (transfer != 0) env_.transport.refuse(from.peer, transfer);
-    send(from.session, Busy{message.lease, BusyReason::kNotServing, 0});
+    send(from.session, Busy{message.lease, *why, 0});
     return;
   }
   const auto serial = ledger_.on_forward(from.session, message, transfer, env_.loop.now());
   if (!serial) return;
   meters_.accepted(env_.loop.now());
   tensors_.await(*serial, message.microbatch, {from.peer, transfer});
+}
+
+// While behind, our anchor trains others' microbatches as well as before, but evaluates none. The version follows the
+// arena when the device has written it.
+std::optional<BusyReason> StagePeer::unfit(const Forward& message, TransferId transfer) const {
+  if (message.stage != options_.spec.stage || transfer == 0) return BusyReason::kNotServing;
+  return serving() ? evaluation_refused(message, options_.spec, arena_.version) : std::nullopt;
 }
 
 void StagePeer::schedule_tick() {

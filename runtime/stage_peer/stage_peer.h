@@ -101,6 +101,8 @@ class StagePeer final : private HolderPort, private LedgerPort, private JobSourc
   StageParts parts();
   bool refuses_frames(const Remote& from, const Message& message, TransferId transfer, std::uint64_t frame_bytes);
   void on_forward(const Remote& from, const Forward& message, TransferId transfer);
+  // Why it cannot be an entry here whatever the ledger says; none: it can.
+  std::optional<BusyReason> unfit(const Forward& message, TransferId transfer) const;
   void on_input(EntrySerial serial, Result<std::vector<Bytes>>& frames);
   std::uint32_t job_ms() const;  // the device's present job runs for so long; 0: none
   void schedule_tick();

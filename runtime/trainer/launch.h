@@ -68,6 +68,7 @@ struct RunSummary {
   // above its low-water mark.
   std::uint64_t loss_bound_microbatches = 0, loss_bound_targets = 0;
   std::optional<double> validation_loss;
+  std::vector<Version> validation_versions;  // of the anchors that it is of, one a stage
   std::string reason;
 };
 

@@ -85,9 +85,12 @@ void Launch::validate() {
   if (gave_up_) return;
   if (!stages_ready_) return fetch_states();
   owner_.on_notice("validating");
-  trainer_->validate([this](Result<double> loss) {
+  std::vector<Version> versions;  // the last ones: what is saved next has them too
+  for (const StageStatus& stage : authority_->status()) versions.push_back(stage.version);
+  trainer_->validate(versions, [this, versions](Result<double> loss) {
     if (loss.ok()) {
       summary_.validation_loss = *loss;
+      summary_.validation_versions = versions;
     } else {
       owner_.on_notice("no validation: " + loss.error().message);
     }

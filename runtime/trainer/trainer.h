@@ -12,6 +12,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "common/event_loop.h"
 #include "common/ids.h"
@@ -64,8 +65,10 @@ class Trainer final : private HolderPort {
   // Instead of finish(), or after it (whose `settled` is not called any more): nothing more is decided, what is open
   // stays unfinished; `settled` is called when all that was logged is durable.
   void give_up_open(std::function<void()> settled);
-  // Forward only over the validation samples, on the anchors: mean loss a target, nats. REQUIRES: finished.
-  void validate(std::function<void(Result<double>)> done);
+  // Forward only over the validation samples, on the anchors of these versions, one a stage: mean loss a target, nats.
+  // A peer whose anchor is at another version does not answer; until one at this version does, it waits. REQUIRES:
+  // finished, and no round will make another version.
+  void validate(std::vector<Version> versions, std::function<void(Result<double>)> done);
   void stop();
   // Nothing more can secure what is not merged: it is lost in the book. say_lost() once that is durable.
   std::vector<CommitBook::Listing> list_rest(const std::string& cause);
@@ -140,6 +143,7 @@ class Trainer final : private HolderPort {
     std::uint64_t targets = 0;
     std::function<void(Result<double>)> finished;
     std::uint64_t first = 0;
+    std::vector<Version> versions;
   };
   std::optional<Evaluation> evaluation_;
   std::uint64_t evaluations_ = 0;  // ids used so far

@@ -140,8 +140,10 @@ void Trainer::check_settled() {
   env_.loop.post(lifetime_.guard(std::exchange(settled_, nullptr)));
 }
 
-void Trainer::validate(std::function<void(Result<double>)> done) {
+void Trainer::validate(std::vector<Version> versions, std::function<void(Result<double>)> done) {
+  SHOAL_CHECK(versions.size() == options_.config.pipeline.stages);
   Evaluation evaluation;
+  evaluation.versions = std::move(versions);
   evaluation.first = evaluation.next = env_.samples.training();
   evaluation.end = env_.samples.count();
   const std::uint64_t limit = options_.config.data.validation_samples;
@@ -156,7 +158,7 @@ void Trainer::next_evaluations() {
   Evaluation& e = *evaluation_;
   if (e.done == e.end - e.first) {
     const double loss = e.loss_sum / static_cast<double>(e.targets);
-    write({.event = EventKind::kValidation, .loss = loss, .targets = e.targets});
+    write({.event = EventKind::kValidation, .versions = e.versions, .loss = loss, .targets = e.targets});
     auto finished = std::move(e.finished);
     evaluation_.reset();
     finished(loss);
@@ -172,6 +174,7 @@ void Trainer::next_evaluations() {
     spec.microbatch = id;
     spec.sample = sample;
     spec.kind = ForwardKind::kEvaluate;
+    spec.versions = e.versions;
     spec.to = StageId(0);
     spec.above = {options_.self};
     holder_.open(std::move(spec), env_.loop.now());

@@ -230,5 +230,20 @@ TEST(AuditCountingTest, WithoutATrainersFileNothingIsClean) {
   EXPECT_THAT(story.judge().violations, Contains(HasSubstr("nothing to judge by")));
 }
 
+// What was evaluated: the newest version of every stage, and nothing of another.
+TEST(AuditCountingTest, FindsAValidationOfAnchorsThatAreNotTheLastOnes) {
+  const auto verdict = [](std::vector<Version> versions) {
+    Story story = Story::whole();
+    story.insert_before([](const Session&, const EventRecord& r) { return r.event == EventKind::kEnd; },
+                        Story::trainer(),
+                        {.event = EventKind::kValidation, .versions = std::move(versions), .loss = 2.0, .targets = 64});
+    return story.judge();
+  };
+  EXPECT_TRUE(verdict({Version{2}, Version{2}}).clean());
+  EXPECT_THAT(verdict({Version{2}, Version{1}}).violations,
+              Contains(HasSubstr("validated version 1 of stage 1, its last round made 2")));
+  EXPECT_THAT(verdict({Version{2}}).violations, Contains(HasSubstr("validated anchors of 1 stages, the run has 2")));
+}
+
 }  // namespace
 }  // namespace shoal

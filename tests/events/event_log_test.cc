@@ -52,6 +52,7 @@ TEST(EventLogTest, EveryFieldReadsBack) {
                              .window = WindowSlot::kB,
                              .round = RoundId{11},
                              .version = Version{12},
+                             .versions = std::vector<Version>{Version{24}, Version{25}},
                              .digest = Digest{},
                              .tag = 0xfedcba9876543210,
                              .step = StepId{13},
@@ -74,6 +75,7 @@ TEST(EventLogTest, EveryFieldReadsBack) {
   EXPECT_EQ(*parse_entry_name(line["entry"].get<std::string>()), entry_name);
   EXPECT_EQ(*parse_session(line["about"].get<std::string>()), (Session{7, 8}));
   EXPECT_EQ(line["entries"].size(), 2u);
+  EXPECT_EQ(line["versions"], (std::vector<int>{24, 25}));
   EXPECT_EQ(line["secured"]["0000000000000001.0000000000000002"], (std::vector<int>{3, 4}));
   EXPECT_EQ(line["tag"], "fedcba9876543210");
   EXPECT_EQ(line["window"], 1);
@@ -89,7 +91,7 @@ TEST(EventLogTest, EveryFieldReadsBack) {
     EXPECT_TRUE(line[key].is_number_unsigned()) << key;
     EXPECT_EQ(line[key], value) << key;
   }
-  EXPECT_EQ(line.size(), 33u);
+  EXPECT_EQ(line.size(), 34u);
 }
 
 TEST(EventLogTest, ALineIsOfTheWritersStageUnlessItNamesAnother) {

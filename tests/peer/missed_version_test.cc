@@ -22,14 +22,17 @@ TEST(MissedVersionTest, IsTooLateWithoutAChunkAndEveryChunkGivesTimeAnew) {
   EXPECT_TRUE(missed.too_late(kStart + 19s));
 }
 
-TEST(MissedVersionTest, WhatIsHereIsNeitherLateNorFetchedUntilANewerOneIsCommitted) {
+TEST(MissedVersionTest, WhatIsHereIsTakenOverBeforeANewerOneIsFetched) {
   MissedVersion missed(Version(4), digest(4), kStart, 10s);
   missed.arrived();
   EXPECT_FALSE(missed.to_fetch());
   EXPECT_FALSE(missed.too_late(kStart + 1000s));
-  missed.aim(Version(4), digest(9), kStart + 1000s);
-  EXPECT_FALSE(missed.to_fetch()) << "the same version again is no news";
-  missed.aim(Version(5), digest(5), kStart + 1000s);
+  missed.aim(Version(4), digest(9));
+  EXPECT_FALSE(missed.go_on(kStart + 1000s)) << "the same version again is no news";
+  missed.aim(Version(5), digest(5));
+  EXPECT_FALSE(missed.to_fetch());
+  EXPECT_EQ(missed.version(), Version(4));
+  ASSERT_TRUE(missed.go_on(kStart + 1000s));
   EXPECT_TRUE(missed.to_fetch());
   EXPECT_EQ(missed.version(), Version(5));
   EXPECT_EQ(missed.digest(), digest(5));
@@ -39,28 +42,59 @@ TEST(MissedVersionTest, WhatIsHereIsNeitherLateNorFetchedUntilANewerOneIsCommitt
 
 TEST(MissedVersionTest, OlderVersionsChangeNothing) {
   MissedVersion missed(Version(4), digest(4), kStart, 10s);
-  missed.aim(Version(3), digest(3), kStart + 1s);
+  missed.aim(Version(3), digest(3));
   EXPECT_EQ(missed.version(), Version(4));
   EXPECT_EQ(missed.digest(), digest(4));
 }
 
-TEST(MissedVersionTest, OnlyVersionsThatFlowedCanBeOvertakenAndThreeTimesIsAllowed) {
+TEST(MissedVersionTest, WhatComesIsFetchedToItsEndThoughNewerOnesAreCommitted) {
+  MissedVersion missed(Version(4), digest(4), kStart, 10s);
+  missed.aim(Version(5), digest(5));
+  EXPECT_EQ(missed.version(), Version(5)) << "nothing of 4 had come";
+  missed.flows(kStart + 1s);
+  missed.aim(Version(6), digest(6));
+  missed.aim(Version(7), digest(7));
+  EXPECT_EQ(missed.version(), Version(5));
+  EXPECT_EQ(missed.newest(), Version(7));
+  missed.arrived();
+  ASSERT_TRUE(missed.go_on(kStart + 2s));
+  EXPECT_EQ(missed.version(), Version(7));
+  EXPECT_EQ(missed.digest(), digest(7));
+  missed.arrived();
+  EXPECT_FALSE(missed.go_on(kStart + 3s));
+}
+
+TEST(MissedVersionTest, ThreeFetchesMayBeOvertaken) {
   MissedVersion missed(Version(1), digest(1), kStart, 10s);
-  for (std::uint64_t v = 2; v < 20; ++v) missed.aim(Version(v), digest(2), kStart);
+  for (std::uint64_t v = 2; v < 20; ++v) missed.aim(Version(v), digest(2));
   EXPECT_FALSE(missed.overtaken_too_often()) << "nothing of them came yet";
-  for (std::uint64_t v = 20; v < 23; ++v) {
+  for (std::uint64_t v = 20; v < 24; ++v) {
+    EXPECT_FALSE(missed.overtaken_too_often());
     missed.flows(kStart);
-    missed.aim(Version(v), digest(3), kStart);
+    missed.aim(Version(v), digest(3));
+    missed.arrived();
+    ASSERT_TRUE(missed.go_on(kStart));
   }
-  EXPECT_FALSE(missed.overtaken_too_often());
-  missed.flows(kStart);
-  missed.aim(Version(23), digest(4), kStart);
   EXPECT_TRUE(missed.overtaken_too_often());
+}
+
+TEST(MissedVersionTest, WhenNothingMoreComesOfAnOlderVersionItTurnsToTheNewestOnce) {
+  MissedVersion missed(Version(1), digest(1), kStart, 10s);
+  missed.flows(kStart + 1s);
+  missed.aim(Version(2), digest(2));
+  EXPECT_TRUE(missed.too_late(kStart + 11s));
+  ASSERT_TRUE(missed.turn(kStart + 11s));
+  EXPECT_EQ(missed.version(), Version(2));
+  EXPECT_FALSE(missed.too_late(kStart + 21s - 1ms));
+  missed.aim(Version(3), digest(3));
+  EXPECT_TRUE(missed.too_late(kStart + 21s));
+  EXPECT_FALSE(missed.turn(kStart + 21s)) << "nothing of 2 came";
 }
 
 TEST(MissedVersionTest, AnotherVersionGivesNoTimeUnlessSomethingCame) {
   MissedVersion missed(Version(1), digest(1), kStart, 10s);
-  missed.aim(Version(2), digest(2), kStart + 9s);
+  missed.aim(Version(2), digest(2));
+  EXPECT_EQ(missed.version(), Version(2));
   EXPECT_TRUE(missed.too_late(kStart + 10s)) << "commits alone are no progress of ours";
 }
 

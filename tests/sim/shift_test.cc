@@ -5,6 +5,7 @@
 #include "common/log.h"
 #include "sim/checkers.h"
 #include "sim/swarm.h"
+#include "stages/integer_executor.h"
 
 namespace shoal {
 namespace {
@@ -79,6 +80,20 @@ class ShiftTest : public testing::Test {
     ASSERT_TRUE(run_until(swarm, [&] { return count(swarm, EventKind::kBehind) > 0; })) << story(swarm);
     hear(swarm, true);
   }
+  // The same, and what comes to it comes slowly from the pieces on: the others have the sum first.
+  static void lose_the_sum_on_a_slow_line(Swarm& swarm) {
+    ASSERT_TRUE(run_until(swarm, [&] { return contributed(swarm) < 3; }));
+    ASSERT_TRUE(run_until(swarm, [&] { return contributed(swarm) == 3; }));
+    SimHostShape slow = swarm.options().shape;
+    slow.down_bytes_per_second = 1.2e6;
+    swarm.network().set_shape(swarm.peers()[0]->address, slow);
+    const auto prepared = [&](std::size_t i) { return swarm.peers()[i]->peer->stage_peer()->prepared().has_value(); };
+    ASSERT_TRUE(run_until(swarm, [&] { return prepared(1) && prepared(2); })) << story(swarm);
+    ASSERT_FALSE(prepared(0));
+    hear(swarm, false);
+    ASSERT_TRUE(run_until(swarm, [&] { return count(swarm, EventKind::kBehind) > 0; })) << story(swarm);
+    hear(swarm, true);
+  }
 };
 
 TEST_F(ShiftTest, WorkThatTheMissedRoundNamesIsNotCountedAgain) {
@@ -120,6 +135,47 @@ TEST_F(ShiftTest, ASessionThatCannotFetchTheStateJoinsAnew) {
   hear(swarm, true);
   ASSERT_TRUE(swarm.run_to_end(300s));
   EXPECT_EQ(check_end(swarm), std::vector<std::string>{});
+}
+
+// The state takes several rounds to arrive: the others go on meanwhile, and the member comes back in with all its work.
+TEST_F(ShiftTest, RoundsGoOnWhileALargeStateTravelsOnASlowLine) {
+  static constexpr std::size_t kParameters = 1'500'000;
+  SwarmOptions large = options(1'000'000);
+  large.round_budget = 0s;
+  large.config.pipeline.in_flight = 24;  // every device is busy
+  large.config.sync.inner_batch = 9 * large.config.targets_per_microbatch();
+  large.config.sync.inner_steps = 4;
+  large.config.sync.round_cap_s = 0;
+  large.factory = [](const StageSpec& spec) -> Result<std::unique_ptr<StageExecutor>> {
+    return std::unique_ptr<StageExecutor>(std::make_unique<IntegerExecutor>(spec, kParameters));
+  };
+  Swarm swarm(std::move(large));
+  const auto rounds = [&](TimePoint from, TimePoint to) {
+    return std::count_if(swarm.events().begin(), swarm.events().end(), [&](const SimEvent& e) {
+      return e.event == EventKind::kRoundCommit && e.at > from && e.at <= to;
+    });
+  };
+  swarm.run_for(30s);
+  const double rate = static_cast<double>(rounds(TimePoint{} + 10s, TimePoint{} + 30s)) / 20;
+  lose_the_sum_on_a_slow_line(swarm);
+  const TimePoint missed = swarm.loop().now();
+  ASSERT_TRUE(run_until(swarm, [&] { return count(swarm, EventKind::kShifted) == 1; })) << story(swarm);
+  const TimePoint fetched = swarm.loop().now();
+  const double expected = rate * seconds_of(fetched - missed);
+  EXPECT_GE(expected, 3) << "the state arrives too soon to show anything";
+  EXPECT_GE(static_cast<double>(rounds(missed, fetched)), 0.9 * expected - 1);
+  const auto up_to_date = [&] {
+    return late(swarm).stage_peer() &&
+           late(swarm).stage_peer()->version() == swarm.launch()->authority().status()[0].version;
+  };
+  ASSERT_TRUE(run_until(swarm, up_to_date)) << story(swarm);
+  const std::size_t entered = count(swarm, EventKind::kRoundEnter);
+  ASSERT_TRUE(run_until(swarm, [&] { return count(swarm, EventKind::kRoundEnter) > entered; })) << story(swarm);
+  swarm.finish_launch("enough");
+  ASSERT_TRUE(swarm.run_to_end(300s));
+  EXPECT_EQ(check_end(swarm), std::vector<std::string>{});
+  EXPECT_EQ(swarm.summary().lost, 0u);
+  EXPECT_EQ(late(swarm).report().sessions, 1u);
 }
 
 }  // namespace

@@ -82,8 +82,9 @@ class TransferTest : public testing::Test, public FetcherHost {
   }
   void to_fetcher(const PeerId& from, const Message& message, const std::vector<Bytes>& frames) {
     if (const auto* offer = std::get_if<StateOffer>(&message)) fetcher.on_offer(from, *offer);
-    if (const auto* chunk = std::get_if<Chunk>(&message))
-      fetcher.on_chunk(from, *chunk, frames.empty() ? Bytes() : frames[0]);
+    const auto* chunk = std::get_if<Chunk>(&message);
+    if (chunk != nullptr && when_chunk) when_chunk(*chunk);
+    if (chunk != nullptr) fetcher.on_chunk(from, *chunk, frames.empty() ? Bytes() : frames[0]);
   }
   void on_progress(std::uint64_t bytes, std::uint64_t total) override {
     EXPECT_LE(bytes, total);
@@ -110,6 +111,7 @@ class TransferTest : public testing::Test, public FetcherHost {
   Bytes fetched;
   std::uint64_t progress = 0;
   std::function<void()> when_progress;
+  std::function<void(const Chunk&)> when_chunk;
   std::vector<std::string> waiting;
 };
 
@@ -179,6 +181,51 @@ TEST_F(TransferTest, ANewerTargetReplacesTheOlder) {
   EXPECT_TRUE(equal(fetched, new_image));
   fetcher.fetch(Version(7), digest_of_image(old_image), {});
   EXPECT_EQ(donors[0]->images_made, 2);
+}
+
+// Rounds are committed faster than a slow line fetches.
+TEST_F(TransferTest, AnImageThatIsFetchedStaysThoughItsDonorHasANewerOne) {
+  const Bytes old_image = big_image(3, 7, 6), new_image = big_image(3, 8, 7);
+  Donor& donor = add(1, old_image);
+  when_progress = [&] {
+    if (progress < 2u << 20 || donor.version() == Version(8)) return;
+    donor.image = new_image;
+    donor.donor.moved_on();
+    donor.donor.on_query(peer_of(98), {StageId(0), Version(8)});  // another one has it made
+  };
+  fetcher.fetch(Version(7), digest_of_image(old_image), all());
+  ASSERT_TRUE(run_until_fetched());
+  EXPECT_TRUE(equal(fetched, old_image));
+  EXPECT_EQ(donor.images_made, 2);
+  fetched = {};
+  fetcher.fetch(Version(8), digest_of_image(new_image), all());
+  ASSERT_TRUE(run_until_fetched());
+  EXPECT_TRUE(equal(fetched, new_image));
+  EXPECT_EQ(donor.images_made, 2) << "the newest one was kept beside it";
+}
+
+TEST_F(TransferTest, AnOlderImageGoesWhenNobodyFetchesItAndAThirdIsNotKept) {
+  const Bytes first = big_image(3, 7, 6), second = big_image(3, 8, 7), third = big_image(3, 9, 8);
+  Donor& donor = add(1, first);
+  std::vector<bool> has;
+  const auto ask = [&](std::uint64_t version) {
+    donor.donor.on_query(peer_of(98), {StageId(0), Version(version)});
+    loop.run_for(10ms);
+    donor.donor.on_chunk_query(peer_of(98), {StageId(0), Version(version), 0});
+  };
+  when_chunk = [&](const Chunk& chunk) { has.push_back(chunk.has); };
+  ask(7);
+  donor.image = second;
+  donor.donor.moved_on();
+  ask(8);
+  donor.image = third;
+  donor.donor.moved_on();
+  ask(7);
+  ask(8);
+  loop.run_for(DonorOptions{}.idle + 1s);
+  ask(7);
+  loop.run_for(1s);
+  EXPECT_EQ(has, (std::vector<bool>{true, true, true, false, false}));
 }
 
 TEST_F(TransferTest, ADonorSendsNoFasterThanItsRate) {

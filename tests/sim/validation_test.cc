@@ -1,0 +1,139 @@
+// What is validated is what is saved: every stage answers at the anchor of its last round, or asks to be left out.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "common/log.h"
+#include "sim/checkers.h"
+#include "sim/swarm.h"
+#include "stages/integer_executor.h"
+#include "sync/state_image.h"
+
+namespace shoal {
+namespace {
+
+// The loss of an evaluation is the sum over all stages' anchors: whole numbers, so that it says exactly which.
+class AnchorSumExecutor final : public IntegerExecutor {
+ public:
+  using IntegerExecutor::IntegerExecutor;
+  Result<ForwardOutput> evaluate(const ForwardInput& input) override {
+    const std::span<const float> anchor = arena().span(ArenaRole::kAnchor);
+    const float above = spec().is_first() ? 0.0f : input.activation.f32()[0];
+    const float sum = std::accumulate(anchor.begin(), anchor.end(), above);
+    ForwardOutput output;
+    output.targets = static_cast<std::uint64_t>(sequences_of(input)) * spec().model.positions;
+    if (spec().is_last()) {
+      output.loss_sum = sum;
+      return output;
+    }
+    const Shape shape{sequences_of(input), spec().model.positions, spec().model.dim};
+    Buffer values(static_cast<std::size_t>(element_count(shape)) * sizeof(float));
+    std::ranges::fill(values.as<float>(), sum);
+    output.activation = make_host_tensor(DType::kF32, shape, std::move(values));
+    return output;
+  }
+};
+
+double anchor_sum(const Bytes& image) {
+  const Result<StateHeader> header = parse_state_header(image);
+  EXPECT_TRUE(header.ok());
+  std::vector<float> anchor(header->floats);
+  std::memcpy(anchor.data(), image.data() + kStateHeaderBytes, anchor.size() * sizeof(float));
+  return std::accumulate(anchor.begin(), anchor.end(), 0.0);
+}
+
+class ValidationTest : public testing::TestWithParam<RuleId> {
+ protected:
+  void SetUp() override { set_log_level(LogLevel::kError); }
+  void TearDown() override { set_log_level(LogLevel::kInfo); }
+
+  static SwarmOptions options(std::uint16_t replicas) {
+    SwarmOptions options;
+    options.stages = 2;
+    options.replicas = replicas;
+    options.config = small_config(GetParam(), 2, 48);
+    options.config.data.validation_samples = 0;  // all
+    options.save = true;
+    options.factory = [](const StageSpec& spec) -> Result<std::unique_ptr<StageExecutor>> {
+      return std::unique_ptr<StageExecutor>(std::make_unique<AnchorSumExecutor>(spec));
+    };
+    return options;
+  }
+  static bool told(const Swarm& swarm, const std::string& line) {
+    return std::find(swarm.notices().begin(), swarm.notices().end(), line) != swarm.notices().end();
+  }
+  // The newest round of stage 1 is the run's last one, and what the authority says of it waits on its way to `peer`.
+  static void hold_back_the_last_commit(Swarm& swarm, std::size_t peer) {
+    const auto reported = [&] {
+      const StagePeer* const here = swarm.peers()[peer]->peer->stage_peer();
+      if (here == nullptr || !here->prepared()) return false;
+      const RoundOpen& open = *here->prepared();
+      return GetParam() == RuleId::kDiloco ? open.last : open.step.value == 6;  // of eight microbatches
+    };
+    ASSERT_TRUE(swarm.loop().run_until_true(reported, swarm.loop().now() + 300s));
+    swarm.network().block(kSimLaunchAddress, swarm.peers()[peer]->address);
+    ASSERT_TRUE(swarm.loop().run_until_true([&] { return told(swarm, "validating"); }, swarm.loop().now() + 60s));
+    ASSERT_LT(swarm.peers()[peer]->peer->stage_peer()->version(), swarm.launch()->authority().status()[1].version);
+  }
+  static void deliver(Swarm& swarm, std::size_t peer) {
+    swarm.network().block(kSimLaunchAddress, swarm.peers()[peer]->address, false);
+  }
+  // Forwards of the validation that went to `peer`.
+  static std::size_t asked(const Swarm& swarm, std::size_t peer) {
+    const Session session = swarm.peers()[peer]->peer->session();
+    return static_cast<std::size_t>(
+        std::count_if(swarm.events().begin(), swarm.events().end(), [&](const EventRecord& e) {
+          return e.event == EventKind::kForwardSent && e.microbatch->trainer >> 63 != 0 && e.about == session;
+        }));
+  }
+  static void expect_of_the_saved_states(const Swarm& swarm) {
+    ASSERT_EQ(swarm.states().size(), 2u);
+    double sum = 0;
+    std::vector<Version> versions;
+    for (const auto& [stage, image] : swarm.states()) {
+      sum += anchor_sum(image);
+      versions.push_back(parse_state_header(image)->version);
+    }
+    const double targets = static_cast<double>(swarm.options().config.targets_per_microbatch());
+    EXPECT_DOUBLE_EQ(swarm.summary().validation_loss.value() * targets, sum);
+    EXPECT_EQ(swarm.summary().validation_versions, versions);
+    const auto said = std::find_if(swarm.events().begin(), swarm.events().end(),
+                                   [](const EventRecord& e) { return e.event == EventKind::kValidation; });
+    ASSERT_NE(said, swarm.events().end());
+    EXPECT_EQ(said->versions, versions);
+  }
+};
+
+// Peers are made replica by replica, stage by stage: number 1 is of stage 1.
+constexpr std::size_t kLate = 1;
+
+TEST_P(ValidationTest, AReplicaThatTheLastCommitHasNotReachedDoesNotAnswer) {
+  Swarm swarm(options(2));
+  hold_back_the_last_commit(swarm, kLate);
+  swarm.run_for(3s);
+  deliver(swarm, kLate);
+  ASSERT_TRUE(swarm.run_to_end(60s));
+  EXPECT_GT(asked(swarm, kLate), 0u);
+  expect_of_the_saved_states(swarm);
+  EXPECT_EQ(check_end(swarm), std::vector<std::string>{});
+}
+
+TEST_P(ValidationTest, AStageOfOneReplicaIsWaitedForUntilTheCommitReachesIt) {
+  Swarm swarm(options(1));
+  hold_back_the_last_commit(swarm, kLate);
+  swarm.run_for(3s);
+  EXPECT_GT(asked(swarm, kLate), 1u) << "asked again after it had said that it is behind";
+  EXPECT_FALSE(swarm.finished());
+  deliver(swarm, kLate);
+  ASSERT_TRUE(swarm.run_to_end(60s));
+  expect_of_the_saved_states(swarm);
+  EXPECT_EQ(check_end(swarm), std::vector<std::string>{});
+}
+
+INSTANTIATE_TEST_SUITE_P(BothRules, ValidationTest, testing::Values(RuleId::kAllreduce, RuleId::kDiloco),
+                         [](const auto& info) { return info.param == RuleId::kDiloco ? "Diloco" : "Allreduce"; });
+
+}  // namespace
+}  // namespace shoal
