@@ -23,6 +23,7 @@ namespace shoal {
 namespace {
 
 constexpr Duration kLinePeriod = 5s;
+constexpr Duration kHeldTold = 100ms;   // a callback of the loop that took so long is shown in the line
 constexpr Duration kLastWords = 200ms;  // for the goodbye to leave the sockets
 
 struct JoinArguments {
@@ -204,6 +205,9 @@ class JoinProgram final : private Peer::Owner {
       std::snprintf(loss, sizeof loss, "%.4f", report.run_loss);
       text += " | swarm step " + std::to_string(report.run_step) + ", loss " + loss;
     }
+    if (const auto longest = peer_->take_longest_callback(); longest && longest->took >= kHeldTold)
+      text += " | held for " + std::to_string(longest->took / 1ms) + " ms by " +
+              (longest->name.empty() ? "a callback" : std::string(longest->name));
     log_info(text);
   }
 

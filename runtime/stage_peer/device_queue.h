@@ -3,6 +3,8 @@
 // touched inside jobs only. Production: a thread (make_device_thread). Simulation: virtual time (sim/sim_device.h).
 #include <functional>
 #include <memory>
+#include <string>
+#include <string_view>
 
 #include "common/event_loop.h"
 
@@ -10,6 +12,7 @@ namespace shoal {
 
 enum class DeviceTask : std::uint8_t { kForward, kEvaluate, kBackward, kUndo, kWrite, kRelease, kRound, kState };
 inline constexpr std::size_t kDeviceTasks = 8;
+std::string_view name_of(DeviceTask task);  // "forward"
 
 // Thread: run() on the loop; `job` runs on the device, `done` on the loop afterwards.
 class DeviceQueue {
@@ -19,6 +22,7 @@ class DeviceQueue {
 };
 
 // Owns its thread; the destructor finishes the job that runs and drops the rest. REQUIRES: loop outlives it.
-std::unique_ptr<DeviceQueue> make_device_thread(EventLoop& loop);
+// `name` is the thread's, as top shows it.
+std::unique_ptr<DeviceQueue> make_device_thread(EventLoop& loop, std::string name = "device");
 
 }  // namespace shoal
