@@ -99,6 +99,7 @@ class JoinProgram final : private Peer::Owner {
       log_warning("peers are told ", addresses.front(), ", which they cannot dial. HINT: --advertise ADDRESS");
     if (!arguments_.no_dht) SHOAL_TRY(open_dht(ticket, contacts));
     device_ = make_device_thread(loop_);
+    aside_ = make_device_thread(loop_, "aside");
     make_peer(ticket, contacts, addresses);
     SHOAL_ASSIGN(signals_, StopSignals::listen(
                                loop_, [this] { peer_->leave(); }, [this] { peer_->leave(); }));
@@ -156,6 +157,7 @@ class JoinProgram final : private Peer::Owner {
     PeerEnvironment environment{.loop = loop_,
                                 .wire = *wire_,
                                 .device = *device_,
+                                .aside = *aside_,
                                 .events = *events_,
                                 .factory = {},
                                 .rng = Rng(entropy_seed()),
@@ -253,7 +255,7 @@ class JoinProgram final : private Peer::Owner {
   std::unique_ptr<FileStorage> storage_;
   std::unique_ptr<ZmqWire> wire_;
   std::unique_ptr<DhtDirectory> directory_;
-  std::unique_ptr<DeviceQueue> device_;
+  std::unique_ptr<DeviceQueue> device_, aside_;
   std::unique_ptr<Peer> peer_;
   std::unique_ptr<StopSignals> signals_;
 };

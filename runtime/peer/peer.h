@@ -63,6 +63,7 @@ struct PeerEnvironment {
   EventLoop& loop;
   Wire& wire;
   DeviceQueue& device;
+  DeviceQueue& aside;  // as in StagePeerEnvironment
   EventLog& events;
   ExecutorFactory factory;
   Rng rng;

@@ -1,6 +1,7 @@
 #pragma once
 // Where a peer's computing happens, seen from the loop: one job after the other, in the order given. The executor is
 // touched inside jobs only. Production: a thread (make_device_thread). Simulation: virtual time (sim/sim_device.h).
+// A peer has a second one, "aside", for what goes through large memory without the executor and waits for no computing.
 #include <functional>
 #include <memory>
 #include <string>
