@@ -90,7 +90,10 @@ void Peer::keep_state() {
 void Peer::restart(KeptState::Images images) {
   kept_.replace(std::move(images));
   traffic_.end_session(session_traffic());
+  auto executor = life_->executor;
   life_.reset();
+  // Its arrays are given back on the device.
+  if (executor) device_.run(DeviceTask::kState, [executor = std::move(executor)] {}, [] {});
   state_.move(PeerPhase::kConnecting, "");
   begin_session();
 }
