@@ -11,6 +11,7 @@
 //   the tile's scale exactly 1.
 //
 // Exact while |sum| < 2^24, that is for more than 10^5 microbatches.
+#include <algorithm>
 #include <array>
 
 #include "stages/windowed_executor.h"
@@ -27,7 +28,9 @@ double integer_loss(const MicrobatchId& microbatch, std::uint64_t targets);
 
 class IntegerExecutor : public WindowedExecutor {
  public:
-  explicit IntegerExecutor(const StageSpec& spec) : WindowedExecutor(spec), arena_(kIntegerParameters) {}
+  // `parameters`: floats of one array; those behind the first kIntegerParameters stay zeros and only weigh.
+  explicit IntegerExecutor(const StageSpec& spec, std::size_t parameters = kIntegerParameters)
+      : WindowedExecutor(spec), arena_(std::max(parameters, kIntegerParameters)) {}
   Arena& arena() override { return arena_; }
   std::uint64_t mismatches() const { return mismatches_; }
 
