@@ -186,8 +186,7 @@ class LoopBench {
  private:
   Status until(const std::string& what, const std::function<bool()>& holds) {
     for (const TimePoint limit = monotonic_now() + kPhaseTime; !holds(); std::this_thread::sleep_for(20ms))
-      if (monotonic_now() > limit || failed())
-        return make_error(ErrorCode::kTimeout, "waited in vain for " + what);
+      if (monotonic_now() > limit || failed()) return make_error(ErrorCode::kTimeout, "waited in vain for " + what);
     std::this_thread::sleep_for(1200ms);  // the bytes lines come every second
     notes_.end();
     return {};
@@ -214,8 +213,9 @@ class LoopBench {
     address_ = wire->listening_address();
     wire_ = std::move(wire);
     LaunchOptions options{.config = config_, .key = key_, .folder = folder_, .addresses = {address_}};
-    SHOAL_ASSIGN(launch_, Launch::open(std::move(options),
-                                       LaunchEnvironment{loop, *wire_, *storage_, *events_, *samples_, Rng(91)}, owner_));
+    SHOAL_ASSIGN(launch_,
+                 Launch::open(std::move(options),
+                              LaunchEnvironment{loop, *wire_, *storage_, *events_, *samples_, Rng(91)}, owner_));
     launch_->start();
     return {};
   }
@@ -253,9 +253,10 @@ class LoopBench {
   }
   ExecutorFactory factory() const {
     const ExecutorSection& section = config_.executor;
-    const Pace pace{.forward = from_seconds(section.forward_ms / 1e3), .backward = from_seconds(section.backward_ms / 1e3)};
-    return [pace, floats = (section.state_mib << 20) / sizeof(float)](
-               const StageSpec& spec) -> Result<std::unique_ptr<StageExecutor>> {
+    const Pace pace{.forward = from_seconds(section.forward_ms / 1e3),
+                    .backward = from_seconds(section.backward_ms / 1e3)};
+    return [pace, floats = (section.state_mib << 20) /
+                           sizeof(float)](const StageSpec& spec) -> Result<std::unique_ptr<StageExecutor>> {
       return {std::make_unique<PacedExecutor>(spec, pace, wait_asleep(), floats)};
     };
   }
@@ -286,10 +287,14 @@ void print(const std::vector<Phase>& phases, const LoopBenchOptions& options) {
     if (!options.json) std::printf("%s (%.1f s)\n", phase.name.c_str(), phase.seconds);
     for (const auto& [process, longest] : phase.longest) {
       if (options.json) {
-        const nlohmann::ordered_json line = {{"schema", "shoal.bench.loop/1"}, {"state_mib", options.state_mib},
-                                             {"phase", phase.name},           {"seconds", phase.seconds},
-                                             {"process", process},            {"longest_callback_ms", longest.ms},
-                                             {"callback", longest.callback},  {"aim_ms", kAimMs}};
+        const nlohmann::ordered_json line = {{"schema", "shoal.bench.loop/1"},
+                                             {"state_mib", options.state_mib},
+                                             {"phase", phase.name},
+                                             {"seconds", phase.seconds},
+                                             {"process", process},
+                                             {"longest_callback_ms", longest.ms},
+                                             {"callback", longest.callback},
+                                             {"aim_ms", kAimMs}};
         std::printf("%s\n", line.dump().c_str());
       } else {
         std::printf("  %-8s %5llu ms  %s\n", process.c_str(), static_cast<unsigned long long>(longest.ms),

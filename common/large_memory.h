@@ -10,7 +10,8 @@
 
 namespace shoal {
 
-// Where glibc begins to map as well, as begin_batch_work() sets it: smaller memory is used again by the next microbatch.
+// Where glibc begins to map as well, as begin_batch_work() sets it: smaller memory is used again by the next
+// microbatch.
 inline constexpr std::size_t kLargeBytes = 32u << 20;
 
 // Zeroed, aligned to pages. THROWS: std::bad_alloc, as operator new.

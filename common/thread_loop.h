@@ -44,9 +44,9 @@ class ThreadLoop final : public EventLoop {
 
   std::atomic<std::thread::id> loop_thread_;
   std::atomic<bool> stopping_{false};
-  bool in_turn_ = false;  // loop only
-  TimePoint turn_now_;    // loop only
-  TimerQueue timers_;     // loop only
+  bool in_turn_ = false;                    // loop only
+  TimePoint turn_now_;                      // loop only
+  TimerQueue timers_;                       // loop only
   std::optional<LongestCallback> longest_;  // loop only; since it was taken
 
   std::mutex mutex_;

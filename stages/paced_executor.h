@@ -1,6 +1,6 @@
 #pragma once
-// Integer arithmetic at the speed of somebody else's hardware: real shapes (B, T, d), settable durations, and a state as
-// large as somebody else's model. With it rates, routing, recovery and transfer are measured on a small machine; the
+// Integer arithmetic at the speed of somebody else's hardware: real shapes (B, T, d), settable durations, and a state
+// as large as somebody else's model. With it rates, routing, recovery and transfer are measured on a small machine; the
 // counting stays exact (stages/integer_executor.h).
 #include <functional>
 

@@ -7,8 +7,8 @@
 // sends the sum of its part to all. Every part is added up in one place, so all members end with identical bits.
 // Weights and tags travel with every piece and are summed.
 //
-// What goes through whole parts (cutting with checksums, checking, adding, joining) comes as Work, which the caller runs
-// where it holds no loop up.
+// What goes through whole parts (cutting with checksums, checking, adding, joining) comes as Work, which the caller
+// runs where it holds no loop up.
 //
 // Thread: any one; Work as it says.   Ownership: owns all pieces.   Bounds: N <= limits::kReplicasMax pieces of one
 // part, plus the result.

@@ -93,7 +93,9 @@ void Peer::restart(KeptState::Images images) {
   auto executor = life_->executor;
   life_.reset();
   // Its arrays are given back on the device.
-  if (executor) device_.run(DeviceTask::kState, [executor = std::move(executor)] {}, [] {});
+  if (executor)
+    device_.run(
+        DeviceTask::kState, [executor = std::move(executor)] {}, [] {});
   state_.move(PeerPhase::kConnecting, "");
   begin_session();
 }

@@ -16,8 +16,7 @@ namespace {
 
 class DeviceThread final : public DeviceQueue {
  public:
-  DeviceThread(EventLoop& loop, std::string name)
-      : loop_(loop), name_(std::move(name)), thread_([this] { work(); }) {}
+  DeviceThread(EventLoop& loop, std::string name) : loop_(loop), name_(std::move(name)), thread_([this] { work(); }) {}
 
   ~DeviceThread() override {
     {
