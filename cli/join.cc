@@ -55,7 +55,7 @@ class JoinProgram final : private Peer::Owner {
     });
     loop_.run();
     const int code = report();
-    if (peer_->report().device_hung > Duration(0)) end_at_once(code);
+    if (peer_->report().device_busy) end_without_device(code);
     return code;
   }
 
@@ -67,8 +67,13 @@ class JoinProgram final : private Peer::Owner {
     return signals_->heard() ? signals_->exit_code() : kExitOk;
   }
 
-  // The device's thread cannot be joined: it waits for a job that does not end.
-  [[noreturn]] static void end_at_once(int code) {
+  // Nobody needs what the device computes, and its thread would be joined after that job: in minutes, or never.
+  [[noreturn]] void end_without_device(int code) {
+    signals_.reset();
+    peer_.reset();
+    directory_.reset();
+    wire_.reset();
+    storage_.reset();
     std::fflush(nullptr);
     std::_Exit(code);
   }

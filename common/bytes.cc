@@ -88,7 +88,7 @@ Bytes Bytes::summed() const {
 Buffer::Buffer(std::size_t size) : size_(size) {
   if (size == 0) return;
   if (size >= kLargeBytes) {
-    memory_ = std::shared_ptr<std::uint8_t>(take_large(size), [size](std::uint8_t* p) { give_back_large(p, size); });
+    take_pages();
     return;
   }
   void* memory = ::operator new (size, std::align_val_t{kBufferAlignment});
@@ -97,6 +97,19 @@ Buffer::Buffer(std::size_t size) : size_(size) {
   memory_ = std::shared_ptr<std::uint8_t>(static_cast<std::uint8_t*>(memory), [](std::uint8_t* p) {
     ::operator delete (p, std::align_val_t{kBufferAlignment});
   });
+}
+
+void Buffer::take_pages() {
+  memory_ =
+      std::shared_ptr<std::uint8_t>(take_large(size_), [size = size_](std::uint8_t* p) { give_back_large(p, size); });
+}
+
+Buffer Buffer::on_demand(std::size_t size) {
+  if (size < kBulkBytesMax) return Buffer(size);
+  Buffer buffer;
+  buffer.size_ = size;
+  buffer.take_pages();
+  return buffer;
 }
 
 Bytes Buffer::freeze() && {

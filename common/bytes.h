@@ -57,6 +57,9 @@ class Buffer {
  public:
   Buffer() = default;
   explicit Buffer(std::size_t size);
+  // For what fills slowly and was only announced: from kBulkBytesMax on it costs no time here and no memory before it
+  // is touched, at the price of pages that are not used again.
+  static Buffer on_demand(std::size_t size);
   std::uint8_t* data() { return memory_.get(); }
   const std::uint8_t* data() const { return memory_.get(); }
   std::size_t size() const { return size_; }
@@ -69,6 +72,7 @@ class Buffer {
   Bytes freeze() &&;
 
  private:
+  void take_pages();
   std::shared_ptr<std::uint8_t> memory_;
   std::size_t size_ = 0;
 };

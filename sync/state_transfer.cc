@@ -298,7 +298,7 @@ void StateFetcher::on_offer(const PeerId& from, const StateOffer& offer) {
   if (offer.bytes < kStateHeaderBytes || offer.chunks != chunk_count(offer.bytes)) return;
   if (s.buffer.size() == 0) {
     s.root = offer.root;
-    s.buffer = Buffer(offer.bytes);
+    s.buffer = Buffer::on_demand(offer.bytes);
     s.hasher.emplace(s.buffer.view());
     s.have.assign(offer.chunks, false);
   } else if (offer.root != s.root || offer.bytes != s.buffer.size()) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "common/bulk_bytes.h"
-#include "common/large_memory.h"
 #include "transport/limits.h"
 
 namespace shoal {
@@ -120,13 +119,13 @@ Status Inbox::place(const ParsedChunk& chunk, std::vector<Finished>& finished) {
 }
 
 // What was announced is only believed as it comes: a frame's buffer grows by kGrowth, and its first size is that of the
-// first chunk. The frames that most links carry are one chunk or grow once. Of a large buffer only what was touched is
-// memory, so one that would become large gets its last size, and nothing of it is copied again.
+// first chunk. The frames that most links carry are one chunk or grow once. One that becomes larger than some MiB gets
+// its last size, page by page as it is filled, and nothing of it is copied again.
 void Inbox::make_room(Frame& frame, std::uint64_t bytes) {
   const std::uint64_t needed = frame.filled + bytes;
   if (needed <= frame.buffer.size()) return;
   const std::uint64_t grown = std::min(frame.head.bytes, std::max(needed, kGrowth * frame.filled));
-  Buffer larger(grown < kLargeBytes ? grown : frame.head.bytes);
+  Buffer larger = grown < kBulkBytesMax ? Buffer(grown) : Buffer::on_demand(frame.head.bytes);
   if (frame.filled > 0) std::memcpy(larger.data(), frame.buffer.data(), frame.filled);
   note_bulk(frame.filled);
   frame.buffer = std::move(larger);

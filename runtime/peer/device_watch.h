@@ -18,6 +18,7 @@ class DeviceWatch final : public DeviceQueue {
   void run(DeviceTask task, std::function<void()> job, std::function<void()> done) override;
   // Called regularly.
   void look();
+  bool busy() const { return state_->jobs > 0; }
   // Of the job under way; 0 without one.
   Duration busy_for() const { return state_->jobs == 0 ? Duration(0) : clock_.now() - state_->since; }
   // Of those of its kind that finished; 0 when none did.

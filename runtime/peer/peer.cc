@@ -246,6 +246,7 @@ PeerReport Peer::report() const {
   report.run_loss = run_status_.run_loss;
   report.run_step = run_status_.run_step;
   report.sessions = sessions_;
+  report.device_busy = device_.busy();
   report.device_hung = device_hung();
   return report;
 }

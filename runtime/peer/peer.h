@@ -83,6 +83,7 @@ struct PeerReport {                          // for the line every few seconds
   std::uint64_t run_targets = 0, run_step = 0;
   double run_loss = 0;
   std::uint64_t sessions = 1;  // lives so far
+  bool device_busy = false;    // with any job, also of a session that is over
   Duration device_hung{0};     // a job runs for so long that the session was fenced for it; 0: none does
 };
 
