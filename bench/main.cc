@@ -3,6 +3,7 @@
 
 #include "bench/codec_bench.h"
 #include "bench/hop_bench.h"
+#include "bench/loop_bench.h"
 
 int main(int argc, char** argv) {
   CLI::App app("Benchmarks of shoal: a table for people, --json for one object a line", "shoal-bench");
@@ -36,8 +37,16 @@ int main(int argc, char** argv) {
   hop->add_flag("--profile", hop_options.profile, "where the time went");
   hop->add_flag("--json", hop_options.json, "one JSON object on stdout");
 
+  shoal::LoopBenchOptions loop_options;
+  CLI::App* loop = app.add_subcommand("loop", "For how long a large state holds the loops of a run's processes");
+  loop->add_option("--state", loop_options.state_mib, "MiB of one array; a peer holds about eleven")
+      ->check(CLI::Range(1, 4096))
+      ->capture_default_str();
+  loop->add_flag("--json", loop_options.json, "one JSON object a line on stdout");
+
   CLI11_PARSE(app, argc, argv);
   if (codec->parsed()) return shoal::run_codec_bench(json);
+  if (loop->parsed()) return shoal::run_loop_bench(loop_options);
   if (hop->parsed()) return shoal::run_hop_bench(hop_options);
   return 0;
 }

@@ -23,8 +23,8 @@ ExecutorFactory executor_factory(const ExecutorSection& section, const ComputeOp
     case ExecutorKind::kPaced: {
       const Pace pace{.forward = from_seconds(section.forward_ms / 1e3),
                       .backward = from_seconds(section.backward_ms / 1e3)};
-      return [pace](const StageSpec& spec) -> Made {
-        return {std::make_unique<PacedExecutor>(spec, pace, wait_asleep())};
+      return [pace, floats = (section.state_mib << 20) / sizeof(float)](const StageSpec& spec) -> Made {
+        return {std::make_unique<PacedExecutor>(spec, pace, wait_asleep(), floats)};
       };
     }
   }

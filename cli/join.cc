@@ -22,6 +22,7 @@ namespace shoal {
 namespace {
 
 constexpr Duration kLinePeriod = 5s;
+constexpr Duration kHeldTold = 100ms;   // a callback of the loop that took so long is shown in the line
 constexpr Duration kLastWords = 200ms;  // for the goodbye to leave the sockets
 
 struct JoinArguments {
@@ -52,7 +53,7 @@ class JoinProgram final : private Peer::Owner {
     });
     loop_.run();
     const int code = report();
-    if (peer_->report().job_under_way) end_at_once(code);
+    if (peer_->report().job_under_way) end_without_device(code);
     return code;
   }
 
@@ -64,9 +65,13 @@ class JoinProgram final : private Peer::Owner {
     return signals_->heard() ? signals_->exit_code() : kExitOk;
   }
 
-  // The device's thread cannot be joined before its job ends, which may be never; nobody needs what it computes. Event
-  // lines are written as they come, and a DHT child goes with its parent.
-  [[noreturn]] static void end_at_once(int code) {
+  // Nobody needs what the device computes, and its thread would be joined after that job: in minutes, or never.
+  [[noreturn]] void end_without_device(int code) {
+    signals_.reset();
+    peer_.reset();
+    directory_.reset();
+    wire_.reset();
+    storage_.reset();
     std::fflush(nullptr);
     std::_Exit(code);
   }
@@ -97,6 +102,7 @@ class JoinProgram final : private Peer::Owner {
       log_warning("peers are told ", addresses.front(), ", which they cannot dial. HINT: --advertise ADDRESS");
     if (!arguments_.no_dht) SHOAL_TRY(open_dht(ticket, contacts));
     device_ = make_device_thread(loop_);
+    aside_ = make_device_thread(loop_, "aside");
     make_peer(ticket, contacts, addresses);
     SHOAL_ASSIGN(signals_, StopSignals::listen(
                                loop_, [this] { peer_->leave(); }, [this] { peer_->leave(); }));
@@ -154,6 +160,7 @@ class JoinProgram final : private Peer::Owner {
     PeerEnvironment environment{.loop = loop_,
                                 .wire = *wire_,
                                 .device = *device_,
+                                .aside = *aside_,
                                 .events = *events_,
                                 .factory = {},
                                 .rng = Rng(entropy_seed()),
@@ -203,6 +210,9 @@ class JoinProgram final : private Peer::Owner {
       std::snprintf(loss, sizeof loss, "%.4f", report.run_loss);
       text += " | swarm step " + std::to_string(report.run_step) + ", loss " + loss;
     }
+    if (const auto longest = peer_->take_longest_callback(); longest && longest->took >= kHeldTold)
+      text += " | held for " + std::to_string(longest->took / 1ms) + " ms by " +
+              (longest->name.empty() ? "a callback" : std::string(longest->name));
     log_info(text);
   }
 
@@ -248,7 +258,7 @@ class JoinProgram final : private Peer::Owner {
   std::unique_ptr<FileStorage> storage_;
   std::unique_ptr<ZmqWire> wire_;
   std::unique_ptr<DhtDirectory> directory_;
-  std::unique_ptr<DeviceQueue> device_;
+  std::unique_ptr<DeviceQueue> device_, aside_;
   std::unique_ptr<Peer> peer_;
   std::unique_ptr<StopSignals> signals_;
 };

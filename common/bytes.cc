@@ -3,7 +3,9 @@
 #include <array>
 #include <new>
 
+#include "common/bulk_bytes.h"
 #include "common/check.h"
+#include "common/large_memory.h"
 
 #if defined(__x86_64__)
 #include <nmmintrin.h>
@@ -50,6 +52,7 @@ __attribute__((target("sse4.2"))) std::uint32_t crc32c_sse42(ByteView bytes, std
 Bytes Bytes::copy_of(ByteView view) {
   Buffer buffer(view.size());
   if (!view.empty()) std::memcpy(buffer.data(), view.data(), view.size());
+  note_bulk(view.size());
   return std::move(buffer).freeze();
 }
 
@@ -76,13 +79,37 @@ Bytes Bytes::slice(std::size_t offset, std::size_t size) const {
   return wrap(owner_, view_.subspan(offset, size));
 }
 
+Bytes Bytes::summed() const {
+  Bytes bytes = *this;
+  bytes.sum_ = sum();
+  return bytes;
+}
+
 Buffer::Buffer(std::size_t size) : size_(size) {
   if (size == 0) return;
+  if (size >= kLargeBytes) {
+    take_pages();
+    return;
+  }
   void* memory = ::operator new (size, std::align_val_t{kBufferAlignment});
   std::memset(memory, 0, size);
+  note_bulk(size);
   memory_ = std::shared_ptr<std::uint8_t>(static_cast<std::uint8_t*>(memory), [](std::uint8_t* p) {
     ::operator delete (p, std::align_val_t{kBufferAlignment});
   });
+}
+
+void Buffer::take_pages() {
+  memory_ =
+      std::shared_ptr<std::uint8_t>(take_large(size_), [size = size_](std::uint8_t* p) { give_back_large(p, size); });
+}
+
+Buffer Buffer::on_demand(std::size_t size) {
+  if (size < kBulkBytesMax) return Buffer(size);
+  Buffer buffer;
+  buffer.size_ = size;
+  buffer.take_pages();
+  return buffer;
 }
 
 Bytes Buffer::freeze() && {
@@ -92,6 +119,7 @@ Bytes Buffer::freeze() && {
 }
 
 std::uint32_t crc32c(ByteView bytes, std::uint32_t seed) {
+  note_bulk(bytes.size());
 #if defined(__x86_64__)
   static const bool hardware = __builtin_cpu_supports("sse4.2");
   if (hardware) return ~crc32c_sse42(bytes, ~seed);

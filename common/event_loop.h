@@ -4,6 +4,8 @@
 // tests/common/event_loop_contract.h.
 #include <cstdint>
 #include <functional>
+#include <optional>
+#include <string_view>
 
 #include "common/time.h"
 
@@ -18,6 +20,12 @@ class Clock {
 
 using TimerId = std::uint64_t;  // never 0, never reused
 
+// For so long nothing else ran on the loop: no timer, no message, no signal.
+struct LongestCallback {
+  Duration took{};
+  std::string_view name;  // what it was; empty: nobody said
+};
+
 // Thread: everything loop only, except post(), which any thread may call.
 class EventLoop : public Clock {
  public:
@@ -30,6 +38,15 @@ class EventLoop : public Clock {
   virtual void cancel(TimerId timer) = 0;
 
   TimerId after(Duration delay, std::function<void()> task) { return at(now() + delay, std::move(task)); }
+
+  // Says what the present callback is, for the measurement of the longest one; the last name said in it counts.
+  // REQUIRES: the text lasts, as a literal does.
+  void name_callback(std::string_view name) { callback_name_ = name; }
+  // The longest since the last call. None: no callback ran, or time does not pass in one (simulation).
+  virtual std::optional<LongestCallback> take_longest_callback() { return std::nullopt; }
+
+ protected:
+  std::string_view callback_name_;
 };
 
 }  // namespace shoal

@@ -65,7 +65,10 @@ class FileStorage::Writer {
   }
 
   void post_result(Done done, Status status) {
-    loop_.post([done = std::move(done), status = std::move(status)] { done(status); });
+    loop_.post([&loop = loop_, done = std::move(done), status = std::move(status)] {
+      loop.name_callback("disk");
+      done(status);
+    });
   }
 
  private:

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <new>
 
+#include "common/bulk_bytes.h"
 #include "common/byte_codec.h"
 #include "common/check.h"
 
@@ -22,7 +23,10 @@ void begin_personal(State& state, const char (&personal)[17]) {
   SHOAL_CHECK_EQ(crypto_generichash_blake2b_init_salt_personal(&state, nullptr, 0, 32, nullptr, bytes), 0);
 }
 
-void add(State& state, ByteView bytes) { crypto_generichash_blake2b_update(&state, bytes.data(), bytes.size()); }
+void add(State& state, ByteView bytes) {
+  note_bulk(bytes.size());
+  crypto_generichash_blake2b_update(&state, bytes.data(), bytes.size());
+}
 
 Digest end(State& state) {
   Digest digest;

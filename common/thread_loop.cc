@@ -81,16 +81,27 @@ void ThreadLoop::turn() {
   while (!stopping_) {
     auto due = timers_.pop_due(turn_now_);
     if (!due) break;
-    due->task();
+    run_measured(std::move(due->task));
   }
   std::size_t ran = 0;
-  while (ran < batch_.size() && !stopping_) {
-    // Moved out, so that what it captured dies right after it ran.
-    const std::function<void()> task = std::move(batch_[ran++]);
-    task();
-  }
+  while (ran < batch_.size() && !stopping_) run_measured(std::move(batch_[ran++]));
   batch_.erase(batch_.begin(), batch_.begin() + static_cast<std::ptrdiff_t>(ran));
   in_turn_ = false;
+}
+
+// With what the task captured, which dies here.
+void ThreadLoop::run_measured(std::function<void()> task) {
+  const TimePoint began = monotonic_now();
+  callback_name_ = {};
+  task();
+  task = nullptr;
+  const Duration took = monotonic_now() - began;
+  if (!longest_ || took > longest_->took) longest_ = {took, callback_name_};
+}
+
+std::optional<LongestCallback> ThreadLoop::take_longest_callback() {
+  SHOAL_CHECK(on_loop_thread());
+  return std::exchange(longest_, std::nullopt);
 }
 
 void LoopThread::call(std::function<void()> task) {

@@ -35,16 +35,19 @@ class ThreadLoop final : public EventLoop {
   void post(std::function<void()> task) override;
   TimerId at(TimePoint when, std::function<void()> task) override;
   void cancel(TimerId timer) override;
+  std::optional<LongestCallback> take_longest_callback() override;
 
  private:
   void wait_for_work();
   void turn();
+  void run_measured(std::function<void()> task);
 
   std::atomic<std::thread::id> loop_thread_;
   std::atomic<bool> stopping_{false};
-  bool in_turn_ = false;  // loop only
-  TimePoint turn_now_;    // loop only
-  TimerQueue timers_;     // loop only
+  bool in_turn_ = false;                    // loop only
+  TimePoint turn_now_;                      // loop only
+  TimerQueue timers_;                       // loop only
+  std::optional<LongestCallback> longest_;  // loop only; since it was taken
 
   std::mutex mutex_;
   std::condition_variable wake_;

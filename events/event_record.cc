@@ -35,6 +35,15 @@ EventRecord entry_event(EventKind event, const MicrobatchId& microbatch, const E
   return {.event = event, .microbatch = microbatch, .entry_name = entry_name, .cause = std::string(cause)};
 }
 
+EventRecord bytes_event(EventRecord bytes, const std::optional<LongestCallback>& longest) {
+  bytes.event = EventKind::kBytes;
+  if (!longest) return bytes;
+  bytes.longest_callback_ms =
+      static_cast<std::uint64_t>(std::chrono::ceil<std::chrono::milliseconds>(longest->took).count());
+  bytes.callback = longest->name;
+  return bytes;
+}
+
 EventRecord claim_event(EventKind event, const MicrobatchId& microbatch, const Session& about, const Lease& lease,
                         std::string_view cause) {
   return {.event = event, .microbatch = microbatch, .about = about, .lease = lease, .cause = std::string(cause)};

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/event_loop.h"
 #include "common/ids.h"
 #include "events/event_kind.h"
 #include "stages/executor.h"
@@ -42,7 +43,9 @@ struct EventRecord {
   std::optional<std::uint64_t> targets{};
   // Bytes of the transport; of frames of activations and gradients: as floats, and as they were sent.
   std::optional<std::uint64_t> sent{}, received{}, fp32{}, payload{};
-  std::optional<std::uint64_t> missing{};  // lines before this one that could not be written
+  std::optional<std::uint64_t> longest_callback_ms{};  // of the process's loop, rounded up
+  std::string callback{};                              // what that one was
+  std::optional<std::uint64_t> missing{};              // lines before this one that could not be written
 };
 
 // Of the authority: the round is durable.
@@ -56,6 +59,8 @@ EventRecord anchor_event(StageId stage, Version version, CountTag tag, const Dig
 // Of the peer that holds the entry.
 EventRecord entry_event(EventKind event, const MicrobatchId& microbatch, const EntryName& entry_name,
                         std::string_view cause = {});
+// Of any process, every second: the bytes of its record and the longest callback of its loop since the line before.
+EventRecord bytes_event(EventRecord bytes, const std::optional<LongestCallback>& longest);
 // Of a holder: one of its claims at the peer `about`.
 EventRecord claim_event(EventKind event, const MicrobatchId& microbatch, const Session& about, const Lease& lease,
                         std::string_view cause = {});

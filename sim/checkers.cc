@@ -38,7 +38,7 @@ class ReplicaCheck {
   std::string differs(CountTag tag, std::span<const float> values, const GradientSum& sum, double sign) const {
     if (tag != sum.tag) return "its tag differs";
     for (std::size_t i = 0; i < values.size(); ++i) {
-      const double wanted = i < sum.values.size() ? sign * sum.values[i] : 0;  // the rest of a large arena stays zero
+      const double wanted = i < sum.values.size() ? sign * sum.values[i] : 0;  // what only weighs stays zero
       if (static_cast<double>(values[i]) != wanted)
         return "value " + std::to_string(i) + " is " + std::to_string(values[i]) + " and not " + std::to_string(wanted);
     }

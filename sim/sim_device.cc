@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "common/bulk_bytes.h"
+
 namespace shoal {
 
 Duration SimDevice::cost(DeviceTask task) const {
@@ -38,8 +40,11 @@ void SimDevice::next() {
 
 void SimDevice::end_job() {
   Item item = std::move(*job_);
-  item.job();
-  item.job = nullptr;
+  {
+    const BulkElsewhere on_the_device;
+    item.job();
+    item.job = nullptr;
+  }
   job_.reset();
   const auto watch = lifetime_.watch();
   item.done();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/bulk_bytes.h"
 #include "common/check.h"
 #include "common/ids.h"
 
@@ -40,13 +41,19 @@ void SimLoop::turn() {
   auto batch = std::exchange(posted_, {});
   while (auto due = timers_.pop_due(now_)) {
     note(due->id);
-    due->task();
+    run_counted(due->task);
   }
   for (auto& posted : batch) {
     note(++posts_);
     const std::function<void()> task = std::move(posted);
-    task();
+    run_counted(task);
   }
+}
+
+void SimLoop::run_counted(const std::function<void()>& task) {
+  bulk_bytes() = 0;
+  task();
+  most_bulk_bytes_ = std::max(most_bulk_bytes_, bulk_bytes());
 }
 
 void SimLoop::run_until(TimePoint until) {

@@ -36,10 +36,14 @@ class SimLoop final : public EventLoop {
   std::uint64_t trace_hash() const { return trace_; }
   void note(std::uint64_t word);
   std::uint64_t turns() const { return turns_; }
+  // The most bytes that one callback went through so far (common/bulk_bytes.h), jobs of devices left out.
+  std::uint64_t most_bulk_bytes() const { return most_bulk_bytes_; }
+  void forget_bulk_bytes() { most_bulk_bytes_ = 0; }
   bool idle() const { return posted_.empty() && timers_.size() == 0; }
 
  private:
   void turn();
+  void run_counted(const std::function<void()>& task);
 
   static constexpr TimePoint kStart{std::chrono::seconds(1)};
   static constexpr std::uint64_t kTurnsAtOneTimeMax = 1'000'000;
@@ -49,6 +53,7 @@ class SimLoop final : public EventLoop {
   std::vector<std::function<void()>> posted_;
   std::uint64_t posts_ = 0;
   std::uint64_t turns_ = 0;
+  std::uint64_t most_bulk_bytes_ = 0;
   std::uint64_t turns_at_this_time_ = 0;
   std::uint64_t trace_ = 0;
 };

@@ -235,6 +235,7 @@ void Swarm::start_peer(HostedPeer& process) {
   process.error.reset();
   process.wire = network_.make_wire(process.key.id(), process.address);
   process.device = std::make_unique<SimDevice>(host.loop(), options_.pace);
+  process.aside = std::make_unique<SimDevice>(host.loop(), options_.pace);
   process.events = make_recorder("peer", process.key.id(), &process);
   process.owner = std::make_unique<PeerOwner>(process);
   process.directory = make_directory(host.loop());
@@ -250,6 +251,7 @@ void Swarm::start_peer(HostedPeer& process) {
       PeerEnvironment{.loop = host.loop(),
                       .wire = *process.wire,
                       .device = *process.device,
+                      .aside = *process.aside,
                       .events = *process.events,
                       .factory = options_.factory ? options_.factory : make_integer_executor,
                       .rng = rng_.fork("peer" + std::to_string(starts_++)),
@@ -266,6 +268,7 @@ void Swarm::kill_peer(std::size_t index, bool machine) {
   process.alive = process.frozen = false;
   process.peer.reset();
   process.directory.reset();
+  process.aside.reset();
   process.device.reset();
   process.wire.reset();
 }

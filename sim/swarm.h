@@ -94,6 +94,7 @@ class Swarm {
     std::optional<Error> error{};
     std::unique_ptr<Wire> wire{};
     std::unique_ptr<SimDevice> device{};
+    std::unique_ptr<SimDevice> aside{};
     std::unique_ptr<EventLog> events{};
     std::unique_ptr<PeerDirectory> directory{};
     std::unique_ptr<Peer::Owner> owner{};

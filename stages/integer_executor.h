@@ -13,6 +13,7 @@
 //   the tile's scale exactly 1.
 //
 // Exact while |sum| < 2^24, that is for more than 10^5 microbatches.
+#include <algorithm>
 #include <array>
 
 #include "stages/windowed_executor.h"
@@ -29,9 +30,9 @@ double integer_loss(const MicrobatchId& microbatch, std::uint64_t targets);
 
 class IntegerExecutor : public WindowedExecutor {
  public:
-  // More `parameters` than kIntegerParameters stay zero: a state, and rounds, of a real one's size.
+  // `parameters`: floats of one array; those behind the first kIntegerParameters stay zeros and only weigh.
   explicit IntegerExecutor(const StageSpec& spec, std::size_t parameters = kIntegerParameters)
-      : WindowedExecutor(spec), arena_(parameters) {}
+      : WindowedExecutor(spec), arena_(std::max(parameters, kIntegerParameters)) {}
   Arena& arena() override { return arena_; }
   std::uint64_t mismatches() const { return mismatches_; }
 

@@ -1,7 +1,7 @@
 #pragma once
-// Integer arithmetic at the speed of somebody else's hardware: real shapes (B, T, d), settable durations. With it
-// rates, routing and recovery of large swarms are measured on a small machine; the counting stays exact
-// (stages/integer_executor.h).
+// Integer arithmetic at the speed of somebody else's hardware: real shapes (B, T, d), settable durations, and a state
+// as large as somebody else's model. With it rates, routing, recovery and transfer are measured on a small machine; the
+// counting stays exact (stages/integer_executor.h).
 #include <functional>
 
 #include "common/time.h"
@@ -22,8 +22,8 @@ Wait wait_asleep();  // blocks the calling thread, uses no processor time
 class PacedExecutor : public IntegerExecutor {
  public:
   // The time that the arithmetic itself takes comes on top: microseconds, plus one pass over the tensor.
-  PacedExecutor(const StageSpec& spec, Pace pace, Wait wait)
-      : IntegerExecutor(spec), pace_(pace), wait_(std::move(wait)) {}
+  PacedExecutor(const StageSpec& spec, Pace pace, Wait wait, std::size_t parameters = kIntegerParameters)
+      : IntegerExecutor(spec, parameters), pace_(pace), wait_(std::move(wait)) {}
   // Takes effect with the next call. Thread: the device thread.
   void set_pace(Pace pace) { pace_ = pace; }
   Pace pace() const { return pace_; }

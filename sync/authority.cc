@@ -220,6 +220,7 @@ void Authority::arm_tick() {
 }
 
 void Authority::tick() {
+  loop_.name_callback("authority tick");
   if (failed_) return;
   const TimePoint now = loop_.now();
   const Duration passed = now - std::exchange(last_tick_, now);

@@ -1,9 +1,12 @@
 // Payloads of plain floats: what allreduce and diloco bring.
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "common/bulk_bytes.h"
 #include "common/check.h"
 #include "sync/payload.h"
 #include "sync/rule_arrays.h"
@@ -14,7 +17,7 @@ namespace {
 class DensePayloadSum final : public PayloadSum {
  public:
   DensePayloadSum(DenseSum how, Bytes own, std::size_t members, std::size_t self)
-      : how_(how), own_(std::move(own)), members_(members), sum_(range(self).size()), result_(own_.size()) {
+      : how_(how), own_(std::move(own)), members_(members), own_floats_(range(self).size()), taken_(members) {
     SHOAL_CHECK_EQ(own_.size() % sizeof(float), 0u);
   }
 
@@ -34,32 +37,53 @@ class DensePayloadSum final : public PayloadSum {
   void add(const Bytes& piece, std::uint64_t weight, std::uint64_t total) override {
     const double factor =
         how_ == DenseSum::kWeightedMean ? static_cast<double>(weight) / static_cast<double>(total) : 1.0;
-    const std::span<const float> values = dense_values(piece);
-    for (std::size_t i = 0; i < sum_.size(); ++i) sum_[i] += factor * static_cast<double>(values[i]);
+    added_.push_back({piece, factor});
   }
 
+  // Block by block, so that the doubles stay in the cache.
   Bytes finish() override {
-    Buffer buffer(sum_.size() * sizeof(float));
-    std::transform(sum_.begin(), sum_.end(), buffer.as<float>().begin(),
-                   [](double value) { return static_cast<float>(value); });
-    sum_ = {};
+    Buffer buffer(own_floats_ * sizeof(float));
+    const std::span<float> out = buffer.as<float>();
+    std::array<double, 1024> sum;
+    for (std::size_t at = 0; at < out.size(); at += sum.size()) {
+      const std::size_t count = std::min(sum.size(), out.size() - at);
+      std::fill_n(sum.begin(), count, 0.0);
+      for (const Added& each : added_) {
+        const std::span<const float> values = dense_values(each.piece).subspan(at, count);
+        for (std::size_t i = 0; i < count; ++i) sum[i] += each.factor * static_cast<double>(values[i]);
+      }
+      for (std::size_t i = 0; i < count; ++i) out[at + i] = static_cast<float>(sum[i]);
+    }
+    note_bulk(buffer.size() * (1 + added_.size()));
+    added_.clear();
     return std::move(buffer).freeze();
   }
 
-  void take(std::size_t index, const Bytes& sum) override {
-    if (!sum.empty()) std::memcpy(result_.data() + range(index).begin * sizeof(float), sum.data(), sum.size());
+  void take(std::size_t index, const Bytes& sum) override { taken_[index] = sum; }
+
+  Bytes result() override {
+    Buffer buffer(own_.size());
+    for (std::size_t i = 0; i < members_; ++i) {
+      const Bytes part = std::exchange(taken_[i], {});
+      if (!part.empty()) std::memcpy(buffer.data() + range(i).begin * sizeof(float), part.data(), part.size());
+    }
+    note_bulk(buffer.size());
+    return std::move(buffer).freeze();
   }
 
-  Bytes result() override { return std::move(result_).freeze(); }
-
  private:
+  struct Added {
+    Bytes piece;
+    double factor = 1;
+  };
   PartRange range(std::size_t index) const { return part_range(own_.size() / sizeof(float), members_, index); }
 
   DenseSum how_;
   Bytes own_;
   std::size_t members_;
-  std::vector<double> sum_;  // of our part
-  Buffer result_;
+  std::size_t own_floats_;    // of our part
+  std::vector<Added> added_;  // to our part
+  std::vector<Bytes> taken_;  // sums, by part
 };
 
 }  // namespace

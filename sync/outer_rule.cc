@@ -4,6 +4,7 @@
 #include <cmath>
 #include <string>
 
+#include "common/bulk_bytes.h"
 #include "common/check.h"
 #include "common/hash.h"
 #include "sync/rule_arrays.h"
@@ -50,6 +51,7 @@ Status check_no_fragment(const RoundContext& context) {
 Status check_all_finite(std::span<const float> values, std::string_view what) {
   // A sum of zeros times the values is NaN if and only if one of them is not finite; the search for it is the rare
   // case.
+  note_bulk(values.size_bytes());
   float screen = 0;
   for (const float value : values) screen += 0.0f * value;
   if (screen == 0.0f) return Status::success();

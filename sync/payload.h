@@ -23,6 +23,7 @@ struct Payload {
 // The sum of one round's payloads at one member. A payload is cut into one part a member; the owner of a part adds the
 // pieces of all members in their order, so that a part is summed in one place; the sums of all parts are the result.
 // Calls: check before add and take; add for each piece of our part, then finish; take for each part; then result.
+// check, finish and result go through whole parts: of large payloads never on a loop. The others are quick.
 class PayloadSum {
  public:
   virtual ~PayloadSum() = default;

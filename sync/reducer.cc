@@ -1,5 +1,7 @@
 #include "sync/reducer.h"
 
+#include <utility>
+
 #include "common/check.h"
 
 namespace shoal {
@@ -8,9 +10,7 @@ namespace {
 // Frames of the wire need not be aligned.
 Bytes aligned(const Bytes& bytes) {
   if (reinterpret_cast<std::uintptr_t>(bytes.data()) % PayloadSum::kAlignment == 0) return bytes;
-  Buffer buffer(bytes.size());
-  std::memcpy(buffer.data(), bytes.data(), bytes.size());
-  return std::move(buffer).freeze();
+  return Bytes::copy_of(bytes.view());
 }
 
 }  // namespace
@@ -19,57 +19,81 @@ Reducer::Reducer(std::size_t members, std::size_t self, std::unique_ptr<PayloadS
                  CountTag tag)
     : members_(members),
       self_(self),
-      sum_(std::move(sum)),
       own_weight_(weight),
       own_tag_(tag),
+      desk_(std::make_shared<Desk>()),
       pieces_(members),
       parts_(members),
       missing_pieces_(members),
       missing_parts_(members) {
   SHOAL_CHECK_LT(self, members);
-  // Our own piece was screened by the rule; add() screens it again, which cannot fail for what is finite.
-  const Status own_added = add(self_, piece_for(self_));
-  SHOAL_CHECK(own_added.ok());
+  desk_->sum = std::move(sum);
+  desk_->cut.resize(members);
 }
 
-Reducer::Piece Reducer::piece_for(std::size_t member) const { return {own_weight_, own_tag_, sum_->part(member)}; }
-
-Status Reducer::add(std::size_t from, const Piece& piece) {
-  if (missing_pieces_ == 0 || pieces_[from]) return Status::success();
-  Piece kept{piece.weight, piece.tag, aligned(piece.bytes)};
-  SHOAL_TRY(sum_->check(self_, kept.bytes));
-  pieces_[from] = std::move(kept);
-  if (--missing_pieces_ == 0) sum_own_part();
-  return Status::success();
+std::uint64_t Reducer::bytes_of(const Pieces& pieces) {
+  std::uint64_t bytes = 0;
+  for (const std::optional<Piece>& piece : pieces)
+    if (piece) bytes += piece->bytes.size();
+  return bytes;
 }
 
-void Reducer::sum_own_part() {
-  for (const std::optional<Piece>& piece : pieces_) {
-    weight_ += piece->weight;
-    tag_ += piece->tag;
-  }
-  for (const std::optional<Piece>& piece : pieces_)
-    if (piece->weight != 0) sum_->add(piece->bytes, piece->weight, weight_);
-  own_sum_ = sum_->finish();
-  sum_->take(self_, own_sum_);
-  pieces_.assign(members_, std::nullopt);
-  parts_[self_] = {true, weight_, tag_};
+Reducer::Work Reducer::cut() {
+  // Our own piece goes nowhere, so its checksum is nobody's; nor is it checked: the rule screened what it brought.
+  for (std::size_t i = 0; i < members_; ++i) desk_->cut[i] = desk_->sum->part(i);
+  add(self_, piece_for(self_));
+  Work work;
+  for (std::size_t i = 0; i < members_; ++i)
+    if (i != self_) work.bytes += desk_->cut[i].size();
+  work.job = [desk = desk_, self = self_] {
+    for (std::size_t i = 0; i < desk->cut.size(); ++i)
+      if (i != self) desk->cut[i] = desk->cut[i].summed();
+  };
+  return work;
+}
+
+Reducer::Piece Reducer::piece_for(std::size_t member) const { return {own_weight_, own_tag_, desk_->cut[member]}; }
+
+void Reducer::add(std::size_t from, Piece piece) {
+  if (missing_pieces_ == 0 || pieces_[from]) return;
+  weight_ += piece.weight;
+  tag_ += piece.tag;
+  pieces_[from] = std::move(piece);
+  --missing_pieces_;
+}
+
+Reducer::Work Reducer::sum_own_part() {
+  SHOAL_CHECK(own_part_due());
+  auto pieces = std::make_shared<Pieces>(std::exchange(pieces_, Pieces(members_)));
+  const std::uint64_t bytes = bytes_of(*pieces);
+  return {bytes, [desk = desk_, pieces, self = self_, weight = weight_] {
+            for (std::size_t i = 0; i < pieces->size(); ++i) {
+              Piece& piece = *(*pieces)[i];
+              piece.bytes = aligned(piece.bytes);
+              if (i == self) continue;
+              if (Status good = desk->sum->check(self, piece.bytes); !good.ok()) {
+                desk->failed = i;
+                desk->made = good.error();
+                return;
+              }
+            }
+            for (const std::optional<Piece>& piece : *pieces)
+              if (piece->weight != 0) desk->sum->add(piece->bytes, piece->weight, weight);
+            desk->made = desk->sum->finish().summed();
+          }};
+}
+
+Result<Reducer::Piece> Reducer::take_own_part() {
+  SHOAL_ASSIGN(Bytes sum, std::exchange(desk_->made, Bytes()));
+  Piece own{weight_, tag_, std::move(sum)};
+  take(self_, own);
+  return own;
+}
+
+void Reducer::take(std::size_t owner, Piece piece) {
+  if (parts_[owner]) return;
+  parts_[owner] = std::move(piece);
   --missing_parts_;
-}
-
-Reducer::Piece Reducer::own_part() const {
-  SHOAL_CHECK(own_part_ready());
-  return {weight_, tag_, own_sum_};
-}
-
-Status Reducer::take(std::size_t owner, const Piece& piece) {
-  if (parts_[owner].here) return Status::success();
-  const Bytes sum = aligned(piece.bytes);
-  SHOAL_TRY(sum_->check(owner, sum));
-  sum_->take(owner, sum);
-  parts_[owner] = {true, piece.weight, piece.tag};
-  --missing_parts_;
-  return Status::success();
 }
 
 std::optional<std::size_t> Reducer::missing() const {
@@ -77,17 +101,34 @@ std::optional<std::size_t> Reducer::missing() const {
     for (std::size_t i = 0; i < members_; ++i)
       if (!pieces_[i]) return i;
   for (std::size_t i = 0; i < members_; ++i)
-    if (!parts_[i].here) return i;
+    if (i != self_ && !parts_[i]) return i;
   return std::nullopt;
 }
 
-Result<Payload> Reducer::take_result() {
+Reducer::Work Reducer::join() {
   SHOAL_CHECK(complete());
-  for (const Claim& part : parts_)
-    if (part.weight != weight_ || part.tag != tag_)
+  auto parts = std::make_shared<Pieces>(parts_);
+  return {bytes_of(*parts), [desk = desk_, parts, self = self_] {
+            for (std::size_t i = 0; i < parts->size(); ++i) {
+              const Bytes part = aligned((*parts)[i]->bytes);
+              if (Status good = i == self ? Status() : desk->sum->check(i, part); !good.ok()) {
+                desk->failed = i;
+                desk->made = good.error();
+                return;
+              }
+              desk->sum->take(i, part);
+            }
+            desk->made = desk->sum->result();
+          }};
+}
+
+Result<Payload> Reducer::take_result() {
+  for (const std::optional<Piece>& part : parts_)
+    if (part->weight != weight_ || part->tag != tag_)
       return make_error(ErrorCode::kMalformed,
                         "the members did not add up the same pieces: weights or tags of the parts differ");
-  return Payload{sum_->result(), weight_, tag_};
+  SHOAL_ASSIGN(Bytes sum, std::exchange(desk_->made, Bytes()));
+  return Payload{std::move(sum), weight_, tag_};
 }
 
 }  // namespace shoal

@@ -7,9 +7,13 @@
 // sends the sum of its part to all. Every part is added up in one place, so all members end with identical bits.
 // Weights and tags travel with every piece and are summed.
 //
-// Thread: any one.   Ownership: owns all pieces.   Bounds: N <= limits::kReplicasMax pieces of one part, plus the
-// result.
+// What goes through whole parts (cutting with checksums, checking, adding, joining) comes as Work, which the caller
+// runs where it holds no loop up.
+//
+// Thread: any one; Work as it says.   Ownership: owns all pieces.   Bounds: N <= limits::kReplicasMax pieces of one
+// part, plus the result.
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -22,6 +26,12 @@ namespace shoal {
 
 class Reducer {
  public:
+  // Run `job` once, on any thread, then go on with the Reducer: one at a time. Meanwhile add() and take() may be
+  // called; the Reducer may even be gone.
+  struct Work {
+    std::uint64_t bytes = 0;  // that it goes through
+    std::function<void()> job;
+  };
   // `weight` and `tag` are those of our own payload, which `sum` was made with. REQUIRES: members > 0, self < members.
   Reducer(std::size_t members, std::size_t self, std::unique_ptr<PayloadSum> sum, std::uint64_t weight, CountTag tag);
 
@@ -30,41 +40,51 @@ class Reducer {
     CountTag tag = 0;
     Bytes bytes;
   };
+  // Before anything else: what piece_for() gives.
+  Work cut();
   Piece piece_for(std::size_t member) const;  // phase 0, what `member` must get from us
 
-  // Phase 0: `from`'s piece of our part. Repeats are ignored. ERRORS: those of PayloadSum::check.
-  Status add(std::size_t from, const Piece& piece);
-  // Phase 0 is complete: our part is summed.
-  bool own_part_ready() const { return missing_pieces_ == 0; }
-  // Phase 1, what everybody must get from us. REQUIRES: own_part_ready().
-  Piece own_part() const;
-  // Phase 1: the summed part of `owner`. Repeats are ignored. ERRORS: those of PayloadSum::check.
-  Status take(std::size_t owner, const Piece& piece);
+  // Phase 0: `from`'s piece of our part. Repeats are ignored.
+  void add(std::size_t from, Piece piece);
+  // Every piece is here and not summed yet.
+  bool own_part_due() const { return missing_pieces_ == 0 && !parts_[self_]; }
+  // Checks and adds them. REQUIRES: own_part_due().
+  Work sum_own_part();
+  // Phase 1, what everybody must get from us. ERRORS: those of PayloadSum::check; then failed() is whose piece it was.
+  // REQUIRES: sum_own_part() ran. Once.
+  Result<Piece> take_own_part();
+  // Phase 1: the summed part of `owner`. Repeats are ignored.
+  void take(std::size_t owner, Piece piece);
   bool complete() const { return missing_parts_ == 0; }
   // The first member that we still wait for.
   std::optional<std::size_t> missing() const;
-  // REQUIRES: complete(). ERRORS: kMalformed (the owners of the parts disagree on weight or tag: they did not add the
-  // same pieces).
+  // Checks the parts and puts them together. REQUIRES: complete().
+  Work join();
+  // REQUIRES: join() ran. ERRORS: those of PayloadSum::check (failed() is the owner); kMalformed (the owners of the
+  // parts disagree on weight or tag: they did not add the same pieces; nobody failed()).
   Result<Payload> take_result();
+  std::optional<std::size_t> failed() const { return desk_->failed; }
 
  private:
-  void sum_own_part();
+  // What jobs work on: theirs while one runs.
+  struct Desk {
+    std::unique_ptr<PayloadSum> sum;
+    std::vector<Bytes> cut;  // by member
+    Result<Bytes> made = Bytes();
+    std::optional<std::size_t> failed;
+  };
+  using Pieces = std::vector<std::optional<Piece>>;
+  static std::uint64_t bytes_of(const Pieces& pieces);
 
   std::size_t members_, self_;
-  std::unique_ptr<PayloadSum> sum_;
   std::uint64_t own_weight_;
   CountTag own_tag_;
-  std::vector<std::optional<Piece>> pieces_;  // of our part, by member; empty once summed
-  struct Claim {
-    bool here = false;
-    std::uint64_t weight = 0;
-    CountTag tag = 0;
-  };
-  std::vector<Claim> parts_;  // what came in phase 1, by owner
+  std::shared_ptr<Desk> desk_;
+  Pieces pieces_;  // of our part, by member; empty once they are being summed
+  Pieces parts_;   // sums, by owner
   std::size_t missing_pieces_, missing_parts_;
-  std::uint64_t weight_ = 0;  // sums, valid when own_part_ready()
+  std::uint64_t weight_ = 0;  // sums, valid when no piece is missing
   CountTag tag_ = 0;
-  Bytes own_sum_;
 };
 
 }  // namespace shoal

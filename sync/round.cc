@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <deque>
 
+#include "common/bulk_bytes.h"
 #include "common/lifetime.h"
 #include "sync/reducer.h"
 #include "sync/stall_watch.h"
@@ -55,7 +56,7 @@ struct Round::State {
   RoundOpen open;
   std::size_t self_index = 0;
   std::optional<Reducer> reducer;
-  bool own_part_sent = false;
+  bool working = false;              // on whole parts
   std::vector<RoundReport> reports;  // sent for this round, to be repeated
   Digest digest;
   std::optional<RoundCommit> early_commit;  // decided before we were ready
@@ -99,7 +100,7 @@ struct Round::State {
     open = next;
     self_index = static_cast<std::size_t>(at - next.members.begin());
     phase = Phase::kContributing;
-    own_part_sent = false;
+    working = false;
     ++generation;
     budget_timer = loop.after(std::chrono::milliseconds(open.budget_ms), guarded([this] { on_budget_over(); }));
     if (host.rule(open.rule) == nullptr) return fail(std::nullopt, "this run has no such rule");
@@ -143,12 +144,26 @@ struct Round::State {
     reducer.emplace(members, self_index,
                     host.rule(open.rule)->make_sum(std::move(result->payload.bytes), members, self_index),
                     result->payload.weight, result->payload.tag);
-    for (std::size_t i = 0; i < open.members.size(); ++i)
-      if (i != self_index) send_piece(i, 0, i, reducer->piece_for(i));
-    watch.start(loop.now());
-    look();
-    use_early_parts();
-    pump();
+    work_aside(reducer->cut(), [this] {
+      for (std::size_t i = 0; i < open.members.size(); ++i)
+        if (i != self_index) send_piece(i, 0, i, reducer->piece_for(i));
+      watch.start(loop.now());
+      look();
+      use_early_parts();
+      pump();
+    });
+  }
+
+  // Little is done at once. `then` does not run when the reduction has failed or ended meanwhile.
+  void work_aside(Reducer::Work work, std::function<void()> then) {
+    working = true;
+    auto done = guarded([this, then = std::move(then)] {
+      working = false;
+      if (reducer) then();
+    });
+    if (work.bytes > kBulkBytesMax) return host.run_aside(std::move(work.job), std::move(done));
+    work.job();
+    done();
   }
 
   // Every second while parts travel.
@@ -166,7 +181,9 @@ struct Round::State {
     RoundReport waiting;
     waiting.stage = stage;
     waiting.round = open.round;
-    waiting.silent = open.members[*reducer->missing()];
+    const std::optional<std::size_t> missing = reducer->missing();
+    if (!missing) return;  // all is here and being put together
+    waiting.silent = open.members[*missing];
     host.send_to_authority(std::move(waiting));
   }
 
@@ -196,26 +213,38 @@ struct Round::State {
     const auto at = std::find(open.members.begin(), open.members.end(), arrived.from);
     if (at == open.members.end() || arrived.from == self) return;
     const std::size_t from = static_cast<std::size_t>(at - open.members.begin());
-    const Reducer::Piece piece{arrived.part.weight, arrived.part.tag, arrived.frame};
     if (arrived.part.part != (arrived.part.phase == 0 ? self_index : from)) return;
-    const Status used = arrived.part.phase == 0 ? reducer->add(from, piece) : reducer->take(from, piece);
+    Reducer::Piece piece{arrived.part.weight, arrived.part.tag, arrived.frame};
+    arrived.part.phase == 0 ? reducer->add(from, std::move(piece)) : reducer->take(from, std::move(piece));
     watch.moved(loop.now());
-    if (!used.ok())
-      fail(std::nullopt, "the part of session " + short_name(arrived.from) + " cannot be used: " + used.error().message,
-           arrived.from);
   }
 
   void pump() {
-    if (phase != Phase::kReducing) return;
-    if (reducer->own_part_ready() && !own_part_sent) {
-      own_part_sent = true;
-      for (std::size_t i = 0; i < open.members.size(); ++i)
-        if (i != self_index) send_piece(i, 1, self_index, reducer->own_part());
-    }
-    if (!reducer->complete()) return;
+    if (phase != Phase::kReducing || working) return;
+    if (reducer->own_part_due()) return work_aside(reducer->sum_own_part(), [this] { own_part_summed(); });
+    if (reducer->complete()) work_aside(reducer->join(), [this] { joined(); });
+  }
+
+  // A part that is not what it should be is its sender's fault.
+  void fail_reduction(const Error& error) {
+    const std::optional<std::size_t> failed = reducer->failed();
+    if (!failed) return fail(std::nullopt, error.message);
+    const Session sender = open.members[*failed];
+    fail(std::nullopt, "the part of session " + short_name(sender) + " cannot be used: " + error.message, sender);
+  }
+
+  void own_part_summed() {
+    const Result<Reducer::Piece> own = reducer->take_own_part();
+    if (!own.ok()) return fail_reduction(own.error());
+    for (std::size_t i = 0; i < open.members.size(); ++i)
+      if (i != self_index) send_piece(i, 1, self_index, *own);
+    pump();
+  }
+
+  void joined() {
     Result<Payload> sum = reducer->take_result();
+    if (!sum.ok()) return fail_reduction(sum.error());
     reducer.reset();
-    if (!sum.ok()) return fail(std::nullopt, sum.error().message);
     phase = Phase::kPreparing;
     const std::uint64_t weight = sum->weight;
     const CountTag tag = sum->tag;

@@ -53,6 +53,9 @@ class RoundHost {
   // diloco: snapshot after the last inner step. allreduce: waits until the step's window holds exactly the winners, all
   // settled.
   virtual void contribute(const RoundOpen& open, std::function<void(Result<Contribution>)> done) = 0;
+  // Runs `job`, which goes through large parts of payloads and touches nothing else, where it neither holds the loop up
+  // nor waits for the device; then `done`, on the loop.
+  virtual void run_aside(std::function<void()> job, std::function<void()> done) = 0;
   virtual void prepare(const RoundOpen& open, Payload reduced, std::function<void(Result<Digest>)> done) = 0;
   // version() is base + 1 when `done` is called.
   virtual void commit(const RoundOpen& open, const RoundCommit& commit, std::function<void()> done) = 0;

@@ -1,5 +1,6 @@
 #include "sync/state_image.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <string_view>
@@ -38,6 +39,13 @@ Status check_arrays(ByteView image, const StateHeader& header, std::size_t arena
   return Status::success();
 }
 
+void begin_digest(Hasher& hasher, const StateHeader& header) {
+  hasher.update_u64(static_cast<std::uint64_t>(header.rule));
+  hasher.update_u64(header.version.value);
+  hasher.update_u64(header.tag);
+  hasher.update_u64(header.floats);
+}
+
 }  // namespace
 
 Result<StateHeader> parse_state_header(ByteView image) {
@@ -60,14 +68,26 @@ Result<StateHeader> parse_state_header(ByteView image) {
 }
 
 Digest digest_of_image(ByteView image) {
-  const Result<StateHeader> header = parse_state_header(image);
   Hasher hasher;
-  hasher.update_u64(static_cast<std::uint64_t>(header->rule));
-  hasher.update_u64(header->version.value);
-  hasher.update_u64(header->tag);
-  hasher.update_u64(header->floats);
+  begin_digest(hasher, *parse_state_header(image));
   hasher.update(image.subspan(kStateHeaderBytes));
   return hasher.finish();
+}
+
+void ImageHasher::next() {
+  const std::size_t begin = hashed() * kHashChunkBytes;
+  const ByteView chunk = image_.subspan(begin, std::min(kHashChunkBytes, image_.size() - begin));
+  const bool first = leaves_.empty();
+  leaves_.push_back(chunk_digest(chunk));
+  // What is no image has no digest: finish() says so.
+  if (first)
+    if (const auto header = parse_state_header(image_); header.ok()) begin_digest(digest_, *header);
+  digest_.update(first ? chunk.subspan(std::min(kStateHeaderBytes, chunk.size())) : chunk);
+}
+
+Result<ImageHasher::Hashes> ImageHasher::finish() {
+  SHOAL_ASSIGN(const StateHeader header, parse_state_header(image_));
+  return Hashes{header, digest_.finish(), tree_root(image_.size(), leaves_)};
 }
 
 void begin_from_seed(StageExecutor& executor) {

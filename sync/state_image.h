@@ -6,8 +6,10 @@
 // parse_state_header and digest_of_image, which are pure.
 #include <cstdint>
 #include <functional>
+#include <vector>
 
 #include "common/bytes.h"
+#include "common/hash.h"
 #include "common/ids.h"
 #include "common/result.h"
 #include "sync/outer_rule.h"
@@ -30,6 +32,29 @@ struct StateHeader {
 Result<StateHeader> parse_state_header(ByteView image);
 // Equal to state_digest() of whoever made the image. REQUIRES: parse_state_header succeeded.
 Digest digest_of_image(ByteView image);
+
+// Digest and root (sync/state_transfer.h) of an image, chunk by chunk from the first on, while the rest is still on its
+// way. Thread: one at a time.   Borrows: the image, whose chunks are not changed once they are hashed.
+class ImageHasher {
+ public:
+  explicit ImageHasher(ByteView image) : image_(image) {}
+  // Hashes the next chunk, kHashChunkBytes or the rest. REQUIRES: !done(), its bytes are here.
+  void next();
+  std::size_t hashed() const { return leaves_.size(); }
+  bool done() const { return hashed() * kHashChunkBytes >= image_.size(); }
+  // REQUIRES: done(). ERRORS: kMalformed, as parse_state_header.
+  struct Hashes {
+    StateHeader header;
+    Digest digest;  // digest_of_image
+    Digest root;    // tree_digest
+  };
+  Result<Hashes> finish();
+
+ private:
+  ByteView image_;
+  Hasher digest_;
+  std::vector<Digest> leaves_;
+};
 
 // The state of version 0: parameters as the spec's seed makes them (zeros in an arena that holds no such parameters),
 // and the anchor equal to them.

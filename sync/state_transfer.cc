@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "common/bulk_bytes.h"
 #include "common/hash.h"
 #include "common/lifetime.h"
 #include "sync/state_image.h"
@@ -13,17 +14,15 @@
 namespace shoal {
 
 Result<StateImage> hash_state_image(Bytes bytes) {
-  SHOAL_ASSIGN(const StateHeader header, parse_state_header(bytes));
-  StateImage image;
-  image.stage = header.stage;
-  image.version = header.version;
-  image.digest = digest_of_image(bytes);
-  image.root = tree_digest(bytes);
-  image.bytes = std::move(bytes);
-  return image;
+  ImageHasher hasher(bytes);
+  while (!hasher.done()) hasher.next();
+  SHOAL_ASSIGN(const ImageHasher::Hashes hashes, hasher.finish());
+  return StateImage{hashes.header.stage, hashes.header.version, hashes.digest, hashes.root, std::move(bytes)};
 }
 
 namespace {
+
+constexpr std::size_t kHashedAtOnce = kBulkBytesMax / (2 * kHashChunkBytes);  // chunks, each for digest and root
 
 std::uint32_t chunk_count(std::uint64_t bytes) {
   return static_cast<std::uint32_t>((bytes + kHashChunkBytes - 1) / kHashChunkBytes);
@@ -190,12 +189,15 @@ struct StateFetcher::State {
   std::set<PeerId> refused;   // offered an image that turned out wrong
   Digest root;
   Buffer buffer;
+  std::optional<ImageHasher> hasher;  // over the buffer
   std::vector<bool> have;
   std::uint32_t have_count = 0;
   std::map<std::uint32_t, Ask> asked;  // chunks in flight
   std::size_t turn = 0;                // donors take turns
   std::size_t queries = 0;             // rounds of StateQueries without an offer
   TimerId timer = 0;
+  std::uint64_t generation = 0;  // of the buffer
+  Lifetime lifetime;
 
   void restart(Version new_version, const Digest& new_digest) {
     active = true;
@@ -207,6 +209,8 @@ struct StateFetcher::State {
 
   void drop_image() {
     offering.clear();
+    hasher.reset();
+    ++generation;
     buffer = Buffer();
     have.clear();
     have_count = 0;
@@ -256,11 +260,21 @@ struct StateFetcher::State {
     }
   }
 
+  // Some of what is here and follows what is hashed: a loop has other things to do.
+  void hash_some() {
+    for (std::size_t i = 0; i < kHashedAtOnce && !hasher->done() && have[hasher->hashed()]; ++i) hasher->next();
+    if (hasher->done()) return finish();
+    if (have_count < have.size()) return;  // goes on with the next chunk
+    loop.post(lifetime.guard([this, mine = generation] {
+      loop.name_callback("state hash");
+      if (mine == generation) hash_some();
+    }));
+  }
+
   void finish() {
-    Bytes image = std::move(buffer).freeze();
-    const Result<StateHeader> header = parse_state_header(image);
-    const bool good = header.ok() && header->stage == stage && header->version == version &&
-                      tree_digest(image) == root && digest_of_image(image) == digest;
+    const auto hashes = hasher->finish();
+    const bool good = hashes.ok() && hashes->header.stage == stage && hashes->header.version == version &&
+                      hashes->root == root && hashes->digest == digest;
     if (!good) {
       // Some donor lied or is broken, and without the leaves' digests we cannot say which.
       refused = offering;
@@ -269,6 +283,7 @@ struct StateFetcher::State {
       return host.on_waiting("the state that was fetched does not have the committed digest; fetching again");
     }
     active = false;
+    Bytes image = std::move(buffer).freeze();
     drop_image();
     host.on_fetched(std::move(image));
   }
@@ -308,7 +323,8 @@ void StateFetcher::on_offer(const PeerId& from, const StateOffer& offer) {
   if (offer.bytes < kStateHeaderBytes || offer.chunks != chunk_count(offer.bytes)) return;
   if (s.buffer.size() == 0) {
     s.root = offer.root;
-    s.buffer = Buffer(offer.bytes);
+    s.buffer = Buffer::on_demand(offer.bytes);
+    s.hasher.emplace(s.buffer.view());
     s.have.assign(offer.chunks, false);
   } else if (offer.root != s.root || offer.bytes != s.buffer.size()) {
     return;
@@ -328,13 +344,14 @@ void StateFetcher::on_chunk(const PeerId& from, const Chunk& chunk, Bytes frame)
     return s.ask_chunks();
   }
   std::memcpy(s.buffer.data() + std::size_t{chunk.index} * kHashChunkBytes, frame.data(), frame.size());
+  note_bulk(frame.size());
   s.have[chunk.index] = true;
   ++s.have_count;
   s.host.on_progress(std::min<std::uint64_t>(std::uint64_t{s.have_count} * kHashChunkBytes, s.buffer.size()),
                      s.buffer.size());
   if (!s.active || chunk.version != s.version) return;
-  if (s.have_count == s.have.size()) return s.finish();
   s.ask_chunks();
+  s.hash_some();
 }
 
 void StateFetcher::on_donor_down(const PeerId& donor) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/bulk_bytes.h"
 #include "transport/limits.h"
 
 namespace shoal {
@@ -103,6 +104,7 @@ Status Inbox::place(const ParsedChunk& chunk, std::vector<Finished>& finished) {
     const ByteView part = rest.first(std::min<std::uint64_t>(rest.size(), frame.head.bytes - frame.filled));
     make_room(frame, part.size());
     std::memcpy(frame.buffer.data() + frame.filled, part.data(), part.size());
+    note_bulk(part.size());
     frame.crc = crc32c(part, frame.crc);
     frame.filled += part.size();
     rest = rest.subspan(part.size());
@@ -117,12 +119,15 @@ Status Inbox::place(const ParsedChunk& chunk, std::vector<Finished>& finished) {
 }
 
 // What was announced is only believed as it comes: a frame's buffer grows by kGrowth, and its first size is that of the
-// first chunk. The frames that most links carry are one chunk or grow once.
+// first chunk. The frames that most links carry are one chunk or grow once. One that becomes larger than some MiB gets
+// its last size, page by page as it is filled, and nothing of it is copied again.
 void Inbox::make_room(Frame& frame, std::uint64_t bytes) {
   const std::uint64_t needed = frame.filled + bytes;
   if (needed <= frame.buffer.size()) return;
-  Buffer larger(std::min(frame.head.bytes, std::max(needed, kGrowth * frame.filled)));
+  const std::uint64_t grown = std::min(frame.head.bytes, std::max(needed, kGrowth * frame.filled));
+  Buffer larger = grown < kBulkBytesMax ? Buffer(grown) : Buffer::on_demand(frame.head.bytes);
   if (frame.filled > 0) std::memcpy(larger.data(), frame.buffer.data(), frame.filled);
+  note_bulk(frame.filled);
   frame.buffer = std::move(larger);
 }
 

@@ -4,8 +4,8 @@
 // let it be sent.
 //
 // Thread: loop only.   Owns: the buffers of unfinished transfers; a frame's buffer holds at most a few times what came
-// of it. Bounds: kInboundBytesPerPeerMax reserved per link, `budget` over all links of the process; early chunks within
-// the granted credit.
+// of it (of a large one: has pages for what came). Bounds: kInboundBytesPerPeerMax reserved per link, `budget` over all
+// links of the process; early chunks within the granted credit.
 #include <cstdint>
 #include <deque>
 #include <map>

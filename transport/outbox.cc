@@ -35,7 +35,7 @@ Result<std::uint64_t> Outbox::push(const Message& message, std::vector<Bytes> fr
   if (!frames.empty()) {
     head.emplace().id = next_transfer_;
     for (const Bytes& frame : frames) {
-      head->frames.push_back({frame.size(), crc32c(frame)});
+      head->frames.push_back({frame.size(), frame.sum()});
       total += frame.size();
     }
     if (total <= limits::kTransferBytesMax && queued_bytes_ + total > limits::kOutboundBytesMax) {

@@ -212,10 +212,12 @@ void Transport::on_link_open(Link& link) {
 }
 
 void Transport::on_link_message(Link& link, Message message, TransferId transfer, std::uint64_t frame_bytes) {
+  loop_.name_callback(name_of(message));
   if (listener_) listener_->on_message(link.remote(), std::move(message), transfer, frame_bytes);
 }
 
 void Transport::on_link_frames(Link& link, TransferId transfer, Result<std::vector<Bytes>> frames) {
+  loop_.name_callback("frames");
   if (listener_) listener_->on_frames(link.remote(), transfer, std::move(frames));
 }
 

@@ -88,6 +88,7 @@ struct AdmissionSection {
 struct ExecutorSection {
   ExecutorKind kind = ExecutorKind::kTorch;
   double forward_ms = 0, backward_ms = 0;
+  std::uint64_t state_mib = 0;  // of one array
 };
 struct EndSection {
   std::uint64_t tokens = 0, steps = 0;

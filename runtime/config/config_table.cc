@@ -83,6 +83,7 @@ constexpr OptionRow kTable[] = {
     {"executor", "kind", SHOAL_CHOICE(executor.kind, kExecutorNames), "\"torch\"", 0, 0, kShared, "integer and paced are for measuring the swarm"},
     {"executor", "forward_ms", SHOAL_SLOT(executor.forward_ms), "0", 0, 1e6, kShared, "paced: duration of one stage's forward"},
     {"executor", "backward_ms", SHOAL_SLOT(executor.backward_ms), "0", 0, 1e6, kShared, "paced: duration of one stage's backward"},
+    {"executor", "state_mib", SHOAL_SLOT(executor.state_mib), "0", 0, 1 << 20, kShared, "paced: MiB of one stage's parameters; 0 = 8 floats"},
 
     {"end", "tokens", SHOAL_SLOT(end.tokens), "0", 0, kCountMax, kShared, "the run ends here; 0 = no such limit"},
     {"end", "steps", SHOAL_SLOT(end.steps), "0", 0, kStepsMax, kShared, "or here"},

@@ -21,6 +21,8 @@ std::string gib(std::uint64_t bytes) {
 
 std::vector<std::uint64_t> payload_bytes(const RunConfig& config) {
   std::vector<std::uint64_t> bytes;
+  if (config.executor.kind == ExecutorKind::kPaced && config.executor.state_mib > 0)
+    return std::vector<std::uint64_t>(config.pipeline.stages, config.executor.state_mib << 20);
   const auto split = split_model(config.model_spec(), config.pipeline.stages, config.pipeline.layers_per_stage);
   if (!split.ok()) return bytes;
   for (const StageSpec& stage : *split) bytes.push_back(parameter_count(stage) * sizeof(float));

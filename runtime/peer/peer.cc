@@ -88,7 +88,12 @@ void Peer::keep_state() {
 void Peer::restart(KeptState::Images images) {
   kept_.replace(std::move(images));
   traffic_.end_session(session_traffic());
+  auto executor = life_->executor;
   life_.reset();
+  // Its arrays are given back on the device.
+  if (executor)
+    device_.run(
+        DeviceTask::kState, [executor = std::move(executor)] {}, [] {});
   state_.move(PeerPhase::kConnecting, "");
   begin_session();
 }
@@ -110,6 +115,7 @@ void Peer::finish(const std::string& reason, std::optional<Error> error) {
 
 // ---- time ----
 void Peer::tick() {
+  env_.loop.name_callback("peer tick");
   timer_ = env_.loop.after(kTick, lifetime_.guard([this] { tick(); }));
   const TimePoint now = env_.loop.now();
   if (!check_device()) return;
@@ -250,11 +256,14 @@ PeerReport Peer::report() const {
 void Peer::write_bytes() {
   next_bytes_ = env_.loop.now() + kBytesPeriod;
   const Traffic added = traffic_.take_unwritten(session_traffic());
-  env_.events.write({.event = EventKind::kBytes,
-                     .sent = added.sent,
-                     .received = added.received,
-                     .fp32 = added.fp32,
-                     .payload = added.payload});
+  const auto longest = env_.loop.take_longest_callback();
+  if (longest && (!longest_callback_ || longest->took > longest_callback_->took)) longest_callback_ = longest;
+  env_.events.write(bytes_event({.event = EventKind::kBytes,
+                                 .sent = added.sent,
+                                 .received = added.received,
+                                 .fp32 = added.fp32,
+                                 .payload = added.payload},
+                                longest));
 }
 
 }  // namespace shoal

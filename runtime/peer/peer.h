@@ -14,6 +14,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "common/event_loop.h"
 #include "common/lifetime.h"
@@ -62,6 +63,7 @@ struct PeerEnvironment {
   EventLoop& loop;
   Wire& wire;
   DeviceQueue& device;
+  DeviceQueue& aside;  // as in StagePeerEnvironment
   EventLog& events;
   ExecutorFactory factory;
   Rng rng;
@@ -108,6 +110,8 @@ class Peer final : private Transport::Listener,
   // Serve no new forwards, settle, secure, go. Twice: at once.
   void leave();
   PeerReport report() const;
+  // Of the process's loop, since the last call.
+  std::optional<LongestCallback> take_longest_callback() { return std::exchange(longest_callback_, std::nullopt); }
   // Null before the state is here.
   const StagePeer* stage_peer() const { return life_ ? life_->stage_peer.get() : nullptr; }
   StageExecutor* executor() const { return life_ ? life_->executor.get() : nullptr; }  // simulation's checkers only
@@ -230,6 +234,7 @@ class Peer final : private Transport::Listener,
   BeatAck run_status_;
   std::optional<End> end_;  // heard, with the run's signature: passed on to neighbours
   TimePoint next_bytes_{};
+  std::optional<LongestCallback> longest_callback_;  // not taken yet
   TimerId timer_ = 0;
   Lifetime lifetime_;  // of callbacks that are about this object, whatever session it is in
 };

@@ -40,6 +40,7 @@ void Peer::begin_stage() {
                                                 StagePeerEnvironment{.loop = env_.loop,
                                                                      .transport = *life.transport,
                                                                      .device = device_,
+                                                                     .aside = env_.aside,
                                                                      .events = env_.events,
                                                                      .executor = life.executor,
                                                                      .coder = env_.coder},

@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 
+#include <array>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
@@ -15,7 +16,7 @@ namespace {
 
 class DeviceThread final : public DeviceQueue {
  public:
-  explicit DeviceThread(EventLoop& loop) : loop_(loop), thread_([this] { work(); }) {}
+  DeviceThread(EventLoop& loop, std::string name) : loop_(loop), name_(std::move(name)), thread_([this] { work(); }) {}
 
   ~DeviceThread() override {
     {
@@ -27,21 +28,22 @@ class DeviceThread final : public DeviceQueue {
     thread_.join();
   }
 
-  void run(DeviceTask, std::function<void()> job, std::function<void()> done) override {
+  void run(DeviceTask task, std::function<void()> job, std::function<void()> done) override {
     {
       std::lock_guard lock(mutex_);
-      queue_.push_back({std::move(job), std::move(done)});
+      queue_.push_back({task, std::move(job), std::move(done)});
     }
     ready_.notify_one();
   }
 
  private:
   struct Item {
+    DeviceTask task = DeviceTask::kForward;
     std::function<void()> job, done;
   };
 
   void work() {
-    pthread_setname_np(pthread_self(), "device");  // seen in top and in profiles
+    pthread_setname_np(pthread_self(), name_.c_str());  // seen in top and in profiles
     take_long_slices();
     while (true) {
       Item item;
@@ -54,11 +56,15 @@ class DeviceThread final : public DeviceQueue {
       }
       item.job();
       item.job = nullptr;  // what it held is freed here, not on the loop
-      loop_.post(std::move(item.done));
+      loop_.post([&loop = loop_, task = item.task, done = std::move(item.done)] {
+        loop.name_callback(name_of(task));
+        done();
+      });
     }
   }
 
   EventLoop& loop_;
+  const std::string name_;
   std::mutex mutex_;
   std::condition_variable ready_;
   std::deque<Item> queue_;
@@ -68,6 +74,14 @@ class DeviceThread final : public DeviceQueue {
 
 }  // namespace
 
-std::unique_ptr<DeviceQueue> make_device_thread(EventLoop& loop) { return std::make_unique<DeviceThread>(loop); }
+std::string_view name_of(DeviceTask task) {
+  static constexpr std::array<std::string_view, kDeviceTasks> kNames = {"forward", "evaluate", "backward", "undo",
+                                                                        "write",   "release",  "round",    "state"};
+  return kNames[static_cast<std::size_t>(task)];
+}
+
+std::unique_ptr<DeviceQueue> make_device_thread(EventLoop& loop, std::string name) {
+  return std::make_unique<DeviceThread>(loop, std::move(name));
+}
 
 }  // namespace shoal

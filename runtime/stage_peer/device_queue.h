@@ -1,8 +1,11 @@
 #pragma once
 // Where a peer's computing happens, seen from the loop: one job after the other, in the order given. The executor is
 // touched inside jobs only. Production: a thread (make_device_thread). Simulation: virtual time (sim/sim_device.h).
+// A peer has a second one, "aside", for what goes through large memory without the executor and waits for no computing.
 #include <functional>
 #include <memory>
+#include <string>
+#include <string_view>
 
 #include "common/event_loop.h"
 
@@ -10,6 +13,7 @@ namespace shoal {
 
 enum class DeviceTask : std::uint8_t { kForward, kEvaluate, kBackward, kUndo, kWrite, kRelease, kRound, kState };
 inline constexpr std::size_t kDeviceTasks = 8;
+std::string_view name_of(DeviceTask task);  // "forward"
 
 // Thread: run() on the loop; `job` runs on the device, `done` on the loop afterwards.
 class DeviceQueue {
@@ -19,6 +23,7 @@ class DeviceQueue {
 };
 
 // Owns its thread; the destructor finishes the job that runs and drops the rest. REQUIRES: loop outlives it.
-std::unique_ptr<DeviceQueue> make_device_thread(EventLoop& loop);
+// `name` is the thread's, as top shows it.
+std::unique_ptr<DeviceQueue> make_device_thread(EventLoop& loop, std::string name = "device");
 
 }  // namespace shoal

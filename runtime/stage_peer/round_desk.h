@@ -59,6 +59,9 @@ class RoundDesk final : private RoundHost {
   Version version() const override { return parts_.arena.version; }
   const OuterRule* rule(std::uint8_t rule_id) const override;
   void contribute(const RoundOpen& open, std::function<void(Result<Contribution>)> done) override;
+  void run_aside(std::function<void()> job, std::function<void()> done) override {
+    parts_.env.aside.run(DeviceTask::kRound, std::move(job), std::move(done));
+  }
   void prepare(const RoundOpen& open, Payload reduced, std::function<void(Result<Digest>)> done) override;
   void commit(const RoundOpen& open, const RoundCommit& commit, std::function<void()> done) override;
   void abandon(const RoundOpen& open) override;

@@ -33,6 +33,7 @@ struct StagePeerEnvironment {
   EventLoop& loop;
   Transport& transport;
   DeviceQueue& device;
+  DeviceQueue& aside;  // for what goes through large memory and needs no executor: waits for no computing
   EventLog& events;
   std::shared_ptr<StageExecutor> executor;
   FrameCoder* coder = nullptr;  // may be absent

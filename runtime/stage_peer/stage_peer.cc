@@ -234,6 +234,7 @@ void StagePeer::schedule_tick() {
 }
 
 void StagePeer::tick() {
+  env_.loop.name_callback("stage tick");
   const TimePoint now = env_.loop.now();
   ledger_.tick(now);
   holder_.tick(now);

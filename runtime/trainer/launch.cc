@@ -73,6 +73,7 @@ void Launch::begin() {
 void Launch::later(std::function<void()> task) { env_.loop.post(lifetime_.guard(std::move(task))); }
 
 void Launch::tick() {
+  env_.loop.name_callback("launch tick");
   timer_ = env_.loop.after(kTick, lifetime_.guard([this] {
     if (!over_) tick();
   }));
@@ -93,9 +94,10 @@ void Launch::tick() {
 void Launch::write_bytes() {
   next_bytes_ = env_.loop.now() + kBytesPeriod;
   const TransportCounters& counters = transport_->counters();
-  write({.event = EventKind::kBytes,
-         .sent = counters.sent_bytes - bytes_written_[0],
-         .received = counters.received_bytes - bytes_written_[1]});
+  write(bytes_event({.event = EventKind::kBytes,
+                     .sent = counters.sent_bytes - bytes_written_[0],
+                     .received = counters.received_bytes - bytes_written_[1]},
+                    env_.loop.take_longest_callback()));
   bytes_written_[0] = counters.sent_bytes;
   bytes_written_[1] = counters.received_bytes;
 }

@@ -219,6 +219,7 @@ void Trainer::schedule_tick() {
 }
 
 void Trainer::tick() {
+  env_.loop.name_callback("trainer tick");
   const TimePoint now = env_.loop.now();
   flush_commits();
   holder_.tick(now);

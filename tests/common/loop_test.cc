@@ -71,6 +71,39 @@ TEST(ThreadLoopTest, KnowsItsThread) {
   EXPECT_FALSE(thread.loop().on_loop_thread());
 }
 
+TEST(ThreadLoopTest, TellsTheLongestCallbackOnceAndWhatItWas) {
+  LoopThread thread;
+  std::optional<LongestCallback> taken[3];
+  const auto take = [&](int i) { thread.call([&, i] { taken[i] = thread.loop().take_longest_callback(); }); };
+  take(0);
+  thread.call([&] {
+    thread.loop().name_callback("short");
+    thread.loop().name_callback("long");
+    std::this_thread::sleep_for(20ms);
+  });
+  thread.call([&] { thread.loop().name_callback("short"); });
+  take(1);
+  take(2);
+  ASSERT_TRUE(taken[1]);
+  EXPECT_EQ(taken[1]->name, "long");
+  EXPECT_GE(taken[1]->took, 20ms);
+  ASSERT_TRUE(taken[2]);
+  EXPECT_EQ(taken[2]->name, "") << "of the callback that took it";
+}
+
+TEST(ThreadLoopTest, WhatACallbackCapturedDiesWithinIt) {
+  LoopThread thread;
+  struct Slow {
+    ~Slow() { std::this_thread::sleep_for(20ms); }
+  };
+  thread.loop().post([slow = std::make_shared<Slow>()] {});
+  std::optional<LongestCallback> longest;
+  thread.call([] {});
+  thread.call([&] { longest = thread.loop().take_longest_callback(); });
+  ASSERT_TRUE(longest);
+  EXPECT_GE(longest->took, 20ms);
+}
+
 TEST(SimLoopTest, TimeJumpsToTheNextTimer) {
   SimLoop loop;
   const TimePoint start = loop.now();

@@ -70,6 +70,8 @@ TEST(EventLogTest, EveryFieldReadsBack) {
                              .received = 20,
                              .fp32 = 21,
                              .payload = 22,
+                             .longest_callback_ms = 24,
+                             .callback = "Chunk",
                              .missing = 23});
   EXPECT_EQ(*parse_microbatch(line["microbatch"].get<std::string>()), (MicrobatchId{5, 6}));
   EXPECT_EQ(*parse_entry_name(line["entry"].get<std::string>()), entry_name);
@@ -86,12 +88,14 @@ TEST(EventLogTest, EveryFieldReadsBack) {
   const std::pair<const char*, std::uint64_t> integers[] = {
       {"round", 11},    {"version", 12}, {"step", 13},    {"sample", 14},
       {"epoch", 15},    {"members", 16}, {"targets", 99}, {"sent", std::numeric_limits<std::uint64_t>::max()},
-      {"received", 20}, {"fp32", 21},    {"payload", 22}, {"missing", 23}};
+      {"received", 20}, {"fp32", 21},    {"payload", 22}, {"longest_callback_ms", 24},
+      {"missing", 23}};
   for (const auto& [key, value] : integers) {
     EXPECT_TRUE(line[key].is_number_unsigned()) << key;
     EXPECT_EQ(line[key], value) << key;
   }
-  EXPECT_EQ(line.size(), 34u);
+  EXPECT_EQ(line["callback"], "Chunk");
+  EXPECT_EQ(line.size(), 36u);
 }
 
 TEST(EventLogTest, ALineIsOfTheWritersStageUnlessItNamesAnother) {

@@ -59,12 +59,13 @@ struct RealSwarm::HostedPeer {
   std::unique_ptr<EventLog> events{};
   std::string address{};
   std::unique_ptr<MortalWire> wire{};
-  std::unique_ptr<DeviceQueue> device{};
+  std::unique_ptr<DeviceQueue> device{}, aside{};
   std::unique_ptr<Peer> peer{};
   std::unique_ptr<LoopThread> thread = std::make_unique<LoopThread>();  // the others live on it
 
   void end() {  // on the loop
     peer.reset();
+    aside.reset();
     device.reset();
     wire.reset();
     over = true;
@@ -186,6 +187,7 @@ void RealSwarm::make_peer(HostedPeer& process) {
     return true;
   });
   process.device = make_device_thread(loop);
+  process.aside = make_device_thread(loop, "aside");
   PeerOptions options{.key = process.key,
                       .run = RunId{run_key_.id().bytes},
                       .authority_addresses = {launch_address_},
@@ -197,6 +199,7 @@ void RealSwarm::make_peer(HostedPeer& process) {
                                         PeerEnvironment{.loop = loop,
                                                         .wire = *process.wire,
                                                         .device = *process.device,
+                                                        .aside = *process.aside,
                                                         .events = *process.events,
                                                         .factory = factory_of(process),
                                                         .rng = Rng(seed)},

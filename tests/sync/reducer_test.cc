@@ -21,7 +21,19 @@ Payload random_payload(Rng& rng, std::size_t count, std::uint64_t weight, CountT
 
 Reducer reducer_of(std::size_t members, std::size_t self, bool mean, const Payload& own) {
   const DenseSum how = mean ? DenseSum::kWeightedMean : DenseSum::kSum;
-  return {members, self, make_dense_sum(how, own.bytes, members, self), own.weight, own.tag};
+  Reducer reducer(members, self, make_dense_sum(how, own.bytes, members, self), own.weight, own.tag);
+  reducer.cut().job();
+  return reducer;
+}
+
+Result<Reducer::Piece> summed(Reducer& reducer) {
+  reducer.sum_own_part().job();
+  return reducer.take_own_part();
+}
+
+Result<Payload> joined(Reducer& reducer) {
+  reducer.join().job();
+  return reducer.take_result();
 }
 
 // Runs the two phases, pieces in a random order.
@@ -34,13 +46,19 @@ std::vector<Payload> reduce_all(const std::vector<Payload>& payloads, bool mean,
     for (std::size_t j = 0; j < n; ++j)
       if (i != j) pairs.emplace_back(i, j);
   rng.shuffle(pairs);
-  for (const auto& [from, to] : pairs) EXPECT_TRUE(members[to].add(from, members[from].piece_for(to)).ok());
+  for (const auto& [from, to] : pairs) members[to].add(from, members[from].piece_for(to));
+  std::vector<Reducer::Piece> sums;
+  for (Reducer& member : members) {
+    EXPECT_TRUE(member.own_part_due());
+    sums.push_back(summed(member).value());
+    EXPECT_FALSE(member.own_part_due());
+  }
   rng.shuffle(pairs);
-  for (const auto& [from, to] : pairs) EXPECT_TRUE(members[to].take(from, members[from].own_part()).ok());
+  for (const auto& [from, to] : pairs) members[to].take(from, sums[from]);
   std::vector<Payload> results;
   for (Reducer& member : members) {
     EXPECT_TRUE(member.complete());
-    results.push_back(member.take_result().value());
+    results.push_back(joined(member).value());
   }
   return results;
 }
@@ -101,29 +119,43 @@ TEST(ReducerTest, NamesTheMemberItWaitsForAndRefusesNonFiniteParts) {
           b = reducer_of(3, 1, false, random_payload(rng, 9, 1, 2)),
           c = reducer_of(3, 2, false, random_payload(rng, 9, 1, 4));
   EXPECT_EQ(a.missing(), 1u);
-  ASSERT_TRUE(a.add(1, b.piece_for(0)).ok());
+  a.add(1, b.piece_for(0));
   EXPECT_EQ(a.missing(), 2u);
   Reducer::Piece bad = c.piece_for(0);
   std::vector<std::uint8_t> bytes(bad.bytes.data(), bad.bytes.data() + bad.bytes.size());
   const float nan = NAN;
   std::memcpy(bytes.data() + 4, &nan, 4);
   bad.bytes = Bytes::from_vector(bytes);
-  EXPECT_EQ(a.add(2, bad).code(), ErrorCode::kNonFinite);
-  EXPECT_EQ(a.missing(), 2u);
-  EXPECT_EQ(a.add(2, b.own_part_ready() ? bad : Reducer::Piece{1, 4, Bytes::from_vector({1, 2, 3, 4})}).code(),
-            ErrorCode::kMalformed);
+  a.add(2, bad);
+  a.add(2, c.piece_for(0));  // the first one stands
+  EXPECT_EQ(summed(a).code(), ErrorCode::kNonFinite);
+  EXPECT_EQ(a.failed(), 2u) << "whose it was";
+}
+
+TEST(ReducerTest, APartThatIsNotWhatItShouldBeIsItsOwners) {
+  Rng rng(5);
+  Reducer a = reducer_of(2, 0, false, random_payload(rng, 9, 1, 1)),
+          b = reducer_of(2, 1, false, random_payload(rng, 9, 1, 2));
+  a.add(1, b.piece_for(0));
+  EXPECT_TRUE(summed(a).ok());
+  EXPECT_EQ(a.missing(), 1u);
+  a.take(1, {2, 3, Bytes::from_vector({1, 2, 3, 4})});
+  EXPECT_EQ(joined(a).code(), ErrorCode::kMalformed);
+  EXPECT_EQ(a.failed(), 1u);
 }
 
 TEST(ReducerTest, OwnersThatAddedDifferentPiecesAreFoundOut) {
   Rng rng(4);
   Reducer a = reducer_of(2, 0, false, random_payload(rng, 4, 1, 1)),
           b = reducer_of(2, 1, false, random_payload(rng, 4, 1, 2));
-  ASSERT_TRUE(a.add(1, b.piece_for(0)).ok());
+  a.add(1, b.piece_for(0));
+  ASSERT_TRUE(summed(a).ok());
   Reducer::Piece other = b.piece_for(1);
   other.tag += 1;
-  ASSERT_TRUE(a.take(1, other).ok());
+  a.take(1, other);
   ASSERT_TRUE(a.complete());
-  EXPECT_EQ(a.take_result().code(), ErrorCode::kMalformed);
+  EXPECT_EQ(joined(a).code(), ErrorCode::kMalformed);
+  EXPECT_EQ(a.failed(), std::nullopt) << "nobody knows whose fault it is";
 }
 
 }  // namespace

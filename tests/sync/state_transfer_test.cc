@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <utility>
 
+#include "common/bulk_bytes.h"
 #include "common/hash.h"
 #include "common/rng.h"
 #include "sim/sim_loop.h"
@@ -40,6 +42,7 @@ class TransferTest : public testing::Test, public FetcherHost {
     void make_image(std::function<void(Result<StateImage>)> done) override {
       ++images_made;
       test.loop.after(5ms, [this, done] {
+        const BulkElsewhere on_the_device;
         Result<StateImage> made = hash_state_image(image);
         if (lies) {
           std::vector<std::uint8_t> bytes(image.data(), image.data() + image.size());
@@ -51,14 +54,15 @@ class TransferTest : public testing::Test, public FetcherHost {
     }
     Version version() const override { return parse_state_header(image)->version; }
     void send(const PeerId&, Message message, std::vector<Bytes> frames) override {
-      if (!up) return;
+      const auto* chunk = std::get_if<Chunk>(&message);
+      if (!up || (chunk != nullptr && chunk->index == 0 && std::exchange(loses_first, false))) return;
       test.loop.after(10ms, [this, message, frames] { test.to_fetcher(self, message, frames); });
     }
     TransferTest& test;
     PeerId self;
     StateDonor donor;
     Bytes image;
-    bool up = true, lies = false;
+    bool up = true, lies = false, loses_first = false;
     int images_made = 0, chunks_asked = 0;
   };
 
@@ -114,6 +118,45 @@ class TransferTest : public testing::Test, public FetcherHost {
   std::function<void(const Chunk&)> when_chunk;
   std::vector<std::string> waiting;
 };
+
+TEST_F(TransferTest, HashesInPiecesBetweenOtherCallbacksAlsoWhenTheFirstChunkComesLast) {
+  const Bytes image = big_image(8, 7, 1);
+  add(1, image).loses_first = true;
+  fetcher.fetch(Version(7), digest_of_image(image), all());
+  ASSERT_TRUE(run_until_fetched());
+  EXPECT_TRUE(equal(fetched, image));
+  EXPECT_LE(loop.most_bulk_bytes(), kBulkBytesMax + 2 * kHashChunkBytes);
+}
+
+TEST_F(TransferTest, AnotherTargetEndsTheHashingOfTheFormer) {
+  const Bytes old_image = big_image(8, 7, 1), new_image = big_image(8, 8, 2);
+  Donor& old_donor = add(1, old_image);
+  old_donor.loses_first = true;
+  fetcher.fetch(Version(7), digest_of_image(old_image), all());
+  ASSERT_TRUE(loop.run_until_true([&] { return progress == old_image.size(); }, loop.now() + 60s));
+  EXPECT_TRUE(fetched.empty()) << "its first chunk came last: most of it is not hashed yet";
+  add(2, new_image);
+  fetcher.fetch(Version(8), digest_of_image(new_image), {donors[1]->self});
+  ASSERT_TRUE(run_until_fetched());
+  EXPECT_TRUE(equal(fetched, new_image));
+}
+
+TEST(ImageHasherTest, SaysTheSameAsTheWholeImagesHashes) {
+  const Bytes image = big_image(1, 7, 3);
+  ImageHasher hasher(image);
+  std::size_t chunks = 0;
+  for (; !hasher.done(); ++chunks) hasher.next();
+  EXPECT_EQ(chunks, 3u);
+  const auto hashes = hasher.finish();
+  ASSERT_TRUE(hashes.ok());
+  EXPECT_EQ(hashes->digest, digest_of_image(image));
+  EXPECT_EQ(hashes->root, tree_digest(image));
+  EXPECT_EQ(hashes->header.version, Version(7));
+  const Bytes no_image = Bytes::copy_of(ByteView(std::vector<std::uint8_t>(20, 1)));
+  ImageHasher other(no_image);
+  while (!other.done()) other.next();
+  EXPECT_EQ(other.finish().code(), ErrorCode::kMalformed);
+}
 
 TEST_F(TransferTest, FetchesInChunksFromSeveralDonorsAtOnce) {
   const Bytes image = big_image(3, 7, 1);

@@ -81,6 +81,10 @@ class Replica final : public MembershipPort, public RoundHost, public DonorHost,
     return id == static_cast<std::uint8_t>(rule_->id()) ? rule_.get() : nullptr;
   }
   void contribute(const RoundOpen& open, std::function<void(Result<Contribution>)> done) override;
+  void run_aside(std::function<void()> job, std::function<void()> done) override {
+    job();
+    done();
+  }
   void prepare(const RoundOpen& open, Payload reduced, std::function<void(Result<Digest>)> done) override;
   void commit(const RoundOpen& open, const RoundCommit& commit, std::function<void()> done) override;
   void abandon(const RoundOpen& open) override;

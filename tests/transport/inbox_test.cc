@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "common/bulk_bytes.h"
+#include "common/large_memory.h"
 #include "common/rng.h"
 #include "tests/transport/request_probe.h"
 #include "tests/transport/wire_lab.h"
@@ -145,6 +147,25 @@ TEST_F(InboxTest, AFrameThatGrewIsWhole) {
   const Bytes& whole = (*finished[0].frames)[0];
   EXPECT_TRUE(same_bytes(whole, frame));
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(whole.data()) % kBufferAlignment, 0u);
+}
+
+TEST_F(InboxTest, ALargeFrameIsCopiedOnceAndItsMemoryIsWhatCame) {
+  constexpr std::uint64_t kFrame = 3 * kLargeBytes;
+  ASSERT_TRUE(inbox.on_header({1, {{kFrame, 0}}}).ok());
+  const Bytes many = numbered_bytes(limits::kChunkBytes, 1);
+  std::uint64_t most = 0, in_use = 0;
+  RequestProbe probe;
+  for (std::uint64_t offset = 0; offset < kFrame; offset += many.size()) {
+    bulk_bytes() = 0;
+    const Bytes chunk = pack_chunk({1, offset}, {many.view()});
+    bulk_bytes() = 0;
+    ASSERT_TRUE(inbox.on_chunk(chunk).ok());
+    most = std::max(most, bulk_bytes());
+    (void)inbox.take_grant(TimePoint(1s), 10ms);
+    in_use = std::max<std::uint64_t>(in_use, probe.largest());
+  }
+  EXPECT_LE(most, 2 * kBulkBytesMax) << "also while it grows";
+  EXPECT_LE(in_use, kBulkBytesMax) << "what is larger is taken page by page";
 }
 
 TEST_F(InboxTest, TheWindowGrowsWithRateTimesRoundTrip) {

@@ -1,8 +1,10 @@
 #include "transport/zmq/zmq_wire.h"
 
+#include <iterator>
 #include <map>
 #include <thread>
 
+#include "common/bulk_bytes.h"
 #include "common/thread_loop.h"
 #include "transport/zmq/zmq_engine.h"
 #include "transport/zmq/zmq_trial.h"
@@ -12,6 +14,8 @@ namespace {
 
 // Not given to sockets yet. A lane always takes one message when nothing waits.
 constexpr std::uint64_t kLaneBytesMax[2] = {limits::kQueuedControlBytesMax, limits::kQueuedBulkBytesMax};
+
+constexpr std::size_t kPortionBytes = kBulkBytesMax / 2;
 
 Result<std::vector<CurveKey>> curve_keys_of(const std::vector<PeerId>& peers) {
   std::vector<CurveKey> keys;
@@ -39,9 +43,7 @@ class ZmqWireOnLoop final : public ZmqWire {
         self_(key.id()),
         keys_(keys),
         engine_(std::move(key), std::move(keys), [&loop, state = state_](std::vector<EngineEvent> events) {
-          loop.post([state, events = std::move(events)]() mutable {
-            for (EngineEvent& event : events) state->take(std::move(event));
-          });
+          hand_over(loop, state, std::move(events));
         }) {}
   ~ZmqWireOnLoop() override { state_->listener = nullptr; }
 
@@ -97,6 +99,20 @@ class ZmqWireOnLoop final : public ZmqWire {
   RefusalCounts refusals() const override { return engine_.refusals(); }
 
  private:
+  struct State;
+  // On the wire's thread. In portions, since a peer's chunks are copied and summed where they are taken.
+  static void hand_over(EventLoop& loop, const std::shared_ptr<State>& state, std::vector<EngineEvent> events) {
+    for (auto first = events.begin(); first != events.end();) {
+      auto last = first;
+      for (std::size_t bytes = 0; last != events.end() && bytes < kPortionBytes; ++last) bytes += last->bytes.size();
+      std::vector<EngineEvent> portion(std::make_move_iterator(first), std::make_move_iterator(last));
+      loop.post([state, portion = std::move(portion)]() mutable {
+        for (EngineEvent& event : portion) state->take(std::move(event));
+      });
+      first = last;
+    }
+  }
+
   struct LaneState {
     std::uint64_t queued = 0;
     bool busy = false;
