@@ -54,11 +54,13 @@ RunConfig small_config(RuleId rule, std::uint16_t stages, std::uint64_t microbat
 
 class Swarm::Recorder final : public EventLog {
  public:
-  Recorder(std::vector<SimEvent>& all, const SimLoop& loop, EventIdentity identity, std::string* file)
+  Recorder(std::vector<SimEvent>* all, const SimLoop& loop, EventIdentity identity, std::string* file)
       : all_(all), loop_(loop), identity_(std::move(identity)), file_(file) {}
   void write(const EventRecord& record) override {
-    all_.push_back({record, loop_.now(), identity_.session});
-    if (!record.stage) all_.back().stage = identity_.stage;
+    if (all_ != nullptr) {
+      all_->push_back({record, loop_.now(), identity_.session});
+      if (!record.stage) all_->back().stage = identity_.stage;
+    }
     if (file_ == nullptr) return;
     const auto since_start = std::chrono::duration_cast<WallTime::duration>(loop_.now().time_since_epoch());
     *file_ += event_line(identity_, WallTime(since_start), record);
@@ -70,7 +72,7 @@ class Swarm::Recorder final : public EventLog {
   void set_stage(StageId stage) override { identity_.stage = stage; }
 
  private:
-  std::vector<SimEvent>& all_;
+  std::vector<SimEvent>* all_;  // null: not kept
   const SimLoop& loop_;
   EventIdentity identity_;
   std::string* file_;
@@ -79,8 +81,8 @@ class Swarm::Recorder final : public EventLog {
 // A process that comes back goes on with its file.
 std::unique_ptr<EventLog> Swarm::make_recorder(const std::string& role, const PeerId& peer) {
   std::string* file = options_.evidence == nullptr ? nullptr : &(*options_.evidence)[role + "-" + short_name(peer)];
-  return std::make_unique<Recorder>(all_events_, loop_, EventIdentity{role, RunId{run_key_.id().bytes}, peer, {}, {}},
-                                    file);
+  return std::make_unique<Recorder>(options_.keep_events ? &all_events_ : nullptr, loop_,
+                                    EventIdentity{role, RunId{run_key_.id().bytes}, peer, {}, {}}, file);
 }
 
 class Swarm::LaunchOwner final : public Launch::Owner {
