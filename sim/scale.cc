@@ -19,8 +19,10 @@ constexpr double kRoundCap = 20;
 constexpr SimPace kScalePace{.forward = 200ms, .backward = 300ms};
 
 bool is_list(const Bytes& message) {
-  static const std::uint8_t list = static_cast<std::uint8_t>(Message(Members{}).index());
-  return message.size() > kTypeOffset && message.data()[kTypeOffset] == list;
+  static const auto whole = static_cast<std::uint8_t>(Message(Members{}).index());
+  static const auto change = static_cast<std::uint8_t>(Message(MembersChange{}).index());
+  if (message.size() <= kTypeOffset) return false;
+  return message.data()[kTypeOffset] == whole || message.data()[kTypeOffset] == change;
 }
 
 class ScaleRun {

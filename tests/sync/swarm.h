@@ -137,7 +137,7 @@ class Swarm final : public AuthorityPort {
   void send(const PeerId& peer, Message message) override;
   std::vector<std::uint8_t> sign(ByteView body) override;
   void fence(const Session&) override {}
-  void on_members(const MemberList&, const Members&) override {}
+  void on_members(const MemberList&) override {}
   void on_round_commit(const RoundCommit& commit) override;
   void on_round_abandoned(const RoundAbandon&) override { ++abandoned; }
   void on_session_over(const Session& session, StageId, const std::string&) override;
