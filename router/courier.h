@@ -11,7 +11,6 @@
 #include <map>
 #include <optional>
 #include <set>
-#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>

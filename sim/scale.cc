@@ -133,7 +133,7 @@ class ScaleRun {
 
 std::string number(double value) {
   char text[32];
-  std::snprintf(text, sizeof text, "%.4g", value);
+  std::snprintf(text, sizeof text, value < 1000 ? "%.4g" : "%.0f", value);
   return text;
 }
 
