@@ -22,6 +22,7 @@ Courier::Courier(CourierPort& port, const RoutingPolicy& policy, HopRates& rates
 void Courier::open(HopSpec spec, TimePoint now) {
   const MicrobatchId id = spec.microbatch;
   SHOAL_CHECK(!hops_.contains(id));
+  active_.insert(id);
   Hop& hop = hops_[id];
   hop.spec = std::move(spec);
   hop.answered = now;
@@ -43,6 +44,7 @@ void Courier::close(const MicrobatchId& microbatch, ReleaseWhy why) {
   if (it == hops_.end()) return;
   set_parked(it->second, false);
   while (!it->second.children.empty()) drop_child(it->second, it->second.children.back().lease, why);
+  active_.erase(microbatch);
   hops_.erase(it);
 }
 
@@ -51,6 +53,7 @@ void Courier::commit(const MicrobatchId& microbatch) {
   if (it == hops_.end() || it->second.committed) return;
   Hop& hop = it->second;
   hop.committed = true;
+  active_.erase(microbatch);
   if (hop.won)
     if (Child* winner = child_of(hop, *hop.won)) end_branch(microbatch, *winner, BranchEnd::kSettled);
   if (hop.won && !hop.below.empty()) {
@@ -72,6 +75,7 @@ void Courier::forget(const MicrobatchId& microbatch) {
   if (it == hops_.end()) return;
   set_parked(it->second, false);
   while (!it->second.children.empty()) drop_child(it->second, it->second.children.back().lease, std::nullopt);
+  active_.erase(microbatch);
   hops_.erase(it);
 }
 
@@ -255,8 +259,8 @@ void Courier::on_session_over(const Session& session, TimePoint now) {
 
 std::map<Session, std::vector<Renewal>> Courier::renewals() const {
   std::map<Session, std::vector<Renewal>> result;
-  for (const auto& [id, hop] : hops_) {
-    if (hop.committed) continue;
+  for (const MicrobatchId& id : active_) {
+    const Hop& hop = hops_.at(id);
     for (const Child& child : hop.children) result[child.session].push_back({child.lease, !hop.won.has_value()});
   }
   return result;

@@ -195,6 +195,7 @@ class Courier {
   Session self_;
   std::uint64_t next_lease_ = 1;
   std::map<MicrobatchId, Hop> hops_;  // ordered: timers and renewals run in a fixed order
+  std::set<MicrobatchId> active_;     // of these, not committed: a long round keeps many that are
   std::unordered_map<Lease, MicrobatchId> by_lease_;
   std::unordered_map<Session, TimePoint> heard_;
   TimePoint answered_;     // the newest word of anybody

@@ -213,8 +213,9 @@ bool Courier::stranded(const MicrobatchId& microbatch) const {
 
 void Courier::tick(TimePoint now) {
   std::vector<MicrobatchId> due;
-  for (auto& [id, hop] : hops_) {
-    if (hop.won || hop.committed) continue;
+  for (const MicrobatchId& id : active_) {
+    const Hop& hop = hops_.at(id);
+    if (hop.won) continue;
     if ((hop.retry_at && *hop.retry_at <= now) || overdue(hop, now)) due.push_back(id);
   }
   for (const MicrobatchId& id : due) {

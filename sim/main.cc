@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "common/log.h"
+#include "sim/scale.h"
 #include "sim/scenario.h"
 
 namespace shoal {
@@ -18,6 +19,8 @@ struct Arguments {
   double round_budget_s = 0, fault_every_s = 2;
   std::vector<std::string> kinds;
   FaultOptions faults;
+  ScaleOptions scale;
+  double scale_seconds = 30;
   bool verbose = false, report = false, json = false, list = false, stop_at_first = false;
 };
 
@@ -50,6 +53,17 @@ void add_options(CLI::App& app, Arguments& a) {
   app.add_flag("--stop-at-first", a.stop_at_first, "end the batch with the first seed that broke a rule");
   app.add_flag("--report", a.report, "end with the figures of the batch, kind by kind");
   app.add_flag("--json", a.json, "the report as one object on the last line");
+  app.add_option("--peers", a.scale.peers, "instead of seeds: one swarm of so many peers, and what it costs");
+  app.add_option("--seconds", a.scale_seconds, "with --peers: measured, of virtual time")->capture_default_str();
+}
+
+int tell_scale(const Arguments& a) {
+  ScaleOptions options = a.scale;
+  options.seed = a.first;
+  options.measured = from_seconds(a.scale_seconds);
+  const ScaleFigures figures = measure_scale(options);
+  std::printf("%s%s", text_of(figures).c_str(), a.json ? (json_of(figures) + "\n").c_str() : "");
+  return figures.serving > 0 ? 0 : 1;
 }
 
 ScenarioResult run_seed(const Arguments& a, std::uint64_t seed) {
@@ -127,6 +141,7 @@ int main(int argc, char** argv) {
       if (name == row.name) arguments.faults.only.insert(row.kind);
   arguments.faults.mean_between = from_seconds(arguments.fault_every_s);
   set_log_level(LogLevel::kError);
+  if (app.count("--peers") > 0) return tell_scale(arguments);
   const auto began = std::chrono::steady_clock::now();
   std::uint64_t failed = 0;
   ScenarioResult total;

@@ -1,8 +1,17 @@
 #include "sim/sim_host.h"
 
+#include <ctime>
 #include <utility>
 
 namespace shoal {
+
+namespace {
+Duration thread_cpu() {
+  timespec time{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+}
+}  // namespace
 
 SimHost::SimHost(EventLoop& base, std::string name)
     : name_(std::move(name)), core_(std::make_shared<Core>(base)), view_(core_) {}
@@ -17,7 +26,10 @@ void SimHost::Core::run(std::uint64_t number) {
     return;
   }
   const auto task = std::move(tasks.extract(number).mapped());
+  if (!metered) return task();
+  const Duration before = thread_cpu();
   task();
+  cpu += thread_cpu() - before;
 }
 
 void SimHost::View::post(std::function<void()> task) {

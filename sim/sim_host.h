@@ -32,6 +32,9 @@ class SimHost {
   void kill();
   // How far its wall clock stands from the true one. Only wall time: a monotonic clock does not jump.
   void set_wall_offset(Duration offset) { core_->wall_offset = offset; }
+  // From now on cpu() is the time of this thread's processor that the process's callbacks took. Nothing depends on it.
+  void meter_cpu() { core_->metered = true; }
+  Duration cpu() const { return core_->cpu; }
 
  private:
   // Shared with the tasks given to the base loop, which outlive the host.
@@ -40,7 +43,8 @@ class SimHost {
     EventLoop& base;
     bool frozen = false;
     bool killed = false;
-    Duration wall_offset{};
+    bool metered = false;
+    Duration wall_offset{}, cpu{};
     std::map<std::uint64_t, std::function<void()>> tasks;  // by number; absent = ran or cancelled
     std::map<std::uint64_t, TimerId> timers;               // of the base loop
     std::vector<std::uint64_t> held;                       // due while frozen

@@ -235,6 +235,7 @@ Status SimNetwork::send(SimWire& from, ConnectionId id, Lane lane, Bytes message
     return make_error(ErrorCode::kBusy, "the lane is full");
   }
   pipe.outstanding += message.size();
+  if (watch_) watch_(from.address(), lane, message);
   leave_uplink(id, side, lane, std::move(message));
   return Status::success();
 }

@@ -10,6 +10,7 @@
 // Thread: the simulation's.   Ownership: owns hosts; a SimWire is owned by who made it and may die before or after its
 // host is killed.
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -73,6 +74,10 @@ class SimNetwork {
   // Over every event: time, kind, connection, lane, size. The same seed and calls give the same hash.
   std::uint64_t trace_hash() const { return trace_; }
   std::uint64_t connections() const { return connections_.size(); }
+  // Called with every message that a wire accepts; to count, not to change.
+  void set_watch(std::function<void(const Address& from, Lane lane, const Bytes& message)> watch) {
+    watch_ = std::move(watch);
+  }
   // What the wires were told, by code.
   const std::map<ErrorCode, std::uint64_t>& errors() const { return errors_; }
 
@@ -114,6 +119,7 @@ class SimNetwork {
   ConnectionId next_ = 1;
   std::uint64_t trace_ = 0;
   std::map<ErrorCode, std::uint64_t> errors_;
+  std::function<void(const Address&, Lane, const Bytes&)> watch_;
   Lifetime lifetime_;
 };
 

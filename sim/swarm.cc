@@ -54,12 +54,14 @@ RunConfig small_config(RuleId rule, std::uint16_t stages, std::uint64_t microbat
 
 class Swarm::Recorder final : public EventLog {
  public:
-  Recorder(std::vector<SimEvent>& all, const SimLoop& loop, EventIdentity identity, std::string* file,
+  Recorder(std::vector<SimEvent>* all, const SimLoop& loop, EventIdentity identity, std::string* file,
            const HostedPeer* process)
       : all_(all), loop_(loop), identity_(std::move(identity)), file_(file), process_(process) {}
   void write(const EventRecord& record) override {
-    all_.push_back({record, loop_.now(), identity_.session, stamp_of(record)});
-    if (!record.stage) all_.back().stage = identity_.stage;
+    if (all_ != nullptr) {
+      all_->push_back({record, loop_.now(), identity_.session, stamp_of(record)});
+      if (!record.stage) all_->back().stage = identity_.stage;
+    }
     if (file_ == nullptr) return;
     const auto since_start = std::chrono::duration_cast<WallTime::duration>(loop_.now().time_since_epoch());
     *file_ += event_line(identity_, WallTime(since_start), record);
@@ -77,7 +79,7 @@ class Swarm::Recorder final : public EventLog {
     return entry == nullptr ? std::nullopt : std::optional(entry->stamp);
   }
 
-  std::vector<SimEvent>& all_;
+  std::vector<SimEvent>* all_;  // null: not kept
   const SimLoop& loop_;
   EventIdentity identity_;
   std::string* file_;
@@ -87,8 +89,8 @@ class Swarm::Recorder final : public EventLog {
 // A process that comes back goes on with its file.
 std::unique_ptr<EventLog> Swarm::make_recorder(const std::string& role, const PeerId& peer, const HostedPeer* process) {
   std::string* file = options_.evidence == nullptr ? nullptr : &(*options_.evidence)[role + "-" + short_name(peer)];
-  return std::make_unique<Recorder>(all_events_, loop_, EventIdentity{role, RunId{run_key_.id().bytes}, peer, {}, {}},
-                                    file, process);
+  return std::make_unique<Recorder>(options_.keep_events ? &all_events_ : nullptr, loop_,
+                                    EventIdentity{role, RunId{run_key_.id().bytes}, peer, {}, {}}, file, process);
 }
 
 class Swarm::LaunchOwner final : public Launch::Owner {

@@ -16,7 +16,11 @@ Result<std::unique_ptr<Authority>> Authority::open(AuthorityOptions options, Aut
 }
 
 Authority::Authority(AuthorityOptions options, AuthorityPort& port, EventLoop& loop, std::unique_ptr<RecordLog> log)
-    : options_(std::move(options)), port_(port), loop_(loop), log_(std::move(log)) {
+    : options_(std::move(options)),
+      port_(port),
+      loop_(loop),
+      log_(std::move(log)),
+      lists_(options_.run, [this](ByteView bytes) { return port_.sign(bytes); }) {
   for (std::uint16_t i = 0; i < options_.stages; ++i) {
     stages_.emplace_back();
     stages_.back().stage = StageId(i);
@@ -25,7 +29,8 @@ Authority::Authority(AuthorityOptions options, AuthorityPort& port, EventLoop& l
 }
 
 Authority::~Authority() {
-  if (tick_timer_ != 0) loop_.cancel(tick_timer_);
+  for (const TimerId timer : {tick_timer_, list_timer_})
+    if (timer != 0) loop_.cancel(timer);
   for (StageState& stage : stages_)
     if (stage.round) stop_round_timers(*stage.round);
 }
@@ -137,43 +142,6 @@ void Authority::fail_log(const Error& error) {
   port_.on_log_failure(error);
 }
 
-MemberList Authority::build_list() const {
-  MemberList list;
-  list.run = options_.run;
-  list.epoch = epoch_;
-  for (const StageState& stage : stages_) {
-    StageMembers entry;
-    entry.stage = stage.stage;
-    entry.epoch = stage.epoch;
-    entry.version = stage.version;
-    entry.digest = stage.digest;
-    entry.secured = stage.secured;
-    entry.round = stage.round_committed;
-    list.stages.push_back(std::move(entry));
-  }
-  for (const auto& [session, member] : members_) {
-    Member shown = member.member;
-    shown.version = member.version;
-    list.stages[member.stage.value].members.push_back(std::move(shown));
-  }
-  return list;
-}
-
-// Lists reach this in the order of their decisions, so epochs only rise.
-void Authority::publish(const MemberList& list) {
-  Result<std::vector<std::uint8_t>> body = pack_member_list(list);
-  if (!body.ok()) return fail_log(body.error());
-  published_ = list;
-  published_signed_.signature = port_.sign(*body);
-  published_signed_.body = std::move(*body);
-  if (list.epoch == epoch_) list_dirty_ = false;
-  port_.on_members(published_, published_signed_);
-  std::set<PeerId> peers;
-  for (const auto& [peer, session] : linked_) peers.insert(peer);
-  for (const auto& [session, member] : members_) peers.insert(member.member.peer);
-  for (const PeerId& peer : peers) port_.send(peer, published_signed_);
-}
-
 void Authority::send_to_session(const Session& session, Message message) {
   const auto at = members_.find(session);
   if (at != members_.end()) port_.send(at->second.member.peer, std::move(message));
@@ -189,6 +157,11 @@ void Authority::on_message(const Remote& from, const Message& message) {
   if (const auto* beat = std::get_if<Beat>(&message)) return on_beat(from, *beat);
   if (const auto* report = std::get_if<RoundReport>(&message)) return on_report(from, *report);
   if (const auto* leave = std::get_if<Leave>(&message)) return on_leave(from, *leave);
+  if (const auto* query = std::get_if<MembersQuery>(&message)) {
+    if (const auto at = members_.find(from.session); at != members_.end())
+      send_list(at->second, query->epoch, query->id);
+    return;
+  }
   if (ended_ && std::holds_alternative<Goodbye>(message)) return void(unheard_.erase(from.session));
   if (std::holds_alternative<Goodbye>(message))
     return end_session(from.session, std::string(kLeft) + " without waiting for a round", false);
@@ -199,10 +172,10 @@ void Authority::on_link_up(const Remote& from) {
   if (from.role == PeerRole::kPeer) linked_[from.peer] = from.session;
   if (!started_ || failed_) return;
   if (over_.count(from.session)) return tell_over(from);
-  port_.send(from.peer, published_signed_);
   if (ended_) port_.send(from.peer, end_);
   const auto at = members_.find(from.session);
   if (at == members_.end()) return;
+  at->second.list_sent = false;  // it asks when it sees that it missed one
   StageState& stage = *stage_of(at->second.stage);
   if (stage.last_abandon) port_.send(from.peer, *stage.last_abandon);
   at->second.commit_sent_at = {};
@@ -212,6 +185,7 @@ void Authority::on_link_up(const Remote& from) {
 void Authority::on_link_down(const Remote& from) {
   const auto at = linked_.find(from.peer);
   if (at != linked_.end() && at->second == from.session) linked_.erase(at);
+  if (const auto member = members_.find(from.session); member != members_.end()) member->second.list_sent = false;
 }
 
 void Authority::arm_tick() {

@@ -8,7 +8,7 @@
 //   - open(the log), sync_log(), then start() once the trainer is there: it replays every decision, so that the trainer
 //     can bring its own log up to date (merged entries, sessions over), and publishes the list. All membership timers
 //     begin anew: the authority was away, not they.
-//   - on_message: JoinRequest, Beat, Leave, Goodbye, RoundReport of peers; on_link_up, on_link_down: links.
+//   - on_message: JoinRequest, Beat, Leave, Goodbye, MembersQuery, RoundReport of peers; on_link_up, on_link_down: links.
 //   - on_step: allreduce, all microbatches of a step are committed; again after a restart.
 //   - set_status: the run's totals changed.
 //   - the run ends: finish(done), then validation and saving, then end(reason); or give_up(done), then end(reason).
@@ -32,7 +32,11 @@
 //
 // Memory is changed when something is decided; what leaves the process follows from a callback of the log's sync, in
 // the order of the decisions (decide()). What leaves without a decision of its own tells only what is durable:
-// published_ and last_commit_sent.
+// published_, lists_ and last_commit_sent.
+//
+// Lists: a member gets the whole list once, and then what changed of it, by version (sync/list_change.h), a few times a
+// second at most and nothing when nothing changed. BeatAcks name the version that was told to all; who sees there that
+// it missed one asks (MembersQuery) and gets the changes that it lacks, or the whole.
 //
 // Life: a member is fenced when it is silent, or when its device hangs. Silence is a time without a beat: `membership`,
 // or twice the longest time between two of its beats lately (a process that gets little time of its machine). A device
@@ -66,7 +70,9 @@
 #include "events/event_record.h"
 #include "sync/authority_log.h"
 #include "sync/authority_state.h"
+#include "sync/list_history.h"
 #include "sync/outer_rule.h"
+#include "transport/limits.h"
 #include "transport/messages.h"
 #include "transport/transport.h"
 
@@ -89,6 +95,7 @@ struct AuthorityOptions {
   std::vector<std::uint64_t> payload_bytes;  // of what a member brings to a round, by stage; empty = not known
   // No new round of a stage for this long after a joiner came that must fetch (see "Behind").
   Duration join_hold = 5s;
+  std::size_t list_bytes_max = limits::kListBytesMax;  // of the packed list: a joiner that it has no room for is refused
 };
 
 // What the authority asks of the process it lives in. None of these may call back into the Authority.
@@ -98,8 +105,8 @@ class AuthorityPort {
   virtual void send(const PeerId& peer, Message message) = 0;
   virtual std::vector<std::uint8_t> sign(ByteView body) = 0;  // by the run's key
   virtual void fence(const Session& session) = 0;             // Transport::fence
-  // The newest list; the trainer routes by it. Called after it is logged and signed.
-  virtual void on_members(const MemberList& list, const Members& signed_list) = 0;
+  // The newest list; the trainer routes by it. Called after it is logged.
+  virtual void on_members(const MemberList& list) = 0;
   virtual void on_round_commit(const RoundCommit& commit) = 0;  // for the trainer: entries merged
   virtual void on_round_abandoned(const RoundAbandon& abandon) = 0;
   // Of the entries that a member says its contribution holds, the first that the trainer never committed; a committed
@@ -146,7 +153,7 @@ class Authority {
   void sync_log(std::function<void(Status)> done);
   // REQUIRES: sync_log() succeeded, or the log was empty.
   void start();
-  // JoinRequest, Beat, Leave, Goodbye, Step, RoundReport.
+  // JoinRequest, Beat, Leave, Goodbye, MembersQuery, Step, RoundReport.
   void on_message(const Remote& from, const Message& message);
   void on_link_up(const Remote& from);
   void on_link_down(const Remote& from);  // ends no session
@@ -162,7 +169,7 @@ class Authority {
   void end(const std::string& reason);  // End to everybody; joiners get it too from now on
   // After end(): members that have not said Goodbye to it and showed life within the membership time.
   const std::set<Session>& unheard() const { return unheard_; }
-  const MemberList& members() const { return published_; }  // newest published
+  const MemberList& members() const { return published_; }  // newest decided
   // Whether a JoinRequest of this session would admit nobody: it is or was a member, or the run has ended.
   bool knows(const Session& session) const;
   bool step_done(StageId stage, StepId step) const;  // allreduce: this stage committed it
@@ -173,12 +180,10 @@ class Authority {
   Authority(AuthorityOptions options, AuthorityPort& port, EventLoop& loop, std::unique_ptr<RecordLog> log);
   Status restore(const std::vector<LogRecord>& records);
 
-  // ---- authority.cc: log, lists, messages ----
+  // ---- authority.cc: log, messages ----
   // Appends, and runs `effect` once it is durable; effects run in the order of the calls.
   void decide(const LogRecord& record, std::function<void()> effect);
   void fail_log(const Error& error);
-  MemberList build_list() const;
-  void publish(const MemberList& list);
   void send_to_session(const Session& session, Message message);
   void tick();
   // Whether a sync of the log has not returned for kSyncOverdue; says so.
@@ -186,10 +191,17 @@ class Authority {
   void arm_tick();
   StageState* stage_of(StageId stage);
 
-  // ---- authority_members.cc ----
-  void on_join(const Remote& from, const JoinRequest& request);
+  // ---- authority_lists.cc ----
+  MemberList build_list() const;
   // The signed list with one more member, and without `older`.
   bool fits_list(const std::vector<std::string>& addresses, const std::optional<Session>& older) const;
+  void publish(MemberList list);
+  void tell_list();
+  // To who has the one of this epoch and id.
+  void send_list(MemberState& member, Epoch epoch, std::uint64_t id);
+
+  // ---- authority_members.cc ----
+  void on_join(const Remote& from, const JoinRequest& request);
   void refuse_join(const Remote& from, const std::string& reason);
   void on_beat(const Remote& from, const Beat& beat);
   void note_fetch(MemberState& member, const Beat& beat);
@@ -283,8 +295,10 @@ class Authority {
   std::map<PeerId, Session> linked_;  // peers whose link is up
   Epoch epoch_;                       // of the list; counts the decisions that change it
   MemberList published_;
-  Members published_signed_;
   bool list_dirty_ = false;  // versions changed since published_
+  ListHistory lists_;        // those that were told
+  TimePoint next_list_{};    // is told not before
+  TimerId list_timer_ = 0;
   BeatAck status_;
   TimerId tick_timer_ = 0;
   TimePoint last_tick_{};

@@ -18,6 +18,14 @@ Duration retry_delay(std::uint32_t failures) {
   return std::min(delay, kRetryMax);
 }
 
+// With the entries of that member alone: the names of all, to all, would grow with the square of a stage's members.
+RoundCommit as_told_to(const Session& session, const RoundCommit& commit) {
+  RoundCommit told{commit.stage, commit.round, commit.version, commit.digest, commit.tag, commit.step, {}};
+  for (const Secured& secured : commit.secured)
+    if (secured.session == session) told.secured.push_back(secured);
+  return told;
+}
+
 }  // namespace
 
 void Authority::on_report(const Remote& from, const RoundReport& report) {
@@ -25,7 +33,7 @@ void Authority::on_report(const Remote& from, const RoundReport& report) {
   if (stage == nullptr || !members_.count(from.session)) return;
   if (!stage->round || stage->round->open.round != report.round) {
     if (stage->last_commit_sent && stage->last_commit_sent->round == report.round)
-      port_.send(from.peer, *stage->last_commit_sent);
+      send_commit(members_.at(from.session), *stage->last_commit_sent);
     else if (report.round > stage->round_committed && report.round <= stage->round_used &&
              report.round != stage->last_commit.value_or(RoundCommit{}).round)
       port_.send(from.peer, RoundAbandon{report.stage, report.round, "this round is over"});
@@ -209,7 +217,7 @@ void Authority::note_named(const RoundCommit& commit) {
 void Authority::send_commit(const MemberState& member, const RoundCommit& commit) {
   // A newer one than `commit` is not durable yet.
   if (member.named && member.named->round < commit.round) port_.send(member.member.peer, *member.named);
-  port_.send(member.member.peer, commit);
+  port_.send(member.member.peer, as_told_to(member.member.session, commit));
 }
 
 void Authority::abandon_round(StageState& stage, const std::string& reason) {

@@ -42,8 +42,10 @@ Result<LogRecord> parse_member_record(ByteView body) {
 }
 
 Result<LogRecord> parse_record(Kind kind, ByteView body) {
+  // Since then no message that a log holds has changed, so a run goes on under a newer program.
+  constexpr std::uint16_t kOldestProtocol = 2;
   if (kind == Kind::kMember) return parse_member_record(body);
-  SHOAL_ASSIGN(const Envelope envelope, parse_envelope(body));
+  SHOAL_ASSIGN(const Envelope envelope, parse_envelope(body, kOldestProtocol));
   if (const auto* manifest = std::get_if<Manifest>(&envelope.message); manifest && kind == Kind::kStart)
     return LogRecord(LogStart{*manifest});
   if (const auto* over = std::get_if<Fenced>(&envelope.message); over && kind == Kind::kOver)

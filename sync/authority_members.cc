@@ -5,7 +5,6 @@
 #include "sync/authority.h"
 #include "sync/planner.h"
 #include "transport/dial_trials.h"
-#include "transport/envelope.h"
 #include "transport/limits.h"
 
 namespace shoal {
@@ -34,24 +33,6 @@ void Authority::tell_over(const Remote& to) {
 
 bool Authority::knows(const Session& session) const {
   return ended_ || members_.count(session) > 0 || over_.count(session) > 0;
-}
-
-// A list that is too large would end the run, and its log would end every later life of it: so it is seen to before the
-// member is decided. What members change later (versions, epochs) is counted at its largest.
-bool Authority::fits_list(const std::vector<std::string>& addresses, const std::optional<Session>& older) const {
-  constexpr std::uint64_t kLargest = UINT64_MAX;
-  MemberList list = build_list();
-  list.epoch = Epoch(kLargest);
-  Member joiner{Session{kLargest, kLargest}, PeerId{}, addresses, true, Version(kLargest)};
-  list.stages.front().members.push_back(joiner);
-  for (StageMembers& stage : list.stages) {
-    stage.epoch = Epoch(kLargest);
-    stage.version = Version(kLargest);
-    stage.round = RoundId(kLargest);
-    std::erase_if(stage.members, [&](const Member& member) { return member.session == older; });
-    for (Member& member : stage.members) member.version = Version(kLargest);
-  }
-  return pack_member_list(list).ok();
 }
 
 void Authority::on_join(const Remote& from, const JoinRequest& request) {
@@ -90,7 +71,7 @@ void Authority::on_join(const Remote& from, const JoinRequest& request) {
   const std::vector<std::string> addresses = usable_addresses(request.addresses);
   if (!fits_list(addresses, older))
     return refuse_join(from, "the run has as many members as its signed list has room for (" +
-                                 std::to_string(limits::kBodyMax >> 10) + " KiB)");
+                                 std::to_string(options_.list_bytes_max >> 10) + " KiB)");
   if (older) end_session(*older, "replaced by a newer session of the same peer", true);
 
   StageState& stage = stages_[choice->stage.value];
@@ -116,6 +97,7 @@ void Authority::on_join(const Remote& from, const JoinRequest& request) {
     publish(list);
     const auto at = members_.find(from.session);
     if (at == members_.end()) return;
+    send_list(at->second, Epoch(0), 0);
     JoinAnswer answer = join_answer(at->second);
     answer.reason = reason;
     port_.send(from.peer, std::move(answer));
@@ -139,9 +121,8 @@ void Authority::on_beat(const Remote& from, const Beat& beat) {
   member.ahead = beat.version > stage.version;
 
   BeatAck ack = status_;
-  ack.list_epoch = published_.epoch;
+  ack.list_epoch = lists_.newest().epoch;
   port_.send(from.peer, ack);
-  if (beat.list_epoch < published_.epoch) port_.send(from.peer, published_signed_);
   if (ended_) port_.send(from.peer, end_);
   repeat_what_it_missed(member);
   maybe_open(stage);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/sign.h"
+#include "sync/list_change.h"
 #include "sync/state_transfer.h"
 #include "transport/envelope.h"
 
@@ -45,6 +46,8 @@ struct Membership::State {
   Phase phase = Phase::kIdle;
   std::optional<StageId> stage;
   std::optional<MemberList> list;
+  std::uint64_t id = 0;  // of the list
+  TimePoint next_ask{};  // for a list
   bool was_member = false;  // the list has held us
   bool round_wanted = false;
   TimerId timer = 0;
@@ -71,7 +74,6 @@ struct Membership::State {
     }
     arm(options.beat_period);
     Beat beat = port.make_beat();
-    beat.list_epoch = list ? list->epoch : Epoch(0);
     beat.leaving = beat.leaving || phase == Phase::kLeaving;
     port.send_to_authority(std::move(beat));
     if (phase == Phase::kLeaving) port.send_to_authority(Leave{round_wanted});
@@ -106,6 +108,40 @@ struct Membership::State {
   Status take_list(const Members& members) {
     SHOAL_ASSIGN(MemberList next, open_member_list(members, options.run));
     if (list && next.epoch <= list->epoch) return Status::success();
+    follow(std::move(next), list_id(members.body));
+    return Status::success();
+  }
+
+  Status take_change(const MembersChange& message) {
+    SHOAL_ASSIGN(const ListChange change, open_list_change(message, options.run));
+    if (list && change.epoch <= list->epoch) return Status::success();
+    if (!list || change.base != list->epoch || change.base_id != id) {
+      ask(list ? list->epoch : Epoch(0), id);
+      return Status::success();
+    }
+    MemberList next = *list;
+    if (const Status applied = apply_change(change, next); !applied.ok()) {
+      ask(Epoch(0), 0);
+      return applied;
+    }
+    follow(std::move(next), change.id);
+    return Status::success();
+  }
+
+  void ask(Epoch epoch, std::uint64_t of) {
+    if ((phase != Phase::kMember && phase != Phase::kLeaving) || loop.now() < next_ask) return;
+    next_ask = loop.now() + options.list_retry;
+    port.send_to_authority(MembersQuery{epoch, of});
+  }
+
+  void look(const BeatAck& ack) {
+    const Epoch ours = list ? list->epoch : Epoch(0);
+    if (ack.list_epoch > ours) ask(ours, id);
+    port.on_status(ack);
+  }
+
+  void follow(MemberList next, std::uint64_t next_id) {
+    id = next_id;
     bool holds_us = false;
     for (const StageMembers& entry : next.stages)
       for (const Member& member : entry.members) holds_us = holds_us || member.session == options.self;
@@ -114,7 +150,6 @@ struct Membership::State {
     was_member = was_member || holds_us;
     port.on_members(*list);
     if (dropped && phase == Phase::kMember) fenced("the newest member list does not hold this session");
-    return Status::success();
   }
 };
 
@@ -134,6 +169,7 @@ Status Membership::on_message(const Message& message) {
   State& s = *state_;
   if (s.phase == Phase::kOver || s.phase == Phase::kIdle) return Status::success();
   if (const auto* members = std::get_if<Members>(&message)) return s.take_list(*members);
+  if (const auto* change = std::get_if<MembersChange>(&message)) return s.take_change(*change);
   if (const auto* answer = std::get_if<JoinAnswer>(&message)) {
     s.answered(*answer);
   } else if (const auto* fenced = std::get_if<Fenced>(&message)) {
@@ -146,7 +182,7 @@ Status Membership::on_message(const Message& message) {
     s.over();
     s.port.on_end(end->reason);
   } else if (const auto* ack = std::get_if<BeatAck>(&message)) {
-    s.port.on_status(*ack);
+    s.look(*ack);
   }
   return Status::success();
 }

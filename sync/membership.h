@@ -1,13 +1,14 @@
 #pragma once
 // A peer's side of membership: join, beats, the newest signed list, fencing, leaving. State machine without I/O,
-// threads or clock of its own. Thread: loop only. Bounds: one list (limits::kBodyMax).
+// threads or clock of its own. Thread: loop only. Bounds: one list (limits::kListBytesMax).
 //
 // Who calls what when (runtime's peer):
-//   start() once the transport is up; on_authority_up with the link; JoinAnswer, Members, BeatAck,
+//   start() once the transport is up; on_authority_up with the link; JoinAnswer, Members, MembersChange, BeatAck,
 //   Fenced, Goodbye, End from the authority -> on_message (Members also when another peer relays them: the signature
 //   decides) beat_now() when `serving`, version or leaving changed leave() at Ctrl-C when the open entries are settled
 //   (or with what there is), leave_at_once() at the second
-// and Membership asks its MembershipPort. While the authority is away nothing here ends: hops go on, lists and rounds
+// and Membership asks its MembershipPort. A change that does not begin with our list, or a BeatAck that names a newer one,
+// makes it ask for what it lacks (MembersQuery), at most once a second. While the authority is away nothing here ends: hops go on, lists and rounds
 // wait.
 #include <cstdint>
 #include <memory>
@@ -25,6 +26,7 @@ struct MembershipOptions {
   JoinRequest request;
   Duration beat_period = 1s;
   Duration join_retry = 2s;
+  Duration list_retry = 1s;  // of asking for a list
   Duration dial_retry = 5s;  // after the answer that nobody can dial us
 };
 
@@ -32,7 +34,7 @@ class MembershipPort {
  public:
   virtual ~MembershipPort() = default;
   virtual void send_to_authority(Message message) = 0;
-  virtual Beat make_beat() = 0;                            // list_epoch is filled in here
+  virtual Beat make_beat() = 0;
   virtual void on_joined(const JoinAnswer& answer) = 0;    // once
   virtual void on_refused(const std::string& reason) = 0;  // the request is not repeated
   // Nobody can dial us where the request says; it is repeated after dial_retry. `reason`: what was tried.
@@ -53,7 +55,7 @@ class Membership {
   void start();
   void on_authority_up();
   // Messages of other kinds are ignored. ERRORS (nothing changed): kCorrupt (signature), kForeign (another run's list),
-  // kMalformed, kTooLarge.
+  // kMalformed (also: a change that contradicts our list, which is then asked for anew), kTooLarge.
   Status on_message(const Message& message);
   void beat_now();
   // Asks to go; on_goodbye follows when a round secured what we hold (`round_wanted`) or at once. Repeated with the

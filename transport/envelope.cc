@@ -37,7 +37,7 @@ Error malformed(std::string what) { return make_error(ErrorCode::kMalformed, std
 template <class T>
 Status pack_fields(const T& item, std::string_view name, ByteSink& sink) {
   msgpack::packer<ByteSink> packer(sink);
-  Writer writer(packer, fields::text_max<T>());
+  Writer writer(packer, fields::text_max<T>(), fields::bytes_max<T>());
   writer.put(item);
   if (writer.beyond())
     return make_error(ErrorCode::kTooLarge, std::string(name) + ": a " + writer.beyond() + " is beyond its limit");
@@ -55,7 +55,7 @@ Status parse_fields(ByteView bytes, std::string_view name, T& to) {
     const msgpack::object_handle root = msgpack::unpack(reinterpret_cast<const char*>(bytes.data()), bytes.size(),
                                                         offset, as_reference, nullptr, limit);
     if (offset != bytes.size()) return malformed(std::string(name) + ": bytes behind the body");
-    Reader reader(fields::text_max<T>());
+    Reader reader(fields::text_max<T>(), fields::bytes_max<T>());
     reader.get(root.get(), to);
     if (!reader.ok()) return make_error(reader.error().code, std::string(name) + ": " + reader.error().message);
     return Status::success();
@@ -154,12 +154,14 @@ Result<Bytes> pack_envelope(const Message& message, const std::optional<Transfer
   return Bytes::from_vector(std::move(sink.bytes));
 }
 
-Result<Envelope> parse_envelope(ByteView bytes) {
+Result<Envelope> parse_envelope(ByteView bytes) { return parse_envelope(bytes, protocol_version()); }
+
+Result<Envelope> parse_envelope(ByteView bytes, std::uint16_t oldest) {
   if (bytes.size() > limits::kControlBytesMax) return too_large("envelope", bytes.size(), limits::kControlBytesMax);
   if (bytes.size() < kPrologueBytes) return malformed("envelope of " + std::to_string(bytes.size()) + " bytes");
   if (get_le<std::uint32_t>(bytes, 0) != kMagic) return malformed("not an envelope of shoal");
   const std::uint16_t version = get_le<std::uint16_t>(bytes, 4);
-  if (version != protocol_version()) {
+  if (version < oldest || version > protocol_version()) {
     return make_error(ErrorCode::kVersion, "protocol version " + std::to_string(version) + ", this program speaks " +
                                                std::to_string(protocol_version()) +
                                                "; HINT: use the same release of shoal at both ends");
@@ -180,19 +182,27 @@ Result<Envelope> parse_envelope(ByteView bytes) {
   return envelope;
 }
 
-Result<std::vector<std::uint8_t>> pack_member_list(const MemberList& list) {
+namespace {
+template <class T>
+Result<std::vector<std::uint8_t>> pack_list(const T& list, const char* name) {
   ByteSink sink;
-  SHOAL_TRY(pack_fields(list, "MemberList", sink));
-  if (sink.bytes.size() > limits::kBodyMax) return too_large("member list", sink.bytes.size(), limits::kBodyMax);
+  SHOAL_TRY(pack_fields(list, name, sink));
+  if (sink.bytes.size() > limits::kListBytesMax) return too_large(name, sink.bytes.size(), limits::kListBytesMax);
   return std::move(sink.bytes);
 }
-
-Result<MemberList> parse_member_list(ByteView bytes) {
-  if (bytes.size() > limits::kBodyMax) return too_large("member list", bytes.size(), limits::kBodyMax);
-  MemberList list;
-  SHOAL_TRY(parse_fields(bytes, "MemberList", list));
+template <class T>
+Result<T> parse_list(ByteView bytes, const char* name) {
+  if (bytes.size() > limits::kListBytesMax) return too_large(name, bytes.size(), limits::kListBytesMax);
+  T list;
+  SHOAL_TRY(parse_fields(bytes, name, list));
   return list;
 }
+}  // namespace
+
+Result<std::vector<std::uint8_t>> pack_member_list(const MemberList& list) { return pack_list(list, "MemberList"); }
+Result<MemberList> parse_member_list(ByteView bytes) { return parse_list<MemberList>(bytes, "MemberList"); }
+Result<std::vector<std::uint8_t>> pack_list_change(const ListChange& change) { return pack_list(change, "ListChange"); }
+Result<ListChange> parse_list_change(ByteView bytes) { return parse_list<ListChange>(bytes, "ListChange"); }
 
 Bytes pack_chunk(const ChunkHead& head, const std::vector<ByteView>& pieces) {
   std::size_t payload = 0;

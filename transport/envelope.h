@@ -39,15 +39,19 @@ struct Envelope {
 // ERRORS: kTooLarge (a text, list, body or transfer beyond its limit; the message names it).
 Result<Bytes> pack_envelope(const Message& message, const std::optional<TransferHead>& transfer);
 // ERRORS: kTooLarge, kMalformed, kCorrupt (checksum), kVersion (prologue of another protocol version, both numbers
-// named).
-Result<Envelope> parse_envelope(ByteView bytes);
+// named). Files hold envelopes too: those of a program that spoke `oldest` or later are read, which supposes that the
+// messages in them are packed today as they were then.
+Result<Envelope> parse_envelope(ByteView bytes, std::uint16_t oldest);
+Result<Envelope> parse_envelope(ByteView bytes);  // of this protocol version alone
 
 // What this process speaks: limits::kProtocolVersion, or another one under the fault point transport.foreign_version.
 std::uint16_t protocol_version();
 
-// The body that the run's key signs (Members). ERRORS as above.
+// The bodies that the run's key signs (Members, MembersChange). ERRORS as above.
 Result<std::vector<std::uint8_t>> pack_member_list(const MemberList& list);
 Result<MemberList> parse_member_list(ByteView bytes);
+Result<std::vector<std::uint8_t>> pack_list_change(const ListChange& change);
+Result<ListChange> parse_list_change(ByteView bytes);
 
 struct ChunkHead {
   std::uint64_t transfer = 0;

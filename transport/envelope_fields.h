@@ -60,11 +60,19 @@ constexpr std::size_t text_max() {
   return std::is_same_v<M, Manifest> ? limits::kBodyMax : limits::kTextMax;
 }
 
+// And a member list is a long byte string.
+template <class M>
+constexpr std::size_t bytes_max() {
+  constexpr bool list = std::is_same_v<M, Members> || std::is_same_v<M, MembersChange>;
+  return list ? limits::kListBytesMax : limits::kBodyMax;
+}
+
 // Appends values to a msgpack packer; remembers the first limit that was passed.
 template <class Packer>
 class FieldWriter {
  public:
-  FieldWriter(Packer& packer, std::size_t text_max) : packer_(packer), text_max_(text_max) {}
+  FieldWriter(Packer& packer, std::size_t text_max, std::size_t bytes_max)
+      : packer_(packer), text_max_(text_max), bytes_max_(bytes_max) {}
   const char* beyond() const { return beyond_; }
 
   template <class T>
@@ -82,7 +90,7 @@ class FieldWriter {
       packer_.pack_str(static_cast<std::uint32_t>(value.size()));
       packer_.pack_str_body(value.data(), static_cast<std::uint32_t>(value.size()));
     } else if constexpr (std::is_same_v<T, std::vector<std::uint8_t>>) {
-      if (fits(value.size(), limits::kBodyMax, "byte string")) put_bin(value.data(), value.size());
+      if (fits(value.size(), bytes_max_, "byte string")) put_bin(value.data(), value.size());
     } else if constexpr (std::is_same_v<T, std::vector<std::uint64_t>>) {
       const Result<std::vector<std::uint8_t>> packed = pack_serials(value);
       if (packed.ok() && value.size() <= serials_left_) {
@@ -129,7 +137,7 @@ class FieldWriter {
   }
 
   Packer& packer_;
-  std::size_t text_max_;
+  std::size_t text_max_, bytes_max_;
   std::size_t serials_left_ = limits::kSerialsMax;  // over all lists of the message: a few bytes can stand for many
   const char* beyond_ = nullptr;
 };
@@ -139,7 +147,7 @@ class FieldWriter {
 template <class Object, class Kind>
 class FieldReader {
  public:
-  explicit FieldReader(std::size_t text_max) : text_max_(text_max) {}
+  FieldReader(std::size_t text_max, std::size_t bytes_max) : text_max_(text_max), bytes_max_(bytes_max) {}
   bool ok() const { return !error_.has_value(); }
   const Error& error() const { return *error_; }
 
@@ -162,7 +170,7 @@ class FieldReader {
       if (expect(from.type == Kind::STR, "a text") && fits(from.via.str.size, text_max_, "text"))
         to.assign(from.via.str.ptr, from.via.str.size);
     } else if constexpr (std::is_same_v<T, std::vector<std::uint8_t>>) {
-      if (!expect(from.type == Kind::BIN, "a byte string") || !fits(from.via.bin.size, limits::kBodyMax, "byte string"))
+      if (!expect(from.type == Kind::BIN, "a byte string") || !fits(from.via.bin.size, bytes_max_, "byte string"))
         return;
       const auto* begin = reinterpret_cast<const std::uint8_t*>(from.via.bin.ptr);
       to.assign(begin, begin + from.via.bin.size);
@@ -225,7 +233,7 @@ class FieldReader {
     return size <= limit;
   }
 
-  std::size_t text_max_;
+  std::size_t text_max_, bytes_max_;
   std::size_t serials_left_ = limits::kSerialsMax;
   std::optional<Error> error_;
 };

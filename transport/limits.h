@@ -8,7 +8,7 @@
 
 namespace shoal::limits {
 
-inline constexpr std::uint32_t kProtocolVersion = 2;
+inline constexpr std::uint32_t kProtocolVersion = 3;
 inline constexpr std::size_t kControlBytesMax = 1u << 20;  // one message on the control lane
 inline constexpr std::size_t kChunkBytes = 256u << 10;     // what we send at a time on the bulk lane
 inline constexpr std::size_t kChunkBytesMax = 1u << 20;    // what we accept
@@ -30,7 +30,8 @@ inline constexpr std::size_t kSerialsMax =
     1u << 18;  // serials in one message: what a round names (transport/serial_list.h)
 inline constexpr std::size_t kSerialBytesMax = 768u << 10;  // of such a list on the wire: below kControlBytesMax
 inline constexpr std::size_t kTextMax = 512;                // any text in a message
-inline constexpr std::size_t kBodyMax = 64u << 10;          // manifest body, signed lists
+inline constexpr std::size_t kBodyMax = 64u << 10;          // manifest body
+inline constexpr std::size_t kListBytesMax = 768u << 10;    // a signed member list, and what changed of one
 inline constexpr std::size_t kDepthMax = 8;                 // arrays within arrays in a message; a member list needs 6
 inline constexpr Duration kHandshakeTime = 2s;              // connection to accepted hello
 inline constexpr Duration kPingPeriod = 1s;

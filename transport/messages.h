@@ -29,7 +29,9 @@ using Message = std::variant<
     // 32: states and the directory
     StateQuery, StateOffer, ChunkQuery, Chunk, ManifestQuery, Manifest, PeersQuery, Peers,
     // 40: between stages, added later
-    Progress, NeedKeyFrame>;
+    Progress, NeedKeyFrame,
+    // 42: membership, added later
+    MembersChange, MembersQuery>;
 
 std::string_view name_of(const Message& message);  // "Forward"
 

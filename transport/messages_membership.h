@@ -59,11 +59,62 @@ struct MemberList {
   SHOAL_FIELDS(run, epoch, stages)
 };
 
-// Authority -> all: the member list of now.
+// Authority -> member: the whole member list of now; when it joined, and when it asked.
 struct Members {
   std::vector<std::uint8_t> body;       // a packed MemberList
   std::vector<std::uint8_t> signature;  // Ed25519 by the run's key
   SHOAL_FIELDS(body, signature)
+};
+
+struct StageAnchor {
+  Version version;
+  Digest digest;
+  bool secured = false;
+  RoundId round;
+  SHOAL_FIELDS(version, digest, secured, round)
+};
+
+struct MemberChange {
+  Session session;
+  bool serving = false;
+  Version version;
+  SHOAL_FIELDS(session, serving, version)
+};
+
+// A stage's part of a ListChange, to be applied in the order of the fields.
+struct StageChange {
+  StageId stage;
+  Epoch epoch;
+  std::optional<StageAnchor> anchor;  // members that stood at the version of before move to this one
+  std::vector<Session> gone;
+  std::vector<Member> joined;
+  std::vector<MemberChange> changed;
+  SHOAL_FIELDS(stage, epoch, anchor, gone, joined, changed)
+};
+
+// What makes the list of `epoch` out of the list of `base`. An id tells lists of one epoch apart: it is the first 8
+// bytes of the BLAKE2b-256 of the packed MemberList, little-endian.
+struct ListChange {
+  Epoch base;
+  std::uint64_t base_id = 0;
+  Epoch epoch;
+  std::uint64_t id = 0;
+  std::vector<StageChange> stages;  // those in which something changed
+  SHOAL_FIELDS(base, base_id, epoch, id, stages)
+};
+
+// Authority -> members: what changed of the member list.
+struct MembersChange {
+  std::vector<std::uint8_t> body;       // a packed ListChange
+  std::vector<std::uint8_t> signature;  // Ed25519 by the run's key (sync/list_change.h)
+  SHOAL_FIELDS(body, signature)
+};
+
+// Member -> authority: I miss a list; mine is this one (0 and 0: none).
+struct MembersQuery {
+  Epoch epoch;
+  std::uint64_t id = 0;
+  SHOAL_FIELDS(epoch, id)
 };
 
 // Peer -> authority, every second and at once when `serving` changes: I live, and this is where I stand.
@@ -77,19 +128,18 @@ struct Beat {
   std::uint64_t accepted = 0, counted = 0, undone = 0, window_wait = 0;
   std::uint32_t entries = 0, queue_ms = 0;
   double rate = 0;               // targets per second
-  Epoch list_epoch;              // newest list seen
   std::uint64_t progress = 0;    // rises with finished device work
   std::uint32_t job_ms = 0;      // the device's present job runs for so long; 0: none
   std::uint32_t longest_ms = 0;  // the longest finished job of its kind in this session; 0: none is finished
   bool stranded = false;         // nobody of the next stage answers it
   bool behind = false;           // a round was committed without it, and it fetches the state
   SHOAL_FIELDS(stage, version, serving, leaving, inner_steps, settled_targets, accepted, counted, undone, window_wait,
-               entries, queue_ms, rate, list_epoch, progress, job_ms, longest_ms, stranded, behind)
+               entries, queue_ms, rate, progress, job_ms, longest_ms, stranded, behind)
 };
 
 // Authority -> peer: heard, and where the run stands.
 struct BeatAck {
-  Epoch list_epoch;
+  Epoch list_epoch;  // of the newest list that was told to all
   std::uint64_t run_targets = 0;
   double run_loss = 0;
   std::uint64_t run_step = 0;

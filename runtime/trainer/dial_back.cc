@@ -1,40 +1,70 @@
 #include "runtime/trainer/dial_back.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "transport/dial_trials.h"
 
 namespace shoal {
+
+namespace {
+constexpr Duration kLook = 20ms;  // for the next dial that may begin
+}  // namespace
 
 DialBack::DialBack(Transport& transport, EventLoop& loop, std::function<void(const Verdict&)> decided)
     : transport_(transport), loop_(loop), decided_(std::move(decided)) {}
 
 void DialBack::check(const Remote& from, const JoinRequest& request) {
   Trial* trial = trial_of(from.peer);
-  if (trial == nullptr || trial->under_way) return;
+  if (trial == nullptr || trial->busy()) return;
+  JoinRequest asked = request;
+  asked.addresses = usable_addresses(std::move(asked.addresses));  // no more than that is kept of a stranger
   if (loop_.now() < trial->next_at) {
     // The repeat of a request that was answered yes, or a new session: nothing is dialled for it.
-    if (trial->failures > 0 || trial->addresses != request.addresses) return;
-    return loop_.post(lifetime_.guard([this, from, request] { decided_({from, request, Status::success(), 0}); }));
+    if (trial->failures > 0 || trial->addresses != asked.addresses) return;
+    return loop_.post(lifetime_.guard([this, from, asked] { decided_({from, asked, Status::success(), 0}); }));
   }
-  if (under_way_ >= kAtOnce) return;
-  ++under_way_;
-  trial->under_way = true;
-  trial->addresses = request.addresses;
-  transport_.try_addresses(from.peer, request.addresses, lifetime_.guard([this, from, request](const Status& reached) {
-    on_outcome(from, request, reached);
-  }));
+  if (line_.size() >= kWaitingMax) return;
+  trial->in_line = true;
+  line_.push_back({from, std::move(asked)});
+  dial_next();
 }
 
-// Who is under way keeps its place; of the others the oldest gives way.
+// Who is in line or under way keeps its place; of the others the oldest gives way.
 DialBack::Trial* DialBack::trial_of(const PeerId& peer) {
   if (const auto found = trials_.find(peer); found != trials_.end()) return &found->second;
   if (trials_.size() >= kRememberedMax) {
     const auto oldest = std::min_element(trials_.begin(), trials_.end(), [](const auto& a, const auto& b) {
-      return std::pair(a.second.under_way, a.second.next_at) < std::pair(b.second.under_way, b.second.next_at);
+      return std::pair(a.second.busy(), a.second.next_at) < std::pair(b.second.busy(), b.second.next_at);
     });
-    if (oldest->second.under_way || loop_.now() < oldest->second.next_at) return nullptr;
+    if (oldest->second.busy() || loop_.now() < oldest->second.next_at) return nullptr;
     trials_.erase(oldest);
   }
   return &trials_[peer];
+}
+
+void DialBack::dial_next() {
+  while (!line_.empty() && under_way_ < kAtOnce) {
+    if (!dials_.take(loop_.now())) {
+      if (std::exchange(timer_, true)) return;
+      loop_.after(kLook, lifetime_.guard([this] {
+        timer_ = false;
+        dial_next();
+      }));
+      return;
+    }
+    Waiting next = std::move(line_.front());
+    line_.pop_front();
+    Trial& trial = trials_.at(next.from.peer);
+    trial.in_line = false;
+    trial.under_way = true;
+    trial.addresses = next.request.addresses;
+    ++under_way_;
+    transport_.try_addresses(next.from.peer, trial.addresses,
+                             lifetime_.guard([this, from = next.from, request = next.request](const Status& reached) {
+                               on_outcome(from, request, reached);
+                             }));
+  }
 }
 
 void DialBack::on_outcome(const Remote& from, const JoinRequest& request, const Status& reached) {
@@ -44,6 +74,7 @@ void DialBack::on_outcome(const Remote& from, const JoinRequest& request, const 
   trial.failures = reached.ok() ? 0 : trial.failures + 1;
   trial.next_at = loop_.now() + kPause;
   decided_({from, request, reached, trial.failures});
+  dial_next();
 }
 
 }  // namespace shoal

@@ -6,11 +6,13 @@
 // must answer, and hangs up. One that answers is enough (an address of a local network is of use to neighbours alone).
 // Meanwhile the joiner's repeated requests wait.
 //
-// Only addresses of a peer that proved its key are dialled, at most kAtOnce peers at a time and one peer every kPause,
-// so that strangers cannot have others flooded with connections. Who finds no place asks again by itself (Membership
-// repeats its request).
+// Only addresses of a peer that proved its key are dialled, so that strangers cannot have others flooded with
+// connections: at most kAtOnce peers at a time, kPerSecond of them a second, and one peer every kPause. Who comes
+// meanwhile waits in line; who finds no place in it asks again by itself (Membership repeats its request).
 //
-// Thread: loop only.   Borrows: transport and loop, which outlive it.   Bounds: kRememberedMax peers.
+// Thread: loop only.   Borrows: transport and loop, which outlive it.   Bounds: kRememberedMax peers, kWaitingMax of
+// them in line with one request each.
+#include <deque>
 #include <functional>
 #include <map>
 #include <string>
@@ -18,13 +20,15 @@
 
 #include "common/event_loop.h"
 #include "common/lifetime.h"
+#include "transport/token_bucket.h"
 #include "transport/transport.h"
 
 namespace shoal {
 
 class DialBack {
  public:
-  static constexpr std::size_t kAtOnce = 16, kRememberedMax = 256;
+  static constexpr std::size_t kAtOnce = 64, kWaitingMax = 1024, kRememberedMax = 2048;
+  static constexpr double kPerSecond = 64;  // after a rest kAtOnce at once
   static constexpr Duration kPause = 4s;  // below Membership's own, so that its next request is a new trial
 
   struct Verdict {
@@ -43,18 +47,27 @@ class DialBack {
  private:
   struct Trial {
     std::vector<std::string> addresses;
-    bool under_way = false;
+    bool in_line = false, under_way = false;
     std::uint32_t failures = 0;
     TimePoint next_at{};  // until then what was found holds for these addresses
+    bool busy() const { return in_line || under_way; }
+  };
+  struct Waiting {
+    Remote from;
+    JoinRequest request;
   };
   Trial* trial_of(const PeerId& peer);  // null: no room
+  void dial_next();
   void on_outcome(const Remote& from, const JoinRequest& request, const Status& reached);
 
   Transport& transport_;
   EventLoop& loop_;
   std::function<void(const Verdict&)> decided_;
   std::map<PeerId, Trial> trials_;
+  std::deque<Waiting> line_;
   std::size_t under_way_ = 0;
+  TokenBucket dials_{kPerSecond, kAtOnce};
+  bool timer_ = false;
   Lifetime lifetime_;
 };
 

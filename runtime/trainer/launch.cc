@@ -243,7 +243,7 @@ void Launch::on_message(const Remote& remote, Message message, TransferId transf
     dial_back_->check(remote, *m);
   } else if (std::holds_alternative<JoinRequest>(message) || std::holds_alternative<Beat>(message) ||
              std::holds_alternative<Leave>(message) || std::holds_alternative<Goodbye>(message) ||
-             std::holds_alternative<RoundReport>(message)) {
+             std::holds_alternative<RoundReport>(message) || std::holds_alternative<MembersQuery>(message)) {
     authority_->on_message(remote, message);
   } else {
     trainer_->on_message(remote, message, 0);
@@ -289,8 +289,7 @@ std::vector<std::uint8_t> Launch::sign(ByteView body) {
 
 void Launch::fence(const Session& session) { transport_->fence(session); }
 
-void Launch::on_members(const MemberList& list, const Members& signed_list) {
-  signed_list_ = signed_list;
+void Launch::on_members(const MemberList& list) {
   // Posted: none of these may call back into the authority.
   later([this, list] {
     trainer_->on_members(list);

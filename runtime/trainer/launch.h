@@ -131,7 +131,7 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   void send(const PeerId& peer, Message message) override;
   std::vector<std::uint8_t> sign(ByteView body) override;
   void fence(const Session& session) override;
-  void on_members(const MemberList& list, const Members& signed_list) override;
+  void on_members(const MemberList& list) override;
   void on_round_commit(const RoundCommit& commit) override;
   void on_round_abandoned(const RoundAbandon& abandon) override;
   std::optional<std::uint64_t> not_committed(StageId stage, const Session& session,
@@ -188,7 +188,6 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   std::unique_ptr<Trainer> trainer_;
   std::unique_ptr<StateFetcher> fetcher_;
   Manifest manifest_;
-  Members signed_list_;
   struct Inbound {
     PeerId peer;
     TransferId transfer;

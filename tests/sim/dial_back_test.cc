@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include "sim/swarm.h"
 #include "tests/transport/sim_lab.h"
 #include "tests/transport/transport_lab.h"
@@ -153,9 +155,26 @@ TEST_F(DialBackTest, OnlySoManyPeersAreDialledAtATime) {
   EXPECT_EQ(lab.network().connections(), DialBack::kAtOnce);
   lab.run_for(6s);
   EXPECT_EQ(verdicts.size(), DialBack::kAtOnce);
-  for (std::uint8_t i = 1; i <= 2 * DialBack::kAtOnce; ++i) dial_back->check(remote_of(i), request_at(lab.address(1)));
+  EXPECT_EQ(lab.network().connections(), DialBack::kAtOnce);
   lab.run_for(6s);
-  EXPECT_EQ(verdicts.size(), 2 * DialBack::kAtOnce) << "the others came when they asked again";
+  EXPECT_EQ(verdicts.size(), 2 * DialBack::kAtOnce) << "the others stood in line";
+}
+
+// Addresses that refuse at once free their places at once: what bounds them is the rate.
+TEST_F(DialBackTest, AFloodOfStrangersDialsNoMoreThanSoManyASecond) {
+  std::uint32_t number = 0;
+  const auto stranger = [&] {
+    PeerId peer;
+    std::memcpy(peer.bytes.data(), &++number, sizeof number);
+    return Remote{peer, Session::of(peer, 1), PeerRole::kPeer};
+  };
+  for (int tenth = 0; tenth < 50; ++tenth) {
+    for (int i = 0; i < 100; ++i) dial_back->check(stranger(), request_at("nobody:1"));
+    lab.run_for(100ms);
+  }
+  const double most = static_cast<double>(DialBack::kAtOnce) + 5 * DialBack::kPerSecond;
+  EXPECT_LE(static_cast<double>(verdicts.size()), most);
+  EXPECT_GE(static_cast<double>(verdicts.size()), 5 * DialBack::kPerSecond * 0.9) << "and no fewer";
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "common/byte_codec.h"
+#include "common/hash.h"
 #include "tests/sync/sync_fixtures.h"
 
 namespace shoal {
@@ -96,6 +98,21 @@ TEST(AuthorityLogTest, ARecordThatDoesNotParseIsCorruptAtEveryLength) {
     ASSERT_TRUE(parse_log_record(payload).ok());
     for (std::size_t cut = 0; cut < payload.size(); ++cut)
       EXPECT_EQ(parse_log_record(payload.view().first(cut)).code(), ErrorCode::kCorrupt) << cut;
+  }
+}
+
+// Logs hold packed messages, and those that they hold are packed as they were under protocol 2.
+TEST(AuthorityLogTest, ARecordOfAProgramThatSpokeProtocol2IsRead) {
+  for (const LogRecord& record : sample_records()) {
+    if (std::holds_alternative<LogMember>(record)) continue;  // a list without a prologue
+    const Bytes payload = pack_log_record(record).value();
+    for (std::uint16_t version = 1; version <= 4; ++version) {
+      std::vector<std::uint8_t> bytes(payload.data(), payload.data() + payload.size());
+      put_le<std::uint16_t>(bytes.data() + 5, version);
+      const ByteView envelope = ByteView(bytes).subspan(1);
+      put_le<std::uint32_t>(bytes.data() + 13, crc32c(envelope.subspan(16), crc32c(envelope.first(12))));
+      EXPECT_EQ(parse_log_record(bytes).ok(), version == 2 || version == 3) << version;
+    }
   }
 }
 

@@ -247,6 +247,7 @@ TEST_F(AuthorityTest, AJoinersAddressesAreKeptInBoundsSoThatItsRecordFits) {
 
 TEST_F(AuthorityTest, AJoinerThatTheSignedListHasNoRoomForIsRefusedAndTheRunGoesOn) {
   options.stages = 2;
+  options.list_bytes_max = 64u << 10;
   boot();
   JoinRequest request;
   request.addresses.assign(limits::kAddressesMax, std::string(128, 'a'));

@@ -4,6 +4,7 @@
 
 #include "common/sign.h"
 #include "sim/sim_loop.h"
+#include "sync/list_change.h"
 #include "tests/sync/sync_fixtures.h"
 #include "transport/envelope.h"
 
@@ -67,6 +68,24 @@ class MembershipTest : public testing::Test, public MembershipPort {
     const Signature signature = key.sign(members.body);
     members.signature.assign(signature.begin(), signature.end());
     return members;
+  }
+  SignBytes signer() const {
+    return [this](ByteView bytes) {
+      const Signature signature = key.sign(bytes);
+      return std::vector<std::uint8_t>(signature.begin(), signature.end());
+    };
+  }
+  MembersChange change(const MemberList& from, const MemberList& to) {
+    ListChange change = change_between(from, to);
+    change.base_id = list_id(pack_member_list(from).value());
+    change.id = list_id(pack_member_list(to).value());
+    return sign_change(change, run, signer()).value();
+  }
+  // The last one.
+  MembersQuery asked() const {
+    for (auto at = sent.rbegin(); at != sent.rend(); ++at)
+      if (const auto* query = std::get_if<MembersQuery>(&*at)) return *query;
+    return {};
   }
   template <class T>
   std::size_t count_sent() const {
@@ -152,6 +171,103 @@ TEST_F(MembershipTest, BelievesOnlyNewerListsThatTheRunSigned) {
   foreign.run.bytes[0] ^= 1;
   EXPECT_EQ(membership->on_message(sign(foreign)).code(), ErrorCode::kForeign);
   EXPECT_EQ(membership->list()->epoch, Epoch(5));
+}
+
+// ---- what changed ----
+
+TEST_F(MembershipTest, FollowsWhatChangedAndForgetsNothing) {
+  join();
+  const MemberList first = list_of(5, {1, 2}), second = list_of(6, {1, 2, 3}), third = list_of(9, {1, 3});
+  ASSERT_TRUE(membership->on_message(sign(first)).ok());
+  said.clear();
+  ASSERT_TRUE(membership->on_message(change(first, second)).ok());
+  ASSERT_TRUE(membership->on_message(change(second, third)).ok());
+  EXPECT_EQ(said, "list6 list9 ");
+  EXPECT_EQ(pack_member_list(*membership->list()).value(), pack_member_list(third).value());
+  ASSERT_TRUE(membership->on_message(change(first, second)).ok()) << "repeated";
+  ASSERT_TRUE(membership->on_message(change(second, third)).ok());
+  EXPECT_EQ(said, "list6 list9 ");
+  EXPECT_EQ(count_sent<MembersQuery>(), 0u);
+}
+
+TEST_F(MembershipTest, AsksWhenWhatChangedIsNotOfItsList) {
+  join();
+  const MemberList first = list_of(5, {1, 2}), second = list_of(6, {1, 2, 3}), third = list_of(7, {1, 3});
+  ASSERT_TRUE(membership->on_message(change(first, second)).ok());
+  ASSERT_EQ(count_sent<MembersQuery>(), 1u) << "it has none";
+  EXPECT_EQ(asked().epoch, Epoch(0));
+  ASSERT_TRUE(membership->on_message(sign(first)).ok());
+  loop.run_for(1100ms);
+  ASSERT_TRUE(membership->on_message(change(second, third)).ok());
+  ASSERT_EQ(count_sent<MembersQuery>(), 2u) << "one is missing";
+  EXPECT_EQ(asked().epoch, Epoch(5));
+  EXPECT_EQ(asked().id, list_id(pack_member_list(first).value()));
+  EXPECT_EQ(membership->list()->epoch, Epoch(5));
+  // They come in the wrong order: the first fits now, and the second is asked for again.
+  ASSERT_TRUE(membership->on_message(change(first, second)).ok());
+  EXPECT_EQ(membership->list()->epoch, Epoch(6));
+  ASSERT_TRUE(membership->on_message(change(second, third)).ok());
+  EXPECT_EQ(membership->list()->epoch, Epoch(7));
+}
+
+TEST_F(MembershipTest, AListOfTheSameEpochAndOtherContentIsNoBase) {
+  join();
+  const MemberList ours = list_of(5, {1, 2}), theirs = list_of(5, {1, 3}), next = list_of(6, {1, 3, 4});
+  ASSERT_TRUE(membership->on_message(sign(ours)).ok());
+  ASSERT_TRUE(membership->on_message(change(theirs, next)).ok());
+  EXPECT_EQ(count_sent<MembersQuery>(), 1u);
+  EXPECT_EQ(membership->list()->epoch, Epoch(5));
+}
+
+TEST_F(MembershipTest, ForgedChangesAskForNothing) {
+  join();
+  const MemberList first = list_of(5, {1, 2}), second = list_of(6, {1});
+  ASSERT_TRUE(membership->on_message(sign(first)).ok());
+  MembersChange forged = change(first, second);
+  forged.body[forged.body.size() / 2] ^= 1;
+  EXPECT_EQ(membership->on_message(forged).code(), ErrorCode::kCorrupt);
+  forged = change(list_of(4, {2}), second);
+  forged.signature[0] ^= 1;
+  EXPECT_EQ(membership->on_message(forged).code(), ErrorCode::kCorrupt);
+  EXPECT_EQ(count_sent<MembersQuery>(), 0u);
+  EXPECT_EQ(membership->list()->epoch, Epoch(5));
+}
+
+TEST_F(MembershipTest, AChangeThatContradictsTheListIsFollowedByTheWholeList) {
+  join();
+  const MemberList first = list_of(5, {1, 2});
+  ASSERT_TRUE(membership->on_message(sign(first)).ok());
+  ListChange wrong = change_between(list_of(5, {1, 2, 3}), list_of(6, {1, 2}));
+  wrong.base_id = list_id(pack_member_list(first).value());
+  EXPECT_EQ(membership->on_message(sign_change(wrong, run, signer()).value()).code(), ErrorCode::kMalformed);
+  ASSERT_EQ(count_sent<MembersQuery>(), 1u);
+  EXPECT_EQ(asked().epoch, Epoch(0));
+  EXPECT_EQ(pack_member_list(*membership->list()).value(), pack_member_list(first).value());
+}
+
+TEST_F(MembershipTest, ABeatAckThatNamesANewerListMakesItAskOnceASecond) {
+  join();
+  ASSERT_TRUE(membership->on_message(sign(list_of(5, {1, 2}))).ok());
+  BeatAck ack;
+  ack.list_epoch = Epoch(5);
+  ASSERT_TRUE(membership->on_message(ack).ok());
+  EXPECT_EQ(count_sent<MembersQuery>(), 0u);
+  ack.list_epoch = Epoch(6);
+  for (int tenth = 0; tenth < 25; ++tenth) {
+    ASSERT_TRUE(membership->on_message(ack).ok());
+    loop.run_for(100ms);
+  }
+  EXPECT_EQ(count_sent<MembersQuery>(), 3u);
+  EXPECT_EQ(asked().epoch, Epoch(5));
+}
+
+TEST_F(MembershipTest, AChangeThatDropsItEndsItsSession) {
+  join();
+  const MemberList first = list_of(5, {1, 2});
+  ASSERT_TRUE(membership->on_message(sign(first)).ok());
+  said.clear();
+  ASSERT_TRUE(membership->on_message(change(first, list_of(6, {2}))).ok());
+  EXPECT_EQ(said, "list6 fenced ");
 }
 
 TEST_F(MembershipTest, IsFencedByNameOrByAListThatDroppedIt) {

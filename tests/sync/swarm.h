@@ -141,7 +141,7 @@ class Swarm final : public AuthorityPort {
   void send(const PeerId& peer, Message message) override;
   std::vector<std::uint8_t> sign(ByteView body) override;
   void fence(const Session&) override {}
-  void on_members(const MemberList&, const Members&) override {}
+  void on_members(const MemberList&) override {}
   void on_round_commit(const RoundCommit& commit) override;
   void on_round_abandoned(const RoundAbandon&) override { ++abandoned; }
   std::optional<std::uint64_t> not_committed(StageId, const Session& session,

@@ -323,7 +323,49 @@ TEST(EnvelopeTest, MemberListsStandOnTheirOwn) {
   EXPECT_EQ(parsed->stages[1].members[1].addresses, list.stages[1].members[1].addresses);
   for (std::size_t size = 0; size < packed->size(); ++size)
     EXPECT_FALSE(parse_member_list(ByteView(*packed).first(size)).ok());
-  EXPECT_EQ(parse_member_list(std::vector<std::uint8_t>(limits::kBodyMax + 1)).code(), ErrorCode::kTooLarge);
+  EXPECT_EQ(parse_member_list(std::vector<std::uint8_t>(limits::kListBytesMax + 1)).code(), ErrorCode::kTooLarge);
+}
+
+TEST(EnvelopeTest, AListOfAThousandMembersIsOneMessage) {
+  MemberList list;
+  for (std::uint16_t stage = 0; stage < 4; ++stage) {
+    list.stages.emplace_back();
+    for (std::uint64_t n = 0; n < 250; ++n)
+      list.stages.back().members.push_back(
+          {{n, ~n}, {}, {"198.51.100.200:47000", "[2001:db8:85a3::8a2e:370:7334]:47000"}, true, Version(1'000'000)});
+  }
+  const auto packed = pack_member_list(list);
+  ASSERT_TRUE(packed.ok()) << packed.error().message;
+  const auto parsed = parse_envelope(bytes_of_envelope(Members{*packed, std::vector<std::uint8_t>(64)}));
+  ASSERT_TRUE(parsed.ok()) << parsed.error().message;
+  EXPECT_EQ(std::get<Members>(parsed->message).body, *packed);
+  const std::vector<std::uint8_t> most(limits::kListBytesMax), more(limits::kListBytesMax + 1);
+  EXPECT_TRUE(parse_envelope(bytes_of_envelope(MembersChange{most, {}})).ok());
+  EXPECT_EQ(pack_envelope(MembersChange{more, {}}, std::nullopt).code(), ErrorCode::kTooLarge);
+  EXPECT_EQ(pack_envelope(Members{more, {}}, std::nullopt).code(), ErrorCode::kTooLarge);
+}
+
+TEST(EnvelopeTest, WhatChangedOfAListStandsOnItsOwn) {
+  ListChange change;
+  SampleFiller().fill(change);
+  const auto packed = pack_list_change(change);
+  ASSERT_TRUE(packed.ok());
+  const auto parsed = parse_list_change(*packed);
+  ASSERT_TRUE(parsed.ok()) << parsed.error().message;
+  EXPECT_EQ(*pack_list_change(*parsed), *packed);
+  EXPECT_EQ(parsed->stages[1].joined[1].addresses, change.stages[1].joined[1].addresses);
+  for (std::size_t size = 0; size < packed->size(); ++size)
+    EXPECT_FALSE(parse_list_change(ByteView(*packed).first(size)).ok()) << size;
+  Rng rng(5);
+  for (int i = 0; i < 20'000; ++i) {
+    auto bytes = *packed;
+    for (std::uint64_t k = 1 + rng.below(3); k > 0; --k)
+      bytes[rng.below(bytes.size())] = static_cast<std::uint8_t>(rng.next());
+    if (const auto garbled = parse_list_change(bytes); garbled.ok()) {
+      EXPECT_TRUE(pack_list_change(*garbled).ok());
+    }
+  }
+  EXPECT_EQ(parse_list_change(std::vector<std::uint8_t>(limits::kListBytesMax + 1)).code(), ErrorCode::kTooLarge);
 }
 
 TEST(ChunkTest, ComesBackAndIsRefusedAtEveryOtherLength) {

@@ -1,0 +1,83 @@
+// The member list: how it is made, told to all, and given to who asks.
+#include "sync/authority.h"
+#include "transport/envelope.h"
+
+namespace shoal {
+namespace {
+
+constexpr Duration kListPause = 250ms;  // between two lists that are told: what changes meanwhile goes together
+constexpr Duration kListAgain = 1s;     // between two answers to one member that asks
+
+}  // namespace
+
+MemberList Authority::build_list() const {
+  MemberList list;
+  list.run = options_.run;
+  list.epoch = epoch_;
+  for (const StageState& stage : stages_) {
+    StageMembers entry;
+    entry.stage = stage.stage;
+    entry.epoch = stage.epoch;
+    entry.version = stage.version;
+    entry.digest = stage.digest;
+    entry.secured = stage.secured;
+    entry.round = stage.round_committed;
+    list.stages.push_back(std::move(entry));
+  }
+  for (const auto& [session, member] : members_) {
+    Member shown = member.member;
+    shown.version = member.version;
+    list.stages[member.stage.value].members.push_back(std::move(shown));
+  }
+  return list;
+}
+
+// A list that is too large would end the run, and its log would end every later life of it: so it is seen to before the
+// member is decided. What members change later (versions, epochs) is counted at its largest.
+bool Authority::fits_list(const std::vector<std::string>& addresses, const std::optional<Session>& older) const {
+  constexpr std::uint64_t kLargest = UINT64_MAX;
+  MemberList list = build_list();
+  list.epoch = Epoch(kLargest);
+  Member joiner{Session{kLargest, kLargest}, PeerId{}, addresses, true, Version(kLargest)};
+  list.stages.front().members.push_back(joiner);
+  for (StageMembers& stage : list.stages) {
+    stage.epoch = Epoch(kLargest);
+    stage.version = Version(kLargest);
+    stage.round = RoundId(kLargest);
+    std::erase_if(stage.members, [&](const Member& member) { return member.session == older; });
+    for (Member& member : stage.members) member.version = Version(kLargest);
+  }
+  const auto packed = pack_member_list(list);
+  return packed.ok() && packed->size() <= options_.list_bytes_max;
+}
+
+// Lists reach this in the order of their decisions, so epochs only rise. The trainer routes by them at once.
+void Authority::publish(MemberList list) {
+  published_ = std::move(list);
+  if (published_.epoch == epoch_) list_dirty_ = false;
+  port_.on_members(published_);
+  if (list_timer_ != 0) return;
+  if (loop_.now() >= next_list_) return tell_list();
+  list_timer_ = loop_.at(next_list_, [this] {
+    list_timer_ = 0;
+    tell_list();
+  });
+}
+
+void Authority::tell_list() {
+  if (failed_) return;
+  next_list_ = loop_.now() + kListPause;
+  const Result<Message> news = lists_.tell(published_);
+  if (!news.ok()) return fail_log(news.error());
+  for (const auto& [session, member] : members_)
+    if (member.list_sent) port_.send(member.member.peer, *news);
+}
+
+void Authority::send_list(MemberState& member, Epoch epoch, std::uint64_t id) {
+  if (loop_.now() < member.next_list) return;
+  member.next_list = loop_.now() + kListAgain;
+  for (Message& message : lists_.since(epoch, id)) port_.send(member.member.peer, std::move(message));
+  member.list_sent = true;
+}
+
+}  // namespace shoal

@@ -1,0 +1,32 @@
+#pragma once
+// What changed between two member lists: made, signed, checked, applied. Pure functions. Thread: any.
+//
+// The run's key signs a change itself, and in it the list that it goes from (epoch and id) and the one that it makes.
+// So who applies it checks one signature and one id, and its work follows what changed and not the list's length.
+// Members of a stage stand in the order of their sessions.
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "common/bytes.h"
+#include "common/result.h"
+#include "transport/messages.h"
+
+namespace shoal {
+
+// Of a packed MemberList (transport/envelope.h).
+std::uint64_t list_id(ByteView packed);
+
+// REQUIRES: lists of the same stages. The ids are left to the caller.
+ListChange change_between(const MemberList& from, const MemberList& to);
+// REQUIRES: `list` has the change's base epoch and id. ERRORS: kMalformed (it names a stage or session that the list
+// does not have, or one that it has already); `list` is then of no use.
+Status apply_change(const ListChange& change, MemberList& list);
+
+// By the run's key.
+using SignBytes = std::function<std::vector<std::uint8_t>(ByteView)>;
+Result<MembersChange> sign_change(const ListChange& change, const RunId& run, const SignBytes& sign);
+// ERRORS: kCorrupt (the run's key did not sign it), kMalformed, kTooLarge.
+Result<ListChange> open_list_change(const MembersChange& message, const RunId& run);
+
+}  // namespace shoal
