@@ -86,9 +86,10 @@ Status apply_stage(const StageChange& change, StageMembers& stage) {
 // The prefix tells it from everything else that the key signs.
 std::vector<std::uint8_t> signed_text(const RunId& run, ByteView body) {
   const std::string prefix = "shoal list change 1\n";
-  std::vector<std::uint8_t> text(prefix.begin(), prefix.end());
-  text.insert(text.end(), run.bytes.begin(), run.bytes.end());
-  text.insert(text.end(), body.begin(), body.end());
+  std::vector<std::uint8_t> text(prefix.size() + run.bytes.size() + body.size());
+  auto end = std::copy(prefix.begin(), prefix.end(), text.begin());
+  end = std::copy(run.bytes.begin(), run.bytes.end(), end);
+  std::copy(body.begin(), body.end(), end);
   return text;
 }
 
