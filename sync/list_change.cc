@@ -85,12 +85,9 @@ Status apply_stage(const StageChange& change, StageMembers& stage) {
 
 // The prefix tells it from everything else that the key signs.
 std::vector<std::uint8_t> signed_text(const RunId& run, ByteView body) {
-  const std::string prefix = "shoal list change 1\n";
-  std::vector<std::uint8_t> text(prefix.size() + run.bytes.size() + body.size());
-  auto end = std::copy(prefix.begin(), prefix.end(), text.begin());
-  end = std::copy(run.bytes.begin(), run.bytes.end(), end);
-  std::copy(body.begin(), body.end(), end);
-  return text;
+  std::string text = "shoal list change 1\n" + std::string(run.bytes.begin(), run.bytes.end());
+  text.append(body.begin(), body.end());
+  return {text.begin(), text.end()};
 }
 
 }  // namespace

@@ -93,9 +93,10 @@ TEST_F(AuthorityListsTest, WhoseLinkBrokeIsToldNothingUntilItAsks) {
   loop.run_for(1s);
   EXPECT_EQ(changes_to(1) + lists_to(1), 0u);
   EXPECT_EQ(changes_to(2), 2u);
+  const Epoch newest = authority->members().epoch;
   beat(1);
   ASSERT_FALSE(sent_to<BeatAck>(1).empty());
-  EXPECT_EQ(sent_to<BeatAck>(1).back().list_epoch, authority->members().epoch) << "by this it sees what it missed";
+  EXPECT_EQ(sent_to<BeatAck>(1).back().list_epoch, newest) << "by this it sees what it missed";
   ask(1);
   EXPECT_EQ(lists_to(1), 1u);
   loop.run_for(1s);
@@ -132,7 +133,7 @@ TEST_F(AuthorityListsTest, ACommitNamesEachMembersOwnEntries) {
   EXPECT_EQ(commits[0].secured.size(), 3u);
   for (std::uint64_t n = 1; n <= 3; ++n) {
     ASSERT_EQ(sent_to<RoundCommit>(n).size(), 1u);
-    const RoundCommit& told = sent_to<RoundCommit>(n)[0];
+    const RoundCommit told = sent_to<RoundCommit>(n)[0];
     ASSERT_EQ(told.secured.size(), 1u);
     EXPECT_EQ(told.secured[0].session, session_of(n));
     EXPECT_EQ(told.secured[0].serials, (std::vector<std::uint64_t>{n, n + 10}));
