@@ -81,7 +81,6 @@ void Courier::ask_peer(Hop& hop, const Session& peer, const std::optional<Gradie
   by_lease_.emplace(lease, hop.spec.microbatch);
   heard_.try_emplace(peer, now);
   rates_.sent(peer);
-  if (hop.parked) hop.answered = now;  // there was nobody who could have answered
   set_parked(hop, false);
   const MicrobatchId id = hop.spec.microbatch;
   if (takes) {
@@ -193,7 +192,7 @@ void Courier::look_for_stranded(TimePoint now) {
   const bool away = now - std::exchange(looked_, now) > kSilence;  // then it was we who heard nobody
   for (auto& [id, hop] : hops_) {
     if (hop.won || hop.committed) continue;
-    if (away) hop.answered = now;
+    if (away || hop.parked) hop.answered = now;  // parked: there was nobody who could have answered
     bool unanswered = now - hop.answered > HopRates::kDeadlineMin;
     if (unanswered) {
       if (!patience) patience = rates_.deadline({}, HopKind::kAnswer);
