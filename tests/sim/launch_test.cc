@@ -50,7 +50,7 @@ std::string first_broken(const std::vector<std::string>& broken) { return broken
 
 TEST(LaunchTest, AFullDiskUnderTheLogsStopsTheProcessByNameAndAResumedOneGoesOn) {
   Swarm swarm(options_for(400));
-  const TimePoint first = swarm.loop().now() + 3s;
+  const TimePoint first = swarm.loop().now() + 6s;
   ASSERT_TRUE(swarm.loop().run_until_true([&] { return swarm.launch()->book().committed() > 0; }, first));
   swarm.disk().set_capacity_bytes(0);
   ASSERT_TRUE(run_until_finished(swarm, 10s));
