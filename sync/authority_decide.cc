@@ -161,7 +161,6 @@ void Authority::commit_round(StageState& stage, const Digest& digest) {
   stage.last_abandon.reset();
   stage.failures = 0;
   stage.last_round_failures = 0;
-  stage.last_wanted = stage.last_wanted && !round.open.last;
   ++epoch_.value;
   list_dirty_ = true;
   for (auto& [session, member] : members_) {
@@ -169,9 +168,11 @@ void Authority::commit_round(StageState& stage, const Digest& digest) {
     member.settled = 0;
     member.silent_count = 0;
     member.commit_sent_at = loop_.now();
+    if (round.open.last && round.contributed.contains(session)) member.flushed = true;
     const auto agreed = round.agreed.find(session);
     if (agreed != round.agreed.end() && agreed->second.digest == digest) member.version = commit.version;
   }
+  stage.last_made = stage.last_made || round.open.last;
   note_rate(stage, round);
   forget_proven_pairs(stage, round, digest);
   note_named(commit);

@@ -20,6 +20,8 @@ struct MemberState {
   bool leaving = false;
   bool leave_asked = false;  // waits for a round, then Goodbye
   bool fetching = false;     // joined a secured stage, has not served yet
+  bool serves = false;       // its newest beat says so, at whatever version
+  bool flushed = false;      // a committed last round has all that it held
   TimePoint heard_at{};      // its newest beat, or what stands for it
   Duration longest_gap{};    // between two beats, lately
   // As its newest beat said: the device's present job, and the longest finished one of that kind; zero: none.
@@ -69,8 +71,9 @@ struct StageState {
   TimePoint last_commit_at{};
   TimePoint retry_at{}, hold_until{}, hold_allowed_at{};
   std::uint32_t failures = 0;  // attempts in a row that came to nothing
-  bool last_wanted = false;    // finish()
-  std::size_t last_round_failures = 0;
+  bool last_wanted = false;    // finish(), and somebody may hold what no last round has
+  bool last_made = false;      // one was committed
+  std::size_t last_round_failures = 0, last_trials = 0;
   double slowest_rate = 0;  // bytes/s of a member in the slowest round that was committed; 0 = none yet
   UnreachablePairs unreachable;
 };

@@ -154,7 +154,7 @@ Result<Bytes> pack_envelope(const Message& message, const std::optional<Transfer
   return Bytes::from_vector(std::move(sink.bytes));
 }
 
-Result<Envelope> parse_envelope(ByteView bytes) {
+Status check_envelope(ByteView bytes) {
   if (bytes.size() > limits::kControlBytesMax) return too_large("envelope", bytes.size(), limits::kControlBytesMax);
   if (bytes.size() < kPrologueBytes) return malformed("envelope of " + std::to_string(bytes.size()) + " bytes");
   if (get_le<std::uint32_t>(bytes, 0) != kMagic) return malformed("not an envelope of shoal");
@@ -166,6 +166,11 @@ Result<Envelope> parse_envelope(ByteView bytes) {
   }
   if (get_le<std::uint32_t>(bytes, kCrcOffset) != checksum(bytes))
     return make_error(ErrorCode::kCorrupt, "checksum of an envelope does not fit");
+  return Status::success();
+}
+
+Result<Envelope> parse_envelope(ByteView bytes) {
+  SHOAL_TRY(check_envelope(bytes));
   const std::uint8_t type = bytes[6], flags = bytes[7];
   if (type >= kParsers.size()) return malformed("message type " + std::to_string(type));
   if (flags & ~kFlagTransfer) return malformed("flags " + std::to_string(flags));

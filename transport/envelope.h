@@ -38,8 +38,10 @@ struct Envelope {
 
 // ERRORS: kTooLarge (a text, list, body or transfer beyond its limit; the message names it).
 Result<Bytes> pack_envelope(const Message& message, const std::optional<TransferHead>& transfer);
-// ERRORS: kTooLarge, kMalformed, kCorrupt (checksum), kVersion (prologue of another protocol version, both numbers
-// named).
+// Whether these are the bytes of an envelope as they were packed; what they mean is not looked at. ERRORS: kTooLarge,
+// kMalformed (no prologue), kVersion (prologue of another protocol version, both numbers named), kCorrupt (checksum).
+Status check_envelope(ByteView bytes);
+// ERRORS: as check_envelope; kMalformed, kTooLarge of what they mean.
 Result<Envelope> parse_envelope(ByteView bytes);
 
 // What this process speaks: limits::kProtocolVersion, or another one under the fault point transport.foreign_version.

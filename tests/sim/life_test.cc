@@ -86,6 +86,18 @@ TEST_F(LifeTest, APeerThatWasFencedForAHungDeviceEndsByItselfAndSaysSo) {
   for (std::size_t i = 1; i < 3; ++i) EXPECT_FALSE(swarm.peers()[i]->finished) << "the others go on";
 }
 
+// Rounds would wait for it, and what it held would be nobody's at the end.
+TEST_F(LifeTest, ASessionThatItsOwnPeerEndedBehindAHungDeviceIsOverForTheAuthorityToo) {
+  Swarm swarm(options());
+  swarm.run_for(5s);
+  const Session session = swarm.peers()[0]->peer->session();
+  swarm.peers()[0]->device->set_hung(true);
+  swarm.kill_launch();
+  swarm.resume_launch();  // its session is another one, so that those of its links end
+  swarm.run_for(20s);
+  EXPECT_TRUE(fenced(swarm, session));
+}
+
 // Frozen in the middle of a job it looks the same: the job began long ago.
 TEST_F(LifeTest, APeerThatWasStoppedInTheMiddleOfAJobJoinsAgain) {
   Swarm swarm(options());
