@@ -145,8 +145,9 @@ class Authority {
   void set_status(const BeatAck& status) { status_ = status; }  // run status for BeatAcks; list_epoch is filled in
   // Last rounds of every stage that someone serves; `done` when all are decided (or nothing is left to decide). No
   // round is opened from then on: the caller may list what is not secured. A stage's first last round may go without
-  // members that are behind or rest because of a pair. Another one takes them in when they have caught up, or their
-  // sessions end; who rests is tried three times more. An attempt is made again at most eight times in a row.
+  // members that are behind or rest because of a pair. Who is behind is waited for and who rests is tried again, until
+  // another last round has them or their sessions end: for the budget of a round, three of the longest jobs and
+  // `membership` after each. An attempt is made again at most eight times in a row.
   void finish(std::function<void()> done);
   // Instead of finish(), or after it (whose `done` is not called any more): opens no round, abandons those under way,
   // and calls `done` once what was decided before is durable and told.

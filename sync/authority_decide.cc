@@ -172,7 +172,10 @@ void Authority::commit_round(StageState& stage, const Digest& digest) {
     const auto agreed = round.agreed.find(session);
     if (agreed != round.agreed.end() && agreed->second.digest == digest) member.version = commit.version;
   }
-  stage.last_made = stage.last_made || round.open.last;
+  if (round.open.last) {
+    stage.last_made = true;
+    stage.last_until = loop_.now() + budget_of(stage, 2) + job_allowance(stage) + options_.membership;
+  }
   note_rate(stage, round);
   forget_proven_pairs(stage, round, digest);
   note_named(commit);

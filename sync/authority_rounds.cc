@@ -8,10 +8,6 @@
 
 namespace shoal {
 
-namespace {
-constexpr std::size_t kLastTrials = 3;  // of members that rest, after the first last round of their stage
-}
-
 bool Authority::step_done(StageId stage, StepId step) const {
   return stage.value < stages_.size() && stages_[stage.value].step_done >= step;
 }
@@ -178,20 +174,17 @@ bool Authority::awaited(const StageState& stage, const MemberState& member) {
   return member.stage == stage.stage && member.serves && !member.flushed && !member.ahead;
 }
 
-// Who was behind catches up or its session ends; who rests is tried again.
+// Who was behind catches up, in about the time of a round's bytes; who rests is tried again.
 void Authority::tend_last_rounds(StageState& stage) {
   if (!stage.last_wanted || !stage.last_made || stage.round) return;
-  bool anyone = false, all_rest = true;
+  bool anyone = false, one_rests = false;
   for (const auto& [session, member] : members_) {
     if (!awaited(stage, member)) continue;
     anyone = true;
-    all_rest = all_rest && rests(member);
+    one_rests = one_rests || rests(member);
   }
-  if (anyone && !all_rest) return;
-  if (!anyone || ++stage.last_trials > kLastTrials)
-    stage.last_wanted = false;
-  else
-    stage.unreachable.try_now(loop_.now());
+  stage.last_wanted = anyone && loop_.now() < stage.last_until;
+  if (stage.last_wanted && one_rests) stage.unreachable.try_now(loop_.now());
 }
 
 bool Authority::stage_finished(const StageState& stage) const {

@@ -73,7 +73,8 @@ struct StageState {
   std::uint32_t failures = 0;  // attempts in a row that came to nothing
   bool last_wanted = false;    // finish(), and somebody may hold what no last round has
   bool last_made = false;      // one was committed
-  std::size_t last_round_failures = 0, last_trials = 0;
+  TimePoint last_until{};      // last_made: no longer is anybody waited for
+  std::size_t last_round_failures = 0;
   double slowest_rate = 0;  // bytes/s of a member in the slowest round that was committed; 0 = none yet
   UnreachablePairs unreachable;
 };

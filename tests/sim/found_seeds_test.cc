@@ -42,6 +42,7 @@ INSTANTIATE_TEST_SUITE_P(
                     FoundSeed{"ARoundWaitedForASessionThatWasOver", kD, 2260},
                     FoundSeed{"ALostPartLookedLikeAPairThatCannotMeet", kD, 2400},
                     FoundSeed{"ALostGradientWasWaitedForForEver", kD, 2005},
+                    FoundSeed{"AStoppedLifeToldNobodyWhatAnEarlierOneHadDecided", kD, 1504},
                     FoundSeed{"TheEndDidNotWaitForWhoWasBehind", kD, 13, 0.3},
                     FoundSeed{"ALaunchThatIsKilledForGoodIsHealedWithTheCore", kD, 3, 0.3}),
     [](const auto& item) { return item.param.name; });

@@ -1,4 +1,5 @@
 // Who leaves, and the last rounds of a run.
+#include "sync/round_budget.h"
 #include "tests/sync/authority_rig.h"
 
 namespace shoal {
@@ -142,8 +143,34 @@ TEST_F(AuthorityTest, TheEndWaitsForWhoIsBehindNoLongerThanItsSessionLives) {
   EXPECT_EQ(over[0].first, session_of(3));
 }
 
+TEST_F(AuthorityTest, TheEndWaitsForWhoNeverCatchesUpNoLongerThanItsBound) {
+  boot();
+  for (std::uint64_t n = 1; n <= 3; ++n) join_and_serve(n);
+  beat(1, 0, 300);
+  for (std::uint64_t n = 1; n <= 3; ++n) contribute(n, 1, {n});
+  for (std::uint64_t n = 1; n <= 2; ++n) agree(n, 1, 7, 6, 60);
+  loop.run_for(options.round_grace + 1s);
+  for (std::uint64_t n = 1; n <= 2; ++n) beat(n, 1);
+  beat(3, 0);
+  bool done = false;
+  authority->finish([&] { done = true; });
+  settle();
+  for (std::uint64_t n = 1; n <= 2; ++n) contribute(n, 2, {10 + n});
+  for (std::uint64_t n = 1; n <= 2; ++n) agree(n, 2, 8, 3, 30);
+  settle();
+  ASSERT_EQ(commits.size(), 2u);
+  const TimePoint bound = loop.now() + kRoundBudgetFloor + options.membership;
+  while (!done && loop.now() < bound + 5s) {
+    for (std::uint64_t n = 1; n <= 3; ++n) beat(n, n == 3 ? 0 : 2);
+    loop.run_for(900ms);
+  }
+  EXPECT_TRUE(done);
+  EXPECT_GE(loop.now(), bound - 2s);
+  EXPECT_TRUE(over.empty());
+}
+
 // Two that cannot exchange the bytes of a round.
-TEST_F(AuthorityTest, WhoRestsIsTriedThreeTimesMoreBeforeTheRunEnds) {
+TEST_F(AuthorityTest, WhoRestsIsTriedAgainBeforeTheRunEnds) {
   boot();
   for (std::uint64_t n = 1; n <= 2; ++n) join_and_serve(n);
   bool done = false;
@@ -171,7 +198,7 @@ TEST_F(AuthorityTest, WhoRestsIsTriedThreeTimesMoreBeforeTheRunEnds) {
   }
   EXPECT_TRUE(done);
   EXPECT_EQ(alone, 1u) << "what it brought is secured, the rest of the pair has not been";
-  EXPECT_EQ(with_both, 2u + 3u);
+  EXPECT_EQ(with_both, 2u + 8u);
 }
 
 // A round that is committed behind the last ones would name what its caller has named lost meanwhile.
