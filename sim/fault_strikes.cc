@@ -19,6 +19,11 @@ bool of_launch(FaultKind kind) {
          kind == FaultKind::kStaleDirectory || kind == FaultKind::kForgedDirectory;
 }
 
+// No launching process comes up while it lasts.
+bool holds_back_launch(FaultKind kind) {
+  return kills_launch(kind) || kind == FaultKind::kFullDisk || kind == FaultKind::kFailingDisk;
+}
+
 bool of_a_pair(FaultKind kind) {
   return kind == FaultKind::kCut || kind == FaultKind::kPartition || kind == FaultKind::kOneWay;
 }
@@ -151,10 +156,8 @@ void FaultStrikes::tend() {
     say("the launching process ends: " + swarm_.launch_error()->message);
     swarm_.kill_launch_process();
   }
-  const bool held_back = std::any_of(active_.begin(), active_.end(), [](const Active& a) {
-    return kills_launch(a.fault.kind) || a.fault.kind == FaultKind::kFullDisk ||
-           a.fault.kind == FaultKind::kFailingDisk;
-  });
+  const bool held_back = std::any_of(active_.begin(), active_.end(),
+                                     [](const Active& a) { return holds_back_launch(a.fault.kind); });
   if (swarm_.launch() == nullptr && !held_back) {
     swarm_.resume_launch();
     say("the launching process resumes");
@@ -163,8 +166,10 @@ void FaultStrikes::tend() {
 }
 
 bool FaultStrikes::pending() const {
-  return swarm_.launch() == nullptr ||
-         std::any_of(active_.begin(), active_.end(), [](const Active& a) { return a.until != TimePoint::max(); });
+  const auto passes = [](const Active& a) { return a.until != TimePoint::max(); };
+  const bool kept_away = std::any_of(active_.begin(), active_.end(),
+                                     [&](const Active& a) { return !passes(a) && holds_back_launch(a.fault.kind); });
+  return (swarm_.launch() == nullptr && !kept_away) || std::any_of(active_.begin(), active_.end(), passes);
 }
 
 std::vector<std::size_t> FaultStrikes::heal_core() {

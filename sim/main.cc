@@ -10,8 +10,6 @@
 namespace shoal {
 namespace {
 
-constexpr std::uint64_t kTightEvery = 4;  // seeds: one of so many has one credit and windows of one microbatch
-
 struct Arguments {
   std::uint64_t first = 1, count = 100, microbatches = 100'000;
   std::uint16_t stages = 3, replicas = 2;

@@ -36,8 +36,7 @@ class Scenario {
     strikes_.heal_core();
     tell_strikes();
     if (going_on()) judge_liveness();
-    if (going_on() && swarm_.launch() != nullptr)
-      stage_without_copy() ? swarm_.stop_launch() : swarm_.finish_launch("the faults are over");
+    if (going_on() && swarm_.launch() != nullptr) end_run();
     while (intact() && swarm_.loop().now() < limit_) {
       if (swarm_.run_to_end(kLookEvery)) break;
       look();
@@ -80,12 +79,19 @@ class Scenario {
     // A holder that died between its word and the commit took the only copy of that version with it: such a run can
     // only be parked, and ended as a person would end it.
     if (const auto stage = stage_without_copy()) {
-      ++result_.last_copies_lost;
+      result_.last_copies_lost = 1;
       return say("stage " + std::to_string(stage->value) + " is parked: the only copy of its newest version is gone");
     }
     result_.broken.push_back("it does not go on: " + std::to_string(committed() - before) + " microbatches within " +
                              std::to_string(kLiveWithin / 1s) + " s of the last fault");
     tell_graph();
+  }
+
+  // Other stages may go on for a while without the one whose only copy is gone.
+  void end_run() {
+    if (!stage_without_copy()) return swarm_.finish_launch("the faults are over");
+    result_.last_copies_lost = 1;
+    swarm_.stop_launch();
   }
 
   std::optional<StageId> stage_without_copy() const {

@@ -55,7 +55,7 @@ Status Authority::restore(const std::vector<LogRecord>& records) {
       MemberState& member = members_[logged->member.session];
       member.member = logged->member;
       member.stage = logged->stage;
-      member.ready = logged->member.serving;
+      member.ready = member.serves = logged->member.serving;
       member.version = logged->member.version;
       member.heard_at = loop_.now();
       ++stage->epoch.value;

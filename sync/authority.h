@@ -160,8 +160,11 @@ class Authority {
   // allreduce: all microbatches of the step are committed. Relayed to the members in front of the step's RoundOpen.
   void on_step(const Step& step);
   void set_status(const BeatAck& status) { status_ = status; }  // run status for BeatAcks; list_epoch is filled in
-  // Last round of every stage that someone serves; `done` when all are decided (or nothing is left to decide). No round
-  // is opened from then on: the caller may list what is not secured.
+  // Last rounds of every stage that someone serves; `done` when all are decided (or nothing is left to decide). No
+  // round is opened from then on: the caller may list what is not secured. A stage's first last round may go without
+  // members that are behind or rest because of a pair. Who is behind is waited for and who rests is tried again, until
+  // another last round has them or their sessions end: for the budget of a round, three of the longest jobs and
+  // `membership` after each. An attempt is made again at most eight times in a row.
   void finish(std::function<void()> done);
   // Instead of finish(), or after it (whose `done` is not called any more): opens no round, abandons those under way,
   // and calls `done` once what was decided before is durable and told.
@@ -274,6 +277,12 @@ class Authority {
   void forget_done_steps();
   void check_finished();
   bool stage_finished(const StageState& stage) const;
+  // finish(): one is to be opened now.
+  bool last_round_due(const StageState& stage) const;
+  // May hold what no last round has.
+  static bool awaited(const StageState& stage, const MemberState& member);
+  // After the first one: who is still waited for.
+  void tend_last_rounds(StageState& stage);
 
   AuthorityOptions options_;
   AuthorityPort& port_;

@@ -178,7 +178,6 @@ void Authority::commit_round(StageState& stage, const Digest& digest) {
   stage.last_abandon.reset();
   stage.failures = 0;
   stage.last_round_failures = 0;
-  stage.last_wanted = stage.last_wanted && !round.open.last;
   ++epoch_.value;
   list_dirty_ = true;
   for (auto& [session, member] : members_) {
@@ -186,8 +185,13 @@ void Authority::commit_round(StageState& stage, const Digest& digest) {
     member.settled = 0;
     member.silent_count = 0;
     member.commit_sent_at = loop_.now();
+    if (round.open.last && round.contributed.contains(session)) member.flushed = true;
     const auto agreed = round.agreed.find(session);
     if (agreed != round.agreed.end() && agreed->second.digest == digest) member.version = commit.version;
+  }
+  if (round.open.last) {
+    stage.last_made = true;
+    stage.last_until = loop_.now() + budget_of(stage, 2) + job_allowance(stage) + options_.membership;
   }
   note_rate(stage, round);
   forget_proven_pairs(stage, round, digest);

@@ -163,6 +163,7 @@ void Authority::note_life(MemberState& member, const Beat& beat, TimePoint now, 
 void Authority::update_serving(MemberState& member, const Beat& beat) {
   StageState& stage = *stage_of(member.stage);
   member.leaving = member.leaving || beat.leaving;
+  member.serves = beat.serving;
   // Of an older version it may serve microbatches no longer than until it noticed; it becomes ready only at the newest
   // one.
   if (!beat.serving || beat.version > stage.version) member.ready = false;

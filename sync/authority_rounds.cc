@@ -70,7 +70,7 @@ bool Authority::leaver_waits(const StageState& stage) const {
 
 bool Authority::diloco_due(const StageState& stage) const {
   if (!diloco_active(stage)) return false;
-  if (leaver_waits(stage) || stage.last_wanted) return true;
+  if (leaver_waits(stage) || last_round_due(stage)) return true;
   std::uint64_t settled = 0, wanted = 0;
   for (const auto& [session, member] : members_) {
     if (member.stage != stage.stage || !member.ready || member.version != stage.version || rests(member)) continue;
@@ -183,6 +183,31 @@ void Authority::release_leavers(StageState& stage, const std::vector<Session>& m
     end_session(session, std::string(kLeft), false, [this, peer = peer] { port_.send(peer, Goodbye{}); });
 }
 
+bool Authority::last_round_due(const StageState& stage) const {
+  if (!stage.last_wanted || !stage.last_made) return stage.last_wanted;
+  return std::any_of(members_.begin(), members_.end(), [&](const auto& entry) {
+    const MemberState& member = entry.second;
+    return awaited(stage, member) && member.ready && member.version == stage.version && !rests(member);
+  });
+}
+
+bool Authority::awaited(const StageState& stage, const MemberState& member) {
+  return member.stage == stage.stage && member.serves && !member.flushed && !member.ahead;
+}
+
+// Who was behind catches up, in about the time of a round's bytes; who rests is tried again.
+void Authority::tend_last_rounds(StageState& stage) {
+  if (!stage.last_wanted || !stage.last_made || stage.round) return;
+  bool anyone = false, one_rests = false;
+  for (const auto& [session, member] : members_) {
+    if (!awaited(stage, member)) continue;
+    anyone = true;
+    one_rests = one_rests || rests(member);
+  }
+  stage.last_wanted = anyone && loop_.now() < stage.last_until;
+  if (stage.last_wanted && one_rests) stage.unreachable.try_now(loop_.now());
+}
+
 bool Authority::stage_finished(const StageState& stage) const {
   if (gave_up_) return !stage.round;
   const bool anyone = std::any_of(members_.begin(), members_.end(), [&](const auto& entry) {
@@ -214,6 +239,7 @@ void Authority::give_up(std::function<void()> done) {
 void Authority::check_finished() {
   if (!finished_ || undurable_ > 0) return;
   for (StageState& stage : stages_) {
+    tend_last_rounds(stage);
     // With steps still to come that nobody sends, the warm-up never ends: there is nothing beyond the last step to
     // secure.
     if (!stage.round && next_step(stage) == nullptr && !diloco_active(stage)) stage.last_wanted = false;

@@ -20,6 +20,8 @@ struct MemberState {
   bool leaving = false;
   bool leave_asked = false;  // waits for a round, then Goodbye
   bool fetching = false;     // joined a secured stage, has not served yet
+  bool serves = false;       // its newest beat says so, at whatever version
+  bool flushed = false;      // a committed last round has all that it held
   TimePoint heard_at{};      // its newest beat, or what stands for it
   Duration longest_gap{};    // between two beats, lately
   // As its newest beat said: the device's present job, and the longest finished one of that kind; zero: none.
@@ -80,7 +82,9 @@ struct StageState {
   TimePoint last_commit_at{};
   TimePoint retry_at{}, hold_until{}, hold_allowed_at{};
   std::uint32_t failures = 0;  // attempts in a row that came to nothing
-  bool last_wanted = false;    // finish()
+  bool last_wanted = false;    // finish(), and somebody may hold what no last round has
+  bool last_made = false;      // one was committed
+  TimePoint last_until{};      // last_made: no longer is anybody waited for
   std::size_t last_round_failures = 0;
   double slowest_rate = 0;  // bytes/s of a member in the slowest round that was committed; 0 = none yet
   bool too_few_said = false;  // too few members for the parts of a round

@@ -204,6 +204,8 @@ void Membership::leave_at_once() {
   state_->over();
 }
 
+void Membership::stop() { state_->over(); }
+
 Membership::Phase Membership::phase() const { return state_->phase; }
 std::optional<StageId> Membership::stage() const { return state_->stage; }
 const std::optional<MemberList>& Membership::list() const { return state_->list; }

@@ -62,6 +62,9 @@ class Membership {
   // beats.
   void leave(bool round_wanted);
   void leave_at_once();  // says Goodbye, asks nothing
+  // The session is over by this process's own word: nothing is said any more, and the authority ends it by its silence
+  // or when the next session joins.
+  void stop();
 
   enum class Phase : std::uint8_t { kIdle, kJoining, kMember, kLeaving, kOver };
   Phase phase() const;

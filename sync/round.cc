@@ -141,13 +141,14 @@ struct Round::State {
     report(std::move(message));
     phase = Phase::kReducing;
     const std::size_t members = open.members.size();
+    const std::uint64_t part_bytes = result->payload.bytes.size() / members + 1;
     reducer.emplace(members, self_index,
                     host.rule(open.rule)->make_sum(std::move(result->payload.bytes), members, self_index),
                     result->payload.weight, result->payload.tag);
-    work_aside(reducer->cut(), [this] {
+    work_aside(reducer->cut(), [this, part_bytes] {
       for (std::size_t i = 0; i < open.members.size(); ++i)
         if (i != self_index) send_piece(i, 0, i, reducer->piece_for(i));
-      watch.start(loop.now());
+      watch.start(loop.now(), part_bytes);
       look();
       use_early_parts();
       pump();

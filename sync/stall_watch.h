@@ -12,15 +12,17 @@ namespace shoal {
 
 class StallWatch {
  public:
-  // Still for so long is a stall: four times the longest gap between two moves, or the time of four chunks on the
-  // slowest link, between these.
+  // Still for so long is a stall: four times the longest gap between two moves, or the time of four chunks (or
+  // parts, if these are smaller) on the slowest link, between these.
   static constexpr Duration kFloor = 5s, kCeiling = 60s;
   static constexpr int kGaps = 4;
   // A link that moved less between two looks moved nothing: pings and beats go on where frames do not.
   static constexpr std::uint64_t kNoiseBytes = 4096;
 
-  void start(TimePoint now) {
+  // `part`: bytes of the largest part that travels in the round.
+  void start(TimePoint now, std::uint64_t part) {
     moved_at_ = now;
+    chunk_ = std::min<std::uint64_t>(part, limits::kChunkBytes);
     longest_gap_ = Duration(0);
     slowest_ = 0;
     seen_.clear();
@@ -40,7 +42,7 @@ class StallWatch {
     at->second = bytes;
   }
   Duration limit() const {
-    const double chunk_s = slowest_ > 0 ? static_cast<double>(limits::kChunkBytes) / slowest_ : 0;
+    const double chunk_s = slowest_ > 0 ? static_cast<double>(chunk_) / slowest_ : 0;
     const Duration gap = std::max<Duration>(longest_gap_, from_seconds(std::min(chunk_s, seconds_of(kCeiling))));
     return std::clamp<Duration>(kGaps * gap, kFloor, kCeiling);
   }
@@ -50,6 +52,7 @@ class StallWatch {
   TimePoint moved_at_{};
   Duration longest_gap_{0};
   double slowest_ = 0;
+  std::uint64_t chunk_ = 0;
   std::map<std::size_t, std::uint64_t> seen_;
 };
 

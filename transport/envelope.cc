@@ -154,9 +154,8 @@ Result<Bytes> pack_envelope(const Message& message, const std::optional<Transfer
   return Bytes::from_vector(std::move(sink.bytes));
 }
 
-Result<Envelope> parse_envelope(ByteView bytes) { return parse_envelope(bytes, protocol_version()); }
-
-Result<Envelope> parse_envelope(ByteView bytes, std::uint16_t oldest) {
+namespace {
+Status check_envelope(ByteView bytes, std::uint16_t oldest) {
   if (bytes.size() > limits::kControlBytesMax) return too_large("envelope", bytes.size(), limits::kControlBytesMax);
   if (bytes.size() < kPrologueBytes) return malformed("envelope of " + std::to_string(bytes.size()) + " bytes");
   if (get_le<std::uint32_t>(bytes, 0) != kMagic) return malformed("not an envelope of shoal");
@@ -168,6 +167,16 @@ Result<Envelope> parse_envelope(ByteView bytes, std::uint16_t oldest) {
   }
   if (get_le<std::uint32_t>(bytes, kCrcOffset) != checksum(bytes))
     return make_error(ErrorCode::kCorrupt, "checksum of an envelope does not fit");
+  return Status::success();
+}
+}  // namespace
+
+Status check_envelope(ByteView bytes) { return check_envelope(bytes, protocol_version()); }
+
+Result<Envelope> parse_envelope(ByteView bytes) { return parse_envelope(bytes, protocol_version()); }
+
+Result<Envelope> parse_envelope(ByteView bytes, std::uint16_t oldest) {
+  SHOAL_TRY(check_envelope(bytes, oldest));
   const std::uint8_t type = bytes[6], flags = bytes[7];
   if (type >= kParsers.size()) return malformed("message type " + std::to_string(type));
   if (flags & ~kFlagTransfer) return malformed("flags " + std::to_string(flags));

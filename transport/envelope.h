@@ -38,9 +38,11 @@ struct Envelope {
 
 // ERRORS: kTooLarge (a text, list, body or transfer beyond its limit; the message names it).
 Result<Bytes> pack_envelope(const Message& message, const std::optional<TransferHead>& transfer);
-// ERRORS: kTooLarge, kMalformed, kCorrupt (checksum), kVersion (prologue of another protocol version, both numbers
-// named). Files hold envelopes too: those of a program that spoke `oldest` or later are read, which supposes that the
-// messages in them are packed today as they were then.
+// Whether these are the bytes of an envelope as they were packed; what they mean is not looked at. ERRORS: kTooLarge,
+// kMalformed (no prologue), kVersion (prologue of another protocol version, both numbers named), kCorrupt (checksum).
+Status check_envelope(ByteView bytes);
+// ERRORS: as check_envelope; kMalformed, kTooLarge of what they mean. Files hold envelopes too: those of a program that
+// spoke `oldest` or later are read, which supposes that the messages in them are packed today as they were then.
 Result<Envelope> parse_envelope(ByteView bytes, std::uint16_t oldest);
 Result<Envelope> parse_envelope(ByteView bytes);  // of this protocol version alone
 

@@ -44,7 +44,7 @@ inline constexpr std::size_t kAddressesMax = 8;            // of one peer
 inline constexpr std::size_t kAddressBytesMax = 128;       // of one address
 inline constexpr std::size_t kRetiredSessionsMax = 64;     // former sessions remembered of one peer, to refuse them
 inline constexpr std::size_t kFencedSessionsMax = 65536;   // fenced sessions remembered by the process
-inline constexpr std::uint32_t kMalformedPerLinkMax = 32;  // control messages that cannot be read, then the link ends
+inline constexpr std::uint32_t kMalformedPerLinkMax = 32;  // control messages that make no sense, then the link ends
 // Control messages of one link, sustained, and at once, as after our own standstill. Swarms send hundreds a second.
 inline constexpr double kMessagesPerSecondMax = 20'000, kMessagesBurstMax = 40'000;
 

@@ -142,6 +142,9 @@ void Link::on_hello(const Hello& hello) {
 }
 
 void Link::on_control(ByteView bytes) {
+  // What it said is lost, and only with its link may a message be lost: who waits for it learns of that.
+  if (const Status whole = check_envelope(bytes); !whole.ok())
+    return fail(make_error(ErrorCode::kCorrupt, "a damaged message: " + whole.error().message));
   auto envelope = parse_envelope(bytes);
   if (!envelope.ok()) return offence(envelope.error());
   on_up_message(std::move(envelope).value());

@@ -100,7 +100,8 @@ class Link {
   void end(const Error& cause);
   Error refused_by(const Fenced& fenced) const;
   void note(const Error& cause);
-  void offence(const Error& cause);  // a control message that makes no sense: noted; one too many ends the link
+  // A control message that came whole and makes no sense: noted; one too many ends the link.
+  void offence(const Error& cause);
 
   Parts parts_;
   ConnectionId connection_;

@@ -62,6 +62,7 @@ void Peer::end_session(const std::string& why) {
   state_.move(PeerPhase::kRestarting, why);
   life_->lifetime.end();
   if (life_->stage_peer) life_->stage_peer->stop();
+  if (life_->membership) life_->membership->stop();
   // The rest waits until no caller of ours stands on what is taken down.
   env_.loop.post(lifetime_.guard([this] {
     if (state_.is(PeerPhase::kRestarting)) keep_state();
@@ -107,6 +108,7 @@ void Peer::finish(const std::string& reason, std::optional<Error> error) {
   if (life_) {
     life_->lifetime.end();
     if (life_->stage_peer) life_->stage_peer->stop();
+    if (life_->membership) life_->membership->leave_at_once();
     announce();  // the last one: not serving any more
   }
   if (spec_) env_.loop.after(kFarewell, lifetime_.guard([this, stage = spec_->stage] { announcing_.withdraw(stage); }));
@@ -185,7 +187,7 @@ Beat Peer::make_beat() {
   const StagePeerStatus status = life_->stage_peer->status();
   beat.version = status.version;
   // Also while it leaves: it takes part in the round that secures its work, and gives its state to others.
-  beat.serving = life_->stage_peer->serving() && !state_.is(PeerPhase::kOver);
+  beat.serving = life_->stage_peer->serving();
   beat.inner_steps = status.inner_steps;
   beat.settled_targets = status.settled_targets;
   beat.accepted = status.ledger.accepted;

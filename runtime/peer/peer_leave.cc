@@ -6,10 +6,7 @@ namespace shoal {
 void Peer::leave() {
   if (state_.is(PeerPhase::kOver)) return;
   if (state_.is(PeerPhase::kRestarting)) return finish("left; the session was over already", std::nullopt);
-  if (leaving_.wanted() || !life_ || !life_->stage_peer) {
-    if (life_ && life_->membership) life_->membership->leave_at_once();
-    return finish("left at once", std::nullopt);
-  }
+  if (leaving_.wanted() || !life_ || !life_->stage_peer) return finish("left at once", std::nullopt);
   leaving_.begin(env_.loop.now());
   life_->stage_peer->leave();
   life_->membership->beat_now();
@@ -34,7 +31,6 @@ void Peer::check_leaving() {
     membership.leave(status().settled_targets > 0);
   }
   if (!step.give_up) return;
-  membership.leave_at_once();
   finish("left after waiting " + std::to_string(static_cast<int>(seconds_of(Leaving::kTime))) +
              " s; what no round secured is lost",
          std::nullopt);

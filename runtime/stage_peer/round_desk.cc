@@ -33,7 +33,8 @@ bool RoundDesk::on_message(const Remote& from, const Message& message, TransferI
   if (const auto* m = std::get_if<RoundOpen>(&message)) {
     if (authority) round_.on_open(*m);
   } else if (const auto* m = std::get_if<RoundCommit>(&message)) {
-    if (authority) round_.on_commit(*m);
+    // Before, the state is still on its way here. It may be an older one than this: the authority says it again.
+    if (authority && parts_.ledger.serving()) round_.on_commit(*m);
   } else if (const auto* m = std::get_if<RoundAbandon>(&message)) {
     if (authority) round_.on_abandon(*m);
   } else if (const auto* m = std::get_if<RoundPart>(&message)) {
@@ -134,7 +135,6 @@ void RoundDesk::send_to_member(const Session& member, Message message, std::vect
 
 void RoundDesk::fell_behind(const RoundCommit& commit, bool secured, bool differs, const std::string& why) {
   if (parts_.arena.version >= commit.version && !differs) return;
-  if (!parts_.ledger.serving()) return;  // the state is still on its way here: the fetch turns to the newest version
   step_ = std::monostate{};
   catch_up_.missed(commit, secured, differs, why);
 }

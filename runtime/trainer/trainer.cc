@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "common/fault.h"
 #include "common/log.h"
@@ -41,7 +42,7 @@ void Trainer::stop() {
 }
 
 void Trainer::start() {
-  started_ = true;
+  if (std::exchange(started_, true)) return;
   started_at_ = line_since_ = env_.loop.now();
   // Steps go on being counted where an earlier life of the trainer was.
   for (std::uint64_t rest = env_.book.committed(); rest >= options_.config.microbatches_of_step(lines_); ++lines_)

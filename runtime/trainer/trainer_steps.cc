@@ -122,6 +122,7 @@ void Trainer::list(const CommitBook::Listing& listing) {
 void Trainer::finish(std::function<void()> settled) {
   finishing_ = true;
   settled_ = std::move(settled);
+  start();  // a resumed life may end before every stage had a peer: what was decided before it is told all the same
   check_settled();
 }
 

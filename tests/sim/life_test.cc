@@ -103,6 +103,18 @@ TEST_F(LifeTest, APeerThatGoesWhileItsDeviceHangsSaysThatAJobIsUnderWay) {
   EXPECT_TRUE(peer.peer->report().job_under_way);
 }
 
+// Rounds would wait for it, and what it held would be nobody's at the end.
+TEST_F(LifeTest, ASessionThatItsOwnPeerEndedBehindAHungDeviceIsOverForTheAuthorityToo) {
+  Swarm swarm(options());
+  swarm.run_for(5s);
+  const Session session = swarm.peers()[0]->peer->session();
+  swarm.peers()[0]->device->set_hung(true);
+  swarm.kill_launch();
+  swarm.resume_launch();  // its session is another one, so that those of its links end
+  swarm.run_for(20s);
+  EXPECT_TRUE(fenced(swarm, session));
+}
+
 // Frozen in the middle of a job it looks the same: the job began long ago.
 TEST_F(LifeTest, APeerThatWasStoppedInTheMiddleOfAJobJoinsAgain) {
   Swarm swarm(options());

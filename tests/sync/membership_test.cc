@@ -307,6 +307,17 @@ TEST_F(MembershipTest, ASecondWishToLeaveAsksNothing) {
   EXPECT_EQ(membership->phase(), Membership::Phase::kOver);
 }
 
+TEST_F(MembershipTest, ASessionThatItsOwnProcessEndedSaysNothingMore) {
+  join();
+  membership->stop();
+  EXPECT_EQ(membership->phase(), Membership::Phase::kOver);
+  const std::size_t before = sent.size();
+  membership->on_authority_up();
+  membership->beat_now();
+  loop.run_for(10s);
+  EXPECT_EQ(sent.size(), before);
+}
+
 TEST_F(MembershipTest, KnowsTheLastHolderOfAStage) {
   join();
   ASSERT_TRUE(membership->on_message(sign(list_of(5, {1, 2}))).ok());

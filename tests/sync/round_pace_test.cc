@@ -8,10 +8,11 @@ namespace shoal {
 namespace {
 
 constexpr TimePoint kStart{1000s};
+constexpr std::uint64_t kLargePart = std::uint64_t{1} << 30;
 
 TEST(StallWatchTest, BytesThatMoveAreNoStallHoweverSlow) {
   StallWatch watch;
-  watch.start(kStart);
+  watch.start(kStart, kLargePart);
   std::uint64_t bytes = 0;
   for (int second = 0; second <= 600; ++second) {
     watch.look(1, bytes += 10'000, 0, kStart + second * 1s);
@@ -23,7 +24,7 @@ TEST(StallWatchTest, BytesThatMoveAreNoStallHoweverSlow) {
 
 TEST(StallWatchTest, PingsAreNoMove) {
   StallWatch watch;
-  watch.start(kStart);
+  watch.start(kStart, kLargePart);
   std::uint64_t bytes = 1 << 20;  // carried before the round
   for (int second = 0; second <= 5; ++second) watch.look(1, bytes += 200, 0, kStart + second * 1s);
   EXPECT_TRUE(watch.stalled(kStart + 5s));
@@ -31,14 +32,23 @@ TEST(StallWatchTest, PingsAreNoMove) {
 
 TEST(StallWatchTest, ASlowLinkIsGivenTheTimeOfItsChunks) {
   StallWatch watch;
-  watch.start(kStart);
+  watch.start(kStart, kLargePart);
   watch.look(1, 0, 32'768, kStart);  // 8 s a chunk
   EXPECT_EQ(watch.limit(), 32s);
   watch.look(2, 0, 1, kStart);
   EXPECT_EQ(watch.limit(), StallWatch::kCeiling);
-  watch.start(kStart);
+  watch.start(kStart, kLargePart);
   watch.moved(kStart + 3s);
   EXPECT_EQ(watch.limit(), 12s) << "four times the longest gap";
+}
+
+// What little was sent makes a link look slow; a part that went with its link is still missed after the floor.
+TEST(StallWatchTest, APartThatIsSmallerThanAChunkIsGivenItsOwnTime) {
+  StallWatch watch;
+  watch.start(kStart, 400);
+  watch.look(1, 0, 1000, kStart);
+  EXPECT_EQ(watch.limit(), StallWatch::kFloor);
+  EXPECT_TRUE(watch.stalled(kStart + StallWatch::kFloor));
 }
 
 TEST(RoundBudgetTest, FollowsBytesAndTheSlowestRateSeen) {

@@ -1,0 +1,51 @@
+// Seeds of shoal-sim that broke a rule once, with what they found. Each runs as `shoal-sim --rule R --seed N --seeds 1`
+// does.
+#include <gtest/gtest.h>
+
+#include "common/log.h"
+#include "sim/scenario.h"
+
+namespace shoal {
+namespace {
+
+struct FoundSeed {
+  const char* name;
+  RuleId rule;
+  std::uint64_t seed;
+  double lasting = 0;
+};
+
+class FoundSeedsTest : public testing::TestWithParam<FoundSeed> {
+ protected:
+  void SetUp() override { set_log_level(LogLevel::kError); }
+  void TearDown() override { set_log_level(LogLevel::kInfo); }
+};
+
+TEST_P(FoundSeedsTest, BreaksNoRule) {
+  SwarmOptions options;
+  options.seed = GetParam().seed;
+  options.config = small_config(GetParam().rule, options.stages, 100'000);
+  options.dht = true;
+  if (options.seed % kTightEvery == 0) make_tight(options);
+  FaultOptions faults;
+  faults.lasting = GetParam().lasting;
+  const ScenarioResult result = run_scenario(std::move(options), faults);
+  EXPECT_TRUE(result.broken.empty()) << result.broken.front();
+}
+
+constexpr RuleId kA = RuleId::kAllreduce, kD = RuleId::kDiloco;
+
+INSTANTIATE_TEST_SUITE_P(
+    Seeds, FoundSeedsTest,
+    testing::Values(FoundSeed{"APeerBeatOnAfterItsDeviceHadHungInAStep", kA, 2054},
+                    FoundSeed{"APeerBeatOnAfterItsDeviceHadHung", kD, 2054},
+                    FoundSeed{"ARoundWaitedForASessionThatWasOver", kD, 2260},
+                    FoundSeed{"ALostPartLookedLikeAPairThatCannotMeet", kD, 2400},
+                    FoundSeed{"ALostGradientWasWaitedForForEver", kD, 2005},
+                    FoundSeed{"AStoppedLifeToldNobodyWhatAnEarlierOneHadDecided", kD, 1504},
+                    FoundSeed{"TheEndDidNotWaitForWhoWasBehind", kD, 13, 0.3},
+                    FoundSeed{"ALaunchThatIsKilledForGoodIsHealedWithTheCore", kD, 3, 0.3}),
+    [](const auto& item) { return item.param.name; });
+
+}  // namespace
+}  // namespace shoal
