@@ -84,9 +84,15 @@ Session Holder::on_link_down(const Remote& remote, TimePoint now) {
 
 Roster::Change Holder::on_members(const MemberList& list, TimePoint now) {
   Roster::Change change = roster_.update(list);
-  for (const StageMembers& stage : list.stages)
-    for (const Member& member : stage.members)
-      if (member.session != options_.self && !member.addresses.empty()) links_.learn(member.peer, member.addresses);
+  const auto learn = [this](const Member& member) {
+    if (member.session != options_.self && !member.addresses.empty()) links_.learn(member.peer, member.addresses);
+  };
+  for (const Member& member : change.added) learn(member);
+  if (now >= next_learning_) {  // all of them: a transport with too many peers forgets idle ones
+    next_learning_ = now + kLearningPeriod;
+    for (const StageMembers& stage : list.stages)
+      for (const Member& member : stage.members) learn(member);
+  }
   for (const Session& session : change.over) courier_.on_session_over(session, now);
   return change;
 }

@@ -44,6 +44,7 @@ class HolderPort {
 class Holder final : private CourierPort {
  public:
   static constexpr Duration kMeasurePeriod = 250ms;  // of the links ahead
+  static constexpr Duration kLearningPeriod = 10s;  // of addresses that were learned before
 
   // REQUIRES: port and links outlive it.
   Holder(HolderPort& port, Links& links, HolderOptions options,
@@ -115,7 +116,7 @@ class Holder final : private CourierPort {
   Courier courier_;
   std::optional<Session> authority_session_;
   std::map<InboundFrames, Gradient> gradients_;  // their frames are on the way
-  TimePoint next_measure_, next_renewal_;
+  TimePoint next_measure_, next_renewal_, next_learning_;
   std::uint64_t run_targets_ = 0;
   double run_loss_ = 0;
 };

@@ -7,16 +7,19 @@ namespace shoal {
 Roster::Change Roster::update(const MemberList& list) {
   Change change;
   if (list.epoch < list_.epoch) return change;
-  std::map<Session, Place> places;
+  ++updates_;
   for (const StageMembers& stage : list.stages)
     for (const Member& member : stage.members) {
-      places[member.session] = {member.peer, stage.stage, member.serving};
-      if (!places_.contains(member.session)) change.added.push_back(member);
+      const auto [at, is_new] = places_.try_emplace(member.session);
+      if (is_new) change.added.push_back(member);
+      at->second = {member.peer, stage.stage, member.serving, updates_};
     }
   for (const auto& [session, place] : places_)
-    if (!places.contains(session)) change.over.push_back(session);
-  for (const Session& session : change.over) down_.erase(session);
-  places_ = std::move(places);
+    if (place.update != updates_) change.over.push_back(session);
+  for (const Session& session : change.over) {
+    places_.erase(session);
+    down_.erase(session);
+  }
   list_ = list;
   return change;
 }

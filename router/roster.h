@@ -1,6 +1,7 @@
 #pragma once
 // The newest signed member list as the router needs it: who serves which stage, under which key and addresses, and whom
 // we could not reach lately. Pure bookkeeping; `now` is passed in. Thread: loop only. Bounds: those of the list.
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
@@ -41,8 +42,10 @@ class Roster {
     PeerId peer;
     StageId stage;
     bool serving = false;
+    std::uint64_t update = 0;  // the newest one that names it
   };
   MemberList list_;
+  std::uint64_t updates_ = 0;
   std::map<Session, Place> places_;
   std::map<Session, TimePoint> down_;
 };

@@ -38,6 +38,7 @@ class ScaleRun {
       if (lane == Lane::kControl && is_list(message)) list_bytes_ += message.size();
     });
     swarm_.network().host(kSimLaunchAddress).meter_cpu();
+    swarm_.run_for(500ms);  // by then the launching process listens
     for (std::size_t i = 0; i < options_.peers; ++i) swarm_.add_peer();
   }
 

@@ -26,6 +26,7 @@ TEST(ScaleTest, ManyJoinersAreAdmittedInSeconds) {
   options.replicas = 0;
   options.config = small_config(RuleId::kDiloco, options.stages, 100'000);
   Swarm swarm(std::move(options));
+  swarm.run_for(500ms);  // by then the launching process listens
   for (int i = 0; i < 120; ++i) swarm.add_peer();
   swarm.run_for(2400ms);
   EXPECT_EQ(all_members(swarm), 120u) << "50 a second";
