@@ -171,10 +171,21 @@ void RoundDesk::run_abandon() {
       [] {});
 }
 
+Version RoundDesk::anchor_for_next_job() const {
+  if (committing_) return *committing_;
+  const auto* const next = std::get_if<ToCommit>(&step_);
+  return next != nullptr && may_commit(*next) ? next->commit.version : parts_.arena.version;
+}
+
+bool RoundDesk::may_commit(const ToCommit& commit) const {
+  return !rule_of(commit.open)->every_step() || parts_.ledger.unsettled_at_other() == 0;
+}
+
 bool RoundDesk::run_commit() {
-  const auto r = rule_of(std::get<ToCommit>(step_).open);
-  if (r->every_step() && parts_.ledger.unsettled_at_other() > 0) return false;
+  if (!may_commit(std::get<ToCommit>(step_))) return false;
   auto commit = std::make_shared<ToCommit>(std::get<ToCommit>(std::exchange(step_, std::monostate{})));
+  const auto r = rule_of(commit->open);
+  committing_ = commit->commit.version;
   struct Outcome {
     WeightStamp stamp = 0;
     bool shift_pending = false;
@@ -191,6 +202,7 @@ bool RoundDesk::run_commit() {
       },
       [this, commit, outcome, r] {
         ArenaState& arena = parts_.arena;
+        committing_.reset();
         parts_.ledger.wrote(outcome->stamp);
         arena.shift_pending = outcome->shift_pending;
         arena.version = commit->commit.version;
