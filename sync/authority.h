@@ -42,8 +42,9 @@
 //
 // Behind: a member that says so fetches the state of a version that it missed. Rounds go on without it and do not count
 // it among those who could take part. Two things wait for it, since it needs no more than one fetch then: the last
-// round of a run, which would leave its work out; and, when a fetch of it was overtaken by rounds, the stage's next
-// round, for as long as that fetch took, at most a tenth of the time.
+// round of a run, which would leave its work out (and which waits for everybody who is about to follow); and, when a
+// fetch of it was overtaken by rounds, the stage's next round, for as long as that fetch took, at most a tenth of the
+// time.
 //
 // Ahead: a member whose beats show a newer version than the log knows. Nothing leaves before it is durable, so the log
 // lost records: an older copy was put in its place, or the disk did not keep what it had synced. Such a member does not

@@ -90,16 +90,17 @@ void Authority::maybe_open(StageState& stage) {
   if (finishing_ && !finished_) return;  // what no round secured by now is about to be named lost
   const TimePoint now = loop_.now();
   if (now < stage.retry_at) return;
-  bool joiner_fetches = false, behind = false;
+  bool joiner_fetches = false, behind = false, older = false;
   for (const auto& [session, member] : members_) {
     if (member.stage != stage.stage) continue;
     joiner_fetches |= member.fetching;
     behind |= member.behind_since.has_value();
+    older |= member.ready && member.version < stage.version && !rests(member);
   }
   if ((joiner_fetches || behind) && now < stage.hold_until) return;
-  if (behind && stage.last_wanted) return;  // it gives up by itself when nothing comes
   const Step* step = next_step(stage);
   if (step == nullptr && !diloco_due(stage)) return;
+  if (step == nullptr && older && stage.last_wanted) return;  // it follows, or its session ends
   std::vector<Session> members = participants(stage, step != nullptr);
   if (!members.empty()) open_round(stage, step, std::move(members));
 }

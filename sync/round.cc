@@ -162,6 +162,8 @@ struct Round::State {
       }
     look_timer = loop.after(kLookPeriod, guarded([this] { look(); }));
     if (!watch.stalled(now)) return;
+    if (early_commit)
+      return fall_behind(RoundCommit(*early_commit), false, "the round was committed, and nothing of it moves here");
     RoundReport waiting;
     waiting.stage = stage;
     waiting.round = open.round;

@@ -95,6 +95,8 @@ TEST_F(BehindTest, TheLastRoundWaitsForWhoIsBehind) {
   beat(3, 2);
   behind(4, 1);
   EXPECT_EQ(opened(), 2u);
+  beat(4, 1);
+  EXPECT_EQ(opened(), 2u) << "it may have the commit and not the time for it yet";
   beat(4, 2);
   ASSERT_EQ(opened(), 3u);
   EXPECT_EQ(sent_to<RoundOpen>(4).back().members.size(), 4u);
