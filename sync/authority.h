@@ -45,9 +45,9 @@
 // nothing that we decide leaves, and who waits for it is not to blame.
 //
 // Behind: a member that says so fetches the state of a version that it missed. Rounds go on without it and do not count
-// it among those who could take part. Two things wait for it, since it needs no more than one fetch then: the last
-// round of a run, which would leave its work out; and, when a fetch of it was overtaken by rounds, the stage's next
-// round, for as long as that fetch took, at most a tenth of the time.
+// it among those who could take part. Two things wait for it, within bounds, since it needs no more than one fetch then:
+// the end of a run, whose further last rounds take it in; and, when a fetch of it was overtaken by rounds, the stage's
+// next round, for as long as that fetch took, at most a tenth of the time.
 //
 // Ahead: a member whose beats show a newer version than the log knows. Nothing leaves before it is durable, so the log
 // lost records: an older copy was put in its place, or the disk did not keep what it had synced. Such a member does not
@@ -270,6 +270,8 @@ class Authority {
   // allreduce: their steps go on without them.
   void end_left_out(StageState& stage);
   Duration budget_of(const StageState& stage, std::size_t members) const;
+  // In which a member that fetches the state must have it: no longer does anything wait for it.
+  Duration fetch_patience(const StageState& stage) const;
   std::uint64_t payload_of(const StageState& stage) const;  // bytes; 0: not known
   // Whether a round of so many can send its parts; says so when it cannot. Then nobody waits for the last one.
   bool enough_for_parts(StageState& stage, std::size_t members);

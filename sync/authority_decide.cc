@@ -83,8 +83,9 @@ void Authority::on_budget(StageState& stage) {
   // The others may have more time for the whole, and would not have named them yet.
   for (const Session& member : round.open.members)
     if (!round.contributed.contains(member)) round.silent.insert(member);
-  try_decide(stage, true);
-  if (stage.round) abandon_round(stage, "no agreement within the budget");
+  const RoundId id = round.open.round;
+  try_decide(stage, true);  // a commit may open the next one
+  if (stage.round && stage.round->open.round == id) abandon_round(stage, "no agreement within the budget");
 }
 
 void Authority::note_rate(StageState& stage, const OpenRound& round) {
@@ -191,7 +192,7 @@ void Authority::commit_round(StageState& stage, const Digest& digest) {
   }
   if (round.open.last) {
     stage.last_made = true;
-    stage.last_until = loop_.now() + budget_of(stage, 2) + job_allowance(stage) + options_.membership;
+    stage.last_until = loop_.now() + fetch_patience(stage);
   }
   note_rate(stage, round);
   forget_proven_pairs(stage, round, digest);

@@ -134,7 +134,7 @@ void Authority::note_fetch(MemberState& member, const Beat& beat) {
   const TimePoint now = loop_.now();
   if (member.behind_since && beat.version <= member.behind_at) return;
   if (member.behind_since) {  // it has fetched a version, and that is not the newest any more
-    const Duration took = now - *member.behind_since;
+    const Duration took = std::min<Duration>(now - *member.behind_since, fetch_patience(stage));
     hold_rounds(stage, took + took / 4);
   }
   member.behind_since = now;

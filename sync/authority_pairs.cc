@@ -59,9 +59,10 @@ void Authority::blame_silent(StageState& stage, const Session& by, const Session
 
 void Authority::blame_malformed(StageState& stage, const Session& by, const Session& sender,
                                 const std::string& reason) {
-  const auto& members = stage.round->open.members;
-  if (sender != by && std::find(members.begin(), members.end(), sender) != members.end())
-    stage.round->blames[by] = {sender, true};
+  const OpenRound& round = *stage.round;
+  const auto best = best_vote(round);
+  if (best && 2 * best->second > round.open.members.size()) return try_decide(stage, false);  // the others could use all
+  if (sender != by && round.contributed.contains(sender)) stage.round->blames[by] = {sender, true};
   abandon_round(stage, reason);
 }
 

@@ -18,6 +18,10 @@ Duration Authority::budget_of(const StageState& stage, std::size_t members) cons
   return round_budget(payload_of(stage), members, stage.slowest_rate);
 }
 
+Duration Authority::fetch_patience(const StageState& stage) const {
+  return budget_of(stage, 2) + job_allowance(stage) + options_.membership;
+}
+
 std::uint64_t Authority::payload_of(const StageState& stage) const {
   return stage.stage.value < options_.payload_bytes.size() ? options_.payload_bytes[stage.stage.value] : 0;
 }
@@ -95,7 +99,7 @@ std::vector<Session> Authority::participants(const StageState& stage, bool step_
     able.push_back(session);
     if (member.silent_count < kSilentMax) reliable.push_back(session);
   }
-  if (2 * reliable.size() > ready.size()) return reliable;
+  if (2 * reliable.size() > ready.size() && parts_fit(payload_of(stage), reliable.size())) return reliable;
   if (2 * able.size() > ready.size()) return able;
   return {};
 }
@@ -105,14 +109,12 @@ void Authority::maybe_open(StageState& stage) {
   if (finishing_ && !finished_) return;  // what no round secured by now is about to be named lost
   const TimePoint now = loop_.now();
   if (now < stage.retry_at) return;
-  bool joiner_fetches = false, behind = false;
+  bool one_fetches = false;
   for (const auto& [session, member] : members_) {
     if (member.stage != stage.stage) continue;
-    joiner_fetches |= member.fetching;
-    behind |= member.behind_since.has_value();
+    one_fetches |= member.fetching || member.behind_since.has_value();
   }
-  if ((joiner_fetches || behind) && now < stage.hold_until) return;
-  if (behind && stage.last_wanted) return;  // it gives up by itself when nothing comes
+  if (one_fetches && now < stage.hold_until) return;
   const Step* step = next_step(stage);
   if (step == nullptr && !diloco_due(stage)) return;
   std::vector<Session> members = participants(stage, step != nullptr);
@@ -238,8 +240,8 @@ void Authority::give_up(std::function<void()> done) {
 
 void Authority::check_finished() {
   if (!finished_ || undurable_ > 0) return;
+  for (StageState& stage : stages_) tend_last_rounds(stage);
   for (StageState& stage : stages_) {
-    tend_last_rounds(stage);
     // With steps still to come that nobody sends, the warm-up never ends: there is nothing beyond the last step to
     // secure.
     if (!stage.round && next_step(stage) == nullptr && !diloco_active(stage)) stage.last_wanted = false;

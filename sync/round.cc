@@ -178,7 +178,10 @@ struct Round::State {
         watch.look(i, carried.bytes, carried.bytes_per_second, now);
       }
     look_timer = loop.after(kLookPeriod, guarded([this] { look(); }));
+    if (working) return watch.moved(now);  // on all that is here
     if (!watch.stalled(now)) return;
+    if (early_commit)
+      return fall_behind(RoundCommit(*early_commit), false, "the round was committed, and nothing of it moves here");
     RoundReport waiting;
     waiting.stage = stage;
     waiting.round = open.round;

@@ -140,6 +140,7 @@ void RoundDesk::fell_behind(const RoundCommit& commit, bool secured, bool differ
 }
 
 bool RoundDesk::start_next() {
+  if (abandoned_ && rule_of(*abandoned_) == nullptr) abandoned_.reset();  // it never began here
   if (abandoned_) {
     run_abandon();
     return true;
@@ -164,10 +165,21 @@ void RoundDesk::run_abandon() {
       [] {});
 }
 
+Version RoundDesk::anchor_for_next_job() const {
+  if (committing_) return *committing_;
+  const auto* const next = std::get_if<ToCommit>(&step_);
+  return next != nullptr && may_commit(*next) ? next->commit.version : parts_.arena.version;
+}
+
+bool RoundDesk::may_commit(const ToCommit& commit) const {
+  return !rule_of(commit.open)->every_step() || parts_.ledger.unsettled_at_other() == 0;
+}
+
 bool RoundDesk::run_commit() {
-  const auto r = rule_of(std::get<ToCommit>(step_).open);
-  if (r->every_step() && parts_.ledger.unsettled_at_other() > 0) return false;
+  if (!may_commit(std::get<ToCommit>(step_))) return false;
   auto commit = std::make_shared<ToCommit>(std::get<ToCommit>(std::exchange(step_, std::monostate{})));
+  const auto r = rule_of(commit->open);
+  committing_ = commit->commit.version;
   struct Outcome {
     WeightStamp stamp = 0;
     bool shift_pending = false;
@@ -184,6 +196,7 @@ bool RoundDesk::run_commit() {
       },
       [this, commit, outcome, r] {
         ArenaState& arena = parts_.arena;
+        committing_.reset();
         parts_.ledger.wrote(outcome->stamp);
         arena.shift_pending = outcome->shift_pending;
         arena.version = commit->commit.version;

@@ -38,6 +38,9 @@ class RoundDesk final : private RoundHost {
   // No step waits and nothing was missed.
   bool quiet() const { return std::holds_alternative<std::monostate>(step_) && !behind(); }
   std::optional<Version> behind() const { return catch_up_.behind(); }
+  // The anchor that the device has when it comes to a job that is asked for now: a commit that runs, or runs next, is
+  // done by then.
+  Version anchor_for_next_job() const;
 
  private:
   struct ToContribute {
@@ -71,6 +74,7 @@ class RoundDesk final : private RoundHost {
   void send_to_member(const Session& member, Message message, std::vector<Bytes> frames) override;
 
   void run_abandon();
+  bool may_commit(const ToCommit& commit) const;
   bool run_commit();
   void run_prepare();
   bool run_contribute();
@@ -82,6 +86,7 @@ class RoundDesk final : private RoundHost {
   const OuterRules rules_;
   CatchUp catch_up_;
   std::variant<std::monostate, ToContribute, ToPrepare, ToCommit> step_;  // waits for the ledger or the device
+  std::optional<Version> committing_;                                     // the device is at it
   std::optional<RoundOpen> abandoned_;  // the device has not heard yet; the next round's step may wait behind it
   std::map<InboundFrames, RoundPart> parts_on_the_way_;
   Round round_;

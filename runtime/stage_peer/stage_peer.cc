@@ -219,11 +219,10 @@ void StagePeer::on_forward(const Remote& from, const Forward& message, TransferI
   tensors_.await(*serial, message.microbatch, {from.peer, transfer});
 }
 
-// While behind, our anchor trains others' microbatches as well as before, but evaluates none. The version follows the
-// arena when the device has written it.
+// While behind, our anchor trains others' microbatches as well as before, but evaluates none.
 std::optional<BusyReason> StagePeer::unfit(const Forward& message, TransferId transfer) const {
   if (message.stage != options_.spec.stage || transfer == 0) return BusyReason::kNotServing;
-  return serving() ? evaluation_refused(message, options_.spec, arena_.version) : std::nullopt;
+  return serving() ? evaluation_refused(message, options_.spec, rounds_.anchor_for_next_job()) : std::nullopt;
 }
 
 void StagePeer::schedule_tick() {

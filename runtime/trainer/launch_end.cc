@@ -40,14 +40,17 @@ void Launch::watch_holders(TimePoint now) {
   if (past_states_ || (gave_up_ && !fetching_)) return;
   std::string missing;
   for (const StageStatus& stage : authority_->status()) {
-    if (fetching_ ? stage.holders > 0 || stage.stage.value < next_state_ : stage.serving > 0) continue;
+    const bool fetched = !stage.secured || stage.holders > 0 || stage.stage.value < next_state_;
+    if (fetching_ ? fetched : stage.serving > 0) continue;
     missing += (missing.empty() ? "" : ", ") + std::to_string(stage.stage.value);
   }
   if (missing.empty()) return missing_since_.reset();
   if (!missing_since_) {
     missing_since_ = now;
-    return owner_.on_notice("stage " + missing + " has no serving peer: the run ends without it in " +
-                            whole_seconds(options_.stop_patience) + ", unless one that holds its state comes back");
+    const std::string what = fetching_ ? " has no peer that holds its state: nothing is saved, and the run stands, in "
+                                       : " has no serving peer: the run ends without it in ";
+    return owner_.on_notice("stage " + missing + what + whole_seconds(options_.stop_patience) +
+                            ", unless one that holds its state comes back");
   }
   if (now - *missing_since_ >= options_.stop_patience) give_up(missing);
 }

@@ -42,7 +42,7 @@ void Trainer::stop() {
 }
 
 void Trainer::start() {
-  if (std::exchange(started_, true)) return;
+  if (log_failed_ || std::exchange(started_, true)) return;
   started_at_ = line_since_ = env_.loop.now();
   // Steps go on being counted where an earlier life of the trainer was.
   for (std::uint64_t rest = env_.book.committed(); rest >= options_.config.microbatches_of_step(lines_); ++lines_)
@@ -170,6 +170,7 @@ void Trainer::on_durable(const MicrobatchId& microbatch, const Status& status) {
   if (lifetime_.over()) return;
   if (!status.ok()) {
     started_ = false;
+    log_failed_ = true;
     owner_.on_log_failure(status.error());
     return;
   }

@@ -136,7 +136,7 @@ class Trainer final : private HolderPort {
   std::uint64_t steps_done_ = 0;  // all steps up to it are done at every stage
   std::uint64_t announced_ = 0;   // the newest step that was announced; all before it were
   std::function<void()> settled_;
-  bool finishing_ = false, gave_up_ = false, started_ = false;
+  bool finishing_ = false, gave_up_ = false, started_ = false, log_failed_ = false;
   struct Evaluation {
     std::uint64_t next = 0, end = 0, done = 0;
     double loss_sum = 0;

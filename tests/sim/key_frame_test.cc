@@ -9,6 +9,7 @@
 #include "common/log.h"
 #include "compression/frame.h"
 #include "sim/checkers.h"
+#include "sim/liveness.h"
 #include "sim/swarm.h"
 
 namespace shoal {
@@ -132,9 +133,11 @@ TEST_P(KeyFrameTest, CountsOnceThoughPeersDieBetweenTheQuestionAndTheKeyFrame) {
   Swarm swarm(options_with(coder, GetParam(), 600));
   std::size_t asked = 0, killed = 0;
   for (std::size_t victim = 0; victim < 3; ++victim) {
+    const TimePoint give_up = swarm.loop().now() + 120s;
     for (const std::size_t before = asked; asked == before && !swarm.finished();) {
       swarm.run_for(1ms);
       asked = count(swarm, EventKind::kNeedKeyFrame);
+      ASSERT_LT(swarm.loop().now(), give_up) << ::testing::PrintToString(waits_for_graph(swarm));
     }
     if (swarm.finished()) break;
     swarm.kill_peer(2 * victim);

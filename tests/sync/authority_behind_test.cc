@@ -87,19 +87,5 @@ TEST_F(BehindTest, TheNextRoundWaitsAsLongAsAnOvertakenFetchTookAndNotOftenerTha
   EXPECT_EQ(opened(), 4u) << "it waited a moment ago";
 }
 
-TEST_F(BehindTest, TheLastRoundWaitsForWhoIsBehind) {
-  lose_two_of_four();
-  bool finished = false;
-  authority->finish([&] { finished = true; });
-  for (std::uint64_t n = 1; n <= 2; ++n) beat(n, 2);
-  beat(3, 2);
-  behind(4, 1);
-  EXPECT_EQ(opened(), 2u);
-  beat(4, 2);
-  ASSERT_EQ(opened(), 3u);
-  EXPECT_EQ(sent_to<RoundOpen>(4).back().members.size(), 4u);
-  EXPECT_FALSE(finished);
-}
-
 }  // namespace
 }  // namespace shoal::test
