@@ -85,7 +85,7 @@ class ScaleRun {
       if (figures_.admitted_per_second == 0 && count(false) >= options_.peers)
         figures_.admitted_per_second = static_cast<double>(options_.peers) / passed;
       figures_.serving_after = passed;
-      if (count(true) >= options_.peers) return;
+      if (count(true) >= options_.peers) return swarm_.run_for(1s);  // and the last ones are told
     }
   }
 

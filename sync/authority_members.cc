@@ -257,6 +257,8 @@ void Authority::on_leave(const Remote& from, const Leave& leave) {
   if (!in_round && !(leave.round_wanted && member.ready && !rests(member)))
     return end_session(from.session, std::string(kLeft), false,
                        [this, peer = from.peer] { port_.send(peer, Goodbye{}); });
+  if (!member.leave_asked && in_round && diloco_active(stage) && stage.round->contributed.contains(from.session))
+    member.leave_after = stage.round->open.round;
   member.leave_asked = true;
   if (!member.leaving) {
     member.leaving = true;

@@ -168,7 +168,7 @@ void Authority::send_open(StageState& stage) {
 void Authority::release_leavers(StageState& stage, const std::vector<Session>& members) {
   std::vector<std::pair<Session, PeerId>> free;
   for (const auto& [session, member] : members_) {
-    if (member.stage != stage.stage || !member.leave_asked) continue;
+    if (member.stage != stage.stage || !member.leave_asked || member.leave_after >= stage.round_committed) continue;
     if (std::find(members.begin(), members.end(), session) != members.end())
       free.emplace_back(session, member.member.peer);
   }

@@ -19,6 +19,7 @@ struct MemberState {
   bool ready = false;  // holds an anchor and takes part in rounds
   bool leaving = false;
   bool leave_asked = false;  // waits for a round, then Goodbye
+  RoundId leave_after;       // not that of this round, to which it had contributed: what it stepped since needs another
   bool fetching = false;     // joined a secured stage, has not served yet
   bool serves = false;       // its newest beat says so, at whatever version
   bool flushed = false;      // a committed last round has all that it held
