@@ -252,7 +252,7 @@ class Authority {
   // allreduce: their steps go on without them.
   void end_left_out(StageState& stage);
   Duration budget_of(const StageState& stage, std::size_t members) const;
-  void release_leavers(StageState& stage, const std::vector<Session>& members);
+  void release_leavers(StageState& stage, RoundId round, const std::vector<Session>& members);
   void forget_done_steps();
   void check_finished();
   bool stage_finished(const StageState& stage) const;

@@ -190,7 +190,7 @@ void Authority::commit_round(StageState& stage, const Digest& digest) {
     for (const auto& [session, member] : members_)
       if (member.stage == stage.stage) send_commit(member, commit);
     port_.on_round_commit(commit);
-    release_leavers(stage, members);
+    release_leavers(stage, commit.round, members);
     check_finished();
   });
   maybe_open(stage);

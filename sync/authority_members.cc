@@ -1,5 +1,6 @@
 // Joining, beats, leaving, fencing.
 #include <algorithm>
+#include <utility>
 
 #include "common/log.h"
 #include "sync/authority.h"
@@ -233,7 +234,7 @@ void Authority::on_leave(const Remote& from, const Leave& leave) {
   if (!in_round && !(leave.round_wanted && member.ready && !rests(member)))
     return end_session(from.session, std::string(kLeft), false,
                        [this, peer = from.peer] { port_.send(peer, Goodbye{}); });
-  member.leave_asked = true;
+  if (!std::exchange(member.leave_asked, true)) member.leave_after = stage.round_used;
   if (!member.leaving) {
     member.leaving = true;
     if (member.member.serving) {

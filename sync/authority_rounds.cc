@@ -142,11 +142,11 @@ void Authority::send_open(StageState& stage) {
   }
 }
 
-// Those who asked to leave may go when a round that they were part of is committed.
-void Authority::release_leavers(StageState& stage, const std::vector<Session>& members) {
+// Those who asked to leave may go when a round that they were part of, and that was opened since, is committed.
+void Authority::release_leavers(StageState& stage, RoundId round, const std::vector<Session>& members) {
   std::vector<std::pair<Session, PeerId>> free;
   for (const auto& [session, member] : members_) {
-    if (member.stage != stage.stage || !member.leave_asked) continue;
+    if (member.stage != stage.stage || !member.leave_asked || round <= member.leave_after) continue;
     if (std::find(members.begin(), members.end(), session) != members.end())
       free.emplace_back(session, member.member.peer);
   }

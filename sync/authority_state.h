@@ -19,6 +19,7 @@ struct MemberState {
   bool ready = false;  // holds an anchor and takes part in rounds
   bool leaving = false;
   bool leave_asked = false;  // waits for a round, then Goodbye
+  RoundId leave_after;       // newer than this one: what it brought to that may be older than its wish
   bool fetching = false;     // joined a secured stage, has not served yet
   TimePoint heard_at{};      // its newest beat, or what stands for it
   Duration longest_gap{};    // between two beats, lately
