@@ -15,6 +15,7 @@ constexpr std::size_t kPeersOfStage = 50;
 constexpr std::size_t kTypeOffset = 6;  // in an envelope: docs/WIRE.md
 constexpr std::uint64_t kInnerSteps = 10;  // of three microbatches: a round each 15 s
 constexpr double kRoundCap = 20;
+constexpr Duration kSettled = 2s;  // until what came at once is told to all
 // Of a machine that somebody lends: a microbatch takes it half a second.
 constexpr SimPace kScalePace{.forward = 200ms, .backward = 300ms};
 
@@ -85,8 +86,9 @@ class ScaleRun {
       if (figures_.admitted_per_second == 0 && count(false) >= options_.peers)
         figures_.admitted_per_second = static_cast<double>(options_.peers) / passed;
       figures_.serving_after = passed;
-      if (count(true) >= options_.peers) return swarm_.run_for(1s);  // and the last ones are told
+      if (count(true) >= options_.peers) break;
     }
+    swarm_.run_for(kSettled);
   }
 
   void measure() {

@@ -29,6 +29,27 @@ TEST_F(AuthorityTest, ALeaverGetsARoundAtOnceAndGoodbyeBehindItsCommit) {
   EXPECT_TRUE(sent_to<Fenced>(1).empty());
 }
 
+// What it settled since it contributed to the open round is in none.
+TEST_F(AuthorityTest, ALeaverThatAsksDuringARoundGoesAfterTheNextOne) {
+  boot();
+  for (std::uint64_t n = 1; n <= 2; ++n) join_and_serve(n);
+  beat(1, 0, 300);
+  ASSERT_EQ(sent_to<RoundOpen>(1).size(), 1u);
+  for (std::uint64_t n = 1; n <= 2; ++n) contribute(n, 1, {n});
+  authority->on_message(remote(1), Leave{true});
+  for (std::uint64_t n = 1; n <= 2; ++n) agree(n, 1, 7, 3, 30);
+  settle();
+  ASSERT_EQ(commits.size(), 1u);
+  EXPECT_TRUE(sent_to<Goodbye>(1).empty());
+  beat(1, 1, 8);
+  ASSERT_EQ(sent_to<RoundOpen>(1).size(), 2u);
+  for (std::uint64_t n = 1; n <= 2; ++n) contribute(n, 2, {10 + n});
+  for (std::uint64_t n = 1; n <= 2; ++n) agree(n, 2, 8, 3, 30);
+  settle();
+  EXPECT_EQ(commits.size(), 2u);
+  EXPECT_EQ(sent_to<Goodbye>(1).size(), 1u);
+}
+
 TEST_F(AuthorityTest, ALeaverWithNothingToSecureGoesAtOnce) {
   boot();
   join_and_serve(1);
