@@ -180,8 +180,7 @@ struct Round::State {
     look_timer = loop.after(kLookPeriod, guarded([this] { look(); }));
     if (working) return watch.moved(now);  // on all that is here
     if (!watch.stalled(now)) return;
-    if (early_commit)
-      return fall_behind(RoundCommit(*early_commit), false, "the round was committed, and nothing of it moves here");
+    if (early_commit) return fall_behind(RoundCommit(*early_commit), false, "it was committed, and nothing moves here");
     RoundReport waiting;
     waiting.stage = stage;
     waiting.round = open.round;
