@@ -44,7 +44,7 @@ class HolderPort {
 class Holder final : private CourierPort {
  public:
   static constexpr Duration kMeasurePeriod = 250ms;  // of the links ahead
-  static constexpr Duration kLearningPeriod = 10s;  // of addresses that were learned before
+  static constexpr Duration kLearningPeriod = 10s;   // of addresses that were learned before
 
   // REQUIRES: port and links outlive it.
   Holder(HolderPort& port, Links& links, HolderOptions options,

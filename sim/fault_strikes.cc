@@ -156,8 +156,8 @@ void FaultStrikes::tend() {
     say("the launching process ends: " + swarm_.launch_error()->message);
     swarm_.kill_launch_process();
   }
-  const bool held_back = std::any_of(active_.begin(), active_.end(),
-                                     [](const Active& a) { return holds_back_launch(a.fault.kind); });
+  const bool held_back =
+      std::any_of(active_.begin(), active_.end(), [](const Active& a) { return holds_back_launch(a.fault.kind); });
   if (swarm_.launch() == nullptr && !held_back) {
     swarm_.resume_launch();
     say("the launching process resumes");

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint16_t kStagesMin = 3;
 constexpr std::size_t kPeersOfStage = 50;
-constexpr std::size_t kTypeOffset = 6;  // in an envelope: docs/WIRE.md
+constexpr std::size_t kTypeOffset = 6;     // in an envelope: docs/WIRE.md
 constexpr std::uint64_t kInnerSteps = 10;  // of three microbatches: a round each 15 s
 constexpr double kRoundCap = 20;
 constexpr Duration kSettled = 2s;  // until what came at once is told to all

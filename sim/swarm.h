@@ -36,7 +36,7 @@ struct SwarmOptions {
   bool finish_at_once = false;         // as with a Ctrl-C before the launching process is ready
   std::size_t log_bytes_max = kLogBytesMax;
   bool keep_events = true;  // events() has them
-  bool save = false;  // fetch the states at the end; answer_save() says what becomes of them
+  bool save = false;        // fetch the states at the end; answer_save() says what becomes of them
   std::map<std::string, std::string>* evidence = nullptr;  // borrowed: the event files by process, as of --events
 };
 

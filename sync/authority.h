@@ -8,7 +8,8 @@
 //   - open(the log), sync_log(), then start() once the trainer is there: it replays every decision, so that the trainer
 //     can bring its own log up to date (merged entries, sessions over), and publishes the list. All membership timers
 //     begin anew: the authority was away, not they.
-//   - on_message: JoinRequest, Beat, Leave, Goodbye, MembersQuery, RoundReport of peers; on_link_up, on_link_down: links.
+//   - on_message: JoinRequest, Beat, Leave, Goodbye, MembersQuery, RoundReport of peers; on_link_up, on_link_down:
+//   links.
 //   - on_step: allreduce, all microbatches of a step are committed; again after a restart.
 //   - set_status: the run's totals changed.
 //   - the run ends: finish(done), then validation and saving, then end(reason); or give_up(done), then end(reason).
@@ -45,9 +46,9 @@
 // nothing that we decide leaves, and who waits for it is not to blame.
 //
 // Behind: a member that says so fetches the state of a version that it missed. Rounds go on without it and do not count
-// it among those who could take part. Two things wait for it, within bounds, since it needs no more than one fetch then:
-// the end of a run, whose further last rounds take it in; and, when a fetch of it was overtaken by rounds, the stage's
-// next round, for as long as that fetch took, at most a tenth of the time.
+// it among those who could take part. Two things wait for it, within bounds, since it needs no more than one fetch
+// then: the end of a run, whose further last rounds take it in; and, when a fetch of it was overtaken by rounds, the
+// stage's next round, for as long as that fetch took, at most a tenth of the time.
 //
 // Ahead: a member whose beats show a newer version than the log knows. Nothing leaves before it is durable, so the log
 // lost records: an older copy was put in its place, or the disk did not keep what it had synced. Such a member does not
@@ -95,7 +96,8 @@ struct AuthorityOptions {
   std::vector<std::uint64_t> payload_bytes;  // of what a member brings to a round, by stage; empty = not known
   // No new round of a stage for this long after a joiner came that must fetch (see "Behind").
   Duration join_hold = 5s;
-  std::size_t list_bytes_max = limits::kListBytesMax;  // of the packed list: a joiner that it has no room for is refused
+  std::size_t list_bytes_max =
+      limits::kListBytesMax;  // of the packed list: a joiner that it has no room for is refused
 };
 
 // What the authority asks of the process it lives in. None of these may call back into the Authority.

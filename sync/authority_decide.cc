@@ -45,10 +45,9 @@ void Authority::on_report(const Remote& from, const RoundReport& report) {
   switch (kind_of(report)) {
     case ReportKind::kContributed:
       if (const auto invented = port_.not_committed(report.stage, from.session, report.entries))
-        return end_session(from.session,
-                           "it brought entry " + std::to_string(*invented) +
-                               " to a round, which the trainer never committed",
-                           true);
+        return end_session(
+            from.session,
+            "it brought entry " + std::to_string(*invented) + " to a round, which the trainer never committed", true);
       round.contributed.emplace(from.session, report);
       break;
     case ReportKind::kAgreed:

@@ -61,7 +61,8 @@ void Authority::blame_malformed(StageState& stage, const Session& by, const Sess
                                 const std::string& reason) {
   const OpenRound& round = *stage.round;
   const auto best = best_vote(round);
-  if (best && 2 * best->second > round.open.members.size()) return try_decide(stage, false);  // the others could use all
+  if (best && 2 * best->second > round.open.members.size())
+    return try_decide(stage, false);  // the others could use all
   if (sender != by && round.contributed.contains(sender)) stage.round->blames[by] = {sender, true};
   abandon_round(stage, reason);
 }
@@ -108,10 +109,10 @@ std::optional<std::string> Authority::left_out_until(const PeerId& peer) const {
     if (diloco_active(stage)) continue;
     const auto why = stage.unreachable.why(peer, loop_.now());
     if (!why) continue;
-    return (why->malformed ? "this machine sent parts of a round that peer " + short_name(why->other) +
-                                 " of the same stage cannot use"
-                           : "this machine and peer " + short_name(why->other) +
-                                 " of the same stage cannot reach each other") +
+    return (why->malformed
+                ? "this machine sent parts of a round that peer " + short_name(why->other) +
+                      " of the same stage cannot use"
+                : "this machine and peer " + short_name(why->other) + " of the same stage cannot reach each other") +
            ", and rounds go on without this one; it is tried again by itself";
   }
   return std::nullopt;

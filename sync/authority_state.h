@@ -63,7 +63,7 @@ struct OpenRound {
   };
   std::map<Session, Blame> blames;  // who failed, and whom it named: both answer us
   std::set<Session> silent;         // named, and not heard by us either
-  TimePoint ends_at{};                 // whatever moves
+  TimePoint ends_at{};              // whatever moves
   TimerId budget = 0, grace = 0;
 };
 
@@ -87,7 +87,7 @@ struct StageState {
   bool last_made = false;      // one was committed
   TimePoint last_until{};      // last_made: no longer is anybody waited for
   std::size_t last_round_failures = 0;
-  double slowest_rate = 0;  // bytes/s of a member in the slowest round that was committed; 0 = none yet
+  double slowest_rate = 0;    // bytes/s of a member in the slowest round that was committed; 0 = none yet
   bool too_few_said = false;  // too few members for the parts of a round
   UnreachablePairs unreachable;
 };

@@ -46,8 +46,8 @@ struct Membership::State {
   Phase phase = Phase::kIdle;
   std::optional<StageId> stage;
   std::optional<MemberList> list;
-  std::uint64_t id = 0;  // of the list
-  TimePoint next_ask{};  // for a list
+  std::uint64_t id = 0;     // of the list
+  TimePoint next_ask{};     // for a list
   bool was_member = false;  // the list has held us
   bool round_wanted = false;
   TimerId timer = 0;

@@ -7,9 +7,9 @@
 //   Fenced, Goodbye, End from the authority -> on_message (Members also when another peer relays them: the signature
 //   decides) beat_now() when `serving`, version or leaving changed leave() at Ctrl-C when the open entries are settled
 //   (or with what there is), leave_at_once() at the second
-// and Membership asks its MembershipPort. A change that does not begin with our list, or a BeatAck that names a newer one,
-// makes it ask for what it lacks (MembersQuery), at most once a second. While the authority is away nothing here ends: hops go on, lists and rounds
-// wait.
+// and Membership asks its MembershipPort. A change that does not begin with our list, or a BeatAck that names a newer
+// one, makes it ask for what it lacks (MembersQuery), at most once a second. While the authority is away nothing here
+// ends: hops go on, lists and rounds wait.
 #include <cstdint>
 #include <memory>
 #include <optional>

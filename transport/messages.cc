@@ -6,12 +6,12 @@ namespace shoal {
 namespace {
 
 constexpr std::array<std::string_view, std::variant_size_v<Message>> kNames = {
-    "Hello",     "Ping",          "Pong",        "ByteCredit",   "DropTransfer", "Forward",    "Take",
-    "Busy",      "Have",          "Gone",        "Gradient",     "Release",      "Renew",      "Waiting",
-    "Hint",      "Commit",        "CommitAck",   "JoinRequest",  "JoinAnswer",   "Members",    "Beat",
-    "BeatAck",   "Fenced",        "Leave",       "Goodbye",      "End",          "Step",       "RoundOpen",
-    "RoundPart", "RoundReport",   "RoundCommit", "RoundAbandon", "StateQuery",   "StateOffer", "ChunkQuery",
-    "Chunk",     "ManifestQuery", "Manifest",    "PeersQuery",   "Peers",        "Progress",   "NeedKeyFrame",
+    "Hello",         "Ping",          "Pong",        "ByteCredit",   "DropTransfer", "Forward",    "Take",
+    "Busy",          "Have",          "Gone",        "Gradient",     "Release",      "Renew",      "Waiting",
+    "Hint",          "Commit",        "CommitAck",   "JoinRequest",  "JoinAnswer",   "Members",    "Beat",
+    "BeatAck",       "Fenced",        "Leave",       "Goodbye",      "End",          "Step",       "RoundOpen",
+    "RoundPart",     "RoundReport",   "RoundCommit", "RoundAbandon", "StateQuery",   "StateOffer", "ChunkQuery",
+    "Chunk",         "ManifestQuery", "Manifest",    "PeersQuery",   "Peers",        "Progress",   "NeedKeyFrame",
     "MembersChange", "MembersQuery"};
 static_assert(std::is_same_v<std::variant_alternative_t<5, Message>, Forward>);
 static_assert(std::is_same_v<std::variant_alternative_t<16, Message>, CommitAck>);

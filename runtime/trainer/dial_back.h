@@ -29,7 +29,7 @@ class DialBack {
  public:
   static constexpr std::size_t kAtOnce = 64, kWaitingMax = 1024, kRememberedMax = 2048;
   static constexpr double kPerSecond = 64;  // after a rest kAtOnce at once
-  static constexpr Duration kPause = 4s;  // below Membership's own, so that its next request is a new trial
+  static constexpr Duration kPause = 4s;    // below Membership's own, so that its next request is a new trial
 
   struct Verdict {
     Remote from;

@@ -35,17 +35,16 @@ TEST_P(FoundSeedsTest, BreaksNoRule) {
 
 constexpr RuleId kA = RuleId::kAllreduce, kD = RuleId::kDiloco;
 
-INSTANTIATE_TEST_SUITE_P(
-    Seeds, FoundSeedsTest,
-    testing::Values(FoundSeed{"APeerBeatOnAfterItsDeviceHadHungInAStep", kA, 2054},
-                    FoundSeed{"APeerBeatOnAfterItsDeviceHadHung", kD, 2054},
-                    FoundSeed{"ARoundWaitedForASessionThatWasOver", kD, 2260},
-                    FoundSeed{"ALostPartLookedLikeAPairThatCannotMeet", kD, 2400},
-                    FoundSeed{"ALostGradientWasWaitedForForEver", kD, 2005},
-                    FoundSeed{"AStoppedLifeToldNobodyWhatAnEarlierOneHadDecided", kD, 1504},
-                    FoundSeed{"TheEndDidNotWaitForWhoWasBehind", kD, 13, 0.3},
-                    FoundSeed{"ALaunchThatIsKilledForGoodIsHealedWithTheCore", kD, 3, 0.3}),
-    [](const auto& item) { return item.param.name; });
+INSTANTIATE_TEST_SUITE_P(Seeds, FoundSeedsTest,
+                         testing::Values(FoundSeed{"APeerBeatOnAfterItsDeviceHadHungInAStep", kA, 2054},
+                                         FoundSeed{"APeerBeatOnAfterItsDeviceHadHung", kD, 2054},
+                                         FoundSeed{"ARoundWaitedForASessionThatWasOver", kD, 2260},
+                                         FoundSeed{"ALostPartLookedLikeAPairThatCannotMeet", kD, 2400},
+                                         FoundSeed{"ALostGradientWasWaitedForForEver", kD, 2005},
+                                         FoundSeed{"AStoppedLifeToldNobodyWhatAnEarlierOneHadDecided", kD, 1504},
+                                         FoundSeed{"TheEndDidNotWaitForWhoWasBehind", kD, 13, 0.3},
+                                         FoundSeed{"ALaunchThatIsKilledForGoodIsHealedWithTheCore", kD, 3, 0.3}),
+                         [](const auto& item) { return item.param.name; });
 
 }  // namespace
 }  // namespace shoal

@@ -70,8 +70,8 @@ void change_at_random(MemberList& list, Rng& rng, std::uint64_t& next) {
     case 0:
       return add(stage, member_of(rng.below(1u << 20) * 1000 + ++next % 1000, stage.version.value));
     case 1:
-      return void(stage.members.erase(stage.members.begin() +
-                                      static_cast<std::ptrdiff_t>(rng.below(stage.members.size()))));
+      return void(
+          stage.members.erase(stage.members.begin() + static_cast<std::ptrdiff_t>(rng.below(stage.members.size()))));
     case 2:
       return void(some().serving = rng.chance(0.5));
     case 3:
@@ -172,7 +172,8 @@ class ListHistoryTest : public testing::Test {
   void step(bool large = false) {
     ++list.epoch.value;
     if (large)
-      for (Member& member : list.stages[0].members) member.addresses = {"198.51.100.9:" + std::to_string(list.epoch.value)};
+      for (Member& member : list.stages[0].members)
+        member.addresses = {"198.51.100.9:" + std::to_string(list.epoch.value)};
     else
       add(list.stages[0], member_of(1000 + list.epoch.value));
     ids[list.epoch.value] = list_id(packed(list));

@@ -213,8 +213,9 @@ void Swarm::on_round_commit(const RoundCommit& commit) {
 
 std::optional<std::uint64_t> Swarm::not_committed(StageId, const Session& session,
                                                   const std::vector<std::uint64_t>& serials) const {
-  const auto at = std::find_if(serials.begin(), serials.end(),
-                               [&](std::uint64_t serial) { return !made.contains(EntryName{session, serial}); });
+  const auto at = std::find_if(serials.begin(), serials.end(), [&](std::uint64_t serial) {
+    return !made.contains(EntryName{session, serial});
+  });
   return at == serials.end() ? std::nullopt : std::optional(*at);
 }
 

@@ -113,7 +113,9 @@ TEST_F(UnreachablePairsTest, WhoWasLeftOutServesWhileTheOtherIsGoneAndOneBlameLe
 
 TEST_F(UnreachablePairsTest, WhoSendsWhatCannotBeUsedIsNamedForThat) {
   const std::vector<UnreachablePairs::Blame> blames{{peer_of(1), peer_of(2), true}};
-  for (int i = 0; i < 2; ++i) book.on_attempt_failed(blames, [](const PeerId&) { return 0u; }, now);
+  for (int i = 0; i < 2; ++i)
+    book.on_attempt_failed(
+        blames, [](const PeerId&) { return 0u; }, now);
   EXPECT_TRUE(rests(2));
   EXPECT_TRUE(book.sends_malformed(peer_of(2)));
   EXPECT_TRUE(book.why(peer_of(2), now)->malformed);
