@@ -20,6 +20,11 @@ class LifeTest : public testing::Test {
     options.config = small_config(RuleId::kDiloco, 1, 100'000);
     return options;
   }
+  static void hang_in_forwards(const Swarm::HostedPeer& peer) {
+    SimPace hung;
+    hung.forward = std::chrono::hours(1);
+    peer.device->set_pace(hung);
+  }
   static bool fenced(const Swarm& swarm, const Session& session) {
     return std::any_of(swarm.events().begin(), swarm.events().end(), [&](const EventRecord& e) {
       return e.event == EventKind::kSessionOver && e.about == session &&
@@ -31,9 +36,7 @@ class LifeTest : public testing::Test {
 TEST_F(LifeTest, AHangInTheFirstJobEndsTheSession) {
   Swarm swarm(options());
   const auto& peer = *swarm.peers()[0];
-  SimPace hung;
-  hung.forward = std::chrono::hours(1);
-  peer.device->set_pace(hung);
+  hang_in_forwards(peer);
   const Session session = peer.peer->session();
   swarm.run_for(Authority::kFirstJob + 30s);  // nothing of its kind was measured in this session
   std::string causes;                         // it may notice by itself that it missed rounds, before it is fenced
@@ -49,9 +52,7 @@ TEST_F(LifeTest, AHangInAJobWhoseLikeTookNoTimeIsFenced) {
   swarm.run_for(5s);
   const auto& peer = *swarm.peers()[0];
   ASSERT_GT(peer.peer->report().status.ledger.counted, 0u);
-  SimPace hung;
-  hung.forward = std::chrono::hours(1);
-  peer.device->set_pace(hung);
+  hang_in_forwards(peer);
   const Session session = peer.peer->session();
   swarm.run_for(30s);
   EXPECT_TRUE(fenced(swarm, session));
@@ -74,9 +75,7 @@ TEST_F(LifeTest, APeerThatWasFencedForAHungDeviceEndsByItselfAndSaysSo) {
   Swarm swarm(options());
   swarm.run_for(5s);
   const auto& peer = *swarm.peers()[0];
-  SimPace hung;
-  hung.forward = std::chrono::hours(1);
-  peer.device->set_pace(hung);
+  hang_in_forwards(peer);
   swarm.run_for(40s);
   ASSERT_TRUE(peer.finished);
   ASSERT_TRUE(peer.error);
@@ -91,9 +90,7 @@ TEST_F(LifeTest, APeerThatGoesWhileItsDeviceHangsSaysThatAJobIsUnderWay) {
   Swarm swarm(options());
   swarm.run_for(5s);
   const auto& peer = *swarm.peers()[0];
-  SimPace hung;
-  hung.forward = std::chrono::hours(1);
-  peer.device->set_pace(hung);
+  hang_in_forwards(peer);
   swarm.run_for(1s);
   peer.peer->leave();
   peer.peer->leave();
