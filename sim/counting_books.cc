@@ -7,9 +7,10 @@
 namespace shoal {
 
 namespace {
-constexpr std::string_view kRestLost = "the run ended";  // runtime/trainer/launch_end.cc
 // What an ended session holds is named lost at once; the run's end may find one that ended while its logs were synced.
 constexpr Duration kNamedWithin = 10s;
+// Lost because no round will come, whoever holds it.
+bool by_end(std::string_view cause) { return cause == kLostAtEnd || cause == kLostWithoutStage; }
 }  // namespace
 
 std::string text_of(const EntryName& entry_name) {
@@ -91,7 +92,7 @@ void CountingBooks::secure(const EntryName& entry_name, StageId stage, Version v
 void CountingBooks::list(const EntryName& entry_name, std::string_view cause, TimePoint at) {
   lost_.emplace(entry_name, cause);
   if (const auto over = over_.find(entry_name.session);
-      cause == kRestLost && over != over_.end() && at - over->second > kNamedWithin)
+      by_end(cause) && over != over_.end() && at - over->second > kNamedWithin)
     broken_.push_back("entry " + text_of(entry_name) +
                       " is lost as the rest, and its session had ended long before: nobody followed it");
   if (secured_.contains(entry_name)) broken_.push_back("entry " + text_of(entry_name) + " is secured and lost");
@@ -99,13 +100,13 @@ void CountingBooks::list(const EntryName& entry_name, std::string_view cause, Ti
 
 const std::string* CountingBooks::cause_of_loss(const EntryName& entry_name) const {
   const auto it = lost_.find(entry_name);
-  return it == lost_.end() || it->second == kRestLost ? nullptr : &it->second;
+  return it == lost_.end() || by_end(it->second) ? nullptr : &it->second;
 }
 
 std::vector<EntryName> CountingBooks::lost_as_rest() const {
   std::vector<EntryName> rest;
   for (const auto& [entry_name, cause] : lost_)
-    if (cause == kRestLost) rest.push_back(entry_name);
+    if (cause == kLostAtEnd) rest.push_back(entry_name);
   return rest;
 }
 

@@ -37,7 +37,8 @@ class CountingBooks {
   bool is_lost(const EntryName& entry_name) const { return lost_.contains(entry_name); }
   // Why it was lost; null: it is not, or only as the rest at the run's end, when who holds it may live.
   const std::string* cause_of_loss(const EntryName& entry_name) const;
-  // Lost with the run's end and for no other reason.
+  // Lost with the end of a run that made its last rounds, and for no other reason. A run that was given up without a
+  // stage makes none, so what is lost then may be of any session.
   std::vector<EntryName> lost_as_rest() const;
   bool over(const Session& session) const { return over_.contains(session); }
   // The sessions that the authority ended against their will.

@@ -4,10 +4,11 @@
 #include <bit>
 #include <cmath>
 
+#include "events/event_record.h"
+
 namespace shoal {
 namespace {
 
-constexpr std::string_view kEndCause = "the run ended";          // of what is lost because nothing more will secure it
 constexpr std::string_view kOverCause = "session over";          // of a path that came in behind its session's end
 constexpr std::string_view kGoneCauses[] = {"gone", "dropped"};  // a peer's answer to COMMIT
 
@@ -148,8 +149,9 @@ void TrainerStory::take_lost(const AuditEvent& e, const TrainerLife& life, Where
     fact.stage = stage;
   }
   books_.stages[stage].lost += count_tag(e.microbatch);
-  end_cause_seen_ = end_cause_seen_ || e.cause == kEndCause;
-  if (e.cause == kEndCause || fact.lost_as_gone) return;
+  const bool by_end = e.cause == kLostAtEnd || e.cause == kLostWithoutStage;
+  end_cause_seen_ = end_cause_seen_ || by_end;
+  if (by_end || fact.lost_as_gone) return;
   const SessionFact& session = books_.sessions[e.entry.session];
   if (!session.over || (e.cause != kOverCause && e.cause != session.over_cause))
     findings_.absent(books_.trainer_gap, where, "entry ", e.entry, " is lost (", e.cause,

@@ -4,14 +4,13 @@
 #include <utility>
 
 #include "common/log.h"
+#include "events/event_record.h"
 #include "runtime/trainer/launch.h"
 
 namespace shoal {
 
 namespace {
 constexpr Duration kAskAgain = 200ms;  // for the list that names the last rounds' states
-constexpr const char* kEndCause = "the run ended";
-constexpr const char* kGivenUpCause = "the run ended without a stage";
 constexpr Duration kEndStep = 500ms;  // END has left our queues by then
 constexpr Duration kEndTime = 10s;    // for who is silent; a resumed run that was over already tells it for so long
 std::string whole_seconds(Duration time) {
@@ -159,7 +158,7 @@ void Launch::save_states() {
 }
 
 void Launch::end() {
-  auto lost = trainer_->list_rest(gave_up_ ? kGivenUpCause : kEndCause);
+  auto lost = trainer_->list_rest(std::string(gave_up_ ? kLostWithoutStage : kLostAtEnd));
   trainer_->stop();
   while (book_->done_left()) trainer_log_->append(book_->done_record());
   trainer_log_->append(book_->end_record());
@@ -185,7 +184,7 @@ void Launch::end_again() {
         make_error(ErrorCode::kGone, "nothing was saved: the run had ended, and its peers keep no states any more");
   std::vector<CommitBook::Listing> lost = book_->listings();
   std::erase_if(lost, [](const CommitBook::Listing& listing) {
-    return listing.cause != kEndCause && listing.cause != kGivenUpCause;
+    return listing.cause != kLostAtEnd && listing.cause != kLostWithoutStage;
   });
   on_end_durable(lost);
 }

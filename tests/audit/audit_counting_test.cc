@@ -86,6 +86,18 @@ TEST(AuditCountingTest, FindsALossOfASessionThatWasNotOver) {
   EXPECT_THAT(story.judge().violations, Contains(HasSubstr("its session was not over by that")));
 }
 
+// A living session's: no round comes any more.
+TEST(AuditCountingTest, ALossByTheRunsEndIsHonestAndNeedsThatEnd) {
+  for (const std::string_view cause : {kLostAtEnd, kLostWithoutStage}) {
+    Story story = story_with_a_loss(true);
+    story.event(EventKind::kLost).cause = cause;
+    EXPECT_THAT(story.judge().violations, Contains(HasSubstr("nothing says that it did"))) << cause;
+    story.end();
+    const AuditReport report = story.judge();
+    EXPECT_TRUE(report.clean()) << audit_table(report);
+  }
+}
+
 TEST(AuditCountingTest, FindsALossAsGoneThatThePeerNeverAnswered) {
   Story story = story_with_a_loss(true);
   story.end();

@@ -42,6 +42,7 @@ INSTANTIATE_TEST_SUITE_P(Seeds, FoundSeedsTest,
                                          FoundSeed{"ALostPartLookedLikeAPairThatCannotMeet", kD, 2400},
                                          FoundSeed{"ALostGradientWasWaitedForForEver", kD, 2005},
                                          FoundSeed{"AStoppedLifeToldNobodyWhatAnEarlierOneHadDecided", kD, 1504},
+                                         FoundSeed{"WhatAGivenUpRunLostWasTakenForAWrongCount", kA, 1118},
                                          FoundSeed{"TheEndDidNotWaitForWhoWasBehind", kD, 13, 0.3},
                                          FoundSeed{"ALaunchThatIsKilledForGoodIsHealedWithTheCore", kD, 3, 0.3}),
                          [](const auto& item) { return item.param.name; });

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "common/log.h"
+#include "events/audit/audit.h"
 #include "sim/checkers.h"
 
 namespace shoal {
@@ -33,6 +34,12 @@ std::vector<std::size_t> peers_of(const Swarm& swarm, StageId stage) {
   for (std::size_t i = 0; i < swarm.peers().size(); ++i)
     if (swarm.peers()[i]->peer->report().stage == stage) found.push_back(i);
   return found;
+}
+
+CountingBooks books_of(const Swarm& swarm) {
+  CountingBooks books;
+  books.read(swarm.events());
+  return books;
 }
 
 std::size_t told(const Swarm& swarm, const std::string& part) {
@@ -65,6 +72,30 @@ TEST_P(StopTest, WhenAStageIsGoneForGoodTheRunEndsWithinItsBoundAndNamesWhatIsLo
     std::erase_if(broken, [](const std::string& line) { return line.find("are unfinished") != std::string::npos; });
     EXPECT_EQ(broken, std::vector<std::string>{});
   }
+}
+
+// Who has not heard END serves on, and holds what was named lost. That is neither counted twice nor a false line.
+TEST_P(StopTest, WhatTheLivingHoldWhenTheRunIsGivenUpIsLostByNameWhileTheyServeOn) {
+  std::map<std::string, std::string> files;
+  SwarmOptions given = options();
+  given.evidence = &files;
+  Swarm swarm(std::move(given));
+  swarm.run_for(8s);
+  for (const std::size_t peer : peers_of(swarm, StageId(1))) swarm.kill_peer(peer);
+  swarm.stop_launch();
+  ASSERT_TRUE(swarm.loop().run_until_true([&] { return told(swarm, "ending without stage 1") > 0; },
+                                          swarm.loop().now() + bound(swarm)));
+  for (const auto& peer : swarm.peers()) swarm.network().partition(kSimLaunchAddress, peer->address);
+  ASSERT_TRUE(run_until_finished(swarm, 15s));
+  const CountingBooks books = books_of(swarm);
+  std::size_t of_the_living = 0;
+  for (const SimEvent& event : swarm.events())
+    if (event.event == EventKind::kLost && event.cause == kLostWithoutStage)
+      of_the_living += books.over(event.entry_name->session) ? 0 : 1;
+  EXPECT_GT(of_the_living, 0u);
+  EXPECT_EQ(check_counting(swarm), std::vector<std::string>{});
+  const AuditReport report = audit_texts(files);
+  EXPECT_TRUE(report.clean()) << audit_table(report);
 }
 
 TEST_P(StopTest, AHolderThatComesBackInTimeEndsTheRunWithNothingUnfinished) {
