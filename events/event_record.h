@@ -48,12 +48,6 @@ struct EventRecord {
   std::optional<std::uint64_t> missing{};              // lines before this one that could not be written
 };
 
-// Causes of a `lost` line when not a session's end, but the run's, leaves it without a round: the run ended in order, or
-// it was given up because nobody served a stage (docs/PROTOCOL.md, the end of a run). Their holder may live on until END
-// reaches it.
-inline constexpr std::string_view kLostAtEnd = "the run ended";
-inline constexpr std::string_view kLostWithoutStage = "the run ended without a stage";
-
 // Of the authority: the round is durable.
 EventRecord event_of(const RoundCommit& commit);
 // Of the authority: so is the end of the session.

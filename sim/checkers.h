@@ -37,8 +37,8 @@ class CountingChecker {
 
 std::vector<std::string> check_counting(const Swarm& swarm);
 // After the end besides: every committed (microbatch, stage) is secured or lost; nothing is unfinished; what is lost
-// merely because the run ended was held by a session that was over, for a living one's last round secures it. A run that
-// was given up without a stage makes no last rounds.
+// merely because the run ended was held by a session that was over, for a living one's last round secures it. A run
+// that was given up without a stage makes no last rounds.
 std::vector<std::string> check_end(const Swarm& swarm);
 
 }  // namespace shoal

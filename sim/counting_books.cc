@@ -2,6 +2,7 @@
 
 #include <sstream>
 
+#include "events/lost_at_end.h"
 #include "sync/authority_state.h"
 
 namespace shoal {
@@ -9,8 +10,6 @@ namespace shoal {
 namespace {
 // What an ended session holds is named lost at once; the run's end may find one that ended while its logs were synced.
 constexpr Duration kNamedWithin = 10s;
-// Lost because no round will come, whoever holds it.
-bool by_end(std::string_view cause) { return cause == kLostAtEnd || cause == kLostWithoutStage; }
 }  // namespace
 
 std::string text_of(const EntryName& entry_name) {
@@ -92,7 +91,7 @@ void CountingBooks::secure(const EntryName& entry_name, StageId stage, Version v
 void CountingBooks::list(const EntryName& entry_name, std::string_view cause, TimePoint at) {
   lost_.emplace(entry_name, cause);
   if (const auto over = over_.find(entry_name.session);
-      by_end(cause) && over != over_.end() && at - over->second > kNamedWithin)
+      is_lost_by_end(cause) && over != over_.end() && at - over->second > kNamedWithin)
     broken_.push_back("entry " + text_of(entry_name) +
                       " is lost as the rest, and its session had ended long before: nobody followed it");
   if (secured_.contains(entry_name)) broken_.push_back("entry " + text_of(entry_name) + " is secured and lost");
@@ -100,7 +99,7 @@ void CountingBooks::list(const EntryName& entry_name, std::string_view cause, Ti
 
 const std::string* CountingBooks::cause_of_loss(const EntryName& entry_name) const {
   const auto it = lost_.find(entry_name);
-  return it == lost_.end() || by_end(it->second) ? nullptr : &it->second;
+  return it == lost_.end() || is_lost_by_end(it->second) ? nullptr : &it->second;
 }
 
 std::vector<EntryName> CountingBooks::lost_as_rest() const {

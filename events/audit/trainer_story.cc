@@ -4,7 +4,7 @@
 #include <bit>
 #include <cmath>
 
-#include "events/event_record.h"
+#include "events/lost_at_end.h"
 
 namespace shoal {
 namespace {
@@ -149,7 +149,7 @@ void TrainerStory::take_lost(const AuditEvent& e, const TrainerLife& life, Where
     fact.stage = stage;
   }
   books_.stages[stage].lost += count_tag(e.microbatch);
-  const bool by_end = e.cause == kLostAtEnd || e.cause == kLostWithoutStage;
+  const bool by_end = is_lost_by_end(e.cause);
   end_cause_seen_ = end_cause_seen_ || by_end;
   if (by_end || fact.lost_as_gone) return;
   const SessionFact& session = books_.sessions[e.entry.session];

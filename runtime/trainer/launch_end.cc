@@ -4,15 +4,15 @@
 #include <utility>
 
 #include "common/log.h"
-#include "events/event_record.h"
+#include "events/lost_at_end.h"
 #include "runtime/trainer/launch.h"
 
 namespace shoal {
 
 namespace {
 constexpr Duration kAskAgain = 200ms;  // for the list that names the last rounds' states
-constexpr Duration kEndStep = 500ms;  // END has left our queues by then
-constexpr Duration kEndTime = 10s;    // for who is silent; a resumed run that was over already tells it for so long
+constexpr Duration kEndStep = 500ms;   // END has left our queues by then
+constexpr Duration kEndTime = 10s;     // for who is silent; a resumed run that was over already tells it for so long
 std::string whole_seconds(Duration time) {
   return std::to_string(std::chrono::ceil<std::chrono::seconds>(time).count()) + " s";
 }
@@ -183,9 +183,7 @@ void Launch::end_again() {
     unsaved_ =
         make_error(ErrorCode::kGone, "nothing was saved: the run had ended, and its peers keep no states any more");
   std::vector<CommitBook::Listing> lost = book_->listings();
-  std::erase_if(lost, [](const CommitBook::Listing& listing) {
-    return listing.cause != kLostAtEnd && listing.cause != kLostWithoutStage;
-  });
+  std::erase_if(lost, [](const CommitBook::Listing& listing) { return !is_lost_by_end(listing.cause); });
   on_end_durable(lost);
 }
 

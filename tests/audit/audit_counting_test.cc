@@ -1,4 +1,5 @@
 // What the trainer and the authority wrote, against each other: every contribution once, or lost by name.
+#include "events/lost_at_end.h"
 #include "tests/audit/audit_story.h"
 
 namespace shoal {
