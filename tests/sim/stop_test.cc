@@ -109,7 +109,7 @@ TEST_P(StopTest, WhatTheLivingHoldWhenTheRunIsGivenUpIsLostByNameWhileTheyServeO
     EXPECT_EQ(check_counting(swarm), std::vector<std::string>{});
     ASSERT_TRUE(swarm.run_to_end(30s));
     const AuditReport report = audit_texts(files);
-    EXPECT_TRUE(report.clean()) << audit_table(report);
+    EXPECT_TRUE(report.violations.empty()) << audit_table(report);  // a killed peer's last lines may be missing
   }
   if (GetParam() == RuleId::kAllreduce) {  // under diloco rounds go on by their cap, and take it in before that
     EXPECT_GT(of_the_living, 0u);
