@@ -8,6 +8,11 @@
 #include "transport/limits.h"
 
 namespace shoal {
+namespace {
+
+constexpr Duration kOpenAgainOfMember = 100ms;  // for each member of the round, between two repeats of its opening
+
+}  // namespace
 
 JoinAnswer Authority::join_answer(const MemberState& member) const {
   const StageState& stage = stages_[member.stage.value];
@@ -222,7 +227,9 @@ void Authority::list_member(MemberState& member) {
   decide(LogMember{member.stage, member.member}, [this, list = build_list()] { publish(list); });
 }
 
-// Messages are not reliable: what a member should have by now is sent again, at most once a second.
+// Messages are not reliable: what a member should have by now is sent again, at most once a second. An opening names
+// all members to each of them: with many it is repeated less often, so that the bytes of a second grow with the members
+// and not with their square.
 void Authority::repeat_what_it_missed(MemberState& member) {
   StageState& stage = *stage_of(member.stage);
   const TimePoint now = loop_.now();
@@ -231,10 +238,13 @@ void Authority::repeat_what_it_missed(MemberState& member) {
     member.commit_sent_at = now;
     return send_commit(member, *stage.last_commit_sent);
   }
-  if (!stage.round || !stage.round->sent || now - stage.round->sent_at < 1s) return;
+  if (!stage.round || !stage.round->sent) return;
   const OpenRound& round = *stage.round;
   const Session& session = member.member.session;
   const auto& members = round.open.members;
+  const bool new_link = member.commit_sent_at == TimePoint{};
+  const Duration again = new_link ? 1s : std::max<Duration>(1s, static_cast<int>(members.size()) * kOpenAgainOfMember);
+  if (now - std::max(round.sent_at, member.commit_sent_at) < again) return;
   if (std::find(members.begin(), members.end(), session) == members.end()) return;
   if (round.agreed.count(session) || round.failed.count(session)) return;
   member.commit_sent_at = now;
