@@ -234,17 +234,18 @@ void Courier::on_waiting(const Session& from, const Waiting& message, TimePoint 
 
 void Courier::on_link_down(const Session& session, TimePoint now) {
   std::vector<MicrobatchId> hit;
-  for (auto& [id, hop] : hops_)
-    if (!hop.won && !hop.children.empty() && hop.children.back().session == session) hit.push_back(id);
+  for (const MicrobatchId& id : active_)
+    if (const Hop& hop = hops_.at(id); !hop.won && !hop.children.empty() && hop.children.back().session == session)
+      hit.push_back(id);
   for (const MicrobatchId& id : hit)
     if (const auto it = hops_.find(id); it != hops_.end()) fire(it->second, "link_down", now);
 }
 
 void Courier::on_session_over(const Session& session, TimePoint now) {
   std::vector<MicrobatchId> hit;
-  for (auto& [id, hop] : hops_)
-    if (!hop.won &&
-        std::any_of(hop.children.begin(), hop.children.end(), [&](const Child& c) { return c.session == session; }))
+  for (const MicrobatchId& id : active_)
+    if (const Hop& hop = hops_.at(id); !hop.won && std::any_of(hop.children.begin(), hop.children.end(),
+                                                               [&](const Child& c) { return c.session == session; }))
       hit.push_back(id);
   for (const MicrobatchId& id : hit) {
     const auto it = hops_.find(id);
@@ -264,11 +265,6 @@ std::map<Session, std::vector<Renewal>> Courier::renewals() const {
     for (const Child& child : hop.children) result[child.session].push_back({child.lease, !hop.won.has_value()});
   }
   return result;
-}
-
-std::size_t Courier::parked() const {
-  return static_cast<std::size_t>(
-      std::count_if(hops_.begin(), hops_.end(), [](const auto& item) { return item.second.parked; }));
 }
 
 std::optional<Session> Courier::won_by(const MicrobatchId& microbatch) const {
@@ -326,6 +322,7 @@ void Courier::lose_child(Hop& hop, const Lease& lease, TimePoint now) {
 void Courier::set_parked(Hop& hop, bool parked) {
   if (hop.parked == parked) return;
   hop.parked = parked;
+  parked ? ++parked_ : --parked_;
   port_.on_parked(hop.spec.microbatch, hop.spec.to, parked);
 }
 

@@ -74,7 +74,8 @@ struct CourierCounters {
   std::uint64_t branches = 0;  // children beyond a hop's first
   std::uint64_t timers = 0;    // hop timers that fired
   std::uint64_t busy = 0, gone = 0, repoints = 0, late = 0, key_frames = 0;
-  std::uint64_t stranded = 0;  // times that a hop became so
+  std::uint64_t stranded = 0;   // times that a hop became so
+  std::uint64_t looked_at = 0;  // hops, by ticks: none that is committed
 };
 
 class Courier {
@@ -126,7 +127,7 @@ class Courier {
   std::map<Session, std::vector<Renewal>> renewals() const;
 
   std::size_t size() const { return hops_.size(); }
-  std::size_t parked() const;
+  std::size_t parked() const { return parked_; }
   bool stranded(const MicrobatchId& microbatch) const;  // as of the last tick
   // Nobody of the stage that is asked answers: a hop ran out of patience, and no word of any came since. While this is
   // so every hop is stranded from its beginning.
@@ -198,9 +199,10 @@ class Courier {
   std::set<MicrobatchId> active_;     // of these, not committed: a long round keeps many that are
   std::unordered_map<Lease, MicrobatchId> by_lease_;
   std::unordered_map<Session, TimePoint> heard_;
-  TimePoint answered_;     // the newest word of anybody
-  TimePoint looked_;       // for stranded hops
-  bool stranded_ = false;  // nobody answers
+  TimePoint answered_;      // the newest word of anybody
+  TimePoint looked_;        // for stranded hops
+  bool stranded_ = false;   // nobody answers
+  std::size_t parked_ = 0;  // hops that are
   CourierCounters counters_;
 };
 

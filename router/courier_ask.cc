@@ -188,10 +188,12 @@ void Courier::note_answer(Hop& hop, Child& child, TimePoint now) {
 }
 
 void Courier::look_for_stranded(TimePoint now) {
+  counters_.looked_at += active_.size();
   std::optional<Duration> patience;                                // looked up when a hop needs it
   const bool away = now - std::exchange(looked_, now) > kSilence;  // then it was we who heard nobody
-  for (auto& [id, hop] : hops_) {
-    if (hop.won || hop.committed) continue;
+  for (const MicrobatchId& id : active_) {
+    Hop& hop = hops_.at(id);
+    if (hop.won) continue;
     if (away || hop.parked) hop.answered = now;  // parked: there was nobody who could have answered
     bool unanswered = now - hop.answered > HopRates::kDeadlineMin;
     if (unanswered) {
@@ -211,6 +213,7 @@ bool Courier::stranded(const MicrobatchId& microbatch) const {
 }
 
 void Courier::tick(TimePoint now) {
+  counters_.looked_at += active_.size();
   std::vector<MicrobatchId> due;
   for (const MicrobatchId& id : active_) {
     const Hop& hop = hops_.at(id);

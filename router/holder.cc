@@ -100,19 +100,17 @@ Roster::Change Holder::on_members(const MemberList& list, TimePoint now) {
 void Holder::tick(TimePoint now) {
   courier_.tick(now);
   for (const Low& low : port_.lows()) courier_.forget_below(low.trainer, low.low);
-  if (now >= next_measure_) {
-    next_measure_ = now + kMeasurePeriod;
-    measure_links(now);
-  }
   if (now >= next_renewal_) {
     next_renewal_ = now + options_.lease / 6;
     renew();
   }
 }
 
-void Holder::measure_links(TimePoint now) {
-  if (!options_.ahead) return;
-  for (const Session& session : roster_.candidates(*options_.ahead, now))
+// Nobody but a hop that chooses asks for the rates of links: while none does, nothing is measured.
+void Holder::measure_links(const std::vector<Session>& sessions, TimePoint now) {
+  if (now < next_measure_) return;
+  next_measure_ = now + kMeasurePeriod;
+  for (const Session& session : sessions)
     if (const auto peer = roster_.peer_of(session)) {
       const LinkStats link = links_.stats(*peer);
       if (link.up) rates_.set_link(session, link.bytes_per_second, link.rtt);
@@ -167,6 +165,7 @@ void Holder::send(const Session& to, Message message) {
 std::vector<Session> Holder::candidates(StageId stage, TimePoint now) {
   auto result = roster_.candidates(stage, now);
   std::erase(result, options_.self);
+  if (stage == options_.ahead) measure_links(result, now);
   return result;
 }
 

@@ -43,7 +43,7 @@ class HolderPort {
 
 class Holder final : private CourierPort {
  public:
-  static constexpr Duration kMeasurePeriod = 250ms;  // of the links ahead
+  static constexpr Duration kMeasurePeriod = 250ms;  // of the links ahead, at most so often and when one is chosen
   static constexpr Duration kLearningPeriod = 10s;   // of addresses that were learned before
 
   // REQUIRES: port and links outlive it.
@@ -75,7 +75,7 @@ class Holder final : private CourierPort {
   Session on_link_down(const Remote& remote, TimePoint now);
   // Learns where members are and ends the claims on those who are none any more. REQUIRES: the signature was checked.
   Roster::Change on_members(const MemberList& list, TimePoint now);
-  // Fires hops' timers, measures the links ahead, renews claims. Call every few ten milliseconds.
+  // Fires hops' timers, renews claims. Call every few ten milliseconds.
   void tick(TimePoint now);
   // How far the run is: a COMMIT that is passed on says it too.
   void note_run(std::uint64_t targets, double loss);
@@ -104,7 +104,7 @@ class Holder final : private CourierPort {
   void write(const EventRecord& event) override { port_.write(event); }
 
   void on_gradient(const Remote& from, const Gradient& message, TransferId transfer, TimePoint now);
-  void measure_links(TimePoint now);
+  void measure_links(const std::vector<Session>& sessions, TimePoint now);
   void renew();
 
   HolderPort& port_;

@@ -181,8 +181,8 @@ class Ledger {
   std::size_t unsettled_at_other() const { return windows_.unsettled_at_other(stamp_); }
   std::vector<EntrySerial> stepped() const {
     return {stepped_.begin(), stepped_.end()};
-  }  // in the parameters, in no committed round
-  std::uint64_t stepped_targets() const;
+  }                                                               // in the parameters, in no committed round
+  std::uint64_t stepped_targets() const { return stepped_sum_; }  // of stepped(): every beat says it
   // A committed round names these entries of ours.
   void secure(const std::vector<EntrySerial>& serials);
   void pop_step(StepId step);  // its round is committed
@@ -248,6 +248,7 @@ class Ledger {
   StepId step_done_;                            // the newest merged one; they are merged in order
   std::set<EntrySerial> stepped_;
   std::map<EntrySerial, std::uint64_t> stepped_targets_;
+  std::uint64_t stepped_sum_ = 0;                     // of stepped_targets_
   std::vector<EntrySerial> settle_next_, drop_next_;  // for the next kRelease job
   Windows windows_;
   WeightStamp stamp_ = 0;

@@ -233,7 +233,7 @@ void Ledger::step_done(WindowSlot slot, WeightStamp stamp) {
   ++counters_.inner_steps;
   for (const auto& [serial, part] : window->entries) {
     stepped_.insert(serial);
-    stepped_targets_[serial] = part.targets;
+    if (stepped_targets_.emplace(serial, part.targets).second) stepped_sum_ += part.targets;
   }
   windows_.pop(slot);
 }
@@ -243,7 +243,7 @@ void Ledger::flush() { windows_.flush(); }
 void Ledger::secure(const std::vector<EntrySerial>& serials) {
   for (const EntrySerial serial : serials) {
     stepped_.erase(serial);
-    stepped_targets_.erase(serial);
+    if (const auto stepped = stepped_targets_.extract(serial)) stepped_sum_ -= stepped.mapped();
     Entry* e = entry(serial);
     if (e == nullptr) continue;
     e->merged = true;

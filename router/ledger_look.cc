@@ -95,10 +95,4 @@ bool Ledger::step_ready(StepId step) const {
   return std::none_of(active_.begin(), active_.end(), [&](EntrySerial serial) { return find(serial)->step == step; });
 }
 
-std::uint64_t Ledger::stepped_targets() const {
-  std::uint64_t sum = 0;
-  for (const auto& [serial, targets] : stepped_targets_) sum += targets;
-  return sum;
-}
-
 }  // namespace shoal

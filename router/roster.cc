@@ -1,7 +1,5 @@
 #include "router/roster.h"
 
-#include <algorithm>
-
 namespace shoal {
 
 Roster::Change Roster::update(const MemberList& list) {
@@ -20,19 +18,23 @@ Roster::Change Roster::update(const MemberList& list) {
     places_.erase(session);
     down_.erase(session);
   }
+  serving_.clear();
+  for (const auto& [session, place] : places_)
+    if (place.serving) serving_[place.stage].push_back(session);
   list_ = list;
   return change;
 }
 
 std::vector<Session> Roster::candidates(StageId stage, TimePoint now) const {
-  std::vector<Session> up, all;
-  for (const auto& [session, place] : places_) {
-    if (place.stage != stage || !place.serving) continue;
-    all.push_back(session);
+  const auto serving = serving_.find(stage);
+  if (serving == serving_.end()) return {};
+  std::vector<Session> up;
+  up.reserve(serving->second.size());
+  for (const Session& session : serving->second) {
     const auto down = down_.find(session);
     if (down == down_.end() || down->second <= now) up.push_back(session);
   }
-  return up.empty() ? all : up;
+  return up.empty() ? serving->second : up;
 }
 
 void Roster::note_down(const Session& session, TimePoint now) {
@@ -58,9 +60,8 @@ std::optional<StageId> Roster::stage_of(const Session& session) const {
 }
 
 std::size_t Roster::serving(StageId stage) const {
-  return static_cast<std::size_t>(std::count_if(places_.begin(), places_.end(), [&](const auto& item) {
-    return item.second.stage == stage && item.second.serving;
-  }));
+  const auto serving = serving_.find(stage);
+  return serving == serving_.end() ? 0 : serving->second.size();
 }
 
 }  // namespace shoal

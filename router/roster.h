@@ -47,6 +47,7 @@ class Roster {
   MemberList list_;
   std::uint64_t updates_ = 0;
   std::map<Session, Place> places_;
+  std::map<StageId, std::vector<Session>> serving_;  // in the order of sessions: a hop's choice looks at no other stage
   std::map<Session, TimePoint> down_;
 };
 

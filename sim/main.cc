@@ -1,7 +1,9 @@
 // shoal-sim: whole swarms under random faults in virtual time, seed after seed.
 #include <CLI/CLI.hpp>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
+#include <nlohmann/json.hpp>
 
 #include "common/log.h"
 #include "sim/scale.h"
@@ -103,18 +105,15 @@ void report(const Arguments& a, double seconds, const ScenarioResult& total) {
   for (const auto& [name, count] : total.error_codes) std::printf("  error %-18s %llu\n", name.c_str(), n(count));
 }
 
-std::string object_of(const std::map<std::string, std::uint64_t>& counts) {
-  std::string text;
-  for (const auto& [name, count] : counts) text += (text.empty() ? "\"" : ",\"") + name + "\":" + std::to_string(count);
-  return "{" + text + "}";
-}
-
 void report_json(const Arguments& a, std::uint64_t failed, double seconds, const ScenarioResult& total) {
-  std::printf(
-      "{\"seeds\":%llu,\"failed\":%llu,\"seconds\":%.3f,\"virtual_seconds\":%.3f,\"fault_kinds\":%s,"
-      "\"error_codes\":%s}\n",
-      n(a.count), n(failed), seconds, total.virtual_seconds, object_of(total.fault_kinds).c_str(),
-      object_of(total.error_codes).c_str());
+  const auto milli = [](double value) { return std::round(value * 1000) / 1000; };
+  const nlohmann::ordered_json out = {{"seeds", a.count},
+                                      {"failed", failed},
+                                      {"seconds", milli(seconds)},
+                                      {"virtual_seconds", milli(total.virtual_seconds)},
+                                      {"fault_kinds", nlohmann::ordered_json(total.fault_kinds)},
+                                      {"error_codes", nlohmann::ordered_json(total.error_codes)}};
+  std::printf("%s\n", out.dump().c_str());
 }
 
 void list_faults() {

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <nlohmann/json.hpp>
 
 #include "sim/swarm.h"
 #include "transport/envelope.h"
@@ -160,33 +161,27 @@ std::string text_of(const ScaleFigures& f) {
 
 std::string json_of(const ScaleFigures& f) {
   const double peers = static_cast<double>(std::max<std::uint64_t>(1, f.peers));
-  std::string text;
-  const auto put = [&](const char* name, double value) {
-    text += (text.empty() ? "{\"" : ",\"") + std::string(name) + "\":" + number(value);
-  };
-  const auto count = [&](const char* name, std::uint64_t value) {
-    text += (text.empty() ? "{\"" : ",\"") + std::string(name) + "\":" + std::to_string(value);
-  };
-  count("peers", f.peers);
-  count("stages", f.stages);
-  count("members", f.members);
-  count("serving", f.serving);
-  count("connections", f.connections);
-  count("churned", f.churned);
-  count("committed", f.committed);
-  count("rounds", f.rounds);
-  put("admitted_per_second", f.admitted_per_second);
-  put("serving_after_s", f.serving_after);
-  put("virtual_seconds", f.virtual_seconds);
-  put("seconds", f.seconds);
-  put("virtual_per_second", f.virtual_per_second());
-  put("launch_bytes_per_second", f.launch_bytes);
-  put("list_bytes_per_second", f.list_bytes);
-  put("list_bytes_per_peer_per_second", f.list_bytes / peers);
-  put("peer_bytes_per_second", f.peers_bytes / peers);
-  put("messages_per_second", f.messages);
-  put("launch_cpu_per_virtual_second", f.launch_cpu);
-  return text + "}";
+  const auto four_digits = [](double value) { return std::stod(number(value)); };
+  const nlohmann::ordered_json out = {{"peers", f.peers},
+                                      {"stages", f.stages},
+                                      {"members", f.members},
+                                      {"serving", f.serving},
+                                      {"connections", f.connections},
+                                      {"churned", f.churned},
+                                      {"committed", f.committed},
+                                      {"rounds", f.rounds},
+                                      {"admitted_per_second", four_digits(f.admitted_per_second)},
+                                      {"serving_after_s", four_digits(f.serving_after)},
+                                      {"virtual_seconds", four_digits(f.virtual_seconds)},
+                                      {"seconds", four_digits(f.seconds)},
+                                      {"virtual_per_second", four_digits(f.virtual_per_second())},
+                                      {"launch_bytes_per_second", four_digits(f.launch_bytes)},
+                                      {"list_bytes_per_second", four_digits(f.list_bytes)},
+                                      {"list_bytes_per_peer_per_second", four_digits(f.list_bytes / peers)},
+                                      {"peer_bytes_per_second", four_digits(f.peers_bytes / peers)},
+                                      {"messages_per_second", four_digits(f.messages)},
+                                      {"launch_cpu_per_virtual_second", four_digits(f.launch_cpu)}};
+  return out.dump();
 }
 
 }  // namespace shoal

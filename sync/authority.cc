@@ -52,9 +52,8 @@ Status Authority::restore(const std::vector<LogRecord>& records) {
       StageState* stage = stage_of(logged->stage);
       if (stage == nullptr)
         return make_error(ErrorCode::kCorrupt, "the authority's log names a stage that the run does not have");
-      MemberState& member = members_[logged->member.session];
+      MemberState& member = place_member(logged->member.session, logged->stage);
       member.member = logged->member;
-      member.stage = logged->stage;
       member.ready = member.serves = logged->member.serving;
       member.version = logged->member.version;
       member.heard_at = loop_.now();
@@ -69,7 +68,7 @@ Status Authority::restore(const std::vector<LogRecord>& records) {
       over_[over->session] = over->reason.starts_with(kLeft);
       replay_.push_back(LogMember{at->second.stage, at->second.member});
       replay_.push_back(record);
-      members_.erase(at);
+      drop_member(over->session);
     } else if (const auto* open = std::get_if<LogOpen>(&record)) {
       StageState* stage = stage_of(open->open.stage);
       if (stage == nullptr)
@@ -149,6 +148,20 @@ void Authority::send_to_session(const Session& session, Message message) {
 
 StageState* Authority::stage_of(StageId stage) {
   return stage.value < stages_.size() ? &stages_[stage.value] : nullptr;
+}
+
+MemberState& Authority::place_member(const Session& session, StageId stage) {
+  const auto [at, is_new] = members_.try_emplace(session);
+  if (!is_new) stages_[at->second.stage.value].members.erase(session);
+  at->second.stage = stage;
+  return *(stages_[stage.value].members[session] = &at->second);
+}
+
+void Authority::drop_member(const Session& session) {
+  const auto at = members_.find(session);
+  SHOAL_CHECK(at != members_.end());
+  stages_[at->second.stage.value].members.erase(session);
+  members_.erase(at);
 }
 
 void Authority::on_message(const Remote& from, const Message& message) {
@@ -238,13 +251,12 @@ std::vector<StageStatus> Authority::status() const {
     one.stage = stage.stage;
     one.secured = stage.secured;
     one.version = stage.version;
-    for (const auto& [session, member] : members_) {
-      if (member.stage != stage.stage) continue;
+    for (const auto& [session, member] : stage.members) {
       ++one.members;
-      one.serving += member.member.serving ? 1 : 0;
-      if (member.ahead) one.ahead.push_back(session);
-      if (member.member.serving && member.stranded) one.stranded.push_back(session);
-      one.holders += member.ready && member.version == stage.version ? 1 : 0;
+      one.serving += member->member.serving ? 1 : 0;
+      if (member->ahead) one.ahead.push_back(session);
+      if (member->member.serving && member->stranded) one.stranded.push_back(session);
+      one.holders += member->ready && member->version == stage.version ? 1 : 0;
     }
     if (stage.last_commit)
       for (const Secured& secured : stage.last_commit->secured) one.last_members.push_back(secured.session);

@@ -180,6 +180,8 @@ class Authority {
   bool step_done(StageId stage, StepId step) const;  // allreduce: this stage committed it
   std::vector<StageStatus> status() const;
   std::size_t log_bytes() const { return log_->bytes(); }
+  // How many members were looked at so far to see whether a round is due. A beat looks at those of its own stage.
+  std::uint64_t looked_at() const { return looked_at_; }
 
  private:
   Authority(AuthorityOptions options, AuthorityPort& port, EventLoop& loop, std::unique_ptr<RecordLog> log);
@@ -195,6 +197,8 @@ class Authority {
   bool sync_overdue(TimePoint now);
   void arm_tick();
   StageState* stage_of(StageId stage);
+  MemberState& place_member(const Session& session, StageId stage);  // makes it where there is none
+  void drop_member(const Session& session);
 
   // ---- authority_lists.cc ----
   MemberList build_list() const;
@@ -284,7 +288,7 @@ class Authority {
   // finish(): one is to be opened now.
   bool last_round_due(const StageState& stage) const;
   // May hold what no last round has.
-  static bool awaited(const StageState& stage, const MemberState& member);
+  static bool awaited(const MemberState& member);
   // After the first one: who is still waited for.
   void tend_last_rounds(StageState& stage);
 
@@ -301,8 +305,9 @@ class Authority {
   std::deque<TimePoint> syncs_;    // of these, when their sync was asked for
   TimePoint next_sync_notice_{};
 
-  std::map<Session, MemberState> members_;
-  std::map<Session, bool> over_;  // true: it left, false: fenced
+  std::map<Session, MemberState> members_;  // place_member() and drop_member() alone add and remove
+  mutable std::uint64_t looked_at_ = 0;     // members, to see whether a round is due
+  std::map<Session, bool> over_;            // true: it left, false: fenced
   std::vector<StageState> stages_;
   std::map<StepId, Step> steps_;      // not done by every stage
   std::map<PeerId, Session> linked_;  // peers whose link is up

@@ -180,8 +180,8 @@ void Authority::commit_round(StageState& stage, const Digest& digest) {
   stage.last_round_failures = 0;
   ++epoch_.value;
   list_dirty_ = true;
-  for (auto& [session, member] : members_) {
-    if (member.stage != stage.stage) continue;
+  for (const auto& [session, at] : stage.members) {
+    MemberState& member = *at;
     member.settled = 0;
     member.silent_count = 0;
     member.commit_sent_at = loop_.now();
@@ -200,8 +200,7 @@ void Authority::commit_round(StageState& stage, const Digest& digest) {
   decide(LogCommit{commit}, [this, &stage, commit, members = round.open.members] {
     stage.last_commit_sent = commit;
     port_.write(event_of(commit));
-    for (const auto& [session, member] : members_)
-      if (member.stage == stage.stage) send_commit(member, commit);
+    for (const auto& [session, member] : stage.members) send_commit(*member, commit);
     port_.on_round_commit(commit);
     release_leavers(stage, members);
     check_finished();

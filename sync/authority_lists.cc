@@ -1,12 +1,16 @@
 // The member list: how it is made, told to all, and given to who asks.
+#include <algorithm>
+
 #include "sync/authority.h"
 #include "transport/envelope.h"
 
 namespace shoal {
 namespace {
 
-constexpr Duration kListPause = 250ms;  // between two lists that are told: what changes meanwhile goes together
-constexpr Duration kListAgain = 1s;     // between two answers to one member that asks
+// Between two lists that are told: what changes meanwhile goes together, under one signature. Each is a message to
+// every member, so the pause grows with them.
+constexpr Duration kListPauseMin = 250ms, kListPauseMax = 1s, kListPauseOfMember = 5ms;
+constexpr Duration kListAgain = 1s;  // between two answers to one member that asks
 
 }  // namespace
 
@@ -66,7 +70,8 @@ void Authority::publish(MemberList list) {
 
 void Authority::tell_list() {
   if (failed_) return;
-  next_list_ = loop_.now() + kListPause;
+  next_list_ = loop_.now() + std::clamp<Duration>(static_cast<int>(members_.size()) * kListPauseOfMember, kListPauseMin,
+                                                  kListPauseMax);
   const Result<Message> news = lists_.tell(published_);
   if (!news.ok()) return fail_log(news.error());
   for (const auto& [session, member] : members_)

@@ -8,6 +8,11 @@
 #include "transport/limits.h"
 
 namespace shoal {
+namespace {
+
+constexpr Duration kOpenAgainOfMember = 100ms;  // for each member of the round, between two repeats of its opening
+
+}  // namespace
 
 JoinAnswer Authority::join_answer(const MemberState& member) const {
   const StageState& stage = stages_[member.stage.value];
@@ -76,11 +81,10 @@ void Authority::on_join(const Remote& from, const JoinRequest& request) {
 
   StageState& stage = stages_[choice->stage.value];
   const TimePoint now = loop_.now();
-  MemberState& member = members_[from.session];
+  MemberState& member = place_member(from.session, choice->stage);
   member.member.session = from.session;
   member.member.peer = from.peer;
   member.member.addresses = addresses;
-  member.stage = choice->stage;
   member.rate = request.rate;
   member.heard_at = now;
   member.fetching = stage.secured;
@@ -209,9 +213,8 @@ bool Authority::keep_ahead(MemberState& member, Version version) {
                 "authority.log back and resume; else it has to fetch version ",
                 stage.version.value, " from a peer that holds it");
   }
-  const bool another = std::any_of(members_.begin(), members_.end(), [&](const auto& entry) {
-    const MemberState& other = entry.second;
-    return other.stage == stage.stage && other.ready && other.version == stage.version;
+  const bool another = std::any_of(stage.members.begin(), stage.members.end(), [&](const auto& entry) {
+    return entry.second->ready && entry.second->version == stage.version;
   });
   if (another) end_session(session, "ahead of the run: " + cause, true);
   return !another;
@@ -224,7 +227,9 @@ void Authority::list_member(MemberState& member) {
   decide(LogMember{member.stage, member.member}, [this, list = build_list()] { publish(list); });
 }
 
-// Messages are not reliable: what a member should have by now is sent again, at most once a second.
+// Messages are not reliable: what a member should have by now is sent again, at most once a second. An opening names
+// all members to each of them: with many it is repeated less often, so that the bytes of a second grow with the members
+// and not with their square.
 void Authority::repeat_what_it_missed(MemberState& member) {
   StageState& stage = *stage_of(member.stage);
   const TimePoint now = loop_.now();
@@ -233,10 +238,13 @@ void Authority::repeat_what_it_missed(MemberState& member) {
     member.commit_sent_at = now;
     return send_commit(member, *stage.last_commit_sent);
   }
-  if (!stage.round || !stage.round->sent || now - stage.round->sent_at < 1s) return;
+  if (!stage.round || !stage.round->sent) return;
   const OpenRound& round = *stage.round;
   const Session& session = member.member.session;
   const auto& members = round.open.members;
+  const bool new_link = member.commit_sent_at == TimePoint{};
+  const Duration again = new_link ? 1s : std::max<Duration>(1s, static_cast<int>(members.size()) * kOpenAgainOfMember);
+  if (now - std::max(round.sent_at, member.commit_sent_at) < again) return;
   if (std::find(members.begin(), members.end(), session) == members.end()) return;
   if (round.agreed.count(session) || round.failed.count(session)) return;
   member.commit_sent_at = now;
@@ -271,9 +279,8 @@ void Authority::on_leave(const Remote& from, const Leave& leave) {
 }
 
 bool Authority::held_without(const StageState& stage, const Session& session) const {
-  return !stage.secured || std::any_of(members_.begin(), members_.end(), [&](const auto& entry) {
-    const MemberState& other = entry.second;
-    return entry.first != session && other.stage == stage.stage && other.ready && other.version == stage.version;
+  return !stage.secured || std::any_of(stage.members.begin(), stage.members.end(), [&](const auto& entry) {
+    return entry.first != session && entry.second->ready && entry.second->version == stage.version;
   });
 }
 
@@ -287,7 +294,7 @@ void Authority::end_session(const Session& session, const std::string& reason, b
   member_leaves_round(stage, session);
   over_[session] = !fenced;
   fenced ? stage.unreachable.on_gone(peer) : stage.unreachable.on_left(peer);
-  members_.erase(session);
+  drop_member(session);
   ++stage.epoch.value;
   ++epoch_.value;
   decide(LogOver{session, reason},
@@ -301,8 +308,7 @@ void Authority::end_session(const Session& session, const std::string& reason, b
            port_.on_session_over(session, stage_id, reason);
            publish(list);
          });
-  for (auto& [other, member] : members_)
-    if (member.stage == stage_id) show_serving(member);  // who was left out because of it serves again
+  for (const auto& [other, member] : stage.members) show_serving(*member);  // who was left out for it serves again
   maybe_open(stage);
 }
 
@@ -319,8 +325,7 @@ Duration Authority::job_patience(const MemberState& member) const {
 Duration Authority::job_allowance(const StageState& stage) const {
   constexpr int kTurns = 3;  // to contribute, to prepare, and one for what was measured on other work
   Duration longest{};
-  for (const auto& [session, member] : members_)
-    if (member.stage == stage.stage) longest = std::max(longest, member.longest_any);
+  for (const auto& [session, member] : stage.members) longest = std::max(longest, member->longest_any);
   return std::min(kTurns * longest, kTurns * kPatienceMax);
 }
 

@@ -65,10 +65,10 @@ bool Authority::diloco_active(const StageState& stage) const {
 
 // Somebody asked to leave and could take part in a round at once.
 bool Authority::leaver_waits(const StageState& stage) const {
-  return std::any_of(members_.begin(), members_.end(), [&](const auto& entry) {
-    const MemberState& member = entry.second;
-    return member.stage == stage.stage && member.leave_asked && member.ready && !rests(member) &&
-           member.version == stage.version;
+  looked_at_ += stage.members.size();
+  return std::any_of(stage.members.begin(), stage.members.end(), [&](const auto& entry) {
+    const MemberState& member = *entry.second;
+    return member.leave_asked && member.ready && !rests(member) && member.version == stage.version;
   });
 }
 
@@ -76,8 +76,10 @@ bool Authority::diloco_due(const StageState& stage) const {
   if (!diloco_active(stage)) return false;
   if (leaver_waits(stage) || last_round_due(stage)) return true;
   std::uint64_t settled = 0, wanted = 0;
-  for (const auto& [session, member] : members_) {
-    if (member.stage != stage.stage || !member.ready || member.version != stage.version || rests(member)) continue;
+  looked_at_ += stage.members.size();
+  for (const auto& [session, at] : stage.members) {
+    const MemberState& member = *at;
+    if (!member.ready || member.version != stage.version || rests(member)) continue;
     settled += member.settled;
     if (!stage.unreachable.doubted(member.member.peer)) wanted += options_.round_targets;
   }
@@ -91,8 +93,10 @@ bool Authority::diloco_due(const StageState& stage) const {
 // the order of the sessions, which all members share.
 std::vector<Session> Authority::participants(const StageState& stage, bool step_round) const {
   std::vector<Session> ready, able, reliable;
-  for (const auto& [session, member] : members_) {
-    if (member.stage != stage.stage || !member.ready || rests(member)) continue;
+  looked_at_ += stage.members.size();
+  for (const auto& [session, at] : stage.members) {
+    const MemberState& member = *at;
+    if (!member.ready || rests(member)) continue;
     if (!step_round && member.behind_since) continue;
     ready.push_back(session);
     if (!step_round && member.version != stage.version) continue;
@@ -109,12 +113,11 @@ void Authority::maybe_open(StageState& stage) {
   if (finishing_ && !finished_) return;  // what no round secured by now is about to be named lost
   const TimePoint now = loop_.now();
   if (now < stage.retry_at) return;
-  bool one_fetches = false;
-  for (const auto& [session, member] : members_) {
-    if (member.stage != stage.stage) continue;
-    one_fetches |= member.fetching || member.behind_since.has_value();
+  if (now < stage.hold_until) {
+    looked_at_ += stage.members.size();
+    for (const auto& [session, member] : stage.members)
+      if (member->fetching || member->behind_since) return;
   }
-  if (one_fetches && now < stage.hold_until) return;
   const Step* step = next_step(stage);
   if (step == nullptr && !diloco_due(stage)) return;
   std::vector<Session> members = participants(stage, step != nullptr);
@@ -167,14 +170,13 @@ void Authority::send_open(StageState& stage) {
 // Those who asked to leave may go when a round that they were part of is committed.
 void Authority::release_leavers(StageState& stage, const std::vector<Session>& members) {
   std::vector<std::pair<Session, PeerId>> free;
-  for (const auto& [session, member] : members_) {
-    if (member.stage != stage.stage || !member.leave_asked || member.leave_after >= stage.round_committed) continue;
+  for (const auto& [session, member] : stage.members) {
+    if (!member->leave_asked || member->leave_after >= stage.round_committed) continue;
     if (std::find(members.begin(), members.end(), session) != members.end())
-      free.emplace_back(session, member.member.peer);
+      free.emplace_back(session, member->member.peer);
   }
-  const bool stays = !free.empty() && std::any_of(members_.begin(), members_.end(), [&](const auto& entry) {
-    const MemberState& member = entry.second;
-    return member.stage == stage.stage && member.ready && member.version == stage.version &&
+  const bool stays = !free.empty() && std::any_of(stage.members.begin(), stage.members.end(), [&](const auto& entry) {
+    return entry.second->ready && entry.second->version == stage.version &&
            std::none_of(free.begin(), free.end(), [&](const auto& one) { return one.first == entry.first; });
   });
   if (!stays && !free.empty()) {  // the anchor would go with them: one asks again
@@ -187,24 +189,22 @@ void Authority::release_leavers(StageState& stage, const std::vector<Session>& m
 
 bool Authority::last_round_due(const StageState& stage) const {
   if (!stage.last_wanted || !stage.last_made) return stage.last_wanted;
-  return std::any_of(members_.begin(), members_.end(), [&](const auto& entry) {
-    const MemberState& member = entry.second;
-    return awaited(stage, member) && member.ready && member.version == stage.version && !rests(member);
+  return std::any_of(stage.members.begin(), stage.members.end(), [&](const auto& entry) {
+    const MemberState& member = *entry.second;
+    return awaited(member) && member.ready && member.version == stage.version && !rests(member);
   });
 }
 
-bool Authority::awaited(const StageState& stage, const MemberState& member) {
-  return member.stage == stage.stage && member.serves && !member.flushed && !member.ahead;
-}
+bool Authority::awaited(const MemberState& member) { return member.serves && !member.flushed && !member.ahead; }
 
 // Who was behind catches up, in about the time of a round's bytes; who rests is tried again.
 void Authority::tend_last_rounds(StageState& stage) {
   if (!stage.last_wanted || !stage.last_made || stage.round) return;
   bool anyone = false, one_rests = false;
-  for (const auto& [session, member] : members_) {
-    if (!awaited(stage, member)) continue;
+  for (const auto& [session, member] : stage.members) {
+    if (!awaited(*member)) continue;
     anyone = true;
-    one_rests = one_rests || rests(member);
+    one_rests = one_rests || rests(*member);
   }
   stage.last_wanted = anyone && loop_.now() < stage.last_until;
   if (stage.last_wanted && one_rests) stage.unreachable.try_now(loop_.now());
@@ -212,9 +212,8 @@ void Authority::tend_last_rounds(StageState& stage) {
 
 bool Authority::stage_finished(const StageState& stage) const {
   if (gave_up_) return !stage.round;
-  const bool anyone = std::any_of(members_.begin(), members_.end(), [&](const auto& entry) {
-    return entry.second.stage == stage.stage && entry.second.ready;
-  });
+  const bool anyone =
+      std::any_of(stage.members.begin(), stage.members.end(), [](const auto& entry) { return entry.second->ready; });
   if (!anyone) return !stage.round && next_step(stage) == nullptr;  // a step waits for whoever comes
   return !stage.round && !stage.last_wanted && next_step(stage) == nullptr;
 }

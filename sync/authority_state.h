@@ -90,6 +90,9 @@ struct StageState {
   double slowest_rate = 0;    // bytes/s of a member in the slowest round that was committed; 0 = none yet
   bool too_few_said = false;  // too few members for the parts of a round
   UnreachablePairs unreachable;
+  // Its part of Authority::members_, in the same order: what looks at a stage looks at no other one's members, since
+  // every beat does.
+  std::map<Session, MemberState*> members;
 };
 
 // Attempts in a row that named a member silent; then the next one goes without it if enough are left.

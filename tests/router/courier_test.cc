@@ -224,5 +224,42 @@ TEST_F(CourierTest, ForgetBelowKeepsWhatIsNotCommitted) {
   EXPECT_TRUE(courier.holds(id(0)));
 }
 
+TEST_F(CourierTest, ATickLooksAtNoHopThatIsCommitted) {
+  std::uint64_t before = 0;
+  const auto looked_at = [&] {
+    return courier.counters().looked_at - std::exchange(before, courier.counters().looked_at);
+  };
+  open(0);
+  courier.tick(now);
+  const std::uint64_t of_one = looked_at();
+  EXPECT_GT(of_one, 0u);
+  for (std::uint64_t serial = 1; serial <= 100; ++serial) {  // a long round: no low-water mark passes
+    take_out<Forward>();
+    open(serial);
+    Gradient message;
+    const auto [to, forward] = asked();
+    message.lease = forward.lease;
+    message.microbatch = id(serial);
+    message.path = {entry_name(kA, serial)};
+    courier.on_gradient(to, message, {}, now);
+    courier.commit(id(serial));
+  }
+  EXPECT_EQ(courier.size(), 101u);
+  (void)looked_at();
+  courier.tick(now);
+  EXPECT_EQ(looked_at(), of_one);
+}
+
+TEST_F(CourierTest, TheParkedAreCountedAsTheyCome) {
+  serving.clear();
+  for (std::uint64_t serial = 0; serial < 3; ++serial) open(serial);
+  EXPECT_EQ(courier.parked(), 3u);
+  courier.close(id(0), ReleaseWhy::kOver);
+  EXPECT_EQ(courier.parked(), 2u);
+  serving = {session(kA)};
+  pass(1s, {kA});
+  EXPECT_EQ(courier.parked(), 0u);
+}
+
 }  // namespace
 }  // namespace shoal

@@ -53,6 +53,7 @@ class HolderTest : public testing::Test, private HolderPort, private Links {
   TimePoint now = at(0s);
   std::vector<std::pair<PeerId, Message>> sent;
   std::vector<TransferId> refused;
+  mutable std::size_t measured = 0;  // links
   std::vector<Gradient> won;
   std::vector<Low> marks;
   std::optional<Remote> answers;  // whose session is at the other end of every link; none: unknown
@@ -83,7 +84,10 @@ class HolderTest : public testing::Test, private HolderPort, private Links {
   void drop(const PeerId&, TransferId) override {}
   void refuse(const PeerId&, TransferId transfer) override { refused.push_back(transfer); }
   std::optional<Remote> remote(const PeerId&) const override { return answers; }
-  LinkStats stats(const PeerId&) const override { return {}; }
+  LinkStats stats(const PeerId&) const override {
+    ++measured;
+    return {};
+  }
 };
 
 TEST_F(HolderTest, AdmitsTheAuthorityAndMembersUnderTheirOwnKey) {
@@ -159,6 +163,23 @@ TEST_F(HolderTest, RenewsItsClaimsAndATrainerTellsEveryMemberItsLowWaterMark) {
   const auto all = told<Renew>();
   ASSERT_EQ(all.size(), 3u);
   for (std::size_t i = 1; i < 3; ++i) EXPECT_EQ(all[i].second.lows.at(0).low, 5u);
+}
+
+TEST_F(HolderTest, LinksAreMeasuredWhenAHopChoosesAndByNoTick) {
+  list({kA, kB});
+  for (int i = 0; i < 100; ++i) holder.tick(now += 50ms);
+  EXPECT_EQ(measured, 0u);
+  HopSpec spec;
+  spec.to = StageId(1);
+  spec.above = {session(kSelf)};
+  for (std::uint64_t serial = 0; serial < 10; ++serial) {
+    spec.microbatch = id(serial);
+    holder.open(spec, now);
+  }
+  EXPECT_EQ(measured, 2u) << "each link once, however many hops choose in a moment";
+  spec.microbatch = id(10);
+  holder.open(spec, now += Holder::kMeasurePeriod);
+  EXPECT_EQ(measured, 4u);
 }
 
 TEST_F(HolderTest, ACommitThatIsPassedOnSaysHowFarTheRunIs) {

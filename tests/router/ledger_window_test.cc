@@ -1,4 +1,5 @@
 // Table 3.3 through the ledger, what rounds secure, and the steps of the rule allreduce.
+#include "common/rng.h"
 #include "ledger_rig.h"
 
 namespace shoal {
@@ -19,6 +20,30 @@ TEST(LedgerWindowTest, TheInnerStepWaitsForEveryEntryOfItsWindow) {
   EXPECT_EQ(rig.state(b), std::nullopt);
   EXPECT_EQ(rig.ledger.stepped(), std::vector{a});
   EXPECT_EQ(rig.ledger.stepped_targets(), 1u);
+}
+
+TEST(LedgerWindowTest, TheSumOfSteppedTargetsIsThatOfTheSteppedEntriesWhateverComes) {
+  LedgerRig rig(1, 2, 2, 8);
+  Rng rng(7);
+  for (std::uint64_t serial = 0; serial < 400; ++serial) {
+    const EntrySerial entry = rig.accept(2, serial);
+    rig.work_all();
+    if (rig.state(entry) == S::kQueued || rng.chance(0.2))
+      rig.release(2, serial);
+    else
+      rig.commit(serial, {rig.own(entry)});
+    rig.work_all();
+    if (rng.chance(0.1)) {  // a round names some of them, and one that it named before
+      std::vector<EntrySerial> named = rig.ledger.stepped();
+      named.resize(rng.below(named.size() + 1));
+      rig.ledger.secure(named);
+      rig.ledger.secure(named);
+    }
+    ASSERT_EQ(rig.ledger.stepped_targets(), rig.ledger.stepped().size()) << "one target an entry";
+  }
+  EXPECT_GT(rig.ledger.counters().inner_steps, 50u);
+  rig.ledger.secure(rig.ledger.stepped());
+  EXPECT_EQ(rig.ledger.stepped_targets(), 0u);
 }
 
 TEST(LedgerWindowTest, AThirdWindowWaitsAndIsCountedAsAWait) {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "common/rng.h"
 #include "names.h"
 
 namespace shoal {
@@ -75,6 +76,25 @@ TEST(RosterTest, IfAllAreDownAllAreCandidates) {
   roster.note_down(session(1), at(0s));
   roster.note_down(session(2), at(0s));
   EXPECT_EQ(roster.candidates(StageId(0), at(1s)).size(), 2u);
+}
+
+TEST(RosterTest, CandidatesOfAStageAreThoseOfTheNewestListWhateverItIs) {
+  Rng rng(5);
+  Roster roster;
+  for (std::uint64_t epoch = 1; epoch <= 200; ++epoch) {
+    std::vector<Place> places;
+    std::map<std::uint16_t, std::vector<Session>> wanted;
+    for (std::uint64_t tag = 1; tag <= 12; ++tag) {
+      if (rng.chance(0.3)) continue;
+      places.push_back({tag, static_cast<std::uint16_t>(rng.below(3)), rng.chance(0.7)});
+      if (places.back().serving) wanted[places.back().stage].push_back(session(tag));
+    }
+    (void)roster.update(list(epoch, places));
+    for (std::uint16_t k = 0; k < 3; ++k) {
+      EXPECT_EQ(roster.candidates(StageId(k), at(0s)), wanted[k]) << "list " << epoch << ", stage " << k;
+      EXPECT_EQ(roster.serving(StageId(k)), wanted[k].size());
+    }
+  }
 }
 
 TEST(RosterTest, FindsPeersAndSessions) {

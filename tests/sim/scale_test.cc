@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "sim/swarm.h"
 
 namespace shoal {
@@ -70,7 +72,11 @@ TEST(ScaleTest, ListsFollowTheChurnAndNotTheSwarm) {
   EXPECT_GE(figures.serving, 45u) << text_of(figures);
   EXPECT_LT(figures.list_bytes / static_cast<double>(figures.peers), 1000.0) << text_of(figures);
   EXPECT_GT(figures.committed, 0u);
-  EXPECT_NE(json_of(figures).find("\"launch_bytes_per_second\":"), std::string::npos);
+  const auto json = nlohmann::ordered_json::parse(json_of(figures));
+  EXPECT_EQ(json.begin().key(), "peers");
+  EXPECT_EQ(json.at("peers"), 60);
+  EXPECT_EQ(json.at("churned"), 11);
+  EXPECT_NEAR(json.at("launch_bytes_per_second").get<double>(), figures.launch_bytes, 0.001 * figures.launch_bytes);
 }
 
 TEST(ScaleTest, AnUnchangedSwarmHearsOfNoList) {

@@ -1,4 +1,5 @@
-// What the authority sends of its list: what changed, to who has the rest; nothing when nothing changed.
+// What the authority sends of its list: what changed, to who has the rest; nothing when nothing changed. And how the
+// bytes of a second grow with the members.
 #include "tests/sync/authority_rig.h"
 
 namespace shoal {
@@ -138,6 +139,38 @@ TEST_F(AuthorityListsTest, ACommitNamesEachMembersOwnEntries) {
     EXPECT_EQ(told.secured[0].session, session_of(n));
     EXPECT_EQ(told.secured[0].serials, (std::vector<std::uint64_t>{n, n + 10}));
   }
+}
+
+TEST_F(AuthorityListsTest, InALargeSwarmWhatChangesInASecondGoesTogether) {
+  boot();
+  for (std::uint64_t n = 1; n <= 200; ++n) authority->on_message(remote(n), JoinRequest{});
+  loop.run_for(3s);
+  ASSERT_EQ(members(), 200u);
+  sent.clear();
+  for (std::uint64_t n = 1; n <= 40; ++n) {  // one begins to serve each 100 ms
+    authority->on_message(remote(n), beat_of());
+    loop.run_for(100ms);
+  }
+  EXPECT_LE(changes_to(200), 5u);
+  EXPECT_GE(changes_to(200), 4u);
+}
+
+// An opening names all members to each of them.
+TEST_F(AuthorityListsTest, TheOpeningsThatASecondRepeatsGrowWithTheMembersAndNotWithTheirSquare) {
+  options.round_budget = 60s;
+  boot_with(40);
+  beat(1, 0, 4000);
+  ASSERT_EQ(sent_to<RoundOpen>(40).size(), 1u);
+  sent.clear();
+  for (int second = 0; second < 8; ++second) {
+    for (std::uint64_t n = 1; n <= 40; ++n) authority->on_message(remote(n), beat_of());
+    loop.run_for(1s);
+  }
+  EXPECT_GE(sent_to<RoundOpen>(40).size(), 1u);
+  EXPECT_LE(sent_to<RoundOpen>(40).size(), 2u) << "of 8 beats: each 4 s";
+  sent.clear();
+  authority->on_link_up(remote(40));
+  EXPECT_EQ(sent_to<RoundOpen>(40).size(), 1u) << "what a lost link took comes at once";
 }
 
 }  // namespace

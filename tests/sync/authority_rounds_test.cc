@@ -357,5 +357,33 @@ TEST_F(AuthorityTest, ARoundAndTheEndOfASessionAreOneEventEach) {
   EXPECT_EQ(told(EventKind::kSessionOver)[0].stage, StageId(0));
 }
 
+TEST_F(AuthorityTest, ABeatLooksAtTheMembersOfItsOwnStage) {
+  options.stages = 3;
+  const auto looked_at_in_a_beat = [&] {
+    const std::uint64_t before = authority->looked_at();
+    authority->on_message(remote(1), beat_of(0, 1));
+    return authority->looked_at() - before;
+  };
+  boot();
+  JoinRequest request;
+  request.wish = StageId(0);
+  for (std::uint64_t n = 1; n <= 3; ++n) {
+    join(n, request);
+    beat(n);
+  }
+  const std::uint64_t of_three = looked_at_in_a_beat();
+  EXPECT_GT(of_three, 0u);
+  for (std::uint64_t n = 4; n <= 60; ++n) {
+    request.wish = StageId(static_cast<std::uint16_t>(1 + n % 2));
+    join(n, request);
+    beat(n, 0, 0, *request.wish);
+  }
+  EXPECT_EQ(members(StageId(1)) + members(StageId(2)), 57u);
+  EXPECT_EQ(looked_at_in_a_beat(), of_three);
+  authority->on_message(remote(3), Goodbye{});
+  settle();
+  EXPECT_LT(looked_at_in_a_beat(), of_three) << "who is over is looked at no more";
+}
+
 }  // namespace
 }  // namespace shoal
