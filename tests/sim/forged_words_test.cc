@@ -91,7 +91,7 @@ TEST_F(ForgedWordsTest, AMembersCommitSettlesNothingThatTheTrainerDidNot) {
     swarm.run_for(20ms);
     for (const std::string& broken : check_counting(swarm)) FAIL() << broken;
   }
-  EXPECT_GT(said, 100u);
+  EXPECT_GT(said, 20u);
   ends_as_if_nobody_had_lied();
 }
 
