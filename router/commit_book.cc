@@ -67,7 +67,8 @@ std::optional<std::string> CommitBook::unfit_for_round(StageId stage, const Sess
   for (const std::uint64_t serial : serials) {
     const std::string name = "entry " + std::to_string(serial);
     const auto it = by_entry_.find({session, serial});
-    if (it == by_entry_.end()) return name + ", which the trainer never committed, or forgot since all of it is decided";
+    if (it == by_entry_.end())
+      return name + ", which the trainer never committed, or forgot since all of it is decided";
     const Logged& logged = logged_.at(it->second);
     if (!logged.durable || stage.value >= stages_ || logged.path[stage.value] != it->first)
       return name + ", which the trainer never committed";

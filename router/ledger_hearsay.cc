@@ -1,5 +1,5 @@
-// What others say of the trainer's decisions. A COMMIT is passed on in front of a Release that would undo the winner; it
-// proves nothing, so it only buys the time in which the trainer is asked.
+// What others say of the trainer's decisions. A COMMIT is passed on in front of a Release that would undo the winner;
+// it proves nothing, so it only buys the time in which the trainer is asked.
 #include <algorithm>
 #include <variant>
 

@@ -204,6 +204,7 @@ class Authority {
   void tell_list();
   // To who has the one of this epoch and id.
   void send_list(MemberState& member, Epoch epoch, std::uint64_t id);
+  void name_newer_list(MemberState& member, Epoch epoch);
 
   // ---- authority_members.cc ----
   void on_join(const Remote& from, const JoinRequest& request);

@@ -88,7 +88,8 @@ TEST(CommitBookTest, AnEntryThatIsMergedOrLostIsUnfitForAnotherRound) {
   };
   EXPECT_EQ(said(kept.book, 100), "entry 100, which a committed round contains already");
   EXPECT_EQ(said(kept.book, 101), "entry 101, which is lost already");
-  EXPECT_EQ(kept.book.unfit_for_round(StageId(1), session(2), {200, 201}), std::nullopt) << "the other stage's are open";
+  EXPECT_EQ(kept.book.unfit_for_round(StageId(1), session(2), {200, 201}), std::nullopt)
+      << "the other stage's are open";
   (void)kept.write_done();
   const auto again = kept.reopened();
   ASSERT_TRUE(again.ok());

@@ -1,5 +1,5 @@
-// A COMMIT that a peer passes on is no decision: it settles, closes and ends nothing. It keeps what it names for as long
-// as the trainer takes to be asked.
+// A COMMIT that a peer passes on is no decision: it settles, closes and ends nothing. It keeps what it names for as
+// long as the trainer takes to be asked.
 #include "ledger_rig.h"
 
 namespace shoal {

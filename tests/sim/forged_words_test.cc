@@ -43,8 +43,7 @@ class ForgedWordsTest : public testing::Test {
     EXPECT_EQ(swarm.summary().committed, 400u);
     EXPECT_EQ(swarm.summary().lost, 0u);
     for (const auto& peer : swarm.peers()) EXPECT_FALSE(peer->error) << peer->error->message;
-    for (const SimEvent& e : swarm.events())
-      EXPECT_NE(e.event, EventKind::kFenced) << e.cause;
+    for (const SimEvent& e : swarm.events()) EXPECT_NE(e.event, EventKind::kFenced) << e.cause;
     EXPECT_EQ(first_broken(check_end(swarm)), "");
   }
 
