@@ -62,13 +62,18 @@ bool CommitBook::names_any(const std::vector<EntryName>& path) const {
                      [this](const EntryName& entry_name) { return by_entry_.contains(entry_name); });
 }
 
-std::optional<std::uint64_t> CommitBook::not_committed(StageId stage, const Session& session,
+std::optional<std::string> CommitBook::unfit_for_round(StageId stage, const Session& session,
                                                        const std::vector<std::uint64_t>& serials) const {
   for (const std::uint64_t serial : serials) {
+    const std::string name = "entry " + std::to_string(serial);
     const auto it = by_entry_.find({session, serial});
-    if (it == by_entry_.end()) return serial;
+    if (it == by_entry_.end())
+      return name + ", which the trainer never committed, or forgot since all of it is decided";
     const Logged& logged = logged_.at(it->second);
-    if (!logged.durable || stage.value >= stages_ || logged.path[stage.value] != it->first) return serial;
+    if (!logged.durable || stage.value >= stages_ || logged.path[stage.value] != it->first)
+      return name + ", which the trainer never committed";
+    if (logged.stages[stage.value] == StageState::kMerged) return name + ", which a committed round contains already";
+    if (logged.stages[stage.value] == StageState::kLost) return name + ", which is lost already";
   }
   return std::nullopt;
 }

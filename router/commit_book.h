@@ -124,8 +124,9 @@ class CommitBook {
   std::uint64_t contradictions() const { return contradictions_; }
   // Whether an entry of it is already in the log (above low): a path that repeats one is malformed.
   bool names_any(const std::vector<EntryName>& path) const;
-  // The first of the session's serials that is no entry of a durable path at the stage: nobody may bring it to a round.
-  std::optional<std::uint64_t> not_committed(StageId stage, const Session& session,
+  // Of the session's serials the first that nobody may bring to a round of the stage, and why: it is no entry of a
+  // durable path there, or it is merged or lost already and would count twice. None: all of them may come.
+  std::optional<std::string> unfit_for_round(StageId stage, const Session& session,
                                              const std::vector<std::uint64_t>& serials) const;
   std::size_t undecided(const Session& session) const;  // logged entries of it that are neither merged nor lost
   std::size_t unmerged() const;                         // over all sessions

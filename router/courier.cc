@@ -205,7 +205,7 @@ void Courier::on_progress(const Session& from, const Progress& message, TimePoin
     child->overdue = item.phase == HopPhase::kStranded;
     const bool newest = child == &hop->children.back();
     if (child->overdue) {
-      rates_.strand(from, now);
+      note_stranded(*hop, *child, now);
       if (newest) fire(*hop, "stranded", now);
       continue;
     }

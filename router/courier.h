@@ -83,6 +83,8 @@ class Courier {
   static constexpr std::size_t kChildrenMax = 2;
   static constexpr Duration kSilence = 1000ms;  // four beats
   static constexpr Duration kBackoffMin = 50ms, kBackoffMax = 1s;
+  // Of a child that was stranded: what its attempt took, and twice as long after each one more.
+  static constexpr Duration kStrandedMin = 1s, kStrandedMax = 60s;
 
   // REQUIRES: port, policy and rates outlive it.
   Courier(CourierPort& port, const RoutingPolicy& policy, HopRates& rates, Session self);
@@ -148,12 +150,19 @@ class Courier {
     bool frames_out = false;  // on_branch(kSent) was told, its end not yet
     bool key_asked = false;   // NeedKeyFrame was answered
     bool answered = false;    // a word about its claim came
+    TimePoint asked{};
+  };
+  // It computed this microbatch and could not hand it on: to ask it again costs that once more.
+  struct WasStranded {
+    TimePoint until;  // not asked before, unless the next stage answers it again
+    Duration next{0};
   };
   struct Hop {
     HopSpec spec;
     std::vector<Child> children;         // oldest first
     std::set<Session> ever;              // sessions that were ever asked
     std::map<Session, TimePoint> avoid;  // answered Busy: not before then
+    std::map<Session, WasStranded> was_stranded;
     std::optional<Lease> won;
     Session won_session;
     std::vector<EntryName> below;       // path the gradient came with
@@ -178,6 +187,7 @@ class Courier {
   void end_branch(const MicrobatchId& microbatch, Child& child, BranchEnd end);
   void fire(Hop& hop, std::string_view cause, TimePoint now);
   void note_answer(Hop& hop, Child& child, TimePoint now);
+  void note_stranded(Hop& hop, const Child& child, TimePoint now);
   void look_for_stranded(TimePoint now);
   bool overdue(const Hop& hop, TimePoint now) const;
   // What the timer was armed with, or what has been measured since, if that is longer; 0 = liveness only.

@@ -48,6 +48,9 @@ std::optional<Session> Courier::choose(const Hop& hop, TimePoint now) const {
   for (const Session& session : port_.candidates(hop.spec.to, now)) {
     if (std::any_of(hop.children.begin(), hop.children.end(), [&](const Child& c) { return c.session == session; }))
       continue;
+    if (const auto it = hop.was_stranded.find(session);
+        it != hop.was_stranded.end() && it->second.until > now && rates_.stranded(session))
+      continue;
     if (const auto it = hop.avoid.find(session); it != hop.avoid.end() && it->second > now) {
       one_is_busy |= !rates_.resting(session, now);
       continue;
@@ -77,6 +80,7 @@ void Courier::ask_peer(Hop& hop, const Session& peer, const std::optional<Gradie
       hint && hint->session == peer;  // the gradient waits at the very peer we ask: no activation travels
   if (hop.asked++ > 0) ++counters_.branches;
   hop.children.push_back({lease, peer, 0, HopPhase::kForward, now, takes});
+  hop.children.back().asked = now;
   hop.ever.insert(peer);
   by_lease_.emplace(lease, hop.spec.microbatch);
   heard_.try_emplace(peer, now);
@@ -185,6 +189,13 @@ void Courier::note_answer(Hop& hop, Child& child, TimePoint now) {
   if (!std::exchange(child.answered, true)) rates_.observe(child.session, HopKind::kAnswer, now - child.since);
   hop.answered = now;
   on_reached(now);
+}
+
+void Courier::note_stranded(Hop& hop, const Child& child, TimePoint now) {
+  rates_.strand(child.session, now);
+  WasStranded& was = hop.was_stranded[child.session];
+  was.next = std::clamp(std::max(now - child.asked, 2 * was.next), kStrandedMin, kStrandedMax);
+  was.until = now + was.next;
 }
 
 void Courier::look_for_stranded(TimePoint now) {

@@ -153,10 +153,6 @@ Result<TransferId> Holder::send_to(const Session& to, Message message, std::vect
 }
 
 void Holder::send(const Session& to, Message message) {
-  if (auto* commit = std::get_if<Commit>(&message); commit != nullptr && commit->run_targets < run_targets_) {
-    commit->run_targets = run_targets_;
-    commit->run_loss = run_loss_;
-  }
   if (const auto sent = send_to(to, std::move(message), {}); !sent.ok()) log_debug("not sent: ", sent.error().message);
 }
 

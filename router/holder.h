@@ -65,6 +65,8 @@ class Holder final : private CourierPort {
   // ---- what comes in ----
   // Whether it may claim, commit or answer: the authority, or a member under its own key.
   bool admits(const Remote& from) const;
+  // Whether its key is that of the launching process: the trainer's decisions are believed from it alone.
+  bool is_trainer(const Remote& from) const { return from.peer == options_.authority; }
   // True: the message was for the holder alone. Frames of a gradient that nobody wants are refused; those of one that
   // is wanted are awaited. REQUIRES: admits(from).
   bool on_message(const Remote& from, const Message& message, TransferId transfer, TimePoint now);
@@ -77,7 +79,7 @@ class Holder final : private CourierPort {
   Roster::Change on_members(const MemberList& list, TimePoint now);
   // Fires hops' timers, renews claims. Call every few ten milliseconds.
   void tick(TimePoint now);
-  // How far the run is: a COMMIT that is passed on says it too.
+  // How far the run is, as the launching process says.
   void note_run(std::uint64_t targets, double loss);
 
   // ---- what goes out ----

@@ -18,7 +18,6 @@ bool Ledger::closed(const Forward& message) const {
 
 std::optional<EntrySerial> Ledger::on_forward(const Session& from, const Forward& message, TransferId transfer,
                                               TimePoint now) {
-  on_low({message.microbatch.trainer, message.low});
   const MicrobatchId& id = message.microbatch;
   if (transfer != 0 && key_frame_comes(message, from)) {
     Entry& e = *entry(by_lease_.at(message.lease));
@@ -128,7 +127,6 @@ void Ledger::on_release(const Session& from, const Release& message) {
 }
 
 void Ledger::on_renew(const Session& from, const Renew& message, TimePoint now) {
-  for (const Low& low : message.lows) on_low(low);
   for (const Renewal& renewal : message.leases) {
     const auto it = by_lease_.find(renewal.lease);
     if (it == by_lease_.end()) {
@@ -289,6 +287,7 @@ void Ledger::tick(TimePoint now) {
     ++counters_.expired;
     drop_lease(lease, "expired");
   }
+  ask_about_hearsay(now);
 }
 
 void Ledger::add_lease(Entry& e, const Session& from, const Lease& lease, const std::vector<Session>& above,
@@ -306,7 +305,8 @@ void Ledger::drop_lease(const Lease& lease, std::string_view cause) {
   by_lease_.erase(it);
   e.leases.erase(lease);
   if (e.leases.empty()) {
-    if (e.state != EntryState::kCommitted) end_uncommitted(e, cause);
+    const bool kept = e.hearsay && !e.hearsay->over;
+    if (e.state != EntryState::kCommitted && !kept) end_uncommitted(e, cause);
   } else if (e.state == EntryState::kArriving && e.key_lease == lease) {  // another claim's holder has the input too
     if (e.transfer != 0) port_.refuse_frames(e.transfer_from, std::exchange(e.transfer, 0));
     if (!ask_key_frame(e)) inputs_lost(e.serial, BusyReason::kFailed);

@@ -65,8 +65,8 @@ class LedgerPort {
  public:
   virtual ~LedgerPort() = default;
   virtual void send(const Session& to, Message message) = 0;
-  // To the trainer's process of now: the session that an entry came from may be over.
-  virtual void ask_trainer(Waiting message) = 0;
+  // To the trainer's process of now: the session that an entry came from may be over. False: there is no link to it.
+  virtual bool ask_trainer(Waiting message) = 0;
   // With the encoded gradient of the entry. False: there is no link to send it on; it is asked for again by a renewal.
   virtual bool send_gradient(const Session& to, Gradient message, EntrySerial serial) = 0;
   virtual void refuse_frames(const Session& from, TransferId transfer) = 0;
@@ -104,6 +104,12 @@ class Ledger {
     bool sent = false;       // the gradient went out for it
     bool link_lost = false;  // the connection to the holder is gone, and with it what was sent
   };
+  // A peer passed on a COMMIT that names the entry. It is kept without a claim until the trainer answered.
+  struct Hearsay {
+    TimePoint until;   // L after the trainer could first be asked; then it needs a claim like any other
+    TimePoint ask_at;  // the trainer's own COMMIT is on its way, so it is not asked at once
+    bool over = false;
+  };
   struct Entry {
     MicrobatchId microbatch;
     EntrySerial serial = 0;
@@ -126,6 +132,7 @@ class Ledger {
     bool waited = false;  // for a window
     bool doomed = false;  // last claim gone while the device works on it
     std::string_view doom;
+    std::optional<Hearsay> hearsay;
     bool merged = false;
     TimePoint orphan_told;
     std::uint32_t forward_us = 0, backward_us = 0;
@@ -142,12 +149,18 @@ class Ledger {
   void on_hint(const Session& from, const Hint& message, TimePoint now);
   void on_release(const Session& from, const Release& message);
   void on_renew(const Session& from, const Renew& message, TimePoint now);
+  // What is decided, the trainer alone says. REQUIRES of on_commit, on_step, on_low and on_lows: the message came over
+  // the link of the trainer's process, which its key proves.
   void on_commit(const Session& from, const Commit& message);
   void on_step(const Step& message);
   void on_low(const Low& low);
+  void on_lows(const Message& message);  // those that a Forward or Renew carries
+  // A COMMIT that a peer passes on settles and closes nothing. What it names outlives its claims, once an entry, until
+  // the trainer was asked.
+  void on_hearsay(const Commit& message, TimePoint now);
   void on_link_down(const Session& session, TimePoint now);
   void on_session_over(const Session& session);
-  // Expires leases and tells orphans' holders. Call every few ten milliseconds.
+  // Expires leases, tells orphans' holders, asks the trainer. Call every few ten milliseconds.
   void tick(TimePoint now);
 
   // ---- tensors and gradients ----
@@ -213,6 +226,7 @@ class Ledger {
   void busy(const Session& to, const Lease& lease, BusyReason why, TransferId transfer);
   void add_lease(Entry& e, const Session& from, const Lease& lease, const std::vector<Session>& above, TimePoint now);
   void drop_lease(const Lease& lease, std::string_view cause);
+  void ask_about_hearsay(TimePoint now);
   bool key_frame_comes(const Forward& message, const Session& from) const;
   bool ask_key_frame(Entry& e);
   void open_hop(const Entry& e, std::uint64_t frame_bytes, TimePoint now);

@@ -68,6 +68,11 @@ void HopRates::rejoined(const Session& peer) {
   delivered(peer);
 }
 
+bool HopRates::stranded(const Session& peer) const {
+  const Peer* p = find(peer);
+  return p != nullptr && p->stranded;
+}
+
 bool HopRates::suspected(const Session& peer) const {
   const Peer* p = find(peer);
   return p != nullptr && p->suspected();

@@ -51,6 +51,7 @@ class HopRates {
   // stage after it must have answered it again.
   void strand(const Session& peer, TimePoint now);
   void rejoined(const Session& peer);
+  bool stranded(const Session& peer) const;  // nobody of the stage after it answers it, as it said last
   bool suspected(const Session& peer) const;
   bool resting(const Session& peer, TimePoint now) const;  // suspected, and no probe is due
 

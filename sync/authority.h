@@ -111,9 +111,9 @@ class AuthorityPort {
   virtual void on_members(const MemberList& list) = 0;
   virtual void on_round_commit(const RoundCommit& commit) = 0;  // for the trainer: entries merged
   virtual void on_round_abandoned(const RoundAbandon& abandon) = 0;
-  // Of the entries that a member says its contribution holds, the first that the trainer never committed; a committed
-  // round must not name it, since the trainer's log would then look older than ours.
-  virtual std::optional<std::uint64_t> not_committed(StageId stage, const Session& session,
+  // Of the entries that a member says its contribution holds, the first that no round may name, and why: the trainer
+  // never committed it (its log would then look older than ours), or it is merged or lost already.
+  virtual std::optional<std::string> unfit_for_round(StageId stage, const Session& session,
                                                      const std::vector<std::uint64_t>& serials) const = 0;
   // The session is over; what no committed round names is lost. All rounds that name it were reported before.
   virtual void on_session_over(const Session& session, StageId stage, const std::string& why) = 0;
@@ -208,6 +208,7 @@ class Authority {
   void tell_list();
   // To who has the one of this epoch and id.
   void send_list(MemberState& member, Epoch epoch, std::uint64_t id);
+  void name_newer_list(MemberState& member, Epoch epoch);
 
   // ---- authority_members.cc ----
   void on_join(const Remote& from, const JoinRequest& request);

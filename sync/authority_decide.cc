@@ -44,10 +44,8 @@ void Authority::on_report(const Remote& from, const RoundReport& report) {
   if (!round.sent || std::find(members.begin(), members.end(), from.session) == members.end()) return;
   switch (kind_of(report)) {
     case ReportKind::kContributed:
-      if (const auto invented = port_.not_committed(report.stage, from.session, report.entries))
-        return end_session(
-            from.session,
-            "it brought entry " + std::to_string(*invented) + " to a round, which the trainer never committed", true);
+      if (const auto unfit = port_.unfit_for_round(report.stage, from.session, report.entries))
+        return end_session(from.session, "it brought to a round " + *unfit, true);
       round.contributed.emplace(from.session, report);
       break;
     case ReportKind::kAgreed:

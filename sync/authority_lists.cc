@@ -1,6 +1,8 @@
 // The member list: how it is made, told to all, and given to who asks.
 #include <algorithm>
+#include <utility>
 
+#include "common/log.h"
 #include "sync/authority.h"
 #include "transport/envelope.h"
 
@@ -78,9 +80,25 @@ void Authority::tell_list() {
     if (member.list_sent) port_.send(member.member.peer, *news);
 }
 
+// Lists are told once they are durable, so a member has none that our log lacks, unless it lies. Its word is no proof,
+// so nothing but the warning follows. It takes our lists again when they have passed the one it has.
+void Authority::name_newer_list(MemberState& member, Epoch epoch) {
+  if (std::exchange(member.newer_list_named, true)) return;
+  const Session session = member.member.session;
+  const std::string cause = "it says that it has list " + std::to_string(epoch.value) + ", and list " +
+                            std::to_string(lists_.newest().epoch.value) + " is the newest here";
+  port_.write(
+      {.event = EventKind::kMember, .stage = member.stage, .about = session, .state = "newer list", .cause = cause});
+  log_warning("stage ", member.stage, ": session ", short_name(session), ": ", cause,
+              ". Was an older copy of authority.log put back? HINT: stop, put the newer one back and resume; else "
+              "members keep their older lists until newer ones come");
+}
+
 void Authority::send_list(MemberState& member, Epoch epoch, std::uint64_t id) {
   if (loop_.now() < member.next_list) return;
   member.next_list = loop_.now() + kListAgain;
+  if (const Epoch newest = lists_.newest().epoch; newest.value > 0 && epoch > newest)
+    return name_newer_list(member, epoch);
   for (Message& message : lists_.since(epoch, id)) port_.send(member.member.peer, std::move(message));
   member.list_sent = true;
 }

@@ -38,8 +38,9 @@ struct MemberState {
   bool stranded = false;           // as its newest beat said
   std::uint32_t silent_count = 0;  // attempts in a row of its own that named it silent
   TimePoint commit_sent_at{};
-  bool list_sent = false;  // it was given a list on this link, so what changes is told to it
-  TimePoint next_list{};   // before it no list that it asks for is sent
+  bool list_sent = false;         // it was given a list on this link, so what changes is told to it
+  TimePoint next_list{};          // before it no list that it asks for is sent
+  bool newer_list_named = false;  // it says that it has a newer list than ours, and that was said
   // The newest commit that names it, with its own entries only: a later commit alone would not tell it that its
   // contribution is secured.
   std::optional<RoundCommit> named;

@@ -136,7 +136,8 @@ struct Membership::State {
 
   void look(const BeatAck& ack) {
     const Epoch ours = list ? list->epoch : Epoch(0);
-    if (ack.list_epoch > ours) ask(ours, id);
+    // What is told was durable before. So a lower one than ours means that an older log was put back: it is told there.
+    if (ack.list_epoch > ours || (ack.list_epoch.value > 0 && ack.list_epoch < ours)) ask(ours, id);
     port.on_status(ack);
   }
 

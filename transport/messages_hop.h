@@ -152,7 +152,7 @@ struct Renew {
   SHOAL_FIELDS(leases, lows)
 };
 
-// Peer -> the holder above its holder, and the trainer: I have this, and its holder is silent.
+// Peer -> the holder above its holder, and the trainer: I have this, and its holder is silent (none: nobody is).
 struct Waiting {
   MicrobatchId microbatch;
   EntryName entry_name;
@@ -175,7 +175,7 @@ struct CommitItem {
   SHOAL_FIELDS(microbatch, path)
 };
 
-// Trainer -> every peer of a path, and that peer -> the child that won: this path counts, and no other.
+// Trainer -> every peer of a path: this path counts, and no other. That peer -> the child that won: ask the trainer.
 struct Commit {
   std::vector<CommitItem> items;
   std::vector<Low> lows;

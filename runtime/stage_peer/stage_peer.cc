@@ -138,9 +138,8 @@ void StagePeer::on_link_down(const Remote& remote) {
 void StagePeer::on_message(const Remote& from, Message& message, TransferId transfer, std::uint64_t frame_bytes) {
   const TimePoint now = env_.loop.now();
   const Session& session = from.session;
-  const bool authority = from.peer == options_.authority;
-  // Only the authority and members may claim, commit or move the low-water mark; a list that is behind costs
-  // one retry.
+  const bool authority = holder_.is_trainer(from);
+  // Only the authority and members may claim; a list that is behind costs one retry.
   if (!holder_.admits(from)) {
     if (transfer != 0) env_.transport.refuse(from.peer, transfer);
     if (const auto* forward = std::get_if<Forward>(&message))
@@ -149,6 +148,7 @@ void StagePeer::on_message(const Remote& from, Message& message, TransferId tran
   }
   if (refuses_frames(from, message, transfer, frame_bytes)) return;
   if (std::holds_alternative<Gradient>(message)) SHOAL_FAULT("peer.gradient_arrives");
+  if (authority) ledger_.on_lows(message);
   if (holder_.on_message(from, message, transfer, now)) {
   } else if (auto* m = std::get_if<Forward>(&message))
     on_forward(from, *m, transfer);
@@ -160,9 +160,11 @@ void StagePeer::on_message(const Remote& from, Message& message, TransferId tran
     ledger_.on_renew(session, *m, now);
   else if (auto* m = std::get_if<Hint>(&message))
     ledger_.on_hint(session, *m, now);
-  else if (auto* m = std::get_if<Commit>(&message)) {
+  else if (auto* m = std::get_if<Commit>(&message); m && authority) {
     note_run(m->run_targets, m->run_loss);
     ledger_.on_commit(session, *m);
+  } else if (m != nullptr) {
+    ledger_.on_hearsay(*m, now);
   } else if (auto* m = std::get_if<Step>(&message); m && authority) {
     note_run(m->run_targets, m->run_loss);
     ledger_.on_step(*m);

@@ -91,7 +91,7 @@ class StagePeer final : private HolderPort, private LedgerPort, private JobSourc
   // LedgerPort (write serves both)
   void write(const EventRecord& event) override { env_.events.write(event); }
   void send(const Session& to, Message message) override { holder_.send(to, std::move(message)); }
-  void ask_trainer(Waiting message) override;
+  bool ask_trainer(Waiting message) override;
   bool send_gradient(const Session& to, Gradient message, EntrySerial serial) override;
   void refuse_frames(const Session& from, TransferId transfer) override;
   void discard(EntrySerial serial) override { tensors_.erase(serial); }

@@ -21,9 +21,10 @@ void StagePeer::on_branch(const MicrobatchId& microbatch, const Session& to, con
   if (env_.coder != nullptr) env_.coder->on_branch(microbatch, to, lease, end);
 }
 
-void StagePeer::ask_trainer(Waiting message) {
-  if (const auto sent = env_.transport.send(options_.authority, message); !sent.ok())
-    log_debug("not asked: ", sent.error().message);
+bool StagePeer::ask_trainer(Waiting message) {
+  const auto sent = env_.transport.send(options_.authority, message);
+  if (!sent.ok()) log_debug("not asked: ", sent.error().message);
+  return sent.ok();
 }
 
 void StagePeer::on_won(const MicrobatchId& microbatch, const Gradient& gradient, std::vector<Bytes> frames) {

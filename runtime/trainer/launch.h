@@ -134,9 +134,9 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   void on_members(const MemberList& list) override;
   void on_round_commit(const RoundCommit& commit) override;
   void on_round_abandoned(const RoundAbandon& abandon) override;
-  std::optional<std::uint64_t> not_committed(StageId stage, const Session& session,
+  std::optional<std::string> unfit_for_round(StageId stage, const Session& session,
                                              const std::vector<std::uint64_t>& serials) const override {
-    return book_->not_committed(stage, session, serials);
+    return book_->unfit_for_round(stage, session, serials);
   }
   void on_session_over(const Session& session, StageId stage, const std::string& why) override;
   void on_slow_log(Duration waited) override;

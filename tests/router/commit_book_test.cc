@@ -61,16 +61,40 @@ TEST(CommitBookTest, GoneIsLostOnceAndNobodyElsesAckCounts) {
 }
 
 // Whoever reports such an entry for a round would make the trainer's log look older than the authority's.
-TEST(CommitBookTest, AnEntryThatIsNotInADurablePathOfItsStageIsNotCommitted) {
+TEST(CommitBookTest, AnEntryThatIsNotInADurablePathOfItsStageIsUnfitForARound) {
   Kept kept;
   kept.decide(0);
-  EXPECT_EQ(kept.book.not_committed(StageId(0), session(1), {100}), std::nullopt);
-  EXPECT_EQ(kept.book.not_committed(StageId(0), session(1), {100, 777, 778}), 777u) << "nobody's";
-  EXPECT_EQ(kept.book.not_committed(StageId(1), session(1), {100}), 100u) << "of another stage";
-  EXPECT_EQ(kept.book.not_committed(StageId(0), session(2), {100}), 100u) << "of another session";
+  const auto unfit = [&](std::uint16_t stage, std::uint64_t tag, const std::vector<std::uint64_t>& serials) {
+    return kept.book.unfit_for_round(StageId(stage), session(tag), serials).value_or("");
+  };
+  EXPECT_EQ(unfit(0, 1, {100}), "");
+  EXPECT_NE(unfit(0, 1, {100, 777, 778}).find("entry 777, which the trainer never committed"), std::string::npos);
+  EXPECT_NE(unfit(1, 1, {100}), "") << "of another stage";
+  EXPECT_NE(unfit(0, 2, {100}), "") << "of another session";
   kept.book.issued(id(1));
   (void)kept.book.log(id(1), path_of(1, {entry_name(1, 101), entry_name(2, 201)}));
-  EXPECT_EQ(kept.book.not_committed(StageId(0), session(1), {101}), 101u) << "appended is not durable";
+  EXPECT_NE(unfit(0, 1, {101}), "") << "appended is not durable";
+}
+
+// It would count twice, or although its loss was told.
+TEST(CommitBookTest, AnEntryThatIsMergedOrLostIsUnfitForAnotherRound) {
+  Kept kept;
+  kept.decide(0);
+  kept.decide(1);
+  kept.secure(0, 1, {100});
+  (void)kept.book.on_ack({id(1), entry_name(1, 101), CommitState::kGone}, session(1));
+  const auto said = [](const CommitBook& book, std::uint64_t serial) {
+    return book.unfit_for_round(StageId(0), session(1), {serial}).value_or("");
+  };
+  EXPECT_EQ(said(kept.book, 100), "entry 100, which a committed round contains already");
+  EXPECT_EQ(said(kept.book, 101), "entry 101, which is lost already");
+  EXPECT_EQ(kept.book.unfit_for_round(StageId(1), session(2), {200, 201}), std::nullopt)
+      << "the other stage's are open";
+  (void)kept.write_done();
+  const auto again = kept.reopened();
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(said(*again, 100), "entry 100, which a committed round contains already");
+  EXPECT_EQ(said(*again, 101), "entry 101, which is lost already");
 }
 
 TEST(CommitBookTest, WhoAsksIsToldTheDecisionOnceItIsDurableAndOnlyThen) {

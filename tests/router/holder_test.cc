@@ -182,14 +182,16 @@ TEST_F(HolderTest, LinksAreMeasuredWhenAHopChoosesAndByNoTick) {
   EXPECT_EQ(measured, 4u);
 }
 
-TEST_F(HolderTest, ACommitThatIsPassedOnSaysHowFarTheRunIs) {
+// How far the run is, a COMMIT that is passed on does not say: whoever got it would believe a neighbour.
+TEST_F(HolderTest, HowFarTheRunIsRisesOnlyAndIsNotPassedOn) {
   list({kA});
   holder.note_run(100, 2.5);
   holder.note_run(90, 9.0);
+  EXPECT_EQ(holder.run_targets(), 100u);
+  EXPECT_EQ(holder.run_loss(), 2.5);
   holder.send(session(kA), Commit{});
   ASSERT_EQ(told<Commit>().size(), 1u);
-  EXPECT_EQ(told<Commit>()[0].second.run_targets, 100u);
-  EXPECT_EQ(told<Commit>()[0].second.run_loss, 2.5);
+  EXPECT_EQ(told<Commit>()[0].second.run_targets, 0u);
 }
 
 }  // namespace

@@ -151,7 +151,7 @@ class PeerActor final : public Actor, private LedgerPort {
   void on_won(const MicrobatchId& microbatch, const Gradient& gradient, std::vector<Bytes> frames) override;
   // LedgerPort
   void send(const Session& to, Message message) override { holder_.send(to, std::move(message)); }
-  void ask_trainer(Waiting message) override;
+  bool ask_trainer(Waiting message) override;
   bool send_gradient(const Session& to, Gradient message, EntrySerial serial) override;
   void refuse_frames(const Session& from, TransferId transfer) override;
   void discard(EntrySerial serial) override { kept_.erase(serial); }

@@ -114,6 +114,8 @@ void PeerActor::on_message(const Session& from, Message& message, TransferId tra
       (void)world_.send(self_, from, Busy{forward->lease, BusyReason::kNotServing, 0}, false);
     return;
   }
+  const bool trainer = holder_.is_trainer(remote_of(from));
+  if (trainer) ledger_.on_lows(message);
   if (holder_.on_message(remote_of(from), message, transfer, now)) {
   } else if (auto* m = std::get_if<Forward>(&message)) {
     if (const auto serial = ledger_.on_forward(from, *m, transfer, now)) {
@@ -128,8 +130,10 @@ void PeerActor::on_message(const Session& from, Message& message, TransferId tra
     ledger_.on_renew(from, *m, now);
   } else if (auto* m = std::get_if<Hint>(&message)) {
     ledger_.on_hint(from, *m, now);
-  } else if (auto* m = std::get_if<Commit>(&message)) {
+  } else if (auto* m = std::get_if<Commit>(&message); m && trainer) {
     ledger_.on_commit(from, *m);
+  } else if (m != nullptr) {
+    ledger_.on_hearsay(*m, now);
   }
   pump();
 }
@@ -256,7 +260,8 @@ void PeerActor::check() {
     if (e.state != EntryState::kCommitted && !live.insert(e.microbatch).second)
       world_.violate("two live entries of one microbatch");
     if (e.leases.size() > Ledger::kLeasesMax) world_.violate("too many claims on one entry");
-    if (e.state != EntryState::kCommitted && e.leases.empty() && !e.doomed && e.state != EntryState::kUndoing)
+    const bool kept = e.hearsay && !e.hearsay->over;
+    if (e.state != EntryState::kCommitted && e.leases.empty() && !kept && !e.doomed && e.state != EntryState::kUndoing)
       world_.violate("an entry that nobody claims lives on");
   }
 }
@@ -269,8 +274,8 @@ std::vector<Bytes> PeerActor::frames_of(const Session& to, const Forward& messag
   return Actor::frames_of(to, message, key);
 }
 
-void PeerActor::ask_trainer(Waiting message) {
-  (void)world_.send(self_, world_.trainer_session(), std::move(message), false);
+bool PeerActor::ask_trainer(Waiting message) {
+  return world_.send(self_, world_.trainer_session(), std::move(message), false).ok();
 }
 
 void PeerActor::refuse_frames(const Session&, TransferId transfer) { world_.refuse(transfer); }

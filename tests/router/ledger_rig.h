@@ -179,7 +179,10 @@ class LedgerRig : private LedgerPort, private HolderPort, private Links {
     return result;
   }
   void send(const Session& to, Message message) override { sent.push_back({to, std::move(message)}); }
-  void ask_trainer(Waiting message) override { sent.push_back({naming::session(1), message}); }
+  bool ask_trainer(Waiting message) override {
+    if (link_up) sent.push_back({naming::session(1), message});
+    return link_up;
+  }
   bool send_gradient(const Session& to, Gradient message, EntrySerial) override {
     if (link_up) sent.push_back({to, std::move(message)});
     return link_up;

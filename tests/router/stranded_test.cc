@@ -1,5 +1,7 @@
 // A holder that nobody of the next stage answers says so, and the holder above asks another replica: once, and never
 // because a stage is slow.
+#include <map>
+
 #include "courier_rig.h"
 #include "hop_world.h"
 #include "ledger_rig.h"
@@ -170,6 +172,37 @@ TEST_F(StrandedTest, AnOlderChildThatIsStrandedOpensNoBranch) {
   progress(kA, first, HopPhase::kStranded);
   EXPECT_TRUE(asked_nobody());
   EXPECT_EQ(courier.counters().branches, 1u);
+}
+
+// Each is asked once at once. To ask one again costs it another computation, so that is done ever more rarely.
+TEST_F(StrandedTest, ThreeThatAreAllStrandedAreNotAskedInTurnForEver) {
+  open();
+  std::vector<TimePoint> times;
+  std::map<std::uint64_t, Lease> claims;
+  const auto answer = [&] {
+    for (const auto& [to, forward] : take_out<Forward>()) {
+      times.push_back(now);
+      claims[to.peer_tag] = forward.lease;
+    }
+    for (const auto& [to, release] : take_out<Release>())
+      std::erase_if(claims, [&](const auto& claim) { return claim.second == release.lease; });
+    for (const auto& [tag, lease] : std::map(claims)) progress(tag, lease, HopPhase::kStranded);
+  };
+  for (int turn = 0; turn < 4 * 120; ++turn) {
+    answer();
+    pass(250ms);
+  }
+  ASSERT_GE(times.size(), 6u) << "they are asked again";
+  EXPECT_LE(times[2] - times[0], 1s) << "each once at once";
+  EXPECT_LE(times.size(), 30u) << "and not with each beat of two minutes";
+  answer();
+  const std::size_t before = times.size();
+  ASSERT_EQ(claims.size(), 2u);
+  const std::uint64_t dropped = !claims.contains(kA) ? kA : !claims.contains(kB) ? kB : kC;
+  rates.rejoined(session(dropped));
+  pass(2s);
+  answer();
+  EXPECT_EQ(times.size(), before + 1) << "the next stage answers that one again: no wait";
 }
 
 // None of this stage reaches the next one: another holder above may know one that does.

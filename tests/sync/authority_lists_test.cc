@@ -38,6 +38,29 @@ TEST_F(AuthorityListsTest, AMemberGetsTheListOnceAndThenWhatChanged) {
   EXPECT_EQ(followed.stages[0].members.size(), 2u);
 }
 
+// What was told was durable: so a member that has more than the log shows that an older log was put back, or it lies.
+TEST_F(AuthorityListsTest, AMemberWithANewerListThanTheLogsIsNamedOnce) {
+  boot();
+  for (std::uint64_t n = 1; n <= 2; ++n) join(n);
+  loop.run_for(1s);
+  sent.clear();
+  const auto named = [&] {
+    std::size_t count = 0;
+    for (const EventRecord& e : told(EventKind::kMember)) count += e.state == "newer list" && e.about == session_of(1);
+    return count;
+  };
+  const Epoch newest = authority->members().epoch;
+  ask(1, newest, 1);
+  EXPECT_EQ(named(), 0u);
+  for (int i = 0; i < 3; ++i) {
+    loop.run_for(2s);
+    ask(1, Epoch(newest.value + 7), 1);
+  }
+  EXPECT_EQ(named(), 1u);
+  EXPECT_EQ(lists_to(1), 1u) << "for the first question alone: it would take none that is older";
+  EXPECT_EQ(members(), 2u) << "its word ends nothing";
+}
+
 TEST_F(AuthorityListsTest, NothingIsSentWhenNothingChanged) {
   boot();
   for (std::uint64_t n = 1; n <= 3; ++n) join_and_serve(n);

@@ -86,10 +86,11 @@ class AuthorityTest : public testing::Test, public AuthorityPort {
   }
   void on_round_commit(const RoundCommit& commit) override { commits.push_back(commit); }
   void on_round_abandoned(const RoundAbandon& abandon) override { abandons.push_back(abandon); }
-  std::optional<std::uint64_t> not_committed(StageId, const Session&,
+  std::optional<std::string> unfit_for_round(StageId, const Session&,
                                              const std::vector<std::uint64_t>& serials) const override {
     const auto at = std::find_if(serials.begin(), serials.end(), [&](std::uint64_t s) { return invented.contains(s); });
-    return at == serials.end() ? std::nullopt : std::optional(*at);
+    if (at == serials.end()) return std::nullopt;
+    return "entry " + std::to_string(*at) + ", which the trainer never committed";
   }
   void on_session_over(const Session& session, StageId, const std::string& why) override {
     over.emplace_back(session, why);

@@ -261,6 +261,22 @@ TEST_F(MembershipTest, ABeatAckThatNamesANewerListMakesItAskOnceASecond) {
   EXPECT_EQ(asked().epoch, Epoch(5));
 }
 
+// Its own list stays: the run's key signed it, and who cannot prove that it is over is not believed.
+TEST_F(MembershipTest, ABeatAckThatNamesAnOlderListMakesItSayWhichItHas) {
+  join();
+  ASSERT_TRUE(membership->on_message(sign(list_of(5, {1, 2}))).ok());
+  BeatAck ack;
+  ack.list_epoch = Epoch(0);
+  ASSERT_TRUE(membership->on_message(ack).ok());
+  EXPECT_EQ(count_sent<MembersQuery>(), 0u) << "none was told yet";
+  ack.list_epoch = Epoch(4);
+  ASSERT_TRUE(membership->on_message(ack).ok());
+  ASSERT_EQ(count_sent<MembersQuery>(), 1u);
+  EXPECT_EQ(asked().epoch, Epoch(5));
+  ASSERT_TRUE(membership->on_message(sign(list_of(4, {1}))).ok());
+  EXPECT_EQ(membership->list()->epoch, Epoch(5));
+}
+
 TEST_F(MembershipTest, AChangeThatDropsItEndsItsSession) {
   join();
   const MemberList first = list_of(5, {1, 2});

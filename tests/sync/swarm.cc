@@ -211,12 +211,13 @@ void Swarm::on_round_commit(const RoundCommit& commit) {
   secured_tag += tag;
 }
 
-std::optional<std::uint64_t> Swarm::not_committed(StageId, const Session& session,
+std::optional<std::string> Swarm::unfit_for_round(StageId, const Session& session,
                                                   const std::vector<std::uint64_t>& serials) const {
-  const auto at = std::find_if(serials.begin(), serials.end(), [&](std::uint64_t serial) {
-    return !made.contains(EntryName{session, serial});
-  });
-  return at == serials.end() ? std::nullopt : std::optional(*at);
+  for (const std::uint64_t serial : serials) {
+    if (!made.contains(EntryName{session, serial})) return text("entry ", serial, ", which nobody made");
+    if (secured.contains(EntryName{session, serial})) return text("entry ", serial, ", which a round contains");
+  }
+  return std::nullopt;
 }
 
 void Swarm::on_session_over(const Session& session, StageId, const std::string&) { over.insert(session); }

@@ -1,0 +1,98 @@
+// A member that lies: it says what the trainer alone decides, to everybody, while the run goes on.
+#include <map>
+#include <string>
+
+#include "sim/checkers.h"
+#include "tests/sim/stranger.h"
+
+namespace shoal {
+namespace {
+
+constexpr std::uint64_t kHuge = std::uint64_t{1} << 62;
+
+std::string first_broken(const std::vector<std::string>& broken) { return broken.empty() ? "" : broken.front(); }
+
+// It joined as any peer may, and serves nothing.
+class ForgedWordsTest : public testing::Test {
+ protected:
+  ForgedWordsTest() {
+    swarm.run_for(100ms);
+    liar.emplace(swarm, swarm.launch()->authority().members().run);
+    JoinRequest join;
+    join.wish = StageId(0);
+    join.addresses = {"stranger:1"};
+    liar->say(swarm.run_key().id(), kSimLaunchAddress, join);
+    swarm.run_for(2s);
+  }
+  static SwarmOptions options() {
+    SwarmOptions options;
+    options.config = small_config(RuleId::kDiloco, options.stages, 400);
+    return options;
+  }
+  bool listed() const {
+    for (const StageMembers& stage : swarm.launch()->authority().members().stages)
+      for (const Member& member : stage.members)
+        if (member.peer == liar->id()) return true;
+    return false;
+  }
+  void tell_all(const Message& message) {
+    for (const auto& peer : swarm.peers()) liar->say(peer->key.id(), peer->address, message);
+  }
+  void ends_as_if_nobody_had_lied() {
+    ASSERT_TRUE(swarm.run_to_end(300s));
+    EXPECT_EQ(swarm.summary().committed, 400u);
+    EXPECT_EQ(swarm.summary().lost, 0u);
+    for (const auto& peer : swarm.peers()) EXPECT_FALSE(peer->error) << peer->error->message;
+    for (const SimEvent& e : swarm.events()) EXPECT_NE(e.event, EventKind::kFenced) << e.cause;
+    EXPECT_EQ(first_broken(check_end(swarm)), "");
+  }
+
+  Swarm swarm{options()};
+  std::optional<Stranger> liar;
+};
+
+TEST_F(ForgedWordsTest, AMembersLowWaterMarkAndItsWordOfTheRunAreNotBelieved) {
+  ASSERT_TRUE(listed());
+  std::uint64_t trainer = 0;
+  for (const SimEvent& e : swarm.events())
+    if (e.event == EventKind::kIssue) trainer = e.microbatch->trainer;
+  ASSERT_NE(trainer, 0u);
+  tell_all(Renew{{}, {{trainer, kHuge}}});
+  Forward forward;
+  forward.microbatch = {trainer, kHuge};
+  forward.low = kHuge;
+  tell_all(forward);
+  Commit commit;
+  commit.lows = {{trainer, kHuge}};
+  commit.run_targets = kHuge;
+  tell_all(commit);
+  swarm.run_for(1s);
+  for (const auto& peer : swarm.peers()) EXPECT_LT(peer->peer->stage_peer()->status().run_targets, kHuge);
+  ends_as_if_nobody_had_lied();
+}
+
+// Each entry is named as soon as it is counted, long before its microbatch is decided.
+TEST_F(ForgedWordsTest, AMembersCommitSettlesNothingThatTheTrainerDidNot) {
+  ASSERT_TRUE(listed());
+  std::size_t seen = 0, said = 0;
+  for (int turn = 0; turn < 300 && !swarm.finished() && listed(); ++turn) {
+    std::map<std::uint64_t, Commit> forged;
+    for (; seen < swarm.events().size(); ++seen) {
+      const SimEvent& e = swarm.events()[seen];
+      if (e.event != EventKind::kCounted) continue;
+      forged[e.entry_name->session.peer_tag].items.push_back({*e.microbatch, {*e.entry_name}});
+    }
+    for (const auto& peer : swarm.peers())
+      if (const auto it = forged.find(Session::of(peer->key.id(), 1).peer_tag); it != forged.end()) {
+        said += it->second.items.size();
+        liar->say(peer->key.id(), peer->address, it->second);
+      }
+    swarm.run_for(20ms);
+    for (const std::string& broken : check_counting(swarm)) FAIL() << broken;
+  }
+  EXPECT_GT(said, 20u);
+  ends_as_if_nobody_had_lied();
+}
+
+}  // namespace
+}  // namespace shoal
