@@ -187,8 +187,8 @@ class JoinProgram final : private Peer::Owner {
     return text;
   }
 
-  // "serving stage 2 | accepted 96, last accepted 1.2 s ago | 1.2k tok/s | up 1.1MB/s down 1.2MB/s | swarm step 12,
-  // loss 3.4561"
+  // "serving stage 2 | accepted 96, last accepted 1.2 s ago | 1.2k tok/s | delay 0.7 | up 1.1MB/s down 1.2MB/s |
+  // swarm step 12, loss 3.4561"
   void print_line() {
     const PeerReport report = peer_->report();
     std::string text(name_of(report.phase));
@@ -199,7 +199,8 @@ class JoinProgram final : private Peer::Owner {
               short_number(static_cast<double>(report.fetch_total)) + "B";
     if (report.phase == PeerPhase::kServing || report.phase == PeerPhase::kLeaving)
       text += " | accepted " + std::to_string(report.status.ledger.accepted) + last_accepted(report) + " | " +
-              short_number(report.status.rate) + " tok/s";
+              short_number(report.status.rate) + " tok/s" +
+              (report.status.inner_steps > 0 ? " | " + delay_text(report.status.delay) : "");
     const double seconds = seconds_of(kLinePeriod);
     text += " | up " + rate_text(static_cast<double>(report.traffic.sent - sent_) / seconds) + " down " +
             rate_text(static_cast<double>(report.traffic.received - received_) / seconds);
@@ -237,6 +238,7 @@ class JoinProgram final : private Peer::Owner {
                                   {"undone", report.status.ledger.undone},
                                   {"recomputed", report.status.ledger.recomputed},
                                   {"graphs_dropped", report.status.graphs_dropped},
+                                  {"delay", report.status.delay},
                                   {"sent_bytes", report.traffic.sent},
                                   {"received_bytes", report.traffic.received}};
     if (report.stage) out["stage"] = report.stage->value;

@@ -259,7 +259,7 @@ class LaunchProgram final : private Launch::Owner {
              " tokens in ", clock_text(loop_.now() - started_), "; microbatches issued ", s.issued, ", committed ",
              s.committed, ", unfinished ", s.unfinished, ", retried ", s.retried, ", lost ", s.lost, " (at most ",
              s.loss_bound_microbatches, " microbatches, ", s.loss_bound_targets, " tokens, with one peer); rounds ",
-             s.rounds, " (abandoned ", s.rounds_abandoned, ")");
+             s.rounds, " (abandoned ", s.rounds_abandoned, ")", s.delay ? "; " + delay_text(*s.delay) : "");
     if (s.validation_loss) {
       char text[64];
       std::snprintf(text, sizeof text, "validation loss %.4f nats a target", *s.validation_loss);
@@ -288,8 +288,10 @@ class LaunchProgram final : private Launch::Owner {
                                   {"rounds_abandoned", s.rounds_abandoned},
                                   {"loss_bound_microbatches", s.loss_bound_microbatches},
                                   {"loss_bound_tokens", s.loss_bound_targets},
+                                  {"delay", nullptr},
                                   {"sent_bytes", wire_->bytes_sent()},
                                   {"elapsed_s", seconds_of(loop_.now() - started_)}};
+    if (s.delay) out["delay"] = *s.delay;
     if (s.validation_loss) out["val_loss"] = *s.validation_loss;
     for (const Version& version : s.validation_versions) out["val_versions"].push_back(version.value);
     std::fputs((out.dump(2) + "\n").c_str(), stdout);

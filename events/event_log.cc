@@ -57,6 +57,12 @@ class JsonLine {
     }
     line_ += ']';
   }
+  void counts(std::string_view key, std::span<const std::uint64_t> list) {
+    name(key);
+    line_ += '[';
+    for (std::size_t i = 0; i < list.size(); ++i) line_ += (i == 0 ? "" : ",") + std::to_string(list[i]);
+    line_ += ']';
+  }
   void versions(std::string_view key, const std::vector<Version>& list) {
     name(key);
     line_ += '[';
@@ -226,6 +232,11 @@ std::string event_line(const EventIdentity& identity, WallTime time, const Event
   if (!r.cause.empty()) line.text("cause", r.cause);
   if (r.loss) line.number("loss", *r.loss);
   line.integer("targets", r.targets);
+  if (r.delays) {
+    line.number("delay_mean", r.delays->mean());
+    line.counts("delays", r.delays->counts());
+  }
+  line.integer("settle_wait_ms", r.settle_wait_ms);
   line.integer("sent", r.sent);
   line.integer("received", r.received);
   line.integer("fp32", r.fp32);

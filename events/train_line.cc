@@ -22,6 +22,12 @@ std::string short_number(double value) {
   return text;
 }
 
+std::string delay_text(double delay) {
+  char text[32];
+  std::snprintf(text, sizeof text, "delay %.1f", delay);
+  return text;
+}
+
 std::string clock_text(Duration elapsed) {
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(elapsed).count();
   char text[48];
@@ -45,6 +51,7 @@ std::string text_of(const TrainLine& line) {
     for (std::uint32_t count : line.peers) text += " " + std::to_string(count);
   }
   if (line.retries) text += " | retries " + std::to_string(*line.retries);
+  if (line.delay) text += " | " + delay_text(*line.delay);
   return text + " | " + clock_text(line.elapsed);
 }
 

@@ -19,6 +19,7 @@
 #include "common/ids.h"
 #include "common/result.h"
 #include "common/time.h"
+#include "events/delay.h"
 #include "events/event_record.h"
 #include "router/holder.h"
 #include "router/windows.h"
@@ -129,7 +130,8 @@ class Ledger {
     double loss_sum = 0;
     std::uint64_t targets = 0;
     WeightStamp stamp = 0;
-    bool waited = false;  // for a window
+    std::uint64_t first_step = 0;  // steps made here when its forward was computed, whatever was computed again
+    bool waited = false;           // for a window
     bool doomed = false;  // last claim gone while the device works on it
     std::string_view doom;
     std::optional<Hearsay> hearsay;
@@ -186,6 +188,8 @@ class Ledger {
   // ---- rounds ----
   // Closes open inner windows (end of run, leaving).
   void flush();
+  // How late the gradients of a window are, weighed by their targets, were its step made now.
+  DelayHistogram delays(WindowSlot slot) const;
   bool quiet() const;                  // nothing live and no window: all work is settled and stepped
   bool step_ready(StepId step) const;  // STEP came, winners settled, the rest undone
   const Windows::Window* step_window(StepId step) const { return windows_.step_window(step); }
@@ -203,6 +207,8 @@ class Ledger {
   void start_behind(StepId step) { step_done_ = step; }
 
   void note_run(std::uint64_t targets) { windows_.note_run(targets); }  // committed by the run
+  // The time of what comes next, for Window::settle_wait_ms alone.
+  void note_time(TimePoint now) { windows_.note_time(now); }
 
   // ---- look ----
   void set_leaving(bool leaving) { leaving_ = leaving; }
@@ -266,6 +272,7 @@ class Ledger {
   std::vector<EntrySerial> settle_next_, drop_next_;  // for the next kRelease job
   Windows windows_;
   WeightStamp stamp_ = 0;
+  std::uint64_t steps_made_ = 0;  // inner steps, and steps that rounds made; a shift is none
   double job_us_ = 0;  // EMA of a device job
   bool leaving_ = false, serving_ = false;
   LedgerCounters counters_;

@@ -122,6 +122,7 @@ void Ledger::forward_done(EntrySerial serial, const ForwardResult& result, TimeP
   Entry* e = entry(serial);
   SHOAL_CHECK(e != nullptr && e->state == EntryState::kForward);
   e->forward_us = result.took_us;
+  e->first_step = steps_made_;
   note_job(result.took_us);
   e->state = EntryState::kBelow;
   if (e->doomed) return end_uncommitted(*e, e->doom);
@@ -230,6 +231,7 @@ void Ledger::step_done(WindowSlot slot, WeightStamp stamp) {
   const Windows::Window* window = windows_.at(slot);
   SHOAL_CHECK(window != nullptr);
   stamp_ = stamp;
+  ++steps_made_;
   ++counters_.inner_steps;
   for (const auto& [serial, part] : window->entries) {
     stepped_.insert(serial);
@@ -257,6 +259,7 @@ void Ledger::secure(const std::vector<EntrySerial>& serials) {
 
 void Ledger::pop_step(StepId step) {
   steps_.erase(step);
+  if (step > step_done_) ++steps_made_;
   step_done_ = std::max(step_done_, step);
   if (const Windows::Window* window = windows_.step_window(step)) windows_.pop(window->slot);
 }

@@ -95,4 +95,15 @@ bool Ledger::step_ready(StepId step) const {
   return std::none_of(active_.begin(), active_.end(), [&](EntrySerial serial) { return find(serial)->step == step; });
 }
 
+DelayHistogram Ledger::delays(WindowSlot slot) const {
+  DelayHistogram histogram;
+  if (const Windows::Window* window = windows_.at(slot))
+    for (const auto& [serial, part] : window->entries) {
+      const Entry* e = find(serial);
+      SHOAL_CHECK(e != nullptr);  // what a window holds is forgotten behind its step
+      histogram.add(steps_made_ - e->first_step, part.targets);
+    }
+  return histogram;
+}
+
 }  // namespace shoal

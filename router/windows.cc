@@ -14,6 +14,11 @@ bool Windows::Window::all_settled() const {
   return std::all_of(entries.begin(), entries.end(), [](const auto& item) { return item.second.settled; });
 }
 
+std::uint64_t Windows::Window::settle_wait_ms() const {
+  if (!settled_at) return 0;
+  return static_cast<std::uint64_t>(std::chrono::ceil<std::chrono::milliseconds>(*settled_at - closed_at).count());
+}
+
 Windows::Window* Windows::find_open(StepId step) {
   for (auto& window : windows_)
     if (window && !window->closed && window->step == step) return &*window;
@@ -53,15 +58,22 @@ void Windows::set_stamp(EntrySerial serial, WeightStamp stamp) {
 }
 
 void Windows::settle(EntrySerial serial) {
-  for (auto& window : windows_)
-    if (window)
-      if (const auto it = window->entries.find(serial); it != window->entries.end()) it->second.settled = true;
+  for (auto& window : windows_) {
+    if (!window) continue;
+    const auto it = window->entries.find(serial);
+    if (it == window->entries.end()) continue;
+    it->second.settled = true;
+    note_settled(*window);
+  }
 }
 
 void Windows::remove(EntrySerial serial) {
   for (auto& window : windows_) {
     if (!window || window->entries.erase(serial) == 0) continue;
-    if (window->entries.empty()) window.reset();  // nothing to step or to merge; the next entry opens it anew
+    if (window->entries.empty())
+      window.reset();  // nothing to step or to merge; the next entry opens it anew
+    else
+      note_settled(*window);
   }
 }
 
@@ -89,6 +101,12 @@ void Windows::close(Window& window) {
   if (window.closed) return;
   window.closed = true;
   window.run_targets = run_targets_;
+  window.closed_at = now_;
+  note_settled(window);
+}
+
+void Windows::note_settled(Window& window) const {
+  if (window.closed && !window.settled_at && window.all_settled()) window.settled_at = now_;
 }
 
 const Windows::Window* Windows::ready(WeightStamp current) const {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "common/ids.h"
+#include "common/time.h"
 #include "stages/executor.h"
 
 namespace shoal {
@@ -31,8 +32,11 @@ class Windows {
     std::map<EntrySerial, Entry> entries;
     std::uint64_t number = 0;       // rising, for logs
     std::uint64_t run_targets = 0;  // committed by the run when it closed: what its learning rate follows
+    TimePoint closed_at{};
+    std::optional<TimePoint> settled_at{};  // closed, and nothing in it can be undone any more
     std::uint64_t targets() const;
     bool all_settled() const;
+    std::uint64_t settle_wait_ms() const;  // from closed to settled, rounded up; 0 while it is not
   };
 
   explicit Windows(std::uint64_t inner_batch) : inner_batch_(inner_batch) {}
@@ -51,6 +55,8 @@ class Windows {
   // The run's committed targets, as far as known here: a window keeps those of its close. Only rises.
   void note_run(std::uint64_t targets) { run_targets_ = std::max(run_targets_, targets); }
   void close_step(StepId step);
+  // The time of what comes next, as far as the caller knows it: windows keep when they were closed and settled.
+  void note_time(TimePoint now) { now_ = std::max(now_, now); }
 
   // The oldest inner window if it may step now: closed, all settled, and no unsettled entry was made at the stamp
   // before `current`, whose parameters the step overwrites.
@@ -66,11 +72,13 @@ class Windows {
  private:
   Window* find_open(StepId step);
   void close(Window& window);
+  void note_settled(Window& window) const;
   static std::size_t index(WindowSlot slot) { return static_cast<std::size_t>(slot); }
 
   std::uint64_t inner_batch_;
   std::uint64_t opened_ = 0;
   std::uint64_t run_targets_ = 0;
+  TimePoint now_{};
   std::optional<Window> windows_[2];
 };
 

@@ -251,13 +251,19 @@ std::vector<StageStatus> Authority::status() const {
     one.stage = stage.stage;
     one.secured = stage.secured;
     one.version = stage.version;
+    double delays = 0;
+    std::size_t measured = 0;
     for (const auto& [session, member] : stage.members) {
       ++one.members;
       one.serving += member->member.serving ? 1 : 0;
       if (member->ahead) one.ahead.push_back(session);
       if (member->member.serving && member->stranded) one.stranded.push_back(session);
       one.holders += member->ready && member->version == stage.version ? 1 : 0;
+      if (!member->member.serving || member->steps < StageStatus::kDelaySteps) continue;
+      delays += member->delay;
+      ++measured;
     }
+    if (measured > 0) one.delay = delays / static_cast<double>(measured);
     if (stage.last_commit)
       for (const Secured& secured : stage.last_commit->secured) one.last_members.push_back(secured.session);
     all.push_back(std::move(one));

@@ -117,6 +117,8 @@ void Authority::on_beat(const Remote& from, const Beat& beat) {
   note_life(member, beat, loop_.now(), options_.membership);
   member.rate = beat.rate;
   member.stranded = beat.stranded;
+  member.delay = beat.delay_milli / 1000.0;
+  member.steps = beat.inner_steps;
   if (beat.version <= stage.version) member.version = beat.version;
   member.settled = beat.version == stage.version ? beat.settled_targets : 0;
   note_fetch(member, beat);

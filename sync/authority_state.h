@@ -36,6 +36,8 @@ struct MemberState {
   std::uint64_t settled = 0;  // targets in no committed round, at `version`
   double rate = 0;
   bool stranded = false;           // as its newest beat said
+  double delay = 0;                // so did this: mean of its gradients lately, in inner steps
+  std::uint64_t steps = 0;         // that it made in its session
   std::uint32_t silent_count = 0;  // attempts in a row of its own that named it silent
   TimePoint commit_sent_at{};
   bool list_sent = false;         // it was given a list on this link, so what changes is told to it

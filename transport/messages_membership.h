@@ -133,8 +133,9 @@ struct Beat {
   std::uint32_t longest_ms = 0;  // the longest finished job of its kind in this session; 0: none is finished
   bool stranded = false;         // nobody of the next stage answers it
   bool behind = false;           // a round was committed without it, and it fetches the state
+  std::uint16_t delay_milli = 0;  // mean delay of its gradients lately, in thousandths of an inner step
   SHOAL_FIELDS(stage, version, serving, leaving, inner_steps, settled_targets, accepted, counted, undone, window_wait,
-               entries, queue_ms, rate, progress, job_ms, longest_ms, stranded, behind)
+               entries, queue_ms, rate, progress, job_ms, longest_ms, stranded, behind, delay_milli)
 };
 
 // Authority -> peer: heard, and where the run stands.

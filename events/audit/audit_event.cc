@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
+#include "events/delay.h"
 #include "events/event_log.h"
 
 namespace shoal {
@@ -21,7 +22,8 @@ constexpr std::string_view kFieldNames[] = {
     "time",    "event",   "role",    "run",     "peer",       "session", "microbatch", "stage", "about",
     "entry",   "lease",   "window",  "round",   "version",    "digest",  "tag",        "step",  "entries",
     "secured", "cause",   "loss",    "targets", "state",      "sample",  "epoch",      "sent",  "received",
-    "fp32",    "payload", "missing", "members", "about_peer", "silent",  "versions"};
+    "fp32",    "payload", "missing", "members", "about_peer", "silent",  "versions",
+    "delay_mean", "delays", "settle_wait_ms"};
 static_assert(std::size(kFieldNames) == static_cast<std::size_t>(F::kNone));
 
 constexpr std::uint64_t bit(F field) { return std::uint64_t{1} << static_cast<unsigned>(field); }
@@ -80,7 +82,8 @@ constexpr Form kForms[] = {
     {"undone", K::kUndone, kPeer, kOfEntry},
     {"settled", K::kSettled, kPeer, kOfEntry},
     {"commit_gone", K::kCommitGone, kPeer, kOfEntry},
-    {"stepped", K::kStepped, kPeer, bits(F::kStage, F::kWindow, F::kEntries, F::kTargets, F::kTag)},
+    {"stepped", K::kStepped, kPeer,
+     bits(F::kStage, F::kWindow, F::kEntries, F::kTargets, F::kTag, F::kDelayMean, F::kDelays, F::kSettleWaitMs)},
     {"round_enter", K::kRoundEnter, kPeer, bits(F::kStage, F::kRound, F::kVersion, F::kStep)},
     {"round_report", K::kRoundReport, kPeer, bits(F::kStage, F::kRound, F::kSecured, F::kTag)},
     {"round_drop", K::kRoundDrop, kPeer, bits(F::kStage, F::kRound)},
@@ -111,6 +114,7 @@ constexpr Number kNumbers[] = {
     {F::kSample, &AuditEvent::sample},
     {F::kEpoch, &AuditEvent::epoch},
     {F::kMembers, &AuditEvent::members},
+    {F::kSettleWaitMs, &AuditEvent::settle_wait_ms},
     {F::kMissing, &AuditEvent::missing, 1},
 };
 
@@ -172,7 +176,7 @@ class Reader {
   bool start_array(std::size_t) {
     ++depth_;
     if (depth_ == 1) return false;
-    if (depth_ == 2 && (field_ == F::kEntries || field_ == F::kVersions)) return mark();
+    if (depth_ == 2 && (field_ == F::kEntries || field_ == F::kVersions || field_ == F::kDelays)) return mark();
     in_list_ = depth_ == 3 && field_ == F::kSecured && !e_.secured.empty();
     return in_list_ || field_ == F::kNone;
   }
@@ -187,7 +191,11 @@ class Reader {
   bool number_unsigned(std::uint64_t value) {
     if (in_list_) return e_.secured.back().serials.push_back(value), true;
     if (depth_ == 2 && field_ == F::kVersions) return e_.versions.push_back(value), true;
-    if (field_ == F::kTime || field_ == F::kLoss) return number_float(static_cast<double>(value), {});
+    if (depth_ == 2 && field_ == F::kDelays) {
+      e_.delays.push_back(value);
+      return e_.delays.size() <= DelayHistogram::kBins;
+    }
+    if (is_real(field_)) return number_float(static_cast<double>(value), {});
     return field_ == F::kNone || (depth_ == 1 && mark() && take(value));
   }
   bool number_integer(std::int64_t value) {
@@ -197,7 +205,8 @@ class Reader {
     if (field_ == F::kNone) return true;
     if (field_ == F::kTime) e_.time = value;
     if (field_ == F::kLoss) e_.loss = value;
-    return depth_ == 1 && mark() && (field_ == F::kTime || field_ == F::kLoss);
+    if (field_ == F::kDelayMean) e_.delay_mean = value;
+    return depth_ == 1 && mark() && is_real(field_);
   }
   bool null() {  // a loss that is not finite
     e_.loss = std::nan("");
@@ -208,6 +217,7 @@ class Reader {
   bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) { return false; }
 
  private:
+  static bool is_real(F field) { return field == F::kTime || field == F::kLoss || field == F::kDelayMean; }
   bool mark() {  // a field that is said twice may mean two things
     const bool is_new = (e_.has & bit(field_)) == 0;
     e_.has |= bit(field_);
@@ -274,6 +284,7 @@ bool read_audit_event(std::string_view line, AuditEvent& event) {
   event.entries.clear();
   event.secured.clear();
   event.versions.clear();
+  event.delays.clear();
   event.about_peer.clear();
   event.cause.clear();
   event.state.clear();

@@ -48,6 +48,9 @@ enum class AuditField : std::uint8_t {
   kAboutPeer,
   kSilent,
   kVersions,
+  kDelayMean,
+  kDelays,
+  kSettleWaitMs,
   kNone,
 };
 
@@ -55,18 +58,19 @@ struct AuditEvent {
   std::uint64_t has = 0;          // bits by AuditField
   std::optional<EventKind> kind;  // none: no event of its writer
   std::string event, role, run, peer, cause, state;
-  double time = 0, loss = 0;
+  double time = 0, loss = 0, delay_mean = 0;
   Session session, about, silent;
   MicrobatchId microbatch;
   EntryName entry;
   Lease lease;
   std::uint64_t stage = 0, window = 0, round = 0, version = 0, step = 0, targets = 0, sample = 0, epoch = 0,
-                missing = 0, members = 0;
+                missing = 0, members = 0, settle_wait_ms = 0;
   CountTag tag = 0;
   std::string digest, about_peer;
   std::vector<EntryName> entries;
   std::vector<Secured> secured;
   std::vector<std::uint64_t> versions;
+  std::vector<std::uint64_t> delays;  // targets by delay: at most DelayHistogram::kBins
 
   bool holds(AuditField field) const { return (has >> static_cast<unsigned>(field) & 1) != 0; }
   bool is_trainer() const { return role == "trainer"; }

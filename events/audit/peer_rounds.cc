@@ -1,7 +1,9 @@
 // A peer's windows, rounds and versions.
 #include <algorithm>
+#include <cmath>
 
 #include "events/audit/peer_story.h"
+#include "events/delay.h"
 
 namespace shoal {
 
@@ -31,9 +33,25 @@ void PeerStory::take_stepped(const AuditEvent& e, Where where) {
   }
   if (known && targets != e.targets)
     findings_.violation(where, "an inner step over ", e.targets, " targets, its entries have ", targets);
+  judge_delays(e, where);
+  if (DelayHistogram::of(e.delays).total() != e.targets)
+    findings_.violation(where, "an inner step over ", e.targets, " targets, its delays are of ",
+                        DelayHistogram::of(e.delays).total());
   const auto anchor = version_ && stage_ ? books_.secured_tag(*stage_, *version_) : std::nullopt;
   if (known && anchor && *anchor + stepped_ != e.tag)
     findings_.violation(where, "the parameters do not hold the anchor and what was stepped (the tag differs)");
+}
+
+// Of a line that says how late its gradients were: a mean is that of its histogram, and neither stands alone.
+void PeerStory::judge_delays(const AuditEvent& e, Where where) {
+  constexpr double kDigits = 1e-9;  // relative: a mean went through decimals
+  const DelayHistogram delays = DelayHistogram::of(e.delays);
+  if (!e.holds(AuditField::kDelays) || !e.holds(AuditField::kDelayMean) || !e.holds(AuditField::kSettleWaitMs))
+    findings_.violation(where, "says how late its gradients were in part only");
+  else if (delays.total() == 0 || delays.counts().size() != e.delays.size())
+    findings_.violation(where, "its delays end in a bin that holds nothing");
+  else if (std::abs(delays.mean() - e.delay_mean) > kDigits * (1 + delays.mean()))
+    findings_.violation(where, "its mean delay is not that of its delays");
 }
 
 void PeerStory::take_serving(const AuditEvent& e, Where where) {
@@ -104,6 +122,8 @@ void PeerStory::take_round_drop(const AuditEvent& e, Where where) {
 }
 
 void PeerStory::take_anchor(const AuditEvent& e, Where where) {
+  if (e.holds(AuditField::kDelays) || e.holds(AuditField::kDelayMean) || e.holds(AuditField::kSettleWaitMs))
+    judge_delays(e, where);
   StageVerdict& verdict = report_.stages[*stage_];
   ++verdict.anchors;
   verdict.newest_anchor = std::max(verdict.newest_anchor, e.version);

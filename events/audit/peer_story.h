@@ -52,6 +52,7 @@ class PeerStory {
   void close(std::uint64_t serial);
 
   void take_stepped(const AuditEvent& e, Where where);
+  void judge_delays(const AuditEvent& e, Where where);
   void take_serving(const AuditEvent& e, Where where);
   void take_enter(const AuditEvent& e, Where where);
   void take_report(const AuditEvent& e, Where where);

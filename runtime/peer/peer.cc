@@ -2,6 +2,7 @@
 #include "runtime/peer/peer.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "sync/authority.h"
 
@@ -202,6 +203,7 @@ Beat Peer::make_beat() {
   beat.progress = status.progress;
   beat.stranded = status.stranded;
   beat.behind = life_->missed.has_value();
+  beat.delay_milli = static_cast<std::uint16_t>(std::lround(1000 * status.delay));  // below 1000 * DelayHistogram::kBins
   return beat;
 }
 

@@ -252,17 +252,20 @@ void EntryJobs::inner_step(const Job& job) {
         if (!outcome->result.ok())
           return parts_.owner.on_session_lost("an inner step failed: " + outcome->result.error().message);
         ++parts_.arena.adam_step;
-        parts_.meters.stepped();
+        const DelayHistogram delays = parts_.ledger.delays(slot);
+        parts_.meters.stepped(delays);
         parts_.meters.dropped_graphs(outcome->result->graphs_dropped);
         parts_.arena.shift_pending = outcome->shift_pending;
         std::vector<EntryName> entries;
-        for (const auto& [serial, entry] : parts_.ledger.window(slot)->entries)
-          entries.push_back({parts_.options.self, serial});
+        const Windows::Window& window = *parts_.ledger.window(slot);
+        for (const auto& [serial, entry] : window.entries) entries.push_back({parts_.options.self, serial});
         parts_.env.events.write({.event = EventKind::kStepped,
                                  .window = slot,
                                  .tag = outcome->tag,
                                  .entries = std::move(entries),
-                                 .targets = targets});
+                                 .targets = targets,
+                                 .delays = delays,
+                                 .settle_wait_ms = window.settle_wait_ms()});
         parts_.ledger.step_done(slot, outcome->result->stamp);
         parts_.owner.on_inner_step();
       });

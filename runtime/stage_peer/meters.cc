@@ -8,6 +8,17 @@ void Meters::encoded(std::size_t bytes) {
   readings_.fp32_bytes += activation_bytes_;
 }
 
+// A step in which this replica has no part says nothing of the delay.
+void Meters::stepped(const DelayHistogram& delays) {
+  ++readings_.inner_steps;
+  if (delays.total() == 0) return;
+  delays_.push_back(delays);
+  if (delays_.size() > kDelayWindows) delays_.pop_front();
+  DelayHistogram recent;
+  for (const DelayHistogram& window : delays_) recent.merge(window);
+  readings_.delay = recent.mean();
+}
+
 void Meters::measure(std::uint64_t counted, TimePoint now) {
   if (now - rate_since_ < kRatePeriod) return;
   readings_.rate = static_cast<double>((counted - rate_counted_) * targets_) / seconds_of(now - rate_since_);

@@ -3,9 +3,11 @@
 // Thread: loop only.
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <optional>
 
 #include "common/time.h"
+#include "events/delay.h"
 
 namespace shoal {
 
@@ -14,12 +16,14 @@ struct MeterReadings {
   std::uint64_t graphs_dropped = 0;                 // by inner steps: their forwards run again
   std::optional<TimePoint> last_accepted{};         // a microbatch
   double rate = 0;                                  // targets a second over the last seconds
+  double delay = 0;                                 // mean of a gradient in inner steps, over the last windows
   std::uint64_t fp32_bytes = 0, payload_bytes = 0;  // of activations and gradients that were encoded; of their frames
 };
 
 class Meters {
  public:
   static constexpr Duration kRatePeriod = 2s;
+  static constexpr std::size_t kDelayWindows = 16;  // as many steps the shown delay is taken over
 
   // Of one microbatch: its targets, and what an activation of it weighs in fp32.
   Meters(std::uint64_t targets, std::uint64_t activation_bytes)
@@ -27,7 +31,7 @@ class Meters {
 
   void start(TimePoint now) { rate_since_ = now; }
   void accepted(TimePoint now) { readings_.last_accepted = now; }
-  void stepped() { ++readings_.inner_steps; }
+  void stepped(const DelayHistogram& delays);
   void dropped_graphs(std::size_t graphs) { readings_.graphs_dropped += graphs; }
   // An activation or gradient went into a frame of `bytes`; 0: it did not (a failed job, or an end of the pipeline).
   void encoded(std::size_t bytes);
@@ -39,6 +43,7 @@ class Meters {
  private:
   std::uint64_t targets_, activation_bytes_;
   MeterReadings readings_;
+  std::deque<DelayHistogram> delays_;  // of the last windows
   TimePoint rate_since_{};
   std::uint64_t rate_counted_ = 0;  // microbatches, when the rate was last taken
 };

@@ -197,6 +197,9 @@ bool RoundDesk::run_commit() {
       [this, commit, outcome, r] {
         ArenaState& arena = parts_.arena;
         committing_.reset();
+        EventRecord anchor = anchor_event(parts_.options.spec.stage, commit->commit.version, outcome->tag,
+                                          commit->commit.digest);
+        if (r->every_step()) note_step(commit->open.step, anchor);  // while the ledger knows the entries
         parts_.ledger.wrote(outcome->stamp);
         arena.shift_pending = outcome->shift_pending;
         arena.version = commit->commit.version;
@@ -206,15 +209,22 @@ bool RoundDesk::run_commit() {
           if (secured.session == parts_.options.self) parts_.ledger.secure(secured.serials);
         if (r->every_step()) {
           arena.adam_step = commit->open.step.value;
-          parts_.meters.stepped();
           parts_.ledger.pop_step(commit->open.step);
         }
-        parts_.env.events.write(
-            anchor_event(parts_.options.spec.stage, arena.version, outcome->tag, commit->commit.digest));
+        parts_.env.events.write(anchor);
         parts_.owner.on_version(arena.version);
         commit->done();
       });
   return true;
+}
+
+void RoundDesk::note_step(StepId step, EventRecord& anchor) {
+  const Windows::Window* window = parts_.ledger.step_window(step);
+  const DelayHistogram delays = window == nullptr ? DelayHistogram() : parts_.ledger.delays(window->slot);
+  parts_.meters.stepped(delays);
+  if (window == nullptr) return;
+  anchor.delays = delays;
+  anchor.settle_wait_ms = window->settle_wait_ms();
 }
 
 void RoundDesk::run_prepare() {

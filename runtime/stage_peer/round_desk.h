@@ -76,6 +76,8 @@ class RoundDesk final : private RoundHost {
   void run_abandon();
   bool may_commit(const ToCommit& commit) const;
   bool run_commit();
+  // A round made this step: what of it was ours, into the meters and the line of its anchor.
+  void note_step(StepId step, EventRecord& anchor);
   void run_prepare();
   bool run_contribute();
   std::shared_ptr<OuterRule> rule_of(const RoundOpen& open) const { return rules_.of(static_cast<RuleId>(open.rule)); }

@@ -95,6 +95,7 @@ void StagePeer::run_on_device(DeviceTask task, std::function<void(StageExecutor&
 
 void StagePeer::start_next() {
   if (!serving()) return;
+  ledger_.note_time(env_.loop.now());
   if (ledger_.leaving()) ledger_.flush();
   if (const auto release = ledger_.release_job()) return jobs_.start(*release);
   if (rounds_.start_next()) return;
@@ -137,6 +138,7 @@ void StagePeer::on_link_down(const Remote& remote) {
 
 void StagePeer::on_message(const Remote& from, Message& message, TransferId transfer, std::uint64_t frame_bytes) {
   const TimePoint now = env_.loop.now();
+  ledger_.note_time(now);
   const Session& session = from.session;
   const bool authority = holder_.is_trainer(from);
   // Only the authority and members may claim; a list that is behind costs one retry.
@@ -237,6 +239,7 @@ void StagePeer::schedule_tick() {
 void StagePeer::tick() {
   env_.loop.name_callback("stage tick");
   const TimePoint now = env_.loop.now();
+  ledger_.note_time(now);
   ledger_.tick(now);
   holder_.tick(now);
   note_stranded();
@@ -287,6 +290,7 @@ StagePeerStatus StagePeer::status() const {
   status.courier = holder_.courier().counters();
   status.settled_targets = ledger_.stepped_targets();
   status.inner_steps = meters_.readings().inner_steps;
+  status.delay = meters_.readings().delay;
   status.progress = device_.finished();
   status.run_targets = holder_.run_targets();
   status.run_loss = holder_.run_loss();

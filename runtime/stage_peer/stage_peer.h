@@ -27,6 +27,7 @@ struct StagePeerStatus {
   std::uint64_t settled_targets = 0, inner_steps = 0, progress = 0, run_targets = 0;
   double run_loss = 0;
   std::uint64_t graphs_dropped = 0;          // by inner steps: their forwards run again
+  double delay = 0;                          // as in MeterReadings
   std::optional<TimePoint> last_accepted{};  // a microbatch
   bool device_busy = false;
   std::uint32_t job_ms = 0, longest_ms = 0;  // as in Beat

@@ -114,7 +114,9 @@ void Launch::watch_stages() {
   std::vector<std::uint8_t> serving;
   std::optional<StageId> stranded;
   parked_since_.resize(options_.config.pipeline.stages);
-  for (const StageStatus& stage : authority_->status()) {
+  const std::vector<StageStatus> stages = authority_->status();
+  if (const auto late = delays_.take(stages, options_.config)) owner_.on_warning(*late);
+  for (const StageStatus& stage : stages) {
     serving.push_back(static_cast<std::uint8_t>(std::min<std::size_t>(stage.serving, 9)));
     auto& since = parked_since_.at(stage.stage.value);
     const bool all_stranded = !stranded_text(stage).empty();
@@ -336,7 +338,11 @@ void Launch::on_log_failure(const Error& error) {
 
 void Launch::on_step(const Step& step) { authority_->on_step(step); }
 
-void Launch::on_train_line(const TrainLine& line) { owner_.on_train_line(line); }
+void Launch::on_train_line(const TrainLine& line) {
+  TrainLine whole = line;
+  whole.delay = delays_.largest();
+  owner_.on_train_line(whole);
+}
 
 void Launch::on_progress(std::uint64_t run_targets, double loss, std::uint64_t step) {
   BeatAck status;

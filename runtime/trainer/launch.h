@@ -20,6 +20,7 @@
 #include "events/event_log.h"
 #include "runtime/config/config.h"
 #include "runtime/data/samples.h"
+#include "runtime/trainer/delay_watch.h"
 #include "runtime/trainer/dial_back.h"
 #include "runtime/trainer/log_space.h"
 #include "runtime/trainer/trainer.h"
@@ -69,6 +70,7 @@ struct RunSummary {
   std::uint64_t loss_bound_microbatches = 0, loss_bound_targets = 0;
   std::optional<double> validation_loss;
   std::vector<Version> validation_versions;  // of the anchors that it is of, one a stage
+  std::optional<double> delay{};             // mean of the latest stage's gradients at the last look, in inner steps
   std::string reason;
 };
 
@@ -214,6 +216,7 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   bool linger_told_ = false;
   std::uint64_t bytes_written_[2] = {0, 0};  // sent, received: what stands in events already
   std::uint64_t sequence_ = 0;
+  DelayWatch delays_;
   LogSpace trainer_space_, authority_space_;
   Lifetime lifetime_;
 };

@@ -226,6 +226,7 @@ RunSummary Launch::summary() const {
   result.issued = result.committed + result.unfinished;
   result.lost = book_->lost();
   result.run_targets = book_->committed_targets();
+  result.delay = delays_.largest();
   result.loss_bound_microbatches = options_.config.id_window();
   result.loss_bound_targets = result.loss_bound_microbatches * options_.config.targets_per_microbatch();
   if (!trainer_) return result;  // not started

@@ -94,7 +94,9 @@ class Story {
                         .window = WindowSlot::kA,
                         .tag = anchor_[entry.session] + stepped_[entry.session],
                         .entries = std::vector<EntryName>{entry},
-                        .targets = 64});
+                        .targets = 64,
+                        .delays = DelayHistogram::of(std::vector<std::uint64_t>{48, 16}),
+                        .settle_wait_ms = 5});
   }
   // Secures [begin, end) of a stage: both replicas take part, mark theirs and tell of the anchor.
   void round(int stage, std::uint64_t number, std::uint64_t begin, std::uint64_t end, std::uint64_t version = 0) {

@@ -66,6 +66,8 @@ TEST(EventLogTest, EveryFieldReadsBack) {
                              .cause = "late",
                              .loss = 2.5,
                              .targets = 99,
+                             .delays = DelayHistogram::of(std::vector<std::uint64_t>{33, 0, 66}),
+                             .settle_wait_ms = 25,
                              .sent = std::numeric_limits<std::uint64_t>::max(),
                              .received = 20,
                              .fp32 = 21,
@@ -89,13 +91,15 @@ TEST(EventLogTest, EveryFieldReadsBack) {
       {"round", 11},    {"version", 12}, {"step", 13},    {"sample", 14},
       {"epoch", 15},    {"members", 16}, {"targets", 99}, {"sent", std::numeric_limits<std::uint64_t>::max()},
       {"received", 20}, {"fp32", 21},    {"payload", 22}, {"longest_callback_ms", 24},
-      {"missing", 23}};
+      {"missing", 23},  {"settle_wait_ms", 25}};
   for (const auto& [key, value] : integers) {
     EXPECT_TRUE(line[key].is_number_unsigned()) << key;
     EXPECT_EQ(line[key], value) << key;
   }
   EXPECT_EQ(line["callback"], "Chunk");
-  EXPECT_EQ(line.size(), 36u);
+  EXPECT_EQ(line["delays"], (std::vector<int>{33, 0, 66}));
+  EXPECT_DOUBLE_EQ(line["delay_mean"].get<double>(), 132.0 / 99);
+  EXPECT_EQ(line.size(), 39u);
 }
 
 TEST(EventLogTest, ALineIsOfTheWritersStageUnlessItNamesAnother) {

@@ -35,13 +35,32 @@ TEST(MetersTest, BytesAreCountedOnlyForWhatWasEncoded) {
   EXPECT_EQ(meters.readings().fp32_bytes, 2000u);
 }
 
+DelayHistogram late(std::uint64_t delay, std::uint64_t targets) {
+  DelayHistogram histogram;
+  histogram.add(delay, targets);
+  return histogram;
+}
+
+TEST(MetersTest, TheDelayIsTheMeanOverTheTargetsOfTheLastWindows) {
+  Meters meters(64, 1000);
+  EXPECT_EQ(meters.readings().delay, 0);
+  meters.stepped(late(0, 100));
+  meters.stepped(late(2, 300));
+  EXPECT_DOUBLE_EQ(meters.readings().delay, 1.5);
+  meters.stepped({});  // a step in which this replica has no part
+  EXPECT_DOUBLE_EQ(meters.readings().delay, 1.5);
+  EXPECT_EQ(meters.readings().inner_steps, 3u);
+  for (std::size_t i = 0; i < Meters::kDelayWindows; ++i) meters.stepped(late(3, 1));
+  EXPECT_DOUBLE_EQ(meters.readings().delay, 3) << "older windows are forgotten";
+}
+
 TEST(MetersTest, WhatHappenedAddsUp) {
   Meters meters(64, 1000);
   EXPECT_EQ(meters.readings().last_accepted, std::nullopt);
   meters.accepted(kStart);
   meters.accepted(kStart + 3s);
-  meters.stepped();
-  meters.stepped();
+  meters.stepped({});
+  meters.stepped({});
   meters.dropped_graphs(2);
   meters.dropped_graphs(3);
   EXPECT_EQ(meters.readings().last_accepted, kStart + 3s);

@@ -1,0 +1,91 @@
+// How late the gradients of a window are: steps between the first forward and the step that uses it.
+#include "ledger_rig.h"
+
+namespace shoal {
+namespace {
+
+using namespace naming;
+using Counts = std::vector<std::uint64_t>;
+
+Counts delays_of(const LedgerRig& rig, WindowSlot slot) {
+  const DelayHistogram histogram = rig.ledger.delays(slot);
+  return {histogram.counts().begin(), histogram.counts().end()};
+}
+
+TEST(LedgerDelayTest, AStepBetweenForwardAndStepMakesAGradientLate) {
+  LedgerRig rig(1, 2, 1);
+  const EntrySerial a = rig.count(2, 0), b = rig.count(2, 1);  // one window each
+  EXPECT_EQ(delays_of(rig, WindowSlot::kA), Counts{1});
+  EXPECT_EQ(delays_of(rig, WindowSlot::kB), Counts{1});
+  rig.commit(0, {rig.own(a)});
+  rig.work_all();
+  EXPECT_EQ(delays_of(rig, WindowSlot::kB), (Counts{0, 1})) << "a's step was made since b's forward";
+  rig.ledger.wrote(++rig.stamp);
+  EXPECT_EQ(delays_of(rig, WindowSlot::kB), (Counts{0, 1})) << "a shift is no step";
+  rig.commit(1, {rig.own(b)});
+  EXPECT_TRUE(delays_of(rig, WindowSlot::kA).empty()) << "its window is gone";
+}
+
+TEST(LedgerDelayTest, AGraphThatIsComputedAgainKeepsTheStepOfItsFirstForward) {
+  LedgerRig rig(1, 3, 1);  // not the last stage: gradients come from below
+  const EntrySerial old = rig.accept(2, 0);
+  rig.work_all();
+  for (std::uint64_t serial = 1; serial < 4; ++serial) {  // three steps while it waits
+    const EntrySerial other = rig.accept(2, serial);
+    rig.work_all();
+    rig.ledger.gradient_arrived(id(serial), rig.gradient_from_below(serial, {entry_name(70, serial)}));
+    rig.work_all();
+    rig.commit(serial, {rig.own(other), entry_name(70, serial)});
+    rig.work_all();
+  }
+  ASSERT_EQ(rig.ledger.counters().inner_steps, 3u);
+  rig.ledger.gradient_arrived(id(0), rig.gradient_from_below(0, {entry_name(70, 9)}));
+  const auto job = rig.ledger.next_job(false);
+  ASSERT_TRUE(job && job->kind == JobKind::kBackward && job->serial == old);
+  rig.ledger.backward_done(old, true, rig.stamp, true, 10);
+  EXPECT_EQ(rig.ledger.counters().recomputed, 1u);
+  EXPECT_EQ(delays_of(rig, job->slot), (Counts{0, 0, 0, 1}));
+}
+
+TEST(LedgerDelayTest, AStepThatARoundMadeCounts) {
+  LedgerRig rig;
+  const EntrySerial a = rig.count(2, 0, StepId(1));
+  rig.count(2, 1, StepId(2));
+  Step one;
+  one.step = StepId(1);
+  one.winners = {{id(0), {entry_name(70, 0), rig.own(a)}}};
+  rig.ledger.on_step(one);
+  rig.work_all();
+  EXPECT_EQ(delays_of(rig, rig.ledger.step_window(StepId(1))->slot), Counts{1});
+  rig.ledger.secure({a});
+  rig.ledger.pop_step(StepId(1));
+  EXPECT_EQ(delays_of(rig, rig.ledger.step_window(StepId(2))->slot), (Counts{0, 1}));
+  rig.ledger.pop_step(StepId(1));  // said again
+  EXPECT_EQ(delays_of(rig, rig.ledger.step_window(StepId(2))->slot), (Counts{0, 1}));
+}
+
+TEST(LedgerDelayTest, TheSettleWaitRunsFromTheCloseToTheLastCommitOrUndo) {
+  for (const bool undone : {false, true}) {
+    LedgerRig rig(1, 2, 2);
+    rig.ledger.note_time(at(10ms));
+    const EntrySerial a = rig.count(2, 0);
+    rig.ledger.note_time(at(20ms));
+    const EntrySerial b = rig.count(2, 1);  // closes the window
+    rig.ledger.note_time(at(25ms));
+    rig.commit(0, {rig.own(a)});
+    EXPECT_EQ(rig.ledger.window(WindowSlot::kA)->settle_wait_ms(), 0u) << "b is open";
+    rig.ledger.note_time(at(51ms));
+    if (undone) {
+      rig.release(2, 1);
+      EXPECT_EQ(rig.work()->kind, JobKind::kRelease);
+      EXPECT_EQ(rig.work()->kind, JobKind::kUndo);
+    } else {
+      rig.commit(1, {rig.own(b)});
+    }
+    rig.ledger.note_time(at(80ms));
+    EXPECT_EQ(rig.ledger.window(WindowSlot::kA)->settle_wait_ms(), 31u);
+  }
+}
+
+}  // namespace
+}  // namespace shoal

@@ -1,0 +1,146 @@
+// How late gradients are in whole swarms, as the peers' event lines say it, against what the order of their lines says.
+#include <gtest/gtest.h>
+
+#include "common/log.h"
+#include "runtime/trainer/delay_watch.h"
+#include "sim/swarm.h"
+
+namespace shoal {
+namespace {
+
+class DelayTest : public testing::Test {
+ protected:
+  void SetUp() override { set_log_level(LogLevel::kError); }
+  void TearDown() override { set_log_level(LogLevel::kInfo); }
+
+  // Three stages of one replica; windows of one microbatch, so that graphs are dropped and computed again.
+  static SwarmOptions options(RuleId rule) {
+    SwarmOptions options;
+    options.stages = 3;
+    options.replicas = 1;
+    options.config = small_config(rule, 3, 240);
+    options.config.pipeline.replicas = 1;
+    options.config.pipeline.in_flight = 6;
+    options.config.sync.inner_batch = options.config.targets_per_microbatch();
+    options.config.sync.microbatches_per_step = 4;
+    return options;
+  }
+};
+
+struct Told {
+  DelayHistogram said, counted;  // by the lines' fields; by the lines' order
+  std::uint64_t targets = 0;     // stepped
+};
+
+// By stage. A step is a `stepped` line, or an `anchor` of the rule allreduce.
+std::map<std::uint16_t, Told> delays_of(const Swarm& swarm, RuleId rule) {
+  const std::uint64_t each = swarm.options().config.targets_per_microbatch();
+  std::map<std::uint16_t, Told> stages;
+  std::map<Session, std::uint64_t> steps;
+  std::map<EntryName, std::uint64_t> made_at;
+  std::map<Session, std::vector<std::uint64_t>> reported;
+  for (const SimEvent& e : swarm.events()) {
+    if (e.event == EventKind::kForward) made_at.try_emplace(*e.entry_name, steps[e.writer]);
+    if (e.event == EventKind::kRoundReport) reported[e.writer] = e.secured->front().serials;
+    std::vector<EntryName> used;
+    if (rule == RuleId::kDiloco && e.event == EventKind::kStepped) used = *e.entries;
+    const bool by_round = rule == RuleId::kAllreduce && e.event == EventKind::kAnchor;
+    if (by_round)
+      for (const std::uint64_t serial : std::exchange(reported[e.writer], {})) used.push_back({e.writer, serial});
+    if (used.empty() && !by_round) continue;
+    Told& told = stages[e.stage->value];
+    for (const EntryName& entry : used) told.counted.add(steps[e.writer] - made_at.at(entry), each);
+    told.targets += used.size() * each;
+    if (e.delays) told.said.merge(*e.delays);
+    ++steps[e.writer];
+  }
+  return stages;
+}
+
+TEST_F(DelayTest, LinesSayWhatTheirOrderSaysAndLateStagesAreFresher) {
+  Swarm swarm(options(RuleId::kDiloco));
+  ASSERT_TRUE(swarm.run_to_end(600s));
+  const auto stages = delays_of(swarm, RuleId::kDiloco);
+  ASSERT_EQ(stages.size(), 3u);
+  for (const auto& [stage, told] : stages) {
+    EXPECT_EQ(told.said, told.counted) << "stage " << stage;
+    EXPECT_EQ(told.said.total(), told.targets) << "stage " << stage;
+    EXPECT_EQ(told.targets, 240 * swarm.options().config.targets_per_microbatch());
+    EXPECT_EQ(told.said.mean(), told.counted.mean());
+  }
+  // (n/a)(2S - i - 1 + c)/(2S + c): the last stage's gradients wait for everybody's commits, too.
+  EXPECT_GT(stages.at(0).said.mean(), 1);
+  const double share = stages.at(2).said.mean() / stages.at(0).said.mean();
+  EXPECT_GT(share, 0.35) << stages.at(2).said.mean() << " of " << stages.at(0).said.mean();
+  EXPECT_LT(share, 0.85) << stages.at(2).said.mean() << " of " << stages.at(0).said.mean();
+}
+
+TEST_F(DelayTest, RecomputedGraphsKeepTheirFirstStep) {
+  Swarm swarm(options(RuleId::kDiloco));
+  std::uint64_t recomputed = 0;
+  while (recomputed == 0 && !swarm.finished() && swarm.loop().now().time_since_epoch() < 600s) {
+    swarm.run_for(50ms);
+    for (const auto& host : swarm.peers())
+      if (host->peer && host->peer->stage_peer())
+        recomputed += host->peer->stage_peer()->status().ledger.recomputed;
+  }
+  ASSERT_GT(recomputed, 0u) << "no graph was dropped: the test shows nothing";
+  ASSERT_TRUE(swarm.run_to_end(600s));
+  const auto stages = delays_of(swarm, RuleId::kDiloco);
+  EXPECT_GT(stages.at(0).said.counts().size(), 2u) << "a graph lives for less than two steps, a delay does not";
+  for (const auto& [stage, told] : stages) EXPECT_EQ(told.said, told.counted) << "stage " << stage;
+}
+
+TEST_F(DelayTest, StepsOfRoundsSayItInTheirAnchors) {
+  Swarm swarm(options(RuleId::kAllreduce));
+  ASSERT_TRUE(swarm.run_to_end(600s));
+  const auto stages = delays_of(swarm, RuleId::kAllreduce);
+  ASSERT_EQ(stages.size(), 3u);
+  for (const auto& [stage, told] : stages) {
+    EXPECT_EQ(told.said, told.counted) << "stage " << stage;
+    EXPECT_EQ(told.said.total(), 240 * swarm.options().config.targets_per_microbatch());
+  }
+}
+
+TEST_F(DelayTest, TheLaunchingProcessWarnsOnceAndKeepsTheLargestStageMean) {
+  Swarm swarm(options(RuleId::kDiloco));
+  ASSERT_TRUE(swarm.run_to_end(600s));
+  const auto warnings =
+      std::count_if(swarm.notices().begin(), swarm.notices().end(), [](const std::string& line) {
+        return line.find("inner steps late on average") != std::string::npos;
+      });
+  EXPECT_EQ(warnings, 1);
+  ASSERT_TRUE(swarm.summary().delay);
+  EXPECT_GT(*swarm.summary().delay, DelayWatch::kDelayBorne);
+}
+
+StageStatus status_of(std::uint16_t stage, std::optional<double> delay) {
+  StageStatus status;
+  status.stage = StageId(stage);
+  status.delay = delay;
+  return status;
+}
+
+TEST(DelayWatchTest, NamesTheLatestStageAndTheKeysOfItsRule) {
+  RunConfig config = small_config(RuleId::kDiloco, 2, 10);
+  DelayWatch watch;
+  EXPECT_FALSE(watch.largest());
+  EXPECT_FALSE(watch.take({status_of(0, 0.5), status_of(1, std::nullopt)}, config)) << "not above the bound";
+  EXPECT_EQ(watch.largest(), 0.5);
+  const auto warning = watch.take({status_of(0, 0.25), status_of(1, 0.75)}, config);
+  ASSERT_TRUE(warning);
+  EXPECT_NE(warning->find("stage 1 are 0.75 inner steps late"), std::string::npos) << *warning;
+  EXPECT_NE(warning->find("[pipeline] in_flight (now 8)"), std::string::npos) << *warning;
+  EXPECT_NE(warning->find("raise [sync] inner_batch"), std::string::npos) << *warning;
+  EXPECT_FALSE(watch.take({status_of(0, 2)}, config)) << "said once";
+  EXPECT_EQ(watch.largest(), 2);
+  EXPECT_FALSE(watch.take({status_of(0, std::nullopt)}, config));
+  EXPECT_EQ(watch.largest(), 2) << "of a stage without peers the last word stands";
+  config.sync.rule = RuleId::kAllreduce;
+  const auto overlap = DelayWatch().take({status_of(0, 1)}, config);
+  ASSERT_TRUE(overlap);
+  EXPECT_NE(overlap->find("[sync] mode = \"drain\""), std::string::npos) << *overlap;
+}
+
+}  // namespace
+}  // namespace shoal
