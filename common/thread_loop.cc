@@ -1,11 +1,26 @@
 #include "common/thread_loop.h"
 
+#include <time.h>
+
+#include <algorithm>
 #include <future>
 #include <utility>
 
 #include "common/check.h"
 
 namespace shoal {
+namespace {
+
+constexpr Duration kComputedPeriod = 5ms;
+
+// For how long this thread had a core.
+Duration thread_computed() {
+  timespec time{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+}
+
+}  // namespace
 
 TimePoint monotonic_now() {
   return TimePoint(std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now().time_since_epoch()));
@@ -92,11 +107,17 @@ void ThreadLoop::turn() {
 // With what the task captured, which dies here.
 void ThreadLoop::run_measured(std::function<void()> task) {
   const TimePoint began = monotonic_now();
+  if (began - marked_ > kComputedPeriod) {
+    marked_ = began;
+    marked_computed_ = thread_computed();
+  }
   callback_name_ = {};
   task();
   task = nullptr;
   const Duration took = monotonic_now() - began;
-  if (!longest_ || took > longest_->took) longest_ = {took, callback_name_};
+  if (longest_ && took <= longest_->took) return;
+  const Duration computed = took < kComputedPeriod ? took : std::min(took, thread_computed() - marked_computed_);
+  longest_ = {took, computed, callback_name_};
 }
 
 std::optional<LongestCallback> ThreadLoop::take_longest_callback() {

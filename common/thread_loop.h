@@ -48,6 +48,10 @@ class ThreadLoop final : public EventLoop {
   TimePoint turn_now_;                      // loop only
   TimerQueue timers_;                       // loop only
   std::optional<LongestCallback> longest_;  // loop only; since it was taken
+  // The thread's time on a core when a callback began, not more than kComputedPeriod ago: to ask for it takes the
+  // kernel microseconds, so not every callback does.
+  TimePoint marked_{};        // loop only
+  Duration marked_computed_{};  // loop only
 
   std::mutex mutex_;
   std::condition_variable wake_;

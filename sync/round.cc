@@ -177,7 +177,10 @@ struct Round::State {
         const RoundHost::Carried carried = host.carried(open.members[i]);
         watch.look(i, carried.bytes, carried.bytes_per_second, now);
       }
-    look_timer = loop.after(kLookPeriod, guarded([this] { look(); }));
+    look_timer = loop.after(kLookPeriod, guarded([this] {
+                              loop.name_callback("round tick");
+                              look();
+                            }));
     if (working) return watch.moved(now);  // on all that is here
     if (!watch.stalled(now)) return;
     if (early_commit) return fall_behind(RoundCommit(*early_commit), false, "it was committed, and nothing moves here");
@@ -338,7 +341,8 @@ void Round::on_part(const Session& from, const RoundPart& part, Bytes frame) {
   s.early_parts.push_back(std::move(arrived));
   std::size_t bytes = 0;
   for (const State::EarlyPart& early : s.early_parts) bytes += early.frame.size();
-  while (s.early_parts.size() > kEarlyPartsMax || bytes > kEarlyBytesMax) {
+  const std::uint64_t bytes_max = std::max<std::uint64_t>(kEarlyBytesMax, s.host.payload_bytes_max());
+  while (s.early_parts.size() > kEarlyPartsMax || bytes > bytes_max) {
     bytes -= s.early_parts.front().frame.size();
     s.early_parts.pop_front();
   }
