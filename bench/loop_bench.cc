@@ -31,7 +31,7 @@ constexpr Duration kPhaseTime = 600s;
 // What all processes wrote of one phase.
 struct Phase {
   struct Longest {
-    std::uint64_t ms = 0, computed_ms = 0;
+    std::uint64_t ms = 0;
     std::string callback;
   };
   std::string name;
@@ -48,8 +48,7 @@ class Notes {
     if (record.event == EventKind::kEnd) ++ended_[process];
     if (!record.longest_callback_ms || phases_.empty()) return;
     Phase::Longest& longest = phases_.back().longest[process];
-    if (*record.longest_callback_ms > longest.ms) 
-      longest = {*record.longest_callback_ms, record.computed_ms.value_or(0), record.callback};
+    if (*record.longest_callback_ms > longest.ms) longest = {*record.longest_callback_ms, record.callback};
   }
   void begin(const std::string& phase) {
     const std::lock_guard lock(mutex_);
@@ -277,13 +276,11 @@ void print(const std::vector<Phase>& phases, const LoopBenchOptions& options) {
                                              {"seconds", phase.seconds},
                                              {"process", process},
                                              {"longest_callback_ms", longest.ms},
-                                             {"computed_ms", longest.computed_ms},
                                              {"callback", longest.callback},
                                              {"aim_ms", kAimMs}};
         std::printf("%s\n", line.dump().c_str());
       } else {
-        std::printf("  %-8s %5llu ms, of that with a core %llu  %s\n", process.c_str(),
-                    static_cast<unsigned long long>(longest.ms), static_cast<unsigned long long>(longest.computed_ms),
+        std::printf("  %-8s %5llu ms  %s\n", process.c_str(), static_cast<unsigned long long>(longest.ms),
                     longest.callback.c_str());
       }
     }

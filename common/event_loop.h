@@ -23,8 +23,6 @@ using TimerId = std::uint64_t;  // never 0, never reused
 // For so long nothing else ran on the loop: no timer, no message, no signal.
 struct LongestCallback {
   Duration took{};
-  // Of that its thread had a core, at most; for the rest it waited for one, for a page or for a lock.
-  Duration computed{};
   std::string_view name;  // what it was; empty: nobody said
 };
 

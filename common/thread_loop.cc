@@ -1,26 +1,11 @@
 #include "common/thread_loop.h"
 
-#include <time.h>
-
-#include <algorithm>
 #include <future>
 #include <utility>
 
 #include "common/check.h"
 
 namespace shoal {
-namespace {
-
-constexpr Duration kComputedPeriod = 5ms;
-
-// For how long this thread had a core.
-Duration thread_computed() {
-  timespec time{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
-}
-
-}  // namespace
 
 TimePoint monotonic_now() {
   return TimePoint(std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now().time_since_epoch()));
@@ -108,18 +93,11 @@ void ThreadLoop::turn() {
 // With what the task captured, which dies here.
 TimePoint ThreadLoop::run_measured(std::function<void()> task) {
   const TimePoint began = monotonic_now();
-  if (began - marked_ > kComputedPeriod) {
-    marked_ = began;
-    marked_computed_ = thread_computed();
-  }
   callback_name_ = {};
   task();
   task = nullptr;
   const TimePoint ended = monotonic_now();
-  const Duration took = ended - began;
-  if (longest_ && took <= longest_->took) return ended;
-  const Duration computed = took < kComputedPeriod ? took : std::min(took, thread_computed() - marked_computed_);
-  longest_ = {took, computed, callback_name_};
+  if (!longest_ || ended - began > longest_->took) longest_ = {ended - began, callback_name_};
   return ended;
 }
 

@@ -16,7 +16,8 @@ namespace shoal {
 // Thread: post() and stop() from any; at(), cancel(), now() from the loop's thread, and before run() from the one that
 // constructed it. A turn = the timers that are due, then tasks posted before the turn began; now() is constant in it.
 // After kTurnTime the rest of those tasks waits for the next turn, behind the timers that came due meanwhile: what
-// arrives in bulk does not silence what is said regularly. Ownership: borrows nothing; tasks that were not run are destroyed with the loop.
+// arrives in bulk does not silence what is said regularly. Ownership: borrows nothing; tasks that were not run are
+// destroyed with the loop.
 class ThreadLoop final : public EventLoop {
  public:
   static constexpr Duration kTurnTime = 5ms;
@@ -51,10 +52,6 @@ class ThreadLoop final : public EventLoop {
   TimePoint turn_now_;                      // loop only
   TimerQueue timers_;                       // loop only
   std::optional<LongestCallback> longest_;  // loop only; since it was taken
-  // The thread's time on a core when a callback began, not more than kComputedPeriod ago: to ask for it takes the
-  // kernel microseconds, so not every callback does.
-  TimePoint marked_{};        // loop only
-  Duration marked_computed_{};  // loop only
 
   std::mutex mutex_;
   std::condition_variable wake_;

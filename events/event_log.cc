@@ -231,7 +231,6 @@ std::string event_line(const EventIdentity& identity, WallTime time, const Event
   line.integer("fp32", r.fp32);
   line.integer("payload", r.payload);
   line.integer("longest_callback_ms", r.longest_callback_ms);
-  line.integer("computed_ms", r.computed_ms);
   if (!r.callback.empty()) line.text("callback", r.callback);
   line.integer("missing", r.missing);
   return std::move(line).finish();

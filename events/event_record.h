@@ -44,7 +44,6 @@ struct EventRecord {
   // Bytes of the transport; of frames of activations and gradients: as floats, and as they were sent.
   std::optional<std::uint64_t> sent{}, received{}, fp32{}, payload{};
   std::optional<std::uint64_t> longest_callback_ms{};  // of the process's loop, rounded up
-  std::optional<std::uint64_t> computed_ms{};          // of that its thread had a core, at most
   std::string callback{};                              // what that one was
   std::optional<std::uint64_t> missing{};              // lines before this one that could not be written
 };
