@@ -95,6 +95,10 @@ void Peer::on_progress(std::uint64_t bytes, std::uint64_t total) {
   if (life_->missed) life_->missed->flows(env_.loop.now());
 }
 
+void Peer::on_making() {
+  if (life_->missed) life_->missed->is_made(env_.loop.now());
+}
+
 void Peer::on_waiting(const std::string& why) {
   state_.because(why);
   owner_.on_notice("waiting for state: " + why);
