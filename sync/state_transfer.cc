@@ -22,7 +22,7 @@ Result<StateImage> hash_state_image(Bytes bytes) {
 
 namespace {
 
-constexpr std::size_t kHashedAtOnce = kBulkBytesMax / (2 * kHashChunkBytes);  // chunks, each for digest and root
+constexpr std::size_t kHashedAtOnce = kBulkBytesMax / (4 * kHashChunkBytes);  // chunks, each for digest and root
 
 std::uint32_t chunk_count(std::uint64_t bytes) {
   return static_cast<std::uint32_t>((bytes + kHashChunkBytes - 1) / kHashChunkBytes);

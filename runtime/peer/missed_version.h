@@ -20,7 +20,11 @@ class MissedVersion {
 
   // `patience`: how long may pass without a chunk.
   MissedVersion(Version version, const Digest& digest, TimePoint now, Duration patience)
-      : patience_(patience), fetched_{version, digest}, newest_{version, digest}, until_(now + patience), made_until_(now + kMakingMax) {}
+      : patience_(patience),
+        fetched_{version, digest},
+        newest_{version, digest},
+        until_(now + patience),
+        made_until_(now + kMakingMax) {}
 
   // What is fetched.
   Version version() const { return fetched_.version; }
