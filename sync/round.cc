@@ -177,10 +177,7 @@ struct Round::State {
         const RoundHost::Carried carried = host.carried(open.members[i]);
         watch.look(i, carried.bytes, carried.bytes_per_second, now);
       }
-    look_timer = loop.after(kLookPeriod, guarded([this] {
-                              loop.name_callback("round tick");
-                              look();
-                            }));
+    look_timer = loop.after(kLookPeriod, guarded([this] { look(); }));
     if (working) return watch.moved(now);  // on all that is here
     if (!watch.stalled(now)) return;
     if (early_commit) return fall_behind(RoundCommit(*early_commit), false, "it was committed, and nothing moves here");
