@@ -101,7 +101,7 @@ class Round {
   static constexpr std::size_t kEarlyPartsMax = 512;
   // Or the largest payload's bytes: the pieces of one part, from all members, are not more. Beyond either bound the
   // oldest are dropped, and the round is then retried.
-  static constexpr std::size_t kEarlyBytesMax = 256u << 20;
+  static constexpr std::uint64_t kEarlyBytesMax = 256u << 20;
 
  private:
   struct State;
