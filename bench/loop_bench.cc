@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "common/check.h"
 #include "common/file_storage.h"
 #include "common/log.h"
 #include "common/thread_loop.h"
@@ -113,24 +114,6 @@ KeyPair key_of(std::uint8_t first) {
   return KeyPair::from_seed(seed);
 }
 
-RunConfig config_of(std::uint64_t state_mib) {
-  RunConfig config;
-  config.run = {"loop", 7};
-  config.model = {1, 8, 2, 4, 256};
-  config.data.sequences = 2;
-  config.optimizer = {1e-3, 0.9, 0.95, 1e-8, 0.1, 1.0};
-  config.schedule.min_lr_factor = 0.1;
-  config.pipeline.in_flight = 4;
-  config.sync.rule = RuleId::kDiloco;
-  config.sync.inner_batch = 8 * config.targets_per_microbatch();
-  config.sync.inner_steps = 2;
-  config.sync.outer_lr = 0.7;
-  config.sync.outer_momentum = 0.9;
-  config.timing = {4, 10};
-  config.executor = {.kind = ExecutorKind::kPaced, .forward_ms = 50, .backward_ms = 100, .state_mib = state_mib};
-  return config;
-}
-
 // A process of the run; its parts live on its loop.
 struct Served {
   std::unique_ptr<EventLog> events;
@@ -143,7 +126,7 @@ struct Served {
 
 class LoopBench {
  public:
-  explicit LoopBench(const LoopBenchOptions& options) : options_(options), config_(config_of(options.state_mib)) {
+  LoopBench(const LoopBenchOptions& options, RunConfig config) : options_(options), config_(std::move(config)) {
     std::string pattern = (std::filesystem::temp_directory_path() / "shoal-loop-XXXXXX").string();
     folder_ = mkdtemp(pattern.data());
   }
@@ -306,9 +289,37 @@ void print(const std::vector<Phase>& phases, const LoopBenchOptions& options) {
 
 }  // namespace
 
+std::string loop_toml(const LoopBenchOptions& options) {
+  return R"([run]
+name = "loop"
+seed = 7
+[model]
+layers = 1
+dim = 8
+heads = 2
+positions = 4
+[data]
+path = "text"
+sequences = 2
+[pipeline]
+in_flight = 4
+[sync]
+rule = "diloco"
+inner_batch = 64
+inner_steps = 2
+[executor]
+kind = "paced"
+forward_ms = 50
+backward_ms = 100
+state_mib = )" +
+         std::to_string(options.state_mib) + "\n";
+}
+
 int run_loop_bench(const LoopBenchOptions& options) {
   set_log_level(LogLevel::kWarning);
-  LoopBench bench(options);
+  auto config = parse_config(loop_toml(options), "loop");
+  SHOAL_CHECK(config.ok());
+  LoopBench bench(options, *std::move(config));
   const Status done = bench.run();
   print(bench.phases(), options);
   if (done.ok()) return 0;

@@ -3,6 +3,7 @@
 // joiner and left behind. All in this process over loopback: a launching side, a peer, and one that joins later, each
 // with a loop, a wire and its other threads of its own; paced executors, so that nothing computes but what is measured.
 #include <cstdint>
+#include <string>
 
 namespace shoal {
 
@@ -10,6 +11,9 @@ struct LoopBenchOptions {
   std::uint64_t state_mib = 512;  // of one array; a state has two of them, a peer about eleven
   bool json = false;
 };
+
+// The run's file: what it does not name is as for any run.
+std::string loop_toml(const LoopBenchOptions& options);
 
 // Returns the exit code: 0, or 1 with the reason on stderr.
 int run_loop_bench(const LoopBenchOptions& options);

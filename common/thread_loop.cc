@@ -84,19 +84,21 @@ void ThreadLoop::turn() {
     run_measured(std::move(due->task));
   }
   std::size_t ran = 0;
-  while (ran < batch_.size() && !stopping_) run_measured(std::move(batch_[ran++]));
+  for (TimePoint now = turn_now_; ran < batch_.size() && !stopping_ && now - turn_now_ < kTurnTime;)
+    now = run_measured(std::move(batch_[ran++]));
   batch_.erase(batch_.begin(), batch_.begin() + static_cast<std::ptrdiff_t>(ran));
   in_turn_ = false;
 }
 
 // With what the task captured, which dies here.
-void ThreadLoop::run_measured(std::function<void()> task) {
+TimePoint ThreadLoop::run_measured(std::function<void()> task) {
   const TimePoint began = monotonic_now();
   callback_name_ = {};
   task();
   task = nullptr;
-  const Duration took = monotonic_now() - began;
-  if (!longest_ || took > longest_->took) longest_ = {took, callback_name_};
+  const TimePoint ended = monotonic_now();
+  if (!longest_ || ended - began > longest_->took) longest_ = {ended - began, callback_name_};
+  return ended;
 }
 
 std::optional<LongestCallback> ThreadLoop::take_longest_callback() {

@@ -16,11 +16,21 @@ Duration SimDevice::cost(DeviceTask task) const {
     case DeviceTask::kUndo:
       return pace_.undo;
     case DeviceTask::kWrite:
+    case DeviceTask::kShift:
       return pace_.write;
-    case DeviceTask::kRound:
+    case DeviceTask::kPrepare:
+      return pace_.prepare.value_or(pace_.round);
+    case DeviceTask::kContribute:
+    case DeviceTask::kCommit:
+    case DeviceTask::kAbandon:
+    case DeviceTask::kAside:
       return pace_.round;
     case DeviceTask::kRelease:
-    case DeviceTask::kState:
+    case DeviceTask::kBuild:
+    case DeviceTask::kSeed:
+    case DeviceTask::kLoad:
+    case DeviceTask::kImage:
+    case DeviceTask::kDrop:
       return pace_.other;
   }
   return pace_.other;

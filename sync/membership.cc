@@ -60,6 +60,7 @@ struct Membership::State {
   void arm(Duration delay) {
     stop_timer();
     timer = loop.after(delay, [this] {
+      loop.name_callback("membership tick");
       timer = 0;
       say();
     });

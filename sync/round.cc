@@ -338,7 +338,7 @@ void Round::on_part(const Session& from, const RoundPart& part, Bytes frame) {
   s.early_parts.push_back(std::move(arrived));
   std::size_t bytes = 0;
   for (const State::EarlyPart& early : s.early_parts) bytes += early.frame.size();
-  while (s.early_parts.size() > kEarlyPartsMax || bytes > kEarlyBytesMax) {
+  while (s.early_parts.size() > kEarlyPartsMax || bytes > std::max(kEarlyBytesMax, s.host.payload_bytes_max())) {
     bytes -= s.early_parts.front().frame.size();
     s.early_parts.pop_front();
   }

@@ -48,6 +48,8 @@ class RoundHost {
   };
   // Of the anchor that the arena holds.
   virtual Version version() const = 0;
+  // Of the largest payload that a member can bring; so much of parts that overtook their RoundOpen is kept.
+  virtual std::uint64_t payload_bytes_max() const = 0;
   // Rule of RoundOpen.rule; null: this run does not use it.
   virtual const OuterRule* rule(std::uint8_t rule_id) const = 0;
   // diloco: snapshot after the last inner step. allreduce: waits until the step's window holds exactly the winners, all
@@ -97,8 +99,9 @@ class Round {
   std::optional<RoundId> current() const;
 
   static constexpr std::size_t kEarlyPartsMax = 512;
-  static constexpr std::size_t kEarlyBytesMax =
-      256u << 20;  // beyond either the oldest are dropped; the round is then retried
+  // Or the largest payload's bytes: the pieces of one part, from all members, are not more. Beyond either bound the
+  // oldest are dropped, and the round is then retried.
+  static constexpr std::uint64_t kEarlyBytesMax = 256u << 20;
 
  private:
   struct State;

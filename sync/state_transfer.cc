@@ -22,7 +22,7 @@ Result<StateImage> hash_state_image(Bytes bytes) {
 
 namespace {
 
-constexpr std::size_t kHashedAtOnce = kBulkBytesMax / (2 * kHashChunkBytes);  // chunks, each for digest and root
+constexpr std::size_t kHashedAtOnce = kBulkBytesMax / (4 * kHashChunkBytes);  // chunks, each for digest and root
 
 std::uint32_t chunk_count(std::uint64_t bytes) {
   return static_cast<std::uint32_t>((bytes + kHashChunkBytes - 1) / kHashChunkBytes);
@@ -150,7 +150,8 @@ void StateDonor::on_query(const PeerId& from, const StateQuery& query) {
   // Another anchor than asked for is of no use to the asker: it asks again when we may have it.
   State::Kept* const kept = s.kept(query.version);
   if (kept != nullptr || s.host.version() != query.version) return s.offer(from, kept);
-  if (std::find(s.askers.begin(), s.askers.end(), from) == s.askers.end()) s.askers.push_back(from);
+  if (std::find(s.askers.begin(), s.askers.end(), from) != s.askers.end()) return s.offer(from, nullptr);
+  s.askers.push_back(from);
   if (!s.making) s.make();
 }
 
@@ -309,9 +310,10 @@ void StateFetcher::fetch(Version version, const Digest& digest, std::vector<Peer
 
 void StateFetcher::on_offer(const PeerId& from, const StateOffer& offer) {
   State& s = *state_;
-  if (!s.active || offer.stage != s.stage || !offer.has || offer.version != s.version || offer.digest != s.digest)
-    return;
+  if (!s.active || offer.stage != s.stage || offer.version != s.version) return;
   if (std::find(s.donors.begin(), s.donors.end(), from) == s.donors.end() || s.refused.count(from)) return;
+  if (!offer.has) return s.host.on_making();
+  if (offer.digest != s.digest) return;
   if (offer.bytes > s.options.bytes_max) {
     if (!std::exchange(s.too_large_told, true))
       s.host.on_waiting("the stage's state has " + std::to_string(offer.bytes) + " bytes, and at most " +

@@ -6,7 +6,8 @@
 // chunks. Members that agree on a version make the same image, so a chunk of one donor continues the fetch from another
 // with the same root.
 //
-//   fetcher -> donors  StateQuery          donors -> fetcher  StateOffer (version, digest, root, size)
+//   fetcher -> donors  StateQuery          donors -> fetcher  StateOffer (version, digest, root, size); who asks again
+//   while the image is being made gets one of that version without an image
 //   fetcher -> donor   ChunkQuery(index)   donor  -> fetcher  Chunk + frame        (kWindow queries in flight, over all
 //   donors)
 //
@@ -83,6 +84,8 @@ class FetcherHost {
   virtual void on_progress(std::uint64_t bytes, std::uint64_t total) = 0;
   // Checked: root and digest are those asked for. The fetch is over.
   virtual void on_fetched(Bytes image) = 0;
+  // A donor makes the image: said as often as it is asked.
+  virtual void on_making() {}
   // Nobody offers it (kNoPeer): said once in a while, with the reason; the fetch goes on.
   virtual void on_waiting(const std::string& why) = 0;
 };

@@ -291,6 +291,7 @@ void Link::tick() {
   }
   if (!parts_.outbox.crowded()) parts_.outbox.push_link_message(Ping{nonce_});
   timer_ = parts_.loop.after(limits::kPingPeriod, [this] {
+    parts_.loop.name_callback("link tick");
     timer_ = 0;
     tick();
   });

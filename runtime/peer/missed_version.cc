@@ -1,5 +1,6 @@
 #include "runtime/peer/missed_version.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace shoal {
@@ -15,11 +16,16 @@ void MissedVersion::flows(TimePoint now) {
   until_ = now + patience_;
 }
 
+void MissedVersion::is_made(TimePoint now) {
+  if (until_ && now < made_until_) until_ = std::max(*until_, now + patience_);
+}
+
 bool MissedVersion::go_on(TimePoint now) {
   if (newest_.version <= fetched_.version) return false;
   fetched_ = newest_;
   flows_ = false;
   until_ = now + patience_;
+  made_until_ = now + kMakingMax;
   ++overtaken_;
   return true;
 }

@@ -13,12 +13,18 @@ namespace shoal {
 
 class MissedVersion {
  public:
+  // However long a donor says that it makes the image.
+  static constexpr Duration kMakingMax = 600s;
   // Fetches that were overtaken. What it holds meanwhile keeps the low-water mark of the run from rising.
   static constexpr std::uint32_t kOvertakenMax = 3;
 
   // `patience`: how long may pass without a chunk.
   MissedVersion(Version version, const Digest& digest, TimePoint now, Duration patience)
-      : patience_(patience), fetched_{version, digest}, newest_{version, digest}, until_(now + patience) {}
+      : patience_(patience),
+        fetched_{version, digest},
+        newest_{version, digest},
+        until_(now + patience),
+        made_until_(now + kMakingMax) {}
 
   // What is fetched.
   Version version() const { return fetched_.version; }
@@ -29,6 +35,8 @@ class MissedVersion {
   void aim(Version version, const Digest& digest);
   // A chunk of what is fetched came.
   void flows(TimePoint now);
+  // A donor makes the image of it: on a slow machine that takes longer than our own jobs tell.
+  void is_made(TimePoint now);
   // All of it is here: the device decides when it is taken over.
   void arrived() { until_.reset(); }
   // It is taken over. False: nothing newer was committed meanwhile. Else the newest is fetched next.
@@ -52,6 +60,7 @@ class MissedVersion {
   std::uint32_t overtaken_ = 0;
   bool flows_ = false;              // chunks of it came
   std::optional<TimePoint> until_;  // none: it is here
+  TimePoint made_until_;            // no longer is waited for one that is being made
 };
 
 }  // namespace shoal

@@ -81,7 +81,7 @@ void Peer::keep_state() {
   if (!source.worth_keeping()) return restart({});
   auto images = std::make_shared<KeptState::Images>();
   device_.run(
-      DeviceTask::kState, [images, source = std::move(source)] { *images = KeptState::take(source); },
+      DeviceTask::kImage, [images, source = std::move(source)] { *images = KeptState::take(source); },
       lifetime_.guard([this, images] {
         if (state_.is(PeerPhase::kRestarting)) restart(std::move(*images));
       }));
@@ -95,7 +95,7 @@ void Peer::restart(KeptState::Images images) {
   // Its arrays are given back on the device.
   if (executor)
     device_.run(
-        DeviceTask::kState, [executor = std::move(executor)] {}, [] {});
+        DeviceTask::kDrop, [executor = std::move(executor)] {}, [] {});
   state_.move(PeerPhase::kConnecting, "");
   begin_session();
 }

@@ -166,6 +166,7 @@ class Peer final : private Transport::Listener,
   // FetcherHost
   void send(const PeerId& to, Message message) override;
   void on_progress(std::uint64_t bytes, std::uint64_t total) override;
+  void on_making() override;
   void on_fetched(Bytes image) override;
   void on_waiting(const std::string& why) override;
 

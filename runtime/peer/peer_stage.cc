@@ -20,9 +20,10 @@ void Peer::build_stage(StageId stage) {
     if (!credits.ok()) return finish("", credits.error());
     options_.credits = *credits;
   }
+  state_.because("making the stage on the device");
   auto made = std::make_shared<Result<std::unique_ptr<StageExecutor>>>(make_error(ErrorCode::kGone, ""));
   device_.run(
-      DeviceTask::kState, [made, factory = env_.factory, spec = *spec_] { *made = factory(spec); },
+      DeviceTask::kBuild, [made, factory = env_.factory, spec = *spec_] { *made = factory(spec); },
       life_->lifetime.guard([this, made] {
         if (!made->ok()) return finish("", made->error());
         life_->executor = std::move(**made);
@@ -51,7 +52,7 @@ void Peer::begin_stage() {
       std::make_unique<StateFetcher>(FetcherOptions{}, static_cast<FetcherHost&>(*this), env_.loop, spec_->stage);
   if (life.answer->initialise)
     return device_.run(
-        DeviceTask::kState, [executor = life.executor] { begin_from_seed(*executor); },
+        DeviceTask::kSeed, [executor = life.executor] { begin_from_seed(*executor); },
         life.lifetime.guard([this] { serve(Version(0)); }));
   state_.move(PeerPhase::kFetching, "waiting for a list that names the state");
   if (life.membership->list()) on_members(*life.membership->list());
@@ -94,6 +95,10 @@ void Peer::on_progress(std::uint64_t bytes, std::uint64_t total) {
   if (life_->missed) life_->missed->flows(env_.loop.now());
 }
 
+void Peer::on_making() {
+  if (life_->missed) life_->missed->is_made(env_.loop.now());
+}
+
 void Peer::on_waiting(const std::string& why) {
   state_.because(why);
   owner_.on_notice("waiting for state: " + why);
@@ -112,7 +117,7 @@ void Peer::load(Bytes image) {
   if (state_.is(PeerPhase::kFetching)) state_.move(PeerPhase::kLoading, state_.reason());  // else it leaves already
   auto loaded = std::make_shared<Result<StateHeader>>(StateHeader{});
   device_.run(
-      DeviceTask::kState,
+      DeviceTask::kLoad,
       [executor = life_->executor, image = std::move(image), loaded, rules = rules_] {
         *loaded = load_state_image(*executor, image, StateLoad::kFresh, [&](RuleId id) { return rules.of(id).get(); });
       },
@@ -190,7 +195,7 @@ void Peer::make_image(std::function<void(Result<StateImage>)> done) {
   if (version() == Version(0)) return done(make_error(ErrorCode::kBusy, "no secured version here yet"));
   auto image = std::make_shared<Result<StateImage>>(StateImage{});
   stage_peer->run_on_device(
-      DeviceTask::kState,
+      DeviceTask::kImage,
       [image, r = rules_.of(life_->state_rule), version = stage_peer->version()](StageExecutor& executor) {
         *image = hash_state_image(make_state_image(executor, *r, version));
       },

@@ -42,7 +42,7 @@ void CatchUp::run(std::function<void()> shifted) {
   auto outcome = std::make_shared<Outcome>();
   const auto secured = behind_ ? std::exchange(behind_->secured, std::nullopt) : std::nullopt;
   parts_.device.run(
-      DeviceTask::kState,
+      DeviceTask::kLoad,
       [image, outcome, rules = rules_,
        load = secured ? StateLoad::kShiftFromSnapshot : StateLoad::kShiftFromAnchor](StageExecutor& executor) {
         outcome->loaded = load_state_image(executor, image, load, [&](RuleId id) { return rules.of(id).get(); });

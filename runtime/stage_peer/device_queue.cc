@@ -75,8 +75,9 @@ class DeviceThread final : public DeviceQueue {
 }  // namespace
 
 std::string_view name_of(DeviceTask task) {
-  static constexpr std::array<std::string_view, kDeviceTasks> kNames = {"forward", "evaluate", "backward", "undo",
-                                                                        "write",   "release",  "round",    "state"};
+  static constexpr std::array<std::string_view, kDeviceTasks> kNames = {
+      "forward", "evaluate", "backward", "undo", "write", "shift", "release", "contribute", "prepare",
+      "commit",  "abandon",  "build",    "seed", "load",  "image", "drop",    "round aside"};
   return kNames[static_cast<std::size_t>(task)];
 }
 

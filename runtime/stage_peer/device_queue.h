@@ -11,8 +11,28 @@
 
 namespace shoal {
 
-enum class DeviceTask : std::uint8_t { kForward, kEvaluate, kBackward, kUndo, kWrite, kRelease, kRound, kState };
-inline constexpr std::size_t kDeviceTasks = 8;
+// Jobs of one kind take about the same time: a device hangs whose job takes several times the longest of its kind, and
+// the first of each is waited for longer (sync/authority.h).
+enum class DeviceTask : std::uint8_t {
+  kForward,
+  kEvaluate,
+  kBackward,
+  kUndo,
+  kWrite,    // an inner step
+  kShift,    // of the parameters, after a round
+  kRelease,  // of graphs
+  kContribute,
+  kPrepare,
+  kCommit,
+  kAbandon,
+  kBuild,  // the executor
+  kSeed,   // the first parameters
+  kLoad,   // a state that came, or was kept
+  kImage,  // of the state, for others or for the next session
+  kDrop,   // the executor
+  kAside,  // never on the device: large parts of rounds
+};
+inline constexpr std::size_t kDeviceTasks = 17;
 std::string_view name_of(DeviceTask task);  // "forward"
 
 // Thread: run() on the loop; `job` runs on the device, `done` on the loop afterwards.

@@ -222,7 +222,7 @@ void EntryJobs::apply_shift() {
   };
   auto outcome = std::make_shared<Outcome>();
   parts_.device.run(
-      DeviceTask::kWrite,
+      DeviceTask::kShift,
       [outcome](StageExecutor& executor) {
         outcome->result = executor.apply_shift();
         outcome->shift_pending = executor.shift_pending();

@@ -60,10 +60,11 @@ class RoundDesk final : private RoundHost {
 
   // RoundHost
   Version version() const override { return parts_.arena.version; }
+  std::uint64_t payload_bytes_max() const override { return parts_.env.executor->arena().size() * sizeof(float); }
   const OuterRule* rule(std::uint8_t rule_id) const override;
   void contribute(const RoundOpen& open, std::function<void(Result<Contribution>)> done) override;
   void run_aside(std::function<void()> job, std::function<void()> done) override {
-    parts_.env.aside.run(DeviceTask::kRound, std::move(job), std::move(done));
+    parts_.env.aside.run(DeviceTask::kAside, std::move(job), std::move(done));
   }
   void prepare(const RoundOpen& open, Payload reduced, std::function<void(Result<Digest>)> done) override;
   void commit(const RoundOpen& open, const RoundCommit& commit, std::function<void()> done) override;

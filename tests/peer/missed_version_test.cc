@@ -64,6 +64,20 @@ TEST(MissedVersionTest, WhatComesIsFetchedToItsEndThoughNewerOnesAreCommitted) {
   EXPECT_FALSE(missed.go_on(kStart + 3s));
 }
 
+TEST(MissedVersionTest, WhileADonorMakesTheImageItIsWaitedForWithinABound) {
+  MissedVersion missed(Version(1), digest(1), kStart, 10s);
+  for (Duration at = 9s; at < MissedVersion::kMakingMax; at += 9s) {
+    ASSERT_FALSE(missed.too_late(kStart + at));
+    missed.is_made(kStart + at);
+  }
+  const TimePoint bound = kStart + MissedVersion::kMakingMax;
+  missed.is_made(bound);
+  EXPECT_TRUE(missed.too_late(bound + 10s));
+  missed.arrived();
+  missed.is_made(bound);
+  EXPECT_FALSE(missed.to_fetch()) << "what is here is not waited for again";
+}
+
 TEST(MissedVersionTest, ThreeFetchesMayBeOvertaken) {
   MissedVersion missed(Version(1), digest(1), kStart, 10s);
   for (std::uint64_t v = 2; v < 20; ++v) missed.aim(Version(v), digest(2));

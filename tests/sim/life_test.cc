@@ -70,6 +70,24 @@ TEST_F(LifeTest, AHangInARoundIsFenced) {
   EXPECT_TRUE(fenced(swarm, session));
 }
 
+// To contribute is a copy and a difference; to prepare, on a slow machine, is a hash over all the state besides.
+TEST_F(LifeTest, AFirstPreparationMayTakeManyTimesWhatTheContributionTook) {
+  constexpr Duration kPrepare = 60s;
+  SwarmOptions slow = options();
+  slow.pace.prepare = kPrepare;
+  ASSERT_GT(kPrepare, 5 * slow.config.membership());
+  ASSERT_GT(kPrepare, 5 * Authority::kJobFactor * slow.pace.round);
+  Swarm swarm(std::move(slow));
+  std::vector<Session> sessions;
+  for (const auto& peer : swarm.peers()) sessions.push_back(peer->peer->session());
+  swarm.run_for(100s);
+  for (std::size_t i = 0; i < sessions.size(); ++i) {
+    EXPECT_FALSE(fenced(swarm, sessions[i]));
+    EXPECT_EQ(swarm.peers()[i]->peer->session(), sessions[i]);
+    EXPECT_GE(swarm.peers()[i]->peer->report().status.longest_job, kPrepare) << "it prepared";
+  }
+}
+
 // The next session would wait for the device for ever, and say that it joins.
 TEST_F(LifeTest, APeerThatWasFencedForAHungDeviceEndsByItselfAndSaysSo) {
   Swarm swarm(options());

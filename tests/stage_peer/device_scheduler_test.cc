@@ -60,7 +60,7 @@ struct DeviceSchedulerTest : testing::Test, JobSource {
   std::function<void()> note_after(const std::string& name) {
     return [this, name] { log.push_back("after " + name); };
   }
-  void ask(const std::string& name) { scheduler->ask(DeviceTask::kRound, note(name), note_after(name)); }
+  void ask(const std::string& name) { scheduler->ask(DeviceTask::kImage, note(name), note_after(name)); }
 
   HeldDevice device;
   HeldClock clock;
@@ -119,7 +119,7 @@ TEST_F(DeviceSchedulerTest, AnIdleDeviceIsAskedForAtOnce) {
 }
 
 TEST_F(DeviceSchedulerTest, TheNextJobIsChosenAfterWhatTheLastOneChanged) {
-  scheduler->ask(DeviceTask::kRound, note("x"), [this] {
+  scheduler->ask(DeviceTask::kImage, note("x"), [this] {
     EXPECT_TRUE(scheduler->idle());
     own = {"chosen late"};
   });
@@ -145,7 +145,7 @@ TEST_F(DeviceSchedulerTest, AfterStopNothingStartsAndNothingIsToldOfTheJobUnderW
 
 TEST_F(DeviceSchedulerTest, AJobThatAsksToStopIsTheLast) {
   own = {"b"};
-  scheduler->ask(DeviceTask::kRound, note("x"), [this] { scheduler->stop(); });
+  scheduler->ask(DeviceTask::kImage, note("x"), [this] { scheduler->stop(); });
   device.finish();
   EXPECT_EQ(device.held(), 0u);
 }

@@ -34,6 +34,7 @@ struct RoundMember final : RoundHost {
     all[self] = this;
   }
   Version version() const override { return anchor; }
+  std::uint64_t payload_bytes_max() const override { return largest_payload; }
   const OuterRule* rule(std::uint8_t id) const override { return id == 0 ? rule_.get() : nullptr; }
   void contribute(const RoundOpen&, std::function<void(Result<Contribution>)> done) override {
     calls.push_back("contribute");
@@ -92,6 +93,7 @@ struct RoundMember final : RoundHost {
   Payload sum;
   int parts_sent = 0;
   std::uint64_t moved = 0;  // of every link
+  std::uint64_t largest_payload = 20;
   std::size_t bytes_sent = 0;
   std::unique_ptr<OuterRule> rule_ = make_allreduce_rule();
   Round round;

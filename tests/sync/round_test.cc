@@ -239,6 +239,25 @@ TEST_F(RoundTest, APieceThatTheRuleRefusesFailsTheRoundAndNamesItsSender) {
   EXPECT_NE(members[0]->reports[1].reason.find("cannot be used: a sparse value of another part"), std::string::npos);
 }
 
+// A part of a GiB-sized state, whose sender was ready first: dropped, it would be so in every try.
+TEST_F(RoundTest, AnEarlyPartIsKeptWhateverTheStateWeighs) {
+  for (const bool large_state : {true, false}) {
+    SCOPED_TRACE(large_state);
+    members.clear();
+    all.clear();
+    make(2);
+    const Bytes frame = Buffer(Round::kEarlyBytesMax + 4).freeze();
+    if (large_state) members[0]->largest_payload = 2 * frame.size();
+    RoundPart part;
+    part.round = RoundId(1);
+    members[0]->round.on_part(members[1]->self, part, frame);
+    members[0]->round.on_open(open(1));
+    // The rig's own payload is small, so what was kept is named malformed; what was dropped is still waited for.
+    EXPECT_EQ(kind_of(members[0]->reports.back()), large_state ? ReportKind::kFailed : ReportKind::kContributed);
+    EXPECT_EQ(members[0]->reports.back().malformed.has_value(), large_state);
+  }
+}
+
 TEST_F(RoundTest, EarlyPartsAreBounded) {
   make(2);
   for (std::uint64_t id = 5; id < 5 + 2 * Round::kEarlyPartsMax; ++id) {

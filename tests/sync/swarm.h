@@ -77,6 +77,7 @@ class Replica final : public MembershipPort, public RoundHost, public DonorHost,
   void on_status(const BeatAck&) override {}
   // RoundHost
   Version version() const override { return version_; }
+  std::uint64_t payload_bytes_max() const override { return 1u << 20; }
   const OuterRule* rule(std::uint8_t id) const override {
     return id == static_cast<std::uint8_t>(rule_->id()) ? rule_.get() : nullptr;
   }

@@ -106,7 +106,8 @@ class ZmqWireOnLoop final : public ZmqWire {
       auto last = first;
       for (std::size_t bytes = 0; last != events.end() && bytes < kPortionBytes; ++last) bytes += last->bytes.size();
       std::vector<EngineEvent> portion(std::make_move_iterator(first), std::make_move_iterator(last));
-      loop.post([state, portion = std::move(portion)]() mutable {
+      loop.post([&loop, state, portion = std::move(portion)]() mutable {
+        loop.name_callback("wire");
         for (EngineEvent& event : portion) state->take(std::move(event));
       });
       first = last;
