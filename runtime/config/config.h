@@ -7,6 +7,7 @@
 // that equal runs have equal text. Pure apart from load_config(); thread-safe. Bounds: files up to kConfigBytesMax,
 // manifests up to kManifestBytesMax.
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,6 +29,13 @@ enum class SyncMode : std::uint8_t { kOverlap = 0, kDrain = 1 };
 enum class ExecutorKind : std::uint8_t { kTorch = 0, kInteger = 1, kPaced = 2 };
 enum class AdmissionMode : std::uint8_t { kOpen = 0, kKeys = 1 };
 enum class TokenWidth : std::uint8_t { kBytes = 0, kWords = 1 };  // u8; u16 little-endian
+
+// An option that is a number, or "auto": then the run derives the number from its other options.
+template <class Number>
+struct Auto {
+  std::optional<Number> given;  // nothing: "auto"
+  Number or_else(Number derived) const { return given.value_or(derived); }
+};
 
 struct RunSection {
   std::string name;

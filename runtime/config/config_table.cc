@@ -145,6 +145,7 @@ std::string type_text(const OptionRow& row) {
   const OptionSlot slot = row.slot(scratch);
   if (std::holds_alternative<std::string*>(slot)) return "text";
   if (std::holds_alternative<double*>(slot)) return "number";
+  if (std::holds_alternative<Auto<double>*>(slot)) return "auto or number";
   if (std::holds_alternative<std::vector<std::uint32_t>*>(slot)) return "list of integers";
   if (std::holds_alternative<std::vector<PeerId>*>(slot)) return "list of keys";
   if (const ChoiceSlot* choice = std::get_if<ChoiceSlot>(&slot)) return "one of " + joined(choice->names);
@@ -162,7 +163,7 @@ std::string describe_options() {
     const std::string type = type_text(row);
     out << "  " << std::left << std::setw(22) << row.key << std::setw(26) << (type.size() < 26 ? type : type + "  ")
         << std::setw(12) << (row.fallback.empty() ? "required" : row.fallback);
-    if (type == "integer" || type == "number") {
+    if (type.ends_with("integer") || type.ends_with("number")) {
       out << std::setw(22) << (number_text(row.min) + " .. " + number_text(row.max));
     } else {
       out << std::setw(22) << "";
