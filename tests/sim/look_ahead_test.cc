@@ -97,9 +97,9 @@ TEST_F(LookAheadSwarmTest, AJoinerBehindTheWarmStartGoesOnFromItsStep) {
   constexpr std::uint64_t kWarmSteps = 3;
   SwarmOptions with = options();
   with.config.sync.warm_steps = kWarmSteps;
-  with.config.sync.inner_steps = 40;  // the first round behind it is far
+  with.config.sync.inner_steps = 10000;  // no round behind it before the end
   with.config.sync.round_cap_s = 0;
-  with.config.end.tokens = 2000 * with.config.targets_per_microbatch();
+  with.config.end.tokens = 20000 * with.config.targets_per_microbatch();
   Swarm swarm(with);
   const auto warm = [&] {
     return std::ranges::all_of(swarm.peers(), [](const auto& process) {
