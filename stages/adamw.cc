@@ -28,7 +28,8 @@ double block_sum(const float* values, std::size_t count) {
 }
 
 // Plain pointers and no aliasing promises beyond equality: every output element depends on inputs of the same index
-// only.
+// only. The term of the step before is compiled out and not multiplied by 0, which could turn the sign of a zero.
+template <bool kGivesBack>
 void apply_range(const AdamWFactors& f, float keep, const AdamWArrays& a, std::size_t begin, std::size_t end) {
   const float* parameters = a.parameters.data();
   const float* sum = a.gradient_sum.data();
@@ -42,11 +43,17 @@ void apply_range(const AdamWFactors& f, float keep, const AdamWArrays& a, std::s
 #pragma GCC ivdep
   for (std::size_t i = begin; i < end; ++i) {
     const float g = sum[i] * f.gradient_scale;
-    const float m = f.beta1 * moment1[i] + rest1 * g;
+    const float before = moment1[i];
+    const float m = f.beta1 * before + rest1 * g;
     const float v = f.beta2 * moment2[i] + rest2 * g * g;
     moment1_out[i] = m;
     moment2_out[i] = v;
-    out[i] = keep * parameters[i] - f.rate * m / (std::sqrt(v) * f.root_scale + f.eps);
+    const float root = std::sqrt(v) * f.root_scale + f.eps;
+    if constexpr (kGivesBack) {
+      out[i] = keep * parameters[i] - (f.rate * m - f.rate_before * before) / root;
+    } else {
+      out[i] = keep * parameters[i] - f.rate * m / root;
+    }
   }
   if (shift == nullptr) return;
 #pragma GCC ivdep
@@ -95,13 +102,17 @@ Result<double> check_mean_gradient_norm(double norm) {
 AdamWFactors adamw_factors(const InnerStep& step, double gradient_norm) {
   SHOAL_CHECK(step.targets > 0);
   SHOAL_CHECK(step.step > 0);
+  SHOAL_CHECK(step.step > 1 || step.look_ahead_before == 0);
   const double clip = step.clip_norm > 0 && gradient_norm > step.clip_norm ? step.clip_norm / gradient_norm : 1.0;
   const double steps = static_cast<double>(step.step);
   AdamWFactors factors;
   factors.gradient_scale = static_cast<float>(clip / static_cast<double>(step.targets));
   factors.beta1 = static_cast<float>(step.beta1);
   factors.beta2 = static_cast<float>(step.beta2);
-  factors.rate = static_cast<float>(step.lr / (1 - std::pow(step.beta1, steps)));
+  factors.rate = static_cast<float>(step.lr * (1 + step.look_ahead) / (1 - std::pow(step.beta1, steps)));
+  if (step.look_ahead_before != 0) {
+    factors.rate_before = static_cast<float>(step.lr * step.look_ahead_before / (1 - std::pow(step.beta1, steps - 1)));
+  }
   factors.root_scale = static_cast<float>(1 / std::sqrt(1 - std::pow(step.beta2, steps)));
   factors.eps = static_cast<float>(step.eps);
   factors.keep = static_cast<float>(1 - step.lr * step.weight_decay);
@@ -122,8 +133,9 @@ void adamw_apply(std::span<const ParameterSpec> parameters, const AdamWFactors& 
     const std::size_t count = static_cast<std::size_t>(element_count(parameter.shape));
     covered += count;
     const float keep = parameter.decays ? factors.keep : 1.0f;
+    const auto apply = factors.rate_before == 0 ? apply_range<false> : apply_range<true>;
     parallel(count, std::size_t{1} << 15, [&](std::size_t begin, std::size_t end) {
-      apply_range(factors, keep, arrays, parameter.offset + begin, parameter.offset + end);
+      apply(factors, keep, arrays, parameter.offset + begin, parameter.offset + end);
     });
   }
   SHOAL_CHECK_EQ(covered, size);

@@ -247,14 +247,16 @@ void TorchExecutor::write_step_with_tensors(ArenaRole accumulator, const AdamWFa
     const at::Tensor gradient = arena_.flat(accumulator).mul(f.gradient_scale);
     at::Tensor moment1 = arena_.flat(ArenaRole::kMoment1), moment2 = arena_.flat(ArenaRole::kMoment2);
     at::Tensor other = arena_.flat(ArenaRole::kOther);
-    moment1.mul_(f.beta1).add_(gradient, 1 - f.beta1);
     moment2.mul_(f.beta2).addcmul_(gradient, gradient, 1 - f.beta2);
+    const at::Tensor root = moment2.sqrt().mul_(f.root_scale).add_(f.eps);
     other.copy_(arena_.flat(ArenaRole::kCurrent));
     for (const ParameterSpec& parameter : parameters_) {
       if (!parameter.decays) continue;
       other.narrow(0, static_cast<std::int64_t>(parameter.offset), element_count(parameter.shape)).mul_(f.keep);
     }
-    other.addcdiv_(moment1, moment2.sqrt().mul_(f.root_scale).add_(f.eps), -f.rate);
+    if (f.rate_before != 0) other.addcdiv_(moment1, root, f.rate_before);  // the moment before the step
+    moment1.mul_(f.beta1).add_(gradient, 1 - f.beta1);
+    other.addcdiv_(moment1, root, -f.rate);
   });
   if (!shift.empty()) add_shift_to_other(shift);
 }

@@ -60,7 +60,7 @@ std::uint64_t RunConfig::in_flight() const {
   return 2ull * pipeline.stages * pipeline.replicas;
 }
 
-InnerStep RunConfig::inner_step(std::uint64_t step, std::uint64_t targets, std::uint64_t run_targets) const {
+InnerStep RunConfig::inner_step(std::uint64_t step, std::uint64_t targets, std::uint64_t run_targets, bool late) const {
   InnerStep inner;
   if (const std::uint64_t length = schedule_targets(); length > 0) {
     inner.lr = learning_rate({.peak_lr = optimizer.lr,
@@ -80,6 +80,8 @@ InnerStep RunConfig::inner_step(std::uint64_t step, std::uint64_t targets, std::
   inner.clip_norm = optimizer.clip_norm;
   inner.targets = targets;
   inner.step = step;
+  inner.look_ahead = look_ahead_of(late);
+  inner.look_ahead_before = step > 1 ? inner.look_ahead : 0;
   return inner;
 }
 

@@ -7,6 +7,7 @@
 // that equal runs have equal text. Pure apart from load_config(); thread-safe. Bounds: files up to kConfigBytesMax,
 // manifests up to kManifestBytesMax.
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,6 +30,13 @@ enum class ExecutorKind : std::uint8_t { kTorch = 0, kInteger = 1, kPaced = 2 };
 enum class AdmissionMode : std::uint8_t { kOpen = 0, kKeys = 1 };
 enum class TokenWidth : std::uint8_t { kBytes = 0, kWords = 1 };  // u8; u16 little-endian
 
+// An option that is a number, or "auto": then the run derives the number from its other options.
+template <class Number>
+struct Auto {
+  std::optional<Number> given;  // nothing: "auto"
+  Number or_else(Number derived) const { return given.value_or(derived); }
+};
+
 struct RunSection {
   std::string name;
   std::uint64_t seed = 0;
@@ -44,6 +52,7 @@ struct SamplesSection {
 };
 struct OptimizerSection {
   double lr = 0, beta1 = 0, beta2 = 0, eps = 0, weight_decay = 0, clip_norm = 0;
+  Auto<double> look_ahead = {};  // in updates; "auto": look_ahead_of()
 };
 struct ScheduleSection {
   std::uint64_t tokens = 0;  // of the whole cosine; 0 = from steps
@@ -127,8 +136,15 @@ struct RunConfig {
   std::uint64_t end_targets() const;       // 0 = no end
   std::uint64_t schedule_targets() const;  // length of the cosine; 0 = constant after the warm-up (no end is known)
   std::uint64_t in_flight() const;
-  // `step` and learning rate for an inner step that closes when the run has committed `run_targets`.
-  InnerStep inner_step(std::uint64_t step, std::uint64_t targets, std::uint64_t run_targets) const;
+  // Whether a swarm's gradients may be made at older weights than those that they change.
+  bool gradients_late() const { return sync.mode == SyncMode::kOverlap; }
+  // How many of its own updates an inner step looks ahead (stages/adamw.h), all run long. "auto" is 1 where gradients
+  // come late, and 0 where they never do: look-ahead costs stability there. `late`: gradients_late(), but never in
+  // solo.
+  double look_ahead_of(bool late) const { return optimizer.look_ahead.or_else(late ? 1.0 : 0.0); }
+  // Rate and constants of the inner step `step` (from 1), which closes when the run has committed `run_targets`.
+  // `late` as in look_ahead_of.
+  InnerStep inner_step(std::uint64_t step, std::uint64_t targets, std::uint64_t run_targets, bool late) const;
   Duration lease() const { return from_seconds(timing.lease_s); }
   Duration membership() const { return from_seconds(timing.membership_s); }
 };

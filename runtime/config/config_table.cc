@@ -49,6 +49,7 @@ constexpr OptionRow kTable[] = {
     {"optimizer", "eps", SHOAL_SLOT(optimizer.eps), "1e-8", 1e-15, 1, kShared, "added to the root of the second moment"},
     {"optimizer", "weight_decay", SHOAL_SLOT(optimizer.weight_decay), "0.1", 0, 10, kShared, "of matrices and embeddings"},
     {"optimizer", "clip_norm", SHOAL_SLOT(optimizer.clip_norm), "1.0", 0, 1e6, kShared, "of a stage's mean gradient; 0 = no clipping"},
+    {"optimizer", "look_ahead", SHOAL_SLOT(optimizer.look_ahead), "\"auto\"", 0, 4, kShared, "updates that a step looks ahead; auto: overlap 1, drain and solo 0"},
 
     {"schedule", "tokens", SHOAL_SLOT(schedule.tokens), "0", 0, kCountMax, kShared, "length of the cosine; 0 = from steps"},
     {"schedule", "steps", SHOAL_SLOT(schedule.steps), "0", 0, kStepsMax, kShared, "the same in steps; 0 = from [end]"},
@@ -145,6 +146,7 @@ std::string type_text(const OptionRow& row) {
   const OptionSlot slot = row.slot(scratch);
   if (std::holds_alternative<std::string*>(slot)) return "text";
   if (std::holds_alternative<double*>(slot)) return "number";
+  if (std::holds_alternative<Auto<double>*>(slot)) return "auto or number";
   if (std::holds_alternative<std::vector<std::uint32_t>*>(slot)) return "list of integers";
   if (std::holds_alternative<std::vector<PeerId>*>(slot)) return "list of keys";
   if (const ChoiceSlot* choice = std::get_if<ChoiceSlot>(&slot)) return "one of " + joined(choice->names);
@@ -162,7 +164,7 @@ std::string describe_options() {
     const std::string type = type_text(row);
     out << "  " << std::left << std::setw(22) << row.key << std::setw(26) << (type.size() < 26 ? type : type + "  ")
         << std::setw(12) << (row.fallback.empty() ? "required" : row.fallback);
-    if (type == "integer" || type == "number") {
+    if (type.ends_with("integer") || type.ends_with("number")) {
       out << std::setw(22) << (number_text(row.min) + " .. " + number_text(row.max));
     } else {
       out << std::setw(22) << "";

@@ -21,8 +21,8 @@ struct ChoicesSlot {
   EdgeCodecs* value;
   std::span<const std::string_view> names;
 };
-using OptionSlot = std::variant<std::string*, std::uint16_t*, std::uint32_t*, std::uint64_t*, double*, ChoiceSlot,
-                                ChoicesSlot, std::vector<std::uint32_t>*, std::vector<PeerId>*>;
+using OptionSlot = std::variant<std::string*, std::uint16_t*, std::uint32_t*, std::uint64_t*, double*, Auto<double>*,
+                                ChoiceSlot, ChoicesSlot, std::vector<std::uint32_t>*, std::vector<PeerId>*>;
 
 struct OptionRow {
   std::string_view section, key;
@@ -42,7 +42,7 @@ std::string_view nearest_name(std::string_view word, std::span<const std::string
 Status check_config(const RunConfig& config, const std::string& origin);
 
 std::string number_text(double value);
-// "integer", "one of raw, int8", ...
+// "integer", "auto or number", "one of raw, int8", ...
 std::string type_text(const OptionRow& row);
 
 }  // namespace shoal

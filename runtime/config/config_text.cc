@@ -57,6 +57,20 @@ Status assign(const OptionRow& row, const toml::node& node, double* out) {
   return {};
 }
 
+template <class Number>
+Status assign(const OptionRow& row, const toml::node& node, Auto<Number>* out) {
+  if (!node.is_string()) {
+    out->given = Number{};
+    return assign(row, node, &*out->given);
+  }
+  if (*node.value<std::string>() != "auto") {
+    return input_error(name_of(row) + " = \"" + *node.value<std::string>() + "\" is not known: it is \"auto\", or " +
+                       number_text(row.min) + " to " + number_text(row.max));
+  }
+  out->given.reset();
+  return {};
+}
+
 Status assign(const OptionRow& row, const toml::node& node, std::string* out) {
   const auto value = node.is_string() ? node.value<std::string>() : std::nullopt;
   if (!value) return wrong_type(row);
@@ -242,6 +256,10 @@ std::string text_of(const double* value) {
   char digits[32];
   const auto end = std::to_chars(digits, digits + sizeof digits, *value).ptr;
   return std::string(digits, end);
+}
+template <class Number>
+std::string text_of(const Auto<Number>* value) {
+  return value->given ? text_of(&*value->given) : "\"auto\"";
 }
 std::string text_of(const std::vector<std::uint32_t>* list) {
   std::string text = "[";

@@ -63,7 +63,8 @@ class Solo {
     }
     if (loss.targets == 0) return {};  // stopped before the first one
     result_.tokens += loss.targets;
-    SHOAL_TRY(chain_.step(config_.inner_step(result_.steps + 1, loss.targets, result_.tokens)));
+    const bool late = false;  // every gradient was made at the weights that it changes now
+    SHOAL_TRY(chain_.step(config_.inner_step(result_.steps + 1, loss.targets, result_.tokens, late)));
     ++result_.steps;
     result_.losses.add(loss.mean());
     report(loss, monotonic_now() - begin);

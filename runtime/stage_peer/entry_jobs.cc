@@ -240,7 +240,9 @@ void EntryJobs::inner_step(const Job& job) {
     CountTag tag = 0;
   };
   auto outcome = std::make_shared<Outcome>();
-  const InnerStep step = parts_.options.config->inner_step(parts_.arena.adam_step + 1, job.targets, job.run_targets);
+  const RunConfig& config = *parts_.options.config;
+  const InnerStep step =
+      config.inner_step(parts_.arena.adam_step + 1, job.targets, job.run_targets, config.gradients_late());
   parts_.device.run(
       DeviceTask::kWrite,
       [outcome, slot = job.slot, step](StageExecutor& executor) {

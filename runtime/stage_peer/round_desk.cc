@@ -231,8 +231,9 @@ void RoundDesk::run_prepare() {
   auto prepare = std::make_shared<ToPrepare>(std::get<ToPrepare>(std::exchange(step_, std::monostate{})));
   const auto r = rule_of(prepare->open);
   RoundContext context = context_of(prepare->open);
-  context.inner = parts_.options.config->inner_step(
-      prepare->open.step.value, std::max<std::uint64_t>(1, prepare->reduced->weight), prepare->open.run_targets);
+  const RunConfig& config = *parts_.options.config;
+  context.inner = config.inner_step(prepare->open.step.value, std::max<std::uint64_t>(1, prepare->reduced->weight),
+                                    prepare->open.run_targets, config.gradients_late());
   auto digest = std::make_shared<Result<Digest>>(Digest{});
   parts_.device.run(
       DeviceTask::kPrepare,

@@ -65,7 +65,10 @@ void StagePeer::serve(Version version, RuleId rule) {
   arena_.rule = rule;
   meters_.start(env_.loop.now());
   ledger_.set_serving(true);
-  if (rule == RuleId::kAllreduce) ledger_.start_behind(StepId(version.value));  // a step is a version
+  if (rule == RuleId::kAllreduce) {  // a step is a version, and the moments came with it
+    ledger_.start_behind(StepId(version.value));
+    arena_.adam_step = version.value;
+  }
   ledger_.wrote(env_.executor->stamp());
   owner_.on_version(version);
   device_.pump();

@@ -247,10 +247,58 @@ TEST(ConfigTest, LearningRateFollowsTheTokens) {
       with("[optimizer]\nlr = 0.01\n[schedule]\ntokens = 1000\nwarmup_tokens = 100\nmin_lr_factor = 0.1\n"),
       "run.toml");
   ASSERT_TRUE(config.ok()) << config.error().message;
-  EXPECT_NEAR(config->inner_step(1, 10, 100).lr, 0.01, 1e-12);
-  EXPECT_LT(config->inner_step(1, 10, 50).lr, 0.01);
-  EXPECT_NEAR(config->inner_step(9, 10, 1000).lr, 0.001, 1e-12);
-  EXPECT_EQ(config->inner_step(9, 10, 1000).step, 9u);
+  EXPECT_NEAR(config->inner_step(1, 10, 100, true).lr, 0.01, 1e-12);
+  EXPECT_LT(config->inner_step(1, 10, 50, true).lr, 0.01);
+  EXPECT_NEAR(config->inner_step(9, 10, 1000, true).lr, 0.001, 1e-12);
+  EXPECT_EQ(config->inner_step(9, 10, 1000, true).step, 9u);
+}
+
+TEST(ConfigTest, LookAheadIsANumberOrFollowsFromTheMode) {
+  const auto config_of = [](const std::string& more) {
+    auto config = parse_config(with(more), "run.toml");
+    EXPECT_TRUE(config.ok()) << config.error().message;
+    return *config;
+  };
+  for (const char* same : {"", "[optimizer]\nlook_ahead = \"auto\"\n"}) {
+    const RunConfig overlap = config_of(same);
+    EXPECT_TRUE(overlap.gradients_late());
+    EXPECT_EQ(overlap.look_ahead_of(overlap.gradients_late()), 1.0);
+    EXPECT_EQ(overlap.look_ahead_of(false), 0.0) << "as solo asks";
+    const RunConfig drain = config_of(std::string(same) + "[sync]\nrule = \"allreduce\"\nmode = \"drain\"\n");
+    EXPECT_FALSE(drain.gradients_late());
+    EXPECT_EQ(drain.look_ahead_of(drain.gradients_late()), 0.0);
+  }
+  for (const bool late : {false, true}) {
+    EXPECT_EQ(config_of("[optimizer]\nlook_ahead = 2.5\n").look_ahead_of(late), 2.5);
+    EXPECT_EQ(config_of("[optimizer]\nlook_ahead = 0\n").look_ahead_of(late), 0.0);
+  }
+  const RunConfig given = config_of("[optimizer]\nlook_ahead = 4\n");
+  EXPECT_EQ(given.inner_step(1, 10, 10, true).look_ahead, 4);
+  EXPECT_EQ(given.inner_step(1, 10, 10, true).look_ahead_before, 0) << "there is no step before the first";
+  EXPECT_EQ(given.inner_step(2, 10, 20, true).look_ahead_before, 4);
+}
+
+TEST(ConfigTest, ANumberOrAutoIsRefusedByItsBoundsAndKeptInTheManifest) {
+  EXPECT_EQ(message_of(with("[optimizer]\nlook_ahead = 5\n")),
+            "run.toml:9: [optimizer] look_ahead = 5 is out of bounds: allowed is 0 to 4");
+  EXPECT_THAT(message_of(with("[optimizer]\nlook_ahead = -0.5\n")), HasSubstr("out of bounds"));
+  EXPECT_EQ(message_of(with("[optimizer]\nlook_ahead = \"fast\"\n")),
+            "run.toml:9: [optimizer] look_ahead = \"fast\" is not known: it is \"auto\", or 0 to 4");
+  EXPECT_EQ(message_of(with("[optimizer]\nlook_ahead = true\n")),
+            "run.toml:9: [optimizer] look_ahead must be auto or number");
+  EXPECT_THAT(message_of(with("[optimizer]\nlook_ahead = nan\n")), HasSubstr("must be auto or number"));
+  for (const char* value : {"\"auto\"", "0", "1", "0.3"}) {
+    const auto config = parse_config(with(std::string("[optimizer]\nlook_ahead = ") + value + "\n"), "run.toml");
+    ASSERT_TRUE(config.ok()) << config.error().message;
+    const auto body = canonical_text(*config);
+    ASSERT_TRUE(body.ok());
+    EXPECT_THAT(*body, HasSubstr(std::string("look_ahead = ") + value + "\n"));
+    const auto again = parse_manifest(*body);
+    ASSERT_TRUE(again.ok()) << again.error().message;
+    EXPECT_EQ(again->optimizer.look_ahead.given, config->optimizer.look_ahead.given);
+  }
+  EXPECT_EQ(parse_config(kSmall, "run.toml")->optimizer.look_ahead.given, std::nullopt);
+  EXPECT_THAT(describe_options(), testing::ContainsRegex("look_ahead +auto or number +\"auto\" +0 \\.\\. 4"));
 }
 
 TEST(ConfigTest, NearestNameKnowsSlipsAndNothingElse) {

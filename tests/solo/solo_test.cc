@@ -90,7 +90,7 @@ TEST_F(SoloTest, ParametersHoldTheSumOfAllGradientsAtEveryStage) {
   for (std::uint64_t serial = 0; serial < 6; ++serial) {
     ASSERT_TRUE(chain->train(MicrobatchId{3, serial}, samples->tokens(SampleId{serial})).ok());
     if (serial % 3 == 2) {
-      ASSERT_TRUE(chain->step(run.inner_step(serial / 3 + 1, 96, 96)).ok());
+      ASSERT_TRUE(chain->step(run.inner_step(serial / 3 + 1, 96, 96, false)).ok());
     }
   }
   chain->publish();
@@ -107,6 +107,39 @@ TEST_F(SoloTest, ParametersHoldTheSumOfAllGradientsAtEveryStage) {
     EXPECT_EQ(arena.tag(ArenaRole::kAnchor), tag);
     EXPECT_EQ(executors_[stage]->mismatches(), 0u);
     EXPECT_EQ(executors_[stage]->entry_count(), 0u);
+  }
+}
+
+// Its gradients are never late, whatever the mode says of the swarm that it is compared with.
+TEST_F(SoloTest, LooksAheadOnlyWhenANumberIsGiven) {
+  class Watched final : public IntegerExecutor {
+   public:
+    Watched(const StageSpec& spec, std::vector<InnerStep>& steps) : IntegerExecutor(spec), steps_(steps) {}
+
+   protected:
+    void write_step(ArenaRole accumulator, const InnerStep& step, double norm, std::span<const float> shift) override {
+      steps_.push_back(step);
+      IntegerExecutor::write_step(accumulator, step, norm, shift);
+    }
+
+   private:
+    std::vector<InnerStep>& steps_;
+  };
+  for (const auto& [text, wanted] : {std::pair("\"auto\"", 0.0), std::pair("0", 0.0), std::pair("1.5", 1.5)}) {
+    std::vector<InnerStep> steps;
+    SoloOptions options;
+    options.config = config(std::string("[optimizer]\nlook_ahead = ") + text +
+                            "\n[sync]\nmode = \"overlap\"\ninner_batch = 64\n[end]\ntokens = 384\n");
+    options.factory = [&](const StageSpec& spec) -> Result<std::unique_ptr<StageExecutor>> {
+      return std::unique_ptr<StageExecutor>(std::make_unique<Watched>(spec, steps));
+    };
+    const auto result = run_solo(options);
+    ASSERT_TRUE(result.ok()) << result.error().message;
+    ASSERT_EQ(steps.size(), 12u) << "3 steps of 4 stages";
+    for (const InnerStep& step : steps) {
+      EXPECT_EQ(step.look_ahead, wanted) << text;
+      EXPECT_EQ(step.look_ahead_before, step.step == 1 ? 0.0 : wanted) << text;
+    }
   }
 }
 

@@ -75,6 +75,27 @@ TEST(GradientTest, OfEveryTensorAndTheLossOverFiftyStepsAreThoseOfOneProcess) {
   EXPECT_LT(solo->losses.last(), 0.9 * solo->losses.first()) << "the weights moved";
 }
 
+TEST(GradientTest, StepsThatLookAheadAreThoseOfOneProcess) {
+  const ScratchFolder folder;
+  RunConfig config = drained_config(folder, kMicrobatches, 10);
+  std::vector<double> losses[2];
+  for (const double look_ahead : {0.0, 1.0}) {
+    config.optimizer.look_ahead.given = look_ahead;
+    SoloOptions options;
+    options.config = config;
+    options.factory = torch_on_cpu();
+    const auto solo = run_solo(options);
+    ASSERT_TRUE(solo.ok()) << solo.error().message;
+    losses[look_ahead > 0] = solo->losses.steps();
+  }
+  EXPECT_GT(std::abs(losses[1].back() - losses[0].back()), 1e-4 * losses[0].back()) << "else it proves nothing";
+  RealSwarm swarm(config);
+  ASSERT_TRUE(swarm.run(60s)) << swarm.why();
+  ASSERT_EQ(swarm.lines().size(), losses[1].size());
+  for (std::size_t i = 0; i < losses[1].size(); ++i)
+    EXPECT_NEAR(swarm.lines()[i].loss, losses[1][i], 1e-5 * losses[1][i]) << "step " << i + 1;
+}
+
 TEST(GradientTest, ThroughInt8IsNearAndNotTheSame) {
   const ScratchFolder folder;
   RunConfig config = drained_config(folder, kMicrobatches, 1);

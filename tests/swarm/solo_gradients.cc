@@ -17,7 +17,7 @@ std::vector<std::vector<float>> solo_gradients(const RunConfig& config, const Ex
   for (std::uint64_t now = 1; now <= step; ++now) {
     for (std::uint64_t i = (now - 1) * count; i < now * count; ++i)
       SHOAL_CHECK(chain->train(MicrobatchId{0, i}, samples->tokens(order.at(i).sample)).ok());
-    if (now < step) SHOAL_CHECK(chain->step(config.inner_step(now, targets, now * targets)).ok());
+    if (now < step) SHOAL_CHECK(chain->step(config.inner_step(now, targets, now * targets, false)).ok());
   }
   std::vector<std::vector<float>> gradients;
   for (const auto& stage : chain->stages()) {

@@ -106,6 +106,60 @@ TEST(TorchExecutorTest, TwoThreadsAndTensorMathAgreeWithOneThread) {
   }
 }
 
+InnerStep looking_ahead(std::uint64_t number) {
+  InnerStep step = contract_step();
+  step.step = number;
+  step.look_ahead = 1;
+  step.look_ahead_before = number > 1 ? 1 : 0;
+  return step;
+}
+
+TEST(TorchExecutorTest, TensorMathLooksAheadAsTheHostDoes) {
+  Chain host(torch_maker(false), contract_model(), 1), tensors(torch_maker(true), contract_model(), 1),
+      plain(torch_maker(false), contract_model(), 1);
+  for (std::uint64_t number = 1; number <= 3; ++number) {
+    for (Chain* chain : {&host, &tensors, &plain}) {
+      chain->count(number, kA);
+      chain->at(0).settle(number);
+      InnerStep step = looking_ahead(number);
+      if (chain == &plain) step.look_ahead = step.look_ahead_before = 0;
+      ASSERT_TRUE(chain->at(0).inner_step(kA, step).ok());
+    }
+    // Everybody goes on from the host's parameters: what is compared is one step and the moments.
+    const std::vector<float> own = host.read(0, ArenaRole::kCurrent);
+    expect_near(tensors.read(0, ArenaRole::kCurrent), own, 1e-5);
+    EXPECT_NE(plain.read(0, ArenaRole::kCurrent), own);
+    for (Chain* chain : {&tensors, &plain}) chain->write(0, ArenaRole::kCurrent, own);
+  }
+}
+
+// The tensor operations of a plain step, in the order that they had before a step could look ahead.
+TEST(TorchExecutorTest, TensorMathWithoutLookAheadKeepsEveryBit) {
+  Chain chain(torch_maker(true), contract_model(), 1);
+  InnerStep step = contract_step();
+  step.clip_norm = 0;
+  for (step.step = 1; step.step <= 3; ++step.step) {
+    chain.count(step.step, kA);
+    chain.at(0).settle(step.step);
+    TorchArena& arena = arena_of(chain, 0);
+    const AdamWFactors f = adamw_factors(step, 1);
+    const at::Tensor gradient = arena.flat(ArenaRole::kAccumulatorA).mul(f.gradient_scale);
+    at::Tensor moment1 = arena.flat(ArenaRole::kMoment1).clone(), moment2 = arena.flat(ArenaRole::kMoment2).clone();
+    at::Tensor other = arena.flat(ArenaRole::kCurrent).clone();
+    moment1.mul_(f.beta1).add_(gradient, 1 - f.beta1);
+    moment2.mul_(f.beta2).addcmul_(gradient, gradient, 1 - f.beta2);
+    for (const ParameterSpec& parameter : parameters_of(chain.at(0).spec())) {
+      if (!parameter.decays) continue;
+      other.narrow(0, static_cast<std::int64_t>(parameter.offset), element_count(parameter.shape)).mul_(f.keep);
+    }
+    other.addcdiv_(moment1, moment2.sqrt().mul_(f.root_scale).add_(f.eps), -f.rate);
+    ASSERT_TRUE(chain.at(0).inner_step(kA, step).ok());
+    EXPECT_TRUE(arena.flat(ArenaRole::kCurrent).equal(other)) << "step " << step.step;
+    EXPECT_TRUE(arena.flat(ArenaRole::kMoment1).equal(moment1)) << "step " << step.step;
+    EXPECT_TRUE(arena.flat(ArenaRole::kMoment2).equal(moment2)) << "step " << step.step;
+  }
+}
+
 TEST(TorchExecutorTest, SixteenBitTokensMeanTheSame) {
   Chain bytes(torch_maker(false), contract_model(), 1), words(torch_maker(false), contract_model(), 1);
   const HostTensor narrow = contract_tokens(1);
