@@ -22,7 +22,7 @@ struct ChoicesSlot {
   std::span<const std::string_view> names;
 };
 using OptionSlot = std::variant<std::string*, std::uint16_t*, std::uint32_t*, std::uint64_t*, double*, ChoiceSlot,
-                                ChoicesSlot, std::vector<std::uint32_t>*, std::vector<PeerId>*>;
+                                ChoicesSlot, std::vector<std::uint32_t>*, std::vector<double>*, std::vector<PeerId>*>;
 
 struct OptionRow {
   std::string_view section, key;
