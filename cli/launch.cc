@@ -2,6 +2,7 @@
 #include "runtime/trainer/launch.h"
 
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -260,6 +261,10 @@ class LaunchProgram final : private Launch::Owner {
              s.committed, ", unfinished ", s.unfinished, ", retried ", s.retried, ", lost ", s.lost, " (at most ",
              s.loss_bound_microbatches, " microbatches, ", s.loss_bound_targets, " tokens, with one peer); rounds ",
              s.rounds, " (abandoned ", s.rounds_abandoned, ")", s.delay ? "; " + delay_text(*s.delay) : "");
+    if (!config_.pipeline.in_flight_ramp.empty())
+      log_info("all ", config_.in_flight(), " microbatches were allowed in flight for ",
+               std::lround(100 * s.full_in_flight_share), " % of these tokens, and never fewer than ",
+               config_.fewest_in_flight());
     if (s.validation_loss) {
       char text[64];
       std::snprintf(text, sizeof text, "validation loss %.4f nats a target", *s.validation_loss);
@@ -288,6 +293,7 @@ class LaunchProgram final : private Launch::Owner {
                                   {"rounds_abandoned", s.rounds_abandoned},
                                   {"loss_bound_microbatches", s.loss_bound_microbatches},
                                   {"loss_bound_tokens", s.loss_bound_targets},
+                                  {"full_in_flight_share", s.full_in_flight_share},
                                   {"delay", nullptr},
                                   {"sent_bytes", wire_->bytes_sent()},
                                   {"elapsed_s", seconds_of(loop_.now() - started_)}};

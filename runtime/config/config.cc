@@ -60,6 +60,33 @@ std::uint64_t RunConfig::in_flight() const {
   return 2ull * pipeline.stages * pipeline.replicas;
 }
 
+std::uint64_t RunConfig::fewest_in_flight() const {
+  constexpr std::uint64_t kWindowParts = 4;
+  // Warm steps and the inner steps after them may be of different size.
+  const std::uint64_t window = std::min(microbatches_of_step(0), microbatches_of_step(sync.warm_steps));
+  const std::uint64_t one_each = std::max<std::uint64_t>(1, pipeline.replicas);
+  return std::min(std::max(window / kWindowParts, one_each), in_flight());
+}
+
+std::uint64_t RunConfig::in_flight_at(std::uint64_t run_targets) const {
+  const std::uint64_t full = in_flight(), fewest = fewest_in_flight();
+  if (pipeline.in_flight_ramp.empty()) return full;
+  const double length = static_cast<double>(schedule_targets());
+  const double begin = pipeline.in_flight_ramp.at(0) * length, end = pipeline.in_flight_ramp.at(1) * length;
+  const double now = static_cast<double>(run_targets);
+  if (now >= end) return full;
+  if (now <= begin) return fewest;
+  const double part = (now - begin) / (end - begin);
+  return fewest + static_cast<std::uint64_t>(part * static_cast<double>(full - fewest));
+}
+
+double RunConfig::full_in_flight_share(std::uint64_t run_targets) const {
+  if (pipeline.in_flight_ramp.empty() || fewest_in_flight() == in_flight()) return 1;
+  const double end = pipeline.in_flight_ramp.at(1) * static_cast<double>(schedule_targets());
+  const double now = static_cast<double>(run_targets);
+  return now <= end ? 0 : (now - end) / now;
+}
+
 InnerStep RunConfig::inner_step(std::uint64_t step, std::uint64_t targets, std::uint64_t run_targets, bool late) const {
   InnerStep inner;
   if (const std::uint64_t length = schedule_targets(); length > 0) {

@@ -65,6 +65,7 @@ struct PipelineSection {
   std::vector<std::uint32_t> layers_per_stage;  // empty: balanced by cost
   std::uint16_t replicas = 0;                   // expected per stage: the batch of `solo`, nothing is enforced
   std::uint32_t in_flight = 0;                  // microbatches a trainer keeps under way; 0 = 2 * stages * replicas
+  std::vector<double> in_flight_ramp;           // {begin, end}, shares of schedule_targets(); empty: no ramp
 };
 struct SyncSection {
   RuleId rule = RuleId::kDiloco;
@@ -135,7 +136,17 @@ struct RunConfig {
   static std::size_t paths_in_message(std::size_t stages);
   std::uint64_t end_targets() const;       // 0 = no end
   std::uint64_t schedule_targets() const;  // length of the cosine; 0 = constant after the warm-up (no end is known)
-  std::uint64_t in_flight() const;
+  std::uint64_t in_flight() const;         // at most, whatever the ramp says
+  // How many microbatches the trainer may have under way when the run has committed `run_targets`: in_flight(), or on
+  // the ramp a line from fewest_in_flight() at its begin to in_flight() at its end, rounded down. Never falls as
+  // run_targets grows. A gradient is late by about (in flight of a replica) / (microbatches of its window) inner steps,
+  // and lateness costs most while the loss falls fast.
+  std::uint64_t in_flight_at(std::uint64_t run_targets) const;
+  // A quarter of the microbatches of one step of all replicas, so that at most every fourth gradient is a step late; at
+  // least one a replica, at most in_flight().
+  std::uint64_t fewest_in_flight() const;
+  // The part of the first `run_targets` during which in_flight() were allowed, 0 to 1.
+  double full_in_flight_share(std::uint64_t run_targets) const;
   // Whether a swarm's gradients may be made at older weights than those that they change.
   bool gradients_late() const { return sync.mode == SyncMode::kOverlap; }
   // How many of its own updates an inner step looks ahead (stages/adamw.h), all run long. "auto" is 1 where gradients

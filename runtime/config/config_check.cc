@@ -40,6 +40,30 @@ Status check_edges(const RunConfig& c, const std::string& origin) {
   return {};
 }
 
+// The ramp goes by the schedule, and there is lateness to spare only where gradients are made at older weights.
+Status check_ramp(const RunConfig& c, const std::string& origin) {
+  const std::vector<double>& ramp = c.pipeline.in_flight_ramp;
+  if (ramp.empty()) return {};
+  const std::string name = origin + ": [pipeline] in_flight_ramp";
+  if (ramp.size() != 2 || ramp[0] < 0 || ramp[0] > ramp[1] || ramp[1] > 1) {
+    std::string given;
+    for (const double share : ramp) given += (given.empty() ? "" : ", ") + number_text(share);
+    return input_error(name + " = [" + given +
+                       "] is out of bounds: give begin and end, 0 <= begin <= end <= 1, or [] for none");
+  }
+  if (c.schedule_targets() == 0) {
+    return input_error(name +
+                       " is of a schedule, and this run has none: give [end] tokens or steps, or [schedule] "
+                       "tokens or steps, or in_flight_ramp = []");
+  }
+  if (c.sync.mode == SyncMode::kDrain) {
+    return input_error(name +
+                       " does not go with [sync] mode = \"drain\", whose gradients are never late: give "
+                       "in_flight_ramp = []");
+  }
+  return {};
+}
+
 // A STEP names the whole path of each of its microbatches in one message.
 Status check_step_message(const RunConfig& c, const std::string& origin) {
   const std::size_t room = RunConfig::paths_in_message(c.pipeline.stages);
@@ -83,6 +107,7 @@ Status check_config(const RunConfig& c, const std::string& origin) {
   SHOAL_TRY(check_products(c, origin));
   SHOAL_TRY(check_edges(c, origin));
   SHOAL_TRY(check_step_message(c, origin));
+  SHOAL_TRY(check_ramp(c, origin));
   if (const std::uint64_t length = c.schedule_targets(); length > 0) {
     const Status schedule =
         check_schedule({c.optimizer.lr, c.optimizer.lr * c.schedule.min_lr_factor, c.schedule.warmup_tokens, length});

@@ -60,6 +60,7 @@ constexpr OptionRow kTable[] = {
     {"pipeline", "layers_per_stage", SHOAL_SLOT(pipeline.layers_per_stage), "[]", 0, 256, kShared, "a split of your own; [] = balanced by cost"},
     {"pipeline", "replicas", SHOAL_SLOT(pipeline.replicas), "1", 1, 256, kShared, "peers expected per stage: the batch of solo"},
     {"pipeline", "in_flight", SHOAL_SLOT(pipeline.in_flight), "0", 0, 4096, kShared, "microbatches under way; 0 = 2 x stages x replicas"},
+    {"pipeline", "in_flight_ramp", SHOAL_SLOT(pipeline.in_flight_ramp), "[]", 0, 2, kShared, "[0.1, 0.6] = few until a tenth of the schedule, all from 0.6 on; [] = all"},
 
     {"sync", "rule", SHOAL_CHOICE(sync.rule, kRuleNames), "\"diloco\"", 0, 0, kShared, "how the replicas of a stage agree"},
     {"sync", "mode", SHOAL_CHOICE(sync.mode, kModeNames), "\"overlap\"", 0, 0, kShared, "drain = no staleness, allreduce only"},
@@ -148,6 +149,7 @@ std::string type_text(const OptionRow& row) {
   if (std::holds_alternative<double*>(slot)) return "number";
   if (std::holds_alternative<Auto<double>*>(slot)) return "auto or number";
   if (std::holds_alternative<std::vector<std::uint32_t>*>(slot)) return "list of integers";
+  if (std::holds_alternative<std::vector<double>*>(slot)) return "list of numbers";
   if (std::holds_alternative<std::vector<PeerId>*>(slot)) return "list of keys";
   if (const ChoiceSlot* choice = std::get_if<ChoiceSlot>(&slot)) return "one of " + joined(choice->names);
   if (const ChoicesSlot* choices = std::get_if<ChoicesSlot>(&slot))

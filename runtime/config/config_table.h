@@ -21,8 +21,9 @@ struct ChoicesSlot {
   EdgeCodecs* value;
   std::span<const std::string_view> names;
 };
-using OptionSlot = std::variant<std::string*, std::uint16_t*, std::uint32_t*, std::uint64_t*, double*, Auto<double>*,
-                                ChoiceSlot, ChoicesSlot, std::vector<std::uint32_t>*, std::vector<PeerId>*>;
+using OptionSlot =
+    std::variant<std::string*, std::uint16_t*, std::uint32_t*, std::uint64_t*, double*, Auto<double>*, ChoiceSlot,
+                 ChoicesSlot, std::vector<std::uint32_t>*, std::vector<double>*, std::vector<PeerId>*>;
 
 struct OptionRow {
   std::string_view section, key;

@@ -122,6 +122,19 @@ Status assign(const OptionRow& row, const toml::node& node, std::vector<std::uin
   return {};
 }
 
+Status assign(const OptionRow& row, const toml::node& node, std::vector<double>* out) {
+  const toml::array* list = node.as_array();
+  if (list == nullptr) return wrong_type(row);
+  SHOAL_TRY(check_bound(row, static_cast<double>(list->size()), " items"));
+  out->clear();
+  for (const toml::node& item : *list) {
+    const auto value = item.is_number() ? item.value<double>() : std::nullopt;
+    if (!value || !std::isfinite(*value)) return wrong_type(row);
+    out->push_back(*value);
+  }
+  return {};
+}
+
 Status assign(const OptionRow& row, const toml::node& node, std::vector<PeerId>* out) {
   const toml::array* list = node.as_array();
   if (list == nullptr) return wrong_type(row);
@@ -264,6 +277,11 @@ std::string text_of(const Auto<Number>* value) {
 std::string text_of(const std::vector<std::uint32_t>* list) {
   std::string text = "[";
   for (std::uint32_t value : *list) text += (text.size() > 1 ? ", " : "") + std::to_string(value);
+  return text + "]";
+}
+std::string text_of(const std::vector<double>* list) {
+  std::string text = "[";
+  for (const double& value : *list) text += (text.size() > 1 ? ", " : "") + text_of(&value);
   return text + "]";
 }
 std::string text_of(const std::vector<PeerId>* list) {

@@ -68,6 +68,7 @@ struct RunSummary {
   // At most so many microbatches, and targets of them, can be lost with one peer: what the trainer may have in flight
   // above its low-water mark.
   std::uint64_t loss_bound_microbatches = 0, loss_bound_targets = 0;
+  double full_in_flight_share = 0;  // of run_targets: committed when [pipeline] in_flight_ramp held nothing back
   std::optional<double> validation_loss;
   std::vector<Version> validation_versions;  // of the anchors that it is of, one a stage
   std::optional<double> delay{};             // mean of the latest stage's gradients at the last look, in inner steps

@@ -75,7 +75,7 @@ bool Trainer::may_issue(std::uint64_t serial) const {
   const RunConfig& config = options_.config;
   const std::uint64_t end = config.end_targets();
   if (finishing_ || (end > 0 && serial * config.targets_per_microbatch() >= end)) return false;
-  if (env_.book.open() + deciding_.size() >= config.in_flight()) return false;
+  if (env_.book.open() + deciding_.size() >= config.in_flight_at(env_.book.committed_targets())) return false;
   const StepId step = step_of(serial);
   if (step.value == 0) return config.sync.warm_steps == 0 || steps_done_ >= config.sync.warm_steps;
   const std::uint64_t behind = config.sync.mode == SyncMode::kDrain ? 1 : 2;

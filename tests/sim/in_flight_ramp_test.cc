@@ -1,0 +1,103 @@
+// [pipeline] in_flight_ramp over a whole run: few microbatches under way at first, all of them later, and a resumed
+// launching process goes on from where the run was.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "common/log.h"
+#include "sim/checkers.h"
+
+namespace shoal {
+namespace {
+
+constexpr std::uint64_t kMicrobatches = 400;
+
+SwarmOptions ramped() {
+  SwarmOptions options;
+  options.stages = 2;
+  options.config = small_config(RuleId::kDiloco, options.stages, kMicrobatches);
+  options.config.pipeline.in_flight_ramp = {0.1, 0.6};
+  return options;
+}
+
+// What the launching process's event lines say of it, issue by issue.
+struct Opened {
+  std::uint64_t committed;  // microbatches, at that moment
+  std::uint64_t open;       // with the one just issued
+};
+// `resumed`: so many event lines were there when another life of it began, in which nothing is open at first.
+std::vector<Opened> opened(const Swarm& swarm, std::size_t resumed = SIZE_MAX) {
+  std::vector<Opened> all;
+  std::set<MicrobatchId> open, committed;
+  const std::vector<SimEvent>& events = swarm.events();
+  for (std::size_t i = 0; i < events.size(); ++i) {
+    if (i == resumed) open.clear();
+    const SimEvent& event = events[i];
+    if (event.event == EventKind::kIssue) {
+      open.insert(*event.microbatch);
+      all.push_back({committed.size(), open.size()});
+    } else if (event.event == EventKind::kCommit) {
+      committed.insert(*event.microbatch);  // a resumed process says some of them again
+      open.erase(*event.microbatch);
+    }
+  }
+  return all;
+}
+
+std::uint64_t allowed(const RunConfig& config, std::uint64_t committed) {
+  return config.in_flight_at(committed * config.targets_per_microbatch());
+}
+
+class InFlightRampTest : public testing::Test {
+ protected:
+  void SetUp() override { set_log_level(LogLevel::kError); }
+  void TearDown() override { set_log_level(LogLevel::kInfo); }
+};
+
+TEST_F(InFlightRampTest, SoManyAreOpenAsTheRampAllowsAndAllOfThemAtItsEnd) {
+  const SwarmOptions options = ramped();
+  const RunConfig& config = options.config;
+  ASSERT_LT(config.fewest_in_flight(), config.in_flight());
+  Swarm swarm(options);
+  ASSERT_TRUE(swarm.run_to_end(600s));
+  EXPECT_EQ(swarm.summary().committed, kMicrobatches);
+  std::uint64_t most_at_first = 0, most = 0;
+  for (const Opened& now : opened(swarm)) {
+    ASSERT_LE(now.open, allowed(config, now.committed)) << "after " << now.committed;
+    if (now.committed <= kMicrobatches / 10) most_at_first = std::max(most_at_first, now.open);
+    most = std::max(most, now.open);
+  }
+  EXPECT_EQ(most_at_first, config.fewest_in_flight());
+  EXPECT_EQ(most, config.in_flight());
+  EXPECT_DOUBLE_EQ(swarm.summary().full_in_flight_share, 0.4);
+  EXPECT_EQ(check_end(swarm), std::vector<std::string>{});
+}
+
+TEST_F(InFlightRampTest, AResumedProcessGoesOnFromWhereTheRunWas) {
+  const SwarmOptions options = ramped();
+  const RunConfig& config = options.config;
+  Swarm swarm(options);
+  ASSERT_TRUE(swarm.loop().run_until_true([&] { return swarm.launch()->book().committed() >= kMicrobatches * 2 / 5; },
+                                          swarm.loop().now() + 300s));
+  const std::size_t before = opened(swarm).size();
+  swarm.kill_launch();
+  const std::size_t resumed = swarm.events().size();
+  swarm.resume_launch();
+  ASSERT_TRUE(swarm.run_to_end(600s));
+  EXPECT_EQ(swarm.summary().committed, kMicrobatches);
+  const std::vector<Opened> all = opened(swarm, resumed);
+  ASSERT_GT(all.size(), before);
+  for (const Opened& now : all) ASSERT_LE(now.open, allowed(config, now.committed)) << "after " << now.committed;
+  // The new process fills the pipe at once, up to the middle of the ramp.
+  const std::uint64_t committed = all[before].committed, middle = allowed(config, committed);
+  EXPECT_GT(middle, config.fewest_in_flight());
+  EXPECT_LT(middle, config.in_flight());
+  ASSERT_GE(all.size(), before + middle);
+  EXPECT_EQ(all[before + middle - 1].open, middle);
+  EXPECT_EQ(all[before + middle - 1].committed, committed);
+  EXPECT_EQ(check_end(swarm), std::vector<std::string>{});
+}
+
+}  // namespace
+}  // namespace shoal
