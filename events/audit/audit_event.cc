@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
+#include "events/delay.h"
 #include "events/event_log.h"
 
 namespace shoal {
@@ -21,7 +22,7 @@ constexpr std::string_view kFieldNames[] = {
     "time",    "event",   "role",    "run",     "peer",       "session", "microbatch", "stage", "about",
     "entry",   "lease",   "window",  "round",   "version",    "digest",  "tag",        "step",  "entries",
     "secured", "cause",   "loss",    "targets", "state",      "sample",  "epoch",      "sent",  "received",
-    "fp32",    "payload", "missing", "members", "about_peer", "silent",  "versions"};
+    "fp32",    "payload", "missing", "members", "about_peer", "silent",  "versions", "delays"};
 static_assert(std::size(kFieldNames) == static_cast<std::size_t>(F::kNone));
 
 constexpr std::uint64_t bit(F field) { return std::uint64_t{1} << static_cast<unsigned>(field); }
@@ -172,7 +173,7 @@ class Reader {
   bool start_array(std::size_t) {
     ++depth_;
     if (depth_ == 1) return false;
-    if (depth_ == 2 && (field_ == F::kEntries || field_ == F::kVersions)) return mark();
+    if (depth_ == 2 && (field_ == F::kEntries || field_ == F::kVersions || field_ == F::kDelays)) return mark();
     in_list_ = depth_ == 3 && field_ == F::kSecured && !e_.secured.empty();
     return in_list_ || field_ == F::kNone;
   }
@@ -187,6 +188,8 @@ class Reader {
   bool number_unsigned(std::uint64_t value) {
     if (in_list_) return e_.secured.back().serials.push_back(value), true;
     if (depth_ == 2 && field_ == F::kVersions) return e_.versions.push_back(value), true;
+    if (depth_ == 2 && field_ == F::kDelays)
+      return e_.delays.push_back(value), e_.delays.size() <= DelayHistogram::kBins;
     if (field_ == F::kTime || field_ == F::kLoss) return number_float(static_cast<double>(value), {});
     return field_ == F::kNone || (depth_ == 1 && mark() && take(value));
   }
@@ -274,6 +277,7 @@ bool read_audit_event(std::string_view line, AuditEvent& event) {
   event.entries.clear();
   event.secured.clear();
   event.versions.clear();
+  event.delays.clear();
   event.about_peer.clear();
   event.cause.clear();
   event.state.clear();

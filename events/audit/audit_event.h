@@ -48,6 +48,7 @@ enum class AuditField : std::uint8_t {
   kAboutPeer,
   kSilent,
   kVersions,
+  kDelays,
   kNone,
 };
 
@@ -66,7 +67,7 @@ struct AuditEvent {
   std::string digest, about_peer;
   std::vector<EntryName> entries;
   std::vector<Secured> secured;
-  std::vector<std::uint64_t> versions;
+  std::vector<std::uint64_t> versions, delays;
 
   bool holds(AuditField field) const { return (has >> static_cast<unsigned>(field) & 1) != 0; }
   bool is_trainer() const { return role == "trainer"; }
