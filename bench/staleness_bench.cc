@@ -45,9 +45,9 @@ class StalenessBench {
         SHOAL_ASSIGN(StalenessRow row, train(arms[i], toml));
         row.key = key;
         SHOAL_TRY(append(row));
-        std::fprintf(stderr, "%zu of %zu: delay %s, look-ahead %s, lr %g, seed %llu: %.4f in %.0f s\n", i + 1, arms.size(),
-                     row.delay.c_str(), row.look_ahead.c_str(), row.lr, static_cast<unsigned long long>(row.seed),
-                     row.validation, row.seconds);
+        std::fprintf(stderr, "%zu of %zu: delay %s, look-ahead %s, lr %g, seed %llu: %.4f in %.0f s\n", i + 1,
+                     arms.size(), row.delay.c_str(), row.look_ahead.c_str(), row.lr,
+                     static_cast<unsigned long long>(row.seed), row.validation, row.seconds);
         rows_.push_back(std::move(row));
         known = &rows_.back();
       }
@@ -107,11 +107,10 @@ class StalenessBench {
     SHOAL_TRY(replace_file(run, {Bytes::copy_of(std::string_view(toml))}));
     SHOAL_TRY(save_delay_profile(delays, arm.profile));
     const TimePoint begin = monotonic_now();
-    SHOAL_ASSIGN(Offspring child,
-                 Offspring::start({{shoal_, "solo", run, "--delay-profile", delays, "--json", "--device", "cpu",
-                                    "--threads", std::to_string(options_.threads)},
-                                   output,
-                                   error}));
+    SHOAL_ASSIGN(Offspring child, Offspring::start({{shoal_, "solo", run, "--delay-profile", delays, "--json",
+                                                     "--device", "cpu", "--threads", std::to_string(options_.threads)},
+                                                    output,
+                                                    error}));
     while (!child.wait_until(monotonic_now() + 100ms))
       if (stop_signal != 0)
         return make_error(ErrorCode::kInterrupted, "interrupted; what is in " + options_.rows + " is kept");
@@ -120,7 +119,8 @@ class StalenessBench {
     const auto result = nlohmann::json::parse(text.str(), nullptr, false);
     const double validation = result.is_object() ? result.value("val_loss", -1.0) : -1.0;
     if (child.exit_code() != 0 || validation < 0)
-      return make_error(ErrorCode::kUnreachable, "solo failed at delay " + arm.delay + ", lr " + std::to_string(arm.lr) +
+      return make_error(ErrorCode::kUnreachable, "solo failed at delay " + arm.delay + ", lr " +
+                                                     std::to_string(arm.lr) +
                                                      "; it said:" + last_lines(error, kLinesShown));
     return StalenessRow{.key = {},
                         .delay = arm.delay,

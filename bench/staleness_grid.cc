@@ -141,8 +141,9 @@ std::string staleness_key(const std::string& toml, const DelayProfile& profile) 
 }
 
 std::string row_text(const StalenessRow& row) {
-  const Json out = {{"schema", kSchema}, {"key", row.key}, {"delay", row.delay},           {"look_ahead", row.look_ahead},
-                    {"lr", row.lr},      {"seed", row.seed}, {"validation", row.validation}, {"seconds", row.seconds}};
+  const Json out = {
+      {"schema", kSchema}, {"key", row.key},   {"delay", row.delay},           {"look_ahead", row.look_ahead},
+      {"lr", row.lr},      {"seed", row.seed}, {"validation", row.validation}, {"seconds", row.seconds}};
   return out.dump() + "\n";
 }
 
@@ -199,8 +200,8 @@ std::vector<StalenessBest> best_of_arms(const std::vector<StalenessRow>& rows) {
 std::string staleness_table(const std::vector<StalenessBest>& arms) {
   std::ostringstream out;
   out << std::fixed << std::left << std::setw(20) << "delay (steps)" << std::right << std::setw(11) << "look-ahead"
-      << std::setw(12) << "best rate" << std::setw(12) << "validation" << std::setw(18) << "of the seeds" << std::setw(11)
-      << "recovered" << '\n';
+      << std::setw(12) << "best rate" << std::setw(12) << "validation" << std::setw(18) << "of the seeds"
+      << std::setw(11) << "recovered" << '\n';
   bool edges = false;
   for (const StalenessBest& arm : arms) {
     std::ostringstream range;
@@ -221,9 +222,9 @@ std::string staleness_table(const std::vector<StalenessBest>& arms) {
 std::string staleness_json(const std::vector<StalenessBest>& arms) {
   std::string out;
   for (const StalenessBest& arm : arms) {
-    Json row = {{"delay", arm.delay},   {"look_ahead", arm.look_ahead}, {"lr", arm.lr},
-                {"validation", arm.validation}, {"lowest", arm.lowest}, {"highest", arm.highest},
-                {"seeds", arm.seeds},   {"at_edge", arm.at_edge},       {"recovered", nullptr}};
+    Json row = {{"delay", arm.delay},           {"look_ahead", arm.look_ahead}, {"lr", arm.lr},
+                {"validation", arm.validation}, {"lowest", arm.lowest},         {"highest", arm.highest},
+                {"seeds", arm.seeds},           {"at_edge", arm.at_edge},       {"recovered", nullptr}};
     if (arm.recovered) row["recovered"] = *arm.recovered;
     out += row.dump() + "\n";
   }

@@ -48,8 +48,8 @@ struct StalenessRow {
   double validation = 0;  // nats a target
   double seconds = 0;
 };
-std::string row_text(const StalenessRow& row);                      // one line, schema "shoal.staleness/1"
-std::optional<StalenessRow> parse_row(std::string_view line);      // none: torn, or no row
+std::string row_text(const StalenessRow& row);                 // one line, schema "shoal.staleness/1"
+std::optional<StalenessRow> parse_row(std::string_view line);  // none: torn, or no row
 // An arm's row among those that were trained; null: it has not been.
 const StalenessRow* find_row(const std::vector<StalenessRow>& rows, const std::string& key);
 

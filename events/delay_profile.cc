@@ -14,7 +14,8 @@ using Json = nlohmann::json;
 using OrderedJson = nlohmann::ordered_json;
 
 constexpr std::string_view kSchema = "shoal.delay/1";
-constexpr std::string_view kRemedy = ". HINT: `shoal audit --delay-profile FILE` writes such a file; docs/FILES.md names the keys";
+constexpr std::string_view kRemedy =
+    ". HINT: `shoal audit --delay-profile FILE` writes such a file; docs/FILES.md names the keys";
 
 constexpr std::array<std::string_view, 6> kTopKeys = {"schema", "rule", "replicas", "inner_batch", "tokens", "stages"};
 constexpr std::array<std::string_view, 2> kStageKeys = {"stage", "counts"};
@@ -95,7 +96,8 @@ class Reader {
       total += values.back();
     }
     if (total == 0) return wrong(name + ".counts", "must hold a count above 0");
-    if (total > kDelayNumberMax) return wrong(name + ".counts", "add up to more than " + std::to_string(kDelayNumberMax));
+    if (total > kDelayNumberMax)
+      return wrong(name + ".counts", "add up to more than " + std::to_string(kDelayNumberMax));
     return DelayHistogram::of(values);
   }
 

@@ -264,7 +264,8 @@ class Auditor {
     for (auto& [stage, fact] : books_.stages) {
       StageVerdict& verdict = report_.stages[stage];
       verdict.version = fact.newest();
-      for (const auto& [number, story] : fact.stories) verdict.members_max = std::max(verdict.members_max, story.members);
+      for (const auto& [number, story] : fact.stories)
+        verdict.members_max = std::max(verdict.members_max, story.members);
       for (const std::uint32_t index : fact.rounds) verdict.rounds += index != 0;
       if (verdict.rounds > 0 && books_.ended) judge_last_anchor(stage, fact);
       const auto secured = books_.secured_tag(stage, fact.newest());

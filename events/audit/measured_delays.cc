@@ -24,9 +24,9 @@ Result<DelayProfile> measured_delays(const AuditReport& report) {
                             ": no line of a peer carries \"delays\". HINT: give the event files of peers that made "
                             "inner steps (join --events), of a shoal that writes delays");
     if (delays.total() > kDelayNumberMax)
-      return make_error(ErrorCode::kTooLarge,
-                        "stage " + std::to_string(i) + ": the delays are of more than " +
-                            std::to_string(kDelayNumberMax) + " targets, which no run has. HINT: see the audit's verdict");
+      return make_error(ErrorCode::kTooLarge, "stage " + std::to_string(i) + ": the delays are of more than " +
+                                                  std::to_string(kDelayNumberMax) +
+                                                  " targets, which no run has. HINT: see the audit's verdict");
     profile.stages.push_back(delays);
     profile.replicas = std::max(profile.replicas, stage.members_max);
     steps += windows ? stage.steps_of_windows : stage.steps_of_rounds;

@@ -1,7 +1,7 @@
 #pragma once
 // Lets one process train as a swarm does whose gradients are late (docs/CLI.md, `solo --delay-profile`). A microbatch
-// that step s uses meets, at stage i, the parameters after step s - 1 - d_i: forward and backward both, as in the swarm,
-// where backward runs through the graph that forward kept. d_i comes from stage i's histogram. One number per
+// that step s uses meets, at stage i, the parameters after step s - 1 - d_i: forward and backward both, as in the
+// swarm, where backward runs through the graph that forward kept. d_i comes from stage i's histogram. One number per
 // microbatch, drawn from the run's seed, is used for all stages, so that a late microbatch is late everywhere. In the
 // first steps d_i is no larger than what has been stepped.
 //
@@ -37,7 +37,7 @@ class DelayedWeights {
   // Every stage stepped: its kCurrent is the newest now. REQUIRES: to_newest() before the step.
   void stepped();
 
-  std::uint64_t bytes() const;                                   // of all parameters that are kept
+  std::uint64_t bytes() const;                                       // of all parameters that are kept
   const std::vector<DelayHistogram>& used() const { return used_; }  // what meet() counted, by stage
 
  private:

@@ -150,16 +150,16 @@ Result<SoloResult> run_solo(const SoloOptions& options) {
 
 std::string solo_json(const SoloResult& r) {
   nlohmann::ordered_json out = {{"schema", "shoal.solo/1"},
-                                      {"loss_start", r.losses.first()},
-                                      {"loss_end", r.losses.last()},
-                                      {"val_loss", r.validation_loss},
-                                      {"unigram_entropy", r.entropy.unigram},
-                                      {"bigram_entropy", r.entropy.bigram},
-                                      {"tokens", r.tokens},
-                                      {"steps", r.steps},
-                                      {"tokens_per_s", r.tokens_per_s},
-                                      {"train_seconds", r.train_seconds},
-                                      {"interrupted", r.interrupted}};
+                                {"loss_start", r.losses.first()},
+                                {"loss_end", r.losses.last()},
+                                {"val_loss", r.validation_loss},
+                                {"unigram_entropy", r.entropy.unigram},
+                                {"bigram_entropy", r.entropy.bigram},
+                                {"tokens", r.tokens},
+                                {"steps", r.steps},
+                                {"tokens_per_s", r.tokens_per_s},
+                                {"train_seconds", r.train_seconds},
+                                {"interrupted", r.interrupted}};
   for (const DelayHistogram& delays : r.delays) out["delay_means"].push_back(delays.mean());
   return out.dump(2) + "\n";
 }

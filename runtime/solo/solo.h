@@ -4,8 +4,8 @@
 // same schedule by tokens. A step's learning rate is taken at the tokens committed with it, as a STEP or a closing
 // window of the swarm does.
 //
-// With a delay profile it trains as a swarm would whose gradients are as late (delayed_weights.h). Of the swarm's windows
-// only their size is replayed: rounds and the outer rule are not.
+// With a delay profile it trains as a swarm would whose gradients are as late (delayed_weights.h). Of the swarm's
+// windows only their size is replayed: rounds and the outer rule are not.
 #include <functional>
 #include <memory>
 #include <optional>
@@ -25,10 +25,10 @@ namespace shoal {
 struct SoloOptions {
   RunConfig config;
   ExecutorFactory factory;
-  std::string save_folder;                          // empty: not saved
-  std::optional<DelayProfile> delays;               // of the swarm whose late gradients are replayed; none: none is late
-  EventLog* events = nullptr;                       // borrowed; null: none
-  std::function<void(const TrainLine&)> on_step;    // after every global step
+  std::string save_folder;                        // empty: not saved
+  std::optional<DelayProfile> delays;             // of the swarm whose late gradients are replayed; none: none is late
+  EventLog* events = nullptr;                     // borrowed; null: none
+  std::function<void(const TrainLine&)> on_step;  // after every global step
   std::function<void(const std::string&)> on_note;  // progress that is no step
   std::function<bool()> stop;                       // asked between microbatches: ends the run in order
 };

@@ -87,14 +87,16 @@ TEST(StalenessGridTest, ARowIsReadAsItWasWritten) {
 }
 
 StalenessRow row_of(const std::string& delay, const std::string& look_ahead, double lr, double validation) {
-  return {.key = {}, .delay = delay, .look_ahead = look_ahead, .lr = lr, .seed = 1, .validation = validation, .seconds = 1};
+  return {
+      .key = {}, .delay = delay, .look_ahead = look_ahead, .lr = lr, .seed = 1, .validation = validation, .seconds = 1};
 }
 
 TEST(StalenessGridTest, TheBestRateOfEachArmCountsAndTheShareIsOfTheGap) {
-  const std::vector<StalenessRow> rows = {
-      row_of("0", "0", 1e-3, 2.2), row_of("0", "0", 1e-3, 2.4), row_of("0", "0", 2e-3, 2.0), row_of("0", "0", 2e-3, 2.2),
-      row_of("0", "0", 4e-3, 3.0), row_of("0", "0", 4e-3, 3.0), row_of("2", "0", 1e-3, 2.9), row_of("2", "0", 2e-3, 3.5),
-      row_of("2", "1", 1e-3, 2.5), row_of("9", "1", 1e-3, 2.5)};
+  const std::vector<StalenessRow> rows = {row_of("0", "0", 1e-3, 2.2), row_of("0", "0", 1e-3, 2.4),
+                                          row_of("0", "0", 2e-3, 2.0), row_of("0", "0", 2e-3, 2.2),
+                                          row_of("0", "0", 4e-3, 3.0), row_of("0", "0", 4e-3, 3.0),
+                                          row_of("2", "0", 1e-3, 2.9), row_of("2", "0", 2e-3, 3.5),
+                                          row_of("2", "1", 1e-3, 2.5), row_of("9", "1", 1e-3, 2.5)};
   const auto arms = best_of_arms(rows);
   ASSERT_EQ(arms.size(), 4u);
   EXPECT_EQ(arms[0].lr, 2e-3);

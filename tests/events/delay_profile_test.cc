@@ -31,10 +31,9 @@ std::string edited(const std::string& from, const std::string& to) {
 
 TEST(DelayProfileTest, IsReadAsItWasWritten) {
   const std::string text = delay_profile_text(example());
-  EXPECT_EQ(text,
-            R"({"schema":"shoal.delay/1","rule":"diloco","replicas":2,"inner_batch":2048,"tokens":1000,)"
-            R"("stages":[{"stage":0,"counts":[100,800,100]},{"stage":1,"counts":[500,500]}]})"
-            "\n");
+  EXPECT_EQ(text, R"({"schema":"shoal.delay/1","rule":"diloco","replicas":2,"inner_batch":2048,"tokens":1000,)"
+                  R"("stages":[{"stage":0,"counts":[100,800,100]},{"stage":1,"counts":[500,500]}]})"
+                  "\n");
   const auto read = parse_delay_profile(text, "here");
   ASSERT_TRUE(read.ok()) << read.error().message;
   EXPECT_EQ(*read, example());

@@ -149,7 +149,8 @@ TEST_F(DelayedWeightsTest, SoloCountsWhatItReplayedAndTellsItsMemory) {
   EXPECT_EQ(late->delays[1], DelayHistogram::of(std::vector<std::uint64_t>{6 * 64}));
   EXPECT_THAT(solo_json(*late), HasSubstr("delay_means"));
   ASSERT_GE(notes.size(), 2u);
-  EXPECT_THAT(notes[0], testing::AllOf(HasSubstr("stage 0 by 2.00 steps (at most 2), stage 1 by 0.00"), HasSubstr("MiB")));
+  EXPECT_THAT(notes[0],
+              testing::AllOf(HasSubstr("stage 0 by 2.00 steps (at most 2), stage 1 by 0.00"), HasSubstr("MiB")));
   EXPECT_THAT(notes[1], HasSubstr("measured at inner steps of 4096 targets, this run's have 64"));
   options.delays = profile_of({{1}});
   EXPECT_EQ(run_solo(options).code(), ErrorCode::kInput);
