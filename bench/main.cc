@@ -4,6 +4,47 @@
 #include "bench/codec_bench.h"
 #include "bench/hop_bench.h"
 #include "bench/loop_bench.h"
+#include "bench/staleness_bench.h"
+
+namespace {
+
+CLI::App* add_staleness(CLI::App& app, shoal::StalenessOptions& options) {
+  CLI::App* command = app.add_subcommand(
+      "staleness", "What late gradients cost, and what look-ahead gives back: a grid of solo --delay-profile");
+  shoal::StalenessSetting& model = options.setting;
+  command->add_option("--text", model.text, "what is learned, bytes")->required()->check(CLI::ExistingFile);
+  command->add_option("--rows", options.rows, "results, JSON lines; what it has is not trained again")
+      ->type_name("FILE")
+      ->capture_default_str();
+  command->add_option("--delay", options.delays, "mean delays in inner steps: D, or D/D/... one a stage")
+      ->type_name("D")
+      ->capture_default_str();
+  command->add_option("--profile", options.profiles, "measured delays besides, of audit --delay-profile")
+      ->type_name("FILE")
+      ->check(CLI::ExistingFile);
+  command->add_option("--look-ahead", options.look_aheads, "values of [optimizer] look_ahead; 0 leaves the key out")
+      ->type_name("C")
+      ->capture_default_str();
+  command->add_option("--lr", options.rates, "learning rates; the best one counts")->capture_default_str();
+  command->add_option("--seed", options.seeds, "seeds; their mean counts")->capture_default_str();
+  command->add_option("--tokens", model.tokens, "of one training")->check(CLI::PositiveNumber)->capture_default_str();
+  command->add_option("--layers", model.layers, "of the model")->capture_default_str();
+  command->add_option("--dim", model.dim, "of the model")->capture_default_str();
+  command->add_option("--heads", model.heads, "of the model")->capture_default_str();
+  command->add_option("--positions", model.positions, "of the model")->capture_default_str();
+  command->add_option("--sequences", model.sequences, "of a microbatch")->capture_default_str();
+  command->add_option("--stages", model.stages, "parts the model is cut into")
+      ->check(CLI::Range(1, 256))
+      ->capture_default_str();
+  command->add_option("--inner-batch", model.inner_batch, "targets of one step")->capture_default_str();
+  command->add_option("--set", model.sets, "more of the run file; texts in their quotes")
+      ->type_name("SECTION.KEY=VALUE");
+  command->add_option("--threads", options.threads, "of the CPU")->check(CLI::Range(1, 1024))->capture_default_str();
+  command->add_flag("--json", options.json, "one JSON object a line on stdout");
+  return command;
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   CLI::App app("Benchmarks of shoal: a table for people, --json for one object a line", "shoal-bench");
@@ -44,9 +85,13 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   loop->add_flag("--json", loop_options.json, "one JSON object a line on stdout");
 
+  shoal::StalenessOptions staleness_options;
+  CLI::App* staleness = add_staleness(app, staleness_options);
+
   CLI11_PARSE(app, argc, argv);
   if (codec->parsed()) return shoal::run_codec_bench(json);
   if (loop->parsed()) return shoal::run_loop_bench(loop_options);
+  if (staleness->parsed()) return shoal::run_staleness_bench(staleness_options);
   if (hop->parsed()) return shoal::run_hop_bench(hop_options);
   return 0;
 }

@@ -17,7 +17,7 @@ namespace shoal {
 namespace {
 
 struct SoloArguments {
-  std::string config, save, events;
+  std::string config, save, events, delay_profile;
   ComputeOptions compute;
   double seconds_between_lines = 1;
 };
@@ -49,6 +49,12 @@ int run(const SoloArguments& arguments, const GlobalOptions& global) {
     if (config->executor.kind != ExecutorKind::kTorch) return fail_config(nothing_to_save());
     if (const Status probed = probe_save_folder(arguments.save); !probed.ok()) return fail(probed.error());
   }
+  std::optional<DelayProfile> delays;
+  if (!arguments.delay_profile.empty()) {
+    auto loaded = load_delay_profile(arguments.delay_profile);
+    if (!loaded.ok()) return fail(loaded.error());
+    delays = std::move(*loaded);
+  }
   const SystemClock clock;
   std::unique_ptr<EventLog> events = make_silent_event_log();
   if (!arguments.events.empty()) {
@@ -62,6 +68,7 @@ int run(const SoloArguments& arguments, const GlobalOptions& global) {
   options.config = *config;
   options.factory = executor_factory(config->executor, arguments.compute);
   options.save_folder = arguments.save;
+  options.delays = std::move(delays);
   options.events = events.get();
   options.stop = [] { return stop_wanted(); };
   options.on_note = [](const std::string& text) { log_info(text); };
@@ -91,6 +98,11 @@ void add_solo(CLI::App& app, Program& program) {
   add_compute_options(*command, arguments->compute);
   command->add_option("--save", arguments->save, "write the trained model here")->type_name("DIR");
   command->add_option("--events", arguments->events, "append JSON lines here")->type_name("FILE");
+  command
+      ->add_option("--delay-profile", arguments->delay_profile,
+                   "compute every gradient at past weights, as late as this file says that a swarm's were "
+                   "(audit --delay-profile writes it); rounds and the outer rule are not replayed")
+      ->type_name("FILE");
   command->add_option("--line-every", arguments->seconds_between_lines,
                       "seconds between train lines; 0 = every step (default: 1)");
   command->footer("The options of RUN.toml:\n" + describe_options());

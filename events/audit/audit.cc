@@ -11,6 +11,7 @@
 #include "events/audit/event_lines.h"
 #include "events/audit/peer_story.h"
 #include "events/audit/trainer_story.h"
+#include "events/delay_profile.h"
 
 namespace shoal {
 namespace {
@@ -97,9 +98,25 @@ class Auditor {
     if (!same_process(e, where, file)) return;
     if (e.kind == EventKind::kReopened) return;
     take_session(e, where, file, trainer);
-    if (!trainer) return e.is_peer() ? peer_.take(e, where) : void();
+    if (!trainer && !e.is_peer()) return;
+    if (!trainer) {
+      note_delays(e);
+      return peer_.take(e, where);
+    }
     books_.trainer_seen = true;
     take_of_trainer(e, where);
+  }
+
+  void note_delays(const AuditEvent& e) {
+    if (!e.holds(AuditField::kDelays) || !e.holds(AuditField::kStage) || e.stage >= kDelayStagesMax) return;
+    StageVerdict& stage = report_.stages[static_cast<std::uint16_t>(e.stage)];
+    if (e.kind == EventKind::kStepped) {
+      stage.delays_of_windows.merge(DelayHistogram::of(e.delays));
+      ++stage.steps_of_windows;
+    } else if (e.kind == EventKind::kAnchor) {
+      stage.delays_of_rounds.merge(DelayHistogram::of(e.delays));
+      ++stage.steps_of_rounds;
+    }
   }
 
   bool same_process(const AuditEvent& e, Where where, File& file) {
@@ -232,6 +249,7 @@ class Auditor {
     for (const auto& [name, fact] : books_.microbatches) {
       report_.issued += fact.issue_life != 0;
       report_.committed += fact.commit_life != 0;
+      if (fact.commit_life != 0) report_.committed_targets += fact.targets;
       report_.unfinished += fact.issue_life != 0 && fact.commit_life == 0;
     }
     report_.ended = books_.ended;
@@ -246,6 +264,8 @@ class Auditor {
     for (auto& [stage, fact] : books_.stages) {
       StageVerdict& verdict = report_.stages[stage];
       verdict.version = fact.newest();
+      for (const auto& [number, story] : fact.stories)
+        verdict.members_max = std::max(verdict.members_max, story.members);
       for (const std::uint32_t index : fact.rounds) verdict.rounds += index != 0;
       if (verdict.rounds > 0 && books_.ended) judge_last_anchor(stage, fact);
       const auto secured = books_.secured_tag(stage, fact.newest());

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "common/result.h"
+#include "events/delay.h"
 
 namespace shoal {
 
@@ -33,6 +34,11 @@ struct StageVerdict {
   std::uint64_t anchors = 0;        // anchor lines compared with the rounds
   std::uint64_t newest_anchor = 0;  // the newest version that one of them is at
   bool tag_fits = true;
+  // Of the gradients in inner steps, as the peers wrote: `delays` of lines `stepped` (diloco), and of lines `anchor`
+  // where a round is the step (allreduce, warm steps). Counts of targets; not judged.
+  DelayHistogram delays_of_windows, delays_of_rounds;
+  std::uint64_t steps_of_windows = 0, steps_of_rounds = 0;  // such lines
+  std::uint64_t members_max = 0;                            // of one round
 };
 
 struct AuditReport {
@@ -43,6 +49,7 @@ struct AuditReport {
   bool clean() const { return verdict() == AuditVerdict::kClean; }
   bool ended = false;  // a trainer wrote that the run is over
   std::uint64_t issued = 0, committed = 0, unfinished = 0;
+  std::uint64_t committed_targets = 0;
   // (microbatch, stage) pairs:
   std::uint64_t secured = 0, lost = 0, undecided = 0, silent = 0, counted_twice = 0;
   std::uint64_t branches = 0;       // entries beyond the first of a (microbatch, stage)

@@ -1,25 +1,31 @@
 #include "runtime/solo/solo.h"
 
 #include <algorithm>
+#include <iomanip>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "common/thread_loop.h"
+#include "runtime/solo/delayed_weights.h"
 
 namespace shoal {
 namespace {
 
 class Solo {
  public:
-  Solo(const SoloOptions& options, StageChain chain, Samples samples)
+  Solo(const SoloOptions& options, StageChain chain, std::optional<DelayedWeights> delayed, Samples samples)
       : options_(options),
         config_(options.config),
         chain_(std::move(chain)),
+        delayed_(std::move(delayed)),
         samples_(std::move(samples)),
         order_(samples_.training(), config_.run.seed) {}
 
   Result<SoloResult> run() {
     if (config_.data.width == TokenWidth::kBytes) result_.entropy = text_entropy(samples_.file().bytes());
+    if (delayed_) note_delays();
     SHOAL_TRY(train());
+    if (delayed_) result_.delays = delayed_->used();
     const std::uint64_t limit = config_.data.validation_samples;
     note("validation on " +
          std::to_string(limit == 0 ? samples_.validation() : std::min(limit, samples_.validation())) + " samples");
@@ -56,15 +62,19 @@ class Solo {
     MeanLoss loss;
     for (std::uint64_t i = 0; i < microbatches && !stopped(); ++i) {
       const SampleOrder::Item item = order_.at(issued_);
-      SHOAL_ASSIGN(const MeanLoss one, chain_.train(MicrobatchId{0, issued_}, samples_.tokens(item.sample)));
+      const MicrobatchId microbatch{0, issued_};
+      if (delayed_) delayed_->meet(microbatch, config_.targets_per_microbatch());
+      SHOAL_ASSIGN(const MeanLoss one, chain_.train(microbatch, samples_.tokens(item.sample)));
       ++issued_;
       loss.loss_sum += one.loss_sum;
       loss.targets += one.targets;
     }
     if (loss.targets == 0) return {};  // stopped before the first one
     result_.tokens += loss.targets;
-    const bool late = false;  // every gradient was made at the weights that it changes now
+    if (delayed_) delayed_->to_newest();
+    const bool late = delayed_.has_value();  // without a profile every gradient is made at the weights that it changes
     SHOAL_TRY(chain_.step(config_.inner_step(result_.steps + 1, loss.targets, result_.tokens, late)));
+    if (delayed_) delayed_->stepped();
     ++result_.steps;
     result_.losses.add(loss.mean());
     report(loss, monotonic_now() - begin);
@@ -86,6 +96,22 @@ class Solo {
                       .elapsed = monotonic_now() - started_});
   }
 
+  void note_delays() {
+    std::ostringstream out;
+    out << "gradients are as late as the profile says: " << std::fixed << std::setprecision(2);
+    for (std::size_t i = 0; i < options_.delays->stages.size(); ++i) {
+      const DelayHistogram& delays = options_.delays->stages[i];
+      out << (i == 0 ? "" : ", ") << "stage " << i << " by " << delays.mean() << " steps (at most "
+          << largest_delay(delays) << ")";
+    }
+    out << "; past parameters take " << static_cast<double>(delayed_->bytes()) / (1 << 20) << " MiB";
+    note(out.str());
+    const std::uint64_t measured = options_.delays->inner_batch;
+    if (config_.sync.rule == RuleId::kDiloco && measured > 0 && measured != config_.sync.inner_batch)
+      note("the profile was measured at inner steps of " + std::to_string(measured) + " targets, this run's have " +
+           std::to_string(config_.sync.inner_batch) + ": its delays are in steps of that size");
+  }
+
   bool stopped() {
     if (!result_.interrupted && options_.stop && options_.stop()) result_.interrupted = true;
     return result_.interrupted;
@@ -100,6 +126,7 @@ class Solo {
   const SoloOptions& options_;
   const RunConfig& config_;
   StageChain chain_;
+  std::optional<DelayedWeights> delayed_;  // borrows the chain's executors
   Samples samples_;
   SampleOrder order_;
   SoloResult result_;
@@ -114,22 +141,27 @@ Result<SoloResult> run_solo(const SoloOptions& options) {
   SHOAL_ASSIGN(TokenFile file, TokenFile::open(config.data.path, config.token_dtype(), config.model.vocabulary));
   SHOAL_ASSIGN(Samples samples, Samples::cut(std::move(file), config.data.sequences, config.model.positions));
   SHOAL_ASSIGN(StageChain chain, StageChain::make(config, options.factory));
+  std::optional<DelayedWeights> delayed;
+  if (options.delays) {
+    SHOAL_ASSIGN(delayed, DelayedWeights::make(chain, *options.delays, config.run.seed));
+  }
   if (options.events != nullptr) options.events->write({.event = EventKind::kStart});
-  return Solo(options, std::move(chain), std::move(samples)).run();
+  return Solo(options, std::move(chain), std::move(delayed), std::move(samples)).run();
 }
 
 std::string solo_json(const SoloResult& r) {
-  const nlohmann::ordered_json out = {{"schema", "shoal.solo/1"},
-                                      {"loss_start", r.losses.first()},
-                                      {"loss_end", r.losses.last()},
-                                      {"val_loss", r.validation_loss},
-                                      {"unigram_entropy", r.entropy.unigram},
-                                      {"bigram_entropy", r.entropy.bigram},
-                                      {"tokens", r.tokens},
-                                      {"steps", r.steps},
-                                      {"tokens_per_s", r.tokens_per_s},
-                                      {"train_seconds", r.train_seconds},
-                                      {"interrupted", r.interrupted}};
+  nlohmann::ordered_json out = {{"schema", "shoal.solo/1"},
+                                {"loss_start", r.losses.first()},
+                                {"loss_end", r.losses.last()},
+                                {"val_loss", r.validation_loss},
+                                {"unigram_entropy", r.entropy.unigram},
+                                {"bigram_entropy", r.entropy.bigram},
+                                {"tokens", r.tokens},
+                                {"steps", r.steps},
+                                {"tokens_per_s", r.tokens_per_s},
+                                {"train_seconds", r.train_seconds},
+                                {"interrupted", r.interrupted}};
+  for (const DelayHistogram& delays : r.delays) out["delay_means"].push_back(delays.mean());
   return out.dump(2) + "\n";
 }
 

@@ -3,11 +3,17 @@
 // that clipping goes by each stage's norm), the batch that the expected replicas of a stage would make together, the
 // same schedule by tokens. A step's learning rate is taken at the tokens committed with it, as a STEP or a closing
 // window of the swarm does.
+//
+// With a delay profile it trains as a swarm would whose gradients are as late (delayed_weights.h). Of the swarm's
+// windows only their size is replayed: rounds and the outer rule are not.
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "common/result.h"
+#include "events/delay_profile.h"
 #include "events/event_log.h"
 #include "events/train_line.h"
 #include "runtime/config/config.h"
@@ -19,9 +25,10 @@ namespace shoal {
 struct SoloOptions {
   RunConfig config;
   ExecutorFactory factory;
-  std::string save_folder;                          // empty: not saved
-  EventLog* events = nullptr;                       // borrowed; null: none
-  std::function<void(const TrainLine&)> on_step;    // after every global step
+  std::string save_folder;                        // empty: not saved
+  std::optional<DelayProfile> delays;             // of the swarm whose late gradients are replayed; none: none is late
+  EventLog* events = nullptr;                     // borrowed; null: none
+  std::function<void(const TrainLine&)> on_step;  // after every global step
   std::function<void(const std::string&)> on_note;  // progress that is no step
   std::function<bool()> stop;                       // asked between microbatches: ends the run in order
 };
@@ -34,9 +41,10 @@ struct SoloResult {
   double train_seconds = 0, tokens_per_s = 0;  // training only
   TextEntropy entropy;                         // of the whole file; bytes only, else zeros
   bool interrupted = false;
+  std::vector<DelayHistogram> delays;  // targets by delay, each stage; empty without SoloOptions::delays
 };
 
-// ERRORS: TokenFile's, Samples', the factory's, the executors', kIo.
+// ERRORS: TokenFile's, Samples', the factory's, the executors', DelayedWeights', kIo.
 Result<SoloResult> run_solo(const SoloOptions& options);
 
 std::string solo_json(const SoloResult& result);  // one object, schema "shoal.solo/1"
