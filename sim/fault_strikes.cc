@@ -43,8 +43,10 @@ SimPace slowed(SimPace pace, double factor) {
   return pace;
 }
 
+// What a process holds that may serve again: one that gave up holds a state that nobody will ever get.
 std::optional<std::pair<StageId, Version>> held_by(const Swarm::HostedPeer& process) {
-  return process.alive && process.peer ? process.peer->held_state() : std::nullopt;
+  const bool serves_again = process.alive && process.peer && !process.finished && !process.error;
+  return serves_again ? process.peer->held_state() : std::nullopt;
 }
 
 }  // namespace
