@@ -42,8 +42,8 @@ struct EventRecord {
   std::string cause{};
   std::optional<double> loss{};  // nats a target
   std::optional<std::uint64_t> targets{};
-  std::optional<DelayHistogram> delays{};           // of a step's gradients, in targets; written with its mean
-  std::optional<std::uint64_t> settle_wait_ms{};    // the step's window was closed for so long before all was settled
+  std::optional<DelayHistogram> delays{};         // of a step's gradients, in targets; written with its mean
+  std::optional<std::uint64_t> settle_wait_ms{};  // the step's window was closed for so long before all was settled
   // Bytes of the transport; of frames of activations and gradients: as floats, and as they were sent.
   std::optional<std::uint64_t> sent{}, received{}, fp32{}, payload{};
   std::optional<std::uint64_t> longest_callback_ms{};  // of the process's loop, rounded up

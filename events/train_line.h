@@ -25,7 +25,7 @@ std::string text_of(const TrainLine& line);
 
 // "41.2k", "1.31M": three significant digits.
 std::string short_number(double value);
-std::string delay_text(double delay);  // "delay 0.7"
+std::string delay_text(double delay);      // "delay 0.7"
 std::string clock_text(Duration elapsed);  // "0:01:15"
 
 // The two ends of a loss curve.

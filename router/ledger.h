@@ -132,7 +132,7 @@ class Ledger {
     WeightStamp stamp = 0;
     std::uint64_t first_step = 0;  // steps made here when its forward was computed, whatever was computed again
     bool waited = false;           // for a window
-    bool doomed = false;  // last claim gone while the device works on it
+    bool doomed = false;           // last claim gone while the device works on it
     std::string_view doom;
     std::optional<Hearsay> hearsay;
     bool merged = false;
@@ -273,7 +273,7 @@ class Ledger {
   Windows windows_;
   WeightStamp stamp_ = 0;
   std::uint64_t steps_made_ = 0;  // inner steps, and steps that rounds made; a shift is none
-  double job_us_ = 0;  // EMA of a device job
+  double job_us_ = 0;             // EMA of a device job
   bool leaving_ = false, serving_ = false;
   LedgerCounters counters_;
 };

@@ -127,12 +127,12 @@ struct Beat {
   std::uint64_t settled_targets = 0;  // in the parameters, in no committed round
   std::uint64_t accepted = 0, counted = 0, undone = 0, window_wait = 0;
   std::uint32_t entries = 0, queue_ms = 0;
-  double rate = 0;               // targets per second
-  std::uint64_t progress = 0;    // rises with finished device work
-  std::uint32_t job_ms = 0;      // the device's present job runs for so long; 0: none
-  std::uint32_t longest_ms = 0;  // the longest finished job of its kind in this session; 0: none is finished
-  bool stranded = false;         // nobody of the next stage answers it
-  bool behind = false;           // a round was committed without it, and it fetches the state
+  double rate = 0;                // targets per second
+  std::uint64_t progress = 0;     // rises with finished device work
+  std::uint32_t job_ms = 0;       // the device's present job runs for so long; 0: none
+  std::uint32_t longest_ms = 0;   // the longest finished job of its kind in this session; 0: none is finished
+  bool stranded = false;          // nobody of the next stage answers it
+  bool behind = false;            // a round was committed without it, and it fetches the state
   std::uint16_t delay_milli = 0;  // mean delay of its gradients lately, in thousandths of an inner step
   SHOAL_FIELDS(stage, version, serving, leaving, inner_steps, settled_targets, accepted, counted, undone, window_wait,
                entries, queue_ms, rate, progress, job_ms, longest_ms, stranded, behind, delay_milli)

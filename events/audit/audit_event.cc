@@ -19,11 +19,11 @@ using F = AuditField;
 using K = EventKind;
 
 constexpr std::string_view kFieldNames[] = {
-    "time",    "event",   "role",    "run",     "peer",       "session", "microbatch", "stage", "about",
-    "entry",   "lease",   "window",  "round",   "version",    "digest",  "tag",        "step",  "entries",
-    "secured", "cause",   "loss",    "targets", "state",      "sample",  "epoch",      "sent",  "received",
-    "fp32",    "payload", "missing", "members", "about_peer", "silent",  "versions",
-    "delay_mean", "delays", "settle_wait_ms"};
+    "time",   "event",    "role",       "run",    "peer",          "session", "microbatch", "stage",
+    "about",  "entry",    "lease",      "window", "round",         "version", "digest",     "tag",
+    "step",   "entries",  "secured",    "cause",  "loss",          "targets", "state",      "sample",
+    "epoch",  "sent",     "received",   "fp32",   "payload",       "missing", "members",    "about_peer",
+    "silent", "versions", "delay_mean", "delays", "settle_wait_ms"};
 static_assert(std::size(kFieldNames) == static_cast<std::size_t>(F::kNone));
 
 constexpr std::uint64_t bit(F field) { return std::uint64_t{1} << static_cast<unsigned>(field); }

@@ -203,7 +203,8 @@ Beat Peer::make_beat() {
   beat.progress = status.progress;
   beat.stranded = status.stranded;
   beat.behind = life_->missed.has_value();
-  beat.delay_milli = static_cast<std::uint16_t>(std::lround(1000 * status.delay));  // below 1000 * DelayHistogram::kBins
+  beat.delay_milli =
+      static_cast<std::uint16_t>(std::lround(1000 * status.delay));  // below 1000 * DelayHistogram::kBins
   return beat;
 }
 

@@ -197,8 +197,8 @@ bool RoundDesk::run_commit() {
       [this, commit, outcome, r] {
         ArenaState& arena = parts_.arena;
         committing_.reset();
-        EventRecord anchor = anchor_event(parts_.options.spec.stage, commit->commit.version, outcome->tag,
-                                          commit->commit.digest);
+        EventRecord anchor =
+            anchor_event(parts_.options.spec.stage, commit->commit.version, outcome->tag, commit->commit.digest);
         if (r->every_step()) note_step(commit->open.step, anchor);  // while the ledger knows the entries
         parts_.ledger.wrote(outcome->stamp);
         arena.shift_pending = outcome->shift_pending;

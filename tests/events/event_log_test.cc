@@ -88,9 +88,9 @@ TEST(EventLogTest, EveryFieldReadsBack) {
   EXPECT_EQ(line["about_peer"], std::string(64, '0'));
   EXPECT_EQ(line["state"], "leaving");
   const std::pair<const char*, std::uint64_t> integers[] = {
-      {"round", 11},    {"version", 12}, {"step", 13},    {"sample", 14},
-      {"epoch", 15},    {"members", 16}, {"targets", 99}, {"sent", std::numeric_limits<std::uint64_t>::max()},
-      {"received", 20}, {"fp32", 21},    {"payload", 22}, {"longest_callback_ms", 24},
+      {"round", 11},    {"version", 12},       {"step", 13},    {"sample", 14},
+      {"epoch", 15},    {"members", 16},       {"targets", 99}, {"sent", std::numeric_limits<std::uint64_t>::max()},
+      {"received", 20}, {"fp32", 21},          {"payload", 22}, {"longest_callback_ms", 24},
       {"missing", 23},  {"settle_wait_ms", 25}};
   for (const auto& [key, value] : integers) {
     EXPECT_TRUE(line[key].is_number_unsigned()) << key;

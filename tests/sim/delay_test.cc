@@ -81,8 +81,7 @@ TEST_F(DelayTest, RecomputedGraphsKeepTheirFirstStep) {
   while (recomputed == 0 && !swarm.finished() && swarm.loop().now().time_since_epoch() < 600s) {
     swarm.run_for(50ms);
     for (const auto& host : swarm.peers())
-      if (host->peer && host->peer->stage_peer())
-        recomputed += host->peer->stage_peer()->status().ledger.recomputed;
+      if (host->peer && host->peer->stage_peer()) recomputed += host->peer->stage_peer()->status().ledger.recomputed;
   }
   ASSERT_GT(recomputed, 0u) << "no graph was dropped: the test shows nothing";
   ASSERT_TRUE(swarm.run_to_end(600s));
@@ -105,10 +104,9 @@ TEST_F(DelayTest, StepsOfRoundsSayItInTheirAnchors) {
 TEST_F(DelayTest, TheLaunchingProcessWarnsOnceAndKeepsTheLargestStageMean) {
   Swarm swarm(options(RuleId::kDiloco));
   ASSERT_TRUE(swarm.run_to_end(600s));
-  const auto warnings =
-      std::count_if(swarm.notices().begin(), swarm.notices().end(), [](const std::string& line) {
-        return line.find("inner steps late on average") != std::string::npos;
-      });
+  const auto warnings = std::count_if(swarm.notices().begin(), swarm.notices().end(), [](const std::string& line) {
+    return line.find("inner steps late on average") != std::string::npos;
+  });
   EXPECT_EQ(warnings, 1);
   ASSERT_TRUE(swarm.summary().delay);
   EXPECT_GT(*swarm.summary().delay, DelayWatch::kDelayBorne);
