@@ -38,6 +38,7 @@ class DelayedWeights {
   void stepped();
 
   std::uint64_t bytes() const;                                       // of all parameters that are kept
+  bool late() const { return bytes() > 0; }                          // whether any stage ever is
   const std::vector<DelayHistogram>& used() const { return used_; }  // what meet() counted, by stage
 
  private:

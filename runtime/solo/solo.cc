@@ -72,7 +72,7 @@ class Solo {
     if (loss.targets == 0) return {};  // stopped before the first one
     result_.tokens += loss.targets;
     if (delayed_) delayed_->to_newest();
-    const bool late = delayed_.has_value();  // without a profile every gradient is made at the weights that it changes
+    const bool late = delayed_ && delayed_->late();  // else every gradient is made at the weights that it changes
     SHOAL_TRY(chain_.step(config_.inner_step(result_.steps + 1, loss.targets, result_.tokens, late)));
     if (delayed_) delayed_->stepped();
     ++result_.steps;

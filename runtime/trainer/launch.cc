@@ -83,7 +83,7 @@ void Launch::tick() {
   if (now >= next_bytes_) write_bytes();
   check_log_space();
   if (!finishing_ && stages_ready_ && trainer_->reached_end()) finish("all tokens are committed");
-  if (stop_asked_ && finishing_) watch_holders(now);
+  if (finishing_) watch_holders(now);
   if (const std::string parked = parked_text(); !parked.empty() && now >= next_parked_) {
     next_parked_ = now + 10s;
     owner_.on_notice(parked);

@@ -172,6 +172,7 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   void end();
   void watch_holders(TimePoint now);
   void give_up(const std::string& missing);
+  void end_cut_off(const std::string& who);
   void end_again();
   void on_end_durable(const std::vector<CommitBook::Listing>& lost);
   void say_end();
@@ -207,7 +208,11 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   bool stop_asked_ = false, gave_up_ = false;  // gave_up_: the steps of finish() are not gone on with
   bool fetching_ = false;                      // for `save`: nothing but states is asked of the peers any more
   bool past_states_ = false;                   // all that peers have to give is here
-  std::optional<TimePoint> missing_since_;     // stop_asked_: a stage has nobody who holds its state
+  bool validating_ = false;
+  bool cut_off_ = false;  // what is open stays unfinished: those who serve cannot reach each other
+  // stop_asked_: a stage has nobody who holds its state. Or, then and in validation, its peers reach nobody of the
+  // next.
+  std::optional<TimePoint> missing_since_;
   TimerId timer_ = 0;
   TimePoint next_announce_{}, announced_at_{}, next_parked_{}, next_bytes_{};
   std::vector<std::uint8_t> serving_;                  // peers that serve, stage by stage, as the directory tells it

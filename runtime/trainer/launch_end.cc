@@ -37,21 +37,38 @@ void Launch::stop(const std::string& reason) {
 
 void Launch::watch_holders(TimePoint now) {
   if (past_states_ || (gave_up_ && !fetching_)) return;
-  std::string missing;
+  std::string missing, cut;
   for (const StageStatus& stage : authority_->status()) {
+    if (!fetching_ && !cut_off_ && (stop_asked_ || validating_))
+      if (const std::string stranded = stranded_text(stage); !stranded.empty())
+        cut += (cut.empty() ? "" : "; ") + stranded;
     const bool fetched = !stage.secured || stage.holders > 0 || stage.stage.value < next_state_;
-    if (fetching_ ? fetched : stage.serving > 0) continue;
+    if (!stop_asked_ || (fetching_ ? fetched : stage.serving > 0)) continue;
     missing += (missing.empty() ? "" : ", ") + std::to_string(stage.stage.value);
   }
-  if (missing.empty()) return missing_since_.reset();
-  if (!missing_since_) {
-    missing_since_ = now;
-    const std::string what = fetching_ ? " has no peer that holds its state: nothing is saved, and the run stands, in "
-                                       : " has no serving peer: the run ends without it in ";
-    return owner_.on_notice("stage " + missing + what + whole_seconds(options_.stop_patience) +
-                            ", unless one that holds its state comes back");
-  }
-  if (now - *missing_since_ >= options_.stop_patience) give_up(missing);
+  if (missing.empty() && cut.empty()) return missing_since_.reset();
+  if (missing_since_ && now - *missing_since_ >= options_.stop_patience)
+    return missing.empty() ? end_cut_off(cut) : give_up(missing);
+  if (missing_since_) return;
+  missing_since_ = now;
+  const std::string time = whole_seconds(options_.stop_patience);
+  if (missing.empty())
+    return owner_.on_notice(cut + ": the run goes on with its end in " + time + ", unless one of them gets through");
+  const std::string what = fetching_ ? " has no peer that holds its state: nothing is saved, and the run stands, in "
+                                     : " has no serving peer: the run ends without it in ";
+  owner_.on_notice("stage " + missing + what + time + ", unless one that holds its state comes back");
+}
+
+// Every stage is there, so rounds and states are made as always: they need no next stage.
+void Launch::end_cut_off(const std::string& who) {
+  cut_off_ = true;
+  missing_since_.reset();
+  owner_.on_notice("ending although " + who + ": " + std::to_string(book_->open()) +
+                   " microbatches stay unfinished, and nothing is validated");
+  if (std::exchange(validating_, false)) return fetch_states();
+  trainer_->give_up_open(lifetime_.guard([this] {
+    if (!over_) last_rounds();
+  }));
 }
 
 void Launch::give_up(const std::string& missing) {
@@ -85,11 +102,13 @@ void Launch::last_rounds() {
 
 void Launch::validate() {
   if (gave_up_) return;
-  if (!stages_ready_) return fetch_states();
+  if (!stages_ready_ || cut_off_) return fetch_states();
   owner_.on_notice("validating");
+  validating_ = true;
   std::vector<Version> versions;  // the last ones: what is saved next has them too
   for (const StageStatus& stage : authority_->status()) versions.push_back(stage.version);
   trainer_->validate(versions, [this, versions](Result<double> loss) {
+    if (!std::exchange(validating_, false)) return;  // the run went on without
     if (loss.ok()) {
       summary_.validation_loss = *loss;
       summary_.validation_versions = versions;

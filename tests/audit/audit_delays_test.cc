@@ -10,14 +10,18 @@ using testing::HasSubstr;
 
 using Files = std::map<std::string, std::string>;
 
-// Gives every line of `event` that a peer of `stage` wrote a field; returns how many there were.
-int add_field(Files& files, int stage, const std::string& event, const std::string& field) {
+// Gives every line of `event` that a peer of `stage` wrote these fields instead of those of its delays; returns how
+// many there were. No fields: it says nothing of delays.
+int say_delays(Files& files, int stage, const std::string& event, const std::string& fields) {
+  constexpr std::string_view kFirst = ",\"delay_mean\":", kLast = ",\"settle_wait_ms\":5";
   int count = 0;
   for (int replica = 0; replica < 2; ++replica) {
     std::string& text = files[Story::file_of(Story::peer(stage, replica))];
     const std::string name = "\"event\":\"" + event + "\"";
     for (std::size_t at = text.find(name); at != std::string::npos; at = text.find(name, at + name.size())) {
-      text.insert(at + name.size(), "," + field);
+      const std::size_t first = text.find(kFirst, at), last = text.find(kLast, at);
+      if (first < text.find('\n', at)) text.erase(first, last + kLast.size() - first);
+      if (!fields.empty()) text.insert(at + name.size(), "," + fields);
       ++count;
     }
   }
@@ -26,9 +30,10 @@ int add_field(Files& files, int stage, const std::string& event, const std::stri
 
 TEST(AuditDelaysTest, AProfileIsTheSumOverTheWindowsOfEachStage) {
   Files files = Story::whole().files();
-  ASSERT_EQ(add_field(files, 0, "stepped", R"("delay_mean":0.75,"delays":[16,48])"), 4);
-  ASSERT_EQ(add_field(files, 1, "stepped", R"("delays":[0,0,64])"), 4);
-  add_field(files, 1, "anchor", R"("delays":[9999])");  // of warm steps: no windows of diloco
+  ASSERT_EQ(say_delays(files, 0, "stepped", R"("delay_mean":0.75,"delays":[16,48],"settle_wait_ms":1)"), 4);
+  ASSERT_EQ(say_delays(files, 1, "stepped", R"("delay_mean":2,"delays":[0,0,64],"settle_wait_ms":1)"), 4);
+  // Of warm steps, which are no windows of diloco.
+  say_delays(files, 1, "anchor", R"("delay_mean":0,"delays":[9999],"settle_wait_ms":1)");
   const AuditReport report = audit_texts(files);
   EXPECT_EQ(report.verdict(), AuditVerdict::kClean) << audit_table(report);
   const auto profile = measured_delays(report);
@@ -47,7 +52,10 @@ TEST(AuditDelaysTest, AProfileIsTheSumOverTheWindowsOfEachStage) {
 
 TEST(AuditDelaysTest, WithoutWindowsTheRoundsAreTheSteps) {
   Files files = Story::whole().files();
-  for (int stage = 0; stage < 2; ++stage) ASSERT_EQ(add_field(files, stage, "anchor", R"("delays":[32,32])"), 4);
+  for (int stage = 0; stage < 2; ++stage) {
+    say_delays(files, stage, "stepped", "");
+    ASSERT_EQ(say_delays(files, stage, "anchor", R"("delay_mean":0.5,"delays":[32,32],"settle_wait_ms":1)"), 4);
+  }
   const auto profile = measured_delays(audit_texts(files));
   ASSERT_TRUE(profile.ok()) << profile.error().message;
   EXPECT_EQ(profile->rule, "allreduce");
@@ -57,10 +65,11 @@ TEST(AuditDelaysTest, WithoutWindowsTheRoundsAreTheSteps) {
 
 TEST(AuditDelaysTest, NamesTheStageWhoseDelaysNobodyWrote) {
   Files files = Story::whole().files();
+  for (int stage = 0; stage < 2; ++stage) say_delays(files, stage, "stepped", "");
   const auto none = measured_delays(audit_texts(files));
   EXPECT_EQ(none.code(), ErrorCode::kMissing);
   EXPECT_THAT(none.error().message, AllOf(HasSubstr("stage 0"), HasSubstr("--events")));
-  add_field(files, 0, "stepped", R"("delays":[64])");
+  say_delays(files, 0, "stepped", R"("delay_mean":0,"delays":[64],"settle_wait_ms":1)");
   EXPECT_THAT(measured_delays(audit_texts(files)).error().message, HasSubstr("stage 1"));
   EXPECT_EQ(measured_delays(AuditReport{}).code(), ErrorCode::kMissing);
 }
@@ -71,11 +80,12 @@ TEST(AuditDelaysTest, WhatIsNoListOfCountsCannotBeRead) {
   for (const std::string& delays : {std::string("7"), std::string("[-1]"), std::string("[0.5]"), std::string("[\"1\"]"),
                                     std::string("[[1]]"), std::string("{}"), many + "]"}) {
     Files files = Story::whole().files();
-    add_field(files, 0, "stepped", "\"delays\":" + delays);
+    say_delays(files, 0, "stepped", "\"delay_mean\":1,\"delays\":" + delays + ",\"settle_wait_ms\":1");
     EXPECT_THAT(audit_texts(files).violations, testing::Contains(HasSubstr("cannot be read"))) << delays;
   }
   Files files = Story::whole().files();
-  for (int stage = 0; stage < 2; ++stage) add_field(files, stage, "stepped", R"("delays":[18446744073709551615])");
+  for (int stage = 0; stage < 2; ++stage)
+    say_delays(files, stage, "stepped", R"("delay_mean":0,"delays":[18446744073709551615],"settle_wait_ms":1)");
   EXPECT_EQ(measured_delays(audit_texts(files)).code(), ErrorCode::kTooLarge);
 }
 

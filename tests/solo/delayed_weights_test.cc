@@ -86,7 +86,7 @@ TEST_F(DelayedWeightsTest, EachStageMeetsItsParametersOfThatManyStepsAgo) {
     }
     delayed->to_newest();
     EXPECT_EQ(current(*chain, 0), first.back());
-    ASSERT_TRUE(chain->step(config_.inner_step(step + 1, 2 * kTargets, 64)).ok());
+    ASSERT_TRUE(chain->step(config_.inner_step(step + 1, 2 * kTargets, 64, true)).ok());
     delayed->stepped();
     first.push_back(current(*chain, 0));
     second.push_back(current(*chain, 1));

@@ -95,6 +95,7 @@ std::vector<Parameters> DelayedSoloTest::by_hand(const std::vector<std::uint64_t
     moment1.emplace_back(initial.size());
     moment2.emplace_back(initial.size());
   }
+  const bool late = std::ranges::any_of(delays, [](std::uint64_t delay) { return delay > 0; });
   const std::uint64_t per_step = config_.microbatches_of_step(0), targets = config_.targets_per_microbatch();
   for (std::uint64_t step = 1; step <= config_.end.steps; ++step) {
     std::vector<Parameters> sums;
@@ -112,7 +113,7 @@ std::vector<Parameters> DelayedSoloTest::by_hand(const std::vector<std::uint64_t
         for (std::size_t j = 0; j < one.size(); ++j) sums[i][j] += one[j];
       }
     }
-    const InnerStep inner = config_.inner_step(step, per_step * targets, step * per_step * targets);
+    const InnerStep inner = config_.inner_step(step, per_step * targets, step * per_step * targets, late);
     for (std::size_t i = 0; i < stages.size(); ++i) {
       Parameters next(sums[i].size());
       AdamWArrays arrays;
