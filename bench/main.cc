@@ -22,7 +22,7 @@ CLI::App* add_staleness(CLI::App& app, shoal::StalenessOptions& options) {
   command->add_option("--profile", options.profiles, "measured delays besides, of audit --delay-profile")
       ->type_name("FILE")
       ->check(CLI::ExistingFile);
-  command->add_option("--look-ahead", options.look_aheads, "values of [optimizer] look_ahead; 0 leaves the key out")
+  command->add_option("--look-ahead", options.look_aheads, "values of [optimizer] look_ahead, in updates")
       ->type_name("C")
       ->capture_default_str();
   command->add_option("--lr", options.rates, "learning rates; the best one counts")->capture_default_str();

@@ -11,7 +11,7 @@ namespace shoal {
 
 struct StalenessOptions {
   StalenessSetting setting;
-  std::vector<std::string> delays{"0", "0.5", "1", "2", "4"}, profiles, look_aheads{"0"};
+  std::vector<std::string> delays{"0", "0.5", "1", "2", "4"}, profiles, look_aheads{"0", "1"};
   std::vector<double> rates{5e-4, 1e-3, 2e-3, 4e-3};
   std::vector<std::uint64_t> seeds{1};
   std::string rows = "staleness.jsonl";  // JSON lines, appended to

@@ -129,7 +129,7 @@ Result<std::string> staleness_toml(const StalenessSetting& s, const StalenessArm
     file.set(set.substr(0, dot), set.substr(dot + 1, equals - dot - 1), set.substr(equals + 1));
   }
   file.set("optimizer", "lr", Json(arm.lr).dump());
-  if (arm.look_ahead != "0") file.set("optimizer", "look_ahead", arm.look_ahead);
+  file.set("optimizer", "look_ahead", arm.look_ahead);
   return file.text();
 }
 

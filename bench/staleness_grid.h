@@ -25,7 +25,7 @@ struct StalenessSetting {
 struct StalenessArm {
   std::string delay;  // as the user named it: a mean, one a stage, or a file
   DelayProfile profile;
-  std::string look_ahead;  // of [optimizer]; "0": the run file does not name it
+  std::string look_ahead;  // of [optimizer], as the run file says it; "0": none
   double lr = 0;
   std::uint64_t seed = 0;
 };

@@ -27,6 +27,7 @@ class StalenessBenchTest : public testing::Test {
                         .inner_batch = 64,
                         .sets = {"data.validation_samples=4"}};
     options_.delays = {"0", "1.5"};
+    options_.look_aheads = {"0"};
     options_.rates = {1e-2};
     options_.rows = folder_ / "rows.jsonl";
   }
