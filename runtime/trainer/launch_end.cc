@@ -46,23 +46,30 @@ void Launch::watch_holders(TimePoint now) {
     if (!stop_asked_ || (fetching_ ? fetched : stage.serving > 0)) continue;
     missing += (missing.empty() ? "" : ", ") + std::to_string(stage.stage.value);
   }
-  if (missing.empty() && cut.empty()) return missing_since_.reset();
-  if (missing_since_ && now - *missing_since_ >= options_.stop_patience)
-    return missing.empty() ? end_cut_off(cut) : give_up(missing);
-  if (missing_since_) return;
-  missing_since_ = now;
+  if (!missing.empty()) cut.clear();  // who waits for a stage that nobody serves is stranded as well
+  if (missing.empty()) missing_since_.reset();
+  if (cut.empty()) cut_since_.reset();
+  const auto is_over = [&](std::optional<TimePoint>& since, const std::string& notice) {
+    if (!since) owner_.on_notice(notice);
+    if (!since) since = now;
+    return now - *since >= options_.stop_patience;
+  };
   const std::string time = whole_seconds(options_.stop_patience);
-  if (missing.empty())
-    return owner_.on_notice(cut + ": the run goes on with its end in " + time + ", unless one of them gets through");
   const std::string what = fetching_ ? " has no peer that holds its state: nothing is saved, and the run stands, in "
                                      : " has no serving peer: the run ends without it in ";
-  owner_.on_notice("stage " + missing + what + time + ", unless one that holds its state comes back");
+  if (!missing.empty()) {
+    if (is_over(missing_since_, "stage " + missing + what + time + ", unless one that holds its state comes back"))
+      give_up(missing);
+  } else if (!cut.empty()) {
+    if (is_over(cut_since_, cut + ": what is open is left in " + time + ", unless one of them gets through"))
+      end_cut_off(cut);
+  }
 }
 
 // Every stage is there, so rounds and states are made as always: they need no next stage.
 void Launch::end_cut_off(const std::string& who) {
   cut_off_ = true;
-  missing_since_.reset();
+  cut_since_.reset();
   owner_.on_notice("ending although " + who + ": " + std::to_string(book_->open()) +
                    " microbatches stay unfinished, and nothing is validated");
   if (std::exchange(validating_, false)) return fetch_states();

@@ -68,11 +68,12 @@ TEST_F(DelayTest, LinesSayWhatTheirOrderSaysAndLateStagesAreFresher) {
     EXPECT_EQ(told.targets, 240 * swarm.options().config.targets_per_microbatch());
     EXPECT_EQ(told.said.mean(), told.counted.mean());
   }
-  // (n/a)(2S - i - 1 + c)/(2S + c): the last stage's gradients wait for everybody's commits, too.
+  // Its forward comes later, and its gradients wait for everybody's commits as the first stage's do: about
+  // (n/a)(2S - i - 1 + c)/(2S + c), and nearer to the first stage's the more of n waits for devices and windows.
   EXPECT_GT(stages.at(0).said.mean(), 1);
   const double share = stages.at(2).said.mean() / stages.at(0).said.mean();
-  EXPECT_GT(share, 0.35) << stages.at(2).said.mean() << " of " << stages.at(0).said.mean();
-  EXPECT_LT(share, 0.85) << stages.at(2).said.mean() << " of " << stages.at(0).said.mean();
+  EXPECT_GT(share, 0.5) << stages.at(2).said.mean() << " of " << stages.at(0).said.mean();
+  EXPECT_LT(share, 1) << stages.at(2).said.mean() << " of " << stages.at(0).said.mean();
 }
 
 TEST_F(DelayTest, RecomputedGraphsKeepTheirFirstStep) {

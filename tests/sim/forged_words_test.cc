@@ -1,5 +1,6 @@
 // A member that lies: it says what the trainer alone decides, to everybody, while the run goes on.
 #include <map>
+#include <optional>
 #include <string>
 
 #include "sim/checkers.h"
@@ -53,10 +54,11 @@ class ForgedWordsTest : public testing::Test {
 
 TEST_F(ForgedWordsTest, AMembersLowWaterMarkAndItsWordOfTheRunAreNotBelieved) {
   ASSERT_TRUE(listed());
-  std::uint64_t trainer = 0;
+  std::optional<std::uint64_t> issued;
   for (const SimEvent& e : swarm.events())
-    if (e.event == EventKind::kIssue) trainer = e.microbatch->trainer;
-  ASSERT_NE(trainer, 0u);
+    if (e.event == EventKind::kIssue) issued = e.microbatch->trainer;
+  ASSERT_TRUE(issued);
+  const std::uint64_t trainer = *issued;
   tell_all(Renew{{}, {{trainer, kHuge}}});
   Forward forward;
   forward.microbatch = {trainer, kHuge};

@@ -5,6 +5,7 @@
 #include "common/byte_codec.h"
 #include "common/hash.h"
 #include "tests/sync/sync_fixtures.h"
+#include "transport/limits.h"
 
 namespace shoal {
 namespace {
@@ -106,12 +107,12 @@ TEST(AuthorityLogTest, ARecordOfAProgramThatSpokeProtocol2IsRead) {
   for (const LogRecord& record : sample_records()) {
     if (std::holds_alternative<LogMember>(record)) continue;  // a list without a prologue
     const Bytes payload = pack_log_record(record).value();
-    for (std::uint16_t version = 1; version <= 4; ++version) {
+    for (std::uint16_t version = 1; version <= limits::kProtocolVersion + 1; ++version) {
       std::vector<std::uint8_t> bytes(payload.data(), payload.data() + payload.size());
       put_le<std::uint16_t>(bytes.data() + 5, version);
       const ByteView envelope = ByteView(bytes).subspan(1);
       put_le<std::uint32_t>(bytes.data() + 13, crc32c(envelope.subspan(16), crc32c(envelope.first(12))));
-      EXPECT_EQ(parse_log_record(bytes).ok(), version == 2 || version == 3) << version;
+      EXPECT_EQ(parse_log_record(bytes).ok(), version >= 2 && version <= limits::kProtocolVersion) << version;
     }
   }
 }

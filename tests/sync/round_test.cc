@@ -252,6 +252,7 @@ TEST_F(RoundTest, AnEarlyPartIsKeptWhateverTheStateWeighs) {
     part.round = RoundId(1);
     members[0]->round.on_part(members[1]->self, part, frame);
     members[0]->round.on_open(open(1));
+    members[0]->run_asides();
     // The rig's own payload is small, so what was kept is named malformed; what was dropped is still waited for.
     EXPECT_EQ(kind_of(members[0]->reports.back()), large_state ? ReportKind::kFailed : ReportKind::kContributed);
     EXPECT_EQ(members[0]->reports.back().malformed.has_value(), large_state);
