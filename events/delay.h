@@ -9,6 +9,9 @@
 
 namespace shoal {
 
+// A delay that is shown is the mean over so many steps, and is shown once they were made.
+inline constexpr std::size_t kDelayWindows = 16;
+
 class DelayHistogram {
  public:
   static constexpr std::size_t kBins = 64;

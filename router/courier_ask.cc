@@ -199,10 +199,10 @@ void Courier::note_stranded(Hop& hop, const Child& child, TimePoint now) {
 }
 
 void Courier::look_for_stranded(TimePoint now) {
-  counters_.looked_at += active_.size();
   std::optional<Duration> patience;                                // looked up when a hop needs it
   const bool away = now - std::exchange(looked_, now) > kSilence;  // then it was we who heard nobody
   for (const MicrobatchId& id : active_) {
+    ++counters_.looked_at;
     Hop& hop = hops_.at(id);
     if (hop.won) continue;
     if (away || hop.parked) hop.answered = now;  // parked: there was nobody who could have answered
@@ -224,9 +224,9 @@ bool Courier::stranded(const MicrobatchId& microbatch) const {
 }
 
 void Courier::tick(TimePoint now) {
-  counters_.looked_at += active_.size();
   std::vector<MicrobatchId> due;
   for (const MicrobatchId& id : active_) {
+    ++counters_.looked_at;
     const Hop& hop = hops_.at(id);
     if (hop.won) continue;
     if ((hop.retry_at && *hop.retry_at <= now) || overdue(hop, now)) due.push_back(id);

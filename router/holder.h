@@ -63,7 +63,7 @@ class Holder final : private CourierPort {
   }
 
   // ---- what comes in ----
-  // Whether it may claim, commit or answer: the authority, or a member under its own key.
+  // Whether it may claim or answer: the authority, or a member under its own key. Decisions: is_trainer().
   bool admits(const Remote& from) const;
   // Whether its key is that of the launching process: the trainer's decisions are believed from it alone.
   bool is_trainer(const Remote& from) const { return from.peer == options_.authority; }

@@ -105,9 +105,10 @@ class Ledger {
     bool sent = false;       // the gradient went out for it
     bool link_lost = false;  // the connection to the holder is gone, and with it what was sent
   };
-  // A peer passed on a COMMIT that names the entry. It is kept without a claim until the trainer answered.
+  // A peer passed on a COMMIT that names the entry. It is kept without a claim for that long, or until the trainer
+  // decides.
   struct Hearsay {
-    TimePoint until;   // L after the trainer could first be asked; then it needs a claim like any other
+    TimePoint until;   // L after it came, or after the last time that the trainer could not be asked
     TimePoint ask_at;  // the trainer's own COMMIT is on its way, so it is not asked at once
     bool over = false;
   };

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "events/delay.h"
 #include "sync/membership.h"
 #include "transport/envelope.h"
 
@@ -259,7 +260,7 @@ std::vector<StageStatus> Authority::status() const {
       if (member->ahead) one.ahead.push_back(session);
       if (member->member.serving && member->stranded) one.stranded.push_back(session);
       one.holders += member->ready && member->version == stage.version ? 1 : 0;
-      if (!member->member.serving || member->steps < StageStatus::kDelaySteps) continue;
+      if (!member->member.serving || member->steps < kDelayWindows) continue;
       delays += member->delay;
       ++measured;
     }

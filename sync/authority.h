@@ -134,8 +134,7 @@ struct StageStatus {
   std::vector<Session> ahead;         // members that hold a newer version than the log knows
   std::size_t holders = 0;            // members that hold the version, also those that leave
   std::vector<Session> stranded;      // of those that serve: nobody of the next stage answers them
-  // Of those that serve and made kDelaySteps steps: the mean of what their beats say; none: there are none.
-  static constexpr std::uint64_t kDelaySteps = 16;
+  // Mean of what the beats say of those that serve and made kDelayWindows steps; none: there is nobody such.
   std::optional<double> delay;
 };
 

@@ -65,8 +65,8 @@ bool Authority::diloco_active(const StageState& stage) const {
 
 // Somebody asked to leave and could take part in a round at once.
 bool Authority::leaver_waits(const StageState& stage) const {
-  looked_at_ += stage.members.size();
   return std::any_of(stage.members.begin(), stage.members.end(), [&](const auto& entry) {
+    ++looked_at_;
     const MemberState& member = *entry.second;
     return member.leave_asked && member.ready && !rests(member) && member.version == stage.version;
   });
@@ -76,8 +76,8 @@ bool Authority::diloco_due(const StageState& stage) const {
   if (!diloco_active(stage)) return false;
   if (leaver_waits(stage) || last_round_due(stage)) return true;
   std::uint64_t settled = 0, wanted = 0;
-  looked_at_ += stage.members.size();
   for (const auto& [session, at] : stage.members) {
+    ++looked_at_;
     const MemberState& member = *at;
     if (!member.ready || member.version != stage.version || rests(member)) continue;
     settled += member.settled;
@@ -93,8 +93,8 @@ bool Authority::diloco_due(const StageState& stage) const {
 // the order of the sessions, which all members share.
 std::vector<Session> Authority::participants(const StageState& stage, bool step_round) const {
   std::vector<Session> ready, able, reliable;
-  looked_at_ += stage.members.size();
   for (const auto& [session, at] : stage.members) {
+    ++looked_at_;
     const MemberState& member = *at;
     if (!member.ready || rests(member)) continue;
     if (!step_round && member.behind_since) continue;
@@ -114,9 +114,10 @@ void Authority::maybe_open(StageState& stage) {
   const TimePoint now = loop_.now();
   if (now < stage.retry_at) return;
   if (now < stage.hold_until) {
-    looked_at_ += stage.members.size();
-    for (const auto& [session, member] : stage.members)
+    for (const auto& [session, member] : stage.members) {
+      ++looked_at_;
       if (member->fetching || member->behind_since) return;
+    }
   }
   const Step* step = next_step(stage);
   if (step == nullptr && !diloco_due(stage)) return;

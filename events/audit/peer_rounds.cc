@@ -47,7 +47,7 @@ void PeerStory::judge_delays(const AuditEvent& e, Where where) {
   constexpr double kDigits = 1e-9;  // relative: a mean went through decimals
   const DelayHistogram delays = DelayHistogram::of(e.delays);
   if (!e.holds(AuditField::kDelays) || !e.holds(AuditField::kDelayMean) || !e.holds(AuditField::kSettleWaitMs))
-    findings_.violation(where, "says how late its gradients were in part only");
+    findings_.violation(where, "has some of delays, delay_mean and settle_wait_ms, and not all");
   else if (delays.total() == 0 || delays.counts().size() != e.delays.size())
     findings_.violation(where, "its delays end in a bin that holds nothing");
   else if (std::abs(delays.mean() - e.delay_mean) > kDigits * (1 + delays.mean()))

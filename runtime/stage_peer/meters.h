@@ -23,7 +23,6 @@ struct MeterReadings {
 class Meters {
  public:
   static constexpr Duration kRatePeriod = 2s;
-  static constexpr std::size_t kDelayWindows = 16;  // as many steps the shown delay is taken over
 
   // Of one microbatch: its targets, and what an activation of it weighs in fp32.
   Meters(std::uint64_t targets, std::uint64_t activation_bytes)

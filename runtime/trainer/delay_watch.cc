@@ -18,8 +18,7 @@ std::string text_of(StageId stage, double delay, const RunConfig& config) {
   std::snprintf(numbers, sizeof numbers, "are %.2f inner steps late on average, more than %.1f", delay,
                 DelayWatch::kDelayBorne);
   return "the gradients of stage " + std::to_string(stage.value) + " " + numbers +
-         ": validation loss falls behind that of one process (docs/RESULTS.md). HINT: in the next run's RUN.toml, " +
-         remedy(config);
+         ": validation loss may fall behind that of one process. HINT: in the next run's RUN.toml, " + remedy(config);
 }
 
 }  // namespace

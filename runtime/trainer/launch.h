@@ -210,8 +210,8 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   bool past_states_ = false;                   // all that peers have to give is here
   bool validating_ = false;
   bool cut_off_ = false;                    // what is open stays unfinished: those who serve cannot reach each other
-  std::optional<TimePoint> missing_since_;  // stop_asked_: a stage has nobody who holds its state
-  std::optional<TimePoint> cut_since_;      // then or in validation: a stage's peers reach nobody of the next one
+  std::optional<TimePoint> missing_since_;  // after Ctrl-C: since when a stage has nobody who holds its state
+  std::optional<TimePoint> cut_since_;      // also in validation: since when a stage's peers reach nobody of the next
   TimerId timer_ = 0;
   TimePoint next_announce_{}, announced_at_{}, next_parked_{}, next_bytes_{};
   std::vector<std::uint8_t> serving_;                  // peers that serve, stage by stage, as the directory tells it

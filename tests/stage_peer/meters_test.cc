@@ -50,7 +50,7 @@ TEST(MetersTest, TheDelayIsTheMeanOverTheTargetsOfTheLastWindows) {
   meters.stepped({});  // a step in which this replica has no part
   EXPECT_DOUBLE_EQ(meters.readings().delay, 1.5);
   EXPECT_EQ(meters.readings().inner_steps, 3u);
-  for (std::size_t i = 0; i < Meters::kDelayWindows; ++i) meters.stepped(late(3, 1));
+  for (std::size_t i = 0; i < kDelayWindows; ++i) meters.stepped(late(3, 1));
   EXPECT_DOUBLE_EQ(meters.readings().delay, 3) << "older windows are forgotten";
 }
 
