@@ -84,21 +84,19 @@ void ThreadLoop::turn() {
     run_measured(std::move(due->task));
   }
   std::size_t ran = 0;
-  for (TimePoint now = turn_now_; ran < batch_.size() && !stopping_ && now - turn_now_ < kTurnTime;)
-    now = run_measured(std::move(batch_[ran++]));
+  while (ran < batch_.size() && !stopping_) run_measured(std::move(batch_[ran++]));
   batch_.erase(batch_.begin(), batch_.begin() + static_cast<std::ptrdiff_t>(ran));
   in_turn_ = false;
 }
 
 // With what the task captured, which dies here.
-TimePoint ThreadLoop::run_measured(std::function<void()> task) {
+void ThreadLoop::run_measured(std::function<void()> task) {
   const TimePoint began = monotonic_now();
   callback_name_ = {};
   task();
   task = nullptr;
-  const TimePoint ended = monotonic_now();
-  if (!longest_ || ended - began > longest_->took) longest_ = {ended - began, callback_name_};
-  return ended;
+  const Duration took = monotonic_now() - began;
+  if (!longest_ || took > longest_->took) longest_ = {took, callback_name_};
 }
 
 std::optional<LongestCallback> ThreadLoop::take_longest_callback() {

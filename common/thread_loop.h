@@ -14,14 +14,10 @@
 namespace shoal {
 
 // Thread: post() and stop() from any; at(), cancel(), now() from the loop's thread, and before run() from the one that
-// constructed it. A turn = the timers that are due, then tasks posted before the turn began; now() is constant in it.
-// After kTurnTime the rest of those tasks waits for the next turn, behind the timers that came due meanwhile: what
-// arrives in bulk does not silence what is said regularly. Ownership: borrows nothing; tasks that were not run are
-// destroyed with the loop.
+// constructed it. A turn = the timers that are due, then the tasks posted before the turn began; now() is constant in
+// it. Ownership: borrows nothing; tasks that were not run are destroyed with the loop.
 class ThreadLoop final : public EventLoop {
  public:
-  static constexpr Duration kTurnTime = 5ms;
-
   ThreadLoop();
   ~ThreadLoop() override;
   ThreadLoop(const ThreadLoop&) = delete;
@@ -44,7 +40,7 @@ class ThreadLoop final : public EventLoop {
  private:
   void wait_for_work();
   void turn();
-  TimePoint run_measured(std::function<void()> task);  // when it ended
+  void run_measured(std::function<void()> task);
 
   std::atomic<std::thread::id> loop_thread_;
   std::atomic<bool> stopping_{false};
@@ -56,7 +52,7 @@ class ThreadLoop final : public EventLoop {
   std::mutex mutex_;
   std::condition_variable wake_;
   std::vector<std::function<void()>> posted_;  // guarded by mutex_
-  std::vector<std::function<void()>> batch_;   // loop only: what a stopped or long turn left
+  std::vector<std::function<void()>> batch_;   // loop only: what a stopped turn left
 };
 
 // CLOCK_MONOTONIC and CLOCK_REALTIME, for what has no loop at hand.

@@ -108,8 +108,9 @@ class Ledger {
   // A peer passed on a COMMIT that names the entry. It is kept without a claim for that long, or until the trainer
   // decides.
   struct Hearsay {
-    TimePoint until;   // L after it came, or after the last time that the trainer could not be asked
-    TimePoint ask_at;  // the trainer's own COMMIT is on its way, so it is not asked at once
+    TimePoint until;                 // L after the trainer was heard behind the first question
+    TimePoint ask_at;                // the trainer's own COMMIT is on its way, so it is not asked at once
+    std::optional<TimePoint> asked;  // for the first time
     bool over = false;
   };
   struct Entry {
@@ -161,6 +162,7 @@ class Ledger {
   // A COMMIT that a peer passes on settles and closes nothing. What it names outlives its claims, once an entry, until
   // the trainer was asked.
   void on_hearsay(const Commit& message, TimePoint now);
+  void heard_trainer(TimePoint now) { trainer_heard_ = now; }
   void on_link_down(const Session& session, TimePoint now);
   void on_session_over(const Session& session);
   // Expires leases, tells orphans' holders, asks the trainer. Call every few ten milliseconds.
@@ -275,6 +277,7 @@ class Ledger {
   WeightStamp stamp_ = 0;
   std::uint64_t steps_made_ = 0;  // inner steps, and steps that rounds made; a shift is none
   double job_us_ = 0;             // EMA of a device job
+  TimePoint trainer_heard_{};     // the last message that came from the trainer itself
   bool leaving_ = false, serving_ = false;
   LedgerCounters counters_;
 };

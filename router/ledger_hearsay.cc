@@ -20,7 +20,7 @@ void Ledger::on_hearsay(const Commit& message, TimePoint now) {
     Entry* e = entry(item.path.front().serial);
     // Who passes it on had the gradient, so what it names is counted.
     if (e == nullptr || e->microbatch != item.microbatch || e->state != EntryState::kCounted || e->hearsay) continue;
-    e->hearsay = Hearsay{now + options_.lease, now + options_.lease / 6};
+    e->hearsay = Hearsay{now + options_.lease, now + options_.lease / 6, std::nullopt};
   }
 }
 
@@ -31,9 +31,11 @@ void Ledger::ask_about_hearsay(TimePoint now) {
     if (!e.hearsay || e.hearsay->over || e.state != EntryState::kCounted) continue;
     if (now >= e.hearsay->ask_at) {
       e.hearsay->ask_at = now + options_.lease / 6;
-      // While the trainer is away nothing is decided, and its COMMIT may be repeated when it is back.
-      if (!port_.ask_trainer({e.microbatch, entry_name_of(e), {}})) e.hearsay->until = now + options_.lease;
+      if (port_.ask_trainer({e.microbatch, entry_name_of(e), {}}) && !e.hearsay->asked) e.hearsay->asked = now;
     }
+    // While the trainer is away nothing is decided, and a question that left may be lost with its link: its COMMIT may
+    // be repeated when it is heard again.
+    if (!e.hearsay->asked || trainer_heard_ <= *e.hearsay->asked) e.hearsay->until = now + options_.lease;
     if (now < e.hearsay->until) continue;
     e.hearsay->over = true;
     if (e.leases.empty()) unclaimed.push_back(serial);

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "common/log.h"
+#include "events/delay.h"
 #include "sync/authority.h"
 #include "sync/planner.h"
 #include "transport/dial_trials.h"
@@ -117,7 +118,7 @@ void Authority::on_beat(const Remote& from, const Beat& beat) {
   note_life(member, beat, loop_.now(), options_.membership);
   member.rate = beat.rate;
   member.stranded = beat.stranded;
-  member.delay = beat.delay_milli / 1000.0;
+  member.delay = std::min<double>(beat.delay_milli / 1000.0, DelayHistogram::kBins - 1);
   member.steps = beat.inner_steps;
   if (beat.version <= stage.version) member.version = beat.version;
   member.settled = beat.version == stage.version ? beat.settled_targets : 0;
@@ -245,7 +246,9 @@ void Authority::repeat_what_it_missed(MemberState& member) {
   const Session& session = member.member.session;
   const auto& members = round.open.members;
   const bool new_link = member.commit_sent_at == TimePoint{};
-  const Duration again = new_link ? 1s : std::max<Duration>(1s, static_cast<int>(members.size()) * kOpenAgainOfMember);
+  const Duration most = std::max<Duration>(1s, std::chrono::milliseconds(round.open.budget_ms) / 4);
+  const Duration of_all = static_cast<int>(members.size()) * kOpenAgainOfMember;
+  const Duration again = new_link ? 1s : std::clamp<Duration>(of_all, 1s, most);
   if (now - std::max(round.sent_at, member.commit_sent_at) < again) return;
   if (std::find(members.begin(), members.end(), session) == members.end()) return;
   if (round.agreed.count(session) || round.failed.count(session)) return;

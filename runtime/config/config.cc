@@ -107,8 +107,9 @@ InnerStep RunConfig::inner_step(std::uint64_t step, std::uint64_t targets, std::
   inner.clip_norm = optimizer.clip_norm;
   inner.targets = targets;
   inner.step = step;
-  inner.look_ahead = look_ahead_of(late);
-  inner.look_ahead_before = step > 1 ? inner.look_ahead : 0;
+  // A first update is lr in every element, whatever the gradient's size: nothing to be repeated at once.
+  inner.look_ahead = step > 1 ? look_ahead_of(late) : 0;
+  inner.look_ahead_before = step > 2 ? inner.look_ahead : 0;
   return inner;
 }
 

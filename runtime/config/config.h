@@ -148,7 +148,7 @@ struct RunConfig {
   // The part of the first `run_targets` during which in_flight() were allowed, 0 to 1.
   double full_in_flight_share(std::uint64_t run_targets) const;
   // Whether a swarm's gradients may be made at older weights than those that they change.
-  bool gradients_late() const { return sync.mode == SyncMode::kOverlap; }
+  bool gradients_late() const { return sync.mode == SyncMode::kOverlap && in_flight() > pipeline.replicas; }
   // How many of its own updates an inner step looks ahead (stages/adamw.h), all run long. "auto" is 1 where gradients
   // come late, and 0 where they never do: look-ahead costs stability there. `late`: gradients_late(), but never in
   // solo.

@@ -56,7 +56,7 @@ Status check_ramp(const RunConfig& c, const std::string& origin) {
                        " is of a schedule, and this run has none: give [end] tokens or steps, or [schedule] "
                        "tokens or steps, or in_flight_ramp = []");
   }
-  if (!c.gradients_late()) {
+  if (c.sync.mode == SyncMode::kDrain) {
     return input_error(name +
                        " does not go with [sync] mode = \"drain\", whose gradients are never late: give "
                        "in_flight_ramp = []");

@@ -49,7 +49,7 @@ constexpr OptionRow kTable[] = {
     {"optimizer", "eps", SHOAL_SLOT(optimizer.eps), "1e-8", 1e-15, 1, kShared, "added to the root of the second moment"},
     {"optimizer", "weight_decay", SHOAL_SLOT(optimizer.weight_decay), "0.1", 0, 10, kShared, "of matrices and embeddings"},
     {"optimizer", "clip_norm", SHOAL_SLOT(optimizer.clip_norm), "1.0", 0, 1e6, kShared, "of a stage's mean gradient; 0 = no clipping"},
-    {"optimizer", "look_ahead", SHOAL_SLOT(optimizer.look_ahead), "\"auto\"", 0, 4, kShared, "updates that a step looks ahead; auto: overlap 1, drain and solo 0"},
+    {"optimizer", "look_ahead", SHOAL_SLOT(optimizer.look_ahead), "\"auto\"", 0, 4, kShared, "updates that a step looks ahead; auto: 1 where gradients may be late, else 0"},
 
     {"schedule", "tokens", SHOAL_SLOT(schedule.tokens), "0", 0, kCountMax, kShared, "length of the cosine; 0 = from steps"},
     {"schedule", "steps", SHOAL_SLOT(schedule.steps), "0", 0, kStepsMax, kShared, "the same in steps; 0 = from [end]"},

@@ -153,6 +153,7 @@ void StagePeer::on_message(const Remote& from, Message& message, TransferId tran
   }
   if (refuses_frames(from, message, transfer, frame_bytes)) return;
   if (std::holds_alternative<Gradient>(message)) SHOAL_FAULT("peer.gradient_arrives");
+  if (authority) ledger_.heard_trainer(now);
   if (authority) ledger_.on_lows(message);
   if (holder_.on_message(from, message, transfer, now)) {
   } else if (auto* m = std::get_if<Forward>(&message))

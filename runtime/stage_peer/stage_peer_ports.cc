@@ -1,4 +1,6 @@
 // What holder and ledger ask of the peer: frames, won gradients, messages sent.
+#include <cmath>
+
 #include "common/log.h"
 #include "runtime/stage_peer/stage_peer.h"
 
@@ -31,7 +33,8 @@ void StagePeer::on_won(const MicrobatchId& microbatch, const Gradient& gradient,
   const Ledger::Entry* entry = ledger_.find_live(microbatch);
   if (entry == nullptr) return;
   const bool train = entry->kind == ForwardKind::kTrain;
-  if (train && (frames.size() != 1 || gradient.path.size() + options_.spec.stage.value + 1 != options_.spec.stages)) {
+  if (train && (frames.size() != 1 || gradient.path.size() + options_.spec.stage.value + 1 != options_.spec.stages ||
+                !std::isfinite(gradient.loss_sum) || gradient.targets != options_.config->targets_per_microbatch())) {
     holder_.reject(microbatch, "malformed gradient", env_.loop.now());
     return;
   }

@@ -72,8 +72,11 @@ void Launch::end_cut_off(const std::string& who) {
   cut_since_.reset();
   owner_.on_notice("ending although " + who + ": " + std::to_string(book_->open()) +
                    " microbatches stay unfinished, and nothing is validated");
-  if (std::exchange(validating_, false)) return fetch_states();
-  trainer_->give_up_open(lifetime_.guard([this] {
+  if (std::exchange(validating_, false)) {
+    trainer_->stop_validation();
+    return fetch_states();
+  }
+  trainer_->leave_open(lifetime_.guard([this] {
     if (!over_) last_rounds();
   }));
 }
@@ -115,7 +118,7 @@ void Launch::validate() {
   std::vector<Version> versions;  // the last ones: what is saved next has them too
   for (const StageStatus& stage : authority_->status()) versions.push_back(stage.version);
   trainer_->validate(versions, [this, versions](Result<double> loss) {
-    if (!std::exchange(validating_, false)) return;  // the run went on without
+    validating_ = false;
     if (loss.ok()) {
       summary_.validation_loss = *loss;
       summary_.validation_versions = versions;

@@ -150,7 +150,7 @@ void Trainer::on_won(const MicrobatchId& microbatch, const Gradient& gradient, s
     }));
     return;
   }
-  if (gave_up_ || !env_.book.is_open(microbatch)) return;
+  if (gave_up_ || left_open_ || !env_.book.is_open(microbatch)) return;
   if (gradient.path.size() != options_.config.pipeline.stages || env_.book.names_any(gradient.path) ||
       !std::isfinite(gradient.loss_sum) || gradient.targets != options_.config.targets_per_microbatch()) {
     holder_.reject(microbatch, "malformed path or loss", env_.loop.now());

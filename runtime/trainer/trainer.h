@@ -65,10 +65,13 @@ class Trainer final : private HolderPort {
   // Instead of finish(), or after it (whose `settled` is not called any more): nothing more is decided, what is open
   // stays unfinished; `settled` is called when all that was logged is durable.
   void give_up_open(std::function<void()> settled);
+  // The same when rounds follow: what is open is released, and a step that this cuts short is announced as at any end.
+  void leave_open(std::function<void()> settled);
   // Forward only over the validation samples, on the anchors of these versions, one a stage: mean loss a target, nats.
   // A peer whose anchor is at another version does not answer; until one at this version does, it waits. REQUIRES:
   // finished, and no round will make another version.
   void validate(std::vector<Version> versions, std::function<void(Result<double>)> done);
+  void stop_validation();  // `done` is not called any more
   void stop();
   // Nothing more can secure what is not merged: it is lost in the book. say_lost() once that is durable.
   std::vector<CommitBook::Listing> list_rest(const std::string& cause);
@@ -117,6 +120,7 @@ class Trainer final : private HolderPort {
   void announce_whole();
   void check_settled();
   void next_evaluations();
+  void release_open(std::uint64_t trainer);  // of these ids all that is not being decided
   void list(const CommitBook::Listing& listing);
   // Another one in each life: what an earlier one validated is closed at the peers for good.
   std::uint64_t evaluation_trainer() const {
@@ -136,7 +140,7 @@ class Trainer final : private HolderPort {
   std::uint64_t steps_done_ = 0;  // all steps up to it are done at every stage
   std::uint64_t announced_ = 0;   // the newest step that was announced; all before it were
   std::function<void()> settled_;
-  bool finishing_ = false, gave_up_ = false, started_ = false, log_failed_ = false;
+  bool finishing_ = false, gave_up_ = false, left_open_ = false, started_ = false, log_failed_ = false;
   struct Evaluation {
     std::uint64_t next = 0, end = 0, done = 0;
     double loss_sum = 0;

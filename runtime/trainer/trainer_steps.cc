@@ -131,9 +131,28 @@ void Trainer::give_up_open(std::function<void()> settled) {
   finish(std::move(settled));
 }
 
+void Trainer::leave_open(std::function<void()> settled) {
+  left_open_ = true;
+  release_open(options_.trainer_id);
+  finish(std::move(settled));
+}
+
+void Trainer::release_open(std::uint64_t trainer) {
+  for (auto it = frames_.begin(); it != frames_.end();) {
+    const bool stays = it->first.trainer != trainer || deciding_.contains(it->first);
+    if (!stays) holder_.close(it->first, ReleaseWhy::kOver);
+    it = stays ? std::next(it) : frames_.erase(it);
+  }
+}
+
+void Trainer::stop_validation() {
+  evaluation_.reset();
+  release_open(evaluation_trainer());
+}
+
 void Trainer::check_settled() {
   if (!finishing_ || !settled_ || !deciding_.empty()) return;
-  if (!gave_up_ && env_.book.open() > 0) return;
+  if (!gave_up_ && !left_open_ && env_.book.open() > 0) return;
   // A step that the end cut short is a step of those microbatches that it has.
   for (const auto& [step, logged] : step_logged_)
     if (step > announced_ && !gave_up_) announce(StepId(step));

@@ -273,9 +273,11 @@ TEST(ConfigTest, LookAheadIsANumberOrFollowsFromTheMode) {
     EXPECT_EQ(config_of("[optimizer]\nlook_ahead = 0\n").look_ahead_of(late), 0.0);
   }
   const RunConfig given = config_of("[optimizer]\nlook_ahead = 4\n");
-  EXPECT_EQ(given.inner_step(1, 10, 10, true).look_ahead, 4);
+  EXPECT_EQ(given.inner_step(1, 10, 10, true).look_ahead, 0) << "a first update says nothing of the next";
   EXPECT_EQ(given.inner_step(1, 10, 10, true).look_ahead_before, 0) << "there is no step before the first";
-  EXPECT_EQ(given.inner_step(2, 10, 20, true).look_ahead_before, 4);
+  EXPECT_EQ(given.inner_step(2, 10, 20, true).look_ahead, 4);
+  EXPECT_EQ(given.inner_step(2, 10, 20, true).look_ahead_before, 0) << "the first step did not look ahead";
+  EXPECT_EQ(given.inner_step(3, 10, 30, true).look_ahead_before, 4);
 }
 
 TEST(ConfigTest, ANumberOrAutoIsRefusedByItsBoundsAndKeptInTheManifest) {

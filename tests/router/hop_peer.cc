@@ -115,6 +115,7 @@ void PeerActor::on_message(const Session& from, Message& message, TransferId tra
     return;
   }
   const bool trainer = holder_.is_trainer(remote_of(from));
+  if (trainer) ledger_.heard_trainer(now);
   if (trainer) ledger_.on_lows(message);
   if (holder_.on_message(remote_of(from), message, transfer, now)) {
   } else if (auto* m = std::get_if<Forward>(&message)) {

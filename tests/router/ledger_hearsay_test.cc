@@ -24,11 +24,12 @@ TEST(LedgerHearsayTest, AForgedCommitSettlesNothingAndNeedsItsClaimAfterALease) 
   EXPECT_TRUE(rig.work_all().empty()) << "a window of what is not settled makes no step";
   rig.release(2, 0);
   EXPECT_EQ(rig.state(entry), S::kCounted);
-  rig.now += 3900ms;
-  rig.ledger.tick(rig.now);
+  rig.ledger.tick(rig.now += 700ms);
+  ASSERT_EQ(rig.take_sent<Waiting>(1).size(), 1u);
+  rig.ledger.heard_trainer(rig.now += 100ms);
+  rig.ledger.tick(rig.now += 3800ms);
   EXPECT_EQ(rig.state(entry), S::kCounted);
-  rig.now += 200ms;
-  rig.ledger.tick(rig.now);
+  rig.ledger.tick(rig.now += 200ms);
   EXPECT_EQ(rig.state(entry), S::kUndoing);
 }
 
@@ -74,9 +75,10 @@ TEST(LedgerHearsayTest, AFalseWordHoldsAnEntryOnce) {
   LedgerRig rig;
   const EntrySerial entry = rig.count(2, 0);
   rig.ledger.on_hearsay(naming_path(0, {rig.own(entry)}), rig.now);
-  for (int i = 0; i < 5; ++i) {
+  for (int i = 0; i < 8; ++i) {
     rig.now += 1s;
     rig.renew(2, 0);
+    rig.ledger.heard_trainer(rig.now);
     rig.ledger.tick(rig.now);
     rig.ledger.on_hearsay(naming_path(0, {rig.own(entry)}), rig.now);
   }
@@ -95,8 +97,11 @@ TEST(LedgerHearsayTest, WhileTheTrainerIsAwayWhatWasNamedWaitsForIt) {
   rig.link_up = true;
   rig.ledger.tick(rig.now += 1s);
   EXPECT_EQ(rig.take_sent<Waiting>(1).size(), 1u);
+  for (int i = 0; i < 30; ++i) rig.ledger.tick(rig.now += 1s);
+  EXPECT_EQ(rig.state(entry), S::kCounted) << "a question that left may be lost with its link";
+  rig.ledger.heard_trainer(rig.now);
   for (int i = 0; i < 4; ++i) rig.ledger.tick(rig.now += 1s);
-  EXPECT_EQ(rig.state(entry), S::kUndoing) << "it answered nothing";
+  EXPECT_EQ(rig.state(entry), S::kUndoing) << "it is back, and answered nothing";
 }
 
 TEST(LedgerHearsayTest, TheTrainersDecisionEndsWhatAFalseWordKeeps) {

@@ -56,8 +56,8 @@ TEST_F(LookAheadSwarmTest, OverlapLooksOneUpdateAheadUnlessANumberIsGiven) {
       for (std::size_t i = 0; i < steps->size(); ++i) {
         const InnerStep& step = (*steps)[i];
         EXPECT_EQ(step.step, i + 1);
-        EXPECT_EQ(step.look_ahead, given.value_or(1.0));
-        EXPECT_EQ(step.look_ahead_before, i == 0 ? 0.0 : given.value_or(1.0));
+        EXPECT_EQ(step.look_ahead, i == 0 ? 0.0 : given.value_or(1.0));
+        EXPECT_EQ(step.look_ahead_before, i <= 1 ? 0.0 : given.value_or(1.0));
       }
     }
   }
@@ -79,7 +79,7 @@ TEST_F(LookAheadSwarmTest, AllreduceLooksOneUpdateAheadInOverlapAndNotInDrain) {
     EXPECT_TRUE(swarm.run_to_end(120s));
     std::map<StageId, std::vector<Digest>> found;
     for (const SimEvent& e : swarm.events())
-      if (e.event == EventKind::kAnchor && e.version == Version(1)) found[*e.stage].push_back(*e.digest);
+      if (e.event == EventKind::kAnchor && e.version == Version(2)) found[*e.stage].push_back(*e.digest);
     EXPECT_EQ(found.size(), 2u);
     for (const auto& [stage, digests] : found) EXPECT_EQ(digests, std::vector<Digest>(2, digests.front())) << stage;
     return found;

@@ -137,8 +137,8 @@ TEST_F(SoloTest, LooksAheadOnlyWhenANumberIsGiven) {
     ASSERT_TRUE(result.ok()) << result.error().message;
     ASSERT_EQ(steps.size(), 12u) << "3 steps of 4 stages";
     for (const InnerStep& step : steps) {
-      EXPECT_EQ(step.look_ahead, wanted) << text;
-      EXPECT_EQ(step.look_ahead_before, step.step == 1 ? 0.0 : wanted) << text;
+      EXPECT_EQ(step.look_ahead, step.step == 1 ? 0.0 : wanted) << text;
+      EXPECT_EQ(step.look_ahead_before, step.step <= 2 ? 0.0 : wanted) << text;
     }
   }
 }
