@@ -44,6 +44,8 @@ INSTANTIATE_TEST_SUITE_P(Seeds, FoundSeedsTest,
                                          FoundSeed{"AStoppedLifeToldNobodyWhatAnEarlierOneHadDecided", kD, 1504},
                                          FoundSeed{"WhatAGivenUpRunLostWasTakenForAWrongCount", kA, 1118},
                                          FoundSeed{"TheEndDidNotWaitForWhoWasBehind", kD, 13, 0.3},
+                                         FoundSeed{"APeerThatGaveUpWasTakenForTheHealedCore", kA, 129, 0.3},
+                                         FoundSeed{"ValidationWaitedForStagesThatCannotMeet", kA, 201, 0.3},
                                          FoundSeed{"ALaunchThatIsKilledForGoodIsHealedWithTheCore", kD, 3, 0.3}),
                          [](const auto& item) { return item.param.name; });
 

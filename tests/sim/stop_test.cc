@@ -116,6 +116,51 @@ TEST_P(StopTest, WhatTheLivingHoldWhenTheRunIsGivenUpIsLostByNameWhileTheyServeO
   }
 }
 
+void cut_stages(Swarm& swarm, StageId one, StageId other) {
+  for (const std::size_t a : peers_of(swarm, one))
+    for (const std::size_t b : peers_of(swarm, other)) {
+      swarm.network().block(swarm.peers()[a]->address, swarm.peers()[b]->address, true);
+      swarm.network().block(swarm.peers()[b]->address, swarm.peers()[a]->address, true);
+    }
+}
+
+// Everybody lives, and rounds need no next stage: also a step that is not whole is secured.
+TEST_P(StopTest, WhatIsCommittedIsSecuredThoughOneStageReachesNobodyOfTheNext) {
+  for (const std::uint64_t more : {1u, 4u, 6u}) {  // committed microbatches of a step of eight
+    SCOPED_TRACE(more);
+    Swarm swarm(options());
+    ASSERT_TRUE(swarm.loop().run_until_true([&] { return swarm.launch()->book().committed() >= 40 + more; },
+                                            swarm.loop().now() + 60s));
+    cut_stages(swarm, StageId(0), StageId(1));
+    swarm.stop_launch();
+    ASSERT_TRUE(run_until_finished(swarm, 2 * bound(swarm))) << swarm.launch()->parked_text();
+    EXPECT_FALSE(swarm.launch_error());
+    EXPECT_EQ(told(swarm, "ending although stage 0 peer"), 1u);
+    EXPECT_GT(swarm.summary().unfinished, 0u);
+    EXPECT_EQ(swarm.summary().lost, 0u);
+    EXPECT_FALSE(swarm.summary().validation_loss);
+    ASSERT_TRUE(swarm.run_to_end(30s)) << "all heard END";
+    std::vector<std::string> broken = check_end(swarm);
+    std::erase_if(broken, [](const std::string& line) { return line.find("are unfinished") != std::string::npos; });
+    EXPECT_EQ(broken, std::vector<std::string>{});
+  }
+}
+
+// Without a Ctrl-C: all is trained and secured, and a figure is no reason to wait for ever.
+TEST_P(StopTest, ARunWhoseStagesPartInValidationEndsWithoutItsFigure) {
+  SwarmOptions with = options();
+  with.config = small_config(GetParam(), with.stages, 64);
+  Swarm swarm(with);
+  ASSERT_TRUE(swarm.loop().run_until_true([&] { return told(swarm, "validating") > 0; }, swarm.loop().now() + 60s));
+  cut_stages(swarm, StageId(1), StageId(2));
+  ASSERT_TRUE(swarm.run_to_end(2 * bound(swarm)));
+  EXPECT_EQ(told(swarm, "nothing is validated"), 1u);
+  EXPECT_FALSE(swarm.summary().validation_loss);
+  EXPECT_EQ(swarm.summary().committed, 64u);
+  EXPECT_EQ(swarm.summary().lost, 0u);
+  EXPECT_EQ(check_end(swarm), std::vector<std::string>{});
+}
+
 TEST_P(StopTest, AHolderThatComesBackInTimeEndsTheRunWithNothingUnfinished) {
   Swarm swarm(options());
   swarm.run_for(8s);

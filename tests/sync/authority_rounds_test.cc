@@ -359,30 +359,34 @@ TEST_F(AuthorityTest, ARoundAndTheEndOfASessionAreOneEventEach) {
 
 TEST_F(AuthorityTest, ABeatLooksAtTheMembersOfItsOwnStage) {
   options.stages = 3;
+  const auto stage_of = [&](std::uint64_t n) {
+    for (const StageMembers& stage : authority->members().stages)
+      for (const Member& member : stage.members)
+        if (member.session == remote(n).session) return stage.stage;
+    return StageId(99);
+  };
   const auto looked_at_in_a_beat = [&] {
     const std::uint64_t before = authority->looked_at();
-    authority->on_message(remote(1), beat_of(0, 1));
+    authority->on_message(remote(1), beat_of(0, 1, stage_of(1)));
     return authority->looked_at() - before;
   };
+  const auto join_and_beat = [&](std::uint64_t n) {
+    join(n, JoinRequest{});
+    beat(n, 0, 0, stage_of(n));
+  };
   boot();
-  JoinRequest request;
-  request.wish = StageId(0);
-  for (std::uint64_t n = 1; n <= 3; ++n) {
-    join(n, request);
-    beat(n);
-  }
-  const std::uint64_t of_three = looked_at_in_a_beat();
-  EXPECT_GT(of_three, 0u);
-  for (std::uint64_t n = 4; n <= 60; ++n) {
-    request.wish = StageId(static_cast<std::uint16_t>(1 + n % 2));
-    join(n, request);
-    beat(n, 0, 0, *request.wish);
-  }
-  EXPECT_EQ(members(StageId(1)) + members(StageId(2)), 57u);
-  EXPECT_EQ(looked_at_in_a_beat(), of_three);
-  authority->on_message(remote(3), Goodbye{});
+  for (std::uint64_t n = 1; n <= 3; ++n) join_and_beat(n);
+  ASSERT_EQ(members(stage_of(1)), 1u);
+  const std::uint64_t of_one = looked_at_in_a_beat();
+  EXPECT_GT(of_one, 0u);
+  for (std::uint64_t n = 4; n <= 60; ++n) join_and_beat(n);
+  ASSERT_EQ(members(stage_of(1)), 20u);
+  EXPECT_EQ(looked_at_in_a_beat(), 20 * of_one);
+  std::uint64_t mate = 2;
+  while (stage_of(mate) != stage_of(1)) ++mate;
+  authority->on_message(remote(mate), Goodbye{});
   settle();
-  EXPECT_LT(looked_at_in_a_beat(), of_three) << "who is over is looked at no more";
+  EXPECT_EQ(looked_at_in_a_beat(), 19 * of_one) << "who is over is looked at no more";
 }
 
 }  // namespace
