@@ -3,8 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "runtime/solo/solo.h"
-#include "stages/integer_executor.h"
-#include "tests/common/scratch_folder.h"
+#include "tests/solo/solo_rig.h"
 
 namespace shoal {
 namespace {
@@ -19,38 +18,9 @@ DelayProfile profile_of(const std::vector<std::vector<std::uint64_t>>& counts) {
   return profile;
 }
 
-class DelayedWeightsTest : public testing::Test {
+class DelayedWeightsTest : public SoloRig {
  protected:
-  DelayedWeightsTest() {
-    std::string text(4000, ' ');
-    for (std::size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>('a' + mix64(i) % 20);
-    folder_.write("text.bin", text);
-    const auto config = load_config(folder_.write("run.toml", R"([model]
-layers = 2
-dim = 64
-heads = 4
-positions = 16
-[data]
-path = "text.bin"
-sequences = 2
-[executor]
-kind = "integer"
-[pipeline]
-stages = 2
-[sync]
-inner_batch = 64
-[end]
-steps = 6
-)"));
-    EXPECT_TRUE(config.ok()) << (config.ok() ? "" : config.error().message);
-    config_ = *config;
-  }
-
-  static ExecutorFactory factory() {
-    return [](const StageSpec& spec) -> Result<std::unique_ptr<StageExecutor>> {
-      return std::unique_ptr<StageExecutor>(std::make_unique<IntegerExecutor>(spec));
-    };
-  }
+  DelayedWeightsTest() : config_(config("[sync]\ninner_batch = 64\n[end]\nsteps = 6\n", 2, 1)) {}
 
   Samples samples() const {
     auto file = TokenFile::open(config_.data.path, config_.token_dtype(), config_.model.vocabulary);
@@ -62,7 +32,6 @@ steps = 6
     return {values.begin(), values.end()};
   }
 
-  ScratchFolder folder_;
   RunConfig config_;
 };
 

@@ -4,51 +4,12 @@
 
 #include <nlohmann/json.hpp>
 
-#include "stages/integer_executor.h"
-#include "tests/common/scratch_folder.h"
+#include "tests/solo/solo_rig.h"
 
 namespace shoal {
 namespace {
 
-class SoloTest : public testing::Test {
- protected:
-  SoloTest() {
-    std::string text(4000, ' ');
-    for (std::size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>('a' + mix64(i) % 20);
-    folder_.write("text.bin", text);
-  }
-
-  RunConfig config(const std::string& more) {
-    const auto config = load_config(folder_.write("run.toml", R"([model]
-layers = 4
-dim = 64
-heads = 4
-positions = 16
-[data]
-path = "text.bin"
-sequences = 2
-[executor]
-kind = "integer"
-[pipeline]
-stages = 4
-replicas = 2
-)" + more));
-    EXPECT_TRUE(config.ok()) << (config.ok() ? "" : config.error().message);
-    return *config;
-  }
-
-  // Keeps the executors in sight.
-  ExecutorFactory factory() {
-    return [this](const StageSpec& spec) -> Result<std::unique_ptr<StageExecutor>> {
-      auto made = std::make_unique<IntegerExecutor>(spec);
-      executors_.push_back(made.get());
-      return std::unique_ptr<StageExecutor>(std::move(made));
-    };
-  }
-
-  ScratchFolder folder_;
-  std::vector<IntegerExecutor*> executors_;  // alive only while the chain is
-};
+class SoloTest : public SoloRig {};
 
 TEST_F(SoloTest, TrainsExactlyTheMicrobatchesOfTheRun) {
   std::vector<TrainLine> lines;
