@@ -150,10 +150,12 @@ void Authority::stop_round_timers(OpenRound& round) {
 }
 
 void Authority::commit_round(StageState& stage, const Digest& digest) {
-  // It may have answered since that it holds no such entry any more.
   for (const auto& [session, report] : stage.round->contributed)
-    if (const auto unfit = port_.unfit_for_round(stage.stage, session, report.entries))
-      return end_session(Session(session), "it brought to a round " + *unfit, true);
+    if (const auto unfit = port_.unfit_for_round(stage.stage, session, report.entries)) {
+      const Session liar = session;  // it answered since that it holds no such entry any more
+      abandon_round(stage, "it has what no round may contain");
+      return end_session(liar, "it brought to a round " + *unfit, true);
+    }
   RoundCommit commit;
   commit.stage = stage.stage;
   commit.round = stage.round->open.round;
