@@ -139,6 +139,20 @@ TEST_F(AuthorityBlameTest, AnEntryThatTheTrainerNeverCommittedEndsItsReportersSe
   EXPECT_EQ(commits[0].secured.size(), 2u);
 }
 
+// It says after its report that it holds the entry no more: that is lost by name then, and no round may contain it.
+TEST_F(AuthorityBlameTest, WhoBringsAnEntryThatIsLostBeforeTheRoundIsDecidedIsFencedAndTheRoundAbandoned) {
+  boot_with(3);
+  contribute_all(3);
+  invented = {2};
+  for (std::uint64_t n = 1; n <= 3; ++n) agree(n, 1, 7, 6, 60);
+  settle();
+  EXPECT_TRUE(commits.empty());
+  ASSERT_EQ(abandons.size(), 1u);
+  ASSERT_EQ(over.size(), 1u);
+  EXPECT_EQ(over[0].first, session_of(2));
+  EXPECT_NE(over[0].second.find("it brought to a round entry 2"), std::string::npos) << over[0].second;
+}
+
 TEST_F(AuthorityBlameTest, ACommitThatNoLogTakesEndsItsRoundAndTheNextOneIsCommitted) {
   boot();
   serve(2);
