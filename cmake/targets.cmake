@@ -15,8 +15,9 @@ endif()
 
 find_program(SHOAL_CCACHE ccache)
 if(SHOAL_CCACHE)
+  # Paths below the tree are hashed as relative ones: another clone, and the copy of scripts/self-test, find the same objects.
   foreach(language C CXX CUDA)
-    set(CMAKE_${language}_COMPILER_LAUNCHER "${SHOAL_CCACHE}")
+    set(CMAKE_${language}_COMPILER_LAUNCHER env "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}" "${SHOAL_CCACHE}")
   endforeach()
 endif()
 find_program(SHOAL_MOLD mold)
@@ -39,6 +40,13 @@ if(SHOAL_WERROR)
   target_compile_options(shoal_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Werror>)
 endif()
 target_compile_definitions(shoal_flags INTERFACE SHOAL_VERSION="${PROJECT_VERSION}" SHOAL_WITH_NET=$<BOOL:${SHOAL_WITH_NET}>)
+# What strangers send is parsed by every program: its mistakes shall end in an error and not in somebody's code. PIE is
+# the compiler's own default on Debian; CMAKE_POSITION_INDEPENDENT_CODE above keeps the libraries fit for it.
+add_compile_options($<$<COMPILE_LANGUAGE:C,CXX>:-fstack-protector-strong>)
+add_link_options($<$<LINK_LANGUAGE:C,CXX>:LINKER:-z,relro,-z,now>)
+if(NOT SHOAL_SANITIZE AND NOT CMAKE_BUILD_TYPE STREQUAL "Debug")  # it needs optimisation, and hides from the sanitizers what they see
+  add_compile_options($<$<COMPILE_LANGUAGE:C,CXX>:-U_FORTIFY_SOURCE> $<$<COMPILE_LANGUAGE:C,CXX>:-D_FORTIFY_SOURCE=2>)
+endif()
 if(SHOAL_SANITIZE)
   add_compile_options($<$<COMPILE_LANGUAGE:C,CXX>:-fsanitize=${SHOAL_SANITIZE}> $<$<COMPILE_LANGUAGE:C,CXX>:-fno-omit-frame-pointer>)
   add_link_options(-fsanitize=${SHOAL_SANITIZE})

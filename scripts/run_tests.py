@@ -3,11 +3,13 @@
 
 A program that crashes, hangs or reports nothing counts as one failure more than what it had reported until then.
 Usage: run_tests.py --build DIR [--only FOLDER...] [--more LABEL DIR [TARGET...]]... [--checks] [--planted]
-  --more     the same from another build (all of it, or these programs), shown under this label
+  --more     the same from another build (all of it, or these programs), shown under this label. Those of --build run one
+             after the other, with the machine to themselves, since some start swarms of processes; these share the cores
   --checks   scripts/format --check and scripts/self-test --check count as a test each
   --planted  at the end the whole of scripts/self-test, where each bug counts as a test
 """
 import argparse
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -134,6 +136,14 @@ def run_program(label, command, root, factor):
     return count, time.monotonic() - start, output
 
 
+def run_programs(programs, at_once, root):
+    """Label and result of each, in the order in which they end."""
+    with concurrent.futures.ThreadPoolExecutor(max_workers=at_once) as pool:
+        runs = {pool.submit(run_program, label, command, root, factor): label for label, command, factor in programs}
+        for run in concurrent.futures.as_completed(runs):
+            yield runs[run], run.result()
+
+
 def show(label, count, seconds):
     print(f"{label:32} {count.text()} ({seconds:.1f} s)", flush=True)
 
@@ -185,17 +195,17 @@ def parse_arguments():
 def main():
     options = parse_arguments()
     root = pathlib.Path(__file__).resolve().parent.parent
-    programs = [(name, command, 1) for name, command in registered(options.build)
+    programs = [(name.removesuffix("_test"), command, 1) for name, command in registered(options.build)
                 if not options.only or name.removesuffix("_test") in options.only]
-    for label, build, *wanted in options.more:
-        programs += [(f"{name} ({label})", command, SLOW_FACTOR) for name, command in registered(build) if not wanted or name in wanted]
+    more = [(f"{name.removesuffix('_test')} ({label})", command, SLOW_FACTOR) for label, build, *wanted in options.more
+            for name, command in registered(build) if not wanted or name in wanted]
     total = Count()
-    for label, command, factor in programs:
-        count, seconds, output = run_program(label.replace("_test", "", 1), command, root, factor)
-        if count.failed:
-            print(output.rstrip()[-20000:], flush=True)
-        show(label.replace("_test", "", 1), count, seconds)
-        total.add(count)
+    for batch, at_once in (programs, 1), (more, os.cpu_count()):
+        for label, (count, seconds, output) in run_programs(batch, at_once, root):
+            if count.failed:
+                print(output.rstrip()[-20000:], flush=True)
+            show(label, count, seconds)
+            total.add(count)
     for label, script in CHECKS if options.checks else ():
         count, seconds = run_check(label, script, root)
         show(label, count, seconds)
@@ -204,7 +214,7 @@ def main():
         count, seconds = run_planted(root)
         show("planted bugs", count, seconds)
         total.add(count)
-    if not programs:
+    if not programs + more:
         total.failed.append("no test program was found")
     for line in total.skipped:
         print(f"skipped: {line}")
