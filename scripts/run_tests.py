@@ -199,12 +199,14 @@ def main():
                 if not options.only or name.removesuffix("_test") in options.only]
     more = [(f"{name.removesuffix('_test')} ({label})", command, SLOW_FACTOR) for label, build, *wanted in options.more
             for name, command in registered(build) if not wanted or name in wanted]
-    total = Count()
+    total, took = Count(), {}
     for batch, at_once in (programs, 1), (more, os.cpu_count()):
+        batch.sort(key=lambda program: -took.get(program[0].split()[0], 0))  # the longest first: nothing waits for it at the end
         for label, (count, seconds, output) in run_programs(batch, at_once, root):
             if count.failed:
                 print(output.rstrip()[-20000:], flush=True)
             show(label, count, seconds)
+            took[label] = seconds
             total.add(count)
     for label, script in CHECKS if options.checks else ():
         count, seconds = run_check(label, script, root)
