@@ -94,7 +94,7 @@ std::string Home::default_path() {
   if (data_home != nullptr && *data_home != '\0') return std::string(data_home) + "/shoal";
   const char* home = std::getenv("HOME");
   if (home != nullptr && *home != '\0') return std::string(home) + "/.local/share/shoal";
-  return ".shoal";
+  return kHere;
 }
 
 Result<Home> Home::open(const std::string& path) {
