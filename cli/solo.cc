@@ -47,6 +47,8 @@ int run(const SoloArguments& arguments, const GlobalOptions& global) {
   if (!config.ok()) return fail_config(config.error());
   if (!arguments.save.empty()) {
     if (config->executor.kind != ExecutorKind::kTorch) return fail_config(nothing_to_save());
+    // Not first when all is trained: it goes beside the model.
+    if (const auto manifest = canonical_text(*config); !manifest.ok()) return fail_config(manifest.error());
     if (const Status probed = probe_save_folder(arguments.save); !probed.ok()) return fail(probed.error());
   }
   std::optional<DelayProfile> delays;
@@ -103,8 +105,10 @@ void add_solo(CLI::App& app, Program& program) {
                    "compute every gradient at past weights, as late as this file says that a swarm's were "
                    "(audit --delay-profile writes it); rounds and the outer rule are not replayed")
       ->type_name("FILE");
-  command->add_option("--line-every", arguments->seconds_between_lines,
-                      "seconds between train lines; 0 = every step (default: 1)");
+  command
+      ->add_option("--line-every", arguments->seconds_between_lines,
+                   "seconds between train lines; 0 = every step (default: 1)")
+      ->check(CLI::Range(0.0, 86400.0));
   command->footer("The options of RUN.toml:\n" + describe_options());
   run_when_named(*command, program, [arguments](const GlobalOptions& global) { return run(*arguments, global); });
 }
