@@ -41,6 +41,14 @@ void print_summary(const SoloResult& result) {
   }
 }
 
+// All its stages are trained here.
+Status check_model(const RunConfig& config, const ComputeOptions& compute) {
+  if (config.executor.kind != ExecutorKind::kTorch) return {};
+  SHOAL_ASSIGN(const auto specs,
+               split_model(config.model_spec(), config.pipeline.stages, config.pipeline.layers_per_stage));
+  return check_memory("the model", specs, kCopiesInTraining, compute);
+}
+
 int run(const SoloArguments& arguments, const GlobalOptions& global) {
   begin_batch_work();
   auto config = load_config(arguments.config);
@@ -51,6 +59,7 @@ int run(const SoloArguments& arguments, const GlobalOptions& global) {
     if (const auto manifest = canonical_text(*config); !manifest.ok()) return fail_config(manifest.error());
     if (const Status probed = probe_save_folder(arguments.save); !probed.ok()) return fail(probed.error());
   }
+  if (const Status fits = check_model(*config, arguments.compute); !fits.ok()) return fail(fits.error());
   std::optional<DelayProfile> delays;
   if (!arguments.delay_profile.empty()) {
     auto loaded = load_delay_profile(arguments.delay_profile);
