@@ -174,7 +174,8 @@ class LaunchProgram final : private Launch::Owner {
     SHOAL_ASSIGN(addresses_, own_addresses(wire_->listening_address(), arguments_.advertise, {}));
     if (all_loopback(addresses_))
       log_warning("this run is told under ", addresses_.front(),
-                  " only: peers on other machines cannot reach it. HINT: --advertise ADDRESS");
+                  " only: peers on other machines cannot reach it. HINT: is the network up (`ip address`)? Else "
+                  "--advertise ADDRESS");
     network_ = network_of(arguments_, run);
     if (arguments_.no_dht) return {};
     // UDP on the number of the TCP port: the ticket's addresses are ways into the DHT too.

@@ -74,8 +74,10 @@ int fail_config(const Error& error) {
 Status write_output() {
   errno = 0;
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return {};
+  const int cause = errno;  // 0: an earlier flush failed, and what it had is gone
+  std::clearerr(stdout);    // it is said once
   return make_error(ErrorCode::kIo, std::string("stdout cannot be written") +
-                                        (errno == 0 ? "" : std::string(" (") + std::strerror(errno) + ")") +
+                                        (cause == 0 ? "" : std::string(" (") + std::strerror(cause) + ")") +
                                         ": what was printed there is lost or cut. HINT: keep it open, or free space "
                                         "where it leads");
 }
