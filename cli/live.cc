@@ -99,8 +99,9 @@ Result<std::string> source_toward(const std::string& toward) {
   SHOAL_ASSIGN(const HostPort parsed, parse_host_port(toward));
   addrinfo hints = {}, *found = nullptr;
   hints.ai_socktype = SOCK_DGRAM;
-  if (::getaddrinfo(parsed.host.c_str(), std::to_string(parsed.port).c_str(), &hints, &found) != 0)
-    return make_error(ErrorCode::kInput, toward + " is no address");
+  if (const int code = ::getaddrinfo(parsed.host.c_str(), std::to_string(parsed.port).c_str(), &hints, &found);
+      code != 0)
+    return make_error(ErrorCode::kInput, ::gai_strerror(code));
   std::string source;
   int failure = 0;
   for (const addrinfo* one = found; one != nullptr && source.empty(); one = one->ai_next) {
@@ -198,6 +199,7 @@ Result<std::vector<std::string>> own_addresses(const std::string& listening, con
 }
 
 Status check_routes(const std::vector<std::string>& contacts) {
+  if (contacts.empty()) return {};
   std::string failures;
   for (const std::string& contact : contacts) {
     const auto source = source_toward(contact);
