@@ -51,8 +51,8 @@ Result<std::string> resolved_address(const std::string& address, bool v6);
 // that is none, or that nobody can dial: 0.0.0.0; a name that does not resolve).
 Result<std::vector<std::string>> own_addresses(const std::string& listening, const std::vector<std::string>& advertise,
                                                const std::vector<std::string>& toward);
-// Whether this machine can send to any of `contacts` at all. ERRORS: kUnreachable (no route to any: the network is
-// down).
+// Whether this machine can send to any of `contacts` at all, when there are some. ERRORS: kUnreachable (no route to
+// any: the network is down).
 Status check_routes(const std::vector<std::string>& contacts);
 bool all_loopback(const std::vector<std::string>& addresses);
 

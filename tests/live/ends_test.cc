@@ -5,6 +5,8 @@
 #include <csignal>
 #include <sstream>
 
+#include "common/sign.h"
+#include "runtime/config/ticket.h"
 #include "tests/live/processes.h"
 
 namespace shoal {
@@ -136,6 +138,23 @@ TEST(LiveEndsTest, NumbersAndAddressesThatCannotBeMeantAreRefused) {
   EXPECT_TRUE(says(swarm.errors("once"), "--advertise 0.0.0.0: that is where one listens")) << swarm.errors("once");
   for (const std::string seconds : {"-1", "1e300"})
     EXPECT_EQ(run(swarm, {"solo", run_file, "--line-every", seconds}), 64) << seconds;
+}
+
+// Else nobody answers for as long as one has patience, and the cause stays unsaid.
+TEST(LiveEndsTest, ANetworkThatIsDownIsNamedAtOnce) {
+  Processes swarm;
+  const std::string nowhere = "[fe80::1]:9";  // without an interface no machine has a route there
+  const KeyPair key = KeyPair::generate();
+  const auto ticket = pack_ticket({.run = RunId{key.id().bytes}, .network = 1, .contacts = {{key.id(), nowhere}}});
+  ASSERT_TRUE(ticket.ok()) << ticket.error().message;
+  for (const auto& command :
+       std::vector<std::vector<std::string>>{{"--home", swarm.path("h"), "join", *ticket, "--no-dht"},
+                                             {"inspect", *ticket},
+                                             {"inspect", hex_of(key.id()), "--network", "1", "--bootstrap", nowhere}}) {
+    EXPECT_EQ(run(swarm, command), 69);
+    EXPECT_TRUE(says(swarm.errors("once"), "no route to " + nowhere)) << swarm.errors("once");
+    EXPECT_TRUE(says(swarm.errors("once"), "HINT: is its network up?")) << swarm.errors("once");
+  }
 }
 
 TEST(LiveEndsTest, EveryProgramTellsItsVersion) {
