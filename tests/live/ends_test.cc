@@ -200,6 +200,23 @@ TEST(LiveEndsTest, AModelThatNoMemoryHoldsIsNamedBeforeTheTensorLibraryIsAsked) 
   EXPECT_FALSE(says(swarm.errors("once"), "libtorch")) << swarm.errors("once");
 }
 
+// It lies beside the model, so all would be trained before it fails.
+TEST(LiveEndsTest, AManifestThatIsTooLargeToBeSavedIsNamedBeforeTheTraining) {
+  constexpr int kStages = 200;
+  Processes swarm;
+  std::string keys, codecs;
+  for (int i = 0; i < 96; ++i) keys += (i == 0 ? "\"" : ", \"") + std::string(64, 'a') + "\"";
+  for (int i = 0; i < kStages - 1; ++i) codecs += i == 0 ? "\"int8\"" : ", \"int8\"";
+  const std::string run_file = swarm.write_run(
+      {.stages = kStages,
+       .steps = 1,
+       .executor = "kind = \"torch\"",
+       .more = "[admission]\nmode = \"keys\"\nkeys = [" + keys + "]\n[wire]\nforward = [" + codecs + "]\n"});
+  EXPECT_EQ(run(swarm, {"solo", run_file, "--save", swarm.path("model"), "--device", "cpu"}), 78);
+  EXPECT_TRUE(says(swarm.errors("once"), "the manifest would have")) << swarm.errors("once");
+  EXPECT_FALSE(says(swarm.errors("once"), "step ")) << swarm.errors("once");
+}
+
 TEST(LiveEndsTest, WhoHoldsTheRunsKeyLeavesNoCore) {
   rlimit limit{};
   ASSERT_EQ(getrlimit(RLIMIT_CORE, &limit), 0);
