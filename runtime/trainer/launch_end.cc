@@ -50,7 +50,7 @@ void Launch::tell_waiting(TimePoint now) {
       ". A second Ctrl-C stops at once and costs this: microbatches under way are computed again, there is "
       "no validation, " +
       (options_.save ? "nothing is saved, " : "") + "and the run stands until `shoal launch --resume " +
-      options_.folder + "` ends it; until then its peers keep their states");
+      options_.folder + "` goes on with it; until then its peers keep their states");
   settle_told_ *= 2;
 }
 
