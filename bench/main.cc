@@ -5,6 +5,7 @@
 #include "bench/hop_bench.h"
 #include "bench/loop_bench.h"
 #include "bench/staleness_bench.h"
+#include "common/program_start.h"
 
 namespace {
 
@@ -47,9 +48,10 @@ CLI::App* add_staleness(CLI::App& app, shoal::StalenessOptions& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  shoal::hold_standard_descriptors();
   CLI::App app("Benchmarks of shoal: a table for people, --json for one object a line", "shoal-bench");
   app.require_subcommand(1);
-  app.set_version_flag("--version", SHOAL_VERSION);
+  app.set_version_flag("--version", "shoal-bench " SHOAL_VERSION);
 
   bool json = false;
   CLI::App* codec = app.add_subcommand("codec", "Cost and distortion of the codecs beside memory bandwidth");

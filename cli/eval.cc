@@ -6,6 +6,7 @@
 #include "cli/outcome.h"
 #include "cli/program.h"
 #include "common/batch_work.h"
+#include "runtime/solo/saved_model.h"
 #include "runtime/solo/stage_chain.h"
 
 namespace shoal {

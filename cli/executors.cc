@@ -1,23 +1,51 @@
 #include "cli/executors.h"
 
+#include <sys/sysinfo.h>
+
 #include <CLI/CLI.hpp>
 
 #include "stages/integer_executor.h"
 #include "stages/paced_executor.h"
+#include "stages/torch_device.h"
 #include "stages/torch_executor.h"
 
 namespace shoal {
+
+namespace {
+constexpr std::uint64_t kCopiesOfAny = 2;  // what is computed on, and the anchor
+}  // namespace
 
 void add_compute_options(CLI::App& command, ComputeOptions& options) {
   command.add_option("--device", options.device, "auto, cpu or cuda:N (default: auto)");
   command.add_option("--threads", options.threads, "threads of the CPU (default: all)")->check(CLI::Range(1, 1024));
 }
 
+Status check_memory(const std::string& what, std::span<const StageSpec> specs, std::uint64_t copies,
+                    const ComputeOptions& options) {
+  SHOAL_ASSIGN(const std::string device, choose_device(options.device));
+  struct sysinfo machine = {};
+  if (device != "cpu" || ::sysinfo(&machine) != 0) return {};
+  const std::uint64_t there = (std::uint64_t{machine.totalram} + machine.totalswap) * machine.mem_unit;
+  std::uint64_t parameters = 0;
+  for (const StageSpec& spec : specs) parameters += parameter_count(spec);
+  const std::uint64_t needed = copies * parameters * sizeof(float);
+  if (needed <= there) return {};
+  return make_error(ErrorCode::kTooLarge, what + " has " + std::to_string(parameters / 1'000'000) +
+                                              " M parameters, which need at least " + std::to_string(needed >> 30) +
+                                              " GiB; this machine has " + std::to_string(there >> 30) +
+                                              " GiB of memory and swap. HINT: lower [model] layers or dim, or raise "
+                                              "[pipeline] stages and share them among more machines");
+}
+
 ExecutorFactory executor_factory(const ExecutorSection& section, const ComputeOptions& options) {
   using Made = Result<std::unique_ptr<StageExecutor>>;
   switch (section.kind) {
     case ExecutorKind::kTorch:
-      return [options](const StageSpec& spec) { return make_torch_executor(spec, options.device, options.threads); };
+      return [options](const StageSpec& spec) -> Made {
+        const std::string name = "stage " + std::to_string(spec.stage.value);
+        SHOAL_TRY(check_memory(name, {&spec, 1}, kCopiesOfAny, options));
+        return make_torch_executor(spec, options.device, options.threads);
+      };
     case ExecutorKind::kInteger:
       return [](const StageSpec& spec) -> Made { return {std::make_unique<IntegerExecutor>(spec)}; };
     case ExecutorKind::kPaced: {

@@ -1,6 +1,8 @@
 #pragma once
 // Which executor a run's [executor] section means on this machine.
 #include <algorithm>
+#include <cstdint>
+#include <span>
 #include <string>
 #include <thread>
 
@@ -20,7 +22,12 @@ struct ComputeOptions {
 
 // --device and --threads.
 void add_compute_options(CLI::App& command, ComputeOptions& options);
-// The factory's errors: choose_device's, kTooLarge.
+// Whether the parameters of `specs` can be in this machine's memory at once, each `copies` times: said by name, before
+// the tensor library is asked for them. What a GPU holds is its driver's to say. ERRORS: kTooLarge, choose_device's.
+Status check_memory(const std::string& what, std::span<const StageSpec> specs, std::uint64_t copies,
+                    const ComputeOptions& options);
+inline constexpr std::uint64_t kCopiesInTraining = 4;  // at least: parameters, both moments, an accumulator
+// The factory's errors: check_memory's, the executor's.
 ExecutorFactory executor_factory(const ExecutorSection& section, const ComputeOptions& options);
 
 }  // namespace shoal

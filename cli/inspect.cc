@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
+#include "cli/live.h"
 #include "cli/outcome.h"
 #include "cli/program.h"
 #include "common/rng.h"
@@ -48,6 +49,7 @@ int run(InspectArguments arguments, bool json) {
   const Status resolved = resolve(arguments, run_id);
   if (!resolved.ok())
     return resolved.code() == ErrorCode::kInput ? fail(resolved.error(), kExitUsage) : fail(resolved.error());
+  if (const Status routes = check_routes(arguments.bootstrap); !routes.ok()) return fail(routes.error());
   ThreadLoop loop;
   DhtChildOptions child_options;
   child_options.network = arguments.network;

@@ -22,8 +22,9 @@ namespace shoal {
 namespace {
 
 constexpr Duration kLinePeriod = 5s;
-constexpr Duration kHeldTold = 100ms;   // a callback of the loop that took so long is shown in the line
-constexpr Duration kLastWords = 200ms;  // for the goodbye to leave the sockets
+constexpr Duration kHeldTold = 100ms;              // a callback of the loop that took so long is shown in the line
+constexpr std::uint64_t kMebibytesMax = 1u << 24;  // 16 TiB
+constexpr Duration kLastWords = 200ms;             // for the goodbye to leave the sockets
 
 struct JoinArguments {
   std::string ticket, listen = "0.0.0.0:0", events;
@@ -72,12 +73,13 @@ class JoinProgram final : private Peer::Owner {
     directory_.reset();
     wire_.reset();
     storage_.reset();
+    code = with_output_written(code);
     std::fflush(nullptr);
     std::_Exit(code);
   }
 
   Status open(const Ticket& ticket) {
-    SHOAL_ASSIGN(Home home, Home::open(global_.home.empty() ? Home::default_path() : global_.home));
+    SHOAL_ASSIGN(Home home, Home::open(home_path(global_)));
     home_ = std::make_unique<Home>(std::move(home));
     set_log_name("join " + hex_of(home_->key().id()).substr(0, 8));
     if (home_->is_temporary())
@@ -96,6 +98,7 @@ class JoinProgram final : private Peer::Owner {
         make_zmq_wire(
             loop_, {.key = home_->key(), .listen = arguments_.listen, .admission = Admission::kOpen, .admitted = {}}));
     SHOAL_ASSIGN(const std::vector<std::string> contacts, contacts_of(ticket));
+    SHOAL_TRY(check_routes(contacts));
     SHOAL_ASSIGN(const std::vector<std::string> addresses,
                  own_addresses(wire_->listening_address(), arguments_.advertise, contacts));
     if (all_loopback(addresses) && !all_loopback(contacts))
@@ -281,6 +284,7 @@ void add_join(CLI::App& app, Program& program) {
   command
       ->add_option("--memory", arguments->memory_mebibytes,
                    "MiB for the stage and its microbatches (default: 16 microbatches)")
+      ->check(CLI::Range(std::uint64_t{1}, kMebibytesMax))
       ->type_name("MIB");
   command->add_option("--stage", arguments->stage, "stage to serve (default: the least served)")
       ->check(CLI::Range(0, 255));

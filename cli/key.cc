@@ -10,7 +10,7 @@ namespace shoal {
 namespace {
 
 int run_key(const GlobalOptions& global) {
-  const std::string home = global.home.empty() ? Home::default_path() : global.home;
+  const std::string home = home_path(global);
   {
     // Makes folder and key when absent; a process that holds the home does not matter for reading.
     const auto opened = Home::open(home);

@@ -14,6 +14,7 @@
 #include "cli/saved_states.h"
 #include "common/file_storage.h"
 #include "common/log.h"
+#include "common/program_start.h"
 #include "common/text_codes.h"
 #include "common/thread_loop.h"
 #include "events/train_line.h"
@@ -118,6 +119,7 @@ class LaunchProgram final : private Launch::Owner {
     std::filesystem::create_directories(arguments_.folder, failure);
     if (failure) return cannot_make(error_of_errno("create the folder", arguments_.folder, failure.value()));
     if (!arguments_.save.empty()) SHOAL_TRY(probe_save_folder(arguments_.save));
+    SHOAL_TRY(forbid_core_files());  // the run's key would stand in them
     SHOAL_ASSIGN(const KeyPair key, load_run_key(arguments_.folder, arguments_.resume));
     const RunId run{key.id().bytes};
     set_log_name("launch");
@@ -150,8 +152,12 @@ class LaunchProgram final : private Launch::Owner {
                                  launch_->stop("stopped by Ctrl-C");
                                },
                                [this] {
-                                 log_warning("stopped at once: peers keep their state, `shoal launch --resume ",
-                                             arguments_.folder, "` goes on");
+                                 log_warning(launch_->ended()
+                                                 ? "stopped at once: the run is over, and a member that has not heard "
+                                                   "of it waits (--wait) until `shoal launch --resume " +
+                                                       arguments_.folder + "` tells it"
+                                                 : "stopped at once: peers keep their state, `shoal launch --resume " +
+                                                       arguments_.folder + "` goes on");
                                  loop_.stop();
                                }));
     return print_ticket(run);
@@ -168,7 +174,8 @@ class LaunchProgram final : private Launch::Owner {
     SHOAL_ASSIGN(addresses_, own_addresses(wire_->listening_address(), arguments_.advertise, {}));
     if (all_loopback(addresses_))
       log_warning("this run is told under ", addresses_.front(),
-                  " only: peers on other machines cannot reach it. HINT: --advertise ADDRESS");
+                  " only: peers on other machines cannot reach it. HINT: is the network up (`ip address`)? Else "
+                  "--advertise ADDRESS");
     network_ = network_of(arguments_, run);
     if (arguments_.no_dht) return {};
     // UDP on the number of the TCP port: the ticket's addresses are ways into the DHT too.
@@ -218,7 +225,7 @@ class LaunchProgram final : private Launch::Owner {
     for (const std::string& address : addresses_) ticket.contacts.push_back({as_peer(run), address});
     SHOAL_ASSIGN(const std::string text, pack_ticket(ticket));
     std::printf("ticket %s\n", text.c_str());
-    std::fflush(stdout);
+    SHOAL_TRY(write_output());  // nobody could join
     log_info("run \"", config_.run.name, "\" in ", arguments_.folder, ": ", config_.pipeline.stages,
              " stages, listening on ", wire_->listening_address(), "; lend a machine with: shoal join TICKET");
     return {};
@@ -249,7 +256,8 @@ class LaunchProgram final : private Launch::Owner {
 
   int report() {
     if (!finished_) summary_ = launch_->summary();
-    if (finished_ && !summary_.reason.empty()) print_summary();  // else a log failed before the end
+    if ((finished_ || launch_->ended()) && !summary_.reason.empty())
+      print_summary();  // else a log failed before the end
     if (error_) return fail(*error_);
     return signals_->heard() ? signals_->exit_code() : kExitOk;
   }
@@ -350,8 +358,10 @@ void add_launch(CLI::App& app, Program& program) {
   command->add_option("--network", arguments->network, "id of the DHT network (default: from the run's key)");
   command->add_flag("--no-dht", arguments->no_dht, "no directory: peers meet through this process alone");
   command->add_option("--bootstrap", arguments->bootstrap, "a DHT node to join, repeatable")->type_name("HOST:PORT");
-  command->add_option("--line-every", arguments->seconds_between_lines,
-                      "seconds between train lines; 0 = every step (default: 1)");
+  command
+      ->add_option("--line-every", arguments->seconds_between_lines,
+                   "seconds between train lines; 0 = every step (default: 1)")
+      ->check(CLI::Range(0.0, 86400.0));
   run_when_named(*command, program,
                  [arguments](const GlobalOptions& global) { return LaunchProgram(*arguments, global.json).run(); });
 }

@@ -12,9 +12,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstring>
 
 #include "common/log.h"
 #include "common/posix_file.h"
+#include "common/program_start.h"
 #include "common/rng.h"
 #include "dht/dht_child.h"
 
@@ -34,14 +36,6 @@ void on_signal(int signal) {
   errno = kept;
 }
 
-void set_handler(void (*action_taken)(int)) {
-  struct sigaction action = {};
-  action.sa_handler = action_taken;
-  action.sa_flags = SA_RESTART;
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
-}
-
 }  // namespace
 
 Result<std::unique_ptr<StopSignals>> StopSignals::listen(EventLoop& loop, std::function<void()> first,
@@ -49,7 +43,7 @@ Result<std::unique_ptr<StopSignals>> StopSignals::listen(EventLoop& loop, std::f
   if (signal_pipe[0] < 0 && ::pipe2(signal_pipe, O_CLOEXEC) != 0)
     return error_of_errno("make a pipe for", "signals", errno);
   std::unique_ptr<StopSignals> signals(new StopSignals(loop, std::move(first), std::move(again)));
-  set_handler(on_signal);
+  handle_stop_signals(on_signal);
   return signals;
 }
 
@@ -57,7 +51,7 @@ StopSignals::StopSignals(EventLoop& loop, std::function<void()> first, std::func
     : loop_(loop), first_(std::move(first)), again_(std::move(again)), thread_([this] { read_signals(); }) {}
 
 StopSignals::~StopSignals() {
-  set_handler(SIG_DFL);
+  handle_stop_signals(SIG_DFL);
   [[maybe_unused]] const auto written = ::write(signal_pipe[1], &kNoSignal, 1);
   thread_.join();
 }
@@ -99,23 +93,30 @@ std::string text_of_socket_address(const sockaddr* address) {
 bool is_loopback(const std::string& host) { return host == "localhost" || host == "::1" || host.starts_with("127."); }
 bool is_any(const std::string& host) { return host == "0.0.0.0" || host == "::" || host == "*"; }
 
-// Our address on the route to `toward`; nothing is sent. Empty: no route, or no such host.
-std::string source_toward(const std::string& toward) {
-  const auto parsed = parse_host_port(toward);
-  if (!parsed.ok()) return "";
+// Our address on the route to `toward`; nothing is sent. ERRORS: kInput (no address, no such host), kUnreachable (no
+// route).
+Result<std::string> source_toward(const std::string& toward) {
+  SHOAL_ASSIGN(const HostPort parsed, parse_host_port(toward));
   addrinfo hints = {}, *found = nullptr;
   hints.ai_socktype = SOCK_DGRAM;
-  if (::getaddrinfo(parsed->host.c_str(), std::to_string(parsed->port).c_str(), &hints, &found) != 0) return "";
+  if (const int code = ::getaddrinfo(parsed.host.c_str(), std::to_string(parsed.port).c_str(), &hints, &found);
+      code != 0)
+    return make_error(ErrorCode::kInput, ::gai_strerror(code));
   std::string source;
+  int failure = 0;
   for (const addrinfo* one = found; one != nullptr && source.empty(); one = one->ai_next) {
     const Descriptor probe(::socket(one->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
     sockaddr_storage own = {};
     socklen_t size = sizeof own;
-    if (probe.get() < 0 || ::connect(probe.get(), one->ai_addr, one->ai_addrlen) != 0) continue;
-    if (::getsockname(probe.get(), reinterpret_cast<sockaddr*>(&own), &size) != 0) continue;
+    if (probe.get() < 0 || ::connect(probe.get(), one->ai_addr, one->ai_addrlen) != 0 ||
+        ::getsockname(probe.get(), reinterpret_cast<sockaddr*>(&own), &size) != 0) {
+      failure = errno;
+      continue;
+    }
     source = text_of_socket_address(reinterpret_cast<sockaddr*>(&own));
   }
   ::freeaddrinfo(found);
+  if (source.empty()) return make_error(ErrorCode::kUnreachable, std::string(std::strerror(failure)));
   return source;
 }
 
@@ -123,8 +124,8 @@ std::string source_toward(const std::string& toward) {
 std::vector<std::string> sources_toward(const std::vector<std::string>& contacts) {
   std::vector<std::string> hosts;
   for (const std::string& contact : contacts) {
-    const std::string source = source_toward(contact);
-    if (!source.empty() && std::find(hosts.begin(), hosts.end(), source) == hosts.end()) hosts.push_back(source);
+    const auto source = source_toward(contact);
+    if (source.ok() && std::find(hosts.begin(), hosts.end(), *source) == hosts.end()) hosts.push_back(*source);
   }
   std::stable_partition(hosts.begin(), hosts.end(), [](const std::string& host) { return !is_loopback(host); });
   return hosts;
@@ -167,7 +168,7 @@ Result<std::string> resolved_address(const std::string& address, bool v6) {
   if (!host.empty()) return HostPort{host, parsed.port}.text();
   return make_error(ErrorCode::kInput, "the name of \"" + address + "\" does not resolve" +
                                            (failure == 0 ? "" : std::string(": ") + ::gai_strerror(failure)) +
-                                           ". HINT: give an IP address");
+                                           ". HINT: is the network up? Else give an IP address");
 }
 
 Result<std::vector<std::string>> own_addresses(const std::string& listening, const std::vector<std::string>& advertise,
@@ -179,6 +180,10 @@ Result<std::vector<std::string>> own_addresses(const std::string& listening, con
     const std::string whole = has_port ? wanted : wanted + ":" + std::to_string(bound.port);
     SHOAL_ASSIGN(const HostPort parsed, parse_host_port(whole));
     SHOAL_ASSIGN(const std::string resolved, resolved_address(parsed.text(), bound.is_v6()));
+    if (is_any(host_of(resolved)))
+      return make_error(ErrorCode::kInput, "--advertise " + wanted +
+                                               ": that is where one listens, and nobody can dial it. HINT: give this "
+                                               "machine's address as others see it (ip address)");
     addresses.push_back(resolved);
   }
   std::vector<std::string> hosts;
@@ -191,6 +196,18 @@ Result<std::vector<std::string>> own_addresses(const std::string& listening, con
   for (const std::string& host : hosts) addresses.push_back(HostPort{host, bound.port}.text());
   if (addresses.size() > kAddressesTold) addresses.resize(kAddressesTold);
   return addresses;
+}
+
+Status check_routes(const std::vector<std::string>& contacts) {
+  if (contacts.empty()) return {};
+  std::string failures;
+  for (const std::string& contact : contacts) {
+    const auto source = source_toward(contact);
+    if (source.ok()) return {};
+    failures += (failures.empty() ? "" : "; ") + contact + " (" + source.error().message + ")";
+  }
+  return make_error(ErrorCode::kUnreachable, "this machine has no route to " + failures +
+                                                 ". HINT: is its network up? `ip route` shows where it can send");
 }
 
 bool all_loopback(const std::vector<std::string>& addresses) {

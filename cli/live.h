@@ -15,8 +15,8 @@
 
 namespace shoal {
 
-// SIGINT and SIGTERM become tasks of the loop: the first runs `first`, every later one `again`. A process that still
-// runs kPatience after the second ends there. Children do not inherit the handlers. One object at a time; owns a
+// SIGINT, SIGTERM and SIGHUP become tasks of the loop: the first runs `first`, every later one `again`. A process that
+// still runs kPatience after the second ends there. Children do not inherit the handlers. One object at a time; owns a
 // thread.
 class StopSignals {
  public:
@@ -29,7 +29,7 @@ class StopSignals {
   StopSignals& operator=(const StopSignals&) = delete;
 
   bool heard() const { return signal_ != 0; }
-  int exit_code() const { return 128 + signal_; }  // 130 or 143. REQUIRES: heard().
+  int exit_code() const { return 128 + signal_; }  // 130, 143 or 129. REQUIRES: heard().
 
  private:
   StopSignals(EventLoop& loop, std::function<void()> first, std::function<void()> again);
@@ -48,9 +48,12 @@ Result<std::string> resolved_address(const std::string& address, bool v6);
 // order: `advertise`
 // ("host" or "host:port"), the host that is listened on when it is one, our side of the routes to `toward` (addresses;
 // each side once, loopback last), the addresses of all interfaces but loopback, loopback. ERRORS: kInput (an address
-// that is none, a name that does not resolve).
+// that is none, or that nobody can dial: 0.0.0.0; a name that does not resolve).
 Result<std::vector<std::string>> own_addresses(const std::string& listening, const std::vector<std::string>& advertise,
                                                const std::vector<std::string>& toward);
+// Whether this machine can send to any of `contacts` at all, when there are some. ERRORS: kUnreachable (no route to
+// any: the network is down).
+Status check_routes(const std::vector<std::string>& contacts);
 bool all_loopback(const std::vector<std::string>& addresses);
 
 struct DirectoryOptions {

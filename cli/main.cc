@@ -8,7 +8,9 @@
 #include "cli/program.h"
 #include "common/fault.h"
 #include "common/log.h"
+#include "common/program_start.h"
 #include "runtime/config/config_table.h"
+#include "runtime/config/home.h"
 
 namespace shoal {
 namespace {
@@ -63,6 +65,7 @@ int parse_and_run(int argc, char** argv) {
   app.require_subcommand(0, 1);
   app.fallthrough();
   app.get_formatter()->column_width(28);
+  app.set_version_flag("--version", version_line(), "print version and protocol, and exit");
   add_global_options(app, program.global);
   for (AddCommand add : kCommands) add(app, program);
   try {
@@ -101,9 +104,19 @@ void shoal::run_when_named(CLI::App& command, Program& program, std::function<in
   command.callback([&program, run = std::move(run)] { program.run = [&program, run] { return run(program.global); }; });
 }
 
+std::string shoal::home_path(const GlobalOptions& global) {
+  if (!global.home.empty()) return global.home;
+  std::string path = Home::default_path();
+  if (path == Home::kHere)
+    log_warning("neither HOME nor XDG_DATA_HOME is set: this machine's key is kept in ", path,
+                " of the current folder, and another folder means another key. HINT: --home DIR");
+  return path;
+}
+
 int main(int argc, char** argv) {
+  shoal::hold_standard_descriptors();
   try {
-    return shoal::parse_and_run(argc, argv);
+    return shoal::with_output_written(shoal::parse_and_run(argc, argv));
   } catch (const std::exception& bug) {
     return shoal::fail(shoal::make_error(shoal::ErrorCode::kUnsupported, std::string("internal error: ") + bug.what()),
                        shoal::kExitBug);

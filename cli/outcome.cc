@@ -2,10 +2,13 @@
 
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
 
 #include "common/log.h"
+#include "common/program_start.h"
 
 namespace shoal {
 namespace {
@@ -68,15 +71,28 @@ int fail_config(const Error& error) {
   return wrong ? fail(error, kExitConfig) : fail(error);
 }
 
-void listen_for_stop() {
-  struct sigaction action = {};
-  action.sa_handler = on_stop;
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
+Status write_output() {
+  errno = 0;
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return {};
+  const int cause = errno;  // 0: an earlier flush failed, and what it had is gone
+  std::clearerr(stdout);    // it is said once
+  return make_error(ErrorCode::kIo, std::string("stdout cannot be written") +
+                                        (cause == 0 ? "" : std::string(" (") + std::strerror(cause) + ")") +
+                                        ": what was printed there is lost or cut. HINT: keep it open, or free space "
+                                        "where it leads");
 }
+
+int with_output_written(int code) {
+  const Status written = write_output();
+  if (written.ok()) return code;
+  fail(written.error());
+  return code == kExitOk ? kExitIo : code;
+}
+
+void listen_for_stop() { handle_stop_signals(on_stop); }
 
 bool stop_wanted() { return stop_signal != 0; }
 
-int stop_exit_code() { return stop_signal == SIGTERM ? 143 : kExitInterrupted; }
+int stop_exit_code() { return stop_signal == 0 ? kExitInterrupted : 128 + stop_signal; }
 
 }  // namespace shoal

@@ -1,5 +1,6 @@
 #pragma once
-// Exit codes (after BSD's sysexits), how a failure is said, and how Ctrl-C is heard. Documented in docs/CLI.md.
+// Exit codes (after BSD's sysexits), how a failure is said, what becomes of the output, and how Ctrl-C is heard.
+// Documented in docs/CLI.md.
 #include <string>
 
 #include "common/result.h"
@@ -16,7 +17,7 @@ enum ExitCode : int {
   kExitUnavailable = 69,   // no GPU, no peers, swarm not reachable
   kExitBug = 70,           // an exception that nobody expected; a failed check aborts the process instead (134)
   kExitCannotCreate = 73,  // where --dir, --events or --save point
-  kExitIo = 74,            // disk full, permission
+  kExitIo = 74,            // disk full, permission, stdout closed
   kExitTryAgain = 75,
   kExitVersion = 76,
   kExitRefused = 77,       // not admitted, fenced, key readable by others
@@ -32,9 +33,15 @@ int fail(const Error& error, ExitCode code);
 // Errors of RUN.toml: what is wrong in it becomes kExitConfig.
 int fail_config(const Error& error);
 
-// Ctrl-C and SIGTERM: the first one is heard here, the second ends the process at once.
+// Sends what was printed on its way, at each end of the program. Where stdout takes no more (closed, disk full) that is
+// said, and 0 becomes kExitIo: who reads a result must not take half of one for the whole.
+int with_output_written(int code);
+// The same in the middle. ERRORS: kIo.
+Status write_output();
+
+// Ctrl-C, SIGTERM and SIGHUP: the first one is heard here, the second ends the process at once.
 void listen_for_stop();
 bool stop_wanted();
-int stop_exit_code();  // 130, or 143 after SIGTERM
+int stop_exit_code();  // 130 after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP
 
 }  // namespace shoal

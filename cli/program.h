@@ -27,6 +27,12 @@ struct Program {
 // What `command` does when it was the one that was named.
 void run_when_named(CLI::App& command, Program& program, std::function<int(const GlobalOptions&)> run);
 
+// The folder that --home or the environment names; a warning when neither does.
+std::string home_path(const GlobalOptions& global);
+
+// "shoal 0.1.0 (protocol 4)"
+std::string version_line();
+
 // Each registers its options with storage that lives as long as `program.run`.
 void add_audit(CLI::App& app, Program& program);
 void add_demo(CLI::App& app, Program& program);

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "common/posix_file.h"
-#include "runtime/solo/stage_chain.h"
+#include "runtime/solo/saved_model.h"
 #include "stages/stage_file.h"
 #include "stages/stage_spec.h"
 #include "sync/state_image.h"
@@ -36,7 +36,6 @@ Status save_states(const std::string& folder, const RunConfig& config, const std
   if (failure) return error_of_errno("create the folder", folder, failure.value());
   SHOAL_ASSIGN(const std::vector<StageSpec> specs,
                split_model(config.model_spec(), config.pipeline.stages, config.pipeline.layers_per_stage));
-  SHOAL_ASSIGN(const std::string text, canonical_text(config));
   for (const StageSpec& spec : specs) {
     const auto found = images.find(spec.stage.value);
     const std::string name = "stage " + std::to_string(spec.stage.value);
@@ -50,8 +49,7 @@ Status save_states(const std::string& folder, const RunConfig& config, const std
     std::memcpy(anchor.data(), found->second.data() + kStateHeaderBytes, anchor.size() * sizeof(float));
     SHOAL_TRY(save_stage(folder, spec, anchor));
   }
-  SHOAL_TRY(save_index(folder, specs));
-  return replace_file(folder + "/" + kSavedConfigName, {Bytes::copy_of(std::string_view(text))});
+  return finish_saved_model(folder, config, specs);
 }
 
 }  // namespace shoal

@@ -41,14 +41,25 @@ void print_summary(const SoloResult& result) {
   }
 }
 
+// All its stages are trained here.
+Status check_model(const RunConfig& config, const ComputeOptions& compute) {
+  if (config.executor.kind != ExecutorKind::kTorch) return {};
+  SHOAL_ASSIGN(const auto specs,
+               split_model(config.model_spec(), config.pipeline.stages, config.pipeline.layers_per_stage));
+  return check_memory("the model", specs, kCopiesInTraining, compute);
+}
+
 int run(const SoloArguments& arguments, const GlobalOptions& global) {
   begin_batch_work();
   auto config = load_config(arguments.config);
   if (!config.ok()) return fail_config(config.error());
   if (!arguments.save.empty()) {
     if (config->executor.kind != ExecutorKind::kTorch) return fail_config(nothing_to_save());
+    // Not first when all is trained: it goes beside the model.
+    if (const auto manifest = canonical_text(*config); !manifest.ok()) return fail_config(manifest.error());
     if (const Status probed = probe_save_folder(arguments.save); !probed.ok()) return fail(probed.error());
   }
+  if (const Status fits = check_model(*config, arguments.compute); !fits.ok()) return fail(fits.error());
   std::optional<DelayProfile> delays;
   if (!arguments.delay_profile.empty()) {
     auto loaded = load_delay_profile(arguments.delay_profile);
@@ -103,8 +114,10 @@ void add_solo(CLI::App& app, Program& program) {
                    "compute every gradient at past weights, as late as this file says that a swarm's were "
                    "(audit --delay-profile writes it); rounds and the outer rule are not replayed")
       ->type_name("FILE");
-  command->add_option("--line-every", arguments->seconds_between_lines,
-                      "seconds between train lines; 0 = every step (default: 1)");
+  command
+      ->add_option("--line-every", arguments->seconds_between_lines,
+                   "seconds between train lines; 0 = every step (default: 1)")
+      ->check(CLI::Range(0.0, 86400.0));
   command->footer("The options of RUN.toml:\n" + describe_options());
   run_when_named(*command, program, [arguments](const GlobalOptions& global) { return run(*arguments, global); });
 }

@@ -84,7 +84,7 @@ int run(const GlobalOptions& global) {
     for (const auto& [name, value] : facts) std::printf(",%s:%s", quoted(name).c_str(), quoted(value).c_str());
     std::printf("}\n");
   } else if (global.verbose == 0) {
-    std::printf("shoal %s (protocol %u)\n", SHOAL_VERSION, limits::kProtocolVersion);
+    std::printf("%s\n", version_line().c_str());
   } else {
     for (const auto& [name, value] : facts) std::printf("%-24s %s\n", name.c_str(), value.c_str());
   }
@@ -92,6 +92,10 @@ int run(const GlobalOptions& global) {
 }
 
 }  // namespace
+
+std::string version_line() {
+  return std::string("shoal ") + SHOAL_VERSION + " (protocol " + std::to_string(limits::kProtocolVersion) + ")";
+}
 
 void add_version(CLI::App& app, Program& program) {
   CLI::App* command = app.add_subcommand("version", "version and protocol; with --verbose libraries, CPU and GPU");

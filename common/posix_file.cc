@@ -12,6 +12,18 @@
 #include <cstring>
 
 namespace shoal {
+namespace {
+
+Error no_regular_file(const std::string& path, const struct stat& facts) {
+  const char* kind = S_ISDIR(facts.st_mode)                             ? "a folder"
+                     : S_ISFIFO(facts.st_mode)                          ? "a FIFO"
+                     : S_ISSOCK(facts.st_mode)                          ? "a socket"
+                     : S_ISCHR(facts.st_mode) || S_ISBLK(facts.st_mode) ? "a device"
+                                                                        : "of an unknown kind";
+  return make_error(ErrorCode::kInput, path + " is no regular file: it is " + kind);
+}
+
+}  // namespace
 
 Descriptor::~Descriptor() {
   if (fd_ >= 0) ::close(fd_);
@@ -36,6 +48,17 @@ Result<Descriptor> open_file(const std::string& path, int flags) {
   } while (fd < 0 && errno == EINTR);
   if (fd < 0) return error_of_errno("open", path, errno);
   return Descriptor(fd);
+}
+
+Result<Descriptor> open_regular_file(const std::string& path) {
+  struct stat facts {};
+  if (::stat(path.c_str(), &facts) != 0) return error_of_errno("open", path, errno);
+  if (!S_ISREG(facts.st_mode)) return no_regular_file(path, facts);
+  // Between the two calls another one may have taken the name: such a file does not keep us waiting either.
+  SHOAL_ASSIGN(Descriptor file, open_file(path, O_RDONLY | O_NONBLOCK | O_NOCTTY));
+  if (::fstat(file.get(), &facts) != 0) return error_of_errno("examine", path, errno);
+  if (!S_ISREG(facts.st_mode)) return no_regular_file(path, facts);
+  return file;
 }
 
 Status lock_file(const Descriptor& file, const std::string& path) {
@@ -82,10 +105,9 @@ Status sync_folder_of(const std::string& path) {
 }
 
 Result<Bytes> read_file(const std::string& path, std::size_t limit_bytes) {
-  SHOAL_ASSIGN(const Descriptor file, open_file(path, O_RDONLY));
+  SHOAL_ASSIGN(const Descriptor file, open_regular_file(path));
   struct stat facts {};
   if (::fstat(file.get(), &facts) != 0) return error_of_errno("read", path, errno);
-  if (!S_ISREG(facts.st_mode)) return make_error(ErrorCode::kIo, "cannot read " + path + ": not a regular file");
   const auto size = static_cast<std::size_t>(facts.st_size);
   if (size > limit_bytes) {
     return make_error(ErrorCode::kTooLarge,

@@ -34,6 +34,9 @@ Error error_of_errno(const std::string& verb, const std::string& path, int error
 Error cannot_make(Error error);
 
 Result<Descriptor> open_file(const std::string& path, int flags);
+// For reading. What is no regular file (a folder, a device, a FIFO) is refused at once: it is neither opened, which may
+// wait for ever and may set a device going, nor read without end. ERRORS: kInput (no regular file), kMissing, kIo.
+Result<Descriptor> open_regular_file(const std::string& path);
 // Takes an exclusive flock without waiting. ERRORS: kBusy, kIo.
 Status lock_file(const Descriptor& file, const std::string& path);
 // Writes all of it, also over short writes and EINTR.
@@ -41,6 +44,7 @@ Status write_all(const Descriptor& file, const std::string& path, const std::vec
 Status sync_file(const Descriptor& file, const std::string& path);
 // fsync of the folder that holds `path`, so that a new or renamed entry survives a power loss.
 Status sync_folder_of(const std::string& path);
+// ERRORS: open_regular_file's, kTooLarge.
 Result<Bytes> read_file(const std::string& path, std::size_t limit_bytes);
 // Temporary file, fsync, rename, fsync of the folder.
 Status replace_file(const std::string& path, const std::vector<Bytes>& parts);

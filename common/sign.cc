@@ -17,35 +17,39 @@ KeyPair KeyPair::generate() {
   std::array<std::uint8_t, 32> seed;
   randombytes_buf(seed.data(), seed.size());
   KeyPair pair = from_seed(seed);
-  sodium_memzero(seed.data(), seed.size());
+  wipe(seed);
   return pair;
 }
 
 KeyPair KeyPair::from_seed(const std::array<std::uint8_t, 32>& seed) {
   begin();
   KeyPair pair;
-  SHOAL_CHECK_EQ(crypto_sign_ed25519_seed_keypair(pair.id_.bytes.data(), pair.secret_.data(), seed.data()), 0);
+  auto* const page = static_cast<std::uint8_t*>(sodium_malloc(crypto_sign_ed25519_SECRETKEYBYTES));
+  SHOAL_CHECK(page != nullptr);
+  pair.secret_ = std::shared_ptr<const std::uint8_t>(page, [page](const std::uint8_t*) { sodium_free(page); });
+  SHOAL_CHECK_EQ(crypto_sign_ed25519_seed_keypair(pair.id_.bytes.data(), page, seed.data()), 0);
+  sodium_mprotect_readonly(page);
   return pair;
 }
 
-KeyPair::~KeyPair() { sodium_memzero(secret_.data(), secret_.size()); }
+void wipe(std::span<std::uint8_t> secret) { sodium_memzero(secret.data(), secret.size()); }
 
 std::array<std::uint8_t, 32> KeyPair::seed() const {
   std::array<std::uint8_t, 32> seed;
-  std::copy_n(secret_.begin(), seed.size(), seed.begin());
+  std::copy_n(secret_.get(), seed.size(), seed.begin());
   return seed;
 }
 
 Signature KeyPair::sign(ByteView message) const {
   Signature signature;
-  SHOAL_CHECK_EQ(
-      crypto_sign_ed25519_detached(signature.data(), nullptr, message.data(), message.size(), secret_.data()), 0);
+  SHOAL_CHECK_EQ(crypto_sign_ed25519_detached(signature.data(), nullptr, message.data(), message.size(), secret_.get()),
+                 0);
   return signature;
 }
 
 CurveKey KeyPair::curve_secret() const {
   CurveKey key;
-  SHOAL_CHECK_EQ(crypto_sign_ed25519_sk_to_curve25519(key.data(), secret_.data()), 0);
+  SHOAL_CHECK_EQ(crypto_sign_ed25519_sk_to_curve25519(key.data(), secret_.get()), 0);
   return key;
 }
 

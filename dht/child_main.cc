@@ -1,7 +1,7 @@
 // shoal-dht: one node of the run's DHT, in a process of its own (docs/dht.md). The only program here that links OpenDHT
 // (GPL-3+).
 //   shoal-dht --supervised ...   commands on stdin, events on stdout (dht/child_protocol.h); ends at end of input
-//   shoal-dht --serve ...        a plain member that others bootstrap from; ends at SIGTERM or SIGINT
+//   shoal-dht --serve ...        a plain member that others bootstrap from; ends at SIGTERM, SIGINT or SIGHUP
 // Exit codes: 0 ended as asked, 64 usage, 69 the port is in use, 70 internal.
 #include <fcntl.h>
 #include <malloc.h>
@@ -17,6 +17,7 @@
 #include <cstdio>
 #include <mutex>
 
+#include "common/program_start.h"
 #include "common/thread_loop.h"
 #include "dht/child_protocol.h"
 #include "dht/opendht_member.h"
@@ -93,7 +94,9 @@ void obey(OpenDhtMember& node, LineWriter& out, const std::string& line) {
 }
 
 int run_supervised(OpenDhtMember& node) {
-  signal(SIGINT, SIG_IGN);  // Ctrl-C goes to the whole group; our end is the supervisor's to say
+  // Ctrl-C and a terminal's end go to the whole group; our end is the supervisor's to say.
+  signal(SIGINT, SIG_IGN);
+  signal(SIGHUP, SIG_IGN);
   // Stray prints of a library must not end up among the events.
   LineWriter out(fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3));
   dup2(STDERR_FILENO, STDOUT_FILENO);
@@ -119,7 +122,7 @@ int run_supervised(OpenDhtMember& node) {
   }
 }
 
-// `ends`: SIGINT and SIGTERM, blocked before the DHT's threads started.
+// `ends`: SIGINT, SIGTERM and SIGHUP, blocked before the DHT's threads started.
 int run_serving(OpenDhtMember& node, const Arguments& arguments, const sigset_t& ends) {
   std::printf("shoal-dht port %u network %u\n", node.port(), arguments.dht.network);
   std::fflush(stdout);
@@ -131,6 +134,7 @@ int run_serving(OpenDhtMember& node, const Arguments& arguments, const sigset_t&
 int run(int argc, char** argv) {
   Arguments arguments;
   CLI::App app("One node of a run's DHT.", "shoal-dht");
+  app.set_version_flag("--version", "shoal-dht " SHOAL_VERSION);
   app.add_option("--bind", arguments.dht.bind, "address of the UDP socket")->capture_default_str();
   app.add_option("--port", arguments.dht.port, "UDP port; 0: any")->capture_default_str();
   app.add_option("--bootstrap", arguments.bootstrap, "host:port of a node; repeatable");
@@ -160,6 +164,7 @@ int run(int argc, char** argv) {
   if (arguments.serve) {
     sigaddset(&ends, SIGINT);
     sigaddset(&ends, SIGTERM);
+    sigaddset(&ends, SIGHUP);
     pthread_sigmask(SIG_BLOCK, &ends, nullptr);
   }
   auto node = OpenDhtMember::start(arguments.dht);
@@ -175,6 +180,7 @@ int run(int argc, char** argv) {
 }  // namespace shoal
 
 int main(int argc, char** argv) {
+  shoal::hold_standard_descriptors();
   try {
     return shoal::run(argc, argv);
   } catch (const std::exception& error) {

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/log.h"
+#include "common/program_start.h"
 #include "sim/scale.h"
 #include "sim/scenario.h"
 
@@ -128,8 +129,10 @@ void list_faults() {
 
 int main(int argc, char** argv) {
   using namespace shoal;
+  hold_standard_descriptors();
   CLI::App app{"Runs swarms of the product's own code in virtual time under random faults and checks what was counted"};
   Arguments arguments;
+  app.set_version_flag("--version", "shoal-sim " SHOAL_VERSION);
   add_options(app, arguments);
   CLI11_PARSE(app, argc, argv);
   if (arguments.list) return list_faults(), 0;

@@ -10,6 +10,7 @@
 #include <ATen/ops/scaled_dot_product_attention.h>
 
 #include "common/check.h"
+#include "stages/stage_spec.h"
 
 namespace shoal {
 namespace {

@@ -12,7 +12,6 @@ class Tensor;
 
 namespace shoal {
 
-inline constexpr double kNormEpsilon = 1e-5;
 inline constexpr std::size_t kTensorsPerLayer = 12;
 
 // (B, T) int64 tokens, (V, d), (T, d) -> (B, T, d).

@@ -124,6 +124,36 @@ Bytes index_file(const std::vector<StageSpec>& specs) {
   return Bytes::copy_of(std::string_view(json + "\n}}\n"));
 }
 
+Bytes architecture_file(const ModelSpec& model) {
+  char epsilon[32];
+  const std::string_view digits(epsilon, std::to_chars(epsilon, epsilon + sizeof epsilon, kNormEpsilon).ptr);
+  const std::vector<std::pair<std::string_view, std::string>> entries = {
+      {"architectures", "[\"GPT2LMHeadModel\"]"},
+      {"model_type", "\"gpt2\""},
+      {"torch_dtype", "\"float32\""},
+      {"vocab_size", std::to_string(model.vocabulary)},
+      {"n_positions", std::to_string(model.positions)},
+      {"n_embd", std::to_string(model.dim)},
+      {"n_layer", std::to_string(model.layers)},
+      {"n_head", std::to_string(model.heads)},
+      {"n_inner", std::to_string(kWidening * model.dim)},
+      {"activation_function", "\"gelu_pytorch_tanh\""},
+      {"layer_norm_epsilon", std::string(digits)},
+      {"tie_word_embeddings", "false"},
+      {"scale_attn_weights", "true"},
+      {"scale_attn_by_inverse_layer_idx", "false"},
+      {"reorder_and_upcast_attn", "false"},
+      {"resid_pdrop", "0.0"},
+      {"embd_pdrop", "0.0"},
+      {"attn_pdrop", "0.0"},
+      {"bos_token_id", "null"},
+      {"eos_token_id", "null"}};
+  std::string json = "{";
+  for (const auto& [key, value] : entries)
+    json += std::string(json.size() > 1 ? "," : "") + "\n  \"" + std::string(key) + "\": " + value;
+  return Bytes::copy_of(std::string_view(json + "\n}\n"));
+}
+
 Result<LoadedStage> parse_stage_file(Bytes file) {
   SHOAL_ASSIGN(const Safetensors parsed, parse_safetensors(std::move(file)));
   LoadedStage loaded;
@@ -159,7 +189,9 @@ Status save_stage(const std::string& directory, const StageSpec& spec, std::span
 }
 
 Status save_index(const std::string& directory, const std::vector<StageSpec>& specs) {
-  return replace_file((fs::path(directory) / kIndexFileName).string(), {index_file(specs)});
+  SHOAL_CHECK(!specs.empty());
+  SHOAL_TRY(replace_file((fs::path(directory) / kIndexFileName).string(), {index_file(specs)}));
+  return replace_file((fs::path(directory) / kArchitectureFileName).string(), {architecture_file(specs.front().model)});
 }
 
 Result<std::vector<LoadedStage>> load_model(const std::string& directory) {

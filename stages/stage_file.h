@@ -1,6 +1,7 @@
 #pragma once
-// A saved model: one safetensors file a stage, with GPT-2's tensor names, plus an index (docs/FILES.md).
-//   DIR/model-00001-of-00004.safetensors ... DIR/model.safetensors.index.json
+// A saved model: one safetensors file a stage, with GPT-2's tensor names, plus an index, plus the file from which
+// Python's transformers takes the architecture (docs/FILES.md).
+//   DIR/model-00001-of-00004.safetensors ... DIR/model.safetensors.index.json, DIR/config.json
 // The stage's spec travels in the file's metadata under "shoal.*" keys, so that a directory describes itself.
 // Thread: any; blocking file I/O in save and load.
 #include <span>
@@ -15,11 +16,16 @@ namespace shoal {
 
 std::string stage_file_name(StageId stage, std::uint16_t stages);
 inline constexpr char kIndexFileName[] = "model.safetensors.index.json";
+inline constexpr char kArchitectureFileName[] = "config.json";
 
 // The bytes of a stage's file; copies. REQUIRES: parameters.size() == parameter_count(spec).
 std::vector<Bytes> stage_file_parts(const StageSpec& spec, std::span<const float> parameters);
 // Which tensor lies in which file, and the bytes of all.
 Bytes index_file(const std::vector<StageSpec>& specs);
+
+// The model as a GPT2LMHeadModel: what its loader would else take from GPT-2 itself (a head tied to the embedding,
+// another vocabulary, dropout, ids of special tokens) is named.
+Bytes architecture_file(const ModelSpec& model);
 
 struct LoadedStage {
   StageSpec spec;
@@ -32,6 +38,7 @@ Result<LoadedStage> parse_stage_file(Bytes file);
 // Temporary file, fsync, rename, fsync of the directory. ERRORS: kMissing (no such folder), kIo (the path and the
 // system's reason).
 Status save_stage(const std::string& directory, const StageSpec& spec, std::span<const float> parameters);
+// Both files. REQUIRES: specs not empty.
 Status save_index(const std::string& directory, const std::vector<StageSpec>& specs);
 // All stages of a directory, in order. ERRORS: kMissing (no such file), kIo, and parse_stage_file's; kMalformed when
 // files disagree.

@@ -120,8 +120,8 @@ std::vector<ParameterSpec> parameters_of(const StageSpec& spec) {
     append_linear(list, prefix + "attn.c_attn", d, 3 * d);
     append_linear(list, prefix + "attn.c_proj", d, d);
     append_norm(list, prefix + "ln_2", d);
-    append_linear(list, prefix + "mlp.c_fc", d, 4 * d);
-    append_linear(list, prefix + "mlp.c_proj", 4 * d, d);
+    append_linear(list, prefix + "mlp.c_fc", d, kWidening * d);
+    append_linear(list, prefix + "mlp.c_proj", kWidening * d, d);
   }
   if (spec.is_last()) {
     append_norm(list, "ln_f", d);

@@ -22,6 +22,9 @@ struct ModelSpec {
   auto operator<=>(const ModelSpec&) const = default;
 };
 
+inline constexpr double kNormEpsilon = 1e-5;   // of every LayerNorm
+inline constexpr std::uint32_t kWidening = 4;  // the inner width of an MLP is so many times dim
+
 struct StageSpec {
   ModelSpec model;
   StageId stage;

@@ -99,6 +99,10 @@ Status check_config(const RunConfig& c, const std::string& origin) {
     return refuse(
         "[admission] mode = \"keys\" with no keys would admit nobody: list what `shoal key` prints on the machines");
   }
+  if (c.admission.mode == AdmissionMode::kOpen && !c.admission.keys.empty()) {
+    return refuse("[admission] keys lists " + std::to_string(c.admission.keys.size()) +
+                  " keys, but mode = \"open\" admits everybody: give mode = \"keys\", or leave keys out");
+  }
   if (c.timing.membership_s < c.timing.lease_s) {
     return refuse("[timing] membership_s must be at least lease_s, else a peer is fenced while its leases live");
   }

@@ -5,9 +5,9 @@
 #include <charconv>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
+#include <string>
 
+#include "common/posix_file.h"
 #include "runtime/config/config_table.h"
 
 namespace shoal {
@@ -290,23 +290,28 @@ std::string text_of(const std::vector<PeerId>* list) {
   return text + "]";
 }
 
+Error too_large(const std::string& origin) {
+  return make_error(ErrorCode::kTooLarge, origin + ": larger than 64 KiB, this is no RUN.toml");
+}
+
 }  // namespace
 
 Result<RunConfig> parse_config(std::string_view text, const std::string& origin) {
-  if (text.size() > kConfigBytesMax)
-    return make_error(ErrorCode::kTooLarge, origin + ": larger than 64 KiB, this is no RUN.toml");
+  if (text.size() > kConfigBytesMax) return too_large(origin);
   return parse_with(text, origin, true);
 }
 
 Result<RunConfig> load_config(const std::string& path) {
-  std::error_code failure;
-  if (!std::filesystem::exists(path, failure))
+  const auto bytes = read_file(path, kConfigBytesMax);
+  if (!bytes.ok() && bytes.code() == ErrorCode::kMissing)
     return make_error(ErrorCode::kMissing,
                       path + ": no such file. HINT: give the path of a RUN.toml; examples/ has some");
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  if (!file || !(text << file.rdbuf())) return make_error(ErrorCode::kIo, path + ": cannot be read");
-  SHOAL_ASSIGN(RunConfig config, parse_config(text.view(), path));
+  if (!bytes.ok() && bytes.code() == ErrorCode::kInput)
+    return input_error(bytes.error().message +
+                       ". HINT: give the path of a RUN.toml; a run's folder goes on with --resume");
+  if (!bytes.ok() && bytes.code() == ErrorCode::kTooLarge) return too_large(path);
+  if (!bytes.ok()) return bytes.error();
+  SHOAL_ASSIGN(RunConfig config, parse_config({reinterpret_cast<const char*>(bytes->data()), bytes->size()}, path));
   const std::filesystem::path tokens = config.data.path;
   if (tokens.is_relative()) config.data.path = (std::filesystem::path(path).parent_path() / tokens).string();
   return config;

@@ -15,6 +15,7 @@ namespace shoal {
 namespace {
 
 constexpr std::string_view kKeyPrefix = "shoal-key1:";
+constexpr std::size_t kKeyFileBytesMax = 256;  // one that is larger holds no key
 
 Result<KeyPair> parse_key_file(const std::string& path, ByteView content) {
   std::string_view text(reinterpret_cast<const char*>(content.data()), content.size());
@@ -24,11 +25,14 @@ Result<KeyPair> parse_key_file(const std::string& path, ByteView content) {
                       path + ": holds no key. Restore it from a backup, or move it away to get a new one");
   };
   if (!text.starts_with(kKeyPrefix)) return damaged();
-  const auto seed = parse_checked_base64url(text.substr(kKeyPrefix.size()));
+  auto seed = parse_checked_base64url(text.substr(kKeyPrefix.size()));
   if (!seed.ok() || seed->size() != 32) return damaged();
   std::array<std::uint8_t, 32> bytes;
   std::copy(seed->begin(), seed->end(), bytes.begin());
-  return KeyPair::from_seed(bytes);
+  const KeyPair key = KeyPair::from_seed(bytes);
+  wipe(bytes);
+  wipe(*seed);
+  return key;
 }
 
 Status check_mode(const std::string& path, const Descriptor& file) {
@@ -72,10 +76,17 @@ Result<KeyPair> load_or_make_key(const std::string& path) {
 }
 
 Result<KeyPair> load_key(const std::string& path) {
-  SHOAL_ASSIGN(const Descriptor file, open_file(path, O_RDONLY));
+  SHOAL_ASSIGN(const Descriptor file, open_regular_file(path));
   SHOAL_TRY(check_mode(path, file));
-  SHOAL_ASSIGN(const Bytes content, read_file(path, 4096));
-  return parse_key_file(path, content);
+  std::array<std::uint8_t, kKeyFileBytesMax> content;
+  ssize_t got;
+  do {
+    got = ::read(file.get(), content.data(), content.size());
+  } while (got < 0 && errno == EINTR);
+  if (got < 0) return error_of_errno("read", path, errno);
+  auto key = parse_key_file(path, ByteView(content).first(static_cast<std::size_t>(got)));
+  wipe(content);
+  return key;
 }
 
 Result<KeyPair> load_run_key(const std::string& folder, bool resume) {
@@ -94,7 +105,7 @@ std::string Home::default_path() {
   if (data_home != nullptr && *data_home != '\0') return std::string(data_home) + "/shoal";
   const char* home = std::getenv("HOME");
   if (home != nullptr && *home != '\0') return std::string(home) + "/.local/share/shoal";
-  return ".shoal";
+  return kHere;
 }
 
 Result<Home> Home::open(const std::string& path) {

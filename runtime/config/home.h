@@ -13,8 +13,9 @@ namespace shoal {
 
 class Home {
  public:
-  // $XDG_DATA_HOME/shoal, else $HOME/.local/share/shoal, else .shoal here.
+  // $XDG_DATA_HOME/shoal, else $HOME/.local/share/shoal, else kHere.
   static std::string default_path();
+  static constexpr char kHere[] = ".shoal";  // in the folder that the process runs in
   // Makes the folder (0700) and the key file (0600) when absent. ERRORS: kIo, kRefused (others may read the key file),
   // kCorrupt (it holds no key).
   static Result<Home> open(const std::string& path);

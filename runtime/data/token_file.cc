@@ -1,6 +1,5 @@
 #include "runtime/data/token_file.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
@@ -29,11 +28,12 @@ Status check_ids(ByteView bytes, DType width, std::uint32_t vocabulary, const st
 }
 
 Result<Bytes> map_file(const std::string& path) {
-  SHOAL_ASSIGN(const Descriptor file, open_file(path, O_RDONLY));
+  auto opened = open_regular_file(path);
+  if (!opened.ok() && opened.code() == ErrorCode::kInput)
+    return make_error(ErrorCode::kInput, opened.error().message + ". HINT: [data] path names a file of token ids");
+  SHOAL_ASSIGN(const Descriptor file, std::move(opened));
   struct stat facts;
   if (fstat(file.get(), &facts) != 0) return error_of_errno("examine", path, errno);
-  if (!S_ISREG(facts.st_mode))
-    return make_error(ErrorCode::kInput, path + " is no regular file. HINT: [data] path names a file of token ids");
   if (facts.st_size == 0)
     return make_error(ErrorCode::kInput, path + " is empty. HINT: give a text of some thousand tokens as [data] path");
   const std::size_t size = static_cast<std::size_t>(facts.st_size);

@@ -15,7 +15,7 @@ namespace shoal {
 class TokenFile {
  public:
   // Reads every id once when the width allows ids beyond the vocabulary. ERRORS: kMissing, kIo, kInput (odd size at 16
-  // bits, an id not below `vocabulary`: with offset and the likely cause).
+  // bits, an id not below `vocabulary`: with offset and the likely cause; no regular file, or an empty one).
   static Result<TokenFile> open(const std::string& path, DType width, std::uint32_t vocabulary);
   // For text that is in memory already.
   static Result<TokenFile> from_bytes(Bytes bytes, DType width, std::uint32_t vocabulary, const std::string& origin);

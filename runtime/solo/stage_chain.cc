@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "common/posix_file.h"
+#include "runtime/solo/saved_model.h"
 #include "stages/stage_file.h"
 
 namespace shoal {
@@ -39,6 +40,7 @@ Result<StageChain> StageChain::make(const RunConfig& config, const ExecutorFacto
 }
 
 Result<StageChain> StageChain::load(const std::string& folder, const ExecutorFactory& factory) {
+  SHOAL_TRY(check_saved_model(folder));
   SHOAL_ASSIGN(const auto saved, load_model(folder));
   Stages stages;
   for (const LoadedStage& from : saved) {
@@ -109,7 +111,6 @@ Status StageChain::save(const std::string& folder, const RunConfig& config) {
   std::error_code failure;
   std::filesystem::create_directories(folder, failure);
   if (failure) return error_of_errno("create the folder", folder, failure.value());
-  SHOAL_ASSIGN(const std::string text, canonical_text(config));
   std::vector<StageSpec> specs;
   for (const auto& stage : stages_) {
     if (!holds_model(*stage))
@@ -118,13 +119,7 @@ Status StageChain::save(const std::string& folder, const RunConfig& config) {
     SHOAL_TRY(save_stage(folder, stage->spec(), stage->arena().span(ArenaRole::kAnchor)));
     specs.push_back(stage->spec());
   }
-  SHOAL_TRY(save_index(folder, specs));
-  return replace_file(folder + "/" + kSavedConfigName, {Bytes::copy_of(std::string_view(text))});
-}
-
-Result<RunConfig> load_saved_config(const std::string& folder) {
-  SHOAL_ASSIGN(const Bytes text, read_file(folder + "/" + kSavedConfigName, kConfigBytesMax));
-  return parse_manifest({reinterpret_cast<const char*>(text.data()), text.size()});
+  return finish_saved_model(folder, config, specs);
 }
 
 }  // namespace shoal

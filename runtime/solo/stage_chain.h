@@ -24,7 +24,7 @@ class StageChain {
   // Split and initialised as the run says: the numbers every replica of the swarm starts from. ERRORS: kInput (split),
   // the factory's.
   static Result<StageChain> make(const RunConfig& config, const ExecutorFactory& factory);
-  // From a saved model. ERRORS: load_model's, the factory's.
+  // From a saved model, whose digests are checked first. ERRORS: check_saved_model's, load_model's, the factory's.
   static Result<StageChain> load(const std::string& folder, const ExecutorFactory& factory);
 
   // Forward through all stages, backward back, settled at once; the gradient is in the open window of every stage.
@@ -38,7 +38,7 @@ class StageChain {
   // Mean over the validation samples, at most `limit` of them (0 = all). Stops early with kInterrupted when `stop` says
   // so.
   Result<MeanLoss> validate(const Samples& samples, std::uint64_t limit, const std::function<bool()>& stop = {});
-  // Anchors to safetensors, one file a stage, and `run.toml`, the run's canonical text. ERRORS: kUnsupported (the
+  // Anchors to safetensors, one file a stage, and what belongs to them (saved_model.h). ERRORS: kUnsupported (the
   // executor has no model's parameters), kIo.
   Status save(const std::string& folder, const RunConfig& config);
 
@@ -49,9 +49,5 @@ class StageChain {
   std::vector<std::unique_ptr<StageExecutor>> stages_;
   EntrySerial next_entry_ = 1;
 };
-
-inline constexpr char kSavedConfigName[] = "run.toml";
-// The run that a saved model belongs to. ERRORS: kMissing, kMalformed, kIo.
-Result<RunConfig> load_saved_config(const std::string& folder);
 
 }  // namespace shoal

@@ -84,6 +84,7 @@ void Launch::tick() {
   check_log_space();
   if (!finishing_ && stages_ready_ && trainer_->reached_end()) finish("all tokens are committed");
   if (finishing_) watch_holders(now);
+  tell_waiting(now);
   if (const std::string parked = parked_text(); !parked.empty() && now >= next_parked_) {
     next_parked_ = now + 10s;
     owner_.on_notice(parked);

@@ -107,7 +107,11 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   // waited for. Then the run ends as it stands: what is open stays unfinished, what no round secured is named lost.
   // With `save` that is so as long as somebody holds every stage's state, also one that leaves. Else it does not end,
   // because the living peers' states would go with it: on_finished's error says how to go on.
+  // After kSettleTime, and again whenever that has doubled, a notice says what is waited for and what not waiting
+  // costs.
   void stop(const std::string& reason);
+  static constexpr Duration kSettleTime = 10s;
+  bool ended() const { return ended_at_.has_value(); }  // END was sent: there is nothing to go on with
   RunSummary summary() const;
   const Authority& authority() const { return *authority_; }
   const Trainer* trainer() const { return trainer_.get(); }
@@ -171,6 +175,8 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   void save_states();
   void end();
   void watch_holders(TimePoint now);
+  void tell_waiting(TimePoint now);
+  std::string waited_for() const;
   void give_up(const std::string& missing);
   void end_cut_off(const std::string& who);
   void end_again();
@@ -205,11 +211,13 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   std::optional<Error> unsaved_;           // why there is nothing to save
   Digest text_;                            // of the token file
   bool finishing_ = false, over_ = false, stages_ready_ = false;
-  bool stop_asked_ = false, gave_up_ = false;  // gave_up_: the steps of finish() are not gone on with
-  bool fetching_ = false;                      // for `save`: nothing but states is asked of the peers any more
-  bool past_states_ = false;                   // all that peers have to give is here
-  bool validating_ = false;
+  bool gave_up_ = false;      // the steps of finish() are not gone on with
+  bool fetching_ = false;     // for `save`: nothing but states is asked of the peers any more
+  bool past_states_ = false;  // all that peers have to give is here
+  bool in_last_rounds_ = false, validating_ = false;
   bool cut_off_ = false;                    // what is open stays unfinished: those who serve cannot reach each other
+  std::optional<TimePoint> stop_asked_;     // a person's word
+  Duration settle_told_ = kSettleTime;      // after stop_asked_: when it is said next what is waited for
   std::optional<TimePoint> missing_since_;  // after Ctrl-C: since when a stage has nobody who holds its state
   std::optional<TimePoint> cut_since_;      // also in validation: since when a stage's peers reach nobody of the next
   TimerId timer_ = 0;

@@ -31,8 +31,27 @@ void Launch::finish(const std::string& reason) {
 }
 
 void Launch::stop(const std::string& reason) {
-  stop_asked_ = true;
+  if (!stop_asked_) stop_asked_ = env_.loop.now();
   finish(reason);
+}
+
+std::string Launch::waited_for() const {
+  if (past_states_) return options_.save ? "the model and the logs to be on disk" : "the logs to be on disk";
+  if (fetching_) return "the state of stage " + std::to_string(next_state_) + ", to save it";
+  if (validating_) return "the validation";
+  if (in_last_rounds_) return "the last rounds of its stages";
+  return std::to_string(book_->open()) + " microbatches that are under way";
+}
+
+void Launch::tell_waiting(TimePoint now) {
+  if (!stop_asked_ || over_ || ended_at_ || now - *stop_asked_ < settle_told_) return;
+  owner_.on_notice(
+      "not ended " + whole_seconds(settle_told_) + " after Ctrl-C: waiting for " + waited_for() +
+      ". A second Ctrl-C stops at once and costs this: microbatches under way are computed again, there is "
+      "no validation, " +
+      (options_.save ? "nothing is saved, " : "") + "and the run stands until `shoal launch --resume " +
+      options_.folder + "` goes on with it; until then its peers keep their states");
+  settle_told_ *= 2;
 }
 
 void Launch::watch_holders(TimePoint now) {
@@ -107,6 +126,7 @@ void Launch::give_up(const std::string& missing) {
 
 void Launch::last_rounds() {
   if (gave_up_) return;
+  in_last_rounds_ = true;
   authority_->finish(lifetime_.guard([this] { later([this] { validate(); }); }));
 }
 

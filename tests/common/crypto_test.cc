@@ -5,6 +5,7 @@
 #include "common/rng.h"
 #include "common/sign.h"
 #include "common/text_codes.h"
+#include "tests/common/scratch_folder.h"
 
 namespace shoal {
 namespace {
@@ -68,6 +69,35 @@ TEST(SignTest, MatchesThePublishedVector) {
   EXPECT_EQ(hex_of(signature.data(), 32), "e5564300c360ac729086e2cc806e828a84877f1eb8e5d974d873e06522490155");
   EXPECT_TRUE(verify(pair.id(), {}, signature));
   EXPECT_EQ(pair.seed(), seed);
+}
+
+// kB that this process keeps from being swapped out.
+long locked_memory() {
+  const std::string status = ScratchFolder::read("/proc/self/status");
+  const std::size_t at = status.find("VmLck:");
+  return at == std::string::npos ? -1 : std::stol(status.substr(at + 6));
+}
+
+TEST(SignTest, ASecretIsInAPageThatIsNotSwappedOutForAsLongAsACopyLives) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "the sanitizers lock nothing";
+#endif
+  const long before = locked_memory();
+  {
+    const KeyPair pair = KeyPair::generate();
+    const long with = locked_memory();
+    EXPECT_GT(with, before);
+    const KeyPair copy = pair;
+    EXPECT_EQ(locked_memory(), with) << "copies share it";
+    EXPECT_EQ(copy.seed(), pair.seed());
+  }
+  EXPECT_EQ(locked_memory(), before);
+}
+
+TEST(SignTest, AKeyThatWasMovedFromStillSigns) {
+  KeyPair pair = KeyPair::generate();
+  const KeyPair moved = std::move(pair);
+  EXPECT_EQ(moved.sign({}), pair.sign({}));
 }
 
 TEST(SignTest, AnyChangedBitIsRefused) {

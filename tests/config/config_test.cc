@@ -1,6 +1,7 @@
 #include "runtime/config/config.h"
 
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 
 #include "runtime/config/config_table.h"
 #include "tests/common/scratch_folder.h"
@@ -104,6 +105,10 @@ TEST(ConfigTest, RefusesOptionsThatExcludeEachOther) {
               HasSubstr("mode = \"drain\" does not go with rule = \"diloco\""));
   EXPECT_EQ(message_of(with("[sync]\nrule = \"allreduce\"\nmode = \"drain\"\n")), "ok");
   EXPECT_THAT(message_of(with("[admission]\nmode = \"keys\"\n")), HasSubstr("would admit nobody"));
+  for (const std::string mode : {"", "mode = \"open\"\n"}) {
+    EXPECT_THAT(message_of(with("[admission]\n" + mode + "keys = [\"" + std::string(64, 'a') + "\"]\n")),
+                AllOf(HasSubstr("[admission] keys lists 1 keys"), HasSubstr("give mode = \"keys\"")));
+  }
   EXPECT_THAT(message_of(with("[timing]\nmembership_s = 1\n")), HasSubstr("at least lease_s"));
   EXPECT_THAT(message_of(with("[pipeline]\nstages = 9\n")), Not(testing::StrEq("ok")));
   EXPECT_THAT(message_of(with("[sync]\ninner_batch = 1000000000\n")), HasSubstr("allowed are 131072"));
@@ -228,6 +233,22 @@ TEST(ConfigTest, PathIsRelativeToTheFileThatNamesIt) {
   const auto config = load_config(folder.write("run.toml", kSmall));
   ASSERT_TRUE(config.ok()) << config.error().message;
   EXPECT_EQ(config->data.path, folder / "text.bin");
+}
+
+// None of them is waited for or read without end.
+TEST(ConfigTest, AFileThatIsNoneIsNamedAtOnce) {
+  const ScratchFolder folder;
+  ASSERT_EQ(mkfifo((folder / "fifo").c_str(), 0600), 0);
+  const std::pair<std::string, const char*> none[] = {
+      {folder / "fifo", "a FIFO"}, {folder.path(), "a folder"}, {"/dev/zero", "a device"}};
+  for (const auto& [path, kind] : none) {
+    const auto config = load_config(path);
+    ASSERT_FALSE(config.ok()) << path;
+    EXPECT_EQ(config.code(), ErrorCode::kInput);
+    EXPECT_THAT(config.error().message, AllOf(HasSubstr(path), HasSubstr(kind), HasSubstr("HINT:")));
+  }
+  EXPECT_EQ(load_config(folder.write("large.toml", std::string(kConfigBytesMax + 1, ' '))).code(),
+            ErrorCode::kTooLarge);
 }
 
 TEST(ConfigTest, StepsOfDilocoHoldTheBatchesOfAllReplicas) {

@@ -1,7 +1,11 @@
 #include "runtime/config/home.h"
 
 #include <gmock/gmock.h>
+#include <stdlib.h>
 #include <sys/stat.h>
+
+#include <map>
+#include <optional>
 
 #include "tests/common/scratch_folder.h"
 
@@ -85,6 +89,32 @@ TEST(HomeTest, AResumedRunThatLostItsKeyIsRefusedByNameAndGetsNoOther) {
   const auto made = load_run_key(folder / "", false);
   ASSERT_TRUE(made.ok());
   EXPECT_EQ(load_run_key(folder / "", true)->id(), made->id());
+}
+
+TEST(HomeTest, WithoutAHomeInTheEnvironmentItIsHere) {
+  std::map<std::string, std::optional<std::string>> kept;
+  for (const char* name : {"HOME", "XDG_DATA_HOME"}) {
+    const char* const value = getenv(name);
+    kept[name] = value == nullptr ? std::optional<std::string>() : std::optional<std::string>(value);
+    unsetenv(name);
+  }
+  EXPECT_EQ(Home::default_path(), Home::kHere);
+  setenv("HOME", "/somebody", 1);
+  EXPECT_EQ(Home::default_path(), "/somebody/.local/share/shoal");
+  setenv("XDG_DATA_HOME", "/data", 1);
+  EXPECT_EQ(Home::default_path(), "/data/shoal");
+  for (const auto& [name, value] : kept) value ? setenv(name.c_str(), value->c_str(), 1) : unsetenv(name.c_str());
+}
+
+TEST(HomeTest, AKeyThatIsNoFileIsNamedAtOnce) {
+  const ScratchFolder folder;
+  ASSERT_EQ(mkfifo((folder / "key").c_str(), 0600), 0);
+  const auto key = load_key(folder / "key");
+  ASSERT_FALSE(key.ok());
+  EXPECT_THAT(key.error().message, testing::HasSubstr("a FIFO"));
+  folder.write("large", std::string(1000, 'x'));
+  chmod((folder / "large").c_str(), 0600);
+  EXPECT_EQ(load_key(folder / "large").code(), ErrorCode::kCorrupt);
 }
 
 TEST(HomeTest, NamesTheFolderThatCannotBeMade) {

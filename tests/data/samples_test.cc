@@ -1,6 +1,7 @@
 #include "runtime/data/samples.h"
 
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 
 #include <cmath>
 #include <set>
@@ -48,6 +49,20 @@ TEST(TokenFileTest, NamesWhatIsAbsentOrEmpty) {
   EXPECT_EQ(TokenFile::open(folder / "absent", DType::kU8, 256).code(), ErrorCode::kMissing);
   EXPECT_EQ(TokenFile::open(folder.write("empty", ""), DType::kU8, 256).code(), ErrorCode::kInput);
   EXPECT_EQ(TokenFile::open(folder.path(), DType::kU8, 256).code(), ErrorCode::kInput);
+}
+
+// A FIFO that nobody writes would be waited for, a device could be read for ever.
+TEST(TokenFileTest, NamesWhatIsNoRegularFileAtOnce) {
+  const ScratchFolder folder;
+  ASSERT_EQ(mkfifo((folder / "fifo").c_str(), 0600), 0);
+  const std::pair<std::string, const char*> none[] = {
+      {folder / "fifo", "a FIFO"}, {folder.path(), "a folder"}, {"/dev/zero", "a device"}};
+  for (const auto& [path, kind] : none) {
+    const auto text = TokenFile::open(path, DType::kU8, 256);
+    ASSERT_FALSE(text.ok()) << path;
+    EXPECT_EQ(text.code(), ErrorCode::kInput);
+    EXPECT_THAT(text.error().message, AllOf(HasSubstr(path), HasSubstr(kind), HasSubstr("HINT: [data] path")));
+  }
 }
 
 TEST(SamplesTest, WindowsAreConsecutiveAndShareTheirEdge) {

@@ -51,6 +51,26 @@ TEST(OwnAddressesTest, NonsenseIsNamed) {
   EXPECT_NE(refused.error().message.find("no host at all"), std::string::npos);
 }
 
+TEST(OwnAddressesTest, WhereOneOnlyListensIsNoAddressToTell) {
+  for (const std::string any : {"0.0.0.0", "0.0.0.0:80", "[::]"}) {
+    const auto refused = own_addresses("0.0.0.0:4700", {any}, {});
+    ASSERT_FALSE(refused.ok()) << any;
+    EXPECT_EQ(refused.code(), ErrorCode::kInput);
+    EXPECT_NE(refused.error().message.find("--advertise " + any), std::string::npos) << refused.error().message;
+  }
+}
+
+// A link-local address without its interface is one that no machine has a route to.
+TEST(OwnAddressesTest, WithoutARouteToAnyContactTheNetworkIsNamed) {
+  EXPECT_TRUE(check_routes({"127.0.0.1:9"}).ok());
+  EXPECT_TRUE(check_routes({"[fe80::1]:9", "127.0.0.1:9"}).ok()) << "one is enough";
+  const Status cut = check_routes({"[fe80::1]:9"});
+  ASSERT_FALSE(cut.ok());
+  EXPECT_EQ(cut.code(), ErrorCode::kUnreachable);
+  for (const std::string part : {"no route to [fe80::1]:9", "HINT: is its network up?"})
+    EXPECT_NE(cut.error().message.find(part), std::string::npos) << cut.error().message;
+}
+
 TEST(OwnAddressesTest, LoopbackIsKnownInAllItsForms) {
   EXPECT_TRUE(all_loopback({"127.0.0.1:1", "localhost:2", "[::1]:3", "127.9.9.9:4"}));
   EXPECT_FALSE(all_loopback({"127.0.0.1:1", "198.51.100.7:2"}));

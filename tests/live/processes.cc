@@ -43,9 +43,18 @@ std::string Processes::write_run(const RunShape& shape) {
 }
 
 void Processes::start(const std::string& name, std::vector<std::string> words) {
+  words.insert(words.begin(), SHOAL_BINARY_DIR "/bin/shoal");
+  start_words(name, std::move(words));
+}
+
+void Processes::start_in_shell(const std::string& name, const std::string& line, std::vector<std::string> words) {
+  words.insert(words.begin(), {"/bin/sh", "-c", line, SHOAL_BINARY_DIR "/bin/shoal"});
+  start_words(name, std::move(words));
+}
+
+void Processes::start_words(const std::string& name, std::vector<std::string> words) {
   OffspringCommand command;
   command.words = std::move(words);
-  command.words.insert(command.words.begin(), SHOAL_BINARY_DIR "/bin/shoal");
   command.output_path = folder_ / (name + ".out");
   command.error_path = folder_ / (name + ".err");
   command.environment["OMP_NUM_THREADS"] = "1";

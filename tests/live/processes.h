@@ -36,6 +36,9 @@ class Processes {
 
   // `name`.out, `name`.err and, for launch and join, events/`name`.jsonl hold what the process writes.
   void start(const std::string& name, std::vector<std::string> words);
+  // The same through a shell that runs `line` first, in which "$0" "$@" is the program with `words`: closed and full
+  // outputs, another environment.
+  void start_in_shell(const std::string& name, const std::string& line, std::vector<std::string> words);
   // Without the DHT, on loopback; waits for the ticket.
   void launch(const std::string& run_file, std::vector<std::string> more = {});
   void launch_as(const std::string& name, std::vector<std::string> words);
@@ -59,6 +62,7 @@ class Processes {
   std::string path(const std::string& name) const { return folder_ / name; }
 
  private:
+  void start_words(const std::string& name, std::vector<std::string> words);
   void start_join(const std::string& name, std::vector<std::string> more, const std::string& home);
   std::string event_file(const std::string& name) const { return folder_ / ("events/" + name + ".jsonl"); }
   ScratchFolder folder_;

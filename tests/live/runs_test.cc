@@ -149,6 +149,14 @@ TEST(LiveRunTest, WhatIsSavedHasTheLossThatWasValidated) {
     const double validated = number_after(swarm.output("launch"), "val_loss");
     EXPECT_GT(validated, 0);
     EXPECT_NEAR(number_after(swarm.output("eval"), "val_loss"), validated, 1e-4);
+    EXPECT_EQ(number_after(ScratchFolder::read(swarm.path("saved/config.json")), "n_layer"), 4);
+    const std::string part = "saved/model-00002-of-00002.safetensors";
+    std::string damaged = ScratchFolder::read(swarm.path(part));
+    damaged.back() = static_cast<char>(damaged.back() ^ 1);  // still a number, and another loss
+    swarm.write_file(part, damaged);
+    swarm.start("eval", {"eval", swarm.path("saved"), "--text", swarm.path("text.bin"), "--device", "cpu"});
+    EXPECT_EQ(swarm.exit_code("eval"), 65);
+    EXPECT_NE(swarm.errors("eval").find(part + " is not as it was saved"), std::string::npos) << swarm.errors("eval");
   }
 }
 

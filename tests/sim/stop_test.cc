@@ -177,6 +177,30 @@ TEST_P(StopTest, AHolderThatComesBackInTimeEndsTheRunWithNothingUnfinished) {
   EXPECT_EQ(check_end(swarm), std::vector<std::string>{});
 }
 
+// A person who waits learns for what, and what it would cost not to.
+TEST_P(StopTest, WhatAnEndThatTakesLongWaitsForIsSaidWithThePriceOfNotWaiting) {
+  Swarm swarm(options());
+  swarm.run_for(8s);
+  const auto away = peers_of(swarm, StageId(1));
+  for (const std::size_t peer : away) swarm.freeze_peer(peer);
+  swarm.stop_launch();
+  swarm.run_for(Launch::kSettleTime - 1s);
+  EXPECT_EQ(told(swarm, "after Ctrl-C"), 0u);
+  swarm.run_for(2s);
+  EXPECT_EQ(told(swarm, "not ended 10 s after Ctrl-C: waiting for " + std::to_string(swarm.launch()->book().open()) +
+                            " microbatches that are under way"),
+            1u)
+      << swarm.notices().back();
+  EXPECT_EQ(told(swarm, "A second Ctrl-C stops at once and costs this"), 1u);
+  swarm.run_for(8s);
+  EXPECT_EQ(told(swarm, "after Ctrl-C"), 1u);
+  swarm.run_for(2s);
+  EXPECT_EQ(told(swarm, "not ended 20 s after Ctrl-C"), 1u) << "and once more when the time has doubled";
+  EXPECT_FALSE(swarm.launch()->ended());
+  for (const std::size_t peer : away) swarm.resume_peer(peer);
+  ASSERT_TRUE(swarm.run_to_end(120s));
+}
+
 // END would take the other stages' states with it.
 TEST_P(StopTest, ARunThatShallBeSavedStopsWithoutEndingAndItsLivingPeersKeepTheirStates) {
   Swarm swarm(options(true));

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "runtime/solo/saved_model.h"
 #include "tests/solo/solo_rig.h"
 
 namespace shoal {

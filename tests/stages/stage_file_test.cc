@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <sstream>
 
 #include "stages/safetensors.h"
 
@@ -67,6 +68,39 @@ TEST_F(StageFileTest, FilesHaveStandardNamesAndAnIndex) {
   for (const auto& part : parameters) floats += part.size();
   EXPECT_NE(index.find("\"total_size\":" + std::to_string(4 * floats) + "}"), std::string::npos);
   EXPECT_TRUE(fs::exists(fs::path(directory) / kIndexFileName));
+}
+
+// GPT-2's own values of what is not named here are another model's.
+TEST_F(StageFileTest, TheArchitectureIsNamedForOtherPrograms) {
+  save_all();
+  const Bytes bytes = architecture_file(model_of());
+  const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  EXPECT_EQ(text, R"({
+  "architectures": ["GPT2LMHeadModel"],
+  "model_type": "gpt2",
+  "torch_dtype": "float32",
+  "vocab_size": 16,
+  "n_positions": 4,
+  "n_embd": 8,
+  "n_layer": 3,
+  "n_head": 2,
+  "n_inner": 32,
+  "activation_function": "gelu_pytorch_tanh",
+  "layer_norm_epsilon": 1e-05,
+  "tie_word_embeddings": false,
+  "scale_attn_weights": true,
+  "scale_attn_by_inverse_layer_idx": false,
+  "reorder_and_upcast_attn": false,
+  "resid_pdrop": 0.0,
+  "embd_pdrop": 0.0,
+  "attn_pdrop": 0.0,
+  "bos_token_id": null,
+  "eos_token_id": null
+}
+)");
+  std::ostringstream written;
+  written << std::ifstream(fs::path(directory) / kArchitectureFileName).rdbuf();
+  EXPECT_EQ(written.str(), text);
 }
 
 TEST_F(StageFileTest, RefusesAMissingOrForeignStage) {

@@ -1,0 +1,90 @@
+#include "runtime/solo/saved_model.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <string_view>
+
+#include "common/hash.h"
+#include "common/posix_file.h"
+#include "common/text_codes.h"
+#include "stages/stage_file.h"
+
+namespace shoal {
+namespace {
+
+constexpr std::size_t kPieceBytes = 4u << 20;
+constexpr std::size_t kSumsBytesMax = 1u << 20;
+constexpr std::size_t kHexDigits = 64;
+constexpr std::string_view kGap = "  ";  // between digest and name
+
+// In pieces: a stage's file may be larger than the memory that is free.
+Result<Digest> digest_of_file(const std::string& path) {
+  SHOAL_ASSIGN(const Descriptor file, open_regular_file(path));
+  std::vector<std::uint8_t> piece(kPieceBytes);
+  Hasher hasher;
+  while (true) {
+    const ssize_t got = ::read(file.get(), piece.data(), piece.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return error_of_errno("read", path, errno);
+    if (got == 0) return hasher.finish();
+    hasher.update(ByteView(piece).first(static_cast<std::size_t>(got)));
+  }
+}
+
+Error not_as_saved(const std::string& path, const std::string& why) {
+  return make_error(ErrorCode::kCorrupt,
+                    path + why + ". HINT: copy the folder that --save wrote once more, or save again");
+}
+
+Status check_line(const std::string& folder, std::string_view line) {
+  const std::string sums = folder + "/" + kSavedSumsName;
+  if (line.size() <= kHexDigits + kGap.size() || line.substr(kHexDigits, kGap.size()) != kGap)
+    return not_as_saved(sums, " has a line that is no digest and name");
+  const auto wanted = parse_hex32(line.substr(0, kHexDigits));
+  const std::string name(line.substr(kHexDigits + kGap.size()));
+  if (!wanted.ok() || name.find('/') != std::string::npos)
+    return not_as_saved(sums, " has a line that is no digest and name");
+  SHOAL_ASSIGN(const Digest found, digest_of_file(folder + "/" + name));
+  if (found.bytes == *wanted) return {};
+  return not_as_saved(folder + "/" + name,
+                      " is not as it was saved: " + std::string(kSavedSumsName) + " says another BLAKE2b digest");
+}
+
+}  // namespace
+
+Status finish_saved_model(const std::string& folder, const RunConfig& config, const std::vector<StageSpec>& specs) {
+  SHOAL_ASSIGN(const std::string manifest, canonical_text(config));
+  SHOAL_TRY(save_index(folder, specs));
+  SHOAL_TRY(replace_file(folder + "/" + kSavedConfigName, {Bytes::copy_of(std::string_view(manifest))}));
+  std::vector<std::string> names;
+  for (const StageSpec& spec : specs) names.push_back(stage_file_name(spec.stage, spec.stages));
+  names.insert(names.end(), {kIndexFileName, kArchitectureFileName, kSavedConfigName});
+  std::string sums;
+  for (const std::string& name : names) {
+    SHOAL_ASSIGN(const Digest digest, digest_of_file(folder + "/" + name));
+    sums += hex_of(digest) + std::string(kGap) + name + "\n";
+  }
+  return replace_file(folder + "/" + kSavedSumsName, {Bytes::copy_of(std::string_view(sums))});
+}
+
+Status check_saved_model(const std::string& folder) {
+  const auto sums = read_file(folder + "/" + kSavedSumsName, kSumsBytesMax);
+  if (!sums.ok() && sums.code() == ErrorCode::kMissing) return {};
+  if (!sums.ok()) return sums.error();
+  std::string_view text(reinterpret_cast<const char*>(sums->data()), sums->size());
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    SHOAL_TRY(check_line(folder, text.substr(0, end)));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return {};
+}
+
+Result<RunConfig> load_saved_config(const std::string& folder) {
+  SHOAL_ASSIGN(const Bytes text, read_file(folder + "/" + kSavedConfigName, kConfigBytesMax));
+  return parse_manifest({reinterpret_cast<const char*>(text.data()), text.size()});
+}
+
+}  // namespace shoal

@@ -1,0 +1,89 @@
+#include "common/program_start.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+
+namespace shoal {
+namespace {
+
+// Exit code of a child that runs `body`: what it does to itself stays there.
+int in_a_child(int (*body)()) {
+  const pid_t child = fork();
+  if (child == 0) _exit(body());
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+TEST(ProgramStartTest, ClosedDescriptorsAreTakenByNothingAndStillFail) {
+  EXPECT_EQ(in_a_child([] {
+              for (const int fd : {0, 1, 2}) close(fd);
+              hold_standard_descriptors();
+              if (open("/dev/null", O_RDWR) != 3) return 1;
+              char byte = 0;
+              if (read(0, &byte, 1) >= 0 || errno != EBADF) return 2;
+              if (write(1, "x", 1) >= 0 || errno != EBADF) return 3;
+              return write(2, "x", 1) >= 0 || errno != EBADF ? 4 : 0;
+            }),
+            0);
+}
+
+TEST(ProgramStartTest, OpenDescriptorsAreLeftAlone) {
+  EXPECT_EQ(in_a_child([] {
+              int pipe_ends[2];
+              if (pipe(pipe_ends) != 0 || dup2(pipe_ends[1], 1) != 1) return 1;
+              close(0);
+              hold_standard_descriptors();
+              char byte = 0;
+              return write(1, "x", 1) == 1 && read(pipe_ends[0], &byte, 1) == 1 && byte == 'x' ? 0 : 2;
+            }),
+            0);
+}
+
+volatile std::sig_atomic_t heard = 0;
+void hear(int signal) { heard = signal; }
+
+TEST(ProgramStartTest, ATerminalThatGoesAwayIsHeardAsASignalToStop) {
+  EXPECT_EQ(in_a_child([] {
+              signal(SIGHUP, SIG_DFL);
+              handle_stop_signals(hear);
+              for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
+                raise(number);
+                if (heard != number) return 1;
+              }
+              return 0;
+            }),
+            0);
+}
+
+TEST(ProgramStartTest, WhoWasStartedToOutliveItsTerminalDoes) {
+  EXPECT_EQ(in_a_child([] {
+              signal(SIGHUP, SIG_IGN);
+              handle_stop_signals(hear);
+              raise(SIGHUP);
+              handle_stop_signals(SIG_DFL);
+              raise(SIGHUP);
+              return heard == 0 ? 0 : 1;
+            }),
+            0);
+}
+
+TEST(ProgramStartTest, NoCoreFileIsWrittenAnyMore) {
+  EXPECT_EQ(in_a_child([] {
+              if (!forbid_core_files().ok()) return 1;
+              rlimit limit{1, 1};
+              getrlimit(RLIMIT_CORE, &limit);
+              return limit.rlim_cur == 0 && limit.rlim_max == 0 ? 0 : 2;
+            }),
+            0);
+}
+
+}  // namespace
+}  // namespace shoal
