@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -14,6 +13,7 @@
 
 #include "bench/hop_profile.h"
 #include "bench/hop_run.h"
+#include "bench/stop_signal.h"
 #include "common/executable.h"
 #include "common/rng.h"
 #include "common/thread_loop.h"
@@ -28,8 +28,6 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kTextBytes = 1u << 20;
 constexpr Duration kPythonBudget = 600s;
-
-volatile std::sig_atomic_t stop_signal = 0;
 
 // One of the things compared; `rates` has one figure a repeat.
 struct Contestant {
@@ -68,7 +66,7 @@ class HopBench {
                .netlab = source_file(program_, "netlab"),
                .folder = folder_,
                .say = {},
-               .stop = [] { return stop_signal != 0; }}) {
+               .stop = stop_signal_came}) {
     setting_.codec = options_.codec;
     setting_.steps = options_.steps;
     setting_.in_flight = options_.in_flight;
@@ -203,7 +201,7 @@ class HopBench {
                           output,
                           error}));
     for (const TimePoint deadline = monotonic_now() + kPythonBudget; !child.wait_until(monotonic_now() + 100ms);) {
-      if (stop_signal != 0) return make_error(ErrorCode::kInterrupted, "interrupted");
+      if (stop_signal_came()) return make_error(ErrorCode::kInterrupted, "interrupted");
       if (monotonic_now() > deadline) return make_error(ErrorCode::kTimeout, "plain_gpt.py did not end");
     }
     const auto lines = FileTail(output).new_lines();
@@ -232,7 +230,7 @@ int fail(const Error& error) {
 int run_hop_bench(const HopBenchOptions& options) {
   const auto program = own_program();
   if (!program.ok()) return fail(program.error());
-  for (const int signal : {SIGINT, SIGTERM}) std::signal(signal, [](int number) { stop_signal = number; });
+  listen_for_stop_signal();
   std::string folder = options.keep;
   if (folder.empty()) {
     folder = (fs::temp_directory_path() / "shoal-hop-XXXXXX").string();

@@ -1,6 +1,5 @@
 #include "bench/staleness_bench.h"
 
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -8,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "bench/stop_signal.h"
 #include "common/executable.h"
 #include "common/posix_file.h"
 #include "common/thread_loop.h"
@@ -21,8 +21,6 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kRowsBytesMax = std::size_t{64} << 20;
 constexpr std::size_t kLinesShown = 4;
-
-volatile std::sig_atomic_t stop_signal = 0;
 
 class StalenessBench {
  public:
@@ -112,7 +110,7 @@ class StalenessBench {
                                                     output,
                                                     error}));
     while (!child.wait_until(monotonic_now() + 100ms))
-      if (stop_signal != 0)
+      if (stop_signal_came())
         return make_error(ErrorCode::kInterrupted, "interrupted; what is in " + options_.rows + " is kept");
     std::ostringstream text;
     text << std::ifstream(output, std::ios::binary).rdbuf();
@@ -146,7 +144,7 @@ int fail(const Error& error) {
 }  // namespace
 
 int run_staleness_bench(const StalenessOptions& options, const std::string& shoal) {
-  for (const int signal : {SIGINT, SIGTERM}) std::signal(signal, [](int number) { stop_signal = number; });
+  listen_for_stop_signal();
   std::string folder = (fs::temp_directory_path() / "shoal-staleness-XXXXXX").string();
   if (mkdtemp(folder.data()) == nullptr) return fail(make_error(ErrorCode::kIo, folder + " cannot be made"));
   const auto rows = StalenessBench(options, shoal, folder).run();

@@ -114,6 +114,7 @@ void Holder::measure_links(const std::vector<Session>& sessions, TimePoint now) 
     if (const auto peer = roster_.peer_of(session)) {
       const LinkStats link = links_.stats(*peer);
       if (link.up) rates_.set_link(session, link.bytes_per_second, link.rtt);
+      rates_.set_heard(session, link.up ? std::optional(link.heard) : std::nullopt);
     }
 }
 

@@ -46,11 +46,16 @@ void HopRates::set_link(const Session& peer, double bytes_per_second, Duration r
   p.rtt = seconds_of(rtt);
 }
 
+void HopRates::set_heard(const Session& peer, std::optional<TimePoint> heard) {
+  if (const auto it = peers_.find(peer); it != peers_.end()) it->second.heard = heard;
+}
+
 void HopRates::miss(const Session& peer, TimePoint now) {
   Peer& p = peers_[peer];
   if (p.suspected() && now < p.rests_until) return;  // it had this one before it was suspected: no probe failed
   p.rest = std::clamp(2 * p.rest, kRestMin, kRestMax);
   p.rests_until = now + p.rest;
+  p.missed = now;
 }
 
 void HopRates::delivered(const Session& peer) {
@@ -80,7 +85,7 @@ bool HopRates::suspected(const Session& peer) const {
 
 bool HopRates::resting(const Session& peer, TimePoint now) const {
   const Peer* p = find(peer);
-  return p != nullptr && p->suspected() && now < p->rests_until;
+  return p != nullptr && p->suspected() && (now < p->rests_until || p->mute());
 }
 
 void HopRates::sent(const Session& peer) { ++peers_[peer].in_flight; }

@@ -4,6 +4,7 @@
 // kSamplesMax samples a peer and kind.
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -41,10 +42,12 @@ class HopRates {
   // Whether its device works at a job, as its newest progress says.
   void report_working(const Session& peer, bool working) { peers_[peer].working = working; }
   void set_link(const Session& peer, double bytes_per_second, Duration rtt);
+  // When its link brought anything last; none: the link is down, and only a message to the peer dials it.
+  void set_heard(const Session& peer, std::optional<TimePoint> heard);
 
   // A missed deadline is evidence: until it delivers, the peer is suspected and gets one microbatch at a time, a probe.
-  // Before each it rests, for twice as long after every probe that failed: a stopped peer costs a microbatch its
-  // patience a few times, not without end.
+  // Before each it rests, for twice as long after every probe that failed, and for as long as its link stands and has
+  // brought nothing since the miss: a probe is a real microbatch, and a stopped peer costs it its patience.
   void miss(const Session& peer, TimePoint now);
   void delivered(const Session& peer);
   // It says that it is stranded: that is a missed deadline, which a forward that it finishes does not make good. The
@@ -85,9 +88,11 @@ class HopRates {
     double bytes_per_second = 0, rtt = 0;
     std::uint32_t in_flight = 0;
     Duration rest{};  // between probes; zero: not suspected
-    TimePoint rests_until{};
+    TimePoint rests_until{}, missed{};
+    std::optional<TimePoint> heard{};  // by its link, while that is up
     bool working = false, stranded = false;
     bool suspected() const { return rest > Duration::zero(); }
+    bool mute() const { return heard && *heard <= missed; }
   };
   const Peer* find(const Session& peer) const;
   double known_compute() const;  // mean over peers with a measurement; 0 = none

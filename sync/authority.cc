@@ -8,6 +8,16 @@
 #include "transport/envelope.h"
 
 namespace shoal {
+namespace {
+
+std::optional<double> lower_median(std::vector<double> values) {
+  if (values.empty()) return std::nullopt;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+}  // namespace
 
 Result<std::unique_ptr<Authority>> Authority::open(AuthorityOptions options, AuthorityPort& port, EventLoop& loop,
                                                    AuthorityLog log) {
@@ -252,8 +262,7 @@ std::vector<StageStatus> Authority::status() const {
     one.stage = stage.stage;
     one.secured = stage.secured;
     one.version = stage.version;
-    double delays = 0;
-    std::size_t measured = 0;
+    std::vector<double> delays;
     for (const auto& [session, member] : stage.members) {
       ++one.members;
       one.serving += member->member.serving ? 1 : 0;
@@ -261,10 +270,9 @@ std::vector<StageStatus> Authority::status() const {
       if (member->member.serving && member->stranded) one.stranded.push_back(session);
       one.holders += member->ready && member->version == stage.version ? 1 : 0;
       if (!member->member.serving || member->steps < kDelayWindows) continue;
-      delays += member->delay;
-      ++measured;
+      delays.push_back(member->delay);
     }
-    if (measured > 0) one.delay = delays / static_cast<double>(measured);
+    one.delay = lower_median(std::move(delays));
     if (stage.last_commit)
       for (const Secured& secured : stage.last_commit->secured) one.last_members.push_back(secured.session);
     all.push_back(std::move(one));

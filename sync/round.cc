@@ -1,10 +1,10 @@
 #include "sync/round.h"
 
 #include <algorithm>
-#include <deque>
 
 #include "common/bulk_bytes.h"
 #include "common/lifetime.h"
+#include "sync/early_parts.h"
 #include "sync/reducer.h"
 #include "sync/stall_watch.h"
 
@@ -41,12 +41,6 @@ struct Round::State {
       : host(host), loop(loop), self(self), stage(stage) {}
   ~State() { stop_timer(); }
 
-  struct EarlyPart {
-    Session from;
-    RoundPart part;
-    Bytes frame;
-  };
-
   RoundHost& host;
   EventLoop& loop;
   const Session self;
@@ -65,7 +59,7 @@ struct Round::State {
 
   std::optional<RoundOpen> waiting_open;  // its base is not reached yet
   std::optional<RoundId> finished;        // newest round that ended here
-  std::deque<EarlyPart> early_parts;
+  EarlyParts early_parts;
   std::uint64_t generation = 0;  // invalidates callbacks
   Lifetime lifetime;
 
@@ -92,7 +86,7 @@ struct Round::State {
     reducer.reset();
     reports.clear();
     early_commit.reset();
-    std::erase_if(early_parts, [&](const EarlyPart& early) { return early.part.round <= *finished; });
+    early_parts.forget_until(*finished);
   }
 
   void start(const RoundOpen& next) {
@@ -204,15 +198,11 @@ struct Round::State {
   }
 
   void use_early_parts() {
-    std::deque<EarlyPart> mine;
-    for (EarlyPart& early : early_parts)
-      if (early.part.round == open.round) mine.push_back(std::move(early));
-    std::erase_if(early_parts, [&](const EarlyPart& early) { return early.part.round <= open.round; });
-    for (const EarlyPart& early : mine)
+    for (const EarlyParts::Part& early : early_parts.take(open.round))
       if (phase == Phase::kReducing) use_part(early);
   }
 
-  void use_part(const EarlyPart& arrived) {
+  void use_part(const EarlyParts::Part& arrived) {
     const auto at = std::find(open.members.begin(), open.members.end(), arrived.from);
     if (at == open.members.end() || arrived.from == self) return;
     const std::size_t from = static_cast<std::size_t>(at - open.members.begin());
@@ -329,19 +319,13 @@ void Round::on_open(const RoundOpen& open) { state_->consider(open); }
 void Round::on_part(const Session& from, const RoundPart& part, Bytes frame) {
   State& s = *state_;
   if (part.stage != s.stage || (s.finished && part.round <= *s.finished)) return;
-  State::EarlyPart arrived{from, part, std::move(frame)};
+  EarlyParts::Part arrived{from, part, std::move(frame)};
   if (s.phase != Phase::kIdle && part.round == s.open.round && s.phase != Phase::kContributing) {
     if (s.phase == Phase::kReducing) s.use_part(arrived);
     return s.pump();
   }
   if (s.phase != Phase::kIdle && part.round < s.open.round) return;
-  s.early_parts.push_back(std::move(arrived));
-  std::size_t bytes = 0;
-  for (const State::EarlyPart& early : s.early_parts) bytes += early.frame.size();
-  while (s.early_parts.size() > kEarlyPartsMax || bytes > std::max(kEarlyBytesMax, s.host.payload_bytes_max())) {
-    bytes -= s.early_parts.front().frame.size();
-    s.early_parts.pop_front();
-  }
+  s.early_parts.keep(std::move(arrived), std::max(kEarlyBytesMax, s.host.payload_bytes_max()));
 }
 
 void Round::on_commit(const RoundCommit& commit) {

@@ -1,8 +1,8 @@
 #pragma once
 // A member's side of a round: contribute, reduce among the members, prepare, report the digest, commit or abandon on
 // the authority's word. State machine without I/O, threads or clock of its own. Thread: loop only. One round at a time;
-// a newer RoundOpen on the same base abandons the older. Bounds: the reduction of one round plus kEarlyPartsMax parts
-// that overtook their RoundOpen.
+// a newer RoundOpen on the same base abandons the older. Bounds: the reduction of one round plus the parts that
+// overtook their RoundOpen (sync/early_parts.h).
 //
 // Who calls what when (runtime's peer):
 //   RoundOpen, RoundPart, RoundCommit, RoundAbandon from the transport  -> on_open, on_part, on_commit, on_abandon
@@ -98,9 +98,8 @@ class Round {
   bool active() const;
   std::optional<RoundId> current() const;
 
-  static constexpr std::size_t kEarlyPartsMax = 512;
-  // Or the largest payload's bytes: the pieces of one part, from all members, are not more. Beyond either bound the
-  // oldest are dropped, and the round is then retried.
+  // Of parts that overtook their RoundOpen; or the largest payload's bytes: the pieces of one part, from all members,
+  // are not more. A round whose part was dropped is retried.
   static constexpr std::uint64_t kEarlyBytesMax = 256u << 20;
 
  private:

@@ -357,6 +357,7 @@ LinkStats Link::stats() const {
   stats.queued_bytes = parts_.outbox.queued_bytes();
   stats.sent_bytes = sent_bytes_;
   stats.received_bytes = received_bytes_;
+  stats.heard = heard_;
   return stats;
 }
 

@@ -37,6 +37,7 @@ struct LinkStats {
   double bytes_per_second = 0;     // measured delivery rate of bulk sends, EMA; 0 = not measured yet
   std::uint64_t queued_bytes = 0;  // frame bytes not sent yet
   std::uint64_t sent_bytes = 0, received_bytes = 0;
+  TimePoint heard{};  // anything, also an answer to a ping; or we stood still ourselves until then
 };
 
 class Links {

@@ -49,9 +49,16 @@ Status assign(const OptionRow& row, const toml::node& node, std::uint64_t* out) 
   return assign_integer(row, node, out);
 }
 
-Status assign(const OptionRow& row, const toml::node& node, double* out) {
+// Zero has no sign: "-0" in a manifest would be read as the integer 0, which is written otherwise.
+std::optional<double> number_of(const toml::node& node) {
   const auto value = node.is_number() ? node.value<double>() : std::nullopt;
-  if (!value || !std::isfinite(*value)) return wrong_type(row);
+  if (!value || !std::isfinite(*value)) return std::nullopt;
+  return *value == 0 ? 0.0 : *value;
+}
+
+Status assign(const OptionRow& row, const toml::node& node, double* out) {
+  const std::optional<double> value = number_of(node);
+  if (!value) return wrong_type(row);
   SHOAL_TRY(check_bound(row, *value, ""));
   *out = *value;
   return {};
@@ -128,8 +135,8 @@ Status assign(const OptionRow& row, const toml::node& node, std::vector<double>*
   SHOAL_TRY(check_bound(row, static_cast<double>(list->size()), " items"));
   out->clear();
   for (const toml::node& item : *list) {
-    const auto value = item.is_number() ? item.value<double>() : std::nullopt;
-    if (!value || !std::isfinite(*value)) return wrong_type(row);
+    const std::optional<double> value = number_of(item);
+    if (!value) return wrong_type(row);
     out->push_back(*value);
   }
   return {};

@@ -12,9 +12,9 @@ namespace shoal {
 
 class DelayWatch {
  public:
-  // Inner steps, mean of a stage. With plain AdamW (look_ahead = 0) and gradients delayed by a queue in one process,
-  // half a step cost 0.15 nats a target over 244 steps (2.47 instead of 2.32), a whole one 0.27. Look-ahead with
-  // beta1 0.95 gave half of that back.
+  // Inner steps; of a stage, StageStatus::delay. With plain AdamW (look_ahead = 0) and gradients delayed by a queue in
+  // one process, half a step cost 0.15 nats a target over 244 steps (2.47 instead of 2.32), a whole one 0.27.
+  // Look-ahead with beta1 0.95 gave half of that back.
   static constexpr double kDelayBorne = 0.5;
 
   // Returns the warning when a stage is above kDelayBorne for the first time in this process, once.

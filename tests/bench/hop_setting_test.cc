@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "bench/loop_bench.h"
 #include "bench/star.h"
 #include "bench/thread_times.h"
 #include "common/thread_loop.h"
@@ -24,15 +23,6 @@ TEST(HopSettingTest, ItsRunFileIsOneThatShoalReads) {
   EXPECT_EQ(config->sync.rule, RuleId::kAllreduce);
   EXPECT_EQ(config->pipeline.stages, 4);
   EXPECT_EQ(config->end_targets(), 0u);  // whoever measures ends it
-}
-
-TEST(LoopBenchTest, ItsRunFileIsOneThatShoalReadsWithEveryDefault) {
-  const auto config = parse_config(loop_toml({.state_mib = 3}), "loop");
-  ASSERT_TRUE(config.ok()) << config.error().message;
-  EXPECT_EQ(config->executor.state_mib, 3u);
-  EXPECT_EQ(config->sync.rule, RuleId::kDiloco);
-  EXPECT_EQ(config->sync.warm_steps, 0u);
-  EXPECT_GT(config->microbatches_of_step(0), 0u) << "the trainer divides by it";
 }
 
 TEST(HopSettingTest, LinkBoundCountsBothDirectionsOfAStageInTheMiddle) {

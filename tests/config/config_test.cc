@@ -210,6 +210,20 @@ TEST(ConfigTest, ManifestKeepsEverythingButTheLocalPath) {
   EXPECT_EQ(*canonical_text(*again), *body);
 }
 
+TEST(ConfigTest, ANegativeZeroIsZeroAndItsManifestIsRead) {
+  const auto text = [](const std::string& zero) {
+    return with("[optimizer]\nweight_decay = " + zero + "\nlook_ahead = " + zero + "\n[pipeline]\nin_flight_ramp = [" +
+                zero + ", 0.5]\n[end]\ntokens = 100000\n");
+  };
+  const auto config = parse_config(text("-0.0"), "run.toml");
+  ASSERT_TRUE(config.ok()) << config.error().message;
+  const auto body = canonical_text(*config);
+  ASSERT_TRUE(body.ok());
+  EXPECT_EQ(*body, *canonical_text(*parse_config(text("0"), "run.toml")));
+  const auto again = parse_manifest(*body);
+  EXPECT_TRUE(again.ok()) << again.error().message;
+}
+
 TEST(ConfigTest, RefusesADamagedManifestAtEveryLength) {
   const auto config = parse_config(kSmall, "run.toml");
   const std::string body = *canonical_text(*config);

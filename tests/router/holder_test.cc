@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
+#include <set>
+
 #include "names.h"
 
 namespace shoal {
@@ -54,6 +58,7 @@ class HolderTest : public testing::Test, private HolderPort, private Links {
   std::vector<std::pair<PeerId, Message>> sent;
   std::vector<TransferId> refused;
   mutable std::size_t measured = 0;  // links
+  std::map<PeerId, LinkStats> stats_of;
   std::vector<Gradient> won;
   std::vector<Low> marks;
   std::optional<Remote> answers;  // whose session is at the other end of every link; none: unknown
@@ -84,9 +89,10 @@ class HolderTest : public testing::Test, private HolderPort, private Links {
   void drop(const PeerId&, TransferId) override {}
   void refuse(const PeerId&, TransferId transfer) override { refused.push_back(transfer); }
   std::optional<Remote> remote(const PeerId&) const override { return answers; }
-  LinkStats stats(const PeerId&) const override {
+  LinkStats stats(const PeerId& to) const override {
     ++measured;
-    return {};
+    const auto at = stats_of.find(to);
+    return at == stats_of.end() ? LinkStats{} : at->second;
   }
 };
 
@@ -180,6 +186,47 @@ TEST_F(HolderTest, LinksAreMeasuredWhenAHopChoosesAndByNoTick) {
   spec.microbatch = id(10);
   holder.open(spec, now += Holder::kMeasurePeriod);
   EXPECT_EQ(measured, 4u);
+}
+
+// A stopped process whose connection still stands. Its probes would be microbatches that wait a second each.
+TEST_F(HolderTest, APeerThatFellSilentGetsNoProbeUntilItIsHeardAgain) {
+  list({kA, kB});
+  for (const std::uint64_t tag : {kA, kB}) stats_of[peer(tag)] = {.up = true, .heard = now};
+  std::uint64_t serial = 0;
+  std::set<Lease> answered;
+  // A new hop and half a second, in which B answers what it is asked; how often `whom` was asked.
+  const auto asked = [&](std::uint64_t whom) {
+    sent.clear();
+    HopSpec spec;
+    spec.to = StageId(1);
+    spec.above = {session(kSelf)};
+    spec.microbatch = id(serial);
+    spec.sample = SampleId(serial++);
+    holder.open(spec, now);
+    for (int i = 0; i < 5; ++i) {
+      stats_of[peer(kB)].heard = now += 100ms;
+      for (const auto& [to, forward] : told<Forward>()) {
+        if (to != peer(kB) || !answered.insert(forward.lease).second) continue;
+        Gradient message = gradient(forward.lease);
+        message.microbatch = forward.microbatch;
+        message.path = {entry_name(kB, serial)};
+        holder.on_message(remote_of(kB), message, 0, now);
+      }
+      holder.on_message(remote_of(kB), Progress{}, 0, now);
+      holder.tick(now);
+    }
+    const auto forwards = told<Forward>();
+    return std::count_if(forwards.begin(), forwards.end(), [&](const auto& to) { return to.first == peer(whom); });
+  };
+  for (int i = 0; i < 20 && asked(kA) == 0; ++i) continue;
+  for (int i = 0; i < 3; ++i) asked(kB);
+  EXPECT_GT(holder.courier().counters().timers, 0u) << "A was asked, and is suspected";
+  int probes = 0;
+  for (int i = 0; i < 20; ++i) probes += static_cast<int>(asked(kA));
+  EXPECT_EQ(probes, 0);
+  stats_of[peer(kA)].heard = now;
+  for (int i = 0; i < 20 && probes == 0; ++i) probes += static_cast<int>(asked(kA));
+  EXPECT_EQ(probes, 1);
 }
 
 // How far the run is, a COMMIT that is passed on does not say: whoever got it would believe a neighbour.

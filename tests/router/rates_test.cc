@@ -109,6 +109,19 @@ TEST(RatesTest, ASuspectRestsTwiceAsLongAfterEveryProbeThatFailed) {
   EXPECT_FALSE(rates.resting(session(1), now + HopRates::kRestMin)) << "a delivery forgives all";
 }
 
+TEST(RatesTest, ASuspectRestsOnWhileItsLinkStandsAndBringsNothing) {
+  HopRates rates;
+  const auto rests = [&](std::optional<TimePoint> heard) {
+    rates.set_heard(session(1), heard);
+    return rates.resting(session(1), at(15s));
+  };
+  EXPECT_FALSE(rests(at(9s))) << "nobody suspects it";
+  rates.miss(session(1), at(10s));
+  EXPECT_TRUE(rests(at(9s)));
+  EXPECT_FALSE(rests(at(11s)));
+  EXPECT_FALSE(rests(std::nullopt)) << "a link that is down is dialled by a probe alone";
+}
+
 TEST(RatesTest, InFlightCountsSentMinusEndedAndNeverBelowZero) {
   HopRates rates;
   rates.ended(session(1));

@@ -1,14 +1,9 @@
-// A joiner that others cannot dial is told so and admitted as soon as they can; strangers cannot have others dialled at
-// will.
-#include "runtime/trainer/dial_back.h"
-
+// A joiner that others cannot dial is told so and admitted as soon as they can.
 #include <gtest/gtest.h>
 
-#include <cstring>
+#include <algorithm>
 
 #include "sim/swarm.h"
-#include "tests/transport/sim_lab.h"
-#include "tests/transport/transport_lab.h"
 
 namespace shoal {
 namespace {
@@ -82,99 +77,6 @@ TEST(DialBackSwarmTest, AFencedPeerThatCannotBeDialledWaits) {
   swarm.network().close_listener(peer.address, false);
   swarm.run_for(10s);
   EXPECT_TRUE(is_member(swarm, peer.key.id()));
-}
-
-// ---- bounds ----
-
-class DialBackTest : public testing::Test {
- protected:
-  DialBackTest() {
-    start_transport(end, lab, 0);
-    dial_back = std::make_unique<DialBack>(*end.transport, lab.loop(),
-                                           [this](const DialBack::Verdict& verdict) { verdicts.push_back(verdict); });
-  }
-  static Remote remote_of(std::uint8_t number) {
-    PeerId peer;
-    peer.bytes[0] = number;
-    peer.bytes[30] = 9;
-    return {peer, Session::of(peer, 1), PeerRole::kPeer};
-  }
-  static JoinRequest request_at(const std::string& address) {
-    JoinRequest request;
-    request.addresses = {address};
-    return request;
-  }
-
-  SimLab lab;
-  TransportEnd end;
-  std::vector<DialBack::Verdict> verdicts;
-  std::unique_ptr<DialBack> dial_back;
-};
-
-TEST_F(DialBackTest, OnePeerIsDialledOnceUntilThePauseIsOver) {
-  for (int i = 0; i < 20; ++i) {
-    dial_back->check(remote_of(1), request_at("nobody:1"));
-    lab.run_for(100ms);
-  }
-  ASSERT_EQ(verdicts.size(), 1u);
-  EXPECT_FALSE(verdicts[0].reached.ok());
-  EXPECT_EQ(verdicts[0].failures, 1u);
-  dial_back->check(remote_of(1), request_at("elsewhere:1"));
-  lab.run_for(DialBack::kPause);
-  EXPECT_EQ(verdicts.size(), 1u) << "another address within the pause is another dial";
-  dial_back->check(remote_of(1), request_at("elsewhere:1"));
-  lab.run_for(1s);
-  ASSERT_EQ(verdicts.size(), 2u);
-  EXPECT_EQ(verdicts[1].failures, 2u);
-}
-
-TEST_F(DialBackTest, WhatWasReachedHoldsForThePauseAndThoseAddressesAlone) {
-  (void)lab.wire(1);
-  const Remote joiner{lab.peer(1), Session::of(lab.peer(1), 1), PeerRole::kPeer};
-  dial_back->check(joiner, request_at(lab.address(1)));
-  lab.run_for(1s);
-  ASSERT_EQ(verdicts.size(), 1u);
-  EXPECT_TRUE(verdicts[0].reached.ok());
-  lab.network().close_listener(lab.address(1));
-  dial_back->check(joiner, request_at(lab.address(1)));
-  dial_back->check(joiner, request_at("nobody:1"));
-  lab.run_for(DialBack::kPause);
-  ASSERT_EQ(verdicts.size(), 2u);
-  EXPECT_TRUE(verdicts[1].reached.ok());
-  dial_back->check(joiner, request_at(lab.address(1)));
-  lab.run_for(1s);
-  ASSERT_EQ(verdicts.size(), 3u);
-  EXPECT_FALSE(verdicts[2].reached.ok());
-}
-
-TEST_F(DialBackTest, OnlySoManyPeersAreDialledAtATime) {
-  // Connections to a frozen host hang until the wire gives up.
-  (void)lab.wire(1);
-  lab.network().freeze(lab.address(1));
-  for (std::uint8_t i = 1; i <= 2 * DialBack::kAtOnce; ++i) dial_back->check(remote_of(i), request_at(lab.address(1)));
-  EXPECT_EQ(lab.network().connections(), DialBack::kAtOnce);
-  lab.run_for(6s);
-  EXPECT_EQ(verdicts.size(), DialBack::kAtOnce);
-  EXPECT_EQ(lab.network().connections(), DialBack::kAtOnce);
-  lab.run_for(6s);
-  EXPECT_EQ(verdicts.size(), 2 * DialBack::kAtOnce) << "the others stood in line";
-}
-
-// Addresses that refuse at once free their places at once: what bounds them is the rate.
-TEST_F(DialBackTest, AFloodOfStrangersDialsNoMoreThanSoManyASecond) {
-  std::uint32_t number = 0;
-  const auto stranger = [&] {
-    PeerId peer;
-    std::memcpy(peer.bytes.data(), &++number, sizeof number);
-    return Remote{peer, Session::of(peer, 1), PeerRole::kPeer};
-  };
-  for (int tenth = 0; tenth < 50; ++tenth) {
-    for (int i = 0; i < 100; ++i) dial_back->check(stranger(), request_at("nobody:1"));
-    lab.run_for(100ms);
-  }
-  const double most = static_cast<double>(DialBack::kAtOnce) + 5 * DialBack::kPerSecond;
-  EXPECT_LE(static_cast<double>(verdicts.size()), most);
-  EXPECT_GE(static_cast<double>(verdicts.size()), 5 * DialBack::kPerSecond * 0.9) << "and no fewer";
 }
 
 }  // namespace

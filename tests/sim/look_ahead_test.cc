@@ -3,26 +3,12 @@
 
 #include "common/log.h"
 #include "sim/swarm.h"
-#include "stages/integer_executor.h"
+#include "tests/stages/step_recorder.h"
 
 namespace shoal {
 namespace {
 
 using Steps = std::vector<InnerStep>;
-
-class WatchedExecutor final : public IntegerExecutor {
- public:
-  WatchedExecutor(const StageSpec& spec, Steps& steps) : IntegerExecutor(spec), steps_(steps) {}
-
- protected:
-  void write_step(ArenaRole accumulator, const InnerStep& step, double norm, std::span<const float> shift) override {
-    steps_.push_back(step);
-    IntegerExecutor::write_step(accumulator, step, norm, shift);
-  }
-
- private:
-  Steps& steps_;
-};
 
 class LookAheadSwarmTest : public testing::Test {
  protected:
@@ -35,7 +21,7 @@ class LookAheadSwarmTest : public testing::Test {
     options.config = small_config(RuleId::kDiloco, options.stages, 120);
     options.factory = [this](const StageSpec& spec) -> Result<std::unique_ptr<StageExecutor>> {
       made_.push_back(std::make_unique<Steps>());
-      return std::unique_ptr<StageExecutor>(std::make_unique<WatchedExecutor>(spec, *made_.back()));
+      return std::unique_ptr<StageExecutor>(std::make_unique<StepRecorder>(spec, *made_.back()));
     };
     return options;
   }

@@ -6,6 +6,7 @@
 
 #include "runtime/solo/saved_model.h"
 #include "tests/solo/solo_rig.h"
+#include "tests/stages/step_recorder.h"
 
 namespace shoal {
 namespace {
@@ -74,26 +75,13 @@ TEST_F(SoloTest, ParametersHoldTheSumOfAllGradientsAtEveryStage) {
 
 // Its gradients are never late, whatever the mode says of the swarm that it is compared with.
 TEST_F(SoloTest, LooksAheadOnlyWhenANumberIsGiven) {
-  class Watched final : public IntegerExecutor {
-   public:
-    Watched(const StageSpec& spec, std::vector<InnerStep>& steps) : IntegerExecutor(spec), steps_(steps) {}
-
-   protected:
-    void write_step(ArenaRole accumulator, const InnerStep& step, double norm, std::span<const float> shift) override {
-      steps_.push_back(step);
-      IntegerExecutor::write_step(accumulator, step, norm, shift);
-    }
-
-   private:
-    std::vector<InnerStep>& steps_;
-  };
   for (const auto& [text, wanted] : {std::pair("\"auto\"", 0.0), std::pair("0", 0.0), std::pair("1.5", 1.5)}) {
     std::vector<InnerStep> steps;
     SoloOptions options;
     options.config = config(std::string("[optimizer]\nlook_ahead = ") + text +
                             "\n[sync]\nmode = \"overlap\"\ninner_batch = 64\n[end]\ntokens = 384\n");
     options.factory = [&](const StageSpec& spec) -> Result<std::unique_ptr<StageExecutor>> {
-      return std::unique_ptr<StageExecutor>(std::make_unique<Watched>(spec, steps));
+      return std::unique_ptr<StageExecutor>(std::make_unique<StepRecorder>(spec, steps));
     };
     const auto result = run_solo(options);
     ASSERT_TRUE(result.ok()) << result.error().message;

@@ -1,3 +1,4 @@
+#include "events/delay.h"
 #include "tests/sync/authority_rig.h"
 #include "transport/limits.h"
 
@@ -289,6 +290,28 @@ TEST_F(AuthorityTest, RefusesTheLogOfAnotherRunAndOfAnotherManifest) {
   EXPECT_NE(reopened({"[run]\nname = 1\n", right.signature}).error().message.find("another manifest"),
             std::string::npos);
   EXPECT_TRUE(reopened(right).ok());
+}
+
+TEST_F(AuthorityTest, HowLateAStageIsNoSingleMemberDecides) {
+  boot();
+  const auto say = [&](std::uint64_t n, std::uint16_t delay_milli, std::uint64_t steps = kDelayWindows) {
+    Beat beat = beat_of();
+    beat.inner_steps = steps;
+    beat.delay_milli = delay_milli;
+    authority->on_message(remote(n), beat);
+    settle();
+    return authority->status().at(0).delay;
+  };
+  for (std::uint64_t n = 1; n <= 4; ++n) join_and_serve(n);
+  EXPECT_FALSE(authority->status().at(0).delay) << "nobody made steps";
+  EXPECT_EQ(say(1, 250), 0.25);
+  EXPECT_EQ(say(2, 60'000), 0.25) << "of two, neither lifts it alone";
+  EXPECT_EQ(say(3, 400), 0.4);
+  EXPECT_EQ(say(3, 0), 0.25);
+  EXPECT_EQ(say(3, 400), 0.4);
+  EXPECT_EQ(say(4, 900, kDelayWindows - 1), 0.4) << "it has not made enough steps";
+  EXPECT_EQ(say(4, 900), 0.4);
+  EXPECT_EQ(say(1, 700), 0.7) << "more than half say so much or more";
 }
 
 TEST_F(AuthorityTest, TakesNoReportsFromStrangers) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "sync/early_parts.h"
 #include "tests/sync/round_rig.h"
 #include "tests/sync/sparse_rule.h"
 
@@ -259,15 +260,21 @@ TEST_F(RoundTest, AnEarlyPartIsKeptWhateverTheStateWeighs) {
   }
 }
 
-TEST_F(RoundTest, EarlyPartsAreBounded) {
-  make(2);
-  for (std::uint64_t id = 5; id < 5 + 2 * Round::kEarlyPartsMax; ++id) {
-    RoundPart part;
+// The third member fills what is kept of early parts, by number and by bytes; the second one's part came before that.
+TEST_F(RoundTest, AMemberThatSendsEarlyPartsWithoutEndPushesOutNobodysButItsOwn) {
+  make(3);
+  members[1]->round.on_open(open(1));
+  pump();
+  const Session liar = members[2]->self;
+  RoundPart part;
+  for (std::uint64_t id = 5; id < 5 + 4 * EarlyParts::kSendersMax; ++id) {
     part.round = RoundId(id);
-    members[0]->round.on_part(members[1]->self, part, Bytes());
+    members[0]->round.on_part(liar, part, Bytes());
   }
+  part.round = RoundId(part.round.value + 1);
+  members[0]->round.on_part(liar, part, Buffer(Round::kEarlyBytesMax - 1).freeze());
   open_all(open(1));
-  EXPECT_EQ(members[0]->reports.size(), 2u);
+  for (const auto& member : members) EXPECT_EQ(kind_of(member->reports.back()), ReportKind::kAgreed);
 }
 
 }  // namespace

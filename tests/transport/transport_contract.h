@@ -120,6 +120,7 @@ TYPED_TEST_P(TransportContract, MeasuresRoundTripAndRate) {
   ASSERT_TRUE(this->until([&] { return this->end[0].transport->stats(this->lab.peer(1)).bytes_per_second > 0; }));
   const LinkStats stats = this->end[0].transport->stats(this->lab.peer(1));
   EXPECT_TRUE(stats.up);
+  EXPECT_LT(this->lab.loop().now() - stats.heard, 5s);
   EXPECT_LT(stats.rtt, 5s);
   EXPECT_GT(stats.bytes_per_second, 1e5);
   EXPECT_GT(stats.sent_bytes, 32u << 20);
