@@ -40,6 +40,7 @@ class Scenario {
     while (intact() && swarm_.loop().now() < limit_) {
       if (swarm_.run_to_end(kLookEvery)) break;
       look();
+      if (swarm_.finished() && swarm_.launch_error()) end_again();
     }
     if (intact()) result_.broken = check_end(swarm_);
     if (result_.last_copies_lost > 0)  // it was ended without the stage, as it says itself
@@ -85,6 +86,14 @@ class Scenario {
     result_.broken.push_back("it does not go on: " + std::to_string(committed() - before) + " microbatches within " +
                              std::to_string(kLiveWithin / 1s) + " s of the last fault");
     tell_graph();
+  }
+
+  // What a disk did before it was healed may end the launching process as late as now. Who started it reads what it
+  // says, resumes it and ends the run again.
+  void end_again() {
+    strikes_.tend();
+    tell_strikes();
+    if (swarm_.launch() != nullptr && !swarm_.launch()->book().ended()) end_run();
   }
 
   // Other stages may go on for a while without the one whose only copy is gone.

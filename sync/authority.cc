@@ -224,7 +224,7 @@ void Authority::tick() {
   const Duration passed = now - std::exchange(last_tick_, now);
   if (passed > options_.membership / 2) {  // we slept, not they
     for (auto& [session, member] : members_) member.heard_at = now;
-  } else if (sync_overdue(now)) {
+  } else if (sync_overdue(now) || passed > kSlept) {
     for (auto& [session, member] : members_) member.heard_at = std::min(now, member.heard_at + passed);
   } else {
     check_memberships(now);

@@ -145,6 +145,7 @@ class Authority {
   static constexpr double kJobFactor = 4;         // times the longest measured
   static constexpr Duration kPatienceMax = 600s;  // whatever was measured
   static constexpr Duration kSyncOverdue = 2s;    // of the log
+  static constexpr Duration kSlept = 1s;          // between two ticks: we slept, and nobody was silent meanwhile
   static constexpr Duration kSyncSaidAgain = 30s;
 
   // Borrows port and loop; they outlive it. ERRORS: kCorrupt (another run's log, or one that contradicts itself).
@@ -276,6 +277,8 @@ class Authority {
   void forget_proven_pairs(StageState& stage, const OpenRound& round, const Digest& digest);
   bool rests(const MemberState& member) const;
   bool beats(const MemberState& member) const;
+  // It would not hear of a round that opens now: its link is down, or it is silent.
+  bool away(const MemberState& member) const;
   std::optional<std::string> left_out_until(const PeerId& peer) const;  // allreduce: why it is not admitted
   // allreduce: their steps go on without them.
   void end_left_out(StageState& stage);

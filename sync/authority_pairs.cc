@@ -8,11 +8,21 @@ namespace shoal {
 namespace {
 
 constexpr Duration kBeatFresh = 2500ms;     // two beats and their way here
+constexpr Duration kLinkBack = 1s;          // in which a link that broke is up again, and its peer beat
 constexpr Duration kWaitingFresh = 2500ms;  // a member that waits says so every second
 
 }  // namespace
 
 bool Authority::beats(const MemberState& member) const { return loop_.now() - member.heard_at <= kBeatFresh; }
+
+// After a sleep of ours the beats of some are read before those of others: nobody is away before the next tick.
+bool Authority::away(const MemberState& member) const {
+  const TimePoint now = loop_.now();
+  if (now - last_tick_ > kSlept) return false;
+  const auto link = linked_.find(member.member.peer);
+  const bool linked = link != linked_.end() && link->second == member.member.session;
+  return now - member.heard_at > (linked ? std::max<Duration>(kBeatFresh, 2 * member.longest_gap) : kLinkBack);
+}
 
 bool Authority::rests(const MemberState& member) const {
   return stages_[member.stage.value].unreachable.rests(member.member.peer, loop_.now());

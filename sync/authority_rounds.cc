@@ -89,8 +89,9 @@ bool Authority::diloco_due(const StageState& stage) const {
 }
 
 // Who takes part: more than half of those who are ready and not behind, or nobody yet. Steps need everybody who may
-// hold entries of them, also a member that still writes the commit of the step before; deltas need the same anchor. In
-// the order of the sessions, which all members share.
+// hold entries of them, also a member that still writes the commit of the step before; deltas need the same anchor, and
+// go on without who is away: in a large stage somebody always is, and each would hold the others until its membership
+// time is over. In the order of the sessions, which all members share.
 std::vector<Session> Authority::participants(const StageState& stage, bool step_round) const {
   std::vector<Session> ready, able, reliable;
   for (const auto& [session, at] : stage.members) {
@@ -101,7 +102,7 @@ std::vector<Session> Authority::participants(const StageState& stage, bool step_
     ready.push_back(session);
     if (!step_round && member.version != stage.version) continue;
     able.push_back(session);
-    if (member.silent_count < kSilentMax) reliable.push_back(session);
+    if (member.silent_count < kSilentMax && (step_round || !away(member))) reliable.push_back(session);
   }
   if (2 * reliable.size() > ready.size() && parts_fit(payload_of(stage), reliable.size())) return reliable;
   if (2 * able.size() > ready.size()) return able;

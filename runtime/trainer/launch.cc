@@ -65,6 +65,9 @@ void Launch::begin() {
                                            .epoch = static_cast<std::uint32_t>(cursor / env_.samples.training()),
                                            .samples = env_.samples.count(),
                                            .text = text_}));
+  trainer_log_->sync(lifetime_.guard([this](const Status& status) {
+    if (!status.ok()) on_log_failure(status.error());
+  }));
   trainer_->announce_steps();
   tick();
   if (!finish_wanted_.empty()) finish(finish_wanted_);

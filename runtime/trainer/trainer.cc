@@ -163,17 +163,21 @@ void Trainer::decide(const MicrobatchId& microbatch, const Gradient& gradient) {
   env_.log.append(env_.book.log(microbatch, gradient));
   deciding_[microbatch] = gradient;
   SHOAL_FAULT("trainer.logged");
-  env_.log.sync(lifetime_.guard([this, microbatch](const Status& status) { on_durable(microbatch, status); }));
+  sync_log([this, microbatch] { on_durable(microbatch); });
 }
 
-void Trainer::on_durable(const MicrobatchId& microbatch, const Status& status) {
-  if (lifetime_.over()) return;
-  if (!status.ok()) {
+// A log that failed once takes nothing more, and whoever needs it next may come minutes later: each sync says so.
+void Trainer::sync_log(std::function<void()> durable) {
+  env_.log.sync(lifetime_.guard([this, durable = std::move(durable)](const Status& status) {
+    if (log_failed_) return;
+    if (status.ok()) return durable();
     started_ = false;
     log_failed_ = true;
     owner_.on_log_failure(status.error());
-    return;
-  }
+  }));
+}
+
+void Trainer::on_durable(const MicrobatchId& microbatch) {
   const auto it = deciding_.find(microbatch);
   if (it == deciding_.end()) return;
   const Gradient gradient = std::move(it->second);
@@ -230,9 +234,7 @@ void Trainer::tick() {
     queue_commits(env_.book.outstanding());
     if (env_.book.done_dirty()) {  // lazily: what is lost of it is found again after a restart
       env_.log.append(env_.book.done_record());
-      env_.log.sync(lifetime_.guard([this](const Status& status) {
-        if (status.ok()) env_.book.done_durable();
-      }));
+      sync_log([this] { env_.book.done_durable(); });
     }
   }
   issue();

@@ -52,7 +52,7 @@ class Trainer final : private HolderPort {
     virtual void on_train_line(const TrainLine& line) = 0;
     virtual void on_progress(std::uint64_t run_targets, double loss, std::uint64_t step) = 0;
     virtual void on_parked(StageId stage, bool parked) = 0;
-    virtual void on_log_failure(const Error& error) = 0;  // nothing is decided any more
+    virtual void on_log_failure(const Error& error) = 0;  // at once, and once: nothing is decided any more
     virtual void on_lost(const CommitBook::Listing& listing) = 0;
   };
 
@@ -112,7 +112,8 @@ class Trainer final : private HolderPort {
   void issue();
   bool may_issue(std::uint64_t serial) const;
   void decide(const MicrobatchId& microbatch, const Gradient& gradient);
-  void on_durable(const MicrobatchId& microbatch, const Status& status);
+  void sync_log(std::function<void()> durable);
+  void on_durable(const MicrobatchId& microbatch);
   void queue_commits(const std::map<Session, std::vector<CommitItem>>& commits);
   void flush_commits();
   void count_step(const MicrobatchId& microbatch, const Gradient& gradient);

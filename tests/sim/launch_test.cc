@@ -130,6 +130,44 @@ TEST(LaunchTest, AnEndThatIsNotDurableIsNotSaid) {
   EXPECT_EQ(first_broken(check_end(swarm)), "");
 }
 
+// What rounds secured is noted lazily, and no COMMIT waits for it: with nobody who computes, nothing else would find
+// out that the log takes nothing more, before the end of the run.
+TEST(LaunchTest, ALogThatFailedUnderALazyRecordStopsTheProcessAtOnce) {
+  Swarm swarm(options_for(400));
+  const auto noted = [&] { return swarm.launch()->book().done_dirty(); };
+  ASSERT_TRUE(swarm.loop().run_until_true(noted, swarm.loop().now() + 60s));
+  for (std::size_t i = 0; i < swarm.peers().size(); ++i) swarm.freeze_peer(i);
+  swarm.run_for(150ms);  // what was on its way is decided
+  ASSERT_TRUE(noted()) << "not written yet";
+  swarm.disk().set_failing(true);
+  ASSERT_TRUE(swarm.loop().run_until_true([&] { return !noted(); }, swarm.loop().now() + 2s));
+  swarm.run_for(100ms);
+  swarm.disk().set_failing(false);
+  ASSERT_TRUE(swarm.finished());
+  ASSERT_TRUE(swarm.launch_error());
+  EXPECT_EQ(swarm.launch_error()->code, ErrorCode::kIo);
+  EXPECT_NE(swarm.launch_error()->message.find("run/trainer.log"), std::string::npos) << swarm.launch_error()->message;
+  EXPECT_NE(swarm.launch_error()->message.find("--resume run"), std::string::npos) << swarm.launch_error()->message;
+  for (std::size_t i = 0; i < swarm.peers().size(); ++i) swarm.resume_peer(i);
+  resume(swarm);
+  ASSERT_TRUE(swarm.run_to_end(300s));
+  EXPECT_EQ(first_broken(check_end(swarm)), "");
+}
+
+// A life begins with a record of its own, and may wait for its first peer for hours after that.
+TEST(LaunchTest, ALogThatTakesNoFirstRecordStopsTheProcessAtOnce) {
+  SwarmOptions options = options_for(64);
+  options.replicas = 0;
+  Swarm swarm(std::move(options));
+  ASSERT_TRUE(
+      swarm.loop().run_until_true([&] { return swarm.launch()->trainer() != nullptr; }, swarm.loop().now() + 5s));
+  swarm.disk().set_failing(true);
+  swarm.run_for(200ms);
+  ASSERT_TRUE(swarm.finished());
+  ASSERT_TRUE(swarm.launch_error());
+  EXPECT_EQ(swarm.launch_error()->code, ErrorCode::kIo);
+}
+
 TEST(LaunchTest, ACtrlCBeforeItsStartEndsTheRunInOrder) {
   SwarmOptions options = options_for(64);
   options.finish_at_once = true;

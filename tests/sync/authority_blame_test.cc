@@ -1,6 +1,7 @@
 // Who is to blame for an attempt that came to nothing: silence, parts that cannot be used, entries that nobody made,
 // commits that no log takes, members too few for their bytes.
 #include "common/log.h"
+#include "sim/sim_host.h"
 #include "tests/sync/authority_rig.h"
 #include "transport/limits.h"
 
@@ -81,6 +82,58 @@ TEST_F(AuthorityBlameTest, WhoBeatsAndBringsNothingIsLeftOutThoughNobodyNamesIt)
     retry(3);
   }
   EXPECT_EQ(invited(), (std::vector<Session>{session_of(1), session_of(3)}));
+}
+
+// In a large stage somebody is always dead and not fenced yet. A round with it would wait until it is.
+TEST_F(AuthorityBlameTest, ARoundBeginsWithoutWhomItsOpeningWouldNotReach) {
+  boot_with(5);
+  authority->on_link_down(remote(4));
+  for (int i = 0; i < 3; ++i) {  // 5 is silent, 4's link is down
+    loop.run_for(900ms);
+    for (std::uint64_t n = 1; n <= 3; ++n) beat(n);
+  }
+  beat(1, 0, 500);
+  ASSERT_EQ(sent_to<RoundOpen>(1).size(), 1u);
+  EXPECT_EQ(invited(), (std::vector<Session>{session_of(1), session_of(2), session_of(3)}));
+}
+
+TEST_F(AuthorityBlameTest, ALinkThatComesBackWithinASecondKeepsItsMemberInTheRound) {
+  boot_with(3);
+  authority->on_link_down(remote(3));
+  loop.run_for(500ms);
+  beat(1, 0, 300);
+  ASSERT_EQ(sent_to<RoundOpen>(1).size(), 1u);
+  EXPECT_EQ(invited().size(), 3u);
+}
+
+TEST_F(AuthorityBlameTest, HalfOfAStageWaitsForTheOtherHalf) {
+  boot_with(2);
+  loop.run_for(3s);
+  beat(1, 0, 200);
+  ASSERT_EQ(sent_to<RoundOpen>(1).size(), 1u);
+  EXPECT_EQ(invited().size(), 2u) << "who is alone is no majority";
+}
+
+// The beats of a sleep of ours are read one after another: who comes last was not silent.
+TEST_F(AuthorityBlameTest, NobodyIsAwayBecauseWeSlept) {
+  for (const bool tick_first : {true, false}) {
+    SimHost host(loop, "launch");
+    process = &host.loop();
+    boot_with(5);
+    host.freeze();
+    loop.run_for(3s);
+    host.resume();
+    if (tick_first) settle();
+    for (std::uint64_t n = 1; n <= 3; ++n) authority->on_message(remote(n), beat_of(0, 170));
+    settle();
+    ASSERT_EQ(sent_to<RoundOpen>(1).size(), 1u);
+    EXPECT_EQ(invited().size(), 5u) << tick_first;
+    stop();
+    process = &loop;
+    disk = SimDisk();
+    sent.clear();
+    newest_epoch = Epoch();
+  }
 }
 
 TEST_F(AuthorityBlameTest, WhoContributedMeanwhileWasNotSilentTwiceInARow) {

@@ -43,7 +43,7 @@ class AuthorityTest : public testing::Test, public AuthorityPort {
     storage = std::make_unique<SimStorage>(loop, disk);
     auto log = open_authority_log(*storage, kLogPath);
     ASSERT_TRUE(log.ok()) << log.error().message;
-    auto opened = Authority::open(options, *this, loop, std::move(*log));
+    auto opened = Authority::open(options, *this, *process, std::move(*log));
     ASSERT_TRUE(opened.ok()) << opened.error().message;
     authority = std::move(*opened);
     start();
@@ -204,6 +204,7 @@ class AuthorityTest : public testing::Test, public AuthorityPort {
   }
 
   SimLoop loop;
+  EventLoop* process = &loop;  // the authority's
   SimDisk disk;
   KeyPair key;
   AuthorityOptions options;
