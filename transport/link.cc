@@ -1,5 +1,6 @@
 #include "transport/link.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 
@@ -264,11 +265,19 @@ void Link::give_credit() {
 
 void Link::pump() {
   if (!up()) return;
-  const Outbox::Sent sent = parts_.outbox.pump(parts_.wire, connection_);
-  if (sent.chunk_payload_bytes > 0) meter_.on_sent(parts_.loop.now(), sent.chunk_payload_bytes);
-  bulk_sent_ += sent.chunk_payload_bytes;
+  const Outbox::Sent sent = parts_.outbox.pump(parts_.wire, connection_, bulk_left_);
   sent_bytes_ += sent.control_bytes + sent.bulk_bytes;
   parts_.counters.sent_bytes += sent.control_bytes + sent.bulk_bytes;
+  if (sent.chunk_payload_bytes == 0) return;
+  meter_.on_sent(parts_.loop.now(), sent.chunk_payload_bytes);
+  bulk_sent_ += sent.chunk_payload_bytes;
+  if (bulk_left_ == kBulkAtOnce)
+    parts_.loop.post(lifetime_.guard([this] {
+      parts_.loop.name_callback("chunks");
+      bulk_left_ = kBulkAtOnce;
+      pump();
+    }));
+  bulk_left_ -= std::min(bulk_left_, sent.chunk_payload_bytes);
 }
 
 void Link::tick() {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "common/bulk_bytes.h"
 #include "tests/transport/sim_lab.h"
 #include "tests/transport/transport_lab.h"
 #include "transport/limits.h"
@@ -48,6 +49,17 @@ TEST_F(SimNetworkTest, LatencyAndRateAreWhatWasAskedFor) {
   lab.run_for(1s);
   EXPECT_NEAR(end[0].transport->stats(lab.peer(1)).bytes_per_second, 1e6, 5e4);
   EXPECT_LT(end[0].transport->stats(lab.peer(1)).rtt, 120ms) << "control must not wait behind bulk";
+}
+
+TEST_F(SimNetworkTest, ALargeFrameIsSentInPiecesBetweenOtherCallbacks) {
+  link();
+  const Bytes frame = numbered_bytes(16u << 20, 1).summed();
+  lab.sim_loop().forget_bulk_bytes();
+  lab.loop().post([&] { EXPECT_TRUE(send(0, Have{}, {frame}).ok()); });
+  ASSERT_TRUE(until([&] { return end[1].log.frames.size() == 1; }));
+  ASSERT_TRUE(end[1].log.frames[0].frames.ok());
+  EXPECT_TRUE(same_bytes(end[1].log.frames[0].frames->front(), frame));
+  EXPECT_LE(lab.sim_loop().most_bulk_bytes(), kBulkBytesMax / 2) << "the credit alone would let 4 MiB go at once";
 }
 
 TEST_F(SimNetworkTest, TheDownlinkIsSharedByTwoSenders) {
