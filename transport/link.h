@@ -123,7 +123,8 @@ class Link {
   TimerId timer_ = 0;
   std::uint64_t nonce_ = 0;
   TimePoint pinged_{};
-  Duration rtt_{0};
+  Duration rtt_{0};        // smoothed
+  Duration least_rtt_{0};  // lately: without what loops and queues add
   std::uint64_t bulk_sent_ = 0, their_consumed_ = 0;
   std::uint64_t bulk_left_ = kBulkAtOnce;  // until the next callback that pumps
   std::uint64_t sent_bytes_ = 0, received_bytes_ = 0;
