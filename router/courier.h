@@ -4,12 +4,12 @@
 //
 // State machine without I/O, threads or clock: events come in with `now`, messages go out through CourierPort. Thread:
 // loop only. A hop is waiting (no gradient yet) or won. Its timer belongs to the hop, not to a branch, and is armed
-// whenever the hop waits. What restarts it is news of the newest child: sent, below, backward (HopPhase); a child that
-// is silent, or that says it is stranded, fires it as well. A hop is stranded itself
-// when nobody who can be asked has said a word about its claims for longer than first words take here: the holder above
-// is told, and asks another replica. Busy is a word, and so is every beat that names a claim: who waits for a slow
-// stage is not stranded. Bounds: kChildrenMax children a hop, one more for a re-point; hops are as many as the ledger's
-// entries (or the trainer's open microbatches).
+// whenever the hop waits; it runs only while this process listens. What restarts it is news of the newest child: sent,
+// below, backward (HopPhase); a child that is silent, or that says it is stranded, fires it as well. A hop is stranded
+// itself when nobody who can be asked has said a word about its claims for longer than first words take here: the
+// holder above is told, and asks another replica. Busy is a word, and so is every beat that names a claim: who waits
+// for a slow stage is not stranded. Bounds: kChildrenMax children a hop, one more for a re-point; hops are as many as
+// the ledger's entries (or the trainer's open microbatches).
 #include <algorithm>
 #include <cstdint>
 #include <map>

@@ -264,8 +264,8 @@ bool Courier::silent(const Hop& hop, TimePoint now) const {
 bool Courier::overdue(const Hop& hop, TimePoint now) const {
   if (hop.children.empty()) return false;
   if (silent(hop, now)) return true;
-  if (hop.patience == Duration::zero() || now < hop.armed + hop.patience) return false;
-  return now >= hop.armed + patience_of(hop);
+  const Duration waited = listened(now) - hop.armed_listened;
+  return hop.patience > Duration::zero() && waited >= hop.patience && waited >= patience_of(hop);
 }
 
 }  // namespace shoal

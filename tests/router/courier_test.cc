@@ -84,6 +84,20 @@ TEST_F(CourierTest, WhoStoodStillOrReadsLateTakesNobodyForSilent) {
   EXPECT_EQ(asked().first, session(kB));
 }
 
+TEST_F(CourierTest, ADeadlineRunsWhileWeListen) {
+  measure(1s);
+  open();
+  (void)asked();
+  pass(1s);
+  now += 30s;
+  courier.tick(now);
+  EXPECT_TRUE(asked_nobody()) << "what came meanwhile is not read yet";
+  pass(1500ms);
+  EXPECT_TRUE(asked_nobody());
+  pass(400ms);
+  EXPECT_EQ(asked().first, session(kB));
+}
+
 TEST_F(CourierTest, APeerThatBeatsLateIsGivenTwiceItsLongestPause) {
   open();
   progress(kA, asked().second.lease, HopPhase::kBelow);
