@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <utility>
 
 #include "common/log.h"
 #include "transport/envelope.h"
@@ -266,21 +267,22 @@ void Link::give_credit() {
   pump();
 }
 
-void Link::pump() {
+void Link::pump() { pump(chunks_due_ ? 0 : limits::kChunkBytes); }
+
+void Link::pump(std::uint64_t bulk_max) {
   if (!up()) return;
-  const Outbox::Sent sent = parts_.outbox.pump(parts_.wire, connection_, bulk_left_);
+  const Outbox::Sent sent = parts_.outbox.pump(parts_.wire, connection_, bulk_max);
   sent_bytes_ += sent.control_bytes + sent.bulk_bytes;
   parts_.counters.sent_bytes += sent.control_bytes + sent.bulk_bytes;
   if (sent.chunk_payload_bytes == 0) return;
   meter_.on_sent(parts_.loop.now(), sent.chunk_payload_bytes);
   bulk_sent_ += sent.chunk_payload_bytes;
-  if (bulk_left_ == kBulkAtOnce)
-    parts_.loop.post(lifetime_.guard([this] {
-      parts_.loop.name_callback("chunks");
-      bulk_left_ = kBulkAtOnce;
-      pump();
-    }));
-  bulk_left_ -= std::min(bulk_left_, sent.chunk_payload_bytes);
+  if (std::exchange(chunks_due_, true)) return;
+  parts_.loop.post(lifetime_.guard([this] {
+    parts_.loop.name_callback("chunks");
+    chunks_due_ = false;
+    pump(kBulkAtOnce);
+  }));
 }
 
 void Link::tick() {

@@ -65,7 +65,8 @@ class Link {
 
   void start();
   void on_bytes(Lane lane, Bytes bytes);
-  // Outbox -> wire; no-op unless up. Of many chunks some go now, and the rest in later callbacks.
+  // Outbox -> wire; no-op unless up. Of many chunks one goes now, since a callback may send to many peers, and the rest
+  // in later callbacks.
   void pump();
   // What the wire refused of this connection counts like what the link refuses.
   void count(const Error& cause) { note(cause); }
@@ -86,8 +87,9 @@ class Link {
 
  private:
   enum class State { kGreeting, kUp, kOver };
-  static constexpr std::uint64_t kBulkAtOnce = kBulkBytesMax / 4;  // of one link: a callback may send over several
+  static constexpr std::uint64_t kBulkAtOnce = kBulkBytesMax / 4;  // packed in one of these callbacks
 
+  void pump(std::uint64_t bulk_max);
   void on_control(ByteView bytes);
   void on_greeting(ByteView bytes);
   void on_hello(const Hello& hello);
@@ -126,7 +128,7 @@ class Link {
   Duration rtt_{0};        // smoothed
   Duration least_rtt_{0};  // lately: without what loops and queues add
   std::uint64_t bulk_sent_ = 0, their_consumed_ = 0;
-  std::uint64_t bulk_left_ = kBulkAtOnce;  // until the next callback that pumps
+  bool chunks_due_ = false;  // a callback that sends some is posted
   std::uint64_t sent_bytes_ = 0, received_bytes_ = 0;
   Lifetime lifetime_;
 };

@@ -63,6 +63,25 @@ TEST_F(SimNetworkTest, ALargeFrameIsSentInPiecesBetweenOtherCallbacks) {
   EXPECT_LE(lab.sim_loop().most_bulk_bytes(), kBulkBytesMax / 2) << "the credit alone would let 4 MiB go at once";
 }
 
+TEST_F(SimNetworkTest, WhatOneCallbackSendsToManyIsPackedInLaterOnes) {
+  constexpr int kPeers = 12;
+  TransportEnd sender, others[kPeers];
+  start_transport(sender, lab, 0);
+  for (int i = 0; i < kPeers; ++i) {
+    start_transport(others[i], lab, 1 + i);
+    sender.transport->learn(lab.peer(1 + i), {lab.address(1 + i)});
+    sender.transport->dial(lab.peer(1 + i));
+  }
+  ASSERT_TRUE(until([&] { return sender.log.ups.size() == kPeers; }));
+  const Bytes part = numbered_bytes(2u << 20, 1).summed();
+  lab.sim_loop().forget_bulk_bytes();
+  lab.loop().post([&] {
+    for (int i = 0; i < kPeers; ++i) EXPECT_TRUE(sender.transport->send(lab.peer(1 + i), Have{}, {part}).ok());
+  });
+  for (const TransportEnd& other : others) ASSERT_TRUE(until([&] { return other.log.frames.size() == 1; }));
+  EXPECT_LE(lab.sim_loop().most_bulk_bytes(), kBulkBytesMax) << "24 MiB, and the credits let them all go at once";
+}
+
 // A loop that is late answers pings late: were that taken for a long way, ever more would wait for it at once.
 TEST_F(SimNetworkTest, ALateLoopLetsNoMoreComeAtOnceThanItsWayNeeds) {
   SimHostShape shape;
