@@ -1,6 +1,7 @@
 // shoal eval DIR --text FILE: the validation loss of a saved model.
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <nlohmann/json.hpp>
 
 #include "cli/executors.h"
 #include "cli/outcome.h"
@@ -33,8 +34,9 @@ int run(const EvalArguments& arguments, bool json) {
     return loss.code() == ErrorCode::kInterrupted ? fail(loss.error(), static_cast<ExitCode>(stop_exit_code()))
                                                   : fail(loss.error());
   if (json) {
-    std::printf("{\"schema\":\"shoal.eval/1\",\"val_loss\":%.9g,\"targets\":%llu}\n", loss->mean(),
-                static_cast<unsigned long long>(loss->targets));
+    const nlohmann::ordered_json out = {
+        {"schema", "shoal.eval/1"}, {"val_loss", loss->mean()}, {"targets", loss->targets}};
+    std::printf("%s\n", out.dump().c_str());
   } else {
     std::printf("validation loss %.4f nats a target, over %llu targets\n", loss->mean(),
                 static_cast<unsigned long long>(loss->targets));

@@ -20,6 +20,7 @@
 #include "events/train_line.h"
 #include "runtime/config/home.h"
 #include "runtime/config/ticket.h"
+#include "runtime/stage_peer/device_queue.h"
 #include "transport/zmq/zmq_wire.h"
 
 namespace shoal {
@@ -139,10 +140,18 @@ class LaunchProgram final : private Launch::Owner {
                           .addresses = addresses_,
                           .save = !arguments_.save.empty(),
                           .keep = [this] { return keep_run_file(); }};
-    SHOAL_ASSIGN(launch_,
-                 Launch::open(std::move(options),
-                              {loop_, *wire_, *storage_, *events_, *samples_, Rng(entropy_seed()), directory_.get()},
-                              static_cast<Launch::Owner&>(*this)));
+    SHOAL_ASSIGN(
+        launch_,
+        Launch::open(std::move(options),
+                     {.loop = loop_,
+                      .wire = *wire_,
+                      .storage = *storage_,
+                      .events = *events_,
+                      .samples = *samples_,
+                      .rng = Rng(entropy_seed()),
+                      .directory = directory_.get(),
+                      .run_aside = [this](auto job, auto done) { run_aside(std::move(job), std::move(done)); }},
+                     static_cast<Launch::Owner&>(*this)));
     SHOAL_TRY(
         replace_file(arguments_.folder + kListenFile, {Bytes::copy_of(std::string_view(wire_->listening_address()))}));
     SHOAL_ASSIGN(signals_, StopSignals::listen(
@@ -247,6 +256,11 @@ class LaunchProgram final : private Launch::Owner {
       loop_.post([saved, status] { saved(status); });
     });
   }
+  // Its thread is wanted at the end, to check the states that are fetched.
+  void run_aside(std::function<void()> job, std::function<void()> done) {
+    if (aside_ == nullptr) aside_ = make_device_thread(loop_, "aside");
+    aside_->run(DeviceTask::kAside, std::move(job), std::move(done));
+  }
   void on_finished(const RunSummary& summary, std::optional<Error> error) override {
     finished_ = true;
     summary_ = summary;
@@ -330,6 +344,7 @@ class LaunchProgram final : private Launch::Owner {
   std::unique_ptr<FileStorage> storage_;
   std::unique_ptr<ZmqWire> wire_;
   std::unique_ptr<DhtDirectory> directory_;
+  std::unique_ptr<DeviceQueue> aside_;
   std::unique_ptr<Launch> launch_;
   std::unique_ptr<StopSignals> signals_;
   std::jthread saver_;

@@ -4,12 +4,13 @@
 //
 // State machine without I/O, threads or clock: events come in with `now`, messages go out through CourierPort. Thread:
 // loop only. A hop is waiting (no gradient yet) or won. Its timer belongs to the hop, not to a branch, and is armed
-// whenever the hop waits. What restarts it is news of the newest child: sent, below, backward (HopPhase); a child from
-// which nothing at all is heard for kSilence, or that says it is stranded, fires it as well. A hop is stranded itself
-// when nobody who can be asked has said a word about its claims for longer than first words take here: the holder above
-// is told, and asks another replica. Busy is a word, and so is every beat that names a claim: who waits for a slow
-// stage is not stranded. Bounds: kChildrenMax children a hop, one more for a re-point; hops are as many as the ledger's
-// entries (or the trainer's open microbatches).
+// whenever the hop waits; it runs only while this process listens. What restarts it is news of the newest child: sent,
+// below, backward (HopPhase); a child that is silent, or that says it is stranded, fires it as well. A hop is stranded
+// itself when nobody who can be asked has said a word about its claims for longer than first words take here: the
+// holder above is told, and asks another replica. Busy is a word, and so is every beat that names a claim: who waits
+// for a slow stage is not stranded. Bounds: kChildrenMax children a hop, one more for a re-point; hops are as many as
+// the ledger's entries (or the trainer's open microbatches).
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -81,7 +82,13 @@ struct CourierCounters {
 class Courier {
  public:
   static constexpr std::size_t kChildrenMax = 2;
-  static constexpr Duration kSilence = 1000ms;  // four beats
+  // Nothing at all is heard for so long, in time that this process listened: four beats, or twice the longest pause
+  // that the session made lately while it had claims of ours and was not silent yet. Whoever beats late for want of its
+  // machine's time or of its line is given more, and who froze teaches no patience.
+  static constexpr Duration kSilence = 1000ms, kSilenceMax = 4s;
+  static constexpr int kPauseFades = 16;  // a pause counts less by the 16th part of the time that is waited after it
+  // More between two ticks is not listened to: the words of others may wait in our own loop, or in our sockets.
+  static constexpr Duration kListenMax = 250ms;
   static constexpr Duration kBackoffMin = 50ms, kBackoffMax = 1s;
   // Of a child that was stranded: what its attempt took, and twice as long after each one more.
   static constexpr Duration kStrandedMin = 1s, kStrandedMax = 60s;
@@ -117,7 +124,7 @@ class Courier {
   void on_gradient(const Session& from, const Gradient& message, std::vector<Bytes> frames, TimePoint now);
   void on_progress(const Session& from, const Progress& message, TimePoint now);
   void on_waiting(const Session& from, const Waiting& message, TimePoint now);
-  void on_heard(const Session& from, TimePoint now) { heard_[from] = now; }
+  void on_heard(const Session& from, TimePoint now);
   // Somebody of the stage that is asked is reached: a word about a claim came, or a link to it came up.
   void on_reached(TimePoint now);
   void on_link_down(const Session& session, TimePoint now);
@@ -167,6 +174,7 @@ class Courier {
     Session won_session;
     std::vector<EntryName> below;       // path the gradient came with
     TimePoint armed;                    // when the timer was last armed
+    Duration armed_listened{0};         // the same, in time that was listened
     Duration patience{0};               // what it was armed with; 0 = liveness only
     std::optional<TimePoint> retry_at;  // no child, or only overdue ones: look for another then
     Duration backoff = kBackoffMin;
@@ -175,6 +183,11 @@ class Courier {
     bool parked = false;
     bool stranded = false;
     bool committed = false;
+  };
+
+  struct Heard {
+    Duration last{0};   // word, in time that was listened
+    Duration pause{0};  // the longest between two words, lately
   };
 
   Hop* find(const Lease& lease, const Session& from);
@@ -188,7 +201,7 @@ class Courier {
   void fire(Hop& hop, std::string_view cause, TimePoint now);
   void note_answer(Hop& hop, Child& child, TimePoint now);
   void note_stranded(Hop& hop, const Child& child, TimePoint now);
-  void look_for_stranded(TimePoint now);
+  void look_for_stranded(TimePoint now, bool away);
   bool overdue(const Hop& hop, TimePoint now) const;
   // What the timer was armed with, or what has been measured since, if that is longer; 0 = liveness only.
   Duration patience_of(const Hop& hop) const;
@@ -198,7 +211,9 @@ class Courier {
   void drop_child(Hop& hop, const Lease& lease, std::optional<ReleaseWhy> release);
   void set_parked(Hop& hop, bool parked);
   std::optional<Session> choose(const Hop& hop, TimePoint now) const;
-  bool silent(const Session& session, TimePoint since, TimePoint now) const;
+  Duration listened(TimePoint now) const { return listened_ + std::min(now - ticked_, kListenMax); }
+  static Duration silence_of(const Heard& heard) { return std::clamp(2 * heard.pause, kSilence, kSilenceMax); }
+  bool silent(const Hop& hop, TimePoint now) const;  // the newest child
 
   CourierPort& port_;
   const RoutingPolicy& policy_;
@@ -208,9 +223,10 @@ class Courier {
   std::map<MicrobatchId, Hop> hops_;  // ordered: timers and renewals run in a fixed order
   std::set<MicrobatchId> active_;     // of these, not committed: a long round keeps many that are
   std::unordered_map<Lease, MicrobatchId> by_lease_;
-  std::unordered_map<Session, TimePoint> heard_;
+  std::unordered_map<Session, Heard> heard_;
+  TimePoint ticked_;
+  Duration listened_{0};    // until then
   TimePoint answered_;      // the newest word of anybody
-  TimePoint looked_;        // for stranded hops
   bool stranded_ = false;   // nobody answers
   std::size_t parked_ = 0;  // hops that are
   CourierCounters counters_;

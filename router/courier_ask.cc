@@ -31,6 +31,7 @@ void Courier::arm(Hop& hop, TimePoint now) {
   SHOAL_CHECK(!hop.children.empty());
   const Child& newest = hop.children.back();
   hop.armed = now;
+  hop.armed_listened = listened(now);
   hop.retry_at.reset();
   hop.patience = Duration::zero();
   if (const auto kind = timed_kind(newest.phase)) hop.patience = rates_.deadline(newest.session, *kind);
@@ -83,7 +84,7 @@ void Courier::ask_peer(Hop& hop, const Session& peer, const std::optional<Gradie
   hop.children.back().asked = now;
   hop.ever.insert(peer);
   by_lease_.emplace(lease, hop.spec.microbatch);
-  heard_.try_emplace(peer, now);
+  if (rates_.in_flight(peer) == 0) heard_[peer].last = listened(now);  // no word of it was awaited
   rates_.sent(peer);
   set_parked(hop, false);
   const MicrobatchId id = hop.spec.microbatch;
@@ -198,9 +199,9 @@ void Courier::note_stranded(Hop& hop, const Child& child, TimePoint now) {
   was.until = now + was.next;
 }
 
-void Courier::look_for_stranded(TimePoint now) {
-  std::optional<Duration> patience;                                // looked up when a hop needs it
-  const bool away = now - std::exchange(looked_, now) > kSilence;  // then it was we who heard nobody
+// `away`: it was we who heard nobody.
+void Courier::look_for_stranded(TimePoint now, bool away) {
+  std::optional<Duration> patience;  // looked up when a hop needs it
   for (const MicrobatchId& id : active_) {
     ++counters_.looked_at;
     Hop& hop = hops_.at(id);
@@ -224,6 +225,9 @@ bool Courier::stranded(const MicrobatchId& microbatch) const {
 }
 
 void Courier::tick(TimePoint now) {
+  const bool away = now - ticked_ > kSilence;
+  listened_ = listened(now);
+  ticked_ = now;
   std::vector<MicrobatchId> due;
   for (const MicrobatchId& id : active_) {
     ++counters_.looked_at;
@@ -237,24 +241,31 @@ void Courier::tick(TimePoint now) {
     if (!overdue(it->second, now)) {
       ask(it->second, now);
     } else {
-      const bool silence = silent(it->second.children.back().session, it->second.armed, now);
-      fire(it->second, silence ? "silent" : "deadline", now);
+      fire(it->second, silent(it->second, now) ? "silent" : "deadline", now);
     }
   }
-  look_for_stranded(now);
+  look_for_stranded(now, away);
 }
 
-bool Courier::silent(const Session& session, TimePoint since, TimePoint now) const {
-  const auto it = heard_.find(session);
-  const TimePoint last = it == heard_.end() ? since : std::max(since, it->second);
-  return now - last > kSilence;
+void Courier::on_heard(const Session& from, TimePoint now) {
+  Heard& heard = heard_[from];
+  const Duration pause = listened(now) - heard.last;
+  heard.last += pause;
+  if (rates_.in_flight(from) == 0 || pause > silence_of(heard)) return;
+  heard.pause = std::max(pause, heard.pause - pause / kPauseFades);
+}
+
+bool Courier::silent(const Hop& hop, TimePoint now) const {
+  const auto it = heard_.find(hop.children.back().session);
+  const Heard heard = it == heard_.end() ? Heard{} : it->second;
+  return listened(now) - std::max(heard.last, hop.armed_listened) > silence_of(heard);
 }
 
 bool Courier::overdue(const Hop& hop, TimePoint now) const {
   if (hop.children.empty()) return false;
-  if (silent(hop.children.back().session, hop.armed, now)) return true;
-  if (hop.patience == Duration::zero() || now < hop.armed + hop.patience) return false;
-  return now >= hop.armed + patience_of(hop);
+  if (silent(hop, now)) return true;
+  const Duration waited = listened(now) - hop.armed_listened;
+  return hop.patience > Duration::zero() && waited >= hop.patience && waited >= patience_of(hop);
 }
 
 }  // namespace shoal

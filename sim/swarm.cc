@@ -154,6 +154,7 @@ Status Swarm::start_launch(bool resume) {
   const auto& admitted = options_.config.admission.keys;  // empty: open
   launch_wire_ = network_.make_wire(run_key_.id(), kSimLaunchAddress, {admitted.begin(), admitted.end()});
   storage_ = std::make_unique<SimStorage>(host.loop(), disk_);
+  launch_aside_ = std::make_unique<SimDevice>(host.loop(), options_.pace);
   summary_.reset();
   launch_error_.reset();
   launch_directory_ = make_directory(host.loop());
@@ -167,11 +168,19 @@ Status Swarm::start_launch(bool resume) {
                         .save = options_.save,
                         .round_budget = options_.round_budget,
                         .log_bytes_max = options_.log_bytes_max};
-  auto launch =
-      Launch::open(std::move(options),
-                   LaunchEnvironment{host.loop(), *launch_wire_, *storage_, *launch_events_, *samples_,
-                                     rng_.fork("launch" + std::to_string(starts_++)), launch_directory_.get()},
-                   *launch_owner_);
+  auto launch = Launch::open(std::move(options),
+                             LaunchEnvironment{.loop = host.loop(),
+                                               .wire = *launch_wire_,
+                                               .storage = *storage_,
+                                               .events = *launch_events_,
+                                               .samples = *samples_,
+                                               .rng = rng_.fork("launch" + std::to_string(starts_++)),
+                                               .directory = launch_directory_.get(),
+                                               .run_aside =
+                                                   [aside = launch_aside_.get()](auto job, auto done) {
+                                                     aside->run(DeviceTask::kAside, std::move(job), std::move(done));
+                                                   }},
+                             *launch_owner_);
   if (!launch.ok()) {
     end_launch_process(false);
     return launch.error();
@@ -192,6 +201,7 @@ void Swarm::end_launch_process(bool machine) {
   network_.kill(kSimLaunchAddress, machine);
   storage_->die();
   launch_.reset();
+  launch_aside_.reset();
   launch_directory_.reset();
   launch_wire_.reset();
   storage_.reset();

@@ -138,6 +138,7 @@ class Swarm {
   std::unique_ptr<SimStorage> storage_;
   std::unique_ptr<Wire> launch_wire_;
   std::unique_ptr<PeerDirectory> launch_directory_;
+  std::unique_ptr<SimDevice> launch_aside_;
   std::unique_ptr<EventLog> launch_events_;
   std::unique_ptr<LaunchOwner> launch_owner_;
   std::unique_ptr<Launch> launch_;

@@ -9,24 +9,23 @@
 #include "common/bulk_bytes.h"
 #include "common/hash.h"
 #include "common/lifetime.h"
-#include "sync/state_image.h"
 
 namespace shoal {
 
-Result<StateImage> hash_state_image(Bytes bytes) {
+Result<StateImage> hash_state_image(const Bytes& bytes) {
   ImageHasher hasher(bytes);
   while (!hasher.done()) hasher.next();
   SHOAL_ASSIGN(const ImageHasher::Hashes hashes, hasher.finish());
-  return StateImage{hashes.header.stage, hashes.header.version, hashes.digest, hashes.root, std::move(bytes)};
+  StateImage image{hashes.header.stage, hashes.header.version, hashes.digest, hashes.root, bytes.size(), {}};
+  for (std::size_t at = 0; at < bytes.size(); at += kHashChunkBytes)
+    image.chunks.push_back(bytes.slice(at, std::min(kHashChunkBytes, bytes.size() - at)).summed());
+  return image;
 }
 
 namespace {
 
-constexpr std::size_t kHashedAtOnce = kBulkBytesMax / (4 * kHashChunkBytes);  // chunks, each for digest and root
-
-std::uint32_t chunk_count(std::uint64_t bytes) {
-  return static_cast<std::uint32_t>((bytes + kHashChunkBytes - 1) / kHashChunkBytes);
-}
+// Chunks, some 40 ms of BLAKE2b for digest and root: parts of rounds wait for no longer job.
+constexpr std::size_t kHashedAtOnce = 16;
 
 std::size_t chunk_size(std::uint64_t bytes, std::uint32_t index) {
   return static_cast<std::size_t>(
@@ -75,8 +74,8 @@ struct StateDonor::State {
       message.has = true;
       message.root = kept->image.root;
       message.digest = kept->image.digest;
-      message.bytes = kept->image.bytes.size();
-      message.chunks = chunk_count(kept->image.bytes.size());
+      message.bytes = kept->image.bytes;
+      message.chunks = static_cast<std::uint32_t>(kept->image.chunks.size());
     }
     host.send(to, std::move(message), {});
   }
@@ -126,15 +125,13 @@ struct StateDonor::State {
     Chunk chunk{stage, query.version, query.index, false};
     std::vector<Bytes> frames;
     Kept* const from = kept(query.version);
-    if (from != nullptr && query.index < chunk_count(from->image.bytes.size())) {
-      const Bytes& bytes = from->image.bytes;
-      const std::size_t size = chunk_size(bytes.size(), query.index);
+    if (from != nullptr && query.index < from->image.chunks.size()) {
+      frames.push_back(from->image.chunks[query.index]);
       from->asked = loop.now();
       chunk.has = true;
-      frames.push_back(bytes.slice(std::size_t{query.index} * kHashChunkBytes, size));
       if (options.bytes_per_second > 0)
-        next_send =
-            std::max(next_send, loop.now()) + from_seconds(static_cast<double>(size) / options.bytes_per_second);
+        next_send = std::max(next_send, loop.now()) +
+                    from_seconds(static_cast<double>(frames.back().size()) / options.bytes_per_second);
     }
     host.send(to, chunk, std::move(frames));
   }
@@ -176,6 +173,12 @@ struct StateFetcher::State {
     PeerId donor;
     TimePoint since;
   };
+  // Shared with the job that hashes it: the loop writes chunks that no job has come to, and none again.
+  struct Assembly {
+    explicit Assembly(std::uint64_t bytes) : buffer(Buffer::on_demand(bytes)), hasher(buffer.view()) {}
+    Buffer buffer;
+    ImageHasher hasher;  // over the buffer
+  };
 
   const FetcherOptions options;
   FetcherHost& host;
@@ -189,15 +192,16 @@ struct StateFetcher::State {
   std::set<PeerId> offering;  // have the image with `root`
   std::set<PeerId> refused;   // offered an image that turned out wrong
   Digest root;
-  Buffer buffer;
-  std::optional<ImageHasher> hasher;  // over the buffer
+  std::shared_ptr<Assembly> image;  // null: nobody offered it yet
+  std::size_t hashed = 0;           // chunks, by the jobs that are over
+  bool hashing = false;             // a job is
   std::vector<bool> have;
   std::uint32_t have_count = 0;
   std::map<std::uint32_t, Ask> asked;  // chunks in flight
   std::size_t turn = 0;                // donors take turns
   std::size_t queries = 0;             // rounds of StateQueries without an offer
   TimerId timer = 0;
-  std::uint64_t generation = 0;  // of the buffer
+  std::uint64_t generation = 0;  // of the image
   Lifetime lifetime;
 
   void restart(Version new_version, const Digest& new_digest) {
@@ -210,9 +214,10 @@ struct StateFetcher::State {
 
   void drop_image() {
     offering.clear();
-    hasher.reset();
     ++generation;
-    buffer = Buffer();
+    image.reset();
+    hashed = 0;
+    hashing = false;
     have.clear();
     have_count = 0;
     asked.clear();
@@ -261,19 +266,29 @@ struct StateFetcher::State {
     }
   }
 
-  // Some of what is here and follows what is hashed: a loop has other things to do.
-  void hash_some() {
-    for (std::size_t i = 0; i < kHashedAtOnce && !hasher->done() && have[hasher->hashed()]; ++i) hasher->next();
-    if (hasher->done()) return finish();
-    if (have_count < have.size()) return;  // goes on with the next chunk
-    loop.post(lifetime.guard([this, mine = generation] {
-      loop.name_callback("state hash");
-      if (mine == generation) hash_some();
-    }));
+  // What is here and follows what is hashed, one job at a time.
+  void hash_more() {
+    if (hashing) return;
+    std::size_t end = hashed;
+    while (end < have.size() && have[end] && end - hashed < kHashedAtOnce) ++end;
+    if (end == hashed) return;
+    hashing = true;
+    auto job = [image = image, count = end - hashed] {
+      for (std::size_t i = 0; i < count; ++i) image->hasher.next();
+    };
+    auto done = lifetime.guard([this, mine = generation, end] {
+      if (mine != generation) return;
+      hashing = false;
+      hashed = end;
+      hashed == have.size() ? finish() : hash_more();
+    });
+    if (have.size() > 1) return host.run_aside(std::move(job), std::move(done));
+    job();
+    done();
   }
 
   void finish() {
-    const auto hashes = hasher->finish();
+    const auto hashes = image->hasher.finish();
     const bool good = hashes.ok() && hashes->header.stage == stage && hashes->header.version == version &&
                       hashes->root == root && hashes->digest == digest;
     if (!good) {
@@ -284,9 +299,9 @@ struct StateFetcher::State {
       return host.on_waiting("the state that was fetched does not have the committed digest; fetching again");
     }
     active = false;
-    Bytes image = std::move(buffer).freeze();
+    Bytes bytes = std::move(image->buffer).freeze();
     drop_image();
-    host.on_fetched(std::move(image));
+    host.on_fetched(std::move(bytes));
   }
 };
 
@@ -322,13 +337,12 @@ void StateFetcher::on_offer(const PeerId& from, const StateOffer& offer) {
                         "smaller ones");
     return;
   }
-  if (offer.bytes < kStateHeaderBytes || offer.chunks != chunk_count(offer.bytes)) return;
-  if (s.buffer.size() == 0) {
+  if (offer.bytes < kStateHeaderBytes || offer.chunks != (offer.bytes + kHashChunkBytes - 1) / kHashChunkBytes) return;
+  if (s.image == nullptr) {
     s.root = offer.root;
-    s.buffer = Buffer::on_demand(offer.bytes);
-    s.hasher.emplace(s.buffer.view());
+    s.image = std::make_shared<State::Assembly>(offer.bytes);
     s.have.assign(offer.chunks, false);
-  } else if (offer.root != s.root || offer.bytes != s.buffer.size()) {
+  } else if (offer.root != s.root || offer.bytes != s.image->buffer.size()) {
     return;
   }
   s.offering.insert(from);
@@ -341,19 +355,19 @@ void StateFetcher::on_chunk(const PeerId& from, const Chunk& chunk, Bytes frame)
   const auto ask = s.asked.find(chunk.index);
   if (ask == s.asked.end() || ask->second.donor != from) return;
   s.asked.erase(ask);
-  if (!chunk.has || frame.size() != chunk_size(s.buffer.size(), chunk.index)) {
+  const std::uint64_t total = s.image->buffer.size();
+  if (!chunk.has || frame.size() != chunk_size(total, chunk.index)) {
     s.lose(from);
     return s.ask_chunks();
   }
-  std::memcpy(s.buffer.data() + std::size_t{chunk.index} * kHashChunkBytes, frame.data(), frame.size());
+  std::memcpy(s.image->buffer.data() + std::size_t{chunk.index} * kHashChunkBytes, frame.data(), frame.size());
   note_bulk(frame.size());
   s.have[chunk.index] = true;
   ++s.have_count;
-  s.host.on_progress(std::min<std::uint64_t>(std::uint64_t{s.have_count} * kHashChunkBytes, s.buffer.size()),
-                     s.buffer.size());
+  s.host.on_progress(std::min<std::uint64_t>(std::uint64_t{s.have_count} * kHashChunkBytes, total), total);
   if (!s.active || chunk.version != s.version) return;
   s.ask_chunks();
-  s.hash_some();
+  s.hash_more();
 }
 
 void StateFetcher::on_donor_down(const PeerId& donor) {

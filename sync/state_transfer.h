@@ -32,11 +32,13 @@ struct StateImage {
   Version version;
   Digest digest;  // digest_of_image
   Digest root;    // tree_digest
-  Bytes bytes;
+  std::uint64_t bytes = 0;
+  std::vector<Bytes>
+      chunks;  // of kHashChunkBytes and the rest, which know their sums: to send one costs a loop nothing
 };
-// Hashes the bytes once for the digest and once for the root: on the device thread, beside make_state_image.
+// Hashes the bytes for the digest and for the root and sums each chunk: on the device thread, beside make_state_image.
 // ERRORS: kMalformed (no image).
-Result<StateImage> hash_state_image(Bytes bytes);
+Result<StateImage> hash_state_image(const Bytes& bytes);
 
 // ---- donor ----
 class DonorHost {
@@ -82,6 +84,9 @@ class FetcherHost {
   virtual ~FetcherHost() = default;
   virtual void send(const PeerId& to, Message message) = 0;
   virtual void on_progress(std::uint64_t bytes, std::uint64_t total) = 0;
+  // Runs `job`, which goes through many chunks and touches nothing else, where it does not hold the loop up; then
+  // `done`, on the loop.
+  virtual void run_aside(std::function<void()> job, std::function<void()> done) = 0;
   // Checked: root and digest are those asked for. The fetch is over.
   virtual void on_fetched(Bytes image) = 0;
   // A donor makes the image: said as often as it is asked.

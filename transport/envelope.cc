@@ -4,6 +4,7 @@
 #include <exception>
 #include <msgpack.hpp>
 
+#include "common/bulk_bytes.h"
 #include "common/byte_codec.h"
 #include "common/fault.h"
 #include "transport/envelope_fields.h"
@@ -224,6 +225,7 @@ Bytes pack_chunk(const ChunkHead& head, const std::vector<ByteView>& pieces) {
   append_le<std::uint64_t>(bytes, head.transfer);
   append_le<std::uint64_t>(bytes, head.offset);
   for (const ByteView& piece : pieces) bytes.insert(bytes.end(), piece.begin(), piece.end());
+  note_bulk(payload);
   return Bytes::from_vector(std::move(bytes));
 }
 

@@ -52,7 +52,7 @@ class Inbox {
   std::vector<std::uint64_t> abandon();
 
   // Bytes that should be granted in addition, 0 while there are too few to be worth a message. Grows the window towards
-  // 2 x arrival rate x rtt, within kByteCreditsInitial .. kByteCreditsMax.
+  // 2 x arrival rate x rtt (of the way alone), within kByteCreditsInitial .. kByteCreditsMax.
   std::uint64_t take_grant(TimePoint now, Duration rtt);
 
   bool waiting() const { return !active_.empty() || !early_.empty(); }

@@ -1,7 +1,9 @@
 #include "transport/link.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
+#include <utility>
 
 #include "common/log.h"
 #include "transport/envelope.h"
@@ -13,6 +15,7 @@ std::string text_of(const Error& error) { return std::string(name_of(error.code)
 
 // A tick that came so late means that we stood still, not the other end.
 constexpr Duration kOwnStallMin = 2 * limits::kPingPeriod;
+constexpr int kLeastRttRises = 64;  // by this part with each ping, should the way have become longer
 
 }  // namespace
 
@@ -179,6 +182,7 @@ bool Link::on_link_message(const Message& message) {
     if (pong->nonce != nonce_ || pinged_ == TimePoint{}) return true;  // an earlier one: too late to tell
     const Duration time = parts_.loop.now() - pinged_;
     rtt_ = rtt_ == Duration::zero() ? time : rtt_ + (time - rtt_) / 8;
+    least_rtt_ = least_rtt_ == Duration::zero() ? time : std::min(time, least_rtt_ + least_rtt_ / kLeastRttRises);
     pinged_ = {};
   } else if (const auto* credit = std::get_if<ByteCredit>(&message)) {
     on_byte_credit(*credit);
@@ -256,19 +260,29 @@ void Link::drop(TransferId transfer) {
 
 void Link::give_credit() {
   if (parts_.outbox.crowded()) return;  // tick() comes back to it
-  const std::uint64_t bytes = inbox_.take_grant(parts_.loop.now(), rtt_);
+  // By the smoothed one a loop that is late would let more come at once, which makes it later.
+  const std::uint64_t bytes = inbox_.take_grant(parts_.loop.now(), least_rtt_);
   if (bytes == 0) return;
   parts_.outbox.push_link_message(ByteCredit{bytes, inbox_.consumed_bytes()});
   pump();
 }
 
-void Link::pump() {
+void Link::pump() { pump(chunks_due_ ? 0 : limits::kChunkBytes); }
+
+void Link::pump(std::uint64_t bulk_max) {
   if (!up()) return;
-  const Outbox::Sent sent = parts_.outbox.pump(parts_.wire, connection_);
-  if (sent.chunk_payload_bytes > 0) meter_.on_sent(parts_.loop.now(), sent.chunk_payload_bytes);
-  bulk_sent_ += sent.chunk_payload_bytes;
+  const Outbox::Sent sent = parts_.outbox.pump(parts_.wire, connection_, bulk_max);
   sent_bytes_ += sent.control_bytes + sent.bulk_bytes;
   parts_.counters.sent_bytes += sent.control_bytes + sent.bulk_bytes;
+  if (sent.chunk_payload_bytes == 0) return;
+  meter_.on_sent(parts_.loop.now(), sent.chunk_payload_bytes);
+  bulk_sent_ += sent.chunk_payload_bytes;
+  if (std::exchange(chunks_due_, true)) return;
+  parts_.loop.post(lifetime_.guard([this] {
+    parts_.loop.name_callback("chunks");
+    chunks_due_ = false;
+    pump(kBulkAtOnce);
+  }));
 }
 
 void Link::tick() {

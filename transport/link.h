@@ -13,7 +13,9 @@
 #include <cstdint>
 #include <string>
 
+#include "common/bulk_bytes.h"
 #include "common/event_loop.h"
+#include "common/lifetime.h"
 #include "transport/inbox.h"
 #include "transport/limits.h"
 #include "transport/links.h"
@@ -63,7 +65,9 @@ class Link {
 
   void start();
   void on_bytes(Lane lane, Bytes bytes);
-  void pump();  // outbox -> wire; no-op unless up
+  // Outbox -> wire; no-op unless up. Of many chunks one goes now, since a callback may send to many peers, and the rest
+  // in later callbacks.
+  void pump();
   // What the wire refused of this connection counts like what the link refuses.
   void count(const Error& cause) { note(cause); }
   void refuse(TransferId transfer);
@@ -83,7 +87,9 @@ class Link {
 
  private:
   enum class State { kGreeting, kUp, kOver };
+  static constexpr std::uint64_t kBulkAtOnce = kBulkBytesMax / 4;  // packed in one of these callbacks
 
+  void pump(std::uint64_t bulk_max);
   void on_control(ByteView bytes);
   void on_greeting(ByteView bytes);
   void on_hello(const Hello& hello);
@@ -119,9 +125,12 @@ class Link {
   TimerId timer_ = 0;
   std::uint64_t nonce_ = 0;
   TimePoint pinged_{};
-  Duration rtt_{0};
+  Duration rtt_{0};        // smoothed
+  Duration least_rtt_{0};  // lately: without what loops and queues add
   std::uint64_t bulk_sent_ = 0, their_consumed_ = 0;
+  bool chunks_due_ = false;  // a callback that sends some is posted
   std::uint64_t sent_bytes_ = 0, received_bytes_ = 0;
+  Lifetime lifetime_;
 };
 
 // What any Hello must satisfy. ERRORS: kVersion, kForeign, kRefused (a session that is not this peer's), kTooLarge.

@@ -79,7 +79,7 @@ Bytes Outbox::next_chunk(Transfer& transfer) {
   return pack_chunk({transfer.id, transfer.sent}, pieces_of(transfer.frames, transfer.sent, size));
 }
 
-Outbox::Sent Outbox::pump(Wire& wire, ConnectionId connection) {
+Outbox::Sent Outbox::pump(Wire& wire, ConnectionId connection, std::uint64_t bulk_max) {
   Sent sent;
   while (!control_.empty()) {
     const std::size_t bytes = control_.front().size();
@@ -90,7 +90,7 @@ Outbox::Sent Outbox::pump(Wire& wire, ConnectionId connection) {
   }
   // The header of a transfer leaves before its chunks do; a lane that is busy with headers holds the chunks back as
   // well.
-  while (control_.empty() && !transfers_.empty() && credit_ > 0) {
+  while (control_.empty() && !transfers_.empty() && credit_ > 0 && sent.chunk_payload_bytes < bulk_max) {
     Transfer& transfer = transfers_.front();
     // Not in crumbs: a credit smaller than a chunk waits for more, unless it is all that the transfer needs.
     const std::uint64_t left = transfer.total - transfer.sent;

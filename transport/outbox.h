@@ -39,8 +39,8 @@ class Outbox {
     std::uint64_t chunk_payload_bytes = 0;
     std::uint64_t bulk_bytes = 0;
   };
-  // Gives the wire what it and the credits take now.
-  Sent pump(Wire& wire, ConnectionId connection);
+  // Gives the wire what it and the credits take now; chunks, which are copied here, until they hold `bulk_max` bytes.
+  Sent pump(Wire& wire, ConnectionId connection, std::uint64_t bulk_max);
   void clear();
 
   std::uint64_t queued_bytes() const { return queued_bytes_; }

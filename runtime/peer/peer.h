@@ -167,6 +167,9 @@ class Peer final : private Transport::Listener,
   void send(const PeerId& to, Message message) override;
   void on_progress(std::uint64_t bytes, std::uint64_t total) override;
   void on_making() override;
+  void run_aside(std::function<void()> job, std::function<void()> done) override {
+    env_.aside.run(DeviceTask::kAside, std::move(job), std::move(done));
+  }
   void on_fetched(Bytes image) override;
   void on_waiting(const std::string& why) override;
 

@@ -77,7 +77,7 @@ class DeviceThread final : public DeviceQueue {
 std::string_view name_of(DeviceTask task) {
   static constexpr std::array<std::string_view, kDeviceTasks> kNames = {
       "forward", "evaluate", "backward", "undo", "write", "shift", "release", "contribute", "prepare",
-      "commit",  "abandon",  "build",    "seed", "load",  "image", "drop",    "round aside"};
+      "commit",  "abandon",  "build",    "seed", "load",  "image", "drop",    "aside"};
   return kNames[static_cast<std::size_t>(task)];
 }
 

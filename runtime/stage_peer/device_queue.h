@@ -30,7 +30,7 @@ enum class DeviceTask : std::uint8_t {
   kLoad,   // a state that came, or was kept
   kImage,  // of the state, for others or for the next session
   kDrop,   // the executor
-  kAside,  // never on the device: large parts of rounds
+  kAside,  // never on the device: large parts of rounds, chunks of a state that is fetched
 };
 inline constexpr std::size_t kDeviceTasks = 17;
 std::string_view name_of(DeviceTask task);  // "forward"

@@ -58,6 +58,8 @@ struct LaunchEnvironment {
   const Samples& samples;
   Rng rng;
   PeerDirectory* directory = nullptr;
+  // As FetcherHost's, which see. REQUIRED with LaunchOptions::save.
+  std::function<void(std::function<void()> job, std::function<void()> done)> run_aside{};
 };
 
 struct RunSummary {
@@ -156,6 +158,9 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   void on_parked(StageId stage, bool parked) override;
   void on_lost(const CommitBook::Listing& listing) override;
   // FetcherHost: states at the end. `send` serves both ports.
+  void run_aside(std::function<void()> job, std::function<void()> done) override {
+    env_.run_aside(std::move(job), std::move(done));
+  }
   void on_fetched(Bytes image) override;
   void on_progress(std::uint64_t bytes, std::uint64_t total) override;
   void on_waiting(const std::string& why) override;

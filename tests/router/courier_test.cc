@@ -65,6 +65,76 @@ TEST_F(CourierTest, ASilentPeerFiresTheTimerAfterASecondWhateverItsDeadline) {
   EXPECT_EQ(asked().first, session(kB));
 }
 
+// Bulk portions fill a loop's turns, and a turn runs its timers first: the beats wait behind them.
+TEST_F(CourierTest, WhoStoodStillOrReadsLateTakesNobodyForSilent) {
+  open();
+  progress(kA, asked().second.lease, HopPhase::kBelow);
+  for (int turn = 0; turn < 20; ++turn) {
+    now += 1200ms;
+    courier.tick(now);
+    courier.on_heard(session(kA), now);
+  }
+  EXPECT_TRUE(asked_nobody()) << "it was heard in every turn";
+  now += 30s;
+  courier.tick(now);
+  EXPECT_TRUE(asked_nobody()) << "it was we who stood still";
+  pass(700ms, {});
+  EXPECT_TRUE(asked_nobody()) << "that was not listened to, but for a quarter of a second";
+  pass(300ms, {});
+  EXPECT_EQ(asked().first, session(kB));
+}
+
+TEST_F(CourierTest, ADeadlineRunsWhileWeListen) {
+  measure(1s);
+  open();
+  (void)asked();
+  pass(1s);
+  now += 30s;
+  courier.tick(now);
+  EXPECT_TRUE(asked_nobody()) << "what came meanwhile is not read yet";
+  pass(1500ms);
+  EXPECT_TRUE(asked_nobody());
+  pass(400ms);
+  EXPECT_EQ(asked().first, session(kB));
+}
+
+TEST_F(CourierTest, APeerThatBeatsLateIsGivenTwiceItsLongestPause) {
+  open();
+  progress(kA, asked().second.lease, HopPhase::kBelow);
+  pass(900ms, {});
+  courier.on_heard(session(kA), now);
+  pass(1700ms, {});
+  EXPECT_TRUE(asked_nobody());
+  pass(200ms, {});
+  EXPECT_EQ(asked().first, session(kB));
+}
+
+TEST_F(CourierTest, ALatePausePassesWithTheTimeThatIsWaited) {
+  open();
+  progress(kA, asked().second.lease, HopPhase::kBelow);
+  pass(900ms, {});
+  pass(8s, {kA});
+  pass(1100ms, {});
+  EXPECT_EQ(asked().first, session(kB));
+}
+
+TEST_F(CourierTest, NeitherAFreezeNorATimeWithoutClaimsTeachesPatience) {
+  serving = {session(kA)};
+  open();
+  gradient(kA, asked().second.lease);
+  pass(900ms, {});
+  courier.on_heard(session(kA), now);  // nothing was awaited of it
+  open(1);
+  progress(kA, asked().second.lease, HopPhase::kBelow);
+  pass(1100ms, {});
+  EXPECT_EQ(courier.counters().timers, 1u);
+  pass(3s, {});
+  courier.on_heard(session(kA), now);  // it thaws
+  const std::uint64_t before = courier.counters().timers;
+  pass(1100ms, {});
+  EXPECT_EQ(courier.counters().timers, before + 1);
+}
+
 TEST_F(CourierTest, EachPhaseHasADeadlineOfItsOwnThatNewsRestart) {
   measure(1s);
   open();

@@ -11,8 +11,8 @@ namespace shoal {
 namespace {
 
 constexpr std::uint64_t kStateMebibytes = 40;  // of one array: above kLargeBytes, as its parts are not
-// A message's bytes are copied and summed a few times.
-constexpr std::uint64_t kCallbackBytesMax = 3 * kBulkBytesMax;
+// A chunk's bytes are copied and summed a few times on their way, and some are sent on in the same callback.
+constexpr std::uint64_t kCallbackBytesMax = kBulkBytesMax;
 static_assert(kCallbackBytesMax < (kStateMebibytes << 20) / 3, "less than a part of a round");
 
 class LargeStateTest : public testing::TestWithParam<RuleId> {

@@ -45,9 +45,10 @@ class TransferTest : public testing::Test, public FetcherHost {
         const BulkElsewhere on_the_device;
         Result<StateImage> made = hash_state_image(image);
         if (lies) {
-          std::vector<std::uint8_t> bytes(image.data(), image.data() + image.size());
-          bytes[bytes.size() - 1] ^= 1;
-          made->bytes = Bytes::from_vector(std::move(bytes));
+          Bytes& last = made->chunks.back();
+          std::vector<std::uint8_t> bytes(last.data(), last.data() + last.size());
+          bytes.back() ^= 1;
+          last = Bytes::from_vector(std::move(bytes)).summed();
         }
         done(std::move(made));
       });
@@ -55,6 +56,9 @@ class TransferTest : public testing::Test, public FetcherHost {
     Version version() const override { return parse_state_header(image)->version; }
     void send(const PeerId&, Message message, std::vector<Bytes> frames) override {
       const auto* chunk = std::get_if<Chunk>(&message);
+      const std::uint64_t before = bulk_bytes();
+      for (const Bytes& frame : frames) (void)frame.sum();  // as a link does
+      EXPECT_EQ(bulk_bytes(), before) << "on a loop";
       if (!up || (chunk != nullptr && chunk->index == 0 && std::exchange(loses_first, false))) return;
       test.loop.after(10ms, [this, message, frames] { test.to_fetcher(self, message, frames); });
     }
@@ -97,6 +101,16 @@ class TransferTest : public testing::Test, public FetcherHost {
     if (when_progress) when_progress();
   }
   void on_making() override { ++making; }
+  void run_aside(std::function<void()> job, std::function<void()> done) override {
+    ++asides;
+    loop.after(aside_time, [job, done] {
+      {
+        const BulkElsewhere on_another_thread;
+        job();
+      }
+      done();
+    });
+  }
   void on_fetched(Bytes image) override { fetched = image; }
   void on_waiting(const std::string& why) override { waiting.push_back(why); }
   std::vector<PeerId> all() {
@@ -116,19 +130,31 @@ class TransferTest : public testing::Test, public FetcherHost {
   StateFetcher fetcher;
   Bytes fetched;
   std::uint64_t progress = 0;
-  int making = 0;
+  int making = 0, asides = 0;
+  Duration aside_time = 1ms;
   std::function<void()> when_progress;
   std::function<void(const Chunk&)> when_chunk;
   std::vector<std::string> waiting;
 };
 
-TEST_F(TransferTest, HashesInPiecesBetweenOtherCallbacksAlsoWhenTheFirstChunkComesLast) {
-  const Bytes image = big_image(8, 7, 1);
+TEST_F(TransferTest, HashesBesideTheLoopAlsoWhenTheFirstChunkComesLast) {
+  const Bytes image = big_image(16, 7, 1);
   add(1, image).loses_first = true;
   fetcher.fetch(Version(7), digest_of_image(image), all());
   ASSERT_TRUE(run_until_fetched());
   EXPECT_TRUE(equal(fetched, image));
-  EXPECT_LE(loop.most_bulk_bytes(), kBulkBytesMax) << "a chunk is copied, and one hashed for digest and root";
+  EXPECT_LE(loop.most_bulk_bytes(), kHashChunkBytes) << "a chunk is copied, and none is hashed";
+  EXPECT_EQ(asides, 3) << "33 chunks were here at once: no job is long";
+}
+
+TEST_F(TransferTest, ChunksThatComeWhileOthersAreHashedAreHashedNext) {
+  aside_time = 300ms;
+  const Bytes image = big_image(4, 7, 1);
+  add(1, image);
+  fetcher.fetch(Version(7), digest_of_image(image), all());
+  ASSERT_TRUE(run_until_fetched());
+  EXPECT_TRUE(equal(fetched, image));
+  EXPECT_EQ(asides, 2) << "the first chunk, and the rest that came meanwhile";
 }
 
 TEST_F(TransferTest, AnotherTargetEndsTheHashingOfTheFormer) {

@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include "common/bulk_bytes.h"
 #include "tests/transport/sim_lab.h"
 #include "tests/transport/transport_lab.h"
+#include "transport/envelope.h"
 #include "transport/limits.h"
 
 namespace shoal {
@@ -48,6 +50,66 @@ TEST_F(SimNetworkTest, LatencyAndRateAreWhatWasAskedFor) {
   lab.run_for(1s);
   EXPECT_NEAR(end[0].transport->stats(lab.peer(1)).bytes_per_second, 1e6, 5e4);
   EXPECT_LT(end[0].transport->stats(lab.peer(1)).rtt, 120ms) << "control must not wait behind bulk";
+}
+
+TEST_F(SimNetworkTest, ALargeFrameIsSentInPiecesBetweenOtherCallbacks) {
+  link();
+  const Bytes frame = numbered_bytes(16u << 20, 1).summed();
+  lab.sim_loop().forget_bulk_bytes();
+  lab.loop().post([&] { EXPECT_TRUE(send(0, Have{}, {frame}).ok()); });
+  ASSERT_TRUE(until([&] { return end[1].log.frames.size() == 1; }));
+  ASSERT_TRUE(end[1].log.frames[0].frames.ok());
+  EXPECT_TRUE(same_bytes(end[1].log.frames[0].frames->front(), frame));
+  EXPECT_LE(lab.sim_loop().most_bulk_bytes(), kBulkBytesMax / 2) << "the credit alone would let 4 MiB go at once";
+}
+
+TEST_F(SimNetworkTest, WhatOneCallbackSendsToManyIsPackedInLaterOnes) {
+  constexpr int kPeers = 12;
+  TransportEnd sender, others[kPeers];
+  start_transport(sender, lab, 0);
+  for (int i = 0; i < kPeers; ++i) {
+    start_transport(others[i], lab, 1 + i);
+    sender.transport->learn(lab.peer(1 + i), {lab.address(1 + i)});
+    sender.transport->dial(lab.peer(1 + i));
+  }
+  ASSERT_TRUE(until([&] { return sender.log.ups.size() == kPeers; }));
+  const Bytes part = numbered_bytes(2u << 20, 1).summed();
+  lab.sim_loop().forget_bulk_bytes();
+  lab.loop().post([&] {
+    for (int i = 0; i < kPeers; ++i) EXPECT_TRUE(sender.transport->send(lab.peer(1 + i), Have{}, {part}).ok());
+  });
+  for (const TransportEnd& other : others) ASSERT_TRUE(until([&] { return other.log.frames.size() == 1; }));
+  EXPECT_LE(lab.sim_loop().most_bulk_bytes(), kBulkBytesMax) << "24 MiB, and the credits let them all go at once";
+}
+
+// A loop that is late answers pings late: were that taken for a long way, ever more would wait for it at once.
+TEST_F(SimNetworkTest, ALateLoopLetsNoMoreComeAtOnceThanItsWayNeeds) {
+  SimHostShape shape;
+  shape.latency = 1ms;
+  for (int i : {0, 1}) lab.network().add_host(host(i), shape);
+  link();
+  lab.run_for(3s);
+  std::uint64_t granted = limits::kByteCreditsInitial, window = 0;
+  lab.network().set_watch([&](const Address& from, Lane lane, const Bytes& message) {
+    if (from != host(1) || lane != Lane::kControl) return;
+    const auto envelope = parse_envelope(message);
+    if (!envelope.ok() || !std::holds_alternative<ByteCredit>(envelope->message)) return;
+    const auto& credit = std::get<ByteCredit>(envelope->message);
+    granted += credit.bytes;
+    window = std::max(window, granted - credit.consumed);
+  });
+  ASSERT_TRUE(send(0, Have{}, {numbered_bytes(160u << 20, 1)}).ok());
+  for (int i = 0; i < 40; ++i) {
+    lab.network().freeze(host(1));
+    lab.run_for(300ms);
+    lab.network().resume(host(1));
+    lab.run_for(1ms);
+  }
+  EXPECT_GT(window, 0u);
+  EXPECT_LE(window, limits::kByteCreditsInitial);
+  ASSERT_TRUE(until([&] { return end[1].log.frames.size() == 1; }));
+  EXPECT_TRUE(end[1].log.frames[0].frames.ok());
+  lab.network().set_watch(nullptr);
 }
 
 TEST_F(SimNetworkTest, TheDownlinkIsSharedByTwoSenders) {

@@ -15,7 +15,7 @@ namespace {
 // Not given to sockets yet. A lane always takes one message when nothing waits.
 constexpr std::uint64_t kLaneBytesMax[2] = {limits::kQueuedControlBytesMax, limits::kQueuedBulkBytesMax};
 
-constexpr std::size_t kPortionBytes = kBulkBytesMax / 2;
+constexpr std::size_t kPortionBytes = kBulkBytesMax / 4;  // each is copied, summed, and answered with as much
 
 Result<std::vector<CurveKey>> curve_keys_of(const std::vector<PeerId>& peers) {
   std::vector<CurveKey> keys;
