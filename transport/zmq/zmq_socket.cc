@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "transport/limits.h"
+#include "transport/zmq/socket_errors.h"
 
 namespace shoal {
 namespace {
@@ -47,6 +48,7 @@ class Message {
 
 ZmqContext::ZmqContext() : context_(zmq_ctx_new()) {
   SHOAL_CHECK(context_ != nullptr);
+  SHOAL_CHECK(asked_by_libraries());
   zmq_ctx_set(context_, ZMQ_MAX_SOCKETS, limits::kSocketsMax);
   zmq_ctx_set(context_, ZMQ_BLOCKY, 0);
 }
