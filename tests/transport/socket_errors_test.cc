@@ -127,14 +127,14 @@ Fate dial_and_be_told(int code) {
   const std::uint16_t port = listen_in_silence(listener);
   const timeval patience = {5, 0};
   if (raw_tcp.get() < 0 || raw_icmp.get() < 0) return kNoNamespace;
-  if (port == 0 || ::setsockopt(raw_tcp.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) != 0) return kNoSetup;
+  if (port == 0 || ::setsockopt(raw_tcp.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) != 0)
+    return kNoSetup;
   ZmqContext context;
   const KeyPair key = KeyPair::generate();
-  ZmqSocket socket(context, ZmqSocket::Kind::kDealer);
+  ZmqSocket socket = ZmqSocket::make(context, ZmqSocket::Kind::kDealer).value();
   socket.configure(Lane::kControl, key, false);
   socket.expect_peer(key.curve_public());
-  socket.start_monitor(context, "icmp");
-  if (!socket.connect({"127.0.0.1", port}).ok()) return kNoSetup;
+  if (!socket.start_monitor(context, "icmp").ok() || !socket.connect({"127.0.0.1", port}).ok()) return kNoSetup;
   const std::vector<std::uint8_t> syn = hear_syn(raw_tcp, port);
   if (syn.empty() || !send_unreachable(raw_icmp, code, syn)) return kNoSetup;
   for (const TimePoint end = monotonic_now() + 5s; monotonic_now() < end;) {
