@@ -9,6 +9,7 @@
 #include "cli/outcome.h"
 #include "cli/program.h"
 #include "common/batch_work.h"
+#include "common/descriptors.h"
 #include "common/file_storage.h"
 #include "common/log.h"
 #include "common/thread_loop.h"
@@ -93,6 +94,7 @@ class JoinProgram final : private Peer::Owner {
       events_ = *std::move(events);
     }
     storage_ = std::make_unique<FileStorage>(loop_);
+    if (const Status raised = raise_descriptors_max(); !raised.ok()) log_warning(raised.error().message);
     SHOAL_ASSIGN(
         wire_,
         make_zmq_wire(

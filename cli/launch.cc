@@ -12,6 +12,7 @@
 #include "cli/outcome.h"
 #include "cli/program.h"
 #include "cli/saved_states.h"
+#include "common/descriptors.h"
 #include "common/file_storage.h"
 #include "common/log.h"
 #include "common/program_start.h"
@@ -179,6 +180,7 @@ class LaunchProgram final : private Launch::Owner {
       options.admission = Admission::kKeys;
       options.admitted = config_.admission.keys;
     }
+    if (const Status raised = raise_descriptors_max(); !raised.ok()) log_warning(raised.error().message);
     SHOAL_TRY(open_wire(options));
     SHOAL_ASSIGN(addresses_, own_addresses(wire_->listening_address(), arguments_.advertise, {}));
     if (all_loopback(addresses_))

@@ -9,6 +9,13 @@
 
 namespace shoal {
 
+std::vector<PeerId> peers_of(const MemberList& list) {
+  std::vector<PeerId> peers;
+  for (const StageMembers& stage : list.stages)
+    for (const Member& member : stage.members) peers.push_back(member.peer);
+  return peers;
+}
+
 Result<MemberList> open_member_list(const Members& members, const RunId& run) {
   Signature signature;
   if (members.signature.size() != signature.size())

@@ -79,6 +79,9 @@ class Membership {
   std::unique_ptr<State> state_;
 };
 
+// Every member's key.
+std::vector<PeerId> peers_of(const MemberList& list);
+
 // Verifies a signed list. ERRORS as Membership::on_message.
 Result<MemberList> open_member_list(const Members& members, const RunId& run);
 

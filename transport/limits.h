@@ -58,11 +58,18 @@ inline constexpr std::uint64_t kQueuedControlBytesMax = 8u << 20, kQueuedBulkByt
 inline constexpr std::size_t kMessageSlackBytes = 1024;
 // libzmq's own queue of one connection, each way.
 inline constexpr int kSocketBulkMessagesMax = 8, kSocketControlMessagesMax = 256;
-inline constexpr int kSocketsMax = 20000;              // of one process
-inline constexpr std::size_t kHalfOpenMax = 1024;      // accepted connections that wait for their bulk lane
-inline constexpr Duration kDialTime = 5s;              // from the dial to both lanes
-inline constexpr std::size_t kEarlyMessagesMax = 64;   // dialled: control messages before the bulk lane stands
-inline constexpr std::size_t kTailMessagesMax = 8192;  // read of all connections before the end of one is believed
+inline constexpr int kSocketsMax = 20000;          // of one process
+inline constexpr std::size_t kHalfOpenMax = 1024;  // accepted connections that wait for their bulk lane
+// Accepted connections of one listener: in all, and of those who did not greet yet. Where the process may have few
+// descriptors, fewer (transport/zmq/connection_bounds.h).
+inline constexpr std::size_t kAcceptedMax = 2 * kPeersMax, kUngreetedMax = 1024, kUngreetedPerAddressMax = 256;
+// Accepted connections of peers that are no members.
+inline constexpr std::size_t kStrangersMax = 1024, kStrangersPerAddressMax = 512;
+inline constexpr Duration kGreetingTime = 5s;               // from the TCP connection to the greeting
+inline constexpr std::uint64_t kDescriptorsReserved = 256;  // of the process, not for connections
+inline constexpr Duration kDialTime = 5s;                   // from the dial to both lanes
+inline constexpr std::size_t kEarlyMessagesMax = 64;        // dialled: control messages before the bulk lane stands
+inline constexpr std::size_t kTailMessagesMax = 8192;       // read of all connections before the end of one is believed
 inline constexpr std::size_t kBuriedRoutesMax = 4096;  // connections that were ended, whose last messages are ignored
 inline constexpr std::uint64_t kStrangerBytesMax = 64u << 10;  // received on a connection before it greets
 // Received since its last whole message; room for socket buffers and libzmq's queue of one that is only quick.

@@ -8,7 +8,8 @@ namespace shoal {
 
 std::string_view name_of(Refusal cause) {
   static constexpr std::array<std::string_view, kRefusalKinds> kNames = {
-      "key", "key exchange", "greeting", "foreign peer", "lane version", "message", "endless message", "flood"};
+      "key",     "key exchange",    "greeting", "foreign peer", "lane version",
+      "message", "endless message", "flood",    "crowd"};
   return kNames.at(static_cast<std::size_t>(cause));
 }
 

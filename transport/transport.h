@@ -69,6 +69,8 @@ class Transport final : public Links, private Wire::Listener, private Link::Owne
   void close(const PeerId& peer, const std::string& why);
   // Sessions that were fenced: their connections are closed and later Hellos refused by name (kStale).
   void fence(const Session& session);
+  // Connections of others than these peers are kept only so far as there is room (Wire::favour).
+  void favour(const std::vector<PeerId>& peers) { wire_.favour(peers); }
   const TransportCounters& counters() const { return counters_; }
 
   // Links

@@ -28,14 +28,15 @@ using Address = std::string;
 enum class Refusal : std::uint8_t {
   kKey,          // not admitted
   kKeyExchange,  // never completed: another protocol, no CURVE, silence
-  kGreeting,     // malformed, for the other lane, or with no place for it
+  kGreeting,     // malformed, late, for the other lane, or with no place for it
   kForeignPeer,  // greeted under a PeerId that is not the proved key's
   kLaneVersion,  // greeted in another version
   kMessage,      // of several parts, or before the second lane
   kEndless,      // bytes without a whole message (transport/zmq/byte_watchdog.h)
   kFlood,        // more than is read, without regard to byte credits
+  kCrowd,        // one too many that did not greet, or whose peer is no member
 };
-inline constexpr std::size_t kRefusalKinds = 8;
+inline constexpr std::size_t kRefusalKinds = 9;
 using RefusalCounts = std::array<std::uint64_t, kRefusalKinds>;
 std::string_view name_of(Refusal cause);  // "key", "key exchange", ...
 
@@ -67,6 +68,9 @@ class Wire {
   // before goes down with kRefused here. Connections that we dial, or dialled, are as before. ERRORS: kRefused,
   // kTimeout: it was tried and a stranger was let in; nothing may run on it.
   virtual Status admit_only(const std::vector<PeerId>& peers) = 0;
+  // From now on only so many of the connections that others dialled are kept, unless they are of these peers: one too
+  // many goes down with kRefused. Nothing where an implementation has no strangers.
+  virtual void favour(const std::vector<PeerId>&) {}
   // Bytes given to sockets so far, headers included as far as the implementation can tell.
   virtual std::uint64_t bytes_sent() const = 0;
   // So far, by cause; nothing where an implementation has no strangers.

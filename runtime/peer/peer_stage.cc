@@ -74,6 +74,9 @@ std::vector<PeerId> Peer::donors_of(const StageMembers& stage) const {
 }
 
 void Peer::on_members(const MemberList& list) {
+  std::vector<PeerId> favoured = peers_of(list);
+  favoured.push_back(authority());
+  life_->transport->favour(favoured);
   if (life_->stage_peer) life_->stage_peer->on_members(list);
   if (life_->missed) return fetch_missed();
   const StageMembers* stage = own_stage();

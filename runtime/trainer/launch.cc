@@ -7,6 +7,7 @@
 #include "dht/record.h"
 #include "runtime/config/frames_allowed.h"
 #include "runtime/config/split_limits.h"
+#include "sync/membership.h"
 
 namespace shoal {
 
@@ -298,6 +299,7 @@ void Launch::fence(const Session& session) { transport_->fence(session); }
 void Launch::on_members(const MemberList& list) {
   // Posted: none of these may call back into the authority.
   later([this, list] {
+    transport_->favour(peers_of(list));
     trainer_->on_members(list);
     if (fetcher_ && fetcher_->active()) ask_donors();
     if (stages_ready_ || book_->ended()) return;

@@ -130,10 +130,10 @@ TEST_F(ZmqHostileTest, SilentConnectionsAreClosedAndDoNotKeepOthersOut) {
 
 TEST_F(ZmqHostileTest, AGreetingUnderAForeignNameIsRefused) {
   listen();
-  EXPECT_EQ(knock(control(), lab.peer(1), ZmqLab::key(0), lab.peer(2), 5s), StrangerFate::kClaimRefused);
-  EXPECT_EQ(knock(control(), lab.peer(1), ZmqLab::key(0), lab.peer(1), 5s), StrangerFate::kClaimRefused);
-  EXPECT_EQ(knock(control(), lab.peer(1), ZmqLab::key(0), PeerId{}, 5s), StrangerFate::kClaimRefused);
-  EXPECT_EQ(knock(control(), lab.peer(1), ZmqLab::key(0), lab.peer(0), 5s), StrangerFate::kAccepted)
+  EXPECT_EQ(*knock(control(), lab.peer(1), ZmqLab::key(0), lab.peer(2), 5s), StrangerFate::kClaimRefused);
+  EXPECT_EQ(*knock(control(), lab.peer(1), ZmqLab::key(0), lab.peer(1), 5s), StrangerFate::kClaimRefused);
+  EXPECT_EQ(*knock(control(), lab.peer(1), ZmqLab::key(0), PeerId{}, 5s), StrangerFate::kClaimRefused);
+  EXPECT_EQ(*knock(control(), lab.peer(1), ZmqLab::key(0), lab.peer(0), 5s), StrangerFate::kAccepted)
       << "the name that is its own";
   EXPECT_TRUE(log[1].ups.empty()) << "one lane is no connection";
   expect_refused(Refusal::kForeignPeer, 3);
@@ -146,7 +146,7 @@ TEST_F(ZmqHostileTest, OurOwnTrialIsNobodysOffence) {
   expect_a_good_peer_is_served();
   EXPECT_EQ(refused(Refusal::kKey), 0u);
   EXPECT_EQ(refused(Refusal::kForeignPeer), 0u);
-  EXPECT_EQ(knock(control(), lab.peer(1), ZmqLab::key(0), lab.peer(0), 5s), StrangerFate::kKeyRefused);
+  EXPECT_EQ(*knock(control(), lab.peer(1), ZmqLab::key(0), lab.peer(0), 5s), StrangerFate::kKeyRefused);
   expect_refused(Refusal::kKey, 1);
 }
 
@@ -230,9 +230,9 @@ TEST(ZmqWireStartTest, TheTrialFailsWhereStrangersGetIn) {
   // A listener without a key check that accepts every claim, as a wire would be whose check is not asked.
   const KeyPair key = KeyPair::generate();
   ZmqContext context;
-  ZmqSocket careless(context, ZmqSocket::Kind::kRouter);
+  ZmqSocket careless = ZmqSocket::make(context, ZmqSocket::Kind::kRouter).value();
   KeyCheck everybody(true);
-  ZmqSocket checks(context, ZmqSocket::Kind::kReply);
+  ZmqSocket checks = ZmqSocket::make(context, ZmqSocket::Kind::kReply).value();
   checks.bind_inproc("zeromq.zap.01");
   careless.configure(Lane::kControl, key, false);
   careless.listen_securely();
@@ -264,9 +264,9 @@ TEST(ZmqWireStartTest, TheTrialFailsWhereStrangersGetIn) {
 TEST(ZmqWireStartTest, AListenerOfAnotherLaneVersionIsNamedAsThat) {
   const KeyPair key = KeyPair::generate();
   ZmqContext context;
-  ZmqSocket socket(context, ZmqSocket::Kind::kRouter);
+  ZmqSocket socket = ZmqSocket::make(context, ZmqSocket::Kind::kRouter).value();
   KeyCheck everybody(true);
-  ZmqSocket checks(context, ZmqSocket::Kind::kReply);
+  ZmqSocket checks = ZmqSocket::make(context, ZmqSocket::Kind::kReply).value();
   checks.bind_inproc("zeromq.zap.01");
   socket.configure(Lane::kControl, key, false);
   socket.listen_securely();
@@ -295,12 +295,12 @@ TEST(ZmqWireStartTest, AListenerOfAnotherLaneVersionIsNamedAsThat) {
 TEST(ZmqWireStartTest, AListenerWithoutAKeyCheckLetsNobodyIn) {
   const KeyPair key = KeyPair::generate();
   ZmqContext context;
-  ZmqSocket socket(context, ZmqSocket::Kind::kRouter);
+  ZmqSocket socket = ZmqSocket::make(context, ZmqSocket::Kind::kRouter).value();
   socket.configure(Lane::kControl, key, false);
   socket.listen_securely();
   ASSERT_TRUE(socket.bind({"127.0.0.1", 0}).ok());
   const KeyPair stranger = KeyPair::generate();
-  EXPECT_EQ(knock(socket.bound_to(), key.id(), stranger, stranger.id(), 1s), StrangerFate::kSilence);
+  EXPECT_EQ(*knock(socket.bound_to(), key.id(), stranger, stranger.id(), 1s), StrangerFate::kSilence);
   EXPECT_FALSE(socket.receive().has_value());
 }
 

@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "common/host_port.h"
+#include "common/ids.h"
 #include "transport/limits.h"
 
 namespace shoal {
@@ -47,6 +48,15 @@ std::optional<std::uint64_t> received_bytes(int fd) {
 }  // namespace
 
 std::string remote_text(int fd) { return text_of_remote(remote_of(fd)); }
+
+std::string remote_host(int fd) {
+  const auto parsed = parse_host_port(remote_text(fd));
+  if (!parsed.ok()) return "?";
+  in6_addr six = {};
+  if (!parsed->is_v6() || ::inet_pton(AF_INET6, parsed->host.c_str(), &six) != 1) return parsed->host;
+  const std::size_t counts = IN6_IS_ADDR_V4MAPPED(&six) ? sizeof six : sizeof six / 2;
+  return hex_of(six.s6_addr, counts);
+}
 
 void ByteWatchdog::opened(int fd) {
   if (fd < 0) return;

@@ -17,6 +17,8 @@ namespace shoal {
 
 // "address:port" of the other end of a descriptor; "?" when it has none any more.
 std::string remote_text(int fd);
+// The part of it that one party holds: the IPv4 address, or the first 64 bits of an IPv6 one.
+std::string remote_host(int fd);
 
 // Bounds: kStrangerBytesMax, kMessagelessBytesMax.
 class ByteWatchdog {
@@ -36,6 +38,7 @@ class ByteWatchdog {
   std::vector<CutOff> check();
   bool watches(int fd) const { return watched_.contains(fd); }
   bool idle() const { return watched_.empty(); }
+  std::size_t size() const { return watched_.size(); }
 
   static constexpr Duration kPeriod = 50ms;
 

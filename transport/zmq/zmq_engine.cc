@@ -33,7 +33,7 @@ ZmqEngine::~ZmqEngine() {
 
 Status ZmqEngine::listen(const HostPort& address) {
   // The key check stands before the first socket that could ask it.
-  key_checks_ = ZmqSocket(context_, ZmqSocket::Kind::kReply);
+  SHOAL_ASSIGN(key_checks_, ZmqSocket::make(context_, ZmqSocket::Kind::kReply));
   key_checks_.bind_inproc("zeromq.zap.01");
   if (address.port != 0) return listen_at(address, 1);
   Rng rng(entropy_seed());
@@ -49,11 +49,12 @@ Status ZmqEngine::listen_at(const HostPort& address, int attempt) {
   HostPort next = address;
   for (const Lane lane : kLanes) {
     ZmqSocket& socket = listener(lane);
-    socket = ZmqSocket(context_, ZmqSocket::Kind::kRouter);
+    SHOAL_ASSIGN(socket, ZmqSocket::make(context_, ZmqSocket::Kind::kRouter));
     socket.configure(lane, key_, address.is_v6());
     socket.listen_securely();
     // libzmq closes what an attempt left behind in its own time.
-    socket.start_monitor(context_, (lane == Lane::kControl ? "control-" : "bulk-") + std::to_string(attempt));
+    SHOAL_TRY(
+        socket.start_monitor(context_, (lane == Lane::kControl ? "control-" : "bulk-") + std::to_string(attempt)));
     SHOAL_TRY(socket.bind(next));
     if (lane == Lane::kControl) listening_at_ = socket.bound_to();
     ++next.port;
@@ -128,6 +129,8 @@ void ZmqEngine::run_commands() {
       dial(command);
     } else if (command.kind == EngineCommand::Kind::kReviewKeys) {
       review_keys();
+    } else if (command.kind == EngineCommand::Kind::kFavour) {
+      favour(command.favoured);
     } else if (Connection* connection = find(command.connection); !connection) {
       continue;  // it went down meanwhile; the loop hears of it
     } else if (command.kind == EngineCommand::Kind::kSend) {
@@ -209,9 +212,8 @@ void ZmqEngine::read_tail() {
 
 // `read_first`: what a connection sent before it closed is read before its end is believed.
 void ZmqEngine::read_listener_monitor(Lane lane, bool read_first) {
-  ByteWatchdog& watchdog = watchdogs_[static_cast<std::size_t>(lane)];
   while (const auto event = listener(lane).monitor_event()) {
-    if (event->kind == ZmqMonitorEvent::Kind::kAccepted) watchdog.opened(event->fd);
+    if (event->kind == ZmqMonitorEvent::Kind::kAccepted) on_accepted(lane, event->fd);
     if (event->kind == ZmqMonitorEvent::Kind::kHandshakeFailed)
       refusals_.note(Refusal::kKeyExchange, "somebody", "a connection that did not complete the key exchange");
     if (event->kind != ZmqMonitorEvent::Kind::kDisconnected) continue;
@@ -219,7 +221,7 @@ void ZmqEngine::read_listener_monitor(Lane lane, bool read_first) {
     if (read_first) read_tail();
     const Error cause = make_error(ErrorCode::kUnreachable, "the other end closed the connection");
     if (ended) lose(*ended, cause);
-    if (watchdog.watches(event->fd)) continue;  // the next one's by now
+    if (watchdogs_[static_cast<std::size_t>(lane)].watches(event->fd)) continue;  // the next one's by now
     if (const auto in_the_tail = release_descriptor(lane, event->fd)) lose(*in_the_tail, cause);  // greeted and went
   }
 }
@@ -230,6 +232,7 @@ void ZmqEngine::read_listener_monitor(Lane lane, bool read_first) {
 std::optional<ConnectionId> ZmqEngine::release_descriptor(Lane lane, int fd) {
   const auto index = static_cast<std::size_t>(lane);
   watchdogs_[index].closed(fd);
+  ungreeted_[index].leave(static_cast<Crowd::Id>(fd));
   std::erase_if(cut_later_, [&](const Cut& cut) { return cut.lane == lane && cut.fd == fd; });
   const auto found = by_fd_[index].find(fd);
   if (found == by_fd_[index].end()) return std::nullopt;
@@ -267,6 +270,7 @@ void ZmqEngine::check_deadlines() {
   });
   if (now_ - watched_at_ < ByteWatchdog::kPeriod) return;
   watched_at_ = now_;
+  turn_away_silent_ones();
   check_watchdogs();
 }
 

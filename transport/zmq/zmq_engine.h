@@ -21,10 +21,13 @@
 #include <unordered_map>
 #include <vector>
 
+#include "common/descriptors.h"
 #include "common/time.h"
 #include "transport/limits.h"
 #include "transport/refusal_book.h"
 #include "transport/zmq/byte_watchdog.h"
+#include "transport/zmq/connection_bounds.h"
+#include "transport/zmq/crowd.h"
 #include "transport/zmq/key_check.h"
 #include "transport/zmq/lane_greeting.h"
 #include "transport/zmq/zmq_socket.h"
@@ -49,13 +52,15 @@ struct EngineEvent {
 };
 
 struct EngineCommand {
-  enum class Kind { kConnect, kSend, kDisconnect, kReviewKeys };  // kReviewKeys: the key check admits fewer than before
+  // kReviewKeys: the key check admits fewer than before.
+  enum class Kind { kConnect, kSend, kDisconnect, kReviewKeys, kFavour };
   Kind kind;
   ConnectionId connection;
   PeerId peer;      // kConnect
   Address address;  // kConnect
   Lane lane = Lane::kControl;
   Bytes bytes;
+  std::vector<PeerId> favoured{};  // kFavour
 };
 
 class ZmqEngine {
@@ -118,6 +123,14 @@ class ZmqEngine {
   void check_watchdogs();
   void flush();
 
+  // zmq_engine_crowd.cc
+  void on_accepted(Lane lane, int fd);
+  void turn_away(Lane lane, int fd, Refusal cause, const std::string& why);  // who has not greeted
+  void turn_away_silent_ones();
+  void meet(const Connection& connection);  // accepted; one that nobody favoured may push out another
+  void favour(const std::vector<PeerId>& peers);
+  Status room_for_dial() const;  // ERRORS: kUnreachable
+
   // zmq_engine_lanes.cc
   void dial(const EngineCommand& command);
   void dial_lane(Connection& connection, Lane lane, const HostPort& address);
@@ -173,6 +186,11 @@ class ZmqEngine {
   std::vector<Cut> cut_later_;             // refused: after the reason had time to leave
   std::array<ByteWatchdog, 2> watchdogs_;  // of what we accepted, by lane
   ByteWatchdog dialled_watchdog_;
+  const ConnectionBounds bounds_ = connection_bounds(descriptors_max());
+  std::array<Crowd, 2> ungreeted_ = {Crowd(bounds_.ungreeted, bounds_.ungreeted_per_address),
+                                     Crowd(bounds_.ungreeted, bounds_.ungreeted_per_address)};  // by lane; descriptors
+  Crowd strangers_{bounds_.strangers, bounds_.strangers_per_address};                           // connections
+  std::set<PeerId> favoured_;
   TimePoint watched_at_{};
   TimePoint now_{};
   bool any_blocked_ = false;

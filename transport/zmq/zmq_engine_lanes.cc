@@ -36,6 +36,7 @@ void ZmqEngine::dial(const EngineCommand& command) {
     return lose(command.connection,
                 make_error(ErrorCode::kUnreachable, command.address + " is a name; only IP addresses are dialled"));
   connection.target = *target;
+  if (const Status room = room_for_dial(); !room.ok()) return lose(command.connection, room.error());
   dial_lane(connection, Lane::kControl, *target);
 }
 
@@ -45,12 +46,17 @@ void ZmqEngine::dial_lane(Connection& connection, Lane lane, const HostPort& add
     return lose(connection.id,
                 make_error(ErrorCode::kRefused, "peer " + short_name(connection.peer) + " has no usable key"));
   LaneEnd& end = connection.lanes[index_of(lane)];
-  end.dealer = ZmqSocket(context_, ZmqSocket::Kind::kDealer);
-  end.dealer.configure(lane, key_, address.is_v6());
-  end.dealer.expect_peer(*curve);
-  end.dealer.start_monitor(context_, std::to_string(++monitors_));
   end.queue.push_back(pack_lane_greeting({lane, key_.id(), connection.secret}));
-  if (Status connected = end.dealer.connect(address); !connected.ok()) lose(connection.id, connected.error());
+  const auto connected = [&]() -> Status {
+    SHOAL_ASSIGN(end.dealer, ZmqSocket::make(context_, ZmqSocket::Kind::kDealer));
+    end.dealer.configure(lane, key_, address.is_v6());
+    end.dealer.expect_peer(*curve);
+    SHOAL_TRY(end.dealer.start_monitor(context_, std::to_string(++monitors_)));
+    return end.dealer.connect(address);
+  }();
+  if (!connected.ok())
+    lose(connection.id,
+         make_error(ErrorCode::kUnreachable, "cannot dial " + address.text() + ": " + connected.error().message));
 }
 
 void ZmqEngine::on_dialled_event(Connection& connection, Lane lane, const ZmqMonitorEvent& event) {
@@ -166,6 +172,7 @@ void ZmqEngine::on_greeting(Lane lane, const ZmqReceived& received) {
   if (!keys_->admits(received.user))
     return refuse_lane(lane, received, Refusal::kKey, "this key is not admitted any more");
   watchdogs_[index_of(lane)].message(received.fd, true);
+  ungreeted_[index_of(lane)].leave(static_cast<Crowd::Id>(received.fd));
   if (lane == Lane::kControl) {
     accept_control(*greeting, received);
   } else {
@@ -192,6 +199,7 @@ void ZmqEngine::accept_control(const LaneGreeting& greeting, const ZmqReceived& 
   by_fd_[0][received.fd] = connection.id;
   half_open_[{greeting.peer, greeting.secret}] = connection.id;
   connections_.emplace(connection.id, std::move(made));
+  meet(connection);
 }
 
 void ZmqEngine::accept_bulk(const LaneGreeting& greeting, const ZmqReceived& received) {
@@ -297,6 +305,7 @@ void ZmqEngine::remove(ConnectionId id) {
   if (found == connections_.end()) return;
   Connection& connection = *found->second;
   half_open_.erase({connection.peer, connection.secret});
+  strangers_.leave(id);
   for (const Lane lane : {Lane::kControl, Lane::kBulk}) {
     LaneEnd& end = connection.lanes[index_of(lane)];
     if (connection.dialled) {

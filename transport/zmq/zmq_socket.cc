@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "transport/limits.h"
+#include "transport/zmq/socket_errors.h"
 
 namespace shoal {
 namespace {
@@ -16,6 +17,11 @@ constexpr int kZapEnforceDomain = 93;     // ZMQ_ZAP_ENFORCE_DOMAIN; the release
 constexpr std::size_t kCopyBelow = 1024;  // smaller payloads are copied: cheaper than a shared count across threads
 
 std::string last_error() { return zmq_strerror(zmq_errno()); }
+
+Error no_socket() {
+  return make_error(ErrorCode::kIo, "this process cannot make another socket (" + last_error() +
+                                        "). HINT: raise the limit of descriptors (ulimit -n)");
+}
 
 class Message {
  public:
@@ -47,16 +53,22 @@ class Message {
 
 ZmqContext::ZmqContext() : context_(zmq_ctx_new()) {
   SHOAL_CHECK(context_ != nullptr);
+  SHOAL_CHECK(asked_by_libraries());
   zmq_ctx_set(context_, ZMQ_MAX_SOCKETS, limits::kSocketsMax);
   zmq_ctx_set(context_, ZMQ_BLOCKY, 0);
 }
 ZmqContext::~ZmqContext() { zmq_ctx_term(context_); }
 
-ZmqSocket::ZmqSocket(ZmqContext& context, Kind kind) : routed_(kind == Kind::kRouter) {
-  work_ = end_of(zmq_socket(context.raw(), kind == Kind::kRouter   ? ZMQ_ROUTER
-                                           : kind == Kind::kDealer ? ZMQ_DEALER
-                                                                   : ZMQ_REP));
-  set(ZMQ_LINGER, 0);
+Result<ZmqSocket> ZmqSocket::make(ZmqContext& context, Kind kind) {
+  void* const handle = zmq_socket(context.raw(), kind == Kind::kRouter   ? ZMQ_ROUTER
+                                                 : kind == Kind::kDealer ? ZMQ_DEALER
+                                                                         : ZMQ_REP);
+  if (handle == nullptr) return no_socket();
+  ZmqSocket socket;
+  socket.work_ = end_of(handle);
+  socket.routed_ = kind == Kind::kRouter;
+  socket.set(ZMQ_LINGER, 0);
+  return socket;
 }
 ZmqSocket::ZmqSocket(ZmqSocket&& other) noexcept
     : work_(std::exchange(other.work_, {})), monitor_(std::exchange(other.monitor_, {})), routed_(other.routed_) {}
@@ -161,7 +173,7 @@ HostPort ZmqSocket::bound_to() const {
 
 Status ZmqSocket::connect(const HostPort& address) {
   if (zmq_connect(work_.handle, ("tcp://" + address.text()).c_str()) == 0) return Status::success();
-  return make_error(ErrorCode::kUnreachable, "cannot dial " + address.text() + ": " + last_error());
+  return make_error(ErrorCode::kUnreachable, last_error());
 }
 
 void ZmqSocket::bind_inproc(const std::string& name) {
@@ -224,14 +236,17 @@ void ZmqSocket::send_parts(const std::vector<std::string>& parts) {
   }
 }
 
-void ZmqSocket::start_monitor(ZmqContext& context, const std::string& name) {
+Status ZmqSocket::start_monitor(ZmqContext& context, const std::string& name) {
   const std::string endpoint = "inproc://monitor-" + name;
-  SHOAL_CHECK_EQ(zmq_socket_monitor(work_.handle, endpoint.c_str(), ZMQ_EVENT_ALL), 0);
-  monitor_ = end_of(zmq_socket(context.raw(), ZMQ_PAIR));
+  if (zmq_socket_monitor(work_.handle, endpoint.c_str(), ZMQ_EVENT_ALL) != 0) return no_socket();
+  void* const pair = zmq_socket(context.raw(), ZMQ_PAIR);
+  if (pair == nullptr) return no_socket();
+  monitor_ = end_of(pair);
   const int no_linger = 0, unlimited = 0;
   zmq_setsockopt(monitor_.handle, ZMQ_LINGER, &no_linger, sizeof no_linger);
   zmq_setsockopt(monitor_.handle, ZMQ_RCVHWM, &unlimited, sizeof unlimited);
   SHOAL_CHECK_EQ(zmq_connect(monitor_.handle, endpoint.c_str()), 0);
+  return Status::success();
 }
 
 std::optional<ZmqMonitorEvent> ZmqSocket::monitor_event() {

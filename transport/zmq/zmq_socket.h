@@ -3,7 +3,7 @@
 // and tests.
 //
 // Thread: a socket belongs to one thread at a time; a context to any.   Errors of libzmq that mean bugs of ours stop
-// the program.
+// the program. A socket for which there is no descriptor left is none of them: strangers may hold the rest.
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -50,8 +50,11 @@ enum class ZmqSend { kSent, kFull, kGone };
 class ZmqSocket {
  public:
   enum class Kind { kRouter, kDealer, kReply };
+  // Descriptors that a socket with a monitor and one connection holds.
+  static constexpr std::uint64_t kDescriptors = 4;
   ZmqSocket() = default;
-  ZmqSocket(ZmqContext& context, Kind kind);
+  // ERRORS: kIo (no descriptor is left, or libzmq's own bound is reached).
+  static Result<ZmqSocket> make(ZmqContext& context, Kind kind);
   ZmqSocket(ZmqSocket&& other) noexcept;
   ZmqSocket& operator=(ZmqSocket&& other) noexcept;
   ~ZmqSocket();
@@ -75,7 +78,7 @@ class ZmqSocket {
   std::optional<std::vector<std::string>> receive_parts();
   void send_parts(const std::vector<std::string>& parts);
 
-  void start_monitor(ZmqContext& context, const std::string& name);
+  Status start_monitor(ZmqContext& context, const std::string& name);  // ERRORS: as make
   std::optional<ZmqMonitorEvent> monitor_event();
 
   bool open() const { return work_.handle != nullptr; }

@@ -11,15 +11,15 @@ constexpr std::string_view kNotSafe =
     "with?";
 }  // namespace
 
-StrangerFate knock(const HostPort& address, const PeerId& listener, const KeyPair& key, const PeerId& claimed,
-                   Duration patience) {
+Result<StrangerFate> knock(const HostPort& address, const PeerId& listener, const KeyPair& key, const PeerId& claimed,
+                           Duration patience) {
   const auto listener_key = curve_public_of(listener);
   SHOAL_CHECK(listener_key.ok());
   ZmqContext context;
-  ZmqSocket socket(context, ZmqSocket::Kind::kDealer);
+  SHOAL_ASSIGN(ZmqSocket socket, ZmqSocket::make(context, ZmqSocket::Kind::kDealer));
   socket.configure(Lane::kControl, key, address.is_v6());
   socket.expect_peer(*listener_key);
-  socket.start_monitor(context, "trial");
+  SHOAL_TRY(socket.start_monitor(context, "trial"));
   if (!socket.connect(address).ok()) return StrangerFate::kSilence;
   const Bytes greeting = pack_lane_greeting({Lane::kControl, claimed, {}});
   bool sent = false;
@@ -43,9 +43,10 @@ Status try_as_stranger(HostPort address, const PeerId& listener, KeyCheck& keys)
   const KeyPair stranger = KeyPair::generate();
   const PeerId foreign = KeyPair::generate().id();
   keys.expect_trial(stranger.curve_public());
-  const auto verdict = [&](StrangerFate fate, StrangerFate wanted, const std::string& who) -> Status {
-    if (fate == wanted) return Status::success();
-    if (fate == StrangerFate::kAccepted)
+  const auto verdict = [&](const Result<StrangerFate>& fate, StrangerFate wanted, const std::string& who) -> Status {
+    if (!fate.ok()) return fate.error();
+    if (*fate == wanted) return Status::success();
+    if (*fate == StrangerFate::kAccepted)
       return make_error(ErrorCode::kRefused, who + " was let in" + std::string(kNotSafe));
     return make_error(ErrorCode::kTimeout,
                       who + " got no clear refusal from " + address.text() + std::string(kNotSafe));
@@ -56,7 +57,7 @@ Status try_as_stranger(HostPort address, const PeerId& listener, KeyCheck& keys)
   }
   // Its key may pass for this once; the name it claims may not.
   keys.admit(stranger.curve_public());
-  const StrangerFate fate = knock(address, listener, stranger, foreign, kPatience);
+  const Result<StrangerFate> fate = knock(address, listener, stranger, foreign, kPatience);
   keys.dismiss(stranger.curve_public());
   return verdict(fate, StrangerFate::kClaimRefused, "a stranger under a foreign PeerId");
 }

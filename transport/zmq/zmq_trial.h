@@ -9,8 +9,9 @@ namespace shoal {
 
 // How a stranger with `key` that claims to be `claimed` fared.
 enum class StrangerFate { kKeyRefused, kClaimRefused, kAccepted, kSilence };
-StrangerFate knock(const HostPort& address, const PeerId& listener, const KeyPair& key, const PeerId& claimed,
-                   Duration patience);
+// ERRORS: as ZmqSocket::make.
+Result<StrangerFate> knock(const HostPort& address, const PeerId& listener, const KeyPair& key, const PeerId& claimed,
+                           Duration patience);
 
 // Blocks the calling thread until the verdict, a few milliseconds. ERRORS: kRefused: a stranger got in; kTimeout: no
 // verdict.

@@ -95,6 +95,10 @@ class ZmqWireOnLoop final : public ZmqWire {
       engine_.post({EngineCommand::Kind::kDisconnect, id, {}, {}, Lane::kControl, {}});
   }
 
+  void favour(const std::vector<PeerId>& peers) override {
+    engine_.post({EngineCommand::Kind::kFavour, 0, {}, {}, Lane::kControl, {}, peers});
+  }
+
   std::uint64_t bytes_sent() const override { return engine_.bytes_sent(); }
   RefusalCounts refusals() const override { return engine_.refusals(); }
 
