@@ -125,14 +125,17 @@ Result<MembersChange> sign_change(const ListChange& change, const RunId& run, co
   return message;
 }
 
-Result<ListChange> open_list_change(const MembersChange& message, const RunId& run) {
+Result<ListChange> open_list_change(const MembersChange& message, const RunId& run, std::optional<Epoch> known) {
+  auto change = parse_list_change(message.body);
+  if (change.ok() && known && change->epoch <= *known)
+    return make_error(ErrorCode::kStale, "a change of the member list that is known");
   Signature signature;
   if (message.signature.size() != signature.size())
     return make_error(ErrorCode::kCorrupt, "a change of the member list without a signature");
   std::copy(message.signature.begin(), message.signature.end(), signature.begin());
   if (!verify(as_peer(run), signed_text(run, message.body), signature))
     return make_error(ErrorCode::kCorrupt, "a change of the member list that the run's key did not sign");
-  return parse_list_change(message.body);
+  return change;
 }
 
 }  // namespace shoal

@@ -6,6 +6,7 @@
 // Members of a stage stand in the order of their sessions.
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "common/bytes.h"
@@ -26,7 +27,8 @@ Status apply_change(const ListChange& change, MemberList& list);
 // By the run's key.
 using SignBytes = std::function<std::vector<std::uint8_t>(ByteView)>;
 Result<MembersChange> sign_change(const ListChange& change, const RunId& run, const SignBytes& sign);
-// ERRORS: kCorrupt (the run's key did not sign it), kMalformed, kTooLarge.
-Result<ListChange> open_list_change(const MembersChange& message, const RunId& run);
+// ERRORS: kStale (what it makes is not above `known`; its signature is not looked at), kCorrupt (the run's key did not
+// sign it), kMalformed, kTooLarge.
+Result<ListChange> open_list_change(const MembersChange& message, const RunId& run, std::optional<Epoch> known = {});
 
 }  // namespace shoal

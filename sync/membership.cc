@@ -16,15 +16,16 @@ std::vector<PeerId> peers_of(const MemberList& list) {
   return peers;
 }
 
-Result<MemberList> open_member_list(const Members& members, const RunId& run) {
+Result<MemberList> open_member_list(const Members& members, const RunId& run, std::optional<Epoch> known) {
+  auto list = parse_member_list(members.body);
+  if (list.ok() && known && list->epoch <= *known) return make_error(ErrorCode::kStale, "a member list that is known");
   Signature signature;
   if (members.signature.size() != signature.size())
     return make_error(ErrorCode::kCorrupt, "a member list without a signature");
   std::copy(members.signature.begin(), members.signature.end(), signature.begin());
   if (!verify(as_peer(run), members.body, signature))
     return make_error(ErrorCode::kCorrupt, "a member list that the run's key did not sign");
-  SHOAL_ASSIGN(MemberList list, parse_member_list(members.body));
-  if (list.run != run) return make_error(ErrorCode::kForeign, "a member list of another run");
+  if (list.ok() && list->run != run) return make_error(ErrorCode::kForeign, "a member list of another run");
   return list;
 }
 
@@ -113,16 +114,22 @@ struct Membership::State {
     port.on_joined(answer);
   }
 
+  std::optional<Epoch> known() const { return list ? std::optional(list->epoch) : std::nullopt; }
+  static Status unless_stale(const Error& error) {
+    return error.code == ErrorCode::kStale ? Status::success() : Status(error);
+  }
+
   Status take_list(const Members& members) {
-    SHOAL_ASSIGN(MemberList next, open_member_list(members, options.run));
-    if (list && next.epoch <= list->epoch) return Status::success();
-    follow(std::move(next), list_id(members.body));
+    auto next = open_member_list(members, options.run, known());
+    if (!next.ok()) return unless_stale(next.error());
+    follow(std::move(*next), list_id(members.body));
     return Status::success();
   }
 
   Status take_change(const MembersChange& message) {
-    SHOAL_ASSIGN(const ListChange change, open_list_change(message, options.run));
-    if (list && change.epoch <= list->epoch) return Status::success();
+    const auto opened = open_list_change(message, options.run, known());
+    if (!opened.ok()) return unless_stale(opened.error());
+    const ListChange& change = *opened;
     if (!list || change.base != list->epoch || change.base_id != id) {
       ask(list ? list->epoch : Epoch(0), id);
       return Status::success();

@@ -4,9 +4,9 @@
 //
 // Who calls what when (runtime's peer):
 //   start() once the transport is up; on_authority_up with the link; JoinAnswer, Members, MembersChange, BeatAck,
-//   Fenced, Goodbye, End from the authority -> on_message (Members also when another peer relays them: the signature
-//   decides) beat_now() when `serving`, version or leaving changed leave() at Ctrl-C when the open entries are settled
-//   (or with what there is), leave_at_once() at the second
+//   Fenced, Goodbye, End from the authority, and from nobody else -> on_message; beat_now() when `serving`, version or
+//   leaving changed leave() at Ctrl-C when the open entries are settled (or with what there is), leave_at_once() at the
+//   second
 // and Membership asks its MembershipPort. A change that does not begin with our list, or a BeatAck that names a newer
 // one, makes it ask for what it lacks (MembersQuery), at most once a second. While the authority is away nothing here
 // ends: hops go on, lists and rounds wait.
@@ -82,8 +82,9 @@ class Membership {
 // Every member's key.
 std::vector<PeerId> peers_of(const MemberList& list);
 
-// Verifies a signed list. ERRORS as Membership::on_message.
-Result<MemberList> open_member_list(const Members& members, const RunId& run);
+// Verifies a signed list. ERRORS as Membership::on_message; kStale: its epoch is not above `known`, and its signature
+// is not looked at.
+Result<MemberList> open_member_list(const Members& members, const RunId& run, std::optional<Epoch> known = {});
 
 // What the run's key signs at its end, so that anybody may pass the word on.
 std::vector<std::uint8_t> end_text(const RunId& run, const std::string& reason);

@@ -48,6 +48,14 @@ void begin_digest(Hasher& hasher, const StateHeader& header) {
 
 }  // namespace
 
+std::vector<std::uint64_t> image_sizes(std::uint64_t floats) {
+  const OuterRules rules;
+  std::vector<std::uint64_t> sizes;
+  for (const RuleId id : {RuleId::kAllreduce, RuleId::kDiloco})
+    sizes.push_back(kStateHeaderBytes + (1 + rules.of(id)->shared_roles().size()) * floats * sizeof(float));
+  return sizes;
+}
+
 Result<StateHeader> parse_state_header(ByteView image) {
   if (image.size() < kStateHeaderBytes || std::memcmp(image.data(), kMagic.data(), kMagic.size()) != 0)
     return make_error(ErrorCode::kMalformed, "not a state image");

@@ -28,6 +28,9 @@ struct StateHeader {
   std::uint64_t floats = 0;
 };
 
+// Bytes of the images that arrays of so many floats can make, one size a rule.
+std::vector<std::uint64_t> image_sizes(std::uint64_t floats);
+
 // ERRORS: kMalformed (magic, rule, or a size that does not fit the header).
 Result<StateHeader> parse_state_header(ByteView image);
 // Equal to state_digest() of whoever made the image. REQUIRES: parse_state_header succeeded.

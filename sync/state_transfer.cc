@@ -189,8 +189,9 @@ struct StateFetcher::State {
   Version version;
   Digest digest;
   std::vector<PeerId> donors;
-  std::set<PeerId> offering;  // have the image with `root`
-  std::set<PeerId> refused;   // offered an image that turned out wrong
+  std::set<PeerId> offering;         // have the image with `root`
+  std::set<PeerId> refused;          // offered an image that turned out wrong
+  std::map<PeerId, TimePoint> late;  // gave no chunk, or went: until then the others come first
   Digest root;
   std::shared_ptr<Assembly> image;  // null: nobody offered it yet
   std::size_t hashed = 0;           // chunks, by the jobs that are over
@@ -209,7 +210,16 @@ struct StateFetcher::State {
     version = new_version;
     digest = new_digest;
     refused.clear();
+    late.clear();
     drop_image();
+  }
+
+  bool passed_over(const PeerId& donor) const {
+    const auto is_late = [&](const PeerId& one) {
+      const auto found = late.find(one);
+      return found != late.end() && loop.now() < found->second;
+    };
+    return is_late(donor) && !std::all_of(donors.begin(), donors.end(), is_late);
   }
 
   void drop_image() {
@@ -247,11 +257,13 @@ struct StateFetcher::State {
 
   void query_donors() {
     for (const PeerId& donor : donors)
-      if (!offering.count(donor) && !refused.count(donor)) host.send(donor, StateQuery{stage, version});
+      if (!offering.count(donor) && !refused.count(donor) && !passed_over(donor))
+        host.send(donor, StateQuery{stage, version});
   }
 
   void lose(const PeerId& donor) {
     offering.erase(donor);
+    late[donor] = loop.now() + options.chunk_timeout;
     std::erase_if(asked, [&](const auto& entry) { return entry.second.donor == donor; });
   }
 
@@ -328,7 +340,10 @@ void StateFetcher::on_offer(const PeerId& from, const StateOffer& offer) {
   if (!s.active || offer.stage != s.stage || offer.version != s.version) return;
   if (std::find(s.donors.begin(), s.donors.end(), from) == s.donors.end() || s.refused.count(from)) return;
   if (!offer.has) return s.host.on_making();
-  if (offer.digest != s.digest) return;
+  if (offer.digest != s.digest || s.passed_over(from)) return;
+  const std::vector<std::uint64_t>& sizes = s.options.sizes;
+  if (!sizes.empty() && std::find(sizes.begin(), sizes.end(), offer.bytes) == sizes.end()) return;
+  if (s.offering.empty() && offer.root != s.root) s.drop_image();  // of a root that nobody offers any more
   if (offer.bytes > s.options.bytes_max) {
     if (!std::exchange(s.too_large_told, true))
       s.host.on_waiting("the stage's state has " + std::to_string(offer.bytes) + " bytes, and at most " +

@@ -100,6 +100,8 @@ struct FetcherOptions {
   Duration chunk_timeout = 5s;                    // then the chunk is asked of another donor
   std::size_t window = 4;                         // chunk queries in flight
   std::uint64_t bytes_max = kStateImageBytesMax;  // a larger offer is ignored, and said once
+  // That an image of the stage can have (image_sizes): offers of others are ignored. Empty: they are not known.
+  std::vector<std::uint64_t> sizes{};
 };
 
 class StateFetcher {

@@ -18,6 +18,7 @@
 
 #include "common/event_loop.h"
 #include "common/lifetime.h"
+#include "common/log_throttle.h"
 #include "common/rng.h"
 #include "common/sign.h"
 #include "dht/peer_directory.h"
@@ -231,6 +232,7 @@ class Peer final : private Transport::Listener,
   std::optional<TimePoint> over_at_;  // the end of the session before
   Announcing announcing_;
   TrafficBook traffic_;
+  LogThrottle said_;
   std::shared_ptr<const RunConfig> config_;  // null before the manifest is here
   std::optional<StageSpec> spec_;            // of this session, before that of the one before
   std::unique_ptr<Life> life_;               // null before start()

@@ -29,9 +29,10 @@ void Peer::on_message(const Remote& remote, Message message, TransferId transfer
   } else if (auto* m = std::get_if<Peers>(&message)) {
     announcing_.offer(m->records);
   } else {
-    if (life.membership && (is_authority(remote.peer) || std::holds_alternative<Members>(message))) {
+    if (life.membership && is_authority(remote.peer)) {
       if (const Status status = life.membership->on_message(message); !status.ok())
-        log_warning("from the authority: ", status.error().message);
+        if (const auto times = said_.due(std::string(name_of(status.code())), env_.loop.now()))
+          log_warning("from the authority: ", status.error().message, LogThrottle::text_of(*times));
       if (std::holds_alternative<Fenced>(message) || !state_.in_session()) return;
     }
     if (life.stage_peer)

@@ -48,8 +48,8 @@ void Peer::begin_stage() {
                                                 static_cast<StagePeer::Owner&>(*this));
   if (const auto remote = life.transport->remote(authority())) life.stage_peer->on_link_up(*remote);
   life.donor = std::make_unique<StateDonor>(DonorOptions{}, static_cast<DonorHost&>(*this), env_.loop, spec_->stage);
-  life.fetcher =
-      std::make_unique<StateFetcher>(FetcherOptions{}, static_cast<FetcherHost&>(*this), env_.loop, spec_->stage);
+  life.fetcher = std::make_unique<StateFetcher>(FetcherOptions{.sizes = image_sizes(life.executor->arena().size())},
+                                                static_cast<FetcherHost&>(*this), env_.loop, spec_->stage);
   if (life.answer->initialise)
     return device_.run(
         DeviceTask::kSeed, [executor = life.executor] { begin_from_seed(*executor); },

@@ -130,7 +130,7 @@ void EntryJobs::forward(EntrySerial serial, bool evaluate) {
         if (outcome->base_missing && parts_.ledger.base_missing(serial)) return;
         const bool ok = outcome->output.ok();
         if (!ok) {
-          log_warning("forward of microbatch ", tensors->microbatch, " failed: ", outcome->output.error().message);
+          warn("forward of microbatch ", tensors->microbatch, " failed: " + outcome->output.error().message);
           note_refused(serial, name_of(outcome->output.code()), "activation");
         }
         parts_.meters.encoded(outcome->frame.size());
@@ -147,6 +147,12 @@ void EntryJobs::forward(EntrySerial serial, bool evaluate) {
         parts_.ledger.forward_done(serial, result, parts_.env.loop.now());
         SHOAL_FAULT("peer.after_forward");
       });
+}
+
+// What others send can fail every time.
+void EntryJobs::warn(const char* what, const MicrobatchId& microbatch, const std::string& how) {
+  if (const auto times = said_.due(what + how, parts_.env.loop.now()))
+    log_warning(what, microbatch, how, LogThrottle::text_of(*times));
 }
 
 void EntryJobs::backward(const Job& job) {
@@ -189,15 +195,15 @@ void EntryJobs::backward(const Job& job) {
         const TimePoint now = parts_.env.loop.now();
         if (outcome->bad_input) {
           const auto from = parts_.holder.courier().won_by(tensors->microbatch);
-          log_warning("gradient of microbatch ", tensors->microbatch, " from ", from ? short_name(*from) : "?",
-                      " refused: ", outcome->output.error().message);
+          warn("gradient of microbatch ", tensors->microbatch,
+               " from " + (from ? short_name(*from) : "?") + " refused: " + outcome->output.error().message);
           parts_.ledger.gradient_rejected(serial);
           parts_.holder.reject(tensors->microbatch, std::string(name_of(outcome->output.code())) + " gradient", now);
           return;
         }
         const bool ok = outcome->output.ok();
         if (!ok) {
-          log_warning("backward of microbatch ", tensors->microbatch, " failed: ", outcome->output.error().message);
+          warn("backward of microbatch ", tensors->microbatch, " failed: " + outcome->output.error().message);
           note_refused(serial, name_of(outcome->output.code()), "gradient made here, of an activation");
         }
         parts_.meters.encoded(outcome->frame.size());

@@ -6,6 +6,7 @@
 // its holders); a write or an undo that fails ends the session.
 #include <string_view>
 
+#include "common/log_throttle.h"
 #include "runtime/stage_peer/stage_parts.h"
 #include "runtime/stage_peer/tensor_store.h"
 
@@ -28,9 +29,11 @@ class EntryJobs {
   void release(const Job& job);
   void inner_step(const Job& job);
   void note_refused(EntrySerial serial, std::string_view why, std::string_view role);
+  void warn(const char* what, const MicrobatchId& microbatch, const std::string& how);
 
   StageParts parts_;
   TensorStore& tensors_;
+  LogThrottle said_;
 };
 
 }  // namespace shoal

@@ -184,7 +184,9 @@ bool StagePeer::refuses_frames(const Remote& from, const Message& message, Trans
                                std::uint64_t frame_bytes) {
   if (transfer == 0 || frame_bytes <= frame_bytes_allowed(message, *options_.config, options_.spec, part_bytes_max_))
     return false;
-  log_warning(name_of(message), " with ", frame_bytes, " bytes of frames from ", short_name(from.session), " refused");
+  if (const auto times = said_.due(std::string(name_of(message)) + short_name(from.session), env_.loop.now()))
+    log_warning(name_of(message), " with ", frame_bytes, " bytes of frames from ", short_name(from.session), " refused",
+                LogThrottle::text_of(*times));
   env_.transport.refuse(from.peer, transfer);
   if (const auto* forward = std::get_if<Forward>(&message))
     send(from.session, Busy{forward->lease, BusyReason::kMalformed, 0});

@@ -11,6 +11,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "common/log_throttle.h"
 #include "runtime/stage_peer/device_scheduler.h"
 #include "runtime/stage_peer/entry_jobs.h"
 #include "runtime/stage_peer/meters.h"
@@ -128,6 +129,7 @@ class StagePeer final : private HolderPort, private LedgerPort, private JobSourc
   TimerId tick_timer_ = 0;
   TimePoint next_beat_{};
   bool stranded_ = false;  // and that was said
+  LogThrottle said_;
 };
 
 }  // namespace shoal

@@ -5,6 +5,7 @@
 
 #include "common/log.h"
 #include "events/lost_at_end.h"
+#include "runtime/config/split_limits.h"
 #include "runtime/trainer/launch.h"
 
 namespace shoal {
@@ -169,7 +170,11 @@ void Launch::fetch_states() {
     ++next_state_;
     return later([this] { fetch_states(); });
   }
-  fetcher_ = std::make_unique<StateFetcher>(FetcherOptions{}, static_cast<FetcherHost&>(*this), env_.loop, stage.stage);
+  FetcherOptions fetching;
+  // Only of the torch executor the manifest tells how much a stage holds.
+  if (options_.config.executor.kind == ExecutorKind::kTorch)
+    fetching.sizes = image_sizes(payload_bytes(options_.config).at(next_state_) / sizeof(float));
+  fetcher_ = std::make_unique<StateFetcher>(fetching, static_cast<FetcherHost&>(*this), env_.loop, stage.stage);
   ask_donors();
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "sim/checkers.h"
+#include "tests/sim/heard_lines.h"
 #include "tests/sim/stranger.h"
 
 namespace shoal {
@@ -97,6 +98,19 @@ TEST_F(ForgedWordsTest, AMembersCommitSettlesNothingThatTheTrainerDidNot) {
   }
   EXPECT_GT(said, 20u);
   ends_as_if_nobody_had_lied();
+}
+
+// One line for what a member does, and not one for every time it does it.
+TEST_F(ForgedWordsTest, FramesThatItMayNotSendAreSaidOnceAnInterval) {
+  ASSERT_TRUE(is_member());
+  const HeardLines heard;
+  const auto& peer = swarm.peers().front();
+  for (int i = 0; i < 60; ++i) {
+    liar->say(peer->key.id(), peer->address, Gradient{}, {Bytes::from_vector(std::vector<std::uint8_t>(100'000))});
+    swarm.run_for(10ms);
+  }
+  EXPECT_GE(heard.with("bytes of frames from"), 1u);
+  EXPECT_LE(heard.with("bytes of frames from"), 2u);
 }
 
 }  // namespace

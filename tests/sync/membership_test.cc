@@ -173,6 +173,25 @@ TEST_F(MembershipTest, BelievesOnlyNewerListsThatTheRunSigned) {
   EXPECT_EQ(membership->list()->epoch, Epoch(5));
 }
 
+// What is known already costs no check of a signature, whoever sends it again.
+TEST_F(MembershipTest, WhatIsNotNewIsDroppedBeforeItsSignatureIsChecked) {
+  join();
+  const MemberList first = list_of(5, {1, 2}), second = list_of(6, {1});
+  ASSERT_TRUE(membership->on_message(sign(second)).ok());
+  said.clear();
+  Members old = sign(first);
+  old.signature[0] ^= 1;
+  EXPECT_TRUE(membership->on_message(old).ok());
+  MembersChange known = change(first, second);
+  known.signature[0] ^= 1;
+  EXPECT_TRUE(membership->on_message(known).ok());
+  EXPECT_EQ(open_member_list(old, run, Epoch(6)).code(), ErrorCode::kStale);
+  EXPECT_EQ(open_member_list(old, run).code(), ErrorCode::kCorrupt);
+  EXPECT_EQ(open_list_change(known, run, Epoch(6)).code(), ErrorCode::kStale);
+  EXPECT_EQ(said, "");
+  EXPECT_EQ(membership->list()->epoch, Epoch(6));
+}
+
 // ---- what changed ----
 
 TEST_F(MembershipTest, FollowsWhatChangedAndForgetsNothing) {

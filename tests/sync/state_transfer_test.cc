@@ -319,6 +319,49 @@ TEST_F(TransferTest, WhoAsksAgainWhileTheImageIsMadeIsToldSo) {
   EXPECT_EQ(donors[0]->images_made, 1);
 }
 
+TEST_F(TransferTest, AnOfferOfASizeThatTheStageCannotHaveIsIgnored) {
+  const Bytes image = big_image(1, 7, 1);
+  const Donor& donor = add(1, image);
+  StateFetcher exact(FetcherOptions{.sizes = image_sizes(parse_state_header(image)->floats)}, *this, loop, StageId(0));
+  exact.fetch(Version(7), digest_of_image(image), all());
+  StateOffer offer;
+  offer.version = Version(7);
+  offer.has = true;
+  offer.digest = digest_of_image(image);
+  offer.bytes = kStateImageBytesMax;
+  offer.chunks = static_cast<std::uint32_t>(offer.bytes / kHashChunkBytes);
+  exact.on_offer(donor.self, offer);
+  loop.run_for(100ms);
+  EXPECT_EQ(donor.chunks_asked, 0) << "nothing is reserved and nothing is asked for";
+  offer.bytes = image.size();
+  offer.chunks = static_cast<std::uint32_t>((offer.bytes + kHashChunkBytes - 1) / kHashChunkBytes);
+  exact.on_offer(donor.self, offer);
+  loop.run_for(100ms);
+  EXPECT_GT(donor.chunks_asked, 0);
+}
+
+// It offers at every turn an image that nobody else has, and sends nothing of it.
+TEST_F(TransferTest, TheRootOfWhoSendsNothingIsForgotten) {
+  const Bytes image = big_image(2, 7, 1);
+  add(1, image);
+  const PeerId liar = peer_of(2);
+  StateOffer offer;
+  offer.version = Version(7);
+  offer.has = true;
+  offer.digest = digest_of_image(image);
+  offer.root.bytes[0] = 1;
+  offer.bytes = image.size();
+  offer.chunks = static_cast<std::uint32_t>((offer.bytes + kHashChunkBytes - 1) / kHashChunkBytes);
+  fetcher.fetch(Version(7), digest_of_image(image), {liar, peer_of(1)});
+  std::function<void()> again = [&] {
+    fetcher.on_offer(liar, offer);
+    loop.after(100ms, again);
+  };
+  again();
+  ASSERT_TRUE(run_until_fetched());
+  EXPECT_TRUE(equal(fetched, image));
+}
+
 TEST_F(TransferTest, NobodyToAskIsSaid) {
   fetcher.fetch(Version(7), Digest{}, {});
   loop.run_for(6s);
