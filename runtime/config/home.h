@@ -17,7 +17,7 @@ class Home {
   static std::string default_path();
   static constexpr char kHere[] = ".shoal";  // in the folder that the process runs in
   // Makes the folder (0700) and the key file (0600) when absent. ERRORS: kIo, kRefused (others may read the key file),
-  // kCorrupt (it holds no key).
+  // kCorrupt (it holds no key), kInput (it is no file).
   static Result<Home> open(const std::string& path);
 
   const std::string& path() const { return path_; }
