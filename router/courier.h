@@ -56,7 +56,6 @@ class CourierPort {
   virtual ~CourierPort() = default;
   // Sessions of `stage` that are members, serving and can be dialled.
   virtual std::vector<Session> candidates(StageId stage, TimePoint now) = 0;
-  virtual std::uint64_t low_of(std::uint64_t trainer) = 0;
   // Sends the message with the encoded frames of its microbatch. `key`: in frames that need no base, since the receiver
   // lacks the one that was named; then, and for the first time, under the same lease.
   virtual Result<TransferId> send_forward(const Session& to, Forward message, bool key) = 0;

@@ -122,7 +122,6 @@ Forward Courier::forward_of(const Hop& hop, const Lease& lease) {
   message.step = hop.spec.step;
   message.lease = lease;
   message.above = hop.spec.above;
-  message.low = port_.low_of(hop.spec.microbatch.trainer);
   message.stage = hop.spec.to;
   return message;
 }

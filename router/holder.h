@@ -28,8 +28,6 @@ struct HolderOptions {
 class HolderPort {
  public:
   virtual ~HolderPort() = default;
-  // The low-water mark of a trainer, as far as it is known here.
-  virtual std::uint64_t low_of(std::uint64_t trainer) = 0;
   // Of the trainers that this process is itself: every member hears of them with the renewals. A peer has none.
   virtual std::vector<Low> lows() = 0;
   // Of this Forward: tokens, then the activation (not to stage 0). `key`: frames that need no base.
@@ -97,7 +95,6 @@ class Holder final : private CourierPort {
  private:
   // CourierPort
   std::vector<Session> candidates(StageId stage, TimePoint now) override;
-  std::uint64_t low_of(std::uint64_t trainer) override { return port_.low_of(trainer); }
   Result<TransferId> send_forward(const Session& to, Forward message, bool key) override;
   void on_branch(const MicrobatchId& microbatch, const Session& to, const Lease& lease, BranchEnd end) override;
   void drop_transfer(const Session& to, TransferId transfer) override;

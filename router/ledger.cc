@@ -147,7 +147,7 @@ void Ledger::on_renew(const Session& from, const Renew& message, TimePoint now) 
 void Ledger::on_commit(const Session& from, const Commit& message) {
   CommitAck ack;
   for (const CommitItem& item : message.items) commit_item(item, ack);
-  for (const Low& low : message.lows) on_low(low);
+  on_lows(message.lows);
   if (!ack.items.empty()) port_.send(from, std::move(ack));
 }
 
@@ -224,6 +224,10 @@ void Ledger::on_step(const Step& message) {
       end_uncommitted(*e, "closed");
       if (id.serial >= low_of(id.trainer)) closed_.insert(id);
     }
+}
+
+void Ledger::on_lows(const std::vector<Low>& lows) {
+  for (const Low& low : lows) on_low(low);
 }
 
 void Ledger::on_low(const Low& low) {

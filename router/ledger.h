@@ -158,7 +158,7 @@ class Ledger {
   void on_commit(const Session& from, const Commit& message);
   void on_step(const Step& message);
   void on_low(const Low& low);
-  void on_lows(const Message& message);  // those that a Forward or Renew carries
+  void on_lows(const std::vector<Low>& lows);
   // A COMMIT that a peer passes on settles and closes nothing. What it names outlives its claims, once an entry, until
   // the trainer was asked.
   void on_hearsay(const Commit& message, TimePoint now);

@@ -1,18 +1,8 @@
 // What others say of the trainer's decisions. A COMMIT is passed on in front of a Release that would undo the winner;
 // it proves nothing, so it only buys the time in which the trainer is asked.
-#include <algorithm>
-#include <variant>
-
 #include "router/ledger.h"
 
 namespace shoal {
-
-void Ledger::on_lows(const Message& message) {
-  if (const auto* forward = std::get_if<Forward>(&message))
-    on_low({forward->microbatch.trainer, forward->low});
-  else if (const auto* renew = std::get_if<Renew>(&message))
-    std::for_each(renew->lows.begin(), renew->lows.end(), [this](const Low& low) { on_low(low); });
-}
 
 void Ledger::on_hearsay(const Commit& message, TimePoint now) {
   for (const CommitItem& item : message.items) {

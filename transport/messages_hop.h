@@ -52,11 +52,10 @@ struct Forward {
   StepId step;  // rule allreduce: the window it belongs to; 0 elsewhere
   Lease lease;
   std::vector<Session> above;        // sessions it came through, trainer first, sender last
-  std::uint64_t low = 0;             // of microbatch.trainer
   std::optional<GradientHint> hint;  // a gradient for it waits there
   StageId stage;                     // stage it is meant for
   std::vector<Version> versions;     // kEvaluate: the anchor at which each stage is to answer, from stage 0; else none
-  SHOAL_FIELDS(microbatch, sample, epoch, kind, step, lease, above, low, hint, stage, versions)
+  SHOAL_FIELDS(microbatch, sample, epoch, kind, step, lease, above, hint, stage, versions)
 };
 
 // Re-pointed peer -> peer where a gradient waits: I am this entry's holder now.

@@ -154,7 +154,6 @@ void StagePeer::on_message(const Remote& from, Message& message, TransferId tran
   if (refuses_frames(from, message, transfer, frame_bytes)) return;
   if (std::holds_alternative<Gradient>(message)) SHOAL_FAULT("peer.gradient_arrives");
   if (authority) ledger_.heard_trainer(now);
-  if (authority) ledger_.on_lows(message);
   if (holder_.on_message(from, message, transfer, now)) {
   } else if (auto* m = std::get_if<Forward>(&message))
     on_forward(from, *m, transfer);
@@ -162,9 +161,10 @@ void StagePeer::on_message(const Remote& from, Message& message, TransferId tran
     ledger_.on_take(session, *m, now);
   else if (auto* m = std::get_if<Release>(&message))
     ledger_.on_release(session, *m);
-  else if (auto* m = std::get_if<Renew>(&message))
+  else if (auto* m = std::get_if<Renew>(&message)) {
+    if (authority) ledger_.on_lows(m->lows);
     ledger_.on_renew(session, *m, now);
-  else if (auto* m = std::get_if<Hint>(&message))
+  } else if (auto* m = std::get_if<Hint>(&message))
     ledger_.on_hint(session, *m, now);
   else if (auto* m = std::get_if<Commit>(&message); m && authority) {
     note_run(m->run_targets, m->run_loss);

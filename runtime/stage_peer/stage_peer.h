@@ -84,7 +84,6 @@ class StagePeer final : private HolderPort, private LedgerPort, private JobSourc
 
  private:
   // HolderPort
-  std::uint64_t low_of(std::uint64_t trainer) override { return ledger_.low_of(trainer); }
   std::vector<Low> lows() override { return {}; }
   std::vector<Bytes> frames_of(const Session& to, const Forward& message, bool key) override;
   void on_branch(const MicrobatchId& microbatch, const Session& to, const Lease& lease, BranchEnd end) override;

@@ -251,8 +251,6 @@ void Trainer::on_members(const MemberList& list) {
 
 // ---- HolderPort ----
 
-std::uint64_t Trainer::low_of(std::uint64_t trainer) { return trainer == options_.trainer_id ? env_.book.low() : 0; }
-
 std::vector<Low> Trainer::lows() {
   return {{options_.trainer_id, env_.book.low()}, {evaluation_trainer(), evaluation_ ? 0 : evaluations_}};
 }

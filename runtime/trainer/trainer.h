@@ -99,7 +99,6 @@ class Trainer final : private HolderPort {
 
  private:
   // HolderPort
-  std::uint64_t low_of(std::uint64_t trainer) override;
   std::vector<Low> lows() override;
   std::vector<Bytes> frames_of(const Session& to, const Forward& message, bool key) override;
   void on_branch(const MicrobatchId&, const Session&, const Lease&, BranchEnd) override {}  // tokens have no bases

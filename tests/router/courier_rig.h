@@ -100,7 +100,6 @@ class CourierRig : public testing::Test, private CourierPort {
  private:
   CourierPort& port() { return *this; }
   std::vector<Session> candidates(StageId, TimePoint) override { return serving; }
-  std::uint64_t low_of(std::uint64_t) override { return 3; }
   Result<TransferId> send_forward(const Session& to, Forward message, bool key) override {
     if (unreachable == to) return make_error(ErrorCode::kUnreachable, "no link");
     keys.push_back(key);

@@ -74,7 +74,6 @@ class HolderTest : public testing::Test, private HolderPort, private Links {
     result.authority = peer(kAuthority);
     return result;
   }
-  std::uint64_t low_of(std::uint64_t) override { return 0; }
   std::vector<Low> lows() override { return marks; }
   std::vector<Bytes> frames_of(const Session&, const Forward&, bool) override { return std::vector<Bytes>(1); }
   void on_branch(const MicrobatchId&, const Session&, const Lease&, BranchEnd) override {}

@@ -145,7 +145,6 @@ class PeerActor final : public Actor, private LedgerPort {
 
  private:
   // HolderPort
-  std::uint64_t low_of(std::uint64_t trainer) override { return ledger_.low_of(trainer); }
   std::vector<Low> lows() override { return {}; }
   std::vector<Bytes> frames_of(const Session& to, const Forward& message, bool key) override;
   void on_won(const MicrobatchId& microbatch, const Gradient& gradient, std::vector<Bytes> frames) override;
@@ -187,7 +186,6 @@ class TrainerActor final : public Actor {
 
  private:
   // HolderPort
-  std::uint64_t low_of(std::uint64_t trainer) override { return trainer == kTrainerId ? book_.low() : 0; }
   std::vector<Low> lows() override { return {{kTrainerId, book_.low()}}; }
   void on_won(const MicrobatchId& microbatch, const Gradient& gradient, std::vector<Bytes> frames) override;
   void issue();

@@ -116,7 +116,6 @@ void PeerActor::on_message(const Session& from, Message& message, TransferId tra
   }
   const bool trainer = holder_.is_trainer(remote_of(from));
   if (trainer) ledger_.heard_trainer(now);
-  if (trainer) ledger_.on_lows(message);
   if (holder_.on_message(remote_of(from), message, transfer, now)) {
   } else if (auto* m = std::get_if<Forward>(&message)) {
     if (const auto serial = ledger_.on_forward(from, *m, transfer, now)) {
@@ -128,6 +127,7 @@ void PeerActor::on_message(const Session& from, Message& message, TransferId tra
   } else if (auto* m = std::get_if<Release>(&message)) {
     ledger_.on_release(from, *m);
   } else if (auto* m = std::get_if<Renew>(&message)) {
+    if (trainer) ledger_.on_lows(m->lows);
     ledger_.on_renew(from, *m, now);
   } else if (auto* m = std::get_if<Hint>(&message)) {
     ledger_.on_hint(from, *m, now);

@@ -191,7 +191,6 @@ class LedgerRig : private LedgerPort, private HolderPort, private Links {
   void discard(EntrySerial serial) override { discarded.push_back(serial); }
   void write(const EventRecord&) override {}  // serves both ports
   // HolderPort
-  std::uint64_t low_of(std::uint64_t trainer) override { return ledger.low_of(trainer); }
   std::vector<Low> lows() override { return {}; }
   std::vector<Bytes> frames_of(const Session&, const Forward&, bool) override { return std::vector<Bytes>(2); }
   void on_branch(const MicrobatchId&, const Session&, const Lease&, BranchEnd) override {}

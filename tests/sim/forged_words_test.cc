@@ -64,10 +64,6 @@ TEST_F(ForgedWordsTest, AMembersLowWaterMarkAndItsWordOfTheRunAreNotBelieved) {
   ASSERT_TRUE(issued);
   const std::uint64_t trainer = *issued;
   tell_all(Renew{{}, {{trainer, kHuge}}});
-  Forward forward;
-  forward.microbatch = {trainer, kHuge};
-  forward.low = kHuge;
-  tell_all(forward);
   Commit commit;
   commit.lows = {{trainer, kHuge}};
   commit.run_targets = kHuge;
