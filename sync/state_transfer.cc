@@ -262,8 +262,7 @@ struct StateFetcher::State {
   }
 
   void lose(const PeerId& donor) {
-    offering.erase(donor);
-    late[donor] = loop.now() + options.chunk_timeout;
+    if (offering.erase(donor) > 0) late[donor] = loop.now() + options.chunk_timeout;
     std::erase_if(asked, [&](const auto& entry) { return entry.second.donor == donor; });
   }
 

@@ -267,8 +267,9 @@ void Launch::on_dialled_back(const DialBack::Verdict& verdict) {
   answer.reason = verdict.reached.error().message.substr(0, kReasonMax);
   if (verdict.failures == 1) {
     write({.event = EventKind::kUnreachable, .about = remote->session, .cause = answer.reason});
-    owner_.on_notice("peer " + short_name(remote->peer) + " is not admitted: it cannot be dialled where it says (" +
-                     answer.reason + ")");
+    if (const auto times = said_.due(short_name(remote->peer), env_.loop.now()))
+      owner_.on_notice("peer " + short_name(remote->peer) + " is not admitted: it cannot be dialled where it says (" +
+                       answer.reason + ")" + LogThrottle::text_of(*times));
   }
   answer.reason = "the run's first process cannot dial this machine back: " + answer.reason;
   send(remote->peer, std::move(answer));

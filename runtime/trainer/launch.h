@@ -13,6 +13,7 @@
 
 #include "common/event_loop.h"
 #include "common/lifetime.h"
+#include "common/log_throttle.h"
 #include "common/rng.h"
 #include "common/sign.h"
 #include "common/storage.h"
@@ -197,6 +198,7 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   Session session_;
   std::unique_ptr<Transport> transport_;
   std::unique_ptr<DialBack> dial_back_;
+  LogThrottle said_;
   std::unique_ptr<CommitBook> book_;
   std::unique_ptr<RecordLog> trainer_log_;
   std::unique_ptr<Authority> authority_;
