@@ -210,17 +210,10 @@ struct StateFetcher::State {
     version = new_version;
     digest = new_digest;
     refused.clear();
-    late.clear();
     drop_image();
   }
 
-  bool passed_over(const PeerId& donor) const {
-    const auto is_late = [&](const PeerId& one) {
-      const auto found = late.find(one);
-      return found != late.end() && loop.now() < found->second;
-    };
-    return is_late(donor) && !std::all_of(donors.begin(), donors.end(), is_late);
-  }
+  bool passed_over(const PeerId& donor) const { return late.contains(donor) && late.size() < donors.size(); }
 
   void drop_image() {
     offering.clear();
@@ -244,6 +237,7 @@ struct StateFetcher::State {
   void on_timer() {
     if (!active) return;
     arm();
+    std::erase_if(late, [&](const auto& entry) { return loop.now() >= entry.second; });
     std::vector<PeerId> slow;
     for (const auto& [index, ask] : asked)
       if (loop.now() - ask.since >= options.chunk_timeout) slow.push_back(ask.donor);
@@ -345,10 +339,7 @@ void StateFetcher::on_offer(const PeerId& from, const StateOffer& offer) {
   if (s.offering.empty() && offer.root != s.root) s.drop_image();  // of a root that nobody offers any more
   if (offer.bytes > s.options.bytes_max) {
     if (!std::exchange(s.too_large_told, true))
-      s.host.on_waiting("the stage's state has " + std::to_string(offer.bytes) + " bytes, and at most " +
-                        std::to_string(s.options.bytes_max) +
-                        " are fetched: this peer cannot join the stage. HINT: a run of more [pipeline] stages has "
-                        "smaller ones");
+      s.host.on_waiting("the stage's state has " + std::to_string(offer.bytes) + " bytes: more than is fetched");
     return;
   }
   if (offer.bytes < kStateHeaderBytes || offer.chunks != (offer.bytes + kHashChunkBytes - 1) / kHashChunkBytes) return;
