@@ -13,6 +13,7 @@
 //
 // What is fetched is known in advance: the authority's list or a RoundCommit names version and digest. An offer of
 // anything else is ignored; a finished image is checked against root and digest before anybody sees it.
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -102,6 +103,9 @@ struct FetcherOptions {
   std::uint64_t bytes_max = kStateImageBytesMax;  // a larger offer is ignored, and said once
   // That an image of the stage can have (image_sizes): offers of others are ignored. Empty: they are not known.
   std::vector<std::uint64_t> sizes{};
+  bool allows(std::uint64_t bytes) const {
+    return sizes.empty() || std::find(sizes.begin(), sizes.end(), bytes) != sizes.end();
+  }
 };
 
 class StateFetcher {

@@ -61,8 +61,9 @@ TEST_P(HardenedTest, ExecutesNoStackAndGuardsIt) {
   EXPECT_NE(file_.find("__stack_chk_fail"), std::string::npos);
 }
 
-INSTANTIATE_TEST_SUITE_P(Programs, HardenedTest, testing::Values("shoal", "shoal-dht"),
-                         [](const auto& info) { return std::string(info.param == std::string("shoal") ? "Shoal" : "ShoalDht"); });
+INSTANTIATE_TEST_SUITE_P(Programs, HardenedTest, testing::Values("shoal", "shoal-dht"), [](const auto& info) {
+  return std::string(info.param == std::string("shoal") ? "Shoal" : "ShoalDht");
+});
 
 }  // namespace
 }  // namespace shoal
