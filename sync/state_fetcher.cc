@@ -196,7 +196,10 @@ void StateFetcher::on_offer(const PeerId& from, const StateOffer& offer) {
   if (s.offering.empty() && offer.root != s.root) s.drop_image();  // of a root that nobody offers any more
   if (offer.bytes > s.options.bytes_max) {
     if (!std::exchange(s.too_large_told, true))
-      s.host.on_waiting("the stage's state has " + std::to_string(offer.bytes) + " bytes: more than is fetched");
+      s.host.on_waiting("the stage's state has " + std::to_string(offer.bytes) + " bytes, and at most " +
+                        std::to_string(s.options.bytes_max) +
+                        " are fetched: this peer cannot join the stage. HINT: a run of more [pipeline] stages has "
+                        "smaller ones");
     return;
   }
   if (offer.bytes < kStateHeaderBytes || offer.chunks != (offer.bytes + kHashChunkBytes - 1) / kHashChunkBytes) return;
