@@ -52,6 +52,13 @@ TEST(SanitizedTest, EveryTestThatNeedsNoTorchIsInAListAndNoOther) {
   EXPECT_EQ(in_lists, declared(false));
 }
 
+TEST(SanitizedTest, WhatNoSanitizerSeesIsBuiltForDebugging) {
+  Names all = sanitized("asan");
+  all.merge(sanitized("asan_more"));
+  for (const std::string& name : sanitized("debug")) EXPECT_TRUE(all.insert(name).second) << name << " is in both";
+  EXPECT_EQ(all, declared(true));
+}
+
 TEST(SanitizedTest, WhatHasThreadsIsRunWithTsan) {
   const Names wanted = sanitized("tsan"), there = declared(true);
   EXPECT_GE(wanted.size(), 3u);
