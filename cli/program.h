@@ -30,7 +30,7 @@ void run_when_named(CLI::App& command, Program& program, std::function<int(const
 // The folder that --home or the environment names; a warning when neither does.
 std::string home_path(const GlobalOptions& global);
 
-// "shoal 0.1.0 (protocol 4)"
+// "shoal VERSION (protocol N)"
 std::string version_line();
 
 // Each registers its options with storage that lives as long as `program.run`.

@@ -6,7 +6,10 @@ namespace shoal {
 
 std::optional<std::uint64_t> LogThrottle::due(const std::string& cause, TimePoint now) {
   if (said_.size() >= kCausesMax && !said_.contains(cause))
-    std::erase_if(said_, [&](const auto& entry) { return entry.second.next <= now && entry.second.times == 0; });
+    std::erase_if(said_, [&](const auto& entry) {
+      const Said& said = entry.second;
+      return said.next + kInterval <= now || (said.next <= now && said.times == 0);
+    });
   const bool room = said_.size() < kCausesMax || said_.contains(cause);
   Said& said = said_[room ? cause : ""];
   ++said.times;

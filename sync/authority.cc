@@ -224,15 +224,20 @@ void Authority::tick() {
   const Duration passed = now - std::exchange(last_tick_, now);
   if (passed > options_.membership / 2) {  // we slept, not they
     for (auto& [session, member] : members_) member.heard_at = now;
-  } else if (sync_overdue(now) || passed > kSlept) {
-    for (auto& [session, member] : members_) member.heard_at = std::min(now, member.heard_at + passed);
+  } else if (sync_overdue(now)) {
+    forgive(passed);
   } else {
+    if (passed > kSlept) forgive(passed - kSlept);  // one who is always late sees who is gone nevertheless
     check_memberships(now);
   }
   for (StageState& stage : stages_) maybe_open(stage);
   if (list_dirty_ && undurable_ == 0) publish(build_list());
   check_finished();
   arm_tick();
+}
+
+void Authority::forgive(Duration silence) {
+  for (auto& [session, member] : members_) member.heard_at = std::min(loop_.now(), member.heard_at + silence);
 }
 
 bool Authority::sync_overdue(TimePoint now) {

@@ -198,6 +198,7 @@ class Authority {
   void send_to_session(const Session& session, Message message);
   void tick();
   // Whether a sync of the log has not returned for kSyncOverdue; says so.
+  void forgive(Duration silence);  // of every member: it was ours
   bool sync_overdue(TimePoint now);
   void arm_tick();
   StageState* stage_of(StageId stage);

@@ -50,7 +50,8 @@ struct StateFetcher::State {
   std::vector<PeerId> donors;
   std::set<PeerId> offering;         // have the image with `root`
   std::set<PeerId> refused;          // offered an image that turned out wrong
-  std::map<PeerId, TimePoint> late;  // gave no chunk, or went: until then the others come first
+  std::set<PeerId> gave;             // a chunk, since they offered last
+  std::map<PeerId, TimePoint> late;  // gave none, or went at once: until then the others come first
   Digest root;
   std::shared_ptr<Assembly> image;  // null: nobody offered it yet
   std::size_t hashed = 0;           // chunks, by the jobs that are over
@@ -115,7 +116,8 @@ struct StateFetcher::State {
   }
 
   void lose(const PeerId& donor) {
-    if (offering.erase(donor) > 0) late[donor] = loop.now() + options.chunk_timeout;
+    const bool gave_none = gave.erase(donor) == 0;
+    if (offering.erase(donor) > 0 && gave_none) late[donor] = loop.now() + options.chunk_timeout;
     std::erase_if(asked, [&](const auto& entry) { return entry.second.donor == donor; });
   }
 
@@ -193,7 +195,6 @@ void StateFetcher::on_offer(const PeerId& from, const StateOffer& offer) {
   if (std::find(s.donors.begin(), s.donors.end(), from) == s.donors.end() || s.refused.count(from)) return;
   if (!offer.has) return s.host.on_making();
   if (offer.digest != s.digest || s.passed_over(from) || !s.options.allows(offer.bytes)) return;
-  if (s.offering.empty() && offer.root != s.root) s.drop_image();  // of a root that nobody offers any more
   if (offer.bytes > s.options.bytes_max) {
     if (!std::exchange(s.too_large_told, true))
       s.host.on_waiting("the stage's state has " + std::to_string(offer.bytes) + " bytes, and at most " +
@@ -203,6 +204,8 @@ void StateFetcher::on_offer(const PeerId& from, const StateOffer& offer) {
     return;
   }
   if (offer.bytes < kStateHeaderBytes || offer.chunks != (offer.bytes + kHashChunkBytes - 1) / kHashChunkBytes) return;
+  // Of a root that nobody offers any more. One that is here whole is judged by its hashes.
+  if (s.offering.empty() && offer.root != s.root && s.have_count < s.have.size()) s.drop_image();
   if (s.image == nullptr) {
     s.root = offer.root;
     s.image = std::make_shared<State::Assembly>(offer.bytes);
@@ -228,6 +231,7 @@ void StateFetcher::on_chunk(const PeerId& from, const Chunk& chunk, Bytes frame)
   std::memcpy(s.image->buffer.data() + std::size_t{chunk.index} * kHashChunkBytes, frame.data(), frame.size());
   note_bulk(frame.size());
   s.have[chunk.index] = true;
+  s.gave.insert(from);
   ++s.have_count;
   s.host.on_progress(std::min<std::uint64_t>(std::uint64_t{s.have_count} * kHashChunkBytes, total), total);
   if (!s.active || chunk.version != s.version) return;
