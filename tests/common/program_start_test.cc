@@ -26,7 +26,7 @@ TEST(ProgramStartTest, ClosedDescriptorsAreTakenByNothingAndStillFail) {
   EXPECT_EQ(in_a_child([] {
               for (const int fd : {0, 1, 2}) close(fd);
               hold_standard_descriptors();
-              if (open("/dev/null", O_RDWR) != 3) return 1;
+              if (open("/dev/null", O_RDWR) <= 2) return 1;
               char byte = 0;
               if (read(0, &byte, 1) >= 0 || errno != EBADF) return 2;
               if (write(1, "x", 1) >= 0 || errno != EBADF) return 3;
