@@ -78,6 +78,9 @@ TEST(ConnectionBoundsTest, StrangersNeverGetAllDescriptors) {
 }
 
 TEST_F(ZmqCrowdTest, ADialWithoutADescriptorFailsAndTheNextOneDoesNot) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "the sanitizer itself needs a descriptor, to see what memory may be read";
+#endif
   lab.wire(1).set_listener(&log[1]);
   lab.wire(0).set_listener(&log[0]);
   {
