@@ -1,9 +1,9 @@
 #include "runtime/config/config.h"
 
 #include <gmock/gmock.h>
-#include <sys/stat.h>
 
 #include "runtime/config/config_table.h"
+#include "tests/common/irregular_files.h"
 #include "tests/common/scratch_folder.h"
 #include "transport/envelope.h"
 #include "transport/limits.h"
@@ -252,10 +252,7 @@ TEST(ConfigTest, PathIsRelativeToTheFileThatNamesIt) {
 // None of them is waited for or read without end.
 TEST(ConfigTest, AFileThatIsNoneIsNamedAtOnce) {
   const ScratchFolder folder;
-  ASSERT_EQ(mkfifo((folder / "fifo").c_str(), 0600), 0);
-  const std::pair<std::string, const char*> none[] = {
-      {folder / "fifo", "a FIFO"}, {folder.path(), "a folder"}, {"/dev/zero", "a device"}};
-  for (const auto& [path, kind] : none) {
+  for (const auto& [path, kind] : irregular_files(folder)) {
     const auto config = load_config(path);
     ASSERT_FALSE(config.ok()) << path;
     EXPECT_EQ(config.code(), ErrorCode::kInput);

@@ -1,12 +1,12 @@
 #include "runtime/data/samples.h"
 
 #include <gmock/gmock.h>
-#include <sys/stat.h>
 
 #include <cmath>
 #include <set>
 
 #include "runtime/data/entropy.h"
+#include "tests/common/irregular_files.h"
 #include "tests/common/scratch_folder.h"
 
 namespace shoal {
@@ -54,10 +54,7 @@ TEST(TokenFileTest, NamesWhatIsAbsentOrEmpty) {
 // A FIFO that nobody writes would be waited for, a device could be read for ever.
 TEST(TokenFileTest, NamesWhatIsNoRegularFileAtOnce) {
   const ScratchFolder folder;
-  ASSERT_EQ(mkfifo((folder / "fifo").c_str(), 0600), 0);
-  const std::pair<std::string, const char*> none[] = {
-      {folder / "fifo", "a FIFO"}, {folder.path(), "a folder"}, {"/dev/zero", "a device"}};
-  for (const auto& [path, kind] : none) {
+  for (const auto& [path, kind] : irregular_files(folder)) {
     const auto text = TokenFile::open(path, DType::kU8, 256);
     ASSERT_FALSE(text.ok()) << path;
     EXPECT_EQ(text.code(), ErrorCode::kInput);
