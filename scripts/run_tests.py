@@ -106,7 +106,7 @@ def run_program(label, command, root, factor):
         environment = dict(os.environ, GTEST_COLOR="no", GTEST_OUTPUT=f"json:{report}")
         environment.setdefault("ASAN_OPTIONS", "detect_leaks=1:abort_on_error=0")
         environment.setdefault("UBSAN_OPTIONS", "print_stacktrace=1")
-        environment.setdefault("TSAN_OPTIONS", f"suppressions={root}/cmake/tsan.supp")
+        environment.setdefault("TSAN_OPTIONS", f"suppressions={root}/cmake/tsan.supp:ignore_noninstrumented_modules=1")
         problem = None
         with open(os.path.join(folder, "output"), "w+", encoding="utf-8", errors="replace") as log:
             program = subprocess.Popen(command, cwd=root, env=environment, stdin=subprocess.DEVNULL, stdout=log,
