@@ -142,7 +142,7 @@ void CountingChecker::check_fences(std::vector<std::string>& broken) const {
 
 std::vector<std::string> check_counting(const Swarm& swarm) { return CountingChecker(swarm).look(); }
 
-std::vector<std::string> check_end(const Swarm& swarm) {
+std::vector<std::string> check_end(const Swarm& swarm, const std::set<std::uint64_t>& afflicted) {
   CountingChecker checker(swarm);
   std::vector<std::string> broken = checker.look();
   const CountingBooks& books = checker.books();
@@ -152,7 +152,7 @@ std::vector<std::string> check_end(const Swarm& swarm) {
         broken.push_back("microbatch " + std::to_string(microbatch.serial) + " at stage " + std::to_string(k) +
                          " is committed, in no round and not lost");
   for (const EntryName& entry_name : books.lost_as_rest())
-    if (!books.over(entry_name.session))
+    if (!books.over(entry_name.session) && !afflicted.contains(entry_name.session.peer_tag))
       broken.push_back("entry " + text_of(entry_name) +
                        " of a living session is lost as the rest: nobody named it lost");
   if (!swarm.finished())

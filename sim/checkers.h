@@ -1,6 +1,7 @@
 #pragma once
 // What must hold of a swarm in virtual time, judged from the events all processes wrote and from the arenas and ledgers
 // of the living. Pure look: nothing is changed.
+#include <set>
 #include <string>
 #include <vector>
 
@@ -38,7 +39,8 @@ class CountingChecker {
 std::vector<std::string> check_counting(const Swarm& swarm);
 // After the end besides: every committed (microbatch, stage) is secured or lost; nothing is unfinished; what is lost
 // merely because the run ended was held by a session that was over, for a living one's last round secures it. A run
-// that was given up without a stage makes no last rounds.
-std::vector<std::string> check_end(const Swarm& swarm);
+// that was given up without a stage makes no last rounds, and those in `afflicted` (Session::peer_tag), who suffer
+// still, may be waited for in vain.
+std::vector<std::string> check_end(const Swarm& swarm, const std::set<std::uint64_t>& afflicted = {});
 
 }  // namespace shoal

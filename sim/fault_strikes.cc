@@ -195,6 +195,14 @@ std::vector<std::size_t> FaultStrikes::heal_core() {
   return {core.begin(), core.end()};
 }
 
+std::set<std::uint64_t> FaultStrikes::afflicted() const {
+  std::set<std::uint64_t> peers;
+  for (const Active& a : active_)
+    if (!of_a_pair(a.fault.kind) && !of_launch(a.fault.kind) && a.fault.who < swarm_.peers().size())
+      peers.insert(Session::of(swarm_.peers()[a.fault.who]->key.id(), 0).peer_tag);
+  return peers;
+}
+
 // ---- what the faults under way make of the world ----
 
 void FaultStrikes::apply() {

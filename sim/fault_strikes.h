@@ -28,6 +28,8 @@ class FaultStrikes {
   // Ends what keeps a core from working: the launching process, the directory, and a reachable replica of every stage
   // that holds the newest state. Other lasting faults stay. Returns who is the core.
   std::vector<std::size_t> heal_core();
+  // Peers that suffer still from a fault of their own, not of a pair (Session::peer_tag).
+  std::set<std::uint64_t> afflicted() const;
 
   const std::map<FaultKind, std::uint64_t>& struck() const { return struck_; }
   const std::map<ErrorCode, std::uint64_t>& launch_errors() const { return launch_errors_; }

@@ -42,7 +42,7 @@ class Scenario {
       look();
       if (swarm_.finished() && swarm_.launch_error()) end_again();
     }
-    if (intact()) result_.broken = check_end(swarm_);
+    if (intact()) result_.broken = check_end(swarm_, strikes_.afflicted());
     if (result_.last_copies_lost > 0)  // it was ended without the stage, as it says itself
       std::erase_if(result_.broken, [](const std::string& line) { return line.ends_with("are unfinished"); });
     summarise();

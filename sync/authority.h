@@ -42,8 +42,8 @@
 // Life: a member is fenced when it is silent, or when its device hangs. Silence is a time without a beat: `membership`,
 // or twice the longest time between two of its beats lately (a process that gets little time of its machine). A device
 // hangs when the job that it works at takes kJobFactor times the longest finished one of its kind in that session, and
-// `membership` at least; a first one has kFirstJob. No such time passes while a sync of our own log is overdue: then
-// nothing that we decide leaves, and who waits for it is not to blame.
+// `membership` at least; the first of a kind that nothing heavier came before has kFirstJob. No such time passes while
+// a sync of our own log is overdue: then nothing that we decide leaves, and who waits for it is not to blame.
 //
 // Behind: a member that says so fetches the state of a version that it missed. Rounds go on without it and do not count
 // it among those who could take part. Two things wait for it, within bounds, since it needs no more than one fetch

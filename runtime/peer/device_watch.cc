@@ -1,6 +1,5 @@
 #include "runtime/peer/device_watch.h"
 
-#include <algorithm>
 #include <utility>
 
 namespace shoal {
@@ -11,8 +10,7 @@ void DeviceWatch::run(DeviceTask task, std::function<void()> job, std::function<
   device_.run(task, std::move(job), [state = state_, &clock = clock_, task, done = std::move(done)] {
     --state->jobs;
     const TimePoint now = clock.now();
-    Duration& longest = state->longest[static_cast<std::size_t>(task)];
-    longest = std::max(longest, now - state->since);
+    state->times.note(task, now - state->since);
     state->since = now;
     done();
   });

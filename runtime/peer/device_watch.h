@@ -3,10 +3,9 @@
 // the thread that waits for it can be neither ended nor asked. Time in which this process itself stood still does not
 // count.
 // Thread: loop only, jobs as DeviceQueue.   Borrows: the device, which outlives it; callbacks of jobs may come later.
-#include <array>
 #include <memory>
 
-#include "runtime/stage_peer/device_queue.h"
+#include "runtime/stage_peer/job_times.h"
 
 namespace shoal {
 
@@ -22,8 +21,8 @@ class DeviceWatch final : public DeviceQueue {
   bool busy() const { return state_->jobs > 0; }
   // Of the job under way; 0 without one.
   Duration busy_for() const { return state_->jobs == 0 ? Duration(0) : clock_.now() - state_->since; }
-  // Of those of its kind that finished; 0 when none did.
-  Duration longest() const { return state_->longest[static_cast<std::size_t>(state_->task)]; }
+  // For its kind (JobTimes::longest); 0: nothing is known.
+  Duration longest() const { return state_->times.longest(state_->task); }
   // When the job under way began. REQUIRES: there is one.
   TimePoint busy_since() const { return state_->since; }
 
@@ -31,7 +30,7 @@ class DeviceWatch final : public DeviceQueue {
   struct State {
     std::size_t jobs = 0;
     DeviceTask task = DeviceTask::kForward;  // under way, or the last one
-    std::array<Duration, kDeviceTasks> longest{};
+    JobTimes times;
     TimePoint since{};  // the present job began; later by what does not count
   };
   DeviceQueue& device_;

@@ -12,7 +12,7 @@
 namespace shoal {
 
 // Jobs of one kind take about the same time: a device hangs whose job takes several times the longest of its kind, and
-// the first of each is waited for longer (sync/authority.h).
+// the first of each heavy kind is waited for longer (job_times.h, sync/authority.h).
 enum class DeviceTask : std::uint8_t {
   kForward,
   kEvaluate,

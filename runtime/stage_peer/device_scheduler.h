@@ -4,8 +4,6 @@
 //
 // Thread: loop only; a job runs on the device with the executor, and may outlive the session.   Borrows: device,
 // clock and source.   Bounds: one job under way; those asked for from outside wait in a queue.
-#include <algorithm>
-#include <array>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -13,6 +11,7 @@
 
 #include "common/lifetime.h"
 #include "runtime/stage_peer/device_queue.h"
+#include "runtime/stage_peer/job_times.h"
 #include "stages/executor.h"
 
 namespace shoal {
@@ -46,9 +45,9 @@ class DeviceScheduler {
   std::uint64_t finished() const { return finished_; }  // jobs
   // For how long the job under way has run; zero: none.
   Duration running() const { return state_ == State::kBusy ? clock_.now() - started_ : Duration::zero(); }
-  // The longest finished job of the kind that is under way, or was last; zero: none is finished.
-  Duration longest_of_kind() const { return longest_[static_cast<std::size_t>(task_)]; }
-  Duration longest() const { return *std::max_element(longest_.begin(), longest_.end()); }  // of any kind
+  // For the kind that is under way, or was last (JobTimes::longest); zero: nothing is known.
+  Duration longest_of_kind() const { return times_.longest(task_); }
+  Duration longest() const { return times_.longest_of_any(); }
 
  private:
   enum class State : std::uint8_t { kIdle, kBusy, kStopped };
@@ -67,7 +66,7 @@ class DeviceScheduler {
   std::uint64_t finished_ = 0;
   DeviceTask task_ = DeviceTask::kForward;  // under way, or the last one
   TimePoint started_{};
-  std::array<Duration, kDeviceTasks> longest_{};
+  JobTimes times_;
   Lifetime lifetime_;
 };
 

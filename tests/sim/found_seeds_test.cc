@@ -47,7 +47,10 @@ INSTANTIATE_TEST_SUITE_P(Seeds, FoundSeedsTest,
                                          FoundSeed{"TheEndDidNotWaitForWhoWasBehind", kD, 13, 0.3},
                                          FoundSeed{"APeerThatGaveUpWasTakenForTheHealedCore", kA, 129, 0.3},
                                          FoundSeed{"ValidationWaitedForStagesThatCannotMeet", kA, 201, 0.3},
-                                         FoundSeed{"ALaunchThatIsKilledForGoodIsHealedWithTheCore", kD, 3, 0.3}),
+                                         FoundSeed{"ALaunchThatIsKilledForGoodIsHealedWithTheCore", kD, 3, 0.3},
+                                         FoundSeed{"AHangInAFirstAbandonWasWaitedForFiveMinutes", kA, 28, 0.3},
+                                         FoundSeed{"AMemberThatHungSoKeptALivingOneFromItsLastRound", kD, 89, 0.3},
+                                         FoundSeed{"WhoseLinkIsBadForGoodWasExpectedInTheLastRound", kD, 12, 0.3}),
                          [](const auto& item) { return item.param.name; });
 
 }  // namespace

@@ -85,6 +85,20 @@ TEST_F(DeviceSchedulerTest, MeasuresItsJobsByKind) {
   EXPECT_EQ(scheduler->longest(), 12s);
 }
 
+// A first undo or abandon that hangs is no first forward, which may compile and fill caches.
+TEST(JobTimesTest, AFirstOfALightKindIsMeasuredByTheHeavierThatCameBefore) {
+  JobTimes times;
+  EXPECT_EQ(times.longest(DeviceTask::kAbandon), 0s) << "nothing is known";
+  times.note(DeviceTask::kContribute, 3s);
+  for (const DeviceTask light : {DeviceTask::kUndo, DeviceTask::kShift, DeviceTask::kRelease, DeviceTask::kCommit,
+                                 DeviceTask::kAbandon, DeviceTask::kDrop})
+    EXPECT_EQ(times.longest(light), 3s) << name_of(light);
+  EXPECT_EQ(times.longest(DeviceTask::kPrepare), 0s) << "it may take many times what a contribution took";
+  EXPECT_EQ(times.longest(DeviceTask::kBackward), 0s);
+  times.note(DeviceTask::kAbandon, 1s);
+  EXPECT_EQ(times.longest(DeviceTask::kAbandon), 1s) << "its own kind is known";
+}
+
 TEST_F(DeviceSchedulerTest, GivesTheDeviceOneJobAtATime) {
   own = {"a", "b"};
   scheduler->pump();

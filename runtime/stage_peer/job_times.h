@@ -1,0 +1,35 @@
+#pragma once
+// How long the jobs of a device took, kind by kind: what tells one that is slow from one that hangs (sync/authority.h).
+// Pure. Thread: one at a time.
+#include <algorithm>
+#include <array>
+
+#include "common/time.h"
+#include "runtime/stage_peer/device_queue.h"
+
+namespace shoal {
+
+class JobTimes {
+ public:
+  void note(DeviceTask task, Duration took) {
+    Duration& longest = longest_[static_cast<std::size_t>(task)];
+    longest = std::max({longest, took, Duration(1)});  // what took no time is measured too
+  }
+  // The longest of its kind. While none of them is finished: of any kind, where a heavier one came before it; else 0,
+  // nothing is known.
+  Duration longest(DeviceTask task) const {
+    const Duration own = longest_[static_cast<std::size_t>(task)];
+    return own == Duration::zero() && follows_a_heavier(task) ? longest_of_any() : own;
+  }
+  Duration longest_of_any() const { return *std::max_element(longest_.begin(), longest_.end()); }
+
+ private:
+  // What takes back or hands over what another job made.
+  static constexpr bool follows_a_heavier(DeviceTask task) {
+    return task == DeviceTask::kUndo || task == DeviceTask::kShift || task == DeviceTask::kRelease ||
+           task == DeviceTask::kCommit || task == DeviceTask::kAbandon || task == DeviceTask::kDrop;
+  }
+  std::array<Duration, kDeviceTasks> longest_{};
+};
+
+}  // namespace shoal
