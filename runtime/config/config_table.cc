@@ -59,8 +59,8 @@ constexpr OptionRow kTable[] = {
     {"pipeline", "stages", SHOAL_SLOT(pipeline.stages), "1", 1, 256, kShared, "parts the model is cut into"},
     {"pipeline", "layers_per_stage", SHOAL_SLOT(pipeline.layers_per_stage), "[]", 0, 256, kShared, "a split of your own; [] = balanced by cost"},
     {"pipeline", "replicas", SHOAL_SLOT(pipeline.replicas), "1", 1, 256, kShared, "peers expected per stage: the batch of solo"},
-    {"pipeline", "in_flight", SHOAL_SLOT(pipeline.in_flight), "0", 0, 4096, kShared, "microbatches under way; 0 = 2 x stages x replicas"},
-    {"pipeline", "in_flight_ramp", SHOAL_SLOT(pipeline.in_flight_ramp), "[]", 0, 2, kShared, "[0.1, 0.6] = few until a tenth of the schedule, all from 0.6 on; [] = all"},
+    {"pipeline", "in_flight", SHOAL_SLOT(pipeline.in_flight), "\"auto\"", 1, 4096, kShared, "microbatches under way; auto: what fills the pipe at a small price (shoal plan)"},
+    {"pipeline", "in_flight_ramp", SHOAL_SLOT(pipeline.in_flight_ramp), "\"auto\"", 0, 2, kShared, "[0.1, 0.6] = few until a tenth of the schedule, all from 0.6 on; auto: that where in_flight is above a quarter of a step; [] = all"},
 
     {"sync", "rule", SHOAL_CHOICE(sync.rule, kRuleNames), "\"diloco\"", 0, 0, kShared, "how the replicas of a stage agree"},
     {"sync", "mode", SHOAL_CHOICE(sync.mode, kModeNames), "\"overlap\"", 0, 0, kShared, "drain = no staleness, allreduce only"},
@@ -148,6 +148,8 @@ std::string type_text(const OptionRow& row) {
   if (std::holds_alternative<std::string*>(slot)) return "text";
   if (std::holds_alternative<double*>(slot)) return "number";
   if (std::holds_alternative<Auto<double>*>(slot)) return "auto or number";
+  if (std::holds_alternative<Auto<std::uint32_t>*>(slot)) return "auto or integer";
+  if (std::holds_alternative<Auto<std::vector<double>>*>(slot)) return "auto or list of numbers";
   if (std::holds_alternative<std::vector<std::uint32_t>*>(slot)) return "list of integers";
   if (std::holds_alternative<std::vector<double>*>(slot)) return "list of numbers";
   if (std::holds_alternative<std::vector<PeerId>*>(slot)) return "list of keys";
@@ -156,6 +158,8 @@ std::string type_text(const OptionRow& row) {
     return "one of " + joined(choices->names) + ", or a list of them";
   return "integer";
 }
+
+bool takes_auto(const OptionRow& row) { return type_text(row).starts_with("auto or "); }
 
 std::string describe_options() {
   std::ostringstream out;

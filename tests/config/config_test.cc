@@ -314,7 +314,7 @@ TEST(ConfigTest, LookAheadIsANumberOrFollowsFromTheMode) {
 
 TEST(ConfigTest, ANumberOrAutoIsRefusedByItsBoundsAndKeptInTheManifest) {
   EXPECT_EQ(message_of(with("[optimizer]\nlook_ahead = 5\n")),
-            "run.toml:9: [optimizer] look_ahead = 5 is out of bounds: allowed is 0 to 4");
+            "run.toml:9: [optimizer] look_ahead = 5 is out of bounds: allowed is 0 to 4, or \"auto\"");
   EXPECT_THAT(message_of(with("[optimizer]\nlook_ahead = -0.5\n")), HasSubstr("out of bounds"));
   EXPECT_EQ(message_of(with("[optimizer]\nlook_ahead = \"fast\"\n")),
             "run.toml:9: [optimizer] look_ahead = \"fast\" is not known: it is \"auto\", or 0 to 4");
@@ -332,6 +332,12 @@ TEST(ConfigTest, ANumberOrAutoIsRefusedByItsBoundsAndKeptInTheManifest) {
     EXPECT_EQ(again->optimizer.look_ahead.given, config->optimizer.look_ahead.given);
   }
   EXPECT_EQ(parse_config(kSmall, "run.toml")->optimizer.look_ahead.given, std::nullopt);
+  EXPECT_EQ(message_of(with("[pipeline]\nin_flight = 0\n")),
+            "run.toml:9: [pipeline] in_flight = 0 is out of bounds: allowed is 1 to 4096, or \"auto\"");
+  EXPECT_EQ(message_of(with("[pipeline]\nin_flight = 2.5\n")),
+            "run.toml:9: [pipeline] in_flight must be auto or integer");
+  EXPECT_EQ(parse_config(with("[pipeline]\nin_flight = \"auto\"\n"), "run.toml")->pipeline.in_flight.given,
+            std::nullopt);
   EXPECT_THAT(describe_options(), testing::ContainsRegex("look_ahead +auto or number +\"auto\" +0 \\.\\. 4"));
 }
 
