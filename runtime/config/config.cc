@@ -104,6 +104,7 @@ InnerStep RunConfig::inner_step(std::uint64_t step, std::uint64_t targets, std::
   inner.eps = optimizer.eps;
   inner.weight_decay = optimizer.weight_decay;
   inner.clip_norm = optimizer.clip_norm;
+  inner.muon = optimizer.inner == InnerRule::kMuon;
   inner.targets = targets;
   inner.step = step;
   // A first update is lr in every element, whatever the gradient's size: nothing to be repeated at once.

@@ -29,6 +29,7 @@ inline constexpr std::size_t kManifestBytesMax = 8u << 10;
 enum class SyncMode : std::uint8_t { kOverlap = 0, kDrain = 1 };
 enum class ExecutorKind : std::uint8_t { kTorch = 0, kInteger = 1, kPaced = 2 };
 enum class AdmissionMode : std::uint8_t { kOpen = 0, kKeys = 1 };
+enum class InnerRule : std::uint8_t { kAdamW = 0, kMuon = 1 };
 enum class TokenWidth : std::uint8_t { kBytes = 0, kWords = 1 };  // u8; u16 little-endian
 
 // An option that is a value, or "auto": then the run derives the value from its other options.
@@ -56,6 +57,7 @@ struct SamplesSection {
 struct OptimizerSection {
   double lr = 0, beta1 = 0, beta2 = 0, eps = 0, weight_decay = 0, clip_norm = 0;
   Auto<double> look_ahead = {};  // in updates; "auto": look_ahead_of()
+  InnerRule inner = InnerRule::kAdamW;
 };
 struct ScheduleSection {
   std::uint64_t tokens = 0;  // of the whole cosine; 0 = from steps

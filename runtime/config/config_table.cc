@@ -8,6 +8,7 @@ namespace shoal {
 namespace {
 
 constexpr std::string_view kWidthNames[] = {"u8", "u16"};
+constexpr std::string_view kInnerNames[] = {"adamw", "muon"};
 constexpr std::string_view kModeNames[] = {"overlap", "drain"};
 constexpr std::string_view kAdmissionNames[] = {"open", "keys"};
 constexpr std::string_view kExecutorNames[] = {"torch", "integer", "paced"};
@@ -50,6 +51,7 @@ constexpr OptionRow kTable[] = {
     {"optimizer", "weight_decay", SHOAL_SLOT(optimizer.weight_decay), "0.1", 0, 10, kShared, "of matrices and embeddings"},
     {"optimizer", "clip_norm", SHOAL_SLOT(optimizer.clip_norm), "1.0", 0, 1e6, kShared, "of a stage's mean gradient; 0 = no clipping"},
     {"optimizer", "look_ahead", SHOAL_SLOT(optimizer.look_ahead), "\"auto\"", 0, 4, kShared, "updates that a step looks ahead; auto: 1 where gradients may be late, else 0"},
+    {"optimizer", "inner", SHOAL_CHOICE(optimizer.inner, kInnerNames), "\"adamw\"", 0, 0, kShared, "muon: of the layers' matrices; the rest keeps AdamW, beta1 is its momentum"},
 
     {"schedule", "tokens", SHOAL_SLOT(schedule.tokens), "0", 0, kCountMax, kShared, "length of the cosine; 0 = from steps"},
     {"schedule", "steps", SHOAL_SLOT(schedule.steps), "0", 0, kStepsMax, kShared, "the same in steps; 0 = from [end]"},

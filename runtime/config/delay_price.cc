@@ -17,9 +17,12 @@ struct MeasuredLoss {
   double plain_ramp, ahead_ramp;  // the same on kFlightRamp from no delay at all
 };
 constexpr MeasuredLoss kMeasured[] = {
-    {0, 2.316, 2.313, 2.316, 2.313}, {0.5, 2.467, 2.391, 2.399, 2.356},  // ramps at 0.5 and 1: not measured, saving
-                                                                         // what they save at 2
-    {1, 2.583, 2.465, 2.461, 2.395}, {2, 2.705, 2.569, 2.525, 2.449},   {4, 3.057, 2.870, 2.606, 2.521},
+    {0, 2.316, 2.313, 2.316, 2.313},
+    {0.5, 2.467, 2.391, 2.399, 2.356},  // ramps at 0.5 and 1: not measured, saving
+                                        // what they save at 2
+    {1, 2.583, 2.465, 2.461, 2.395},
+    {2, 2.705, 2.569, 2.525, 2.449},
+    {4, 3.057, 2.870, 2.606, 2.521},
 };
 
 struct Prices {

@@ -39,6 +39,8 @@ double delay_of(const RunConfig& c, std::uint64_t n, std::uint64_t stage) {
 
 double mean_delay(const RunConfig& c, std::uint64_t n) {
   const std::uint64_t stages = std::max<std::uint64_t>(1, c.pipeline.stages);
+  const double first = delay_of(c, n, 0);
+  if (first < 1 || c.sync.rule == RuleId::kDiloco) return (first + delay_of(c, n, stages - 1)) / 2;  // equal steps
   double sum = 0;
   for (std::uint64_t stage = 0; stage < stages; ++stage) sum += delay_of(c, n, stage);
   return sum / real(stages);

@@ -312,6 +312,15 @@ TEST(ConfigTest, LookAheadIsANumberOrFollowsFromTheMode) {
   EXPECT_EQ(given.inner_step(3, 10, 30, true).look_ahead_before, 4);
 }
 
+TEST(ConfigTest, MuonIsOfTheWholeRun) {
+  const auto config = parse_config(with("[optimizer]\ninner = \"muon\"\n"), "run.toml");
+  ASSERT_TRUE(config.ok()) << config.error().message;
+  EXPECT_TRUE(config->inner_step(1, 10, 10, true).muon);
+  EXPECT_THAT(*canonical_text(*config), HasSubstr("\ninner = \"muon\"\n"));
+  EXPECT_FALSE(parse_config(kSmall, "run.toml")->inner_step(1, 10, 10, true).muon);
+  EXPECT_THAT(message_of(with("[optimizer]\ninner = \"moun\"\n")), HasSubstr("did you mean \"muon\"?"));
+}
+
 TEST(ConfigTest, ANumberOrAutoIsRefusedByItsBoundsAndKeptInTheManifest) {
   EXPECT_EQ(message_of(with("[optimizer]\nlook_ahead = 5\n")),
             "run.toml:9: [optimizer] look_ahead = 5 is out of bounds: allowed is 0 to 4, or \"auto\"");
