@@ -100,25 +100,27 @@ TEST_F(InFlightRampTest, AResumedProcessGoesOnFromWhereTheRunWas) {
   EXPECT_EQ(check_end(swarm), std::vector<std::string>{});
 }
 
-// Four steps' worth of gradients are under way: two replicas that step at every microbatch, and eight of those.
+// Eight microbatches under way are four steps of two replicas that step at every one of them, and a sixteenth of a
+// step of two that wait for 64.
 TEST_F(InFlightRampTest, WhatIsExpectedToCostMuchIsSaidOnceAtTheStart) {
-  const auto said = [](std::uint32_t in_flight) {
+  const auto said = [](std::uint64_t window) {
     SwarmOptions options;
     options.config = small_config(RuleId::kDiloco, options.stages, 40);
     options.config.executor.kind = ExecutorKind::kTorch;  // else nothing is learned, and nothing lost
-    options.config.sync.inner_batch = options.config.targets_per_microbatch();
-    options.config.pipeline.in_flight = in_flight;
+    options.config.sync.inner_batch = window * options.config.targets_per_microbatch();
+    options.config.pipeline.in_flight = 8;
     options.factory = [](const StageSpec& spec) -> Result<std::unique_ptr<StageExecutor>> {
       return std::unique_ptr<StageExecutor>(std::make_unique<IntegerExecutor>(spec, parameter_count(spec)));
     };
     Swarm swarm(options);
-    swarm.run_for(2s);
+    EXPECT_TRUE(
+        swarm.loop().run_until_true([&] { return swarm.launch()->trainer() != nullptr; }, swarm.loop().now() + 60s));
     return std::ranges::count_if(swarm.notices(), [](const std::string& line) {
       return line.find("microbatches in flight gradients will be about") != std::string::npos;
     });
   };
-  EXPECT_EQ(said(8), 1);
-  EXPECT_EQ(said(1), 0);
+  EXPECT_EQ(said(1), 1);
+  EXPECT_EQ(said(64), 0);
 }
 
 }  // namespace
