@@ -18,10 +18,15 @@ struct MeasuredLoss {
   double plain, ahead;            // AdamW; looking ahead by delay + 1/2 updates (1 at 0.5), beta1 0.95
   double plain_ramp, ahead_ramp;  // the same on kFlightRamp from no delay at all
 };
+// clang-format off
 constexpr MeasuredLoss kMeasured[] = {
-    {0, 2.316, 2.313, 2.316, 2.313}, {0.5, 2.467, 2.391, 2.399, 2.356}, {1, 2.583, 2.465, 2.461, 2.395},
-    {2, 2.705, 2.569, 2.525, 2.449}, {4, 3.057, 2.870, 2.606, 2.521},
+    {0, 2.316, 2.313, 2.316, 2.313},
+    {0.5, 2.467, 2.391, 2.399, 2.356},
+    {1, 2.583, 2.465, 2.461, 2.395},
+    {2, 2.705, 2.569, 2.525, 2.449},
+    {4, 3.057, 2.870, 2.606, 2.521},
 };
+// clang-format on
 
 struct Prices {
   double plain = 0, ahead = 0, plain_ramp = 0, ahead_ramp = 0;
