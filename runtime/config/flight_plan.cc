@@ -26,6 +26,11 @@ std::uint64_t window_of(const RunConfig& c) {
   return std::max<std::uint64_t>(1, least);
 }
 
+// Which key sets the window: that of global steps, or that of a replica's own.
+bool by_global_step(const RunConfig& c) {
+  return c.sync.rule == RuleId::kAllreduce || c.microbatches_of_step(0) < c.microbatches_of_step(c.sync.warm_steps);
+}
+
 std::uint64_t fill_of(const RunConfig& c) { return 2ull * std::max<std::uint64_t>(1, c.pipeline.stages) * replicas(c); }
 
 bool priced(const RunConfig& c) { return c.sync.mode == SyncMode::kOverlap && c.executor.kind == ExecutorKind::kTorch; }
@@ -101,8 +106,7 @@ std::string reason_of(const RunConfig& c, std::uint64_t automatic) {
   const std::string bound = percent(std::log1p(kPriceBorne));
   if (!borne(c, automatic))
     return std::to_string(automatic) + ", one a replica, " + cost + ", above " + bound + " and the least there is; " +
-           (c.sync.rule == RuleId::kAllreduce ? "[sync] microbatches_per_step" : "[sync] inner_batch") +
-           " makes steps larger";
+           (by_global_step(c) ? "[sync] microbatches_per_step" : "[sync] inner_batch") + " makes steps larger";
   if (automatic == fill_of(c)) return fills + " and " + cost + ", at most " + bound;
   if (!borne(c, automatic + replicas(c)))
     return std::to_string(automatic) + " " + cost + ", and more would cost above " + bound;
@@ -132,11 +136,8 @@ std::vector<Repair> repairs_of(const RunConfig& c) {
   }
   Repair larger{"", c};
   SyncSection& sync = larger.config.sync;
-  // Which of the two bounds the window: see window_of().
-  const bool by_step =
-      sync.rule == RuleId::kAllreduce || c.microbatches_of_step(0) < c.microbatches_of_step(sync.warm_steps);
   const auto dear = [&] { return part_of_loss(price_of(larger.config, larger.config.in_flight())) > kPriceWarned; };
-  if (by_step) {
+  if (by_global_step(c)) {
     while (dear() && 2 * sync.microbatches_per_step <= kStepMicrobatchesMax) sync.microbatches_per_step *= 2;
     larger.key = "[sync] microbatches_per_step = " + std::to_string(sync.microbatches_per_step);
   } else {

@@ -182,7 +182,8 @@ TEST(FlightPlanTest, WhereNoNumberIsCheapItNamesTheSizeOfAStep) {
   RunConfig config = config_of(2, 4, 1, "[sync]\nwarm_steps = 1\n");
   config.sync.microbatches_per_step = 1;
   EXPECT_EQ(config.in_flight(), 4u);
-  EXPECT_THAT(plan_flight(config).reason, AllOf(HasSubstr("4, one a replica"), HasSubstr("makes steps larger")));
+  EXPECT_THAT(plan_flight(config).reason,
+              AllOf(HasSubstr("4, one a replica"), HasSubstr("[sync] microbatches_per_step makes")));
   const auto warning = price_warning(config);
   ASSERT_TRUE(warning);
   EXPECT_THAT(*warning, HasSubstr("HINT: [sync] microbatches_per_step = "));
