@@ -285,7 +285,7 @@ class LaunchProgram final : private Launch::Owner {
              s.committed, ", unfinished ", s.unfinished, ", retried ", s.retried, ", lost ", s.lost, " (at most ",
              s.loss_bound_microbatches, " microbatches, ", s.loss_bound_targets, " tokens, with one peer); rounds ",
              s.rounds, " (abandoned ", s.rounds_abandoned, ")", s.delay ? "; " + delay_text(*s.delay) : "");
-    if (!config_.pipeline.in_flight_ramp.empty())
+    if (config_.flight_ramp())
       log_info("all ", config_.in_flight(), " microbatches were allowed in flight for ",
                std::lround(100 * s.full_in_flight_share), " % of these tokens, and never fewer than ",
                config_.fewest_in_flight());

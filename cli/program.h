@@ -41,6 +41,7 @@ void add_inspect(CLI::App& app, Program& program);
 void add_join(CLI::App& app, Program& program);
 void add_key(CLI::App& app, Program& program);
 void add_launch(CLI::App& app, Program& program);
+void add_plan(CLI::App& app, Program& program);
 void add_solo(CLI::App& app, Program& program);
 void add_version(CLI::App& app, Program& program);
 

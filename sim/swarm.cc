@@ -39,6 +39,7 @@ RunConfig small_config(RuleId rule, std::uint16_t stages, std::uint64_t microbat
   config.pipeline.stages = stages;
   config.pipeline.replicas = 2;
   config.pipeline.in_flight = 2u * stages * 2u;
+  config.pipeline.in_flight_ramp = std::vector<double>{};  // many under way from the beginning: more can go wrong
   config.sync.rule = rule;
   config.sync.inner_batch = 3 * config.targets_per_microbatch();
   config.sync.inner_steps = 2;

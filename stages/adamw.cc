@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "common/check.h"
+#include "stages/muon.h"
 
 namespace shoal {
 namespace {
@@ -116,6 +117,11 @@ AdamWFactors adamw_factors(const InnerStep& step, double gradient_norm) {
   factors.root_scale = static_cast<float>(1 / std::sqrt(1 - std::pow(step.beta2, steps)));
   factors.eps = static_cast<float>(step.eps);
   factors.keep = static_cast<float>(1 - step.lr * step.weight_decay);
+  factors.muon = step.muon;
+  if (step.muon) {
+    factors.matrix_rate = static_cast<float>(step.lr * (1 + step.look_ahead));
+    factors.matrix_rate_before = static_cast<float>(step.lr * step.look_ahead_before);
+  }
   return factors;
 }
 
@@ -132,6 +138,10 @@ void adamw_apply(std::span<const ParameterSpec> parameters, const AdamWFactors& 
     SHOAL_CHECK_EQ(parameter.offset, covered);
     const std::size_t count = static_cast<std::size_t>(element_count(parameter.shape));
     covered += count;
+    if (factors.muon && is_hidden_matrix(parameter)) {
+      muon_apply(parameter, factors, arrays, parallel);
+      continue;
+    }
     const float keep = parameter.decays ? factors.keep : 1.0f;
     const auto apply = factors.rate_before == 0 ? apply_range<false> : apply_range<true>;
     parallel(count, std::size_t{1} << 15, [&](std::size_t begin, std::size_t end) {

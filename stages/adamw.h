@@ -1,6 +1,7 @@
 #pragma once
-// Clipping by norm and AdamW over flat arrays of one stage. Pure functions; borrow everything. The result does not
-// depend on how the work is cut among threads: sums go by fixed blocks, the rest is per element.
+// Clipping by norm and AdamW over flat arrays of one stage; matrices of layers may take Muon's step instead
+// (stages/muon.h). Pure functions; borrow everything. The result does not depend on how the work is cut among threads:
+// sums go by fixed blocks, the rest is per element.
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -51,6 +52,8 @@ struct AdamWFactors {
   float root_scale = 0;   // 1 / sqrt(1 - beta2^step)
   float eps = 0;
   float keep = 1;  // of tensors that decay
+  bool muon = false;
+  float matrix_rate = 0, matrix_rate_before = 0;  // muon: lr (1 + look_ahead), lr look_ahead_before
 };
 // REQUIRES: step.targets > 0; step.step > 0, and above 1 where look_ahead_before is not 0.
 AdamWFactors adamw_factors(const InnerStep& step, double gradient_norm);

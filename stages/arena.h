@@ -17,7 +17,7 @@ enum class ArenaRole : std::uint8_t {
   kOther,    // the other parameter buffer: the stamp before, until the next write
   kAnchor,   // outer parameters all replicas agree on
   kMoment1,  // AdamW m
-  kMoment2,  // AdamW v
+  kMoment2,  // AdamW v; of matrices that Muon steps, its last update
   kOuterMomentum,
   kAccumulatorA,  // gradient sums of the two windows: sum over targets of d(loss)/d(parameter), not divided
   kAccumulatorB,

@@ -53,6 +53,7 @@ struct InnerStep {  // AdamW (Loshchilov and Hutter 2019, algorithm 2), bias-cor
   // How many of its own updates the step looks ahead, and how many the step before it did (0 when `step` is 1).
   // Executors of integers have no moments and look nowhere.
   double look_ahead = 0, look_ahead_before = 0;
+  bool muon = false;  // the matrices of the layers take Muon's step (stages/muon.h)
 };
 
 struct InnerStepResult {

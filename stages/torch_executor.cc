@@ -18,6 +18,7 @@
 #include "common/check.h"
 #include "kernels/accumulate.h"
 #include "stages/layers.h"
+#include "stages/muon.h"
 #include "stages/torch_device.h"
 #include "stages/torch_guard.h"
 
@@ -54,6 +55,19 @@ Status screen(const at::Tensor& host_values, const MicrobatchId& microbatch, std
   const std::span<const float> values = floats_of(host_values);
   if (all_finite_parallel(values)) return Status::success();
   return check_finite(values, microbatch, role);
+}
+
+// stages/muon.h's, with tensor operations. A new tensor.
+at::Tensor orthogonalised(const at::Tensor& matrix) {
+  const bool tall = matrix.size(0) > matrix.size(1);
+  at::Tensor x = tall ? matrix.t() : matrix;
+  x = x.div(x.norm().add(kNewtonSchulzFloor));
+  for (int step = 0; step < kNewtonSchulzSteps; ++step) {
+    const at::Tensor gram = x.mm(x.t());
+    const at::Tensor factor = gram.mul(kNewtonSchulz[1]).add_(gram.mm(gram), kNewtonSchulz[2]);
+    x = x.mul(kNewtonSchulz[0]).add_(factor.mm(x));
+  }
+  return tall ? x.t() : x;
 }
 
 // Shares the tensor's memory, which must not be written any more.
@@ -247,6 +261,7 @@ void TorchExecutor::write_step_with_tensors(ArenaRole accumulator, const AdamWFa
     const at::Tensor gradient = arena_.flat(accumulator).mul(f.gradient_scale);
     at::Tensor moment1 = arena_.flat(ArenaRole::kMoment1), moment2 = arena_.flat(ArenaRole::kMoment2);
     at::Tensor other = arena_.flat(ArenaRole::kOther);
+    const std::vector<at::Tensor> before = matrix_updates(f);
     moment2.mul_(f.beta2).addcmul_(gradient, gradient, 1 - f.beta2);
     const at::Tensor root = moment2.sqrt().mul_(f.root_scale).add_(f.eps);
     other.copy_(arena_.flat(ArenaRole::kCurrent));
@@ -257,8 +272,45 @@ void TorchExecutor::write_step_with_tensors(ArenaRole accumulator, const AdamWFa
     if (f.rate_before != 0) other.addcdiv_(moment1, root, f.rate_before);  // the moment before the step
     moment1.mul_(f.beta1).add_(gradient, 1 - f.beta1);
     other.addcdiv_(moment1, root, -f.rate);
+    if (f.muon) write_matrices(gradient, f, before);
   });
   if (!shift.empty()) add_shift_to_other(shift);
+}
+
+// What the step before left in the second moment's place, of each matrix that Muon steps.
+std::vector<at::Tensor> TorchExecutor::matrix_updates(const AdamWFactors& f) {
+  std::vector<at::Tensor> updates;
+  for (std::size_t i = 0; f.muon && i < parameters_.size(); ++i)
+    if (is_hidden_matrix(parameters_[i])) updates.push_back(matrix_of(arena_.flat(ArenaRole::kMoment2), i).clone());
+  return updates;
+}
+
+at::Tensor TorchExecutor::matrix_of(const at::Tensor& flat, std::size_t parameter) const {
+  const ParameterSpec& spec = parameters_[parameter];
+  return flat.narrow(0, static_cast<std::int64_t>(spec.offset), element_count(spec.shape))
+      .view({spec.shape[0], spec.shape[1]});
+}
+
+// In the place of AdamW's step, which the flat operations made of them. The first moment is the same in both.
+void TorchExecutor::write_matrices(const at::Tensor& gradient, const AdamWFactors& f,
+                                   std::span<const at::Tensor> before) {
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    const ParameterSpec& spec = parameters_[i];
+    if (!is_hidden_matrix(spec)) continue;
+    const at::Tensor& old = before[next++];
+    const at::Tensor mixed =
+        matrix_of(arena_.flat(ArenaRole::kMoment1), i).mul(f.beta1).add_(matrix_of(gradient, i), 1 - f.beta1);
+    at::Tensor update = matrix_of(arena_.flat(ArenaRole::kMoment2), i);
+    at::Tensor other = matrix_of(arena_.flat(ArenaRole::kOther), i);
+    const auto matrices = static_cast<std::int64_t>(matrices_in(spec));
+    const std::int64_t cols = spec.shape[1] / matrices;
+    for (std::int64_t matrix = 0; matrix < matrices; ++matrix)
+      update.narrow(1, matrix * cols, cols).copy_(orthogonalised(mixed.narrow(1, matrix * cols, cols)));
+    const float scale = muon_scale(static_cast<std::size_t>(spec.shape[0]), static_cast<std::size_t>(cols));
+    other.copy_(matrix_of(arena_.flat(ArenaRole::kCurrent), i)).mul_(spec.decays ? f.keep : 1.0f);
+    other.add_(update, -scale * f.matrix_rate).add_(old, scale * f.matrix_rate_before);
+  }
 }
 
 void TorchExecutor::write_shift(std::span<const float> shift) {

@@ -49,6 +49,9 @@ class TorchExecutor : public WindowedExecutor {
   Status accumulate(std::span<const at::Tensor> gradients, const ForwardInput& input, ArenaRole accumulator,
                     float sign);
   void write_step_with_tensors(ArenaRole accumulator, const AdamWFactors& factors, std::span<const float> shift);
+  std::vector<at::Tensor> matrix_updates(const AdamWFactors& factors);
+  at::Tensor matrix_of(const at::Tensor& flat, std::size_t parameter) const;
+  void write_matrices(const at::Tensor& gradient, const AdamWFactors& factors, std::span<const at::Tensor> before);
   void add_shift_to_other(std::span<const float> shift);
   at::Tensor to_device(const HostTensor& tensor) const;
   void use_threads() const;

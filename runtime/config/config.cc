@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "runtime/config/flight_plan.h"
 #include "stages/schedule.h"
 #include "transport/limits.h"
 
@@ -56,23 +57,20 @@ std::uint64_t RunConfig::schedule_targets() const {
 }
 
 std::uint64_t RunConfig::in_flight() const {
-  if (pipeline.in_flight > 0) return pipeline.in_flight;
-  return 2ull * pipeline.stages * pipeline.replicas;
+  return pipeline.in_flight.given ? *pipeline.in_flight.given : choose_in_flight(*this);
 }
 
-std::uint64_t RunConfig::fewest_in_flight() const {
-  constexpr std::uint64_t kWindowParts = 4;
-  // Warm steps and the inner steps after them may be of different size.
-  const std::uint64_t window = std::min(microbatches_of_step(0), microbatches_of_step(sync.warm_steps));
-  const std::uint64_t one_each = std::max<std::uint64_t>(1, pipeline.replicas);
-  return std::min(std::max(window / kWindowParts, one_each), in_flight());
-}
+std::optional<FlightRamp> RunConfig::flight_ramp() const { return ramp_of(*this, in_flight()); }
+
+std::uint64_t RunConfig::fewest_in_flight() const { return fewest_of(*this, in_flight()); }
 
 std::uint64_t RunConfig::in_flight_at(std::uint64_t run_targets) const {
-  const std::uint64_t full = in_flight(), fewest = fewest_in_flight();
-  if (pipeline.in_flight_ramp.empty()) return full;
+  const std::uint64_t full = in_flight();
+  const std::optional<FlightRamp> ramp = ramp_of(*this, full);
+  if (!ramp) return full;
+  const std::uint64_t fewest = fewest_of(*this, full);
   const double length = static_cast<double>(schedule_targets());
-  const double begin = pipeline.in_flight_ramp.at(0) * length, end = pipeline.in_flight_ramp.at(1) * length;
+  const double begin = ramp->begin * length, end = ramp->end * length;
   const double now = static_cast<double>(run_targets);
   if (now >= end) return full;
   if (now <= begin) return fewest;
@@ -81,8 +79,9 @@ std::uint64_t RunConfig::in_flight_at(std::uint64_t run_targets) const {
 }
 
 double RunConfig::full_in_flight_share(std::uint64_t run_targets) const {
-  if (pipeline.in_flight_ramp.empty() || fewest_in_flight() == in_flight()) return 1;
-  const double end = pipeline.in_flight_ramp.at(1) * static_cast<double>(schedule_targets());
+  const std::optional<FlightRamp> ramp = flight_ramp();
+  if (!ramp || fewest_in_flight() == in_flight()) return 1;
+  const double end = ramp->end * static_cast<double>(schedule_targets());
   const double now = static_cast<double>(run_targets);
   return now <= end ? 0 : (now - end) / now;
 }
@@ -105,6 +104,7 @@ InnerStep RunConfig::inner_step(std::uint64_t step, std::uint64_t targets, std::
   inner.eps = optimizer.eps;
   inner.weight_decay = optimizer.weight_decay;
   inner.clip_norm = optimizer.clip_norm;
+  inner.muon = optimizer.inner == InnerRule::kMuon;
   inner.targets = targets;
   inner.step = step;
   // A first update is lr in every element, whatever the gradient's size: nothing to be repeated at once.

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "common/result.h"
@@ -28,13 +29,16 @@ inline constexpr std::size_t kManifestBytesMax = 8u << 10;
 enum class SyncMode : std::uint8_t { kOverlap = 0, kDrain = 1 };
 enum class ExecutorKind : std::uint8_t { kTorch = 0, kInteger = 1, kPaced = 2 };
 enum class AdmissionMode : std::uint8_t { kOpen = 0, kKeys = 1 };
+enum class InnerRule : std::uint8_t { kAdamW = 0, kMuon = 1 };
 enum class TokenWidth : std::uint8_t { kBytes = 0, kWords = 1 };  // u8; u16 little-endian
 
-// An option that is a number, or "auto": then the run derives the number from its other options.
-template <class Number>
+// An option that is a value, or "auto": then the run derives the value from its other options.
+template <class Value>
 struct Auto {
-  std::optional<Number> given;  // nothing: "auto"
-  Number or_else(Number derived) const { return given.value_or(derived); }
+  std::optional<Value> given;  // nothing: "auto"
+  Auto() = default;
+  Auto(Value value) : given(std::move(value)) {}  // not explicit: a value stands for itself
+  Value or_else(Value derived) const { return given.value_or(std::move(derived)); }
 };
 
 struct RunSection {
@@ -53,6 +57,7 @@ struct SamplesSection {
 struct OptimizerSection {
   double lr = 0, beta1 = 0, beta2 = 0, eps = 0, weight_decay = 0, clip_norm = 0;
   Auto<double> look_ahead = {};  // in updates; "auto": look_ahead_of()
+  InnerRule inner = InnerRule::kAdamW;
 };
 struct ScheduleSection {
   std::uint64_t tokens = 0;  // of the whole cosine; 0 = from steps
@@ -64,8 +69,13 @@ struct PipelineSection {
   std::uint16_t stages = 0;
   std::vector<std::uint32_t> layers_per_stage;  // empty: balanced by cost
   std::uint16_t replicas = 0;                   // expected per stage: the batch of `solo`, nothing is enforced
-  std::uint32_t in_flight = 0;                  // microbatches a trainer keeps under way; 0 = 2 * stages * replicas
-  std::vector<double> in_flight_ramp;           // {begin, end}, shares of schedule_targets(); empty: no ramp
+  Auto<std::uint32_t> in_flight;                // microbatches a trainer keeps under way; "auto": choose_in_flight()
+  Auto<std::vector<double>> in_flight_ramp;     // {begin, end}, shares of schedule_targets(); empty: no ramp
+};
+// The part of a schedule, in shares of its targets, over which the number in flight rises from its least to all.
+struct FlightRamp {
+  double begin = 0, end = 0;
+  bool operator==(const FlightRamp&) const = default;
 };
 struct SyncSection {
   RuleId rule = RuleId::kDiloco;
@@ -136,7 +146,10 @@ struct RunConfig {
   static std::size_t paths_in_message(std::size_t stages);
   std::uint64_t end_targets() const;       // 0 = no end
   std::uint64_t schedule_targets() const;  // length of the cosine; 0 = constant after the warm-up (no end is known)
-  std::uint64_t in_flight() const;         // at most, whatever the ramp says
+  // Microbatches under way at most, whatever the ramp says: as given, or the choice of runtime/config/flight_plan.h.
+  std::uint64_t in_flight() const;
+  // As given, or with "auto" kFlightRamp where more than a quarter of a step is in flight; none without a schedule.
+  std::optional<FlightRamp> flight_ramp() const;
   // How many microbatches the trainer may have under way when the run has committed `run_targets`: in_flight(), or on
   // the ramp a line from fewest_in_flight() at its begin to in_flight() at its end, rounded down. Never falls as
   // run_targets grows. A gradient is late by about (in flight of a replica) / (microbatches of its window) inner steps,
@@ -147,8 +160,12 @@ struct RunConfig {
   std::uint64_t fewest_in_flight() const;
   // The part of the first `run_targets` during which in_flight() were allowed, 0 to 1.
   double full_in_flight_share(std::uint64_t run_targets) const;
-  // Whether a swarm's gradients may be made at older weights than those that they change.
-  bool gradients_late() const { return sync.mode == SyncMode::kOverlap && in_flight() > pipeline.replicas; }
+  // Whether a swarm's gradients may be made at older weights than those that they change. All members must answer
+  // alike, so it does not ask what "auto" comes to, which another release may price otherwise.
+  bool gradients_late() const {
+    return sync.mode == SyncMode::kOverlap &&
+           (!pipeline.in_flight.given || *pipeline.in_flight.given > pipeline.replicas);
+  }
   // How many of its own updates an inner step looks ahead (stages/adamw.h), all run long. "auto" is 1 where gradients
   // come late, and 0 where they never do: look-ahead costs stability there. `late`: gradients_late(), but never in
   // solo.

@@ -42,8 +42,8 @@ Status check_edges(const RunConfig& c, const std::string& origin) {
 
 // The ramp goes by the schedule, and there is lateness to spare only where gradients are made at older weights.
 Status check_ramp(const RunConfig& c, const std::string& origin) {
-  const std::vector<double>& ramp = c.pipeline.in_flight_ramp;
-  if (ramp.empty()) return {};
+  if (!c.pipeline.in_flight_ramp.given || c.pipeline.in_flight_ramp.given->empty()) return {};
+  const std::vector<double>& ramp = *c.pipeline.in_flight_ramp.given;
   const std::string name = origin + ": [pipeline] in_flight_ramp";
   if (ramp.size() != 2 || ramp[0] < 0 || ramp[0] > ramp[1] || ramp[1] > 1) {
     std::string given;

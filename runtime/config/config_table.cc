@@ -8,6 +8,7 @@ namespace shoal {
 namespace {
 
 constexpr std::string_view kWidthNames[] = {"u8", "u16"};
+constexpr std::string_view kInnerNames[] = {"adamw", "muon"};
 constexpr std::string_view kModeNames[] = {"overlap", "drain"};
 constexpr std::string_view kAdmissionNames[] = {"open", "keys"};
 constexpr std::string_view kExecutorNames[] = {"torch", "integer", "paced"};
@@ -50,6 +51,7 @@ constexpr OptionRow kTable[] = {
     {"optimizer", "weight_decay", SHOAL_SLOT(optimizer.weight_decay), "0.1", 0, 10, kShared, "of matrices and embeddings"},
     {"optimizer", "clip_norm", SHOAL_SLOT(optimizer.clip_norm), "1.0", 0, 1e6, kShared, "of a stage's mean gradient; 0 = no clipping"},
     {"optimizer", "look_ahead", SHOAL_SLOT(optimizer.look_ahead), "\"auto\"", 0, 4, kShared, "updates that a step looks ahead; auto: 1 where gradients may be late, else 0"},
+    {"optimizer", "inner", SHOAL_CHOICE(optimizer.inner, kInnerNames), "\"adamw\"", 0, 0, kShared, "muon: of the layers' matrices; the rest keeps AdamW, beta1 is its momentum"},
 
     {"schedule", "tokens", SHOAL_SLOT(schedule.tokens), "0", 0, kCountMax, kShared, "length of the cosine; 0 = from steps"},
     {"schedule", "steps", SHOAL_SLOT(schedule.steps), "0", 0, kStepsMax, kShared, "the same in steps; 0 = from [end]"},
@@ -59,8 +61,8 @@ constexpr OptionRow kTable[] = {
     {"pipeline", "stages", SHOAL_SLOT(pipeline.stages), "1", 1, 256, kShared, "parts the model is cut into"},
     {"pipeline", "layers_per_stage", SHOAL_SLOT(pipeline.layers_per_stage), "[]", 0, 256, kShared, "a split of your own; [] = balanced by cost"},
     {"pipeline", "replicas", SHOAL_SLOT(pipeline.replicas), "1", 1, 256, kShared, "peers expected per stage: the batch of solo"},
-    {"pipeline", "in_flight", SHOAL_SLOT(pipeline.in_flight), "0", 0, 4096, kShared, "microbatches under way; 0 = 2 x stages x replicas"},
-    {"pipeline", "in_flight_ramp", SHOAL_SLOT(pipeline.in_flight_ramp), "[]", 0, 2, kShared, "[0.1, 0.6] = few until a tenth of the schedule, all from 0.6 on; [] = all"},
+    {"pipeline", "in_flight", SHOAL_SLOT(pipeline.in_flight), "\"auto\"", 1, 4096, kShared, "microbatches under way; auto: what fills the pipe at a small price (shoal plan)"},
+    {"pipeline", "in_flight_ramp", SHOAL_SLOT(pipeline.in_flight_ramp), "\"auto\"", 0, 2, kShared, "[0.1, 0.6] = few until a tenth of the schedule, all from 0.6 on; auto: that where in_flight is above a quarter of a step; [] = all"},
 
     {"sync", "rule", SHOAL_CHOICE(sync.rule, kRuleNames), "\"diloco\"", 0, 0, kShared, "how the replicas of a stage agree"},
     {"sync", "mode", SHOAL_CHOICE(sync.mode, kModeNames), "\"overlap\"", 0, 0, kShared, "drain = no staleness, allreduce only"},
@@ -148,6 +150,8 @@ std::string type_text(const OptionRow& row) {
   if (std::holds_alternative<std::string*>(slot)) return "text";
   if (std::holds_alternative<double*>(slot)) return "number";
   if (std::holds_alternative<Auto<double>*>(slot)) return "auto or number";
+  if (std::holds_alternative<Auto<std::uint32_t>*>(slot)) return "auto or integer";
+  if (std::holds_alternative<Auto<std::vector<double>>*>(slot)) return "auto or list of numbers";
   if (std::holds_alternative<std::vector<std::uint32_t>*>(slot)) return "list of integers";
   if (std::holds_alternative<std::vector<double>*>(slot)) return "list of numbers";
   if (std::holds_alternative<std::vector<PeerId>*>(slot)) return "list of keys";
@@ -156,6 +160,8 @@ std::string type_text(const OptionRow& row) {
     return "one of " + joined(choices->names) + ", or a list of them";
   return "integer";
 }
+
+bool takes_auto(const OptionRow& row) { return type_text(row).starts_with("auto or "); }
 
 std::string describe_options() {
   std::ostringstream out;

@@ -21,9 +21,9 @@ struct ChoicesSlot {
   EdgeCodecs* value;
   std::span<const std::string_view> names;
 };
-using OptionSlot =
-    std::variant<std::string*, std::uint16_t*, std::uint32_t*, std::uint64_t*, double*, Auto<double>*, ChoiceSlot,
-                 ChoicesSlot, std::vector<std::uint32_t>*, std::vector<double>*, std::vector<PeerId>*>;
+using OptionSlot = std::variant<std::string*, std::uint16_t*, std::uint32_t*, std::uint64_t*, double*, ChoiceSlot,
+                                ChoicesSlot, std::vector<std::uint32_t>*, std::vector<double>*, std::vector<PeerId>*,
+                                Auto<double>*, Auto<std::uint32_t>*, Auto<std::vector<double>>*>;
 
 struct OptionRow {
   std::string_view section, key;
@@ -45,5 +45,6 @@ Status check_config(const RunConfig& config, const std::string& origin);
 std::string number_text(double value);
 // "integer", "auto or number", "one of raw, int8", ...
 std::string type_text(const OptionRow& row);
+bool takes_auto(const OptionRow& row);
 
 }  // namespace shoal

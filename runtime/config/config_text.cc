@@ -6,6 +6,7 @@
 #include <cmath>
 #include <filesystem>
 #include <string>
+#include <type_traits>
 
 #include "common/posix_file.h"
 #include "runtime/config/config_table.h"
@@ -25,7 +26,8 @@ std::string name_of(const OptionRow& row) { return "[" + std::string(row.section
 Status check_bound(const OptionRow& row, double value, const char* unit) {
   if (value >= row.min && value <= row.max) return {};
   return input_error(name_of(row) + " = " + number_text(value) + unit + " is out of bounds: allowed is " +
-                     number_text(row.min) + " to " + number_text(row.max) + unit);
+                     number_text(row.min) + " to " + number_text(row.max) + unit +
+                     (takes_auto(row) ? ", or \"auto\"" : ""));
 }
 
 Error wrong_type(const OptionRow& row) { return input_error(name_of(row) + " must be " + type_text(row)); }
@@ -61,20 +63,6 @@ Status assign(const OptionRow& row, const toml::node& node, double* out) {
   if (!value) return wrong_type(row);
   SHOAL_TRY(check_bound(row, *value, ""));
   *out = *value;
-  return {};
-}
-
-template <class Number>
-Status assign(const OptionRow& row, const toml::node& node, Auto<Number>* out) {
-  if (!node.is_string()) {
-    out->given = Number{};
-    return assign(row, node, &*out->given);
-  }
-  if (*node.value<std::string>() != "auto") {
-    return input_error(name_of(row) + " = \"" + *node.value<std::string>() + "\" is not known: it is \"auto\", or " +
-                       number_text(row.min) + " to " + number_text(row.max));
-  }
-  out->given.reset();
   return {};
 }
 
@@ -155,6 +143,21 @@ Status assign(const OptionRow& row, const toml::node& node, std::vector<PeerId>*
       return input_error(name_of(row) + ": " + key.error().message + " (`shoal key` prints a machine's key)");
     out->push_back(PeerId{key.value()});
   }
+  return {};
+}
+
+template <class Value>
+Status assign(const OptionRow& row, const toml::node& node, Auto<Value>* out) {
+  if (!node.is_string()) {
+    out->given = Value{};
+    return assign(row, node, &*out->given);
+  }
+  if (*node.value<std::string>() != "auto") {
+    const std::string bounds = number_text(row.min) + " to " + number_text(row.max);
+    return input_error(name_of(row) + " = \"" + *node.value<std::string>() + "\" is not known: it is \"auto\", or " +
+                       (std::is_arithmetic_v<Value> ? bounds : "a list of " + bounds + " numbers"));
+  }
+  out->given.reset();
   return {};
 }
 
@@ -277,10 +280,6 @@ std::string text_of(const double* value) {
   const auto end = std::to_chars(digits, digits + sizeof digits, *value).ptr;
   return std::string(digits, end);
 }
-template <class Number>
-std::string text_of(const Auto<Number>* value) {
-  return value->given ? text_of(&*value->given) : "\"auto\"";
-}
 std::string text_of(const std::vector<std::uint32_t>* list) {
   std::string text = "[";
   for (std::uint32_t value : *list) text += (text.size() > 1 ? ", " : "") + std::to_string(value);
@@ -290,6 +289,10 @@ std::string text_of(const std::vector<double>* list) {
   std::string text = "[";
   for (const double& value : *list) text += (text.size() > 1 ? ", " : "") + text_of(&value);
   return text + "]";
+}
+template <class Value>
+std::string text_of(const Auto<Value>* value) {
+  return value->given ? text_of(&*value->given) : "\"auto\"";
 }
 std::string text_of(const std::vector<PeerId>* list) {
   std::string text = "[";

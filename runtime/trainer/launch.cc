@@ -5,6 +5,7 @@
 #include "common/hash.h"
 #include "common/log.h"
 #include "dht/record.h"
+#include "runtime/config/flight_plan.h"
 #include "runtime/config/frames_allowed.h"
 #include "runtime/config/split_limits.h"
 #include "sync/membership.h"
@@ -60,6 +61,7 @@ void Launch::begin() {
   authority_->start();
   if (book_->ended()) return end_again();
   for (const std::string& warning : split_warnings(options_.config)) owner_.on_warning(warning);
+  if (const auto warning = price_warning(options_.config)) owner_.on_warning(*warning);
   const std::uint64_t cursor = book_->next() ? book_->next()->serial : book_->next_serial();
   trainer_log_->append(book_->life_record({.session = session_,
                                            .cursor = cursor,

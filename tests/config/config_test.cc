@@ -312,9 +312,18 @@ TEST(ConfigTest, LookAheadIsANumberOrFollowsFromTheMode) {
   EXPECT_EQ(given.inner_step(3, 10, 30, true).look_ahead_before, 4);
 }
 
+TEST(ConfigTest, MuonIsOfTheWholeRun) {
+  const auto config = parse_config(with("[optimizer]\ninner = \"muon\"\n"), "run.toml");
+  ASSERT_TRUE(config.ok()) << config.error().message;
+  EXPECT_TRUE(config->inner_step(1, 10, 10, true).muon);
+  EXPECT_THAT(*canonical_text(*config), HasSubstr("\ninner = \"muon\"\n"));
+  EXPECT_FALSE(parse_config(kSmall, "run.toml")->inner_step(1, 10, 10, true).muon);
+  EXPECT_THAT(message_of(with("[optimizer]\ninner = \"moun\"\n")), HasSubstr("did you mean \"muon\"?"));
+}
+
 TEST(ConfigTest, ANumberOrAutoIsRefusedByItsBoundsAndKeptInTheManifest) {
   EXPECT_EQ(message_of(with("[optimizer]\nlook_ahead = 5\n")),
-            "run.toml:9: [optimizer] look_ahead = 5 is out of bounds: allowed is 0 to 4");
+            "run.toml:9: [optimizer] look_ahead = 5 is out of bounds: allowed is 0 to 4, or \"auto\"");
   EXPECT_THAT(message_of(with("[optimizer]\nlook_ahead = -0.5\n")), HasSubstr("out of bounds"));
   EXPECT_EQ(message_of(with("[optimizer]\nlook_ahead = \"fast\"\n")),
             "run.toml:9: [optimizer] look_ahead = \"fast\" is not known: it is \"auto\", or 0 to 4");
@@ -332,6 +341,12 @@ TEST(ConfigTest, ANumberOrAutoIsRefusedByItsBoundsAndKeptInTheManifest) {
     EXPECT_EQ(again->optimizer.look_ahead.given, config->optimizer.look_ahead.given);
   }
   EXPECT_EQ(parse_config(kSmall, "run.toml")->optimizer.look_ahead.given, std::nullopt);
+  EXPECT_EQ(message_of(with("[pipeline]\nin_flight = 0\n")),
+            "run.toml:9: [pipeline] in_flight = 0 is out of bounds: allowed is 1 to 4096, or \"auto\"");
+  EXPECT_EQ(message_of(with("[pipeline]\nin_flight = 2.5\n")),
+            "run.toml:9: [pipeline] in_flight must be auto or integer");
+  EXPECT_EQ(parse_config(with("[pipeline]\nin_flight = \"auto\"\n"), "run.toml")->pipeline.in_flight.given,
+            std::nullopt);
   EXPECT_THAT(describe_options(), testing::ContainsRegex("look_ahead +auto or number +\"auto\" +0 \\.\\. 4"));
 }
 

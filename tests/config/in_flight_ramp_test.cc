@@ -68,8 +68,9 @@ TEST(InFlightRampTest, KeepsOneForEachReplicaAndNoMoreThanInFlight) {
     EXPECT_EQ(small.in_flight_at(1000 * kTargets), 1u) << replicas;
     EXPECT_EQ(small.full_in_flight_share(10), 1.0) << "nothing is held back";
   }
-  RunConfig by_itself = ramped(3, 0);
-  EXPECT_EQ(by_itself.in_flight_at(1000 * kTargets), by_itself.in_flight()) << "2 x stages x replicas";
+  RunConfig by_itself = ramped(3, 64);
+  by_itself.pipeline.in_flight = {};
+  EXPECT_EQ(by_itself.in_flight_at(1000 * kTargets), by_itself.in_flight());
 }
 
 TEST(InFlightRampTest, OfAllreduceAndWarmStepsTheWindowIsTheStep) {
@@ -109,13 +110,43 @@ TEST(InFlightRampTest, IsKeptInTheManifest) {
       "in_flight_ramp = [0, 0.65]\n[end]\ntokens = 100000\n",
       "run.toml");
   ASSERT_TRUE(config.ok()) << config.error().message;
-  EXPECT_THAT(config->pipeline.in_flight_ramp, testing::ElementsAre(0.0, 0.65));
+  EXPECT_THAT(*config->pipeline.in_flight_ramp.given, testing::ElementsAre(0.0, 0.65));
   const auto body = canonical_text(*config);
   ASSERT_TRUE(body.ok());
   EXPECT_THAT(*body, HasSubstr("\nin_flight_ramp = [0, 0.65]\n"));
   const auto again = parse_manifest(*body);
   ASSERT_TRUE(again.ok()) << again.error().message;
-  EXPECT_EQ(again->pipeline.in_flight_ramp, config->pipeline.in_flight_ramp);
+  EXPECT_EQ(again->pipeline.in_flight_ramp.given, config->pipeline.in_flight_ramp.given);
+}
+
+// 32 microbatches make a step of both replicas.
+TEST(InFlightRampTest, ByItselfItBeginsWhereMoreThanAQuarterOfAStepIsInFlight) {
+  const auto by_itself = [](std::uint32_t in_flight) {
+    RunConfig config = ramped(2, in_flight);
+    config.pipeline.in_flight_ramp = {};
+    return config;
+  };
+  EXPECT_EQ(by_itself(8).flight_ramp(), std::nullopt);
+  EXPECT_EQ(by_itself(9).flight_ramp(), (FlightRamp{0.1, 0.6}));
+  EXPECT_EQ(by_itself(28).in_flight_at(0), 8u);
+  EXPECT_EQ(by_itself(28).in_flight_at(350 * kTargets), 18u) << "as with the list";
+  RunConfig config = by_itself(28);
+  config.schedule.tokens = 0;
+  EXPECT_EQ(config.flight_ramp(), std::nullopt) << "no schedule, and no share of it";
+  config = by_itself(28);
+  config.sync.rule = RuleId::kAllreduce;
+  config.sync.microbatches_per_step = 32;
+  EXPECT_NE(config.flight_ramp(), std::nullopt);
+  config.sync.mode = SyncMode::kDrain;
+  EXPECT_EQ(config.flight_ramp(), std::nullopt) << "nothing is late";
+  config = by_itself(28);
+  config.executor.kind = ExecutorKind::kPaced;
+  EXPECT_EQ(config.flight_ramp(), std::nullopt) << "nothing is learned";
+  const auto parsed = parse_config(
+      "[model]\nlayers = 4\ndim = 32\nheads = 4\npositions = 64\n[data]\npath = \"text.bin\"\n", "run.toml");
+  ASSERT_TRUE(parsed.ok()) << "without a schedule";
+  EXPECT_EQ(parsed->pipeline.in_flight_ramp.given, std::nullopt);
+  EXPECT_THAT(*canonical_text(*parsed), HasSubstr("\nin_flight = \"auto\"\nin_flight_ramp = \"auto\"\n"));
 }
 
 TEST(InFlightRampTest, RefusesWhatIsNoRamp) {
@@ -131,9 +162,10 @@ TEST(InFlightRampTest, RefusesWhatIsNoRamp) {
   EXPECT_THAT(refused("[-0.1, 0.5]"), HasSubstr("[-0.1, 0.5] is out of bounds"));
   EXPECT_THAT(refused("[0.1]"), HasSubstr("[0.1] is out of bounds"));
   EXPECT_THAT(refused("[0.1, 0.2, 0.3]"), HasSubstr("= 3 items is out of bounds: allowed is 0 to 2 items"));
-  EXPECT_THAT(refused("[0.1, \"all\"]"), HasSubstr("must be list of numbers"));
-  EXPECT_THAT(refused("[0.1, nan]"), HasSubstr("must be list of numbers"));
-  EXPECT_THAT(refused("0.6"), HasSubstr("must be list of numbers"));
+  EXPECT_THAT(refused("[0.1, \"all\"]"), HasSubstr("must be auto or list of numbers"));
+  EXPECT_THAT(refused("[0.1, nan]"), HasSubstr("must be auto or list of numbers"));
+  EXPECT_THAT(refused("0.6"), HasSubstr("must be auto or list of numbers"));
+  EXPECT_THAT(refused("\"none\""), HasSubstr("\"none\" is not known: it is \"auto\", or a list of 0 to 2 numbers"));
 }
 
 TEST(InFlightRampTest, NeedsAScheduleAndGradientsThatMayBeLate) {

@@ -34,7 +34,7 @@ std::string Processes::write_run(const RunShape& shape) {
   run << "[run]\nname = \"live\"\n[model]\nlayers = " << 2 * shape.stages << "\ndim = 16\nheads = 2\npositions = 16\n"
       << "[data]\npath = \"text.bin\"\nsequences = 2\nvalidation_samples = 4\n"
       << "[pipeline]\nstages = " << shape.stages << "\nreplicas = " << shape.replicas
-      << "\nin_flight = " << shape.in_flight << "\n"
+      << "\nin_flight = " << (shape.in_flight == 0 ? "\"auto\"" : std::to_string(shape.in_flight)) << "\n"
       << "[sync]\nrule = \"" << shape.rule << "\"\nmicrobatches_per_step = 8\ninner_batch = 128\ninner_steps = 4\n"
       << "[timing]\nlease_s = " << shape.lease_s << "\nmembership_s = " << shape.membership_s << "\n[executor]\n"
       << shape.executor << "\n[end]\nsteps = " << shape.steps << "\n"

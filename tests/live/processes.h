@@ -21,7 +21,7 @@ struct RunShape {
   std::string rule = "allreduce";
   std::string executor = "kind = \"integer\"";
   std::string more{};  // further sections, whole
-  int in_flight = 0;   // of the trainer; 0: as a run has it by itself
+  int in_flight = 0;   // of the trainer; 0: "auto"
   int lease_s = 1, membership_s = 3;
 };
 

@@ -35,6 +35,21 @@ TEST(LiveRunTest, EndsWithEveryMicrobatchCountedOnce) {
   }
 }
 
+// Neither the text nor anybody else is needed, and nothing is left behind.
+TEST(LiveRunTest, APlanSaysWhatANumberInFlightCosts) {
+  Processes swarm;
+  const std::string file = swarm.write_run({.rule = "diloco", .executor = "kind = \"torch\"", .in_flight = 64});
+  std::filesystem::remove(swarm.path("text.bin"));
+  swarm.start("table", {"plan", file});
+  EXPECT_EQ(swarm.exit_code("table"), 0) << swarm.errors("table");
+  EXPECT_NE(swarm.output("table").find("in_flight = 64 is given; \"auto\" would take"), std::string::npos);
+  EXPECT_NE(swarm.errors("table").find("with 64 microbatches in flight"), std::string::npos) << swarm.errors("table");
+  swarm.start("json", {"plan", file, "--json"});
+  EXPECT_EQ(swarm.exit_code("json"), 0) << swarm.errors("json");
+  EXPECT_NE(swarm.output("json").find("\"schema\": \"shoal.plan/1\""), std::string::npos) << swarm.output("json");
+  EXPECT_NE(swarm.output("json").find("\"in_flight\": 64"), std::string::npos) << swarm.output("json");
+}
+
 TEST(LiveRunTest, AKilledReplicaIsFencedItsLossesAreNamedAndItsHomeComesBack) {
   Processes swarm;
   swarm.launch(swarm.write_run({.steps = 70, .executor = kPaced}));

@@ -1,5 +1,5 @@
 // [pipeline] in_flight_ramp over a whole run: few microbatches under way at first, all of them later, and a resumed
-// launching process goes on from where the run was.
+// launching process goes on from where the run was. And what the launching process says of a number that costs much.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,6 +7,7 @@
 
 #include "common/log.h"
 #include "sim/checkers.h"
+#include "stages/integer_executor.h"
 
 namespace shoal {
 namespace {
@@ -17,7 +18,7 @@ SwarmOptions ramped() {
   SwarmOptions options;
   options.stages = 2;
   options.config = small_config(RuleId::kDiloco, options.stages, kMicrobatches);
-  options.config.pipeline.in_flight_ramp = {0.1, 0.6};
+  options.config.pipeline.in_flight_ramp = std::vector<double>{0.1, 0.6};
   return options;
 }
 
@@ -97,6 +98,29 @@ TEST_F(InFlightRampTest, AResumedProcessGoesOnFromWhereTheRunWas) {
   EXPECT_EQ(all[before + middle - 1].open, middle);
   EXPECT_EQ(all[before + middle - 1].committed, committed);
   EXPECT_EQ(check_end(swarm), std::vector<std::string>{});
+}
+
+// Eight microbatches under way are four steps of two replicas that step at every one of them, and a sixteenth of a
+// step of two that wait for 64.
+TEST_F(InFlightRampTest, WhatIsExpectedToCostMuchIsSaidOnceAtTheStart) {
+  const auto said = [](std::uint64_t window) {
+    SwarmOptions options;
+    options.config = small_config(RuleId::kDiloco, options.stages, 40);
+    options.config.executor.kind = ExecutorKind::kTorch;  // else nothing is learned, and nothing lost
+    options.config.sync.inner_batch = window * options.config.targets_per_microbatch();
+    options.config.pipeline.in_flight = 8;
+    options.factory = [](const StageSpec& spec) -> Result<std::unique_ptr<StageExecutor>> {
+      return std::unique_ptr<StageExecutor>(std::make_unique<IntegerExecutor>(spec, parameter_count(spec)));
+    };
+    Swarm swarm(options);
+    EXPECT_TRUE(
+        swarm.loop().run_until_true([&] { return swarm.launch()->trainer() != nullptr; }, swarm.loop().now() + 60s));
+    return std::ranges::count_if(swarm.notices(), [](const std::string& line) {
+      return line.find("microbatches in flight gradients will be about") != std::string::npos;
+    });
+  };
+  EXPECT_EQ(said(1), 1);
+  EXPECT_EQ(said(64), 0);
 }
 
 }  // namespace

@@ -133,6 +133,24 @@ TEST(TorchExecutorTest, TensorMathLooksAheadAsTheHostDoes) {
   }
 }
 
+TEST(TorchExecutorTest, TensorMathStepsMatricesAsTheHostDoes) {
+  Chain host(torch_maker(false), contract_model(), 1), tensors(torch_maker(true), contract_model(), 1),
+      plain(torch_maker(false), contract_model(), 1);
+  for (std::uint64_t number = 1; number <= 3; ++number) {
+    for (Chain* chain : {&host, &tensors, &plain}) {
+      chain->count(number, kA);
+      chain->at(0).settle(number);
+      InnerStep step = looking_ahead(number);
+      step.muon = chain != &plain;
+      ASSERT_TRUE(chain->at(0).inner_step(kA, step).ok());
+    }
+    const std::vector<float> own = host.read(0, ArenaRole::kCurrent);
+    expect_near(tensors.read(0, ArenaRole::kCurrent), own, 1e-4);
+    EXPECT_NE(plain.read(0, ArenaRole::kCurrent), own);
+    for (Chain* chain : {&tensors, &plain}) chain->write(0, ArenaRole::kCurrent, own);
+  }
+}
+
 // The tensor operations of a plain step, in the order that they had before a step could look ahead.
 TEST(TorchExecutorTest, TensorMathWithoutLookAheadKeepsEveryBit) {
   Chain chain(torch_maker(true), contract_model(), 1);

@@ -1,0 +1,93 @@
+// shoal plan RUN.toml: what a number of microbatches in flight is expected to bring and to cost.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "cli/outcome.h"
+#include "cli/program.h"
+#include "common/log.h"
+#include "runtime/config/flight_plan.h"
+
+namespace shoal {
+namespace {
+
+std::string numbers(const char* format, double first, double second) {
+  char text[48];
+  std::snprintf(text, sizeof text, format, first, second);
+  return text;
+}
+
+void print_row(const FlightRow& row, bool taken) {
+  const std::string stages = numbers("%.2f .. %.2f", row.delays.front(), row.delays.back());
+  const std::string ramp = row.ramp ? numbers("%.4g .. %.4g", row.ramp->begin, row.ramp->end) : "-";
+  std::printf("%c %7llu %8.2f %14s %6.2f %11s %10.4g %7.1f %% %6.0f %% %7.2f\n", taken ? '*' : ' ',
+              static_cast<unsigned long long>(row.in_flight), row.of_window, stages.c_str(), row.delay, ramp.c_str(),
+              row.look_ahead, 100 * row.price, 100 * row.pipe_use, row.time);
+}
+
+void print_plan(const RunConfig& config, const FlightPlan& plan) {
+  std::printf("%s: %u stages x %u replicas, a step of all replicas has %llu microbatches, %llu fill the pipe\n\n",
+              config.run.name.c_str(), config.pipeline.stages, config.pipeline.replicas,
+              static_cast<unsigned long long>(plan.window), static_cast<unsigned long long>(plan.fill));
+  std::printf("%9s %8s %14s %6s %11s %10s %9s %8s %7s\n", "in flight", "of step", "late by stage", "mean", "ramp",
+              "look-ahead", "loss +", "pipe use", "time");
+  for (const FlightRow& row : plan.rows) print_row(row, row.in_flight == plan.in_flight);
+  const bool given = config.pipeline.in_flight.given.has_value();
+  std::printf("\n%s: %s.\n",
+              given ? ("in_flight = " + std::to_string(plan.in_flight) + " is given; \"auto\" would take " +
+                       std::to_string(plan.automatic))
+                          .c_str()
+                    : ("in_flight = \"auto\" takes " + std::to_string(plan.automatic)).c_str(),
+              plan.reason.c_str());
+  std::printf(
+      "Expected, not measured. Late: inner steps. Loss: validation, over that without delay after the same tokens.\n"
+      "Time: to the same loss; 1 is a full pipe whose gradients are never late.\n");
+}
+
+void print_json(const RunConfig& config, const FlightPlan& plan) {
+  nlohmann::ordered_json out = {{"schema", "shoal.plan/1"},
+                                {"run", config.run.name},
+                                {"stages", config.pipeline.stages},
+                                {"replicas", config.pipeline.replicas},
+                                {"step_microbatches", plan.window},
+                                {"fill", plan.fill},
+                                {"in_flight", plan.in_flight},
+                                {"auto", plan.automatic},
+                                {"reason", plan.reason},
+                                {"warning", nullptr},
+                                {"rows", nlohmann::json::array()}};
+  if (plan.warning) out["warning"] = *plan.warning;
+  for (const FlightRow& row : plan.rows) {
+    nlohmann::ordered_json one = {{"in_flight", row.in_flight}, {"of_step", row.of_window},     {"delays", row.delays},
+                                  {"delay", row.delay},         {"look_ahead", row.look_ahead}, {"ramp", nullptr},
+                                  {"price", row.price},         {"pipe_use", row.pipe_use},     {"time", row.time}};
+    if (row.ramp) one["ramp"] = {row.ramp->begin, row.ramp->end};
+    out["rows"].push_back(std::move(one));
+  }
+  std::printf("%s\n", out.dump(2).c_str());
+}
+
+int run(const std::string& path, bool json) {
+  const auto config = load_config(path);
+  if (!config.ok()) return fail_config(config.error());
+  const FlightPlan plan = plan_flight(*config);
+  if (json) {
+    print_json(*config, plan);
+  } else {
+    print_plan(*config, plan);
+    if (plan.warning) log_warning(*plan.warning);
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+void add_plan(CLI::App& app, Program& program) {
+  CLI::App* command = app.add_subcommand(
+      "plan", "what microbatches in flight are expected to bring and to cost, and which number \"auto\" takes");
+  auto path = std::make_shared<std::string>();
+  command->add_option("run", *path, "the run's file")->required()->type_name("RUN.toml");
+  run_when_named(*command, program, [path](const GlobalOptions& global) { return run(*path, global.json); });
+}
+
+}  // namespace shoal

@@ -1,0 +1,220 @@
+#include "runtime/config/flight_plan.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <set>
+
+#include "runtime/config/config_table.h"
+
+namespace shoal {
+namespace {
+
+constexpr std::uint64_t kWindowParts = 4;  // a quarter of a step in flight costs next to nothing
+constexpr double kCommitHops = 1;
+constexpr std::uint64_t kInFlightMax = 4096;  // of the table of options
+constexpr std::uint64_t kStepMicrobatchesMax = 1024;
+constexpr double kInnerBatchMax = 1e10;
+
+double real(std::uint64_t count) { return static_cast<double>(count); }
+
+std::uint64_t replicas(const RunConfig& c) { return std::max<std::uint64_t>(1, c.pipeline.replicas); }
+
+// Warm steps and the inner steps after them may be of different size.
+std::uint64_t window_of(const RunConfig& c) {
+  const std::uint64_t least = std::min(c.microbatches_of_step(0), c.microbatches_of_step(c.sync.warm_steps));
+  return std::max<std::uint64_t>(1, least);
+}
+
+// Which key sets the window: that of global steps, or that of a replica's own.
+bool by_global_step(const RunConfig& c) {
+  return c.sync.rule == RuleId::kAllreduce || c.microbatches_of_step(0) < c.microbatches_of_step(c.sync.warm_steps);
+}
+
+std::uint64_t fill_of(const RunConfig& c) { return 2ull * std::max<std::uint64_t>(1, c.pipeline.stages) * replicas(c); }
+
+bool priced(const RunConfig& c) { return c.sync.mode == SyncMode::kOverlap && c.executor.kind == ExecutorKind::kTorch; }
+
+double delay_of(const RunConfig& c, std::uint64_t n, std::uint64_t stage) {
+  if (c.sync.mode == SyncMode::kDrain) return 0;
+  const double passes = 2.0 * std::max<double>(1, c.pipeline.stages) + kCommitHops;
+  const double delay = real(n) / real(window_of(c)) * (passes - 1 - real(stage)) / passes;
+  return c.sync.rule == RuleId::kAllreduce ? std::min(1.0, delay) : delay;
+}
+
+double mean_delay(const RunConfig& c, std::uint64_t n) {
+  const std::uint64_t stages = std::max<std::uint64_t>(1, c.pipeline.stages);
+  const double first = delay_of(c, n, 0);
+  if (first < 1 || c.sync.rule == RuleId::kDiloco) return (first + delay_of(c, n, stages - 1)) / 2;  // equal steps
+  double sum = 0;
+  for (std::uint64_t stage = 0; stage < stages; ++stage) sum += delay_of(c, n, stage);
+  return sum / real(stages);
+}
+
+// ln of the ratio of losses.
+double price_of(const RunConfig& c, std::uint64_t n) {
+  if (!priced(c)) return 0;
+  const double ahead = c.look_ahead_of(c.gradients_late());
+  const std::optional<FlightRamp> ramp = ramp_of(c, n);
+  if (!ramp) return delay_price(mean_delay(c, n), ahead);
+  return delay_price(mean_delay(c, n), ahead, mean_delay(c, fewest_of(c, n)), *ramp);
+}
+
+// How much longer a schedule takes than with a full pipe. Along the ramp's line that falls as fill / number.
+double slowness(const RunConfig& c, std::uint64_t n) {
+  const double fill = real(fill_of(c)), all = real(n), few = real(fewest_of(c, n));
+  const auto at = [&](double number) { return std::max(1.0, fill / number); };
+  const std::optional<FlightRamp> ramp = ramp_of(c, n);
+  if (!ramp || few >= all) return at(all);
+  const double full = std::clamp(fill, few, all);
+  const double line = (fill * std::log(full / few) + all - full) / (all - few);
+  return ramp->begin * at(few) + (ramp->end - ramp->begin) * line + (1 - ramp->end) * at(all);
+}
+
+double time_of(const RunConfig& c, std::uint64_t n) {
+  return slowness(c, n) * std::exp(price_of(c, n) / kLossPerToken);
+}
+
+bool borne(const RunConfig& c, std::uint64_t n) { return part_of_loss(price_of(c, n)) <= kPriceBorne; }
+
+std::string percent(double price) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f %%", 100 * part_of_loss(price));
+  return text;
+}
+
+FlightRow row_of(const RunConfig& config, std::uint64_t n) {
+  RunConfig c = config;
+  if (n != config.in_flight()) c.pipeline.in_flight = static_cast<std::uint32_t>(n);
+  FlightRow row{.in_flight = n, .of_window = real(n) / real(window_of(c)), .delays = {}};
+  for (std::uint64_t stage = 0; stage < c.pipeline.stages; ++stage) row.delays.push_back(delay_of(c, n, stage));
+  row.delay = mean_delay(c, n);
+  row.look_ahead = c.look_ahead_of(c.gradients_late());
+  row.ramp = ramp_of(c, n);
+  row.price = part_of_loss(price_of(c, n));
+  row.pipe_use = 1 / slowness(c, n);
+  row.time = time_of(c, n);
+  return row;
+}
+
+// `c` takes "auto".
+std::string reason_of(const RunConfig& c, std::uint64_t automatic) {
+  const std::string fills = std::to_string(automatic) + " fill the pipe";
+  if (c.executor.kind != ExecutorKind::kTorch) return fills + ", and this executor learns nothing that could be late";
+  if (c.sync.mode == SyncMode::kDrain) return fills + ", and with mode = \"drain\" no gradient is late";
+  const std::string cost = "are expected to cost " + percent(price_of(c, automatic)) + " of the validation loss";
+  const std::string bound = percent(std::log1p(kPriceBorne));
+  if (!borne(c, automatic))
+    return std::to_string(automatic) + ", one a replica, " + cost + ", above " + bound + " and the least there is; " +
+           (by_global_step(c) ? "[sync] microbatches_per_step" : "[sync] inner_batch") + " makes steps larger";
+  if (automatic == fill_of(c)) return fills + " and " + cost + ", at most " + bound;
+  if (!borne(c, automatic + replicas(c)))
+    return std::to_string(automatic) + " " + cost + ", and more would cost above " + bound;
+  return std::to_string(automatic) + " " + cost + ", and more would take longer to the same loss";
+}
+
+struct Repair {
+  std::string key;
+  RunConfig config;
+};
+
+// Each changes one key. What costs no time comes first.
+std::vector<Repair> repairs_of(const RunConfig& c) {
+  std::vector<Repair> all;
+  if (c.optimizer.look_ahead.given) {
+    all.push_back({"[optimizer] look_ahead = \"auto\"", c});
+    all.back().config.optimizer.look_ahead = {};
+  }
+  if (c.pipeline.in_flight_ramp.given) {
+    all.push_back({"[pipeline] in_flight_ramp = \"auto\"", c});
+    all.back().config.pipeline.in_flight_ramp = {};
+  }
+  if (c.pipeline.in_flight.given) {
+    all.push_back({"[pipeline] in_flight = \"auto\"", c});
+    all.back().config.pipeline.in_flight = {};
+    all.back().key += " (" + std::to_string(all.back().config.in_flight()) + ")";
+  }
+  Repair larger{"", c};
+  SyncSection& sync = larger.config.sync;
+  const auto dear = [&] { return part_of_loss(price_of(larger.config, larger.config.in_flight())) > kPriceWarned; };
+  if (by_global_step(c)) {
+    while (dear() && 2 * sync.microbatches_per_step <= kStepMicrobatchesMax) sync.microbatches_per_step *= 2;
+    larger.key = "[sync] microbatches_per_step = " + std::to_string(sync.microbatches_per_step);
+  } else {
+    while (dear() && 2 * real(sync.inner_batch) <= kInnerBatchMax) sync.inner_batch *= 2;
+    larger.key = "[sync] inner_batch = " + std::to_string(sync.inner_batch);
+  }
+  all.push_back(std::move(larger));
+  return all;
+}
+
+}  // namespace
+
+std::uint64_t fewest_of(const RunConfig& c, std::uint64_t in_flight) {
+  return std::min(std::max(window_of(c) / kWindowParts, replicas(c)), in_flight);
+}
+
+std::optional<FlightRamp> ramp_of(const RunConfig& c, std::uint64_t in_flight) {
+  if (const auto& given = c.pipeline.in_flight_ramp.given) {
+    if (given->empty()) return std::nullopt;
+    return FlightRamp{given->at(0), given->at(1)};
+  }
+  if (!priced(c) || c.schedule_targets() == 0 || kWindowParts * in_flight <= window_of(c)) return std::nullopt;
+  return kFlightRamp;
+}
+
+std::uint64_t choose_in_flight(const RunConfig& c) {
+  const std::uint64_t most = fill_of(c);
+  if (!priced(c)) return most;
+  std::uint64_t best = replicas(c);
+  double least = HUGE_VAL;
+  for (std::uint64_t n = replicas(c); n <= most; n += replicas(c)) {
+    if (!borne(c, n)) continue;
+    const double time = time_of(c, n);
+    if (time >= least) continue;
+    least = time;
+    best = n;
+  }
+  return best;
+}
+
+FlightPlan plan_flight(const RunConfig& config) {
+  RunConfig automatic = config;
+  automatic.pipeline.in_flight = {};
+  FlightPlan plan{.window = window_of(config),
+                  .fill = fill_of(config),
+                  .in_flight = config.in_flight(),
+                  .automatic = automatic.in_flight(),
+                  .reason = {},
+                  .rows = {},
+                  .warning = price_warning(config)};
+  plan.reason = reason_of(automatic, plan.automatic);
+  std::set<std::uint64_t> numbers{plan.in_flight, plan.automatic};
+  for (std::uint64_t n = 1; n <= std::min(2 * plan.fill, kInFlightMax); n *= 2) numbers.insert(n);
+  for (const std::uint64_t n : numbers) plan.rows.push_back(row_of(config, n));
+  return plan;
+}
+
+std::optional<std::string> price_warning(const RunConfig& c) {
+  const std::uint64_t n = c.in_flight();
+  const double price = price_of(c, n);
+  if (part_of_loss(price) <= kPriceWarned) return std::nullopt;
+  std::optional<Repair> best;
+  double least = price;
+  for (Repair& repair : repairs_of(c)) {
+    if (!check_config(repair.config, "").ok()) continue;
+    const double then = price_of(repair.config, repair.config.in_flight());
+    if (then >= least) continue;
+    least = then;
+    best = std::move(repair);
+    if (part_of_loss(then) <= kPriceWarned) break;
+  }
+  char late[32];
+  std::snprintf(late, sizeof late, "%.2f", mean_delay(c, n));
+  return "with " + std::to_string(n) + " microbatches in flight gradients will be about " + late +
+         " inner steps late, which is expected to cost " + percent(price) + " of the validation loss. HINT: " +
+         (best ? best->key + " in RUN.toml brings that down to " + percent(least) + "; " : "") +
+         "shoal plan shows what other numbers cost";
+}
+
+}  // namespace shoal

@@ -1,0 +1,193 @@
+// What late gradients are expected to cost, and how many microbatches in flight that leaves.
+#include "runtime/config/flight_plan.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+
+namespace shoal {
+namespace {
+
+using testing::AllOf;
+using testing::DoubleNear;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr std::uint64_t kTargets = 64;  // of a microbatch
+
+// Inner steps of `window` microbatches of each replica.
+RunConfig config_of(std::uint16_t stages, std::uint16_t replicas, std::uint64_t window, const std::string& more = "") {
+  auto config = parse_config("[model]\nlayers = " + std::to_string(stages) +
+                                 "\ndim = 32\nheads = 4\npositions = 64\n[data]\npath = \"text.bin\"\nsequences = 1\n"
+                                 "[end]\ntokens = 1000000\n" +
+                                 more,
+                             "run.toml");
+  EXPECT_TRUE(config.ok()) << (config.ok() ? "" : config.error().message);
+  config->pipeline.stages = stages;
+  config->pipeline.replicas = replicas;
+  config->sync.inner_batch = window * kTargets;
+  config->sync.microbatches_per_step = window * replicas;
+  return *config;
+}
+
+FlightRow row_of(const FlightPlan& plan, std::uint64_t in_flight) {
+  for (const FlightRow& row : plan.rows)
+    if (row.in_flight == in_flight) return row;
+  ADD_FAILURE() << "no row of " << in_flight;
+  return {};
+}
+
+TEST(DelayPriceTest, GrowsWithTheDelayAndBeyondWhatWasMeasured) {
+  for (const double ahead : {0.0, 0.5, 1.0, 4.0}) {
+    EXPECT_LT(delay_price(0, ahead), 0.005) << ahead;
+    double last = delay_price(0, ahead);
+    for (double delay = 0.125; delay <= 8; delay += 0.125) {
+      EXPECT_GT(delay_price(delay, ahead), last) << delay;
+      last = delay_price(delay, ahead);
+    }
+    EXPECT_NEAR(delay_price(8, ahead) - delay_price(6, ahead), delay_price(6, ahead) - delay_price(4, ahead), 1e-12);
+  }
+  EXPECT_NEAR(delay_price(0.75, 0), (delay_price(0.5, 0) + delay_price(1, 0)) / 2, 1e-12) << "a straight line between";
+}
+
+TEST(DelayPriceTest, LookAheadAndARampMakeItCheaper) {
+  for (const double delay : {0.5, 1.0, 2.0, 4.0}) {
+    EXPECT_LT(delay_price(delay, 1), delay_price(delay, 0)) << delay;
+    EXPECT_EQ(delay_price(delay, 4), delay_price(delay, 1)) << "more was not measured";
+    EXPECT_NEAR(delay_price(delay, 0.5), (delay_price(delay, 0) + delay_price(delay, 1)) / 2, 1e-12);
+    const double none = delay_price(delay, 1), all = delay_price(delay, 1, 0, kFlightRamp);
+    EXPECT_LT(all, none) << delay;
+    EXPECT_NEAR(delay_price(delay, 1, 0, {0, 0.35}), (none + all) / 2, 1e-12) << "half of what it holds back";
+    EXPECT_EQ(delay_price(delay, 1, 0, {0.5, 1}), all) << "longer ones were not measured";
+    EXPECT_NEAR(delay_price(delay, 1, delay, kFlightRamp), none, 1e-12) << "it rises from where it ends";
+    EXPECT_GT(delay_price(delay, 1, delay / 4, kFlightRamp), all);
+    EXPECT_LT(delay_price(delay, 1, delay / 4, kFlightRamp), none);
+  }
+}
+
+TEST(FlightPlanTest, DelaysFollowTheShareOfAWindowThatIsInFlight) {
+  const auto delays = [](RunConfig config) { return row_of(plan_flight(config), 8).delays; };
+  RunConfig config = config_of(4, 1, 16);
+  const auto half = ElementsAre(DoubleNear(4 / 9.0, 1e-12), DoubleNear(3.5 / 9, 1e-12), DoubleNear(3 / 9.0, 1e-12),
+                                DoubleNear(2.5 / 9, 1e-12));
+  EXPECT_THAT(delays(config), half);
+  EXPECT_THAT(delays(config_of(4, 2, 8)), half) << "of a step of all replicas";
+  config.sync.rule = RuleId::kAllreduce;
+  EXPECT_THAT(delays(config), half);
+  config.sync.microbatches_per_step = 2;
+  EXPECT_THAT(delays(config), ElementsAre(1.0, 1.0, 1.0, 1.0)) << "the step after the next is not issued";
+  config.sync.mode = SyncMode::kDrain;
+  EXPECT_THAT(delays(config), ElementsAre(0.0, 0.0, 0.0, 0.0));
+}
+
+TEST(FlightPlanTest, AutoFillsThePipeWhereThatCostsLittle) {
+  const RunConfig config = config_of(4, 2, 32);
+  EXPECT_EQ(config.in_flight(), 16u) << "2 x stages x replicas";
+  const FlightPlan plan = plan_flight(config);
+  EXPECT_EQ(plan.window, 64u);
+  EXPECT_EQ(plan.fill, 16u);
+  EXPECT_EQ(plan.automatic, 16u);
+  EXPECT_THAT(plan.reason, HasSubstr("16 fill the pipe"));
+  EXPECT_EQ(plan.warning, std::nullopt);
+  EXPECT_EQ(row_of(plan, 16).pipe_use, 1);
+  EXPECT_EQ(row_of(plan, 4).pipe_use, 0.25);
+  EXPECT_LE(row_of(plan, 16).price, kPriceBorne);
+}
+
+TEST(FlightPlanTest, AutoTakesNoMoreThanThePriceAllowsAndOneAReplicaAtLeast) {
+  for (const std::uint64_t window : {1, 2, 4, 8, 16, 64}) {
+    for (const std::uint16_t replicas : {1, 2, 3}) {
+      const RunConfig config = config_of(8, replicas, window);
+      const FlightPlan plan = plan_flight(config);
+      const std::uint64_t taken = config.in_flight();
+      EXPECT_EQ(plan.automatic, taken);
+      EXPECT_EQ(taken % replicas, 0u);
+      EXPECT_LE(taken, plan.fill);
+      const FlightRow row = row_of(plan, taken);
+      if (taken > replicas) {
+        EXPECT_LE(row.price, kPriceBorne) << window << " x " << replicas;
+      }
+      RunConfig more = config;
+      more.pipeline.in_flight = static_cast<std::uint32_t>(taken + replicas);
+      const FlightRow next = row_of(plan_flight(more), taken + replicas);
+      EXPECT_TRUE(taken == plan.fill || next.price > kPriceBorne || next.time >= row.time) << window << ", " << taken;
+    }
+  }
+  EXPECT_LT(config_of(8, 1, 4).in_flight(), 16u) << "else nothing above was decided by the price";
+}
+
+TEST(FlightPlanTest, AutoFillsThePipeWhereNothingIsLateOrLearned) {
+  RunConfig config = config_of(8, 2, 1);
+  ASSERT_LT(config.in_flight(), 32u);
+  config.executor.kind = ExecutorKind::kPaced;
+  EXPECT_EQ(config.in_flight(), 32u);
+  EXPECT_THAT(plan_flight(config).reason, HasSubstr("learns nothing"));
+  config.executor.kind = ExecutorKind::kTorch;
+  config.sync.rule = RuleId::kAllreduce;
+  config.sync.mode = SyncMode::kDrain;
+  EXPECT_EQ(config.in_flight(), 32u);
+  EXPECT_THAT(plan_flight(config).reason, HasSubstr("no gradient is late"));
+}
+
+TEST(FlightPlanTest, WhetherGradientsAreLateDoesNotHangOnPrices) {
+  RunConfig config = config_of(8, 2, 1);
+  EXPECT_TRUE(config.gradients_late());
+  config.pipeline.in_flight = 2;
+  EXPECT_FALSE(config.gradients_late()) << "one a replica";
+  config.pipeline.in_flight = 3;
+  EXPECT_TRUE(config.gradients_late());
+}
+
+// Of a full pipe whose gradients are never late.
+TEST(FlightPlanTest, TimeIsThatOfTheSlowerPipeAndOfTheTokensThatMakeUpForThePrice) {
+  RunConfig config = config_of(4, 1, 16, "[pipeline]\nin_flight_ramp = []\n");
+  const FlightRow half = row_of(plan_flight(config), 4);
+  EXPECT_NEAR(half.time, 2 * std::pow(1 + half.price, 1 / kLossPerToken), 1e-9);
+  config.pipeline.in_flight_ramp = std::vector<double>{0.5, 0.5};  // 4 in the first half, 8 in the other
+  const FlightRow ramped = row_of(plan_flight(config), 8);
+  EXPECT_NEAR(1 / ramped.pipe_use, (2 + 1) / 2.0, 1e-12);
+  config.pipeline.in_flight_ramp = std::vector<double>{0, 1};
+  double steps = 0;  // the line from 4 to 8 in small steps
+  for (int i = 0; i < 10000; ++i) steps += 8 / (4 + 4 * (i + 0.5) / 10000) / 10000;
+  EXPECT_NEAR(1 / row_of(plan_flight(config), 8).pipe_use, steps, 1e-6);
+}
+
+TEST(FlightPlanTest, WarnsOfWhatCostsMuchAndNamesTheKeyThatRepairsIt) {
+  RunConfig config = config_of(4, 1, 8);
+  EXPECT_EQ(price_warning(config), std::nullopt);
+  config.pipeline.in_flight = 64;
+  const auto many = price_warning(config);
+  ASSERT_TRUE(many);
+  EXPECT_THAT(*many, AllOf(HasSubstr("with 64 microbatches in flight"), HasSubstr("% of the validation loss"),
+                           HasSubstr("HINT: [pipeline] in_flight = \"auto\" (")));
+  EXPECT_EQ(plan_flight(config).warning, many);
+  config.pipeline.in_flight = 8;
+  config.optimizer.look_ahead = 0.0;
+  const auto plain = price_warning(config);
+  ASSERT_TRUE(plain);
+  EXPECT_THAT(*plain, HasSubstr("HINT: [optimizer] look_ahead = \"auto\"")) << "it costs no time, so it comes first";
+  config = config_of(4, 1, 2);
+  config.sync.rule = RuleId::kAllreduce;
+  config.sync.microbatches_per_step = 2;
+  config.optimizer.look_ahead = 0.0;
+  config.pipeline.in_flight_ramp = std::vector<double>{};
+  config.pipeline.in_flight = 64;
+  EXPECT_TRUE(price_warning(config));
+  config.sync.mode = SyncMode::kDrain;
+  EXPECT_EQ(price_warning(config), std::nullopt) << "nothing is late";
+}
+
+// One microbatch makes a step of all: however few are in flight, some are late.
+TEST(FlightPlanTest, WhereNoNumberIsCheapItNamesTheSizeOfAStep) {
+  RunConfig config = config_of(2, 4, 1, "[sync]\nwarm_steps = 1\n");
+  config.sync.microbatches_per_step = 1;
+  EXPECT_EQ(config.in_flight(), 4u);
+  EXPECT_THAT(plan_flight(config).reason,
+              AllOf(HasSubstr("4, one a replica"), HasSubstr("[sync] microbatches_per_step makes")));
+  const auto warning = price_warning(config);
+  ASSERT_TRUE(warning);
+  EXPECT_THAT(*warning, HasSubstr("HINT: [sync] microbatches_per_step = "));
+}
+
+}  // namespace
+}  // namespace shoal
