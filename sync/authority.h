@@ -124,6 +124,14 @@ class AuthorityPort {
   virtual void write(const EventRecord& event) = 0;  // into the process's EventLog
 };
 
+// A member as it stands on the list, and since when it has sent no beat.
+struct MemberLife {
+  Session session;
+  StageId stage;
+  bool serving = false, leaving = false;
+  Duration quiet{0};
+};
+
 // Why a run of one stage parks, for status lines.
 struct StageStatus {
   StageId stage;
@@ -187,6 +195,7 @@ class Authority {
   bool knows(const Session& session) const;
   bool step_done(StageId stage, StepId step) const;  // allreduce: this stage committed it
   std::vector<StageStatus> status() const;
+  std::vector<MemberLife> lives() const;  // in the order of their sessions
   std::size_t log_bytes() const { return log_->bytes(); }
   // How many members were looked at so far to see whether a round is due. A beat looks at those of its own stage.
   std::uint64_t looked_at() const { return looked_at_; }

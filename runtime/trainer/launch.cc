@@ -1,6 +1,7 @@
 #include "runtime/trainer/launch.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "common/hash.h"
 #include "common/log.h"
@@ -13,7 +14,7 @@ namespace shoal {
 
 namespace {
 constexpr Duration kTick = 200ms;
-constexpr Duration kNewsPause = 3s;  // between two records, the second for news of who serves
+constexpr Duration kNewsPause = 3s;  // between two records, the second for news of how the run stands
 constexpr Duration kBytesPeriod = 1s;
 constexpr std::size_t kReasonMax = 400;  // below limits::kTextMax
 }  // namespace
@@ -113,28 +114,20 @@ void Launch::check_log_space() {
     if (warning) owner_.on_warning(*warning);
 }
 
-// What a change of the peers that serve or are stranded means for the directory: told soon, and since when the run is
-// parked.
+// What a change of the state or of the members means for the directory: told soon.
 void Launch::watch_stages() {
-  std::vector<std::uint8_t> serving;
-  std::optional<StageId> stranded;
-  parked_since_.resize(options_.config.pipeline.stages);
   const std::vector<StageStatus> stages = authority_->status();
   if (const auto late = delays_.take(stages, options_.config)) owner_.on_warning(*late);
-  for (const StageStatus& stage : stages) {
-    serving.push_back(static_cast<std::uint8_t>(std::min<std::size_t>(stage.serving, 9)));
-    auto& since = parked_since_.at(stage.stage.value);
-    const bool all_stranded = !stranded_text(stage).empty();
-    if (all_stranded && !stranded) stranded = stage.stage;
-    if (stage.serving > 0 && !all_stranded)
-      since.reset();
-    else if (!since)
-      since = env_.loop.wall();
-  }
-  if (serving == serving_ && stranded == stranded_) return;
-  serving_ = std::move(serving);
-  stranded_ = stranded;
-  next_announce_ = std::min(next_announce_, announced_at_ + kNewsPause);
+  Standing::Facts facts{.begun = book_->committed() > 0,
+                        .finishing = finishing_,
+                        .ended = ended_at_.has_value(),
+                        .stages = {},
+                        .members = authority_->lives()};
+  for (const StageStatus& stage : stages)
+    facts.stages.push_back(
+        {stage.stage, stage.serving, stage.secured, !stranded_text(stage).empty(), stage.last_members});
+  if (standing_.look(std::move(facts), env_.loop.now(), env_.loop.wall()))
+    next_announce_ = std::min(next_announce_, announced_at_ + kNewsPause);
 }
 
 // Of a stage whose every serving peer says that nobody of the next one answers it: who cannot reach whom.
@@ -195,18 +188,32 @@ void Launch::announce() {
   record.addresses = options_.addresses;
   record.sequence = sequence_ = next_sequence(sequence_, env_.loop.wall());
   record.expires = env_.loop.wall() + kRecordTtl;
-  record.serving = serving_;
-  record.stranded = stranded_;
-  for (const auto& since : parked_since_)
-    if (since && (!record.parked_since || *since < *record.parked_since)) record.parked_since = since;
   if (ended_at_) record.ended = summary_.reason;
   if (auto text = pack_record(record, options_.key); text.ok())
     env_.directory->announce(*std::move(text), run_key_name(record.run));
   else
     log_warning("no record for the directory: ", text.error().message);
+  announce_standing(record);
   for (const StageMembers& stage : authority_->members().stages)  // what the peers know keeps memory fresh
     for (const Member& member : stage.members)
       if (transport_->remote(member.peer)) send(member.peer, PeersQuery{});
+}
+
+void Launch::announce_standing(const RunRecord& beside) {
+  StandingRecord whole = standing_.record(env_.loop.now());
+  whole.run = beside.run;
+  whole.targets = book_->committed_targets();
+  whole.end_targets = options_.config.end_targets();
+  whole.falls = env_.directory->falls();
+  whole.sequence = beside.sequence;
+  whole.expires = beside.expires;
+  auto parts = pack_standing(whole, options_.key);
+  if (!parts.ok()) return log_warning("how the run stands is not told: ", parts.error().message);
+  const std::size_t before = std::exchange(standing_parts_, parts->size());
+  for (std::size_t part = 0; part < std::max(before, standing_parts_); ++part) {
+    const std::string key = standing_key(whole.run, static_cast<std::uint16_t>(part));
+    part < standing_parts_ ? env_.directory->announce(std::move((*parts)[part]), key) : env_.directory->withdraw(key);
+  }
 }
 
 // ---- transport ----
@@ -325,6 +332,7 @@ void Launch::on_round_abandoned(const RoundAbandon&) { ++summary_.rounds_abandon
 void Launch::on_session_over(const Session& session, StageId stage, const std::string& why) {
   owner_.on_notice("stage " + std::to_string(stage.value) + ": session " + short_name(session) + " is over (" + why +
                    ")");
+  if (timer_ != 0) standing_.on_session_over(session, stage, env_.loop.now());  // else the log is replayed
   later([this, session, why] { trainer_->on_session_over(session, why); });
 }
 
@@ -357,6 +365,7 @@ void Launch::on_progress(std::uint64_t run_targets, double loss, std::uint64_t s
   status.run_loss = loss;
   status.run_step = step;
   authority_->set_status(status);
+  standing_.on_progress(run_targets, loss, step, env_.loop.now());
 }
 
 void Launch::on_parked(StageId stage, bool parked) {

@@ -21,6 +21,7 @@ class RecordingDirectory final : public PeerDirectory {
   void withdraw(const std::string& key) override { withdrawn.push_back(key); }
   void look_up_stage(StageId, Duration, std::function<void(std::vector<PeerRecord>)>) override {}
   void look_up_run(Duration, std::function<void(Result<RunRecord>)>) override {}
+  void look_up_standing(std::uint16_t, Duration, std::function<void(Result<StandingRecord>)>) override {}
   void offer(const std::vector<std::string>& records) override { offered = records; }
   std::vector<std::string> known(std::size_t limit) const override { return {std::to_string(limit)}; }
   bool alive() const override { return true; }
