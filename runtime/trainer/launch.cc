@@ -234,6 +234,7 @@ void Launch::on_link_down(const Remote& remote, const Error&) {
   trainer_->on_link_down(remote);
   if (fetcher_) fetcher_->on_donor_down(remote.peer);
   std::erase_if(inbound_chunks_, [&](const auto& item) { return item.first.peer == remote.peer; });
+  std::erase_if(paying_, [&](const auto& item) { return item.first.peer == remote.peer; });
 }
 
 void Launch::on_message(const Remote& remote, Message message, TransferId transfer, std::uint64_t frame_bytes) {
@@ -254,7 +255,11 @@ void Launch::on_message(const Remote& remote, Message message, TransferId transf
   } else if (auto* m = std::get_if<Peers>(&message)) {
     if (env_.directory != nullptr) env_.directory->offer(m->records);
   } else if (auto* m = std::get_if<JoinRequest>(&message); m != nullptr && !authority_->knows(remote.session)) {
-    dial_back_->check(remote, *m);
+    if (transfer != 0 && frame_bytes == kDialPaymentBytes && paying_.size() < kPayingMax) {
+      paying_.insert_or_assign({remote.peer, transfer}, std::move(*m));
+      return;
+    }
+    dial_back_->check(remote, *m, {.host = transport_->other_host(remote.peer), .paid = false});
   } else if (std::holds_alternative<JoinRequest>(message) || std::holds_alternative<Beat>(message) ||
              std::holds_alternative<Leave>(message) || std::holds_alternative<Goodbye>(message) ||
              std::holds_alternative<RoundReport>(message) || std::holds_alternative<MembersQuery>(message)) {
@@ -283,6 +288,11 @@ void Launch::on_dialled_back(const DialBack::Verdict& verdict) {
 }
 
 void Launch::on_frames(const Remote& remote, TransferId transfer, Result<std::vector<Bytes>> frames) {
+  if (auto paying = paying_.extract({remote.peer, transfer}); !paying.empty()) {
+    if (frames.ok() && !authority_->knows(remote.session))
+      dial_back_->check(remote, paying.mapped(), {.host = transport_->other_host(remote.peer), .paid = true});
+    return;
+  }
   const auto it = inbound_chunks_.find({remote.peer, transfer});
   if (it == inbound_chunks_.end()) return;
   const Chunk chunk = it->second;

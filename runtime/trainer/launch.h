@@ -213,6 +213,8 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
     auto operator<=>(const Inbound&) const = default;
   };
   std::map<Inbound, Chunk> inbound_chunks_;
+  static constexpr std::size_t kPayingMax = 64;
+  std::map<Inbound, JoinRequest> paying_;  // their payment for a dial is on its way (dial_back.h)
   RunSummary summary_;
   std::string finish_wanted_;  // finish() before start()
   std::uint16_t next_state_ = 0;
