@@ -50,8 +50,7 @@ HostProbe probe_host(const std::string& address, Duration patience) {
   const auto parsed = parse_host_port(address);
   addrinfo hints = {}, *found = nullptr;
   hints.ai_socktype = SOCK_DGRAM;
-  if (!parsed.ok() ||
-      ::getaddrinfo(parsed->host.c_str(), std::to_string(parsed->port).c_str(), &hints, &found) != 0)
+  if (!parsed.ok() || ::getaddrinfo(parsed->host.c_str(), std::to_string(parsed->port).c_str(), &hints, &found) != 0)
     return HostProbe::kAway;
   const HostProbe result = udp_is_closed(*found)           ? HostProbe::kClosed
                            : tcp_answers(*found, patience) ? HostProbe::kSilent

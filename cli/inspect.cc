@@ -132,9 +132,9 @@ class InspectProgram {
       if (probe == HostProbe::kClosed) closed += (closed.empty() ? "" : ", ") + address;
     }
     if (!closed.empty())
-      return fail(make_error(ErrorCode::kUnreachable,
-                             "nobody listens at " + closed +
-                                 " (UDP): the run's process is gone, has moved or was started with --no-dht"));
+      return fail(make_error(
+          ErrorCode::kUnreachable,
+          "nobody listens at " + closed + " (UDP): the run's process is gone, has moved or was started with --no-dht"));
     std::string all;
     for (const std::string& address : arguments_.bootstrap) all += (all.empty() ? "" : ", ") + address;
     return fail(make_error(ErrorCode::kUnreachable,
@@ -170,9 +170,8 @@ void add_inspect(CLI::App& app, Program& program) {
   command->add_option("--seconds", arguments->seconds, "patience for each of the two questions (default: 5)")
       ->check(CLI::Range(0.1, 600.0));
   command->add_flag("--watch", arguments->watch, "ask again every 2 s until the run has ended");
-  run_when_named(*command, program, [arguments](const GlobalOptions& global) {
-    return InspectProgram(*arguments, global.json).run();
-  });
+  run_when_named(*command, program,
+                 [arguments](const GlobalOptions& global) { return InspectProgram(*arguments, global.json).run(); });
 }
 
 }  // namespace shoal

@@ -25,7 +25,7 @@
 namespace shoal {
 namespace {
 
-constexpr Duration kAliveWindow = 5s;   // status lines come every second
+constexpr Duration kAliveWindow = 5s;  // status lines come every second
 
 }  // namespace
 
@@ -236,8 +236,8 @@ void DhtChild::Supervisor::post(std::function<void(Supervisor&)> task) {
 
 void DhtChild::Supervisor::note_death(const std::string& cause) {
   if (const auto times = said_.due("dht", monotonic_now()))
-    log_warning(cause, "; records of live connections and of the cache serve until it is back. It has ended ", deaths_.load(),
-                deaths_.load() == 1 ? " time" : " times",
+    log_warning(cause, "; records of live connections and of the cache serve until it is back. It has ended ",
+                deaths_.load(), deaths_.load() == 1 ? " time" : " times",
                 " so far: a stranger can end it with a datagram, and training goes on without it",
                 LogThrottle::text_of(*times));
   post([cause](Supervisor& self) {

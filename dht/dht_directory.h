@@ -56,8 +56,7 @@ class DhtDirectory final : public PeerDirectory, private DhtAccess::Listener {
   void withdraw(const std::string& key) override;
   void look_up_stage(StageId stage, Duration budget, std::function<void(std::vector<PeerRecord>)> done) override;
   void look_up_run(Duration budget, std::function<void(Result<RunRecord>)> done) override;  // ERRORS: kTimeout
-  void look_up_standing(std::uint16_t part, Duration budget,
-                        std::function<void(Result<StandingRecord>)> done) override;
+  void look_up_standing(std::uint16_t part, Duration budget, std::function<void(Result<StandingRecord>)> done) override;
   void offer(const std::vector<std::string>& signed_records) override;
   std::vector<std::string> known(std::size_t limit) const override;
   bool alive() const override { return access_->alive(); }

@@ -55,9 +55,8 @@ struct Inspection {
     std::sort(records.begin(), records.end(), [](const auto& a, const auto& b) { return a.peer < b.peer; });
     for (PeerRecord& record : records) {
       StageReport& stage = report.stages[record.stage.value];
-      const auto row = std::find_if(stage.peers.begin(), stage.peers.end(), [&](const PeerRow& one) {
-        return one.listed.tag == record.session.peer_tag;
-      });
+      const auto row = std::find_if(stage.peers.begin(), stage.peers.end(),
+                                    [&](const PeerRow& one) { return one.listed.tag == record.session.peer_tag; });
       if (row != stage.peers.end()) {
         row->record = std::move(record);
       } else if (is_live(record.expires, report.taken)) {
@@ -112,14 +111,11 @@ void ask_members(const std::shared_ptr<Inspection>& inspection) {
 }  // namespace
 
 bool RunReport::found() const {
-  return record || standing || std::any_of(stages.begin(), stages.end(), [](const StageReport& stage) {
-           return !stage.claims.empty();
-         });
+  return record || standing ||
+         std::any_of(stages.begin(), stages.end(), [](const StageReport& stage) { return !stage.claims.empty(); });
 }
 
-bool RunReport::ended() const {
-  return (record && record->ended) || (standing && standing->state == RunState::kEnded);
-}
+bool RunReport::ended() const { return (record && record->ended) || (standing && standing->state == RunState::kEnded); }
 
 std::optional<Duration> RunReport::silent() const {
   if (ended()) return std::nullopt;
@@ -135,7 +131,8 @@ std::string state_of(const RunReport& report, const PeerRow& row) {
   const std::int64_t age =
       report.standing
           ? std::max<std::int64_t>(
-                0, std::chrono::floor<std::chrono::seconds>(report.taken - (report.standing->expires - kRecordTtl)).count())
+                0, std::chrono::floor<std::chrono::seconds>(report.taken - (report.standing->expires - kRecordTtl))
+                       .count())
           : 0;
   const std::string seconds = std::to_string(listed.quiet_s + age) + " s";
   if (listed.place == ListedPeer::Place::kGone) return "gone " + seconds;
@@ -150,8 +147,8 @@ std::string state_of(const RunReport& report, const PeerRow& row) {
 
 void inspect_run(PeerDirectory& directory, EventLoop& loop, InspectOptions options,
                  std::function<void(RunReport)> done) {
-  auto inspection = std::make_shared<Inspection>(
-      Inspection{directory, loop, std::move(options), std::move(done), {}, 2, {}, {}});
+  auto inspection =
+      std::make_shared<Inspection>(Inspection{directory, loop, std::move(options), std::move(done), {}, 2, {}, {}});
   inspection->report.run = inspection->options.run;
   inspection->report.network = inspection->options.network;
   const auto answered = [inspection] {

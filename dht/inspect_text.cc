@@ -22,9 +22,7 @@ std::string format(const char* pattern, Values... values) {
   return line;
 }
 
-double age_of(WallTime expires, WallTime now) {
-  return std::max(0.0, seconds_of(now - (expires - kRecordTtl)));
-}
+double age_of(WallTime expires, WallTime now) { return std::max(0.0, seconds_of(now - (expires - kRecordTtl))); }
 
 // Three significant digits in at most five characters: "0", "512", "1.31M", "25.1k".
 std::string figure(double value) {
@@ -155,11 +153,13 @@ std::string claims_text(const RunReport& report) {
     for (const PeerRecord& record : stage.claims) claims.push_back(&record);
   if (claims.empty()) return "";
   const std::string count = std::to_string(claims.size());
-  std::string out = wrapped(
-      !report.standing    ? count + " claims, and no signed list was found that names who takes part; not counted:"
-      : report.list_whole ? count + " claims of keys that are not on the signed list; anybody can make one; not counted:"
-                          : count + " claims of keys that the part of the signed list that was found does not name; "
-                                    "not counted:");
+  std::string out =
+      wrapped(!report.standing ? count + " claims, and no signed list was found that names who takes part; not counted:"
+              : report.list_whole
+                  ? count + " claims of keys that are not on the signed list; anybody can make one; not counted:"
+                  : count +
+                        " claims of keys that the part of the signed list that was found does not name; "
+                        "not counted:");
   for (std::size_t i = 0; i < std::min(claims.size(), kClaimsShown); ++i)
     out += format("%3u %-8s says %s, %s tok/s\n", static_cast<unsigned>(claims[i]->stage.value),
                   short_name(claims[i]->peer).c_str(), claims[i]->serving ? "serving" : "joining",
@@ -229,12 +229,9 @@ Json json_of_standing(const RunReport& report) {
 }
 
 Json json_of_stage(const RunReport& report, const StageReport& stage) {
-  Json json = {{"stage", stage.stage.value},
-               {"key", stage_key(report.run, stage.stage)},
-               {"serving", stage.serving},
-               {"rate", stage.rate},
-               {"peers", Json::array()},
-               {"claims", Json::array()}};
+  Json json = {{"stage", stage.stage.value}, {"key", stage_key(report.run, stage.stage)},
+               {"serving", stage.serving},   {"rate", stage.rate},
+               {"peers", Json::array()},     {"claims", Json::array()}};
   for (const PeerRow& row : stage.peers)
     json["peers"].push_back({{"name", row.name},
                              {"state", state_of(report, row)},
@@ -273,15 +270,12 @@ std::string table_of(const RunReport& report) {
 }
 
 std::string json_of(const RunReport& report) {
-  Json json = {{"schema", "shoal.inspect/2"},
-               {"run", hex_of(report.run)},
-               {"network", report.network},
-               {"key", run_key_name(report.run)},
-               {"ended", report.ended()},
-               {"silent_s", report.silent() ? Json(seconds_of(*report.silent())) : Json(nullptr)},
-               {"record", nullptr},
-               {"standing", report.standing ? json_of_standing(report) : Json(nullptr)},
-               {"stages", Json::array()}};
+  Json json = {
+      {"schema", "shoal.inspect/2"}, {"run", hex_of(report.run)},
+      {"network", report.network},   {"key", run_key_name(report.run)},
+      {"ended", report.ended()},     {"silent_s", report.silent() ? Json(seconds_of(*report.silent())) : Json(nullptr)},
+      {"record", nullptr},           {"standing", report.standing ? json_of_standing(report) : Json(nullptr)},
+      {"stages", Json::array()}};
   if (report.record) {
     const RunRecord& record = *report.record;
     json["record"] = {{"name", record.name},

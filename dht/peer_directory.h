@@ -28,12 +28,12 @@ struct PeerRecord {  // one per peer, under the key of its stage
   bool serving = false;
   // For people, told where there is room; empty or 0: not told.
   std::string device{};
-  std::uint64_t memory_bytes = 0;     // that its stage and its microbatches need, estimated
-  double rtt_ms = 0;                  // of its link to the launching process
-  double sent_rate = 0, got_rate = 0; // bytes a second over all its links
-  std::uint32_t falls = 0;            // of its DHT node lately (PeerDirectory::falls)
-  std::uint64_t sequence = 0;         // rises with every change; the highest wins
-  WallTime expires{};                 // 60 s after it was made
+  std::uint64_t memory_bytes = 0;      // that its stage and its microbatches need, estimated
+  double rtt_ms = 0;                   // of its link to the launching process
+  double sent_rate = 0, got_rate = 0;  // bytes a second over all its links
+  std::uint32_t falls = 0;             // of its DHT node lately (PeerDirectory::falls)
+  std::uint64_t sequence = 0;          // rises with every change; the highest wins
+  WallTime expires{};                  // 60 s after it was made
 };
 
 struct RunRecord {  // one per run, signed by the run's key
@@ -48,10 +48,10 @@ struct RunRecord {  // one per run, signed by the run's key
 };
 
 enum class RunState : std::uint8_t {
-  kWaiting,   // for the first peer of a stage
+  kWaiting,  // for the first peer of a stage
   kTraining,
-  kParked,    // a stage has nobody who serves, or nobody who reaches the next one
-  kEnding,    // settles, secures, validates, saves
+  kParked,  // a stage has nobody who serves, or nobody who reaches the next one
+  kEnding,  // settles, secures, validates, saves
   kEnded,
 };
 std::string_view name_of(RunState state);  // "waiting", "training", ...
@@ -72,14 +72,14 @@ struct StandingRecord {
   std::vector<ListedPeer> peers{};  // of this part
   std::uint32_t unnamed = 0;        // members that no part has room for. This and the rest: of part 0 alone
   RunState state = RunState::kWaiting;
-  std::optional<WallTime> since{};     // the state's
-  std::optional<StageId> stage{};      // parked: the first stage that has nobody, or nobody who reaches the next
-  bool stranded = false;               // parked: the latter
-  std::vector<std::string> last{};     // parked: short names of the last members of `stage`, at most kRecordLastMax
+  std::optional<WallTime> since{};  // the state's
+  std::optional<StageId> stage{};   // parked: the first stage that has nobody, or nobody who reaches the next
+  bool stranded = false;            // parked: the latter
+  std::vector<std::string> last{};  // parked: short names of the last members of `stage`, at most kRecordLastMax
   std::uint64_t step = 0, targets = 0, end_targets = 0;  // end_targets 0: no end is set
-  double loss = 0, rate = 0;           // nats a target of the last step; targets a second over the last seconds
-  std::uint32_t falls = 0;             // as in PeerRecord
-  std::uint64_t sequence = 0;          // that of all parts of one telling
+  double loss = 0, rate = 0;   // nats a target of the last step; targets a second over the last seconds
+  std::uint32_t falls = 0;     // as in PeerRecord
+  std::uint64_t sequence = 0;  // that of all parts of one telling
   WallTime expires{};
 };
 
@@ -95,8 +95,8 @@ Result<std::string> pack_record(const PeerRecord& record, const KeyPair& key);
 Result<std::string> pack_record(const RunRecord& record, const KeyPair& run_key);
 Result<PeerRecord> parse_peer_record(const std::string& text, const RunId& run);
 Result<RunRecord> parse_run_record(const std::string& text, const RunId& run);
-std::string stage_key(const RunId& run, StageId stage);  // the documented DHT keys: "shoal/1/<run>/stage/<k>"
-std::string run_key_name(const RunId& run);              // "shoal/1/<run>/run"
+std::string stage_key(const RunId& run, StageId stage);          // the documented DHT keys: "shoal/1/<run>/stage/<k>"
+std::string run_key_name(const RunId& run);                      // "shoal/1/<run>/run"
 std::string standing_key(const RunId& run, std::uint16_t part);  // "shoal/1/<run>/standing/<part>"
 // `whole`: with all peers in part 0; its parts in order, the peers that stand first in the first ones. What
 // kStandingPartsMax parts have no room for is counted as unnamed. ERRORS: kInput (not the run's key).

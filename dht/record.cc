@@ -18,7 +18,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kStateNames[] = {"waiting", "training", "parked", "ending", "ended"};  // of RunState
-constexpr std::size_t kSignatureChars = 86;  // 64 bytes in base64url
+constexpr std::size_t kSignatureChars = 86;                                                  // 64 bytes in base64url
 constexpr std::string_view kSignatureKey = ",\"sig\":\"";
 constexpr std::string_view kEnd = "\"}";
 constexpr std::size_t kTailBytes = kSignatureKey.size() + kSignatureChars + kEnd.size();

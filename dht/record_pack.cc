@@ -108,8 +108,8 @@ Json body_of(const StandingRecord& record) {
     if (record.stranded) body["cut"] = true;
     if (!record.last.empty())
       body["last"] = std::vector<std::string>(
-          record.last.begin(), record.last.begin() + static_cast<std::ptrdiff_t>(
-                                                         std::min(record.last.size(), kRecordLastMax)));
+          record.last.begin(),
+          record.last.begin() + static_cast<std::ptrdiff_t>(std::min(record.last.size(), kRecordLastMax)));
     body["step"] = std::min(record.step, kCountMax);
     body["done"] = std::min(record.targets, kCountMax);
     body["of"] = std::min(record.end_targets, kCountMax);

@@ -13,7 +13,7 @@ namespace shoal {
 
 class RestartPace {
  public:
-  static constexpr int kLongLife = 4;       // pauses; a child that lived so long had quiet
+  static constexpr int kLongLife = 4;        // pauses; a child that lived so long had quiet
   static constexpr std::uint32_t kHunt = 3;  // short lives in a row
 
   RestartPace(Duration least, Duration most) : least_(least), most_(most) {}

@@ -16,8 +16,8 @@
 
 namespace shoal {
 
-// What a stranger sends as frames of its JoinRequest before another address than the one it comes from is dialled for it:
-// more than all that it can have us send there, so that nobody turns us against a third one at a profit.
+// What a stranger sends as frames of its JoinRequest before another address than the one it comes from is dialled for
+// it: more than all that it can have us send there, so that nobody turns us against a third one at a profit.
 inline constexpr std::size_t kDialPaymentBytes = 32u << 10;
 
 // From where the request to dial came.

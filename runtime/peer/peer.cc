@@ -176,9 +176,8 @@ void Peer::on_end(const std::string& reason) {
       for (const Member& member : stage.members)
         if (life_->transport->remote(member.peer)) send(member.peer, *end_);
   if (reachability_.ever_admitted()) return finish("the run is over: " + reason, std::nullopt);
-  finish("", make_error(ErrorCode::kGone,
-                        "never admitted, and the run is over: " + reason +
-                            (reachability_.why().empty() ? "" : " (" + reachability_.why() + ")")));
+  finish("", make_error(ErrorCode::kGone, "never admitted, and the run is over: " + reason +
+                                              (reachability_.why().empty() ? "" : " (" + reachability_.why() + ")")));
 }
 void Peer::on_goodbye() { finish("left", std::nullopt); }
 

@@ -73,8 +73,8 @@ void Peer::on_frames(const Remote& remote, TransferId transfer, Result<std::vect
   if (life_->stage_peer) life_->stage_peer->on_frames(remote, transfer, frames);
 }
 
-// A machine that is told by another address than it comes from (a forwarded port, two networks) is dialled there once it
-// paid: with the requests behind the first answer that says so.
+// A machine that is told by another address than it comes from (a forwarded port, two networks) is dialled there once
+// it paid: with the requests behind the first answer that says so.
 void Peer::send_to_authority(Message message) {
   std::vector<Bytes> frames;
   if (std::holds_alternative<JoinRequest>(message) && !reachability_.why().empty())

@@ -27,8 +27,7 @@ bool Standing::look(Facts facts, TimePoint now, WallTime wall) {
   Places places;
   for (const MemberLife& member : facts_.members)
     places.emplace_back(member.session.peer_tag, member.stage, place_of(member), member.quiet >= kQuiet);
-  for (const Gone& gone : gone_)
-    places.emplace_back(gone.session.peer_tag, gone.stage, ListedPeer::Place::kGone, true);
+  for (const Gone& gone : gone_) places.emplace_back(gone.session.peer_tag, gone.stage, ListedPeer::Place::kGone, true);
   const auto before = std::tuple(state_, stage_, stranded_);
   decide_state(wall);
   const bool moved = before != std::tuple(state_, stage_, stranded_);
@@ -98,8 +97,7 @@ StandingRecord Standing::record(TimePoint now) const {
   for (const MemberLife& member : facts_.members)
     record.peers.push_back({member.session.peer_tag, member.stage, place_of(member), whole_seconds(member.quiet)});
   for (const Gone& gone : gone_)
-    record.peers.push_back(
-        {gone.session.peer_tag, gone.stage, ListedPeer::Place::kGone, whole_seconds(now - gone.at)});
+    record.peers.push_back({gone.session.peer_tag, gone.stage, ListedPeer::Place::kGone, whole_seconds(now - gone.at)});
   std::stable_sort(record.peers.begin(), record.peers.end(),
                    [](const ListedPeer& a, const ListedPeer& b) { return a.stage < b.stage; });
   return record;

@@ -223,8 +223,8 @@ TEST_F(InspectTest, AStageThatCannotReachTheNextIsNamedWithBothSides) {
   announce_standing(parked);
   std::string table = table_of(report());
   std::replace(table.begin(), table.end(), '\n', ' ');
-  EXPECT_THAT(table, testing::ContainsRegex("stage 0 \\(" + short_name(ann_.id()) + "\\) +cannot +reach +stage +1 +\\(" +
-                                            short_name(ben_.id()) + "\\)"));
+  EXPECT_THAT(table, testing::ContainsRegex("stage 0 \\(" + short_name(ann_.id()) +
+                                            "\\) +cannot +reach +stage +1 +\\(" + short_name(ben_.id()) + "\\)"));
 }
 
 // Records are made anew every 20 s and expire after 60.

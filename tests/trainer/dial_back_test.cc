@@ -125,8 +125,8 @@ TEST_F(DialBackTest, ElsewhereIsDialledOnlyForWhoPaid) {
 
 TEST(DialableAddressesTest, OneComesFromThereOrPaysAndPrivateRangesAreForTheirOwn) {
   const std::string there = "203.0.113.5:4700", elsewhere = "198.51.100.7:4700";
-  const std::vector<std::string> private_ones = {"10.1.2.3:1",     "172.31.0.1:1",  "192.168.1.1:1",
-                                                 "100.64.0.1:1",   "[fd00::1]:1"};
+  const std::vector<std::string> private_ones = {"10.1.2.3:1", "172.31.0.1:1", "192.168.1.1:1", "100.64.0.1:1",
+                                                 "[fd00::1]:1"};
   const std::vector<std::string> local_ones = {"127.0.0.1:1", "169.254.169.254:1", "[::1]:1", "[fe80::1]:1",
                                                "[::ffff:127.0.0.1]:1"};
   using List = std::vector<std::string>;
