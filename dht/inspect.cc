@@ -36,18 +36,18 @@ struct Inspection {
   std::function<void(RunReport)> done;
   RunReport report;
   std::size_t open = 0;
-  std::vector<ListedPeer> listed;
+  std::vector<MemberRow> members;
   std::vector<PeerRecord> records;  // of peers, verified
 
   // Each name of the list once: it may have moved from one part to another while we asked.
-  void place_listed() {
+  void place_members() {
     std::vector<std::pair<std::uint64_t, StageId>> seen;
-    for (const ListedPeer& peer : listed) {
+    for (const MemberRow& peer : members) {
       if (peer.stage.value >= report.stages.size()) continue;
       if (std::find(seen.begin(), seen.end(), std::pair(peer.tag, peer.stage)) != seen.end()) continue;
       seen.emplace_back(peer.tag, peer.stage);
       report.stages[peer.stage.value].peers.push_back(
-          {.listed = peer, .name = hex_of_word(peer.tag).substr(0, 8), .record = std::nullopt});
+          {.member = peer, .name = hex_of_word(peer.tag).substr(0, 8), .record = std::nullopt});
     }
   }
 
@@ -56,7 +56,7 @@ struct Inspection {
     for (PeerRecord& record : records) {
       StageReport& stage = report.stages[record.stage.value];
       const auto row = std::find_if(stage.peers.begin(), stage.peers.end(),
-                                    [&](const PeerRow& one) { return one.listed.tag == record.session.peer_tag; });
+                                    [&](const PeerRow& one) { return one.member.tag == record.session.peer_tag; });
       if (row != stage.peers.end()) {
         row->record = std::move(record);
       } else if (is_live(record.expires, report.taken)) {
@@ -69,7 +69,7 @@ struct Inspection {
     report.taken = loop.wall();
     report.falls = directory.falls();
     if (options.counters) report.counters = options.counters();
-    place_listed();
+    place_members();
     place_records();
     if (!report.record)  // stages beyond the last peer were only guessed
       while (!report.stages.empty() && report.stages.back().peers.empty() && report.stages.back().claims.empty())
@@ -94,7 +94,8 @@ void ask_members(const std::shared_ptr<Inspection>& inspection) {
           RunReport& report = inspection->report;
           // Parts of two tellings are not one list.
           report.list_whole = report.list_whole && found.ok() && found->sequence == report.standing->sequence;
-          if (found.ok()) inspection->listed.insert(inspection->listed.end(), found->peers.begin(), found->peers.end());
+          if (found.ok())
+            inspection->members.insert(inspection->members.end(), found->peers.begin(), found->peers.end());
           inspection->close();
         });
   for (std::uint16_t k = 0; k < stages; ++k) {
@@ -127,22 +128,22 @@ std::optional<Duration> RunReport::silent() const {
 }
 
 std::string state_of(const RunReport& report, const PeerRow& row) {
-  const ListedPeer& listed = row.listed;
+  const MemberRow& member = row.member;
   const std::int64_t age =
       report.standing
           ? std::max<std::int64_t>(
                 0, std::chrono::floor<std::chrono::seconds>(report.taken - (report.standing->expires - kRecordTtl))
                        .count())
           : 0;
-  const std::string seconds = std::to_string(listed.quiet_s + age) + " s";
-  if (listed.place == ListedPeer::Place::kGone) return "gone " + seconds;
+  const std::string seconds = std::to_string(member.quiet_s + age) + " s";
+  if (member.place == MemberRow::Place::kGone) return "gone " + seconds;
   if (report.silent()) {
     if (!row.record || is_late(row.record->expires, report.taken)) return "silent " + seconds;
     return row.record->serving ? "serving" : "joining";
   }
-  if (listed.quiet_s >= kQuietTold) return "silent " + seconds;
-  if (listed.place == ListedPeer::Place::kLeaving) return "leaving";
-  return listed.place == ListedPeer::Place::kServing ? "serving" : "joining";
+  if (member.quiet_s >= kQuietTold) return "silent " + seconds;
+  if (member.place == MemberRow::Place::kLeaving) return "leaving";
+  return member.place == MemberRow::Place::kServing ? "serving" : "joining";
 }
 
 void inspect_run(PeerDirectory& directory, EventLoop& loop, InspectOptions options,
@@ -160,7 +161,7 @@ void inspect_run(PeerDirectory& directory, EventLoop& loop, InspectOptions optio
   });
   directory.look_up_standing(0, inspection->options.budget, [inspection, answered](Result<StandingRecord> found) {
     if (found.ok()) {
-      inspection->listed = found->peers;
+      inspection->members = found->peers;
       inspection->report.list_whole = found->unnamed == 0;
       inspection->report.standing = std::move(*found);
     }

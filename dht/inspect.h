@@ -26,7 +26,7 @@ struct InspectOptions {
 };
 
 struct PeerRow {  // a session on the signed list, or one that stood there lately
-  ListedPeer listed;
+  MemberRow member;
   std::string name;                  // of its key, 8 hex digits
   std::optional<PeerRecord> record;  // its own; absent: it has none in the DHT, or not of this stage
 };

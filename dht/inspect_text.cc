@@ -136,7 +136,7 @@ std::string row_of(const RunReport& report, const PeerRow& row) {
   const auto told = [](bool there, const std::string& text) { return there ? text : std::string("-"); };
   const std::string age =
       row.record ? format("%.0f s", std::min(age_of(own.expires, report.taken), 9999.0)) : std::string("none");
-  return format("%3u %-8s %-11s %6s %6s %-6s %6s %6s %6s %6s %6s\n", static_cast<unsigned>(row.listed.stage.value),
+  return format("%3u %-8s %-11s %6s %6s %-6s %6s %6s %6s %6s %6s\n", static_cast<unsigned>(row.member.stage.value),
                 row.name.c_str(), state_of(report, row).substr(0, 11).c_str(),
                 told(own.rate > 0, figure(own.rate)).c_str(),
                 told(row.record.has_value(), "v" + figure(static_cast<double>(own.version.value))).c_str(),
@@ -235,7 +235,7 @@ Json json_of_stage(const RunReport& report, const StageReport& stage) {
   for (const PeerRow& row : stage.peers)
     json["peers"].push_back({{"name", row.name},
                              {"state", state_of(report, row)},
-                             {"quiet_s", row.listed.quiet_s},
+                             {"quiet_s", row.member.quiet_s},
                              {"record", row.record ? json_of_record(report, *row.record) : Json(nullptr)}});
   for (const PeerRecord& claim : stage.claims) json["claims"].push_back(json_of_record(report, claim));
   return json;

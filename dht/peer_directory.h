@@ -57,7 +57,7 @@ enum class RunState : std::uint8_t {
 std::string_view name_of(RunState state);  // "waiting", "training", ...
 
 // A session on the signed member list, or one that stood there lately.
-struct ListedPeer {
+struct MemberRow {
   enum class Place : std::uint8_t { kServing, kJoining, kLeaving, kGone };
   std::uint64_t tag = 0;  // the first 8 bytes of its key, as Session::peer_tag
   StageId stage;
@@ -69,8 +69,8 @@ struct ListedPeer {
 struct StandingRecord {
   RunId run;
   std::uint16_t part = 0, parts = 1;
-  std::vector<ListedPeer> peers{};  // of this part
-  std::uint32_t unnamed = 0;        // members that no part has room for. This and the rest: of part 0 alone
+  std::vector<MemberRow> peers{};  // of this part
+  std::uint32_t unnamed = 0;       // members that no part has room for. This and the rest: of part 0 alone
   RunState state = RunState::kWaiting;
   std::optional<WallTime> since{};  // the state's
   std::optional<StageId> stage{};   // parked: the first stage that has nobody, or nobody who reaches the next

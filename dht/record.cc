@@ -195,18 +195,18 @@ Result<RunRecord> read_run(const Json& body, const RunId& run) {
   return record;
 }
 
-Result<std::vector<ListedPeer>> listed_at(const Json& body) {
+Result<std::vector<MemberRow>> member_rows_at(const Json& body) {
   SHOAL_ASSIGN(const std::string text, text_at(body, "who", kRecordBytesMax));
   const auto bytes = parse_base64url(text);
-  if (!bytes.ok() || bytes->size() % kListedPeerBytes != 0) return malformed("\"who\" is no list of peers");
-  std::vector<ListedPeer> peers;
-  for (std::size_t at = 0; at < bytes->size(); at += kListedPeerBytes) {
-    ListedPeer peer;
+  if (!bytes.ok() || bytes->size() % kMemberRowBytes != 0) return malformed("\"who\" is no list of peers");
+  std::vector<MemberRow> peers;
+  for (std::size_t at = 0; at < bytes->size(); at += kMemberRowBytes) {
+    MemberRow peer;
     const std::uint8_t* b = bytes->data() + at;
     for (int i = 0; i < 8; ++i) peer.tag = peer.tag << 8 | b[i];
     peer.stage = StageId(b[8]);
-    if (b[9] > static_cast<std::uint8_t>(ListedPeer::Place::kGone)) return malformed("\"who\" has an unknown place");
-    peer.place = static_cast<ListedPeer::Place>(b[9]);
+    if (b[9] > static_cast<std::uint8_t>(MemberRow::Place::kGone)) return malformed("\"who\" has an unknown place");
+    peer.place = static_cast<MemberRow::Place>(b[9]);
     peer.quiet_s = static_cast<std::uint16_t>(b[10] << 8 | b[11]);
     peers.push_back(peer);
   }
@@ -255,7 +255,7 @@ Result<StandingRecord> read_standing(const Json& body, const RunId& run) {
   if (part >= parts) return malformed("a part beyond the last one");
   record.part = static_cast<std::uint16_t>(part);
   record.parts = static_cast<std::uint16_t>(parts);
-  SHOAL_ASSIGN(record.peers, listed_at(body));
+  SHOAL_ASSIGN(record.peers, member_rows_at(body));
   if (part == 0) SHOAL_TRY(read_state(body, record));
   SHOAL_ASSIGN(record.sequence, number(body, "seq", UINT64_MAX));
   SHOAL_ASSIGN(record.expires, expiry_at(body));

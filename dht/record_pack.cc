@@ -83,9 +83,9 @@ void add_figures(Json& body, const PeerRecord& record) {
   if (record.falls > 0) body["falls"] = record.falls;
 }
 
-std::string text_of(const std::vector<ListedPeer>& peers) {
+std::string text_of(const std::vector<MemberRow>& peers) {
   std::vector<std::uint8_t> bytes;
-  for (const ListedPeer& peer : peers) {
+  for (const MemberRow& peer : peers) {
     for (int shift = 56; shift >= 0; shift -= 8) bytes.push_back(static_cast<std::uint8_t>(peer.tag >> shift));
     bytes.push_back(static_cast<std::uint8_t>(peer.stage.value));
     bytes.push_back(static_cast<std::uint8_t>(peer.place));
@@ -126,7 +126,7 @@ Json body_of(const StandingRecord& record) {
 
 // How many peers one more part like this has room for.
 Result<std::size_t> peers_within(StandingRecord part, const KeyPair& key) {
-  constexpr std::size_t kTextOfPeer = kListedPeerBytes / 3 * 4;
+  constexpr std::size_t kTextOfPeer = kMemberRowBytes / 3 * 4;
   part.peers.clear();
   SHOAL_ASSIGN(const std::string text, sign_text(body_of(part), key));
   if (text.size() + kTextOfPeer > kRecordBytesMax)

@@ -98,15 +98,15 @@ void RecordTable::make_room(StageId stage, WallTime now) {
     peers_.erase(oldest);
     return;
   }
-  const auto listed = std::partition(rivals.begin(), rivals.end(),
-                                     [this](auto rival) { return !is_listed(peer_of(rival->second.record)); });
-  const auto strangers = static_cast<std::size_t>(listed - rivals.begin());
+  const auto first_member = std::partition(rivals.begin(), rivals.end(),
+                                           [this](auto rival) { return !is_member(peer_of(rival->second.record)); });
+  const auto strangers = static_cast<std::size_t>(first_member - rivals.begin());
   peers_.erase(rivals[rng_.below(strangers > 0 ? strangers : rivals.size())]);
 }
 
-bool RecordTable::is_listed(const PeerRecord& record) const {
+bool RecordTable::is_member(const PeerRecord& record) const {
   for (const auto& [part, held] : standing_)
-    for (const ListedPeer& peer : std::get<StandingRecord>(held.record).peers)
+    for (const MemberRow& peer : std::get<StandingRecord>(held.record).peers)
       if (peer.tag == record.session.peer_tag && peer.stage == record.stage) return true;
   return false;
 }

@@ -58,7 +58,7 @@ class RecordTable {
   Result<bool> take(const std::string& text, WallTime now, Duration age_max);
   Result<bool> place(Held& held, AnyRecord record, const std::string& text);
   void make_room(StageId stage, WallTime now);
-  bool is_listed(const PeerRecord& record) const;
+  bool is_member(const PeerRecord& record) const;
   std::vector<std::string> texts(std::size_t limit, WallTime now, Duration age_max) const;
   void count(ErrorCode code);
 

@@ -5,9 +5,9 @@
 namespace shoal {
 namespace {
 
-ListedPeer::Place place_of(const MemberLife& member) {
-  if (member.leaving) return ListedPeer::Place::kLeaving;
-  return member.serving ? ListedPeer::Place::kServing : ListedPeer::Place::kJoining;
+MemberRow::Place place_of(const MemberLife& member) {
+  if (member.leaving) return MemberRow::Place::kLeaving;
+  return member.serving ? MemberRow::Place::kServing : MemberRow::Place::kJoining;
 }
 
 std::uint16_t whole_seconds(Duration time) {
@@ -27,7 +27,7 @@ bool Standing::look(Facts facts, TimePoint now, WallTime wall) {
   Places places;
   for (const MemberLife& member : facts_.members)
     places.emplace_back(member.session.peer_tag, member.stage, place_of(member), member.quiet >= kQuiet);
-  for (const Gone& gone : gone_) places.emplace_back(gone.session.peer_tag, gone.stage, ListedPeer::Place::kGone, true);
+  for (const Gone& gone : gone_) places.emplace_back(gone.session.peer_tag, gone.stage, MemberRow::Place::kGone, true);
   const auto before = std::tuple(state_, stage_, stranded_);
   decide_state(wall);
   const bool moved = before != std::tuple(state_, stage_, stranded_);
@@ -97,9 +97,9 @@ StandingRecord Standing::record(TimePoint now) const {
   for (const MemberLife& member : facts_.members)
     record.peers.push_back({member.session.peer_tag, member.stage, place_of(member), whole_seconds(member.quiet)});
   for (const Gone& gone : gone_)
-    record.peers.push_back({gone.session.peer_tag, gone.stage, ListedPeer::Place::kGone, whole_seconds(now - gone.at)});
+    record.peers.push_back({gone.session.peer_tag, gone.stage, MemberRow::Place::kGone, whole_seconds(now - gone.at)});
   std::stable_sort(record.peers.begin(), record.peers.end(),
-                   [](const ListedPeer& a, const ListedPeer& b) { return a.stage < b.stage; });
+                   [](const MemberRow& a, const MemberRow& b) { return a.stage < b.stage; });
   return record;
 }
 

@@ -48,7 +48,7 @@ class Standing {
     TimePoint at{};
     std::uint64_t targets = 0;
   };
-  using Places = std::vector<std::tuple<std::uint64_t, StageId, ListedPeer::Place, bool>>;
+  using Places = std::vector<std::tuple<std::uint64_t, StageId, MemberRow::Place, bool>>;
   void decide_state(WallTime wall);
   double rate(TimePoint now) const;
 

@@ -39,7 +39,7 @@ class InspectTest : public ::testing::Test {
     loop_.run_for(1s);
   }
   // A run that trains, whose signed list names these.
-  StandingRecord standing(std::vector<ListedPeer> peers) {
+  StandingRecord standing(std::vector<MemberRow> peers) {
     StandingRecord record;
     record.run = run_of(run_);
     record.state = RunState::kTraining;
@@ -61,14 +61,14 @@ class InspectTest : public ::testing::Test {
       source_->announce((*parts)[part], standing_key(record.run, static_cast<std::uint16_t>(part)));
     loop_.run_for(1s);
   }
-  static ListedPeer listed(const KeyPair& peer, std::uint16_t stage,
-                           ListedPeer::Place place = ListedPeer::Place::kServing, std::uint16_t quiet_s = 1) {
+  static MemberRow member(const KeyPair& peer, std::uint16_t stage, MemberRow::Place place = MemberRow::Place::kServing,
+                          std::uint16_t quiet_s = 1) {
     return {Session::of(peer.id(), 1).peer_tag, StageId(stage), place, quiet_s};
   }
   static KeyPair numbered(std::uint16_t stage) { return key_of_number(static_cast<std::uint8_t>(20 + stage)); }
-  std::vector<ListedPeer> one_a_stage() {
-    std::vector<ListedPeer> peers;
-    for (std::uint16_t k = 0; k < 4; ++k) peers.push_back(listed(numbered(k), k));
+  std::vector<MemberRow> one_a_stage() {
+    std::vector<MemberRow> peers;
+    for (std::uint16_t k = 0; k < 4; ++k) peers.push_back(member(numbered(k), k));
     return peers;
   }
   RunReport report() {
@@ -91,7 +91,7 @@ class InspectTest : public ::testing::Test {
 
 TEST_F(InspectTest, JsonSaysWhatTheRecordsSay) {
   announce(ann_, 0, 100);
-  announce_standing(standing({listed(ann_, 0), listed(ben_, 1, ListedPeer::Place::kJoining)}));
+  announce_standing(standing({member(ann_, 0), member(ben_, 1, MemberRow::Place::kJoining)}));
   announce_run();
   const auto json = nlohmann::json::parse(json_of(report()));
   EXPECT_EQ(json["schema"], "shoal.inspect/2");
@@ -122,9 +122,9 @@ TEST_F(InspectTest, TheWeakestStageHasFewestServingPeersThenLeastRate) {
   auto peers = one_a_stage();
   announce_standing(standing(peers));
   EXPECT_EQ(report().weakest, StageId(2));
-  peers.push_back(listed(ann_, 2));
-  peers.push_back(listed(ben_, 0));
-  peers.push_back(listed(cid_, 1, ListedPeer::Place::kJoining));  // does not count
+  peers.push_back(member(ann_, 2));
+  peers.push_back(member(ben_, 0));
+  peers.push_back(member(cid_, 1, MemberRow::Place::kJoining));  // does not count
   StandingRecord later = standing(peers);
   later.sequence = 2;
   announce_standing(later);
@@ -135,7 +135,7 @@ TEST_F(InspectTest, TheWeakestStageHasFewestServingPeersThenLeastRate) {
 TEST_F(InspectTest, ThreeHundredClaimsOfStrangersAreShownApartAndServeNothing) {
   announce_run();
   announce(ann_, 0, 100);
-  announce_standing(standing({listed(ann_, 0)}));
+  announce_standing(standing({member(ann_, 0)}));
   for (int i = 0; i < 300; ++i) {
     std::array<std::uint8_t, 32> seed{};
     seed[0] = static_cast<std::uint8_t>(i);
@@ -147,7 +147,7 @@ TEST_F(InspectTest, ThreeHundredClaimsOfStrangersAreShownApartAndServeNothing) {
   const RunReport found = report();
   EXPECT_EQ(found.stages[0].serving, 1u);
   ASSERT_EQ(found.stages[0].peers.size(), 1u);
-  EXPECT_TRUE(found.stages[0].peers[0].record.has_value()) << "a flood does not push a listed peer's record out";
+  EXPECT_TRUE(found.stages[0].peers[0].record.has_value()) << "a flood does not push a member's record out";
   EXPECT_GT(found.stages[0].claims.size(), 100u);
   EXPECT_EQ(found.weakest, StageId(1));
   EXPECT_THAT(table_of(found), HasSubstr("claims of keys that are not on the signed list"));
@@ -159,7 +159,7 @@ TEST_F(InspectTest, ThreeHundredClaimsOfStrangersAreShownApartAndServeNothing) {
 TEST_F(InspectTest, AMembersRecordOfAnotherStageIsAClaim) {
   announce_run();
   announce(ann_, 1, 100);
-  announce_standing(standing({listed(ann_, 0)}));
+  announce_standing(standing({member(ann_, 0)}));
   const RunReport found = report();
   EXPECT_EQ(found.stages[1].serving, 0u);
   EXPECT_EQ(found.stages[1].claims.size(), 1u);
@@ -180,8 +180,8 @@ TEST_F(InspectTest, TheTableNamesWhatAPersonMustKnowInEightyColumns) {
   source_ = make(50);
   announce_run();
   announce(cid_, 3, 1e14);
-  announce_standing(standing({listed(ann_, 0), listed(ben_, 1, ListedPeer::Place::kServing, 60'000),
-                              listed(numbered(9), 2, ListedPeer::Place::kGone, 65'535)}));
+  announce_standing(standing({member(ann_, 0), member(ben_, 1, MemberRow::Place::kServing, 60'000),
+                              member(numbered(9), 2, MemberRow::Place::kGone, 65'535)}));
   const std::string table = table_of(report());
   for (const std::string part :
        {"tide pool", "DHT network 1397", "state: training for 0:01:", "step 120 | loss 3.4561 | 25.1k tok/s",
@@ -199,7 +199,7 @@ TEST_F(InspectTest, AStageWhoseOnlyPeerDiedIsParkedAsSoonAsTheLaunchingProcessTe
   for (std::uint16_t k = 0; k < 4; ++k) announce(numbered(k), k, 100);
   announce_run();
   auto peers = one_a_stage();
-  peers[2].place = ListedPeer::Place::kGone;
+  peers[2].place = MemberRow::Place::kGone;
   StandingRecord parked = standing(peers);
   parked.state = RunState::kParked;
   parked.stage = StageId(2);
@@ -216,7 +216,7 @@ TEST_F(InspectTest, AStageWhoseOnlyPeerDiedIsParkedAsSoonAsTheLaunchingProcessTe
 
 TEST_F(InspectTest, AStageThatCannotReachTheNextIsNamedWithBothSides) {
   announce_run();
-  StandingRecord parked = standing({listed(ann_, 0), listed(ben_, 1), listed(numbered(2), 2), listed(numbered(3), 3)});
+  StandingRecord parked = standing({member(ann_, 0), member(ben_, 1), member(numbered(2), 2), member(numbered(3), 3)});
   parked.state = RunState::kParked;
   parked.stage = StageId(0);
   parked.stranded = true;
@@ -231,7 +231,7 @@ TEST_F(InspectTest, AStageThatCannotReachTheNextIsNamedWithBothSides) {
 TEST_F(InspectTest, WhenTheLaunchingProcessIsSilentNobodyIsSaidToServeWhoIsSilentToo) {
   announce(ann_, 0, 100);
   announce_run();
-  announce_standing(standing({listed(ann_, 0)}));
+  announce_standing(standing({member(ann_, 0)}));
   sources_.clear();
   source_.reset();
   loop_.run_for(46s);
@@ -279,11 +279,11 @@ TEST_F(InspectTest, CountsWhatDidNotPass) {
 // A list that one record has no room for.
 TEST_F(InspectTest, ManyMembersComeInPartsAndAreNamedOnceEach) {
   announce_run();
-  std::vector<ListedPeer> peers;
+  std::vector<MemberRow> peers;
   for (std::uint16_t n = 0; n < 100; ++n) {
     std::array<std::uint8_t, 32> seed{};
     seed[3] = static_cast<std::uint8_t>(n);
-    peers.push_back(listed(KeyPair::from_seed(seed), n % 4));
+    peers.push_back(member(KeyPair::from_seed(seed), n % 4));
   }
   announce_standing(standing(peers));
   const RunReport found = report();

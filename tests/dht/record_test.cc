@@ -72,7 +72,7 @@ StandingRecord standing_record(const KeyPair& run) {
 
 TEST_F(RecordTest, HowARunStandsComesBack) {
   StandingRecord record = standing_record(run_);
-  record.peers = {{0x0123456789abcdefull, StageId(3), ListedPeer::Place::kLeaving, 258}};
+  record.peers = {{0x0123456789abcdefull, StageId(3), MemberRow::Place::kLeaving, 258}};
   const auto parts = pack_standing(record, run_);
   ASSERT_TRUE(parts.ok()) << parts.error().message;
   ASSERT_EQ(parts->size(), 1u);
@@ -97,7 +97,7 @@ TEST_F(RecordTest, HowARunStandsComesBack) {
   ASSERT_EQ(back.peers.size(), 1u);
   EXPECT_EQ(back.peers[0].tag, 0x0123456789abcdefull);
   EXPECT_EQ(back.peers[0].stage, StageId(3));
-  EXPECT_EQ(back.peers[0].place, ListedPeer::Place::kLeaving);
+  EXPECT_EQ(back.peers[0].place, MemberRow::Place::kLeaving);
   EXPECT_EQ(back.peers[0].quiet_s, 258);
 }
 
@@ -112,7 +112,7 @@ TEST_F(RecordTest, TheMembersOfALargeRunComeInPartsAndWhoIsNotNamedIsCounted) {
   record.rate = kRecordRateMax;
   record.falls = UINT32_MAX;
   for (const std::size_t members : {std::size_t{0}, std::size_t{1}, std::size_t{40}, std::size_t{5000}}) {
-    record.peers.assign(members, ListedPeer{});
+    record.peers.assign(members, MemberRow{});
     for (std::size_t i = 0; i < members; ++i) record.peers[i].tag = i + 1;
     const auto parts = pack_standing(record, run_);
     ASSERT_TRUE(parts.ok()) << parts.error().message;
@@ -126,7 +126,7 @@ TEST_F(RecordTest, TheMembersOfALargeRunComeInPartsAndWhoIsNotNamedIsCounted) {
       const auto& back = std::get<StandingRecord>(*any);
       EXPECT_EQ(back.part, part);
       EXPECT_EQ(back.parts, parts->size());
-      for (const ListedPeer& peer : back.peers) EXPECT_EQ(peer.tag, ++named);
+      for (const MemberRow& peer : back.peers) EXPECT_EQ(peer.tag, ++named);
       if (part == 0) unnamed = back.unnamed;
     }
     EXPECT_EQ(named + unnamed, members);

@@ -57,6 +57,24 @@ TEST_F(AnnouncingTest, ARecordSaysWhereWeAreAndIsSignedByOurKey) {
   EXPECT_EQ(directory_.withdrawn, std::vector<std::string>{stage_key(run_, StageId(2))});
 }
 
+TEST_F(AnnouncingTest, ARecordSaysWhatThisMachineLendsAndHowMuchItSends) {
+  facts_.device = "cuda:0";
+  facts_.memory_bytes = 3ull << 30;
+  facts_.rtt = 35ms;
+  facts_.sent = 5'000'000;
+  announcing_.announce(facts_);
+  EXPECT_EQ(newest().sent_rate, 0) << "since when is not known yet";
+  loop_.run_for(10s);
+  facts_.sent += 1'000'000;
+  facts_.received += 2'000'000;
+  announcing_.announce(facts_);
+  EXPECT_EQ(newest().device, "cuda:0");
+  EXPECT_EQ(newest().memory_bytes, 3ull << 30);
+  EXPECT_DOUBLE_EQ(newest().rtt_ms, 35);
+  EXPECT_DOUBLE_EQ(newest().sent_rate, 100'000);
+  EXPECT_DOUBLE_EQ(newest().got_rate, 200'000);
+}
+
 TEST_F(AnnouncingTest, EachRecordReplacesTheOneBeforeAlsoWithinAMillisecond) {
   announcing_.announce(facts_);
   const std::uint64_t first = newest().sequence;

@@ -60,13 +60,13 @@ TEST_F(StandingTest, AMemberThatFallsSilentOrGoesIsNews) {
   members[0].quiet = Standing::kQuiet;
   EXPECT_TRUE(look(facts({1})));
   EXPECT_EQ(standing.record(now).peers.at(0).quiet_s, 5);
-  EXPECT_EQ(standing.record(now).peers.at(1).place, ListedPeer::Place::kJoining);
+  EXPECT_EQ(standing.record(now).peers.at(1).place, MemberRow::Place::kJoining);
   members.erase(members.begin());
   standing.on_session_over(session(1), StageId(0), now);
   EXPECT_TRUE(look(facts({1})));
   const StandingRecord gone = standing.record(now + 30s);
   ASSERT_EQ(gone.peers.size(), 2u);
-  EXPECT_EQ(gone.peers[1].place, ListedPeer::Place::kGone);
+  EXPECT_EQ(gone.peers[1].place, MemberRow::Place::kGone);
   EXPECT_EQ(gone.peers[1].quiet_s, 31);
   Session again = session(1);
   again.incarnation = 77;
