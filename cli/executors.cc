@@ -20,11 +20,6 @@ void add_compute_options(CLI::App& command, ComputeOptions& options) {
   command.add_option("--threads", options.threads, "threads of the CPU (default: all)")->check(CLI::Range(1, 1024));
 }
 
-std::string device_text(const ComputeOptions& options) {
-  const auto chosen = choose_device(options.device);
-  return chosen.ok() ? *chosen : options.device;
-}
-
 Status check_memory(const std::string& what, std::span<const StageSpec> specs, std::uint64_t copies,
                     const ComputeOptions& options) {
   SHOAL_ASSIGN(const std::string device, choose_device(options.device));

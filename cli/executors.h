@@ -22,8 +22,6 @@ struct ComputeOptions {
 
 // --device and --threads.
 void add_compute_options(CLI::App& command, ComputeOptions& options);
-// For people: what "auto" stands for on this machine, else as it was asked for.
-std::string device_text(const ComputeOptions& options);
 // Whether the parameters of `specs` can be in this machine's memory at once, each `copies` times: said by name, before
 // the tensor library is asked for them. What a GPU holds is its driver's to say. ERRORS: kTooLarge, choose_device's.
 Status check_memory(const std::string& what, std::span<const StageSpec> specs, std::uint64_t copies,

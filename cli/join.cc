@@ -159,7 +159,7 @@ class JoinProgram final : private Peer::Owner {
                         .authority_addresses = contacts,
                         .addresses = addresses,
                         .wish = {},
-                        .device = device_text(arguments_.compute),
+                        .device = arguments_.compute.device,
                         .memory_bytes = arguments_.memory_mebibytes << 20,
                         .contact_time = from_seconds(arguments_.patience_s),
                         .absence_time = from_seconds(arguments_.wait_s),
