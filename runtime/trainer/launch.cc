@@ -150,7 +150,9 @@ void Launch::on_message(const Remote& remote, Message message, TransferId transf
   } else if (auto* m = std::get_if<Peers>(&message)) {
     if (env_.directory != nullptr) env_.directory->offer(m->records);
   } else if (auto* m = std::get_if<JoinRequest>(&message); m != nullptr && !authority_->knows(remote.session)) {
-    if (transfer != 0 && frame_bytes == kDialPaymentBytes && paying_.size() < kPayingMax) {
+    const auto before = paying_.lower_bound({remote.peer, 0});  // one at a time
+    const bool pays_already = before != paying_.end() && before->first.peer == remote.peer;
+    if (transfer != 0 && frame_bytes == kDialPaymentBytes && !pays_already && paying_.size() < kPayingMax) {
       paying_.insert_or_assign({remote.peer, transfer}, std::move(*m));
       return;
     }
