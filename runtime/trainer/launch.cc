@@ -156,7 +156,7 @@ void Launch::on_message(const Remote& remote, Message message, TransferId transf
       paying_.insert_or_assign({remote.peer, transfer}, std::move(*m));
       return;
     }
-    dial_back_->check(remote, *m, {.host = transport_->other_host(remote.peer), .paid = false});
+    if (!pays_already) dial_back_->check(remote, *m, {.host = transport_->other_host(remote.peer), .paid = false});
   } else if (std::holds_alternative<JoinRequest>(message) || std::holds_alternative<Beat>(message) ||
              std::holds_alternative<Leave>(message) || std::holds_alternative<Goodbye>(message) ||
              std::holds_alternative<RoundReport>(message) || std::holds_alternative<MembersQuery>(message)) {
