@@ -1,9 +1,12 @@
 // shoal inspect TICKET|RUN: what the DHT tells any stranger about a run.
 #include "dht/inspect.h"
 
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
+#include "cli/host_probe.h"
 #include "cli/live.h"
 #include "cli/outcome.h"
 #include "cli/program.h"
@@ -16,11 +19,15 @@
 namespace shoal {
 namespace {
 
+constexpr Duration kWatchPeriod = 2s;
+constexpr Duration kProbePatience = 2s;
+
 struct InspectArguments {
   std::string run;
   std::uint32_t network = 0;
   std::vector<std::string> bootstrap;
   double seconds = 5;
+  bool watch = false;
 };
 
 // A ticket brings network and addresses; a bare key needs them as options.
@@ -44,47 +51,115 @@ Status resolve(InspectArguments& arguments, RunId& run) {
   return {};
 }
 
-int run(InspectArguments arguments, bool json) {
-  RunId run_id;
-  const Status resolved = resolve(arguments, run_id);
-  if (!resolved.ok())
-    return resolved.code() == ErrorCode::kInput ? fail(resolved.error(), kExitUsage) : fail(resolved.error());
-  if (const Status routes = check_routes(arguments.bootstrap); !routes.ok()) return fail(routes.error());
-  ThreadLoop loop;
-  DhtChildOptions child_options;
-  child_options.network = arguments.network;
-  auto child = DhtChild::start(loop, child_options);
-  if (!child.ok()) return fail(child.error());
-  DhtDirectory directory(loop, std::move(*child), nullptr,
-                         {.run = run_id, .bootstrap = arguments.bootstrap, .cache_path = {}, .seed = entropy_seed()});
-  int code = kExitUnavailable;
-  inspect_run(directory, loop,
-              {.run = run_id,
-               .network = arguments.network,
-               .budget = from_seconds(arguments.seconds),
-               .counters = [&] { return directory.counters(); }},
-              [&](const RunReport& report) {
-                std::fputs((json ? json_of(report) : table_of(report)).c_str(), stdout);
-                if (json) std::fputs("\n", stdout);
-                bool found = report.record.has_value();
-                for (const StageReport& stage : report.stages) found = found || !stage.peers.empty();
-                code = found ? kExitOk : kExitUnavailable;
-                loop.stop();
-              });
-  loop.run();
-  if (code != kExitOk) {
-    return fail(make_error(ErrorCode::kUnreachable,
-                           "nobody in the DHT tells anything about this run. Is it up, and can UDP reach " +
-                               (arguments.bootstrap.empty() ? "it" : arguments.bootstrap.front()) + "?"));
+class InspectProgram {
+ public:
+  InspectProgram(InspectArguments arguments, bool json) : arguments_(std::move(arguments)), json_(json) {}
+
+  int run() {
+    const Status resolved = resolve(arguments_, run_);
+    if (!resolved.ok())
+      return resolved.code() == ErrorCode::kInput ? fail(resolved.error(), kExitUsage) : fail(resolved.error());
+    if (const Status opened = open(); !opened.ok()) return fail(opened.error());
+    ask();
+    loop_.run();
+    if (signals_->heard()) return signals_->exit_code();
+    return written_.ok() ? judge() : fail(written_.error());
   }
-  return code;
-}
+
+ private:
+  Status open() {
+    SHOAL_TRY(check_routes(arguments_.bootstrap));
+    DhtChildOptions child_options;
+    child_options.network = arguments_.network;
+    SHOAL_ASSIGN(std::unique_ptr<DhtChild> child, DhtChild::start(loop_, child_options));
+    directory_ = std::make_unique<DhtDirectory>(
+        loop_, std::move(child), nullptr,
+        DhtDirectoryOptions{.run = run_, .bootstrap = arguments_.bootstrap, .cache_path = {}, .seed = entropy_seed()});
+    const auto stop = [this] { loop_.stop(); };
+    SHOAL_ASSIGN(signals_, StopSignals::listen(loop_, stop, stop));
+    return {};
+  }
+
+  void ask() {
+    inspect_run(*directory_, loop_,
+                {.run = run_,
+                 .network = arguments_.network,
+                 .budget = from_seconds(arguments_.seconds),
+                 .counters = [this] { return directory_->counters(); }},
+                [this](RunReport report) {
+                  report_ = std::move(report);
+                  if (report_.found()) print();
+                  written_ = write_output();
+                  // A run that is over says nothing new, and what is not found is judged at once.
+                  if (!arguments_.watch || report_.ended() || !report_.found() || !written_.ok()) return loop_.stop();
+                  loop_.after(kWatchPeriod, [this] { ask(); });
+                });
+  }
+
+  void print() {
+    if (arguments_.watch && !json_ && ::isatty(STDOUT_FILENO) != 0) std::fputs("\x1b[H\x1b[J", stdout);
+    std::fputs((json_ ? json_of(report_) + "\n" : table_of(report_)).c_str(), stdout);
+    if (arguments_.watch && !json_ && ::isatty(STDOUT_FILENO) == 0) std::fputs("\n", stdout);
+  }
+
+  int judge() const {
+    if (report_.ended()) return kExitEnded;
+    if (report_.record || report_.standing) return kExitOk;
+    const std::string network = std::to_string(arguments_.network);
+    const std::string run = "run " + short_name(run_);
+    if (report_.found())
+      return fail(make_error(ErrorCode::kUnreachable,
+                             "only claims of peers were found, and nothing that " + run +
+                                 "'s key signed: its launching process has been away for more than a minute"));
+    if (directory_->good_nodes() > 0)
+      return fail(make_error(ErrorCode::kMissing,
+                             "DHT network " + network + " answers, and knows nothing of " + run +
+                                 ". HINT: is the key right? Of a run that is over the records last a minute"));
+    return judge_silence(network);
+  }
+
+  // No DHT node answered at all.
+  int judge_silence(const std::string& network) const {
+    std::string closed;
+    for (const std::string& address : arguments_.bootstrap) {
+      const HostProbe probe = probe_host(address, kProbePatience);
+      if (probe == HostProbe::kSilent)
+        return fail(make_error(ErrorCode::kUnreachable,
+                               address + " is there, and no DHT node of network " + network +
+                                   " answers: it is of another network, or UDP is blocked on the way. HINT: the "
+                                   "ticket names the right network; else `launch` said it with --network"),
+                    kExitWrongNetwork);
+      if (probe == HostProbe::kClosed) closed += (closed.empty() ? "" : ", ") + address;
+    }
+    if (!closed.empty())
+      return fail(make_error(
+          ErrorCode::kUnreachable,
+          "nobody listens at " + closed + " (UDP): the run's process is gone, has moved or was started with --no-dht"));
+    std::string all;
+    for (const std::string& address : arguments_.bootstrap) all += (all.empty() ? "" : ", ") + address;
+    return fail(make_error(ErrorCode::kUnreachable,
+                           "no answer from " + all +
+                               ": the host is down, or a firewall keeps TCP and UDP from it. HINT: can this machine "
+                               "reach it at all?"));
+  }
+
+  InspectArguments arguments_;
+  const bool json_;
+  RunId run_;
+  RunReport report_;
+  Status written_;
+
+  // Destroyed from the last to the first: each borrows from those above it.
+  ThreadLoop loop_;
+  std::unique_ptr<DhtDirectory> directory_;
+  std::unique_ptr<StopSignals> signals_;
+};
 
 }  // namespace
 
 void add_inspect(CLI::App& app, Program& program) {
   CLI::App* command =
-      app.add_subcommand("inspect", "stages, peers, rates and versions of a run, as the DHT tells them to anybody");
+      app.add_subcommand("inspect", "how a run stands, who serves and who does not, as the DHT tells it to anybody");
   auto arguments = std::make_shared<InspectArguments>();
   command->add_option("run", arguments->run, "the run's ticket, or its key as 64 hex digits")
       ->required()
@@ -94,7 +169,9 @@ void add_inspect(CLI::App& app, Program& program) {
       ->type_name("HOST:PORT");
   command->add_option("--seconds", arguments->seconds, "patience for each of the two questions (default: 5)")
       ->check(CLI::Range(0.1, 600.0));
-  run_when_named(*command, program, [arguments](const GlobalOptions& global) { return run(*arguments, global.json); });
+  command->add_flag("--watch", arguments->watch, "ask again every 2 s until the run has ended");
+  run_when_named(*command, program,
+                 [arguments](const GlobalOptions& global) { return InspectProgram(*arguments, global.json).run(); });
 }
 
 }  // namespace shoal

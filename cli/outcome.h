@@ -11,9 +11,11 @@ enum ExitCode : int {
   kExitOk = 0,
   kExitFailed = 1,      // the judgement of a command that judges (audit, demo) is no
   kExitIncomplete = 2,  // of audit: evidence is missing, so nobody can tell
+  kExitEnded = 3,       // of inspect: the run is over
   kExitUsage = 64,
   kExitBadInput = 65,  // damaged or mistyped: ticket, manifest, token file, saved model
   kExitMissing = 66,
+  kExitWrongNetwork = 68,  // of inspect: somebody is there, and is no DHT node of that network
   kExitUnavailable = 69,   // no GPU, no peers, swarm not reachable
   kExitBug = 70,           // an exception that nobody expected; a failed check aborts the process instead (134)
   kExitCannotCreate = 73,  // where --dir, --events or --save point

@@ -15,16 +15,17 @@
 #include "common/executable.h"
 #include "common/fault.h"
 #include "common/log.h"
+#include "common/log_throttle.h"
 #include "common/rng.h"
 #include "common/thread_loop.h"
 #include "dht/child_protocol.h"
+#include "dht/restart_pace.h"
 #include "dht/spawned_child.h"
 
 namespace shoal {
 namespace {
 
-constexpr Duration kHealthyLife = 60s;  // a child that lived so long starts the backoff anew
-constexpr Duration kAliveWindow = 5s;   // status lines come every second
+constexpr Duration kAliveWindow = 5s;  // status lines come every second
 
 }  // namespace
 
@@ -95,6 +96,7 @@ class DhtChild::Supervisor : public std::enable_shared_from_this<Supervisor> {
   std::mutex mutex_;
   std::deque<std::string> commands_;  // guarded by mutex_
 
+  LogThrottle said_;  // supervisor's thread
   LineBuffer lines_;
   std::string outgoing_;
   TimePoint last_line_;
@@ -111,7 +113,7 @@ std::vector<std::string> DhtChild::Supervisor::arguments() {
 }
 
 void DhtChild::Supervisor::run() {
-  Duration backoff = options_.backoff_min;
+  RestartPace pace(options_.backoff_min, options_.backoff_max);
   while (!stopping_) {
     const TimePoint begin = monotonic_now();
     if (SHOAL_FAULT("dht.spawn")) {
@@ -131,10 +133,10 @@ void DhtChild::Supervisor::run() {
     } else {
       note_death(child.error().message);
     }
-    if (monotonic_now() - begin > kHealthyLife) backoff = options_.backoff_min;
+    const Duration pause = pace.after(monotonic_now() - begin);
+    if (pace.hunted()) last_port_ = 0;
     // Jitter, so that hosts that fell together do not come back together.
-    sleep(std::chrono::duration_cast<Duration>(backoff * (0.5 + 0.5 * rng_.uniform())));
-    backoff = std::min(backoff * 2, options_.backoff_max);
+    sleep(std::chrono::duration_cast<Duration>(pause * (0.5 + 0.5 * rng_.uniform())));
   }
 }
 
@@ -233,7 +235,11 @@ void DhtChild::Supervisor::post(std::function<void(Supervisor&)> task) {
 }
 
 void DhtChild::Supervisor::note_death(const std::string& cause) {
-  log_warning(cause, "; records of live connections and of the cache serve until it is back");
+  if (const auto times = said_.due("dht", monotonic_now()))
+    log_warning(cause, "; records of live connections and of the cache serve until it is back. It has ended ",
+                deaths_.load(), deaths_.load() == 1 ? " time" : " times",
+                " so far: a stranger can end it with a datagram, and training goes on without it",
+                LogThrottle::text_of(*times));
   post([cause](Supervisor& self) {
     if (!std::exchange(self.up_, false)) return;
     if (self.listener_ != nullptr) self.listener_->on_dht_down(make_error(ErrorCode::kUnreachable, cause));

@@ -21,11 +21,11 @@ inline constexpr std::size_t kChildQueueMax = 1024;
 struct DhtChildOptions {
   std::string program;           // path of shoal-dht; empty: beside our own executable
   std::string bind = "0.0.0.0";  // address of the UDP socket
-  std::uint16_t port = 0;        // 0: any; a restart asks for the same one again
+  std::uint16_t port = 0;        // 0: any; a restart asks for the same one again, unless somebody hunts the child there
   std::uint32_t network = 0;     // DHT nodes speak only to their own network; 0 is the public one and refused here
-  std::uint64_t memory_bytes = 512ull << 20;  // of address space; a quiet node takes a third
-  Duration backoff_min = 1s, backoff_max = 30s;
-  Duration silence_max = 10s;  // a child that says nothing for so long is killed
+  std::uint64_t memory_bytes = 512ull << 20;        // of address space; a quiet node takes a third
+  Duration backoff_min = 500ms, backoff_max = 10s;  // between two starts (dht/restart_pace.h)
+  Duration silence_max = 10s;                       // a child that says nothing for so long is killed
 };
 
 struct ChildCounters {

@@ -108,6 +108,8 @@ void DhtDirectory::join_network() {
 void DhtDirectory::on_dht_down(const Error& cause) {
   log_debug("DHT down: ", cause.message);
   up_ = false;
+  falls_.push_back(loop_.now());
+  if (falls_.size() > kFallsMax) falls_.pop_front();
   status_ = {};
   gets_.clear();
   for (auto& [key, own] : own_) own.kept = false;
@@ -182,6 +184,18 @@ void DhtDirectory::look_up_run(Duration budget, std::function<void(Result<RunRec
     done(make_error(ErrorCode::kTimeout, "no record of run " + short_name(options_.run) +
                                              " was found in the DHT\nHINT: is the launching process up, and "
                                              "is a DHT node of this run reachable over UDP?"));
+  });
+}
+
+void DhtDirectory::look_up_standing(std::uint16_t part, Duration budget,
+                                    std::function<void(Result<StandingRecord>)> done) {
+  const auto live = [this, part] {
+    const auto record = table_.standing(part, loop_.wall());
+    return record && is_live(record->expires, loop_.wall());
+  };
+  look_up(standing_key(options_.run, part), budget, live, [this, part, done = std::move(done)] {
+    if (auto record = table_.standing(part, loop_.wall())) return done(std::move(*record));
+    done(make_error(ErrorCode::kTimeout, "how run " + short_name(options_.run) + " stands was not found in the DHT"));
   });
 }
 
@@ -271,6 +285,11 @@ void DhtDirectory::offer(const std::vector<std::string>& signed_records) {
     news |= taken.ok() && *taken;
   }
   if (news) save_soon();
+}
+
+std::uint32_t DhtDirectory::falls() const {
+  return static_cast<std::uint32_t>(
+      std::count_if(falls_.begin(), falls_.end(), [&](TimePoint at) { return loop_.now() - at < kFallsWindow; }));
 }
 
 std::vector<std::string> DhtDirectory::known(std::size_t limit) const { return table_.live_texts(limit, loop_.wall()); }

@@ -10,6 +10,7 @@
 // Thread: loop only; callbacks run on the loop, never from inside a call.   Ownership: owns the access; borrows loop
 // and storage. Bounds: those of RecordTable and DiskCache; kLookUpsMax look-ups at a time (more answer from memory);
 // kOwnRecordsMax of ours.
+#include <deque>
 #include <map>
 #include <memory>
 #include <string>
@@ -28,6 +29,7 @@ namespace shoal {
 
 inline constexpr std::size_t kLookUpsMax = 1024;
 inline constexpr std::size_t kOwnRecordsMax = 64;
+inline constexpr std::size_t kFallsMax = 1024;
 inline constexpr Duration kWatchedFor = std::chrono::minutes(10);
 
 struct DhtDirectoryOptions {
@@ -54,9 +56,11 @@ class DhtDirectory final : public PeerDirectory, private DhtAccess::Listener {
   void withdraw(const std::string& key) override;
   void look_up_stage(StageId stage, Duration budget, std::function<void(std::vector<PeerRecord>)> done) override;
   void look_up_run(Duration budget, std::function<void(Result<RunRecord>)> done) override;  // ERRORS: kTimeout
+  void look_up_standing(std::uint16_t part, Duration budget, std::function<void(Result<StandingRecord>)> done) override;
   void offer(const std::vector<std::string>& signed_records) override;
   std::vector<std::string> known(std::size_t limit) const override;
   bool alive() const override { return access_->alive(); }
+  std::uint32_t falls() const override;
 
   std::uint16_t port() const { return port_; }  // UDP, 0 before the first start
   std::uint32_t good_nodes() const { return status_.good_nodes; }
@@ -105,6 +109,7 @@ class DhtDirectory final : public PeerDirectory, private DhtAccess::Listener {
   DhtStatus status_;
   std::uint16_t port_ = 0;
   bool up_ = false;
+  std::deque<TimePoint> falls_;  // the newest, at most kFallsMax
 
   std::map<std::string, Own> own_;
   std::map<std::uint64_t, LookUp> look_ups_;

@@ -1,6 +1,10 @@
 #pragma once
 // What any stranger can learn of a run from its directory, as values, as a table and as JSON (`shoal inspect`).
 // Thread: loop only.   Every record shown was verified; what did not pass is counted under `refused`.
+//
+// A signature proves who wrote a record and not that the run knows him: anybody can make keys and sign claims. So who
+// serves is what the launching process tells, by the list that the run's key signs (StandingRecord). A peer's own
+// record adds to its row what it says of itself, and records of other keys are claims, shown apart and never counted.
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -16,35 +20,56 @@ namespace shoal {
 struct InspectOptions {
   RunId run;
   std::uint32_t network = 0;                 // told in the output, so that other tools can be pointed at it; 0: unknown
-  Duration budget = 5s;                      // of each of the two questions: the run, then all stages at once
+  Duration budget = 5s;                      // of each question: the run and how it stands, then stages and members
   std::uint16_t stages_if_unknown = 16;      // asked for when no run record is found
   std::function<RecordCounters()> counters;  // of the directory; may be empty
 };
 
+struct PeerRow {  // a session on the signed list, or one that stood there lately
+  MemberRow member;
+  std::string name;                  // of its key, 8 hex digits
+  std::optional<PeerRecord> record;  // its own; absent: it has none in the DHT, or not of this stage
+};
+
 struct StageReport {
   StageId stage;
-  std::vector<PeerRecord> peers;  // in the order of their ids
-  std::size_t serving = 0;        // as the launching process tells it; else by the peers' own records, if not late
-  double rate = 0;                // targets per second, by the peers' own records
+  std::vector<PeerRow> peers;
+  std::vector<PeerRecord> claims;  // of keys that the list does not name there, in the order of their ids
+  std::size_t serving = 0;
+  double rate = 0;  // targets per second of those that serve, as they say
 };
 
 struct RunReport {
   RunId run;
   std::uint32_t network = 0;
-  std::optional<RunRecord> record;  // absent: nobody published one that passes
+  std::optional<RunRecord> record;         // absent: nobody published one that passes
+  std::optional<StandingRecord> standing;  // part 0; absent: nobody who holds the run's key tells how it stands
+  bool list_whole = false;                 // every member is named in `stages`
   std::vector<StageReport> stages;
   std::optional<StageId> weakest;  // fewest serving peers, then least rate; absent without stages
+  std::uint32_t falls = 0;         // of our own DHT node (PeerDirectory::falls)
   RecordCounters counters;
   WallTime taken;
+
+  bool found() const;  // anything at all, also claims
+  bool ended() const;
+  // The launching process tells nothing any more, since so long.
+  std::optional<Duration> silent() const;
 };
+
+// For people: "serving", "joining", "leaving", "silent 12 s", "gone 40 s". When the launching process is silent itself,
+// what the peer's own record says of now.
+std::string state_of(const RunReport& report, const PeerRow& row);
 
 // Calls `done` once, within about twice the budget. REQUIRES: directory and loop live until then.
 void inspect_run(PeerDirectory& directory, EventLoop& loop, InspectOptions options,
                  std::function<void(RunReport)> done);
 
-// For people: a line on the run, a table of the peers, a line on its health. Texts of strangers are escaped.
+// For people, in lines of at most kTableColumns: how the run stands, a table of the peers, what is claimed besides.
+// Texts of strangers are escaped.
+inline constexpr std::size_t kTableColumns = 80;
 std::string table_of(const RunReport& report);
-// One JSON document, "schema":"shoal.inspect/1" (docs/dht.md).
+// One JSON document, "schema":"shoal.inspect/2" (docs/dht.md).
 std::string json_of(const RunReport& report);
 
 }  // namespace shoal

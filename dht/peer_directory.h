@@ -7,6 +7,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/ids.h"
@@ -25,8 +26,14 @@ struct PeerRecord {  // one per peer, under the key of its stage
   double queue_seconds = 0;
   Version version;
   bool serving = false;
-  std::uint64_t sequence = 0;  // rises with every change; the highest wins
-  WallTime expires{};          // 60 s after it was made
+  // For people, told where there is room; empty or 0: not told.
+  std::string device{};
+  std::uint64_t memory_bytes = 0;      // that its stage and its microbatches need, estimated
+  double rtt_ms = 0;                   // of its link to the launching process
+  double sent_rate = 0, got_rate = 0;  // bytes a second over all its links
+  std::uint32_t falls = 0;             // of its DHT node lately (PeerDirectory::falls)
+  std::uint64_t sequence = 0;          // rises with every change; the highest wins
+  WallTime expires{};                  // 60 s after it was made
 };
 
 struct RunRecord {  // one per run, signed by the run's key
@@ -35,15 +42,49 @@ struct RunRecord {  // one per run, signed by the run's key
   std::uint16_t stages = 0;
   Digest manifest;                     // BLAKE2b-256 of the manifest's body
   std::vector<std::string> addresses;  // of the authority
-  // Peers that serve, stage by stage, 9 for more; empty: not told (a run of more than 32 stages has no room for it).
-  std::vector<std::uint8_t> serving{};
-  std::optional<WallTime> parked_since{};  // a stage has had no serving peer since then, or none that reaches the next
-  std::optional<StageId> stranded{};       // nobody of this stage reaches the next one
-  std::optional<std::string> ended{};      // the run is over, for this reason; that never changes again
+  std::optional<std::string> ended{};  // the run is over, for this reason; that never changes again
   std::uint64_t sequence = 0;
   WallTime expires{};
 };
 
+enum class RunState : std::uint8_t {
+  kWaiting,  // for the first peer of a stage
+  kTraining,
+  kParked,  // a stage has nobody who serves, or nobody who reaches the next one
+  kEnding,  // settles, secures, validates, saves
+  kEnded,
+};
+std::string_view name_of(RunState state);  // "waiting", "training", ...
+
+// A session on the signed member list, or one that stood there lately.
+struct MemberRow {
+  enum class Place : std::uint8_t { kServing, kJoining, kLeaving, kGone };
+  std::uint64_t tag = 0;  // the first 8 bytes of its key, as Session::peer_tag
+  StageId stage;
+  Place place = Place::kJoining;
+  std::uint16_t quiet_s = 0;  // since its last beat; of one that is gone: since its session ended
+};
+
+// How a run stands, as its launching process tells it, in as many parts as its members need.
+struct StandingRecord {
+  RunId run;
+  std::uint16_t part = 0, parts = 1;
+  std::vector<MemberRow> peers{};  // of this part
+  std::uint32_t unnamed = 0;       // members that no part has room for. This and the rest: of part 0 alone
+  RunState state = RunState::kWaiting;
+  std::optional<WallTime> since{};  // the state's
+  std::optional<StageId> stage{};   // parked: the first stage that has nobody, or nobody who reaches the next
+  bool stranded = false;            // parked: the latter
+  std::vector<std::string> last{};  // parked: short names of the last members of `stage`, at most kRecordLastMax
+  std::uint64_t step = 0, targets = 0, end_targets = 0;  // end_targets 0: no end is set
+  double loss = 0, rate = 0;   // nats a target of the last step; targets a second over the last seconds
+  std::uint32_t falls = 0;     // as in PeerRecord
+  std::uint64_t sequence = 0;  // that of all parts of one telling
+  WallTime expires{};
+};
+
+inline constexpr std::size_t kStandingPartsMax = 32;
+inline constexpr std::size_t kRecordLastMax = 3;
 inline constexpr std::size_t kRecordBytesMax = 512;
 inline constexpr std::size_t kExchangedMax = 64;  // records of one message of the peer exchange: each costs a signature
 
@@ -54,8 +95,14 @@ Result<std::string> pack_record(const PeerRecord& record, const KeyPair& key);
 Result<std::string> pack_record(const RunRecord& record, const KeyPair& run_key);
 Result<PeerRecord> parse_peer_record(const std::string& text, const RunId& run);
 Result<RunRecord> parse_run_record(const std::string& text, const RunId& run);
-std::string stage_key(const RunId& run, StageId stage);  // the documented DHT keys: "shoal/1/<run>/stage/<k>"
-std::string run_key_name(const RunId& run);              // "shoal/1/<run>/run"
+std::string stage_key(const RunId& run, StageId stage);          // the documented DHT keys: "shoal/1/<run>/stage/<k>"
+std::string run_key_name(const RunId& run);                      // "shoal/1/<run>/run"
+std::string standing_key(const RunId& run, std::uint16_t part);  // "shoal/1/<run>/standing/<part>"
+// `whole`: with all peers in part 0; its parts in order, the peers that stand first in the first ones. What
+// kStandingPartsMax parts have no room for is counted as unnamed. ERRORS: kInput (not the run's key).
+Result<std::vector<std::string>> pack_standing(const StandingRecord& whole, const KeyPair& run_key);
+
+inline constexpr Duration kFallsWindow = std::chrono::minutes(10);
 
 class PeerDirectory {
  public:
@@ -68,11 +115,16 @@ class PeerDirectory {
   // expired), else with the cache.
   virtual void look_up_stage(StageId stage, Duration budget, std::function<void(std::vector<PeerRecord>)> done) = 0;
   virtual void look_up_run(Duration budget, std::function<void(Result<RunRecord>)> done) = 0;
+  // One part of how the run stands. ERRORS: kTimeout.
+  virtual void look_up_standing(std::uint16_t part, Duration budget,
+                                std::function<void(Result<StandingRecord>)> done) = 0;
   // Records that came another way (peer exchange); verified here, the first kExchangedMax of them.
   virtual void offer(const std::vector<std::string>& signed_records) = 0;
   // The newest unexpired records in memory, for peer exchange; at most `limit`.
   virtual std::vector<std::string> known(std::size_t limit) const = 0;
   virtual bool alive() const = 0;  // a child answers at present
+  // How often the way into the DHT went away in the last kFallsWindow: strangers can end OpenDHT with a datagram.
+  virtual std::uint32_t falls() const { return 0; }
 };
 
 }  // namespace shoal

@@ -2,7 +2,9 @@
 
 #include <arpa/inet.h>
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -15,12 +17,12 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::size_t kSignatureChars = 86;  // 64 bytes in base64url
+constexpr const char* kStateNames[] = {"waiting", "training", "parked", "ending", "ended"};  // of RunState
+constexpr std::size_t kSignatureChars = 86;                                                  // 64 bytes in base64url
 constexpr std::string_view kSignatureKey = ",\"sig\":\"";
 constexpr std::string_view kEnd = "\"}";
 constexpr std::size_t kTailBytes = kSignatureKey.size() + kSignatureChars + kEnd.size();
-constexpr double kRateMax = 1e15;
-constexpr double kQueueSecondsMax = 1e6;
+constexpr std::uint64_t kMebibytesMax = 1ull << 40;
 constexpr std::uint64_t kExpiryMax = 1ull << 33;  // Unix seconds, year 2242: far from overflow of WallTime
 
 Error malformed(const std::string& what) { return make_error(ErrorCode::kMalformed, "record: " + what); }
@@ -35,55 +37,6 @@ Result<std::uint64_t> parse_hex_word(std::string_view text) {
   }
   return word;
 }
-
-std::uint64_t unix_seconds(WallTime time) {
-  const auto count = std::chrono::floor<std::chrono::seconds>(time.time_since_epoch()).count();
-  return count < 0 ? 0 : static_cast<std::uint64_t>(count);
-}
-
-// ---- packing ----
-
-Result<std::string> dump(const Json& body) {
-  std::string text;
-  try {
-    text = body.dump(-1, ' ', true, Json::error_handler_t::strict);
-  } catch (const std::exception& e) {
-    return make_error(ErrorCode::kInput, std::string("record: a text is not UTF-8: ") + e.what());
-  }
-  // Compact JSON has spaces in strings only; tools that take a record as one word must be able to carry it.
-  std::string out;
-  for (char c : text) c == ' ' ? out += "\\u0020" : out += c;
-  return out;
-}
-
-Result<std::string> sign_text(const Json& body, const KeyPair& key) {
-  SHOAL_ASSIGN(std::string text, dump(body));
-  text.pop_back();  // the closing brace comes back behind the signature
-  const std::string message = std::string(kRecordDomain) + text;
-  const Signature signature = key.sign({reinterpret_cast<const std::uint8_t*>(message.data()), message.size()});
-  text += kSignatureKey;
-  text += base64url_of(signature);
-  text += kEnd;
-  return text;
-}
-
-// Adds as many of `addresses` as fit, in their order: they stand best first.
-Result<std::string> pack_with_addresses(Json body, const std::vector<std::string>& addresses, const KeyPair& key) {
-  for (const std::string& address : addresses) {
-    if (Status status = check_address(address); !status.ok())
-      return make_error(ErrorCode::kInput, status.error().message);
-  }
-  std::size_t count = std::min(addresses.size(), kRecordAddressesMax);
-  for (;; --count) {
-    body["addr"] = std::vector<std::string>(addresses.begin(), addresses.begin() + static_cast<std::ptrdiff_t>(count));
-    SHOAL_ASSIGN(std::string text, sign_text(body, key));
-    if (text.size() <= kRecordBytesMax) return text;
-    if (count <= 1)
-      return make_error(ErrorCode::kTooLarge, "record: " + std::to_string(text.size()) + " bytes, limit 512");
-  }
-}
-
-// ---- parsing ----
 
 // Checks size, alphabet and tail; the body as JSON with every key once.
 Result<Json> parse_body(std::string_view text) {
@@ -174,6 +127,34 @@ Result<WallTime> expiry_at(const Json& body) {
   return WallTime(std::chrono::seconds(seconds));
 }
 
+// A number that may be left out.
+Status real_if_there(const Json& body, const char* key, double max, double& value) {
+  if (!body.contains(key)) return {};
+  SHOAL_ASSIGN(value, real(body, key, max));
+  return {};
+}
+
+Status falls_if_there(const Json& body, std::uint32_t& falls) {
+  if (!body.contains("falls")) return {};
+  SHOAL_ASSIGN(const std::uint64_t count, number(body, "falls", UINT32_MAX));
+  falls = static_cast<std::uint32_t>(count);
+  return {};
+}
+
+Status read_figures(const Json& body, PeerRecord& record) {
+  if (body.contains("dev")) {
+    SHOAL_ASSIGN(record.device, text_at(body, "dev", kRecordDeviceBytesMax));
+  }
+  if (body.contains("mem")) {
+    SHOAL_ASSIGN(const std::uint64_t mebibytes, number(body, "mem", kMebibytesMax));
+    record.memory_bytes = mebibytes << 20;
+  }
+  SHOAL_TRY(real_if_there(body, "rtt", kRecordRateMax, record.rtt_ms));
+  SHOAL_TRY(real_if_there(body, "up", kRecordRateMax, record.sent_rate));
+  SHOAL_TRY(real_if_there(body, "down", kRecordRateMax, record.got_rate));
+  return falls_if_there(body, record.falls);
+}
+
 Result<PeerRecord> read_peer(const Json& body, const RunId& run) {
   PeerRecord record;
   record.run = run;
@@ -184,40 +165,17 @@ Result<PeerRecord> read_peer(const Json& body, const RunId& run) {
   SHOAL_ASSIGN(const std::uint64_t stage, number(body, "stage", limits::kStagesMax - 1));
   record.stage = StageId(static_cast<std::uint16_t>(stage));
   SHOAL_ASSIGN(record.addresses, addresses_at(body));
-  SHOAL_ASSIGN(record.rate, real(body, "rate", kRateMax));
-  SHOAL_ASSIGN(record.queue_seconds, real(body, "queue", kQueueSecondsMax));
+  SHOAL_ASSIGN(record.rate, real(body, "rate", kRecordRateMax));
+  SHOAL_ASSIGN(record.queue_seconds, real(body, "queue", kRecordQueueSecondsMax));
   SHOAL_ASSIGN(const std::uint64_t version, number(body, "ver", UINT64_MAX));
   record.version = Version(version);
   const auto on = body.find("on");
   if (on == body.end() || !on->is_boolean()) return malformed("no true or false \"on\"");
   record.serving = on->get<bool>();
+  SHOAL_TRY(read_figures(body, record));
   SHOAL_ASSIGN(record.sequence, number(body, "seq", UINT64_MAX));
   SHOAL_ASSIGN(record.expires, expiry_at(body));
   return record;
-}
-
-// How the run stands. All of it may be absent.
-Status read_standing(const Json& body, RunRecord& record) {
-  if (body.contains("on")) {
-    SHOAL_ASSIGN(const std::string digits, text_at(body, "on", kRecordServingMax));
-    if (digits.size() != record.stages) return malformed("\"on\" is not a digit a stage");
-    for (char c : digits) {
-      if (c < '0' || c > '9') return malformed("\"on\" is not a digit a stage");
-      record.serving.push_back(static_cast<std::uint8_t>(c - '0'));
-    }
-  }
-  if (body.contains("since")) {
-    SHOAL_ASSIGN(const std::uint64_t seconds, number(body, "since", kExpiryMax));
-    record.parked_since = WallTime(std::chrono::seconds(seconds));
-  }
-  if (body.contains("cut")) {
-    SHOAL_ASSIGN(const std::uint64_t stage, number(body, "cut", record.stages));
-    record.stranded = StageId(static_cast<std::uint16_t>(stage));
-  }
-  if (body.contains("end")) {
-    SHOAL_ASSIGN(record.ended, text_at(body, "end", kRecordEndBytesMax));
-  }
-  return {};
 }
 
 Result<RunRecord> read_run(const Json& body, const RunId& run) {
@@ -229,7 +187,76 @@ Result<RunRecord> read_run(const Json& body, const RunId& run) {
   record.stages = static_cast<std::uint16_t>(stages);
   SHOAL_ASSIGN(record.manifest, key_at<Digest>(body, "manifest"));
   SHOAL_ASSIGN(record.addresses, addresses_at(body));
-  SHOAL_TRY(read_standing(body, record));
+  if (body.contains("end")) {
+    SHOAL_ASSIGN(record.ended, text_at(body, "end", kRecordEndBytesMax));
+  }
+  SHOAL_ASSIGN(record.sequence, number(body, "seq", UINT64_MAX));
+  SHOAL_ASSIGN(record.expires, expiry_at(body));
+  return record;
+}
+
+Result<std::vector<MemberRow>> member_rows_at(const Json& body) {
+  SHOAL_ASSIGN(const std::string text, text_at(body, "who", kRecordBytesMax));
+  const auto bytes = parse_base64url(text);
+  if (!bytes.ok() || bytes->size() % kMemberRowBytes != 0) return malformed("\"who\" is no list of peers");
+  std::vector<MemberRow> peers;
+  for (std::size_t at = 0; at < bytes->size(); at += kMemberRowBytes) {
+    MemberRow peer;
+    const std::uint8_t* b = bytes->data() + at;
+    for (int i = 0; i < 8; ++i) peer.tag = peer.tag << 8 | b[i];
+    peer.stage = StageId(b[8]);
+    if (b[9] > static_cast<std::uint8_t>(MemberRow::Place::kGone)) return malformed("\"who\" has an unknown place");
+    peer.place = static_cast<MemberRow::Place>(b[9]);
+    peer.quiet_s = static_cast<std::uint16_t>(b[10] << 8 | b[11]);
+    peers.push_back(peer);
+  }
+  return peers;
+}
+
+// What stands in part 0 alone.
+Status read_state(const Json& body, StandingRecord& record) {
+  SHOAL_ASSIGN(const std::string state, text_at(body, "state", 16));
+  const auto found = std::find(std::begin(kStateNames), std::end(kStateNames), state);
+  if (found == std::end(kStateNames)) return malformed("\"state\" is none that is known");
+  record.state = static_cast<RunState>(found - std::begin(kStateNames));
+  if (body.contains("since")) {
+    SHOAL_ASSIGN(const std::uint64_t seconds, number(body, "since", kExpiryMax));
+    record.since = WallTime(std::chrono::seconds(seconds));
+  }
+  if (body.contains("at")) {
+    SHOAL_ASSIGN(const std::uint64_t stage, number(body, "at", limits::kStagesMax - 1));
+    record.stage = StageId(static_cast<std::uint16_t>(stage));
+  }
+  record.stranded = body.contains("cut");
+  if (const auto last = body.find("last"); last != body.end()) {
+    if (!last->is_array() || last->size() > kRecordLastMax) return malformed("\"last\" is no short list");
+    for (const Json& name : *last) {
+      if (!name.is_string() || name.get<std::string>().size() != 8) return malformed("\"last\" names no session");
+      record.last.push_back(name.get<std::string>());
+    }
+  }
+  SHOAL_ASSIGN(record.step, number(body, "step", UINT64_MAX));
+  SHOAL_ASSIGN(record.targets, number(body, "done", UINT64_MAX));
+  SHOAL_ASSIGN(record.end_targets, number(body, "of", UINT64_MAX));
+  SHOAL_TRY(real_if_there(body, "loss", kRecordRateMax, record.loss));
+  SHOAL_TRY(real_if_there(body, "rate", kRecordRateMax, record.rate));
+  if (body.contains("unnamed")) {
+    SHOAL_ASSIGN(const std::uint64_t count, number(body, "unnamed", UINT32_MAX));
+    record.unnamed = static_cast<std::uint32_t>(count);
+  }
+  return falls_if_there(body, record.falls);
+}
+
+Result<StandingRecord> read_standing(const Json& body, const RunId& run) {
+  StandingRecord record;
+  record.run = run;
+  SHOAL_ASSIGN(const std::uint64_t parts, number(body, "parts", kStandingPartsMax));
+  SHOAL_ASSIGN(const std::uint64_t part, number(body, "part", kStandingPartsMax));
+  if (part >= parts) return malformed("a part beyond the last one");
+  record.part = static_cast<std::uint16_t>(part);
+  record.parts = static_cast<std::uint16_t>(parts);
+  SHOAL_ASSIGN(record.peers, member_rows_at(body));
+  if (part == 0) SHOAL_TRY(read_state(body, record));
   SHOAL_ASSIGN(record.sequence, number(body, "seq", UINT64_MAX));
   SHOAL_ASSIGN(record.expires, expiry_at(body));
   return record;
@@ -246,6 +273,8 @@ Result<AnyRecord> parse(std::string_view text, const RunId* wanted) {
   AnyRecord record;
   if (body.contains("peer")) {
     SHOAL_ASSIGN(record, read_peer(body, run));
+  } else if (body.contains("part")) {
+    SHOAL_ASSIGN(record, read_standing(body, run));
   } else {
     SHOAL_ASSIGN(record, read_run(body, run));
   }
@@ -295,71 +324,25 @@ std::string stage_key(const RunId& run, StageId stage) {
   return "shoal/1/" + hex_of(run) + "/stage/" + std::to_string(stage.value);
 }
 std::string run_key_name(const RunId& run) { return "shoal/1/" + hex_of(run) + "/run"; }
+std::string standing_key(const RunId& run, std::uint16_t part) {
+  return "shoal/1/" + hex_of(run) + "/standing/" + std::to_string(part);
+}
+std::string_view name_of(RunState state) { return kStateNames[static_cast<std::size_t>(state)]; }
 
 std::string key_of(const AnyRecord& record) {
   if (const auto* peer = std::get_if<PeerRecord>(&record)) return stage_key(peer->run, peer->stage);
+  if (const auto* standing = std::get_if<StandingRecord>(&record)) return standing_key(standing->run, standing->part);
   return run_key_name(std::get<RunRecord>(record).run);
 }
 PeerId signer_of(const AnyRecord& record) {
   if (const auto* peer = std::get_if<PeerRecord>(&record)) return peer->peer;
-  return as_peer(std::get<RunRecord>(record).run);
+  return as_peer(std::visit([](const auto& r) { return r.run; }, record));
 }
 std::uint64_t sequence_of(const AnyRecord& record) {
   return std::visit([](const auto& r) { return r.sequence; }, record);
 }
 WallTime expires_of(const AnyRecord& record) {
   return std::visit([](const auto& r) { return r.expires; }, record);
-}
-
-Result<std::string> pack_record(const PeerRecord& record, const KeyPair& key) {
-  if (record.peer != key.id())
-    return make_error(ErrorCode::kInput, "record: the key is not that of peer " + short_name(record.peer));
-  if (!(record.rate >= 0 && record.rate <= kRateMax) ||
-      !(record.queue_seconds >= 0 && record.queue_seconds <= kQueueSecondsMax))
-    return make_error(ErrorCode::kInput, "record: rate or queue is out of range");
-  Json body;
-  body["v"] = 1;
-  body["run"] = hex_of(record.run);
-  body["peer"] = hex_of(record.peer);
-  body["inc"] = hex_of_word(record.session.incarnation);
-  body["stage"] = record.stage.value;
-  body["addr"] = Json::array();
-  body["rate"] = std::round(record.rate * 10) / 10;
-  body["queue"] = std::round(record.queue_seconds * 1000) / 1000;
-  body["ver"] = record.version.value;
-  body["on"] = record.serving;
-  body["seq"] = record.sequence;
-  body["exp"] = unix_seconds(record.expires);
-  return pack_with_addresses(std::move(body), record.addresses, key);
-}
-
-Result<std::string> pack_record(const RunRecord& record, const KeyPair& run_key) {
-  if (as_peer(record.run) != run_key.id())
-    return make_error(ErrorCode::kInput, "record: the key is not that of run " + short_name(record.run));
-  if (record.name.size() > kRecordNameBytesMax)
-    return make_error(ErrorCode::kInput, "record: the run's name is longer than 64 bytes");
-  Json body;
-  body["v"] = 1;
-  body["run"] = hex_of(record.run);
-  body["name"] = record.name;
-  body["stages"] = record.stages;
-  body["manifest"] = hex_of(record.manifest);
-  if (record.ended) body["end"] = record.ended->substr(0, kRecordEndBytesMax);
-  body["addr"] = Json::array();
-  body["seq"] = record.sequence;
-  body["exp"] = unix_seconds(record.expires);
-  // How it stands goes in where there is room: who is to be dialled comes first.
-  Json with_standing = body;
-  if (!record.ended && !record.serving.empty() && record.serving.size() <= kRecordServingMax) {
-    std::string digits;
-    for (const std::uint8_t count : record.serving) digits += static_cast<char>('0' + std::min<int>(count, 9));
-    with_standing["on"] = digits;
-    if (record.parked_since) with_standing["since"] = unix_seconds(*record.parked_since);
-    if (record.stranded) with_standing["cut"] = record.stranded->value;
-  }
-  auto text = pack_with_addresses(std::move(with_standing), record.addresses, run_key);
-  if (text.ok() || text.code() != ErrorCode::kTooLarge) return text;
-  return pack_with_addresses(std::move(body), record.addresses, run_key);
 }
 
 Result<AnyRecord> parse_any_record(std::string_view text) { return parse(text, nullptr); }

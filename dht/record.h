@@ -6,8 +6,8 @@
 // "peer", or "run" in a run record.
 //
 // Pure functions over values; thread: any. Input is hostile: at most kRecordBytesMax bytes are looked at, nothing is
-// allocated beyond a small multiple of that, no exception leaves. Packing, parse_peer_record and parse_run_record are
-// declared in dht/peer_directory.h.
+// allocated beyond a small multiple of that, no exception leaves. Packing (record_pack.cc), parse_peer_record and
+// parse_run_record are declared in dht/peer_directory.h.
 #include <algorithm>
 #include <string>
 #include <string_view>
@@ -25,10 +25,13 @@ inline constexpr std::size_t kRecordAddressesMax = 3;
 inline constexpr std::size_t kRecordAddressBytesMax = 72;
 inline constexpr std::size_t kRecordNameBytesMax = 64;
 inline constexpr std::size_t kRecordEndBytesMax = 64;  // longer reasons are cut
-inline constexpr std::size_t kRecordServingMax = 32;   // stages whose peers a run's record counts
+inline constexpr std::size_t kRecordDeviceBytesMax = 24;
+inline constexpr std::size_t kMemberRowBytes = 12;  // tag (8, big-endian), stage, place, quiet_s (2, big-endian)
+inline constexpr double kRecordRateMax = 1e15;
+inline constexpr double kRecordQueueSecondsMax = 1e6;
 inline constexpr std::string_view kRecordDomain = "shoal record 1\n";
 
-using AnyRecord = std::variant<PeerRecord, RunRecord>;
+using AnyRecord = std::variant<PeerRecord, RunRecord, StandingRecord>;
 
 // For who holds no run key yet (a storing DHT node, a tool): checks form and signature and says what it is.
 // ERRORS: kMalformed, kTooLarge, kCorrupt (signature).
@@ -41,7 +44,7 @@ inline std::uint64_t next_sequence(std::uint64_t last, WallTime now) {
   return std::max(last + 1, static_cast<std::uint64_t>(wall));
 }
 
-std::string key_of(const AnyRecord& record);  // where it belongs: stage_key() or run_key_name()
+std::string key_of(const AnyRecord& record);  // where it belongs: stage_key(), run_key_name() or standing_key()
 PeerId signer_of(const AnyRecord& record);
 std::uint64_t sequence_of(const AnyRecord& record);
 WallTime expires_of(const AnyRecord& record);

@@ -54,6 +54,13 @@ Result<bool> RecordTable::take(const std::string& text, WallTime now, Duration a
       run_record_ = Held{std::move(*parsed), text};
       return true;
     }
+    if (const auto* standing = std::get_if<StandingRecord>(&*parsed)) {
+      const std::uint16_t part = standing->part;
+      if (const auto known = standing_.find(part); known != standing_.end())
+        return place(known->second, std::move(*parsed), text);
+      standing_.emplace(part, Held{std::move(*parsed), text});
+      return true;
+    }
     const PeerId peer = peer_of(*parsed).peer;
     if (const auto known = peers_.find(peer); known != peers_.end())
       return place(known->second, std::move(*parsed), text);
@@ -87,8 +94,21 @@ void RecordTable::make_room(StageId stage, WallTime now) {
   const auto oldest = *std::min_element(rivals.begin(), rivals.end(), [](auto a, auto b) {
     return expires_of(a->second.record) < expires_of(b->second.record);
   });
-  const bool expired = !is_live(expires_of(oldest->second.record), now);
-  peers_.erase(expired ? oldest : rivals[rng_.below(rivals.size())]);
+  if (!is_live(expires_of(oldest->second.record), now)) {
+    peers_.erase(oldest);
+    return;
+  }
+  const auto first_member = std::partition(rivals.begin(), rivals.end(),
+                                           [this](auto rival) { return !is_member(peer_of(rival->second.record)); });
+  const auto strangers = static_cast<std::size_t>(first_member - rivals.begin());
+  peers_.erase(rivals[rng_.below(strangers > 0 ? strangers : rivals.size())]);
+}
+
+bool RecordTable::is_member(const PeerRecord& record) const {
+  for (const auto& [part, held] : standing_)
+    for (const MemberRow& peer : std::get<StandingRecord>(held.record).peers)
+      if (peer.tag == record.session.peer_tag && peer.stage == record.stage) return true;
+  return false;
 }
 
 std::vector<PeerRecord> RecordTable::stage(StageId stage, WallTime now) const {
@@ -113,6 +133,12 @@ std::vector<PeerRecord> RecordTable::remembered_stage(StageId stage, WallTime no
 std::optional<RunRecord> RecordTable::run_record(WallTime now) const {
   if (!run_record_ || now >= expires_of(run_record_->record) + kRememberedFor) return std::nullopt;
   return std::get<RunRecord>(run_record_->record);
+}
+
+std::optional<StandingRecord> RecordTable::standing(std::uint16_t part, WallTime now) const {
+  const auto held = standing_.find(part);
+  if (held == standing_.end() || now >= expires_of(held->second.record) + kRememberedFor) return std::nullopt;
+  return std::get<StandingRecord>(held->second.record);
 }
 
 std::vector<std::string> RecordTable::texts(std::size_t limit, WallTime now, Duration age_max) const {

@@ -2,7 +2,7 @@
 // What one process believes about one run: the newest record of every peer and of the run itself, each one verified.
 // A record is live until its own expiry plus kClockSkewMax. After that it is remembered (for a day) as a hint where to
 // dial, and so that an older one cannot come back, until its place is needed. Thread: loop only.   Ownership: a value
-// that owns its records.   Bounds: kTableRecordsMax peers, limits::kReplicasMax of one stage.
+// that owns its records.   Bounds: kTableRecordsMax peers, limits::kReplicasMax of one stage, kStandingPartsMax parts.
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -26,7 +26,7 @@ struct RecordCounters {  // of offered records, by outcome
 class RecordTable {
  public:
   // `rng` chooses who makes room when a stage is full of live records: whoever floods a key must not keep honest peers
-  // out for good.
+  // out for good. Whom the run's signed list names makes room last.
   RecordTable(const RunId& run, Rng rng) : run_(run), rng_(rng) {}
 
   // Takes a record that came from anywhere. True: something changed; false: known already.
@@ -41,11 +41,13 @@ class RecordTable {
   std::vector<PeerRecord> remembered_stage(StageId stage, WallTime now) const;
   // The newest record of the run, also an expired one.
   std::optional<RunRecord> run_record(WallTime now) const;
-  // Texts, the run's first, then newest first.
+  // One part of how it stands, also an expired one.
+  std::optional<StandingRecord> standing(std::uint16_t part, WallTime now) const;
+  // Texts of the run's record and of peers, the run's first, then newest first.
   std::vector<std::string> live_texts(std::size_t limit, WallTime now) const;
   std::vector<std::string> remembered_texts(std::size_t limit, WallTime now) const;
 
-  std::size_t size() const { return peers_.size() + (run_record_ ? 1 : 0); }
+  std::size_t size() const { return peers_.size() + standing_.size() + (run_record_ ? 1 : 0); }
   const RecordCounters& counters() const { return counters_; }
 
  private:
@@ -56,12 +58,14 @@ class RecordTable {
   Result<bool> take(const std::string& text, WallTime now, Duration age_max);
   Result<bool> place(Held& held, AnyRecord record, const std::string& text);
   void make_room(StageId stage, WallTime now);
+  bool is_member(const PeerRecord& record) const;
   std::vector<std::string> texts(std::size_t limit, WallTime now, Duration age_max) const;
   void count(ErrorCode code);
 
   RunId run_;
   Rng rng_;
   std::optional<Held> run_record_;
+  std::map<std::uint16_t, Held> standing_;  // by part
   std::map<PeerId, Held> peers_;
   RecordCounters counters_;
 };

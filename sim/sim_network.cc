@@ -389,4 +389,12 @@ void SimNetwork::release_blocked(const Address& from, const Address& to) {
   }
 }
 
+std::string SimNetwork::other_host(const SimWire& at, ConnectionId id) const {
+  const auto found = connections_.find(id);
+  if (found == connections_.end()) return {};
+  const Connection& connection = *found->second;
+  const Address& other = connection.ends[connection.wires[0] == &at ? 1 : 0]->address;
+  return other.substr(0, other.rfind(':'));
+}
+
 }  // namespace shoal

@@ -93,6 +93,7 @@ class SimNetwork {
   void refuse(ConnectionId id, Error cause);
   Status send(SimWire& from, ConnectionId id, Lane lane, Bytes message);
   void disconnect(SimWire& from, ConnectionId id);
+  std::string other_host(const SimWire& at, ConnectionId id) const;
   void detach(SimWire& wire);
   void expel_strangers(SimWire& wire);  // what peers dialled that it does not admit any more
   void leave_uplink(ConnectionId id, int side, Lane lane, Bytes message);

@@ -18,6 +18,7 @@ class SimWire final : public Wire {
   Status send(ConnectionId connection, Lane lane, Bytes message) override;
   void disconnect(ConnectionId connection) override;
   Status admit_only(const std::vector<PeerId>& peers) override;
+  std::string other_host(ConnectionId connection) const override { return network_.other_host(*this, connection); }
   std::uint64_t bytes_sent() const override { return bytes_sent_; }
 
   SimHost& host() { return host_; }

@@ -285,4 +285,11 @@ std::vector<StageStatus> Authority::status() const {
   return all;
 }
 
+std::vector<MemberLife> Authority::lives() const {
+  std::vector<MemberLife> all;
+  for (const auto& [session, member] : members_)
+    all.push_back({session, member.stage, member.member.serving, member.leaving, loop_.now() - member.heard_at});
+  return all;
+}
+
 }  // namespace shoal

@@ -124,6 +124,14 @@ class AuthorityPort {
   virtual void write(const EventRecord& event) = 0;  // into the process's EventLog
 };
 
+// A member as it stands on the list, and since when it has sent no beat.
+struct MemberLife {
+  Session session;
+  StageId stage;
+  bool serving = false, leaving = false;
+  Duration quiet{0};
+};
+
 // Why a run of one stage parks, for status lines.
 struct StageStatus {
   StageId stage;
@@ -147,6 +155,10 @@ class Authority {
   static constexpr Duration kSyncOverdue = 2s;    // of the log
   static constexpr Duration kSlept = 1s;          // between two ticks: we slept, and nobody was silent meanwhile
   static constexpr Duration kSyncSaidAgain = 30s;
+  // For a joiner that asks for a stage while another one has no member: others may be on their way there, and then
+  // everybody gets what it asked for. Two repeats of a JoinRequest fit in.
+  static constexpr Duration kWishPatience = 5s;
+  static constexpr std::size_t kWishesMax = 256;  // that wait at a time; more are passed over at once
 
   // Borrows port and loop; they outlive it. ERRORS: kCorrupt (another run's log, or one that contradicts itself).
   static Result<std::unique_ptr<Authority>> open(AuthorityOptions options, AuthorityPort& port, EventLoop& loop,
@@ -183,6 +195,7 @@ class Authority {
   bool knows(const Session& session) const;
   bool step_done(StageId stage, StepId step) const;  // allreduce: this stage committed it
   std::vector<StageStatus> status() const;
+  std::vector<MemberLife> lives() const;  // in the order of their sessions
   std::size_t log_bytes() const { return log_->bytes(); }
   // How many members were looked at so far to see whether a round is due. A beat looks at those of its own stage.
   std::uint64_t looked_at() const { return looked_at_; }
@@ -218,6 +231,8 @@ class Authority {
   // ---- authority_members.cc ----
   void on_join(const Remote& from, const JoinRequest& request);
   void refuse_join(const Remote& from, const std::string& reason);
+  // A joiner's wish cannot be granted yet. True: its request goes unanswered, and it repeats it.
+  bool wish_waits(const Session& session);
   void on_beat(const Remote& from, const Beat& beat);
   void note_fetch(MemberState& member, const Beat& beat);
   // No new round of the stage for `time`, so that who fetches is not overtaken.
@@ -316,6 +331,7 @@ class Authority {
   std::map<Session, MemberState> members_;  // place_member() and drop_member() alone add and remove
   mutable std::uint64_t looked_at_ = 0;     // members, to see whether a round is due
   std::map<Session, bool> over_;            // true: it left, false: fenced
+  std::map<Session, TimePoint> wishes_;     // joiners that wait for the stage that they asked for, since when
   std::vector<StageState> stages_;
   std::map<StepId, Step> steps_;      // not done by every stage
   std::map<PeerId, Session> linked_;  // peers whose link is up

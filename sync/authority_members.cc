@@ -30,6 +30,14 @@ void Authority::refuse_join(const Remote& from, const std::string& reason) {
   port_.send(from.peer, std::move(answer));
 }
 
+bool Authority::wish_waits(const Session& session) {
+  const TimePoint now = loop_.now();
+  std::erase_if(wishes_, [&](const auto& wish) { return now - wish.second > 2 * kWishPatience; });  // it went away
+  const auto at = wishes_.find(session);
+  if (at == wishes_.end() && wishes_.size() >= kWishesMax) return false;
+  return now - wishes_.emplace(session, now).first->second < kWishPatience;
+}
+
 void Authority::tell_over(const Remote& to) {
   const auto at = over_.find(to.session);
   if (at != over_.end() && at->second) return port_.send(to.peer, Goodbye{});
@@ -71,6 +79,7 @@ void Authority::on_join(const Remote& from, const JoinRequest& request) {
   const Result<StageChoice> choice =
       choose_stage(supply, {request.wish, request.held_stage, request.held_version, request.held_digest});
   if (!choice.ok()) return refuse_join(from, choice.error().message);
+  if (choice->wish_may_come && wish_waits(from.session)) return;
   if (supply[choice->stage.value].members >= limits::kReplicasMax)
     return refuse_join(from,
                        "stage " + std::to_string(choice->stage.value) + " has as many replicas as a stage may have");

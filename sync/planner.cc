@@ -31,13 +31,16 @@ Result<StageChoice> choose_stage(std::span<const StageSupply> stages, const Join
                                  [&](const StageSupply& supply) { return holds_last_state(supply, wish); });
   if (held != stages.end() && held->serving == 0)
     return StageChoice{held->stage, "it holds the last committed state, and nobody serves the stage"};
-  if (wish.stage && others_have_members(stages, *wish.stage)) return StageChoice{*wish.stage, "as asked for"};
+  if (wish.stage && (find(*wish.stage)->members == 0 || others_have_members(stages, *wish.stage)))
+    return StageChoice{*wish.stage, "as asked for"};
   if (held != stages.end() && others_have_members(stages, held->stage))
     return StageChoice{held->stage, "it holds the last committed state"};
   const auto rank = [](const StageSupply& supply) { return std::tuple(supply.members, supply.rate_sum, supply.stage); };
   const auto least = std::min_element(stages.begin(), stages.end(),
                                       [&](const StageSupply& a, const StageSupply& b) { return rank(a) < rank(b); });
-  return StageChoice{least->stage, "least served (" + std::to_string(least->members) + " members)"};
+  return StageChoice{.stage = least->stage,
+                     .reason = "least served (" + std::to_string(least->members) + " members)",
+                     .wish_may_come = wish.stage.has_value() && !least->secured};
 }
 
 }  // namespace shoal

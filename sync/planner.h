@@ -32,11 +32,14 @@ struct JoinWish {
 struct StageChoice {
   StageId stage;
   std::string reason;  // for people: "least served (1 of 2..3 members)"
+  // The wish was passed over for a stage that has no member and never secured a round, so that nobody misses it yet:
+  // the wish can be granted once others are there.
+  bool wish_may_come = false;
 };
 
 // In this order:
 //   1. a secured stage that nobody serves and whose last committed state the joiner holds: only it can bring it back;
-//   2. the wish, if no other stage stays without members;
+//   2. the wish, if no other stage stays without members, or its stage has none either;
 //   3. the stage whose last committed state it holds, under the same condition (it need not fetch);
 //   4. the least served: fewest members, then lowest rate sum, then lowest stage.
 // Never leaves a stage empty that it could fill. ERRORS: kInput (a wish beyond the run's stages; no stages).

@@ -16,6 +16,20 @@
 
 namespace shoal {
 
+// What a stranger sends as frames of its JoinRequest before another address than the one it comes from is dialled for
+// it: more than all that it can have us send there, so that nobody turns us against a third one at a profit.
+inline constexpr std::size_t kDialPaymentBytes = 32u << 10;
+
+// From where the request to dial came.
+struct DialOrigin {
+  std::string host;   // Wire::other_host; empty: not known
+  bool paid = false;  // kDialPaymentBytes came with the request
+};
+// Those of `addresses` that may be dialled for who came from there: at its own host; elsewhere only once it paid, in
+// private ranges only when it came from one, on this machine and this link (loopback, link-local) only when it came
+// from there.
+std::vector<std::string> dialable_addresses(const std::vector<std::string>& addresses, const DialOrigin& origin);
+
 // What is kept of addresses that a stranger tells: not empty, not long, not many.
 std::vector<std::string> usable_addresses(std::vector<std::string> addresses);
 

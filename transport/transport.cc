@@ -334,6 +334,11 @@ std::optional<Remote> Transport::remote(const PeerId& id) const {
   return peer->link->remote();
 }
 
+std::string Transport::other_host(const PeerId& id) const {
+  const Peer* peer = find(id);
+  return peer && peer->link ? wire_.other_host(peer->link->connection()) : std::string();
+}
+
 LinkStats Transport::stats(const PeerId& id) const {
   const Peer* peer = find(id);
   return peer && peer->link ? peer->link->stats() : LinkStats{};

@@ -71,6 +71,8 @@ class Transport final : public Links, private Wire::Listener, private Link::Owne
   void fence(const Session& session);
   // Connections of others than these peers are kept only so far as there is room (Wire::favour).
   void favour(const std::vector<PeerId>& peers) { wire_.favour(peers); }
+  // The host that its link comes from, as this end sees it (Wire::other_host); empty: no link is up, or not known.
+  std::string other_host(const PeerId& peer) const;
   const TransportCounters& counters() const { return counters_; }
 
   // Links

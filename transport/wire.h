@@ -71,6 +71,9 @@ class Wire {
   // From now on only so many of the connections that others dialled are kept, unless they are of these peers: one too
   // many goes down with kRefused. Nothing where an implementation has no strangers.
   virtual void favour(const std::vector<PeerId>&) {}
+  // The host that the other end of a connection that is up has, as this end sees it: an IP address, without a port.
+  // Empty: not known, or no such connection.
+  virtual std::string other_host(ConnectionId) const { return {}; }
   // Bytes given to sockets so far, headers included as far as the implementation can tell.
   virtual std::uint64_t bytes_sent() const = 0;
   // So far, by cause; nothing where an implementation has no strangers.

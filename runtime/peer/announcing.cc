@@ -8,7 +8,13 @@ namespace shoal {
 void Announcing::announce(const Facts& facts) {
   if (directory_ == nullptr) return;
   pace_.told(clock_.now(), facts.version, facts.rate);
+  const std::uint64_t sequence_before = sequence_;
   sequence_ = next_sequence(sequence_, clock_.wall());
+  // Bytes a second since the record before.
+  const double seconds = sequence_before == 0 ? 0 : seconds_of(clock_.now() - told_at_);
+  const auto per_second = [&](std::uint64_t now, std::uint64_t before) {
+    return seconds > 0 && now > before ? static_cast<double>(now - before) / seconds : 0.0;
+  };
   const PeerRecord record{.run = run_,
                           .peer = key_.id(),
                           .session = facts.session,
@@ -18,8 +24,17 @@ void Announcing::announce(const Facts& facts) {
                           .queue_seconds = facts.queue_seconds,
                           .version = facts.version,
                           .serving = facts.serving,
+                          .device = facts.device,
+                          .memory_bytes = facts.memory_bytes,
+                          .rtt_ms = 1000 * seconds_of(facts.rtt),
+                          .sent_rate = per_second(facts.sent, sent_),
+                          .got_rate = per_second(facts.received, received_),
+                          .falls = directory_->falls(),
                           .sequence = sequence_,
                           .expires = clock_.wall() + kRecordTtl};
+  told_at_ = clock_.now();
+  sent_ = facts.sent;
+  received_ = facts.received;
   if (auto text = pack_record(record, key_); text.ok())
     directory_->announce(*std::move(text), stage_key(run_, facts.stage));
   else

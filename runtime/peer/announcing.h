@@ -32,6 +32,10 @@ class Announcing {
     double rate = 0;           // targets a second
     double queue_seconds = 0;  // of the device
     bool serving = false;
+    std::string device{};                  // for people
+    std::uint64_t memory_bytes = 0;        // that stage and microbatches need
+    Duration rtt{0};                       // of the link to the launching process
+    std::uint64_t sent = 0, received = 0;  // bytes so far, of all links
   };
   // The pace begins anew: who looks after a join sees the first news of it at once.
   void begin_session() { pace_ = {}; }
@@ -54,7 +58,9 @@ class Announcing {
   const RunId run_;
   const std::vector<std::string> addresses_;
   AnnouncePace pace_;
-  std::uint64_t sequence_ = 0;  // of our newest record
+  std::uint64_t sequence_ = 0;             // of our newest record
+  TimePoint told_at_{};                    // it
+  std::uint64_t sent_ = 0, received_ = 0;  // then
   TimePoint next_exchange_{};
 };
 

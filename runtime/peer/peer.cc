@@ -175,7 +175,9 @@ void Peer::on_end(const std::string& reason) {
     for (const StageMembers& stage : life_->membership->list()->stages)
       for (const Member& member : stage.members)
         if (life_->transport->remote(member.peer)) send(member.peer, *end_);
-  finish("the run is over: " + reason, std::nullopt);
+  if (reachability_.ever_admitted()) return finish("the run is over: " + reason, std::nullopt);
+  finish("", make_error(ErrorCode::kGone, "never admitted, and the run is over: " + reason +
+                                              (reachability_.why().empty() ? "" : " (" + reachability_.why() + ")")));
 }
 void Peer::on_goodbye() { finish("left", std::nullopt); }
 

@@ -113,10 +113,11 @@ void Peer::on_joined(const JoinAnswer& answer) {
   owner_.on_notice("stage " + std::to_string(answer.stage.value) + " of " + std::to_string(config_->pipeline.stages) +
                    ": " + answer.reason);
   if (options_.wish && *options_.wish != answer.stage)
-    owner_.on_warning("--stage " + std::to_string(options_.wish->value) + " is overridden: stage " +
-                      std::to_string(answer.stage.value) + " is given, " + answer.reason +
-                      ". HINT: a wish counts while every other stage has a member, and where nobody else holds the "
-                      "state that this machine has; join again when that is so");
+    owner_.on_warning(
+        "--stage " + std::to_string(options_.wish->value) + " is overridden: stage " +
+        std::to_string(answer.stage.value) + " is given, " + answer.reason +
+        ". HINT: a wish counts while every other stage has a member or the wished one has none, and where "
+        "nobody else holds the state that this machine has; join again when that is so");
   build_stage(answer.stage);
 }
 

@@ -1,5 +1,6 @@
 // How a peer goes, and what it and the directory tell each other.
 #include "runtime/peer/peer.h"
+#include "runtime/stage_peer/stage_memory.h"
 
 namespace shoal {
 
@@ -48,13 +49,19 @@ std::string Peer::leaving_reason() const {
 // ---- the directory ----
 Announcing::Facts Peer::facts() const {
   const StagePeerStatus now = status();
+  const Traffic traffic = traffic_.total(session_traffic());
   return {.session = life_->session,
           .stage = spec_->stage,
           .version = now.version,
           .rate = now.rate,
           .queue_seconds = now.queue_ms / 1000.0,
           .serving =
-              life_->stage_peer && life_->stage_peer->serving() && !leaving_.wanted() && !state_.is(PeerPhase::kOver)};
+              life_->stage_peer && life_->stage_peer->serving() && !leaving_.wanted() && !state_.is(PeerPhase::kOver),
+          .device = options_.device,
+          .memory_bytes = stage_bytes(*spec_) + now.live * entry_bytes(*spec_, config_->data.sequences),
+          .rtt = life_->transport->stats(authority()).rtt,
+          .sent = traffic.sent,
+          .received = traffic.received};
 }
 
 void Peer::announce() {

@@ -73,7 +73,14 @@ void Peer::on_frames(const Remote& remote, TransferId transfer, Result<std::vect
   if (life_->stage_peer) life_->stage_peer->on_frames(remote, transfer, frames);
 }
 
-void Peer::send_to_authority(Message message) { send(authority(), std::move(message), {}); }
+// A machine that is told by another address than it comes from (a forwarded port, two networks) is dialled there once
+// it paid: with the requests behind the first answer that says so.
+void Peer::send_to_authority(Message message) {
+  std::vector<Bytes> frames;
+  if (std::holds_alternative<JoinRequest>(message) && !reachability_.why().empty())
+    frames.push_back(Bytes::copy_of(std::string(kDialPaymentBytes, '\0')));
+  send(authority(), std::move(message), std::move(frames));
+}
 void Peer::send(const PeerId& to, Message message) { send(to, std::move(message), {}); }
 void Peer::send(const PeerId& to, Message message, std::vector<Bytes> frames) {
   if (const auto sent = life_->transport->send(to, std::move(message), std::move(frames)); !sent.ok())

@@ -22,6 +22,7 @@ class Reachability {
   explicit Reachability(Patience patience) : patience_(patience) {}
 
   void admitted();
+  bool ever_admitted() const { return ever_admitted_; }
   // The link is gone, and with it what was found over it.
   void link_down() { undialled_since_.reset(); }
   // We are not admitted for now: `what` says why. The line for people, unless the same was told lately.

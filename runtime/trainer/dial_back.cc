@@ -14,7 +14,7 @@ constexpr Duration kLook = 20ms;  // for the next dial that may begin
 DialBack::DialBack(Transport& transport, EventLoop& loop, std::function<void(const Verdict&)> decided)
     : transport_(transport), loop_(loop), decided_(std::move(decided)) {}
 
-void DialBack::check(const Remote& from, const JoinRequest& request) {
+void DialBack::check(const Remote& from, const JoinRequest& request, const DialOrigin& origin) {
   Trial* trial = trial_of(from.peer);
   if (trial == nullptr || trial->busy()) return;
   JoinRequest asked = request;
@@ -24,10 +24,25 @@ void DialBack::check(const Remote& from, const JoinRequest& request) {
     if (trial->failures > 0 || trial->addresses != asked.addresses) return;
     return loop_.post(lifetime_.guard([this, from, asked] { decided_({from, asked, Status::success(), 0}); }));
   }
+  std::vector<std::string> dialable = dialable_addresses(asked.addresses, origin);
+  if (dialable.empty() && !asked.addresses.empty()) return refuse_to_dial(*trial, from, asked, origin);
   if (line_.size() >= kWaitingMax) return;
   trial->in_line = true;
-  line_.push_back({from, std::move(asked)});
+  line_.push_back({from, std::move(asked), std::move(dialable)});
   dial_next();
+}
+
+void DialBack::refuse_to_dial(Trial& trial, const Remote& from, const JoinRequest& asked, const DialOrigin& origin) {
+  trial.addresses.clear();  // what is repeated is not taken for a yes
+  trial.next_at = loop_.now() + kPause;
+  const std::string why = asked.addresses.front() + " is not dialled, because the request comes from " +
+                          (origin.host.empty() ? "elsewhere" : origin.host) +
+                          (origin.paid ? ", and a private address is dialled for its own network alone"
+                                       : "; it is dialled once " + std::to_string(kDialPaymentBytes >> 10) +
+                                             " KiB came with a request, as they do with the next one");
+  loop_.post(lifetime_.guard([this, from, asked, why] {
+    decided_({from, asked, make_error(ErrorCode::kUnreachable, why), 0});
+  }));
 }
 
 // Who is in line or under way keeps its place; of the others the oldest gives way.
@@ -60,7 +75,7 @@ void DialBack::dial_next() {
     trial.under_way = true;
     trial.addresses = next.request.addresses;
     ++under_way_;
-    transport_.try_addresses(next.from.peer, trial.addresses,
+    transport_.try_addresses(next.from.peer, next.dialable,
                              lifetime_.guard([this, from = next.from, request = next.request](const Status& reached) {
                                on_outcome(from, request, reached);
                              }));

@@ -6,9 +6,11 @@
 // must answer, and hangs up. One that answers is enough (an address of a local network is of use to neighbours alone).
 // Meanwhile the joiner's repeated requests wait.
 //
-// Only addresses of a peer that proved its key are dialled, so that strangers cannot have others flooded with
-// connections: at most kAtOnce peers at a time, kPerSecond of them a second, and one peer every kPause. Who comes
-// meanwhile waits in line; who finds no place in it asks again by itself (Membership repeats its request).
+// Only addresses of a peer that proved its key are dialled, and anybody can make keys: so that strangers cannot have
+// others flooded with connections, or a private network looked through, an address is dialled that the request comes
+// from, and another one only for who paid for it (transport/dial_trials.h). At most kAtOnce peers at a time, kPerSecond
+// of them a second, and one peer every kPause. Who comes meanwhile waits in line; who finds no place in it asks again
+// by itself (Membership repeats its request).
 //
 // Thread: loop only.   Borrows: transport and loop, which outlive it.   Bounds: kRememberedMax peers, kWaitingMax of
 // them in line with one request each.
@@ -35,14 +37,14 @@ class DialBack {
     Remote from;
     JoinRequest request;
     Status reached;              // kUnreachable: what became of each address
-    std::uint32_t failures = 0;  // in a row, as far as remembered
+    std::uint32_t failures = 0;  // dials in a row, as far as remembered; 0 with an error: none was dialled
   };
   // `decided` runs later than the check() that asked, and may be long after its link went.
   DialBack(Transport& transport, EventLoop& loop, std::function<void(const Verdict&)> decided);
   DialBack(const DialBack&) = delete;
   DialBack& operator=(const DialBack&) = delete;
 
-  void check(const Remote& from, const JoinRequest& request);
+  void check(const Remote& from, const JoinRequest& request, const DialOrigin& origin);
 
  private:
   struct Trial {
@@ -55,8 +57,10 @@ class DialBack {
   struct Waiting {
     Remote from;
     JoinRequest request;
+    std::vector<std::string> dialable;
   };
   Trial* trial_of(const PeerId& peer);  // null: no room
+  void refuse_to_dial(Trial& trial, const Remote& from, const JoinRequest& asked, const DialOrigin& origin);
   void dial_next();
   void on_outcome(const Remote& from, const JoinRequest& request, const Status& reached);
 

@@ -4,7 +4,6 @@
 
 #include "common/hash.h"
 #include "common/log.h"
-#include "dht/record.h"
 #include "runtime/config/flight_plan.h"
 #include "runtime/config/frames_allowed.h"
 #include "runtime/config/split_limits.h"
@@ -14,7 +13,6 @@ namespace shoal {
 
 namespace {
 constexpr Duration kTick = 200ms;
-constexpr Duration kNewsPause = 3s;  // between two records, the second for news of who serves
 constexpr Duration kBytesPeriod = 1s;
 constexpr std::size_t kReasonMax = 400;  // below limits::kTextMax
 }  // namespace
@@ -115,102 +113,6 @@ void Launch::check_log_space() {
     if (warning) owner_.on_warning(*warning);
 }
 
-// What a change of the peers that serve or are stranded means for the directory: told soon, and since when the run is
-// parked.
-void Launch::watch_stages() {
-  std::vector<std::uint8_t> serving;
-  std::optional<StageId> stranded;
-  parked_since_.resize(options_.config.pipeline.stages);
-  const std::vector<StageStatus> stages = authority_->status();
-  if (const auto late = delays_.take(stages, options_.config)) owner_.on_warning(*late);
-  for (const StageStatus& stage : stages) {
-    serving.push_back(static_cast<std::uint8_t>(std::min<std::size_t>(stage.serving, 9)));
-    auto& since = parked_since_.at(stage.stage.value);
-    const bool all_stranded = !stranded_text(stage).empty();
-    if (all_stranded && !stranded) stranded = stage.stage;
-    if (stage.serving > 0 && !all_stranded)
-      since.reset();
-    else if (!since)
-      since = env_.loop.wall();
-  }
-  if (serving == serving_ && stranded == stranded_) return;
-  serving_ = std::move(serving);
-  stranded_ = stranded;
-  next_announce_ = std::min(next_announce_, announced_at_ + kNewsPause);
-}
-
-// Of a stage whose every serving peer says that nobody of the next one answers it: who cannot reach whom.
-std::string Launch::stranded_text(const StageStatus& stage) const {
-  if (stage.serving == 0 || stage.stranded.size() < stage.serving) return "";
-  std::string whom;
-  for (const StageMembers& next : authority_->members().stages)
-    for (const Member& member : next.members)
-      if (next.stage.value == stage.stage.value + 1 && member.serving)
-        whom += (whom.empty() ? " " : ", ") + short_name(member.session);
-  if (whom.empty()) return "";  // the next stage has nobody, and says so itself
-  std::string text;
-  for (const Session& session : stage.stranded)
-    text += (text.empty() ? "stage " : "; stage ") + std::to_string(stage.stage.value) + " peer " +
-            short_name(session) + " cannot reach stage " + std::to_string(stage.stage.value + 1) + ":" + whom;
-  return text;
-}
-
-std::string Launch::parked_text() const {
-  std::string text;
-  for (const StageStatus& stage : authority_->status()) {
-    if (stage.serving > 0) {
-      if (const std::string stranded = stranded_text(stage); !stranded.empty())
-        text += (text.empty() ? "parked: " : "; ") + stranded;
-      continue;
-    }
-    text += text.empty() ? (stage.secured ? "parked: " : "waiting: ") : "; ";
-    text += "stage " + std::to_string(stage.stage.value) + " has no serving peer";
-    if (!stage.secured) continue;
-    text += " that holds version " + std::to_string(stage.version.value) + " (last held by:";
-    for (const Session& session : stage.last_members) text += " " + short_name(session);
-    text += ")";
-    for (const Session& session : stage.ahead)
-      text += "; session " + short_name(session) +
-              " holds a newer version than authority.log knows: put the newer log back";
-    if (stage.holders > 0)
-      text += ", its last holder is leaving: `shoal join` elsewhere takes the state over";
-    else if (stage.ahead.empty())
-      text +=
-          " and no known copy of it is left. A `shoal join` of these that still runs (stopped, asleep, cut off) brings "
-          "it back when it reaches this process again; once those processes are gone, the run cannot go on from this "
-          "version";
-  }
-  if (text.empty() && !finishing_ && !book_->next())
-    text = "waiting: no more microbatches may be in flight before " + book_->waiting_for() + " is done with";
-  return text;
-}
-
-void Launch::announce() {
-  announced_at_ = env_.loop.now();
-  next_announce_ = announced_at_ + kRecordPeriod;
-  if (env_.directory == nullptr) return;
-  RunRecord record;
-  record.run = RunId{options_.key.id().bytes};
-  record.name = options_.config.run.name;
-  record.stages = options_.config.pipeline.stages;
-  record.manifest = blake2b_256(manifest_bytes());
-  record.addresses = options_.addresses;
-  record.sequence = sequence_ = next_sequence(sequence_, env_.loop.wall());
-  record.expires = env_.loop.wall() + kRecordTtl;
-  record.serving = serving_;
-  record.stranded = stranded_;
-  for (const auto& since : parked_since_)
-    if (since && (!record.parked_since || *since < *record.parked_since)) record.parked_since = since;
-  if (ended_at_) record.ended = summary_.reason;
-  if (auto text = pack_record(record, options_.key); text.ok())
-    env_.directory->announce(*std::move(text), run_key_name(record.run));
-  else
-    log_warning("no record for the directory: ", text.error().message);
-  for (const StageMembers& stage : authority_->members().stages)  // what the peers know keeps memory fresh
-    for (const Member& member : stage.members)
-      if (transport_->remote(member.peer)) send(member.peer, PeersQuery{});
-}
-
 // ---- transport ----
 
 std::optional<Session> Launch::linked_session(const PeerId& peer) const {
@@ -229,6 +131,7 @@ void Launch::on_link_down(const Remote& remote, const Error&) {
   trainer_->on_link_down(remote);
   if (fetcher_) fetcher_->on_donor_down(remote.peer);
   std::erase_if(inbound_chunks_, [&](const auto& item) { return item.first.peer == remote.peer; });
+  std::erase_if(paying_, [&](const auto& item) { return item.first.peer == remote.peer; });
 }
 
 void Launch::on_message(const Remote& remote, Message message, TransferId transfer, std::uint64_t frame_bytes) {
@@ -249,7 +152,13 @@ void Launch::on_message(const Remote& remote, Message message, TransferId transf
   } else if (auto* m = std::get_if<Peers>(&message)) {
     if (env_.directory != nullptr) env_.directory->offer(m->records);
   } else if (auto* m = std::get_if<JoinRequest>(&message); m != nullptr && !authority_->knows(remote.session)) {
-    dial_back_->check(remote, *m);
+    const auto before = paying_.lower_bound({remote.peer, 0});  // one at a time
+    const bool pays_already = before != paying_.end() && before->first.peer == remote.peer;
+    if (transfer != 0 && frame_bytes == kDialPaymentBytes && !pays_already && paying_.size() < kPayingMax) {
+      paying_.insert_or_assign({remote.peer, transfer}, std::move(*m));
+      return;
+    }
+    if (!pays_already) dial_back_->check(remote, *m, {.host = transport_->other_host(remote.peer), .paid = false});
   } else if (std::holds_alternative<JoinRequest>(message) || std::holds_alternative<Beat>(message) ||
              std::holds_alternative<Leave>(message) || std::holds_alternative<Goodbye>(message) ||
              std::holds_alternative<RoundReport>(message) || std::holds_alternative<MembersQuery>(message)) {
@@ -278,6 +187,11 @@ void Launch::on_dialled_back(const DialBack::Verdict& verdict) {
 }
 
 void Launch::on_frames(const Remote& remote, TransferId transfer, Result<std::vector<Bytes>> frames) {
+  if (auto paying = paying_.extract({remote.peer, transfer}); !paying.empty()) {
+    if (frames.ok() && !authority_->knows(remote.session))
+      dial_back_->check(remote, paying.mapped(), {.host = transport_->other_host(remote.peer), .paid = true});
+    return;
+  }
   const auto it = inbound_chunks_.find({remote.peer, transfer});
   if (it == inbound_chunks_.end()) return;
   const Chunk chunk = it->second;
@@ -327,6 +241,7 @@ void Launch::on_round_abandoned(const RoundAbandon&) { ++summary_.rounds_abandon
 void Launch::on_session_over(const Session& session, StageId stage, const std::string& why) {
   owner_.on_notice("stage " + std::to_string(stage.value) + ": session " + short_name(session) + " is over (" + why +
                    ")");
+  if (timer_ != 0) standing_.on_session_over(session, stage, env_.loop.now());  // else the log is replayed
   later([this, session, why] { trainer_->on_session_over(session, why); });
 }
 
@@ -359,6 +274,7 @@ void Launch::on_progress(std::uint64_t run_targets, double loss, std::uint64_t s
   status.run_loss = loss;
   status.run_step = step;
   authority_->set_status(status);
+  standing_.on_progress(run_targets, loss, step, env_.loop.now());
 }
 
 void Launch::on_parked(StageId stage, bool parked) {

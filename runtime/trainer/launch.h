@@ -24,6 +24,7 @@
 #include "runtime/trainer/delay_watch.h"
 #include "runtime/trainer/dial_back.h"
 #include "runtime/trainer/log_space.h"
+#include "runtime/trainer/standing.h"
 #include "runtime/trainer/trainer.h"
 #include "sync/authority.h"
 #include "sync/state_transfer.h"
@@ -170,6 +171,7 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   void on_dialled_back(const DialBack::Verdict& verdict);
   void tick();
   void announce();
+  void announce_standing(const RunRecord& beside);
   void watch_stages();
   std::string stranded_text(const StageStatus& stage) const;  // empty: it is not
   void write_bytes();
@@ -211,6 +213,8 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
     auto operator<=>(const Inbound&) const = default;
   };
   std::map<Inbound, Chunk> inbound_chunks_;
+  static constexpr std::size_t kPayingMax = 64;
+  std::map<Inbound, JoinRequest> paying_;  // their payment for a dial is on its way (dial_back.h)
   RunSummary summary_;
   std::string finish_wanted_;  // finish() before start()
   std::uint16_t next_state_ = 0;
@@ -229,10 +233,9 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   std::optional<TimePoint> cut_since_;      // also in validation: since when a stage's peers reach nobody of the next
   TimerId timer_ = 0;
   TimePoint next_announce_{}, announced_at_{}, next_parked_{}, next_bytes_{};
-  std::vector<std::uint8_t> serving_;                  // peers that serve, stage by stage, as the directory tells it
-  std::vector<std::optional<WallTime>> parked_since_;  // by stage: it has nobody, or all it has are stranded
-  std::optional<StageId> stranded_;                    // the first stage whose peers all are, as the directory tells it
-  std::optional<TimePoint> ended_at_;                  // END was sent
+  Standing standing_;
+  std::size_t standing_parts_ = 0;     // records of it that the directory has
+  std::optional<TimePoint> ended_at_;  // END was sent
   bool linger_told_ = false;
   std::uint64_t bytes_written_[2] = {0, 0};  // sent, received: what stands in events already
   std::uint64_t sequence_ = 0;

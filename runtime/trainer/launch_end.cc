@@ -244,6 +244,7 @@ void Launch::end_again() {
 void Launch::say_end() {
   authority_->end(summary_.reason);
   ended_at_ = env_.loop.now();
+  watch_stages();
   announce();
   env_.loop.after(kEndStep, lifetime_.guard([this] { linger(); }));
 }
@@ -269,7 +270,12 @@ void Launch::done(std::optional<Error> error) {
   if (transport_) write_bytes();
   env_.loop.cancel(timer_);
   // The word of the end stays there until it expires.
-  if (env_.directory != nullptr && !ended_at_) env_.directory->withdraw(run_key_name(RunId{options_.key.id().bytes}));
+  if (env_.directory != nullptr && !ended_at_) {
+    const RunId run{options_.key.id().bytes};
+    env_.directory->withdraw(run_key_name(run));
+    for (std::size_t part = 0; part < standing_parts_; ++part)
+      env_.directory->withdraw(standing_key(run, static_cast<std::uint16_t>(part)));
+  }
   owner_.on_finished(summary(), std::move(error));
 }
 

@@ -45,29 +45,118 @@ TEST_F(RecordTest, ARunsRecordComesBackAsItWas) {
   EXPECT_EQ(back->expires, record.expires);
 }
 
-TEST_F(RecordTest, HowARunStandsComesBackAndGivesWayToAnAddress) {
+TEST_F(RecordTest, TheEndOfARunComesBack) {
   RunRecord record = run_record(run_, 5, kTestWall);
-  record.serving = {2, 0, 9, 1};
-  record.parked_since = kTestWall - 7s;
-  record.stranded = StageId(0);
-  auto back = parse_run_record(packed(record, run_), run_of(run_));
-  ASSERT_TRUE(back.ok()) << back.error().message;
-  EXPECT_EQ(back->serving, record.serving);
-  EXPECT_EQ(back->parked_since, record.parked_since);
-  EXPECT_EQ(back->stranded, StageId(0));
-  EXPECT_FALSE(back->ended);
   record.ended = "all tokens are committed";
-  back = parse_run_record(packed(record, run_), run_of(run_));
-  EXPECT_EQ(back->ended, record.ended);
-  EXPECT_TRUE(back->serving.empty()) << "nobody serves a run that is over";
-  record.ended.reset();
-  record.name = std::string(64, 'n');
-  record.stages = 32;
-  record.serving.assign(32, 1);
-  record.addresses = {"a23456789012345678901234567890.b23456789012345678901234567890.org:7741"};
-  back = parse_run_record(packed(record, run_), run_of(run_));
+  EXPECT_EQ(parse_run_record(packed(record, run_), run_of(run_))->ended, record.ended);
+}
+
+StandingRecord standing_record(const KeyPair& run) {
+  StandingRecord record;
+  record.run = run_of(run);
+  record.state = RunState::kParked;
+  record.since = kTestWall - 7s;
+  record.stage = StageId(2);
+  record.stranded = true;
+  record.last = {"ab12cd34", "00ff00ff"};
+  record.step = 12;
+  record.loss = 3.4561;
+  record.targets = 1'310'000;
+  record.end_targets = 5'000'000;
+  record.rate = 25100.5;
+  record.falls = 3;
+  record.sequence = 77;
+  record.expires = kTestWall + kRecordTtl;
+  return record;
+}
+
+TEST_F(RecordTest, HowARunStandsComesBack) {
+  StandingRecord record = standing_record(run_);
+  record.peers = {{0x0123456789abcdefull, StageId(3), MemberRow::Place::kLeaving, 258}};
+  const auto parts = pack_standing(record, run_);
+  ASSERT_TRUE(parts.ok()) << parts.error().message;
+  ASSERT_EQ(parts->size(), 1u);
+  const auto any = parse_any_record(parts->front());
+  ASSERT_TRUE(any.ok()) << any.error().message;
+  EXPECT_EQ(key_of(*any), "shoal/1/" + hex_of(run_of(run_)) + "/standing/0");
+  EXPECT_EQ(signer_of(*any), run_.id());
+  const auto& back = std::get<StandingRecord>(*any);
+  EXPECT_EQ(back.state, RunState::kParked);
+  EXPECT_EQ(back.since, record.since);
+  EXPECT_EQ(back.stage, StageId(2));
+  EXPECT_TRUE(back.stranded);
+  EXPECT_EQ(back.last, record.last);
+  EXPECT_EQ(back.step, 12u);
+  EXPECT_DOUBLE_EQ(back.loss, 3.4561);
+  EXPECT_EQ(back.targets, 1'310'000u);
+  EXPECT_EQ(back.end_targets, 5'000'000u);
+  EXPECT_DOUBLE_EQ(back.rate, 25100.5);
+  EXPECT_EQ(back.falls, 3u);
+  EXPECT_EQ(back.unnamed, 0u);
+  EXPECT_EQ(back.sequence, 77u);
+  ASSERT_EQ(back.peers.size(), 1u);
+  EXPECT_EQ(back.peers[0].tag, 0x0123456789abcdefull);
+  EXPECT_EQ(back.peers[0].stage, StageId(3));
+  EXPECT_EQ(back.peers[0].place, MemberRow::Place::kLeaving);
+  EXPECT_EQ(back.peers[0].quiet_s, 258);
+}
+
+// With the longest numbers, and more members than all parts have room for.
+TEST_F(RecordTest, TheMembersOfALargeRunComeInPartsAndWhoIsNotNamedIsCounted) {
+  StandingRecord record = standing_record(run_);
+  record.last.assign(kRecordLastMax, "ab12cd34");
+  record.stage = StageId(255);
+  record.step = record.targets = record.end_targets = UINT64_MAX;
+  record.sequence = 1'700'000'000'000;
+  record.loss = 1e6;
+  record.rate = kRecordRateMax;
+  record.falls = UINT32_MAX;
+  for (const std::size_t members : {std::size_t{0}, std::size_t{1}, std::size_t{40}, std::size_t{5000}}) {
+    record.peers.assign(members, MemberRow{});
+    for (std::size_t i = 0; i < members; ++i) record.peers[i].tag = i + 1;
+    const auto parts = pack_standing(record, run_);
+    ASSERT_TRUE(parts.ok()) << parts.error().message;
+    EXPECT_LE(parts->size(), kStandingPartsMax);
+    std::uint64_t named = 0;
+    std::uint32_t unnamed = 0;
+    for (std::size_t part = 0; part < parts->size(); ++part) {
+      EXPECT_LE((*parts)[part].size(), kRecordBytesMax);
+      const auto any = parse_any_record((*parts)[part]);
+      ASSERT_TRUE(any.ok()) << any.error().message;
+      const auto& back = std::get<StandingRecord>(*any);
+      EXPECT_EQ(back.part, part);
+      EXPECT_EQ(back.parts, parts->size());
+      for (const MemberRow& peer : back.peers) EXPECT_EQ(peer.tag, ++named);
+      if (part == 0) unnamed = back.unnamed;
+    }
+    EXPECT_EQ(named + unnamed, members);
+    EXPECT_EQ(unnamed > 0, members > 40);
+  }
+  EXPECT_EQ(pack_standing(record, peer_).code(), ErrorCode::kInput) << "not the run's key";
+}
+
+// What is for people gives way to where others can dial.
+TEST_F(RecordTest, APeersFiguresComeBackAndGiveWayToAnAddress) {
+  PeerRecord record = record_;
+  record.device = "cuda:0";
+  record.memory_bytes = 3ull << 30;
+  record.rtt_ms = 35.2;
+  record.sent_rate = 1.25e6;
+  record.got_rate = 2.5e6;
+  record.falls = 12;
+  auto back = parse_peer_record(packed(record, peer_), record.run);
+  ASSERT_TRUE(back.ok()) << back.error().message;
+  EXPECT_EQ(back->device, "cuda:0");
+  EXPECT_EQ(back->memory_bytes, record.memory_bytes);
+  EXPECT_DOUBLE_EQ(back->rtt_ms, 35.2);
+  EXPECT_DOUBLE_EQ(back->sent_rate, 1.25e6);
+  EXPECT_DOUBLE_EQ(back->got_rate, 2.5e6);
+  EXPECT_EQ(back->falls, 12u);
+  record.addresses = {"[2001:db8:1111:2222:3333:4444:5555:6666]:65535", "198.51.100.7:7741", "198.51.100.8:7741"};
+  back = parse_peer_record(packed(record, peer_), record.run);
   ASSERT_TRUE(back.ok()) << back.error().message;
   EXPECT_EQ(back->addresses, record.addresses);
+  EXPECT_EQ(back->device, "");
 }
 
 // These bytes stand in docs/dht.md: whoever changes the form changes it for every process that is out there.

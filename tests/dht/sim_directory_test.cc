@@ -46,6 +46,45 @@ TEST_F(SimDirectoryTest, APeerThatDiedIsForgottenByItsRecordsOwnTime) {
   EXPECT_TRUE(b->known(10).empty());
 }
 
+TEST_F(SimDirectoryTest, HowOftenTheDhtWentAwayLatelyIsCounted) {
+  auto a = make(1);
+  loop_.run_for(1s);
+  EXPECT_EQ(a->falls(), 0u);
+  for (int i = 0; i < 3; ++i) {
+    dht_.set_outage(true);
+    loop_.run_for(1s);
+    dht_.set_outage(false);
+    loop_.run_for(1s);
+  }
+  EXPECT_EQ(a->falls(), 3u);
+  loop_.run_for(kFallsWindow);
+  EXPECT_EQ(a->falls(), 0u);
+}
+
+TEST_F(SimDirectoryTest, HowARunStandsIsFoundPartByPart) {
+  auto a = make(1), b = make(2);
+  StandingRecord standing;
+  standing.run = run_of(run_);
+  standing.peers.assign(40, MemberRow{});
+  standing.sequence = 5;
+  standing.expires = loop_.wall() + kRecordTtl;
+  const auto parts = pack_standing(standing, run_);
+  ASSERT_TRUE(parts.ok());
+  ASSERT_GT(parts->size(), 1u);
+  for (std::size_t part = 0; part < parts->size(); ++part)
+    a->announce((*parts)[part], standing_key(standing.run, static_cast<std::uint16_t>(part)));
+  loop_.run_for(1s);
+  std::size_t rows = 0, answers = 0;
+  for (std::size_t part = 0; part < parts->size(); ++part)
+    b->look_up_standing(static_cast<std::uint16_t>(part), 5s, [&](const Result<StandingRecord>& found) {
+      ++answers;
+      ASSERT_TRUE(found.ok()) << found.error().message;
+      rows += found->peers.size();
+    });
+  EXPECT_TRUE(loop_.run_until_true([&] { return answers == parts->size(); }, loop_.now() + 6s));
+  EXPECT_EQ(rows, 40u);
+}
+
 TEST_F(SimDirectoryTest, AKeyThatWasLookedUpIsReadAgainByItself) {
   auto a = make(1), b = make(2);
   loop_.run_for(1s);

@@ -49,7 +49,7 @@ TEST(StockToolTest, ShowsTheRecordsThatInspectShows) {
   DhtDirectory& reader = rig.make(run_of(run));
   std::optional<RunReport> report;
   const TimePoint limit = rig.loop().now() + 30s;
-  while ((!report || !report->record || report->stages.at(0).peers.size() < 2) && rig.loop().now() < limit) {
+  while ((!report || !report->record || report->stages.at(0).claims.size() < 2) && rig.loop().now() < limit) {
     report.reset();
     InspectOptions options;
     options.run = run_of(run);
@@ -58,7 +58,7 @@ TEST(StockToolTest, ShowsTheRecordsThatInspectShows) {
     ASSERT_TRUE(rig.run_until([&] { return report.has_value(); }, 10s));
   }
   ASSERT_TRUE(report->record.has_value());
-  ASSERT_EQ(report->stages.at(0).peers.size(), 2u);
+  ASSERT_EQ(report->stages.at(0).claims.size(), 2u);
 
   auto tool = SpawnedChild::spawn(
       {dhtnode, "-n", std::to_string(rig.network()), "-b", "127.0.0.1:" + std::to_string(rig.seed_port()), "-p", "0"});
@@ -78,7 +78,7 @@ TEST(StockToolTest, ShowsTheRecordsThatInspectShows) {
   EXPECT_TRUE(shown) << output;
 
   // The same figures, read from the tool's output by whoever has the documented format, and from inspect.
-  for (const PeerRecord& peer : report->stages[0].peers) {
+  for (const PeerRecord& peer : report->stages[0].claims) {
     const auto same = parse_peer_record(peer.peer == ann.id() ? record_a : record_b, run_of(run));
     ASSERT_TRUE(same.ok());
     EXPECT_EQ(peer.addresses, same->addresses);

@@ -105,11 +105,11 @@ TEST(LiveEndsTest, AStageThatWasAskedForAndNotGivenIsSaid) {
   Processes swarm;
   swarm.launch(swarm.write_run({}));
   swarm.join("a", {"--stage", "1"});
-  ASSERT_TRUE(swarm.wait_for_line(swarm.path("a.err"), {"--stage 1 is overridden: stage 0 is given", "HINT:"}))
-      << swarm.errors("a");
+  ASSERT_TRUE(swarm.wait_for_event("a", {"\"event\":\"serving\""})) << swarm.errors("a");
+  EXPECT_FALSE(says(swarm.errors("a"), "overridden")) << swarm.errors("a");
   swarm.join("b", {"--stage", "1"});
-  ASSERT_TRUE(swarm.wait_for_event("b", {"\"event\":\"serving\""})) << swarm.errors("b");
-  EXPECT_FALSE(says(swarm.errors("b"), "overridden")) << swarm.errors("b");
+  ASSERT_TRUE(swarm.wait_for_line(swarm.path("b.err"), {"--stage 1 is overridden: stage 0 is given", "HINT:"}))
+      << swarm.errors("b");
 }
 
 TEST(LiveEndsTest, WithoutAHomeItIsSaidWhereTheKeyIs) {

@@ -156,6 +156,21 @@ TEST(LiveRefusalTest, AnAdvertisedAddressWhereNobodyListensIsToldWithTheRemedy) 
   EXPECT_EQ(swarm.exit_code("launch"), 0) << swarm.errors("launch");
 }
 
+// It comes from 127.0.0.1: the first request is answered with what the second one must bring.
+TEST(LiveRefusalTest, AnAddressElsewhereIsDialledForWhoPaid) {
+  Processes swarm;
+  swarm.launch(swarm.write_run({.stages = 1, .replicas = 1, .steps = 2}));
+  std::string errors;
+  EXPECT_EQ(run(swarm,
+                {"--home", swarm.path("h"), "join", swarm.ticket(), "--no-dht", "--listen", "0.0.0.0:0", "--advertise",
+                 "127.0.0.2"},
+                errors),
+            0)
+      << errors;
+  EXPECT_TRUE(says(errors, "is not dialled, because the request comes from 127.0.0.1")) << errors;
+  EXPECT_EQ(swarm.exit_code("launch"), 0) << swarm.errors("launch");
+}
+
 TEST(LiveRefusalTest, APortInUseIsNamed) {
   Processes swarm;
   const std::string run_file = swarm.write_run({});

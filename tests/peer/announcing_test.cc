@@ -21,6 +21,7 @@ class RecordingDirectory final : public PeerDirectory {
   void withdraw(const std::string& key) override { withdrawn.push_back(key); }
   void look_up_stage(StageId, Duration, std::function<void(std::vector<PeerRecord>)>) override {}
   void look_up_run(Duration, std::function<void(Result<RunRecord>)>) override {}
+  void look_up_standing(std::uint16_t, Duration, std::function<void(Result<StandingRecord>)>) override {}
   void offer(const std::vector<std::string>& records) override { offered = records; }
   std::vector<std::string> known(std::size_t limit) const override { return {std::to_string(limit)}; }
   bool alive() const override { return true; }
@@ -54,6 +55,24 @@ TEST_F(AnnouncingTest, ARecordSaysWhereWeAreAndIsSignedByOurKey) {
   EXPECT_EQ(directory_.announced.back().second, stage_key(run_, StageId(2)));
   announcing_.withdraw(StageId(2));
   EXPECT_EQ(directory_.withdrawn, std::vector<std::string>{stage_key(run_, StageId(2))});
+}
+
+TEST_F(AnnouncingTest, ARecordSaysWhatThisMachineLendsAndHowMuchItSends) {
+  facts_.device = "cuda:0";
+  facts_.memory_bytes = 3ull << 30;
+  facts_.rtt = 35ms;
+  facts_.sent = 5'000'000;
+  announcing_.announce(facts_);
+  EXPECT_EQ(newest().sent_rate, 0) << "since when is not known yet";
+  loop_.run_for(10s);
+  facts_.sent += 1'000'000;
+  facts_.received += 2'000'000;
+  announcing_.announce(facts_);
+  EXPECT_EQ(newest().device, "cuda:0");
+  EXPECT_EQ(newest().memory_bytes, 3ull << 30);
+  EXPECT_DOUBLE_EQ(newest().rtt_ms, 35);
+  EXPECT_DOUBLE_EQ(newest().sent_rate, 100'000);
+  EXPECT_DOUBLE_EQ(newest().got_rate, 200'000);
 }
 
 TEST_F(AnnouncingTest, EachRecordReplacesTheOneBeforeAlsoWithinAMillisecond) {

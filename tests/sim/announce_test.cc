@@ -24,6 +24,7 @@ class RecordingDirectory final : public PeerDirectory {
   void withdraw(const std::string& key) override { withdrawn.emplace_back(loop->now(), key); }
   void look_up_stage(StageId, Duration, std::function<void(std::vector<PeerRecord>)>) override {}
   void look_up_run(Duration, std::function<void(Result<RunRecord>)>) override {}
+  void look_up_standing(std::uint16_t, Duration, std::function<void(Result<StandingRecord>)>) override {}
   void offer(const std::vector<std::string>&) override {}
   std::vector<std::string> known(std::size_t) const override { return {}; }
   bool alive() const override { return true; }

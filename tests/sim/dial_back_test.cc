@@ -58,6 +58,21 @@ TEST(DialBackSwarmTest, ANewcomerGivesUpAfterItsPatience) {
   EXPECT_NE(joiner.error->message.find("HINT: --advertise"), std::string::npos) << joiner.error->message;
 }
 
+TEST(DialBackSwarmTest, WhoWasNeverAdmittedIsNotDoneWhenTheRunEnds) {
+  SwarmOptions options;
+  options.config = small_config(RuleId::kDiloco, options.stages, 100'000);
+  Swarm swarm(std::move(options));
+  swarm.network().close_listener("peer6:1");
+  const auto& joiner = *swarm.peers()[swarm.add_peer()];
+  swarm.run_for(10s);
+  swarm.finish_launch("enough");
+  ASSERT_TRUE(swarm.run_to_end(60s));
+  ASSERT_TRUE(joiner.finished && joiner.error.has_value());
+  EXPECT_EQ(joiner.error->code, ErrorCode::kGone);
+  EXPECT_NE(joiner.error->message.find("never admitted"), std::string::npos) << joiner.error->message;
+  EXPECT_FALSE(swarm.peers()[0]->error.has_value()) << "a member's end is a good one";
+}
+
 // A peer that served keeps its state for longer than a newcomer's patience.
 TEST(DialBackSwarmTest, AFencedPeerThatCannotBeDialledWaits) {
   SwarmOptions options;

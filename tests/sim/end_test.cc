@@ -93,6 +93,7 @@ class EndedDirectory final : public PeerDirectory {
     if (record) return done(*record);
     done(make_error(ErrorCode::kTimeout, "no record"));
   }
+  void look_up_standing(std::uint16_t, Duration, std::function<void(Result<StandingRecord>)>) override {}
   void offer(const std::vector<std::string>&) override {}
   std::vector<std::string> known(std::size_t) const override { return {}; }
   bool alive() const override { return true; }

@@ -39,6 +39,18 @@ TEST(PlannerTest, GrantsAWishOnlyIfNoOtherStageStaysEmpty) {
   EXPECT_EQ(choose_stage(std::vector{supply(0, 0), supply(1, 1)}, wish)->stage, StageId(0));
 }
 
+TEST(PlannerTest, AWishForAnEmptyStageIsGrantedAndOneThatWouldLeaveAnotherEmptyMayCome) {
+  JoinWish wish;
+  wish.stage = StageId(2);
+  EXPECT_EQ(choose_stage(std::vector{supply(0, 0), supply(1, 0), supply(2, 0)}, wish)->stage, StageId(2));
+  const auto passed = choose_stage(std::vector{supply(0, 1), supply(1, 0), supply(2, 1)}, wish);
+  EXPECT_EQ(passed->stage, StageId(1));
+  EXPECT_TRUE(passed->wish_may_come);
+  EXPECT_FALSE(choose_stage(std::vector{supply(0, 1), supply(1, 0, 0, true), supply(2, 1)}, wish)->wish_may_come)
+      << "a run that trained waits for its stage";
+  EXPECT_FALSE(choose_stage(std::vector{supply(0, 1), supply(1, 0), supply(2, 1)}, {})->wish_may_come);
+}
+
 TEST(PlannerTest, WhoHoldsTheLastStateOfAnUnservedStageBringsItBackFirst) {
   JoinWish wish = holding(2, 9);
   wish.stage = StageId(0);

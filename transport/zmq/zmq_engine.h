@@ -49,6 +49,7 @@ struct EngineEvent {
   bool dialled = false;        // kUp
   std::uint64_t sent = 0;      // kSent: payload bytes that left our queue
   std::optional<Error> cause;  // kDown
+  std::string host{};          // kUp: of the other end
 };
 
 struct EngineCommand {

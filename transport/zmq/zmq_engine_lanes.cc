@@ -245,6 +245,9 @@ void ZmqEngine::come_up(Connection& connection) {
                     connection.dialled,
                     0,
                     std::nullopt};
+  const auto accepted =
+      connection.dialled ? Result<HostPort>(connection.target) : parse_host_port(remote_text(connection.lanes[0].fd));
+  if (accepted.ok()) event.host = accepted->host;
   events_.push_back(std::move(event));
   const ConnectionId id = connection.id;
   for (auto& [lane, bytes] : std::exchange(connection.early, {})) {

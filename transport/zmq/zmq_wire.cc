@@ -99,6 +99,11 @@ class ZmqWireOnLoop final : public ZmqWire {
     engine_.post({EngineCommand::Kind::kFavour, 0, {}, {}, Lane::kControl, {}, peers});
   }
 
+  std::string other_host(ConnectionId id) const override {
+    const auto found = state_->connections.find(id);
+    return found == state_->connections.end() ? std::string() : found->second.host;
+  }
+
   std::uint64_t bytes_sent() const override { return engine_.bytes_sent(); }
   RefusalCounts refusals() const override { return engine_.refusals(); }
 
@@ -125,6 +130,7 @@ class ZmqWireOnLoop final : public ZmqWire {
   struct Connection {
     bool up = false;
     std::array<LaneState, 2> lanes;
+    std::string host{};
   };
   // Loop only. Shared with events under way, which may outlive the wire.
   struct State {
@@ -150,6 +156,7 @@ void ZmqWireOnLoop::State::take(EngineEvent event) {
   switch (event.kind) {
     case EngineEvent::Kind::kUp:
       found->second.up = true;
+      found->second.host = std::move(event.host);
       return listener->on_up(event.connection, event.peer, event.dialled);
     case EngineEvent::Kind::kBytes:
       return listener->on_bytes(event.connection, event.lane, std::move(event.bytes));

@@ -1,0 +1,305 @@
+// What an inspection found, for people and for programs.
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "common/hex.h"
+#include "common/log.h"
+#include "dht/inspect.h"
+#include "dht/record.h"
+
+namespace shoal {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t kClaimsShown = 5;
+
+template <class... Values>
+std::string format(const char* pattern, Values... values) {
+  char line[256];
+  std::snprintf(line, sizeof line, pattern, values...);
+  return line;
+}
+
+double age_of(WallTime expires, WallTime now) { return std::max(0.0, seconds_of(now - (expires - kRecordTtl))); }
+
+// Three significant digits in at most five characters: "0", "512", "1.31M", "25.1k".
+std::string figure(double value) {
+  constexpr const char* kUnits[] = {"", "k", "M", "G", "T", "P"};
+  std::size_t unit = 0;
+  while (value >= 999.5 && unit + 1 < std::size(kUnits)) {
+    value /= 1000;
+    ++unit;
+  }
+  if (unit == 0) return format("%.0f", std::min(value, 999.0));
+  const char* pattern = value < 9.995 ? "%.2f%s" : value < 99.95 ? "%.1f%s" : "%.0f%s";
+  return format(pattern, std::min(value, 999.0), kUnits[unit]);
+}
+
+// "0:01:15"; days are hours too.
+std::string clock(double seconds) {
+  const auto whole = static_cast<long long>(std::clamp(seconds, 0.0, 1e9));
+  return format("%lld:%02lld:%02lld", whole / 3600, whole / 60 % 60, whole % 60);
+}
+
+// Breaks at spaces; what is longer than a line without one is cut. Later lines are indented.
+std::string wrapped(const std::string& text) {
+  std::string out, line;
+  std::size_t at = 0;
+  const auto put = [&] {
+    out += line.substr(0, kTableColumns) + "\n";
+    line = "  ";
+  };
+  while (at < text.size()) {
+    std::size_t end = std::min(text.find(' ', at), text.size());
+    const std::string word = text.substr(at, end - at);
+    if (line.size() > 2 && line.size() + 1 + word.size() > kTableColumns) put();
+    if (!line.empty() && line.back() != ' ') line += ' ';
+    line += word;
+    at = end + 1;
+  }
+  if (!line.empty()) put();
+  return out;
+}
+
+std::string names_of(const RunReport& report, std::size_t stage) {
+  std::string names;
+  if (stage < report.stages.size())
+    for (const PeerRow& row : report.stages[stage].peers)
+      if (state_of(report, row) == "serving") names += (names.empty() ? "" : ", ") + row.name;
+  return names;
+}
+
+std::string parked_because(const RunReport& report) {
+  const StandingRecord& standing = *report.standing;
+  if (!standing.stage) return "";
+  const std::size_t stage = standing.stage->value;
+  const std::string name = "stage " + std::to_string(stage);
+  if (standing.stranded)  // all that serve there are, so that names of both stages are names of both sides
+    return ": " + name + " (" + names_of(report, stage) + ") cannot reach stage " + std::to_string(stage + 1) + " (" +
+           names_of(report, stage + 1) + ")";
+  std::string last;
+  for (const std::string& one : standing.last) last += (last.empty() ? "" : ", ") + printable(one, 32);
+  return ": " + name + " has no serving peer" + (last.empty() ? "" : " (its last members: " + last + ")");
+}
+
+std::string waiting_because(const RunReport& report) {
+  std::string stages;
+  for (const StageReport& stage : report.stages)
+    if (stage.serving == 0) stages += (stages.empty() ? "" : ", ") + std::to_string(stage.stage.value);
+  return stages.empty() ? "" : ": no peer serves stage " + stages + " yet";
+}
+
+std::string state_text(const RunReport& report) {
+  if (report.record && report.record->ended) return "ended: " + printable(*report.record->ended, 256);
+  if (report.ended()) return "ended";
+  if (const auto silent = report.silent())
+    return "unknown: the launching process has been silent for " + format("%.0f", seconds_of(*silent)) +
+           " s, and nothing is decided until it is back";
+  if (!report.found()) return "unknown: nothing is known of this run";
+  if (!report.standing) return "unknown: nobody who holds the run's key tells how it stands";
+  const StandingRecord& standing = *report.standing;
+  std::string text(name_of(standing.state));
+  if (standing.since) text += " for " + clock(seconds_of(report.taken - *standing.since));
+  if (standing.state == RunState::kParked) text += parked_because(report);
+  if (standing.state == RunState::kWaiting) text += waiting_because(report);
+  return text + " (told " + format("%.0f", age_of(standing.expires, report.taken)) + " s ago)";
+}
+
+std::string figures_text(const StandingRecord& standing) {
+  if (standing.step == 0 && standing.targets == 0) return "";
+  std::string text = "  step " + std::to_string(standing.step) + " | loss " + format("%.4f", standing.loss) + " | " +
+                     figure(standing.rate) + " tok/s\n  ";
+  const auto done = static_cast<double>(standing.targets), end = static_cast<double>(standing.end_targets);
+  text += figure(done);
+  if (end == 0) return text + " tokens, no end is set\n";
+  const double left = std::max(0.0, end - done);
+  text += " of " + figure(end) + " tokens (" + format("%.0f", 100 * std::min(1.0, done / end)) + " %), " +
+          figure(left) + " to go";
+  if (left > 0 && standing.rate > 0) text += ", about " + clock(left / standing.rate);
+  return text + "\n";
+}
+
+std::string weakest_text(const RunReport& report) {
+  if (!report.weakest || report.ended() || report.silent()) return "";
+  const auto stage = std::find_if(report.stages.begin(), report.stages.end(),
+                                  [&](const StageReport& s) { return s.stage == *report.weakest; });
+  if (stage->serving == 0) return "";
+  const std::string name = "weakest stage " + std::to_string(report.weakest->value) + ": ";
+  return stage->serving == 1 ? name + "1 serving peer, losing it parks the run\n"
+                             : name + std::to_string(stage->serving) + " serving peers\n";
+}
+
+std::string row_of(const RunReport& report, const PeerRow& row) {
+  const PeerRecord none{}, &own = row.record ? *row.record : none;
+  const auto told = [](bool there, const std::string& text) { return there ? text : std::string("-"); };
+  const std::string age =
+      row.record ? format("%.0f s", std::min(age_of(own.expires, report.taken), 9999.0)) : std::string("none");
+  return format("%3u %-8s %-11s %6s %6s %-6s %6s %6s %6s %6s %6s\n", static_cast<unsigned>(row.member.stage.value),
+                row.name.c_str(), state_of(report, row).substr(0, 11).c_str(),
+                told(own.rate > 0, figure(own.rate)).c_str(),
+                told(row.record.has_value(), "v" + figure(static_cast<double>(own.version.value))).c_str(),
+                told(!own.device.empty(), printable(own.device, 32).substr(0, 6)).c_str(),
+                told(own.memory_bytes > 0, figure(static_cast<double>(own.memory_bytes))).c_str(),
+                told(own.rtt_ms > 0, figure(std::max(1.0, own.rtt_ms))).c_str(),
+                told(own.sent_rate > 0, figure(own.sent_rate)).c_str(),
+                told(own.got_rate > 0, figure(own.got_rate)).c_str(), age.c_str());
+}
+
+std::string claims_text(const RunReport& report) {
+  std::vector<const PeerRecord*> claims;
+  for (const StageReport& stage : report.stages)
+    for (const PeerRecord& record : stage.claims) claims.push_back(&record);
+  if (claims.empty()) return "";
+  const std::string count = std::to_string(claims.size());
+  std::string out =
+      wrapped(!report.standing ? count + " claims, and no signed list was found that names who takes part; not counted:"
+              : report.list_whole
+                  ? count + " claims of keys that are not on the signed list; anybody can make one; not counted:"
+                  : count +
+                        " claims of keys that the part of the signed list that was found does not name; "
+                        "not counted:");
+  for (std::size_t i = 0; i < std::min(claims.size(), kClaimsShown); ++i)
+    out += format("%3u %-8s says %s, %s tok/s\n", static_cast<unsigned>(claims[i]->stage.value),
+                  short_name(claims[i]->peer).c_str(), claims[i]->serving ? "serving" : "joining",
+                  figure(claims[i]->rate).c_str());
+  if (claims.size() > kClaimsShown) out += "    and " + std::to_string(claims.size() - kClaimsShown) + " more\n";
+  return out;
+}
+
+// Strangers can end OpenDHT with a datagram: whose records are old or missing for that is said.
+std::string falls_text(const RunReport& report) {
+  std::string who;
+  const auto add = [&](const std::string& name, std::uint32_t falls) {
+    if (falls > 0) who += (who.empty() ? "" : ", ") + name + " " + std::to_string(falls);
+  };
+  if (report.standing) add("of the launching process", report.standing->falls);
+  for (const StageReport& stage : report.stages)
+    for (const PeerRow& row : stage.peers)
+      if (row.record) add("of " + row.name, row.record->falls);
+  add("our own", report.falls);
+  if (who.empty()) return "";
+  return wrapped("DHT nodes that ended in the last 10 min, and how often: " + who +
+                 ". A stranger may be ending them with datagrams; training does not need them, and records are "
+                 "older meanwhile");
+}
+
+Json seconds_json(const std::optional<WallTime>& time) {
+  return time ? Json(std::chrono::floor<std::chrono::seconds>(time->time_since_epoch()).count()) : Json(nullptr);
+}
+
+Json json_of_record(const RunReport& report, const PeerRecord& peer) {
+  return {{"peer", hex_of(peer.peer)},
+          {"incarnation", hex_of_word(peer.session.incarnation)},  // a text: many readers of JSON keep 53 bits
+          {"addresses", peer.addresses},
+          {"rate", peer.rate},
+          {"queue_s", peer.queue_seconds},
+          {"version", peer.version.value},
+          {"serving", peer.serving},
+          {"device", peer.device},
+          {"memory_bytes", peer.memory_bytes},
+          {"rtt_ms", peer.rtt_ms},
+          {"sent_bytes_s", peer.sent_rate},
+          {"received_bytes_s", peer.got_rate},
+          {"dht_falls", peer.falls},
+          {"sequence", peer.sequence},
+          {"expires", seconds_json(peer.expires)},
+          {"age_s", age_of(peer.expires, report.taken)},
+          {"signature", "ok"}};
+}
+
+Json json_of_standing(const RunReport& report) {
+  const StandingRecord& standing = *report.standing;
+  return {{"state", name_of(standing.state)},
+          {"since", seconds_json(standing.since)},
+          {"stage", standing.stage ? Json(standing.stage->value) : Json(nullptr)},
+          {"stranded", standing.stranded},
+          {"last_members", standing.last},
+          {"step", standing.step},
+          {"loss", standing.loss},
+          {"tokens", standing.targets},
+          {"end_tokens", standing.end_targets},
+          {"rate", standing.rate},
+          {"dht_falls", standing.falls},
+          {"list_whole", report.list_whole},
+          {"sequence", standing.sequence},
+          {"age_s", age_of(standing.expires, report.taken)},
+          {"signature", "ok"}};
+}
+
+Json json_of_stage(const RunReport& report, const StageReport& stage) {
+  Json json = {{"stage", stage.stage.value}, {"key", stage_key(report.run, stage.stage)},
+               {"serving", stage.serving},   {"rate", stage.rate},
+               {"peers", Json::array()},     {"claims", Json::array()}};
+  for (const PeerRow& row : stage.peers)
+    json["peers"].push_back({{"name", row.name},
+                             {"state", state_of(report, row)},
+                             {"quiet_s", row.member.quiet_s},
+                             {"record", row.record ? json_of_record(report, *row.record) : Json(nullptr)}});
+  for (const PeerRecord& claim : stage.claims) json["claims"].push_back(json_of_record(report, claim));
+  return json;
+}
+
+}  // namespace
+
+std::string table_of(const RunReport& report) {
+  std::string head = "run " + short_name(report.run);
+  if (report.record)
+    head += " " + printable(report.record->name, 128) + " | " + std::to_string(report.record->stages) + " stages";
+  if (report.network != 0) head += " | DHT network " + std::to_string(report.network);
+  if (report.record && !report.record->addresses.empty())
+    head += " | at " + printable(report.record->addresses.front(), 128);
+  std::string out = wrapped(head) + wrapped("state: " + state_text(report));
+  if (report.standing) out += figures_text(*report.standing);
+  out += weakest_text(report);
+  if (report.standing) {
+    out += format("%3s %-8s %-11s %6s %6s %-6s %6s %6s %6s %6s %6s\n", "ST", "PEER", "STATE", "TOK/S", "ANCHOR",
+                  "DEVICE", "MEM", "RTT ms", "UP/s", "DOWN/s", "RECORD");
+    for (const StageReport& stage : report.stages) {
+      for (const PeerRow& row : stage.peers) out += row_of(report, row);
+      if (stage.peers.empty()) out += format("%3u -        nobody\n", static_cast<unsigned>(stage.stage.value));
+    }
+    if (report.standing->unnamed > 0)
+      out += wrapped("and " + std::to_string(report.standing->unnamed) + " members that its records do not name");
+  }
+  out += claims_text(report) + falls_text(report);
+  if (report.counters.refused() != 0)
+    out += "refused: " + std::to_string(report.counters.refused()) + " records (signature, form, age)\n";
+  return out;
+}
+
+std::string json_of(const RunReport& report) {
+  Json json = {
+      {"schema", "shoal.inspect/2"}, {"run", hex_of(report.run)},
+      {"network", report.network},   {"key", run_key_name(report.run)},
+      {"ended", report.ended()},     {"silent_s", report.silent() ? Json(seconds_of(*report.silent())) : Json(nullptr)},
+      {"record", nullptr},           {"standing", report.standing ? json_of_standing(report) : Json(nullptr)},
+      {"stages", Json::array()}};
+  if (report.record) {
+    const RunRecord& record = *report.record;
+    json["record"] = {{"name", record.name},
+                      {"stages", record.stages},
+                      {"manifest", hex_of(record.manifest)},
+                      {"addresses", record.addresses},
+                      {"sequence", record.sequence},
+                      {"expires", seconds_json(record.expires)},
+                      {"age_s", age_of(record.expires, report.taken)},
+                      {"live", is_live(record.expires, report.taken)},
+                      {"late", is_late(record.expires, report.taken)},
+                      {"signature", "ok"},
+                      {"ended", record.ended ? Json(*record.ended) : Json(nullptr)}};
+  }
+  for (const StageReport& stage : report.stages) json["stages"].push_back(json_of_stage(report, stage));
+  json["weakest_stage"] = report.weakest ? Json(report.weakest->value) : Json(nullptr);
+  json["dht_falls"] = report.falls;
+  const RecordCounters& counters = report.counters;
+  json["refused"] = {{"malformed", counters.malformed},
+                     {"too_large", counters.too_large},
+                     {"corrupt", counters.corrupt},
+                     {"foreign", counters.foreign},
+                     {"stale", counters.stale}};
+  return json.dump(2, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace shoal

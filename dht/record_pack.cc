@@ -1,0 +1,215 @@
+// How records are written; how they are read: dht/record.cc.
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "common/hex.h"
+#include "common/text_codes.h"
+#include "dht/record.h"
+
+namespace shoal {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// A part of how a run stands has room for a peer whatever its numbers are.
+constexpr std::uint64_t kCountMax = 999'999'999'999'999;
+constexpr std::uint32_t kSmallCountMax = 99'999;
+constexpr std::string_view kSignatureKey = ",\"sig\":\"";
+constexpr std::string_view kEnd = "\"}";
+
+Result<std::string> dump(const Json& body) {
+  std::string text;
+  try {
+    text = body.dump(-1, ' ', true, Json::error_handler_t::strict);
+  } catch (const std::exception& e) {
+    return make_error(ErrorCode::kInput, std::string("record: a text is not UTF-8: ") + e.what());
+  }
+  // Compact JSON has spaces in strings only; tools that take a record as one word must be able to carry it.
+  std::string out;
+  for (char c : text) c == ' ' ? out += "\\u0020" : out += c;
+  return out;
+}
+
+Result<std::string> sign_text(const Json& body, const KeyPair& key) {
+  SHOAL_ASSIGN(std::string text, dump(body));
+  text.pop_back();  // the closing brace comes back behind the signature
+  const std::string message = std::string(kRecordDomain) + text;
+  const Signature signature = key.sign({reinterpret_cast<const std::uint8_t*>(message.data()), message.size()});
+  text += kSignatureKey;
+  text += base64url_of(signature);
+  text += kEnd;
+  return text;
+}
+
+double rounded(double value, double steps) { return std::isfinite(value) ? std::round(value * steps) / steps : 0; }
+
+// Adds as many of `addresses` as fit, in their order: they stand best first.
+// ERRORS: kTooLarge (not even `fewest` of them do).
+Result<std::string> pack_with_addresses(Json body, const std::vector<std::string>& addresses, std::size_t fewest,
+                                        const KeyPair& key) {
+  for (const std::string& address : addresses) {
+    if (Status status = check_address(address); !status.ok())
+      return make_error(ErrorCode::kInput, status.error().message);
+  }
+  std::size_t count = std::min(addresses.size(), kRecordAddressesMax);
+  for (;; --count) {
+    body["addr"] = std::vector<std::string>(addresses.begin(), addresses.begin() + static_cast<std::ptrdiff_t>(count));
+    SHOAL_ASSIGN(std::string text, sign_text(body, key));
+    if (text.size() <= kRecordBytesMax) return text;
+    if (count <= fewest)
+      return make_error(ErrorCode::kTooLarge, "record: " + std::to_string(text.size()) + " bytes, limit 512");
+  }
+}
+
+std::uint64_t unix_seconds(WallTime time) {
+  const auto count = std::chrono::floor<std::chrono::seconds>(time.time_since_epoch()).count();
+  return count < 0 ? 0 : static_cast<std::uint64_t>(count);
+}
+
+std::uint64_t whole(double value) { return static_cast<std::uint64_t>(std::clamp(value, 0.0, kRecordRateMax)); }
+
+Status check_run_key(const RunId& run, const KeyPair& key) {
+  if (as_peer(run) == key.id()) return {};
+  return make_error(ErrorCode::kInput, "record: the key is not that of run " + short_name(run));
+}
+
+void add_figures(Json& body, const PeerRecord& record) {
+  if (!record.device.empty()) body["dev"] = record.device.substr(0, kRecordDeviceBytesMax);
+  if (record.memory_bytes > 0) body["mem"] = (record.memory_bytes + (1u << 20) - 1) >> 20;
+  if (record.rtt_ms > 0) body["rtt"] = rounded(std::min(record.rtt_ms, 1e6), 10);
+  if (record.sent_rate > 0) body["up"] = whole(record.sent_rate);
+  if (record.got_rate > 0) body["down"] = whole(record.got_rate);
+  if (record.falls > 0) body["falls"] = record.falls;
+}
+
+std::string text_of(const std::vector<MemberRow>& peers) {
+  std::vector<std::uint8_t> bytes;
+  for (const MemberRow& peer : peers) {
+    for (int shift = 56; shift >= 0; shift -= 8) bytes.push_back(static_cast<std::uint8_t>(peer.tag >> shift));
+    bytes.push_back(static_cast<std::uint8_t>(peer.stage.value));
+    bytes.push_back(static_cast<std::uint8_t>(peer.place));
+    bytes.push_back(static_cast<std::uint8_t>(peer.quiet_s >> 8));
+    bytes.push_back(static_cast<std::uint8_t>(peer.quiet_s));
+  }
+  return base64url_of(bytes);
+}
+
+Json body_of(const StandingRecord& record) {
+  Json body;
+  body["v"] = 1;
+  body["run"] = hex_of(record.run);
+  body["part"] = record.part;
+  body["parts"] = record.parts;
+  if (record.part == 0) {
+    body["state"] = name_of(record.state);
+    if (record.since) body["since"] = unix_seconds(*record.since);
+    if (record.stage) body["at"] = record.stage->value;
+    if (record.stranded) body["cut"] = true;
+    if (!record.last.empty())
+      body["last"] = std::vector<std::string>(
+          record.last.begin(),
+          record.last.begin() + static_cast<std::ptrdiff_t>(std::min(record.last.size(), kRecordLastMax)));
+    body["step"] = std::min(record.step, kCountMax);
+    body["done"] = std::min(record.targets, kCountMax);
+    body["of"] = std::min(record.end_targets, kCountMax);
+    if (record.loss > 0) body["loss"] = rounded(std::min(record.loss, 1e6), 1e4);
+    if (record.rate > 0) body["rate"] = rounded(std::min(record.rate, kRecordRateMax), 10);
+    if (record.falls > 0) body["falls"] = std::min(record.falls, kSmallCountMax);
+    if (record.unnamed > 0) body["unnamed"] = std::min(record.unnamed, kSmallCountMax);
+  }
+  body["who"] = text_of(record.peers);
+  body["seq"] = record.sequence;
+  body["exp"] = unix_seconds(record.expires);
+  return body;
+}
+
+// How many peers one more part like this has room for.
+Result<std::size_t> peers_within(StandingRecord part, const KeyPair& key) {
+  constexpr std::size_t kTextOfPeer = kMemberRowBytes / 3 * 4;
+  part.peers.clear();
+  SHOAL_ASSIGN(const std::string text, sign_text(body_of(part), key));
+  if (text.size() + kTextOfPeer > kRecordBytesMax)
+    return make_error(ErrorCode::kTooLarge, "record: " + std::to_string(text.size()) + " bytes without a peer");
+  return (kRecordBytesMax - text.size()) / kTextOfPeer;
+}
+
+}  // namespace
+
+Result<std::string> pack_record(const PeerRecord& record, const KeyPair& key) {
+  if (record.peer != key.id())
+    return make_error(ErrorCode::kInput, "record: the key is not that of peer " + short_name(record.peer));
+  if (!(record.rate >= 0 && record.rate <= kRecordRateMax) ||
+      !(record.queue_seconds >= 0 && record.queue_seconds <= kRecordQueueSecondsMax))
+    return make_error(ErrorCode::kInput, "record: rate or queue is out of range");
+  Json body;
+  body["v"] = 1;
+  body["run"] = hex_of(record.run);
+  body["peer"] = hex_of(record.peer);
+  body["inc"] = hex_of_word(record.session.incarnation);
+  body["stage"] = record.stage.value;
+  body["addr"] = Json::array();
+  body["rate"] = rounded(record.rate, 10);
+  body["queue"] = rounded(record.queue_seconds, 1000);
+  body["ver"] = record.version.value;
+  body["on"] = record.serving;
+  Json with_figures = body;
+  add_figures(with_figures, record);
+  for (Json* one : {&with_figures, &body}) {
+    (*one)["seq"] = record.sequence;
+    (*one)["exp"] = unix_seconds(record.expires);
+  }
+  // Figures are for people: where others can dial comes first.
+  const std::size_t all = std::min(record.addresses.size(), kRecordAddressesMax);
+  auto text = pack_with_addresses(std::move(with_figures), record.addresses, all, key);
+  if (text.ok() || text.code() != ErrorCode::kTooLarge) return text;
+  return pack_with_addresses(std::move(body), record.addresses, 1, key);
+}
+
+Result<std::string> pack_record(const RunRecord& record, const KeyPair& run_key) {
+  SHOAL_TRY(check_run_key(record.run, run_key));
+  if (record.name.size() > kRecordNameBytesMax)
+    return make_error(ErrorCode::kInput, "record: the run's name is longer than 64 bytes");
+  Json body;
+  body["v"] = 1;
+  body["run"] = hex_of(record.run);
+  body["name"] = record.name;
+  body["stages"] = record.stages;
+  body["manifest"] = hex_of(record.manifest);
+  if (record.ended) body["end"] = record.ended->substr(0, kRecordEndBytesMax);
+  body["addr"] = Json::array();
+  body["seq"] = record.sequence;
+  body["exp"] = unix_seconds(record.expires);
+  return pack_with_addresses(std::move(body), record.addresses, 1, run_key);
+}
+
+Result<std::vector<std::string>> pack_standing(const StandingRecord& whole, const KeyPair& run_key) {
+  SHOAL_TRY(check_run_key(whole.run, run_key));
+  // What one of each kind has room for, its numbers at their longest.
+  StandingRecord longest = whole;
+  longest.parts = kStandingPartsMax;
+  longest.unnamed = UINT32_MAX;
+  SHOAL_ASSIGN(const std::size_t first, peers_within(longest, run_key));
+  longest.part = kStandingPartsMax - 1;
+  SHOAL_ASSIGN(const std::size_t later, peers_within(longest, run_key));
+  const std::size_t rest = whole.peers.size() - std::min(first, whole.peers.size());
+  const std::size_t parts = std::min(1 + (rest + later - 1) / later, kStandingPartsMax);
+  const std::size_t named = std::min(whole.peers.size(), first + (parts - 1) * later);
+  std::vector<std::string> texts;
+  for (std::size_t part = 0, at = 0; part < parts; ++part) {
+    StandingRecord one = whole;
+    one.part = static_cast<std::uint16_t>(part);
+    one.parts = static_cast<std::uint16_t>(parts);
+    one.unnamed = static_cast<std::uint32_t>(whole.peers.size() - named);
+    const std::size_t end = std::min(whole.peers.size(), at + (part == 0 ? first : later));
+    one.peers.assign(whole.peers.begin() + static_cast<std::ptrdiff_t>(at),
+                     whole.peers.begin() + static_cast<std::ptrdiff_t>(end));
+    at = end;
+    SHOAL_ASSIGN(std::string text, sign_text(body_of(one), run_key));
+    SHOAL_CHECK(text.size() <= kRecordBytesMax);
+    texts.push_back(std::move(text));
+  }
+  return texts;
+}
+
+}  // namespace shoal

@@ -1,0 +1,75 @@
+// What `shoal inspect` answers, and with which exit code.
+#include <csignal>
+
+#include "runtime/config/ticket.h"
+#include "tests/live/processes.h"
+
+namespace shoal {
+namespace {
+
+constexpr const char* kPaced = "kind = \"paced\"\nforward_ms = 4\nbackward_ms = 6";
+
+class LiveInspectTest : public testing::Test {
+ protected:
+  int inspect(std::vector<std::string> words) {
+    words.insert(words.begin(), "inspect");
+    swarm_.start("inspect", std::move(words));
+    return swarm_.exit_code("inspect");
+  }
+  bool says(const std::string& text) const { return swarm_.errors("inspect").find(text) != std::string::npos; }
+  bool shows(const std::string& text) const { return swarm_.output("inspect").find(text) != std::string::npos; }
+  // Of the newest launch.
+  Ticket ticket() const { return parse_ticket(swarm_.ticket()).value(); }
+
+  Processes swarm_;
+};
+
+TEST_F(LiveInspectTest, WrongNetworkUnreachableHostAndTypingErrorAreThreeAnswers) {
+  const std::string run_file = swarm_.write_run({.stages = 1, .replicas = 1, .steps = 100'000, .executor = kPaced});
+  swarm_.launch_as("launch", {run_file, "--dir", swarm_.path("run"), "--listen", "127.0.0.1:0"});
+  const std::string run = hex_of(ticket().run), at = ticket().contacts.at(0).address;
+  const std::string network = std::to_string(ticket().network), other = std::to_string(ticket().network ^ 1);
+  int found = -1;  // its records may be on their way yet
+  for (int i = 0; i < 10 && !(found == 0 && shows("state: waiting")); ++i) found = inspect({swarm_.ticket()});
+  EXPECT_EQ(found, 0) << swarm_.errors("inspect");
+  EXPECT_TRUE(shows("state: waiting for 0:00:")) << swarm_.output("inspect");
+  EXPECT_TRUE(shows("no peer serves stage 0 yet")) << swarm_.output("inspect");
+
+  std::string mistyped = swarm_.ticket();
+  mistyped[20] = mistyped[20] == 'a' ? 'b' : 'a';
+  EXPECT_EQ(inspect({mistyped}), 65) << swarm_.errors("inspect");
+  EXPECT_EQ(inspect({run, "--network", other, "--bootstrap", at, "--seconds", "1"}), 68) << swarm_.errors("inspect");
+  EXPECT_TRUE(says("it is of another network")) << swarm_.errors("inspect");
+  swarm_.process("launch").send_signal(SIGKILL);
+  ASSERT_EQ(swarm_.exit_code("launch"), 128 + SIGKILL);
+  EXPECT_EQ(inspect({run, "--network", network, "--bootstrap", at, "--seconds", "1"}), 69) << swarm_.errors("inspect");
+  EXPECT_TRUE(says("nobody listens at " + at)) << swarm_.errors("inspect");
+}
+
+TEST_F(LiveInspectTest, ARunThatHasEndedIsAnAnswerOfItsOwn) {
+  // A node that outlives the run: with its last process its records would go.
+  swarm_.start_in_shell("node", "exec \"$(dirname \"$0\")/shoal-dht\" \"$@\"",
+                        {"--serve", "--network", "77", "--bind", "127.0.0.1"});
+  ASSERT_TRUE(swarm_.wait_for_line(swarm_.path("node.out"), {"shoal-dht port "})) << swarm_.errors("node");
+  const std::string line = swarm_.output("node");
+  const std::string node = "127.0.0.1:" + std::to_string(std::stoi(line.substr(line.find("port ") + 5)));
+  const std::string run_file = swarm_.write_run({.stages = 1, .replicas = 1, .steps = 100'000, .executor = kPaced});
+  swarm_.launch_as("launch", {run_file, "--dir", swarm_.path("run"), "--listen", "127.0.0.1:0", "--network", "77",
+                              "--bootstrap", node});
+  const std::vector<std::string> question = {hex_of(ticket().run), "--network", "77", "--bootstrap", node};
+  swarm_.join_in_dht("a");
+  ASSERT_TRUE(swarm_.wait_for_event("launch", {"\"event\":\"commit\""}, 10)) << swarm_.errors("launch");
+  int code = -1;
+  for (int i = 0; i < 10 && code != 0; ++i) code = inspect(question);
+  EXPECT_EQ(code, 0) << swarm_.errors("inspect");
+  for (int i = 0; i < 10 && !shows("state: training"); ++i) inspect(question);
+  EXPECT_TRUE(shows("serving")) << swarm_.output("inspect");
+  EXPECT_TRUE(shows(" to go")) << swarm_.output("inspect");
+  swarm_.process("launch").send_signal(SIGINT);
+  ASSERT_EQ(swarm_.exit_code("launch"), 130) << swarm_.errors("launch");
+  EXPECT_EQ(inspect(question), 3) << swarm_.errors("inspect");
+  EXPECT_TRUE(shows("state: ended: stopped by Ctrl-C")) << swarm_.output("inspect");
+}
+
+}  // namespace
+}  // namespace shoal
