@@ -218,7 +218,9 @@ void StagePeer::on_input(EntrySerial serial, Result<std::vector<Bytes>>& frames)
 }
 
 void StagePeer::on_forward(const Remote& from, const Forward& message, TransferId transfer) {
-  if (const auto why = unfit(message, transfer)) {
+  auto why = unfit(message, transfer);
+  if (!why && jobs_.rests(from.session)) why = BusyReason::kFailed;
+  if (why) {
     if (transfer != 0) env_.transport.refuse(from.peer, transfer);
     send(from.session, Busy{message.lease, *why, 0});
     return;
