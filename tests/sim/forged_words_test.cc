@@ -73,6 +73,26 @@ TEST_F(ForgedWordsTest, AMembersLowWaterMarkAndItsWordOfTheRunAreNotBelieved) {
   ends_as_if_nobody_had_lied();
 }
 
+// As many as a message holds, so nothing may be kept of them.
+TEST_F(ForgedWordsTest, AMembersTrainersLeaveNothingBehind) {
+  ASSERT_TRUE(is_member());
+  constexpr std::uint64_t kTrainers = 8000, kFirst = 1'000'000;
+  Renew renew;
+  Commit commit;
+  for (std::uint64_t i = 0; i < kTrainers; ++i) renew.lows.push_back({kFirst + i, kHuge});
+  for (std::uint64_t i = 0; i < kTrainers; ++i)
+    commit.items.push_back({{kFirst + i, i}, {EntryName{Session{i + 1, 1}, i}}});
+  tell_all(renew);
+  tell_all(commit);
+  swarm.run_for(1s);
+  for (const auto& peer : swarm.peers()) {
+    const Ledger& ledger = peer->peer->stage_peer()->ledger();
+    for (std::uint64_t i = 0; i < kTrainers; ++i) ASSERT_EQ(ledger.low_of(kFirst + i), 0u);
+    EXPECT_LT(ledger.entries().size(), 100u);
+  }
+  ends_as_if_nobody_had_lied();
+}
+
 // Each entry is named as soon as it is counted, long before its microbatch is decided.
 TEST_F(ForgedWordsTest, AMembersCommitSettlesNothingThatTheTrainerDidNot) {
   ASSERT_TRUE(is_member());
