@@ -57,10 +57,11 @@ void Authority::check_stall(StageState& stage) {
 
 // Whom it names does not count: who brought nothing waited for nobody.
 void Authority::on_refused_round(StageState& stage, MemberState& member, const std::string& reason) {
-  stage.round->silent.insert(member.member.session);
+  const Session session = member.member.session;  // `member` goes with it
+  stage.round->silent.insert(session);
   if (++member.refusals < kRoundRefusalsMax) return try_decide(stage, false);
-  end_for_misconduct(member.member.session, "it answered " + std::to_string(kRoundRefusalsMax) +
-                                                " rounds in a row with an error and brought nothing: " + reason);
+  end_for_misconduct(session, "it answered " + std::to_string(kRoundRefusalsMax) +
+                                  " rounds in a row with an error and brought nothing: " + reason);
 }
 
 void Authority::end_for_misconduct(const Session& session, const std::string& what) {
