@@ -7,6 +7,7 @@
 namespace shoal {
 namespace {
 
+constexpr std::size_t kReasonMax = 200;     // bytes of a member's words in ours: below limits::kTextMax together
 constexpr Duration kBeatFresh = 2500ms;     // two beats and their way here
 constexpr Duration kLinkBack = 1s;          // in which a link that broke is up again, and its peer beat
 constexpr Duration kWaitingFresh = 2500ms;  // a member that waits says so every second
@@ -60,8 +61,9 @@ void Authority::on_refused_round(StageState& stage, MemberState& member, const s
   const Session session = member.member.session;  // `member` goes with it
   stage.round->silent.insert(session);
   if (++member.refusals < kRoundRefusalsMax) return try_decide(stage, false);
-  end_for_misconduct(session, "it answered " + std::to_string(kRoundRefusalsMax) +
-                                  " rounds in a row with an error and brought nothing: " + reason);
+  end_for_misconduct(session,
+                     "it answered " + std::to_string(kRoundRefusalsMax) +
+                         " rounds in a row with an error and brought nothing: " + reason.substr(0, kReasonMax));
 }
 
 void Authority::end_for_misconduct(const Session& session, const std::string& what) {

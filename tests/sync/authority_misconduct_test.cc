@@ -42,7 +42,7 @@ TEST_F(AuthorityMisconductTest, WhoAnswersEveryRoundWithAFailureIsEndedByNameAnd
     const RoundOpen open = opened.back();
     seen = open.round.value;
     if (std::count(open.members.begin(), open.members.end(), session_of(3)) > 0) {
-      fail_round(3, seen, session_of(1), "no");
+      fail_round(3, seen, session_of(1), "no" + std::string(limits::kTextMax - 2, '!'));
       settle();
       continue;
     }
