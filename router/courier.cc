@@ -110,7 +110,10 @@ void Courier::on_busy(const Session& from, const Busy& message, TimePoint now) {
   if (hop == nullptr || hop->won) return;
   ++counters_.busy;
   Child* child = child_of(*hop, message.lease);
+  const TimePoint answered = hop->answered;
   note_answer(*hop, *child, now);
+  // What nobody can use is stranded here in the end: another replica of ours is asked for it.
+  if (message.reason == BusyReason::kFailed || message.reason == BusyReason::kMalformed) hop->answered = answered;
   if (child->transfer != 0) port_.drop_transfer(from, child->transfer);
   rates_.report_queue(from, std::chrono::milliseconds(message.queue_ms), now);
   hop->avoid[from] = now + (message.reason == BusyReason::kNoCredit ? Duration(50ms) : Duration(500ms));

@@ -59,6 +59,8 @@ class Holder final : private CourierPort {
   void reject(const MicrobatchId& microbatch, const std::string& why, TimePoint now) {
     courier_.reject(microbatch, why, now);
   }
+  // As Roster::note_resting.
+  void rest(const Session& session, TimePoint until) { roster_.note_resting(session, until); }
 
   // ---- what comes in ----
   // Whether it may claim or answer: the authority, or a member under its own key. Decisions: is_trainer().

@@ -22,6 +22,7 @@ std::optional<EntrySerial> Ledger::on_forward(const Session& from, const Forward
   if (transfer != 0 && key_frame_comes(message, from)) {
     Entry& e = *entry(by_lease_.at(message.lease));
     e.transfer = transfer;
+    e.awaited = now;
     return e.serial;
   }
   if (by_lease_.contains(message.lease)) {  // a repeat
@@ -37,7 +38,7 @@ std::optional<EntrySerial> Ledger::on_forward(const Session& from, const Forward
     answer_live(*live, from, message, transfer, now);
     return std::nullopt;
   }
-  if (const auto why = refusal(message)) {
+  if (const auto why = refusal(from, message)) {
     busy(from, message.lease, *why, transfer);
     return std::nullopt;
   }
@@ -54,6 +55,8 @@ std::optional<EntrySerial> Ledger::on_forward(const Session& from, const Forward
   e.hint = message.hint;
   e.transfer = transfer;
   e.transfer_from = from;
+  e.awaited = now;
+  arrivals_.try_emplace(from);
   live_[id] = serial;
   add_lease(e, from, message.lease, message.above, now);
   ++counters_.accepted;
@@ -68,11 +71,11 @@ bool Ledger::key_frame_comes(const Forward& message, const Session& from) const 
          e->transfer_from == from;
 }
 
-std::optional<BusyReason> Ledger::refusal(const Forward& message) const {
+std::optional<BusyReason> Ledger::refusal(const Session& from, const Forward& message) const {
   if (leaving_) return BusyReason::kLeaving;
   if (!serving_) return BusyReason::kNotServing;
   const std::size_t limit = options_.credits + (message.hint ? options_.recovery_credits : 0);
-  if (live() >= limit) return BusyReason::kNoCredit;
+  if (live() >= limit || arriving_of(from) >= arriving_allowed(from)) return BusyReason::kNoCredit;
   return std::nullopt;
 }
 
@@ -268,9 +271,11 @@ void Ledger::on_session_over(const Session& session) {
     for (const auto& [lease, claim] : e.leases)
       if (claim.holder == session) fallen.push_back(lease);
   for (const Lease& lease : fallen) drop_lease(lease, "session over");
+  arrivals_.erase(session);
 }
 
 void Ledger::tick(TimePoint now) {
+  give_up_arrivals(now);
   std::vector<Lease> expired;
   for (const EntrySerial serial : active_) {
     Entry& e = *entry(serial);

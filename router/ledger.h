@@ -97,6 +97,11 @@ struct LedgerCounters {
 class Ledger {
  public:
   static constexpr std::size_t kLeasesMax = 4;
+  // Frames that were announced are waited for no longer than this since the holder's last ones were whole: four times
+  // what its slowest took (those of a stage are all of one size), at least a lease; while none came, this.
+  static constexpr Duration kArrivalUnknown = 20s, kArrivalMax = 120s;
+  static constexpr int kArrivalFactor = 4;
+  static constexpr std::uint32_t kLateMax = 8;
 
   struct LeaseIn {
     Session holder;
@@ -113,6 +118,12 @@ class Ledger {
     std::optional<TimePoint> asked;  // for the first time
     bool over = false;
   };
+  // Of a holder: frames that it announced.
+  struct Arrivals {
+    Duration slowest{};      // from their header, or from when those before were whole
+    TimePoint last{};        // were whole
+    std::uint32_t late = 0;  // times that they did not come; each arrival takes one off
+  };
   struct Entry {
     MicrobatchId microbatch;
     EntrySerial serial = 0;
@@ -127,6 +138,7 @@ class Ledger {
     std::optional<GradientHint> hint;
     TransferId transfer = 0;
     Session transfer_from;
+    TimePoint awaited{};             // the frames, since then
     std::optional<Lease> key_lease;  // a key frame was asked for under this claim
     std::vector<EntryName> path;     // own entry first; set when the gradient is here
     double loss_sum = 0;
@@ -211,7 +223,7 @@ class Ledger {
 
   void note_run(std::uint64_t targets) { windows_.note_run(targets); }  // committed by the run
   // The time of what comes next, for Window::settle_wait_ms alone.
-  void note_time(TimePoint now) { windows_.note_time(now); }
+  void note_time(TimePoint now) { windows_.note_time(now_ = now); }
 
   // ---- look ----
   void set_leaving(bool leaving) { leaving_ = leaving; }
@@ -249,7 +261,14 @@ class Ledger {
   void close_microbatch(const MicrobatchId& microbatch);
   bool closed(const Forward& message) const;  // decided elsewhere, or of a step that is
   void answer_live(Entry& e, const Session& from, const Forward& message, TransferId transfer, TimePoint now);
-  std::optional<BusyReason> refusal(const Forward& message) const;
+  std::optional<BusyReason> refusal(const Session& from, const Forward& message) const;
+  // How many entries of a holder may wait for frames: half of the credits where others claim too, and less of one whose
+  // frames did not come.
+  std::size_t arriving_allowed(const Session& from) const;
+  std::size_t arriving_of(const Session& from) const;
+  Duration arrival_patience(const Arrivals& arrivals) const;
+  void note_arrival(const Entry& e);
+  void give_up_arrivals(TimePoint now);
   HopPhase phase_of(const Entry& e) const;
   // Mode drain: the trainer saw the step before merged everywhere, but that news may reach us behind the forward.
   bool too_early(const Entry& e) const {
@@ -265,6 +284,8 @@ class Ledger {
   std::set<EntrySerial> active_;              // of these, not committed: a long round keeps many that are
   std::map<MicrobatchId, EntrySerial> live_;  // also committed ones, until low passes
   std::unordered_map<Lease, EntrySerial> by_lease_;
+  std::map<Session, Arrivals> arrivals_;  // of members that claim here
+  TimePoint now_{};                       // the newest that was said
   std::set<MicrobatchId> closed_;
   std::map<std::uint64_t, std::uint64_t> low_;  // by trainer
   std::set<StepId> steps_;                      // announced, not yet merged

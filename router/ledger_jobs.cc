@@ -8,6 +8,7 @@ namespace shoal {
 void Ledger::inputs_arrived(EntrySerial serial) {
   Entry* e = entry(serial);
   if (e == nullptr || e->state != EntryState::kArriving) return;
+  note_arrival(*e);
   e->transfer = 0;
   e->state = EntryState::kReady;
 }

@@ -17,6 +17,7 @@ Roster::Change Roster::update(const MemberList& list) {
   for (const Session& session : change.over) {
     places_.erase(session);
     down_.erase(session);
+    resting_.erase(session);
   }
   serving_.clear();
   for (const auto& [session, place] : places_)
@@ -31,14 +32,21 @@ std::vector<Session> Roster::candidates(StageId stage, TimePoint now) const {
   std::vector<Session> up;
   up.reserve(serving->second.size());
   for (const Session& session : serving->second) {
-    const auto down = down_.find(session);
-    if (down == down_.end() || down->second <= now) up.push_back(session);
+    const auto passed = [&](const std::map<Session, TimePoint>& until) {
+      const auto at = until.find(session);
+      return at == until.end() || at->second <= now;
+    };
+    if (passed(down_) && passed(resting_)) up.push_back(session);
   }
   return up.empty() ? serving->second : up;
 }
 
 void Roster::note_down(const Session& session, TimePoint now) {
   if (places_.contains(session)) down_[session] = now + kDownTime;
+}
+
+void Roster::note_resting(const Session& session, TimePoint until) {
+  if (places_.contains(session)) resting_[session] = until;
 }
 
 std::optional<PeerId> Roster::peer_of(const Session& session) const {

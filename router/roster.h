@@ -26,13 +26,15 @@ class Roster {
   // REQUIRES: the signature was checked. An older list changes nothing.
   Change update(const MemberList& list);
 
-  // Serving sessions of `stage` without those that are down; if all are down, all of them.
+  // Serving sessions of `stage` without those that are down or rest; if there is no other, all of them.
   std::vector<Session> candidates(StageId stage, TimePoint now) const;
   std::optional<PeerId> peer_of(const Session& session) const;
   std::optional<Session> session_of(const PeerId& peer) const;
   std::optional<StageId> stage_of(const Session& session) const;
   void note_down(const Session& session, TimePoint now);  // of a stranger: nothing
   void note_up(const Session& session) { down_.erase(session); }
+  // Its tensors could not be used: until then others are chosen, whatever becomes of its link. Of a stranger: nothing.
+  void note_resting(const Session& session, TimePoint until);
 
   const MemberList& list() const { return list_; }
   std::size_t serving(StageId stage) const;
@@ -48,7 +50,7 @@ class Roster {
   std::uint64_t updates_ = 0;
   std::map<Session, Place> places_;
   std::map<StageId, std::vector<Session>> serving_;  // in the order of sessions: a hop's choice looks at no other stage
-  std::map<Session, TimePoint> down_;
+  std::map<Session, TimePoint> down_, resting_;      // until when
 };
 
 }  // namespace shoal

@@ -69,6 +69,7 @@
 #include "common/event_loop.h"
 #include "common/lifetime.h"
 #include "events/event_record.h"
+#include "sync/admission_pace.h"
 #include "sync/authority_log.h"
 #include "sync/authority_state.h"
 #include "sync/list_history.h"
@@ -93,6 +94,7 @@ struct AuthorityOptions {
   Duration membership = 10s;
   Duration round_grace = 2s;                 // after a quorum reported, wait this long for the others
   Duration round_budget{0};                  // for the whole reduction; 0 = from payload_bytes (sync/round_budget.h)
+  std::uint64_t entry_targets = 0;           // of each entry: what a contribution weighs by its entries; 0 = not known
   std::vector<std::uint64_t> payload_bytes;  // of what a member brings to a round, by stage; empty = not known
   // No new round of a stage for this long after a joiner came that must fetch (see "Behind").
   Duration join_hold = 5s;
@@ -285,6 +287,10 @@ class Authority {
   void check_stall(StageState& stage);
   void on_budget(StageState& stage);
   void note_rate(StageState& stage, const OpenRound& round);
+  // It answered the opening with `failed`, and brought nothing.
+  void on_refused_round(StageState& stage, MemberState& member, const std::string& reason);
+  // Ends the session for what it did: its peer rests before it is admitted again.
+  void end_for_misconduct(const Session& session, const std::string& what);
   void blame_silent(StageState& stage, const Session& by, const Session& silent);
   // Ends the attempt: who got it has no sum to pass on, and would be named silent by the others.
   void blame_malformed(StageState& stage, const Session& by, const Session& sender, const std::string& reason);
@@ -342,6 +348,7 @@ class Authority {
   TimePoint next_list_{};    // is told not before
   TimerId list_timer_ = 0;
   BeatAck status_;
+  AdmissionPace admission_;
   TimerId tick_timer_ = 0;
   TimePoint last_tick_{};
   Lifetime lifetime_;

@@ -46,6 +46,11 @@ void Authority::on_report(const Remote& from, const RoundReport& report) {
     case ReportKind::kContributed:
       if (const auto unfit = port_.unfit_for_round(report.stage, from.session, report.entries))
         return end_session(from.session, "it brought to a round " + *unfit, true);
+      if (options_.entry_targets > 0 && report.weight != report.entries.size() * options_.entry_targets)
+        return end_for_misconduct(from.session, "it brought to a round a weight of " + std::to_string(report.weight) +
+                                                    " for " + std::to_string(report.entries.size()) + " entries of " +
+                                                    std::to_string(options_.entry_targets) + " targets");
+      members_.at(from.session).refusals = 0;
       round.contributed.emplace(from.session, report);
       break;
     case ReportKind::kAgreed:
@@ -62,6 +67,8 @@ void Authority::on_report(const Remote& from, const RoundReport& report) {
                    .round = report.round,
                    .silent = report.silent,
                    .cause = report.reason});
+      if (!round.contributed.contains(from.session))
+        return on_refused_round(*stage, members_.at(from.session), report.reason);
       if (report.malformed) return blame_malformed(*stage, from.session, *report.malformed, report.reason);
       if (report.silent) blame_silent(*stage, from.session, *report.silent);
   }

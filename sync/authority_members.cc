@@ -70,10 +70,12 @@ void Authority::on_join(const Remote& from, const JoinRequest& request) {
     of.serving += member.member.serving ? 1 : 0;
     of.rate_sum += member.rate;
   }
-  if (const auto why = left_out_until(from.peer)) {
+  auto later = left_out_until(from.peer);
+  if (!later) later = admission_.refuse(from.peer, request.addresses, loop_.now());
+  if (later) {
     JoinAnswer answer;
     answer.unreachable = true;
-    answer.reason = *why;
+    answer.reason = *later;
     return port_.send(from.peer, std::move(answer));
   }
   const Result<StageChoice> choice =
@@ -194,6 +196,13 @@ void Authority::show_serving(MemberState& member) {
   const bool doubted = unreachable.doubted(member.member.peer);
   const bool shown_serving = member.ready && !member.leaving && !doubted;
   if (shown_serving == member.member.serving) return;
+  if (shown_serving && !member.serving_shown.take(loop_.now())) {  // its next beats ask again
+    if (!std::exchange(member.unsteady_said, true))
+      log_warning("stage ", member.stage, ": session ", short_name(member.member.session),
+                  " says again and again that it serves and does not: others hear of it every ",
+                  static_cast<int>(1 / kServingPerSecond), " s at most");
+    return;
+  }
   member.member.serving = shown_serving;
   port_.write({.event = EventKind::kMember,
                .stage = member.stage,

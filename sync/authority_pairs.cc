@@ -7,6 +7,7 @@
 namespace shoal {
 namespace {
 
+constexpr std::size_t kReasonMax = 200;     // bytes of a member's words in ours: below limits::kTextMax together
 constexpr Duration kBeatFresh = 2500ms;     // two beats and their way here
 constexpr Duration kLinkBack = 1s;          // in which a link that broke is up again, and its peer beat
 constexpr Duration kWaitingFresh = 2500ms;  // a member that waits says so every second
@@ -55,6 +56,25 @@ void Authority::check_stall(StageState& stage) {
   abandon_round(stage, reason);
 }
 
+// Whom it names does not count: who brought nothing waited for nobody.
+void Authority::on_refused_round(StageState& stage, MemberState& member, const std::string& reason) {
+  const Session session = member.member.session;  // `member` goes with it
+  stage.round->silent.insert(session);
+  if (++member.refusals < kRoundRefusalsMax) return try_decide(stage, false);
+  end_for_misconduct(session,
+                     "it answered " + std::to_string(kRoundRefusalsMax) +
+                         " rounds in a row with an error and brought nothing: " + reason.substr(0, kReasonMax));
+}
+
+void Authority::end_for_misconduct(const Session& session, const std::string& what) {
+  const auto at = members_.find(session);
+  if (at == members_.end()) return;
+  const Duration rest = admission_.on_misconduct(at->second.member.peer, loop_.now());
+  log_warning("stage ", at->second.stage, ": session ", short_name(session), " is ended: ", what,
+              ". Its peer is admitted again in ", static_cast<int>(seconds_of(rest)), " s");
+  end_session(session, what, true);
+}
+
 // Who brought nothing, or does not beat, is slow or away: it is left out of the next attempt when that happens twice in
 // a row. Else its path to the other one is to blame.
 void Authority::blame_silent(StageState& stage, const Session& by, const Session& silent) {
@@ -82,10 +102,16 @@ void Authority::settle_blames(StageState& stage, const OpenRound& round) {
     const auto member = members_.find(session);
     if (member == members_.end()) continue;
     std::uint32_t& count = member->second.silent_count;  // once an attempt, however many members say it
-    if (round.silent.contains(session))
-      count = std::min(count + 1, kSilentMax);
-    else if (round.contributed.contains(session))
+    // Who was named, and contributed since and answers us, was not silent.
+    const bool came = round.contributed.contains(session);
+    if (round.silent.contains(session) && !(came && beats(member->second))) {
+      if (++count == kSilentMax)
+        log_warning("stage ", stage.stage, ": session ", short_name(session), " brought nothing to ", kSilentMax,
+                    " attempts in a row: the next ones go without it until a round is committed");
+      count = std::min(count, kSilentMax);
+    } else if (came) {
       count = 0;
+    }
   }
   std::vector<UnreachablePairs::Blame> blames;
   for (const auto& [by, blame] : round.blames) {

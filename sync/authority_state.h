@@ -10,8 +10,13 @@
 #include "common/event_loop.h"
 #include "sync/unreachable_pairs.h"
 #include "transport/messages.h"
+#include "transport/token_bucket.h"
 
 namespace shoal {
+
+// Changes of a member's `serving` from no to yes: in the long run, and at once. Each is two records of the log and two
+// lists for all. What it does not serve any more is told at once.
+inline constexpr double kServingPerSecond = 0.1, kServingAtOnce = 8;
 
 struct MemberState {
   Member member;  // `serving` as the list says: false while it leaves
@@ -39,6 +44,9 @@ struct MemberState {
   double delay = 0;                // so did this: mean of its gradients lately, in inner steps
   std::uint64_t steps = 0;         // that it made in its session
   std::uint32_t silent_count = 0;  // attempts in a row of its own that named it silent
+  std::uint32_t refusals = 0;      // attempts that it answered with `failed` since it last contributed to one
+  TokenBucket serving_shown{kServingPerSecond, kServingAtOnce};  // how often the list may say that it serves again
+  bool unsteady_said = false;                                    // that it changes too often
   TimePoint commit_sent_at{};
   bool list_sent = false;         // it was given a list on this link, so what changes is told to it
   TimePoint next_list{};          // before it no list that it asks for is sent
@@ -100,6 +108,9 @@ struct StageState {
 
 // Attempts in a row that named a member silent; then the next one goes without it if enough are left.
 inline constexpr std::uint32_t kSilentMax = 2;
+
+// Attempts in a row that a member answered with `failed` before it had contributed: then its session ends.
+inline constexpr std::uint32_t kRoundRefusalsMax = 8;
 
 // How the reason of a session's end begins when it left by itself.
 inline constexpr std::string_view kLeft = "left";

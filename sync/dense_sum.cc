@@ -1,6 +1,7 @@
 // Payloads of plain floats: what allreduce and diloco bring.
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -8,11 +9,14 @@
 
 #include "common/bulk_bytes.h"
 #include "common/check.h"
+#include "stages/adamw.h"
 #include "sync/payload.h"
 #include "sync/rule_arrays.h"
 
 namespace shoal {
 namespace {
+
+constexpr std::size_t kJudgedValues = 256;  // the mean of fewer may differ that much by chance
 
 class DensePayloadSum final : public PayloadSum {
  public:
@@ -32,6 +36,11 @@ class DensePayloadSum final : public PayloadSum {
       return make_error(ErrorCode::kMalformed,
                         "a part of " + std::to_string(piece.size()) + " bytes instead of " + std::to_string(wanted));
     return check_all_finite(dense_values(piece), "a part of a round");
+  }
+
+  double size_of(const Bytes& piece) const override {
+    const std::span<const float> values = dense_values(piece);
+    return values.size() < kJudgedValues ? 0 : norm_of(values) / std::sqrt(static_cast<double>(values.size()));
   }
 
   void add(const Bytes& piece, std::uint64_t weight, std::uint64_t total) override {

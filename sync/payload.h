@@ -23,7 +23,7 @@ struct Payload {
 // The sum of one round's payloads at one member. A payload is cut into one part a member; the owner of a part adds the
 // pieces of all members in their order, so that a part is summed in one place; the sums of all parts are the result.
 // Calls: check before add and take; add for each piece of our part, then finish; take for each part; then result.
-// check, finish and result go through whole parts: of large payloads never on a loop. The others are quick.
+// check, size_of, finish and result go through whole parts: of large payloads never on a loop. The others are quick.
 class PayloadSum {
  public:
   virtual ~PayloadSum() = default;
@@ -31,6 +31,9 @@ class PayloadSum {
   virtual Bytes part(std::size_t index) const = 0;
   // Whether `piece`, which came from outside, is a piece or a sum of part `index`. ERRORS: kMalformed, kNonFinite.
   virtual Status check(std::size_t index, const Bytes& piece) const = 0;
+  // Root mean square of the values of a piece that check() took, for judging it beside the others' pieces of its part;
+  // 0: it says nothing (too few values, or pieces that are not alike).
+  virtual double size_of(const Bytes& piece) const = 0;
   // Adds a piece of our own part. `weight` > 0: members without work are left out; `total`: of all members.
   virtual void add(const Bytes& piece, std::uint64_t weight, std::uint64_t total) = 0;
   // The sum of our own part: what the others take.

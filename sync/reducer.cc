@@ -1,5 +1,8 @@
 #include "sync/reducer.h"
 
+#include <algorithm>
+#include <iomanip>
+#include <sstream>
 #include <utility>
 
 #include "common/check.h"
@@ -13,7 +16,70 @@ Bytes aligned(const Bytes& bytes) {
   return Bytes::copy_of(bytes.view());
 }
 
+// Of what a target contributes to it. A member says its weight itself, so a large one excuses only so much.
+double size_per_target(double size, std::uint64_t weight, std::uint64_t median_weight) {
+  const double believed =
+      std::min(static_cast<double>(weight), Reducer::kSizeFactor * static_cast<double>(median_weight));
+  return believed > 0 ? size / believed : 0;
+}
+
+template <class T>
+T lower_median(std::vector<T> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+Error too_large_error(double times, const char* beside) {
+  std::ostringstream text;
+  text << "its values are " << std::setprecision(2) << times << " times those of " << beside << ", and at most "
+       << Reducer::kSizeFactor << " times as large ones are added";
+  return make_error(ErrorCode::kMalformed, text.str());
+}
+
+struct TooLarge {
+  std::size_t member = 0;
+  Error error;
+};
+
+// The first other member's piece of our part that is far larger than the median of all.
+std::optional<TooLarge> too_large(const PayloadSum& sum, const std::vector<std::optional<Reducer::Piece>>& pieces,
+                                  std::size_t self) {
+  std::vector<std::uint64_t> weights;
+  for (const auto& piece : pieces)
+    if (piece->weight > 0) weights.push_back(piece->weight);
+  if (weights.size() < 2) return std::nullopt;
+  const std::uint64_t median_weight = lower_median(weights);
+  std::vector<double> sizes, known;
+  for (const auto& piece : pieces) {
+    sizes.push_back(size_per_target(piece->weight > 0 ? sum.size_of(piece->bytes) : 0, piece->weight, median_weight));
+    if (sizes.back() > 0) known.push_back(sizes.back());
+  }
+  if (known.size() < 2) return std::nullopt;
+  const double median = lower_median(known);
+  for (std::size_t i = 0; i < sizes.size(); ++i)
+    if (i != self && sizes[i] > Reducer::kSizeFactor * median)
+      return TooLarge{i, too_large_error(sizes[i] / median, "the round's median")};
+  return std::nullopt;
+}
+
 }  // namespace
+
+void Reducer::Desk::fail(std::size_t member, const Error& error) {
+  failed = member;
+  made = error;
+}
+
+// The sum that member `owner` made of its part, beside what we brought to it: no honest sum of `weight` targets is
+// larger than if each of them had contributed kSizeFactor times what ours did.
+Status Reducer::fits_own(const Desk& desk, std::size_t owner, const Bytes& part, std::uint64_t own_weight,
+                         std::uint64_t weight) {
+  if (own_weight == 0) return {};
+  const double own = desk.own_sizes[owner] / static_cast<double>(own_weight) * static_cast<double>(weight);
+  const double size = desk.sum->size_of(part);
+  return own > 0 && size > kSizeFactor * own ? Status(too_large_error(size / own, "what this member brought"))
+                                             : Status();
+}
 
 Reducer::Reducer(std::size_t members, std::size_t self, std::unique_ptr<PayloadSum> sum, std::uint64_t weight,
                  CountTag tag)
@@ -29,6 +95,7 @@ Reducer::Reducer(std::size_t members, std::size_t self, std::unique_ptr<PayloadS
   SHOAL_CHECK_LT(self, members);
   desk_->sum = std::move(sum);
   desk_->cut.resize(members);
+  desk_->own_sizes.resize(members);
 }
 
 std::uint64_t Reducer::bytes_of(const Pieces& pieces) {
@@ -46,8 +113,11 @@ Reducer::Work Reducer::cut() {
   for (std::size_t i = 0; i < members_; ++i)
     if (i != self_) work.bytes += desk_->cut[i].size();
   work.job = [desk = desk_, self = self_] {
-    for (std::size_t i = 0; i < desk->cut.size(); ++i)
-      if (i != self) desk->cut[i] = desk->cut[i].summed();
+    for (std::size_t i = 0; i < desk->cut.size(); ++i) {
+      if (i == self) continue;
+      desk->own_sizes[i] = desk->sum->size_of(desk->cut[i]);
+      desk->cut[i] = desk->cut[i].summed();
+    }
   };
   return work;
 }
@@ -71,12 +141,9 @@ Reducer::Work Reducer::sum_own_part() {
               Piece& piece = *(*pieces)[i];
               piece.bytes = aligned(piece.bytes);
               if (i == self) continue;
-              if (Status good = desk->sum->check(self, piece.bytes); !good.ok()) {
-                desk->failed = i;
-                desk->made = good.error();
-                return;
-              }
+              if (Status good = desk->sum->check(self, piece.bytes); !good.ok()) return desk->fail(i, good.error());
             }
+            if (const auto large = too_large(*desk->sum, *pieces, self)) return desk->fail(large->member, large->error);
             for (const std::optional<Piece>& piece : *pieces)
               if (piece->weight != 0) desk->sum->add(piece->bytes, piece->weight, weight);
             desk->made = desk->sum->finish().summed();
@@ -108,13 +175,13 @@ std::optional<std::size_t> Reducer::missing() const {
 Reducer::Work Reducer::join() {
   SHOAL_CHECK(complete());
   auto parts = std::make_shared<Pieces>(parts_);
-  return {bytes_of(*parts), [desk = desk_, parts, self = self_] {
+  return {bytes_of(*parts), [desk = desk_, parts, self = self_, own_weight = own_weight_, weight = weight_] {
             for (std::size_t i = 0; i < parts->size(); ++i) {
               const Bytes part = aligned((*parts)[i]->bytes);
-              if (Status good = i == self ? Status() : desk->sum->check(i, part); !good.ok()) {
-                desk->failed = i;
-                desk->made = good.error();
-                return;
+              if (i != self) {
+                if (Status good = desk->sum->check(i, part); !good.ok()) return desk->fail(i, good.error());
+                if (Status fit = fits_own(*desk, i, part, own_weight, weight); !fit.ok())
+                  return desk->fail(i, fit.error());
               }
               desk->sum->take(i, part);
             }

@@ -26,6 +26,10 @@ namespace shoal {
 
 class Reducer {
  public:
+  // Per target of its weight a piece is at most so many times as large as the median of the pieces of its part (their
+  // lower one: of two, the smaller), and a sum as what we brought to it. Honest members differ by the root of the
+  // number of their steps, about.
+  static constexpr double kSizeFactor = 64;
   // Run `job` once, on any thread, then go on with the Reducer: one at a time. Meanwhile add() and take() may be
   // called; the Reducer may even be gone.
   struct Work {
@@ -69,11 +73,15 @@ class Reducer {
   // What jobs work on: theirs while one runs.
   struct Desk {
     std::unique_ptr<PayloadSum> sum;
-    std::vector<Bytes> cut;  // by member
+    std::vector<Bytes> cut;         // by member
+    std::vector<double> own_sizes;  // of these, as PayloadSum::size_of
     Result<Bytes> made = Bytes();
     std::optional<std::size_t> failed;
+    void fail(std::size_t member, const Error& error);
   };
   using Pieces = std::vector<std::optional<Piece>>;
+  static Status fits_own(const Desk& desk, std::size_t owner, const Bytes& part, std::uint64_t own_weight,
+                         std::uint64_t weight);
   static std::uint64_t bytes_of(const Pieces& pieces);
 
   std::size_t members_, self_;

@@ -1,5 +1,9 @@
 #include "runtime/stage_peer/entry_jobs.h"
 
+#include <cmath>
+#include <limits>
+#include <sstream>
+
 #include "common/fault.h"
 #include "common/log.h"
 #include "compression/codec.h"
@@ -30,13 +34,43 @@ struct Decoder {
   }
 };
 
+// What came over an edge, judged before it is used.
+struct Judged {
+  std::optional<double> rms{};
+  bool too_large = false;
+};
+
+Status judge(std::span<const float> values, double limit, Judged& judged) {
+  const double rms = root_mean_square(values);
+  if (!std::isfinite(rms)) return {};  // refused as what is not finite
+  judged = {rms, rms > limit};
+  if (!judged.too_large) return {};
+  std::ostringstream text;
+  text << "its root mean square is " << rms << ", and at most " << limit << " is used: " << NormGuard::kFactor
+       << " times the running mean of this edge, or " << NormGuard::kAlwaysMax;
+  return make_error(ErrorCode::kMalformed, text.str());
+}
+
 // What a forward leaves for the loop.
 struct ForwardOutcome {
   Result<ForwardOutput> output = make_error(ErrorCode::kMalformed, "");
   Bytes frame;
   HostTensor activation;
   bool base_missing = false;
+  Judged input;
 };
+
+constexpr double kNoLimit = std::numeric_limits<double>::infinity();
+
+Status decode_input(const Decoder& decoder, const EntryTensors& tensors, FrameCoder* coder, double limit,
+                    ForwardInput& input, ForwardOutcome& outcome) {
+  SHOAL_ASSIGN(input.tokens, decoder.tokens(tensors.input.front()));
+  if (decoder.spec.is_first()) return {};
+  auto activation = decoder.input(coder, tensors.input.back());
+  outcome.base_missing = !activation.ok() && activation.code() == ErrorCode::kGone;
+  SHOAL_ASSIGN(input.activation, std::move(activation));
+  return limit == kNoLimit ? Status() : judge(input.activation.f32(), limit, outcome.input);
+}
 
 }  // namespace
 
@@ -88,29 +122,20 @@ void EntryJobs::forward(EntrySerial serial, bool evaluate) {
   SHOAL_CHECK(tensors != nullptr);
   auto outcome = std::make_shared<ForwardOutcome>();
   const TimePoint started = parts_.env.loop.now();
+  const Session sender = parts_.ledger.find(serial)->transfer_from;
   parts_.device.run(
       evaluate ? DeviceTask::kEvaluate : DeviceTask::kForward,
       [tensors, outcome, serial, evaluate, config = parts_.options.config, spec = parts_.options.spec,
-       coder = parts_.env.coder](StageExecutor& executor) {
+       coder = parts_.env.coder, limit = from_above_.limit()](StageExecutor& executor) {
         SHOAL_FAULT("peer.forward");
         const Decoder decoder{*config, spec};
         ForwardInput input;
         input.entry = serial;
         input.microbatch = tensors->microbatch;
-        auto tokens = decoder.tokens(tensors->input.front());
-        if (!tokens.ok()) {
-          outcome->output = tokens.error();
+        if (const Status decoded = decode_input(decoder, *tensors, coder, evaluate ? kNoLimit : limit, input, *outcome);
+            !decoded.ok()) {
+          outcome->output = decoded.error();
           return;
-        }
-        input.tokens = *std::move(tokens);
-        if (!spec.is_first()) {
-          auto activation = decoder.input(coder, tensors->input.back());
-          if (!activation.ok()) {
-            outcome->output = activation.error();
-            outcome->base_missing = activation.code() == ErrorCode::kGone;
-            return;
-          }
-          input.activation = *std::move(activation);
         }
         outcome->output = evaluate ? executor.evaluate(input) : executor.forward(input);
         if (!outcome->output.ok() || spec.is_last()) return;
@@ -126,7 +151,9 @@ void EntryJobs::forward(EntrySerial serial, bool evaluate) {
         if (coder != nullptr) outcome->activation = std::move(outcome->output->activation);
         outcome->output->activation = {};
       },
-      [this, serial, tensors, outcome, started] {
+      [this, serial, tensors, outcome, started, sender] {
+        if (outcome->input.rms)
+          judge_norm(from_above_, sender, *outcome->input.rms, outcome->input.too_large, "activation");
         if (outcome->base_missing && parts_.ledger.base_missing(serial)) return;
         const bool ok = outcome->output.ok();
         if (!ok) {
@@ -155,11 +182,27 @@ void EntryJobs::warn(const char* what, const MicrobatchId& microbatch, const std
     log_warning(what, microbatch, how, LogThrottle::text_of(*times));
 }
 
+void EntryJobs::judge_norm(NormGuard& guard, const Session& from, double rms, bool too_large, const char* role) {
+  if (!too_large) return guard.used(from, rms);
+  const TimePoint now = parts_.env.loop.now();
+  const auto rest = guard.refused(from, rms, now);
+  if (!rest) return;
+  parts_.holder.rest(from, now + *rest);
+  const std::string text = std::string(role) + "s of session " + short_name(from) + " are far too large";
+  if (const auto times = said_.due(text, now))
+    log_warning("stage ", parts_.options.spec.stage, ": ", text, " again and again (", rms, " beside ", guard.mean(),
+                "): it rests for ", static_cast<int>(seconds_of(*rest)),
+                " s, and others are asked meanwhile. HINT: is its build of shoal the others', and is its memory sound? "
+                "Else stop it",
+                LogThrottle::text_of(*times));
+}
+
 void EntryJobs::backward(const Job& job) {
   struct Outcome {
     Result<BackwardOutput> output = make_error(ErrorCode::kMalformed, "");
     Bytes frame;
     bool bad_input = false;
+    Judged input;
   };
   const EntrySerial serial = job.serial;
   auto tensors = tensors_.find(serial);
@@ -168,13 +211,16 @@ void EntryJobs::backward(const Job& job) {
   const TimePoint started = parts_.env.loop.now();
   parts_.device.run(
       DeviceTask::kBackward,
-      [tensors, outcome, job, config = parts_.options.config, spec = parts_.options.spec](StageExecutor& executor) {
+      [tensors, outcome, job, config = parts_.options.config, spec = parts_.options.spec,
+       limit = from_below_.limit()](StageExecutor& executor) {
         const Decoder decoder{*config, spec};
         HostTensor gradient;
         if (!spec.is_last()) {
           auto decoded = decoder.activation(tensors->gradient_in);
           if (decoded.ok() && !all_finite(decoded->f32()))
             decoded = make_error(ErrorCode::kNonFinite, "the gradient that came holds a value that is not finite");
+          if (decoded.ok())
+            if (const Status fit = judge(decoded->f32(), limit, outcome->input); !fit.ok()) decoded = fit.error();
           if (!decoded.ok()) {
             outcome->output = decoded.error();
             outcome->bad_input = true;
@@ -193,8 +239,10 @@ void EntryJobs::backward(const Job& job) {
       },
       [this, serial, tensors, outcome, started] {
         const TimePoint now = parts_.env.loop.now();
+        const auto from = parts_.holder.courier().won_by(tensors->microbatch);
+        if (from && outcome->input.rms)
+          judge_norm(from_below_, *from, *outcome->input.rms, outcome->input.too_large, "gradient");
         if (outcome->bad_input) {
-          const auto from = parts_.holder.courier().won_by(tensors->microbatch);
           warn("gradient of microbatch ", tensors->microbatch,
                " from " + (from ? short_name(*from) : "?") + " refused: " + outcome->output.error().message);
           parts_.ledger.gradient_rejected(serial);

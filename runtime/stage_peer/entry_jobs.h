@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "common/log_throttle.h"
+#include "router/norm_guard.h"
 #include "runtime/stage_peer/stage_parts.h"
 #include "runtime/stage_peer/tensor_store.h"
 
@@ -21,6 +22,8 @@ class EntryJobs {
   // Lets the parameters follow an anchor that moved. REQUIRES: the device is idle, nothing is unsettled at the other
   // buffer.
   void apply_shift();
+  // Whether activations of this holder are not taken for now: too many were too large.
+  bool rests(const Session& holder) const { return from_above_.rests(holder, parts_.env.loop.now()); }
 
  private:
   void forward(EntrySerial serial, bool evaluate);
@@ -29,11 +32,14 @@ class EntryJobs {
   void release(const Job& job);
   void inner_step(const Job& job);
   void note_refused(EntrySerial serial, std::string_view why, std::string_view role);
+  // What a tensor's norm does to its sender. `role`: "activation", "gradient".
+  void judge_norm(NormGuard& guard, const Session& from, double rms, bool too_large, const char* role);
   void warn(const char* what, const MicrobatchId& microbatch, const std::string& how);
 
   StageParts parts_;
   TensorStore& tensors_;
   LogThrottle said_;
+  NormGuard from_above_, from_below_;  // of the two edges: activations, gradients
 };
 
 }  // namespace shoal

@@ -218,7 +218,14 @@ void StagePeer::on_input(EntrySerial serial, Result<std::vector<Bytes>>& frames)
 }
 
 void StagePeer::on_forward(const Remote& from, const Forward& message, TransferId transfer) {
-  if (const auto why = unfit(message, transfer)) {
+  // The holder of what this stage needs is the trainer, or a peer of the stage before.
+  const StageId stage = options_.spec.stage;
+  const bool holds = options_.spec.is_first() ? holder_.is_trainer(from)
+                                              : holder_.roster().stage_of(from.session) ==
+                                                    StageId(static_cast<std::uint16_t>(stage.value - 1));
+  auto why = holds ? unfit(message, transfer) : BusyReason::kNotServing;
+  if (!why && jobs_.rests(from.session)) why = BusyReason::kFailed;
+  if (why) {
     if (transfer != 0) env_.transport.refuse(from.peer, transfer);
     send(from.session, Busy{message.lease, *why, 0});
     return;

@@ -19,6 +19,7 @@ AuthorityOptions authority_options(const LaunchOptions& options) {
   result.membership = config.membership();
   result.round_budget =
       options.round_budget > Duration(0) ? options.round_budget : from_seconds(config.sync.round_budget_s);
+  result.entry_targets = config.targets_per_microbatch();
   result.payload_bytes = payload_bytes(config);
   return result;
 }

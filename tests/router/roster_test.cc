@@ -78,6 +78,17 @@ TEST(RosterTest, IfAllAreDownAllAreCandidates) {
   EXPECT_EQ(roster.candidates(StageId(0), at(1s)).size(), 2u);
 }
 
+TEST(RosterTest, WhoRestsIsAskedOnlyWhenThereIsNobodyElse) {
+  Roster roster;
+  (void)roster.update(list(1, {{1, 0, true}, {2, 0, true}}));
+  roster.note_resting(session(1), at(30s));
+  roster.note_up(session(1));
+  EXPECT_EQ(roster.candidates(StageId(0), at(29s)), std::vector{session(2)}) << "a new connection changes nothing";
+  EXPECT_EQ(roster.candidates(StageId(0), at(30s)).size(), 2u);
+  (void)roster.update(list(2, {{1, 0, true}}));
+  EXPECT_EQ(roster.candidates(StageId(0), at(29s)), std::vector{session(1)});
+}
+
 TEST(RosterTest, CandidatesOfAStageAreThoseOfTheNewestListWhateverItIs) {
   Rng rng(5);
   Roster roster;

@@ -226,6 +226,18 @@ TEST_F(StrandedTest, AHopWhoseChildrenAreAllStrandedIsStrandedAlthoughTheyAnswer
   EXPECT_FALSE(courier.stranded()) << "they do answer";
 }
 
+// Its tensors are no good, or it hands on what is none: the microbatch waits for no word that helps it.
+TEST_F(StrandedTest, AHopThatEverybodyRefusesAsUnusableIsStrandedAlthoughTheyAnswer) {
+  measure_answers(10ms);
+  serving = {session(kA)};
+  open();
+  for (int i = 0; i < 80 && !courier.stranded(id(0)); ++i) {
+    for (const auto& [to, forward] : take_out<Forward>()) busy(kA, forward.lease, BusyReason::kFailed);
+    pass(250ms, {kA});
+  }
+  EXPECT_TRUE(courier.stranded(id(0)));
+}
+
 TEST(StrandedRatesTest, AStrandedPeerRestsUntilTheStageAfterItAnswersIt) {
   HopRates rates;
   rates.strand(session(1), at(0s));

@@ -1,6 +1,7 @@
 // A member that lies: it says what the trainer alone decides, to everybody, while the run goes on.
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "sim/checkers.h"
@@ -73,6 +74,26 @@ TEST_F(ForgedWordsTest, AMembersLowWaterMarkAndItsWordOfTheRunAreNotBelieved) {
   ends_as_if_nobody_had_lied();
 }
 
+// As many as a message holds, so nothing may be kept of them.
+TEST_F(ForgedWordsTest, AMembersTrainersLeaveNothingBehind) {
+  ASSERT_TRUE(is_member());
+  constexpr std::uint64_t kTrainers = 8000, kFirst = 1'000'000;
+  Renew renew;
+  Commit commit;
+  for (std::uint64_t i = 0; i < kTrainers; ++i) renew.lows.push_back({kFirst + i, kHuge});
+  for (std::uint64_t i = 0; i < kTrainers; ++i)
+    commit.items.push_back({{kFirst + i, i}, {EntryName{Session{i + 1, 1}, i}}});
+  tell_all(renew);
+  tell_all(commit);
+  swarm.run_for(1s);
+  for (const auto& peer : swarm.peers()) {
+    const Ledger& ledger = peer->peer->stage_peer()->ledger();
+    for (std::uint64_t i = 0; i < kTrainers; ++i) ASSERT_EQ(ledger.low_of(kFirst + i), 0u);
+    EXPECT_LT(ledger.entries().size(), 100u);
+  }
+  ends_as_if_nobody_had_lied();
+}
+
 // Each entry is named as soon as it is counted, long before its microbatch is decided.
 TEST_F(ForgedWordsTest, AMembersCommitSettlesNothingThatTheTrainerDidNot) {
   ASSERT_TRUE(is_member());
@@ -94,6 +115,35 @@ TEST_F(ForgedWordsTest, AMembersCommitSettlesNothingThatTheTrainerDidNot) {
   }
   EXPECT_GT(said, 20u);
   ends_as_if_nobody_had_lied();
+}
+
+// It is a member of stage 0: what stage 0 and stage 2 compute on, others hold.
+TEST_F(ForgedWordsTest, AForwardOfWhoIsNoHolderOfTheStageBeforeMakesNoEntry) {
+  ASSERT_TRUE(is_member());
+  constexpr std::uint64_t kForeign = 5'000'000;
+  const Session self = Session::of(liar->id(), 1);
+  const MemberList list = swarm.launch()->authority().members();
+  std::set<Session> of_stage_1;
+  std::uint64_t serial = 0;
+  for (const StageMembers& stage : list.stages)
+    for (const Member& member : stage.members) {
+      if (stage.stage == StageId(1)) of_stage_1.insert(member.session);
+      if (member.peer == liar->id()) continue;
+      Forward forward;
+      forward.microbatch = {kForeign, ++serial};
+      forward.lease = {self, serial};
+      forward.above = {self};
+      forward.stage = stage.stage;
+      liar->say(member.peer, member.addresses.front(), forward, {Bytes::from_vector(std::vector<std::uint8_t>(64))});
+    }
+  swarm.run_for(1s);
+  std::size_t at_stage_1 = 0;
+  for (const SimEvent& e : swarm.events()) {
+    if (e.event != EventKind::kEntry || e.microbatch->trainer != kForeign) continue;
+    EXPECT_TRUE(of_stage_1.contains(e.entry_name->session));
+    ++at_stage_1;
+  }
+  EXPECT_GT(at_stage_1, 0u) << "what it may send arrives";
 }
 
 // One line for what a member does, and not one for every time it does it.

@@ -158,14 +158,15 @@ TEST_F(AuthorityTest, ARoundWithAQuorumIsCommittedBeforeItsMemberIsFenced) {
   EXPECT_EQ(commits[0].secured.size(), 3u);
 }
 
-TEST_F(AuthorityTest, AFailedContributionEndsTheAttemptAndASilentMemberIsLeftOutAfterTwo) {
+// It blames another one, who had no time to bring anything yet.
+TEST_F(AuthorityTest, WhoAnswersTwoOpeningsWithAFailureIsLeftOutAndNotWhomItNames) {
   boot_with(3);
   beat(1, 0, 300);
   for (std::uint64_t round = 1; round <= 2; ++round) {
     const auto opened = sent_to<RoundOpen>(1);
     ASSERT_EQ(opened.back().round, RoundId(round));
     EXPECT_EQ(opened.back().members.size(), 3u);
-    fail_round(1, round, session_of(2), "a part did not come within the budget");
+    fail_round(2, round, session_of(1), "a part did not come within the budget");
     settle();
     ASSERT_EQ(abandons.size(), round);
     for (std::uint64_t n = 1; n <= 3; ++n) beat(n, 0, 100);

@@ -144,6 +144,76 @@ TEST(ReducerTest, APartThatIsNotWhatItShouldBeIsItsOwners) {
   EXPECT_EQ(a.failed(), 1u);
 }
 
+// Values of about the same size a target; `times` as large at member 2, which says that it brings `weight`.
+class ReducerSizeTest : public testing::Test {
+ protected:
+  static constexpr std::size_t kCount = 3 * 1000;
+  Payload brought(float times, std::uint64_t weight) {
+    Payload payload = random_payload(rng, kCount, weight, 1);
+    std::vector<float> values = values_of(payload);
+    for (float& value : values) value *= times;
+    return payload_of(values, weight, 1);
+  }
+  // Member 0 adds its part of three payloads, of which two are honest.
+  Result<Reducer::Piece> add_up(const Payload& third, std::uint64_t weight_of_second = 4) {
+    Reducer owner = reducer_of(3, 0, true, brought(1, 4));
+    const Reducer second = reducer_of(3, 1, true, brought(1, weight_of_second));
+    const Reducer last = reducer_of(3, 2, true, third);
+    owner.add(1, second.piece_for(0));
+    owner.add(2, last.piece_for(0));
+    auto sum = summed(owner);
+    failed = owner.failed();
+    return sum;
+  }
+  Rng rng{11};
+  std::optional<std::size_t> failed;
+};
+
+TEST_F(ReducerSizeTest, APieceFarLargerThanTheMedianIsRefusedAndItsSenderNamed) {
+  const auto sum = add_up(brought(1e4f, 4));
+  EXPECT_EQ(sum.code(), ErrorCode::kMalformed);
+  EXPECT_NE(sum.error().message.find("the round's median"), std::string::npos) << sum.error().message;
+  EXPECT_EQ(failed, 2u);
+}
+
+TEST_F(ReducerSizeTest, AWeightThatItInventsExcusesItNot) {
+  EXPECT_EQ(add_up(brought(1e4f, std::uint64_t{1} << 50)).code(), ErrorCode::kMalformed);
+  EXPECT_EQ(failed, 2u);
+}
+
+TEST_F(ReducerSizeTest, WhoBringsMoreWorkMayBringLargerValues) {
+  EXPECT_TRUE(add_up(brought(100, 400)).ok());
+  EXPECT_TRUE(add_up(brought(1, 4), 400).ok()) << "and who brings little work";
+  EXPECT_TRUE(add_up(payload_of(std::vector<float>(kCount, 0.0f), 0, 0)).ok()) << "or none";
+}
+
+// Of two nobody knows which one is right: the smaller one is believed, and our own is not ours to refuse.
+TEST_F(ReducerSizeTest, OfTwoTheOthersLargerOneIsRefused) {
+  for (const bool other_is_larger : {true, false}) {
+    Reducer owner = reducer_of(2, 0, true, brought(other_is_larger ? 1 : 1e4f, 4));
+    const Reducer other = reducer_of(2, 1, true, brought(other_is_larger ? 1e4f : 1, 4));
+    owner.add(1, other.piece_for(0));
+    EXPECT_EQ(summed(owner).ok(), !other_is_larger);
+  }
+}
+
+TEST_F(ReducerSizeTest, ASumFarLargerThanWhatWeBroughtIsItsOwners) {
+  for (const float times : {1.0f, 1e4f}) {
+    Reducer owner = reducer_of(2, 0, true, brought(1, 4));
+    Reducer other = reducer_of(2, 1, true, brought(1, 4));
+    owner.add(1, other.piece_for(0));
+    ASSERT_TRUE(summed(owner).ok());
+    other.add(0, owner.piece_for(1));
+    Reducer::Piece sum = summed(other).value();
+    std::vector<float> values = values_of(Payload{sum.bytes, 0, 0});
+    for (float& value : values) value *= times;
+    sum.bytes = payload_of(values).bytes;
+    owner.take(1, sum);
+    EXPECT_EQ(joined(owner).ok(), times == 1.0f);
+    EXPECT_EQ(owner.failed(), times == 1.0f ? std::nullopt : std::optional<std::size_t>(1));
+  }
+}
+
 TEST(ReducerTest, OwnersThatAddedDifferentPiecesAreFoundOut) {
   Rng rng(4);
   Reducer a = reducer_of(2, 0, false, random_payload(rng, 4, 1, 1)),

@@ -1,0 +1,144 @@
+// A member that does harm with well-formed messages: what it does is bounded, and its session ends by name.
+#include "common/log.h"
+#include "tests/sync/authority_rig.h"
+
+namespace shoal {
+namespace {
+
+using test::AuthorityTest;
+using test::peer_of;
+using test::session_of;
+
+class AuthorityMisconductTest : public AuthorityTest {
+ protected:
+  void SetUp() override { set_log_level(LogLevel::kError); }
+  void TearDown() override { set_log_level(LogLevel::kInfo); }
+
+  JoinAnswer ask_to_join(const Remote& from, const JoinRequest& request = {}) {
+    authority->on_link_up(from);
+    authority->on_message(from, request);
+    settle();
+    for (auto at = sent.rbegin(); at != sent.rend(); ++at)
+      if (const auto* answer = std::get_if<JoinAnswer>(&at->second); answer && at->first == from.peer) return *answer;
+    ADD_FAILURE() << "no answer";
+    return {};
+  }
+  bool listed_serving(std::uint64_t n) const {
+    for (const Member& member : authority->members().stages[0].members)
+      if (member.session == session_of(n)) return member.serving;
+    return false;
+  }
+};
+
+// Members 1 and 2 do what they are asked. Each round that is committed gives 3 another trial.
+TEST_F(AuthorityMisconductTest, WhoAnswersEveryRoundWithAFailureIsEndedByNameAndItsPeerRests) {
+  boot_with(3);
+  std::uint64_t version = 0, seen = 0;
+  for (int turn = 0; turn < 100 && over.empty(); ++turn) {
+    for (std::uint64_t n = 1; n <= 3; ++n) beat(n, version, 100);
+    loop.run_for(300ms);
+    const auto opened = sent_to<RoundOpen>(1);
+    if (opened.empty() || opened.back().round.value == seen) continue;
+    const RoundOpen open = opened.back();
+    seen = open.round.value;
+    if (std::count(open.members.begin(), open.members.end(), session_of(3)) > 0) {
+      fail_round(3, seen, session_of(1), "no" + std::string(limits::kTextMax - 2, '!'));
+      settle();
+      continue;
+    }
+    for (std::uint64_t n = 1; n <= 2; ++n) contribute(n, seen, {10 * seen + n});
+    for (std::uint64_t n = 1; n <= 2; ++n) agree(n, seen, 7, 3, 30);
+    settle();
+    version = open.base.value + 1;
+  }
+  EXPECT_GE(commits.size(), 3u) << "the others go on meanwhile";
+  ASSERT_EQ(over.size(), 1u);
+  EXPECT_EQ(over[0].first, session_of(3));
+  EXPECT_NE(over[0].second.find("brought nothing: no"), std::string::npos) << over[0].second;
+  EXPECT_TRUE(fenced.contains(session_of(3)));
+
+  const Remote next{peer_of(3), Session{session_of(3).peer_tag, 99}, PeerRole::kPeer};
+  const JoinAnswer refused = ask_to_join(next);
+  EXPECT_FALSE(refused.accepted);
+  EXPECT_TRUE(refused.unreachable) << "it asks again by itself";
+  EXPECT_NE(refused.reason.find("ended for what it did"), std::string::npos) << refused.reason;
+  keep_alive(2, AdmissionPace::kRestFirst + 1s, version);
+  EXPECT_TRUE(ask_to_join(next).accepted);
+}
+
+TEST_F(AuthorityMisconductTest, WhoTogglesServingMakesFewRecordsAndServesInTheEnd) {
+  boot_with(2);
+  const auto records = [&] {
+    std::size_t count = 0;
+    for (const LogRecord& record : durable_log().records)
+      if (const auto* member = std::get_if<LogMember>(&record)) count += member->member.session == session_of(2);
+    return count;
+  };
+  for (int i = 0; i < 2000; ++i) {
+    Beat toggled = beat_of();
+    toggled.serving = i % 2 == 1;
+    authority->on_message(remote(2), toggled);
+    loop.run_for(1ms);
+  }
+  settle();
+  EXPECT_LE(records(), 2 * (static_cast<std::size_t>(kServingAtOnce) + 2));
+  EXPECT_TRUE(over.empty());
+  keep_alive(2, from_seconds(1 / kServingPerSecond) + 2s);
+  EXPECT_TRUE(listed_serving(2));
+}
+
+TEST_F(AuthorityMisconductTest, WhoDoesNotServeAnyMoreIsShownSoAtOnceHoweverOftenItChanged) {
+  boot_with(2);
+  for (int i = 0; i < 50; ++i) {
+    Beat toggled = beat_of();
+    toggled.serving = i % 2 == 1;
+    authority->on_message(remote(2), toggled);
+  }
+  keep_alive(2, from_seconds(1 / kServingPerSecond) + 2s);
+  ASSERT_TRUE(listed_serving(2));
+  Beat stopped = beat_of();
+  stopped.serving = false;
+  authority->on_message(remote(2), stopped);
+  settle();
+  EXPECT_FALSE(listed_serving(2));
+}
+
+// Its weight would be its share of the mean.
+TEST_F(AuthorityMisconductTest, AWeightThatIsNotThatOfItsEntriesEndsItsSession) {
+  options.entry_targets = 4;
+  boot_with(3);
+  beat(1, 0, 300);
+  const auto bring = [&](std::uint64_t n, std::uint64_t weight, std::vector<std::uint64_t> entries) {
+    RoundReport report;
+    report.round = RoundId(1);
+    report.weight = weight;
+    report.entries = std::move(entries);
+    authority->on_message(remote(n), report);
+    settle();
+  };
+  bring(1, 8, {1, 2});
+  bring(3, 0, {});
+  EXPECT_TRUE(over.empty());
+  bring(2, std::uint64_t{1} << 60, {3});
+  ASSERT_EQ(over.size(), 1u);
+  EXPECT_EQ(over[0].first, session_of(2));
+  EXPECT_NE(over[0].second.find("for 1 entries of 4 targets"), std::string::npos) << over[0].second;
+}
+
+TEST_F(AuthorityMisconductTest, ManyIdentitiesOfOneAddressAreAdmittedOneAfterAnother) {
+  boot();
+  std::size_t accepted = 0;
+  JoinRequest request;
+  for (std::uint64_t n = 1; n <= 200; ++n) {  // in 4 s
+    request.addresses = {"192.0.2.7:" + std::to_string(20'000 + n)};
+    accepted += ask_to_join(remote(n), request).accepted ? 1 : 0;
+  }
+  EXPECT_GE(accepted, static_cast<std::size_t>(AdmissionPace::kAtOnce));
+  EXPECT_LE(accepted, static_cast<std::size_t>(AdmissionPace::kAtOnce + 5 * AdmissionPace::kPerSecond));
+  EXPECT_EQ(members(), accepted);
+  request.addresses = {"192.0.2.8:20000"};
+  EXPECT_TRUE(ask_to_join(remote(201), request).accepted) << "of another address";
+}
+
+}  // namespace
+}  // namespace shoal
