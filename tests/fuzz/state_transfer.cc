@@ -57,8 +57,8 @@ class World final : private FetcherHost, private DonorHost {
     const PeerId from = donor_of(number);
     const StateImage& named = image(number / 4);
     if (act == kFetch) {
-      wanted_ = named.digest;
       fetcher_.fetch(named.version, named.digest, {donor_of(0), donor_of(1), donor_of(2)});
+      if (fetcher_.target() == named.version) wanted_ = named.digest;  // an older one is not gone back to
     } else if (act == kOffer) {
       fetcher_.on_offer(from, {StageId(0), named.version, true, named.root, named.bytes,
                                static_cast<std::uint32_t>(named.chunks.size()), named.digest});
