@@ -60,7 +60,8 @@ bool take(ByteView bytes) {
 std::vector<Bytes> seeds() {
   std::vector<Bytes> all;
   const ModelSpec model{.layers = 2, .dim = 4, .heads = 1, .positions = 2, .vocabulary = 3, .seed = 1};
-  for (const StageSpec& spec : *split_model(model, 2)) {
+  const std::vector<StageSpec> specs = *split_model(model, 2);
+  for (const StageSpec& spec : specs) {
     std::vector<float> parameters(parameter_count(spec));
     initialise(spec, parameters);
     const Bytes file = joined(stage_file_parts(spec, parameters));
