@@ -24,10 +24,11 @@ bool take_frame(ByteView bytes) {
   const auto frame = read_frame(bytes);
   if (!frame.ok() || !check_payload(*frame).ok()) return false;
   const FrameHeader& header = frame->header;
-  if (*tensor_bytes(header.shape, header.dtype) > kDecodedBytesMax) return false;
+  const std::uint64_t decoded_bytes = *tensor_bytes(header.shape, header.dtype);
+  if (decoded_bytes > kDecodedBytesMax) return false;
   const auto tensor = decode_tensor(bytes, header.dtype, header.shape);
   if (!tensor.ok()) return false;
-  SHOAL_CHECK_EQ(tensor->bytes.size(), *tensor_bytes(header.shape, header.dtype));
+  SHOAL_CHECK_EQ(tensor->bytes.size(), decoded_bytes);
   if (header.codec != CodecId::kRaw)
     for (const float value : tensor->f32()) SHOAL_CHECK(std::isfinite(value));
   const auto encoded = codec_for(header.codec).encode(tensor->view(), header.role);

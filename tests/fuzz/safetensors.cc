@@ -14,11 +14,13 @@ Bytes joined(const std::vector<Bytes>& parts) {
   return Bytes::from_vector(std::move(all));
 }
 
-// Header and tensors with the length word that fits.
+// Header and tensors with the length word that fits: a header ends where two objects do.
 Bytes with_length(ByteView bytes) {
-  const std::size_t end = text_in(bytes).rfind('}');
+  const std::string_view text = text_in(bytes);
+  std::size_t end = std::min(text.find("}}"), text.size() - std::min<std::size_t>(text.size(), 2)) + 2;
+  while (end < text.size() && text[end] == ' ') ++end;  // padding
   std::vector<std::uint8_t> file;
-  append_le(file, std::uint64_t{end == std::string_view::npos ? 0 : end + 1});
+  append_le(file, std::uint64_t{end});
   file.insert(file.end(), bytes.begin(), bytes.end());
   return Bytes::from_vector(std::move(file));
 }
