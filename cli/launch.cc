@@ -117,6 +117,7 @@ class LaunchProgram final : private Launch::Owner {
     SHOAL_ASSIGN(TokenFile file, TokenFile::open(config_.data.path, config_.token_dtype(), config_.model.vocabulary));
     SHOAL_ASSIGN(Samples samples, Samples::cut(std::move(file), config_.data.sequences, config_.model.positions));
     samples_ = std::make_unique<Samples>(std::move(samples));
+    SHOAL_TRY(check_output());  // before anything is made: nobody could join without the ticket
     std::error_code failure;
     std::filesystem::create_directories(arguments_.folder, failure);
     if (failure) return cannot_make(error_of_errno("create the folder", arguments_.folder, failure.value()));
@@ -140,7 +141,7 @@ class LaunchProgram final : private Launch::Owner {
                           .resume = arguments_.resume,
                           .addresses = addresses_,
                           .save = !arguments_.save.empty(),
-                          .keep = [this] { return keep_run_file(); }};
+                          .keep = [this, run] { return begin_run(run); }};
     SHOAL_ASSIGN(
         launch_,
         Launch::open(std::move(options),
@@ -170,7 +171,10 @@ class LaunchProgram final : private Launch::Owner {
                                                        arguments_.folder + "` goes on");
                                  loop_.stop();
                                }));
-    return print_ticket(run);
+    if (arguments_.resume) SHOAL_TRY(print_ticket(run));
+    log_info("run \"", config_.run.name, "\" in ", arguments_.folder, ": ", config_.pipeline.stages,
+             " stages, listening on ", wire_->listening_address(), "; lend a machine with: shoal join TICKET");
+    return {};
   }
 
   Status open_network(const KeyPair& key, const RunId& run) {
@@ -180,6 +184,7 @@ class LaunchProgram final : private Launch::Owner {
       options.admission = Admission::kKeys;
       options.admitted = config_.admission.keys;
     }
+    options.favoured = former_members();
     if (const Status raised = raise_descriptors_max(); !raised.ok()) log_warning(raised.error().message);
     SHOAL_TRY(open_wire(options));
     SHOAL_ASSIGN(addresses_, own_addresses(wire_->listening_address(), arguments_.advertise, {}));
@@ -199,6 +204,16 @@ class LaunchProgram final : private Launch::Owner {
                                .cache_path = arguments_.folder + "/directory.json"};
     SHOAL_ASSIGN(directory_, open_directory(loop_, *storage_, directory));
     return {};
+  }
+
+  // Those of a resumed run come back before there is a list that tells them from strangers. A log that cannot be read
+  // is Launch::open's to refuse.
+  std::vector<PeerId> former_members() const {
+    if (!arguments_.resume) return {};
+    const auto bytes = read_file(authority_log_path(arguments_.folder), kLogBytesMax);
+    if (!bytes.ok()) return {};
+    const auto content = parse_log(*bytes);
+    return content.ok() ? members_in(content->records) : std::vector<PeerId>();
   }
 
   // A resumed run listens where its peers look for it, so it waits while somebody else holds that port. Ctrl-C ends the
@@ -224,8 +239,10 @@ class LaunchProgram final : private Launch::Owner {
     return {};
   }
 
-  // In front of the logs: a folder with logs and without it could not be resumed.
-  Status keep_run_file() {
+  // In front of the logs: a run whose ticket nobody got is none, and a folder with logs and without the run's file
+  // could not be resumed.
+  Status begin_run(const RunId& run) {
+    SHOAL_TRY(print_ticket(run));
     SHOAL_ASSIGN(const std::string manifest, canonical_text(config_));
     return replace_file(arguments_.folder + kRunFile,
                         {Bytes::copy_of(std::string_view(kept_run_text(manifest, config_)))});
@@ -236,10 +253,7 @@ class LaunchProgram final : private Launch::Owner {
     for (const std::string& address : addresses_) ticket.contacts.push_back({as_peer(run), address});
     SHOAL_ASSIGN(const std::string text, pack_ticket(ticket));
     std::printf("ticket %s\n", text.c_str());
-    SHOAL_TRY(write_output());  // nobody could join
-    log_info("run \"", config_.run.name, "\" in ", arguments_.folder, ": ", config_.pipeline.stages,
-             " stages, listening on ", wire_->listening_address(), "; lend a machine with: shoal join TICKET");
-    return {};
+    return write_output();
   }
 
   void on_train_line(const TrainLine& line) override {

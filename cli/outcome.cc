@@ -1,5 +1,6 @@
 #include "cli/outcome.h"
 
+#include <stdio_ext.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -18,6 +19,13 @@ volatile std::sig_atomic_t stop_signal = 0;
 void on_stop(int signal) {
   if (stop_signal != 0) _exit(128 + signal);
   stop_signal = signal;
+}
+
+Error no_output(int cause) {
+  return make_error(ErrorCode::kIo, std::string("stdout cannot be written") +
+                                        (cause == 0 ? "" : std::string(" (") + std::strerror(cause) + ")") +
+                                        ": what was printed there is lost or cut. HINT: keep it open, or free space "
+                                        "where it leads");
 }
 
 }  // namespace
@@ -71,15 +79,17 @@ int fail_config(const Error& error) {
   return wrong ? fail(error, kExitConfig) : fail(error);
 }
 
+Status check_output() {
+  return ::write(STDOUT_FILENO, "", 0) < 0 ? no_output(errno) : Status();  // a full device and a closed end say so
+}
+
 Status write_output() {
   errno = 0;
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return {};
   const int cause = errno;  // 0: an earlier flush failed, and what it had is gone
-  std::clearerr(stdout);    // it is said once
-  return make_error(ErrorCode::kIo, std::string("stdout cannot be written") +
-                                        (cause == 0 ? "" : std::string(" (") + std::strerror(cause) + ")") +
-                                        ": what was printed there is lost or cut. HINT: keep it open, or free space "
-                                        "where it leads");
+  __fpurge(stdout);         // else every later flush would try it again
+  std::clearerr(stdout);
+  return no_output(cause);
 }
 
 int with_output_written(int code) {

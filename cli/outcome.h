@@ -38,8 +38,10 @@ int fail_config(const Error& error);
 // Sends what was printed on its way, at each end of the program. Where stdout takes no more (closed, disk full) that is
 // said, and 0 becomes kExitIo: who reads a result must not take half of one for the whole.
 int with_output_written(int code);
-// The same in the middle. ERRORS: kIo.
+// The same in the middle. What could not be written is forgotten, so that it is said once. ERRORS: kIo.
 Status write_output();
+// Whether stdout takes anything, as far as that shows before there is something to print. ERRORS: kIo.
+Status check_output();
 
 // Ctrl-C, SIGTERM and SIGHUP: the first one is heard here, the second ends the process at once.
 void listen_for_stop();

@@ -54,6 +54,12 @@ if(SHOAL_SANITIZE)
     add_compile_options($<$<COMPILE_LANGUAGE:C,CXX>:-fno-sanitize-recover=all>)
   endif()
 endif()
+if(SHOAL_FUZZ)
+  if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    message(FATAL_ERROR "SHOAL_FUZZ needs clang, whose libFuzzer it links.\nHINT: apt-get install clang, then cmake --preset fuzz")
+  endif()
+  add_compile_options($<$<COMPILE_LANGUAGE:C,CXX>:-fsanitize=fuzzer-no-link>)
+endif()
 
 # Rooms that also hold -Wconversion, and -Wshadow where it is about locals (a constructor's parameter may have its member's
 # name). A room is added when it holds them, and none is taken out.

@@ -206,6 +206,12 @@ Status FileStorage::truncate(const std::string& path, std::size_t size) {
   return sync_file(file, path);
 }
 
+Status FileStorage::rewrite(const std::string& path, std::size_t at, Bytes bytes) {
+  SHOAL_ASSIGN(const Descriptor file, open_file(path, O_WRONLY));
+  if (::lseek(file.get(), static_cast<off_t>(at), SEEK_SET) < 0) return error_of_errno("write", path, errno);
+  return write_all(file, path, {std::move(bytes)});
+}
+
 Result<FileLock> FileLock::take(const std::string& path) {
   SHOAL_ASSIGN(Descriptor file, open_file(path, O_RDWR | O_CREAT));
   SHOAL_TRY(lock_file(file, path));

@@ -31,6 +31,7 @@ class FileStorage final : public Storage {
   Result<Bytes> read(const std::string& path, std::size_t limit_bytes) override;
   void replace(const std::string& path, std::vector<Bytes> parts, std::function<void(Status)> done) override;
   Status truncate(const std::string& path, std::size_t size) override;
+  Status rewrite(const std::string& path, std::size_t at, Bytes bytes) override;
 
   class Writer;  // the thread; internal
 

@@ -100,6 +100,16 @@ Result<bool> check_head(ByteView log, const LogFormat& format) {
   return false;
 }
 
+// What whole records say of themselves: so many bytes were synced.
+std::size_t known_synced(ByteView whole) {
+  std::uint64_t synced = 0;
+  for (std::size_t at = kLogHeadBytes; at < whole.size();) {
+    synced = std::max(synced, get_le<std::uint64_t>(whole, at + kDurableAt));
+    at += kRecordHeadBytes + get_le<std::uint32_t>(whole, at + kLengthAt);
+  }
+  return static_cast<std::size_t>(synced);
+}
+
 }  // namespace
 
 Bytes RecordFramer::frame(ByteView payload) {
@@ -148,6 +158,8 @@ Result<std::unique_ptr<RecordLog>> RecordLog::open(Storage& storage, const std::
                 " bytes were never whole (the process died while writing): cut off");
     SHOAL_TRY(storage.truncate(path, *whole));
   }
+  const std::size_t synced = known_synced(bytes.view().first(*whole));
+  if (synced < *whole) SHOAL_TRY(storage.rewrite(path, synced, bytes.slice(synced, *whole - synced)));
   return std::unique_ptr<RecordLog>(new RecordLog(std::move(file), format, *whole));
 }
 

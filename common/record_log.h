@@ -70,7 +70,8 @@ class RecordLog {
   // Locks the file before it reads it: what looks like a torn tail may be a record that a living process is writing.
   // Cuts a torn tail off, on disk too. What `record` was called with may lie in the page cache only, written by a
   // process that died before it synced: nothing of it may have an effect outside of this process before a sync()
-  // succeeded; see settled(). ERRORS: those of read_record_log with the path in front, kBusy, kTooLarge, kIo.
+  // succeeded; see settled(). It is written once more, so that a sync() means it also where one of the process before
+  // failed (Storage::rewrite). ERRORS: those of read_record_log with the path in front, kBusy, kTooLarge, kIo.
   static Result<std::unique_ptr<RecordLog>> open(Storage& storage, const std::string& path, const LogFormat& format,
                                                  const RecordReader& record);
 

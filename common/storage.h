@@ -19,7 +19,8 @@ class AppendFile {
   // Queues bytes behind what was appended before. Nothing is durable before sync's callback.
   virtual void append(Bytes bytes) = 0;
   // fdatasync of everything appended so far; calls that wait at the same time share one. After an error (kIo: disk
-  // full, EIO) the file takes nothing more and every later sync reports the same error.
+  // full, EIO) the file takes nothing more and every later sync reports the same error: a later sync that succeeded
+  // would say nothing of what the failed one was asked for.
   virtual void sync(std::function<void(Status)> done) = 0;
 };
 
@@ -35,6 +36,11 @@ class Storage {
   // Cuts a torn tail off: while the caller holds the file open for appending and has appended nothing, so that nobody
   // else does. ERRORS: kMissing, kIo.
   virtual Status truncate(const std::string& path, std::size_t size) = 0;
+  // Writes what stands there from `at` on once more, under truncate's condition. After a sync that failed, Linux takes
+  // pages for written that never reached the disk: who reads them back and syncs them is told that they are durable.
+  // Written anew they are, and a sync means them. Nothing is lost where the process ends in between. ERRORS: kMissing,
+  // kIo.
+  virtual Status rewrite(const std::string& path, std::size_t at, Bytes bytes) = 0;
 };
 
 }  // namespace shoal

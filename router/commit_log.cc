@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint8_t kHeader = 1, kPath = 2, kDone = 3, kEnd = 4, kLife = 5;
 constexpr std::size_t kDoneItemsMax = 4096;        // in one record, which stays far below what kTrainerLog allows
-constexpr std::uint64_t kReplayGapMax = 1u << 20;  // ids that one record may skip; a window is far below it
+constexpr std::uint64_t kReplayGapMax = 1u << 20;  // ids that are skipped at a time; a window is far below it
 
 Error bad_record() { return make_error(ErrorCode::kCorrupt, "a record of the trainer's log does not parse"); }
 Error no_header() { return make_error(ErrorCode::kCorrupt, "the trainer's log does not begin with its header"); }
@@ -118,7 +118,8 @@ Status CommitBook::replay_path(ByteView record, const ReplayWatch* watch) {
     entry_name.serial = in.get<std::uint64_t>();
     logged.path.push_back(entry_name);
   }
-  if (!in.whole() || (serial > next_serial_ && serial - next_serial_ > kReplayGapMax)) return bad_record();
+  const std::uint64_t skipped = serial > next_serial_ ? serial - next_serial_ : 0;
+  if (!in.whole() || skipped > kReplayGapMax || reissue_.size() + skipped > kReplayGapMax) return bad_record();
   if (serial < low_ || logged_.contains(serial))
     return make_error(ErrorCode::kCorrupt, "microbatch " + std::to_string(serial) + " is logged twice");
   logged.stages.assign(stages_, StageState::kOutstanding);

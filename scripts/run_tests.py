@@ -2,10 +2,11 @@
 """Runs the GoogleTest programs of a build, counts per folder, and ends with "N passed, M failed[, K skipped]".
 
 A program that crashes, hangs or reports nothing counts as one failure more than what it had reported until then.
-Usage: run_tests.py --build DIR [--only FOLDER...] [--more LABEL DIR [TARGET...]]... [--checks] [--planted]
+Usage: run_tests.py --build DIR [--only FOLDER...] [--more LABEL DIR [TARGET...]]... [--checks] [--fuzz SECONDS] [--planted]
   --more     the same from another build (all of it, or these programs), shown under this label. Those of --build run one
              after the other, with the machine to themselves, since some start swarms of processes; these share the cores
   --checks   scripts/format --check and scripts/self-test --check count as a test each
+  --fuzz     scripts/fuzz for so long, where each target counts as a test
   --planted  at the end the whole of scripts/self-test, where each bug counts as a test
 """
 import argparse
@@ -13,6 +14,7 @@ import concurrent.futures
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -164,6 +166,23 @@ def run_check(label, script, root):
     return count, time.monotonic() - start
 
 
+def run_fuzzers(root, seconds):
+    """Its figures go to stderr: a finding is explained there."""
+    count, start = Count(), time.monotonic()
+    run = subprocess.run([root / "scripts/fuzz", "--seconds", str(seconds)], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    sys.stderr.write(run.stderr)
+    figures = re.search(r"(\d+) targets, (\d+) executions, (\d+) findings", run.stdout.strip().rpartition("\n")[2])
+    if run.returncode == SKIPPED:
+        count.skipped.append(f"fuzzers: {run.stderr.strip()}")
+    elif figures is None:
+        count.failed.append(f"fuzzers: scripts/fuzz ended with code {run.returncode} and no result")
+    else:
+        targets, _, findings = map(int, figures.groups())
+        count.passed = targets - findings
+        count.failed += ["fuzzers: a target found something (it is named above)"] * findings
+    return count, time.monotonic() - start
+
+
 def run_planted(root):
     """Its lines go to stderr as they come: it takes half an hour."""
     count, start = Count(), time.monotonic()
@@ -184,6 +203,7 @@ def parse_arguments():
     parser.add_argument("--only", nargs="+", default=[])
     parser.add_argument("--more", nargs="+", action="append", default=[])
     parser.add_argument("--checks", action="store_true")
+    parser.add_argument("--fuzz", type=int, default=0, metavar="SECONDS")
     parser.add_argument("--planted", action="store_true")
     options = parser.parse_args()
     for more in options.more:
@@ -211,6 +231,10 @@ def main():
     for label, script in CHECKS if options.checks else ():
         count, seconds = run_check(label, script, root)
         show(label, count, seconds)
+        total.add(count)
+    if options.fuzz:
+        count, seconds = run_fuzzers(root, options.fuzz)
+        show("fuzzers", count, seconds)
         total.add(count)
     if options.planted:
         count, seconds = run_planted(root)

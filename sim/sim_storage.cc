@@ -31,8 +31,9 @@ class SimAppendFile final : public AppendFile {
       *state_ = io_error(path_, room.error().message);
       return;
     }
-    auto& content = disk_.files_[path_].bytes;
-    content.insert(content.end(), bytes.data(), bytes.data() + bytes.size());
+    SimDisk::File& file = disk_.files_[path_];
+    file.bytes.insert(file.bytes.end(), bytes.data(), bytes.data() + bytes.size());
+    SimDisk::write_pages(file, file.bytes.size() - bytes.size(), file.bytes.size());
   }
 
   void sync(std::function<void(Status)> done) override {
@@ -43,7 +44,10 @@ class SimAppendFile final : public AppendFile {
                   if (process.over()) return;
                   const auto file = disk->files_.find(path);
                   ++disk->syncs_;
-                  if (disk->failing_ && state->ok()) *state = io_error(path, "input/output error");
+                  if (disk->failing_ && state->ok()) {
+                    *state = io_error(path, "input/output error");
+                    if (file != disk->files_.end()) SimDisk::fail_sync(file->second);
+                  }
                   if (state->ok() && file != disk->files_.end()) file->second.durable_bytes = file->second.bytes.size();
                   const Status status = *state;
                   for (const auto& callback : std::exchange(*waiting, {})) callback(status);
@@ -73,6 +77,8 @@ void SimDisk::power_lost() {
     const std::size_t unsynced = file.bytes.size() - file.durable_bytes;
     file.bytes.resize(file.durable_bytes + static_cast<std::size_t>(rng_.below(unsynced + 1)));
     if (rng_.chance(0.5)) lose_pages(file);
+    zero_unwritten(file, file.bytes);
+    file.unwritten.clear();
     file.durable_bytes = file.bytes.size();
   }
   process_died();
@@ -88,6 +94,23 @@ void SimDisk::lose_pages(File& file) {
   }
 }
 
+void SimDisk::fail_sync(File& file) {
+  for (std::size_t at = file.durable_bytes; at < file.bytes.size(); at = (at / kPageBytes + 1) * kPageBytes)
+    file.unwritten.try_emplace(at / kPageBytes, at);
+}
+
+// What is written makes its pages those that a sync writes.
+void SimDisk::write_pages(File& file, std::size_t from, std::size_t to) {
+  if (from == to) return;
+  file.unwritten.erase(file.unwritten.lower_bound(from / kPageBytes),
+                       file.unwritten.upper_bound((to - 1) / kPageBytes));
+}
+
+void SimDisk::zero_unwritten(const File& file, std::vector<std::uint8_t>& bytes) {
+  for (const auto& [page, from] : file.unwritten)
+    for (std::size_t at = from; at < std::min(bytes.size(), (page + 1) * kPageBytes); ++at) bytes[at] = 0;
+}
+
 std::optional<std::vector<std::uint8_t>> SimDisk::content(const std::string& path) const {
   const auto found = files_.find(path);
   if (found == files_.end()) return std::nullopt;
@@ -96,7 +119,10 @@ std::optional<std::vector<std::uint8_t>> SimDisk::content(const std::string& pat
 
 std::optional<std::vector<std::uint8_t>> SimDisk::durable_content(const std::string& path) const {
   auto bytes = content(path);
-  if (bytes) bytes->resize(files_.at(path).durable_bytes);
+  if (!bytes) return bytes;
+  const File& file = files_.at(path);
+  zero_unwritten(file, *bytes);
+  bytes->resize(file.durable_bytes);
   return bytes;
 }
 
@@ -119,6 +145,7 @@ Status SimDisk::check_room(std::size_t more) const {
 void SimDisk::apply(const Replacement& replacement) {
   File& file = files_[replacement.path];
   file.bytes = replacement.bytes;
+  file.unwritten.clear();
   file.durable_bytes = file.bytes.size();
 }
 
@@ -167,8 +194,21 @@ Status SimStorage::truncate(const std::string& path, std::size_t size) {
   const auto found = disk_.files_.find(path);
   if (found == disk_.files_.end()) return make_error(ErrorCode::kMissing, path + " does not exist");
   SimDisk::File& file = found->second;
-  if (size < file.bytes.size()) file.bytes.resize(size);
+  if (size < file.bytes.size()) {
+    file.bytes.resize(size);
+    file.unwritten.erase(file.unwritten.lower_bound(size / kPageBytes), file.unwritten.end());
+  }
   file.durable_bytes = std::min(file.durable_bytes, file.bytes.size());
+  return {};
+}
+
+Status SimStorage::rewrite(const std::string& path, std::size_t at, Bytes bytes) {
+  const auto found = disk_.files_.find(path);
+  if (found == disk_.files_.end()) return make_error(ErrorCode::kMissing, path + " does not exist");
+  SimDisk::File& file = found->second;
+  SHOAL_CHECK_LE(at + bytes.size(), file.bytes.size());
+  std::copy_n(bytes.data(), bytes.size(), file.bytes.begin() + static_cast<std::ptrdiff_t>(at));
+  SimDisk::write_pages(file, at, at + bytes.size());
   return {};
 }
 

@@ -24,7 +24,9 @@ class SimDisk {
   // ---- faults ----
   // Appends and replacements beyond this many bytes in all fail with kIo ("no space left").
   void set_capacity_bytes(std::size_t bytes) { capacity_bytes_ = bytes; }
-  // Every later sync and replacement fails with kIo until cleared.
+  // Every later sync and replacement fails with kIo until cleared. As on Linux, a sync that failed leaves its pages in
+  // the cache and takes them for written: they are read back, a later sync succeeds without them, and a power loss
+  // makes zeros of them, unless they were written again.
   void set_failing(bool failing) { failing_ = failing; }
   // How long a sync or a replacement takes.
   void set_sync_delay(Duration delay) { sync_delay_ = delay; }
@@ -49,6 +51,8 @@ class SimDisk {
   struct File {
     std::vector<std::uint8_t> bytes;
     std::size_t durable_bytes = 0;
+    // Pages that a failed sync took for written, and of each from which byte on the disk does not have it.
+    std::map<std::size_t, std::size_t> unwritten{};
     std::uint64_t lock = 0;  // 0: free
   };
   struct Replacement {
@@ -59,6 +63,9 @@ class SimDisk {
   Status check_room(std::size_t more) const;
   void apply(const Replacement& replacement);
   void lose_pages(File& file);
+  static void fail_sync(File& file);
+  static void write_pages(File& file, std::size_t from, std::size_t to);
+  static void zero_unwritten(const File& file, std::vector<std::uint8_t>& bytes);
 
   Rng rng_;
   std::map<std::string, File> files_;
@@ -81,6 +88,7 @@ class SimStorage final : public Storage {
   Result<Bytes> read(const std::string& path, std::size_t limit_bytes) override;
   void replace(const std::string& path, std::vector<Bytes> parts, std::function<void(Status)> done) override;
   Status truncate(const std::string& path, std::size_t size) override;
+  Status rewrite(const std::string& path, std::size_t at, Bytes bytes) override;
   // kill -9 of the process: no callback comes any more, also not of its open files.
   void die() { lifetime_.end(); }
 

@@ -1,5 +1,6 @@
 #include "sync/authority_log.h"
 
+#include <map>
 #include <string>
 
 #include "transport/envelope.h"
@@ -89,6 +90,17 @@ Result<LogContent> parse_log(ByteView bytes) {
   LogContent content;
   SHOAL_ASSIGN(content.valid_bytes, read_record_log(bytes, kAuthorityLog, reader_into(content.records)));
   return content;
+}
+
+std::vector<PeerId> members_in(const std::vector<LogRecord>& records) {
+  std::map<Session, PeerId> members;
+  for (const LogRecord& record : records) {
+    if (const auto* member = std::get_if<LogMember>(&record)) members[member->member.session] = member->member.peer;
+    if (const auto* over = std::get_if<LogOver>(&record)) members.erase(over->session);
+  }
+  std::vector<PeerId> peers;
+  for (const auto& [session, peer] : members) peers.push_back(peer);
+  return peers;
 }
 
 Result<AuthorityLog> open_authority_log(Storage& storage, const std::string& path) {

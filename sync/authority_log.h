@@ -47,6 +47,9 @@ struct LogContent {
 // ERRORS: those of read_record_log, kCorrupt (a record that does not parse).
 Result<LogContent> parse_log(ByteView bytes);
 
+// Whoever the log knows as a member at its end. A resumed process keeps connections of theirs before it has a list.
+std::vector<PeerId> members_in(const std::vector<LogRecord>& records);
+
 // A log and what was read from it.
 struct AuthorityLog {
   std::unique_ptr<RecordLog> file;

@@ -26,6 +26,7 @@ AuthorityOptions authority_options(const LaunchOptions& options) {
 }  // namespace
 
 Result<std::unique_ptr<Launch>> Launch::open(LaunchOptions options, LaunchEnvironment environment, Owner& owner) {
+  SHOAL_CHECK(!options.save || environment.run_aside);
   std::unique_ptr<Launch> launch(new Launch(std::move(options), std::move(environment), owner));
   SHOAL_TRY(launch->open_logs());
   return launch;

@@ -237,6 +237,36 @@ TEST_F(OpenedLogTest, CutsATornTailOnDiskTooAndRefusesDamageWithFileAndOffset) {
   EXPECT_EQ(*disk_.content("log"), bytes) << "what is damaged is left as it is";
 }
 
+// A disk that says no and yes again: the log takes nothing more in this process, and the next one may call durable only
+// what a power loss leaves.
+TEST_F(OpenedLogTest, ASyncThatFailedIsNotMadeGoodByALaterOne) {
+  auto log = open();
+  log->append(text_bytes("one"));
+  sync(*log);
+  log->append(text_bytes("two"));
+  disk_.set_failing(true);
+  std::vector<ErrorCode> codes;
+  const auto note = [&](const Status& status) { codes.push_back(status.ok() ? ErrorCode::kClosed : status.code()); };
+  log->sync(note);
+  loop_.run_for(1s);
+  disk_.set_failing(false);
+  log->append(text_bytes("three"));
+  log->sync(note);
+  loop_.run_for(1s);
+  EXPECT_EQ(codes, (std::vector<ErrorCode>{ErrorCode::kIo, ErrorCode::kIo}));
+  log.reset();
+  disk_.process_died();
+  log = open();
+  EXPECT_EQ(records_, (std::vector<std::string>{"one", "two"})) << "read back from the cache";
+  EXPECT_FALSE(log->settled());
+  sync(*log);
+  EXPECT_TRUE(log->settled());
+  log.reset();
+  disk_.power_lost();
+  log = open();
+  EXPECT_EQ(records_, (std::vector<std::string>{"one", "two"})) << "it was said to be durable";
+}
+
 TEST_F(OpenedLogTest, ACallbackMayComeAfterTheLogIsGone) {
   auto log = open();
   log->append(text_bytes("one"));

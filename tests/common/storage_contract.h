@@ -148,6 +148,24 @@ TYPED_TEST_P(StorageContract, AHolderReadsAndCutsItsFileAndAppendsBehindTheCut) 
   EXPECT_EQ(this->content(path), "whole again");
 }
 
+TYPED_TEST_P(StorageContract, WhatIsWrittenOnceMoreChangesNothingElse) {
+  const std::string path = this->rig_.path("log");
+  EXPECT_EQ(this->storage().rewrite(path, 0, text_bytes("x")).code(), ErrorCode::kMissing);
+  ASSERT_TRUE(this->rig_.run(
+      [&](Finish finish) { this->storage().replace(path, {text_bytes("one two")}, [finish](Status) { finish(); }); }));
+  auto file = this->open(path);
+  ASSERT_TRUE(this->storage().rewrite(path, 4, text_bytes("two")).ok());
+  EXPECT_EQ(this->content(path), "one two");
+  ASSERT_TRUE(this->rig_.run([&](Finish finish) {
+    file->append(text_bytes(" three"));
+    file->sync([finish](Status status) {
+      EXPECT_TRUE(status.ok());
+      finish();
+    });
+  }));
+  EXPECT_EQ(this->content(path), "one two three");
+}
+
 TYPED_TEST_P(StorageContract, FullDiskIsToldToEverySyncFromThenOn) {
   auto file = this->open(this->rig_.full_path());
   std::vector<ErrorCode> codes;
@@ -170,6 +188,7 @@ TYPED_TEST_P(StorageContract, FullDiskIsToldToEverySyncFromThenOn) {
 REGISTER_TYPED_TEST_SUITE_P(StorageContract, AppendedBytesAreThereInOrderWhenSyncAnswers,
                             ReopenedFileGoesOnBehindWhatWasThere, OneHolderAtATime, ReadNamesWhatIsMissingOrTooLarge,
                             ReplaceSwapsTheWholeContentAndTheLastOneWins, TruncateCutsATornTail,
-                            AHolderReadsAndCutsItsFileAndAppendsBehindTheCut, FullDiskIsToldToEverySyncFromThenOn);
+                            AHolderReadsAndCutsItsFileAndAppendsBehindTheCut, WhatIsWrittenOnceMoreChangesNothingElse,
+                            FullDiskIsToldToEverySyncFromThenOn);
 
 }  // namespace shoal

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 
 #include "common/fault.h"
 #include "common/file_storage.h"
@@ -264,6 +265,44 @@ TEST(SimStorageTest, AFailingDiskStaysAnErrorOfTheFileAfterItRecovered) {
   sync();
   EXPECT_EQ(ok, std::vector<bool>({true, false, false}));
   EXPECT_EQ(disk.durable_content("/log")->size(), 1u);
+}
+
+// As Linux does: the error is said once, to whoever had the file open.
+TEST(SimStorageTest, WhatAFailedSyncWasAskedForIsReadBackAndNeverDurableUnlessItIsWrittenAgain) {
+  const std::string text = "safe " + std::string(500, 'u');
+  for (const bool again : {false, true}) {
+    SimLoop loop;
+    SimDisk disk;
+    const auto synced = [&](AppendFile& file) {
+      std::optional<Status> answer;
+      file.sync([&](Status status) { answer = std::move(status); });
+      loop.run_for(1s);
+      return answer && answer->ok();
+    };
+    {
+      SimStorage storage(loop, disk);
+      auto file = storage.open_append("/log").value();
+      file->append(text_bytes("safe "));
+      ASSERT_TRUE(synced(*file));
+      file->append(text_bytes(text.substr(5)));
+      disk.set_failing(true);
+      ASSERT_FALSE(synced(*file));
+    }
+    disk.set_failing(false);
+    disk.process_died();
+    SimStorage storage(loop, disk);
+    auto file = storage.open_append("/log").value();
+    EXPECT_EQ(text_in(storage.read("/log", 1000).value()), text);
+    if (again) {
+      ASSERT_TRUE(storage.rewrite("/log", 5, text_bytes(text.substr(5))).ok());
+    }
+    ASSERT_TRUE(synced(*file));
+    const auto durable = disk.durable_content("/log").value();
+    disk.power_lost();
+    const auto left = disk.content("/log").value();
+    EXPECT_EQ(left, durable);
+    EXPECT_EQ(std::string(left.begin(), left.end()), again ? text : "safe " + std::string(500, '\0'));
+  }
 }
 
 TEST(SimStorageTest, SyncsThatWaitTogetherShareOne) {

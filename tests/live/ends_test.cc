@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <csignal>
+#include <filesystem>
 #include <sstream>
 
 #include "common/sign.h"
@@ -62,6 +63,10 @@ TEST(LiveEndsTest, AResultThatCannotBeWrittenIsNoSuccess) {
                          {"launch", run_file, "--dir", swarm.path("run"), "--listen", "127.0.0.1:0", "--no-dht"}),
             74)
       << "nobody would ever see its ticket";
+  const std::string errors = swarm.errors("once");
+  EXPECT_TRUE(says(errors, "stdout cannot be written")) << errors;
+  EXPECT_EQ(errors.find("stdout cannot"), errors.rfind("stdout cannot")) << "said twice: " << errors;
+  EXPECT_FALSE(std::filesystem::exists(swarm.path("run"))) << "found out before anything is made";
   EXPECT_EQ(run_in_shell(swarm, "exec \"$0\" \"$@\" >/dev/full", {"solo", "--no-such-option"}), 64)
       << "an error keeps its own code";
 }

@@ -189,6 +189,21 @@ TEST(CommitBookTest, ReplayBringsBackPathsListingsAndTheIdsToIssueAgain) {
       << "from the receiver's stage down";
 }
 
+// Else a log of a few kB would ask for gigabytes.
+TEST(CommitBookTest, RecordsThatSkipMoreIdsThanAWindowHoldsAreRefusedAlsoTogether) {
+  const Kept kept;
+  CommitBook book(kTrainer, 2);
+  ASSERT_TRUE(book.replay(kept.book.header_record()).ok());
+  const auto record_of = [](std::uint64_t serial) {
+    CommitBook writer(kTrainer, 2);
+    writer.issued(id(serial));
+    return writer.log(id(serial), path_of(serial));
+  };
+  ASSERT_TRUE(book.replay(record_of(1u << 19)).ok());
+  ASSERT_TRUE(book.replay(record_of(2u << 19)).ok());
+  EXPECT_EQ(book.replay(record_of(3u << 19)).code(), ErrorCode::kCorrupt);
+}
+
 TEST(CommitBookTest, TheSameIdTwiceInALogIsCorrupt) {
   Kept kept;
   const Bytes record = kept.decide(0);

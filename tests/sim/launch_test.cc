@@ -106,6 +106,36 @@ TEST(LaunchTest, WhoJoinsWhileTheStatesAreFetchedGivesThemWhenTheFirstDonorsAreG
   EXPECT_EQ(swarm.states().size(), 1u);
 }
 
+class DeafOwner final : public Launch::Owner {
+  void on_train_line(const TrainLine&) override {}
+  void on_notice(const std::string&) override {}
+  void on_states(std::map<std::uint16_t, Bytes>, std::function<void(Status)>) override {}
+  void on_finished(const RunSummary&, std::optional<Error>) override {}
+};
+
+// The states that it fetches at the end are hashed beside the loop: without a place for that it would find out then.
+TEST(LaunchDeathTest, WhoSavesSaysWhereLongJobsRun) {
+  SimLoop loop;
+  SimNetwork network(loop, Rng(1));
+  SimHost& host = network.add_host(kSimLaunchAddress, {});
+  const auto wire = network.make_wire(Swarm::peer_key(1, 0).id(), kSimLaunchAddress, {});
+  SimDisk disk;
+  SimStorage storage(host.loop(), disk);
+  const auto events = make_silent_event_log();
+  const RunConfig config = small_config(RuleId::kDiloco, 1, 10);
+  auto text = TokenFile::from_bytes(Buffer(64 * config.targets_per_microbatch() + 1).freeze(), DType::kU8,
+                                    config.model.vocabulary, "a text");
+  const auto samples = Samples::cut(std::move(text).value(), config.data.sequences, config.model.positions);
+  DeafOwner owner;
+  const auto open = [&] {
+    (void)Launch::open(
+        {.config = config, .key = Swarm::peer_key(1, 0), .folder = "run", .addresses = {}, .save = true},
+        {.loop = host.loop(), .wire = *wire, .storage = storage, .events = *events, .samples = *samples, .rng = Rng(1)},
+        owner);
+  };
+  EXPECT_DEATH(open(), "run_aside");
+}
+
 // Lines follow the log: what is not durable has not happened.
 TEST(LaunchTest, AnEndThatIsNotDurableIsNotSaid) {
   SwarmOptions options = options_for(64);

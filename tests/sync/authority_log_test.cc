@@ -43,6 +43,14 @@ std::vector<std::uint8_t> bytes_of_records(std::vector<std::size_t>* boundaries 
   return bytes;
 }
 
+TEST(AuthorityLogTest, WhoIsAMemberAtItsEndIsKnown) {
+  std::vector<LogRecord> records = sample_records();
+  EXPECT_TRUE(members_in(records).empty()) << "the only member was fenced";
+  records.push_back(LogMember{StageId(1), {session_of(5), peer_of(5), {}, false, Version(0)}});
+  records.push_back(LogMember{StageId(1), {session_of(5), peer_of(5), {}, true, Version(0)}});
+  EXPECT_EQ(members_in(records), std::vector<PeerId>{peer_of(5)}) << "once, though its flag changed";
+}
+
 TEST(AuthorityLogTest, RecordsComeBackAsTheyWere) {
   const LogContent content = parse_log(bytes_of_records()).value();
   ASSERT_EQ(content.records.size(), 5u);

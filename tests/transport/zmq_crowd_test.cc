@@ -128,6 +128,20 @@ TEST_F(ZmqCrowdTest, StrangersPushOutStrangersAndNoMember) {
   EXPECT_EQ(log[1].downs[0].cause.code, ErrorCode::kRefused);
 }
 
+// A process that goes on with a run knows its members before anybody tells it a list.
+TEST_F(ZmqCrowdTest, WhoIsFavouredFromTheStartIsPushedOutByNobody) {
+  const FewDescriptors few(kFew);
+  lab.favour_from_start(1, {lab.peer(2)});
+  lab.wire(1).set_listener(&log[1]);
+  ASSERT_TRUE(is_served(2));
+  ASSERT_TRUE(is_served(0)) << "a stranger, which stands behind the member";
+  const std::size_t bound = connection_bounds(kFew).strangers_per_address;
+  std::vector<std::unique_ptr<RawCurve>> flood;
+  for (std::size_t i = 0; i < bound + 8; ++i) flood.push_back(stranger(static_cast<int>(i)));
+  ASSERT_TRUE(lab.run_until([&] { return !log[0].downs.empty(); }, 10s));
+  EXPECT_TRUE(log[2].downs.empty());
+}
+
 TEST_F(ZmqCrowdTest, WhoIsNoMemberAnyMoreIsAStrangerAgain) {
   const FewDescriptors few(kFew);
   lab.wire(1).set_listener(&log[1]);

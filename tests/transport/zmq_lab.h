@@ -25,7 +25,8 @@ class ZmqLab final : public WireLab {
     auto& wire = wires_[index];
     if (wire) return *wire;
     ZmqWireOptions options{key(index), addresses_.contains(index) ? addresses_[index] : Address("127.0.0.1:0"),
-                           admitted_[index].empty() ? Admission::kOpen : Admission::kKeys, admitted_[index]};
+                           admitted_[index].empty() ? Admission::kOpen : Admission::kKeys, admitted_[index],
+                           favoured_[index]};
     auto made = make_zmq_wire(loop_, options);
     // GoogleTest makes it the failure of this test; a check that fails would end the tests behind it too.
     if (!made.ok()) throw std::runtime_error("wire " + std::to_string(index) + ": " + made.error().message);
@@ -36,6 +37,8 @@ class ZmqLab final : public WireLab {
   Address address(int index) override { return wire(index).listening_address(); }
   Address nobody() override { return "127.0.0.1:1"; }
   void admit_only(int index, std::vector<PeerId> admitted) override { admitted_[index] = std::move(admitted); }
+  // Of a wire that is not made yet.
+  void favour_from_start(int index, std::vector<PeerId> favoured) { favoured_[index] = std::move(favoured); }
   void destroy(int index) override { wires_[index].reset(); }
   bool run_until(const std::function<bool()>& done, Duration limit) override {
     const TimePoint end = monotonic_now() + limit;
@@ -55,7 +58,7 @@ class ZmqLab final : public WireLab {
   ThreadLoop loop_;
   TimerId timer_ = 0;
   std::map<int, Address> addresses_;  // a restarted end takes its port again
-  std::map<int, std::vector<PeerId>> admitted_;
+  std::map<int, std::vector<PeerId>> admitted_, favoured_;
   std::map<int, std::unique_ptr<ZmqWire>> wires_;
 };
 

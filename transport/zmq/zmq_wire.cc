@@ -189,6 +189,7 @@ Result<std::unique_ptr<ZmqWire>> make_wire(EventLoop& loop, const ZmqWireOptions
     SHOAL_ASSIGN(address, listening_place(options.listen));
     SHOAL_TRY(wire->engine().listen(*address));
   }
+  if (!options.favoured.empty()) wire->favour(options.favoured);  // heard before any connection is
   wire->engine().start();
   if (address) SHOAL_TRY(try_as_stranger(*wire->engine().listening_at(), options.key.id(), *keys));
   return std::unique_ptr<ZmqWire>(std::move(wire));

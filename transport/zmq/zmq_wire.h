@@ -25,7 +25,8 @@ struct ZmqWireOptions {
   KeyPair key;
   std::string listen;  // "host:port", which takes port + 1 too; port 0 = a free pair; empty = dial only
   Admission admission = Admission::kOpen;
-  std::vector<PeerId> admitted;  // kKeys: these and nobody else
+  std::vector<PeerId> admitted;    // kKeys: these and nobody else
+  std::vector<PeerId> favoured{};  // from the first connection on, as Wire::favour
 };
 
 class ZmqWire : public Wire {
