@@ -4,6 +4,7 @@
 #include <string>
 
 #include "common/result.h"
+#include "events/headway.h"
 
 namespace shoal {
 
@@ -38,6 +39,9 @@ int fail_config(const Error& error);
 int with_output_written(int code);
 // The same in the middle. ERRORS: kIo.
 Status write_output();
+
+// How far something is, as the status of this process, where a line of it is due.
+void show_headway(HeadwayMeter& meter, const Headway& headway);
 
 // Ctrl-C, SIGTERM and SIGHUP: the first one is heard here, the second ends the process at once.
 void listen_for_stop();

@@ -11,7 +11,9 @@
 #include "common/batch_work.h"
 #include "common/log.h"
 #include "common/posix_file.h"
+#include "common/status_line.h"
 #include "common/thread_loop.h"
+#include "events/line_parts.h"
 
 namespace shoal {
 namespace {
@@ -83,13 +85,16 @@ int run(const SoloArguments& arguments, const GlobalOptions& global) {
   options.events = events.get();
   options.stop = [] { return stop_wanted(); };
   options.on_note = [](const std::string& text) { log_info(text); };
+  HeadwayMeter meter;
+  options.on_headway = [&meter](const Headway& headway) { show_headway(meter, headway); };
   options.on_step = [&](const TrainLine& line) {
     const bool last = line.steps > 0 && line.step == line.steps;
     if (line.step > 1 && !last && monotonic_now() - last_line < from_seconds(arguments.seconds_between_lines)) return;
     last_line = monotonic_now();
-    log_info(text_of(line));
+    show_status(text_of(line, status_columns()));
   };
   const auto result = run_solo(options);
+  end_status();
   if (!result.ok()) return fail(result.error());
   if (global.json) {
     std::fputs(solo_json(*result).c_str(), stdout);

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "common/event_loop.h"
+#include "events/session_end.h"
 #include "sync/unreachable_pairs.h"
 #include "transport/messages.h"
 
@@ -100,8 +101,5 @@ struct StageState {
 
 // Attempts in a row that named a member silent; then the next one goes without it if enough are left.
 inline constexpr std::uint32_t kSilentMax = 2;
-
-// How the reason of a session's end begins when it left by itself.
-inline constexpr std::string_view kLeft = "left";
 
 }  // namespace shoal

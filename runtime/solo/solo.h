@@ -15,6 +15,7 @@
 #include "common/result.h"
 #include "events/delay_profile.h"
 #include "events/event_log.h"
+#include "events/headway.h"
 #include "events/train_line.h"
 #include "runtime/config/config.h"
 #include "runtime/data/entropy.h"
@@ -30,6 +31,7 @@ struct SoloOptions {
   EventLog* events = nullptr;                     // borrowed; null: none
   std::function<void(const TrainLine&)> on_step;  // after every global step
   std::function<void(const std::string&)> on_note;  // progress that is no step
+  std::function<void(const Headway&)> on_headway;   // of the validation: after each sample
   std::function<bool()> stop;                       // asked between microbatches: ends the run in order
 };
 
