@@ -15,8 +15,7 @@ void write_log_line(LogLevel level, std::string_view line) {
   localtime_r(&now, &parts);
   char stamp[32];
   const std::size_t length = std::strftime(stamp, sizeof stamp, "%H:%M:%S ", &parts);
-  const std::string text =
-      std::string(stamp, length) + kNames[static_cast<int>(level)] + std::string(line) + "\n";
+  const std::string text = std::string(stamp, length) + kNames[static_cast<int>(level)] + std::string(line) + "\n";
   // A stderr that cannot take the line is nothing that we could report.
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
 }

@@ -16,9 +16,9 @@ constexpr std::string_view kErase = "\r\x1b[K";  // to the line's first column, 
 
 struct Screen {
   std::mutex mutex;
-  std::string status;                            // stands on the screen; guarded by mutex
-  std::function<void(std::string_view)> write;   // a test's; guarded by mutex
-  std::size_t columns = 0;                       // of the test's terminal; guarded by mutex
+  std::string status;                           // stands on the screen; guarded by mutex
+  std::function<void(std::string_view)> write;  // a test's; guarded by mutex
+  std::size_t columns = 0;                      // of the test's terminal; guarded by mutex
 };
 
 // Never destroyed: threads may still log while the process exits.

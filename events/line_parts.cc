@@ -72,11 +72,12 @@ std::string loss_text(double loss) { return std::abs(loss) < 1000 ? format("%.3f
 std::string percent_text(std::uint64_t done, std::uint64_t total) {
   if (total == 0) return "";
   if (done >= total) return "100%";
-  return format("%.0f%%", std::floor(100 * (static_cast<double>(done) / static_cast<double>(total))));
+  return format("%.0f%%", std::min(99.0, std::floor(100 * (static_cast<double>(done) / static_cast<double>(total)))));
 }
 
 std::string span_text(Duration span) {
-  const auto seconds = static_cast<long long>(std::chrono::ceil<std::chrono::seconds>(std::max<Duration>(span, 0s)).count());
+  const auto seconds =
+      static_cast<long long>(std::chrono::ceil<std::chrono::seconds>(std::max<Duration>(span, 0s)).count());
   if (seconds < 3600) return format("%lld:%02lld", seconds / 60, seconds % 60);
   if (seconds < 100 * 3600) return clock_text(std::chrono::seconds(seconds));
   const long long days = seconds / 86400;

@@ -18,11 +18,11 @@ struct LinePart {
 // too wide even so is cut.
 std::string fitted(std::vector<LinePart> parts, std::size_t columns);
 
-// "41.2k", "1.31M": three significant digits, at most 6 characters below 1e18, at most 8 of any number.
+// "41.2k", "1.31M": three significant digits, at most 9 characters of any number.
 std::string short_number(double value);
 std::string short_number(std::uint64_t value);
-std::string brief_number(double value);  // "1.1M", "34M": two significant digits, at most 7 characters
-std::string loss_text(double loss);                            // "3.456"; at most 8 characters
+std::string brief_number(double value);                             // "1.1M", "34M": two significant digits
+std::string loss_text(double loss);                                 // "3.456"; at most 9 characters
 std::string percent_text(std::uint64_t done, std::uint64_t total);  // "97%", and "100%" only when it is; "" of nothing
 // "0:12", "1:02:03", "12 d", at most 8 characters: the time that is left of something.
 std::string span_text(Duration span);

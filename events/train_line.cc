@@ -46,8 +46,9 @@ std::string text_of(const TrainLine& line, std::size_t columns) {
   const std::string step =
       line.steps > 0 ? short_number(line.step) + "/" + short_number(line.steps) : "step " + short_number(line.step);
   const std::string done = ends ? percent_text(line.tokens, line.end_tokens) : short_number(line.tokens) + " tok";
-  const std::string time =
-      !ends ? clock_text(line.elapsed) : line.left && line.tokens < line.end_tokens ? span_text(*line.left) + " left" : "";
+  const std::string time = !ends                                        ? clock_text(line.elapsed)
+                           : line.left && line.tokens < line.end_tokens ? span_text(*line.left) + " left"
+                                                                        : "";
   return fitted({{step, 0},
                  {done, 0},
                  {time, 2},

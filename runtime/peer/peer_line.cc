@@ -4,8 +4,8 @@
 #include <cmath>
 #include <cstdio>
 
-#include "events/line_parts.h"
 #include "events/headway.h"
+#include "events/line_parts.h"
 
 namespace shoal {
 namespace {

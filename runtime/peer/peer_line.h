@@ -17,13 +17,13 @@ struct PeerFigures {
   PeerPhase phase = PeerPhase::kConnecting;
   std::string reason;
   std::optional<std::uint16_t> stage{};
-  std::uint64_t accepted = 0;                            // microbatches of this session
-  std::uint64_t targets = 0;                             // of one
-  std::uint64_t run_targets = 0;                         // committed by the run, as last heard
-  std::uint64_t fetched_bytes = 0, fetch_total = 0;      // of a state on its way here
-  std::string device{};                                  // "cpu", "cuda:0"
-  std::uint64_t memory_used = 0, memory_needed = 0;      // bytes of this process, and what was estimated; 0: not known
-  std::uint64_t sent_bytes = 0, received_bytes = 0;      // of all sessions
+  std::uint64_t accepted = 0;                        // microbatches of this session
+  std::uint64_t targets = 0;                         // of one
+  std::uint64_t run_targets = 0;                     // committed by the run, as last heard
+  std::uint64_t fetched_bytes = 0, fetch_total = 0;  // of a state on its way here
+  std::string device{};                              // "cpu", "cuda:0"
+  std::uint64_t memory_used = 0, memory_needed = 0;  // bytes of this process, and what was estimated; 0: not known
+  std::uint64_t sent_bytes = 0, received_bytes = 0;  // of all sessions
 };
 
 class PeerLine {

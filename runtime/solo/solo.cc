@@ -30,7 +30,8 @@ class Solo {
     note("validation on " +
          std::to_string(limit == 0 ? samples_.validation() : std::min(limit, samples_.validation())) + " samples");
     chain_.publish();
-    SHOAL_ASSIGN(const MeanLoss validation, chain_.validate(samples_, limit, [this](std::uint64_t done, std::uint64_t of) {
+    SHOAL_ASSIGN(const MeanLoss validation,
+                 chain_.validate(samples_, limit, [this](std::uint64_t done, std::uint64_t of) {
                    if (options_.on_headway) options_.on_headway({.what = "validating", .done = done, .total = of});
                    return true;
                  }));

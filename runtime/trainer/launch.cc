@@ -377,9 +377,9 @@ void Launch::on_lost(const CommitBook::Listing& listing) {
 
 void Launch::on_progress(std::uint64_t bytes, std::uint64_t total) {
   owner_.on_headway({.what = "fetching the state of stage " + std::to_string(next_state_),
-                      .done = bytes,
-                      .total = total,
-                      .bytes = true});
+                     .done = bytes,
+                     .total = total,
+                     .bytes = true});
 }
 
 void Launch::on_validated(std::uint64_t samples, std::uint64_t of) {
