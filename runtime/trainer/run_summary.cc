@@ -17,8 +17,8 @@ std::vector<std::string> summary_lines(const RunSummary& s, bool over, Duration 
       "(microbatch, stage) pairs lost: " + number(s.lost),
       "with one peer at most " + number(s.loss_bound_microbatches) + " microbatches can be lost, " +
           short_number(s.loss_bound_targets) + " tokens",
-      "rounds " + number(s.rounds) + ", abandoned " + number(s.rounds_abandoned) +
-          (s.delay ? "; " + delay_text(*s.delay) : "")};
+      "rounds " + number(s.rounds) + ", abandoned " + number(s.rounds_abandoned)};
+  if (s.delay) lines.push_back("the latest stage's gradients: " + delay_text(*s.delay) + " inner steps");
   if (!s.validation_loss) return lines;
   char text[64];
   std::snprintf(text, sizeof text, "validation loss %.4f nats a target", *s.validation_loss);
