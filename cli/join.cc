@@ -12,7 +12,7 @@
 #include "common/descriptors.h"
 #include "common/file_storage.h"
 #include "common/log.h"
-#include "common/process_memory.h"
+#include "common/resident_memory.h"
 #include "common/status_line.h"
 #include "common/thread_loop.h"
 #include "runtime/config/home.h"
@@ -64,7 +64,7 @@ class JoinProgram final : private Peer::Owner {
   int report() const {
     end_status();
     const PeerReport report = peer_->report();
-    if (report.stage) log_info(memory_text(process_memory().most, report.memory_needed));
+    if (report.stage) log_info(memory_text(resident_memory().most, report.memory_needed));
     if (global_.json) print_json();
     if (error_) return fail(*error_);
     if (!reason_.empty()) log_info(reason_);
@@ -208,7 +208,7 @@ class JoinProgram final : private Peer::Owner {
                         .fetched_bytes = report.fetched_bytes,
                         .fetch_total = report.fetch_total,
                         .device = device_name_,
-                        .memory_used = process_memory().now,
+                        .memory_used = resident_memory().now,
                         .memory_needed = report.memory_needed,
                         .sent_bytes = report.traffic.sent,
                         .received_bytes = report.traffic.received};
@@ -240,7 +240,7 @@ class JoinProgram final : private Peer::Owner {
                                   {"delay", report.status.delay},
                                   {"sent_bytes", report.traffic.sent},
                                   {"received_bytes", report.traffic.received},
-                                  {"memory_peak_bytes", process_memory().most},
+                                  {"memory_peak_bytes", resident_memory().most},
                                   {"memory_estimated_bytes", report.memory_needed}};
     if (report.stage) out["stage"] = report.stage->value;
     std::fputs((out.dump(2) + "\n").c_str(), stdout);

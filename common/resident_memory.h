@@ -5,9 +5,9 @@
 namespace shoal {
 
 // Bytes that are resident: now, and the most since the start. 0 where the system does not tell.
-struct ProcessMemory {
+struct ResidentMemory {
   std::uint64_t now = 0, most = 0;
 };
-ProcessMemory process_memory();
+ResidentMemory resident_memory();
 
 }  // namespace shoal

@@ -1,4 +1,4 @@
-#include "common/process_memory.h"
+#include "common/resident_memory.h"
 
 #include <sys/resource.h>
 #include <unistd.h>
@@ -8,8 +8,8 @@
 
 namespace shoal {
 
-ProcessMemory process_memory() {
-  ProcessMemory memory;
+ResidentMemory resident_memory() {
+  ResidentMemory memory;
   std::uint64_t pages = 0, resident = 0;
   if (std::ifstream("/proc/self/statm") >> pages >> resident)
     memory.now = resident * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
