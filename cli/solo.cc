@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <numbers>
 
 #include "cli/executors.h"
 #include "cli/outcome.h"
@@ -35,11 +36,12 @@ void print_summary(const SoloResult& result) {
   std::printf("steps %llu, tokens %llu in %.1f s (%s tok/s)\n", static_cast<unsigned long long>(result.steps),
               static_cast<unsigned long long>(result.tokens), result.train_seconds,
               short_number(result.tokens_per_s).c_str());
-  std::printf("loss %.4f -> %.4f, validation %.4f (nats a target)\n", result.losses.first(), result.losses.last(),
-              result.validation_loss);
+  const char* token = result.bytes_a_token == 1 ? "byte" : "text token";
+  std::printf("loss %.4f -> %.4f, validation %.4f (nats a %s), that is %.4f bits\n", result.losses.first(),
+              result.losses.last(), result.validation_loss, token, result.validation_loss / std::numbers::ln2);
   if (result.entropy.unigram > 0) {
-    std::printf("the text's entropy: unigram %.4f, bigram %.4f (nats a byte)\n", result.entropy.unigram,
-                result.entropy.bigram);
+    std::printf("the text's entropy: unigram %.4f, bigram %.4f (nats a %s)\n", result.entropy.unigram,
+                result.entropy.bigram, token);
   }
 }
 

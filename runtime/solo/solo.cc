@@ -22,7 +22,9 @@ class Solo {
         order_(samples_.training(), config_.run.seed) {}
 
   Result<SoloResult> run() {
-    if (config_.data.width == TokenWidth::kBytes) result_.entropy = text_entropy(samples_.file().bytes());
+    const ByteView text = samples_.file().bytes();
+    result_.bytes_a_token = config_.data.width == TokenWidth::kBytes ? 1 : 2;
+    result_.entropy = result_.bytes_a_token == 1 ? text_entropy(text) : text_entropy_of_ids(text);
     if (delayed_) note_delays();
     SHOAL_TRY(train());
     if (delayed_) result_.delays = delayed_->used();
