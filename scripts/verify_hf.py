@@ -8,7 +8,7 @@ import sys
 import tomllib
 
 import torch
-from transformers import AutoModelForCausalLM
+from transformers import AutoModelForCausalLM, logging
 
 AGREES = 1e-6  # of the loss
 
@@ -38,6 +38,7 @@ def main():
     with open(f"{saved}/run.toml", "rb") as file:
         run = tomllib.load(file)
     torch.set_num_threads(1)
+    logging.disable_progress_bar()
     model = AutoModelForCausalLM.from_pretrained(saved, dtype=torch.float32).eval()
     total, targets = 0.0, 0
     with torch.no_grad():
