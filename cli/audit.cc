@@ -7,6 +7,7 @@
 #include "cli/outcome.h"
 #include "cli/program.h"
 #include "common/log.h"
+#include "common/status_line.h"
 #include "events/audit/measured_delays.h"
 
 namespace shoal {
@@ -24,7 +25,11 @@ Status write_delays(const AuditReport& report, const std::string& path) {
 }
 
 int run_audit(const AuditArguments& arguments, bool json) {
-  const auto report = audit_folder(arguments.folder);
+  HeadwayMeter meter;
+  const auto report = audit_folder(arguments.folder, [&meter](std::uint64_t bytes, std::uint64_t of) {
+    show_headway(meter, {.what = "reading event files", .done = bytes, .total = of, .bytes = true});
+  });
+  end_status();
   if (!report.ok()) return fail(report.error());
   std::fputs((json ? audit_json(*report) : audit_table(*report)).c_str(), stdout);
   if (!arguments.delay_profile.empty()) {

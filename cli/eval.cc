@@ -7,6 +7,7 @@
 #include "cli/outcome.h"
 #include "cli/program.h"
 #include "common/batch_work.h"
+#include "common/status_line.h"
 #include "runtime/solo/saved_model.h"
 #include "runtime/solo/stage_chain.h"
 
@@ -29,7 +30,13 @@ int run(const EvalArguments& arguments, bool json) {
   auto chain = StageChain::load(arguments.folder, executor_factory({}, arguments.compute));
   if (!chain.ok()) return fail(chain.error());
   listen_for_stop();
-  const auto loss = chain->validate(*samples, config->data.validation_samples, [] { return stop_wanted(); });
+  HeadwayMeter meter;
+  const auto loss =
+      chain->validate(*samples, config->data.validation_samples, [&meter](std::uint64_t done, std::uint64_t of) {
+        show_headway(meter, {.what = "validating", .done = done, .total = of});
+        return !stop_wanted();
+      });
+  end_status();
   if (!loss.ok())
     return loss.code() == ErrorCode::kInterrupted ? fail(loss.error(), static_cast<ExitCode>(stop_exit_code()))
                                                   : fail(loss.error());

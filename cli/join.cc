@@ -12,17 +12,20 @@
 #include "common/descriptors.h"
 #include "common/file_storage.h"
 #include "common/log.h"
+#include "common/resident_memory.h"
+#include "common/status_line.h"
 #include "common/thread_loop.h"
-#include "events/train_line.h"
 #include "runtime/config/home.h"
 #include "runtime/config/ticket.h"
 #include "runtime/peer/peer.h"
+#include "runtime/peer/peer_line.h"
+#include "stages/torch_device.h"
 #include "transport/zmq/zmq_wire.h"
 
 namespace shoal {
 namespace {
 
-constexpr Duration kLinePeriod = 5s;
+constexpr Duration kLinePeriod = 5s, kRedrawPeriod = 1s;  // of lines, and of the one that a terminal draws anew
 constexpr Duration kHeldTold = 100ms;              // a callback of the loop that took so long is shown in the line
 constexpr std::uint64_t kMebibytesMax = 1u << 24;  // 16 TiB
 constexpr Duration kLastWords = 200ms;             // for the goodbye to leave the sockets
@@ -36,8 +39,6 @@ struct JoinArguments {
   double patience_s = 60, wait_s = 3600;
   bool no_dht = false, once = false;
 };
-
-std::string rate_text(double bytes_per_s) { return short_number(bytes_per_s) + "B/s"; }
 
 class JoinProgram final : private Peer::Owner {
  public:
@@ -61,6 +62,9 @@ class JoinProgram final : private Peer::Owner {
 
  private:
   int report() const {
+    end_status();
+    const PeerReport report = peer_->report();
+    if (report.stage) log_info(memory_text(resident_memory().most, report.memory_needed));
     if (global_.json) print_json();
     if (error_) return fail(*error_);
     if (!reason_.empty()) log_info(reason_);
@@ -80,9 +84,9 @@ class JoinProgram final : private Peer::Owner {
   }
 
   Status open(const Ticket& ticket) {
+    SHOAL_ASSIGN(device_name_, choose_device(arguments_.compute.device));
     SHOAL_ASSIGN(Home home, Home::open(home_path(global_)));
     home_ = std::make_unique<Home>(std::move(home));
-    set_log_name("join " + hex_of(home_->key().id()).substr(0, 8));
     if (home_->is_temporary())
       log_warning("another process uses ", home_->path(),
                   ": this one takes a temporary key and keeps nothing. HINT: --home DIR for a second one that stays");
@@ -114,6 +118,7 @@ class JoinProgram final : private Peer::Owner {
     make_peer(ticket, contacts, addresses);
     SHOAL_ASSIGN(signals_, StopSignals::listen(
                                loop_, [this] { peer_->leave(); }, [this] { peer_->leave(); }));
+    log_info("this machine is peer ", short_name(home_->key().id()), " and computes on ", device_name_);
     log_info("listening on ", wire_->listening_address(), ", told to others as ", addresses.front());
     return {};
   }
@@ -180,49 +185,35 @@ class JoinProgram final : private Peer::Owner {
   }
 
   void tick() {
-    loop_.after(kLinePeriod, [this] {
+    loop_.after(status_in_place() ? kRedrawPeriod : kLinePeriod, [this] {
       if (over_) return;
       print_line();
       tick();
     });
   }
 
-  std::string last_accepted(const PeerReport& report) const {
-    if (!report.status.last_accepted) return "";
-    char text[48];
-    std::snprintf(text, sizeof text, ", last accepted %.1f s ago",
-                  seconds_of(loop_.now() - *report.status.last_accepted));
-    return text;
+  void print_line() {
+    show_status(line_.text(figures(peer_->report()), loop_.now(), status_columns()));
+    if (const auto longest = peer_->take_longest_callback(); longest && longest->took >= kHeldTold)
+      log_info("held for ", longest->took / 1ms, " ms by ",
+               longest->name.empty() ? "a callback" : std::string(longest->name));
   }
 
-  // "serving stage 2 | accepted 96, last accepted 1.2 s ago | 1.2k tok/s | delay 0.7 | up 1.1MB/s down 1.2MB/s |
-  // swarm step 12, loss 3.4561"
-  void print_line() {
-    const PeerReport report = peer_->report();
-    std::string text(name_of(report.phase));
-    if (report.stage) text += " stage " + std::to_string(report.stage->value);
-    if (!report.reason.empty()) text += " (" + report.reason + ")";
-    if (report.phase == PeerPhase::kFetching && report.fetch_total > 0)
-      text += " | " + short_number(static_cast<double>(report.fetched_bytes)) + "B of " +
-              short_number(static_cast<double>(report.fetch_total)) + "B";
-    if (report.phase == PeerPhase::kServing || report.phase == PeerPhase::kLeaving)
-      text += " | accepted " + std::to_string(report.status.ledger.accepted) + last_accepted(report) + " | " +
-              short_number(report.status.rate) + " tok/s" +
-              (report.status.inner_steps > 0 ? " | " + delay_text(report.status.delay) : "");
-    const double seconds = seconds_of(kLinePeriod);
-    text += " | up " + rate_text(static_cast<double>(report.traffic.sent - sent_) / seconds) + " down " +
-            rate_text(static_cast<double>(report.traffic.received - received_) / seconds);
-    sent_ = report.traffic.sent;
-    received_ = report.traffic.received;
-    if (report.run_step > 0) {
-      char loss[32];
-      std::snprintf(loss, sizeof loss, "%.4f", report.run_loss);
-      text += " | swarm step " + std::to_string(report.run_step) + ", loss " + loss;
-    }
-    if (const auto longest = peer_->take_longest_callback(); longest && longest->took >= kHeldTold)
-      text += " | held for " + std::to_string(longest->took / 1ms) + " ms by " +
-              (longest->name.empty() ? "a callback" : std::string(longest->name));
-    log_info(text);
+  PeerFigures figures(const PeerReport& report) const {
+    PeerFigures figures{.phase = report.phase,
+                        .reason = report.reason,
+                        .accepted = report.status.ledger.accepted,
+                        .targets = report.targets,
+                        .run_targets = report.run_targets,
+                        .fetched_bytes = report.fetched_bytes,
+                        .fetch_total = report.fetch_total,
+                        .device = device_name_,
+                        .memory_used = resident_memory().now,
+                        .memory_needed = report.memory_needed,
+                        .sent_bytes = report.traffic.sent,
+                        .received_bytes = report.traffic.received};
+    if (report.stage) figures.stage = report.stage->value;
+    return figures;
   }
 
   void on_notice(const std::string& line) override { log_info(line); }
@@ -248,7 +239,9 @@ class JoinProgram final : private Peer::Owner {
                                   {"graphs_dropped", report.status.graphs_dropped},
                                   {"delay", report.status.delay},
                                   {"sent_bytes", report.traffic.sent},
-                                  {"received_bytes", report.traffic.received}};
+                                  {"received_bytes", report.traffic.received},
+                                  {"memory_peak_bytes", resident_memory().most},
+                                  {"memory_estimated_bytes", report.memory_needed}};
     if (report.stage) out["stage"] = report.stage->value;
     std::fputs((out.dump(2) + "\n").c_str(), stdout);
     std::fflush(stdout);
@@ -256,7 +249,8 @@ class JoinProgram final : private Peer::Owner {
 
   JoinArguments arguments_;
   const GlobalOptions& global_;
-  std::uint64_t sent_ = 0, received_ = 0;
+  std::string device_name_;
+  PeerLine line_;
   bool over_ = false;
   std::string reason_;
   std::optional<Error> error_;
@@ -288,7 +282,7 @@ void add_join(CLI::App& app, Program& program) {
   add_compute_options(*command, arguments->compute);
   command
       ->add_option("--memory", arguments->memory_mebibytes,
-                   "MiB for the stage and its microbatches (default: 16 microbatches)")
+                   "MiB for the stage (about 60 bytes a parameter) and its microbatches (default: 16 microbatches)")
       ->check(CLI::Range(std::uint64_t{1}, kMebibytesMax))
       ->type_name("MIB");
   command->add_option("--stage", arguments->stage, "stage to serve (default: the least served)")

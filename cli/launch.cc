@@ -16,6 +16,7 @@
 #include "common/file_storage.h"
 #include "common/log.h"
 #include "common/program_start.h"
+#include "common/status_line.h"
 #include "common/text_codes.h"
 #include "common/thread_loop.h"
 #include "events/train_line.h"
@@ -125,7 +126,6 @@ class LaunchProgram final : private Launch::Owner {
     SHOAL_TRY(forbid_core_files());  // the run's key would stand in them
     SHOAL_ASSIGN(const KeyPair key, load_run_key(arguments_.folder, arguments_.resume));
     const RunId run{key.id().bytes};
-    set_log_name("launch");
     events_ = make_silent_event_log();
     if (!arguments_.events.empty()) {
       auto events =
@@ -260,14 +260,19 @@ class LaunchProgram final : private Launch::Owner {
     losses_.add(line.loss);
     if (line.step > 1 && loop_.now() - last_line_ < from_seconds(arguments_.seconds_between_lines)) return;
     last_line_ = loop_.now();
-    log_info(text_of(line));
+    show_status(text_of(line, status_columns()));
   }
+  void on_headway(const Headway& headway) override { show_headway(meter_, headway); }
   void on_notice(const std::string& line) override { log_info(line); }
   void on_warning(const std::string& line) override { log_warning(line); }
   // Beside the loop: a large model takes a disk longer than peers wait for a word.
   void on_states(std::map<std::uint16_t, Bytes> states, std::function<void(Status)> saved) override {
     saver_ = std::jthread([this, states = std::move(states), saved = std::move(saved)] {
-      const Status status = save_states(arguments_.save, config_, states);
+      HeadwayMeter meter;
+      const auto stage_saved = [&meter](std::uint64_t done, std::uint64_t of) {
+        show_headway(meter, {.what = "saving stages", .done = done, .total = of});
+      };
+      const Status status = save_states(arguments_.save, config_, states, stage_saved);
       if (status.ok()) log_info("saved to ", arguments_.save);
       loop_.post([saved, status] { saved(status); });
     });
@@ -285,6 +290,7 @@ class LaunchProgram final : private Launch::Owner {
   }
 
   int report() {
+    end_status();
     if (!finished_) summary_ = launch_->summary();
     if ((finished_ || launch_->ended()) && !summary_.reason.empty())
       print_summary();  // else a log failed before the end
@@ -294,23 +300,11 @@ class LaunchProgram final : private Launch::Owner {
 
   void print_summary() {
     const RunSummary& s = summary_;
-    log_info(error_ ? "the run stands before its end (" : "the run is over (", s.reason, "): ", s.run_targets,
-             " tokens in ", clock_text(loop_.now() - started_), "; microbatches issued ", s.issued, ", committed ",
-             s.committed, ", unfinished ", s.unfinished, ", retried ", s.retried, ", lost ", s.lost, " (at most ",
-             s.loss_bound_microbatches, " microbatches, ", s.loss_bound_targets, " tokens, with one peer); rounds ",
-             s.rounds, " (abandoned ", s.rounds_abandoned, ")", s.delay ? "; " + delay_text(*s.delay) : "");
+    for (const std::string& line : summary_lines(s, !error_, loop_.now() - started_)) log_info(line);
     if (config_.flight_ramp())
       log_info("all ", config_.in_flight(), " microbatches were allowed in flight for ",
                std::lround(100 * s.full_in_flight_share), " % of these tokens, and never fewer than ",
                config_.fewest_in_flight());
-    if (s.validation_loss) {
-      char text[64];
-      std::snprintf(text, sizeof text, "validation loss %.4f nats a target", *s.validation_loss);
-      std::string versions;
-      for (const Version& version : s.validation_versions)
-        versions += (versions.empty() ? "" : ", ") + std::to_string(version.value);
-      log_info(text, ", of the anchors of versions ", versions, " (stage by stage)");
-    }
     if (!json_) return;
     nlohmann::ordered_json out = {{"schema", "shoal.launch/1"},
                                   {"run", config_.run.name},
@@ -324,7 +318,8 @@ class LaunchProgram final : private Launch::Owner {
                                   {"issued", s.issued},
                                   {"committed", s.committed},
                                   {"unfinished", s.unfinished},
-                                  {"retried", s.retried},
+                                  {"faults", s.faults},
+                                  {"asked_again", s.asked_again},
                                   {"lost", s.lost},
                                   {"answered_gone", s.acks_gone},
                                   {"rounds", s.rounds},
@@ -348,6 +343,7 @@ class LaunchProgram final : private Launch::Owner {
   std::vector<std::string> addresses_;
   std::uint32_t network_ = 0;
   LossCurve losses_;
+  HeadwayMeter meter_;
   TimePoint started_{}, last_line_{};
   bool finished_ = false;
   RunSummary summary_;

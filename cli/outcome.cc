@@ -10,6 +10,8 @@
 
 #include "common/log.h"
 #include "common/program_start.h"
+#include "common/status_line.h"
+#include "common/thread_loop.h"
 
 namespace shoal {
 namespace {
@@ -67,6 +69,7 @@ int exit_code_of(ErrorCode code) {
 }
 
 int fail(const Error& error, ExitCode code) {
+  end_status();
   std::fprintf(stderr, "shoal: %s\n", printable(error.message, 4 * kLogLineBytesMax).c_str());
   return code;
 }
@@ -97,6 +100,10 @@ int with_output_written(int code) {
   if (written.ok()) return code;
   fail(written.error());
   return code == kExitOk ? kExitIo : code;
+}
+
+void show_headway(HeadwayMeter& meter, const Headway& headway) {
+  if (const auto line = meter.line(headway, monotonic_now(), status_columns())) show_status(*line);
 }
 
 void listen_for_stop() { handle_stop_signals(on_stop); }

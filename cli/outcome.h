@@ -4,6 +4,7 @@
 #include <string>
 
 #include "common/result.h"
+#include "events/headway.h"
 
 namespace shoal {
 
@@ -42,6 +43,9 @@ int with_output_written(int code);
 Status write_output();
 // Whether stdout takes anything, as far as that shows before there is something to print. ERRORS: kIo.
 Status check_output();
+
+// How far something is, as the status of this process, where a line of it is due.
+void show_headway(HeadwayMeter& meter, const Headway& headway);
 
 // Ctrl-C, SIGTERM and SIGHUP: the first one is heard here, the second ends the process at once.
 void listen_for_stop();

@@ -30,7 +30,8 @@ Status probe_save_folder(const std::string& folder) {
   return written.ok() ? written : cannot_make(written.error());
 }
 
-Status save_states(const std::string& folder, const RunConfig& config, const std::map<std::uint16_t, Bytes>& images) {
+Status save_states(const std::string& folder, const RunConfig& config, const std::map<std::uint16_t, Bytes>& images,
+                   const std::function<void(std::uint64_t done, std::uint64_t of)>& stage_saved) {
   std::error_code failure;
   std::filesystem::create_directories(folder, failure);
   if (failure) return error_of_errno("create the folder", folder, failure.value());
@@ -48,6 +49,7 @@ Status save_states(const std::string& folder, const RunConfig& config, const std
     std::vector<float> anchor(header.floats);  // the image's first array
     std::memcpy(anchor.data(), found->second.data() + kStateHeaderBytes, anchor.size() * sizeof(float));
     SHOAL_TRY(save_stage(folder, spec, anchor));
+    stage_saved(spec.stage.value + std::uint64_t{1}, specs.size());
   }
   return finish_saved_model(folder, config, specs);
 }

@@ -1,6 +1,7 @@
 #pragma once
 // A run's state images as a saved model: the same files as `solo --save`.
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 
@@ -17,6 +18,8 @@ Status probe_save_folder(const std::string& folder);
 
 // Writes the anchors. Blocking file I/O. ERRORS: kMissing (a stage without an image), kMalformed (an image of another
 // stage or model), kIo.
-Status save_states(const std::string& folder, const RunConfig& config, const std::map<std::uint16_t, Bytes>& images);
+// `stage_saved` is told how many stages of how many are on the disk, after each.
+Status save_states(const std::string& folder, const RunConfig& config, const std::map<std::uint16_t, Bytes>& images,
+                   const std::function<void(std::uint64_t done, std::uint64_t of)>& stage_saved);
 
 }  // namespace shoal

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <numbers>
 
 #include "cli/executors.h"
 #include "cli/outcome.h"
@@ -11,7 +12,9 @@
 #include "common/batch_work.h"
 #include "common/log.h"
 #include "common/posix_file.h"
+#include "common/status_line.h"
 #include "common/thread_loop.h"
+#include "events/line_parts.h"
 
 namespace shoal {
 namespace {
@@ -33,11 +36,12 @@ void print_summary(const SoloResult& result) {
   std::printf("steps %llu, tokens %llu in %.1f s (%s tok/s)\n", static_cast<unsigned long long>(result.steps),
               static_cast<unsigned long long>(result.tokens), result.train_seconds,
               short_number(result.tokens_per_s).c_str());
-  std::printf("loss %.4f -> %.4f, validation %.4f (nats a target)\n", result.losses.first(), result.losses.last(),
-              result.validation_loss);
+  const char* token = result.bytes_a_token == 1 ? "byte" : "text token";
+  std::printf("loss %.4f -> %.4f, validation %.4f (nats a %s), that is %.4f bits\n", result.losses.first(),
+              result.losses.last(), result.validation_loss, token, result.validation_loss / std::numbers::ln2);
   if (result.entropy.unigram > 0) {
-    std::printf("the text's entropy: unigram %.4f, bigram %.4f (nats a byte)\n", result.entropy.unigram,
-                result.entropy.bigram);
+    std::printf("the text's entropy: unigram %.4f, bigram %.4f (nats a %s)\n", result.entropy.unigram,
+                result.entropy.bigram, token);
   }
 }
 
@@ -83,13 +87,16 @@ int run(const SoloArguments& arguments, const GlobalOptions& global) {
   options.events = events.get();
   options.stop = [] { return stop_wanted(); };
   options.on_note = [](const std::string& text) { log_info(text); };
+  HeadwayMeter meter;
+  options.on_headway = [&meter](const Headway& headway) { show_headway(meter, headway); };
   options.on_step = [&](const TrainLine& line) {
     const bool last = line.steps > 0 && line.step == line.steps;
     if (line.step > 1 && !last && monotonic_now() - last_line < from_seconds(arguments.seconds_between_lines)) return;
     last_line = monotonic_now();
-    log_info(text_of(line));
+    show_status(text_of(line, status_columns()));
   };
   const auto result = run_solo(options);
+  end_status();
   if (!result.ok()) return fail(result.error());
   if (global.json) {
     std::fputs(solo_json(*result).c_str(), stdout);

@@ -7,13 +7,14 @@
 #include <mutex>
 #include <utility>
 
+#include "common/status_line.h"
+
 namespace shoal {
 namespace {
 
 struct LogState {
   std::atomic<LogLevel> level{LogLevel::kInfo};
   std::mutex mutex;
-  std::string name;                     // guarded by mutex
   std::shared_ptr<const LogSink> sink;  // guarded by mutex
 };
 
@@ -58,11 +59,6 @@ void cut_to(std::size_t size, std::string& line) {
 void set_log_level(LogLevel level) { state().level.store(level, std::memory_order_relaxed); }
 bool log_enabled(LogLevel level) { return level >= state().level.load(std::memory_order_relaxed); }
 
-void set_log_name(std::string name) {
-  const std::lock_guard lock(state().mutex);
-  state().name = std::move(name);
-}
-
 void set_log_sink(LogSink sink) {
   const std::lock_guard lock(state().mutex);
   state().sink = sink ? std::make_shared<const LogSink>(std::move(sink)) : nullptr;
@@ -89,19 +85,15 @@ std::string printable(std::string_view text, std::size_t bytes_max) {
 
 void log_line(LogLevel level, std::string_view text) {
   if (!log_enabled(level)) return;
-  std::string name;
   std::shared_ptr<const LogSink> sink;
   {
     const std::lock_guard lock(state().mutex);
-    name = state().name;
     sink = state().sink;
   }
-  const std::string line = printable(name.empty() ? std::string(text) : name + ": " + std::string(text));
-  if (sink) {
-    (*sink)(level, line);
-  } else {
-    write_log_line(level, line);
-  }
+  const std::string line = printable(text);
+  if (sink) return (*sink)(level, line);
+  const StatusHidden hidden;
+  write_log_line(level, line);
 }
 
 }  // namespace shoal

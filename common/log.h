@@ -18,8 +18,6 @@ inline constexpr std::size_t kLogLineBytesMax = 1024;
 // Lines below `level` are dropped; kInfo at start.
 void set_log_level(LogLevel level);
 bool log_enabled(LogLevel level);
-// Puts `name` in front of every line of this process ("peer 1a2b3c4d"); empty at start.
-void set_log_name(std::string name);
 // Replaces stderr, for tests; an empty function restores it. `sink` gets the finished line (escaped, capped, without
 // time) and must not log.
 using LogSink = std::function<void(LogLevel, std::string_view)>;
@@ -58,7 +56,10 @@ void log_error(const Parts&... parts) {
 // there are other threads. ERRORS: kIo; kUnsupported where spdlog is absent.
 Status also_log_to(const std::string& path);
 
-// The sink of this build: log_spdlog.cc, or log_stderr.cc where spdlog is absent. `line` is finished. Internal.
+// The sink of this build: log_spdlog.cc, or log_stderr.cc where spdlog is absent. On stderr a line has the time of day
+// in front, and its level where that is not info; in the file both with the date. `line` is finished. Internal.
 void write_log_line(LogLevel level, std::string_view line);
+// To the file of also_log_to() alone: what a terminal shows in place (common/status_line.h).
+void write_file_line(LogLevel level, std::string_view line);
 
 }  // namespace shoal

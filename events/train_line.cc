@@ -1,26 +1,39 @@
 #include "events/train_line.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <numeric>
 
-namespace shoal {
+#include "events/line_parts.h"
 
-std::string short_number(double value) {
-  static constexpr const char* kUnits[] = {"", "k", "M", "G", "T"};
-  std::size_t unit = 0;
-  while (std::abs(value) >= 999.5 && unit + 1 < std::size(kUnits)) {
-    value /= 1000;
-    ++unit;
+namespace shoal {
+namespace {
+
+constexpr std::size_t kPeersColumns = 16;
+
+// "peers 2 2 1 2"; of many stages "peers 1-12 in 64".
+std::string peers_text(const std::vector<std::uint32_t>& peers) {
+  if (peers.empty()) return "";
+  std::string text = "peers";
+  for (const std::uint32_t count : peers) {
+    text += " " + short_number(std::uint64_t{count});
+    if (text.size() <= kPeersColumns) continue;
+    const auto [fewest, most] = std::ranges::minmax(peers);
+    return "peers " + short_number(std::uint64_t{fewest}) + "-" + short_number(std::uint64_t{most}) + " in " +
+           std::to_string(peers.size());
   }
-  char text[32];
-  const int decimals = std::abs(value) >= 99.95 || (unit == 0 && value == std::floor(value)) ? 0
-                       : std::abs(value) >= 9.995                                            ? 1
-                                                                                             : 2;
-  std::snprintf(text, sizeof text, "%.*f%s", decimals, value, kUnits[unit]);
   return text;
 }
+
+std::string rate_text(double lr) {
+  char text[32];
+  std::snprintf(text, sizeof text, "lr %.1e", lr);
+  std::string short_text = text;
+  const std::size_t zero = short_text.find("e-0");  // of the exponent
+  return zero == std::string::npos ? short_text : short_text.erase(zero + 2, 1);
+}
+
+}  // namespace
 
 std::string delay_text(double delay) {
   char text[32];
@@ -28,31 +41,23 @@ std::string delay_text(double delay) {
   return text;
 }
 
-std::string clock_text(Duration elapsed) {
-  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(elapsed).count();
-  char text[48];
-  std::snprintf(text, sizeof text, "%lld:%02lld:%02lld", static_cast<long long>(seconds / 3600),
-                static_cast<long long>(seconds / 60 % 60), static_cast<long long>(seconds % 60));
-  return text;
-}
-
-std::string text_of(const TrainLine& line) {
-  char head[96];
-  if (line.steps > 0) {
-    std::snprintf(head, sizeof head, "step %5llu/%llu | loss %.4f", static_cast<unsigned long long>(line.step),
-                  static_cast<unsigned long long>(line.steps), line.loss);
-  } else {
-    std::snprintf(head, sizeof head, "step %5llu | loss %.4f", static_cast<unsigned long long>(line.step), line.loss);
-  }
-  std::string text = std::string(head) + " | " + short_number(line.tokens_per_s) + " tok/s | tokens " +
-                     short_number(static_cast<double>(line.tokens));
-  if (!line.peers.empty()) {
-    text += " | peers";
-    for (std::uint32_t count : line.peers) text += " " + std::to_string(count);
-  }
-  if (line.retries) text += " | retries " + std::to_string(*line.retries);
-  if (line.delay) text += " | " + delay_text(*line.delay);
-  return text + " | " + clock_text(line.elapsed);
+std::string text_of(const TrainLine& line, std::size_t columns) {
+  const bool ends = line.end_tokens > 0;
+  const std::string step =
+      line.steps > 0 ? short_number(line.step) + "/" + short_number(line.steps) : "step " + short_number(line.step);
+  const std::string done = ends ? percent_text(line.tokens, line.end_tokens) : short_number(line.tokens) + " tok";
+  const std::string time = !ends                                        ? clock_text(line.elapsed)
+                           : line.left && line.tokens < line.end_tokens ? span_text(*line.left) + " left"
+                                                                        : "";
+  return fitted({{step, 0},
+                 {done, 0},
+                 {time, 2},
+                 {"loss " + loss_text(line.loss), 0},
+                 {rate_text(line.lr), 4},
+                 {short_number(line.tokens_per_s) + " tok/s", 1},
+                 {peers_text(line.peers), 3},
+                 {line.faults && *line.faults > 0 ? "faults " + short_number(*line.faults) : "", 0}},
+                columns);
 }
 
 double LossCurve::first() const { return losses_.empty() ? 0 : losses_.front(); }

@@ -13,20 +13,21 @@ struct TrainLine {
   std::uint64_t step = 0;   // global steps done
   std::uint64_t steps = 0;  // in all; 0 = no end is known
   double loss = 0;          // nats a target, mean of the step
+  double lr = 0;            // of the schedule, at these tokens
   double tokens_per_s = 0;
-  std::uint64_t tokens = 0;                // committed so far
-  std::vector<std::uint32_t> peers;        // serving, per stage; empty in one process
-  std::optional<std::uint64_t> retries{};  // branches beyond the first so far; swarm only
-  std::optional<double> delay{};           // mean of the latest stage's gradients, in inner steps; swarm only
+  std::uint64_t tokens = 0;               // committed so far
+  std::uint64_t end_tokens = 0;           // in all; 0 = no end is known
+  std::optional<Duration> left{};         // until then, at the rate of the last minute
+  std::vector<std::uint32_t> peers;       // serving, per stage; empty in one process
+  std::optional<std::uint64_t> faults{};  // sessions that were over without having left; swarm only
   Duration elapsed{};
 };
-// "step   10/1000 | loss 3.4561 | 41.2k tok/s | tokens 1.31M | peers 2 2 1 2 | retries 3 | delay 0.7 | 0:01:15"
-std::string text_of(const TrainLine& line);
+// "390/404 96%  0:12 left  loss 2.237  lr 6.0e-4  25.3k tok/s  peers 2 2 1 2  faults 1". Where that is too wide, the
+// learning rate goes first, then the peers, the time left and the tokens a second. Without a known end the tokens and
+// the time since the start stand in their places.
+std::string text_of(const TrainLine& line, std::size_t columns);
 
-// "41.2k", "1.31M": three significant digits.
-std::string short_number(double value);
-std::string delay_text(double delay);      // "delay 0.7"
-std::string clock_text(Duration elapsed);  // "0:01:15"
+std::string delay_text(double delay);  // "delay 0.7"
 
 // The two ends of a loss curve.
 class LossCurve {

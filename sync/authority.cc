@@ -76,7 +76,7 @@ Status Authority::restore(const std::vector<LogRecord>& records) {
         return make_error(ErrorCode::kCorrupt, "the authority's log ends a session that never was a member");
       ++stage_of(at->second.stage)->epoch.value;
       ++epoch_.value;
-      over_[over->session] = over->reason.starts_with(kLeft);
+      over_[over->session] = !is_fault(over->reason);
       replay_.push_back(LogMember{at->second.stage, at->second.member});
       replay_.push_back(record);
       drop_member(over->session);

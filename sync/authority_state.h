@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "common/event_loop.h"
+#include "events/session_end.h"
 #include "sync/unreachable_pairs.h"
 #include "transport/messages.h"
 #include "transport/token_bucket.h"
@@ -111,8 +112,5 @@ inline constexpr std::uint32_t kSilentMax = 2;
 
 // Attempts in a row that a member answered with `failed` before it had contributed: then its session ends.
 inline constexpr std::uint32_t kRoundRefusalsMax = 8;
-
-// How the reason of a session's end begins when it left by itself.
-inline constexpr std::string_view kLeft = "left";
 
 }  // namespace shoal

@@ -60,7 +60,7 @@ struct StateFetcher::State {
   std::uint32_t have_count = 0;
   std::map<std::uint32_t, Ask> asked;  // chunks in flight
   std::size_t turn = 0;                // donors take turns
-  std::size_t queries = 0;             // rounds of StateQueries without an offer
+  std::size_t queries = 0;             // rounds of StateQueries since anybody said a word of the version
   TimerId timer = 0;
   std::uint64_t generation = 0;  // of the image
   Lifetime lifetime;
@@ -70,6 +70,7 @@ struct StateFetcher::State {
     version = new_version;
     digest = new_digest;
     refused.clear();
+    queries = 0;
     drop_image();
   }
 
@@ -193,7 +194,10 @@ void StateFetcher::on_offer(const PeerId& from, const StateOffer& offer) {
   State& s = *state_;
   if (!s.active || offer.stage != s.stage || offer.version != s.version) return;
   if (std::find(s.donors.begin(), s.donors.end(), from) == s.donors.end() || s.refused.count(from)) return;
-  if (!offer.has) return s.host.on_making();
+  if (!offer.has) {
+    s.queries = 0;  // it is on its way
+    return s.host.on_making();
+  }
   if (offer.digest != s.digest || s.passed_over(from) || !s.options.allows(offer.bytes)) return;
   if (offer.bytes > s.options.bytes_max) {
     if (!std::exchange(s.too_large_told, true))
@@ -214,6 +218,7 @@ void StateFetcher::on_offer(const PeerId& from, const StateOffer& offer) {
     return;
   }
   s.offering.insert(from);
+  s.queries = 0;
   s.ask_chunks();
 }
 

@@ -316,7 +316,25 @@ AuditReport audit_texts(const std::map<std::string, std::string>& files) {
   return Auditor().run(sources);
 }
 
-Result<AuditReport> audit_folder(const std::string& folder) {
+namespace {
+
+// Beginnings are read twice, and are told once.
+AuditSource told_source(AuditSource source, std::uint64_t total, std::uint64_t& done, const AuditProgress& progress) {
+  source.read = [read = std::move(source.read), total, &done, &progress, seen = std::uint64_t{0}](
+                    std::uint64_t at, std::span<char> out) mutable -> Result<std::size_t> {
+    SHOAL_ASSIGN(const std::size_t got, read(at, out));
+    if (at + got <= seen) return got;
+    done += at + got - seen;
+    seen = at + got;
+    progress(std::min(done, total), total);
+    return got;
+  };
+  return source;
+}
+
+}  // namespace
+
+Result<AuditReport> audit_folder(const std::string& folder, const AuditProgress& progress) {
   namespace fs = std::filesystem;
   std::error_code failure;
   if (!fs::is_directory(folder, failure)) return make_error(ErrorCode::kMissing, folder + ": no such folder");
@@ -327,10 +345,15 @@ Result<AuditReport> audit_folder(const std::string& folder) {
   if (paths.empty())
     return make_error(ErrorCode::kMissing, folder + ": holds no *.jsonl file (written by --events FILE)");
   std::sort(paths.begin(), paths.end());
+  std::uint64_t total = 0, done = 0;
+  for (const fs::path& path : paths) {
+    const std::uintmax_t size = fs::file_size(path, failure);
+    if (!failure) total += size;
+  }
   std::vector<AuditSource> sources;
   for (const fs::path& path : paths) {
     SHOAL_ASSIGN(AuditSource source, file_source(path.string()));
-    sources.push_back(std::move(source));
+    sources.push_back(progress ? told_source(std::move(source), total, done, progress) : std::move(source));
   }
   return Auditor().run(sources);
 }

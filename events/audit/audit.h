@@ -13,6 +13,7 @@
 // Files are read in pieces, the trainer's first, so that every line of a peer is judged when it is read. Memory: what
 // was committed (about 200 bytes for each stage of a microbatch), and of one peer's file what is open there.
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -65,8 +66,10 @@ struct AuditReport {
   std::uint64_t missing = 0;  // lines that processes could not write, by their own count
 };
 
-// All *.jsonl files of the folder. ERRORS: kMissing (no folder, no such file), kIo.
-Result<AuditReport> audit_folder(const std::string& folder);
+// All *.jsonl files of the folder. `progress` is told how many bytes of how many are read, after each piece. ERRORS:
+// kMissing (no folder, no such file), kIo.
+using AuditProgress = std::function<void(std::uint64_t bytes, std::uint64_t of)>;
+Result<AuditReport> audit_folder(const std::string& folder, const AuditProgress& progress = {});
 AuditReport audit_texts(const std::map<std::string, std::string>& files);  // by name
 
 std::string audit_table(const AuditReport& report);  // for people

@@ -1,5 +1,6 @@
 #include "runtime/data/entropy.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <vector>
@@ -27,6 +28,28 @@ TextEntropy text_entropy(ByteView text) {
   for (std::uint64_t n : single) entropy.unigram += weighted_surprise(n, text.size(), text.size());
   for (std::size_t i = 0; i < pairs.size(); ++i)
     entropy.bigram += weighted_surprise(pairs[i], before[i / 256], text.size() - 1);
+  return entropy;
+}
+
+// There are 2^32 pairs, most of which never come: they are sorted and not counted in a table.
+TextEntropy text_entropy_of_ids(ByteView text) {
+  const std::size_t count = std::min(text.size() / 2, kIdsCounted);
+  const auto id_at = [&](std::size_t i) { return std::uint32_t{text[2 * i]} | std::uint32_t{text[2 * i + 1]} << 8; };
+  std::vector<std::uint64_t> single(65536), before(65536);
+  std::vector<std::uint32_t> pairs;
+  for (std::size_t i = 0; i < count; ++i) {
+    ++single[id_at(i)];
+    if (i == 0) continue;
+    pairs.push_back(id_at(i - 1) << 16 | id_at(i));
+    ++before[id_at(i - 1)];
+  }
+  std::ranges::sort(pairs);
+  TextEntropy entropy;
+  for (const std::uint64_t n : single) entropy.unigram += weighted_surprise(n, count, count);
+  for (std::size_t begin = 0, end = 0; begin < pairs.size(); begin = end) {
+    while (end < pairs.size() && pairs[end] == pairs[begin]) ++end;
+    entropy.bigram += weighted_surprise(end - begin, before[pairs[begin] >> 16], pairs.size());
+  }
   return entropy;
 }
 

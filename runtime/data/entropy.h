@@ -4,12 +4,15 @@
 
 namespace shoal {
 
-// Plug-in estimates from the counts of the text itself (Shannon 1948, sections 6 and 7), in nats a byte; 0 for an empty
-// text.
+// Plug-in estimates from the counts of the text itself (Shannon 1948, sections 6 and 7), in nats a text token; 0 for an
+// empty text. From below where the text is short for its ids: a pair that comes once is certain to these counts.
 struct TextEntropy {
   double unigram = 0;  // H(X)
-  double bigram = 0;   // H(next byte | this byte)
+  double bigram = 0;   // H(next | this)
 };
-TextEntropy text_entropy(ByteView text);
+TextEntropy text_entropy(ByteView text);  // of bytes
+// Of 16-bit ids, the low byte first; of a longer text the first kIdsCounted.
+inline constexpr std::size_t kIdsCounted = std::size_t{16} << 20;
+TextEntropy text_entropy_of_ids(ByteView text);
 
 }  // namespace shoal

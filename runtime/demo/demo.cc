@@ -12,6 +12,7 @@
 #include "common/rng.h"
 #include "common/thread_loop.h"
 #include "events/audit/audit.h"
+#include "events/line_parts.h"
 #include "events/train_line.h"
 #include "runtime/config/config.h"
 #include "runtime/demo/figures.h"
@@ -25,6 +26,7 @@ namespace fs = std::filesystem;
 
 constexpr Duration kFreeze = 15s;
 constexpr Duration kMeasure = 4s;
+constexpr Duration kLook = 500ms;       // at the tokens of a swarm that goes on
 constexpr Duration kStopBudget = 60s;   // of a solo that was told to stop
 constexpr Duration kSoloStart = 60s;    // of a solo that reads its text and evaluates
 constexpr double kSoloSlowdown = 10.0;  // of the measured rate, before a solo is taken for stuck
@@ -113,6 +115,7 @@ class Demo {
     measured_tokens_per_s_ = measured.tokens_per_s;
     run_.schedule_tokens =
         static_cast<std::uint64_t>(std::max(1.0, measured.tokens_per_s * kSwarmOverSolo * options_.seconds));
+    if (is_judged()) run_.schedule_tokens = std::max(run_.schedule_tokens, kLossJudgedTokens);
     say("solo makes " + short_number(measured.tokens_per_s) + " tok/s here; the learning rate falls over " +
         short_number(static_cast<double>(run_.schedule_tokens)) + " tokens");
     return {};
@@ -194,11 +197,27 @@ class Demo {
     const auto at = [&](double part) { return start + from_seconds(options_.seconds * part); };
     if (options_.chaos) SHOAL_TRY(make_trouble(swarm, at(1.0 / 3), at(0.5), at(2.0 / 3)));
     SHOAL_TRY(swarm.run_until(at(1)));
+    SHOAL_TRY(train_on(swarm, start + from_seconds(kTrainedSecondsMax)));
     ended_ = wall_seconds();
+    result_.trained_s = ended_ - began_;
     if (options_.chaos) {
       if (const auto serving = swarm.serving_since(killed_)) result_.rejoined_s = *serving - rejoin_started_;
     }
     SHOAL_ASSIGN(result_.process_failures, swarm.finish(kFinishBudget));
+    return {};
+  }
+
+  bool is_judged() const { return options_.seconds >= kLossJudgedFromSeconds; }
+
+  // On a slow machine until there are tokens enough to be judged by.
+  Status train_on(DemoSwarm& swarm, TimePoint until) {
+    if (!is_judged() || swarm.tokens() >= kLossJudgedTokens || monotonic_now() >= until) return {};
+    say("going on until " + short_number(kLossJudgedTokens) + " tokens are committed, at most " +
+        std::to_string(static_cast<int>(kTrainedSecondsMax / 60)) +
+        " minutes in all: a model that saw fewer is not "
+        "judged by the text's entropy");
+    while (swarm.tokens() < kLossJudgedTokens && monotonic_now() < until)
+      SHOAL_TRY(swarm.run_until(std::min(until, monotonic_now() + kLook)));
     return {};
   }
 
@@ -258,6 +277,7 @@ class Demo {
     if (events.payload_bytes > 0)
       result_.codec_ratio = static_cast<double>(events.fp32_bytes) / static_cast<double>(events.payload_bytes);
     result_.lost_by_peer = events.lost;
+    result_.session_faults = events.faults;
     judge_faults(events);
     if (!result_.audit.clean()) say(audit_table(result_.audit));
     return {};
@@ -267,10 +287,13 @@ class Demo {
   // away is (the killed peer serves again, the frozen one was let go), if that is later.
   void judge_faults(const DemoEvents& events) {
     std::vector<Disturbance> disturbed;
-    for (DemoFault& fault : result_.faults) {
+    for (std::size_t i = 0; i < result_.faults.size(); ++i) {
+      DemoFault& fault = result_.faults[i];
       const double signal = began_ + fault.at_s;
-      fault.recovered_s =
-          recovered_after(events.commits, signal, ended_, undisturbed_rate(events.commits, began_, signal, disturbed));
+      const double before = undisturbed_rate(events.commits, began_, signal, disturbed);
+      const double next = i + 1 < result_.faults.size() ? began_ + result_.faults[i + 1].at_s : ended_;
+      fault.recovered_s = recovered_after(events.commits, signal, ended_, before);
+      fault.cost = cost_of(events.commits, signal, next, before);
       disturbed.push_back({signal, fault.recovered_s ? signal + *fault.recovered_s : ended_});
     }
     std::vector<Disturbance> faults;

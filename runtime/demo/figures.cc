@@ -7,6 +7,7 @@
 
 #include "common/posix_file.h"
 #include "events/event_line.h"
+#include "events/session_end.h"
 
 namespace shoal {
 namespace {
@@ -39,6 +40,8 @@ void take(const Json& line, DemoEvents& events) {
   } else if (event == "lost") {
     const std::string entry = event_text(line, "entry");
     ++events.lost[entry.substr(0, entry.find('#'))];
+  } else if (event == "session_over" && is_fault(event_text(line, "cause"))) {
+    ++events.faults;
   }
 }
 
@@ -124,6 +127,16 @@ std::optional<double> recovered_after(const std::vector<DemoEvents::Commit>& com
     if (in_a_row == kRecoveredBins) return static_cast<double>(i + 1 - kRecoveredBins);
   }
   return std::nullopt;
+}
+
+std::optional<FaultCost> cost_of(const std::vector<DemoEvents::Commit>& commits, double signal, double end,
+                                 double before) {
+  const double window = std::min(kCostSeconds, end - signal);
+  if (before <= 0 || window < 1) return std::nullopt;
+  double targets = 0;
+  for (const DemoEvents::Commit& commit : commits)
+    if (commit.at >= signal && commit.at < signal + window) targets += static_cast<double>(commit.targets);
+  return FaultCost{std::max(0.0, window - targets / before), window};
 }
 
 }  // namespace shoal

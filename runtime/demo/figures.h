@@ -25,6 +25,7 @@ struct DemoEvents {
   std::uint64_t fp32_bytes = 0;               // of the activations and gradients that were encoded
   std::uint64_t payload_bytes = 0;            // of their frames
   std::map<std::string, std::uint64_t> lost;  // (microbatch, stage) pairs lost, by the session that counted them
+  std::uint64_t faults = 0;                   // sessions that were over without having left
 
   std::uint64_t tokens() const;
 };
@@ -54,5 +55,16 @@ double undisturbed_rate(const std::vector<DemoEvents::Commit>& commits, double f
 // that reach 0.9 of `before`. None: that never happened before `end`.
 std::optional<double> recovered_after(const std::vector<DemoEvents::Commit>& commits, double signal, double end,
                                       double before);
+
+// What a fault cost: the area below `before` in the kCostSeconds after the signal, or until `end` where that is sooner,
+// in seconds of that rate. What is above it makes up for it; never below 0.
+inline constexpr double kCostSeconds = 30;
+struct FaultCost {
+  double seconds = 0;  // of full rate
+  double window = 0;   // seconds that were looked at
+};
+// None: nothing was committed before, or no second after it is left.
+std::optional<FaultCost> cost_of(const std::vector<DemoEvents::Commit>& commits, double signal, double end,
+                                 double before);
 
 }  // namespace shoal

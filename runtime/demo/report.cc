@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "events/train_line.h"
+#include "events/line_parts.h"
 
 namespace shoal {
 namespace {
@@ -31,7 +31,7 @@ void judge_loss(const DemoResult& r, std::vector<std::string>& failures) {
   if (is_long_run(r) && !(*r.val_loss < r.solo.bigram))
     failures.push_back("validation " + fixed(r.val_loss, 4) + " is not below the text's bigram entropy " +
                        fixed(r.solo.bigram, 4));
-  if (!is_long_run(r) && !(*r.val_loss <= r.solo.unigram - kBelowUnigram))
+  if (!is_long_run(r) && r.tokens >= kLossJudgedTokens && !(*r.val_loss <= r.solo.unigram - kBelowUnigram))
     failures.push_back("validation " + fixed(r.val_loss, 4) + " is not " + fixed(kBelowUnigram, 1) +
                        " nats below the text's unigram entropy " + fixed(r.solo.unigram, 4));
 }
@@ -51,6 +51,18 @@ class Rows {
  private:
   std::ostringstream out_;
 };
+
+std::string cost_text(const DemoFault& fault) {
+  if (!fault.cost) return "";
+  return "; cost " + fixed(fault.cost->seconds, 1) + " s of full rate, in the " + fixed(fault.cost->window, 0) +
+         " s after it";
+}
+
+// Of a run that would be judged by the text's entropy if it had seen more.
+std::string too_few_text(const DemoResult& r) {
+  if (r.seconds < kLossJudgedFromSeconds || r.tokens >= kLossJudgedTokens) return "";
+  return "; too few to be judged by the text's entropy, which takes " + short_number(kLossJudgedTokens);
+}
 
 std::string lost_text(const DemoResult& r) {
   std::string text = std::to_string(r.audit.lost) + " (microbatch, stage) pairs";
@@ -107,21 +119,24 @@ std::string demo_table(const DemoResult& r) {
     rows.add("validation over solo's",
              fixed(*r.val_loss / r.solo.val_loss, 4) + " (allowed " + fixed(validation_bound(r), 2) +
                  (r.seconds < kLossJudgedFromSeconds ? "; not judged in a run this short)" : ")"));
-  rows.add("tokens", short_number(static_cast<double>(r.tokens)));
+  rows.add("tokens", short_number(r.tokens) + " in " + fixed(r.trained_s, 0) + " s" + too_few_text(r));
   rows.add("bytes per token",
            fixed(r.bytes_per_token, 1) + " over shoal's TCP connections; the DHT's UDP is not in it");
   rows.add("codec ratio", fixed(r.codec_ratio, 2));
   rows.gap();
   for (const DemoFault& fault : r.faults) {
     rows.add(fault.kind + " at " + fixed(fault.at_s, 1) + " s, stage " + std::to_string(fault.stage),
-             fault.recovered_s ? "rate recovered after " + fixed(*fault.recovered_s, 0) + " s" : "NOT RECOVERED");
+             (fault.recovered_s ? "rate recovered after " + fixed(*fault.recovered_s, 0) + " s" : "NOT RECOVERED") +
+                 cost_text(fault));
   }
   if (r.chaos)
     rows.add("the killed one rejoined",
              r.rejoined_s ? "serving " + fixed(*r.rejoined_s, 1) + " s after its start" : "NOT SERVING");
   rows.add("microbatches", "issued " + std::to_string(r.audit.issued) + ", committed " +
                                std::to_string(r.audit.committed) + ", unfinished " +
-                               std::to_string(r.audit.unfinished) + ", retried " + std::to_string(r.audit.branches));
+                               std::to_string(r.audit.unfinished));
+  rows.add("computed again", std::to_string(r.audit.branches) + " (microbatch, stage) pairs");
+  rows.add("faults", std::to_string(r.session_faults) + " sessions were over without having left");
   rows.add("contributions lost", lost_text(r));
   rows.add("counted twice", std::to_string(r.audit.counted_twice));
   rows.add("rounds", std::to_string(r.audit.rounds));
@@ -142,6 +157,7 @@ std::string demo_json(const DemoResult& r) {
                                 {"unigram_entropy", r.solo.unigram},
                                 {"bigram_entropy", r.solo.bigram},
                                 {"tokens", r.tokens},
+                                {"trained_s", r.trained_s},
                                 {"tokens_per_s", r.tokens_per_s},
                                 {"solo_tokens_per_s", r.solo.tokens_per_s},
                                 {"bytes_per_token", r.bytes_per_token},
@@ -149,7 +165,8 @@ std::string demo_json(const DemoResult& r) {
                                 {"issued", r.audit.issued},
                                 {"committed", r.audit.committed},
                                 {"unfinished", r.audit.unfinished},
-                                {"retried", r.audit.branches},
+                                {"computed_again", r.audit.branches},
+                                {"session_faults", r.session_faults},
                                 {"lost", r.audit.lost},
                                 {"counted_twice", r.audit.counted_twice},
                                 {"rounds", r.audit.rounds},
@@ -159,7 +176,9 @@ std::string demo_json(const DemoResult& r) {
     out["faults"].push_back({{"kind", fault.kind},
                              {"stage", fault.stage},
                              {"at_s", fault.at_s},
-                             {"recovered_s", value(fault.recovered_s)}});
+                             {"recovered_s", value(fault.recovered_s)},
+                             {"cost_s", value(fault.cost ? std::optional(fault.cost->seconds) : std::nullopt)},
+                             {"cost_window_s", value(fault.cost ? std::optional(fault.cost->window) : std::nullopt)}});
   return out.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 

@@ -145,7 +145,7 @@ void DemoSwarm::pass_lines_on() {
     lost = 0;
   };
   for (const std::string& line : launch_lines_->new_lines()) {
-    if (line.find(": lost: microbatch ") != std::string::npos) {
+    if (line.find(" lost: microbatch ") != std::string::npos) {
       ++lost;
       continue;
     }
@@ -159,11 +159,12 @@ Status DemoSwarm::poll() {
   if (options_.stop && options_.stop()) return make_error(ErrorCode::kInterrupted, "interrupted");
   const bool launch_ran = launch_->running();
   pass_lines_on();
-  if (first_commit_ == 0) {
-    for (const std::string& line : launch_events_->new_lines()) {
-      if (first_commit_ != 0 || !is_event(line, "commit")) continue;
-      if (const Json event = parse_line(line); event.is_object()) first_commit_ = event.value("time", 0.0);
-    }
+  for (const std::string& line : launch_events_->new_lines()) {
+    if (!is_event(line, "commit")) continue;
+    const Json event = parse_line(line);
+    if (!event.is_object()) continue;
+    if (first_commit_ == 0) first_commit_ = event.value("time", 0.0);
+    tokens_ += event.value("targets", std::uint64_t{0});
   }
   for (DemoPeer& peer : peers_) read_events(peer);
   if (!launch_ran) return died("launch", launch_->exit_code().value_or(-1), launch_lines_->path());

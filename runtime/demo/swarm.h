@@ -34,6 +34,7 @@ class DemoSwarm {
   Status start();
   const std::string& ticket() const { return ticket_; }
   double first_commit() const { return first_commit_; }  // seconds since 1970
+  std::uint64_t tokens() const { return tokens_; }       // committed, as of the last poll
 
   // Reads what was written since, passes launch's lines on, and sees who ended. ERRORS: kUnreachable (launch ended),
   // kInterrupted.
@@ -84,6 +85,7 @@ class DemoSwarm {
   std::vector<DemoPeer> peers_;
   std::string ticket_;
   double first_commit_ = 0;
+  std::uint64_t tokens_ = 0;
 };
 
 }  // namespace shoal

@@ -26,7 +26,8 @@ bool AuthorityLink::take_look_up(TimePoint now) {
 bool AuthorityLink::up() {
   ever_up_ = true;
   refusals_ = 0;
-  return std::exchange(away_since_, std::nullopt).has_value();
+  const bool was_away = std::exchange(away_since_, std::nullopt).has_value();
+  return was_away && absence_told_;
 }
 
 void AuthorityLink::down(TimePoint now) {

@@ -35,7 +35,7 @@ class AuthorityLink {
   void looked_up() { looking_up_ = false; }
 
   // ---- the link ----
-  // True: it was there before and went.
+  // True: it was away, and absence_line() said so.
   bool up();
   void down(TimePoint now);
   // The cause of a link that broke or was never made. True: there is no use in trying again.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "runtime/stage_peer/stage_memory.h"
 #include "sync/authority.h"
 
 namespace shoal {
@@ -256,6 +257,8 @@ PeerReport Peer::report() const {
   report.run_loss = run_status_.run_loss;
   report.run_step = run_status_.run_step;
   report.sessions = sessions_;
+  if (config_) report.targets = config_->targets_per_microbatch();
+  if (config_ && spec_) report.memory_needed = process_bytes(*config_, *spec_, options_.credits);
   report.job_under_way = device_.busy();
   return report;
 }

@@ -84,6 +84,9 @@ struct PeerReport {                          // for the line every few seconds
   std::uint64_t run_targets = 0, run_step = 0;
   double run_loss = 0;
   std::uint64_t sessions = 1;  // lives so far
+  std::uint64_t targets = 0;   // of a microbatch; 0 before the manifest is here
+  std::uint64_t memory_needed =
+      0;                       // bytes: estimated for the stage and its microbatches (stage_memory.h); 0: not known
   bool job_under_way = false;  // at the device, whatever it is for; its thread cannot be joined before the job ends
 };
 

@@ -6,6 +6,8 @@
 namespace shoal {
 
 namespace {
+constexpr const char* kAsking = "asking the authority for a stage";
+constexpr const char* kMaking = "making the stage on the device";
 constexpr const char* kRefusedHint =
     "HINT: join without --stage to serve where a place is free, or ask who launched the run";
 }  // namespace
@@ -15,10 +17,10 @@ void Peer::on_link_up(const Remote& remote) {
   if (state_.is(PeerPhase::kOver) && end_) return send(remote.peer, *end_);
   if (life_->stage_peer) life_->stage_peer->on_link_up(remote);
   if (!is_authority(remote.peer)) return;
-  if (link_.up()) {
-    owner_.on_notice("the run's first process is back");
-    if (state_.is(PeerPhase::kServing)) state_.because("");
-  }
+  if (link_.up()) owner_.on_notice("the run's first process is back");
+  // What was said of the lost link is true no more.
+  if (state_.is(PeerPhase::kServing) || state_.is(PeerPhase::kFetching)) state_.because("");
+  if (state_.is(PeerPhase::kJoining)) state_.because(life_->answer ? kMaking : kAsking);
   if (!state_.in_session()) return;
   if (!config_) {
     send_to_authority(ManifestQuery{});
@@ -84,7 +86,7 @@ Status Peer::close_to_strangers() {
 
 // ---- admission ----
 void Peer::start_membership() {
-  state_.move(PeerPhase::kJoining, "asking the authority for a stage");
+  state_.move(PeerPhase::kJoining, kAsking);
   MembershipOptions options;
   options.run = options_.run;
   options.self = life_->session;

@@ -93,6 +93,7 @@ void Peer::on_members(const MemberList& list) {
 }
 
 void Peer::on_progress(std::uint64_t bytes, std::uint64_t total) {
+  if (state_.is(PeerPhase::kFetching)) state_.because("");  // whatever it waited for before
   life_->fetched = bytes;
   life_->fetch_total = total;
   if (life_->missed) life_->missed->flows(env_.loop.now());

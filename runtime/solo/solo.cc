@@ -22,7 +22,9 @@ class Solo {
         order_(samples_.training(), config_.run.seed) {}
 
   Result<SoloResult> run() {
-    if (config_.data.width == TokenWidth::kBytes) result_.entropy = text_entropy(samples_.file().bytes());
+    const ByteView text = samples_.file().bytes();
+    result_.bytes_a_token = config_.data.width == TokenWidth::kBytes ? 1 : 2;
+    result_.entropy = result_.bytes_a_token == 1 ? text_entropy(text) : text_entropy_of_ids(text);
     if (delayed_) note_delays();
     SHOAL_TRY(train());
     if (delayed_) result_.delays = delayed_->used();
@@ -30,7 +32,11 @@ class Solo {
     note("validation on " +
          std::to_string(limit == 0 ? samples_.validation() : std::min(limit, samples_.validation())) + " samples");
     chain_.publish();
-    SHOAL_ASSIGN(const MeanLoss validation, chain_.validate(samples_, limit));
+    SHOAL_ASSIGN(const MeanLoss validation,
+                 chain_.validate(samples_, limit, [this](std::uint64_t done, std::uint64_t of) {
+                   if (options_.on_headway) options_.on_headway({.what = "validating", .done = done, .total = of});
+                   return true;
+                 }));
     result_.validation_loss = validation.mean();
     result_.validation_targets = validation.targets;
     event({.event = EventKind::kValidation, .loss = validation.mean(), .targets = validation.targets});
@@ -48,6 +54,7 @@ class Solo {
     const std::uint64_t per_microbatch = config_.targets_per_microbatch();
     const std::uint64_t microbatches_max = end == 0 ? UINT64_MAX : (end + per_microbatch - 1) / per_microbatch;
     started_ = monotonic_now();
+    rate_.note(0, started_);
     while (issued_ < microbatches_max && !stopped()) {
       const std::uint64_t count = std::min(config_.microbatches_of_step(result_.steps), microbatches_max - issued_);
       SHOAL_TRY(train_step(count));
@@ -73,27 +80,33 @@ class Solo {
     result_.tokens += loss.targets;
     if (delayed_) delayed_->to_newest();
     const bool late = delayed_ && delayed_->late();  // else every gradient is made at the weights that it changes
-    SHOAL_TRY(chain_.step(config_.inner_step(result_.steps + 1, loss.targets, result_.tokens, late)));
+    const InnerStep step = config_.inner_step(result_.steps + 1, loss.targets, result_.tokens, late);
+    SHOAL_TRY(chain_.step(step));
     if (delayed_) delayed_->stepped();
     ++result_.steps;
     result_.losses.add(loss.mean());
-    report(loss, monotonic_now() - begin);
+    report(loss, step.lr, monotonic_now() - begin);
     return {};
   }
 
-  void report(const MeanLoss& loss, Duration took) {
+  void report(const MeanLoss& loss, double lr, Duration took) {
     event({.event = EventKind::kTrain, .step = StepId{result_.steps}, .loss = loss.mean(), .targets = result_.tokens});
     if (!options_.on_step) return;
     const std::uint64_t end = config_.end_targets();
     const std::uint64_t tokens_left = end > result_.tokens ? end - result_.tokens : 0;
     const std::uint64_t per_step = config_.microbatches_of_step(result_.steps) * config_.targets_per_microbatch();
+    const TimePoint now = monotonic_now();
+    rate_.note(static_cast<double>(result_.tokens), now);
     options_.on_step({.step = result_.steps,
                       .steps = end == 0 ? 0 : result_.steps + (tokens_left + per_step - 1) / per_step,
                       .loss = loss.mean(),
+                      .lr = lr,
                       .tokens_per_s = static_cast<double>(loss.targets) / std::max(1e-9, seconds_of(took)),
                       .tokens = result_.tokens,
+                      .end_tokens = end,
+                      .left = rate_.time_for(static_cast<double>(tokens_left)),
                       .peers = {},
-                      .elapsed = monotonic_now() - started_});
+                      .elapsed = now - started_});
   }
 
   void note_delays() {
@@ -131,6 +144,7 @@ class Solo {
   SampleOrder order_;
   SoloResult result_;
   TimePoint started_{};
+  RecentRate rate_{60s};  // of tokens
   std::uint64_t issued_ = 0;
 };
 

@@ -15,6 +15,7 @@
 #include "common/result.h"
 #include "events/delay_profile.h"
 #include "events/event_log.h"
+#include "events/headway.h"
 #include "events/train_line.h"
 #include "runtime/config/config.h"
 #include "runtime/data/entropy.h"
@@ -30,6 +31,7 @@ struct SoloOptions {
   EventLog* events = nullptr;                     // borrowed; null: none
   std::function<void(const TrainLine&)> on_step;  // after every global step
   std::function<void(const std::string&)> on_note;  // progress that is no step
+  std::function<void(const Headway&)> on_headway;   // of the validation: after each sample
   std::function<bool()> stop;                       // asked between microbatches: ends the run in order
 };
 
@@ -39,7 +41,8 @@ struct SoloResult {
   std::uint64_t validation_targets = 0;
   std::uint64_t tokens = 0, steps = 0;
   double train_seconds = 0, tokens_per_s = 0;  // training only
-  TextEntropy entropy;                         // of the whole file; bytes only, else zeros
+  TextEntropy entropy;                         // of the whole file
+  int bytes_a_token = 1;                       // of the file: 2 of 16-bit ids
   bool interrupted = false;
   std::vector<DelayHistogram> delays;  // targets by delay, each stage; empty without SoloOptions::delays
 };

@@ -95,11 +95,12 @@ Result<MeanLoss> StageChain::evaluate(const HostTensor& tokens) {
   return loss;
 }
 
-Result<MeanLoss> StageChain::validate(const Samples& samples, std::uint64_t limit, const std::function<bool()>& stop) {
+Result<MeanLoss> StageChain::validate(const Samples& samples, std::uint64_t limit,
+                                      const std::function<bool(std::uint64_t done, std::uint64_t of)>& go_on) {
   const std::uint64_t count = limit == 0 ? samples.validation() : std::min(limit, samples.validation());
   MeanLoss total;
   for (std::uint64_t i = 0; i < count; ++i) {
-    if (stop && stop()) return make_error(ErrorCode::kInterrupted, "validation was stopped");
+    if (go_on && !go_on(i, count)) return make_error(ErrorCode::kInterrupted, "validation was stopped");
     SHOAL_ASSIGN(const MeanLoss one, evaluate(samples.tokens(SampleId{samples.training() + i})));
     total.loss_sum += one.loss_sum;
     total.targets += one.targets;

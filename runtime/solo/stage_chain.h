@@ -35,9 +35,10 @@ class StageChain {
   // The current parameters become the anchor, which evaluate() reads.
   void publish();
   Result<MeanLoss> evaluate(const HostTensor& tokens);
-  // Mean over the validation samples, at most `limit` of them (0 = all). Stops early with kInterrupted when `stop` says
-  // so.
-  Result<MeanLoss> validate(const Samples& samples, std::uint64_t limit, const std::function<bool()>& stop = {});
+  // Mean over the validation samples, at most `limit` of them (0 = all). `go_on` is asked in front of each, with those
+  // done and all; kInterrupted when it says no.
+  Result<MeanLoss> validate(const Samples& samples, std::uint64_t limit,
+                            const std::function<bool(std::uint64_t done, std::uint64_t of)>& go_on = {});
   // Anchors to safetensors, one file a stage, and what belongs to them (saved_model.h). ERRORS: kUnsupported (the
   // executor has no model's parameters), kIo.
   Status save(const std::string& folder, const RunConfig& config);

@@ -5,7 +5,8 @@
 namespace shoal {
 namespace {
 
-constexpr std::uint64_t kArrays = 11;
+constexpr std::uint64_t kArraysKept = 8, kArraysOfRound = 4, kScratchGradient = 1, kArraysOfImage = 2;
+constexpr std::uint64_t kArrays = kArraysKept + kArraysOfRound + kScratchGradient + kArraysOfImage;
 constexpr std::uint64_t kFloat = 4;
 
 std::string mebibytes(std::uint64_t bytes) { return std::to_string((bytes + (1u << 20) - 1) >> 20) + " MiB"; }
@@ -20,6 +21,11 @@ std::uint64_t entry_bytes(const StageSpec& spec, std::uint32_t sequences) {
   const std::uint64_t layers = spec.end_layer - spec.first_layer;
   const std::uint64_t logits = spec.is_last() ? 3 * targets * spec.model.vocabulary * kFloat : 0;
   return layers * 17 * activation + 4 * activation + logits;
+}
+
+std::uint64_t process_bytes(const RunConfig& config, const StageSpec& spec, std::size_t credits) {
+  if (config.executor.kind != ExecutorKind::kTorch) return 0;
+  return kProgramBytes + stage_bytes(spec) + credits * entry_bytes(spec, config.data.sequences);
 }
 
 Result<std::size_t> credits_within(std::uint64_t memory_bytes, const RunConfig& config, const StageSpec& spec) {

@@ -10,12 +10,20 @@ namespace shoal {
 
 inline constexpr std::size_t kCreditsMax = 64;
 
-// Bytes of one stage's arrays that live all the time: two parameter buffers, anchor, moments, two accumulators,
-// snapshot, candidate and outer state, the scratch gradient.
+// Bytes of one stage's arrays where most of them live at once, 60 a parameter. All the time: two parameter buffers,
+// anchor, two moments, the outer momentum, two accumulators. While a round is prepared: snapshot or candidate moments,
+// candidate, its own payload or candidate outer momentum, the parts of others, their sum. Beside it: the scratch
+// gradient of a backward, and the image that is made for a joiner or for --save. Not in it: a second image, for who
+// fetches the version before (8 bytes a parameter; 12 with allreduce).
 std::uint64_t stage_bytes(const StageSpec& spec);
 // Bytes that one entry keeps: its kept graph (Korthikanti et al. 2022, section 4.1, without the attention matrix and in
 // fp32: 68 B T d a layer), what it was sent and sends, on the last stage the logits and their softmax.
 std::uint64_t entry_bytes(const StageSpec& spec, std::uint32_t sequences);
+
+// Bytes of the whole process that serves `spec` with so many credits. kProgramBytes are its own, without any stage:
+// libtorch, sockets, buffers. 0 where the executor is not torch's, whose arrays the manifest does not tell.
+inline constexpr std::uint64_t kProgramBytes = std::uint64_t{256} << 20;
+std::uint64_t process_bytes(const RunConfig& config, const StageSpec& spec, std::size_t credits);
 
 // Between 2 and kCreditsMax. ERRORS: kTooLarge (the stage and two entries do not fit: says what would).
 Result<std::size_t> credits_within(std::uint64_t memory_bytes, const RunConfig& config, const StageSpec& spec);

@@ -4,6 +4,7 @@
 
 #include "common/hash.h"
 #include "common/log.h"
+#include "events/session_end.h"
 #include "runtime/config/flight_plan.h"
 #include "runtime/config/frames_allowed.h"
 #include "runtime/config/split_limits.h"
@@ -239,6 +240,7 @@ void Launch::on_round_commit(const RoundCommit& commit) {
 void Launch::on_round_abandoned(const RoundAbandon&) { ++summary_.rounds_abandoned; }
 
 void Launch::on_session_over(const Session& session, StageId stage, const std::string& why) {
+  summary_.faults += is_fault(why) ? 1 : 0;
   owner_.on_notice("stage " + std::to_string(stage.value) + ": session " + short_name(session) + " is over (" + why +
                    ")");
   if (timer_ != 0) standing_.on_session_over(session, stage, env_.loop.now());  // else the log is replayed
@@ -264,7 +266,7 @@ void Launch::on_step(const Step& step) { authority_->on_step(step); }
 
 void Launch::on_train_line(const TrainLine& line) {
   TrainLine whole = line;
-  whole.delay = delays_.largest();
+  whole.faults = summary_.faults;
   owner_.on_train_line(whole);
 }
 
@@ -291,5 +293,15 @@ void Launch::on_lost(const CommitBook::Listing& listing) {
 
 // ---- the end ----
 
-void Launch::on_progress(std::uint64_t, std::uint64_t) {}
+void Launch::on_progress(std::uint64_t bytes, std::uint64_t total) {
+  owner_.on_headway({.what = "fetching the state of stage " + std::to_string(next_state_),
+                     .done = bytes,
+                     .total = total,
+                     .bytes = true});
+}
+
+void Launch::on_validated(std::uint64_t samples, std::uint64_t of) {
+  owner_.on_headway({.what = "validating", .done = samples, .total = of});
+}
+
 }  // namespace shoal

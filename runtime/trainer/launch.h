@@ -19,11 +19,13 @@
 #include "common/storage.h"
 #include "dht/peer_directory.h"
 #include "events/event_log.h"
+#include "events/headway.h"
 #include "runtime/config/config.h"
 #include "runtime/data/samples.h"
 #include "runtime/trainer/delay_watch.h"
 #include "runtime/trainer/dial_back.h"
 #include "runtime/trainer/log_space.h"
+#include "runtime/trainer/run_summary.h"
 #include "runtime/trainer/standing.h"
 #include "runtime/trainer/trainer.h"
 #include "sync/authority.h"
@@ -64,27 +66,13 @@ struct LaunchEnvironment {
   std::function<void(std::function<void()> job, std::function<void()> done)> run_aside{};
 };
 
-struct RunSummary {
-  std::uint64_t issued = 0, committed = 0, unfinished = 0, retried = 0, lost = 0, acks_gone = 0, rounds = 0,
-                rounds_abandoned = 0;
-  std::uint64_t run_targets = 0;
-  std::uint64_t sent_bytes = 0;
-  // At most so many microbatches, and targets of them, can be lost with one peer: what the trainer may have in flight
-  // above its low-water mark.
-  std::uint64_t loss_bound_microbatches = 0, loss_bound_targets = 0;
-  double full_in_flight_share = 0;  // of run_targets: committed when [pipeline] in_flight_ramp held nothing back
-  std::optional<double> validation_loss;
-  std::vector<Version> validation_versions;  // of the anchors that it is of, one a stage
-  std::optional<double> delay{};             // mean of the latest stage's gradients at the last look, in inner steps
-  std::string reason;
-};
-
 class Launch final : private Transport::Listener, private AuthorityPort, private Trainer::Owner, private FetcherHost {
  public:
   class Owner {
    public:
     virtual ~Owner() = default;
     virtual void on_train_line(const TrainLine& line) = 0;
+    virtual void on_headway(const Headway&) {}  // of validation and of states that are fetched: often
     virtual void on_notice(const std::string& line) = 0;
     virtual void on_warning(const std::string& line) {
       on_notice(line);
@@ -159,6 +147,7 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   void on_progress(std::uint64_t run_targets, double loss, std::uint64_t step) override;
   void on_parked(StageId stage, bool parked) override;
   void on_lost(const CommitBook::Listing& listing) override;
+  void on_validated(std::uint64_t samples, std::uint64_t of) override;
   // FetcherHost: states at the end. `send` serves both ports.
   void run_aside(std::function<void()> job, std::function<void()> done) override {
     env_.run_aside(std::move(job), std::move(done));

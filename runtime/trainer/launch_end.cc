@@ -291,7 +291,7 @@ RunSummary Launch::summary() const {
   result.loss_bound_targets = result.loss_bound_microbatches * options_.config.targets_per_microbatch();
   result.full_in_flight_share = options_.config.full_in_flight_share(result.run_targets);
   if (!trainer_) return result;  // not started
-  result.retried = trainer_->courier_counters().branches;
+  result.asked_again = trainer_->courier_counters().branches;
   result.acks_gone = trainer_->acks_gone();
   result.sent_bytes = transport_->counters().sent_bytes;
   return result;

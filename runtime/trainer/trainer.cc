@@ -44,6 +44,7 @@ void Trainer::stop() {
 void Trainer::start() {
   if (log_failed_ || std::exchange(started_, true)) return;
   started_at_ = line_since_ = env_.loop.now();
+  rate_.note(static_cast<double>(env_.book.committed_targets()), started_at_);
   // Steps go on being counted where an earlier life of the trainer was.
   for (std::uint64_t rest = env_.book.committed(); rest >= options_.config.microbatches_of_step(lines_); ++lines_)
     rest -= options_.config.microbatches_of_step(lines_);
@@ -143,6 +144,7 @@ void Trainer::on_won(const MicrobatchId& microbatch, const Gradient& gradient, s
     evaluation_->loss_sum += gradient.loss_sum;
     evaluation_->targets += gradient.targets;
     ++evaluation_->done;
+    owner_.on_validated(evaluation_->done, evaluation_->end - evaluation_->first);
     env_.loop.post(lifetime_.guard([this, microbatch] {
       holder_.forget(microbatch);
       frames_.erase(microbatch);

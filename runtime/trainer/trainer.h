@@ -19,6 +19,7 @@
 #include "common/lifetime.h"
 #include "common/record_log.h"
 #include "events/event_log.h"
+#include "events/recent_rate.h"
 #include "events/train_line.h"
 #include "router/commit_book.h"
 #include "router/holder.h"
@@ -54,6 +55,7 @@ class Trainer final : private HolderPort {
     virtual void on_parked(StageId stage, bool parked) = 0;
     virtual void on_log_failure(const Error& error) = 0;  // at once, and once: nothing is decided any more
     virtual void on_lost(const CommitBook::Listing& listing) = 0;
+    virtual void on_validated(std::uint64_t samples, std::uint64_t of) = 0;  // one more
   };
 
   Trainer(TrainerOptions options, TrainerEnvironment environment, Owner& owner);
@@ -116,6 +118,7 @@ class Trainer final : private HolderPort {
   void queue_commits(const std::map<Session, std::vector<CommitItem>>& commits);
   void flush_commits();
   void count_step(const MicrobatchId& microbatch, const Gradient& gradient);
+  void note_end(TrainLine& line, TimePoint now);
   void announce(StepId step);
   void announce_whole();
   void check_settled();
@@ -154,6 +157,7 @@ class Trainer final : private HolderPort {
   Lifetime lifetime_;
   TimerId tick_timer_ = 0;
   TimePoint started_at_{}, next_repeat_{}, line_since_{};
+  RecentRate rate_{60s};  // of committed targets
   double line_loss_ = 0;
   std::uint64_t line_targets_ = 0, line_microbatches_ = 0, lines_ = 0;
   std::uint64_t issued_ = 0, acks_gone_ = 0;

@@ -29,8 +29,8 @@ void Trainer::count_step(const MicrobatchId& microbatch, const Gradient& gradien
     line.tokens = env_.book.committed_targets();
     for (std::uint16_t k = 0; k < options_.config.pipeline.stages; ++k)
       line.peers.push_back(static_cast<std::uint32_t>(holder_.roster().serving(StageId(k))));
-    line.retries = holder_.courier().counters().branches;
     line.elapsed = now - started_at_;
+    note_end(line, now);
     line_since_ = now;
     line_loss_ = 0;
     line_targets_ = line_microbatches_ = 0;
@@ -42,6 +42,19 @@ void Trainer::count_step(const MicrobatchId& microbatch, const Gradient& gradien
   if (step.value == 0) return;
   ++step_logged_[step.value];
   announce_whole();
+}
+
+// Where the line stands in the run, and the schedule's rate there.
+void Trainer::note_end(TrainLine& line, TimePoint now) {
+  const RunConfig& config = options_.config;
+  line.lr = config.inner_step(line.step, config.targets_per_microbatch(), line.tokens, config.gradients_late()).lr;
+  rate_.note(static_cast<double>(line.tokens), now);
+  line.end_tokens = config.end_targets();
+  if (line.end_tokens == 0) return;
+  const std::uint64_t left = line.end_tokens > line.tokens ? line.end_tokens - line.tokens : 0;
+  const std::uint64_t of_step = config.microbatches_of_step(line.step) * config.targets_per_microbatch();
+  line.steps = line.step + (left + of_step - 1) / of_step;
+  line.left = rate_.time_for(static_cast<double>(left));
 }
 
 // Steps are announced in their order, also when a later one was whole first.

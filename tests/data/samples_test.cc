@@ -137,6 +137,15 @@ TEST(EntropyTest, KnownTexts) {
   EXPECT_NEAR(text_entropy(view_of("aab")).bigram, std::log(2.0), 1e-12);
 }
 
+TEST(EntropyTest, OfIdsOfTwoBytesItIsTheIdsThatAreCounted) {
+  std::string turns;  // the ids 0x0161 and 0x0261, whose bytes tell another story
+  for (int i = 0; i < 1000; ++i) turns += std::string("a\x01") + "a\x02";
+  EXPECT_NEAR(text_entropy_of_ids(view_of(turns)).unigram, std::log(2.0), 1e-12);
+  EXPECT_NEAR(text_entropy_of_ids(view_of(turns)).bigram, 0, 1e-12);
+  EXPECT_GT(text_entropy(view_of(turns)).unigram, 1);
+  EXPECT_EQ(text_entropy_of_ids({}).unigram, 0);
+}
+
 TEST(EntropyTest, TheBigramNeverKnowsLess) {
   std::string text;
   for (int i = 0; i < 5000; ++i) text += static_cast<char>('a' + mix64(static_cast<std::uint64_t>(i)) % 7);

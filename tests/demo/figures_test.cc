@@ -85,6 +85,28 @@ TEST(RecoveryTest, IsNoneWhenTheRunEndsBeforeTheThirdBin) {
   EXPECT_EQ(recovered_after(commits, 110, 113.0, 100), std::optional<double>(0));
 }
 
+TEST(FaultCostTest, IsTheAreaBelowTheRateBeforeInSecondsOfIt) {
+  std::vector<Commit> commits;
+  add_seconds(commits, 0, 15, 100);
+  add_seconds(commits, 15, 19, 25);  // a dip that begins 5 s after the signal
+  add_seconds(commits, 19, 60, 100);
+  EXPECT_EQ(recovered_after(commits, 110, 160, 100), std::optional<double>(0)) << "it does not see the dip";
+  const auto cost = cost_of(commits, 110, 160, 100);
+  ASSERT_TRUE(cost);
+  EXPECT_DOUBLE_EQ(cost->seconds, 3);
+  EXPECT_EQ(cost->window, 30);
+}
+
+TEST(FaultCostTest, LooksNoFurtherThanTheEndAndIsNeverNegative) {
+  std::vector<Commit> commits;
+  add_seconds(commits, 0, 10, 100);
+  add_seconds(commits, 10, 60, 120);
+  EXPECT_EQ(cost_of(commits, 110, 160, 100)->seconds, 0);
+  EXPECT_EQ(cost_of(commits, 110, 122.5, 100)->window, 12.5);
+  EXPECT_FALSE(cost_of(commits, 110, 110.5, 100)) << "less than a second is left";
+  EXPECT_FALSE(cost_of(commits, 110, 160, 0)) << "nothing was committed before";
+}
+
 constexpr const char* kTrainer =
     R"({"time":101.5,"event":"commit","role":"trainer","microbatch":"00000000000000aa:1","targets":512,"loss":5.5})"
     "\n"
@@ -95,6 +117,10 @@ constexpr const char* kTrainer =
     R"({"time":103,"event":"train","role":"trainer","step":1,"loss":5.25,"targets":1024})"
     "\n"
     R"({"time":103,"event":"lost","role":"trainer","microbatch":"00000000000000aa:0","stage":2,"entry":"s.1#4","cause":"x"})"
+    "\n"
+    R"({"time":103.5,"event":"session_over","role":"trainer","about":"s.1","stage":2,"cause":"no sign of life"})"
+    "\n"
+    R"({"time":103.6,"event":"session_over","role":"trainer","about":"s.2","stage":2,"cause":"left"})"
     "\n"
     R"({"time":104,"event":"bytes","role":"trainer","sent":70,"received":5})"
     "\n"
@@ -120,6 +146,7 @@ TEST(DemoEventsTest, SumWhatTheProcessesWrote) {
   EXPECT_EQ(events.fp32_bytes, 4400u);
   EXPECT_EQ(events.payload_bytes, 1100u);
   EXPECT_EQ(events.lost.at("s.1"), 1u);
+  EXPECT_EQ(events.faults, 1u) << "who left is none";
 }
 
 TEST(DemoEventsTest, CommitsOfAPeerAreNotTheTrainers) {

@@ -12,6 +12,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::SizeIs;
 
 DemoResult good() {
@@ -25,11 +26,12 @@ DemoResult good() {
   r.solo.val_loss = 2.1;
   r.solo.unigram = 3.2;
   r.solo.bigram = 2.5;
-  r.tokens = 1000;
+  r.tokens = kLossJudgedTokens;
+  r.trained_s = 75;
   r.audit.issued = r.audit.committed = 10;
   r.loss_bound_microbatches = 4096;
   r.audit.ended = true;
-  r.faults = {{.kind = "kill", .stage = 1, .at_s = 25, .recovered_s = 3},
+  r.faults = {{.kind = "kill", .stage = 1, .at_s = 25, .recovered_s = 3, .cost = FaultCost{1.5, 12.5}},
               {.kind = "freeze", .stage = 2, .at_s = 37.5, .recovered_s = 0}};
   r.rejoined_s = 2.5;
   return r;
@@ -79,6 +81,21 @@ TEST(DemoVerdictTest, ValidationMustBe06NatsBelowTheUnigramEntropy) {
   EXPECT_THAT(failures_after([](auto& r) { r.solo.unigram = 2.79; }), ElementsAre(HasSubstr("unigram entropy")));
 }
 
+// Seconds say nothing of what a model has seen: on a machine that is too slow the bound would judge the machine.
+TEST(DemoVerdictTest, BelowSoManyTokensTheEntropyIsNoBoundAndTheTableSaysSo) {
+  const auto slow = [](auto& r) {
+    r.solo.unigram = 2.79;
+    r.tokens = kLossJudgedTokens - 1;
+  };
+  EXPECT_THAT(failures_after(slow), IsEmpty());
+  DemoResult r = good();
+  EXPECT_THAT(demo_table(r), Not(HasSubstr("too few")));
+  slow(r);
+  EXPECT_THAT(demo_table(r), HasSubstr("too few to be judged by the text's entropy, which takes 1.20M"));
+  r.val_loss = 1.081 * r.solo.val_loss;
+  EXPECT_THAT(demo_failures(r), ElementsAre(HasSubstr("1.08 x solo's"))) << "solo saw as few";
+}
+
 TEST(DemoVerdictTest, LongRunsWithoutFaultsHaveTheRulesBoundsAndTheBigramEntropy) {
   DemoResult r = good();
   r.chaos = false;
@@ -118,26 +135,33 @@ TEST(DemoJsonTest, HasExactlyTheDocumentedKeysInOrder) {
   const auto json = nlohmann::ordered_json::parse(demo_json(r));
   std::vector<std::string> keys;
   for (const auto& [key, value] : json.items()) keys.push_back(key);
-  EXPECT_THAT(keys, ElementsAre("loss_start", "loss_end", "val_loss", "solo_loss_end", "solo_val_loss",
-                                "unigram_entropy", "bigram_entropy", "tokens", "tokens_per_s", "solo_tokens_per_s",
-                                "bytes_per_token", "codec_ratio", "issued", "committed", "unfinished", "retried",
-                                "lost", "counted_twice", "rounds", "audit", "faults"));
+  EXPECT_THAT(
+      keys, ElementsAre("loss_start", "loss_end", "val_loss", "solo_loss_end", "solo_val_loss", "unigram_entropy",
+                        "bigram_entropy", "tokens", "trained_s", "tokens_per_s", "solo_tokens_per_s", "bytes_per_token",
+                        "codec_ratio", "issued", "committed", "unfinished", "computed_again", "session_faults", "lost",
+                        "counted_twice", "rounds", "audit", "faults"));
   ASSERT_EQ(json["faults"].size(), 2u);
   EXPECT_EQ(json["faults"][0]["kind"], "kill");
   EXPECT_EQ(json["faults"][0]["stage"], 1);
   EXPECT_EQ(json["faults"][0]["at_s"], 25);
   EXPECT_EQ(json["faults"][0]["recovered_s"], 3);
+  EXPECT_EQ(json["faults"][0]["cost_s"], 1.5);
+  EXPECT_EQ(json["faults"][0]["cost_window_s"], 12.5);
+  EXPECT_TRUE(json["faults"][1]["cost_s"].is_null());
   EXPECT_TRUE(json["faults"][1]["recovered_s"].is_null());
 }
 
 TEST(DemoTableTest, ShowsFaultsLossesAndVerdict) {
   DemoResult r = good();
   r.audit.lost = 3;
+  r.session_faults = 2;
   r.lost_by_peer = {{"00ab.1", 3}};
   r.faults[1].recovered_s.reset();
   const std::string table = demo_table(r);
   EXPECT_THAT(table, HasSubstr("kill at 25.0 s, stage 1"));
+  EXPECT_THAT(table, HasSubstr("rate recovered after 3 s; cost 1.5 s of full rate, in the 12 s after it"));
   EXPECT_THAT(table, HasSubstr("NOT RECOVERED"));
+  EXPECT_THAT(table, HasSubstr("2 sessions were over"));
   EXPECT_THAT(table, HasSubstr("3 with session 00ab.1"));
   EXPECT_THAT(table, HasSubstr("clean"));
   EXPECT_THAT(table, HasSubstr("unigram 3.2000, bigram 2.5000"));

@@ -1,5 +1,6 @@
 // A swarm with its directory: the DHT's children beside every process, on loopback.
 #include <csignal>
+#include <map>
 
 #include "tests/live/processes.h"
 
@@ -21,11 +22,13 @@ TEST(LiveDirectoryTest, ARunThatMovedGoesOnAndAStrangerSeesItsPeers) {
 
   swarm.process("launch").send_signal(SIGKILL);
   ASSERT_EQ(swarm.exit_code("launch"), 128 + SIGKILL);
+  const auto settled = [&](const std::string& name) { return swarm.count_events(name, {"\"event\":\"settled\""}); };
+  const std::map<std::string, int> before = {{"a", settled("a")}, {"b", settled("b")}};
   // On another port: the ticket's address is dead.
   swarm.launch_as("launch", {"--resume", swarm.path("run"), "--listen", "127.0.0.1:0"});
   EXPECT_NE(swarm.ticket(), ticket);
   for (const std::string name : {"a", "b"})
-    ASSERT_TRUE(swarm.wait_for_line(swarm.path(name + ".err"), {"first process is back"})) << swarm.errors(name);
+    ASSERT_TRUE(swarm.wait_for_event(name, {"\"event\":\"settled\""}, before.at(name) + 20)) << swarm.errors(name);
   swarm.process("launch").send_signal(SIGINT);
   for (const std::string name : {"a", "b"}) EXPECT_EQ(swarm.exit_code(name), 0) << swarm.errors(name);
   EXPECT_EQ(swarm.exit_code("launch"), 130) << swarm.errors("launch");

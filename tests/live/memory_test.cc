@@ -25,6 +25,16 @@ TEST(StageMemoryTest, CreditsFollowTheMemoryLeftBesideTheStage) {
   EXPECT_EQ(credits_within(fixed + 1000 * each, config, spec).value(), kCreditsMax);
 }
 
+TEST(StageMemoryTest, AProcessTakesItsOwnTheStageAndItsMicrobatches) {
+  RunConfig config = some_config();
+  const StageSpec spec = last_stage(config);
+  EXPECT_EQ(stage_bytes(spec), 60 * parameter_count(spec));
+  EXPECT_EQ(process_bytes(config, spec, 16),
+            kProgramBytes + stage_bytes(spec) + 16 * entry_bytes(spec, config.data.sequences));
+  config.executor.kind = ExecutorKind::kPaced;
+  EXPECT_EQ(process_bytes(config, spec, 16), 0u) << "its arrays are of any size";
+}
+
 TEST(StageMemoryTest, SaysWhatWouldBeNeeded) {
   const RunConfig config = some_config();
   const StageSpec spec = last_stage(config);

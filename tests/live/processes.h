@@ -39,6 +39,8 @@ class Processes {
   // The same through a shell that runs `line` first, in which "$0" "$@" is the program with `words`: closed and full
   // outputs, another environment.
   void start_in_shell(const std::string& name, const std::string& line, std::vector<std::string> words);
+  // Any program, by its path.
+  void start_words(const std::string& name, std::vector<std::string> words);
   // Without the DHT, on loopback; waits for the ticket.
   void launch(const std::string& run_file, std::vector<std::string> more = {});
   void launch_as(const std::string& name, std::vector<std::string> words);
@@ -62,7 +64,6 @@ class Processes {
   std::string path(const std::string& name) const { return folder_ / name; }
 
  private:
-  void start_words(const std::string& name, std::vector<std::string> words);
   void start_join(const std::string& name, std::vector<std::string> more, const std::string& home);
   std::string event_file(const std::string& name) const { return folder_ / ("events/" + name + ".jsonl"); }
   ScratchFolder folder_;

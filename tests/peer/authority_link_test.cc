@@ -55,6 +55,15 @@ TEST(AuthorityLinkTest, AnAbsenceCountsFromItsFirstMomentAndIsToldOnceEach) {
   EXPECT_TRUE(link.absence_line(gone + 9002s, "why").has_value()) << "another absence";
 }
 
+TEST(AuthorityLinkTest, NobodyIsBackOfWhomNothingSaidThatHeWasAway) {
+  AuthorityLink link = patient_link();
+  link.up();
+  link.down(kStart + 10s);
+  EXPECT_FALSE(link.absence_line(kStart + 11s, "why").has_value());
+  EXPECT_FALSE(link.up());
+  EXPECT_FALSE(link.away());
+}
+
 TEST(AuthorityLinkTest, OnlyRefusalsInARowAreForGoodAndOnlyBeforeItWasThere) {
   AuthorityLink link = patient_link();
   EXPECT_FALSE(link.refused_for_good(ErrorCode::kRefused));

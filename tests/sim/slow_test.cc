@@ -87,11 +87,11 @@ TEST_P(SlowDeviceTest, JobsOfAnyLengthNeedNoKey) {
     EXPECT_GT(swarm.launch()->summary().rounds, 0u);
     EXPECT_EQ(check_counting(swarm), std::vector<std::string>{});
     RecordProperty("committed", static_cast<int>(swarm.launch()->book().committed()));
-    std::printf("%s: %llu committed, %llu rounds, %llu abandoned, %llu retried\n", GetParam().name,
+    std::printf("%s: %llu committed, %llu rounds, %llu abandoned, %llu asked again\n", GetParam().name,
                 static_cast<unsigned long long>(swarm.launch()->book().committed()),
                 static_cast<unsigned long long>(swarm.launch()->summary().rounds),
                 static_cast<unsigned long long>(swarm.launch()->summary().rounds_abandoned),
-                static_cast<unsigned long long>(swarm.launch()->summary().retried));
+                static_cast<unsigned long long>(swarm.launch()->summary().asked_again));
   }
 }
 

@@ -44,7 +44,7 @@ TEST_P(SwarmRuleTest, TrainsToTheEndWithoutFaults) {
   EXPECT_EQ(summary.committed, 64u);
   EXPECT_EQ(summary.unfinished, 0u);
   EXPECT_EQ(summary.lost, 0u) << text_of(swarm);
-  EXPECT_EQ(summary.retried, 0u);
+  EXPECT_EQ(summary.asked_again, 0u);
   EXPECT_TRUE(summary.validation_loss.has_value());
   EXPECT_EQ(swarm.launch()->book().unmerged(), 0u) << text_of(swarm);
 }

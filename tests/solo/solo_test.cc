@@ -152,23 +152,6 @@ TEST_F(SoloTest, SaysWhatItCannotSaveOrRead) {
   EXPECT_EQ(load_saved_config(folder_ / "nowhere").code(), ErrorCode::kMissing);
 }
 
-TEST(TrainLineTest, ReadsLikeALine) {
-  const TrainLine line{.step = 10,
-                       .steps = 1000,
-                       .loss = 3.45612,
-                       .tokens_per_s = 41234,
-                       .tokens = 1310720,
-                       .peers = {2, 1},
-                       .retries = 3,
-                       .delay = 0.66,
-                       .elapsed = 75s};
-  EXPECT_EQ(text_of(line),
-            "step    10/1000 | loss 3.4561 | 41.2k tok/s | tokens 1.31M | peers 2 1 | retries 3 | delay 0.7 | 0:01:15");
-  EXPECT_EQ(short_number(0), "0");
-  EXPECT_EQ(short_number(999.6), "1.00k");
-  EXPECT_EQ(short_number(123456), "123k");
-}
-
 TEST(TrainLineTest, TheEndOfACurveIsItsLastTenth) {
   LossCurve curve;
   EXPECT_EQ(curve.last(), 0);

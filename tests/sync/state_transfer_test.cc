@@ -227,6 +227,17 @@ TEST_F(TransferTest, IgnoresOffersOfAnythingElseThanTheCommittedDigest) {
   ASSERT_TRUE(run_until_fetched()) << "a member that catches up becomes a donor";
 }
 
+// It said so while the image was being made and while chunks came.
+TEST_F(TransferTest, NobodyIsMissedWhileSomebodyMakesTheImage) {
+  const Bytes image = big_image(1, 7, 3);
+  Donor& donor = add(1, image);
+  donor.making_time = 30s;
+  fetcher.fetch(Version(7), digest_of_image(image), all());
+  ASSERT_TRUE(run_until_fetched(60s));
+  EXPECT_GT(making, 0);
+  EXPECT_TRUE(waiting.empty()) << waiting[0];
+}
+
 TEST_F(TransferTest, ADonorWhoseBytesDoNotFitTheRootIsLeftOut) {
   const Bytes image = big_image(1, 7, 5);
   add(1, image).lies = true;

@@ -1,0 +1,13 @@
+#pragma once
+// What this process takes of the machine's memory. Thread-safe.
+#include <cstdint>
+
+namespace shoal {
+
+// Bytes that are resident: now, and the most since the start. 0 where the system does not tell.
+struct ResidentMemory {
+  std::uint64_t now = 0, most = 0;
+};
+ResidentMemory resident_memory();
+
+}  // namespace shoal

@@ -1,0 +1,36 @@
+#pragma once
+// How far something that takes its time has come, as a line with rate and time left: state transfer, saving,
+// validation, the audit. Pure; thread-safe, but for HeadwayMeter, which is of one thread at a time.
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "common/time.h"
+#include "events/recent_rate.h"
+
+namespace shoal {
+
+struct Headway {
+  std::string what;  // "validating"
+  std::uint64_t done = 0, total = 0;
+  bool bytes = false;  // else pieces: samples, files
+};
+
+// "validating 64/128 50%  6.40/s  0:10 left", "saving stage 1 312M/1.10G 28%  72.0M/s  0:11 left"
+std::string text_of(const Headway& headway, double per_second, std::optional<Duration> left, std::size_t columns);
+
+// Makes the line of it, once a second at most: what takes less has none. Another `what` begins anew.
+class HeadwayMeter {
+ public:
+  static constexpr Duration kPeriod = 1s, kWindow = 10s;
+  // None: no line is due.
+  std::optional<std::string> line(const Headway& headway, TimePoint now, std::size_t columns);
+
+ private:
+  std::string what_;
+  std::optional<TimePoint> told_;
+  RecentRate rate_{kWindow};
+};
+
+}  // namespace shoal

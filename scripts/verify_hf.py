@@ -1,0 +1,59 @@
+"""The loss of a saved model as Python's transformers computes it, against that of `shoal eval`, whose object is on stdin.
+
+Called by scripts/verify-hf, which sees that torch and transformers are there.
+"""
+import json
+import struct
+import sys
+import tomllib
+
+import torch
+from transformers import AutoModelForCausalLM, logging
+
+AGREES = 1e-6  # of the loss
+
+
+def validation_rows(run, path):
+    """The windows of the validation samples (docs/REPRODUCE.md), each (B, T + 1)."""
+    data, positions = run["data"], run["model"]["positions"]
+    width = 2 if data["width"] == "u16" else 1
+    with open(path, "rb") as file:
+        raw = file.read()
+    tokens = torch.tensor(struct.unpack(f"<{len(raw) // width}{'BH'[width - 1]}", raw), dtype=torch.int64)
+    targets = data["sequences"] * positions
+    count = (len(tokens) - 1) // targets
+    first = count - max(1, count // 10)
+    last = min(count, first + data["validation_samples"]) if data["validation_samples"] else count
+    for sample in range(first, last):
+        starts = range(sample * targets, (sample + 1) * targets, positions)
+        yield torch.stack([tokens[start : start + positions + 1] for start in starts])
+
+
+def main():
+    saved, text = sys.argv[1:]
+    said = sys.stdin.read()
+    if not said.strip():
+        sys.exit("shoal: eval gave no loss; its own words stand above")
+    ours = json.loads(said)
+    with open(f"{saved}/run.toml", "rb") as file:
+        run = tomllib.load(file)
+    torch.set_num_threads(1)
+    logging.disable_progress_bar()
+    model = AutoModelForCausalLM.from_pretrained(saved, dtype=torch.float32).eval()
+    total, targets = 0.0, 0
+    with torch.no_grad():
+        for rows in validation_rows(run, text):
+            logits = model(rows[:, :-1]).logits
+            losses = torch.nn.functional.cross_entropy(logits.flatten(0, 1), rows[:, 1:].flatten(), reduction="none")
+            total += losses.double().sum().item()
+            targets += losses.numel()
+    theirs = total / targets
+    apart = abs(theirs - ours["val_loss"]) / ours["val_loss"]
+    print(f"{type(model).__name__}: loss {theirs:.9f} over {targets} targets")
+    print(f"shoal eval: loss {ours['val_loss']:.9f} over {ours['targets']} targets; they are {apart:.1e} apart")
+    if targets != ours["targets"] or not apart <= AGREES:
+        sys.exit(f"shoal: they do not agree (allowed are {AGREES:.0e} of the loss, over the same targets)")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,61 @@
+// docs/REPRODUCE.md is enough to train the same model: examples/plain_pytorch.py, which was written from it, gets the
+// losses of `shoal solo`.
+#include <cmath>
+#include <sstream>
+
+#include "tests/live/processes.h"
+
+namespace shoal {
+namespace {
+
+constexpr int kSteps = 20;
+constexpr double kAgrees = 1e-5;  // of a loss: what the order of float32 additions changes in so many steps
+
+// Numbers behind `key` in a text, in order.
+std::vector<double> numbers_after(const std::string& text, const std::string& key) {
+  std::vector<double> numbers;
+  for (std::size_t at = text.find(key); at != std::string::npos; at = text.find(key, at + 1))
+    numbers.push_back(std::stod(text.substr(at + key.size())));
+  return numbers;
+}
+
+// scripts/verify-hf installs a torch here; SHOAL_PYTHON names another Python.
+const std::string kPython = "PYTHONPATH=\"" SHOAL_SOURCE_DIR
+                            "/build/python-2.11.0${PYTHONPATH:+:$PYTHONPATH}\" exec \"${SHOAL_PYTHON:-python3}\" ";
+
+TEST(ReferenceTest, ThePageAloneGivesTheLossesOfSolo) {
+  Processes swarm;
+  swarm.start_words("probe", {"/bin/sh", "-c", kPython + "-c 'import tomllib, torch'"});
+  if (swarm.exit_code("probe") != 0)
+    GTEST_SKIP() << "this machine's Python has no torch (SHOAL_PYTHON=PROGRAM names one that has): "
+                 << swarm.errors("probe");
+  for (const std::string rule : {"allreduce", "diloco"}) {
+    SCOPED_TRACE(rule);
+    const std::string run =
+        swarm.write_run({.steps = kSteps,
+                         .rule = rule,
+                         .executor = "kind = \"torch\"",
+                         .more = "[optimizer]\nlr = 2e-3\nlook_ahead = 1\n[schedule]\nwarmup_tokens = 1024\n"});
+    swarm.start("solo", {"solo", run, "--save", swarm.path("saved"), "--events", swarm.path("solo-" + rule + ".jsonl"),
+                         "--device", "cpu", "--threads", "1"});
+    ASSERT_EQ(swarm.exit_code("solo"), 0) << swarm.errors("solo");
+    swarm.start_words("reference",
+                      {"/bin/sh", "-c",
+                       kPython + "'" SHOAL_SOURCE_DIR "/examples/plain_pytorch.py' '" + swarm.path("saved/run.toml") +
+                           "' '" + swarm.path("text.bin") + "' --steps " + std::to_string(kSteps)});
+    ASSERT_EQ(swarm.exit_code("reference"), 0) << swarm.errors("reference");
+    std::istringstream lines(ScratchFolder::read(swarm.path("solo-" + rule + ".jsonl")));
+    std::vector<double> ours;
+    for (std::string line; std::getline(lines, line);)
+      if (line.find("\"event\":\"train\"") != std::string::npos) ours.push_back(numbers_after(line, "\"loss\":").at(0));
+    const std::vector<double> theirs = numbers_after(swarm.output("reference"), " loss ");
+    ASSERT_EQ(ours.size(), static_cast<std::size_t>(kSteps));
+    ASSERT_EQ(theirs.size(), ours.size());
+    for (std::size_t i = 0; i < ours.size(); ++i)
+      EXPECT_NEAR(theirs[i], ours[i], kAgrees * ours[i]) << "step " << i + 1;
+    EXPECT_LT(ours.back(), ours.front()) << "it learned";
+  }
+}
+
+}  // namespace
+}  // namespace shoal
