@@ -105,9 +105,12 @@ Result<Report> run_all(Arrays& arrays) {
   const auto output = [&](std::size_t i) { return arrays.outputs[i].view(); };
   volatile std::uint32_t sum = 0;
   std::vector<Operation> operations;
-  operations.push_back(
-      {"memcpy", [&](std::size_t i) { std::memcpy(output(i).data(), arrays.tensors[i].bytes.data(), output(i).size()); },
-       {}});
+  operations.push_back({"memcpy",
+                        [&](std::size_t i) {
+                          const ByteView from = arrays.tensors[i].bytes;
+                          std::memcpy(output(i).data(), from.data(), from.size());
+                        },
+                        {}});
   operations.push_back({"triad",
                         [&](std::size_t i) {
                           triad(arrays.outputs[i].as<float>(), arrays.tensors[i].f32(),

@@ -1,29 +1,18 @@
 #pragma once
 // What the CUDA sources share, and nobody else: arguments judged before a launch, and what the runtime said of it.
-#include <cuda_runtime.h>
-
-#include <cstdint>
-#include <string>
+// Built only with CUDA.
+#include <cstddef>
 
 #include "common/result.h"
 
 namespace shoal {
 
-inline bool is_aligned_to(const void* pointer, std::size_t bytes) {
-  return reinterpret_cast<std::uintptr_t>(pointer) % bytes == 0;
-}
+bool is_aligned_to(const void* pointer, std::size_t bytes);
 
-// Blocks of `elements_per_block` that cover n elements.
-inline Result<unsigned> cuda_blocks(const char* kernel, std::size_t n, std::size_t elements_per_block) {
-  const std::size_t blocks = n / elements_per_block + (n % elements_per_block != 0 ? 1 : 0);
-  if (blocks <= 0x7fffffffu) return static_cast<unsigned>(blocks);
-  return make_error(ErrorCode::kInput, std::string(kernel) + ": too many elements: " + std::to_string(n));
-}
+// Blocks of `elements_per_block` that cover n elements. ERRORS: kInput (too many; `kernel` is named).
+Result<unsigned> cuda_blocks(const char* kernel, std::size_t n, std::size_t elements_per_block);
 
-inline Status launch_status(const char* kernel) {
-  const cudaError_t error = cudaGetLastError();
-  if (error == cudaSuccess) return Status::success();
-  return make_error(ErrorCode::kUnsupported, std::string(kernel) + ": launch refused: " + cudaGetErrorString(error));
-}
+// Of the launch right before. ERRORS: kUnsupported (refused, with the runtime's text).
+Status launch_status(const char* kernel);
 
 }  // namespace shoal

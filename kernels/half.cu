@@ -1,4 +1,8 @@
 // Each lane holds 4 consecutive elements: one 16-byte load and one 8-byte store.
+#include <cuda_runtime.h>
+
+#include <string>
+
 #include "kernels/cuda_launch.h"
 #include "kernels/half_cuda.h"
 #include "kernels/half_rule.h"

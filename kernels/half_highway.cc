@@ -19,8 +19,8 @@ using U16 = hn::Rebind<std::uint16_t, F32>;
 using FloatLanes = hn::Vec<F32>;
 using IntLanes = hn::Vec<I32>;
 
-IntLanes SetBits(std::uint32_t bits) { return hn::Set(I32(), static_cast<std::int32_t>(bits)); }
-FloatLanes SetFloat(std::uint32_t bits) { return hn::BitCast(F32(), SetBits(bits)); }
+IntLanes SetInts(std::uint32_t bits) { return hn::Set(I32(), static_cast<std::int32_t>(bits)); }
+FloatLanes SetFloat(std::uint32_t bits) { return hn::BitCast(F32(), SetInts(bits)); }
 
 // Halves lie at any address: no wider element is loaded than one of bytes.
 #if HWY_TARGET == HWY_SCALAR
@@ -44,19 +44,19 @@ void StoreHalves(hn::Vec<U16> halves, std::uint8_t* out) {
 // The even of two neighbours that are as near: adds just less than half a unit, or half of one to an odd number.
 template <int kShift>
 IntLanes RoundAway(IntLanes magnitude) {
-  const auto odd = hn::And(hn::ShiftRight<kShift>(magnitude), SetBits(1));
-  return hn::ShiftRight<kShift>(hn::Add(magnitude, hn::Add(odd, SetBits((1u << (kShift - 1)) - 1))));
+  const auto odd = hn::And(hn::ShiftRight<kShift>(magnitude), SetInts(1));
+  return hn::ShiftRight<kShift>(hn::Add(magnitude, hn::Add(odd, SetInts((1u << (kShift - 1)) - 1))));
 }
 
-IntLanes Bf16OfMagnitude(IntLanes magnitude) { return hn::Min(RoundAway<16>(magnitude), SetBits(kBf16Max)); }
+IntLanes Bf16OfMagnitude(IntLanes magnitude) { return hn::Min(RoundAway<16>(magnitude), SetInts(kBf16Max)); }
 
 IntLanes Fp16OfMagnitude(IntLanes magnitude) {
   const I32 i32;
-  const auto normal = RoundAway<13>(hn::Sub(magnitude, SetBits(kFp16Rebias)));
+  const auto normal = RoundAway<13>(hn::Sub(magnitude, SetInts(kFp16Rebias)));
   const auto shifted = hn::Add(hn::BitCast(F32(), magnitude), SetFloat(kFp16SubnormalBits));
-  const auto subnormal = hn::Sub(hn::BitCast(i32, shifted), SetBits(kFp16SubnormalBits));
-  const auto is_subnormal = hn::Lt(magnitude, SetBits(kFp16MinNormalBits));
-  return hn::Min(hn::IfThenElse(is_subnormal, subnormal, normal), SetBits(kFp16Max));
+  const auto subnormal = hn::Sub(hn::BitCast(i32, shifted), SetInts(kFp16SubnormalBits));
+  const auto is_subnormal = hn::Lt(magnitude, SetInts(kFp16MinNormalBits));
+  return hn::Min(hn::IfThenElse(is_subnormal, subnormal, normal), SetInts(kFp16Max));
 }
 
 template <HalfFormat kFormat>
@@ -65,26 +65,26 @@ bool Narrow(const float* HWY_RESTRICT values, std::size_t count, std::uint8_t* H
   const I32 i32;
   const U16 u16;
   const std::size_t lanes = hn::Lanes(f32);
-  const auto infinity = SetBits(kInfinityBits);
+  const auto infinity = SetInts(kInfinityBits);
   auto greatest = hn::Zero(i32);
   for (std::size_t i = 0; i < count; i += lanes) {
     const auto bits = hn::BitCast(i32, hn::LoadU(f32, values + i));
-    const auto magnitude = hn::And(bits, SetBits(kAbsMask));
+    const auto magnitude = hn::And(bits, SetInts(kAbsMask));
     greatest = hn::Max(greatest, magnitude);
     auto half = kFormat == HalfFormat::kBf16 ? Bf16OfMagnitude(magnitude) : Fp16OfMagnitude(magnitude);
-    half = hn::Or(half, hn::And(hn::ShiftRight<16>(bits), SetBits(kHalfSign)));
-    half = hn::IfThenElse(hn::Lt(magnitude, infinity), half, SetBits(kHalfNaN));
+    half = hn::Or(half, hn::And(hn::ShiftRight<16>(bits), SetInts(kHalfSign)));
+    half = hn::IfThenElse(hn::Lt(magnitude, infinity), half, SetInts(kHalfNaN));
     StoreHalves(hn::DemoteTo(u16, half), halves + 2 * i);
   }
   return static_cast<std::uint32_t>(hn::GetLane(hn::MaxOfLanes(i32, greatest))) < kInfinityBits;
 }
 
 IntLanes BitsOfFp16(IntLanes magnitude) {
-  const auto normal = hn::Add(hn::ShiftLeft<13>(magnitude), SetBits(kFp16Rebias));
-  const auto raised = hn::BitCast(F32(), hn::Or(magnitude, SetBits(kFp16SubnormalBits)));
+  const auto normal = hn::Add(hn::ShiftLeft<13>(magnitude), SetInts(kFp16Rebias));
+  const auto raised = hn::BitCast(F32(), hn::Or(magnitude, SetInts(kFp16SubnormalBits)));
   const auto subnormal = hn::BitCast(I32(), hn::Sub(raised, SetFloat(kFp16SubnormalBits)));
-  const auto small = hn::IfThenElse(hn::Lt(magnitude, SetBits(kFp16MinNormal)), subnormal, normal);
-  return hn::IfThenElse(hn::Lt(magnitude, SetBits(kFp16Infinity)), small, SetBits(kAbsMask));
+  const auto small = hn::IfThenElse(hn::Lt(magnitude, SetInts(kFp16MinNormal)), subnormal, normal);
+  return hn::IfThenElse(hn::Lt(magnitude, SetInts(kFp16Infinity)), small, SetInts(kAbsMask));
 }
 
 template <HalfFormat kFormat>
@@ -95,9 +95,9 @@ bool Widen(const std::uint8_t* HWY_RESTRICT halves, std::size_t count, float* HW
   auto greatest = hn::Zero(i32);
   for (std::size_t i = 0; i < count; i += lanes) {
     const auto half = hn::PromoteTo(i32, LoadHalves(halves + 2 * i));
-    const auto magnitude = hn::And(half, SetBits(kHalfSign - 1));
+    const auto magnitude = hn::And(half, SetInts(kHalfSign - 1));
     greatest = hn::Max(greatest, magnitude);
-    const auto sign = hn::ShiftLeft<16>(hn::And(half, SetBits(kHalfSign)));
+    const auto sign = hn::ShiftLeft<16>(hn::And(half, SetInts(kHalfSign)));
     const auto bits = kFormat == HalfFormat::kBf16 ? hn::ShiftLeft<16>(magnitude) : BitsOfFp16(magnitude);
     hn::StoreU(hn::BitCast(f32, hn::Or(bits, sign)), f32, values + i);
   }

@@ -1,5 +1,9 @@
 // A tile belongs to 16 neighbouring lanes; each lane holds 4 consecutive elements: one 16-byte load and one 4-byte
 // store.
+#include <cuda_runtime.h>
+
+#include <string>
+
 #include "kernels/cuda_launch.h"
 #include "kernels/int8_rule.h"
 #include "kernels/int8_tiles.h"

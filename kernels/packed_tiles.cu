@@ -1,4 +1,8 @@
 // A tile belongs to a warp, an element to a lane. No lane leaves before the last shuffle, which needs the whole warp.
+#include <cuda_runtime.h>
+
+#include <string>
+
 #include "kernels/cuda_launch.h"
 #include "kernels/packed_rule.h"
 #include "kernels/packed_tiles_cuda.h"

@@ -50,7 +50,7 @@ float ScaleAt(const std::uint8_t* in) {
   return float_of_bf16(scale);
 }
 
-std::uint32_t AbsmaxBits(const float* HWY_RESTRICT values) {
+std::uint32_t TileAbsmaxBits(const float* HWY_RESTRICT values) {
   const F32 f32;
   const I32 i32;
   auto most = hn::Zero(i32);
@@ -74,7 +74,7 @@ IntLanes Int4Codes(const float* values, float inverse) {
 }
 
 std::uint32_t PackInt4(const float* HWY_RESTRICT values, std::uint8_t* HWY_RESTRICT out) {
-  const PackedTileScale rule = int4_tile_scale(TileFormat::kInt4, AbsmaxBits(values));
+  const PackedTileScale rule = int4_tile_scale(TileFormat::kInt4, TileAbsmaxBits(values));
   for (std::size_t j = 0; j < kHalf; j += hn::Lanes(F32()))
     StoreNibbles(Int4Codes(values + j, rule.inverse), Int4Codes(values + kHalf + j, rule.inverse), out + j);
   return rule.scale;
@@ -141,7 +141,7 @@ std::uint32_t PackInt4Hadamard(const float* HWY_RESTRICT values, std::uint64_t k
   const F32 f32;
   const I32 i32;
   const U32 u32;
-  if (AbsmaxBits(values) >= kInfinityBits) {
+  if (TileAbsmaxBits(values) >= kInfinityBits) {
     std::memset(out, 0, kHalf);
     return kHalfNaN;
   }
@@ -152,7 +152,7 @@ std::uint32_t PackInt4Hadamard(const float* HWY_RESTRICT values, std::uint64_t k
     hn::Store(Flip(value, SignOf(static_cast<std::uint32_t>(key), i)), f32, tile + i);
   }
   Transform(tile);
-  const PackedTileScale rule = int4_tile_scale(TileFormat::kInt4Hadamard, AbsmaxBits(tile));
+  const PackedTileScale rule = int4_tile_scale(TileFormat::kInt4Hadamard, TileAbsmaxBits(tile));
   if (rule.inverse == 0.0f) {
     std::memset(out, 0, kHalf);
     return rule.scale;
@@ -240,7 +240,7 @@ IntLanes Int2Codes(const float* values, const float* units, float best) {
 std::uint32_t PackInt2(const float* HWY_RESTRICT values, std::uint8_t* HWY_RESTRICT out) {
   const F32 f32;
   const U8 u8;
-  const std::uint32_t absmax_bits = AbsmaxBits(values);
+  const std::uint32_t absmax_bits = TileAbsmaxBits(values);
   const PackedTileScale rule = int2_tile_units(absmax_bits);
   if (rule.inverse == 0.0f) {
     std::memset(out, 0, packed_tile_bytes(TileFormat::kInt2));
