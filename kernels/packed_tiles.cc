@@ -86,6 +86,16 @@ std::uint32_t pack_int2(const Tile& tile, Codes& codes) {
   return int2_tile_scale(absmax_bits, best);
 }
 
+// int2 has no level for a zero: zeros behind the tensor's end would count in the choice of its scale.
+Tile padded_tile(TileFormat format, std::span<const float> values) {
+  Tile tile{};
+  for (std::size_t i = 0; i < tile.size(); ++i) {
+    if (i < values.size()) tile[i] = values[i];
+    if (i >= values.size() && format == TileFormat::kInt2) tile[i] = tile[i - values.size()];
+  }
+  return tile;
+}
+
 std::uint32_t pack_tile(TileFormat format, const Tile& tile, std::uint64_t key, std::uint8_t* bytes) {
   Codes codes;
   if (format == TileFormat::kInt2) {
@@ -135,9 +145,7 @@ void pack_tiles_twin(TileFormat format, TileSeed seed, std::span<const float> va
                      std::span<std::uint8_t> codes) {
   require_sizes(format, values.size(), scales.size(), codes.size());
   for (std::size_t tile = 0; tile < scales.size() / 2; ++tile) {
-    const auto part = values.subspan(tile * kPackedTileElements);
-    Tile padded{};
-    std::copy_n(part.begin(), std::min(part.size(), kPackedTileElements), padded.begin());
+    const Tile padded = padded_tile(format, values.subspan(tile * kPackedTileElements));
     const auto scale = static_cast<std::uint16_t>(
         pack_tile(format, padded, tile_key(seed, tile), &codes[tile * packed_tile_bytes(format)]));
     std::memcpy(&scales[2 * tile], &scale, 2);

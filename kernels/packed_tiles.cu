@@ -87,7 +87,8 @@ __global__ void pack(TileSeed seed, const float* values, std::size_t n, std::uin
   const std::size_t tile = std::size_t{blockIdx.x} * kTilesPerBlock + threadIdx.x / kWarp;
   const std::size_t at = tile * kWarp + lane;
   if (tile * kWarp >= n) return;  // the whole warp
-  const float value = at < n ? values[at] : 0.0f;
+  float value = at < n ? values[at] : 0.0f;
+  if (kFormat == TileFormat::kInt2 && at >= n) value = values[tile * kWarp + lane % (n - tile * kWarp)];  // as the twin
   Coded coded;
   if constexpr (kFormat == TileFormat::kInt4) coded = int4_code(value);
   if constexpr (kFormat == TileFormat::kInt4Hadamard) coded = int4_hadamard_code(value, tile_key(seed, tile), lane);

@@ -1,14 +1,17 @@
 #pragma once
 // fp32 <-> tiles of 32 consecutive elements in 4 or 2 bits each, with one bf16 scale; the rules: kernels/packed_rule.h.
-// A shorter last tile is coded as one that ends in zeros and takes as many bytes as the others.
+// A shorter last tile is coded as one that ends in zeros (int2: as one whose elements repeat) and takes as many bytes
+// as the others.
+//
 // Codes of a tile: 4 bits (two's complement): byte j holds element j below and j + 16 above. 2 bits (bit 0: the outer
 // level, bit 1: the sign): byte j holds the elements j, j + 8, j + 16, j + 24, from below.
+//
 // Bounds, for finite input whose tile's scale is not held: int4 |x - decoded| <= 0.5001 * scale; int4-hadamard
 // |y - code * scale| <= scale for the rotated y; int2 |x - decoded| <= 0.61 * absmax of the tile.
-// Thread-safe: no state. Ownership: borrows all spans for the call; input and output must not overlap.
-// Errors: none; a non-finite input shows as a NaN scale. Decoded values of any codes are finite when every scale is 0
-// or within packed_range. REQUIRES (all four): scales of 2 bytes and codes of packed_tile_bytes for each tile of
-// values.
+//
+// Thread-safe: no state. Ownership: borrows all spans for the call; input and output must not overlap. Errors: none; a
+// non-finite input shows as a NaN scale. Decoded values of any codes are finite when every scale is 0 or within
+// packed_range. REQUIRES (all four): scales of 2 bytes and codes of packed_tile_bytes for each tile of values.
 #include <cstddef>
 #include <cstdint>
 #include <span>

@@ -75,6 +75,10 @@ IntLanes Int4Codes(const float* values, float inverse) {
 
 std::uint32_t PackInt4(const float* HWY_RESTRICT values, std::uint8_t* HWY_RESTRICT out) {
   const PackedTileScale rule = int4_tile_scale(TileFormat::kInt4, TileAbsmaxBits(values));
+  if (rule.inverse == 0.0f) {
+    std::memset(out, 0, kHalf);
+    return rule.scale;
+  }
   for (std::size_t j = 0; j < kHalf; j += hn::Lanes(F32()))
     StoreNibbles(Int4Codes(values + j, rule.inverse), Int4Codes(values + kHalf + j, rule.inverse), out + j);
   return rule.scale;

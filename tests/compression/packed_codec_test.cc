@@ -33,7 +33,7 @@ TEST(PackedCodecTest, CostsFourOrTwoBitsAndHalfABitForScales) {
 }
 
 // absmax of 32 normals is about 2.4. int4: step 2.4/7, rms error = step / sqrt(12): 20 dB; rounding by chance costs 3
-// dB of it. int2 at its best scale: within 1 dB of the best four levels for normal values (9.3 dB, Max 1960).
+// dB of it. int2, with a scale for each tile: a little above the best four levels for all (9.25 dB; Max 1960).
 TEST(PackedCodecTest, DistortionOfNormalValuesIsBounded) {
   const HostTensor tensor = normal_tensor({64, 1024}, 42);
   const Distortion int4 = distortion_of(CodecId::kInt4, tensor), int2 = distortion_of(CodecId::kInt2, tensor);
@@ -42,8 +42,8 @@ TEST(PackedCodecTest, DistortionOfNormalValuesIsBounded) {
   EXPECT_LT(int4.snr_db(), 21.0) << int4.text();
   EXPECT_GT(rotated.snr_db(), 16.5) << rotated.text();
   EXPECT_LT(rotated.snr_db(), 18.0) << rotated.text();
-  EXPECT_GT(int2.snr_db(), 8.3) << int2.text();
-  EXPECT_LT(int2.snr_db(), 9.6) << int2.text();
+  EXPECT_GT(int2.snr_db(), 9.0) << int2.text();
+  EXPECT_LT(int2.snr_db(), 10.0) << int2.text();
   for (const Distortion& distortion : {int4, rotated, int2})
     EXPECT_LT(std::abs(distortion.bias()), 5 * distortion.rms_error() / std::sqrt(65536.0)) << distortion.text();
   EXPECT_EQ(int4.sign_flips() + int2.sign_flips(), 0u);
