@@ -26,8 +26,14 @@ class CodecContractTest : public ::testing::TestWithParam<CodecId> {
   }
 };
 
+std::string test_name_of(CodecId id) {
+  std::string name(codec_for(id).name());
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+
 INSTANTIATE_TEST_SUITE_P(Codecs, CodecContractTest, ::testing::ValuesIn(kCodecs),
-                         [](const auto& info) { return std::string(codec_for(info.param).name()); });
+                         [](const auto& info) { return test_name_of(info.param); });
 
 TEST_P(CodecContractTest, IsFoundById) { EXPECT_EQ(codec().id(), GetParam()); }
 

@@ -52,7 +52,8 @@ TEST(PackedCodecTest, DistortionOfNormalValuesIsBounded) {
 
 // Without the rotation an outlier's tile keeps nothing but the outlier.
 TEST(PackedCodecTest, TheRotationSharesAnOutlier) {
-  std::vector<float> values(normal_tensor({64, 1024}, 7).f32().begin(), normal_tensor({64, 1024}, 7).f32().end());
+  const HostTensor normal = normal_tensor({64, 1024}, 7);
+  std::vector<float> values(normal.f32().begin(), normal.f32().end());
   for (std::size_t i = 0; i < values.size(); i += 32) values[i + i / 32 % 32] = 20.0f;
   const HostTensor tensor = tensor_of({64, 1024}, values);
   const Distortion plain = distortion_of(CodecId::kInt4, tensor),
