@@ -1,5 +1,6 @@
 // The loops of packed tiles, compiled once per instruction set and chosen at run time.
 #include <array>
+#include <bit>
 #include <cstring>
 
 #include "kernels/fast_cpu.h"
@@ -29,11 +30,15 @@ constexpr std::size_t kHalf = kPackedTileElements / 2;
 struct LaneTables {
   std::array<std::uint32_t, kPackedTileElements> bit{};
   std::array<std::uint32_t, kHalf> draw{};
+  std::array<std::array<float, kHalf>, 4> side{};  // of a butterfly at distance 1, 2, 4, 8: 1, or -1 for the upper one
 };
 constexpr LaneTables make_lane_tables() {
   LaneTables tables;
   for (std::uint32_t i = 0; i < kPackedTileElements; ++i) tables.bit[i] = 1u << i;
   for (std::uint32_t j = 0; j < kHalf; ++j) tables.draw[j] = (j + 1) * kDrawStep;
+  for (std::uint32_t log = 0; log < 4; ++log) {
+    for (std::uint32_t j = 0; j < kHalf; ++j) tables.side[log][j] = (j >> log & 1u) != 0 ? -1.0f : 1.0f;
+  }
   return tables;
 }
 constexpr LaneTables kLanes = make_lane_tables();
@@ -104,11 +109,8 @@ FloatLanes Butterfly(FloatLanes v) {
   if constexpr (kDistance == 2) other = hn::Shuffle1032(v);
   if constexpr (kDistance == 4) other = hn::SwapAdjacentBlocks(v);
   if constexpr (kDistance == 8) other = hn::SwapAdjacentBlocks(hn::ReverseBlocks(F32(), v));
-  constexpr std::uint32_t kSigns = kDistance == 1   ? 0xaaaaaaaau
-                                   : kDistance == 2 ? 0xccccccccu
-                                   : kDistance == 4 ? 0xf0f0f0f0u
-                                                    : 0xff00ff00u;
-  return hn::Add(other, Flip(v, SignOf(kSigns, 0)));
+  // A product with 1 or -1 is exact, so that a fused sum rounds as the twin's does.
+  return hn::MulAdd(v, hn::LoadU(F32(), kLanes.side[std::countr_zero(kDistance)].data()), other);
 }
 
 template <std::size_t kDistance>
@@ -145,10 +147,6 @@ std::uint32_t PackInt4Hadamard(const float* HWY_RESTRICT values, std::uint64_t k
   const F32 f32;
   const I32 i32;
   const U32 u32;
-  if (TileAbsmaxBits(values) >= kInfinityBits) {
-    std::memset(out, 0, kHalf);
-    return kHalfNaN;
-  }
   HWY_ALIGN float tile[kPackedTileElements];
   const auto share = hn::Set(f32, 0.03125f);
   for (std::size_t i = 0; i < kPackedTileElements; i += kWidth) {
@@ -156,6 +154,7 @@ std::uint32_t PackInt4Hadamard(const float* HWY_RESTRICT values, std::uint64_t k
     hn::Store(Flip(value, SignOf(static_cast<std::uint32_t>(key), i)), f32, tile + i);
   }
   Transform(tile);
+  // One element that is not finite makes every sum so, and no sum of finite ones is.
   const PackedTileScale rule = int4_tile_scale(TileFormat::kInt4Hadamard, TileAbsmaxBits(tile));
   if (rule.inverse == 0.0f) {
     std::memset(out, 0, kHalf);
