@@ -19,38 +19,38 @@ using U16 = hn::Rebind<std::uint16_t, F32>;
 using FloatLanes = hn::Vec<F32>;
 using IntLanes = hn::Vec<I32>;
 
-IntLanes SetInts(std::uint32_t bits) { return hn::Set(I32(), static_cast<std::int32_t>(bits)); }
-FloatLanes SetFloat(std::uint32_t bits) { return hn::BitCast(F32(), SetInts(bits)); }
+HWY_INLINE IntLanes SetInts(std::uint32_t bits) { return hn::Set(I32(), static_cast<std::int32_t>(bits)); }
+HWY_INLINE FloatLanes SetFloat(std::uint32_t bits) { return hn::BitCast(F32(), SetInts(bits)); }
 
 // Halves lie at any address: no wider element is loaded than one of bytes.
 #if HWY_TARGET == HWY_SCALAR
-hn::Vec<U16> LoadHalves(const std::uint8_t* in) {
+HWY_INLINE hn::Vec<U16> LoadHalves(const std::uint8_t* in) {
   std::uint16_t half;
   std::memcpy(&half, in, 2);
   return hn::Set(U16(), half);
 }
-void StoreHalves(hn::Vec<U16> halves, std::uint8_t* out) {
+HWY_INLINE void StoreHalves(hn::Vec<U16> halves, std::uint8_t* out) {
   const std::uint16_t half = hn::GetLane(halves);
   std::memcpy(out, &half, 2);
 }
 #else
 using HalfBytes = hn::Repartition<std::uint8_t, U16>;
-hn::Vec<U16> LoadHalves(const std::uint8_t* in) { return hn::BitCast(U16(), hn::LoadU(HalfBytes(), in)); }
-void StoreHalves(hn::Vec<U16> halves, std::uint8_t* out) {
+HWY_INLINE hn::Vec<U16> LoadHalves(const std::uint8_t* in) { return hn::BitCast(U16(), hn::LoadU(HalfBytes(), in)); }
+HWY_INLINE void StoreHalves(hn::Vec<U16> halves, std::uint8_t* out) {
   hn::StoreU(hn::BitCast(HalfBytes(), halves), HalfBytes(), out);
 }
 #endif
 
 // The even of two neighbours that are as near: adds just less than half a unit, or half of one to an odd number.
 template <int kShift>
-IntLanes RoundAway(IntLanes magnitude) {
+HWY_INLINE IntLanes RoundAway(IntLanes magnitude) {
   const auto odd = hn::And(hn::ShiftRight<kShift>(magnitude), SetInts(1));
   return hn::ShiftRight<kShift>(hn::Add(magnitude, hn::Add(odd, SetInts((1u << (kShift - 1)) - 1))));
 }
 
-IntLanes Bf16OfMagnitude(IntLanes magnitude) { return hn::Min(RoundAway<16>(magnitude), SetInts(kBf16Max)); }
+HWY_INLINE IntLanes Bf16OfMagnitude(IntLanes magnitude) { return hn::Min(RoundAway<16>(magnitude), SetInts(kBf16Max)); }
 
-IntLanes Fp16OfMagnitude(IntLanes magnitude) {
+HWY_INLINE IntLanes Fp16OfMagnitude(IntLanes magnitude) {
   const I32 i32;
   const auto normal = RoundAway<13>(hn::Sub(magnitude, SetInts(kFp16Rebias)));
   const auto shifted = hn::Add(hn::BitCast(F32(), magnitude), SetFloat(kFp16SubnormalBits));
@@ -79,7 +79,7 @@ bool Narrow(const float* HWY_RESTRICT values, std::size_t count, std::uint8_t* H
   return static_cast<std::uint32_t>(hn::GetLane(hn::MaxOfLanes(i32, greatest))) < kInfinityBits;
 }
 
-IntLanes BitsOfFp16(IntLanes magnitude) {
+HWY_INLINE IntLanes BitsOfFp16(IntLanes magnitude) {
   const auto normal = hn::Add(hn::ShiftLeft<13>(magnitude), SetInts(kFp16Rebias));
   const auto raised = hn::BitCast(F32(), hn::Or(magnitude, SetInts(kFp16SubnormalBits)));
   const auto subnormal = hn::BitCast(I32(), hn::Sub(raised, SetFloat(kFp16SubnormalBits)));

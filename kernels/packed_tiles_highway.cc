@@ -43,19 +43,20 @@ constexpr LaneTables make_lane_tables() {
 }
 constexpr LaneTables kLanes = make_lane_tables();
 
-IntLanes SetBits(std::uint32_t bits) { return hn::Set(I32(), static_cast<std::int32_t>(bits)); }
+// HWY_INLINE: a call for every vector would cost more than what it does.
+HWY_INLINE IntLanes SetBits(std::uint32_t bits) { return hn::Set(I32(), static_cast<std::int32_t>(bits)); }
 
-void StoreScale(std::uint32_t scale, std::uint8_t* out) {
+HWY_INLINE void StoreScale(std::uint32_t scale, std::uint8_t* out) {
   const auto bytes = static_cast<std::uint16_t>(scale);
   std::memcpy(out, &bytes, 2);
 }
-float ScaleAt(const std::uint8_t* in) {
+HWY_INLINE float ScaleAt(const std::uint8_t* in) {
   std::uint16_t scale;
   std::memcpy(&scale, in, 2);
   return float_of_bf16(scale);
 }
 
-std::uint32_t TileAbsmaxBits(const float* HWY_RESTRICT values) {
+HWY_INLINE std::uint32_t TileAbsmaxBits(const float* HWY_RESTRICT values) {
   const F32 f32;
   const I32 i32;
   auto most = hn::Zero(i32);
@@ -65,20 +66,20 @@ std::uint32_t TileAbsmaxBits(const float* HWY_RESTRICT values) {
 }
 
 // Elements j.. and j + 16.. of a tile, as the low four bits of each.
-void StoreNibbles(IntLanes low, IntLanes high, std::uint8_t* out) {
+HWY_INLINE void StoreNibbles(IntLanes low, IntLanes high, std::uint8_t* out) {
   const U8 u8;
   const auto mask = SetBits(15);
   hn::StoreU(hn::DemoteTo(u8, hn::Or(hn::And(low, mask), hn::ShiftLeft<4>(hn::And(high, mask)))), u8, out);
 }
 
-IntLanes Int4Codes(const float* values, float inverse) {
+HWY_INLINE IntLanes Int4Codes(const float* values, float inverse) {
   const F32 f32;
   const auto most = hn::Set(f32, kInt4Levels);
   const auto scaled = hn::Mul(hn::LoadU(f32, values), hn::Set(f32, inverse));
   return hn::NearestInt(hn::Min(hn::Max(scaled, hn::Neg(most)), most));
 }
 
-std::uint32_t PackInt4(const float* HWY_RESTRICT values, std::uint8_t* HWY_RESTRICT out) {
+HWY_INLINE std::uint32_t PackInt4(const float* HWY_RESTRICT values, std::uint8_t* HWY_RESTRICT out) {
   const PackedTileScale rule = int4_tile_scale(TileFormat::kInt4, TileAbsmaxBits(values));
   if (rule.inverse == 0.0f) {
     std::memset(out, 0, kHalf);
@@ -89,12 +90,12 @@ std::uint32_t PackInt4(const float* HWY_RESTRICT values, std::uint8_t* HWY_RESTR
   return rule.scale;
 }
 
-IntLanes SignOf(std::uint32_t signs, std::size_t i) {
+HWY_INLINE IntLanes SignOf(std::uint32_t signs, std::size_t i) {
   const U32 u32;
   const auto flips = hn::TestBit(hn::Set(u32, signs), hn::LoadU(u32, kLanes.bit.data() + i));
   return hn::BitCast(I32(), hn::IfThenElseZero(flips, hn::Set(u32, 1u << 31)));
 }
-FloatLanes Flip(FloatLanes values, IntLanes signs) {
+HWY_INLINE FloatLanes Flip(FloatLanes values, IntLanes signs) {
   return hn::BitCast(F32(), hn::Xor(hn::BitCast(I32(), values), signs));
 }
 
@@ -103,7 +104,7 @@ constexpr std::size_t kWidth = hn::MaxLanes(F32());
 
 // The neighbour at `kDistance`, plus the lane itself, taken off where that bit of its place is set.
 template <std::size_t kDistance>
-FloatLanes Butterfly(FloatLanes v) {
+HWY_INLINE FloatLanes Butterfly(FloatLanes v) {
   FloatLanes other;
   if constexpr (kDistance == 1) other = hn::Shuffle2301(v);
   if constexpr (kDistance == 2) other = hn::Shuffle1032(v);
@@ -114,7 +115,7 @@ FloatLanes Butterfly(FloatLanes v) {
 }
 
 template <std::size_t kDistance>
-void TransformAt(float* tile) {
+HWY_INLINE void TransformAt(float* tile) {
   const F32 f32;
   for (std::size_t i = 0; i < kPackedTileElements; i += kWidth) {
     if constexpr (kDistance < kWidth) {
@@ -127,7 +128,7 @@ void TransformAt(float* tile) {
   }
 }
 
-void Transform(float* tile) {
+HWY_INLINE void Transform(float* tile) {
   TransformAt<16>(tile);
   TransformAt<8>(tile);
   TransformAt<4>(tile);
@@ -135,7 +136,7 @@ void Transform(float* tile) {
   TransformAt<1>(tile);
 }
 
-IntLanes DrawnCodes(const float* values, float inverse, IntLanes chance) {
+HWY_INLINE IntLanes DrawnCodes(const float* values, float inverse, IntLanes chance) {
   const F32 f32;
   const auto most = hn::Set(f32, kDrawnMax);
   const auto scaled = hn::Mul(hn::Load(f32, values), hn::Set(f32, inverse));
@@ -143,7 +144,8 @@ IntLanes DrawnCodes(const float* values, float inverse, IntLanes chance) {
   return hn::ShiftRight<kChanceBits>(hn::Add(drawn, chance));
 }
 
-std::uint32_t PackInt4Hadamard(const float* HWY_RESTRICT values, std::uint64_t key, std::uint8_t* HWY_RESTRICT out) {
+HWY_INLINE std::uint32_t PackInt4Hadamard(const float* HWY_RESTRICT values, std::uint64_t key,
+                                          std::uint8_t* HWY_RESTRICT out) {
   const F32 f32;
   const I32 i32;
   const U32 u32;
@@ -174,8 +176,8 @@ std::uint32_t PackInt4Hadamard(const float* HWY_RESTRICT values, std::uint64_t k
   return rule.scale;
 }
 
-void UnpackInt4Hadamard(const std::uint8_t* HWY_RESTRICT codes, float scale, std::uint64_t key,
-                        float* HWY_RESTRICT values) {
+HWY_INLINE void UnpackInt4Hadamard(const std::uint8_t* HWY_RESTRICT codes, float scale, std::uint64_t key,
+                                   float* HWY_RESTRICT values) {
   const F32 f32;
   const I32 i32;
   const U8 u8;
@@ -195,7 +197,7 @@ void UnpackInt4Hadamard(const std::uint8_t* HWY_RESTRICT codes, float scale, std
 }
 #endif  // SHOAL_FIXED_LANES
 
-void UnpackInt4(const std::uint8_t* HWY_RESTRICT codes, float scale, float* HWY_RESTRICT values) {
+HWY_INLINE void UnpackInt4(const std::uint8_t* HWY_RESTRICT codes, float scale, float* HWY_RESTRICT values) {
   const F32 f32;
   const I32 i32;
   const U8 u8;
@@ -210,7 +212,7 @@ void UnpackInt4(const std::uint8_t* HWY_RESTRICT codes, float scale, float* HWY_
 }
 
 // The inner level, in units, of the choice with the least squared error; the first of equals.
-float BestInner(const float* units) {
+HWY_INLINE float BestInner(const float* units) {
   const F32 f32;
   float best = 0, least = 0;
   for (int choice = 0; choice < kInt2Choices; ++choice) {
@@ -232,7 +234,7 @@ float BestInner(const float* units) {
 }
 
 // Two bits of the elements i..
-IntLanes Int2Codes(const float* values, const float* units, float best) {
+HWY_INLINE IntLanes Int2Codes(const float* values, const float* units, float best) {
   const F32 f32;
   const I32 i32;
   const auto outer = hn::RebindMask(i32, hn::Gt(hn::LoadU(f32, units), hn::Set(f32, 2 * best)));
@@ -240,7 +242,7 @@ IntLanes Int2Codes(const float* values, const float* units, float best) {
   return hn::Or(hn::IfThenElseZero(outer, SetBits(1)), sign);
 }
 
-std::uint32_t PackInt2(const float* HWY_RESTRICT values, std::uint8_t* HWY_RESTRICT out) {
+HWY_INLINE std::uint32_t PackInt2(const float* HWY_RESTRICT values, std::uint8_t* HWY_RESTRICT out) {
   const F32 f32;
   const U8 u8;
   const std::uint32_t absmax_bits = TileAbsmaxBits(values);
@@ -269,7 +271,7 @@ std::uint32_t PackInt2(const float* HWY_RESTRICT values, std::uint8_t* HWY_RESTR
   return int2_tile_scale(absmax_bits, best);
 }
 
-FloatLanes Int2Values(IntLanes code, float scale) {
+HWY_INLINE FloatLanes Int2Values(IntLanes code, float scale) {
   const F32 f32;
   const I32 i32;
   const auto outer = hn::RebindMask(f32, hn::TestBit(code, SetBits(1)));
@@ -277,7 +279,7 @@ FloatLanes Int2Values(IntLanes code, float scale) {
   return Flip(magnitude, hn::ShiftLeft<30>(hn::And(code, hn::Set(i32, 2))));
 }
 
-void UnpackInt2(const std::uint8_t* HWY_RESTRICT codes, float scale, float* HWY_RESTRICT values) {
+HWY_INLINE void UnpackInt2(const std::uint8_t* HWY_RESTRICT codes, float scale, float* HWY_RESTRICT values) {
   const F32 f32;
   const I32 i32;
   const U8 u8;
