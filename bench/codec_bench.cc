@@ -10,53 +10,40 @@
 #include <string>
 #include <vector>
 
+#include "common/batch_work.h"
 #include "common/check.h"
 #include "common/rng.h"
 #include "compression/codec.h"
 #include "compression/distortion.h"
-#include "kernels/accumulate.h"
 #include "kernels/device.h"
 #include "kernels/int8_tiles.h"
 
 namespace shoal {
 namespace {
 
-constexpr int kRepeats = 9;                 // the median of these is shown
-constexpr double kSecondsPerRepeat = 0.02;  // long against the clock, short against a change of load
+constexpr int kRepeats = 9;  // the median of these is shown
+// Activations of the bench model (4 sequences, 256 positions, width 256: 1 MiB), so many that neither they nor what is
+// made of them stay in a cache.
+constexpr std::size_t kTensors = 96;
 
-struct Row {
-  std::string operation;
-  Shape shape;
-  double gigabytes_per_s = 0;  // of fp32 tensor bytes
-  double copy_gigabytes_per_s = 0;
-  double ratio = 0;   // fp32 bytes over frame bytes; 0 where there is no frame
-  double snr_db = 0;  // with a frame only
-};
+Shape tensor_shape() { return {4, 256, 256}; }
 
 struct Operation {
   std::string name;
-  std::function<void()> run;
-  std::vector<double> seconds;  // a call, one figure a repeat
+  std::function<void(std::size_t)> run;  // on the tensor of this number
+  std::vector<double> seconds;           // of one pass over all tensors, one figure a repeat
 };
-
-double seconds_a_call(const std::function<void()>& run) {
-  using Steady = std::chrono::steady_clock;
-  const auto start = Steady::now();
-  std::size_t calls = 0;
-  std::chrono::duration<double> elapsed{};
-  do {
-    run();
-    ++calls;
-    elapsed = Steady::now() - start;
-  } while (elapsed.count() < kSecondsPerRepeat);
-  return elapsed.count() / static_cast<double>(calls);
-}
 
 // The operations take turns, so that a busy moment of the machine meets all of them.
 void measure(std::vector<Operation>& operations) {
-  for (Operation& operation : operations) operation.run();  // pages, caches, clock rate
-  for (int repeat = 0; repeat < kRepeats; ++repeat) {
-    for (Operation& operation : operations) operation.seconds.push_back(seconds_a_call(operation.run));
+  using Steady = std::chrono::steady_clock;
+  for (int repeat = -1; repeat < kRepeats; ++repeat) {
+    for (Operation& operation : operations) {
+      const auto start = Steady::now();
+      for (std::size_t tensor = 0; tensor < kTensors; ++tensor) operation.run(tensor);
+      const std::chrono::duration<double> elapsed = Steady::now() - start;
+      if (repeat >= 0) operation.seconds.push_back(elapsed.count());  // the first is for pages and clock rate
+    }
   }
 }
 
@@ -65,142 +52,155 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-HostTensor normal_tensor(const Shape& shape) {
-  Rng rng(1);
-  Buffer buffer(static_cast<std::size_t>(element_count(shape)) * sizeof(float));
+HostTensor normal_tensor(std::uint64_t seed) {
+  Rng rng(seed);
+  Buffer buffer(static_cast<std::size_t>(element_count(tensor_shape())) * sizeof(float));
   for (float& value : buffer.as<float>()) value = static_cast<float>(rng.normal());
-  return make_host_tensor(DType::kF32, shape, std::move(buffer));
+  return make_host_tensor(DType::kF32, tensor_shape(), std::move(buffer));
 }
 
-struct CodecTrial {
-  const Codec* codec;
-  Bytes frame;
-  double snr_db;
+// What is read and written; whoever runs an operation leaves its result for the next.
+struct Arrays {
+  Arrays() {
+    const HostTensor first = normal_tensor(1);
+    for (std::size_t i = 0; i < kTensors; ++i) {
+      tensors.push_back({first.dtype, first.shape, i == 0 ? first.bytes : Bytes::copy_of(first.bytes.view())});
+      outputs.emplace_back(first.bytes.size());
+    }
+  }
+  std::vector<HostTensor> tensors;
+  std::vector<Buffer> outputs;
 };
 
-Result<CodecTrial> try_codec(CodecId id, const HostTensor& tensor) {
-  const Codec& codec = codec_for(id);
-  SHOAL_ASSIGN(Bytes frame, codec.encode(tensor.view(), TensorRole::kActivation));
-  SHOAL_ASSIGN(const HostTensor decoded, decode_tensor(frame, DType::kF32, tensor.shape));
+struct Row {
+  CodecId codec;
+  double encode = 0, decode = 0;  // GB/s of fp32 bytes
+  double bytes_per_element = 0;
   Distortion distortion;
-  distortion.add(tensor.f32(), decoded.f32());
-  return CodecTrial{&codec, std::move(frame), distortion.snr_db()};
+};
+
+struct Report {
+  double copy = 0;   // GB/s of bytes copied; twice as many are moved
+  double triad = 0;  // GB/s of bytes moved: a = b + 3 c
+  double sum = 0;    // GB/s of CRC-32C
+  std::vector<Row> rows;
+};
+
+void triad(std::span<float> a, std::span<const float> b, std::span<const float> c) {
+  for (std::size_t i = 0; i < a.size(); ++i) a[i] = b[i] + 3.0f * c[i];
 }
 
-// Frames of all codecs and the kernels below them, on one tensor.
-Result<std::vector<Row>> rows_for(const Shape& shape) {
-  const HostTensor tensor = normal_tensor(shape);
-  const std::span<const float> values = tensor.f32();
-  Buffer out(tensor.bytes.size());
-  std::vector<std::int8_t> codes(values.size());
-  std::vector<float> scales(int8_tile_count(values.size()));
-  int8_quantise(values, codes, scales);
-  const auto out_f32 = [&] { return out.as<float>(); };
-  std::vector<CodecTrial> trials;
+Result<Report> run_all(Arrays& arrays) {
+  const HostTensor& first = arrays.tensors[0];
+  Report report;
+  std::vector<std::vector<Bytes>> frames;  // by codec, by tensor
   for (const CodecId id : kCodecs) {
-    SHOAL_ASSIGN(CodecTrial trial, try_codec(id, tensor));
-    trials.push_back(std::move(trial));
+    SHOAL_ASSIGN(const Bytes frame, codec_for(id).encode(first.view(), TensorRole::kActivation, nullptr, 1));
+    SHOAL_ASSIGN(const HostTensor decoded, decode_tensor(frame, DType::kF32, first.shape));
+    Row row{id, 0, 0, static_cast<double>(frame.size()) / static_cast<double>(first.f32().size()), {}};
+    row.distortion.add(first.f32(), decoded.f32());
+    report.rows.push_back(row);
+    frames.emplace_back(kTensors);
   }
-
+  const auto output = [&](std::size_t i) { return arrays.outputs[i].view(); };
+  volatile std::uint32_t sum = 0;
   std::vector<Operation> operations;
-  operations.push_back({"copy", [&] { std::memcpy(out.data(), tensor.bytes.data(), out.size()); }, {}});
-  for (const CodecTrial& trial : trials) {
-    const std::string name(trial.codec->name());
-    operations.push_back(
-        {name + " encode", [&] { SHOAL_CHECK(trial.codec->encode(tensor.view(), TensorRole::kActivation).ok()); }, {}});
-    operations.push_back(
-        {name + " decode", [&] { SHOAL_CHECK(trial.codec->decode(trial.frame, nullptr, out.view()).ok()); }, {}});
-  }
-  operations.push_back({"int8 quantise kernel", [&] { int8_quantise(values, codes, scales); }, {}});
-  operations.push_back({"int8 quantise twin", [&] { int8_quantise_twin(values, codes, scales); }, {}});
-  operations.push_back({"int8 dequantise kernel", [&] { int8_dequantise(codes, scales, out_f32()); }, {}});
-  operations.push_back({"int8 dequantise twin", [&] { int8_dequantise_twin(codes, scales, out_f32()); }, {}});
-  operations.push_back({"screen", [&] { SHOAL_CHECK(all_finite(values)); }, {}});
-  // Sign flips by turns keep the sum where it started.
-  float sign = 1.0f;
-  operations.push_back(
-      {"accumulate", [&] { SHOAL_CHECK(accumulate_checked(out_f32(), values, sign = -sign).ok()); }, {}});
-  operations.push_back({"crc32c",
-                        [&] {
-                          volatile std::uint32_t sum = crc32c(tensor.bytes);
-                          (void)sum;
+  operations.push_back({"memcpy",
+                        [&](std::size_t i) {
+                          const ByteView from = arrays.tensors[i].bytes;
+                          std::memcpy(output(i).data(), from.data(), from.size());
                         },
                         {}});
+  operations.push_back({"triad",
+                        [&](std::size_t i) {
+                          triad(arrays.outputs[i].as<float>(), arrays.tensors[i].f32(),
+                                arrays.tensors[(i + kTensors / 2) % kTensors].f32());
+                        },
+                        {}});
+  operations.push_back({"crc32c", [&](std::size_t i) { sum = crc32c(arrays.tensors[i].bytes, sum); }, {}});
+  for (std::size_t c = 0; c < report.rows.size(); ++c) {
+    const Codec& codec = codec_for(report.rows[c].codec);
+    operations.push_back({"encode",
+                          [&, c](std::size_t i) {
+                            frames[c][i] =
+                                codec.encode(arrays.tensors[i].view(), TensorRole::kActivation, nullptr, i).value();
+                          },
+                          {}});
+    operations.push_back(
+        {"decode", [&, c](std::size_t i) { SHOAL_CHECK(codec.decode(frames[c][i], nullptr, output(i)).ok()); }, {}});
+  }
   measure(operations);
-
-  std::vector<Row> rows;
-  const double gigabytes = static_cast<double>(tensor.bytes.size()) * 1e-9;
-  const double copy = gigabytes / median(operations[0].seconds);
-  for (const Operation& operation : operations) {
-    Row row{operation.name, shape, gigabytes / median(operation.seconds), copy, 0, 0};
-    for (const CodecTrial& trial : trials) {
-      const std::string name(trial.codec->name());
-      if (operation.name != name + " encode" && operation.name != name + " decode") continue;
-      row.ratio = static_cast<double>(tensor.bytes.size()) / static_cast<double>(trial.frame.size());
-      row.snr_db = trial.snr_db;
-    }
-    rows.push_back(row);
+  const double gigabytes = static_cast<double>(kTensors * first.bytes.size()) * 1e-9;
+  const auto rate = [&](std::size_t operation) { return gigabytes / median(operations[operation].seconds); };
+  report.copy = rate(0);
+  report.triad = 3 * rate(1);
+  report.sum = rate(2);
+  for (std::size_t c = 0; c < report.rows.size(); ++c) {
+    report.rows[c].encode = rate(3 + 2 * c);
+    report.rows[c].decode = rate(4 + 2 * c);
   }
-  return rows;
+  return report;
 }
 
-void print_json(const Row& row, const std::string& target) {
-  nlohmann::ordered_json line = {{"bench", "codec"},
-                                 {"operation", row.operation},
-                                 {"shape", row.shape},
-                                 {"cpu", target},
-                                 {"gb_per_s", row.gigabytes_per_s},
-                                 {"copy_gb_per_s", row.copy_gigabytes_per_s},
-                                 {"of_copy", row.gigabytes_per_s / row.copy_gigabytes_per_s}};
-  if (row.ratio > 0) {
-    line["ratio"] = row.ratio;
-    // JSON has no infinity: a lossless codec's SNR is null.
-    line["snr_db"] = std::isfinite(row.snr_db) ? nlohmann::ordered_json(row.snr_db) : nlohmann::ordered_json(nullptr);
-  }
-  std::printf("%s\n", line.dump().c_str());
+// Of the triad's rate: bytes read and written, fp32 on one side and the frame on the other.
+double of_memory(const Row& row, double gigabytes_per_s, double triad_gigabytes_per_s) {
+  return gigabytes_per_s * (4 + row.bytes_per_element) / 4 / triad_gigabytes_per_s;
 }
 
-void print_table(const std::vector<Row>& rows) {
-  std::printf("\nfp32 %s, %.2f MB\n%-24s %9s %9s %7s %9s\n", text_of(rows[0].shape).c_str(),
-              static_cast<double>(element_count(rows[0].shape)) * 4e-6, "operation", "GB/s", "of copy", "ratio",
-              "SNR dB");
-  for (const Row& row : rows) {
-    std::printf("%-24s %9.2f %9.2f", row.operation.c_str(), row.gigabytes_per_s,
-                row.gigabytes_per_s / row.copy_gigabytes_per_s);
-    if (row.ratio > 0) {
-      const bool lossy = std::isfinite(row.snr_db);
-      std::printf(" %7.2f %9s", row.ratio, lossy ? std::to_string(row.snr_db).substr(0, 5).c_str() : "lossless");
-    }
-    std::printf("\n");
+void print_json(const Report& report) {
+  for (const Row& row : report.rows) {
+    const double snr = row.distortion.snr_db();
+    const nlohmann::ordered_json line = {
+        {"bench", "codec"},
+        {"codec", codec_for(row.codec).name()},
+        {"encode_gbps", row.encode},
+        {"decode_gbps", row.decode},
+        {"memcpy_gbps", report.copy},
+        {"triad_gbps", report.triad},
+        {"crc32c_gbps", report.sum},
+        {"bytes_per_element", row.bytes_per_element},
+        // JSON has no infinity: a lossless codec's SNR is null.
+        {"snr_db", std::isfinite(snr) ? nlohmann::ordered_json(snr) : nlohmann::ordered_json(nullptr)},
+        {"max_error", row.distortion.max_error()},
+        {"sign_flips", row.distortion.sign_flips()},
+        {"rounded_to_zero", row.distortion.rounded_to_zero()},
+        {"cpu", fast_cpu_target()}};
+    std::printf("%s\n", line.dump().c_str());
+  }
+}
+
+void print_table(const Report& report) {
+  const CudaReport cuda = probe_cuda();
+  std::printf(
+      "Codecs on one thread, %s, %zu tensors of fp32 %s in turn (%zu MiB). GB/s of fp32 bytes, median of %d; encode\n"
+      "makes a new frame, decode writes into given memory, both with checksum. Memory: bytes read and written, of the\n"
+      "triad's. CUDA: %s\n\n"
+      "memcpy %.2f GB/s, STREAM triad %.2f GB/s moved, crc32c %.2f GB/s\n\n"
+      "%-14s %8s %8s %8s %8s %8s %8s %10s %8s\n",
+      std::string(fast_cpu_target()).c_str(), kTensors, text_of(tensor_shape()).c_str(), kTensors, kRepeats,
+      cuda.usable() ? (cuda.devices[0].name + ", not timed here").c_str() : cuda.reason.c_str(), report.copy,
+      report.triad, report.sum, "codec", "encode", "decode", "memory", "memory", "B/elem.", "SNR dB", "max error",
+      "to zero");
+  for (const Row& row : report.rows) {
+    std::printf("%-14s %8.2f %8.2f %7.0f%% %7.0f%% %8.3f %8.2f %10.3g %8llu\n",
+                std::string(codec_for(row.codec).name()).c_str(), row.encode, row.decode,
+                100 * of_memory(row, row.encode, report.triad), 100 * of_memory(row, row.decode, report.triad),
+                row.bytes_per_element, row.distortion.snr_db(), row.distortion.max_error(),
+                static_cast<unsigned long long>(row.distortion.rounded_to_zero()));
   }
 }
 
 }  // namespace
 
 int run_codec_bench(bool json) {
-  const std::string target(fast_cpu_target());
-  if (!json) {
-    const CudaReport cuda = probe_cuda();
-    std::printf(
-        "Codecs on one thread, %s. GB/s of fp32 tensor bytes, median of %d; encode makes a new frame, decode writes "
-        "into\n"
-        "given memory, both with checksum. CUDA: %s\n",
-        target.c_str(), kRepeats,
-        cuda.usable() ? (cuda.devices[0].name + ", not timed here").c_str() : cuda.reason.c_str());
+  begin_batch_work();  // as a peer's device thread: frames come from memory that is used again
+  Arrays arrays;
+  const Result<Report> report = run_all(arrays);
+  if (!report.ok()) {
+    std::fprintf(stderr, "shoal-bench codec: %s\n", report.error().message.c_str());
+    return 1;
   }
-  // An activation of the bench model (4 sequences, 256 positions, width 256), which fits in a cache, and one that does
-  // not.
-  for (const Shape& shape : {Shape{4, 256, 256}, Shape{16, 1024, 1024}}) {
-    const Result<std::vector<Row>> rows = rows_for(shape);
-    if (!rows.ok()) {
-      std::fprintf(stderr, "shoal-bench codec: %s\n", rows.error().message.c_str());
-      return 1;
-    }
-    if (!json) print_table(*rows);
-    for (const Row& row : *rows) {
-      if (json) print_json(row, target);
-    }
-  }
+  json ? print_json(*report) : print_table(*report);
   return 0;
 }
 

@@ -3,6 +3,8 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "compression/frame.h"
+
 namespace shoal {
 
 std::string hop_toml(const HopSetting& s) {
@@ -20,7 +22,10 @@ std::string hop_toml(const HopSetting& s) {
 
 double link_bound(const HopSetting& s, double bits_per_s) {
   const double elements = static_cast<double>(s.tokens_per_microbatch()) * s.dim;
-  const double bits_per_element = s.codec == "int8" ? 8 + 32.0 / 64 : 32;
+  const Shape shape = {static_cast<std::int64_t>(s.tokens_per_microbatch()), std::int64_t{s.dim}};
+  const Codec& codec = codec_for(*codec_named(s.codec));
+  const std::uint64_t payload_bytes = codec.frame_bytes(shape, DType::kF32) - frame_header_bytes(shape.size());
+  const double bits_per_element = 8 * static_cast<double>(payload_bytes) / elements;
   const double bits_per_microbatch = elements * bits_per_element * (s.stages > 2 ? 2 : 1);
   return bits_per_s / bits_per_microbatch * static_cast<double>(s.tokens_per_microbatch());
 }

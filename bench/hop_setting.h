@@ -11,7 +11,7 @@ struct HopSetting {
   std::uint16_t stages = 4;
   std::uint64_t microbatches_per_step = 16;
   std::uint64_t in_flight = 16;  // microbatches under way
-  std::string codec = "raw";     // of activations and gradients
+  std::string codec = "raw";     // of activations and gradients; one of kCodecNames
   std::string text;              // path; the bytes do not matter for a rate
   std::uint64_t warm_steps = 2;  // before the measured ones
   std::uint64_t steps = 4;       // measured
@@ -23,8 +23,8 @@ struct HopSetting {
 std::string hop_toml(const HopSetting& setting);
 
 // Tokens a second that a link of `bits_per_s` each way allows: a stage in the middle sends an activation down and a
-// gradient up for every microbatch through one uplink. int8 is counted at its payload and scales (one fp32 per group of
-// 64), headers left out.
+// gradient up for every microbatch through one uplink. Frames are counted without their headers.
+// REQUIRES: a codec's name.
 double link_bound(const HopSetting& setting, double bits_per_s);
 
 }  // namespace shoal

@@ -6,6 +6,7 @@
 #include "bench/loop_bench.h"
 #include "bench/staleness_bench.h"
 #include "common/program_start.h"
+#include "compression/codec.h"
 
 namespace {
 
@@ -67,7 +68,7 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   hop->add_option("--codec", hop_options.codec, "of activations and gradients")
-      ->check(CLI::IsMember({"raw", "int8"}))
+      ->check(CLI::IsMember(std::vector<std::string>(std::begin(shoal::kCodecNames), std::end(shoal::kCodecNames))))
       ->capture_default_str();
   hop->add_option("--in-flight", hop_options.in_flight, "microbatches under way")
       ->check(CLI::Range(1, 256))

@@ -1,54 +1,12 @@
 #include "common/bytes.h"
 
-#include <array>
 #include <new>
 
 #include "common/bulk_bytes.h"
 #include "common/check.h"
 #include "common/large_memory.h"
 
-#if defined(__x86_64__)
-#include <nmmintrin.h>
-#endif
-
 namespace shoal {
-namespace {
-
-constexpr std::uint32_t kCastagnoli = 0x82f63b78u;  // reflected polynomial
-
-constexpr std::array<std::uint32_t, 256> make_table() {
-  std::array<std::uint32_t, 256> table{};
-  for (std::uint32_t i = 0; i < 256; ++i) {
-    std::uint32_t sum = i;
-    for (int bit = 0; bit < 8; ++bit) sum = (sum & 1u) ? sum >> 1 ^ kCastagnoli : sum >> 1;
-    table[i] = sum;
-  }
-  return table;
-}
-constexpr std::array<std::uint32_t, 256> kTable = make_table();
-
-std::uint32_t crc32c_table(ByteView bytes, std::uint32_t sum) {
-  for (const std::uint8_t byte : bytes) sum = sum >> 8 ^ kTable[(sum ^ byte) & 0xffu];
-  return sum;
-}
-
-#if defined(__x86_64__)
-__attribute__((target("sse4.2"))) std::uint32_t crc32c_sse42(ByteView bytes, std::uint32_t sum) {
-  std::uint64_t wide = sum;
-  std::size_t i = 0;
-  for (; i + 8 <= bytes.size(); i += 8) {
-    std::uint64_t word;
-    std::memcpy(&word, bytes.data() + i, 8);
-    wide = _mm_crc32_u64(wide, word);
-  }
-  sum = static_cast<std::uint32_t>(wide);
-  for (; i < bytes.size(); ++i) sum = _mm_crc32_u8(sum, bytes[i]);
-  return sum;
-}
-#endif
-
-}  // namespace
-
 Bytes Bytes::copy_of(ByteView view) {
   Buffer buffer(view.size());
   if (!view.empty()) std::memcpy(buffer.data(), view.data(), view.size());
@@ -117,16 +75,5 @@ Bytes Buffer::freeze() && {
   size_ = 0;
   return Bytes::wrap(std::move(memory_), view);
 }
-
-std::uint32_t crc32c(ByteView bytes, std::uint32_t seed) {
-  note_bulk(bytes.size());
-#if defined(__x86_64__)
-  static const bool hardware = __builtin_cpu_supports("sse4.2");
-  if (hardware) return ~crc32c_sse42(bytes, ~seed);
-#endif
-  return crc32c_portable(bytes, seed);
-}
-
-std::uint32_t crc32c_portable(ByteView bytes, std::uint32_t seed) { return ~crc32c_table(bytes, ~seed); }
 
 }  // namespace shoal

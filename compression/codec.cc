@@ -1,11 +1,14 @@
 #include "compression/codec.h"
 
-#include <array>
+#include <algorithm>
 #include <string>
 
 #include "common/check.h"
+#include "common/rng.h"
 #include "compression/frame.h"
+#include "compression/half_codec.h"
 #include "compression/int8_codec.h"
+#include "compression/packed_codec.h"
 #include "compression/raw_codec.h"
 #include "compression/stateless.h"
 
@@ -23,6 +26,12 @@ Status check_frame_size(ByteView frame, const FrameHeader& header) {
 }
 
 }  // namespace
+
+std::optional<CodecId> codec_named(std::string_view name) {
+  const auto found = std::find(std::begin(kCodecNames), std::end(kCodecNames), name);
+  if (found == std::end(kCodecNames)) return std::nullopt;
+  return kCodecs[found - std::begin(kCodecNames)];
+}
 
 Result<FrameHeader> parse_frame_header(ByteView frame) {
   SHOAL_ASSIGN(FrameView view, read_frame(frame));
@@ -46,16 +55,51 @@ Result<FrameView> read_stateless_frame(ByteView frame, const Codec& codec, Mutab
   return view;
 }
 
+Result<std::span<const float>> fp32_values(const TensorView& tensor, const Codec& codec) {
+  if (tensor.dtype != DType::kF32) {
+    return make_error(ErrorCode::kUnsupported,
+                      "codec " + std::string(codec.name()) + " encodes fp32 tensors only: use raw");
+  }
+  SHOAL_ASSIGN(const std::uint64_t decoded_bytes, tensor_bytes(tensor.shape, tensor.dtype));
+  SHOAL_CHECK_EQ(tensor.bytes.size(), decoded_bytes);
+  SHOAL_CHECK(is_float_aligned(tensor.bytes.data()));
+  return tensor.f32();
+}
+
+Error non_finite_tile(const Codec& codec, std::size_t first, std::size_t count, const TensorView& tensor) {
+  const std::size_t last = std::min(first + count, tensor.f32().size()) - 1;
+  return make_error(ErrorCode::kNonFinite, "codec " + std::string(codec.name()) + ": NaN or infinity within elements " +
+                                               std::to_string(first) + " to " + std::to_string(last) + " of " +
+                                               text_of(tensor.shape));
+}
+
 const Codec& codec_for(CodecId id) {
   static const RawCodec raw;
   static const Int8Codec int8;
+  static const HalfCodec bf16(CodecId::kBf16), fp16(CodecId::kFp16);
+  static const PackedCodec int4(CodecId::kInt4), int4_hadamard(CodecId::kInt4Hadamard), int2(CodecId::kInt2);
   switch (id) {
     case CodecId::kRaw:
       return raw;
     case CodecId::kInt8:
       return int8;
+    case CodecId::kBf16:
+      return bf16;
+    case CodecId::kFp16:
+      return fp16;
+    case CodecId::kInt4:
+      return int4;
+    case CodecId::kInt4Hadamard:
+      return int4_hadamard;
+    case CodecId::kInt2:
+      return int2;
   }
   check_failed(__FILE__, __LINE__, "CodecId is an enumerator", std::to_string(static_cast<int>(id)));
+}
+
+std::uint64_t rounding_seed(const MicrobatchId& microbatch, StageId edge, TensorRole role) {
+  const std::uint64_t place = std::uint64_t{edge.value} << 8 | static_cast<std::uint64_t>(role);
+  return Rng(microbatch.trainer + Rng(microbatch.serial + Rng(place).next()).next()).next();
 }
 
 Result<HostTensor> decode_tensor(ByteView frame, DType dtype, const Shape& shape, const TensorView* base) {
@@ -67,9 +111,9 @@ Result<HostTensor> decode_tensor(ByteView frame, DType dtype, const Shape& shape
                                                  std::to_string(static_cast<int>(dtype)));
   }
   SHOAL_ASSIGN(const std::uint64_t bytes, tensor_bytes(shape, dtype));
-  Buffer buffer(bytes);
-  SHOAL_TRY(codec_for(header.codec).decode(frame, base, buffer.view()));
-  return make_host_tensor(dtype, shape, std::move(buffer));
+  UnclearedMemory memory(bytes);
+  SHOAL_TRY(codec_for(header.codec).decode(frame, base, memory.view()));
+  return HostTensor{dtype, shape, std::move(memory).freeze()};
 }
 
 }  // namespace shoal

@@ -12,15 +12,34 @@
 #include <vector>
 
 #include "common/bytes.h"
+#include "common/ids.h"
 #include "common/result.h"
 #include "common/tensor_view.h"
 
 namespace shoal {
 
-enum class CodecId : std::uint8_t { kRaw = 0, kInt8 = 1 };
-inline constexpr CodecId kCodecs[] = {CodecId::kRaw, CodecId::kInt8};
-inline constexpr std::string_view kCodecNames[] = {"raw", "int8"};  // by id; as in RUN.toml
+enum class CodecId : std::uint8_t {
+  kRaw = 0,
+  kInt8 = 1,
+  kBf16 = 2,
+  kFp16 = 3,
+  kInt4 = 4,
+  kInt4Hadamard = 5,
+  kInt2 = 6
+};
+inline constexpr CodecId kCodecs[] = {CodecId::kRaw,  CodecId::kInt8,         CodecId::kBf16, CodecId::kFp16,
+                                      CodecId::kInt4, CodecId::kInt4Hadamard, CodecId::kInt2};
+// By id; as in RUN.toml.
+inline constexpr std::string_view kCodecNames[] = {"raw", "int8", "bf16", "fp16", "int4", "int4-hadamard", "int2"};
 static_assert(std::size(kCodecs) == std::size(kCodecNames));
+
+std::optional<CodecId> codec_named(std::string_view name);
+
+// Whether whole numbers up to 127 come out as they were, 127 or -127 among every 64: what stages/integer_executor.h
+// sends.
+constexpr bool keeps_whole_numbers(CodecId codec) {
+  return codec != CodecId::kInt4 && codec != CodecId::kInt4Hadamard && codec != CodecId::kInt2;
+}
 
 enum class TensorRole : std::uint8_t { kActivation = 0, kGradient = 1, kTokens = 2, kParameters = 3 };
 
@@ -48,9 +67,11 @@ class Codec {
   std::string_view name() const { return kCodecNames[static_cast<std::size_t>(id())]; }
   // Exact size of the frame that encode() will make.
   virtual std::uint64_t frame_bytes(const Shape& shape, DType dtype) const = 0;
-  // ERRORS: kNonFinite (NaN or infinity in a lossy codec's input), kUnsupported (dtype), kGone (base needed and not
-  // given).
-  virtual Result<Bytes> encode(const TensorView& tensor, TensorRole role, const TensorView* base = nullptr) const = 0;
+  // `seed`: what a codec that rounds by chance draws from (rounding_seed below); the frame says what its reader needs
+  // of it. ERRORS: kNonFinite (NaN or infinity in a lossy codec's input), kUnsupported (dtype), kGone (base needed and
+  // not given).
+  virtual Result<Bytes> encode(const TensorView& tensor, TensorRole role, const TensorView* base = nullptr,
+                               std::uint64_t seed = 0) const = 0;
   // Decodes into memory of the caller: out.size() == element_count(shape) * size_of(dtype).
   // ERRORS: kMalformed, kCorrupt (checksum), kNonFinite (scale not finite), kGone (base missing or another one).
   virtual Status decode(ByteView frame, const TensorView* base, MutableByteView out) const = 0;
@@ -58,6 +79,10 @@ class Codec {
 
 // REQUIRES: an enumerator.
 const Codec& codec_for(CodecId id);
+
+// One seed for each tensor of a microbatch, so that whoever encodes it again, or in another's place, makes the same
+// bytes. `edge`: the stage before it, as in EdgeCodecs.
+std::uint64_t rounding_seed(const MicrobatchId& microbatch, StageId edge, TensorRole role);
 
 // Header check, allocation and decode in one: the tensor must have exactly `dtype` and `shape`.
 Result<HostTensor> decode_tensor(ByteView frame, DType dtype, const Shape& shape, const TensorView* base = nullptr);

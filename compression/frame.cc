@@ -15,7 +15,8 @@ static_assert(std::endian::native == std::endian::little, "payloads are written 
 
 constexpr std::array<std::uint8_t, 4> kMagic = {'S', 'T', 'F', '1'};
 constexpr std::uint8_t kHasBase = 1;
-constexpr std::uint8_t kVersions[] = {kRawVersion, kInt8Version};  // by codec
+constexpr std::uint8_t kVersions[] = {kRawVersion,    kInt8Version,   kHalfVersion,  kHalfVersion,
+                                      kPackedVersion, kPackedVersion, kPackedVersion};  // by codec
 static_assert(std::size(kVersions) == std::size(kCodecs));
 
 // Offsets of the prologue's fields.
@@ -112,6 +113,12 @@ Result<std::uint64_t> tensor_bytes(const Shape& shape, DType dtype) {
 }
 
 void seal_frame(const FrameHeader& header, MutableByteView frame) {
+  FrameHeader summed = header;
+  summed.checksum = crc32c(frame.subspan(frame_header_bytes(header.shape.size())));
+  seal_summed_frame(summed, frame);
+}
+
+void seal_summed_frame(const FrameHeader& header, MutableByteView frame) {
   const std::size_t header_bytes = frame_header_bytes(header.shape.size());
   SHOAL_CHECK_EQ(frame.size(), header_bytes + header.payload_bytes);
   const MutableByteView head = frame.first(header_bytes);
@@ -125,7 +132,7 @@ void seal_frame(const FrameHeader& header, MutableByteView frame) {
   head[kFlagsAt] = header.base_hash ? kHasBase : 0;
   put_le(head.data() + kHeaderBytesAt, static_cast<std::uint16_t>(header_bytes));
   put_le(head.data() + kPayloadBytesAt, header.payload_bytes);
-  put_le(head.data() + kPayloadSumAt, crc32c(frame.subspan(header_bytes)));
+  put_le(head.data() + kPayloadSumAt, header.checksum);
   put_le(head.data() + kBaseHashAt, header.base_hash.value_or(0));
   for (std::size_t i = 0; i < header.shape.size(); ++i)
     put_le(head.data() + kFramePrologueBytes + 8 * i, header.shape[i]);

@@ -16,6 +16,8 @@ inline constexpr std::size_t kFramePrologueBytes = 40;  // fixed part; the exten
 inline constexpr std::size_t kFrameAlignment = 64;
 inline constexpr std::uint8_t kRawVersion = 1;
 inline constexpr std::uint8_t kInt8Version = 1;
+inline constexpr std::uint8_t kHalfVersion = 1;    // bf16, fp16
+inline constexpr std::uint8_t kPackedVersion = 1;  // int4, int4-hadamard, int2
 
 // 64 for up to three extents, else 128. REQUIRES: dims <= kFrameDimsMax.
 std::size_t frame_header_bytes(std::size_t dims);
@@ -28,6 +30,8 @@ Result<std::uint64_t> tensor_bytes(const Shape& shape, DType dtype);
 // in both checksums. REQUIRES: frame.size() == frame_header_bytes(dims) + header.payload_bytes; a shape that
 // tensor_bytes accepts.
 void seal_frame(const FrameHeader& header, MutableByteView frame);
+// The same for who summed the payload while writing it, in header.checksum: large ones are not read again.
+void seal_summed_frame(const FrameHeader& header, MutableByteView frame);
 
 struct FrameView {
   FrameHeader header;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/check.h"
+#include "common/crc32c.h"
 #include "compression/frame.h"
 #include "compression/stateless.h"
 #include "kernels/accumulate.h"
@@ -17,7 +18,7 @@
 namespace shoal {
 namespace {
 
-bool is_aligned(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer) % alignof(float) == 0; }
+static_assert(kPieceElements % kInt8TileElements == 0);
 
 std::uint64_t payload_bytes_of(std::uint64_t elements) { return int8_tile_count(elements) * sizeof(float) + elements; }
 
@@ -46,34 +47,33 @@ std::uint64_t Int8Codec::frame_bytes(const Shape& shape, DType dtype) const {
   return frame_header_bytes(shape.size()) + payload_bytes_of(*bytes / sizeof(float));
 }
 
-Result<Bytes> Int8Codec::encode(const TensorView& tensor, TensorRole role, const TensorView*) const {
-  if (tensor.dtype != DType::kF32)
-    return make_error(ErrorCode::kUnsupported, "codec int8 encodes fp32 tensors only: use raw");
-  SHOAL_ASSIGN(const std::uint64_t decoded_bytes, tensor_bytes(tensor.shape, tensor.dtype));
-  SHOAL_CHECK_EQ(tensor.bytes.size(), decoded_bytes);
-  SHOAL_CHECK(is_aligned(tensor.bytes.data()));
-  const std::span<const float> values = tensor.f32();
+Result<Bytes> Int8Codec::encode(const TensorView& tensor, TensorRole role, const TensorView*, std::uint64_t) const {
+  SHOAL_ASSIGN(const std::span<const float> values, fp32_values(tensor, *this));
   const std::size_t tiles = int8_tile_count(values.size());
-
-  Buffer frame(frame_bytes(tensor.shape, tensor.dtype));
-  const std::uint64_t payload_bytes = payload_bytes_of(values.size());
-  std::uint8_t* payload = frame.data() + (frame.size() - payload_bytes);
-  const std::span<float> scales(reinterpret_cast<float*>(payload), tiles);
-  const std::span<std::int8_t> codes(reinterpret_cast<std::int8_t*>(payload + scales.size_bytes()), values.size());
-  int8_quantise(values, codes, scales);
-  if (const auto bad = first_non_finite(scales)) {
-    return make_error(ErrorCode::kNonFinite,
-                      "codec int8: NaN or infinity within elements " + std::to_string(*bad * kInt8TileElements) +
-                          " to " + std::to_string(std::min(values.size(), (*bad + 1) * kInt8TileElements) - 1) +
-                          " of " + text_of(tensor.shape));
+  UnclearedMemory frame(frame_bytes(tensor.shape, tensor.dtype));
+  const MutableByteView payload = frame.view().last(payload_bytes_of(values.size()));
+  const std::span<float> scales(reinterpret_cast<float*>(payload.data()), tiles);
+  const std::span<std::int8_t> codes(reinterpret_cast<std::int8_t*>(payload.data() + scales.size_bytes()),
+                                     values.size());
+  std::uint32_t code_sum = 0;
+  for (std::size_t first = 0; first < values.size(); first += kPieceElements) {
+    const std::size_t count = std::min(kPieceElements, values.size() - first);
+    const std::span<std::int8_t> piece = codes.subspan(first, count);
+    int8_quantise(values.subspan(first, count), piece,
+                  scales.subspan(first / kInt8TileElements, int8_tile_count(count)));
+    code_sum = crc32c(bytes_of(std::span<const std::int8_t>(piece)), code_sum);
   }
-  seal_frame({CodecId::kInt8, kInt8Version, role, tensor.dtype, tensor.shape, payload_bytes, std::nullopt, 0},
-             frame.view());
+  if (const auto bad = first_non_finite(scales))
+    return non_finite_tile(*this, *bad * kInt8TileElements, kInt8TileElements, tensor);
+  const std::uint32_t scale_sum = crc32c(bytes_of(std::span<const float>(scales)));
+  seal_summed_frame({CodecId::kInt8, kInt8Version, role, tensor.dtype, tensor.shape, payload.size(), std::nullopt,
+                     crc32c_joined(scale_sum, code_sum, codes.size())},
+                    frame.view());
   return std::move(frame).freeze();
 }
 
 Status Int8Codec::decode(ByteView frame, const TensorView*, MutableByteView out) const {
-  SHOAL_CHECK(is_aligned(out.data()));
+  SHOAL_CHECK(is_float_aligned(out.data()));
   SHOAL_ASSIGN(const FrameView view, read_stateless_frame(frame, *this, out));
   const std::span<float> values(reinterpret_cast<float*>(out.data()), out.size() / sizeof(float));
   const std::size_t tiles = int8_tile_count(values.size());
@@ -82,7 +82,7 @@ Status Int8Codec::decode(ByteView frame, const TensorView*, MutableByteView out)
                                            values.size());
   // A frame cut out of a larger message may lie anywhere; its scales, 1/17 of it, are then copied.
   std::vector<float> copied;
-  if (!is_aligned(payload)) {
+  if (!is_float_aligned(payload)) {
     copied.resize(tiles);
     std::memcpy(copied.data(), payload, tiles * sizeof(float));
   }

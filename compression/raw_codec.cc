@@ -1,5 +1,6 @@
 #include "compression/raw_codec.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "common/check.h"
@@ -13,13 +14,19 @@ std::uint64_t RawCodec::frame_bytes(const Shape& shape, DType dtype) const {
   return bytes.ok() ? frame_header_bytes(shape.size()) + *bytes : 0;
 }
 
-Result<Bytes> RawCodec::encode(const TensorView& tensor, TensorRole role, const TensorView*) const {
+Result<Bytes> RawCodec::encode(const TensorView& tensor, TensorRole role, const TensorView*, std::uint64_t) const {
   SHOAL_ASSIGN(const std::uint64_t payload_bytes, tensor_bytes(tensor.shape, tensor.dtype));
   SHOAL_CHECK_EQ(tensor.bytes.size(), payload_bytes);
-  Buffer frame(frame_bytes(tensor.shape, tensor.dtype));
-  std::memcpy(frame.data() + (frame.size() - payload_bytes), tensor.bytes.data(), payload_bytes);
-  seal_frame({CodecId::kRaw, kRawVersion, role, tensor.dtype, tensor.shape, payload_bytes, std::nullopt, 0},
-             frame.view());
+  UnclearedMemory frame(frame_bytes(tensor.shape, tensor.dtype));
+  const MutableByteView payload = frame.view().last(payload_bytes);
+  std::uint32_t sum = 0;
+  for (std::size_t first = 0; first < payload.size(); first += kPieceElements) {
+    const MutableByteView piece = payload.subspan(first, std::min(kPieceElements, payload.size() - first));
+    std::memcpy(piece.data(), tensor.bytes.data() + first, piece.size());
+    sum = crc32c(piece, sum);
+  }
+  seal_summed_frame({CodecId::kRaw, kRawVersion, role, tensor.dtype, tensor.shape, payload_bytes, std::nullopt, sum},
+                    frame.view());
   return std::move(frame).freeze();
 }
 

@@ -6,6 +6,9 @@
 #include <cstdint>
 #include <string_view>
 
+#include "kernels/half.h"
+#include "kernels/packed_tiles.h"
+
 namespace shoal::fast_cpu {
 
 // `tiles` whole tiles of 64 elements each.
@@ -13,6 +16,17 @@ void int8_quantise_tiles(const float* values, std::size_t tiles, std::int8_t* co
                          float* scales);  // int8_quantise_twin
 void int8_dequantise_tiles(const std::int8_t* codes, const float* scales, std::size_t tiles,
                            float* values);  // ..._twin
+
+// `count`: a multiple of 16. Whether all are finite.
+bool narrow_to_half(HalfFormat format, const float* values, std::size_t count,
+                    std::uint8_t* halves);  // narrow_to_half_twin
+bool widen_half(HalfFormat format, const std::uint8_t* halves, std::size_t count, float* values);  // widen_half_twin
+
+// `tiles` whole tiles of 32 elements each.
+void pack_tiles(TileFormat format, TileSeed seed, const float* values, std::size_t tiles, std::uint8_t* scales,
+                std::uint8_t* codes);  // pack_tiles_twin
+void unpack_tiles(TileFormat format, TileSeed seed, const std::uint8_t* scales, const std::uint8_t* codes,
+                  std::size_t tiles, float* values);  // unpack_tiles_twin
 
 bool all_finite(const float* values, std::size_t count);  // all_finite_twin
 // sum[i] += sign * gradient[i].

@@ -2,9 +2,9 @@
 // store.
 #include <cuda_runtime.h>
 
-#include <cstdint>
 #include <string>
 
+#include "kernels/cuda_launch.h"
 #include "kernels/int8_rule.h"
 #include "kernels/int8_tiles.h"
 #include "kernels/int8_tiles_cuda.h"
@@ -74,22 +74,11 @@ __global__ void dequantise(const signed char* codes, const float* scales, std::s
   for (std::size_t i = first; i < n; ++i) values[i] = static_cast<float>(codes[i]) * scale;
 }
 
-bool aligned(const void* pointer, std::size_t bytes) { return reinterpret_cast<std::uintptr_t>(pointer) % bytes == 0; }
-
 Result<unsigned> block_count(const float* values, const std::int8_t* codes, std::size_t n) {
-  if (!aligned(values, 16) || !aligned(codes, 4)) {
+  if (!is_aligned_to(values, 16) || !is_aligned_to(codes, 4)) {
     return make_error(ErrorCode::kInput, "int8 tiles on CUDA: values must be 16-byte and codes 4-byte aligned");
   }
-  const std::size_t blocks = (n + kElementsPerBlock - 1) / kElementsPerBlock;
-  if (blocks > 0x7fffffffu)
-    return make_error(ErrorCode::kInput, "int8 tiles on CUDA: too many elements: " + std::to_string(n));
-  return static_cast<unsigned>(blocks);
-}
-
-Status launch_status(const char* kernel) {
-  const cudaError_t error = cudaGetLastError();
-  if (error == cudaSuccess) return Status::success();
-  return make_error(ErrorCode::kUnsupported, std::string(kernel) + ": launch refused: " + cudaGetErrorString(error));
+  return cuda_blocks("int8 tiles on CUDA", n, kElementsPerBlock);
 }
 
 }  // namespace

@@ -6,10 +6,9 @@
 #include <cstdint>
 
 #include "common/result.h"
+#include "kernels/cuda_stream.h"
 
 namespace shoal {
-
-using CudaStream = void*;  // a cudaStream_t; null is the default stream
 
 // values (n) fp32 -> codes (n) int8, scales (ceil(n / 64)) fp32. n = 0 does nothing.
 // REQUIRES: values 16-byte aligned, codes 4-byte aligned.

@@ -40,6 +40,20 @@ Status check_edges(const RunConfig& c, const std::string& origin) {
   return {};
 }
 
+// The executors that measure a swarm send whole numbers, and refuse what differs from them.
+Status check_executor(const RunConfig& c, const std::string& origin) {
+  if (c.executor.kind == ExecutorKind::kTorch) return {};
+  for (const auto& [name, edges] : {std::pair("forward", &c.wire.forward), std::pair("backward", &c.wire.backward)}) {
+    for (const CodecId codec : edges->codecs) {
+      if (keeps_whole_numbers(codec)) continue;
+      return input_error(origin + ": [wire] " + name + " = \"" + std::string(codec_for(codec).name()) +
+                         "\" does not keep the whole numbers that [executor] kind = \"integer\" and \"paced\" send: " +
+                         "give raw, bf16, fp16 or int8, or kind = \"torch\"");
+    }
+  }
+  return {};
+}
+
 // The ramp goes by the schedule, and there is lateness to spare only where gradients are made at older weights.
 Status check_ramp(const RunConfig& c, const std::string& origin) {
   if (!c.pipeline.in_flight_ramp.given || c.pipeline.in_flight_ramp.given->empty()) return {};
@@ -110,6 +124,7 @@ Status check_config(const RunConfig& c, const std::string& origin) {
   if (!split.ok()) return refuse(split.error().message);
   SHOAL_TRY(check_products(c, origin));
   SHOAL_TRY(check_edges(c, origin));
+  SHOAL_TRY(check_executor(c, origin));
   SHOAL_TRY(check_step_message(c, origin));
   SHOAL_TRY(check_ramp(c, origin));
   if (const std::uint64_t length = c.schedule_targets(); length > 0) {

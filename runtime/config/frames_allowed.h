@@ -9,7 +9,7 @@
 
 namespace shoal {
 
-// To a peer that serves `spec`: what its shapes need when they are sent raw, which no codec exceeds. 0: no frames.
+// To a peer that serves `spec`: what its shapes need with the codec that needs most. 0: no frames.
 // `part_bytes`: of a round's whole payload.
 std::uint64_t frame_bytes_allowed(const Message& message, const RunConfig& config, const StageSpec& spec,
                                   std::uint64_t part_bytes);

@@ -141,7 +141,9 @@ void EntryJobs::forward(EntrySerial serial, bool evaluate) {
         if (!outcome->output.ok() || spec.is_last()) return;
         // What is evaluated is the model that is saved, whatever training's codec loses.
         const CodecId codec = evaluate ? CodecId::kRaw : config->wire.forward.at(spec.stage);
-        auto frame = codec_for(codec).encode(outcome->output->activation.view(), TensorRole::kActivation);
+        const std::uint64_t seed = rounding_seed(tensors->microbatch, spec.stage, TensorRole::kActivation);
+        auto frame =
+            codec_for(codec).encode(outcome->output->activation.view(), TensorRole::kActivation, nullptr, seed);
         if (!frame.ok()) {
           outcome->output = frame.error();
           if (!evaluate) executor.drop(serial);
@@ -231,8 +233,9 @@ void EntryJobs::backward(const Job& job) {
         outcome->output = executor.backward(job.serial, gradient, job.slot);
         if (!outcome->output.ok() || spec.is_first()) return;
         const StageId before(static_cast<std::uint16_t>(spec.stage.value - 1));
-        auto frame =
-            codec_for(config->wire.backward.at(before)).encode(outcome->output->gradient.view(), TensorRole::kGradient);
+        const std::uint64_t seed = rounding_seed(tensors->microbatch, before, TensorRole::kGradient);
+        auto frame = codec_for(config->wire.backward.at(before))
+                         .encode(outcome->output->gradient.view(), TensorRole::kGradient, nullptr, seed);
         outcome->output->gradient = {};
         SHOAL_CHECK(frame.ok());  // the executor screened it
         outcome->frame = *std::move(frame);

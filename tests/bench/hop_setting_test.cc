@@ -30,6 +30,9 @@ TEST(HopSettingTest, LinkBoundCountsBothDirectionsOfAStageInTheMiddle) {
   EXPECT_NEAR(link_bound(setting, 100e6), 100e6 / (2 * 32 * 256), 1e-6);  // bits a token: fp32, width 256, down and up
   setting.codec = "int8";
   EXPECT_NEAR(link_bound(setting, 20e6), 20e6 / (2 * 8.5 * 256), 1e-6);
+  setting.codec = "int4";
+  EXPECT_NEAR(link_bound(setting, 20e6), 20e6 / (2 * 4.5 * 256), 1e-6);
+  setting.codec = "int8";
   setting.stages = 2;
   EXPECT_NEAR(link_bound(setting, 20e6), 20e6 / (8.5 * 256), 1e-6);
 }

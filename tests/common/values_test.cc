@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "common/bytes.h"
+#include "common/crc32c.h"
 #include "common/ids.h"
 #include "common/rng.h"
 #include "common/tensor_view.h"
@@ -104,6 +105,29 @@ TEST(Crc32cTest, TableAndInstructionAgreeAtEveryLengthAndCut) {
     EXPECT_EQ(whole, crc32c(view.subspan(cut), crc32c(view.first(cut))));
     EXPECT_EQ(whole, crc32c_portable(view.subspan(cut), crc32c_portable(view.first(cut))));
   }
+}
+
+// Long enough for blocks of both sizes, from every alignment.
+TEST(Crc32cTest, TableAndInstructionAgreeOnLongPieces) {
+  Rng rng(6);
+  std::vector<std::uint8_t> bytes(20'000);
+  for (auto& byte : bytes) byte = static_cast<std::uint8_t>(rng.next());
+  for (const std::size_t size : {383u, 384u, 385u, 767u, 768u, 6143u, 6144u, 6145u, 6528u, 12'288u, 13'001u, 19'990u}) {
+    for (std::size_t at = 0; at < 9; ++at) {
+      const ByteView view(bytes.data() + at, size);
+      EXPECT_EQ(crc32c(view, 77), crc32c_portable(view, 77)) << size << " from " << at;
+    }
+  }
+}
+
+TEST(Crc32cTest, SumsOfPiecesJoinToTheSumOfTheWhole) {
+  Rng rng(7);
+  std::vector<std::uint8_t> bytes(5000);
+  for (auto& byte : bytes) byte = static_cast<std::uint8_t>(rng.next());
+  const ByteView view(bytes);
+  for (const std::size_t cut : {0u, 1u, 7u, 64u, 999u, 4999u, 5000u})
+    EXPECT_EQ(crc32c_joined(crc32c(view.first(cut)), crc32c(view.subspan(cut)), view.size() - cut), crc32c(view))
+        << cut;
 }
 
 TEST(BytesTest, SlicesShareAndOutliveTheWhole) {

@@ -18,11 +18,11 @@ using ::testing::HasSubstr;
 // The example that the document of the wire format works through.
 HostTensor example_tensor() { return tensor_of({2, 3}, {1.0f, -2.0f, 0.5f, 127.0f, -127.0f, 0.0f}); }
 
-// The hexadecimal bytes of the document's block that follows the line "<!-- tensor-frame-example -->".
-std::vector<std::uint8_t> documented_example(const std::string& path) {
-  std::ifstream file(path);
+// The hexadecimal bytes of the document's block that follows the line "<!-- tensor-frame-example CODEC -->".
+std::vector<std::uint8_t> documented_example(std::string_view codec) {
+  std::ifstream file(std::string(SHOAL_SOURCE_DIR) + "/docs/WIRE.md");
   std::string line;
-  while (std::getline(file, line) && line != "<!-- tensor-frame-example -->") {
+  while (std::getline(file, line) && line != "<!-- tensor-frame-example " + std::string(codec) + " -->") {
   }
   std::getline(file, line);  // the fence
   std::vector<std::uint8_t> bytes;
@@ -35,18 +35,37 @@ std::vector<std::uint8_t> documented_example(const std::string& path) {
   return bytes;
 }
 
-std::string frame_document() { return std::string(SHOAL_SOURCE_DIR) + "/docs/WIRE.md"; }
-
 TEST(FrameTest, TheDocumentedExampleIsWhatTheCodecWrites) {
   const Result<Bytes> frame = codec_for(CodecId::kInt8).encode(example_tensor().view(), TensorRole::kGradient);
   ASSERT_TRUE(frame.ok());
-  EXPECT_THAT(bytes_in(*frame), ElementsAreArray(documented_example(frame_document())));
+  EXPECT_THAT(bytes_in(*frame), ElementsAreArray(documented_example("int8")));
 }
 
 TEST(FrameTest, TheDocumentedExampleDecodes) {
-  const Result<HostTensor> tensor = decode_tensor(documented_example(frame_document()), DType::kF32, {2, 3});
+  const Result<HostTensor> tensor = decode_tensor(documented_example("int8"), DType::kF32, {2, 3});
   ASSERT_TRUE(tensor.ok()) << tensor.error().message;
   EXPECT_THAT(tensor->f32(), ::testing::ElementsAre(1.0f, -2.0f, 0.0f, 127.0f, -127.0f, 0.0f));
+}
+
+TEST(FrameTest, TheDocumentedExampleOfFourBitsIsWhatTheCodecWrites) {
+  const HostTensor tensor = tensor_of({2, 3}, {1.0f, -2.0f, 0.5f, 7.0f, -7.0f, 0.0f});
+  const Result<Bytes> frame = codec_for(CodecId::kInt4).encode(tensor.view(), TensorRole::kGradient);
+  ASSERT_TRUE(frame.ok());
+  EXPECT_THAT(bytes_in(*frame), ElementsAreArray(documented_example("int4")));
+}
+
+TEST(FrameTest, GoldenBytesOfABf16Frame) {
+  const Result<Bytes> frame = codec_for(CodecId::kBf16).encode(example_tensor().view(), TensorRole::kGradient);
+  ASSERT_TRUE(frame.ok());
+  std::vector<std::uint8_t> expected(76, 0);
+  const std::uint8_t head[] = {'S',  'T',  'F',  '1', 2, 1, 1, 0, 2, 0, 64,   0,    0x6c, 0xa9,
+                               0xf4, 0xe2, 0x0c, 0,   0, 0, 0, 0, 0, 0, 0xff, 0x94, 0x31, 0x28};
+  const std::uint8_t payload[] = {0x80, 0x3f, 0x00, 0xc0, 0x00, 0x3f, 0xfe, 0x42, 0xfe, 0xc2, 0x00, 0x00};
+  std::copy(std::begin(head), std::end(head), expected.begin());
+  expected[40] = 2;
+  expected[48] = 3;
+  std::copy(std::begin(payload), std::end(payload), expected.begin() + 64);
+  EXPECT_THAT(bytes_in(*frame), ElementsAreArray(expected));
 }
 
 TEST(FrameTest, GoldenBytesOfARawFrame) {

@@ -75,12 +75,6 @@ TEST(Int8CodecTest, NamesWhereANonFiniteValueLies) {
   }
 }
 
-TEST(Int8CodecTest, EncodesOnlyFp32) {
-  const HostTensor tokens = bytes_tensor(DType::kU16, {8}, 1);
-  EXPECT_EQ(int8().encode(tokens.view(), TensorRole::kTokens).code(), ErrorCode::kUnsupported);
-  EXPECT_EQ(int8().frame_bytes({8}, DType::kU16), 0u);
-}
-
 // The payload of {10} starts with its one scale at 64 and its codes at 68.
 ErrorCode code_with(std::size_t at, const void* bytes, std::size_t size) {
   const HostTensor tensor = normal_tensor({10}, 3);

@@ -5,7 +5,9 @@
 #include <cstring>
 
 #include "kernels/accumulate.h"
+#include "kernels/half.h"
 #include "kernels/int8_tiles.h"
+#include "kernels/packed_tiles.h"
 #include "tests/kernels/tile_inputs.h"
 
 namespace shoal {
@@ -55,6 +57,48 @@ TEST_P(InstructionSetsTest, Int8TilesGiveTheTwinsBits) {
       const bool both_nan = std::isnan(decoded[i]) && std::isnan(twin_decoded[i]);
       ASSERT_TRUE(both_nan || std::bit_cast<std::uint32_t>(decoded[i]) == std::bit_cast<std::uint32_t>(twin_decoded[i]))
           << input.name << " at " << i;
+    }
+  }
+}
+
+TEST_P(InstructionSetsTest, HalvesGiveTheTwinsBits) {
+  std::vector<std::uint8_t> all(2 << 16);
+  for (std::size_t half = 0; half < all.size() / 2; ++half) {
+    all[2 * half] = static_cast<std::uint8_t>(half);
+    all[2 * half + 1] = static_cast<std::uint8_t>(half >> 8);
+  }
+  for (const HalfFormat format : {HalfFormat::kBf16, HalfFormat::kFp16}) {
+    for (const TileInput& input : all_tile_inputs()) {
+      std::vector<std::uint8_t> twin(2 * input.values.size()), fast(twin.size());
+      const bool finite = narrow_to_half_twin(format, input.values, twin);
+      EXPECT_EQ(narrow_to_half(format, input.values, fast), finite) << input.name;
+      EXPECT_EQ(fast, twin) << input.name;
+    }
+    std::vector<float> twin(all.size() / 2), fast(twin.size());
+    EXPECT_FALSE(widen_half_twin(format, all, twin));
+    EXPECT_FALSE(widen_half(format, all, fast));
+    EXPECT_TRUE(same_bits(fast, twin));
+  }
+}
+
+TEST_P(InstructionSetsTest, PackedTilesGiveTheTwinsBits) {
+  Rng rng(4);
+  for (const TileFormat format : {TileFormat::kInt4, TileFormat::kInt4Hadamard, TileFormat::kInt2}) {
+    for (const TileInput& input : all_tile_inputs()) {
+      const TileSeed seed{rng.next(), rng.below(1000)};
+      const std::size_t count = input.values.size(), tiles = packed_tile_count(count);
+      std::vector<std::uint8_t> twin_scales(2 * tiles), scales(2 * tiles);
+      std::vector<std::uint8_t> twin_codes(packed_tile_bytes(format) * tiles), codes(twin_codes.size());
+      pack_tiles_twin(format, seed, input.values, twin_scales, twin_codes);
+      pack_tiles(format, seed, input.values, scales, codes);
+      EXPECT_EQ(codes, twin_codes) << input.name << ", format " << static_cast<int>(format);
+      EXPECT_EQ(scales, twin_scales) << input.name << ", format " << static_cast<int>(format);
+      for (std::uint8_t& code : codes) code = static_cast<std::uint8_t>(rng.next());  // any that may be sent
+      std::vector<float> twin(count), fast(count);
+      for (std::size_t tile = 0; tile < tiles; ++tile) twin_scales[2 * tile + 1] &= 0x7b;
+      unpack_tiles_twin(format, seed, twin_scales, codes, twin);
+      unpack_tiles(format, seed, twin_scales, codes, fast);
+      EXPECT_TRUE(same_bits(fast, twin)) << input.name << ", format " << static_cast<int>(format);
     }
   }
 }

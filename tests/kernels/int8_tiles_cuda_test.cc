@@ -3,13 +3,9 @@
 #include "kernels/device.h"
 
 #if SHOAL_WITH_CUDA
-#include <cuda_runtime_api.h>
-
-#include <cstring>
-#include <memory>
-
 #include "kernels/int8_tiles.h"
 #include "kernels/int8_tiles_cuda.h"
+#include "tests/kernels/device_arrays.h"
 #include "tests/kernels/tile_inputs.h"
 #endif
 
@@ -25,37 +21,6 @@ class Int8TilesCudaTest : public ::testing::Test {
 };
 
 #if SHOAL_WITH_CUDA
-void require_success(cudaError_t error) { ASSERT_EQ(error, cudaSuccess) << cudaGetErrorString(error); }
-
-template <class T>
-using DeviceArray = std::unique_ptr<T, void (*)(T*)>;
-
-template <class T>
-DeviceArray<T> device_array(std::size_t count) {
-  void* memory = nullptr;
-  require_success(cudaMalloc(&memory, std::max<std::size_t>(count, 1) * sizeof(T)));
-  return {static_cast<T*>(memory), [](T* p) { (void)cudaFree(p); }};
-}
-
-template <class T>
-DeviceArray<T> on_device(const std::vector<T>& host) {
-  DeviceArray<T> array = device_array<T>(host.size());
-  require_success(cudaMemcpy(array.get(), host.data(), host.size() * sizeof(T), cudaMemcpyHostToDevice));
-  return array;
-}
-
-template <class T>
-std::vector<T> on_host(const T* array, std::size_t count) {
-  std::vector<T> host(count);
-  require_success(cudaMemcpy(host.data(), array, count * sizeof(T), cudaMemcpyDeviceToHost));
-  return host;
-}
-
-template <class T>
-bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
-  return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
-}
-
 TEST_F(Int8TilesCudaTest, GivesTheTwinsBitsBothWays) {
   std::vector<TileInput> inputs = all_tile_inputs();
   inputs.push_back({"large", normal_values((1u << 20) + 3, 1.0f, 1)});
@@ -76,13 +41,7 @@ TEST_F(Int8TilesCudaTest, GivesTheTwinsBitsBothWays) {
     require_success(cudaDeviceSynchronize());
     EXPECT_TRUE(same_bits(on_host(device_codes.get(), count), codes)) << input.name;
     EXPECT_TRUE(same_bits(on_host(device_scales.get(), scales.size()), scales)) << input.name;
-    const std::vector<float> got = on_host(device_decoded.get(), count);
-    for (std::size_t i = 0; i < count; ++i) {
-      // The sign and payload of a NaN are the machine's own.
-      if (std::isnan(decoded[i]) && std::isnan(got[i])) continue;
-      ASSERT_EQ(std::bit_cast<std::uint32_t>(got[i]), std::bit_cast<std::uint32_t>(decoded[i]))
-          << input.name << " at " << i;
-    }
+    expect_same_floats(on_host(device_decoded.get(), count), decoded, input.name);
   }
 }
 

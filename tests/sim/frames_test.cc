@@ -48,5 +48,16 @@ TEST(FramesTest, OfAMemberHaveABoundByTheShapesOfItsStage) {
   }
 }
 
+// A tile takes its whole bytes, so a tensor of two elements is smaller raw.
+TEST(FramesTest, ATinyActivationHasRoomWhateverItsCodec) {
+  RunConfig config = small_config(RuleId::kDiloco, 3, 100);
+  config.data.sequences = 1;
+  StageSpec spec = split_model(config.model_spec(), 3, config.pipeline.layers_per_stage).value()[1];
+  spec.model.dim = 2;
+  spec.model.positions = 1;
+  const std::uint64_t allowed = frame_bytes_allowed(Gradient{}, config, spec, 0);
+  for (const CodecId codec : kCodecs) EXPECT_LE(codec_for(codec).frame_bytes({1, 1, 2}, DType::kF32), allowed);
+}
+
 }  // namespace
 }  // namespace shoal

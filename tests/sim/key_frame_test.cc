@@ -22,7 +22,8 @@ class DifferenceCodec final : public Codec {
   std::uint64_t frame_bytes(const Shape& shape, DType dtype) const override {
     return codec_for(CodecId::kRaw).frame_bytes(shape, dtype);
   }
-  Result<Bytes> encode(const TensorView& tensor, TensorRole role, const TensorView* base) const override {
+  Result<Bytes> encode(const TensorView& tensor, TensorRole role, const TensorView* base,
+                       std::uint64_t) const override {
     if (base == nullptr) return make_error(ErrorCode::kGone, "a difference needs a base");
     Buffer frame(frame_bytes(tensor.shape, tensor.dtype));
     const std::size_t header_bytes = frame.size() - tensor.bytes.size();
@@ -58,7 +59,7 @@ class HalfOfTheBases final : public FrameCoder {
     const HostTensor base = constant(activation.shape, 1.0f + static_cast<float>(sample.value % 2));
     (sample.value % 2 == 0 ? held : lacking) += 1;
     const TensorView view = base.view();
-    return codec_.encode(activation.view(), TensorRole::kActivation, &view).value();
+    return codec_.encode(activation.view(), TensorRole::kActivation, &view, 0).value();
   }
   void on_branch(const MicrobatchId&, const Session&, const Lease& lease, BranchEnd end) override {
     sent += end == BranchEnd::kSent;
