@@ -56,7 +56,8 @@ TEST(ProgramStartTest, ATerminalThatGoesAwayIsHeardAsASignalToStop) {
               handle_stop_signals(hear);
               for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
                 raise(number);
-                for (int i = 0; heard != number && i < 1000; ++i) usleep(1000);  // TSan may hand it on in a call that waits
+                for (int i = 0; heard != number && i < 1000; ++i)
+                  usleep(1000);  // TSan may hand it on in a call that waits
                 if (heard != number) return 1;
               }
               return 0;

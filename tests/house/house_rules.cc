@@ -93,9 +93,9 @@ const std::vector<Library>& libraries() {
 
 // Headers of the system with a suffix; those of the C++ library have none.
 const std::vector<std::string> kSystemFolders = {"arpa/", "linux/", "net/", "netinet/", "sys/"};
-const Names kSystemHeaders = {"dlfcn.h",     "fcntl.h",  "ifaddrs.h",   "malloc.h", "netdb.h",
-                              "nmmintrin.h", "poll.h",   "pthread.h",   "sched.h",  "signal.h",
-                              "spawn.h",     "stdio_ext.h", "stdlib.h", "unistd.h", "wmmintrin.h"};
+const Names kSystemHeaders = {"dlfcn.h",     "fcntl.h",     "ifaddrs.h", "malloc.h", "netdb.h",
+                              "nmmintrin.h", "poll.h",      "pthread.h", "sched.h",  "signal.h",
+                              "spawn.h",     "stdio_ext.h", "stdlib.h",  "unistd.h", "wmmintrin.h"};
 
 // What only cli/ hands in, and tests make: the rest sees the seam in front of it.
 struct Production {

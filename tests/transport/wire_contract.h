@@ -158,9 +158,8 @@ TYPED_TEST_P(WireContract, AKeyThatIsNotAdmittedIsRefusedAndToldItsKey) {
   this->lab.wire(2).set_listener(&this->log[2]);
   (void)this->lab.wire(0).connect(this->lab.peer(1), this->lab.address(1));
   (void)this->lab.wire(2).connect(this->lab.peer(1), this->lab.address(1));
-  ASSERT_TRUE(this->until([&] {
-    return !this->log[0].downs.empty() && !this->log[1].ups.empty() && !this->log[2].ups.empty();
-  }));
+  ASSERT_TRUE(this->until(
+      [&] { return !this->log[0].downs.empty() && !this->log[1].ups.empty() && !this->log[2].ups.empty(); }));
   EXPECT_EQ(this->log[0].downs[0].cause.code, ErrorCode::kNotAdmitted);
   EXPECT_NE(this->log[0].downs[0].cause.message.find(hex_of(this->lab.peer(0))), std::string::npos)
       << this->log[0].downs[0].cause.message;
