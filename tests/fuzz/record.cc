@@ -19,6 +19,12 @@ const KeyPair& peer_key() {
 
 Result<std::string> pack(const PeerRecord& record) { return pack_record(record, peer_key()); }
 Result<std::string> pack(const RunRecord& record) { return pack_record(record, run_key()); }
+Result<std::string> pack(const StandingRecord& record) {
+  const auto parts = pack_standing(record, run_key());
+  if (!parts.ok()) return parts.error();
+  if (parts->size() != 1) return make_error(ErrorCode::kTooLarge, "more than one part");
+  return parts->front();
+}
 
 // The same text under a signature that fits, when it speaks for one of the two keys.
 std::string mended(std::string_view text) {
@@ -38,6 +44,7 @@ bool take_text(std::string_view text) {
   (void)is_late(expires_of(*parsed), kTestWall);
   (void)is_from_future(expires_of(*parsed), kTestWall);
   if (signer_of(*parsed) != run_key().id() && signer_of(*parsed) != peer_key().id()) return true;
+  if (const auto* told = std::get_if<StandingRecord>(&*parsed); told != nullptr && told->parts != 1) return true;
   const auto packed = std::visit([](const auto& record) { return pack(record); }, *parsed);
   if (!packed.ok()) {  // a number may be longer as we write it
     SHOAL_CHECK(packed.code() == ErrorCode::kTooLarge);
@@ -57,14 +64,19 @@ bool take(ByteView bytes) {
 }
 
 std::vector<Bytes> seeds() {
-  RunRecord standing = run_record(run_key(), 5, kTestWall), ended = standing;
-  standing.serving = {2, 0, 9, 1};
-  standing.parked_since = kTestWall - 7s;
-  standing.stranded = StageId(0);
+  const RunRecord run = run_record(run_key(), 5, kTestWall);
+  RunRecord ended = run;
   ended.ended = "all tokens are committed";
+  StandingRecord told{.run = run.run, .peers = {{.tag = 7, .stage = StageId(1), .place = MemberRow::Place::kServing}}};
+  told.state = RunState::kParked;
+  told.since = kTestWall - 7s;
+  told.stage = StageId(0);
+  told.last = {"0123abcd"};
+  told.sequence = 6;
+  told.expires = run.expires;
   std::vector<Bytes> all;
   for (const std::string& text :
-       {*pack(peer_record(run_key(), peer_key(), 3, 77, kTestWall)), *pack(standing), *pack(ended)})
+       {*pack(peer_record(run_key(), peer_key(), 3, 77, kTestWall)), *pack(run), *pack(ended), *pack(told)})
     all.push_back(Bytes::copy_of(text));
   return all;
 }
