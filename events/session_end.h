@@ -8,6 +8,8 @@ namespace shoal {
 inline constexpr std::string_view kLeft = "left";
 
 // It died, froze, hung, was cut off, or did what a member must not: nobody asked it to go.
-constexpr bool is_fault(std::string_view why) { return !why.starts_with(kLeft); }
+constexpr bool is_fault(std::string_view why) {
+  return why != kLeft && !why.starts_with("left without");  // "left out" of rounds is one
+}
 
 }  // namespace shoal

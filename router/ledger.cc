@@ -56,6 +56,9 @@ std::optional<EntrySerial> Ledger::on_forward(const Session& from, const Forward
   e.transfer = transfer;
   e.transfer_from = from;
   e.awaited = now;
+  std::erase_if(arrivals_, [&](const auto& a) {  // of a trainer's life before; members' sessions end by name
+    return a.first.peer_tag == from.peer_tag && a.first != from;
+  });
   arrivals_.try_emplace(from);
   live_[id] = serial;
   add_lease(e, from, message.lease, message.above, now);

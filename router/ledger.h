@@ -98,7 +98,8 @@ class Ledger {
  public:
   static constexpr std::size_t kLeasesMax = 4;
   // Frames that were announced are waited for no longer than this since the holder's last ones were whole: four times
-  // what its slowest took (those of a stage are all of one size), at least a lease; while none came, this.
+  // what its slowest took (those of a stage are all of one size), or was given for it in vain, at least a lease;
+  // while none came, this.
   static constexpr Duration kArrivalUnknown = 20s, kArrivalMax = 120s;
   static constexpr int kArrivalFactor = 4;
   static constexpr std::uint32_t kLateMax = 8;
@@ -285,7 +286,7 @@ class Ledger {
   std::map<MicrobatchId, EntrySerial> live_;  // also committed ones, until low passes
   std::unordered_map<Lease, EntrySerial> by_lease_;
   std::map<Session, Arrivals> arrivals_;  // of members that claim here
-  TimePoint now_{};                       // the newest that was said
+  TimePoint now_{}, ticked_{};            // the newest time that was said; the last tick
   std::set<MicrobatchId> closed_;
   std::map<std::uint64_t, std::uint64_t> low_;  // by trainer
   std::set<StepId> steps_;                      // announced, not yet merged

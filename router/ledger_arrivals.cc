@@ -41,7 +41,8 @@ void Ledger::note_arrival(const Entry& e) {
 }
 
 void Ledger::give_up_arrivals(TimePoint now) {
-  if (now - std::exchange(now_, now) > kSlept)
+  now_ = now;
+  if (now - std::exchange(ticked_, now) > kSlept)
     for (auto& [session, arrivals] : arrivals_) arrivals.last = now;
   std::map<Session, std::vector<EntrySerial>> late;
   for (const EntrySerial serial : active_) {
@@ -54,6 +55,11 @@ void Ledger::give_up_arrivals(TimePoint now) {
   for (const auto& [session, serials] : late) {
     Arrivals& arrivals = arrivals_.at(session);
     arrivals.late = std::min(arrivals.late + 1, kLateMax);
+    // An honest one sends again what did not fit into that time: its next frames have more.
+    for (const EntrySerial serial : serials)
+      arrivals.slowest = std::max(
+          arrivals.slowest,
+          std::min<Duration>(now - std::max(find(serial)->awaited, arrivals.last), kArrivalMax / kArrivalFactor));
     if (arrivals.late == 1)
       log_warning("session ", short_name(session), " announced the frames of ", serials.size(),
                   " microbatches and did not send them: until it sends some it has few of the credits here");

@@ -7,17 +7,41 @@
 
 namespace shoal {
 
-double NormGuard::mean() const { return learnt_ < kLearntFrom ? 0 : std::exp(mean_log_); }
+double NormGuard::mean() const { return knows() ? std::exp(mean_log_) : 0; }
 
-double NormGuard::limit() const {
-  return learnt_ < kLearntFrom ? kAlwaysMax : std::min(kAlwaysMax, kFactor * std::exp(mean_log_));
+double NormGuard::limit() const { return knows() ? std::min(kAlwaysMax, kFactor * std::exp(mean_log_)) : kAlwaysMax; }
+
+NormGuard::Bound NormGuard::bound_of(const MicrobatchId& microbatch) const {
+  const auto at = refusals_.find(microbatch);
+  return {limit(), knows() && at != refusals_.end() && at->second >= kRefusedTwice};
 }
 
-// All zeros tell nothing. The first ones count alike.
+// All zeros tell nothing.
 void NormGuard::learn(double rms) {
   if (!(rms > 0)) return;
-  ++learnt_;
-  mean_log_ += std::max(kNewest, 1 / static_cast<double>(learnt_)) * (std::log(rms) - mean_log_);
+  if (knows()) {
+    const double log = std::clamp(std::log(rms), mean_log_ - std::log(kFactor), mean_log_ + std::log(kFactor));
+    mean_log_ += kNewest * (log - mean_log_);
+    return;
+  }
+  first_logs_[learnt_++] = std::log(rms);
+  if (!knows()) return;
+  std::sort(first_logs_.begin(), first_logs_.end());
+  mean_log_ = (first_logs_[(kLearntFrom - 1) / 2] + first_logs_[kLearntFrom / 2]) / 2;
+}
+
+void NormGuard::note(const MicrobatchId& microbatch) {
+  if (++refusals_[microbatch] > 1) return;
+  refused_order_.push_back(microbatch);
+  while (refused_order_.size() > kMicrobatchesMax) {
+    refusals_.erase(refused_order_.front());
+    refused_order_.pop_front();
+  }
+}
+
+void NormGuard::scaled(const MicrobatchId& microbatch) {
+  learn(limit());
+  if (refusals_.erase(microbatch) > 0) std::erase(refused_order_, microbatch);
 }
 
 void NormGuard::used(const Session& from, double rms) {
@@ -28,8 +52,10 @@ void NormGuard::used(const Session& from, double rms) {
   if (--at->second.refusals == 0) senders_.erase(at);
 }
 
-std::optional<Duration> NormGuard::refused(const Session& from, double rms, TimePoint now) {
-  if (learnt_ >= kLearntFrom) learn(std::min(rms, limit()));
+std::optional<Duration> NormGuard::refused(const Session& from, const MicrobatchId& microbatch, double rms,
+                                           TimePoint now) {
+  if (knows()) learn(std::min(rms, limit()));
+  note(microbatch);
   Sender& sender = senders_[from.peer_tag];
   sender.used = 0;
   sender.refused_at = now;

@@ -34,19 +34,27 @@ struct Decoder {
   }
 };
 
-// What came over an edge, judged before it is used.
-struct Judged {
-  std::optional<double> rms{};
-  bool too_large = false;
-};
+HostTensor scaled(const HostTensor& tensor, double factor) {
+  Buffer values(tensor.bytes.size());
+  const std::span<const float> from = tensor.f32();
+  auto* to = reinterpret_cast<float*>(values.data());
+  for (std::size_t i = 0; i < from.size(); ++i) to[i] = static_cast<float>(factor * from[i]);
+  return make_host_tensor(tensor.dtype, tensor.shape, std::move(values));
+}
 
-Status judge(std::span<const float> values, double limit, Judged& judged) {
-  const double rms = root_mean_square(values);
+// What is too large and may be used is scaled.
+Status judge(HostTensor& tensor, const NormGuard::Bound& bound, Judged& judged) {
+  const double rms = root_mean_square(tensor.f32());
   if (!std::isfinite(rms)) return {};  // refused as what is not finite
-  judged = {rms, rms > limit};
-  if (!judged.too_large) return {};
+  judged = {rms, Judged::Verdict::kFits};
+  if (rms <= bound.limit) return {};
+  judged.verdict = bound.scale ? Judged::Verdict::kScaled : Judged::Verdict::kTooLarge;
+  if (bound.scale) {
+    tensor = scaled(tensor, bound.limit / rms);
+    return {};
+  }
   std::ostringstream text;
-  text << "its root mean square is " << rms << ", and at most " << limit << " is used: " << NormGuard::kFactor
+  text << "its root mean square is " << rms << ", and at most " << bound.limit << " is used: " << NormGuard::kFactor
        << " times the running mean of this edge, or " << NormGuard::kAlwaysMax;
   return make_error(ErrorCode::kMalformed, text.str());
 }
@@ -60,16 +68,15 @@ struct ForwardOutcome {
   Judged input;
 };
 
-constexpr double kNoLimit = std::numeric_limits<double>::infinity();
-
-Status decode_input(const Decoder& decoder, const EntryTensors& tensors, FrameCoder* coder, double limit,
-                    ForwardInput& input, ForwardOutcome& outcome) {
+// `bound` null: whatever its size is.
+Status decode_input(const Decoder& decoder, const EntryTensors& tensors, FrameCoder* coder,
+                    const NormGuard::Bound* bound, ForwardInput& input, ForwardOutcome& outcome) {
   SHOAL_ASSIGN(input.tokens, decoder.tokens(tensors.input.front()));
   if (decoder.spec.is_first()) return {};
   auto activation = decoder.input(coder, tensors.input.back());
   outcome.base_missing = !activation.ok() && activation.code() == ErrorCode::kGone;
   SHOAL_ASSIGN(input.activation, std::move(activation));
-  return limit == kNoLimit ? Status() : judge(input.activation.f32(), limit, outcome.input);
+  return bound == nullptr ? Status() : judge(input.activation, *bound, outcome.input);
 }
 
 }  // namespace
@@ -126,13 +133,13 @@ void EntryJobs::forward(EntrySerial serial, bool evaluate) {
   parts_.device.run(
       evaluate ? DeviceTask::kEvaluate : DeviceTask::kForward,
       [tensors, outcome, serial, evaluate, config = parts_.options.config, spec = parts_.options.spec,
-       coder = parts_.env.coder, limit = from_above_.limit()](StageExecutor& executor) {
+       coder = parts_.env.coder, bound = from_above_.bound_of(tensors->microbatch)](StageExecutor& executor) {
         SHOAL_FAULT("peer.forward");
         const Decoder decoder{*config, spec};
         ForwardInput input;
         input.entry = serial;
         input.microbatch = tensors->microbatch;
-        if (const Status decoded = decode_input(decoder, *tensors, coder, evaluate ? kNoLimit : limit, input, *outcome);
+        if (const Status decoded = decode_input(decoder, *tensors, coder, evaluate ? nullptr : &bound, input, *outcome);
             !decoded.ok()) {
           outcome->output = decoded.error();
           return;
@@ -154,8 +161,7 @@ void EntryJobs::forward(EntrySerial serial, bool evaluate) {
         outcome->output->activation = {};
       },
       [this, serial, tensors, outcome, started, sender] {
-        if (outcome->input.rms)
-          judge_norm(from_above_, sender, *outcome->input.rms, outcome->input.too_large, "activation");
+        if (outcome->input.rms) book_norm(from_above_, sender, tensors->microbatch, outcome->input, "activation");
         if (outcome->base_missing && parts_.ledger.base_missing(serial)) return;
         const bool ok = outcome->output.ok();
         if (!ok) {
@@ -184,10 +190,13 @@ void EntryJobs::warn(const char* what, const MicrobatchId& microbatch, const std
     log_warning(what, microbatch, how, LogThrottle::text_of(*times));
 }
 
-void EntryJobs::judge_norm(NormGuard& guard, const Session& from, double rms, bool too_large, const char* role) {
-  if (!too_large) return guard.used(from, rms);
+void EntryJobs::book_norm(NormGuard& guard, const Session& from, const MicrobatchId& microbatch, const Judged& judged,
+                          const char* role) {
+  const double rms = *judged.rms;
+  if (judged.verdict == Judged::Verdict::kFits) return guard.used(from, rms);
+  if (judged.verdict == Judged::Verdict::kScaled) return guard.scaled(microbatch);
   const TimePoint now = parts_.env.loop.now();
-  const auto rest = guard.refused(from, rms, now);
+  const auto rest = guard.refused(from, microbatch, rms, now);
   if (!rest) return;
   parts_.holder.rest(from, now + *rest);
   const std::string text = std::string(role) + "s of session " + short_name(from) + " are far too large";
@@ -214,7 +223,7 @@ void EntryJobs::backward(const Job& job) {
   parts_.device.run(
       DeviceTask::kBackward,
       [tensors, outcome, job, config = parts_.options.config, spec = parts_.options.spec,
-       limit = from_below_.limit()](StageExecutor& executor) {
+       bound = from_below_.bound_of(tensors->microbatch)](StageExecutor& executor) {
         const Decoder decoder{*config, spec};
         HostTensor gradient;
         if (!spec.is_last()) {
@@ -222,7 +231,7 @@ void EntryJobs::backward(const Job& job) {
           if (decoded.ok() && !all_finite(decoded->f32()))
             decoded = make_error(ErrorCode::kNonFinite, "the gradient that came holds a value that is not finite");
           if (decoded.ok())
-            if (const Status fit = judge(decoded->f32(), limit, outcome->input); !fit.ok()) decoded = fit.error();
+            if (const Status fit = judge(*decoded, bound, outcome->input); !fit.ok()) decoded = fit.error();
           if (!decoded.ok()) {
             outcome->output = decoded.error();
             outcome->bad_input = true;
@@ -243,8 +252,7 @@ void EntryJobs::backward(const Job& job) {
       [this, serial, tensors, outcome, started] {
         const TimePoint now = parts_.env.loop.now();
         const auto from = parts_.holder.courier().won_by(tensors->microbatch);
-        if (from && outcome->input.rms)
-          judge_norm(from_below_, *from, *outcome->input.rms, outcome->input.too_large, "gradient");
+        if (from && outcome->input.rms) book_norm(from_below_, *from, tensors->microbatch, outcome->input, "gradient");
         if (outcome->bad_input) {
           warn("gradient of microbatch ", tensors->microbatch,
                " from " + (from ? short_name(*from) : "?") + " refused: " + outcome->output.error().message);

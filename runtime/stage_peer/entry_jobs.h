@@ -4,6 +4,8 @@
 //
 // Thread: loop only.   Borrows: its parts and the tensors.   Errors: a microbatch that fails is the ledger's (Busy to
 // its holders); a write or an undo that fails ends the session.
+#include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "common/log_throttle.h"
@@ -12,6 +14,13 @@
 #include "runtime/stage_peer/tensor_store.h"
 
 namespace shoal {
+
+// What came over an edge, judged before it is used.
+struct Judged {
+  enum class Verdict : std::uint8_t { kFits, kScaled, kTooLarge };
+  std::optional<double> rms{};
+  Verdict verdict = Verdict::kFits;
+};
 
 class EntryJobs {
  public:
@@ -33,7 +42,8 @@ class EntryJobs {
   void inner_step(const Job& job);
   void note_refused(EntrySerial serial, std::string_view why, std::string_view role);
   // What a tensor's norm does to its sender. `role`: "activation", "gradient".
-  void judge_norm(NormGuard& guard, const Session& from, double rms, bool too_large, const char* role);
+  void book_norm(NormGuard& guard, const Session& from, const MicrobatchId& microbatch, const Judged& judged,
+                 const char* role);
   void warn(const char* what, const MicrobatchId& microbatch, const std::string& how);
 
   StageParts parts_;

@@ -20,8 +20,9 @@ void DialBack::check(const Remote& from, const JoinRequest& request, const DialO
   JoinRequest asked = request;
   asked.addresses = usable_addresses(std::move(asked.addresses));  // no more than that is kept of a stranger
   if (loop_.now() < trial->next_at) {
-    // The repeat of a request that was answered yes, or a new session: nothing is dialled for it.
-    if (trial->failures > 0 || trial->addresses != asked.addresses) return;
+    // The repeat of a request that was answered yes, or a new session: nothing is dialled for it. Without an address
+    // none was: who was refused may not come back without any.
+    if (trial->failures > 0 || asked.addresses.empty() || trial->addresses != asked.addresses) return;
     return loop_.post(lifetime_.guard([this, from, asked] { decided_({from, asked, Status::success(), 0}); }));
   }
   std::vector<std::string> dialable = dialable_addresses(asked.addresses, origin);

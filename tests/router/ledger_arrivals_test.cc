@@ -53,6 +53,8 @@ TEST_F(LedgerArrivalsTest, WhatDoesNotComeIsGivenUpAndItsSenderHasFewCreditsUnti
   claims.clear();
   EXPECT_EQ(announce(200), 4u);
   pass(Ledger::kArrivalUnknown + 1s);
+  EXPECT_NE(rig.ledger.find_live(id(200)), nullptr) << "a slow line may need longer than it was given before";
+  pass(Ledger::kArrivalMax - Ledger::kArrivalUnknown);
   (void)rig.take_sent<Busy>(kLiar);
   claims.clear();
   EXPECT_EQ(announce(300), 2u);
@@ -85,8 +87,17 @@ TEST_F(LedgerArrivalsTest, TimeThatWeSleptIsNotTheirs) {
   pass(1s);
   rig.now += 60s;
   rig.renew(kHonest, 1);
+  rig.ledger.note_time(rig.now);  // as the stage's tick does, and every message
   rig.ledger.tick(rig.now);
   EXPECT_EQ(rig.state(1), S::kArriving);
+}
+
+TEST_F(LedgerArrivalsTest, AHolderDoesNotShareTheCreditsWithItsOwnLifeBefore) {
+  rig.accept(kHonest, 1);
+  const Session resumed{session(kHonest).peer_tag, 99};
+  std::uint64_t taken = 0;
+  while (rig.forward(kHonest, 100 + taken, 0, {}, {}, resumed)) ++taken;
+  EXPECT_GT(taken, 8u) << "nobody else claims";
 }
 
 }  // namespace

@@ -42,7 +42,8 @@ class LedgerRig : private LedgerPort, private HolderPort, private Links {
   }
   // Holder `tag` sends microbatch `serial` under a lease of the same serial (or `claim`).
   std::optional<EntrySerial> forward(std::uint64_t tag, std::uint64_t serial, std::uint64_t claim = 0,
-                                     std::optional<GradientHint> hint = {}, StepId step = {}) {
+                                     std::optional<GradientHint> hint = {}, StepId step = {},
+                                     std::optional<Session> sender = {}) {
     Forward message;
     message.microbatch = naming::id(serial);
     message.sample = SampleId(serial);
@@ -51,7 +52,7 @@ class LedgerRig : private LedgerPort, private HolderPort, private Links {
     message.hint = hint;
     message.step = step;
     message.stage = StageId(1);
-    return ledger.on_forward(naming::session(tag), message, ++transfer, now);
+    return ledger.on_forward(sender.value_or(naming::session(tag)), message, ++transfer, now);
   }
   EntrySerial accept(std::uint64_t tag, std::uint64_t serial, StepId step = {}) {
     const auto entry = forward(tag, serial, 0, {}, step);

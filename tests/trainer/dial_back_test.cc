@@ -117,6 +117,12 @@ TEST_F(DialBackTest, ElsewhereIsDialledOnlyForWhoPaid) {
   ASSERT_EQ(verdicts.size(), 1u);
   EXPECT_FALSE(verdicts[0].reached.ok());
   EXPECT_EQ(verdicts[0].failures, 0u) << "nothing was tried";
+  JoinRequest nowhere = request_at(lab.address(1));
+  nowhere.addresses.clear();
+  dial_back->check(joiner, nowhere, {.host = "198.51.100.9", .paid = false});
+  lab.run_for(1s);
+  ASSERT_EQ(verdicts.size(), 1u) << "nobody is taken for reached at no address";
+  lab.run_for(DialBack::kPause);
   dial_back->check(joiner, request_at(lab.address(1)), {.host = "198.51.100.9", .paid = true});
   lab.run_for(1s);
   ASSERT_EQ(verdicts.size(), 2u);
