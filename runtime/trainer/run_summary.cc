@@ -15,7 +15,7 @@ std::vector<std::string> summary_lines(const RunSummary& s, bool over, Duration 
       "microbatches: issued " + number(s.issued) + ", committed " + number(s.committed) + ", unfinished " +
           number(s.unfinished),
       "(microbatch, stage) pairs lost: " + number(s.lost),
-      "with one peer at most " + number(s.loss_bound_microbatches) + " microbatches can be lost, " +
+      "one peer takes at most " + number(s.loss_bound_microbatches) + " microbatches with it, " +
           short_number(s.loss_bound_targets) + " tokens",
       "rounds " + number(s.rounds) + ", abandoned " + number(s.rounds_abandoned)};
   if (s.delay) lines.push_back("the latest stage's gradients: " + delay_text(*s.delay) + " inner steps");
