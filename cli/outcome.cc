@@ -82,9 +82,7 @@ int fail_config(const Error& error) {
   return wrong ? fail(error, kExitConfig) : fail(error);
 }
 
-Status check_output() {
-  return ::write(STDOUT_FILENO, "", 0) < 0 ? no_output(errno) : Status();  // a full device and a closed end say so
-}
+Status check_output() { return ::write(STDOUT_FILENO, "", 0) < 0 ? no_output(errno) : Status(); }
 
 Status write_output() {
   errno = 0;

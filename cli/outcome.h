@@ -41,7 +41,8 @@ int fail_config(const Error& error);
 int with_output_written(int code);
 // The same in the middle. What could not be written is forgotten, so that it is said once. ERRORS: kIo.
 Status write_output();
-// Whether stdout takes anything, as far as that shows before there is something to print. ERRORS: kIo.
+// Whether stdout takes anything, as far as that shows before there is something to print: a closed descriptor and
+// /dev/full say so, a pipe without a reader and a full disk only when something is written. ERRORS: kIo.
 Status check_output();
 
 // How far something is, as the status of this process, where a line of it is due.

@@ -5,12 +5,13 @@
     python3 examples/plain_pytorch.py model/run.toml TEXT --steps 20
 
 The first argument is the manifest that --save writes, in which every option of the run stands; TEXT is its token file.
-Needs Python 3.11 and torch; computes on the CPU. No gradient is late here, so look_ahead = "auto" is 0.
+Needs Python 3.11 and torch; computes on the CPU. No gradient is late here, so look_ahead = "auto" is 0. Runs with
+[optimizer] inner = "adamw" alone: Muon is written down in docs/REPRODUCE.md and not made here.
 """
 import argparse
 import json
 import math
-import struct
+import sys
 import tomllib
 
 import torch
@@ -174,8 +175,9 @@ class Samples:
     def __init__(self, path, data, positions):
         width = 2 if data["width"] == "u16" else 1
         with open(path, "rb") as file:
-            raw = file.read()
-        self.tokens = torch.tensor(struct.unpack(f"<{len(raw) // width}{'BH'[width - 1]}", raw), dtype=torch.int64)
+            raw = bytearray(file.read())
+        stored = torch.frombuffer(raw, dtype=torch.uint8 if width == 1 else torch.int16, count=len(raw) // width)
+        self.tokens = stored.long() & (1 << 8 * width) - 1
         self.rows, self.positions = data["sequences"], positions
         self.count = (len(self.tokens) - 1) // (self.rows * positions)
         self.training = self.count - max(1, self.count // 10)
@@ -286,6 +288,8 @@ def main():
     torch.set_num_threads(1)
     with open(options.manifest, "rb") as file:
         run = tomllib.load(file)
+    if run["optimizer"]["inner"] != "adamw":
+        sys.exit(f"{options.manifest}: [optimizer] inner = \"{run['optimizer']['inner']}\" is not made here, only \"adamw\"; docs/REPRODUCE.md has its formula")
     losses = []
     for loss in train(run, options.text, options.steps):
         losses.append(loss)

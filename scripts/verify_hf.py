@@ -3,7 +3,6 @@
 Called by scripts/verify-hf, which sees that torch and transformers are there.
 """
 import json
-import struct
 import sys
 import tomllib
 
@@ -18,8 +17,9 @@ def validation_rows(run, path):
     data, positions = run["data"], run["model"]["positions"]
     width = 2 if data["width"] == "u16" else 1
     with open(path, "rb") as file:
-        raw = file.read()
-    tokens = torch.tensor(struct.unpack(f"<{len(raw) // width}{'BH'[width - 1]}", raw), dtype=torch.int64)
+        raw = bytearray(file.read())
+    stored = torch.frombuffer(raw, dtype=torch.uint8 if width == 1 else torch.int16, count=len(raw) // width)
+    tokens = stored.long() & (1 << 8 * width) - 1
     targets = data["sequences"] * positions
     count = (len(tokens) - 1) // targets
     first = count - max(1, count // 10)

@@ -64,13 +64,16 @@ std::optional<FlightRamp> RunConfig::flight_ramp() const { return ramp_of(*this,
 
 std::uint64_t RunConfig::fewest_in_flight() const { return fewest_of(*this, in_flight()); }
 
-std::uint64_t RunConfig::in_flight_at(std::uint64_t run_targets) const {
+FlightLimits RunConfig::flight_limits() const {
   const std::uint64_t full = in_flight();
-  const std::optional<FlightRamp> ramp = ramp_of(*this, full);
-  if (!ramp) return full;
-  const std::uint64_t fewest = fewest_of(*this, full);
+  const FlightRamp ramp = ramp_of(*this, full).value_or(FlightRamp{});
   const double length = static_cast<double>(schedule_targets());
-  const double begin = ramp->begin * length, end = ramp->end * length;
+  return {.full = full, .fewest = fewest_of(*this, full), .begin = ramp.begin * length, .end = ramp.end * length};
+}
+
+std::uint64_t RunConfig::evaluations_in_flight() const { return std::max(in_flight(), fill_of(*this)); }
+
+std::uint64_t FlightLimits::at(std::uint64_t run_targets) const {
   const double now = static_cast<double>(run_targets);
   if (now >= end) return full;
   if (now <= begin) return fewest;

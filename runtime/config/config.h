@@ -77,6 +77,13 @@ struct FlightRamp {
   double begin = 0, end = 0;
   bool operator==(const FlightRamp&) const = default;
 };
+// How many microbatches may be under way when a run has committed so many targets: worked out once, then asked often.
+struct FlightLimits {
+  std::uint64_t full = 0, fewest = 0;
+  double begin = 0, end = 0;  // the ramp, in targets of the run; both 0: none
+  // `fewest` up to `begin`, `full` from `end` on, between them a line, rounded down. Never falls.
+  std::uint64_t at(std::uint64_t run_targets) const;
+};
 struct SyncSection {
   RuleId rule = RuleId::kDiloco;
   SyncMode mode = SyncMode::kOverlap;
@@ -150,25 +157,24 @@ struct RunConfig {
   std::uint64_t in_flight() const;
   // As given, or with "auto" kFlightRamp where more than a quarter of a step is in flight; none without a schedule.
   std::optional<FlightRamp> flight_ramp() const;
-  // How many microbatches the trainer may have under way when the run has committed `run_targets`: in_flight(), or on
-  // the ramp a line from fewest_in_flight() at its begin to in_flight() at its end, rounded down. Never falls as
-  // run_targets grows. A gradient is late by about (in flight of a replica) / (microbatches of its window) inner steps,
-  // and lateness costs most while the loss falls fast.
-  std::uint64_t in_flight_at(std::uint64_t run_targets) const;
+  // How many microbatches the trainer may have under way: in_flight(), or on the ramp a line from fewest_in_flight() at
+  // its begin to in_flight() at its end. A gradient is late by about (in flight of a replica) / (microbatches of its
+  // window) inner steps, and lateness costs most while the loss falls fast.
+  FlightLimits flight_limits() const;
+  std::uint64_t in_flight_at(std::uint64_t run_targets) const { return flight_limits().at(run_targets); }
+  // Passes of validation under way: what fills the pipe at least, since no gradient follows that could be late.
+  std::uint64_t evaluations_in_flight() const;
   // A quarter of the microbatches of one step of all replicas, so that at most every fourth gradient is a step late; at
   // least one a replica, at most in_flight().
   std::uint64_t fewest_in_flight() const;
   // The part of the first `run_targets` during which in_flight() were allowed, 0 to 1.
   double full_in_flight_share(std::uint64_t run_targets) const;
-  // Whether a swarm's gradients may be made at older weights than those that they change. All members must answer
-  // alike, so it does not ask what "auto" comes to, which another release may price otherwise.
-  bool gradients_late() const {
-    return sync.mode == SyncMode::kOverlap &&
-           (!pipeline.in_flight.given || *pipeline.in_flight.given > pipeline.replicas);
-  }
-  // How many of its own updates an inner step looks ahead (stages/adamw.h), all run long. "auto" is 1 where gradients
-  // come late, and 0 where they never do: look-ahead costs stability there. `late`: gradients_late(), but never in
-  // solo.
+  // Whether a swarm's gradients may be made at older weights than those that they change. Few in flight do not exclude
+  // it: one replica may have what others wait for. All members must answer alike, so it asks the mode alone.
+  bool gradients_late() const { return sync.mode == SyncMode::kOverlap; }
+  // How many of its own updates an inner step looks ahead (stages/adamw.h and muon.h), all run long. "auto" is 1 where
+  // gradients may come late, and 0 where they never do: look-ahead costs stability there. `late`: of a swarm
+  // gradients_late(), in solo whether a delay profile makes them late.
   double look_ahead_of(bool late) const { return optimizer.look_ahead.or_else(late ? 1.0 : 0.0); }
   // Rate and constants of the inner step `step` (from 1), which closes when the run has committed `run_targets`.
   // `late` as in look_ahead_of.

@@ -20,18 +20,26 @@ double real(std::uint64_t count) { return static_cast<double>(count); }
 
 std::uint64_t replicas(const RunConfig& c) { return std::max<std::uint64_t>(1, c.pipeline.replicas); }
 
-// Warm steps and the inner steps after them may be of different size.
-std::uint64_t window_of(const RunConfig& c) {
-  const std::uint64_t least = std::min(c.microbatches_of_step(0), c.microbatches_of_step(c.sync.warm_steps));
-  return std::max<std::uint64_t>(1, least);
+// Of the replicas' own inner steps. Each closes with the microbatch that brings it to inner_batch targets.
+std::uint64_t window_of_own(const RunConfig& c) {
+  const std::uint64_t one = std::max<std::uint64_t>(1, c.targets_per_microbatch());
+  return replicas(c) * std::max<std::uint64_t>(1, (c.sync.inner_batch + one - 1) / one);
 }
 
-// Which key sets the window: that of global steps, or that of a replica's own.
+// Which key sets the window: that of global steps, or that of a replica's own. Warm steps and the inner steps after
+// them may be of different size: the smaller counts.
 bool by_global_step(const RunConfig& c) {
-  return c.sync.rule == RuleId::kAllreduce || c.microbatches_of_step(0) < c.microbatches_of_step(c.sync.warm_steps);
+  if (c.sync.rule == RuleId::kAllreduce) return true;
+  return c.sync.warm_steps > 0 && c.sync.microbatches_per_step < window_of_own(c);
 }
 
-std::uint64_t fill_of(const RunConfig& c) { return 2ull * std::max<std::uint64_t>(1, c.pipeline.stages) * replicas(c); }
+const char* window_key(const RunConfig& c) {
+  return by_global_step(c) ? "[sync] microbatches_per_step" : "[sync] inner_batch";
+}
+
+std::uint64_t window_of(const RunConfig& c) {
+  return by_global_step(c) ? std::max<std::uint64_t>(1, c.sync.microbatches_per_step) : window_of_own(c);
+}
 
 bool priced(const RunConfig& c) { return c.sync.mode == SyncMode::kOverlap && c.executor.kind == ExecutorKind::kTorch; }
 
@@ -83,9 +91,7 @@ std::string percent(double price) {
   return text;
 }
 
-FlightRow row_of(const RunConfig& config, std::uint64_t n) {
-  RunConfig c = config;
-  if (n != config.in_flight()) c.pipeline.in_flight = static_cast<std::uint32_t>(n);
+FlightRow row_of(const RunConfig& c, std::uint64_t n) {
   FlightRow row{.in_flight = n, .of_window = real(n) / real(window_of(c)), .delays = {}};
   for (std::uint64_t stage = 0; stage < c.pipeline.stages; ++stage) row.delays.push_back(delay_of(c, n, stage));
   row.delay = mean_delay(c, n);
@@ -106,7 +112,7 @@ std::string reason_of(const RunConfig& c, std::uint64_t automatic) {
   const std::string bound = percent(std::log1p(kPriceBorne));
   if (!borne(c, automatic))
     return std::to_string(automatic) + ", one a replica, " + cost + ", above " + bound + " and the least there is; " +
-           (by_global_step(c) ? "[sync] microbatches_per_step" : "[sync] inner_batch") + " makes steps larger";
+           window_key(c) + " makes steps larger";
   if (automatic == fill_of(c)) return fills + " and " + cost + ", at most " + bound;
   if (!borne(c, automatic + replicas(c)))
     return std::to_string(automatic) + " " + cost + ", and more would cost above " + bound;
@@ -139,16 +145,18 @@ std::vector<Repair> repairs_of(const RunConfig& c) {
   const auto dear = [&] { return part_of_loss(price_of(larger.config, larger.config.in_flight())) > kPriceWarned; };
   if (by_global_step(c)) {
     while (dear() && 2 * sync.microbatches_per_step <= kStepMicrobatchesMax) sync.microbatches_per_step *= 2;
-    larger.key = "[sync] microbatches_per_step = " + std::to_string(sync.microbatches_per_step);
+    larger.key = window_key(c) + (" = " + std::to_string(sync.microbatches_per_step));
   } else {
     while (dear() && 2 * real(sync.inner_batch) <= kInnerBatchMax) sync.inner_batch *= 2;
-    larger.key = "[sync] inner_batch = " + std::to_string(sync.inner_batch);
+    larger.key = window_key(c) + (" = " + std::to_string(sync.inner_batch));
   }
   all.push_back(std::move(larger));
   return all;
 }
 
 }  // namespace
+
+std::uint64_t fill_of(const RunConfig& c) { return 2ull * std::max<std::uint64_t>(1, c.pipeline.stages) * replicas(c); }
 
 std::uint64_t fewest_of(const RunConfig& c, std::uint64_t in_flight) {
   return std::min(std::max(window_of(c) / kWindowParts, replicas(c)), in_flight);
@@ -193,6 +201,15 @@ FlightPlan plan_flight(const RunConfig& config) {
   for (std::uint64_t n = 1; n <= std::min(2 * plan.fill, kInFlightMax); n *= 2) numbers.insert(n);
   for (const std::uint64_t n : numbers) plan.rows.push_back(row_of(config, n));
   return plan;
+}
+
+std::optional<std::string> pipe_notice(const RunConfig& c) {
+  if (c.pipeline.in_flight.given) return std::nullopt;
+  const std::uint64_t n = c.in_flight();
+  if (n >= fill_of(c)) return std::nullopt;
+  return "in_flight = \"auto\" leaves the pipe at about " + std::to_string(std::lround(100 / slowness(c, n))) +
+         " % of its use: " + reason_of(c, n) + ". `shoal plan RUN.toml` shows the choice; a larger " + window_key(c) +
+         " keeps more under way";
 }
 
 std::optional<std::string> price_warning(const RunConfig& c) {

@@ -1,7 +1,8 @@
 #pragma once
 // How many microbatches a trainer keeps under way: what a number is expected to bring and to cost, and which one "auto"
 // takes. Pure; thread-safe. The prices: delay_price.h. A run is seen as S stages of R replicas, with a = the
-// microbatches of one step of all replicas (the smaller of a warm start's and the later ones).
+// microbatches of one step of all replicas (the smaller of a warm start's and the later ones). Under `diloco` that is R
+// times the microbatches that close a replica's inner step: a begun one counts whole.
 //
 // Delay. With n in flight, a gradient waits for n others, and a step is made every a of them: n / a inner steps at
 // stage 0. At stage i the forward comes i hops later, and the step waits for the COMMIT behind everybody's backward, a
@@ -55,7 +56,11 @@ FlightPlan plan_flight(const RunConfig& config);
 // Of a run that is expected to cost more than kPriceWarned: how much, and which key repairs it.
 std::optional<std::string> price_warning(const RunConfig& config);
 
+// Where "auto" takes less than fills the pipe: why, what that leaves, and what keeps more under way.
+std::optional<std::string> pipe_notice(const RunConfig& config);
+
 // ---- what RunConfig asks ----
+std::uint64_t fill_of(const RunConfig& config);  // 2 * S * R
 std::uint64_t choose_in_flight(const RunConfig& config);
 // The ramp that is in force with `in_flight` under way.
 std::optional<FlightRamp> ramp_of(const RunConfig& config, std::uint64_t in_flight);

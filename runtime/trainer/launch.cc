@@ -61,6 +61,7 @@ void Launch::begin() {
   if (book_->ended()) return end_again();
   for (const std::string& warning : split_warnings(options_.config)) owner_.on_warning(warning);
   if (const auto warning = price_warning(options_.config)) owner_.on_warning(*warning);
+  if (const auto notice = pipe_notice(options_.config)) owner_.on_notice(*notice);
   const std::uint64_t cursor = book_->next() ? book_->next()->serial : book_->next_serial();
   trainer_log_->append(book_->life_record({.session = session_,
                                            .cursor = cursor,

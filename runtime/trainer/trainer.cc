@@ -32,7 +32,9 @@ Trainer::Trainer(TrainerOptions options, TrainerEnvironment environment, Owner& 
       env_(environment),
       owner_(owner),
       holder_(*this, env_.transport, holder_options(options_)),
-      order_(env_.samples.training(), options_.config.run.seed) {}
+      order_(env_.samples.training(), options_.config.run.seed),
+      in_flight_(options_.config.flight_limits()),
+      evaluations_in_flight_(options_.config.evaluations_in_flight()) {}
 
 Trainer::~Trainer() { stop(); }
 
@@ -76,7 +78,7 @@ bool Trainer::may_issue(std::uint64_t serial) const {
   const RunConfig& config = options_.config;
   const std::uint64_t end = config.end_targets();
   if (finishing_ || (end > 0 && serial * config.targets_per_microbatch() >= end)) return false;
-  if (env_.book.open() + deciding_.size() >= config.in_flight_at(env_.book.committed_targets())) return false;
+  if (env_.book.open() + deciding_.size() >= in_flight_.at(env_.book.committed_targets())) return false;
   const StepId step = step_of(serial);
   if (step.value == 0) return config.sync.warm_steps == 0 || steps_done_ >= config.sync.warm_steps;
   const std::uint64_t behind = config.sync.mode == SyncMode::kDrain ? 1 : 2;

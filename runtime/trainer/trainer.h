@@ -135,6 +135,8 @@ class Trainer final : private HolderPort {
   Owner& owner_;
   Holder holder_;
   SampleOrder order_;
+  const FlightLimits in_flight_;  // asked at every commit, so not chosen anew
+  const std::uint64_t evaluations_in_flight_;
   std::map<MicrobatchId, Bytes> frames_;                // encoded tokens of what is open
   std::map<MicrobatchId, Gradient> deciding_;           // logged, not durable yet
   std::map<Session, std::vector<CommitItem>> commits_;  // to go out with the next flush

@@ -197,7 +197,7 @@ void Trainer::next_evaluations() {
     finished(loss);
     return;
   }
-  while (e.next < e.end && e.next - e.first - e.done < options_.config.in_flight()) {
+  while (e.next < e.end && e.next - e.first - e.done < evaluations_in_flight_) {
     const SampleId sample(e.next++);
     const MicrobatchId id{evaluation_trainer(), evaluations_++};
     auto frame = codec_for(CodecId::kRaw).encode(env_.samples.tokens(sample).view(), TensorRole::kTokens);

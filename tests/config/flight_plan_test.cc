@@ -129,13 +129,55 @@ TEST(FlightPlanTest, AutoFillsThePipeWhereNothingIsLateOrLearned) {
   EXPECT_THAT(plan_flight(config).reason, HasSubstr("no gradient is late"));
 }
 
-TEST(FlightPlanTest, WhetherGradientsAreLateDoesNotHangOnPrices) {
+TEST(FlightPlanTest, WhetherGradientsAreLateHangsOnTheModeAlone) {
   RunConfig config = config_of(8, 2, 1);
   EXPECT_TRUE(config.gradients_late());
   config.pipeline.in_flight = 2;
-  EXPECT_FALSE(config.gradients_late()) << "one a replica";
-  config.pipeline.in_flight = 3;
-  EXPECT_TRUE(config.gradients_late());
+  EXPECT_TRUE(config.gradients_late()) << "one a replica, and one replica may have both";
+  config.sync.mode = SyncMode::kDrain;
+  EXPECT_FALSE(config.gradients_late());
+}
+
+// Its inner step closes at the microbatch that brings it to inner_batch targets.
+TEST(FlightPlanTest, ABegunMicrobatchOfAReplicasWindowCountsWhole) {
+  RunConfig config = config_of(2, 4, 1);
+  config.sync.inner_batch = kTargets * 3 / 2;
+  EXPECT_EQ(config.microbatches_of_step(0), 6u) << "of which no four replicas make a step each";
+  EXPECT_EQ(plan_flight(config).window, 8u);
+  config.sync.warm_steps = 1;
+  config.sync.microbatches_per_step = 7;
+  EXPECT_EQ(plan_flight(config).window, 7u) << "a warm step is of all replicas";
+}
+
+TEST(FlightPlanTest, TellsWhereAutoTakesLessThanFillsThePipe) {
+  RunConfig config = config_of(8, 1, 4);
+  const FlightPlan plan = plan_flight(config);
+  ASSERT_LT(plan.automatic, plan.fill);
+  const auto notice = pipe_notice(config);
+  ASSERT_TRUE(notice);
+  const std::string use = std::to_string(std::lround(100 * row_of(plan, plan.automatic).pipe_use));
+  EXPECT_THAT(*notice, AllOf(HasSubstr(plan.reason), HasSubstr("at about " + use + " % of its use"),
+                             HasSubstr("`shoal plan RUN.toml` shows the choice; a larger [sync] inner_batch keeps")));
+  config.sync.rule = RuleId::kAllreduce;
+  config.sync.microbatches_per_step = 4;
+  config.pipeline.stages = 16;
+  const auto of_steps = pipe_notice(config);
+  ASSERT_TRUE(of_steps);
+  EXPECT_THAT(*of_steps, HasSubstr("a larger [sync] microbatches_per_step"));
+  config = config_of(8, 1, 4);
+  config.pipeline.in_flight = 1;
+  EXPECT_EQ(pipe_notice(config), std::nullopt) << "somebody wants it so";
+  EXPECT_EQ(pipe_notice(config_of(4, 2, 32)), std::nullopt) << "it is full";
+}
+
+TEST(FlightPlanTest, ValidationFillsThePipeHoweverFewTrain) {
+  RunConfig config = config_of(8, 2, 1);
+  ASSERT_LT(config.in_flight(), 32u);
+  EXPECT_EQ(config.evaluations_in_flight(), 32u);
+  config.pipeline.in_flight = 1;
+  EXPECT_EQ(config.evaluations_in_flight(), 32u);
+  config.pipeline.in_flight = 64;
+  EXPECT_EQ(config.evaluations_in_flight(), 64u);
 }
 
 // Of a full pipe whose gradients are never late.

@@ -23,6 +23,25 @@ std::vector<double> numbers_after(const std::string& text, const std::string& ke
 const std::string kPython = "PYTHONPATH=\"" SHOAL_SOURCE_DIR
                             "/build/python-2.11.0${PYTHONPATH:+:$PYTHONPATH}\" exec \"${SHOAL_PYTHON:-python3}\" ";
 
+constexpr char kScript[] = "'" SHOAL_SOURCE_DIR "/examples/plain_pytorch.py' ";
+
+TEST(ReferenceTest, WhatItDoesNotMakeIsRefused) {
+  Processes swarm;
+  swarm.start_words("probe", {"/bin/sh", "-c", kPython + "-c 'import tomllib, torch'"});
+  if (swarm.exit_code("probe") != 0) GTEST_SKIP() << "this machine's Python has no torch: " << swarm.errors("probe");
+  const std::string run =
+      swarm.write_run({.steps = 2, .executor = "kind = \"torch\"", .more = "[optimizer]\ninner = \"muon\"\n"});
+  swarm.start("solo", {"solo", run, "--save", swarm.path("saved"), "--device", "cpu", "--threads", "1"});
+  ASSERT_EQ(swarm.exit_code("solo"), 0) << swarm.errors("solo");
+  swarm.start_words("reference", {"/bin/sh", "-c",
+                                  kPython + kScript + "'" + swarm.path("saved/run.toml") + "' '" +
+                                      swarm.path("text.bin") + "' --steps 2"});
+  EXPECT_EQ(swarm.exit_code("reference"), 1);
+  EXPECT_EQ(swarm.output("reference"), "") << "no losses of another rule";
+  EXPECT_NE(swarm.errors("reference").find("[optimizer] inner = \"muon\" is not made here"), std::string::npos)
+      << swarm.errors("reference");
+}
+
 TEST(ReferenceTest, ThePageAloneGivesTheLossesOfSolo) {
   Processes swarm;
   swarm.start_words("probe", {"/bin/sh", "-c", kPython + "-c 'import tomllib, torch'"});
@@ -39,10 +58,9 @@ TEST(ReferenceTest, ThePageAloneGivesTheLossesOfSolo) {
     swarm.start("solo", {"solo", run, "--save", swarm.path("saved"), "--events", swarm.path("solo-" + rule + ".jsonl"),
                          "--device", "cpu", "--threads", "1"});
     ASSERT_EQ(swarm.exit_code("solo"), 0) << swarm.errors("solo");
-    swarm.start_words("reference",
-                      {"/bin/sh", "-c",
-                       kPython + "'" SHOAL_SOURCE_DIR "/examples/plain_pytorch.py' '" + swarm.path("saved/run.toml") +
-                           "' '" + swarm.path("text.bin") + "' --steps " + std::to_string(kSteps)});
+    swarm.start_words("reference", {"/bin/sh", "-c",
+                                    kPython + kScript + "'" + swarm.path("saved/run.toml") + "' '" +
+                                        swarm.path("text.bin") + "' --steps " + std::to_string(kSteps)});
     ASSERT_EQ(swarm.exit_code("reference"), 0) << swarm.errors("reference");
     std::istringstream lines(ScratchFolder::read(swarm.path("solo-" + rule + ".jsonl")));
     std::vector<double> ours;

@@ -6,7 +6,8 @@
 //   commits  COMMITs for entries of nobody, to everybody
 //   headers  Forwards whose frames never come, to every peer of stage 1
 //   joins    IDENTITIES keys that join from one address and do nothing
-// Prints what became of it, one line of words and numbers. Exit code 0: it did what it was told for SECONDS.
+// Prints "joined" when the run takes it, one line an identity, and at the end what became of it, one line of words and
+// numbers. Exit code 0: it did what it was told for SECONDS.
 #include <cstdio>
 #include <cstdlib>
 #include <deque>
@@ -150,13 +151,20 @@ class Rogue final : private Transport::Listener {
     }
   }
 
+  // Flushed: the siege ends this process without a word, and must know that there was an attack.
+  void note_joined(StageId stage) {
+    stage_ = stage;
+    if (std::exchange(joined_, true)) return;
+    std::puts("joined");
+    std::fflush(stdout);
+  }
+
   void on_link_up(const Remote&) override {}
   void on_link_down(const Remote&, const Error& cause) override { why_ = cause.message; }
   void on_message(const Remote& from, Message message, TransferId transfer, std::uint64_t) override {
     if (transfer != 0) transport_->refuse(from.peer, transfer);
     if (const auto* answer = std::get_if<JoinAnswer>(&message)) {
-      joined_ = joined_ || answer->accepted;
-      if (answer->accepted) stage_ = answer->stage;
+      if (answer->accepted) note_joined(answer->stage);
       why_ = answer->reason;
     } else if (const auto* members = std::get_if<Members>(&message)) {
       if (auto list = open_member_list(*members, ticket_.run); list.ok()) list_ = *std::move(list);

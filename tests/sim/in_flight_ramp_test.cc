@@ -102,25 +102,28 @@ TEST_F(InFlightRampTest, AResumedProcessGoesOnFromWhereTheRunWas) {
 
 // Eight microbatches under way are four steps of two replicas that step at every one of them, and a sixteenth of a
 // step of two that wait for 64.
-TEST_F(InFlightRampTest, WhatIsExpectedToCostMuchIsSaidOnceAtTheStart) {
-  const auto said = [](std::uint64_t window) {
+TEST_F(InFlightRampTest, WhatItCostsOrLeavesOfThePipeIsSaidOnceAtTheStart) {
+  const auto said = [](const std::string& words, std::uint64_t window, Auto<std::uint32_t> in_flight) {
     SwarmOptions options;
     options.config = small_config(RuleId::kDiloco, options.stages, 40);
     options.config.executor.kind = ExecutorKind::kTorch;  // else nothing is learned, and nothing lost
     options.config.sync.inner_batch = window * options.config.targets_per_microbatch();
-    options.config.pipeline.in_flight = 8;
+    options.config.pipeline.in_flight = in_flight;
     options.factory = [](const StageSpec& spec) -> Result<std::unique_ptr<StageExecutor>> {
       return std::unique_ptr<StageExecutor>(std::make_unique<IntegerExecutor>(spec, parameter_count(spec)));
     };
     Swarm swarm(options);
     EXPECT_TRUE(
         swarm.loop().run_until_true([&] { return swarm.launch()->trainer() != nullptr; }, swarm.loop().now() + 60s));
-    return std::ranges::count_if(swarm.notices(), [](const std::string& line) {
-      return line.find("microbatches in flight gradients will be about") != std::string::npos;
-    });
+    return std::ranges::count_if(swarm.notices(),
+                                 [&](const std::string& line) { return line.find(words) != std::string::npos; });
   };
-  EXPECT_EQ(said(1), 1);
-  EXPECT_EQ(said(64), 0);
+  const std::string cost = "microbatches in flight gradients will be about", use = "leaves the pipe at about";
+  EXPECT_EQ(said(cost, 1, 8), 1);
+  EXPECT_EQ(said(cost, 64, 8), 0);
+  EXPECT_EQ(said(use, 1, {}), 1);
+  EXPECT_EQ(said(use, 1, 1), 0) << "not chosen by \"auto\"";
+  EXPECT_EQ(said(use, 64, {}), 0) << "it is full";
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <set>
 
 #include "common/log.h"
 #include "sim/checkers.h"
@@ -138,6 +139,19 @@ TEST_P(ValidationTest, AStageOfOneReplicaIsWaitedForUntilTheCommitReachesIt) {
   ASSERT_TRUE(swarm.run_to_end(60s));
   expect_of_the_saved_states(swarm);
   EXPECT_EQ(check_end(swarm), std::vector<std::string>{});
+}
+
+// However few microbatches train at once: nothing that follows could be late.
+TEST_P(ValidationTest, FillsThePipeWhereOneMicrobatchTrainsAtOnce) {
+  SwarmOptions one = options(2);
+  one.config.pipeline.in_flight = 1;
+  Swarm swarm(one);
+  ASSERT_TRUE(swarm.run_to_end(600s));
+  std::set<MicrobatchId> begun;  // before any went on from stage 0
+  for (const EventRecord& e : swarm.events())
+    if (e.event == EventKind::kForwardSent && e.microbatch->trainer >> 63 != 0 && !begun.insert(*e.microbatch).second)
+      break;
+  EXPECT_GT(begun.size(), 1u);
 }
 
 INSTANTIATE_TEST_SUITE_P(BothRules, ValidationTest, testing::Values(RuleId::kAllreduce, RuleId::kDiloco),
