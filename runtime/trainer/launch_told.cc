@@ -93,6 +93,8 @@ void Launch::announce() {
   else
     log_warning("no record for the directory: ", text.error().message);
   announce_standing(record);
+  if (announced_at_ < next_exchange_) return;  // news of how the run stands is not news of what peers know
+  next_exchange_ = announced_at_ + kRecordPeriod;
   for (const StageMembers& stage : authority_->members().stages)  // what the peers know keeps memory fresh
     for (const Member& member : stage.members)
       if (transport_->remote(member.peer)) send(member.peer, PeersQuery{});

@@ -59,6 +59,25 @@ TEST_F(RecordTableTest, RefusesTheExpiredAndTheFuture) {
   EXPECT_EQ(table_.size(), 0u);
 }
 
+// What is the same word for word costs no signature: not even its expiry is looked at again.
+TEST_F(RecordTableTest, WhatIsHeldWordForWordIsNotReadAgainAndWhatWentIs) {
+  const std::string held = text(2, 0, 10);
+  ASSERT_TRUE(table_.offer(held, kTestWall).value());
+  const WallTime later = kTestWall + kRecordTtl + kClockSkewMax;
+  const auto again = table_.offer(held, later);
+  ASSERT_TRUE(again.ok()) << again.error().message;
+  EXPECT_FALSE(*again);
+  EXPECT_EQ(table_.counters().unchanged, 1u);
+  ASSERT_TRUE(table_.offer(text(2, 0, 11, later), later).value());
+  EXPECT_EQ(table_.offer(held, later).code(), ErrorCode::kStale) << "another one took its place";
+  for (std::size_t i = 0; i < limits::kReplicasMax; ++i) {
+    const KeyPair key = KeyPair::generate();
+    ASSERT_TRUE(table_.offer(packed(peer_record(run_, key, 0, 1, later), key), later).ok());
+  }
+  const WallTime last = later + kRecordTtl + kClockSkewMax;
+  ASSERT_TRUE(table_.offer(text(3, 0, 1, last), last).value()) << "the oldest made room";
+}
+
 TEST_F(RecordTableTest, CountsWhatItRefusesByCause) {
   EXPECT_EQ(table_.offer("{}", kTestWall).code(), ErrorCode::kMalformed);
   EXPECT_EQ(table_.offer(std::string(513, 'x'), kTestWall).code(), ErrorCode::kTooLarge);
