@@ -85,6 +85,7 @@ void Launch::tick() {
   const TimePoint now = env_.loop.now();
   watch_stages();
   if (now >= next_announce_) announce();
+  if (now >= next_exchange_) exchange_records();
   if (now >= next_bytes_) write_bytes();
   for (const InboundFrames& late : payments_.take_late(now)) transport_->refuse(late.peer, late.transfer);
   check_log_space();

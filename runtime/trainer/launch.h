@@ -162,6 +162,7 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   void on_dialled_back(const DialBack::Verdict& verdict);
   void tick();
   void announce();
+  void exchange_records();
   void announce_standing(const RunRecord& beside);
   void watch_stages();
   std::string stranded_text(const StageStatus& stage) const;  // empty: it is not
