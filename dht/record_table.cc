@@ -41,6 +41,7 @@ void RecordTable::count(ErrorCode code) {
 Result<bool> RecordTable::take(const std::string& text, WallTime now, Duration age_max) {
   const auto result = [&]() -> Result<bool> {
     if (text.size() > kRecordBytesMax) return make_error(ErrorCode::kTooLarge, "record: over 512 bytes");
+    if (texts_.contains(text)) return false;
     Result<AnyRecord> parsed = parse_any_record(text);
     if (!parsed.ok()) return parsed.error();
     const RunId& run = std::visit([](const auto& r) -> const RunId& { return r.run; }, *parsed);
@@ -51,21 +52,21 @@ Result<bool> RecordTable::take(const std::string& text, WallTime now, Duration a
       return make_error(ErrorCode::kStale, "record: made by a clock that is ahead of ours");
     if (std::holds_alternative<RunRecord>(*parsed)) {
       if (run_record_) return place(*run_record_, std::move(*parsed), text);
-      run_record_ = Held{std::move(*parsed), text};
+      run_record_ = hold(std::move(*parsed), text);
       return true;
     }
     if (const auto* standing = std::get_if<StandingRecord>(&*parsed)) {
       const std::uint16_t part = standing->part;
       if (const auto known = standing_.find(part); known != standing_.end())
         return place(known->second, std::move(*parsed), text);
-      standing_.emplace(part, Held{std::move(*parsed), text});
+      standing_.emplace(part, hold(std::move(*parsed), text));
       return true;
     }
     const PeerId peer = peer_of(*parsed).peer;
     if (const auto known = peers_.find(peer); known != peers_.end())
       return place(known->second, std::move(*parsed), text);
     make_room(peer_of(*parsed).stage, now);
-    peers_.emplace(peer, Held{std::move(*parsed), text});
+    peers_.emplace(peer, hold(std::move(*parsed), text));
     return true;
   }();
   if (!result.ok()) {
@@ -77,12 +78,22 @@ Result<bool> RecordTable::take(const std::string& text, WallTime now, Duration a
 }
 
 Result<bool> RecordTable::place(Held& held, AnyRecord record, const std::string& text) {
-  if (text == held.text) return false;
   if (sequence_of(record) <= sequence_of(held.record))
     return make_error(ErrorCode::kStale, "record: sequence " + std::to_string(sequence_of(record)) + " when " +
                                              std::to_string(sequence_of(held.record)) + " is held");
-  held = Held{std::move(record), text};
+  texts_.erase(held.text);
+  held = hold(std::move(record), text);
   return true;
+}
+
+RecordTable::Held RecordTable::hold(AnyRecord record, const std::string& text) {
+  texts_.insert(text);
+  return {std::move(record), text};
+}
+
+void RecordTable::drop(std::map<PeerId, Held>::iterator peer) {
+  texts_.erase(peer->second.text);
+  peers_.erase(peer);
 }
 
 void RecordTable::make_room(StageId stage, WallTime now) {
@@ -95,13 +106,12 @@ void RecordTable::make_room(StageId stage, WallTime now) {
     return expires_of(a->second.record) < expires_of(b->second.record);
   });
   if (!is_live(expires_of(oldest->second.record), now)) {
-    peers_.erase(oldest);
-    return;
+    return drop(oldest);
   }
   const auto first_member = std::partition(rivals.begin(), rivals.end(),
                                            [this](auto rival) { return !is_member(peer_of(rival->second.record)); });
   const auto strangers = static_cast<std::size_t>(first_member - rivals.begin());
-  peers_.erase(rivals[rng_.below(strangers > 0 ? strangers : rivals.size())]);
+  drop(rivals[rng_.below(strangers > 0 ? strangers : rivals.size())]);
 }
 
 bool RecordTable::is_member(const PeerRecord& record) const {

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "common/rng.h"
@@ -29,8 +30,9 @@ class RecordTable {
   // out for good. Whom the run's signed list names makes room last.
   RecordTable(const RunId& run, Rng rng) : run_(run), rng_(rng) {}
 
-  // Takes a record that came from anywhere. True: something changed; false: known already.
-  // ERRORS: those of parsing, kStale (expired, older than what is held, or made by a clock too far ahead).
+  // Takes a record that came from anywhere. True: something changed; false: known already. What is held word for word
+  // is not read again, since its signature costs far more than to find its text. ERRORS: those of parsing, kStale
+  // (expired, older than what is held, or made by a clock too far ahead).
   Result<bool> offer(const std::string& text, WallTime now);
   // The same for what a cache on disk held: may be expired, at most kRememberedFor ago.
   Result<bool> restore(const std::string& text, WallTime now);
@@ -57,6 +59,8 @@ class RecordTable {
   };
   Result<bool> take(const std::string& text, WallTime now, Duration age_max);
   Result<bool> place(Held& held, AnyRecord record, const std::string& text);
+  Held hold(AnyRecord record, const std::string& text);
+  void drop(std::map<PeerId, Held>::iterator peer);
   void make_room(StageId stage, WallTime now);
   bool is_member(const PeerRecord& record) const;
   std::vector<std::string> texts(std::size_t limit, WallTime now, Duration age_max) const;
@@ -67,6 +71,7 @@ class RecordTable {
   std::optional<Held> run_record_;
   std::map<std::uint16_t, Held> standing_;  // by part
   std::map<PeerId, Held> peers_;
+  std::unordered_set<std::string> texts_;  // of all that is held
   RecordCounters counters_;
 };
 

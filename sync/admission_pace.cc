@@ -1,18 +1,12 @@
 #include "sync/admission_pace.h"
 
 #include <algorithm>
-#include <set>
+
+#include "transport/dial_trials.h"
 
 namespace shoal {
 
 namespace {
-
-// Without the port.
-std::set<std::string> hosts_of(const std::vector<std::string>& addresses) {
-  std::set<std::string> hosts;
-  for (const std::string& address : addresses) hosts.insert(address.substr(0, address.rfind(':')));
-  return hosts;
-}
 
 template <class Map, class At>
 void make_room(Map& map, std::size_t most, At at) {
@@ -23,18 +17,17 @@ void make_room(Map& map, std::size_t most, At at) {
 
 }  // namespace
 
-std::optional<std::string> AdmissionPace::refuse(const PeerId& peer, const std::vector<std::string>& addresses,
-                                                 TimePoint now) {
+std::optional<std::string> AdmissionPace::refuse(const PeerId& peer, const std::string& host, TimePoint now) {
   if (const auto rest = rests_.find(peer); rest != rests_.end() && now < rest->second.until)
     return "a session of this machine was ended for what it did to the run; it is admitted again in " +
            std::to_string(static_cast<int>(seconds_of(rest->second.until - now)) + 1) + " s";
-  for (const std::string& name : hosts_of(addresses)) {
-    Host& host = hosts_[name];
-    host.asked_at = now;
-    const bool may = host.joiners.take(now);
-    make_room(hosts_, kHostsMax, [](const Host& each) { return each.asked_at; });
-    if (!may) return "too many peers of " + name + " join at once; this one is admitted when its turn comes";
-  }
+  if (host.empty()) return std::nullopt;
+  const std::string name = plain_host(host);
+  Host& from = hosts_[name];
+  from.asked_at = now;
+  const bool may = from.joiners.take(now);
+  make_room(hosts_, kHostsMax, [](const Host& each) { return each.asked_at; });
+  if (!may) return "too many peers of " + name + " join at once; this one is admitted when its turn comes";
   return std::nullopt;
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// Who is asked to come again later although the run has room: too many from one address at once, and peers whose
+// Who is asked to come again later although the run has room: too many from one host at once, and peers whose
 // sessions ended for what they did, which rest 30 s at first and twice as long each time, 10 min at most. By key, not
 // by session.
 //
@@ -23,9 +23,9 @@ class AdmissionPace {
   static constexpr Duration kRestFirst = 30s, kRestMax = 600s;
   static constexpr std::size_t kHostsMax = 1024, kPeersMax = 4096;
 
-  // Why `peer`, which can be dialled at `addresses` ("host:port"), is not admitted now; none: it may be, and is
-  // counted.
-  std::optional<std::string> refuse(const PeerId& peer, const std::vector<std::string>& addresses, TimePoint now);
+  // Why `peer`, whose connection comes from `host` (Wire::other_host; empty: not known), is not admitted now; none: it
+  // may be, and is counted.
+  std::optional<std::string> refuse(const PeerId& peer, const std::string& host, TimePoint now);
   // Its session ended for what it did. Returns how long it rests.
   Duration on_misconduct(const PeerId& peer, TimePoint now);
 

@@ -107,8 +107,9 @@ class AuthorityPort {
  public:
   virtual ~AuthorityPort() = default;
   virtual void send(const PeerId& peer, Message message) = 0;
-  virtual std::vector<std::uint8_t> sign(ByteView body) = 0;  // by the run's key
-  virtual void fence(const Session& session) = 0;             // Transport::fence
+  virtual std::vector<std::uint8_t> sign(ByteView body) = 0;     // by the run's key
+  virtual void fence(const Session& session) = 0;                // Transport::fence
+  virtual std::string other_host(const PeerId& peer) const = 0;  // Transport::other_host
   // The newest list; the trainer routes by it. Called after it is logged.
   virtual void on_members(const MemberList& list) = 0;
   virtual void on_round_commit(const RoundCommit& commit) = 0;  // for the trainer: entries merged
@@ -288,7 +289,7 @@ class Authority {
   void on_budget(StageState& stage);
   void note_rate(StageState& stage, const OpenRound& round);
   // It answered the opening with `failed`, and brought nothing.
-  void on_refused_round(StageState& stage, MemberState& member, const std::string& reason);
+  void on_refused_round(StageState& stage, MemberState& member, const RoundReport& report);
   // Ends the session for what it did: its peer rests before it is admitted again.
   void end_for_misconduct(const Session& session, const std::string& what);
   void blame_silent(StageState& stage, const Session& by, const Session& silent);

@@ -67,8 +67,7 @@ void Authority::on_report(const Remote& from, const RoundReport& report) {
                    .round = report.round,
                    .silent = report.silent,
                    .cause = report.reason});
-      if (!round.contributed.contains(from.session))
-        return on_refused_round(*stage, members_.at(from.session), report.reason);
+      if (!round.contributed.contains(from.session)) return on_refused_round(*stage, members_.at(from.session), report);
       if (report.malformed) return blame_malformed(*stage, from.session, *report.malformed, report.reason);
       if (report.silent) blame_silent(*stage, from.session, *report.silent);
   }

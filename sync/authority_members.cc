@@ -70,12 +70,13 @@ void Authority::on_join(const Remote& from, const JoinRequest& request) {
     of.serving += member.member.serving ? 1 : 0;
     of.rate_sum += member.rate;
   }
-  auto later = left_out_until(from.peer);
-  if (!later) later = admission_.refuse(from.peer, request.addresses, loop_.now());
-  if (later) {
+  const auto left_out = left_out_until(from.peer);
+  const auto paced = left_out ? std::nullopt : admission_.refuse(from.peer, port_.other_host(from.peer), loop_.now());
+  if (left_out || paced) {
     JoinAnswer answer;
-    answer.unreachable = true;
-    answer.reason = *later;
+    answer.unreachable = left_out.has_value();
+    answer.later = paced.has_value();
+    answer.reason = left_out ? *left_out : *paced;
     return port_.send(from.peer, std::move(answer));
   }
   const Result<StageChoice> choice =

@@ -57,13 +57,18 @@ void Authority::check_stall(StageState& stage) {
 }
 
 // Whom it names does not count: who brought nothing waited for nobody.
-void Authority::on_refused_round(StageState& stage, MemberState& member, const std::string& reason) {
+// Who was not ready in time is slow or waits for others, and costs no more than who says nothing: that is no
+// misconduct. Who says so long before its time is over does not mean it.
+void Authority::on_refused_round(StageState& stage, MemberState& member, const RoundReport& report) {
   const Session session = member.member.session;  // `member` goes with it
-  stage.round->silent.insert(session);
-  if (++member.refusals < kRoundRefusalsMax) return try_decide(stage, false);
+  OpenRound& round = *stage.round;
+  round.silent.insert(session);
+  const auto waited = 2 * (loop_.now() - round.sent_at);  // its clock may go otherwise than ours
+  const bool late = report.silent == session && waited >= std::chrono::milliseconds(round.open.budget_ms);
+  if (late || ++member.refusals < kRoundRefusalsMax) return try_decide(stage, false);
   end_for_misconduct(session,
                      "it answered " + std::to_string(kRoundRefusalsMax) +
-                         " rounds in a row with an error and brought nothing: " + reason.substr(0, kReasonMax));
+                         " rounds in a row with an error and brought nothing: " + report.reason.substr(0, kReasonMax));
 }
 
 void Authority::end_for_misconduct(const Session& session, const std::string& what) {

@@ -104,6 +104,10 @@ struct Membership::State {
       arm(options.dial_retry);
       return port.on_unreachable(answer.reason);
     }
+    if (answer.later && !answer.accepted) {
+      arm(options.dial_retry);
+      return port.on_later(answer.reason);
+    }
     if (!answer.accepted) {
       over();
       return port.on_refused(answer.reason);

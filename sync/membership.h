@@ -27,7 +27,7 @@ struct MembershipOptions {
   Duration beat_period = 1s;
   Duration join_retry = 2s;
   Duration list_retry = 1s;  // of asking for a list
-  Duration dial_retry = 5s;  // after the answer that nobody can dial us
+  Duration dial_retry = 5s;  // after the answer that nobody can dial us, or that it is too early
 };
 
 class MembershipPort {
@@ -39,6 +39,8 @@ class MembershipPort {
   virtual void on_refused(const std::string& reason) = 0;  // the request is not repeated
   // Nobody can dial us where the request says; it is repeated after dial_retry. `reason`: what was tried.
   virtual void on_unreachable(const std::string& reason) = 0;
+  // We are not admitted yet, for a reason that is over by itself; the request is repeated after dial_retry.
+  virtual void on_later(const std::string& reason) = 0;
   virtual void on_members(const MemberList& list) = 0;  // epochs only rise
   // This session is over: stop serving, take part in no round, join again as a new session. Last call.
   virtual void on_fenced(const std::string& reason) = 0;

@@ -16,7 +16,7 @@ Bytes aligned(const Bytes& bytes) {
   return Bytes::copy_of(bytes.view());
 }
 
-// Of what a target contributes to it. A member says its weight itself, so a large one excuses only so much.
+// What a target contributes to it. A member says its weight itself, so a large one excuses only so much.
 double size_per_target(double size, std::uint64_t weight, std::uint64_t median_weight) {
   const double believed =
       std::min(static_cast<double>(weight), Reducer::kSizeFactor * static_cast<double>(median_weight));
@@ -42,7 +42,8 @@ struct TooLarge {
   Error error;
 };
 
-// The first other member's piece of our part that is far larger than the median of all.
+// The first other member's piece of our part that is far larger than the median of all: as it is and per target. Each
+// alone excuses: who made few steps beside members with many is large per target, and who made many is large in whole.
 std::optional<TooLarge> too_large(const PayloadSum& sum, const std::vector<std::optional<Reducer::Piece>>& pieces,
                                   std::size_t self) {
   std::vector<std::uint64_t> weights;
@@ -50,15 +51,19 @@ std::optional<TooLarge> too_large(const PayloadSum& sum, const std::vector<std::
     if (piece->weight > 0) weights.push_back(piece->weight);
   if (weights.size() < 2) return std::nullopt;
   const std::uint64_t median_weight = lower_median(weights);
-  std::vector<double> sizes, known;
+  std::vector<double> sizes, per_target, known, known_per_target;
   for (const auto& piece : pieces) {
-    sizes.push_back(size_per_target(piece->weight > 0 ? sum.size_of(piece->bytes) : 0, piece->weight, median_weight));
-    if (sizes.back() > 0) known.push_back(sizes.back());
+    sizes.push_back(piece->weight > 0 ? sum.size_of(piece->bytes) : 0);
+    per_target.push_back(size_per_target(sizes.back(), piece->weight, median_weight));
+    if (sizes.back() <= 0) continue;
+    known.push_back(sizes.back());
+    known_per_target.push_back(per_target.back());
   }
   if (known.size() < 2) return std::nullopt;
-  const double median = lower_median(known);
+  const double median = lower_median(known), median_per_target = lower_median(known_per_target);
   for (std::size_t i = 0; i < sizes.size(); ++i)
-    if (i != self && sizes[i] > Reducer::kSizeFactor * median)
+    if (i != self && sizes[i] > Reducer::kSizeFactor * median &&
+        per_target[i] > Reducer::kSizeFactor * median_per_target)
       return TooLarge{i, too_large_error(sizes[i] / median, "the round's median")};
   return std::nullopt;
 }

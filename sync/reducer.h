@@ -26,9 +26,9 @@ namespace shoal {
 
 class Reducer {
  public:
-  // Per target of its weight a piece is at most so many times as large as the median of the pieces of its part (their
-  // lower one: of two, the smaller), and a sum as what we brought to it. Honest members differ by the root of the
-  // number of their steps, about.
+  // A piece is refused that is more than so many times as large as the median of the pieces of its part (their lower
+  // one: of two, the smaller), both as it is and per target of its weight; a sum, than what we brought to it, per
+  // target. Honest members differ by the root of the number of their steps, about.
   static constexpr double kSizeFactor = 64;
   // Run `job` once, on any thread, then go on with the Reducer: one at a time. Meanwhile add() and take() may be
   // called; the Reducer may even be gone.

@@ -272,8 +272,7 @@ struct Round::State {
 
   void on_budget_over() {
     budget_timer = 0;
-    if (phase == Phase::kContributing)
-      return fail(std::nullopt, "the step or snapshot was not ready within the budget");
+    if (phase == Phase::kContributing) return fail(self, "the step or snapshot was not ready within the budget");
     if (phase != Phase::kReducing) return;
     const std::optional<std::size_t> missing = reducer->missing();
     std::optional<Session> silent;

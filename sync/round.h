@@ -18,7 +18,7 @@
 //   waiting (`silent` and no reason): no byte of the round has moved here for a while; repeated every second while that
 //   is so.
 //   2. agreed (ready): digest of the candidate, weight and tag of the whole sum; or failed: a reason, and who was
-//   `silent` or sent what is `malformed`.
+//   `silent` (itself: it was not ready within the budget) or sent what is `malformed`.
 //
 // Reduction: sync/reducer.h. A member that does not deliver is reported (RoundReport.silent), when nothing moves
 // any more and when the budget is over; the authority decides.

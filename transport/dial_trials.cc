@@ -54,6 +54,13 @@ std::vector<std::string> dialable_addresses(const std::vector<std::string>& addr
   return dialable;
 }
 
+std::string plain_host(const std::string& host) {
+  const std::string bytes = host_of(host).bytes;
+  if (bytes == host) return host;  // a name
+  char text[INET6_ADDRSTRLEN] = {};
+  return ::inet_ntop(bytes.size() == 4 ? AF_INET : AF_INET6, bytes.data(), text, sizeof(text)) ? text : host;
+}
+
 std::vector<std::string> usable_addresses(std::vector<std::string> addresses) {
   std::erase_if(addresses, [](const std::string& address) {
     return address.empty() || address.size() > limits::kAddressBytesMax;

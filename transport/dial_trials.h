@@ -30,6 +30,9 @@ struct DialOrigin {
 // from there.
 std::vector<std::string> dialable_addresses(const std::vector<std::string>& addresses, const DialOrigin& origin);
 
+// As one text whatever it was written as: an IPv4 address in IPv6's clothes as IPv4, IPv6 in its shortest form.
+std::string plain_host(const std::string& host);
+
 // What is kept of addresses that a stranger tells: not empty, not long, not many.
 std::vector<std::string> usable_addresses(std::vector<std::string> addresses);
 

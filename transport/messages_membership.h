@@ -29,7 +29,8 @@ struct JoinAnswer {
   bool initialise = false;  // the stage never secured a round
   std::string reason;
   bool unreachable = false;  // not accepted for now, since it cannot be reached as it must: it may ask again
-  SHOAL_FIELDS(accepted, stage, initialise, reason, unreachable)
+  bool later = false;        // not accepted yet, and nothing is wrong with how it is reached: it asks again
+  SHOAL_FIELDS(accepted, stage, initialise, reason, unreachable, later)
 };
 
 struct Member {

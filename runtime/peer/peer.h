@@ -153,6 +153,7 @@ class Peer final : private Transport::Listener,
   void on_joined(const JoinAnswer& answer) override;
   void on_refused(const std::string& reason) override;
   void on_unreachable(const std::string& reason) override;
+  void on_later(const std::string& reason) override;
   void on_members(const MemberList& list) override;
   void on_fenced(const std::string& reason) override;
   void on_goodbye() override;

@@ -105,6 +105,12 @@ void Peer::on_unreachable(const std::string& reason) {
   if (line) owner_.on_warning(*line);
 }
 
+void Peer::on_later(const std::string& reason) {
+  const auto line = reachability_.told_to_wait(env_.loop.now(), reason);
+  state_.because(reason);
+  if (line) owner_.on_warning(*line);
+}
+
 void Peer::on_refused(const std::string& reason) {
   finish("", make_error(ErrorCode::kRefused, "the authority refused us: " + reason + ". " + kRefusedHint));
 }

@@ -24,6 +24,14 @@ std::optional<std::string> Reachability::undialled(TimePoint now, const std::str
   return why_ + "; not admitted, asking again. " + kHint;
 }
 
+// What it says counts down, so it is another text each time.
+std::optional<std::string> Reachability::told_to_wait(TimePoint now, const std::string& what) {
+  undialled_since_.reset();
+  if (wait_told_at_ && now - *wait_told_at_ < kToldPeriod) return std::nullopt;
+  wait_told_at_ = now;
+  return what + "; not admitted yet, asking again";
+}
+
 Status Reachability::check(TimePoint now) const {
   const Duration limit = ever_admitted_ ? patience_.returning : patience_.first;
   if (!undialled_since_ || now - *undialled_since_ <= limit) return Status::success();

@@ -27,6 +27,8 @@ class Reachability {
   void link_down() { undialled_since_.reset(); }
   // We are not admitted for now: `what` says why. The line for people, unless the same was told lately.
   std::optional<std::string> undialled(TimePoint now, const std::string& what);
+  // We are dialled, and not admitted yet for another reason: no patience is used up. The line for people, as above.
+  std::optional<std::string> told_to_wait(TimePoint now, const std::string& what);
   // Why we are not admitted; empty before the first answer of that kind.
   const std::string& why() const { return why_; }
   // ERRORS: kUnreachable (nobody could dial us for too long).
@@ -37,6 +39,7 @@ class Reachability {
   bool ever_admitted_ = false;
   std::optional<TimePoint> undialled_since_;
   TimePoint told_at_{};
+  std::optional<TimePoint> wait_told_at_;
   std::string why_;
 };
 

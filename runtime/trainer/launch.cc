@@ -86,7 +86,9 @@ void Launch::tick() {
   const TimePoint now = env_.loop.now();
   watch_stages();
   if (now >= next_announce_) announce();
+  if (now >= next_exchange_) exchange_records();
   if (now >= next_bytes_) write_bytes();
+  for (const InboundFrames& late : payments_.take_late(now)) transport_->refuse(late.peer, late.transfer);
   check_log_space();
   if (!finishing_ && stages_ready_ && trainer_->reached_end()) finish("all tokens are committed");
   if (finishing_) watch_holders(now);
@@ -133,7 +135,7 @@ void Launch::on_link_down(const Remote& remote, const Error&) {
   trainer_->on_link_down(remote);
   if (fetcher_) fetcher_->on_donor_down(remote.peer);
   std::erase_if(inbound_chunks_, [&](const auto& item) { return item.first.peer == remote.peer; });
-  std::erase_if(paying_, [&](const auto& item) { return item.first.peer == remote.peer; });
+  payments_.drop(remote.peer);
 }
 
 void Launch::on_message(const Remote& remote, Message message, TransferId transfer, std::uint64_t frame_bytes) {
@@ -154,10 +156,10 @@ void Launch::on_message(const Remote& remote, Message message, TransferId transf
   } else if (auto* m = std::get_if<Peers>(&message)) {
     if (env_.directory != nullptr) env_.directory->offer(m->records);
   } else if (auto* m = std::get_if<JoinRequest>(&message); m != nullptr && !authority_->knows(remote.session)) {
-    const auto before = paying_.lower_bound({remote.peer, 0});  // one at a time
-    const bool pays_already = before != paying_.end() && before->first.peer == remote.peer;
-    if (transfer != 0 && frame_bytes == kDialPaymentBytes && !pays_already && paying_.size() < kPayingMax) {
-      paying_.insert_or_assign({remote.peer, transfer}, std::move(*m));
+    const bool pays_already = payments_.awaits(remote.peer);  // one at a time
+    if (transfer != 0 && frame_bytes == kDialPaymentBytes && !pays_already) {
+      if (const auto out = payments_.await({remote.peer, transfer}, std::move(*m), env_.loop.now()))
+        transport_->refuse(out->peer, out->transfer);
       return;
     }
     if (!pays_already) dial_back_->check(remote, *m, {.host = transport_->other_host(remote.peer), .paid = false});
@@ -189,9 +191,9 @@ void Launch::on_dialled_back(const DialBack::Verdict& verdict) {
 }
 
 void Launch::on_frames(const Remote& remote, TransferId transfer, Result<std::vector<Bytes>> frames) {
-  if (auto paying = paying_.extract({remote.peer, transfer}); !paying.empty()) {
+  if (const auto paid = payments_.take({remote.peer, transfer})) {
     if (frames.ok() && !authority_->knows(remote.session))
-      dial_back_->check(remote, paying.mapped(), {.host = transport_->other_host(remote.peer), .paid = true});
+      dial_back_->check(remote, *paid, {.host = transport_->other_host(remote.peer), .paid = true});
     return;
   }
   const auto it = inbound_chunks_.find({remote.peer, transfer});

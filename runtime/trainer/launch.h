@@ -25,6 +25,7 @@
 #include "runtime/trainer/delay_watch.h"
 #include "runtime/trainer/dial_back.h"
 #include "runtime/trainer/log_space.h"
+#include "runtime/trainer/payments.h"
 #include "runtime/trainer/run_summary.h"
 #include "runtime/trainer/standing.h"
 #include "runtime/trainer/trainer.h"
@@ -130,6 +131,7 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   void send(const PeerId& peer, Message message) override;
   std::vector<std::uint8_t> sign(ByteView body) override;
   void fence(const Session& session) override;
+  std::string other_host(const PeerId& peer) const override { return transport_->other_host(peer); }
   void on_members(const MemberList& list) override;
   void on_round_commit(const RoundCommit& commit) override;
   void on_round_abandoned(const RoundAbandon& abandon) override;
@@ -160,6 +162,7 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   void on_dialled_back(const DialBack::Verdict& verdict);
   void tick();
   void announce();
+  void exchange_records();
   void announce_standing(const RunRecord& beside);
   void watch_stages();
   std::string stranded_text(const StageStatus& stage) const;  // empty: it is not
@@ -202,8 +205,7 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
     auto operator<=>(const Inbound&) const = default;
   };
   std::map<Inbound, Chunk> inbound_chunks_;
-  static constexpr std::size_t kPayingMax = 64;
-  std::map<Inbound, JoinRequest> paying_;  // their payment for a dial is on its way (dial_back.h)
+  Payments payments_;
   RunSummary summary_;
   std::string finish_wanted_;  // finish() before start()
   std::uint16_t next_state_ = 0;
@@ -221,7 +223,7 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   std::optional<TimePoint> missing_since_;  // after Ctrl-C: since when a stage has nobody who holds its state
   std::optional<TimePoint> cut_since_;      // also in validation: since when a stage's peers reach nobody of the next
   TimerId timer_ = 0;
-  TimePoint next_announce_{}, announced_at_{}, next_parked_{}, next_bytes_{};
+  TimePoint next_announce_{}, announced_at_{}, next_exchange_{}, next_parked_{}, next_bytes_{};
   Standing standing_;
   std::size_t standing_parts_ = 0;     // records of it that the directory has
   std::optional<TimePoint> ended_at_;  // END was sent

@@ -93,7 +93,14 @@ void Launch::announce() {
   else
     log_warning("no record for the directory: ", text.error().message);
   announce_standing(record);
-  for (const StageMembers& stage : authority_->members().stages)  // what the peers know keeps memory fresh
+}
+
+// What the peers know keeps memory fresh. Each answer costs as many signatures as it has records, so news of how the
+// run stands is no reason to ask.
+void Launch::exchange_records() {
+  next_exchange_ = env_.loop.now() + kRecordPeriod;
+  if (env_.directory == nullptr) return;
+  for (const StageMembers& stage : authority_->members().stages)
     for (const Member& member : stage.members)
       if (transport_->remote(member.peer)) send(member.peer, PeersQuery{});
 }

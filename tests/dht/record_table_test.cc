@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/dht/records.h"
 #include "transport/limits.h"
 
@@ -57,6 +59,29 @@ TEST_F(RecordTableTest, RefusesTheExpiredAndTheFuture) {
   EXPECT_EQ(table_.offer(text(2, 0, 1), kTestWall + kRecordTtl + kClockSkewMax).code(), ErrorCode::kStale);
   EXPECT_EQ(table_.offer(text(2, 0, 1, kTestWall + kClockSkewMax + 1s), kTestWall).code(), ErrorCode::kStale);
   EXPECT_EQ(table_.size(), 0u);
+}
+
+// What is the same word for word costs no signature: not even its expiry is looked at again.
+TEST_F(RecordTableTest, WhatIsHeldWordForWordIsNotReadAgainAndWhatWentIs) {
+  const std::string held = text(2, 0, 10);
+  ASSERT_TRUE(table_.offer(held, kTestWall).value());
+  const WallTime later = kTestWall + kRecordTtl + kClockSkewMax;
+  const auto again = table_.offer(held, later);
+  ASSERT_TRUE(again.ok()) << again.error().message;
+  EXPECT_FALSE(*again);
+  EXPECT_EQ(table_.counters().unchanged, 1u);
+  ASSERT_TRUE(table_.offer(text(2, 0, 11, later), later).value());
+  EXPECT_EQ(table_.offer(held, later).code(), ErrorCode::kStale) << "another one took its place";
+  std::vector<std::string> texts;
+  for (std::size_t i = 0; i < limits::kReplicasMax; ++i) {
+    const KeyPair key = KeyPair::generate();
+    texts.push_back(packed(peer_record(run_, key, 0, 1, later), key));
+    ASSERT_TRUE(table_.offer(texts.back(), later).value());
+  }
+  texts.push_back(text(2, 0, 11, later));
+  EXPECT_GE(
+      std::count_if(texts.begin(), texts.end(), [&](const auto& one) { return table_.offer(one, later).value(); }), 1)
+      << "one of them had made room";
 }
 
 TEST_F(RecordTableTest, CountsWhatItRefusesByCause) {

@@ -44,5 +44,16 @@ TEST(ReachabilityTest, AdmissionAndALostLinkBeginTheCountAnew) {
   EXPECT_TRUE(reach.check(kStart + 9000s).ok());
 }
 
+TEST(ReachabilityTest, WhoIsToldToComeLaterWaitsAsLongAsThatTakes) {
+  Reachability reach = patient();
+  reach.undialled(kStart, "a:1 refused");
+  const auto line = reach.told_to_wait(kStart + 1s, "too many join; 30 s");
+  ASSERT_TRUE(line.has_value());
+  EXPECT_EQ(line->find("--advertise"), std::string::npos) << "nothing is wrong with its address";
+  EXPECT_FALSE(reach.told_to_wait(kStart + 6s, "too many join; 25 s").has_value());
+  EXPECT_TRUE(reach.told_to_wait(kStart + 31s, "too many join; 0 s").has_value());
+  EXPECT_TRUE(reach.check(kStart + 9000s).ok());
+}
+
 }  // namespace
 }  // namespace shoal

@@ -14,8 +14,7 @@ TimePoint at(Duration since_start) { return TimePoint(Duration(1000s)) + since_s
 
 std::size_t admitted(AdmissionPace& pace, int asking, const std::string& host, TimePoint now) {
   std::size_t count = 0;
-  for (int i = 0; i < asking; ++i)
-    count += pace.refuse(peer_of(1), {host + ":" + std::to_string(1000 + i)}, now) ? 0 : 1;
+  for (int i = 0; i < asking; ++i) count += pace.refuse(peer_of(1), host, now) ? 0 : 1;
   return count;
 }
 
@@ -24,12 +23,21 @@ TEST(AdmissionPaceTest, AHostHasSoManyJoinersAtOnceAndThenSoManyASecond) {
   EXPECT_EQ(admitted(pace, 200, "192.0.2.7", at(0s)), AdmissionPace::kAtOnce);
   EXPECT_EQ(admitted(pace, 200, "192.0.2.7", at(10s)), 10 * AdmissionPace::kPerSecond);
   EXPECT_EQ(admitted(pace, 1, "192.0.2.8", at(10s)), 1u) << "another host";
-  EXPECT_EQ(admitted(pace, 200, "[2001:db8::1]", at(10s)), AdmissionPace::kAtOnce);
+  EXPECT_EQ(admitted(pace, 200, "2001:db8::1", at(10s)), AdmissionPace::kAtOnce);
 }
 
-TEST(AdmissionPaceTest, WhoSaysNoAddressIsCountedByNone) {
+TEST(AdmissionPaceTest, AHostIsOneHowEverItIsWritten) {
   AdmissionPace pace;
-  for (int i = 0; i < 500; ++i) EXPECT_FALSE(pace.refuse(peer_of(1), {}, at(0s)));
+  EXPECT_EQ(admitted(pace, 200, "::ffff:192.0.2.7", at(0s)), AdmissionPace::kAtOnce);
+  EXPECT_EQ(admitted(pace, 1, "192.0.2.7", at(0s)), 0u);
+  EXPECT_EQ(admitted(pace, 200, "2001:db8::1", at(0s)), AdmissionPace::kAtOnce);
+  EXPECT_EQ(admitted(pace, 1, "2001:DB8:0:0::1", at(0s)), 0u);
+  EXPECT_EQ(admitted(pace, 1, "lab.example", at(0s)), 1u);
+}
+
+TEST(AdmissionPaceTest, WhoseHostIsNotKnownIsCountedByNone) {
+  AdmissionPace pace;
+  for (int i = 0; i < 500; ++i) EXPECT_FALSE(pace.refuse(peer_of(1), "", at(0s)));
 }
 
 TEST(AdmissionPaceTest, WhoseSessionEndedForWhatItDidRestsEverLonger) {

@@ -23,6 +23,34 @@ class AuthorityMisconductTest : public AuthorityTest {
     ADD_FAILURE() << "no answer";
     return {};
   }
+  // Member 3 says to every round that it was not ready, when its time is over or at once. Returns how often, at most
+  // four times more than a member may refuse.
+  std::uint32_t not_ready(bool waits) {
+    options.round_budget = 4s;
+    boot_with(3);
+    std::uint64_t version = 0, seen = 0;
+    std::uint32_t failures = 0;
+    for (int turn = 0; turn < 400 && over.empty() && failures < kRoundRefusalsMax + 4; ++turn) {
+      for (std::uint64_t n = 1; n <= 3; ++n) beat(n, version, 100);
+      loop.run_for(300ms);
+      const auto opened = sent_to<RoundOpen>(1);
+      if (opened.empty() || opened.back().round.value == seen) continue;
+      const RoundOpen open = opened.back();
+      seen = open.round.value;
+      if (std::count(open.members.begin(), open.members.end(), session_of(3)) > 0) {
+        if (waits) keep_alive(3, std::chrono::milliseconds(open.budget_ms) * 6 / 10, version);
+        fail_round(3, seen, session_of(3), "the step or snapshot was not ready within the budget");
+        settle();
+        ++failures;
+        continue;
+      }
+      for (std::uint64_t n = 1; n <= 2; ++n) contribute(n, seen, {10 * seen + n});
+      for (std::uint64_t n = 1; n <= 2; ++n) agree(n, seen, 7, 3, 30);
+      settle();
+      version = open.base.value + 1;
+    }
+    return failures;
+  }
   bool listed_serving(std::uint64_t n) const {
     for (const Member& member : authority->members().stages[0].members)
       if (member.session == session_of(n)) return member.serving;
@@ -60,10 +88,21 @@ TEST_F(AuthorityMisconductTest, WhoAnswersEveryRoundWithAFailureIsEndedByNameAnd
   const Remote next{peer_of(3), Session{session_of(3).peer_tag, 99}, PeerRole::kPeer};
   const JoinAnswer refused = ask_to_join(next);
   EXPECT_FALSE(refused.accepted);
-  EXPECT_TRUE(refused.unreachable) << "it asks again by itself";
+  EXPECT_TRUE(refused.later) << "it asks again by itself";
   EXPECT_NE(refused.reason.find("ended for what it did"), std::string::npos) << refused.reason;
   keep_alive(2, AdmissionPace::kRestFirst + 1s, version);
   EXPECT_TRUE(ask_to_join(next).accepted);
+}
+
+// It may be slow, or wait for what all wait for.
+TEST_F(AuthorityMisconductTest, WhoIsNotReadyWithinTheBudgetIsNotEndedForIt) {
+  EXPECT_EQ(not_ready(true), kRoundRefusalsMax + 4);
+  EXPECT_TRUE(over.empty());
+}
+
+TEST_F(AuthorityMisconductTest, WhoSaysSoLongBeforeItsTimeIsOverIs) {
+  EXPECT_EQ(not_ready(false), kRoundRefusalsMax);
+  EXPECT_EQ(over.size(), 1u);
 }
 
 TEST_F(AuthorityMisconductTest, WhoTogglesServingMakesFewRecordsAndServesInTheEnd) {
@@ -125,19 +164,24 @@ TEST_F(AuthorityMisconductTest, AWeightThatIsNotThatOfItsEntriesEndsItsSession) 
   EXPECT_NE(over[0].second.find("for 1 entries of 4 targets"), std::string::npos) << over[0].second;
 }
 
-TEST_F(AuthorityMisconductTest, ManyIdentitiesOfOneAddressAreAdmittedOneAfterAnother) {
+// What they say of themselves is not looked at: another host each, or one that is not theirs.
+TEST_F(AuthorityMisconductTest, ManyIdentitiesOfOneHostAreAdmittedOneAfterAnother) {
   boot();
+  host = "192.0.2.7";
   std::size_t accepted = 0;
   JoinRequest request;
   for (std::uint64_t n = 1; n <= 200; ++n) {  // in 4 s
-    request.addresses = {"192.0.2.7:" + std::to_string(20'000 + n)};
-    accepted += ask_to_join(remote(n), request).accepted ? 1 : 0;
+    request.addresses = {"192.0.3." + std::to_string(n) + ":20000", "192.0.2.8:" + std::to_string(20'000 + n)};
+    const JoinAnswer answer = ask_to_join(remote(n), request);
+    accepted += answer.accepted ? 1 : 0;
+    EXPECT_NE(answer.accepted, answer.later) << answer.reason;
+    EXPECT_FALSE(answer.unreachable) << "its patience is not for that";
   }
   EXPECT_GE(accepted, static_cast<std::size_t>(AdmissionPace::kAtOnce));
   EXPECT_LE(accepted, static_cast<std::size_t>(AdmissionPace::kAtOnce + 5 * AdmissionPace::kPerSecond));
   EXPECT_EQ(members(), accepted);
-  request.addresses = {"192.0.2.8:20000"};
-  EXPECT_TRUE(ask_to_join(remote(201), request).accepted) << "of another address";
+  host = "192.0.2.8";
+  EXPECT_TRUE(ask_to_join(remote(201), request).accepted) << "of another host, which the others claimed";
 }
 
 }  // namespace

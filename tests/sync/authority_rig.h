@@ -80,6 +80,7 @@ class AuthorityTest : public testing::Test, public AuthorityPort {
     return {signature.begin(), signature.end()};
   }
   void fence(const Session& session) override { fenced.insert(session); }
+  std::string other_host(const PeerId&) const override { return host; }
   void on_members(const MemberList& list) override {
     EXPECT_GE(list.epoch, newest_epoch);
     newest_epoch = list.epoch;
@@ -218,6 +219,7 @@ class AuthorityTest : public testing::Test, public AuthorityPort {
   std::vector<std::pair<Session, std::string>> over;
   std::vector<EventRecord> events;
   std::string log_error;
+  std::string host;  // that everybody's connection comes from; empty: not known
   std::vector<Duration> slow_log;
   Epoch newest_epoch;
   std::uint64_t progress = 0;

@@ -48,6 +48,7 @@ class MembershipTest : public testing::Test, public MembershipPort {
   void on_joined(const JoinAnswer&) override { said += "joined "; }
   void on_refused(const std::string&) override { said += "refused "; }
   void on_unreachable(const std::string& reason) override { said += "unreachable(" + reason + ") "; }
+  void on_later(const std::string& reason) override { said += "later(" + reason + ") "; }
   void on_members(const MemberList& list) override { said += "list" + std::to_string(list.epoch.value) + " "; }
   void on_fenced(const std::string&) override { said += "fenced "; }
   void on_goodbye() override { said += "goodbye "; }
@@ -133,6 +134,16 @@ TEST_F(MembershipTest, ARefusalIsFinal) {
   loop.run_for(20s);
   EXPECT_EQ(said, "refused ");
   EXPECT_EQ(count_sent<JoinRequest>(), 1u);
+}
+
+TEST_F(MembershipTest, AsksAgainWhenItIsToldToComeLater) {
+  membership->start();
+  JoinAnswer answer;
+  answer.later = true;
+  ASSERT_TRUE(membership->on_message(answer).ok());
+  EXPECT_EQ(said, "later() ");
+  loop.run_for(5100ms);
+  EXPECT_EQ(count_sent<JoinRequest>(), 2u);
 }
 
 TEST_F(MembershipTest, AsksAgainWhenNobodyCouldDialIt) {

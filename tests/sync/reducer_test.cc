@@ -187,6 +187,20 @@ TEST_F(ReducerSizeTest, WhoBringsMoreWorkMayBringLargerValues) {
   EXPECT_TRUE(add_up(payload_of(std::vector<float>(kCount, 0.0f), 0, 0)).ok()) << "or none";
 }
 
+// What it takes for one target a sum of many steps beside it has averaged away: per target it is 500 times the others'.
+TEST_F(ReducerSizeTest, WhoMadeOneStepBesideMembersOfManyIsTaken) {
+  const Payload members[] = {brought(22, 2000), brought(22, 2000)}, joiner = brought(22, 4);
+  Reducer owner = reducer_of(3, 0, true, members[0]);
+  owner.add(1, reducer_of(3, 1, true, members[1]).piece_for(0));
+  owner.add(2, reducer_of(3, 2, true, joiner).piece_for(0));
+  const auto sum = summed(owner);
+  EXPECT_TRUE(sum.ok()) << sum.error().message;
+  Reducer flooded = reducer_of(3, 0, true, members[0]);
+  flooded.add(1, reducer_of(3, 1, true, members[1]).piece_for(0));
+  flooded.add(2, reducer_of(3, 2, true, brought(22e4f, 4)).piece_for(0));
+  EXPECT_FALSE(summed(flooded).ok()) << "large in whole too";
+}
+
 // Of two nobody knows which one is right: the smaller one is believed, and our own is not ours to refuse.
 TEST_F(ReducerSizeTest, OfTwoTheOthersLargerOneIsRefused) {
   for (const bool other_is_larger : {true, false}) {

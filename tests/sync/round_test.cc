@@ -192,6 +192,16 @@ TEST_F(RoundTest, ARefusedContributionIsReportedWithItsReason) {
   EXPECT_EQ(members[0]->reports[0].reason, "the delta is not finite");
 }
 
+TEST_F(RoundTest, WhoIsNotReadyWithinTheBudgetSaysThatItIsItself) {
+  make(2);
+  members[0]->hold_contribution = true;
+  members[0]->round.on_open(open(1));
+  loop.run_for(2s);
+  ASSERT_EQ(members[0]->reports.size(), 1u);
+  EXPECT_EQ(kind_of(members[0]->reports[0]), ReportKind::kFailed);
+  EXPECT_EQ(members[0]->reports[0].silent, members[0]->self);
+}
+
 TEST_F(RoundTest, ARuleThatTheRunDoesNotUseFailsTheRound) {
   make(1);
   RoundOpen message = open(1);

@@ -70,6 +70,7 @@ class Replica final : public MembershipPort, public RoundHost, public DonorHost,
   void on_joined(const JoinAnswer& answer) override;
   void on_refused(const std::string& reason) override;
   void on_unreachable(const std::string&) override {}
+  void on_later(const std::string&) override {}
   void on_members(const MemberList& list) override;
   void on_fenced(const std::string& reason) override;
   void on_goodbye() override {}
@@ -142,6 +143,7 @@ class Swarm final : public AuthorityPort {
   void send(const PeerId& peer, Message message) override;
   std::vector<std::uint8_t> sign(ByteView body) override;
   void fence(const Session&) override {}
+  std::string other_host(const PeerId&) const override { return {}; }
   void on_members(const MemberList&) override {}
   void on_round_commit(const RoundCommit& commit) override;
   void on_round_abandoned(const RoundAbandon&) override { ++abandoned; }
