@@ -12,8 +12,8 @@ std::vector<std::string> summary_lines(const RunSummary& s, bool over, Duration 
   std::vector<std::string> lines = {
       (over ? "the run is over (" : "the run stands before its end (") + s.reason + ")",
       number(s.run_targets) + " tokens in " + clock_text(elapsed) + ", faults " + number(s.faults),
-      "microbatches: issued " + number(s.issued) + ", committed " + number(s.committed) + ", unfinished " +
-          number(s.unfinished),
+      "microbatches: issued " + number(s.issued) + ", committed " + number(s.committed),
+      "unfinished: " + number(s.unfinished),
       "(microbatch, stage) pairs lost: " + number(s.lost),
       "one peer takes at most " + number(s.loss_bound_microbatches) + " microbatches with it, " +
           short_number(s.loss_bound_targets) + " tokens",
