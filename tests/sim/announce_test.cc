@@ -17,7 +17,6 @@ class RecordingDirectory final : public PeerDirectory {
   const SimLoop* loop = nullptr;
   std::vector<Announced> announced;
   std::vector<std::pair<TimePoint, std::string>> withdrawn;
-  mutable std::vector<TimePoint> asked;  // a process was asked for what it knows
 
   void announce(std::string signed_record, std::string) override {
     announced.push_back({loop->now(), std::move(signed_record)});
@@ -27,10 +26,7 @@ class RecordingDirectory final : public PeerDirectory {
   void look_up_run(Duration, std::function<void(Result<RunRecord>)>) override {}
   void look_up_standing(std::uint16_t, Duration, std::function<void(Result<StandingRecord>)>) override {}
   void offer(const std::vector<std::string>&) override {}
-  std::vector<std::string> known(std::size_t) const override {
-    asked.push_back(loop->now());
-    return {};
-  }
+  std::vector<std::string> known(std::size_t) const override { return {}; }
   bool alive() const override { return true; }
 };
 
@@ -133,37 +129,6 @@ TEST(AnnounceTest, VersionAndRateOfANewPeerStandThereAsSoonAsItHasThem) {
     if (when > measured + 200ms) before = when;
   }
   EXPECT_TRUE(before.has_value());
-}
-
-// An answer costs as many signatures as it has records.
-TEST(AnnounceTest, NewsOfHowTheRunStandsIsNoReasonToAskEveryMemberWhatItKnows) {
-  RecordingDirectory directory;
-  SwarmOptions options;
-  options.directory = &directory;
-  options.config = small_config(RuleId::kDiloco, options.stages, 100'000);
-  Swarm swarm(std::move(options));
-  directory.loop = &swarm.loop();
-  swarm.run_for(40s);
-  const TimePoint killed = swarm.loop().now();
-  const std::size_t left = swarm.peers().size() - 1;
-  swarm.kill_peer(0);  // it is quiet, then gone
-  swarm.run_for(35s);
-  std::optional<TimePoint> before;
-  std::size_t news = 0, with_questions = 0;
-  for (const auto& one : directory.announced) {
-    const auto record = parse_any_record(one.text);
-    ASSERT_TRUE(record.ok());
-    if (!std::holds_alternative<RunRecord>(*record)) continue;
-    const auto gap = before ? one.when - *before : Duration(kRecordPeriod);
-    before = one.when;
-    if (one.when < killed || one.when + 1s > swarm.loop().now() || gap >= kRecordPeriod) continue;
-    ++news;
-    const auto asked = std::count_if(directory.asked.begin(), directory.asked.end(),
-                                     [&](TimePoint at) { return at >= one.when && at < one.when + 1s; });
-    if (static_cast<std::size_t>(asked) >= left) ++with_questions;
-  }
-  EXPECT_GT(news, 0u);
-  EXPECT_LT(with_questions, news);
 }
 
 }  // namespace

@@ -122,6 +122,7 @@ TEST_F(ForgedWordsTest, AForwardOfWhoIsNoHolderOfTheStageBeforeMakesNoEntry) {
   ASSERT_TRUE(is_member());
   constexpr std::uint64_t kForeign = 5'000'000;
   const Session self = Session::of(liar->id(), 1);
+  swarm.run_for(5s);  // until every stage has somebody
   const MemberList list = swarm.launch()->authority().members();
   std::optional<StageId> own;
   for (const StageMembers& stage : list.stages)
