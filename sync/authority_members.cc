@@ -52,10 +52,8 @@ bool Authority::knows(const Session& session) const {
 void Authority::on_join(const Remote& from, const JoinRequest& request) {
   if (ended_) return port_.send(from.peer, end_);
   if (over_.count(from.session)) return tell_over(from);
-  if (const auto known = members_.find(from.session); known != members_.end()) {
-    if (undurable_ == 0) port_.send(from.peer, join_answer(known->second));  // else the first answer is on its way
-    return;
-  }
+  if (const auto known = members_.find(from.session); known != members_.end())
+    return undurable_ == 0 ? port_.send(from.peer, join_answer(known->second)) : void();  // else it is on its way
   std::vector<StageSupply> supply;
   for (const StageState& stage : stages_)
     supply.push_back({stage.stage, 0, 0, 0, stage.secured, stage.version, stage.digest});
