@@ -1,4 +1,6 @@
 // A member that does harm with well-formed messages: what it does is bounded, and its session ends by name.
+#include <functional>
+
 #include "common/log.h"
 #include "tests/sync/authority_rig.h"
 
@@ -23,14 +25,12 @@ class AuthorityMisconductTest : public AuthorityTest {
     ADD_FAILURE() << "no answer";
     return {};
   }
-  // Member 3 says to every round that it was not ready, when its time is over or at once. Returns how often, at most
-  // four times more than a member may refuse.
-  std::uint32_t not_ready(bool waits) {
-    options.round_budget = 4s;
-    boot_with(3);
-    std::uint64_t version = 0, seen = 0;
-    std::uint32_t failures = 0;
-    for (int turn = 0; turn < 400 && over.empty() && failures < kRoundRefusalsMax + 4; ++turn) {
+  // Members 1 and 2 do what they are asked, so that each round that is committed gives 3 another trial; 3 answers those
+  // that it is in with `refuse`. Until a session is over or it refused `most`. Returns how often it did.
+  std::uint32_t refuse_rounds(int turns, std::uint32_t most, const std::function<void(const RoundOpen&)>& refuse) {
+    std::uint64_t seen = 0;
+    std::uint32_t refusals = 0;
+    for (int turn = 0; turn < turns && over.empty() && refusals < most; ++turn) {
       for (const std::uint64_t n : {3, 1, 2}) beat(n, version, 100);  // 3 first: a round begins with who is there
       loop.run_for(300ms);
       const auto opened = sent_to<RoundOpen>(1);
@@ -38,10 +38,9 @@ class AuthorityMisconductTest : public AuthorityTest {
       const RoundOpen open = opened.back();
       seen = open.round.value;
       if (std::count(open.members.begin(), open.members.end(), session_of(3)) > 0) {
-        if (waits) keep_alive(3, std::chrono::milliseconds(open.budget_ms) * 6 / 10, version);
-        fail_round(3, seen, session_of(3), "the step or snapshot was not ready within the budget");
+        refuse(open);
         settle();
-        ++failures;
+        ++refusals;
         continue;
       }
       for (std::uint64_t n = 1; n <= 2; ++n) contribute(n, seen, {10 * seen + n});
@@ -49,36 +48,30 @@ class AuthorityMisconductTest : public AuthorityTest {
       settle();
       version = open.base.value + 1;
     }
-    return failures;
+    return refusals;
+  }
+  // It was not ready, which it says when its time is over or at once. At most four times more than a member may refuse.
+  std::uint32_t not_ready(bool waits) {
+    options.round_budget = 4s;
+    boot_with(3);
+    return refuse_rounds(400, kRoundRefusalsMax + 4, [&](const RoundOpen& open) {
+      if (waits) keep_alive(3, std::chrono::milliseconds(open.budget_ms) * 6 / 10, version);
+      fail_round(3, open.round.value, session_of(3), "the step or snapshot was not ready within the budget");
+    });
   }
   bool listed_serving(std::uint64_t n) const {
     for (const Member& member : authority->members().stages[0].members)
       if (member.session == session_of(n)) return member.serving;
     return false;
   }
+  std::uint64_t version = 0;  // of members 1 to 3
 };
 
-// Members 1 and 2 do what they are asked. Each round that is committed gives 3 another trial.
 TEST_F(AuthorityMisconductTest, WhoAnswersEveryRoundWithAFailureIsEndedByNameAndItsPeerRests) {
   boot_with(3);
-  std::uint64_t version = 0, seen = 0;
-  for (int turn = 0; turn < 100 && over.empty(); ++turn) {
-    for (const std::uint64_t n : {3, 1, 2}) beat(n, version, 100);  // 3 first: a round begins with who is there
-    loop.run_for(300ms);
-    const auto opened = sent_to<RoundOpen>(1);
-    if (opened.empty() || opened.back().round.value == seen) continue;
-    const RoundOpen open = opened.back();
-    seen = open.round.value;
-    if (std::count(open.members.begin(), open.members.end(), session_of(3)) > 0) {
-      fail_round(3, seen, session_of(1), "no" + std::string(limits::kTextMax - 2, '!'));
-      settle();
-      continue;
-    }
-    for (std::uint64_t n = 1; n <= 2; ++n) contribute(n, seen, {10 * seen + n});
-    for (std::uint64_t n = 1; n <= 2; ++n) agree(n, seen, 7, 3, 30);
-    settle();
-    version = open.base.value + 1;
-  }
+  refuse_rounds(100, 100, [&](const RoundOpen& open) {
+    fail_round(3, open.round.value, session_of(1), "no" + std::string(limits::kTextMax - 2, '!'));
+  });
   EXPECT_GE(commits.size(), 3u) << "the others go on meanwhile";
   ASSERT_EQ(over.size(), 1u);
   EXPECT_EQ(over[0].first, session_of(3));
