@@ -7,13 +7,12 @@
 #include "sim/checkers.h"
 #include "tests/sim/heard_lines.h"
 #include "tests/sim/stranger.h"
+#include "tests/sim/swarm_words.h"
 
 namespace shoal {
 namespace {
 
 constexpr std::uint64_t kHuge = std::uint64_t{1} << 62;
-
-std::string first_broken(const std::vector<std::string>& broken) { return broken.empty() ? "" : broken.front(); }
 
 // It joined as any peer may, and serves nothing.
 class ForgedWordsTest : public testing::Test {

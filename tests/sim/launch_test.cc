@@ -3,11 +3,10 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
 #include "common/log.h"
 #include "sim/checkers.h"
 #include "sim/swarm.h"
+#include "tests/sim/swarm_words.h"
 
 namespace shoal {
 namespace {
@@ -31,22 +30,10 @@ std::size_t count_ends(const Swarm& swarm) {
          count_events(swarm, EventKind::kEnd, "the run was over already");
 }
 
-std::size_t count_notices(const Swarm& swarm, const std::string& part) {
-  return static_cast<std::size_t>(
-      std::count_if(swarm.notices().begin(), swarm.notices().end(),
-                    [&](const std::string& line) { return line.find(part) != std::string::npos; }));
-}
-
-bool run_until_finished(Swarm& swarm, Duration limit) {
-  return swarm.loop().run_until_true([&] { return swarm.finished(); }, swarm.loop().now() + limit);
-}
-
 void resume(Swarm& swarm) {
   swarm.kill_launch();
   swarm.resume_launch();
 }
-
-std::string first_broken(const std::vector<std::string>& broken) { return broken.empty() ? "" : broken.front(); }
 
 TEST(LaunchTest, AFullDiskUnderTheLogsStopsTheProcessByNameAndAResumedOneGoesOn) {
   Swarm swarm(options_for(400));
@@ -217,12 +204,12 @@ TEST(LaunchTest, APoolOfParkedMicrobatchesIsSaidOnceAndSoIsItsEnd) {
   ASSERT_EQ(first_stage.size(), 2u);
   for (const std::size_t i : first_stage) swarm.freeze_peer(i);
   swarm.run_for(20s);
-  EXPECT_EQ(count_notices(swarm, "parked: no live peer of stage 0"), 1u);
-  EXPECT_EQ(count_notices(swarm, "waits for a peer of stage 0 any more"), 0u);
+  EXPECT_EQ(told(swarm, "parked: no live peer of stage 0"), 1u);
+  EXPECT_EQ(told(swarm, "waits for a peer of stage 0 any more"), 0u);
   for (const std::size_t i : first_stage) swarm.resume_peer(i);
   ASSERT_TRUE(swarm.run_to_end(600s));
-  EXPECT_EQ(count_notices(swarm, "parked: no live peer of stage 0"), 1u);
-  EXPECT_EQ(count_notices(swarm, "waits for a peer of stage 0 any more"), 1u);
+  EXPECT_EQ(told(swarm, "parked: no live peer of stage 0"), 1u);
+  EXPECT_EQ(told(swarm, "waits for a peer of stage 0 any more"), 1u);
 }
 
 // A log above its limit cannot be read back, and nobody would know before the resumption.
@@ -231,11 +218,10 @@ TEST(LaunchTest, ALogIsSaidToBeHalfFullAndAtEachFurtherTenthWithWhatIsLeftAndWha
   options.log_bytes_max = 48 << 10;
   Swarm swarm(std::move(options));
   ASSERT_TRUE(swarm.run_to_end(300s));
-  EXPECT_EQ(count_notices(swarm, "run/trainer.log has 0 MiB of the 0 MiB that can be read back (5"), 1u);
-  EXPECT_EQ(count_notices(swarm, "run/trainer.log has 0 MiB of the 0 MiB that can be read back (6"), 1u);
-  EXPECT_GE(count_notices(swarm, "more microbatches, then the run could not be resumed. HINT: end the run in order"),
-            2u);
-  EXPECT_EQ(count_notices(swarm, "run/trainer.log has 0 MiB of the 0 MiB that can be read back (4"), 0u);
+  EXPECT_EQ(told(swarm, "run/trainer.log has 0 MiB of the 0 MiB that can be read back (5"), 1u);
+  EXPECT_EQ(told(swarm, "run/trainer.log has 0 MiB of the 0 MiB that can be read back (6"), 1u);
+  EXPECT_GE(told(swarm, "more microbatches, then the run could not be resumed. HINT: end the run in order"), 2u);
+  EXPECT_EQ(told(swarm, "run/trainer.log has 0 MiB of the 0 MiB that can be read back (4"), 0u);
 }
 
 TEST(LogSpaceTest, SaysATenthOnceAndCountsWhatIsLeft) {

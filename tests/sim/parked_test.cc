@@ -6,6 +6,7 @@
 
 #include "common/log.h"
 #include "sim/checkers.h"
+#include "tests/sim/swarm_words.h"
 
 namespace shoal {
 namespace {
@@ -18,12 +19,6 @@ SwarmOptions one_peer_a_stage() {
   options.replicas = 1;
   options.config = small_config(RuleId::kDiloco, options.stages, kMicrobatches);
   return options;
-}
-
-std::size_t told(const Swarm& swarm, const std::string& text) {
-  return static_cast<std::size_t>(std::count_if(swarm.notices().begin(), swarm.notices().end(), [&](const auto& line) {
-    return line.find(text) != std::string::npos;
-  }));
 }
 
 class ParkedTest : public testing::Test {

@@ -4,6 +4,7 @@
 #include "common/log.h"
 #include "sim/checkers.h"
 #include "sim/swarm.h"
+#include "tests/sim/swarm_words.h"
 
 namespace shoal {
 namespace {
@@ -16,20 +17,7 @@ SwarmOptions slow_options(RuleId rule, std::uint16_t stages, std::uint64_t micro
   return options;
 }
 
-std::size_t sessions_over(const Swarm& swarm) {
-  std::size_t over = 0;
-  for (const SimEvent& e : swarm.events()) {
-    if (e.event != EventKind::kSessionOver) continue;
-    ++over;
-    ADD_FAILURE() << seconds_of(e.at.time_since_epoch()) << " s: " << e.cause;
-  }
-  return over;
-}
-
-bool said(const Swarm& swarm, const std::string& text) {
-  return std::any_of(swarm.notices().begin(), swarm.notices().end(),
-                     [&](const std::string& line) { return line.find(text) != std::string::npos; });
-}
+bool said(const Swarm& swarm, const std::string& text) { return told(swarm, text) > 0; }
 
 class QuietLog : public testing::Test {
  protected:

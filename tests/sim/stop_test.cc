@@ -8,6 +8,7 @@
 #include "events/audit/audit.h"
 #include "events/lost_at_end.h"
 #include "sim/checkers.h"
+#include "tests/sim/swarm_words.h"
 
 namespace shoal {
 namespace {
@@ -57,16 +58,6 @@ std::size_t lost_of_the_living(const Swarm& swarm) {
         return event.event == EventKind::kLost && event.cause == kLostWithoutStage &&
                !books.over(event.entry_name->session);
       }));
-}
-
-std::size_t told(const Swarm& swarm, const std::string& part) {
-  return static_cast<std::size_t>(std::count_if(swarm.notices().begin(), swarm.notices().end(), [&](const auto& line) {
-    return line.find(part) != std::string::npos;
-  }));
-}
-
-bool run_until_finished(Swarm& swarm, Duration limit) {
-  return swarm.loop().run_until_true([&] { return swarm.finished(); }, swarm.loop().now() + limit);
 }
 
 TEST_P(StopTest, WhenAStageIsGoneForGoodTheRunEndsWithinItsBoundAndNamesWhatIsLost) {

@@ -8,6 +8,7 @@
 #include "common/log.h"
 #include "events/audit/audit.h"
 #include "sim/checkers.h"
+#include "tests/sim/swarm_words.h"
 
 namespace shoal {
 namespace {
@@ -36,10 +37,6 @@ std::vector<std::size_t> of_stage(const Swarm& swarm, std::uint16_t stage) {
 std::uint64_t committed(const Swarm& swarm) { return swarm.launch()->book().committed(); }
 std::string name_of_peer(const Swarm& swarm, std::size_t index) {
   return short_name(swarm.peers()[index]->peer->session());
-}
-std::size_t sessions_over(const Swarm& swarm) {
-  return static_cast<std::size_t>(std::count_if(swarm.events().begin(), swarm.events().end(),
-                                                [](const SimEvent& e) { return e.event == EventKind::kSessionOver; }));
 }
 std::uint64_t times_stranded(const Swarm& swarm) {
   std::uint64_t times = 0;
