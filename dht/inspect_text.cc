@@ -107,16 +107,18 @@ std::string state_text(const RunReport& report) {
   return text + " (told " + format("%.0f", age_of(standing.expires, report.taken)) + " s ago)";
 }
 
-std::string figures_text(const StandingRecord& standing) {
+// A run that is over has no rate, and what it left undone takes no time.
+std::string figures_text(const StandingRecord& standing, bool over) {
   if (standing.step == 0 && standing.targets == 0) return "";
-  std::string text = "  step " + std::to_string(standing.step) + " | loss " + format("%.4f", standing.loss) + " | " +
-                     figure(standing.rate) + " tok/s\n  ";
+  std::string text = "  step " + std::to_string(standing.step) + " | loss " + format("%.4f", standing.loss) +
+                     (over ? "" : " | " + figure(standing.rate) + " tok/s") + "\n  ";
   const auto done = static_cast<double>(standing.targets), end = static_cast<double>(standing.end_targets);
   text += figure(done);
   if (end == 0) return text + " tokens, no end is set\n";
   const double left = std::max(0.0, end - done);
-  text += " of " + figure(end) + " tokens (" + format("%.0f", 100 * std::min(1.0, done / end)) + " %), " +
-          figure(left) + " to go";
+  text += " of " + figure(end) + " tokens (" + format("%.0f", 100 * std::min(1.0, done / end)) + " %)";
+  if (over) return text + "\n";
+  text += ", " + figure(left) + " to go";
   if (left > 0 && standing.rate > 0) text += ", about " + clock(left / standing.rate);
   return text + "\n";
 }
@@ -251,7 +253,7 @@ std::string table_of(const RunReport& report) {
   if (report.record && !report.record->addresses.empty())
     head += " | at " + printable(report.record->addresses.front(), 128);
   std::string out = wrapped(head) + wrapped("state: " + state_text(report));
-  if (report.standing) out += figures_text(*report.standing);
+  if (report.standing) out += figures_text(*report.standing, report.ended());
   out += weakest_text(report);
   if (report.standing) {
     out += format("%3s %-8s %-11s %6s %6s %-6s %6s %6s %6s %6s %6s\n", "ST", "PEER", "STATE", "TOK/S", "ANCHOR",

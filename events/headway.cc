@@ -19,13 +19,16 @@ std::optional<std::string> HeadwayMeter::line(const Headway& headway, TimePoint 
   if (what_ != headway.what) {
     what_ = headway.what;
     told_ = now;  // what is done within a period needs no line
+    shown_ = false;
     rate_ = RecentRate(kWindow);
     rate_.note(static_cast<double>(headway.done), now);
     return std::nullopt;
   }
   rate_.note(static_cast<double>(headway.done), now);
-  if (now - *told_ < kPeriod) return std::nullopt;
+  const bool over = shown_ && headway.done >= headway.total;
+  if (!over && now - *told_ < kPeriod) return std::nullopt;
   told_ = now;
+  shown_ = headway.done < headway.total;
   const double rest = static_cast<double>(headway.total > headway.done ? headway.total - headway.done : 0);
   return text_of(headway, rate_.per_second(), rate_.time_for(rest), columns);
 }

@@ -20,7 +20,8 @@ struct Headway {
 // "validating 64/128 50%  6.40/s  0:10 left", "saving stage 1 312M/1.10G 28%  72.0M/s  0:11 left"
 std::string text_of(const Headway& headway, double per_second, std::optional<Duration> left, std::size_t columns);
 
-// Makes the line of it, once a second at most: what takes less has none. Another `what` begins anew.
+// Makes the line of it, once a second at most: what takes less has none. What had a line has one at its end too, so
+// that the last one does not stop short of it. Another `what` begins anew.
 class HeadwayMeter {
  public:
   static constexpr Duration kPeriod = 1s, kWindow = 10s;
@@ -30,6 +31,7 @@ class HeadwayMeter {
  private:
   std::string what_;
   std::optional<TimePoint> told_;
+  bool shown_ = false;  // has a line that is not the last
   RecentRate rate_{kWindow};
 };
 

@@ -250,6 +250,18 @@ TEST_F(InspectTest, ARunThatHasEndedSaysSoWithItsReason) {
   EXPECT_THAT(table_of(report()), HasSubstr("state: ended: all tokens are committed"));
 }
 
+TEST_F(InspectTest, ARunThatHasEndedEarlyHasNoRateAndNothingToGo) {
+  RunRecord record = run_record(run_, 1, loop_.wall());
+  record.ended = "stopped by Ctrl-C";
+  announce_run(record);
+  StandingRecord ended = standing({member(ann_, 0)});
+  ended.state = RunState::kEnded;
+  announce_standing(ended);
+  const std::string table = table_of(report());
+  EXPECT_THAT(table, HasSubstr("  step 120 | loss 3.4561\n  1.31M of 5.00M tokens (26 %)\n"));
+  EXPECT_THAT(table, testing::Not(HasSubstr("to go")));
+}
+
 TEST_F(InspectTest, WithoutARunRecordTheStagesAreLookedForAllTheSameAndNothingIsCounted) {
   announce(ann_, 2, 100);
   const RunReport found = report();

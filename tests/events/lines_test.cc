@@ -166,5 +166,16 @@ TEST(HeadwayTest, HasALineASecondAndNoneForWhatTakesLess) {
   EXPECT_FALSE(meter.line({.what = "b", .done = 4, .total = 9}, kStart + 9s, kPiped)) << "another thing begins";
 }
 
+TEST(HeadwayTest, WhatHadALineHasOneAtItsEndToo) {
+  HeadwayMeter meter;
+  EXPECT_FALSE(meter.line({.what = "a", .done = 0, .total = 9}, kStart, kPiped));
+  ASSERT_TRUE(meter.line({.what = "a", .done = 6, .total = 9}, kStart + 2s, kPiped));
+  EXPECT_EQ(meter.line({.what = "a", .done = 9, .total = 9}, kStart + 2100ms, kPiped),
+            std::optional<std::string>("a  9/9  100%  4.29/s"));
+  EXPECT_FALSE(meter.line({.what = "a", .done = 9, .total = 9}, kStart + 2200ms, kPiped)) << "it was told";
+  EXPECT_FALSE(meter.line({.what = "b", .done = 0, .total = 9}, kStart + 3s, kPiped));
+  EXPECT_FALSE(meter.line({.what = "b", .done = 9, .total = 9}, kStart + 3500ms, kPiped)) << "it had no line";
+}
+
 }  // namespace
 }  // namespace shoal
