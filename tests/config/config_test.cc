@@ -112,7 +112,8 @@ TEST(ConfigTest, RefusesOptionsThatExcludeEachOther) {
   EXPECT_THAT(message_of(with("[timing]\nmembership_s = 1\n")), HasSubstr("at least lease_s"));
   EXPECT_THAT(message_of(with("[pipeline]\nstages = 9\n")), Not(testing::StrEq("ok")));
   EXPECT_THAT(message_of(with("[sync]\ninner_batch = 1000000000\n")), HasSubstr("allowed are 131072"));
-  EXPECT_THAT(message_of(with("[schedule]\ntokens = 10\nwarmup_tokens = 11\n")), HasSubstr("[schedule]"));
+  EXPECT_THAT(message_of(with("[schedule]\ntokens = 10\nwarmup_tokens = 11\n")),
+              HasSubstr("[schedule] warmup_tokens = 11 is more than the schedule's 10 tokens"));
   EXPECT_THAT(message_of(with("[run]\nname = \"a b\"\n")), HasSubstr("only letters"));
 }
 

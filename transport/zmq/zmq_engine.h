@@ -90,7 +90,6 @@ class ZmqEngine {
     std::deque<Bytes> queue;
     bool answered = false;
     bool blocked = false;  // ROUTER full
-    TimePoint connected_at{};
   };
   struct Connection {
     ConnectionId id = 0;

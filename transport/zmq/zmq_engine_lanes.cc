@@ -6,7 +6,6 @@
 namespace shoal {
 namespace {
 constexpr Duration kRefusalTime = 200ms;
-constexpr Duration kHandshakePatience = limits::kHandshakeTime - 100ms;  // just below the sockets' own limit
 
 std::size_t index_of(Lane lane) { return static_cast<std::size_t>(lane); }
 // Unique over both listeners.
@@ -65,7 +64,6 @@ void ZmqEngine::on_dialled_event(Connection& connection, Lane lane, const ZmqMon
   switch (event.kind) {
     case ZmqMonitorEvent::Kind::kConnected:
       end.fd = event.fd;
-      end.connected_at = now_;
       dialled_watchdog_.opened(event.fd);
       return;
     case ZmqMonitorEvent::Kind::kKeyRefused:
@@ -77,10 +75,9 @@ void ZmqEngine::on_dialled_event(Connection& connection, Lane lane, const ZmqMon
     case ZmqMonitorEvent::Kind::kHandshakeFailed:
       if (connection.failure) return;
       connection.failure =
-          now_ - end.connected_at >= kHandshakePatience
-              ? make_error(ErrorCode::kTimeout, where + " did not answer the key exchange")
-              : make_error(ErrorCode::kRefused,
-                           where + " broke off the key exchange: it is not peer " + short_name(connection.peer));
+          make_error(ErrorCode::kRefused, where + " broke off the key exchange: it is not peer " +
+                                              short_name(connection.peer) + ", or too busy to finish it within " +
+                                              std::to_string(limits::kGreetingTime / 1s) + " s");
       return;
     case ZmqMonitorEvent::Kind::kConnectFailed:
       if (end.fd < 0) lose(connection.id, make_error(ErrorCode::kUnreachable, "nobody listens at " + where));

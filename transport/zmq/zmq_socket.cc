@@ -127,7 +127,7 @@ void ZmqSocket::configure(Lane lane, const KeyPair& key, bool ipv6) {
   set(ZMQ_MAXMSGSIZE, &message_bytes_max, sizeof message_bytes_max);
   set(ZMQ_SNDHWM, bulk ? limits::kSocketBulkMessagesMax : limits::kSocketControlMessagesMax);
   set(ZMQ_RCVHWM, bulk ? limits::kSocketBulkMessagesMax : limits::kSocketControlMessagesMax);
-  set(ZMQ_HANDSHAKE_IVL, static_cast<int>(limits::kHandshakeTime / 1ms));
+  set(ZMQ_HANDSHAKE_IVL, static_cast<int>(limits::kGreetingTime / 1ms));
   set(ZMQ_IMMEDIATE, 1);
   set(ZMQ_RECONNECT_IVL, -1);  // a connection that broke is over: links decide about the next one
   set(ZMQ_IPV6, ipv6 ? 1 : 0);

@@ -5,10 +5,14 @@
 
 namespace shoal {
 namespace {
-constexpr Duration kPatience = 5s;
-constexpr std::string_view kNotSafe =
-    " at the trial on start; nothing may run on it. HINT: is another libzmq in use than the one this program was built "
-    "with?";
+// A starved machine misses the time limits under which strangers connect to it: it is asked until it answers.
+Result<StrangerFate> knock_until_answered(const HostPort& address, const PeerId& listener, const KeyPair& key,
+                                          const PeerId& claimed, const TrialTimes& times) {
+  for (const TimePoint end = monotonic_now() + times.all;;) {
+    const Result<StrangerFate> fate = knock(address, listener, key, claimed, times.knock);
+    if (!fate.ok() || *fate != StrangerFate::kSilence || monotonic_now() >= end) return fate;
+  }
+}
 }  // namespace
 
 Result<StrangerFate> knock(const HostPort& address, const PeerId& listener, const KeyPair& key, const PeerId& claimed,
@@ -37,7 +41,7 @@ Result<StrangerFate> knock(const HostPort& address, const PeerId& listener, cons
   return StrangerFate::kSilence;
 }
 
-Status try_as_stranger(HostPort address, const PeerId& listener, KeyCheck& keys) {
+Status try_as_stranger(HostPort address, const PeerId& listener, KeyCheck& keys, TrialTimes times) {
   if (address.host == "0.0.0.0") address.host = "127.0.0.1";
   if (address.host == "::") address.host = "::1";
   const KeyPair stranger = KeyPair::generate();
@@ -46,18 +50,25 @@ Status try_as_stranger(HostPort address, const PeerId& listener, KeyCheck& keys)
   const auto verdict = [&](const Result<StrangerFate>& fate, StrangerFate wanted, const std::string& who) -> Status {
     if (!fate.ok()) return fate.error();
     if (*fate == wanted) return Status::success();
-    if (*fate == StrangerFate::kAccepted)
-      return make_error(ErrorCode::kRefused, who + " was let in" + std::string(kNotSafe));
-    return make_error(ErrorCode::kTimeout,
-                      who + " got no clear refusal from " + address.text() + std::string(kNotSafe));
+    const std::string trial = "the trial on start: " + who;
+    if (*fate == StrangerFate::kSilence)
+      return make_error(ErrorCode::kTimeout,
+                        trial + " was not answered at " + address.text() + " in " + std::to_string(times.all / 1s) +
+                            " s. HINT: this machine is too busy to answer itself, or a firewall drops what it sends "
+                            "to its own address; see to that and start again");
+    return make_error(ErrorCode::kRefused,
+                      trial + (*fate == StrangerFate::kAccepted ? " was let in at " : " got no clear refusal at ") +
+                          address.text() +
+                          "; nothing may run on it. HINT: is another libzmq in use than the one this "
+                          "program was built with?");
   };
   if (!keys.open()) {
-    SHOAL_TRY(verdict(knock(address, listener, stranger, stranger.id(), kPatience), StrangerFate::kKeyRefused,
-                      "a stranger whose key is not admitted"));
+    SHOAL_TRY(verdict(knock_until_answered(address, listener, stranger, stranger.id(), times),
+                      StrangerFate::kKeyRefused, "a stranger whose key is not admitted"));
   }
   // Its key may pass for this once; the name it claims may not.
   keys.admit(stranger.curve_public());
-  const Result<StrangerFate> fate = knock(address, listener, stranger, foreign, kPatience);
+  const Result<StrangerFate> fate = knock_until_answered(address, listener, stranger, foreign, times);
   keys.dismiss(stranger.curve_public());
   return verdict(fate, StrangerFate::kClaimRefused, "a stranger under a foreign PeerId");
 }
