@@ -246,8 +246,9 @@ PeerReport Peer::report() const {
   report.reason = state_.reason();
   if (spec_) report.stage = spec_->stage;
   report.status = status();
-  if (report.reason.empty() && report.status.parked > 0)
-    report.reason = "waiting: stage " + std::to_string(spec_->stage.value + 1) + " has no peer";
+  const auto empty = report.status.parked > 0 ? std::optional(StageId(spec_->stage.value + 1)) : empty_stage();
+  if (report.reason.empty() && empty && state_.phase() == PeerPhase::kServing)
+    report.reason = "waiting: stage " + std::to_string(empty->value) + " has no peer";
   if (report.reason.empty() && report.status.stranded)
     report.reason = "waiting: this machine reaches no peer of stage " + std::to_string(spec_->stage.value + 1);
   report.traffic = traffic_.total(session_traffic());

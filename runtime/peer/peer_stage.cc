@@ -1,5 +1,7 @@
 // A peer's state: from the stage it was given to serving it, fetched from others or kept over a fence; and what it
 // gives to others.
+#include <algorithm>
+
 #include "runtime/peer/peer.h"
 #include "runtime/stage_peer/stage_memory.h"
 
@@ -64,6 +66,13 @@ const StageMembers* Peer::own_stage() const {
   for (const StageMembers& stage : life_->membership->list()->stages)
     if (stage.stage == spec_->stage) return &stage;
   return nullptr;
+}
+
+std::optional<StageId> Peer::empty_stage() const {
+  if (!life_ || !life_->membership || !life_->membership->list()) return std::nullopt;
+  for (const StageMembers& stage : life_->membership->list()->stages)
+    if (std::ranges::none_of(stage.members, &Member::serving)) return stage.stage;
+  return std::nullopt;
 }
 
 std::vector<PeerId> Peer::donors_of(const StageMembers& stage) const {

@@ -75,6 +75,19 @@ TEST_F(LeavingTest, OfTwoReplicasThatLeaveTogetherTheLastStaysUntilAnotherHoldsT
   EXPECT_EQ(count(swarm, EventKind::kLost), 0u);
 }
 
+TEST_F(LeavingTest, WhoStaysSaysWhichStageHasNobodyAheadAndBehind) {
+  for (const std::uint16_t gone : {0, 1}) {
+    Swarm swarm(options(2, 1));
+    swarm.run_for(8s);
+    const std::size_t victim = swarm.peers()[0]->peer->report().stage == StageId(gone) ? 0 : 1;
+    const Peer& other = *swarm.peers()[1 - victim]->peer;
+    EXPECT_EQ(other.report().reason, "");
+    swarm.kill_peer(victim);
+    swarm.run_for(30s);
+    EXPECT_EQ(other.report().reason, "waiting: stage " + std::to_string(gone) + " has no peer");
+  }
+}
+
 TEST_F(LeavingTest, CtrlCWhileASessionIsTakenDownEndsThePeer) {
   Swarm swarm(options(1, 2));
   swarm.run_for(8s);
