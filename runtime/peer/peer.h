@@ -211,7 +211,7 @@ class Peer final : private Transport::Listener,
   void fetch_missed();
   std::vector<PeerId> donors_of(const StageMembers& stage) const;
   std::optional<StageId> empty_stage() const;  // of the newest list, the first without a serving member
-  const StageMembers* own_stage() const;  // on the newest list; null: neither list nor stage, or not on it
+  const StageMembers* own_stage() const;       // on the newest list; null: neither list nor stage, or not on it
 
   // ---- leaving, and what others are told (peer_leave.cc) ----
   void check_leaving();
