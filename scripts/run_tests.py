@@ -2,11 +2,11 @@
 """Runs the GoogleTest programs of a build, counts per folder, and ends with "N passed, M failed[, K skipped]".
 
 A program that crashes, hangs or reports nothing counts as one failure more than what it had reported until then.
-Usage: run_tests.py --build DIR [--only FOLDER...] [--more LABEL DIR [TARGET...]]... [--checks] [--samples] [--fuzz SECONDS] [--planted]
+Usage: run_tests.py --build DIR [--only FOLDER...] [--more LABEL DIR [TARGET...]]... [--checks] [--swarms] [--fuzz SECONDS] [--planted]
   --more     the same from another build (all of it, or these programs), shown under this label. Those of --build run one
              after the other, with the machine to themselves, since some start swarms of processes; these share the cores
   --checks   scripts/format --check and scripts/self-test --check count as a test each
-  --samples  scripts/samples --check counts as a test; it trains for two minutes
+  --swarms   scripts/samples --check and scripts/siege --short count as a test each; five minutes
   --fuzz     scripts/fuzz for so long, where each target counts as a test
   --planted  at the end the whole of scripts/self-test, where each bug counts as a test
 """
@@ -152,19 +152,20 @@ def show(label, count, seconds):
 
 
 # Scripts that judge the tree and build nothing; each counts as one test more.
-CHECKS = (("format", "scripts/format"), ("planted", "scripts/self-test"))
-SAMPLES = (("samples", "scripts/samples"),)  # this one runs what was built
+CHECKS = (("format", "scripts/format", "--check"), ("planted", "scripts/self-test", "--check"))
+# These run what was built.
+SWARMS = (("samples", "scripts/samples", "--check"), ("siege", "scripts/siege", "--short"))
 
 
-def run_check(label, script, root):
+def run_check(label, script, how, root):
     count, start = Count(), time.monotonic()
-    check = subprocess.run([root / script, "--check"], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    check = subprocess.run([root / script, how], stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if check.returncode == 0:
         count.passed = 1
     elif check.returncode == SKIPPED:
         count.skipped.append(f"{label}: {check.stderr.strip()}")
     else:
-        count.failed.append(f"{label}: {script} --check: {' '.join((check.stdout + check.stderr).split())}")
+        count.failed.append(f"{label}: {script} {how}: {' '.join((check.stdout + check.stderr).split())}")
     return count, time.monotonic() - start
 
 
@@ -205,7 +206,7 @@ def parse_arguments():
     parser.add_argument("--only", nargs="+", default=[])
     parser.add_argument("--more", nargs="+", action="append", default=[])
     parser.add_argument("--checks", action="store_true")
-    parser.add_argument("--samples", action="store_true")
+    parser.add_argument("--swarms", action="store_true")
     parser.add_argument("--fuzz", type=int, default=0, metavar="SECONDS")
     parser.add_argument("--planted", action="store_true")
     options = parser.parse_args()
@@ -231,8 +232,8 @@ def main():
             show(label, count, seconds)
             took[label] = seconds
             total.add(count)
-    for label, script in (CHECKS if options.checks else ()) + (SAMPLES if options.samples else ()):
-        count, seconds = run_check(label, script, root)
+    for label, script, how in (CHECKS if options.checks else ()) + (SWARMS if options.swarms else ()):
+        count, seconds = run_check(label, script, how, root)
         show(label, count, seconds)
         total.add(count)
     if options.fuzz:

@@ -63,6 +63,8 @@ inline constexpr std::size_t kHalfOpenMax = 1024;  // accepted connections that 
 // Accepted connections of one listener: in all, and of those who did not greet yet. Where the process may have few
 // descriptors, fewer (transport/zmq/connection_bounds.h).
 inline constexpr std::size_t kAcceptedMax = 2 * kPeersMax, kUngreetedMax = 1024, kUngreetedPerAddressMax = 256;
+// Accepted connections of one address, both lanes: so many at once, and in the long run so many a second.
+inline constexpr double kAcceptedPerAddressBurst = 512, kAcceptedPerAddressSecond = 32;
 // Accepted connections of peers that are no members.
 inline constexpr std::size_t kStrangersMax = 1024, kStrangersPerAddressMax = 512;
 inline constexpr Duration kGreetingTime = 5s;               // from the TCP connection to the greeting

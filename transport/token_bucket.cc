@@ -12,4 +12,6 @@ bool TokenBucket::take(TimePoint now) {
   return true;
 }
 
+bool TokenBucket::full(TimePoint now) const { return tokens_ + per_second_ * seconds_of(now - filled_at_) >= burst_; }
+
 }  // namespace shoal

@@ -10,6 +10,7 @@ class TokenBucket {
   TokenBucket(double per_second, double burst) : per_second_(per_second), burst_(burst), tokens_(burst) {}
   // False: none is left. Time never goes back.
   bool take(TimePoint now);
+  bool full(TimePoint now) const;
 
  private:
   double per_second_, burst_, tokens_;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "common/hex.h"
 #include "common/posix_file.h"
 #include "events/audit/audit_books.h"
 #include "events/audit/authority_story.h"
@@ -44,6 +45,7 @@ class Auditor {
     for (const AuditSource* source : others) read(*source, false);
     if (runs_.size() > 1) findings_.violation({}, "the files are of ", runs_.size(), " different runs");
     judge_sessions();
+    judge_trainers();
     judge_entries();
     judge_microbatches();
     judge_stages();
@@ -179,6 +181,14 @@ class Auditor {
     for (const auto& [name, session] : books_.sessions)
       if (session.named && !session.joined)
         findings_.absent(books_.trainer_gap, {}, "session ", name, " took part and never joined");
+  }
+
+  // Whoever is a member may send on microbatches of its own making.
+  void judge_trainers() {
+    for (const auto& [name, trainer] : books_.trainers)
+      if (trainer.entries > 0)
+        findings_.incomplete({}, trainer.entries, " entries of trainer ", hex_of_word(name),
+                             " were made, and no file holds a line of it");
   }
 
   void judge_entries() {

@@ -120,6 +120,11 @@ struct SessionFact {
   bool seen = false, started = false, gap = false, cut = false;
 };
 
+struct TrainerFact {
+  std::uint64_t next = 0;     // serial that it issues next
+  std::uint64_t entries = 0;  // at peers, of a trainer that never issued
+};
+
 // What of a trainer's file concerns every line of it.
 struct TrainerLife {
   std::uint16_t number = 0;  // of the process's lives, from 1
@@ -132,6 +137,7 @@ struct Books {
   std::vector<RoundFact> rounds;
   std::map<std::uint16_t, StageFact> stages;
   std::map<Session, SessionFact> sessions;
+  std::map<std::uint64_t, TrainerFact> trainers;                               // by MicrobatchId::trainer
   std::map<std::pair<std::uint16_t, std::uint64_t>, std::uint32_t> by_number;  // index in rounds, from 1
   bool trainer_seen = false, trainer_gap = false, ended = false;
 

@@ -150,7 +150,9 @@ void PeerStory::take_entry(const AuditEvent& e, Where where) {
     open.fact->stage = static_cast<std::uint16_t>(e.stage);
   }
   const auto microbatch = books_.microbatches.find(e.microbatch);
-  if (microbatch == books_.microbatches.end() || microbatch->second.issue_life == 0)
+  if (TrainerFact& trainer = books_.trainers[e.microbatch.trainer]; trainer.next == 0)
+    ++trainer.entries;
+  else if (microbatch == books_.microbatches.end() || microbatch->second.issue_life == 0)
     findings_.absent(books_.trainer_gap, where, "entry ", e.entry, " of microbatch ", e.microbatch,
                      ", which was never issued");
   if (microbatch != books_.microbatches.end() && microbatch->second.commit_life != 0) return;

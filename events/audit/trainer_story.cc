@@ -61,7 +61,7 @@ void TrainerStory::take_issue(const AuditEvent& e, const TrainerLife& life, Wher
   fact.issue = issue;
   fact.issue_life = life.number;
   fact.step = e.step;
-  std::uint64_t& next = next_serial_[e.microbatch.trainer];
+  std::uint64_t& next = books_.trainers[e.microbatch.trainer].next;
   if (e.microbatch.serial > next)
     findings_.absent(books_.trainer_gap, where, "microbatch ", e.microbatch, " was issued, serial ", next,
                      " in front of it never was");

@@ -1,7 +1,5 @@
 #pragma once
 // What the trainer wrote of microbatches: issued, committed, marked merged, lost (docs/EVENTS.md, rules 1, 3, 7).
-#include <map>
-
 #include "events/audit/audit_books.h"
 
 namespace shoal {
@@ -25,7 +23,6 @@ class TrainerStory {
 
   Books& books_;
   Findings& findings_;
-  std::map<std::uint64_t, std::uint64_t> next_serial_;  // by trainer
   std::size_t stages_ = 0;
   std::uint64_t targets_ = 0;  // of all commits
   double line_loss_ = 0;       // of the commits since the last train line

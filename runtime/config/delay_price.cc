@@ -7,24 +7,22 @@
 namespace shoal {
 namespace {
 
-// Validation loss in nats a target, by mean delay in inner steps; every stage equally late, best of the learning rates
-// tried. From plain PyTorch with a queue of gradients: 4 layers of width 64, 64 positions, inner batch 2048, 244 steps
-// (0.5 M tokens) of a text of 1 MB, one seed. `shoal-bench staleness --text FILE` measures the columns `plain` and
-// `ahead` (that one with c = 1 at every delay; --set optimizer.beta1=0.95 for its beta1) in shoal itself, a row a
-// delay. Its figures then take the place of these. Nothing in shoal replays a ramp. The ramps at 0.5 and 1 were not
-// measured: they are taken to save the part that they save at 2.
+// Validation loss in nats a target, by mean delay in inner steps; every stage equally late, the best of the learning
+// rates tried, one seed: `shoal-bench staleness` with a text of 1.1 MB, 0.5 M tokens each (docs/RESULTS.md).
 struct MeasuredLoss {
   double delay;
-  double plain, ahead;            // AdamW; looking ahead by delay + 1/2 updates (1 at 0.5), beta1 0.95
-  double plain_ramp, ahead_ramp;  // the same on kFlightRamp from no delay at all
+  double plain, ahead;  // AdamW; looking ahead by one update
+  // What kFlightRamp saves of what the delay adds, as parts. Nothing in shoal replays a ramp: from plain PyTorch with a
+  // queue of gradients, the same model and length. At 0.5 and 1 not measured: taken to be those at 2.
+  double plain_saved, ahead_saved;
 };
 // clang-format off
 constexpr MeasuredLoss kMeasured[] = {
-    {0, 2.316, 2.313, 2.316, 2.313},
-    {0.5, 2.467, 2.391, 2.399, 2.356},
-    {1, 2.583, 2.465, 2.461, 2.395},
-    {2, 2.705, 2.569, 2.525, 2.449},
-    {4, 3.057, 2.870, 2.606, 2.521},
+    {0, 2.3428, 2.3428, 0, 0},
+    {0.5, 2.4837, 2.4152, 0.46, 0.47},
+    {1, 2.5541, 2.4979, 0.46, 0.47},
+    {2, 2.6942, 2.6322, 0.46, 0.47},
+    {4, 2.9700, 2.8266, 0.61, 0.63},
 };
 // clang-format on
 
@@ -37,9 +35,11 @@ const PriceList& price_list() {
   static const PriceList list = [] {
     PriceList prices;
     const auto price = [](double loss) { return std::max(0.0, std::log(loss / kMeasured[0].plain)); };
+    const auto ramped = [](double loss, double undelayed, double saved) { return loss - saved * (loss - undelayed); };
     for (std::size_t i = 0; i < prices.size(); ++i) {
-      const MeasuredLoss& at = kMeasured[i];
-      prices[i] = {price(at.plain), price(at.ahead), price(at.plain_ramp), price(at.ahead_ramp)};
+      const MeasuredLoss &at = kMeasured[i], &none = kMeasured[0];
+      prices[i] = {price(at.plain), price(at.ahead), price(ramped(at.plain, none.plain, at.plain_saved)),
+                   price(ramped(at.ahead, none.ahead, at.ahead_saved))};
     }
     return prices;
   }();

@@ -5,7 +5,9 @@ namespace shoal {
 namespace {
 
 using testing::Contains;
+using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 
 const EntryName kEntry = Story::winner(0, 0);
 
@@ -66,8 +68,25 @@ TEST(AuditPeersTest, FindsAnEntryOfAnotherMicrobatch) {
 TEST(AuditPeersTest, FindsAnEntryOfAMicrobatchThatWasNeverIssued) {
   Story story;
   story.open();
-  story.count({Story::peer(0, 1), 1}, 0, 0);
+  story.issue(0);
+  story.count({Story::peer(0, 1), 1}, 1, 0);
   EXPECT_THAT(story.judge().violations, Contains(HasSubstr("which was never issued")));
+}
+
+// A member may send on microbatches of its own making; its file is nobody's.
+TEST(AuditPeersTest, EntriesOfATrainerWithoutAFileAreAGap) {
+  Story story;
+  story.open();
+  story.issue(0);
+  const Session taker = Story::peer(0, 1);
+  const EventRecord made{.event = EventKind::kEntry,
+                         .microbatch = MicrobatchId{Story::microbatch(0).trainer + 1, 7},
+                         .stage = StageId{0},
+                         .entry_name = EntryName{taker, 1}};
+  story.say(taker, made);
+  const AuditReport report = story.judge();
+  EXPECT_THAT(report.violations, IsEmpty());
+  EXPECT_THAT(report.incomplete, ElementsAre(HasSubstr("1 entries of trainer 0000000000000078 were made, and no")));
 }
 
 TEST(AuditPeersTest, FindsTwoLivingEntriesOfOneMicrobatch) {

@@ -203,7 +203,7 @@ TEST(FlightPlanTest, WarnsOfWhatCostsMuchAndNamesTheKeyThatRepairsIt) {
   EXPECT_THAT(*many, AllOf(HasSubstr("with 64 microbatches in flight"), HasSubstr("% of the validation loss"),
                            HasSubstr("HINT: [pipeline] in_flight = \"auto\" (")));
   EXPECT_EQ(plan_flight(config).warning, many);
-  config.pipeline.in_flight = 8;
+  config.pipeline.in_flight = 12;
   config.optimizer.look_ahead = 0.0;
   const auto plain = price_warning(config);
   ASSERT_TRUE(plain);

@@ -1,19 +1,24 @@
-// shoal-rogue TICKET ATTACK SECONDS [IDENTITIES]: a member of a run that speaks the wire with a valid key and does harm
-// with well-formed messages, for scripts/siege. No part of the product.
+// shoal-rogue TICKET ATTACK SECONDS [IDENTITIES]: speaks the wire with a valid key and does harm, for scripts/siege. No
+// part of the product. Most attacks are a member's, with well-formed messages:
 //   toggle   says in turn that it serves and that it does not, a thousand times a second
 //   failed   serves, and answers every RoundOpen with `failed`, naming another member
-//   lows     Renew with thousands of trainers, and COMMITs with a low-water mark of 2^62, to everybody
+//   lows     Renew with thousands of trainers and, as COMMITs, with low-water marks of 2^62, the real trainer's too
 //   commits  COMMITs for entries of nobody, to everybody
 //   headers  Forwards whose frames never come, to every peer of stage 1
+//   replay   the authority's newest member list, a thousand times a second, to everybody
+//   offers   serves, and offers a state of 8 GiB to whoever asks and to everybody else
 //   joins    IDENTITIES keys that join from one address and do nothing
-// Prints "joined" when the run takes it, one line an identity, and at the end what became of it, one line of words and
-// numbers. Exit code 0: it did what it was told for SECONDS.
+// and one a stranger's:
+//   silent   IDENTITIES connections that complete the key exchange and never greet, made anew when they are cut
+// Prints "begun" when it can do harm (a member: as the run takes it, with its session), one line an identity, and at
+// the end what became of it, one line of words and numbers. Exit code 0: it did what it was told for SECONDS.
 #include <cstdio>
 #include <cstdlib>
 #include <deque>
 #include <map>
 #include <memory>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,6 +30,7 @@
 #include "runtime/config/ticket.h"
 #include "sync/membership.h"
 #include "transport/transport.h"
+#include "transport/zmq/zmq_socket.h"
 #include "transport/zmq/zmq_wire.h"
 
 namespace shoal {
@@ -32,6 +38,7 @@ namespace {
 
 constexpr Duration kAct = 10ms, kSay = 1s;
 constexpr std::uint64_t kHuge = std::uint64_t{1} << 62, kForeign = 1'000'000'000;
+constexpr std::uint64_t kOffered = std::uint64_t{8} << 30;
 constexpr std::size_t kLeasesKept = 64;  // renewed, of each peer that headers were sent to
 
 // Swallows what goes to the bulk lane.
@@ -82,7 +89,7 @@ class Rogue final : private Transport::Listener {
 
  private:
   const PeerId& authority() const { return ticket_.contacts.front().peer; }
-  bool serves() const { return attack_ == "failed" || attack_ == "toggle"; }
+  bool serves() const { return attack_ == "failed" || attack_ == "toggle" || attack_ == "offers"; }
 
   void send(const PeerId& to, Message message, std::vector<Bytes> frames = {}) {
     sent_ += transport_->send(to, std::move(message), std::move(frames)).ok() ? 1 : 0;
@@ -128,6 +135,7 @@ class Rogue final : private Transport::Listener {
       Renew renew;
       Commit commit;
       for (std::uint64_t i = 0; i < 8000; ++i) renew.lows.push_back({kForeign + i, kHuge});
+      if (trainer_) renew.lows.push_back({*trainer_, kHuge});
       commit.lows = {{trainer_.value_or(1), kHuge}};
       commit.run_targets = kHuge;
       send(member.peer, std::move(renew));
@@ -137,6 +145,10 @@ class Rogue final : private Transport::Listener {
       for (std::uint64_t i = 0; i < 1000; ++i)
         commit.items.push_back({{kForeign, ++serial_}, {EntryName{member.session, serial_}}});
       send(member.peer, std::move(commit));
+    } else if (attack_ == "replay" && newest_) {
+      for (int i = 0; i < 10; ++i) send(member.peer, *newest_);
+    } else if (attack_ == "offers") {
+      send(member.peer, offer(stage));
     } else if (attack_ == "headers" && stage == StageId(1)) {
       Forward forward;
       forward.microbatch = {kForeign, ++serial_};
@@ -151,11 +163,25 @@ class Rogue final : private Transport::Listener {
     }
   }
 
+  StateOffer offer(StageId stage) {
+    StateOffer offer;
+    offer.stage = stage;
+    offer.has = true;
+    offer.bytes = kOffered;
+    offer.chunks = static_cast<std::uint32_t>(kOffered >> 20);
+    for (const StageMembers& at : list_.stages)
+      if (at.stage == stage) offer.version = at.version, offer.digest = at.digest;
+    offer.root = offer.digest;
+    return offer;
+  }
+
   // Flushed: the siege ends this process without a word, and must know that there was an attack.
   void note_joined(StageId stage) {
     stage_ = stage;
     if (std::exchange(joined_, true)) return;
-    std::puts("joined");
+    std::ostringstream name;
+    name << session_;
+    std::printf("begun %s\n", name.str().c_str());
     std::fflush(stdout);
   }
 
@@ -167,7 +193,12 @@ class Rogue final : private Transport::Listener {
       if (answer->accepted) note_joined(answer->stage);
       why_ = answer->reason;
     } else if (const auto* members = std::get_if<Members>(&message)) {
-      if (auto list = open_member_list(*members, ticket_.run); list.ok()) list_ = *std::move(list);
+      if (auto list = open_member_list(*members, ticket_.run); list.ok()) {
+        list_ = *std::move(list);
+        newest_ = *members;
+      }
+    } else if (const auto* query = std::get_if<StateQuery>(&message)) {
+      if (attack_ == "offers") send(from.peer, offer(query->stage));
     } else if (const auto* open = std::get_if<RoundOpen>(&message); open != nullptr && attack_ == "failed") {
       RoundReport report;
       report.stage = open->stage;
@@ -197,6 +228,7 @@ class Rogue final : private Transport::Listener {
   bool joined_ = false;
   StageId stage_;
   MemberList list_;
+  std::optional<Members> newest_;  // list_, as the authority signed it
   std::optional<std::uint64_t> trainer_;
   std::map<PeerId, std::deque<Lease>> leases_;
   std::uint64_t turn_ = 0, serial_ = 0, progress_ = 0, sent_ = 0, fenced_ = 0;
@@ -208,11 +240,46 @@ int fail(const std::string& text) {
   return 1;
 }
 
+int keep_silent(const Ticket& ticket, double seconds, std::size_t connections) {
+  const auto address = parse_host_port(ticket.contacts.front().address);
+  const auto listener = curve_public_of(ticket.contacts.front().peer);
+  if (!address.ok() || !listener.ok()) return fail("the ticket's first contact cannot be dialled");
+  ZmqContext context;
+  const KeyPair key = KeyPair::generate();
+  std::vector<ZmqSocket> sockets(connections);
+  std::size_t dialled = 0;
+  for (const TimePoint end = monotonic_now() + from_seconds(seconds); monotonic_now() < end;) {
+    for (ZmqSocket& socket : sockets) {
+      while (socket.open()) {
+        const auto event = socket.monitor_event();
+        if (!event) break;
+        if (event->kind == ZmqMonitorEvent::Kind::kDisconnected) socket = ZmqSocket();
+      }
+      if (socket.open()) continue;
+      auto made = ZmqSocket::make(context, ZmqSocket::Kind::kDealer);
+      if (!made.ok()) return fail(made.error().message);
+      made->configure(Lane::kControl, key, address->is_v6());
+      made->expect_peer(*listener);
+      const Status watched = made->start_monitor(context, "silent" + std::to_string(dialled));
+      if (!watched.ok()) return fail(watched.error().message);
+      if (made->connect(*address).ok() && dialled++ == 0) std::puts("begun"), std::fflush(stdout);
+      socket = *std::move(made);
+    }
+    std::vector<ZmqWaiting> waiting;
+    for (ZmqSocket& socket : sockets) waiting.push_back({&socket, false});
+    zmq_wait(waiting, -1, 100ms);
+  }
+  std::printf("%zu connections in turn\n", dialled);
+  std::fflush(nullptr);
+  std::_Exit(0);
+}
+
 int run(const std::string& ticket_text, const std::string& attack, double seconds, std::size_t identities) {
   set_log_level(LogLevel::kError);
   (void)raise_descriptors_max();
   const auto ticket = parse_ticket(ticket_text);
   if (!ticket.ok()) return fail(ticket.error().message);
+  if (attack == "silent") return keep_silent(*ticket, seconds, identities);
   ThreadLoop loop;
   std::vector<std::unique_ptr<Rogue>> rogues;
   for (std::size_t i = 0; i < identities; ++i) {

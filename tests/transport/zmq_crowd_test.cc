@@ -104,6 +104,25 @@ TEST_F(ZmqCrowdTest, IdleConnectionsAreBoundedAndKeepNobodyOut) {
   EXPECT_TRUE(is_served(2));
 }
 
+// Each of them is gone before the next one comes; what stands is of no matter.
+TEST_F(ZmqCrowdTest, AnAddressThatConnectsWithoutEndIsCutBeforeTheExchangeOfKeys) {
+  lab.wire(1).set_listener(&log[1]);
+  ASSERT_TRUE(is_served(2));
+  int tried = 0;
+  while (refused(Refusal::kCrowd) == 0 && tried++ < 20'000) (void)RawCurve(control());
+  EXPECT_GE(tried, static_cast<int>(limits::kAcceptedPerAddressBurst) / 2);
+  EXPECT_GE(refused(Refusal::kCrowd), 1u) << "of " << tried;
+  EXPECT_TRUE(log[2].downs.empty()) << "what stands stays";
+  lab.wire(0).set_listener(&log[0]);
+  for (int dials = 0; dials < 200 && log[0].ups.empty(); ++dials) {
+    (void)lab.wire(0).connect(lab.peer(1), lab.address(1));
+    const std::size_t ends = log[0].downs.size();
+    (void)lab.run_until([&] { return !log[0].ups.empty() || log[0].downs.size() > ends; }, 10s);
+    (void)lab.run_until([&] { return !log[0].ups.empty(); }, 100ms);
+  }
+  EXPECT_EQ(log[0].ups.size(), 1u) << "who dials again, in his turn, is let in behind the flood";
+}
+
 TEST_F(ZmqCrowdTest, WhoExchangesKeysAndNeverGreetsIsCutOff) {
   lab.wire(1).set_listener(&log[1]);
   RawCurve raw(control());

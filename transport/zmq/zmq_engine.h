@@ -25,6 +25,7 @@
 #include "common/time.h"
 #include "transport/limits.h"
 #include "transport/refusal_book.h"
+#include "transport/zmq/address_pace.h"
 #include "transport/zmq/byte_watchdog.h"
 #include "transport/zmq/connection_bounds.h"
 #include "transport/zmq/crowd.h"
@@ -190,6 +191,7 @@ class ZmqEngine {
   std::array<Crowd, 2> ungreeted_ = {Crowd(bounds_.ungreeted, bounds_.ungreeted_per_address),
                                      Crowd(bounds_.ungreeted, bounds_.ungreeted_per_address)};  // by lane; descriptors
   Crowd strangers_{bounds_.strangers, bounds_.strangers_per_address};                           // connections
+  AddressPace pace_{limits::kAcceptedPerAddressSecond, limits::kAcceptedPerAddressBurst};
   std::set<PeerId> favoured_;
   TimePoint watched_at_{};
   TimePoint now_{};

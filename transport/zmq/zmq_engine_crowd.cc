@@ -21,7 +21,10 @@ void ZmqEngine::on_accepted(Lane lane, int fd) {
     return turn_away(lane, fd, Refusal::kCrowd,
                      "this process keeps " + std::to_string(bounds_.accepted) + " connections at most");
   crowd.leave(id_of(fd));
-  if (const auto longest = crowd.enter(id_of(fd), remote_host(fd), now_))
+  const std::string address = remote_host(fd);
+  if (!pace_.take(address, now_))
+    return turn_away(lane, fd, Refusal::kCrowd, "its address opens more connections than are taken from one");
+  if (const auto longest = crowd.enter(id_of(fd), address, now_))
     turn_away(lane, static_cast<int>(*longest), Refusal::kCrowd,
               "more connections that have not greeted than are kept");
 }
