@@ -33,6 +33,7 @@ struct Phase {
   struct Longest {
     std::uint64_t ms = 0;
     std::string callback;
+    std::uint64_t computed_ms = 0;  // of the callback that used most of a processor
   };
   std::string name;
   std::map<std::string, Longest> longest;  // by process
@@ -48,7 +49,9 @@ class Notes {
     if (record.event == EventKind::kEnd) ++ended_[process];
     if (!record.longest_callback_ms || phases_.empty()) return;
     Phase::Longest& longest = phases_.back().longest[process];
-    if (*record.longest_callback_ms > longest.ms) longest = {*record.longest_callback_ms, record.callback};
+    if (*record.longest_callback_ms > longest.ms)
+      longest.ms = *record.longest_callback_ms, longest.callback = record.callback;
+    longest.computed_ms = std::max(longest.computed_ms, record.computed_ms.value_or(0));
   }
   void begin(const std::string& phase) {
     const std::lock_guard lock(mutex_);
@@ -277,10 +280,12 @@ void print(const std::vector<Phase>& phases, const LoopBenchOptions& options) {
                                              {"process", process},
                                              {"longest_callback_ms", longest.ms},
                                              {"callback", longest.callback},
+                                             {"computed_ms", longest.computed_ms},
                                              {"aim_ms", kAimMs}};
         std::printf("%s\n", line.dump().c_str());
       } else {
-        std::printf("  %-8s %5llu ms  %s\n", process.c_str(), static_cast<unsigned long long>(longest.ms),
+        std::printf("  %-8s %5llu ms, computed at most %llu ms  %s\n", process.c_str(),
+                    static_cast<unsigned long long>(longest.ms), static_cast<unsigned long long>(longest.computed_ms),
                     longest.callback.c_str());
       }
     }

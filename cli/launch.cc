@@ -258,9 +258,14 @@ class LaunchProgram final : private Launch::Owner {
 
   void on_train_line(const TrainLine& line) override {
     losses_.add(line.loss);
+    shown_ = line;
     if (line.step > 1 && loop_.now() - last_line_ < from_seconds(arguments_.seconds_between_lines)) return;
     last_line_ = loop_.now();
     show_status(text_of(line, status_columns()));
+  }
+  void on_parked_for(Duration time) override {
+    shown_.parked = time;
+    if (status_in_place()) show_status(text_of(shown_, status_columns()));  // elsewhere the notice says so
   }
   void on_headway(const Headway& headway) override { show_headway(meter_, headway); }
   void on_notice(const std::string& line) override { log_info(line); }
@@ -293,26 +298,26 @@ class LaunchProgram final : private Launch::Owner {
     end_status();
     if (!finished_) summary_ = launch_->summary();
     if ((finished_ || launch_->ended()) && !summary_.reason.empty())
-      print_summary();  // else a log failed before the end
+      print_summary(summary_);  // else a log failed before the end
     if (error_) return fail(*error_);
     return signals_->heard() ? signals_->exit_code() : kExitOk;
   }
 
-  void print_summary() {
-    const RunSummary& s = summary_;
+  void print_summary(const RunSummary& s) {
     for (const std::string& line : summary_lines(s, !error_, loop_.now() - started_)) log_info(line);
     if (config_.flight_ramp())
       log_info("all ", config_.in_flight(), " microbatches were allowed in flight for ",
                std::lround(100 * s.full_in_flight_share), " % of these tokens, and never fewer than ",
                config_.fewest_in_flight());
     if (!json_) return;
+    const auto or_null = [](const auto& value) { return value ? nlohmann::json(*value) : nlohmann::json(nullptr); };
     nlohmann::ordered_json out = {{"schema", "shoal.launch/1"},
                                   {"run", config_.run.name},
                                   {"reason", s.reason},
                                   {"interrupted", signals_->heard()},
                                   {"loss_start", losses_.first()},
                                   {"loss_end", losses_.last()},
-                                  {"val_loss", nullptr},
+                                  {"val_loss", or_null(s.validation_loss)},
                                   {"val_versions", nlohmann::json::array()},
                                   {"tokens", s.run_targets},
                                   {"issued", s.issued},
@@ -327,11 +332,9 @@ class LaunchProgram final : private Launch::Owner {
                                   {"loss_bound_microbatches", s.loss_bound_microbatches},
                                   {"loss_bound_tokens", s.loss_bound_targets},
                                   {"full_in_flight_share", s.full_in_flight_share},
-                                  {"delay", nullptr},
+                                  {"delay", or_null(s.delay)},
                                   {"sent_bytes", wire_->bytes_sent()},
                                   {"elapsed_s", seconds_of(loop_.now() - started_)}};
-    if (s.delay) out["delay"] = *s.delay;
-    if (s.validation_loss) out["val_loss"] = *s.validation_loss;
     for (const Version& version : s.validation_versions) out["val_versions"].push_back(version.value);
     std::fputs((out.dump(2) + "\n").c_str(), stdout);
     std::fflush(stdout);
@@ -345,6 +348,7 @@ class LaunchProgram final : private Launch::Owner {
   LossCurve losses_;
   HeadwayMeter meter_;
   TimePoint started_{}, last_line_{};
+  TrainLine shown_;  // the newest one
   bool finished_ = false;
   RunSummary summary_;
   std::optional<Error> error_;

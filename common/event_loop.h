@@ -24,6 +24,7 @@ using TimerId = std::uint64_t;  // never 0, never reused
 struct LongestCallback {
   Duration took{};
   std::string_view name;  // what it was; empty: nobody said
+  Duration computed{};    // processor time of the callback that used most: without what a busy machine adds
 };
 
 // Thread: everything loop only, except post(), which any thread may call.

@@ -1,5 +1,7 @@
 #include "common/thread_loop.h"
 
+#include <algorithm>
+#include <ctime>
 #include <future>
 #include <utility>
 
@@ -14,6 +16,14 @@ TimePoint monotonic_now() {
 WallTime wall_now() {
   return WallTime(std::chrono::duration_cast<Duration>(std::chrono::system_clock::now().time_since_epoch()));
 }
+
+namespace {
+Duration thread_computed() {
+  timespec time{};
+  SHOAL_CHECK(::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time) == 0);
+  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+}
+}  // namespace
 
 ThreadLoop::ThreadLoop() : loop_thread_(std::this_thread::get_id()) {}
 ThreadLoop::~ThreadLoop() = default;
@@ -76,6 +86,7 @@ void ThreadLoop::wait_for_work() {
 
 void ThreadLoop::turn() {
   turn_now_ = monotonic_now();
+  computed_ = thread_computed();
   in_turn_ = true;
   timers_.begin_turn();
   while (!stopping_) {
@@ -96,7 +107,11 @@ void ThreadLoop::run_measured(std::function<void()> task) {
   task();
   task = nullptr;
   const Duration took = monotonic_now() - began;
-  if (!longest_ || took > longest_->took) longest_ = {took, callback_name_};
+  if (!longest_) longest_.emplace();
+  if (took > longest_->took) longest_->took = took, longest_->name = callback_name_;
+  if (took <= longest_->computed) return;  // it cannot have computed for longer; the clock is a system call
+  const Duration computed = thread_computed();
+  longest_->computed = std::max(longest_->computed, computed - std::exchange(computed_, computed));
 }
 
 std::optional<LongestCallback> ThreadLoop::take_longest_callback() {

@@ -48,6 +48,7 @@ class ThreadLoop final : public EventLoop {
   TimePoint turn_now_;                      // loop only
   TimerQueue timers_;                       // loop only
   std::optional<LongestCallback> longest_;  // loop only; since it was taken
+  Duration computed_{};                     // loop only; of its thread, up to what is measured next
 
   std::mutex mutex_;
   std::condition_variable wake_;

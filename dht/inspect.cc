@@ -143,6 +143,7 @@ std::string state_of(const RunReport& report, const PeerRow& row) {
   }
   if (member.quiet_s >= kQuietTold) return "silent " + seconds;
   if (member.place == MemberRow::Place::kLeaving) return "leaving";
+  if (report.ended()) return member.place == MemberRow::Place::kServing ? "served" : "joined";
   return member.place == MemberRow::Place::kServing ? "serving" : "joining";
 }
 

@@ -57,8 +57,8 @@ struct RunReport {
   std::optional<Duration> silent() const;
 };
 
-// For people: "serving", "joining", "leaving", "silent 12 s", "gone 40 s". When the launching process is silent itself,
-// what the peer's own record says of now.
+// For people: "serving", "joining", "leaving", "silent 12 s", "gone 40 s"; of an ended run "served", "joined". When the
+// launching process is silent itself, what the peer's own record says of now.
 std::string state_of(const RunReport& report, const PeerRow& row);
 
 // Calls `done` once, within about twice the budget. REQUIRES: directory and loop live until then.

@@ -243,6 +243,7 @@ std::string event_line(const EventIdentity& identity, WallTime time, const Event
   line.integer("payload", r.payload);
   line.integer("longest_callback_ms", r.longest_callback_ms);
   if (!r.callback.empty()) line.text("callback", r.callback);
+  line.integer("computed_ms", r.computed_ms);
   line.integer("missing", r.missing);
   return std::move(line).finish();
 }

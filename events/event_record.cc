@@ -38,9 +38,12 @@ EventRecord entry_event(EventKind event, const MicrobatchId& microbatch, const E
 EventRecord bytes_event(EventRecord bytes, const std::optional<LongestCallback>& longest) {
   bytes.event = EventKind::kBytes;
   if (!longest) return bytes;
-  bytes.longest_callback_ms =
-      static_cast<std::uint64_t>(std::chrono::ceil<std::chrono::milliseconds>(longest->took).count());
+  const auto milliseconds = [](Duration time) {
+    return static_cast<std::uint64_t>(std::chrono::ceil<std::chrono::milliseconds>(time).count());
+  };
+  bytes.longest_callback_ms = milliseconds(longest->took);
   bytes.callback = longest->name;
+  bytes.computed_ms = milliseconds(longest->computed);
   return bytes;
 }
 

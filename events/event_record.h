@@ -48,6 +48,7 @@ struct EventRecord {
   std::optional<std::uint64_t> sent{}, received{}, fp32{}, payload{};
   std::optional<std::uint64_t> longest_callback_ms{};  // of the process's loop, rounded up
   std::string callback{};                              // what that one was
+  std::optional<std::uint64_t> computed_ms{};          // processor time of the callback that used most, rounded up
   std::optional<std::uint64_t> missing{};              // lines before this one that could not be written
 };
 

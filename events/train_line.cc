@@ -46,16 +46,17 @@ std::string text_of(const TrainLine& line, std::size_t columns) {
   const std::string step =
       line.steps > 0 ? short_number(line.step) + "/" + short_number(line.steps) : "step " + short_number(line.step);
   const std::string done = ends ? percent_text(line.tokens, line.end_tokens) : short_number(line.tokens) + " tok";
-  const std::string time = !ends                                        ? clock_text(line.elapsed)
+  const std::string time = line.parked                                  ? "parked " + span_text(*line.parked)
+                           : !ends                                      ? clock_text(line.elapsed)
                            : line.left && line.tokens < line.end_tokens ? span_text(*line.left) + " left"
                                                                         : "";
   return fitted({{step, 0},
                  {done, 0},
-                 {time, 2},
+                 {time, line.parked ? 0 : 2},
                  {"loss " + loss_text(line.loss), 0},
                  {rate_text(line.lr), 4},
-                 {short_number(line.tokens_per_s) + " tok/s", 1},
-                 {peers_text(line.peers), 3},
+                 {line.parked ? "" : short_number(line.tokens_per_s) + " tok/s", 1},
+                 {line.parked ? "" : peers_text(line.peers), 3},
                  {line.faults && *line.faults > 0 ? "faults " + short_number(*line.faults) : "", 0}},
                 columns);
 }

@@ -35,6 +35,9 @@ inline constexpr std::size_t kListBytesMax = 768u << 10;    // a signed member l
 inline constexpr std::size_t kDepthMax = 8;                 // arrays within arrays in a message; a member list needs 6
 inline constexpr Duration kHandshakeTime = 2s;              // connection to accepted hello
 inline constexpr Duration kPingPeriod = 1s;
+// A link that for so long brought nothing but pings is idle. An end then pings only when it hears nothing for the
+// second time, who was dialled a kPingPeriod later: the other end's ping, with its answer, serves both.
+inline constexpr Duration kIdleAfter = 5s, kIdlePingPeriod = 2s;
 inline constexpr Duration kLinkSilenceMax = 6s;                 // nothing heard for so long: the link is down
 inline constexpr Duration kTransferSilenceMax = 30s;            // announced frames, but no chunk for so long
 inline constexpr Duration kRedialMin = 100ms, kRedialMax = 5s;  // backoff after a failed or short-lived link

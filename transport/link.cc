@@ -138,7 +138,7 @@ void Link::on_hello(const Hello& hello) {
   if (chooses_) send_now(parts_.owner.our_hello());
   parts_.loop.cancel(timer_);
   state_ = State::kUp;
-  since_ = heard_ = chunk_heard_ = ticked_ = parts_.loop.now();
+  since_ = heard_ = chunk_heard_ = worked_ = ticked_ = parts_.loop.now();
   parts_.outbox.open();
   parts_.owner.on_link_open(*this);
   if (up()) tick();
@@ -205,10 +205,12 @@ void Link::on_byte_credit(const ByteCredit& credit) {
   if (credit.consumed > their_consumed_)
     meter_.on_delivered(parts_.loop.now(), credit.consumed - their_consumed_, rtt_);
   their_consumed_ = credit.consumed;
+  worked_ = parts_.loop.now();
   pump();
 }
 
 void Link::deliver(Envelope envelope) {
+  worked_ = parts_.loop.now();
   TransferId transfer = 0;
   std::uint64_t frame_bytes = 0;
   if (envelope.transfer) {
@@ -232,7 +234,7 @@ void Link::deliver(Envelope envelope) {
 }
 
 void Link::on_chunk(Bytes bytes) {
-  chunk_heard_ = parts_.loop.now();
+  chunk_heard_ = worked_ = parts_.loop.now();
   auto finished = inbox_.on_chunk(std::move(bytes));
   if (!finished.ok()) return fail(finished.error());
   hand_over(std::move(finished).value());
@@ -299,11 +301,9 @@ void Link::tick() {
                                                     " announced frames and sent none of them for " +
                                                     std::to_string((now - chunk_heard_) / 1s) + " s"));
   }
-  if (pinged_ == TimePoint{} || now - pinged_ >= limits::kLinkSilenceMax / 2) {
-    pinged_ = now;
-    ++nonce_;
-  }
-  if (!parts_.outbox.crowded()) parts_.outbox.push_link_message(Ping{nonce_});
+  // Both ends tick alike, so one is to be the first.
+  const Duration quiet = limits::kIdlePingPeriod + (dialled_ ? Duration::zero() : limits::kPingPeriod);
+  if (now - worked_ <= limits::kIdleAfter || now - heard_ >= quiet) ping(now);
   timer_ = parts_.loop.after(limits::kPingPeriod, [this] {
     parts_.loop.name_callback("link tick");
     timer_ = 0;
@@ -311,6 +311,14 @@ void Link::tick() {
   });
   give_credit();
   pump();
+}
+
+void Link::ping(TimePoint now) {
+  if (pinged_ == TimePoint{} || now - pinged_ >= limits::kLinkSilenceMax / 2) {
+    pinged_ = now;
+    ++nonce_;
+  }
+  if (!parts_.outbox.crowded()) parts_.outbox.push_link_message(Ping{nonce_});
 }
 
 void Link::send_now(const Message& message) {

@@ -101,6 +101,7 @@ class Link {
   void hand_over(std::vector<Inbox::Finished> finished);
   void give_credit();
   void tick();
+  void ping(TimePoint now);
   void send_now(const Message& message);
   void fail(const Error& cause);  // of their doing: counted, logged
   void end(const Error& cause);
@@ -121,7 +122,7 @@ class Link {
   TokenBucket messages_{limits::kMessagesPerSecondMax, limits::kMessagesBurstMax};
   std::uint32_t offences_ = 0;
   TimePoint since_{};
-  TimePoint heard_{}, chunk_heard_{}, ticked_{};
+  TimePoint heard_{}, chunk_heard_{}, worked_{}, ticked_{};  // worked_: brought more than pings
   TimerId timer_ = 0;
   std::uint64_t nonce_ = 0;
   TimePoint pinged_{};

@@ -93,10 +93,18 @@ void Launch::tick() {
   if (!finishing_ && stages_ready_ && trainer_->reached_end()) finish("all tokens are committed");
   if (finishing_) watch_holders(now);
   tell_waiting(now);
-  if (const std::string parked = parked_text(); !parked.empty() && now >= next_parked_) {
+  tell_parked(now);
+}
+
+void Launch::tell_parked(TimePoint now) {
+  const std::string parked = parked_text();
+  if (parked.empty()) return parked_since_.reset();
+  if (!parked_since_) parked_since_ = now;
+  if (now >= next_parked_) {
     next_parked_ = now + 10s;
     owner_.on_notice(parked);
   }
+  owner_.on_parked_for(now - *parked_since_);
 }
 
 // Every second what was added since: a killed process leaves out a second at most.

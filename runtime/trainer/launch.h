@@ -73,6 +73,7 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
    public:
     virtual ~Owner() = default;
     virtual void on_train_line(const TrainLine& line) = 0;
+    virtual void on_parked_for(Duration) {}     // often, while it stands still for want of peers
     virtual void on_headway(const Headway&) {}  // of validation and of states that are fetched: often
     virtual void on_notice(const std::string& line) = 0;
     virtual void on_warning(const std::string& line) {
@@ -176,6 +177,7 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   void end();
   void watch_holders(TimePoint now);
   void tell_waiting(TimePoint now);
+  void tell_parked(TimePoint now);
   std::string waited_for() const;
   void give_up(const std::string& missing);
   void end_cut_off(const std::string& who);
@@ -224,6 +226,7 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   std::optional<TimePoint> cut_since_;      // also in validation: since when a stage's peers reach nobody of the next
   TimerId timer_ = 0;
   TimePoint next_announce_{}, announced_at_{}, next_exchange_{}, next_parked_{}, next_bytes_{};
+  std::optional<TimePoint> parked_since_;
   Standing standing_;
   std::size_t standing_parts_ = 0;     // records of it that the directory has
   std::optional<TimePoint> ended_at_;  // END was sent

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <ctime>
 #include <thread>
 #include <vector>
 
@@ -89,6 +90,26 @@ TEST(ThreadLoopTest, TellsTheLongestCallbackOnceAndWhatItWas) {
   EXPECT_GE(taken[1]->took, 20ms);
   ASSERT_TRUE(taken[2]);
   EXPECT_EQ(taken[2]->name, "") << "of the callback that took it";
+}
+
+TEST(ThreadLoopTest, TellsHowMuchOfAProcessorACallbackUsedAtMost) {
+  LoopThread thread;
+  thread.call([] { std::this_thread::sleep_for(20ms); });
+  std::optional<LongestCallback> slept, burnt;
+  thread.call([&] { slept = thread.loop().take_longest_callback(); });
+  const auto used = [] {
+    timespec time{};
+    EXPECT_EQ(::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time), 0);
+    return Duration(std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec));
+  };
+  thread.call([&] {
+    for (const Duration began = used(); used() - began < 10ms;) continue;
+  });
+  thread.call([&] { burnt = thread.loop().take_longest_callback(); });
+  ASSERT_TRUE(slept && burnt);
+  EXPECT_GE(slept->took, 20ms);
+  EXPECT_LT(slept->computed, slept->took) << "who sleeps uses none";
+  EXPECT_GE(burnt->computed, 10ms);
 }
 
 TEST(ThreadLoopTest, WhatACallbackCapturedDiesWithinIt) {

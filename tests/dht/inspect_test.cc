@@ -260,6 +260,8 @@ TEST_F(InspectTest, ARunThatHasEndedEarlyHasNoRateAndNothingToGo) {
   const std::string table = table_of(report());
   EXPECT_THAT(table, HasSubstr("  step 120 | loss 3.4561\n  1.31M of 5.00M tokens (26 %)\n"));
   EXPECT_THAT(table, testing::Not(HasSubstr("to go")));
+  EXPECT_THAT(table, HasSubstr(" served "));
+  EXPECT_THAT(table, testing::Not(HasSubstr("serving")));
 }
 
 TEST_F(InspectTest, WithoutARunRecordTheStagesAreLookedForAllTheSameAndNothingIsCounted) {

@@ -87,6 +87,15 @@ TEST(TrainLineTest, WithoutAKnownEndItSaysWhatIsDone) {
   EXPECT_EQ(text_of(line, kPiped), "step 390  1.66M tok  0:01:13  loss 2.237  lr 6.0e-4  25.3k tok/s");
 }
 
+TEST(TrainLineTest, WhileItStandsStillNoRateIsTold) {
+  TrainLine line = some_line();
+  line.parked = 73s;
+  EXPECT_EQ(text_of(line, kTerminal), "390/404  96%  parked 1:13  loss 2.237  lr 6.0e-4");
+  line.end_tokens = 0;
+  line.faults = 2;
+  EXPECT_EQ(text_of(line, kPiped), "390/404  1.66M tok  parked 1:13  loss 2.237  lr 6.0e-4  faults 2");
+}
+
 TEST(TrainLineTest, FitsItsColumnsAtExtremeFigures) {
   for (const double number : {0.0, 999.9999, kHuge, kNan, -kInfinite}) {
     for (const std::uint64_t count : {std::uint64_t{0}, std::uint64_t{999'999}, kMost}) {

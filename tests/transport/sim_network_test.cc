@@ -234,6 +234,30 @@ TEST_F(SimNetworkTest, AShortPartitionLosesNothingALongOneEndsTheLink) {
   ASSERT_TRUE(until([&] { return count_of<Goodbye>(end[1].log) == 1; }));
 }
 
+TEST_F(SimNetworkTest, AnIdleLinkIsPingedSeldomByOneEndAndItsSilenceIsNoticedAsSoon) {
+  link();
+  const auto messages_in = [&](Duration time) {
+    int messages = 0;
+    lab.network().set_watch([&](const Address&, Lane, const Bytes&) { ++messages; });
+    lab.run_for(time);
+    lab.network().set_watch(nullptr);
+    return messages;
+  };
+  EXPECT_GE(messages_in(3s), 2 * 2 * 2) << "a new link: both ends, every second, with answers";
+  lab.run_for(limits::kIdleAfter);
+  EXPECT_LE(messages_in(60s), 2 * 60 / 2 + 2);
+  EXPECT_TRUE(end[0].log.downs.empty() && end[1].log.downs.empty());
+  ASSERT_TRUE(send(0, Have{}).ok());
+  ASSERT_TRUE(send(1, Have{}).ok());
+  lab.run_for(1s);
+  EXPECT_GE(messages_in(3s), 2 * 2 * 2) << "in use again";
+  lab.run_for(2 * limits::kIdleAfter);
+  lab.network().partition(host(0), host(1));
+  const TimePoint start = lab.loop().now();
+  ASSERT_TRUE(until([&] { return end[0].log.downs.size() == 1 && end[1].log.downs.size() == 1; }));
+  EXPECT_LE(lab.loop().now() - start, limits::kLinkSilenceMax + 2 * limits::kPingPeriod);
+}
+
 TEST_F(SimNetworkTest, AOneWayPartitionIsNoticedByBothEnds) {
   link();
   lab.network().block(host(0), host(1));
