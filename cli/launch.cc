@@ -263,9 +263,9 @@ class LaunchProgram final : private Launch::Owner {
     last_line_ = loop_.now();
     show_status(text_of(line, status_columns()));
   }
-  void on_parked_for(Duration time) override {
+  void on_parked_for(Duration time) override {  // elsewhere than on a terminal the notice says so
     shown_.parked = time;
-    if (status_in_place()) show_status(text_of(shown_, status_columns()));  // elsewhere the notice says so
+    if (status_in_place() && shown_.step > 0) show_status(text_of(shown_, status_columns()));
   }
   void on_headway(const Headway& headway) override { show_headway(meter_, headway); }
   void on_notice(const std::string& line) override { log_info(line); }
@@ -348,7 +348,7 @@ class LaunchProgram final : private Launch::Owner {
   LossCurve losses_;
   HeadwayMeter meter_;
   TimePoint started_{}, last_line_{};
-  TrainLine shown_;  // the newest one
+  TrainLine shown_;  // the newest one; step 0: none yet
   bool finished_ = false;
   RunSummary summary_;
   std::optional<Error> error_;
