@@ -55,7 +55,10 @@ void Courier::commit(const MicrobatchId& microbatch) {
   hop.committed = true;
   active_.erase(microbatch);
   if (hop.won)
-    if (Child* winner = child_of(hop, *hop.won)) end_branch(microbatch, *winner, BranchEnd::kSettled);
+    if (Child* winner = child_of(hop, *hop.won)) {
+      end_branch(microbatch, *winner, BranchEnd::kSettled);
+      give_back(*winner);
+    }
   if (hop.won && !hop.below.empty()) {
     Commit message;
     message.items.push_back({microbatch, hop.below});
@@ -116,7 +119,12 @@ void Courier::on_busy(const Session& from, const Busy& message, TimePoint now) {
   if (message.reason == BusyReason::kFailed || message.reason == BusyReason::kMalformed) hop->answered = answered;
   if (child->transfer != 0) port_.drop_transfer(from, child->transfer);
   rates_.report_queue(from, std::chrono::milliseconds(message.queue_ms), now);
-  hop->avoid[from] = now + (message.reason == BusyReason::kNoCredit ? Duration(50ms) : Duration(500ms));
+  if (message.reason == BusyReason::kNoCredit) {
+    give_back(*child);
+    credits_.refused(from, child->asked, now);
+  } else {
+    hop->avoid[from] = now + (message.reason == BusyReason::kCrowded ? kCrowdedFor : kUnfitFor);
+  }
   lose_child(*hop, message.lease, now);
 }
 
@@ -124,7 +132,7 @@ void Courier::on_have(const Session& from, const Have& message, TimePoint now) {
   Hop* hop = find(message.lease, from);
   if (hop == nullptr || hop->won) return;
   Child* child = child_of(*hop, message.lease);
-  note_answer(*hop, *child, now);
+  note_accepted(*hop, *child, now);
   if (child->transfer != 0) port_.drop_transfer(from, child->transfer);
   child->transfer = 0;
   end_branch(hop->spec.microbatch, *child, BranchEnd::kAborted);
@@ -151,7 +159,7 @@ bool Courier::wants(const Session& from, const Gradient& message, TimePoint now)
   }
   if (hop->won) return false;
   Child* child = child_of(*hop, message.lease);
-  note_answer(*hop, *child, now);
+  note_accepted(*hop, *child, now);
   if (child->phase != HopPhase::kBackward) {
     child->phase = HopPhase::kBackward;
     child->since = now;
@@ -198,7 +206,7 @@ void Courier::on_progress(const Session& from, const Progress& message, TimePoin
     rates_.report_working(from, message.job_ms > 0);
     Child* child = child_of(*hop, item.lease);
     const TimePoint answered = hop->answered;
-    note_answer(*hop, *child, now);
+    note_accepted(*hop, *child, now);
     if (item.phase == HopPhase::kStranded) hop->answered = answered;  // of no use to this hop
     if (hop->won || !is_news(child->phase, item.phase)) continue;
     if (child->phase == HopPhase::kForward && !child->take) rates_.observe(from, HopKind::kForward, now - child->since);
@@ -228,9 +236,9 @@ void Courier::on_waiting(const Session& from, const Waiting& message, TimePoint 
     port_.send(hop.children.back().session, Hint{hop.children.back().lease, hint});
     return;
   }
-  if (const auto peer = choose(hop, now)) {
+  if (const Choice choice = choose(hop, true, now); choice.peer) {
     make_room(hop, kChildrenMax + 1);
-    ask_peer(hop, *peer, hint, now);
+    ask_peer(hop, *choice.peer, hint, now);
   }
   // Nobody to ask: the gradient is found again when a peer comes back and routes there, or its lease runs out.
 }
@@ -258,6 +266,7 @@ void Courier::on_session_over(const Session& session, TimePoint now) {
     if (child != it->second.children.end()) lose_child(it->second, Lease(child->lease), now);
   }
   rates_.forget(session);
+  credits_.forget(session);
   heard_.erase(session);
 }
 
@@ -296,6 +305,7 @@ void Courier::drop_child(Hop& hop, const Lease& lease, std::optional<ReleaseWhy>
       std::find_if(hop.children.begin(), hop.children.end(), [&](const Child& c) { return c.lease == lease; });
   if (it == hop.children.end()) return;
   end_branch(hop.spec.microbatch, *it, BranchEnd::kAborted);
+  give_back(*it);
   const Child child = *it;
   hop.children.erase(it);  // `lease` may have been a part of it
   by_lease_.erase(child.lease);
@@ -309,6 +319,10 @@ void Courier::end_branch(const MicrobatchId& microbatch, Child& child, BranchEnd
   if (std::exchange(child.frames_out, false)) port_.on_branch(microbatch, child.session, child.lease, end);
 }
 
+void Courier::give_back(Child& child) {
+  if (std::exchange(child.holds, false)) credits_.ended(child.session);
+}
+
 void Courier::make_room(Hop& hop, std::size_t limit) {
   while (hop.children.size() >= limit) drop_child(hop, hop.children.front().lease, ReleaseWhy::kCrowded);
 }
@@ -316,7 +330,10 @@ void Courier::make_room(Hop& hop, std::size_t limit) {
 void Courier::lose_child(Hop& hop, const Lease& lease, TimePoint now) {
   const bool newest = !hop.children.empty() && hop.children.back().lease == lease;
   drop_child(hop, lease, std::nullopt);
-  if (hop.children.empty()) return ask(hop, now);
+  if (hop.children.empty()) {
+    ask(hop, now);
+    return;
+  }
   if (!newest) return;
   arm(hop, now);  // the timer is the hop's: it waits for whom it still has
   if (hop.children.back().overdue) retry_later(hop, now);

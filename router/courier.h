@@ -8,8 +8,9 @@
 // below, backward (HopPhase); a child that is silent, or that says it is stranded, fires it as well. A hop is stranded
 // itself when nobody who can be asked has said a word about its claims for longer than first words take here: the
 // holder above is told, and asks another replica. Busy is a word, and so is every beat that names a claim: who waits
-// for a slow stage is not stranded. Bounds: kChildrenMax children a hop, one more for a re-point; hops are as many as
-// the ledger's entries (or the trainer's open microbatches).
+// for a slow stage is not stranded, nor who waits for room in one that is full (PeerCredits). Bounds: kChildrenMax
+// children a hop, one more for a re-point; hops are as many as the ledger's entries (or the trainer's open
+// microbatches).
 #include <algorithm>
 #include <cstdint>
 #include <map>
@@ -23,6 +24,7 @@
 #include "common/result.h"
 #include "common/time.h"
 #include "events/event_record.h"
+#include "router/peer_credits.h"
 #include "router/policy.h"
 #include "router/rates.h"
 #include "transport/links.h"
@@ -89,6 +91,9 @@ class Courier {
   // More between two ticks is not listened to: the words of others may wait in our own loop, or in our sockets.
   static constexpr Duration kListenMax = 250ms;
   static constexpr Duration kBackoffMin = 50ms, kBackoffMax = 1s;
+  // A peer is not asked for a microbatch of which it said that its entry takes no more claims now, or that it cannot
+  // serve it.
+  static constexpr Duration kCrowdedFor = 50ms, kUnfitFor = 500ms;
   // Of a child that was stranded: what its attempt took, and twice as long after each one more.
   static constexpr Duration kStrandedMin = 1s, kStrandedMax = 60s;
 
@@ -156,6 +161,7 @@ class Courier {
     bool frames_out = false;  // on_branch(kSent) was told, its end not yet
     bool key_asked = false;   // NeedKeyFrame was answered
     bool answered = false;    // a word about its claim came
+    bool holds = true;        // as far as we know it has a credit of that peer
     TimePoint asked{};
   };
   // It computed this microbatch and could not hand it on: to ask it again costs that once more.
@@ -167,7 +173,7 @@ class Courier {
     HopSpec spec;
     std::vector<Child> children;         // oldest first
     std::set<Session> ever;              // sessions that were ever asked
-    std::map<Session, TimePoint> avoid;  // answered Busy: not before then
+    std::map<Session, TimePoint> avoid;  // would not have this microbatch: not before then
     std::map<Session, WasStranded> was_stranded;
     std::optional<Lease> won;
     Session won_session;
@@ -180,8 +186,14 @@ class Courier {
     std::uint32_t asked = 0;
     TimePoint answered;  // the newest word of a child that is not stranded itself, or when the hop began
     bool parked = false;
+    bool full = false;  // when it looked last it passed over a peer that had no room, and found no other
     bool stranded = false;
     bool committed = false;
+  };
+  struct Choice {
+    std::optional<Session> peer;
+    bool full = false;  // somebody was passed over for want of room
+    bool room = false;  // somebody has room, though maybe not for this microbatch
   };
 
   struct Heard {
@@ -192,13 +204,14 @@ class Courier {
   Hop* find(const Lease& lease, const Session& from);
   Child* child_of(Hop& hop, const Lease& lease);
   void arm(Hop& hop, TimePoint now);
-  void ask(Hop& hop, TimePoint now);  // a new child, or a retry later
+  Choice ask(Hop& hop, TimePoint now);  // a new child, or a retry later
   void ask_peer(Hop& hop, const Session& peer, const std::optional<GradientHint>& hint, TimePoint now);
   Forward forward_of(const Hop& hop, const Lease& lease);
   void frames_sent(const MicrobatchId& microbatch, Child& child, TransferId transfer);
   void end_branch(const MicrobatchId& microbatch, Child& child, BranchEnd end);
   void fire(Hop& hop, std::string_view cause, TimePoint now);
   void note_answer(Hop& hop, Child& child, TimePoint now);
+  void note_accepted(Hop& hop, Child& child, TimePoint now);  // an answer that is no refusal
   void note_stranded(Hop& hop, const Child& child, TimePoint now);
   void look_for_stranded(TimePoint now, bool away);
   bool overdue(const Hop& hop, TimePoint now) const;
@@ -209,7 +222,9 @@ class Courier {
   void lose_child(Hop& hop, const Lease& lease, TimePoint now);  // Busy, Gone or its session over
   void drop_child(Hop& hop, const Lease& lease, std::optional<ReleaseWhy> release);
   void set_parked(Hop& hop, bool parked);
-  std::optional<Session> choose(const Hop& hop, TimePoint now) const;
+  // `hinted`: its gradient waits somewhere, and a full peer has credits apart for that.
+  Choice choose(const Hop& hop, bool hinted, TimePoint now) const;
+  void give_back(Child& child);  // its credit
   Duration listened(TimePoint now) const { return listened_ + std::min(now - ticked_, kListenMax); }
   static Duration silence_of(const Heard& heard) { return std::clamp(2 * heard.pause, kSilence, kSilenceMax); }
   bool silent(const Hop& hop, TimePoint now) const;  // the newest child
@@ -217,6 +232,7 @@ class Courier {
   CourierPort& port_;
   const RoutingPolicy& policy_;
   HopRates& rates_;
+  PeerCredits credits_;
   Session self_;
   std::uint64_t next_lease_ = 1;
   std::map<MicrobatchId, Hop> hops_;  // ordered: timers and renewals run in a fixed order

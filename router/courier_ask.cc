@@ -33,6 +33,7 @@ void Courier::arm(Hop& hop, TimePoint now) {
   hop.armed = now;
   hop.armed_listened = listened(now);
   hop.retry_at.reset();
+  hop.full = false;
   hop.patience = Duration::zero();
   if (const auto kind = timed_kind(newest.phase)) hop.patience = rates_.deadline(newest.session, *kind);
 }
@@ -43,10 +44,13 @@ Duration Courier::patience_of(const Hop& hop) const {
   return kind ? std::max(hop.patience, rates_.deadline(newest.session, *kind)) : Duration::zero();
 }
 
-std::optional<Session> Courier::choose(const Hop& hop, TimePoint now) const {
+Courier::Choice Courier::choose(const Hop& hop, bool hinted, TimePoint now) const {
   std::vector<Candidate> candidates;
+  Choice choice;
   bool one_is_busy = false;
   for (const Session& session : port_.candidates(hop.spec.to, now)) {
+    const bool room = hinted || credits_.has_room(session, now);
+    choice.room |= room;
     if (std::any_of(hop.children.begin(), hop.children.end(), [&](const Child& c) { return c.session == session; }))
       continue;
     if (const auto it = hop.was_stranded.find(session);
@@ -56,23 +60,32 @@ std::optional<Session> Courier::choose(const Hop& hop, TimePoint now) const {
       one_is_busy |= !rates_.resting(session, now);
       continue;
     }
+    if (!room) {
+      choice.full = true;
+      one_is_busy |= !rates_.resting(session, now);
+      continue;
+    }
     candidates.push_back({session, rates_.weight(session), rates_.expected_seconds(session, hop.spec.frame_bytes, now),
                           rates_.in_flight(session), rates_.suspected(session), rates_.resting(session, now)});
   }
   // To wait for who is busy is shorter than to wait for who is silent.
   if (one_is_busy) std::erase_if(candidates, [](const Candidate& c) { return c.resting; });
-  return policy_.pick(hop.spec.sample, candidates);
+  choice.peer = policy_.pick(hop.spec.sample, candidates);
+  return choice;
 }
 
-void Courier::ask(Hop& hop, TimePoint now) {
+Courier::Choice Courier::ask(Hop& hop, TimePoint now) {
   hop.retry_at.reset();
-  if (const auto peer = choose(hop, now)) {
+  const Choice choice = choose(hop, false, now);
+  hop.full = choice.full && !choice.peer;
+  if (choice.peer) {
     make_room(hop, kChildrenMax);
-    ask_peer(hop, *peer, std::nullopt, now);
-    return;
+    ask_peer(hop, *choice.peer, std::nullopt, now);
+    return choice;
   }
   retry_later(hop, now);
   if (hop.children.empty() && port_.candidates(hop.spec.to, now).empty()) set_parked(hop, true);
+  return choice;
 }
 
 void Courier::ask_peer(Hop& hop, const Session& peer, const std::optional<GradientHint>& hint, TimePoint now) {
@@ -86,6 +99,7 @@ void Courier::ask_peer(Hop& hop, const Session& peer, const std::optional<Gradie
   by_lease_.emplace(lease, hop.spec.microbatch);
   if (rates_.in_flight(peer) == 0) heard_[peer].last = listened(now);  // no word of it was awaited
   rates_.sent(peer);
+  credits_.asked(peer, now);
   set_parked(hop, false);
   const MicrobatchId id = hop.spec.microbatch;
   if (takes) {
@@ -191,6 +205,11 @@ void Courier::note_answer(Hop& hop, Child& child, TimePoint now) {
   on_reached(now);
 }
 
+void Courier::note_accepted(Hop& hop, Child& child, TimePoint now) {
+  if (!child.answered) credits_.accepted(child.session, child.asked, now);
+  note_answer(hop, child, now);
+}
+
 void Courier::note_stranded(Hop& hop, const Child& child, TimePoint now) {
   rates_.strand(child.session, now);
   WasStranded& was = hop.was_stranded[child.session];
@@ -205,7 +224,8 @@ void Courier::look_for_stranded(TimePoint now, bool away) {
     ++counters_.looked_at;
     Hop& hop = hops_.at(id);
     if (hop.won) continue;
-    if (away || hop.parked) hop.answered = now;  // parked: there was nobody who could have answered
+    // Parked: there was nobody who could have answered. Full: their refusals are the answer.
+    if (away || hop.parked || hop.full) hop.answered = now;
     bool unanswered = now - hop.answered > HopRates::kDeadlineMin;
     if (unanswered) {
       if (!patience) patience = rates_.deadline({}, HopKind::kAnswer);
@@ -228,19 +248,22 @@ void Courier::tick(TimePoint now) {
   listened_ = listened(now);
   ticked_ = now;
   std::vector<MicrobatchId> due;
+  std::optional<bool> news;  // of room, looked up when a hop waits for it
   for (const MicrobatchId& id : active_) {
     ++counters_.looked_at;
     const Hop& hop = hops_.at(id);
     if (hop.won) continue;
-    if ((hop.retry_at && *hop.retry_at <= now) || overdue(hop, now)) due.push_back(id);
+    if (hop.full && !news) news = credits_.take_news(now);
+    if ((hop.retry_at && *hop.retry_at <= now) || (hop.full && *news) || overdue(hop, now)) due.push_back(id);
   }
+  bool room = true;  // for who waits for nothing else
   for (const MicrobatchId& id : due) {
     const auto it = hops_.find(id);
     if (it == hops_.end() || it->second.won) continue;
-    if (!overdue(it->second, now)) {
-      ask(it->second, now);
-    } else {
+    if (overdue(it->second, now)) {
       fire(it->second, silent(it->second, now) ? "silent" : "deadline", now);
+    } else if (room || !it->second.full) {
+      room = ask(it->second, now).room;
     }
   }
   look_for_stranded(now, away);

@@ -84,9 +84,8 @@ std::optional<BusyReason> Ledger::refusal(const Session& from, const Forward& me
 
 // A second branch reached an entry that lives here: it joins, nothing is computed.
 void Ledger::answer_live(Entry& e, const Session& from, const Forward& message, TransferId transfer, TimePoint now) {
-  if (e.state == EntryState::kUndoing || e.doomed)
-    return busy(from, message.lease, BusyReason::kNoCredit, transfer);  // a fresh entry follows
-  if (e.leases.size() >= kLeasesMax) return busy(from, message.lease, BusyReason::kCrowded, transfer);
+  if (e.state == EntryState::kUndoing || e.doomed || e.leases.size() >= kLeasesMax)  // undone: a fresh entry follows
+    return busy(from, message.lease, BusyReason::kCrowded, transfer);
   ++counters_.joined;
   if (transfer != 0) port_.refuse_frames(from, transfer);
   add_lease(e, from, message.lease, message.above, now);

@@ -124,6 +124,7 @@ TEST_F(HolderKeyFrameTest, EveryOtherEndOfABranchAbortsIt) {
   serving = {session(kA)};
   for (std::size_t i = 0; i < ways.size(); ++i) {
     ends.clear();
+    pass(PeerCredits::kRemembered);  // who refused is asked again
     open();
     ways[i](asked().second.lease);
     ASSERT_GE(ends.size(), 2u) << i;

@@ -15,7 +15,7 @@ TEST(LedgerLossTest, AnEntryDoomedDuringItsForwardEndsWhenThatIsDone) {
   rig.release(2, 0);
   EXPECT_EQ(rig.state(entry), S::kForward) << "the device has it";
   EXPECT_FALSE(rig.forward(3, 0));
-  EXPECT_TRUE(rig.told_busy(3, BusyReason::kNoCredit));
+  EXPECT_TRUE(rig.told_busy(3, BusyReason::kCrowded));
   rig.ledger.on_low({kTrainer, 1});
   rig.ledger.tick(rig.now + 100s);
   rig.finish(*job);

@@ -315,7 +315,7 @@ TEST(LedgerTest, AfterAnUndoAFreshEntryHasANewToken) {
   const EntrySerial old = rig.count(2, 0);
   rig.release(2, 0);
   EXPECT_FALSE(rig.forward(3, 0)) << "not while the device undoes it";
-  EXPECT_TRUE(rig.told_busy(3, BusyReason::kNoCredit));
+  EXPECT_TRUE(rig.told_busy(3, BusyReason::kCrowded));
   rig.work_all();
   const auto fresh = rig.forward(3, 0, 9);
   ASSERT_TRUE(fresh);
