@@ -5,6 +5,7 @@
 
 #include "common/check.h"
 #include "common/rng.h"
+#include "compression/delta_codec.h"
 #include "compression/frame.h"
 #include "compression/half_codec.h"
 #include "compression/int8_codec.h"
@@ -39,12 +40,14 @@ Result<FrameHeader> parse_frame_header(ByteView frame) {
   return std::move(view.header);
 }
 
-Result<FrameView> read_stateless_frame(ByteView frame, const Codec& codec, MutableByteView out) {
+Result<FrameView> read_codec_frame(ByteView frame, const Codec& codec, MutableByteView out) {
   SHOAL_ASSIGN(FrameView view, read_frame(frame));
   if (view.header.codec != codec.id())
     return make_error(ErrorCode::kMalformed, "tensor frame: of another codec than " + std::string(codec.name()));
-  if (view.header.base_hash)
-    return make_error(ErrorCode::kMalformed, "tensor frame: a base hash in a stateless codec's frame");
+  if (view.header.base_hash.has_value() != is_delta(codec.id()))
+    return make_error(ErrorCode::kMalformed, view.header.base_hash
+                                                 ? "tensor frame: a base hash in a stateless codec's frame"
+                                                 : "tensor frame: a difference that names no base");
   SHOAL_TRY(check_frame_size(frame, view.header));
   SHOAL_ASSIGN(const std::uint64_t decoded_bytes, tensor_bytes(view.header.shape, view.header.dtype));
   if (decoded_bytes != out.size()) {
@@ -78,6 +81,7 @@ const Codec& codec_for(CodecId id) {
   static const Int8Codec int8;
   static const HalfCodec bf16(CodecId::kBf16), fp16(CodecId::kFp16);
   static const PackedCodec int4(CodecId::kInt4), int4_hadamard(CodecId::kInt4Hadamard), int2(CodecId::kInt2);
+  static const DeltaCodec aq4(CodecId::kAq4), aq2(CodecId::kAq2);
   switch (id) {
     case CodecId::kRaw:
       return raw;
@@ -93,6 +97,10 @@ const Codec& codec_for(CodecId id) {
       return int4_hadamard;
     case CodecId::kInt2:
       return int2;
+    case CodecId::kAq4:
+      return aq4;
+    case CodecId::kAq2:
+      return aq2;
   }
   check_failed(__FILE__, __LINE__, "CodecId is an enumerator", std::to_string(static_cast<int>(id)));
 }
@@ -102,7 +110,7 @@ std::uint64_t rounding_seed(const MicrobatchId& microbatch, StageId edge, Tensor
   return Rng(microbatch.trainer + Rng(microbatch.serial + Rng(place).next()).next()).next();
 }
 
-Result<HostTensor> decode_tensor(ByteView frame, DType dtype, const Shape& shape, const TensorView* base) {
+Result<HostTensor> decode_tensor(ByteView frame, DType dtype, const Shape& shape, const BaseView* base) {
   SHOAL_ASSIGN(const FrameHeader header, parse_frame_header(frame));
   if (header.dtype != dtype || header.shape != shape) {
     return make_error(ErrorCode::kMalformed, "tensor frame: " + text_of(header.shape) + " of type " +

@@ -1,6 +1,6 @@
 #pragma once
 // Turns a tensor into the bytes that cross a link and back. Pure: no state, no I/O, no torch; the base of a delta comes
-// from outside (runtime/stage_peer/frame_coder.h keeps bases; a receiver without the one that is named asks for a key
+// from outside (runtime/stage_peer/base_book.h keeps bases; a receiver without the one that is named asks for a key
 // frame). Thread-safe (const after construction). Frame layout: docs/WIRE.md, "Tensor frame".
 #include <cstddef>
 #include <cstdint>
@@ -25,20 +25,27 @@ enum class CodecId : std::uint8_t {
   kFp16 = 3,
   kInt4 = 4,
   kInt4Hadamard = 5,
-  kInt2 = 6
+  kInt2 = 6,
+  kAq4 = 7,
+  kAq2 = 8
 };
-inline constexpr CodecId kCodecs[] = {CodecId::kRaw,  CodecId::kInt8,         CodecId::kBf16, CodecId::kFp16,
-                                      CodecId::kInt4, CodecId::kInt4Hadamard, CodecId::kInt2};
+inline constexpr CodecId kCodecs[] = {CodecId::kRaw,  CodecId::kInt8, CodecId::kBf16,
+                                      CodecId::kFp16, CodecId::kInt4, CodecId::kInt4Hadamard,
+                                      CodecId::kInt2, CodecId::kAq4,  CodecId::kAq2};
 // By id; as in RUN.toml.
-inline constexpr std::string_view kCodecNames[] = {"raw", "int8", "bf16", "fp16", "int4", "int4-hadamard", "int2"};
+inline constexpr std::string_view kCodecNames[] = {"raw",           "int8", "bf16", "fp16", "int4",
+                                                   "int4-hadamard", "int2", "aq4",  "aq2"};
 static_assert(std::size(kCodecs) == std::size(kCodecNames));
 
 std::optional<CodecId> codec_named(std::string_view name);
 
+// Whether its frames are differences to a base; key frames are another codec's then.
+constexpr bool is_delta(CodecId codec) { return codec == CodecId::kAq4 || codec == CodecId::kAq2; }
+
 // Whether whole numbers up to 127 come out as they were, 127 or -127 among every 64: what stages/integer_executor.h
 // sends.
 constexpr bool keeps_whole_numbers(CodecId codec) {
-  return codec != CodecId::kInt4 && codec != CodecId::kInt4Hadamard && codec != CodecId::kInt2;
+  return codec != CodecId::kInt4 && codec != CodecId::kInt4Hadamard && codec != CodecId::kInt2 && !is_delta(codec);
 }
 
 enum class TensorRole : std::uint8_t { kActivation = 0, kGradient = 1, kTokens = 2, kParameters = 3 };
@@ -60,6 +67,12 @@ struct FrameHeader {
 Result<FrameHeader> parse_frame_header(ByteView frame);
 inline constexpr std::uint64_t kTensorBytesMax = 1ull << 31;
 
+// What a delta is a difference to: the tensor that both ends hold, and the name that its frame carries.
+struct BaseView {
+  TensorView tensor;
+  std::uint64_t hash = 0;
+};
+
 class Codec {
  public:
   virtual ~Codec() = default;
@@ -70,11 +83,11 @@ class Codec {
   // `seed`: what a codec that rounds by chance draws from (rounding_seed below); the frame says what its reader needs
   // of it. ERRORS: kNonFinite (NaN or infinity in a lossy codec's input), kUnsupported (dtype), kGone (base needed and
   // not given).
-  virtual Result<Bytes> encode(const TensorView& tensor, TensorRole role, const TensorView* base = nullptr,
+  virtual Result<Bytes> encode(const TensorView& tensor, TensorRole role, const BaseView* base = nullptr,
                                std::uint64_t seed = 0) const = 0;
   // Decodes into memory of the caller: out.size() == element_count(shape) * size_of(dtype).
   // ERRORS: kMalformed, kCorrupt (checksum), kNonFinite (scale not finite), kGone (base missing or another one).
-  virtual Status decode(ByteView frame, const TensorView* base, MutableByteView out) const = 0;
+  virtual Status decode(ByteView frame, const BaseView* base, MutableByteView out) const = 0;
 };
 
 // REQUIRES: an enumerator.
@@ -85,6 +98,6 @@ const Codec& codec_for(CodecId id);
 std::uint64_t rounding_seed(const MicrobatchId& microbatch, StageId edge, TensorRole role);
 
 // Header check, allocation and decode in one: the tensor must have exactly `dtype` and `shape`.
-Result<HostTensor> decode_tensor(ByteView frame, DType dtype, const Shape& shape, const TensorView* base = nullptr);
+Result<HostTensor> decode_tensor(ByteView frame, DType dtype, const Shape& shape, const BaseView* base = nullptr);
 
 }  // namespace shoal

@@ -15,8 +15,8 @@ static_assert(std::endian::native == std::endian::little, "payloads are written 
 
 constexpr std::array<std::uint8_t, 4> kMagic = {'S', 'T', 'F', '1'};
 constexpr std::uint8_t kHasBase = 1;
-constexpr std::uint8_t kVersions[] = {kRawVersion,    kInt8Version,   kHalfVersion,  kHalfVersion,
-                                      kPackedVersion, kPackedVersion, kPackedVersion};  // by codec
+constexpr std::uint8_t kVersions[] = {kRawVersion,    kInt8Version,   kHalfVersion,  kHalfVersion, kPackedVersion,
+                                      kPackedVersion, kPackedVersion, kDeltaVersion, kDeltaVersion};  // by codec
 static_assert(std::size(kVersions) == std::size(kCodecs));
 
 // Offsets of the prologue's fields.

@@ -18,6 +18,7 @@ inline constexpr std::uint8_t kRawVersion = 1;
 inline constexpr std::uint8_t kInt8Version = 1;
 inline constexpr std::uint8_t kHalfVersion = 1;    // bf16, fp16
 inline constexpr std::uint8_t kPackedVersion = 1;  // int4, int4-hadamard, int2
+inline constexpr std::uint8_t kDeltaVersion = 1;   // aq4, aq2
 
 // 64 for up to three extents, else 128. REQUIRES: dims <= kFrameDimsMax.
 std::size_t frame_header_bytes(std::size_t dims);

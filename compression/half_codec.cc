@@ -26,7 +26,7 @@ std::uint64_t HalfCodec::frame_bytes(const Shape& shape, DType dtype) const {
   return dtype == DType::kF32 && bytes.ok() ? frame_header_bytes(shape.size()) + *bytes / 2 : 0;
 }
 
-Result<Bytes> HalfCodec::encode(const TensorView& tensor, TensorRole role, const TensorView*, std::uint64_t) const {
+Result<Bytes> HalfCodec::encode(const TensorView& tensor, TensorRole role, const BaseView*, std::uint64_t) const {
   SHOAL_ASSIGN(const std::span<const float> values, fp32_values(tensor, *this));
   UnclearedMemory frame(frame_bytes(tensor.shape, tensor.dtype));
   const MutableByteView halves = frame.view().last(2 * values.size());
@@ -43,9 +43,9 @@ Result<Bytes> HalfCodec::encode(const TensorView& tensor, TensorRole role, const
   return std::move(frame).freeze();
 }
 
-Status HalfCodec::decode(ByteView frame, const TensorView*, MutableByteView out) const {
+Status HalfCodec::decode(ByteView frame, const BaseView*, MutableByteView out) const {
   SHOAL_CHECK(is_float_aligned(out.data()));
-  SHOAL_ASSIGN(const FrameView view, read_stateless_frame(frame, *this, out));
+  SHOAL_ASSIGN(const FrameView view, read_codec_frame(frame, *this, out));
   const std::span<float> values(reinterpret_cast<float*>(out.data()), out.size() / sizeof(float));
   if (widen_half(format_of(id_), view.payload, values)) return Status::success();
   return non_finite(std::string(name()) + " frame", values, view.header.shape);

@@ -47,7 +47,7 @@ std::uint64_t Int8Codec::frame_bytes(const Shape& shape, DType dtype) const {
   return frame_header_bytes(shape.size()) + payload_bytes_of(*bytes / sizeof(float));
 }
 
-Result<Bytes> Int8Codec::encode(const TensorView& tensor, TensorRole role, const TensorView*, std::uint64_t) const {
+Result<Bytes> Int8Codec::encode(const TensorView& tensor, TensorRole role, const BaseView*, std::uint64_t) const {
   SHOAL_ASSIGN(const std::span<const float> values, fp32_values(tensor, *this));
   const std::size_t tiles = int8_tile_count(values.size());
   UnclearedMemory frame(frame_bytes(tensor.shape, tensor.dtype));
@@ -72,9 +72,9 @@ Result<Bytes> Int8Codec::encode(const TensorView& tensor, TensorRole role, const
   return std::move(frame).freeze();
 }
 
-Status Int8Codec::decode(ByteView frame, const TensorView*, MutableByteView out) const {
+Status Int8Codec::decode(ByteView frame, const BaseView*, MutableByteView out) const {
   SHOAL_CHECK(is_float_aligned(out.data()));
-  SHOAL_ASSIGN(const FrameView view, read_stateless_frame(frame, *this, out));
+  SHOAL_ASSIGN(const FrameView view, read_codec_frame(frame, *this, out));
   const std::span<float> values(reinterpret_cast<float*>(out.data()), out.size() / sizeof(float));
   const std::size_t tiles = int8_tile_count(values.size());
   const std::uint8_t* payload = view.payload.data();

@@ -14,7 +14,7 @@ std::uint64_t RawCodec::frame_bytes(const Shape& shape, DType dtype) const {
   return bytes.ok() ? frame_header_bytes(shape.size()) + *bytes : 0;
 }
 
-Result<Bytes> RawCodec::encode(const TensorView& tensor, TensorRole role, const TensorView*, std::uint64_t) const {
+Result<Bytes> RawCodec::encode(const TensorView& tensor, TensorRole role, const BaseView*, std::uint64_t) const {
   SHOAL_ASSIGN(const std::uint64_t payload_bytes, tensor_bytes(tensor.shape, tensor.dtype));
   SHOAL_CHECK_EQ(tensor.bytes.size(), payload_bytes);
   UnclearedMemory frame(frame_bytes(tensor.shape, tensor.dtype));
@@ -30,8 +30,8 @@ Result<Bytes> RawCodec::encode(const TensorView& tensor, TensorRole role, const 
   return std::move(frame).freeze();
 }
 
-Status RawCodec::decode(ByteView frame, const TensorView*, MutableByteView out) const {
-  SHOAL_ASSIGN(const FrameView view, read_stateless_frame(frame, *this, out));
+Status RawCodec::decode(ByteView frame, const BaseView*, MutableByteView out) const {
+  SHOAL_ASSIGN(const FrameView view, read_codec_frame(frame, *this, out));
   std::memcpy(out.data(), view.payload.data(), out.size());
   return Status::success();
 }

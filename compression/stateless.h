@@ -1,5 +1,5 @@
 #pragma once
-// What the codecs without a base share.
+// What the codecs share.
 #include "compression/codec.h"
 #include "compression/frame.h"
 #include "compression/uncleared_memory.h"
@@ -22,8 +22,8 @@ Result<std::span<const float>> fp32_values(const TensorView& tensor, const Codec
 Error non_finite_tile(const Codec& codec, std::size_t first, std::size_t count, const TensorView& tensor);
 
 // Every check of a frame that needs no knowledge of the payload, its checksum included, before a byte of `out` is
-// written. ERRORS: as read_frame; kMalformed (another codec's frame, a base hash, payload or `out` of another size),
-// kCorrupt.
-Result<FrameView> read_stateless_frame(ByteView frame, const Codec& codec, MutableByteView out);
+// written. ERRORS: as read_frame; kMalformed (another codec's frame; a base hash where the codec has no bases, or none
+// where it has; payload or `out` of another size), kCorrupt.
+Result<FrameView> read_codec_frame(ByteView frame, const Codec& codec, MutableByteView out);
 
 }  // namespace shoal

@@ -241,6 +241,8 @@ std::string event_line(const EventIdentity& identity, WallTime time, const Event
   line.integer("received", r.received);
   line.integer("fp32", r.fp32);
   line.integer("payload", r.payload);
+  line.integer("deltas", r.deltas);
+  line.integer("keys", r.keys);
   line.integer("longest_callback_ms", r.longest_callback_ms);
   if (!r.callback.empty()) line.text("callback", r.callback);
   line.integer("computed_ms", r.computed_ms);

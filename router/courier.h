@@ -32,6 +32,12 @@
 
 namespace shoal {
 
+// Who of the next stage kept something of a sample, so that less crosses to them.
+struct KnownBase {
+  std::vector<Session> holders;
+  std::uint64_t frame_bytes = 0;  // as HopSpec.frame_bytes, to one of them
+};
+
 struct HopSpec {
   MicrobatchId microbatch;
   SampleId sample;
@@ -39,9 +45,10 @@ struct HopSpec {
   ForwardKind kind = ForwardKind::kTrain;
   std::vector<Version> versions;  // as Forward.versions
   StepId step;
-  StageId to;                        // the stage that is asked
-  std::vector<Session> above;        // as Forward.above: this process last
-  std::uint64_t frame_bytes = 0;     // about what a Forward's frames weigh
+  StageId to;                     // the stage that is asked
+  std::vector<Session> above;     // as Forward.above: this process last
+  std::uint64_t frame_bytes = 0;  // about what a Forward's frames weigh
+  KnownBase base{};
   std::optional<GradientHint> hint;  // a gradient for our own entry waits there: Take first
 };
 
@@ -103,6 +110,9 @@ class Courier {
   void open(HopSpec spec, TimePoint now);
   bool holds(const MicrobatchId& microbatch) const { return hops_.contains(microbatch); }
   bool waiting(const MicrobatchId& microbatch) const;
+  SampleId sample_of(const MicrobatchId& microbatch) const {
+    return hops_.at(microbatch).spec.sample;
+  }  // REQUIRES: holds
   // Ends the hop; children are released. No-op when there is none.
   void close(const MicrobatchId& microbatch, ReleaseWhy why);
   // Our own entry is committed (the trainer: its path is logged): tells the winning child once, renews no more. The hop

@@ -65,8 +65,11 @@ Courier::Choice Courier::choose(const Hop& hop, bool hinted, TimePoint now) cons
       one_is_busy |= !rates_.resting(session, now);
       continue;
     }
-    candidates.push_back({session, rates_.weight(session), rates_.expected_seconds(session, hop.spec.frame_bytes, now),
-                          rates_.in_flight(session), rates_.suspected(session), rates_.resting(session, now)});
+    const KnownBase& base = hop.spec.base;
+    const bool known = std::find(base.holders.begin(), base.holders.end(), session) != base.holders.end();
+    const std::uint64_t bytes = known ? base.frame_bytes : hop.spec.frame_bytes;
+    candidates.push_back({session, rates_.weight(session), rates_.expected_seconds(session, bytes, now),
+                          rates_.in_flight(session), rates_.suspected(session), rates_.resting(session, now), known});
   }
   // To wait for who is busy is shorter than to wait for who is silent.
   if (one_is_busy) std::erase_if(candidates, [](const Candidate& c) { return c.resting; });

@@ -59,6 +59,7 @@ struct ForwardResult {
   double loss_sum = 0;  // last stage
   std::uint64_t targets = 0;
   std::uint64_t frame_bytes = 0;  // of the activation for the next stage, about
+  KnownBase base{};
   std::uint32_t took_us = 0;
 };
 
@@ -251,7 +252,7 @@ class Ledger {
   void ask_about_hearsay(TimePoint now);
   bool key_frame_comes(const Forward& message, const Session& from) const;
   bool ask_key_frame(Entry& e);
-  void open_hop(const Entry& e, std::uint64_t frame_bytes, TimePoint now);
+  void open_hop(const Entry& e, const ForwardResult& result, TimePoint now);
   void give_gradient(Entry& e, const Lease& lease);
   void give_gradient_to_all(Entry& e);
   void end_uncommitted(Entry& e, std::string_view cause);  // undo or drop

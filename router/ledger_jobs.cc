@@ -134,7 +134,7 @@ void Ledger::forward_done(EntrySerial serial, const ForwardResult& result, TimeP
   }
   if (!is_last()) {
     port_.write(entry_event(EventKind::kForward, e->microbatch, entry_name_of(*e)));
-    open_hop(*e, result.frame_bytes, now);
+    open_hop(*e, result, now);
     return;
   }
   e->loss_sum = result.loss_sum;
@@ -151,7 +151,7 @@ void Ledger::forward_done(EntrySerial serial, const ForwardResult& result, TimeP
   e->state = EntryState::kQueued;
 }
 
-void Ledger::open_hop(const Entry& e, std::uint64_t frame_bytes, TimePoint now) {
+void Ledger::open_hop(const Entry& e, const ForwardResult& result, TimePoint now) {
   HopSpec spec;
   spec.microbatch = e.microbatch;
   spec.sample = e.sample;
@@ -162,7 +162,8 @@ void Ledger::open_hop(const Entry& e, std::uint64_t frame_bytes, TimePoint now) 
   spec.to = StageId(static_cast<std::uint16_t>(options_.stage.value + 1));
   spec.above = e.above;
   spec.above.push_back(options_.self);
-  spec.frame_bytes = frame_bytes;
+  spec.frame_bytes = result.frame_bytes;
+  spec.base = result.base;
   spec.hint = e.hint;
   holder_.open(std::move(spec), now);
 }

@@ -32,6 +32,8 @@ class Rendezvous final : public RoutingPolicy {
     double best = usable.front().expected_seconds;
     for (const Candidate& c : usable) best = std::min(best, c.expected_seconds);
     for (const Candidate& c : usable)
+      if (c.known && c.expected_seconds <= best * (1 + options_.known_slack) + 1e-9) return c.session;
+    for (const Candidate& c : usable)
       if (c.expected_seconds <= best * (1 + options_.slack) + 1e-9) return c.session;
     return usable.front().session;
   }

@@ -17,6 +17,7 @@ struct Candidate {
   std::uint32_t in_flight = 0;  // ours, unfinished there
   // Missed a deadline: only when it has nothing of ours in flight (a probe) and does not rest, or nobody else is left.
   bool suspected = false, resting = false;
+  bool known = false;  // it kept something of this sample (KnownBase); what that saves is in expected_seconds already
 };
 
 class RoutingPolicy {
@@ -31,6 +32,8 @@ class RoutingPolicy {
 // is behind the best candidate's expected completion by more than `slack` spills over to the next in hash order.
 struct RendezvousOptions {
   double slack = 0.25;
+  // The same for who knows the sample, and goes first: a base that is met again is also met the next time.
+  double known_slack = 0.75;
 };
 std::unique_ptr<RoutingPolicy> make_rendezvous_policy(const RendezvousOptions& options = {});
 

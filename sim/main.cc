@@ -7,6 +7,7 @@
 
 #include "common/log.h"
 #include "common/program_start.h"
+#include "sim/difference_codec.h"
 #include "sim/scale.h"
 #include "sim/scenario.h"
 
@@ -77,6 +78,7 @@ ScenarioResult run_seed(const Arguments& a, std::uint64_t seed) {
   options.round_budget = from_seconds(a.round_budget_s);
   options.dht = true;
   if (seed % kTightEvery == 0) make_tight(options);
+  if (seed % kDeltasEvery == 0) options.deltas = exact_deltas();
   return run_scenario(std::move(options), a.faults);
 }
 

@@ -36,5 +36,7 @@ ScenarioResult run_scenario(SwarmOptions options, const FaultOptions& faults, Du
 // One credit a peer, and windows of one microbatch: everything waits for everything.
 void make_tight(SwarmOptions& options);
 inline constexpr std::uint64_t kTightEvery = 4;  // shoal-sim: so are the seeds that this divides
+// shoal-sim: and in those that this divides activations are sent as differences.
+inline constexpr std::uint64_t kDeltasEvery = 3;
 
 }  // namespace shoal

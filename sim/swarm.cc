@@ -47,6 +47,7 @@ RunConfig small_config(RuleId rule, std::uint16_t stages, std::uint64_t microbat
   config.sync.outer_momentum = 0.9;
   config.sync.microbatches_per_step = 8;
   config.sync.round_cap_s = 5;
+  config.wire.base_mib = 1;
   config.timing = {4, 10};
   config.executor.kind = ExecutorKind::kInteger;
   config.end.tokens = microbatches * config.targets_per_microbatch();
@@ -269,7 +270,7 @@ void Swarm::start_peer(HostedPeer& process) {
                       .factory = options_.factory ? options_.factory : make_integer_executor,
                       .rng = rng_.fork("peer" + std::to_string(starts_++)),
                       .directory = process.directory ? process.directory.get() : options_.directory,
-                      .coder = options_.coder},
+                      .deltas = options_.deltas},
       *process.owner);
   process.peer->start();
 }

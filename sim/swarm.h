@@ -31,7 +31,7 @@ struct SwarmOptions {
   std::size_t credits = 16;            // of every peer
   PeerDirectory* directory = nullptr;  // of every peer; borrowed
   bool dht = false;                    // instead, each process has its own directory over dht()
-  FrameCoder* coder = nullptr;         // of every peer; borrowed
+  std::optional<DeltaCodecs> deltas;   // of every peer: as in StagePeerEnvironment
   ExecutorFactory factory;             // of every peer; empty: the integer executor
   bool finish_at_once = false;         // as with a Ctrl-C before the launching process is ready
   std::size_t log_bytes_max = kLogBytesMax;

@@ -6,6 +6,7 @@
 // The manifest of a run is canonical_text(): all options but the local ones, defaults written out, in table order, so
 // that equal runs have equal text. Pure apart from load_config(); thread-safe. Bounds: files up to kConfigBytesMax,
 // manifests up to kManifestBytesMax.
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -104,6 +105,7 @@ struct EdgeCodecs {
 };
 struct WireSection {
   EdgeCodecs forward, backward;
+  std::uint64_t base_mib = 0;  // what a peer keeps for codecs of differences, each direction
 };
 struct TimingSection {
   double lease_s = 0, membership_s = 0;
@@ -137,6 +139,10 @@ struct RunConfig {
 
   ModelSpec model_spec() const;
   DType token_dtype() const { return data.width == TokenWidth::kBytes ? DType::kU8 : DType::kU16; }
+  bool keeps_bases() const {  // some edge's activations are sent as differences
+    return std::any_of(wire.forward.codecs.begin(), wire.forward.codecs.end(), is_delta);
+  }
+  std::uint64_t base_bytes() const { return wire.base_mib << 20; }
   std::uint64_t targets_per_microbatch() const { return std::uint64_t{data.sequences} * model.positions; }
   // Microbatches of global step `step` (from 0). allreduce and warm steps: microbatches_per_step. diloco: what the
   // expected replicas of a stage need for one inner step each, rounded up.

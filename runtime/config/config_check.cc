@@ -37,6 +37,12 @@ Status check_edges(const RunConfig& c, const std::string& origin) {
                        " codecs, but " + std::to_string(c.pipeline.stages) + " stages have " + std::to_string(wanted) +
                        " edges: give one name for each of them, or one name for all");
   }
+  for (const CodecId codec : c.wire.backward.codecs)
+    if (is_delta(codec))
+      return input_error(
+          origin + ": [wire] backward = \"" + std::string(codec_for(codec).name()) +
+          "\" sends differences to the last activation of a sample, and a gradient is not like the one " +
+          "before it: give int8 or bf16, and \"" + std::string(codec_for(codec).name()) + "\" for forward");
   return {};
 }
 

@@ -77,6 +77,7 @@ constexpr OptionRow kTable[] = {
 
     {"wire", "forward", SHOAL_CHOICES(wire.forward, kCodecNames), "\"raw\"", 1, 255, kShared, "codec of activations; a list: by edge, stages - 1"},
     {"wire", "backward", SHOAL_CHOICES(wire.backward, kCodecNames), "\"raw\"", 1, 255, kShared, "codec of gradients; a list: by edge, stages - 1"},
+    {"wire", "base_mib", SHOAL_SLOT(wire.base_mib), "256", 1, 1 << 20, kShared, "aq4, aq2: MiB of bases a peer keeps for each direction"},
 
     {"timing", "lease_s", SHOAL_SLOT(timing.lease_s), "4", 0.05, 3600, kShared, "a holder's claim ends after this without renewal"},
     {"timing", "membership_s", SHOAL_SLOT(timing.membership_s), "10", 0.1, 3600, kShared, "a session is fenced after this without a beat"},

@@ -237,7 +237,9 @@ Traffic Peer::session_traffic() const {
   return {.sent = counters.sent_bytes,
           .received = counters.received_bytes,
           .fp32 = now.fp32_bytes,
-          .payload = now.payload_bytes};
+          .payload = now.payload_bytes,
+          .deltas = now.bases.deltas,
+          .keys = now.bases.keys};
 }
 
 PeerReport Peer::report() const {
@@ -269,12 +271,16 @@ void Peer::write_bytes() {
   const Traffic added = traffic_.take_unwritten(session_traffic());
   const auto longest = env_.loop.take_longest_callback();
   if (longest && (!longest_callback_ || longest->took > longest_callback_->took)) longest_callback_ = longest;
-  env_.events.write(bytes_event({.event = EventKind::kBytes,
-                                 .sent = added.sent,
-                                 .received = added.received,
-                                 .fp32 = added.fp32,
-                                 .payload = added.payload},
-                                longest));
+  EventRecord bytes{.event = EventKind::kBytes,
+                    .sent = added.sent,
+                    .received = added.received,
+                    .fp32 = added.fp32,
+                    .payload = added.payload};
+  if (config_ && config_->keeps_bases()) {
+    bytes.deltas = added.deltas;
+    bytes.keys = added.keys;
+  }
+  env_.events.write(bytes_event(std::move(bytes), longest));
 }
 
 }  // namespace shoal

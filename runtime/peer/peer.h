@@ -70,8 +70,8 @@ struct PeerEnvironment {
   Rng rng;
   PeerDirectory* directory = nullptr;  // may be absent
   std::function<ExecutorFactory(const RunConfig&)>
-      factory_of{};             // when set: makes `factory` once the manifest is there
-  FrameCoder* coder = nullptr;  // may be absent
+      factory_of{};                     // when set: makes `factory` once the manifest is there
+  std::optional<DeltaCodecs> deltas{};  // as in StagePeerEnvironment
 };
 
 struct PeerReport {                          // for the line every few seconds

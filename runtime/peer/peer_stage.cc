@@ -46,7 +46,7 @@ void Peer::begin_stage() {
                                                                      .aside = env_.aside,
                                                                      .events = env_.events,
                                                                      .executor = life.executor,
-                                                                     .coder = env_.coder},
+                                                                     .deltas = env_.deltas},
                                                 static_cast<StagePeer::Owner&>(*this));
   if (const auto remote = life.transport->remote(authority())) life.stage_peer->on_link_up(*remote);
   life.donor = std::make_unique<StateDonor>(DonorOptions{}, static_cast<DonorHost&>(*this), env_.loop, spec_->stage);

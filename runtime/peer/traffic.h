@@ -8,18 +8,23 @@ namespace shoal {
 struct Traffic {
   std::uint64_t sent = 0, received = 0;  // over links
   std::uint64_t fp32 = 0, payload = 0;   // of activations and gradients that were encoded; of their frames
+  std::uint64_t deltas = 0, keys = 0;    // activations sent as differences and as key frames, where an edge has bases
 
   Traffic operator+(const Traffic& o) const {
     return {.sent = sent + o.sent,
             .received = received + o.received,
             .fp32 = fp32 + o.fp32,
-            .payload = payload + o.payload};
+            .payload = payload + o.payload,
+            .deltas = deltas + o.deltas,
+            .keys = keys + o.keys};
   }
   Traffic operator-(const Traffic& o) const {
     return {.sent = sent - o.sent,
             .received = received - o.received,
             .fp32 = fp32 - o.fp32,
-            .payload = payload - o.payload};
+            .payload = payload - o.payload,
+            .deltas = deltas - o.deltas,
+            .keys = keys - o.keys};
   }
   bool operator==(const Traffic&) const = default;
 };

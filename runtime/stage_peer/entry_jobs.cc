@@ -26,9 +26,6 @@ struct Decoder {
     return decode_tensor(frame, config.token_dtype(), {sequences(), std::int64_t{spec.model.positions} + 1});
   }
   Result<HostTensor> activation(ByteView frame) const { return decode_tensor(frame, DType::kF32, activation_shape()); }
-  Result<HostTensor> input(FrameCoder* coder, ByteView frame) const {
-    return coder == nullptr ? activation(frame) : coder->decode(frame, DType::kF32, activation_shape());
-  }
   Shape activation_shape() const {
     return {sequences(), std::int64_t{spec.model.positions}, std::int64_t{spec.model.dim}};
   }
@@ -62,20 +59,41 @@ Status judge(HostTensor& tensor, const NormGuard::Bound& bound, Judged& judged) 
 // What a forward leaves for the loop.
 struct ForwardOutcome {
   Result<ForwardOutput> output = make_error(ErrorCode::kMalformed, "");
-  Bytes frame;
-  HostTensor activation;
+  OutgoingActivation frames;
+  Base after;  // of the input
   bool base_missing = false;
   Judged input;
 };
 
+Result<HostTensor> decode_from_above(const Decoder& decoder, const Bytes& frame, const ForwardBases& bases,
+                                     ForwardOutcome& outcome) {
+  if (!bases.above) return decoder.activation(frame);
+  auto decoded = decode_activation(*bases.above, frame, bases.incoming, decoder.activation_shape());
+  outcome.base_missing = !decoded.ok() && decoded.code() == ErrorCode::kGone;
+  if (!decoded.ok()) return decoded.error();
+  outcome.after = std::move(decoded->after);
+  return std::move(decoded->tensor);
+}
+
 // `bound` null: whatever its size is.
-Status decode_input(const Decoder& decoder, const EntryTensors& tensors, FrameCoder* coder,
+// As the frames that the next stage gets. What is evaluated is the model that is saved, whatever training's codec
+// loses.
+Result<OutgoingActivation> encode_for_below(const Decoder& decoder, const EntryTensors& tensors, bool evaluate,
+                                            const ForwardBases& bases, const TensorView& activation) {
+  const StageId stage = decoder.spec.stage;
+  const std::uint64_t seed = rounding_seed(tensors.microbatch, stage, TensorRole::kActivation);
+  if (bases.below && !evaluate) return encode_activation(*bases.below, activation, bases.outgoing, seed);
+  const CodecId codec = evaluate ? CodecId::kRaw : decoder.config.wire.forward.at(stage);
+  OutgoingActivation result;
+  SHOAL_ASSIGN(result.key, codec_for(codec).encode(activation, TensorRole::kActivation, nullptr, seed));
+  return result;
+}
+
+Status decode_input(const Decoder& decoder, const EntryTensors& tensors, const ForwardBases& bases,
                     const NormGuard::Bound* bound, ForwardInput& input, ForwardOutcome& outcome) {
   SHOAL_ASSIGN(input.tokens, decoder.tokens(tensors.input.front()));
   if (decoder.spec.is_first()) return {};
-  auto activation = decoder.input(coder, tensors.input.back());
-  outcome.base_missing = !activation.ok() && activation.code() == ErrorCode::kGone;
-  SHOAL_ASSIGN(input.activation, std::move(activation));
+  SHOAL_ASSIGN(input.activation, decode_from_above(decoder, tensors.input.back(), bases, outcome));
   return bound == nullptr ? Status() : judge(input.activation, *bound, outcome.input);
 }
 
@@ -124,6 +142,23 @@ void EntryJobs::release(const Job& job) {
       [] {});
 }
 
+ForwardBases EntryJobs::bases_of(EntrySerial serial) const {
+  const StageSpec& spec = parts_.options.spec;
+  const EdgeCodecs& codecs = parts_.options.config->wire.forward;
+  const auto of_edge = [&](std::uint16_t edge) {
+    return parts_.env.deltas ? parts_.env.deltas : delta_codecs_for(codecs.at(StageId(edge)));
+  };
+  const Ledger::Entry& entry = *parts_.ledger.find(serial);
+  ForwardBases bases;
+  if (!spec.is_first()) bases.above = of_edge(spec.stage.value - 1);
+  if (!spec.is_last()) bases.below = of_edge(spec.stage.value);
+  if (bases.above)
+    if (const auto header = parse_frame_header(tensors_.find(serial)->input.back()); header.ok() && header->base_hash)
+      bases.incoming = parts_.bases.incoming(entry.transfer_from, entry.sample, *header->base_hash);
+  if (bases.below) bases.outgoing = parts_.bases.outgoing(entry.sample);
+  return bases;
+}
+
 void EntryJobs::forward(EntrySerial serial, bool evaluate) {
   auto tensors = tensors_.find(serial);
   SHOAL_CHECK(tensors != nullptr);
@@ -133,31 +168,26 @@ void EntryJobs::forward(EntrySerial serial, bool evaluate) {
   parts_.device.run(
       evaluate ? DeviceTask::kEvaluate : DeviceTask::kForward,
       [tensors, outcome, serial, evaluate, config = parts_.options.config, spec = parts_.options.spec,
-       coder = parts_.env.coder, bound = from_above_.bound_of(tensors->microbatch)](StageExecutor& executor) {
+       bases = bases_of(serial), bound = from_above_.bound_of(tensors->microbatch)](StageExecutor& executor) {
         SHOAL_FAULT("peer.forward");
         const Decoder decoder{*config, spec};
         ForwardInput input;
         input.entry = serial;
         input.microbatch = tensors->microbatch;
-        if (const Status decoded = decode_input(decoder, *tensors, coder, evaluate ? nullptr : &bound, input, *outcome);
+        if (const Status decoded = decode_input(decoder, *tensors, bases, evaluate ? nullptr : &bound, input, *outcome);
             !decoded.ok()) {
           outcome->output = decoded.error();
           return;
         }
         outcome->output = evaluate ? executor.evaluate(input) : executor.forward(input);
         if (!outcome->output.ok() || spec.is_last()) return;
-        // What is evaluated is the model that is saved, whatever training's codec loses.
-        const CodecId codec = evaluate ? CodecId::kRaw : config->wire.forward.at(spec.stage);
-        const std::uint64_t seed = rounding_seed(tensors->microbatch, spec.stage, TensorRole::kActivation);
-        auto frame =
-            codec_for(codec).encode(outcome->output->activation.view(), TensorRole::kActivation, nullptr, seed);
-        if (!frame.ok()) {
-          outcome->output = frame.error();
+        auto frames = encode_for_below(decoder, *tensors, evaluate, bases, outcome->output->activation.view());
+        if (!frames.ok()) {
+          outcome->output = frames.error();
           if (!evaluate) executor.drop(serial);
           return;
         }
-        outcome->frame = *std::move(frame);
-        if (coder != nullptr) outcome->activation = std::move(outcome->output->activation);
+        outcome->frames = *std::move(frames);
         outcome->output->activation = {};
       },
       [this, serial, tensors, outcome, started, sender] {
@@ -168,16 +198,20 @@ void EntryJobs::forward(EntrySerial serial, bool evaluate) {
           warn("forward of microbatch ", tensors->microbatch, " failed: " + outcome->output.error().message);
           note_refused(serial, name_of(outcome->output.code()), "activation");
         }
-        parts_.meters.encoded(outcome->frame.size());
-        tensors->output = outcome->frame;
-        tensors->activation = std::move(outcome->activation);
+        const OutgoingActivation& frames = outcome->frames;
+        parts_.meters.encoded(frames.delta.empty() ? frames.key.size() : frames.delta.size());
         ForwardResult result;
         result.ok = ok;
+        result.frame_bytes = frames.key.size();
+        if (!frames.delta.empty())
+          result.base = {parts_.bases.holders(parts_.ledger.find(serial)->sample, frames.base_hash),
+                         frames.delta.size()};
+        tensors->output = std::move(outcome->frames);
+        tensors->after = std::move(outcome->after);
         if (ok) {
           result.loss_sum = outcome->output->loss_sum;
           result.targets = outcome->output->targets;
         }
-        result.frame_bytes = outcome->frame.size();
         result.took_us = microseconds_of(parts_.env.loop.now() - started);
         parts_.ledger.forward_done(serial, result, parts_.env.loop.now());
         SHOAL_FAULT("peer.after_forward");

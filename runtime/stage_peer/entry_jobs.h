@@ -22,6 +22,12 @@ struct Judged {
   Verdict verdict = Verdict::kFits;
 };
 
+// Of the edges on both sides of a stage, and the bases of one sample there; no codecs: frames need no base.
+struct ForwardBases {
+  std::optional<DeltaCodecs> above{}, below{};
+  Base incoming{}, outgoing{};
+};
+
 class EntryJobs {
  public:
   EntryJobs(const StageParts& parts, TensorStore& tensors) : parts_(parts), tensors_(tensors) {}
@@ -36,6 +42,7 @@ class EntryJobs {
 
  private:
   void forward(EntrySerial serial, bool evaluate);
+  ForwardBases bases_of(EntrySerial serial) const;
   void backward(const Job& job);
   void undo(const Job& job);
   void release(const Job& job);

@@ -10,9 +10,10 @@
 #include "router/holder.h"
 #include "router/ledger.h"
 #include "runtime/config/config.h"
+#include "runtime/stage_peer/activation_frames.h"
+#include "runtime/stage_peer/base_book.h"
 #include "runtime/stage_peer/device_queue.h"
 #include "runtime/stage_peer/device_scheduler.h"
-#include "runtime/stage_peer/frame_coder.h"
 #include "runtime/stage_peer/meters.h"
 #include "stages/executor.h"
 #include "stages/stage_spec.h"
@@ -36,7 +37,7 @@ struct StagePeerEnvironment {
   DeviceQueue& aside;  // for what goes through large memory and needs no executor: waits for no computing
   EventLog& events;
   std::shared_ptr<StageExecutor> executor;
-  FrameCoder* coder = nullptr;  // may be absent
+  std::optional<DeltaCodecs> deltas{};  // of both edges, whatever RUN.toml names; for tests
 };
 
 class StagePeerOwner {
@@ -71,6 +72,7 @@ struct StageParts {
   DeviceScheduler& device;
   Meters& meters;
   ArenaState& arena;
+  BaseBook& bases;
 };
 
 }  // namespace shoal

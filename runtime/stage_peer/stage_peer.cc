@@ -51,6 +51,7 @@ StagePeer::StagePeer(StagePeerOptions options, StagePeerEnvironment environment,
       part_bytes_max_(env_.executor->arena().size() * sizeof(float)),
       holder_(*this, env_.transport, holder_options(options_)),
       ledger_(*this, holder_, ledger_options(options_)),
+      bases_(options_.config->base_bytes()),
       meters_(options_.config->targets_per_microbatch(), activation_bytes(*options_.config)),
       device_(env_.device, env_.loop, env_.executor, *this),
       jobs_(parts(), tensors_),
@@ -89,7 +90,8 @@ StageParts StagePeer::parts() {
           .ledger = ledger_,
           .device = device_,
           .meters = meters_,
-          .arena = arena_};
+          .arena = arena_,
+          .bases = bases_};
 }
 
 void StagePeer::run_on_device(DeviceTask task, std::function<void(StageExecutor&)> job, std::function<void()> done) {
@@ -124,6 +126,7 @@ void StagePeer::on_members(const MemberList& list) {
   for (const Session& session : holder_.on_members(list, now).over) {
     env_.transport.fence(session);
     ledger_.on_session_over(session);
+    bases_.forget(session);
   }
   device_.pump();
 }
@@ -319,6 +322,7 @@ StagePeerStatus StagePeer::status() const {
   status.queue_ms = ledger_.queue_ms();
   status.stranded = holder_.courier().stranded();
   status.rate = meters_.readings().rate;
+  status.bases = bases_.counters();
   status.fp32_bytes = meters_.readings().fp32_bytes;
   status.payload_bytes = meters_.readings().payload_bytes;
   status.version = arena_.version;

@@ -35,8 +35,9 @@ struct StagePeerStatus {
   Duration longest_job{};                    // of any kind, in this session
   std::size_t live = 0, queued = 0, parked = 0;
   std::uint32_t queue_ms = 0;
-  bool stranded = false;                            // nobody of the next stage answers
-  double rate = 0;                                  // targets a second over the last seconds
+  bool stranded = false;  // nobody of the next stage answers
+  double rate = 0;        // targets a second over the last seconds
+  BaseCounters bases{};
   std::uint64_t fp32_bytes = 0, payload_bytes = 0;  // of activations and gradients that were encoded; of their frames
   Version version;
 };
@@ -95,7 +96,7 @@ class StagePeer final : private HolderPort, private LedgerPort, private JobSourc
   bool ask_trainer(Waiting message) override;
   bool send_gradient(const Session& to, Gradient message, EntrySerial serial) override;
   void refuse_frames(const Session& from, TransferId transfer) override;
-  void discard(EntrySerial serial) override { tensors_.erase(serial); }
+  void discard(EntrySerial serial) override;
   // JobSource
   void start_next() override;
 
@@ -119,6 +120,7 @@ class StagePeer final : private HolderPort, private LedgerPort, private JobSourc
   Holder holder_;
   Ledger ledger_;
   TensorStore tensors_;
+  BaseBook bases_;
   Meters meters_;
   ArenaState arena_;
   DeviceScheduler device_;

@@ -13,14 +13,23 @@ std::vector<Bytes> StagePeer::frames_of(const Session& to, const Forward& messag
   SHOAL_CHECK(entry != nullptr);
   const auto tensors = tensors_.find(entry->serial);
   SHOAL_CHECK(tensors != nullptr);
-  Bytes frame = tensors->output;
-  if (env_.coder != nullptr && !key && message.kind == ForwardKind::kTrain)
-    if (auto delta = env_.coder->delta_for(to, message.sample, tensors->activation)) frame = *std::move(delta);
-  return {tensors->input.front(), std::move(frame)};
+  const OutgoingActivation& output = tensors->output;
+  if (message.kind != ForwardKind::kTrain || output.after_key.empty()) return {tensors->input.front(), output.key};
+  if (key) bases_.lacks(to, message.sample);
+  const bool delta = bases_.sends_delta(to, message.sample, output.base_hash);
+  tensors->sent_deltas[message.lease] = delta;
+  return {tensors->input.front(), delta ? output.delta : output.key};
 }
 
 void StagePeer::on_branch(const MicrobatchId& microbatch, const Session& to, const Lease& lease, BranchEnd end) {
-  if (env_.coder != nullptr) env_.coder->on_branch(microbatch, to, lease, end);
+  if (end != BranchEnd::kSettled) return;
+  const Ledger::Entry* entry = ledger_.find_live(microbatch);
+  SHOAL_CHECK(entry != nullptr);
+  const auto tensors = tensors_.find(entry->serial);
+  SHOAL_CHECK(tensors != nullptr);
+  const auto delta = tensors->sent_deltas.find(lease);
+  if (delta == tensors->sent_deltas.end()) return;  // no codec with bases
+  bases_.settled(to, entry->sample, delta->second ? tensors->output.after_delta : tensors->output.after_key);
 }
 
 bool StagePeer::ask_trainer(Waiting message) {
@@ -52,6 +61,14 @@ void StagePeer::on_parked(const MicrobatchId&, StageId stage, bool parked) {
 }
 
 // ---- LedgerPort ----
+
+void StagePeer::discard(EntrySerial serial) {
+  const Ledger::Entry* entry = ledger_.find(serial);
+  const auto tensors = tensors_.find(serial);
+  if (entry != nullptr && entry->state == EntryState::kCommitted && tensors != nullptr && !tensors->after.empty())
+    bases_.keep(entry->transfer_from, entry->sample, std::move(tensors->after));
+  tensors_.erase(serial);
+}
 
 bool StagePeer::send_gradient(const Session& to, Gradient message, EntrySerial serial) {
   std::vector<Bytes> frames;

@@ -13,6 +13,7 @@
 #include "common/bytes.h"
 #include "common/ids.h"
 #include "common/tensor_view.h"
+#include "runtime/stage_peer/activation_frames.h"
 #include "stages/executor.h"
 #include "transport/links.h"
 
@@ -20,11 +21,13 @@ namespace shoal {
 
 struct EntryTensors {
   MicrobatchId microbatch;
-  std::vector<Bytes> input;  // encoded: tokens, then the activation (not at stage 0)
-  Bytes output;              // encoded activation for the next stage: a key frame
-  HostTensor activation;     // the same as it was, for a coder's deltas; only where there is a coder
-  Bytes gradient_in;         // encoded, from the next stage
-  Bytes gradient_out;        // encoded, for the holders
+  std::vector<Bytes> input;   // encoded: tokens, then the activation (not at stage 0)
+  OutgoingActivation output;  // encoded, for the next stage
+  // With a codec of differences: which branches were sent the delta, and what both ends have when the input counted.
+  std::map<Lease, bool> sent_deltas{};
+  Base after{};
+  Bytes gradient_in;   // encoded, from the next stage
+  Bytes gradient_out;  // encoded, for the holders
 };
 
 class TensorStore {

@@ -108,6 +108,7 @@ void Trainer::issue() {
     spec.to = StageId(0);
     spec.above = {options_.self};
     spec.frame_bytes = frame->size();
+    if (const auto took = took_.find(item.sample); took != took_.end()) spec.base = {{took->second}, frame->size()};
     frames_[*id] = *std::move(frame);
     holder_.open(std::move(spec), env_.loop.now());
   }
@@ -263,6 +264,11 @@ std::vector<Bytes> Trainer::frames_of(const Session&, const Forward& message, bo
   const auto frame = frames_.find(message.microbatch);
   SHOAL_CHECK(frame != frames_.end());
   return {frame->second};
+}
+
+// Tokens have no bases, but the peers after them keep some of this sample: it takes the same way again.
+void Trainer::on_branch(const MicrobatchId& microbatch, const Session& to, const Lease&, BranchEnd end) {
+  if (options_.config.keeps_bases() && end == BranchEnd::kSettled) took_[holder_.courier().sample_of(microbatch)] = to;
 }
 
 void Trainer::on_parked(const MicrobatchId&, StageId stage, bool parked) { owner_.on_parked(stage, parked); }

@@ -12,6 +12,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "common/event_loop.h"
@@ -103,7 +104,7 @@ class Trainer final : private HolderPort {
   // HolderPort
   std::vector<Low> lows() override;
   std::vector<Bytes> frames_of(const Session& to, const Forward& message, bool key) override;
-  void on_branch(const MicrobatchId&, const Session&, const Lease&, BranchEnd) override {}  // tokens have no bases
+  void on_branch(const MicrobatchId& microbatch, const Session& to, const Lease& lease, BranchEnd end) override;
   void on_won(const MicrobatchId& microbatch, const Gradient& gradient, std::vector<Bytes> frames) override;
   void on_parked(const MicrobatchId& microbatch, StageId stage, bool parked) override;
   void write(const EventRecord& event) override { env_.events.write(event); }
@@ -163,6 +164,7 @@ class Trainer final : private HolderPort {
   double line_loss_ = 0;
   std::uint64_t line_targets_ = 0, line_microbatches_ = 0, lines_ = 0;
   std::uint64_t issued_ = 0, acks_gone_ = 0;
+  std::unordered_map<SampleId, Session> took_;  // with codecs that keep bases: whose path counted last
   double last_loss_ = 0;
 };
 

@@ -21,8 +21,25 @@ class CodecContractTest : public ::testing::TestWithParam<CodecId> {
  protected:
   const Codec& codec() const { return codec_for(GetParam()); }
   Bytes encoded(const HostTensor& tensor, TensorRole role = TensorRole::kActivation) const {
-    Result<Bytes> frame = codec().encode(tensor.view(), role);
+    Result<Bytes> frame = encode(tensor, role);
     return std::move(frame).value();
+  }
+  // A codec of differences with a base that is near nothing.
+  Result<Bytes> encode(const HostTensor& tensor, TensorRole role, std::uint64_t seed = 0) const {
+    const HostTensor base = base_of(tensor.shape);
+    const BaseView view{base.view(), kBaseHash};
+    return codec().encode(tensor.view(), role, is_delta(GetParam()) ? &view : nullptr, seed);
+  }
+  Result<HostTensor> decode(ByteView frame, DType dtype, const Shape& shape) const {
+    const HostTensor base = base_of(shape);
+    const BaseView view{base.view(), kBaseHash};
+    return decode_tensor(frame, dtype, shape, is_delta(GetParam()) ? &view : nullptr);
+  }
+  static constexpr std::uint64_t kBaseHash = 0x0123456789abcdef;
+
+ private:
+  HostTensor base_of(const Shape& shape) const {
+    return is_delta(GetParam()) ? normal_tensor(shape, 99) : HostTensor();
   }
 };
 
@@ -56,7 +73,7 @@ TEST_P(CodecContractTest, HeaderTellsWhatWasEncoded) {
   EXPECT_EQ(header->shape, (Shape{4, 7, 9}));
   EXPECT_EQ(header->payload_bytes, frame.size() - 64);
   EXPECT_EQ(header->checksum, crc32c(frame.view().subspan(64)));
-  EXPECT_FALSE(header->base_hash.has_value());
+  EXPECT_EQ(header->base_hash, is_delta(GetParam()) ? std::optional(kBaseHash) : std::nullopt);
 }
 
 TEST_P(CodecContractTest, EncodingTwiceGivesTheSameBytes) {
@@ -66,21 +83,20 @@ TEST_P(CodecContractTest, EncodingTwiceGivesTheSameBytes) {
 
 TEST_P(CodecContractTest, DecodingAndEncodingAgainChangesNothing) {
   if (GetParam() == CodecId::kInt4Hadamard) GTEST_SKIP() << "it rounds by chance";
+  if (is_delta(GetParam())) GTEST_SKIP() << "adding the base rounds";
   const HostTensor tensor = normal_tensor({5, 77}, 3);
   const Bytes frame = encoded(tensor);
-  const Result<HostTensor> decoded = decode_tensor(frame, DType::kF32, tensor.shape);
+  const Result<HostTensor> decoded = decode(frame, DType::kF32, tensor.shape);
   ASSERT_TRUE(decoded.ok());
   EXPECT_EQ(bytes_in(encoded(*decoded)), bytes_in(frame));
 }
 
 TEST_P(CodecContractTest, TheSeedCountsOnlyWhereChanceRounds) {
   const HostTensor tensor = normal_tensor({3, 100}, 2);
-  const auto seeded = [&](std::uint64_t seed) {
-    return bytes_in(*codec().encode(tensor.view(), TensorRole::kActivation, nullptr, seed));
-  };
+  const auto seeded = [&](std::uint64_t seed) { return bytes_in(*encode(tensor, TensorRole::kActivation, seed)); };
   EXPECT_EQ(seeded(7), seeded(7));
   EXPECT_EQ(seeded(7) == seeded(8), GetParam() != CodecId::kInt4Hadamard);
-  const Result<HostTensor> decoded = decode_tensor(seeded(8), DType::kF32, tensor.shape);  // of what the frame says
+  const Result<HostTensor> decoded = decode(seeded(8), DType::kF32, tensor.shape);  // of what the frame says
   ASSERT_TRUE(decoded.ok());
   Distortion distortion;
   distortion.add(tensor.f32(), decoded->f32());
@@ -95,7 +111,7 @@ TEST_P(CodecContractTest, SmallAndLargeAndSignedZeroComeOutFinite) {
                                            std::vector<float>(33, most),
                                            {1e-38f, -1e38f, 1.0f}}) {
     const HostTensor tensor = tensor_of({std::ssize(values)}, values);
-    const Result<HostTensor> decoded = decode_tensor(encoded(tensor), DType::kF32, tensor.shape);
+    const Result<HostTensor> decoded = decode(encoded(tensor), DType::kF32, tensor.shape);
     ASSERT_TRUE(decoded.ok()) << decoded.error().message;
     for (const float value : decoded->f32()) EXPECT_TRUE(std::isfinite(value));
   }
@@ -109,7 +125,7 @@ TEST_P(CodecContractTest, ALossyCodecRefusesWhatIsNotFiniteAndSaysWhere) {
       std::vector<float> values(8233, 1.0f);
       values[at] = bad;
       const HostTensor tensor = tensor_of({8233}, values);
-      const Result<Bytes> frame = codec().encode(tensor.view(), TensorRole::kGradient);
+      const Result<Bytes> frame = encode(tensor, TensorRole::kGradient);
       ASSERT_EQ(frame.code(), ErrorCode::kNonFinite) << at;
       EXPECT_THAT(frame.error().message, HasSubstr("codec " + std::string(codec().name()) + ": ")) << at;
       EXPECT_THAT(frame.error().message, HasSubstr("of (8233)")) << at;
@@ -122,7 +138,7 @@ TEST_P(CodecContractTest, PiecesMakeNoDifference) {
     const HostTensor tensor = normal_tensor({count}, 12);
     const Bytes frame = encoded(tensor);
     EXPECT_EQ(crc32c(frame.view().subspan(64)), parse_frame_header(frame)->checksum) << count;
-    const Result<HostTensor> decoded = decode_tensor(frame, DType::kF32, tensor.shape);
+    const Result<HostTensor> decoded = decode(frame, DType::kF32, tensor.shape);
     ASSERT_TRUE(decoded.ok()) << decoded.error().message;
     Distortion distortion;
     distortion.add(tensor.f32(), decoded->f32());
@@ -146,19 +162,19 @@ TEST_P(CodecContractTest, GarbageEndsInAnError) {
 TEST_P(CodecContractTest, EncodesOnlyFp32UnlessItIsRaw) {
   if (GetParam() == CodecId::kRaw) GTEST_SKIP() << "raw carries every type";
   const HostTensor tokens = bytes_tensor(DType::kU16, {8}, 1);
-  EXPECT_EQ(codec().encode(tokens.view(), TensorRole::kTokens).code(), ErrorCode::kUnsupported);
+  EXPECT_EQ(encode(tokens, TensorRole::kTokens).code(), ErrorCode::kUnsupported);
   EXPECT_EQ(codec().frame_bytes({8}, DType::kU16), 0u);
 }
 
 TEST_P(CodecContractTest, DecodesFromAnyAlignment) {
   const HostTensor tensor = normal_tensor({130}, 8);
   const Bytes frame = encoded(tensor);
-  const Result<HostTensor> expected = decode_tensor(frame, DType::kF32, tensor.shape);
+  const Result<HostTensor> expected = decode(frame, DType::kF32, tensor.shape);
   ASSERT_TRUE(expected.ok());
   for (std::size_t shift = 1; shift < 8; ++shift) {
     Buffer moved(frame.size() + shift);
     std::memcpy(moved.data() + shift, frame.data(), frame.size());
-    const Result<HostTensor> decoded = decode_tensor(moved.view().subspan(shift), DType::kF32, tensor.shape);
+    const Result<HostTensor> decoded = decode(moved.view().subspan(shift), DType::kF32, tensor.shape);
     ASSERT_TRUE(decoded.ok()) << shift;
     EXPECT_EQ(bytes_in(decoded->bytes), bytes_in(expected->bytes)) << shift;
   }
@@ -166,10 +182,10 @@ TEST_P(CodecContractTest, DecodesFromAnyAlignment) {
 
 TEST_P(CodecContractTest, RefusesATensorOfAnotherTypeOrShapeThanExpected) {
   const Bytes frame = encoded(normal_tensor({4, 6}, 1));
-  EXPECT_EQ(decode_tensor(frame, DType::kF32, {6, 4}).code(), ErrorCode::kMalformed);
-  EXPECT_EQ(decode_tensor(frame, DType::kF32, {24}).code(), ErrorCode::kMalformed);
-  EXPECT_EQ(decode_tensor(frame, DType::kI32, {4, 6}).code(), ErrorCode::kMalformed);
-  EXPECT_TRUE(decode_tensor(frame, DType::kF32, {4, 6}).ok());
+  EXPECT_EQ(decode(frame, DType::kF32, {6, 4}).code(), ErrorCode::kMalformed);
+  EXPECT_EQ(decode(frame, DType::kF32, {24}).code(), ErrorCode::kMalformed);
+  EXPECT_EQ(decode(frame, DType::kI32, {4, 6}).code(), ErrorCode::kMalformed);
+  EXPECT_TRUE(decode(frame, DType::kF32, {4, 6}).ok());
 }
 
 TEST_P(CodecContractTest, WritesNothingWhenTheOutputHasAnotherSize) {
@@ -205,13 +221,13 @@ TEST_P(CodecContractTest, TruncationAtEveryLengthIsRefused) {
   const HostTensor tensor = normal_tensor({3, 50}, 6);
   const Bytes frame = encoded(tensor);
   for (std::size_t size = 0; size < frame.size(); ++size) {
-    const Result<HostTensor> decoded = decode_tensor(frame.view().first(size), DType::kF32, tensor.shape);
+    const Result<HostTensor> decoded = decode(frame.view().first(size), DType::kF32, tensor.shape);
     ASSERT_FALSE(decoded.ok()) << size;
     ASSERT_EQ(decoded.code(), ErrorCode::kMalformed) << size << " " << decoded.error().message;
   }
   std::vector<std::uint8_t> longer = bytes_in(frame);
   longer.push_back(0);
-  EXPECT_EQ(decode_tensor(longer, DType::kF32, tensor.shape).code(), ErrorCode::kMalformed);
+  EXPECT_EQ(decode(longer, DType::kF32, tensor.shape).code(), ErrorCode::kMalformed);
 }
 
 TEST_P(CodecContractTest, EveryFlippedBitIsNoticed) {
@@ -220,7 +236,7 @@ TEST_P(CodecContractTest, EveryFlippedBitIsNoticed) {
   for (std::size_t bit = 0; bit < 8 * frame.size(); ++bit) {
     std::vector<std::uint8_t> changed = frame;
     changed[bit / 8] ^= static_cast<std::uint8_t>(1u << (bit % 8));
-    ASSERT_FALSE(decode_tensor(changed, DType::kF32, tensor.shape).ok()) << "bit " << bit;
+    ASSERT_FALSE(decode(changed, DType::kF32, tensor.shape).ok()) << "bit " << bit;
   }
 }
 
@@ -236,7 +252,7 @@ TEST_P(CodecContractTest, SeededMutationsBehindFittingChecksumsEndInATensorOrANa
     if (rng.chance(0.3)) changed[64 + rng.below(changed.size() - 64)] = static_cast<std::uint8_t>(rng.next());
     if (rng.chance(0.2)) changed.resize(64 + rng.below(changed.size()));
     if (changed[10] + 256u * changed[11] <= changed.size() && changed.size() >= 64) changed = resealed(changed);
-    const Result<HostTensor> decoded = decode_tensor(changed, DType::kF32, tensor.shape);
+    const Result<HostTensor> decoded = decode(changed, DType::kF32, tensor.shape);
     if (decoded.ok()) {
       ++accepted;
       ASSERT_EQ(decoded->bytes.size(), tensor.bytes.size());
@@ -246,7 +262,7 @@ TEST_P(CodecContractTest, SeededMutationsBehindFittingChecksumsEndInATensorOrANa
       continue;
     }
     ASSERT_THAT(decoded.code(), AnyOf(ErrorCode::kMalformed, ErrorCode::kVersion, ErrorCode::kTooLarge,
-                                      ErrorCode::kCorrupt, ErrorCode::kNonFinite))
+                                      ErrorCode::kCorrupt, ErrorCode::kNonFinite, ErrorCode::kGone))
         << decoded.error().message;
   }
   // Harmless changes (role, payload values) do get through: otherwise this loop would only test the checksums.
@@ -256,7 +272,7 @@ TEST_P(CodecContractTest, SeededMutationsBehindFittingChecksumsEndInATensorOrANa
 
 TEST_P(CodecContractTest, HostileHeadersReserveNoMemory) {
   const std::vector<std::uint8_t> frame = bytes_in(encoded(normal_tensor({2, 70}, 9)));
-  const auto largest_when_refused = [](const std::vector<std::uint8_t>& hostile, const Shape& shape) {
+  const auto largest_when_refused = [&](const std::vector<std::uint8_t>& hostile, const Shape& shape) {
     AllocationProbe probe;
     EXPECT_FALSE(parse_frame_header(hostile).ok());
     EXPECT_FALSE(decode_tensor(hostile, DType::kF32, shape).ok());
@@ -275,7 +291,7 @@ TEST_P(CodecContractTest, HostileHeadersReserveNoMemory) {
   const HostTensor large = normal_tensor({1000, 70}, 9);
   const Bytes honest = encoded(large);
   AllocationProbe probe;
-  EXPECT_TRUE(decode_tensor(honest, DType::kF32, large.shape).ok());
+  EXPECT_TRUE(decode(honest, DType::kF32, large.shape).ok());
   EXPECT_GE(probe.largest(), large.bytes.size());
 }
 
@@ -290,9 +306,11 @@ TEST(CodecNamesTest, WhatKeepsWholeNumbersIsToldRight) {
   for (float& value : values) value = static_cast<float>(rng.below(129)) - 64;
   for (std::size_t i = 0; i < values.size(); i += 64) values[i] = 127;
   const HostTensor tensor = tensor_of({130}, values);
+  const HostTensor other = normal_tensor({130}, 4);
+  const BaseView base{other.view(), 1};
   for (const CodecId id : kCodecs) {
-    const Result<Bytes> frame = codec_for(id).encode(tensor.view(), TensorRole::kActivation);
-    const Result<HostTensor> decoded = decode_tensor(*frame, DType::kF32, tensor.shape);
+    const Result<Bytes> frame = codec_for(id).encode(tensor.view(), TensorRole::kActivation, &base);
+    const Result<HostTensor> decoded = decode_tensor(*frame, DType::kF32, tensor.shape, &base);
     EXPECT_EQ(std::ranges::equal(decoded->f32(), values), keeps_whole_numbers(id)) << codec_for(id).name();
   }
 }

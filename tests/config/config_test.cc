@@ -199,6 +199,7 @@ TEST(ConfigTest, EveryCodecHasItsNameAndASlipOfThePenIsNamed) {
     ASSERT_TRUE(config.ok()) << config.error().message;
     EXPECT_EQ(config->wire.forward.at(StageId(0)), codec);
   }
+  EXPECT_THAT(message_of(with("[wire]\nbackward = \"aq4\"\n")), HasSubstr("give int8 or bf16"));
   EXPECT_THAT(message_of(with("[wire]\nbackward = \"int4-hadamar\"\n")), HasSubstr("did you mean \"int4-hadamard\"?"));
   EXPECT_THAT(message_of(with("[wire]\nforward = \"bfp16\"\n")), HasSubstr("did you mean \"bf16\"?"));
 }

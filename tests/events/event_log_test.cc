@@ -72,6 +72,8 @@ TEST(EventLogTest, EveryFieldReadsBack) {
                              .received = 20,
                              .fp32 = 21,
                              .payload = 22,
+                             .deltas = 27,
+                             .keys = 28,
                              .longest_callback_ms = 24,
                              .callback = "Chunk",
                              .computed_ms = 26,
@@ -89,10 +91,15 @@ TEST(EventLogTest, EveryFieldReadsBack) {
   EXPECT_EQ(line["about_peer"], std::string(64, '0'));
   EXPECT_EQ(line["state"], "leaving");
   const std::pair<const char*, std::uint64_t> integers[] = {
-      {"round", 11},    {"version", 12},        {"step", 13},       {"sample", 14},
-      {"epoch", 15},    {"members", 16},        {"targets", 99},    {"sent", std::numeric_limits<std::uint64_t>::max()},
-      {"received", 20}, {"fp32", 21},           {"payload", 22},    {"longest_callback_ms", 24},
-      {"missing", 23},  {"settle_wait_ms", 25}, {"computed_ms", 26}};
+      {"round", 11},       {"version", 12},
+      {"step", 13},        {"sample", 14},
+      {"epoch", 15},       {"members", 16},
+      {"targets", 99},     {"sent", std::numeric_limits<std::uint64_t>::max()},
+      {"received", 20},    {"fp32", 21},
+      {"payload", 22},     {"longest_callback_ms", 24},
+      {"missing", 23},     {"settle_wait_ms", 25},
+      {"computed_ms", 26}, {"deltas", 27},
+      {"keys", 28}};
   for (const auto& [key, value] : integers) {
     EXPECT_TRUE(line[key].is_number_unsigned()) << key;
     EXPECT_EQ(line[key], value) << key;
@@ -100,7 +107,7 @@ TEST(EventLogTest, EveryFieldReadsBack) {
   EXPECT_EQ(line["callback"], "Chunk");
   EXPECT_EQ(line["delays"], (std::vector<int>{33, 0, 66}));
   EXPECT_DOUBLE_EQ(line["delay_mean"].get<double>(), 132.0 / 99);
-  EXPECT_EQ(line.size(), 40u);
+  EXPECT_EQ(line.size(), 42u);
 }
 
 TEST(EventLogTest, ALineIsOfTheWritersStageUnlessItNamesAnother) {

@@ -26,14 +26,16 @@ bool take_frame(ByteView bytes) {
   const FrameHeader& header = frame->header;
   const std::uint64_t decoded_bytes = *tensor_bytes(header.shape, header.dtype);
   if (decoded_bytes > kDecodedBytesMax) return false;
-  const auto tensor = decode_tensor(bytes, header.dtype, header.shape);
+  const HostTensor known = normal_tensor(header.shape, 2);
+  const BaseView base{known.view(), header.base_hash.value_or(0)};  // the one that it names, whichever that is
+  const auto tensor = decode_tensor(bytes, header.dtype, header.shape, &base);
   if (!tensor.ok()) return false;
   SHOAL_CHECK_EQ(tensor->bytes.size(), decoded_bytes);
   if (header.codec != CodecId::kRaw)
     for (const float value : tensor->f32()) SHOAL_CHECK(std::isfinite(value));
-  const auto encoded = codec_for(header.codec).encode(tensor->view(), header.role);
+  const auto encoded = codec_for(header.codec).encode(tensor->view(), header.role, &base);
   SHOAL_CHECK(encoded.ok());
-  const auto again = decode_tensor(*encoded, header.dtype, header.shape);
+  const auto again = decode_tensor(*encoded, header.dtype, header.shape, &base);
   SHOAL_CHECK(again.ok());
   if (header.codec == CodecId::kRaw) SHOAL_CHECK(same_bytes(again->bytes, tensor->bytes));
   return true;
@@ -47,8 +49,11 @@ bool take(ByteView bytes) {
 std::vector<Bytes> seeds() {
   std::vector<Bytes> all;
   for (const CodecId codec : kCodecs)
-    for (const Shape& shape : {Shape{3}, Shape{2, 3, 64}, Shape{1, 2, 1, 5}})
-      all.push_back(*codec_for(codec).encode(normal_tensor(shape, 1).view(), TensorRole::kGradient));
+    for (const Shape& shape : {Shape{3}, Shape{2, 3, 64}, Shape{1, 2, 1, 5}}) {
+      const HostTensor tensor = normal_tensor(shape, 1);
+      const BaseView base{tensor.view(), 7};
+      all.push_back(*codec_for(codec).encode(tensor.view(), TensorRole::kGradient, &base));
+    }
   for (const DType dtype : {DType::kU8, DType::kU16})
     all.push_back(*codec_for(CodecId::kRaw).encode(bytes_tensor(dtype, {4, 3}, 2).view(), TensorRole::kTokens));
   return all;

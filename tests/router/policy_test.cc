@@ -110,5 +110,18 @@ TEST(PolicyTest, ASuspectGetsAProbeOnlyWhenNothingOfOursIsInFlightThere) {
   EXPECT_NE(policy->pick(SampleId(1), candidates), std::nullopt) << "suspects are better than nobody";
 }
 
+TEST(PolicyTest, WhoKnowsTheSampleGoesFirstUnlessItIsFarBehind) {
+  const auto policy = make_rendezvous_policy();
+  for (std::uint64_t sample = 0; sample < 50; ++sample) {
+    std::vector<Candidate> candidates = peers({1, 1, 1});
+    for (Candidate& c : candidates) c.expected_seconds = 1;
+    candidates[2].known = true;
+    candidates[2].expected_seconds = 1.7;
+    EXPECT_EQ(policy->pick(SampleId(sample), candidates), session(3));
+    candidates[2].expected_seconds = 1.8;
+    EXPECT_NE(policy->pick(SampleId(sample), candidates), session(3));
+  }
+}
+
 }  // namespace
 }  // namespace shoal
