@@ -84,6 +84,7 @@ class Demo {
     run_.seed = options.seed;
     run_.stages = options.stages;
     run_.replicas = options.replicas;
+    run_.codec = options.codec;
     run_.text = fs::absolute(options.text).string();
   }
 
@@ -276,6 +277,8 @@ class Demo {
       result_.bytes_per_token = static_cast<double>(events.sent_bytes) / static_cast<double>(result_.tokens);
     if (events.payload_bytes > 0)
       result_.codec_ratio = static_cast<double>(events.fp32_bytes) / static_cast<double>(events.payload_bytes);
+    result_.deltas = events.deltas;
+    result_.keys = events.keys;
     result_.lost_by_peer = events.lost;
     result_.session_faults = events.faults;
     judge_faults(events);

@@ -29,6 +29,8 @@ void take(const Json& line, DemoEvents& events) {
     events.sent_bytes += event_count(line, "sent");
     events.fp32_bytes += event_count(line, "fp32");
     events.payload_bytes += event_count(line, "payload");
+    events.deltas += event_count(line, "deltas");
+    events.keys += event_count(line, "keys");
   }
   if (event_text(line, "role") != "trainer") return;
   if (event == "commit") {

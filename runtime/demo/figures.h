@@ -21,9 +21,10 @@ struct DemoEvents {
   std::vector<Commit> commits;      // each microbatch once, by time
   std::vector<double> step_losses;  // of the trainer's global steps
   std::optional<double> validation_loss;
-  std::uint64_t sent_bytes = 0;               // handed to sockets, all processes
-  std::uint64_t fp32_bytes = 0;               // of the activations and gradients that were encoded
-  std::uint64_t payload_bytes = 0;            // of their frames
+  std::uint64_t sent_bytes = 0;        // handed to sockets, all processes
+  std::uint64_t fp32_bytes = 0;        // of the activations and gradients that were encoded
+  std::uint64_t payload_bytes = 0;     // of their frames
+  std::uint64_t deltas = 0, keys = 0;  // activations sent as differences and as key frames, where there are bases
   std::map<std::string, std::uint64_t> lost;  // (microbatch, stage) pairs lost, by the session that counted them
   std::uint64_t faults = 0;                   // sessions that were over without having left
 

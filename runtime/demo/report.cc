@@ -123,6 +123,9 @@ std::string demo_table(const DemoResult& r) {
   rows.add("bytes per token",
            fixed(r.bytes_per_token, 1) + " over shoal's TCP connections; the DHT's UDP is not in it");
   rows.add("codec ratio", fixed(r.codec_ratio, 2));
+  if (r.deltas + r.keys > 0)
+    rows.add("sent as differences", std::to_string(r.deltas) + " of " + std::to_string(r.deltas + r.keys) +
+                                        " activations; the others were key frames");
   rows.gap();
   for (const DemoFault& fault : r.faults) {
     rows.add(fault.kind + " at " + fixed(fault.at_s, 1) + " s, stage " + std::to_string(fault.stage),
@@ -162,6 +165,8 @@ std::string demo_json(const DemoResult& r) {
                                 {"solo_tokens_per_s", r.solo.tokens_per_s},
                                 {"bytes_per_token", r.bytes_per_token},
                                 {"codec_ratio", r.codec_ratio},
+                                {"deltas", r.deltas},
+                                {"key_frames", r.keys},
                                 {"issued", r.audit.issued},
                                 {"committed", r.audit.committed},
                                 {"unfinished", r.audit.unfinished},

@@ -35,9 +35,10 @@ struct DemoResult {
   std::optional<double> val_loss;
   SoloFigures solo;
   std::uint64_t tokens = 0;
-  double tokens_per_s = 0;     // while no fault is
-  double bytes_per_token = 0;  // what shoal's processes handed to TCP over committed tokens
-  double codec_ratio = 0;      // fp32 bytes over encoded bytes of activations and gradients
+  double tokens_per_s = 0;             // while no fault is
+  double bytes_per_token = 0;          // what shoal's processes handed to TCP over committed tokens
+  double codec_ratio = 0;              // fp32 bytes over encoded bytes of activations and gradients
+  std::uint64_t deltas = 0, keys = 0;  // activations sent as differences to a base, and as key frames
   AuditReport audit;
   std::map<std::string, std::uint64_t> lost_by_peer;
   std::uint64_t session_faults = 0;  // sessions that were over without having left: the faults of the train line

@@ -23,13 +23,23 @@ std::uint64_t entry_bytes(const StageSpec& spec, std::uint32_t sequences) {
   return layers * 17 * activation + 4 * activation + logits;
 }
 
+std::uint64_t bases_bytes(const RunConfig& config, const StageSpec& spec) {
+  const auto of_edge = [&](int edge) {
+    return is_delta(config.wire.forward.at(StageId(static_cast<std::uint16_t>(edge)))) ? config.base_bytes() : 0;
+  };
+  const int stage = spec.stage.value;
+  return (spec.is_first() ? 0 : of_edge(stage - 1)) + (spec.is_last() ? 0 : of_edge(stage));
+}
+
 std::uint64_t process_bytes(const RunConfig& config, const StageSpec& spec, std::size_t credits) {
   if (config.executor.kind != ExecutorKind::kTorch) return 0;
-  return kProgramBytes + stage_bytes(spec) + credits * entry_bytes(spec, config.data.sequences);
+  return kProgramBytes + stage_bytes(spec) + bases_bytes(config, spec) +
+         credits * entry_bytes(spec, config.data.sequences);
 }
 
 Result<std::size_t> credits_within(std::uint64_t memory_bytes, const RunConfig& config, const StageSpec& spec) {
-  const std::uint64_t fixed = stage_bytes(spec), each = entry_bytes(spec, config.data.sequences);
+  const std::uint64_t fixed = stage_bytes(spec) + bases_bytes(config, spec),
+                      each = entry_bytes(spec, config.data.sequences);
   if (memory_bytes < fixed + 2 * each)
     return make_error(ErrorCode::kTooLarge, "stage " + std::to_string(spec.stage.value) + " needs about " +
                                                 mebibytes(fixed + 2 * each) + " of memory, allowed are " +

@@ -20,6 +20,9 @@ std::uint64_t stage_bytes(const StageSpec& spec);
 // fp32: 68 B T d a layer), what it was sent and sends, on the last stage the logits and their softmax.
 std::uint64_t entry_bytes(const StageSpec& spec, std::uint32_t sequences);
 
+// What codecs of differences may keep, both directions: [wire] base_mib of each edge that has one.
+std::uint64_t bases_bytes(const RunConfig& config, const StageSpec& spec);
+
 // Bytes of the whole process that serves `spec` with so many credits. kProgramBytes are its own, without any stage:
 // libtorch, sockets, buffers. 0 where the executor is not torch's, whose arrays the manifest does not tell.
 inline constexpr std::uint64_t kProgramBytes = std::uint64_t{256} << 20;

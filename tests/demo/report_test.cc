@@ -138,8 +138,8 @@ TEST(DemoJsonTest, HasExactlyTheDocumentedKeysInOrder) {
   EXPECT_THAT(
       keys, ElementsAre("loss_start", "loss_end", "val_loss", "solo_loss_end", "solo_val_loss", "unigram_entropy",
                         "bigram_entropy", "tokens", "trained_s", "tokens_per_s", "solo_tokens_per_s", "bytes_per_token",
-                        "codec_ratio", "issued", "committed", "unfinished", "computed_again", "session_faults", "lost",
-                        "counted_twice", "rounds", "audit", "faults"));
+                        "codec_ratio", "deltas", "key_frames", "issued", "committed", "unfinished", "computed_again",
+                        "session_faults", "lost", "counted_twice", "rounds", "audit", "faults"));
   ASSERT_EQ(json["faults"].size(), 2u);
   EXPECT_EQ(json["faults"][0]["kind"], "kill");
   EXPECT_EQ(json["faults"][0]["stage"], 1);
