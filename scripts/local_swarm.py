@@ -314,6 +314,21 @@ def host_of(peer):
     return 0 if peer is None else peer.number + 1
 
 
+def dht_children(pids):
+    """The shoal-dht processes that these processes started, each with its parent."""
+    found = {}
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{name}/stat") as file:
+                text = file.read()
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        command, rest = text[text.index("(") + 1:text.rindex(")")], text[text.rindex(")") + 2:].split()
+        if command.startswith("shoal-dht") and rest[0] != "Z" and int(rest[1]) in pids:
+            found[int(name)] = int(rest[1])
+    return found
+
+
 def rates(commits, begin, end, width=1.0):
     """Targets a second in bins of `width` seconds."""
     bins = [0.0] * max(0, int((end - begin) / width))
