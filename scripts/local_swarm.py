@@ -346,10 +346,11 @@ def make_text(path, size=400_000, seed=1):
         file.write(bytes(draw.choice(b"etaoin shrdlu\n") for _ in range(size)))
 
 
-def run_file(text, rule, stages, replicas, executor="paced", forward_ms=4.0, backward_ms=8.0, seed=1, inner_steps=4, dim=32, warm_steps=4):
+def run_file(text, rule, stages, replicas, executor="paced", forward_ms=4.0, backward_ms=8.0, seed=1, inner_steps=4, dim=32, warm_steps=4,
+             state_mib=0):
     """RUN.toml of a run whose arithmetic is exact and whose duration is set."""
     layers = max(stages, 2)
-    pace = f"forward_ms = {forward_ms}\nbackward_ms = {backward_ms}\n" if executor == "paced" else ""
+    pace = f"forward_ms = {forward_ms}\nbackward_ms = {backward_ms}\nstate_mib = {state_mib}\n" if executor == "paced" else ""
     diloco = f"inner_batch = 1024\ninner_steps = {inner_steps}\nwarm_steps = {warm_steps}\n" if rule == "diloco" else ""
     return f"""[run]
 name = "scripted"

@@ -9,7 +9,8 @@
 //   offers   serves, and offers a state of 8 GiB to whoever asks and to everybody else
 //   joins    IDENTITIES keys that join from one address and do nothing
 //   foreign  Forwards of a trainer of its own with whole frames to every peer of stage 1, renewed, and COMMITs for them
-//   poison   serves: of four gradients that it answers with one is 1e30 everywhere, and its parts of rounds are 1e4
+//   poison   serves: after 200 gradients as they should be every fourth is 1e30 everywhere; its parts of
+//            rounds are 1e4
 // and two a stranger's:
 //   silent   IDENTITIES connections that complete the key exchange and never greet, made anew when they are cut
 //   claims   signed records of IDENTITIES keys in the run's DHT, which say that they serve
@@ -44,7 +45,8 @@ constexpr Duration kAct = 10ms, kSay = 1s;
 constexpr std::uint64_t kHuge = std::uint64_t{1} << 62, kForeign = 1'000'000'000;
 constexpr std::uint64_t kOffered = std::uint64_t{8} << 30;
 constexpr std::size_t kLeasesKept = 64;  // renewed, of each peer that Forwards were sent to
-constexpr float kOrdinary = 1, kPoison = 1e30f, kPoisonPart = 1e4f;
+constexpr float kPoison = 1e30f, kPoisonPart = 1e4f;
+constexpr std::uint64_t kHonestFirst = 200;  // answers: by then rounds have it as a member
 
 // Swallows what goes to the bulk lane.
 class HeadersOnly final : public Wire {
@@ -96,7 +98,7 @@ class Rogue final : private Transport::Listener {
  private:
   const PeerId& authority() const { return ticket_.contacts.front().peer; }
   bool serves() const {
-    return attack_ == "failed" || attack_ == "toggle" || attack_ == "offers" || (attack_ == "poison" && tensors_);
+    return attack_ == "failed" || attack_ == "toggle" || attack_ == "offers" || (attack_ == "poison" && tensors_ != nullptr);
   }
   bool trains() const { return attack_ == "foreign" || attack_ == "poison"; }
 
@@ -113,7 +115,7 @@ class Rogue final : private Transport::Listener {
     }
     send(authority(), beat(serves()));
     send(authority(), MembersQuery{});
-    if (trains() && !tensors_) send(authority(), ManifestQuery{});
+    if (trains() && joined_ && !tensors_) send(authority(), ManifestQuery{});
     for (const auto& [peer, leases] : leases_) {
       Renew renew;
       for (const Lease& lease : leases) renew.leases.push_back({lease, true});
@@ -163,7 +165,7 @@ class Rogue final : private Transport::Listener {
       forward(member.peer, stage,
               {Bytes::from_vector(std::vector<std::uint8_t>(64)), Bytes::from_vector(std::vector<std::uint8_t>(64))});
     } else if (attack_ == "foreign" && stage == StageId(1) && tensors_) {
-      forward(member.peer, stage, tensors_->forward(stage, kOrdinary));
+      forward(member.peer, stage, tensors_->forward({kForeign, serial_ + 1}));
     }
   }
   void forward(const PeerId& to, StageId stage, std::vector<Bytes> frames) {
@@ -179,16 +181,19 @@ class Rogue final : private Transport::Listener {
   }
 
   // ---- poison: a member that answers ----
-  void answer(const PeerId& peer, const Forward& forward) {
+  void answer(const PeerId& peer, const Forward& forward, const std::vector<Bytes>& frames) {
     if (forward.kind == ForwardKind::kEvaluate) return send(peer, Busy{forward.lease, BusyReason::kBehind, 0});
+    auto honest = tensors_->answer(forward.microbatch, frames);
+    if (!honest.ok()) return send(peer, Busy{forward.lease, BusyReason::kFailed, 0});
     Gradient gradient;
     gradient.lease = forward.lease;
     gradient.microbatch = forward.microbatch;
     gradient.path = {EntryName{session_, ++serial_}};
-    gradient.targets = tensors_->targets();
-    gradient.loss_sum = 5 * static_cast<double>(gradient.targets);
+    gradient.loss_sum = honest->loss_sum;
+    gradient.targets = targets_ = honest->targets;
     gradient.forward_us = gradient.backward_us = 1000;
-    send(peer, std::move(gradient), tensors_->gradient(serial_ % 4 == 0 ? kPoison : kOrdinary));
+    const bool poisoned = ++answered_ > kHonestFirst && answered_ % 4 == 0;
+    send(peer, std::move(gradient), poisoned ? tensors_->gradient(kPoison) : std::move(honest->gradient));
   }
   // It says what it has, as an honest member does; only the values are wrong.
   void contribute(const RoundOpen& open) {
@@ -199,7 +204,7 @@ class Rogue final : private Transport::Listener {
       report.entries.push_back(serial);
       report.tag += count_tag(microbatch);
     }
-    report.weight = settled_.size() * tensors_->targets();
+    report.weight = settled_.size() * targets_;
     send(authority(), report);
     for (std::size_t i = 0; i < open.members.size(); ++i) {
       const auto to = peers_.find(open.members[i]);
@@ -210,7 +215,7 @@ class Rogue final : private Transport::Listener {
       part.part = static_cast<std::uint16_t>(i);
       part.weight = report.weight;
       part.tag = report.tag;
-      send(to->second, std::move(part), tensors_->round_part(open.stage, open.members.size(), i, kPoisonPart));
+      send(to->second, std::move(part), tensors_->round_part(open.members.size(), i, kPoisonPart));
       ++poisoned_parts_;
     }
   }
@@ -285,7 +290,8 @@ class Rogue final : private Transport::Listener {
   }
   bool trained(const Remote& from, const Message& message) {
     if (const auto* manifest = std::get_if<Manifest>(&message)) {
-      if (auto tensors = RogueTensors::of(manifest->body); tensors.ok()) tensors_ = *std::move(tensors);
+      if (auto tensors = RogueTensors::of(manifest->body, stage_); tensors.ok() && !tensors_)
+        tensors_ = *std::move(tensors);
     } else if (const auto* gradient = std::get_if<Gradient>(&message); gradient != nullptr && attack_ == "foreign") {
       ++answered_;
       Commit commit;
@@ -307,7 +313,7 @@ class Rogue final : private Transport::Listener {
   void on_frames(const Remote& from, TransferId transfer, Result<std::vector<Bytes>> frames) override {
     const auto asked = arriving_.find({from.peer, transfer});
     if (asked == arriving_.end()) return;
-    if (frames.ok()) answer(from.peer, asked->second);
+    if (frames.ok()) answer(from.peer, asked->second, *frames);
     arriving_.erase(asked);
   }
 
@@ -325,11 +331,11 @@ class Rogue final : private Transport::Listener {
   std::optional<Members> newest_;  // list_, as the authority signed it
   std::optional<std::uint64_t> trainer_;
   std::map<PeerId, std::deque<Lease>> leases_;
-  std::optional<RogueTensors> tensors_;  // when it has the manifest
+  std::unique_ptr<RogueTensors> tensors_;  // when it has the manifest
   std::map<Session, PeerId> peers_;      // of every list
   std::map<std::pair<PeerId, TransferId>, Forward> arriving_;
   std::map<std::uint64_t, MicrobatchId> settled_;  // by serial: committed, and in no round yet
-  std::uint64_t answered_ = 0, poisoned_parts_ = 0;
+  std::uint64_t answered_ = 0, poisoned_parts_ = 0, targets_ = 0;
   std::uint64_t turn_ = 0, serial_ = 0, progress_ = 0, sent_ = 0, fenced_ = 0;
   std::string why_;
 };
