@@ -92,13 +92,15 @@ class Rogue final : private Transport::Listener {
   std::string story() const {
     return "joined " + std::to_string(joined_) + ", sent " + std::to_string(sent_) + ", fenced " +
            std::to_string(fenced_) + ", answered " + std::to_string(answered_) + ", committed " +
-           std::to_string(settled_.size()) + ", poisoned parts " + std::to_string(poisoned_parts_) + (why_.empty() ? "" : ": " + why_);
+           std::to_string(settled_.size()) + ", poisoned parts " + std::to_string(poisoned_parts_) +
+           (why_.empty() ? "" : ": " + why_);
   }
 
  private:
   const PeerId& authority() const { return ticket_.contacts.front().peer; }
   bool serves() const {
-    return attack_ == "failed" || attack_ == "toggle" || attack_ == "offers" || (attack_ == "poison" && tensors_ != nullptr);
+    return attack_ == "failed" || attack_ == "toggle" || attack_ == "offers" ||
+           (attack_ == "poison" && tensors_ != nullptr);
   }
   bool trains() const { return attack_ == "foreign" || attack_ == "poison"; }
 
@@ -297,7 +299,8 @@ class Rogue final : private Transport::Listener {
       Commit commit;
       commit.items = {{gradient->microbatch, gradient->path}};
       send(from.peer, std::move(commit));
-    } else if (const auto* open = std::get_if<RoundOpen>(&message); open != nullptr && attack_ == "poison" && tensors_) {
+    } else if (const auto* open = std::get_if<RoundOpen>(&message);
+               open != nullptr && attack_ == "poison" && tensors_) {
       contribute(*open);
     } else if (const auto* over = std::get_if<RoundCommit>(&message)) {
       for (const Secured& secured : over->secured)
@@ -332,7 +335,7 @@ class Rogue final : private Transport::Listener {
   std::optional<std::uint64_t> trainer_;
   std::map<PeerId, std::deque<Lease>> leases_;
   std::unique_ptr<RogueTensors> tensors_;  // when it has the manifest
-  std::map<Session, PeerId> peers_;      // of every list
+  std::map<Session, PeerId> peers_;        // of every list
   std::map<std::pair<PeerId, TransferId>, Forward> arriving_;
   std::map<std::uint64_t, MicrobatchId> settled_;  // by serial: committed, and in no round yet
   std::uint64_t answered_ = 0, poisoned_parts_ = 0, targets_ = 0;
