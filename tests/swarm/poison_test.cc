@@ -8,8 +8,6 @@
 namespace shoal {
 namespace {
 
-constexpr std::uint64_t kMicrobatches = 16, kSteps = 30, kHonest = 40;
-
 // Lines of many threads.
 class Heard {
  public:
@@ -31,12 +29,15 @@ class Heard {
   std::vector<std::string> lines_;
 };
 
-class PoisonTest : public testing::TestWithParam<std::uint16_t> {};
+class PoisonTest : public testing::TestWithParam<std::uint16_t> {
+ protected:
+  static constexpr std::uint64_t kMicrobatchesPerStep = 16, kStepsInAll = 30, kHonest = 40;
+};
 
 // The first stage hands on activations, the last one gradients, and one between both.
 TEST_P(PoisonTest, LeavesTheLossAsItIsAndItsSenderIsNamedAndRests) {
   const ScratchFolder folder;
-  const RunConfig config = drained_config(folder, kMicrobatches, kSteps);
+  const RunConfig config = drained_config(folder, kMicrobatchesPerStep, kStepsInAll);
   RealSwarm honest(config);
   ASSERT_TRUE(honest.run(120s)) << honest.why();
   const Heard heard;
@@ -48,8 +49,8 @@ TEST_P(PoisonTest, LeavesTheLossAsItIsAndItsSenderIsNamedAndRests) {
   ASSERT_TRUE(honest.summary().validation_loss && swarm.summary().validation_loss);
   const double reached = *honest.summary().validation_loss;
   EXPECT_NEAR(*swarm.summary().validation_loss, reached, 0.01 * reached);
-  ASSERT_EQ(swarm.lines().size(), kSteps);
-  for (std::uint64_t i = 0; i < kSteps; ++i)
+  ASSERT_EQ(swarm.lines().size(), kStepsInAll);
+  for (std::uint64_t i = 0; i < kStepsInAll; ++i)
     EXPECT_NEAR(swarm.lines()[i].loss, honest.lines()[i].loss, 0.02 * honest.lines()[i].loss) << "step " << i + 1;
 }
 
