@@ -197,8 +197,10 @@ class Rogue final : private Transport::Listener {
     const bool poisoned = ++answered_ > kHonestFirst && answered_ % 4 == 0;
     send(peer, std::move(gradient), poisoned ? tensors_->gradient(kPoison) : std::move(honest->gradient));
   }
-  // It says what it has, as an honest member does; only the values are wrong.
-  void contribute(const RoundOpen& open) {
+  // It says what it has, as an honest member does, when it has something; only the values are wrong.
+  void contribute() {
+    if (!open_ || settled_.empty()) return;
+    const RoundOpen open = *std::exchange(open_, std::nullopt);
     RoundReport report;
     report.stage = open.stage;
     report.round = open.round;
@@ -229,6 +231,7 @@ class Rogue final : private Transport::Listener {
       ack.items.push_back({item.microbatch, item.path.front(), CommitState::kCommitted});
     }
     if (!ack.items.empty()) send(to, std::move(ack));
+    contribute();
   }
 
   StateOffer offer(StageId stage) {
@@ -301,7 +304,8 @@ class Rogue final : private Transport::Listener {
       send(from.peer, std::move(commit));
     } else if (const auto* open = std::get_if<RoundOpen>(&message);
                open != nullptr && attack_ == "poison" && tensors_) {
-      contribute(*open);
+      open_ = *open;
+      contribute();
     } else if (const auto* over = std::get_if<RoundCommit>(&message)) {
       for (const Secured& secured : over->secured)
         if (secured.session == session_)
@@ -335,6 +339,7 @@ class Rogue final : private Transport::Listener {
   std::optional<std::uint64_t> trainer_;
   std::map<PeerId, std::deque<Lease>> leases_;
   std::unique_ptr<RogueTensors> tensors_;  // when it has the manifest
+  std::optional<RoundOpen> open_;          // that it has brought nothing to yet
   std::map<Session, PeerId> peers_;        // of every list
   std::map<std::pair<PeerId, TransferId>, Forward> arriving_;
   std::map<std::uint64_t, MicrobatchId> settled_;  // by serial: committed, and in no round yet
