@@ -314,6 +314,21 @@ def host_of(peer):
     return 0 if peer is None else peer.number + 1
 
 
+def dht_children(pids):
+    """The shoal-dht processes that these processes started, each with its parent."""
+    found = {}
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{name}/stat") as file:
+                text = file.read()
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        command, rest = text[text.index("(") + 1:text.rindex(")")], text[text.rindex(")") + 2:].split()
+        if command.startswith("shoal-dht") and rest[0] != "Z" and int(rest[1]) in pids:
+            found[int(name)] = int(rest[1])
+    return found
+
+
 def rates(commits, begin, end, width=1.0):
     """Targets a second in bins of `width` seconds."""
     bins = [0.0] * max(0, int((end - begin) / width))
@@ -331,10 +346,11 @@ def make_text(path, size=400_000, seed=1):
         file.write(bytes(draw.choice(b"etaoin shrdlu\n") for _ in range(size)))
 
 
-def run_file(text, rule, stages, replicas, executor="paced", forward_ms=4.0, backward_ms=8.0, seed=1, inner_steps=4, dim=32, warm_steps=4):
+def run_file(text, rule, stages, replicas, executor="paced", forward_ms=4.0, backward_ms=8.0, seed=1, inner_steps=4, dim=32, warm_steps=4,
+             state_mib=0):
     """RUN.toml of a run whose arithmetic is exact and whose duration is set."""
     layers = max(stages, 2)
-    pace = f"forward_ms = {forward_ms}\nbackward_ms = {backward_ms}\n" if executor == "paced" else ""
+    pace = f"forward_ms = {forward_ms}\nbackward_ms = {backward_ms}\nstate_mib = {state_mib}\n" if executor == "paced" else ""
     diloco = f"inner_batch = 1024\ninner_steps = {inner_steps}\nwarm_steps = {warm_steps}\n" if rule == "diloco" else ""
     return f"""[run]
 name = "scripted"

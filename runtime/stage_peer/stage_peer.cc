@@ -3,6 +3,7 @@
 
 #include "common/fault.h"
 #include "common/log.h"
+#include "common/trainer_id.h"
 #include "runtime/config/frames_allowed.h"
 #include "runtime/stage_peer/evaluation.h"
 
@@ -42,6 +43,17 @@ std::uint32_t milliseconds_up(Duration d) {
 std::uint64_t activation_bytes(const RunConfig& config) {
   return config.targets_per_microbatch() * config.model.dim * sizeof(float);
 }
+
+// A microbatch that nobody will ever decide: its claims would keep what is counted beside it from being stepped. The
+// trainer issues none a whole window above its low-water mark, of which the newest may be on its way here.
+bool never_issued(const Forward& message, const StagePeerOptions& options, const Ledger& ledger) {
+  const MicrobatchId& id = message.microbatch;
+  if (message.kind != ForwardKind::kTrain) return false;
+  if (id.trainer != trainer_id_of(options.authority)) return true;
+  const std::uint64_t low = ledger.low_of(id.trainer);
+  return low > 0 && id.serial > low && id.serial - low >= 2 * options.config->id_window();
+}
+
 }  // namespace
 
 StagePeer::StagePeer(StagePeerOptions options, StagePeerEnvironment environment, Owner& owner)
@@ -228,6 +240,12 @@ void StagePeer::on_forward(const Remote& from, const Forward& message, TransferI
                                                     StageId(static_cast<std::uint16_t>(stage.value - 1));
   auto why = holds ? unfit(message, transfer) : BusyReason::kNotServing;
   if (!why && jobs_.rests(from.session)) why = BusyReason::kFailed;
+  if (!why && never_issued(message, options_, ledger_)) {
+    why = BusyReason::kMalformed;
+    if (const auto times = said_.due("issued" + short_name(from.session), env_.loop.now()))
+      log_warning("stage ", stage, ": microbatch ", message.microbatch, " of session ", short_name(from.session),
+                  " refused: the run's trainer issued no such one", LogThrottle::text_of(*times));
+  }
   if (why) {
     if (transfer != 0) env_.transport.refuse(from.peer, transfer);
     send(from.session, Busy{message.lease, *why, 0});

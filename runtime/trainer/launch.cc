@@ -4,6 +4,7 @@
 
 #include "common/hash.h"
 #include "common/log.h"
+#include "common/trainer_id.h"
 #include "events/session_end.h"
 #include "runtime/config/flight_plan.h"
 #include "runtime/config/frames_allowed.h"
@@ -52,7 +53,7 @@ void Launch::begin() {
   transport_->set_listener(this);
   dial_back_ = std::make_unique<DialBack>(*transport_, env_.loop,
                                           [this](const DialBack::Verdict& verdict) { on_dialled_back(verdict); });
-  const std::uint64_t trainer_id = mix64(std::hash<PeerId>{}(options_.key.id())) & ~(1ull << 63);
+  const std::uint64_t trainer_id = trainer_id_of(options_.key.id());
   trainer_ = std::make_unique<Trainer>(
       TrainerOptions{options_.config, session_, trainer_id},
       TrainerEnvironment{env_.loop, *transport_, env_.events, env_.samples, *book_, *trainer_log_},

@@ -1,5 +1,6 @@
 // How a run's logs are opened: replayed, and compared with what the run goes on with.
 #include "common/hash.h"
+#include "common/trainer_id.h"
 #include "runtime/config/split_limits.h"
 #include "runtime/trainer/launch.h"
 #include "runtime/trainer/log_partners.h"
@@ -39,7 +40,7 @@ Status Launch::open_logs() {
 
   const std::string trainer_path = trainer_log_path(options_.folder),
                     authority_path = authority_log_path(options_.folder);
-  const std::uint64_t trainer_id = mix64(std::hash<PeerId>{}(options_.key.id())) & ~(1ull << 63);
+  const std::uint64_t trainer_id = trainer_id_of(options_.key.id());
   book_ = std::make_unique<CommitBook>(trainer_id, options_.config.pipeline.stages, options_.config.id_window());
   SHOAL_ASSIGN(AuthorityLog authority_log, open_authority_log(env_.storage, authority_path));
   LogPartners partners(authority_log.records);

@@ -8,8 +8,12 @@
 //   replay   the authority's newest member list, a thousand times a second, to everybody
 //   offers   serves, and offers a state of 8 GiB to whoever asks and to everybody else
 //   joins    IDENTITIES keys that join from one address and do nothing
-// and one a stranger's:
+//   foreign  Forwards of a trainer of its own with whole frames to every peer of stage 1, renewed, and COMMITs for them
+//   poison   serves: after 200 gradients as they should be every fourth is 1e30 everywhere; its parts of
+//            rounds are 1e4
+// and two a stranger's:
 //   silent   IDENTITIES connections that complete the key exchange and never greet, made anew when they are cut
+//   claims   signed records of IDENTITIES keys in the run's DHT, which say that they serve
 // Prints "begun" when it can do harm (a member: as the run takes it, with its session), one line an identity, and at
 // the end what became of it, one line of words and numbers. Exit code 0: it did what it was told for SECONDS.
 #include <cstdio>
@@ -29,8 +33,9 @@
 #include "common/thread_loop.h"
 #include "runtime/config/ticket.h"
 #include "sync/membership.h"
+#include "tests/live/rogue_strangers.h"
+#include "tests/live/rogue_tensors.h"
 #include "transport/transport.h"
-#include "transport/zmq/zmq_socket.h"
 #include "transport/zmq/zmq_wire.h"
 
 namespace shoal {
@@ -39,7 +44,9 @@ namespace {
 constexpr Duration kAct = 10ms, kSay = 1s;
 constexpr std::uint64_t kHuge = std::uint64_t{1} << 62, kForeign = 1'000'000'000;
 constexpr std::uint64_t kOffered = std::uint64_t{8} << 30;
-constexpr std::size_t kLeasesKept = 64;  // renewed, of each peer that headers were sent to
+constexpr std::size_t kLeasesKept = 64;  // renewed, of each peer that Forwards were sent to
+constexpr float kPoison = 1e30f, kPoisonPart = 1e4f;
+constexpr std::uint64_t kHonestFirst = 200;  // answers: by then rounds have it as a member
 
 // Swallows what goes to the bulk lane.
 class HeadersOnly final : public Wire {
@@ -84,12 +91,18 @@ class Rogue final : private Transport::Listener {
   bool joined() const { return joined_; }
   std::string story() const {
     return "joined " + std::to_string(joined_) + ", sent " + std::to_string(sent_) + ", fenced " +
-           std::to_string(fenced_) + (why_.empty() ? "" : ": " + why_);
+           std::to_string(fenced_) + ", answered " + std::to_string(answered_) + ", committed " +
+           std::to_string(settled_.size()) + ", poisoned parts " + std::to_string(poisoned_parts_) +
+           (why_.empty() ? "" : ": " + why_);
   }
 
  private:
   const PeerId& authority() const { return ticket_.contacts.front().peer; }
-  bool serves() const { return attack_ == "failed" || attack_ == "toggle" || attack_ == "offers"; }
+  bool serves() const {
+    return attack_ == "failed" || attack_ == "toggle" || attack_ == "offers" ||
+           (attack_ == "poison" && tensors_ != nullptr);
+  }
+  bool trains() const { return attack_ == "foreign" || attack_ == "poison"; }
 
   void send(const PeerId& to, Message message, std::vector<Bytes> frames = {}) {
     sent_ += transport_->send(to, std::move(message), std::move(frames)).ok() ? 1 : 0;
@@ -98,12 +111,13 @@ class Rogue final : private Transport::Listener {
     loop_.after(kSay, [this] { say(); });
     if (!joined_) {
       JoinRequest request;
-      request.wish = StageId(attack_ == "headers" ? 0 : 1);
+      request.wish = StageId(attack_ == "headers" || attack_ == "foreign" ? 0 : 1);
       request.addresses = {wire_->listening_address()};
       return send(authority(), std::move(request));
     }
     send(authority(), beat(serves()));
     send(authority(), MembersQuery{});
+    if (trains() && joined_ && !tensors_) send(authority(), ManifestQuery{});
     for (const auto& [peer, leases] : leases_) {
       Renew renew;
       for (const Lease& lease : leases) renew.leases.push_back({lease, true});
@@ -150,17 +164,74 @@ class Rogue final : private Transport::Listener {
     } else if (attack_ == "offers") {
       send(member.peer, offer(stage));
     } else if (attack_ == "headers" && stage == StageId(1)) {
-      Forward forward;
-      forward.microbatch = {kForeign, ++serial_};
-      forward.lease = {session_, serial_};
-      forward.above = {session_};
-      forward.stage = stage;
-      send(member.peer, std::move(forward),
-           {Bytes::from_vector(std::vector<std::uint8_t>(64)), Bytes::from_vector(std::vector<std::uint8_t>(64))});
-      std::deque<Lease>& leases = leases_[member.peer];
-      leases.push_back({session_, serial_});
-      if (leases.size() > kLeasesKept) leases.pop_front();
+      forward(member.peer, stage,
+              {Bytes::from_vector(std::vector<std::uint8_t>(64)), Bytes::from_vector(std::vector<std::uint8_t>(64))});
+    } else if (attack_ == "foreign" && stage == StageId(1) && tensors_) {
+      forward(member.peer, stage, tensors_->forward({kForeign, serial_ + 1}));
     }
+  }
+  void forward(const PeerId& to, StageId stage, std::vector<Bytes> frames) {
+    Forward forward;
+    forward.microbatch = {kForeign, ++serial_};
+    forward.lease = {session_, serial_};
+    forward.above = {session_};
+    forward.stage = stage;
+    send(to, std::move(forward), std::move(frames));
+    std::deque<Lease>& leases = leases_[to];
+    leases.push_back({session_, serial_});
+    if (leases.size() > kLeasesKept) leases.pop_front();
+  }
+
+  // ---- poison: a member that answers ----
+  void answer(const PeerId& peer, const Forward& forward, const std::vector<Bytes>& frames) {
+    if (forward.kind == ForwardKind::kEvaluate) return send(peer, Busy{forward.lease, BusyReason::kBehind, 0});
+    auto honest = tensors_->answer(forward.microbatch, frames);
+    if (!honest.ok()) return send(peer, Busy{forward.lease, BusyReason::kFailed, 0});
+    Gradient gradient;
+    gradient.lease = forward.lease;
+    gradient.microbatch = forward.microbatch;
+    gradient.path = {EntryName{session_, ++serial_}};
+    gradient.loss_sum = honest->loss_sum;
+    gradient.targets = targets_ = honest->targets;
+    gradient.forward_us = gradient.backward_us = 1000;
+    const bool poisoned = ++answered_ > kHonestFirst && answered_ % 4 == 0;
+    send(peer, std::move(gradient), poisoned ? tensors_->gradient(kPoison) : std::move(honest->gradient));
+  }
+  // It says what it has, as an honest member does, when it has something; only the values are wrong.
+  void contribute() {
+    if (!open_ || settled_.empty()) return;
+    const RoundOpen open = *std::exchange(open_, std::nullopt);
+    RoundReport report;
+    report.stage = open.stage;
+    report.round = open.round;
+    for (const auto& [serial, microbatch] : settled_) {
+      report.entries.push_back(serial);
+      report.tag += count_tag(microbatch);
+    }
+    report.weight = settled_.size() * targets_;
+    send(authority(), report);
+    for (std::size_t i = 0; i < open.members.size(); ++i) {
+      const auto to = peers_.find(open.members[i]);
+      if (to == peers_.end() || to->first == session_) continue;
+      RoundPart part;
+      part.stage = open.stage;
+      part.round = open.round;
+      part.part = static_cast<std::uint16_t>(i);
+      part.weight = report.weight;
+      part.tag = report.tag;
+      send(to->second, std::move(part), tensors_->round_part(open.members.size(), i, kPoisonPart));
+      ++poisoned_parts_;
+    }
+  }
+  void acknowledge(const PeerId& to, const Commit& commit) {
+    CommitAck ack;
+    for (const CommitItem& item : commit.items) {
+      if (item.path.empty() || item.path.front().session != session_) continue;
+      settled_.emplace(item.path.front().serial, item.microbatch);
+      ack.items.push_back({item.microbatch, item.path.front(), CommitState::kCommitted});
+    }
+    if (!ack.items.empty()) send(to, std::move(ack));
+    contribute();
   }
 
   StateOffer offer(StageId stage) {
@@ -188,7 +259,12 @@ class Rogue final : private Transport::Listener {
   void on_link_up(const Remote&) override {}
   void on_link_down(const Remote&, const Error& cause) override { why_ = cause.message; }
   void on_message(const Remote& from, Message message, TransferId transfer, std::uint64_t) override {
+    if (const auto* asked = std::get_if<Forward>(&message); asked != nullptr && attack_ == "poison" && tensors_) {
+      arriving_.insert_or_assign({from.peer, transfer}, *asked);
+      return;
+    }
     if (transfer != 0) transport_->refuse(from.peer, transfer);
+    if (trains() && trained(from, message)) return;
     if (const auto* answer = std::get_if<JoinAnswer>(&message)) {
       if (answer->accepted) note_joined(answer->stage);
       why_ = answer->reason;
@@ -196,6 +272,8 @@ class Rogue final : private Transport::Listener {
       if (auto list = open_member_list(*members, ticket_.run); list.ok()) {
         list_ = *std::move(list);
         newest_ = *members;
+        for (const StageMembers& stage : list_.stages)
+          for (const Member& member : stage.members) peers_[member.session] = member.peer;
       }
     } else if (const auto* query = std::get_if<StateQuery>(&message)) {
       if (attack_ == "offers") send(from.peer, offer(query->stage));
@@ -215,7 +293,36 @@ class Rogue final : private Transport::Listener {
       why_ = over->reason;
     }
   }
-  void on_frames(const Remote&, TransferId, Result<std::vector<Bytes>>) override {}
+  bool trained(const Remote& from, const Message& message) {
+    if (const auto* manifest = std::get_if<Manifest>(&message)) {
+      if (auto tensors = RogueTensors::of(manifest->body, stage_); tensors.ok() && !tensors_)
+        tensors_ = *std::move(tensors);
+    } else if (const auto* gradient = std::get_if<Gradient>(&message); gradient != nullptr && attack_ == "foreign") {
+      ++answered_;
+      Commit commit;
+      commit.items = {{gradient->microbatch, gradient->path}};
+      send(from.peer, std::move(commit));
+    } else if (const auto* open = std::get_if<RoundOpen>(&message);
+               open != nullptr && attack_ == "poison" && tensors_) {
+      open_ = *open;
+      contribute();
+    } else if (const auto* over = std::get_if<RoundCommit>(&message)) {
+      for (const Secured& secured : over->secured)
+        if (secured.session == session_)
+          for (const std::uint64_t serial : secured.serials) settled_.erase(serial);
+    } else if (const auto* commit = std::get_if<Commit>(&message)) {
+      acknowledge(from.peer, *commit);
+    } else {
+      return false;
+    }
+    return true;
+  }
+  void on_frames(const Remote& from, TransferId transfer, Result<std::vector<Bytes>> frames) override {
+    const auto asked = arriving_.find({from.peer, transfer});
+    if (asked == arriving_.end()) return;
+    if (frames.ok()) answer(from.peer, asked->second, *frames);
+    arriving_.erase(asked);
+  }
 
   ThreadLoop& loop_;
   const Ticket& ticket_;
@@ -231,6 +338,12 @@ class Rogue final : private Transport::Listener {
   std::optional<Members> newest_;  // list_, as the authority signed it
   std::optional<std::uint64_t> trainer_;
   std::map<PeerId, std::deque<Lease>> leases_;
+  std::unique_ptr<RogueTensors> tensors_;  // when it has the manifest
+  std::optional<RoundOpen> open_;          // that it has brought nothing to yet
+  std::map<Session, PeerId> peers_;        // of every list
+  std::map<std::pair<PeerId, TransferId>, Forward> arriving_;
+  std::map<std::uint64_t, MicrobatchId> settled_;  // by serial: committed, and in no round yet
+  std::uint64_t answered_ = 0, poisoned_parts_ = 0, targets_ = 0;
   std::uint64_t turn_ = 0, serial_ = 0, progress_ = 0, sent_ = 0, fenced_ = 0;
   std::string why_;
 };
@@ -240,46 +353,13 @@ int fail(const std::string& text) {
   return 1;
 }
 
-int keep_silent(const Ticket& ticket, double seconds, std::size_t connections) {
-  const auto address = parse_host_port(ticket.contacts.front().address);
-  const auto listener = curve_public_of(ticket.contacts.front().peer);
-  if (!address.ok() || !listener.ok()) return fail("the ticket's first contact cannot be dialled");
-  ZmqContext context;
-  const KeyPair key = KeyPair::generate();
-  std::vector<ZmqSocket> sockets(connections);
-  std::size_t dialled = 0;
-  for (const TimePoint end = monotonic_now() + from_seconds(seconds); monotonic_now() < end;) {
-    for (ZmqSocket& socket : sockets) {
-      while (socket.open()) {
-        const auto event = socket.monitor_event();
-        if (!event) break;
-        if (event->kind == ZmqMonitorEvent::Kind::kDisconnected) socket = ZmqSocket();
-      }
-      if (socket.open()) continue;
-      auto made = ZmqSocket::make(context, ZmqSocket::Kind::kDealer);
-      if (!made.ok()) return fail(made.error().message);
-      made->configure(Lane::kControl, key, address->is_v6());
-      made->expect_peer(*listener);
-      const Status watched = made->start_monitor(context, "silent" + std::to_string(dialled));
-      if (!watched.ok()) return fail(watched.error().message);
-      if (made->connect(*address).ok() && dialled++ == 0) std::puts("begun"), std::fflush(stdout);
-      socket = *std::move(made);
-    }
-    std::vector<ZmqWaiting> waiting;
-    for (ZmqSocket& socket : sockets) waiting.push_back({&socket, false});
-    zmq_wait(waiting, -1, 100ms);
-  }
-  std::printf("%zu connections in turn\n", dialled);
-  std::fflush(nullptr);
-  std::_Exit(0);
-}
-
 int run(const std::string& ticket_text, const std::string& attack, double seconds, std::size_t identities) {
   set_log_level(LogLevel::kError);
   (void)raise_descriptors_max();
   const auto ticket = parse_ticket(ticket_text);
   if (!ticket.ok()) return fail(ticket.error().message);
-  if (attack == "silent") return keep_silent(*ticket, seconds, identities);
+  if (attack == "silent") return fail(keep_silent(*ticket, seconds, identities).error().message);
+  if (attack == "claims") return fail(claim_places(*ticket, seconds, identities).error().message);
   ThreadLoop loop;
   std::vector<std::unique_ptr<Rogue>> rogues;
   for (std::size_t i = 0; i < identities; ++i) {

@@ -4,6 +4,7 @@
 #include <set>
 #include <string>
 
+#include "common/trainer_id.h"
 #include "sim/checkers.h"
 #include "tests/sim/heard_lines.h"
 #include "tests/sim/stranger.h"
@@ -12,7 +13,7 @@
 namespace shoal {
 namespace {
 
-constexpr std::uint64_t kHuge = std::uint64_t{1} << 62;
+constexpr std::uint64_t kHuge = std::uint64_t{1} << 62, kForeign = 5'000'000;
 
 // It joined as any peer may, and serves nothing.
 class ForgedWordsTest : public testing::Test {
@@ -119,7 +120,7 @@ TEST_F(ForgedWordsTest, AMembersCommitSettlesNothingThatTheTrainerDidNot) {
 // It is a member of stage 0: what stage 0 and stage 2 compute on, others hold.
 TEST_F(ForgedWordsTest, AForwardOfWhoIsNoHolderOfTheStageBeforeMakesNoEntry) {
   ASSERT_TRUE(is_member());
-  constexpr std::uint64_t kForeign = 5'000'000;
+  constexpr std::uint64_t kAhead = 450;  // the run ends before these
   const Session self = Session::of(liar->id(), 1);
   swarm.run_for(5s);  // until every stage has somebody
   const MemberList list = swarm.launch()->authority().members();
@@ -129,13 +130,13 @@ TEST_F(ForgedWordsTest, AForwardOfWhoIsNoHolderOfTheStageBeforeMakesNoEntry) {
       if (member.peer == liar->id()) own = stage.stage;
   ASSERT_TRUE(own);
   std::set<Session> of_the_next;
-  std::uint64_t serial = 0;
+  std::uint64_t serial = kAhead;
   for (const StageMembers& stage : list.stages)
     for (const Member& member : stage.members) {
       if (stage.stage.value == own->value + 1) of_the_next.insert(member.session);
       if (member.peer == liar->id()) continue;
       Forward forward;
-      forward.microbatch = {kForeign, ++serial};
+      forward.microbatch = {trainer_id_of(swarm.run_key().id()), ++serial};
       forward.lease = {self, serial};
       forward.above = {self};
       forward.stage = stage.stage;
@@ -145,11 +146,46 @@ TEST_F(ForgedWordsTest, AForwardOfWhoIsNoHolderOfTheStageBeforeMakesNoEntry) {
   swarm.run_for(1s);
   std::size_t at_the_next = 0;
   for (const SimEvent& e : swarm.events()) {
-    if (e.event != EventKind::kEntry || e.microbatch->trainer != kForeign) continue;
+    if (e.event != EventKind::kEntry || e.microbatch->serial <= kAhead) continue;
     EXPECT_TRUE(of_the_next.contains(e.entry_name->session));
     ++at_the_next;
   }
   EXPECT_GT(at_the_next, 0u) << "what it may send arrives";
+}
+
+// It is a holder of stage 0, so stage 1 takes from it what the trainer issued: nobody would ever decide anything else,
+// and while it renews its claims no window that holds such an entry makes its step.
+TEST_F(ForgedWordsTest, MicrobatchesThatTheRunNeverIssuedAreRefusedByNameAndHoldNothingUp) {
+  ASSERT_TRUE(is_member());
+  const HeardLines heard;
+  swarm.run_for(3s);
+  const Session self = Session::of(liar->id(), 1);
+  const std::uint64_t trainer = trainer_id_of(swarm.run_key().id());
+  std::uint64_t serial = 0;
+  std::vector<Renewal> claims;
+  for (int turn = 0; turn < 100 && !swarm.finished(); ++turn) {
+    for (const StageMembers& stage : swarm.launch()->authority().members().stages)
+      for (const Member& member : stage.members) {
+        if (stage.stage.value != 1) continue;
+        Forward forward;
+        forward.microbatch = turn % 2 == 0 ? MicrobatchId{kForeign, ++serial} : MicrobatchId{trainer, kHuge + ++serial};
+        forward.lease = {self, serial};
+        forward.above = {self};
+        forward.stage = stage.stage;
+        claims.push_back({forward.lease, true});
+        liar->say(member.peer, member.addresses.front(), forward, {Bytes::from_vector(std::vector<std::uint8_t>(64))});
+        liar->say(member.peer, member.addresses.front(), Renew{claims, {}});
+      }
+    swarm.run_for(20ms);
+  }
+  EXPECT_GT(serial, 100u);
+  for (const SimEvent& e : swarm.events())
+    if (e.event == EventKind::kEntry) {
+      EXPECT_TRUE(e.microbatch->trainer != kForeign && e.microbatch->serial < kHuge) << *e.microbatch;
+    }
+  EXPECT_GE(heard.with("the run's trainer issued no such one"), 1u);
+  EXPECT_LE(heard.with("the run's trainer issued no such one"), 10u);
+  ends_as_if_nobody_had_lied();
 }
 
 // One line for what a member does, and not one for every time it does it.

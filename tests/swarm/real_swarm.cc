@@ -125,8 +125,12 @@ class RealSwarm::PeerOwner final : public Peer::Owner {
   HostedPeer& process_;
 };
 
-RealSwarm::RealSwarm(RunConfig config, std::optional<Death> death)
-    : config_(std::move(config)), death_(death), run_key_(key_of(90)), launch_thread_(std::make_unique<LoopThread>()) {
+RealSwarm::RealSwarm(RunConfig config, std::optional<Death> death, std::optional<Poison> poison)
+    : config_(std::move(config)),
+      death_(death),
+      poison_(poison),
+      run_key_(key_of(90)),
+      launch_thread_(std::make_unique<LoopThread>()) {
   auto file = TokenFile::open(config_.data.path, config_.token_dtype(), config_.model.vocabulary);
   SHOAL_CHECK(file.ok());
   auto samples = Samples::cut(std::move(file).value(), config_.data.sequences, config_.model.positions);
@@ -220,7 +224,18 @@ ExecutorFactory RealSwarm::factory_of(HostedPeer& process) {
         process.wire->die();
         die(process);
       };
-    return make_recording_executor(std::move(executor), gradients_, std::move(hooks));
+    return make_recording_executor(std::move(executor), gradients_, std::move(hooks), poison_of(spec.stage));
+  };
+}
+
+HandedOn RealSwarm::poison_of(StageId stage) {
+  if (!poison_ || poison_->stage != stage || poisoner_made_.exchange(true)) return {};
+  return [this, made = std::uint64_t{0}](HostTensor& tensor) mutable {
+    if (made++ < poison_->honest) return;
+    ++poisoned_;
+    Buffer buffer(static_cast<std::size_t>(element_count(tensor.shape)) * sizeof(float));
+    for (float& value : buffer.as<float>()) value = 1e30f;
+    tensor = make_host_tensor(DType::kF32, tensor.shape, std::move(buffer));
   };
 }
 

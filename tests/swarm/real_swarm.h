@@ -29,13 +29,20 @@ struct Death {
   Place place = Place::kGradientArrives;
 };
 
+// The first peer of `stage` makes every value that it hands on 1e30, from its `honest`-th tensor on.
+struct Poison {
+  StageId stage;
+  std::uint64_t honest = 0;
+};
+
 // One thread each: a small model of the product's executor, rule allreduce, mode drain, and its text in `folder`.
 RunConfig drained_config(const ScratchFolder& folder, std::uint64_t microbatches_per_step, std::uint64_t steps);
 ExecutorFactory torch_on_cpu();
 
 class RealSwarm {
  public:
-  explicit RealSwarm(RunConfig config, std::optional<Death> death = std::nullopt);
+  explicit RealSwarm(RunConfig config, std::optional<Death> death = std::nullopt,
+                     std::optional<Poison> poison = std::nullopt);
   ~RealSwarm();
 
   // From the first join to END, which every living peer has heard. False, and why() says it: not in time, or a process
@@ -48,6 +55,7 @@ class RealSwarm {
   const GradientRecord& gradients() const { return gradients_; }
   const RunSummary& summary() const { return *summary_; }
   bool somebody_died() const { return struck_; }
+  std::uint64_t poisoned() const { return poisoned_; }  // tensors
   // Sum of the count tags of the microbatches that were issued in `step`.
   CountTag issued_tag(std::uint64_t step) const;
 
@@ -60,6 +68,7 @@ class RealSwarm {
   void start_peer();
   void make_peer(HostedPeer& process);
   ExecutorFactory factory_of(HostedPeer& process);
+  HandedOn poison_of(StageId stage);
   void die(HostedPeer& process);
   enum class Gate : std::uint8_t { kLastStage, kForward };
   void open(Gate gate);
@@ -74,6 +83,9 @@ class RealSwarm {
   RunConfig config_;
   std::optional<Death> death_;
   std::atomic<bool> struck_{false};
+  std::optional<Poison> poison_;
+  std::atomic<bool> poisoner_made_{false};
+  std::atomic<std::uint64_t> poisoned_{0};
   KeyPair run_key_;
   ScratchFolder folder_;
   std::optional<Samples> samples_;

@@ -17,8 +17,8 @@ namespace {
 
 class RecordingExecutor final : public StageExecutor {
  public:
-  RecordingExecutor(std::unique_ptr<StageExecutor> inner, GradientRecord& record, ForwardHooks hooks)
-      : inner_(std::move(inner)), record_(record), hooks_(std::move(hooks)) {}
+  RecordingExecutor(std::unique_ptr<StageExecutor> inner, GradientRecord& record, ForwardHooks hooks, HandedOn change)
+      : inner_(std::move(inner)), record_(record), hooks_(std::move(hooks)), change_(std::move(change)) {}
 
   const StageSpec& spec() const override { return inner_->spec(); }
   Arena& arena() override { return inner_->arena(); }
@@ -26,6 +26,7 @@ class RecordingExecutor final : public StageExecutor {
   Result<ForwardOutput> forward(const ForwardInput& input) override {
     if (hooks_.before) hooks_.before();
     auto output = inner_->forward(input);
+    if (change_ && output.ok() && output->activation.defined()) change_(output->activation);
     if (hooks_.after) hooks_.after();
     return output;
   }
@@ -35,6 +36,7 @@ class RecordingExecutor final : public StageExecutor {
     if (output.ok()) {
       ++entries_[index(window)];
       window_of_[entry] = window;
+      if (change_ && output->gradient.defined()) change_(output->gradient);
     }
     return output;
   }
@@ -81,6 +83,7 @@ class RecordingExecutor final : public StageExecutor {
   std::unique_ptr<StageExecutor> inner_;
   GradientRecord& record_;
   ForwardHooks hooks_;
+  HandedOn change_;
   std::uint64_t entries_[2] = {0, 0};
   std::map<EntrySerial, WindowSlot> window_of_;
 };
@@ -88,8 +91,8 @@ class RecordingExecutor final : public StageExecutor {
 }  // namespace
 
 std::unique_ptr<StageExecutor> make_recording_executor(std::unique_ptr<StageExecutor> inner, GradientRecord& record,
-                                                       ForwardHooks hooks) {
-  return std::make_unique<RecordingExecutor>(std::move(inner), record, std::move(hooks));
+                                                       ForwardHooks hooks, HandedOn change) {
+  return std::make_unique<RecordingExecutor>(std::move(inner), record, std::move(hooks), std::move(change));
 }
 
 }  // namespace shoal

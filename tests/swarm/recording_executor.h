@@ -35,9 +35,11 @@ class GradientRecord {
 struct ForwardHooks {
   std::function<void()> before, after;
 };
+// Changes what a forward or a backward hands on, on the device thread; empty: nothing does.
+using HandedOn = std::function<void(HostTensor&)>;
 
 // Steps are numbered by stamps: REQUIRES: the peer serves its stage from the first step on.
 std::unique_ptr<StageExecutor> make_recording_executor(std::unique_ptr<StageExecutor> inner, GradientRecord& record,
-                                                       ForwardHooks hooks);
+                                                       ForwardHooks hooks, HandedOn change = {});
 
 }  // namespace shoal

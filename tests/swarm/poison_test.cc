@@ -1,0 +1,60 @@
+// A peer that computes and hands on tensors of 1e30: what is learnt is what a swarm without it learns.
+#include <algorithm>
+#include <mutex>
+
+#include "common/log.h"
+#include "tests/swarm/real_swarm.h"
+
+namespace shoal {
+namespace {
+
+// Lines of many threads.
+class Heard {
+ public:
+  Heard() {
+    set_log_sink([this](LogLevel, std::string_view line) {
+      const std::lock_guard lock(mutex_);
+      lines_.emplace_back(line);
+    });
+  }
+  ~Heard() { set_log_sink({}); }
+  bool says(std::string_view part) const {
+    const std::lock_guard lock(mutex_);
+    return std::any_of(lines_.begin(), lines_.end(),
+                       [&](const std::string& line) { return line.find(part) != std::string::npos; });
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<std::string> lines_;
+};
+
+class PoisonTest : public testing::TestWithParam<std::uint16_t> {
+ protected:
+  static constexpr std::uint64_t kMicrobatchesPerStep = 16, kStepsInAll = 30, kHonest = 40;
+};
+
+// The first stage hands on activations, the last one gradients, and one between both.
+TEST_P(PoisonTest, LeavesTheLossAsItIsAndItsSenderIsNamedAndRests) {
+  const ScratchFolder folder;
+  const RunConfig config = drained_config(folder, kMicrobatchesPerStep, kStepsInAll);
+  RealSwarm honest(config);
+  ASSERT_TRUE(honest.run(120s)) << honest.why();
+  const Heard heard;
+  RealSwarm swarm(config, std::nullopt, Poison{StageId(GetParam()), kHonest});
+  ASSERT_TRUE(swarm.run(120s)) << swarm.why();
+  EXPECT_GT(swarm.poisoned(), 3u);
+  EXPECT_TRUE(heard.says("times the running mean of this edge"));
+  EXPECT_TRUE(heard.says("are far too large again and again"));
+  ASSERT_TRUE(honest.summary().validation_loss && swarm.summary().validation_loss);
+  const double reached = *honest.summary().validation_loss;
+  EXPECT_NEAR(*swarm.summary().validation_loss, reached, 0.01 * reached);
+  ASSERT_EQ(swarm.lines().size(), kStepsInAll);
+  for (std::uint64_t i = 0; i < kStepsInAll; ++i)
+    EXPECT_NEAR(swarm.lines()[i].loss, honest.lines()[i].loss, 0.02 * honest.lines()[i].loss) << "step " << i + 1;
+}
+
+INSTANTIATE_TEST_SUITE_P(Stages, PoisonTest, testing::Values(0, 1, 3));
+
+}  // namespace
+}  // namespace shoal
