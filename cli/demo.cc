@@ -8,6 +8,7 @@
 #include "cli/outcome.h"
 #include "cli/program.h"
 #include "common/executable.h"
+#include "runtime/config/config.h"
 #include "runtime/demo/offspring.h"
 
 namespace shoal {
@@ -15,7 +16,7 @@ namespace {
 
 struct DemoArguments {
   DemoOptions options;
-  std::string rule = "diloco", chaos = "default", codec = "int8";
+  std::string rule = "diloco", chaos = "default";
 };
 
 // Where scripts/setup puts the text, seen from build/PRESET/bin/shoal.
@@ -28,7 +29,6 @@ int run(DemoArguments arguments, const GlobalOptions& global) {
   DemoOptions& options = arguments.options;
   options.rule = arguments.rule == "allreduce" ? RuleId::kAllreduce : RuleId::kDiloco;
   options.chaos = arguments.chaos != "none";
-  options.codec = *codec_named(arguments.codec);
   const auto program = own_program();
   if (!program.ok()) return fail(program.error());
   options.program = *program;
@@ -74,7 +74,7 @@ void add_demo(CLI::App& app, Program& program) {
   command->add_option("--replicas", options.replicas, "peers of every stage")
       ->check(CLI::Range(1, 16))
       ->capture_default_str();
-  command->add_option("--codec", arguments->codec, "of activations; gradients are sent in int8")
+  command->add_option("--codec", options.codec, "of activations; gradients are sent in int8")
       ->check(CLI::IsMember(std::vector<std::string>(std::begin(kCodecNames), std::end(kCodecNames))))
       ->capture_default_str();
   command->add_option("--seconds", options.seconds, "of training in the swarm")

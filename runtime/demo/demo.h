@@ -6,7 +6,6 @@
 #include <string>
 
 #include "common/result.h"
-#include "compression/codec.h"
 #include "runtime/demo/report.h"
 #include "sync/outer_rule.h"
 
@@ -17,7 +16,7 @@ struct DemoOptions {
   std::uint64_t seed = 1337;
   bool chaos = true;  // kill at a third, freeze for 15 s at half, rejoin at two thirds
   std::uint16_t stages = 4, replicas = 2;
-  CodecId codec = CodecId::kInt8;               // of activations
+  std::string codec = "int8";                   // of activations
   double seconds = 75;                          // of training in the swarm
   std::string text;                             // bytes to train on
   std::string keep;                             // folder that stays; empty: a temporary one that goes

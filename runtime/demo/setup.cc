@@ -49,7 +49,7 @@ std::string demo_toml(const DemoRun& run) {
         << "warm_steps = 16              # as allreduce, until the moments mean something\n";
   }
   out << "microbatches_per_step = " << (diloco ? 16 : 8) << "\n\n"
-      << "[wire]\nforward = \"" << codec_for(run.codec).name() << "\"\nbackward = \"int8\"\n\n"
+      << "[wire]\nforward = \"" << run.codec << "\"\nbackward = \"int8\"\n\n"
       << "[end]\ntokens = " << run.end_tokens << "\n";
   return out.str();
 }

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <string>
 
-#include "compression/codec.h"
 #include "sync/outer_rule.h"
 
 namespace shoal {
@@ -13,7 +12,7 @@ struct DemoRun {
   RuleId rule = RuleId::kDiloco;
   std::uint64_t seed = 1337;
   std::uint16_t stages = 4, replicas = 2;
-  CodecId codec = CodecId::kInt8;     // of activations; gradients are sent in int8
+  std::string codec = "int8";         // of activations; gradients are sent in int8
   std::string text;                   // path of the text, bytes
   std::uint64_t schedule_tokens = 0;  // length of the learning rate's cosine
   std::uint64_t end_tokens = 0;       // 0: until stopped
