@@ -20,7 +20,8 @@ std::uint64_t stage_bytes(const StageSpec& spec);
 // fp32: 68 B T d a layer), what it was sent and sends, on the last stage the logits and their softmax.
 std::uint64_t entry_bytes(const StageSpec& spec, std::uint32_t sequences);
 
-// Bytes of the whole process that serves `spec` with so many credits. kProgramBytes are its own, without any stage:
+// Bytes of the whole process that serves `spec` with so many credits, of which it holds no more entries than the run
+// has microbatches in flight. kProgramBytes are its own, without any stage:
 // libtorch, sockets, buffers. 0 where the executor is not torch's, whose arrays the manifest does not tell.
 inline constexpr std::uint64_t kProgramBytes = std::uint64_t{256} << 20;
 std::uint64_t process_bytes(const RunConfig& config, const StageSpec& spec, std::size_t credits);
