@@ -48,16 +48,21 @@ int run(DemoArguments arguments, const GlobalOptions& global) {
   if (global.json) std::fputs(demo_json(*result).c_str(), stdout);
   const std::vector<std::string> failures = demo_failures(*result);
   for (const std::string& failure : failures) std::fprintf(stderr, "shoal: demo failed: %s\n", failure.c_str());
+  const std::vector<std::string> doubts = demo_doubts(*result);
+  for (const std::string& doubt : doubts) std::fprintf(stderr, "shoal: demo inconclusive: %s\n", doubt.c_str());
   if (!options.keep.empty())
     std::fprintf(stderr, "kept: %s (shoal audit %s/events)\n", options.keep.c_str(), options.keep.c_str());
-  return failures.empty() ? kExitOk : kExitFailed;
+  if (!failures.empty()) return kExitFailed;
+  return doubts.empty() ? kExitOk : kExitIncomplete;
 }
 
 }  // namespace
 
 void add_demo(CLI::App& app, Program& program) {
-  CLI::App* command = app.add_subcommand(
-      "demo", "train over a swarm of processes on this machine, with faults; exits 1 when a promise is broken");
+  CLI::App* command = app.add_subcommand("demo",
+                                         "train over a swarm of processes on this machine, with faults; exits 1 when a "
+                                         "promise is broken, 2 when the machine was too "
+                                         "busy to tell");
   auto arguments = std::make_shared<DemoArguments>();
   DemoOptions& options = arguments->options;
   command->add_option("--rule", arguments->rule, "how replicas agree")

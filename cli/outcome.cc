@@ -1,5 +1,6 @@
 #include "cli/outcome.h"
 
+#include <poll.h>
 #include <stdio_ext.h>
 #include <unistd.h>
 
@@ -82,7 +83,12 @@ int fail_config(const Error& error) {
   return wrong ? fail(error, kExitConfig) : fail(error);
 }
 
-Status check_output() { return ::write(STDOUT_FILENO, "", 0) < 0 ? no_output(errno) : Status(); }
+Status check_output() {
+  if (::write(STDOUT_FILENO, "", 0) < 0) return no_output(errno);
+  pollfd reader{STDOUT_FILENO, 0, 0};  // an empty write does not ask a pipe or a socket for its reader
+  const bool gone = ::poll(&reader, 1, 0) > 0 && (reader.revents & (POLLERR | POLLHUP)) != 0;
+  return gone ? no_output(EPIPE) : Status();
+}
 
 Status write_output() {
   errno = 0;

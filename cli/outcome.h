@@ -11,7 +11,7 @@ namespace shoal {
 enum ExitCode : int {
   kExitOk = 0,
   kExitFailed = 1,      // the judgement of a command that judges (audit, demo) is no
-  kExitIncomplete = 2,  // of audit: evidence is missing, so nobody can tell
+  kExitIncomplete = 2,  // of audit: evidence is missing, of demo: the machine was busy; nobody can tell
   kExitEnded = 3,       // of inspect: the run is over
   kExitUsage = 64,
   kExitBadInput = 65,  // damaged or mistyped: ticket, manifest, token file, saved model
@@ -41,8 +41,8 @@ int fail_config(const Error& error);
 int with_output_written(int code);
 // The same in the middle. What could not be written is forgotten, so that it is said once. ERRORS: kIo.
 Status write_output();
-// Whether stdout takes anything, as far as that shows before there is something to print: a closed descriptor and
-// /dev/full say so, a pipe without a reader and a full disk only when something is written. ERRORS: kIo.
+// Whether stdout takes anything, as far as that shows before there is something to print: a closed descriptor,
+// /dev/full and a pipe whose reader is gone say so, a full disk only when something is written. ERRORS: kIo.
 Status check_output();
 
 // How far something is, as the status of this process, where a line of it is due.

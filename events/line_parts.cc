@@ -26,6 +26,12 @@ std::string joined(const std::vector<LinePart>& parts, std::string_view gap) {
   return line;
 }
 
+// REQUIRES: longer than `columns`.
+std::string cut(const std::string& line, std::size_t columns) {
+  constexpr std::string_view kCut = "...";
+  return columns <= kCut.size() ? line.substr(0, columns) : line.substr(0, columns - kCut.size()).append(kCut);
+}
+
 }  // namespace
 
 std::string fitted(std::vector<LinePart> parts, std::size_t columns) {
@@ -36,7 +42,7 @@ std::string fitted(std::vector<LinePart> parts, std::size_t columns) {
     if (line.size() <= columns) return line;
     const auto least = std::max_element(parts.begin(), parts.end(),
                                         [](const LinePart& a, const LinePart& b) { return a.rank < b.rank; });
-    if (least == parts.end() || least->rank == 0) return line.substr(0, columns);
+    if (least == parts.end() || least->rank == 0) return cut(line, columns);
     parts.erase(least);
   }
 }

@@ -15,7 +15,7 @@ struct LinePart {
   int rank = 0;  // parts of the highest go first; those of 0 stay
 };
 // The parts in their order, two blanks between them, or one where two are too wide. Empty parts are left out. What is
-// too wide even so is cut.
+// too wide even so is cut, and ends in "...".
 std::string fitted(std::vector<LinePart> parts, std::size_t columns);
 
 // "41.2k", "1.31M": three significant digits, at most 9 characters of any number.

@@ -204,8 +204,15 @@ class Demo {
     if (options_.chaos) {
       if (const auto serving = swarm.serving_since(killed_)) result_.rejoined_s = *serving - rejoin_started_;
     }
+    note_load(swarm.processors().shares());
     SHOAL_ASSIGN(result_.process_failures, swarm.finish(kFinishBudget));
     return {};
+  }
+
+  void note_load(const std::vector<ProcessorShare>& shares) {
+    result_.busy = busy_in(shares, began_, ended_);
+    result_.rejoin_busy = busy_in(shares, rejoin_started_, ended_);
+    for (DemoFault& fault : result_.faults) fault.busy = busy_in(shares, began_ + fault.at_s, ended_);
   }
 
   bool is_judged() const { return options_.seconds >= kLossJudgedFromSeconds; }

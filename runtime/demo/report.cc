@@ -70,6 +70,25 @@ std::string lost_text(const DemoResult& r) {
   return text + " (at most " + std::to_string(r.loss_bound_microbatches) + " with one session)";
 }
 
+std::string percent(double share) { return fixed(100 * share, 0) + " %"; }
+
+// Names the cause and what to do about it.
+std::string busy_text(const BusySpan& busy) {
+  return "the machine was busy: in " + fixed(busy.seconds, 0) + " of the " + fixed(busy.watched, 0) +
+         " s for it other processes wanted the processors too (" + percent(busy.others) +
+         " of all their time). HINT: run the demo again when nothing else computes here";
+}
+
+std::string recovery_text(const DemoFault& fault) {
+  if (fault.recovered_s) return "rate recovered after " + fixed(*fault.recovered_s, 0) + " s";
+  return fault.busy.undecided() ? "not judged, the machine was busy" : "NOT RECOVERED";
+}
+
+std::string rejoin_text(const DemoResult& r) {
+  if (r.rejoined_s) return "serving " + fixed(*r.rejoined_s, 1) + " s after its start";
+  return r.rejoin_busy.undecided() ? "not judged, the machine was busy" : "NOT SERVING";
+}
+
 }  // namespace
 
 double validation_bound(const DemoResult& r) {
@@ -97,13 +116,25 @@ std::vector<std::string> demo_failures(const DemoResult& r) {
   if (!r.audit.clean())
     failures.push_back("the audit of the event logs disagrees (shoal audit on the kept folder shows where)");
   for (const DemoFault& fault : r.faults) {
-    if (!fault.recovered_s)
+    if (!fault.recovered_s && !fault.busy.undecided())
       failures.push_back("the rate did not recover from the " + fault.kind + " of a peer of stage " +
                          std::to_string(fault.stage));
   }
-  if (r.chaos && !r.rejoined_s) failures.push_back("the killed peer did not serve again");
+  if (r.chaos && !r.rejoined_s && !r.rejoin_busy.undecided()) failures.push_back("the killed peer did not serve again");
   judge_loss(r, failures);
   return failures;
+}
+
+std::vector<std::string> demo_doubts(const DemoResult& r) {
+  std::vector<std::string> doubts;
+  for (const DemoFault& fault : r.faults) {
+    if (!fault.recovered_s && fault.busy.undecided())
+      doubts.push_back("the rate was not back after the " + fault.kind + " of a peer of stage " +
+                       std::to_string(fault.stage) + ", and " + busy_text(fault.busy));
+  }
+  if (r.chaos && !r.rejoined_s && r.rejoin_busy.undecided())
+    doubts.push_back("the killed peer did not serve again, and " + busy_text(r.rejoin_busy));
+  return doubts;
 }
 
 std::string demo_table(const DemoResult& r) {
@@ -127,14 +158,13 @@ std::string demo_table(const DemoResult& r) {
     rows.add("sent as differences", std::to_string(r.deltas) + " of " + std::to_string(r.deltas + r.keys) +
                                         " activations; the others were key frames");
   rows.gap();
+  if (r.busy.watched > 0)
+    rows.add("processors", "others had " + percent(r.busy.others) + " of their time while the swarm trained");
   for (const DemoFault& fault : r.faults) {
     rows.add(fault.kind + " at " + fixed(fault.at_s, 1) + " s, stage " + std::to_string(fault.stage),
-             (fault.recovered_s ? "rate recovered after " + fixed(*fault.recovered_s, 0) + " s" : "NOT RECOVERED") +
-                 cost_text(fault));
+             recovery_text(fault) + cost_text(fault));
   }
-  if (r.chaos)
-    rows.add("the killed one rejoined",
-             r.rejoined_s ? "serving " + fixed(*r.rejoined_s, 1) + " s after its start" : "NOT SERVING");
+  if (r.chaos) rows.add("the killed one rejoined", rejoin_text(r));
   rows.add("microbatches", "issued " + std::to_string(r.audit.issued) + ", committed " +
                                std::to_string(r.audit.committed) + ", unfinished " +
                                std::to_string(r.audit.unfinished));

@@ -8,6 +8,7 @@
 
 #include "events/audit/audit.h"
 #include "runtime/demo/figures.h"
+#include "runtime/demo/processor_watch.h"
 #include "sync/outer_rule.h"
 
 namespace shoal {
@@ -18,6 +19,7 @@ struct DemoFault {
   double at_s = 0;                      // since the first commit
   std::optional<double> recovered_s{};  // figures.h, recovered_after()
   std::optional<FaultCost> cost{};      // until the next fault at most
+  BusySpan busy{};                      // from the signal to the end of the training
 };
 
 // Of the same training in one process.
@@ -45,6 +47,8 @@ struct DemoResult {
   std::uint64_t loss_bound_microbatches = 0;  // at most so many can be lost with one session
   std::vector<DemoFault> faults;
   std::optional<double> rejoined_s{};           // from the start of the killed peer's new process until it serves
+  BusySpan rejoin_busy{};                       // from that start to the end of the training
+  BusySpan busy{};                              // of the whole training
   std::vector<std::string> process_failures{};  // processes that ended otherwise than they should
 };
 
@@ -59,8 +63,10 @@ inline constexpr double kLongRunSeconds = 300;
 
 // The bound on validation over solo's that applies to this run.
 double validation_bound(const DemoResult& result);
-// Why the demo exits non-zero, one sentence each; empty: it passed.
+// Which promises are broken, one sentence each; empty: none.
 std::vector<std::string> demo_failures(const DemoResult& result);
+// What nobody can tell, because other processes had the machine while the swarm was to recover: no failure, no pass.
+std::vector<std::string> demo_doubts(const DemoResult& result);
 
 std::string demo_table(const DemoResult& result);
 std::string demo_json(const DemoResult& result);  // one object

@@ -157,6 +157,7 @@ void DemoSwarm::pass_lines_on() {
 
 Status DemoSwarm::poll() {
   if (options_.stop && options_.stop()) return make_error(ErrorCode::kInterrupted, "interrupted");
+  processors_.look(seconds_of(wall_now().time_since_epoch()));
   const bool launch_ran = launch_->running();
   pass_lines_on();
   for (const std::string& line : launch_events_->new_lines()) {

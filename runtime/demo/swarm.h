@@ -13,6 +13,7 @@
 #include "common/time.h"
 #include "runtime/demo/file_tail.h"
 #include "runtime/demo/offspring.h"
+#include "runtime/demo/processor_watch.h"
 
 namespace shoal {
 
@@ -35,6 +36,7 @@ class DemoSwarm {
   const std::string& ticket() const { return ticket_; }
   double first_commit() const { return first_commit_; }  // seconds since 1970
   std::uint64_t tokens() const { return tokens_; }       // committed, as of the last poll
+  const ProcessorWatch& processors() const { return processors_; }
 
   // Reads what was written since, passes launch's lines on, and sees who ended. ERRORS: kUnreachable (launch ended),
   // kInterrupted.
@@ -86,6 +88,7 @@ class DemoSwarm {
   std::string ticket_;
   double first_commit_ = 0;
   std::uint64_t tokens_ = 0;
+  ProcessorWatch processors_;
 };
 
 }  // namespace shoal

@@ -41,7 +41,7 @@ void Peer::on_link_down(const Remote& remote, const Error& cause) {
   reachability_.link_down();
   link_.down(env_.loop.now());
   if (!state_.in_session()) return;
-  state_.because("no link to the authority: " + cause.message);
+  state_.because("no link to launch: " + cause.message);
   if (cause.code == ErrorCode::kStale) return end_session(cause.message);
   if (link_.refused_for_good(cause.code)) finish("refused", cause);
 }

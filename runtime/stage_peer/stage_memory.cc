@@ -33,8 +33,9 @@ std::uint64_t bases_bytes(const RunConfig& config, const StageSpec& spec) {
 
 std::uint64_t process_bytes(const RunConfig& config, const StageSpec& spec, std::size_t credits) {
   if (config.executor.kind != ExecutorKind::kTorch) return 0;
+  const std::uint64_t entries = std::min<std::uint64_t>(credits, config.in_flight());
   return kProgramBytes + stage_bytes(spec) + bases_bytes(config, spec) +
-         credits * entry_bytes(spec, config.data.sequences);
+         entries * entry_bytes(spec, config.data.sequences);
 }
 
 Result<std::size_t> credits_within(std::uint64_t memory_bytes, const RunConfig& config, const StageSpec& spec) {

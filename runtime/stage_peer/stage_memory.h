@@ -23,7 +23,8 @@ std::uint64_t entry_bytes(const StageSpec& spec, std::uint32_t sequences);
 // What codecs of differences may keep, both directions: [wire] base_mib of each edge that has one.
 std::uint64_t bases_bytes(const RunConfig& config, const StageSpec& spec);
 
-// Bytes of the whole process that serves `spec` with so many credits. kProgramBytes are its own, without any stage:
+// Bytes of the whole process that serves `spec` with so many credits, of which it holds no more entries than the run
+// has microbatches in flight. kProgramBytes are its own, without any stage:
 // libtorch, sockets, buffers. 0 where the executor is not torch's, whose arrays the manifest does not tell.
 inline constexpr std::uint64_t kProgramBytes = std::uint64_t{256} << 20;
 std::uint64_t process_bytes(const RunConfig& config, const StageSpec& spec, std::size_t credits);

@@ -195,7 +195,7 @@ void Launch::on_dialled_back(const DialBack::Verdict& verdict) {
       owner_.on_notice("peer " + short_name(remote->peer) + " is not admitted: it cannot be dialled where it says (" +
                        answer.reason + ")" + LogThrottle::text_of(*times));
   }
-  answer.reason = "the run's first process cannot dial this machine back: " + answer.reason;
+  answer.reason = "cannot be dialled: " + answer.reason;
   send(remote->peer, std::move(answer));
 }
 

@@ -9,6 +9,7 @@
 namespace shoal {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -66,6 +67,28 @@ TEST(DemoVerdictTest, EveryBrokenPromiseFailsTheRun) {
               ElementsAre(HasSubstr("no validation loss of the swarm")));
   EXPECT_THAT(failures_after([](auto& r) { r.process_failures = {"peer-3 ended with exit code 70"}; }),
               ElementsAre(HasSubstr("peer-3")));
+}
+
+TEST(DemoVerdictTest, OnABusyMachineNobodyCanTellWhetherTheRateCameBack) {
+  DemoResult r = good();
+  r.faults[0].recovered_s.reset();
+  r.faults[0].busy = {.seconds = 20, .watched = 50, .others = 0.31};
+  EXPECT_THAT(demo_failures(r), IsEmpty());
+  EXPECT_THAT(demo_doubts(r), ElementsAre(AllOf(HasSubstr("kill of a peer of stage 1"), HasSubstr("in 20 of the 50 s"),
+                                                HasSubstr("31 %"), HasSubstr("HINT"))));
+  EXPECT_THAT(demo_table(r), AllOf(HasSubstr("not judged, the machine was busy"), Not(HasSubstr("NOT RECOVERED"))));
+  r.rejoined_s.reset();
+  r.rejoin_busy = r.faults[0].busy;
+  EXPECT_THAT(demo_doubts(r), SizeIs(2));
+  r.audit.counted_twice = 1;
+  EXPECT_THAT(demo_failures(r), ElementsAre(HasSubstr("counted twice"))) << "no load excuses that";
+}
+
+TEST(DemoVerdictTest, ABusyMachineMakesNoDoubtOfARateThatCameBack) {
+  DemoResult r = good();
+  r.faults[0].busy = r.faults[1].busy = r.rejoin_busy = {.seconds = 40, .watched = 50, .others = 0.5};
+  EXPECT_THAT(demo_doubts(r), IsEmpty());
+  EXPECT_THAT(demo_failures(r), IsEmpty());
 }
 
 TEST(DemoVerdictTest, LossesThatWereNamedDoNotFailIt) {

@@ -71,6 +71,17 @@ TEST(LiveEndsTest, AResultThatCannotBeWrittenIsNoSuccess) {
       << "an error keeps its own code";
 }
 
+TEST(LiveEndsTest, ALaunchWhoseTicketNobodyReadsMakesNothing) {
+  Processes swarm;
+  const std::string run_file = swarm.write_run({.steps = 2}), code = swarm.path("code");
+  EXPECT_EQ(
+      run_in_shell(swarm, "{ sleep 0.5; \"$0\" \"$@\"; echo $? >'" + code + "'; } | true; exit $(cat '" + code + "')",
+                   {"launch", run_file, "--dir", swarm.path("run"), "--listen", "127.0.0.1:0", "--no-dht"}),
+      74);
+  EXPECT_TRUE(says(swarm.errors("once"), "stdout cannot be written")) << swarm.errors("once");
+  EXPECT_FALSE(std::filesystem::exists(swarm.path("run"))) << "found out before anything is made";
+}
+
 TEST(LiveEndsTest, ATerminalThatGoesAwayEndsARunInOrder) {
   signal(SIGHUP, SIG_DFL);  // a test that runs under nohup hands its children that
   Processes swarm;

@@ -29,8 +29,13 @@ TEST(StageMemoryTest, AProcessTakesItsOwnTheStageAndItsMicrobatches) {
   RunConfig config = some_config();
   const StageSpec spec = last_stage(config);
   EXPECT_EQ(stage_bytes(spec), 60 * parameter_count(spec));
+  config.pipeline.in_flight = std::uint32_t{20};
   EXPECT_EQ(process_bytes(config, spec, 16),
             kProgramBytes + stage_bytes(spec) + 16 * entry_bytes(spec, config.data.sequences));
+  config.pipeline.in_flight = std::uint32_t{4};
+  EXPECT_EQ(process_bytes(config, spec, 16),
+            kProgramBytes + stage_bytes(spec) + 4 * entry_bytes(spec, config.data.sequences))
+      << "the run has no more of them";
   config.executor.kind = ExecutorKind::kPaced;
   EXPECT_EQ(process_bytes(config, spec, 16), 0u) << "its arrays are of any size";
 }

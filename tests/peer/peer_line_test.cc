@@ -64,18 +64,33 @@ TEST(PeerLineTest, WhileAStateComesItSaysHowMuchOfIt) {
 
 TEST(PeerLineTest, ElseItSaysTheStateAndTheReason) {
   PeerLine line;
-  PeerFigures figures{.phase = PeerPhase::kConnecting, .reason = "no link to the authority: connection refused"};
-  EXPECT_EQ(line.text(figures, kStart, kPiped), "connecting  (no link to the authority: connection refused)");
+  PeerFigures figures{.phase = PeerPhase::kConnecting, .reason = "no link to launch: connection refused"};
+  EXPECT_EQ(line.text(figures, kStart, kPiped), "connecting  (no link to launch: connection refused)");
   figures = serving();
   figures.reason = "waiting: stage 3 has no peer";
   EXPECT_THAT(line.text(figures, kStart, kPiped), HasSubstr("serving 2 (waiting: stage 3 has no peer)"));
+}
+
+// The addresses are as long as IPv4's can be.
+TEST(PeerLineTest, AReasonIsSaidWholeAlsoWhereTheLineIsPiped) {
+  PeerLine line;
+  PeerFigures figures = serving();
+  const std::string address = "255.255.255.255:65535";
+  figures.reason = "no link to launch: nobody listens at " + address;
+  EXPECT_EQ(line.text(figures, kStart, kPiped), "serving 2 (no link to launch: nobody listens at " + address + ")");
+  figures = {.phase = PeerPhase::kConnecting, .reason = figures.reason};
+  EXPECT_EQ(line.text(figures, kStart, kPiped), "connecting (no link to launch: nobody listens at " + address + ")");
+  figures = {.phase = PeerPhase::kJoining, .reason = "cannot be dialled: nobody listens at " + address};
+  EXPECT_EQ(line.text(figures, kStart, kPiped), "joining  (cannot be dialled: nobody listens at " + address + ")");
+  figures.reason += "; nobody listens at " + address;
+  EXPECT_THAT(line.text(figures, kStart, kPiped), ::testing::EndsWith("...")) << "what is cut says so";
 }
 
 TEST(PeerLineTest, FitsItsColumnsAtExtremeFigures) {
   constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
   for (const PeerPhase phase : {PeerPhase::kFetching, PeerPhase::kServing, PeerPhase::kLeaving, PeerPhase::kJoining}) {
     for (const char* reason : {"", "waiting: this machine reaches no peer of stage 65535",
-                               "no link to the authority: a reason that has no end and goes on and on and on and on"}) {
+                               "no link to launch: a reason that has no end and goes on and on and on and on"}) {
       for (const std::uint64_t first : {std::uint64_t{0}, kMost}) {
         PeerLine line;
         PeerFigures f{.phase = phase, .reason = reason, .stage = std::uint16_t{65535}, .accepted = first};

@@ -32,7 +32,7 @@ TEST(DialBackSwarmTest, APeerThatNobodyCanDialIsNoMemberUntilItsPortIsOpen) {
   swarm.run_for(20s);
   EXPECT_FALSE(is_member(swarm, peer));
   const auto& notices = swarm.peers()[joiner]->notices;
-  EXPECT_EQ(lines_with(notices, "cannot dial this machine back: nobody listens at " + address), 1u)
+  EXPECT_EQ(lines_with(notices, "cannot be dialled: nobody listens at " + address), 1u)
       << "told once, not at every try";
   EXPECT_EQ(lines_with(notices, "--advertise HOST:PORT"), 1u);
   EXPECT_EQ(lines_with(swarm.notices(), address), 1u);
