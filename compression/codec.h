@@ -67,7 +67,8 @@ struct FrameHeader {
 Result<FrameHeader> parse_frame_header(ByteView frame);
 inline constexpr std::uint64_t kTensorBytesMax = 1ull << 31;
 
-// What a delta is a difference to: the tensor that both ends hold, and the name that its frame carries.
+// What a delta is a difference to: the fp32 tensor that both ends hold, of the shape of what is coded, and its name.
+// encode() writes the hash into the frame; who decodes must bring the base of that hash.
 struct BaseView {
   TensorView tensor;
   std::uint64_t hash = 0;

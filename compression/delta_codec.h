@@ -1,8 +1,9 @@
 #pragma once
 // fp32 as differences to a base that both ends hold, in the tiles of int4 or int2: the codec half of AQ-SGD (Wang et
 // al. 2022, arXiv 2206.01299), where only Q(a - m) crosses and both ends go on with m + Q(a - m). A base that is near
-// gains log2(|a| / |a - m|) bits; one that is of no use must not cost any, so each row (the last extent) is sent as the
-// smaller of two, its difference or itself, by the sum of their squares, which the quantiser's error follows.
+// gains log2(|a| / |a - m|) bits; so that one of no use costs little, each row (the last extent) is sent as the smaller
+// of two, its difference or itself, by the sum of their squares. The quantiser's error follows each tile's largest
+// magnitude, so where both are about as large, or a row is mostly zeros, the choice may be the worse one.
 //   aq4   4.5 bits an element and one a row, symmetric, rounded to the nearest
 //   aq2   2.5 bits an element and one a row, four levels
 // Payload: a bit a row, 1 for a difference (bit 0 of byte 0 is row 0; whole bytes, the last one's others are 0), then
