@@ -105,7 +105,7 @@ struct EdgeCodecs {
 };
 struct WireSection {
   EdgeCodecs forward, backward;
-  std::uint64_t base_mib = 0;  // what a peer keeps for codecs of differences, each direction
+  std::uint64_t base_mib = 256;  // what a peer keeps for codecs of differences, each direction
 };
 struct TimingSection {
   double lease_s = 0, membership_s = 0;
