@@ -1,6 +1,6 @@
 #include "sim/difference_codec.h"
 
-#include <cmath>
+#include <algorithm>
 #include <cstring>
 #include <limits>
 

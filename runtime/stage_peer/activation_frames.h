@@ -21,7 +21,8 @@ struct Base {
   bool empty() const { return frame.empty(); }
 };
 
-// The codecs of an edge whose activations are sent as differences.
+// The codecs of an edge whose activations are sent as differences. Borrows both; the product's live as long as the
+// program.
 struct DeltaCodecs {
   const Codec* key = nullptr;    // of frames that need no base, and of what is kept
   const Codec* delta = nullptr;  // of differences to it
@@ -35,7 +36,8 @@ struct OutgoingActivation {
   std::uint64_t base_hash = 0;  // of the base that `delta` needs
   Base after_key, after_delta;  // what both ends hold when that frame counted
 };
-// ERRORS: those of Codec::encode. `base`: may be empty; one that does not fit is as none.
+// `activation`: fp32 (B, T, d). `base`: may be empty; one that does not fit is as none. `seed`: as Codec::encode.
+// ERRORS: those of Codec::encode, of the key frame.
 Result<OutgoingActivation> encode_activation(const DeltaCodecs& codecs, const TensorView& activation, const Base& base,
                                              std::uint64_t seed);
 
@@ -43,7 +45,8 @@ struct IncomingActivation {
   HostTensor tensor;
   Base after;  // what both ends hold when this frame counted
 };
-// ERRORS: those of decode_tensor; kGone: `base` is not the one that a delta frame names.
+// `shape`: of the activation, (B, T, d). ERRORS: those of decode_tensor; kGone: `base` is not the one that a delta
+// frame names.
 Result<IncomingActivation> decode_activation(const DeltaCodecs& codecs, const Bytes& frame, const Base& base,
                                              const Shape& shape);
 

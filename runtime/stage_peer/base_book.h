@@ -6,7 +6,8 @@
 //
 // Bases live with a session and are kept in memory, each direction up to a bound: beyond it samples that are not held
 // yet stay without, since to push out what is needed once an epoch would leave none to be found.
-// Thread: loop only. Pure.
+// Thread: loop only. Pure. Owns what it keeps; bytes are those of key frames. Bounds: `bytes_max` a direction, and one
+// record for each sample (outgoing) and each sample of each sender (incoming). Errors: none.
 #include <cstdint>
 #include <map>
 #include <set>

@@ -43,7 +43,8 @@ TEST_P(PoisonTest, LeavesTheLossAsItIsAndItsSenderIsNamed) {
   const Heard heard;
   RealSwarm swarm(config, std::nullopt, Poison{StageId(GetParam()), kHonest});
   ASSERT_TRUE(swarm.run(120s)) << swarm.why();
-  EXPECT_GT(swarm.poisoned(), 0u) << "how often it is asked again is a matter of time: tests/sim";
+  EXPECT_GT(swarm.poisoned(), 0u)
+      << "how often it is asked again, and so whether it rests, is a matter of time: NormGuardTest";
   EXPECT_TRUE(heard.says("times the running mean of this edge"));
   ASSERT_TRUE(honest.summary().validation_loss && swarm.summary().validation_loss);
   const double reached = *honest.summary().validation_loss;
