@@ -19,6 +19,7 @@ constexpr std::array<std::pair<EventKind, std::string_view>, kCount> kTexts = {{
     {EventKind::kLost, "lost"},
     {EventKind::kContradiction, "contradiction"},
     {EventKind::kTrain, "train"},
+    {EventKind::kEstimate, "estimate"},
     {EventKind::kValidation, "validation"},
     {EventKind::kRoundOpen, "round_open"},
     {EventKind::kRoundFailed, "round_failed"},

@@ -19,6 +19,7 @@ enum class EventKind : std::uint8_t {
   kLost,
   kContradiction,
   kTrain,
+  kEstimate,
   kValidation,
   // Of the authority.
   kRoundOpen,

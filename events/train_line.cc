@@ -54,6 +54,7 @@ std::string text_of(const TrainLine& line, std::size_t columns) {
                  {done, 0},
                  {time, line.parked ? 0 : 2},
                  {"loss " + loss_text(line.loss), 0},
+                 {line.validation ? "val " + loss_text(*line.validation) : "", 0},
                  {rate_text(line.lr), 4},
                  {line.parked ? "" : short_number(line.tokens_per_s) + " tok/s", 1},
                  {line.parked ? "" : peers_text(line.peers), 3},

@@ -10,10 +10,11 @@
 namespace shoal {
 
 struct TrainLine {
-  std::uint64_t step = 0;   // global steps done
-  std::uint64_t steps = 0;  // in all; 0 = no end is known
-  double loss = 0;          // nats a target, mean of the step
-  double lr = 0;            // of the schedule, at these tokens
+  std::uint64_t step = 0;              // global steps done
+  std::uint64_t steps = 0;             // in all; 0 = no end is known
+  double loss = 0;                     // nats a target, mean of the step
+  std::optional<double> validation{};  // the last estimate, nats a target
+  double lr = 0;                       // of the schedule, at these tokens
   double tokens_per_s = 0;
   std::uint64_t tokens = 0;               // committed so far
   std::uint64_t end_tokens = 0;           // in all; 0 = no end is known
@@ -23,10 +24,10 @@ struct TrainLine {
   Duration elapsed{};
   std::optional<Duration> parked{};  // the run stands still since then: no rate and no time left are known
 };
-// "390/404 96%  0:12 left  loss 2.237  lr 6.0e-4  25.3k tok/s  peers 2 2 1 2  faults 1". Where that is too wide, the
-// learning rate goes first, then the peers, the time left and the tokens a second. Without a known end the tokens and
-// the time since the start stand in their places. Of a run that stands still, "parked 0:12" is where time, rate and
-// peers were.
+// "390/404 96%  0:12 left  loss 2.237  val 2.301  lr 6.0e-4  25.3k tok/s  peers 2 2 1 2  faults 1". Where that is too
+// wide, the learning rate goes first, then the peers, the time left and the tokens a second. Without a known end the
+// tokens and the time since the start stand in their places. Of a run that stands still, "parked 0:12" is where time,
+// rate and peers were.
 std::string text_of(const TrainLine& line, std::size_t columns);
 
 std::string delay_text(double delay);  // "delay 0.7"

@@ -178,8 +178,10 @@ void Courier::on_gradient(const Session& from, const Gradient& message, std::vec
   }
   if (hop->won) return;  // a repeat
   Child* child = child_of(*hop, message.lease);
-  if (child->phase == HopPhase::kBackward) rates_.observe(from, HopKind::kBackward, now - child->since);
-  rates_.report(from, std::chrono::microseconds(message.forward_us), std::chrono::microseconds(message.backward_us));
+  if (hop->spec.kind == ForwardKind::kTrain) {  // what has no backward tells nothing of the time of what has one
+    if (child->phase == HopPhase::kBackward) rates_.observe(from, HopKind::kBackward, now - child->since);
+    rates_.report(from, std::chrono::microseconds(message.forward_us), std::chrono::microseconds(message.backward_us));
+  }
   rates_.rejoined(from);
   hop->won = message.lease;
   hop->won_session = from;

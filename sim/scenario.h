@@ -38,5 +38,7 @@ void make_tight(SwarmOptions& options);
 inline constexpr std::uint64_t kTightEvery = 4;  // shoal-sim: so are the seeds that this divides
 // shoal-sim: and in those that this divides activations are sent as differences.
 inline constexpr std::uint64_t kDeltasEvery = 3;
+// shoal-sim: and in those that this divides the validation loss is estimated behind every step.
+inline constexpr std::uint64_t kEstimatesEvery = 5;
 
 }  // namespace shoal

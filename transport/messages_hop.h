@@ -12,7 +12,7 @@ namespace shoal {
 
 enum class ForwardKind : std::uint8_t {
   kTrain = 0,
-  kEvaluate = 1,  // forward only, at the anchors that Forward.versions names, nothing counted
+  kEvaluate = 1,  // forward only, on anchors: those of Forward.versions; nothing counted
 };
 enum class BusyReason : std::uint8_t {
   kNoCredit = 0,
@@ -54,7 +54,7 @@ struct Forward {
   std::vector<Session> above;        // sessions it came through, trainer first, sender last
   std::optional<GradientHint> hint;  // a gradient for it waits there
   StageId stage;                     // stage it is meant for
-  std::vector<Version> versions;     // kEvaluate: the anchor at which each stage is to answer, from stage 0; else none
+  std::vector<Version> versions;     // kEvaluate: the anchor at which each stage is to answer, from stage 0; none: any
   SHOAL_FIELDS(microbatch, sample, epoch, kind, step, lease, above, hint, stage, versions)
 };
 

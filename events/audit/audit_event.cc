@@ -54,6 +54,7 @@ constexpr Form kForms[] = {
     {"bytes", K::kBytes, kTrainer, bits(F::kSent, F::kReceived)},
     {"bytes", K::kBytes, kPeer, bits(F::kSent, F::kReceived, F::kFp32, F::kPayload)},
     {"train", K::kTrain, kTrainer | kSolo, bits(F::kStep, F::kLoss, F::kTargets)},
+    {"estimate", K::kEstimate, kTrainer | kSolo, bits(F::kStep, F::kLoss, F::kTargets)},
     {"validation", K::kValidation, kTrainer, bits(F::kLoss, F::kTargets, F::kVersions)},
     {"validation", K::kValidation, kSolo, bits(F::kLoss, F::kTargets)},
     {"issue", K::kIssue, kTrainer, bits(F::kMicrobatch, F::kStep, F::kSample, F::kEpoch)},

@@ -71,6 +71,11 @@ FlightLimits RunConfig::flight_limits() const {
   return {.full = full, .fewest = fewest_of(*this, full), .begin = ramp.begin * length, .end = ramp.end * length};
 }
 
+std::uint64_t RunConfig::estimate_samples() const {
+  constexpr std::uint64_t kMost = 64;
+  return data.validation_samples == 0 ? kMost : std::min(data.validation_samples, kMost);
+}
+
 std::uint64_t RunConfig::evaluations_in_flight() const { return std::max(in_flight(), fill_of(*this)); }
 
 std::uint64_t FlightLimits::at(std::uint64_t run_targets) const {

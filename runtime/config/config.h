@@ -54,6 +54,7 @@ struct SamplesSection {
   TokenWidth width = TokenWidth::kBytes;
   std::uint32_t sequences = 0;           // B: windows of one microbatch
   std::uint64_t validation_samples = 0;  // at most this many of the last tenth; 0 = all of it
+  std::uint64_t validate_every = 0;      // steps between estimates of the validation loss; 0 = none
 };
 struct OptimizerSection {
   double lr = 0, beta1 = 0, beta2 = 0, eps = 0, weight_decay = 0, clip_norm = 0;
@@ -168,6 +169,9 @@ struct RunConfig {
   // window) inner steps, and lateness costs most while the loss falls fast.
   FlightLimits flight_limits() const;
   std::uint64_t in_flight_at(std::uint64_t run_targets) const { return flight_limits().at(run_targets); }
+  // Whether the validation loss is estimated behind this step, and of how many samples at most.
+  bool validates_after(std::uint64_t step) const { return data.validate_every > 0 && step % data.validate_every == 0; }
+  std::uint64_t estimate_samples() const;
   // Passes of validation under way: what fills the pipe at least, since no gradient follows that could be late.
   std::uint64_t evaluations_in_flight() const;
   // A quarter of the microbatches of one step of all replicas, so that at most every fourth gradient is a step late; at

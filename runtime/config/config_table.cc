@@ -43,6 +43,7 @@ constexpr OptionRow kTable[] = {
     {"data", "width", SHOAL_CHOICE(data.width, kWidthNames), "\"u8\"", 0, 0, kShared, "bytes, or 16-bit little-endian ids"},
     {"data", "sequences", SHOAL_SLOT(data.sequences), "4", 1, 4096, kShared, "B: windows of one microbatch"},
     {"data", "validation_samples", SHOAL_SLOT(data.validation_samples), "0", 0, kCountMax, kShared, "at most this many of the last tenth; 0 = all"},
+    {"data", "validate_every", SHOAL_SLOT(data.validate_every), "0", 0, kStepsMax, kShared, "steps between estimates of the validation loss (64 samples at most); 0 = none"},
 
     {"optimizer", "lr", SHOAL_SLOT(optimizer.lr), "6e-4", 1e-12, 10, kShared, "peak learning rate of AdamW"},
     {"optimizer", "beta1", SHOAL_SLOT(optimizer.beta1), "0.9", 0, 0.999999, kShared, "decay of the first moment"},

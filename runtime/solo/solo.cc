@@ -86,6 +86,15 @@ class Solo {
     ++result_.steps;
     result_.losses.add(loss.mean());
     report(loss, step.lr, monotonic_now() - begin);
+    return config_.validates_after(result_.steps) ? estimate() : Status{};
+  }
+
+  Status estimate() {
+    chain_.publish();
+    const auto loss = chain_.validate(samples_, config_.estimate_samples(), [this](auto...) { return !stopped(); });
+    if (!loss.ok()) return result_.interrupted ? Status{} : Status(loss.error());
+    estimate_ = loss->mean();
+    event({.event = EventKind::kEstimate, .step = StepId{result_.steps}, .loss = *estimate_, .targets = loss->targets});
     return {};
   }
 
@@ -100,6 +109,7 @@ class Solo {
     options_.on_step({.step = result_.steps,
                       .steps = end == 0 ? 0 : result_.steps + (tokens_left + per_step - 1) / per_step,
                       .loss = loss.mean(),
+                      .validation = estimate_,
                       .lr = lr,
                       .tokens_per_s = static_cast<double>(loss.targets) / std::max(1e-9, seconds_of(took)),
                       .tokens = result_.tokens,
@@ -145,6 +155,7 @@ class Solo {
   SoloResult result_;
   TimePoint started_{};
   RecentRate rate_{60s};  // of tokens
+  std::optional<double> estimate_;
   std::uint64_t issued_ = 0;
 };
 

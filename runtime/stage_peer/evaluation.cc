@@ -4,6 +4,7 @@ namespace shoal {
 
 std::optional<BusyReason> evaluation_refused(const Forward& message, const StageSpec& spec, Version here) {
   if (message.kind != ForwardKind::kEvaluate) return std::nullopt;
+  if (message.versions.empty()) return std::nullopt;
   if (message.versions.size() != spec.stages) return BusyReason::kMalformed;
   const Version wanted = message.versions[spec.stage.value];
   if (here == wanted) return std::nullopt;

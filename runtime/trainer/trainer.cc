@@ -142,19 +142,7 @@ void Trainer::on_message(const Remote& from, Message& message, TransferId transf
 }
 
 void Trainer::on_won(const MicrobatchId& microbatch, const Gradient& gradient, std::vector<Bytes>) {
-  if (microbatch.trainer == evaluation_trainer()) {
-    if (!evaluation_) return;
-    evaluation_->loss_sum += gradient.loss_sum;
-    evaluation_->targets += gradient.targets;
-    ++evaluation_->done;
-    owner_.on_validated(evaluation_->done, evaluation_->end - evaluation_->first);
-    env_.loop.post(lifetime_.guard([this, microbatch] {
-      holder_.forget(microbatch);
-      frames_.erase(microbatch);
-      next_evaluations();
-    }));
-    return;
-  }
+  if (microbatch.trainer == evaluation_trainer()) return on_evaluated(microbatch, gradient);
   if (gave_up_ || left_open_ || !env_.book.is_open(microbatch)) return;
   if (gradient.path.size() != options_.config.pipeline.stages || env_.book.names_any(gradient.path) ||
       !std::isfinite(gradient.loss_sum) || gradient.targets != options_.config.targets_per_microbatch()) {
@@ -257,7 +245,8 @@ void Trainer::on_members(const MemberList& list) {
 // ---- HolderPort ----
 
 std::vector<Low> Trainer::lows() {
-  return {{options_.trainer_id, env_.book.low()}, {evaluation_trainer(), evaluation_ ? 0 : evaluations_}};
+  return {{options_.trainer_id, env_.book.low()},
+          {evaluation_trainer(), evaluation_ ? evaluation_->first_serial : evaluations_}};
 }
 
 std::vector<Bytes> Trainer::frames_of(const Session&, const Forward& message, bool) {

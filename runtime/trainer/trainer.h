@@ -123,7 +123,21 @@ class Trainer final : private HolderPort {
   void announce(StepId step);
   void announce_whole();
   void check_settled();
+  struct Evaluation {
+    std::vector<Version> versions{};  // none: whatever anchors the peers have
+    std::function<void(double)> finished{};
+    std::optional<StepId> estimate{};  // while it trains, behind this step
+    std::uint64_t first = 0, next = 0, end = 0, done = 0;
+    std::uint64_t first_serial = 0;
+    double loss_sum = 0;
+    std::uint64_t targets = 0;
+  };
+  // The validation loss while it trains, of some samples, each at whatever anchors its peers have just then.
+  void estimate(StepId step);
+  void begin_evaluation(Evaluation evaluation, std::uint64_t samples_max);  // 0: all
+  void on_evaluated(const MicrobatchId& microbatch, const Gradient& gradient);
   void next_evaluations();
+  void end_evaluation();
   void release_open(std::uint64_t trainer);  // of these ids all that is not being decided
   void list(const CommitBook::Listing& listing);
   // Another one in each life: what an earlier one validated is closed at the peers for good.
@@ -147,15 +161,8 @@ class Trainer final : private HolderPort {
   std::uint64_t announced_ = 0;   // the newest step that was announced; all before it were
   std::function<void()> settled_;
   bool finishing_ = false, gave_up_ = false, left_open_ = false, started_ = false, log_failed_ = false;
-  struct Evaluation {
-    std::uint64_t next = 0, end = 0, done = 0;
-    double loss_sum = 0;
-    std::uint64_t targets = 0;
-    std::function<void(Result<double>)> finished;
-    std::uint64_t first = 0;
-    std::vector<Version> versions;
-  };
   std::optional<Evaluation> evaluation_;
+  std::optional<double> last_estimate_;
   std::uint64_t evaluations_ = 0;  // ids used so far
   Lifetime lifetime_;
   TimerId tick_timer_ = 0;

@@ -1,8 +1,7 @@
-// What follows from decided microbatches: steps, listings, the end, validation.
+// What follows from decided microbatches: steps, listings, the end.
 #include <algorithm>
 
 #include "common/log.h"
-#include "compression/codec.h"
 #include "runtime/trainer/trainer.h"
 
 namespace shoal {
@@ -30,6 +29,7 @@ void Trainer::count_step(const MicrobatchId& microbatch, const Gradient& gradien
     for (std::uint16_t k = 0; k < options_.config.pipeline.stages; ++k)
       line.peers.push_back(static_cast<std::uint32_t>(holder_.roster().serving(StageId(k))));
     line.elapsed = now - started_at_;
+    line.validation = last_estimate_;
     note_end(line, now);
     line_since_ = now;
     line_loss_ = 0;
@@ -37,6 +37,7 @@ void Trainer::count_step(const MicrobatchId& microbatch, const Gradient& gradien
     write({.event = EventKind::kTrain, .step = StepId(line.step), .loss = line.loss, .targets = line.tokens});
     owner_.on_train_line(line);
     owner_.on_progress(line.tokens, line.loss, line.step);
+    if (options_.config.validates_after(line.step)) estimate(StepId(line.step));
   }
   const StepId step = step_of(microbatch.serial);
   if (step.value == 0) return;
@@ -134,6 +135,7 @@ void Trainer::list(const CommitBook::Listing& listing) {
 
 void Trainer::finish(std::function<void()> settled) {
   finishing_ = true;
+  if (evaluation_ && evaluation_->estimate) stop_validation();
   settled_ = std::move(settled);
   start();  // a resumed life may end before every stage had a peer: what was decided before it is told all the same
   check_settled();
@@ -158,11 +160,6 @@ void Trainer::release_open(std::uint64_t trainer) {
   }
 }
 
-void Trainer::stop_validation() {
-  evaluation_.reset();
-  release_open(evaluation_trainer());
-}
-
 void Trainer::check_settled() {
   if (!finishing_ || !settled_ || !deciding_.empty()) return;
   if (!gave_up_ && !left_open_ && env_.book.open() > 0) return;
@@ -171,47 +168,6 @@ void Trainer::check_settled() {
     if (step > announced_ && !gave_up_) announce(StepId(step));
   flush_commits();
   env_.loop.post(lifetime_.guard(std::exchange(settled_, nullptr)));
-}
-
-void Trainer::validate(std::vector<Version> versions, std::function<void(Result<double>)> done) {
-  SHOAL_CHECK(versions.size() == options_.config.pipeline.stages);
-  Evaluation evaluation;
-  evaluation.versions = std::move(versions);
-  evaluation.first = evaluation.next = env_.samples.training();
-  evaluation.end = env_.samples.count();
-  const std::uint64_t limit = options_.config.data.validation_samples;
-  if (limit > 0) evaluation.end = std::min(evaluation.end, evaluation.next + limit);
-  evaluation.finished = std::move(done);
-  evaluation_ = std::move(evaluation);
-  next_evaluations();
-}
-
-void Trainer::next_evaluations() {
-  if (!evaluation_) return;
-  Evaluation& e = *evaluation_;
-  if (e.done == e.end - e.first) {
-    const double loss = e.loss_sum / static_cast<double>(e.targets);
-    write({.event = EventKind::kValidation, .versions = e.versions, .loss = loss, .targets = e.targets});
-    auto finished = std::move(e.finished);
-    evaluation_.reset();
-    finished(loss);
-    return;
-  }
-  while (e.next < e.end && e.next - e.first - e.done < evaluations_in_flight_) {
-    const SampleId sample(e.next++);
-    const MicrobatchId id{evaluation_trainer(), evaluations_++};
-    auto frame = codec_for(CodecId::kRaw).encode(env_.samples.tokens(sample).view(), TensorRole::kTokens);
-    SHOAL_CHECK(frame.ok());
-    frames_[id] = *std::move(frame);
-    HopSpec spec;
-    spec.microbatch = id;
-    spec.sample = sample;
-    spec.kind = ForwardKind::kEvaluate;
-    spec.versions = e.versions;
-    spec.to = StageId(0);
-    spec.above = {options_.self};
-    holder_.open(std::move(spec), env_.loop.now());
-  }
 }
 
 }  // namespace shoal

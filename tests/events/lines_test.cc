@@ -79,6 +79,14 @@ TEST(TrainLineTest, SaysHowFarHowLongHowWellHowFastAndWithWhom) {
   EXPECT_EQ(text_of(line, kPiped), "390/404 96% 0:12 left loss 2.237 25.3k tok/s peers 2 2 1 2 faults 1");
 }
 
+TEST(TrainLineTest, TheLastEstimateOfTheValidationLossStandsBesideTheLoss) {
+  TrainLine line = some_line();
+  line.validation = 2.30149;
+  EXPECT_EQ(text_of(line, kPiped), "390/404 96% 0:12 left loss 2.237 val 2.301 25.3k tok/s peers 2 2 1 2");
+  line.parked = 73s;
+  EXPECT_EQ(text_of(line, kTerminal), "390/404  96%  parked 1:13  loss 2.237  val 2.301  lr 6.0e-4");
+}
+
 TEST(TrainLineTest, WithoutAKnownEndItSaysWhatIsDone) {
   TrainLine line = some_line();
   line.steps = line.end_tokens = 0;
@@ -103,6 +111,7 @@ TEST(TrainLineTest, FitsItsColumnsAtExtremeFigures) {
         TrainLine line;
         line.step = line.steps = line.tokens = count;
         line.loss = line.lr = line.tokens_per_s = number;
+        line.validation = number;
         line.end_tokens = kMost;
         line.left = std::chrono::hours(1'000'000);
         line.peers.assign(stages, std::numeric_limits<std::uint32_t>::max());

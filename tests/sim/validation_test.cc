@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <numeric>
 #include <set>
@@ -152,6 +153,47 @@ TEST_P(ValidationTest, FillsThePipeWhereOneMicrobatchTrainsAtOnce) {
     if (e.event == EventKind::kForwardSent && e.microbatch->trainer >> 63 != 0 && !begun.insert(*e.microbatch).second)
       break;
   EXPECT_GT(begun.size(), 1u);
+}
+
+// Estimates while it trains are of whatever anchors the peers have, change nothing and end with the training.
+TEST_P(ValidationTest, IsEstimatedWhileItTrains) {
+  SwarmOptions often = options(2);
+  often.config.data.validate_every = 2;
+  often.config.data.validation_samples = 3;
+  Swarm swarm(often);
+  ASSERT_TRUE(swarm.run_to_end(600s));
+  std::vector<std::uint64_t> steps;
+  for (const EventRecord& e : swarm.events()) {
+    if (e.event != EventKind::kEstimate) continue;
+    steps.push_back(e.step->value);
+    EXPECT_EQ(e.targets, 3 * often.config.targets_per_microbatch());
+    EXPECT_TRUE(std::isfinite(*e.loss));
+  }
+  ASSERT_GE(steps.size(), 2u);
+  for (const std::uint64_t step : steps) EXPECT_EQ(step % 2, 0u);
+  EXPECT_TRUE(std::ranges::is_sorted(steps));
+  expect_of_the_saved_states(swarm);
+  EXPECT_EQ(check_end(swarm), std::vector<std::string>{});
+}
+
+TEST_P(ValidationTest, AnEstimateOutlivesThePeerThatMadeIt) {
+  SwarmOptions often = options(2);
+  often.config.data.validate_every = 1;
+  Swarm swarm(often);
+  const auto of_an_estimate = [](const EventRecord& e) {
+    return e.event == EventKind::kForwardSent && e.microbatch->trainer >> 63 != 0;
+  };
+  ASSERT_TRUE(swarm.loop().run_until_true([&] { return std::ranges::any_of(swarm.events(), of_an_estimate); },
+                                          TimePoint{} + 300s));
+  const auto asked = std::ranges::find_if(swarm.events(), of_an_estimate);
+  const auto killed = std::ranges::find_if(
+      swarm.peers(), [&](const auto& peer) { return peer->peer && peer->peer->session() == asked->about; });
+  ASSERT_NE(killed, swarm.peers().end());
+  swarm.kill_peer(static_cast<std::size_t>(killed - swarm.peers().begin()));
+  ASSERT_TRUE(swarm.run_to_end(600s));
+  EXPECT_TRUE(std::ranges::any_of(swarm.events(), [](const auto& e) { return e.event == EventKind::kEstimate; }));
+  expect_of_the_saved_states(swarm);
+  EXPECT_EQ(check_end(swarm), std::vector<std::string>{});
 }
 
 INSTANTIATE_TEST_SUITE_P(BothRules, ValidationTest, testing::Values(RuleId::kAllreduce, RuleId::kDiloco),

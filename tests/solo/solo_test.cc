@@ -118,6 +118,21 @@ TEST_F(SoloTest, ValidationIsCappedWhenTheRunSaysSo) {
   EXPECT_EQ(capped->validation_targets, 3u * 32);
 }
 
+TEST_F(SoloTest, EstimatesTheValidationLossWhileItTrainsAndTrainsTheSame) {
+  SoloOptions options;
+  options.config = config("[end]\nsteps = 5\n[sync]\ninner_batch = 64\n");
+  options.factory = factory();
+  const auto plain = run_solo(options);
+  options.config.data.validate_every = 2;
+  std::vector<bool> told;
+  options.on_step = [&](const TrainLine& line) { told.push_back(line.validation.has_value()); };
+  const auto often = run_solo(options);
+  ASSERT_TRUE(plain.ok() && often.ok());
+  EXPECT_EQ(often->losses.steps(), plain->losses.steps());
+  EXPECT_EQ(often->validation_loss, plain->validation_loss);
+  EXPECT_THAT(told, testing::ElementsAre(false, false, true, true, true));
+}
+
 TEST_F(SoloTest, TellsItsStoryInEvents) {
   class Collector final : public EventLog {
    public:

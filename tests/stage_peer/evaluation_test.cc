@@ -27,8 +27,12 @@ TEST(EvaluationTest, IsAnsweredAtTheNamedVersionOfTheOwnStageAlone) {
   EXPECT_EQ(evaluation_refused(message, last_of_two(), Version(9)), BusyReason::kAhead) << "stage 0's";
 }
 
-TEST(EvaluationTest, NamesAVersionForEveryStage) {
-  EXPECT_EQ(evaluation_refused(evaluate({}), last_of_two(), Version(0)), BusyReason::kMalformed);
+TEST(EvaluationTest, AnEstimateNamesNoVersionAndIsAnsweredAtAny) {
+  for (const Version here : {Version(0), Version(7)})
+    EXPECT_EQ(evaluation_refused(evaluate({}), last_of_two(), here), std::nullopt);
+}
+
+TEST(EvaluationTest, NamesAVersionForEveryStageOrNone) {
   EXPECT_EQ(evaluation_refused(evaluate({Version(1)}), last_of_two(), Version(1)), BusyReason::kMalformed);
   EXPECT_EQ(evaluation_refused(evaluate({Version(1), Version(1), Version(1)}), last_of_two(), Version(1)),
             BusyReason::kMalformed);
