@@ -45,6 +45,7 @@ constexpr std::array<std::pair<EventKind, std::string_view>, kCount> kTexts = {{
     {EventKind::kRefused, "refused"},
     {EventKind::kDrop, "drop"},
     {EventKind::kCounted, "counted"},
+    {EventKind::kLate, "late"},
     {EventKind::kUndo, "undo"},
     {EventKind::kUndone, "undone"},
     {EventKind::kSettled, "settled"},

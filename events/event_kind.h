@@ -48,6 +48,7 @@ enum class EventKind : std::uint8_t {
   kRefused,
   kDrop,
   kCounted,
+  kLate,
   kUndo,
   kUndone,
   kSettled,

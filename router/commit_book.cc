@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "events/lost_causes.h"
+
 namespace shoal {
 
 namespace {
@@ -150,9 +152,11 @@ std::optional<CommitBook::Listing> CommitBook::on_ack(const CommitAckItem& item,
     case CommitState::kFenced:
       return std::nullopt;  // the authority's word lists
     case CommitState::kGone:
+    case CommitState::kDropped:
       break;
   }
-  const Listing listing{item.microbatch, StageId(static_cast<std::uint16_t>(stage)), item.entry_name, "gone"};
+  const Listing listing{item.microbatch, StageId(static_cast<std::uint16_t>(stage)), item.entry_name,
+                        std::string(item.state == CommitState::kDropped ? kLostLate : "gone")};
   set(item.microbatch.serial, it->second, stage, StageState::kLost, listing.cause);
   raise_low();
   return listing;

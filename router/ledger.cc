@@ -5,6 +5,14 @@
 #include <utility>
 
 namespace shoal {
+namespace {
+
+CommitState decided_state(const Ledger::Entry& e) {
+  if (e.late) return CommitState::kDropped;
+  return e.merged ? CommitState::kMerged : CommitState::kCommitted;
+}
+
+}  // namespace
 
 Ledger::Ledger(LedgerPort& port, Holder& holder, LedgerOptions options)
     : port_(port), holder_(holder), options_(std::move(options)), windows_(options_.inner_batch) {}
@@ -176,12 +184,12 @@ void Ledger::commit_item(const CommitItem& item, CommitAck& ack) {
     return;
   }
   if (e != nullptr && e->state == EntryState::kCommitted) {
-    ack.items.push_back({id, entry_name, e->merged ? CommitState::kMerged : CommitState::kCommitted});
+    ack.items.push_back({id, entry_name, decided_state(*e)});
     return;
   }
   if (e != nullptr && e->state == EntryState::kCounted && !e->doomed) {
     settle(*e);
-    ack.items.push_back({id, entry_name, CommitState::kCommitted});
+    ack.items.push_back({id, entry_name, decided_state(*e)});
     return;
   }
   if (id.serial < low_of(id.trainer)) {  // long decided and forgotten
@@ -198,8 +206,10 @@ void Ledger::settle(Entry& e) {
   e.state = EntryState::kCommitted;
   active_.erase(e.serial);
   ++counters_.committed;
-  windows_.settle(e.serial);
-  settle_next_.push_back(e.serial);
+  if (!e.late) {  // the executor has forgotten it
+    windows_.settle(e.serial);
+    settle_next_.push_back(e.serial);
+  }
   port_.write(entry_event(EventKind::kSettled, e.microbatch, entry_name_of(e)));
   holder_.commit(e.microbatch);
   port_.discard(e.serial);

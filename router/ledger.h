@@ -35,7 +35,7 @@ enum class EntryState : std::uint8_t {
   kBelow,      // held: the courier waits for the next stage
   kQueued,     // gradient here (or last stage): backward waits for room or the device
   kBackward,   // backward runs
-  kCounted,    // in a window, provisional
+  kCounted,    // in a window, provisional; late: handed on and in none
   kUndoing,    // its last claim is gone; waits for the device
   kCommitted,  // final
 };
@@ -50,6 +50,7 @@ struct Job {
   std::uint64_t targets = 0;                      // inner step
   std::vector<EntrySerial> settled{}, dropped{};  // release: executor.settle / executor.drop
   bool empties = false;  // undo: the window's last entry goes, clear what rounding left (executor.clear_window)
+  bool late = false;     // backward: for what it hands on alone, into no window
   std::uint64_t run_targets = 0;  // inner step: the run's committed targets when the window closed
 };
 
@@ -86,13 +87,14 @@ struct LedgerOptions {
   std::size_t recovery_credits = 4;
   Duration lease = 4s;            // L: an unrenewed claim falls after this
   std::uint64_t inner_batch = 1;  // targets of an inner window
+  std::uint64_t delay_max = 0;    // inner steps that a gradient for such a window may be late; 0: any number
   bool drain = false;             // a step's forwards wait until the step before is merged here
 };
 
 struct LedgerCounters {
   std::uint64_t accepted = 0, joined = 0, refused = 0, counted = 0, undone = 0, committed = 0, gone = 0, recomputed = 0,
                 window_wait = 0, non_finite = 0, inexact_undo = 0, inner_steps = 0, expired = 0, forwards = 0,
-                dropped = 0, key_frames = 0;
+                dropped = 0, key_frames = 0, late = 0;
 };
 
 class Ledger {
@@ -148,6 +150,7 @@ class Ledger {
     WeightStamp stamp = 0;
     std::uint64_t first_step = 0;  // steps made here when its forward was computed, whatever was computed again
     bool waited = false;           // for a window
+    bool late = false;             // its gradient is too late for any: nothing of it is added here
     bool doomed = false;           // last claim gone while the device works on it
     std::string_view doom;
     std::optional<Hearsay> hearsay;
@@ -262,6 +265,11 @@ class Ledger {
   void commit_item(const CommitItem& item, CommitAck& ack);
   void close_microbatch(const MicrobatchId& microbatch);
   bool closed(const Forward& message) const;  // decided elsewhere, or of a step that is
+  // By when the window that it would go into makes its step. Those of a global step are waited for.
+  bool too_late(const Entry& e) const {
+    return options_.delay_max > 0 && e.step.value == 0 &&
+           steps_made_ + windows_.steps_due() - e.first_step > options_.delay_max;
+  }
   void answer_live(Entry& e, const Session& from, const Forward& message, TransferId transfer, TimePoint now);
   std::optional<BusyReason> refusal(const Session& from, const Forward& message) const;
   // How many entries of a holder may wait for frames: half of the credits where others claim too, and less of one whose

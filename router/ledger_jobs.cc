@@ -1,5 +1,6 @@
 // What the device does for the ledger, windows, and what rounds secure.
 #include <algorithm>
+#include <utility>
 
 #include "router/ledger.h"
 
@@ -68,7 +69,7 @@ void Ledger::gradient_rejected(EntrySerial serial) {
   if (e == nullptr) return;
   ++counters_.non_finite;
   e->path.clear();
-  if (e->state == EntryState::kBackward) windows_.remove(serial);
+  if (e->state == EntryState::kBackward && !std::exchange(e->late, false)) windows_.remove(serial);
   if (e->state == EntryState::kBackward || e->state == EntryState::kQueued) e->state = EntryState::kBelow;
   if (e->doomed) end_uncommitted(*e, e->doom);
 }
@@ -99,6 +100,11 @@ std::optional<Job> Ledger::next_job(bool shift_pending) {
   for (const EntrySerial serial : active_) {
     Entry& e = *entry(serial);
     if (e.state != EntryState::kQueued) continue;
+    if (too_late(e)) {
+      e.late = true;
+      e.state = EntryState::kBackward;
+      return Job{.kind = JobKind::kBackward, .serial = serial, .late = true};
+    }
     const auto slot = windows_.room(e.step);
     if (!slot) {
       counters_.window_wait += !e.waited;
@@ -175,17 +181,17 @@ void Ledger::backward_done(EntrySerial serial, bool ok, WeightStamp stamp, bool 
   note_job(took_us);
   if (!ok) {
     ++counters_.non_finite;
-    windows_.remove(serial);
+    if (!std::exchange(e->late, false)) windows_.remove(serial);
     e->state = EntryState::kBelow;
     for (const auto& [lease, claim] : e->leases) port_.send(claim.holder, Busy{lease, BusyReason::kFailed, 0});
     return end_uncommitted(*e, "backward failed");
   }
   counters_.recomputed += recomputed;
-  ++counters_.counted;
+  ++(e->late ? counters_.late : counters_.counted);
   e->state = EntryState::kCounted;
   e->stamp = stamp;
-  windows_.set_stamp(serial, stamp);
-  port_.write(entry_event(EventKind::kCounted, e->microbatch, entry_name_of(*e)));
+  if (!e->late) windows_.set_stamp(serial, stamp);
+  port_.write(entry_event(e->late ? EventKind::kLate : EventKind::kCounted, e->microbatch, entry_name_of(*e)));
   if (e->doomed) return end_uncommitted(*e, e->doom);
   give_gradient_to_all(*e);
 }
@@ -206,9 +212,9 @@ void Ledger::end_uncommitted(Entry& e, std::string_view cause) {
     return;
   }
   holder_.close(e.microbatch, ReleaseWhy::kOver);
-  port_.write(entry_event(e.state == EntryState::kCounted ? EventKind::kUndo : EventKind::kDrop, e.microbatch,
-                          entry_name_of(e), cause));
-  if (e.state == EntryState::kCounted) {
+  const bool in_window = e.state == EntryState::kCounted && !e.late;
+  port_.write(entry_event(in_window ? EventKind::kUndo : EventKind::kDrop, e.microbatch, entry_name_of(e), cause));
+  if (in_window) {
     e.state = EntryState::kUndoing;
     return;
   }

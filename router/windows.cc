@@ -123,6 +123,12 @@ const Windows::Window* Windows::step_window(StepId step) const {
   return nullptr;
 }
 
+std::uint64_t Windows::steps_due() const {
+  return static_cast<std::uint64_t>(std::count_if(std::begin(windows_), std::end(windows_), [](const auto& window) {
+    return window && window->closed && window->step.value == 0;
+  }));
+}
+
 std::size_t Windows::unsettled_at_other(WeightStamp current) const {
   std::size_t count = 0;
   for (const auto& window : windows_) {

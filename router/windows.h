@@ -64,7 +64,8 @@ class Windows {
   const Window* step_window(StepId step) const;  // nullptr: this replica holds nothing of the step
   // How many unsettled entries were made at the stamp before `current`: writes wait until it is 0.
   std::size_t unsettled_at_other(WeightStamp current) const;
-  void pop(WindowSlot slot);  // stepped, merged or emptied
+  std::uint64_t steps_due() const;  // closed inner windows: each makes a step before one that is open now does
+  void pop(WindowSlot slot);        // stepped, merged or emptied
   bool empty() const { return !windows_[0] && !windows_[1]; }
   std::optional<WindowSlot> slot_of(EntrySerial serial) const;
   const Window* at(WindowSlot slot) const;

@@ -2,7 +2,7 @@
 
 #include <sstream>
 
-#include "events/lost_at_end.h"
+#include "events/lost_causes.h"
 #include "sync/authority_state.h"
 
 namespace shoal {

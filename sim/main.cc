@@ -80,6 +80,7 @@ ScenarioResult run_seed(const Arguments& a, std::uint64_t seed) {
   if (seed % kTightEvery == 0) make_tight(options);
   if (seed % kDeltasEvery == 0) options.deltas = exact_deltas();
   if (seed % kEstimatesEvery == 0) options.config.data.validate_every = 1;
+  if (seed % kDelayMaxEvery == 0) options.config.optimizer.delay_max = 1;
   return run_scenario(std::move(options), a.faults);
 }
 

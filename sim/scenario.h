@@ -40,5 +40,7 @@ inline constexpr std::uint64_t kTightEvery = 4;  // shoal-sim: so are the seeds 
 inline constexpr std::uint64_t kDeltasEvery = 3;
 // shoal-sim: and in those that this divides the validation loss is estimated behind every step.
 inline constexpr std::uint64_t kEstimatesEvery = 5;
+// shoal-sim: and in those that this divides gradients that are more than one inner step late are dropped.
+inline constexpr std::uint64_t kDelayMaxEvery = 7;
 
 }  // namespace shoal

@@ -78,8 +78,11 @@ class StageExecutor {
 
   // Writes one scratch gradient, screens it, adds it and the microbatch's tag to the window. Runs forward again at the
   // current stamp when the graph was dropped. Keeps input and `gradient` so that undo can repeat it. `gradient` is
-  // undefined on the last stage. ERRORS: kNonFinite (nothing was added), kMalformed, kGone (no such entry).
-  virtual Result<BackwardOutput> backward(EntrySerial entry, const HostTensor& gradient, WindowSlot window) = 0;
+  // undefined on the last stage. Without a window nothing is added, and the entry is forgotten: its gradient came too
+  // late to be used here, what it hands on may still be of use. ERRORS: kNonFinite (nothing was added), kMalformed,
+  // kGone (no such entry).
+  virtual Result<BackwardOutput> backward(EntrySerial entry, const HostTensor& gradient,
+                                          std::optional<WindowSlot> window) = 0;
 
   // Takes a counted entry out of its window: same gradient, at the weights that made it, with the sign flipped; then
   // forgets the entry. REQUIRES: counted, not settled. Returns false when those weights are gone (inexact: taken out at

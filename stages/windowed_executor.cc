@@ -27,7 +27,8 @@ Result<ForwardOutput> WindowedExecutor::evaluate(const ForwardInput& input) {
   return std::move(computed.output);
 }
 
-Result<BackwardOutput> WindowedExecutor::backward(EntrySerial serial, const HostTensor& gradient, WindowSlot window) {
+Result<BackwardOutput> WindowedExecutor::backward(EntrySerial serial, const HostTensor& gradient,
+                                                  std::optional<WindowSlot> window) {
   const auto found = entries_.find(serial);
   if (found == entries_.end()) return make_error(ErrorCode::kGone, "backward: no entry " + std::to_string(serial));
   Entry& entry = found->second;
@@ -42,12 +43,17 @@ Result<BackwardOutput> WindowedExecutor::backward(EntrySerial serial, const Host
     entry.stamp = stamp_;
     output.recomputed = true;
   }
-  SHOAL_ASSIGN(output.gradient, differentiate(*graph, entry.input, gradient, accumulator_of(window), 1.0f));
-  swappable_arena().tag(accumulator_of(window)) += count_tag(entry.input.microbatch);
-  entry.counted = true;
-  entry.window = window;
-  entry.gradient = gradient;
+  const ArenaRole accumulator = accumulator_of(window.value_or(WindowSlot::kA));
+  SHOAL_ASSIGN(output.gradient, differentiate(*graph, entry.input, gradient, accumulator, window ? 1.0f : 0.0f));
   output.stamp = entry.stamp;
+  if (!window) {
+    entries_.erase(found);
+    return output;
+  }
+  swappable_arena().tag(accumulator) += count_tag(entry.input.microbatch);
+  entry.counted = true;
+  entry.window = *window;
+  entry.gradient = gradient;
   return output;
 }
 

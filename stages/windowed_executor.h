@@ -4,7 +4,8 @@
 // the books with the same code.
 //
 // Life of an entry:   forward -> waiting --backward--> counted --settle--> forgotten
-//                                   \--drop--> forgotten   \--undo--> forgotten, taken out of its window
+//                                   \--drop, or backward without a window--> forgotten
+//                                                           \--undo--> forgotten, taken out of its window
 // A graph belongs to a waiting entry and to the stamp it was made at. It is dropped before the buffer it reads is
 // overwritten. Parameters start as zeros: the caller writes kCurrent and kAnchor (initialise() or fetched state) and
 // calls push().
@@ -23,7 +24,8 @@ class WindowedExecutor : public StageExecutor {
   WeightStamp stamp() const override { return stamp_; }
   Result<ForwardOutput> forward(const ForwardInput& input) override;
   Result<ForwardOutput> evaluate(const ForwardInput& input) override;
-  Result<BackwardOutput> backward(EntrySerial entry, const HostTensor& gradient, WindowSlot window) override;
+  Result<BackwardOutput> backward(EntrySerial entry, const HostTensor& gradient,
+                                  std::optional<WindowSlot> window) override;
   Result<bool> undo(EntrySerial entry) override;
   void settle(EntrySerial entry) override;
   void drop(EntrySerial entry) override;
@@ -58,8 +60,9 @@ class WindowedExecutor : public StageExecutor {
   // Forward at the parameters of `weights` (kCurrent, kOther or kAnchor). The input has passed check_forward_input.
   // ERRORS: kNonFinite, kTooLarge, kMalformed (the content is not what this stage expects).
   virtual Result<Computed> compute(const ForwardInput& input, ArenaRole weights, bool keep_graph) = 0;
-  // Consumes the graph: computes all gradients, screens them, adds sign * parameter gradient to the accumulator and
-  // returns the input gradient. On error nothing was added. `gradient` has passed the checks of shape and finiteness.
+  // Consumes the graph: computes all gradients, screens them, adds sign * parameter gradient to the accumulator (0:
+  // leaves it as it is) and returns the input gradient. On error nothing was added. `gradient` has passed the checks of
+  // shape and finiteness.
   virtual Result<HostTensor> differentiate(Graph& graph, const ForwardInput& input, const HostTensor& gradient,
                                            ArenaRole accumulator, float sign) = 0;
   // Norm of the window's mean gradient; writes nothing. ERRORS: kNonFinite.

@@ -26,7 +26,7 @@ enum class BusyReason : std::uint8_t {
   kAhead = 8,   // kEvaluate: it is newer
 };
 enum class ReleaseWhy : std::uint8_t { kLost = 0, kLate = 1, kCrowded = 2, kClosed = 3, kOver = 4 };
-enum class CommitState : std::uint8_t { kCommitted = 0, kMerged = 1, kGone = 2, kFenced = 3 };
+enum class CommitState : std::uint8_t { kCommitted = 0, kMerged = 1, kGone = 2, kFenced = 3, kDropped = 4 };
 // What a hop waits for; a change restarts its timer.
 enum class HopPhase : std::uint8_t {
   kForward = 0,  // arriving, queued, computing

@@ -197,6 +197,8 @@ class Auditor {
       const bool gap = session.gap || session.cut;
       if (fact.lost && fact.lost_as_gone && !fact.gone && session.seen)
         findings_.absent(gap, {}, "entry ", name, " is lost as gone, its peer did not answer that");
+      if (fact.lost_as_late && !fact.late && session.seen)
+        findings_.absent(gap, {}, "entry ", name, " is lost as too late, its peer did not say so");
       if (!fact.committed) {
         if (fact.times > 0) judge_foreign(name, fact);
         continue;
@@ -204,7 +206,9 @@ class Auditor {
       if (session.seen) {
         if (!fact.told)
           findings_.absent(gap, {}, "entry ", name, " was committed, its peer never wrote of it");
-        else if (!fact.counted)
+        else if (fact.late && fact.times > 0)
+          findings_.violation({}, "entry ", name, " was secured, its peer dropped it as too late");
+        else if (!fact.counted && !fact.late)
           findings_.absent(gap, {}, "entry ", name, " was committed, its peer never counted it");
         else if (fact.times > 0 && !fact.settled)
           findings_.absent(gap, {}, "entry ", name, " was secured, its peer never settled it");
@@ -265,6 +269,7 @@ class Auditor {
     report_.ended = books_.ended;
     report_.undone = sums_.undone;
     report_.answered_gone = sums_.gone;
+    report_.dropped_late = sums_.late;
     report_.rounds = books_.rounds.size();
     // Of a committed pair the winner is the first one, of another any.
     report_.branches = sums_.entries - sums_.winners - sums_.unfinished.size();

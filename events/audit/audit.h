@@ -56,6 +56,7 @@ struct AuditReport {
   std::uint64_t branches = 0;       // entries beyond the first of a (microbatch, stage)
   std::uint64_t undone = 0;         // counted entries that were taken out again
   std::uint64_t answered_gone = 0;  // committed entries whose peer had them no more
+  std::uint64_t dropped_late = 0;   // and those whose gradient came too late there; they are lost by that name
   std::uint64_t sessions = 0, sessions_over = 0, rounds = 0;
   std::map<std::uint16_t, StageVerdict> stages;
   std::uint64_t violation_count = 0, incomplete_count = 0;

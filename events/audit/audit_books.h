@@ -62,8 +62,8 @@ struct EntryFact {
   std::uint16_t merged_life = 0, lost_life = 0;  // of the trainer, when it last said so; 0: never
   std::uint32_t round = 0;                       // index in Books::rounds of the first round that names it, from 1
   std::uint8_t times = 0;                        // rounds that name it
-  bool committed = false, lost = false, lost_as_gone = false;
-  bool told = false, counted = false, settled = false, gone = false;  // by its peer
+  bool committed = false, lost = false, lost_as_gone = false, lost_as_late = false;
+  bool told = false, counted = false, late = false, settled = false, gone = false;  // by its peer
 };
 
 struct MicrobatchFact {

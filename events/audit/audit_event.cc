@@ -79,6 +79,7 @@ constexpr Form kForms[] = {
     {"forward", K::kForward, kPeer, kOfEntry},
     {"drop", K::kDrop, kPeer, kOfEntry | bits(F::kCause)},
     {"counted", K::kCounted, kPeer, kOfEntry},
+    {"late", K::kLate, kPeer, kOfEntry},
     {"undo", K::kUndo, kPeer, kOfEntry | bits(F::kCause)},
     {"undone", K::kUndone, kPeer, kOfEntry},
     {"settled", K::kSettled, kPeer, kOfEntry},

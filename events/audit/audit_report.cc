@@ -13,7 +13,7 @@ std::string audit_table(const AuditReport& r) {
       << '\n'
       << "microbatches: issued " << r.issued << ", committed " << r.committed << ", unfinished " << r.unfinished << '\n'
       << "entries: branches " << r.branches << ", undone " << r.undone << ", commits answered gone " << r.answered_gone
-      << "\n\n";
+      << ", too late " << r.dropped_late << "\n\n";
   const char* columns[] = {"stage", "commits", "secured", "lost",    "undecided", "silent",
                            "twice", "rounds",  "version", "anchors", "tag"};
   for (const char* column : columns) out << std::setw(10) << column;
@@ -53,6 +53,7 @@ std::string audit_json(const AuditReport& r) {
                                 {"branches", r.branches},
                                 {"undone", r.undone},
                                 {"answered_gone", r.answered_gone},
+                                {"dropped_late", r.dropped_late},
                                 {"sessions", r.sessions},
                                 {"sessions_over", r.sessions_over},
                                 {"rounds", r.rounds},

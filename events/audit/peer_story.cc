@@ -106,8 +106,8 @@ void PeerStory::take_of_entry(const AuditEvent& e, Where where) {
   if (e.kind == EventKind::kEntry) return take_entry(e, where);
   if (e.kind == EventKind::kCommitGone) return take_gone(e, where);
   if (is_validation(e.microbatch)) {
-    const bool counts = e.kind == EventKind::kCounted || e.kind == EventKind::kUndo || e.kind == EventKind::kUndone ||
-                        e.kind == EventKind::kSettled || e.kind == EventKind::kMerged;
+    const bool counts = e.kind == EventKind::kCounted || e.kind == EventKind::kLate || e.kind == EventKind::kUndo ||
+                        e.kind == EventKind::kUndone || e.kind == EventKind::kSettled || e.kind == EventKind::kMerged;
     if (counts) findings_.violation(where, "entry ", e.entry, " of validation is ", e.event);
     if (e.entry.serial >= next_serial_)
       findings_.absent(gap_, where, e.event, " of entry ", e.entry, ", which was never made");
@@ -167,12 +167,14 @@ void PeerStory::take_known(const AuditEvent& e, Open& open, Where where) {
   switch (*e.kind) {
     case EventKind::kForward:
       device_did(e, where);
-      if (open.forwarded || open.counted || open.settled)
+      if (open.forwarded || open.counted || open.late || open.settled)
         findings_.violation(where, "entry ", e.entry, " went forward a second time");
       open.forwarded = true;
       return;
     case EventKind::kCounted:
       return take_counted(e, open, where);
+    case EventKind::kLate:
+      return take_late(e, open, where);
     case EventKind::kUndo:
       return take_undo(e, open, where);
     case EventKind::kUndone:
@@ -192,9 +194,19 @@ void PeerStory::take_counted(const AuditEvent& e, Open& open, Where where) {
   device_did(e, where);
   if (!open.forwarded) findings_.absent(gap_, where, "entry ", e.entry, " was counted and never went forward");
   if (open.counted) findings_.violation(where, "entry ", e.entry, " was counted a second time");
+  if (open.late) findings_.violation(where, "entry ", e.entry, " was counted after it had come too late");
   if (open.undo) findings_.violation(where, "entry ", e.entry, " was counted after it was undone");
   open.counted = true;
   if (open.fact != nullptr) open.fact->counted = true;
+}
+
+// Its gradient is in no window: it is neither undone nor secured.
+void PeerStory::take_late(const AuditEvent& e, Open& open, Where where) {
+  device_did(e, where);
+  if (!open.forwarded) findings_.absent(gap_, where, "entry ", e.entry, " came too late and never went forward");
+  if (open.counted || open.late) findings_.violation(where, "entry ", e.entry, " came too late after it was counted");
+  open.late = true;
+  if (open.fact != nullptr) open.fact->late = true;
 }
 
 void PeerStory::take_undo(const AuditEvent& e, Open& open, Where where) {
@@ -225,13 +237,17 @@ void PeerStory::take_drop(const AuditEvent& e, Open& open, Where where) {
 }
 
 void PeerStory::take_settled(const AuditEvent& e, Open& open, Where where) {
-  if (!open.counted) findings_.absent(gap_, where, "entry ", e.entry, " was settled without being counted");
+  if (!open.counted && !open.late)
+    findings_.absent(gap_, where, "entry ", e.entry, " was settled without being counted");
   if (open.undo) findings_.violation(where, "entry ", e.entry, " was settled after it was undone");
   if (open.settled) findings_.violation(where, "entry ", e.entry, " was settled twice");
   if (open.fact == nullptr || !open.fact->committed)
     findings_.absent(books_.trainer_gap, where, "entry ", e.entry, " was settled, the trainer did not commit it");
   open.settled = true;
   if (open.fact != nullptr) open.fact->settled = true;
+  if (!open.late) return;
+  ++sums_.late;
+  close(e.entry.serial);
 }
 
 void PeerStory::take_merged(const AuditEvent& e, Open& open, Where where) {

@@ -13,7 +13,7 @@ namespace shoal {
 
 // Sums over all peers.
 struct PeerSums {
-  std::uint64_t entries = 0, winners = 0, undone = 0, gone = 0;
+  std::uint64_t entries = 0, winners = 0, undone = 0, gone = 0, late = 0;
   std::set<std::pair<MicrobatchId, std::uint16_t>> unfinished;  // with an entry, never committed
   std::uint64_t unfinished_entries = 0;
 };
@@ -33,7 +33,7 @@ class PeerStory {
   struct Open {
     MicrobatchId microbatch;
     EntryFact* fact = nullptr;  // null: nobody committed or secured it
-    bool forwarded = false, counted = false, undo = false, settled = false, stepped = false;
+    bool forwarded = false, counted = false, late = false, undo = false, settled = false, stepped = false;
   };
 
   bool lives(const AuditEvent& e, Where where);
@@ -42,6 +42,7 @@ class PeerStory {
   void take_entry(const AuditEvent& e, Where where);
   void take_known(const AuditEvent& e, Open& open, Where where);
   void take_counted(const AuditEvent& e, Open& open, Where where);
+  void take_late(const AuditEvent& e, Open& open, Where where);
   void take_undo(const AuditEvent& e, Open& open, Where where);
   void take_undone(const AuditEvent& e, Open& open, Where where);
   void take_drop(const AuditEvent& e, Open& open, Where where);

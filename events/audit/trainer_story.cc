@@ -4,17 +4,13 @@
 #include <bit>
 #include <cmath>
 
-#include "events/lost_at_end.h"
+#include "events/lost_causes.h"
 
 namespace shoal {
 namespace {
 
-constexpr std::string_view kOverCause = "session over";          // of a path that came in behind its session's end
-constexpr std::string_view kGoneCauses[] = {"gone", "dropped"};  // a peer's answer to COMMIT
-
-bool is_gone(std::string_view cause) {
-  return std::find(std::begin(kGoneCauses), std::end(kGoneCauses), cause) != std::end(kGoneCauses);
-}
+constexpr std::string_view kOverCause = "session over";  // of a path that came in behind its session's end
+constexpr std::string_view kGoneCause = "gone";          // a peer's answer to COMMIT
 
 std::uint64_t mix_of(const std::vector<EntryName>& path) {
   std::uint64_t mix = path.size();
@@ -143,7 +139,8 @@ void TrainerStory::take_lost(const AuditEvent& e, const TrainerLife& life, Where
   fact.lost_life = life.number;
   if (fact.lost) return;
   fact.lost = true;
-  fact.lost_as_gone = is_gone(e.cause);
+  fact.lost_as_gone = e.cause == kGoneCause;
+  fact.lost_as_late = e.cause == kLostLate;
   if (!fact.committed) {
     fact.microbatch = e.microbatch;
     fact.stage = stage;
@@ -151,7 +148,7 @@ void TrainerStory::take_lost(const AuditEvent& e, const TrainerLife& life, Where
   books_.stages[stage].lost += count_tag(e.microbatch);
   const bool by_end = is_lost_by_end(e.cause);
   end_cause_seen_ = end_cause_seen_ || by_end;
-  if (by_end || fact.lost_as_gone) return;
+  if (by_end || fact.lost_as_gone || fact.lost_as_late) return;
   const SessionFact& session = books_.sessions[e.entry.session];
   if (!session.over || (e.cause != kOverCause && e.cause != session.over_cause))
     findings_.absent(books_.trainer_gap, where, "entry ", e.entry, " is lost (", e.cause,

@@ -60,6 +60,7 @@ struct OptimizerSection {
   double lr = 0, beta1 = 0, beta2 = 0, eps = 0, weight_decay = 0, clip_norm = 0;
   Auto<double> look_ahead = {};  // in updates; "auto": look_ahead_of()
   InnerRule inner = InnerRule::kAdamW;
+  std::uint64_t delay_max = 0;  // inner steps; a gradient that is later is dropped by name; 0: none is
 };
 struct ScheduleSection {
   std::uint64_t tokens = 0;  // of the whole cosine; 0 = from steps

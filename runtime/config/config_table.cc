@@ -52,6 +52,7 @@ constexpr OptionRow kTable[] = {
     {"optimizer", "weight_decay", SHOAL_SLOT(optimizer.weight_decay), "0.1", 0, 10, kShared, "of matrices and embeddings"},
     {"optimizer", "clip_norm", SHOAL_SLOT(optimizer.clip_norm), "1.0", 0, 1e6, kShared, "of a stage's mean gradient; 0 = no clipping"},
     {"optimizer", "look_ahead", SHOAL_SLOT(optimizer.look_ahead), "\"auto\"", 0, 4, kShared, "updates that a step looks ahead; auto: 1 where gradients may be late, else 0"},
+    {"optimizer", "delay_max", SHOAL_SLOT(optimizer.delay_max), "0", 0, 63, kShared, "diloco: inner steps that a gradient may be late; a later one is dropped by name, the rest of its microbatch counts; 0 = any"},
     {"optimizer", "inner", SHOAL_CHOICE(optimizer.inner, kInnerNames), "\"adamw\"", 0, 0, kShared, "muon: of the layers' matrices; the rest keeps AdamW, beta1 is its momentum"},
 
     {"schedule", "tokens", SHOAL_SLOT(schedule.tokens), "0", 0, kCountMax, kShared, "length of the cosine; 0 = from steps"},

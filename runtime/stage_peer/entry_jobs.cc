@@ -250,13 +250,14 @@ void EntryJobs::backward(const Job& job) {
     Judged input;
   };
   const EntrySerial serial = job.serial;
+  const std::optional<WindowSlot> window = job.late ? std::nullopt : std::optional(job.slot);
   auto tensors = tensors_.find(serial);
   SHOAL_CHECK(tensors != nullptr);
   auto outcome = std::make_shared<Outcome>();
   const TimePoint started = parts_.env.loop.now();
   parts_.device.run(
       DeviceTask::kBackward,
-      [tensors, outcome, job, config = parts_.options.config, spec = parts_.options.spec,
+      [tensors, outcome, serial, window, config = parts_.options.config, spec = parts_.options.spec,
        bound = from_below_.bound_of(tensors->microbatch)](StageExecutor& executor) {
         const Decoder decoder{*config, spec};
         HostTensor gradient;
@@ -273,7 +274,7 @@ void EntryJobs::backward(const Job& job) {
           }
           gradient = *std::move(decoded);
         }
-        outcome->output = executor.backward(job.serial, gradient, job.slot);
+        outcome->output = executor.backward(serial, gradient, window);
         if (!outcome->output.ok() || spec.is_first()) return;
         const StageId before(static_cast<std::uint16_t>(spec.stage.value - 1));
         const std::uint64_t seed = rounding_seed(tensors->microbatch, before, TensorRole::kGradient);

@@ -32,6 +32,7 @@ LedgerOptions ledger_options(const StagePeerOptions& options) {
   result.lease = options.config->lease();
   result.inner_batch = std::max<std::uint64_t>(1, options.config->sync.inner_batch);
   result.drain = options.config->sync.mode == SyncMode::kDrain;
+  result.delay_max = options.config->optimizer.delay_max;
   return result;
 }
 

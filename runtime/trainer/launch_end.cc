@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "common/log.h"
-#include "events/lost_at_end.h"
+#include "events/lost_causes.h"
 #include "runtime/config/split_limits.h"
 #include "runtime/trainer/launch.h"
 

@@ -1,5 +1,5 @@
 // What the trainer and the authority wrote, against each other: every contribution once, or lost by name.
-#include "events/lost_at_end.h"
+#include "events/lost_causes.h"
 #include "tests/audit/audit_story.h"
 
 namespace shoal {

@@ -1,6 +1,7 @@
 // What follows a decision: repeats, losses, rounds, the low-water mark.
 #include <gtest/gtest.h>
 
+#include "events/lost_causes.h"
 #include "kept_book.h"
 
 namespace shoal {
@@ -58,6 +59,16 @@ TEST(CommitBookTest, GoneIsLostOnceAndNobodyElsesAckCounts) {
   EXPECT_EQ(listing->cause, "gone");
   EXPECT_EQ(kept.book.on_ack({id(0), entry_name(1, 100), CommitState::kGone}, session(1)), std::nullopt);
   EXPECT_EQ(kept.book.lost(), 1u);
+}
+
+TEST(CommitBookTest, DroppedIsLostOnceAsTooLate) {
+  Kept kept;
+  kept.decide(0);
+  const auto listing = kept.book.on_ack({id(0), entry_name(1, 100), CommitState::kDropped}, session(1));
+  ASSERT_TRUE(listing);
+  EXPECT_EQ(listing->cause, kLostLate);
+  EXPECT_EQ(kept.book.on_ack({id(0), entry_name(1, 100), CommitState::kDropped}, session(1)), std::nullopt);
+  EXPECT_EQ(kept.book.find(id(0))->stages[0], State::kLost);
 }
 
 // Whoever reports such an entry for a round would make the trainer's log look older than the authority's.

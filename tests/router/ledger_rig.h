@@ -21,9 +21,9 @@ class LedgerRig : private LedgerPort, private HolderPort, private Links {
   };
 
   explicit LedgerRig(std::uint16_t stage = 1, std::uint16_t stages = 2, std::uint64_t inner_batch = 1,
-                     std::size_t credits = 4, bool drain = false)
+                     std::size_t credits = 4, bool drain = false, std::uint64_t delay_max = 0)
       : holder(holder_port(), links(), holder_options(stage)),
-        ledger(port(), holder, options(stage, stages, inner_batch, credits, drain)) {
+        ledger(port(), holder, options(stage, stages, inner_batch, credits, drain, delay_max)) {
     ledger.set_serving(true);
   }
 
@@ -168,9 +168,10 @@ class LedgerRig : private LedgerPort, private HolderPort, private Links {
     return result;
   }
   static LedgerOptions options(std::uint16_t stage, std::uint16_t stages, std::uint64_t inner_batch,
-                               std::size_t credits, bool drain) {
+                               std::size_t credits, bool drain, std::uint64_t delay_max) {
     LedgerOptions result;
     result.drain = drain;
+    result.delay_max = delay_max;
     result.self = self();
     result.stage = StageId(stage);
     result.stages = stages;

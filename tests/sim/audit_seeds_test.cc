@@ -14,7 +14,8 @@ class AuditSeedsTest : public testing::TestWithParam<Setting> {};
 
 TEST_P(AuditSeedsTest, FindsAFaultedSwarmClean) {
   const auto [rule, seed] = GetParam();
-  const test::Evidence evidence = test::faulted_evidence(rule, seed, 3, 200);
+  const std::uint64_t delay_max = seed % 2;
+  const test::Evidence evidence = test::faulted_evidence(rule, seed, 3, 200, delay_max);
   const AuditReport report = audit_texts(evidence.files);
   EXPECT_TRUE(report.clean()) << audit_table(report);
   EXPECT_GE(evidence.life.committed, report.committed);  // of its lines some may be repeats

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "common/log.h"
+#include "events/audit/audit.h"
+#include "events/lost_causes.h"
 #include "runtime/trainer/delay_watch.h"
 #include "sim/swarm.h"
 
@@ -74,6 +76,32 @@ TEST_F(DelayTest, LinesSayWhatTheirOrderSaysAndLateStagesAreFresher) {
   const double share = stages.at(2).said.mean() / stages.at(0).said.mean();
   EXPECT_GT(share, 0.5) << stages.at(2).said.mean() << " of " << stages.at(0).said.mean();
   EXPECT_LT(share, 1) << stages.at(2).said.mean() << " of " << stages.at(0).said.mean();
+}
+
+// What the histogram shows beyond the bound without one (below) is dropped, by name: nothing that a step uses is later.
+TEST_F(DelayTest, WithABoundNoStepUsesALaterGradientAndWhatIsDroppedIsNamed) {
+  std::map<std::string, std::string> evidence;
+  SwarmOptions bounded = options(RuleId::kDiloco);
+  bounded.config.optimizer.delay_max = 1;
+  bounded.evidence = &evidence;
+  Swarm swarm(std::move(bounded));
+  ASSERT_TRUE(swarm.run_to_end(600s));
+  std::uint64_t late = 0, lost = 0;
+  for (const SimEvent& e : swarm.events()) {
+    late += e.event == EventKind::kLate;
+    lost += e.event == EventKind::kLost && e.cause == kLostLate;
+  }
+  EXPECT_GT(late, 0u);
+  EXPECT_EQ(late, lost) << "nothing else struck this swarm";
+  std::uint64_t used = 0;
+  for (const auto& [stage, told] : delays_of(swarm, RuleId::kDiloco)) {
+    EXPECT_LE(told.counted.counts().size(), 2u) << "stage " << stage;
+    used += told.targets / swarm.options().config.targets_per_microbatch();
+  }
+  EXPECT_EQ(used + late, 240u * 3);
+  const AuditReport report = audit_texts(evidence);
+  EXPECT_TRUE(report.clean()) << audit_table(report);
+  EXPECT_EQ(report.dropped_late, late);
 }
 
 TEST_F(DelayTest, RecomputedGraphsKeepTheirFirstStep) {

@@ -12,12 +12,14 @@ struct Evidence {
   ScenarioResult life;
 };
 
-inline Evidence faulted_evidence(RuleId rule, std::uint64_t seed, std::uint16_t stages, std::uint64_t microbatches) {
+inline Evidence faulted_evidence(RuleId rule, std::uint64_t seed, std::uint16_t stages, std::uint64_t microbatches,
+                                 std::uint64_t delay_max = 0) {
   Evidence evidence;
   SwarmOptions options;
   options.seed = seed;
   options.stages = stages;
   options.config = small_config(rule, stages, microbatches);
+  options.config.optimizer.delay_max = delay_max;
   options.round_budget = rule == RuleId::kDiloco ? 600ms : 30s;
   options.evidence = &evidence.files;
   FaultOptions faults;

@@ -21,7 +21,8 @@ class Enlarger final : public IntegerExecutor {
     if (output.ok()) enlarge(output->activation);
     return output;
   }
-  Result<BackwardOutput> backward(EntrySerial entry, const HostTensor& gradient, WindowSlot window) override {
+  Result<BackwardOutput> backward(EntrySerial entry, const HostTensor& gradient,
+                                  std::optional<WindowSlot> window) override {
     auto output = IntegerExecutor::backward(entry, gradient, window);
     if (output.ok()) enlarge(output->gradient);
     return output;

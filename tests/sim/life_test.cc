@@ -166,7 +166,8 @@ TEST_F(LifeTest, APeerThatWasFencedDoesNothingMoreInThatSession) {
 class OnceNotFinite final : public IntegerExecutor {
  public:
   using IntegerExecutor::IntegerExecutor;
-  Result<BackwardOutput> backward(EntrySerial entry, const HostTensor& gradient, WindowSlot window) override {
+  Result<BackwardOutput> backward(EntrySerial entry, const HostTensor& gradient,
+                                  std::optional<WindowSlot> window) override {
     if (!std::exchange(failed_, true)) return make_error(ErrorCode::kNonFinite, "a gradient is not finite");
     return IntegerExecutor::backward(entry, gradient, window);
   }

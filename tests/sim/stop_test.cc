@@ -6,7 +6,7 @@
 
 #include "common/log.h"
 #include "events/audit/audit.h"
-#include "events/lost_at_end.h"
+#include "events/lost_causes.h"
 #include "sim/checkers.h"
 #include "tests/sim/swarm_words.h"
 

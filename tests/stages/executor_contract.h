@@ -118,6 +118,22 @@ TEST_P(ExecutorContract, UndoLeavesTheSumOfTheOthers) {
   }
 }
 
+// The gradient came too late for this stage: the stages before have use for what it hands on.
+TEST_P(ExecutorContract, WithoutAWindowAGradientIsHandedOnAndAddedNowhere) {
+  const std::size_t k = chain.size() - 1;
+  chain.count(1, kA);
+  const std::vector<float> before = chain.read(k, ArenaRole::kAccumulatorA);
+  Chain other = another();
+  for (Chain* each : {&chain, &other}) each->forward(2);
+  const auto late = chain.at(k).backward(2, {}, std::nullopt), counted = other.at(k).backward(2, {}, kA);
+  ASSERT_TRUE(late.ok() && counted.ok());
+  ASSERT_TRUE(late->gradient.defined());
+  EXPECT_TRUE(std::ranges::equal(late->gradient.f32(), counted->gradient.f32()));
+  EXPECT_EQ(chain.read(k, ArenaRole::kAccumulatorA), before);
+  EXPECT_EQ(chain.tag(k, ArenaRole::kAccumulatorA), count_tag(microbatch(1)));
+  EXPECT_EQ(chain.at(k).undo(2).code(), ErrorCode::kGone) << "it is forgotten";
+}
+
 TEST_P(ExecutorContract, SettledContributionsStay) {
   chain.count(1, kA);
   const std::vector<float> counted = chain.read(1, ArenaRole::kAccumulatorA);

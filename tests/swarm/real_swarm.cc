@@ -228,15 +228,25 @@ ExecutorFactory RealSwarm::factory_of(HostedPeer& process) {
   };
 }
 
-HandedOn RealSwarm::poison_of(StageId stage) {
+Changes RealSwarm::poison_of(StageId stage) {
   if (!poison_ || poison_->stage != stage || poisoner_made_.exchange(true)) return {};
-  return [this, made = std::uint64_t{0}](HostTensor& tensor) mutable {
-    if (made++ < poison_->honest) return;
+  auto lies = [this, made = std::make_shared<std::uint64_t>(0)] {
+    if ((*made)++ < poison_->honest) return false;
     ++poisoned_;
-    Buffer buffer(static_cast<std::size_t>(element_count(tensor.shape)) * sizeof(float));
-    for (float& value : buffer.as<float>()) value = 1e30f;
-    tensor = make_host_tensor(DType::kF32, tensor.shape, std::move(buffer));
+    return true;
   };
+  if (poison_->where == Poison::Where::kRounds)
+    return {.handed_on = {}, .gathered = [lies](std::span<float> window) {
+              if (lies()) std::fill(window.begin(), window.end(), 1e4f);
+            }};
+  return {.handed_on =
+              [lies](HostTensor& tensor) {
+                if (!lies()) return;
+                Buffer buffer(static_cast<std::size_t>(element_count(tensor.shape)) * sizeof(float));
+                for (float& value : buffer.as<float>()) value = 1e30f;
+                tensor = make_host_tensor(DType::kF32, tensor.shape, std::move(buffer));
+              },
+          .gathered = {}};
 }
 
 // Before anything else that its loop has to do.

@@ -29,10 +29,13 @@ struct Death {
   Place place = Place::kGradientArrives;
 };
 
-// The first peer of `stage` makes every value that it hands on 1e30, from its `honest`-th tensor on.
+// The first peer of `stage` lies from the `honest`-th time on: every value that it hands on is 1e30, or every value
+// that it brings to rounds is 1e4.
 struct Poison {
+  enum class Where : std::uint8_t { kHandedOn, kRounds };
   StageId stage;
   std::uint64_t honest = 0;
+  Where where = Where::kHandedOn;
 };
 
 // One thread each: a small model of the product's executor, rule allreduce, mode drain, and its text in `folder`.
@@ -55,7 +58,7 @@ class RealSwarm {
   const GradientRecord& gradients() const { return gradients_; }
   const RunSummary& summary() const { return *summary_; }
   bool somebody_died() const { return struck_; }
-  std::uint64_t poisoned() const { return poisoned_; }  // tensors
+  std::uint64_t poisoned() const { return poisoned_; }  // tensors or windows
   // Sum of the count tags of the microbatches that were issued in `step`.
   CountTag issued_tag(std::uint64_t step) const;
 
@@ -68,7 +71,7 @@ class RealSwarm {
   void start_peer();
   void make_peer(HostedPeer& process);
   ExecutorFactory factory_of(HostedPeer& process);
-  HandedOn poison_of(StageId stage);
+  Changes poison_of(StageId stage);
   void die(HostedPeer& process);
   enum class Gate : std::uint8_t { kLastStage, kForward };
   void open(Gate gate);

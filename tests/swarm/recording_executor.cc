@@ -17,8 +17,8 @@ namespace {
 
 class RecordingExecutor final : public StageExecutor {
  public:
-  RecordingExecutor(std::unique_ptr<StageExecutor> inner, GradientRecord& record, ForwardHooks hooks, HandedOn change)
-      : inner_(std::move(inner)), record_(record), hooks_(std::move(hooks)), change_(std::move(change)) {}
+  RecordingExecutor(std::unique_ptr<StageExecutor> inner, GradientRecord& record, ForwardHooks hooks, Changes changes)
+      : inner_(std::move(inner)), record_(record), hooks_(std::move(hooks)), changes_(std::move(changes)) {}
 
   const StageSpec& spec() const override { return inner_->spec(); }
   Arena& arena() override { return inner_->arena(); }
@@ -26,17 +26,19 @@ class RecordingExecutor final : public StageExecutor {
   Result<ForwardOutput> forward(const ForwardInput& input) override {
     if (hooks_.before) hooks_.before();
     auto output = inner_->forward(input);
-    if (change_ && output.ok() && output->activation.defined()) change_(output->activation);
+    if (changes_.handed_on && output.ok() && output->activation.defined()) changes_.handed_on(output->activation);
     if (hooks_.after) hooks_.after();
     return output;
   }
   Result<ForwardOutput> evaluate(const ForwardInput& input) override { return inner_->evaluate(input); }
-  Result<BackwardOutput> backward(EntrySerial entry, const HostTensor& gradient, WindowSlot window) override {
+  Result<BackwardOutput> backward(EntrySerial entry, const HostTensor& gradient,
+                                  std::optional<WindowSlot> window) override {
     auto output = inner_->backward(entry, gradient, window);
-    if (output.ok()) {
-      ++entries_[index(window)];
-      window_of_[entry] = window;
-      if (change_ && output->gradient.defined()) change_(output->gradient);
+    if (output.ok() && window) {
+      ++entries_[index(*window)];
+      window_of_[entry] = *window;
+      if (changes_.handed_on && output->gradient.defined()) changes_.handed_on(output->gradient);
+      if (changes_.gathered) change(role_of(*window));
     }
     return output;
   }
@@ -68,11 +70,19 @@ class RecordingExecutor final : public StageExecutor {
 
  private:
   static std::size_t index(WindowSlot slot) { return static_cast<std::size_t>(slot); }
+  static ArenaRole role_of(WindowSlot slot) {
+    return slot == WindowSlot::kA ? ArenaRole::kAccumulatorA : ArenaRole::kAccumulatorB;
+  }
+  void change(ArenaRole role) {
+    arena().pull(role);
+    changes_.gathered(arena().span(role));
+    arena().push(role);
+  }
 
   // Mode drain: at a step's end the other window is empty.
   void add(WindowSlot slot, StepPart& part) {
     if (entries_[index(slot)] == 0) return;
-    const ArenaRole role = slot == WindowSlot::kA ? ArenaRole::kAccumulatorA : ArenaRole::kAccumulatorB;
+    const ArenaRole role = role_of(slot);
     arena().pull(role);
     const std::span<const float> sum = arena().span(role);
     part.entries += entries_[index(slot)];
@@ -83,7 +93,7 @@ class RecordingExecutor final : public StageExecutor {
   std::unique_ptr<StageExecutor> inner_;
   GradientRecord& record_;
   ForwardHooks hooks_;
-  HandedOn change_;
+  Changes changes_;
   std::uint64_t entries_[2] = {0, 0};
   std::map<EntrySerial, WindowSlot> window_of_;
 };
@@ -91,8 +101,8 @@ class RecordingExecutor final : public StageExecutor {
 }  // namespace
 
 std::unique_ptr<StageExecutor> make_recording_executor(std::unique_ptr<StageExecutor> inner, GradientRecord& record,
-                                                       ForwardHooks hooks, HandedOn change) {
-  return std::make_unique<RecordingExecutor>(std::move(inner), record, std::move(hooks), std::move(change));
+                                                       ForwardHooks hooks, Changes changes) {
+  return std::make_unique<RecordingExecutor>(std::move(inner), record, std::move(hooks), std::move(changes));
 }
 
 }  // namespace shoal

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -35,11 +36,14 @@ class GradientRecord {
 struct ForwardHooks {
   std::function<void()> before, after;
 };
-// Changes what a forward or a backward hands on, on the device thread; empty: nothing does.
-using HandedOn = std::function<void(HostTensor&)>;
+// Of an executor that lies, on the device thread; what is empty changes nothing.
+struct Changes {
+  std::function<void(HostTensor&)> handed_on;      // what a forward or a backward hands on
+  std::function<void(std::span<float>)> gathered;  // the window that a backward has added to: what a round is brought
+};
 
 // Steps are numbered by stamps: REQUIRES: the peer serves its stage from the first step on.
 std::unique_ptr<StageExecutor> make_recording_executor(std::unique_ptr<StageExecutor> inner, GradientRecord& record,
-                                                       ForwardHooks hooks, HandedOn change = {});
+                                                       ForwardHooks hooks, Changes changes = {});
 
 }  // namespace shoal

@@ -1,11 +1,14 @@
 #pragma once
-// Causes of a `lost` line when not a session's end, but the run's, leaves it without a round (docs/PROTOCOL.md, the end
-// of a run). Its holder may live on until END reaches it.
+// Causes of a `lost` line that is not of a session's end.
 #include <string_view>
 
 namespace shoal {
 
-// The run ended in order: what the last rounds did not take in.
+// Its gradient came later than [optimizer] delay_max allows, so its peer added it to no window.
+inline constexpr std::string_view kLostLate = "too late";
+
+// The run's end leaves it without a round (docs/PROTOCOL.md, the end of a run); its holder may live on until END
+// reaches it. In order: what the last rounds did not take in.
 inline constexpr std::string_view kLostAtEnd = "the run ended";
 // It was given up because nobody served a stage: no last rounds are made.
 inline constexpr std::string_view kLostWithoutStage = "the run ended without a stage";
