@@ -85,6 +85,40 @@ TEST(FrameTest, GoldenBytesOfARawFrame) {
   EXPECT_THAT(bytes_in(*frame), ElementsAreArray(expected));
 }
 
+struct GoldenDelta {
+  CodecId codec;
+  std::vector<float> rows[2];  // the second one as its difference to a base of 100
+  std::vector<std::uint8_t> payload;
+};
+
+// By the rules of docs/WIRE.md, by hand: the first row is as near to its base of 0 as to nothing and goes as it is.
+TEST(FrameTest, GoldenPayloadsOfDifferences) {
+  const GoldenDelta examples[] = {{CodecId::kAq4,
+                                   {{1.0f, -2.0f, 0.5f}, {7.0f, -7.0f, 0.0f}},
+                                   {0x02, 0x80, 0x3f, 0x01, 0x0e, 0x00, 0x07, 0x09, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}},
+                                  {CodecId::kAq2,
+                                   {{3.0f, 1.0f, -1.0f, -3.0f}, {3.0f, 1.0f, -1.0f, -3.0f}},
+                                   {0x02, 0x80, 0x3f, 0x55, 0x00, 0xaa, 0xff, 0x55, 0x00, 0xaa, 0xff}}};
+  for (const GoldenDelta& example : examples) {
+    std::vector<float> values = example.rows[0], known(example.rows[0].size(), 0.0f);
+    for (const float difference : example.rows[1]) {
+      values.push_back(100.0f + difference);
+      known.push_back(100.0f);
+    }
+    const Shape shape{2, static_cast<std::int64_t>(example.rows[0].size())};
+    const HostTensor base = tensor_of(shape, known);
+    const BaseView view{base.view(), 77};
+    const Codec& codec = codec_for(example.codec);
+    const Result<Bytes> frame = codec.encode(tensor_of(shape, values).view(), TensorRole::kActivation, &view);
+    ASSERT_TRUE(frame.ok()) << codec.name();
+    const Result<FrameView> read = read_frame(*frame);
+    ASSERT_TRUE(read.ok()) << codec.name();
+    EXPECT_THAT(std::vector(read->payload.begin(), read->payload.end()), ElementsAreArray(example.payload))
+        << codec.name();
+    EXPECT_EQ(read->header.base_hash, 77u);
+  }
+}
+
 TEST(FrameTest, HeaderIsOneCacheLineForUpToThreeExtents) {
   for (std::size_t dims = 0; dims <= 3; ++dims) EXPECT_EQ(frame_header_bytes(dims), 64u);
   for (std::size_t dims = 4; dims <= 8; ++dims) EXPECT_EQ(frame_header_bytes(dims), 128u);
