@@ -282,7 +282,8 @@ void add_join(CLI::App& app, Program& program) {
   add_compute_options(*command, arguments->compute);
   command
       ->add_option("--memory", arguments->memory_mebibytes,
-                   "MiB for the stage (about 60 bytes a parameter) and its microbatches (default: 16 microbatches)")
+                   "MiB for the stage (about 60 bytes a parameter) and its microbatches (default: those of one "
+                   "replica, 16 to 64)")
       ->check(CLI::Range(std::uint64_t{1}, kMebibytesMax))
       ->type_name("MIB");
   command->add_option("--stage", arguments->stage, "stage to serve (default: the least served)")

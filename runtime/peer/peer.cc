@@ -261,7 +261,7 @@ PeerReport Peer::report() const {
   report.run_step = run_status_.run_step;
   report.sessions = sessions_;
   if (config_) report.targets = config_->targets_per_microbatch();
-  if (config_ && spec_) report.memory_needed = process_bytes(*config_, *spec_, options_.credits);
+  if (config_ && spec_) report.memory_needed = process_bytes(*config_, *spec_, credits_);
   report.job_under_way = device_.busy();
   return report;
 }

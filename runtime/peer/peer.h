@@ -51,9 +51,10 @@ struct PeerOptions {
   std::vector<std::string> addresses;  // our own, for others to dial
   std::optional<StageId> wish;
   std::string device;  // for people
-  std::size_t credits = 16;
-  std::uint64_t memory_bytes =
-      0;  // for the stage and its entries: sets the credits (runtime/stage_peer/stage_memory.h); 0: `credits` as given
+  // Microbatches at a time (runtime/stage_peer/stage_memory.h): as many as fit in this memory beside the stage, when it
+  // is not 0; else so many; else what the run asks of one replica.
+  std::uint64_t memory_bytes = 0;
+  std::optional<std::size_t> credits{};
   // Without any link to the authority, or with nobody who can dial us, for so long at the start: give up.
   Duration contact_time = 60s;
   Duration absence_time = std::chrono::hours(1);  // and when it was there and went: the state is kept so long
@@ -239,6 +240,7 @@ class Peer final : private Transport::Listener,
   TrafficBook traffic_;
   LogThrottle said_;
   std::shared_ptr<const RunConfig> config_;  // null before the manifest is here
+  std::size_t credits_ = 0;                  // from when the stage is known
   std::optional<StageSpec> spec_;            // of this session, before that of the one before
   std::unique_ptr<Life> life_;               // null before start()
   std::uint64_t sessions_ = 0;

@@ -20,7 +20,9 @@ void Peer::build_stage(StageId stage) {
   if (options_.memory_bytes > 0) {
     auto credits = credits_within(options_.memory_bytes, *config_, *spec_);
     if (!credits.ok()) return finish("", credits.error());
-    options_.credits = *credits;
+    credits_ = *credits;
+  } else {
+    credits_ = options_.credits.value_or(usual_credits(*config_));
   }
   state_.because("making the stage on the device");
   auto made = std::make_shared<Result<std::unique_ptr<StageExecutor>>>(make_error(ErrorCode::kGone, ""));
@@ -35,19 +37,17 @@ void Peer::build_stage(StageId stage) {
 
 void Peer::begin_stage() {
   Life& life = *life_;
-  life.stage_peer = std::make_unique<StagePeer>(StagePeerOptions{.config = config_,
-                                                                 .spec = *spec_,
-                                                                 .self = life.session,
-                                                                 .authority = authority(),
-                                                                 .credits = options_.credits},
-                                                StagePeerEnvironment{.loop = env_.loop,
-                                                                     .transport = *life.transport,
-                                                                     .device = device_,
-                                                                     .aside = env_.aside,
-                                                                     .events = env_.events,
-                                                                     .executor = life.executor,
-                                                                     .deltas = env_.deltas},
-                                                static_cast<StagePeer::Owner&>(*this));
+  life.stage_peer = std::make_unique<StagePeer>(
+      StagePeerOptions{
+          .config = config_, .spec = *spec_, .self = life.session, .authority = authority(), .credits = credits_},
+      StagePeerEnvironment{.loop = env_.loop,
+                           .transport = *life.transport,
+                           .device = device_,
+                           .aside = env_.aside,
+                           .events = env_.events,
+                           .executor = life.executor,
+                           .deltas = env_.deltas},
+      static_cast<StagePeer::Owner&>(*this));
   if (const auto remote = life.transport->remote(authority())) life.stage_peer->on_link_up(*remote);
   life.donor = std::make_unique<StateDonor>(DonorOptions{}, static_cast<DonorHost&>(*this), env_.loop, spec_->stage);
   life.fetcher = std::make_unique<StateFetcher>(FetcherOptions{.sizes = image_sizes(life.executor->arena().size())},

@@ -38,6 +38,11 @@ std::uint64_t process_bytes(const RunConfig& config, const StageSpec& spec, std:
          entries * entry_bytes(spec, config.data.sequences);
 }
 
+std::size_t usual_credits(const RunConfig& config) {
+  const std::uint64_t replicas = std::max<std::uint64_t>(1, config.pipeline.replicas);
+  return std::clamp<std::size_t>((config.in_flight() + replicas - 1) / replicas, kCreditsUsual, kCreditsMax);
+}
+
 Result<std::size_t> credits_within(std::uint64_t memory_bytes, const RunConfig& config, const StageSpec& spec) {
   const std::uint64_t fixed = stage_bytes(spec) + bases_bytes(config, spec),
                       each = entry_bytes(spec, config.data.sequences);

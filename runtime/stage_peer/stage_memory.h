@@ -8,7 +8,7 @@
 
 namespace shoal {
 
-inline constexpr std::size_t kCreditsMax = 64;
+inline constexpr std::size_t kCreditsUsual = 16, kCreditsMax = 64;
 
 // Bytes of one stage's arrays where most of them live at once, 60 a parameter. All the time: two parameter buffers,
 // anchor, two moments, the outer momentum, two accumulators. While a round is prepared: snapshot or candidate moments,
@@ -28,6 +28,10 @@ std::uint64_t bases_bytes(const RunConfig& config, const StageSpec& spec);
 // libtorch, sockets, buffers. 0 where the executor is not torch's, whose arrays the manifest does not tell.
 inline constexpr std::uint64_t kProgramBytes = std::uint64_t{256} << 20;
 std::uint64_t process_bytes(const RunConfig& config, const StageSpec& spec, std::size_t credits);
+
+// Where nobody bounds the memory: one replica's share of what the run has in flight, kCreditsUsual to kCreditsMax. A
+// first stage holds a microbatch for as long as it is in flight, so with fewer the rest would wait.
+std::size_t usual_credits(const RunConfig& config);
 
 // Between 2 and kCreditsMax. ERRORS: kTooLarge (the stage and two entries do not fit: says what would).
 Result<std::size_t> credits_within(std::uint64_t memory_bytes, const RunConfig& config, const StageSpec& spec);

@@ -1,6 +1,8 @@
 // What `--memory` allows.
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "runtime/stage_peer/stage_memory.h"
 
 namespace shoal {
@@ -23,6 +25,17 @@ TEST(StageMemoryTest, CreditsFollowTheMemoryLeftBesideTheStage) {
   EXPECT_EQ(credits_within(fixed + 2 * each, config, spec).value(), 2u);
   EXPECT_EQ(credits_within(fixed + 10 * each - 1, config, spec).value(), 9u);
   EXPECT_EQ(credits_within(fixed + 1000 * each, config, spec).value(), kCreditsMax);
+}
+
+TEST(StageMemoryTest, UsualCreditsAreOneReplicasShareOfWhatIsInFlight) {
+  RunConfig config = some_config();
+  config.pipeline.replicas = 2;
+  const std::map<std::uint32_t, std::size_t> wanted = {
+      {1, kCreditsUsual}, {32, kCreditsUsual}, {65, 33}, {4096, kCreditsMax}};
+  for (const auto& [in_flight, credits] : wanted) {
+    config.pipeline.in_flight = in_flight;
+    EXPECT_EQ(usual_credits(config), credits) << in_flight;
+  }
 }
 
 TEST(StageMemoryTest, AProcessTakesItsOwnTheStageAndItsMicrobatches) {
