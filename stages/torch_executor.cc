@@ -191,7 +191,7 @@ Result<HostTensor> TorchExecutor::run_backward(TorchGraph& graph, const ForwardI
   return input_gradient;
 }
 
-// Screens all, then adds all: an error leaves the window as it was.
+// Screens all, then adds all (with sign 0 nothing): an error leaves the window as it was.
 Status TorchExecutor::accumulate(std::span<const at::Tensor> gradients, const ForwardInput& input,
                                  ArenaRole accumulator, float sign) {
   const at::NoGradGuard no_grad;
@@ -205,6 +205,7 @@ Status TorchExecutor::accumulate(std::span<const at::Tensor> gradients, const Fo
         SHOAL_TRY(screen(contiguous[i].cpu(), input.microbatch, "gradient of " + parameters_[i].name));
       }
     }
+    if (sign == 0) return Status::success();
     for (std::size_t i = 0; i < contiguous.size(); ++i) {
       const auto offset = static_cast<std::int64_t>(parameters_[i].offset);
       arena_.flat(accumulator).narrow(0, offset, contiguous[i].numel()).add_(contiguous[i].view({-1}), sign);
@@ -214,6 +215,7 @@ Status TorchExecutor::accumulate(std::span<const at::Tensor> gradients, const Fo
   for (std::size_t i = 0; i < contiguous.size(); ++i) {
     SHOAL_TRY(screen(contiguous[i], input.microbatch, "gradient of " + parameters_[i].name));
   }
+  if (sign == 0) return Status::success();
   const std::span<float> sums = arena_.span(accumulator);
   for (std::size_t i = 0; i < contiguous.size(); ++i) {
     const std::span<const float> values = floats_of(contiguous[i]);
