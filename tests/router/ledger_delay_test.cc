@@ -108,7 +108,6 @@ TEST_F(LateGradientTest, IsAnsweredDroppedEachTimeAndForgottenBelowTheLowWaterMa
   const EntrySerial old = three_steps_late(rig);
   rig.work_all();
   rig.take_sent<CommitAck>(1);
-  rig.settled.clear();
   for (int i = 0; i < 2; ++i) rig.commit(0, {rig.own(old), entry_name(70, 9)});
   EXPECT_EQ(answers(rig), (std::vector{CommitState::kDropped, CommitState::kDropped}));
   EXPECT_TRUE(rig.work_all().empty()) << "the executor knows it no more, and no step is due";

@@ -1,5 +1,7 @@
 #include "tests/swarm/recording_executor.h"
 
+#include "stages/windowed_executor.h"
+
 namespace shoal {
 
 void GradientRecord::add(std::uint64_t step, StageId stage, StepPart part) {
@@ -38,7 +40,7 @@ class RecordingExecutor final : public StageExecutor {
       ++entries_[index(*window)];
       window_of_[entry] = *window;
       if (changes_.handed_on && output->gradient.defined()) changes_.handed_on(output->gradient);
-      if (changes_.gathered) change(role_of(*window));
+      if (changes_.gathered) change(accumulator_of(*window));
     }
     return output;
   }
@@ -70,9 +72,6 @@ class RecordingExecutor final : public StageExecutor {
 
  private:
   static std::size_t index(WindowSlot slot) { return static_cast<std::size_t>(slot); }
-  static ArenaRole role_of(WindowSlot slot) {
-    return slot == WindowSlot::kA ? ArenaRole::kAccumulatorA : ArenaRole::kAccumulatorB;
-  }
   void change(ArenaRole role) {
     arena().pull(role);
     changes_.gathered(arena().span(role));
@@ -82,7 +81,7 @@ class RecordingExecutor final : public StageExecutor {
   // Mode drain: at a step's end the other window is empty.
   void add(WindowSlot slot, StepPart& part) {
     if (entries_[index(slot)] == 0) return;
-    const ArenaRole role = role_of(slot);
+    const ArenaRole role = accumulator_of(slot);
     arena().pull(role);
     const std::span<const float> sum = arena().span(role);
     part.entries += entries_[index(slot)];
