@@ -25,6 +25,7 @@ constexpr std::array<std::pair<EventKind, std::string_view>, kCount> kTexts = {{
     {EventKind::kRoundFailed, "round_failed"},
     {EventKind::kRoundCommit, "round_commit"},
     {EventKind::kRoundAbandon, "round_abandon"},
+    {EventKind::kRestored, "restored"},
     {EventKind::kMember, "member"},
     {EventKind::kSessionOver, "session_over"},
     {EventKind::kUnreachable, "unreachable"},

@@ -26,6 +26,7 @@ enum class EventKind : std::uint8_t {
   kRoundFailed,
   kRoundCommit,
   kRoundAbandon,
+  kRestored,
   kMember,
   kSessionOver,
   kUnreachable,

@@ -218,6 +218,7 @@ std::string event_line(const EventIdentity& identity, WallTime time, const Event
   if (r.window) line.integer("window", static_cast<std::uint64_t>(*r.window));
   if (r.round) line.integer("round", r.round->value);
   if (r.version) line.integer("version", r.version->value);
+  if (r.back_to) line.integer("back_to", r.back_to->value);
   if (r.versions) line.versions("versions", *r.versions);
   if (r.digest) line.printed("digest", *r.digest);
   if (r.tag) line.text("tag", hex_of_tag(*r.tag));

@@ -13,6 +13,19 @@ EventRecord event_of(const RoundCommit& commit) {
           .secured = commit.secured};
 }
 
+EventRecord restored_event(StageId stage, RoundId round, Version version, Version back_to, const Digest& digest,
+                           CountTag tag, std::vector<Secured> taken_back, std::string_view cause) {
+  return {.event = EventKind::kRestored,
+          .stage = stage,
+          .round = round,
+          .version = version,
+          .back_to = back_to,
+          .digest = digest,
+          .tag = tag,
+          .secured = std::move(taken_back),
+          .cause = std::string(cause)};
+}
+
 EventRecord session_over_event(const Session& session, StageId stage, std::string_view cause) {
   return {.event = EventKind::kSessionOver, .stage = stage, .about = session, .cause = std::string(cause)};
 }

@@ -28,6 +28,7 @@ struct EventRecord {
   std::optional<WindowSlot> window{};
   std::optional<RoundId> round{};
   std::optional<Version> version{};
+  std::optional<Version> back_to{};                // the earlier one whose content a restore gives to it
   std::optional<std::vector<Version>> versions{};  // one a stage
   std::optional<Digest> digest{};
   std::optional<CountTag> tag{};
@@ -35,7 +36,7 @@ struct EventRecord {
   std::optional<SampleId> sample{};
   std::optional<std::uint32_t> epoch{};
   std::optional<std::vector<EntryName>> entries{};  // a path (stage order) or a window's entries
-  std::optional<std::vector<Secured>> secured{};    // a round's entries, per member
+  std::optional<std::vector<Secured>> secured{};    // a round's entries, or those taken back, per member
   std::optional<std::uint64_t> members{};           // how many
   std::optional<Session> silent{};                  // who was not heard of
   std::string state{};                              // what the session that it is about became
@@ -55,7 +56,11 @@ struct EventRecord {
 
 // Of the authority: the round is durable.
 EventRecord event_of(const RoundCommit& commit);
-// Of the authority: so is the end of the session.
+// Of the authority: the restore is durable. It makes `version` with the content of `back_to`, whose digest is `digest`.
+// `tag` is of what is taken back.
+EventRecord restored_event(StageId stage, RoundId round, Version version, Version back_to, const Digest& digest,
+                           CountTag tag, std::vector<Secured> taken_back, std::string_view cause);
+// Of the authority: the end of the session is durable.
 EventRecord session_over_event(const Session& session, StageId stage, std::string_view cause);
 // Of the trainer: `path` won, one entry a stage.
 EventRecord commit_event(const MicrobatchId& microbatch, std::vector<EntryName> path, double loss,

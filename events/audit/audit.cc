@@ -161,7 +161,7 @@ class Auditor {
 
   void take_of_trainer(const AuditEvent& e, Where where) {
     const bool decides =
-        (e.kind >= EventKind::kIssue && e.kind <= EventKind::kRoundAbandon && e.kind != EventKind::kRoundFailed) ||
+        (e.kind >= EventKind::kIssue && e.kind <= EventKind::kRestored && e.kind != EventKind::kRoundFailed) ||
         e.kind == EventKind::kMerged;
     if (life_.ended && (decides || e.kind == EventKind::kEnd))
       findings_.violation(where, e.event, " behind the end of the run");
@@ -235,16 +235,19 @@ class Auditor {
   void judge_winner(const EntryName& name, const EntryFact& fact) {
     StageVerdict& stage = report_.stages[fact.stage];
     ++stage.commits;
-    stage.secured += fact.times > 0;
+    stage.secured += fact.times > 0 && !fact.taken_back;
+    stage.taken_back += fact.taken_back;
     stage.lost += fact.lost;
-    report_.secured += fact.times > 0;
+    report_.secured += fact.times > 0 && !fact.taken_back;
+    report_.taken_back += fact.taken_back;
     report_.lost += fact.lost;
     if (fact.times > 1 || (fact.times > 0 && fact.lost)) {
       ++stage.counted_twice;
       ++report_.counted_twice;
-      findings_.violation(
-          {}, "microbatch ", fact.microbatch, " at stage ", fact.stage, " was ",
-          fact.times > 1 ? "secured " + std::to_string(fact.times) + " times" : "secured and also lost");
+      findings_.violation({}, "microbatch ", fact.microbatch, " at stage ", fact.stage, " was ",
+                          fact.times > 1    ? "secured " + std::to_string(fact.times) + " times"
+                          : fact.taken_back ? "taken back and also lost"
+                                            : "secured and also lost");
     }
     if (fact.times > 0 || fact.lost) return;
     if (!books_.ended || books_.trainer_gap) {
@@ -270,7 +273,7 @@ class Auditor {
     report_.undone = sums_.undone;
     report_.answered_gone = sums_.gone;
     report_.dropped_late = sums_.late;
-    report_.rounds = books_.rounds.size();
+    for (const RoundFact& round : books_.rounds) ++(round.back_to ? report_.restores : report_.rounds);
     // Of a committed pair the winner is the first one, of another any.
     report_.branches = sums_.entries - sums_.winners - sums_.unfinished.size();
   }
@@ -281,23 +284,28 @@ class Auditor {
       verdict.version = fact.newest();
       for (const auto& [number, story] : fact.stories)
         verdict.members_max = std::max(verdict.members_max, story.members);
-      for (const std::uint32_t index : fact.rounds) verdict.rounds += index != 0;
+      for (const std::uint32_t index : fact.rounds)
+        if (index != 0) ++(books_.rounds[index - 1].back_to ? verdict.restores : verdict.rounds);
       if (verdict.rounds > 0 && books_.ended) judge_last_anchor(stage, fact);
       const auto secured = books_.secured_tag(stage, fact.newest());
-      if (!books_.ended || !secured || *secured + fact.lost == fact.committed) continue;
+      if (!books_.ended || !secured || *secured + fact.lost + fact.taken_back == fact.committed) continue;
       verdict.tag_fits = books_.trainer_gap;
-      findings_.absent(books_.trainer_gap, {}, "stage ", stage,
-                       ": anchor + lost differs from the sum over all commits (by tag)");
+      findings_.absent(books_.trainer_gap, {}, "stage ", stage, ": anchor + lost",
+                       verdict.restores > 0 ? " + taken back" : "", " differs from the sum over all commits (by tag)");
     }
   }
 
   void judge_last_anchor(std::uint16_t stage, const StageFact& fact) {
-    if (report_.stages[stage].newest_anchor >= fact.newest()) return;
+    std::uint64_t last = fact.newest();
+    // Who joins at a version that a restore made writes no anchor line of it; the content was told of before.
+    for (const RoundFact* made = books_.round_of(stage, last);
+         made != nullptr && made->back_to && *made->back_to < last; made = books_.round_of(stage, last))
+      last = *made->back_to;
+    if (report_.stages[stage].newest_anchor >= last) return;
     bool gap = false;  // in the file of one that may have written it
     for (const auto& [name, session] : books_.sessions)
       if (session.stage == stage) gap = gap || session.gap || session.cut || !session.seen;
-    findings_.absent(gap, {}, "no replica of stage ", stage, " wrote of its anchor at the last version ",
-                     fact.newest());
+    findings_.absent(gap, {}, "no replica of stage ", stage, " wrote of its anchor at the last version ", last);
   }
 
   AuditReport report_;

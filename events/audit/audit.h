@@ -2,10 +2,11 @@
 // Judges the counting of a run from the event logs of all its processes, killed ones included (docs/EVENTS.md). Trusts
 // no process: what the trainer, the authority and the peers wrote must fit together.
 //
-// For every committed microbatch and stage exactly one of these must hold: secured by one committed round, or lost by
-// name, or (only while the run has not ended) undecided. And per stage, tags are sums modulo 2^64 of
-// count_tag(microbatch): the anchor's tag at a version equals the sum over what the rounds up to it secured; at the
-// end, with what was lost, it equals the sum over all commits.
+// For every committed microbatch and stage exactly one of these must hold: secured by one committed round, or taken
+// back by a restore behind that round, or lost by name, or (only while the run has not ended) undecided. And per stage,
+// tags are sums modulo 2^64 of count_tag(microbatch): the anchor's tag at a version equals the sum over what the rounds
+// up to it secured and no restore took back; at the end, with what was lost and taken back, it equals the sum over all
+// commits.
 //
 // What lines say against each other is a violation. What no line says is one too, unless lines are known to be missing
 // where it would stand: then nobody can tell, and the verdict is incomplete.
@@ -30,8 +31,8 @@ enum class AuditVerdict : std::uint8_t { kClean, kIncomplete, kViolated };
 std::string_view name_of(AuditVerdict verdict);  // "clean", "incomplete", "violated"
 
 struct StageVerdict {
-  std::uint64_t commits = 0, secured = 0, lost = 0, undecided = 0, silent = 0, counted_twice = 0;
-  std::uint64_t rounds = 0, version = 0;
+  std::uint64_t commits = 0, secured = 0, taken_back = 0, lost = 0, undecided = 0, silent = 0, counted_twice = 0;
+  std::uint64_t rounds = 0, restores = 0, version = 0;
   std::uint64_t anchors = 0;        // anchor lines compared with the rounds
   std::uint64_t newest_anchor = 0;  // the newest version that one of them is at
   bool tag_fits = true;
@@ -52,12 +53,12 @@ struct AuditReport {
   std::uint64_t issued = 0, committed = 0, unfinished = 0;
   std::uint64_t committed_targets = 0;
   // (microbatch, stage) pairs:
-  std::uint64_t secured = 0, lost = 0, undecided = 0, silent = 0, counted_twice = 0;
+  std::uint64_t secured = 0, taken_back = 0, lost = 0, undecided = 0, silent = 0, counted_twice = 0;
   std::uint64_t branches = 0;       // entries beyond the first of a (microbatch, stage)
   std::uint64_t undone = 0;         // counted entries that were taken out again
   std::uint64_t answered_gone = 0;  // committed entries whose peer had them no more
   std::uint64_t dropped_late = 0;   // and those whose gradient came too late there; they are lost by that name
-  std::uint64_t sessions = 0, sessions_over = 0, rounds = 0;
+  std::uint64_t sessions = 0, sessions_over = 0, rounds = 0, restores = 0;
   std::map<std::uint16_t, StageVerdict> stages;
   std::uint64_t violation_count = 0, incomplete_count = 0;
   std::vector<std::string> violations;  // the first kFindingsShownMax

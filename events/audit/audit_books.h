@@ -62,7 +62,7 @@ struct EntryFact {
   std::uint16_t merged_life = 0, lost_life = 0;  // of the trainer, when it last said so; 0: never
   std::uint32_t round = 0;                       // index in Books::rounds of the first round that names it, from 1
   std::uint8_t times = 0;                        // rounds that name it
-  bool committed = false, lost = false, lost_as_gone = false, lost_as_late = false;
+  bool committed = false, lost = false, lost_as_gone = false, lost_as_late = false, taken_back = false;
   bool told = false, counted = false, late = false, settled = false, gone = false;  // by its peer
 };
 
@@ -74,11 +74,13 @@ struct MicrobatchFact {
   std::uint16_t stages = 0;
 };
 
+// What made a version: a round, or a restore, which has no members and no step.
 struct RoundFact {
   std::uint16_t stage = 0, life = 0;
   std::uint64_t round = 0, version = 0, step = 0;
-  std::uint64_t content = 0;  // a mix of what it secured
+  std::uint64_t content = 0;  // a mix of what it secured, or took back
   CountTag tag = 0;
+  std::optional<std::uint64_t> back_to;  // of a restore: the version whose content it gives to its own
   std::string digest, where;
   std::vector<std::pair<Session, std::uint64_t>> members;  // and how many entries of each
   std::uint64_t named(const Session& session) const {
@@ -102,11 +104,11 @@ struct RoundStory {
 struct StageFact {
   std::vector<std::uint32_t> rounds;  // index in Books::rounds by version - 1; 0: none made it
   // When the trainer's files are read:
-  std::vector<CountTag> tags;  // by version - 1: the sum over what the rounds up to it secured
+  std::vector<CountTag> tags;  // by version - 1: the sum over what the rounds up to it secured and none took back
   std::uint64_t whole = 0;     // up to here no version lacks its round
-  CountTag committed = 0, lost = 0;
+  CountTag committed = 0, lost = 0, taken_back = 0;
   std::map<std::uint64_t, RoundStory> stories;  // by number
-  std::uint64_t opened = 0;                     // the newest one
+  std::uint64_t opened = 0, restored = 0;       // the newest ones
   std::uint64_t newest() const { return rounds.size(); }
 };
 
@@ -141,7 +143,7 @@ struct Books {
   std::map<std::pair<std::uint16_t, std::uint64_t>, std::uint32_t> by_number;  // index in rounds, from 1
   bool trainer_seen = false, trainer_gap = false, ended = false;
 
-  // The round that made this version; null: none did.
+  // The round or restore that made this version; null: none did.
   const RoundFact* round_of(std::uint16_t stage, std::uint64_t version) const {
     const auto found = stages.find(stage);
     if (found == stages.end() || version == 0 || version > found->second.rounds.size()) return nullptr;
@@ -156,7 +158,8 @@ struct Books {
     const auto found = entries.find(entry);
     return found == entries.end() || !found->second.committed ? nullptr : &found->second;
   }
-  // The sum over what the rounds up to `version` secured; nothing when one of them is not there.
+  // The sum over what the rounds up to `version` secured and no restore up to it took back; nothing when one of them is
+  // not there.
   std::optional<CountTag> secured_tag(std::uint16_t stage, std::uint64_t version) const {
     const auto found = stages.find(stage);
     if (version == 0) return CountTag{0};

@@ -19,11 +19,11 @@ using F = AuditField;
 using K = EventKind;
 
 constexpr std::string_view kFieldNames[] = {
-    "time",   "event",    "role",       "run",    "peer",          "session", "microbatch", "stage",
-    "about",  "entry",    "lease",      "window", "round",         "version", "digest",     "tag",
-    "step",   "entries",  "secured",    "cause",  "loss",          "targets", "state",      "sample",
-    "epoch",  "sent",     "received",   "fp32",   "payload",       "missing", "members",    "about_peer",
-    "silent", "versions", "delay_mean", "delays", "settle_wait_ms"};
+    "time",   "event",    "role",       "run",    "peer",           "session", "microbatch", "stage",
+    "about",  "entry",    "lease",      "window", "round",          "version", "digest",     "tag",
+    "step",   "entries",  "secured",    "cause",  "loss",           "targets", "state",      "sample",
+    "epoch",  "sent",     "received",   "fp32",   "payload",        "missing", "members",    "about_peer",
+    "silent", "versions", "delay_mean", "delays", "settle_wait_ms", "back_to"};
 static_assert(std::size(kFieldNames) == static_cast<std::size_t>(F::kNone));
 
 constexpr std::uint64_t bit(F field) { return std::uint64_t{1} << static_cast<unsigned>(field); }
@@ -65,6 +65,8 @@ constexpr Form kForms[] = {
     {"round_commit", K::kRoundCommit, kTrainer,
      bits(F::kStage, F::kRound, F::kVersion, F::kStep, F::kSecured, F::kTag, F::kDigest)},
     {"round_abandon", K::kRoundAbandon, kTrainer, bits(F::kStage, F::kRound, F::kCause)},
+    {"restored", K::kRestored, kTrainer,
+     bits(F::kStage, F::kRound, F::kVersion, F::kBackTo, F::kSecured, F::kTag, F::kDigest, F::kCause)},
     {"round_open", K::kRoundOpen, kTrainer, bits(F::kStage, F::kRound, F::kVersion, F::kStep, F::kMembers)},
     {"round_failed", K::kRoundFailed, kTrainer, kOfSession | bits(F::kRound)},
     {"session_over", K::kSessionOver, kTrainer, kOfSession | bits(F::kCause)},
@@ -111,6 +113,7 @@ constexpr Number kNumbers[] = {
     {F::kWindow, &AuditEvent::window, 0, 1},
     {F::kRound, &AuditEvent::round},
     {F::kVersion, &AuditEvent::version},
+    {F::kBackTo, &AuditEvent::back_to},
     {F::kStep, &AuditEvent::step},
     {F::kTargets, &AuditEvent::targets},
     {F::kSample, &AuditEvent::sample},

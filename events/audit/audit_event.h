@@ -51,6 +51,7 @@ enum class AuditField : std::uint8_t {
   kDelayMean,
   kDelays,
   kSettleWaitMs,
+  kBackTo,
   kNone,
 };
 
@@ -64,7 +65,7 @@ struct AuditEvent {
   EntryName entry;
   Lease lease;
   std::uint64_t stage = 0, window = 0, round = 0, version = 0, step = 0, targets = 0, sample = 0, epoch = 0,
-                missing = 0, members = 0, settle_wait_ms = 0;
+                missing = 0, members = 0, settle_wait_ms = 0, back_to = 0;
   CountTag tag = 0;
   std::string digest, about_peer;
   std::vector<EntryName> entries;

@@ -25,6 +25,10 @@ std::string audit_table(const AuditReport& r) {
     }
     out << std::setw(10) << (s.tag_fits ? "fits" : "DIFFERS") << '\n';
   }
+  for (const auto& [stage, s] : r.stages)
+    if (s.restores > 0)
+      out << "stage " << stage << ": restored " << s.restores << (s.restores == 1 ? " time" : " times")
+          << ", taken back " << s.taken_back << '\n';
   out << '\n';
   const auto list = [&](const char* what, const std::vector<std::string>& shown, std::uint64_t count) {
     for (const std::string& line : shown) out << what << ": " << line << '\n';
@@ -34,7 +38,9 @@ std::string audit_table(const AuditReport& r) {
   list("incomplete", r.incomplete, r.incomplete_count);
   out << "verdict: " << (r.verdict() == AuditVerdict::kViolated ? "VIOLATED" : name_of(r.verdict()))
       << " (counted twice " << r.counted_twice << ", silent losses " << r.silent << ", lost by name " << r.lost
-      << ", undecided " << r.undecided << ")\n";
+      << ", undecided " << r.undecided;
+  if (r.taken_back > 0) out << ", taken back " << r.taken_back;
+  out << ")\n";
   return out.str();
 }
 
@@ -46,6 +52,7 @@ std::string audit_json(const AuditReport& r) {
                                 {"committed", r.committed},
                                 {"unfinished", r.unfinished},
                                 {"secured", r.secured},
+                                {"taken_back", r.taken_back},
                                 {"lost", r.lost},
                                 {"undecided", r.undecided},
                                 {"silent", r.silent},
@@ -57,6 +64,7 @@ std::string audit_json(const AuditReport& r) {
                                 {"sessions", r.sessions},
                                 {"sessions_over", r.sessions_over},
                                 {"rounds", r.rounds},
+                                {"restores", r.restores},
                                 {"files", r.files},
                                 {"lines", r.lines},
                                 {"torn", r.torn},
@@ -66,11 +74,13 @@ std::string audit_json(const AuditReport& r) {
     out["stages"].push_back({{"stage", stage},
                              {"commits", s.commits},
                              {"secured", s.secured},
+                             {"taken_back", s.taken_back},
                              {"lost", s.lost},
                              {"undecided", s.undecided},
                              {"silent", s.silent},
                              {"counted_twice", s.counted_twice},
                              {"rounds", s.rounds},
+                             {"restores", s.restores},
                              {"version", s.version},
                              {"anchors", s.anchors},
                              {"tag_fits", s.tag_fits}});

@@ -18,6 +18,18 @@ std::uint64_t mix_of(const std::vector<Secured>& secured) {
   return mix;
 }
 
+RoundFact fact_of(const AuditEvent& e, const TrainerLife& life) {
+  RoundFact round;
+  round.stage = static_cast<std::uint16_t>(e.stage);
+  round.life = life.number;
+  round.round = e.round;
+  round.version = e.version;
+  round.content = mix_of(e.secured);
+  round.tag = e.tag;
+  round.digest = e.digest;
+  return round;
+}
+
 }  // namespace
 
 void AuthorityStory::take(const AuditEvent& e, const TrainerLife& life, Where where) {
@@ -33,6 +45,8 @@ void AuthorityStory::take(const AuditEvent& e, const TrainerLife& life, Where wh
       return take_abandoned(e, where);
     case EventKind::kRoundCommit:
       return take_round(e, life, where);
+    case EventKind::kRestored:
+      return take_restored(e, life, where);
     default:
       return;
   }
@@ -77,8 +91,8 @@ void AuthorityStory::take_over(const AuditEvent& e, const TrainerLife& life, Whe
 void AuthorityStory::take_open(const AuditEvent& e, Where where) {
   const auto stage = static_cast<std::uint16_t>(e.stage);
   StageFact& fact = books_.stages[stage];
-  if (e.round <= fact.opened)
-    findings_.violation(where, "round ", e.round, " of stage ", stage, " is opened behind round ", fact.opened);
+  if (const std::uint64_t before = std::max(fact.opened, fact.restored); e.round <= before)
+    findings_.violation(where, "round ", e.round, " of stage ", stage, " is opened behind round ", before);
   const RoundStory* last = fact.opened == 0 ? nullptr : &fact.stories[fact.opened];
   if (last != nullptr && !last->committed && !last->abandoned && opened_in_[stage] == life_)
     findings_.absent(books_.trainer_gap, where, "round ", e.round, " of stage ", stage, " is opened, round ",
@@ -104,37 +118,116 @@ void AuthorityStory::take_abandoned(const AuditEvent& e, Where where) {
 }
 
 void AuthorityStory::take_round(const AuditEvent& e, const TrainerLife& life, Where where) {
-  RoundFact round;
-  round.stage = static_cast<std::uint16_t>(e.stage);
-  round.life = life.number;
-  round.round = e.round;
-  round.version = e.version;
+  RoundFact round = fact_of(e, life);
   round.step = e.step;
-  round.content = mix_of(e.secured);
-  round.tag = e.tag;
-  round.digest = e.digest;
-  std::uint32_t& index = books_.by_number[{round.stage, round.round}];
-  if (index != 0) {
-    RoundFact& known = books_.rounds[index - 1];
-    if (known.life == life.number)
-      findings_.violation(where, "round ", e.round, " of stage ", e.stage, " was committed twice in one life");
-    known.life = life.number;
-    if (known.version != round.version || known.content != round.content || known.step != round.step ||
-        known.tag != round.tag || known.digest != round.digest)
-      findings_.violation(where, "round ", e.round, " of stage ", e.stage,
-                          " was committed twice with different content, before in ", known.where);
-    return;
-  }
-  round.where = std::string(where.file) + ":" + std::to_string(where.line);
+  if (is_repeat(round, where)) return;
   compare(round, where);
-  books_.rounds.push_back(std::move(round));
-  index = static_cast<std::uint32_t>(books_.rounds.size());
-  take_version(books_.rounds.back(), where);
-  take_secured(e, books_.rounds.back(), where);
-  const RoundStory& story = books_.stages[books_.rounds.back().stage].stories[e.round];
+  take_secured(e, keep(std::move(round), where), where);
+  const RoundStory& story = books_.stages[static_cast<std::uint16_t>(e.stage)].stories[e.round];
   if (story.opened && story.members != e.secured.size())
     findings_.violation(where, "round ", e.round, " of stage ", e.stage, " names ", e.secured.size(),
                         " members, it was opened with ", story.members);
+}
+
+void AuthorityStory::take_restored(const AuditEvent& e, const TrainerLife& life, Where where) {
+  RoundFact restore = fact_of(e, life);
+  restore.back_to = e.back_to;
+  if (is_repeat(restore, where)) return;
+  judge_restore(e, where);
+  take_back(e, where);
+  judge_left_out(e, where);
+  keep(std::move(restore), where);
+}
+
+// Its number, and the version that it goes back to.
+void AuthorityStory::judge_restore(const AuditEvent& e, Where where) {
+  const auto stage = static_cast<std::uint16_t>(e.stage);
+  StageFact& fact = books_.stages[stage];
+  if (!fact.stories.empty() && fact.stories.rbegin()->first >= e.round)
+    findings_.violation(where, "stage ", stage, " is restored by round ", e.round, ", behind round ",
+                        fact.stories.rbegin()->first);
+  fact.stories[e.round].committed = true;
+  fact.restored = std::max(fact.restored, e.round);
+  if (e.version < 2 || e.back_to >= e.version - 1)
+    return findings_.violation(where, "stage ", stage, " goes back to version ", e.back_to, " and makes version ",
+                               e.version, ", where it is not below the newest");
+  const RoundFact* made = books_.round_of(stage, e.back_to);
+  if (made == nullptr && e.back_to > 0)
+    findings_.absent(books_.trainer_gap, where, "stage ", stage, " goes back to version ", e.back_to,
+                     ", which no round made");
+  if (made != nullptr && made->digest != e.digest)
+    findings_.violation(where, "the digest of version ", e.version, " of stage ", stage, " is not that of version ",
+                        e.back_to, ", to which it goes back (", made->where, ")");
+  for (std::uint64_t version = e.back_to + 1; version < e.version && version <= fact.newest(); ++version) {
+    const RoundFact* later = books_.round_of(stage, version);
+    if (later != nullptr && later->back_to && *later->back_to < e.back_to)
+      findings_.violation(where, "stage ", stage, " goes back to version ", e.back_to,
+                          ", which was left behind by the restore that made version ", version);
+  }
+}
+
+// What it names was secured by a round behind that version, and taken back by no restore before.
+void AuthorityStory::take_back(const AuditEvent& e, Where where) {
+  CountTag sum = 0;
+  bool known = true;
+  for (const Secured& member : e.secured)
+    for (const std::uint64_t serial : member.serials) {
+      const EntryName name{member.session, serial};
+      const auto found = books_.entries.find(name);
+      const RoundFact* round =
+          found == books_.entries.end() || found->second.round == 0 ? nullptr : &books_.rounds[found->second.round - 1];
+      if (found == books_.entries.end() || !found->second.committed)
+        known = false;
+      else
+        sum += count_tag(found->second.microbatch);
+      if (round == nullptr || round->stage != e.stage || round->version <= e.back_to || round->version >= e.version)
+        findings_.absent(books_.trainer_gap, where, "takes back entry ", name, ", which no round behind version ",
+                         e.back_to, " of stage ", e.stage, " secured");
+      else if (std::exchange(found->second.taken_back, true))
+        findings_.violation(where, "takes back entry ", name, ", which was taken back before");
+    }
+  if (known && sum != e.tag)
+    findings_.violation(where, "the tag of round ", e.round, " of stage ", e.stage,
+                        " is not the sum over what it takes back");
+  books_.stages[static_cast<std::uint16_t>(e.stage)].taken_back += e.tag;
+}
+
+void AuthorityStory::judge_left_out(const AuditEvent& e, Where where) {
+  std::uint64_t count = 0;
+  EntryName first;
+  for (const auto& [name, fact] : books_.entries) {
+    if (fact.round == 0 || fact.taken_back) continue;
+    const RoundFact& round = books_.rounds[fact.round - 1];
+    if (round.stage != e.stage || round.version <= e.back_to || round.version >= e.version) continue;
+    if (count++ == 0 || name < first) first = name;
+  }
+  if (count > 0)
+    findings_.absent(books_.trainer_gap, where, "goes back to version ", e.back_to, " of stage ", e.stage,
+                     " and leaves out ", count, " entries that rounds behind it secured, the first is ", first);
+}
+
+// A later life may say again what it found in its log.
+bool AuthorityStory::is_repeat(const RoundFact& round, Where where) {
+  const auto found = books_.by_number.find({round.stage, round.round});
+  if (found == books_.by_number.end()) return false;
+  RoundFact& known = books_.rounds[found->second - 1];
+  if (known.life == round.life)
+    findings_.violation(where, "round ", round.round, " of stage ", round.stage, " was committed twice in one life");
+  known.life = round.life;
+  if (known.version != round.version || known.content != round.content || known.step != round.step ||
+      known.tag != round.tag || known.digest != round.digest || known.back_to != round.back_to)
+    findings_.violation(where, "round ", round.round, " of stage ", round.stage,
+                        " was committed twice with different content, before in ", known.where);
+  return true;
+}
+
+RoundFact& AuthorityStory::keep(RoundFact round, Where where) {
+  round.where = std::string(where.file) + ":" + std::to_string(where.line);
+  books_.rounds.push_back(std::move(round));
+  RoundFact& kept = books_.rounds.back();
+  books_.by_number[{kept.stage, kept.round}] = static_cast<std::uint32_t>(books_.rounds.size());
+  take_version(kept, where);
+  return kept;
 }
 
 // With what the authority's other lines say of the round.
@@ -192,6 +285,9 @@ void AuthorityStory::take_secured(const AuditEvent& e, RoundFact& round, Where w
       EntryFact& fact = books_.entries[name];
       if (fact.times < 0xff) ++fact.times;
       if (fact.round == 0) fact.round = index;
+      if (fact.taken_back)
+        findings_.violation(where, "round ", e.round, " of stage ", e.stage, " names entry ", name,
+                            ", which was taken back");
       if (!fact.committed) {
         known = false;
         continue;
@@ -217,10 +313,13 @@ void AuthorityStory::finish() {
     fact.whole = fact.newest();
     fact.tags.resize(fact.rounds.size());
     for (std::size_t i = 0; i < fact.rounds.size(); ++i) {
-      if (fact.rounds[i] == 0)
+      const RoundFact* round = books_.round_of(stage, i + 1);
+      if (round == nullptr)
         fact.whole = std::min<std::uint64_t>(fact.whole, i);
-      else
-        sum += books_.rounds[fact.rounds[i] - 1].tag;
+      else if (!round->back_to)
+        sum += round->tag;
+      else if (*round->back_to <= i)
+        sum = *round->back_to == 0 ? 0 : fact.tags[*round->back_to - 1];
       fact.tags[i] = sum;
     }
   }

@@ -1,5 +1,5 @@
 #pragma once
-// What the authority wrote of rounds and sessions (docs/EVENTS.md, rules 2, 9, 10).
+// What the authority wrote of rounds and sessions (docs/EVENTS.md, rules 2, 3, 9, 10).
 #include "events/audit/audit_books.h"
 
 namespace shoal {
@@ -17,6 +17,12 @@ class AuthorityStory {
   void take_open(const AuditEvent& e, Where where);
   void take_abandoned(const AuditEvent& e, Where where);
   void take_round(const AuditEvent& e, const TrainerLife& life, Where where);
+  void take_restored(const AuditEvent& e, const TrainerLife& life, Where where);
+  void judge_restore(const AuditEvent& e, Where where);
+  void take_back(const AuditEvent& e, Where where);
+  void judge_left_out(const AuditEvent& e, Where where);
+  bool is_repeat(const RoundFact& round, Where where);
+  RoundFact& keep(RoundFact round, Where where);
   void take_version(const RoundFact& round, Where where);
   void take_secured(const AuditEvent& e, RoundFact& round, Where where);
   void compare(const RoundFact& round, Where where);

@@ -202,7 +202,7 @@ void TrainerStory::finish() {
   }
   if (!books_.ended) return;
   for (const auto& [name, fact] : books_.entries)
-    if (fact.committed && fact.times > 0 && !fact.lost && fact.merged_life == 0)
+    if (fact.committed && fact.times > 0 && !fact.taken_back && !fact.lost && fact.merged_life == 0)
       findings_.absent(books_.trainer_gap, {}, "entry ", name, " was secured and never marked merged");
 }
 

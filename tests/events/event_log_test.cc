@@ -52,6 +52,7 @@ TEST(EventLogTest, EveryFieldReadsBack) {
                              .window = WindowSlot::kB,
                              .round = RoundId{11},
                              .version = Version{12},
+                             .back_to = Version{29},
                              .versions = std::vector<Version>{Version{24}, Version{25}},
                              .digest = Digest{},
                              .tag = 0xfedcba9876543210,
@@ -99,7 +100,7 @@ TEST(EventLogTest, EveryFieldReadsBack) {
       {"payload", 22},     {"longest_callback_ms", 24},
       {"missing", 23},     {"settle_wait_ms", 25},
       {"computed_ms", 26}, {"deltas", 27},
-      {"keys", 28}};
+      {"keys", 28},        {"back_to", 29}};
   for (const auto& [key, value] : integers) {
     EXPECT_TRUE(line[key].is_number_unsigned()) << key;
     EXPECT_EQ(line[key], value) << key;
@@ -107,7 +108,22 @@ TEST(EventLogTest, EveryFieldReadsBack) {
   EXPECT_EQ(line["callback"], "Chunk");
   EXPECT_EQ(line["delays"], (std::vector<int>{33, 0, 66}));
   EXPECT_DOUBLE_EQ(line["delay_mean"].get<double>(), 132.0 / 99);
-  EXPECT_EQ(line.size(), 42u);
+  EXPECT_EQ(line.size(), 43u);
+}
+
+TEST(EventLogTest, ARestoreSaysWhatItMakesAndWhatItTakesBack) {
+  const auto line = line_of(restored_event(StageId{2}, RoundId{11}, Version{12}, Version{9}, Digest{}, 0xabc,
+                                           {{Session{1, 2}, {3, 4}}}, "nobody has version 11"));
+  EXPECT_EQ(line["event"], "restored");
+  EXPECT_EQ(line["stage"], 2);
+  EXPECT_EQ(line["round"], 11);
+  EXPECT_EQ(line["version"], 12);
+  EXPECT_EQ(line["back_to"], 9);
+  EXPECT_EQ(line["secured"]["0000000000000001.0000000000000002"], (std::vector<int>{3, 4}));
+  EXPECT_EQ(line["tag"], "0000000000000abc");
+  EXPECT_EQ(line["digest"], std::string(64, '0'));
+  EXPECT_EQ(line["cause"], "nobody has version 11");
+  EXPECT_EQ(line.size(), 14u);
 }
 
 TEST(EventLogTest, ALineIsOfTheWritersStageUnlessItNamesAnother) {
