@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "cli/executors.h"
@@ -12,6 +13,7 @@
 #include "common/descriptors.h"
 #include "common/file_storage.h"
 #include "common/log.h"
+#include "common/posix_file.h"
 #include "common/resident_memory.h"
 #include "common/status_line.h"
 #include "common/thread_loop.h"
@@ -37,7 +39,8 @@ struct JoinArguments {
   std::uint64_t memory_mebibytes = 0;
   int stage = -1;
   double patience_s = 60, wait_s = 3600;
-  bool no_dht = false, once = false;
+  std::vector<std::string> checkpoints;
+  bool no_dht = false, once = false, no_checkpoints = false;
 };
 
 class JoinProgram final : private Peer::Owner {
@@ -98,6 +101,7 @@ class JoinProgram final : private Peer::Owner {
       events_ = *std::move(events);
     }
     storage_ = std::make_unique<FileStorage>(loop_);
+    SHOAL_TRY(make_checkpoint_folders());
     if (const Status raised = raise_descriptors_max(); !raised.ok()) log_warning(raised.error().message);
     SHOAL_ASSIGN(
         wire_,
@@ -120,6 +124,19 @@ class JoinProgram final : private Peer::Owner {
                                loop_, [this] { peer_->leave(); }, [this] { peer_->leave(); }));
     log_info("this machine is peer ", short_name(home_->key().id()), " and computes on ", device_name_);
     log_info("listening on ", wire_->listening_address(), ", told to others as ", addresses.front());
+    return {};
+  }
+
+  // What a process with a key of its own wrote, another one could not use.
+  Status make_checkpoint_folders() {
+    if (arguments_.no_checkpoints || home_->is_temporary()) return {};
+    checkpoint_folders_ = arguments_.checkpoints;
+    if (checkpoint_folders_.empty()) checkpoint_folders_.push_back(home_->path() + "/checkpoints");
+    for (const std::string& folder : checkpoint_folders_) {
+      std::error_code failure;
+      std::filesystem::create_directories(folder, failure);
+      if (failure) return cannot_make(error_of_errno("create the folder", folder, failure.value()));
+    }
     return {};
   }
 
@@ -169,18 +186,20 @@ class JoinProgram final : private Peer::Owner {
                         .contact_time = from_seconds(arguments_.patience_s),
                         .absence_time = from_seconds(arguments_.wait_s),
                         .once = arguments_.once};
+    options.checkpoint_folders = checkpoint_folders_;
     if (arguments_.stage >= 0) options.wish = StageId(static_cast<std::uint16_t>(arguments_.stage));
-    PeerEnvironment environment{.loop = loop_,
-                                .wire = *wire_,
-                                .device = *device_,
-                                .aside = *aside_,
-                                .events = *events_,
-                                .factory = {},
-                                .rng = Rng(entropy_seed()),
-                                .directory = directory_.get(),
-                                .factory_of = [compute = arguments_.compute](const RunConfig& config) {
-                                  return executor_factory(config.executor, compute);
-                                }};
+    PeerEnvironment environment{
+        .loop = loop_,
+        .wire = *wire_,
+        .device = *device_,
+        .aside = *aside_,
+        .events = *events_,
+        .factory = {},
+        .rng = Rng(entropy_seed()),
+        .directory = directory_.get(),
+        .factory_of = [compute = arguments_.compute](
+                          const RunConfig& config) { return executor_factory(config.executor, compute); },
+        .storage = storage_.get()};
     peer_ = std::make_unique<Peer>(std::move(options), std::move(environment), static_cast<Peer::Owner&>(*this));
   }
 
@@ -250,6 +269,7 @@ class JoinProgram final : private Peer::Owner {
   JoinArguments arguments_;
   const GlobalOptions& global_;
   std::string device_name_;
+  std::vector<std::string> checkpoint_folders_;
   PeerLine line_;
   bool over_ = false;
   std::string reason_;
@@ -300,6 +320,12 @@ void add_join(CLI::App& app, Program& program) {
       ->add_option("--wait", arguments->wait_s,
                    "seconds to keep the state while the launching process is away (default: 3600)")
       ->check(CLI::Range(1.0, 1e7));
+  command
+      ->add_option("--checkpoints", arguments->checkpoints,
+                   "folder for checkpoints of the stage, repeatable: each gets them all (default: HOME/checkpoints)")
+      ->type_name("DIR");
+  command->add_flag("--no-checkpoints", arguments->no_checkpoints,
+                    "write none: the stage's state is lost with this process if no other peer has it");
   command->add_flag("--once", arguments->once, "end with the session instead of joining again");
   run_when_named(*command, program,
                  [arguments](const GlobalOptions& global) { return JoinProgram(*arguments, global).run(); });

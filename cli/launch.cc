@@ -12,6 +12,7 @@
 #include "cli/outcome.h"
 #include "cli/program.h"
 #include "cli/saved_states.h"
+#include "cli/summary_json.h"
 #include "common/descriptors.h"
 #include "common/file_storage.h"
 #include "common/log.h"
@@ -37,7 +38,7 @@ struct LaunchArguments {
   double seconds_between_lines = 1;
 };
 
-constexpr char kRunFile[] = "/run.toml", kListenFile[] = "/listen";
+constexpr char kRunFile[] = "/run.toml", kListenFile[] = "/listen", kSummaryFile[] = "/summary.json";
 constexpr std::size_t kListenBytesMax = 256;
 // How long a resumed run waits for its port. A connection that is over holds its source port for 60 s (TIME_WAIT).
 constexpr Duration kPortPatience = 75s;
@@ -309,34 +310,19 @@ class LaunchProgram final : private Launch::Owner {
       log_info("all ", config_.in_flight(), " microbatches were allowed in flight for ",
                std::lround(100 * s.full_in_flight_share), " % of these tokens, and never fewer than ",
                config_.fewest_in_flight());
+    const std::string text = summary_json({.name = config_.run.name,
+                                           .interrupted = signals_->heard(),
+                                           .loss_start = losses_.first(),
+                                           .loss_end = losses_.last(),
+                                           .wire_bytes = wire_->bytes_sent(),
+                                           .elapsed = loop_.now() - started_,
+                                           .targets_per_microbatch = config_.targets_per_microbatch(),
+                                           .saved = error_ ? "" : arguments_.save},
+                                          s);
+    const Status written = replace_file(arguments_.folder + kSummaryFile, {Bytes::copy_of(text)});
+    if (!written.ok()) log_warning("no summary was written: ", written.error().message);
     if (!json_) return;
-    const auto or_null = [](const auto& value) { return value ? nlohmann::json(*value) : nlohmann::json(nullptr); };
-    nlohmann::ordered_json out = {{"schema", "shoal.launch/1"},
-                                  {"run", config_.run.name},
-                                  {"reason", s.reason},
-                                  {"interrupted", signals_->heard()},
-                                  {"loss_start", losses_.first()},
-                                  {"loss_end", losses_.last()},
-                                  {"val_loss", or_null(s.validation_loss)},
-                                  {"val_versions", nlohmann::json::array()},
-                                  {"tokens", s.run_targets},
-                                  {"issued", s.issued},
-                                  {"committed", s.committed},
-                                  {"unfinished", s.unfinished},
-                                  {"faults", s.faults},
-                                  {"asked_again", s.asked_again},
-                                  {"lost", s.lost},
-                                  {"answered_gone", s.acks_gone},
-                                  {"rounds", s.rounds},
-                                  {"rounds_abandoned", s.rounds_abandoned},
-                                  {"loss_bound_microbatches", s.loss_bound_microbatches},
-                                  {"loss_bound_tokens", s.loss_bound_targets},
-                                  {"full_in_flight_share", s.full_in_flight_share},
-                                  {"delay", or_null(s.delay)},
-                                  {"sent_bytes", wire_->bytes_sent()},
-                                  {"elapsed_s", seconds_of(loop_.now() - started_)}};
-    for (const Version& version : s.validation_versions) out["val_versions"].push_back(version.value);
-    std::fputs((out.dump(2) + "\n").c_str(), stdout);
+    std::fputs(text.c_str(), stdout);
     std::fflush(stdout);
   }
 

@@ -35,6 +35,8 @@ void CountingBooks::read(const std::vector<SimEvent>& events) {
       opened_.insert_or_assign({*event.stage, *event.round}, *event.members);
     } else if (event.event == EventKind::kRoundCommit && event.secured && event.stage && event.version) {
       read_round(event);
+    } else if (event.event == EventKind::kRestored && event.stage && event.version && event.back_to) {
+      go_back(*event.stage, *event.version, *event.back_to);
     } else if (event.event == EventKind::kLost && event.entry_name) {
       list(*event.entry_name, event.cause, event.at);
     } else if (event.event == EventKind::kSessionOver && event.about) {
@@ -61,6 +63,16 @@ void CountingBooks::read_round(const EventRecord& event) {
     for (const std::uint64_t serial : member.serials)
       secure({member.session, serial}, *event.stage, *event.version, sum);
   versions.emplace(*event.version, sum);
+}
+
+// What the later rounds secured is in no anchor any more; it stays decided.
+void CountingBooks::go_back(StageId stage, Version made, Version back_to) {
+  auto& versions = anchors_[stage];
+  if (versions.contains(made)) return;  // said again by a resumed launch
+  if (versions.empty() || versions.rbegin()->first.value + 1 != made.value || !versions.contains(back_to))
+    broken_.push_back("stage " + std::to_string(stage.value) + " goes back to version " +
+                      std::to_string(back_to.value) + ", which it did not have, or past its newest");
+  versions.emplace(made, secured_up_to(stage, back_to));
 }
 
 // A commit names all members of its round, also who brought nothing: their parts are in the sum.

@@ -50,6 +50,7 @@ class CountingBooks {
 
  private:
   void read_commit(const EventRecord& event);
+  void go_back(StageId stage, Version made, Version back_to);
   void check_contributions(const EventRecord& commit);
   void read_round(const EventRecord& event);
   void secure(const EntryName& entry_name, StageId stage, Version version, GradientSum& sum);

@@ -72,7 +72,7 @@ bool FaultStrikes::launch_away() const {
 // Who is dead has no state, so the living are those that count.
 bool FaultStrikes::may_lose(std::size_t peer) const {
   const auto mine = held_by(*swarm_.peers()[peer]);
-  if (!mine) return true;
+  if (!mine || swarm_.options().checkpoints) return true;
   for (std::size_t i = 0; i < swarm_.peers().size(); ++i)
     if (const auto other = held_by(*swarm_.peers()[i]);
         i != peer && other && other->first == mine->first && other->second >= mine->second)

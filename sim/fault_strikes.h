@@ -3,7 +3,7 @@
 // under way changes, every line, device, disk, clock and cut pair is set to what that set says.
 //
 // The guard: no fault takes the last holder of a stage's newest state for good. A process that dies leaves another one
-// that is alive and holds the stage's anchor at no older version.
+// that is alive and holds the stage's anchor at no older version. Not where peers write checkpoints.
 // Thread: the simulation's.   Borrows: the swarm.
 #include <map>
 #include <set>

@@ -23,7 +23,7 @@ struct Arguments {
   FaultOptions faults;
   ScaleOptions scale;
   double scale_seconds = 30;
-  bool verbose = false, report = false, json = false, list = false, stop_at_first = false;
+  bool checkpoints = false, verbose = false, report = false, json = false, list = false, stop_at_first = false;
 };
 
 CLI::Validator kind_name() {
@@ -51,6 +51,7 @@ void add_options(CLI::App& app, Arguments& a) {
       ->capture_default_str();
   app.add_flag("--lift-bounds", a.faults.lift_bounds, "faults beyond what is known to be survived; see --list-faults");
   app.add_flag("--list-faults", a.list, "tell the kinds of faults and their bounds, and run nothing");
+  app.add_flag("--checkpoints", a.checkpoints, "in every seed: peers write them, and last holders die too");
   app.add_flag("--verbose", a.verbose, "tell every story, not only the broken ones");
   app.add_flag("--stop-at-first", a.stop_at_first, "end the batch with the first seed that broke a rule");
   app.add_flag("--report", a.report, "end with the figures of the batch, kind by kind");
@@ -81,6 +82,7 @@ ScenarioResult run_seed(const Arguments& a, std::uint64_t seed) {
   if (seed % kDeltasEvery == 0) options.deltas = exact_deltas();
   if (seed % kEstimatesEvery == 0) options.config.data.validate_every = 1;
   if (seed % kDelayMaxEvery == 0) options.config.optimizer.delay_max = 1;
+  if (a.checkpoints || seed % kCheckpointsEvery == 0) keep_checkpoints(options);
   return run_scenario(std::move(options), a.faults);
 }
 
@@ -99,8 +101,10 @@ void tell_total(std::uint64_t seeds, std::uint64_t failed, const ScenarioResult&
       "answered gone, %llu lost, %llu committed\n",
       n(seeds), n(failed), n(total.looks), n(total.faults), n(total.branches), n(total.undos), n(total.gone),
       n(total.lost), n(total.committed));
-  std::printf("%llu commits missed, made up by %llu shifts from the anchor and %llu from the snapshot\n",
-              n(total.behind), n(total.shifts_anchor), n(total.shifts_snapshot));
+  std::printf(
+      "%llu commits missed, made up by %llu shifts from the anchor and %llu from the snapshot; %llu times a stage went "
+      "back\n",
+      n(total.behind), n(total.shifts_anchor), n(total.shifts_snapshot), n(total.restores));
 }
 
 void report(const Arguments& a, double seconds, const ScenarioResult& total) {

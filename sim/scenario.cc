@@ -106,10 +106,12 @@ class Scenario {
   std::optional<StageId> stage_without_copy() const {
     if (swarm_.launch() == nullptr) return std::nullopt;
     for (const StageStatus& stage : swarm_.launch()->authority().status()) {
+      // With checkpoints an earlier version is as good: the stage goes back to it.
+      const Version least = swarm_.options().checkpoints ? Version(1) : stage.version;
       const auto holds = [&](const auto& process) {
         const bool here = process->alive && process->peer && !process->finished && !process->error;
         const auto held = here ? process->peer->held_state() : std::nullopt;
-        return held && held->first == stage.stage && held->second >= stage.version;
+        return held && held->first == stage.stage && held->second >= least;
       };
       if (stage.secured && std::none_of(swarm_.peers().begin(), swarm_.peers().end(), holds)) return stage.stage;
     }
@@ -173,6 +175,7 @@ class Scenario {
         ++(event.cause == "anchor" ? result_.shifts_anchor : result_.shifts_snapshot);
     }
     result_.behind = counts[EventKind::kBehind];
+    result_.restores = counts[EventKind::kRestored];
     result_.undos = counts[EventKind::kUndone];
     result_.gone = counts[EventKind::kCommitGone];
     result_.lost = counts[EventKind::kLost];
@@ -210,6 +213,7 @@ void ScenarioResult::add(const ScenarioResult& other) {
   using Counter = std::uint64_t ScenarioResult::*;
   const Counter counters[] = {&ScenarioResult::faults,
                               &ScenarioResult::behind,
+                              &ScenarioResult::restores,
                               &ScenarioResult::shifts_anchor,
                               &ScenarioResult::shifts_snapshot,
                               &ScenarioResult::branches,
@@ -233,6 +237,11 @@ void make_tight(SwarmOptions& options) {
   options.credits = 1;
   options.config.sync.inner_batch = options.config.targets_per_microbatch();
   options.config.sync.microbatches_per_step = options.replicas;
+}
+
+void keep_checkpoints(SwarmOptions& options) {
+  options.checkpoints = true;
+  options.config.checkpoint = {.every_s = 2, .keep = 2, .restore_after_s = 5};
 }
 
 }  // namespace shoal

@@ -19,6 +19,7 @@ struct ScenarioResult {
   std::map<std::string, std::uint64_t> error_codes;  // what the processes were told or ended with
   std::uint64_t faults = 0;                          // in all
   std::uint64_t behind = 0;                          // commits that a member had to follow
+  std::uint64_t restores = 0;                        // stages that went back to an earlier version
   std::uint64_t shifts_anchor = 0,
                 shifts_snapshot = 0;  // sessions that caught up, without and with own work in the missed round
   std::uint64_t branches = 0, undos = 0, gone = 0, lost = 0, committed = 0;
@@ -42,5 +43,8 @@ inline constexpr std::uint64_t kDeltasEvery = 3;
 inline constexpr std::uint64_t kEstimatesEvery = 5;
 // shoal-sim: and in those that this divides gradients that are more than one inner step late are dropped.
 inline constexpr std::uint64_t kDelayMaxEvery = 7;
+// shoal-sim: and in those that this divides peers write checkpoints, and nothing spares the last holder of a version.
+inline constexpr std::uint64_t kCheckpointsEvery = 6;
+void keep_checkpoints(SwarmOptions& options);
 
 }  // namespace shoal

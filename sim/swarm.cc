@@ -145,6 +145,7 @@ Swarm::~Swarm() {
   // Processes before what they stand on.
   for (auto& process : peers_) {
     process->peer.reset();
+    process->storage.reset();
     process->directory.reset();
   }
   launch_.reset();
@@ -253,6 +254,10 @@ void Swarm::start_peer(HostedPeer& process) {
   process.events = make_recorder("peer", process.key.id(), &process);
   process.owner = std::make_unique<PeerOwner>(process);
   process.directory = make_directory(host.loop());
+  if (options_.checkpoints) {
+    if (!process.disk) process.disk = std::make_unique<SimDisk>(options_.seed * 1000 + starts_);
+    process.storage = std::make_unique<SimStorage>(host.loop(), *process.disk);
+  }
   PeerOptions options{.key = process.key,
                       .run = RunId{run_key_.id().bytes},
                       .authority_addresses = {kSimLaunchAddress},
@@ -260,6 +265,7 @@ void Swarm::start_peer(HostedPeer& process) {
                       .wish = std::nullopt,
                       .device = "simulated",
                       .credits = options_.credits};
+  if (options_.checkpoints) options.checkpoint_folders = {"home"};
   process.peer = std::make_unique<Peer>(
       std::move(options),
       PeerEnvironment{.loop = host.loop(),
@@ -270,7 +276,8 @@ void Swarm::start_peer(HostedPeer& process) {
                       .factory = options_.factory ? options_.factory : make_integer_executor,
                       .rng = rng_.fork("peer" + std::to_string(starts_++)),
                       .directory = process.directory ? process.directory.get() : options_.directory,
-                      .deltas = options_.deltas},
+                      .deltas = options_.deltas,
+                      .storage = process.storage.get()},
       *process.owner);
   process.peer->start();
 }
@@ -280,7 +287,10 @@ void Swarm::kill_peer(std::size_t index, bool machine) {
   if (!process.alive) return;
   network_.kill(process.address, machine);
   process.alive = process.frozen = false;
+  if (process.storage) process.storage->die();
   process.peer.reset();
+  process.storage.reset();
+  if (process.disk) machine ? process.disk->power_lost() : process.disk->process_died();
   process.directory.reset();
   process.aside.reset();
   process.device.reset();

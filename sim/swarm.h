@@ -35,8 +35,9 @@ struct SwarmOptions {
   ExecutorFactory factory;             // of every peer; empty: the integer executor
   bool finish_at_once = false;         // as with a Ctrl-C before the launching process is ready
   std::size_t log_bytes_max = kLogBytesMax;
-  bool keep_events = true;  // events() has them
-  bool save = false;        // fetch the states at the end; answer_save() says what becomes of them
+  bool keep_events = true;   // events() has them
+  bool checkpoints = false;  // each peer has a disk of its own, which outlives its processes
+  bool save = false;         // fetch the states at the end; answer_save() says what becomes of them
   std::map<std::string, std::string>* evidence = nullptr;  // borrowed: the event files by process, as of --events
 };
 
@@ -97,6 +98,8 @@ class Swarm {
     std::unique_ptr<SimDevice> device{};
     std::unique_ptr<SimDevice> aside{};
     std::unique_ptr<EventLog> events{};
+    std::unique_ptr<SimDisk> disk{};
+    std::unique_ptr<SimStorage> storage{};
     std::unique_ptr<PeerDirectory> directory{};
     std::unique_ptr<Peer::Owner> owner{};
     std::unique_ptr<Peer> peer{};

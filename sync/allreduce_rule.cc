@@ -46,7 +46,7 @@ class AllreduceRule final : public OuterRule {
       SHOAL_TRY(options_.exact ? subtract(arena, reduced) : adamw(executor, context, reduced));
     }
     arena.tag(ArenaRole::kCandidate) = arena.tag(ArenaRole::kAnchor) + reduced.tag;
-    return candidate_digest(executor, *this, Version(context.base.value + 1));
+    return candidate_digest(executor, *this);
   }
 
   void commit(StageExecutor& executor, const RoundContext& context) override {

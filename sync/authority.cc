@@ -90,13 +90,14 @@ Status Authority::restore(const std::vector<LogRecord>& records) {
       StageState* stage = stage_of(commit->commit.stage);
       if (stage == nullptr)
         return make_error(ErrorCode::kCorrupt, "the authority's log names a stage that the run does not have");
-      stage->version = commit->commit.version;
-      stage->digest = commit->commit.digest;
-      stage->secured = true;
-      stage->round_committed = commit->commit.round;
-      if (commit->commit.step.value != 0) stage->step_done = commit->commit.step;
-      stage->last_commit = stage->last_commit_sent = commit->commit;
-      stage->last_abandon.reset();
+      if (commit->commit.version <= stage->version ||
+          (commit->commit.back_to && stage->recent.digest_of(*commit->commit.back_to) != commit->commit.digest))
+        return make_error(ErrorCode::kCorrupt,
+                          "the authority's log commits a version that does not follow the one "
+                          "before");
+      note_commit(*stage, commit->commit);
+      stage->round_used = std::max(stage->round_used, commit->commit.round);
+      stage->last_commit_sent = commit->commit;
       note_named(commit->commit);
       ++epoch_.value;
       replay_.push_back(record);
@@ -112,10 +113,17 @@ void Authority::start() {
   SHOAL_CHECK(!started_ && log_->settled());
   started_ = true;
   StageId stage_of_over;
+  std::vector<RecentCommits> lines(stages_.size());
   for (const LogRecord& record : std::exchange(replay_, {})) {
     if (const auto* commit = std::get_if<LogCommit>(&record)) {
-      port_.write(event_of(commit->commit));
-      port_.on_round_commit(commit->commit);
+      RecentCommits& line = lines[commit->commit.stage.value];
+      if (commit->commit.back_to) {
+        say_restored(commit->commit, line.behind(*commit->commit.back_to));
+      } else {
+        port_.write(event_of(commit->commit));
+        port_.on_round_commit(commit->commit);
+      }
+      line.push(commit->commit);
     }
     if (const auto* member = std::get_if<LogMember>(&record)) stage_of_over = member->stage;
     if (const auto* over = std::get_if<LogOver>(&record)) {
@@ -230,7 +238,10 @@ void Authority::tick() {
     if (passed > kSlept) forgive(passed - kSlept);  // one who is always late sees who is gone nevertheless
     check_memberships(now);
   }
-  for (StageState& stage : stages_) maybe_open(stage);
+  for (StageState& stage : stages_) {
+    maybe_restore(stage, now);
+    maybe_open(stage);
+  }
   if (list_dirty_ && undurable_ == 0) publish(build_list());
   check_finished();
   arm_tick();
@@ -276,6 +287,10 @@ std::vector<StageStatus> Authority::status() const {
       one.holders += member->ready && member->version == stage.version ? 1 : 0;
       if (!member->member.serving || member->steps < kDelayWindows) continue;
       delays.push_back(member->delay);
+    }
+    if (stage.missing_since) {
+      one.back_to = restorable(stage);
+      one.back_in = std::max(Duration(0), *stage.missing_since + options_.restore_after - loop_.now());
     }
     one.delay = lower_median(std::move(delays));
     if (stage.last_commit)

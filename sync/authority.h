@@ -50,6 +50,12 @@
 // then: the end of a run, whose further last rounds take it in; and, when a fetch of it was overtaken by rounds, the
 // stage's next round, for as long as that fetch took, at most a tenth of the time.
 //
+// Lost: a stage may lose all who held its newest version. Members that hold an earlier one (of a session before, or
+// from a checkpoint) and do not serve say so in their beats. When everybody who may have had the newest is back without
+// it, or after `restore_after`, the stage goes back: a new version that no round made has the content of the newest one
+// that is still held, and what later rounds secured is taken back by name. Whom the log or this process never saw with
+// a version is not believed that it has it.
+//
 // Ahead: a member whose beats show a newer version than the log knows. Nothing leaves before it is durable, so the log
 // lost records: an older copy was put in its place, or the disk did not keep what it had synced. Such a member does not
 // count as serving and takes part in no round. Once another one is ready at the stage's version its session is ended,
@@ -74,6 +80,7 @@
 #include "sync/authority_state.h"
 #include "sync/list_history.h"
 #include "sync/outer_rule.h"
+#include "sync/planner.h"
 #include "transport/limits.h"
 #include "transport/messages.h"
 #include "transport/transport.h"
@@ -96,6 +103,8 @@ struct AuthorityOptions {
   Duration round_budget{0};                  // for the whole reduction; 0 = from payload_bytes (sync/round_budget.h)
   std::uint64_t entry_targets = 0;           // of each entry: what a contribution weighs by its entries; 0 = not known
   std::vector<std::uint64_t> payload_bytes;  // of what a member brings to a round, by stage; empty = not known
+  // A stage whose newest version nobody holds any more goes back to the newest one that somebody has, after so long.
+  Duration restore_after = 60s;
   // No new round of a stage for this long after a joiner came that must fetch (see "Behind").
   Duration join_hold = 5s;
   std::size_t list_bytes_max =
@@ -114,6 +123,8 @@ class AuthorityPort {
   virtual void on_members(const MemberList& list) = 0;
   virtual void on_round_commit(const RoundCommit& commit) = 0;  // for the trainer: entries merged
   virtual void on_round_abandoned(const RoundAbandon& abandon) = 0;
+  // The stage went back to an earlier version (`back_to`): what later rounds secured is in no anchor any more.
+  virtual void on_restored(const RoundCommit& commit, const RecentCommits::TakenBack& taken) = 0;
   // Of the entries that a member says its contribution holds, the first that no round may name, and why: the trainer
   // never committed it (its log would then look older than ours), or it is merged or lost already.
   virtual std::optional<std::string> unfit_for_round(StageId stage, const Session& session,
@@ -148,6 +159,9 @@ struct StageStatus {
   // What more than half of those that serve and made kDelayWindows steps say of theirs in their beats, or more: the
   // lower median, which no single one of several moves past the others. None: there is nobody such.
   std::optional<double> delay;
+  // Nobody holds the version: the newest one that a member has which could be gone back to, and when that is done.
+  std::optional<Version> back_to;
+  Duration back_in{};
 };
 
 class Authority {
@@ -234,6 +248,7 @@ class Authority {
   // ---- authority_members.cc ----
   void on_join(const Remote& from, const JoinRequest& request);
   void refuse_join(const Remote& from, const std::string& reason);
+  JoinWish wish_of(const JoinRequest& request) const;
   // A joiner's wish cannot be granted yet. True: its request goes unanswered, and it repeats it.
   bool wish_waits(const Session& session);
   void on_beat(const Remote& from, const Beat& beat);
@@ -242,6 +257,7 @@ class Authority {
   void hold_rounds(StageState& stage, Duration time);
   static void note_life(MemberState& member, const Beat& beat, TimePoint now, Duration membership);
   void update_serving(MemberState& member, const Beat& beat);
+  static void note_had(StageState& stage, const MemberState& member);
   void show_serving(MemberState& member);
   // What becomes of a member that is ahead. False: its session is over, and `member` is gone.
   bool keep_ahead(MemberState& member, Version version);
@@ -312,6 +328,18 @@ class Authority {
   // Whether a round of so many can send its parts; says so when it cannot. Then nobody waits for the last one.
   bool enough_for_parts(StageState& stage, std::size_t members);
   void release_leavers(StageState& stage, const std::vector<Session>& members);
+
+  // ---- authority_restore.cc ----
+  // Nobody holds the newest version for long enough: goes back, where somebody holds an earlier one.
+  void maybe_restore(StageState& stage, TimePoint now);
+  void restore_to(StageState& stage, Version version);
+  // The newest version of those that members hold and that it may go back to.
+  std::optional<Version> restorable(const StageState& stage) const;
+  void say_restored(const RoundCommit& commit, const RecentCommits::TakenBack& taken);
+  // Whether it is worth waiting for somebody who may have the newest version and is not here.
+  bool one_may_come(const StageState& stage) const;
+  // The stage's newest version from now on is that of `commit`. REQUIRES: it follows the newest.
+  static void note_commit(StageState& stage, const RoundCommit& commit);
   void forget_done_steps();
   void check_finished();
   bool stage_finished(const StageState& stage) const;

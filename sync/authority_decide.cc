@@ -20,7 +20,8 @@ Duration retry_delay(std::uint32_t failures) {
 
 // With the entries of that member alone: the names of all, to all, would grow with the square of a stage's members.
 RoundCommit as_told_to(const Session& session, const RoundCommit& commit) {
-  RoundCommit told{commit.stage, commit.round, commit.version, commit.digest, commit.tag, commit.step, {}};
+  RoundCommit told{commit.stage, commit.round, commit.version, commit.digest, commit.tag,
+                   commit.step,  {},           commit.back_to};
   for (const Secured& secured : commit.secured)
     if (secured.session == session) told.secured.push_back(secured);
   return told;
@@ -178,14 +179,8 @@ void Authority::commit_round(StageState& stage, const Digest& digest) {
   OpenRound round = std::move(*stage.round);
   stage.round.reset();
   stop_round_timers(round);
-  stage.version = commit.version;
-  stage.digest = digest;
-  stage.secured = true;
-  stage.round_committed = commit.round;
-  if (commit.step.value != 0) stage.step_done = commit.step;
-  stage.last_commit = commit;
+  note_commit(stage, commit);
   stage.last_commit_at = loop_.now();
-  stage.last_abandon.reset();
   stage.failures = 0;
   stage.last_round_failures = 0;
   ++epoch_.value;

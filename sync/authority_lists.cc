@@ -28,6 +28,7 @@ MemberList Authority::build_list() const {
     entry.digest = stage.digest;
     entry.secured = stage.secured;
     entry.round = stage.round_committed;
+    entry.step = stage.step_done;
     list.stages.push_back(std::move(entry));
   }
   for (const auto& [session, member] : members_) {

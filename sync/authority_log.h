@@ -14,7 +14,7 @@
 namespace shoal {
 
 inline constexpr LogFormat kAuthorityLog{
-    .name = "authority's log", .kind = 2, .version = 3, .record_bytes_max = 4u << 20};
+    .name = "authority's log", .kind = 2, .version = 4, .record_bytes_max = 4u << 20};
 
 struct LogStart {
   Manifest manifest;

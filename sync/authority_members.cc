@@ -77,8 +77,7 @@ void Authority::on_join(const Remote& from, const JoinRequest& request) {
     answer.reason = left_out ? *left_out : *paced;
     return port_.send(from.peer, std::move(answer));
   }
-  const Result<StageChoice> choice =
-      choose_stage(supply, {request.wish, request.held_stage, request.held_version, request.held_digest});
+  const Result<StageChoice> choice = choose_stage(supply, wish_of(request));
   if (!choice.ok()) return refuse_join(from, choice.error().message);
   if (choice->wish_may_come && wish_waits(from.session)) return;
   if (supply[choice->stage.value].members >= limits::kReplicasMax)
@@ -186,6 +185,9 @@ void Authority::update_serving(MemberState& member, const Beat& beat) {
   if (!beat.serving || beat.version > stage.version) member.ready = false;
   if (beat.serving && !member.ready && beat.version == stage.version) member.ready = true;
   if (member.ready) member.fetching = false;
+  member.beaten = true;
+  member.held = beat.serving ? std::nullopt : beat.held;
+  note_had(stage, member);
   show_serving(member);
 }
 

@@ -9,6 +9,7 @@
 
 #include "common/event_loop.h"
 #include "events/session_end.h"
+#include "sync/recent_commits.h"
 #include "sync/unreachable_pairs.h"
 #include "transport/messages.h"
 #include "transport/token_bucket.h"
@@ -39,7 +40,9 @@ struct MemberState {
   // It missed a commit and fetches the state: since when the one that it is at, and which anchor it had then.
   std::optional<TimePoint> behind_since{};
   Version behind_at;
-  std::uint64_t settled = 0;  // targets in no committed round, at `version`
+  std::uint64_t settled = 0;        // targets in no committed round, at `version`
+  bool beaten = false;              // it sent a beat, so that `held` is known
+  std::optional<HeldState> held{};  // as its newest beat said
   double rate = 0;
   bool stranded = false;           // as its newest beat said
   double delay = 0;                // so did this: mean of its gradients lately, in inner steps
@@ -92,6 +95,10 @@ struct StageState {
   std::optional<RoundCommit> last_commit;       // decided
   std::optional<RoundCommit> last_commit_sent;  // durable
   std::optional<RoundAbandon> last_abandon;
+  RecentCommits recent;  // what it may go back to
+  // Of peers (Session::peer_tag) that were ready since this authority began, the newest version that they had.
+  std::map<std::uint64_t, Version> had;
+  std::optional<TimePoint> missing_since;  // nobody holds the newest version
   TimePoint last_commit_at{};
   TimePoint retry_at{}, hold_until{}, hold_allowed_at{};
   std::uint32_t failures = 0;  // attempts in a row that came to nothing

@@ -40,7 +40,7 @@ class DilocoRule final : public OuterRule {
 
   // m' = mu m + delta;  anchor' = anchor - lr (delta + mu m')   (Nesterov as Sutskever et al. 2013 in the form of
   // torch's SGD).
-  Result<Digest> prepare(StageExecutor& executor, const RoundContext& context, const Payload& reduced) override {
+  Result<Digest> prepare(StageExecutor& executor, const RoundContext&, const Payload& reduced) override {
     Arena& arena = executor.arena();
     const std::span<const float> deltas = dense_values(reduced.bytes);
     SHOAL_CHECK_EQ(deltas.size(), arena.size());
@@ -60,7 +60,7 @@ class DilocoRule final : public OuterRule {
     arena.push(ArenaRole::kCandidate);
     arena.push(ArenaRole::kCandidateOuter);
     arena.tag(ArenaRole::kCandidate) = arena.tag(ArenaRole::kAnchor) + reduced.tag;
-    return candidate_digest(executor, *this, Version(context.base.value + 1));
+    return candidate_digest(executor, *this);
   }
 
   void commit(StageExecutor& executor, const RoundContext&) override {

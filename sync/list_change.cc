@@ -12,7 +12,9 @@ namespace shoal {
 
 namespace {
 
-StageAnchor anchor_of(const StageMembers& stage) { return {stage.version, stage.digest, stage.secured, stage.round}; }
+StageAnchor anchor_of(const StageMembers& stage) {
+  return {stage.version, stage.digest, stage.secured, stage.round, stage.step};
+}
 
 Version moved(Version version, Version before, Version after) { return version == before ? after : version; }
 
@@ -61,6 +63,7 @@ Status apply_stage(const StageChange& change, StageMembers& stage) {
     stage.digest = change.anchor->digest;
     stage.secured = change.anchor->secured;
     stage.round = change.anchor->round;
+    stage.step = change.anchor->step;
   }
   for (const Session& session : change.gone) {
     const auto place = place_of(stage, session);

@@ -12,11 +12,9 @@
 namespace shoal {
 namespace {
 
-Digest digest_of(Arena& arena, const OuterRule& rule, Version version, ArenaRole anchor,
-                 const std::vector<ArenaRole>& roles) {
+Digest digest_of(Arena& arena, const OuterRule& rule, ArenaRole anchor, const std::vector<ArenaRole>& roles) {
   Hasher hasher;
   hasher.update_u64(static_cast<std::uint64_t>(rule.id()));
-  hasher.update_u64(version.value);
   hasher.update_u64(arena.tag(anchor));
   hasher.update_u64(arena.size());
   hasher.update(bytes_of(read_role(arena, anchor)));
@@ -26,12 +24,12 @@ Digest digest_of(Arena& arena, const OuterRule& rule, Version version, ArenaRole
 
 }  // namespace
 
-Digest state_digest(StageExecutor& executor, const OuterRule& rule, Version version) {
-  return digest_of(executor.arena(), rule, version, ArenaRole::kAnchor, rule.shared_roles());
+Digest state_digest(StageExecutor& executor, const OuterRule& rule) {
+  return digest_of(executor.arena(), rule, ArenaRole::kAnchor, rule.shared_roles());
 }
 
-Digest candidate_digest(StageExecutor& executor, const OuterRule& rule, Version version) {
-  return digest_of(executor.arena(), rule, version, ArenaRole::kCandidate, rule.candidate_roles());
+Digest candidate_digest(StageExecutor& executor, const OuterRule& rule) {
+  return digest_of(executor.arena(), rule, ArenaRole::kCandidate, rule.candidate_roles());
 }
 
 void adopt_candidate(StageExecutor& executor, const OuterRule& rule) {

@@ -78,11 +78,11 @@ struct OuterRules {
   std::shared_ptr<OuterRule> of(RuleId id) const;  // nullptr: this build has no such rule
 };
 
-// Digest over version, the anchor's tag, anchor and shared roles: what "the same state" means. BLAKE2b-256; host
-// memory; roles are pulled.
-Digest state_digest(StageExecutor& executor, const OuterRule& rule, Version version);
+// Digest over the rule, the anchor's tag, anchor and shared roles: what "the same state" means, whatever version it is
+// called. BLAKE2b-256; host memory; roles are pulled.
+Digest state_digest(StageExecutor& executor, const OuterRule& rule);
 // The same over the candidates of a prepared round.
-Digest candidate_digest(StageExecutor& executor, const OuterRule& rule, Version version);
+Digest candidate_digest(StageExecutor& executor, const OuterRule& rule);
 // Puts the candidate and its roles in the place of the anchor and the shared roles, and touches nothing else: for an
 // executor that is given up, so that an image of what was prepared can be made. REQUIRES: a prepared round.
 void adopt_candidate(StageExecutor& executor, const OuterRule& rule);

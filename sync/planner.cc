@@ -7,7 +7,7 @@ namespace shoal {
 namespace {
 
 bool holds_last_state(const StageSupply& supply, const JoinWish& wish) {
-  return supply.secured && wish.held_stage == supply.stage && wish.held_version == supply.version &&
+  return supply.secured && wish.held_stage == supply.stage && wish.held_version <= supply.version &&
          wish.held_digest == supply.digest;
 }
 
@@ -31,6 +31,10 @@ Result<StageChoice> choose_stage(std::span<const StageSupply> stages, const Join
                                  [&](const StageSupply& supply) { return holds_last_state(supply, wish); });
   if (held != stages.end() && held->serving == 0)
     return StageChoice{held->stage, "it holds the last committed state, and nobody serves the stage"};
+  if (wish.held_known && wish.held_stage)
+    if (const auto older = find(*wish.held_stage); older != stages.end() && older->serving == 0)
+      return StageChoice{older->stage, "it holds version " + std::to_string(wish.held_version.value) +
+                                           " of the stage, and nobody serves it"};
   if (wish.stage && (find(*wish.stage)->members == 0 || others_have_members(stages, *wish.stage)))
     return StageChoice{*wish.stage, "as asked for"};
   if (held != stages.end() && others_have_members(stages, held->stage))

@@ -27,6 +27,7 @@ struct JoinWish {
   std::optional<StageId> held_stage;
   Version held_version;
   Digest held_digest;
+  bool held_known = false;  // the stage could go back to it (sync/recent_commits.h)
 };
 
 struct StageChoice {
@@ -38,7 +39,8 @@ struct StageChoice {
 };
 
 // In this order:
-//   1. a secured stage that nobody serves and whose last committed state the joiner holds: only it can bring it back;
+//   1. a secured stage that nobody serves and whose last committed state the joiner holds, or else an earlier one that
+//      the stage could go back to: only it can bring it back;
 //   2. the wish, if no other stage stays without members, or its stage has none either;
 //   3. the stage whose last committed state it holds, under the same condition (it need not fetch);
 //   4. the least served: fewest members, then lowest rate sum, then lowest stage.

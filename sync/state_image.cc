@@ -41,7 +41,6 @@ Status check_arrays(ByteView image, const StateHeader& header, std::size_t arena
 
 void begin_digest(Hasher& hasher, const StateHeader& header) {
   hasher.update_u64(static_cast<std::uint64_t>(header.rule));
-  hasher.update_u64(header.version.value);
   hasher.update_u64(header.tag);
   hasher.update_u64(header.floats);
 }
@@ -106,22 +105,43 @@ void begin_from_seed(StageExecutor& executor) {
   copy_role(arena, ArenaRole::kCurrent, ArenaRole::kAnchor);
 }
 
+namespace {
+
+void write_header(const StateHeader& header, std::uint8_t* at) {
+  std::memcpy(at, kMagic.data(), kMagic.size());
+  at[8] = static_cast<std::uint8_t>(header.rule);
+  at[9] = header.roles;
+  put_le(at + 10, header.stage.value);
+  put_le(at + 16, header.version.value);
+  put_le(at + 24, static_cast<std::uint64_t>(header.tag));
+  put_le(at + 32, header.floats);
+}
+
+}  // namespace
+
 Bytes make_state_image(StageExecutor& executor, const OuterRule& rule, Version version) {
   Arena& arena = executor.arena();
   const std::vector<ArenaRole> roles = rule.shared_roles();
   const std::size_t array_bytes = arena.size() * sizeof(float);
   Buffer buffer(kStateHeaderBytes + (1 + roles.size()) * array_bytes);
-  std::uint8_t* at = buffer.data();
-  std::memcpy(at, kMagic.data(), kMagic.size());
-  at[8] = static_cast<std::uint8_t>(rule.id());
-  at[9] = static_cast<std::uint8_t>(roles.size());
-  put_le(at + 10, executor.spec().stage.value);
-  put_le(at + 16, version.value);
-  put_le(at + 24, static_cast<std::uint64_t>(arena.tag(ArenaRole::kAnchor)));
-  put_le(at + 32, static_cast<std::uint64_t>(arena.size()));
-  at += kStateHeaderBytes;
+  write_header({.rule = rule.id(),
+                .roles = static_cast<std::uint8_t>(roles.size()),
+                .stage = executor.spec().stage,
+                .version = version,
+                .tag = arena.tag(ArenaRole::kAnchor),
+                .floats = arena.size()},
+               buffer.data());
+  std::uint8_t* at = buffer.data() + kStateHeaderBytes;
   std::memcpy(at, read_role(arena, ArenaRole::kAnchor).data(), array_bytes);
   for (const ArenaRole role : roles) std::memcpy(at += array_bytes, read_role(arena, role).data(), array_bytes);
+  return std::move(buffer).freeze();
+}
+
+Bytes state_image_of(const StateHeader& header, ByteView arrays) {
+  SHOAL_CHECK_EQ(arrays.size(), (1u + header.roles) * header.floats * sizeof(float));
+  Buffer buffer(kStateHeaderBytes + arrays.size());
+  write_header(header, buffer.data());
+  std::memcpy(buffer.data() + kStateHeaderBytes, arrays.data(), arrays.size());
   return std::move(buffer).freeze();
 }
 

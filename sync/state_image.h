@@ -33,7 +33,8 @@ std::vector<std::uint64_t> image_sizes(std::uint64_t floats);
 
 // ERRORS: kMalformed (magic, rule, or a size that does not fit the header).
 Result<StateHeader> parse_state_header(ByteView image);
-// Equal to state_digest() of whoever made the image. REQUIRES: parse_state_header succeeded.
+// Equal to state_digest() of whoever made the image; the header's stage and version are not in it. REQUIRES:
+// parse_state_header succeeded.
 Digest digest_of_image(ByteView image);
 
 // Digest and root (sync/state_transfer.h) of an image, chunk by chunk from the first on, while the rest is still on its
@@ -65,6 +66,10 @@ void begin_from_seed(StageExecutor& executor);
 
 // Copies anchor and shared roles. REQUIRES: between rounds' commits, so that anchor and roles belong to `version`.
 Bytes make_state_image(StageExecutor& executor, const OuterRule& rule, Version version);
+
+// The image with these arrays, the anchor and the shared ones in order. REQUIRES: they are as many floats as the header
+// says.
+Bytes state_image_of(const StateHeader& header, ByteView arrays);
 
 enum class StateLoad : std::uint8_t {
   kFresh,              // a joiner: parameters := anchor, nothing local is kept

@@ -49,8 +49,10 @@ struct StageMembers {
   Digest digest;
   bool secured = false;
   RoundId round;
+  StepId step;  // allreduce, warm steps: the newest that a committed round made; beside the version, for a stage may go
+                // back
   std::vector<Member> members;
-  SHOAL_FIELDS(stage, epoch, version, digest, secured, round, members)
+  SHOAL_FIELDS(stage, epoch, version, digest, secured, round, step, members)
 };
 
 struct MemberList {
@@ -72,7 +74,8 @@ struct StageAnchor {
   Digest digest;
   bool secured = false;
   RoundId round;
-  SHOAL_FIELDS(version, digest, secured, round)
+  StepId step;
+  SHOAL_FIELDS(version, digest, secured, round, step)
 };
 
 struct MemberChange {
@@ -118,6 +121,14 @@ struct MembersQuery {
   SHOAL_FIELDS(epoch, id)
 };
 
+// The newest state that a peer has which does not serve: of a session before, or from its checkpoint.
+struct HeldState {
+  Version version;
+  Digest digest;
+  bool operator==(const HeldState&) const = default;
+  SHOAL_FIELDS(version, digest)
+};
+
 // Peer -> authority, every second and at once when `serving` changes: I live, and this is where I stand.
 struct Beat {
   StageId stage;
@@ -135,8 +146,9 @@ struct Beat {
   bool stranded = false;          // nobody of the next stage answers it
   bool behind = false;            // a round was committed without it, and it fetches the state
   std::uint16_t delay_milli = 0;  // mean delay of its gradients lately, in thousandths of an inner step
+  std::optional<HeldState> held;  // of its stage, while it does not serve
   SHOAL_FIELDS(stage, version, serving, leaving, inner_steps, settled_targets, accepted, counted, undone, window_wait,
-               entries, queue_ms, rate, progress, job_ms, longest_ms, stranded, behind, delay_milli)
+               entries, queue_ms, rate, progress, job_ms, longest_ms, stranded, behind, delay_milli, held)
 };
 
 // Authority -> peer: heard, and where the run stands.

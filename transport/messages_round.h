@@ -68,7 +68,8 @@ struct Secured {
   SHOAL_FIELDS(session, serials)
 };
 
-// Authority -> members: the round counts; this is the anchor, and these are the entries in it.
+// Authority -> members: the round counts; this is the anchor, and these are the entries in it. With `back_to` no round
+// made it: the stage lost all who held its newest version, and the new one has the content of that earlier version.
 struct RoundCommit {
   StageId stage;
   RoundId round;
@@ -77,7 +78,8 @@ struct RoundCommit {
   CountTag tag = 0;  // sum over the entries that the round secures (not over the whole anchor)
   StepId step;
   std::vector<Secured> secured;
-  SHOAL_FIELDS(stage, round, version, digest, tag, step, secured)
+  std::optional<Version> back_to = {};  // below `version`
+  SHOAL_FIELDS(stage, round, version, digest, tag, step, secured, back_to)
 };
 
 // Authority -> members: the round does not count.

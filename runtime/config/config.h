@@ -112,6 +112,11 @@ struct WireSection {
 struct TimingSection {
   double lease_s = 0, membership_s = 0;
 };
+struct CheckpointSection {
+  double every_s = 0;           // a peer writes its stage's newest version, at most so often; 0: never
+  std::uint64_t keep = 2;       // generations of it
+  double restore_after_s = 60;  // a stage whose newest version nobody holds goes back to the newest that is held
+};
 struct AdmissionSection {
   AdmissionMode mode = AdmissionMode::kOpen;
   std::vector<PeerId> keys;
@@ -135,6 +140,7 @@ struct RunConfig {
   SyncSection sync;
   WireSection wire;
   TimingSection timing;
+  CheckpointSection checkpoint;
   AdmissionSection admission;
   ExecutorSection executor;
   EndSection end;
@@ -192,6 +198,7 @@ struct RunConfig {
   InnerStep inner_step(std::uint64_t step, std::uint64_t targets, std::uint64_t run_targets, bool late) const;
   Duration lease() const { return from_seconds(timing.lease_s); }
   Duration membership() const { return from_seconds(timing.membership_s); }
+  Duration restore_after() const { return from_seconds(checkpoint.restore_after_s); }
 };
 
 // Reads RUN.toml; a relative [data] path becomes relative to the file's folder. ERRORS: kMissing, kIo, kTooLarge,

@@ -84,6 +84,10 @@ constexpr OptionRow kTable[] = {
     {"timing", "lease_s", SHOAL_SLOT(timing.lease_s), "4", 0.05, 3600, kShared, "a holder's claim ends after this without renewal"},
     {"timing", "membership_s", SHOAL_SLOT(timing.membership_s), "10", 0.1, 3600, kShared, "a session is fenced after this without a beat"},
 
+    {"checkpoint", "every_s", SHOAL_SLOT(checkpoint.every_s), "60", 0, 1e6, kShared, "seconds between two checkpoints of a peer's stage on its own disk, at least; 0 = none"},
+    {"checkpoint", "keep", SHOAL_SLOT(checkpoint.keep), "2", 2, 64, kShared, "checkpoints that a peer keeps; the oldest is overwritten"},
+    {"checkpoint", "restore_after_s", SHOAL_SLOT(checkpoint.restore_after_s), "60", 0, 86400, kShared, "a stage whose newest version nobody holds goes back to the newest one that somebody has"},
+
     {"admission", "mode", SHOAL_CHOICE(admission.mode, kAdmissionNames), "\"open\"", 0, 0, kShared, "keys = only those keys below"},
     {"admission", "keys", SHOAL_SLOT(admission.keys), "[]", 0, 96, kShared, "what `shoal key` prints on the machines admitted"},
 

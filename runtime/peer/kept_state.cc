@@ -26,9 +26,14 @@ void KeptState::replace(Images images) {
   if (!images.empty()) images_ = std::move(images);
 }
 
+std::optional<HeldState> KeptState::held(StageId stage) const {
+  if (empty() || images_.front().stage != stage) return std::nullopt;
+  return HeldState{images_.front().version, images_.front().digest};  // surely committed; a candidate may not be
+}
+
 void KeptState::tell(JoinRequest& request) const {
   if (empty()) return;
-  const Image& first = images_.front();  // surely committed; a candidate may not be
+  const Image& first = images_.front();  // as held()
   request.held_stage = first.stage;
   request.held_version = first.version;
   request.held_digest = first.digest;
@@ -36,7 +41,7 @@ void KeptState::tell(JoinRequest& request) const {
 
 const KeptState::Image* KeptState::newest_of(const StageMembers& stage) const {
   const auto found = std::find_if(images_.begin(), images_.end(), [&](const Image& image) {
-    return image.stage == stage.stage && image.version == stage.version && image.digest == stage.digest;
+    return image.stage == stage.stage && image.version <= stage.version && image.digest == stage.digest;
   });
   return found == images_.end() ? nullptr : &*found;
 }

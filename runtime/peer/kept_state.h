@@ -1,5 +1,6 @@
 #pragma once
-// What a peer keeps of its stage's state from a session that is over to the next: an image of the anchor, and one of a
+// What a peer keeps of its stage's state from a session that is over to the next (or has from the checkpoint of an
+// earlier process): an image of the anchor, and one of a
 // candidate that it had reported and that the authority may have committed meanwhile. When one of them is the stage's
 // newest, the next session needs nobody to fetch it from.
 // Thread: loop only, but take(): device thread.   Bounds: two images.
@@ -45,9 +46,12 @@ class KeptState {
   void replace(Images images);
   void clear() { images_.clear(); }
 
+  // What of this stage is held for sure; none: nothing.
+  std::optional<HeldState> held(StageId stage) const;
   // Says in the request what is held.
   void tell(JoinRequest& request) const;
-  // The image that is the stage's newest state by the list; null: none is.
+  // The image that is the stage's newest state by the list, whatever version it was when it was made (a stage that went
+  // back has an earlier one's content); null: none is.
   const Image* newest_of(const StageMembers& stage) const;
   // Stage and version of the newest image.
   std::optional<std::pair<StageId, Version>> newest() const;

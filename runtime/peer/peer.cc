@@ -22,6 +22,8 @@ Peer::Peer(PeerOptions options, PeerEnvironment environment, Owner& owner)
       owner_(owner),
       link_({.first = options_.contact_time, .absence = options_.absence_time}),
       reachability_({.first = options_.contact_time, .returning = options_.absence_time}),
+      checkpointing_({.run = options_.run, .key = options_.key, .folders = options_.checkpoint_folders}, env_.storage,
+                     env_.loop, env_.aside, [this](const std::string& warning) { owner_.on_warning(warning); }),
       device_(env_.device, env_.loop),
       announcing_(env_.directory, env_.loop, options_.key, options_.run, options_.addresses) {}
 
@@ -29,6 +31,7 @@ Peer::~Peer() { env_.loop.cancel(timer_); }
 
 void Peer::start() {
   link_.start(env_.loop.now());
+  kept_.replace(checkpointing_.load());
   begin_session();
   tick();
 }
@@ -42,6 +45,7 @@ void Peer::begin_session() {
   env_.events.write({.event = EventKind::kStart});
   state_.because("reaching the authority");
   announcing_.begin_session();
+  checkpointing_.came_to_nothing();  // what the session before was at
   life_->transport = std::make_unique<Transport>(env_.wire, env_.loop,
                                                  Transport::Options{.run = options_.run,
                                                                     .self = options_.key.id(),
@@ -132,6 +136,7 @@ void Peer::tick() {
   if (life_->answer && spec_) announcing_.announce_if_due(facts());
   if (authority_is_linked()) exchange_peers();
   if (now >= next_bytes_) write_bytes();
+  write_checkpoint();
   if (leaving_.wanted()) check_leaving();
 }
 
@@ -187,6 +192,7 @@ Beat Peer::make_beat() {
   Beat beat;
   if (spec_) beat.stage = spec_->stage;
   beat.leaving = leaving_.wanted();
+  if (spec_ && !(life_->stage_peer && life_->stage_peer->serving())) beat.held = kept_.held(spec_->stage);
   if (!life_->stage_peer) return beat;
   const StagePeerStatus status = life_->stage_peer->status();
   beat.version = status.version;

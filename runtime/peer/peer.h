@@ -8,6 +8,7 @@
 //   not Reachability   whether others can dial us       KeptState      the stage's state between two sessions
 //   MissedVersion  what is to be caught up with     Leaving        how it goes
 //   Announcing     its record in the directory      TrafficBook    bytes over all sessions
+//   Checkpointing  the stage's state on its own disk
 //
 // Thread: loop only. Borrows what Environment refers to. The same class runs in `shoal join` and in the simulator.
 #include <functional>
@@ -26,6 +27,7 @@
 #include "runtime/config/config.h"
 #include "runtime/peer/announcing.h"
 #include "runtime/peer/authority_link.h"
+#include "runtime/peer/checkpointing.h"
 #include "runtime/peer/device_watch.h"
 #include "runtime/peer/inbound_chunks.h"
 #include "runtime/peer/kept_state.h"
@@ -59,6 +61,7 @@ struct PeerOptions {
   Duration contact_time = 60s;
   Duration absence_time = std::chrono::hours(1);  // and when it was there and went: the state is kept so long
   bool once = false;                              // a session that is over ends the peer
+  std::vector<std::string> checkpoint_folders{};  // each gets every checkpoint; none: none is written
 };
 
 struct PeerEnvironment {
@@ -73,6 +76,7 @@ struct PeerEnvironment {
   std::function<ExecutorFactory(const RunConfig&)>
       factory_of{};                     // when set: makes `factory` once the manifest is there
   std::optional<DeltaCodecs> deltas{};  // as in StagePeerEnvironment
+  Storage* storage = nullptr;           // for checkpoints; may be absent
 };
 
 struct PeerReport {                          // for the line every few seconds
@@ -204,9 +208,10 @@ class Peer final : private Transport::Listener,
 
   // ---- a stage and its state (peer_stage.cc) ----
   void build_stage(StageId stage);
-  void begin_stage();  // the executor is here
-  void load(Bytes image);
-  void on_loaded(const Result<StateHeader>& loaded);
+  void begin_stage();                       // the executor is here
+  void load(Bytes image, Version version);  // as which it serves then
+  void on_loaded(const Result<StateHeader>& loaded, Version version);
+  void write_checkpoint();  // when one is due
   void serve(Version version);
   // Turns the fetch of a session that is behind to the stage's newest version, as the list or a commit says.
   void fetch_missed();
@@ -234,6 +239,7 @@ class Peer final : private Transport::Listener,
   Reachability reachability_;
   Leaving leaving_;
   KeptState kept_;  // of the session before
+  Checkpointing checkpointing_;
   DeviceWatch device_;
   std::optional<TimePoint> over_at_;  // the end of the session before
   Announcing announcing_;

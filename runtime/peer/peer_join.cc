@@ -73,6 +73,7 @@ void Peer::on_manifest(const Manifest& manifest) {
   if (!config.ok()) return finish("", config.error());
   config_ = std::make_shared<const RunConfig>(*std::move(config));
   if (const Status closed = close_to_strangers(); !closed.ok()) return finish("", closed.error());
+  checkpointing_.set_policy(from_seconds(config_->checkpoint.every_s), config_->checkpoint.keep);
   if (env_.factory_of) env_.factory = env_.factory_of(*config_);
   start_membership();
 }

@@ -93,7 +93,7 @@ void Peer::on_members(const MemberList& list) {
   if (const KeptState::Image* kept = kept_.newest_of(*stage)) {
     owner_.on_notice("our own state of version " + std::to_string(kept->version.value) + " is the stage's newest");
     life_->fetcher->cancel();  // of an older version
-    return load(kept->bytes);
+    return load(kept->bytes, stage->version);
   }
   std::vector<PeerId> donors = donors_of(*stage);
   state_.because(donors.empty() ? "version " + std::to_string(stage->version.value) + " is held by nobody who is here"
@@ -122,11 +122,11 @@ void Peer::on_fetched(Bytes image) {
     life_->missed->arrived();
     if (!life_->stage_peer->catch_up(std::move(image))) life_->missed.reset();
   } else if (!life_->stage_peer->serving()) {
-    load(std::move(image));
+    load(image, parse_state_header(image)->version);
   }  // else the version came another way
 }
 
-void Peer::load(Bytes image) {
+void Peer::load(Bytes image, Version version) {
   if (state_.is(PeerPhase::kFetching)) state_.move(PeerPhase::kLoading, state_.reason());  // else it leaves already
   auto loaded = std::make_shared<Result<StateHeader>>(StateHeader{});
   device_.run(
@@ -134,14 +134,14 @@ void Peer::load(Bytes image) {
       [executor = life_->executor, image = std::move(image), loaded, rules = rules_] {
         *loaded = load_state_image(*executor, image, StateLoad::kFresh, [&](RuleId id) { return rules.of(id).get(); });
       },
-      life_->lifetime.guard([this, loaded] { on_loaded(*loaded); }));
+      life_->lifetime.guard([this, loaded, version] { on_loaded(*loaded, version); }));
 }
 
-void Peer::on_loaded(const Result<StateHeader>& loaded) {
+void Peer::on_loaded(const Result<StateHeader>& loaded, Version version) {
   if (!loaded.ok()) return end_session("the state could not be loaded: " + loaded.error().message);
   life_->state_rule = loaded->rule;
   const StageMembers* stage = own_stage();
-  if (stage == nullptr || stage->version <= loaded->version) return serve(loaded->version);
+  if (stage == nullptr || stage->version <= version) return serve(version);
   if (state_.is(PeerPhase::kLoading)) state_.move(PeerPhase::kFetching, state_.reason());
   on_members(*life_->membership->list());  // it moved on
 }
@@ -153,7 +153,9 @@ void Peer::serve(Version version) {
   else
     state_.move(PeerPhase::kServing, "");
   if (life_->membership->list()) life_->stage_peer->on_members(*life_->membership->list());
-  life_->stage_peer->serve(version, life_->state_rule);
+  const StageMembers* stage = own_stage();
+  const StepId done = version > Version(0) && stage != nullptr ? stage->step : StepId(0);
+  life_->stage_peer->serve(version, life_->state_rule, done);
   env_.events.write({.event = EventKind::kServing, .version = version});
   owner_.on_notice("serving stage " + std::to_string(spec_->stage.value) + " from version " +
                    std::to_string(version.value));
@@ -200,6 +202,26 @@ void Peer::fetch_missed() {
   if (missed.overtaken_too_often())
     return end_session("rounds are committed faster than their state can be fetched here");
   if (missed.to_fetch()) life_->fetcher->fetch(missed.version(), missed.digest(), std::move(donors));
+}
+
+// ---- its checkpoint ----
+void Peer::write_checkpoint() {
+  StagePeer* const here = life_->stage_peer.get();
+  if (!state_.is(PeerPhase::kServing) || here == nullptr || !here->serving() || !checkpointing_.due(here->version()))
+    return;
+  checkpointing_.making();
+  const Version version = here->version();
+  auto image = std::make_shared<Bytes>();
+  here->run_on_device(
+      DeviceTask::kImage,
+      [image, rule = rules_.of(life_->state_rule), version](StageExecutor& executor) {
+        *image = make_state_image(executor, *rule, version);
+      },
+      lifetime_.guard([this, image, version, watch = life_->lifetime.watch()] {
+        // A round that was committed while the job waited made it an image of another version than it says.
+        if (watch.over() || life_->stage_peer->version() != version) return checkpointing_.came_to_nothing();
+        checkpointing_.made(std::move(*image));
+      }));
 }
 
 // ---- for others ----

@@ -7,8 +7,7 @@ namespace shoal {
 
 bool CatchUp::can_shift() const {
   const RunConfig& config = *parts_.options.config;
-  return config.sync.rule == RuleId::kDiloco &&
-         parts_.arena.version.value >= config.sync.warm_steps;  // a warm step is a version
+  return config.sync.rule == RuleId::kDiloco && parts_.arena.step_done.value >= config.sync.warm_steps;
 }
 
 void CatchUp::missed(const RoundCommit& commit, bool secured, bool differs, const std::string& why) {

@@ -208,6 +208,7 @@ bool RoundDesk::run_commit() {
         for (const Secured& secured : commit->commit.secured)
           if (secured.session == parts_.options.self) parts_.ledger.secure(secured.serials);
         if (r->every_step()) {
+          arena.step_done = commit->open.step;
           arena.adam_step = commit->open.step.value;
           parts_.ledger.pop_step(commit->open.step);
         }

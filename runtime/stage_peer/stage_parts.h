@@ -58,6 +58,7 @@ struct ArenaState {
   Version version;
   RuleId rule = RuleId::kAllreduce;   // of the last commit: whose roles belong to the anchor
   bool shift_pending = false;         // the anchor moved; the parameters follow with their next write
+  StepId step_done;                   // allreduce, warm steps: the newest that a round made
   std::uint64_t adam_step = 0;        // inner steps that the moments have seen
   std::optional<RoundOpen> prepared;  // a candidate that was reported and neither committed nor abandoned yet
 };

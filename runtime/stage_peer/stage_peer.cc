@@ -74,14 +74,15 @@ StagePeer::StagePeer(StagePeerOptions options, StagePeerEnvironment environment,
 
 StagePeer::~StagePeer() { stop(); }
 
-void StagePeer::serve(Version version, RuleId rule) {
+void StagePeer::serve(Version version, RuleId rule, StepId done) {
   arena_.version = version;
   arena_.rule = rule;
   meters_.start(env_.loop.now());
   ledger_.set_serving(true);
-  if (rule == RuleId::kAllreduce) {  // a step is a version, and the moments came with it
-    ledger_.start_behind(StepId(version.value));
-    arena_.adam_step = version.value;
+  arena_.step_done = done;
+  if (rule == RuleId::kAllreduce) {  // the moments came with it
+    ledger_.start_behind(done);
+    arena_.adam_step = done.value;
   }
   ledger_.wrote(env_.executor->stamp());
   owner_.on_version(version);

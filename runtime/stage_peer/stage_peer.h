@@ -49,8 +49,9 @@ class StagePeer final : private HolderPort, private LedgerPort, private JobSourc
   StagePeer(StagePeerOptions options, StagePeerEnvironment environment, Owner& owner);
   ~StagePeer() override;
 
-  // The arena holds the stage's state of `version`, which `rule` made: from now on forwards are accepted.
-  void serve(Version version, RuleId rule);
+  // The arena holds the stage's state of `version`, which `rule` made, behind the step `done`: from now on forwards are
+  // accepted.
+  void serve(Version version, RuleId rule, StepId done);
   bool serving() const { return ledger_.serving(); }
   // The image (root and digest checked) of a committed version, asked for by on_behind: shifts what is here onto it.
   // False: not wanted any more, and on_behind is called again if another one is.

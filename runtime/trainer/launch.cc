@@ -246,10 +246,33 @@ void Launch::on_members(const MemberList& list) {
 
 void Launch::on_round_commit(const RoundCommit& commit) {
   ++summary_.rounds;
+  note_shares(commit.stage, commit.secured, false);
   later([this, commit] { trainer_->on_round_commit(commit); });
 }
 
 void Launch::on_round_abandoned(const RoundAbandon&) { ++summary_.rounds_abandoned; }
+
+void Launch::note_shares(StageId stage, const std::vector<Secured>& secured, bool taken_back) {
+  for (const Secured& one : secured) {
+    if (one.serials.empty()) continue;
+    std::uint64_t& share = shares_[{one.session.peer_tag, stage}];
+    share += taken_back ? -one.serials.size() : one.serials.size();
+  }
+}
+
+void Launch::on_restored(const RoundCommit& commit, const RecentCommits::TakenBack& taken) {
+  summary_.taken_back += taken.entries();
+  note_shares(commit.stage, taken.secured, true);
+  owner_.on_notice("stage " + std::to_string(commit.stage.value) + " went back to version " +
+                   std::to_string(commit.back_to->value) + ", called " + std::to_string(commit.version.value) +
+                   " from now on: nobody held the version before, and " + std::to_string(taken.entries()) +
+                   " contributions that its rounds had secured are lost");
+  later([this] {
+    if (!validating_) return;  // of a version that nobody has
+    trainer_->stop_validation();
+    validate();
+  });
+}
 
 void Launch::on_session_over(const Session& session, StageId stage, const std::string& why) {
   summary_.faults += is_fault(why) ? 1 : 0;

@@ -128,6 +128,7 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   void on_link_down(const Remote& remote, const Error& cause) override;
   void on_message(const Remote& remote, Message message, TransferId transfer, std::uint64_t frame_bytes) override;
   void on_frames(const Remote& remote, TransferId transfer, Result<std::vector<Bytes>> frames) override;
+  void note_shares(StageId stage, const std::vector<Secured>& secured, bool taken_back);
   // AuthorityPort
   void send(const PeerId& peer, Message message) override;
   std::vector<std::uint8_t> sign(ByteView body) override;
@@ -136,6 +137,7 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   void on_members(const MemberList& list) override;
   void on_round_commit(const RoundCommit& commit) override;
   void on_round_abandoned(const RoundAbandon& abandon) override;
+  void on_restored(const RoundCommit& commit, const RecentCommits::TakenBack& taken) override;
   std::optional<std::string> unfit_for_round(StageId stage, const Session& session,
                                              const std::vector<std::uint64_t>& serials) const override {
     return book_->unfit_for_round(stage, session, serials);
@@ -209,7 +211,8 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   std::map<Inbound, Chunk> inbound_chunks_;
   Payments payments_;
   RunSummary summary_;
-  std::string finish_wanted_;  // finish() before start()
+  std::map<std::pair<std::uint64_t, StageId>, std::uint64_t> shares_;  // PeerShare, by peer and stage
+  std::string finish_wanted_;                                          // finish() before start()
   std::uint16_t next_state_ = 0;
   std::map<std::uint16_t, Bytes> states_;  // fetched for `save`
   std::optional<Error> unsaved_;           // why there is nothing to save

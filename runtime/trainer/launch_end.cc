@@ -1,6 +1,8 @@
 // How a run ends: settling, last rounds, validation, states, END.
 #include <algorithm>
+#include <map>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "common/log.h"
@@ -285,6 +287,12 @@ RunSummary Launch::summary() const {
   result.unfinished = book_->open();
   result.issued = result.committed + result.unfinished;
   result.lost = book_->lost();
+  for (const auto& [of, microbatches] : shares_) result.shares.push_back({of.first, of.second, microbatches});
+  std::map<std::tuple<std::uint64_t, StageId, std::string>, std::uint64_t> losses;
+  for (const CommitBook::Listing& listing : book_->listings())
+    ++losses[{listing.entry_name.session.peer_tag, listing.stage, listing.cause}];
+  for (const auto& [of, pairs] : losses)
+    result.losses.push_back({std::get<0>(of), std::get<1>(of), std::get<2>(of), pairs});
   result.run_targets = book_->committed_targets();
   result.delay = delays_.largest();
   result.loss_bound_microbatches = options_.config.id_window();

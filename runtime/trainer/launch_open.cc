@@ -18,6 +18,7 @@ AuthorityOptions authority_options(const LaunchOptions& options) {
   result.round_targets = config.sync.rule == RuleId::kDiloco ? config.targets_per_round() : 0;
   result.round_cap = from_seconds(config.sync.round_cap_s);
   result.membership = config.membership();
+  result.restore_after = config.restore_after();
   result.round_budget =
       options.round_budget > Duration(0) ? options.round_budget : from_seconds(config.sync.round_budget_s);
   result.entry_targets = config.targets_per_microbatch();

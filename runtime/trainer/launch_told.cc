@@ -1,5 +1,6 @@
 // What the launching process tells of how the run stands: to people, and to the directory.
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "common/hash.h"
@@ -64,11 +65,16 @@ std::string Launch::parked_text() const {
               " holds a newer version than authority.log knows: put the newer log back";
     if (stage.holders > 0)
       text += ", its last holder is leaving: `shoal join` elsewhere takes the state over";
+    else if (stage.back_to)
+      text += "; a peer has version " + std::to_string(stage.back_to->value) + ", which the stage goes back to in " +
+              std::to_string(std::lround(seconds_of(stage.back_in))) +
+              " s at the latest, unless one that holds the newest comes back";
     else if (stage.ahead.empty())
       text +=
           " and no known copy of it is left. A `shoal join` of these that still runs (stopped, asleep, cut off) brings "
-          "it back when it reaches this process again; once those processes are gone, the run cannot go on from this "
-          "version";
+          "it back when it reaches this process again; once those processes are gone, one that joins with the home "
+          "folder "
+          "that it had brings the version of its checkpoint";
   }
   if (text.empty() && !finishing_ && !book_->next())
     text = "waiting: no more microbatches may be in flight before " + book_->waiting_for() + " is done with";

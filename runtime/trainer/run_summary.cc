@@ -18,6 +18,7 @@ std::vector<std::string> summary_lines(const RunSummary& s, bool over, Duration 
       "one peer takes at most " + number(s.loss_bound_microbatches) + " microbatches with it, " +
           short_number(s.loss_bound_targets) + " tokens",
       "rounds " + number(s.rounds) + ", abandoned " + number(s.rounds_abandoned)};
+  if (s.taken_back > 0) lines.push_back("pairs lost with versions that nobody held any more: " + number(s.taken_back));
   if (s.delay) lines.push_back("the latest stage's gradients: " + delay_text(*s.delay) + " inner steps");
   if (!s.validation_loss) return lines;
   char text[64];

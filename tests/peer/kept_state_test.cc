@@ -26,7 +26,7 @@ struct EndedSession {
     context.base = Version(5);
     context.weight = 4;
     const std::vector<float> delta(executor->arena().size(), 3.0f);
-    anchor = state_digest(*executor, *rule, Version(5));
+    anchor = state_digest(*executor, *rule);
     candidate = rule->prepare(*executor, context, payload_of(delta, 4, 7)).value();
   }
   KeptState::Source source(bool prepared) const {
@@ -57,6 +57,17 @@ TEST(KeptStateTest, KeepsTheAnchorAndTheCandidateUnderTheDigestsThatMembersAgree
   EXPECT_EQ(kept.newest(), (std::pair{StageId(0), Version(6)}));
 }
 
+TEST(KeptStateTest, AStageThatWentBackHasTheContentOfAnEarlierVersion) {
+  const EndedSession session;
+  KeptState kept;
+  kept.replace(KeptState::take(session.source(false)));
+  const KeptState::Image* back = kept.newest_of(stage_at(8, session.anchor));
+  ASSERT_NE(back, nullptr);
+  EXPECT_EQ(back->version, Version(5));
+  EXPECT_EQ(kept.held(StageId(0)), (HeldState{Version(5), session.anchor}));
+  EXPECT_FALSE(kept.held(StageId(1)));
+}
+
 TEST(KeptStateTest, AnImageLoadsAsTheStateThatItWasMadeOf) {
   const EndedSession session;
   const KeptState::Images images = KeptState::take(session.source(true));
@@ -64,7 +75,7 @@ TEST(KeptStateTest, AnImageLoadsAsTheStateThatItWasMadeOf) {
   IntegerExecutor next(tiny_spec());
   ASSERT_TRUE(
       load_state_image(next, images.back().bytes, StateLoad::kFresh, [&](RuleId) { return session.rule.get(); }).ok());
-  EXPECT_EQ(state_digest(next, *session.rule, Version(6)), session.candidate);
+  EXPECT_EQ(state_digest(next, *session.rule), session.candidate);
   EXPECT_EQ(next.arena().tag(ArenaRole::kCurrent), 18u);
 }
 
@@ -72,8 +83,11 @@ TEST(KeptStateTest, WhatTheAuthorityDecidedOtherwiseIsNotTaken) {
   const EndedSession session;
   KeptState kept;
   kept.replace(KeptState::take(session.source(true)));
-  EXPECT_EQ(kept.newest_of(stage_at(6, session.anchor)), nullptr) << "another digest of that version";
-  EXPECT_EQ(kept.newest_of(stage_at(7, session.candidate)), nullptr) << "the stage went on";
+  Digest other_state = session.anchor;
+  other_state.bytes[0] ^= 1;
+  EXPECT_EQ(kept.newest_of(stage_at(6, other_state)), nullptr) << "another digest of that version";
+  EXPECT_EQ(kept.newest_of(stage_at(7, other_state)), nullptr) << "the stage went on";
+  EXPECT_EQ(kept.newest_of(stage_at(4, session.anchor)), nullptr) << "a state of before it was made";
   StageMembers other = stage_at(5, session.anchor);
   other.stage = StageId(1);
   EXPECT_EQ(kept.newest_of(other), nullptr);

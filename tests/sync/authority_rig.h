@@ -87,6 +87,7 @@ class AuthorityTest : public testing::Test, public AuthorityPort {
   }
   void on_round_commit(const RoundCommit& commit) override { commits.push_back(commit); }
   void on_round_abandoned(const RoundAbandon& abandon) override { abandons.push_back(abandon); }
+  void on_restored(const RoundCommit& commit, const RecentCommits::TakenBack&) override { restored.push_back(commit); }
   std::optional<std::string> unfit_for_round(StageId, const Session&,
                                              const std::vector<std::uint64_t>& serials) const override {
     const auto at = std::find_if(serials.begin(), serials.end(), [&](std::uint64_t s) { return invented.contains(s); });
@@ -214,7 +215,7 @@ class AuthorityTest : public testing::Test, public AuthorityPort {
   std::vector<std::pair<PeerId, Message>> sent;
   std::set<Session> fenced;
   std::set<std::uint64_t> invented;  // serials of nobody's committed entries
-  std::vector<RoundCommit> commits;
+  std::vector<RoundCommit> commits, restored;
   std::vector<RoundAbandon> abandons;
   std::vector<std::pair<Session, std::string>> over;
   std::vector<EventRecord> events;

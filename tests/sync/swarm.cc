@@ -357,7 +357,7 @@ void Swarm::check_end() {
     Replica& replica = *hosts[i]->replica;
     if (replica.version_ != stage.version)
       problem(text("host ", i, " ends at version ", replica.version_, " of ", stage.version));
-    if (stage.secured && state_digest(replica.executor_, *replica.rule_, replica.version_) != stage.digest)
+    if (stage.secured && state_digest(replica.executor_, *replica.rule_) != stage.digest)
       problem(text("host ", i, " holds another state than was committed"));
     Arena& arena = replica.executor_.arena();
     if (arena.tag(ArenaRole::kAnchor) != secured_tag)

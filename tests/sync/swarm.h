@@ -147,6 +147,7 @@ class Swarm final : public AuthorityPort {
   void on_members(const MemberList&) override {}
   void on_round_commit(const RoundCommit& commit) override;
   void on_round_abandoned(const RoundAbandon&) override { ++abandoned; }
+  void on_restored(const RoundCommit&, const RecentCommits::TakenBack&) override {}
   std::optional<std::string> unfit_for_round(StageId, const Session& session,
                                              const std::vector<std::uint64_t>& serials) const override;
   void on_session_over(const Session& session, StageId, const std::string&) override;

@@ -125,7 +125,7 @@ void Replica::on_members(const MemberList& list) {
   const StageMembers& stage = list.stages[0];
   if (!stage.secured) return;
   if (has_state_ && version_ == stage.version && !fetcher_.active()) {
-    if (state_digest(executor_, *rule_, version_) != stage.digest) return rejoin();
+    if (state_digest(executor_, *rule_) != stage.digest) return rejoin();
     serving_ = true;
     return membership_.beat_now();
   }
