@@ -4,40 +4,36 @@
 #include <map>
 
 #include "common/check.h"
+#include "transport/serial_list.h"
 
 namespace shoal {
 
-namespace {
-
-std::size_t serials_of(const RoundCommit& commit) {
-  std::size_t count = 0;
-  for (const Secured& secured : commit.secured) count += secured.serials.size();
-  return count;
+std::size_t RecentCommits::Commit::bytes() const {
+  std::size_t sum = sizeof(Commit);
+  for (const Part& part : parts) sum += sizeof(Part) + part.serials.size();
+  return sum;
 }
-
-}  // namespace
 
 void RecentCommits::push(const RoundCommit& commit) {
   SHOAL_CHECK(commits_.empty() || commit.version > commits_.back().version);
-  if (commit.back_to) {
-    while (!commits_.empty() && commits_.back().version > *commit.back_to) {
-      serials_ -= serials_of(commits_.back());
-      commits_.pop_back();
-    }
+  while (commit.back_to && !commits_.empty() && commits_.back().version > *commit.back_to) {
+    bytes_ -= commits_.back().bytes();
+    commits_.pop_back();
   }
-  commits_.push_back(commit);
-  serials_ += serials_of(commit);
-  while (commits_.size() > 1 && (commits_.size() > kCommits || serials_ > kSerials)) {
-    serials_ -= serials_of(commits_.front());
+  Commit kept{.version = commit.version, .digest = commit.digest, .tag = commit.tag, .parts = {}};
+  for (const Secured& secured : commit.secured)
+    kept.parts.push_back({secured.session, pack_serials(secured.serials).value()});
+  bytes_ += kept.bytes();
+  commits_.push_back(std::move(kept));
+  while (commits_.size() > kCommitsMin && bytes_ > kBytes) {
+    bytes_ -= commits_.front().bytes();
     commits_.pop_front();
   }
 }
 
-bool RecentCommits::known(const HeldState& state) const { return digest_of(state.version) == state.digest; }
-
 std::optional<Digest> RecentCommits::digest_of(Version version) const {
-  const auto at = std::ranges::find(commits_, version, &RoundCommit::version);
-  return at == commits_.end() ? std::nullopt : std::optional(at->digest);
+  const auto at = std::ranges::lower_bound(commits_, version, {}, &Commit::version);
+  return at == commits_.end() || at->version != version ? std::nullopt : std::optional(at->digest);
 }
 
 std::size_t RecentCommits::TakenBack::entries() const {
@@ -49,12 +45,13 @@ std::size_t RecentCommits::TakenBack::entries() const {
 RecentCommits::TakenBack RecentCommits::behind(Version version) const {
   TakenBack taken;
   std::map<Session, std::vector<std::uint64_t>> by_session;
-  for (const RoundCommit& commit : commits_) {
+  for (const Commit& commit : commits_) {
     if (commit.version <= version) continue;
     taken.tag += commit.tag;
-    for (const Secured& secured : commit.secured) {
-      auto& serials = by_session[secured.session];
-      serials.insert(serials.end(), secured.serials.begin(), secured.serials.end());
+    for (const Part& part : commit.parts) {
+      const std::vector<std::uint64_t> serials = parse_serials(part.serials).value();
+      std::vector<std::uint64_t>& all = by_session[part.session];
+      all.insert(all.end(), serials.begin(), serials.end());
     }
   }
   for (auto& [session, serials] : by_session) {
@@ -65,9 +62,9 @@ RecentCommits::TakenBack RecentCommits::behind(Version version) const {
 }
 
 bool RecentCommits::took_part(std::uint64_t peer_tag, Version version) const {
-  return std::ranges::any_of(commits_, [&](const RoundCommit& commit) {
-    return commit.version >= version && std::ranges::any_of(commit.secured, [&](const Secured& secured) {
-             return secured.session.peer_tag == peer_tag;
+  return std::ranges::any_of(commits_, [&](const Commit& commit) {
+    return commit.version >= version && std::ranges::any_of(commit.parts, [&](const Part& part) {
+             return part.session.peer_tag == peer_tag;
            });
   });
 }
