@@ -17,7 +17,8 @@ namespace {
 
 using AddCommand = void (*)(CLI::App& app, Program& program);
 constexpr AddCommand kCommands[] = {
-    add_launch, add_join, add_solo, add_plan, add_demo, add_eval, add_audit, add_inspect, add_key, add_version,
+    add_launch,     add_join,  add_solo,    add_plan, add_demo,    add_eval,
+    add_checkpoint, add_audit, add_inspect, add_key,  add_version,
 };
 
 void add_global_options(CLI::App& app, GlobalOptions& global) {
@@ -38,13 +39,13 @@ std::string suggestion(const CLI::App& app) {
   if (extras.empty()) return "";
   const bool is_option = extras.front().starts_with("-");
   std::vector<std::string> names;
-  const auto used = app.get_subcommands();
+  std::vector<const CLI::App*> used{&app};  // the program, its subcommand, and that one's
+  while (!used.back()->get_subcommands().empty()) used.push_back(used.back()->get_subcommands().front());
   if (is_option) {
-    for (const CLI::App* from : {&app, used.empty() ? &app : static_cast<const CLI::App*>(used.front())}) {
+    for (const CLI::App* from : used)
       for (const CLI::Option* option : from->get_options()) names.push_back("--" + option->get_single_name());
-    }
-  } else if (used.empty()) {
-    for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+  } else {
+    for (const CLI::App* command : used.back()->get_subcommands([](const CLI::App*) { return true; }))
       names.push_back(command->get_name());
   }
   const std::vector<std::string_view> views(names.begin(), names.end());

@@ -35,6 +35,7 @@ std::string version_line();
 
 // Each registers its options with storage that lives as long as `program.run`.
 void add_audit(CLI::App& app, Program& program);
+void add_checkpoint(CLI::App& app, Program& program);
 void add_demo(CLI::App& app, Program& program);
 void add_eval(CLI::App& app, Program& program);
 void add_inspect(CLI::App& app, Program& program);

@@ -1,0 +1,337 @@
+// shoal checkpoint ls|verify|export: what peers wrote of a run to their disks, and a model made of it.
+#include "sync/checkpoint.h"
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <ctime>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <tuple>
+
+#include "cli/outcome.h"
+#include "cli/program.h"
+#include "cli/saved_states.h"
+#include "common/log.h"
+#include "common/posix_file.h"
+#include "common/status_line.h"
+
+namespace shoal {
+namespace {
+
+// ---- files ----
+struct CheckpointFile {
+  std::string path;
+  std::uint64_t bytes = 0;
+  Result<Checkpoint> read;
+};
+
+// Other models may lie in the same folder.
+bool looks_like_one(const std::filesystem::path& path) {
+  if (path.extension() != ".safetensors") return false;
+  if (path.filename().string().starts_with("checkpoint-")) return true;
+  std::string begin(4096, '\0');
+  if (auto file = open_regular_file(path.string()); file.ok())
+    begin.resize(static_cast<std::size_t>(std::max<::ssize_t>(0, ::pread(file->get(), begin.data(), begin.size(), 0))));
+  return begin.find("\"shoal.checkpoint\"") != begin.npos;
+}
+
+// Files as they are named, and of a folder those that look like one, by name. ERRORS: kMissing (a path, or there is
+// none), kIo.
+Result<std::vector<std::string>> find_files(const std::vector<std::string>& paths) {
+  std::vector<std::string> found;
+  for (const std::string& path : paths) {
+    std::error_code failure;
+    const auto kind = std::filesystem::status(path, failure).type();
+    if (kind == std::filesystem::file_type::not_found)
+      return make_error(ErrorCode::kMissing, path +
+                                                 ": no such file or folder. HINT: give checkpoints, or the folders "
+                                                 "in which peers keep them");
+    if (kind != std::filesystem::file_type::directory) {
+      found.push_back(path);
+      continue;
+    }
+    const auto first = static_cast<std::ptrdiff_t>(found.size());
+    std::filesystem::directory_iterator entry(path, failure);
+    for (; !failure && entry != std::filesystem::directory_iterator(); entry.increment(failure))
+      if (looks_like_one(entry->path())) found.push_back(entry->path().string());
+    if (failure) return error_of_errno("read the folder", path, failure.value());
+    std::sort(found.begin() + first, found.end());
+  }
+  std::set<std::string> seen;
+  std::erase_if(found, [&seen](const std::string& path) { return !seen.insert(path).second; });
+  if (!found.empty()) return found;
+  std::string all;
+  for (const std::string& path : paths) all += (all.empty() ? "" : ", ") + path;
+  return make_error(ErrorCode::kMissing, "no checkpoint in " + all +
+                                             ". HINT: a peer calls them checkpoint-<run>-<slot>.safetensors; folders "
+                                             "in a folder are not looked into");
+}
+
+// Reads them all, one after the other: one is in memory at a time, unless `take` keeps it. ERRORS: those of find_files.
+Status read_each(const std::vector<std::string>& paths, const std::function<void(CheckpointFile)>& take) {
+  SHOAL_ASSIGN(const std::vector<std::string> found, find_files(paths));
+  HeadwayMeter meter;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    Result<Bytes> bytes = read_file(found[i], kCheckpointBytesMax);
+    const std::uint64_t size = bytes.ok() ? bytes->size() : 0;
+    take({found[i], size, bytes.ok() ? parse_checkpoint(*std::move(bytes)) : Result<Checkpoint>(bytes.error())});
+    show_headway(meter, {.what = "reading checkpoints", .done = i + 1, .total = found.size()});
+  }
+  end_status();
+  return {};
+}
+
+// ---- what is said of one ----
+std::string utc_of(std::uint64_t seconds) {
+  constexpr std::uint64_t kYear10000 = 253'402'300'800;
+  const auto when = static_cast<std::time_t>(seconds);
+  std::tm parts{};
+  char text[32];
+  if (seconds >= kYear10000 || ::gmtime_r(&when, &parts) == nullptr) return "?";
+  return std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts) == 0 ? "?" : text;
+}
+
+std::string rule_name(const CheckpointInfo& info) {
+  return std::string(kRuleNames[static_cast<std::size_t>(info.state.rule)]);
+}
+
+std::string judgement(const CheckpointFile& file) {
+  const std::string why = file.read.ok() ? "ok" : file.read.error().message;
+  return printable(why.starts_with(file.path) ? why : file.path + ": " + why);
+}
+
+void print_heading() {
+  std::printf("%-8s %5s %8s %-9s %12s %9s %-20s %-8s  %s\n", "run", "stage", "version", "rule", "parameters", "MiB",
+              "saved", "peer", "file");
+}
+
+void print_row(const CheckpointFile& file) {
+  if (!file.read.ok()) {
+    std::printf("%-8s %5s %8s %-9s %12s %9s %-20s %-8s  %s\n", "-", "-", "-", "-", "-", "-", "-", "-",
+                judgement(file).c_str());
+    return;
+  }
+  const CheckpointInfo& info = file.read->info;
+  std::printf("%-8s %5u %8llu %-9s %12llu %9.1f %-20s %-8s  %s\n", short_name(info.run).c_str(),
+              unsigned{info.state.stage.value}, static_cast<unsigned long long>(info.state.version.value),
+              rule_name(info).c_str(), static_cast<unsigned long long>(info.state.floats),
+              static_cast<double>(file.bytes) / (1 << 20), utc_of(info.saved_s).c_str(), short_name(info.peer).c_str(),
+              judgement(file).c_str());
+}
+
+nlohmann::ordered_json json_of(const CheckpointFile& file) {
+  nlohmann::ordered_json out = {{"schema", "shoal.checkpoint/1"}, {"path", file.path}, {"ok", file.read.ok()}};
+  if (!file.read.ok()) {
+    out["problem"] = file.read.error().message;
+    return out;
+  }
+  const CheckpointInfo& info = file.read->info;
+  out["run"] = hex_of(info.run);
+  out["stage"] = info.state.stage.value;
+  out["version"] = info.state.version.value;
+  out["rule"] = rule_name(info);
+  out["parameters"] = info.state.floats;
+  out["bytes"] = file.bytes;
+  out["saved"] = utc_of(info.saved_s);
+  out["sequence"] = info.sequence;
+  out["peer"] = hex_of(info.peer);
+  out["digest"] = hex_of(info.digest);
+  return out;
+}
+
+// Names of files and what stands in them may be no UTF-8.
+void print_json(const nlohmann::ordered_json& out) {
+  std::printf("%s\n", out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+}
+
+// ---- ls and verify ----
+enum class Listing : std::uint8_t { kTable, kJudgements };
+
+int list(const std::vector<std::string>& paths, Listing listing, bool json) {
+  nlohmann::ordered_json all = nlohmann::ordered_json::array();
+  std::size_t files = 0, bad = 0;
+  const Status read = read_each(paths, [&](const CheckpointFile& file) {
+    bad += file.read.ok() ? 0 : 1;
+    if (json) {
+      all.push_back(json_of(file));
+    } else if (listing == Listing::kTable) {
+      if (files == 0) print_heading();
+      print_row(file);
+    } else {
+      std::printf("%s\n", judgement(file).c_str());
+    }
+    ++files;
+  });
+  if (!read.ok()) return fail(read.error());
+  if (json) print_json(all);
+  if (listing == Listing::kTable || bad == 0) return kExitOk;
+  return fail(make_error(ErrorCode::kCorrupt, std::to_string(bad) + " of " + std::to_string(files) +
+                                                  (files == 1 ? " checkpoint" : " checkpoints") +
+                                                  " cannot be used. HINT: they can be removed; their peers write over "
+                                                  "them first, and read the newest of the others"));
+}
+
+// ---- export ----
+struct ExportArguments {
+  std::string run_file, out, run;
+  std::vector<std::string> paths;
+};
+
+// The good checkpoints among the files: of each run how many, and the newest of each stage of the run that is wanted.
+class Newest {
+ public:
+  // `run`: the begin of its name; empty: whichever there is.
+  explicit Newest(std::string run) : wanted_(std::move(run)) {}
+
+  void take(CheckpointFile file) {
+    if (!file.read.ok()) return log_warning("left out: ", judgement(file));
+    const CheckpointInfo& info = file.read->info;
+    ++files_[info.run];
+    if (!hex_of(info.run).starts_with(wanted_)) return;
+    chosen_.insert(info.run);
+    if (chosen_.size() > 1) return by_stage_.clear();  // an error, which needs no states
+    const auto [found, first] = by_stage_.try_emplace(info.state.stage.value, file);
+    if (first) return;
+    const CheckpointInfo& other = found->second.read->info;
+    if (other.state.version == info.state.version && other.digest != info.digest)
+      log_warning(file.path, " and ", found->second.path, " are of the same version of stage ", info.state.stage,
+                  " and differ; the one that was saved later is taken");
+    if (std::tie(other.state.version, other.saved_s) < std::tie(info.state.version, info.saved_s))
+      found->second = std::move(file);
+  }
+
+  // ERRORS: kInput (several), kMissing.
+  Status check_one_run() const {
+    if (chosen_.size() == 1) return {};
+    std::string runs;
+    for (const auto& [run, count] : files_)
+      runs += (runs.empty() ? "" : ", ") + hex_of(run) + " (" + std::to_string(count) + ")";
+    if (files_.empty())
+      return make_error(ErrorCode::kMissing,
+                        "none of the checkpoints can be used. HINT: `shoal checkpoint verify` says why");
+    if (chosen_.empty())
+      return make_error(ErrorCode::kMissing, "no checkpoint is of run " + wanted_ + "; there are " + runs);
+    return make_error(ErrorCode::kInput,
+                      "the checkpoints are of several runs: " + runs + ". HINT: name one of them with --run HEX");
+  }
+
+  std::map<std::uint16_t, CheckpointFile>& by_stage() { return by_stage_; }
+
+ private:
+  const std::string wanted_;
+  std::map<RunId, std::size_t> files_;
+  std::set<RunId> chosen_;
+  std::map<std::uint16_t, CheckpointFile> by_stage_;
+};
+
+// ERRORS: kMalformed (a state of another model or split), kMissing (stages).
+Status check_stages(const std::map<std::uint16_t, CheckpointFile>& by_stage, const std::vector<StageSpec>& specs,
+                    const std::string& run_file) {
+  const std::string remedy =
+      ", so it is not of this run. HINT: give the run file of the run, as it is in the folder of `launch --dir`";
+  for (const auto& [stage, file] : by_stage) {
+    const std::uint64_t floats = file.read->info.state.floats;
+    if (stage >= specs.size())
+      return make_error(ErrorCode::kMalformed, file.path + " is of stage " + std::to_string(stage) + ", and " +
+                                                   run_file + " has " + std::to_string(specs.size()) + " stages" +
+                                                   remedy);
+    if (floats != parameter_count(specs[stage]))
+      return make_error(ErrorCode::kMalformed, file.path + " has " + std::to_string(floats) +
+                                                   " parameters, and stage " + std::to_string(stage) + " of " +
+                                                   run_file + " has " + std::to_string(parameter_count(specs[stage])) +
+                                                   remedy);
+  }
+  std::string missing;
+  for (const StageSpec& spec : specs)
+    if (!by_stage.contains(spec.stage.value))
+      missing += (missing.empty() ? "" : ", ") + std::to_string(spec.stage.value);
+  if (missing.empty()) return {};
+  return make_error(ErrorCode::kMissing, "nothing was exported: no good checkpoint of these stages: " + missing +
+                                             ". HINT: add the folders of the peers that served them");
+}
+
+void print_export(const std::map<std::uint16_t, CheckpointFile>& by_stage, const ExportArguments& arguments,
+                  bool json) {
+  nlohmann::ordered_json out = {{"schema", "shoal.checkpoint_export/1"}, {"run", nullptr}, {"out", arguments.out}};
+  out["stages"] = nlohmann::ordered_json::array();
+  for (const auto& [stage, file] : by_stage) {
+    const CheckpointInfo& info = file.read->info;
+    out["run"] = hex_of(info.run);
+    out["stages"].push_back({{"stage", stage}, {"version", info.state.version.value}, {"path", file.path}});
+    if (!json)
+      std::printf("stage %u: version %llu of %s\n", unsigned{stage},
+                  static_cast<unsigned long long>(info.state.version.value), printable(file.path).c_str());
+  }
+  if (json) return print_json(out);
+  std::printf("%s has the model; `shoal eval` reads it\n", printable(arguments.out).c_str());
+}
+
+int export_model(const ExportArguments& arguments, bool json) {
+  const auto config = load_config(arguments.run_file);
+  if (!config.ok()) return fail_config(config.error());
+  if (config->executor.kind != ExecutorKind::kTorch)
+    return fail_config(make_error(ErrorCode::kUnsupported,
+                                  arguments.run_file + ": a run whose [executor] kind is not \"torch\" has no model"));
+  const auto specs = split_model(config->model_spec(), config->pipeline.stages, config->pipeline.layers_per_stage);
+  if (!specs.ok()) return fail_config(specs.error());
+  Newest newest(arguments.run);
+  const Status read = read_each(arguments.paths, [&newest](CheckpointFile file) { newest.take(std::move(file)); });
+  if (!read.ok()) return fail(read.error());
+  if (const Status one = newest.check_one_run(); !one.ok())
+    return one.code() == ErrorCode::kInput ? fail(one.error(), kExitUsage) : fail(one.error());
+  if (const Status fit = check_stages(newest.by_stage(), *specs, arguments.run_file); !fit.ok())
+    return fail(fit.error());
+  if (const Status probed = probe_save_folder(arguments.out); !probed.ok()) return fail(probed.error());
+  std::map<std::uint16_t, Bytes> images;
+  for (const auto& [stage, file] : newest.by_stage()) images[stage] = file.read->image;
+  HeadwayMeter meter;
+  const Status saved = save_states(arguments.out, *config, images, [&meter](std::uint64_t done, std::uint64_t of) {
+    show_headway(meter, {.what = "saving stages", .done = done, .total = of});
+  });
+  end_status();
+  if (!saved.ok()) return fail(saved.error());
+  print_export(newest.by_stage(), arguments, json);
+  return kExitOk;
+}
+
+std::string check_run(const std::string& text) {
+  const bool hex = text.find_first_not_of("0123456789abcdef") == text.npos && text.size() >= 8 && text.size() <= 64;
+  return hex ? "" : "a run is named by 8 to 64 hex digits";
+}
+
+void add_listing(CLI::App& group, Program& program, const char* name, const char* help, Listing listing) {
+  CLI::App* command = group.add_subcommand(name, help);
+  auto paths = std::make_shared<std::vector<std::string>>();
+  command->add_option("paths", *paths, "checkpoints, or folders of them")->required()->type_name("PATH");
+  run_when_named(*command, program,
+                 [paths, listing](const GlobalOptions& global) { return list(*paths, listing, global.json); });
+}
+
+}  // namespace
+
+void add_checkpoint(CLI::App& app, Program& program) {
+  CLI::App* group = app.add_subcommand("checkpoint", "what peers wrote of a run to their disks: ls, verify, export");
+  group->require_subcommand(1);
+  group->fallthrough();
+  add_listing(*group, program, "ls", "a line for each checkpoint", Listing::kTable);
+  add_listing(*group, program, "verify", "read every checkpoint, and say which cannot be used", Listing::kJudgements);
+  CLI::App* command =
+      group->add_subcommand("export", "write the newest state of every stage as a model, as launch --save does");
+  auto arguments = std::make_shared<ExportArguments>();
+  command->add_option("--run-file", arguments->run_file, "the run's file")->required()->type_name("RUN.toml");
+  command->add_option("--out", arguments->out, "write the model here")->required()->type_name("DIR");
+  command->add_option("--run", arguments->run, "which run, where there are several: its first hex digits, 8 at least")
+      ->check(check_run)
+      ->type_name("HEX");
+  command->add_option("paths", arguments->paths, "checkpoints, or folders of them")->required()->type_name("PATH");
+  run_when_named(*command, program,
+                 [arguments](const GlobalOptions& global) { return export_model(*arguments, global.json); });
+}
+
+}  // namespace shoal
