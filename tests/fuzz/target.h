@@ -22,6 +22,7 @@ struct Target {
 // A target is a row here, its file, and its name in CMakeLists.txt.
 #define SHOAL_FUZZ_TARGETS(TARGET) \
   TARGET(authority_log)            \
+  TARGET(checkpoint)               \
   TARGET(child_line)               \
   TARGET(envelope)                 \
   TARGET(event_lines)              \
