@@ -63,9 +63,8 @@ RecentCommits::TakenBack RecentCommits::behind(Version version) const {
 
 bool RecentCommits::took_part(std::uint64_t peer_tag, Version version) const {
   return std::ranges::any_of(commits_, [&](const Commit& commit) {
-    return commit.version >= version && std::ranges::any_of(commit.parts, [&](const Part& part) {
-             return part.session.peer_tag == peer_tag;
-           });
+    return commit.version >= version &&
+           std::ranges::any_of(commit.parts, [&](const Part& part) { return part.session.peer_tag == peer_tag; });
   });
 }
 
