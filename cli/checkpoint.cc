@@ -1,4 +1,4 @@
-// shoal checkpoint ls|verify|export: what peers wrote of a run to their disks, and a model made of it.
+// shoal checkpoint ls|verify|prune|export: what peers wrote of a run to their disks, and a model made of it.
 #include "sync/checkpoint.h"
 
 #include <unistd.h>
@@ -300,6 +300,42 @@ int export_model(const ExportArguments& arguments, bool json) {
   return kExitOk;
 }
 
+// ---- prune ----
+struct PruneArguments {
+  std::vector<std::string> paths;
+  double days = 30;
+  bool dry_run = false;
+};
+
+// Saved so long ago; what cannot be used is as old as its file.
+bool is_older(const CheckpointFile& file, double days) {
+  const double now = static_cast<double>(std::time(nullptr));
+  constexpr double kDay = 86400;
+  if (file.read.ok()) return now - static_cast<double>(file.read->info.saved_s) > days * kDay;
+  std::error_code failure;
+  const auto written = std::filesystem::last_write_time(file.path, failure);
+  const auto age = std::filesystem::file_time_type::clock::now() - written;
+  return !failure && std::chrono::duration<double>(age).count() > days * kDay;
+}
+
+int prune(const PruneArguments& arguments, bool json) {
+  nlohmann::ordered_json all = nlohmann::ordered_json::array();
+  std::uint64_t bytes = 0;
+  std::vector<Error> failures;
+  const Status read = read_each(arguments.paths, [&](const CheckpointFile& file) {
+    if (!is_older(file, arguments.days)) return;
+    std::error_code failure;
+    if (!arguments.dry_run && !std::filesystem::remove(file.path, failure))
+      return failures.push_back(error_of_errno("remove", file.path, failure.value()));
+    bytes += file.bytes;
+    json ? all.push_back(json_of(file)) : void(std::printf("%s\n", printable(file.path).c_str()));
+  });
+  if (!read.ok()) return fail(read.error());
+  if (json) print_json(all);
+  log_info(arguments.dry_run ? "would remove " : "removed ", bytes >> 20, " MiB");
+  return failures.empty() ? kExitOk : fail(failures.front());
+}
+
 std::string check_run(const std::string& text) {
   const bool hex = text.find_first_not_of("0123456789abcdef") == text.npos && text.size() >= 8 && text.size() <= 64;
   return hex ? "" : "a run is named by 8 to 64 hex digits";
@@ -316,11 +352,19 @@ void add_listing(CLI::App& group, Program& program, const char* name, const char
 }  // namespace
 
 void add_checkpoint(CLI::App& app, Program& program) {
-  CLI::App* group = app.add_subcommand("checkpoint", "what peers wrote of a run to their disks: ls, verify, export");
+  CLI::App* group =
+      app.add_subcommand("checkpoint", "what peers wrote of a run to their disks: ls, verify, prune, export");
   group->require_subcommand(1);
   group->fallthrough();
   add_listing(*group, program, "ls", "a line for each checkpoint", Listing::kTable);
   add_listing(*group, program, "verify", "read every checkpoint, and say which cannot be used", Listing::kJudgements);
+  CLI::App* pruning = group->add_subcommand("prune", "remove checkpoints that were saved long ago");
+  auto old = std::make_shared<PruneArguments>();
+  pruning->add_option("paths", old->paths, "checkpoints, or folders of them")->required()->type_name("PATH");
+  pruning->add_option("--older-than", old->days, "days since they were saved (default: 30)")
+      ->check(CLI::Range(0.0, 1e5));
+  pruning->add_flag("--dry-run", old->dry_run, "say what would be removed");
+  run_when_named(*pruning, program, [old](const GlobalOptions& global) { return prune(*old, global.json); });
   CLI::App* command =
       group->add_subcommand("export", "write the newest state of every stage as a model, as launch --save does");
   auto arguments = std::make_shared<ExportArguments>();

@@ -1,6 +1,7 @@
 // `shoal checkpoint` on files that a peer could have written.
 #include "sync/checkpoint.h"
 
+#include <ctime>
 #include <filesystem>
 
 #include "common/posix_file.h"
@@ -20,6 +21,7 @@ struct Made {
   std::uint16_t stage = 0;
   std::uint64_t version = 1;
   std::uint8_t run = 3, peer = 1;
+  std::uint64_t saved_s = 1'700'000'000;
 };
 
 class CheckpointCommandTest : public testing::Test {
@@ -48,7 +50,7 @@ class CheckpointCommandTest : public testing::Test {
                              .version = Version(made.version),
                              .tag = 5,
                              .floats = arrays.size() / 2};
-    CheckpointOrigin origin{.run = {}, .sequence = made.version, .saved_s = 1'700'000'000};
+    CheckpointOrigin origin{.run = {}, .sequence = made.version, .saved_s = made.saved_s};
     origin.run.bytes.fill(made.run);
     const Bytes image = state_image_of(header, bytes_of(std::span<const float>(arrays)));
     const std::string path = swarm_.path(name);
@@ -151,6 +153,22 @@ TEST_F(CheckpointCommandTest, ExportMakesTheModelOfTheNewestGoodOnes) {
   ASSERT_EQ(export_to("again", {"--json", swarm_.path("a"), swarm_.path("b")}), 0) << errors();
   EXPECT_TRUE(prints("\"schema\": \"shoal.checkpoint_export/1\"")) << output();
   EXPECT_EQ(ScratchFolder::read(swarm_.path("again/B2SUMS")), ScratchFolder::read(swarm_.path("model/B2SUMS")));
+}
+
+TEST_F(CheckpointCommandTest, PruneRemovesWhatWasSavedLongAgoAndNothingElse) {
+  const std::string old = make("a/checkpoint-0303030303030303-0.safetensors", {});
+  const auto now = static_cast<std::uint64_t>(std::time(nullptr));
+  const std::string fresh = make("a/checkpoint-0404040404040404-0.safetensors", {.run = 4, .saved_s = now});
+  const std::string model = swarm_.write_file("a/model-00001-of-00002.safetensors", "of a model");
+  ASSERT_EQ(run({"prune", "--dry-run", swarm_.path("a")}), 0) << errors();
+  EXPECT_EQ(output(), old + "\n");
+  EXPECT_TRUE(std::filesystem::exists(old));
+  ASSERT_EQ(run({"prune", swarm_.path("a")}), 0) << errors();
+  EXPECT_EQ(output(), old + "\n");
+  EXPECT_FALSE(std::filesystem::exists(old));
+  ASSERT_EQ(run({"prune", "--older-than", "1", swarm_.path("a")}), 0) << errors();
+  EXPECT_TRUE(std::filesystem::exists(fresh));
+  EXPECT_TRUE(std::filesystem::exists(model));
 }
 
 TEST_F(CheckpointCommandTest, ExportTakesOneRunAlone) {
