@@ -333,6 +333,8 @@ class Authority {
   // Nobody holds the newest version for long enough: goes back, where somebody holds an earlier one.
   void maybe_restore(StageState& stage, TimePoint now);
   void restore_to(StageState& stage, Version version);
+  // Its peer was there with that version or a later one: else its word that it has it is worth nothing.
+  static bool may_have(const StageState& stage, const Session& session, Version version);
   // The newest version of those that members hold and that it may go back to.
   std::optional<Version> restorable(const StageState& stage) const;
   void say_restored(const RoundCommit& commit, const RecentCommits::TakenBack& taken);

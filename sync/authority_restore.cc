@@ -39,12 +39,14 @@ std::optional<Version> Authority::restorable(const StageState& stage) const {
   std::optional<Version> best;
   for (const auto& [session, member] : stage.members) {
     if (member->ready || !member->held || !stage.recent.known(*member->held)) continue;
-    const Version version = member->held->version;
-    const auto had = stage.had.find(session.peer_tag);
-    const bool seen = had != stage.had.end() && had->second >= version;
-    if (seen || stage.recent.took_part(session.peer_tag, version)) best = std::max(best, std::optional(version));
+    if (may_have(stage, session, member->held->version)) best = std::max(best, std::optional(member->held->version));
   }
   return best;
+}
+
+bool Authority::may_have(const StageState& stage, const Session& session, Version version) {
+  const auto had = stage.had.find(session.peer_tag);
+  return (had != stage.had.end() && had->second >= version) || stage.recent.took_part(session.peer_tag, version);
 }
 
 bool Authority::one_may_come(const StageState& stage) const {
@@ -64,7 +66,8 @@ bool Authority::one_may_come(const StageState& stage) const {
 void Authority::maybe_restore(StageState& stage, TimePoint now) {
   const bool held = held_without(stage, Session{}) || std::ranges::any_of(stage.members, [&](const auto& entry) {
                       const MemberState& member = *entry.second;
-                      return member.ahead || (member.held && member.held->digest == stage.digest);
+                      return member.ahead || (member.held && member.held->digest == stage.digest &&
+                                              may_have(stage, entry.first, member.held->version));
                     });
   if (held || stage.round || ended_ || gave_up_) return stage.missing_since.reset();
   if (!stage.missing_since) stage.missing_since = now;

@@ -122,6 +122,18 @@ TEST_F(AuthorityRestoreTest, BelievesNobodyWhomItNeverSawWithTheVersionNorADiges
   EXPECT_EQ(newest(), Version(2)) << "peer 5 was never there";
 }
 
+TEST_F(AuthorityRestoreTest, AStrangerWhoSaysThatItHasTheNewestHoldsNothingUp) {
+  two_versions();
+  come_back(again(1), 1, 7);
+  come_back(AuthorityTest::remote(5), 2, 8);
+  for (int i = 0; i < 75; ++i) {
+    wait_with(again(1), 1, 7);
+    wait_with(AuthorityTest::remote(5), 2, 8);
+    loop.run_for(960ms);
+  }
+  EXPECT_EQ(newest(), Version(3));
+}
+
 TEST_F(AuthorityRestoreTest, WhatItWentBackFromIsOnNoLineAnyMore) {
   two_versions();
   come_back(again(1), 1, 7);
