@@ -68,9 +68,10 @@ Result<std::vector<std::string>> find_files(const std::vector<std::string>& path
   if (!found.empty()) return found;
   std::string all;
   for (const std::string& path : paths) all += (all.empty() ? "" : ", ") + path;
-  return make_error(ErrorCode::kMissing, "no checkpoint in " + all +
-                                             ". HINT: a peer calls them checkpoint-<run>-<slot>.safetensors; folders "
-                                             "in a folder are not looked into");
+  return make_error(ErrorCode::kMissing,
+                    "no checkpoint in " + all +
+                        ". HINT: a peer calls them checkpoint-<run>-<peer>-<slot>.safetensors; folders "
+                        "in a folder are not looked into");
 }
 
 // Reads them all, one after the other: one is in memory at a time, unless `take` keeps it. ERRORS: those of find_files.

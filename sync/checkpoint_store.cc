@@ -12,7 +12,8 @@ CheckpointStore::CheckpointStore(Storage& storage, std::vector<std::string> fold
 }
 
 std::string CheckpointStore::path_of(const std::string& folder, std::size_t slot) const {
-  return folder + "/checkpoint-" + hex_of(run_).substr(0, 16) + "-" + std::to_string(slot) + ".safetensors";
+  return folder + "/checkpoint-" + hex_of(run_).substr(0, 16) + "-" + hex_of(peer_).substr(0, 16) + "-" +
+         std::to_string(slot) + ".safetensors";
 }
 
 CheckpointStore::Loaded CheckpointStore::load() {

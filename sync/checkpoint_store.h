@@ -20,7 +20,8 @@ class CheckpointStore {
  public:
   static constexpr std::size_t kSlotsMin = 2, kSlotsMax = 64;
 
-  // Of a peer with this key. FOLDER/checkpoint-<16 hex digits of the run>-<slot>.safetensors; every folder gets each of
+  // Of a peer with this key. FOLDER/checkpoint-<run>-<peer>-<slot>.safetensors, 16 hex digits of each key: several may
+  // share a folder; every folder gets each of
   // them. REQUIRES: a folder, which exists.
   CheckpointStore(Storage& storage, std::vector<std::string> folders, const RunId& run, const PeerId& peer);
 

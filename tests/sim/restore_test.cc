@@ -109,7 +109,8 @@ TEST_P(RestoreTest, ADamagedCheckpointIsNamedAndNeverLoaded) {
   swarm.run_for(9s);
   SimDisk& disk = *swarm.peers()[1]->disk;
   swarm.kill_peer(1);
-  const std::string folder = "home/checkpoint-" + hex_of(RunId{swarm.run_key().id().bytes}).substr(0, 16);
+  const std::string folder = "home/checkpoint-" + hex_of(RunId{swarm.run_key().id().bytes}).substr(0, 16) + "-" +
+                             hex_of(swarm.peers()[1]->key.id()).substr(0, 16);
   std::size_t damaged = 0;
   for (const char* slot : {"-0", "-1"}) {
     const std::string path = folder + slot + ".safetensors";

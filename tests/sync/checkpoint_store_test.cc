@@ -73,7 +73,8 @@ class CheckpointStoreTest : public testing::Test {
     return read.ok() ? read->info.state.version.value : 0;
   }
   std::string path(std::size_t slot, const std::string& folder = "a") const {
-    return folder + "/checkpoint-0303030303030303-" + std::to_string(slot) + ".safetensors";
+    return folder + "/checkpoint-0303030303030303-" + hex_of(key_.id()).substr(0, 16) + "-" + std::to_string(slot) +
+           ".safetensors";
   }
   void flip(std::size_t slot) {
     std::vector<std::uint8_t> bytes = disk_.content(path(slot)).value();
