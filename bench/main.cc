@@ -3,12 +3,34 @@
 
 #include "bench/codec_bench.h"
 #include "bench/hop_bench.h"
+#include "bench/log_bench.h"
 #include "bench/loop_bench.h"
 #include "bench/staleness_bench.h"
 #include "common/program_start.h"
 #include "compression/codec.h"
 
 namespace {
+
+CLI::App* add_log(CLI::App& app, shoal::LogBenchOptions& options) {
+  CLI::App* command = app.add_subcommand("log", "What the logs of a long run cost the process that resumes it");
+  command->add_option("--microbatches", options.microbatches, "of the run")
+      ->check(CLI::Range(1'000ull, 1'000'000'000ull))
+      ->capture_default_str();
+  command->add_option("--stages", options.stages, "parts the model is cut into")
+      ->check(CLI::Range(1, 256))
+      ->capture_default_str();
+  command->add_option("--round", options.round, "microbatches of a stage that one round secures")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  command->add_option("--session", options.session, "rounds of a stage after which one of its members is replaced")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_option("--dir", options.folder, "for the logs, which stay there; else a temporary folder")
+      ->type_name("DIR")
+      ->check(CLI::ExistingDirectory);
+  command->add_flag("--json", options.json, "one JSON object on stdout");
+  return command;
+}
 
 CLI::App* add_staleness(CLI::App& app, shoal::StalenessOptions& options) {
   CLI::App* command = app.add_subcommand(
@@ -88,11 +110,15 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   loop->add_flag("--json", loop_options.json, "one JSON object a line on stdout");
 
+  shoal::LogBenchOptions log_options;
+  CLI::App* log = add_log(app, log_options);
+
   shoal::StalenessOptions staleness_options;
   CLI::App* staleness = add_staleness(app, staleness_options);
 
   CLI11_PARSE(app, argc, argv);
   if (codec->parsed()) return shoal::run_codec_bench(json);
+  if (log->parsed()) return shoal::run_log_bench(log_options);
   if (loop->parsed()) return shoal::run_loop_bench(loop_options);
   if (staleness->parsed()) return shoal::run_staleness_bench(staleness_options);
   if (hop->parsed()) return shoal::run_hop_bench(hop_options);

@@ -99,6 +99,7 @@ class ByteReader {
     const ByteView raw = bytes(get<std::uint16_t>());
     return {reinterpret_cast<const char*>(raw.data()), raw.size()};
   }
+  ByteView rest() { return bytes(bytes_.size() - at_); }
   bool bad() const { return bad_; }
   bool whole() const { return !bad_ && at_ == bytes_.size(); }
 

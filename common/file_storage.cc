@@ -32,7 +32,7 @@ struct OpenFile {
 };
 
 struct Request {
-  enum class Kind { kAppend, kSync, kClose, kReplace } kind;
+  enum class Kind { kAppend, kSync, kClose, kReplace, kRestart } kind;
   std::shared_ptr<OpenFile> file;
   std::string path;
   std::vector<Bytes> parts;
@@ -99,6 +99,8 @@ class FileStorage::Writer {
         continue;
       }
       settle(*request.file);
+      if (request.kind == Request::Kind::kRestart)
+        post_result(std::move(request.done), restart(*request.file, request.parts));
       if (request.kind == Request::Kind::kSync) post_result(std::move(request.done), request.file->status);
       if (request.kind == Request::Kind::kClose) {
         request.file->descriptor = Descriptor();
@@ -117,6 +119,13 @@ class FileStorage::Writer {
     if (!std::exchange(file.sync_wanted, false) || !file.status.ok()) return;
     file.status = SHOAL_FAULT("storage.sync") ? make_error(ErrorCode::kIo, "fault point storage.sync")
                                               : sync_file(file.descriptor, file.path);
+  }
+
+  static Status restart(OpenFile& file, const std::vector<Bytes>& parts) {
+    if (!file.status.ok()) return file.status;
+    SHOAL_ASSIGN(file.descriptor, replace_locked(file.path, parts));
+    file.status = sync_folder_of(file.path);
+    return file.status;
   }
 
   EventLoop& loop_;
@@ -173,6 +182,10 @@ class RealAppendFile final : public AppendFile {
                    }});
   }
 
+  void restart(std::vector<Bytes> parts, Done done) override {
+    writer_.queue({Request::Kind::kRestart, file_, {}, std::move(parts), std::move(done)});
+  }
+
  private:
   FileStorage::Writer& writer_;
   std::shared_ptr<OpenFile> file_;
@@ -186,8 +199,7 @@ FileStorage::~FileStorage() = default;
 Result<std::unique_ptr<AppendFile>> FileStorage::open_append(const std::string& path) {
   auto file = std::make_shared<OpenFile>();
   file->path = path;
-  SHOAL_ASSIGN(file->descriptor, open_file(path, O_WRONLY | O_CREAT | O_APPEND));
-  SHOAL_TRY(lock_file(file->descriptor, path));
+  SHOAL_ASSIGN(file->descriptor, open_locked(path));
   SHOAL_TRY(sync_folder_of(path));  // the entry may be new
   return std::unique_ptr<AppendFile>(std::make_unique<RealAppendFile>(*writer_, std::move(file)));
 }

@@ -142,4 +142,30 @@ Status replace_file(const std::string& path, const std::vector<Bytes>& parts) {
   return sync_folder_of(path);
 }
 
+Result<Descriptor> open_locked(const std::string& path) {
+  for (;;) {
+    SHOAL_ASSIGN(Descriptor file, open_file(path, O_WRONLY | O_CREAT | O_APPEND));
+    SHOAL_TRY(lock_file(file, path));
+    struct stat ours {
+    }, there{};
+    if (::fstat(file.get(), &ours) != 0) return error_of_errno("open", path, errno);
+    if (::stat(path.c_str(), &there) == 0 && there.st_ino == ours.st_ino && there.st_dev == ours.st_dev) return file;
+  }
+}
+
+Result<Descriptor> replace_locked(const std::string& path, const std::vector<Bytes>& parts) {
+  const std::string beside = path + ".next";
+  const auto write_it = [&]() -> Result<Descriptor> {
+    SHOAL_ASSIGN(Descriptor file, open_locked(beside));
+    if (::ftruncate(file.get(), 0) != 0) return error_of_errno("cut", beside, errno);
+    SHOAL_TRY(write_all(file, beside, parts));
+    SHOAL_TRY(sync_file(file, beside));
+    if (::rename(beside.c_str(), path.c_str()) != 0) return error_of_errno("replace", path, errno);
+    return file;
+  };
+  Result<Descriptor> file = write_it();
+  if (!file.ok()) ::unlink(beside.c_str());
+  return file;
+}
+
 }  // namespace shoal

@@ -48,5 +48,11 @@ Status sync_folder_of(const std::string& path);
 Result<Bytes> read_file(const std::string& path, std::size_t limit_bytes);
 // Temporary file, fsync, rename, fsync of the folder.
 Status replace_file(const std::string& path, const std::vector<Bytes>& parts);
+// Opens for appending, creates when absent, with the lock of lock_file. Not one that another process replaced while it
+// was opened. ERRORS: kBusy, kMissing, kIo.
+Result<Descriptor> open_locked(const std::string& path);
+// A file with these parts, synced and locked, stands in the place of the one at `path`, and is open for appending; the
+// folder is not synced yet. One process at a time: who holds that one's lock.
+Result<Descriptor> replace_locked(const std::string& path, const std::vector<Bytes>& parts);
 
 }  // namespace shoal

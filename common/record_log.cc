@@ -49,7 +49,6 @@ std::optional<Record> record_at(ByteView log, std::size_t at, const LogFormat& f
     return std::nullopt;
   Record record;
   record.durable = get_le<std::uint64_t>(log, at + kDurableAt);
-  if (record.durable > at) return std::nullopt;
   record.payload = log.subspan(at + kRecordHeadBytes, length);
   record.end = at + kRecordHeadBytes + length;
   if (get_le<std::uint32_t>(log, at + kSumAt) != sum_of(at, record.durable, record.payload)) return std::nullopt;
@@ -128,6 +127,15 @@ Bytes RecordFramer::frame(ByteView payload) {
   return std::move(out).take();
 }
 
+Bytes RecordFramer::frame_whole(const std::vector<Bytes>& payloads) {
+  SHOAL_CHECK(end_ == 0 && !payloads.empty());
+  durable_ = kLogHeadBytes;
+  for (const Bytes& payload : payloads) durable_ += kRecordHeadBytes + payload.size();
+  ByteWriter out;
+  for (const Bytes& payload : payloads) out.bytes(frame(payload));
+  return std::move(out).take();
+}
+
 void RecordFramer::synced(std::size_t bytes) {
   SHOAL_CHECK_LE(bytes, end_);
   durable_ = std::max(durable_, bytes);
@@ -143,7 +151,7 @@ Result<std::size_t> read_record_log(ByteView log, const LogFormat& format, const
       return make_error(taken.code(), "record at byte " + std::to_string(at) + ": " + taken.error().message);
     at = found->end;
   }
-  if (synced_by_its_own_word(log, at, format)) return damaged(at, format);
+  if (known_synced(log.first(at)) > at || synced_by_its_own_word(log, at, format)) return damaged(at, format);
   return at == kLogHeadBytes ? std::size_t{0} : at;
 }
 
@@ -163,11 +171,34 @@ Result<std::unique_ptr<RecordLog>> RecordLog::open(Storage& storage, const std::
   return std::unique_ptr<RecordLog>(new RecordLog(std::move(file), format, *whole));
 }
 
+void RecordLog::append(ByteView payload) {
+  if (!compacting_) return file_->append(framer_->frame(payload));
+  held_.push_back([this, kept = Bytes::copy_of(payload)] { append(kept); });
+}
+
 void RecordLog::sync(std::function<void(Status)> done) {
+  if (compacting_) return held_.push_back([this, done = std::move(done)] { sync(done); });
   file_->sync([framer = framer_, end = framer_->end(), done = std::move(done)](Status status) {
     if (status.ok()) framer->synced(end);
     done(status);
   });
+}
+
+void RecordLog::compact(std::vector<Bytes> payloads, std::function<void(Status)> done) {
+  SHOAL_CHECK(!compacting_);
+  compacting_ = true;
+  auto framer = std::make_shared<RecordFramer>(format_);
+  std::vector<Bytes> parts;
+  parts.push_back(framer->frame_whole(payloads));
+  file_->restart(std::move(parts), lifetime_.guard([this, framer, done = std::move(done)](const Status& status) {
+    compacting_ = false;
+    if (status.ok()) {
+      framer_ = framer;
+      read_bytes_ = std::min(read_bytes_, framer->end());
+    }
+    for (const auto& held : std::exchange(held_, {})) held();
+    done(status);
+  }));
 }
 
 }  // namespace shoal

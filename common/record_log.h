@@ -5,11 +5,12 @@
 // File = head, records back to back; all numbers little-endian.
 //   head, 16 bytes:  "shoallog", u16 kind, u16 version, u32 CRC-32C of the 12 bytes before
 //   record:          u32 payload length, u32 sum, u64 durable, payload
-//   durable          so many bytes of the file were known to be synced when the record was appended
+//   durable          so many bytes of the file are known to be synced: when the record was appended, or, in a file
+//                    that was put in its place as a whole, all that it then had
 //   sum              CRC-32C of u64 the record's own offset, u32 length, u64 durable, payload
 //
-// What was synced decides. Everything below the largest `durable` of any valid record must be valid: a record there
-// that is not is damage, and an error. From the first invalid byte at or above it the file is a torn tail and is cut:
+// What was synced decides. Everything below the largest `durable` of any valid record must be there and valid: else it
+// is damage, and an error. From the first invalid byte at or above it the file is a torn tail and is cut:
 // also where whole records follow a hole, since the pages of what was never synced reach the disk in any order. A sum
 // covers its record's place, so that valid records are found behind a hole too, and bytes of a payload are none.
 #include <cstdint>
@@ -17,8 +18,10 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "common/bytes.h"
+#include "common/lifetime.h"
 #include "common/result.h"
 #include "common/storage.h"
 
@@ -46,6 +49,9 @@ class RecordFramer {
   void synced(std::size_t bytes);
   std::size_t end() const { return end_; }
   std::size_t durable() const { return durable_; }
+  // The whole bytes of a log that begins with these and is put in its place as one: it goes on behind them. REQUIRES: at
+  // least one; a new framer.
+  Bytes frame_whole(const std::vector<Bytes>& payloads);
 
  private:
   LogFormat format_;
@@ -75,9 +81,14 @@ class RecordLog {
   static Result<std::unique_ptr<RecordLog>> open(Storage& storage, const std::string& path, const LogFormat& format,
                                                  const RecordReader& record);
 
-  void append(ByteView payload) { file_->append(framer_->frame(payload)); }
+  void append(ByteView payload);
   // Of everything read and appended so far; as AppendFile::sync.
   void sync(std::function<void(Status)> done);
+  // The log is these records from now on: what they say must be all that matters of what was appended so far. Waits
+  // for the disk aside; what is appended meanwhile follows behind them. On an error the log goes on as it was
+  // (AppendFile::restart). REQUIRES: not compacting().
+  void compact(std::vector<Bytes> payloads, std::function<void(Status)> done);
+  bool compacting() const { return compacting_; }
   bool empty() const { return read_bytes_ == 0; }       // no record was read
   std::size_t bytes() const { return framer_->end(); }  // read and appended
   // Whether all that was read is known to be durable.
@@ -85,11 +96,15 @@ class RecordLog {
 
  private:
   RecordLog(std::unique_ptr<AppendFile> file, const LogFormat& format, std::size_t read_bytes)
-      : file_(std::move(file)), framer_(std::make_shared<RecordFramer>(format, read_bytes)), read_bytes_(read_bytes) {}
+      : format_(format), file_(std::move(file)), framer_(std::make_shared<RecordFramer>(format, read_bytes)), read_bytes_(read_bytes) {}
 
+  LogFormat format_;
   std::unique_ptr<AppendFile> file_;
   std::shared_ptr<RecordFramer> framer_;  // a callback of the file may come after this object is gone
   std::size_t read_bytes_;
+  bool compacting_ = false;
+  std::vector<std::function<void()>> held_;  // appends and syncs, in their order, while it compacts
+  Lifetime lifetime_;
 };
 
 }  // namespace shoal

@@ -22,6 +22,11 @@ class AppendFile {
   // full, EIO) the file takes nothing more and every later sync reports the same error: a later sync that succeeded
   // would say nothing of what the failed one was asked for.
   virtual void sync(std::function<void(Status)> done) = 0;
+  // The file is these bytes from then on, and what is appended later stands behind them: written beside it, synced and
+  // locked, renamed over it, its folder synced. Whoever opens the path finds the old content or the new one, whole. An
+  // error before the rename (disk full) leaves the file as it was, and it goes on; one after it is as one of sync.
+  // REQUIRES: nothing is appended and no sync asked for before `done` is called.
+  virtual void restart(std::vector<Bytes> parts, std::function<void(Status)> done) = 0;
 };
 
 class Storage {

@@ -7,12 +7,8 @@
 
 namespace shoal {
 
-namespace {
-constexpr std::size_t kCauseMax = 100;  // bytes of a cause in the log
-}  // namespace
-
 CommitBook::CommitBook(std::uint64_t trainer, std::uint16_t stages, std::uint64_t window)
-    : trainer_(trainer), stages_(stages), window_(window) {}
+    : trainer_(trainer), stages_(stages), window_(window), heard_(stages), settled_(stages), writing_heard_(stages) {}
 
 std::optional<MicrobatchId> CommitBook::next() const {
   const std::uint64_t serial = reissue_.empty() ? next_serial_ : *reissue_.begin();
@@ -176,16 +172,15 @@ std::vector<CommitBook::Listing> CommitBook::on_round_commit(
           static_cast<std::size_t>(std::find(logged.path.begin(), logged.path.end(), entry_name) - logged.path.begin());
       if (logged.stages[stage] == StageState::kMerged) continue;
       if (logged.stages[stage] == StageState::kLost) {
-        const auto listing = std::find_if(listings_.begin(), listings_.end(),
-                                          [&](const Listing& l) { return l.entry_name == entry_name; });
-        SHOAL_CHECK(listing != listings_.end());
-        contradictions.push_back(*listing);
+        contradictions.push_back(listings_.at(entry_name));
         continue;
       }
       set(microbatch, logged, stage, StageState::kMerged, "");
       merged({trainer_, microbatch}, StageId(static_cast<std::uint16_t>(stage)), entry_name);
     }
   contradictions_ += contradictions.size();
+  heard_[commit.stage.value] = std::max(heard_[commit.stage.value], commit.version);
+  if (done_.empty() && writing_.empty()) settled_ = heard_;
   raise_low();
   return contradictions;
 }
@@ -220,6 +215,7 @@ void CommitBook::done_durable() {
   for (const Done& item : writing_)
     if (const auto it = undurable_.find(item.serial); --it->second == 0) undurable_.erase(it);
   writing_.clear();
+  if (writing_all_) settled_ = writing_heard_;
   raise_low();
 }
 
@@ -258,12 +254,29 @@ void CommitBook::set(std::uint64_t serial, Logged& logged, std::size_t stage, St
   if (logged.stages[stage] == state) return;
   logged.stages[stage] = state;
   const bool lost = state == StageState::kLost;
-  done_.push_back({serial, static_cast<std::uint16_t>(stage), lost, std::string(cause.substr(0, kCauseMax))});
+  const std::string kept(cause.substr(0, kCauseMax));
+  done_.push_back({serial, static_cast<std::uint16_t>(stage), lost, kept});
   ++undurable_[serial];
   if (!lost) return;
   ++lost_;
-  listings_.push_back(
-      {{trainer_, serial}, StageId(static_cast<std::uint16_t>(stage)), logged.path[stage], std::string(cause)});
+  const Listing listing{
+      {trainer_, serial}, StageId(static_cast<std::uint16_t>(stage)), logged.path[stage], kept};
+  listings_.insert_or_assign(listing.entry_name, listing);
+  if (is_lost_by_end(cause)) left_at_end_.push_back(listing);
+}
+
+void CommitBook::count_loss(const Listing& listing, std::uint64_t pairs, Losses& losses) const {
+  const auto line = std::tuple(listing.entry_name.session.peer_tag, listing.stage, listing.cause);
+  if (losses.size() < kLossesMax || losses.contains(line))
+    losses[line] += pairs;
+  else
+    losses[{0, listing.stage, "other causes"}] += pairs;
+}
+
+CommitBook::Losses CommitBook::losses() const {
+  Losses all = losses_below_;
+  for (const auto& [entry_name, listing] : listings_) count_loss(listing, 1, all);
+  return all;
 }
 
 void CommitBook::raise_low() {
@@ -272,7 +285,15 @@ void CommitBook::raise_low() {
     if (it == logged_.end() || !it->second.durable || undurable_.contains(low_)) return;
     for (const StageState state : it->second.stages)
       if (state <= StageState::kCommitted) return;
-    for (const EntryName& entry_name : it->second.path) by_entry_.erase(entry_name);
+    for (const EntryName& entry_name : it->second.path) {
+      by_entry_.erase(entry_name);
+      const auto listing = listings_.find(entry_name);
+      if (listing == listings_.end()) continue;
+      count_loss(listing->second, 1, losses_below_);
+      ++lost_below_;
+      listings_.erase(listing);
+    }
+    targets_below_ += it->second.targets;
     logged_.erase(it);
     ++low_;
   }

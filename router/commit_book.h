@@ -3,16 +3,20 @@
 // log is the only decision: one record per microbatch with the entries of the winning path, durable before the first
 // COMMIT leaves; a logged id is never issued again.
 //
-// State machine over bytes: the caller appends what it is given and says when it is durable. Thread: loop only. Bounds:
-// `window` ids between low() and the next serial. Serial n is entry n of the run's sample order; a life record says so
+// State machine over bytes: the caller appends what it is given and says when it is durable. What is below low() is
+// settled, durably, and only counted: compacted() says the rest in a few records, however long the run is.
+//
+// Thread: loop only.   Bounds: `window` ids between low() and the next serial; 16 bytes a session that is over. Serial n is entry n of the run's sample order; a life record says so
 // for people, and which text the order is of.
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "common/bytes.h"
@@ -24,7 +28,7 @@
 namespace shoal {
 
 // Framing and torn tails: common/record_log.h. What is called a record here is its payload.
-inline constexpr LogFormat kTrainerLog{.name = "trainer's log", .kind = 1, .version = 3, .record_bytes_max = 1u << 20};
+inline constexpr LogFormat kTrainerLog{.name = "trainer's log", .kind = 1, .version = 4, .record_bytes_max = 1u << 20};
 
 class CommitBook {
  public:
@@ -45,6 +49,10 @@ class CommitBook {
     EntryName entry_name;
     std::string cause;
   };
+  // (microbatch, stage) pairs that were lost: by peer (Session::peer_tag), stage and cause.
+  using Losses = std::map<std::tuple<std::uint64_t, StageId, std::string>, std::uint64_t>;
+  static constexpr std::size_t kCauseMax = 100;    // bytes of a cause that are kept
+  static constexpr std::size_t kLossesMax = 4096;  // lines; further ones go by stage alone, as "other causes"
   // Where one life of the trainer began. A run goes on with the text it was begun with: another one under the same
   // serials would be other samples.
   struct Life {
@@ -59,11 +67,10 @@ class CommitBook {
   CommitBook(std::uint64_t trainer, std::uint16_t stages, std::uint64_t window = kWindow);
   // Reads the log of an earlier life. What it says is told to nobody before the log is synced: RecordLog::settled().
   // ERRORS: kCorrupt (also: the log does not begin with its header), kForeign (another trainer or number of stages).
-  // `watch`: is told the entries of a path and each that was marked merged; may be null.
-  struct ReplayWatch {
-    std::function<void(const EntryName&)> logged, merged;
-  };
-  Status replay(ByteView record, const ReplayWatch* watch = nullptr);
+  Status replay(ByteView record);
+  // The records of a log that says what this one has said so far, to take its place (RecordLog::compact). REQUIRES: the
+  // run has not ended, and nothing was listed for its end.
+  std::vector<Bytes> compacted() const;
   Bytes header_record() const;  // the first record of a log
   Bytes life_record(const Life& life);
   const std::optional<Life>& life() const { return life_; }  // the newest one; none in a log of no life
@@ -115,6 +122,12 @@ class CommitBook {
   // The last done_record() is durable. Only now may low() pass what it names: below low() peers forget, and a listing
   // that nobody can repeat would be lost with this process.
   void done_durable();
+  std::uint16_t stages() const { return stages_; }
+  // Of the stage's rounds that were brought to this book (on_round_commit), the newest version. As the log says it,
+  // once it is replayed.
+  Version heard(StageId stage) const { return heard_[stage.value]; }
+  // All that follows from the stage's rounds up to this version is durable: nobody needs to say it again.
+  Version settled(StageId stage) const { return settled_[stage.value]; }
 
   std::uint64_t low() const { return low_; }
   const Logged* find(const MicrobatchId& id) const;
@@ -131,16 +144,31 @@ class CommitBook {
   std::size_t undecided(const Session& session) const;  // logged entries of it that are neither merged nor lost
   std::size_t unmerged() const;                         // over all sessions
   std::string waiting_for() const;                      // for people: the session that holds the window up
-  const std::vector<Listing>& listings() const { return listings_; }
+  Losses losses() const;
+  // What the run's end left without a round (is_lost_by_end).
+  const std::vector<Listing>& left_at_end() const { return left_at_end_; }
 
  private:
   void set(std::uint64_t serial, Logged& logged, std::size_t stage, StageState state, std::string_view cause);
   void raise_low();
   CommitItem from_stage(std::uint64_t serial, const Logged& logged, std::size_t stage) const;
+  struct Done {
+    std::uint64_t serial;
+    std::uint16_t stage;
+    bool lost;
+    std::string cause;
+  };
   Bytes path_record(std::uint64_t serial, const Logged& logged) const;
-  Status replay_path(ByteView record, const ReplayWatch* watch);
-  Status replay_done(ByteView record, const ReplayWatch* watch);
+  // `all`: nothing more follows from the rounds up to heard().
+  Bytes bytes_of(std::span<const Done> items, bool all) const;
+  Bytes life_bytes() const;
+  Bytes base_record() const;
+  std::vector<Done> decided() const;  // above low()
+  Status replay_path(ByteView record);
+  Status replay_done(ByteView record);
   Status replay_life(ByteView record);
+  Status replay_base(ByteView record);
+  void count_loss(const Listing& listing, std::uint64_t pairs, Losses& losses) const;
 
   std::uint64_t trainer_;
   std::uint16_t stages_;
@@ -156,14 +184,13 @@ class CommitBook {
   std::map<EntryName, std::uint64_t> by_entry_;
   std::map<std::uint64_t, std::map<Session, StageId>> askers_;  // of microbatches that are not durable yet
   std::set<Session> over_;  // ended sessions: no round will name their later entries
-  std::vector<Listing> listings_;
-  struct Done {
-    std::uint64_t serial;
-    std::uint16_t stage;
-    bool lost;
-    std::string cause;
-  };
+  std::map<EntryName, Listing> listings_;  // above low
+  Losses losses_below_;                    // below low
+  std::vector<Listing> left_at_end_;
+  std::uint64_t targets_below_ = 0, lost_below_ = 0;
   std::vector<Done> done_, writing_;
+  bool writing_all_ = false;  // writing_ has all that follows from the rounds up to writing_heard_
+  std::vector<Version> heard_, settled_, writing_heard_;  // by stage
   std::map<std::uint64_t, std::size_t> undurable_;  // serial -> how many of its items are in done_ or writing_
   std::uint64_t committed_ = 0, committed_targets_ = 0, lost_ = 0, contradictions_ = 0;
 };

@@ -83,6 +83,7 @@ ScenarioResult run_seed(const Arguments& a, std::uint64_t seed) {
   if (seed % kEstimatesEvery == 0) options.config.data.validate_every = 1;
   if (seed % kDelayMaxEvery == 0) options.config.optimizer.delay_max = 1;
   if (a.checkpoints || seed % kCheckpointsEvery == 0) keep_checkpoints(options);
+  if (seed % kCompactEvery == 0) compact_often(options);
   return run_scenario(std::move(options), a.faults);
 }
 

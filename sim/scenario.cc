@@ -239,6 +239,8 @@ void make_tight(SwarmOptions& options) {
   options.config.sync.microbatches_per_step = options.replicas;
 }
 
+void compact_often(SwarmOptions& options) { options.log_compact_bytes = 2u << 10; }
+
 void keep_checkpoints(SwarmOptions& options) {
   options.checkpoints = true;
   options.config.checkpoint = {.every_s = 2, .keep = 2, .restore_after_s = 5};

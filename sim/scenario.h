@@ -46,5 +46,8 @@ inline constexpr std::uint64_t kDelayMaxEvery = 7;
 // shoal-sim: and in those that this divides peers write checkpoints, and nothing spares the last holder of a version.
 inline constexpr std::uint64_t kCheckpointsEvery = 6;
 void keep_checkpoints(SwarmOptions& options);
+// shoal-sim: and in those that this divides the logs of the launching process are compacted again and again.
+inline constexpr std::uint64_t kCompactEvery = 2;
+void compact_often(SwarmOptions& options);
 
 }  // namespace shoal

@@ -10,6 +10,12 @@ namespace shoal {
 namespace {
 constexpr std::size_t kPageBytes = 64;  // small, so that a short log has many
 
+std::vector<std::uint8_t> joined(const std::vector<Bytes>& parts) {
+  std::vector<std::uint8_t> bytes;
+  for (const Bytes& part : parts) bytes.insert(bytes.end(), part.data(), part.data() + part.size());
+  return bytes;
+}
+
 Error io_error(const std::string& path, const std::string& cause) {
   return make_error(ErrorCode::kIo, "cannot write " + path + ": " + cause);
 }
@@ -52,6 +58,15 @@ class SimAppendFile final : public AppendFile {
                   const Status status = *state;
                   for (const auto& callback : std::exchange(*waiting, {})) callback(status);
                 });
+  }
+
+  void restart(std::vector<Bytes> parts, std::function<void(Status)> done) override {
+    if (!state_->ok()) {
+      return loop_.post([process = process_, done = std::move(done), status = *state_] {
+        if (!process.over()) done(status);
+      });
+    }
+    disk_.replace_later(loop_, process_, {path_, joined(parts)}, std::move(done));
   }
 
  private:
@@ -149,6 +164,24 @@ void SimDisk::apply(const Replacement& replacement) {
   file.durable_bytes = file.bytes.size();
 }
 
+void SimDisk::replace_later(EventLoop& loop, Lifetime::Watch process, Replacement replacement,
+                            std::function<void(Status)> done) {
+  const std::uint64_t serial = next_serial_++;
+  under_way_.emplace(serial, std::move(replacement));
+  loop.after(sync_delay_, [this, process = std::move(process), serial, done = std::move(done)] {
+    if (process.over()) return;
+    auto node = under_way_.extract(serial);
+    if (node.empty()) return;
+    const Replacement& wanted = node.mapped();
+    if (failing_) return done(io_error(wanted.path, "input/output error"));
+    // Old and new stand side by side until the rename, as on a real disk.
+    if (Status room = check_room(wanted.bytes.size()); !room.ok())
+      return done(io_error(wanted.path, room.error().message));
+    apply(wanted);
+    done(Status::success());
+  });
+}
+
 SimStorage::SimStorage(EventLoop& loop, SimDisk& disk) : loop_(loop), disk_(disk) {}
 SimStorage::~SimStorage() = default;
 
@@ -170,24 +203,7 @@ Result<Bytes> SimStorage::read(const std::string& path, std::size_t limit_bytes)
 }
 
 void SimStorage::replace(const std::string& path, std::vector<Bytes> parts, std::function<void(Status)> done) {
-  SimDisk::Replacement replacement{path, {}};
-  for (const Bytes& part : parts) {
-    replacement.bytes.insert(replacement.bytes.end(), part.data(), part.data() + part.size());
-  }
-  const std::uint64_t serial = disk_.next_serial_++;
-  disk_.under_way_.emplace(serial, std::move(replacement));
-  loop_.after(disk_.sync_delay_, lifetime_.guard([disk = &disk_, serial, done = std::move(done)] {
-    auto node = disk->under_way_.extract(serial);
-    if (node.empty()) return;
-    const SimDisk::Replacement& wanted = node.mapped();
-    if (disk->failing_) return done(io_error(wanted.path, "input/output error"));
-    // Old and new stand side by side until the rename, as on a real disk.
-    if (Status room = disk->check_room(wanted.bytes.size()); !room.ok()) {
-      return done(io_error(wanted.path, room.error().message));
-    }
-    disk->apply(wanted);
-    done(Status::success());
-  }));
+  disk_.replace_later(loop_, lifetime_.watch(), {path, joined(parts)}, std::move(done));
 }
 
 Status SimStorage::truncate(const std::string& path, std::size_t size) {

@@ -62,6 +62,8 @@ class SimDisk {
   std::size_t used_bytes() const;
   Status check_room(std::size_t more) const;
   void apply(const Replacement& replacement);
+  // In sync_delay, or not at all when the process is over; a process that dies meanwhile leaves it done or not.
+  void replace_later(EventLoop& loop, Lifetime::Watch process, Replacement wanted, std::function<void(Status)> done);
   void lose_pages(File& file);
   static void fail_sync(File& file);
   static void write_pages(File& file, std::size_t from, std::size_t to);

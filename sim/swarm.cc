@@ -170,7 +170,8 @@ Status Swarm::start_launch(bool resume) {
                         .addresses = {kSimLaunchAddress},
                         .save = options_.save,
                         .round_budget = options_.round_budget,
-                        .log_bytes_max = options_.log_bytes_max};
+                        .log_bytes_max = options_.log_bytes_max,
+                        .log_compact_bytes = options_.log_compact_bytes};
   auto launch = Launch::open(std::move(options),
                              LaunchEnvironment{.loop = host.loop(),
                                                .wire = *launch_wire_,

@@ -35,6 +35,7 @@ struct SwarmOptions {
   ExecutorFactory factory;             // of every peer; empty: the integer executor
   bool finish_at_once = false;         // as with a Ctrl-C before the launching process is ready
   std::size_t log_bytes_max = kLogBytesMax;
+  std::size_t log_compact_bytes = kLogCompactBytes;
   bool keep_events = true;   // events() has them
   bool checkpoints = false;  // each peer has a disk of its own, which outlives its processes
   bool save = false;         // fetch the states at the end; answer_save() says what becomes of them

@@ -35,6 +35,9 @@
 // the order of the decisions (decide()). What leaves without a decision of its own tells only what is durable:
 // published_, lists_ and last_commit_sent.
 //
+// The log does not grow with the run: compact() puts one in its place that says the same in a few records. What is
+// left out is what nobody needs again: openings, who was added and is gone, commits that no stage may go back behind.
+//
 // Lists: a member gets the whole list once, and then what changed of it, by version (sync/list_change.h), a few times a
 // second at most and nothing when nothing changed. BeatAcks name the version that was told to all; who sees there that
 // it missed one asks (MembersQuery) and gets the changes that it lacks, or the whole.
@@ -74,95 +77,17 @@
 
 #include "common/event_loop.h"
 #include "common/lifetime.h"
-#include "events/event_record.h"
 #include "sync/admission_pace.h"
 #include "sync/authority_log.h"
+#include "sync/authority_port.h"
 #include "sync/authority_state.h"
 #include "sync/list_history.h"
-#include "sync/outer_rule.h"
 #include "sync/planner.h"
-#include "transport/limits.h"
+#include "sync/round_tally.h"
 #include "transport/messages.h"
 #include "transport/transport.h"
 
 namespace shoal {
-
-struct AuthorityOptions {
-  RunId run;
-  Manifest manifest;  // signed by the run's key: a log goes on with the one that it began with and with no other
-  std::uint16_t stages = 1;
-  RuleId rule = RuleId::kDiloco;
-  std::uint64_t warm_steps = 0;  // diloco: allreduce for the first steps (numbered from 1)
-  // diloco: of one replica. A round opens when the settled targets of all who could take part come to as many for each
-  // of them; 0 = never by targets.
-  std::uint64_t round_targets = 0;
-  Duration round_cap{0};  // or after this time with anything settled; 0 = never
-  // The least patience with a member: longer where longer was measured, see "Life".
-  Duration membership = 10s;
-  Duration round_grace = 2s;                 // after a quorum reported, wait this long for the others
-  Duration round_budget{0};                  // for the whole reduction; 0 = from payload_bytes (sync/round_budget.h)
-  std::uint64_t entry_targets = 0;           // of each entry: what a contribution weighs by its entries; 0 = not known
-  std::vector<std::uint64_t> payload_bytes;  // of what a member brings to a round, by stage; empty = not known
-  // A stage whose newest version nobody holds any more goes back to the newest one that somebody has, after so long.
-  Duration restore_after = 60s;
-  // No new round of a stage for this long after a joiner came that must fetch (see "Behind").
-  Duration join_hold = 5s;
-  std::size_t list_bytes_max =
-      limits::kListBytesMax;  // of the packed list: a joiner that it has no room for is refused
-};
-
-// What the authority asks of the process it lives in. None of these may call back into the Authority.
-class AuthorityPort {
- public:
-  virtual ~AuthorityPort() = default;
-  virtual void send(const PeerId& peer, Message message) = 0;
-  virtual std::vector<std::uint8_t> sign(ByteView body) = 0;     // by the run's key
-  virtual void fence(const Session& session) = 0;                // Transport::fence
-  virtual std::string other_host(const PeerId& peer) const = 0;  // Transport::other_host
-  // The newest list; the trainer routes by it. Called after it is logged.
-  virtual void on_members(const MemberList& list) = 0;
-  virtual void on_round_commit(const RoundCommit& commit) = 0;  // for the trainer: entries merged
-  virtual void on_round_abandoned(const RoundAbandon& abandon) = 0;
-  // The stage went back to an earlier version (`back_to`): what later rounds secured is in no anchor any more.
-  virtual void on_restored(const RoundCommit& commit, const RecentCommits::TakenBack& taken) = 0;
-  // Of the entries that a member says its contribution holds, the first that no round may name, and why: the trainer
-  // never committed it (its log would then look older than ours), or it is merged or lost already.
-  virtual std::optional<std::string> unfit_for_round(StageId stage, const Session& session,
-                                                     const std::vector<std::uint64_t>& serials) const = 0;
-  // The session is over; what no committed round names is lost. All rounds that name it were reported before.
-  virtual void on_session_over(const Session& session, StageId stage, const std::string& why) = 0;
-  // A sync of the log has not returned for `waited`: decisions wait for it. Said again while it goes on.
-  virtual void on_slow_log(Duration waited) = 0;
-  // The log takes nothing more: no list and no round will be decided. The process says so and stops.
-  virtual void on_log_failure(const Error& error) = 0;
-  virtual void write(const EventRecord& event) = 0;  // into the process's EventLog
-};
-
-// A member as it stands on the list, and since when it has sent no beat.
-struct MemberLife {
-  Session session;
-  StageId stage;
-  bool serving = false, leaving = false;
-  Duration quiet{0};
-};
-
-// Why a run of one stage parks, for status lines.
-struct StageStatus {
-  StageId stage;
-  std::size_t members = 0, serving = 0;
-  bool secured = false;
-  Version version;
-  std::vector<Session> last_members;  // of the last committed round: who could bring the stage back
-  std::vector<Session> ahead;         // members that hold a newer version than the log knows
-  std::size_t holders = 0;            // members that hold the version, also those that leave
-  std::vector<Session> stranded;      // of those that serve: nobody of the next stage answers them
-  // What more than half of those that serve and made kDelayWindows steps say of theirs in their beats, or more: the
-  // lower median, which no single one of several moves past the others. None: there is nobody such.
-  std::optional<double> delay;
-  // Nobody holds the version: the newest one that a member has which could be gone back to, and when that is done.
-  std::optional<Version> back_to;
-  Duration back_in{};
-};
 
 class Authority {
  public:
@@ -214,13 +139,33 @@ class Authority {
   std::vector<StageStatus> status() const;
   std::vector<MemberLife> lives() const;  // in the order of their sessions
   std::size_t log_bytes() const { return log_->bytes(); }
+  const RoundTally& tally() const { return tally_; }  // of the whole run
+  // Puts the log into fewer bytes, aside; see RecordLog::compact. ERRORS: kTooLarge (a record would be), kBusy (it is
+  // under way, or the log failed); `done` is not called then.
+  Status compact(std::function<void(Status)> done);
   // How many members were looked at so far to see whether a round is due. A beat looks at those of its own stage.
   std::uint64_t looked_at() const { return looked_at_; }
 
  private:
   Authority(AuthorityOptions options, AuthorityPort& port, EventLoop& loop, std::unique_ptr<RecordLog> log);
-  Status restore(const std::vector<LogRecord>& records);
 
+  // ---- authority_replay.cc: what the log says, and the log that says it in fewer records ----
+  Status restore(const std::vector<LogRecord>& records);
+  Status replay(const LogStart& record);
+  Status replay(const LogMember& record);
+  Status replay(const LogOver& record);
+  Status replay(const LogOpen& record);
+  Status replay(const LogCommit& record);
+  Status replay(const LogBase& record);
+  Status replay(const LogShares& record);
+  Status replay(const LogSessions& record);
+  Status replay(const LogStage& record);
+  Status replay(const LogNamed& record);
+  Status replay(const LogAgain& record);
+  Status replay(const LogOverAgain& record);
+  Status contradicts(const std::string& what) const;
+  std::vector<LogRecord> compacted() const;
+  void compact_stage(const StageState& stage, std::vector<LogRecord>& records) const;
   // ---- authority.cc: log, messages ----
   // Appends, and runs `effect` once it is durable; effects run in the order of the calls.
   void decide(const LogRecord& record, std::function<void()> effect);
@@ -340,8 +285,10 @@ class Authority {
   void say_restored(const RoundCommit& commit, const RecentCommits::TakenBack& taken);
   // Whether it is worth waiting for somebody who may have the newest version and is not here.
   bool one_may_come(const StageState& stage) const;
-  // The stage's newest version from now on is that of `commit`. REQUIRES: it follows the newest.
-  static void note_commit(StageState& stage, const RoundCommit& commit);
+  // The stage's newest version from now on is that of `commit`. `taken`: where it goes back. REQUIRES: it follows the
+  // newest.
+  void note_commit(StageState& stage, const RoundCommit& commit, const RecentCommits::TakenBack& taken = {});
+  void note_over(const Session& session, StageId stage, const std::string& reason);
   void forget_done_steps();
   void check_finished();
   bool stage_finished(const StageState& stage) const;
@@ -360,7 +307,7 @@ class Authority {
   End end_;  // once ended_
   std::set<Session> unheard_;
   std::function<void()> finished_;
-  std::vector<LogRecord> replay_;  // until start()
+  std::vector<std::function<void()>> again_;  // until start(): what the log says is told again
   std::size_t undurable_ = 0;      // decisions whose effect has not run
   std::deque<TimePoint> syncs_;    // of these, when their sync was asked for
   TimePoint next_sync_notice_{};
@@ -368,6 +315,8 @@ class Authority {
   std::map<Session, MemberState> members_;  // place_member() and drop_member() alone add and remove
   mutable std::uint64_t looked_at_ = 0;     // members, to see whether a round is due
   std::map<Session, bool> over_;            // true: it left, false: fenced
+  std::deque<LogOverAgain> over_lately_;    // the newest kOverAgain of them
+  RoundTally tally_;
   std::map<Session, TimePoint> wishes_;     // joiners that wait for the stage that they asked for, since when
   std::vector<StageState> stages_;
   std::map<StepId, Step> steps_;      // not done by every stage

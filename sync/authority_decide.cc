@@ -174,7 +174,7 @@ void Authority::commit_round(StageState& stage, const Digest& digest) {
     commit.secured.push_back({session, report.entries});
   }
   // Honest members stay far below: ids are given out in order, and not more of them than the run's window.
-  if (const auto packed = pack_log_record(LogCommit{commit}); !packed.ok())
+  if (const auto packed = pack_log_record(LogCommit{commit, 0}); !packed.ok())
     return abandon_round(stage, "its commit cannot be logged: " + packed.error().message);
   OpenRound round = std::move(*stage.round);
   stage.round.reset();
@@ -202,7 +202,7 @@ void Authority::commit_round(StageState& stage, const Digest& digest) {
   forget_proven_pairs(stage, round, digest);
   note_named(commit);
   forget_done_steps();
-  decide(LogCommit{commit}, [this, &stage, commit, members = round.open.members] {
+  decide(LogCommit{commit, port_.paths_logged()}, [this, &stage, commit, members = round.open.members] {
     stage.last_commit_sent = commit;
     port_.write(event_of(commit));
     for (const auto& [session, member] : stage.members) send_commit(*member, commit);

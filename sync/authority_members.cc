@@ -317,6 +317,7 @@ void Authority::end_session(const Session& session, const std::string& reason, b
   StageState& stage = *stage_of(stage_id);
   member_leaves_round(stage, session);
   over_[session] = !fenced;
+  note_over(session, stage_id, reason);
   fenced ? stage.unreachable.on_gone(peer) : stage.unreachable.on_left(peer);
   drop_member(session);
   ++stage.epoch.value;

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "common/log.h"
+#include "events/session_end.h"
 #include "sync/authority.h"
 #include "transport/limits.h"
 
@@ -11,7 +12,7 @@ namespace {
 constexpr std::size_t kHadMax = 4 * limits::kReplicasMax;  // peers of a stage whose version is kept in mind
 }  // namespace
 
-void Authority::note_commit(StageState& stage, const RoundCommit& commit) {
+void Authority::note_commit(StageState& stage, const RoundCommit& commit, const RecentCommits::TakenBack& taken) {
   stage.version = commit.version;
   stage.digest = commit.digest;
   stage.secured = true;
@@ -20,6 +21,25 @@ void Authority::note_commit(StageState& stage, const RoundCommit& commit) {
   stage.last_commit = commit;
   stage.last_abandon.reset();
   stage.recent.push(commit);
+  StageState::Told told{commit, loop_.now()};
+  if (commit.back_to) {
+    tally_.take_back(stage.stage, taken);
+    told.commit.secured = taken.secured;
+    told.commit.tag = taken.tag;
+  } else {
+    tally_.add(commit);
+  }
+  const Version settled = port_.settled(stage.stage);
+  while (!stage.told.empty() && stage.told.front().at + kToldAgain < loop_.now() &&
+         stage.told.front().commit.version <= settled)
+    stage.told.pop_front();
+  stage.told.push_back(std::move(told));
+}
+
+void Authority::note_over(const Session& session, StageId stage, const std::string& reason) {
+  tally_.faults += is_fault(reason) ? 1 : 0;
+  over_lately_.push_back({stage, session, reason});
+  if (over_lately_.size() > kOverAgain) over_lately_.pop_front();
 }
 
 void Authority::note_had(StageState& stage, const MemberState& member) {
@@ -87,7 +107,7 @@ void Authority::restore_to(StageState& stage, Version version) {
   log_warning("stage ", stage.stage, ": nobody holds version ", stage.version, " any more: back to version ", version,
               ", called ", commit.version, " from now on. ", taken.entries(),
               " contributions that later rounds secured are taken back");
-  note_commit(stage, commit);
+  note_commit(stage, commit, taken);
   stage.last_commit_at = loop_.now();
   stage.missing_since.reset();
   stage.failures = 0;
@@ -97,7 +117,7 @@ void Authority::restore_to(StageState& stage, Version version) {
     member->settled = 0;
     member->commit_sent_at = loop_.now();
   }
-  decide(LogCommit{commit}, [this, &stage, commit, taken = std::move(taken)] {
+  decide(LogCommit{commit, port_.paths_logged()}, [this, &stage, commit, taken = std::move(taken)] {
     stage.last_commit_sent = commit;
     say_restored(commit, taken);
     for (const auto& [session, member] : stage.members) send_commit(*member, commit);

@@ -1,6 +1,7 @@
 #pragma once
 // What the authority knows of a member, an open round and a stage; see sync/authority.h. Values: the authority changes
 // them, nobody else.
+#include <deque>
 #include <map>
 #include <optional>
 #include <set>
@@ -96,6 +97,12 @@ struct StageState {
   std::optional<RoundCommit> last_commit_sent;  // durable
   std::optional<RoundAbandon> last_abandon;
   RecentCommits recent;  // what it may go back to
+  // Commits that a restarted process has to tell again; of one that goes back, `secured` and `tag` are what that takes.
+  struct Told {
+    RoundCommit commit;
+    TimePoint at{};
+  };
+  std::deque<Told> told;
   // Of peers (Session::peer_tag) that were ready since this authority began, the newest version that they had.
   std::map<std::uint64_t, Version> had;
   std::optional<TimePoint> missing_since;  // nobody holds the newest version
@@ -113,6 +120,10 @@ struct StageState {
   // every beat does.
   std::map<Session, MemberState*> members;
 };
+
+// What was told is told again after a restart for so long at least: others have it in a file by then.
+inline constexpr Duration kToldAgain = 10s;
+inline constexpr std::size_t kOverAgain = 1024;  // sessions
 
 // Attempts in a row that named a member silent; then the next one goes without it if enough are left.
 inline constexpr std::uint32_t kSilentMax = 2;

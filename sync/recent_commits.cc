@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "common/byte_codec.h"
 #include "common/check.h"
 #include "transport/serial_list.h"
 
@@ -66,6 +67,51 @@ bool RecentCommits::took_part(std::uint64_t peer_tag, Version version) const {
     return commit.version >= version &&
            std::ranges::any_of(commit.parts, [&](const Part& part) { return part.session.peer_tag == peer_tag; });
   });
+}
+
+Bytes RecentCommits::pack() const {
+  ByteWriter out;
+  out.put(static_cast<std::uint32_t>(commits_.size()));
+  for (const Commit& commit : commits_) {
+    out.put(commit.version.value);
+    out.bytes(commit.digest.bytes);
+    out.put(commit.tag);
+    out.put(static_cast<std::uint32_t>(commit.parts.size()));
+    for (const Part& part : commit.parts) {
+      out.put(part.session.peer_tag);
+      out.put(part.session.incarnation);
+      out.put(static_cast<std::uint32_t>(part.serials.size()));
+      out.bytes(part.serials);
+    }
+  }
+  return std::move(out).take();
+}
+
+Result<RecentCommits> RecentCommits::parse(ByteView bytes) {
+  RecentCommits result;
+  ByteReader in(bytes);
+  bool fine = true;
+  for (auto count = in.get<std::uint32_t>(); count > 0 && fine && !in.bad(); --count) {
+    Commit commit;
+    commit.version = Version(in.get<std::uint64_t>());
+    fine = result.commits_.empty() || commit.version > result.commits_.back().version;
+    const ByteView digest = in.bytes(commit.digest.bytes.size());
+    std::copy(digest.begin(), digest.end(), commit.digest.bytes.begin());
+    commit.tag = in.get<CountTag>();
+    for (auto parts = in.get<std::uint32_t>(); parts > 0 && fine && !in.bad(); --parts) {
+      Part part;
+      part.session.peer_tag = in.get<std::uint64_t>();
+      part.session.incarnation = in.get<std::uint64_t>();
+      const ByteView serials = in.bytes(in.get<std::uint32_t>());
+      fine = parse_serials(serials).ok();
+      part.serials.assign(serials.begin(), serials.end());
+      commit.parts.push_back(std::move(part));
+    }
+    result.bytes_ += commit.bytes();
+    result.commits_.push_back(std::move(commit));
+  }
+  if (!fine || !in.whole()) return make_error(ErrorCode::kCorrupt, "the recent commits of a stage do not parse");
+  return result;
 }
 
 }  // namespace shoal

@@ -8,6 +8,8 @@
 #include <optional>
 #include <vector>
 
+#include "common/bytes.h"
+#include "common/result.h"
 #include "transport/messages.h"
 
 namespace shoal {
@@ -35,6 +37,9 @@ class RecentCommits {
   // Whether a session of this peer (Session::peer_tag) took part in the round that made the version, or in a later one:
   // it may have it.
   bool took_part(std::uint64_t peer_tag, Version version) const;
+  // All of it, and back. ERRORS: kCorrupt.
+  Bytes pack() const;
+  static Result<RecentCommits> parse(ByteView bytes);
 
  private:
   struct Part {

@@ -23,8 +23,8 @@ Launch::Launch(LaunchOptions options, LaunchEnvironment environment, Owner& owne
     : options_(std::move(options)),
       env_(std::move(environment)),
       owner_(owner),
-      trainer_space_(trainer_log_path(options_.folder), options_.log_bytes_max),
-      authority_space_(authority_log_path(options_.folder), options_.log_bytes_max) {}
+      trainer_space_(trainer_log_path(options_.folder), options_.log_bytes_max, options_.log_compact_bytes),
+      authority_space_(authority_log_path(options_.folder), options_.log_bytes_max, options_.log_compact_bytes) {}
 
 Launch::~Launch() { env_.loop.cancel(timer_); }
 
@@ -90,7 +90,7 @@ void Launch::tick() {
   if (now >= next_exchange_) exchange_records();
   if (now >= next_bytes_) write_bytes();
   for (const InboundFrames& late : payments_.take_late(now)) transport_->refuse(late.peer, late.transfer);
-  check_log_space();
+  tend_logs();
   if (!finishing_ && stages_ready_ && trainer_->reached_end()) finish("all tokens are committed");
   if (finishing_) watch_holders(now);
   tell_waiting(now);
@@ -120,7 +120,21 @@ void Launch::write_bytes() {
   bytes_written_[1] = counters.received_bytes;
 }
 
-void Launch::check_log_space() {
+void Launch::tend_logs() {
+  const TimePoint now = env_.loop.now();
+  const auto told = [this](LogSpace& space, auto bytes) {
+    return lifetime_.guard([this, &space, bytes](const Status& status) {
+      if (status.ok()) return space.compacted(bytes(), book_->committed());
+      space.not_compacted(env_.loop.now());
+      owner_.on_warning(space.path() + " cannot be compacted and goes on growing: " + status.error().message);
+    });
+  };
+  if (!finishing_ && !trainer_log_->compacting() && trainer_space_.compaction_due(trainer_log_->bytes(), now))
+    trainer_log_->compact(book_->compacted(), told(trainer_space_, [this] { return trainer_log_->bytes(); }));
+  if (!finishing_ && authority_space_.compaction_due(authority_->log_bytes(), now)) {
+    const Status begun = authority_->compact(told(authority_space_, [this] { return authority_->log_bytes(); }));
+    if (!begun.ok() && begun.code() != ErrorCode::kBusy) authority_space_.not_compacted(now);
+  }
   for (const auto& warning : {trainer_space_.warning(trainer_log_->bytes(), book_->committed()),
                               authority_space_.warning(authority_->log_bytes(), book_->committed())})
     if (warning) owner_.on_warning(*warning);
@@ -245,24 +259,12 @@ void Launch::on_members(const MemberList& list) {
 }
 
 void Launch::on_round_commit(const RoundCommit& commit) {
-  ++summary_.rounds;
-  note_shares(commit.stage, commit.secured, false);
   later([this, commit] { trainer_->on_round_commit(commit); });
 }
 
 void Launch::on_round_abandoned(const RoundAbandon&) { ++summary_.rounds_abandoned; }
 
-void Launch::note_shares(StageId stage, const std::vector<Secured>& secured, bool taken_back) {
-  for (const Secured& one : secured) {
-    if (one.serials.empty()) continue;
-    std::uint64_t& share = shares_[{one.session.peer_tag, stage}];
-    share += taken_back ? -one.serials.size() : one.serials.size();
-  }
-}
-
 void Launch::on_restored(const RoundCommit& commit, const RecentCommits::TakenBack& taken) {
-  summary_.taken_back += taken.entries();
-  note_shares(commit.stage, taken.secured, true);
   owner_.on_notice("stage " + std::to_string(commit.stage.value) + " went back to version " +
                    std::to_string(commit.back_to->value) + ", called " + std::to_string(commit.version.value) +
                    " from now on: nobody held the version before, and " + std::to_string(taken.entries()) +
@@ -275,7 +277,6 @@ void Launch::on_restored(const RoundCommit& commit, const RecentCommits::TakenBa
 }
 
 void Launch::on_session_over(const Session& session, StageId stage, const std::string& why) {
-  summary_.faults += is_fault(why) ? 1 : 0;
   owner_.on_notice("stage " + std::to_string(stage.value) + ": session " + short_name(session) + " is over (" + why +
                    ")");
   if (timer_ != 0) standing_.on_session_over(session, stage, env_.loop.now());  // else the log is replayed
@@ -301,7 +302,7 @@ void Launch::on_step(const Step& step) { authority_->on_step(step); }
 
 void Launch::on_train_line(const TrainLine& line) {
   TrainLine whole = line;
-  whole.faults = summary_.faults;
+  whole.faults = authority_->tally().faults;
   owner_.on_train_line(whole);
 }
 

@@ -53,6 +53,7 @@ struct LaunchOptions {
   // stop(): how long a stage may be without a peer that holds its state before the run ends without it.
   Duration stop_patience = 30s;
   std::size_t log_bytes_max = kLogBytesMax;  // of each log: warned at half of it
+  std::size_t log_compact_bytes = kLogCompactBytes;  // of each log: at so many, or twice what it had after the last time
 };
 
 struct LaunchEnvironment {
@@ -128,7 +129,6 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   void on_link_down(const Remote& remote, const Error& cause) override;
   void on_message(const Remote& remote, Message message, TransferId transfer, std::uint64_t frame_bytes) override;
   void on_frames(const Remote& remote, TransferId transfer, Result<std::vector<Bytes>> frames) override;
-  void note_shares(StageId stage, const std::vector<Secured>& secured, bool taken_back);
   // AuthorityPort
   void send(const PeerId& peer, Message message) override;
   std::vector<std::uint8_t> sign(ByteView body) override;
@@ -142,6 +142,8 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
                                              const std::vector<std::uint64_t>& serials) const override {
     return book_->unfit_for_round(stage, session, serials);
   }
+  Version settled(StageId stage) const override { return book_->settled(stage); }
+  std::uint64_t paths_logged() const override { return book_->committed(); }
   void on_session_over(const Session& session, StageId stage, const std::string& why) override;
   void on_slow_log(Duration waited) override;
   void on_log_failure(const Error& error) override;
@@ -170,7 +172,7 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   void watch_stages();
   std::string stranded_text(const StageStatus& stage) const;  // empty: it is not
   void write_bytes();
-  void check_log_space();
+  void tend_logs();
   void last_rounds();
   void validate();
   void fetch_states();
@@ -211,7 +213,6 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   std::map<Inbound, Chunk> inbound_chunks_;
   Payments payments_;
   RunSummary summary_;
-  std::map<std::pair<std::uint64_t, StageId>, std::uint64_t> shares_;  // PeerShare, by peer and stage
   std::string finish_wanted_;                                          // finish() before start()
   std::uint16_t next_state_ = 0;
   std::map<std::uint16_t, Bytes> states_;  // fetched for `save`

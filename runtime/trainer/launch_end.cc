@@ -238,9 +238,7 @@ void Launch::end_again() {
   if (options_.save)
     unsaved_ =
         make_error(ErrorCode::kGone, "nothing was saved: the run had ended, and its peers keep no states any more");
-  std::vector<CommitBook::Listing> lost = book_->listings();
-  std::erase_if(lost, [](const CommitBook::Listing& listing) { return !is_lost_by_end(listing.cause); });
-  on_end_durable(lost);
+  on_end_durable(book_->left_at_end());
 }
 
 void Launch::say_end() {
@@ -287,11 +285,12 @@ RunSummary Launch::summary() const {
   result.unfinished = book_->open();
   result.issued = result.committed + result.unfinished;
   result.lost = book_->lost();
-  for (const auto& [of, microbatches] : shares_) result.shares.push_back({of.first, of.second, microbatches});
-  std::map<std::tuple<std::uint64_t, StageId, std::string>, std::uint64_t> losses;
-  for (const CommitBook::Listing& listing : book_->listings())
-    ++losses[{listing.entry_name.session.peer_tag, listing.stage, listing.cause}];
-  for (const auto& [of, pairs] : losses)
+  const RoundTally& tally = authority_->tally();
+  result.rounds = tally.rounds;
+  result.taken_back = tally.taken_back;
+  result.faults = tally.faults;
+  for (const auto& [of, microbatches] : tally.shares) result.shares.push_back({of.first, of.second, microbatches});
+  for (const auto& [of, pairs] : book_->losses())
     result.losses.push_back({std::get<0>(of), std::get<1>(of), std::get<2>(of), pairs});
   result.run_targets = book_->committed_targets();
   result.delay = delays_.largest();

@@ -44,11 +44,8 @@ Status Launch::open_logs() {
   const std::uint64_t trainer_id = trainer_id_of(options_.key.id());
   book_ = std::make_unique<CommitBook>(trainer_id, options_.config.pipeline.stages, options_.config.id_window());
   SHOAL_ASSIGN(AuthorityLog authority_log, open_authority_log(env_.storage, authority_path));
-  LogPartners partners(authority_log.records);
-  const CommitBook::ReplayWatch watch{.logged = [&](const EntryName& entry) { partners.logged(entry); },
-                                      .merged = [&](const EntryName& entry) { partners.merged(entry); }};
   SHOAL_ASSIGN(trainer_log_, RecordLog::open(env_.storage, trainer_path, kTrainerLog,
-                                             [&](ByteView record) { return book_->replay(record, &watch); }));
+                                             [&](ByteView record) { return book_->replay(record); }));
   const bool exists = !trainer_log_->empty() || !authority_log.file->empty();
   if (exists && !options_.resume)
     return make_error(ErrorCode::kInput,
@@ -56,7 +53,7 @@ Status Launch::open_logs() {
   if (!exists && options_.resume)
     return make_error(ErrorCode::kInput, options_.folder + " holds no run to resume: start it without --resume");
   SHOAL_TRY(check_both_there(authority_log.records.size()));
-  SHOAL_TRY(partners.check(trainer_path, authority_path));
+  SHOAL_TRY(check_log_partners(reach_of(authority_log.records), *book_, trainer_path, authority_path));
   SHOAL_TRY(check_text());
   if (!exists && options_.keep) SHOAL_TRY(options_.keep());
   if (trainer_log_->empty()) trainer_log_->append(book_->header_record());

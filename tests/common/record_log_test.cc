@@ -165,6 +165,31 @@ TEST(RecordLogTest, LogsOfOtherVersionsKindsAndOlderProgramsAreRefusedByName) {
   EXPECT_EQ(text.end.code(), ErrorCode::kVersion);
 }
 
+// All of it was synced before it took its place: there is no torn tail.
+TEST(RecordLogTest, ALogPutInItsPlaceAsAWholeIsDamagedWhereverItIsCutOrHit) {
+  RecordFramer framer(kLog);
+  const Bytes whole = framer.frame_whole({text_bytes("one"), text_bytes("two and a half"), text_bytes("three")});
+  const Content bytes(whole.data(), whole.data() + whole.size());
+  EXPECT_EQ(framer.end(), bytes.size());
+  EXPECT_EQ(framer.durable(), bytes.size());
+  const Read fine = read(bytes);
+  EXPECT_EQ(fine.end.value(), bytes.size());
+  EXPECT_EQ(fine.records, (std::vector<std::string>{"one", "two and a half", "three"}));
+  const std::size_t first = kLogHeadBytes + kRecordHeadBytes + 3;
+  for (std::size_t size = first; size < bytes.size(); ++size)
+    EXPECT_EQ(read(ByteView(bytes).first(size)).end.code(), ErrorCode::kCorrupt) << size;
+  for (std::size_t at = 0; at < bytes.size(); ++at) {
+    Content hit = bytes;
+    hit[at] ^= 0x10;
+    EXPECT_EQ(read(hit).end.code(), ErrorCode::kCorrupt) << at;
+  }
+  Content longer = bytes;
+  const Bytes more = framer.frame(text_bytes("more"));
+  longer.insert(longer.end(), more.data(), more.data() + more.size());
+  for (std::size_t size = bytes.size(); size < longer.size(); ++size)
+    EXPECT_EQ(read(ByteView(longer).first(size)).end.value(), bytes.size()) << "what follows is as in any log";
+}
+
 TEST(RecordLogTest, AnErrorOfTheReaderStopsReadingAndNamesTheRecord) {
   const Written log = a_log();
   int count = 0;
@@ -265,6 +290,46 @@ TEST_F(OpenedLogTest, ASyncThatFailedIsNotMadeGoodByALaterOne) {
   disk_.power_lost();
   log = open();
   EXPECT_EQ(records_, (std::vector<std::string>{"one", "two"})) << "it was said to be durable";
+}
+
+TEST_F(OpenedLogTest, ACompactedLogGoesOnWithWhatWasAppendedMeanwhileBehindIt) {
+  auto log = open();
+  for (const char* text : {"one", "two", "three"}) log->append(text_bytes(text));
+  std::vector<int> order;
+  log->sync([&](Status status) { order.push_back(status.ok() ? 1 : -1); });
+  log->compact({text_bytes("one to three")}, [&](Status status) { order.push_back(status.ok() ? 2 : -2); });
+  EXPECT_TRUE(log->compacting());
+  log->append(text_bytes("four"));
+  log->sync([&](Status status) { order.push_back(status.ok() ? 3 : -3); });
+  loop_.run_for(1s);
+  EXPECT_FALSE(log->compacting());
+  EXPECT_EQ(order, (std::vector<int>{1, 2, 3}));
+  EXPECT_EQ(log->bytes(), disk_.content("log")->size());
+  log->append(text_bytes("five"));
+  sync(*log);
+  log.reset();
+  disk_.power_lost();
+  log = open();
+  EXPECT_EQ(records_, (std::vector<std::string>{"one to three", "four", "five"}));
+}
+
+TEST_F(OpenedLogTest, ALogThatCouldNotBeCompactedGoesOnAsItWas) {
+  auto log = open();
+  log->append(text_bytes("one"));
+  sync(*log);
+  disk_.set_capacity_bytes(disk_.content("log")->size() + 40);
+  std::vector<ErrorCode> codes;
+  const auto note = [&](const Status& status) { codes.push_back(status.ok() ? ErrorCode::kClosed : status.code()); };
+  log->compact({Buffer(41).freeze()}, note);
+  log->append(text_bytes("two"));
+  log->sync(note);
+  loop_.run_for(1s);
+  EXPECT_EQ(codes, (std::vector<ErrorCode>{ErrorCode::kIo, ErrorCode::kClosed}));
+  EXPECT_FALSE(log->compacting());
+  log.reset();
+  disk_.power_lost();
+  log = open();
+  EXPECT_EQ(records_, (std::vector<std::string>{"one", "two"}));
 }
 
 TEST_F(OpenedLogTest, ACallbackMayComeAfterTheLogIsGone) {

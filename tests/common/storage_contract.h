@@ -185,10 +185,40 @@ TYPED_TEST_P(StorageContract, FullDiskIsToldToEverySyncFromThenOn) {
   EXPECT_THAT(codes, testing::ElementsAre(ErrorCode::kIo, ErrorCode::kIo));
 }
 
+TYPED_TEST_P(StorageContract, ARestartedFileHasTheNewContentAndGoesOnBehindItUnderItsLock) {
+  const std::string path = this->rig_.path("log");
+  auto file = this->open(path);
+  std::vector<int> order;
+  ASSERT_TRUE(this->rig_.run([&](Finish finish) {
+    file->append(text_bytes("a long first content"));
+    file->sync([&](Status status) {
+      EXPECT_TRUE(status.ok());
+      order.push_back(1);
+    });
+    file->restart({text_bytes("sh"), text_bytes("ort")}, [&, finish](Status status) {
+      EXPECT_TRUE(status.ok());
+      order.push_back(2);
+      EXPECT_EQ(this->content(path), "short");
+      file->append(text_bytes(" and more"));
+      file->sync([&, finish](Status second) {
+        EXPECT_TRUE(second.ok());
+        order.push_back(3);
+        finish();
+      });
+    });
+  }));
+  EXPECT_THAT(order, testing::ElementsAre(1, 2, 3));
+  EXPECT_EQ(this->content(path), "short and more");
+  EXPECT_EQ(this->storage().open_append(path).code(), ErrorCode::kBusy);
+  file.reset();
+  EXPECT_TRUE(this->storage().open_append(path).ok());
+}
+
 REGISTER_TYPED_TEST_SUITE_P(StorageContract, AppendedBytesAreThereInOrderWhenSyncAnswers,
                             ReopenedFileGoesOnBehindWhatWasThere, OneHolderAtATime, ReadNamesWhatIsMissingOrTooLarge,
                             ReplaceSwapsTheWholeContentAndTheLastOneWins, TruncateCutsATornTail,
                             AHolderReadsAndCutsItsFileAndAppendsBehindTheCut, WhatIsWrittenOnceMoreChangesNothingElse,
-                            FullDiskIsToldToEverySyncFromThenOn);
+                            FullDiskIsToldToEverySyncFromThenOn,
+                            ARestartedFileHasTheNewContentAndGoesOnBehindItUnderItsLock);
 
 }  // namespace shoal

@@ -69,6 +69,61 @@ TEST(FileStorageTest, ReplaceInAMissingFolderKeepsNothingAndNamesThePath) {
   }));
 }
 
+// What another program opened before the restart is no file of the path any more.
+TEST(FileStorageTest, ARestartLeavesNoSecondFileAndOneThatFailsLeavesTheOldOneGoingOn) {
+  ScratchFolder folder;
+  RealLoopRig rig;
+  FileStorage storage(rig.loop());
+  auto file = storage.open_append(folder / "log").value();
+  const auto restart = [&](const char* text) {
+    std::optional<Status> answer;
+    EXPECT_TRUE(rig.run([&](Finish finish) {
+      file->restart({text_bytes(text)}, [&answer, finish](Status status) {
+        answer = std::move(status);
+        finish();
+      });
+    }));
+    return *answer;
+  };
+  const auto append = [&](const char* text) {
+    EXPECT_TRUE(rig.run([&](Finish finish) {
+      file->append(text_bytes(text));
+      file->sync([finish](Status status) {
+        EXPECT_TRUE(status.ok()) << status.error().message;
+        finish();
+      });
+    }));
+  };
+  append("old");
+  std::filesystem::create_directory(folder / "log.next");  // it cannot be written there
+  const Status failed = restart("new");
+  EXPECT_EQ(failed.code(), ErrorCode::kIo);
+  EXPECT_THAT(failed.error().message, testing::HasSubstr("log.next"));
+  append(" goes on");
+  EXPECT_EQ(text_in(storage.read(folder / "log", 100).value()), "old goes on");
+  std::filesystem::remove(folder / "log.next");
+  ASSERT_TRUE(restart("new").ok());
+  append(" goes on");
+  EXPECT_EQ(text_in(storage.read(folder / "log", 100).value()), "new goes on");
+  const std::filesystem::directory_iterator entries(folder.path());
+  EXPECT_EQ(std::distance(begin(entries), end(entries)), 1);
+}
+
+TEST(FileStorageTest, WhatADeadProcessLeftBesideTheFileIsOverwritten) {
+  ScratchFolder folder;
+  RealLoopRig rig;
+  FileStorage storage(rig.loop());
+  auto file = storage.open_append(folder / "log").value();
+  storage.open_append(folder / "log.next").value()->append(text_bytes("half of a longer content"));
+  ASSERT_TRUE(rig.run([&](Finish finish) {
+    file->restart({text_bytes("new")}, [finish](Status status) {
+      EXPECT_TRUE(status.ok()) << status.error().message;
+      finish();
+    });
+  }));
+  EXPECT_EQ(text_in(storage.read(folder / "log", 100).value()), "new");
+}
+
 TEST(FileStorageTest, AFaultPointMakesASyncFail) {
   ScratchFolder folder;
   RealLoopRig rig;
@@ -224,6 +279,39 @@ TEST(SimStorageTest, AReplacementUnderWayAtPowerLossHappenedOrNot) {
     EXPECT_FALSE(answered);
     const std::size_t size = disk.content("/state")->size();
     EXPECT_TRUE(size == 3 || size == 5);
+    if (size == 5) ++happened;
+  }
+  EXPECT_GT(happened, 0);
+  EXPECT_LT(happened, 40);
+}
+
+TEST(SimStorageTest, ARestartUnderWayAtPowerLossHappenedOrNotAndOneOnAFullDiskDidNot) {
+  int happened = 0;
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    SimLoop loop;
+    SimDisk disk(seed);
+    {
+      SimStorage storage(loop, disk);
+      auto file = storage.open_append("/log").value();
+      file->append(text_bytes("old"));
+      bool full = false;
+      file->sync([](Status status) { EXPECT_TRUE(status.ok()); });
+      loop.run_for(1s);
+      disk.set_capacity_bytes(5);
+      file->restart({text_bytes("newer")}, [&](Status status) { full = status.code() == ErrorCode::kIo; });
+      loop.run_for(1s);
+      EXPECT_TRUE(full);
+      disk.set_capacity_bytes(100);
+      file->append(text_bytes("!"));
+      file->sync([](Status status) { EXPECT_TRUE(status.ok()); });
+      loop.run_for(1s);
+      EXPECT_EQ(text_in(storage.read("/log", 100).value()), "old!");
+      file->restart({text_bytes("newer")}, [](Status) { ADD_FAILURE() << "the process is dead"; });
+    }
+    disk.power_lost();
+    loop.run_for(1s);
+    const std::size_t size = disk.content("/log")->size();
+    EXPECT_TRUE(size == 4 || size == 5);
     if (size == 5) ++happened;
   }
   EXPECT_GT(happened, 0);

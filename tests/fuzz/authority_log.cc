@@ -35,7 +35,21 @@ std::vector<Bytes> seeds() {
   commit.commit.round = RoundId(9);
   commit.commit.version = Version(4);
   commit.commit.secured = {{{4, 1}, {1, 2, 3}}, {{5, 2}, {}}};
+  RecentCommits recent;
+  recent.push(commit.commit);
+  RoundCommit back = commit.commit;
+  back.back_to = Version(1);
+  LogShares shares;
+  shares.shares = {{4, StageId(2), 17}};
+  LogSessions sessions;
+  sessions.over = {{{4, 1}, true}, {{5, 2}, false}};
   std::vector<Bytes> records;
+  for (const LogRecord& record :
+       {LogRecord(LogBase{Epoch(3), 40, 9, 2, 1}), LogRecord(shares), LogRecord(sessions),
+        LogRecord(LogStage{StageId(2), Epoch(2), RoundId(9), StepId(8), recent, commit.commit}),
+        LogRecord(LogStage{StageId(1), Epoch(2), RoundId(), StepId(), {}, {}}), LogRecord(LogNamed{commit.commit}),
+        LogRecord(LogAgain{back}), LogRecord(LogOverAgain{StageId(2), {4, 1}, "no sign of life"})})
+    records.push_back(*pack_log_record(record));
   for (const LogRecord& record : {LogRecord(LogStart{{"[run]\n", {1, 2, 3}}}),
                                   LogRecord(LogMember{StageId(2), {{4, 1}, {}, {"10.0.0.1:7000"}, true, Version(3)}}),
                                   LogRecord(open), LogRecord(commit), LogRecord(LogOver{{4, 1}, "no sign of life"})})

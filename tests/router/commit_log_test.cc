@@ -45,7 +45,10 @@ TEST(CommitBookTest, RecordsHaveTheseBytes) {
             "0000"
             "01"
             "0400"
-            "676f6e65");
+            "676f6e65"
+            "0000000000000000"
+            "0000000000000000"
+            "01");
 }
 
 // The log cut at every length behind `whole` bytes: what is read of it ends there, and becomes the book that `see`

@@ -118,6 +118,7 @@ TEST_P(AllFaultsTest, CountingHoldsAndTheSwarmGoesOn) {
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
     SwarmOptions options = options_for(GetParam(), seed);
     if (seed % 4 == 0) make_tight(options);
+    if (seed % kCompactEvery == 0) compact_often(options);
     const ScenarioResult result = run_scenario(std::move(options), {});
     EXPECT_TRUE(result.broken.empty()) << "seed " << seed << ": " << result.broken.front();
     total.add(result);

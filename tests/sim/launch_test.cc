@@ -220,12 +220,12 @@ TEST(LaunchTest, ALogIsSaidToBeHalfFullAndAtEachFurtherTenthWithWhatIsLeftAndWha
   ASSERT_TRUE(swarm.run_to_end(300s));
   EXPECT_EQ(told(swarm, "run/trainer.log has 0 MiB of the 0 MiB that can be read back (5"), 1u);
   EXPECT_EQ(told(swarm, "run/trainer.log has 0 MiB of the 0 MiB that can be read back (6"), 1u);
-  EXPECT_GE(told(swarm, "more microbatches, then the run could not be resumed. HINT: end the run in order"), 2u);
+  EXPECT_GE(told(swarm, "more microbatches, then the run could not be resumed. HINT: make room on its disk"), 2u);
   EXPECT_EQ(told(swarm, "run/trainer.log has 0 MiB of the 0 MiB that can be read back (4"), 0u);
 }
 
 TEST(LogSpaceTest, SaysATenthOnceAndCountsWhatIsLeft) {
-  LogSpace space("a.log", 1000 << 20);
+  LogSpace space("a.log", 1000 << 20, 16 << 20);
   EXPECT_FALSE(space.warning(499 << 20, 100));
   const auto half = space.warning(500 << 20, 100);
   ASSERT_TRUE(half);

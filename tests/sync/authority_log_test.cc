@@ -114,12 +114,13 @@ TEST(AuthorityLogTest, ARecordThatDoesNotParseIsCorruptAtEveryLength) {
 TEST(AuthorityLogTest, ARecordOfAProgramThatSpokeProtocol2IsRead) {
   for (const LogRecord& record : sample_records()) {
     if (std::holds_alternative<LogMember>(record)) continue;  // a list without a prologue
+    const std::size_t front = 1 + (std::holds_alternative<LogCommit>(record) ? sizeof(LogCommit::paths) : 0);
     const Bytes payload = pack_log_record(record).value();
     for (std::uint16_t version = 1; version <= limits::kProtocolVersion + 1; ++version) {
       std::vector<std::uint8_t> bytes(payload.data(), payload.data() + payload.size());
-      put_le<std::uint16_t>(bytes.data() + 5, version);
-      const ByteView envelope = ByteView(bytes).subspan(1);
-      put_le<std::uint32_t>(bytes.data() + 13, crc32c(envelope.subspan(16), crc32c(envelope.first(12))));
+      put_le<std::uint16_t>(bytes.data() + front + 4, version);
+      const ByteView envelope = ByteView(bytes).subspan(front);
+      put_le<std::uint32_t>(bytes.data() + front + 12, crc32c(envelope.subspan(16), crc32c(envelope.first(12))));
       EXPECT_EQ(parse_log_record(bytes).ok(), version >= 2 && version <= limits::kProtocolVersion) << version;
     }
   }

@@ -150,6 +150,8 @@ class Swarm final : public AuthorityPort {
   void on_restored(const RoundCommit&, const RecentCommits::TakenBack&) override {}
   std::optional<std::string> unfit_for_round(StageId, const Session& session,
                                              const std::vector<std::uint64_t>& serials) const override;
+  Version settled(StageId) const override { return Version(UINT64_MAX); }  // what is secured is kept here for ever
+  std::uint64_t paths_logged() const override { return made.size(); }
   void on_session_over(const Session& session, StageId, const std::string&) override;
   void on_slow_log(Duration) override {}
   void on_log_failure(const Error& error) override { problem("log: " + error.message); }
