@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "common/batch_work.h"
 #include "common/check.h"
+#include "common/os/batch_work.h"
 #include "common/rng.h"
 #include "compression/codec.h"
 #include "compression/distortion.h"

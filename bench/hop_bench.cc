@@ -14,12 +14,12 @@
 #include "bench/hop_profile.h"
 #include "bench/hop_run.h"
 #include "bench/stop_signal.h"
-#include "common/executable.h"
+#include "common/os/executable.h"
+#include "common/os/thread_loop.h"
 #include "common/rng.h"
-#include "common/thread_loop.h"
-#include "runtime/demo/figures.h"
-#include "runtime/demo/file_tail.h"
-#include "runtime/demo/offspring.h"
+#include "demo/figures.h"
+#include "demo/file_tail.h"
+#include "demo/offspring.h"
 
 namespace shoal {
 namespace {

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "runtime/demo/file_tail.h"
+#include "demo/file_tail.h"
 
 namespace shoal {
 namespace {

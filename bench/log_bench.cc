@@ -11,15 +11,15 @@
 #include <optional>
 #include <vector>
 
-#include "common/file_storage.h"
+#include "authority/authority.h"
+#include "common/crypto/sign.h"
 #include "common/log.h"
-#include "common/posix_file.h"
-#include "common/sign.h"
-#include "common/thread_loop.h"
+#include "common/os/file_storage.h"
+#include "common/os/posix_file.h"
+#include "common/os/thread_loop.h"
 #include "router/commit_book.h"
-#include "runtime/trainer/log_partners.h"
-#include "runtime/trainer/log_space.h"
-#include "sync/authority.h"
+#include "runtime/launch/log_partners.h"
+#include "runtime/launch/log_space.h"
 
 namespace shoal {
 namespace {
@@ -291,8 +291,7 @@ class LogFeed final : private AuthorityPort {
     agreed.stage = open.stage;
     agreed.round = open.round;
     agreed.ready = true;
-    for (std::size_t i = 0; i < 8; ++i)
-      agreed.digest.bytes[i] = static_cast<std::uint8_t>(open.round.value >> (8 * i));
+    for (std::size_t i = 0; i < 8; ++i) agreed.digest.bytes[i] = static_cast<std::uint8_t>(open.round.value >> (8 * i));
     for (const BenchMember& member : stage.members) agreed.weight += member.in_round.size() * kTargets;
     for (const BenchMember& member : stage.members) authority_->on_message(member.remote(), agreed);
   }

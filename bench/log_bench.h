@@ -1,7 +1,7 @@
 #pragma once
 // `shoal-bench log`: what the logs of a long run cost the process that resumes it. Feeds the trainer's book and the
-// authority with the paths, rounds and changing members of a run of so many microbatches, on a real disk, and then opens
-// both again as `launch --resume` does. Nothing is trained and nothing is sent.
+// authority with the paths, rounds and changing members of a run of so many microbatches, on a real disk, and then
+// opens both again as `launch --resume` does. Nothing is trained and nothing is sent.
 #include <cstdint>
 #include <string>
 

@@ -14,11 +14,12 @@
 #include <vector>
 
 #include "common/check.h"
-#include "common/file_storage.h"
 #include "common/log.h"
-#include "common/thread_loop.h"
+#include "common/os/file_storage.h"
+#include "common/os/thread_loop.h"
+#include "common/os/work_thread.h"
+#include "runtime/launch/launch.h"
 #include "runtime/peer/peer.h"
-#include "runtime/trainer/launch.h"
 #include "stages/paced_executor.h"
 #include "transport/zmq/zmq_wire.h"
 
@@ -122,7 +123,7 @@ struct Served {
   std::unique_ptr<EventLog> events;
   std::unique_ptr<Wire> wire;
   QuietPeerOwner owner;
-  std::unique_ptr<DeviceQueue> device, aside;
+  std::unique_ptr<WorkQueue> device, aside;
   std::unique_ptr<Peer> peer;
   LoopThread thread;
 };
@@ -224,8 +225,8 @@ class LoopBench {
                         .wish = {},
                         .device = "paced"};
     served.wire = std::move(wire);
-    served.device = make_device_thread(loop);
-    served.aside = make_device_thread(loop, "aside");
+    served.device = make_work_thread(loop);
+    served.aside = make_work_thread(loop, "aside");
     PeerEnvironment environment{.loop = loop,
                                 .wire = *served.wire,
                                 .device = *served.device,

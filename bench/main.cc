@@ -6,7 +6,7 @@
 #include "bench/log_bench.h"
 #include "bench/loop_bench.h"
 #include "bench/staleness_bench.h"
-#include "common/program_start.h"
+#include "common/os/program_start.h"
 #include "compression/codec.h"
 
 namespace {

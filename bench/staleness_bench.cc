@@ -8,11 +8,11 @@
 #include <sstream>
 
 #include "bench/stop_signal.h"
-#include "common/executable.h"
-#include "common/posix_file.h"
-#include "common/thread_loop.h"
-#include "runtime/demo/file_tail.h"
-#include "runtime/demo/offspring.h"
+#include "common/os/executable.h"
+#include "common/os/posix_file.h"
+#include "common/os/thread_loop.h"
+#include "demo/file_tail.h"
+#include "demo/offspring.h"
 
 namespace shoal {
 namespace {

@@ -9,7 +9,7 @@
 #include <set>
 #include <sstream>
 
-#include "common/hash.h"
+#include "common/crypto/hash.h"
 
 namespace shoal {
 namespace {

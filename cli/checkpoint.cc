@@ -1,5 +1,5 @@
 // shoal checkpoint ls|verify|prune|export: what peers wrote of a run to their disks, and a model made of it.
-#include "sync/checkpoint.h"
+#include "state/checkpoint.h"
 
 #include <unistd.h>
 
@@ -18,7 +18,7 @@
 #include "cli/program.h"
 #include "cli/saved_states.h"
 #include "common/log.h"
-#include "common/posix_file.h"
+#include "common/os/posix_file.h"
 #include "common/status_line.h"
 
 namespace shoal {

@@ -1,5 +1,5 @@
 // shoal demo: a swarm of real processes on this machine, with faults, and its figures.
-#include "runtime/demo/demo.h"
+#include "demo/demo.h"
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
@@ -7,9 +7,9 @@
 
 #include "cli/outcome.h"
 #include "cli/program.h"
-#include "common/executable.h"
+#include "common/os/executable.h"
+#include "demo/offspring.h"
 #include "runtime/config/config.h"
-#include "runtime/demo/offspring.h"
 
 namespace shoal {
 namespace {

@@ -6,7 +6,7 @@
 #include "cli/executors.h"
 #include "cli/outcome.h"
 #include "cli/program.h"
-#include "common/batch_work.h"
+#include "common/os/batch_work.h"
 #include "common/status_line.h"
 #include "runtime/solo/saved_model.h"
 #include "runtime/solo/stage_chain.h"

@@ -8,7 +8,7 @@
 #include <cerrno>
 
 #include "common/host_port.h"
-#include "common/posix_file.h"
+#include "common/os/posix_file.h"
 
 namespace shoal {
 namespace {

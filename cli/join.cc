@@ -9,14 +9,15 @@
 #include "cli/live.h"
 #include "cli/outcome.h"
 #include "cli/program.h"
-#include "common/batch_work.h"
-#include "common/descriptors.h"
-#include "common/file_storage.h"
 #include "common/log.h"
-#include "common/posix_file.h"
-#include "common/resident_memory.h"
+#include "common/os/batch_work.h"
+#include "common/os/descriptors.h"
+#include "common/os/file_storage.h"
+#include "common/os/posix_file.h"
+#include "common/os/resident_memory.h"
+#include "common/os/thread_loop.h"
+#include "common/os/work_thread.h"
 #include "common/status_line.h"
-#include "common/thread_loop.h"
 #include "runtime/config/home.h"
 #include "runtime/config/ticket.h"
 #include "runtime/peer/peer.h"
@@ -117,8 +118,8 @@ class JoinProgram final : private Peer::Owner {
     if (all_loopback(addresses) && !all_loopback(contacts))
       log_warning("peers are told ", addresses.front(), ", which they cannot dial. HINT: --advertise ADDRESS");
     if (!arguments_.no_dht) SHOAL_TRY(open_dht(ticket, contacts));
-    device_ = make_device_thread(loop_);
-    aside_ = make_device_thread(loop_, "aside");
+    device_ = make_work_thread(loop_);
+    aside_ = make_work_thread(loop_, "aside");
     make_peer(ticket, contacts, addresses);
     SHOAL_ASSIGN(signals_, StopSignals::listen(
                                loop_, [this] { peer_->leave(); }, [this] { peer_->leave(); }));
@@ -282,7 +283,7 @@ class JoinProgram final : private Peer::Owner {
   std::unique_ptr<FileStorage> storage_;
   std::unique_ptr<ZmqWire> wire_;
   std::unique_ptr<DhtDirectory> directory_;
-  std::unique_ptr<DeviceQueue> device_, aside_;
+  std::unique_ptr<WorkQueue> device_, aside_;
   std::unique_ptr<Peer> peer_;
   std::unique_ptr<StopSignals> signals_;
 };

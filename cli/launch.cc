@@ -1,5 +1,5 @@
 // shoal launch RUN.toml: creates a run, feeds it, keeps its member list, and takes it to its end.
-#include "runtime/trainer/launch.h"
+#include "runtime/launch/launch.h"
 
 #include <CLI/CLI.hpp>
 #include <cmath>
@@ -13,17 +13,17 @@
 #include "cli/program.h"
 #include "cli/saved_states.h"
 #include "cli/summary_json.h"
-#include "common/descriptors.h"
-#include "common/file_storage.h"
+#include "common/crypto/text_codes.h"
 #include "common/log.h"
-#include "common/program_start.h"
+#include "common/os/descriptors.h"
+#include "common/os/file_storage.h"
+#include "common/os/program_start.h"
+#include "common/os/thread_loop.h"
+#include "common/os/work_thread.h"
 #include "common/status_line.h"
-#include "common/text_codes.h"
-#include "common/thread_loop.h"
 #include "events/train_line.h"
 #include "runtime/config/home.h"
 #include "runtime/config/ticket.h"
-#include "runtime/stage_peer/device_queue.h"
 #include "transport/zmq/zmq_wire.h"
 
 namespace shoal {
@@ -285,8 +285,8 @@ class LaunchProgram final : private Launch::Owner {
   }
   // Its thread is wanted at the end, to check the states that are fetched.
   void run_aside(std::function<void()> job, std::function<void()> done) {
-    if (aside_ == nullptr) aside_ = make_device_thread(loop_, "aside");
-    aside_->run(DeviceTask::kAside, std::move(job), std::move(done));
+    if (aside_ == nullptr) aside_ = make_work_thread(loop_, "aside");
+    aside_->run(WorkKind::kAside, std::move(job), std::move(done));
   }
   void on_finished(const RunSummary& summary, std::optional<Error> error) override {
     finished_ = true;
@@ -346,7 +346,7 @@ class LaunchProgram final : private Launch::Owner {
   std::unique_ptr<FileStorage> storage_;
   std::unique_ptr<ZmqWire> wire_;
   std::unique_ptr<DhtDirectory> directory_;
-  std::unique_ptr<DeviceQueue> aside_;
+  std::unique_ptr<WorkQueue> aside_;
   std::unique_ptr<Launch> launch_;
   std::unique_ptr<StopSignals> signals_;
   std::jthread saver_;

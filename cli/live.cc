@@ -15,8 +15,8 @@
 #include <cstring>
 
 #include "common/log.h"
-#include "common/posix_file.h"
-#include "common/program_start.h"
+#include "common/os/posix_file.h"
+#include "common/os/program_start.h"
 #include "common/rng.h"
 #include "dht/dht_child.h"
 

@@ -8,7 +8,7 @@
 #include "cli/program.h"
 #include "common/fault.h"
 #include "common/log.h"
-#include "common/program_start.h"
+#include "common/os/program_start.h"
 #include "runtime/config/config_table.h"
 #include "runtime/config/home.h"
 

@@ -10,9 +10,9 @@
 #include <cstring>
 
 #include "common/log.h"
-#include "common/program_start.h"
+#include "common/os/program_start.h"
+#include "common/os/thread_loop.h"
 #include "common/status_line.h"
-#include "common/thread_loop.h"
 
 namespace shoal {
 namespace {

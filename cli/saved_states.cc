@@ -7,11 +7,11 @@
 #include <filesystem>
 #include <vector>
 
-#include "common/posix_file.h"
+#include "common/os/posix_file.h"
 #include "runtime/solo/saved_model.h"
 #include "stages/stage_file.h"
 #include "stages/stage_spec.h"
-#include "sync/state_image.h"
+#include "state/state_image.h"
 
 namespace shoal {
 

@@ -9,11 +9,11 @@
 #include "cli/outcome.h"
 #include "cli/program.h"
 #include "cli/saved_states.h"
-#include "common/batch_work.h"
 #include "common/log.h"
-#include "common/posix_file.h"
+#include "common/os/batch_work.h"
+#include "common/os/posix_file.h"
+#include "common/os/thread_loop.h"
 #include "common/status_line.h"
-#include "common/thread_loop.h"
 #include "events/line_parts.h"
 
 namespace shoal {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "common/time.h"
-#include "runtime/trainer/run_summary.h"
+#include "runtime/launch/run_summary.h"
 
 namespace shoal {
 

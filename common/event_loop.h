@@ -1,6 +1,6 @@
 #pragma once
 // The loop that owns all protocol state of a process, and the clock it lives by.
-// Production: common/thread_loop.h (one thread). Simulation: sim/sim_loop.h (virtual time). Both pass
+// Production: common/os/thread_loop.h (one thread). Simulation: sim/sim_loop.h (virtual time). Both pass
 // tests/common/event_loop_contract.h.
 #include <cstdint>
 #include <functional>

@@ -1,6 +1,6 @@
 #pragma once
 // A log of records in an append-only file: framing, sums, and where what is whole ends. What a record says is its
-// owner's (router/commit_log.cc, sync/authority_log.cc).
+// owner's (router/commit_log.cc, authority/authority_log.cc).
 //
 // File = head, records back to back; all numbers little-endian.
 //   head, 16 bytes:  "shoallog", u16 kind, u16 version, u32 CRC-32C of the 12 bytes before
@@ -49,8 +49,8 @@ class RecordFramer {
   void synced(std::size_t bytes);
   std::size_t end() const { return end_; }
   std::size_t durable() const { return durable_; }
-  // The whole bytes of a log that begins with these and is put in its place as one: it goes on behind them. REQUIRES: at
-  // least one; a new framer.
+  // The whole bytes of a log that begins with these and is put in its place as one: it goes on behind them. REQUIRES:
+  // at least one; a new framer.
   Bytes frame_whole(const std::vector<Bytes>& payloads);
 
  private:
@@ -96,7 +96,10 @@ class RecordLog {
 
  private:
   RecordLog(std::unique_ptr<AppendFile> file, const LogFormat& format, std::size_t read_bytes)
-      : format_(format), file_(std::move(file)), framer_(std::make_shared<RecordFramer>(format, read_bytes)), read_bytes_(read_bytes) {}
+      : format_(format),
+        file_(std::move(file)),
+        framer_(std::make_shared<RecordFramer>(format, read_bytes)),
+        read_bytes_(read_bytes) {}
 
   LogFormat format_;
   std::unique_ptr<AppendFile> file_;

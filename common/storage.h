@@ -1,7 +1,7 @@
 #pragma once
 // Durable files: write, sync, rename, sync of the directory; asynchronous, with errors.
-// Production: common/file_storage.h (own thread). Simulation: sim/sim_storage.h (faults, loss of what was not synced).
-// One contract suite.
+// Production: common/os/file_storage.h (own thread). Simulation: sim/sim_storage.h (faults, loss of what was not
+// synced). One contract suite.
 #include <functional>
 #include <memory>
 #include <string>

@@ -17,8 +17,8 @@
 #include <cstdio>
 #include <mutex>
 
-#include "common/program_start.h"
-#include "common/thread_loop.h"
+#include "common/os/program_start.h"
+#include "common/os/thread_loop.h"
 #include "dht/child_protocol.h"
 #include "dht/opendht_member.h"
 #include "dht/record.h"

@@ -12,12 +12,12 @@
 #include <mutex>
 #include <thread>
 
-#include "common/executable.h"
 #include "common/fault.h"
 #include "common/log.h"
 #include "common/log_throttle.h"
+#include "common/os/executable.h"
+#include "common/os/thread_loop.h"
 #include "common/rng.h"
-#include "common/thread_loop.h"
 #include "dht/child_protocol.h"
 #include "dht/restart_pace.h"
 #include "dht/spawned_child.h"

@@ -8,7 +8,7 @@
 #include <set>
 #include <unordered_set>
 
-#include "common/thread_loop.h"
+#include "common/os/thread_loop.h"
 #include "dht/record.h"
 
 namespace shoal {

@@ -90,7 +90,7 @@ inline constexpr std::size_t kExchangedMax = 64;  // records of one message of t
 
 // Signed JSON text, at most kRecordBytesMax bytes; parse verifies signature, run and form, not expiry.
 // ERRORS of parse: kMalformed, kTooLarge, kCorrupt (signature), kForeign (another run).
-class KeyPair;  // common/sign.h
+class KeyPair;  // common/crypto/sign.h
 Result<std::string> pack_record(const PeerRecord& record, const KeyPair& key);
 Result<std::string> pack_record(const RunRecord& record, const KeyPair& run_key);
 Result<PeerRecord> parse_peer_record(const std::string& text, const RunId& run);

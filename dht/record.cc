@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "common/crypto/text_codes.h"
 #include "common/hex.h"
-#include "common/text_codes.h"
 #include "transport/limits.h"
 
 namespace shoal {

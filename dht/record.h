@@ -13,7 +13,7 @@
 #include <string_view>
 #include <variant>
 
-#include "common/sign.h"
+#include "common/crypto/sign.h"
 #include "dht/peer_directory.h"
 
 namespace shoal {

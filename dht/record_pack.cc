@@ -3,8 +3,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "common/crypto/text_codes.h"
 #include "common/hex.h"
-#include "common/text_codes.h"
 #include "dht/record.h"
 
 namespace shoal {

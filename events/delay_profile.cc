@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/check.h"
-#include "common/posix_file.h"
+#include "common/os/posix_file.h"
 
 namespace shoal {
 namespace {

@@ -10,7 +10,7 @@
 #include <sstream>
 
 #include "common/log.h"
-#include "common/posix_file.h"
+#include "common/os/posix_file.h"
 
 namespace shoal {
 namespace {

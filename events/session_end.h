@@ -1,5 +1,6 @@
 #pragma once
-// Why a session of a peer was over, as the authority's reason begins (sync/authority.h; the cause of `session_over`).
+// Why a session of a peer was over, as the authority's reason begins (authority/authority.h; the cause of
+// `session_over`).
 #include <string_view>
 
 namespace shoal {

@@ -259,8 +259,7 @@ void CommitBook::set(std::uint64_t serial, Logged& logged, std::size_t stage, St
   ++undurable_[serial];
   if (!lost) return;
   ++lost_;
-  const Listing listing{
-      {trainer_, serial}, StageId(static_cast<std::uint16_t>(stage)), logged.path[stage], kept};
+  const Listing listing{{trainer_, serial}, StageId(static_cast<std::uint16_t>(stage)), logged.path[stage], kept};
   listings_.insert_or_assign(listing.entry_name, listing);
   if (is_lost_by_end(cause)) left_at_end_.push_back(listing);
 }

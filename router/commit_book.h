@@ -6,8 +6,8 @@
 // State machine over bytes: the caller appends what it is given and says when it is durable. What is below low() is
 // settled, durably, and only counted: compacted() says the rest in a few records, however long the run is.
 //
-// Thread: loop only.   Bounds: `window` ids between low() and the next serial; 16 bytes a session that is over. Serial n is entry n of the run's sample order; a life record says so
-// for people, and which text the order is of.
+// Thread: loop only.   Bounds: `window` ids between low() and the next serial; 16 bytes a session that is over. Serial
+// n is entry n of the run's sample order; a life record says so for people, and which text the order is of.
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -183,7 +183,7 @@ class CommitBook {
   mutable std::set<std::uint64_t> unanswered_;  // serials of logged_ with an outstanding entry, and some that had one
   std::map<EntryName, std::uint64_t> by_entry_;
   std::map<std::uint64_t, std::map<Session, StageId>> askers_;  // of microbatches that are not durable yet
-  std::set<Session> over_;  // ended sessions: no round will name their later entries
+  std::set<Session> over_;                 // ended sessions: no round will name their later entries
   std::map<EntryName, Listing> listings_;  // above low
   Losses losses_below_;                    // below low
   std::vector<Listing> left_at_end_;
@@ -191,7 +191,7 @@ class CommitBook {
   std::vector<Done> done_, writing_;
   bool writing_all_ = false;  // writing_ has all that follows from the rounds up to writing_heard_
   std::vector<Version> heard_, settled_, writing_heard_;  // by stage
-  std::map<std::uint64_t, std::size_t> undurable_;  // serial -> how many of its items are in done_ or writing_
+  std::map<std::uint64_t, std::size_t> undurable_;        // serial -> how many of its items are in done_ or writing_
   std::uint64_t committed_ = 0, committed_targets_ = 0, lost_ = 0, contradictions_ = 0;
 };
 

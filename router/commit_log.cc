@@ -107,8 +107,8 @@ std::vector<CommitBook::Done> CommitBook::decided() const {
     for (std::uint16_t k = 0; k < stages_; ++k) {
       if (logged.stages[k] < StageState::kMerged) continue;
       const auto listing = listings_.find(logged.path[k]);
-      items.push_back({serial, k, logged.stages[k] == StageState::kLost,
-                       listing == listings_.end() ? "" : listing->second.cause});
+      items.push_back(
+          {serial, k, logged.stages[k] == StageState::kLost, listing == listings_.end() ? "" : listing->second.cause});
     }
   return items;
 }

@@ -2,8 +2,8 @@
 
 #include <sstream>
 
+#include "authority/authority_state.h"
 #include "events/lost_causes.h"
-#include "sync/authority_state.h"
 
 namespace shoal {
 

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/log.h"
-#include "common/program_start.h"
+#include "common/os/program_start.h"
 #include "sim/difference_codec.h"
 #include "sim/scale.h"
 #include "sim/scenario.h"

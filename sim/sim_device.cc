@@ -6,37 +6,37 @@
 
 namespace shoal {
 
-Duration SimDevice::cost(DeviceTask task) const {
+Duration SimDevice::cost(WorkKind task) const {
   switch (task) {
-    case DeviceTask::kForward:
-    case DeviceTask::kEvaluate:
+    case WorkKind::kForward:
+    case WorkKind::kEvaluate:
       return pace_.forward;
-    case DeviceTask::kBackward:
+    case WorkKind::kBackward:
       return pace_.backward;
-    case DeviceTask::kUndo:
+    case WorkKind::kUndo:
       return pace_.undo;
-    case DeviceTask::kWrite:
-    case DeviceTask::kShift:
+    case WorkKind::kWrite:
+    case WorkKind::kShift:
       return pace_.write;
-    case DeviceTask::kPrepare:
+    case WorkKind::kPrepare:
       return pace_.prepare.value_or(pace_.round);
-    case DeviceTask::kContribute:
-    case DeviceTask::kCommit:
-    case DeviceTask::kAbandon:
-    case DeviceTask::kAside:
+    case WorkKind::kContribute:
+    case WorkKind::kCommit:
+    case WorkKind::kAbandon:
+    case WorkKind::kAside:
       return pace_.round;
-    case DeviceTask::kRelease:
-    case DeviceTask::kBuild:
-    case DeviceTask::kSeed:
-    case DeviceTask::kLoad:
-    case DeviceTask::kImage:
-    case DeviceTask::kDrop:
+    case WorkKind::kRelease:
+    case WorkKind::kBuild:
+    case WorkKind::kSeed:
+    case WorkKind::kLoad:
+    case WorkKind::kImage:
+    case WorkKind::kDrop:
       return pace_.other;
   }
   return pace_.other;
 }
 
-void SimDevice::run(DeviceTask task, std::function<void()> job, std::function<void()> done) {
+void SimDevice::run(WorkKind task, std::function<void()> job, std::function<void()> done) {
   queue_.push_back({task, std::move(job), std::move(done)});
   next();
 }

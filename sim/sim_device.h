@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "common/lifetime.h"
-#include "runtime/stage_peer/device_queue.h"
+#include "common/work_queue.h"
 
 namespace shoal {
 
@@ -15,20 +15,20 @@ struct SimPace {
   std::optional<Duration> prepare{};  // of a round's jobs this one; none: as the others
 };
 
-class SimDevice final : public DeviceQueue {
+class SimDevice final : public WorkQueue {
  public:
   SimDevice(EventLoop& loop, SimPace pace) : loop_(loop), pace_(pace) {}
-  void run(DeviceTask task, std::function<void()> job, std::function<void()> done) override;
+  void run(WorkKind task, std::function<void()> job, std::function<void()> done) override;
   void set_pace(SimPace pace) { pace_ = pace; }
   // While it hangs no job ends; what was under way ends afterwards.
   void set_hung(bool hung);
 
  private:
   struct Item {
-    DeviceTask task;
+    WorkKind task;
     std::function<void()> job, done;
   };
-  Duration cost(DeviceTask task) const;
+  Duration cost(WorkKind task) const;
   void next();
   void end_job();
 

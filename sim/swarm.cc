@@ -182,7 +182,7 @@ Status Swarm::start_launch(bool resume) {
                                                .directory = launch_directory_.get(),
                                                .run_aside =
                                                    [aside = launch_aside_.get()](auto job, auto done) {
-                                                     aside->run(DeviceTask::kAside, std::move(job), std::move(done));
+                                                     aside->run(WorkKind::kAside, std::move(job), std::move(done));
                                                    }},
                              *launch_owner_);
   if (!launch.ok()) {

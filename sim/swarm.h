@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/launch/launch.h"
 #include "runtime/peer/peer.h"
-#include "runtime/trainer/launch.h"
 #include "sim/sim_device.h"
 #include "sim/sim_directory.h"
 #include "sim/sim_loop.h"

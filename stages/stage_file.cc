@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "common/check.h"
-#include "common/posix_file.h"
+#include "common/os/posix_file.h"
 #include "kernels/accumulate.h"
 #include "stages/safetensors.h"
 

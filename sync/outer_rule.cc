@@ -6,7 +6,7 @@
 
 #include "common/bulk_bytes.h"
 #include "common/check.h"
-#include "common/hash.h"
+#include "common/crypto/hash.h"
 #include "sync/rule_arrays.h"
 
 namespace shoal {

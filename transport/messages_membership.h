@@ -110,7 +110,7 @@ struct ListChange {
 // Authority -> members: what changed of the member list.
 struct MembersChange {
   std::vector<std::uint8_t> body;       // a packed ListChange
-  std::vector<std::uint8_t> signature;  // Ed25519 by the run's key (sync/list_change.h)
+  std::vector<std::uint8_t> signature;  // Ed25519 by the run's key (authority/list_change.h)
   SHOAL_FIELDS(body, signature)
 };
 
@@ -181,7 +181,8 @@ struct Goodbye {
 // Authority -> all: the run is over, exit 0.
 struct End {
   std::string reason;
-  std::vector<std::uint8_t> signature{};  // by the run's key: any peer may pass it on (sync/membership.h, check_end)
+  std::vector<std::uint8_t>
+      signature{};  // by the run's key: any peer may pass it on (authority/membership.h, check_end)
   SHOAL_FIELDS(reason, signature)
 };
 

@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "common/hex.h"
-#include "common/posix_file.h"
+#include "common/os/posix_file.h"
 #include "events/audit/audit_books.h"
 #include "events/audit/authority_story.h"
 #include "events/audit/event_lines.h"

@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "common/posix_file.h"
+#include "common/os/posix_file.h"
 
 namespace shoal {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <type_traits>
 
-#include "common/posix_file.h"
+#include "common/os/posix_file.h"
 #include "runtime/config/config_table.h"
 
 namespace shoal {

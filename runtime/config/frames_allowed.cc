@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "common/hash.h"
+#include "common/crypto/hash.h"
 
 namespace shoal {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "runtime/config/config.h"
-#include "sync/state_transfer.h"
+#include "state/state_transfer.h"
 #include "transport/messages.h"
 
 namespace shoal {

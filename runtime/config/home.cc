@@ -8,8 +8,8 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "common/posix_file.h"
-#include "common/text_codes.h"
+#include "common/crypto/text_codes.h"
+#include "common/os/posix_file.h"
 
 namespace shoal {
 namespace {

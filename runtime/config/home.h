@@ -5,9 +5,9 @@
 #include <memory>
 #include <string>
 
-#include "common/file_storage.h"
+#include "common/crypto/sign.h"
+#include "common/os/file_storage.h"
 #include "common/result.h"
-#include "common/sign.h"
 
 namespace shoal {
 

@@ -4,8 +4,8 @@
 #include <cstdio>
 #include <string>
 
+#include "state/state_image.h"
 #include "sync/round_budget.h"
-#include "sync/state_image.h"
 #include "transport/limits.h"
 
 namespace shoal {

@@ -2,7 +2,7 @@
 
 #include <arpa/inet.h>
 
-#include "common/text_codes.h"
+#include "common/crypto/text_codes.h"
 
 namespace shoal {
 namespace {

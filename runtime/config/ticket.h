@@ -20,7 +20,7 @@ inline constexpr std::size_t kTicketCharactersMax = 300;
 inline constexpr std::size_t kTicketContactsMax = 3;
 
 struct Contact {
-  PeerId peer;          // its CURVE key is derived from it (common/sign.h)
+  PeerId peer;          // its CURVE key is derived from it (common/crypto/sign.h)
   std::string address;  // "host:port", "[v6]:port"
   auto operator<=>(const Contact&) const = default;
 };

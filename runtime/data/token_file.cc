@@ -6,7 +6,7 @@
 #include <cerrno>
 
 #include "common/byte_codec.h"
-#include "common/posix_file.h"
+#include "common/os/posix_file.h"
 
 namespace shoal {
 namespace {

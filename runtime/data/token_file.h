@@ -6,7 +6,7 @@
 #include <string>
 
 #include "common/bytes.h"
-#include "common/hash.h"
+#include "common/crypto/hash.h"
 #include "common/result.h"
 #include "common/tensor_view.h"
 

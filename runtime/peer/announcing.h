@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "common/crypto/sign.h"
 #include "common/event_loop.h"
-#include "common/sign.h"
 #include "dht/peer_directory.h"
 #include "runtime/peer/announce_pace.h"
 

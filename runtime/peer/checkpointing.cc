@@ -1,11 +1,11 @@
 #include "runtime/peer/checkpointing.h"
 
-#include "sync/checkpoint.h"
-#include "sync/state_image.h"
+#include "state/checkpoint.h"
+#include "state/state_image.h"
 
 namespace shoal {
 
-Checkpointing::Checkpointing(Options options, Storage* storage, EventLoop& loop, DeviceQueue& aside, Say say)
+Checkpointing::Checkpointing(Options options, Storage* storage, EventLoop& loop, WorkQueue& aside, Say say)
     : options_(std::move(options)), storage_(storage), loop_(loop), aside_(aside), say_(std::move(say)) {
   if (storage_ != nullptr && !options_.folders.empty())
     store_ = std::make_unique<CheckpointStore>(*storage_, options_.folders, options_.run, options_.key.id());
@@ -47,7 +47,7 @@ void Checkpointing::made(Bytes image) {
   auto cut = std::make_shared<Cut>();
   const auto saved = std::chrono::duration_cast<std::chrono::seconds>(loop_.wall().time_since_epoch()).count();
   aside_.run(
-      DeviceTask::kAside,
+      WorkKind::kAside,
       [cut, image = std::move(image), key = options_.key,
        origin = CheckpointOrigin{.run = options_.run,
                                  .sequence = store_->next_sequence(),

@@ -12,9 +12,9 @@
 
 #include "common/event_loop.h"
 #include "common/lifetime.h"
+#include "common/work_queue.h"
 #include "runtime/peer/kept_state.h"
-#include "runtime/stage_peer/device_queue.h"
-#include "sync/checkpoint_store.h"
+#include "state/checkpoint_store.h"
 
 namespace shoal {
 
@@ -28,7 +28,7 @@ class Checkpointing {
   using Say = std::function<void(const std::string& warning)>;
 
   // `storage` may be null: no checkpoints.
-  Checkpointing(Options options, Storage* storage, EventLoop& loop, DeviceQueue& aside, Say say);
+  Checkpointing(Options options, Storage* storage, EventLoop& loop, WorkQueue& aside, Say say);
 
   // The newest one of an earlier process, if there is one that is whole; says which are not. Blocks.
   KeptState::Images load();
@@ -55,7 +55,7 @@ class Checkpointing {
   const Options options_;
   Storage* const storage_;
   EventLoop& loop_;
-  DeviceQueue& aside_;
+  WorkQueue& aside_;
   const Say say_;
   std::unique_ptr<CheckpointStore> store_;  // null: no checkpoints
   Duration every_{0};                       // 0: none

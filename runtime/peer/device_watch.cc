@@ -4,7 +4,7 @@
 
 namespace shoal {
 
-void DeviceWatch::run(DeviceTask task, std::function<void()> job, std::function<void()> done) {
+void DeviceWatch::run(WorkKind task, std::function<void()> job, std::function<void()> done) {
   if (state_->jobs++ == 0) state_->since = looked_at_ = clock_.now();
   if (state_->jobs == 1) state_->task = task;
   device_.run(task, std::move(job), [state = state_, &clock = clock_, task, done = std::move(done)] {

@@ -2,19 +2,19 @@
 // The device, and for how long its present job runs: a device that hangs is known by the job that does not end, since
 // the thread that waits for it can be neither ended nor asked. Time in which this process itself stood still does not
 // count.
-// Thread: loop only, jobs as DeviceQueue.   Borrows: the device, which outlives it; callbacks of jobs may come later.
+// Thread: loop only, jobs as WorkQueue.   Borrows: the device, which outlives it; callbacks of jobs may come later.
 #include <memory>
 
 #include "runtime/stage_peer/job_times.h"
 
 namespace shoal {
 
-class DeviceWatch final : public DeviceQueue {
+class DeviceWatch final : public WorkQueue {
  public:
   static constexpr Duration kStoodStill = 2s;  // between two looks: this process did not run, or not well
 
-  DeviceWatch(DeviceQueue& device, const Clock& clock) : device_(device), clock_(clock) {}
-  void run(DeviceTask task, std::function<void()> job, std::function<void()> done) override;
+  DeviceWatch(WorkQueue& device, const Clock& clock) : device_(device), clock_(clock) {}
+  void run(WorkKind task, std::function<void()> job, std::function<void()> done) override;
   // Called regularly.
   void look();
   // Whether a job is under way, or has ended just now.
@@ -29,11 +29,11 @@ class DeviceWatch final : public DeviceQueue {
  private:
   struct State {
     std::size_t jobs = 0;
-    DeviceTask task = DeviceTask::kForward;  // under way, or the last one
+    WorkKind task = WorkKind::kForward;  // under way, or the last one
     JobTimes times;
     TimePoint since{};  // the present job began; later by what does not count
   };
-  DeviceQueue& device_;
+  WorkQueue& device_;
   const Clock& clock_;
   const std::shared_ptr<State> state_ = std::make_shared<State>();  // shared with callbacks
   TimePoint looked_at_{};

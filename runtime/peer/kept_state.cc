@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "sync/state_image.h"
+#include "state/state_image.h"
 
 namespace shoal {
 

@@ -21,7 +21,7 @@ class KeptState {
     StageId stage;
     Version version;
     Digest digest;
-    Bytes bytes;  // sync/state_image.h
+    Bytes bytes;  // state/state_image.h
   };
   using Images = std::vector<Image>;  // the older first
 

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "authority/authority.h"
 #include "runtime/stage_peer/stage_memory.h"
-#include "sync/authority.h"
 
 namespace shoal {
 
@@ -86,7 +86,7 @@ void Peer::keep_state() {
   if (!source.worth_keeping()) return restart({});
   auto images = std::make_shared<KeptState::Images>();
   device_.run(
-      DeviceTask::kImage, [images, source = std::move(source)] { *images = KeptState::take(source); },
+      WorkKind::kImage, [images, source = std::move(source)] { *images = KeptState::take(source); },
       lifetime_.guard([this, images] {
         if (state_.is(PeerPhase::kRestarting)) restart(std::move(*images));
       }));
@@ -100,7 +100,7 @@ void Peer::restart(KeptState::Images images) {
   // Its arrays are given back on the device.
   if (executor)
     device_.run(
-        DeviceTask::kDrop, [executor = std::move(executor)] {}, [] {});
+        WorkKind::kDrop, [executor = std::move(executor)] {}, [] {});
   state_.move(PeerPhase::kConnecting, "");
   begin_session();
 }
@@ -140,7 +140,8 @@ void Peer::tick() {
   if (leaving_.wanted()) check_leaving();
 }
 
-// A job that was under way when the session ended, and for longer than the authority waits for one (sync/authority.h).
+// A job that was under way when the session ended, and for longer than the authority waits for one
+// (authority/authority.h).
 Duration Peer::device_hung() const {
   if (!config_ || !over_at_ || device_.busy_since() > *over_at_) return Duration(0);
   const Duration measured = from_seconds(Authority::kJobFactor * seconds_of(device_.longest()));

@@ -17,11 +17,13 @@
 #include <string>
 #include <utility>
 
+#include "authority/membership.h"
+#include "common/crypto/sign.h"
 #include "common/event_loop.h"
 #include "common/lifetime.h"
 #include "common/log_throttle.h"
 #include "common/rng.h"
-#include "common/sign.h"
+#include "common/work_queue.h"
 #include "dht/peer_directory.h"
 #include "events/event_log.h"
 #include "runtime/config/config.h"
@@ -36,12 +38,10 @@
 #include "runtime/peer/peer_state.h"
 #include "runtime/peer/reachability.h"
 #include "runtime/peer/traffic.h"
-#include "runtime/stage_peer/device_queue.h"
 #include "runtime/stage_peer/stage_peer.h"
 #include "stages/executor.h"
-#include "sync/membership.h"
-#include "sync/state_image.h"
-#include "sync/state_transfer.h"
+#include "state/state_image.h"
+#include "state/state_transfer.h"
 #include "transport/transport.h"
 
 namespace shoal {
@@ -67,8 +67,8 @@ struct PeerOptions {
 struct PeerEnvironment {
   EventLoop& loop;
   Wire& wire;
-  DeviceQueue& device;
-  DeviceQueue& aside;  // as in StagePeerEnvironment
+  WorkQueue& device;
+  WorkQueue& aside;  // as in StagePeerEnvironment
   EventLog& events;
   ExecutorFactory factory;
   Rng rng;
@@ -178,7 +178,7 @@ class Peer final : private Transport::Listener,
   void on_progress(std::uint64_t bytes, std::uint64_t total) override;
   void on_making() override;
   void run_aside(std::function<void()> job, std::function<void()> done) override {
-    env_.aside.run(DeviceTask::kAside, std::move(job), std::move(done));
+    env_.aside.run(WorkKind::kAside, std::move(job), std::move(done));
   }
   void on_fetched(Bytes image) override;
   void on_waiting(const std::string& why) override;

@@ -27,7 +27,7 @@ void Peer::build_stage(StageId stage) {
   state_.because("making the stage on the device");
   auto made = std::make_shared<Result<std::unique_ptr<StageExecutor>>>(make_error(ErrorCode::kGone, ""));
   device_.run(
-      DeviceTask::kBuild, [made, factory = env_.factory, spec = *spec_] { *made = factory(spec); },
+      WorkKind::kBuild, [made, factory = env_.factory, spec = *spec_] { *made = factory(spec); },
       life_->lifetime.guard([this, made] {
         if (!made->ok()) return finish("", made->error());
         life_->executor = std::move(**made);
@@ -54,7 +54,7 @@ void Peer::begin_stage() {
                                                 static_cast<FetcherHost&>(*this), env_.loop, spec_->stage);
   if (life.answer->initialise)
     return device_.run(
-        DeviceTask::kSeed, [executor = life.executor] { begin_from_seed(*executor); },
+        WorkKind::kSeed, [executor = life.executor] { begin_from_seed(*executor); },
         life.lifetime.guard([this] { serve(Version(0)); }));
   state_.move(PeerPhase::kFetching, "waiting for a list that names the state");
   if (life.membership->list()) on_members(*life.membership->list());
@@ -130,7 +130,7 @@ void Peer::load(Bytes image, Version version) {
   if (state_.is(PeerPhase::kFetching)) state_.move(PeerPhase::kLoading, state_.reason());  // else it leaves already
   auto loaded = std::make_shared<Result<StateHeader>>(StateHeader{});
   device_.run(
-      DeviceTask::kLoad,
+      WorkKind::kLoad,
       [executor = life_->executor, image = std::move(image), loaded, rules = rules_] {
         *loaded = load_state_image(*executor, image, StateLoad::kFresh, [&](RuleId id) { return rules.of(id).get(); });
       },
@@ -213,7 +213,7 @@ void Peer::write_checkpoint() {
   const Version version = here->version();
   auto image = std::make_shared<Bytes>();
   here->run_on_device(
-      DeviceTask::kImage,
+      WorkKind::kImage,
       [image, rule = rules_.of(life_->state_rule), version](StageExecutor& executor) {
         *image = make_state_image(executor, *rule, version);
       },
@@ -230,7 +230,7 @@ void Peer::make_image(std::function<void(Result<StateImage>)> done) {
   if (version() == Version(0)) return done(make_error(ErrorCode::kBusy, "no secured version here yet"));
   auto image = std::make_shared<Result<StateImage>>(StateImage{});
   stage_peer->run_on_device(
-      DeviceTask::kImage,
+      WorkKind::kImage,
       [image, r = rules_.of(life_->state_rule), version = stage_peer->version()](StageExecutor& executor) {
         *image = hash_state_image(make_state_image(executor, *r, version));
       },

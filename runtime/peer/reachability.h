@@ -1,8 +1,8 @@
 #pragma once
-// Whether others can reach us: the authority dials before it admits anybody (runtime/trainer/dial_back.h) and keeps out
-// who cannot exchange rounds (sync/unreachable_pairs.h). Since when it does not admit us, what a person is told of that
-// and how often, and when to give up. Asking again is Membership's (sync/membership.h). Value without I/O: the time is
-// handed in.   Thread: loop only.
+// Whether others can reach us: the authority dials before it admits anybody (runtime/launch/dial_back.h) and keeps out
+// who cannot exchange rounds (authority/unreachable_pairs.h). Since when it does not admit us, what a person is told of
+// that and how often, and when to give up. Asking again is Membership's (authority/membership.h). Value without I/O:
+// the time is handed in.   Thread: loop only.
 #include <optional>
 #include <string>
 

@@ -6,9 +6,9 @@
 #include <cerrno>
 #include <string_view>
 
-#include "common/hash.h"
-#include "common/posix_file.h"
-#include "common/text_codes.h"
+#include "common/crypto/hash.h"
+#include "common/crypto/text_codes.h"
+#include "common/os/posix_file.h"
 #include "stages/stage_file.h"
 
 namespace shoal {

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "common/thread_loop.h"
+#include "common/os/thread_loop.h"
 #include "runtime/solo/delayed_weights.h"
 
 namespace shoal {

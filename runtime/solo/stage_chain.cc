@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "common/posix_file.h"
+#include "common/os/posix_file.h"
 #include "runtime/solo/saved_model.h"
 #include "stages/stage_file.h"
 

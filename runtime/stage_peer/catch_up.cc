@@ -1,7 +1,7 @@
 #include "runtime/stage_peer/catch_up.h"
 
 #include "common/log.h"
-#include "sync/state_image.h"
+#include "state/state_image.h"
 
 namespace shoal {
 
@@ -41,7 +41,7 @@ void CatchUp::run(std::function<void()> shifted) {
   auto outcome = std::make_shared<Outcome>();
   const auto secured = behind_ ? std::exchange(behind_->secured, std::nullopt) : std::nullopt;
   parts_.device.run(
-      DeviceTask::kLoad,
+      WorkKind::kLoad,
       [image, outcome, rules = rules_,
        load = secured ? StateLoad::kShiftFromSnapshot : StateLoad::kShiftFromAnchor](StageExecutor& executor) {
         outcome->loaded = load_state_image(executor, image, load, [&](RuleId id) { return rules.of(id).get(); });

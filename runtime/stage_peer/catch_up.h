@@ -9,8 +9,8 @@
 //     theta + new anchor - snapshot        when it does: the snapshot is old anchor + exactly the steps that it names.
 // Later rounds cannot name us: only who holds their base contributes. So it does not matter how many versions the image
 // is ahead, and a second commit only moves the target. The authority tells the round that names us in front of any
-// later one (sync/authority.h), so nothing named is taken for unnamed. Count tags move with the same sums: tag(theta) -
-// tag(anchor) is again the sum over what the ledger holds as stepped.
+// later one (authority/authority.h), so nothing named is taken for unnamed. Count tags move with the same sums:
+// tag(theta) - tag(anchor) is again the sum over what the ledger holds as stepped.
 //
 // Rule allreduce (and diloco's warm steps) joins as new instead. There the parameters are the anchor and a window
 // belongs to one step: what the missed round does not name of that step can enter no round any more, is settled, and

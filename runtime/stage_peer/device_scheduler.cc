@@ -6,11 +6,11 @@
 
 namespace shoal {
 
-DeviceScheduler::DeviceScheduler(DeviceQueue& device, const Clock& clock, std::shared_ptr<StageExecutor> executor,
+DeviceScheduler::DeviceScheduler(WorkQueue& device, const Clock& clock, std::shared_ptr<StageExecutor> executor,
                                  JobSource& source)
     : device_(device), clock_(clock), executor_(std::move(executor)), source_(source) {}
 
-void DeviceScheduler::run(DeviceTask task, std::function<void(StageExecutor&)> job, std::function<void()> after) {
+void DeviceScheduler::run(WorkKind task, std::function<void(StageExecutor&)> job, std::function<void()> after) {
   SHOAL_CHECK(idle());
   state_ = State::kBusy;
   task_ = task;
@@ -26,7 +26,7 @@ void DeviceScheduler::run(DeviceTask task, std::function<void(StageExecutor&)> j
       }));
 }
 
-void DeviceScheduler::ask(DeviceTask task, std::function<void(StageExecutor&)> job, std::function<void()> after) {
+void DeviceScheduler::ask(WorkKind task, std::function<void(StageExecutor&)> job, std::function<void()> after) {
   asked_.push_back({task, std::move(job), std::move(after)});
   pump();
 }

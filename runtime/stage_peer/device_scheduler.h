@@ -10,7 +10,7 @@
 #include <memory>
 
 #include "common/lifetime.h"
-#include "runtime/stage_peer/device_queue.h"
+#include "common/work_queue.h"
 #include "runtime/stage_peer/job_times.h"
 #include "stages/executor.h"
 
@@ -26,15 +26,15 @@ class JobSource {
 class DeviceScheduler {
  public:
   // REQUIRES: device, clock and source outlive it.
-  DeviceScheduler(DeviceQueue& device, const Clock& clock, std::shared_ptr<StageExecutor> executor, JobSource& source);
+  DeviceScheduler(WorkQueue& device, const Clock& clock, std::shared_ptr<StageExecutor> executor, JobSource& source);
   ~DeviceScheduler() { stop(); }
   DeviceScheduler(const DeviceScheduler&) = delete;
   DeviceScheduler& operator=(const DeviceScheduler&) = delete;
 
   // `after` runs on the loop unless stop() came first; then the next job starts. REQUIRES: idle().
-  void run(DeviceTask task, std::function<void(StageExecutor&)> job, std::function<void()> after);
+  void run(WorkKind task, std::function<void(StageExecutor&)> job, std::function<void()> after);
   // As run(), when the device is free.
-  void ask(DeviceTask task, std::function<void(StageExecutor&)> job, std::function<void()> after);
+  void ask(WorkKind task, std::function<void(StageExecutor&)> job, std::function<void()> after);
   // Starts the next job if the device is free. Call when something changed that may allow one.
   void pump();
   // Nothing starts and no `after` runs any more. What is under way ends by itself.
@@ -52,19 +52,19 @@ class DeviceScheduler {
  private:
   enum class State : std::uint8_t { kIdle, kBusy, kStopped };
   struct Asked {
-    DeviceTask task;
+    WorkKind task;
     std::function<void(StageExecutor&)> job;
     std::function<void()> after;
   };
 
-  DeviceQueue& device_;
+  WorkQueue& device_;
   const Clock& clock_;
   const std::shared_ptr<StageExecutor> executor_;
   JobSource& source_;
   std::deque<Asked> asked_;
   State state_ = State::kIdle;
   std::uint64_t finished_ = 0;
-  DeviceTask task_ = DeviceTask::kForward;  // under way, or the last one
+  WorkKind task_ = WorkKind::kForward;  // under way, or the last one
   TimePoint started_{};
   JobTimes times_;
   Lifetime lifetime_;

@@ -121,7 +121,7 @@ void EntryJobs::start(const Job& job) {
 void EntryJobs::undo(const Job& job) {
   auto exact = std::make_shared<Result<bool>>(false);
   parts_.device.run(
-      DeviceTask::kUndo,
+      WorkKind::kUndo,
       [job, exact](StageExecutor& executor) {
         *exact = executor.undo(job.serial);
         if (job.empties) executor.clear_window(job.slot);
@@ -134,7 +134,7 @@ void EntryJobs::undo(const Job& job) {
 
 void EntryJobs::release(const Job& job) {
   parts_.device.run(
-      DeviceTask::kRelease,
+      WorkKind::kRelease,
       [job](StageExecutor& executor) {
         for (const EntrySerial serial : job.settled) executor.settle(serial);
         for (const EntrySerial serial : job.dropped) executor.drop(serial);
@@ -166,7 +166,7 @@ void EntryJobs::forward(EntrySerial serial, bool evaluate) {
   const TimePoint started = parts_.env.loop.now();
   const Session sender = parts_.ledger.find(serial)->transfer_from;
   parts_.device.run(
-      evaluate ? DeviceTask::kEvaluate : DeviceTask::kForward,
+      evaluate ? WorkKind::kEvaluate : WorkKind::kForward,
       [tensors, outcome, serial, evaluate, config = parts_.options.config, spec = parts_.options.spec,
        bases = bases_of(serial), bound = from_above_.bound_of(tensors->microbatch)](StageExecutor& executor) {
         SHOAL_FAULT("peer.forward");
@@ -256,7 +256,7 @@ void EntryJobs::backward(const Job& job) {
   auto outcome = std::make_shared<Outcome>();
   const TimePoint started = parts_.env.loop.now();
   parts_.device.run(
-      DeviceTask::kBackward,
+      WorkKind::kBackward,
       [tensors, outcome, serial, window, config = parts_.options.config, spec = parts_.options.spec,
        bound = from_below_.bound_of(tensors->microbatch)](StageExecutor& executor) {
         const Decoder decoder{*config, spec};
@@ -322,7 +322,7 @@ void EntryJobs::apply_shift() {
   };
   auto outcome = std::make_shared<Outcome>();
   parts_.device.run(
-      DeviceTask::kShift,
+      WorkKind::kShift,
       [outcome](StageExecutor& executor) {
         outcome->result = executor.apply_shift();
         outcome->shift_pending = executor.shift_pending();
@@ -344,7 +344,7 @@ void EntryJobs::inner_step(const Job& job) {
   const InnerStep step =
       config.inner_step(parts_.arena.adam_step + 1, job.targets, job.run_targets, config.gradients_late());
   parts_.device.run(
-      DeviceTask::kWrite,
+      WorkKind::kWrite,
       [outcome, slot = job.slot, step](StageExecutor& executor) {
         outcome->result = executor.inner_step(slot, step);
         outcome->shift_pending = executor.shift_pending();

@@ -1,23 +1,23 @@
 #pragma once
-// How long the jobs of a device took, kind by kind: what tells one that is slow from one that hangs (sync/authority.h).
-// Pure. Thread: one at a time.
+// How long the jobs of a device took, kind by kind: what tells one that is slow from one that hangs
+// (authority/authority.h). Pure. Thread: one at a time.
 #include <algorithm>
 #include <array>
 
 #include "common/time.h"
-#include "runtime/stage_peer/device_queue.h"
+#include "common/work_queue.h"
 
 namespace shoal {
 
 class JobTimes {
  public:
-  void note(DeviceTask task, Duration took) {
+  void note(WorkKind task, Duration took) {
     Duration& longest = longest_[static_cast<std::size_t>(task)];
     longest = std::max({longest, took, Duration(1)});  // what took no time is measured too
   }
   // The longest of its kind. While none of them is finished: of any kind, where a heavier one came before it; else 0,
   // nothing is known.
-  Duration longest(DeviceTask task) const {
+  Duration longest(WorkKind task) const {
     const Duration own = longest_[static_cast<std::size_t>(task)];
     return own == Duration::zero() && follows_a_heavier(task) ? longest_of_any() : own;
   }
@@ -25,11 +25,11 @@ class JobTimes {
 
  private:
   // What takes back or hands over what another job made.
-  static constexpr bool follows_a_heavier(DeviceTask task) {
-    return task == DeviceTask::kUndo || task == DeviceTask::kShift || task == DeviceTask::kRelease ||
-           task == DeviceTask::kCommit || task == DeviceTask::kAbandon || task == DeviceTask::kDrop;
+  static constexpr bool follows_a_heavier(WorkKind task) {
+    return task == WorkKind::kUndo || task == WorkKind::kShift || task == WorkKind::kRelease ||
+           task == WorkKind::kCommit || task == WorkKind::kAbandon || task == WorkKind::kDrop;
   }
-  std::array<Duration, kDeviceTasks> longest_{};
+  std::array<Duration, kWorkKinds> longest_{};
 };
 
 }  // namespace shoal

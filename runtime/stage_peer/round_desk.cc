@@ -160,7 +160,7 @@ bool RoundDesk::start_next() {
 void RoundDesk::run_abandon() {
   const RoundOpen open = *std::exchange(abandoned_, std::nullopt);
   parts_.device.run(
-      DeviceTask::kAbandon,
+      WorkKind::kAbandon,
       [r = rule_of(open), context = context_of(open)](StageExecutor& executor) { r->abandon(executor, context); },
       [] {});
 }
@@ -187,7 +187,7 @@ bool RoundDesk::run_commit() {
   };
   auto outcome = std::make_shared<Outcome>();
   parts_.device.run(
-      DeviceTask::kCommit,
+      WorkKind::kCommit,
       [r, context = context_of(commit->open), outcome](StageExecutor& executor) {
         r->commit(executor, context);
         outcome->stamp = executor.stamp();
@@ -237,7 +237,7 @@ void RoundDesk::run_prepare() {
                                     prepare->open.run_targets, config.gradients_late());
   auto digest = std::make_shared<Result<Digest>>(Digest{});
   parts_.device.run(
-      DeviceTask::kPrepare,
+      WorkKind::kPrepare,
       [r, context, prepare, digest](StageExecutor& executor) {
         *digest = r->prepare(executor, context, *prepare->reduced);
       },
@@ -276,7 +276,7 @@ bool RoundDesk::run_contribute() {
   }
   auto payload = std::make_shared<Result<Payload>>(Payload{});
   parts_.device.run(
-      DeviceTask::kContribute,
+      WorkKind::kContribute,
       [r, context, payload](StageExecutor& executor) { *payload = r->contribute(executor, context); },
       [contribute, result, payload] {
         SHOAL_FAULT("round.contributed");

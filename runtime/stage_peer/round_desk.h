@@ -64,7 +64,7 @@ class RoundDesk final : private RoundHost {
   const OuterRule* rule(std::uint8_t rule_id) const override;
   void contribute(const RoundOpen& open, std::function<void(Result<Contribution>)> done) override;
   void run_aside(std::function<void()> job, std::function<void()> done) override {
-    parts_.env.aside.run(DeviceTask::kAside, std::move(job), std::move(done));
+    parts_.env.aside.run(WorkKind::kAside, std::move(job), std::move(done));
   }
   void prepare(const RoundOpen& open, Payload reduced, std::function<void(Result<Digest>)> done) override;
   void commit(const RoundOpen& open, const RoundCommit& commit, std::function<void()> done) override;

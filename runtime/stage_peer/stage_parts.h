@@ -6,13 +6,13 @@
 #include <string>
 
 #include "common/event_loop.h"
+#include "common/work_queue.h"
 #include "events/event_log.h"
 #include "router/holder.h"
 #include "router/ledger.h"
 #include "runtime/config/config.h"
 #include "runtime/stage_peer/activation_frames.h"
 #include "runtime/stage_peer/base_book.h"
-#include "runtime/stage_peer/device_queue.h"
 #include "runtime/stage_peer/device_scheduler.h"
 #include "runtime/stage_peer/meters.h"
 #include "stages/executor.h"
@@ -33,8 +33,8 @@ struct StagePeerOptions {
 struct StagePeerEnvironment {
   EventLoop& loop;
   Transport& transport;
-  DeviceQueue& device;
-  DeviceQueue& aside;  // for what goes through large memory and needs no executor: waits for no computing
+  WorkQueue& device;
+  WorkQueue& aside;  // for what goes through large memory and needs no executor: waits for no computing
   EventLog& events;
   std::shared_ptr<StageExecutor> executor;
   std::optional<DeltaCodecs> deltas{};  // of both edges, whatever RUN.toml names; for tests

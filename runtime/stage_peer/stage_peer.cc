@@ -108,7 +108,7 @@ StageParts StagePeer::parts() {
           .bases = bases_};
 }
 
-void StagePeer::run_on_device(DeviceTask task, std::function<void(StageExecutor&)> job, std::function<void()> done) {
+void StagePeer::run_on_device(WorkKind task, std::function<void(StageExecutor&)> job, std::function<void()> done) {
   device_.ask(task, std::move(job), std::move(done));
 }
 

@@ -82,7 +82,7 @@ class StagePeer final : private HolderPort, private LedgerPort, private JobSourc
   const std::optional<RoundOpen>& prepared() const { return arena_.prepared; }
   RuleId state_rule() const { return arena_.rule; }  // of the last commit: whose roles belong to the anchor
   // Runs on the device between jobs; for state transfer and evaluation of the arena.
-  void run_on_device(DeviceTask task, std::function<void(StageExecutor&)> job, std::function<void()> done);
+  void run_on_device(WorkKind task, std::function<void(StageExecutor&)> job, std::function<void()> done);
 
  private:
   // HolderPort

@@ -1,7 +1,7 @@
 #pragma once
 // Feeds microbatches and decides them: holder for stage 0, keeper of the run's only log. Computes nothing big.
 // Thread: loop only. Borrows everything in Environment. The log is opened and replayed by the caller
-// (runtime/trainer/launch.h).
+// (runtime/launch/launch.h).
 //
 // allreduce (and a diloco run's warm start): microbatch n belongs to step n / microbatches_per_step + 1. Step s is
 // issued when s - 2 is done at every stage (drain: s - 1), and announced by Owner::on_step when all its microbatches

@@ -5,7 +5,7 @@
 
 #include "bench/star.h"
 #include "bench/thread_times.h"
-#include "common/thread_loop.h"
+#include "common/os/thread_loop.h"
 #include "runtime/config/config.h"
 
 namespace shoal {

@@ -1,5 +1,5 @@
 // How threads of computing processes ask the kernel to be scheduled.
-#include "common/batch_work.h"
+#include "common/os/batch_work.h"
 
 #include <gtest/gtest.h>
 #include <sys/syscall.h>

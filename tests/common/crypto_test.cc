@@ -1,10 +1,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "common/hash.h"
+#include "common/crypto/hash.h"
+#include "common/crypto/sign.h"
+#include "common/crypto/text_codes.h"
 #include "common/rng.h"
-#include "common/sign.h"
-#include "common/text_codes.h"
 #include "tests/common/scratch_folder.h"
 
 namespace shoal {

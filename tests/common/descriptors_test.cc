@@ -1,4 +1,4 @@
-#include "common/descriptors.h"
+#include "common/os/descriptors.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "common/executable.h"
+#include "common/os/executable.h"
 
 namespace shoal {
 namespace {

@@ -7,8 +7,8 @@
 #include <mutex>
 #include <thread>
 
+#include "common/os/thread_loop.h"
 #include "common/rng.h"
-#include "common/thread_loop.h"
 #include "sim/sim_loop.h"
 
 namespace shoal {

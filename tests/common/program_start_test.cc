@@ -1,4 +1,4 @@
-#include "common/program_start.h"
+#include "common/os/program_start.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "common/fault.h"
-#include "common/file_storage.h"
+#include "common/os/file_storage.h"
 #include "sim/sim_storage.h"
 #include "tests/common/scratch_folder.h"
 #include "tests/common/storage_contract.h"

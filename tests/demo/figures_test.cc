@@ -1,4 +1,4 @@
-#include "runtime/demo/figures.h"
+#include "demo/figures.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

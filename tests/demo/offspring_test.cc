@@ -1,4 +1,4 @@
-#include "runtime/demo/offspring.h"
+#include "demo/offspring.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,9 +7,9 @@
 #include <csignal>
 #include <fstream>
 
-#include "common/executable.h"
-#include "common/thread_loop.h"
-#include "runtime/demo/file_tail.h"
+#include "common/os/executable.h"
+#include "common/os/thread_loop.h"
+#include "demo/file_tail.h"
 #include "tests/common/scratch_folder.h"
 
 namespace shoal {

@@ -1,4 +1,4 @@
-#include "runtime/demo/processor_watch.h"
+#include "demo/processor_watch.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "runtime/demo/report.h"
+#include "demo/report.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,10 +1,10 @@
-#include "runtime/demo/setup.h"
+#include "demo/setup.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "demo/demo.h"
 #include "runtime/config/config.h"
-#include "runtime/demo/demo.h"
 #include "tests/common/scratch_folder.h"
 
 namespace shoal {

@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "common/file_storage.h"
+#include "common/os/file_storage.h"
 #include "dht/dht_child.h"
 #include "dht/spawned_child.h"
 #include "tests/common/scratch_folder.h"

@@ -9,7 +9,7 @@
 
 #include "common/fault.h"
 #include "common/log.h"
-#include "common/thread_loop.h"
+#include "common/os/thread_loop.h"
 #include "dht/dht_child.h"
 #include "dht/dht_directory.h"
 

@@ -2,7 +2,7 @@
 // Records to test with.
 #include <string>
 
-#include "common/sign.h"
+#include "common/crypto/sign.h"
 #include "dht/record.h"
 
 namespace shoal {

@@ -1,5 +1,5 @@
 // The authority's log.
-#include "sync/authority_log.h"
+#include "authority/authority_log.h"
 
 #include "tests/fuzz/framed_records.h"
 #include "tests/fuzz/target.h"

@@ -1,5 +1,5 @@
 // A checkpoint, as it lies on a disk that anybody may have written to: as it is, and with digest and signature anew.
-#include "sync/checkpoint.h"
+#include "state/checkpoint.h"
 
 #include <charconv>
 #include <cmath>

@@ -1,7 +1,7 @@
 // Records of the DHT: text of whoever is in its network.
 #include "dht/record.h"
 
-#include "common/text_codes.h"
+#include "common/crypto/text_codes.h"
 #include "tests/dht/records.h"
 #include "tests/fuzz/target.h"
 

@@ -1,11 +1,11 @@
 // A stage's state as a donor gave it, loaded into an arena. Who loads one has checked its digest, so only what members
 // agreed on comes so far; the loader does not rely on it.
-#include "sync/state_image.h"
+#include "state/state_image.h"
 
 #include <cmath>
 
 #include "stages/integer_executor.h"
-#include "sync/state_transfer.h"
+#include "state/state_transfer.h"
 #include "tests/fuzz/target.h"
 
 namespace shoal::fuzz {

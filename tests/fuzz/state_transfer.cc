@@ -1,8 +1,8 @@
 // What donors and askers of a stage's state say to each other, in any order: the bytes are a script.
-#include "sync/state_transfer.h"
+#include "state/state_transfer.h"
 
 #include "common/byte_codec.h"
-#include "common/hash.h"
+#include "common/crypto/hash.h"
 #include "sim/sim_loop.h"
 #include "tests/fuzz/target.h"
 

@@ -1,7 +1,7 @@
 // Tickets: text of whoever invites.
 #include "runtime/config/ticket.h"
 
-#include "common/text_codes.h"
+#include "common/crypto/text_codes.h"
 #include "tests/fuzz/target.h"
 
 namespace shoal::fuzz {

@@ -21,43 +21,44 @@ const std::map<std::string, Names, std::less<>>& arrows() {
   static const std::map<std::string, Names, std::less<>> table = [] {
     std::map<std::string, Names, std::less<>> rows;
     rows["common"] = {};
+    rows["common/os"] = {"common"};
+    rows["common/crypto"] = {"common"};
+    const Names base = {"common", "common/os", "common/crypto"};
+    const auto above = [&base](Names more) {
+      more.insert(base.begin(), base.end());
+      return more;
+    };
     rows["transport"] = {"common"};
     rows["kernels"] = {"common"};
     rows["compression"] = {"common", "kernels"};
-    rows["dht"] = {"common", "transport"};
-    rows["stages"] = {"common", "kernels"};
-    rows["transport/zmq"] = {"common", "transport"};
-    rows["events"] = {"common", "transport", "stages"};
-    rows["events/audit"] = {"common", "transport", "stages", "events"};
-    rows["router"] = {"common", "transport", "compression", "stages", "events"};
-    rows["sync"] = {"common", "transport", "stages", "events"};
-    rows["runtime/config"] = {"common", "transport", "compression", "stages", "sync"};
-    rows["runtime/data"] = {"common"};
-    rows["runtime/solo"] = {"common", "stages", "events", "runtime/config", "runtime/data"};
-    rows["runtime/stage_peer"] = {"common", "transport", "kernels", "compression",   "stages",
-                                  "events", "router",    "sync",    "runtime/config"};
-    rows["runtime/peer"] = {"common",         "transport",         "dht", "stages", "events", "sync",
-                            "runtime/config", "runtime/stage_peer"};
-    rows["runtime/trainer"] = {"common", "transport", "compression",    "dht",         "events",
-                               "router", "sync",      "runtime/config", "runtime/data"};
-    rows["runtime/demo"] = {"common", "events", "events/audit", "sync", "runtime/config"};
-    Names all = {"common",
-                 "transport",
-                 "kernels",
-                 "compression",
-                 "dht",
-                 "stages",
-                 "events",
-                 "router",
-                 "sync",
-                 "runtime/config",
-                 "runtime/data",
-                 "runtime/solo",
-                 "runtime/stage_peer",
-                 "runtime/peer",
-                 "runtime/trainer"};
+    rows["dht"] = above({"transport"});
+    rows["stages"] = {"common", "common/os", "kernels"};
+    rows["transport/zmq"] = above({"transport"});
+    rows["events"] = {"common", "common/os", "transport", "stages"};
+    rows["events/audit"] = {"common", "common/os", "events"};
+    rows["router"] = {"common", "transport", "stages", "events"};
+    rows["sync"] = {"common", "common/crypto", "transport", "stages"};
+    rows["state"] = {"common", "common/crypto", "transport", "stages", "sync"};
+    rows["authority"] = {"common", "common/crypto", "transport", "events", "sync", "state"};
+    rows["runtime/config"] = above({"transport", "compression", "stages", "sync", "state"});
+    rows["runtime/data"] = above({});
+    rows["runtime/solo"] = above({"stages", "events", "runtime/config", "runtime/data"});
+    rows["runtime/stage_peer"] = {"common", "transport", "kernels", "compression", "stages",
+                                  "events", "router",    "sync",    "state",       "runtime/config"};
+    rows["runtime/peer"] = {
+        "common",    "common/crypto",  "transport",         "dht", "stages", "events", "sync", "state",
+        "authority", "runtime/config", "runtime/stage_peer"};
+    rows["runtime/trainer"] = {"common", "transport",      "compression", "events",
+                               "router", "runtime/config", "runtime/data"};
+    rows["runtime/launch"] = {"common",    "common/crypto",  "transport",    "dht",
+                              "events",    "router",         "sync",         "state",
+                              "authority", "runtime/config", "runtime/data", "runtime/trainer"};
+    rows["demo"] = {"common", "common/os", "events", "events/audit", "sync", "runtime/config"};
+    Names all = above({"transport", "kernels", "compression", "dht", "stages", "events", "router", "sync", "state",
+                       "authority", "runtime/config", "runtime/data", "runtime/solo", "runtime/stage_peer",
+                       "runtime/peer", "runtime/trainer", "runtime/launch"});
     rows["sim"] = all;
-    all.insert({"transport/zmq", "events/audit", "runtime/demo"});
+    all.insert({"transport/zmq", "events/audit", "demo"});
     rows["cli"] = all;
     return rows;
   }();
@@ -81,7 +82,9 @@ const std::vector<Library>& libraries() {
       {"msgpack", {"msgpack.hpp", "msgpack/", "msgpack.h"}, {"transport/envelope.cc"}},
       {"opendht", {"opendht.h", "opendht/"}, {"dht/opendht_member.cc"}},
       {"spdlog", {"spdlog/"}, {"common/log_spdlog.cc"}},
-      {"sodium", {"sodium.h", "sodium/"}, {"common/hash.cc", "common/sign.cc", "transport/zmq/zmq_engine_lanes.cc"}},
+      {"sodium",
+       {"sodium.h", "sodium/"},
+       {"common/crypto/hash.cc", "common/crypto/sign.cc", "transport/zmq/zmq_engine_lanes.cc"}},
       {"toml", {"toml++/", "toml.hpp"}, {"runtime/config/config_text.cc"}},
       {"CLI11", {"CLI/"}, {"cli/", "sim/main.cc", "dht/child_main.cc"}},
       {"json", {"nlohmann/"}, {"dht/", "events/", "runtime/", "sim/main.cc", "sim/scale.cc", "cli/"}},

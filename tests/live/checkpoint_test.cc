@@ -1,10 +1,10 @@
 // `shoal checkpoint` on files that a peer could have written.
-#include "sync/checkpoint.h"
+#include "state/checkpoint.h"
 
 #include <ctime>
 #include <filesystem>
 
-#include "common/posix_file.h"
+#include "common/os/posix_file.h"
 #include "runtime/config/config.h"
 #include "tests/live/processes.h"
 

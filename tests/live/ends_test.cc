@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <sstream>
 
-#include "common/sign.h"
+#include "common/crypto/sign.h"
 #include "runtime/config/ticket.h"
 #include "tests/live/processes.h"
 

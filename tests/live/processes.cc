@@ -8,10 +8,10 @@
 #include <filesystem>
 #include <sstream>
 
-#include "common/posix_file.h"
+#include "common/os/posix_file.h"
+#include "common/os/thread_loop.h"
 #include "common/rng.h"
-#include "common/thread_loop.h"
-#include "runtime/demo/file_tail.h"
+#include "demo/file_tail.h"
 
 namespace shoal {
 namespace {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "common/time.h"
+#include "demo/offspring.h"
 #include "events/audit/audit.h"
-#include "runtime/demo/offspring.h"
 #include "tests/common/scratch_folder.h"
 
 namespace shoal {

@@ -5,10 +5,10 @@
 #include <csignal>
 #include <fstream>
 
+#include "common/crypto/sign.h"
 #include "common/host_port.h"
-#include "common/posix_file.h"
+#include "common/os/posix_file.h"
 #include "common/rng.h"
-#include "common/sign.h"
 #include "runtime/config/ticket.h"
 #include "tests/live/processes.h"
 

@@ -27,12 +27,12 @@
 #include <utility>
 #include <vector>
 
-#include "common/descriptors.h"
+#include "authority/membership.h"
+#include "common/crypto/sign.h"
 #include "common/log.h"
-#include "common/sign.h"
-#include "common/thread_loop.h"
+#include "common/os/descriptors.h"
+#include "common/os/thread_loop.h"
 #include "runtime/config/ticket.h"
-#include "sync/membership.h"
 #include "tests/live/rogue_strangers.h"
 #include "tests/live/rogue_tensors.h"
 #include "transport/transport.h"

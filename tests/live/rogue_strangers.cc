@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "common/sign.h"
-#include "common/thread_loop.h"
+#include "common/crypto/sign.h"
+#include "common/os/thread_loop.h"
 #include "dht/dht_child.h"
 #include "dht/record.h"
 #include "transport/zmq/zmq_socket.h"

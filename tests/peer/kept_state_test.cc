@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "stages/integer_executor.h"
-#include "sync/state_image.h"
+#include "state/state_image.h"
 #include "tests/sync/sync_fixtures.h"
 
 namespace shoal {

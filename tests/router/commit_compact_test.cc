@@ -175,8 +175,7 @@ TEST(CommitBookTest, ItsCompactedLogDoesNotGrowWithTheRunsLength) {
   std::size_t after_first = 0;
   for (std::uint64_t serial = 0; serial < 2000; ++serial) {
     kept.decide(serial);
-    for (std::uint16_t stage = 0; stage < 2; ++stage)
-      kept.secure(stage, stage + 1u, {(stage + 1u) * 100 + serial});
+    for (std::uint16_t stage = 0; stage < 2; ++stage) kept.secure(stage, stage + 1u, {(stage + 1u) * 100 + serial});
     kept.write_done();
     if (serial == 9) after_first = bytes_of(kept.book.compacted());
   }

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "common/hash.h"
+#include "common/crypto/hash.h"
 
 namespace shoal::hop {
 

@@ -4,7 +4,7 @@
 #include "common/log.h"
 #include "events/audit/audit.h"
 #include "events/lost_causes.h"
-#include "runtime/trainer/delay_watch.h"
+#include "runtime/launch/delay_watch.h"
 #include "sim/swarm.h"
 
 namespace shoal {

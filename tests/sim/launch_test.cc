@@ -1,5 +1,5 @@
 // The launching process: full disks, states that cannot be saved, strangers, an early Ctrl-C, and what it says.
-#include "runtime/trainer/launch.h"
+#include "runtime/launch/launch.h"
 
 #include <gtest/gtest.h>
 

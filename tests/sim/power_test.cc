@@ -103,8 +103,7 @@ TEST_F(LogOfAnotherTimeTest, AnOlderLogOfTheAuthorityIsRefusedByName) {
 TEST_F(LogOfAnotherTimeTest, AnOlderLogOfTheTrainerIsRefusedByName) {
   const Error error = refusal_with(kTrainer, older_[kTrainer]);
   EXPECT_EQ(error.code, ErrorCode::kCorrupt);
-  EXPECT_TRUE(says(error, "run/trainer.log is older than run/authority.log: it has "))
-      << error.message;
+  EXPECT_TRUE(says(error, "run/trainer.log is older than run/authority.log: it has ")) << error.message;
 }
 
 TEST_F(LogOfAnotherTimeTest, ALostLogIsRefusedByName) {

@@ -11,7 +11,7 @@
 #include "sim/checkers.h"
 #include "sim/swarm.h"
 #include "stages/integer_executor.h"
-#include "sync/state_image.h"
+#include "state/state_image.h"
 
 namespace shoal {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include "common/hash.h"
+#include "common/crypto/hash.h"
 #include "runtime/solo/stage_chain.h"
 #include "stages/stage_file.h"
 #include "tests/solo/solo_rig.h"

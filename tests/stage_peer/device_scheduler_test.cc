@@ -15,9 +15,9 @@ namespace {
 using testing::ElementsAre;
 
 // A device whose jobs run and end when the test says so.
-class HeldDevice final : public DeviceQueue {
+class HeldDevice final : public WorkQueue {
  public:
-  void run(DeviceTask, std::function<void()> job, std::function<void()> done) override {
+  void run(WorkKind, std::function<void()> job, std::function<void()> done) override {
     jobs_.push_back({std::move(job), std::move(done)});
   }
   std::size_t held() const { return jobs_.size(); }
@@ -49,7 +49,7 @@ struct DeviceSchedulerTest : testing::Test, JobSource {
     if (own.empty()) return;
     const std::string name = own.front();
     own.erase(own.begin());
-    scheduler->run(DeviceTask::kForward, note(name), note_after(name));
+    scheduler->run(WorkKind::kForward, note(name), note_after(name));
   }
   std::function<void(StageExecutor&)> note(const std::string& name) {
     return [this, name](StageExecutor& given) {
@@ -60,7 +60,7 @@ struct DeviceSchedulerTest : testing::Test, JobSource {
   std::function<void()> note_after(const std::string& name) {
     return [this, name] { log.push_back("after " + name); };
   }
-  void ask(const std::string& name) { scheduler->ask(DeviceTask::kImage, note(name), note_after(name)); }
+  void ask(const std::string& name) { scheduler->ask(WorkKind::kImage, note(name), note_after(name)); }
 
   HeldDevice device;
   HeldClock clock;
@@ -88,15 +88,15 @@ TEST_F(DeviceSchedulerTest, MeasuresItsJobsByKind) {
 // A first undo or abandon that hangs is no first forward, which may compile and fill caches.
 TEST(JobTimesTest, AFirstOfALightKindIsMeasuredByTheHeavierThatCameBefore) {
   JobTimes times;
-  EXPECT_EQ(times.longest(DeviceTask::kAbandon), 0s) << "nothing is known";
-  times.note(DeviceTask::kContribute, 3s);
-  for (const DeviceTask light : {DeviceTask::kUndo, DeviceTask::kShift, DeviceTask::kRelease, DeviceTask::kCommit,
-                                 DeviceTask::kAbandon, DeviceTask::kDrop})
+  EXPECT_EQ(times.longest(WorkKind::kAbandon), 0s) << "nothing is known";
+  times.note(WorkKind::kContribute, 3s);
+  for (const WorkKind light :
+       {WorkKind::kUndo, WorkKind::kShift, WorkKind::kRelease, WorkKind::kCommit, WorkKind::kAbandon, WorkKind::kDrop})
     EXPECT_EQ(times.longest(light), 3s) << name_of(light);
-  EXPECT_EQ(times.longest(DeviceTask::kPrepare), 0s) << "it may take many times what a contribution took";
-  EXPECT_EQ(times.longest(DeviceTask::kBackward), 0s);
-  times.note(DeviceTask::kAbandon, 1s);
-  EXPECT_EQ(times.longest(DeviceTask::kAbandon), 1s) << "its own kind is known";
+  EXPECT_EQ(times.longest(WorkKind::kPrepare), 0s) << "it may take many times what a contribution took";
+  EXPECT_EQ(times.longest(WorkKind::kBackward), 0s);
+  times.note(WorkKind::kAbandon, 1s);
+  EXPECT_EQ(times.longest(WorkKind::kAbandon), 1s) << "its own kind is known";
 }
 
 TEST_F(DeviceSchedulerTest, GivesTheDeviceOneJobAtATime) {
@@ -133,7 +133,7 @@ TEST_F(DeviceSchedulerTest, AnIdleDeviceIsAskedForAtOnce) {
 }
 
 TEST_F(DeviceSchedulerTest, TheNextJobIsChosenAfterWhatTheLastOneChanged) {
-  scheduler->ask(DeviceTask::kImage, note("x"), [this] {
+  scheduler->ask(WorkKind::kImage, note("x"), [this] {
     EXPECT_TRUE(scheduler->idle());
     own = {"chosen late"};
   });
@@ -159,7 +159,7 @@ TEST_F(DeviceSchedulerTest, AfterStopNothingStartsAndNothingIsToldOfTheJobUnderW
 
 TEST_F(DeviceSchedulerTest, AJobThatAsksToStopIsTheLast) {
   own = {"b"};
-  scheduler->ask(DeviceTask::kImage, note("x"), [this] { scheduler->stop(); });
+  scheduler->ask(WorkKind::kImage, note("x"), [this] { scheduler->stop(); });
   device.finish();
   EXPECT_EQ(device.held(), 0u);
 }

@@ -1,5 +1,6 @@
 #include "tests/swarm/real_swarm.h"
 
+#include "common/os/work_thread.h"
 #include "stages/torch_executor.h"
 #include "transport/zmq/zmq_wire.h"
 
@@ -59,7 +60,7 @@ struct RealSwarm::HostedPeer {
   std::unique_ptr<EventLog> events{};
   std::string address{};
   std::unique_ptr<MortalWire> wire{};
-  std::unique_ptr<DeviceQueue> device{}, aside{};
+  std::unique_ptr<WorkQueue> device{}, aside{};
   std::unique_ptr<Peer> peer{};
   std::unique_ptr<LoopThread> thread = std::make_unique<LoopThread>();  // the others live on it
 
@@ -190,8 +191,8 @@ void RealSwarm::make_peer(HostedPeer& process) {
     die(process);
     return true;
   });
-  process.device = make_device_thread(loop);
-  process.aside = make_device_thread(loop, "aside");
+  process.device = make_work_thread(loop);
+  process.aside = make_work_thread(loop, "aside");
   PeerOptions options{.key = process.key,
                       .run = RunId{run_key_.id().bytes},
                       .authority_addresses = {launch_address_},

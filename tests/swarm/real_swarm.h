@@ -12,10 +12,10 @@
 #include <string>
 #include <vector>
 
-#include "common/file_storage.h"
-#include "common/thread_loop.h"
+#include "common/os/file_storage.h"
+#include "common/os/thread_loop.h"
+#include "runtime/launch/launch.h"
 #include "runtime/peer/peer.h"
-#include "runtime/trainer/launch.h"
 #include "tests/common/scratch_folder.h"
 #include "tests/swarm/mortal_wire.h"
 #include "tests/swarm/recording_executor.h"

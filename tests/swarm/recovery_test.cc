@@ -5,7 +5,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "runtime/demo/file_tail.h"
+#include "demo/file_tail.h"
 #include "tests/live/processes.h"
 
 namespace shoal {

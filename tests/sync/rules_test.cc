@@ -4,8 +4,8 @@
 
 #include "stages/adamw.h"
 #include "stages/windowed_executor.h"
+#include "state/state_image.h"
 #include "sync/outer_rule.h"
-#include "sync/state_image.h"
 #include "tests/sync/sync_fixtures.h"
 
 namespace shoal {

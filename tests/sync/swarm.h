@@ -7,16 +7,16 @@
 #include <set>
 #include <vector>
 
+#include "authority/authority.h"
+#include "authority/membership.h"
+#include "common/crypto/sign.h"
 #include "common/lifetime.h"
-#include "common/sign.h"
 #include "sim/sim_loop.h"
 #include "sim/sim_storage.h"
 #include "stages/integer_executor.h"
-#include "sync/authority.h"
-#include "sync/membership.h"
+#include "state/state_image.h"
+#include "state/state_transfer.h"
 #include "sync/round.h"
-#include "sync/state_image.h"
-#include "sync/state_transfer.h"
 
 namespace shoal::test {
 

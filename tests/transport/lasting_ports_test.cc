@@ -9,8 +9,8 @@
 #include <optional>
 
 #include "common/host_port.h"
-#include "common/posix_file.h"
-#include "common/thread_loop.h"
+#include "common/os/posix_file.h"
+#include "common/os/thread_loop.h"
 #include "transport/zmq/zmq_wire.h"
 
 namespace shoal {

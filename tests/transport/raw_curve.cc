@@ -8,7 +8,7 @@
 
 #include <cstring>
 
-#include "common/thread_loop.h"
+#include "common/os/thread_loop.h"
 
 namespace shoal {
 namespace {

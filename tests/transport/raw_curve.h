@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "common/bytes.h"
-#include "common/sign.h"
+#include "common/crypto/sign.h"
 #include "transport/zmq/zmq_socket.h"
 
 namespace shoal {

@@ -20,8 +20,8 @@
 #include <optional>
 #include <vector>
 
-#include "common/posix_file.h"
-#include "common/thread_loop.h"
+#include "common/os/posix_file.h"
+#include "common/os/thread_loop.h"
 #include "transport/zmq/zmq_socket.h"
 
 namespace shoal {

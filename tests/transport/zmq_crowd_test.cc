@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "common/descriptors.h"
+#include "common/os/descriptors.h"
 #include "tests/transport/raw_curve.h"
 #include "tests/transport/zmq_lab.h"
 #include "transport/limits.h"

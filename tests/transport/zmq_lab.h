@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "common/thread_loop.h"
+#include "common/os/thread_loop.h"
 #include "tests/transport/wire_lab.h"
 #include "transport/zmq/zmq_wire.h"
 

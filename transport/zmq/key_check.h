@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "common/crypto/sign.h"
 #include "common/ids.h"
-#include "common/sign.h"
 
 namespace shoal {
 

@@ -8,7 +8,7 @@
 #include <fstream>
 #include <string>
 
-#include "common/posix_file.h"
+#include "common/os/posix_file.h"
 
 namespace shoal {
 namespace {

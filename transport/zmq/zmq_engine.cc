@@ -4,8 +4,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "common/os/thread_loop.h"
 #include "common/rng.h"
-#include "common/thread_loop.h"
 #include "transport/zmq/lasting_ports.h"
 
 namespace shoal {

@@ -21,7 +21,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "common/descriptors.h"
+#include "common/os/descriptors.h"
 #include "common/time.h"
 #include "transport/limits.h"
 #include "transport/refusal_book.h"

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "common/bytes.h"
+#include "common/crypto/sign.h"
 #include "common/host_port.h"
 #include "common/result.h"
-#include "common/sign.h"
 #include "common/time.h"
 #include "transport/wire.h"
 

@@ -1,6 +1,6 @@
 #include "transport/zmq/zmq_trial.h"
 
-#include "common/thread_loop.h"
+#include "common/os/thread_loop.h"
 #include "transport/zmq/lane_greeting.h"
 
 namespace shoal {

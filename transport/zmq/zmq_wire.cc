@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "common/bulk_bytes.h"
-#include "common/thread_loop.h"
+#include "common/os/thread_loop.h"
 #include "transport/zmq/zmq_engine.h"
 #include "transport/zmq/zmq_trial.h"
 

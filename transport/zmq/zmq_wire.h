@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "common/crypto/sign.h"
 #include "common/event_loop.h"
-#include "common/sign.h"
 #include "transport/wire.h"
 
 namespace shoal {

@@ -1,0 +1,50 @@
+#pragma once
+// Which stage a joiner should serve. Pure functions of a snapshot of the swarm: no I/O, no clock, no state.
+// Used by the authority for JoinRequests. Thread: any.
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "common/ids.h"
+#include "common/result.h"
+
+namespace shoal {
+
+struct StageSupply {
+  StageId stage;
+  std::size_t members = 0;  // in the newest list, serving or on the way there
+  std::size_t serving = 0;
+  double rate_sum = 0;   // targets per second of its members; 0 = unknown
+  bool secured = false;  // a round of it was committed: its state is version/digest and nothing else
+  Version version;
+  Digest digest;
+};
+
+struct JoinWish {
+  std::optional<StageId> stage;  // what its owner asked for
+  // Anchor that the joiner still holds from an earlier session.
+  std::optional<StageId> held_stage;
+  Version held_version;
+  Digest held_digest;
+  bool held_known = false;  // the stage could go back to it (authority/recent_commits.h)
+};
+
+struct StageChoice {
+  StageId stage;
+  std::string reason;  // for people: "least served (1 of 2..3 members)"
+  // The wish was passed over for a stage that has no member and never secured a round, so that nobody misses it yet:
+  // the wish can be granted once others are there.
+  bool wish_may_come = false;
+};
+
+// In this order:
+//   1. a secured stage that nobody serves and whose last committed state the joiner holds, or else an earlier one that
+//      the stage could go back to: only it can bring it back;
+//   2. the wish, if no other stage stays without members, or its stage has none either;
+//   3. the stage whose last committed state it holds, under the same condition (it need not fetch);
+//   4. the least served: fewest members, then lowest rate sum, then lowest stage.
+// Never leaves a stage empty that it could fill. ERRORS: kInput (a wish beyond the run's stages; no stages).
+Result<StageChoice> choose_stage(std::span<const StageSupply> stages, const JoinWish& wish);
+
+}  // namespace shoal

@@ -1,0 +1,171 @@
+#include "common/os/posix_file.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+namespace shoal {
+namespace {
+
+Error no_regular_file(const std::string& path, const struct stat& facts) {
+  const char* kind = S_ISDIR(facts.st_mode)                             ? "a folder"
+                     : S_ISFIFO(facts.st_mode)                          ? "a FIFO"
+                     : S_ISSOCK(facts.st_mode)                          ? "a socket"
+                     : S_ISCHR(facts.st_mode) || S_ISBLK(facts.st_mode) ? "a device"
+                                                                        : "of an unknown kind";
+  return make_error(ErrorCode::kInput, path + " is no regular file: it is " + kind);
+}
+
+}  // namespace
+
+Descriptor::~Descriptor() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+Error error_of_errno(const std::string& verb, const std::string& path, int error_number) {
+  std::string message = "cannot " + verb + " " + path + ": " + std::strerror(error_number);
+  if (error_number == ENOSPC || error_number == EDQUOT) message += ". HINT: free space on that file system (df)";
+  if (error_number == EACCES || error_number == EROFS) message += ". HINT: choose a folder that this user can write";
+  return make_error(error_number == ENOENT ? ErrorCode::kMissing : ErrorCode::kIo, std::move(message));
+}
+
+Error cannot_make(Error error) {
+  if (error.code == ErrorCode::kMissing) error.message += ". HINT: make its folder first (mkdir -p)";
+  return make_error(ErrorCode::kOutput, std::move(error.message));
+}
+
+Result<Descriptor> open_file(const std::string& path, int flags) {
+  int fd;
+  do {
+    fd = ::open(path.c_str(), flags | O_CLOEXEC, 0644);
+  } while (fd < 0 && errno == EINTR);
+  if (fd < 0) return error_of_errno("open", path, errno);
+  return Descriptor(fd);
+}
+
+Result<Descriptor> open_regular_file(const std::string& path) {
+  struct stat facts {};
+  if (::stat(path.c_str(), &facts) != 0) return error_of_errno("open", path, errno);
+  if (!S_ISREG(facts.st_mode)) return no_regular_file(path, facts);
+  // Between the two calls another one may have taken the name: such a file does not keep us waiting either.
+  SHOAL_ASSIGN(Descriptor file, open_file(path, O_RDONLY | O_NONBLOCK | O_NOCTTY));
+  if (::fstat(file.get(), &facts) != 0) return error_of_errno("examine", path, errno);
+  if (!S_ISREG(facts.st_mode)) return no_regular_file(path, facts);
+  return file;
+}
+
+Status lock_file(const Descriptor& file, const std::string& path) {
+  if (::flock(file.get(), LOCK_EX | LOCK_NB) == 0) return {};
+  if (errno == EWOULDBLOCK) return make_error(ErrorCode::kBusy, path + " is in use by another process");
+  return error_of_errno("lock", path, errno);
+}
+
+Status write_all(const Descriptor& file, const std::string& path, const std::vector<Bytes>& parts) {
+  std::vector<iovec> left;
+  for (const Bytes& part : parts) {
+    if (!part.empty()) left.push_back({const_cast<std::uint8_t*>(part.data()), part.size()});
+  }
+  std::size_t first = 0;
+  while (first < left.size()) {
+    constexpr std::size_t kPiecesMax = 512;  // below IOV_MAX
+    const auto pieces = static_cast<int>(std::min(left.size() - first, kPiecesMax));
+    const ssize_t written = ::writev(file.get(), left.data() + first, pieces);
+    if (written < 0) {
+      if (errno == EINTR) continue;
+      return error_of_errno("write", path, errno);
+    }
+    auto done = static_cast<std::size_t>(written);
+    while (first < left.size() && done >= left[first].iov_len) done -= left[first++].iov_len;
+    if (first < left.size()) {
+      left[first].iov_base = static_cast<std::uint8_t*>(left[first].iov_base) + done;
+      left[first].iov_len -= done;
+    }
+  }
+  return {};
+}
+
+Status sync_file(const Descriptor& file, const std::string& path) {
+  if (::fdatasync(file.get()) == 0) return {};
+  return error_of_errno("sync", path, errno);
+}
+
+Status sync_folder_of(const std::string& path) {
+  const std::size_t slash = path.find_last_of('/');
+  const std::string folder = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+  SHOAL_ASSIGN(const Descriptor opened, open_file(folder, O_RDONLY | O_DIRECTORY));
+  if (::fsync(opened.get()) != 0) return error_of_errno("sync", folder, errno);
+  return {};
+}
+
+Result<Bytes> read_file(const std::string& path, std::size_t limit_bytes) {
+  SHOAL_ASSIGN(const Descriptor file, open_regular_file(path));
+  struct stat facts {};
+  if (::fstat(file.get(), &facts) != 0) return error_of_errno("read", path, errno);
+  const auto size = static_cast<std::size_t>(facts.st_size);
+  if (size > limit_bytes) {
+    return make_error(ErrorCode::kTooLarge,
+                      path + " has " + std::to_string(size) + " bytes; the limit is " + std::to_string(limit_bytes));
+  }
+  Buffer buffer(size);
+  std::size_t got = 0;
+  while (got < size) {
+    const ssize_t count = ::read(file.get(), buffer.data() + got, size - got);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return error_of_errno("read", path, errno);
+    if (count == 0) break;  // cut shorter meanwhile
+    got += static_cast<std::size_t>(count);
+  }
+  return std::move(buffer).freeze().slice(0, got);
+}
+
+Status replace_file(const std::string& path, const std::vector<Bytes>& parts) {
+  const std::string temporary = path + ".tmp." + std::to_string(::getpid());
+  const auto write_it = [&]() -> Status {
+    SHOAL_ASSIGN(const Descriptor file, open_file(temporary, O_WRONLY | O_CREAT | O_TRUNC));
+    SHOAL_TRY(write_all(file, temporary, parts));
+    SHOAL_TRY(sync_file(file, temporary));
+    if (::rename(temporary.c_str(), path.c_str()) != 0) return error_of_errno("replace", path, errno);
+    return {};
+  };
+  Status status = write_it();
+  if (!status.ok()) {
+    ::unlink(temporary.c_str());
+    return status;
+  }
+  return sync_folder_of(path);
+}
+
+Result<Descriptor> open_locked(const std::string& path) {
+  for (;;) {
+    SHOAL_ASSIGN(Descriptor file, open_file(path, O_WRONLY | O_CREAT | O_APPEND));
+    SHOAL_TRY(lock_file(file, path));
+    struct stat ours {
+    }, there{};
+    if (::fstat(file.get(), &ours) != 0) return error_of_errno("open", path, errno);
+    if (::stat(path.c_str(), &there) == 0 && there.st_ino == ours.st_ino && there.st_dev == ours.st_dev) return file;
+  }
+}
+
+Result<Descriptor> replace_locked(const std::string& path, const std::vector<Bytes>& parts) {
+  const std::string beside = path + ".next";
+  const auto write_it = [&]() -> Result<Descriptor> {
+    SHOAL_ASSIGN(Descriptor file, open_locked(beside));
+    if (::ftruncate(file.get(), 0) != 0) return error_of_errno("cut", beside, errno);
+    SHOAL_TRY(write_all(file, beside, parts));
+    SHOAL_TRY(sync_file(file, beside));
+    if (::rename(beside.c_str(), path.c_str()) != 0) return error_of_errno("replace", path, errno);
+    return file;
+  };
+  Result<Descriptor> file = write_it();
+  if (!file.ok()) ::unlink(beside.c_str());
+  return file;
+}
+
+}  // namespace shoal

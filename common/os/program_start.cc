@@ -1,0 +1,41 @@
+#include "common/os/program_start.h"
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+
+#include "common/os/posix_file.h"
+
+namespace shoal {
+
+void hold_standard_descriptors() {
+  constexpr int kExitInputOutput = 74;
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
+    if (::fcntl(fd, F_GETFD) >= 0 || errno != EBADF) continue;
+    // The lowest free number, and those below are taken: it is `fd`.
+    if (::open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd) _exit(kExitInputOutput);
+  }
+}
+
+void handle_stop_signals(void (*action)(int)) {
+  struct sigaction wanted = {};
+  wanted.sa_handler = action;
+  wanted.sa_flags = SA_RESTART;
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction before = {};
+    sigaction(signal, nullptr, &before);
+    if (signal == SIGHUP && before.sa_handler == SIG_IGN) continue;
+    sigaction(signal, &wanted, nullptr);
+  }
+}
+
+Status forbid_core_files() {
+  const rlimit none{0, 0};
+  if (::setrlimit(RLIMIT_CORE, &none) == 0) return {};
+  return error_of_errno("forbid", "core files (RLIMIT_CORE)", errno);
+}
+
+}  // namespace shoal

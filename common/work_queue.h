@@ -1,0 +1,42 @@
+#pragma once
+// Where work happens that a loop may not wait for: one job after the other, in the order given. Production: a thread
+// (common/os/work_thread.h). Simulation: virtual time (sim/sim_device.h). A peer has two: its device's, in whose jobs
+// alone the executor is touched, and one "aside" for what goes through large memory and waits for no computing.
+#include <cstdint>
+#include <functional>
+#include <string_view>
+
+namespace shoal {
+
+// Jobs of one kind take about the same time: a device hangs whose job takes several times the longest of its kind, and
+// the first of each heavy kind is waited for longer (job_times.h, authority/authority.h).
+enum class WorkKind : std::uint8_t {
+  kForward,
+  kEvaluate,
+  kBackward,
+  kUndo,
+  kWrite,    // an inner step
+  kShift,    // of the parameters, after a round
+  kRelease,  // of graphs
+  kContribute,
+  kPrepare,
+  kCommit,
+  kAbandon,
+  kBuild,  // the executor
+  kSeed,   // the first parameters
+  kLoad,   // a state that came, or was kept
+  kImage,  // of the state, for others or for the next session
+  kDrop,   // the executor
+  kAside,  // never on the device: large parts of rounds, chunks of a state that is fetched
+};
+inline constexpr std::size_t kWorkKinds = 17;
+std::string_view name_of(WorkKind task);  // "forward"
+
+// Thread: run() on the loop; `job` runs elsewhere, `done` on the loop afterwards.
+class WorkQueue {
+ public:
+  virtual ~WorkQueue() = default;
+  virtual void run(WorkKind task, std::function<void()> job, std::function<void()> done) = 0;
+};
+
+}  // namespace shoal

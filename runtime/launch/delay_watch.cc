@@ -1,0 +1,43 @@
+#include "runtime/launch/delay_watch.h"
+
+#include <algorithm>
+#include <cstdio>
+
+namespace shoal {
+namespace {
+
+std::string remedy(const RunConfig& config) {
+  const std::string in_flight = "lower [pipeline] in_flight (now " + std::to_string(config.in_flight()) + ")";
+  if (config.sync.rule == RuleId::kAllreduce)
+    return config.sync.mode == SyncMode::kOverlap ? "[sync] mode = \"drain\", or " + in_flight : in_flight;
+  return in_flight + ", or raise [sync] inner_batch (now " + std::to_string(config.sync.inner_batch) + ")";
+}
+
+std::string text_of(StageId stage, double delay, const RunConfig& config) {
+  char numbers[96];
+  std::snprintf(numbers, sizeof numbers, "are %.2f inner steps late on average, more than %.1f", delay,
+                DelayWatch::kDelayBorne);
+  return "the gradients of stage " + std::to_string(stage.value) + " " + numbers +
+         ": validation loss may fall behind that of one process. HINT: in the next run's RUN.toml, " + remedy(config);
+}
+
+}  // namespace
+
+std::optional<std::string> DelayWatch::take(const std::vector<StageStatus>& stages, const RunConfig& config) {
+  for (const StageStatus& stage : stages) {
+    if (!stage.delay) continue;
+    if (delays_.size() <= stage.stage.value) delays_.resize(stage.stage.value + std::size_t{1});
+    delays_[stage.stage.value] = stage.delay;
+  }
+  const auto latest = std::max_element(delays_.begin(), delays_.end());
+  if (latest == delays_.end() || !*latest || **latest <= kDelayBorne || warned_) return std::nullopt;
+  warned_ = true;
+  return text_of(StageId(static_cast<std::uint16_t>(latest - delays_.begin())), **latest, config);
+}
+
+std::optional<double> DelayWatch::largest() const {
+  const auto latest = std::max_element(delays_.begin(), delays_.end());
+  return latest == delays_.end() ? std::nullopt : *latest;
+}
+
+}  // namespace shoal

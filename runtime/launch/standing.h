@@ -1,0 +1,67 @@
+#pragma once
+// How the run stands, as the directory is told it (dht/peer_directory.h, StandingRecord): its state and since when,
+// its figures, who stands on the signed list and who stood there lately. Value without I/O: facts and times are handed
+// in.   Thread: loop only.   Bounds: kGoneMax sessions that are gone; the samples of kRatePeriod.
+#include <deque>
+#include <tuple>
+#include <vector>
+
+#include "authority/authority.h"
+#include "dht/peer_directory.h"
+
+namespace shoal {
+
+class Standing {
+ public:
+  static constexpr std::size_t kGoneMax = 16;
+  static constexpr Duration kGoneTold = std::chrono::minutes(10);
+  static constexpr Duration kRatePeriod = 10s;
+  static constexpr Duration kQuiet = 5s;  // a member without a beat for so long is news
+
+  struct Stage {
+    StageId stage;
+    std::size_t serving = 0;
+    bool secured = false;
+    bool stranded = false;  // all who serve there reach nobody of the next one
+    std::vector<Session> last_members{};
+  };
+  struct Facts {
+    bool begun = false;  // something was committed, in this life or before
+    bool finishing = false, ended = false;
+    std::vector<Stage> stages;
+    std::vector<MemberLife> members;
+  };
+  // True: it stands otherwise than at the last look, and the directory should hear of it soon.
+  bool look(Facts facts, TimePoint now, WallTime wall);
+  void on_progress(std::uint64_t targets, double loss, std::uint64_t step, TimePoint now);
+  void on_session_over(const Session& session, StageId stage, TimePoint now);
+  // As of the last look. The caller fills in run, targets, falls, sequence and expiry.
+  StandingRecord record(TimePoint now) const;
+
+ private:
+  struct Gone {
+    Session session;
+    StageId stage;
+    TimePoint at{};
+  };
+  struct Sample {
+    TimePoint at{};
+    std::uint64_t targets = 0;
+  };
+  using Places = std::vector<std::tuple<std::uint64_t, StageId, MemberRow::Place, bool>>;
+  void decide_state(WallTime wall);
+  double rate(TimePoint now) const;
+
+  Facts facts_;
+  Places places_;
+  RunState state_ = RunState::kWaiting;
+  std::optional<WallTime> since_;
+  std::optional<StageId> stage_;
+  bool stranded_ = false;
+  std::deque<Gone> gone_;
+  std::deque<Sample> samples_;  // the first one is the last that is older than kRatePeriod
+  double loss_ = 0;
+  std::uint64_t step_ = 0;
+};
+
+}  // namespace shoal

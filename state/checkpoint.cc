@@ -1,0 +1,170 @@
+#include "state/checkpoint.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "stages/safetensors.h"
+#include "sync/rule_arrays.h"
+
+namespace shoal {
+namespace {
+
+constexpr const char* kFormat = "1";
+constexpr const char* kSignature = "shoal.signature";
+
+Error malformed(const std::string& what) { return make_error(ErrorCode::kMalformed, "checkpoint: " + what); }
+
+std::string_view name_of(ArenaRole role) {
+  switch (role) {
+    case ArenaRole::kMoment1:
+      return "moment1";
+    case ArenaRole::kMoment2:
+      return "moment2";
+    case ArenaRole::kOuterMomentum:
+      return "outer_momentum";
+    default:
+      return "state";
+  }
+}
+
+// In the order of an image, which is also that of their names: so they lie in a file as in an image.
+std::vector<std::string> array_names(const OuterRule& rule) {
+  std::vector<std::string> names{"anchor"};
+  for (const ArenaRole role : rule.shared_roles())
+    names.push_back("shared." + std::to_string(names.size()) + "." + std::string(name_of(role)));
+  return names;
+}
+
+// What the signature is of: each value of the metadata but itself, a line each.
+std::vector<std::uint8_t> signed_text(const StringMap& metadata) {
+  std::string text = "shoal checkpoint 1\n";
+  for (const auto& [key, value] : metadata)
+    if (key != kSignature && key.starts_with("shoal.")) text += key + "=" + value + "\n";
+  return {text.begin(), text.end()};
+}
+
+class MetadataReader {
+ public:
+  explicit MetadataReader(const StringMap& metadata) : metadata_(metadata) {}
+
+  Result<std::string> text(const char* key) const {
+    const auto found = metadata_.find(key);
+    if (found == metadata_.end()) return malformed(std::string("the metadata lack ") + key);
+    return found->second;
+  }
+  template <class Number>
+  Status number(const char* key, Number& out) const {
+    SHOAL_ASSIGN(const std::string value, text(key));
+    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), out);
+    if (error == std::errc() && end == value.data() + value.size()) return {};
+    return malformed(std::string("the metadata's ") + key + " is no number in range");
+  }
+  template <class Key>
+  Status key32(const char* key, Key& out) const {
+    SHOAL_ASSIGN(const std::string value, text(key));
+    auto bytes = parse_hex32(value);
+    if (!bytes.ok()) return malformed(std::string("the metadata's ") + key + " are not 64 hex digits");
+    out.bytes = *bytes;
+    return {};
+  }
+
+ private:
+  const StringMap& metadata_;
+};
+
+Status check_signature(const StringMap& metadata, const PeerId& peer) {
+  SHOAL_ASSIGN(const std::string text, MetadataReader(metadata).text(kSignature));
+  Signature signature{};
+  const std::size_t half = signature.size() / 2;
+  if (text.size() != 4 * half) return malformed(std::string("the metadata's ") + kSignature + " is no signature");
+  for (std::size_t i = 0; i < 2; ++i) {
+    auto bytes = parse_hex32(std::string_view(text).substr(2 * half * i, 2 * half));
+    if (!bytes.ok()) return malformed(std::string("the metadata's ") + kSignature + " is no signature");
+    std::copy(bytes->begin(), bytes->end(), signature.begin() + static_cast<std::ptrdiff_t>(half * i));
+  }
+  if (verify(peer, signed_text(metadata), signature)) return {};
+  return make_error(ErrorCode::kCorrupt, "checkpoint: what it says of itself is not what its peer signed");
+}
+
+Result<CheckpointInfo> info_of(const StringMap& metadata) {
+  const MetadataReader read(metadata);
+  SHOAL_ASSIGN(const std::string format, read.text("shoal.checkpoint"));
+  if (format != kFormat)
+    return make_error(ErrorCode::kUnsupported, "checkpoint: format " + format + ", this program reads " + kFormat);
+  CheckpointInfo info;
+  SHOAL_TRY(read.key32("shoal.run", info.run));
+  SHOAL_TRY(read.key32("shoal.peer", info.peer));
+  SHOAL_TRY(read.key32("shoal.digest", info.digest));
+  SHOAL_TRY(read.number("shoal.stage", info.state.stage.value));
+  SHOAL_TRY(read.number("shoal.version", info.state.version.value));
+  SHOAL_TRY(read.number("shoal.tag", info.state.tag));
+  SHOAL_TRY(read.number("shoal.sequence", info.sequence));
+  SHOAL_TRY(read.number("shoal.saved", info.saved_s));
+  SHOAL_ASSIGN(const std::string rule, read.text("shoal.rule"));
+  const auto name = std::ranges::find(kRuleNames, rule);
+  if (name == std::end(kRuleNames)) return malformed("of the rule \"" + rule + "\", which this program does not have");
+  info.state.rule = static_cast<RuleId>(name - std::begin(kRuleNames));
+  SHOAL_TRY(check_signature(metadata, info.peer));
+  return info;
+}
+
+// The arrays of the file, which lie in the order of an image. ERRORS: kMalformed.
+Result<ByteView> arrays_of(const Safetensors& file, StateHeader& header) {
+  const std::vector<std::string> names = array_names(*OuterRules().of(header.rule));
+  if (file.tensors.size() != names.size())
+    return malformed("it has " + std::to_string(file.tensors.size()) + " arrays, and its rule " +
+                     std::to_string(names.size()));
+  header.roles = static_cast<std::uint8_t>(names.size() - 1);
+  header.floats = file.tensors.front().tensor.bytes.size() / sizeof(float);
+  std::size_t bytes = 0;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const auto& [name, tensor] = file.tensors[i];
+    if (name != names[i] || tensor.dtype != DType::kF32 || tensor.bytes.size() != header.floats * sizeof(float))
+      return malformed("array \"" + name + "\" is not the one that belongs there");
+    bytes += tensor.bytes.size();
+  }
+  return ByteView(file.tensors.front().tensor.bytes.data(), bytes);
+}
+
+}  // namespace
+
+std::vector<Bytes> checkpoint_parts(const CheckpointOrigin& origin, const Bytes& image, const KeyPair& key) {
+  const StateHeader header = *parse_state_header(image);
+  StringMap metadata{{"shoal.checkpoint", kFormat},
+                     {"shoal.run", hex_of(origin.run)},
+                     {"shoal.peer", hex_of(key.id())},
+                     {"shoal.digest", hex_of(digest_of_image(image))},
+                     {"shoal.stage", std::to_string(header.stage.value)},
+                     {"shoal.version", std::to_string(header.version.value)},
+                     {"shoal.rule", std::string(kRuleNames[static_cast<std::size_t>(header.rule)])},
+                     {"shoal.tag", std::to_string(header.tag)},
+                     {"shoal.sequence", std::to_string(origin.sequence)},
+                     {"shoal.saved", std::to_string(origin.saved_s)}};
+  const Signature signature = key.sign(signed_text(metadata));
+  metadata[kSignature] = hex_of(signature.data(), signature.size());
+  std::vector<NamedTensor> tensors;
+  const std::size_t bytes = header.floats * sizeof(float);
+  for (std::size_t at = kStateHeaderBytes; const std::string& name : array_names(*OuterRules().of(header.rule))) {
+    const Shape shape{static_cast<std::int64_t>(header.floats)};
+    tensors.push_back({name, {DType::kF32, shape, image.view().subspan(at, bytes)}});
+    at += bytes;
+  }
+  return {safetensors_header(metadata, tensors), image.slice(kStateHeaderBytes, image.size() - kStateHeaderBytes)};
+}
+
+Result<Checkpoint> parse_checkpoint(Bytes file) {
+  SHOAL_ASSIGN(const Safetensors parsed, parse_safetensors(std::move(file)));
+  Checkpoint checkpoint;
+  SHOAL_ASSIGN(checkpoint.info, info_of(parsed.metadata));
+  SHOAL_ASSIGN(const ByteView arrays, arrays_of(parsed, checkpoint.info.state));
+  checkpoint.image = state_image_of(checkpoint.info.state, arrays);
+  // There they are aligned; in a file a header of any length stands in front of them.
+  const ByteView values = checkpoint.image.view().subspan(kStateHeaderBytes);
+  SHOAL_TRY(
+      check_all_finite({reinterpret_cast<const float*>(values.data()), values.size() / sizeof(float)}, "a checkpoint"));
+  if (digest_of_image(checkpoint.image) != checkpoint.info.digest)
+    return make_error(ErrorCode::kCorrupt, "checkpoint: its arrays are not those that were written");
+  return checkpoint;
+}
+
+}  // namespace shoal

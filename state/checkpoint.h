@@ -1,0 +1,48 @@
+#pragma once
+// A stage's state as a file that outlives its peer: safetensors with the arrays of a state image (state/state_image.h),
+// and in its metadata what they are, signed by the peer that wrote it (docs/FILES.md). One file is one checkpoint, so
+// it is there whole or not at all.
+//
+// Pure: bytes in, bytes out.   Thread: any.
+#include <cstdint>
+#include <vector>
+
+#include "common/bytes.h"
+#include "common/crypto/sign.h"
+#include "common/ids.h"
+#include "common/result.h"
+#include "state/state_image.h"
+#include "sync/outer_rule.h"
+
+namespace shoal {
+
+struct CheckpointInfo {
+  RunId run;
+  StateHeader state;
+  Digest digest;               // digest_of_image
+  std::uint64_t sequence = 0;  // of those that its peer wrote for the run: clocks jump, this rises
+  std::uint64_t saved_s = 0;   // seconds since 1970, by the clock of whoever wrote it; for people
+  PeerId peer;                 // who wrote it
+};
+
+struct Checkpoint {
+  CheckpointInfo info;
+  Bytes image;
+};
+
+// A larger file is none.
+inline constexpr std::uint64_t kCheckpointBytesMax = kStateImageBytesMax + (1u << 20);
+
+// The pieces of the file; they share the image. REQUIRES: parse_state_header(image) succeeds.
+struct CheckpointOrigin {
+  RunId run;
+  std::uint64_t sequence = 0, saved_s = 0;  // as in CheckpointInfo
+};
+std::vector<Bytes> checkpoint_parts(const CheckpointOrigin& origin, const Bytes& image, const KeyPair& key);
+
+// Checks the signature, the digest and that every value is finite. ERRORS: kMalformed (no checkpoint, or what it says
+// of itself does not fit), kTooLarge, kUnsupported (a format or a type of a later program), kCorrupt (it is not as it
+// was written), kNonFinite.
+Result<Checkpoint> parse_checkpoint(Bytes file);
+
+}  // namespace shoal

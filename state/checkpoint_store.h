@@ -1,0 +1,60 @@
+#pragma once
+// The checkpoints of one run that a peer keeps in its folders: a few generations in slots, each a file of its own
+// (state/checkpoint.h). A new one takes the place of the oldest, or of a file that cannot be used, and never that of
+// the newest good one: whatever becomes of its writing, what was there before can be read.
+//
+// Thread: loop only.   Borrows: the storage.   Bounds: kSlotsMax files a folder; one checkpoint under way.
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/lifetime.h"
+#include "common/storage.h"
+#include "state/checkpoint.h"
+
+namespace shoal {
+
+class CheckpointStore {
+ public:
+  static constexpr std::size_t kSlotsMin = 2, kSlotsMax = 64;
+
+  // Of a peer with this key. FOLDER/checkpoint-<run>-<peer>-<slot>.safetensors, 16 hex digits of each key: several may
+  // share a folder; every folder gets each of
+  // them. REQUIRES: a folder, which exists.
+  CheckpointStore(Storage& storage, std::vector<std::string> folders, const RunId& run, const PeerId& peer);
+
+  struct Loaded {
+    std::optional<Checkpoint> newest;   // the last one saved that can be used
+    std::vector<std::string> problems;  // a file that is there and cannot: path and why
+  };
+  // Reads what an earlier process left, and remembers what a new one may take the place of. Blocks; once, at the start.
+  Loaded load();
+
+  // So many from now on, kSlotsMin to kSlotsMax. Files of more slots stay as they are.
+  void keep(std::size_t slots);
+  // Of the next one that is saved.
+  std::uint64_t next_sequence() const { return sequence_ + 1; }
+  // What checkpoint_parts made with next_sequence(). Atomic in each folder. Success when one has it; else the first
+  // folder's error. REQUIRES: none is under way.
+  void save(const std::vector<Bytes>& parts, std::function<void(Status)> done);
+  // Of the last save: folders that failed while another one took it.
+  std::vector<std::string> take_problems() { return std::exchange(problems_, {}); }
+
+ private:
+  std::string path_of(const std::string& folder, std::size_t slot) const;
+
+  Storage& storage_;
+  const std::vector<std::string> folders_;
+  const RunId run_;
+  const PeerId peer_;
+  std::size_t slots_ = kSlotsMin;
+  std::uint64_t sequence_ = 0;  // the newest
+  std::vector<std::uint64_t> taken_ =
+      std::vector<std::uint64_t>(kSlotsMax);  // by slot, a sequence; 0: free or of no use
+  std::vector<std::string> problems_;
+  Lifetime lifetime_;
+};
+
+}  // namespace shoal

@@ -1,0 +1,271 @@
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <set>
+
+#include "common/bulk_bytes.h"
+#include "common/crypto/hash.h"
+#include "common/lifetime.h"
+#include "state/state_transfer.h"
+
+namespace shoal {
+namespace {
+
+// Chunks, some 40 ms of BLAKE2b for digest and root: parts of rounds wait for no longer job.
+constexpr std::size_t kHashedAtOnce = 16;
+
+std::size_t chunk_size(std::uint64_t bytes, std::uint32_t index) {
+  return static_cast<std::size_t>(
+      std::min<std::uint64_t>(kHashChunkBytes, bytes - std::uint64_t{index} * kHashChunkBytes));
+}
+
+}  // namespace
+
+struct StateFetcher::State {
+  State(FetcherOptions options, FetcherHost& host, EventLoop& loop, StageId stage)
+      : options(options), host(host), loop(loop), stage(stage) {}
+  ~State() {
+    if (timer != 0) loop.cancel(timer);
+  }
+
+  struct Ask {
+    PeerId donor;
+    TimePoint since;
+  };
+  // Shared with the job that hashes it: the loop writes chunks that no job has come to, and none again.
+  struct Assembly {
+    explicit Assembly(std::uint64_t bytes) : buffer(Buffer::on_demand(bytes)), hasher(buffer.view()) {}
+    Buffer buffer;
+    ImageHasher hasher;  // over the buffer
+  };
+
+  const FetcherOptions options;
+  FetcherHost& host;
+  EventLoop& loop;
+  const StageId stage;
+
+  bool active = false, too_large_told = false;
+  Version version;
+  Digest digest;
+  std::vector<PeerId> donors;
+  std::set<PeerId> offering;         // have the image with `root`
+  std::set<PeerId> refused;          // offered an image that turned out wrong
+  std::set<PeerId> gave;             // a chunk, since they offered last
+  std::map<PeerId, TimePoint> late;  // gave none, or went at once: until then the others come first
+  Digest root;
+  std::shared_ptr<Assembly> image;  // null: nobody offered it yet
+  std::size_t hashed = 0;           // chunks, by the jobs that are over
+  bool hashing = false;             // a job is
+  std::vector<bool> have;
+  std::uint32_t have_count = 0;
+  std::map<std::uint32_t, Ask> asked;  // chunks in flight
+  std::size_t turn = 0;                // donors take turns
+  std::size_t queries = 0;             // rounds of StateQueries since anybody said a word of the version
+  TimerId timer = 0;
+  std::uint64_t generation = 0;  // of the image
+  Lifetime lifetime;
+
+  void restart(Version new_version, const Digest& new_digest) {
+    active = true;
+    version = new_version;
+    digest = new_digest;
+    refused.clear();
+    queries = 0;
+    drop_image();
+  }
+
+  bool passed_over(const PeerId& donor) const { return late.contains(donor) && late.size() < donors.size(); }
+
+  void drop_image() {
+    offering.clear();
+    ++generation;
+    image.reset();
+    hashed = 0;
+    hashing = false;
+    have.clear();
+    have_count = 0;
+    asked.clear();
+  }
+
+  void arm() {
+    if (timer != 0) loop.cancel(timer);
+    timer = loop.after(std::min(options.query_period, options.chunk_timeout), [this] {
+      timer = 0;
+      on_timer();
+    });
+  }
+
+  void on_timer() {
+    if (!active) return;
+    arm();
+    std::erase_if(late, [&](const auto& entry) { return loop.now() >= entry.second; });
+    std::vector<PeerId> slow;
+    for (const auto& [index, ask] : asked)
+      if (loop.now() - ask.since >= options.chunk_timeout) slow.push_back(ask.donor);
+    for (const PeerId& donor : slow) lose(donor);
+    query_donors();
+    ask_chunks();
+    if (offering.empty() && ++queries % 5 == 0)
+      host.on_waiting(donors.empty() ? "nobody serves the stage that could give its state"
+                                     : "no member offers version " + std::to_string(version.value) + " yet");
+  }
+
+  void query_donors() {
+    for (const PeerId& donor : donors)
+      if (!offering.count(donor) && !refused.count(donor) && !passed_over(donor))
+        host.send(donor, StateQuery{stage, version});
+  }
+
+  void lose(const PeerId& donor) {
+    const bool gave_none = gave.erase(donor) == 0;
+    if (offering.erase(donor) > 0 && gave_none) late[donor] = loop.now() + options.chunk_timeout;
+    std::erase_if(asked, [&](const auto& entry) { return entry.second.donor == donor; });
+  }
+
+  void ask_chunks() {
+    if (offering.empty()) return;
+    for (std::uint32_t i = 0; i < have.size() && asked.size() < options.window; ++i) {
+      if (have[i] || asked.count(i)) continue;
+      auto donor = offering.begin();
+      std::advance(donor, static_cast<std::ptrdiff_t>(turn++ % offering.size()));
+      asked[i] = Ask{*donor, loop.now()};
+      host.send(*donor, ChunkQuery{stage, version, i});
+    }
+  }
+
+  // What is here and follows what is hashed, one job at a time.
+  void hash_more() {
+    if (hashing) return;
+    std::size_t end = hashed;
+    while (end < have.size() && have[end] && end - hashed < kHashedAtOnce) ++end;
+    if (end == hashed) return;
+    hashing = true;
+    auto job = [image = image, count = end - hashed] {
+      for (std::size_t i = 0; i < count; ++i) image->hasher.next();
+    };
+    auto done = lifetime.guard([this, mine = generation, end] {
+      if (mine != generation) return;
+      hashing = false;
+      hashed = end;
+      hashed == have.size() ? finish() : hash_more();
+    });
+    if (have.size() > 1) return host.run_aside(std::move(job), std::move(done));
+    job();
+    done();
+  }
+
+  void finish() {
+    const auto hashes = image->hasher.finish();
+    const bool good = hashes.ok() && hashes->header.stage == stage && hashes->header.version == version &&
+                      hashes->root == root && hashes->digest == digest;
+    if (!good) {
+      // Some donor lied or is broken, and without the leaves' digests we cannot say which.
+      refused = offering;
+      drop_image();
+      if (refused.size() >= donors.size()) refused.clear();
+      return host.on_waiting("the state that was fetched does not have the committed digest; fetching again");
+    }
+    active = false;
+    Bytes bytes = std::move(image->buffer).freeze();
+    drop_image();
+    host.on_fetched(std::move(bytes));
+  }
+};
+
+StateFetcher::StateFetcher(FetcherOptions options, FetcherHost& host, EventLoop& loop, StageId stage)
+    : state_(std::make_unique<State>(options, host, loop, stage)) {}
+StateFetcher::~StateFetcher() = default;
+
+void StateFetcher::fetch(Version version, const Digest& digest, std::vector<PeerId> donors) {
+  State& s = *state_;
+  if (s.active && version < s.version) return;
+  if (!s.active || version != s.version || digest != s.digest) s.restart(version, digest);
+  s.donors = std::move(donors);
+  std::erase_if(s.offering, [&](const PeerId& peer) {
+    return std::find(s.donors.begin(), s.donors.end(), peer) == s.donors.end();
+  });
+  std::erase_if(s.asked, [&](const auto& entry) { return !s.offering.count(entry.second.donor); });
+  s.query_donors();
+  s.ask_chunks();
+  if (s.timer == 0) s.arm();
+}
+
+void StateFetcher::on_offer(const PeerId& from, const StateOffer& offer) {
+  State& s = *state_;
+  if (!s.active || offer.stage != s.stage || offer.version != s.version) return;
+  if (std::find(s.donors.begin(), s.donors.end(), from) == s.donors.end() || s.refused.count(from)) return;
+  if (!offer.has) {
+    s.queries = 0;  // it is on its way
+    return s.host.on_making();
+  }
+  if (offer.digest != s.digest || s.passed_over(from) || !s.options.allows(offer.bytes)) return;
+  if (offer.bytes > s.options.bytes_max) {
+    if (!std::exchange(s.too_large_told, true))
+      s.host.on_waiting("the stage's state has " + std::to_string(offer.bytes) + " bytes, and at most " +
+                        std::to_string(s.options.bytes_max) +
+                        " are fetched: this peer cannot join the stage. HINT: a run of more [pipeline] stages has "
+                        "smaller ones");
+    return;
+  }
+  if (offer.bytes < kStateHeaderBytes || offer.chunks != (offer.bytes + kHashChunkBytes - 1) / kHashChunkBytes) return;
+  // Of a root that nobody offers any more. One that is here whole is judged by its hashes.
+  if (s.offering.empty() && offer.root != s.root && s.have_count < s.have.size()) s.drop_image();
+  if (s.image == nullptr) {
+    s.root = offer.root;
+    s.image = std::make_shared<State::Assembly>(offer.bytes);
+    s.have.assign(offer.chunks, false);
+  } else if (offer.root != s.root || offer.bytes != s.image->buffer.size()) {
+    return;
+  }
+  s.offering.insert(from);
+  s.queries = 0;
+  s.ask_chunks();
+}
+
+void StateFetcher::on_chunk(const PeerId& from, const Chunk& chunk, Bytes frame) {
+  State& s = *state_;
+  if (!s.active || chunk.stage != s.stage || chunk.version != s.version) return;
+  const auto ask = s.asked.find(chunk.index);
+  if (ask == s.asked.end() || ask->second.donor != from) return;
+  s.asked.erase(ask);
+  const std::uint64_t total = s.image->buffer.size();
+  if (!chunk.has || frame.size() != chunk_size(total, chunk.index)) {
+    s.lose(from);
+    return s.ask_chunks();
+  }
+  std::memcpy(s.image->buffer.data() + std::size_t{chunk.index} * kHashChunkBytes, frame.data(), frame.size());
+  note_bulk(frame.size());
+  s.have[chunk.index] = true;
+  s.gave.insert(from);
+  ++s.have_count;
+  s.host.on_progress(std::min<std::uint64_t>(std::uint64_t{s.have_count} * kHashChunkBytes, total), total);
+  if (!s.active || chunk.version != s.version) return;
+  s.ask_chunks();
+  s.hash_more();
+}
+
+void StateFetcher::on_donor_down(const PeerId& donor) {
+  state_->lose(donor);
+  state_->ask_chunks();
+}
+
+bool StateFetcher::asked(const PeerId& donor, const Chunk& chunk) const {
+  const State& s = *state_;
+  if (!s.active || chunk.stage != s.stage || chunk.version != s.version) return false;
+  const auto ask = s.asked.find(chunk.index);
+  return ask != s.asked.end() && ask->second.donor == donor;
+}
+
+void StateFetcher::cancel() {
+  state_->active = false;
+  state_->drop_image();
+}
+
+bool StateFetcher::active() const { return state_->active; }
+
+std::optional<Version> StateFetcher::target() const {
+  if (!state_->active) return std::nullopt;
+  return state_->version;
+}
+
+}  // namespace shoal

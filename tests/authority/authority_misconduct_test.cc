@@ -1,0 +1,181 @@
+// A member that does harm with well-formed messages: what it does is bounded, and its session ends by name.
+#include <functional>
+
+#include "common/log.h"
+#include "tests/authority/authority_rig.h"
+
+namespace shoal {
+namespace {
+
+using test::AuthorityTest;
+using test::peer_of;
+using test::session_of;
+
+class AuthorityMisconductTest : public AuthorityTest {
+ protected:
+  void SetUp() override { set_log_level(LogLevel::kError); }
+  void TearDown() override { set_log_level(LogLevel::kInfo); }
+
+  JoinAnswer ask_to_join(const Remote& from, const JoinRequest& request = {}) {
+    authority->on_link_up(from);
+    authority->on_message(from, request);
+    settle();
+    for (auto at = sent.rbegin(); at != sent.rend(); ++at)
+      if (const auto* answer = std::get_if<JoinAnswer>(&at->second); answer && at->first == from.peer) return *answer;
+    ADD_FAILURE() << "no answer";
+    return {};
+  }
+  // Members 1 and 2 do what they are asked, so that each round that is committed gives 3 another trial; 3 answers those
+  // that it is in with `refuse`. Until a session is over or it refused `most`. Returns how often it did.
+  std::uint32_t refuse_rounds(int turns, std::uint32_t most, const std::function<void(const RoundOpen&)>& refuse) {
+    std::uint64_t seen = 0;
+    std::uint32_t refusals = 0;
+    for (int turn = 0; turn < turns && over.empty() && refusals < most; ++turn) {
+      for (const std::uint64_t n : {3, 1, 2}) beat(n, version, 100);  // 3 first: a round begins with who is there
+      loop.run_for(300ms);
+      const auto opened = sent_to<RoundOpen>(1);
+      if (opened.empty() || opened.back().round.value == seen) continue;
+      const RoundOpen open = opened.back();
+      seen = open.round.value;
+      if (std::count(open.members.begin(), open.members.end(), session_of(3)) > 0) {
+        refuse(open);
+        settle();
+        ++refusals;
+        continue;
+      }
+      for (std::uint64_t n = 1; n <= 2; ++n) contribute(n, seen, {10 * seen + n});
+      for (std::uint64_t n = 1; n <= 2; ++n) agree(n, seen, 7, 3, 30);
+      settle();
+      version = open.base.value + 1;
+    }
+    return refusals;
+  }
+  // It was not ready, which it says when its time is over or at once. At most four times more than a member may refuse.
+  std::uint32_t not_ready(bool waits) {
+    options.round_budget = 4s;
+    boot_with(3);
+    return refuse_rounds(400, kRoundRefusalsMax + 4, [&](const RoundOpen& open) {
+      if (waits) keep_alive(3, std::chrono::milliseconds(open.budget_ms) * 6 / 10, version);
+      fail_round(3, open.round.value, session_of(3), "the step or snapshot was not ready within the budget");
+    });
+  }
+  bool listed_serving(std::uint64_t n) const {
+    for (const Member& member : authority->members().stages[0].members)
+      if (member.session == session_of(n)) return member.serving;
+    return false;
+  }
+  std::uint64_t version = 0;  // of members 1 to 3
+};
+
+TEST_F(AuthorityMisconductTest, WhoAnswersEveryRoundWithAFailureIsEndedByNameAndItsPeerRests) {
+  boot_with(3);
+  refuse_rounds(100, 100, [&](const RoundOpen& open) {
+    fail_round(3, open.round.value, session_of(1), "no" + std::string(limits::kTextMax - 2, '!'));
+  });
+  EXPECT_GE(commits.size(), 3u) << "the others go on meanwhile";
+  ASSERT_EQ(over.size(), 1u);
+  EXPECT_EQ(over[0].first, session_of(3));
+  EXPECT_NE(over[0].second.find("brought nothing: no"), std::string::npos) << over[0].second;
+  EXPECT_TRUE(fenced.contains(session_of(3)));
+
+  const Remote next{peer_of(3), Session{session_of(3).peer_tag, 99}, PeerRole::kPeer};
+  const JoinAnswer refused = ask_to_join(next);
+  EXPECT_FALSE(refused.accepted);
+  EXPECT_TRUE(refused.later) << "it asks again by itself";
+  EXPECT_NE(refused.reason.find("ended for what it did"), std::string::npos) << refused.reason;
+  keep_alive(2, AdmissionPace::kRestFirst + 1s, version);
+  EXPECT_TRUE(ask_to_join(next).accepted);
+}
+
+// It may be slow, or wait for what all wait for.
+TEST_F(AuthorityMisconductTest, WhoIsNotReadyWithinTheBudgetIsNotEndedForIt) {
+  EXPECT_EQ(not_ready(true), kRoundRefusalsMax + 4);
+  EXPECT_TRUE(over.empty());
+}
+
+TEST_F(AuthorityMisconductTest, WhoSaysSoLongBeforeItsTimeIsOverIs) {
+  EXPECT_EQ(not_ready(false), kRoundRefusalsMax);
+  EXPECT_EQ(over.size(), 1u);
+}
+
+TEST_F(AuthorityMisconductTest, WhoTogglesServingMakesFewRecordsAndServesInTheEnd) {
+  boot_with(2);
+  const auto records = [&] {
+    std::size_t count = 0;
+    for (const LogRecord& record : durable_log().records)
+      if (const auto* member = std::get_if<LogMember>(&record)) count += member->member.session == session_of(2);
+    return count;
+  };
+  for (int i = 0; i < 2000; ++i) {
+    Beat toggled = beat_of();
+    toggled.serving = i % 2 == 1;
+    authority->on_message(remote(2), toggled);
+    loop.run_for(1ms);
+  }
+  settle();
+  EXPECT_LE(records(), 2 * (static_cast<std::size_t>(kServingAtOnce) + 2));
+  EXPECT_TRUE(over.empty());
+  keep_alive(2, from_seconds(1 / kServingPerSecond) + 2s);
+  EXPECT_TRUE(listed_serving(2));
+}
+
+TEST_F(AuthorityMisconductTest, WhoDoesNotServeAnyMoreIsShownSoAtOnceHoweverOftenItChanged) {
+  boot_with(2);
+  for (int i = 0; i < 50; ++i) {
+    Beat toggled = beat_of();
+    toggled.serving = i % 2 == 1;
+    authority->on_message(remote(2), toggled);
+  }
+  keep_alive(2, from_seconds(1 / kServingPerSecond) + 2s);
+  ASSERT_TRUE(listed_serving(2));
+  Beat stopped = beat_of();
+  stopped.serving = false;
+  authority->on_message(remote(2), stopped);
+  settle();
+  EXPECT_FALSE(listed_serving(2));
+}
+
+// Its weight would be its share of the mean.
+TEST_F(AuthorityMisconductTest, AWeightThatIsNotThatOfItsEntriesEndsItsSession) {
+  options.entry_targets = 4;
+  boot_with(3);
+  beat(1, 0, 300);
+  const auto bring = [&](std::uint64_t n, std::uint64_t weight, std::vector<std::uint64_t> entries) {
+    RoundReport report;
+    report.round = RoundId(1);
+    report.weight = weight;
+    report.entries = std::move(entries);
+    authority->on_message(remote(n), report);
+    settle();
+  };
+  bring(1, 8, {1, 2});
+  bring(3, 0, {});
+  EXPECT_TRUE(over.empty());
+  bring(2, std::uint64_t{1} << 60, {3});
+  ASSERT_EQ(over.size(), 1u);
+  EXPECT_EQ(over[0].first, session_of(2));
+  EXPECT_NE(over[0].second.find("for 1 entries of 4 targets"), std::string::npos) << over[0].second;
+}
+
+// What they say of themselves is not looked at: another host each, or one that is not theirs.
+TEST_F(AuthorityMisconductTest, ManyIdentitiesOfOneHostAreAdmittedOneAfterAnother) {
+  boot();
+  host = "192.0.2.7";
+  std::size_t accepted = 0;
+  JoinRequest request;
+  for (std::uint64_t n = 1; n <= 200; ++n) {  // in 4 s
+    request.addresses = {"192.0.3." + std::to_string(n) + ":20000", "192.0.2.8:" + std::to_string(20'000 + n)};
+    const JoinAnswer answer = ask_to_join(remote(n), request);
+    accepted += answer.accepted ? 1 : 0;
+    EXPECT_NE(answer.accepted, answer.later) << answer.reason;
+    EXPECT_FALSE(answer.unreachable) << "its patience is not for that";
+  }
+  EXPECT_GE(accepted, static_cast<std::size_t>(AdmissionPace::kAtOnce));
+  EXPECT_LE(accepted, static_cast<std::size_t>(AdmissionPace::kAtOnce + 5 * AdmissionPace::kPerSecond));
+  EXPECT_EQ(members(), accepted);
+  host = "192.0.2.8";
+  EXPECT_TRUE(ask_to_join(remote(201), request).accepted) << "of another host, which the others claimed";
+}
+
+}  // namespace
+}  // namespace shoal

@@ -1,0 +1,202 @@
+// A stage that lost all who held its newest version goes back to one that somebody still has.
+#include "tests/authority/authority_rig.h"
+
+namespace shoal {
+namespace {
+
+using test::AuthorityTest;
+using test::digest_number;
+using test::peer_of;
+using test::session_of;
+
+class AuthorityRestoreTest : public AuthorityTest {
+ protected:
+  AuthorityRestoreTest() { options.restore_after = 60s; }
+
+  // Members 1 and 2 make version 1 (digest 7) of the entries 1 and 2, and version 2 (digest 8) of 11 and 12.
+  void two_versions() {
+    boot_with(2);
+    commit_first(2);
+    for (std::uint64_t n = 1; n <= 2; ++n) beat(n, 1, 300);
+    for (std::uint64_t n = 1; n <= 2; ++n) contribute(n, 2, {10 + n});
+    for (std::uint64_t n = 1; n <= 2; ++n) agree(n, 2, 8, 3, 30);
+    settle();
+    for (std::uint64_t n = 1; n <= 2; ++n) beat(n, 2);
+    ASSERT_EQ(newest(), Version(2));
+  }
+  // Another process of the same key, with a session of its own.
+  static Remote again(std::uint64_t n) {
+    Remote remote = AuthorityTest::remote(n);
+    remote.session.incarnation += 1000;
+    return remote;
+  }
+  // It joins with what it has: a version and its digest.
+  void come_back(const Remote& who, std::uint64_t version, std::uint8_t digest) {
+    JoinRequest request;
+    request.held_stage = StageId(0);
+    request.held_version = Version(version);
+    request.held_digest = digest_number(digest);
+    authority->on_link_up(who);
+    authority->on_message(who, request);
+    settle();
+    wait_with(who, version, digest);
+  }
+  void wait_with(const Remote& who, std::uint64_t version, std::uint8_t digest) {
+    Beat beat = beat_of();
+    beat.serving = false;
+    if (version > 0) beat.held = HeldState{Version(version), digest_number(digest)};
+    authority->on_message(who, beat);
+    settle();
+  }
+  // For so long, a beat a second.
+  void wait_for(Duration time, const Remote& who, std::uint64_t version, std::uint8_t digest) {
+    for (const TimePoint end = loop.now() + time; loop.now() < end; loop.run_for(980ms))
+      wait_with(who, version, digest);
+  }
+  Version newest() const { return authority->status()[0].version; }
+  Digest digest() const { return authority->members().stages[0].digest; }
+};
+
+TEST_F(AuthorityRestoreTest, GoesBackAtOnceWhenAllWhoMayHaveTheNewestAreBackWithoutIt) {
+  two_versions();
+  come_back(again(1), 1, 7);
+  EXPECT_EQ(newest(), Version(2)) << "member 2 may have the newest";
+  come_back(again(2), 1, 7);
+  wait_for(2s, again(1), 1, 7);
+  EXPECT_EQ(newest(), Version(3));
+  EXPECT_EQ(digest(), digest_number(7)) << "the content of version 1";
+  const auto lines = told(EventKind::kRestored);
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_EQ(lines[0].back_to, Version(1));
+  EXPECT_EQ(lines[0].version, Version(3));
+  EXPECT_EQ(lines[0].tag, 30u);
+  const std::vector<Secured> taken{{session_of(1), {11}}, {session_of(2), {12}}};
+  ASSERT_EQ(lines[0].secured->size(), 2u);
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ((*lines[0].secured)[i].session, taken[i].session);
+    EXPECT_EQ((*lines[0].secured)[i].serials, taken[i].serials);
+  }
+  ASSERT_EQ(restored.size(), 1u);
+  EXPECT_EQ(restored[0].round, RoundId(3)) << "ids of rounds are never reused";
+}
+
+TEST_F(AuthorityRestoreTest, WaitsForWhoMayHaveTheNewestAndTakesTheNewestThatIsThere) {
+  two_versions();
+  come_back(again(1), 1, 7);
+  wait_for(50s, again(1), 1, 7);  // member 2 is fenced meanwhile
+  EXPECT_EQ(newest(), Version(2));
+  EXPECT_EQ(authority->status()[0].back_to, Version(1)) << "and says what it will do";
+  come_back(again(2), 2, 8);
+  wait_for(1s, again(2), 2, 8);
+  EXPECT_EQ(newest(), Version(2)) << "who has the newest brings the stage back, and nothing is lost";
+  EXPECT_FALSE(authority->status()[0].back_to);
+  EXPECT_TRUE(told(EventKind::kRestored).empty());
+}
+
+TEST_F(AuthorityRestoreTest, AfterTheTimeItGoesBackWithoutThem) {
+  two_versions();
+  come_back(again(1), 1, 7);
+  wait_for(75s, again(1), 1, 7);
+  EXPECT_EQ(newest(), Version(3));
+  // It serves the version under its new name, and rounds go on from there.
+  Beat beat = beat_of(3, 300);
+  authority->on_message(again(1), beat);
+  settle();
+  const auto opens = sent_to<RoundOpen>(1);
+  ASSERT_FALSE(opens.empty());
+  EXPECT_EQ(opens.back().base, Version(3));
+  EXPECT_EQ(opens.back().round, RoundId(4));
+}
+
+TEST_F(AuthorityRestoreTest, BelievesNobodyWhomItNeverSawWithTheVersionNorADigestThatNoRoundMade) {
+  two_versions();
+  come_back(again(1), 1, 9);
+  wait_for(75s, again(1), 1, 9);
+  EXPECT_EQ(newest(), Version(2)) << "no round made digest 9";
+  come_back(AuthorityTest::remote(5), 1, 7);
+  for (int i = 0; i < 75; ++i) {
+    wait_with(again(1), 1, 9);
+    wait_with(AuthorityTest::remote(5), 1, 7);
+    loop.run_for(960ms);
+  }
+  EXPECT_EQ(newest(), Version(2)) << "peer 5 was never there";
+}
+
+TEST_F(AuthorityRestoreTest, AStrangerWhoSaysThatItHasTheNewestHoldsNothingUp) {
+  two_versions();
+  come_back(again(1), 1, 7);
+  come_back(AuthorityTest::remote(5), 2, 8);
+  for (int i = 0; i < 75; ++i) {
+    wait_with(again(1), 1, 7);
+    wait_with(AuthorityTest::remote(5), 2, 8);
+    loop.run_for(960ms);
+  }
+  EXPECT_EQ(newest(), Version(3));
+}
+
+TEST_F(AuthorityRestoreTest, WhatItWentBackFromIsOnNoLineAnyMore) {
+  two_versions();
+  come_back(again(1), 1, 7);
+  come_back(again(2), 1, 7);
+  wait_for(2s, again(1), 1, 7);
+  ASSERT_EQ(newest(), Version(3));
+  Remote third = AuthorityTest::remote(1);
+  third.session.incarnation += 2000;
+  Remote fourth = AuthorityTest::remote(2);
+  fourth.session.incarnation += 2000;
+  come_back(third, 2, 8);
+  come_back(fourth, 2, 8);
+  wait_for(75s, third, 2, 8);
+  EXPECT_EQ(newest(), Version(3)) << "version 2 lies behind";
+  wait_for(3s, third, 1, 7);
+  EXPECT_EQ(newest(), Version(3)) << "it has the content of the newest, whatever it calls it";
+}
+
+TEST_F(AuthorityRestoreTest, ARestartedAuthorityTellsItAgainAndGoesOnFromIt) {
+  two_versions();
+  come_back(again(1), 1, 7);
+  come_back(again(2), 1, 7);
+  wait_for(2s, again(1), 1, 7);
+  const auto before = told(EventKind::kRestored);
+  ASSERT_EQ(before.size(), 1u);
+  events.clear();
+  restored.clear();
+  newest_epoch = Epoch(0);
+  reboot();
+  const auto after = told(EventKind::kRestored);
+  ASSERT_EQ(after.size(), 1u);
+  EXPECT_EQ(after[0].tag, before[0].tag);
+  EXPECT_EQ(after[0].digest, before[0].digest);
+  EXPECT_EQ(after[0].secured->size(), before[0].secured->size());
+  EXPECT_EQ(newest(), Version(3));
+  EXPECT_EQ(told(EventKind::kRoundCommit).size(), 2u);
+  // A second loss: the one that holds version 1 brings its content back once more, and nothing is taken back for it.
+  authority->on_link_up(again(1));
+  wait_for(3s, again(1), 1, 7);
+  EXPECT_EQ(newest(), Version(3));
+}
+
+TEST_F(AuthorityRestoreTest, AJoinerGetsTheStageThatOnlyItCanBringBack) {
+  options.stages = 2;
+  boot();
+  join_and_serve(1);
+  join(3);  // the empty one: stage 1
+  beat(3, 0, 0, StageId(1));
+  join_and_serve(2);
+  commit_first(2);
+  for (std::uint64_t n = 1; n <= 2; ++n) beat(n, 1, 300);
+  for (std::uint64_t n = 1; n <= 2; ++n) contribute(n, 2, {10 + n});
+  for (std::uint64_t n = 1; n <= 2; ++n) agree(n, 2, 8, 3, 30);
+  for (int i = 0; i < 30; ++i) {  // both are fenced
+    beat(3, 0, 0, StageId(1));
+    loop.run_for(980ms);
+  }
+  come_back(again(2), 1, 7);
+  const auto answers = sent_to<JoinAnswer>(2);
+  ASSERT_FALSE(answers.empty());
+  EXPECT_EQ(answers.back().stage, StageId(0));
+  EXPECT_NE(answers.back().reason.find("holds version 1"), std::string::npos) << answers.back().reason;
+}
+
+}  // namespace
+}  // namespace shoal

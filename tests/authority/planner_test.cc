@@ -1,0 +1,76 @@
+#include "authority/planner.h"
+
+#include <gtest/gtest.h>
+
+namespace shoal {
+namespace {
+
+StageSupply supply(std::uint16_t stage, std::size_t members, double rate = 0, bool secured = false,
+                   std::uint8_t digest = 0) {
+  StageSupply s;
+  s.stage = StageId(stage);
+  s.members = s.serving = members;
+  s.rate_sum = rate;
+  s.secured = secured;
+  s.version = Version(secured ? 4 : 0);
+  s.digest.bytes[0] = digest;
+  return s;
+}
+
+JoinWish holding(std::uint16_t stage, std::uint8_t digest) {
+  JoinWish wish;
+  wish.held_stage = StageId(stage);
+  wish.held_version = Version(4);
+  wish.held_digest.bytes[0] = digest;
+  return wish;
+}
+
+TEST(PlannerTest, ChoosesFewestMembersThenLowestRateThenLowestStage) {
+  EXPECT_EQ(choose_stage(std::vector{supply(0, 2), supply(1, 1), supply(2, 2)}, {})->stage, StageId(1));
+  EXPECT_EQ(choose_stage(std::vector{supply(0, 2, 9), supply(1, 2, 5), supply(2, 2, 7)}, {})->stage, StageId(1));
+  EXPECT_EQ(choose_stage(std::vector{supply(0, 2, 5), supply(1, 2, 5)}, {})->stage, StageId(0));
+}
+
+TEST(PlannerTest, GrantsAWishOnlyIfNoOtherStageStaysEmpty) {
+  JoinWish wish;
+  wish.stage = StageId(0);
+  EXPECT_EQ(choose_stage(std::vector{supply(0, 5), supply(1, 1)}, wish)->stage, StageId(0));
+  EXPECT_EQ(choose_stage(std::vector{supply(0, 5), supply(1, 0)}, wish)->stage, StageId(1));
+  EXPECT_EQ(choose_stage(std::vector{supply(0, 0), supply(1, 1)}, wish)->stage, StageId(0));
+}
+
+TEST(PlannerTest, AWishForAnEmptyStageIsGrantedAndOneThatWouldLeaveAnotherEmptyMayCome) {
+  JoinWish wish;
+  wish.stage = StageId(2);
+  EXPECT_EQ(choose_stage(std::vector{supply(0, 0), supply(1, 0), supply(2, 0)}, wish)->stage, StageId(2));
+  const auto passed = choose_stage(std::vector{supply(0, 1), supply(1, 0), supply(2, 1)}, wish);
+  EXPECT_EQ(passed->stage, StageId(1));
+  EXPECT_TRUE(passed->wish_may_come);
+  EXPECT_FALSE(choose_stage(std::vector{supply(0, 1), supply(1, 0, 0, true), supply(2, 1)}, wish)->wish_may_come)
+      << "a run that trained waits for its stage";
+  EXPECT_FALSE(choose_stage(std::vector{supply(0, 1), supply(1, 0), supply(2, 1)}, {})->wish_may_come);
+}
+
+TEST(PlannerTest, WhoHoldsTheLastStateOfAnUnservedStageBringsItBackFirst) {
+  JoinWish wish = holding(2, 9);
+  wish.stage = StageId(0);
+  EXPECT_EQ(choose_stage(std::vector{supply(0, 0), supply(1, 0), supply(2, 0, 0, true, 9)}, wish)->stage, StageId(2));
+  EXPECT_EQ(choose_stage(std::vector{supply(0, 0), supply(1, 1), supply(2, 0, 0, true, 8)}, holding(2, 9))->stage,
+            StageId(0))
+      << "an older state is of no use";
+}
+
+TEST(PlannerTest, WhoHoldsTheLastStateNeedNotFetchUnlessAnotherStageIsEmpty) {
+  EXPECT_EQ(choose_stage(std::vector{supply(0, 1), supply(1, 2, 0, true, 9)}, holding(1, 9))->stage, StageId(1));
+  EXPECT_EQ(choose_stage(std::vector{supply(0, 0), supply(1, 2, 0, true, 9)}, holding(1, 9))->stage, StageId(0));
+}
+
+TEST(PlannerTest, NamesAWishBeyondTheRun) {
+  JoinWish wish;
+  wish.stage = StageId(7);
+  EXPECT_EQ(choose_stage(std::vector{supply(0, 1)}, wish).code(), ErrorCode::kInput);
+  EXPECT_EQ(choose_stage({}, {}).code(), ErrorCode::kInput);
+}
+
+}  // namespace
+}  // namespace shoal

@@ -1,0 +1,144 @@
+#include "authority/unreachable_pairs.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/sync/sync_fixtures.h"
+
+namespace shoal {
+namespace {
+
+using test::peer_of;
+using Blames = std::vector<std::pair<std::uint64_t, std::uint64_t>>;  // by, silent
+
+class UnreachablePairsTest : public testing::Test {
+ protected:
+  std::vector<PeerId> fail(const Blames& blames, std::map<std::uint64_t, std::uint64_t> settled = {}) {
+    std::vector<UnreachablePairs::Blame> said;
+    for (const auto& [by, silent] : blames) said.push_back({peer_of(by), peer_of(silent)});
+    std::map<PeerId, std::uint64_t> targets;
+    for (const auto& [peer, count] : settled) targets[peer_of(peer)] = count;
+    std::vector<PeerId> out;
+    for (const auto& left : book.on_attempt_failed(
+             said, [&](const PeerId& peer) { return targets[peer]; }, now))
+      out.push_back(left.peer);
+    return out;
+  }
+  bool rests(std::uint64_t n) const { return book.rests(peer_of(n), now); }
+  bool doubted(std::uint64_t n) const { return book.doubted(peer_of(n)); }
+  void commit(const std::vector<std::uint64_t>& agreed, const std::vector<std::uint64_t>& present) {
+    std::set<PeerId> had, here;
+    for (const auto n : agreed) had.insert(peer_of(n));
+    for (const auto n : present) here.insert(peer_of(n));
+    book.on_commit(had, here);
+  }
+
+  UnreachablePairs book;
+  TimePoint now{1000s};
+};
+
+TEST_F(UnreachablePairsTest, OneBlamedAttemptLeavesNobodyOutAndTwoInARowDo) {
+  EXPECT_TRUE(fail({{1, 2}, {2, 1}}).empty());
+  EXPECT_FALSE(rests(1) || rests(2));
+  EXPECT_EQ(fail({{1, 2}, {2, 1}}).size(), 1u);
+  EXPECT_TRUE(rests(1) != rests(2)) << "one of the two";
+}
+
+TEST_F(UnreachablePairsTest, AnAttemptWithOtherBlamesBetweenThemBeginsAnew) {
+  fail({{1, 2}});
+  fail({{3, 4}});
+  EXPECT_TRUE(fail({{1, 2}}).empty());
+}
+
+TEST_F(UnreachablePairsTest, TheMostBlamedOneGoesThenTheOneWithTheLeastToBring) {
+  for (int i = 0; i < 2; ++i) fail({{1, 3}, {2, 3}, {3, 1}});
+  EXPECT_TRUE(rests(3));
+  EXPECT_FALSE(rests(1) || rests(2));
+  for (int i = 0; i < 2; ++i) fail({{5, 6}, {6, 5}}, {{5, 40}, {6, 80}});
+  EXPECT_TRUE(rests(5));
+  EXPECT_FALSE(rests(6));
+}
+
+TEST_F(UnreachablePairsTest, TwoPairsApartLoseOneEach) {
+  for (int i = 0; i < 2; ++i) fail({{1, 2}, {2, 1}, {3, 4}, {4, 3}});
+  EXPECT_EQ(rests(1) + rests(2), 1);
+  EXPECT_EQ(rests(3) + rests(4), 1);
+}
+
+TEST_F(UnreachablePairsTest, RestsDoubleAndATrialThatFailsOnceLeavesTheSameOneOut) {
+  for (int i = 0; i < 2; ++i) fail({{1, 2}, {2, 1}}, {{1, 10}, {2, 20}});
+  ASSERT_TRUE(rests(1));
+  Duration rest = UnreachablePairs::kRestFirst;
+  for (int trial = 0; trial < 8; ++trial) {
+    now += rest - 1s;
+    EXPECT_TRUE(rests(1));
+    now += 1s;
+    EXPECT_FALSE(rests(1));
+    EXPECT_TRUE(doubted(1)) << "on trial";
+    EXPECT_EQ(fail({{1, 2}, {2, 1}}, {{1, 20}, {2, 10}}), std::vector<PeerId>{peer_of(1)});
+    rest = std::min<Duration>(2 * rest, UnreachablePairs::kRestMax);
+  }
+  EXPECT_EQ(rest, UnreachablePairs::kRestMax);
+}
+
+TEST_F(UnreachablePairsTest, IsRememberedOverCommitsOfTheOthersAndForgottenAfterATrial) {
+  for (int i = 0; i < 2; ++i) fail({{1, 2}, {2, 1}}, {{2, 20}});
+  commit({2, 3}, {1, 2, 3});
+  EXPECT_TRUE(rests(1));
+  now += UnreachablePairs::kRestFirst;
+  commit({1, 3}, {1, 2, 3});
+  EXPECT_TRUE(doubted(1)) << "the other one was not there";
+  commit({1, 2, 3}, {1, 2, 3});
+  EXPECT_FALSE(doubted(1));
+  EXPECT_TRUE(fail({{1, 2}, {2, 1}}).empty()) << "as if it were the first time";
+}
+
+TEST_F(UnreachablePairsTest, IsForgottenWhenOneOfThemIsGone) {
+  for (int i = 0; i < 2; ++i) fail({{1, 2}, {2, 1}}, {{2, 20}});
+  commit({1, 3}, {1, 3});
+  EXPECT_FALSE(doubted(1));
+  for (int i = 0; i < 2; ++i) fail({{1, 2}, {2, 1}}, {{2, 20}});
+  book.on_left(peer_of(2));
+  EXPECT_FALSE(doubted(1));
+}
+
+TEST_F(UnreachablePairsTest, WhoWasLeftOutServesWhileTheOtherIsGoneAndOneBlameLeavesItOutAgain) {
+  for (int i = 0; i < 2; ++i) fail({{1, 2}, {2, 1}}, {{2, 20}});
+  ASSERT_TRUE(rests(1));
+  book.on_gone(peer_of(1));
+  EXPECT_TRUE(rests(1)) << "its next session has the same path";
+  book.on_gone(peer_of(2));
+  EXPECT_FALSE(rests(1) || doubted(1));
+  EXPECT_EQ(fail({{1, 2}, {2, 1}}, {{2, 20}}), std::vector<PeerId>{peer_of(1)});
+}
+
+TEST_F(UnreachablePairsTest, WhoSendsWhatCannotBeUsedIsNamedForThat) {
+  const std::vector<UnreachablePairs::Blame> blames{{peer_of(1), peer_of(2), true}};
+  for (int i = 0; i < 2; ++i)
+    book.on_attempt_failed(
+        blames, [](const PeerId&) { return 0u; }, now);
+  EXPECT_TRUE(rests(2));
+  EXPECT_TRUE(book.sends_malformed(peer_of(2)));
+  EXPECT_TRUE(book.why(peer_of(2), now)->malformed);
+  EXPECT_FALSE(book.sends_malformed(peer_of(1)));
+}
+
+TEST_F(UnreachablePairsTest, TheLastRoundTriesWhoRests) {
+  for (int i = 0; i < 2; ++i) fail({{1, 2}, {2, 1}}, {{2, 20}});
+  book.try_now(now);
+  EXPECT_FALSE(rests(1));
+  EXPECT_EQ(fail({{1, 2}}), std::vector<PeerId>{peer_of(1)});
+}
+
+TEST_F(UnreachablePairsTest, KeepsABoundedNumber) {
+  for (int i = 0; i < 2; ++i) {
+    Blames many;
+    for (std::uint64_t n = 1; n <= 250; n += 2)
+      for (std::uint64_t other = 2; other <= 8; other += 2) many.push_back({n, other});
+    fail(many);
+  }
+  fail({});
+  EXPECT_TRUE(rests(2) || rests(4));
+}
+
+}  // namespace
+}  // namespace shoal

@@ -1,0 +1,386 @@
+#include "state/state_transfer.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <utility>
+
+#include "common/bulk_bytes.h"
+#include "common/crypto/hash.h"
+#include "common/rng.h"
+#include "sim/sim_loop.h"
+#include "state/state_image.h"
+#include "tests/sync/sync_fixtures.h"
+
+namespace shoal {
+namespace {
+
+using test::peer_of;
+
+// An image of `megabytes` MiB and a bit, made by hand: the layout is what state/state_image.h says.
+Bytes big_image(std::size_t megabytes, std::uint64_t version, std::uint64_t seed) {
+  const std::uint64_t floats = megabytes * (1u << 18) + 5;
+  Buffer buffer(kStateHeaderBytes + 2 * floats * 4);
+  std::memcpy(buffer.data(), "shoalst1", 8);
+  buffer.data()[8] = 1;
+  buffer.data()[9] = 1;
+  for (std::size_t i = 0; i < 8; ++i) buffer.data()[16 + i] = static_cast<std::uint8_t>(version >> (8 * i));
+  for (std::size_t i = 0; i < 8; ++i) buffer.data()[32 + i] = static_cast<std::uint8_t>(floats >> (8 * i));
+  Rng rng(seed);
+  for (std::size_t at = kStateHeaderBytes; at + 8 <= buffer.size(); at += 8) {
+    const std::uint64_t word = rng.next();
+    std::memcpy(buffer.data() + at, &word, 8);
+  }
+  return std::move(buffer).freeze();
+}
+
+class TransferTest : public testing::Test, public FetcherHost {
+ protected:
+  struct Donor final : DonorHost {
+    Donor(TransferTest& test, std::uint64_t n, DonorOptions options)
+        : test(test), self(peer_of(n)), donor(options, *this, test.loop, StageId(0)) {}
+    void make_image(std::function<void(Result<StateImage>)> done) override {
+      ++images_made;
+      test.loop.after(making_time, [this, done] {
+        const BulkElsewhere on_the_device;
+        Result<StateImage> made = hash_state_image(image);
+        if (lies) {
+          Bytes& last = made->chunks.back();
+          std::vector<std::uint8_t> bytes(last.data(), last.data() + last.size());
+          bytes.back() ^= 1;
+          last = Bytes::from_vector(std::move(bytes)).summed();
+        }
+        done(std::move(made));
+      });
+    }
+    Version version() const override { return parse_state_header(image)->version; }
+    void send(const PeerId&, Message message, std::vector<Bytes> frames) override {
+      const auto* chunk = std::get_if<Chunk>(&message);
+      const std::uint64_t before = bulk_bytes();
+      for (const Bytes& frame : frames) (void)frame.sum();  // as a link does
+      EXPECT_EQ(bulk_bytes(), before) << "on a loop";
+      if (!up || (chunk != nullptr && chunk->index == 0 && std::exchange(loses_first, false))) return;
+      test.loop.after(10ms, [this, message, frames] { test.to_fetcher(self, message, frames); });
+    }
+    TransferTest& test;
+    PeerId self;
+    StateDonor donor;
+    Bytes image;
+    bool up = true, lies = false, loses_first = false;
+    int images_made = 0, chunks_asked = 0;
+    Duration making_time = 5ms;
+  };
+
+  TransferTest() : fetcher(FetcherOptions{}, *this, loop, StageId(0)) {}
+  Donor& add(std::uint64_t n, const Bytes& image, DonorOptions options = {}) {
+    donors.push_back(std::make_unique<Donor>(*this, n, options));
+    donors.back()->image = image;
+    return *donors.back();
+  }
+  void send(const PeerId& to, Message message) override {
+    loop.after(10ms, [this, to, message] {
+      for (const auto& donor : donors) {
+        if (donor->self != to || !donor->up) continue;
+        if (const auto* query = std::get_if<StateQuery>(&message)) donor->donor.on_query(peer_of(99), *query);
+        if (const auto* query = std::get_if<ChunkQuery>(&message)) {
+          ++donor->chunks_asked;
+          donor->donor.on_chunk_query(peer_of(99), *query);
+        }
+      }
+    });
+  }
+  void to_fetcher(const PeerId& from, const Message& message, const std::vector<Bytes>& frames) {
+    if (const auto* offer = std::get_if<StateOffer>(&message)) fetcher.on_offer(from, *offer);
+    const auto* chunk = std::get_if<Chunk>(&message);
+    if (chunk != nullptr && when_chunk) when_chunk(*chunk);
+    if (chunk != nullptr) fetcher.on_chunk(from, *chunk, frames.empty() ? Bytes() : frames[0]);
+  }
+  void on_progress(std::uint64_t bytes, std::uint64_t total) override {
+    EXPECT_LE(bytes, total);
+    progress = bytes;
+    if (when_progress) when_progress();
+  }
+  void on_making() override { ++making; }
+  void run_aside(std::function<void()> job, std::function<void()> done) override {
+    ++asides;
+    loop.after(aside_time, [job, done] {
+      {
+        const BulkElsewhere on_another_thread;
+        job();
+      }
+      done();
+    });
+  }
+  void on_fetched(Bytes image) override { fetched = image; }
+  void on_waiting(const std::string& why) override { waiting.push_back(why); }
+  std::vector<PeerId> all() {
+    std::vector<PeerId> peers;
+    for (const auto& donor : donors) peers.push_back(donor->self);
+    return peers;
+  }
+  bool run_until_fetched(Duration limit = 60s) {
+    return loop.run_until_true([&] { return !fetched.empty(); }, loop.now() + limit);
+  }
+  bool equal(const Bytes& a, const Bytes& b) {
+    return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size()) == 0;
+  }
+
+  SimLoop loop;
+  std::vector<std::unique_ptr<Donor>> donors;
+  StateFetcher fetcher;
+  Bytes fetched;
+  std::uint64_t progress = 0;
+  int making = 0, asides = 0;
+  Duration aside_time = 1ms;
+  std::function<void()> when_progress;
+  std::function<void(const Chunk&)> when_chunk;
+  std::vector<std::string> waiting;
+};
+
+TEST_F(TransferTest, HashesBesideTheLoopAlsoWhenTheFirstChunkComesLast) {
+  const Bytes image = big_image(16, 7, 1);
+  add(1, image).loses_first = true;
+  fetcher.fetch(Version(7), digest_of_image(image), all());
+  ASSERT_TRUE(run_until_fetched());
+  EXPECT_TRUE(equal(fetched, image));
+  EXPECT_LE(loop.most_bulk_bytes(), kHashChunkBytes) << "a chunk is copied, and none is hashed";
+  EXPECT_EQ(asides, 3) << "33 chunks were here at once: no job is long";
+}
+
+TEST_F(TransferTest, ChunksThatComeWhileOthersAreHashedAreHashedNext) {
+  aside_time = 300ms;
+  const Bytes image = big_image(4, 7, 1);
+  add(1, image);
+  fetcher.fetch(Version(7), digest_of_image(image), all());
+  ASSERT_TRUE(run_until_fetched());
+  EXPECT_TRUE(equal(fetched, image));
+  EXPECT_EQ(asides, 2) << "the first chunk, and the rest that came meanwhile";
+}
+
+TEST_F(TransferTest, AnotherTargetEndsTheHashingOfTheFormer) {
+  const Bytes old_image = big_image(8, 7, 1), new_image = big_image(8, 8, 2);
+  Donor& old_donor = add(1, old_image);
+  old_donor.loses_first = true;
+  fetcher.fetch(Version(7), digest_of_image(old_image), all());
+  ASSERT_TRUE(loop.run_until_true([&] { return progress == old_image.size(); }, loop.now() + 60s));
+  EXPECT_TRUE(fetched.empty()) << "its first chunk came last: most of it is not hashed yet";
+  add(2, new_image);
+  fetcher.fetch(Version(8), digest_of_image(new_image), {donors[1]->self});
+  ASSERT_TRUE(run_until_fetched());
+  EXPECT_TRUE(equal(fetched, new_image));
+}
+
+TEST(ImageHasherTest, SaysTheSameAsTheWholeImagesHashes) {
+  const Bytes image = big_image(1, 7, 3);
+  ImageHasher hasher(image);
+  std::size_t chunks = 0;
+  for (; !hasher.done(); ++chunks) hasher.next();
+  EXPECT_EQ(chunks, 3u);
+  const auto hashes = hasher.finish();
+  ASSERT_TRUE(hashes.ok());
+  EXPECT_EQ(hashes->digest, digest_of_image(image));
+  EXPECT_EQ(hashes->root, tree_digest(image));
+  EXPECT_EQ(hashes->header.version, Version(7));
+  const Bytes no_image = Bytes::copy_of(ByteView(std::vector<std::uint8_t>(20, 1)));
+  ImageHasher other(no_image);
+  while (!other.done()) other.next();
+  EXPECT_EQ(other.finish().code(), ErrorCode::kMalformed);
+}
+
+TEST_F(TransferTest, FetchesInChunksFromSeveralDonorsAtOnce) {
+  const Bytes image = big_image(3, 7, 1);
+  add(1, image);
+  add(2, image);
+  fetcher.fetch(Version(7), digest_of_image(image), all());
+  ASSERT_TRUE(run_until_fetched());
+  EXPECT_TRUE(equal(fetched, image));
+  EXPECT_EQ(progress, image.size());
+  EXPECT_GT(donors[0]->chunks_asked, 0);
+  EXPECT_GT(donors[1]->chunks_asked, 0);
+  EXPECT_EQ(donors[0]->chunks_asked + donors[1]->chunks_asked, 7);
+  EXPECT_FALSE(fetcher.active());
+}
+
+TEST_F(TransferTest, GoesOnWithAnotherDonorWhenOneDiesInTheMiddle) {
+  const Bytes image = big_image(4, 7, 2);
+  add(1, image);
+  add(2, image);
+  when_progress = [&] {
+    if (progress > 3u << 20) donors[0]->up = false;
+  };
+  fetcher.fetch(Version(7), digest_of_image(image), all());
+  ASSERT_TRUE(run_until_fetched());
+  EXPECT_TRUE(equal(fetched, image));
+  EXPECT_LE(donors[0]->chunks_asked + donors[1]->chunks_asked, 9 + 4) << "what was fetched is kept";
+}
+
+TEST_F(TransferTest, IgnoresOffersOfAnythingElseThanTheCommittedDigest) {
+  const Bytes image = big_image(1, 7, 3), other = big_image(1, 7, 4), older = big_image(1, 6, 3);
+  add(1, other);
+  add(2, older);
+  fetcher.fetch(Version(7), digest_of_image(image), all());
+  EXPECT_FALSE(run_until_fetched(20s));
+  EXPECT_EQ(donors[0]->chunks_asked + donors[1]->chunks_asked, 0);
+  ASSERT_FALSE(waiting.empty());
+  EXPECT_NE(waiting[0].find("version 7"), std::string::npos);
+  donors[1]->image = image;
+  ASSERT_TRUE(run_until_fetched()) << "a member that catches up becomes a donor";
+}
+
+// It said so while the image was being made and while chunks came.
+TEST_F(TransferTest, NobodyIsMissedWhileSomebodyMakesTheImage) {
+  const Bytes image = big_image(1, 7, 3);
+  Donor& donor = add(1, image);
+  donor.making_time = 30s;
+  fetcher.fetch(Version(7), digest_of_image(image), all());
+  ASSERT_TRUE(run_until_fetched(60s));
+  EXPECT_GT(making, 0);
+  EXPECT_TRUE(waiting.empty()) << waiting[0];
+}
+
+TEST_F(TransferTest, ADonorWhoseBytesDoNotFitTheRootIsLeftOut) {
+  const Bytes image = big_image(1, 7, 5);
+  add(1, image).lies = true;
+  fetcher.fetch(Version(7), digest_of_image(image), all());
+  EXPECT_FALSE(run_until_fetched(5s));
+  EXPECT_FALSE(waiting.empty());
+  add(2, image);
+  donors[0]->up = false;
+  fetcher.fetch(Version(7), digest_of_image(image), {donors[1]->self});
+  ASSERT_TRUE(run_until_fetched());
+  EXPECT_TRUE(equal(fetched, image));
+}
+
+TEST_F(TransferTest, ANewerTargetReplacesTheOlder) {
+  const Bytes old_image = big_image(3, 7, 6), new_image = big_image(3, 8, 7);
+  add(1, old_image);
+  when_progress = [&] {
+    if (progress < 2u << 20 || donors[0]->version() == Version(8)) return;
+    donors[0]->image = new_image;
+    fetcher.fetch(Version(8), digest_of_image(new_image), all());
+  };
+  fetcher.fetch(Version(7), digest_of_image(old_image), all());
+  ASSERT_TRUE(run_until_fetched());
+  EXPECT_TRUE(equal(fetched, new_image));
+  fetcher.fetch(Version(7), digest_of_image(old_image), {});
+  EXPECT_EQ(donors[0]->images_made, 2);
+}
+
+// Rounds are committed faster than a slow line fetches.
+TEST_F(TransferTest, AnImageThatIsFetchedStaysThoughItsDonorHasANewerOne) {
+  const Bytes old_image = big_image(3, 7, 6), new_image = big_image(3, 8, 7);
+  Donor& donor = add(1, old_image);
+  when_progress = [&] {
+    if (progress < 2u << 20 || donor.version() == Version(8)) return;
+    donor.image = new_image;
+    donor.donor.moved_on();
+    donor.donor.on_query(peer_of(98), {StageId(0), Version(8)});  // another one has it made
+  };
+  fetcher.fetch(Version(7), digest_of_image(old_image), all());
+  ASSERT_TRUE(run_until_fetched());
+  EXPECT_TRUE(equal(fetched, old_image));
+  EXPECT_EQ(donor.images_made, 2);
+  fetched = {};
+  fetcher.fetch(Version(8), digest_of_image(new_image), all());
+  ASSERT_TRUE(run_until_fetched());
+  EXPECT_TRUE(equal(fetched, new_image));
+  EXPECT_EQ(donor.images_made, 2) << "the newest one was kept beside it";
+}
+
+TEST_F(TransferTest, AnOlderImageGoesWhenNobodyFetchesItAndAThirdIsNotKept) {
+  const Bytes first = big_image(3, 7, 6), second = big_image(3, 8, 7), third = big_image(3, 9, 8);
+  Donor& donor = add(1, first);
+  std::vector<bool> has;
+  const auto ask = [&](std::uint64_t version) {
+    donor.donor.on_query(peer_of(98), {StageId(0), Version(version)});
+    loop.run_for(10ms);
+    donor.donor.on_chunk_query(peer_of(98), {StageId(0), Version(version), 0});
+  };
+  when_chunk = [&](const Chunk& chunk) { has.push_back(chunk.has); };
+  ask(7);
+  donor.image = second;
+  donor.donor.moved_on();
+  ask(8);
+  donor.image = third;
+  donor.donor.moved_on();
+  ask(7);
+  ask(8);
+  loop.run_for(DonorOptions{}.idle + 1s);
+  ask(7);
+  loop.run_for(1s);
+  EXPECT_EQ(has, (std::vector<bool>{true, true, true, false, false}));
+}
+
+TEST_F(TransferTest, ADonorSendsNoFasterThanItsRate) {
+  const Bytes image = big_image(2, 7, 8);
+  add(1, image, DonorOptions{.bytes_per_second = 1 << 20});
+  const TimePoint start = loop.now();
+  fetcher.fetch(Version(7), digest_of_image(image), all());
+  ASSERT_TRUE(run_until_fetched());
+  EXPECT_GE(loop.now() - start, 4s);
+}
+
+TEST_F(TransferTest, WhoAsksAgainWhileTheImageIsMadeIsToldSo) {
+  const Bytes image = big_image(1, 7, 8);
+  add(1, image).making_time = 5s;
+  fetcher.fetch(Version(7), digest_of_image(image), all());
+  loop.run_for(4500ms);
+  EXPECT_EQ(making, 4) << "each second once, but not at first";
+  ASSERT_TRUE(run_until_fetched());
+  EXPECT_EQ(donors[0]->images_made, 1);
+}
+
+TEST_F(TransferTest, AnOfferOfASizeThatTheStageCannotHaveIsIgnored) {
+  const Bytes image = big_image(1, 7, 1);
+  const Donor& donor = add(1, image);
+  StateFetcher exact(FetcherOptions{.sizes = image_sizes(parse_state_header(image)->floats)}, *this, loop, StageId(0));
+  exact.fetch(Version(7), digest_of_image(image), all());
+  StateOffer offer;
+  offer.version = Version(7);
+  offer.has = true;
+  offer.digest = digest_of_image(image);
+  offer.bytes = kStateImageBytesMax;
+  offer.chunks = static_cast<std::uint32_t>(offer.bytes / kHashChunkBytes);
+  exact.on_offer(donor.self, offer);
+  loop.run_for(100ms);
+  EXPECT_EQ(donor.chunks_asked, 0) << "nothing is reserved and nothing is asked for";
+  offer.bytes = image.size();
+  offer.chunks = static_cast<std::uint32_t>((offer.bytes + kHashChunkBytes - 1) / kHashChunkBytes);
+  exact.on_offer(donor.self, offer);
+  loop.run_for(100ms);
+  EXPECT_GT(donor.chunks_asked, 0);
+}
+
+// It offers at every turn an image that nobody else has, and sends nothing of it.
+TEST_F(TransferTest, TheRootOfWhoSendsNothingIsForgotten) {
+  const Bytes image = big_image(2, 7, 1);
+  add(1, image);
+  const PeerId liar = peer_of(2);
+  StateOffer offer;
+  offer.version = Version(7);
+  offer.has = true;
+  offer.digest = digest_of_image(image);
+  offer.root.bytes[0] = 1;
+  offer.bytes = image.size();
+  offer.chunks = static_cast<std::uint32_t>((offer.bytes + kHashChunkBytes - 1) / kHashChunkBytes);
+  fetcher.fetch(Version(7), digest_of_image(image), {liar, peer_of(1)});
+  std::function<void()> again = [&] {
+    fetcher.on_offer(liar, offer);
+    loop.after(100ms, again);
+  };
+  again();
+  ASSERT_TRUE(run_until_fetched());
+  EXPECT_TRUE(equal(fetched, image));
+}
+
+TEST_F(TransferTest, NobodyToAskIsSaid) {
+  fetcher.fetch(Version(7), Digest{}, {});
+  loop.run_for(6s);
+  ASSERT_FALSE(waiting.empty());
+  EXPECT_NE(waiting[0].find("nobody"), std::string::npos);
+  fetcher.cancel();
+  EXPECT_FALSE(fetcher.target());
+}
+
+}  // namespace
+}  // namespace shoal
