@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "names.h"
+#include "tests/router/names.h"
 
 namespace shoal {
 namespace {
