@@ -140,19 +140,6 @@ TEST(AuditFilesTest, FindsALineWithoutAFieldOrOfNoEvent) {
       << "a field that the page does not name is passed over";
 }
 
-TEST(AuditFilesTest, EveryEventIsAKnownLineOfItsWriter) {
-  for (std::size_t i = 0; i <= static_cast<std::size_t>(kEventKindLast); ++i) {
-    const auto name = static_cast<EventKind>(i);
-    bool known = false;
-    for (const Session& who : {Story::trainer(), Story::peer(0, 0)}) {
-      const auto unknown = [](const std::string& v) { return v.find("is no event of") != std::string::npos; };
-      const AuditReport report = audit_texts({{"a", Story::line_of(who, {.event = name})}});
-      known = known || std::none_of(report.violations.begin(), report.violations.end(), unknown);
-    }
-    EXPECT_TRUE(known) << name_of(name) << " is written, and the audit does not know it";
-  }
-}
-
 TEST(AuditFilesTest, SurvivesSeededDamage) {
   std::uint64_t state = 5;
   const auto draw = [&](std::uint64_t bound) { return (state = mix64(state)) % bound; };
