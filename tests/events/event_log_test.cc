@@ -25,13 +25,6 @@ nlohmann::json line_of(const EventRecord& record) {
   return nlohmann::json::parse(event_line(identity(), FixedClock().wall(), record));
 }
 
-template <class Id>
-Id id_of(const std::string& text) {
-  Id id;
-  EXPECT_TRUE(parse_id(text, id)) << text;
-  return id;
-}
-
 std::vector<std::string> lines_of(const std::string& path) {
   std::vector<std::string> lines;
   std::istringstream text(ScratchFolder::read(path));
@@ -46,78 +39,6 @@ TEST(EventLogTest, WritesWhatIsSetAndNothingElse) {
   EXPECT_EQ(line["role"], "peer");
   EXPECT_EQ(line["time"], 1700000000.123);
   EXPECT_EQ(line["session"], "1122334455667788.0000000000abcdef");
-}
-
-TEST(EventLogTest, EveryFieldReadsBack) {
-  const EntryName entry_name{Session{1, 2}, 3};
-  const auto line = line_of({.event = EventKind::kDrop,
-                             .microbatch = MicrobatchId{5, 6},
-                             .stage = StageId{2},
-                             .about = Session{7, 8},
-                             .about_peer = PeerId{},
-                             .entry_name = entry_name,
-                             .lease = Lease{Session{1, 2}, 9},
-                             .window = WindowSlot::kB,
-                             .round = RoundId{11},
-                             .version = Version{12},
-                             .back_to = Version{29},
-                             .versions = std::vector<Version>{Version{24}, Version{25}},
-                             .digest = Digest{},
-                             .tag = 0xfedcba9876543210,
-                             .step = StepId{13},
-                             .sample = SampleId{14},
-                             .epoch = 15,
-                             .entries = std::vector<EntryName>{entry_name, entry_name},
-                             .secured = std::vector<Secured>{{Session{1, 2}, {3, 4}}},
-                             .members = 16,
-                             .silent = Session{17, 18},
-                             .state = "leaving",
-                             .cause = "late",
-                             .loss = 2.5,
-                             .targets = 99,
-                             .delay_mean = 1.5,
-                             .delays = std::vector<std::uint64_t>{33, 0, 66},
-                             .settle_wait_ms = 25,
-                             .sent = std::numeric_limits<std::uint64_t>::max(),
-                             .received = 20,
-                             .fp32 = 21,
-                             .payload = 22,
-                             .deltas = 27,
-                             .keys = 28,
-                             .longest_callback_ms = 24,
-                             .callback = "Chunk",
-                             .computed_ms = 26,
-                             .missing = 23});
-  EXPECT_EQ(id_of<MicrobatchId>(line["microbatch"]), (MicrobatchId{5, 6}));
-  EXPECT_EQ(id_of<EntryName>(line["entry"]), entry_name);
-  EXPECT_EQ(id_of<Session>(line["about"]), (Session{7, 8}));
-  EXPECT_EQ(line["entries"].size(), 2u);
-  EXPECT_EQ(line["versions"], (std::vector<int>{24, 25}));
-  EXPECT_EQ(line["secured"]["0000000000000001.0000000000000002"], (std::vector<int>{3, 4}));
-  EXPECT_EQ(line["tag"], "fedcba9876543210");
-  EXPECT_EQ(line["window"], 1);
-  EXPECT_EQ(line["loss"], 2.5);
-  EXPECT_EQ(id_of<Session>(line["silent"]), (Session{17, 18}));
-  EXPECT_EQ(line["about_peer"], std::string(64, '0'));
-  EXPECT_EQ(line["state"], "leaving");
-  const std::pair<const char*, std::uint64_t> integers[] = {
-      {"round", 11},       {"version", 12},
-      {"step", 13},        {"sample", 14},
-      {"epoch", 15},       {"members", 16},
-      {"targets", 99},     {"sent", std::numeric_limits<std::uint64_t>::max()},
-      {"received", 20},    {"fp32", 21},
-      {"payload", 22},     {"longest_callback_ms", 24},
-      {"missing", 23},     {"settle_wait_ms", 25},
-      {"computed_ms", 26}, {"deltas", 27},
-      {"keys", 28},        {"back_to", 29}};
-  for (const auto& [key, value] : integers) {
-    EXPECT_TRUE(line[key].is_number_unsigned()) << key;
-    EXPECT_EQ(line[key], value) << key;
-  }
-  EXPECT_EQ(line["callback"], "Chunk");
-  EXPECT_EQ(line["delays"], (std::vector<int>{33, 0, 66}));
-  EXPECT_EQ(line["delay_mean"], 1.5);
-  EXPECT_EQ(line.size(), 43u);
 }
 
 TEST(EventLogTest, ARestoreSaysWhatItMakesAndWhatItTakesBack) {
