@@ -94,6 +94,7 @@ RoundCommit OpenRound::commit_of(const Digest& digest) const {
   commit.digest = digest;
   commit.step = open.step;
   for (const auto& [session, member] : members) {
+    if (!member.contributed) continue;
     commit.tag += member.contributed->tag;
     commit.secured.push_back({session, member.contributed->entries});
   }

@@ -46,7 +46,7 @@ struct OpenRound {
   // A member says that nothing moves: whether that is so at all who have not decided. Each must say it twice, since a
   // word of a moment ago may have been followed by bytes.
   bool stalled(TimePoint now);
-  RoundCommit commit_of(const Digest& digest) const;  // REQUIRES: all_contributed()
+  RoundCommit commit_of(const Digest& digest) const;  // of what was contributed
 
   RoundOpen open;
   std::optional<Step> step;

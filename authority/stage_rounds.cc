@@ -300,13 +300,12 @@ OpenRound StageRounds::take_round() {
 }
 
 void StageRounds::commit(const Digest& digest) {
-  for (const auto& [session, member] : round_->members)
-    if (const auto unfit = port_.unfit_for_round(line_.stage, session, member.contributed->entries)) {
-      const Session liar = session;  // it answered since that it holds no such entry any more
-      abandon("it has what no round may contain");
-      return host_.end_session(liar, "it brought to a round " + *unfit, true, {});
-    }
   const RoundCommit commit = round_->commit_of(digest);
+  for (const Secured& brought : commit.secured)
+    if (const auto unfit = port_.unfit_for_round(line_.stage, brought.session, brought.serials)) {
+      abandon("it has what no round may contain");  // it answered since that it holds no such entry any more
+      return host_.end_session(brought.session, "it brought to a round " + *unfit, true, {});
+    }
   // Honest members stay far below: ids are given out in order, and not more of them than the run's window.
   if (const auto packed = pack_log_record(LogCommit{commit, 0}); !packed.ok())
     return abandon("its commit cannot be logged: " + packed.error().message);
