@@ -11,13 +11,23 @@
 #include "transport/limits.h"
 
 namespace shoal {
+namespace {
 
-Result<std::unique_ptr<Authority>> Authority::open(AuthorityOptions options, AuthorityPort& port, EventLoop& loop,
-                                                   AuthorityLog log) {
-  std::unique_ptr<Authority> authority(new Authority(std::move(options), port, loop, std::move(log.file)));
-  SHOAL_TRY(authority->restore(log.records));
-  return authority;
+JoinAnswer refusal(const std::string& reason) {
+  JoinAnswer answer;
+  answer.reason = reason;
+  return answer;
 }
+
+JoinAnswer admission(const StageLine& line) {
+  JoinAnswer answer;
+  answer.accepted = true;
+  answer.stage = line.stage;
+  answer.initialise = !line.secured;
+  return answer;
+}
+
+}  // namespace
 
 Authority::Authority(AuthorityOptions options, AuthorityPort& port, EventLoop& loop, std::unique_ptr<RecordLog> log)
     : options_(std::move(options)),
@@ -97,20 +107,6 @@ void Authority::on_link_up(const Remote& from) {
   if (MemberState* member = book_.find(from.session)) rounds_of(member->stage).on_link_up(*member);
 }
 
-JoinAnswer Authority::join_answer(const MemberState& member) const {
-  JoinAnswer answer;
-  answer.accepted = true;
-  answer.stage = member.stage;
-  answer.initialise = !rounds_of(member.stage).line().secured;
-  return answer;
-}
-
-void Authority::refuse_join(const Remote& from, const std::string& reason) {
-  JoinAnswer answer;
-  answer.reason = reason;
-  port_.send(from.peer, std::move(answer));
-}
-
 bool Authority::comes_too_early(const Remote& from) {
   JoinAnswer answer;
   for (const auto& stage : stages_)
@@ -148,18 +144,19 @@ void Authority::on_join(const Remote& from, const JoinRequest& request) {
   if (ended_) return port_.send(from.peer, end_);
   if (book_.is_over(from.session)) return book_.tell_over(from);
   if (const MemberState* known = book_.find(from.session))
-    return syncs_.empty() ? port_.send(from.peer, join_answer(*known)) : void();  // else it is on its way
+    return syncs_.empty() ? port_.send(from.peer, admission(rounds_of(known->stage).line()))
+                          : void();  // else it is on its way
   if (comes_too_early(from)) return;
   JoinWish wish{request.wish, request.held_stage, request.held_version, request.held_digest};
   if (request.held_stage && request.held_stage->value < stages_.size())
     wish.held_known = rounds_of(*request.held_stage).line().recent.known({request.held_version, request.held_digest});
   const std::vector<StageSupply> supply = supply_without(from.peer);
   const Result<StageChoice> choice = choose_stage(supply, wish);
-  if (!choice.ok()) return refuse_join(from, choice.error().message);
+  if (!choice.ok()) return port_.send(from.peer, refusal(choice.error().message));
   if (choice->wish_may_come && book_.wish_waits(from.session)) return;
   if (supply[choice->stage.value].members >= limits::kReplicasMax)
-    return refuse_join(from,
-                       "stage " + std::to_string(choice->stage.value) + " has as many replicas as a stage may have");
+    return port_.send(from.peer, refusal("stage " + std::to_string(choice->stage.value) +
+                                         " has as many replicas as a stage may have"));
   admit(from, request, *choice);
 }
 
@@ -169,8 +166,8 @@ void Authority::admit(const Remote& from, const JoinRequest& request, const Stag
     if (member.member.peer == from.peer) older = session;
   const std::vector<std::string> addresses = usable_addresses(request.addresses);
   if (!book_.fits(build_list(), addresses, older))
-    return refuse_join(from, "the run has as many members as its signed list has room for (" +
-                                 std::to_string(options_.list_bytes_max >> 10) + " KiB)");
+    return port_.send(from.peer, refusal("the run has as many members as its signed list has room for (" +
+                                         std::to_string(options_.list_bytes_max >> 10) + " KiB)"));
   if (older) end_session(*older, "replaced by a newer session of the same peer", true, {});
 
   StageRounds& stage = rounds_of(choice.stage);
@@ -195,7 +192,7 @@ void Authority::admit(const Remote& from, const JoinRequest& request, const Stag
     MemberState* joined = book_.find(from.session);
     if (joined == nullptr) return;
     book_.send_list(*joined, Epoch(0), 0);
-    JoinAnswer answer = join_answer(*joined);
+    JoinAnswer answer = admission(rounds_of(joined->stage).line());
     answer.reason = reason;
     port_.send(from.peer, std::move(answer));
   });

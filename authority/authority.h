@@ -110,15 +110,10 @@ class Authority final : private StageHost {
   Status replay(const LogOver& record);
   Status replay(const LogOpen& record);
   Status replay(const LogCommit& record);
-  Status replay(const LogBase& record);
-  Status replay(const LogShares& record);
-  Status replay(const LogSessions& record);
   Status replay(const LogStage& record);
-  Status replay(const LogNamed& record);
   Status replay(const LogAgain& record);
   Status replay(const LogOverAgain& record);
   Result<StageRounds*> stage_in_log(StageId stage);
-  std::vector<LogRecord> compacted() const;
 
   // ---- authority.cc ----
   // StageHost
@@ -131,7 +126,7 @@ class Authority final : private StageHost {
   std::uint64_t run_targets() const override { return status_.run_targets; }
   bool opens_rounds() const override;
   bool is_over() const override { return failed_ || ended_; }
-  void on_round_decided() override { check_finished(); }
+  void check_finished() override;
 
   void fail_log(const Error& error);
   bool sync_overdue(TimePoint now);  // a sync of the log has not returned for kSyncOverdue; says so
@@ -145,15 +140,12 @@ class Authority final : private StageHost {
   bool comes_too_early(const Remote& from);
   std::vector<StageSupply> supply_without(const PeerId& peer) const;  // of its members
   void admit(const Remote& from, const JoinRequest& request, const StageChoice& choice);
-  void refuse_join(const Remote& from, const std::string& reason);
-  JoinAnswer join_answer(const MemberState& member) const;
   void on_beat(const Remote& from, const Beat& beat);
   // What becomes of a member that holds a newer version than the log knows (docs/PROTOCOL.md). False: its session is
   // over, and `member` is gone.
   bool keep_ahead(MemberState& member, Version version);
   void list_member(MemberState& member);  // logs and publishes its present state
   void on_leave(const Remote& from, const Leave& leave);
-  void check_finished();
 
   const AuthorityOptions options_;
   AuthorityPort& port_;

@@ -4,6 +4,13 @@
 
 namespace shoal {
 
+Result<std::unique_ptr<Authority>> Authority::open(AuthorityOptions options, AuthorityPort& port, EventLoop& loop,
+                                                   AuthorityLog log) {
+  std::unique_ptr<Authority> authority(new Authority(std::move(options), port, loop, std::move(log.file)));
+  SHOAL_TRY(authority->restore(log.records));
+  return authority;
+}
+
 void Authority::sync_log(std::function<void(Status)> done) { log_->sync(lifetime_.guard(std::move(done))); }
 
 void Authority::decide(const LogRecord& record, std::function<void()> effect) {
@@ -40,8 +47,14 @@ bool Authority::sync_overdue(TimePoint now) {
 
 // Applies the records in order. Rounds that were opened and not committed are over: their commit never left.
 Status Authority::restore(const std::vector<LogRecord>& records) {
-  for (const LogRecord& record : records)
-    SHOAL_TRY(std::visit([this](const auto& said) { return replay(said); }, record));
+  const auto apply = [this](const auto& said) -> Status {
+    if constexpr (requires { book_.replay(said); })
+      book_.replay(said);
+    else
+      SHOAL_TRY(replay(said));
+    return {};
+  };
+  for (const LogRecord& record : records) SHOAL_TRY(std::visit(apply, record));
   if (records.empty()) decide(LogStart{options_.manifest}, [] {});
   return {};
 }
@@ -111,26 +124,6 @@ Status Authority::replay(const LogCommit& record) {
 
 // ---- a compacted log ----
 
-Status Authority::replay(const LogBase& record) {
-  book_.replay(record);
-  return {};
-}
-
-Status Authority::replay(const LogShares& record) {
-  book_.replay(record);
-  return {};
-}
-
-Status Authority::replay(const LogSessions& record) {
-  book_.replay(record);
-  return {};
-}
-
-Status Authority::replay(const LogNamed& record) {
-  book_.note_named(record.commit);
-  return {};
-}
-
 Status Authority::replay(const LogStage& record) {
   SHOAL_ASSIGN(StageRounds* const stage, stage_in_log(record.stage));
   return stage->line().replay(record);
@@ -151,7 +144,7 @@ Status Authority::replay(const LogAgain& record) {
 }
 
 Status Authority::replay(const LogOverAgain& record) {
-  book_.replay(record);
+  book_.note_over(record);
   again_.push_back([this, record] {
     port_.write(session_over_event(record.session, record.stage, record.reason));
     port_.on_session_over(record.session, record.stage, record.reason);
@@ -164,22 +157,18 @@ Status Authority::replay(const LogOverAgain& record) {
 Status Authority::compact(std::function<void(Status)> done) {
   SHOAL_CHECK(started_);
   if (failed_ || log_->compacting()) return make_error(ErrorCode::kBusy, "the authority's log takes nothing now");
+  std::vector<LogRecord> records{LogStart{options_.manifest}};
+  book_.compact(records);
+  for (const auto& stage : stages_) stage->line().compact(book_.of(stage->line().stage), records);
+  for (const LogOverAgain& lately : book_.over_lately()) records.push_back(lately);
   std::vector<Bytes> packed;
-  for (const LogRecord& record : compacted()) {
+  for (const LogRecord& record : records) {
     SHOAL_ASSIGN(packed.emplace_back(), pack_log_record(record));
     if (packed.back().size() > kAuthorityLog.record_bytes_max)
       return make_error(ErrorCode::kTooLarge, "a record of the authority's log would be too large");
   }
   log_->compact(std::move(packed), lifetime_.guard(std::move(done)));
   return {};
-}
-
-std::vector<LogRecord> Authority::compacted() const {
-  std::vector<LogRecord> records{LogStart{options_.manifest}};
-  book_.compact(records);
-  for (const auto& stage : stages_) stage->line().compact(book_.of(stage->line().stage), records);
-  for (const LogOverAgain& lately : book_.over_lately()) records.push_back(lately);
-  return records;
 }
 
 }  // namespace shoal

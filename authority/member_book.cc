@@ -309,7 +309,7 @@ void MemberBook::replay(const LogSessions& record) {
   for (const LogSessions::Over& over : record.over) over_[over.session] = over.left;
 }
 
-void MemberBook::replay(const LogOverAgain& record) {
+void MemberBook::note_over(const LogOverAgain& record) {
   if (over_lately_.empty() || over_lately_.back().session != record.session) over_lately_.push_back(record);
 }
 

@@ -95,18 +95,19 @@ class MemberBook {
 
   // ---- what rounds secured ----
   void note_commit(const RoundCommit& commit, const RecentCommits::TakenBack& taken);
-  void note_named(const RoundCommit& commit);
   const RoundTally& tally() const { return tally_; }
 
   // ---- the log ----
   void replay(const LogBase& record);
   void replay(const LogShares& record);
   void replay(const LogSessions& record);
-  void replay(const LogOverAgain& record);
+  void replay(const LogNamed& record) { note_named(record.commit); }
+  void note_over(const LogOverAgain& record);
   void compact(std::vector<LogRecord>& records) const;  // what stands in front of the stages
   const std::deque<LogOverAgain>& over_lately() const { return over_lately_; }
 
  private:
+  void note_named(const RoundCommit& commit);
   Duration silence_patience(const MemberState& member) const;
   std::string dead_because(const MemberState& member, TimePoint now) const;  // empty: it lives
   void tell_list();

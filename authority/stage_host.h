@@ -24,8 +24,8 @@ class StageHost {
   virtual const Step* step_after(StepId done) const = 0;
   virtual std::uint64_t run_targets() const = 0;
   virtual bool opens_rounds() const = 0;
-  virtual bool is_over() const = 0;     // end() was called, or the log failed
-  virtual void on_round_decided() = 0;  // and its effect has run
+  virtual bool is_over() const = 0;   // end() was called, or the log failed
+  virtual void check_finished() = 0;  // a round was decided: finish() may have nothing left to wait for
 };
 
 }  // namespace shoal

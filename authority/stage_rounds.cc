@@ -324,7 +324,7 @@ void StageRounds::commit(const Digest& digest) {
     for (const auto& [session, member] : members()) send_commit(*member, commit);
     port_.on_round_commit(commit);
     release_leavers(among);
-    host_.on_round_decided();
+    host_.check_finished();
   });
   maybe_open();
 }
@@ -364,7 +364,7 @@ void StageRounds::abandon(const std::string& reason) {
   if (round.open.last && ++last_failures_ >= kLastFailuresMax) last_wanted_ = false;
   loop_.at(retry_at_, lifetime_.guard([this] {
     maybe_open();
-    host_.on_round_decided();
+    host_.check_finished();
   }));
 }
 
