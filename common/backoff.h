@@ -22,6 +22,7 @@ struct Backoff {
 
 // How long a peer is left alone of which others could not use what it sent, or could not reach it: 30 s, 10 min at
 // most.
-inline constexpr Backoff kPeerRest{30s, 600s};
+inline constexpr Duration kPeerRestFirst = 30s, kPeerRestMax = 600s;
+inline constexpr Backoff kPeerRest{kPeerRestFirst, kPeerRestMax};
 
 }  // namespace shoal
