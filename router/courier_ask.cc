@@ -45,6 +45,7 @@ Duration Courier::patience_of(const Hop& hop) const {
 }
 
 Courier::Choice Courier::choose(Hop& hop, bool hinted, TimePoint now) {
+  const auto is = [&](const Session& session, WhyNot why) { return health_.why_not(session, now, why) == why; };
   const KnownBase& base = hop.spec.base;
   std::vector<Candidate> candidates;
   Choice choice;
@@ -55,11 +56,11 @@ Courier::Choice Courier::choose(Hop& hop, bool hinted, TimePoint now) {
     if (hop.child_of(session) != nullptr) continue;
     const auto it = hop.tried.find(session);
     const Tried tried = it == hop.tried.end() ? Tried{} : it->second;
-    if (tried.stranded_until > now && health_.stranded(session)) continue;
+    if (tried.stranded_until > now && is(session, WhyNot::kStranded)) continue;
     const bool would_not = tried.not_before > now;
     if (would_not || why == WhyNot::kFull) {
       choice.full |= !would_not;
-      one_is_busy |= health_.why_not(session, now, WhyNot::kResting) != WhyNot::kResting;
+      one_is_busy |= !is(session, WhyNot::kResting);
       continue;
     }
     const bool known = std::find(base.holders.begin(), base.holders.end(), session) != base.holders.end();
