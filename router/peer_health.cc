@@ -22,11 +22,6 @@ bool PeerHealth::suspected(const Session& peer) const {
   return p != nullptr && p->rest.begun();
 }
 
-bool PeerHealth::stranded(const Session& peer) const {
-  const Record* p = find(peer);
-  return p != nullptr && p->stranded;
-}
-
 // ---- its link ----
 
 void PeerHealth::went_down(const Session& peer, TimePoint now) { peers_[peer].down_until = now + kDownTime; }

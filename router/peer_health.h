@@ -54,7 +54,6 @@ class PeerHealth {
   // The first reason that holds, from `from` on; none: it may be asked.
   std::optional<WhyNot> why_not(const Session& peer, TimePoint now, WhyNot from = WhyNot::kDown) const;
   bool suspected(const Session& peer) const;
-  bool stranded(const Session& peer) const;
 
   // ---- its link ----
   void went_down(const Session& peer, TimePoint now);
