@@ -99,7 +99,7 @@ Error still_in_use(const Error& error) {
                         "who joins with the new ticket comes");
 }
 
-class LaunchProgram final : private Launch::Owner {
+class LaunchProgram final : private LaunchOwner {
  public:
   LaunchProgram(LaunchArguments arguments, bool json) : arguments_(std::move(arguments)), json_(json) {}
 
@@ -154,7 +154,7 @@ class LaunchProgram final : private Launch::Owner {
                       .rng = Rng(entropy_seed()),
                       .directory = directory_.get(),
                       .run_aside = [this](auto job, auto done) { run_aside(std::move(job), std::move(done)); }},
-                     static_cast<Launch::Owner&>(*this)));
+                     static_cast<LaunchOwner&>(*this)));
     SHOAL_TRY(
         replace_file(arguments_.folder + kListenFile, {Bytes::copy_of(std::string_view(wire_->listening_address()))}));
     SHOAL_ASSIGN(signals_, StopSignals::listen(
