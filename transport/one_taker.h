@@ -1,11 +1,8 @@
 #pragma once
-// One page of code that says which part of a process takes which message. Without a default branch the compiler refuses
-// a message that has no taker, and one that has two.
-//
-//   std::visit(OneTaker{[&](const Beat& beat) { ... },                            // one message
-//                       [&](const OneOf<Leave, Goodbye> auto& message) { ... }},  // several, each as what it is
-//              message);
+// Who takes which message, as one table: std::visit(OneTaker{lambda, lambda, ...}, message) with a lambda for each
+// message, or for several (`AnyOf`). There is no default, so that a new message that nobody takes does not compile.
 #include <concepts>
+#include <type_traits>
 
 namespace shoal {
 
@@ -13,8 +10,11 @@ template <class... Takers>
 struct OneTaker : Takers... {
   using Takers::operator()...;
 };
+template <class... Takers>
+OneTaker(Takers...) -> OneTaker<Takers...>;
 
-template <class M, class... Messages>
-concept OneOf = (std::same_as<M, Messages> || ...);
+// [&](AnyOf<Ping, Pong> auto& m) { ... }
+template <class M, class... Of>
+concept AnyOf = (std::same_as<std::remove_cvref_t<M>, Of> || ...);
 
 }  // namespace shoal

@@ -63,12 +63,12 @@ void FinalStates::on_offer(const PeerId& from, const StateOffer& offer) {
   if (fetcher_) fetcher_->on_offer(from, offer);
 }
 
-bool FinalStates::on_chunk(const PeerId& from, const Chunk& chunk, TransferId transfer, std::uint64_t frame_bytes) {
-  if (!chunk_wanted(fetcher_.get(), from, chunk, frame_bytes)) return false;
-  if (transfer == 0)
-    fetcher_->on_chunk(from, chunk, {});
+bool FinalStates::on_chunk(const Chunk& chunk, const InboundFrames& frames, std::uint64_t frame_bytes) {
+  if (!chunk_wanted(fetcher_.get(), frames.peer, chunk, frame_bytes)) return false;
+  if (frames.transfer == 0)
+    fetcher_->on_chunk(frames.peer, chunk, {});
   else
-    chunks_[{from, transfer}] = chunk;
+    chunks_[frames] = chunk;
   return true;
 }
 

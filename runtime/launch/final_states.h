@@ -39,8 +39,8 @@ class FinalStates final : private FetcherHost {
 
   void on_members();  // the list changed: other donors
   void on_offer(const PeerId& from, const StateOffer& offer);
-  // False: nobody wants its frames.
-  bool on_chunk(const PeerId& from, const Chunk& chunk, TransferId transfer, std::uint64_t frame_bytes);
+  // False: nobody wants its frames. `frames`: transfer 0 when it has none.
+  bool on_chunk(const Chunk& chunk, const InboundFrames& frames, std::uint64_t frame_bytes);
   void on_frames(const InboundFrames& of, Result<std::vector<Bytes>> frames);
   void on_link_down(const PeerId& peer);
 

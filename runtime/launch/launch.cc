@@ -10,6 +10,7 @@
 #include "runtime/config/flight_plan.h"
 #include "runtime/config/split_limits.h"
 #include "runtime/launch/parked_text.h"
+#include "transport/one_taker.h"
 
 namespace shoal {
 
@@ -176,40 +177,55 @@ void Launch::on_link_down(const Remote& remote, const Error&) {
 }
 
 void Launch::on_message(const Remote& remote, Message message, TransferId transfer, std::uint64_t frame_bytes) {
-  FinalStates* states = end_->states();
-  if (const auto* chunk = std::get_if<Chunk>(&message);
-      chunk != nullptr && states != nullptr && states->on_chunk(remote.peer, *chunk, transfer, frame_bytes))
-    return;
-  if (std::holds_alternative<ManifestQuery>(message)) {
-    send(remote.peer, Manifest{manifest_});
-  } else if (auto* m = std::get_if<StateOffer>(&message)) {
-    if (states != nullptr) states->on_offer(remote.peer, *m);
-  } else if (std::holds_alternative<PeersQuery>(message)) {
-    if (env_.directory != nullptr) send(remote.peer, Peers{env_.directory->known(kExchangedMax)});
-  } else if (auto* m = std::get_if<Peers>(&message)) {
-    if (env_.directory != nullptr) env_.directory->offer(m->records);
-  } else if (auto* m = std::get_if<JoinRequest>(&message); m != nullptr && !authority_->knows(remote.session)) {
-    return on_stranger(remote, std::move(*m), transfer, frame_bytes);
-  } else if (std::holds_alternative<JoinRequest>(message) || std::holds_alternative<Beat>(message) ||
-             std::holds_alternative<Leave>(message) || std::holds_alternative<Goodbye>(message) ||
-             std::holds_alternative<RoundReport>(message) || std::holds_alternative<MembersQuery>(message)) {
-    authority_->on_message(remote, message);
-  } else {
-    trainer_->on_message(remote, message, 0);
-  }
-  if (transfer != 0) transport_->refuse(remote.peer, transfer);
+  const InboundFrames frames{remote.peer, transfer};
+  const bool awaited = std::visit(
+      OneTaker{[&](const ManifestQuery&) { return send(remote.peer, Manifest{manifest_}), false; },
+               [&](const PeersQuery&) {
+                 if (env_.directory != nullptr) send(remote.peer, Peers{env_.directory->known(kExchangedMax)});
+                 return false;
+               },
+               [&](const Peers& peers) {
+                 if (env_.directory != nullptr) env_.directory->offer(peers.records);
+                 return false;
+               },
+               [&](JoinRequest& request) {
+                 if (!authority_->knows(remote.session))
+                   return on_stranger(remote, std::move(request), frames, frame_bytes);
+                 return authority_->on_message(remote, message), false;
+               },
+               [&](const AnyOf<Beat, Leave, Goodbye, RoundReport, MembersQuery> auto&) {
+                 return authority_->on_message(remote, message), false;
+               },
+               [&](const AnyOf<Gradient, Busy, Have, Gone, NeedKeyFrame, Progress, Waiting, CommitAck> auto&) {
+                 return trainer_->on_message(remote, message, 0), false;
+               },
+               [&](const StateOffer& offer) {
+                 if (FinalStates* states = end_->states()) states->on_offer(remote.peer, offer);
+                 return false;
+               },
+               [&](const Chunk& chunk) {
+                 FinalStates* states = end_->states();
+                 return states != nullptr && states->on_chunk(chunk, frames, frame_bytes);
+               },
+               // The links' own, and what the launching process says and nobody says to it.
+               [](const AnyOf<Hello, Ping, Pong, ByteCredit, DropTransfer, Forward, Take, Release, Renew, Hint, Commit,
+                              JoinAnswer, Members, MembersChange, BeatAck, Fenced, End, Step, RoundOpen, RoundPart,
+                              RoundCommit, RoundAbandon, StateQuery, ChunkQuery, Manifest> auto&) { return false; }},
+      message);
+  if (transfer != 0 && !awaited) transport_->refuse(remote.peer, transfer);
 }
 
-void Launch::on_stranger(const Remote& remote, JoinRequest request, TransferId transfer, std::uint64_t frame_bytes) {
-  if (payments_.awaits(remote.peer)) {  // one at a time
-    if (transfer != 0) transport_->refuse(remote.peer, transfer);
-  } else if (transfer != 0 && frame_bytes == kDialPaymentBytes) {
-    if (const auto out = payments_.await({remote.peer, transfer}, std::move(request), env_.loop.now()))
+// True: its frames are its payment for a dial.
+bool Launch::on_stranger(const Remote& remote, JoinRequest request, const InboundFrames& frames,
+                         std::uint64_t frame_bytes) {
+  if (payments_.awaits(remote.peer)) return false;  // one at a time
+  if (frames.transfer != 0 && frame_bytes == kDialPaymentBytes) {
+    if (const auto out = payments_.await(frames, std::move(request), env_.loop.now()))
       transport_->refuse(out->peer, out->transfer);
-  } else {
-    dial_back_->check(remote, request, {.host = transport_->other_host(remote.peer), .paid = false});
-    if (transfer != 0) transport_->refuse(remote.peer, transfer);
+    return true;
   }
+  dial_back_->check(remote, request, {.host = transport_->other_host(remote.peer), .paid = false});
+  return false;
 }
 
 void Launch::on_dialled_back(const DialBack::Verdict& verdict) {

@@ -96,7 +96,7 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   void on_over(std::optional<Error> error) override;
 
   // A joiner is handed to the authority once others can dial it.
-  void on_stranger(const Remote& remote, JoinRequest request, TransferId transfer, std::uint64_t frame_bytes);
+  bool on_stranger(const Remote& remote, JoinRequest request, const InboundFrames& frames, std::uint64_t frame_bytes);
   void on_dialled_back(const DialBack::Verdict& verdict);
   void tick();
   void write_bytes();
