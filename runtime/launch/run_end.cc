@@ -138,14 +138,10 @@ void RunEnd::validate() {
   env_.owner.on_notice("validating");
   std::vector<Version> versions;  // the last ones: what is saved next has them too
   for (const StageStatus& stage : env_.authority.status()) versions.push_back(stage.version);
-  trainer_->validate(versions, [this, versions](Result<double> loss) {
+  trainer_->validate(versions, [this, versions](double loss) {
     if (!is(RunPhase::kValidating)) return;
-    if (loss.ok()) {
-      validation_loss_ = *loss;
-      validation_versions_ = versions;
-    } else {
-      env_.owner.on_notice("no validation: " + loss.error().message);
-    }
+    validation_loss_ = loss;
+    validation_versions_ = versions;
     take_states();
   });
 }
