@@ -18,6 +18,7 @@
 #include "common/os/descriptors.h"
 #include "common/os/file_storage.h"
 #include "common/os/program_start.h"
+#include "common/os/stop_signals.h"
 #include "common/os/thread_loop.h"
 #include "common/os/work_thread.h"
 #include "common/status_line.h"
@@ -301,7 +302,7 @@ class LaunchProgram final : private LaunchOwner {
     if ((finished_ || launch_->ended()) && !summary_.reason.empty())
       print_summary(summary_);  // else a log failed before the end
     if (error_) return fail(*error_);
-    return signals_->heard() ? signals_->exit_code() : kExitOk;
+    return stop_wanted() ? stop_exit_code() : kExitOk;
   }
 
   void print_summary(const RunSummary& s) {
@@ -311,7 +312,7 @@ class LaunchProgram final : private LaunchOwner {
                std::lround(100 * s.full_in_flight_share), " % of these tokens, and never fewer than ",
                config_.fewest_in_flight());
     const std::string text = summary_json({.name = config_.run.name,
-                                           .interrupted = signals_->heard(),
+                                           .interrupted = stop_wanted(),
                                            .loss_start = losses_.first(),
                                            .loss_end = losses_.last(),
                                            .wire_bytes = wire_->bytes_sent(),
