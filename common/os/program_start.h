@@ -5,7 +5,7 @@
 
 namespace shoal {
 
-// Of the descriptors 0 to 2, those that the caller had closed become /dev/null: else the next file that is opened, a
+// Those of the descriptors 0 to 2 that the caller had closed become /dev/null: else the next file that is opened, a
 // log or an event file, would get the number and with it what is printed. They are opened the wrong way round, so that
 // reading standard input and writing the outputs fails (EBADF) as it does on a closed one. Ends the process (74) where
 // there is no /dev/null.
