@@ -1,6 +1,7 @@
 // What the launching process hears: of its links, its authority and its trainer.
 #include <algorithm>
 
+#include "authority/membership.h"
 #include "common/log.h"
 #include "runtime/launch/launch.h"
 #include "transport/one_taker.h"

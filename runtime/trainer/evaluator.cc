@@ -34,7 +34,7 @@ void Evaluator::begin(Evaluation evaluation, std::uint64_t samples_max) {
 
 void Evaluator::stop() {
   present_.reset();
-  for (const auto& [microbatch, frame] : std::exchange(frames_, {})) env_.holder.close(microbatch, ReleaseWhy::kOver);
+  for (const auto& [microbatch, frame] : std::exchange(frames_, {})) env_.courier.close(microbatch, ReleaseWhy::kOver);
 }
 
 void Evaluator::stop_estimate() {
@@ -48,7 +48,7 @@ void Evaluator::on_won(const MicrobatchId& microbatch, const Gradient& gradient)
   ++present_->done;
   if (!present_->estimate) env_.validated(present_->done, present_->end - present_->first);
   env_.loop.post(env_.lifetime.guard([this, microbatch] {
-    env_.holder.forget(microbatch);
+    env_.courier.forget(microbatch);
     frames_.erase(microbatch);
     go_on();
   }));
@@ -84,7 +84,7 @@ void Evaluator::go_on() {
     spec.versions = present.versions;
     spec.to = StageId(0);
     spec.above = {env_.self};
-    env_.holder.open(std::move(spec), env_.loop.now());
+    env_.courier.open(std::move(spec), env_.loop.now());
   }
 }
 

@@ -12,7 +12,7 @@
 #include "common/event_loop.h"
 #include "common/lifetime.h"
 #include "events/event_log.h"
-#include "router/holder.h"
+#include "router/courier.h"
 #include "runtime/config/config.h"
 #include "runtime/data/samples.h"
 
@@ -27,7 +27,7 @@ class Evaluator {
     const RunConfig& config;
     Session self;
     std::uint64_t trainer_id = 0;
-    Holder& holder;
+    Courier& courier;
     const Lifetime& lifetime;                                                // nothing goes on once it is over
     std::function<void(std::uint64_t samples, std::uint64_t of)> validated;  // one more; not of estimates
   };

@@ -49,25 +49,19 @@ EventRecord event_of(EventKind event, const CommitBook::Listing& listing) {
           .cause = listing.cause};
 }
 
-HolderOptions holder_options(const TrainerOptions& options) {
-  HolderOptions result;
-  result.self = options.self;
-  result.ahead = StageId(0);
-  result.lease = options.config.lease();
-  return result;
-}
 }  // namespace
 
 Trainer::Trainer(TrainerOptions options, TrainerEnvironment environment, Owner& owner)
     : options_(std::move(options)),
       env_(environment),
       owner_(owner),
-      holder_(*this, env_.transport, holder_options(options_)),
+      neighbours_(env_.transport, options_.self),
+      courier_(*this, neighbours_, {.ahead = StageId(0), .lease = options_.config.lease()}),
       order_(env_.samples.training(), options_.config.run.seed),
       in_flight_(options_.config.flight_limits()),
       steps_(options_.config),
       lines_(options_.config),
-      evaluator_({env_.loop, env_.events, env_.samples, options_.config, options_.self, options_.trainer_id, holder_,
+      evaluator_({env_.loop, env_.events, env_.samples, options_.config, options_.self, options_.trainer_id, courier_,
                   lifetime_, [this](std::uint64_t samples, std::uint64_t of) { owner_.on_validated(samples, of); }}) {}
 
 Trainer::~Trainer() {
@@ -96,7 +90,7 @@ void Trainer::give_up_open(std::function<void()> settled) { end_feeding(TrainerP
 void Trainer::leave_open(std::function<void()> settled) {
   for (auto it = frames_.begin(); it != frames_.end();) {
     const bool stays = deciding_.contains(it->first);
-    if (!stays) holder_.close(it->first, ReleaseWhy::kOver);
+    if (!stays) courier_.close(it->first, ReleaseWhy::kOver);
     it = stays ? std::next(it) : frames_.erase(it);
   }
   end_feeding(TrainerPhase::kLeaving, std::move(settled));
@@ -179,24 +173,24 @@ void Trainer::issue() {
     spec.frame_bytes = frame->size();
     if (const auto took = took_.find(item.sample); took != took_.end()) spec.base = {{took->second}, frame->size()};
     frames_[*id] = *std::move(frame);
-    holder_.open(std::move(spec), env_.loop.now());
+    courier_.open(std::move(spec), env_.loop.now());
   }
 }
 
 // Only members take part: a stranger may not end claims, answer for entries or ask what is decided.
 void Trainer::on_hop_message(const Remote& from, const Message& message) {
-  if (!is(TrainerPhase::kStopped) && holder_.admits(from)) holder_.on_message(from, message, 0, env_.loop.now());
+  if (!is(TrainerPhase::kStopped) && neighbours_.admits(from)) courier_.on_message(from, message, 0, env_.loop.now());
 }
 
 void Trainer::on_waiting(const Remote& from, const Waiting& message) {
-  if (is(TrainerPhase::kStopped) || !holder_.admits(from)) return;
-  if (const auto stage = holder_.roster().stage_of(from.session))
+  if (is(TrainerPhase::kStopped) || !neighbours_.admits(from)) return;
+  if (const auto stage = neighbours_.roster().stage_of(from.session))
     if (auto decided = env_.book.ask(message.microbatch, *stage, from.session))
       queue_commits({{from.session, {*std::move(decided)}}});
 }
 
 void Trainer::on_ack(const Remote& from, const CommitAck& message) {
-  if (is(TrainerPhase::kStopped) || !holder_.admits(from)) return;
+  if (is(TrainerPhase::kStopped) || !neighbours_.admits(from)) return;
   for (const CommitAckItem& item : message.items) {
     acks_gone_ += item.state == CommitState::kGone;
     if (const auto listing = env_.book.on_ack(item, from.session)) list(*listing);
@@ -209,7 +203,7 @@ void Trainer::on_won(const MicrobatchId& microbatch, const Gradient& gradient, s
   if (!decides() || !env_.book.is_open(microbatch)) return;
   if (gradient.path.size() != options_.config.pipeline.stages || env_.book.names_any(gradient.path) ||
       !std::isfinite(gradient.loss_sum) || gradient.targets != options_.config.targets_per_microbatch()) {
-    holder_.reject(microbatch, "malformed path or loss", env_.loop.now());
+    courier_.reject(microbatch, "malformed path or loss", env_.loop.now());
     return;
   }
   decide(microbatch, gradient);
@@ -242,8 +236,7 @@ void Trainer::on_durable(const MicrobatchId& microbatch) {
                      gradient.targets));
   queue_commits(env_.book.commits_for(microbatch));
   queue_commits(env_.book.answers(microbatch));
-  holder_.commit(microbatch);  // the hop is known until low passes: news of the winner that is on its way must not be
-                               // answered Release
+  courier_.commit(microbatch);
   frames_.erase(microbatch);
   count(microbatch, gradient);
   check_settled();
@@ -267,7 +260,7 @@ void Trainer::flush_commits() {
       message.lows = {{options_.trainer_id, env_.book.low()}};
       message.run_targets = env_.book.committed_targets();
       message.run_loss = lines_.loss();
-      holder_.send(session, std::move(message));
+      neighbours_.send(session, std::move(message));
     }
   }
 }
@@ -283,7 +276,7 @@ void Trainer::tick() {
   env_.loop.name_callback("trainer tick");
   const TimePoint now = env_.loop.now();
   flush_commits();
-  holder_.tick(now);
+  courier_.tick(now, {{options_.trainer_id, env_.book.low()}, evaluator_.low()});
   if (now >= next_repeat_) {
     next_repeat_ = now + options_.config.lease() / 4;
     queue_commits(env_.book.outstanding());
@@ -295,12 +288,12 @@ void Trainer::tick() {
   issue();
 }
 
-void Trainer::on_link_up(const Remote& remote) { holder_.on_link_up(remote, env_.loop.now()); }
+void Trainer::on_link_up(const Remote& remote) { courier_.on_link_up(remote, env_.loop.now()); }
 
-void Trainer::on_link_down(const Remote& remote) { holder_.on_link_down(remote, env_.loop.now()); }
+void Trainer::on_link_down(const Remote& remote) { courier_.on_link_down(remote, env_.loop.now()); }
 
 void Trainer::on_members(const MemberList& list) {
-  holder_.on_members(list, env_.loop.now());
+  courier_.on_members(list, env_.loop.now());
   issue();
 }
 
@@ -309,7 +302,7 @@ void Trainer::on_members(const MemberList& list) {
 void Trainer::count(const MicrobatchId& microbatch, const Gradient& gradient) {
   if (auto line = lines_.count(gradient, env_.book.committed_targets(), env_.loop.now())) {
     for (std::uint16_t k = 0; k < options_.config.pipeline.stages; ++k)
-      line->peers.push_back(static_cast<std::uint32_t>(holder_.roster().serving(StageId(k))));
+      line->peers.push_back(static_cast<std::uint32_t>(neighbours_.roster().serving(StageId(k)).size()));
     line->validation = evaluator_.last_estimate();
     const StepId step(line->step);
     write({.event = EventKind::kTrain, .step = step, .loss = line->loss, .targets = line->tokens});
@@ -377,9 +370,7 @@ void Trainer::validate(std::vector<Version> versions, std::function<void(double)
 
 void Trainer::stop_validation() { evaluator_.stop(); }
 
-// ---- HolderPort ----
-
-std::vector<Low> Trainer::lows() { return {{options_.trainer_id, env_.book.low()}, evaluator_.low()}; }
+// ---- HopOwner ----
 
 std::vector<Bytes> Trainer::frames_of(const Session&, const Forward& message, bool) {
   if (evaluator_.has(message.microbatch)) return {evaluator_.frame_of(message.microbatch)};
@@ -390,7 +381,7 @@ std::vector<Bytes> Trainer::frames_of(const Session&, const Forward& message, bo
 
 // Tokens have no bases, but the peers after them keep some of this sample: it takes the same way again.
 void Trainer::on_branch(const MicrobatchId& microbatch, const Session& to, const Lease&, BranchEnd end) {
-  if (options_.config.keeps_bases() && end == BranchEnd::kSettled) took_[holder_.courier().sample_of(microbatch)] = to;
+  if (options_.config.keeps_bases() && end == BranchEnd::kSettled) took_[courier_.sample_of(microbatch)] = to;
 }
 
 void Trainer::on_parked(const MicrobatchId&, StageId stage, bool parked) { owner_.on_parked(stage, parked); }
