@@ -78,7 +78,6 @@ LedgerOptions ledger_options(const World& world, const Session& self, StageId st
   options.credits = world.options().credits;
   options.recovery_credits = 2;
   options.lease = world.options().lease;
-  options.inner_batch = world.options().inner_batch * kTargets;
   return options;
 }
 
@@ -87,9 +86,8 @@ LedgerOptions ledger_options(const World& world, const Session& self, StageId st
 PeerActor::PeerActor(World& world, Session self, StageId stage)
     : Actor(world, self, holder_options(world, self, stage)),
       stage_(stage),
-      ledger_(*this, holder_, ledger_options(world, self, stage)) {
-  ledger_.set_serving(true);
-}
+      windows_({.inner_batch = world.options().inner_batch * kTargets}),
+      ledger_(*this, holder_, windows_, ledger_options(world, self, stage)) {}
 
 void PeerActor::on_members(const MemberList& list) {
   for (const Session& session : holder_.on_members(list, world_.now()).over) ledger_.on_session_over(session);
@@ -98,7 +96,7 @@ void PeerActor::on_members(const MemberList& list) {
 
 void PeerActor::on_link_down(const Session& session) {
   std::erase_if(inputs_, [&](const auto& item) {
-    const Ledger::Entry* entry = ledger_.find(item.second);
+    const Entry* entry = ledger_.find(item.second);
     return entry == nullptr || entry->transfer_from == session;
   });
   holder_.on_link_down(remote_of(session), world_.now());
@@ -147,7 +145,7 @@ void PeerActor::on_frames(const Session& from, TransferId transfer, bool whole) 
     const EntrySerial serial = it->second;
     inputs_.erase(it);
     if (whole && kept_.contains(serial))
-      ledger_.inputs_arrived(serial);
+      ledger_.inputs_arrived(serial, world_.now());
     else
       ledger_.inputs_lost(serial, BusyReason::kFailed);
   }
@@ -185,8 +183,8 @@ void PeerActor::pump() {
   if (!job) return;
   busy_ = true;
   if (job->kind == JobKind::kInnerStep)
-    for (const auto& [serial, entry] : ledger_.window(job->slot)->entries)
-      if (const Ledger::Entry* e = ledger_.find(serial); e == nullptr || e->state != EntryState::kCommitted)
+    for (const auto& [serial, entry] : windows_.at(job->slot)->entries)
+      if (const Entry* e = ledger_.find(serial); e == nullptr || e->state != EntryState::kCommitted)
         world_.violate("an inner step with an entry that is not committed");
   const auto fixed = job_time.find(job->kind);
   Duration time = fixed != job_time.end() ? fixed->second : world_.job_duration();
@@ -227,7 +225,7 @@ void PeerActor::job_done(const Job& job) {
       return ledger_.undo_done(job.serial, device.undo(job));
     case JobKind::kInnerStep:
       device.write(job.slot);
-      return ledger_.step_done(job.slot, device.stamp);
+      return windows_.note_step(job.slot, device.stamp);
     case JobKind::kApplyShift:
       return world_.violate("a shift that nobody asked for");
     case JobKind::kRelease:
@@ -237,11 +235,11 @@ void PeerActor::job_done(const Job& job) {
 
 void PeerActor::check_window(WindowSlot slot) {
   CountTag sum = 0;
-  if (const Windows::Window* window = ledger_.window(slot)) {
+  if (const Windows::Window* window = windows_.at(slot)) {
     for (const auto& [serial, entry] : window->entries) {
-      const Ledger::Entry* e = ledger_.find(serial);
+      const Entry* e = ledger_.find(serial);
       if (e == nullptr) return world_.violate("a window holds an entry that the ledger forgot");
-      if (e->state != EntryState::kBackward)
+      if (!is_on_device(e->state))
         sum += count_tag(e->microbatch);  // its place is taken before the device adds it
     }
   }
@@ -258,11 +256,10 @@ void PeerActor::check() {
   if (ledger_.live() > world_.options().credits + 2) world_.violate("more live entries than credits");
   std::set<MicrobatchId> live;
   for (const auto& [serial, e] : ledger_.entries()) {
-    if (e.state != EntryState::kCommitted && !live.insert(e.microbatch).second)
+    if (!is_final(e.state) && !live.insert(e.microbatch).second)
       world_.violate("two live entries of one microbatch");
     if (e.leases.size() > Ledger::kLeasesMax) world_.violate("too many claims on one entry");
-    const bool kept = e.hearsay && !e.hearsay->over;
-    if (e.state != EntryState::kCommitted && e.leases.empty() && !kept && !e.doomed && e.state != EntryState::kUndoing)
+    if (e.state < EntryState::kEnding && e.leases.empty() && !ledger_.hearsay().keeps(serial))
       world_.violate("an entry that nobody claims lives on");
   }
 }
@@ -270,8 +267,8 @@ void PeerActor::check() {
 // ---- ports ----
 
 std::vector<Bytes> PeerActor::frames_of(const Session& to, const Forward& message, bool key) {
-  const Ledger::Entry* entry = ledger_.find_live(message.microbatch);
-  if (entry == nullptr || !kept_.contains(entry->serial)) world_.violate("a Forward without its input");
+  const Entry* entry = ledger_.find_live(message.microbatch);
+  if (entry == nullptr || !kept_.contains(entry->name.serial)) world_.violate("a Forward without its input");
   return Actor::frames_of(to, message, key);
 }
 
