@@ -12,21 +12,20 @@ constexpr Duration kSlept = 1s;  // between two ticks
 }  // namespace
 
 bool Arrivals::may_announce(const Session& holder) const {
-  const auto announced = static_cast<std::size_t>(std::count_if(
-      awaited_.begin(), awaited_.end(), [&](const auto& item) { return item.second.holder == holder; }));
+  const auto announced = static_cast<std::size_t>(
+      std::count_if(awaited_.begin(), awaited_.end(), [&](const auto& item) { return item.second.holder == holder; }));
   const auto at = holders_.find(holder);
   if (at != holders_.end() && at->second.late > 0)
     return announced < std::max<std::size_t>(1, options_.credits >> (1 + at->second.late));
   const bool others_claim = holders_.size() > (at == holders_.end() ? 0u : 1u);
-  return announced < (others_claim ? std::max<std::size_t>(2, options_.credits / 2)
-                                   : options_.credits + options_.recovery_credits);
+  return announced <
+         (others_claim ? std::max<std::size_t>(2, options_.credits / 2) : options_.credits + options_.recovery_credits);
 }
 
 void Arrivals::await(EntrySerial serial, const Session& holder, TransferId transfer, TimePoint now) {
   awaited_[serial] = {holder, transfer, now};
-  std::erase_if(holders_, [&](const auto& other) {
-    return other.first.peer_tag == holder.peer_tag && other.first != holder;
-  });
+  std::erase_if(holders_,
+                [&](const auto& other) { return other.first.peer_tag == holder.peer_tag && other.first != holder; });
   holders_.try_emplace(holder);
 }
 

@@ -77,8 +77,7 @@ struct LedgerOptions {
 
 struct LedgerCounters {
   std::uint64_t accepted = 0, joined = 0, refused = 0, counted = 0, undone = 0, committed = 0, gone = 0, recomputed = 0,
-                non_finite = 0, inexact_undo = 0, expired = 0, forwards = 0, dropped = 0,
-                key_frames = 0, late = 0;
+                non_finite = 0, inexact_undo = 0, expired = 0, forwards = 0, dropped = 0, key_frames = 0, late = 0;
 };
 
 class Ledger {
@@ -168,7 +167,6 @@ class Ledger {
   // Nobody may claim it any more: it is undone or dropped, behind what the device does with it now.
   void end(Entry& e, std::string_view cause, bool device_done = false);
   void fail(Entry& e, BusyReason why, std::string_view cause);  // as end(); the device is done, its holders hear why
-  void answer_evaluation(Entry& e);
   void settle(Entry& e);
   void commit_item(const CommitItem& item, CommitAck& ack);
   void close_microbatch(const MicrobatchId& microbatch);

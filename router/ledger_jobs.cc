@@ -88,19 +88,14 @@ void Ledger::gradient_arrived(const MicrobatchId& microbatch, const Gradient& me
   e->loss_sum = message.loss_sum;
   e->targets = message.targets;
   if (e->kind == ForwardKind::kEvaluate) {
-    answer_evaluation(*e);
-    return;
+    give_gradient_to_all(*e);
+    holder_.forget(microbatch);
+    port_.discard(e->name.serial);
+    return move(*e, EntryState::kGone);
   }
   e->path.assign(1, e->name);
   e->path.insert(e->path.end(), message.path.begin(), message.path.end());
   move(*e, EntryState::kQueued);
-}
-
-void Ledger::answer_evaluation(Entry& e) {
-  give_gradient_to_all(e);
-  holder_.forget(e.microbatch);
-  port_.discard(e.name.serial);
-  move(e, EntryState::kGone);
 }
 
 void Ledger::gradient_rejected(EntrySerial serial) {
@@ -177,7 +172,13 @@ void Ledger::forward_done(EntrySerial serial, const ForwardResult& result, TimeP
   }
   e->loss_sum = result.loss_sum;
   e->targets = result.targets;
-  if (e->kind == ForwardKind::kEvaluate) return answer_evaluation(*e);
+  if (e->kind == ForwardKind::kEvaluate) {
+    move(*e, EntryState::kBelow);
+    Gradient loss;
+    loss.loss_sum = result.loss_sum;
+    loss.targets = result.targets;
+    return gradient_arrived(e->microbatch, loss);
+  }
   e->path.assign(1, e->name);
   move(*e, EntryState::kQueued);
 }
@@ -279,7 +280,8 @@ std::map<Session, std::vector<ProgressItem>> Ledger::progress() const {
   std::map<Session, std::vector<ProgressItem>> result;
   for (const EntrySerial serial : active_) {
     const Entry& e = *find(serial);
-    for (const auto& [lease, claim] : e.leases) result[claim.holder].push_back({lease, phase_of(e, holder_.courier(), windows_)});
+    for (const auto& [lease, claim] : e.leases)
+      result[claim.holder].push_back({lease, phase_of(e, holder_.courier(), windows_)});
   }
   return result;
 }

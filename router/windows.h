@@ -1,8 +1,8 @@
 #pragma once
-// The accumulation windows of one replica and the steps made of them: which counted entries each of the two accumulators
-// holds, when a window closes and when its inner step may be made, and what is stepped: in the parameters and in no
-// committed round. Pure bookkeeping; the numbers live in the executor. Thread: loop only.
-// Bounds: two windows, never more; what is stepped, rounds bound.
+// The accumulation windows of one replica and the steps made of them: which counted entries each of the two
+// accumulators holds, when a window closes and when its inner step may be made, and what is stepped: in the parameters
+// and in no committed round. Pure bookkeeping; the numbers live in the executor. Thread: loop only. Bounds: two
+// windows, never more; what is stepped, rounds bound.
 //
 // Two kinds (counted-once rules): an inner window closes when its targets reach the inner batch and steps when all its
 // entries are settled; a step window (rule allreduce) belongs to one step, lies in the slot of the step's parity,
@@ -68,16 +68,16 @@ class Windows {
   void note_time(TimePoint now) { now_ = std::max(now_, now); }
 
   // ---- writes of the parameters ----
-  void wrote(WeightStamp stamp) { stamp_ = stamp; }   // a flip or shift
-  void note_step(WindowSlot slot, WeightStamp stamp); // an inner step of this window
+  void wrote(WeightStamp stamp) { stamp_ = stamp; }    // a flip or shift
+  void note_step(WindowSlot slot, WeightStamp stamp);  // an inner step of this window
   std::uint64_t steps_made() const { return steps_; }  // inner steps, and steps that rounds made; a shift is none
   // A committed round names this entry.
   void secure(EntrySerial serial);
 
   // ---- global steps: announced, then made by a round, in their order ----
-  void close_step(StepId step);                              // announced
-  void pop_step(StepId step);                                // its round is committed
-  void start_behind(StepId step) { step_done_ = step; }      // the state that is served holds all steps up to it
+  void close_step(StepId step);                          // announced
+  void pop_step(StepId step);                            // its round is committed
+  void start_behind(StepId step) { step_done_ = step; }  // the state that is served holds all steps up to it
   bool announced(StepId step) const { return announced_.contains(step); }
   // With `drain`: the trainer saw the step before merged everywhere, but that news may reach us behind a forward.
   bool too_early(StepId step) const { return options_.drain && step.value > step_done_.value + 1; }
@@ -96,8 +96,8 @@ class Windows {
   const Window* at(WindowSlot slot) const;
   // How late the gradients of a window are, weighed by their targets, were its step made now.
   DelayHistogram delays(WindowSlot slot) const;
-  std::vector<EntrySerial> stepped() const;                             // in the parameters, in no committed round
-  std::uint64_t stepped_targets() const { return stepped_targets_; }    // of these: every beat says it
+  std::vector<EntrySerial> stepped() const;                           // in the parameters, in no committed round
+  std::uint64_t stepped_targets() const { return stepped_targets_; }  // of these: every beat says it
 
  private:
   Window* find_open(StepId step);

@@ -14,7 +14,8 @@ class ArrivalsTest : public testing::Test {
  protected:
   const Session honest = session(2), liar = session(3);
   EntrySerial announce(const Session& holder) {
-    arrivals.await(++serial, holder, serial, now);
+    ++serial;
+    arrivals.await(serial, holder, serial, now);
     return serial;
   }
   void bring(EntrySerial entry) { arrivals.whole(entry, now); }

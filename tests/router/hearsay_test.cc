@@ -44,7 +44,8 @@ TEST(LedgerHearsayTest, AForgedCommitOfAnotherEntryClosesNothing) {
   rig.ledger.on_hearsay(naming_path(0, {}), rig.now);
   rig.ledger.on_hearsay(naming_path(0, {rig.own(entry)}), rig.now);
   EXPECT_EQ(rig.state(entry), S::kBelow);
-  EXPECT_FALSE(rig.ledger.hearsay().keeps(entry)) << "who had its gradient would have passed that on: it is not counted";
+  EXPECT_FALSE(rig.ledger.hearsay().keeps(entry))
+      << "who had its gradient would have passed that on: it is not counted";
   EXPECT_TRUE(rig.sent.empty());
   EXPECT_TRUE(rig.forward(3, 5)) << "microbatch 5 is open";
 }
@@ -93,7 +94,8 @@ TEST(HearsayTest, WhileTheTrainerIsAwayWhatWasNamedWaitsForIt) {
   TimePoint now = at(0s);
   const auto over_in = [&](int seconds) {
     std::size_t over = 0;
-    for (int i = 0; i < seconds; ++i) over += hearsay.tick(now += 1s, [&](EntrySerial) { return ++asked, link; }).size();
+    for (int i = 0; i < seconds; ++i)
+      over += hearsay.tick(now += 1s, [&](EntrySerial) { return ++asked, link; }).size();
     return over;
   };
   hearsay.hear(7, now);

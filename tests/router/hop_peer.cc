@@ -239,8 +239,7 @@ void PeerActor::check_window(WindowSlot slot) {
     for (const auto& [serial, entry] : window->entries) {
       const Entry* e = ledger_.find(serial);
       if (e == nullptr) return world_.violate("a window holds an entry that the ledger forgot");
-      if (!is_on_device(e->state))
-        sum += count_tag(e->microbatch);  // its place is taken before the device adds it
+      if (!is_on_device(e->state)) sum += count_tag(e->microbatch);  // its place is taken before the device adds it
     }
   }
   if (sum != device.window[static_cast<std::size_t>(slot)])
@@ -256,8 +255,7 @@ void PeerActor::check() {
   if (ledger_.live() > world_.options().credits + 2) world_.violate("more live entries than credits");
   std::set<MicrobatchId> live;
   for (const auto& [serial, e] : ledger_.entries()) {
-    if (!is_final(e.state) && !live.insert(e.microbatch).second)
-      world_.violate("two live entries of one microbatch");
+    if (!is_final(e.state) && !live.insert(e.microbatch).second) world_.violate("two live entries of one microbatch");
     if (e.leases.size() > Ledger::kLeasesMax) world_.violate("too many claims on one entry");
     if (e.state < EntryState::kEnding && e.leases.empty() && !ledger_.hearsay().keeps(serial))
       world_.violate("an entry that nobody claims lives on");
