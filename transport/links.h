@@ -15,7 +15,7 @@
 
 namespace shoal {
 
-// Who is at the other end: the key is proved by the wire, the rest is said in its Hello.
+// The process at the other end: the key is proved by the wire, the rest is said in its Hello.
 struct Remote {
   PeerId peer;
   Session session;
