@@ -15,9 +15,9 @@ CommitState decided_state(const Entry& e) {
 
 }  // namespace
 
-Ledger::Ledger(LedgerPort& port, Holder& holder, Windows& windows, LedgerOptions options)
+Ledger::Ledger(LedgerPort& port, Courier& courier, Windows& windows, LedgerOptions options)
     : port_(port),
-      holder_(holder),
+      courier_(courier),
       windows_(windows),
       options_(std::move(options)),
       arrivals_({options_.credits, options_.recovery_credits, options_.lease}),
@@ -113,7 +113,7 @@ void Ledger::answer_live(Entry& e, const Session& from, const Forward& message, 
     give_gradient(e, message.lease);
   } else if (message.hint && e.state <= EntryState::kBelow) {
     e.hint = message.hint;
-    if (e.state == EntryState::kBelow) holder_.take(e.microbatch, *message.hint, now);
+    if (e.state == EntryState::kBelow) courier_.take(e.microbatch, *message.hint, now);
   }
 }
 
@@ -137,7 +137,7 @@ void Ledger::on_hint(const Session& from, const Hint& message, TimePoint now) {
   Entry* e = claimed(message.lease);
   if (e == nullptr || e->leases.at(message.lease).holder != from || e->state > EntryState::kBelow) return;
   e->hint = message.where;
-  if (e->state == EntryState::kBelow) holder_.take(e->microbatch, message.where, now);
+  if (e->state == EntryState::kBelow) courier_.take(e->microbatch, message.where, now);
 }
 
 void Ledger::on_release(const Session& from, const Release& message) {
@@ -208,7 +208,7 @@ void Ledger::settle(Entry& e) {
   move(e, e.state == EntryState::kLate ? EntryState::kDropped : EntryState::kCommitted);
   ++counters_.committed;
   say(EventKind::kSettled, e);
-  holder_.commit(e.microbatch);
+  courier_.commit(e.microbatch);
   port_.discard(e.name.serial);
 }
 
@@ -249,7 +249,7 @@ void Ledger::on_lows(const std::vector<Low>& lows) {
       if (!is_final(e->state)) {
         end(*e, "closed");
       } else if (!windows_.holds(serial)) {
-        holder_.forget(e->microbatch);
+        courier_.forget(e->microbatch);
         move(*e, EntryState::kGone);
       }
     }

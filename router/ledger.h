@@ -19,9 +19,9 @@
 #include "common/time.h"
 #include "events/event_record.h"
 #include "router/arrivals.h"
+#include "router/courier.h"
 #include "router/entry.h"
 #include "router/hearsay.h"
-#include "router/holder.h"
 #include "router/windows.h"
 #include "transport/links.h"
 #include "transport/messages.h"
@@ -84,9 +84,9 @@ class Ledger {
  public:
   static constexpr std::size_t kLeasesMax = 4;
 
-  // Opens, commits and closes the holder's hops as its entries go, and puts counted ones into windows. REQUIRES: port,
-  // holder and windows outlive it.
-  Ledger(LedgerPort& port, Holder& holder, Windows& windows, LedgerOptions options);
+  // Opens, commits and closes the courier's hops as its entries go, and puts counted ones into windows. REQUIRES: port,
+  // courier and windows outlive it.
+  Ledger(LedgerPort& port, Courier& courier, Windows& windows, LedgerOptions options);
 
   // ---- messages ----
   // Answers at once (Busy, Have) or makes an entry that waits for its frames; returns its serial then.
@@ -175,7 +175,7 @@ class Ledger {
   std::optional<BusyReason> refusal(const Session& from, const Forward& message) const;
 
   LedgerPort& port_;
-  Holder& holder_;
+  Courier& courier_;
   Windows& windows_;
   const LedgerOptions options_;
   EntrySerial next_serial_ = 1;

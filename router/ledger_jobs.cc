@@ -89,7 +89,7 @@ void Ledger::gradient_arrived(const MicrobatchId& microbatch, const Gradient& me
   e->targets = message.targets;
   if (e->kind == ForwardKind::kEvaluate) {
     give_gradient_to_all(*e);
-    holder_.forget(microbatch);
+    courier_.forget(microbatch);
     port_.discard(e->name.serial);
     return move(*e, EntryState::kGone);
   }
@@ -168,7 +168,7 @@ void Ledger::forward_done(EntrySerial serial, const ForwardResult& result, TimeP
   say(EventKind::kForward, *e);
   if (options_.stage.value + 1 < options_.stages) {
     move(*e, EntryState::kBelow);
-    return holder_.open(hop_of(*e, result, options_), now);
+    return courier_.open(hop_of(*e, result, options_), now);
   }
   e->loss_sum = result.loss_sum;
   e->targets = result.targets;
@@ -215,7 +215,7 @@ void Ledger::end(Entry& e, std::string_view cause, bool device_done) {
     return;
   }
   refuse_frames(e);
-  holder_.close(e.microbatch, ReleaseWhy::kOver);
+  courier_.close(e.microbatch, ReleaseWhy::kOver);
   const bool in_window = windows_.slot_of(e.name.serial).has_value();
   say(in_window ? EventKind::kUndo : EventKind::kDrop, e, cause);
   if (in_window) return move(e, EntryState::kUndoing);
@@ -249,7 +249,7 @@ void Ledger::secure(const std::vector<EntrySerial>& serials) {
     move(*e, EntryState::kMerged);
     say(EventKind::kMerged, *e);
     if (e->microbatch.serial >= low_of(e->microbatch.trainer)) continue;
-    holder_.forget(e->microbatch);
+    courier_.forget(e->microbatch);
     move(*e, EntryState::kGone);
   }
 }
@@ -281,7 +281,7 @@ std::map<Session, std::vector<ProgressItem>> Ledger::progress() const {
   for (const EntrySerial serial : active_) {
     const Entry& e = *find(serial);
     for (const auto& [lease, claim] : e.leases)
-      result[claim.holder].push_back({lease, phase_of(e, holder_.courier(), windows_)});
+      result[claim.holder].push_back({lease, phase_of(e, courier_, windows_)});
   }
   return result;
 }

@@ -1,6 +1,6 @@
 #pragma once
-// What is sent to and heard of the processes at the other ends of our links: the part of Transport that
-// router/holder.h needs. Thread: loop only.
+// What is sent to and heard of the processes at the other ends of our links: the part of Transport that router/ needs.
+// Thread: loop only.
 #include <compare>
 #include <cstdint>
 #include <optional>

@@ -1,4 +1,4 @@
-// Windows and what steps make of them: the tables of docs/PROTOCOL.md, "Windows".
+// PROTOCOL.md, "Windows", and the steps made of them.
 #include "router/windows.h"
 
 #include <gtest/gtest.h>
