@@ -3,7 +3,7 @@
 // durable log. It lives in the launching process and is made of nouns:
 //
 // clang-format off
-//   MemberBook   who belongs, who lives, the list          authority/member_book.h
+//   MemberBook   members, their life, the list             authority/member_book.h
 //   StageRounds  the rounds of one stage                   authority/stage_rounds.h
 //   Authority    the log with the order of its effects, its replay and compaction; dispatch; the ends of a run
 //
@@ -42,7 +42,6 @@
 #include "authority/authority_port.h"
 #include "authority/member_book.h"
 #include "authority/planner.h"
-#include "authority/stage_host.h"
 #include "authority/stage_rounds.h"
 #include "common/event_loop.h"
 #include "common/lifetime.h"
@@ -136,7 +135,7 @@ class Authority final : private StageHost {
   StageRounds& rounds_of(StageId stage) const { return *stages_[stage.value]; }
   MemberList build_list() const;
   void on_join(const Remote& from, const JoinRequest& request);
-  // Why its peer is not admitted now though the run has room. False: there is no reason.
+  // Its peer is not admitted now though the run has room, and is told why. False: nothing speaks against it.
   bool comes_too_early(const Remote& from);
   std::vector<StageSupply> supply_without(const PeerId& peer) const;  // of its members
   void admit(const Remote& from, const JoinRequest& request, const StageChoice& choice);

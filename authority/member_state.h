@@ -55,7 +55,7 @@ struct MemberState {
   std::optional<RoundCommit> named;
 };
 
-// Of one stage, in the order of their sessions.
+// The members of one stage, in the order of their sessions.
 using MembersOfStage = std::map<Session, MemberState*>;
 
 }  // namespace shoal

@@ -94,8 +94,8 @@ bool StageRounds::diloco_due() const {
 
 // Who takes part: more than half of those who are ready and not behind, or nobody yet. Steps need everybody who may
 // hold entries of them, also a member that still writes the commit of the step before; deltas need the same anchor, and
-// go on without who is away: in a large stage somebody always is, and each would hold the others until its membership
-// time is over. In the order of the sessions, which all members share.
+// go on without those that are away: in a large stage somebody always is, and each would hold the others until its
+// membership time is over. In the order of the sessions, which all members share.
 std::vector<Session> StageRounds::participants(bool step_round) const {
   std::vector<Session> ready, able, reliable;
   for (const auto& [session, member] : members()) {
@@ -150,7 +150,7 @@ void StageRounds::send_open() {
   const RoundOpen& open = round_->open;
   round_->sent = true;
   round_->sent_at = loop_.now();
-  // A little more than the members have, so that their word on who was silent comes first.
+  // A little more than the members have, so that their word on silent members comes first.
   const Duration budget = std::chrono::milliseconds(open.budget_ms);
   round_->ends_at = loop_.now() + budget + budget / 10;
   const Duration to_contribute = options_.round_budget > Duration(0) ? budget : kRoundBudgetFloor + job_allowance();
@@ -219,7 +219,7 @@ void StageRounds::on_failed(const Remote& from, const RoundReport& report) {
   try_decide(false);
 }
 
-// Whom it names does not count, since a member that brought nothing waited for nobody. One that was not ready in time
+// The member that it names does not count: one that brought nothing waited for nobody. One that was not ready in time
 // is slow or waits for others, and costs no more than a silent one: that is no misconduct, unless it says so long
 // before its time is over.
 void StageRounds::on_refused(MemberState& member, const RoundReport& report) {
@@ -233,7 +233,7 @@ void StageRounds::on_refused(MemberState& member, const RoundReport& report) {
                    " rounds in a row with an error and brought nothing: " + report.reason.substr(0, kReasonMax));
 }
 
-// Ends the attempt: who got the part has no sum to pass on, and would be named silent by the others.
+// Ends the attempt: the member that got the part has no sum to pass on, and the others would name it silent.
 void StageRounds::on_malformed(const Session& by, const Session& sender, const std::string& reason) {
   if (round_->majority()) return try_decide(false);  // the others could use all
   if (sender != by && round_->has_contribution(sender)) round_->find(by)->blame = {sender, true};
@@ -273,7 +273,8 @@ void StageRounds::on_budget() {
 void StageRounds::try_decide(bool grace_over) {
   const std::size_t members = round_->members.size();
   if (!round_->all_contributed()) {
-    // The sum would hold a part whose entries we cannot name: who failed without a contribution ends the attempt.
+    // The sum would hold a part whose entries we cannot name: a member that failed without a contribution ends the
+    // attempt.
     if (round_->refused()) abandon("a member could not contribute");
     return;
   }

@@ -5,16 +5,18 @@
 //
 // clang-format off
 // Called by the authority:
-//   maybe_open, tend      each tick; maybe_open also after each beat, step, leave
-//   on_beat, repeat       a member's beat; on_link_up: its link
-//   on_report             RoundReport
-//   waits_for_round       Leave
-//   on_over               before a session ends: afterwards no commit may name it
-//   want_last, give_up    the run ends: finished() says when nothing is left to decide
+//   maybe_restore, maybe_open   each tick; maybe_open also after each beat, step, leave and end of a session
+//   on_beat, then repeat        Beat
+//   on_report                   RoundReport
+//   held_without, then waits_for_round   Leave
+//   on_joiner, on_link_up       a member that must fetch was admitted; a member's link is up
+//   on_over                     before a session ends: afterwards no commit may name it
+//   want_last, give_up          the run ends; tend_last, then finished: is anything left to decide
 // And it asks its StageHost.
 // clang-format on
 //
 // Thread: loop only.   Owns: its timers.   Borrows: options, port, loop, book, host.   Bounds: one open round.
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,7 +25,6 @@
 #include "authority/member_book.h"
 #include "authority/open_round.h"
 #include "authority/round_blames.h"
-#include "authority/stage_host.h"
 #include "authority/stage_line.h"
 #include "common/backoff.h"
 #include "common/event_loop.h"
@@ -31,6 +32,27 @@
 #include "transport/links.h"
 
 namespace shoal {
+
+// What the rounds of a stage ask of the authority that they belong to.
+class StageHost {
+ public:
+  virtual ~StageHost() = default;
+  // Logs the decision, and runs `effect` once it is durable; effects run in the order of the calls.
+  virtual void decide(const LogRecord& record, std::function<void()> effect) = 0;
+  // The session is over: the round that it is in is decided, the list follows. `then` runs after the list left.
+  virtual void end_session(const Session& session, const std::string& reason, bool fenced,
+                           std::function<void()> then) = 0;
+  // The same for what it did: its peer rests before it is admitted again.
+  virtual void end_for_misconduct(const Session& session, const std::string& what) = 0;
+  // The list shows from now on whether it serves.
+  virtual void show_serving(MemberState& member) = 0;
+  // allreduce: the first logged step behind this one; null: none yet.
+  virtual const Step* step_after(StepId done) const = 0;
+  virtual std::uint64_t run_targets() const = 0;
+  virtual bool opens_rounds() const = 0;
+  virtual bool is_over() const = 0;   // end() was called, or the log failed
+  virtual void check_finished() = 0;  // a round was decided: finish() may have nothing left to wait for
+};
 
 class StageRounds {
  public:
@@ -51,8 +73,7 @@ class StageRounds {
   std::uint64_t looked_at() const { return looked_at_; }
 
   void maybe_open();
-  void
-  maybe_restore();  // nobody holds the newest version for long enough: goes back, where somebody has an earlier one
+  void maybe_restore();  // goes back to an earlier version where nobody has held the newest for long enough
   void on_report(const Remote& from, const RoundReport& report);
   void on_joiner();  // a member that must fetch came
   void on_beat(MemberState& member, const Beat& beat);
@@ -67,8 +88,8 @@ class StageRounds {
   // Another serving member holds the newest version, or there is none yet.
   bool held_without(const Session& session) const { return !line_.secured || line_.held(members(), session); }
 
-  void want_last();  // AuthorityOptions: see Authority::finish
-  void tend_last();  // after the first last round: who is still waited for
+  void want_last();  // Authority::finish
+  void tend_last();  // after the first last round: whether a member is still waited for
   bool finished();   // nothing is left to decide
   void give_up();    // no round any more; the open one is abandoned
 
@@ -112,7 +133,7 @@ class StageRounds {
   void send_commit(const MemberState& member, const RoundCommit& commit);
   void note_fetch(MemberState& member, const Beat& beat);
   void hold(Duration time);  // no new round for so long, so that whoever fetches is not overtaken
-  void release_leavers(const std::vector<Session>& members);
+  void release_leavers(const std::vector<Session>& among);
   void restore_to(Version version);
   bool last_due() const;
   static bool awaited(const MemberState& member);  // it may hold what no last round has

@@ -11,7 +11,6 @@
 #include "common/ids.h"
 #include "events/delay.h"
 #include "events/event_kind.h"
-#include "stages/executor.h"
 #include "transport/messages.h"
 
 namespace shoal {

@@ -201,7 +201,6 @@ Beat Peer::make_beat() {
   beat.accepted = status.ledger.accepted;
   beat.counted = status.ledger.counted;
   beat.undone = status.ledger.undone;
-  beat.window_wait = status.ledger.window_wait;
   beat.entries = static_cast<std::uint32_t>(status.live);
   beat.queue_ms = status.queue_ms;
   beat.job_ms = status.job_ms;
