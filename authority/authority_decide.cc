@@ -36,7 +36,7 @@ void Authority::on_report(const Remote& from, const RoundReport& report) {
   OpenRound& round = *stage->round;
   const auto& members = round.open.members;
   if (!round.sent || std::find(members.begin(), members.end(), from.session) == members.end()) return;
-  switch (kind_of(report)) {
+  switch (report.kind) {
     case ReportKind::kContributed:
       if (const auto unfit = port_.unfit_for_round(report.stage, from.session, report.entries))
         return end_session(from.session, "it brought to a round " + *unfit, true);
@@ -51,6 +51,7 @@ void Authority::on_report(const Remote& from, const RoundReport& report) {
       round.agreed.emplace(from.session, report);
       break;
     case ReportKind::kWaiting:
+      if (!report.silent) return;  // for whom, it does not say
       round.waiting[from.session] = {*report.silent, loop_.now()};
       return check_stall(*stage);
     case ReportKind::kFailed:

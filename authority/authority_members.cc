@@ -126,6 +126,7 @@ void Authority::on_beat(const Remote& from, const Beat& beat) {
   StageState& stage = *stage_of(member.stage);
   note_life(member, beat, loop_.now(), options_.membership);
   member.rate = beat.rate;
+  member.capacity = beat.capacity;
   member.stranded = beat.stranded;
   member.delay = std::min<double>(beat.delay_milli / 1000.0, DelayHistogram::kBins - 1);
   member.steps = beat.inner_steps;

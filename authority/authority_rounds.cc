@@ -60,7 +60,7 @@ const Step* Authority::next_step(const StageState& stage) const {
 }
 
 bool Authority::diloco_active(const StageState& stage) const {
-  return options_.rule == RuleId::kDiloco && stage.step_done.value >= options_.warm_steps;
+  return !traits_of(options_.rule).every_step && stage.step_done.value >= options_.warm_steps;
 }
 
 // Somebody asked to leave and could take part in a round at once.
@@ -130,7 +130,8 @@ void Authority::open_round(StageState& stage, const Step* step, std::vector<Sess
   RoundOpen open;
   open.stage = stage.stage;
   open.round = RoundId(++stage.round_used.value);
-  open.rule = static_cast<std::uint8_t>(step != nullptr ? RuleId::kAllreduce : options_.rule);
+  const bool warm = step != nullptr && !traits_of(options_.rule).every_step;
+  open.rule = static_cast<std::uint8_t>(warm ? kWarmRule : options_.rule);
   if (step != nullptr) open.step = step->step;
   open.base = stage.version;
   open.members = std::move(members);
@@ -224,7 +225,7 @@ void Authority::finish(std::function<void()> done) {
   finishing_ = true;
   finished_ = std::move(done);
   for (StageState& stage : stages_) {
-    stage.last_wanted = options_.rule == RuleId::kDiloco;
+    stage.last_wanted = !traits_of(options_.rule).every_step;
     stage.unreachable.try_now(loop_.now());
     maybe_open(stage);
   }

@@ -39,11 +39,11 @@ bool Courier::waiting(const MicrobatchId& microbatch) const {
   return it != hops_.end() && !it->second.won;
 }
 
-void Courier::close(const MicrobatchId& microbatch, ReleaseWhy why) {
+void Courier::close(const MicrobatchId& microbatch) {
   const auto it = hops_.find(microbatch);
   if (it == hops_.end()) return;
   set_parked(it->second, false);
-  while (!it->second.children.empty()) drop_child(it->second, it->second.children.back().lease, why);
+  while (!it->second.children.empty()) release_child(it->second, it->second.children.back().lease);
   active_.erase(microbatch);
   hops_.erase(it);
 }
@@ -77,7 +77,7 @@ void Courier::forget(const MicrobatchId& microbatch) {
   const auto it = hops_.find(microbatch);
   if (it == hops_.end()) return;
   set_parked(it->second, false);
-  while (!it->second.children.empty()) drop_child(it->second, it->second.children.back().lease, std::nullopt);
+  while (!it->second.children.empty()) drop_child(it->second, it->second.children.back().lease);
   active_.erase(microbatch);
   hops_.erase(it);
 }
@@ -102,7 +102,7 @@ void Courier::reject(const MicrobatchId& microbatch, const std::string& why, Tim
   port_.write(claim_event(EventKind::kGradientRejected, microbatch, bad, lease, why));
   rates_.miss(bad, now);
   hop.avoid[bad] = now + 5s;
-  drop_child(hop, lease, ReleaseWhy::kLost);
+  release_child(hop, lease);
   hop.won.reset();
   hop.below.clear();
   ask(hop, now);
@@ -154,7 +154,7 @@ bool Courier::wants(const Session& from, const Gradient& message, TimePoint now)
   Hop* hop = find(message.lease, from);
   if (hop == nullptr) {
     ++counters_.late;
-    port_.send(from, Release{message.lease, ReleaseWhy::kLate});
+    port_.send(from, Release{message.lease});
     return false;
   }
   if (hop->won) return false;
@@ -173,7 +173,7 @@ void Courier::on_gradient(const Session& from, const Gradient& message, std::vec
   Hop* hop = find(message.lease, from);
   if (hop == nullptr) {
     ++counters_.late;
-    port_.send(from, Release{message.lease, ReleaseWhy::kLate});
+    port_.send(from, Release{message.lease});
     return;
   }
   if (hop->won) return;  // a repeat
@@ -190,7 +190,7 @@ void Courier::on_gradient(const Session& from, const Gradient& message, std::vec
   std::vector<Lease> losers;
   for (const Child& other : hop->children)
     if (other.lease != message.lease) losers.push_back(other.lease);
-  for (const Lease& lease : losers) drop_child(*hop, lease, ReleaseWhy::kLost);
+  for (const Lease& lease : losers) release_child(*hop, lease);
   rates_.ended(from);
   set_parked(*hop, false);
   port_.on_won(id, message, std::move(frames));
@@ -201,7 +201,7 @@ void Courier::on_progress(const Session& from, const Progress& message, TimePoin
   for (const ProgressItem& item : message.items) {
     Hop* hop = find(item.lease, from);
     if (hop == nullptr) {
-      port_.send(from, Release{item.lease, ReleaseWhy::kLate});
+      port_.send(from, Release{item.lease});
       continue;
     }
     rates_.report_queue(from, std::chrono::milliseconds(message.queue_ms), now);
@@ -302,19 +302,24 @@ Courier::Child* Courier::child_of(Hop& hop, const Lease& lease) {
   return nullptr;
 }
 
-void Courier::drop_child(Hop& hop, const Lease& lease, std::optional<ReleaseWhy> release) {
+std::optional<Courier::Child> Courier::drop_child(Hop& hop, const Lease& lease) {
   const auto it =
       std::find_if(hop.children.begin(), hop.children.end(), [&](const Child& c) { return c.lease == lease; });
-  if (it == hop.children.end()) return;
+  if (it == hop.children.end()) return std::nullopt;
   end_branch(hop.spec.microbatch, *it, BranchEnd::kAborted);
   give_back(*it);
   const Child child = *it;
   hop.children.erase(it);  // `lease` may have been a part of it
   by_lease_.erase(child.lease);
   if (!(hop.won && *hop.won == child.lease)) rates_.ended(child.session);
-  if (!release) return;
-  if (child.transfer != 0) port_.drop_transfer(child.session, child.transfer);
-  port_.send(child.session, Release{child.lease, *release});
+  return child;
+}
+
+void Courier::release_child(Hop& hop, const Lease& lease) {
+  const auto child = drop_child(hop, lease);
+  if (!child) return;
+  if (child->transfer != 0) port_.drop_transfer(child->session, child->transfer);
+  port_.send(child->session, Release{child->lease});
 }
 
 void Courier::end_branch(const MicrobatchId& microbatch, Child& child, BranchEnd end) {
@@ -326,12 +331,12 @@ void Courier::give_back(Child& child) {
 }
 
 void Courier::make_room(Hop& hop, std::size_t limit) {
-  while (hop.children.size() >= limit) drop_child(hop, hop.children.front().lease, ReleaseWhy::kCrowded);
+  while (hop.children.size() >= limit) release_child(hop, hop.children.front().lease);
 }
 
 void Courier::lose_child(Hop& hop, const Lease& lease, TimePoint now) {
   const bool newest = !hop.children.empty() && hop.children.back().lease == lease;
-  drop_child(hop, lease, std::nullopt);
+  drop_child(hop, lease);
   if (hop.children.empty()) {
     ask(hop, now);
     return;

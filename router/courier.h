@@ -115,7 +115,7 @@ class Courier {
     return hops_.at(microbatch).spec.sample;
   }  // REQUIRES: holds
   // Ends the hop; children are released. No-op when there is none.
-  void close(const MicrobatchId& microbatch, ReleaseWhy why);
+  void close(const MicrobatchId& microbatch);
   // Our own entry is committed (the trainer: its path is logged): tells the winning child once, renews no more. The hop
   // is kept until forget(): a late word about the winning claim must not be answered with a Release that could overtake
   // the COMMIT.
@@ -229,9 +229,10 @@ class Courier {
   // What the timer was armed with, or what has been measured since, if that is longer; 0 = liveness only.
   Duration patience_of(const Hop& hop) const;
   void retry_later(Hop& hop, TimePoint now);
-  void make_room(Hop& hop, std::size_t limit);                   // fewer children than `limit`: the oldest go
-  void lose_child(Hop& hop, const Lease& lease, TimePoint now);  // Busy, Gone or its session over
-  void drop_child(Hop& hop, const Lease& lease, std::optional<ReleaseWhy> release);
+  void make_room(Hop& hop, std::size_t limit);                    // fewer children than `limit`: the oldest go
+  void lose_child(Hop& hop, const Lease& lease, TimePoint now);   // Busy, Gone or its session over
+  std::optional<Child> drop_child(Hop& hop, const Lease& lease);  // without a word to it; what was dropped
+  void release_child(Hop& hop, const Lease& lease);               // and says so
   void set_parked(Hop& hop, bool parked);
   // `hinted`: its gradient waits somewhere, and a full peer has credits apart for that.
   Choice choose(const Hop& hop, bool hinted, TimePoint now) const;

@@ -120,7 +120,7 @@ void Courier::ask_peer(Hop& hop, const Session& peer, const std::optional<Gradie
   if (it == hops_.end()) return;
   if (!transfer.ok()) {  // no link to be had or its queue is full: as if it had said Busy
     it->second.avoid[peer] = now + 200ms;
-    drop_child(it->second, lease, std::nullopt);
+    drop_child(it->second, lease);
     if (!it->second.children.empty()) arm(it->second, now);
     retry_later(it->second, now);
     return;
@@ -152,7 +152,7 @@ void Courier::on_need_key_frame(const Session& from, const NeedKeyFrame& message
   Hop* hop = find(message.lease, from);
   if (hop == nullptr) {
     ++counters_.late;
-    port_.send(from, Release{message.lease, ReleaseWhy::kLate});
+    port_.send(from, Release{message.lease});
     return;
   }
   Child* child = child_of(*hop, message.lease);
@@ -173,7 +173,7 @@ void Courier::on_need_key_frame(const Session& from, const NeedKeyFrame& message
   if (hop == nullptr) return;
   if (transfer.ok()) return frames_sent(id, *child_of(*hop, message.lease), *transfer);
   hop->avoid[from] = now + 200ms;
-  port_.send(from, Release{message.lease, ReleaseWhy::kLost});
+  port_.send(from, Release{message.lease});
   lose_child(*hop, message.lease, now);
 }
 

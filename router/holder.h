@@ -50,7 +50,7 @@ class Holder final : private CourierPort {
 
   // ---- hops: as in Courier ----
   void open(HopSpec spec, TimePoint now) { courier_.open(std::move(spec), now); }
-  void close(const MicrobatchId& microbatch, ReleaseWhy why) { courier_.close(microbatch, why); }
+  void close(const MicrobatchId& microbatch) { courier_.close(microbatch); }
   void commit(const MicrobatchId& microbatch) { courier_.commit(microbatch); }
   void forget(const MicrobatchId& microbatch) { courier_.forget(microbatch); }
   void take(const MicrobatchId& microbatch, const GradientHint& hint, TimePoint now) {

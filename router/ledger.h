@@ -93,8 +93,8 @@ struct LedgerOptions {
 
 struct LedgerCounters {
   std::uint64_t accepted = 0, joined = 0, refused = 0, counted = 0, undone = 0, committed = 0, gone = 0, recomputed = 0,
-                window_wait = 0, non_finite = 0, inexact_undo = 0, inner_steps = 0, expired = 0, forwards = 0,
-                dropped = 0, key_frames = 0, late = 0;
+                non_finite = 0, inexact_undo = 0, inner_steps = 0, expired = 0, forwards = 0, dropped = 0,
+                key_frames = 0, late = 0;
 };
 
 class Ledger {
@@ -149,7 +149,6 @@ class Ledger {
     std::uint64_t targets = 0;
     WeightStamp stamp = 0;
     std::uint64_t first_step = 0;  // steps made here when its forward was computed, whatever was computed again
-    bool waited = false;           // for a window
     bool late = false;             // its gradient is too late for any: nothing of it is added here
     bool doomed = false;           // last claim gone while the device works on it
     std::string_view doom;

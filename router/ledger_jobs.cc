@@ -106,11 +106,7 @@ std::optional<Job> Ledger::next_job(bool shift_pending) {
       return Job{.kind = JobKind::kBackward, .serial = serial, .late = true};
     }
     const auto slot = windows_.room(e.step);
-    if (!slot) {
-      counters_.window_wait += !e.waited;
-      e.waited = true;
-      continue;
-    }
+    if (!slot) continue;
     windows_.add(*slot, serial, e.targets, stamp_);  // its place is taken before the device starts
     e.state = EntryState::kBackward;
     return Job{.kind = JobKind::kBackward, .serial = serial, .slot = *slot};
@@ -211,7 +207,7 @@ void Ledger::end_uncommitted(Entry& e, std::string_view cause) {
     e.doom = cause;
     return;
   }
-  holder_.close(e.microbatch, ReleaseWhy::kOver);
+  holder_.close(e.microbatch);
   const bool in_window = e.state == EntryState::kCounted && !e.late;
   port_.write(entry_event(in_window ? EventKind::kUndo : EventKind::kDrop, e.microbatch, entry_name_of(e), cause));
   if (in_window) {

@@ -41,8 +41,7 @@ class Windows {
 
   explicit Windows(std::uint64_t inner_batch) : inner_batch_(inner_batch) {}
 
-  // The slot a backward of this step may add to now, opening a window if there is room; nullopt: it waits
-  // (`window_wait`).
+  // The slot a backward of this step may add to now, opening a window if there is room; nullopt: it waits.
   std::optional<WindowSlot> room(StepId step);
   bool has_room(StepId step) const;
   // Takes the entry's place when its backward starts; its stamp is set when that is done. REQUIRES: room() gave `slot`.

@@ -15,9 +15,9 @@
 //   round only when it has
 //      this from every member, since the sum holds all of them: so the commit can name every entry that the new anchor
 //      contains.
-//   waiting (`silent` and no reason): no byte of the round has moved here for a while; repeated every second while that
+//   waiting: no byte of the round has moved here for a while; repeated every second while that
 //   is so.
-//   2. agreed (ready): digest of the candidate, weight and tag of the whole sum; or failed: a reason, and who was
+//   2. agreed: digest of the candidate, weight and tag of the whole sum; or failed: a reason, and who was
 //   `silent` (itself: it was not ready within the budget) or sent what is `malformed`.
 //
 // Reduction: sync/reducer.h. A member that does not deliver is reported (RoundReport.silent), when nothing moves
@@ -33,9 +33,6 @@
 #include "transport/messages.h"
 
 namespace shoal {
-
-enum class ReportKind : std::uint8_t { kContributed, kWaiting, kAgreed, kFailed };
-ReportKind kind_of(const RoundReport& report);
 
 // What the round asks of the peer it lives in. Implemented by runtime's peer. Callbacks may come at once or later, on
 // the loop; one that comes after cancel(), abandon() or fell_behind() is ignored.

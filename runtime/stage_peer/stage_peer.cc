@@ -80,7 +80,7 @@ void StagePeer::serve(Version version, RuleId rule, StepId done) {
   meters_.start(env_.loop.now());
   ledger_.set_serving(true);
   arena_.step_done = done;
-  if (rule == RuleId::kAllreduce) {  // the moments came with it
+  if (traits_of(rule).every_step) {  // the moments came with it
     ledger_.start_behind(done);
     arena_.adam_step = done.value;
   }
@@ -327,7 +327,6 @@ StagePeerStatus StagePeer::status() const {
   status.settled_targets = ledger_.stepped_targets();
   status.inner_steps = meters_.readings().inner_steps;
   status.delay = meters_.readings().delay;
-  status.progress = device_.finished();
   status.run_targets = holder_.run_targets();
   status.run_loss = holder_.run_loss();
   status.graphs_dropped = meters_.readings().graphs_dropped;
@@ -342,6 +341,8 @@ StagePeerStatus StagePeer::status() const {
   status.queue_ms = ledger_.queue_ms();
   status.stranded = holder_.courier().stranded();
   status.rate = meters_.readings().rate;
+  status.forward_us = meters_.readings().forward_us;
+  status.backward_us = meters_.readings().backward_us;
   status.bases = bases_.counters();
   status.fp32_bytes = meters_.readings().fp32_bytes;
   status.payload_bytes = meters_.readings().payload_bytes;

@@ -63,10 +63,8 @@ void Trainer::start() {
 
 StepId Trainer::step_of(std::uint64_t serial) const {
   const RunConfig& config = options_.config;
-  const std::uint64_t step =
-      serial / config.microbatches_of_step(0) + 1;  // every step that is one has the size of the first
-  if (config.sync.rule == RuleId::kDiloco && step > config.sync.warm_steps) return StepId(0);
-  return StepId(step);
+  const std::uint64_t step = serial / config.microbatches_of_step(0);  // every one that is global has the first's size
+  return config.global_step(step) ? StepId(step + 1) : StepId(0);
 }
 
 bool Trainer::reached_end() const {

@@ -155,7 +155,7 @@ void Trainer::leave_open(std::function<void()> settled) {
 void Trainer::release_open(std::uint64_t trainer) {
   for (auto it = frames_.begin(); it != frames_.end();) {
     const bool stays = it->first.trainer != trainer || deciding_.contains(it->first);
-    if (!stays) holder_.close(it->first, ReleaseWhy::kOver);
+    if (!stays) holder_.close(it->first);
     it = stays ? std::next(it) : frames_.erase(it);
   }
 }

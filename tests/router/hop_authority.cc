@@ -245,7 +245,6 @@ LedgerCounters World::totals() const {
     sum.committed += c.committed;
     sum.gone += c.gone;
     sum.recomputed += c.recomputed;
-    sum.window_wait += c.window_wait;
     sum.expired += c.expired;
     sum.forwards += c.forwards;
     sum.key_frames += c.key_frames;

@@ -126,8 +126,8 @@ TEST_F(FullPeersTest, WhatOnlyConcernsOneMicrobatchDoesNotMakeAPeerFull) {
     EXPECT_EQ(asked().first, session(kB));
     open(1);
     EXPECT_EQ(asked().first, session(kA));
-    courier.close(id(0), ReleaseWhy::kOver);
-    courier.close(id(1), ReleaseWhy::kOver);
+    courier.close(id(0));
+    courier.close(id(1));
     out.clear();
   }
 }
@@ -135,7 +135,7 @@ TEST_F(FullPeersTest, WhatOnlyConcernsOneMicrobatchDoesNotMakeAPeerFull) {
 TEST_F(FullPeersTest, APeerThatNobodyAskedForAWhileHasNoHistory) {
   open(0);
   busy(kA, asked().second.lease);
-  courier.close(id(0), ReleaseWhy::kOver);
+  courier.close(id(0));
   out.clear();
   pass(PeerCredits::kRemembered);
   open(1);
