@@ -11,7 +11,6 @@
 
 #include "common/event_loop.h"
 #include "common/lifetime.h"
-#include "common/event_loop.h"
 #include "common/work_queue.h"
 #include "runtime/stage_peer/job_times.h"
 #include "stages/executor.h"
