@@ -25,7 +25,7 @@ struct AuthorityOptions {
   // of them; 0 = never by targets.
   std::uint64_t round_targets = 0;
   Duration round_cap{0};  // or after this time with anything settled; 0 = never
-  // The least patience with a member: longer where longer was measured, see "Life".
+  // The least patience with a member: longer where longer was measured (authority/member_book.h).
   Duration membership = 10s;
   Duration round_grace = 2s;                 // after a quorum reported, wait this long for the others
   Duration round_budget{0};                  // for the whole reduction; 0 = from payload_bytes (sync/round_budget.h)
@@ -33,7 +33,7 @@ struct AuthorityOptions {
   std::vector<std::uint64_t> payload_bytes;  // of what a member brings to a round, by stage; empty = not known
   // A stage whose newest version nobody holds any more goes back to the newest one that somebody has, after so long.
   Duration restore_after = 60s;
-  // No new round of a stage for this long after a joiner came that must fetch (see "Behind").
+  // No new round of a stage for this long after a joiner came that must fetch.
   Duration join_hold = 5s;
   std::size_t list_bytes_max =
       limits::kListBytesMax;  // of the packed list: a joiner that it has no room for is refused

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "authority/authority.h"
+#include "authority/patience.h"
 #include "runtime/stage_peer/stage_memory.h"
 
 namespace shoal {
@@ -140,14 +140,11 @@ void Peer::tick() {
   if (leaving_.wanted()) check_leaving();
 }
 
-// A job that was under way when the session ended, and for longer than the authority waits for one
-// (authority/authority.h).
+// A job that was under way when the session ended, and for longer than the authority waits for one.
 Duration Peer::device_hung() const {
   if (!config_ || !over_at_ || device_.busy_since() > *over_at_) return Duration(0);
-  const Duration measured = from_seconds(Authority::kJobFactor * seconds_of(device_.longest()));
-  const Duration patience =
-      device_.longest() == Duration(0) ? Authority::kFirstJob : std::min(measured, Authority::kPatienceMax);
-  return device_.busy_for() > std::max(config_->membership(), patience) ? device_.busy_for() : Duration(0);
+  const Duration patience = job_patience(device_.longest(), config_->membership());
+  return device_.busy_for() > patience ? device_.busy_for() : Duration(0);
 }
 
 // The next session would stand behind the job for ever: what waits for a device cannot be ended, a process can.

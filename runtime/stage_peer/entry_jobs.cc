@@ -361,13 +361,13 @@ void EntryJobs::inner_step(const Job& job) {
         std::vector<EntryName> entries;
         const Windows::Window& window = *parts_.ledger.window(slot);
         for (const auto& [serial, entry] : window.entries) entries.push_back({parts_.options.self, serial});
-        parts_.env.events.write({.event = EventKind::kStepped,
-                                 .window = slot,
-                                 .tag = outcome->tag,
-                                 .entries = std::move(entries),
-                                 .targets = targets,
-                                 .delays = delays,
-                                 .settle_wait_ms = window.settle_wait_ms()});
+        EventRecord step{.event = EventKind::kStepped,
+                         .window = slot,
+                         .tag = outcome->tag,
+                         .entries = std::move(entries),
+                         .targets = targets};
+        set_delays(step, delays, window.settle_wait_ms());
+        parts_.env.events.write(step);
         parts_.ledger.step_done(slot, outcome->result->stamp);
         parts_.owner.on_inner_step();
       });

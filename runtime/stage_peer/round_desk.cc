@@ -222,9 +222,7 @@ void RoundDesk::note_step(StepId step, EventRecord& anchor) {
   const Windows::Window* window = parts_.ledger.step_window(step);
   const DelayHistogram delays = window == nullptr ? DelayHistogram() : parts_.ledger.delays(window->slot);
   parts_.meters.stepped(delays);
-  if (window == nullptr) return;
-  anchor.delays = delays;
-  anchor.settle_wait_ms = window->settle_wait_ms();
+  if (window != nullptr) set_delays(anchor, delays, window->settle_wait_ms());
 }
 
 void RoundDesk::run_prepare() {
