@@ -37,7 +37,7 @@ const std::map<std::string, Names, std::less<>>& arrows() {
     rows["events"] = {"common", "common/os", "transport"};
     rows["events/audit"] = {"common", "common/os", "events"};
     rows["router"] = {"common", "transport", "stages", "events"};
-    rows["sync"] = {"common", "common/crypto", "transport", "stages"};
+    rows["sync"] = {"common", "common/crypto", "transport", "kernels", "stages"};
     rows["state"] = {"common", "common/crypto", "transport", "stages", "sync"};
     rows["authority"] = {"common", "common/crypto", "transport", "events", "sync", "state"};
     rows["runtime/config"] = above({"transport", "compression", "stages", "sync", "state"});

@@ -26,10 +26,10 @@ class WideExecutor final : public WindowedExecutor {
 
  protected:
   SwappableArena& swappable_arena() override { return arena_; }
-  Result<Computed> compute(const ForwardInput&, ArenaRole, bool) override {
+  Result<Computed> compute(const StageInput&, ArenaRole, bool) override {
     return make_error(ErrorCode::kUnsupported, "no model");
   }
-  Result<HostTensor> differentiate(Graph&, const ForwardInput&, const HostTensor&, ArenaRole, float) override {
+  Result<HostTensor> differentiate(Graph&, const StageInput&, const HostTensor&, ArenaRole, float) override {
     return make_error(ErrorCode::kUnsupported, "no model");
   }
   Result<double> window_norm(ArenaRole, const InnerStep&) override { return 0.0; }

@@ -71,8 +71,8 @@ void Replica::work() {
   const MicrobatchId microbatch{1, swarm_.next_microbatch++};
   const std::uint64_t serial = ++serial_;
   swarm_.made[{self_, serial}] = {microbatch, executor_.stamp()};
-  const bool counted = executor_.forward({serial, microbatch, tiny_tokens(), {}}).ok() &&
-                       executor_.backward(serial, {}, WindowSlot::kA).ok();
+  const bool counted = pass_forward(executor_, {serial, microbatch, tiny_tokens()}).ok() &&
+                       pass_backward(executor_, serial, {}, WindowSlot::kA).ok();
   if (!counted) return swarm_.problem("an entry was not counted");
   executor_.settle(serial);
   InnerStep step;
@@ -89,8 +89,8 @@ bool Replica::count_for_step(const MicrobatchId& microbatch, StepId step, std::u
   }
   *serial = ++serial_;
   swarm_.made[{self_, *serial}] = {microbatch, executor_.stamp()};
-  const bool counted = executor_.forward({*serial, microbatch, tiny_tokens(), {}}).ok() &&
-                       executor_.backward(*serial, {}, WindowSlot::kA).ok();
+  const bool counted = pass_forward(executor_, {*serial, microbatch, tiny_tokens()}).ok() &&
+                       pass_backward(executor_, *serial, {}, WindowSlot::kA).ok();
   if (!counted) swarm_.problem("an entry was not counted");
   local_.insert(*serial);
   unsettled_.insert(*serial);
