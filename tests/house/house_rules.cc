@@ -51,9 +51,9 @@ const std::map<std::string, Names, std::less<>>& arrows() {
     rows["runtime/trainer"] = {"common", "transport",      "compression", "events",
                                "router", "runtime/config", "runtime/data"};
     rows["runtime/launch"] = {"common",    "common/crypto",  "transport",    "dht",
-                              "events",    "router",         "sync",         "state",
+                              "events",    "router",         "state",
                               "authority", "runtime/config", "runtime/data", "runtime/trainer"};
-    rows["demo"] = {"common", "common/os", "events", "events/audit", "sync", "runtime/config"};
+    rows["demo"] = {"common", "common/os", "events", "events/audit", "runtime/config"};
     Names all = above({"transport", "kernels", "compression", "dht", "stages", "events", "router", "sync", "state",
                        "authority", "runtime/config", "runtime/data", "runtime/solo", "runtime/stage_peer",
                        "runtime/peer", "runtime/trainer", "runtime/launch"});

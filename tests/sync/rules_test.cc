@@ -135,6 +135,15 @@ TEST(DilocoRuleTest, RefusesANonFiniteDelta) {
   EXPECT_EQ(payload.code(), ErrorCode::kNonFinite);
 }
 
+TEST(RulesTest, HaveAsManySharedArraysAsTheirTraitsSay) {
+  const OuterRules rules;
+  for (std::size_t i = 0; i < std::size(kRuleTraits); ++i) {
+    const auto rule = rules.of(static_cast<RuleId>(i));
+    ASSERT_NE(rule, nullptr) << kRuleNames[i];
+    EXPECT_EQ(rule->shared_roles().size(), kRuleTraits[i].shared_arrays) << kRuleNames[i];
+  }
+}
+
 TEST(RulesTest, RefuseAFragmentByName) {
   WideExecutor executor;
   RoundContext context;

@@ -48,7 +48,11 @@ void Replica::start() { membership_.start(); }
 
 void Replica::on_message(const Session& from, const PeerId& peer, const Message& message, Bytes frame) {
   if (over_) return;
-  if (const Status status = membership_.on_message(message); !status.ok())
+  const auto to_membership = [&]<class M>(const M& m) -> Status {
+    if constexpr (std::constructible_from<MembershipMessage, M>) return membership_.on_message(m);
+    return {};
+  };
+  if (const Status status = std::visit(to_membership, message); !status.ok())
     swarm_.problem("membership: " + status.error().message);
   if (over_) return;
   if (const auto* step = std::get_if<Step>(&message)) steps_[step->step] = *step;
@@ -75,7 +79,6 @@ void Replica::work() {
   step.targets = kTargetsOfEntry;
   if (!executor_.inner_step(WindowSlot::kA, step).ok()) swarm_.problem("an inner step failed");
   local_.insert(serial);
-  ++progress_;
 }
 
 bool Replica::count_for_step(const MicrobatchId& microbatch, StepId step, std::uint64_t* serial) {
@@ -91,7 +94,6 @@ bool Replica::count_for_step(const MicrobatchId& microbatch, StepId step, std::u
   if (!counted) swarm_.problem("an entry was not counted");
   local_.insert(*serial);
   unsettled_.insert(*serial);
-  ++progress_;
   return true;
 }
 
@@ -106,7 +108,6 @@ Beat Replica::make_beat() {
   beat.version = version_;
   beat.serving = serving_;
   beat.settled_targets = local_.size() * kTargetsOfEntry;
-  beat.progress = progress_;
   return beat;
 }
 
@@ -196,7 +197,6 @@ void Replica::commit(const RoundOpen&, const RoundCommit& commit, std::function<
   for (const std::uint64_t serial : contributed_) local_.erase(serial);
   contributed_.clear();
   version_ = commit.version;
-  ++progress_;
   done();
   membership_.beat_now();
 }
