@@ -11,7 +11,6 @@ namespace shoal {
 
 namespace {
 constexpr Duration kTick = 100ms;
-constexpr Duration kStepBeat = 100ms;  // at least, between two beats for inner steps
 constexpr Duration kBytesPeriod = 1s;  // so a killed process leaves out a second at most
 constexpr Duration kFarewell = 100ms;  // for the last record to reach the DHT, before nothing keeps it alive any more
 }  // namespace
@@ -67,7 +66,7 @@ void Peer::end_session(const std::string& why) {
   env_.events.write({.event = EventKind::kFenced, .cause = why});
   state_.move(PeerPhase::kRestarting, why);
   life_->lifetime.end();
-  if (life_->stage_peer) life_->stage_peer->stop();
+  if (life_->stage) life_->stage->stop();
   if (life_->membership) life_->membership->stop();
   // The rest waits until no caller of ours stands on what is taken down.
   env_.loop.post(lifetime_.guard([this] {
@@ -76,17 +75,11 @@ void Peer::end_session(const std::string& why) {
 }
 
 void Peer::keep_state() {
-  const StagePeer* stage_peer = life_->stage_peer.get();
-  if (stage_peer == nullptr || !stage_peer->serving() || !life_->executor) return restart({});
-  KeptState::Source source{
-      .executor = life_->executor, .version = stage_peer->version(), .rule = rules_.of(life_->state_rule)};
-  if (const auto& prepared = stage_peer->prepared())
-    source.candidate = {.version = Version(prepared->base.value + 1),
-                        .rule = rules_.of(static_cast<RuleId>(prepared->rule))};
-  if (!source.worth_keeping()) return restart({});
+  auto source = life_->stage ? life_->stage->source() : std::nullopt;
+  if (!source) return restart({});
   auto images = std::make_shared<KeptState::Images>();
   device_.run(
-      WorkKind::kImage, [images, source = std::move(source)] { *images = KeptState::take(source); },
+      WorkKind::kImage, [images, source = *std::move(source)] { *images = KeptState::take(source); },
       lifetime_.guard([this, images] {
         if (state_.is(PeerPhase::kRestarting)) restart(std::move(*images));
       }));
@@ -95,7 +88,7 @@ void Peer::keep_state() {
 void Peer::restart(KeptState::Images images) {
   kept_.replace(std::move(images));
   traffic_.end_session(session_traffic());
-  auto executor = life_->executor;
+  auto executor = life_->stage ? life_->stage->executor() : nullptr;
   life_.reset();
   // Its arrays are given back on the device.
   if (executor)
@@ -113,7 +106,7 @@ void Peer::finish(const std::string& reason, std::optional<Error> error) {
   env_.events.write({.event = EventKind::kEnd, .cause = error ? error->message : reason});
   if (life_) {
     life_->lifetime.end();
-    if (life_->stage_peer) life_->stage_peer->stop();
+    if (life_->stage) life_->stage->stop();
     if (life_->membership) life_->membership->leave_at_once();
     announce();  // the last one: not serving any more
   }
@@ -136,7 +129,6 @@ void Peer::tick() {
   if (life_->answer && spec_) announcing_.announce_if_due(facts());
   if (authority_is_linked()) exchange_peers();
   if (now >= next_bytes_) write_bytes();
-  write_checkpoint();
   if (leaving_.wanted()) check_leaving();
 }
 
@@ -162,15 +154,11 @@ bool Peer::check_device() {
 void Peer::check_patience(TimePoint now) {
   if (const Status there = link_.check(now, state_.reason()); !there.ok()) return finish("", there.error());
   if (const auto line = link_.absence_line(now, state_.reason())) owner_.on_notice(*line);
-  if (life_->missed && life_->missed->too_late(now) && life_->missed->turn(now)) fetch_missed();
-  if (life_->missed && life_->missed->too_late(now))
-    end_session("version " + std::to_string(life_->missed->version().value) +
-                ", committed without us, could not be fetched");
+  if (life_->stage) life_->stage->tick(now);
   if (const Status dialled = reachability_.check(now); !dialled.ok()) finish("", dialled.error());
 }
 
 // ---- what others decide about the session ----
-void Peer::on_session_lost(const std::string& why) { end_session(why); }
 void Peer::on_fenced(const std::string& reason) { end_session("fenced: " + reason); }
 void Peer::on_end(const std::string& reason) {
   if (state_.is(PeerPhase::kOver)) return;
@@ -190,21 +178,21 @@ Beat Peer::make_beat() {
   Beat beat;
   if (spec_) beat.stage = spec_->stage;
   beat.leaving = leaving_.wanted();
-  if (spec_ && !(life_->stage_peer && life_->stage_peer->serving())) beat.held = kept_.held(spec_->stage);
+  if (spec_ && !(life_->stage && life_->stage->serving())) beat.held = kept_.held(spec_->stage);
   beat.capacity.memory_bytes = options_.memory_bytes > 0 ? options_.memory_bytes : options_.device_memory;
   if (env_.memory_used) beat.capacity.memory_used = env_.memory_used();
-  if (!life_->stage_peer) return beat;
-  const StagePeerStatus status = life_->stage_peer->status();
+  if (stage_peer() == nullptr) return beat;
+  const StagePeerStatus status = stage_peer()->status();
   beat.version = status.version;
   // Also while it leaves: it takes part in the round that secures its work, and gives its state to others.
-  beat.serving = life_->stage_peer->serving();
+  beat.serving = life_->stage->serving();
   beat.inner_steps = status.inner_steps;
   beat.settled_targets = status.settled_targets;
   beat.job_ms = status.job_ms;
   beat.longest_ms = status.longest_ms;
   beat.rate = status.rate;
   beat.stranded = status.stranded;
-  beat.behind = life_->missed.has_value();
+  beat.behind = life_->stage->behind();
   beat.delay_milli =
       static_cast<std::uint16_t>(std::lround(1000 * status.delay));  // below 1000 * DelayHistogram::kBins
   if (status.forward_us) beat.capacity.forward_us = static_cast<std::uint32_t>(std::lround(*status.forward_us));
@@ -212,24 +200,13 @@ Beat Peer::make_beat() {
   return beat;
 }
 
-// The authority opens rounds by what beats say is settled: said with every step, a round comes when it is due and not
-// up to a beat's period later.
-void Peer::on_inner_step() {
-  const TimePoint now = env_.loop.now();
-  if (!state_.is(PeerPhase::kServing) || now < life_->next_step_beat) return;
-  life_->next_step_beat = now + kStepBeat;
-  life_->membership->beat_now();
-}
-
 void Peer::on_status(const BeatAck& status) {
   run_status_ = status;
-  if (life_->stage_peer) life_->stage_peer->note_run(status.run_targets, status.run_loss);
+  if (life_->stage && life_->stage->peer()) life_->stage->peer()->note_run(status.run_targets, status.run_loss);
 }
 
 // ---- figures and events ----
-StagePeerStatus Peer::status() const {
-  return life_ && life_->stage_peer ? life_->stage_peer->status() : StagePeerStatus{};
-}
+StagePeerStatus Peer::status() const { return stage_peer() != nullptr ? stage_peer()->status() : StagePeerStatus{}; }
 
 Traffic Peer::session_traffic() const {
   if (!life_) return {};
@@ -255,8 +232,10 @@ PeerReport Peer::report() const {
   if (report.reason.empty() && report.status.stranded)
     report.reason = "waiting: this machine reaches no peer of stage " + std::to_string(spec_->stage.value + 1);
   report.traffic = traffic_.total(session_traffic());
-  if (life_) report.fetched_bytes = life_->fetched;
-  if (life_) report.fetch_total = life_->fetch_total;
+  if (life_ && life_->stage) {
+    report.fetched_bytes = life_->stage->fetched();
+    report.fetch_total = life_->stage->fetch_total();
+  }
   report.run_targets = run_status_.run_targets;
   report.run_loss = run_status_.run_loss;
   report.run_step = run_status_.run_step;
@@ -282,6 +261,94 @@ void Peer::write_bytes() {
     bytes.keys = added.keys;
   }
   env_.events.write(bytes_event(std::move(bytes), longest));
+}
+
+std::optional<StageId> Peer::empty_stage() const {
+  if (!life_ || !life_->membership || !life_->membership->list()) return std::nullopt;
+  for (const StageMembers& stage : life_->membership->list()->stages)
+    if (std::ranges::none_of(stage.members, &Member::serving)) return stage.stage;
+  return std::nullopt;
+}
+
+std::optional<std::pair<StageId, Version>> Peer::held_state() const {
+  if (const auto kept = kept_.newest()) return kept;
+  const StagePeer* const here = stage_peer();
+  if (here != nullptr && here->version() > Version(0)) return std::pair{spec_->stage, here->version()};
+  return std::nullopt;
+}
+
+void Peer::on_serving(Version version) {
+  owner_.on_notice("serving stage " + std::to_string(spec_->stage.value) + " from version " +
+                   std::to_string(version.value));
+  life_->membership->beat_now();
+  announce();
+}
+
+// ---- leaving ----
+void Peer::leave() {
+  if (state_.is(PeerPhase::kOver)) return;
+  if (state_.is(PeerPhase::kRestarting)) return finish("left; the session was over already", std::nullopt);
+  if (leaving_.wanted() || stage_peer() == nullptr) return finish("left at once", std::nullopt);
+  leaving_.begin(env_.loop.now());
+  life_->stage->peer()->leave();
+  life_->membership->beat_now();
+  announce();
+  owner_.on_notice("leaving: no new microbatches, " + stage_peer()->waiting_for() + " to settle (again to go at once)");
+  check_leaving();
+}
+
+void Peer::check_leaving() {
+  Membership& membership = *life_->membership;
+  if (authority_is_linked()) state_.because(leaving_reason());
+  const Leaving::Step step =
+      leaving_.next(env_.loop.now(), {.last_holder = membership.last_holder() && held_state().has_value(),
+                                      .quiet = stage_peer()->quiet(),
+                                      .asked = state_.is(PeerPhase::kLeaving)});
+  if (step.tell_last)
+    owner_.on_notice("this is the last holder of stage " + std::to_string(spec_->stage.value) +
+                     "'s state: it goes with us; again to leave all the same");
+  if (step.ask) {
+    state_.move(PeerPhase::kLeaving, state_.reason());
+    membership.leave(status().settled_targets > 0);
+  }
+  if (!step.give_up) return;
+  finish("left after waiting " + std::to_string(static_cast<int>(seconds_of(Leaving::kTime))) +
+             " s; what no round secured is lost",
+         std::nullopt);
+}
+
+// What is waited for.
+std::string Peer::leaving_reason() const {
+  if (life_->membership->last_holder()) return "leaving: waiting for another peer to take the stage's state";
+  if (!state_.is(PeerPhase::kLeaving)) return "leaving: waiting for " + stage_peer()->waiting_for();
+  const std::uint64_t settled = status().settled_targets;
+  if (settled == 0) return "leaving: waiting for the authority's goodbye";
+  return "leaving: waiting for a round that secures " + std::to_string(settled) + " targets";
+}
+
+// ---- the directory ----
+Announcing::Facts Peer::facts() const {
+  const StagePeerStatus now = status();
+  const Traffic traffic = traffic_.total(session_traffic());
+  return {.session = life_->session,
+          .stage = spec_->stage,
+          .version = now.version,
+          .rate = now.rate,
+          .queue_seconds = now.queue_ms / 1000.0,
+          .serving = life_->stage && life_->stage->serving() && !leaving_.wanted() && !state_.is(PeerPhase::kOver),
+          .device = options_.device,
+          .memory_bytes = stage_bytes(*spec_) + now.live * entry_bytes(*spec_, config_->data.sequences),
+          .rtt = life_->transport->stats(authority()).rtt,
+          .sent = traffic.sent,
+          .received = traffic.received};
+}
+
+void Peer::announce() {
+  if (spec_) announcing_.announce(facts());
+}
+
+void Peer::exchange_peers() {
+  if (announcing_.take_exchange()) send_to_authority(PeersQuery{});
 }
 
 }  // namespace shoal

@@ -4,11 +4,15 @@
 // runtime/stage_peer/stage_peer.h; here is what comes before and after.
 //
 // Composed of small values that know no I/O, and of one Life, which is taken down with its session:
-//   PeerState      where it stands                  AuthorityLink  whether the authority is there, and how long it is
-//   not Reachability   whether others can dial us       KeptState      the stage's state between two sessions
-//   MissedVersion  what is to be caught up with     Leaving        how it goes
-//   Announcing     its record in the directory      TrafficBook    bytes over all sessions
+//   PeerState      where it stands
+//   AuthorityLink  whether the authority is there, and how long it is not
+//   Reachability   whether others can dial us
+//   StageSession   its stage: executor, state, what serves it
+//   KeptState      the stage's state between two sessions
 //   Checkpointing  the stage's state on its own disk
+//   Leaving        how it goes
+//   Announcing     its record in the directory
+//   TrafficBook    bytes over all sessions
 //
 // Thread: loop only. Borrows what Environment refers to. The same class runs in `shoal join` and in the simulator.
 #include <functional>
@@ -31,12 +35,11 @@
 #include "runtime/peer/authority_link.h"
 #include "runtime/peer/checkpointing.h"
 #include "runtime/peer/device_watch.h"
-#include "runtime/peer/inbound_chunks.h"
 #include "runtime/peer/kept_state.h"
 #include "runtime/peer/leaving.h"
-#include "runtime/peer/missed_version.h"
 #include "runtime/peer/peer_state.h"
 #include "runtime/peer/reachability.h"
+#include "runtime/peer/stage_session.h"
 #include "runtime/peer/traffic.h"
 #include "runtime/stage_peer/stage_peer.h"
 #include "stages/executor.h"
@@ -97,11 +100,7 @@ struct PeerReport {                          // for the line every few seconds
   bool job_under_way = false;  // at the device, whatever it is for; its thread cannot be joined before the job ends
 };
 
-class Peer final : private Transport::Listener,
-                   private MembershipPort,
-                   private StagePeer::Owner,
-                   private DonorHost,
-                   private FetcherHost {
+class Peer final : private Transport::Listener, private MembershipPort, private StageSessionOwner {
  public:
   class Owner {
    public:
@@ -124,8 +123,9 @@ class Peer final : private Transport::Listener,
   // Of the process's loop, since the last call.
   std::optional<LongestCallback> take_longest_callback() { return std::exchange(longest_callback_, std::nullopt); }
   // Null before the state is here.
-  const StagePeer* stage_peer() const { return life_ ? life_->stage_peer.get() : nullptr; }
-  StageExecutor* executor() const { return life_ ? life_->executor.get() : nullptr; }  // simulation's checkers only
+  const StagePeer* stage_peer() const { return life_ && life_->stage ? life_->stage->peer() : nullptr; }
+  // The simulation's checkers alone ask for it.
+  StageExecutor* executor() const { return life_ && life_->stage ? life_->stage->executor().get() : nullptr; }
   Session session() const { return life_ ? life_->session : Session{}; }
   // The stage and version of the anchor that this process holds, serving or between two sessions.
   std::optional<std::pair<StageId, Version>> held_state() const;
@@ -137,15 +137,7 @@ class Peer final : private Transport::Listener,
     std::unique_ptr<Transport> transport;
     std::unique_ptr<Membership> membership;  // from the manifest on
     std::optional<JoinAnswer> answer;
-    std::shared_ptr<StageExecutor> executor;  // shared with device jobs
-    std::unique_ptr<StagePeer> stage_peer;    // from here on: once the stage is built
-    std::unique_ptr<StateDonor> donor;
-    std::unique_ptr<StateFetcher> fetcher;
-    InboundChunks inbound;
-    std::optional<MissedVersion> missed;         // while it serves on without the newest version
-    RuleId state_rule{};                         // whose roles belong to the anchor now
-    std::uint64_t fetched = 0, fetch_total = 0;  // bytes
-    TimePoint next_step_beat{};
+    std::unique_ptr<StageSession> stage;  // from the answer on
     Lifetime lifetime;  // of callbacks that are about this session; over before a restart and after the end
   };
 
@@ -166,26 +158,13 @@ class Peer final : private Transport::Listener,
   void on_goodbye() override;
   void on_end(const std::string& reason) override;
   void on_status(const BeatAck& status) override;
-  // StagePeer::Owner
-  void on_session_lost(const std::string& why) override;
-  void on_version(Version version) override;
-  void on_inner_step() override;
-  void on_behind(Version version, const Digest& digest) override;
-  // DonorHost
-  void make_image(std::function<void(Result<StateImage>)> done) override;
-  Version version() const override;
-  void send(const PeerId& to, Message message, std::vector<Bytes> frames) override;
-  // FetcherHost
-  void send(const PeerId& to, Message message) override;
-  void on_progress(std::uint64_t bytes, std::uint64_t total) override;
-  void on_making() override;
-  void run_aside(std::function<void()> job, std::function<void()> done) override {
-    env_.aside.run(WorkKind::kAside, std::move(job), std::move(done));
-  }
-  void on_fetched(Bytes image) override;
-  void on_waiting(const std::string& why) override;
+  // StageSessionOwner
+  void on_serving(Version version) override;
+  void on_stage_lost(const std::string& why) override { end_session(why); }
+  void on_stage_failed(Error error) override { finish("", std::move(error)); }
+  void on_notice(const std::string& line) override { owner_.on_notice(line); }
 
-  // ---- sessions (peer.cc) ----
+  // ---- sessions ----
   void begin_session();
   void end_session(const std::string& why);  // keeps the state; a new session follows
   void keep_state();                         // on the device, then restarts
@@ -199,7 +178,7 @@ class Peer final : private Transport::Listener,
   Traffic session_traffic() const;
   StagePeerStatus status() const;  // zeros before the state is here
 
-  // ---- to a place (peer_join.cc) ----
+  // ---- to a place (peer_place.cc) ----
   void look_up_authority();
   void on_manifest(const Manifest& manifest);
   Status close_to_strangers();  // a run with keys: its keys and the launching process alone may dial us
@@ -208,29 +187,19 @@ class Peer final : private Transport::Listener,
   PeerId authority() const { return as_peer(options_.run); }
   bool is_authority(const PeerId& peer) const { return peer == authority(); }
 
-  // ---- a stage and its state (peer_stage.cc) ----
   void build_stage(StageId stage);
-  void begin_stage();                       // the executor is here
-  void load(Bytes image, Version version);  // as which it serves then
-  void on_loaded(const Result<StateHeader>& loaded, Version version);
-  void write_checkpoint();  // when one is due
-  void serve(Version version);
-  // Turns the fetch of a session that is behind to the stage's newest version, as the list or a commit says.
-  void fetch_missed();
-  std::vector<PeerId> donors_of(const StageMembers& stage) const;
   std::optional<StageId> empty_stage() const;  // of the newest list, the first without a serving member
-  const StageMembers* own_stage() const;       // on the newest list; null: neither list nor stage, or not on it
 
-  // ---- leaving, and what others are told (peer_leave.cc) ----
+  // ---- leaving, and what others are told ----
   void check_leaving();
   std::string leaving_reason() const;
   Announcing::Facts facts() const;  // REQUIRES: spec_
   void announce();                  // once the stage is known
   void exchange_peers();
 
-  // ---- messages (peer_messages.cc) ----
+  // ---- messages (peer_place.cc) ----
   bool to_membership(const Remote& remote, const MembershipMessage& message);  // false: it ended the session
-  void on_chunk(const Remote& remote, const Chunk& chunk, TransferId transfer, std::uint64_t frame_bytes);
+  void send(const PeerId& to, Message message, std::vector<Bytes> frames = {});
   void on_end_message(const Remote& remote, const End& end);
 
   PeerOptions options_;

@@ -1,0 +1,276 @@
+// From a ticket's addresses to a place in the run: the link to the authority, the manifest, the admission; and which
+// part takes a message.
+#include <algorithm>
+
+#include "common/log.h"
+#include "runtime/peer/peer.h"
+#include "runtime/stage_peer/stage_memory.h"
+#include "transport/one_taker.h"
+
+namespace shoal {
+
+namespace {
+constexpr const char* kAsking = "asking the authority for a stage";
+constexpr const char* kMaking = "making the stage on the device";
+constexpr const char* kRefusedHint =
+    "HINT: join without --stage to serve where a place is free, or ask who launched the run";
+}  // namespace
+
+// ---- the link to the authority ----
+void Peer::on_link_up(const Remote& remote) {
+  if (state_.is(PeerPhase::kOver) && end_) return send(remote.peer, *end_);
+  if (life_->stage) life_->stage->on_link_up(remote);
+  if (!is_authority(remote.peer)) return;
+  if (link_.up()) owner_.on_notice("the run's first process is back");
+  // What was said of the lost link is true no more.
+  if (state_.is(PeerPhase::kServing) || state_.is(PeerPhase::kFetching)) state_.because("");
+  if (state_.is(PeerPhase::kJoining)) state_.because(life_->answer ? kMaking : kAsking);
+  if (!state_.in_session()) return;
+  if (!config_) {
+    send_to_authority(ManifestQuery{});
+  } else if (!life_->membership) {
+    start_membership();
+  } else {
+    life_->membership->on_authority_up();
+  }
+  announcing_.exchange_soon();
+  exchange_peers();
+}
+
+void Peer::on_link_down(const Remote& remote, const Error& cause) {
+  if (life_->stage) life_->stage->on_link_down(remote);
+  if (!is_authority(remote.peer)) return;
+  reachability_.link_down();
+  link_.down(env_.loop.now());
+  if (!state_.in_session()) return;
+  state_.because("no link to launch: " + cause.message);
+  if (cause.code == ErrorCode::kStale) return end_session(cause.message);
+  if (link_.refused_for_good(cause.code)) finish("refused", cause);
+}
+
+void Peer::look_up_authority() {
+  if (env_.directory == nullptr || !link_.take_look_up(env_.loop.now())) return;
+  env_.directory->look_up_run(AuthorityLink::kLookUpPeriod, lifetime_.guard([this](const Result<RunRecord>& record) {
+    link_.looked_up();
+    if (state_.is(PeerPhase::kOver) || !record.ok()) return;
+    if (record->ended) return on_end(*record->ended);
+    if (record->addresses.empty()) return;
+    options_.authority_addresses = record->addresses;
+    life_->transport->learn(authority(), record->addresses);
+  }));
+}
+
+// ---- the manifest ----
+void Peer::on_manifest(const Manifest& manifest) {
+  Signature signature{};
+  const ByteView body{reinterpret_cast<const std::uint8_t*>(manifest.body.data()), manifest.body.size()};
+  if (manifest.signature.size() != signature.size())
+    return finish("", make_error(ErrorCode::kCorrupt, "the run's manifest carries no signature"));
+  std::copy(manifest.signature.begin(), manifest.signature.end(), signature.begin());
+  if (!verify(authority(), body, signature))
+    return finish("",
+                  make_error(ErrorCode::kCorrupt,
+                             "the run's manifest is damaged or was not signed by the run's key: ask for a new ticket"));
+  auto config = parse_manifest(manifest.body);
+  if (!config.ok()) return finish("", config.error());
+  config_ = std::make_shared<const RunConfig>(*std::move(config));
+  if (const Status closed = close_to_strangers(); !closed.ok()) return finish("", closed.error());
+  checkpointing_.set_policy(from_seconds(config_->checkpoint.every_s), config_->checkpoint.keep);
+  if (env_.factory_of) env_.factory = env_.factory_of(*config_);
+  start_membership();
+}
+
+Status Peer::close_to_strangers() {
+  if (config_->admission.mode != AdmissionMode::kKeys) return {};
+  std::vector<PeerId> admitted = config_->admission.keys;
+  admitted.push_back(authority());
+  return env_.wire.admit_only(admitted);
+}
+
+// ---- admission ----
+void Peer::start_membership() {
+  state_.move(PeerPhase::kJoining, kAsking);
+  MembershipOptions options;
+  options.run = options_.run;
+  options.self = life_->session;
+  options.request.wish = options_.wish;
+  options.request.device = options_.device;
+  options.request.addresses = options_.addresses;
+  kept_.tell(options.request);
+  life_->membership = std::make_unique<Membership>(std::move(options), static_cast<MembershipPort&>(*this), env_.loop);
+  life_->membership->start();
+  life_->membership->on_authority_up();
+}
+
+void Peer::on_unreachable(const std::string& reason) {
+  const auto line = reachability_.undialled(env_.loop.now(), reason);
+  state_.because(reachability_.why());
+  if (line) owner_.on_warning(*line);
+}
+
+void Peer::on_later(const std::string& reason) {
+  const auto line = reachability_.told_to_wait(env_.loop.now(), reason);
+  state_.because(reason);
+  if (line) owner_.on_warning(*line);
+}
+
+void Peer::on_refused(const std::string& reason) {
+  finish("", make_error(ErrorCode::kRefused, "the authority refused us: " + reason + ". " + kRefusedHint));
+}
+
+void Peer::on_joined(const JoinAnswer& answer) {
+  life_->answer = answer;
+  reachability_.admitted();
+  owner_.on_notice("stage " + std::to_string(answer.stage.value) + " of " + std::to_string(config_->pipeline.stages) +
+                   ": " + answer.reason);
+  if (options_.wish && *options_.wish != answer.stage)
+    owner_.on_warning(
+        "--stage " + std::to_string(options_.wish->value) + " is overridden: stage " +
+        std::to_string(answer.stage.value) + " is given, " + answer.reason +
+        ". HINT: a wish counts while every other stage has a member or the wished one has none, and where "
+        "nobody else holds the state that this machine has; join again when that is so");
+  build_stage(answer.stage);
+}
+
+// ---- the stage ----
+void Peer::build_stage(StageId stage) {
+  auto specs = split_model(config_->model_spec(), config_->pipeline.stages, config_->pipeline.layers_per_stage);
+  if (!specs.ok() || stage.value >= specs->size())
+    return finish(
+        "", make_error(ErrorCode::kMalformed, "the manifest's split has no stage " + std::to_string(stage.value)));
+  if (spec_ && spec_->stage != stage) announcing_.withdraw(spec_->stage);  // that of the session before
+  spec_ = (*specs)[stage.value];
+  env_.events.set_stage(stage);
+  announce();
+  if (options_.memory_bytes > 0) {
+    auto credits = credits_within(options_.memory_bytes, *config_, *spec_);
+    if (!credits.ok()) return finish("", credits.error());
+    credits_ = *credits;
+  } else {
+    credits_ = options_.credits.value_or(usual_credits(*config_));
+  }
+  life_->stage = std::make_unique<StageSession>(StageSessionOptions{.config = config_,
+                                                                    .spec = *spec_,
+                                                                    .self = life_->session,
+                                                                    .authority = authority(),
+                                                                    .credits = credits_,
+                                                                    .from_seed = life_->answer->initialise,
+                                                                    .deltas = env_.deltas},
+                                                StageSessionEnvironment{.loop = env_.loop,
+                                                                        .transport = *life_->transport,
+                                                                        .membership = *life_->membership,
+                                                                        .device = device_,
+                                                                        .aside = env_.aside,
+                                                                        .events = env_.events,
+                                                                        .factory = env_.factory,
+                                                                        .rules = rules_,
+                                                                        .state = state_,
+                                                                        .kept = kept_,
+                                                                        .checkpointing = checkpointing_,
+                                                                        .session = life_->lifetime},
+                                                static_cast<StageSessionOwner&>(*this));
+  life_->stage->build();
+}
+
+void Peer::on_members(const MemberList& list) {
+  std::vector<PeerId> favoured = peers_of(list);
+  favoured.push_back(authority());
+  life_->transport->favour(favoured);
+  if (life_->stage) life_->stage->on_members(list);
+}
+
+// ---- messages ----
+void Peer::on_message(const Remote& remote, Message message, TransferId transfer, std::uint64_t frame_bytes) {
+  Life& life = *life_;
+  if (!state_.in_session()) {
+    if (transfer != 0) life.transport->refuse(remote.peer, transfer);
+    return;
+  }
+  const bool may_have_frames =
+      std::visit([](const auto& m) { return AnyOf<decltype(m), Chunk, Forward, Gradient, RoundPart>; }, message);
+  if (transfer != 0 && !may_have_frames) return life.transport->refuse(remote.peer, transfer);
+  const auto to_stage = [&] {
+    if (life.stage && life.stage->peer())
+      life.stage->peer()->on_message(remote, message, transfer, frame_bytes);
+    else if (transfer != 0)
+      life.transport->refuse(remote.peer, transfer);
+  };
+  std::visit(
+      OneTaker{
+          [&](const StateQuery& m) {
+            if (life.stage && life.stage->donor()) life.stage->donor()->on_query(remote.peer, m);
+          },
+          [&](const ChunkQuery& m) {
+            if (life.stage && life.stage->donor()) life.stage->donor()->on_chunk_query(remote.peer, m);
+          },
+          [&](const StateOffer& m) {
+            if (life.stage && life.stage->fetcher()) life.stage->fetcher()->on_offer(remote.peer, m);
+          },
+          [&](const Chunk& m) {
+            if (life.stage)
+              life.stage->on_chunk(remote, m, transfer, frame_bytes);
+            else if (transfer != 0)
+              life.transport->refuse(remote.peer, transfer);
+          },
+          [&](const Manifest& m) {
+            if (is_authority(remote.peer) && !config_) on_manifest(m);
+          },
+          [&](const PeersQuery&) {
+            if (auto records = announcing_.known()) send(remote.peer, Peers{*std::move(records)});
+          },
+          [&](const Peers& m) { announcing_.offer(m.records); },
+          [&](const End& m) { on_end_message(remote, m); },
+          // The stage's peer hears by them, too, that the authority is there.
+          [&](const AnyOf<JoinAnswer, Members, MembersChange, BeatAck, Fenced, Goodbye> auto& m) {
+            if (to_membership(remote, m)) to_stage();
+          },
+          [&](const AnyOf<Forward, Take, Busy, Have, Gone, NeedKeyFrame, Progress, Gradient, Release, Renew, Waiting,
+                          Hint, Commit, CommitAck, Step, RoundOpen, RoundPart, RoundCommit, RoundAbandon> auto&) {
+            to_stage();
+          },
+          // What the authority takes, and what a link keeps to itself.
+          [](const AnyOf<JoinRequest, Beat, Leave, MembersQuery, RoundReport, ManifestQuery> auto&) {},
+          [](const AnyOf<Hello, Ping, Pong, ByteCredit, DropTransfer> auto&) {},
+      },
+      message);
+}
+
+bool Peer::to_membership(const Remote& remote, const MembershipMessage& message) {
+  if (!life_->membership || !is_authority(remote.peer)) return true;
+  if (const Status status = life_->membership->on_message(message); !status.ok())
+    if (const auto times = said_.due(std::string(name_of(status.code())), env_.loop.now()))
+      log_warning("from the authority: ", status.error().message, LogThrottle::text_of(*times));
+  return !std::holds_alternative<Fenced>(message) && state_.in_session();
+}
+
+// The authority proved its key when the link came up; of anybody else the signature does.
+void Peer::on_end_message(const Remote& remote, const End& end) {
+  const bool is_signed = check_end(end, options_.run).ok();
+  if (!is_signed && !is_authority(remote.peer)) {
+    log_debug("from ", short_name(remote.peer), ": an end of the run that the run's key did not sign");
+    return;
+  }
+  if (is_signed) end_ = end;
+  if (life_->membership) (void)life_->membership->on_message(end);
+  if (!state_.is(PeerPhase::kOver)) on_end(end.reason);  // it asked for no place yet
+}
+
+void Peer::on_frames(const Remote& remote, TransferId transfer, Result<std::vector<Bytes>> frames) {
+  if (!state_.in_session()) return;
+  if (life_->stage) life_->stage->on_frames(remote, transfer, frames);
+}
+
+// A machine that is told by another address than it comes from (a forwarded port, two networks) is dialled there once
+// it paid: with the requests behind the first answer that says so.
+void Peer::send_to_authority(Message message) {
+  std::vector<Bytes> frames;
+  if (std::holds_alternative<JoinRequest>(message) && !reachability_.why().empty())
+    frames.push_back(Bytes::copy_of(std::string(kDialPaymentBytes, '\0')));
+  send(authority(), std::move(message), std::move(frames));
+}
+void Peer::send(const PeerId& to, Message message, std::vector<Bytes> frames) {
+  if (const auto sent = life_->transport->send(to, std::move(message), std::move(frames)); !sent.ok())
+    log_debug("not sent: ", sent.error().message);
+}
+
+}  // namespace shoal

@@ -1,0 +1,282 @@
+#include "runtime/peer/stage_session.h"
+
+#include <algorithm>
+
+#include "common/log.h"
+#include "runtime/config/frames_allowed.h"
+
+namespace shoal {
+
+namespace {
+constexpr Duration kStepBeat = 100ms;  // at least, between two beats for inner steps
+}  // namespace
+
+StageSession::StageSession(StageSessionOptions options, StageSessionEnvironment environment, StageSessionOwner& owner)
+    : options_(std::move(options)), env_(environment), owner_(owner) {}
+
+void StageSession::build() {
+  env_.state.because("making the stage on the device");
+  auto made = std::make_shared<Result<std::unique_ptr<StageExecutor>>>(make_error(ErrorCode::kGone, ""));
+  env_.device.run(
+      WorkKind::kBuild, [made, factory = env_.factory, spec = options_.spec] { *made = factory(spec); },
+      env_.session.guard([this, made] {
+        if (!made->ok()) return owner_.on_stage_failed(made->error());
+        executor_ = std::move(**made);
+        begin();
+      }));
+}
+
+void StageSession::begin() {
+  peer_ = std::make_unique<StagePeer>(StagePeerOptions{.config = options_.config,
+                                                       .spec = options_.spec,
+                                                       .self = options_.self,
+                                                       .authority = options_.authority,
+                                                       .credits = options_.credits},
+                                      StagePeerEnvironment{.loop = env_.loop,
+                                                           .transport = env_.transport,
+                                                           .device = env_.device,
+                                                           .aside = env_.aside,
+                                                           .events = env_.events,
+                                                           .executor = executor_,
+                                                           .deltas = options_.deltas},
+                                      static_cast<StagePeerOwner&>(*this));
+  if (const auto remote = env_.transport.remote(options_.authority)) peer_->on_link_up(*remote);
+  donor_ = std::make_unique<StateDonor>(DonorOptions{}, static_cast<DonorHost&>(*this), env_.loop, options_.spec.stage);
+  fetcher_ = std::make_unique<StateFetcher>(FetcherOptions{.sizes = image_sizes(executor_->arena().size())},
+                                            static_cast<FetcherHost&>(*this), env_.loop, options_.spec.stage);
+  if (options_.from_seed)
+    return env_.device.run(
+        WorkKind::kSeed, [executor = executor_] { begin_from_seed(*executor); },
+        env_.session.guard([this] { serve(Version(0)); }));
+  env_.state.move(PeerPhase::kFetching, "waiting for a list that names the state");
+  if (env_.membership.list()) on_members(*env_.membership.list());
+}
+
+void StageSession::stop() {
+  if (peer_) peer_->stop();
+}
+
+// ---- links and lists ----
+void StageSession::on_link_up(const Remote& remote) {
+  if (peer_) peer_->on_link_up(remote);
+}
+
+void StageSession::on_link_down(const Remote& remote) {
+  inbound_.drop(remote.peer);
+  if (peer_) peer_->on_link_down(remote);
+  if (fetcher_) fetcher_->on_donor_down(remote.peer);
+}
+
+const StageMembers* StageSession::own_stage() const {
+  if (!env_.membership.list()) return nullptr;
+  for (const StageMembers& stage : env_.membership.list()->stages)
+    if (stage.stage == options_.spec.stage) return &stage;
+  return nullptr;
+}
+
+std::vector<PeerId> StageSession::donors_of(const StageMembers& stage) const {
+  std::vector<PeerId> donors;
+  for (const Member& member : stage.members)
+    if (may_donate(member) && member.session != options_.self) donors.push_back(member.peer);
+  return donors;
+}
+
+void StageSession::on_members(const MemberList& list) {
+  if (!peer_) return;
+  peer_->on_members(list);
+  if (missed_) return fetch_missed();
+  const StageMembers* stage = own_stage();
+  if (!env_.state.is(PeerPhase::kFetching) || stage == nullptr) return;
+  if (const KeptState::Image* kept = env_.kept.newest_of(*stage)) {
+    owner_.on_notice("our own state of version " + std::to_string(kept->version.value) + " is the stage's newest");
+    fetcher_->cancel();  // the fetch of an older version
+    return load(kept->bytes, stage->version);
+  }
+  std::vector<PeerId> donors = donors_of(*stage);
+  env_.state.because(donors.empty()
+                         ? "version " + std::to_string(stage->version.value) + " is held by nobody who is here"
+                         : "fetching version " + std::to_string(stage->version.value));
+  fetcher_->fetch(stage->version, stage->digest, std::move(donors));
+}
+
+void StageSession::on_chunk(const Remote& remote, const Chunk& chunk, TransferId transfer, std::uint64_t frame_bytes) {
+  if (!chunk_wanted(fetcher_.get(), remote.peer, chunk, frame_bytes)) {
+    if (transfer != 0) env_.transport.refuse(remote.peer, transfer);
+    return;
+  }
+  if (transfer == 0) return fetcher_->on_chunk(remote.peer, chunk, {});
+  if (!inbound_.add(remote.peer, transfer, chunk)) env_.transport.refuse(remote.peer, transfer);
+}
+
+void StageSession::on_frames(const Remote& remote, TransferId transfer, Result<std::vector<Bytes>>& frames) {
+  if (const auto chunk = inbound_.take(remote.peer, transfer)) {
+    if (fetcher_ && frames.ok() && frames->size() == 1) fetcher_->on_chunk(remote.peer, *chunk, frames->front());
+    return;
+  }
+  if (peer_) peer_->on_frames(remote, transfer, frames);
+}
+
+void StageSession::tick(TimePoint now) {
+  if (missed_ && missed_->too_late(now) && missed_->turn(now)) fetch_missed();
+  if (missed_ && missed_->too_late(now))
+    return owner_.on_stage_lost("version " + std::to_string(missed_->version().value) +
+                                ", committed without us, could not be fetched");
+  write_checkpoint();
+}
+
+// ---- its state ----
+void StageSession::on_progress(std::uint64_t bytes, std::uint64_t total) {
+  if (env_.state.is(PeerPhase::kFetching)) env_.state.because("");  // whatever it waited for before
+  fetched_ = bytes;
+  fetch_total_ = total;
+  if (missed_) missed_->flows(env_.loop.now());
+}
+
+void StageSession::on_making() {
+  if (missed_) missed_->is_made(env_.loop.now());
+}
+
+void StageSession::on_waiting(const std::string& why) {
+  env_.state.because(why);
+  owner_.on_notice("waiting for state: " + why);
+}
+
+void StageSession::on_fetched(Bytes image) {
+  if (missed_) {
+    missed_->arrived();
+    if (!peer_->catch_up(std::move(image))) missed_.reset();
+  } else if (!peer_->serving()) {
+    load(image, parse_state_header(image)->version);
+  }  // else the version came another way
+}
+
+void StageSession::load(Bytes image, Version version) {
+  if (env_.state.is(PeerPhase::kFetching)) env_.state.move(PeerPhase::kLoading, env_.state.reason());  // else it leaves
+  auto loaded = std::make_shared<Result<StateHeader>>(StateHeader{});
+  env_.device.run(
+      WorkKind::kLoad,
+      [executor = executor_, image = std::move(image), loaded, rules = env_.rules] {
+        *loaded = load_state_image(*executor, image, StateLoad::kFresh, [&](RuleId id) { return rules.of(id).get(); });
+      },
+      env_.session.guard([this, loaded, version] { on_loaded(*loaded, version); }));
+}
+
+void StageSession::on_loaded(const Result<StateHeader>& loaded, Version version) {
+  if (!loaded.ok()) return owner_.on_stage_lost("the state could not be loaded: " + loaded.error().message);
+  rule_ = loaded->rule;
+  const StageMembers* stage = own_stage();
+  if (stage == nullptr || stage->version <= version) return serve(version);
+  if (env_.state.is(PeerPhase::kLoading)) env_.state.move(PeerPhase::kFetching, env_.state.reason());
+  on_members(*env_.membership.list());  // it moved on
+}
+
+void StageSession::serve(Version version) {
+  env_.kept.clear();
+  if (env_.state.is(PeerPhase::kLeaving))
+    env_.state.because("");  // it gives the state to a peer that needs it before it goes
+  else
+    env_.state.move(PeerPhase::kServing, "");
+  if (env_.membership.list()) peer_->on_members(*env_.membership.list());
+  const StageMembers* stage = own_stage();
+  const StepId done = version > Version(0) && stage != nullptr ? stage->step : StepId(0);
+  peer_->serve(version, rule_, done);
+  env_.events.write({.event = EventKind::kServing, .version = version});
+  owner_.on_serving(version);
+}
+
+void StageSession::on_version(Version version) {
+  rule_ = peer_->state_rule();
+  if (missed_ && missed_->version() <= version) {
+    if (missed_->newest() > version && missed_->go_on(env_.loop.now())) {
+      env_.loop.post(env_.session.guard([this] {  // the caller is not done with the session
+        if (missed_) fetch_missed();
+      }));
+    } else {
+      missed_.reset();
+      if (env_.state.is(PeerPhase::kServing)) env_.state.because("");
+    }
+  }
+  donor_->moved_on();
+  if (env_.state.in_session()) env_.membership.beat_now();
+}
+
+// The authority opens rounds by what beats say is settled: said with every step, a round comes when it is due and not
+// up to a beat's period later.
+void StageSession::on_inner_step() {
+  const TimePoint now = env_.loop.now();
+  if (!env_.state.is(PeerPhase::kServing) || now < next_step_beat_) return;
+  next_step_beat_ = now + kStepBeat;
+  env_.membership.beat_now();
+}
+
+// ---- a version that was committed without this session ----
+void StageSession::on_behind(Version version, const Digest& digest) {
+  const TimePoint now = env_.loop.now();
+  // A donor makes the image between two jobs, and its jobs are like ours.
+  const Duration patience = std::max(options_.config->membership(), 2 * peer_->status().longest_job);
+  if (!missed_) {
+    missed_.emplace(version, digest, now, patience);
+    if (env_.state.in_session()) env_.membership.beat_now();
+  }
+  missed_->aim(version, digest);
+  fetch_missed();
+}
+
+void StageSession::fetch_missed() {
+  std::vector<PeerId> donors;
+  if (const StageMembers* stage = own_stage()) {
+    missed_->aim(stage->version, stage->digest);
+    donors = donors_of(*stage);
+  }
+  if (missed_->overtaken_too_often())
+    return owner_.on_stage_lost("rounds are committed faster than their state can be fetched here");
+  if (missed_->to_fetch()) fetcher_->fetch(missed_->version(), missed_->digest(), std::move(donors));
+}
+
+// ---- what is kept, and given to others ----
+void StageSession::write_checkpoint() {
+  if (!env_.state.is(PeerPhase::kServing) || !serving() || !env_.checkpointing.due(peer_->version())) return;
+  env_.checkpointing.making();
+  const Version version = peer_->version();
+  auto image = std::make_shared<Bytes>();
+  peer_->run_on_device(
+      WorkKind::kImage,
+      [image, rule = env_.rules.of(rule_), version](StageExecutor& executor) {
+        *image = make_state_image(executor, *rule, version);
+      },
+      env_.session.guard([this, image, version] {  // the next session begins with none being made
+        // A round that was committed while the job waited made it an image of another version than it says.
+        if (peer_->version() != version) return env_.checkpointing.came_to_nothing();
+        env_.checkpointing.made(std::move(*image));
+      }));
+}
+
+void StageSession::make_image(std::function<void(Result<StateImage>)> done) {
+  if (version() == Version(0)) return done(make_error(ErrorCode::kBusy, "no secured version here yet"));
+  auto image = std::make_shared<Result<StateImage>>(StateImage{});
+  peer_->run_on_device(
+      WorkKind::kImage,
+      [image, rule = env_.rules.of(rule_), version = peer_->version()](StageExecutor& executor) {
+        *image = hash_state_image(make_state_image(executor, *rule, version));
+      },
+      [image, done = std::move(done)] { done(std::move(*image)); });
+}
+
+void StageSession::send(const PeerId& to, Message message, std::vector<Bytes> frames) {
+  if (const auto sent = env_.transport.send(to, std::move(message), std::move(frames)); !sent.ok())
+    log_debug("not sent: ", sent.error().message);
+}
+
+Version StageSession::version() const { return serving() ? peer_->version() : Version(0); }
+
+std::optional<KeptState::Source> StageSession::source() const {
+  if (!serving() || !executor_) return std::nullopt;
+  KeptState::Source source{.executor = executor_, .version = peer_->version(), .rule = env_.rules.of(rule_)};
+  if (const auto& prepared = peer_->prepared())
+    source.candidate = {.version = Version(prepared->base.value + 1),
+                        .rule = env_.rules.of(static_cast<RuleId>(prepared->rule))};
+  if (!source.worth_keeping()) return std::nullopt;
+  return source;
+}
+
+}  // namespace shoal

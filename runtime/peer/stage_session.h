@@ -1,0 +1,138 @@
+#pragma once
+// A session's stage at this peer, from the stage that the authority gave to the session's end: makes the executor,
+// begins from the seed or brings the state (kept, or fetched from others), serves, follows what was committed without
+// it, writes checkpoints and gives the state to others.
+//
+// Thread: loop only; the executor is touched inside device jobs. Borrows everything in its environment, which outlives
+// it; it is taken down with its session.
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "authority/membership.h"
+#include "common/event_loop.h"
+#include "common/lifetime.h"
+#include "runtime/config/config.h"
+#include "runtime/peer/checkpointing.h"
+#include "runtime/peer/device_watch.h"
+#include "runtime/peer/inbound_chunks.h"
+#include "runtime/peer/kept_state.h"
+#include "runtime/peer/missed_version.h"
+#include "runtime/peer/peer_state.h"
+#include "runtime/stage_peer/stage_peer.h"
+#include "state/state_image.h"
+#include "state/state_transfer.h"
+#include "transport/transport.h"
+
+namespace shoal {
+
+struct StageSessionOptions {
+  std::shared_ptr<const RunConfig> config;
+  StageSpec spec;
+  Session self;
+  PeerId authority;
+  std::size_t credits = 0;
+  bool from_seed = false;  // the stage never secured a round
+  std::optional<DeltaCodecs> deltas{};
+};
+
+struct StageSessionEnvironment {
+  EventLoop& loop;
+  Transport& transport;
+  Membership& membership;
+  DeviceWatch& device;
+  WorkQueue& aside;
+  EventLog& events;
+  const ExecutorFactory& factory;
+  const OuterRules& rules;  // roles only
+  PeerState& state;
+  KeptState& kept;
+  Checkpointing& checkpointing;
+  Lifetime& session;  // callbacks about the session end with it
+};
+
+class StageSessionOwner {
+ public:
+  virtual ~StageSessionOwner() = default;
+  virtual void on_serving(Version version) = 0;
+  virtual void on_stage_lost(const std::string& why) = 0;  // the session is over
+  virtual void on_stage_failed(Error error) = 0;           // this process cannot serve the stage at all
+  virtual void on_notice(const std::string& line) = 0;
+};
+
+class StageSession final : private StagePeerOwner, private DonorHost, private FetcherHost {
+ public:
+  StageSession(StageSessionOptions options, StageSessionEnvironment environment, StageSessionOwner& owner);
+
+  // Makes the executor and goes on from there.
+  void build();
+  void stop();
+
+  // ---- from the transport and the authority ----
+  void on_link_up(const Remote& remote);
+  void on_link_down(const Remote& remote);
+  void on_members(const MemberList& list);
+  void on_chunk(const Remote& remote, const Chunk& chunk, TransferId transfer, std::uint64_t frame_bytes);
+  void on_frames(const Remote& remote, TransferId transfer, Result<std::vector<Bytes>>& frames);
+  void tick(TimePoint now);  // what is missed for too long, a checkpoint that is due
+
+  // ---- look ----
+  // Null before the executor is made.
+  StagePeer* peer() const { return peer_.get(); }
+  StateDonor* donor() const { return donor_.get(); }
+  StateFetcher* fetcher() const { return fetcher_.get(); }
+  const std::shared_ptr<StageExecutor>& executor() const { return executor_; }
+  bool serving() const { return peer_ && peer_->serving(); }
+  bool behind() const { return missed_.has_value(); }
+  Version version() const override;  // of the anchor; 0: not serving
+  std::uint64_t fetched() const { return fetched_; }
+  std::uint64_t fetch_total() const { return fetch_total_; }
+  // What may be kept over the session's end; none: nothing.
+  std::optional<KeptState::Source> source() const;
+
+ private:
+  // StagePeerOwner
+  void on_session_lost(const std::string& why) override { owner_.on_stage_lost(why); }
+  void on_version(Version version) override;
+  void on_inner_step() override;
+  void on_behind(Version version, const Digest& digest) override;
+  // DonorHost
+  void make_image(std::function<void(Result<StateImage>)> done) override;
+  void send(const PeerId& to, Message message, std::vector<Bytes> frames) override;
+  // FetcherHost
+  void send(const PeerId& to, Message message) override { send(to, std::move(message), {}); }
+  void on_progress(std::uint64_t bytes, std::uint64_t total) override;
+  void on_making() override;
+  void run_aside(std::function<void()> job, std::function<void()> done) override {
+    env_.aside.run(WorkKind::kAside, std::move(job), std::move(done));
+  }
+  void on_fetched(Bytes image) override;
+  void on_waiting(const std::string& why) override;
+
+  void begin();                             // the executor is here
+  void load(Bytes image, Version version);  // as which it serves then
+  void on_loaded(const Result<StateHeader>& loaded, Version version);
+  void serve(Version version);
+  // Turns the fetch of a session that is behind to the stage's newest version, as the list or a commit says.
+  void fetch_missed();
+  void write_checkpoint();  // when one is due
+  std::vector<PeerId> donors_of(const StageMembers& stage) const;
+  const StageMembers* own_stage() const;  // on the newest list; null: no list, or not on it
+
+  const StageSessionOptions options_;
+  const StageSessionEnvironment env_;
+  StageSessionOwner& owner_;
+  std::shared_ptr<StageExecutor> executor_;  // shared with device jobs
+  std::unique_ptr<StagePeer> peer_;
+  std::unique_ptr<StateDonor> donor_;
+  std::unique_ptr<StateFetcher> fetcher_;
+  InboundChunks inbound_;
+  std::optional<MissedVersion> missed_;          // while it serves on without the newest version
+  RuleId rule_{};                                // whose roles belong to the anchor now
+  std::uint64_t fetched_ = 0, fetch_total_ = 0;  // bytes
+  TimePoint next_step_beat_{};
+};
+
+}  // namespace shoal
