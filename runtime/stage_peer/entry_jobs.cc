@@ -99,6 +99,21 @@ Status decode_input(const Decoder& decoder, const EntryTensors& tensors, const F
 
 }  // namespace
 
+bool EntryJobs::start_release() {
+  const auto job = entries_.ledger().release_job();
+  if (job) release(*job);
+  return job.has_value();
+}
+
+bool EntryJobs::start_next() {
+  Windows& windows = entries_.windows();
+  windows.note_time(env_.loop.now());
+  if (entries_.ledger().leaving()) windows.flush();
+  const auto job = entries_.ledger().next_job(arena_.shift_pending);
+  if (job) start(*job);
+  return job.has_value();
+}
+
 void EntryJobs::start(const Job& job) {
   switch (job.kind) {
     case JobKind::kForward:
@@ -120,20 +135,20 @@ void EntryJobs::start(const Job& job) {
 
 void EntryJobs::undo(const Job& job) {
   auto exact = std::make_shared<Result<bool>>(false);
-  parts_.device.run(
+  device_.run(
       WorkKind::kUndo,
       [job, exact](StageExecutor& executor) {
         *exact = executor.undo(job.serial);
         if (job.empties) executor.clear_window(job.slot);
       },
       [this, serial = job.serial, exact] {
-        if (!exact->ok()) return parts_.owner.on_session_lost("an undo failed: " + exact->error().message);
-        parts_.ledger.undo_done(serial, **exact);
+        if (!exact->ok()) return owner_.on_session_lost("an undo failed: " + exact->error().message);
+        entries_.ledger().undo_done(serial, **exact);
       });
 }
 
 void EntryJobs::release(const Job& job) {
-  parts_.device.run(
+  device_.run(
       WorkKind::kRelease,
       [job](StageExecutor& executor) {
         for (const EntrySerial serial : job.settled) executor.settle(serial);
@@ -143,31 +158,31 @@ void EntryJobs::release(const Job& job) {
 }
 
 ForwardBases EntryJobs::bases_of(EntrySerial serial) const {
-  const StageSpec& spec = parts_.options.spec;
-  const EdgeCodecs& codecs = parts_.options.config->wire.forward;
+  const StageSpec& spec = options_.spec;
+  const EdgeCodecs& codecs = options_.config->wire.forward;
   const auto of_edge = [&](std::uint16_t edge) {
-    return parts_.env.deltas ? parts_.env.deltas : delta_codecs_for(codecs.at(StageId(edge)));
+    return env_.deltas ? env_.deltas : delta_codecs_for(codecs.at(StageId(edge)));
   };
-  const Entry& entry = *parts_.ledger.find(serial);
+  const Entry& entry = *entries_.ledger().find(serial);
   ForwardBases bases;
   if (!spec.is_first()) bases.above = of_edge(spec.stage.value - 1);
   if (!spec.is_last()) bases.below = of_edge(spec.stage.value);
   if (bases.above)
-    if (const auto header = parse_frame_header(tensors_.find(serial)->input.back()); header.ok() && header->base_hash)
-      bases.incoming = parts_.bases.incoming(entry.transfer_from, entry.sample, *header->base_hash);
-  if (bases.below) bases.outgoing = parts_.bases.outgoing(entry.sample);
+    if (const auto header = parse_frame_header(entries_.tensors(serial)->input.back()); header.ok() && header->base_hash)
+      bases.incoming = entries_.bases().incoming(entry.transfer_from, entry.sample, *header->base_hash);
+  if (bases.below) bases.outgoing = entries_.bases().outgoing(entry.sample);
   return bases;
 }
 
 void EntryJobs::forward(EntrySerial serial, bool evaluate) {
-  auto tensors = tensors_.find(serial);
+  auto tensors = entries_.tensors(serial);
   SHOAL_CHECK(tensors != nullptr);
   auto outcome = std::make_shared<ForwardOutcome>();
-  const TimePoint started = parts_.env.loop.now();
-  const Session sender = parts_.ledger.find(serial)->transfer_from;
-  parts_.device.run(
+  const TimePoint started = env_.loop.now();
+  const Session sender = entries_.ledger().find(serial)->transfer_from;
+  device_.run(
       evaluate ? WorkKind::kEvaluate : WorkKind::kForward,
-      [tensors, outcome, serial, evaluate, config = parts_.options.config, spec = parts_.options.spec,
+      [tensors, outcome, serial, evaluate, config = options_.config, spec = options_.spec,
        bases = bases_of(serial), bound = from_above_.bound_of(tensors->microbatch)](StageExecutor& executor) {
         SHOAL_FAULT("peer.forward");
         const Decoder decoder{*config, spec};
@@ -192,19 +207,19 @@ void EntryJobs::forward(EntrySerial serial, bool evaluate) {
       },
       [this, serial, tensors, outcome, started, sender] {
         if (outcome->input.rms) book_norm(from_above_, sender, tensors->microbatch, outcome->input, "activation");
-        if (outcome->base_missing && parts_.ledger.base_missing(serial)) return;
+        if (outcome->base_missing && entries_.ledger().base_missing(serial)) return;
         const bool ok = outcome->output.ok();
         if (!ok) {
           warn("forward of microbatch ", tensors->microbatch, " failed: " + outcome->output.error().message);
           note_refused(serial, name_of(outcome->output.code()), "activation");
         }
         const OutgoingActivation& frames = outcome->frames;
-        parts_.meters.encoded(frames.delta.empty() ? frames.key.size() : frames.delta.size());
+        meters_.encoded(frames.delta.empty() ? frames.key.size() : frames.delta.size());
         ForwardResult result;
         result.ok = ok;
         result.frame_bytes = frames.key.size();
         if (!frames.delta.empty())
-          result.base = {parts_.bases.holders(parts_.ledger.find(serial)->sample, frames.base_hash),
+          result.base = {entries_.bases().holders(entries_.ledger().find(serial)->sample, frames.base_hash),
                          frames.delta.size()};
         tensors->output = std::move(outcome->frames);
         tensors->after = std::move(outcome->after);
@@ -212,15 +227,15 @@ void EntryJobs::forward(EntrySerial serial, bool evaluate) {
           result.loss_sum = outcome->output->loss_sum;
           result.targets = outcome->output->targets;
         }
-        result.took_us = microseconds_of(parts_.env.loop.now() - started);
-        parts_.ledger.forward_done(serial, result, parts_.env.loop.now());
+        result.took_us = microseconds_of(env_.loop.now() - started);
+        entries_.ledger().forward_done(serial, result, env_.loop.now());
         SHOAL_FAULT("peer.after_forward");
       });
 }
 
 // What others send can fail every time.
 void EntryJobs::warn(const char* what, const MicrobatchId& microbatch, const std::string& how) {
-  if (const auto times = said_.due(what + how, parts_.env.loop.now()))
+  if (const auto times = said_.due(what + how, env_.loop.now()))
     log_warning(what, microbatch, how, LogThrottle::text_of(*times));
 }
 
@@ -229,13 +244,13 @@ void EntryJobs::book_norm(NormGuard& guard, const Session& from, const Microbatc
   const double rms = *judged.rms;
   if (judged.verdict == Judged::Verdict::kFits) return guard.used(from, rms);
   if (judged.verdict == Judged::Verdict::kScaled) return guard.scaled(microbatch);
-  const TimePoint now = parts_.env.loop.now();
+  const TimePoint now = env_.loop.now();
   const auto rest = guard.refused(from, microbatch, rms, now);
   if (!rest) return;
-  parts_.neighbours.unfit(from, now + *rest);
+  entries_.neighbours().unfit(from, now + *rest);
   const std::string text = std::string(role) + "s of session " + short_name(from) + " are far too large";
   if (const auto times = said_.due(text, now))
-    log_warning("stage ", parts_.options.spec.stage, ": ", text, " again and again (", rms, " beside ", guard.mean(),
+    log_warning("stage ", options_.spec.stage, ": ", text, " again and again (", rms, " beside ", guard.mean(),
                 "): it rests for ", static_cast<int>(seconds_of(*rest)),
                 " s, and others are asked meanwhile. HINT: is its build of shoal the others', and is its memory sound? "
                 "Else stop it",
@@ -251,13 +266,13 @@ void EntryJobs::backward(const Job& job) {
   };
   const EntrySerial serial = job.serial;
   const std::optional<WindowSlot> window = job.late ? std::nullopt : std::optional(job.slot);
-  auto tensors = tensors_.find(serial);
+  auto tensors = entries_.tensors(serial);
   SHOAL_CHECK(tensors != nullptr);
   auto outcome = std::make_shared<Outcome>();
-  const TimePoint started = parts_.env.loop.now();
-  parts_.device.run(
+  const TimePoint started = env_.loop.now();
+  device_.run(
       WorkKind::kBackward,
-      [tensors, outcome, serial, window, config = parts_.options.config, spec = parts_.options.spec,
+      [tensors, outcome, serial, window, config = options_.config, spec = options_.spec,
        bound = from_below_.bound_of(tensors->microbatch)](StageExecutor& executor) {
         const Decoder decoder{*config, spec};
         HostTensor gradient;
@@ -285,14 +300,14 @@ void EntryJobs::backward(const Job& job) {
         outcome->frame = *std::move(frame);
       },
       [this, serial, tensors, outcome, started] {
-        const TimePoint now = parts_.env.loop.now();
-        const auto from = parts_.courier.won_by(tensors->microbatch);
+        const TimePoint now = env_.loop.now();
+        const auto from = entries_.courier().won_by(tensors->microbatch);
         if (from && outcome->input.rms) book_norm(from_below_, *from, tensors->microbatch, outcome->input, "gradient");
         if (outcome->bad_input) {
           warn("gradient of microbatch ", tensors->microbatch,
                " from " + (from ? short_name(*from) : "?") + " refused: " + outcome->output.error().message);
-          parts_.ledger.gradient_rejected(serial);
-          parts_.courier.reject(tensors->microbatch, std::string(name_of(outcome->output.code())) + " gradient", now);
+          entries_.ledger().gradient_rejected(serial);
+          entries_.courier().reject(tensors->microbatch, std::string(name_of(outcome->output.code())) + " gradient", now);
           return;
         }
         const bool ok = outcome->output.ok();
@@ -300,17 +315,17 @@ void EntryJobs::backward(const Job& job) {
           warn("backward of microbatch ", tensors->microbatch, " failed: " + outcome->output.error().message);
           note_refused(serial, name_of(outcome->output.code()), "gradient made here, of an activation");
         }
-        parts_.meters.encoded(outcome->frame.size());
+        meters_.encoded(outcome->frame.size());
         tensors->gradient_out = outcome->frame;
         tensors->gradient_in = {};
-        parts_.ledger.backward_done(serial, ok, ok ? outcome->output->stamp : 0, ok && outcome->output->recomputed,
+        entries_.ledger().backward_done(serial, ok, ok ? outcome->output->stamp : 0, ok && outcome->output->recomputed,
                                     microseconds_of(now - started));
       });
 }
 
 void EntryJobs::note_refused(EntrySerial serial, std::string_view why, std::string_view role) {
-  const Entry& entry = *parts_.ledger.find(serial);
-  parts_.env.events.write(entry_event(EventKind::kRefused, entry.microbatch, EntryName{parts_.options.self, serial},
+  const Entry& entry = *entries_.ledger().find(serial);
+  env_.events.write(entry_event(EventKind::kRefused, entry.microbatch, EntryName{options_.self, serial},
                                       std::string(why) + " " + std::string(role) +
                                           (entry.above.empty() ? "" : " from " + short_name(entry.above.back()))));
 }
@@ -321,15 +336,15 @@ void EntryJobs::apply_shift() {
     bool shift_pending = false;
   };
   auto outcome = std::make_shared<Outcome>();
-  parts_.device.run(
+  device_.run(
       WorkKind::kShift,
       [outcome](StageExecutor& executor) {
         outcome->result = executor.apply_shift();
         outcome->shift_pending = executor.shift_pending();
       },
       [this, outcome] {
-        parts_.arena.shift_pending = outcome->shift_pending;
-        parts_.windows.wrote(outcome->result->stamp);
+        arena_.shift_pending = outcome->shift_pending;
+        entries_.windows().wrote(outcome->result->stamp);
       });
 }
 
@@ -340,10 +355,10 @@ void EntryJobs::inner_step(const Job& job) {
     CountTag tag = 0;
   };
   auto outcome = std::make_shared<Outcome>();
-  const RunConfig& config = *parts_.options.config;
+  const RunConfig& config = *options_.config;
   const InnerStep step =
-      config.inner_step(parts_.arena.adam_step + 1, job.targets, job.run_targets, config.gradients_late());
-  parts_.device.run(
+      config.inner_step(arena_.adam_step + 1, job.targets, job.run_targets, config.gradients_late());
+  device_.run(
       WorkKind::kWrite,
       [outcome, slot = job.slot, step](StageExecutor& executor) {
         outcome->result = executor.inner_step(slot, step);
@@ -352,24 +367,24 @@ void EntryJobs::inner_step(const Job& job) {
       },
       [this, outcome, slot = job.slot, targets = job.targets] {
         if (!outcome->result.ok())
-          return parts_.owner.on_session_lost("an inner step failed: " + outcome->result.error().message);
-        ++parts_.arena.adam_step;
-        const DelayHistogram delays = parts_.windows.delays(slot);
-        parts_.meters.stepped(delays);
-        parts_.meters.dropped_graphs(outcome->result->graphs_dropped);
-        parts_.arena.shift_pending = outcome->shift_pending;
+          return owner_.on_session_lost("an inner step failed: " + outcome->result.error().message);
+        ++arena_.adam_step;
+        const DelayHistogram delays = entries_.windows().delays(slot);
+        meters_.stepped(delays);
+        meters_.dropped_graphs(outcome->result->graphs_dropped);
+        arena_.shift_pending = outcome->shift_pending;
         std::vector<EntryName> entries;
-        const Windows::Window& window = *parts_.windows.at(slot);
-        for (const auto& [serial, entry] : window.entries) entries.push_back({parts_.options.self, serial});
+        const Windows::Window& window = *entries_.windows().at(slot);
+        for (const auto& [serial, entry] : window.entries) entries.push_back({options_.self, serial});
         EventRecord step{.event = EventKind::kStepped,
                          .window = slot,
                          .tag = outcome->tag,
                          .entries = std::move(entries),
                          .targets = targets};
         set_delays(step, delays, window.settle_wait_ms());
-        parts_.env.events.write(step);
-        parts_.windows.note_step(slot, outcome->result->stamp);
-        parts_.owner.on_inner_step();
+        env_.events.write(step);
+        entries_.windows().note_step(slot, outcome->result->stamp);
+        owner_.on_inner_step();
       });
 }
 
