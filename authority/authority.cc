@@ -60,7 +60,7 @@ void Authority::tick() {
   } else if (sync_overdue(loop_.now())) {
     book_.forgive(passed);
   } else {
-    // One who is always late sees who is gone nevertheless.
+    // A process that is always late sees nevertheless which members are gone.
     if (passed > MemberBook::kSlept) book_.forgive(passed - MemberBook::kSlept);
     check_memberships();
   }

@@ -3,7 +3,7 @@
 // durable log. It lives in the launching process and is made of nouns:
 //
 // clang-format off
-//   MemberBook   who belongs, who lives, the list          authority/member_book.h
+//   MemberBook   members, their life, the list             authority/member_book.h
 //   StageRounds  the rounds of one stage                   authority/stage_rounds.h
 //   Authority    the log with the order of its effects, its replay and compaction; dispatch; the ends of a run
 //

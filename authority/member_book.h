@@ -1,6 +1,6 @@
 #pragma once
-// Who belongs to the run: its members and whether they live, the sessions that are over, the joiners that wait for a
-// stage, whose link is up; and the member list that follows from them, made, told to all and given to who asks.
+// The members of the run and whether they live, the sessions that are over, the joiners that wait for a stage, the
+// links that are up; and the member list that follows from them: made, told to all, given to a member that asks.
 //
 // Thread: loop only.   Borrows: options, port, loop.   Bounds: limits::kStagesMax x kReplicasMax members, 16 bytes a
 // session that is over, kOverAgain of them with their reasons, kWishesMax wishes, one ListHistory.
@@ -10,7 +10,7 @@
 //   silence       `membership`, or twice the longest gap between two of its beats lately
 //   a hung device job_patience() of its device's present job (authority/patience.h)
 // Lists: a member gets the whole list once, then what changed of it (authority/list_change.h), at most every
-//   kListPauseMin to kListPauseMax; a BeatAck names the newest epoch, and who lacks one asks (MembersQuery).
+//   kListPauseMin to kListPauseMax; a BeatAck names the newest epoch, and a member that lacks one asks (MembersQuery).
 // clang-format on
 #include <deque>
 #include <functional>
@@ -75,7 +75,7 @@ class MemberBook {
   bool beats(const MemberState& member) const;
   // It would not hear of a round that opens now: its link is down, or it is silent.
   bool away(const MemberState& member) const;
-  std::map<Session, std::string> dead() const;  // who is to be fenced, and why
+  std::map<Session, std::string> dead() const;  // the members to be fenced, and why
   std::vector<MemberLife> lives() const;        // in the order of their sessions
 
   // ---- the list ----
@@ -89,7 +89,7 @@ class MemberBook {
   void publish(MemberList list);
   const MemberList& published() const { return published_; }
   Epoch told() const { return lists_.newest().epoch; }  // the newest that was told to all
-  // To who has the one of this epoch and id.
+  // To a member that has the one of this epoch and id.
   void send_list(MemberState& member, Epoch epoch, std::uint64_t id);
   void close();  // no list is told any more
 

@@ -39,6 +39,7 @@ struct MemberState {
   bool beaten = false;              // it sent a beat, so that `held` is known
   std::optional<HeldState> held{};  // as its newest beat said
   double rate = 0;
+  Capacity capacity;               // as its newest beat said; for a planner
   bool stranded = false;           // as its newest beat said
   double delay = 0;                // so did this: mean of its gradients lately, in inner steps
   std::uint64_t steps = 0;         // that it made in its session
@@ -55,7 +56,7 @@ struct MemberState {
   std::optional<RoundCommit> named;
 };
 
-// Of one stage, in the order of their sessions.
+// The members of one stage, in the order of their sessions.
 using MembersOfStage = std::map<Session, MemberState*>;
 
 }  // namespace shoal

@@ -23,7 +23,7 @@ struct RoundMember {
     Session whom;
     bool malformed = false;  // else nothing of it came
   };
-  std::optional<Blame> blame;  // it failed, and whom it named: both answer us
+  std::optional<Blame> blame;  // it failed and named that member: both answer us
 
   bool decided() const { return agreed || failed; }
 };
@@ -43,7 +43,7 @@ struct OpenRound {
   bool agrees_on(const Session& session, const Digest& digest) const;
   // Whoever agreed on the digest counts the same weight and tag as all contributions have together.
   bool sums_add_up(const Digest& digest) const;
-  // A member says that nothing moves: whether that is so at all who have not decided. Each must say it twice, since a
+  // A member says that nothing moves: whether that is so at all that have not decided. Each must say it twice, since a
   // word of a moment ago may have been followed by bytes.
   bool stalled(TimePoint now);
   RoundCommit commit_of(const Digest& digest) const;  // of what was contributed
@@ -54,7 +54,7 @@ struct OpenRound {
   TimePoint sent_at{};
   TimePoint ends_at{};  // whatever moves
   std::map<Session, RoundMember> members;
-  std::optional<TimePoint> stalled_at;  // all who have not decided said that they wait
+  std::optional<TimePoint> stalled_at;  // all that have not decided said that they wait
   TimerId budget = 0, grace = 0;
 };
 

@@ -22,14 +22,14 @@ class RoundBlames {
   static constexpr std::uint32_t kSilentMax = 2;
 
   RoundBlames(StageId stage, const MemberBook& book, const EventLoop& loop);
-  // `by` says that nothing of `silent` came. Who brought nothing, or does not beat, is slow or away; else the path
-  // between the two is to blame.
+  // `by` says that nothing of `silent` came. A member that brought nothing, or does not beat, is slow or away; else the
+  // path between the two is to blame.
   void note_silent(OpenRound& round, const Session& by, const Session& silent) const;
-  // The attempt came to nothing: its blames into the books. Whom the list shows as not serving from now on.
+  // The attempt came to nothing: its blames into the books. The members that the list shows as not serving from now on.
   std::vector<MemberState*> on_abandon(const OpenRound& round);
   void on_commit(const OpenRound& round, const Digest& digest);
   void on_over(const PeerId& peer, bool fenced) { fenced ? pairs_.on_gone(peer) : pairs_.on_left(peer); }
-  // The last rounds: who rests is tried once more, since what it holds would be lost.
+  // The last rounds: a peer that rests is tried once more, since what it holds would be lost.
   void try_now() { pairs_.try_now(loop_.now()); }
 
   bool rests(const MemberState& member) const { return pairs_.rests(member.member.peer, loop_.now()); }

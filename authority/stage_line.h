@@ -65,7 +65,7 @@ struct StageLine {
     TimePoint at{};
   };
   std::deque<Told> told;
-  // Of peers (Session::peer_tag) that were ready since this authority began, the newest version that they had.
+  // The newest version of each peer (Session::peer_tag) that was ready since this authority began.
   std::map<std::uint64_t, Version> had;
 
  private:

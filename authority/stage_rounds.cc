@@ -5,7 +5,6 @@
 
 #include "authority/patience.h"
 #include "common/log.h"
-#include "sync/round.h"
 #include "sync/round_budget.h"
 
 namespace shoal {
@@ -33,7 +32,7 @@ StageRounds::~StageRounds() {
 }
 
 bool StageRounds::diloco_active() const {
-  return options_.rule == RuleId::kDiloco && line_.step_done.value >= options_.warm_steps;
+  return !traits_of(options_.rule).every_step && line_.step_done.value >= options_.warm_steps;
 }
 
 // ---- opening ----
@@ -94,8 +93,8 @@ bool StageRounds::diloco_due() const {
 
 // Who takes part: more than half of those who are ready and not behind, or nobody yet. Steps need everybody who may
 // hold entries of them, also a member that still writes the commit of the step before; deltas need the same anchor, and
-// go on without who is away: in a large stage somebody always is, and each would hold the others until its membership
-// time is over. In the order of the sessions, which all members share.
+// go on without those that are away: in a large stage somebody always is, and each would hold the others until its
+// membership time is over. In the order of the sessions, which all members share.
 std::vector<Session> StageRounds::participants(bool step_round) const {
   std::vector<Session> ready, able, reliable;
   for (const auto& [session, member] : members()) {
@@ -132,7 +131,8 @@ void StageRounds::open_round(const Step* step, std::vector<Session> members) {
   RoundOpen open;
   open.stage = line_.stage;
   open.round = RoundId(++line_.round_used.value);
-  open.rule = static_cast<std::uint8_t>(step != nullptr ? RuleId::kAllreduce : options_.rule);
+  const bool warm = step != nullptr && !traits_of(options_.rule).every_step;
+  open.rule = static_cast<std::uint8_t>(warm ? kWarmRule : options_.rule);
   if (step != nullptr) open.step = step->step;
   open.base = line_.version;
   open.members = std::move(members);
@@ -150,7 +150,7 @@ void StageRounds::send_open() {
   const RoundOpen& open = round_->open;
   round_->sent = true;
   round_->sent_at = loop_.now();
-  // A little more than the members have, so that their word on who was silent comes first.
+  // A little more than the members have, so that their word on silent members comes first.
   const Duration budget = std::chrono::milliseconds(open.budget_ms);
   round_->ends_at = loop_.now() + budget + budget / 10;
   const Duration to_contribute = options_.round_budget > Duration(0) ? budget : kRoundBudgetFloor + job_allowance();
@@ -182,7 +182,7 @@ void StageRounds::on_report(const Remote& from, const RoundReport& report) {
   }
   RoundMember* member = round_->find(from.session);
   if (!round_->sent || member == nullptr) return;
-  switch (kind_of(report)) {
+  switch (report.kind) {
     case ReportKind::kContributed:
       if (const auto unfit = port_.unfit_for_round(report.stage, from.session, report.entries))
         return host_.end_session(from.session, "it brought to a round " + *unfit, true, {});
@@ -198,6 +198,7 @@ void StageRounds::on_report(const Remote& from, const RoundReport& report) {
       if (!member->agreed) member->agreed = report;
       break;
     case ReportKind::kWaiting:
+      if (!report.silent) return;  // for whom, it does not say
       member->waiting = {*report.silent, loop_.now()};
       return check_stall();
     case ReportKind::kFailed:
@@ -219,7 +220,7 @@ void StageRounds::on_failed(const Remote& from, const RoundReport& report) {
   try_decide(false);
 }
 
-// Whom it names does not count, since a member that brought nothing waited for nobody. One that was not ready in time
+// The member that it names does not count: one that brought nothing waited for nobody. One that was not ready in time
 // is slow or waits for others, and costs no more than a silent one: that is no misconduct, unless it says so long
 // before its time is over.
 void StageRounds::on_refused(MemberState& member, const RoundReport& report) {
@@ -233,7 +234,7 @@ void StageRounds::on_refused(MemberState& member, const RoundReport& report) {
                    " rounds in a row with an error and brought nothing: " + report.reason.substr(0, kReasonMax));
 }
 
-// Ends the attempt: who got the part has no sum to pass on, and would be named silent by the others.
+// Ends the attempt: the member that got the part has no sum to pass on, and the others would name it silent.
 void StageRounds::on_malformed(const Session& by, const Session& sender, const std::string& reason) {
   if (round_->majority()) return try_decide(false);  // the others could use all
   if (sender != by && round_->has_contribution(sender)) round_->find(by)->blame = {sender, true};
@@ -273,7 +274,8 @@ void StageRounds::on_budget() {
 void StageRounds::try_decide(bool grace_over) {
   const std::size_t members = round_->members.size();
   if (!round_->all_contributed()) {
-    // The sum would hold a part whose entries we cannot name: who failed without a contribution ends the attempt.
+    // The sum would hold a part whose entries we cannot name: a member that failed without a contribution ends the
+    // attempt.
     if (round_->refused()) abandon("a member could not contribute");
     return;
   }

@@ -89,7 +89,7 @@ class StageRounds {
   bool held_without(const Session& session) const { return !line_.secured || line_.held(members(), session); }
 
   void want_last();  // Authority::finish
-  void tend_last();  // after the first last round: who is still waited for
+  void tend_last();  // after the first last round: whether a member is still waited for
   bool finished();   // nothing is left to decide
   void give_up();    // no round any more; the open one is abandoned
 

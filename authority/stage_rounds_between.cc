@@ -1,4 +1,4 @@
-// Between two rounds: what members missed, who leaves, going back, the last ones.
+// Between two rounds: what members missed, members that leave, going back, the last rounds.
 #include <algorithm>
 
 #include "authority/stage_rounds.h"
@@ -128,7 +128,7 @@ void StageRounds::hold(Duration time) {
   hold_allowed_at_ = now + kTimesApart * time;
 }
 
-// ---- who leaves ----
+// ---- leaving ----
 
 bool StageRounds::waits_for_round(MemberState& member, const Leave& leave) {
   const Session& session = member.member.session;
@@ -151,7 +151,7 @@ void StageRounds::on_over(const Session& session, const PeerId& peer, bool fence
   blames_.on_over(peer, fenced);
 }
 
-// Those who asked to leave may go when a round that they were part of is committed.
+// Members that asked to leave may go when a round that they were part of is committed.
 void StageRounds::release_leavers(const std::vector<Session>& among) {
   std::vector<std::pair<Session, PeerId>> free;
   for (const auto& [session, member] : members()) {
@@ -231,12 +231,12 @@ bool StageRounds::last_due() const {
 }
 
 void StageRounds::want_last() {
-  last_wanted_ = options_.rule == RuleId::kDiloco;
+  last_wanted_ = !traits_of(options_.rule).every_step;
   blames_.try_now();
   maybe_open();
 }
 
-// Who was behind catches up, in about the time of a round's bytes; who rests is tried again.
+// A member that was behind catches up, in about the time of a round's bytes; one that rests is tried again.
 void StageRounds::tend_last() {
   if (!last_wanted_ || !last_made_ || round_) return;
   bool anyone = false, one_rests = false;

@@ -23,7 +23,7 @@ struct CheckpointInfo {
   Digest digest;               // digest_of_image
   std::uint64_t sequence = 0;  // of those that its peer wrote for the run: clocks jump, this rises
   std::uint64_t saved_s = 0;   // seconds since 1970, by the clock of whoever wrote it; for people
-  PeerId peer;                 // who wrote it
+  PeerId peer;                 // the writer
 };
 
 struct Checkpoint {
@@ -47,9 +47,9 @@ struct CheckpointHead {
   std::uint64_t arrays_at = 0;
 };
 inline constexpr std::size_t kCheckpointHeadBytesMax = 64u << 10;
-// Of a file of so many bytes, from its first kCheckpointHeadBytesMax or all of it. Checks the signature and the sizes.
-// ERRORS: kMalformed (no checkpoint, or what it says of itself does not fit), kTooLarge, kUnsupported (a format or a
-// type of a later program), kCorrupt (what it says is not what its peer signed).
+// The head of a file of so many bytes, from its first kCheckpointHeadBytesMax or all of it. Checks the signature and
+// the sizes. ERRORS: kMalformed (no checkpoint, or what it says of itself does not fit), kTooLarge, kUnsupported (a
+// format or a type of a later program), kCorrupt (what it says is not what its peer signed).
 Result<CheckpointHead> parse_checkpoint_head(ByteView front, std::uint64_t file_bytes);
 
 // Reads bytes of the file into their place.

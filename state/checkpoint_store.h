@@ -35,12 +35,12 @@ class CheckpointStore {
 
   // So many from now on, kSlotsMin to kSlotsMax. Files of more slots stay as they are.
   void keep(std::size_t slots);
-  // Of the next one that is saved.
+  // The sequence of the next one that is saved.
   std::uint64_t next_sequence() const { return sequence_ + 1; }
   // What checkpoint_parts made with next_sequence(). Atomic in each folder. Success when one has it; else the first
   // folder's error. REQUIRES: none is under way.
   void save(const std::vector<Bytes>& parts, std::function<void(Status)> done);
-  // Of the last save: folders that failed while another one took it.
+  // The folders that failed at the last save while another one took it.
   std::vector<std::string> take_problems() { return std::exchange(problems_, {}); }
 
  private:

@@ -78,7 +78,7 @@ class StateDonor {
   std::unique_ptr<State> state_;
 };
 
-// Who may hold a stage's anchor, by the list: also one that is leaving and waits for somebody to hand it to.
+// By the list, the member may hold its stage's anchor: also while it leaves and waits for somebody to hand it to.
 inline bool may_donate(const Member& member) { return member.serving || member.version > Version(0); }
 
 // ---- fetcher ----

@@ -46,9 +46,10 @@ bool never_issued(const Forward& message, const StagePeerOptions& options, const
 
 }  // namespace
 
-Entries::Entries(const StagePeerOptions& options, const StagePeerEnvironment& env)
+Entries::Entries(const StagePeerOptions& options, const StagePeerEnvironment& env, Meters& meters)
     : options_(options),
       env_(env),
+      meters_(meters),
       neighbours_(env.links, options.self, options.authority),
       courier_(*this, neighbours_, courier_options(options)),
       windows_(windows_options(*options.config)),
@@ -82,12 +83,13 @@ std::optional<BusyReason> Entries::unfit(const Remote& from, const Forward& mess
   return BusyReason::kMalformed;
 }
 
-bool Entries::on_forward(const Remote& from, const Forward& message, TransferId transfer) {
-  const auto serial = ledger_.on_forward(from.session, message, transfer, env_.loop.now());
-  if (!serial) return false;
-  tensors_[*serial] = std::make_shared<EntryTensors>();  // a key frame begins anew
+void Entries::on_forward(const Remote& from, const Forward& message, TransferId transfer) {
+  const TimePoint now = env_.loop.now();
+  const auto serial = ledger_.on_forward(from.session, message, transfer, now);
+  if (!serial) return;
+  meters_.accepted(now);
+  tensors_[*serial] = std::make_shared<EntryTensors>();  // key frames begin anew
   tensors_[*serial]->microbatch = message.microbatch;
-  return true;
 }
 
 bool Entries::on_frames(const Remote& from, TransferId transfer, Result<std::vector<Bytes>>& frames) {
@@ -207,6 +209,7 @@ bool Entries::ask_trainer(Waiting message) {
 }
 
 bool Entries::send_gradient(const Session& to, Gradient message, EntrySerial serial) {
+  if (!message.path.empty()) meters_.computed(message.forward_us, message.backward_us);
   std::vector<Bytes> frames;
   if (const auto kept = tensors(serial); kept != nullptr && !kept->gradient_out.empty())
     frames.push_back(kept->gradient_out);

@@ -16,6 +16,7 @@
 #include "router/courier.h"
 #include "router/ledger.h"
 #include "runtime/stage_peer/base_book.h"
+#include "runtime/stage_peer/meters.h"
 #include "runtime/stage_peer/stage_session.h"
 
 namespace shoal {
@@ -36,7 +37,7 @@ struct EntryTensors {
 class Entries final : private LedgerPort, private HopOwner {
  public:
   // REQUIRES: what it is given outlives it.
-  Entries(const StagePeerOptions& options, const StagePeerEnvironment& env);
+  Entries(const StagePeerOptions& options, const StagePeerEnvironment& env, Meters& meters);
 
   Neighbours& neighbours() { return neighbours_; }
   const Neighbours& neighbours() const { return neighbours_; }
@@ -53,8 +54,7 @@ class Entries final : private LedgerPort, private HopOwner {
 
   // Why it cannot be an entry here whatever the ledger says; none: it can.
   std::optional<BusyReason> unfit(const Remote& from, const Forward& message, TransferId transfer);
-  // True: it made an entry, or brings the key frame of one; its frames are awaited.
-  bool on_forward(const Remote& from, const Forward& message, TransferId transfer);
+  void on_forward(const Remote& from, const Forward& message, TransferId transfer);
   // True: they were a gradient's, or an entry's input.
   bool on_frames(const Remote& from, TransferId transfer, Result<std::vector<Bytes>>& frames);
   // Returns the sessions that are over.
@@ -84,6 +84,7 @@ class Entries final : private LedgerPort, private HopOwner {
 
   const StagePeerOptions& options_;
   const StagePeerEnvironment& env_;
+  Meters& meters_;
   Neighbours neighbours_;
   Courier courier_;
   Windows windows_;

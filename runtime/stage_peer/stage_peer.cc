@@ -29,7 +29,7 @@ StagePeer::StagePeer(StagePeerOptions options, StagePeerEnvironment environment,
       owner_(owner),
       part_bytes_max_(env_.executor->arena().size() * sizeof(float)),
       meters_(options_.config->targets_per_microbatch(), activation_bytes(*options_.config)),
-      entries_(options_, env_),
+      entries_(options_, env_, meters_),
       device_(env_.device, env_.loop, env_.executor,
               {[this] { return jobs_.start_release(); }, [this] { return rounds_.start_next(); },
                [this] { return jobs_.start_next(); }}),
@@ -46,7 +46,7 @@ void StagePeer::serve(Version version, RuleId rule, StepId done) {
   meters_.start(env_.loop.now());
   arena_.serving = true;
   arena_.step_done = done;
-  if (rule == RuleId::kAllreduce) {  // the moments came with it
+  if (traits_of(rule).every_step) {  // the moments came with it
     entries_.windows().start_behind(done);
     arena_.adam_step = done.value;
   }
@@ -120,11 +120,13 @@ void StagePeer::refuse(const Remote& from, const Message& message, TransferId tr
     (void)env_.links.send(from.peer, Busy{forward->lease, why, 0});
 }
 
+// The way of a microbatch comes by here five times: its header, its frames, its gradient's header and frames, its COMMIT.
 void StagePeer::take(const Remote& from, const Message& message, TransferId transfer) {
   const TimePoint now = env_.loop.now();
   const bool authority = entries_.neighbours().is_trainer(from);
   Ledger& ledger = entries_.ledger();
   if (authority) ledger.heard_trainer(now);
+  entries_.courier().note_heard(from.session, now);
   std::visit(
       OneTaker{
           [&](const Forward& m) {
@@ -134,7 +136,7 @@ void StagePeer::take(const Remote& from, const Message& message, TransferId tran
             if (!why) why = evaluation_refused(m, options_.spec, rounds_.anchor_for_next_job());
             if (!why && jobs_.rests(from.session)) why = BusyReason::kFailed;
             if (why) return refuse(from, message, transfer, *why);
-            if (entries_.on_forward(from, m, transfer)) meters_.accepted(now);
+            entries_.on_forward(from, m, transfer);
           },
           [&](const Gradient&) {
             SHOAL_FAULT("peer.gradient_arrives");
@@ -216,7 +218,6 @@ StagePeerStatus StagePeer::status() const {
   status.settled_targets = entries_.windows().stepped_targets();
   status.inner_steps = meters_.readings().inner_steps;
   status.delay = meters_.readings().delay;
-  status.progress = device_.finished();
   status.run_targets = entries_.windows().run_targets();
   status.run_loss = run_loss_;
   status.graphs_dropped = meters_.readings().graphs_dropped;
@@ -231,6 +232,8 @@ StagePeerStatus StagePeer::status() const {
   status.queue_ms = entries_.ledger().queue_ms();
   status.stranded = entries_.courier().stranded();
   status.rate = meters_.readings().rate;
+  status.forward_us = meters_.readings().forward_us;
+  status.backward_us = meters_.readings().backward_us;
   status.bases = entries_.bases().counters();
   status.fp32_bytes = meters_.readings().fp32_bytes;
   status.payload_bytes = meters_.readings().payload_bytes;
