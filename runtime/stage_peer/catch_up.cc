@@ -56,8 +56,7 @@ void CatchUp::run(std::function<void()> shifted) {
         if (behind_ && behind_->newest <= arena_.version) behind_.reset();
         events_.write(
             {.event = EventKind::kShifted, .version = arena_.version, .cause = secured ? "snapshot" : "anchor"});
-        events_.write(
-            anchor_event(options_.spec.stage, arena_.version, outcome->loaded->tag, outcome->digest));
+        events_.write(anchor_event(options_.spec.stage, arena_.version, outcome->loaded->tag, outcome->digest));
         owner_.on_version(arena_.version);
         shifted();
       });

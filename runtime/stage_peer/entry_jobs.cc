@@ -210,7 +210,8 @@ void EntryJobs::backward(const Job& job) {
           warn("gradient of microbatch ", tensors->microbatch,
                " from " + (from ? short_name(*from) : "?") + " refused: " + outcome->output.error().message);
           entries_.ledger().gradient_rejected(serial);
-          entries_.courier().reject(tensors->microbatch, std::string(name_of(outcome->output.code())) + " gradient", now);
+          entries_.courier().reject(tensors->microbatch, std::string(name_of(outcome->output.code())) + " gradient",
+                                    now);
           return;
         }
         const bool ok = outcome->output.ok();
@@ -223,15 +224,15 @@ void EntryJobs::backward(const Job& job) {
         tensors->gradient_out = frame;
         tensors->gradient_in = {};
         entries_.ledger().backward_done(serial, ok, ok ? outcome->output->stamp : 0, ok && outcome->output->recomputed,
-                                    microseconds_of(now - started));
+                                        microseconds_of(now - started));
       });
 }
 
 void EntryJobs::note_refused(EntrySerial serial, std::string_view why, std::string_view role) {
   const Entry& entry = *entries_.ledger().find(serial);
   env_.events.write(entry_event(EventKind::kRefused, entry.microbatch, EntryName{options_.self, serial},
-                                      std::string(why) + " " + std::string(role) +
-                                          (entry.above.empty() ? "" : " from " + short_name(entry.above.back()))));
+                                std::string(why) + " " + std::string(role) +
+                                    (entry.above.empty() ? "" : " from " + short_name(entry.above.back()))));
 }
 
 void EntryJobs::apply_shift() {
@@ -260,8 +261,7 @@ void EntryJobs::inner_step(const Job& job) {
   };
   auto outcome = std::make_shared<Outcome>();
   const RunConfig& config = *options_.config;
-  const InnerStep step =
-      config.inner_step(arena_.adam_step + 1, job.targets, job.run_targets, config.gradients_late());
+  const InnerStep step = config.inner_step(arena_.adam_step + 1, job.targets, job.run_targets, config.gradients_late());
   device_.run(
       WorkKind::kWrite,
       [outcome, slot = job.slot, step](StageExecutor& executor) {

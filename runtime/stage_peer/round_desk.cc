@@ -93,8 +93,7 @@ void RoundDesk::contribute(const RoundOpen& open, std::function<void(Result<Cont
   entries_.windows().note_run(open.run_targets);
   step_ = ToContribute{open, std::move(done)};
   if (open.last) entries_.windows().flush();
-  env_.events.write(
-      {.event = EventKind::kRoundEnter, .round = open.round, .version = open.base, .step = open.step});
+  env_.events.write({.event = EventKind::kRoundEnter, .round = open.round, .version = open.base, .step = open.step});
   device_.pump();
 }
 
@@ -127,9 +126,9 @@ RoundHost::Carried RoundDesk::carried(const Session& member) const {
 void RoundDesk::send_to_authority(Message message) {
   if (const auto* report = std::get_if<RoundReport>(&message); report != nullptr && !report->entries.empty()) {
     env_.events.write({.event = EventKind::kRoundReport,
-                             .round = report->round,
-                             .tag = report->tag,
-                             .secured = std::vector<Secured>{{options_.self, report->entries}}});
+                       .round = report->round,
+                       .tag = report->tag,
+                       .secured = std::vector<Secured>{{options_.self, report->entries}}});
   }
   if (const auto sent = env_.links.send(options_.authority, std::move(message)); !sent.ok())
     log_debug("not sent to the authority: ", sent.error().message);

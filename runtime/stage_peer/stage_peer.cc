@@ -94,8 +94,7 @@ void StagePeer::on_link_down(const Remote& remote) {
   device_.pump();
 }
 
-void StagePeer::on_message(const Remote& from, const Message& message, TransferId transfer,
-                           std::uint64_t frame_bytes) {
+void StagePeer::on_message(const Remote& from, const Message& message, TransferId transfer, std::uint64_t frame_bytes) {
   entries_.windows().note_time(env_.loop.now());
   if (const auto why = refusal(from, message, transfer, frame_bytes)) return refuse(from, message, transfer, *why);
   take(from, message, transfer);
@@ -120,7 +119,8 @@ void StagePeer::refuse(const Remote& from, const Message& message, TransferId tr
     (void)env_.links.send(from.peer, Busy{forward->lease, why, 0});
 }
 
-// The way of a microbatch comes by here five times: its header, its frames, its gradient's header and frames, its COMMIT.
+// The way of a microbatch comes by here five times: its header, its frames, its gradient's header and frames, its
+// COMMIT.
 void StagePeer::take(const Remote& from, const Message& message, TransferId transfer) {
   const TimePoint now = env_.loop.now();
   const bool authority = entries_.neighbours().is_trainer(from);

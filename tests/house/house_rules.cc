@@ -36,7 +36,7 @@ const std::map<std::string, Names, std::less<>>& arrows() {
     rows["transport/zmq"] = above({"transport"});
     rows["events"] = {"common", "common/os", "transport"};
     rows["events/audit"] = {"common", "common/os", "events"};
-    rows["router"] = {"common", "transport", "stages", "events"};
+    rows["router"] = {"common", "transport", "events"};
     rows["sync"] = {"common", "common/crypto", "transport", "kernels", "stages"};
     rows["state"] = {"common", "common/crypto", "transport", "stages", "sync"};
     rows["authority"] = {"common", "common/crypto", "transport", "events", "sync", "state"};
@@ -50,9 +50,8 @@ const std::map<std::string, Names, std::less<>>& arrows() {
         "authority", "runtime/config", "runtime/stage_peer"};
     rows["runtime/trainer"] = {"common", "transport",      "compression", "events",
                                "router", "runtime/config", "runtime/data"};
-    rows["runtime/launch"] = {"common",    "common/crypto",  "transport",    "dht",
-                              "events",    "router",         "state",
-                              "authority", "runtime/config", "runtime/data", "runtime/trainer"};
+    rows["runtime/launch"] = {"common", "common/crypto", "transport",      "dht",          "events",         "router",
+                              "state",  "authority",     "runtime/config", "runtime/data", "runtime/trainer"};
     rows["demo"] = {"common", "common/os", "events", "events/audit", "runtime/config"};
     Names all = above({"transport", "kernels", "compression", "dht", "stages", "events", "router", "sync", "state",
                        "authority", "runtime/config", "runtime/data", "runtime/solo", "runtime/stage_peer",

@@ -284,7 +284,8 @@ bool RealSwarm::all_know(std::uint16_t stages) {
   });
   for (auto& process : peers_)
     process->thread->call([&] {
-      if (const StagePeer* served = process->peer->stage_peer()) all = all && full(served->roster());
+      if (const StagePeer* served = process->peer->stage_peer())
+        all = all && full(served->entries().neighbours().roster());
     });
   return all;
 }
