@@ -50,9 +50,8 @@ const std::map<std::string, Names, std::less<>>& arrows() {
         "authority", "runtime/config", "runtime/stage_peer"};
     rows["runtime/trainer"] = {"common", "transport",      "compression", "events",
                                "router", "runtime/config", "runtime/data"};
-    rows["runtime/launch"] = {"common",    "common/crypto",  "transport",    "dht",
-                              "events",    "router",         "state",
-                              "authority", "runtime/config", "runtime/data", "runtime/trainer"};
+    rows["runtime/launch"] = {"common", "common/crypto", "transport",      "dht",          "events",         "router",
+                              "state",  "authority",     "runtime/config", "runtime/data", "runtime/trainer"};
     rows["demo"] = {"common", "common/os", "events", "events/audit", "runtime/config"};
     Names all = above({"transport", "kernels", "compression", "dht", "stages", "events", "router", "sync", "state",
                        "authority", "runtime/config", "runtime/data", "runtime/solo", "runtime/stage_peer",
