@@ -15,6 +15,7 @@
 #include "common/os/file_storage.h"
 #include "common/os/posix_file.h"
 #include "common/os/resident_memory.h"
+#include "common/os/stop_signals.h"
 #include "common/os/thread_loop.h"
 #include "common/os/work_thread.h"
 #include "common/status_line.h"
@@ -72,7 +73,7 @@ class JoinProgram final : private Peer::Owner {
     if (global_.json) print_json();
     if (error_) return fail(*error_);
     if (!reason_.empty()) log_info(reason_);
-    return signals_->heard() ? signals_->exit_code() : kExitOk;
+    return stop_wanted() ? stop_exit_code() : kExitOk;
   }
 
   // Nobody needs what the device computes, and its thread would be joined after that job: in minutes, or never.
@@ -187,6 +188,7 @@ class JoinProgram final : private Peer::Owner {
                         .contact_time = from_seconds(arguments_.patience_s),
                         .absence_time = from_seconds(arguments_.wait_s),
                         .once = arguments_.once};
+    options.device_memory = device_memory(device_name_);
     options.checkpoint_folders = checkpoint_folders_;
     if (arguments_.stage >= 0) options.wish = StageId(static_cast<std::uint16_t>(arguments_.stage));
     PeerEnvironment environment{
@@ -201,6 +203,7 @@ class JoinProgram final : private Peer::Owner {
         .factory_of = [compute = arguments_.compute](
                           const RunConfig& config) { return executor_factory(config.executor, compute); },
         .storage = storage_.get()};
+    if (device_name_ == "cpu") environment.memory_used = [] { return std::optional(resident_memory().now); };
     peer_ = std::make_unique<Peer>(std::move(options), std::move(environment), static_cast<Peer::Owner&>(*this));
   }
 

@@ -95,7 +95,7 @@ std::unique_ptr<EventLog> Swarm::make_recorder(const std::string& role, const Pe
                                     EventIdentity{role, RunId{run_key_.id().bytes}, peer, {}, {}}, file, process);
 }
 
-class Swarm::LaunchOwner final : public Launch::Owner {
+class Swarm::LaunchOwner final : public shoal::LaunchOwner {
  public:
   explicit LaunchOwner(Swarm& swarm) : swarm_(swarm) {}
   void on_train_line(const TrainLine&) override {}
