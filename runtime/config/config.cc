@@ -14,7 +14,8 @@ ModelSpec RunConfig::model_spec() const {
           .heads = model.heads,
           .positions = model.positions,
           .vocabulary = model.vocabulary,
-          .seed = run.seed};
+          .seed = run.seed,
+          .family = model.family};
 }
 
 std::uint64_t RunConfig::microbatches_of_step(std::uint64_t step) const {

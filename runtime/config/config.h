@@ -47,6 +47,7 @@ struct RunSection {
   std::uint64_t seed = 0;
 };
 struct ModelSection {
+  ModelFamily family = ModelFamily::kGpt2;
   std::uint32_t layers = 0, dim = 0, heads = 0, positions = 0, vocabulary = 0;
 };
 struct SamplesSection {

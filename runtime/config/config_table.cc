@@ -22,7 +22,7 @@ OptionSlot choice(Enum& value, std::span<const std::string_view> names) {
 constexpr double kCountMax = 1e18;  // of tokens of a whole run; what steps come to is checked in config_check.cc
 constexpr double kStepsMax = 1e12;
 constexpr double kBatchMax = 1e10;  // times inner_steps and replicas it stays below 2^63
-constexpr bool kLocal = true, kShared = false;
+constexpr InManifest kLocal = InManifest::kNever, kShared = InManifest::kAlways, kLater = InManifest::kUnlessDefault;
 
 #define SHOAL_SLOT(member) [](RunConfig& c) -> OptionSlot { return &c.member; }
 #define SHOAL_CHOICE(member, names) [](RunConfig& c) -> OptionSlot { return choice(c.member, names); }
@@ -33,6 +33,7 @@ constexpr OptionRow kTable[] = {
     {"run", "name", SHOAL_SLOT(run.name), "\"run\"", 1, 32, kShared, "for people; letters, digits, . _ -"},
     {"run", "seed", SHOAL_SLOT(run.seed), "1337", 0, 9e15, kShared, "of the initialisation and the sample order"},
 
+    {"model", "family", SHOAL_CHOICE(model.family, kFamilyNames), "\"gpt2\"", 0, 0, kLater, "whose layers the model has"},
     {"model", "layers", SHOAL_SLOT(model.layers), "", 1, 1024, kShared, "decoder layers of the whole model"},
     {"model", "dim", SHOAL_SLOT(model.dim), "", 2, 65536, kShared, "width d, a multiple of heads"},
     {"model", "heads", SHOAL_SLOT(model.heads), "", 1, 1024, kShared, "attention heads"},

@@ -16,11 +16,11 @@ std::string mebibytes(std::uint64_t bytes) { return std::to_string((bytes + (1u 
 std::uint64_t stage_bytes(const StageSpec& spec) { return kArrays * kFloat * parameter_count(spec); }
 
 std::uint64_t entry_bytes(const StageSpec& spec, std::uint32_t sequences) {
-  const std::uint64_t targets = std::uint64_t{sequences} * spec.model.positions;  // B T
-  const std::uint64_t activation = targets * spec.model.dim * kFloat;             // (B, T, d)
+  const FamilyRow& row = row_of(spec.model.family);
   const std::uint64_t layers = spec.end_layer - spec.first_layer;
-  const std::uint64_t logits = spec.is_last() ? 3 * targets * spec.model.vocabulary * kFloat : 0;
-  return layers * 17 * activation + 4 * activation + logits;
+  const std::uint64_t of_token = layers * row.layer_kept(spec.model) + std::uint64_t{4} * spec.model.dim +
+                                 (spec.is_last() ? row.head_kept(spec.model) : 0);
+  return of_token * sequences * spec.model.positions * kFloat;
 }
 
 std::uint64_t bases_bytes(const RunConfig& config, const StageSpec& spec) {

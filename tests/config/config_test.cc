@@ -237,6 +237,17 @@ TEST(ConfigTest, ManifestKeepsEverythingButTheLocalPath) {
   EXPECT_EQ(*canonical_text(*again), *body);
 }
 
+// So that the manifests of runs that began before there were families stay what they are.
+TEST(ConfigTest, TheFirstFamilyIsNotWrittenIntoAManifest) {
+  const std::string model = "[model]\n", named = model + "family = \"gpt2\"\n";
+  const std::string body = *canonical_text(*parse_config(kSmall, "run.toml"));
+  EXPECT_EQ(*canonical_text(*parse_config(named + with("").substr(model.size()), "run.toml")), body);
+  std::string other = body;
+  other.replace(other.find(model), model.size(), named);
+  EXPECT_EQ(parse_manifest(other).code(), ErrorCode::kMalformed);
+  EXPECT_THAT(message_of("[model]\nfamily = \"gpt\"\n"), HasSubstr("did you mean \"gpt2\"?"));
+}
+
 TEST(ConfigTest, ANegativeZeroIsZeroAndItsManifestIsRead) {
   const auto text = [](const std::string& zero) {
     return with("[optimizer]\nweight_decay = " + zero + "\nlook_ahead = " + zero + "\n[pipeline]\nin_flight_ramp = [" +

@@ -76,7 +76,7 @@ const std::vector<Library>& libraries() {
   static const std::vector<Library> table = {
       {"torch",
        {"torch/", "ATen/", "c10/"},
-       {"stages/layers.cc", "stages/torch_arena.cc", "stages/torch_device.cc", "stages/torch_executor.cc",
+       {"stages/gpt2_layers.cc", "stages/torch_arena.cc", "stages/torch_device.cc", "stages/torch_executor.cc",
         "stages/torch_guard.cc"}},
       {"zmq", {"zmq.h", "zmq.hpp", "zmq_addon.hpp"}, {"transport/zmq/zmq_socket.cc", "cli/version.cc"}},
       {"msgpack", {"msgpack.hpp", "msgpack/", "msgpack.h"}, {"transport/envelope.cc"}},
