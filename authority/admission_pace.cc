@@ -33,9 +33,8 @@ std::optional<std::string> AdmissionPace::refuse(const PeerId& peer, const std::
 
 Duration AdmissionPace::on_misconduct(const PeerId& peer, TimePoint now) {
   Rest& rest = rests_[peer];
-  rest.length = rest.length == Duration(0) ? kRestFirst : std::min<Duration>(2 * rest.length, kRestMax);
-  rest.until = now + rest.length;
-  const Duration length = rest.length;
+  const Duration length = rest.length.next();
+  rest.until = now + length;
   make_room(rests_, kPeersMax, [](const Rest& each) { return each.until; });
   return length;
 }

@@ -1,7 +1,6 @@
 #pragma once
-// Who is asked to come again later although the run has room: too many from one host at once, and peers whose
-// sessions ended for what they did, which rest 30 s at first and twice as long each time, 10 min at most. By key, not
-// by session.
+// Which peers are asked to come again later although the run has room: too many from one host at once, and those with
+// a session that ended for what it did. These rest for kPeerRest, by key and not by session.
 //
 // State machine without I/O and clock. Thread: loop only. Bounds: kHostsMax hosts, kPeersMax peers; the ones longest
 // unheard of go first.
@@ -11,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "common/backoff.h"
 #include "common/ids.h"
 #include "common/time.h"
 #include "transport/token_bucket.h"
@@ -20,7 +20,6 @@ namespace shoal {
 class AdmissionPace {
  public:
   static constexpr double kPerSecond = 2, kAtOnce = 64;  // joiners of one host
-  static constexpr Duration kRestFirst = 30s, kRestMax = 600s;
   static constexpr std::size_t kHostsMax = 1024, kPeersMax = 4096;
 
   // Why `peer`, whose connection comes from `host` (Wire::other_host; empty: not known), is not admitted now; none: it
@@ -35,7 +34,7 @@ class AdmissionPace {
     TimePoint asked_at{};
   };
   struct Rest {
-    Duration length{0};
+    Backoff length = kPeerRest;
     TimePoint until{};
   };
   std::map<std::string, Host> hosts_;

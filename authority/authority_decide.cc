@@ -9,14 +9,7 @@
 namespace shoal {
 namespace {
 
-constexpr Duration kRetryFirst = 100ms, kRetryMax = 5s;
 constexpr std::size_t kLastRoundFailuresMax = 8;
-
-Duration retry_delay(std::uint32_t failures) {
-  Duration delay = kRetryFirst;
-  for (std::uint32_t i = 1; i < failures && delay < kRetryMax; ++i) delay *= 2;
-  return std::min(delay, kRetryMax);
-}
 
 // With the entries of that member alone: the names of all, to all, would grow with the square of a stage's members.
 RoundCommit as_told_to(const Session& session, const RoundCommit& commit) {
@@ -181,7 +174,7 @@ void Authority::commit_round(StageState& stage, const Digest& digest) {
   stop_round_timers(round);
   note_commit(stage, commit);
   stage.last_commit_at = loop_.now();
-  stage.failures = 0;
+  stage.retry_pause.reset();
   stage.last_round_failures = 0;
   ++epoch_.value;
   list_dirty_ = true;
@@ -233,8 +226,7 @@ void Authority::abandon_round(StageState& stage, const std::string& reason) {
   stage.round.reset();
   stop_round_timers(round);
   settle_blames(stage, round);
-  ++stage.failures;
-  stage.retry_at = loop_.now() + retry_delay(stage.failures);
+  stage.retry_at = loop_.now() + stage.retry_pause.next();
   const RoundAbandon abandon{stage.stage, round.open.round, reason};
   stage.last_abandon = abandon;
   port_.write({.event = EventKind::kRoundAbandon, .stage = stage.stage, .round = round.open.round, .cause = reason});
@@ -256,7 +248,7 @@ void Authority::member_leaves_round(StageState& stage, const Session& session) {
   if (stage.round->sent) try_decide(stage, true);
   if (stage.round) {
     abandon_round(stage, "a member's session is over");
-    stage.failures = 0;
+    stage.retry_pause.reset();
     stage.retry_at = loop_.now();
   }
 }

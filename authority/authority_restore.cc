@@ -110,7 +110,7 @@ void Authority::restore_to(StageState& stage, Version version) {
   note_commit(stage, commit, taken);
   stage.last_commit_at = loop_.now();
   stage.missing_since.reset();
-  stage.failures = 0;
+  stage.retry_pause.reset();
   ++epoch_.value;
   list_dirty_ = true;
   for (const auto& [session, member] : stage.members) {

@@ -10,6 +10,7 @@
 
 #include "authority/recent_commits.h"
 #include "authority/unreachable_pairs.h"
+#include "common/backoff.h"
 #include "common/event_loop.h"
 #include "events/session_end.h"
 #include "transport/messages.h"
@@ -108,10 +109,10 @@ struct StageState {
   std::optional<TimePoint> missing_since;  // nobody holds the newest version
   TimePoint last_commit_at{};
   TimePoint retry_at{}, hold_until{}, hold_allowed_at{};
-  std::uint32_t failures = 0;  // attempts in a row that came to nothing
-  bool last_wanted = false;    // finish(), and somebody may hold what no last round has
-  bool last_made = false;      // one was committed
-  TimePoint last_until{};      // last_made: no longer is anybody waited for
+  Backoff retry_pause{100ms, 5s};  // between attempts that come to nothing
+  bool last_wanted = false;        // finish(), and somebody may hold what no last round has
+  bool last_made = false;          // one was committed
+  TimePoint last_until{};          // last_made: no longer is anybody waited for
   std::size_t last_round_failures = 0;
   double slowest_rate = 0;    // bytes/s of a member in the slowest round that was committed; 0 = none yet
   bool too_few_said = false;  // too few members for the parts of a round

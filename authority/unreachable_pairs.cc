@@ -52,10 +52,9 @@ std::vector<UnreachablePairs::LeftOut> UnreachablePairs::on_attempt_failed(
       }
       Pair& pair = pairs_.at(*at);
       pair.out = chosen;
-      pair.rest = pair.rest == Duration(0) ? kRestFirst : std::min<Duration>(2 * pair.rest, kRestMax);
-      pair.until = now + pair.rest;
-      if (pair.rest > entry.rest)
-        entry = {chosen, at->first == chosen ? at->second : at->first, pair.rest, pair.malformed};
+      const Duration rest = pair.rest.next();
+      pair.until = now + rest;
+      if (rest > entry.rest) entry = {chosen, at->first == chosen ? at->second : at->first, rest, pair.malformed};
       at = open.erase(at);
     }
     out.push_back(entry);

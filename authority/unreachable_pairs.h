@@ -1,13 +1,13 @@
 #pragma once
 // Pairs of a stage's peers that cannot exchange the bytes of a round though both answer the authority, or of which one
-// sends what the other cannot use; and who of them is left out because of it. By key, not by session: a new session of
-// the same peer has the same path to the others.
+// sends what the other cannot use; and which of them are left out because of it. By key, not by session: a new session
+// of the same peer has the same path to the others.
 //
 // A pair is made by blames: a failed attempt in which one said that nothing of the other came, or nothing of use. When
 // a pair was blamed in two attempts in a row it is settled by rule: peers are left out, the most blamed first, then the
-// one with the fewest targets to bring, then the lower key, until no settled pair has both its peers in. Who is left
-// out rests, 30 s at first and twice as long each time, 10 min at most; then a round tries it again (a trial). A commit
-// on which both peers of a pair agreed forgets the pair, and so does a peer that leaves by itself.
+// one with the fewest targets to bring, then the lower key, until no settled pair has both its peers in. A peer that is
+// left out rests for kPeerRest; then a round tries it again (a trial). A commit on which both peers of a pair agreed
+// forgets the pair, and so does a peer that leaves by itself.
 //
 // State machine without I/O and clock. Thread: loop only. Bounds: kPairsMax pairs; the one that rests least long goes.
 #include <cstdint>
@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/backoff.h"
 #include "common/ids.h"
 #include "common/time.h"
 
@@ -26,7 +27,6 @@ namespace shoal {
 
 class UnreachablePairs {
  public:
-  static constexpr Duration kRestFirst = 30s, kRestMax = 600s;
   static constexpr std::uint32_t kAttempts = 2;  // in a row that blame a pair; one is enough for a trial
   static constexpr std::size_t kPairsMax = 256;
 
@@ -71,7 +71,7 @@ class UnreachablePairs {
     std::uint32_t blames_first = 0, blames_second = 0;  // of the lower and of the higher key
     bool malformed = false;                             // the newest blame
     std::optional<PeerId> out;
-    Duration rest{0};
+    Backoff rest = kPeerRest;
     TimePoint until{};
   };
   using Key = std::pair<PeerId, PeerId>;  // the lower one first

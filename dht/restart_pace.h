@@ -7,7 +7,7 @@
 // seconds is away for a part of a second each time, and when it is quiet the next pause is the shortest again.
 #include <cstdint>
 
-#include "common/time.h"
+#include "common/backoff.h"
 
 namespace shoal {
 
@@ -16,7 +16,7 @@ class RestartPace {
   static constexpr int kLongLife = 4;        // pauses; a child that lived so long had quiet
   static constexpr std::uint32_t kHunt = 3;  // short lives in a row
 
-  RestartPace(Duration least, Duration most) : least_(least), most_(most) {}
+  RestartPace(Duration least, Duration most) : pause_{least, most} {}
 
   // A child that lived so long ended: the pause before the next one.
   Duration after(Duration life);
@@ -24,7 +24,7 @@ class RestartPace {
   bool hunted() const { return short_lives_ >= kHunt; }
 
  private:
-  Duration least_, most_, pause_{0};
+  Backoff pause_;
   std::uint32_t short_lives_ = 0;
 };
 

@@ -20,6 +20,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "common/backoff.h"
 #include "common/ids.h"
 #include "common/result.h"
 #include "common/time.h"
@@ -177,7 +178,7 @@ class Courier {
   // It computed this microbatch and could not hand it on: to ask it again costs that once more.
   struct WasStranded {
     TimePoint until;  // not asked before, unless the next stage answers it again
-    Duration next{0};
+    Backoff rest{kStrandedMin, kStrandedMax};
   };
   struct Hop {
     HopSpec spec;
@@ -192,7 +193,7 @@ class Courier {
     Duration armed_listened{0};         // the same, in time that was listened
     Duration patience{0};               // what it was armed with; 0 = liveness only
     std::optional<TimePoint> retry_at;  // no child, or only overdue ones: look for another then
-    Duration backoff = kBackoffMin;
+    Backoff backoff{kBackoffMin, kBackoffMax};
     std::uint32_t asked = 0;
     TimePoint answered;  // the newest word of a child that is not stranded itself, or when the hop began
     bool parked = false;

@@ -126,7 +126,7 @@ void Courier::ask_peer(Hop& hop, const Session& peer, const std::optional<Gradie
     return;
   }
   if (Child* child = child_of(it->second, lease)) frames_sent(id, *child, *transfer);
-  it->second.backoff = kBackoffMin;
+  it->second.backoff.reset();
 }
 
 Forward Courier::forward_of(const Hop& hop, const Lease& lease) {
@@ -177,10 +177,7 @@ void Courier::on_need_key_frame(const Session& from, const NeedKeyFrame& message
   lose_child(*hop, message.lease, now);
 }
 
-void Courier::retry_later(Hop& hop, TimePoint now) {
-  hop.retry_at = now + hop.backoff;
-  hop.backoff = std::min(hop.backoff * 2, kBackoffMax);
-}
+void Courier::retry_later(Hop& hop, TimePoint now) { hop.retry_at = now + hop.backoff.next(); }
 
 void Courier::fire(Hop& hop, std::string_view cause, TimePoint now) {
   ++counters_.timers;
@@ -216,8 +213,7 @@ void Courier::note_accepted(Hop& hop, Child& child, TimePoint now) {
 void Courier::note_stranded(Hop& hop, const Child& child, TimePoint now) {
   rates_.strand(child.session, now);
   WasStranded& was = hop.was_stranded[child.session];
-  was.next = std::clamp(std::max(now - child.asked, 2 * was.next), kStrandedMin, kStrandedMax);
-  was.until = now + was.next;
+  was.until = now + was.rest.next(now - child.asked);
 }
 
 // `away`: it was we who heard nobody.

@@ -62,9 +62,8 @@ std::optional<Duration> NormGuard::refused(const Session& from, const Microbatch
   sender.refusals = std::min(sender.refusals + 1, kRefusalsMax);
   std::optional<Duration> rest;
   if (sender.refusals == kRefusalsMax && now >= sender.until) {
-    sender.rest = sender.rest == Duration(0) ? kRestFirst : std::min<Duration>(2 * sender.rest, kRestMax);
-    sender.until = now + sender.rest;
-    rest = sender.rest;
+    rest = sender.rest.next();
+    sender.until = now + *rest;
   }
   make_room();
   return rest;

@@ -7,8 +7,7 @@
 // A microbatch whose tensor was refused kRefusedTwice times is so large itself: what comes of it then is scaled to the
 // limit and used, so that no microbatch is asked for without end.
 //
-// A peer whose tensors are refused rests: 30 s at first and twice as long each time, 10 min at most. By key, not by
-// session.
+// A peer rests for kPeerRest when its tensors are refused. By key, not by session.
 //
 // State machine without I/O, threads or clock. Thread: loop only. Bounds: kSendersMax peers that sent what was refused,
 // kMicrobatchesMax microbatches of which something was.
@@ -19,6 +18,7 @@
 #include <optional>
 #include <span>
 
+#include "common/backoff.h"
 #include "common/ids.h"
 #include "common/time.h"
 
@@ -32,7 +32,6 @@ class NormGuard {
   static constexpr double kNewest = 1.0 / 32;       // what one tensor counts in the mean
   static constexpr std::uint32_t kRefusalsMax = 3;  // of a peer: then it rests, and after a rest one is enough
   static constexpr std::uint32_t kForgivenBy = 64;  // tensors of a peer that were used: one refusal is forgotten
-  static constexpr Duration kRestFirst = 30s, kRestMax = 600s;
   static constexpr std::size_t kSendersMax = 1024, kMicrobatchesMax = 1024;
   static constexpr int kRefusedTwice = 2;
 
@@ -56,7 +55,7 @@ class NormGuard {
  private:
   struct Sender {
     std::uint32_t refusals = 0, used = 0;
-    Duration rest{0};
+    Backoff rest = kPeerRest;
     TimePoint refused_at{}, until{};
   };
   bool knows() const { return learnt_ >= kLearntFrom; }

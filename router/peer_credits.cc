@@ -13,7 +13,7 @@ bool PeerCredits::has_room(const Session& peer, TimePoint now) const {
 
 void PeerCredits::asked(const Session& peer, TimePoint now) {
   Peer& p = peers_[peer];
-  if (++p.held > p.fits) p.next_probe = now + p.pause;
+  if (++p.held > p.fits) p.next_probe = now + p.pause.last;
 }
 
 void PeerCredits::ended(const Session& peer) {
@@ -25,10 +25,11 @@ void PeerCredits::ended(const Session& peer) {
 
 void PeerCredits::accepted(const Session& peer, TimePoint asked, TimePoint now) {
   const auto it = peers_.find(peer);
-  if (it == peers_.end() || it->second.pause == Duration::zero() || asked <= it->second.refused) return;
+  if (it == peers_.end() || !it->second.pause.begun() || asked <= it->second.refused) return;
   Peer& p = it->second;
   p.fits = std::max(p.fits, p.held);
-  p.pause = kPauseMin;
+  p.pause.reset();
+  p.pause.next();
   p.next_probe = now;
   news_ = true;
 }
@@ -37,11 +38,12 @@ void PeerCredits::refused(const Session& peer, TimePoint asked, TimePoint now) {
   Peer& p = peers_[peer];
   p.fits = remembers(p, now) ? std::min(p.fits, p.held) : p.held;
   if (!remembers(p, now)) {
-    p.pause = kPauseMin;
+    p.pause.reset();
+    p.pause.next();
   } else if (asked > p.refused) {  // not one of those that were under way when it refused another
-    p.pause = std::min(2 * p.pause, kPauseMax);
+    p.pause.next();
   }
-  p.next_probe = now + p.pause;
+  p.next_probe = now + p.pause.last;
   p.refused = now;
 }
 

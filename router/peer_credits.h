@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <unordered_map>
 
+#include "common/backoff.h"
 #include "common/ids.h"
 #include "common/time.h"
 
@@ -35,11 +36,11 @@ class PeerCredits {
  private:
   struct Peer {
     std::uint32_t held = 0, fits = 0;
-    Duration pause{};  // between probes; zero: it never refused
+    Backoff pause{kPauseMin, kPauseMax};  // between probes; not begun: it never refused
     TimePoint refused{}, next_probe{};
   };
   static bool remembers(const Peer& peer, TimePoint now) {
-    return peer.pause > Duration::zero() && now - peer.refused < kRemembered;
+    return peer.pause.begun() && now - peer.refused < kRemembered;
   }
 
   std::unordered_map<Session, Peer> peers_;

@@ -53,14 +53,13 @@ void HopRates::set_heard(const Session& peer, std::optional<TimePoint> heard) {
 void HopRates::miss(const Session& peer, TimePoint now) {
   Peer& p = peers_[peer];
   if (p.suspected() && now < p.rests_until) return;  // it had this one before it was suspected: no probe failed
-  p.rest = std::clamp(2 * p.rest, kRestMin, kRestMax);
-  p.rests_until = now + p.rest;
+  p.rests_until = now + p.rest.next();
   p.missed = now;
 }
 
 void HopRates::delivered(const Session& peer) {
   Peer& p = peers_[peer];
-  if (!p.stranded) p.rest = {};
+  if (!p.stranded) p.rest.reset();
 }
 
 void HopRates::strand(const Session& peer, TimePoint now) {

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "common/backoff.h"
 #include "common/ids.h"
 #include "common/time.h"
 #include "transport/messages.h"
@@ -87,11 +88,11 @@ class HopRates {
     TimePoint queue_until{};  // when what it reported to wait would be worked off
     double bytes_per_second = 0, rtt = 0;
     std::uint32_t in_flight = 0;
-    Duration rest{};  // between probes; zero: not suspected
+    Backoff rest{kRestMin, kRestMax};  // between probes; not begun: it is not suspected
     TimePoint rests_until{}, missed{};
     std::optional<TimePoint> heard{};  // by its link, while that is up
     bool working = false, stranded = false;
-    bool suspected() const { return rest > Duration::zero(); }
+    bool suspected() const { return rest.begun(); }
     bool mute() const { return heard && *heard <= missed; }
   };
   const Peer* find(const Session& peer) const;

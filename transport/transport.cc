@@ -82,19 +82,17 @@ void Transport::try_addresses(const PeerId& id, const std::vector<std::string>& 
   post([done = std::move(done)] { done(make_error(ErrorCode::kUnreachable, "no address was told")); });
 }
 
-Duration Transport::backoff(const Peer& peer) const {
-  const std::uint32_t doublings = std::min<std::uint32_t>(peer.failures, 10) - 1;
-  const Duration full = std::min<Duration>(limits::kRedialMax, limits::kRedialMin * (1 << doublings));
+TimePoint Transport::retry_time(Peer& peer) {
+  const Duration full = peer.redial.next();
   // 3/4 .. 5/4 of it, so that those who lost the same peer do not come back in step.
   const std::uint64_t spread =
-      mix64(std::hash<PeerId>{}(options_.self) ^ std::hash<PeerId>{}(peer.id), peer.failures) % 512;
-  return full * (768 + static_cast<std::int64_t>(spread)) / 1024;
+      mix64(std::hash<PeerId>{}(options_.self) ^ std::hash<PeerId>{}(peer.id), ++peer.failures) % 512;
+  return loop_.now() + full * (768 + static_cast<std::int64_t>(spread)) / 1024;
 }
 
 void Transport::attempt_failed(Peer& peer, const Error& cause) {
   peer.outbox.clear();
-  ++peer.failures;
-  peer.retry_at = loop_.now() + backoff(peer);
+  peer.retry_at = retry_time(peer);
   log_debug("no link to peer ", short_name(peer.id), ": ", cause.message);
   if (peer.attempt_reported) return;
   peer.attempt_reported = true;
@@ -236,8 +234,13 @@ void Transport::lose(Link& link, const Error& cause) {
   Peer& peer = *find(link.peer());
   peer.link = nullptr;
   peer.outbox.clear();
-  peer.failures = loop_.now() - link.since() < limits::kHandshakeTime ? peer.failures + 1 : 0;
-  peer.retry_at = peer.failures == 0 ? loop_.now() : loop_.now() + backoff(peer);
+  if (loop_.now() - link.since() < limits::kHandshakeTime) {
+    peer.retry_at = retry_time(peer);
+  } else {
+    peer.retry_at = loop_.now();
+    peer.failures = 0;
+    peer.redial.reset();
+  }
   report_down(link.remote(), link.abandon_inbound(), cause);
 }
 

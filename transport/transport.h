@@ -19,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "common/backoff.h"
 #include "common/bytes.h"
 #include "common/event_loop.h"
 #include "common/ids.h"
@@ -95,6 +96,7 @@ class Transport final : public Links, private Wire::Listener, private Link::Owne
     std::size_t addresses_tried = 0;  // in this attempt
     std::size_t first_address = 0;    // the one that worked last
     std::uint32_t failures = 0;       // attempts since a link that lasted
+    Backoff redial{limits::kRedialMin, limits::kRedialMax};
     TimePoint retry_at{};
     bool attempt_reported = true;  // false while a dial or a send waits for the outcome
     Session session;               // newest seen
@@ -121,7 +123,7 @@ class Transport final : public Links, private Wire::Listener, private Link::Owne
   void start_dialling(Peer& peer);
   void dial_next(Peer& peer);
   void attempt_failed(Peer& peer, const Error& cause);
-  Duration backoff(const Peer& peer) const;
+  TimePoint retry_time(Peer& peer);  // after one failure more
   Status admit_beside(Peer& peer, Link& link, const Hello& hello);
   // The link is not used any more.
   void lose(Link& link, const Error& cause);

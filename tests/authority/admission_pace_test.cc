@@ -42,12 +42,12 @@ TEST(AdmissionPaceTest, WhoseHostIsNotKnownIsCountedByNone) {
 
 TEST(AdmissionPaceTest, WhoseSessionEndedForWhatItDidRestsEverLonger) {
   AdmissionPace pace;
-  EXPECT_EQ(pace.on_misconduct(peer_of(1), at(0s)), AdmissionPace::kRestFirst);
+  EXPECT_EQ(pace.on_misconduct(peer_of(1), at(0s)), kPeerRest.first);
   EXPECT_TRUE(pace.refuse(peer_of(1), {}, at(29s)));
   EXPECT_FALSE(pace.refuse(peer_of(2), {}, at(29s)));
   EXPECT_FALSE(pace.refuse(peer_of(1), {}, at(30s)));
-  EXPECT_EQ(pace.on_misconduct(peer_of(1), at(31s)), 2 * AdmissionPace::kRestFirst);
-  for (int i = 0; i < 10; ++i) EXPECT_LE(pace.on_misconduct(peer_of(1), at(31s)), AdmissionPace::kRestMax);
+  EXPECT_EQ(pace.on_misconduct(peer_of(1), at(31s)), 2 * kPeerRest.first);
+  for (int i = 0; i < 10; ++i) EXPECT_LE(pace.on_misconduct(peer_of(1), at(31s)), kPeerRest.most);
 }
 
 TEST(AdmissionPaceTest, ManyHostsCostABoundedMemoryAndTheOldestIsForgotten) {

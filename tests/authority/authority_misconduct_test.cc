@@ -83,7 +83,7 @@ TEST_F(AuthorityMisconductTest, WhoAnswersEveryRoundWithAFailureIsEndedByNameAnd
   EXPECT_FALSE(refused.accepted);
   EXPECT_TRUE(refused.later) << "it asks again by itself";
   EXPECT_NE(refused.reason.find("ended for what it did"), std::string::npos) << refused.reason;
-  keep_alive(2, AdmissionPace::kRestFirst + 1s, version);
+  keep_alive(2, kPeerRest.first + 1s, version);
   EXPECT_TRUE(ask_to_join(next).accepted);
 }
 

@@ -67,7 +67,7 @@ TEST_F(UnreachablePairsTest, TwoPairsApartLoseOneEach) {
 TEST_F(UnreachablePairsTest, RestsDoubleAndATrialThatFailsOnceLeavesTheSameOneOut) {
   for (int i = 0; i < 2; ++i) fail({{1, 2}, {2, 1}}, {{1, 10}, {2, 20}});
   ASSERT_TRUE(rests(1));
-  Duration rest = UnreachablePairs::kRestFirst;
+  Duration rest = kPeerRest.first;
   for (int trial = 0; trial < 8; ++trial) {
     now += rest - 1s;
     EXPECT_TRUE(rests(1));
@@ -75,16 +75,16 @@ TEST_F(UnreachablePairsTest, RestsDoubleAndATrialThatFailsOnceLeavesTheSameOneOu
     EXPECT_FALSE(rests(1));
     EXPECT_TRUE(doubted(1)) << "on trial";
     EXPECT_EQ(fail({{1, 2}, {2, 1}}, {{1, 20}, {2, 10}}), std::vector<PeerId>{peer_of(1)});
-    rest = std::min<Duration>(2 * rest, UnreachablePairs::kRestMax);
+    rest = std::min<Duration>(2 * rest, kPeerRest.most);
   }
-  EXPECT_EQ(rest, UnreachablePairs::kRestMax);
+  EXPECT_EQ(rest, kPeerRest.most);
 }
 
 TEST_F(UnreachablePairsTest, IsRememberedOverCommitsOfTheOthersAndForgottenAfterATrial) {
   for (int i = 0; i < 2; ++i) fail({{1, 2}, {2, 1}}, {{2, 20}});
   commit({2, 3}, {1, 2, 3});
   EXPECT_TRUE(rests(1));
-  now += UnreachablePairs::kRestFirst;
+  now += kPeerRest.first;
   commit({1, 3}, {1, 2, 3});
   EXPECT_TRUE(doubted(1)) << "the other one was not there";
   commit({1, 2, 3}, {1, 2, 3});

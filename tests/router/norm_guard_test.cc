@@ -48,18 +48,18 @@ TEST_F(NormGuardTest, WhoSendsTooLargeOnesRestsEverLonger) {
   for (std::uint32_t i = 1; i < NormGuard::kRefusalsMax; ++i)
     EXPECT_FALSE(guard.refused(session(2), microbatch(0), 1e30, now));
   EXPECT_FALSE(guard.rests(session(2), now));
-  EXPECT_EQ(guard.refused(session(2), microbatch(0), 1e30, now), NormGuard::kRestFirst);
+  EXPECT_EQ(guard.refused(session(2), microbatch(0), 1e30, now), kPeerRest.first);
   EXPECT_TRUE(guard.rests(session(2), now + 29s));
   EXPECT_FALSE(guard.rests(session(2), now + 30s));
   EXPECT_FALSE(guard.rests(session(1), now));
   EXPECT_FALSE(guard.refused(session(2), microbatch(0), 1e30, now + 1s)) << "it rests already: one that was on its way";
   now += 31s;
-  EXPECT_EQ(guard.refused(session(2), microbatch(0), 1e30, now), 2 * NormGuard::kRestFirst);
+  EXPECT_EQ(guard.refused(session(2), microbatch(0), 1e30, now), 2 * kPeerRest.first);
   for (int i = 0; i < 10; ++i) {
-    now += NormGuard::kRestMax;
+    now += kPeerRest.most;
     (void)guard.refused(session(2), microbatch(0), 1e30, now);
   }
-  EXPECT_FALSE(guard.rests(session(2), now + NormGuard::kRestMax));
+  EXPECT_FALSE(guard.rests(session(2), now + kPeerRest.most));
 }
 
 TEST_F(NormGuardTest, AnotherSessionOfTheSameKeyIsTheSamePeer) {
