@@ -27,7 +27,7 @@ enum class WindowSlot : std::uint8_t { kA = 0, kB = 1 };  // the two accumulator
 struct ForwardInput {
   EntrySerial entry = 0;
   MicrobatchId microbatch;
-  HostTensor tokens;      // (B, T + 1) kU8 or kU16: inputs are columns [0, T), targets columns [1, T]
+  HostTensor tokens;      // (B, T + 1) ids (holds_ids): inputs are columns [0, T), targets columns [1, T]
   HostTensor activation;  // (B, T, d) kF32; undefined on the first stage
 };
 

@@ -86,7 +86,7 @@ at::Tensor token_columns(const HostTensor& tokens, std::int64_t first) {
   auto* values = static_cast<std::int64_t*>(out.data_ptr());
   for (std::int64_t row = 0; row < rows; ++row) {
     for (std::int64_t column = 0; column + 1 < width; ++column) {
-      *values++ = token_at(tokens, static_cast<std::size_t>(row * width + column + first));
+      *values++ = id_at(tokens.bytes, tokens.dtype, static_cast<std::size_t>(row * width + column + first));
     }
   }
   return out;

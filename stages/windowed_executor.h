@@ -108,7 +108,5 @@ Status check_finite(std::span<const float> values, const MicrobatchId& microbatc
 
 // B and T of the tokens. REQUIRES: they passed check_forward_input.
 std::int64_t sequences_of(const ForwardInput& input);
-// Element i of the tokens, whatever their width.
-std::uint32_t token_at(const HostTensor& tokens, std::size_t i);
 
 }  // namespace shoal

@@ -18,6 +18,11 @@ ModelSpec RunConfig::model_spec() const {
           .family = model.family};
 }
 
+DType RunConfig::token_dtype() const {
+  constexpr DType kTypes[] = {DType::kU8, DType::kU16, DType::kU32};
+  return kTypes[static_cast<std::size_t>(data.width)];
+}
+
 std::uint64_t RunConfig::microbatches_of_step(std::uint64_t step) const {
   if (sync.rule == RuleId::kAllreduce || step < sync.warm_steps) return sync.microbatches_per_step;
   const std::uint64_t targets = sync.inner_batch * pipeline.replicas;

@@ -31,7 +31,7 @@ enum class SyncMode : std::uint8_t { kOverlap = 0, kDrain = 1 };
 enum class ExecutorKind : std::uint8_t { kTorch = 0, kInteger = 1, kPaced = 2 };
 enum class AdmissionMode : std::uint8_t { kOpen = 0, kKeys = 1 };
 enum class InnerRule : std::uint8_t { kAdamW = 0, kMuon = 1 };
-enum class TokenWidth : std::uint8_t { kBytes = 0, kWords = 1 };  // u8; u16 little-endian
+enum class TokenWidth : std::uint8_t { kU8 = 0, kU16 = 1, kU32 = 2 };  // little-endian
 
 // An option that is a value, or "auto": then the run derives the value from its other options.
 template <class Value>
@@ -52,7 +52,7 @@ struct ModelSection {
 };
 struct SamplesSection {
   std::string path;  // local: not in the manifest; relative to the file that names it
-  TokenWidth width = TokenWidth::kBytes;
+  TokenWidth width = TokenWidth::kU8;
   std::uint32_t sequences = 0;           // B: windows of one microbatch
   std::uint64_t validation_samples = 0;  // at most this many of the last tenth; 0 = all of it
   std::uint64_t validate_every = 0;      // steps between estimates of the validation loss; 0 = none
@@ -147,7 +147,7 @@ struct RunConfig {
   EndSection end;
 
   ModelSpec model_spec() const;
-  DType token_dtype() const { return data.width == TokenWidth::kBytes ? DType::kU8 : DType::kU16; }
+  DType token_dtype() const;
   bool keeps_bases() const {  // some edge's activations are sent as differences
     return std::any_of(wire.forward.codecs.begin(), wire.forward.codecs.end(), is_delta);
   }

@@ -7,7 +7,7 @@
 namespace shoal {
 namespace {
 
-constexpr std::string_view kWidthNames[] = {"u8", "u16"};
+constexpr std::string_view kWidthNames[] = {"u8", "u16", "u32"};
 constexpr std::string_view kInnerNames[] = {"adamw", "muon"};
 constexpr std::string_view kModeNames[] = {"overlap", "drain"};
 constexpr std::string_view kAdmissionNames[] = {"open", "keys"};
@@ -38,10 +38,10 @@ constexpr OptionRow kTable[] = {
     {"model", "dim", SHOAL_SLOT(model.dim), "", 2, 65536, kShared, "width d, a multiple of heads"},
     {"model", "heads", SHOAL_SLOT(model.heads), "", 1, 1024, kShared, "attention heads"},
     {"model", "positions", SHOAL_SLOT(model.positions), "", 1, 65536, kShared, "T: tokens of one sequence"},
-    {"model", "vocabulary", SHOAL_SLOT(model.vocabulary), "256", 2, 65536, kShared, "V: token ids are below it"},
+    {"model", "vocabulary", SHOAL_SLOT(model.vocabulary), "256", 2, 262144, kShared, "V: token ids are below it"},
 
     {"data", "path", SHOAL_SLOT(data.path), "", 1, 4096, kLocal, "token file, relative to this file"},
-    {"data", "width", SHOAL_CHOICE(data.width, kWidthNames), "\"u8\"", 0, 0, kShared, "bytes, or 16-bit little-endian ids"},
+    {"data", "width", SHOAL_CHOICE(data.width, kWidthNames), "\"u8\"", 0, 0, kShared, "bytes, or little-endian ids of 16 or 32 bits"},
     {"data", "sequences", SHOAL_SLOT(data.sequences), "4", 1, 4096, kShared, "B: windows of one microbatch"},
     {"data", "validation_samples", SHOAL_SLOT(data.validation_samples), "0", 0, kCountMax, kShared, "at most this many of the last tenth; 0 = all"},
     {"data", "validate_every", SHOAL_SLOT(data.validate_every), "0", 0, kStepsMax, kShared, "steps between estimates of the validation loss (64 samples at most); 0 = none"},

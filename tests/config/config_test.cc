@@ -162,11 +162,15 @@ TEST(ConfigTest, AMessageHasTheRoomThatIsSaid) {
   }
 }
 
-TEST(ConfigTest, AVocabularyBeyondBytesAsksForWords) {
-  std::string text = kSmall;
-  text.replace(text.find("[data]"), 0, "vocabulary = 257\n");
-  EXPECT_THAT(message_of(text), HasSubstr("did you mean width = \"u16\"?"));
-  EXPECT_EQ(message_of(text + "width = \"u16\"\n"), "ok");
+TEST(ConfigTest, AVocabularyBeyondTheWidthAsksForWiderTokens) {
+  for (const auto& [vocabulary, too_narrow, width] :
+       {std::tuple("257", "u8", "u16"), {"65537", "u16", "u32"}, {"65537", "u8", "u32"}, {"262144", "u8", "u32"}}) {
+    std::string text = kSmall;
+    text.replace(text.find("[data]"), 0, std::string("vocabulary = ") + vocabulary + "\n");
+    const auto of_width = [&](std::string name) { return message_of(text + "width = \"" + name + "\"\n"); };
+    EXPECT_THAT(of_width(too_narrow), HasSubstr(std::string("did you mean width = \"") + width + "\"?"));
+    EXPECT_EQ(of_width(width), "ok");
+  }
 }
 
 TEST(ConfigTest, ACodecIsChosenForAllEdgesOrForEach) {
