@@ -115,6 +115,7 @@ function(shoal_test name)
   add_executable(${name} ${ARG_SOURCES})
   shoal_merge(${name} ${ARG_SEPARATE})
   target_link_libraries(${name} PRIVATE shoal_flags ${ARG_DEPS} ${ARG_PRIVATE_DEPS} GTest::gmock_main GTest::gmock GTest::gtest)
+  target_compile_options(${name} PRIVATE $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>)  # two thirds of what -O3 costs to compile
   if(SHOAL_SANITIZE MATCHES undefined)  # a third of what a test's own file costs to compile; the product's files keep both checks
     target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fno-sanitize=null,alignment>)
   endif()

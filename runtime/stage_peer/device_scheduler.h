@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "common/lifetime.h"
+#include "common/event_loop.h"
 #include "common/work_queue.h"
 #include "runtime/stage_peer/job_times.h"
 #include "stages/executor.h"
