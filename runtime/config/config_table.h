@@ -43,9 +43,6 @@ std::span<const OptionRow> option_table();
 // The candidate closest to `word` by edit distance, when it is close enough to be a slip of the pen; else empty.
 std::string_view nearest_name(std::string_view word, std::span<const std::string_view> candidates);
 
-// Options that exclude or bound each other. ERRORS: kInput, kUnsupported.
-Status check_config(const RunConfig& config, const std::string& origin);
-
 std::string number_text(double value);
 // "integer", "auto or number", "one of raw, int8", ...
 std::string type_text(const OptionRow& row);

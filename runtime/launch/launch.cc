@@ -7,9 +7,9 @@
 #include "common/log.h"
 #include "common/trainer_id.h"
 #include "events/session_end.h"
-#include "runtime/config/flight_plan.h"
 #include "runtime/config/frames_allowed.h"
-#include "runtime/config/split_limits.h"
+#include "runtime/plan/flight_plan.h"
+#include "runtime/plan/split_limits.h"
 
 namespace shoal {
 

@@ -1,9 +1,9 @@
 // How a run's logs are opened: replayed, and compared with what the run goes on with.
 #include "common/crypto/hash.h"
 #include "common/trainer_id.h"
-#include "runtime/config/split_limits.h"
 #include "runtime/launch/launch.h"
 #include "runtime/launch/log_partners.h"
+#include "runtime/plan/split_limits.h"
 
 namespace shoal {
 

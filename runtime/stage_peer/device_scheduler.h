@@ -9,8 +9,8 @@
 #include <functional>
 #include <memory>
 
-#include "common/lifetime.h"
 #include "common/event_loop.h"
+#include "common/lifetime.h"
 #include "common/work_queue.h"
 #include "runtime/stage_peer/job_times.h"
 #include "stages/executor.h"

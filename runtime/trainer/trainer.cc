@@ -33,8 +33,8 @@ Trainer::Trainer(TrainerOptions options, TrainerEnvironment environment, Owner& 
       owner_(owner),
       holder_(*this, env_.transport, holder_options(options_)),
       order_(env_.samples.training(), options_.config.run.seed),
-      in_flight_(options_.config.flight_limits()),
-      evaluations_in_flight_(options_.config.evaluations_in_flight()) {}
+      in_flight_(flight_limits(options_.config)),
+      evaluations_in_flight_(evaluations_in_flight(options_.config)) {}
 
 Trainer::~Trainer() { stop(); }
 

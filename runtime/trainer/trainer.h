@@ -26,6 +26,7 @@
 #include "router/holder.h"
 #include "runtime/config/config.h"
 #include "runtime/data/samples.h"
+#include "runtime/plan/flight_plan.h"
 #include "transport/transport.h"
 
 namespace shoal {

@@ -66,7 +66,6 @@ steps = 10
   EXPECT_EQ(config->targets_per_microbatch(), 128u);
   EXPECT_EQ(config->end_targets(), 10u * 5 * 128);
   EXPECT_EQ(config->schedule_targets(), config->end_targets());
-  EXPECT_EQ(config->in_flight(), 6u);
 }
 
 TEST(ConfigTest, NamesTheLineOfAnUnknownKeyAndWhatWasMeant) {

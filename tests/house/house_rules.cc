@@ -41,22 +41,23 @@ const std::map<std::string, Names, std::less<>>& arrows() {
     rows["state"] = {"common", "common/crypto", "transport", "stages", "sync"};
     rows["authority"] = {"common", "common/crypto", "transport", "events", "sync", "state"};
     rows["runtime/config"] = above({"transport", "compression", "stages", "sync", "state"});
+    rows["runtime/plan"] = {"common", "transport", "compression", "stages", "sync", "state", "runtime/config"};
     rows["runtime/data"] = above({});
     rows["runtime/solo"] = above({"stages", "events", "runtime/config", "runtime/data"});
     rows["runtime/stage_peer"] = {"common", "transport", "kernels", "compression", "stages",
                                   "events", "router",    "sync",    "state",       "runtime/config"};
-    rows["runtime/peer"] = {
-        "common",    "common/crypto",  "transport",         "dht", "stages", "events", "sync", "state",
-        "authority", "runtime/config", "runtime/stage_peer"};
-    rows["runtime/trainer"] = {"common", "transport",      "compression", "events",
-                               "router", "runtime/config", "runtime/data"};
-    rows["runtime/launch"] = {"common",    "common/crypto",  "transport",    "dht",
-                              "events",    "router",         "sync",         "state",
-                              "authority", "runtime/config", "runtime/data", "runtime/trainer"};
+    rows["runtime/peer"] = {"common",    "common/crypto",  "transport",    "dht",
+                            "stages",    "events",         "sync",         "state",
+                            "authority", "runtime/config", "runtime/plan", "runtime/stage_peer"};
+    rows["runtime/trainer"] = {"common", "transport",      "compression",  "events",
+                               "router", "runtime/config", "runtime/plan", "runtime/data"};
+    rows["runtime/launch"] = {"common",       "common/crypto", "transport",      "dht",       "events",
+                              "router",       "sync",          "state",          "authority", "runtime/config",
+                              "runtime/plan", "runtime/data",  "runtime/trainer"};
     rows["demo"] = {"common", "common/os", "events", "events/audit", "sync", "runtime/config"};
     Names all = above({"transport", "kernels", "compression", "dht", "stages", "events", "router", "sync", "state",
-                       "authority", "runtime/config", "runtime/data", "runtime/solo", "runtime/stage_peer",
-                       "runtime/peer", "runtime/trainer", "runtime/launch"});
+                       "authority", "runtime/config", "runtime/plan", "runtime/data", "runtime/solo",
+                       "runtime/stage_peer", "runtime/peer", "runtime/trainer", "runtime/launch"});
     rows["sim"] = all;
     all.insert({"transport/zmq", "events/audit", "demo"});
     rows["cli"] = all;

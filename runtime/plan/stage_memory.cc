@@ -1,6 +1,8 @@
-#include "runtime/stage_peer/stage_memory.h"
+#include "runtime/plan/stage_memory.h"
 
 #include <algorithm>
+
+#include "runtime/plan/flight_plan.h"
 
 namespace shoal {
 namespace {
@@ -33,14 +35,14 @@ std::uint64_t bases_bytes(const RunConfig& config, const StageSpec& spec) {
 
 std::uint64_t process_bytes(const RunConfig& config, const StageSpec& spec, std::size_t credits) {
   if (config.executor.kind != ExecutorKind::kTorch) return 0;
-  const std::uint64_t entries = std::min<std::uint64_t>(credits, config.in_flight());
+  const std::uint64_t entries = std::min<std::uint64_t>(credits, in_flight_of(config));
   return kProgramBytes + stage_bytes(spec) + bases_bytes(config, spec) +
          entries * entry_bytes(spec, config.data.sequences);
 }
 
 std::size_t usual_credits(const RunConfig& config) {
   const std::uint64_t replicas = std::max<std::uint64_t>(1, config.pipeline.replicas);
-  return std::clamp<std::size_t>((config.in_flight() + replicas - 1) / replicas, kCreditsUsual, kCreditsMax);
+  return std::clamp<std::size_t>((in_flight_of(config) + replicas - 1) / replicas, kCreditsUsual, kCreditsMax);
 }
 
 Result<std::size_t> credits_within(std::uint64_t memory_bytes, const RunConfig& config, const StageSpec& spec) {
