@@ -157,7 +157,7 @@ Result<Report> run_all(Arrays& arrays) {
   return report;
 }
 
-// Of the triad's rate: bytes read and written, fp32 on one side and the frame on the other.
+// A part of the triad's rate: bytes read and written, fp32 on one side and the frame on the other.
 double of_memory(const Row& row, double gigabytes_per_s, double triad_gigabytes_per_s) {
   return gigabytes_per_s * (4 + row.bytes_per_element) / 4 / triad_gigabytes_per_s;
 }

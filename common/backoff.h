@@ -20,8 +20,8 @@ struct Backoff {
   void reset() { last = Duration::zero(); }
 };
 
-// How long a peer is left alone of which others could not use what it sent, or could not reach it: 30 s, 10 min at
-// most.
-inline constexpr Backoff kPeerRest{30s, 600s};
+// How long a peer is left alone when others could not use what it sent, or could not reach it.
+inline constexpr Duration kPeerRestFirst = 30s, kPeerRestMax = 600s;
+inline constexpr Backoff kPeerRest{kPeerRestFirst, kPeerRestMax};
 
 }  // namespace shoal

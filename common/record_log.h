@@ -27,7 +27,7 @@
 
 namespace shoal {
 
-// Whose log it is. The version counts changes of the framing and of the records in it.
+// The kind of a log. The version counts changes of the framing and of the records in it.
 struct LogFormat {
   std::string_view name;  // for people: "trainer's log"
   std::uint16_t kind = 0;
@@ -82,7 +82,7 @@ class RecordLog {
                                                  const RecordReader& record);
 
   void append(ByteView payload);
-  // Of everything read and appended so far; as AppendFile::sync.
+  // Everything that was read and appended so far; as AppendFile::sync.
   void sync(std::function<void(Status)> done);
   // The log is these records from now on: what they say must be all that matters of what was appended so far. Waits
   // for the disk aside; what is appended meanwhile follows behind them. On an error the log goes on as it was

@@ -23,9 +23,9 @@ class AppendFile {
   // would say nothing of what the failed one was asked for.
   virtual void sync(std::function<void(Status)> done) = 0;
   // The file is these bytes from then on, and what is appended later stands behind them: written beside it, synced and
-  // locked, renamed over it, its folder synced. Whoever opens the path finds the old content or the new one, whole. An
-  // error before the rename (disk full) leaves the file as it was, and it goes on; one after it is as one of sync.
-  // REQUIRES: nothing is appended and no sync asked for before `done` is called.
+  // locked, renamed over it, its folder synced. A reader that opens the path finds the old content or the new one,
+  // whole. An error before the rename (disk full) leaves the file as it was, and it goes on; one after it is as one of
+  // sync. REQUIRES: nothing is appended and no sync asked for before `done` is called.
   virtual void restart(std::vector<Bytes> parts, std::function<void(Status)> done) = 0;
 };
 

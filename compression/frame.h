@@ -31,7 +31,7 @@ Result<std::uint64_t> tensor_bytes(const Shape& shape, DType dtype);
 // in both checksums. REQUIRES: frame.size() == frame_header_bytes(dims) + header.payload_bytes; a shape that
 // tensor_bytes accepts.
 void seal_frame(const FrameHeader& header, MutableByteView frame);
-// The same for who summed the payload while writing it, in header.checksum: large ones are not read again.
+// The same for a writer that summed the payload while writing it, in header.checksum: large ones are not read again.
 void seal_summed_frame(const FrameHeader& header, MutableByteView frame);
 
 struct FrameView {

@@ -31,8 +31,8 @@ constexpr Duration kStopBudget = 60s;   // of a solo that was told to stop
 constexpr Duration kSoloStart = 60s;    // of a solo that reads its text and evaluates
 constexpr double kSoloSlowdown = 10.0;  // of the measured rate, before a solo is taken for stuck
 constexpr Duration kFinishBudget = 120s;
-// Of solo's rate: what a swarm on the same cores was seen to reach, envelopes, codecs and logs included
-// (docs/RESULTS.md).
+// The part of solo's rate that a swarm on the same cores was seen to reach, envelopes, codecs and logs included
+// (docs/history/results.md).
 constexpr double kSwarmOverSolo = 0.5;
 
 double wall_seconds() { return seconds_of(wall_now().time_since_epoch()); }

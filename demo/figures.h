@@ -45,8 +45,8 @@ struct Disturbance {
   double from = 0, to = 0;
   bool overlaps(double begin, double end) const { return begin < to && from < end; }
 };
-// Of a fault: from the signal until the rate recovered and what was taken away is back, whichever is later; until `end`
-// where one of them never came.
+// A fault lasts from the signal until the rate recovered and what was taken away is back, whichever is later; until
+// `end` where one of them never came.
 Disturbance disturbance_of(double signal, std::optional<double> recovered_s, std::optional<double> back_at, double end);
 // Median of the bins in [from, to) that touch no disturbance.
 double undisturbed_rate(const std::vector<DemoEvents::Commit>& commits, double from, double to,

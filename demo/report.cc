@@ -58,7 +58,7 @@ std::string cost_text(const DemoFault& fault) {
          " s after it";
 }
 
-// Of a run that would be judged by the text's entropy if it had seen more.
+// The run would be judged by the text's entropy if it had seen more.
 std::string too_few_text(const DemoResult& r) {
   if (r.seconds < kLossJudgedFromSeconds || r.tokens >= kLossJudgedTokens) return "";
   return "; too few to be judged by the text's entropy, which takes " + short_number(kLossJudgedTokens);

@@ -22,7 +22,7 @@ struct DemoFault {
   BusySpan busy{};                      // from the signal to the end of the training
 };
 
-// Of the same training in one process.
+// The same training in one process.
 struct SoloFigures {
   double loss_start = 0, loss_end = 0, val_loss = 0, unigram = 0, bigram = 0, tokens_per_s = 0;
 };

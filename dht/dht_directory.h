@@ -48,11 +48,11 @@ class DhtDirectory final : public PeerDirectory, private DhtAccess::Listener {
   ~DhtDirectory() override;
 
   // REQUIRES: signed_record parses and belongs under `key`. Its sequence must be higher than that of every earlier one
-  // of this key, also in earlier lives of the peer: wall-clock milliseconds do. Who announces makes a new one well
-  // before it expires, kRecordTtl / 3 is good.
+  // of this key, also in earlier lives of the peer: wall-clock milliseconds do. A peer that announces makes a new one
+  // well before it expires, kRecordTtl / 3 is good.
   void announce(std::string signed_record, std::string key) override;
-  // The DHT forgets the record by its own time. Whoever leaves announces a last one with `serving` = false first, and
-  // withdraws it later.
+  // The DHT forgets the record by its own time. A peer that leaves announces a last one with `serving` = false first,
+  // and withdraws it later.
   void withdraw(const std::string& key) override;
   void look_up_stage(StageId stage, Duration budget, std::function<void(std::vector<PeerRecord>)> done) override;
   void look_up_run(Duration budget, std::function<void(Result<RunRecord>)> done) override;  // ERRORS: kTimeout

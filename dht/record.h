@@ -33,7 +33,7 @@ inline constexpr std::string_view kRecordDomain = "shoal record 1\n";
 
 using AnyRecord = std::variant<PeerRecord, RunRecord, StandingRecord>;
 
-// For who holds no run key yet (a storing DHT node, a tool): checks form and signature and says what it is.
+// For a reader that has no run key yet (a storing DHT node, a tool): checks form and signature and says what it is.
 // ERRORS: kMalformed, kTooLarge, kCorrupt (signature).
 Result<AnyRecord> parse_any_record(std::string_view text);
 

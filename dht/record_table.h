@@ -27,7 +27,7 @@ struct RecordCounters {  // of offered records, by outcome
 class RecordTable {
  public:
   // `rng` chooses who makes room when a stage is full of live records: whoever floods a key must not keep honest peers
-  // out for good. Whom the run's signed list names makes room last.
+  // out for good. A peer that the run's signed list names makes room last.
   RecordTable(const RunId& run, Rng rng) : run_(run), rng_(rng) {}
 
   // Takes a record that came from anywhere. True: something changed; false: known already. What is held word for word

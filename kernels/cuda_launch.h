@@ -12,7 +12,7 @@ bool is_aligned_to(const void* pointer, std::size_t bytes);
 // Blocks of `elements_per_block` that cover n elements. ERRORS: kInput (too many; `kernel` is named).
 Result<unsigned> cuda_blocks(const char* kernel, std::size_t n, std::size_t elements_per_block);
 
-// Of the launch right before. ERRORS: kUnsupported (refused, with the runtime's text).
+// What became of the launch right before. ERRORS: kUnsupported (refused, with the runtime's text).
 Status launch_status(const char* kernel);
 
 }  // namespace shoal

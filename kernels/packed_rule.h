@@ -40,7 +40,7 @@ SHOAL_HOST_DEVICE constexpr PackedRange packed_range(TileFormat format) {
 
 inline constexpr float kInt4Levels = 7.0f;  // on either side of 0
 
-// Of int4 and int4-hadamard. `absmax_bits`: the largest (bits & kAbsMask) of what is coded.
+// For int4 and int4-hadamard. `absmax_bits`: the largest (bits & kAbsMask) of what is coded.
 SHOAL_HOST_DEVICE inline PackedTileScale int4_tile_scale(TileFormat format, std::uint32_t absmax_bits) {
   const PackedRange range = packed_range(format);
   if (absmax_bits >= kInfinityBits) return {kHalfNaN, 0.0f};

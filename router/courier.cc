@@ -1,4 +1,4 @@
-// What comes in, and the claims themselves; whom a hop asks and when: courier_ask.cc.
+// What comes in, and the claims themselves. Which peers a hop asks and when: courier_ask.cc.
 #include "router/courier.h"
 
 #include <algorithm>
@@ -16,8 +16,15 @@ bool is_news(HopPhase known, HopPhase told) {
 }
 }  // namespace
 
-Courier::Courier(CourierPort& port, const RoutingPolicy& policy, HopRates& rates, Session self)
-    : port_(port), policy_(policy), rates_(rates), self_(self) {}
+Courier::Courier(HopOwner& owner, Neighbours& neighbours, CourierOptions options, std::unique_ptr<RoutingPolicy> policy)
+    : owner_(owner),
+      neighbours_(neighbours),
+      health_(neighbours.health()),
+      rates_(neighbours.rates()),
+      options_(options),
+      policy_(std::move(policy)) {}
+
+// ---- hops ----
 
 void Courier::open(HopSpec spec, TimePoint now) {
   const MicrobatchId id = spec.microbatch;
@@ -39,7 +46,7 @@ bool Courier::waiting(const MicrobatchId& microbatch) const {
   return it != hops_.end() && !it->second.won;
 }
 
-void Courier::close(const MicrobatchId& microbatch, ReleaseWhy why) {
+void Courier::drop_hop(const MicrobatchId& microbatch, std::optional<ReleaseWhy> why) {
   const auto it = hops_.find(microbatch);
   if (it == hops_.end()) return;
   set_parked(it->second, false);
@@ -55,39 +62,30 @@ void Courier::commit(const MicrobatchId& microbatch) {
   hop.committed = true;
   active_.erase(microbatch);
   if (hop.won)
-    if (Child* winner = child_of(hop, *hop.won)) {
+    if (Child* winner = hop.child_of(*hop.won)) {
       end_branch(microbatch, *winner, BranchEnd::kSettled);
       give_back(*winner);
     }
   if (hop.won && !hop.below.empty()) {
     Commit message;
     message.items.push_back({microbatch, hop.below});
-    port_.send(hop.won_session, std::move(message));
+    neighbours_.send(hop.won_session, std::move(message));
   }
 }
 
-void Courier::forget_below(std::uint64_t trainer, std::uint64_t low) {
+void Courier::forget_below(const Low& low) {
+  const MicrobatchId end{low.trainer, low.low};
   std::vector<MicrobatchId> old;
-  for (auto it = hops_.lower_bound({trainer, 0}); it != hops_.end() && it->first < MicrobatchId{trainer, low}; ++it)
+  for (auto it = hops_.lower_bound({low.trainer, 0}); it != hops_.end() && it->first < end; ++it)
     if (it->second.committed) old.push_back(it->first);
   for (const MicrobatchId& id : old) forget(id);
-}
-
-void Courier::forget(const MicrobatchId& microbatch) {
-  const auto it = hops_.find(microbatch);
-  if (it == hops_.end()) return;
-  set_parked(it->second, false);
-  while (!it->second.children.empty()) drop_child(it->second, it->second.children.back().lease, std::nullopt);
-  active_.erase(microbatch);
-  hops_.erase(it);
 }
 
 void Courier::take(const MicrobatchId& microbatch, const GradientHint& hint, TimePoint now) {
   const auto it = hops_.find(microbatch);
   if (it == hops_.end() || it->second.won) return;
   Hop& hop = it->second;
-  for (const Child& child : hop.children)
-    if (child.session == hint.session) return;  // a claim there stands already
+  if (hop.child_of(hint.session) != nullptr) return;  // a claim there stands already
   ++counters_.repoints;
   make_room(hop, kChildrenMax + 1);
   ask_peer(hop, hint.session, hint, now);
@@ -99,31 +97,70 @@ void Courier::reject(const MicrobatchId& microbatch, const std::string& why, Tim
   Hop& hop = it->second;
   const Session bad = hop.won_session;
   const Lease lease = *hop.won;
-  port_.write(claim_event(EventKind::kGradientRejected, microbatch, bad, lease, why));
-  rates_.miss(bad, now);
-  hop.avoid[bad] = now + 5s;
+  owner_.write(claim_event(EventKind::kGradientRejected, microbatch, bad, lease, why));
+  health_.missed(bad, now);
+  hop.tried[bad].not_before = now + kRejectedFor;
   drop_child(hop, lease, ReleaseWhy::kLost);
   hop.won.reset();
   hop.below.clear();
   ask(hop, now);
 }
 
+// ---- what comes in ----
+
+bool Courier::on_message(const Remote& from, const Message& message, TransferId transfer, TimePoint now) {
+  const Session& session = from.session;
+  note_heard(session, now);
+  if (const auto* m = std::get_if<Gradient>(&message))
+    on_gradient_header(from, *m, transfer, now);
+  else if (const auto* m = std::get_if<Busy>(&message))
+    on_busy(session, *m, now);
+  else if (const auto* m = std::get_if<Have>(&message))
+    on_have(session, *m, now);
+  else if (const auto* m = std::get_if<Gone>(&message))
+    on_gone(session, *m, now);
+  else if (const auto* m = std::get_if<NeedKeyFrame>(&message))
+    on_need_key_frame(session, *m, now);
+  else if (const auto* m = std::get_if<Progress>(&message))
+    on_progress(session, *m, now);
+  else if (const auto* m = std::get_if<Waiting>(&message))
+    on_waiting(session, *m, now);
+  else
+    return false;
+  return true;
+}
+
+bool Courier::on_frames(const Remote& from, TransferId transfer, Result<std::vector<Bytes>>& frames, TimePoint now) {
+  note_heard(from.session, now);
+  const auto it = gradients_.find({from.peer, transfer});
+  if (it == gradients_.end()) return false;
+  const Gradient message = std::move(it->second);
+  gradients_.erase(it);
+  if (frames.ok())
+    on_gradient(from.session, message, std::move(*frames), now);
+  else
+    on_gone(from.session, Gone{message.lease}, now);
+  return true;
+}
+
+void Courier::note_heard(const Session& from, TimePoint now) { health_.heard(from, now, rates_.in_flight(from) > 0); }
+
 void Courier::on_busy(const Session& from, const Busy& message, TimePoint now) {
   Hop* hop = find(message.lease, from);
   if (hop == nullptr || hop->won) return;
   ++counters_.busy;
-  Child* child = child_of(*hop, message.lease);
+  Child* child = hop->child_of(message.lease);
   const TimePoint answered = hop->answered;
   note_answer(*hop, *child, now);
   // What nobody can use is stranded here in the end: another replica of ours is asked for it.
   if (message.reason == BusyReason::kFailed || message.reason == BusyReason::kMalformed) hop->answered = answered;
-  if (child->transfer != 0) port_.drop_transfer(from, child->transfer);
+  if (child->transfer != 0) neighbours_.drop(from, child->transfer);
   rates_.report_queue(from, std::chrono::milliseconds(message.queue_ms), now);
   if (message.reason == BusyReason::kNoCredit) {
     give_back(*child);
-    credits_.refused(from, child->asked, now);
+    health_.refused(from, child->asked, now);
   } else {
-    hop->avoid[from] = now + (message.reason == BusyReason::kCrowded ? kCrowdedFor : kUnfitFor);
+    hop->tried[from].not_before = now + (message.reason == BusyReason::kCrowded ? kCrowdedFor : kUnfitFor);
   }
   lose_child(*hop, message.lease, now);
 }
@@ -131,9 +168,9 @@ void Courier::on_busy(const Session& from, const Busy& message, TimePoint now) {
 void Courier::on_have(const Session& from, const Have& message, TimePoint now) {
   Hop* hop = find(message.lease, from);
   if (hop == nullptr || hop->won) return;
-  Child* child = child_of(*hop, message.lease);
+  Child* child = hop->child_of(message.lease);
   note_accepted(*hop, *child, now);
-  if (child->transfer != 0) port_.drop_transfer(from, child->transfer);
+  if (child->transfer != 0) neighbours_.drop(from, child->transfer);
   child->transfer = 0;
   end_branch(hop->spec.microbatch, *child, BranchEnd::kAborted);
   child->phase = HopPhase::kBelow;
@@ -146,19 +183,21 @@ void Courier::on_gone(const Session& from, const Gone& message, TimePoint now) {
   Hop* hop = find(message.lease, from);
   if (hop == nullptr || hop->won) return;  // won: what is counted below may be lost; Commit will find out
   ++counters_.gone;
-  note_answer(*hop, *child_of(*hop, message.lease), now);
+  note_answer(*hop, *hop->child_of(message.lease), now);
   lose_child(*hop, message.lease, now);
 }
 
-bool Courier::wants(const Session& from, const Gradient& message, TimePoint now) {
-  Hop* hop = find(message.lease, from);
+void Courier::on_gradient_header(const Remote& from, const Gradient& message, TransferId transfer, TimePoint now) {
+  Hop* hop = find(message.lease, from.session);
   if (hop == nullptr) {
     ++counters_.late;
-    port_.send(from, Release{message.lease, ReleaseWhy::kLate});
-    return false;
+    release(from.session, message.lease, ReleaseWhy::kLate);
   }
-  if (hop->won) return false;
-  Child* child = child_of(*hop, message.lease);
+  if (hop == nullptr || hop->won) {
+    if (transfer != 0) neighbours_.refuse(from, transfer);
+    return;
+  }
+  Child* child = hop->child_of(message.lease);
   note_accepted(*hop, *child, now);
   if (child->phase != HopPhase::kBackward) {
     child->phase = HopPhase::kBackward;
@@ -166,23 +205,25 @@ bool Courier::wants(const Session& from, const Gradient& message, TimePoint now)
     child->overdue = false;
     if (child == &hop->children.back()) arm(*hop, now);
   }
-  return true;
+  if (transfer == 0)
+    on_gradient(from.session, message, {}, now);
+  else
+    gradients_[{from.peer, transfer}] = message;
 }
 
 void Courier::on_gradient(const Session& from, const Gradient& message, std::vector<Bytes> frames, TimePoint now) {
   Hop* hop = find(message.lease, from);
   if (hop == nullptr) {
     ++counters_.late;
-    port_.send(from, Release{message.lease, ReleaseWhy::kLate});
-    return;
+    return release(from, message.lease, ReleaseWhy::kLate);
   }
   if (hop->won) return;  // a repeat
-  Child* child = child_of(*hop, message.lease);
+  Child* child = hop->child_of(message.lease);
   if (hop->spec.kind == ForwardKind::kTrain) {  // what has no backward tells nothing of the time of what has one
-    if (child->phase == HopPhase::kBackward) rates_.observe(from, HopKind::kBackward, now - child->since);
+    if (child->phase == HopPhase::kBackward) neighbours_.observe(from, HopKind::kBackward, now - child->since);
     rates_.report(from, std::chrono::microseconds(message.forward_us), std::chrono::microseconds(message.backward_us));
   }
-  rates_.rejoined(from);
+  health_.rejoined(from);
   hop->won = message.lease;
   hop->won_session = from;
   hop->below = message.path;
@@ -193,25 +234,26 @@ void Courier::on_gradient(const Session& from, const Gradient& message, std::vec
   for (const Lease& lease : losers) drop_child(*hop, lease, ReleaseWhy::kLost);
   rates_.ended(from);
   set_parked(*hop, false);
-  port_.on_won(id, message, std::move(frames));
+  owner_.on_won(id, message, std::move(frames));
 }
 
 void Courier::on_progress(const Session& from, const Progress& message, TimePoint now) {
-  on_reached(now);
+  note_reached(now);
   for (const ProgressItem& item : message.items) {
     Hop* hop = find(item.lease, from);
     if (hop == nullptr) {
-      port_.send(from, Release{item.lease, ReleaseWhy::kLate});
+      release(from, item.lease, ReleaseWhy::kLate);
       continue;
     }
     rates_.report_queue(from, std::chrono::milliseconds(message.queue_ms), now);
     rates_.report_working(from, message.job_ms > 0);
-    Child* child = child_of(*hop, item.lease);
+    Child* child = hop->child_of(item.lease);
     const TimePoint answered = hop->answered;
     note_accepted(*hop, *child, now);
     if (item.phase == HopPhase::kStranded) hop->answered = answered;  // of no use to this hop
     if (hop->won || !is_news(child->phase, item.phase)) continue;
-    if (child->phase == HopPhase::kForward && !child->take) rates_.observe(from, HopKind::kForward, now - child->since);
+    if (child->phase == HopPhase::kForward && !child->take)
+      neighbours_.observe(from, HopKind::kForward, now - child->since);
     const bool rejoined = child->phase == HopPhase::kStranded || item.phase == HopPhase::kBackward;
     child->phase = item.phase;
     child->since = now;
@@ -222,20 +264,20 @@ void Courier::on_progress(const Session& from, const Progress& message, TimePoin
       if (newest) fire(*hop, "stranded", now);
       continue;
     }
-    if (rejoined) rates_.rejoined(from);
-    rates_.delivered(from);
+    if (rejoined) health_.rejoined(from);
+    health_.delivered(from);
     if (newest) arm(*hop, now);
   }
 }
 
 void Courier::on_waiting(const Session& from, const Waiting& message, TimePoint now) {
   const auto it = hops_.find(message.microbatch);
-  if (it == hops_.end() || it->second.won || !it->second.ever.contains(message.silent)) return;
+  if (it == hops_.end() || it->second.won || !it->second.tried.contains(message.silent)) return;
   Hop& hop = it->second;
   const GradientHint hint{from, message.entry_name};
   // A child younger than the silent one computes the stage again: tell it where the gradient waits.
   if (!hop.children.empty() && hop.children.back().session != message.silent) {
-    port_.send(hop.children.back().session, Hint{hop.children.back().lease, hint});
+    neighbours_.send(hop.children.back().session, Hint{hop.children.back().lease, hint});
     return;
   }
   if (const Choice choice = choose(hop, true, now); choice.peer) {
@@ -245,40 +287,40 @@ void Courier::on_waiting(const Session& from, const Waiting& message, TimePoint 
   // Nobody to ask: the gradient is found again when a peer comes back and routes there, or its lease runs out.
 }
 
-void Courier::on_link_down(const Session& session, TimePoint now) {
+void Courier::on_link_up(const Remote& remote, TimePoint now) {
+  neighbours_.on_link_up(remote);
+  if (options_.ahead && neighbours_.roster().stage_of(remote.session) == options_.ahead) note_reached(now);
+  note_heard(remote.session, now);
+}
+
+Session Courier::on_link_down(const Remote& remote, TimePoint now) {
+  std::erase_if(gradients_, [&](const auto& item) { return item.first.peer == remote.peer; });
+  const Session session = neighbours_.on_link_down(remote, now);
   std::vector<MicrobatchId> hit;
   for (const MicrobatchId& id : active_)
     if (const Hop& hop = hops_.at(id); !hop.won && !hop.children.empty() && hop.children.back().session == session)
       hit.push_back(id);
   for (const MicrobatchId& id : hit)
     if (const auto it = hops_.find(id); it != hops_.end()) fire(it->second, "link_down", now);
+  return session;
+}
+
+Roster::Change Courier::on_members(const MemberList& list, TimePoint now) {
+  Roster::Change change = neighbours_.on_members(list, now);
+  for (const Session& session : change.over) on_session_over(session, now);
+  return change;
 }
 
 void Courier::on_session_over(const Session& session, TimePoint now) {
   std::vector<MicrobatchId> hit;
   for (const MicrobatchId& id : active_)
-    if (const Hop& hop = hops_.at(id); !hop.won && std::any_of(hop.children.begin(), hop.children.end(),
-                                                               [&](const Child& c) { return c.session == session; }))
-      hit.push_back(id);
+    if (Hop& hop = hops_.at(id); !hop.won && hop.child_of(session) != nullptr) hit.push_back(id);
   for (const MicrobatchId& id : hit) {
     const auto it = hops_.find(id);
     if (it == hops_.end()) continue;
-    const auto child = std::find_if(it->second.children.begin(), it->second.children.end(),
-                                    [&](const Child& c) { return c.session == session; });  // one claim a session
-    if (child != it->second.children.end()) lose_child(it->second, Lease(child->lease), now);
+    if (const Child* child = it->second.child_of(session)) lose_child(it->second, Lease(child->lease), now);
   }
-  rates_.forget(session);
-  credits_.forget(session);
-  heard_.erase(session);
-}
-
-std::map<Session, std::vector<Renewal>> Courier::renewals() const {
-  std::map<Session, std::vector<Renewal>> result;
-  for (const MicrobatchId& id : active_) {
-    const Hop& hop = hops_.at(id);
-    for (const Child& child : hop.children) result[child.session].push_back({child.lease, !hop.won.has_value()});
-  }
-  return result;
+  neighbours_.forget(session);
 }
 
 std::optional<Session> Courier::won_by(const MicrobatchId& microbatch) const {
@@ -292,17 +334,23 @@ Courier::Hop* Courier::find(const Lease& lease, const Session& from) {
   if (it == by_lease_.end()) return nullptr;
   const auto hop = hops_.find(it->second);
   SHOAL_CHECK(hop != hops_.end());
-  const Child* child = child_of(hop->second, lease);
+  const Child* child = hop->second.child_of(lease);
   return child != nullptr && child->session == from ? &hop->second : nullptr;
 }
 
-Courier::Child* Courier::child_of(Hop& hop, const Lease& lease) {
-  for (Child& child : hop.children)
+Courier::Child* Courier::Hop::child_of(const Lease& lease) {
+  for (Child& child : children)
     if (child.lease == lease) return &child;
   return nullptr;
 }
 
-void Courier::drop_child(Hop& hop, const Lease& lease, std::optional<ReleaseWhy> release) {
+Courier::Child* Courier::Hop::child_of(const Session& session) {
+  for (Child& child : children)
+    if (child.session == session) return &child;
+  return nullptr;
+}
+
+void Courier::drop_child(Hop& hop, const Lease& lease, std::optional<ReleaseWhy> why) {
   const auto it =
       std::find_if(hop.children.begin(), hop.children.end(), [&](const Child& c) { return c.lease == lease; });
   if (it == hop.children.end()) return;
@@ -312,17 +360,17 @@ void Courier::drop_child(Hop& hop, const Lease& lease, std::optional<ReleaseWhy>
   hop.children.erase(it);  // `lease` may have been a part of it
   by_lease_.erase(child.lease);
   if (!(hop.won && *hop.won == child.lease)) rates_.ended(child.session);
-  if (!release) return;
-  if (child.transfer != 0) port_.drop_transfer(child.session, child.transfer);
-  port_.send(child.session, Release{child.lease, *release});
+  if (!why) return;
+  if (child.transfer != 0) neighbours_.drop(child.session, child.transfer);
+  release(child.session, child.lease, *why);
 }
 
 void Courier::end_branch(const MicrobatchId& microbatch, Child& child, BranchEnd end) {
-  if (std::exchange(child.frames_out, false)) port_.on_branch(microbatch, child.session, child.lease, end);
+  if (std::exchange(child.frames_out, false)) owner_.on_branch(microbatch, child.session, child.lease, end);
 }
 
 void Courier::give_back(Child& child) {
-  if (std::exchange(child.holds, false)) credits_.ended(child.session);
+  if (std::exchange(child.holds, false)) health_.ended(child.session);
 }
 
 void Courier::make_room(Hop& hop, std::size_t limit) {
@@ -337,7 +385,7 @@ void Courier::lose_child(Hop& hop, const Lease& lease, TimePoint now) {
     return;
   }
   if (!newest) return;
-  arm(hop, now);  // the timer is the hop's: it waits for whom it still has
+  arm(hop, now);  // the timer is the hop's: it waits for the children that it still has
   if (hop.children.back().overdue) retry_later(hop, now);
 }
 
@@ -345,7 +393,7 @@ void Courier::set_parked(Hop& hop, bool parked) {
   if (hop.parked == parked) return;
   hop.parked = parked;
   parked ? ++parked_ : --parked_;
-  port_.on_parked(hop.spec.microbatch, hop.spec.to, parked);
+  owner_.on_parked(hop.spec.microbatch, hop.spec.to, parked);
 }
 
 }  // namespace shoal

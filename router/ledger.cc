@@ -14,8 +14,8 @@ CommitState decided_state(const Ledger::Entry& e) {
 
 }  // namespace
 
-Ledger::Ledger(LedgerPort& port, Holder& holder, LedgerOptions options)
-    : port_(port), holder_(holder), options_(std::move(options)), windows_(options_.inner_batch) {}
+Ledger::Ledger(LedgerPort& port, Courier& courier, LedgerOptions options)
+    : port_(port), courier_(courier), options_(std::move(options)), windows_(options_.inner_batch) {}
 
 bool Ledger::closed(const Forward& message) const {
   const MicrobatchId& id = message.microbatch;
@@ -103,7 +103,7 @@ void Ledger::answer_live(Entry& e, const Session& from, const Forward& message, 
     give_gradient(e, message.lease);
   } else if (message.hint && e.state <= EntryState::kBelow) {
     e.hint = message.hint;
-    if (e.state == EntryState::kBelow) holder_.take(e.microbatch, *message.hint, now);
+    if (e.state == EntryState::kBelow) courier_.take(e.microbatch, *message.hint, now);
   }
 }
 
@@ -128,7 +128,7 @@ void Ledger::on_hint(const Session& from, const Hint& message, TimePoint now) {
   Entry* e = it == by_lease_.end() ? nullptr : entry(it->second);
   if (e == nullptr || e->leases.at(message.lease).holder != from || e->state > EntryState::kBelow) return;
   e->hint = message.where;
-  if (e->state == EntryState::kBelow) holder_.take(e->microbatch, message.where, now);
+  if (e->state == EntryState::kBelow) courier_.take(e->microbatch, message.where, now);
 }
 
 void Ledger::on_release(const Session& from, const Release& message) {
@@ -211,7 +211,7 @@ void Ledger::settle(Entry& e) {
     settle_next_.push_back(e.serial);
   }
   port_.write(entry_event(EventKind::kSettled, e.microbatch, entry_name_of(e)));
-  holder_.commit(e.microbatch);
+  courier_.commit(e.microbatch);
   port_.discard(e.serial);
 }
 
@@ -259,7 +259,7 @@ void Ledger::on_low(const Low& low) {
     if (e->state != EntryState::kCommitted) {
       end_uncommitted(*e, "closed");
     } else if (!stepped_.contains(serial) && !windows_.slot_of(serial)) {
-      holder_.forget(e->microbatch);
+      courier_.forget(e->microbatch);
       erase(serial);
     }
   }

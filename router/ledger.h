@@ -21,7 +21,7 @@
 #include "common/time.h"
 #include "events/delay.h"
 #include "events/event_record.h"
-#include "router/holder.h"
+#include "router/courier.h"
 #include "router/windows.h"
 #include "transport/links.h"
 #include "transport/messages.h"
@@ -159,8 +159,8 @@ class Ledger {
     std::uint32_t forward_us = 0, backward_us = 0;
   };
 
-  // Opens, commits and closes the holder's hops as its entries go. REQUIRES: port and holder outlive it.
-  Ledger(LedgerPort& port, Holder& holder, LedgerOptions options);
+  // Opens, commits and closes the courier's hops as its entries go. REQUIRES: port and courier outlive it.
+  Ledger(LedgerPort& port, Courier& courier, LedgerOptions options);
 
   // ---- messages ----
   // Answers at once (Busy, Have) or makes an entry that waits for its frames; returns its serial then.
@@ -227,6 +227,7 @@ class Ledger {
   void start_behind(StepId step) { step_done_ = step; }
 
   void note_run(std::uint64_t targets) { windows_.note_run(targets); }  // committed by the run
+  std::uint64_t run_targets() const { return windows_.run_targets(); }
   // The time of what comes next, for Window::settle_wait_ms alone.
   void note_time(TimePoint now) { windows_.note_time(now_ = now); }
 
@@ -287,7 +288,7 @@ class Ledger {
   bool is_last() const { return options_.stage.value + 1 == options_.stages; }
 
   LedgerPort& port_;
-  Holder& holder_;
+  Courier& courier_;
   LedgerOptions options_;
   EntrySerial next_serial_ = 1;
   std::map<EntrySerial, Entry> entries_;      // serial order = age

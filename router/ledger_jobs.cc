@@ -54,7 +54,7 @@ void Ledger::gradient_arrived(const MicrobatchId& microbatch, const Gradient& me
   if (e->kind == ForwardKind::kEvaluate) {
     give_gradient_to_all(*e);
     const EntrySerial serial = e->serial;
-    holder_.forget(microbatch);
+    courier_.forget(microbatch);
     port_.discard(serial);
     erase(serial);
     return;
@@ -171,7 +171,7 @@ void Ledger::open_hop(const Entry& e, const ForwardResult& result, TimePoint now
   spec.frame_bytes = result.frame_bytes;
   spec.base = result.base;
   spec.hint = e.hint;
-  holder_.open(std::move(spec), now);
+  courier_.open(std::move(spec), now);
 }
 
 void Ledger::backward_done(EntrySerial serial, bool ok, WeightStamp stamp, bool recomputed, std::uint32_t took_us) {
@@ -211,7 +211,7 @@ void Ledger::end_uncommitted(Entry& e, std::string_view cause) {
     e.doom = cause;
     return;
   }
-  holder_.close(e.microbatch, ReleaseWhy::kOver);
+  courier_.close(e.microbatch, ReleaseWhy::kOver);
   const bool in_window = e.state == EntryState::kCounted && !e.late;
   port_.write(entry_event(in_window ? EventKind::kUndo : EventKind::kDrop, e.microbatch, entry_name_of(e), cause));
   if (in_window) {
@@ -259,7 +259,7 @@ void Ledger::secure(const std::vector<EntrySerial>& serials) {
     e->merged = true;
     port_.write(entry_event(EventKind::kMerged, e->microbatch, entry_name_of(*e)));
     if (e->microbatch.serial < low_of(e->microbatch.trainer)) {
-      holder_.forget(e->microbatch);
+      courier_.forget(e->microbatch);
       erase(serial);
     }
   }

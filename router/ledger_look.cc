@@ -36,7 +36,7 @@ HopPhase Ledger::phase_of(const Entry& e) const {
     case EntryState::kForward:
       return HopPhase::kForward;
     case EntryState::kBelow:
-      return holder_.courier().stranded(e.microbatch) ? HopPhase::kStranded : HopPhase::kBelow;
+      return courier_.stranded(e.microbatch) ? HopPhase::kStranded : HopPhase::kBelow;
     // A backward that waits for a window waits for commits, not for the device: no deadline runs.
     case EntryState::kQueued:
       return windows_.has_room(e.step) ? HopPhase::kBackward : HopPhase::kBelow;

@@ -23,16 +23,17 @@ struct Candidate {
 class RoutingPolicy {
  public:
   virtual ~RoutingPolicy() = default;
-  // nullopt only when there are no candidates. A retry asks without whom it had.
+  // nullopt only when there are no candidates. Those that a hop asks already are none.
   virtual std::optional<Session> pick(SampleId sample, std::span<const Candidate> candidates) const = 0;
 };
 
 // Weighted rendezvous hashing (Thaler and Ravishankar 1998; weights as in Schindelhauer and Schomaker 2005: score -w /
-// ln u): load follows speed, a sample meets the same peers again, churn moves only the share of who left. A choice that
-// is behind the best candidate's expected completion by more than `slack` spills over to the next in hash order.
+// ln u): load follows speed, a sample meets the same peers again, churn moves only the share of those that left. A
+// choice that is behind the best candidate's expected completion by more than `slack` spills over to the next in hash
+// order.
 struct RendezvousOptions {
   double slack = 0.25;
-  // The same for who knows the sample, and goes first: a base that is met again is also met the next time.
+  // The same for a peer that knows the sample, and goes first: a base that is met again is also met the next time.
   double known_slack = 0.75;
 };
 std::unique_ptr<RoutingPolicy> make_rendezvous_policy(const RendezvousOptions& options = {});

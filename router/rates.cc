@@ -25,11 +25,10 @@ double HopRates::Samples::quantile(double q) const {
   return static_cast<double>(sorted[static_cast<std::size_t>(rank)]);
 }
 
-void HopRates::observe(const Session& peer, HopKind kind, Duration took) {
+void HopRates::observe(const Session& peer, HopKind kind, Duration took, bool healthy) {
   const auto index = static_cast<std::size_t>(kind);
-  Peer& p = peers_[peer];
-  p.kinds[index].add(seconds_of(took));
-  if (!p.suspected()) all_[index].add(seconds_of(took));
+  peers_[peer].kinds[index].add(seconds_of(took));
+  if (healthy) all_[index].add(seconds_of(took));
 }
 
 void HopRates::report(const Session& peer, Duration forward, Duration backward) {
@@ -44,47 +43,6 @@ void HopRates::set_link(const Session& peer, double bytes_per_second, Duration r
   Peer& p = peers_[peer];
   p.bytes_per_second = bytes_per_second;
   p.rtt = seconds_of(rtt);
-}
-
-void HopRates::set_heard(const Session& peer, std::optional<TimePoint> heard) {
-  if (const auto it = peers_.find(peer); it != peers_.end()) it->second.heard = heard;
-}
-
-void HopRates::miss(const Session& peer, TimePoint now) {
-  Peer& p = peers_[peer];
-  if (p.suspected() && now < p.rests_until) return;  // it had this one before it was suspected: no probe failed
-  p.rests_until = now + p.rest.next();
-  p.missed = now;
-}
-
-void HopRates::delivered(const Session& peer) {
-  Peer& p = peers_[peer];
-  if (!p.stranded) p.rest.reset();
-}
-
-void HopRates::strand(const Session& peer, TimePoint now) {
-  miss(peer, now);
-  peers_[peer].stranded = true;
-}
-
-void HopRates::rejoined(const Session& peer) {
-  peers_[peer].stranded = false;
-  delivered(peer);
-}
-
-bool HopRates::stranded(const Session& peer) const {
-  const Peer* p = find(peer);
-  return p != nullptr && p->stranded;
-}
-
-bool HopRates::suspected(const Session& peer) const {
-  const Peer* p = find(peer);
-  return p != nullptr && p->suspected();
-}
-
-bool HopRates::resting(const Session& peer, TimePoint now) const {
-  const Peer* p = find(peer);
-  return p != nullptr && p->suspected() && (now < p->rests_until || p->mute());
 }
 
 void HopRates::sent(const Session& peer) { ++peers_[peer].in_flight; }

@@ -1,14 +1,12 @@
 #pragma once
-// What this process has measured of the peers it sends to: transfer and compute times, how far behind they are, and
-// from that the deadline of a hop and its expected completion. Pure; `now` is passed in. Thread: loop only. Bounds:
+// What this process has measured of the peers that it sends to: transfer and compute times, how far behind they are,
+// and from that the deadline of a hop and its expected completion. Pure; `now` is passed in. Thread: loop only. Bounds:
 // kSamplesMax samples a peer and kind.
 #include <array>
 #include <cstdint>
-#include <optional>
 #include <unordered_map>
 #include <vector>
 
-#include "common/backoff.h"
 #include "common/ids.h"
 #include "common/time.h"
 #include "transport/messages.h"
@@ -28,36 +26,21 @@ class HopRates {
   static constexpr Duration kDeadlineUnknown = 20s;  // nothing measured yet
   static constexpr Duration kDeadlineFirst = 300s;   // nothing measured yet, and it says that its device works at a job
   static constexpr double kDeadlineFactor = 3.0;     // times the 95th percentile
-  static constexpr Duration kDeadlineCapMin =
-      2s;  // never beyond this and kDeadlineCapFactor times what healthy peers need at worst
-  static constexpr double kDeadlineCapFactor = 4.0;  // times the 99th percentile over the peers that are not suspected
-  static constexpr Duration kRestMin = 2s, kRestMax = 16s;  // of a suspected peer between probes
+  // No deadline is longer than both of these: kDeadlineCapMin, and kDeadlineCapFactor times what the peers that are not
+  // suspected need at worst (their 99th percentile).
+  static constexpr Duration kDeadlineCapMin = 2s;
+  static constexpr double kDeadlineCapFactor = 4.0;
 
-  // A finished part of a hop.
-  void observe(const Session& peer, HopKind kind, Duration took);
+  // A finished part of a hop. `healthy`: nobody suspects the peer.
+  void observe(const Session& peer, HopKind kind, Duration took, bool healthy = true);
   // Reported by the peer itself with its gradients: what the two jobs took it.
   void report(const Session& peer, Duration forward, Duration backward);
-  // And with its progress, or why it is busy: the work that waits for its device, ours and that of others. It is worked
-  // off as time passes, so that a peer of which nothing more is heard is not avoided for good.
+  // The peer reports with its progress, or with why it is busy, the work that waits for its device: ours and that of
+  // others. It is worked off as time passes, so that a peer of which nothing more is heard is not avoided for good.
   void report_queue(const Session& peer, Duration queue, TimePoint now);
   // Whether its device works at a job, as its newest progress says.
   void report_working(const Session& peer, bool working) { peers_[peer].working = working; }
   void set_link(const Session& peer, double bytes_per_second, Duration rtt);
-  // When its link brought anything last; none: the link is down, and only a message to the peer dials it.
-  void set_heard(const Session& peer, std::optional<TimePoint> heard);
-
-  // A missed deadline is evidence: until it delivers, the peer is suspected and gets one microbatch at a time, a probe.
-  // Before each it rests, for twice as long after every probe that failed, and for as long as its link stands and has
-  // brought nothing since the miss: a probe is a real microbatch, and a stopped peer costs it its patience.
-  void miss(const Session& peer, TimePoint now);
-  void delivered(const Session& peer);
-  // It says that it is stranded: that is a missed deadline, which a forward that it finishes does not make good. The
-  // stage after it must have answered it again.
-  void strand(const Session& peer, TimePoint now);
-  void rejoined(const Session& peer);
-  bool stranded(const Session& peer) const;  // nobody of the stage after it answers it, as it said last
-  bool suspected(const Session& peer) const;
-  bool resting(const Session& peer, TimePoint now) const;  // suspected, and no probe is due
 
   void sent(const Session& peer);   // one more in flight to it
   void ended(const Session& peer);  // one less
@@ -65,7 +48,7 @@ class HopRates {
 
   // max(kDeadlineMin, factor x 95th percentile of what was observed of this peer; of all healthy peers when it is new),
   // and at most max(kDeadlineCapMin, cap factor x 99th percentile of healthy peers). What a suspected peer delivers
-  // late does not move the others'.
+  // late does not move the deadlines of others.
   Duration deadline(const Session& peer, HopKind kind) const;
   // Seconds until a microbatch of `bytes` given to it now would be done there: those of ours in flight and this one,
   // each as long as the slower of compute and transfer (they overlap), what it reported to wait beyond ours, and a
@@ -88,18 +71,13 @@ class HopRates {
     TimePoint queue_until{};  // when what it reported to wait would be worked off
     double bytes_per_second = 0, rtt = 0;
     std::uint32_t in_flight = 0;
-    Backoff rest{kRestMin, kRestMax};  // between probes; not begun: it is not suspected
-    TimePoint rests_until{}, missed{};
-    std::optional<TimePoint> heard{};  // by its link, while that is up
-    bool working = false, stranded = false;
-    bool suspected() const { return rest.begun(); }
-    bool mute() const { return heard && *heard <= missed; }
+    bool working = false;
   };
   const Peer* find(const Session& peer) const;
   double known_compute() const;  // mean over peers with a measurement; 0 = none
 
   std::unordered_map<Session, Peer> peers_;
-  Samples all_[kHopKinds];  // of peers that were not suspected when they delivered
+  Samples all_[kHopKinds];  // of healthy peers
 };
 
 }  // namespace shoal

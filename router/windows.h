@@ -54,6 +54,7 @@ class Windows {
   void flush();                          // closes open inner windows
   // The run's committed targets, as far as known here: a window keeps those of its close. Only rises.
   void note_run(std::uint64_t targets) { run_targets_ = std::max(run_targets_, targets); }
+  std::uint64_t run_targets() const { return run_targets_; }
   void close_step(StepId step);
   // The time of what comes next, as far as the caller knows it: windows keep when they were closed and settled.
   void note_time(TimePoint now) { now_ = std::max(now_, now); }

@@ -69,7 +69,7 @@ bool FaultStrikes::launch_away() const {
          });
 }
 
-// Who is dead has no state, so the living are those that count.
+// A dead process has no state, so the living are those that count.
 bool FaultStrikes::may_lose(std::size_t peer) const {
   const auto mine = held_by(*swarm_.peers()[peer]);
   if (!mine || swarm_.options().checkpoints) return true;

@@ -17,7 +17,7 @@ constexpr std::size_t kTypeOffset = 6;     // in an envelope: docs/WIRE.md
 constexpr std::uint64_t kInnerSteps = 10;  // of three microbatches: a round each 15 s
 constexpr double kRoundCap = 20;
 constexpr Duration kSettled = 2s;  // until what came at once is told to all
-// Of a machine that somebody lends: a microbatch takes it half a second.
+// A machine that somebody lends: a microbatch takes it half a second.
 constexpr SimPace kScalePace{.forward = 200ms, .backward = 300ms};
 
 bool is_list(const Bytes& message) {

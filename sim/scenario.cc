@@ -88,8 +88,8 @@ class Scenario {
     tell_graph();
   }
 
-  // What a disk did before it was healed may end the launching process as late as now. Who started it reads what it
-  // says, resumes it and ends the run again.
+  // What a disk did before it was healed may end the launching process as late as now. The person that started it reads
+  // what it says, resumes it and ends the run again.
   void end_again() {
     strikes_.tend();
     tell_strikes();

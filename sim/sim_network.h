@@ -7,7 +7,7 @@
 // the other host. A lane whose receiver does not take its messages fills up and answers kBusy, as a TCP connection to a
 // stopped process does.
 //
-// Thread: the simulation's.   Ownership: owns hosts; a SimWire is owned by who made it and may die before or after its
+// Thread: the simulation's.   Ownership: owns hosts; a SimWire is owned by its maker and may die before or after its
 // host is killed.
 #include <cstdint>
 #include <functional>
@@ -32,7 +32,7 @@ struct SimHostShape {
   double up_bytes_per_second = 0;  // 0 = unlimited
   double down_bytes_per_second = 0;
   double control_bytes_per_second = 0;
-  // Of what it sends:
+  // What it sends:
   Duration lag = 0ms;     // up to so much more for all of one lane, drawn once a lane: lanes overtake each other
   double late_share = 0;  // of the messages: `late` more for each, and for what is behind it in its lane
   Duration late = 0ms;

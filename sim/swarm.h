@@ -58,7 +58,7 @@ struct SimEvent : EventRecord {
 class Swarm {
  public:
   explicit Swarm(SwarmOptions options);
-  // Of the peer `index` of a swarm with this seed, for [admission].
+  // The peer `index` of a swarm with this seed, for [admission].
   static KeyPair peer_key(std::uint64_t seed, std::size_t index);
   ~Swarm();
 
@@ -116,7 +116,7 @@ class Swarm {
   const std::map<std::uint16_t, Bytes>& states() const { return states_; }
   SimDisk& disk() { return disk_; }                                    // of the launching process
   const std::vector<SimEvent>& events() const { return all_events_; }  // of all processes, in order of writing
-  const KeyPair& run_key() const { return run_key_; }                  // for who plays a false launching process
+  const KeyPair& run_key() const { return run_key_; }                  // for a test's false launching process
   const SwarmOptions& options() const { return options_; }
   const std::vector<std::string>& notices() const { return notices_; }
 

@@ -25,9 +25,9 @@ struct DialOrigin {
   std::string host;   // Wire::other_host; empty: not known
   bool paid = false;  // kDialPaymentBytes came with the request
 };
-// Those of `addresses` that may be dialled for who came from there: at its own host; elsewhere only once it paid, in
-// private ranges only when it came from one, on this machine and this link (loopback, link-local) only when it came
-// from there.
+// Those of `addresses` that may be dialled for a joiner that came from there: at its own host; elsewhere only once it
+// paid, in private ranges only when it came from one, on this machine and this link (loopback, link-local) only when it
+// came from there.
 std::vector<std::string> dialable_addresses(const std::vector<std::string>& addresses, const DialOrigin& origin);
 
 // As one text whatever it was written as: an IPv4 address in IPv6's clothes as IPv4, IPv6 in its shortest form.

@@ -51,11 +51,11 @@ inline constexpr std::uint32_t kMalformedPerLinkMax = 32;  // control messages t
 // Control messages of one link, sustained, and at once, as after our own standstill. Swarms send hundreds a second.
 inline constexpr double kMessagesPerSecondMax = 20'000, kMessagesBurstMax = 40'000;
 
-// Of the wire over ZeroMQ, in front of any link.
-// Of one connection, on the way to the loop. A message counts its payload and about what holding it costs.
+// The wire over ZeroMQ, in front of any link.
+// One connection's, on the way to the loop. A message counts its payload and about what holding it costs.
 inline constexpr std::uint64_t kUnreadBytesMax = kByteCreditsMax + (32u << 20);
 inline constexpr std::uint64_t kUnreadMessageCost = 512;
-// Of one lane, not given to its socket yet.
+// One lane's, not given to its socket yet.
 inline constexpr std::uint64_t kQueuedControlBytesMax = 8u << 20, kQueuedBulkBytesMax = 4u << 20;
 // By which libzmq accepts larger messages than we do: our refusals have names.
 inline constexpr std::size_t kMessageSlackBytes = 1024;

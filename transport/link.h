@@ -65,7 +65,7 @@ class Link {
 
   void start();
   void on_bytes(Lane lane, Bytes bytes);
-  // Outbox -> wire; no-op unless up. Of many chunks one goes now, since a callback may send to many peers, and the rest
+  // Outbox -> wire; no-op unless up. One of many chunks goes now, since a callback may send to many peers, and the rest
   // in later callbacks.
   void pump();
   // What the wire refused of this connection counts like what the link refuses.

@@ -1,6 +1,6 @@
 #pragma once
-// What is sent to and heard of the processes at the other ends of our links: the part of Transport that
-// router/holder.h needs. Thread: loop only.
+// What is sent to and heard of the processes at the other ends of our links: the part of Transport that router/ needs.
+// Thread: loop only.
 #include <compare>
 #include <cstdint>
 #include <optional>
@@ -15,7 +15,7 @@
 
 namespace shoal {
 
-// Who is at the other end: the key is proved by the wire, the rest is said in its Hello.
+// The process at the other end: the key is proved by the wire, the rest is said in its Hello.
 struct Remote {
   PeerId peer;
   Session session;

@@ -1,5 +1,5 @@
 #pragma once
-// What two ends of a link say of themselves, of the bytes between them, and of who else is there.
+// What two ends of a link say of themselves, of the bytes between them, and which others are there.
 #include <cstdint>
 #include <string>
 #include <vector>

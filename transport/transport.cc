@@ -34,7 +34,7 @@ const Transport::Peer* Transport::find(const PeerId& peer) const {
 Transport::Peer* Transport::find_or_make(const PeerId& id) {
   if (Peer* peer = find(id)) return peer;
   if (peers_.size() >= limits::kPeersMax) {
-    // Somebody with whom nothing is going on gives way.
+    // A link on which nothing is going on gives way.
     const auto idle = std::find_if(peers_.begin(), peers_.end(),
                                    [&](const auto& entry) { return !entry.second->link && !pending(*entry.second); });
     if (idle == peers_.end()) return nullptr;

@@ -1,6 +1,6 @@
 #pragma once
 // How many descriptors (sockets, files) this process may have open at a time: RLIMIT_NOFILE. Most systems begin with
-// 1024, of which a swarm's connections need more, and allow far more to who asks. Thread: any.
+// 1024, of which a swarm's connections need more, and allow far more to a process that asks. Thread: any.
 #include <cstdint>
 
 #include "common/result.h"

@@ -5,15 +5,15 @@
 
 namespace shoal {
 
-// Of the descriptors 0 to 2, those that the caller had closed become /dev/null: else the next file that is opened, a
+// Those of the descriptors 0 to 2 that the caller had closed become /dev/null: else the next file that is opened, a
 // log or an event file, would get the number and with it what is printed. They are opened the wrong way round, so that
 // reading standard input and writing the outputs fails (EBADF) as it does on a closed one. Ends the process (74) where
 // there is no /dev/null.
 void hold_standard_descriptors();
 
-// Ctrl-C (SIGINT), SIGTERM, and SIGHUP, which a terminal that goes away sends: `action` handles all of them. Who was
-// started to ignore SIGHUP (nohup) goes on to. SIG_DFL takes the handler away again. System calls go on where they
-// were.
+// Ctrl-C (SIGINT), SIGTERM, and SIGHUP, which a terminal that goes away sends: `action` handles all of them. A process
+// that was started to ignore SIGHUP (nohup) goes on to. SIG_DFL takes the handler away again. System calls go on where
+// they were.
 void handle_stop_signals(void (*action)(int));
 
 // No core file of this process is written from now on: it would hold the process's keys. ERRORS: kIo.

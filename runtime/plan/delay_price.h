@@ -17,7 +17,7 @@ struct FlightRamp {
 inline constexpr FlightRamp kFlightRamp{0.1, 0.6};
 
 // Runs of different length: L falls as tokens^-kLossPerToken, so a price p is paid with exp(p / kLossPerToken) times
-// the tokens. From docs/RESULTS.md, `solo` of the demo's settings: 2.620 after 0.7 M tokens, 2.252 after 2.0 M.
+// the tokens. From docs/history/results.md, `solo` of the demo's settings: 2.620 after 0.7 M tokens, 2.252 after 2.0 M.
 inline constexpr double kLossPerToken = 0.144;
 
 // All `delay` late from the first step on. `look_ahead` in updates: none, one and more as measured, part of one in

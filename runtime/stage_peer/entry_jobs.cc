@@ -232,7 +232,7 @@ void EntryJobs::book_norm(NormGuard& guard, const Session& from, const Microbatc
   const TimePoint now = parts_.env.loop.now();
   const auto rest = guard.refused(from, microbatch, rms, now);
   if (!rest) return;
-  parts_.holder.rest(from, now + *rest);
+  parts_.neighbours.unfit(from, now + *rest);
   const std::string text = std::string(role) + "s of session " + short_name(from) + " are far too large";
   if (const auto times = said_.due(text, now))
     log_warning("stage ", parts_.options.spec.stage, ": ", text, " again and again (", rms, " beside ", guard.mean(),
@@ -286,13 +286,13 @@ void EntryJobs::backward(const Job& job) {
       },
       [this, serial, tensors, outcome, started] {
         const TimePoint now = parts_.env.loop.now();
-        const auto from = parts_.holder.courier().won_by(tensors->microbatch);
+        const auto from = parts_.courier.won_by(tensors->microbatch);
         if (from && outcome->input.rms) book_norm(from_below_, *from, tensors->microbatch, outcome->input, "gradient");
         if (outcome->bad_input) {
           warn("gradient of microbatch ", tensors->microbatch,
                " from " + (from ? short_name(*from) : "?") + " refused: " + outcome->output.error().message);
           parts_.ledger.gradient_rejected(serial);
-          parts_.holder.reject(tensors->microbatch, std::string(name_of(outcome->output.code())) + " gradient", now);
+          parts_.courier.reject(tensors->microbatch, std::string(name_of(outcome->output.code())) + " gradient", now);
           return;
         }
         const bool ok = outcome->output.ok();

@@ -82,7 +82,6 @@ RoundContext RoundDesk::context_of(const RoundOpen& open) const {
 }
 
 void RoundDesk::contribute(const RoundOpen& open, std::function<void(Result<Contribution>)> done) {
-  parts_.holder.note_run(open.run_targets, parts_.holder.run_loss());
   parts_.ledger.note_run(open.run_targets);
   step_ = ToContribute{open, std::move(done)};
   if (open.last) parts_.ledger.flush();
@@ -111,7 +110,7 @@ void RoundDesk::abandon(const RoundOpen& open) {
 }
 
 RoundHost::Carried RoundDesk::carried(const Session& member) const {
-  const auto peer = parts_.holder.peer_of(member);
+  const auto peer = parts_.neighbours.peer_of(member);
   if (!peer) return {};
   const LinkStats stats = parts_.env.transport.stats(*peer);
   return {stats.sent_bytes + stats.received_bytes, stats.bytes_per_second};
@@ -129,7 +128,7 @@ void RoundDesk::send_to_authority(Message message) {
 }
 
 void RoundDesk::send_to_member(const Session& member, Message message, std::vector<Bytes> frames) {
-  if (const auto sent = parts_.holder.send_to(member, std::move(message), std::move(frames)); !sent.ok())
+  if (const auto sent = parts_.neighbours.send_to(member, std::move(message), std::move(frames)); !sent.ok())
     log_debug("round part not sent: ", sent.error().message);
 }
 

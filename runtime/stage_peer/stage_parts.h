@@ -8,7 +8,7 @@
 #include "common/event_loop.h"
 #include "common/work_queue.h"
 #include "events/event_log.h"
-#include "router/holder.h"
+#include "router/courier.h"
 #include "router/ledger.h"
 #include "runtime/config/config.h"
 #include "runtime/stage_peer/activation_frames.h"
@@ -68,7 +68,8 @@ struct StageParts {
   const StagePeerOptions& options;
   const StagePeerEnvironment& env;
   StagePeerOwner& owner;
-  Holder& holder;
+  Neighbours& neighbours;
+  Courier& courier;
   Ledger& ledger;
   DeviceScheduler& device;
   Meters& meters;

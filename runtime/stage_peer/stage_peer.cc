@@ -1,4 +1,4 @@
-// Messages, links, timers. What holder and ledger ask for: stage_peer_ports.cc.
+// Messages, links, timers. What courier and ledger ask for: stage_peer_ports.cc.
 #include "runtime/stage_peer/stage_peer.h"
 
 #include "common/fault.h"
@@ -11,13 +11,11 @@ namespace shoal {
 
 namespace {
 constexpr Duration kTick = 50ms;
-constexpr Duration kBeat = 250ms;  // four of them without a word make a peer silent (Courier::kSilence)
+constexpr Duration kBeat = 250ms;  // four of them without a word make a peer silent (PeerHealth::kSilence)
 
-HolderOptions holder_options(const StagePeerOptions& options) {
-  HolderOptions result;
-  result.self = options.self;
+CourierOptions courier_options(const StagePeerOptions& options) {
+  CourierOptions result;
   if (!options.spec.is_last()) result.ahead = StageId(static_cast<std::uint16_t>(options.spec.stage.value + 1));
-  result.authority = options.authority;
   result.lease = options.config->lease();
   return result;
 }
@@ -62,8 +60,9 @@ StagePeer::StagePeer(StagePeerOptions options, StagePeerEnvironment environment,
       env_(std::move(environment)),
       owner_(owner),
       part_bytes_max_(env_.executor->arena().size() * sizeof(float)),
-      holder_(*this, env_.transport, holder_options(options_)),
-      ledger_(*this, holder_, ledger_options(options_)),
+      neighbours_(env_.transport, options_.self, options_.authority),
+      courier_(*this, neighbours_, courier_options(options_)),
+      ledger_(*this, courier_, ledger_options(options_)),
       bases_(options_.config->base_bytes()),
       meters_(options_.config->targets_per_microbatch(), activation_bytes(*options_.config)),
       device_(env_.device, env_.loop, env_.executor, *this),
@@ -100,7 +99,8 @@ StageParts StagePeer::parts() {
   return {.options = options_,
           .env = env_,
           .owner = owner_,
-          .holder = holder_,
+          .neighbours = neighbours_,
+          .courier = courier_,
           .ledger = ledger_,
           .device = device_,
           .meters = meters_,
@@ -137,7 +137,7 @@ std::string StagePeer::waiting_for() const {
 
 void StagePeer::on_members(const MemberList& list) {
   const TimePoint now = env_.loop.now();
-  for (const Session& session : holder_.on_members(list, now).over) {
+  for (const Session& session : courier_.on_members(list, now).over) {
     env_.transport.fence(session);
     ledger_.on_session_over(session);
     bases_.forget(session);
@@ -145,13 +145,13 @@ void StagePeer::on_members(const MemberList& list) {
   device_.pump();
 }
 
-void StagePeer::on_link_up(const Remote& remote) { holder_.on_link_up(remote, env_.loop.now()); }
+void StagePeer::on_link_up(const Remote& remote) { courier_.on_link_up(remote, env_.loop.now()); }
 
 void StagePeer::on_link_down(const Remote& remote) {
   const TimePoint now = env_.loop.now();
   tensors_.forget_link(remote.peer);
   rounds_.forget_link(remote.peer);
-  const Session session = holder_.on_link_down(remote, now);
+  const Session session = courier_.on_link_down(remote, now);
   ledger_.on_link_down(session, now);
   device_.pump();
 }
@@ -160,9 +160,9 @@ void StagePeer::on_message(const Remote& from, Message& message, TransferId tran
   const TimePoint now = env_.loop.now();
   ledger_.note_time(now);
   const Session& session = from.session;
-  const bool authority = holder_.is_trainer(from);
+  const bool authority = neighbours_.is_trainer(from);
   // Only the authority and members may claim; a list that is behind costs one retry.
-  if (!holder_.admits(from)) {
+  if (!neighbours_.admits(from)) {
     if (transfer != 0) env_.transport.refuse(from.peer, transfer);
     if (const auto* forward = std::get_if<Forward>(&message))
       (void)env_.transport.send(from.peer, Busy{forward->lease, BusyReason::kNotServing, 0});
@@ -171,7 +171,7 @@ void StagePeer::on_message(const Remote& from, Message& message, TransferId tran
   if (refuses_frames(from, message, transfer, frame_bytes)) return;
   if (std::holds_alternative<Gradient>(message)) SHOAL_FAULT("peer.gradient_arrives");
   if (authority) ledger_.heard_trainer(now);
-  if (holder_.on_message(from, message, transfer, now)) {
+  if (courier_.on_message(from, message, transfer, now)) {
   } else if (auto* m = std::get_if<Forward>(&message))
     on_forward(from, *m, transfer);
   else if (auto* m = std::get_if<Take>(&message))
@@ -211,12 +211,12 @@ bool StagePeer::refuses_frames(const Remote& from, const Message& message, Trans
 }
 
 void StagePeer::note_run(std::uint64_t targets, double loss) {
-  holder_.note_run(targets, loss);
-  ledger_.note_run(holder_.run_targets());
+  if (targets > ledger_.run_targets()) run_loss_ = loss;
+  ledger_.note_run(targets);
 }
 
 void StagePeer::on_frames(const Remote& from, TransferId transfer, Result<std::vector<Bytes>>& frames) {
-  if (!holder_.on_frames(from, transfer, frames, env_.loop.now())) {
+  if (!courier_.on_frames(from, transfer, frames, env_.loop.now())) {
     if (const auto serial = tensors_.arrived({from.peer, transfer}))
       on_input(*serial, frames);
     else
@@ -237,8 +237,8 @@ void StagePeer::on_input(EntrySerial serial, Result<std::vector<Bytes>>& frames)
 void StagePeer::on_forward(const Remote& from, const Forward& message, TransferId transfer) {
   // The holder of what this stage needs is the trainer, or a peer of the stage before.
   const StageId stage = options_.spec.stage;
-  const bool holds = options_.spec.is_first() ? holder_.is_trainer(from)
-                                              : holder_.roster().stage_of(from.session) ==
+  const bool holds = options_.spec.is_first() ? neighbours_.is_trainer(from)
+                                              : neighbours_.roster().stage_of(from.session) ==
                                                     StageId(static_cast<std::uint16_t>(stage.value - 1));
   auto why = holds ? unfit(message, transfer) : BusyReason::kNotServing;
   if (!why && jobs_.rests(from.session)) why = BusyReason::kFailed;
@@ -277,7 +277,7 @@ void StagePeer::tick() {
   const TimePoint now = env_.loop.now();
   ledger_.note_time(now);
   ledger_.tick(now);
-  holder_.tick(now);
+  courier_.tick(now);
   note_stranded();
   const bool beat = now >= next_beat_;
   if (beat) {
@@ -290,7 +290,7 @@ void StagePeer::tick() {
 
 // Others get the work meanwhile, so an open window would not fill: what it holds is stepped, and a round can secure it.
 void StagePeer::note_stranded() {
-  const bool stranded = holder_.courier().stranded();
+  const bool stranded = courier_.stranded();
   if (stranded) ledger_.flush();
   if (std::exchange(stranded_, stranded) == stranded) return;
   const std::string next = "stage " + std::to_string(options_.spec.stage.value + 1);
@@ -323,13 +323,13 @@ std::uint32_t StagePeer::job_ms() const {
 StagePeerStatus StagePeer::status() const {
   StagePeerStatus status;
   status.ledger = ledger_.counters();
-  status.courier = holder_.courier().counters();
+  status.courier = courier_.counters();
   status.settled_targets = ledger_.stepped_targets();
   status.inner_steps = meters_.readings().inner_steps;
   status.delay = meters_.readings().delay;
   status.progress = device_.finished();
-  status.run_targets = holder_.run_targets();
-  status.run_loss = holder_.run_loss();
+  status.run_targets = ledger_.run_targets();
+  status.run_loss = run_loss_;
   status.graphs_dropped = meters_.readings().graphs_dropped;
   status.last_accepted = meters_.readings().last_accepted;
   status.device_busy = !device_.idle();
@@ -338,9 +338,9 @@ StagePeerStatus StagePeer::status() const {
   status.longest_job = device_.longest();
   status.live = ledger_.live();
   status.queued = ledger_.queued();
-  status.parked = holder_.courier().parked();
+  status.parked = courier_.parked();
   status.queue_ms = ledger_.queue_ms();
-  status.stranded = holder_.courier().stranded();
+  status.stranded = courier_.stranded();
   status.rate = meters_.readings().rate;
   status.bases = bases_.counters();
   status.fp32_bytes = meters_.readings().fp32_bytes;

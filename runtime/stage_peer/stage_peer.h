@@ -1,5 +1,5 @@
 #pragma once
-// One session serving one stage: a holder for the next stage, the ledger of its entries, their tensors, a device, and a
+// One session serving one stage: a courier to the next stage, the ledger of its entries, their tensors, a device, and a
 // part in the stage's rounds. It hands messages and frames to the part that they are for. It ends with its session:
 // whoever owns it (runtime/peer/peer.h) makes a new one after a fence.
 //
@@ -42,7 +42,7 @@ struct StagePeerStatus {
   Version version;
 };
 
-class StagePeer final : private HolderPort, private LedgerPort, private JobSource {
+class StagePeer final : private HopOwner, private LedgerPort, private JobSource {
  public:
   using Owner = StagePeerOwner;
 
@@ -75,8 +75,8 @@ class StagePeer final : private HolderPort, private LedgerPort, private JobSourc
 
   StagePeerStatus status() const;
   const Ledger& ledger() const { return ledger_; }
-  const Courier& courier() const { return holder_.courier(); }
-  const Roster& roster() const { return holder_.roster(); }
+  const Courier& courier() const { return courier_; }
+  const Roster& roster() const { return neighbours_.roster(); }
   Version version() const { return arena_.version; }
   // A candidate that was reported and neither committed nor abandoned yet: the authority may commit it without us.
   const std::optional<RoundOpen>& prepared() const { return arena_.prepared; }
@@ -85,15 +85,14 @@ class StagePeer final : private HolderPort, private LedgerPort, private JobSourc
   void run_on_device(WorkKind task, std::function<void(StageExecutor&)> job, std::function<void()> done);
 
  private:
-  // HolderPort
-  std::vector<Low> lows() override { return {}; }
+  // HopOwner
   std::vector<Bytes> frames_of(const Session& to, const Forward& message, bool key) override;
   void on_branch(const MicrobatchId& microbatch, const Session& to, const Lease& lease, BranchEnd end) override;
   void on_won(const MicrobatchId& microbatch, const Gradient& gradient, std::vector<Bytes> frames) override;
   void on_parked(const MicrobatchId& microbatch, StageId stage, bool parked) override;
   // LedgerPort (write serves both)
   void write(const EventRecord& event) override { env_.events.write(event); }
-  void send(const Session& to, Message message) override { holder_.send(to, std::move(message)); }
+  void send(const Session& to, Message message) override { neighbours_.send(to, std::move(message)); }
   bool ask_trainer(Waiting message) override;
   bool send_gradient(const Session& to, Gradient message, EntrySerial serial) override;
   void refuse_frames(const Session& from, TransferId transfer) override;
@@ -118,7 +117,8 @@ class StagePeer final : private HolderPort, private LedgerPort, private JobSourc
   const StagePeerEnvironment env_;
   Owner& owner_;
   const std::uint64_t part_bytes_max_;  // of a round: the whole arena
-  Holder holder_;
+  Neighbours neighbours_;
+  Courier courier_;
   Ledger ledger_;
   TensorStore tensors_;
   BaseBook bases_;
@@ -130,6 +130,7 @@ class StagePeer final : private HolderPort, private LedgerPort, private JobSourc
   std::unordered_map<Lease, HopPhase> told_;  // phases our holders know
   TimerId tick_timer_ = 0;
   TimePoint next_beat_{};
+  double run_loss_ = 0;
   bool stranded_ = false;  // and that was said
   LogThrottle said_;
 };

@@ -1,4 +1,4 @@
-// What holder and ledger ask of the peer: frames, won gradients, messages sent.
+// What courier and ledger ask of the peer: frames, won gradients, messages sent.
 #include <cmath>
 
 #include "common/log.h"
@@ -6,7 +6,7 @@
 
 namespace shoal {
 
-// ---- HolderPort ----
+// ---- HopOwner ----
 
 std::vector<Bytes> StagePeer::frames_of(const Session& to, const Forward& message, bool key) {
   const Ledger::Entry* entry = ledger_.find_live(message.microbatch);
@@ -44,7 +44,7 @@ void StagePeer::on_won(const MicrobatchId& microbatch, const Gradient& gradient,
   const bool train = entry->kind == ForwardKind::kTrain;
   if (train && (frames.size() != 1 || gradient.path.size() + options_.spec.stage.value + 1 != options_.spec.stages ||
                 !std::isfinite(gradient.loss_sum) || gradient.targets != options_.config->targets_per_microbatch())) {
-    holder_.reject(microbatch, "malformed gradient", env_.loop.now());
+    courier_.reject(microbatch, "malformed gradient", env_.loop.now());
     return;
   }
   if (train) tensors_.find(entry->serial)->gradient_in = std::move(frames.front());
@@ -52,7 +52,7 @@ void StagePeer::on_won(const MicrobatchId& microbatch, const Gradient& gradient,
 }
 
 void StagePeer::on_parked(const MicrobatchId&, StageId stage, bool parked) {
-  if (holder_.courier().parked() != (parked ? 1u : 0u))
+  if (courier_.parked() != (parked ? 1u : 0u))
     return;  // said once, when the first one waits and when none does any more
   if (parked)
     log_warning("stage ", stage, " has no live peer: microbatches wait here");
@@ -74,11 +74,11 @@ bool StagePeer::send_gradient(const Session& to, Gradient message, EntrySerial s
   std::vector<Bytes> frames;
   if (const auto tensors = tensors_.find(serial); tensors != nullptr && !tensors->gradient_out.empty())
     frames.push_back(tensors->gradient_out);
-  return holder_.send_to(to, std::move(message), std::move(frames)).ok();
+  return neighbours_.send_to(to, std::move(message), std::move(frames)).ok();
 }
 
 void StagePeer::refuse_frames(const Session& from, TransferId transfer) {
-  const auto peer = holder_.peer_of(from);
+  const auto peer = neighbours_.peer_of(from);
   if (!peer) return;
   tensors_.forget({*peer, transfer});
   env_.transport.refuse(*peer, transfer);

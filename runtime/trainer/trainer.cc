@@ -18,20 +18,14 @@ std::size_t commit_items_max(std::size_t stages) {
   return std::min(RunConfig::paths_in_message(stages), kCommitItemsMax);
 }
 
-HolderOptions holder_options(const TrainerOptions& options) {
-  HolderOptions result;
-  result.self = options.self;
-  result.ahead = StageId(0);
-  result.lease = options.config.lease();
-  return result;
-}
 }  // namespace
 
 Trainer::Trainer(TrainerOptions options, TrainerEnvironment environment, Owner& owner)
     : options_(std::move(options)),
       env_(environment),
       owner_(owner),
-      holder_(*this, env_.transport, holder_options(options_)),
+      neighbours_(env_.transport, options_.self),
+      courier_(*this, neighbours_, {.ahead = StageId(0), .lease = options_.config.lease()}),
       order_(env_.samples.training(), options_.config.run.seed),
       in_flight_(flight_limits(options_.config)),
       evaluations_in_flight_(evaluations_in_flight(options_.config)) {}
@@ -110,14 +104,14 @@ void Trainer::issue() {
     spec.frame_bytes = frame->size();
     if (const auto took = took_.find(item.sample); took != took_.end()) spec.base = {{took->second}, frame->size()};
     frames_[*id] = *std::move(frame);
-    holder_.open(std::move(spec), env_.loop.now());
+    courier_.open(std::move(spec), env_.loop.now());
   }
 }
 
 void Trainer::on_message(const Remote& from, Message& message, TransferId transfer) {
   if (lifetime_.over()) return;
   // Only members take part: a stranger may not end claims, answer for entries or ask what is decided.
-  if (!holder_.admits(from)) {
+  if (!neighbours_.admits(from)) {
     if (transfer != 0) env_.transport.refuse(from.peer, transfer);
     return;
   }
@@ -125,9 +119,9 @@ void Trainer::on_message(const Remote& from, Message& message, TransferId transf
     env_.transport.refuse(from.peer, transfer);
     transfer = 0;
   }
-  const bool held = holder_.on_message(from, message, transfer, env_.loop.now());
+  const bool held = courier_.on_message(from, message, transfer, env_.loop.now());
   if (const auto* m = std::get_if<Waiting>(&message)) {
-    if (const auto stage = holder_.roster().stage_of(from.session))
+    if (const auto stage = neighbours_.roster().stage_of(from.session))
       if (auto decided = env_.book.ask(m->microbatch, *stage, from.session))
         queue_commits({{from.session, {*std::move(decided)}}});
   }
@@ -146,7 +140,7 @@ void Trainer::on_won(const MicrobatchId& microbatch, const Gradient& gradient, s
   if (gave_up_ || left_open_ || !env_.book.is_open(microbatch)) return;
   if (gradient.path.size() != options_.config.pipeline.stages || env_.book.names_any(gradient.path) ||
       !std::isfinite(gradient.loss_sum) || gradient.targets != options_.config.targets_per_microbatch()) {
-    holder_.reject(microbatch, "malformed path or loss", env_.loop.now());
+    courier_.reject(microbatch, "malformed path or loss", env_.loop.now());
     return;
   }
   decide(microbatch, gradient);
@@ -180,8 +174,7 @@ void Trainer::on_durable(const MicrobatchId& microbatch) {
                      gradient.targets));
   queue_commits(env_.book.commits_for(microbatch));
   queue_commits(env_.book.answers(microbatch));
-  holder_.commit(microbatch);  // the hop is known until low passes: news of the winner that is on its way must not be
-                               // answered Release
+  courier_.commit(microbatch);
   frames_.erase(microbatch);
   count_step(microbatch, gradient);
   check_settled();
@@ -205,7 +198,7 @@ void Trainer::flush_commits() {
       message.lows = {{options_.trainer_id, env_.book.low()}};
       message.run_targets = env_.book.committed_targets();
       message.run_loss = last_loss_;
-      holder_.send(session, std::move(message));
+      neighbours_.send(session, std::move(message));
     }
   }
 }
@@ -221,7 +214,8 @@ void Trainer::tick() {
   env_.loop.name_callback("trainer tick");
   const TimePoint now = env_.loop.now();
   flush_commits();
-  holder_.tick(now);
+  courier_.tick(now, {{options_.trainer_id, env_.book.low()},
+                      {evaluation_trainer(), evaluation_ ? evaluation_->first_serial : evaluations_}});
   if (now >= next_repeat_) {
     next_repeat_ = now + options_.config.lease() / 4;
     queue_commits(env_.book.outstanding());
@@ -233,21 +227,16 @@ void Trainer::tick() {
   issue();
 }
 
-void Trainer::on_link_up(const Remote& remote) { holder_.on_link_up(remote, env_.loop.now()); }
+void Trainer::on_link_up(const Remote& remote) { courier_.on_link_up(remote, env_.loop.now()); }
 
-void Trainer::on_link_down(const Remote& remote) { holder_.on_link_down(remote, env_.loop.now()); }
+void Trainer::on_link_down(const Remote& remote) { courier_.on_link_down(remote, env_.loop.now()); }
 
 void Trainer::on_members(const MemberList& list) {
-  holder_.on_members(list, env_.loop.now());
+  courier_.on_members(list, env_.loop.now());
   issue();
 }
 
-// ---- HolderPort ----
-
-std::vector<Low> Trainer::lows() {
-  return {{options_.trainer_id, env_.book.low()},
-          {evaluation_trainer(), evaluation_ ? evaluation_->first_serial : evaluations_}};
-}
+// ---- HopOwner ----
 
 std::vector<Bytes> Trainer::frames_of(const Session&, const Forward& message, bool) {
   const auto frame = frames_.find(message.microbatch);
@@ -257,7 +246,7 @@ std::vector<Bytes> Trainer::frames_of(const Session&, const Forward& message, bo
 
 // Tokens have no bases, but the peers after them keep some of this sample: it takes the same way again.
 void Trainer::on_branch(const MicrobatchId& microbatch, const Session& to, const Lease&, BranchEnd end) {
-  if (options_.config.keeps_bases() && end == BranchEnd::kSettled) took_[holder_.courier().sample_of(microbatch)] = to;
+  if (options_.config.keeps_bases() && end == BranchEnd::kSettled) took_[courier_.sample_of(microbatch)] = to;
 }
 
 void Trainer::on_parked(const MicrobatchId&, StageId stage, bool parked) { owner_.on_parked(stage, parked); }

@@ -23,7 +23,7 @@
 #include "events/recent_rate.h"
 #include "events/train_line.h"
 #include "router/commit_book.h"
-#include "router/holder.h"
+#include "router/courier.h"
 #include "runtime/config/config.h"
 #include "runtime/data/samples.h"
 #include "runtime/plan/flight_plan.h"
@@ -46,7 +46,7 @@ struct TrainerEnvironment {
   RecordLog& log;
 };
 
-class Trainer final : private HolderPort {
+class Trainer final : private HopOwner {
  public:
   class Owner {
    public:
@@ -90,11 +90,11 @@ class Trainer final : private HolderPort {
   void on_session_over(const Session& session, const std::string& why);
 
   bool reached_end() const;
-  const CourierCounters& courier_counters() const { return holder_.courier().counters(); }
-  const Roster& roster() const { return holder_.roster(); }
+  const CourierCounters& courier_counters() const { return courier_.counters(); }
+  const Roster& roster() const { return neighbours_.roster(); }
   std::uint64_t issued() const { return issued_; }
   std::size_t open() const { return book().open(); }
-  std::size_t parked() const { return holder_.courier().parked(); }
+  std::size_t parked() const { return courier_.parked(); }
   const CommitBook& book() const { return env_.book; }
   std::uint64_t acks_gone() const { return acks_gone_; }
   // Steps that are logged whole and not done at every stage: announced again after a restart.
@@ -102,8 +102,7 @@ class Trainer final : private HolderPort {
   StepId step_of(std::uint64_t serial) const;  // 0: no step (diloco after its warm start)
 
  private:
-  // HolderPort
-  std::vector<Low> lows() override;
+  // HopOwner
   std::vector<Bytes> frames_of(const Session& to, const Forward& message, bool key) override;
   void on_branch(const MicrobatchId& microbatch, const Session& to, const Lease& lease, BranchEnd end) override;
   void on_won(const MicrobatchId& microbatch, const Gradient& gradient, std::vector<Bytes> frames) override;
@@ -149,7 +148,8 @@ class Trainer final : private HolderPort {
   TrainerOptions options_;
   TrainerEnvironment env_;
   Owner& owner_;
-  Holder holder_;
+  Neighbours neighbours_;
+  Courier courier_;
   SampleOrder order_;
   const FlightLimits in_flight_;  // asked at every commit, so not chosen anew
   const std::uint64_t evaluations_in_flight_;

@@ -27,7 +27,7 @@ void Trainer::count_step(const MicrobatchId& microbatch, const Gradient& gradien
     line.tokens_per_s = static_cast<double>(line_targets_) / std::max(1e-9, seconds_of(now - line_since_));
     line.tokens = env_.book.committed_targets();
     for (std::uint16_t k = 0; k < options_.config.pipeline.stages; ++k)
-      line.peers.push_back(static_cast<std::uint32_t>(holder_.roster().serving(StageId(k))));
+      line.peers.push_back(static_cast<std::uint32_t>(neighbours_.roster().serving(StageId(k)).size()));
     line.elapsed = now - started_at_;
     line.validation = last_estimate_;
     note_end(line, now);
@@ -155,7 +155,7 @@ void Trainer::leave_open(std::function<void()> settled) {
 void Trainer::release_open(std::uint64_t trainer) {
   for (auto it = frames_.begin(); it != frames_.end();) {
     const bool stays = it->first.trainer != trainer || deciding_.contains(it->first);
-    if (!stays) holder_.close(it->first, ReleaseWhy::kOver);
+    if (!stays) courier_.close(it->first, ReleaseWhy::kOver);
     it = stays ? std::next(it) : frames_.erase(it);
   }
 }

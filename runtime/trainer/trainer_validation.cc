@@ -39,7 +39,7 @@ void Trainer::on_evaluated(const MicrobatchId& microbatch, const Gradient& gradi
   ++evaluation_->done;
   if (!evaluation_->estimate) owner_.on_validated(evaluation_->done, evaluation_->end - evaluation_->first);
   env_.loop.post(lifetime_.guard([this, microbatch] {
-    holder_.forget(microbatch);
+    courier_.forget(microbatch);
     frames_.erase(microbatch);
     next_evaluations();
   }));
@@ -74,7 +74,7 @@ void Trainer::next_evaluations() {
     spec.versions = e.versions;
     spec.to = StageId(0);
     spec.above = {options_.self};
-    holder_.open(std::move(spec), env_.loop.now());
+    courier_.open(std::move(spec), env_.loop.now());
   }
 }
 

@@ -1,4 +1,5 @@
-// Table 3.1 where something is lost: links, silent holders further down, peers that cannot be asked.
+// PROTOCOL.md, "A hop, at its holder", where something is lost: links, silent holders further down, peers that cannot
+// be asked.
 #include "courier_rig.h"
 
 namespace shoal {
@@ -11,10 +12,10 @@ class CourierLossTest : public CourierRig {};
 TEST_F(CourierLossTest, ADeadLinkFiresAtOnceAndTheChildStays) {
   open();
   const Lease first = asked().second.lease;
-  courier.on_link_down(session(kB), now);
+  courier.on_link_down(remote_of(kB), now);
   EXPECT_TRUE(asked_nobody());
-  courier.on_link_down(session(kA), now);
-  EXPECT_EQ(asked().first, session(kB));
+  courier.on_link_down(remote_of(kA), now);
+  EXPECT_EQ(asked().first, session(kC)) << "B's link is down as well";
   EXPECT_TRUE(take_out<Release>().empty());
   gradient(kA, first);
   EXPECT_EQ(won.size(), 1u);
@@ -25,7 +26,7 @@ TEST_F(CourierLossTest, WaitingGivesTheHintToAYoungerChild) {
   open();
   pass(3100ms);
   (void)take_out<Forward>();
-  courier.on_waiting(session(70), Waiting{id(0), entry_name(70, 2), session(kA)}, now);
+  tell(70, Waiting{id(0), entry_name(70, 2), session(kA)});
   const auto hints = take_out<Hint>();
   ASSERT_EQ(hints.size(), 1u);
   EXPECT_EQ(hints[0].first, session(kB));
@@ -38,13 +39,13 @@ TEST_F(CourierLossTest, WaitingWithoutAYoungerChildAsksAnotherWithTheHintAndAtMo
   open();
   pass(3100ms);
   (void)take_out<Forward>();
-  courier.on_waiting(session(70), Waiting{id(0), entry_name(70, 2), session(kB)}, now);
+  tell(70, Waiting{id(0), entry_name(70, 2), session(kB)});
   const auto [to, forward] = asked();
   EXPECT_EQ(to, session(kC));
   EXPECT_EQ(forward.hint->entry_name, entry_name(70, 2));
   EXPECT_TRUE(take_out<Release>().empty()) << "a re-point may be the third";
-  serving.push_back(session(13));
-  courier.on_waiting(session(70), Waiting{id(0), entry_name(70, 2), session(kC)}, now);
+  serve({kA, kB, kC, 13});
+  tell(70, Waiting{id(0), entry_name(70, 2), session(kC)});
   EXPECT_EQ(asked().first, session(13));
   EXPECT_EQ(take_out<Release>().at(0).first, session(kA));
 }
@@ -52,12 +53,12 @@ TEST_F(CourierLossTest, WaitingWithoutAYoungerChildAsksAnotherWithTheHintAndAtMo
 TEST_F(CourierLossTest, WaitingAboutAStrangerOrAWonHopIsIgnored) {
   open();
   const Lease lease = asked().second.lease;
-  courier.on_waiting(session(70), Waiting{id(0), entry_name(70, 2), session(kC)}, now);
+  tell(70, Waiting{id(0), entry_name(70, 2), session(kC)});
   EXPECT_TRUE(out.empty()) << "session C was never asked";
-  courier.on_waiting(session(70), Waiting{id(8), entry_name(70, 2), session(kA)}, now);
+  tell(70, Waiting{id(8), entry_name(70, 2), session(kA)});
   EXPECT_TRUE(out.empty());
   gradient(kA, lease);
-  courier.on_waiting(session(70), Waiting{id(0), entry_name(70, 2), session(kA)}, now);
+  tell(70, Waiting{id(0), entry_name(70, 2), session(kA)});
   EXPECT_TRUE(out.empty());
 }
 
@@ -69,7 +70,7 @@ TEST_F(CourierLossTest, AHintMakesATakeInsteadOfAForward) {
   EXPECT_EQ(takes[0].first, session(kC));
   courier.take(id(0), GradientHint{session(kC), entry_name(kC, 4)}, now);
   EXPECT_TRUE(take_out<Take>().empty()) << "a claim there stands already";
-  courier.on_gone(session(kC), Gone{takes[0].second.lease}, now);
+  tell(kC, Gone{takes[0].second.lease});
   EXPECT_EQ(asked().first, session(kA)) << "gone there: a plain Forward";
 }
 
@@ -92,18 +93,18 @@ TEST_F(CourierLossTest, ARejectedGradientAsksAnotherPeer) {
   EXPECT_TRUE(courier.waiting(id(0)));
   EXPECT_EQ(asked().first, session(kB));
   EXPECT_EQ(take_out<Release>().at(0).second.lease, lease);
-  EXPECT_TRUE(rates.suspected(session(kA)));
+  EXPECT_TRUE(health.suspected(session(kA)));
 }
 
 TEST_F(CourierLossTest, WithoutAnyPeerItParksSaysSoAndGoesOn) {
-  serving.clear();
+  serve({});
   open();
   ASSERT_EQ(parked.size(), 1u);
   EXPECT_TRUE(parked[0].second);
   EXPECT_EQ(courier.parked(), 1u);
   pass(3s, {});
   EXPECT_EQ(parked.size(), 1u) << "said once";
-  serving = {session(kB)};
+  serve({kB});
   pass(1100ms, {});
   EXPECT_EQ(asked().first, session(kB));
   EXPECT_EQ(courier.parked(), 0u);
@@ -121,7 +122,7 @@ TEST_F(CourierLossTest, APeerThatCannotBeReachedCountsAsBusy) {
 
 TEST_F(CourierLossTest, AnOldDeadChildDoesNotKeepAHopFromAskingAgain) {
   measure(1s);
-  serving = {session(kA), session(kB)};
+  serve({kA, kB});
   open();
   (void)asked();
   pass(1100ms, {kB});  // A is dead
@@ -135,7 +136,7 @@ TEST_F(CourierLossTest, AnOldDeadChildDoesNotKeepAHopFromAskingAgain) {
 
 TEST_F(CourierLossTest, WithOneReplicaTheHopKeepsItsOverdueChild) {
   measure(1s);
-  serving = {session(kA)};
+  serve({kA});
   open();
   const Lease lease = asked().second.lease;
   pass(30s, {});
@@ -151,7 +152,7 @@ TEST_F(CourierLossTest, ThousandsOfHopsLeaveNothingBehind) {
     gradient(kA, asked().second.lease);
     courier.commit(id(serial));
   }
-  courier.forget_below(kTrainer, 2000);
+  courier.tick(now, {{kTrainer, 2000}});
   EXPECT_EQ(courier.size(), 0u);
   EXPECT_TRUE(courier.renewals().empty());
   EXPECT_EQ(rates.in_flight(session(kA)), 0u);

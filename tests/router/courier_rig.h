@@ -1,8 +1,12 @@
 #pragma once
-// A courier with everything around it recorded. The holder is session 1, peers of the next stage are 10, 11, 12.
+// A courier and its neighbours with everything around them recorded. The holder is session 1, the authority's key is 9,
+// peers of the next stage are 10, 11, 12.
 #include <gtest/gtest.h>
 
+#include <map>
+#include <memory>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -19,21 +23,43 @@ class FirstOfList final : public RoutingPolicy {
   }
 };
 
-class CourierRig : public testing::Test, private CourierPort {
+class CourierRig : public testing::Test, private HopOwner, private Links {
  protected:
   struct Out {
     Session to;
     Message message;
   };
 
-  static constexpr std::uint64_t kA = 10, kB = 11, kC = 12;
+  static constexpr std::uint64_t kAuthority = 9, kA = 10, kB = 11, kC = 12;
 
-  void open(std::uint64_t serial = 0, std::optional<GradientHint> hint = {}) {
+  explicit CourierRig(std::unique_ptr<RoutingPolicy> policy = std::make_unique<FirstOfList>())
+      : courier(owner(), neighbours, {.ahead = StageId(1), .lease = 4s}, std::move(policy)) {
+    serve({kA, kB, kC});
+  }
+
+  static Remote remote_of(std::uint64_t tag) { return {naming::peer(tag), naming::session(tag), PeerRole::kPeer}; }
+  // These members serve; those of before stay members. over(): it is none any more.
+  void serve(const std::vector<std::uint64_t>& tags) {
+    members.insert(tags.begin(), tags.end());
+    list(tags);
+  }
+  void over(std::uint64_t tag) {
+    members.erase(tag);
+    std::vector<std::uint64_t> rest;
+    for (const Session& session : neighbours.roster().serving(StageId(1)))
+      if (session.peer_tag != tag) rest.push_back(session.peer_tag);
+    list(rest);
+  }
+  HopSpec spec_of(std::uint64_t serial) {
     HopSpec spec;
     spec.microbatch = naming::id(serial);
     spec.sample = SampleId(serial);
     spec.to = StageId(1);
     spec.above = {naming::session(99), naming::session(1)};
+    return spec;
+  }
+  void open(std::uint64_t serial = 0, std::optional<GradientHint> hint = {}) {
+    HopSpec spec = spec_of(serial);
     spec.hint = hint;
     courier.open(std::move(spec), now);
   }
@@ -54,25 +80,30 @@ class CourierRig : public testing::Test, private CourierPort {
     return all.empty() ? std::pair<Session, Forward>{} : all[0];
   }
   bool asked_nobody() { return take_out<Forward>().empty(); }
+  bool tell(std::uint64_t tag, const Message& message, TransferId transfer = 0) {
+    return courier.on_message(remote_of(tag), message, transfer, now);
+  }
   void busy(std::uint64_t tag, const Lease& lease, BusyReason why = BusyReason::kNoCredit) {
-    courier.on_busy(naming::session(tag), Busy{lease, why, 0}, now);
+    tell(tag, Busy{lease, why, 0});
   }
-  void progress(std::uint64_t tag, const Lease& lease, HopPhase phase) {
-    courier.on_heard(naming::session(tag), now);
-    courier.on_progress(naming::session(tag), Progress{{{lease, phase}}, 0}, now);
-  }
-  void gradient(std::uint64_t tag, const Lease& lease, std::uint64_t token_serial = 5) {
+  void progress(std::uint64_t tag, const Lease& lease, HopPhase phase) { tell(tag, Progress{{{lease, phase}}, 0}); }
+  static Gradient gradient_of(std::uint64_t tag, const Lease& lease, std::uint64_t serial = 0) {
     Gradient message;
     message.lease = lease;
-    message.microbatch = naming::id(0);
-    message.path = {naming::entry_name(tag, token_serial)};
-    if (courier.wants(naming::session(tag), message, now)) courier.on_gradient(naming::session(tag), message, {}, now);
+    message.microbatch = naming::id(serial);
+    message.path = {naming::entry_name(tag, 5)};
+    return message;
   }
+  void gradient(std::uint64_t tag, const Lease& lease, std::uint64_t serial = 0) {
+    tell(tag, gradient_of(tag, lease, serial));
+  }
+  // It says something that is for no courier.
+  void hear(std::uint64_t tag) { EXPECT_FALSE(tell(tag, Renew{})); }
   // Time passes in ticks; `alive` peers are heard all the time.
   void pass(Duration time, std::vector<std::uint64_t> alive = {kA, kB, kC}) {
     for (const TimePoint end = now + time; now < end;) {
       now += 20ms;
-      for (const std::uint64_t tag : alive) courier.on_heard(naming::session(tag), now);
+      for (const std::uint64_t tag : alive) hear(tag);
       courier.tick(now);
     }
   }
@@ -80,41 +111,72 @@ class CourierRig : public testing::Test, private CourierPort {
     for (const std::uint64_t tag : {kA, kB, kC})
       for (int i = 0; i < 8; ++i)
         for (const HopKind kind : {HopKind::kForward, HopKind::kBackward})
-          rates.observe(naming::session(tag), kind, took);
+          neighbours.observe(naming::session(tag), kind, took);
   }
+  std::uint32_t in_flight() { return rates.in_flight(naming::session(kA)) + rates.in_flight(naming::session(kB)); }
 
   TimePoint now = naming::at(0s);
-  std::vector<Session> serving = {naming::session(kA), naming::session(kB), naming::session(kC)};
   std::vector<Out> out;
-  std::vector<TransferId> dropped;
+  std::vector<TransferId> dropped, refused;
   std::vector<std::pair<MicrobatchId, bool>> parked;
   std::vector<Gradient> won;
   std::vector<bool> keys;                           // of the Forwards sent: as key frames
   std::vector<std::pair<Session, BranchEnd>> ends;  // what became of their frames
   std::optional<Session> unreachable;
+  std::optional<Remote> answers;     // whose session is at the other end of every link; none: unknown
+  mutable std::size_t measured = 0;  // links
+  std::map<PeerId, LinkStats> stats_of;
   TransferId next_transfer = 1;
-  FirstOfList policy;
-  HopRates rates;
-  Courier courier{port(), policy, rates, naming::session(1)};
+  Neighbours neighbours{links(), naming::session(1), naming::peer(kAuthority)};
+  PeerHealth& health = neighbours.health();
+  HopRates& rates = neighbours.rates();
+  Courier courier;
 
  private:
-  CourierPort& port() { return *this; }
-  std::vector<Session> candidates(StageId, TimePoint) override { return serving; }
-  Result<TransferId> send_forward(const Session& to, Forward message, bool key) override {
-    if (unreachable == to) return make_error(ErrorCode::kUnreachable, "no link");
-    keys.push_back(key);
-    out.push_back({to, std::move(message)});
-    return next_transfer++;
+  HopOwner& owner() { return *this; }
+  Links& links() { return *this; }
+  void list(const std::vector<std::uint64_t>& serving) {
+    MemberList list;
+    list.epoch = Epoch(++epoch);
+    StageMembers& stage = list.stages.emplace_back();
+    stage.stage = StageId(1);
+    for (const std::uint64_t tag : members) {
+      stage.members.push_back(naming::member(tag));
+      stage.members.back().serving = std::find(serving.begin(), serving.end(), tag) != serving.end();
+    }
+    courier.on_members(list, now);
   }
-  void send(const Session& to, Message message) override { out.push_back({to, std::move(message)}); }
+  // HopOwner
+  std::vector<Bytes> frames_of(const Session&, const Forward&, bool key) override {
+    keys.push_back(key);
+    return std::vector<Bytes>(1);
+  }
   void on_branch(const MicrobatchId&, const Session& to, const Lease& lease, BranchEnd end) override {
     EXPECT_EQ(lease.session, naming::session(1));
     ends.emplace_back(to, end);
   }
-  void drop_transfer(const Session&, TransferId transfer) override { dropped.push_back(transfer); }
   void on_won(const MicrobatchId&, const Gradient& gradient, std::vector<Bytes>) override { won.push_back(gradient); }
   void on_parked(const MicrobatchId& microbatch, StageId, bool is) override { parked.emplace_back(microbatch, is); }
   void write(const EventRecord&) override {}
+  // Links
+  void learn(const PeerId&, std::vector<std::string>) override {}
+  Result<TransferId> send(const PeerId& to, Message message, std::vector<Bytes> frames) override {
+    const Session session = naming::session(to.bytes[0]);
+    if (unreachable == session) return make_error(ErrorCode::kUnreachable, "no link");
+    out.push_back({session, std::move(message)});
+    return frames.empty() ? 0 : next_transfer++;
+  }
+  void drop(const PeerId&, TransferId transfer) override { dropped.push_back(transfer); }
+  void refuse(const PeerId&, TransferId transfer) override { refused.push_back(transfer); }
+  std::optional<Remote> remote(const PeerId&) const override { return answers; }
+  LinkStats stats(const PeerId& to) const override {
+    ++measured;
+    const auto at = stats_of.find(to);
+    return at == stats_of.end() ? LinkStats{} : at->second;
+  }
+
+  std::uint64_t epoch = 0;
+  std::set<std::uint64_t> members;
 };
 
 }  // namespace shoal

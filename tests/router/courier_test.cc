@@ -1,5 +1,4 @@
-// Table 3.1 of the protocol, row by row: one hop seen by its holder. The holder is session 1, peers of the next stage
-// are 10, 11, 12.
+// PROTOCOL.md, "A hop, at its holder", row by row.
 #include "courier_rig.h"
 
 namespace shoal {
@@ -30,7 +29,7 @@ TEST_F(CourierTest, TheTimerOpensASecondBranchAndTheFirstStays) {
   const auto [to, second] = asked();
   EXPECT_EQ(to, session(kB));
   EXPECT_TRUE(take_out<Release>().empty());
-  EXPECT_TRUE(rates.suspected(session(kA)));
+  EXPECT_TRUE(health.suspected(session(kA)));
   EXPECT_EQ(courier.counters().timers, 1u);
   gradient(kA, first);
   EXPECT_EQ(courier.won_by(id(0)), session(kA)) << "the first one may still win";
@@ -71,7 +70,7 @@ TEST_F(CourierTest, WhoStoodStillOrReadsLateTakesNobodyForSilent) {
   for (int turn = 0; turn < 20; ++turn) {
     now += 1200ms;
     courier.tick(now);
-    courier.on_heard(session(kA), now);
+    hear(kA);
   }
   EXPECT_TRUE(asked_nobody()) << "it was heard in every turn";
   now += 30s;
@@ -101,7 +100,7 @@ TEST_F(CourierTest, APeerThatBeatsLateIsGivenTwiceItsLongestPause) {
   open();
   progress(kA, asked().second.lease, HopPhase::kBelow);
   pass(900ms, {});
-  courier.on_heard(session(kA), now);
+  hear(kA);
   pass(1700ms, {});
   EXPECT_TRUE(asked_nobody());
   pass(200ms, {});
@@ -118,17 +117,17 @@ TEST_F(CourierTest, ALatePausePassesWithTheTimeThatIsWaited) {
 }
 
 TEST_F(CourierTest, NeitherAFreezeNorATimeWithoutClaimsTeachesPatience) {
-  serving = {session(kA)};
+  serve({kA});
   open();
   gradient(kA, asked().second.lease);
   pass(900ms, {});
-  courier.on_heard(session(kA), now);  // nothing was awaited of it
+  hear(kA);  // nothing was awaited of it
   open(1);
   progress(kA, asked().second.lease, HopPhase::kBelow);
   pass(1100ms, {});
   EXPECT_EQ(courier.counters().timers, 1u);
   pass(3s, {});
-  courier.on_heard(session(kA), now);  // it thaws
+  hear(kA);  // it thaws
   const std::uint64_t before = courier.counters().timers;
   pass(1100ms, {});
   EXPECT_EQ(courier.counters().timers, before + 1);
@@ -157,20 +156,20 @@ TEST_F(CourierTest, BusyAsksAnotherAtOnceAndStopsTheTransfer) {
 }
 
 TEST_F(CourierTest, ABusyPeerIsWaitedForWhileTheOtherOneRests) {
-  serving = {session(kB), session(kA)};
-  rates.miss(session(kA), now);
+  serve({kA, kB});
+  health.missed(session(kB), now);
   open();
   const auto [to, forward] = asked();
-  ASSERT_EQ(to, session(kB));
-  busy(kB, forward.lease);
+  ASSERT_EQ(to, session(kA));
+  busy(kA, forward.lease);
   EXPECT_TRUE(asked_nobody()) << "a probe now would cost the patience that a silent peer is given";
   pass(100ms);
-  EXPECT_EQ(asked().first, session(kB));
-  pass(HopRates::kRestMin);
+  EXPECT_EQ(asked().first, session(kA));
+  pass(PeerHealth::kRestMin);
   open(1);
   const auto [first, again] = asked();
   busy(first.peer_tag, again.lease);
-  EXPECT_EQ(asked().first, session(kA)) << "its probe is due";
+  EXPECT_EQ(asked().first, session(kB)) << "its probe is due";
 }
 
 TEST_F(CourierTest, WhenAllAreBusyItAsksAgainAfterABackoff) {
@@ -184,10 +183,9 @@ TEST_F(CourierTest, WhenAllAreBusyItAsksAgainAfterABackoff) {
 
 TEST_F(CourierTest, GoneAndTheEndOfASessionAskAnother) {
   open();
-  courier.on_gone(session(kA), Gone{asked().second.lease}, now);
+  tell(kA, Gone{asked().second.lease});
   EXPECT_EQ(asked().first, session(kA)) << "gone is no refusal: the same peer may be asked";
-  serving = {session(kB)};
-  courier.on_session_over(session(kA), now);
+  over(kA);
   EXPECT_EQ(asked().first, session(kB));
 }
 
@@ -195,7 +193,7 @@ TEST_F(CourierTest, AnswersUnderALeaseOfAnotherSessionAreIgnored) {
   open();
   const Lease lease = asked().second.lease;
   busy(kB, lease);
-  courier.on_gone(session(kB), Gone{lease}, now);
+  tell(kB, Gone{lease});
   gradient(kB, lease);
   EXPECT_TRUE(won.empty());
   EXPECT_TRUE(asked_nobody());
@@ -205,7 +203,7 @@ TEST_F(CourierTest, HaveStopsTheTransferAndTheDeadline) {
   measure(1s);
   open();
   const Lease lease = asked().second.lease;
-  courier.on_have(session(kA), Have{lease}, now);
+  tell(kA, Have{lease});
   EXPECT_EQ(dropped, std::vector<TransferId>{1});
   pass(20s);
   EXPECT_TRUE(asked_nobody());
@@ -231,7 +229,7 @@ TEST_F(CourierTest, TheFirstGradientWinsAndTheOthersAreReleased) {
   EXPECT_EQ(take_out<Release>().at(0).second.why, ReleaseWhy::kLate);
   pass(60s, {});
   EXPECT_TRUE(asked_nobody()) << "a won hop has no timer";
-  EXPECT_EQ(rates.in_flight(session(kA)) + rates.in_flight(session(kB)), 0u);
+  EXPECT_EQ(in_flight(), 0u);
 }
 
 TEST_F(CourierTest, BusyOrGoneOfTheWonClaimChangesNothing) {
@@ -239,8 +237,8 @@ TEST_F(CourierTest, BusyOrGoneOfTheWonClaimChangesNothing) {
   const Lease lease = asked().second.lease;
   gradient(kA, lease);
   busy(kA, lease);
-  courier.on_gone(session(kA), Gone{lease}, now);
-  courier.on_session_over(session(kA), now);
+  tell(kA, Gone{lease});
+  over(kA);
   EXPECT_TRUE(asked_nobody());
   EXPECT_EQ(courier.won_by(id(0)), session(kA));
 }
@@ -252,7 +250,7 @@ TEST_F(CourierTest, CloseReleasesEveryChild) {
   courier.close(id(0), ReleaseWhy::kOver);
   EXPECT_EQ(take_out<Release>().size(), 2u);
   EXPECT_FALSE(courier.holds(id(0)));
-  EXPECT_EQ(rates.in_flight(session(kA)) + rates.in_flight(session(kB)), 0u);
+  EXPECT_EQ(in_flight(), 0u);
 }
 
 TEST_F(CourierTest, CommitTellsTheWinnerOnceAndStopsRenewing) {
@@ -279,9 +277,9 @@ TEST_F(CourierTest, LateWordsOfACommittedWinnerAreNotAnsweredWithARelease) {
   progress(kA, lease, HopPhase::kBackward);
   gradient(kA, lease);
   EXPECT_TRUE(take_out<Release>().empty());
-  courier.forget_below(kTrainer, 0);
+  courier.tick(now, {{kTrainer, 0}});
   EXPECT_TRUE(courier.holds(id(0)));
-  courier.forget_below(kTrainer, 1);
+  courier.tick(now, {{kTrainer, 1}});
   EXPECT_FALSE(courier.holds(id(0)));
   progress(kA, lease, HopPhase::kBackward);
   EXPECT_EQ(take_out<Release>().size(), 1u) << "below low nothing can be undone by it";
@@ -289,7 +287,7 @@ TEST_F(CourierTest, LateWordsOfACommittedWinnerAreNotAnsweredWithARelease) {
 
 TEST_F(CourierTest, ForgetBelowKeepsWhatIsNotCommitted) {
   open(0);
-  courier.forget_below(kTrainer, 10);
+  courier.tick(now, {{kTrainer, 10}});
   EXPECT_TRUE(courier.holds(id(0)));
 }
 
@@ -305,12 +303,7 @@ TEST_F(CourierTest, ATickLooksAtNoHopThatIsCommitted) {
   for (std::uint64_t serial = 1; serial <= 100; ++serial) {  // a long round: no low-water mark passes
     take_out<Forward>();
     open(serial);
-    Gradient message;
-    const auto [to, forward] = asked();
-    message.lease = forward.lease;
-    message.microbatch = id(serial);
-    message.path = {entry_name(kA, serial)};
-    courier.on_gradient(to, message, {}, now);
+    gradient(kA, asked().second.lease, serial);
     courier.commit(id(serial));
   }
   EXPECT_EQ(courier.size(), 101u);
@@ -320,12 +313,12 @@ TEST_F(CourierTest, ATickLooksAtNoHopThatIsCommitted) {
 }
 
 TEST_F(CourierTest, TheParkedAreCountedAsTheyCome) {
-  serving.clear();
+  serve({});
   for (std::uint64_t serial = 0; serial < 3; ++serial) open(serial);
   EXPECT_EQ(courier.parked(), 3u);
   courier.close(id(0), ReleaseWhy::kOver);
   EXPECT_EQ(courier.parked(), 2u);
-  serving = {session(kA)};
+  serve({kA});
   pass(1s, {kA});
   EXPECT_EQ(courier.parked(), 0u);
 }

@@ -1,4 +1,4 @@
-// What every session of the harness has: the product's holder, on links of the world.
+// What every session of the harness has: the product's courier, on links of the world.
 #include "common/bytes.h"
 #include "hop_world.h"
 
@@ -26,20 +26,23 @@ PeerId peer_of(const Session& session) {
   return peer;
 }
 
-Actor::Actor(World& world, Session self, HolderOptions options)
-    : world_(world), self_(self), holder_(*this, *this, std::move(options), std::make_unique<Policy>(world, self)) {}
+Actor::Actor(World& world, Session self, std::optional<StageId> ahead, std::optional<PeerId> authority)
+    : world_(world),
+      self_(self),
+      neighbours_(*this, self, authority),
+      courier_(*this, neighbours_, {ahead, world.options().lease}, std::make_unique<Policy>(world, self)) {}
 
 Actor::~Actor() = default;
 
 bool Actor::hears(const Session& from) {
   const Remote speaker = remote_of(from);
-  if (!holder_.admits(speaker)) return false;
+  if (!neighbours_.admits(speaker)) return false;
   // An older life of the trainer may still speak; its successor's link is the one that stands.
-  if (const auto now = world_.session_of(speaker.peer); now == from) holder_.on_link_up(speaker, world_.now());
+  if (const auto now = world_.session_of(speaker.peer); now == from) courier_.on_link_up(speaker, world_.now());
   return true;
 }
 
-// ---- HolderPort ----
+// ---- HopOwner ----
 
 std::vector<Bytes> Actor::frames_of(const Session&, const Forward&, bool) { return std::vector<Bytes>(1); }
 

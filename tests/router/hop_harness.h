@@ -19,7 +19,7 @@
 
 #include "common/rng.h"
 #include "router/commit_book.h"
-#include "router/holder.h"
+#include "router/courier.h"
 #include "router/ledger.h"
 
 namespace shoal::hop {
@@ -53,11 +53,11 @@ class World;
 // The key of whoever has this tag: the trainer's is the same in every life.
 PeerId peer_of(const Session& session);
 
-// One session: a peer or the trainer, around the product's own holder. Its code runs only while it is neither dead nor
+// One session: a peer or the trainer, around the product's own courier. Its code runs only while it is neither dead nor
 // frozen.
-class Actor : protected HolderPort, private Links {
+class Actor : protected HopOwner, private Links {
  public:
-  Actor(World& world, Session self, HolderOptions options);
+  Actor(World& world, Session self, std::optional<StageId> ahead, std::optional<PeerId> authority = {});
   ~Actor() override;
   virtual void on_message(const Session& from, Message& message, TransferId transfer) = 0;
   virtual void on_frames(const Session& from, TransferId transfer, bool whole) = 0;
@@ -66,7 +66,7 @@ class Actor : protected HolderPort, private Links {
   virtual void tick() = 0;
 
   const Session& self() const { return self_; }
-  const Courier& courier() const { return holder_.courier(); }
+  const Courier& courier() const { return courier_; }
   bool running() const { return !dead && !frozen; }
 
   bool dead = false, frozen = false;
@@ -79,7 +79,7 @@ class Actor : protected HolderPort, private Links {
   bool hears(const Session& from);
   Remote remote_of(const Session& session) const { return {peer_of(session), session, PeerRole::kPeer}; }
 
-  // HolderPort
+  // HopOwner
   std::vector<Bytes> frames_of(const Session& to, const Forward& message, bool key) override;
   // Sent frames have one end, and nothing else has one.
   void on_branch(const MicrobatchId& m, const Session& to, const Lease& lease, BranchEnd end) override;
@@ -88,7 +88,8 @@ class Actor : protected HolderPort, private Links {
 
   World& world_;
   Session self_;
-  Holder holder_;
+  Neighbours neighbours_;
+  Courier courier_;
 
  private:
   // Links: to the session that has the peer's key now
@@ -144,12 +145,11 @@ class PeerActor final : public Actor, private LedgerPort {
   bool hold_jobs = false;                // the device starts nothing new
 
  private:
-  // HolderPort
-  std::vector<Low> lows() override { return {}; }
+  // HopOwner
   std::vector<Bytes> frames_of(const Session& to, const Forward& message, bool key) override;
   void on_won(const MicrobatchId& microbatch, const Gradient& gradient, std::vector<Bytes> frames) override;
   // LedgerPort
-  void send(const Session& to, Message message) override { holder_.send(to, std::move(message)); }
+  void send(const Session& to, Message message) override { neighbours_.send(to, std::move(message)); }
   bool ask_trainer(Waiting message) override;
   bool send_gradient(const Session& to, Gradient message, EntrySerial serial) override;
   void refuse_frames(const Session& from, TransferId transfer) override;
@@ -185,8 +185,7 @@ class TrainerActor final : public Actor {
   std::vector<Bytes> unsynced() const;
 
  private:
-  // HolderPort
-  std::vector<Low> lows() override { return {{kTrainerId, book_.low()}}; }
+  // HopOwner
   void on_won(const MicrobatchId& microbatch, const Gradient& gradient, std::vector<Bytes> frames) override;
   void issue();
   void on_durable(const MicrobatchId& microbatch);

@@ -1,5 +1,5 @@
-// Peers of the harness: what runtime/stage_peer/ does around a ledger and a holder, without tensors. What every session
-// has: hop_actor.cc.
+// Peers of the harness: what runtime/stage_peer/ does around a ledger and a courier, without tensors. What every
+// session has: hop_actor.cc.
 #include <algorithm>
 
 #include "hop_world.h"
@@ -61,13 +61,9 @@ void TagDevice::write(std::optional<WindowSlot> slot) {
 
 namespace {
 
-HolderOptions holder_options(const World& world, const Session& self, StageId stage) {
-  HolderOptions options;
-  options.self = self;
-  if (stage.value + 1 < world.options().stages) options.ahead = StageId(static_cast<std::uint16_t>(stage.value + 1));
-  options.authority = peer_of(world.trainer_session());
-  options.lease = world.options().lease;
-  return options;
+std::optional<StageId> stage_after(const World& world, StageId stage) {
+  if (stage.value + 1 == world.options().stages) return std::nullopt;
+  return StageId(static_cast<std::uint16_t>(stage.value + 1));
 }
 
 LedgerOptions ledger_options(const World& world, const Session& self, StageId stage) {
@@ -85,14 +81,14 @@ LedgerOptions ledger_options(const World& world, const Session& self, StageId st
 }  // namespace
 
 PeerActor::PeerActor(World& world, Session self, StageId stage)
-    : Actor(world, self, holder_options(world, self, stage)),
+    : Actor(world, self, stage_after(world, stage), peer_of(world.trainer_session())),
       stage_(stage),
-      ledger_(*this, holder_, ledger_options(world, self, stage)) {
+      ledger_(*this, courier_, ledger_options(world, self, stage)) {
   ledger_.set_serving(true);
 }
 
 void PeerActor::on_members(const MemberList& list) {
-  for (const Session& session : holder_.on_members(list, world_.now()).over) ledger_.on_session_over(session);
+  for (const Session& session : courier_.on_members(list, world_.now()).over) ledger_.on_session_over(session);
   pump();
 }
 
@@ -101,7 +97,7 @@ void PeerActor::on_link_down(const Session& session) {
     const Ledger::Entry* entry = ledger_.find(item.second);
     return entry == nullptr || entry->transfer_from == session;
   });
-  holder_.on_link_down(remote_of(session), world_.now());
+  courier_.on_link_down(remote_of(session), world_.now());
   ledger_.on_link_down(session, world_.now());
   pump();
 }
@@ -114,9 +110,9 @@ void PeerActor::on_message(const Session& from, Message& message, TransferId tra
       (void)world_.send(self_, from, Busy{forward->lease, BusyReason::kNotServing, 0}, false);
     return;
   }
-  const bool trainer = holder_.is_trainer(remote_of(from));
+  const bool trainer = neighbours_.is_trainer(remote_of(from));
   if (trainer) ledger_.heard_trainer(now);
-  if (holder_.on_message(remote_of(from), message, transfer, now)) {
+  if (courier_.on_message(remote_of(from), message, transfer, now)) {
   } else if (auto* m = std::get_if<Forward>(&message)) {
     if (const auto serial = ledger_.on_forward(from, *m, transfer, now)) {
       kept_.insert(*serial);
@@ -142,7 +138,7 @@ void PeerActor::on_message(const Session& from, Message& message, TransferId tra
 void PeerActor::on_frames(const Session& from, TransferId transfer, bool whole) {
   Result<std::vector<Bytes>> frames = std::vector<Bytes>{};
   if (!whole) frames = make_error(ErrorCode::kUnreachable, "dropped by the sender");
-  if (holder_.on_frames(remote_of(from), transfer, frames, world_.now())) return pump();
+  if (courier_.on_frames(remote_of(from), transfer, frames, world_.now())) return pump();
   if (const auto it = inputs_.find(transfer); it != inputs_.end()) {
     const EntrySerial serial = it->second;
     inputs_.erase(it);
@@ -162,7 +158,7 @@ void PeerActor::on_step(const Step& step) {
 void PeerActor::tick() {
   const TimePoint now = world_.now();
   ledger_.tick(now);
-  holder_.tick(now);
+  courier_.tick(now);
   const bool beat = now >= next_beat_;
   if (beat) next_beat_ = now + 250ms;
   std::map<Lease, HopPhase> told;
@@ -289,7 +285,7 @@ void PeerActor::on_won(const MicrobatchId& microbatch, const Gradient& gradient,
 bool PeerActor::send_gradient(const Session& to, Gradient message, EntrySerial) {
   std::vector<Bytes> frames;
   if (stage_.value > 0) frames.emplace_back();
-  return holder_.send_to(to, std::move(message), std::move(frames)).ok();
+  return neighbours_.send_to(to, std::move(message), std::move(frames)).ok();
 }
 
 void PeerActor::write(const EventRecord& event) {

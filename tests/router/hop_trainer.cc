@@ -1,22 +1,10 @@
-// The trainer of the harness: what runtime/trainer/trainer.cc does around a holder and a commit book.
+// The trainer of the harness: what runtime/trainer/trainer.cc does around a courier and a commit book.
 #include "hop_world.h"
 
 namespace shoal::hop {
 
-namespace {
-
-HolderOptions holder_options(const World& world, const Session& self) {
-  HolderOptions options;
-  options.self = self;
-  options.ahead = StageId(0);
-  options.lease = world.options().lease;
-  return options;
-}
-
-}  // namespace
-
 TrainerActor::TrainerActor(World& world, Session self)
-    : Actor(world, self, holder_options(world, self)), book_(kTrainerId, world.options().stages) {
+    : Actor(world, self, StageId(0)), book_(kTrainerId, world.options().stages) {
   const auto whole =
       read_record_log(world.log(), kTrainerLog, [this](ByteView record) { return book_.replay(record); });
   if (!whole.ok()) world.violate("the log cannot be read: " + whole.error().message);
@@ -63,15 +51,15 @@ void TrainerActor::issue() {
     spec.step = StepId(step);
     spec.to = StageId(0);
     spec.above = {self_};
-    holder_.open(std::move(spec), world_.now());
+    courier_.open(std::move(spec), world_.now());
   }
 }
 
 void TrainerActor::on_message(const Session& from, Message& message, TransferId) {
   if (!hears(from)) return;
-  const bool held = holder_.on_message(remote_of(from), message, 0, world_.now());
+  const bool held = courier_.on_message(remote_of(from), message, 0, world_.now());
   if (const auto* waiting = std::get_if<Waiting>(&message))
-    if (const auto stage = holder_.roster().stage_of(from))
+    if (const auto stage = neighbours_.roster().stage_of(from))
       if (auto decided = book_.ask(waiting->microbatch, *stage, from)) queue({{from, {*std::move(decided)}}});
   if (held) {
   } else if (auto* m = std::get_if<CommitAck>(&message)) {
@@ -110,7 +98,7 @@ void TrainerActor::on_durable(const MicrobatchId& microbatch) {
   for (const CommitBook::Listing& listing : book_.durable(microbatch)) world_.list(listing);
   queue(book_.commits_for(microbatch));
   queue(book_.answers(microbatch));
-  holder_.commit(microbatch);
+  courier_.commit(microbatch);
   announce_steps();
   issue();
 }
@@ -145,14 +133,14 @@ void TrainerActor::flush() {
     Commit message;
     message.items = std::move(items);
     message.lows = {{kTrainerId, book_.low()}};
-    holder_.send(session, std::move(message));
+    neighbours_.send(session, std::move(message));
   }
 }
 
 void TrainerActor::tick() {
   const TimePoint now = world_.now();
   flush();
-  holder_.tick(now);
+  courier_.tick(now, {{kTrainerId, book_.low()}});
   if (now >= next_repeat_) {
     next_repeat_ = now + world_.options().lease / 4;
     queue(book_.outstanding());
@@ -163,10 +151,10 @@ void TrainerActor::tick() {
   issue();
 }
 
-void TrainerActor::on_link_down(const Session& session) { holder_.on_link_down(remote_of(session), world_.now()); }
+void TrainerActor::on_link_down(const Session& session) { courier_.on_link_down(remote_of(session), world_.now()); }
 
 void TrainerActor::on_members(const MemberList& list) {
-  holder_.on_members(list, world_.now());
+  courier_.on_members(list, world_.now());
   issue();
 }
 

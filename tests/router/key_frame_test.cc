@@ -15,10 +15,7 @@ using Ends = std::vector<std::pair<Session, BranchEnd>>;
 
 class HolderKeyFrameTest : public CourierRig {
  protected:
-  void need_key_frame(std::uint64_t tag, const Lease& lease) {
-    courier.on_heard(session(tag), now);
-    courier.on_need_key_frame(session(tag), NeedKeyFrame{lease}, now);
-  }
+  void need_key_frame(std::uint64_t tag, const Lease& lease) { tell(tag, NeedKeyFrame{lease}); }
 };
 
 TEST_F(HolderKeyFrameTest, TheSameForwardGoesOutAgainUnderTheSameLeaseAndDeadline) {
@@ -79,7 +76,7 @@ TEST_F(HolderKeyFrameTest, AClaimThatHadJoinedIsWaitedForAgainAndItsBranchBegins
   measure(1s);
   open();
   const Lease lease = asked().second.lease;
-  courier.on_have(session(kA), Have{lease}, now);
+  tell(kA, Have{lease});
   EXPECT_EQ(ends, (Ends{{session(kA), BranchEnd::kSent}, {session(kA), BranchEnd::kAborted}}))
       << "another's frames were used";
   pass(5s);
@@ -112,8 +109,8 @@ TEST_F(HolderKeyFrameTest, TheWinnerOfACommittedEntryIsSettledAndEverybodyElseAb
 TEST_F(HolderKeyFrameTest, EveryOtherEndOfABranchAbortsIt) {
   const std::vector<std::function<void(const Lease&)>> ways = {
       [&](const Lease& lease) { busy(kA, lease); },
-      [&](const Lease& lease) { courier.on_gone(session(kA), Gone{lease}, now); },
-      [&](const Lease&) { courier.on_session_over(session(kA), now); },
+      [&](const Lease& lease) { tell(kA, Gone{lease}); },
+      [&](const Lease&) { over(kA); },
       [&](const Lease&) { courier.close(id(0), ReleaseWhy::kOver); },
       [&](const Lease&) { courier.forget(id(0)); },
       [&](const Lease& lease) {
@@ -121,10 +118,10 @@ TEST_F(HolderKeyFrameTest, EveryOtherEndOfABranchAbortsIt) {
         courier.reject(id(0), "malformed", now);
       },
   };
-  serving = {session(kA)};
   for (std::size_t i = 0; i < ways.size(); ++i) {
     ends.clear();
-    pass(PeerCredits::kRemembered);  // who refused is asked again
+    pass(PeerHealth::kRemembered);  // a peer that refused is asked again
+    serve({kA});
     open();
     ways[i](asked().second.lease);
     ASSERT_GE(ends.size(), 2u) << i;

@@ -1,6 +1,6 @@
 #pragma once
-// A ledger and its holder with everything around them recorded: what they send, what they ask of the peer, and a device
-// that does what it is told. The next stage has no members until a test says so.
+// A ledger and its courier with everything around them recorded: what they send, what they ask of the peer, and a
+// device that does what it is told. The next stage has no members until a test says so.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -13,7 +13,7 @@
 
 namespace shoal {
 
-class LedgerRig : private LedgerPort, private HolderPort, private Links {
+class LedgerRig : private LedgerPort, private HopOwner, private Links {
  public:
   struct Sent {
     Session to;
@@ -22,8 +22,8 @@ class LedgerRig : private LedgerPort, private HolderPort, private Links {
 
   explicit LedgerRig(std::uint16_t stage = 1, std::uint16_t stages = 2, std::uint64_t inner_batch = 1,
                      std::size_t credits = 4, bool drain = false, std::uint64_t delay_max = 0)
-      : holder(holder_port(), links(), holder_options(stage)),
-        ledger(port(), holder, options(stage, stages, inner_batch, credits, drain, delay_max)) {
+      : courier(owner(), neighbours, {.ahead = StageId(static_cast<std::uint16_t>(stage + 1))}),
+        ledger(port(), courier, options(stage, stages, inner_batch, credits, drain, delay_max)) {
     ledger.set_serving(true);
   }
 
@@ -38,7 +38,7 @@ class LedgerRig : private LedgerPort, private HolderPort, private Links {
     StageMembers& members = list.stages.emplace_back();
     members.stage = StageId(stage);
     for (const std::uint64_t tag : tags) members.members.push_back(naming::member(tag));
-    holder.on_members(list, now);
+    courier.on_members(list, now);
   }
   // Holder `tag` sends microbatch `serial` under a lease of the same serial (or `claim`).
   std::optional<EntrySerial> forward(std::uint64_t tag, std::uint64_t serial, std::uint64_t claim = 0,
@@ -154,19 +154,14 @@ class LedgerRig : private LedgerPort, private HolderPort, private Links {
   std::vector<EntrySerial> discarded;
   std::set<EntrySerial> settled, dropped;
   bool link_up = true;
-  Holder holder;
+  Neighbours neighbours{links(), self()};
+  Courier courier;
   Ledger ledger;
 
  private:
   LedgerPort& port() { return *this; }
-  HolderPort& holder_port() { return *this; }
+  HopOwner& owner() { return *this; }
   Links& links() { return *this; }
-  static HolderOptions holder_options(std::uint16_t stage) {
-    HolderOptions result;
-    result.self = self();
-    result.ahead = StageId(static_cast<std::uint16_t>(stage + 1));
-    return result;
-  }
   static LedgerOptions options(std::uint16_t stage, std::uint16_t stages, std::uint64_t inner_batch,
                                std::size_t credits, bool drain, std::uint64_t delay_max) {
     LedgerOptions result;
@@ -192,8 +187,7 @@ class LedgerRig : private LedgerPort, private HolderPort, private Links {
   void refuse_frames(const Session&, TransferId id) override { refused.push_back(id); }
   void discard(EntrySerial serial) override { discarded.push_back(serial); }
   void write(const EventRecord&) override {}  // serves both ports
-  // HolderPort
-  std::vector<Low> lows() override { return {}; }
+  // HopOwner
   std::vector<Bytes> frames_of(const Session&, const Forward&, bool) override { return std::vector<Bytes>(2); }
   void on_branch(const MicrobatchId&, const Session&, const Lease&, BranchEnd) override {}
   void on_won(const MicrobatchId& id, const Gradient& gradient, std::vector<Bytes>) override {

@@ -1,4 +1,4 @@
-// Table 3.2 of the protocol, row by row, at one peer: claims, joins, undo, COMMIT, low-water. What fails on the way:
+// PROTOCOL.md, "An entry, at its peer", row by row: claims, joins, undo, COMMIT, low-water. What fails on the way:
 // ledger_loss_test.cc. Holders are sessions 2, 3, ...; the trainer is 1.
 #include "ledger_rig.h"
 
@@ -56,7 +56,7 @@ TEST(LedgerTest, AForwardMakesAnEntryThatComputesWhenItsFramesAreHere) {
   rig.ledger.inputs_arrived(*entry);
   EXPECT_EQ(rig.work()->kind, JobKind::kForward);
   EXPECT_EQ(rig.state(*entry), S::kBelow);
-  EXPECT_TRUE(rig.holder.courier().waiting(id(3)));
+  EXPECT_TRUE(rig.courier.waiting(id(3)));
   rig.ledger.gradient_arrived(id(3), rig.gradient_from_below(3, {entry_name(60, 8)}));
   EXPECT_EQ(rig.state(*entry), S::kQueued);
   EXPECT_EQ(rig.work()->kind, JobKind::kBackward);
@@ -73,7 +73,7 @@ TEST(LedgerTest, TheLastStageGoesFromForwardToBackwardByItself) {
   EXPECT_EQ(rig.work_all(), (std::vector{JobKind::kForward, JobKind::kBackward}));
   EXPECT_EQ(rig.state(entry), S::kCounted);
   EXPECT_EQ(rig.take_sent<Gradient>(2).at(0).loss_sum, 2.0);
-  EXPECT_EQ(rig.holder.courier().size(), 0u);
+  EXPECT_EQ(rig.courier.size(), 0u);
 }
 
 TEST(LedgerTest, ASecondBranchJoinsInEveryLiveStateAndNothingIsComputedAgain) {
@@ -226,7 +226,7 @@ TEST(LedgerTest, TheWinnerOfItsHopHearsOfTheCommit) {
   ASSERT_EQ(asked.size(), 1u);
   Gradient gradient = rig.gradient_from_below(0, {entry_name(60, 8)});
   gradient.lease = asked[0].lease;
-  EXPECT_TRUE(rig.holder.on_message({peer(60), session(60), PeerRole::kPeer}, gradient, 0, rig.now));
+  EXPECT_TRUE(rig.courier.on_message({peer(60), session(60), PeerRole::kPeer}, gradient, 0, rig.now));
   rig.work();
   ASSERT_EQ(rig.state(entry), S::kCounted);
   rig.commit(0, {rig.own(entry), entry_name(60, 8)});

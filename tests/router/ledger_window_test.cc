@@ -1,4 +1,4 @@
-// Table 3.3 through the ledger, what rounds secure, and the steps of the rule allreduce.
+// PROTOCOL.md, "Windows", through the ledger: what rounds secure, and the steps of the rule allreduce.
 #include "common/rng.h"
 #include "ledger_rig.h"
 

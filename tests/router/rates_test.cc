@@ -62,9 +62,7 @@ TEST(RatesTest, ANewPeerGetsTheDeadlineOfTheOthersUntilFourSamples) {
 TEST(RatesTest, ADeadlineNeverExceedsFourTimesTheSlowestHealthyPeer) {
   HopRates rates;
   observe(rates, 1, kF, 400ms, 60);
-  rates.miss(session(2), at(0s));  // it was stopped, and then delivers what is long late
-  observe(rates, 2, kF, 15s, 10);
-  rates.delivered(session(2));
+  for (int i = 0; i < 10; ++i) rates.observe(session(2), kF, 15s, false);  // it was stopped, and delivers late
   EXPECT_EQ(rates.deadline(session(2), kF), 2s) << "max(2 s, 4 x 0.4 s), not 3 x 15 s";
   EXPECT_EQ(rates.deadline(session(1), kF), 1500ms);
   observe(rates, 1, kF, 1s, 60);
@@ -76,50 +74,6 @@ TEST(RatesTest, OnlyTheLastSamplesCount) {
   observe(rates, 1, kF, 5s, 64);
   observe(rates, 1, kF, 1s, 64);
   EXPECT_NEAR(seconds_of(rates.deadline(session(1), kF)), 3.0, 1e-5);
-}
-
-TEST(RatesTest, AMissSuspectsUntilADelivery) {
-  HopRates rates;
-  rates.miss(session(1), at(0s));
-  EXPECT_TRUE(rates.suspected(session(1)));
-  EXPECT_FALSE(rates.suspected(session(2)));
-  rates.delivered(session(1));
-  EXPECT_FALSE(rates.suspected(session(1)));
-}
-
-TEST(RatesTest, ASuspectRestsTwiceAsLongAfterEveryProbeThatFailed) {
-  HopRates rates;
-  rates.miss(session(1), at(10s));
-  rates.miss(session(1), at(11s));  // another that it had before: no probe
-  EXPECT_TRUE(rates.resting(session(1), at(11900ms)));
-  EXPECT_FALSE(rates.resting(session(1), at(12s)));
-  rates.miss(session(1), at(13s));
-  EXPECT_TRUE(rates.resting(session(1), at(16900ms)));
-  EXPECT_FALSE(rates.resting(session(1), at(17s)));
-  TimePoint now = at(17s);
-  for (int probe = 0; probe < 10; ++probe) {
-    rates.miss(session(1), now);
-    now = now + HopRates::kRestMax;
-    EXPECT_FALSE(rates.resting(session(1), now)) << "it is probed again, however often it failed";
-  }
-  rates.miss(session(1), now);
-  rates.delivered(session(1));
-  EXPECT_FALSE(rates.resting(session(1), now));
-  rates.miss(session(1), now);
-  EXPECT_FALSE(rates.resting(session(1), now + HopRates::kRestMin)) << "a delivery forgives all";
-}
-
-TEST(RatesTest, ASuspectRestsOnWhileItsLinkStandsAndBringsNothing) {
-  HopRates rates;
-  const auto rests = [&](std::optional<TimePoint> heard) {
-    rates.set_heard(session(1), heard);
-    return rates.resting(session(1), at(15s));
-  };
-  EXPECT_FALSE(rests(at(9s))) << "nobody suspects it";
-  rates.miss(session(1), at(10s));
-  EXPECT_TRUE(rests(at(9s)));
-  EXPECT_FALSE(rests(at(11s)));
-  EXPECT_FALSE(rests(std::nullopt)) << "a link that is down is dialled by a probe alone";
 }
 
 TEST(RatesTest, InFlightCountsSentMinusEndedAndNeverBelowZero) {

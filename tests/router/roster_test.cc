@@ -52,44 +52,18 @@ TEST(RosterTest, AnOlderListChangesNothing) {
   (void)roster.update(list(5, {{1, 0, true}}));
   const Roster::Change change = roster.update(list(4, {}));
   EXPECT_TRUE(change.over.empty());
-  EXPECT_EQ(roster.candidates(StageId(0), at(0s)), std::vector{session(1)});
+  EXPECT_EQ(roster.serving(StageId(0)), std::vector{session(1)});
   EXPECT_EQ(roster.list().epoch, Epoch(5));
 }
 
-TEST(RosterTest, CandidatesServeTheStageAndAreNotDown) {
+TEST(RosterTest, TellsWhoServesAStage) {
   Roster roster;
   (void)roster.update(list(1, {{1, 0, true}, {2, 0, true}, {3, 0, false}, {4, 1, true}}));
-  EXPECT_EQ(roster.candidates(StageId(0), at(0s)), (std::vector{session(1), session(2)}));
-  roster.note_down(session(1), at(0s));
-  EXPECT_EQ(roster.candidates(StageId(0), at(1s)), std::vector{session(2)});
-  EXPECT_EQ(roster.candidates(StageId(0), at(2s)).size(), 2u) << "down for kDownTime only";
-  roster.note_down(session(1), at(3s));
-  roster.note_up(session(1));
-  EXPECT_EQ(roster.candidates(StageId(0), at(3s)).size(), 2u);
-  EXPECT_TRUE(roster.candidates(StageId(2), at(0s)).empty());
-  EXPECT_EQ(roster.serving(StageId(0)), 2u);
+  EXPECT_EQ(roster.serving(StageId(0)), (std::vector{session(1), session(2)}));
+  EXPECT_TRUE(roster.serving(StageId(2)).empty());
 }
 
-TEST(RosterTest, IfAllAreDownAllAreCandidates) {
-  Roster roster;
-  (void)roster.update(list(1, {{1, 0, true}, {2, 0, true}}));
-  roster.note_down(session(1), at(0s));
-  roster.note_down(session(2), at(0s));
-  EXPECT_EQ(roster.candidates(StageId(0), at(1s)).size(), 2u);
-}
-
-TEST(RosterTest, WhoRestsIsAskedOnlyWhenThereIsNobodyElse) {
-  Roster roster;
-  (void)roster.update(list(1, {{1, 0, true}, {2, 0, true}}));
-  roster.note_resting(session(1), at(30s));
-  roster.note_up(session(1));
-  EXPECT_EQ(roster.candidates(StageId(0), at(29s)), std::vector{session(2)}) << "a new connection changes nothing";
-  EXPECT_EQ(roster.candidates(StageId(0), at(30s)).size(), 2u);
-  (void)roster.update(list(2, {{1, 0, true}}));
-  EXPECT_EQ(roster.candidates(StageId(0), at(29s)), std::vector{session(1)});
-}
-
-TEST(RosterTest, CandidatesOfAStageAreThoseOfTheNewestListWhateverItIs) {
+TEST(RosterTest, TheServingOfAStageAreThoseOfTheNewestListWhateverItIs) {
   Rng rng(5);
   Roster roster;
   for (std::uint64_t epoch = 1; epoch <= 200; ++epoch) {
@@ -102,8 +76,7 @@ TEST(RosterTest, CandidatesOfAStageAreThoseOfTheNewestListWhateverItIs) {
     }
     (void)roster.update(list(epoch, places));
     for (std::uint16_t k = 0; k < 3; ++k) {
-      EXPECT_EQ(roster.candidates(StageId(k), at(0s)), wanted[k]) << "list " << epoch << ", stage " << k;
-      EXPECT_EQ(roster.serving(StageId(k)), wanted[k].size());
+      EXPECT_EQ(roster.serving(StageId(k)), wanted[k]) << "list " << epoch << ", stage " << k;
     }
   }
 }

@@ -16,7 +16,7 @@ class StrandedTest : public CourierRig {
  protected:
   void measure_answers(Duration took) {
     for (const std::uint64_t tag : {kA, kB, kC})
-      for (int i = 0; i < 8; ++i) rates.observe(session(tag), HopKind::kAnswer, took);
+      for (int i = 0; i < 8; ++i) neighbours.observe(session(tag), HopKind::kAnswer, took);
   }
   // One beat period of a child that says where its claim stands.
   void beat(std::uint64_t tag, const Lease& lease, HopPhase phase, std::vector<std::uint64_t> alive = {kA, kB, kC}) {
@@ -54,7 +54,7 @@ TEST_F(StrandedTest, WhileNothingIsMeasuredItWaitsLonger) {
 
 TEST_F(StrandedTest, ASlowChildWithBeatsIsNotStranded) {
   measure_answers(10ms);
-  serving = {session(kA)};
+  serve({kA});
   open();
   const Lease lease = asked().second.lease;
   for (int i = 0; i < 60; ++i) beat(kA, lease, HopPhase::kForward);
@@ -68,7 +68,7 @@ TEST_F(StrandedTest, ASlowChildWithBeatsIsNotStranded) {
 
 TEST_F(StrandedTest, BusyIsAnAnswer) {
   measure_answers(10ms);
-  serving = {session(kA)};
+  serve({kA});
   open();
   for (int i = 0; i < 1000; ++i) {
     for (const auto& [to, forward] : take_out<Forward>()) busy(kA, forward.lease);
@@ -88,11 +88,11 @@ TEST_F(StrandedTest, AHolderThatWasStoppedItselfIsNotStranded) {
 
 TEST_F(StrandedTest, WithNobodyToAskItIsParkedAndNotStranded) {
   measure_answers(10ms);
-  serving.clear();
+  serve({});
   open();
   pass(60s, {});
   EXPECT_FALSE(courier.stranded(id(0)));
-  serving = {session(kA)};
+  serve({kA});
   pass(1200ms, {kA});
   EXPECT_EQ(asked().first, session(kA));
   EXPECT_FALSE(courier.stranded(id(0))) << "its wait begins when there is somebody";
@@ -114,7 +114,7 @@ TEST_F(StrandedTest, WhileNobodyAnswersEveryHopIsStrandedFromItsBeginningUntilSo
   EXPECT_TRUE(courier.stranded(id(0))) << "nobody said a word about that one";
   pass(5s, {});
   ASSERT_TRUE(courier.stranded());
-  courier.on_reached(now);
+  courier.on_link_up(remote_of(kA), now);
   EXPECT_FALSE(courier.stranded()) << "a link came up";
 }
 
@@ -128,8 +128,8 @@ TEST_F(StrandedTest, AStrandedChildIsLeftForAnotherOnce) {
   const auto [to, second] = asked();
   EXPECT_EQ(to, session(kB));
   EXPECT_TRUE(take_out<Release>().empty()) << "its claim stays: it may be reached again";
-  EXPECT_TRUE(rates.suspected(session(kA)));
-  EXPECT_TRUE(rates.resting(session(kA), now));
+  EXPECT_TRUE(health.suspected(session(kA)));
+  EXPECT_TRUE(health.why_not(session(kA), now) == WhyNot::kResting);
   for (int i = 0; i < 40; ++i) {
     progress(kA, first, HopPhase::kStranded);
     beat(kB, second.lease, HopPhase::kBelow);
@@ -145,7 +145,7 @@ TEST_F(StrandedTest, AStrandedChildIsLeftForAnotherOnce) {
 }
 
 TEST_F(StrandedTest, WithoutAnotherReplicaItsClaimIsKeptAndOthersAreAskedWhenTheyCome) {
-  serving = {session(kA)};
+  serve({kA});
   open();
   const Lease first = asked().second.lease;
   progress(kA, first, HopPhase::kBelow);
@@ -153,9 +153,9 @@ TEST_F(StrandedTest, WithoutAnotherReplicaItsClaimIsKeptAndOthersAreAskedWhenThe
   EXPECT_TRUE(asked_nobody());
   EXPECT_TRUE(take_out<Release>().empty());
   progress(kA, first, HopPhase::kBelow);
-  EXPECT_FALSE(rates.suspected(session(kA))) << "the stage after it answered it again";
+  EXPECT_FALSE(health.suspected(session(kA))) << "the stage after it answered it again";
   pass(2s, {kA});
-  serving = {session(kA), session(kB)};
+  serve({kA, kB});
   pass(2s, {kA});
   EXPECT_TRUE(asked_nobody()) << "it is well again: nobody else is needed";
   progress(kA, first, HopPhase::kStranded);
@@ -201,7 +201,7 @@ TEST_F(StrandedTest, ThreeThatAreAllStrandedAreNotAskedInTurnForEver) {
   const std::size_t before = times.size();
   ASSERT_EQ(claims.size(), 2u);
   const std::uint64_t dropped = !claims.contains(kA) ? kA : !claims.contains(kB) ? kB : kC;
-  rates.rejoined(session(dropped));
+  health.rejoined(session(dropped));
   for (int turn = 0; turn < 8 && whom.size() == before; ++turn) {
     pass(250ms);
     answer();
@@ -213,7 +213,7 @@ TEST_F(StrandedTest, ThreeThatAreAllStrandedAreNotAskedInTurnForEver) {
 // None of this stage reaches the next one: another holder above may know one that does.
 TEST_F(StrandedTest, AHopWhoseChildrenAreAllStrandedIsStrandedAlthoughTheyAnswer) {
   measure_answers(10ms);
-  serving = {session(kA), session(kB)};
+  serve({kA, kB});
   open();
   const Lease first = asked().second.lease;
   progress(kA, first, HopPhase::kStranded);
@@ -229,25 +229,13 @@ TEST_F(StrandedTest, AHopWhoseChildrenAreAllStrandedIsStrandedAlthoughTheyAnswer
 // Its tensors are no good, or it hands on what is none: the microbatch waits for no word that helps it.
 TEST_F(StrandedTest, AHopThatEverybodyRefusesAsUnusableIsStrandedAlthoughTheyAnswer) {
   measure_answers(10ms);
-  serving = {session(kA)};
+  serve({kA});
   open();
   for (int i = 0; i < 80 && !courier.stranded(id(0)); ++i) {
     for (const auto& [to, forward] : take_out<Forward>()) busy(kA, forward.lease, BusyReason::kFailed);
     pass(250ms, {kA});
   }
   EXPECT_TRUE(courier.stranded(id(0)));
-}
-
-TEST(StrandedRatesTest, AStrandedPeerRestsUntilTheStageAfterItAnswersIt) {
-  HopRates rates;
-  rates.strand(session(1), at(0s));
-  rates.delivered(session(1));  // a forward
-  EXPECT_TRUE(rates.suspected(session(1)));
-  rates.rejoined(session(1));
-  EXPECT_FALSE(rates.suspected(session(1)));
-  rates.miss(session(1), at(1s));
-  rates.delivered(session(1));
-  EXPECT_FALSE(rates.suspected(session(1)));
 }
 
 // ---- at the stranded peer ----
@@ -257,7 +245,7 @@ TEST(StrandedLedgerTest, TheHoldersAreToldThatAnEntryIsStrandedAndThatItIsNotAny
   rig.accept(1, 1);
   rig.work();
   const auto pass = [&](Duration time) {
-    for (const TimePoint end = rig.now + time; rig.now < end;) rig.holder.tick(rig.now += 20ms);
+    for (const TimePoint end = rig.now + time; rig.now < end;) rig.courier.tick(rig.now += 20ms);
   };
   const auto phase = [&] { return rig.ledger.progress().at(session(1)).at(0).phase; };
   pass(HopRates::kDeadlineUnknown - 1s);
@@ -266,7 +254,7 @@ TEST(StrandedLedgerTest, TheHoldersAreToldThatAnEntryIsStrandedAndThatItIsNotAny
   EXPECT_EQ(phase(), HopPhase::kStranded);
   const auto forwards = rig.take_sent<Forward>(60);
   ASSERT_FALSE(forwards.empty());
-  rig.holder.on_message({peer(60), session(60), PeerRole::kPeer}, Have{forwards.back().lease}, 0, rig.now);
+  rig.courier.on_message({peer(60), session(60), PeerRole::kPeer}, Have{forwards.back().lease}, 0, rig.now);
   pass(20ms);
   EXPECT_EQ(phase(), HopPhase::kBelow);
 }
@@ -277,12 +265,12 @@ TEST(StrandedLedgerTest, ALinkToTheNextStageIsAWordAndOneToAnotherStageIsNone) {
   rig.accept(1, 1);
   rig.work();
   for (const TimePoint end = rig.now + HopRates::kDeadlineUnknown + 1s; rig.now < end;)
-    rig.holder.tick(rig.now += 20ms);
-  ASSERT_TRUE(rig.holder.courier().stranded());
-  rig.holder.on_link_up({peer(70), session(70), PeerRole::kPeer}, rig.now);
-  EXPECT_TRUE(rig.holder.courier().stranded());
-  rig.holder.on_link_up({peer(60), session(60), PeerRole::kPeer}, rig.now);
-  EXPECT_FALSE(rig.holder.courier().stranded());
+    rig.courier.tick(rig.now += 20ms);
+  ASSERT_TRUE(rig.courier.stranded());
+  rig.courier.on_link_up({peer(70), session(70), PeerRole::kPeer}, rig.now);
+  EXPECT_TRUE(rig.courier.stranded());
+  rig.courier.on_link_up({peer(60), session(60), PeerRole::kPeer}, rig.now);
+  EXPECT_FALSE(rig.courier.stranded());
 }
 
 }  // namespace

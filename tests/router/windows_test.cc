@@ -1,4 +1,4 @@
-// Table 3.3 of the protocol: windows.
+// PROTOCOL.md, "Windows".
 #include "router/windows.h"
 
 #include <gtest/gtest.h>

@@ -277,7 +277,7 @@ bool RealSwarm::run(Duration limit) {
 bool RealSwarm::all_know(std::uint16_t stages) {
   const auto full = [&](const Roster& roster) {
     for (std::uint16_t stage = 0; stage < stages; ++stage)
-      if (roster.serving(StageId(stage)) < config_.pipeline.replicas) return false;
+      if (roster.serving(StageId(stage)).size() < config_.pipeline.replicas) return false;
     return true;
   };
   bool all = false;

@@ -28,7 +28,7 @@ class Crowd {
   void leave(Id id);  // nothing when it is not here
   bool holds(Id id) const { return places_.contains(id); }
   std::size_t size() const { return places_.size(); }
-  // Who came before that time.
+  // Those that came before that time.
   std::vector<Id> here_since_before(TimePoint time) const;
 
  private:

@@ -1,6 +1,6 @@
 #pragma once
-// Who may connect: asked by libzmq (ZAP, RFC 27) about the CURVE key of everyone who does, before anything of theirs is
-// read.
+// Which keys may connect: asked by libzmq (ZAP, RFC 27) about the CURVE key of everyone who does, before anything of
+// theirs is read.
 #include <mutex>
 #include <set>
 #include <string>
@@ -21,7 +21,7 @@ class KeyCheck {
   void admit(const CurveKey& key);
   void dismiss(const CurveKey& key);
   void admit_only(const std::vector<CurveKey>& keys);  // never open again
-  // Whose refusals are our own trial's and nobody's offence.
+  // This key's refusals are our own trial's and nobody's offence.
   void expect_trial(const CurveKey& key);
   bool is_trial(const std::string& key_hex) const;
   bool open() const;
@@ -32,7 +32,7 @@ class KeyCheck {
     std::vector<std::string> parts;
     bool admitted = false;
     std::string key;      // hex; empty in a request that breaks the format
-    std::string address;  // of who connects, as far as libzmq knows it
+    std::string address;  // of what connects, as far as libzmq knows it
   };
   Answer answer(const std::vector<std::string>& request) const;
 

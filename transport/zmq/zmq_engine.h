@@ -124,9 +124,9 @@ class ZmqEngine {
   void check_watchdogs();
   void flush();
 
-  // zmq_engine_crowd.cc
+  // which connections are kept
   void on_accepted(Lane lane, int fd);
-  void turn_away(Lane lane, int fd, Refusal cause, const std::string& why);  // who has not greeted
+  void turn_away(Lane lane, int fd, Refusal cause, const std::string& why);  // it has not greeted
   void turn_away_silent_ones();
   void meet(const Connection& connection);  // accepted; one that nobody favoured may push out another
   void favour(const std::vector<PeerId>& peers);

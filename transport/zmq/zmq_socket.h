@@ -61,7 +61,7 @@ class ZmqSocket {
 
   // Limits, no linger, no reconnection, CURVE: a listening socket asks the key check about everyone who connects.
   void configure(Lane lane, const KeyPair& key, bool ipv6);
-  void expect_peer(const CurveKey& key);  // the one to whom a DEALER may speak
+  void expect_peer(const CurveKey& key);  // the one that a DEALER may speak to
   void listen_securely();
   // ERRORS: kBusy (port in use; by an outgoing connection too), kIo (not for this user), kInput (no such address).
   Status bind(const HostPort& address);

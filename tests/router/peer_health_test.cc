@@ -1,5 +1,6 @@
-// Peers that are full: what a holder learns from a refusal, and how many microbatches meet it.
-#include "router/peer_credits.h"
+// Whether a peer may be asked: what a holder learns from misses and refusals, and how many microbatches meet a full
+// peer.
+#include "router/peer_health.h"
 
 #include "courier_rig.h"
 
@@ -8,18 +9,85 @@ namespace {
 
 using namespace naming;
 
+bool resting(const PeerHealth& health, TimePoint now) { return health.why_not(session(1), now) == WhyNot::kResting; }
+
+TEST(PeerHealthTest, AMissSuspectsUntilADelivery) {
+  PeerHealth health;
+  health.missed(session(1), at(0s));
+  EXPECT_TRUE(health.suspected(session(1)));
+  EXPECT_FALSE(health.suspected(session(2)));
+  health.delivered(session(1));
+  EXPECT_FALSE(health.suspected(session(1)));
+}
+
+TEST(PeerHealthTest, ASuspectRestsTwiceAsLongAfterEveryProbeThatFailed) {
+  PeerHealth health;
+  health.missed(session(1), at(10s));
+  health.missed(session(1), at(11s));  // another that it had before: no probe
+  EXPECT_TRUE(resting(health, at(11900ms)));
+  EXPECT_FALSE(resting(health, at(12s)));
+  health.missed(session(1), at(13s));
+  EXPECT_TRUE(resting(health, at(16900ms)));
+  EXPECT_FALSE(resting(health, at(17s)));
+  TimePoint now = at(17s);
+  for (int probe = 0; probe < 10; ++probe) {
+    health.missed(session(1), now);
+    now = now + PeerHealth::kRestMax;
+    EXPECT_FALSE(resting(health, now)) << "it is probed again, however often it failed";
+  }
+  health.missed(session(1), now);
+  health.delivered(session(1));
+  EXPECT_FALSE(resting(health, now));
+  health.missed(session(1), now);
+  EXPECT_FALSE(resting(health, now + PeerHealth::kRestMin)) << "a delivery forgives all";
+}
+
+TEST(PeerHealthTest, ASuspectRestsOnWhileItsLinkStandsAndBringsNothing) {
+  PeerHealth health;
+  const auto rests = [&](std::optional<TimePoint> heard) {
+    health.set_link_heard(session(1), heard);
+    return resting(health, at(15s));
+  };
+  EXPECT_FALSE(rests(at(9s))) << "nobody suspects it";
+  health.missed(session(1), at(10s));
+  EXPECT_TRUE(rests(at(9s)));
+  EXPECT_FALSE(rests(at(11s)));
+  EXPECT_FALSE(rests(std::nullopt)) << "a link that is down is dialled by a probe alone";
+}
+
+TEST(PeerHealthTest, AStrandedPeerRestsUntilTheStageAfterItAnswersIt) {
+  PeerHealth health;
+  health.strand(session(1), at(0s));
+  health.delivered(session(1));  // a forward
+  EXPECT_TRUE(health.suspected(session(1)));
+  health.rejoined(session(1));
+  EXPECT_FALSE(health.suspected(session(1)));
+  health.missed(session(1), at(1s));
+  health.delivered(session(1));
+  EXPECT_FALSE(health.suspected(session(1)));
+}
+
+TEST(PeerHealthTest, TheStrongestReasonIsToldAndWeakerOnesOnDemand) {
+  PeerHealth health;
+  const TimePoint now = at(10s);
+  EXPECT_EQ(health.why_not(session(1), now), std::nullopt);
+  health.missed(session(1), now);
+  health.refused(session(1), now, now);
+  health.unfit(session(1), now + 30s);
+  health.went_down(session(1), now);
+  EXPECT_EQ(health.why_not(session(1), now), WhyNot::kDown);
+  health.came_up(session(1));
+  EXPECT_EQ(health.why_not(session(1), now), WhyNot::kUnfit) << "a new connection changes nothing";
+  EXPECT_EQ(health.why_not(session(1), now, WhyNot::kFull), WhyNot::kFull);
+  EXPECT_EQ(health.why_not(session(1), now, WhyNot::kResting), WhyNot::kResting);
+  EXPECT_EQ(health.why_not(session(1), now + 30s), WhyNot::kSuspected) << "its probe is due";
+  health.delivered(session(1));
+  EXPECT_EQ(health.why_not(session(1), now + 30s), std::nullopt);
+}
+
 class FullPeersTest : public CourierRig {
  protected:
-  void SetUp() override { serving = {session(kA), session(kB)}; }
-  void commit_won(std::uint64_t serial, std::uint64_t tag, const Lease& lease) {
-    Gradient message;
-    message.lease = lease;
-    message.microbatch = id(serial);
-    message.path = {entry_name(tag, 5)};
-    ASSERT_TRUE(courier.wants(session(tag), message, now));
-    courier.on_gradient(session(tag), message, {}, now);
-    courier.commit(id(serial));
-  }
+  void SetUp() override { serve({kA, kB}); }
   // Everything that is asked is refused; returns how often each peer was asked.
   std::map<std::uint64_t, int> refuse_for(Duration time) {
     std::map<std::uint64_t, int> asked;
@@ -41,7 +109,7 @@ TEST_F(FullPeersTest, ManyThatWaitAskAFullPeerLikeOne) {
   auto first = refuse_for(1s);
   EXPECT_LE(first[kA] + first[kB], static_cast<int>(2 * kWaiting) + 2 * 8) << "each was on its way to one of them";
   auto later = refuse_for(10s);
-  const int probes = static_cast<int>(10s / PeerCredits::kPauseMax);
+  const int probes = static_cast<int>(10s / PeerHealth::kPauseMax);
   for (const std::uint64_t tag : {kA, kB}) {
     EXPECT_LE(later[tag], probes + 1);
     EXPECT_GE(later[tag], probes / 2) << "they are not forgotten either";
@@ -58,7 +126,7 @@ TEST_F(FullPeersTest, WhoKnowsNothingOfARefusalYetIsRefusedByTheNextPeerAtMost) 
 }
 
 TEST_F(FullPeersTest, APlaceThatOursLeavesIsTakenAtOnceByTheOldestThatWaits) {
-  serving = {session(kA)};
+  serve({kA});
   open(0);
   const Lease holds = asked().second.lease;
   progress(kA, holds, HopPhase::kForward);
@@ -67,7 +135,8 @@ TEST_F(FullPeersTest, APlaceThatOursLeavesIsTakenAtOnceByTheOldestThatWaits) {
   open(2);
   EXPECT_TRUE(asked_nobody());
   refuse_for(1900ms);  // pauses have grown
-  commit_won(0, kA, holds);
+  gradient(kA, holds);
+  courier.commit(id(0));
   pass(20ms);
   const auto [to, forward] = asked();
   EXPECT_EQ(forward.microbatch, id(1));
@@ -77,16 +146,12 @@ TEST_F(FullPeersTest, APlaceThatOursLeavesIsTakenAtOnceByTheOldestThatWaits) {
 }
 
 TEST_F(FullPeersTest, AWonMicrobatchHoldsItsPlaceUntilItIsCommitted) {
-  serving = {session(kA)};
+  serve({kA});
   open(0);
   const Lease holds = asked().second.lease;
   open(1);
   busy(kA, asked().second.lease);
-  Gradient message;
-  message.lease = holds;
-  message.microbatch = id(0);
-  ASSERT_TRUE(courier.wants(session(kA), message, now));
-  courier.on_gradient(session(kA), message, {}, now);
+  gradient(kA, holds);
   pass(20ms);
   EXPECT_TRUE(asked_nobody()) << "it has the gradient to give again until the commit";
   courier.commit(id(0));
@@ -105,7 +170,7 @@ TEST_F(FullPeersTest, WhoWaitsForRoomHasItsFirstChildAloneWhenThatAnswers) {
 }
 
 TEST_F(FullPeersTest, AFullPeerIsAskedAtOnceForWhatItsOwnGradientIsWaitingFor) {
-  serving = {session(kA), session(kB)};
+  serve({kA, kB});
   open(0);
   const auto [to, forward] = asked();
   ASSERT_EQ(to, session(kA));
@@ -113,7 +178,7 @@ TEST_F(FullPeersTest, AFullPeerIsAskedAtOnceForWhatItsOwnGradientIsWaitingFor) {
   busy(kA, asked().second.lease);
   busy(kB, asked().second.lease);
   ASSERT_TRUE(asked_nobody());
-  courier.on_waiting(session(99), Waiting{id(0), entry_name(99, 7), session(kA)}, now);
+  tell(99, Waiting{id(0), entry_name(99, 7), session(kA)});
   const auto [other, again] = asked();
   EXPECT_EQ(other, session(kB));
   EXPECT_TRUE(again.hint) << "it has credits apart for this";
@@ -137,7 +202,7 @@ TEST_F(FullPeersTest, APeerThatNobodyAskedForAWhileHasNoHistory) {
   busy(kA, asked().second.lease);
   courier.close(id(0), ReleaseWhy::kOver);
   out.clear();
-  pass(PeerCredits::kRemembered);
+  pass(PeerHealth::kRemembered);
   open(1);
   EXPECT_EQ(asked().first, session(kA));
   open(2);

@@ -1,0 +1,99 @@
+#include "router/neighbours.h"
+
+#include <utility>
+
+#include "common/log.h"
+
+namespace shoal {
+
+// ---- who they are ----
+
+Roster::Change Neighbours::on_members(const MemberList& list, TimePoint now) {
+  Roster::Change change = roster_.update(list);
+  const auto learn = [this](const Member& member) {
+    if (member.session != self_ && !member.addresses.empty()) links_.learn(member.peer, member.addresses);
+  };
+  for (const Member& member : change.added) learn(member);
+  if (now >= next_learning_) {  // all of them: a transport with too many peers forgets idle ones
+    next_learning_ = now + kLearningPeriod;
+    for (const StageMembers& stage : list.stages)
+      for (const Member& member : stage.members) learn(member);
+  }
+  return change;
+}
+
+bool Neighbours::admits(const Remote& from) const {
+  return from.peer == authority_ || roster_.peer_of(from.session) == from.peer;
+}
+
+std::optional<PeerId> Neighbours::peer_of(const Session& session) const {
+  if (const auto peer = roster_.peer_of(session)) return peer;
+  return authority_session_ == session ? authority_ : std::nullopt;
+}
+
+// ---- their links ----
+
+void Neighbours::on_link_up(const Remote& remote) {
+  if (remote.peer == authority_) authority_session_ = remote.session;
+  health_.came_up(remote.session);
+}
+
+Session Neighbours::on_link_down(const Remote& remote, TimePoint now) {
+  Session session = remote.session;
+  if (session == Session{})
+    if (const auto member = roster_.session_of(remote.peer)) session = *member;
+  if (roster_.stage_of(session)) health_.went_down(session, now);
+  return session;
+}
+
+Result<TransferId> Neighbours::send_to(const Session& to, Message message, std::vector<Bytes> frames) {
+  const auto peer = peer_of(to);
+  if (!peer) return make_error(ErrorCode::kUnreachable, "session " + short_name(to) + " is no member");
+  const auto remote = links_.remote(*peer);
+  if (remote && remote->session != to) return make_error(ErrorCode::kStale, "session " + short_name(to) + " is over");
+  return links_.send(*peer, std::move(message), std::move(frames));
+}
+
+void Neighbours::send(const Session& to, Message message) {
+  if (const auto sent = send_to(to, std::move(message), {}); !sent.ok()) log_debug("not sent: ", sent.error().message);
+}
+
+void Neighbours::drop(const Session& to, TransferId transfer) {
+  if (const auto peer = roster_.peer_of(to)) links_.drop(*peer, transfer);
+}
+
+// ---- how they are ----
+
+std::vector<Session> Neighbours::candidates(StageId stage, TimePoint now) {
+  std::vector<Session> result;
+  for (const Session& session : roster_.serving(stage)) {
+    const auto why = health_.why_not(session, now);
+    if (why != WhyNot::kDown && why != WhyNot::kUnfit) result.push_back(session);
+  }
+  if (result.empty()) result = roster_.serving(stage);
+  measure_links(result, now);
+  return result;
+}
+
+// Nobody but a hop that chooses asks for the rates of links: while none does, nothing is measured.
+void Neighbours::measure_links(const std::vector<Session>& sessions, TimePoint now) {
+  if (now < next_measure_) return;
+  next_measure_ = now + kMeasurePeriod;
+  for (const Session& session : sessions)
+    if (const auto peer = roster_.peer_of(session)) {
+      const LinkStats link = links_.stats(*peer);
+      if (link.up) rates_.set_link(session, link.bytes_per_second, link.rtt);
+      health_.set_link_heard(session, link.up ? std::optional(link.heard) : std::nullopt);
+    }
+}
+
+void Neighbours::unfit(const Session& session, TimePoint until) {
+  if (roster_.stage_of(session)) health_.unfit(session, until);
+}
+
+void Neighbours::forget(const Session& session) {
+  rates_.forget(session);
+  health_.forget(session);
+}
+
+}  // namespace shoal

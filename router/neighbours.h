@@ -1,0 +1,75 @@
+#pragma once
+// The processes that this one speaks with: who they are (Roster), over which link each is reached, what was measured of
+// them (HopRates) and whether they may be asked (PeerHealth). Sessions become peers here, and only here.
+//
+// `now` is passed in, messages leave by Links. Thread: loop only.   Borrows: links.   Bounds: the list's members.
+// Errors: what cannot be sent is logged and dropped, except where a Result says so.
+#include <optional>
+#include <vector>
+
+#include "router/peer_health.h"
+#include "router/rates.h"
+#include "router/roster.h"
+#include "transport/links.h"
+
+namespace shoal {
+
+class Neighbours {
+ public:
+  static constexpr Duration kMeasurePeriod = 250ms;  // of the links ahead, at most so often and when one is chosen
+  static constexpr Duration kLearningPeriod = 10s;   // of addresses that were learned before
+
+  // `authority` may speak and is spoken to although no list names it; none: this process is it.
+  // REQUIRES: links outlive it.
+  Neighbours(Links& links, const Session& self, std::optional<PeerId> authority = {})
+      : links_(links), self_(self), authority_(authority) {}
+
+  // ---- who they are ----
+  // Learns where members are. REQUIRES: the signature was checked.
+  Roster::Change on_members(const MemberList& list, TimePoint now);
+  const Roster& roster() const { return roster_; }
+  const Session& self() const { return self_; }
+  // Whether it may claim or answer: the authority, or a member under its own key. Decisions: is_trainer().
+  bool admits(const Remote& from) const;
+  // Whether its key is that of the launching process: the trainer's decisions are believed from it alone.
+  bool is_trainer(const Remote& from) const { return from.peer == authority_; }
+  std::optional<PeerId> peer_of(const Session& session) const;  // of a member, or of the authority while it is known
+
+  // ---- their links ----
+  void on_link_up(const Remote& remote);
+  // Returns the session that was at the other end; of a dial that failed: the member with that key.
+  Session on_link_down(const Remote& remote, TimePoint now);
+  // ERRORS: kUnreachable (no member), kStale (another session answers there), and those of Links::send.
+  Result<TransferId> send_to(const Session& to, Message message, std::vector<Bytes> frames);
+  void send(const Session& to, Message message);
+  void drop(const Session& to, TransferId transfer);  // of ours
+  void refuse(const Remote& from, TransferId transfer) { links_.refuse(from.peer, transfer); }
+
+  // ---- how they are ----
+  // Serving sessions of `stage` without those that are down or unfit; if there is no other, all of them. Their links
+  // are measured.
+  std::vector<Session> candidates(StageId stage, TimePoint now);
+  // The tensors of a member cannot be used: until then others are chosen.
+  void unfit(const Session& session, TimePoint until);
+  // A finished part of a hop.
+  void observe(const Session& session, HopKind kind, Duration took) {
+    rates_.observe(session, kind, took, !health_.suspected(session));
+  }
+  void forget(const Session& session);  // its session is over
+  PeerHealth& health() { return health_; }
+  HopRates& rates() { return rates_; }
+
+ private:
+  void measure_links(const std::vector<Session>& sessions, TimePoint now);
+
+  Links& links_;
+  const Session self_;
+  const std::optional<PeerId> authority_;
+  std::optional<Session> authority_session_;
+  Roster roster_;
+  PeerHealth health_;
+  HopRates rates_;
+  TimePoint next_measure_, next_learning_;
+};
+
+}  // namespace shoal
