@@ -1,133 +1,50 @@
-// Log, lists and messages of the authority.
+// What members say, and what becomes of them; the ends of a run.
 #include "authority/authority.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "authority/membership.h"
-#include "events/delay.h"
-#include "transport/envelope.h"
+#include "common/log.h"
+#include "events/session_end.h"
+#include "transport/dial_trials.h"
+#include "transport/limits.h"
 
 namespace shoal {
 namespace {
 
-std::optional<double> lower_median(std::vector<double> values) {
-  if (values.empty()) return std::nullopt;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
+JoinAnswer refusal(const std::string& reason) {
+  JoinAnswer answer;
+  answer.reason = reason;
+  return answer;
+}
+
+JoinAnswer admission(const StageLine& line) {
+  JoinAnswer answer;
+  answer.accepted = true;
+  answer.stage = line.stage;
+  answer.initialise = !line.secured;
+  return answer;
 }
 
 }  // namespace
-
-Result<std::unique_ptr<Authority>> Authority::open(AuthorityOptions options, AuthorityPort& port, EventLoop& loop,
-                                                   AuthorityLog log) {
-  std::unique_ptr<Authority> authority(new Authority(std::move(options), port, loop, std::move(log.file)));
-  SHOAL_TRY(authority->restore(log.records));
-  return authority;
-}
 
 Authority::Authority(AuthorityOptions options, AuthorityPort& port, EventLoop& loop, std::unique_ptr<RecordLog> log)
     : options_(std::move(options)),
       port_(port),
       loop_(loop),
       log_(std::move(log)),
-      lists_(options_.run, [this](ByteView bytes) { return port_.sign(bytes); }) {
-  for (std::uint16_t i = 0; i < options_.stages; ++i) {
-    stages_.emplace_back();
-    stages_.back().stage = StageId(i);
-    stages_.back().last_commit_at = loop_.now();
-  }
+      book_(options_, port, loop, [this](const Error& error) { fail_log(error); }) {
+  StageHost& host = *this;
+  for (std::uint16_t i = 0; i < options_.stages; ++i)
+    stages_.push_back(std::make_unique<StageRounds>(StageId(i), options_, port, loop, book_, host));
 }
 
 Authority::~Authority() {
-  for (const TimerId timer : {tick_timer_, list_timer_})
-    if (timer != 0) loop_.cancel(timer);
-  for (StageState& stage : stages_)
-    if (stage.round) stop_round_timers(*stage.round);
+  if (tick_timer_ != 0) loop_.cancel(tick_timer_);
 }
 
-void Authority::sync_log(std::function<void(Status)> done) { log_->sync(lifetime_.guard(std::move(done))); }
-
-void Authority::decide(const LogRecord& record, std::function<void()> effect) {
-  if (failed_) return;
-  Result<Bytes> packed = pack_log_record(record);
-  if (!packed.ok()) return fail_log(packed.error());
-  log_->append(*packed);
-  ++undurable_;
-  syncs_.push_back(loop_.now());
-  log_->sync(lifetime_.guard([this, effect = std::move(effect)](const Status& synced) {
-    if (failed_) return;
-    if (!synced.ok()) return fail_log(synced.error());
-    --undurable_;
-    syncs_.pop_front();
-    effect();
-  }));
-}
-
-void Authority::fail_log(const Error& error) {
-  failed_ = true;
-  port_.on_log_failure(error);
-}
-
-void Authority::send_to_session(const Session& session, Message message) {
-  const auto at = members_.find(session);
-  if (at != members_.end()) port_.send(at->second.member.peer, std::move(message));
-}
-
-StageState* Authority::stage_of(StageId stage) {
-  return stage.value < stages_.size() ? &stages_[stage.value] : nullptr;
-}
-
-MemberState& Authority::place_member(const Session& session, StageId stage) {
-  const auto [at, is_new] = members_.try_emplace(session);
-  if (!is_new) stages_[at->second.stage.value].members.erase(session);
-  at->second.stage = stage;
-  return *(stages_[stage.value].members[session] = &at->second);
-}
-
-void Authority::drop_member(const Session& session) {
-  const auto at = members_.find(session);
-  SHOAL_CHECK(at != members_.end());
-  stages_[at->second.stage.value].members.erase(session);
-  members_.erase(at);
-}
-
-void Authority::on_message(const Remote& from, const Message& message) {
-  if (failed_ || !started_) return;
-  if (const auto* join = std::get_if<JoinRequest>(&message)) return on_join(from, *join);
-  if (const auto* beat = std::get_if<Beat>(&message)) return on_beat(from, *beat);
-  if (const auto* report = std::get_if<RoundReport>(&message)) return on_report(from, *report);
-  if (const auto* leave = std::get_if<Leave>(&message)) return on_leave(from, *leave);
-  if (const auto* query = std::get_if<MembersQuery>(&message)) {
-    if (const auto at = members_.find(from.session); at != members_.end())
-      send_list(at->second, query->epoch, query->id);
-    return;
-  }
-  if (ended_ && std::holds_alternative<Goodbye>(message)) return void(unheard_.erase(from.session));
-  if (std::holds_alternative<Goodbye>(message))
-    return end_session(from.session, std::string(kLeft) + " without waiting for a round", false);
-  if (const auto* step = std::get_if<Step>(&message); step && from.role == PeerRole::kTrainer) return on_step(*step);
-}
-
-void Authority::on_link_up(const Remote& from) {
-  if (from.role == PeerRole::kPeer) linked_[from.peer] = from.session;
-  if (!started_ || failed_) return;
-  if (over_.count(from.session)) return tell_over(from);
-  if (ended_) port_.send(from.peer, end_);
-  const auto at = members_.find(from.session);
-  if (at == members_.end()) return;
-  at->second.list_sent = false;  // it asks when it sees that it missed one
-  StageState& stage = *stage_of(at->second.stage);
-  if (stage.last_abandon) port_.send(from.peer, *stage.last_abandon);
-  at->second.commit_sent_at = {};
-  repeat_what_it_missed(at->second);
-}
-
-void Authority::on_link_down(const Remote& from) {
-  const auto at = linked_.find(from.peer);
-  if (at != linked_.end() && at->second == from.session) linked_.erase(at);
-  if (const auto member = members_.find(from.session); member != members_.end()) member->second.list_sent = false;
-}
+// ---- time ----
 
 void Authority::arm_tick() {
   const Duration period = std::min<Duration>(options_.membership / 20, 250ms);
@@ -137,82 +54,342 @@ void Authority::arm_tick() {
 void Authority::tick() {
   loop_.name_callback("authority tick");
   if (failed_) return;
-  const TimePoint now = loop_.now();
-  const Duration passed = now - std::exchange(last_tick_, now);
+  const Duration passed = book_.ticked();
   if (passed > options_.membership / 2) {  // we slept, not they
-    for (auto& [session, member] : members_) member.heard_at = now;
-  } else if (sync_overdue(now)) {
-    forgive(passed);
+    book_.all_heard();
+  } else if (sync_overdue(loop_.now())) {
+    book_.forgive(passed);
   } else {
-    if (passed > kSlept) forgive(passed - kSlept);  // one who is always late sees who is gone nevertheless
-    check_memberships(now);
+    // A process that is always late sees nevertheless which members are gone.
+    if (passed > MemberBook::kSlept) book_.forgive(passed - MemberBook::kSlept);
+    check_memberships();
   }
-  for (StageState& stage : stages_) {
-    maybe_restore(stage, now);
-    maybe_open(stage);
+  for (const auto& stage : stages_) {
+    stage->maybe_restore();
+    stage->maybe_open();
   }
-  if (list_dirty_ && undurable_ == 0) publish(build_list());
+  if (book_.list_is_stale() && syncs_.empty()) book_.publish(build_list());
   check_finished();
   arm_tick();
 }
 
-void Authority::forgive(Duration silence) {
-  for (auto& [session, member] : members_) member.heard_at = std::min(loop_.now(), member.heard_at + silence);
+void Authority::check_memberships() {
+  const std::map<Session, std::string> dead = book_.dead();
+  // After the end nobody is fenced any more, and a silent member is not waited for.
+  if (ended_) return static_cast<void>(std::erase_if(unheard_, [&](const Session& s) { return dead.contains(s); }));
+  for (const auto& [session, why] : dead) end_session(session, why, true, {});
 }
 
-bool Authority::sync_overdue(TimePoint now) {
-  const Duration waited = syncs_.empty() ? Duration::zero() : now - syncs_.front();
-  if (waited < kSyncOverdue) return false;
-  if (now >= next_sync_notice_) {
-    next_sync_notice_ = now + kSyncSaidAgain;
-    port_.on_slow_log(waited);
+// ---- messages ----
+
+void Authority::on_message(const Remote& from, const Message& message) {
+  if (failed_ || !started_) return;
+  if (const auto* join = std::get_if<JoinRequest>(&message)) return on_join(from, *join);
+  if (const auto* beat = std::get_if<Beat>(&message)) return on_beat(from, *beat);
+  if (const auto* report = std::get_if<RoundReport>(&message))
+    return report->stage.value < stages_.size() ? rounds_of(report->stage).on_report(from, *report) : void();
+  if (const auto* leave = std::get_if<Leave>(&message)) return on_leave(from, *leave);
+  if (const auto* query = std::get_if<MembersQuery>(&message)) {
+    if (MemberState* member = book_.find(from.session)) book_.send_list(*member, query->epoch, query->id);
+    return;
   }
+  if (ended_ && std::holds_alternative<Goodbye>(message)) return void(unheard_.erase(from.session));
+  if (std::holds_alternative<Goodbye>(message))
+    return end_session(from.session, std::string(kLeft) + " without waiting for a round", false, {});
+  if (const auto* step = std::get_if<Step>(&message); step && from.role == PeerRole::kTrainer) return on_step(*step);
+}
+
+void Authority::on_link_up(const Remote& from) {
+  book_.on_link_up(from);
+  if (!started_ || failed_) return;
+  if (book_.is_over(from.session)) return book_.tell_over(from);
+  if (ended_) port_.send(from.peer, end_);
+  if (MemberState* member = book_.find(from.session)) rounds_of(member->stage).on_link_up(*member);
+}
+
+bool Authority::comes_too_early(const Remote& from) {
+  JoinAnswer answer;
+  for (const auto& stage : stages_)
+    if (auto why = stage->keeps_out(from.peer); why && !answer.unreachable) {
+      answer.unreachable = true;
+      answer.reason = *std::move(why);
+    }
+  if (!answer.unreachable)
+    if (auto paced = admission_.refuse(from.peer, port_.other_host(from.peer), loop_.now())) {
+      answer.later = true;
+      answer.reason = *std::move(paced);
+    }
+  if (!answer.unreachable && !answer.later) return false;
+  port_.send(from.peer, std::move(answer));
   return true;
+}
+
+std::vector<StageSupply> Authority::supply_without(const PeerId& peer) const {
+  std::vector<StageSupply> supply;
+  for (const auto& stage : stages_) {
+    const StageLine& line = stage->line();
+    supply.push_back({line.stage, 0, 0, 0, line.secured, line.version, line.digest});
+  }
+  for (const auto& [session, member] : book_.members()) {
+    if (member.member.peer == peer) continue;
+    StageSupply& of = supply[member.stage.value];
+    ++of.members;
+    of.serving += member.member.serving ? 1 : 0;
+    of.rate_sum += member.rate;
+  }
+  return supply;
+}
+
+void Authority::on_join(const Remote& from, const JoinRequest& request) {
+  if (ended_) return port_.send(from.peer, end_);
+  if (book_.is_over(from.session)) return book_.tell_over(from);
+  if (const MemberState* known = book_.find(from.session))
+    return syncs_.empty() ? port_.send(from.peer, admission(rounds_of(known->stage).line()))
+                          : void();  // else it is on its way
+  if (comes_too_early(from)) return;
+  JoinWish wish{request.wish, request.held_stage, request.held_version, request.held_digest};
+  if (request.held_stage && request.held_stage->value < stages_.size())
+    wish.held_known = rounds_of(*request.held_stage).line().recent.known({request.held_version, request.held_digest});
+  const std::vector<StageSupply> supply = supply_without(from.peer);
+  const Result<StageChoice> choice = choose_stage(supply, wish);
+  if (!choice.ok()) return port_.send(from.peer, refusal(choice.error().message));
+  if (choice->wish_may_come && book_.wish_waits(from.session)) return;
+  if (supply[choice->stage.value].members >= limits::kReplicasMax)
+    return port_.send(from.peer, refusal("stage " + std::to_string(choice->stage.value) +
+                                         " has as many replicas as a stage may have"));
+  admit(from, request, *choice);
+}
+
+void Authority::admit(const Remote& from, const JoinRequest& request, const StageChoice& choice) {
+  std::optional<Session> older;
+  for (const auto& [session, member] : book_.members())
+    if (member.member.peer == from.peer) older = session;
+  const std::vector<std::string> addresses = usable_addresses(request.addresses);
+  if (!book_.fits(build_list(), addresses, older))
+    return port_.send(from.peer, refusal("the run has as many members as its signed list has room for (" +
+                                         std::to_string(options_.list_bytes_max >> 10) + " KiB)"));
+  if (older) end_session(*older, "replaced by a newer session of the same peer", true, {});
+
+  StageRounds& stage = rounds_of(choice.stage);
+  MemberState& member = book_.place(from.session, choice.stage);
+  member.member.session = from.session;
+  member.member.peer = from.peer;
+  member.member.addresses = addresses;
+  member.rate = request.rate;
+  member.heard_at = loop_.now();
+  member.fetching = stage.line().secured;
+  if (member.fetching) stage.on_joiner();
+  port_.write({.event = EventKind::kMember,
+               .stage = choice.stage,
+               .about = from.session,
+               .about_peer = from.peer,
+               .state = "joined",
+               .cause = choice.reason});
+  ++stage.line().epoch.value;
+  book_.change_list();
+  decide(LogMember{member.stage, member.member}, [this, from, reason = choice.reason, list = build_list()] {
+    book_.publish(list);
+    MemberState* joined = book_.find(from.session);
+    if (joined == nullptr) return;
+    book_.send_list(*joined, Epoch(0), 0);
+    JoinAnswer answer = admission(rounds_of(joined->stage).line());
+    answer.reason = reason;
+    port_.send(from.peer, std::move(answer));
+  });
+}
+
+void Authority::on_beat(const Remote& from, const Beat& beat) {
+  MemberState* member = book_.find(from.session);
+  if (member == nullptr) return book_.tell_over(from);
+  if (beat.stage != member->stage) return;
+  StageRounds& stage = rounds_of(member->stage);
+  book_.on_beat(*member, beat);
+  stage.on_beat(*member, beat);
+  show_serving(*member);
+  const Version newest = stage.line().version;
+  if (beat.version > newest && !keep_ahead(*member, beat.version)) return;
+  member->ahead = beat.version > newest;
+
+  BeatAck ack = status_;
+  ack.list_epoch = book_.told();
+  port_.send(from.peer, ack);
+  if (ended_) port_.send(from.peer, end_);
+  stage.repeat(*member);
+  stage.maybe_open();
+}
+
+void Authority::show_serving(MemberState& member) {
+  const RoundBlames& blames = rounds_of(member.stage).blames();
+  const bool shown_serving = member.ready && !member.leaving && !blames.doubted(member);
+  if (shown_serving == member.member.serving) return;
+  if (shown_serving && !member.serving_shown.take(loop_.now())) {  // its next beats ask again
+    if (!std::exchange(member.unsteady_said, true))
+      log_warning("stage ", member.stage, ": session ", short_name(member.member.session),
+                  " says again and again that it serves and does not: others hear of it every ",
+                  static_cast<int>(1 / kServingPerSecond), " s at most");
+    return;
+  }
+  member.member.serving = shown_serving;
+  port_.write({.event = EventKind::kMember,
+               .stage = member.stage,
+               .about = member.member.session,
+               .state = shown_serving    ? "serving"
+                        : member.leaving ? "leaving"
+                                         : "not serving",
+               .cause = blames.doubted_because(member)});
+  list_member(member);
+}
+
+void Authority::list_member(MemberState& member) {
+  ++rounds_of(member.stage).line().epoch.value;
+  book_.change_list();
+  member.member.version = member.version;
+  decide(LogMember{member.stage, member.member}, [this, list = build_list()] { book_.publish(list); });
+}
+
+bool Authority::keep_ahead(MemberState& member, Version version) {
+  const StageRounds& stage = rounds_of(member.stage);
+  const Version newest = stage.line().version;
+  const Session session = member.member.session;
+  const std::string cause = "it holds version " + std::to_string(version.value) + ", and the authority's log knows " +
+                            std::to_string(newest.value) + " as the newest";
+  if (!member.ahead) {
+    port_.write({.event = EventKind::kMember,
+                 .stage = member.stage,
+                 .about = session,
+                 .version = version,
+                 .state = "ahead",
+                 .cause = cause});
+    log_warning("stage ", member.stage, ": session ", short_name(session), " is ahead: ", cause,
+                ". The log lost what had been told: was an older copy put back? HINT: stop, put the newer "
+                "authority.log back and resume; else it has to fetch version ",
+                newest.value, " from a peer that holds it");
+  }
+  const bool another = stage.line().held(book_.of(member.stage));
+  if (another) end_session(session, "ahead of the run: " + cause, true, {});
+  return !another;
+}
+
+void Authority::on_leave(const Remote& from, const Leave& leave) {
+  MemberState* member = book_.find(from.session);
+  if (member == nullptr) return book_.tell_over(from);
+  StageRounds& stage = rounds_of(member->stage);
+  // Two that leave at a time count on each other: the second one asks again until somebody else holds the state.
+  if (!stage.held_without(from.session)) return;
+  if (!stage.waits_for_round(*member, leave))
+    return end_session(from.session, std::string(kLeft), false,
+                       [this, peer = from.peer] { port_.send(peer, Goodbye{}); });
+  if (!std::exchange(member->leaving, true) && std::exchange(member->member.serving, false)) list_member(*member);
+  stage.maybe_open();
+}
+
+void Authority::end_session(const Session& session, const std::string& reason, bool fenced,
+                            std::function<void()> then) {
+  if (book_.find(session) == nullptr) return;
+  const StageId stage_id = book_.find(session)->stage;
+  const PeerId peer = book_.find(session)->member.peer;
+  StageRounds& stage = rounds_of(stage_id);
+  stage.on_over(session, peer, fenced);
+  if (book_.find(session) == nullptr) return;  // the end of its round was its end too
+  book_.end(session, reason, !fenced);
+  ++stage.line().epoch.value;
+  decide(LogOver{session, reason},
+         [this, session, stage_id, peer, reason, fenced, then = std::move(then), list = build_list()] {
+           // By name and before its connections are closed; it may not arrive, a later message of the session is
+           // answered with it again.
+           if (fenced) port_.send(peer, Fenced{session, reason});
+           if (fenced) port_.fence(session);
+           if (then) then();
+           port_.write(session_over_event(session, stage_id, reason));
+           port_.on_session_over(session, stage_id, reason);
+           book_.publish(list);
+         });
+  for (const auto& [other, member] : book_.of(stage_id)) show_serving(*member);  // left out for it: it serves again
+  stage.maybe_open();
+}
+
+void Authority::end_for_misconduct(const Session& session, const std::string& what) {
+  const MemberState* member = book_.find(session);
+  if (member == nullptr) return;
+  const Duration rest = admission_.on_misconduct(member->member.peer, loop_.now());
+  log_warning("stage ", member->stage, ": session ", short_name(session), " is ended: ", what,
+              ". Its peer is admitted again in ", static_cast<int>(seconds_of(rest)), " s");
+  end_session(session, what, true, {});
+}
+
+// ---- steps ----
+
+bool Authority::step_done(StageId stage, StepId step) const {
+  return stage.value < stages_.size() && rounds_of(stage).line().step_done >= step;
+}
+
+void Authority::on_step(const Step& step) {
+  if (failed_ || !started_) return;
+  const auto done = [&](StepId id) {
+    return std::ranges::all_of(stages_, [&](const auto& stage) { return stage->line().step_done >= id; });
+  };
+  std::erase_if(steps_, [&](const auto& entry) { return done(entry.first); });
+  if (done(step.step) || step.step.value == 0) return;
+  steps_.emplace(step.step, step);
+  for (const auto& stage : stages_) stage->maybe_open();
+}
+
+const Step* Authority::step_after(StepId done) const {
+  const auto at = steps_.upper_bound(done);
+  return at == steps_.end() ? nullptr : &at->second;
+}
+
+// ---- the ends of a run ----
+
+// While it finishes, rounds open as long as somebody waits for them: what none secured by then is about to be named
+// lost.
+bool Authority::opens_rounds() const { return started_ && !failed_ && !ended_ && (!finishing_ || finished_); }
+
+void Authority::finish(std::function<void()> done) {
+  finishing_ = true;
+  finished_ = std::move(done);
+  for (const auto& stage : stages_) stage->want_last();
+  check_finished();
+}
+
+void Authority::give_up(std::function<void()> done) {
+  finishing_ = true;
+  finished_ = std::move(done);
+  for (const auto& stage : stages_) stage->give_up();
+  check_finished();
+}
+
+void Authority::check_finished() {
+  if (!finished_ || !syncs_.empty()) return;
+  for (const auto& stage : stages_) stage->tend_last();
+  if (std::ranges::all_of(stages_, [](const auto& stage) { return stage->finished(); }))
+    std::exchange(finished_, nullptr)();
 }
 
 void Authority::end(const std::string& reason) {
   ended_ = true;
   end_ = End{reason, port_.sign(end_text(options_.run, reason))};
-  for (const auto& [session, member] : members_) unheard_.insert(session);
-  std::set<PeerId> peers;
-  for (const auto& [peer, session] : linked_) peers.insert(peer);
-  for (const auto& [session, member] : members_) peers.insert(member.member.peer);
-  for (const PeerId& peer : peers) port_.send(peer, end_);
+  for (const auto& [session, member] : book_.members()) unheard_.insert(session);
+  for (const PeerId& peer : book_.reachable()) port_.send(peer, end_);
+}
+
+// ---- what others see ----
+
+MemberList Authority::build_list() const {
+  std::vector<StageMembers> heads;
+  for (const auto& stage : stages_) heads.push_back(stage->line().head());
+  return book_.list_of(std::move(heads));
 }
 
 std::vector<StageStatus> Authority::status() const {
   std::vector<StageStatus> all;
-  for (const StageState& stage : stages_) {
-    StageStatus one;
-    one.stage = stage.stage;
-    one.secured = stage.secured;
-    one.version = stage.version;
-    std::vector<double> delays;
-    for (const auto& [session, member] : stage.members) {
-      ++one.members;
-      one.serving += member->member.serving ? 1 : 0;
-      if (member->ahead) one.ahead.push_back(session);
-      if (member->member.serving && member->stranded) one.stranded.push_back(session);
-      one.holders += member->ready && member->version == stage.version ? 1 : 0;
-      if (!member->member.serving || member->steps < kDelayWindows) continue;
-      delays.push_back(member->delay);
-    }
-    if (stage.missing_since) {
-      one.back_to = restorable(stage);
-      one.back_in = std::max(Duration(0), *stage.missing_since + options_.restore_after - loop_.now());
-    }
-    one.delay = lower_median(std::move(delays));
-    if (stage.last_commit)
-      for (const Secured& secured : stage.last_commit->secured) one.last_members.push_back(secured.session);
-    all.push_back(std::move(one));
-  }
+  for (const auto& stage : stages_) all.push_back(stage->status());
   return all;
 }
 
-std::vector<MemberLife> Authority::lives() const {
-  std::vector<MemberLife> all;
-  for (const auto& [session, member] : members_)
-    all.push_back({session, member.stage, member.member.serving, member.leaving, loop_.now() - member.heard_at});
+std::uint64_t Authority::looked_at() const {
+  std::uint64_t all = 0;
+  for (const auto& stage : stages_) all += stage->looked_at();
   return all;
 }
 

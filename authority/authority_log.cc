@@ -268,6 +268,10 @@ Result<LogContent> parse_log(ByteView bytes) {
   return content;
 }
 
+Error log_contradicts(const std::string& what) {
+  return make_error(ErrorCode::kCorrupt, "the authority's log " + what);
+}
+
 LogReach reach_of(const std::vector<LogRecord>& records) {
   LogReach reach;
   const auto note = [&](const RoundCommit& commit, std::uint64_t paths) {

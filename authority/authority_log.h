@@ -96,6 +96,9 @@ struct LogContent {
 // ERRORS: those of read_record_log, kCorrupt (a record that does not parse).
 Result<LogContent> parse_log(ByteView bytes);
 
+// kCorrupt: "the authority's log WHAT".
+Error log_contradicts(const std::string& what);
+
 // How far the log has come, by which an older copy of it or of its partner is known: the newest version of each stage,
 // and the microbatches that the trainer's log had when the newest round was committed.
 struct LogReach {

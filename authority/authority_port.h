@@ -21,11 +21,11 @@ struct AuthorityOptions {
   std::uint16_t stages = 1;
   RuleId rule = RuleId::kDiloco;
   std::uint64_t warm_steps = 0;  // diloco: allreduce for the first steps (numbered from 1)
-  // diloco: of one replica. A round opens when the settled targets of all who could take part come to as many for each
+  // diloco: of one replica. A round opens when the settled targets of all that could take part come to as many for each
   // of them; 0 = never by targets.
   std::uint64_t round_targets = 0;
   Duration round_cap{0};  // or after this time with anything settled; 0 = never
-  // The least patience with a member: longer where longer was measured, see "Life".
+  // The least patience with a member: longer where longer was measured (authority/member_book.h).
   Duration membership = 10s;
   Duration round_grace = 2s;                 // after a quorum reported, wait this long for the others
   Duration round_budget{0};                  // for the whole reduction; 0 = from payload_bytes (sync/round_budget.h)
@@ -33,7 +33,7 @@ struct AuthorityOptions {
   std::vector<std::uint64_t> payload_bytes;  // of what a member brings to a round, by stage; empty = not known
   // A stage whose newest version nobody holds any more goes back to the newest one that somebody has, after so long.
   Duration restore_after = 60s;
-  // No new round of a stage for this long after a joiner came that must fetch (see "Behind").
+  // No new round of a stage for this long after a joiner came that must fetch.
   Duration join_hold = 5s;
   std::size_t list_bytes_max =
       limits::kListBytesMax;  // of the packed list: a joiner that it has no room for is refused
@@ -53,11 +53,11 @@ class AuthorityPort {
   virtual void on_round_abandoned(const RoundAbandon& abandon) = 0;
   // The stage went back to an earlier version (`back_to`): what later rounds secured is in no anchor any more.
   virtual void on_restored(const RoundCommit& commit, const RecentCommits::TakenBack& taken) = 0;
-  // Of the entries that a member says its contribution holds, the first that no round may name, and why: the trainer
+  // The first of the entries that a member says its contribution holds which no round may name, and why: the trainer
   // never committed it (its log would then look older than ours), or it is merged or lost already.
   virtual std::optional<std::string> unfit_for_round(StageId stage, const Session& session,
                                                      const std::vector<std::uint64_t>& serials) const = 0;
-  // Of the stage's rounds, up to which version the trainer's log durably says what they secured: it need not be told of
+  // Up to which version the trainer's log durably says what the stage's rounds secured: it need not be told of
   // them again after a restart.
   virtual Version settled(StageId stage) const = 0;
   // So many microbatches are durable in the trainer's log. Each commit's record carries it, so that an older copy of
@@ -86,7 +86,7 @@ struct StageStatus {
   std::size_t members = 0, serving = 0;
   bool secured = false;
   Version version;
-  std::vector<Session> last_members;  // of the last committed round: who could bring the stage back
+  std::vector<Session> last_members;  // of the last committed round: its members could bring the stage back
   std::vector<Session> ahead;         // members that hold a newer version than the log knows
   std::size_t holders = 0;            // members that hold the version, also those that leave
   std::vector<Session> stranded;      // of those that serve: nobody of the next stage answers them

@@ -1,40 +1,60 @@
-// What the log says, brought back; and the log that says the same in few records.
-#include <algorithm>
-
+// The log: the order of its effects, what it says brought back, and the log that says the same in few records.
 #include "authority/authority.h"
 #include "events/session_end.h"
 
 namespace shoal {
 
-namespace {
-
-constexpr std::size_t kItemsMax = 4096;  // of one record
-
-// As LogAgain has it.
-RoundCommit with(const RecentCommits::TakenBack& taken, RoundCommit commit) {
-  if (!commit.back_to) return commit;
-  commit.secured = taken.secured;
-  commit.tag = taken.tag;
-  return commit;
+Result<std::unique_ptr<Authority>> Authority::open(AuthorityOptions options, AuthorityPort& port, EventLoop& loop,
+                                                   AuthorityLog log) {
+  std::unique_ptr<Authority> authority(new Authority(std::move(options), port, loop, std::move(log.file)));
+  SHOAL_TRY(authority->restore(log.records));
+  return authority;
 }
 
-// A record of `Record` for each kItemsMax of them.
-template <class Record, class Item>
-void add_in_parts(const std::vector<Item>& items, std::vector<Item> Record::*field, std::vector<LogRecord>& records) {
-  for (std::size_t at = 0; at < items.size(); at += kItemsMax) {
-    Record record;
-    const auto begin = items.begin() + static_cast<std::ptrdiff_t>(at);
-    (record.*field).assign(begin, begin + static_cast<std::ptrdiff_t>(std::min(kItemsMax, items.size() - at)));
-    records.push_back(std::move(record));
+void Authority::sync_log(std::function<void(Status)> done) { log_->sync(lifetime_.guard(std::move(done))); }
+
+void Authority::decide(const LogRecord& record, std::function<void()> effect) {
+  if (failed_) return;
+  Result<Bytes> packed = pack_log_record(record);
+  if (!packed.ok()) return fail_log(packed.error());
+  log_->append(*packed);
+  syncs_.push_back(loop_.now());
+  log_->sync(lifetime_.guard([this, effect = std::move(effect)](const Status& synced) {
+    if (failed_) return;
+    if (!synced.ok()) return fail_log(synced.error());
+    syncs_.pop_front();
+    effect();
+  }));
+}
+
+void Authority::fail_log(const Error& error) {
+  failed_ = true;
+  book_.close();
+  port_.on_log_failure(error);
+}
+
+bool Authority::sync_overdue(TimePoint now) {
+  const Duration waited = syncs_.empty() ? Duration::zero() : now - syncs_.front();
+  if (waited < kSyncOverdue) return false;
+  if (now >= next_sync_notice_) {
+    next_sync_notice_ = now + kSyncSaidAgain;
+    port_.on_slow_log(waited);
   }
+  return true;
 }
 
-}  // namespace
+// ---- replay ----
 
 // Applies the records in order. Rounds that were opened and not committed are over: their commit never left.
 Status Authority::restore(const std::vector<LogRecord>& records) {
-  for (const LogRecord& record : records)
-    SHOAL_TRY(std::visit([this](const auto& said) { return replay(said); }, record));
+  const auto apply = [this](const auto& said) -> Status {
+    if constexpr (requires { book_.replay(said); })
+      book_.replay(said);
+    else
+      SHOAL_TRY(replay(said));
+    return {};
+  };
+  for (const LogRecord& record : records) SHOAL_TRY(std::visit(apply, record));
   if (records.empty()) decide(LogStart{options_.manifest}, [] {});
   return {};
 }
@@ -42,18 +62,17 @@ Status Authority::restore(const std::vector<LogRecord>& records) {
 void Authority::start() {
   SHOAL_CHECK(!started_ && log_->settled());
   started_ = true;
-  for (const auto& [session, left] : over_)
-    if (!left) port_.fence(session);
+  book_.fence_again();
   for (const auto& tell : std::exchange(again_, {})) tell();
-  const TimePoint now = loop_.now();
-  for (auto& [session, member] : members_) member.heard_at = now;
-  publish(build_list());
-  last_tick_ = now;
+  book_.all_heard();
+  book_.publish(build_list());
+  book_.ticked();
   arm_tick();
 }
 
-Status Authority::contradicts(const std::string& what) const {
-  return make_error(ErrorCode::kCorrupt, "the authority's log " + what);
+Result<StageRounds*> Authority::stage_in_log(StageId stage) {
+  if (stage.value >= stages_.size()) return log_contradicts("names a stage that the run does not have");
+  return &rounds_of(stage);
 }
 
 Status Authority::replay(const LogStart& start) {
@@ -62,112 +81,61 @@ Status Authority::replay(const LogStart& start) {
                       "the run was started with another manifest: its run file was changed or damaged since. HINT: put "
                       "the old one back, or start a new run in another folder");
   if (start.manifest.signature != options_.manifest.signature)  // Ed25519: one key, one text, one signature
-    return contradicts(
+    return log_contradicts(
         "belongs to another run: it was begun with another run.key. HINT: put back the run.key that was "
         "made with it");
   return {};
 }
 
 Status Authority::replay(const LogMember& logged) {
-  StageState* stage = stage_of(logged.stage);
-  if (stage == nullptr) return contradicts("names a stage that the run does not have");
-  MemberState& member = place_member(logged.member.session, logged.stage);
+  SHOAL_ASSIGN(StageRounds* const stage, stage_in_log(logged.stage));
+  MemberState& member = book_.place(logged.member.session, logged.stage);
   member.member = logged.member;
   member.ready = member.serves = logged.member.serving;
   member.version = logged.member.version;
   member.heard_at = loop_.now();
-  ++stage->epoch.value;
-  ++epoch_.value;
+  ++stage->line().epoch.value;
+  book_.change_list();
   return {};
 }
 
 Status Authority::replay(const LogOver& over) {
-  const auto at = members_.find(over.session);
-  if (at == members_.end()) return contradicts("ends a session that never was a member");
-  const StageId stage = at->second.stage;
-  ++stage_of(stage)->epoch.value;
-  ++epoch_.value;
-  over_[over.session] = !is_fault(over.reason);
-  note_over(over.session, stage, over.reason);
-  drop_member(over.session);
-  return replay(over_lately_.back());
+  const MemberState* member = book_.find(over.session);
+  if (member == nullptr) return log_contradicts("ends a session that never was a member");
+  const StageId stage = member->stage;
+  ++rounds_of(stage).line().epoch.value;
+  book_.end(over.session, over.reason, !is_fault(over.reason));
+  return replay(LogOverAgain{stage, over.session, over.reason});
 }
 
-Status Authority::replay(const LogOpen& open) {
-  StageState* stage = stage_of(open.open.stage);
-  if (stage == nullptr) return contradicts("names a stage that the run does not have");
-  stage->round_used = open.open.round;
-  stage->last_abandon = RoundAbandon{open.open.stage, open.open.round, "the authority was restarted"};
+Status Authority::replay(const LogOpen& record) {
+  SHOAL_ASSIGN(StageRounds* const stage, stage_in_log(record.open.stage));
+  stage->line().replay(record);
   return {};
 }
 
 Status Authority::replay(const LogCommit& record) {
-  const RoundCommit& commit = record.commit;
-  StageState* stage = stage_of(commit.stage);
-  if (stage == nullptr) return contradicts("names a stage that the run does not have");
-  if (commit.version <= stage->version || (commit.back_to && stage->recent.digest_of(*commit.back_to) != commit.digest))
-    return contradicts("commits a version that does not follow the one before");
-  const auto taken = commit.back_to ? stage->recent.behind(*commit.back_to) : RecentCommits::TakenBack();
-  note_commit(*stage, commit, taken);
-  stage->round_used = std::max(stage->round_used, commit.round);
-  stage->last_commit_sent = commit;
-  note_named(commit);
-  ++epoch_.value;
-  return replay(LogAgain{with(taken, commit)});
+  SHOAL_ASSIGN(StageRounds* const stage, stage_in_log(record.commit.stage));
+  StageLine& line = stage->line();
+  SHOAL_ASSIGN(const auto taken, line.replay(record, port_.settled(line.stage), loop_.now()));
+  book_.note_commit(record.commit, taken);
+  return replay(LogAgain{line.told.back().commit});
 }
 
 // ---- a compacted log ----
 
-Status Authority::replay(const LogBase& base) {
-  epoch_ = base.epoch;
-  tally_.rounds = base.rounds;
-  tally_.taken_back = base.taken_back;
-  tally_.faults = base.faults;
-  return {};
-}
-
-Status Authority::replay(const LogShares& record) {
-  for (const LogShares::Share& share : record.shares) tally_.shares[{share.peer_tag, share.stage}] = share.entries;
-  return {};
-}
-
-Status Authority::replay(const LogSessions& record) {
-  for (const LogSessions::Over& over : record.over) over_[over.session] = over.left;
-  return {};
-}
-
 Status Authority::replay(const LogStage& record) {
-  StageState* stage = stage_of(record.stage);
-  if (stage == nullptr) return contradicts("names a stage that the run does not have");
-  stage->epoch = record.epoch;
-  stage->round_used = record.round_used;
-  stage->step_done = record.step_done;
-  stage->recent = record.recent;
-  if (!record.last_commit) return {};
-  if (stage->recent.digest_of(record.last_commit->version) != record.last_commit->digest)
-    return contradicts("ends a stage with a version that it does not know");
-  stage->version = record.last_commit->version;
-  stage->digest = record.last_commit->digest;
-  stage->secured = true;
-  stage->round_committed = record.last_commit->round;
-  stage->last_commit = stage->last_commit_sent = record.last_commit;
-  return {};
-}
-
-Status Authority::replay(const LogNamed& record) {
-  note_named(record.commit);
-  return {};
+  SHOAL_ASSIGN(StageRounds* const stage, stage_in_log(record.stage));
+  return stage->line().replay(record);
 }
 
 Status Authority::replay(const LogAgain& record) {
-  StageState* stage = stage_of(record.commit.stage);
-  if (stage == nullptr) return contradicts("names a stage that the run does not have");
-  if (stage->told.empty() || stage->told.back().commit.version < record.commit.version)
-    stage->told.push_back({record.commit, loop_.now()});
-  again_.push_back([this, commit = record.commit]() mutable {
+  SHOAL_ASSIGN(StageRounds* const stage, stage_in_log(record.commit.stage));
+  stage->line().replay(record, loop_.now());
+  again_.push_back([this, stage, commit = record.commit]() mutable {
     if (commit.back_to) {
       const RecentCommits::TakenBack taken{std::exchange(commit.secured, {}), std::exchange(commit.tag, 0)};
-      return say_restored(commit, taken);
+      return stage->say_restored(commit, taken);
     }
     port_.write(event_of(commit));
     port_.on_round_commit(commit);
@@ -176,7 +144,7 @@ Status Authority::replay(const LogAgain& record) {
 }
 
 Status Authority::replay(const LogOverAgain& record) {
-  if (over_lately_.empty() || over_lately_.back().session != record.session) over_lately_.push_back(record);
+  book_.note_over(record);
   again_.push_back([this, record] {
     port_.write(session_over_event(record.session, record.stage, record.reason));
     port_.on_session_over(record.session, record.stage, record.reason);
@@ -189,44 +157,18 @@ Status Authority::replay(const LogOverAgain& record) {
 Status Authority::compact(std::function<void(Status)> done) {
   SHOAL_CHECK(started_);
   if (failed_ || log_->compacting()) return make_error(ErrorCode::kBusy, "the authority's log takes nothing now");
+  std::vector<LogRecord> records{LogStart{options_.manifest}};
+  book_.compact(records);
+  for (const auto& stage : stages_) stage->line().compact(book_.of(stage->line().stage), records);
+  for (const LogOverAgain& lately : book_.over_lately()) records.push_back(lately);
   std::vector<Bytes> packed;
-  for (const LogRecord& record : compacted()) {
+  for (const LogRecord& record : records) {
     SHOAL_ASSIGN(packed.emplace_back(), pack_log_record(record));
     if (packed.back().size() > kAuthorityLog.record_bytes_max)
       return make_error(ErrorCode::kTooLarge, "a record of the authority's log would be too large");
   }
   log_->compact(std::move(packed), lifetime_.guard(std::move(done)));
   return {};
-}
-
-std::vector<LogRecord> Authority::compacted() const {
-  std::vector<LogRecord> records{LogStart{options_.manifest}};
-  records.push_back(LogBase{epoch_, port_.paths_logged(), tally_.rounds, tally_.taken_back, tally_.faults});
-  std::vector<LogShares::Share> shares;
-  for (const auto& [of, entries] : tally_.shares) shares.push_back({of.first, of.second, entries});
-  add_in_parts(shares, &LogShares::shares, records);
-  std::vector<LogSessions::Over> over;
-  for (const auto& [session, left] : over_) over.push_back({session, left});
-  add_in_parts(over, &LogSessions::over, records);
-  for (const StageState& stage : stages_) compact_stage(stage, records);
-  for (const LogOverAgain& lately : over_lately_) records.push_back(lately);
-  return records;
-}
-
-void Authority::compact_stage(const StageState& stage, std::vector<LogRecord>& records) const {
-  records.push_back(
-      LogStage{stage.stage, stage.epoch, stage.round_used, stage.step_done, stage.recent, stage.last_commit});
-  // One that is open, or came to nothing: whoever still asks hears that it is over.
-  if (stage.round_used > stage.round_committed) {
-    LogOpen open;
-    open.open.stage = stage.stage;
-    open.open.round = stage.round_used;
-    records.push_back(std::move(open));
-  }
-  for (const auto& [session, member] : stage.members) records.push_back(LogMember{stage.stage, member->member});
-  for (const auto& [session, member] : stage.members)
-    if (member->named) records.push_back(LogNamed{*member->named});
-  for (const StageState::Told& told : stage.told) records.push_back(LogAgain{told.commit});
 }
 
 }  // namespace shoal

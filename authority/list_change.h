@@ -2,8 +2,8 @@
 // What changed between two member lists: made, signed, checked, applied. Pure functions. Thread: any.
 //
 // The run's key signs a change itself, and in it the list that it goes from (epoch and id) and the one that it makes.
-// So who applies it checks one signature and one id, and its work follows what changed and not the list's length.
-// Members of a stage stand in the order of their sessions.
+// So a peer that applies it checks one signature and one id, and its work follows what changed and not the list's
+// length. Members of a stage stand in the order of their sessions.
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -15,7 +15,7 @@
 
 namespace shoal {
 
-// Of a packed MemberList (transport/envelope.h).
+// The id of a packed MemberList (transport/envelope.h).
 std::uint64_t list_id(ByteView packed);
 
 // REQUIRES: lists of the same stages. The ids are left to the caller.

@@ -14,8 +14,8 @@ class ListHistory {
   static constexpr std::size_t kChangesKept = 64;
 
   ListHistory(RunId run, SignBytes sign) : run_(run), sign_(std::move(sign)) {}
-  // Makes `list` the newest. What is to be sent to who has the one before: the change, or the whole list where that is
-  // shorter or there was none. REQUIRES: epochs rise.   ERRORS: kTooLarge (nothing changed).
+  // Makes `list` the newest. What is to be sent to a member that has the one before: the change, or the whole list
+  // where that is shorter or there was none. REQUIRES: epochs rise.   ERRORS: kTooLarge (nothing changed).
   Result<Message> tell(const MemberList& list);
   const MemberList& newest() const { return list_; }
   std::uint64_t id() const { return id_; }

@@ -2,12 +2,16 @@
 // A peer's side of membership: join, beats, the newest signed list, fencing, leaving. State machine without I/O,
 // threads or clock of its own. Thread: loop only. Bounds: one list (limits::kListBytesMax).
 //
+// clang-format off
 // Who calls what when (runtime's peer):
-//   start() once the transport is up; on_authority_up with the link; JoinAnswer, Members, MembersChange, BeatAck,
-//   Fenced, Goodbye, End from the authority, and from nobody else -> on_message; beat_now() when `serving`, version or
-//   leaving changed leave() at Ctrl-C when the open entries are settled (or with what there is), leave_at_once() at the
-//   second
-// and Membership asks its MembershipPort. A change that does not begin with our list, or a BeatAck that names a newer
+//   start()           once the transport is up
+//   on_authority_up   with the link
+//   on_message        JoinAnswer, Members, MembersChange, BeatAck, Fenced, Goodbye, End from the authority alone
+//   beat_now()        when `serving`, version or leaving changed
+//   leave()           at Ctrl-C, when the open entries are settled (or with what there is)
+//   leave_at_once()   at the second one
+// clang-format on
+// And Membership asks its MembershipPort. A change that does not begin with our list, or a BeatAck that names a newer
 // one, makes it ask for what it lacks (MembersQuery), at most once a second. While the authority is away nothing here
 // ends: hops go on, lists and rounds wait.
 #include <cstdint>

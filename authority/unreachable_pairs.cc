@@ -16,7 +16,7 @@ std::set<UnreachablePairs::Key> UnreachablePairs::note(std::span<const Blame> bl
     pair.malformed = blame.malformed;
     if (blamed.insert(key).second) ++pair.attempts;
   }
-  // In a row: who was not blamed this time begins anew, but for those that rest or were tried before.
+  // In a row: a pair that was not blamed this time begins anew, but for those that rest or were tried before.
   std::erase_if(pairs_, [&](const auto& entry) { return !entry.second.out && !blamed.contains(entry.first); });
   return blamed;
 }
@@ -35,7 +35,7 @@ std::vector<UnreachablePairs::LeftOut> UnreachablePairs::on_attempt_failed(
       votes[key.first] += pairs_.at(key).blames_first;
       votes[key.second] += pairs_.at(key).blames_second;
     }
-    // Who was left out before stays so: another choice would make the other one miss rounds too.
+    // A peer that was left out before stays so: another choice would make the other one miss rounds too.
     const auto rank = [&](const PeerId& peer) {
       const bool before =
           std::any_of(open.begin(), open.end(), [&](const Key& key) { return pairs_.at(key).out == peer; });

@@ -44,7 +44,8 @@ class UnreachablePairs {
     TimePoint until{};
     bool malformed = false;
   };
-  // An attempt came to nothing. `settled`: the targets that a peer could bring. Returns who is left out from now on.
+  // An attempt came to nothing. `settled`: the targets that a peer could bring. Returns the peers that are left out
+  // from now on.
   std::vector<LeftOut> on_attempt_failed(std::span<const Blame> blames,
                                          const std::function<std::uint64_t(const PeerId&)>& settled, TimePoint now);
   // A round was committed; `agreed` had its sum, `present` are all members of the stage. A trial without the other peer
@@ -52,10 +53,10 @@ class UnreachablePairs {
   void on_commit(const std::set<PeerId>& agreed, const std::set<PeerId>& present);
   // It left by itself: whoever comes back under this key may have another path.
   void on_left(const PeerId& peer);
-  // Its session ended against its will: as long as nobody of a pair is there but who was left out, that one serves. One
-  // blame leaves it out again when the other is back.
+  // Its session ended against its will: as long as nobody of a pair is there but the one that was left out, it serves.
+  // One blame leaves it out again when the other is back.
   void on_gone(const PeerId& peer);
-  // The last round: who rests is tried once more, since what it holds would be lost.
+  // The last round: a peer that rests is tried once more, since what it holds would be lost.
   void try_now(TimePoint now);
 
   bool rests(const PeerId& peer, TimePoint now) const;  // takes part in no round

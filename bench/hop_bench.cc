@@ -13,8 +13,8 @@
 
 #include "bench/hop_profile.h"
 #include "bench/hop_run.h"
-#include "bench/stop_signal.h"
 #include "common/os/executable.h"
+#include "common/os/stop_signals.h"
 #include "common/os/thread_loop.h"
 #include "common/rng.h"
 #include "demo/figures.h"
@@ -66,7 +66,7 @@ class HopBench {
                .netlab = source_file(program_, "netlab"),
                .folder = folder_,
                .say = {},
-               .stop = stop_signal_came}) {
+               .stop = stop_wanted}) {
     setting_.codec = options_.codec;
     setting_.steps = options_.steps;
     setting_.in_flight = options_.in_flight;
@@ -201,7 +201,7 @@ class HopBench {
                           output,
                           error}));
     for (const TimePoint deadline = monotonic_now() + kPythonBudget; !child.wait_until(monotonic_now() + 100ms);) {
-      if (stop_signal_came()) return make_error(ErrorCode::kInterrupted, "interrupted");
+      if (stop_wanted()) return make_error(ErrorCode::kInterrupted, "interrupted");
       if (monotonic_now() > deadline) return make_error(ErrorCode::kTimeout, "plain_gpt.py did not end");
     }
     const auto lines = FileTail(output).new_lines();
@@ -230,7 +230,7 @@ int fail(const Error& error) {
 int run_hop_bench(const HopBenchOptions& options) {
   const auto program = own_program();
   if (!program.ok()) return fail(program.error());
-  listen_for_stop_signal();
+  listen_for_stop();
   std::string folder = options.keep;
   if (folder.empty()) {
     folder = (fs::temp_directory_path() / "shoal-hop-XXXXXX").string();

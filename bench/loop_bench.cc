@@ -95,7 +95,7 @@ class NotingEvents final : public EventLog {
   std::string process_;
 };
 
-struct QuietLaunchOwner final : Launch::Owner {
+struct QuietLaunchOwner final : LaunchOwner {
   void on_train_line(const TrainLine&) override {}
   void on_notice(const std::string&) override {}
   void on_states(std::map<std::uint16_t, Bytes>, std::function<void(Status)> saved) override { saved({}); }

@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "bench/stop_signal.h"
 #include "common/os/executable.h"
 #include "common/os/posix_file.h"
+#include "common/os/stop_signals.h"
 #include "common/os/thread_loop.h"
 #include "demo/file_tail.h"
 #include "demo/offspring.h"
@@ -110,7 +110,7 @@ class StalenessBench {
                                                     output,
                                                     error}));
     while (!child.wait_until(monotonic_now() + 100ms))
-      if (stop_signal_came())
+      if (stop_wanted())
         return make_error(ErrorCode::kInterrupted, "interrupted; what is in " + options_.rows + " is kept");
     std::ostringstream text;
     text << std::ifstream(output, std::ios::binary).rdbuf();
@@ -144,7 +144,7 @@ int fail(const Error& error) {
 }  // namespace
 
 int run_staleness_bench(const StalenessOptions& options, const std::string& shoal) {
-  listen_for_stop_signal();
+  listen_for_stop();
   std::string folder = (fs::temp_directory_path() / "shoal-staleness-XXXXXX").string();
   if (mkdtemp(folder.data()) == nullptr) return fail(make_error(ErrorCode::kIo, folder + " cannot be made"));
   const auto rows = StalenessBench(options, shoal, folder).run();

@@ -81,7 +81,7 @@ Status read_each(const std::vector<std::string>& paths, const std::function<void
   for (std::size_t i = 0; i < found.size(); ++i) {
     Result<Bytes> bytes = read_file(found[i], kCheckpointBytesMax);
     const std::uint64_t size = bytes.ok() ? bytes->size() : 0;
-    take({found[i], size, bytes.ok() ? parse_checkpoint(*std::move(bytes)) : Result<Checkpoint>(bytes.error())});
+    take({found[i], size, bytes.ok() ? parse_checkpoint(*bytes) : Result<Checkpoint>(bytes.error())});
     show_headway(meter, {.what = "reading checkpoints", .done = i + 1, .total = found.size()});
   }
   end_status();

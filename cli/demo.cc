@@ -8,6 +8,7 @@
 #include "cli/outcome.h"
 #include "cli/program.h"
 #include "common/os/executable.h"
+#include "common/os/stop_signals.h"
 #include "demo/offspring.h"
 #include "runtime/config/config.h"
 

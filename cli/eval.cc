@@ -7,6 +7,7 @@
 #include "cli/outcome.h"
 #include "cli/program.h"
 #include "common/os/batch_work.h"
+#include "common/os/stop_signals.h"
 #include "common/status_line.h"
 #include "runtime/solo/saved_model.h"
 #include "runtime/solo/stage_chain.h"

@@ -10,6 +10,7 @@
 #include "cli/live.h"
 #include "cli/outcome.h"
 #include "cli/program.h"
+#include "common/os/stop_signals.h"
 #include "common/os/thread_loop.h"
 #include "common/rng.h"
 #include "dht/dht_child.h"
@@ -62,7 +63,7 @@ class InspectProgram {
     if (const Status opened = open(); !opened.ok()) return fail(opened.error());
     ask();
     loop_.run();
-    if (signals_->heard()) return signals_->exit_code();
+    if (stop_wanted()) return stop_exit_code();
     return written_.ok() ? judge() : fail(written_.error());
   }
 

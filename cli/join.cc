@@ -15,6 +15,7 @@
 #include "common/os/file_storage.h"
 #include "common/os/posix_file.h"
 #include "common/os/resident_memory.h"
+#include "common/os/stop_signals.h"
 #include "common/os/thread_loop.h"
 #include "common/os/work_thread.h"
 #include "common/status_line.h"
@@ -72,7 +73,7 @@ class JoinProgram final : private Peer::Owner {
     if (global_.json) print_json();
     if (error_) return fail(*error_);
     if (!reason_.empty()) log_info(reason_);
-    return signals_->heard() ? signals_->exit_code() : kExitOk;
+    return stop_wanted() ? stop_exit_code() : kExitOk;
   }
 
   // Nobody needs what the device computes, and its thread would be joined after that job: in minutes, or never.

@@ -18,6 +18,7 @@
 #include "common/os/descriptors.h"
 #include "common/os/file_storage.h"
 #include "common/os/program_start.h"
+#include "common/os/stop_signals.h"
 #include "common/os/thread_loop.h"
 #include "common/os/work_thread.h"
 #include "common/status_line.h"
@@ -100,7 +101,7 @@ Error still_in_use(const Error& error) {
                         "who joins with the new ticket comes");
 }
 
-class LaunchProgram final : private Launch::Owner {
+class LaunchProgram final : private LaunchOwner {
  public:
   LaunchProgram(LaunchArguments arguments, bool json) : arguments_(std::move(arguments)), json_(json) {}
 
@@ -155,7 +156,7 @@ class LaunchProgram final : private Launch::Owner {
                       .rng = Rng(entropy_seed()),
                       .directory = directory_.get(),
                       .run_aside = [this](auto job, auto done) { run_aside(std::move(job), std::move(done)); }},
-                     static_cast<Launch::Owner&>(*this)));
+                     static_cast<LaunchOwner&>(*this)));
     SHOAL_TRY(
         replace_file(arguments_.folder + kListenFile, {Bytes::copy_of(std::string_view(wire_->listening_address()))}));
     SHOAL_ASSIGN(signals_, StopSignals::listen(
@@ -302,7 +303,7 @@ class LaunchProgram final : private Launch::Owner {
     if ((finished_ || launch_->ended()) && !summary_.reason.empty())
       print_summary(summary_);  // else a log failed before the end
     if (error_) return fail(*error_);
-    return signals_->heard() ? signals_->exit_code() : kExitOk;
+    return stop_wanted() ? stop_exit_code() : kExitOk;
   }
 
   void print_summary(const RunSummary& s) {
@@ -312,7 +313,7 @@ class LaunchProgram final : private Launch::Owner {
                std::lround(100 * s.full_in_flight_share), " % of these tokens, and never fewer than ",
                flight_limits(config_).fewest);
     const std::string text = summary_json({.name = config_.run.name,
-                                           .interrupted = signals_->heard(),
+                                           .interrupted = stop_wanted(),
                                            .loss_start = losses_.first(),
                                            .loss_end = losses_.last(),
                                            .wire_bytes = wire_->bytes_sent(),

@@ -1,80 +1,22 @@
 #include "cli/live.h"
 
 #include <arpa/inet.h>
-#include <fcntl.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netdb.h>
-#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <csignal>
 #include <cstring>
 
 #include "common/log.h"
 #include "common/os/posix_file.h"
-#include "common/os/program_start.h"
 #include "common/rng.h"
 #include "dht/dht_child.h"
 
 namespace shoal {
-
-// ---- signals ----
-
-namespace {
-
-constexpr char kNoSignal = 0;
-int signal_pipe[2] = {-1, -1};  // written by the handler; made once, kept for the life of the process
-
-void on_signal(int signal) {
-  const int kept = errno;
-  const char byte = static_cast<char>(signal);
-  [[maybe_unused]] const auto written = ::write(signal_pipe[1], &byte, 1);
-  errno = kept;
-}
-
-}  // namespace
-
-Result<std::unique_ptr<StopSignals>> StopSignals::listen(EventLoop& loop, std::function<void()> first,
-                                                         std::function<void()> again) {
-  if (signal_pipe[0] < 0 && ::pipe2(signal_pipe, O_CLOEXEC) != 0)
-    return error_of_errno("make a pipe for", "signals", errno);
-  std::unique_ptr<StopSignals> signals(new StopSignals(loop, std::move(first), std::move(again)));
-  handle_stop_signals(on_signal);
-  return signals;
-}
-
-StopSignals::StopSignals(EventLoop& loop, std::function<void()> first, std::function<void()> again)
-    : loop_(loop), first_(std::move(first)), again_(std::move(again)), thread_([this] { read_signals(); }) {}
-
-StopSignals::~StopSignals() {
-  handle_stop_signals(SIG_DFL);
-  [[maybe_unused]] const auto written = ::write(signal_pipe[1], &kNoSignal, 1);
-  thread_.join();
-}
-
-void StopSignals::read_signals() {
-  for (int heard = 0;;) {
-    pollfd wait{signal_pipe[0], POLLIN, 0};
-    const int patience =
-        heard < 2 ? -1 : static_cast<int>(std::chrono::duration_cast<std::chrono::milliseconds>(kPatience).count());
-    const int ready = ::poll(&wait, 1, patience);
-    if (ready < 0 && errno == EINTR) continue;
-    if (ready == 0) _exit(exit_code());
-    char byte = kNoSignal;
-    if (::read(signal_pipe[0], &byte, 1) != 1) continue;
-    if (byte == kNoSignal) return;
-    if (++heard == 1) {
-      signal_ = byte;
-      loop_.post(first_);
-    } else {
-      loop_.post(again_);
-    }
-  }
-}
 
 // ---- addresses ----
 

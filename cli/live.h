@@ -1,11 +1,7 @@
 #pragma once
-// What `shoal launch` and `shoal join` share: how Ctrl-C reaches the loop, which addresses others are told, the way
-// into the DHT.
-#include <atomic>
-#include <functional>
+// What `shoal launch` and `shoal join` share: which addresses others are told, and the way into the DHT.
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "common/event_loop.h"
@@ -14,31 +10,6 @@
 #include "runtime/config/ticket.h"
 
 namespace shoal {
-
-// SIGINT, SIGTERM and SIGHUP become tasks of the loop: the first runs `first`, every later one `again`. A process that
-// still runs kPatience after the second ends there. Children do not inherit the handlers. One object at a time; owns a
-// thread.
-class StopSignals {
- public:
-  static constexpr Duration kPatience = 3s;
-  // ERRORS: kIo (no pipe).
-  static Result<std::unique_ptr<StopSignals>> listen(EventLoop& loop, std::function<void()> first,
-                                                     std::function<void()> again);
-  ~StopSignals();
-  StopSignals(const StopSignals&) = delete;
-  StopSignals& operator=(const StopSignals&) = delete;
-
-  bool heard() const { return signal_ != 0; }
-  int exit_code() const { return 128 + signal_; }  // 130, 143 or 129. REQUIRES: heard().
-
- private:
-  StopSignals(EventLoop& loop, std::function<void()> first, std::function<void()> again);
-  void read_signals();
-  EventLoop& loop_;
-  std::function<void()> first_, again_;
-  std::atomic<int> signal_{0};  // the first one
-  std::thread thread_;
-};
 
 // "host:port" with the host's IP address in place of its name: the wire dials no names, and others would ask their own
 // name servers. Blocks while the name server is asked. `v6`: an IPv6 address will do. ERRORS: kInput.

@@ -5,24 +5,15 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <csignal>
 #include <cstdio>
 #include <cstring>
 
 #include "common/log.h"
-#include "common/os/program_start.h"
 #include "common/os/thread_loop.h"
 #include "common/status_line.h"
 
 namespace shoal {
 namespace {
-
-volatile std::sig_atomic_t stop_signal = 0;
-
-void on_stop(int signal) {
-  if (stop_signal != 0) _exit(128 + signal);
-  stop_signal = signal;
-}
 
 Error no_output(int cause) {
   return make_error(ErrorCode::kIo, std::string("stdout cannot be written") +
@@ -109,11 +100,5 @@ int with_output_written(int code) {
 void show_headway(HeadwayMeter& meter, const Headway& headway) {
   if (const auto line = meter.line(headway, monotonic_now(), status_columns())) show_status(*line);
 }
-
-void listen_for_stop() { handle_stop_signals(on_stop); }
-
-bool stop_wanted() { return stop_signal != 0; }
-
-int stop_exit_code() { return stop_signal == 0 ? kExitInterrupted : 128 + stop_signal; }
 
 }  // namespace shoal

@@ -1,5 +1,5 @@
 #pragma once
-// Exit codes (after BSD's sysexits), how a failure is said, what becomes of the output, and how Ctrl-C is heard.
+// Exit codes (after BSD's sysexits), how a failure is said, and what becomes of the output.
 // Documented in docs/CLI.md.
 #include <string>
 
@@ -47,10 +47,5 @@ Status check_output();
 
 // How far something is, as the status of this process, where a line of it is due.
 void show_headway(HeadwayMeter& meter, const Headway& headway);
-
-// Ctrl-C, SIGTERM and SIGHUP: the first one is heard here, the second ends the process at once.
-void listen_for_stop();
-bool stop_wanted();
-int stop_exit_code();  // 130 after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP
 
 }  // namespace shoal

@@ -12,6 +12,7 @@
 #include "common/log.h"
 #include "common/os/batch_work.h"
 #include "common/os/posix_file.h"
+#include "common/os/stop_signals.h"
 #include "common/os/thread_loop.h"
 #include "common/status_line.h"
 #include "events/line_parts.h"

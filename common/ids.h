@@ -53,10 +53,12 @@ struct Session {
   static Session of(const PeerId& peer, std::uint64_t incarnation);
 };
 
+using EntrySerial = std::uint64_t;
+
 // Names an entry; made by the peer that holds it. Serials are never reused in a session.
 struct EntryName {
   Session session;
-  std::uint64_t serial = 0;
+  EntrySerial serial = 0;
   auto operator<=>(const EntryName&) const = default;
 };
 
@@ -95,6 +97,9 @@ std::ostream& operator<<(std::ostream& out, const Session& session);
 std::ostream& operator<<(std::ostream& out, const EntryName& entry_name);
 std::ostream& operator<<(std::ostream& out, const Lease& lease);
 std::ostream& operator<<(std::ostream& out, const MicrobatchId& id);
+
+using WeightStamp = std::uint64_t;  // number of writes to the parameters so far; stamp s lives in buffer s % 2
+enum class WindowSlot : std::uint8_t { kA = 0, kB = 1 };  // the two accumulators
 
 // A 64-bit mix (SplitMix64's finaliser): for hash tables and for the tags below, not for security.
 constexpr std::uint64_t mix64(std::uint64_t x) {

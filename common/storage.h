@@ -36,6 +36,8 @@ class Storage {
   virtual Result<std::unique_ptr<AppendFile>> open_append(const std::string& path) = 0;
   // Whole content. ERRORS: kMissing, kTooLarge (over limit_bytes), kIo.
   virtual Result<Bytes> read(const std::string& path, std::size_t limit_bytes) = 0;
+  // Fills `into` with what stands from `at` on, as far as the file goes. The size of the file. ERRORS: kMissing, kIo.
+  virtual Result<std::uint64_t> read_at(const std::string& path, std::uint64_t at, MutableByteView into) = 0;
   // Atomic replacement: temporary file, fsync, rename, fsync of the directory.
   virtual void replace(const std::string& path, std::vector<Bytes> parts, std::function<void(Status)> done) = 0;
   // Cuts a torn tail off: while the caller holds the file open for appending and has appended nothing, so that nobody

@@ -9,7 +9,7 @@
 namespace shoal {
 
 // Jobs of one kind take about the same time: a device hangs whose job takes several times the longest of its kind, and
-// the first of each heavy kind is waited for longer (job_times.h, authority/authority.h).
+// the first of each heavy kind is waited for longer (job_times.h, authority/patience.h).
 enum class WorkKind : std::uint8_t {
   kForward,
   kEvaluate,

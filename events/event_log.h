@@ -42,9 +42,4 @@ std::unique_ptr<EventLog> make_silent_event_log();
 // written ("missing"). Borrows the clock. ERRORS: kMissing (no such folder), kIo.
 Result<std::unique_ptr<EventLog>> open_event_log(const std::string& path, EventIdentity identity, const Clock& clock);
 
-// Back from the texts of a line. ERRORS: kMalformed.
-Result<Session> parse_session(std::string_view text);
-Result<EntryName> parse_entry_name(std::string_view text);
-Result<MicrobatchId> parse_microbatch(std::string_view text);
-
 }  // namespace shoal

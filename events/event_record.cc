@@ -43,6 +43,12 @@ EventRecord anchor_event(StageId stage, Version version, CountTag tag, const Dig
   return {.event = EventKind::kAnchor, .stage = stage, .version = version, .digest = digest, .tag = tag};
 }
 
+void set_delays(EventRecord& step, const DelayHistogram& delays, std::uint64_t settle_wait_ms) {
+  step.delay_mean = delays.mean();
+  step.delays.emplace(delays.counts().begin(), delays.counts().end());
+  step.settle_wait_ms = settle_wait_ms;
+}
+
 EventRecord entry_event(EventKind event, const MicrobatchId& microbatch, const EntryName& entry_name,
                         std::string_view cause) {
   return {.event = event, .microbatch = microbatch, .entry_name = entry_name, .cause = std::string(cause)};

@@ -11,12 +11,11 @@
 #include "common/ids.h"
 #include "events/delay.h"
 #include "events/event_kind.h"
-#include "stages/executor.h"
 #include "transport/messages.h"
 
 namespace shoal {
 
-// What is not set is not written. The members are the fields of a line, in the order of the line.
+// What is not set is not written. The members are the fields of a line, in its order (events/event_schema.h).
 struct EventRecord {
   EventKind event;
   std::optional<MicrobatchId> microbatch{};
@@ -43,8 +42,11 @@ struct EventRecord {
   std::string cause{};
   std::optional<double> loss{};  // nats a target
   std::optional<std::uint64_t> targets{};
-  std::optional<DelayHistogram> delays{};         // of a step's gradients, in targets; written with its mean
-  std::optional<std::uint64_t> settle_wait_ms{};  // the step's window was closed for so long before all was settled
+  // Of a step: how late its gradients were, in targets by delay (set_delays), and for how long its window was closed
+  // before all was settled.
+  std::optional<double> delay_mean{};
+  std::optional<std::vector<std::uint64_t>> delays{};
+  std::optional<std::uint64_t> settle_wait_ms{};
   // Bytes of the transport; of frames of activations and gradients: as floats, and as they were sent.
   std::optional<std::uint64_t> sent{}, received{}, fp32{}, payload{};
   std::optional<std::uint64_t> deltas{}, keys{};       // activations sent as differences to a base; as key frames
@@ -66,6 +68,7 @@ EventRecord session_over_event(const Session& session, StageId stage, std::strin
 EventRecord commit_event(const MicrobatchId& microbatch, std::vector<EntryName> path, double loss,
                          std::uint64_t targets);
 EventRecord anchor_event(StageId stage, Version version, CountTag tag, const Digest& digest);
+void set_delays(EventRecord& step, const DelayHistogram& delays, std::uint64_t settle_wait_ms);
 // Of the peer that holds the entry.
 EventRecord entry_event(EventKind event, const MicrobatchId& microbatch, const EntryName& entry_name,
                         std::string_view cause = {});

@@ -173,10 +173,7 @@ void Courier::on_have(const Session& from, const Have& message, TimePoint now) {
   if (child->transfer != 0) neighbours_.drop(from, child->transfer);
   child->transfer = 0;
   end_branch(hop->spec.microbatch, *child, BranchEnd::kAborted);
-  child->phase = HopPhase::kBelow;
-  child->since = now;
-  child->overdue = false;
-  if (child == &hop->children.back()) arm(*hop, now);
+  enter(*hop, *child, HopPhase::kBelow, now);
 }
 
 void Courier::on_gone(const Session& from, const Gone& message, TimePoint now) {
@@ -199,12 +196,7 @@ void Courier::on_gradient_header(const Remote& from, const Gradient& message, Tr
   }
   Child* child = hop->child_of(message.lease);
   note_accepted(*hop, *child, now);
-  if (child->phase != HopPhase::kBackward) {
-    child->phase = HopPhase::kBackward;
-    child->since = now;
-    child->overdue = false;
-    if (child == &hop->children.back()) arm(*hop, now);
-  }
+  if (child->phase != HopPhase::kBackward) enter(*hop, *child, HopPhase::kBackward, now);
   if (transfer == 0)
     on_gradient(from.session, message, {}, now);
   else
@@ -255,18 +247,9 @@ void Courier::on_progress(const Session& from, const Progress& message, TimePoin
     if (child->phase == HopPhase::kForward && !child->take)
       neighbours_.observe(from, HopKind::kForward, now - child->since);
     const bool rejoined = child->phase == HopPhase::kStranded || item.phase == HopPhase::kBackward;
-    child->phase = item.phase;
-    child->since = now;
-    child->overdue = item.phase == HopPhase::kStranded;
-    const bool newest = child == &hop->children.back();
-    if (child->overdue) {
-      note_stranded(*hop, *child, now);
-      if (newest) fire(*hop, "stranded", now);
-      continue;
-    }
     if (rejoined) health_.rejoined(from);
-    health_.delivered(from);
-    if (newest) arm(*hop, now);
+    if (item.phase != HopPhase::kStranded) health_.delivered(from);
+    enter(*hop, *child, item.phase, now);
   }
 }
 

@@ -181,12 +181,12 @@ class Courier {
                                   const std::optional<GradientHint>& hint, bool key);
   void frames_sent(const MicrobatchId& microbatch, Child& child, TransferId transfer);
   void end_branch(const MicrobatchId& microbatch, Child& child, BranchEnd end);
+  void enter(Hop& hop, Child& child, HopPhase phase, TimePoint now);
   void fire(Hop& hop, std::string_view cause, TimePoint now);
   void note_answer(Hop& hop, Child& child, TimePoint now);
   void note_accepted(Hop& hop, Child& child, TimePoint now);  // an answer that is no refusal
-  void note_stranded(Hop& hop, const Child& child, TimePoint now);
   void look_for_stranded(TimePoint now, bool away);
-  bool overdue(const Hop& hop, TimePoint now) const;
+  std::optional<std::string_view> overdue(const Hop& hop, TimePoint now) const;  // why its timer fires now
   // What the timer was armed with, or what has been measured since, if that is longer; 0 = liveness only.
   Duration patience_of(const Hop& hop) const;
   void retry_later(Hop& hop, TimePoint now);
@@ -197,8 +197,7 @@ class Courier {
   void set_parked(Hop& hop, bool parked);
   // `hinted`: its gradient waits somewhere, and a full peer has credits apart for that.
   Choice choose(Hop& hop, bool hinted, TimePoint now);
-  void give_back(Child& child);                      // its credit
-  bool silent(const Hop& hop, TimePoint now) const;  // the newest child
+  void give_back(Child& child);  // its credit
   void forget_below(const Low& low);
   void renew(const std::vector<Low>& lows);
 

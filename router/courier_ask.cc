@@ -157,12 +157,8 @@ void Courier::on_need_key_frame(const Session& from, const NeedKeyFrame& message
   if (hop->won || hop->committed || child->key_asked) return;
   child->key_asked = true;
   ++counters_.key_frames;
-  if (child->phase != HopPhase::kForward) {  // the entry that it had joined lost its feeder: it waits for us now
-    child->phase = HopPhase::kForward;
-    child->since = now;
-    child->overdue = false;
-    if (child == &hop->children.back()) arm(*hop, now);
-  }
+  // The entry that it had joined lost its feeder: it waits for us now.
+  if (child->phase != HopPhase::kForward) enter(*hop, *child, HopPhase::kForward, now);
   const MicrobatchId id = hop->spec.microbatch;
   owner_.write(claim_event(EventKind::kKeyFrame, id, from, message.lease));
   const auto transfer = send_forward(*hop, message.lease, from, {}, true);
@@ -207,10 +203,19 @@ void Courier::note_accepted(Hop& hop, Child& child, TimePoint now) {
   note_answer(hop, child, now);
 }
 
-void Courier::note_stranded(Hop& hop, const Child& child, TimePoint now) {
+void Courier::enter(Hop& hop, Child& child, HopPhase phase, TimePoint now) {
+  child.phase = phase;
+  child.since = now;
+  child.overdue = phase == HopPhase::kStranded;
+  const bool newest = &child == &hop.children.back();
+  if (!child.overdue) {
+    if (newest) arm(hop, now);
+    return;
+  }
   health_.strand(child.session, now);
   Tried& tried = hop.tried[child.session];
   tried.stranded_until = now + tried.rest.next(now - child.asked);
+  if (newest) fire(hop, "stranded", now);
 }
 
 // `away`: this process stood still and heard nobody.
@@ -254,8 +259,8 @@ void Courier::tick(TimePoint now, const std::vector<Low>& lows) {
   for (const MicrobatchId& id : due) {
     const auto it = hops_.find(id);
     if (it == hops_.end() || it->second.won) continue;
-    if (overdue(it->second, now)) {
-      fire(it->second, silent(it->second, now) ? "silent" : "deadline", now);
+    if (const auto cause = overdue(it->second, now)) {
+      fire(it->second, *cause, now);
     } else if (room || !it->second.full) {
       room = ask(it->second, now).room;
     }
@@ -285,15 +290,13 @@ void Courier::renew(const std::vector<Low>& lows) {
   for (auto& [session, leases] : renewed) neighbours_.send(session, Renew{std::move(leases), lows});
 }
 
-bool Courier::silent(const Hop& hop, TimePoint now) const {
-  return health_.silent(hop.children.back().session, hop.armed_listened, now);
-}
-
-bool Courier::overdue(const Hop& hop, TimePoint now) const {
-  if (hop.children.empty()) return false;
-  if (silent(hop, now)) return true;
+std::optional<std::string_view> Courier::overdue(const Hop& hop, TimePoint now) const {
+  if (hop.children.empty()) return std::nullopt;
+  if (health_.silent(hop.children.back().session, hop.armed_listened, now)) return "silent";
   const Duration waited = health_.listened(now) - hop.armed_listened;
-  return hop.patience > Duration::zero() && waited >= hop.patience && waited >= patience_of(hop);
+  const bool late = hop.patience > Duration::zero() && waited >= hop.patience && waited >= patience_of(hop);
+  if (late) return "deadline";
+  return std::nullopt;
 }
 
 }  // namespace shoal

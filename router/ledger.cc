@@ -1,48 +1,71 @@
-// Messages and claims. The device's side: ledger_jobs.cc; questions: ledger_look.cc.
+// Messages and claims. The device's side and questions: ledger_jobs.cc.
 #include "router/ledger.h"
 
-#include <algorithm>
 #include <utility>
+
+#include "common/check.h"
 
 namespace shoal {
 namespace {
 
-CommitState decided_state(const Ledger::Entry& e) {
-  if (e.late) return CommitState::kDropped;
-  return e.merged ? CommitState::kMerged : CommitState::kCommitted;
+CommitState decided_state(const Entry& e) {
+  if (e.state == EntryState::kDropped) return CommitState::kDropped;
+  return e.state == EntryState::kMerged ? CommitState::kMerged : CommitState::kCommitted;
 }
 
 }  // namespace
 
-Ledger::Ledger(LedgerPort& port, Courier& courier, LedgerOptions options)
-    : port_(port), courier_(courier), options_(std::move(options)), windows_(options_.inner_batch) {}
+Ledger::Ledger(LedgerPort& port, Courier& courier, Windows& windows, LedgerOptions options)
+    : port_(port),
+      courier_(courier),
+      windows_(windows),
+      options_(std::move(options)),
+      arrivals_({options_.credits, options_.recovery_credits, options_.lease}),
+      hearsay_(options_.lease) {}
+
+void Ledger::move(Entry& e, EntryState to) {
+  if (!may_follow(e.state, to))
+    check_failed(__FILE__, __LINE__, "may_follow(e.state, to)", check_operands(name_of(e.state), name_of(to)));
+  const EntrySerial serial = e.name.serial;
+  if (e.state == EntryState::kArriving) arrivals_.forget(serial);
+  if (e.state == EntryState::kCounted) hearsay_.forget(serial);
+  e.state = to;
+  if (to == EntryState::kCommitted) {
+    windows_.settle(serial);
+    settle_next_.push_back(serial);
+  }
+  if (is_final(to)) active_.erase(serial);
+  if (to != EntryState::kGone) return;
+  for (const auto& [lease, claim] : e.leases) by_lease_.erase(lease);
+  if (const auto it = live_.find(e.microbatch); it != live_.end() && it->second == serial) live_.erase(it);
+  entries_.erase(serial);
+}
 
 bool Ledger::closed(const Forward& message) const {
   const MicrobatchId& id = message.microbatch;
   if (id.serial < low_of(id.trainer) || closed_.contains(id)) return true;
-  if (const Entry* live = find_live(id); live != nullptr && live->state == EntryState::kCommitted) return true;
-  return message.step.value > 0 && (message.step <= step_done_ || steps_.contains(message.step));
+  if (const Entry* live = find_live(id); live != nullptr && is_final(live->state)) return true;
+  return message.step.value > 0 && (message.step <= windows_.step_done() || windows_.announced(message.step));
 }
 
 std::optional<EntrySerial> Ledger::on_forward(const Session& from, const Forward& message, TransferId transfer,
                                               TimePoint now) {
   const MicrobatchId& id = message.microbatch;
-  if (transfer != 0 && key_frame_comes(message, from)) {
-    Entry& e = *entry(by_lease_.at(message.lease));
-    e.transfer = transfer;
-    e.awaited = now;
-    return e.serial;
-  }
-  if (by_lease_.contains(message.lease)) {  // a repeat
-    if (transfer != 0 && entry(by_lease_.at(message.lease))->transfer != transfer) port_.refuse_frames(from, transfer);
+  if (const Entry* e = claimed(message.lease)) {
+    const auto awaited = arrivals_.transfer_of(e->name.serial);
+    if (transfer == 0 || awaited == transfer) return std::nullopt;  // a repeat
+    if (e->state == EntryState::kArriving && !awaited && e->key_lease == message.lease && e->transfer_from == from) {
+      arrivals_.await(e->name.serial, from, transfer, now);
+      return e->name.serial;
+    }
+    port_.refuse_frames(from, transfer);
     return std::nullopt;
   }
   if (closed(message)) {
     busy(from, message.lease, BusyReason::kClosed, transfer);
     return std::nullopt;
   }
-  Entry* live = live_entry(id);
-  if (live != nullptr) {
+  if (Entry* live = live_entry(id)) {
     answer_live(*live, from, message, transfer, now);
     return std::nullopt;
   }
@@ -53,53 +76,40 @@ std::optional<EntrySerial> Ledger::on_forward(const Session& from, const Forward
   const EntrySerial serial = next_serial_++;
   Entry& e = entries_[serial];
   active_.insert(serial);
+  e.name = {options_.self, serial};
   e.microbatch = id;
-  e.serial = serial;
   e.sample = message.sample;
   e.epoch = message.epoch;
   e.kind = message.kind;
   e.versions = message.versions;
   e.step = message.step;
   e.hint = message.hint;
-  e.transfer = transfer;
   e.transfer_from = from;
-  e.awaited = now;
-  std::erase_if(arrivals_, [&](const auto& a) {  // of a trainer's life before; members' sessions end by name
-    return a.first.peer_tag == from.peer_tag && a.first != from;
-  });
-  arrivals_.try_emplace(from);
+  arrivals_.await(serial, from, transfer, now);
   live_[id] = serial;
   add_lease(e, from, message.lease, message.above, now);
   ++counters_.accepted;
-  port_.write(entry_event(EventKind::kEntry, id, entry_name_of(e)));
+  say(EventKind::kEntry, e);
   return serial;
-}
-
-bool Ledger::key_frame_comes(const Forward& message, const Session& from) const {
-  const auto it = by_lease_.find(message.lease);
-  const Entry* e = it == by_lease_.end() ? nullptr : find(it->second);
-  return e != nullptr && e->state == EntryState::kArriving && e->transfer == 0 && e->key_lease == message.lease &&
-         e->transfer_from == from;
 }
 
 std::optional<BusyReason> Ledger::refusal(const Session& from, const Forward& message) const {
   if (leaving_) return BusyReason::kLeaving;
-  if (!serving_) return BusyReason::kNotServing;
   const std::size_t limit = options_.credits + (message.hint ? options_.recovery_credits : 0);
-  if (live() >= limit || arriving_of(from) >= arriving_allowed(from)) return BusyReason::kNoCredit;
+  if (live() >= limit || !arrivals_.may_announce(from)) return BusyReason::kNoCredit;
   return std::nullopt;
 }
 
 // A second branch reached an entry that lives here: it joins, nothing is computed.
 void Ledger::answer_live(Entry& e, const Session& from, const Forward& message, TransferId transfer, TimePoint now) {
-  if (e.state == EntryState::kUndoing || e.doomed || e.leases.size() >= kLeasesMax)  // undone: a fresh entry follows
+  if (e.state >= EntryState::kEnding || e.leases.size() >= kLeasesMax)  // ended: a fresh entry follows
     return busy(from, message.lease, BusyReason::kCrowded, transfer);
   ++counters_.joined;
   if (transfer != 0) port_.refuse_frames(from, transfer);
   add_lease(e, from, message.lease, message.above, now);
-  port_.write(entry_event(EventKind::kJoined, e.microbatch, entry_name_of(e)));
+  say(EventKind::kJoined, e);
   port_.send(from, Have{message.lease});
-  if (e.state == EntryState::kCounted) {
+  if (is_handed_on(e.state)) {
     give_gradient(e, message.lease);
   } else if (message.hint && e.state <= EntryState::kBelow) {
     e.hint = message.hint;
@@ -110,50 +120,46 @@ void Ledger::answer_live(Entry& e, const Session& from, const Forward& message, 
 void Ledger::on_take(const Session& from, const Take& message, TimePoint now) {
   Entry* e = message.entry_name.session == options_.self ? entry(message.entry_name.serial) : nullptr;
   if (by_lease_.contains(message.lease)) return;  // a repeat
-  if (e == nullptr || e->microbatch != message.microbatch || e->state >= EntryState::kUndoing || e->doomed ||
+  if (e == nullptr || e->microbatch != message.microbatch || e->state >= EntryState::kEnding ||
       e->leases.size() >= kLeasesMax) {
     port_.send(from, Gone{message.lease});
     return;
   }
   add_lease(*e, from, message.lease, message.above, now);
-  port_.write(entry_event(EventKind::kTaken, e->microbatch, entry_name_of(*e)));
-  if (e->state == EntryState::kCounted)
+  say(EventKind::kTaken, *e);
+  if (is_handed_on(e->state))
     give_gradient(*e, message.lease);
   else
     port_.send(from, Have{message.lease});
 }
 
 void Ledger::on_hint(const Session& from, const Hint& message, TimePoint now) {
-  const auto it = by_lease_.find(message.lease);
-  Entry* e = it == by_lease_.end() ? nullptr : entry(it->second);
+  Entry* e = claimed(message.lease);
   if (e == nullptr || e->leases.at(message.lease).holder != from || e->state > EntryState::kBelow) return;
   e->hint = message.where;
   if (e->state == EntryState::kBelow) courier_.take(e->microbatch, message.where, now);
 }
 
 void Ledger::on_release(const Session& from, const Release& message) {
-  const auto it = by_lease_.find(message.lease);
-  if (it == by_lease_.end()) return;
-  Entry* e = entry(it->second);
-  if (e->leases.at(message.lease).holder != from) return;
+  const Entry* e = claimed(message.lease);
+  if (e == nullptr || e->leases.at(message.lease).holder != from) return;
   drop_lease(message.lease, "released");
 }
 
 void Ledger::on_renew(const Session& from, const Renew& message, TimePoint now) {
   for (const Renewal& renewal : message.leases) {
-    const auto it = by_lease_.find(renewal.lease);
-    if (it == by_lease_.end()) {
+    Entry* e = claimed(renewal.lease);
+    if (e == nullptr) {
       port_.send(from, Gone{renewal.lease});
       continue;
     }
-    Entry& e = *entry(it->second);
-    LeaseIn& claim = e.leases.at(renewal.lease);
+    Claim& claim = e->leases.at(renewal.lease);
     if (claim.holder != from) continue;
     claim.expires = now + options_.lease;
     claim.renewed = now;
-    const bool lost = renewal.want && claim.sent && claim.link_lost && e.state == EntryState::kCounted;
+    const bool lost = renewal.want && claim.sent && claim.link_lost && is_handed_on(e->state);
     claim.link_lost = false;
-    if (lost) give_gradient(e, renewal.lease);
+    if (lost) give_gradient(*e, renewal.lease);
   }
 }
 
@@ -175,7 +181,7 @@ void Ledger::commit_item(const CommitItem& item, CommitAck& ack) {
     const Entry* loser = find_live(id);
     // Its children are released next. One of them may be the winner's as well, with no claim but ours left: it hears
     // first that it won.
-    if (loser != nullptr && loser->state != EntryState::kCommitted && item.path.size() > 1) {
+    if (loser != nullptr && !is_final(loser->state) && item.path.size() > 1) {
       Commit below;
       below.items.push_back({id, {item.path.begin() + 1, item.path.end()}});
       port_.send(item.path[1].session, std::move(below));
@@ -183,12 +189,8 @@ void Ledger::commit_item(const CommitItem& item, CommitAck& ack) {
     close_microbatch(id);
     return;
   }
-  if (e != nullptr && e->state == EntryState::kCommitted) {
-    ack.items.push_back({id, entry_name, decided_state(*e)});
-    return;
-  }
-  if (e != nullptr && e->state == EntryState::kCounted && !e->doomed) {
-    settle(*e);
+  if (e != nullptr && (is_final(e->state) || is_handed_on(e->state))) {
+    if (!is_final(e->state)) settle(*e);
     ack.items.push_back({id, entry_name, decided_state(*e)});
     return;
   }
@@ -203,31 +205,22 @@ void Ledger::commit_item(const CommitItem& item, CommitAck& ack) {
 }
 
 void Ledger::settle(Entry& e) {
-  e.state = EntryState::kCommitted;
-  active_.erase(e.serial);
+  move(e, e.state == EntryState::kLate ? EntryState::kDropped : EntryState::kCommitted);
   ++counters_.committed;
-  if (!e.late) {  // the executor has forgotten it
-    windows_.settle(e.serial);
-    settle_next_.push_back(e.serial);
-  }
-  port_.write(entry_event(EventKind::kSettled, e.microbatch, entry_name_of(e)));
+  say(EventKind::kSettled, e);
   courier_.commit(e.microbatch);
-  port_.discard(e.serial);
+  port_.discard(e.name.serial);
 }
 
 void Ledger::on_step(const Step& message) {
-  if (message.step <= step_done_) return;  // a repeat
-  std::set<EntrySerial> winners;
+  if (message.step <= windows_.step_done()) return;  // a repeat
   CommitAck ignored;
   for (const CommitItem& item : message.winners) {
     if (item.path.size() <= options_.stage.value) continue;
-    const EntryName& entry_name = item.path[options_.stage.value];
-    if (entry_name.session != options_.self) continue;
-    winners.insert(entry_name.serial);
+    if (item.path[options_.stage.value].session != options_.self) continue;
     CommitItem below{item.microbatch, {item.path.begin() + options_.stage.value, item.path.end()}};
     commit_item(below, ignored);
   }
-  steps_.insert(message.step);
   windows_.close_step(message.step);
   std::vector<EntrySerial> losers;
   for (const EntrySerial serial : active_)
@@ -236,34 +229,42 @@ void Ledger::on_step(const Step& message) {
   for (const EntrySerial serial : losers)
     if (Entry* e = entry(serial)) {
       const MicrobatchId id = e->microbatch;
-      end_uncommitted(*e, "closed");
+      end(*e, "closed");
       if (id.serial >= low_of(id.trainer)) closed_.insert(id);
     }
 }
 
 void Ledger::on_lows(const std::vector<Low>& lows) {
-  for (const Low& low : lows) on_low(low);
+  for (const Low& low : lows) {
+    auto& mine = low_[low.trainer];
+    if (low.low <= mine) continue;
+    mine = low.low;
+    std::vector<EntrySerial> old;
+    for (auto it = live_.lower_bound({low.trainer, 0});
+         it != live_.end() && it->first.trainer == low.trainer && it->first.serial < low.low; ++it)
+      old.push_back(it->second);
+    for (const EntrySerial serial : old) {
+      Entry* e = entry(serial);
+      if (e == nullptr) continue;
+      if (!is_final(e->state)) {
+        end(*e, "closed");
+      } else if (!windows_.holds(serial)) {
+        courier_.forget(e->microbatch);
+        move(*e, EntryState::kGone);
+      }
+    }
+    closed_.erase(closed_.lower_bound({low.trainer, 0}), closed_.lower_bound({low.trainer, low.low}));
+  }
 }
 
-void Ledger::on_low(const Low& low) {
-  auto& mine = low_[low.trainer];
-  if (low.low <= mine) return;
-  mine = low.low;
-  std::vector<EntrySerial> old;
-  for (auto it = live_.lower_bound({low.trainer, 0});
-       it != live_.end() && it->first.trainer == low.trainer && it->first.serial < low.low; ++it)
-    old.push_back(it->second);
-  for (const EntrySerial serial : old) {
-    Entry* e = entry(serial);
-    if (e == nullptr) continue;
-    if (e->state != EntryState::kCommitted) {
-      end_uncommitted(*e, "closed");
-    } else if (!stepped_.contains(serial) && !windows_.slot_of(serial)) {
-      courier_.forget(e->microbatch);
-      erase(serial);
-    }
+// A peer that passes it on had the gradient, so what it names is counted.
+void Ledger::on_hearsay(const Commit& message, TimePoint now) {
+  for (const CommitItem& item : message.items) {
+    if (item.path.empty() || item.path.front().session != options_.self) continue;
+    const Entry* e = find(item.path.front().serial);
+    if (e != nullptr && e->microbatch == item.microbatch && e->state == EntryState::kCounted)
+      hearsay_.hear(e->name.serial, now);
   }
-  closed_.erase(closed_.lower_bound({low.trainer, 0}), closed_.lower_bound({low.trainer, low.low}));
 }
 
 void Ledger::on_link_down(const Session& session, TimePoint now) {
@@ -283,11 +284,14 @@ void Ledger::on_session_over(const Session& session) {
     for (const auto& [lease, claim] : e.leases)
       if (claim.holder == session) fallen.push_back(lease);
   for (const Lease& lease : fallen) drop_lease(lease, "session over");
-  arrivals_.erase(session);
+  arrivals_.forget_holder(session);
 }
 
 void Ledger::tick(TimePoint now) {
-  give_up_arrivals(now);
+  for (const EntrySerial serial : arrivals_.overdue(now)) {
+    refuse_frames(*entry(serial));
+    inputs_lost(serial, BusyReason::kFailed);
+  }
   std::vector<Lease> expired;
   for (const EntrySerial serial : active_) {
     Entry& e = *entry(serial);
@@ -299,7 +303,7 @@ void Ledger::tick(TimePoint now) {
     }
     if (orphan && !e.above.empty() && now - e.orphan_told >= options_.lease / 6) {
       e.orphan_told = now;
-      const Waiting waiting{e.microbatch, entry_name_of(e), e.above.back()};
+      const Waiting waiting{e.microbatch, e.name, e.above.back()};
       if (e.above.size() > 2) port_.send(e.above[e.above.size() - 2], waiting);
       port_.ask_trainer(waiting);  // what was decided, it alone knows
     }
@@ -308,7 +312,11 @@ void Ledger::tick(TimePoint now) {
     ++counters_.expired;
     drop_lease(lease, "expired");
   }
-  ask_about_hearsay(now);
+  const auto ask = [this](EntrySerial serial) {
+    return port_.ask_trainer({find(serial)->microbatch, {options_.self, serial}, {}});
+  };
+  for (const EntrySerial serial : hearsay_.tick(now, ask))
+    if (Entry* e = entry(serial); e->leases.empty()) end(*e, "expired");
 }
 
 void Ledger::add_lease(Entry& e, const Session& from, const Lease& lease, const std::vector<Session>& above,
@@ -316,7 +324,7 @@ void Ledger::add_lease(Entry& e, const Session& from, const Lease& lease, const 
   e.leases[lease] = {from, now + options_.lease, now, false, false};
   e.above = above;
   e.orphan_told = {};
-  by_lease_[lease] = e.serial;
+  by_lease_[lease] = e.name.serial;
 }
 
 void Ledger::drop_lease(const Lease& lease, std::string_view cause) {
@@ -326,11 +334,10 @@ void Ledger::drop_lease(const Lease& lease, std::string_view cause) {
   by_lease_.erase(it);
   e.leases.erase(lease);
   if (e.leases.empty()) {
-    const bool kept = e.hearsay && !e.hearsay->over;
-    if (e.state != EntryState::kCommitted && !kept) end_uncommitted(e, cause);
+    if (!is_final(e.state) && !hearsay_.keeps(e.name.serial)) end(e, cause);
   } else if (e.state == EntryState::kArriving && e.key_lease == lease) {  // another claim's holder has the input too
-    if (e.transfer != 0) port_.refuse_frames(e.transfer_from, std::exchange(e.transfer, 0));
-    if (!ask_key_frame(e)) inputs_lost(e.serial, BusyReason::kFailed);
+    refuse_frames(e);
+    if (!ask_key_frame(e)) inputs_lost(e.name.serial, BusyReason::kFailed);
   }
 }
 
@@ -340,8 +347,15 @@ void Ledger::busy(const Session& to, const Lease& lease, BusyReason why, Transfe
   port_.send(to, Busy{lease, why, queue_ms()});
 }
 
+void Ledger::refuse_frames(const Entry& e) {
+  const auto transfer = arrivals_.transfer_of(e.name.serial);
+  if (!transfer) return;
+  arrivals_.forget(e.name.serial);
+  port_.refuse_frames(e.transfer_from, *transfer);
+}
+
 void Ledger::give_gradient(Entry& e, const Lease& lease) {
-  LeaseIn& claim = e.leases.at(lease);
+  Claim& claim = e.leases.at(lease);
   claim.sent = true;
   Gradient message;
   message.lease = lease;
@@ -351,7 +365,7 @@ void Ledger::give_gradient(Entry& e, const Lease& lease) {
   message.targets = e.targets;
   message.forward_us = e.forward_us;
   message.backward_us = e.backward_us;
-  claim.link_lost = !port_.send_gradient(claim.holder, std::move(message), e.serial);
+  claim.link_lost = !port_.send_gradient(claim.holder, std::move(message), e.name.serial);
 }
 
 void Ledger::give_gradient_to_all(Entry& e) {
@@ -361,8 +375,7 @@ void Ledger::give_gradient_to_all(Entry& e) {
 }
 
 void Ledger::close_microbatch(const MicrobatchId& microbatch) {
-  if (Entry* e = live_entry(microbatch); e != nullptr && e->state != EntryState::kCommitted)
-    end_uncommitted(*e, "closed");
+  if (Entry* e = live_entry(microbatch); e != nullptr && !is_final(e->state)) end(*e, "closed");
   if (microbatch.serial >= low_of(microbatch.trainer)) closed_.insert(microbatch);
 }
 

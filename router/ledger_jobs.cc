@@ -1,32 +1,69 @@
-// What the device does for the ledger, windows, and what rounds secure.
+// What the device does for the ledger, what rounds secure, and what others ask.
 #include <algorithm>
-#include <utility>
 
+#include "common/check.h"
 #include "router/ledger.h"
 
 namespace shoal {
+namespace {
 
-void Ledger::inputs_arrived(EntrySerial serial) {
+// Of the time that a job takes.
+double recent(double mean, std::uint32_t took_us) { return mean + (mean == 0 ? 1.0 : 0.1) * (took_us - mean); }
+
+HopSpec hop_of(const Entry& e, const ForwardResult& result, const LedgerOptions& options) {
+  HopSpec spec;
+  spec.microbatch = e.microbatch;
+  spec.sample = e.sample;
+  spec.epoch = e.epoch;
+  spec.kind = e.kind;
+  spec.versions = e.versions;
+  spec.step = e.step;
+  spec.to = StageId(static_cast<std::uint16_t>(options.stage.value + 1));
+  spec.above = e.above;
+  spec.above.push_back(options.self);
+  spec.frame_bytes = result.frame_bytes;
+  spec.base = result.base;
+  spec.hint = e.hint;
+  return spec;
+}
+
+HopPhase phase_of(const Entry& e, const Courier& courier, const Windows& windows) {
+  switch (e.state) {
+    case EntryState::kArriving:
+    case EntryState::kReady:
+    case EntryState::kForward:
+      return HopPhase::kForward;
+    case EntryState::kBelow:
+      return courier.stranded(e.microbatch) ? HopPhase::kStranded : HopPhase::kBelow;
+    // A backward that waits for a window waits for commits, not for the device: no deadline runs.
+    case EntryState::kQueued:
+      return windows.has_room(e.step) ? HopPhase::kBackward : HopPhase::kBelow;
+    default:
+      return HopPhase::kBackward;
+  }
+}
+
+}  // namespace
+
+void Ledger::inputs_arrived(EntrySerial serial, TimePoint now) {
   Entry* e = entry(serial);
   if (e == nullptr || e->state != EntryState::kArriving) return;
-  note_arrival(*e);
-  e->transfer = 0;
-  e->state = EntryState::kReady;
+  arrivals_.whole(serial, now);
+  move(*e, EntryState::kReady);
 }
 
 void Ledger::inputs_lost(EntrySerial serial, BusyReason why) {
   Entry* e = entry(serial);
   if (e == nullptr || e->state != EntryState::kArriving) return;
-  e->transfer = 0;
-  for (const auto& [lease, claim] : e->leases) port_.send(claim.holder, Busy{lease, why, 0});
-  end_uncommitted(*e, "input lost");
+  arrivals_.forget(serial);
+  fail(*e, why, "input lost");
 }
 
 bool Ledger::base_missing(EntrySerial serial) {
   Entry* e = entry(serial);
-  SHOAL_CHECK(e != nullptr && e->state == EntryState::kForward);
-  if (e->doomed || e->key_lease || !ask_key_frame(*e)) return false;
-  e->state = EntryState::kArriving;
+  SHOAL_CHECK(e != nullptr && is_on_device(e->state));
+  if (e->state == EntryState::kEnding || e->key_lease || !ask_key_frame(*e)) return false;
+  move(*e, EntryState::kArriving);
   return true;
 }
 
@@ -38,10 +75,9 @@ bool Ledger::ask_key_frame(Entry& e) {
   if (chosen == e.leases.end()) chosen = std::find_if(e.leases.begin(), e.leases.end(), can);
   if (chosen == e.leases.end()) return false;
   e.key_lease = chosen->first;
-  e.transfer = 0;
   e.transfer_from = chosen->second.holder;
   ++counters_.key_frames;
-  port_.write(entry_event(EventKind::kNeedKeyFrame, e.microbatch, entry_name_of(e)));
+  say(EventKind::kNeedKeyFrame, e);
   port_.send(e.transfer_from, NeedKeyFrame{chosen->first});
   return true;
 }
@@ -53,25 +89,23 @@ void Ledger::gradient_arrived(const MicrobatchId& microbatch, const Gradient& me
   e->targets = message.targets;
   if (e->kind == ForwardKind::kEvaluate) {
     give_gradient_to_all(*e);
-    const EntrySerial serial = e->serial;
     courier_.forget(microbatch);
-    port_.discard(serial);
-    erase(serial);
-    return;
+    port_.discard(e->name.serial);
+    return move(*e, EntryState::kGone);
   }
-  e->path.assign(1, entry_name_of(*e));
+  e->path.assign(1, e->name);
   e->path.insert(e->path.end(), message.path.begin(), message.path.end());
-  e->state = EntryState::kQueued;
+  move(*e, EntryState::kQueued);
 }
 
 void Ledger::gradient_rejected(EntrySerial serial) {
   Entry* e = entry(serial);
-  if (e == nullptr) return;
+  SHOAL_CHECK(e != nullptr && is_on_device(e->state));
   ++counters_.non_finite;
   e->path.clear();
-  if (e->state == EntryState::kBackward && !std::exchange(e->late, false)) windows_.remove(serial);
-  if (e->state == EntryState::kBackward || e->state == EntryState::kQueued) e->state = EntryState::kBelow;
-  if (e->doomed) end_uncommitted(*e, e->doom);
+  windows_.remove(serial);
+  if (e->state == EntryState::kEnding) return end(*e, e->doom, true);
+  move(*e, EntryState::kBelow);
 }
 
 std::optional<Job> Ledger::release_job() {
@@ -91,7 +125,7 @@ std::optional<Job> Ledger::next_job(bool shift_pending) {
                  .serial = serial,
                  .slot = windows_.slot_of(serial).value_or(WindowSlot::kA),
                  .empties = windows_.alone(serial)};
-  if (const Windows::Window* window = windows_.ready(stamp_))
+  if (const Windows::Window* window = windows_.ready())
     return Job{.kind = JobKind::kInnerStep,
                .slot = window->slot,
                .targets = window->targets(),
@@ -100,25 +134,20 @@ std::optional<Job> Ledger::next_job(bool shift_pending) {
   for (const EntrySerial serial : active_) {
     Entry& e = *entry(serial);
     if (e.state != EntryState::kQueued) continue;
-    if (too_late(e)) {
-      e.late = true;
-      e.state = EntryState::kBackward;
+    if (windows_.too_late(e.step, e.first_step)) {
+      move(e, EntryState::kBackward);
       return Job{.kind = JobKind::kBackward, .serial = serial, .late = true};
     }
     const auto slot = windows_.room(e.step);
-    if (!slot) {
-      counters_.window_wait += !e.waited;
-      e.waited = true;
-      continue;
-    }
-    windows_.add(*slot, serial, e.targets, stamp_);  // its place is taken before the device starts
-    e.state = EntryState::kBackward;
+    if (!slot) continue;
+    windows_.add(*slot, serial, e.targets, e.first_step);  // its place is taken before the device starts
+    move(e, EntryState::kBackward);
     return Job{.kind = JobKind::kBackward, .serial = serial, .slot = *slot};
   }
   for (const EntrySerial serial : active_) {
     Entry& e = *entry(serial);
-    if (e.state != EntryState::kReady || too_early(e)) continue;
-    e.state = EntryState::kForward;
+    if (e.state != EntryState::kReady || windows_.too_early(e.step)) continue;
+    move(e, EntryState::kForward);
     ++counters_.forwards;
     return Job{.kind = e.kind == ForwardKind::kEvaluate ? JobKind::kEvaluate : JobKind::kForward, .serial = serial};
   }
@@ -127,101 +156,78 @@ std::optional<Job> Ledger::next_job(bool shift_pending) {
 
 void Ledger::forward_done(EntrySerial serial, const ForwardResult& result, TimePoint now) {
   Entry* e = entry(serial);
-  SHOAL_CHECK(e != nullptr && e->state == EntryState::kForward);
+  SHOAL_CHECK(e != nullptr && is_on_device(e->state));
   e->forward_us = result.took_us;
-  e->first_step = steps_made_;
-  note_job(result.took_us);
-  e->state = EntryState::kBelow;
-  if (e->doomed) return end_uncommitted(*e, e->doom);
+  e->first_step = windows_.steps_made();
+  job_us_ = recent(job_us_, result.took_us);
+  if (e->state == EntryState::kEnding) return end(*e, e->doom, true);
   if (!result.ok) {
     ++counters_.non_finite;
-    for (const auto& [lease, claim] : e->leases) port_.send(claim.holder, Busy{lease, BusyReason::kFailed, 0});
-    return end_uncommitted(*e, "forward failed");
+    return fail(*e, BusyReason::kFailed, "forward failed");
   }
-  if (!is_last()) {
-    port_.write(entry_event(EventKind::kForward, e->microbatch, entry_name_of(*e)));
-    open_hop(*e, result, now);
-    return;
+  say(EventKind::kForward, *e);
+  if (options_.stage.value + 1 < options_.stages) {
+    move(*e, EntryState::kBelow);
+    return courier_.open(hop_of(*e, result, options_), now);
   }
   e->loss_sum = result.loss_sum;
   e->targets = result.targets;
-  port_.write(entry_event(EventKind::kForward, e->microbatch, entry_name_of(*e)));
   if (e->kind == ForwardKind::kEvaluate) {
+    move(*e, EntryState::kBelow);
     Gradient loss;
     loss.loss_sum = result.loss_sum;
     loss.targets = result.targets;
-    gradient_arrived(e->microbatch, loss);
-    return;
+    return gradient_arrived(e->microbatch, loss);
   }
-  e->path.assign(1, entry_name_of(*e));
-  e->state = EntryState::kQueued;
-}
-
-void Ledger::open_hop(const Entry& e, const ForwardResult& result, TimePoint now) {
-  HopSpec spec;
-  spec.microbatch = e.microbatch;
-  spec.sample = e.sample;
-  spec.epoch = e.epoch;
-  spec.kind = e.kind;
-  spec.versions = e.versions;
-  spec.step = e.step;
-  spec.to = StageId(static_cast<std::uint16_t>(options_.stage.value + 1));
-  spec.above = e.above;
-  spec.above.push_back(options_.self);
-  spec.frame_bytes = result.frame_bytes;
-  spec.base = result.base;
-  spec.hint = e.hint;
-  courier_.open(std::move(spec), now);
+  e->path.assign(1, e->name);
+  move(*e, EntryState::kQueued);
 }
 
 void Ledger::backward_done(EntrySerial serial, bool ok, WeightStamp stamp, bool recomputed, std::uint32_t took_us) {
   Entry* e = entry(serial);
-  SHOAL_CHECK(e != nullptr && e->state == EntryState::kBackward);
+  SHOAL_CHECK(e != nullptr && is_on_device(e->state));
   e->backward_us = took_us;
-  note_job(took_us);
+  job_us_ = recent(job_us_, took_us);
   if (!ok) {
     ++counters_.non_finite;
-    if (!std::exchange(e->late, false)) windows_.remove(serial);
-    e->state = EntryState::kBelow;
-    for (const auto& [lease, claim] : e->leases) port_.send(claim.holder, Busy{lease, BusyReason::kFailed, 0});
-    return end_uncommitted(*e, "backward failed");
+    windows_.remove(serial);
+    return fail(*e, BusyReason::kFailed, "backward failed");
   }
+  const bool late = !windows_.slot_of(serial);
   counters_.recomputed += recomputed;
-  ++(e->late ? counters_.late : counters_.counted);
-  e->state = EntryState::kCounted;
+  ++(late ? counters_.late : counters_.counted);
   e->stamp = stamp;
-  if (!e->late) windows_.set_stamp(serial, stamp);
-  port_.write(entry_event(e->late ? EventKind::kLate : EventKind::kCounted, e->microbatch, entry_name_of(*e)));
-  if (e->doomed) return end_uncommitted(*e, e->doom);
+  windows_.set_stamp(serial, stamp);
+  say(late ? EventKind::kLate : EventKind::kCounted, *e);
+  if (e->state == EntryState::kEnding) return end(*e, e->doom, true);
+  move(*e, late ? EntryState::kLate : EntryState::kCounted);
   give_gradient_to_all(*e);
 }
 
-void Ledger::end_uncommitted(Entry& e, std::string_view cause) {
-  SHOAL_CHECK(e.state != EntryState::kCommitted);
+void Ledger::end(Entry& e, std::string_view cause, bool device_done) {
   for (const auto& [lease, claim] : e.leases) by_lease_.erase(lease);
-  const auto leases = std::move(e.leases);
-  e.leases.clear();
+  const auto leases = std::exchange(e.leases, {});
   for (const auto& [lease, claim] : leases) port_.send(claim.holder, Gone{lease});
   if (e.state == EntryState::kUndoing) return;
-  if (e.transfer != 0) port_.refuse_frames(e.transfer_from, e.transfer);
-  e.transfer = 0;
-  if (e.state == EntryState::kForward ||
-      e.state == EntryState::kBackward) {  // the device has it: ended when that is done
-    e.doomed = true;
+  if (is_on_device(e.state) && !device_done) {
+    if (e.state != EntryState::kEnding) move(e, EntryState::kEnding);
     e.doom = cause;
     return;
   }
+  refuse_frames(e);
   courier_.close(e.microbatch, ReleaseWhy::kOver);
-  const bool in_window = e.state == EntryState::kCounted && !e.late;
-  port_.write(entry_event(in_window ? EventKind::kUndo : EventKind::kDrop, e.microbatch, entry_name_of(e), cause));
-  if (in_window) {
-    e.state = EntryState::kUndoing;
-    return;
-  }
+  const bool in_window = windows_.slot_of(e.name.serial).has_value();
+  say(in_window ? EventKind::kUndo : EventKind::kDrop, e, cause);
+  if (in_window) return move(e, EntryState::kUndoing);
   ++counters_.dropped;
-  drop_next_.push_back(e.serial);
-  port_.discard(e.serial);
-  erase(e.serial);
+  drop_next_.push_back(e.name.serial);
+  port_.discard(e.name.serial);
+  move(e, EntryState::kGone);
+}
+
+void Ledger::fail(Entry& e, BusyReason why, std::string_view cause) {
+  for (const auto& [lease, claim] : e.leases) port_.send(claim.holder, Busy{lease, why, 0});
+  end(e, cause, true);
 }
 
 void Ledger::undo_done(EntrySerial serial, bool exact) {
@@ -229,57 +235,81 @@ void Ledger::undo_done(EntrySerial serial, bool exact) {
   SHOAL_CHECK(e != nullptr && e->state == EntryState::kUndoing);
   ++counters_.undone;
   counters_.inexact_undo += !exact;
-  port_.write(entry_event(EventKind::kUndone, e->microbatch, entry_name_of(*e), exact ? "" : "inexact"));
+  say(EventKind::kUndone, *e, exact ? "" : "inexact");
   windows_.remove(serial);
   port_.discard(serial);
-  erase(serial);
+  move(*e, EntryState::kGone);
 }
-
-void Ledger::step_done(WindowSlot slot, WeightStamp stamp) {
-  const Windows::Window* window = windows_.at(slot);
-  SHOAL_CHECK(window != nullptr);
-  stamp_ = stamp;
-  ++steps_made_;
-  ++counters_.inner_steps;
-  for (const auto& [serial, part] : window->entries) {
-    stepped_.insert(serial);
-    if (stepped_targets_.emplace(serial, part.targets).second) stepped_sum_ += part.targets;
-  }
-  windows_.pop(slot);
-}
-
-void Ledger::flush() { windows_.flush(); }
 
 void Ledger::secure(const std::vector<EntrySerial>& serials) {
   for (const EntrySerial serial : serials) {
-    stepped_.erase(serial);
-    if (const auto stepped = stepped_targets_.extract(serial)) stepped_sum_ -= stepped.mapped();
+    windows_.secure(serial);
     Entry* e = entry(serial);
-    if (e == nullptr) continue;
-    e->merged = true;
-    port_.write(entry_event(EventKind::kMerged, e->microbatch, entry_name_of(*e)));
-    if (e->microbatch.serial < low_of(e->microbatch.trainer)) {
-      courier_.forget(e->microbatch);
-      erase(serial);
-    }
+    if (e == nullptr || e->state != EntryState::kCommitted) continue;
+    move(*e, EntryState::kMerged);
+    say(EventKind::kMerged, *e);
+    if (e->microbatch.serial >= low_of(e->microbatch.trainer)) continue;
+    courier_.forget(e->microbatch);
+    move(*e, EntryState::kGone);
   }
 }
 
-void Ledger::pop_step(StepId step) {
-  steps_.erase(step);
-  if (step > step_done_) ++steps_made_;
-  step_done_ = std::max(step_done_, step);
-  if (const Windows::Window* window = windows_.step_window(step)) windows_.pop(window->slot);
+const Entry* Ledger::find(EntrySerial serial) const {
+  const auto it = entries_.find(serial);
+  return it == entries_.end() ? nullptr : &it->second;
 }
 
-void Ledger::note_job(std::uint32_t took_us) { job_us_ += (job_us_ == 0 ? 1.0 : 0.1) * (took_us - job_us_); }
+const Entry* Ledger::find_live(const MicrobatchId& microbatch) const {
+  const auto it = live_.find(microbatch);
+  return it == live_.end() ? nullptr : find(it->second);
+}
 
-void Ledger::erase(EntrySerial serial) {
-  Entry* e = entry(serial);
-  for (const auto& [lease, claim] : e->leases) by_lease_.erase(lease);
-  if (const auto it = live_.find(e->microbatch); it != live_.end() && it->second == serial) live_.erase(it);
-  active_.erase(serial);
-  entries_.erase(serial);
+Entry* Ledger::entry(EntrySerial serial) { return const_cast<Entry*>(find(serial)); }
+Entry* Ledger::live_entry(const MicrobatchId& microbatch) { return const_cast<Entry*>(find_live(microbatch)); }
+
+Entry* Ledger::claimed(const Lease& lease) {
+  const auto it = by_lease_.find(lease);
+  return it == by_lease_.end() ? nullptr : entry(it->second);
+}
+
+void Ledger::say(EventKind kind, const Entry& e, std::string_view cause) {
+  port_.write(entry_event(kind, e.microbatch, e.name, cause));
+}
+
+std::map<Session, std::vector<ProgressItem>> Ledger::progress() const {
+  std::map<Session, std::vector<ProgressItem>> result;
+  for (const EntrySerial serial : active_) {
+    const Entry& e = *find(serial);
+    for (const auto& [lease, claim] : e.leases)
+      result[claim.holder].push_back({lease, phase_of(e, courier_, windows_)});
+  }
+  return result;
+}
+
+std::uint64_t Ledger::low_of(std::uint64_t trainer) const {
+  const auto it = low_.find(trainer);
+  return it == low_.end() ? 0 : it->second;
+}
+
+std::uint32_t Ledger::queue_ms() const {
+  return static_cast<std::uint32_t>(static_cast<double>(queued()) * job_us_ / 1000);
+}
+
+// A backward without room in a window waits for COMMITs, a forward that is too early for a round: not for the device.
+std::size_t Ledger::queued() const {
+  return static_cast<std::size_t>(std::count_if(active_.begin(), active_.end(), [this](EntrySerial serial) {
+    const Entry& e = *find(serial);
+    if (e.state == EntryState::kReady) return !windows_.too_early(e.step);
+    if (e.state == EntryState::kQueued) return windows_.has_room(e.step);
+    return is_on_device(e.state);
+  }));
+}
+
+bool Ledger::quiet() const { return live() == 0 && windows_.empty() && settle_next_.empty() && drop_next_.empty(); }
+
+bool Ledger::step_ready(StepId step) const {
+  if (!windows_.announced(step)) return false;
+  return std::none_of(active_.begin(), active_.end(), [&](EntrySerial serial) { return find(serial)->step == step; });
 }
 
 }  // namespace shoal

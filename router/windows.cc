@@ -44,11 +44,19 @@ std::optional<WindowSlot> Windows::room(StepId step) {
   return windows_[free]->slot;
 }
 
-void Windows::add(WindowSlot slot, EntrySerial serial, std::uint64_t targets, WeightStamp stamp) {
+bool Windows::too_late(StepId step, std::uint64_t first_step) const {
+  if (options_.delay_max == 0 || step.value > 0) return false;
+  const auto due = std::count_if(std::begin(windows_), std::end(windows_), [](const auto& window) {
+    return window && window->closed && window->step.value == 0;  // each makes a step before one that is open now does
+  });
+  return steps_ + static_cast<std::uint64_t>(due) - first_step > options_.delay_max;
+}
+
+void Windows::add(WindowSlot slot, EntrySerial serial, std::uint64_t targets, std::uint64_t first_step) {
   auto& window = windows_[index(slot)];
   SHOAL_CHECK(window.has_value());
-  window->entries[serial] = {targets, stamp, false};
-  if (window->step.value == 0 && window->targets() >= inner_batch_) close(*window);
+  window->entries[serial] = {targets, first_step, stamp_, false};
+  if (window->step.value == 0 && window->targets() >= options_.inner_batch) close(*window);
 }
 
 void Windows::set_stamp(EntrySerial serial, WeightStamp stamp) {
@@ -93,7 +101,30 @@ void Windows::flush() {
   }
 }
 
+void Windows::note_step(WindowSlot slot, WeightStamp stamp) {
+  auto& window = windows_[index(slot)];
+  SHOAL_CHECK(window.has_value());
+  stamp_ = stamp;
+  ++steps_;
+  for (const auto& [serial, entry] : window->entries)
+    if (stepped_.emplace(serial, entry.targets).second) stepped_targets_ += entry.targets;
+  window.reset();
+}
+
+void Windows::secure(EntrySerial serial) {
+  if (const auto stepped = stepped_.extract(serial)) stepped_targets_ -= stepped.mapped();
+}
+
+void Windows::pop_step(StepId step) {
+  announced_.erase(step);
+  if (step > step_done_) ++steps_;
+  step_done_ = std::max(step_done_, step);
+  for (auto& window : windows_)
+    if (window && window->step == step) window.reset();
+}
+
 void Windows::close_step(StepId step) {
+  announced_.insert(step);
   if (Window* window = find_open(step); window != nullptr && step.value > 0) close(*window);
 }
 
@@ -109,12 +140,12 @@ void Windows::note_settled(Window& window) const {
   if (window.closed && !window.settled_at && window.all_settled()) window.settled_at = now_;
 }
 
-const Windows::Window* Windows::ready(WeightStamp current) const {
+const Windows::Window* Windows::ready() const {
   const Window* oldest = nullptr;
   for (const auto& window : windows_)
     if (window && (oldest == nullptr || window->number < oldest->number)) oldest = &*window;
   if (oldest == nullptr || oldest->step.value != 0 || !oldest->closed || !oldest->all_settled()) return nullptr;
-  return unsettled_at_other(current) == 0 ? oldest : nullptr;
+  return unsettled_at_other() == 0 ? oldest : nullptr;
 }
 
 const Windows::Window* Windows::step_window(StepId step) const {
@@ -123,22 +154,14 @@ const Windows::Window* Windows::step_window(StepId step) const {
   return nullptr;
 }
 
-std::uint64_t Windows::steps_due() const {
-  return static_cast<std::uint64_t>(std::count_if(std::begin(windows_), std::end(windows_), [](const auto& window) {
-    return window && window->closed && window->step.value == 0;
-  }));
-}
-
-std::size_t Windows::unsettled_at_other(WeightStamp current) const {
+std::size_t Windows::unsettled_at_other() const {
   std::size_t count = 0;
   for (const auto& window : windows_) {
     if (!window) continue;
-    for (const auto& [serial, entry] : window->entries) count += !entry.settled && entry.stamp != current;
+    for (const auto& [serial, entry] : window->entries) count += !entry.settled && entry.stamp != stamp_;
   }
   return count;
 }
-
-void Windows::pop(WindowSlot slot) { windows_[index(slot)].reset(); }
 
 std::optional<WindowSlot> Windows::slot_of(EntrySerial serial) const {
   for (const auto& window : windows_)
@@ -149,6 +172,19 @@ std::optional<WindowSlot> Windows::slot_of(EntrySerial serial) const {
 const Windows::Window* Windows::at(WindowSlot slot) const {
   const auto& window = windows_[index(slot)];
   return window ? &*window : nullptr;
+}
+
+DelayHistogram Windows::delays(WindowSlot slot) const {
+  DelayHistogram histogram;
+  if (const Window* window = at(slot))
+    for (const auto& [serial, entry] : window->entries) histogram.add(steps_ - entry.first_step, entry.targets);
+  return histogram;
+}
+
+std::vector<EntrySerial> Windows::stepped() const {
+  std::vector<EntrySerial> serials;
+  for (const auto& [serial, targets] : stepped_) serials.push_back(serial);
+  return serials;
 }
 
 }  // namespace shoal

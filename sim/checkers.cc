@@ -63,10 +63,10 @@ class ReplicaCheck {
   // Adds what the ledger says of `serial` to `sum`, and judges it against log, rounds and listings.
   void add_held(EntrySerial serial, bool settled, const char* where, GradientSum& sum) {
     const EntryName entry_name{session_, serial};
-    const Ledger::Entry* entry = ledger_.find(serial);
+    const Entry* entry = ledger_.find(serial);
     if (entry == nullptr)
       return problem("entry " + text_of(entry_name) + " is " + where + " and unknown to the ledger");
-    if (entry->state == EntryState::kBackward) return;  // its place is taken, its gradient is not there yet
+    if (is_on_device(entry->state)) return;  // its place is taken, its gradient is not there yet
     sum.add(entry->microbatch, stage_, entry->stamp);
     const CountingBooks::Winner* winner = books_.winner(entry_name);
     if (settled && (winner == nullptr || winner->microbatch != entry->microbatch || winner->stage != stage_))
@@ -81,7 +81,7 @@ class ReplicaCheck {
   void check_window(WindowSlot slot) {
     GradientSum sum;
     const std::string name = std::string("in window ") + (slot == WindowSlot::kA ? "A" : "B");
-    if (const Windows::Window* window = ledger_.window(slot))
+    if (const Windows::Window* window = stage_peer_.windows().at(slot))
       for (const auto& [serial, entry] : window->entries) add_held(serial, entry.settled, name.c_str(), sum);
     Arena& arena = executor_.arena();
     const ArenaRole role = accumulator_of(slot);
@@ -91,7 +91,7 @@ class ReplicaCheck {
 
   void check_parameters() {
     GradientSum stepped;
-    for (const EntrySerial serial : ledger_.stepped()) add_held(serial, true, "stepped", stepped);
+    for (const EntrySerial serial : stage_peer_.windows().stepped()) add_held(serial, true, "stepped", stepped);
     Arena& arena = executor_.arena();
     const std::span<const float> anchor = arena.span(ArenaRole::kAnchor), current = arena.span(ArenaRole::kCurrent),
                                  shift = executor_.shift();

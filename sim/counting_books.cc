@@ -2,8 +2,8 @@
 
 #include <sstream>
 
-#include "authority/authority_state.h"
 #include "events/lost_causes.h"
+#include "events/session_end.h"
 
 namespace shoal {
 

@@ -106,18 +106,18 @@ class WaitsFor {
     }
     std::size_t told = 0;
     for (const auto& [serial, entry] : stage_peer->ledger().entries()) {
-      if (entry.state == EntryState::kCommitted || ++told > kMicrobatchesTold) continue;
+      if (is_final(entry.state) || ++told > kMicrobatchesTold) continue;
       of_entry(index, serial, entry);
     }
   }
 
-  void of_entry(std::size_t index, EntrySerial serial, const Ledger::Entry& entry) {
+  void of_entry(std::size_t index, EntrySerial serial, const Entry& entry) {
     std::ostringstream line;
     line << "  entry " << serial << " of peer " << index << " (microbatch " << entry.microbatch.serial << ") is "
          << name_of(entry.state) << "; waits for";
     if (entry.state == EntryState::kArriving) line << " frames of " << name(entry.transfer_from);
     if (entry.state == EntryState::kBelow) line << " the next stage";
-    if (entry.state == EntryState::kCounted) line << " its COMMIT";
+    if (is_handed_on(entry.state)) line << " its COMMIT";
     for (const auto& [lease, claim] : entry.leases)
       line << "; claimed by " << name(claim.holder) << ", renewed " << ago(claim.renewed) << " s ago"
            << (claim.sent ? ", gradient sent" : "") << (claim.link_lost ? ", link lost" : "");

@@ -202,6 +202,15 @@ Result<Bytes> SimStorage::read(const std::string& path, std::size_t limit_bytes)
   return Bytes::copy_of(ByteView(found->second.bytes));
 }
 
+Result<std::uint64_t> SimStorage::read_at(const std::string& path, std::uint64_t at, MutableByteView into) {
+  SHOAL_ASSIGN(const Bytes file, read(path, SIZE_MAX));
+  if (at < file.size()) {
+    const ByteView rest = file.view().subspan(at);
+    std::copy_n(rest.begin(), std::min(rest.size(), into.size()), into.begin());
+  }
+  return file.size();
+}
+
 void SimStorage::replace(const std::string& path, std::vector<Bytes> parts, std::function<void(Status)> done) {
   disk_.replace_later(loop_, lifetime_.watch(), {path, joined(parts)}, std::move(done));
 }

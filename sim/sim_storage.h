@@ -88,6 +88,7 @@ class SimStorage final : public Storage {
 
   Result<std::unique_ptr<AppendFile>> open_append(const std::string& path) override;
   Result<Bytes> read(const std::string& path, std::size_t limit_bytes) override;
+  Result<std::uint64_t> read_at(const std::string& path, std::uint64_t at, MutableByteView into) override;
   void replace(const std::string& path, std::vector<Bytes> parts, std::function<void(Status)> done) override;
   Status truncate(const std::string& path, std::size_t size) override;
   Status rewrite(const std::string& path, std::size_t at, Bytes bytes) override;

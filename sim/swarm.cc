@@ -77,7 +77,7 @@ class Swarm::Recorder final : public EventLog {
  private:
   std::optional<WeightStamp> stamp_of(const EventRecord& record) const {
     if (process_ == nullptr || record.event != EventKind::kCounted || !record.entry_name) return std::nullopt;
-    const Ledger::Entry* entry = process_->peer->stage_peer()->ledger().find(record.entry_name->serial);
+    const Entry* entry = process_->peer->stage_peer()->ledger().find(record.entry_name->serial);
     return entry == nullptr ? std::nullopt : std::optional(entry->stamp);
   }
 
@@ -95,7 +95,7 @@ std::unique_ptr<EventLog> Swarm::make_recorder(const std::string& role, const Pe
                                     EventIdentity{role, RunId{run_key_.id().bytes}, peer, {}, {}}, file, process);
 }
 
-class Swarm::LaunchOwner final : public Launch::Owner {
+class Swarm::LaunchOwner final : public shoal::LaunchOwner {
  public:
   explicit LaunchOwner(Swarm& swarm) : swarm_(swarm) {}
   void on_train_line(const TrainLine&) override {}

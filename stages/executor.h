@@ -19,11 +19,6 @@
 
 namespace shoal {
 
-using EntrySerial = std::uint64_t;  // a peer's entry: the second half of its entry name
-using WeightStamp = std::uint64_t;  // number of writes to the parameters so far; stamp s lives in buffer s % 2
-
-enum class WindowSlot : std::uint8_t { kA = 0, kB = 1 };  // the two accumulators
-
 struct ForwardInput {
   EntrySerial entry = 0;
   MicrobatchId microbatch;

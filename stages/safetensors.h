@@ -37,8 +37,22 @@ struct Safetensors {
   Bytes file;
 };
 
-// Strict: every byte of the buffer belongs to exactly one tensor, names are unique, sizes fit shapes, nothing unknown.
-// ERRORS: kMalformed (what and where), kUnsupported (a dtype that shoal does not use), kTooLarge.
+// What stands in front of the tensors.
+struct SafetensorsHeader {
+  struct Place {
+    std::string name;
+    DType dtype;
+    Shape shape;
+    std::uint64_t begin = 0, end = 0;  // bytes of the file
+  };
+  StringMap metadata;
+  std::vector<Place> tensors;  // in file order
+};
+
+// Strict: every byte behind the header belongs to exactly one tensor, names are unique, sizes fit shapes, nothing
+// unknown. ERRORS: kMalformed (what and where), kUnsupported (a dtype that shoal does not use), kTooLarge.
 Result<Safetensors> parse_safetensors(Bytes file);
+// The same of a file of so many bytes, from its first ones. ERRORS: also kTooLarge (the header does not end in them).
+Result<SafetensorsHeader> parse_safetensors_header(ByteView front, std::uint64_t file_bytes);
 
 }  // namespace shoal

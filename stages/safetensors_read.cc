@@ -207,29 +207,29 @@ Result<std::uint64_t> bytes_needed(const RawTensor& tensor, DType dtype) {
   return bytes;
 }
 
-Result<std::size_t> header_length(ByteView file) {
-  if (file.size() < 8) return malformed("shorter than the length word");
-  const auto length = get_le<std::uint64_t>(file, 0);
-  if (length > kSafetensorsHeaderMax) {
+Result<std::size_t> header_length(ByteView front, std::uint64_t file_bytes) {
+  if (front.size() < 8) return malformed("shorter than the length word");
+  const auto length = get_le<std::uint64_t>(front, 0);
+  if (length <= kSafetensorsHeaderMax && length > file_bytes - 8) return malformed("the header ends behind the file");
+  if (length > std::min<std::uint64_t>(kSafetensorsHeaderMax, front.size() - 8)) {
     return make_error(ErrorCode::kTooLarge, "safetensors: a header of " + std::to_string(length) + " bytes");
   }
-  if (length > file.size() - 8) return malformed("the header ends behind the file");
-  if (length == 0 || file[8] != '{') return malformed("the header does not start with '{'");
+  if (length == 0 || front[8] != '{') return malformed("the header does not start with '{'");
   return static_cast<std::size_t>(length);
 }
 
 }  // namespace
 
-Result<Safetensors> parse_safetensors(Bytes file) {
-  SHOAL_ASSIGN(const std::size_t length, header_length(file));
-  Safetensors parsed;
+Result<SafetensorsHeader> parse_safetensors_header(ByteView front, std::uint64_t file_bytes) {
+  SHOAL_ASSIGN(const std::size_t length, header_length(front, file_bytes));
+  SafetensorsHeader parsed;
   std::vector<RawTensor> raw;
-  HeaderReader reader({reinterpret_cast<const char*>(file.data()) + 8, length});
+  HeaderReader reader({reinterpret_cast<const char*>(front.data()) + 8, length});
   SHOAL_TRY(reader.read(parsed.metadata, raw));
   std::stable_sort(raw.begin(), raw.end(),
                    [](const RawTensor& a, const RawTensor& b) { return a.offsets < b.offsets; });
 
-  const ByteView buffer = file.view().subspan(8 + length);
+  const std::uint64_t data_at = 8 + length, data_bytes = file_bytes - data_at;
   std::uint64_t covered = 0;
   for (const RawTensor& tensor : raw) {
     SHOAL_ASSIGN(const DType dtype, parse_dtype(tensor));
@@ -239,13 +239,21 @@ Result<Safetensors> parse_safetensors(Bytes file) {
     if (begin != covered) return malformed("a hole or an overlap before tensor \"" + tensor.name + "\"");
     if (end < begin || end - begin != bytes)
       return malformed("the offsets of tensor \"" + tensor.name + "\" do not fit its shape");
-    if (end > buffer.size()) return malformed("tensor \"" + tensor.name + "\" ends behind the file");
-    parsed.tensors.push_back({tensor.name, {dtype, tensor.shape, buffer.subspan(begin, bytes)}});
+    if (end > data_bytes) return malformed("tensor \"" + tensor.name + "\" ends behind the file");
+    parsed.tensors.push_back({tensor.name, dtype, tensor.shape, data_at + begin, data_at + end});
     covered = end;
   }
-  if (covered != buffer.size())
-    return malformed(std::to_string(buffer.size() - covered) + " bytes behind the last tensor");
-  parsed.file = std::move(file);
+  if (covered != data_bytes) return malformed(std::to_string(data_bytes - covered) + " bytes behind the last tensor");
+  return parsed;
+}
+
+Result<Safetensors> parse_safetensors(Bytes file) {
+  SHOAL_ASSIGN(SafetensorsHeader header, parse_safetensors_header(file, file.size()));
+  Safetensors parsed{.metadata = std::move(header.metadata), .tensors = {}, .file = std::move(file)};
+  for (SafetensorsHeader::Place& place : header.tensors)
+    parsed.tensors.push_back(
+        {std::move(place.name),
+         {place.dtype, std::move(place.shape), parsed.file.view().subspan(place.begin, place.end - place.begin)}});
   return parsed;
 }
 

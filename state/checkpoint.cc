@@ -108,22 +108,21 @@ Result<CheckpointInfo> info_of(const StringMap& metadata) {
   return info;
 }
 
-// The arrays of the file, which lie in the order of an image. ERRORS: kMalformed.
-Result<ByteView> arrays_of(const Safetensors& file, StateHeader& header) {
+// Where its arrays begin, which lie in the order of an image. ERRORS: kMalformed.
+Result<std::uint64_t> find_arrays(const SafetensorsHeader& file, StateHeader& header) {
   const std::vector<std::string> names = array_names(*OuterRules().of(header.rule));
   if (file.tensors.size() != names.size())
     return malformed("it has " + std::to_string(file.tensors.size()) + " arrays, and its rule " +
                      std::to_string(names.size()));
+  const auto bytes_of = [](const SafetensorsHeader::Place& place) { return place.end - place.begin; };
   header.roles = static_cast<std::uint8_t>(names.size() - 1);
-  header.floats = file.tensors.front().tensor.bytes.size() / sizeof(float);
-  std::size_t bytes = 0;
+  header.floats = bytes_of(file.tensors.front()) / sizeof(float);
   for (std::size_t i = 0; i < names.size(); ++i) {
-    const auto& [name, tensor] = file.tensors[i];
-    if (name != names[i] || tensor.dtype != DType::kF32 || tensor.bytes.size() != header.floats * sizeof(float))
-      return malformed("array \"" + name + "\" is not the one that belongs there");
-    bytes += tensor.bytes.size();
+    const SafetensorsHeader::Place& place = file.tensors[i];
+    if (place.name != names[i] || place.dtype != DType::kF32 || bytes_of(place) != header.floats * sizeof(float))
+      return malformed("array \"" + place.name + "\" is not the one that belongs there");
   }
-  return ByteView(file.tensors.front().tensor.bytes.data(), bytes);
+  return file.tensors.front().begin;
 }
 
 }  // namespace
@@ -152,19 +151,33 @@ std::vector<Bytes> checkpoint_parts(const CheckpointOrigin& origin, const Bytes&
   return {safetensors_header(metadata, tensors), image.slice(kStateHeaderBytes, image.size() - kStateHeaderBytes)};
 }
 
-Result<Checkpoint> parse_checkpoint(Bytes file) {
-  SHOAL_ASSIGN(const Safetensors parsed, parse_safetensors(std::move(file)));
-  Checkpoint checkpoint;
-  SHOAL_ASSIGN(checkpoint.info, info_of(parsed.metadata));
-  SHOAL_ASSIGN(const ByteView arrays, arrays_of(parsed, checkpoint.info.state));
-  checkpoint.image = state_image_of(checkpoint.info.state, arrays);
-  // There they are aligned; in a file a header of any length stands in front of them.
-  const ByteView values = checkpoint.image.view().subspan(kStateHeaderBytes);
-  SHOAL_TRY(
-      check_all_finite({reinterpret_cast<const float*>(values.data()), values.size() / sizeof(float)}, "a checkpoint"));
-  if (digest_of_image(checkpoint.image) != checkpoint.info.digest)
-    return make_error(ErrorCode::kCorrupt, "checkpoint: its arrays are not those that were written");
-  return checkpoint;
+Result<CheckpointHead> parse_checkpoint_head(ByteView front, std::uint64_t file_bytes) {
+  if (file_bytes > kCheckpointBytesMax)
+    return make_error(ErrorCode::kTooLarge, "checkpoint: it has " + std::to_string(file_bytes) +
+                                                " bytes; the limit is " + std::to_string(kCheckpointBytesMax));
+  SHOAL_ASSIGN(const SafetensorsHeader parsed, parse_safetensors_header(front, file_bytes));
+  CheckpointHead head;
+  SHOAL_ASSIGN(head.info, info_of(parsed.metadata));
+  SHOAL_ASSIGN(head.arrays_at, find_arrays(parsed, head.info.state));
+  return head;
+}
+
+Result<Checkpoint> read_checkpoint(const CheckpointHead& head, const ReadAt& read) {
+  Buffer image = begin_state_image(head.info.state);
+  SHOAL_TRY(read(head.arrays_at, image.view().subspan(kStateHeaderBytes)));
+  const std::span<const float> values = image.as<float>().subspan(kStateHeaderBytes / sizeof(float));
+  SHOAL_TRY(check_all_finite(values, "a checkpoint"));
+  Checkpoint checkpoint{head.info, std::move(image).freeze()};
+  if (digest_of_image(checkpoint.image) == head.info.digest) return checkpoint;
+  return make_error(ErrorCode::kCorrupt, "checkpoint: its arrays are not those that were written");
+}
+
+Result<Checkpoint> parse_checkpoint(ByteView file) {
+  SHOAL_ASSIGN(const CheckpointHead head, parse_checkpoint_head(file, file.size()));
+  return read_checkpoint(head, [file](std::uint64_t at, MutableByteView into) {
+    std::ranges::copy(file.subspan(at, into.size()), into.begin());
+    return Status();
+  });
 }
 
 }  // namespace shoal

@@ -5,6 +5,7 @@
 //
 // Pure: bytes in, bytes out.   Thread: any.
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "common/bytes.h"
@@ -22,7 +23,7 @@ struct CheckpointInfo {
   Digest digest;               // digest_of_image
   std::uint64_t sequence = 0;  // of those that its peer wrote for the run: clocks jump, this rises
   std::uint64_t saved_s = 0;   // seconds since 1970, by the clock of whoever wrote it; for people
-  PeerId peer;                 // who wrote it
+  PeerId peer;                 // the writer
 };
 
 struct Checkpoint {
@@ -40,9 +41,23 @@ struct CheckpointOrigin {
 };
 std::vector<Bytes> checkpoint_parts(const CheckpointOrigin& origin, const Bytes& image, const KeyPair& key);
 
-// Checks the signature, the digest and that every value is finite. ERRORS: kMalformed (no checkpoint, or what it says
-// of itself does not fit), kTooLarge, kUnsupported (a format or a type of a later program), kCorrupt (it is not as it
-// was written), kNonFinite.
-Result<Checkpoint> parse_checkpoint(Bytes file);
+// What a file says of itself, and where its arrays stand in it.
+struct CheckpointHead {
+  CheckpointInfo info;
+  std::uint64_t arrays_at = 0;
+};
+inline constexpr std::size_t kCheckpointHeadBytesMax = 64u << 10;
+// The head of a file of so many bytes, from its first kCheckpointHeadBytesMax or all of it. Checks the signature and
+// the sizes. ERRORS: kMalformed (no checkpoint, or what it says of itself does not fit), kTooLarge, kUnsupported (a
+// format or a type of a later program), kCorrupt (what it says is not what its peer signed).
+Result<CheckpointHead> parse_checkpoint_head(ByteView front, std::uint64_t file_bytes);
+
+// Reads bytes of the file into their place.
+using ReadAt = std::function<Status(std::uint64_t at, MutableByteView into)>;
+// Reads the arrays to where they belong in the image, so that they are in memory once, and checks the digest and that
+// every value is finite. ERRORS: those of `read`, kCorrupt (they are not as they were written), kNonFinite.
+Result<Checkpoint> read_checkpoint(const CheckpointHead& head, const ReadAt& read);
+// All of a file. ERRORS: those of both.
+Result<Checkpoint> parse_checkpoint(ByteView file);
 
 }  // namespace shoal

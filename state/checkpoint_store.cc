@@ -1,6 +1,7 @@
 #include "state/checkpoint_store.h"
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 
 namespace shoal {
@@ -16,27 +17,50 @@ std::string CheckpointStore::path_of(const std::string& folder, std::size_t slot
          std::to_string(slot) + ".safetensors";
 }
 
+Result<CheckpointHead> CheckpointStore::read_head(const std::string& path) const {
+  std::vector<std::uint8_t> front(kCheckpointHeadBytesMax);
+  SHOAL_ASSIGN(const std::uint64_t file_bytes, storage_.read_at(path, 0, front));
+  front.resize(std::min<std::uint64_t>(front.size(), file_bytes));
+  SHOAL_ASSIGN(CheckpointHead head, parse_checkpoint_head(front, file_bytes));
+  if (head.info.run != run_ || head.info.peer != peer_)
+    return make_error(ErrorCode::kForeign, "checkpoint: of another run or another peer");
+  return head;
+}
+
 CheckpointStore::Loaded CheckpointStore::load() {
+  struct Found {
+    std::size_t slot;
+    std::string path;
+    CheckpointHead head;
+  };
   Loaded loaded;
+  std::vector<Found> found;
   for (std::size_t slot = 0; slot < kSlotsMax; ++slot) {
     for (const std::string& folder : folders_) {
       const std::string path = path_of(folder, slot);
-      Result<Bytes> file = storage_.read(path, kCheckpointBytesMax);
-      if (!file.ok() && file.code() == ErrorCode::kMissing) continue;
-      Result<Checkpoint> read = file.ok() ? parse_checkpoint(*std::move(file)) : file.error();
-      if (read.ok() && (read->info.run != run_ || read->info.peer != peer_))
-        read = make_error(ErrorCode::kForeign, "checkpoint: of another run or another peer");
-      if (!read.ok()) {
-        loaded.problems.push_back(path + ": " + read.error().message);
-        continue;
-      }
-      const std::uint64_t sequence = read->info.sequence;
-      taken_[slot] = std::max(taken_[slot], sequence);
-      if (loaded.newest && sequence <= loaded.newest->info.sequence) continue;
-      loaded.newest = *std::move(read);
-      sequence_ = std::max(sequence_, sequence);
+      Result<CheckpointHead> head = read_head(path);
+      if (head.ok())
+        found.push_back({slot, path, *std::move(head)});
+      else if (head.code() != ErrorCode::kMissing)
+        loaded.problems.push_back(path + ": " + head.error().message);
     }
   }
+  std::ranges::stable_sort(found, std::greater(), [](const Found& one) { return one.head.info.sequence; });
+  while (!found.empty() && !loaded.newest) {
+    const Found& one = found.front();
+    Result<Checkpoint> read = read_checkpoint(one.head, [&](std::uint64_t at, MutableByteView into) -> Status {
+      SHOAL_TRY(storage_.read_at(one.path, at, into));
+      return {};
+    });
+    if (read.ok()) {
+      sequence_ = read->info.sequence;
+      loaded.newest = *std::move(read);
+    } else {
+      loaded.problems.push_back(one.path + ": " + read.error().message);
+      found.erase(found.begin());
+    }
+  }
+  for (const Found& one : found) taken_[one.slot] = std::max(taken_[one.slot], one.head.info.sequence);
   return loaded;
 }
 

@@ -20,29 +20,31 @@ class CheckpointStore {
  public:
   static constexpr std::size_t kSlotsMin = 2, kSlotsMax = 64;
 
-  // Of a peer with this key. FOLDER/checkpoint-<run>-<peer>-<slot>.safetensors, 16 hex digits of each key: several may
-  // share a folder; every folder gets each of
-  // them. REQUIRES: a folder, which exists.
+  // Those of a peer with this key: FOLDER/checkpoint-<run>-<peer>-<slot>.safetensors, 16 hex digits of each key, so
+  // that several peers may share a folder. Every folder gets each of them. REQUIRES: a folder, which exists.
   CheckpointStore(Storage& storage, std::vector<std::string> folders, const RunId& run, const PeerId& peer);
 
   struct Loaded {
     std::optional<Checkpoint> newest;   // the last one saved that can be used
-    std::vector<std::string> problems;  // a file that is there and cannot: path and why
+    std::vector<std::string> problems;  // a file that is there and cannot, as far as it was read: path and why
   };
-  // Reads what an earlier process left, and remembers what a new one may take the place of. Blocks; once, at the start.
+  // Reads what an earlier process left, and remembers what a new one may take the place of: the heads of all, and of
+  // the newest the whole, or of the next older one where its arrays are damaged. Its image is in memory once. Blocks;
+  // once, at the start.
   Loaded load();
 
   // So many from now on, kSlotsMin to kSlotsMax. Files of more slots stay as they are.
   void keep(std::size_t slots);
-  // Of the next one that is saved.
+  // The sequence of the next one that is saved.
   std::uint64_t next_sequence() const { return sequence_ + 1; }
   // What checkpoint_parts made with next_sequence(). Atomic in each folder. Success when one has it; else the first
   // folder's error. REQUIRES: none is under way.
   void save(const std::vector<Bytes>& parts, std::function<void(Status)> done);
-  // Of the last save: folders that failed while another one took it.
+  // The folders that failed at the last save while another one took it.
   std::vector<std::string> take_problems() { return std::exchange(problems_, {}); }
 
  private:
+  Result<CheckpointHead> read_head(const std::string& path) const;
   std::string path_of(const std::string& folder, std::size_t slot) const;
 
   Storage& storage_;

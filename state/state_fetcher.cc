@@ -208,7 +208,7 @@ void StateFetcher::on_offer(const PeerId& from, const StateOffer& offer) {
     return;
   }
   if (offer.bytes < kStateHeaderBytes || offer.chunks != (offer.bytes + kHashChunkBytes - 1) / kHashChunkBytes) return;
-  // Of a root that nobody offers any more. One that is here whole is judged by its hashes.
+  // Nobody offers that root any more. An image that is here whole is judged by its hashes.
   if (s.offering.empty() && offer.root != s.root && s.have_count < s.have.size()) s.drop_image();
   if (s.image == nullptr) {
     s.root = offer.root;

@@ -119,29 +119,25 @@ void write_header(const StateHeader& header, std::uint8_t* at) {
 
 }  // namespace
 
+Buffer begin_state_image(const StateHeader& header) {
+  Buffer buffer(kStateHeaderBytes + (1u + header.roles) * header.floats * sizeof(float));
+  write_header(header, buffer.data());
+  return buffer;
+}
+
 Bytes make_state_image(StageExecutor& executor, const OuterRule& rule, Version version) {
   Arena& arena = executor.arena();
   const std::vector<ArenaRole> roles = rule.shared_roles();
   const std::size_t array_bytes = arena.size() * sizeof(float);
-  Buffer buffer(kStateHeaderBytes + (1 + roles.size()) * array_bytes);
-  write_header({.rule = rule.id(),
-                .roles = static_cast<std::uint8_t>(roles.size()),
-                .stage = executor.spec().stage,
-                .version = version,
-                .tag = arena.tag(ArenaRole::kAnchor),
-                .floats = arena.size()},
-               buffer.data());
+  Buffer buffer = begin_state_image({.rule = rule.id(),
+                                     .roles = static_cast<std::uint8_t>(roles.size()),
+                                     .stage = executor.spec().stage,
+                                     .version = version,
+                                     .tag = arena.tag(ArenaRole::kAnchor),
+                                     .floats = arena.size()});
   std::uint8_t* at = buffer.data() + kStateHeaderBytes;
   std::memcpy(at, read_role(arena, ArenaRole::kAnchor).data(), array_bytes);
   for (const ArenaRole role : roles) std::memcpy(at += array_bytes, read_role(arena, role).data(), array_bytes);
-  return std::move(buffer).freeze();
-}
-
-Bytes state_image_of(const StateHeader& header, ByteView arrays) {
-  SHOAL_CHECK_EQ(arrays.size(), (1u + header.roles) * header.floats * sizeof(float));
-  Buffer buffer(kStateHeaderBytes + arrays.size());
-  write_header(header, buffer.data());
-  std::memcpy(buffer.data() + kStateHeaderBytes, arrays.data(), arrays.size());
   return std::move(buffer).freeze();
 }
 

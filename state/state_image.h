@@ -67,9 +67,8 @@ void begin_from_seed(StageExecutor& executor);
 // Copies anchor and shared roles. REQUIRES: between rounds' commits, so that anchor and roles belong to `version`.
 Bytes make_state_image(StageExecutor& executor, const OuterRule& rule, Version version);
 
-// The image with these arrays, the anchor and the shared ones in order. REQUIRES: they are as many floats as the header
-// says.
-Bytes state_image_of(const StateHeader& header, ByteView arrays);
+// The image with this header; its arrays, the anchor and the shared ones in order, are still to be written behind it.
+Buffer begin_state_image(const StateHeader& header);
 
 enum class StateLoad : std::uint8_t {
   kFresh,              // a joiner: parameters := anchor, nothing local is kept

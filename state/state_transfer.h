@@ -6,10 +6,12 @@
 // chunks. Members that agree on a version make the same image, so a chunk of one donor continues the fetch from another
 // with the same root.
 //
-//   fetcher -> donors  StateQuery          donors -> fetcher  StateOffer (version, digest, root, size); who asks again
-//   while the image is being made gets one of that version without an image
-//   fetcher -> donor   ChunkQuery(index)   donor  -> fetcher  Chunk + frame        (kWindow queries in flight, over all
-//   donors)
+// clang-format off
+//   fetcher -> donors  StateQuery          donors -> fetcher  StateOffer (version, digest, root, size)
+//   fetcher -> donor   ChunkQuery(index)   donor  -> fetcher  Chunk + frame
+// clang-format on
+// A fetcher that asks again while the image is being made gets an offer of that version without an image. kWindow
+// ChunkQueries are in flight, over all donors.
 //
 // What is fetched is known in advance: the authority's list or a RoundCommit names version and digest. An offer of
 // anything else is ignored; a finished image is checked against root and digest before anybody sees it.
@@ -76,7 +78,7 @@ class StateDonor {
   std::unique_ptr<State> state_;
 };
 
-// Who may hold a stage's anchor, by the list: also one that is leaving and waits for somebody to hand it to.
+// By the list, the member may hold its stage's anchor: also while it leaves and waits for somebody to hand it to.
 inline bool may_donate(const Member& member) { return member.serving || member.version > Version(0); }
 
 // ---- fetcher ----

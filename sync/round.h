@@ -4,21 +4,22 @@
 // a newer RoundOpen on the same base abandons the older. Bounds: the reduction of one round plus the parts that
 // overtook their RoundOpen (sync/early_parts.h).
 //
+// clang-format off
 // Who calls what when (runtime's peer):
 //   RoundOpen, RoundPart, RoundCommit, RoundAbandon from the transport  -> on_open, on_part, on_commit, on_abandon
 //   the anchor's version changed by another way (state fetched)         -> on_version_changed
 //   fenced, leaving, end                                                -> cancel
-// and Round asks its RoundHost:  contribute -> prepare -> commit | abandon | fell_behind.
+// And Round asks its RoundHost:  contribute -> prepare -> commit | abandon | fell_behind.
 //
 // Reports, in this order (a repeated RoundOpen repeats them):
-//   1. contributed: entries, weight and tag of this member, before any of its parts leaves. The authority commits a
-//   round only when it has
-//      this from every member, since the sum holds all of them: so the commit can name every entry that the new anchor
-//      contains.
-//   waiting (`silent` and no reason): no byte of the round has moved here for a while; repeated every second while that
-//   is so.
-//   2. agreed (ready): digest of the candidate, weight and tag of the whole sum; or failed: a reason, and who was
-//   `silent` (itself: it was not ready within the budget) or sent what is `malformed`.
+//   contributed  entries, weight and tag of this member, before any of its parts leaves. The authority commits a round
+//                only when it has this from every member, since the sum holds all of them: so the commit can name every
+//                entry that the new anchor contains
+//   waiting      `silent` and no reason: no byte of the round has moved here for a while; every second while that is so
+//   agreed       (ready) digest of the candidate, weight and tag of the whole sum
+//   failed       or instead: a reason, and who was `silent` (itself: it was not ready within the budget) or sent what
+//                is `malformed`
+// clang-format on
 //
 // Reduction: sync/reducer.h. A member that does not deliver is reported (RoundReport.silent), when nothing moves
 // any more and when the budget is over; the authority decides.

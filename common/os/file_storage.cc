@@ -208,6 +208,10 @@ Result<Bytes> FileStorage::read(const std::string& path, std::size_t limit_bytes
   return read_file(path, limit_bytes);
 }
 
+Result<std::uint64_t> FileStorage::read_at(const std::string& path, std::uint64_t at, MutableByteView into) {
+  return read_file_at(path, at, into);
+}
+
 void FileStorage::replace(const std::string& path, std::vector<Bytes> parts, Done done) {
   writer_->queue({Request::Kind::kReplace, nullptr, path, std::move(parts), std::move(done)});
 }

@@ -16,10 +16,10 @@ namespace shoal {
 // growing queue.
 inline constexpr std::size_t kAppendPendingBytesMax = 256u << 20;
 
-// Thread: loop only; callbacks are posted to the loop. Borrows the loop, which outlives it. read(), truncate() and
-// open_append() block the loop for the time of the system calls (start-up only); append, sync and replace never do.
-// The destructor writes what is queued, joins the thread, and posts the last callbacks. Files must be destroyed before
-// it; a file's destructor waits until its bytes are written (not synced) and gives the lock up.
+// Thread: loop only; callbacks are posted to the loop. Borrows the loop, which outlives it. read(), read_at(),
+// truncate() and open_append() block the loop for the time of the system calls (start-up only); append, sync and
+// replace never do. The destructor writes what is queued, joins the thread, and posts the last callbacks. Files must be
+// destroyed before it; a file's destructor waits until its bytes are written (not synced) and gives the lock up.
 class FileStorage final : public Storage {
  public:
   explicit FileStorage(EventLoop& loop);
@@ -29,6 +29,7 @@ class FileStorage final : public Storage {
 
   Result<std::unique_ptr<AppendFile>> open_append(const std::string& path) override;
   Result<Bytes> read(const std::string& path, std::size_t limit_bytes) override;
+  Result<std::uint64_t> read_at(const std::string& path, std::uint64_t at, MutableByteView into) override;
   void replace(const std::string& path, std::vector<Bytes> parts, std::function<void(Status)> done) override;
   Status truncate(const std::string& path, std::size_t size) override;
   Status rewrite(const std::string& path, std::size_t at, Bytes bytes) override;

@@ -104,24 +104,44 @@ Status sync_folder_of(const std::string& path) {
   return {};
 }
 
-Result<Bytes> read_file(const std::string& path, std::size_t limit_bytes) {
-  SHOAL_ASSIGN(const Descriptor file, open_regular_file(path));
+namespace {
+
+Result<std::uint64_t> size_of(const Descriptor& file, const std::string& path) {
   struct stat facts {};
   if (::fstat(file.get(), &facts) != 0) return error_of_errno("read", path, errno);
-  const auto size = static_cast<std::size_t>(facts.st_size);
+  return static_cast<std::uint64_t>(facts.st_size);
+}
+
+// How many bytes it has read: fewer at its end, or when it was cut shorter meanwhile.
+Result<std::size_t> fill(const Descriptor& file, const std::string& path, std::uint64_t at, MutableByteView into) {
+  std::size_t got = 0;
+  while (got < into.size()) {
+    const ssize_t count = ::pread(file.get(), into.data() + got, into.size() - got, static_cast<off_t>(at + got));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return error_of_errno("read", path, errno);
+    if (count == 0) break;
+    got += static_cast<std::size_t>(count);
+  }
+  return got;
+}
+
+}  // namespace
+
+Result<std::uint64_t> read_file_at(const std::string& path, std::uint64_t at, MutableByteView into) {
+  SHOAL_ASSIGN(const Descriptor file, open_regular_file(path));
+  SHOAL_TRY(fill(file, path, at, into));
+  return size_of(file, path);
+}
+
+Result<Bytes> read_file(const std::string& path, std::size_t limit_bytes) {
+  SHOAL_ASSIGN(const Descriptor file, open_regular_file(path));
+  SHOAL_ASSIGN(const std::uint64_t size, size_of(file, path));
   if (size > limit_bytes) {
     return make_error(ErrorCode::kTooLarge,
                       path + " has " + std::to_string(size) + " bytes; the limit is " + std::to_string(limit_bytes));
   }
   Buffer buffer(size);
-  std::size_t got = 0;
-  while (got < size) {
-    const ssize_t count = ::read(file.get(), buffer.data() + got, size - got);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return error_of_errno("read", path, errno);
-    if (count == 0) break;  // cut shorter meanwhile
-    got += static_cast<std::size_t>(count);
-  }
+  SHOAL_ASSIGN(const std::size_t got, fill(file, path, 0, buffer.view()));
   return std::move(buffer).freeze().slice(0, got);
 }
 

@@ -46,6 +46,9 @@ Status sync_file(const Descriptor& file, const std::string& path);
 Status sync_folder_of(const std::string& path);
 // ERRORS: open_regular_file's, kTooLarge.
 Result<Bytes> read_file(const std::string& path, std::size_t limit_bytes);
+// Fills `into` with what stands from `at` on, as far as the file goes. The size of the file. ERRORS:
+// open_regular_file's, kIo.
+Result<std::uint64_t> read_file_at(const std::string& path, std::uint64_t at, MutableByteView into);
 // Temporary file, fsync, rename, fsync of the folder.
 Status replace_file(const std::string& path, const std::vector<Bytes>& parts);
 // Opens for appending, creates when absent, with the lock of lock_file. Not one that another process replaced while it

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <csignal>
 
 #include "common/os/posix_file.h"
 
@@ -17,18 +16,6 @@ void hold_standard_descriptors() {
     if (::fcntl(fd, F_GETFD) >= 0 || errno != EBADF) continue;
     // The lowest free number, and those below are taken: it is `fd`.
     if (::open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd) _exit(kExitInputOutput);
-  }
-}
-
-void handle_stop_signals(void (*action)(int)) {
-  struct sigaction wanted = {};
-  wanted.sa_handler = action;
-  wanted.sa_flags = SA_RESTART;
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
-    struct sigaction before = {};
-    sigaction(signal, nullptr, &before);
-    if (signal == SIGHUP && before.sa_handler == SIG_IGN) continue;
-    sigaction(signal, &wanted, nullptr);
   }
 }
 

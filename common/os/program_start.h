@@ -1,5 +1,5 @@
 #pragma once
-// What a program does with its own process before anything else: descriptors, signals, core files. Thread: main's, and
+// What a program does with its own process before anything else: descriptors, core files. Thread: main's, and
 // before another one is started.
 #include "common/result.h"
 
@@ -10,11 +10,6 @@ namespace shoal {
 // reading standard input and writing the outputs fails (EBADF) as it does on a closed one. Ends the process (74) where
 // there is no /dev/null.
 void hold_standard_descriptors();
-
-// Ctrl-C (SIGINT), SIGTERM, and SIGHUP, which a terminal that goes away sends: `action` handles all of them. A process
-// that was started to ignore SIGHUP (nohup) goes on to. SIG_DFL takes the handler away again. System calls go on where
-// they were.
-void handle_stop_signals(void (*action)(int));
 
 // No core file of this process is written from now on: it would hold the process's keys. ERRORS: kIo.
 Status forbid_core_files();

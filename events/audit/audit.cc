@@ -17,12 +17,6 @@
 namespace shoal {
 namespace {
 
-std::string peer_tag_of(const Session& session) {
-  std::ostringstream out;
-  out << session;
-  return out.str().substr(0, 16);
-}
-
 class Auditor {
  public:
   AuditReport run(const std::vector<AuditSource>& sources) {
@@ -62,7 +56,8 @@ class Auditor {
   }
 
   struct File {
-    std::string name, role, peer;
+    std::string name, role;
+    PeerId peer;
     std::optional<Session> session;
     bool gap = false;
     std::uint64_t lines = 0;
@@ -84,10 +79,10 @@ class Auditor {
   }
 
   void take(const AuditEvent& e, Where where, File& file, bool trainer) {
-    if (e.missing > 0) {
-      findings_.incomplete(where, e.missing, e.missing == 1 ? " line is" : " lines are",
+    if (const std::uint64_t missing = e.missing.value_or(0); missing > 0) {
+      findings_.incomplete(where, missing, missing == 1 ? " line is" : " lines are",
                            " missing in front of this one: they could not be written");
-      report_.missing += e.missing;
+      report_.missing += missing;
       file.gap = true;
       if (trainer)
         books_.trainer_gap = true;
@@ -95,10 +90,10 @@ class Auditor {
         peer_.note_gap();
     }
     const std::string_view lacking = lacking_field(e);
-    if (!lacking.empty()) return findings_.violation(where, e.event, " lacks \"", lacking, "\"");
-    if (!e.kind) return findings_.violation(where, "\"", e.event, "\" is no event of a ", e.role);
+    if (!lacking.empty()) return findings_.violation(where, e.name, " lacks \"", lacking, "\"");
+    if (e.row == nullptr) return findings_.violation(where, "\"", e.name, "\" is no event of a ", e.role);
     if (!same_process(e, where, file)) return;
-    if (e.kind == EventKind::kReopened) return;
+    if (e.event == EventKind::kReopened) return;
     take_session(e, where, file, trainer);
     if (!trainer && !e.is_peer()) return;
     if (!trainer) {
@@ -110,13 +105,13 @@ class Auditor {
   }
 
   void note_delays(const AuditEvent& e) {
-    if (!e.holds(AuditField::kDelays) || !e.holds(AuditField::kStage) || e.stage >= kDelayStagesMax) return;
-    StageVerdict& stage = report_.stages[static_cast<std::uint16_t>(e.stage)];
-    if (e.kind == EventKind::kStepped) {
-      stage.delays_of_windows.merge(DelayHistogram::of(e.delays));
+    if (!e.delays || !e.stage || e.stage->value >= kDelayStagesMax) return;
+    StageVerdict& stage = report_.stages[e.stage->value];
+    if (e.event == EventKind::kStepped) {
+      stage.delays_of_windows.merge(DelayHistogram::of(*e.delays));
       ++stage.steps_of_windows;
-    } else if (e.kind == EventKind::kAnchor) {
-      stage.delays_of_rounds.merge(DelayHistogram::of(e.delays));
+    } else if (e.event == EventKind::kAnchor) {
+      stage.delays_of_rounds.merge(DelayHistogram::of(*e.delays));
       ++stage.steps_of_rounds;
     }
   }
@@ -128,18 +123,18 @@ class Auditor {
       file.peer = e.peer;
     }
     if (e.role != file.role || e.peer != file.peer) {
-      findings_.violation(where, "is of another process (", e.role, " ", e.peer.substr(0, 8), ") than the file");
+      findings_.violation(where, "is of another process (", e.role, " ", short_name(e.peer), ") than the file");
       return false;
     }
-    if (e.session != Session{} && !e.peer.starts_with(peer_tag_of(e.session)))
-      findings_.violation(where, "session ", e.session, " is none of peer ", e.peer.substr(0, 16));
+    if (e.session != Session{} && !is_of(e.session, e.peer))
+      findings_.violation(where, "session ", e.session, " is none of peer ", hex_of(e.peer).substr(0, 16));
     return true;
   }
 
   // A file's lines carry one session from one `start` to the next.
   void take_session(const AuditEvent& e, Where where, File& file, bool trainer) {
     if (e.role == "solo") return;
-    const bool starts = e.kind == EventKind::kStart;
+    const bool starts = e.event == EventKind::kStart;
     if (!starts && file.session == e.session) return;
     if (!starts)
       findings_.absent(file.gap, where, "session ", e.session, " wrote no start, or its line is in a foreign place");
@@ -161,11 +156,11 @@ class Auditor {
 
   void take_of_trainer(const AuditEvent& e, Where where) {
     const bool decides =
-        (e.kind >= EventKind::kIssue && e.kind <= EventKind::kRestored && e.kind != EventKind::kRoundFailed) ||
-        e.kind == EventKind::kMerged;
-    if (life_.ended && (decides || e.kind == EventKind::kEnd))
-      findings_.violation(where, e.event, " behind the end of the run");
-    if (e.kind == EventKind::kEnd) books_.ended = life_.ended = true;
+        (e.event >= EventKind::kIssue && e.event <= EventKind::kRestored && e.event != EventKind::kRoundFailed) ||
+        e.event == EventKind::kMerged;
+    if (life_.ended && (decides || e.event == EventKind::kEnd))
+      findings_.violation(where, e.name, " behind the end of the run");
+    if (e.event == EventKind::kEnd) books_.ended = life_.ended = true;
     trainer_.take(e, life_, where);
     authority_.take(e, life_, where);
   }
@@ -316,7 +311,7 @@ class Auditor {
   AuthorityStory authority_{books_, findings_};
   PeerSums sums_;
   PeerStory peer_{books_, findings_, report_, sums_};
-  std::vector<std::string> runs_;
+  std::vector<RunId> runs_;
 };
 
 }  // namespace

@@ -55,6 +55,10 @@ class Findings {
   AuditReport& report_;
 };
 
+inline bool is_of(const Session& session, const PeerId& peer) {
+  return Session::of(peer, session.incarnation) == session;
+}
+
 // An entry that the trainer or the authority names.
 struct EntryFact {
   MicrobatchId microbatch;
@@ -81,7 +85,8 @@ struct RoundFact {
   std::uint64_t content = 0;  // a mix of what it secured, or took back
   CountTag tag = 0;
   std::optional<std::uint64_t> back_to;  // of a restore: the version whose content it gives to its own
-  std::string digest, where;
+  Digest digest;
+  std::string where;
   std::vector<std::pair<Session, std::uint64_t>> members;  // and how many entries of each
   std::uint64_t named(const Session& session) const {
     for (const auto& [member, count] : members)

@@ -20,13 +20,13 @@ std::uint64_t mix_of(const std::vector<Secured>& secured) {
 
 RoundFact fact_of(const AuditEvent& e, const TrainerLife& life) {
   RoundFact round;
-  round.stage = static_cast<std::uint16_t>(e.stage);
+  round.stage = e.stage->value;
   round.life = life.number;
-  round.round = e.round;
-  round.version = e.version;
-  round.content = mix_of(e.secured);
-  round.tag = e.tag;
-  round.digest = e.digest;
+  round.round = e.round->value;
+  round.version = e.version->value;
+  round.content = mix_of(*e.secured);
+  round.tag = *e.tag;
+  round.digest = *e.digest;
   return round;
 }
 
@@ -34,7 +34,7 @@ RoundFact fact_of(const AuditEvent& e, const TrainerLife& life) {
 
 void AuthorityStory::take(const AuditEvent& e, const TrainerLife& life, Where where) {
   life_ = life.number;
-  switch (*e.kind) {
+  switch (e.event) {
     case EventKind::kMember:
       return take_member(e, where);
     case EventKind::kSessionOver:
@@ -53,35 +53,31 @@ void AuthorityStory::take(const AuditEvent& e, const TrainerLife& life, Where wh
 }
 
 void AuthorityStory::take_member(const AuditEvent& e, Where where) {
-  SessionFact& session = books_.sessions[e.about];
-  const auto stage = static_cast<std::uint16_t>(e.stage);
+  SessionFact& session = books_.sessions[*e.about];
+  const auto stage = e.stage->value;
   if (session.stage && *session.stage != stage)
-    findings_.violation(where, "session ", e.about, " is of stage ", stage, ", before it was of stage ",
+    findings_.violation(where, "session ", *e.about, " is of stage ", stage, ", before it was of stage ",
                         *session.stage);
   session.stage = stage;
   if (e.state != "joined") return;
   // Said before it is durable: a launching process that died in between says it again.
-  if (session.joined_life == life_ || session.over) findings_.violation(where, "session ", e.about, " joined twice");
+  if (session.joined_life == life_ || session.over) findings_.violation(where, "session ", *e.about, " joined twice");
   session.joined = true;
   session.joined_life = life_;
-  if (!e.about_peer.empty() && !e.about_peer.starts_with(([&] {
-        std::ostringstream text;
-        text << e.about;
-        return text.str().substr(0, 16);
-      })()))
-    findings_.violation(where, "session ", e.about, " is no session of peer ", e.about_peer);
+  if (e.about_peer && !is_of(*e.about, *e.about_peer))
+    findings_.violation(where, "session ", *e.about, " is no session of peer ", *e.about_peer);
 }
 
 void AuthorityStory::take_over(const AuditEvent& e, const TrainerLife& life, Where where) {
-  SessionFact& session = books_.sessions[e.about];
-  const std::uint64_t told = mix64(mix_of(e.cause), e.stage) | 1;
+  SessionFact& session = books_.sessions[*e.about];
+  const std::uint64_t told = mix64(mix_of(e.cause), e.stage->value) | 1;
   if (session.over_told != 0 && session.over_told != told)
-    findings_.violation(where, "session ", e.about, " was over before, for another cause or at another stage");
-  if (session.over_life == life.number) findings_.violation(where, "session ", e.about, " was over twice");
-  if (session.stage && *session.stage != e.stage)
-    findings_.violation(where, "session ", e.about, " is over at stage ", e.stage, ", it was of stage ",
+    findings_.violation(where, "session ", *e.about, " was over before, for another cause or at another stage");
+  if (session.over_life == life.number) findings_.violation(where, "session ", *e.about, " was over twice");
+  if (session.stage && *session.stage != e.stage->value)
+    findings_.violation(where, "session ", *e.about, " is over at stage ", *e.stage, ", it was of stage ",
                         *session.stage);
-  if (!session.joined) findings_.absent(books_.trainer_gap, where, "session ", e.about, " is over and never joined");
+  if (!session.joined) findings_.absent(books_.trainer_gap, where, "session ", *e.about, " is over and never joined");
   session.over = true;
   session.over_told = told;
   session.over_life = life.number;
@@ -89,49 +85,49 @@ void AuthorityStory::take_over(const AuditEvent& e, const TrainerLife& life, Whe
 }
 
 void AuthorityStory::take_open(const AuditEvent& e, Where where) {
-  const auto stage = static_cast<std::uint16_t>(e.stage);
+  const auto stage = e.stage->value;
   StageFact& fact = books_.stages[stage];
-  if (const std::uint64_t before = std::max(fact.opened, fact.restored); e.round <= before)
-    findings_.violation(where, "round ", e.round, " of stage ", stage, " is opened behind round ", before);
+  if (const std::uint64_t before = std::max(fact.opened, fact.restored); e.round->value <= before)
+    findings_.violation(where, "round ", *e.round, " of stage ", stage, " is opened behind round ", before);
   const RoundStory* last = fact.opened == 0 ? nullptr : &fact.stories[fact.opened];
   if (last != nullptr && !last->committed && !last->abandoned && opened_in_[stage] == life_)
-    findings_.absent(books_.trainer_gap, where, "round ", e.round, " of stage ", stage, " is opened, round ",
+    findings_.absent(books_.trainer_gap, where, "round ", *e.round, " of stage ", stage, " is opened, round ",
                      fact.opened, " was neither committed nor abandoned");
-  if (e.version != fact.newest())
-    findings_.absent(books_.trainer_gap, where, "round ", e.round, " of stage ", stage, " starts from version ",
-                     e.version, ", the newest is ", fact.newest());
-  RoundStory& story = fact.stories[e.round];
+  if (e.version->value != fact.newest())
+    findings_.absent(books_.trainer_gap, where, "round ", *e.round, " of stage ", stage, " starts from version ",
+                     *e.version, ", the newest is ", fact.newest());
+  RoundStory& story = fact.stories[e.round->value];
   story.opened = true;
-  story.base = e.version;
-  story.step = e.step;
-  story.members = e.members;
-  fact.opened = std::max(fact.opened, e.round);
+  story.base = e.version->value;
+  story.step = e.step->value;
+  story.members = *e.members;
+  fact.opened = std::max(fact.opened, e.round->value);
   opened_in_[stage] = life_;
 }
 
 void AuthorityStory::take_abandoned(const AuditEvent& e, Where where) {
-  RoundStory& story = books_.stages[static_cast<std::uint16_t>(e.stage)].stories[e.round];
+  RoundStory& story = books_.stages[e.stage->value].stories[e.round->value];
   if (std::exchange(story.abandoned, true))
-    findings_.violation(where, "round ", e.round, " of stage ", e.stage, " was abandoned twice");
+    findings_.violation(where, "round ", *e.round, " of stage ", *e.stage, " was abandoned twice");
   if (story.committed)
-    findings_.violation(where, "round ", e.round, " of stage ", e.stage, " was committed and abandoned");
+    findings_.violation(where, "round ", *e.round, " of stage ", *e.stage, " was committed and abandoned");
 }
 
 void AuthorityStory::take_round(const AuditEvent& e, const TrainerLife& life, Where where) {
   RoundFact round = fact_of(e, life);
-  round.step = e.step;
+  round.step = e.step->value;
   if (is_repeat(round, where)) return;
   compare(round, where);
   take_secured(e, keep(std::move(round), where), where);
-  const RoundStory& story = books_.stages[static_cast<std::uint16_t>(e.stage)].stories[e.round];
-  if (story.opened && story.members != e.secured.size())
-    findings_.violation(where, "round ", e.round, " of stage ", e.stage, " names ", e.secured.size(),
+  const RoundStory& story = books_.stages[e.stage->value].stories[e.round->value];
+  if (story.opened && story.members != e.secured->size())
+    findings_.violation(where, "round ", *e.round, " of stage ", *e.stage, " names ", e.secured->size(),
                         " members, it was opened with ", story.members);
 }
 
 void AuthorityStory::take_restored(const AuditEvent& e, const TrainerLife& life, Where where) {
   RoundFact restore = fact_of(e, life);
-  restore.back_to = e.back_to;
+  restore.back_to = e.back_to->value;
   if (is_repeat(restore, where)) return;
   judge_restore(e, where);
   take_back(e, where);
@@ -141,27 +137,28 @@ void AuthorityStory::take_restored(const AuditEvent& e, const TrainerLife& life,
 
 // Its number, and the version that it goes back to.
 void AuthorityStory::judge_restore(const AuditEvent& e, Where where) {
-  const auto stage = static_cast<std::uint16_t>(e.stage);
+  const auto stage = e.stage->value;
   StageFact& fact = books_.stages[stage];
-  if (!fact.stories.empty() && fact.stories.rbegin()->first >= e.round)
-    findings_.violation(where, "stage ", stage, " is restored by round ", e.round, ", behind round ",
+  if (!fact.stories.empty() && fact.stories.rbegin()->first >= e.round->value)
+    findings_.violation(where, "stage ", stage, " is restored by round ", *e.round, ", behind round ",
                         fact.stories.rbegin()->first);
-  fact.stories[e.round].committed = true;
-  fact.restored = std::max(fact.restored, e.round);
-  if (e.version < 2 || e.back_to >= e.version - 1)
-    return findings_.violation(where, "stage ", stage, " goes back to version ", e.back_to, " and makes version ",
-                               e.version, ", where it is not below the newest");
-  const RoundFact* made = books_.round_of(stage, e.back_to);
-  if (made == nullptr && e.back_to > 0)
-    findings_.absent(books_.trainer_gap, where, "stage ", stage, " goes back to version ", e.back_to,
+  fact.stories[e.round->value].committed = true;
+  fact.restored = std::max(fact.restored, e.round->value);
+  if (e.version->value < 2 || e.back_to->value >= e.version->value - 1)
+    return findings_.violation(where, "stage ", stage, " goes back to version ", *e.back_to, " and makes version ",
+                               *e.version, ", where it is not below the newest");
+  const RoundFact* made = books_.round_of(stage, e.back_to->value);
+  if (made == nullptr && e.back_to->value > 0)
+    findings_.absent(books_.trainer_gap, where, "stage ", stage, " goes back to version ", *e.back_to,
                      ", which no round made");
-  if (made != nullptr && made->digest != e.digest)
-    findings_.violation(where, "the digest of version ", e.version, " of stage ", stage, " is not that of version ",
-                        e.back_to, ", to which it goes back (", made->where, ")");
-  for (std::uint64_t version = e.back_to + 1; version < e.version && version <= fact.newest(); ++version) {
+  if (made != nullptr && made->digest != *e.digest)
+    findings_.violation(where, "the digest of version ", *e.version, " of stage ", stage, " is not that of version ",
+                        *e.back_to, ", to which it goes back (", made->where, ")");
+  for (std::uint64_t version = e.back_to->value + 1; version < e.version->value && version <= fact.newest();
+       ++version) {
     const RoundFact* later = books_.round_of(stage, version);
-    if (later != nullptr && later->back_to && *later->back_to < e.back_to)
-      findings_.violation(where, "stage ", stage, " goes back to version ", e.back_to,
+    if (later != nullptr && later->back_to && *later->back_to < e.back_to->value)
+      findings_.violation(where, "stage ", stage, " goes back to version ", *e.back_to,
                           ", which was left behind by the restore that made version ", version);
   }
 }
@@ -170,7 +167,7 @@ void AuthorityStory::judge_restore(const AuditEvent& e, Where where) {
 void AuthorityStory::take_back(const AuditEvent& e, Where where) {
   CountTag sum = 0;
   bool known = true;
-  for (const Secured& member : e.secured)
+  for (const Secured& member : *e.secured)
     for (const std::uint64_t serial : member.serials) {
       const EntryName name{member.session, serial};
       const auto found = books_.entries.find(name);
@@ -180,16 +177,17 @@ void AuthorityStory::take_back(const AuditEvent& e, Where where) {
         known = false;
       else
         sum += count_tag(found->second.microbatch);
-      if (round == nullptr || round->stage != e.stage || round->version <= e.back_to || round->version >= e.version)
+      if (round == nullptr || round->stage != e.stage->value || round->version <= e.back_to->value ||
+          round->version >= e.version->value)
         findings_.absent(books_.trainer_gap, where, "takes back entry ", name, ", which no round behind version ",
-                         e.back_to, " of stage ", e.stage, " secured");
+                         *e.back_to, " of stage ", *e.stage, " secured");
       else if (std::exchange(found->second.taken_back, true))
         findings_.violation(where, "takes back entry ", name, ", which was taken back before");
     }
-  if (known && sum != e.tag)
-    findings_.violation(where, "the tag of round ", e.round, " of stage ", e.stage,
+  if (known && sum != *e.tag)
+    findings_.violation(where, "the tag of round ", *e.round, " of stage ", *e.stage,
                         " is not the sum over what it takes back");
-  books_.stages[static_cast<std::uint16_t>(e.stage)].taken_back += e.tag;
+  books_.stages[e.stage->value].taken_back += *e.tag;
 }
 
 void AuthorityStory::judge_left_out(const AuditEvent& e, Where where) {
@@ -198,11 +196,12 @@ void AuthorityStory::judge_left_out(const AuditEvent& e, Where where) {
   for (const auto& [name, fact] : books_.entries) {
     if (fact.round == 0 || fact.taken_back) continue;
     const RoundFact& round = books_.rounds[fact.round - 1];
-    if (round.stage != e.stage || round.version <= e.back_to || round.version >= e.version) continue;
+    if (round.stage != e.stage->value || round.version <= e.back_to->value || round.version >= e.version->value)
+      continue;
     if (count++ == 0 || name < first) first = name;
   }
   if (count > 0)
-    findings_.absent(books_.trainer_gap, where, "goes back to version ", e.back_to, " of stage ", e.stage,
+    findings_.absent(books_.trainer_gap, where, "goes back to version ", *e.back_to, " of stage ", *e.stage,
                      " and leaves out ", count, " entries that rounds behind it secured, the first is ", first);
 }
 
@@ -265,20 +264,21 @@ void AuthorityStory::take_secured(const AuditEvent& e, RoundFact& round, Where w
   const auto index = static_cast<std::uint32_t>(books_.rounds.size());
   CountTag sum = 0;
   bool known = true;
-  for (const Secured& member : e.secured) {
+  for (const Secured& member : *e.secured) {
     if (round.has(member.session))
-      findings_.violation(where, "round ", e.round, " of stage ", e.stage, " names session ", member.session, " twice");
+      findings_.violation(where, "round ", *e.round, " of stage ", *e.stage, " names session ", member.session,
+                          " twice");
     round.members.emplace_back(member.session, member.serials.size());
     SessionFact& session = books_.sessions[member.session];
     session.named = true;
     if (session.over)
-      findings_.absent(books_.trainer_gap, where, "round ", e.round, " of stage ", e.stage, " names session ",
+      findings_.absent(books_.trainer_gap, where, "round ", *e.round, " of stage ", *e.stage, " names session ",
                        member.session, ", which was over");
     if (!session.joined)
-      findings_.absent(books_.trainer_gap, where, "round ", e.round, " of stage ", e.stage, " names session ",
+      findings_.absent(books_.trainer_gap, where, "round ", *e.round, " of stage ", *e.stage, " names session ",
                        member.session, ", which never joined");
     else if (session.stage && *session.stage != round.stage)
-      findings_.violation(where, "round ", e.round, " of stage ", e.stage, " names session ", member.session,
+      findings_.violation(where, "round ", *e.round, " of stage ", *e.stage, " names session ", member.session,
                           " of stage ", *session.stage);
     for (const std::uint64_t serial : member.serials) {
       const EntryName name{member.session, serial};
@@ -286,7 +286,7 @@ void AuthorityStory::take_secured(const AuditEvent& e, RoundFact& round, Where w
       if (fact.times < 0xff) ++fact.times;
       if (fact.round == 0) fact.round = index;
       if (fact.taken_back)
-        findings_.violation(where, "round ", e.round, " of stage ", e.stage, " names entry ", name,
+        findings_.violation(where, "round ", *e.round, " of stage ", *e.stage, " names entry ", name,
                             ", which was taken back");
       if (!fact.committed) {
         known = false;
@@ -303,7 +303,7 @@ void AuthorityStory::take_secured(const AuditEvent& e, RoundFact& round, Where w
     }
   }
   if (known && sum != round.tag)
-    findings_.violation(where, "the tag of round ", e.round, " of stage ", e.stage,
+    findings_.violation(where, "the tag of round ", *e.round, " of stage ", *e.stage,
                         " is not the sum over what it secured");
 }
 

@@ -87,7 +87,7 @@ Result<const AuditEvent*> EventLines::next() {
     if (whole && read_audit_event(line, event_)) {
       // A new life of the process says so when the one before left its last line torn; the same life, when lines were
       // refused, the first of them perhaps in its middle.
-      judge_bad(event_.kind == EventKind::kReopened || event_.missing > 0);
+      judge_bad((event_.row != nullptr && event_.event == EventKind::kReopened) || event_.missing.value_or(0) > 0);
       ++lines_;
       return &event_;
     }

@@ -52,7 +52,7 @@ class EventLines {
   std::uint64_t number_ = 0, lines_ = 0, torn_ = 0;
   std::uint64_t bad_ = 0;  // the line before, when it could not be read
   std::vector<std::uint64_t> damaged_;
-  AuditEvent event_;
+  AuditEvent event_{};
 };
 
 }  // namespace shoal

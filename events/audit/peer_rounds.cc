@@ -9,10 +9,10 @@ namespace shoal {
 
 void PeerStory::take_stepped(const AuditEvent& e, Where where) {
   device_did(e, where);
-  if (e.entries.empty()) findings_.violation(where, "an inner step without an entry");
+  if (e.entries->empty()) findings_.violation(where, "an inner step without an entry");
   std::uint64_t targets = 0;
   bool known = !gap_ && !books_.trainer_gap;
-  for (const EntryName& entry : e.entries) {
+  for (const EntryName& entry : *e.entries) {
     const auto found = entry.session == session_ ? open_.find(entry.serial) : open_.end();
     if (found == open_.end()) {
       known = false;
@@ -31,67 +31,67 @@ void PeerStory::take_stepped(const AuditEvent& e, Where where) {
     else
       targets += microbatch->second.targets;
   }
-  if (known && targets != e.targets)
-    findings_.violation(where, "an inner step over ", e.targets, " targets, its entries have ", targets);
+  if (known && targets != *e.targets)
+    findings_.violation(where, "an inner step over ", *e.targets, " targets, its entries have ", targets);
   judge_delays(e, where);
-  if (DelayHistogram::of(e.delays).total() != e.targets)
-    findings_.violation(where, "an inner step over ", e.targets, " targets, its delays are of ",
-                        DelayHistogram::of(e.delays).total());
+  if (DelayHistogram::of(*e.delays).total() != *e.targets)
+    findings_.violation(where, "an inner step over ", *e.targets, " targets, its delays are of ",
+                        DelayHistogram::of(*e.delays).total());
   const auto anchor = version_ && stage_ ? books_.secured_tag(*stage_, *version_) : std::nullopt;
-  if (known && anchor && *anchor + stepped_ != e.tag)
+  if (known && anchor && *anchor + stepped_ != *e.tag)
     findings_.violation(where, "the parameters do not hold the anchor and what was stepped (the tag differs)");
 }
 
 // Of a line that says how late its gradients were: a mean is that of its histogram, and neither stands alone.
 void PeerStory::judge_delays(const AuditEvent& e, Where where) {
   constexpr double kDigits = 1e-9;  // relative: a mean went through decimals
-  const DelayHistogram delays = DelayHistogram::of(e.delays);
-  if (!e.holds(AuditField::kDelays) || !e.holds(AuditField::kDelayMean) || !e.holds(AuditField::kSettleWaitMs))
-    findings_.violation(where, "has some of delays, delay_mean and settle_wait_ms, and not all");
-  else if (delays.total() == 0 || delays.counts().size() != e.delays.size())
+  if (!e.delays || !e.delay_mean || !e.settle_wait_ms)
+    return findings_.violation(where, "has some of delays, delay_mean and settle_wait_ms, and not all");
+  const DelayHistogram delays = DelayHistogram::of(*e.delays);
+  if (delays.total() == 0 || delays.counts().size() != e.delays->size())
     findings_.violation(where, "its delays end in a bin that holds nothing");
-  else if (std::abs(delays.mean() - e.delay_mean) > kDigits * (1 + delays.mean()))
+  else if (std::abs(delays.mean() - *e.delay_mean) > kDigits * (1 + delays.mean()))
     findings_.violation(where, "its mean delay is not that of its delays");
 }
 
 void PeerStory::take_serving(const AuditEvent& e, Where where) {
   if (serving_) findings_.violation(where, "session ", session_, " began to serve twice");
   serving_ = true;
-  version_ = e.version;
-  if (e.version > 0 && books_.round_of(*stage_, e.version) == nullptr)
-    findings_.absent(books_.trainer_gap, where, "serves stage ", *stage_, " from version ", e.version,
+  version_ = e.version->value;
+  if (e.version->value > 0 && books_.round_of(*stage_, e.version->value) == nullptr)
+    findings_.absent(books_.trainer_gap, where, "serves stage ", *stage_, " from version ", *e.version,
                      ", which no round made");
 }
 
 void PeerStory::take_enter(const AuditEvent& e, Where where) {
-  if (e.round <= last_round_)
-    findings_.violation(where, "takes part in round ", e.round, " behind round ", last_round_);
+  if (e.round->value <= last_round_)
+    findings_.violation(where, "takes part in round ", *e.round, " behind round ", last_round_);
   if (round_open_)
-    findings_.absent(gap_, where, "takes part in round ", e.round, ", round ", last_round_,
+    findings_.absent(gap_, where, "takes part in round ", *e.round, ", round ", last_round_,
                      " neither made an anchor nor was abandoned");
-  if (version_ && *version_ != e.version)
-    findings_.absent(gap_, where, "takes part in a round from version ", e.version, ", its anchor is at ", *version_);
-  last_round_ = e.round;
+  if (version_ && *version_ != e.version->value)
+    findings_.absent(gap_, where, "takes part in a round from version ", *e.version, ", its anchor is at ", *version_);
+  last_round_ = e.round->value;
   round_open_ = true;
   const auto stage = books_.stages.find(*stage_);
-  const bool known = stage != books_.stages.end() && stage->second.stories.contains(e.round);
-  if (!known || !stage->second.stories.at(e.round).opened)
-    return findings_.absent(books_.trainer_gap, where, "takes part in round ", e.round, " of stage ", *stage_,
+  const bool known = stage != books_.stages.end() && stage->second.stories.contains(e.round->value);
+  if (!known || !stage->second.stories.at(e.round->value).opened)
+    return findings_.absent(books_.trainer_gap, where, "takes part in round ", *e.round, " of stage ", *stage_,
                             ", which nobody opened");
-  const RoundStory& story = stage->second.stories.at(e.round);
-  if (story.base != e.version || story.step != e.step)
-    findings_.violation(where, "round ", e.round, " of stage ", *stage_,
+  const RoundStory& story = stage->second.stories.at(e.round->value);
+  if (story.base != e.version->value || story.step != e.step->value)
+    findings_.violation(where, "round ", *e.round, " of stage ", *stage_,
                         " was opened from another version or for another step");
 }
 
 void PeerStory::take_report(const AuditEvent& e, Where where) {
-  if (!round_open_ || e.round != last_round_)
-    findings_.absent(gap_, where, "reports of round ", e.round, ", in which it does not take part");
-  if (e.secured.size() != 1 || e.secured.front().session != session_ || e.secured.front().serials.empty())
+  if (!round_open_ || e.round->value != last_round_)
+    findings_.absent(gap_, where, "reports of round ", *e.round, ", in which it does not take part");
+  if (e.secured->size() != 1 || e.secured->front().session != session_ || e.secured->front().serials.empty())
     return findings_.violation(where, "reports entries of others, or none");
-  reported_.insert(e.round);
-  const std::vector<std::uint64_t>& serials = e.secured.front().serials;
-  const RoundFact* round = books_.round_by_number(*stage_, e.round);
+  reported_.insert(e.round->value);
+  const std::vector<std::uint64_t>& serials = e.secured->front().serials;
+  const RoundFact* round = books_.round_by_number(*stage_, e.round->value);
   CountTag sum = 0;
   bool known = true;
   for (const std::uint64_t serial : serials) {
@@ -106,53 +106,52 @@ void PeerStory::take_report(const AuditEvent& e, Where where) {
     const EntryFact* fact = found->second.fact;
     const bool named = fact != nullptr && fact->round != 0 && &books_.rounds[fact->round - 1] == round;
     if (round != nullptr && !named)
-      findings_.violation(where, "reports entry ", serial, " for round ", e.round, ", which does not name it");
+      findings_.violation(where, "reports entry ", serial, " for round ", *e.round, ", which does not name it");
   }
-  if (known && sum != e.tag) findings_.violation(where, "the tag of its report is not the sum over its entries");
+  if (known && sum != *e.tag) findings_.violation(where, "the tag of its report is not the sum over its entries");
   if (round != nullptr && round->named(session_) != serials.size())
-    findings_.violation(where, "reports ", serials.size(), " entries for round ", e.round, ", which names ",
+    findings_.violation(where, "reports ", serials.size(), " entries for round ", *e.round, ", which names ",
                         round->named(session_));
 }
 
 void PeerStory::take_round_drop(const AuditEvent& e, Where where) {
   take_stage(e, where);
-  if (!round_open_ || e.round != last_round_)
-    findings_.absent(gap_, where, "drops round ", e.round, ", in which it does not take part");
+  if (!round_open_ || e.round->value != last_round_)
+    findings_.absent(gap_, where, "drops round ", *e.round, ", in which it does not take part");
   round_open_ = false;
 }
 
 void PeerStory::take_anchor(const AuditEvent& e, Where where) {
-  if (e.holds(AuditField::kDelays) || e.holds(AuditField::kDelayMean) || e.holds(AuditField::kSettleWaitMs))
-    judge_delays(e, where);
+  if (e.delays || e.delay_mean || e.settle_wait_ms) judge_delays(e, where);
   StageVerdict& verdict = report_.stages[*stage_];
   ++verdict.anchors;
-  verdict.newest_anchor = std::max(verdict.newest_anchor, e.version);
-  const RoundFact* round = books_.round_of(*stage_, e.version);
+  verdict.newest_anchor = std::max(verdict.newest_anchor, e.version->value);
+  const RoundFact* round = books_.round_of(*stage_, e.version->value);
   if (round == nullptr) {
-    findings_.absent(books_.trainer_gap, where, "the anchor of stage ", *stage_, " is at version ", e.version,
+    findings_.absent(books_.trainer_gap, where, "the anchor of stage ", *stage_, " is at version ", *e.version,
                      ", which no round made");
-  } else if (round->digest != e.digest) {
-    findings_.violation(where, "the anchor of stage ", *stage_, " at version ", e.version, " differs from that in ",
+  } else if (round->digest != *e.digest) {
+    findings_.violation(where, "the anchor of stage ", *stage_, " at version ", *e.version, " differs from that in ",
                         round->where);
   }
-  if (const auto tag = books_.secured_tag(*stage_, e.version); tag && *tag != e.tag) {
+  if (const auto tag = books_.secured_tag(*stage_, e.version->value); tag && *tag != *e.tag) {
     verdict.tag_fits = false;
-    findings_.violation(where, "the anchor of stage ", *stage_, " at version ", e.version,
+    findings_.violation(where, "the anchor of stage ", *stage_, " at version ", *e.version,
                         " does not hold what the rounds secured (its tag differs)");
   }
   if (shifted_) {
-    if (*shifted_ != e.version)
-      findings_.violation(where, "its anchor is at version ", e.version, ", it shifted to ", *shifted_);
+    if (*shifted_ != e.version->value)
+      findings_.violation(where, "its anchor is at version ", *e.version, ", it shifted to ", *shifted_);
   } else {
-    if (version_ && *version_ + 1 != e.version)
-      findings_.absent(gap_, where, "its anchor goes from version ", *version_, " to ", e.version);
+    if (version_ && *version_ + 1 != e.version->value)
+      findings_.absent(gap_, where, "its anchor goes from version ", *version_, " to ", *e.version);
     if (!round_open_ || (round != nullptr && round->round != last_round_))
-      findings_.absent(gap_, where, "its anchor is at version ", e.version, " by a round in which it took no part");
+      findings_.absent(gap_, where, "its anchor is at version ", *e.version, " by a round in which it took no part");
   }
-  judge_step_to(e.version, where);
+  judge_step_to(e.version->value, where);
   if (!shifted_) round_open_ = false;
   shifted_.reset();
-  version_ = e.version;
+  version_ = e.version->value;
 }
 
 // From version_: what the rounds up to `version` name of the session was reported before and is merged by now.
@@ -177,22 +176,22 @@ void PeerStory::judge_step_to(std::uint64_t version, Where where) {
 }
 
 void PeerStory::take_behind(const AuditEvent& e, Where where) {
-  if (version_ && e.version <= *version_)
-    findings_.violation(where, "is behind version ", e.version, ", its anchor is at ", *version_);
-  if (books_.round_of(*stage_, e.version) == nullptr)
-    findings_.absent(books_.trainer_gap, where, "is behind version ", e.version, ", which no round made");
+  if (version_ && e.version->value <= *version_)
+    findings_.violation(where, "is behind version ", *e.version, ", its anchor is at ", *version_);
+  if (books_.round_of(*stage_, e.version->value) == nullptr)
+    findings_.absent(books_.trainer_gap, where, "is behind version ", *e.version, ", which no round made");
   behind_ = true;
   round_open_ = false;
 }
 
 void PeerStory::take_shifted(const AuditEvent& e, Where where) {
-  if (!behind_) findings_.absent(gap_, where, "shifts to version ", e.version, " and was not behind");
-  if (version_ && e.version <= *version_)
-    findings_.violation(where, "shifts from version ", *version_, " to ", e.version);
-  shifted_ = e.version;
-  if (!version_ || !books_.secured_tag(*stage_, e.version)) return;
+  if (!behind_) findings_.absent(gap_, where, "shifts to version ", *e.version, " and was not behind");
+  if (version_ && e.version->value <= *version_)
+    findings_.violation(where, "shifts from version ", *version_, " to ", *e.version);
+  shifted_ = e.version->value;
+  if (!version_ || !books_.secured_tag(*stage_, e.version->value)) return;
   bool named = false;
-  for (std::uint64_t v = *version_ + 1; v <= e.version; ++v)
+  for (std::uint64_t v = *version_ + 1; v <= e.version->value; ++v)
     if (const RoundFact* round = books_.round_of(*stage_, v)) named = named || round->has(session_);
   if (e.cause != (named ? "snapshot" : "anchor"))
     findings_.violation(where, "shifts from its ", e.cause, ", the rounds it missed ", named ? "name" : "do not name",
@@ -202,7 +201,7 @@ void PeerStory::take_shifted(const AuditEvent& e, Where where) {
 void PeerStory::take_end(const AuditEvent& e, Where where) {
   if (over_) findings_.violation(where, "session ", session_, " ends a second time");
   over_ = true;
-  if (e.kind == EventKind::kEnd && e.cause.starts_with("the run is over") && !books_.ended)
+  if (e.event == EventKind::kEnd && e.cause.starts_with("the run is over") && !books_.ended)
     findings_.absent(books_.trainer_gap, where, "hears that the run is over, the trainer did not say so");
 }
 

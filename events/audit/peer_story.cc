@@ -48,12 +48,12 @@ void PeerStory::end_session() {
 }
 
 void PeerStory::take(const AuditEvent& e, Where where) {
-  if (e.kind >= EventKind::kForwardSent) {  // of a holder
-    if (e.lease.session != session_ && e.lease != Lease{})
-      findings_.violation(where, "names a lease of session ", e.lease.session);
+  if (e.event >= EventKind::kForwardSent) {  // of a holder
+    if (e.lease->session != session_ && *e.lease != Lease{})
+      findings_.violation(where, "names a lease of session ", e.lease->session);
     return;
   }
-  switch (*e.kind) {
+  switch (e.event) {
     case EventKind::kFenced:
     case EventKind::kEnd:
       return take_end(e, where);
@@ -68,7 +68,7 @@ void PeerStory::take(const AuditEvent& e, Where where) {
   }
   if (!lives(e, where)) return;
   take_stage(e, where);
-  switch (*e.kind) {
+  switch (e.event) {
     case EventKind::kServing:
       return take_serving(e, where);
     case EventKind::kStepped:
@@ -89,86 +89,89 @@ void PeerStory::take(const AuditEvent& e, Where where) {
 }
 
 bool PeerStory::lives(const AuditEvent& e, Where where) {
-  if (over_) findings_.violation(where, e.event, " in session ", session_, ", which had ended");
+  if (over_) findings_.violation(where, e.name, " in session ", session_, ", which had ended");
   return !over_;
 }
 
 void PeerStory::take_stage(const AuditEvent& e, Where where) {
-  const auto stage = static_cast<std::uint16_t>(e.stage);
+  const auto stage = e.stage->value;
   if (!stage_) stage_ = stage;
   if (*stage_ != stage)
-    findings_.violation(where, e.event, " at stage ", stage, ", session ", session_, " serves stage ", *stage_);
+    findings_.violation(where, e.name, " at stage ", stage, ", session ", session_, " serves stage ", *stage_);
 }
 
 void PeerStory::take_of_entry(const AuditEvent& e, Where where) {
-  if (e.entry.session != session_)
-    return findings_.violation(where, e.event, " of entry ", e.entry, ", which is not of session ", session_);
-  if (e.kind == EventKind::kEntry) return take_entry(e, where);
-  if (e.kind == EventKind::kCommitGone) return take_gone(e, where);
-  if (is_validation(e.microbatch)) {
-    const bool counts = e.kind == EventKind::kCounted || e.kind == EventKind::kLate || e.kind == EventKind::kUndo ||
-                        e.kind == EventKind::kUndone || e.kind == EventKind::kSettled || e.kind == EventKind::kMerged;
-    if (counts) findings_.violation(where, "entry ", e.entry, " of validation is ", e.event);
-    if (e.entry.serial >= next_serial_)
-      findings_.absent(gap_, where, e.event, " of entry ", e.entry, ", which was never made");
+  if (e.entry_name->session != session_)
+    return findings_.violation(where, e.name, " of entry ", *e.entry_name, ", which is not of session ", session_);
+  if (e.event == EventKind::kEntry) return take_entry(e, where);
+  if (e.event == EventKind::kCommitGone) return take_gone(e, where);
+  if (is_validation(*e.microbatch)) {
+    const bool counts = e.event == EventKind::kCounted || e.event == EventKind::kLate || e.event == EventKind::kUndo ||
+                        e.event == EventKind::kUndone || e.event == EventKind::kSettled ||
+                        e.event == EventKind::kMerged;
+    if (counts) findings_.violation(where, "entry ", *e.entry_name, " of validation is ", e.name);
+    if (e.entry_name->serial >= next_serial_)
+      findings_.absent(gap_, where, e.name, " of entry ", *e.entry_name, ", which was never made");
     return;
   }
-  const auto found = open_.find(e.entry.serial);
+  const auto found = open_.find(e.entry_name->serial);
   if (found != open_.end()) return take_known(e, found->second, where);
-  findings_.absent(gap_, where, e.event, " of entry ", e.entry,
-                   e.entry.serial < next_serial_ ? ", which had ended" : ", which was never made");
+  findings_.absent(gap_, where, e.name, " of entry ", *e.entry_name,
+                   e.entry_name->serial < next_serial_ ? ", which had ended" : ", which was never made");
 }
 
 void PeerStory::take_entry(const AuditEvent& e, Where where) {
-  if (!serving_) findings_.absent(gap_, where, "entry ", e.entry, " was made before the session served");
-  if (e.entry.serial < next_serial_) return findings_.violation(where, "entry ", e.entry, " was made twice");
-  if (e.entry.serial > next_serial_)
-    findings_.absent(gap_, where, "entry ", e.entry, " was made, entry ", next_serial_, " in front of it was not");
-  next_serial_ = e.entry.serial + 1;
-  if (is_validation(e.microbatch)) return;
+  if (!serving_) findings_.absent(gap_, where, "entry ", *e.entry_name, " was made before the session served");
+  if (e.entry_name->serial < next_serial_)
+    return findings_.violation(where, "entry ", *e.entry_name, " was made twice");
+  if (e.entry_name->serial > next_serial_)
+    findings_.absent(gap_, where, "entry ", *e.entry_name, " was made, entry ", next_serial_,
+                     " in front of it was not");
+  next_serial_ = e.entry_name->serial + 1;
+  if (is_validation(*e.microbatch)) return;
   ++sums_.entries;
-  if (const auto [other, is_new] = open_of_.try_emplace(e.microbatch, e.entry.serial); !is_new) {
-    findings_.absent(gap_, where, "entry ", e.entry, " of microbatch ", e.microbatch, " was made, entry ",
+  if (const auto [other, is_new] = open_of_.try_emplace(*e.microbatch, e.entry_name->serial); !is_new) {
+    findings_.absent(gap_, where, "entry ", *e.entry_name, " of microbatch ", *e.microbatch, " was made, entry ",
                      other->second, " of it had not ended");
-    other->second = e.entry.serial;
+    other->second = e.entry_name->serial;
   }
-  Open& open = open_[e.entry.serial];
-  open.microbatch = e.microbatch;
-  const auto fact = books_.entries.find(e.entry);
+  Open& open = open_[e.entry_name->serial];
+  open.microbatch = *e.microbatch;
+  const auto fact = books_.entries.find(*e.entry_name);
   if (fact != books_.entries.end()) open.fact = &fact->second;
   const bool committed = open.fact != nullptr && open.fact->committed;
   if (open.fact != nullptr) open.fact->told = true;
   if (committed) {
     ++sums_.winners;
-    if (open.fact->microbatch != e.microbatch || open.fact->stage != e.stage)
-      findings_.violation(where, "entry ", e.entry, " is of microbatch ", e.microbatch, " at its peer and of ",
+    if (open.fact->microbatch != *e.microbatch || open.fact->stage != e.stage->value)
+      findings_.violation(where, "entry ", *e.entry_name, " is of microbatch ", *e.microbatch, " at its peer and of ",
                           open.fact->microbatch, " in the trainer's log");
     return;
   }
   if (open.fact != nullptr) {
-    open.fact->microbatch = e.microbatch;
-    open.fact->stage = static_cast<std::uint16_t>(e.stage);
+    open.fact->microbatch = *e.microbatch;
+    open.fact->stage = e.stage->value;
   }
-  const auto microbatch = books_.microbatches.find(e.microbatch);
-  if (TrainerFact& trainer = books_.trainers[e.microbatch.trainer]; trainer.next == 0)
+  const auto microbatch = books_.microbatches.find(*e.microbatch);
+  if (TrainerFact& trainer = books_.trainers[e.microbatch->trainer]; trainer.next == 0)
     ++trainer.entries;
   else if (microbatch == books_.microbatches.end() || microbatch->second.issue_life == 0)
-    findings_.absent(books_.trainer_gap, where, "entry ", e.entry, " of microbatch ", e.microbatch,
+    findings_.absent(books_.trainer_gap, where, "entry ", *e.entry_name, " of microbatch ", *e.microbatch,
                      ", which was never issued");
   if (microbatch != books_.microbatches.end() && microbatch->second.commit_life != 0) return;
-  sums_.unfinished.insert({e.microbatch, static_cast<std::uint16_t>(e.stage)});
+  sums_.unfinished.insert({*e.microbatch, e.stage->value});
   ++sums_.unfinished_entries;
 }
 
 void PeerStory::take_known(const AuditEvent& e, Open& open, Where where) {
-  if (open.microbatch != e.microbatch)
-    return findings_.violation(where, e.event, " of entry ", e.entry, " as of microbatch ", e.microbatch, ", it is of ",
-                               open.microbatch);
-  switch (*e.kind) {
+  if (open.microbatch != *e.microbatch)
+    return findings_.violation(where, e.name, " of entry ", *e.entry_name, " as of microbatch ", *e.microbatch,
+                               ", it is of ", open.microbatch);
+  switch (e.event) {
     case EventKind::kForward:
       device_did(e, where);
       if (open.forwarded || open.counted || open.late || open.settled)
-        findings_.violation(where, "entry ", e.entry, " went forward a second time");
+        findings_.violation(where, "entry ", *e.entry_name, " went forward a second time");
       open.forwarded = true;
       return;
     case EventKind::kCounted:
@@ -192,10 +195,10 @@ void PeerStory::take_known(const AuditEvent& e, Open& open, Where where) {
 
 void PeerStory::take_counted(const AuditEvent& e, Open& open, Where where) {
   device_did(e, where);
-  if (!open.forwarded) findings_.absent(gap_, where, "entry ", e.entry, " was counted and never went forward");
-  if (open.counted) findings_.violation(where, "entry ", e.entry, " was counted a second time");
-  if (open.late) findings_.violation(where, "entry ", e.entry, " was counted after it had come too late");
-  if (open.undo) findings_.violation(where, "entry ", e.entry, " was counted after it was undone");
+  if (!open.forwarded) findings_.absent(gap_, where, "entry ", *e.entry_name, " was counted and never went forward");
+  if (open.counted) findings_.violation(where, "entry ", *e.entry_name, " was counted a second time");
+  if (open.late) findings_.violation(where, "entry ", *e.entry_name, " was counted after it had come too late");
+  if (open.undo) findings_.violation(where, "entry ", *e.entry_name, " was counted after it was undone");
   open.counted = true;
   if (open.fact != nullptr) open.fact->counted = true;
 }
@@ -203,84 +206,87 @@ void PeerStory::take_counted(const AuditEvent& e, Open& open, Where where) {
 // Its gradient is in no window: it is neither undone nor secured.
 void PeerStory::take_late(const AuditEvent& e, Open& open, Where where) {
   device_did(e, where);
-  if (!open.forwarded) findings_.absent(gap_, where, "entry ", e.entry, " came too late and never went forward");
-  if (open.counted || open.late) findings_.violation(where, "entry ", e.entry, " came too late after it was counted");
+  if (!open.forwarded) findings_.absent(gap_, where, "entry ", *e.entry_name, " came too late and never went forward");
+  if (open.counted || open.late)
+    findings_.violation(where, "entry ", *e.entry_name, " came too late after it was counted");
   open.late = true;
   if (open.fact != nullptr) open.fact->late = true;
 }
 
 void PeerStory::take_undo(const AuditEvent& e, Open& open, Where where) {
-  if (!open.counted) findings_.absent(gap_, where, "entry ", e.entry, " was undone without being counted");
-  if (open.undo) return findings_.violation(where, "entry ", e.entry, " was undone twice");
-  if (open.settled) findings_.violation(where, "entry ", e.entry, " was undone after it was settled");
+  if (!open.counted) findings_.absent(gap_, where, "entry ", *e.entry_name, " was undone without being counted");
+  if (open.undo) return findings_.violation(where, "entry ", *e.entry_name, " was undone twice");
+  if (open.settled) findings_.violation(where, "entry ", *e.entry_name, " was undone after it was settled");
   if (open.fact != nullptr && open.fact->times > 0)
-    findings_.violation(where, "entry ", e.entry, " was secured although its peer had undone it");
+    findings_.violation(where, "entry ", *e.entry_name, " was secured although its peer had undone it");
   open.undo = true;
   if (undos_++ == 0) did_since_undo_ = 0;
 }
 
 void PeerStory::take_undone(const AuditEvent& e, Open& open, Where where) {
-  if (!open.undo) findings_.absent(gap_, where, "entry ", e.entry, " was taken out, it was not to be undone");
-  if (open.settled) findings_.violation(where, "entry ", e.entry, " was undone after it was settled");
+  if (!open.undo) findings_.absent(gap_, where, "entry ", *e.entry_name, " was taken out, it was not to be undone");
+  if (open.settled) findings_.violation(where, "entry ", *e.entry_name, " was undone after it was settled");
   if (open.fact != nullptr && open.fact->times > 0)
-    findings_.violation(where, "entry ", e.entry, " was secured although its peer had undone it");
+    findings_.violation(where, "entry ", *e.entry_name, " was secured although its peer had undone it");
   undos_ -= open.undo && undos_ > 0 ? 1 : 0;
   ++sums_.undone;
-  close(e.entry.serial);
+  close(e.entry_name->serial);
 }
 
 void PeerStory::take_drop(const AuditEvent& e, Open& open, Where where) {
-  if (open.counted) findings_.violation(where, "entry ", e.entry, " was dropped after it was counted");
+  if (open.counted) findings_.violation(where, "entry ", *e.entry_name, " was dropped after it was counted");
   if (open.fact != nullptr && open.fact->times > 0)
-    findings_.violation(where, "entry ", e.entry, " was secured although its peer had dropped it");
-  close(e.entry.serial);
+    findings_.violation(where, "entry ", *e.entry_name, " was secured although its peer had dropped it");
+  close(e.entry_name->serial);
 }
 
 void PeerStory::take_settled(const AuditEvent& e, Open& open, Where where) {
   if (!open.counted && !open.late)
-    findings_.absent(gap_, where, "entry ", e.entry, " was settled without being counted");
-  if (open.undo) findings_.violation(where, "entry ", e.entry, " was settled after it was undone");
-  if (open.settled) findings_.violation(where, "entry ", e.entry, " was settled twice");
+    findings_.absent(gap_, where, "entry ", *e.entry_name, " was settled without being counted");
+  if (open.undo) findings_.violation(where, "entry ", *e.entry_name, " was settled after it was undone");
+  if (open.settled) findings_.violation(where, "entry ", *e.entry_name, " was settled twice");
   if (open.fact == nullptr || !open.fact->committed)
-    findings_.absent(books_.trainer_gap, where, "entry ", e.entry, " was settled, the trainer did not commit it");
+    findings_.absent(books_.trainer_gap, where, "entry ", *e.entry_name, " was settled, the trainer did not commit it");
   open.settled = true;
   if (open.fact != nullptr) open.fact->settled = true;
   if (!open.late) return;
   ++sums_.late;
-  close(e.entry.serial);
+  close(e.entry_name->serial);
 }
 
 void PeerStory::take_merged(const AuditEvent& e, Open& open, Where where) {
-  if (!open.settled) findings_.absent(gap_, where, "entry ", e.entry, " was marked merged and not settled");
+  if (!open.settled) findings_.absent(gap_, where, "entry ", *e.entry_name, " was marked merged and not settled");
   const RoundFact* round =
       open.fact != nullptr && open.fact->round != 0 ? &books_.rounds[open.fact->round - 1] : nullptr;
   if (round == nullptr) {
-    findings_.absent(books_.trainer_gap, where, "entry ", e.entry, " was marked merged, no committed round names it");
+    findings_.absent(books_.trainer_gap, where, "entry ", *e.entry_name,
+                     " was marked merged, no committed round names it");
   } else {
     if (round->step == 0 && !open.stepped)
-      findings_.absent(gap_, where, "entry ", e.entry, " was marked merged and in no inner step");
+      findings_.absent(gap_, where, "entry ", *e.entry_name, " was marked merged and in no inner step");
     if (version_ && round->version <= *version_)
-      findings_.absent(gap_, where, "entry ", e.entry, " was marked merged behind the anchor of its round");
+      findings_.absent(gap_, where, "entry ", *e.entry_name, " was marked merged behind the anchor of its round");
   }
   if (open.stepped) stepped_ -= count_tag(open.microbatch);
   ++merged_;
-  close(e.entry.serial);
+  close(e.entry_name->serial);
 }
 
 // COMMIT came for an entry that could not be settled: it had ended, or it ends now.
 void PeerStory::take_gone(const AuditEvent& e, Where where) {
-  const auto open = open_.find(e.entry.serial);
-  if (e.entry.serial >= next_serial_)
-    findings_.absent(gap_, where, "entry ", e.entry, " was answered gone, it was never made");
+  const auto open = open_.find(e.entry_name->serial);
+  if (e.entry_name->serial >= next_serial_)
+    findings_.absent(gap_, where, "entry ", *e.entry_name, " was answered gone, it was never made");
   if (open != open_.end() && open->second.settled)
-    findings_.violation(where, "entry ", e.entry, " was answered gone after it was settled");
-  EntryFact* fact = books_.winner(e.entry);
+    findings_.violation(where, "entry ", *e.entry_name, " was answered gone after it was settled");
+  EntryFact* fact = books_.winner(*e.entry_name);
   if (fact == nullptr)
-    return findings_.absent(books_.trainer_gap, where, "entry ", e.entry,
+    return findings_.absent(books_.trainer_gap, where, "entry ", *e.entry_name,
                             " was answered gone, the trainer did not commit it");
-  if (fact->microbatch != e.microbatch || fact->stage != e.stage)
-    findings_.violation(where, "entry ", e.entry, " was answered gone for another microbatch or stage");
-  if (fact->times > 0) findings_.violation(where, "entry ", e.entry, " was answered gone, yet a round secured it");
+  if (fact->microbatch != *e.microbatch || fact->stage != e.stage->value)
+    findings_.violation(where, "entry ", *e.entry_name, " was answered gone for another microbatch or stage");
+  if (fact->times > 0)
+    findings_.violation(where, "entry ", *e.entry_name, " was answered gone, yet a round secured it");
   sums_.gone += fact->gone ? 0 : 1;
   fact->gone = true;
 }

@@ -26,7 +26,7 @@ void TrainerStory::begin_life() {
 }
 
 void TrainerStory::take(const AuditEvent& e, const TrainerLife& life, Where where) {
-  switch (*e.kind) {
+  switch (e.event) {
     case EventKind::kIssue:
       return take_issue(e, life, where);
     case EventKind::kCommit:
@@ -38,7 +38,7 @@ void TrainerStory::take(const AuditEvent& e, const TrainerLife& life, Where wher
     case EventKind::kTrain:
       return take_train(e, life, where);
     case EventKind::kContradiction:
-      return findings_.violation(where, "the trainer itself says that entry ", e.entry,
+      return findings_.violation(where, "the trainer itself says that entry ", *e.entry_name,
                                  " was lost and a round names it");
     case EventKind::kValidation:
       return take_validation(e, life, where);
@@ -48,126 +48,127 @@ void TrainerStory::take(const AuditEvent& e, const TrainerLife& life, Where wher
 }
 
 void TrainerStory::take_issue(const AuditEvent& e, const TrainerLife& life, Where where) {
-  MicrobatchFact& fact = books_.microbatches[e.microbatch];
-  if (fact.commit_life != 0) findings_.violation(where, "microbatch ", e.microbatch, " was issued behind its commit");
-  if (fact.issue_life == life.number) findings_.violation(where, "microbatch ", e.microbatch, " was issued twice");
-  const std::uint64_t issue = mix64(mix64(e.sample, e.epoch), e.step) | 1;
+  MicrobatchFact& fact = books_.microbatches[*e.microbatch];
+  if (fact.commit_life != 0) findings_.violation(where, "microbatch ", *e.microbatch, " was issued behind its commit");
+  if (fact.issue_life == life.number) findings_.violation(where, "microbatch ", *e.microbatch, " was issued twice");
+  const std::uint64_t issue = mix64(mix64(e.sample->value, *e.epoch), e.step->value) | 1;
   if (fact.issue != 0 && fact.issue != issue)
-    findings_.violation(where, "microbatch ", e.microbatch, " was issued again as another sample, epoch or step");
+    findings_.violation(where, "microbatch ", *e.microbatch, " was issued again as another sample, epoch or step");
   fact.issue = issue;
   fact.issue_life = life.number;
-  fact.step = e.step;
-  std::uint64_t& next = books_.trainers[e.microbatch.trainer].next;
-  if (e.microbatch.serial > next)
-    findings_.absent(books_.trainer_gap, where, "microbatch ", e.microbatch, " was issued, serial ", next,
+  fact.step = e.step->value;
+  std::uint64_t& next = books_.trainers[e.microbatch->trainer].next;
+  if (e.microbatch->serial > next)
+    findings_.absent(books_.trainer_gap, where, "microbatch ", *e.microbatch, " was issued, serial ", next,
                      " in front of it never was");
-  next = std::max(next, e.microbatch.serial + 1);
+  next = std::max(next, e.microbatch->serial + 1);
 }
 
 void TrainerStory::take_commit(const AuditEvent& e, const TrainerLife& life, Where where) {
-  MicrobatchFact& fact = books_.microbatches[e.microbatch];
-  const std::uint64_t path = mix_of(e.entries), told = mix64(std::bit_cast<std::uint64_t>(e.loss), e.targets);
+  MicrobatchFact& fact = books_.microbatches[*e.microbatch];
+  const std::uint64_t path = mix_of(*e.entries), told = mix64(std::bit_cast<std::uint64_t>(*e.loss), *e.targets);
   const std::uint16_t before = std::exchange(fact.commit_life, life.number);
   if (before != 0) {
-    if (before == life.number) findings_.violation(where, "microbatch ", e.microbatch, " was committed twice");
+    if (before == life.number) findings_.violation(where, "microbatch ", *e.microbatch, " was committed twice");
     if (fact.path != path)
-      findings_.violation(where, "microbatch ", e.microbatch, " was committed along two paths");
+      findings_.violation(where, "microbatch ", *e.microbatch, " was committed along two paths");
     else if (fact.told != told)
-      findings_.violation(where, "microbatch ", e.microbatch, " was committed again with another loss or targets");
+      findings_.violation(where, "microbatch ", *e.microbatch, " was committed again with another loss or targets");
     return;
   }
   if (fact.issue_life == 0)
-    findings_.absent(books_.trainer_gap, where, "microbatch ", e.microbatch, " was committed and not issued before");
+    findings_.absent(books_.trainer_gap, where, "microbatch ", *e.microbatch, " was committed and not issued before");
   fact.path = path;
   fact.told = told;
-  fact.targets = e.targets;
-  fact.stages = static_cast<std::uint16_t>(std::min<std::size_t>(e.entries.size(), 0xffff));
-  targets_ += e.targets;
-  line_targets_ += e.targets;
-  line_loss_ += e.loss * static_cast<double>(e.targets);
+  fact.targets = *e.targets;
+  fact.stages = static_cast<std::uint16_t>(std::min<std::size_t>(e.entries->size(), 0xffff));
+  targets_ += *e.targets;
+  line_targets_ += *e.targets;
+  line_loss_ += *e.loss * static_cast<double>(*e.targets);
   take_path(e, where);
 }
 
 void TrainerStory::take_path(const AuditEvent& e, Where where) {
-  if (stages_ == 0) stages_ = e.entries.size();
-  if (e.entries.size() != stages_ || stages_ == 0)
-    findings_.violation(where, "the path of ", e.microbatch, " has ", e.entries.size(), " stages, others have ",
+  if (stages_ == 0) stages_ = e.entries->size();
+  if (e.entries->size() != stages_ || stages_ == 0)
+    findings_.violation(where, "the path of ", *e.microbatch, " has ", e.entries->size(), " stages, others have ",
                         stages_);
-  for (std::size_t i = 0; i < e.entries.size(); ++i) {
+  for (std::size_t i = 0; i < e.entries->size(); ++i) {
     const auto stage = static_cast<std::uint16_t>(i);
-    EntryFact& fact = books_.entries[e.entries[i]];
+    EntryFact& fact = books_.entries[(*e.entries)[i]];
     if (fact.committed) {
-      findings_.violation(where, "entry ", e.entries[i], " won for two microbatches or stages");
+      findings_.violation(where, "entry ", (*e.entries)[i], " won for two microbatches or stages");
       continue;
     }
     if (fact.times > 0)
-      findings_.absent(books_.trainer_gap, where, "entry ", e.entries[i], " was secured before it was committed");
-    if (fact.lost && (fact.microbatch != e.microbatch || fact.stage != stage))
-      findings_.violation(where, "entry ", e.entries[i], " is lost as that of another microbatch or stage");
+      findings_.absent(books_.trainer_gap, where, "entry ", (*e.entries)[i], " was secured before it was committed");
+    if (fact.lost && (fact.microbatch != *e.microbatch || fact.stage != stage))
+      findings_.violation(where, "entry ", (*e.entries)[i], " is lost as that of another microbatch or stage");
     fact.committed = true;
-    fact.microbatch = e.microbatch;
+    fact.microbatch = *e.microbatch;
     fact.stage = stage;
-    SessionFact& session = books_.sessions[e.entries[i].session];
+    SessionFact& session = books_.sessions[(*e.entries)[i].session];
     session.named = true;
     if (session.stage && *session.stage != stage)
-      findings_.violation(where, "entry ", e.entries[i], " won at stage ", stage, ", its session serves stage ",
+      findings_.violation(where, "entry ", (*e.entries)[i], " won at stage ", stage, ", its session serves stage ",
                           *session.stage);
-    books_.stages[stage].committed += count_tag(e.microbatch);
+    books_.stages[stage].committed += count_tag(*e.microbatch);
   }
 }
 
 void TrainerStory::take_merged(const AuditEvent& e, const TrainerLife& life, Where where) {
-  EntryFact& fact = books_.entries[e.entry];
+  EntryFact& fact = books_.entries[*e.entry_name];
   if (fact.times == 0)
-    findings_.absent(books_.trainer_gap, where, "entry ", e.entry,
+    findings_.absent(books_.trainer_gap, where, "entry ", *e.entry_name,
                      " was marked merged, no committed round names it before");
-  if (fact.committed && (fact.microbatch != e.microbatch || fact.stage != e.stage))
-    findings_.violation(where, "entry ", e.entry, " was marked merged for another microbatch or stage");
+  if (fact.committed && (fact.microbatch != *e.microbatch || fact.stage != e.stage->value))
+    findings_.violation(where, "entry ", *e.entry_name, " was marked merged for another microbatch or stage");
   if (!fact.committed)
-    findings_.absent(books_.trainer_gap, where, "entry ", e.entry, " was marked merged, it was not committed");
-  if (fact.merged_life == life.number) findings_.violation(where, "entry ", e.entry, " was marked merged twice");
+    findings_.absent(books_.trainer_gap, where, "entry ", *e.entry_name, " was marked merged, it was not committed");
+  if (fact.merged_life == life.number) findings_.violation(where, "entry ", *e.entry_name, " was marked merged twice");
   fact.merged_life = life.number;
 }
 
 // A trainer that came back may say it again; the cause may be told in other words then, the entry may not differ.
 void TrainerStory::take_lost(const AuditEvent& e, const TrainerLife& life, Where where) {
-  EntryFact& fact = books_.entries[e.entry];
-  const auto stage = static_cast<std::uint16_t>(e.stage);
-  if (fact.lost_life == life.number) findings_.violation(where, "entry ", e.entry, " was lost twice");
-  if ((fact.committed || fact.lost) && (fact.microbatch != e.microbatch || fact.stage != stage))
-    findings_.violation(where, "entry ", e.entry, " is lost as that of another microbatch or stage");
+  EntryFact& fact = books_.entries[*e.entry_name];
+  const auto stage = e.stage->value;
+  if (fact.lost_life == life.number) findings_.violation(where, "entry ", *e.entry_name, " was lost twice");
+  if ((fact.committed || fact.lost) && (fact.microbatch != *e.microbatch || fact.stage != stage))
+    findings_.violation(where, "entry ", *e.entry_name, " is lost as that of another microbatch or stage");
   fact.lost_life = life.number;
   if (fact.lost) return;
   fact.lost = true;
   fact.lost_as_gone = e.cause == kGoneCause;
   fact.lost_as_late = e.cause == kLostLate;
   if (!fact.committed) {
-    fact.microbatch = e.microbatch;
+    fact.microbatch = *e.microbatch;
     fact.stage = stage;
   }
-  books_.stages[stage].lost += count_tag(e.microbatch);
+  books_.stages[stage].lost += count_tag(*e.microbatch);
   const bool by_end = is_lost_by_end(e.cause);
   end_cause_seen_ = end_cause_seen_ || by_end;
   if (by_end || fact.lost_as_gone || fact.lost_as_late) return;
-  const SessionFact& session = books_.sessions[e.entry.session];
+  const SessionFact& session = books_.sessions[e.entry_name->session];
   if (!session.over || (e.cause != kOverCause && e.cause != session.over_cause))
-    findings_.absent(books_.trainer_gap, where, "entry ", e.entry, " is lost (", e.cause,
+    findings_.absent(books_.trainer_gap, where, "entry ", *e.entry_name, " is lost (", e.cause,
                      "), its session was not over by that");
 }
 
 void TrainerStory::take_train(const AuditEvent& e, const TrainerLife& life, Where where) {
   const bool known = !books_.trainer_gap;  // what the sums are over
-  if (known && e.targets != targets_)
-    findings_.violation(where, "says ", e.targets, " targets, committed were ", targets_);
-  if (known && last_step_ != 0 && e.step != last_step_ + 1)
-    findings_.violation(where, "train line ", e.step, " follows ", last_step_);
+  if (known && *e.targets != targets_)
+    findings_.violation(where, "says ", *e.targets, " targets, committed were ", targets_);
+  if (known && last_step_ != 0 && e.step->value != last_step_ + 1)
+    findings_.violation(where, "train line ", *e.step, " follows ", last_step_);
   // A life that goes on from its log says commits again that are in no train line of it.
   const double mean = line_loss_ / static_cast<double>(line_targets_);
   if (known && !life.resumed && line_targets_ > 0 && std::isfinite(mean) &&
-      !(std::abs(e.loss - mean) <= 1e-9 * (1 + std::abs(mean))))
-    findings_.violation(where, "says loss ", e.loss, ", that of the commits since the line before is ", mean);
-  if (!life.resumed && last_step_ == 0 && e.step != 1) findings_.violation(where, "the first train line is ", e.step);
-  last_step_ = e.step;
+      !(std::abs(*e.loss - mean) <= 1e-9 * (1 + std::abs(mean))))
+    findings_.violation(where, "says loss ", *e.loss, ", that of the commits since the line before is ", mean);
+  if (!life.resumed && last_step_ == 0 && e.step->value != 1)
+    findings_.violation(where, "the first train line is ", *e.step);
+  last_step_ = e.step->value;
   line_loss_ = 0;
   line_targets_ = 0;
 }
@@ -176,13 +177,13 @@ void TrainerStory::take_train(const AuditEvent& e, const TrainerLife& life, Wher
 void TrainerStory::take_validation(const AuditEvent& e, const TrainerLife& life, Where where) {
   if (std::exchange(validation_life_, life.number) == life.number)
     findings_.violation(where, "validated twice in one life");
-  if (stages_ != 0 && e.versions.size() != stages_)
-    findings_.violation(where, "validated anchors of ", e.versions.size(), " stages, the run has ", stages_);
-  for (std::size_t i = 0; i < e.versions.size(); ++i) {
+  if (stages_ != 0 && e.versions->size() != stages_)
+    findings_.violation(where, "validated anchors of ", e.versions->size(), " stages, the run has ", stages_);
+  for (std::size_t i = 0; i < e.versions->size(); ++i) {
     const auto stage = books_.stages.find(static_cast<std::uint16_t>(i));
     const std::uint64_t newest = stage == books_.stages.end() ? 0 : stage->second.newest();
-    if (e.versions[i] != newest)
-      findings_.absent(books_.trainer_gap, where, "validated version ", e.versions[i], " of stage ", i,
+    if ((*e.versions)[i].value != newest)
+      findings_.absent(books_.trainer_gap, where, "validated version ", (*e.versions)[i], " of stage ", i,
                        ", its last round made ", newest);
   }
 }

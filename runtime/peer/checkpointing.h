@@ -30,7 +30,8 @@ class Checkpointing {
   // `storage` may be null: no checkpoints.
   Checkpointing(Options options, Storage* storage, EventLoop& loop, WorkQueue& aside, Say say);
 
-  // The newest one of an earlier process, if there is one that is whole; says which are not. Blocks.
+  // The newest one of an earlier process that is whole, if there is one; says which newer ones are not. Blocks: before
+  // the loop has anything else to do, since what a peer holds is part of its first JoinRequest.
   KeptState::Images load();
   // The run wants one every so often, and keeps so many.
   void set_policy(Duration every, std::size_t keep);

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "authority/authority.h"
+#include "authority/patience.h"
 #include "runtime/plan/stage_memory.h"
 
 namespace shoal {
@@ -140,14 +140,11 @@ void Peer::tick() {
   if (leaving_.wanted()) check_leaving();
 }
 
-// A job that was under way when the session ended, and for longer than the authority waits for one
-// (authority/authority.h).
+// A job that was under way when the session ended, and for longer than the authority waits for one.
 Duration Peer::device_hung() const {
   if (!config_ || !over_at_ || device_.busy_since() > *over_at_) return Duration(0);
-  const Duration measured = from_seconds(Authority::kJobFactor * seconds_of(device_.longest()));
-  const Duration patience =
-      device_.longest() == Duration(0) ? Authority::kFirstJob : std::min(measured, Authority::kPatienceMax);
-  return device_.busy_for() > std::max(config_->membership(), patience) ? device_.busy_for() : Duration(0);
+  const Duration patience = job_patience(device_.longest(), config_->membership());
+  return device_.busy_for() > patience ? device_.busy_for() : Duration(0);
 }
 
 // The next session would stand behind the job for ever: what waits for a device cannot be ended, a process can.
@@ -204,7 +201,6 @@ Beat Peer::make_beat() {
   beat.accepted = status.ledger.accepted;
   beat.counted = status.ledger.counted;
   beat.undone = status.ledger.undone;
-  beat.window_wait = status.ledger.window_wait;
   beat.entries = static_cast<std::uint32_t>(status.live);
   beat.queue_ms = status.queue_ms;
   beat.job_ms = status.job_ms;

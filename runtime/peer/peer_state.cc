@@ -3,6 +3,7 @@
 #include <array>
 
 #include "common/check.h"
+#include "common/phase_set.h"
 
 namespace shoal {
 
@@ -10,36 +11,31 @@ namespace {
 
 struct Row {
   std::string_view name;
-  std::uint32_t followers = 0;  // a bit a phase
+  PhaseSet<PeerPhase> next;
 };
 
-constexpr std::size_t index_of(PeerPhase phase) { return static_cast<std::size_t>(phase); }
-constexpr std::uint32_t bit_of(PeerPhase phase) { return 1u << index_of(phase); }
-
-template <class... Phases>
-constexpr std::uint32_t any_of(Phases... phases) {
-  return (bit_of(phases) | ... | 0u);
+const Row& row_of(PeerPhase phase) {
+  using enum PeerPhase;
+  // clang-format off
+  static constexpr std::array<Row, 8> kRows = {{  // in the order of PeerPhase
+      {"connecting",     {kJoining, kRestarting, kOver}},
+      {"joining",        {kFetching, kServing, kLeaving, kRestarting, kOver}},
+      {"fetching state", {kLoading, kLeaving, kRestarting, kOver}},
+      {"loading state",  {kFetching, kServing, kLeaving, kRestarting, kOver}},
+      {"serving",        {kLeaving, kRestarting, kOver}},
+      {"leaving",        {kOver}},
+      {"joining again",  {kConnecting, kOver}},
+      {"over",           {}},
+  }};
+  // clang-format on
+  return kRows.at(static_cast<std::size_t>(phase));
 }
-
-// In the order of PeerPhase.
-constexpr std::array<Row, index_of(PeerPhase::kOver) + 1> kRows = {{
-    {"connecting", any_of(PeerPhase::kJoining, PeerPhase::kRestarting, PeerPhase::kOver)},
-    {"joining",
-     any_of(PeerPhase::kFetching, PeerPhase::kServing, PeerPhase::kLeaving, PeerPhase::kRestarting, PeerPhase::kOver)},
-    {"fetching state", any_of(PeerPhase::kLoading, PeerPhase::kLeaving, PeerPhase::kRestarting, PeerPhase::kOver)},
-    {"loading state",
-     any_of(PeerPhase::kFetching, PeerPhase::kServing, PeerPhase::kLeaving, PeerPhase::kRestarting, PeerPhase::kOver)},
-    {"serving", any_of(PeerPhase::kLeaving, PeerPhase::kRestarting, PeerPhase::kOver)},
-    {"leaving", any_of(PeerPhase::kOver)},
-    {"joining again", any_of(PeerPhase::kConnecting, PeerPhase::kOver)},
-    {"over", any_of()},
-}};
 
 }  // namespace
 
-std::string_view name_of(PeerPhase phase) { return kRows.at(index_of(phase)).name; }
+std::string_view name_of(PeerPhase phase) { return row_of(phase).name; }
 
-bool may_follow(PeerPhase from, PeerPhase to) { return (kRows.at(index_of(from)).followers & bit_of(to)) != 0; }
+bool may_follow(PeerPhase from, PeerPhase to) { return row_of(from).next.has(to); }
 
 void PeerState::move(PeerPhase to, std::string reason) {
   if (!may_follow(phase_, to))

@@ -148,7 +148,7 @@ ForwardBases EntryJobs::bases_of(EntrySerial serial) const {
   const auto of_edge = [&](std::uint16_t edge) {
     return parts_.env.deltas ? parts_.env.deltas : delta_codecs_for(codecs.at(StageId(edge)));
   };
-  const Ledger::Entry& entry = *parts_.ledger.find(serial);
+  const Entry& entry = *parts_.ledger.find(serial);
   ForwardBases bases;
   if (!spec.is_first()) bases.above = of_edge(spec.stage.value - 1);
   if (!spec.is_last()) bases.below = of_edge(spec.stage.value);
@@ -309,7 +309,7 @@ void EntryJobs::backward(const Job& job) {
 }
 
 void EntryJobs::note_refused(EntrySerial serial, std::string_view why, std::string_view role) {
-  const Ledger::Entry& entry = *parts_.ledger.find(serial);
+  const Entry& entry = *parts_.ledger.find(serial);
   parts_.env.events.write(entry_event(EventKind::kRefused, entry.microbatch, EntryName{parts_.options.self, serial},
                                       std::string(why) + " " + std::string(role) +
                                           (entry.above.empty() ? "" : " from " + short_name(entry.above.back()))));
@@ -329,7 +329,7 @@ void EntryJobs::apply_shift() {
       },
       [this, outcome] {
         parts_.arena.shift_pending = outcome->shift_pending;
-        parts_.ledger.wrote(outcome->result->stamp);
+        parts_.windows.wrote(outcome->result->stamp);
       });
 }
 
@@ -354,21 +354,21 @@ void EntryJobs::inner_step(const Job& job) {
         if (!outcome->result.ok())
           return parts_.owner.on_session_lost("an inner step failed: " + outcome->result.error().message);
         ++parts_.arena.adam_step;
-        const DelayHistogram delays = parts_.ledger.delays(slot);
+        const DelayHistogram delays = parts_.windows.delays(slot);
         parts_.meters.stepped(delays);
         parts_.meters.dropped_graphs(outcome->result->graphs_dropped);
         parts_.arena.shift_pending = outcome->shift_pending;
         std::vector<EntryName> entries;
-        const Windows::Window& window = *parts_.ledger.window(slot);
+        const Windows::Window& window = *parts_.windows.at(slot);
         for (const auto& [serial, entry] : window.entries) entries.push_back({parts_.options.self, serial});
-        parts_.env.events.write({.event = EventKind::kStepped,
-                                 .window = slot,
-                                 .tag = outcome->tag,
-                                 .entries = std::move(entries),
-                                 .targets = targets,
-                                 .delays = delays,
-                                 .settle_wait_ms = window.settle_wait_ms()});
-        parts_.ledger.step_done(slot, outcome->result->stamp);
+        EventRecord step{.event = EventKind::kStepped,
+                         .window = slot,
+                         .tag = outcome->tag,
+                         .entries = std::move(entries),
+                         .targets = targets};
+        set_delays(step, delays, window.settle_wait_ms());
+        parts_.env.events.write(step);
+        parts_.windows.note_step(slot, outcome->result->stamp);
         parts_.owner.on_inner_step();
       });
 }

@@ -1,6 +1,6 @@
 #pragma once
 // How long the jobs of a device took, kind by kind: what tells one that is slow from one that hangs
-// (authority/authority.h). Pure. Thread: one at a time.
+// (authority/patience.h). Pure. Thread: one at a time.
 #include <algorithm>
 #include <array>
 

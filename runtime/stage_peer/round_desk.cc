@@ -34,7 +34,7 @@ bool RoundDesk::on_message(const Remote& from, const Message& message, TransferI
     if (authority) round_.on_open(*m);
   } else if (const auto* m = std::get_if<RoundCommit>(&message)) {
     // Before, the state is still on its way here. It may be an older one than this: the authority says it again.
-    if (authority && parts_.ledger.serving()) round_.on_commit(*m);
+    if (authority && parts_.arena.serving) round_.on_commit(*m);
   } else if (const auto* m = std::get_if<RoundAbandon>(&message)) {
     if (authority) round_.on_abandon(*m);
   } else if (const auto* m = std::get_if<RoundPart>(&message)) {
@@ -73,7 +73,7 @@ RoundContext RoundDesk::context_of(const RoundOpen& open) const {
   context.round = open.round;
   context.base = open.base;
   context.fragment = open.fragment;
-  const Windows::Window* window = open.step.value > 0 ? parts_.ledger.step_window(open.step) : nullptr;
+  const Windows::Window* window = open.step.value > 0 ? parts_.windows.step_window(open.step) : nullptr;
   if (window != nullptr) {
     context.window = window->slot;
     context.weight = window->targets();
@@ -82,9 +82,9 @@ RoundContext RoundDesk::context_of(const RoundOpen& open) const {
 }
 
 void RoundDesk::contribute(const RoundOpen& open, std::function<void(Result<Contribution>)> done) {
-  parts_.ledger.note_run(open.run_targets);
+  parts_.windows.note_run(open.run_targets);
   step_ = ToContribute{open, std::move(done)};
-  if (open.last) parts_.ledger.flush();
+  if (open.last) parts_.windows.flush();
   parts_.env.events.write(
       {.event = EventKind::kRoundEnter, .round = open.round, .version = open.base, .step = open.step});
   parts_.device.pump();
@@ -171,7 +171,7 @@ Version RoundDesk::anchor_for_next_job() const {
 }
 
 bool RoundDesk::may_commit(const ToCommit& commit) const {
-  return !rule_of(commit.open)->every_step() || parts_.ledger.unsettled_at_other() == 0;
+  return !rule_of(commit.open)->every_step() || parts_.windows.unsettled_at_other() == 0;
 }
 
 bool RoundDesk::run_commit() {
@@ -199,7 +199,7 @@ bool RoundDesk::run_commit() {
         EventRecord anchor =
             anchor_event(parts_.options.spec.stage, commit->commit.version, outcome->tag, commit->commit.digest);
         if (r->every_step()) note_step(commit->open.step, anchor);  // while the ledger knows the entries
-        parts_.ledger.wrote(outcome->stamp);
+        parts_.windows.wrote(outcome->stamp);
         arena.shift_pending = outcome->shift_pending;
         arena.version = commit->commit.version;
         arena.prepared.reset();
@@ -209,7 +209,7 @@ bool RoundDesk::run_commit() {
         if (r->every_step()) {
           arena.step_done = commit->open.step;
           arena.adam_step = commit->open.step.value;
-          parts_.ledger.pop_step(commit->open.step);
+          parts_.windows.pop_step(commit->open.step);
         }
         parts_.env.events.write(anchor);
         parts_.owner.on_version(arena.version);
@@ -219,12 +219,10 @@ bool RoundDesk::run_commit() {
 }
 
 void RoundDesk::note_step(StepId step, EventRecord& anchor) {
-  const Windows::Window* window = parts_.ledger.step_window(step);
-  const DelayHistogram delays = window == nullptr ? DelayHistogram() : parts_.ledger.delays(window->slot);
+  const Windows::Window* window = parts_.windows.step_window(step);
+  const DelayHistogram delays = window == nullptr ? DelayHistogram() : parts_.windows.delays(window->slot);
   parts_.meters.stepped(delays);
-  if (window == nullptr) return;
-  anchor.delays = delays;
-  anchor.settle_wait_ms = window->settle_wait_ms();
+  if (window != nullptr) set_delays(anchor, delays, window->settle_wait_ms());
 }
 
 void RoundDesk::run_prepare() {
@@ -253,11 +251,11 @@ bool RoundDesk::run_contribute() {
     if (!parts_.ledger.step_ready(open.step)) return false;
   } else {
     if (open.last || parts_.ledger.leaving()) {
-      parts_.ledger.flush();
-      if (!parts_.ledger.windows_empty()) return false;
+      parts_.windows.flush();
+      if (!parts_.windows.empty()) return false;
     }
     if (parts_.arena.shift_pending) {  // the snapshot must hold what the last round agreed on
-      if (parts_.ledger.unsettled_at_other() > 0) return false;
+      if (parts_.windows.unsettled_at_other() > 0) return false;
       jobs_.apply_shift();
       return true;
     }
@@ -266,12 +264,12 @@ bool RoundDesk::run_contribute() {
   RoundContext context = context_of(open);
   auto result = std::make_shared<Contribution>();
   if (r->every_step()) {
-    if (const Windows::Window* window = parts_.ledger.step_window(contribute->open.step)) {
+    if (const Windows::Window* window = parts_.windows.step_window(contribute->open.step)) {
       for (const auto& [serial, entry] : window->entries) result->entries.push_back(serial);
     }
   } else {
-    result->entries = parts_.ledger.stepped();
-    context.weight = parts_.ledger.stepped_targets();
+    result->entries = parts_.windows.stepped();
+    context.weight = parts_.windows.stepped_targets();
   }
   auto payload = std::make_shared<Result<Payload>>(Payload{});
   parts_.device.run(

@@ -57,6 +57,7 @@ class StagePeerOwner {
 struct ArenaState {
   Version version;
   RuleId rule = RuleId::kAllreduce;   // of the last commit: whose roles belong to the anchor
+  bool serving = false;               // forwards are accepted
   bool shift_pending = false;         // the anchor moved; the parameters follow with their next write
   StepId step_done;                   // allreduce, warm steps: the newest that a round made
   std::uint64_t adam_step = 0;        // inner steps that the moments have seen
@@ -70,6 +71,7 @@ struct StageParts {
   StagePeerOwner& owner;
   Neighbours& neighbours;
   Courier& courier;
+  Windows& windows;
   Ledger& ledger;
   DeviceScheduler& device;
   Meters& meters;

@@ -28,10 +28,13 @@ LedgerOptions ledger_options(const StagePeerOptions& options) {
   result.credits = options.credits;
   result.recovery_credits = std::max<std::size_t>(2, options.credits / 4);
   result.lease = options.config->lease();
-  result.inner_batch = std::max<std::uint64_t>(1, options.config->sync.inner_batch);
-  result.drain = options.config->sync.mode == SyncMode::kDrain;
-  result.delay_max = options.config->optimizer.delay_max;
   return result;
+}
+
+WindowsOptions windows_options(const RunConfig& config) {
+  return {.inner_batch = std::max<std::uint64_t>(1, config.sync.inner_batch),
+          .delay_max = config.optimizer.delay_max,
+          .drain = config.sync.mode == SyncMode::kDrain};
 }
 
 // Rounded up: what was measured is not zero.
@@ -62,7 +65,8 @@ StagePeer::StagePeer(StagePeerOptions options, StagePeerEnvironment environment,
       part_bytes_max_(env_.executor->arena().size() * sizeof(float)),
       neighbours_(env_.transport, options_.self, options_.authority),
       courier_(*this, neighbours_, courier_options(options_)),
-      ledger_(*this, courier_, ledger_options(options_)),
+      windows_(windows_options(*options_.config)),
+      ledger_(*this, courier_, windows_, ledger_options(options_)),
       bases_(options_.config->base_bytes()),
       meters_(options_.config->targets_per_microbatch(), activation_bytes(*options_.config)),
       device_(env_.device, env_.loop, env_.executor, *this),
@@ -77,13 +81,13 @@ void StagePeer::serve(Version version, RuleId rule, StepId done) {
   arena_.version = version;
   arena_.rule = rule;
   meters_.start(env_.loop.now());
-  ledger_.set_serving(true);
+  arena_.serving = true;
   arena_.step_done = done;
   if (rule == RuleId::kAllreduce) {  // the moments came with it
-    ledger_.start_behind(done);
+    windows_.start_behind(done);
     arena_.adam_step = done.value;
   }
-  ledger_.wrote(env_.executor->stamp());
+  windows_.wrote(env_.executor->stamp());
   owner_.on_version(version);
   device_.pump();
 }
@@ -101,6 +105,7 @@ StageParts StagePeer::parts() {
           .owner = owner_,
           .neighbours = neighbours_,
           .courier = courier_,
+          .windows = windows_,
           .ledger = ledger_,
           .device = device_,
           .meters = meters_,
@@ -114,8 +119,8 @@ void StagePeer::run_on_device(WorkKind task, std::function<void(StageExecutor&)>
 
 void StagePeer::start_next() {
   if (!serving()) return;
-  ledger_.note_time(env_.loop.now());
-  if (ledger_.leaving()) ledger_.flush();
+  windows_.note_time(env_.loop.now());
+  if (ledger_.leaving()) windows_.flush();
   if (const auto release = ledger_.release_job()) return jobs_.start(*release);
   if (rounds_.start_next()) return;
   if (const auto job = ledger_.next_job(arena_.shift_pending)) jobs_.start(*job);
@@ -158,7 +163,7 @@ void StagePeer::on_link_down(const Remote& remote) {
 
 void StagePeer::on_message(const Remote& from, Message& message, TransferId transfer, std::uint64_t frame_bytes) {
   const TimePoint now = env_.loop.now();
-  ledger_.note_time(now);
+  windows_.note_time(now);
   const Session& session = from.session;
   const bool authority = neighbours_.is_trainer(from);
   // Only the authority and members may claim; a list that is behind costs one retry.
@@ -211,8 +216,8 @@ bool StagePeer::refuses_frames(const Remote& from, const Message& message, Trans
 }
 
 void StagePeer::note_run(std::uint64_t targets, double loss) {
-  if (targets > ledger_.run_targets()) run_loss_ = loss;
-  ledger_.note_run(targets);
+  if (targets > windows_.run_targets()) run_loss_ = loss;
+  windows_.note_run(targets);
 }
 
 void StagePeer::on_frames(const Remote& from, TransferId transfer, Result<std::vector<Bytes>>& frames) {
@@ -231,7 +236,7 @@ void StagePeer::on_input(EntrySerial serial, Result<std::vector<Bytes>>& frames)
   const std::size_t wanted = options_.spec.is_first() ? 1 : 2;
   if (tensors == nullptr || frames->size() != wanted) return ledger_.inputs_lost(serial, BusyReason::kMalformed);
   tensors->input = std::move(*frames);
-  ledger_.inputs_arrived(serial);
+  ledger_.inputs_arrived(serial, env_.loop.now());
 }
 
 void StagePeer::on_forward(const Remote& from, const Forward& message, TransferId transfer) {
@@ -261,8 +266,8 @@ void StagePeer::on_forward(const Remote& from, const Forward& message, TransferI
 
 // While behind, our anchor trains others' microbatches as well as before, but evaluates none.
 std::optional<BusyReason> StagePeer::unfit(const Forward& message, TransferId transfer) const {
-  if (message.stage != options_.spec.stage || transfer == 0) return BusyReason::kNotServing;
-  return serving() ? evaluation_refused(message, options_.spec, rounds_.anchor_for_next_job()) : std::nullopt;
+  if (message.stage != options_.spec.stage || transfer == 0 || !serving()) return BusyReason::kNotServing;
+  return evaluation_refused(message, options_.spec, rounds_.anchor_for_next_job());
 }
 
 void StagePeer::schedule_tick() {
@@ -275,7 +280,7 @@ void StagePeer::schedule_tick() {
 void StagePeer::tick() {
   env_.loop.name_callback("stage tick");
   const TimePoint now = env_.loop.now();
-  ledger_.note_time(now);
+  windows_.note_time(now);
   ledger_.tick(now);
   courier_.tick(now);
   note_stranded();
@@ -291,7 +296,7 @@ void StagePeer::tick() {
 // Others get the work meanwhile, so an open window would not fill: what it holds is stepped, and a round can secure it.
 void StagePeer::note_stranded() {
   const bool stranded = courier_.stranded();
-  if (stranded) ledger_.flush();
+  if (stranded) windows_.flush();
   if (std::exchange(stranded_, stranded) == stranded) return;
   const std::string next = "stage " + std::to_string(options_.spec.stage.value + 1);
   if (stranded)
@@ -324,11 +329,11 @@ StagePeerStatus StagePeer::status() const {
   StagePeerStatus status;
   status.ledger = ledger_.counters();
   status.courier = courier_.counters();
-  status.settled_targets = ledger_.stepped_targets();
+  status.settled_targets = windows_.stepped_targets();
   status.inner_steps = meters_.readings().inner_steps;
   status.delay = meters_.readings().delay;
   status.progress = device_.finished();
-  status.run_targets = ledger_.run_targets();
+  status.run_targets = windows_.run_targets();
   status.run_loss = run_loss_;
   status.graphs_dropped = meters_.readings().graphs_dropped;
   status.last_accepted = meters_.readings().last_accepted;

@@ -52,7 +52,7 @@ class StagePeer final : private HopOwner, private LedgerPort, private JobSource 
   // The arena holds the stage's state of `version`, which `rule` made, behind the step `done`: from now on forwards are
   // accepted.
   void serve(Version version, RuleId rule, StepId done);
-  bool serving() const { return ledger_.serving(); }
+  bool serving() const { return arena_.serving; }
   // The image (root and digest checked) of a committed version, asked for by on_behind: shifts what is here onto it.
   // False: not wanted any more, and on_behind is called again if another one is.
   bool catch_up(Bytes image) { return !stopped() && rounds_.catch_up(std::move(image)); }
@@ -75,6 +75,7 @@ class StagePeer final : private HopOwner, private LedgerPort, private JobSource 
 
   StagePeerStatus status() const;
   const Ledger& ledger() const { return ledger_; }
+  const Windows& windows() const { return windows_; }
   const Courier& courier() const { return courier_; }
   const Roster& roster() const { return neighbours_.roster(); }
   Version version() const { return arena_.version; }
@@ -119,6 +120,7 @@ class StagePeer final : private HopOwner, private LedgerPort, private JobSource 
   const std::uint64_t part_bytes_max_;  // of a round: the whole arena
   Neighbours neighbours_;
   Courier courier_;
+  Windows windows_;
   Ledger ledger_;
   TensorStore tensors_;
   BaseBook bases_;

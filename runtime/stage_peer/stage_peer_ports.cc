@@ -9,9 +9,9 @@ namespace shoal {
 // ---- HopOwner ----
 
 std::vector<Bytes> StagePeer::frames_of(const Session& to, const Forward& message, bool key) {
-  const Ledger::Entry* entry = ledger_.find_live(message.microbatch);
+  const Entry* entry = ledger_.find_live(message.microbatch);
   SHOAL_CHECK(entry != nullptr);
-  const auto tensors = tensors_.find(entry->serial);
+  const auto tensors = tensors_.find(entry->name.serial);
   SHOAL_CHECK(tensors != nullptr);
   const OutgoingActivation& output = tensors->output;
   if (message.kind != ForwardKind::kTrain || output.after_key.empty()) return {tensors->input.front(), output.key};
@@ -23,9 +23,9 @@ std::vector<Bytes> StagePeer::frames_of(const Session& to, const Forward& messag
 
 void StagePeer::on_branch(const MicrobatchId& microbatch, const Session& to, const Lease& lease, BranchEnd end) {
   if (end != BranchEnd::kSettled) return;
-  const Ledger::Entry* entry = ledger_.find_live(microbatch);
+  const Entry* entry = ledger_.find_live(microbatch);
   SHOAL_CHECK(entry != nullptr);
-  const auto tensors = tensors_.find(entry->serial);
+  const auto tensors = tensors_.find(entry->name.serial);
   SHOAL_CHECK(tensors != nullptr);
   const auto delta = tensors->sent_deltas.find(lease);
   if (delta == tensors->sent_deltas.end()) return;  // no codec with bases
@@ -39,7 +39,7 @@ bool StagePeer::ask_trainer(Waiting message) {
 }
 
 void StagePeer::on_won(const MicrobatchId& microbatch, const Gradient& gradient, std::vector<Bytes> frames) {
-  const Ledger::Entry* entry = ledger_.find_live(microbatch);
+  const Entry* entry = ledger_.find_live(microbatch);
   if (entry == nullptr) return;
   const bool train = entry->kind == ForwardKind::kTrain;
   if (train && (frames.size() != 1 || gradient.path.size() + options_.spec.stage.value + 1 != options_.spec.stages ||
@@ -47,7 +47,7 @@ void StagePeer::on_won(const MicrobatchId& microbatch, const Gradient& gradient,
     courier_.reject(microbatch, "malformed gradient", env_.loop.now());
     return;
   }
-  if (train) tensors_.find(entry->serial)->gradient_in = std::move(frames.front());
+  if (train) tensors_.find(entry->name.serial)->gradient_in = std::move(frames.front());
   ledger_.gradient_arrived(microbatch, gradient);
 }
 
@@ -63,9 +63,9 @@ void StagePeer::on_parked(const MicrobatchId&, StageId stage, bool parked) {
 // ---- LedgerPort ----
 
 void StagePeer::discard(EntrySerial serial) {
-  const Ledger::Entry* entry = ledger_.find(serial);
+  const Entry* entry = ledger_.find(serial);
   const auto tensors = tensors_.find(serial);
-  if (entry != nullptr && entry->state == EntryState::kCommitted && tensors != nullptr && !tensors->after.empty())
+  if (entry != nullptr && is_final(entry->state) && tensors != nullptr && !tensors->after.empty())
     bases_.keep(entry->transfer_from, entry->sample, std::move(tensors->after));
   tensors_.erase(serial);
 }

@@ -1,11 +1,13 @@
 #include "runtime/trainer/trainer.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 
 #include "common/fault.h"
 #include "common/log.h"
+#include "common/phase_set.h"
 #include "compression/codec.h"
 
 namespace shoal {
@@ -18,6 +20,35 @@ std::size_t commit_items_max(std::size_t stages) {
   return std::min(RunConfig::paths_in_message(stages), kCommitItemsMax);
 }
 
+struct Row {
+  std::string_view name;
+  PhaseSet<TrainerPhase> next;
+};
+
+const Row& row_of(TrainerPhase phase) {
+  using enum TrainerPhase;
+  // clang-format off
+  static constexpr std::array<Row, 7> kRows = {{  // in the order of TrainerPhase
+      {"waiting",   {kFeeding, kSettling, kLeaving, kGivingUp, kFailed, kStopped}},
+      {"feeding",   {kSettling, kLeaving, kGivingUp, kFailed, kStopped}},
+      {"settling",  {kLeaving, kGivingUp, kFailed, kStopped}},
+      {"leaving",   {kGivingUp, kFailed, kStopped}},
+      {"giving up", {kFailed, kStopped}},
+      {"failed",    {kStopped}},
+      {"stopped",   {}},
+  }};
+  // clang-format on
+  return kRows.at(static_cast<std::size_t>(phase));
+}
+
+EventRecord event_of(EventKind event, const CommitBook::Listing& listing) {
+  return {.event = event,
+          .microbatch = listing.microbatch,
+          .stage = listing.stage,
+          .entry_name = listing.entry_name,
+          .cause = listing.cause};
+}
+
 }  // namespace
 
 Trainer::Trainer(TrainerOptions options, TrainerEnvironment environment, Owner& owner)
@@ -28,22 +59,72 @@ Trainer::Trainer(TrainerOptions options, TrainerEnvironment environment, Owner& 
       courier_(*this, neighbours_, {.ahead = StageId(0), .lease = options_.config.lease()}),
       order_(env_.samples.training(), options_.config.run.seed),
       in_flight_(flight_limits(options_.config)),
-      evaluations_in_flight_(evaluations_in_flight(options_.config)) {}
+      steps_(options_.config),
+      lines_(options_.config),
+      evaluator_({env_.loop, env_.events, env_.samples, options_.config, options_.self, options_.trainer_id, courier_,
+                  lifetime_, [this](std::uint64_t samples, std::uint64_t of) { owner_.on_validated(samples, of); }}) {}
 
-Trainer::~Trainer() { stop(); }
+Trainer::~Trainer() {
+  if (!is(TrainerPhase::kStopped)) stop();
+}
+
+// ---- phases ----
+
+void Trainer::go(TrainerPhase to) {
+  if (!row_of(phase_).next.has(to))
+    check_failed(__FILE__, __LINE__, "may follow", check_operands(row_of(phase_).name, row_of(to).name));
+  phase_ = to;
+}
+
+void Trainer::start() {
+  if (!is(TrainerPhase::kWaiting)) return;
+  go(TrainerPhase::kFeeding);
+  take_up();
+  issue();
+}
+
+void Trainer::finish(std::function<void()> settled) { end_feeding(TrainerPhase::kSettling, std::move(settled)); }
+
+void Trainer::give_up_open(std::function<void()> settled) { end_feeding(TrainerPhase::kGivingUp, std::move(settled)); }
+
+void Trainer::leave_open(std::function<void()> settled) {
+  for (auto it = frames_.begin(); it != frames_.end();) {
+    const bool stays = deciding_.contains(it->first);
+    if (!stays) courier_.close(it->first, ReleaseWhy::kOver);
+    it = stays ? std::next(it) : frames_.erase(it);
+  }
+  end_feeding(TrainerPhase::kLeaving, std::move(settled));
+}
+
+void Trainer::end_feeding(TrainerPhase how, std::function<void()> settled) {
+  if (is(TrainerPhase::kFailed)) return;  // on_log_failure was said
+  evaluator_.stop_estimate();
+  settled_ = std::move(settled);
+  const bool taken_up = !is(TrainerPhase::kWaiting);
+  go(how);
+  if (!taken_up) take_up();  // a resumed life may end before every stage had a peer
+  check_settled();
+}
+
+void Trainer::check_settled() {
+  if (!settled_ || !deciding_.empty()) return;
+  if (is(TrainerPhase::kSettling) && env_.book.open() > 0) return;
+  // A step that the end cut short is a step of those microbatches that it has.
+  if (!is(TrainerPhase::kGivingUp))
+    for (const StepId step : steps_.cut_short()) announce(step);
+  flush_commits();
+  env_.loop.post(lifetime_.guard(std::exchange(settled_, nullptr)));
+}
 
 void Trainer::stop() {
+  go(TrainerPhase::kStopped);
   lifetime_.end();
   env_.loop.cancel(tick_timer_);
 }
 
-void Trainer::start() {
-  if (log_failed_ || std::exchange(started_, true)) return;
-  started_at_ = line_since_ = env_.loop.now();
-  rate_.note(static_cast<double>(env_.book.committed_targets()), started_at_);
-  // Steps go on being counted where an earlier life of the trainer was.
-  for (std::uint64_t rest = env_.book.committed(); rest >= options_.config.microbatches_of_step(lines_); ++lines_)
-    rest -= options_.config.microbatches_of_step(lines_);
+// What an earlier life decided is told all the same.
+void Trainer::take_up() {
+  lines_.begin(env_.book.committed(), env_.book.committed_targets(), env_.loop.now());
   // An earlier life may have died between the durable record and its event line: said again, identical lines are one.
   for (std::uint64_t serial = env_.book.low(); serial < env_.book.next_serial(); ++serial) {
     const MicrobatchId id{options_.trainer_id, serial};
@@ -52,16 +133,9 @@ void Trainer::start() {
   }
   queue_commits(env_.book.outstanding());
   schedule_tick();
-  issue();
 }
 
-StepId Trainer::step_of(std::uint64_t serial) const {
-  const RunConfig& config = options_.config;
-  const std::uint64_t step =
-      serial / config.microbatches_of_step(0) + 1;  // every step that is one has the size of the first
-  if (config.sync.rule == RuleId::kDiloco && step > config.sync.warm_steps) return StepId(0);
-  return StepId(step);
-}
+// ---- feeding and deciding ----
 
 bool Trainer::reached_end() const {
   const std::uint64_t end = options_.config.end_targets();
@@ -69,18 +143,13 @@ bool Trainer::reached_end() const {
 }
 
 bool Trainer::may_issue(std::uint64_t serial) const {
-  const RunConfig& config = options_.config;
-  const std::uint64_t end = config.end_targets();
-  if (finishing_ || (end > 0 && serial * config.targets_per_microbatch() >= end)) return false;
-  if (env_.book.open() + deciding_.size() >= in_flight_.at(env_.book.committed_targets())) return false;
-  const StepId step = step_of(serial);
-  if (step.value == 0) return config.sync.warm_steps == 0 || steps_done_ >= config.sync.warm_steps;
-  const std::uint64_t behind = config.sync.mode == SyncMode::kDrain ? 1 : 2;
-  return step.value <= steps_done_ + behind;
+  const std::uint64_t end = options_.config.end_targets();
+  if (end > 0 && serial * options_.config.targets_per_microbatch() >= end) return false;
+  return env_.book.open() + deciding_.size() < in_flight_.at(env_.book.committed_targets()) && steps_.may_issue(serial);
 }
 
 void Trainer::issue() {
-  if (!started_ || lifetime_.over()) return;
+  if (!is(TrainerPhase::kFeeding)) return;
   while (true) {
     const auto id = env_.book.next();
     if (!id || !may_issue(id->serial)) return;
@@ -91,14 +160,14 @@ void Trainer::issue() {
     ++issued_;
     write({.event = EventKind::kIssue,
            .microbatch = *id,
-           .step = step_of(id->serial),
+           .step = steps_.step_of(id->serial),
            .sample = item.sample,
            .epoch = item.epoch});
     HopSpec spec;
     spec.microbatch = *id;
     spec.sample = item.sample;
     spec.epoch = item.epoch;
-    spec.step = step_of(id->serial);
+    spec.step = steps_.step_of(id->serial);
     spec.to = StageId(0);
     spec.above = {options_.self};
     spec.frame_bytes = frame->size();
@@ -108,36 +177,30 @@ void Trainer::issue() {
   }
 }
 
-void Trainer::on_message(const Remote& from, Message& message, TransferId transfer) {
-  if (lifetime_.over()) return;
-  // Only members take part: a stranger may not end claims, answer for entries or ask what is decided.
-  if (!neighbours_.admits(from)) {
-    if (transfer != 0) env_.transport.refuse(from.peer, transfer);
-    return;
+// Only members take part: a stranger may not end claims, answer for entries or ask what is decided.
+void Trainer::on_hop_message(const Remote& from, const Message& message) {
+  if (!is(TrainerPhase::kStopped) && neighbours_.admits(from)) courier_.on_message(from, message, 0, env_.loop.now());
+}
+
+void Trainer::on_waiting(const Remote& from, const Waiting& message) {
+  if (is(TrainerPhase::kStopped) || !neighbours_.admits(from)) return;
+  if (const auto stage = neighbours_.roster().stage_of(from.session))
+    if (auto decided = env_.book.ask(message.microbatch, *stage, from.session))
+      queue_commits({{from.session, {*std::move(decided)}}});
+}
+
+void Trainer::on_ack(const Remote& from, const CommitAck& message) {
+  if (is(TrainerPhase::kStopped) || !neighbours_.admits(from)) return;
+  for (const CommitAckItem& item : message.items) {
+    acks_gone_ += item.state == CommitState::kGone;
+    if (const auto listing = env_.book.on_ack(item, from.session)) list(*listing);
   }
-  if (std::holds_alternative<Gradient>(message) && transfer != 0) {  // stage 0 has no gradient to hand on
-    env_.transport.refuse(from.peer, transfer);
-    transfer = 0;
-  }
-  const bool held = courier_.on_message(from, message, transfer, env_.loop.now());
-  if (const auto* m = std::get_if<Waiting>(&message)) {
-    if (const auto stage = neighbours_.roster().stage_of(from.session))
-      if (auto decided = env_.book.ask(m->microbatch, *stage, from.session))
-        queue_commits({{from.session, {*std::move(decided)}}});
-  }
-  if (held) return;
-  if (const auto* m = std::get_if<CommitAck>(&message)) {
-    for (const CommitAckItem& item : m->items) {
-      acks_gone_ += item.state == CommitState::kGone;
-      if (const auto listing = env_.book.on_ack(item, from.session)) list(*listing);
-    }
-    issue();
-  }
+  issue();
 }
 
 void Trainer::on_won(const MicrobatchId& microbatch, const Gradient& gradient, std::vector<Bytes>) {
-  if (microbatch.trainer == evaluation_trainer()) return on_evaluated(microbatch, gradient);
-  if (gave_up_ || left_open_ || !env_.book.is_open(microbatch)) return;
+  if (evaluator_.has(microbatch)) return evaluator_.on_won(microbatch, gradient);
+  if (!decides() || !env_.book.is_open(microbatch)) return;
   if (gradient.path.size() != options_.config.pipeline.stages || env_.book.names_any(gradient.path) ||
       !std::isfinite(gradient.loss_sum) || gradient.targets != options_.config.targets_per_microbatch()) {
     courier_.reject(microbatch, "malformed path or loss", env_.loop.now());
@@ -156,10 +219,9 @@ void Trainer::decide(const MicrobatchId& microbatch, const Gradient& gradient) {
 // A log that failed once takes nothing more, and whoever needs it next may come minutes later: each sync says so.
 void Trainer::sync_log(std::function<void()> durable) {
   env_.log.sync(lifetime_.guard([this, durable = std::move(durable)](const Status& status) {
-    if (log_failed_) return;
+    if (is(TrainerPhase::kFailed)) return;
     if (status.ok()) return durable();
-    started_ = false;
-    log_failed_ = true;
+    go(TrainerPhase::kFailed);
     owner_.on_log_failure(status.error());
   }));
 }
@@ -176,7 +238,7 @@ void Trainer::on_durable(const MicrobatchId& microbatch) {
   queue_commits(env_.book.answers(microbatch));
   courier_.commit(microbatch);
   frames_.erase(microbatch);
-  count_step(microbatch, gradient);
+  count(microbatch, gradient);
   check_settled();
   issue();
 }
@@ -197,7 +259,7 @@ void Trainer::flush_commits() {
                            items.begin() + static_cast<std::ptrdiff_t>(std::min(items.size(), first + batch)));
       message.lows = {{options_.trainer_id, env_.book.low()}};
       message.run_targets = env_.book.committed_targets();
-      message.run_loss = last_loss_;
+      message.run_loss = lines_.loss();
       neighbours_.send(session, std::move(message));
     }
   }
@@ -214,8 +276,7 @@ void Trainer::tick() {
   env_.loop.name_callback("trainer tick");
   const TimePoint now = env_.loop.now();
   flush_commits();
-  courier_.tick(now, {{options_.trainer_id, env_.book.low()},
-                      {evaluation_trainer(), evaluation_ ? evaluation_->first_serial : evaluations_}});
+  courier_.tick(now, {{options_.trainer_id, env_.book.low()}, evaluator_.low()});
   if (now >= next_repeat_) {
     next_repeat_ = now + options_.config.lease() / 4;
     queue_commits(env_.book.outstanding());
@@ -236,9 +297,83 @@ void Trainer::on_members(const MemberList& list) {
   issue();
 }
 
+// ---- what follows from what is decided ----
+
+void Trainer::count(const MicrobatchId& microbatch, const Gradient& gradient) {
+  if (auto line = lines_.count(gradient, env_.book.committed_targets(), env_.loop.now())) {
+    for (std::uint16_t k = 0; k < options_.config.pipeline.stages; ++k)
+      line->peers.push_back(static_cast<std::uint32_t>(neighbours_.roster().serving(StageId(k)).size()));
+    line->validation = evaluator_.last_estimate();
+    const StepId step(line->step);
+    write({.event = EventKind::kTrain, .step = step, .loss = line->loss, .targets = line->tokens});
+    owner_.on_train_line(*line);
+    owner_.on_progress(line->tokens, line->loss, line->step);
+    if (is(TrainerPhase::kFeeding) && options_.config.validates_after(line->step)) evaluator_.estimate(step);
+  }
+  steps_.logged(microbatch.serial);
+  announce_whole();
+}
+
+void Trainer::announce_whole() {
+  while (const auto step = steps_.next_whole()) announce(*step);
+}
+
+void Trainer::announce(StepId step) {
+  Step message;
+  message.step = step;
+  message.run_targets = env_.book.committed_targets();
+  message.run_loss = lines_.loss();
+  message.winners = env_.book.paths(steps_.microbatches(step, options_.trainer_id));
+  for (const CommitItem& item : message.winners) message.targets += env_.book.find(item.microbatch)->targets;
+  steps_.announced(step);
+  if (!message.winners.empty()) owner_.on_step(message);
+}
+
+void Trainer::announce_steps() {
+  steps_.resume(env_.book, options_.trainer_id);
+  announce_whole();
+}
+
+void Trainer::on_round_commit(const RoundCommit& commit) {
+  const auto contradictions = env_.book.on_round_commit(
+      commit, [this](const MicrobatchId& microbatch, StageId stage, const EntryName& entry_name) {
+        write({.event = EventKind::kMerged, .microbatch = microbatch, .stage = stage, .entry_name = entry_name});
+      });
+  for (const CommitBook::Listing& listing : contradictions) {
+    write(event_of(EventKind::kContradiction, listing));
+    log_error("microbatch ", listing.microbatch, " of stage ", listing.stage, " was lost (", listing.cause,
+              ") and a committed round contains it");
+  }
+  steps_.done(commit.step, commit.stage);
+  issue();
+}
+
+void Trainer::on_session_over(const Session& session, const std::string& why) {
+  for (const CommitBook::Listing& listing : env_.book.on_session_over(session, why)) list(listing);
+  issue();
+}
+
+std::vector<CommitBook::Listing> Trainer::list_rest(const std::string& cause) { return env_.book.list_rest(cause); }
+
+void Trainer::say_lost(const std::vector<CommitBook::Listing>& listings) {
+  for (const CommitBook::Listing& listing : listings) list(listing);
+}
+
+void Trainer::list(const CommitBook::Listing& listing) {
+  write(event_of(EventKind::kLost, listing));
+  owner_.on_lost(listing);
+}
+
+void Trainer::validate(std::vector<Version> versions, std::function<void(double)> done) {
+  evaluator_.validate(std::move(versions), std::move(done));
+}
+
+void Trainer::stop_validation() { evaluator_.stop(); }
+
 // ---- HopOwner ----
 
 std::vector<Bytes> Trainer::frames_of(const Session&, const Forward& message, bool) {
+  if (evaluator_.has(message.microbatch)) return {evaluator_.frame_of(message.microbatch)};
   const auto frame = frames_.find(message.microbatch);
   SHOAL_CHECK(frame != frames_.end());
   return {frame->second};

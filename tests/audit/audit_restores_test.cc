@@ -98,7 +98,8 @@ void train_fresh(Story& story, CountTag anchor) {
                      .tag = anchor + tag_of({4}),
                      .entries = std::vector<EntryName>{entry},
                      .targets = 64,
-                     .delays = DelayHistogram::of(std::vector<std::uint64_t>{48, 16}),
+                     .delay_mean = 0.25,
+                     .delays = std::vector<std::uint64_t>{48, 16},
                      .settle_wait_ms = 5});
 }
 

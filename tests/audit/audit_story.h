@@ -95,7 +95,8 @@ class Story {
                         .tag = anchor_[entry.session] + stepped_[entry.session],
                         .entries = std::vector<EntryName>{entry},
                         .targets = 64,
-                        .delays = DelayHistogram::of(std::vector<std::uint64_t>{48, 16}),
+                        .delay_mean = 0.25,
+                        .delays = std::vector<std::uint64_t>{48, 16},
                         .settle_wait_ms = 5});
   }
   // Secures [begin, end) of a stage: both replicas take part, mark theirs and tell of the anchor.

@@ -54,7 +54,7 @@ class AuthorityMisconductTest : public AuthorityTest {
   std::uint32_t not_ready(bool waits) {
     options.round_budget = 4s;
     boot_with(3);
-    return refuse_rounds(400, kRoundRefusalsMax + 4, [&](const RoundOpen& open) {
+    return refuse_rounds(400, StageRounds::kRoundRefusalsMax + 4, [&](const RoundOpen& open) {
       if (waits) keep_alive(3, std::chrono::milliseconds(open.budget_ms) * 6 / 10, version);
       fail_round(3, open.round.value, session_of(3), "the step or snapshot was not ready within the budget");
     });
@@ -89,12 +89,12 @@ TEST_F(AuthorityMisconductTest, WhoAnswersEveryRoundWithAFailureIsEndedByNameAnd
 
 // It may be slow, or wait for what all wait for.
 TEST_F(AuthorityMisconductTest, WhoIsNotReadyWithinTheBudgetIsNotEndedForIt) {
-  EXPECT_EQ(not_ready(true), kRoundRefusalsMax + 4);
+  EXPECT_EQ(not_ready(true), StageRounds::kRoundRefusalsMax + 4);
   EXPECT_TRUE(over.empty());
 }
 
 TEST_F(AuthorityMisconductTest, WhoSaysSoLongBeforeItsTimeIsOverIs) {
-  EXPECT_EQ(not_ready(false), kRoundRefusalsMax);
+  EXPECT_EQ(not_ready(false), StageRounds::kRoundRefusalsMax);
   EXPECT_EQ(over.size(), 1u);
 }
 

@@ -61,7 +61,7 @@ TEST_F(WishesTest, AStageThatNobodyComesForIsFilledAgainstAWishAfterItsPatience)
   EXPECT_EQ(sent_to<JoinAnswer>(1)[0].stage, StageId(1)) << "one empty stage is as good as the other";
   join(2, wish(1));
   EXPECT_TRUE(sent_to<JoinAnswer>(2).empty()) << "somebody may be on the way to stage 0";
-  loop.run_for(Authority::kWishPatience);
+  loop.run_for(MemberBook::kWishPatience);
   authority->on_message(remote(1), beat_of(0, 0, StageId(1)));
   join(2, wish(1));
   ASSERT_EQ(sent_to<JoinAnswer>(2).size(), 1u);
@@ -91,7 +91,7 @@ TEST_F(WishesTest, NoMoreThanSoManyWait) {
       if (const auto* answer = std::get_if<JoinAnswer>(&message)) all.push_back(*answer);
     return all;
   };
-  for (std::uint64_t n = 0; n <= Authority::kWishesMax; ++n) {
+  for (std::uint64_t n = 0; n <= MemberBook::kWishesMax; ++n) {
     ASSERT_EQ(answers().size(), 1u) << n;
     authority->on_link_up(stranger(n));
     authority->on_message(stranger(n), wish(1));

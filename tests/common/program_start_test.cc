@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <csignal>
 
 namespace shoal {
 namespace {
@@ -43,37 +42,6 @@ TEST(ProgramStartTest, OpenDescriptorsAreLeftAlone) {
               hold_standard_descriptors();
               char byte = 0;
               return write(1, "x", 1) == 1 && read(pipe_ends[0], &byte, 1) == 1 && byte == 'x' ? 0 : 2;
-            }),
-            0);
-}
-
-volatile std::sig_atomic_t heard = 0;
-void hear(int signal) { heard = signal; }
-
-// Its child starts the program anew: in the fork of a process that has had threads TSan hands no signal on.
-TEST(ProgramStartTest, ATerminalThatGoesAwayIsHeardAsASignalToStop) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
-  EXPECT_EXIT(
-      {
-        signal(SIGHUP, SIG_DFL);
-        handle_stop_signals(hear);
-        for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
-          raise(number);
-          if (heard != number) _exit(1);
-        }
-        _exit(0);
-      },
-      testing::ExitedWithCode(0), "");
-}
-
-TEST(ProgramStartTest, WhoWasStartedToOutliveItsTerminalDoes) {
-  EXPECT_EQ(in_a_child([] {
-              signal(SIGHUP, SIG_IGN);
-              handle_stop_signals(hear);
-              raise(SIGHUP);
-              handle_stop_signals(SIG_DFL);
-              raise(SIGHUP);
-              return heard == 0 ? 0 : 1;
             }),
             0);
 }

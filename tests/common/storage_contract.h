@@ -96,6 +96,20 @@ TYPED_TEST_P(StorageContract, ReadNamesWhatIsMissingOrTooLarge) {
   EXPECT_EQ(large.code(), ErrorCode::kTooLarge);
 }
 
+TYPED_TEST_P(StorageContract, ReadsFromTheMiddleAsFarAsTheFileGoes) {
+  const std::string path = this->rig_.path("some");
+  std::vector<std::uint8_t> into(4, 'x');
+  EXPECT_EQ(this->storage().read_at(path, 0, into).code(), ErrorCode::kMissing);
+  ASSERT_TRUE(this->rig_.run([&](Finish finish) {
+    this->storage().replace(path, {text_bytes("0123456789")}, [finish](const Status&) { finish(); });
+  }));
+  for (const auto& [at, text] :
+       std::map<std::uint64_t, std::string>{{0, "0123"}, {5, "5678"}, {8, "8978"}, {99, "8978"}}) {
+    EXPECT_EQ(this->storage().read_at(path, at, into).value(), 10u);
+    EXPECT_EQ(text_in(Bytes::copy_of(ByteView(into))), text);
+  }
+}
+
 TYPED_TEST_P(StorageContract, ReplaceSwapsTheWholeContentAndTheLastOneWins) {
   const std::string path = this->rig_.path("state");
   std::vector<int> order;
@@ -216,9 +230,9 @@ TYPED_TEST_P(StorageContract, ARestartedFileHasTheNewContentAndGoesOnBehindItUnd
 
 REGISTER_TYPED_TEST_SUITE_P(StorageContract, AppendedBytesAreThereInOrderWhenSyncAnswers,
                             ReopenedFileGoesOnBehindWhatWasThere, OneHolderAtATime, ReadNamesWhatIsMissingOrTooLarge,
-                            ReplaceSwapsTheWholeContentAndTheLastOneWins, TruncateCutsATornTail,
-                            AHolderReadsAndCutsItsFileAndAppendsBehindTheCut, WhatIsWrittenOnceMoreChangesNothingElse,
-                            FullDiskIsToldToEverySyncFromThenOn,
+                            ReadsFromTheMiddleAsFarAsTheFileGoes, ReplaceSwapsTheWholeContentAndTheLastOneWins,
+                            TruncateCutsATornTail, AHolderReadsAndCutsItsFileAndAppendsBehindTheCut,
+                            WhatIsWrittenOnceMoreChangesNothingElse, FullDiskIsToldToEverySyncFromThenOn,
                             ARestartedFileHasTheNewContentAndGoesOnBehindItUnderItsLock);
 
 }  // namespace shoal

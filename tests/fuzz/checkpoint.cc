@@ -64,12 +64,12 @@ std::string digest_of(const Safetensors& file) {
   header.roles = static_cast<std::uint8_t>(file.tensors.size() - 1);
   header.floats = size / sizeof(float);
   std::from_chars(tag.data(), tag.data() + tag.size(), header.tag);
-  std::vector<std::uint8_t> arrays;
-  for (const NamedTensor& each : file.tensors) {
+  Buffer image = begin_state_image(header);
+  for (std::uint8_t* at = image.data() + kStateHeaderBytes; const NamedTensor& each : file.tensors) {
     if (each.tensor.bytes.size() != size || size % sizeof(float) != 0) return value("shoal.digest");
-    arrays.insert(arrays.end(), each.tensor.bytes.begin(), each.tensor.bytes.end());
+    at = std::ranges::copy(each.tensor.bytes, at).out;
   }
-  return hex_of(digest_of_image(state_image_of(header, arrays)));
+  return hex_of(digest_of_image(std::move(image).freeze()));
 }
 
 // Signed anew, as docs/FILES.md says.

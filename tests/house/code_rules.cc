@@ -211,7 +211,7 @@ const Names kProtocol = {"router/",          "sync/",      "events/",       "run
 const std::vector<RetiredWord>& retired_words() {
   static const std::vector<RetiredWord> table = {
       {"Token", true, {}, "EntryName"},
-      {"parse_token", true, {}, "parse_entry_name"},
+      {"parse_token", true, {}, "parse_id"},
       {"token_of", true, {}, "entry_name_of"},
       {"by_token_", true, {}, "by_name_"},
       {"token", true, kProtocol, "entry, or name"},

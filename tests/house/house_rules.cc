@@ -34,7 +34,7 @@ const std::map<std::string, Names, std::less<>>& arrows() {
     rows["dht"] = above({"transport"});
     rows["stages"] = {"common", "common/os", "kernels"};
     rows["transport/zmq"] = above({"transport"});
-    rows["events"] = {"common", "common/os", "transport", "stages"};
+    rows["events"] = {"common", "common/os", "transport"};
     rows["events/audit"] = {"common", "common/os", "events"};
     rows["router"] = {"common", "transport", "stages", "events"};
     rows["sync"] = {"common", "common/crypto", "transport", "stages"};

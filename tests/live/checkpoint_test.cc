@@ -52,7 +52,9 @@ class CheckpointCommandTest : public testing::Test {
                              .floats = arrays.size() / 2};
     CheckpointOrigin origin{.run = {}, .sequence = made.version, .saved_s = made.saved_s};
     origin.run.bytes.fill(made.run);
-    const Bytes image = state_image_of(header, bytes_of(std::span<const float>(arrays)));
+    Buffer buffer = begin_state_image(header);
+    std::ranges::copy(arrays, buffer.as<float>().subspan(kStateHeaderBytes / sizeof(float)).begin());
+    const Bytes image = std::move(buffer).freeze();
     const std::string path = swarm_.path(name);
     EXPECT_TRUE(replace_file(path, checkpoint_parts(origin, image, key_numbered(made.peer))).ok());
     return path;

@@ -127,7 +127,7 @@ TEST(CounterexamplesTest, C5AClaimFallsWithItsHolderThoughTheMicrobatchIsOpen) {
   world.fence_after = 1000s;  // nobody ends a session: expiry alone must do it
   prefer(world, {{world.trainer().self(), {a.self()}}, {a.self(), {p.self()}}});
   ASSERT_TRUE(world.run_until([&] { return world.count("counted", p.self()) == 2; }));
-  EXPECT_TRUE(p.ledger().window(WindowSlot::kA) && p.ledger().window(WindowSlot::kB)) << "both windows wait";
+  EXPECT_TRUE(p.windows().at(WindowSlot::kA) && p.windows().at(WindowSlot::kB)) << "both windows wait";
   world.freeze(a);
   world.freeze(world.trainer());
   EXPECT_TRUE(world.run_until([&] { return p.ledger().quiet() && !p.device_busy(); }, 5s)) << "L is 4 s";
@@ -275,7 +275,7 @@ TEST(RacesTest, ExpiryAndCommitInOneTurnInBothOrders) {
     const CommitState answer = rig.take_sent<CommitAck>(1).at(0).items.at(0).state;
     EXPECT_EQ(answer, commit_first ? CommitState::kCommitted : CommitState::kGone);
     rig.work_all();
-    EXPECT_EQ(rig.ledger.stepped().size(), commit_first ? 1u : 0u);
+    EXPECT_EQ(rig.windows.stepped().size(), commit_first ? 1u : 0u);
   }
 }
 
@@ -302,7 +302,7 @@ TEST(RacesTest, AForwardRepeatedLateNeverCountsTwice) {
   rig.now += 600ms;
   EXPECT_FALSE(rig.forward(2, 0)) << "committed";
   rig.ledger.secure({entry});
-  rig.ledger.on_low({naming::kTrainer, 1});
+  rig.ledger.on_lows({{naming::kTrainer, 1}});
   EXPECT_FALSE(rig.forward(2, 0)) << "forgotten";
   EXPECT_TRUE(rig.told_busy(2, BusyReason::kClosed));
   EXPECT_EQ(rig.ledger.counters().counted, 1u);

@@ -73,10 +73,10 @@ void World::round(StageId stage) {
   for (PeerActor* peer : members_) {
     if (peer->stage() != stage || !peer->running() || peer->round_pending) continue;
     if (trainer_->settled() && !trainer_away_) {  // the end of the run closes open windows
-      peer->ledger().flush();
+      peer->windows().flush();
       peer->pump();
     }
-    const std::vector<EntrySerial> serials = peer->ledger().stepped();
+    const std::vector<EntrySerial> serials = peer->windows().stepped();
     if (serials.empty()) continue;
     anchor_[stage.value] += std::exchange(peer->device.unsecured, 0);
     commit.secured.push_back({peer->self(), serials});
@@ -101,7 +101,7 @@ void World::step_round(StageId stage) {
     if (step_told_.insert({peer->self(), next}).second)
       after(*peer, message_delay(), [peer, s = step->second] { peer->on_step(s); });
     ready = ready && peer->running() && !peer->device_busy() && peer->ledger().step_ready(StepId(next)) &&
-            peer->ledger().unsettled_at_other() == 0;
+            peer->windows().unsettled_at_other() == 0;
     mine.push_back(peer);
   }
   if (!ready || mine.empty()) return;
@@ -112,15 +112,15 @@ void World::step_round(StageId stage) {
   for (PeerActor* peer : mine) {
     std::vector<EntrySerial> serials;
     std::optional<WindowSlot> slot;
-    if (const Windows::Window* window = peer->ledger().step_window(StepId(next))) {
+    if (const Windows::Window* window = peer->windows().step_window(StepId(next))) {
       slot = window->slot;
       for (const auto& [serial, entry] : window->entries) serials.push_back(serial);
     }
     peer->device.write(slot);
     anchor_[stage.value] += std::exchange(peer->device.unsecured, 0);
-    peer->ledger().wrote(peer->device.stamp);
+    peer->windows().wrote(peer->device.stamp);
     peer->ledger().secure(serials);
-    peer->ledger().pop_step(StepId(next));
+    peer->windows().pop_step(StepId(next));
     peer->check();
     peer->pump();
     if (!serials.empty()) commit.secured.push_back({peer->self(), serials});
@@ -245,7 +245,6 @@ LedgerCounters World::totals() const {
     sum.committed += c.committed;
     sum.gone += c.gone;
     sum.recomputed += c.recomputed;
-    sum.window_wait += c.window_wait;
     sum.expired += c.expired;
     sum.forwards += c.forwards;
     sum.key_frames += c.key_frames;

@@ -138,6 +138,7 @@ class PeerActor final : public Actor, private LedgerPort {
 
   StageId stage() const { return stage_; }
   Ledger& ledger() { return ledger_; }
+  Windows& windows() { return windows_; }
   bool device_busy() const { return busy_; }
   TagDevice device;
   bool round_pending = false;            // a commit that names its entries is on the way to it
@@ -159,6 +160,7 @@ class PeerActor final : public Actor, private LedgerPort {
   void check_window(WindowSlot slot);
 
   StageId stage_;
+  Windows windows_;
   Ledger ledger_;
   std::set<EntrySerial> kept_;  // entries whose tensors are kept
   std::map<TransferId, EntrySerial> inputs_;

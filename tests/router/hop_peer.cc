@@ -74,7 +74,6 @@ LedgerOptions ledger_options(const World& world, const Session& self, StageId st
   options.credits = world.options().credits;
   options.recovery_credits = 2;
   options.lease = world.options().lease;
-  options.inner_batch = world.options().inner_batch * kTargets;
   return options;
 }
 
@@ -83,9 +82,8 @@ LedgerOptions ledger_options(const World& world, const Session& self, StageId st
 PeerActor::PeerActor(World& world, Session self, StageId stage)
     : Actor(world, self, stage_after(world, stage), peer_of(world.trainer_session())),
       stage_(stage),
-      ledger_(*this, courier_, ledger_options(world, self, stage)) {
-  ledger_.set_serving(true);
-}
+      windows_({.inner_batch = world.options().inner_batch * kTargets}),
+      ledger_(*this, courier_, windows_, ledger_options(world, self, stage)) {}
 
 void PeerActor::on_members(const MemberList& list) {
   for (const Session& session : courier_.on_members(list, world_.now()).over) ledger_.on_session_over(session);
@@ -94,7 +92,7 @@ void PeerActor::on_members(const MemberList& list) {
 
 void PeerActor::on_link_down(const Session& session) {
   std::erase_if(inputs_, [&](const auto& item) {
-    const Ledger::Entry* entry = ledger_.find(item.second);
+    const Entry* entry = ledger_.find(item.second);
     return entry == nullptr || entry->transfer_from == session;
   });
   courier_.on_link_down(remote_of(session), world_.now());
@@ -143,7 +141,7 @@ void PeerActor::on_frames(const Session& from, TransferId transfer, bool whole) 
     const EntrySerial serial = it->second;
     inputs_.erase(it);
     if (whole && kept_.contains(serial))
-      ledger_.inputs_arrived(serial);
+      ledger_.inputs_arrived(serial, world_.now());
     else
       ledger_.inputs_lost(serial, BusyReason::kFailed);
   }
@@ -181,8 +179,8 @@ void PeerActor::pump() {
   if (!job) return;
   busy_ = true;
   if (job->kind == JobKind::kInnerStep)
-    for (const auto& [serial, entry] : ledger_.window(job->slot)->entries)
-      if (const Ledger::Entry* e = ledger_.find(serial); e == nullptr || e->state != EntryState::kCommitted)
+    for (const auto& [serial, entry] : windows_.at(job->slot)->entries)
+      if (const Entry* e = ledger_.find(serial); e == nullptr || e->state != EntryState::kCommitted)
         world_.violate("an inner step with an entry that is not committed");
   const auto fixed = job_time.find(job->kind);
   Duration time = fixed != job_time.end() ? fixed->second : world_.job_duration();
@@ -223,7 +221,7 @@ void PeerActor::job_done(const Job& job) {
       return ledger_.undo_done(job.serial, device.undo(job));
     case JobKind::kInnerStep:
       device.write(job.slot);
-      return ledger_.step_done(job.slot, device.stamp);
+      return windows_.note_step(job.slot, device.stamp);
     case JobKind::kApplyShift:
       return world_.violate("a shift that nobody asked for");
     case JobKind::kRelease:
@@ -233,12 +231,11 @@ void PeerActor::job_done(const Job& job) {
 
 void PeerActor::check_window(WindowSlot slot) {
   CountTag sum = 0;
-  if (const Windows::Window* window = ledger_.window(slot)) {
+  if (const Windows::Window* window = windows_.at(slot)) {
     for (const auto& [serial, entry] : window->entries) {
-      const Ledger::Entry* e = ledger_.find(serial);
+      const Entry* e = ledger_.find(serial);
       if (e == nullptr) return world_.violate("a window holds an entry that the ledger forgot");
-      if (e->state != EntryState::kBackward)
-        sum += count_tag(e->microbatch);  // its place is taken before the device adds it
+      if (!is_on_device(e->state)) sum += count_tag(e->microbatch);  // its place is taken before the device adds it
     }
   }
   if (sum != device.window[static_cast<std::size_t>(slot)])
@@ -254,11 +251,9 @@ void PeerActor::check() {
   if (ledger_.live() > world_.options().credits + 2) world_.violate("more live entries than credits");
   std::set<MicrobatchId> live;
   for (const auto& [serial, e] : ledger_.entries()) {
-    if (e.state != EntryState::kCommitted && !live.insert(e.microbatch).second)
-      world_.violate("two live entries of one microbatch");
+    if (!is_final(e.state) && !live.insert(e.microbatch).second) world_.violate("two live entries of one microbatch");
     if (e.leases.size() > Ledger::kLeasesMax) world_.violate("too many claims on one entry");
-    const bool kept = e.hearsay && !e.hearsay->over;
-    if (e.state != EntryState::kCommitted && e.leases.empty() && !kept && !e.doomed && e.state != EntryState::kUndoing)
+    if (e.state < EntryState::kEnding && e.leases.empty() && !ledger_.hearsay().keeps(serial))
       world_.violate("an entry that nobody claims lives on");
   }
 }
@@ -266,8 +261,8 @@ void PeerActor::check() {
 // ---- ports ----
 
 std::vector<Bytes> PeerActor::frames_of(const Session& to, const Forward& message, bool key) {
-  const Ledger::Entry* entry = ledger_.find_live(message.microbatch);
-  if (entry == nullptr || !kept_.contains(entry->serial)) world_.violate("a Forward without its input");
+  const Entry* entry = ledger_.find_live(message.microbatch);
+  if (entry == nullptr || !kept_.contains(entry->name.serial)) world_.violate("a Forward without its input");
   return Actor::frames_of(to, message, key);
 }
 

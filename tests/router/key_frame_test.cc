@@ -161,7 +161,7 @@ TEST(ReceiverKeyFrameTest, AsksItsHolderOnceAndTakesTheNewFramesIntoTheSameEntry
   EXPECT_TRUE(rig.refused.empty());
   EXPECT_FALSE(rig.forward(2, 0)) << "a further repeat";
   EXPECT_EQ(rig.refused.size(), 1u);
-  rig.ledger.inputs_arrived(entry);
+  rig.ledger.inputs_arrived(entry, rig.now);
   rig.work_all();
   EXPECT_EQ(rig.state(entry), S::kCounted);
   EXPECT_EQ(rig.take_sent<Gradient>(2).size(), 1u);
@@ -173,7 +173,7 @@ TEST(ReceiverKeyFrameTest, AKeyFrameThatNeedsABaseFailsTheForward) {
   const EntrySerial entry = begun(rig);
   ASSERT_TRUE(rig.ledger.base_missing(entry));
   ASSERT_EQ(rig.forward(2, 0), entry);
-  rig.ledger.inputs_arrived(entry);
+  rig.ledger.inputs_arrived(entry, rig.now);
   ASSERT_EQ(rig.ledger.next_job(false)->kind, JobKind::kForward);
   EXPECT_FALSE(rig.ledger.base_missing(entry));
   rig.ledger.forward_done(entry, {}, rig.now);
@@ -206,7 +206,7 @@ TEST(ReceiverKeyFrameTest, WhenTheAskedHolderLetsGoAnotherClaimsHolderIsAsked) {
     ASSERT_EQ(needs.size(), 1u);
     EXPECT_EQ(needs[0].lease, lease(3, 7));
     EXPECT_EQ(rig.forward(3, 0, 7), entry);
-    rig.ledger.inputs_arrived(entry);
+    rig.ledger.inputs_arrived(entry, rig.now);
     rig.work_all();
     EXPECT_EQ(rig.take_sent<Gradient>(3).size(), 1u);
   }

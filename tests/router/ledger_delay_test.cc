@@ -8,7 +8,7 @@ using namespace naming;
 using Counts = std::vector<std::uint64_t>;
 
 Counts delays_of(const LedgerRig& rig, WindowSlot slot) {
-  const DelayHistogram histogram = rig.ledger.delays(slot);
+  const DelayHistogram histogram = rig.windows.delays(slot);
   return {histogram.counts().begin(), histogram.counts().end()};
 }
 
@@ -20,7 +20,7 @@ TEST(LedgerDelayTest, AStepBetweenForwardAndStepMakesAGradientLate) {
   rig.commit(0, {rig.own(a)});
   rig.work_all();
   EXPECT_EQ(delays_of(rig, WindowSlot::kB), (Counts{0, 1})) << "a's step was made since b's forward";
-  rig.ledger.wrote(++rig.stamp);
+  rig.windows.wrote(++rig.stamp);
   EXPECT_EQ(delays_of(rig, WindowSlot::kB), (Counts{0, 1})) << "a shift is no step";
   rig.commit(1, {rig.own(b)});
   EXPECT_TRUE(delays_of(rig, WindowSlot::kA).empty()) << "its window is gone";
@@ -38,7 +38,7 @@ EntrySerial three_steps_late(LedgerRig& rig) {
     rig.commit(serial, {rig.own(other), entry_name(70, serial)});
     rig.work_all();
   }
-  EXPECT_EQ(rig.ledger.counters().inner_steps, 3u);
+  EXPECT_EQ(rig.windows.steps_made(), 3u);
   rig.ledger.gradient_arrived(id(0), rig.gradient_from_below(0, {entry_name(70, 9)}));
   return old;
 }
@@ -73,7 +73,7 @@ TEST_F(LateGradientTest, IsTakenUpToTheBound) {
   const auto job = rig.work();
   ASSERT_TRUE(job && job->kind == JobKind::kBackward);
   EXPECT_FALSE(job->late);
-  EXPECT_FALSE(rig.ledger.windows_empty());
+  EXPECT_FALSE(rig.windows.empty());
 }
 
 TEST_F(LateGradientTest, IsJudgedByTheStepThatItsWindowWouldMake) {
@@ -97,7 +97,7 @@ TEST_F(LateGradientTest, IsHandedOnAndInNoWindowBeyondIt) {
   const auto job = rig.work();
   ASSERT_TRUE(job && job->kind == JobKind::kBackward && job->serial == old);
   EXPECT_TRUE(job->late);
-  EXPECT_TRUE(rig.ledger.windows_empty());
+  EXPECT_TRUE(rig.windows.empty());
   EXPECT_EQ(rig.take_sent<Gradient>(2).size(), 1u) << "the stages before have use for it";
   EXPECT_EQ(rig.ledger.counters().late, 1u);
   EXPECT_EQ(rig.ledger.counters().counted, 3u) << "not this one";
@@ -111,7 +111,7 @@ TEST_F(LateGradientTest, IsAnsweredDroppedEachTimeAndForgottenBelowTheLowWaterMa
   for (int i = 0; i < 2; ++i) rig.commit(0, {rig.own(old), entry_name(70, 9)});
   EXPECT_EQ(answers(rig), (std::vector{CommitState::kDropped, CommitState::kDropped}));
   EXPECT_TRUE(rig.work_all().empty()) << "the executor knows it no more, and no step is due";
-  rig.ledger.on_low({id(0).trainer, 1});
+  rig.ledger.on_lows({{id(0).trainer, 1}});
   EXPECT_EQ(rig.ledger.find(old), nullptr);
 }
 
@@ -133,25 +133,25 @@ TEST(LedgerDelayTest, AStepThatARoundMadeCounts) {
   one.winners = {{id(0), {entry_name(70, 0), rig.own(a)}}};
   rig.ledger.on_step(one);
   rig.work_all();
-  EXPECT_EQ(delays_of(rig, rig.ledger.step_window(StepId(1))->slot), Counts{1});
+  EXPECT_EQ(delays_of(rig, rig.windows.step_window(StepId(1))->slot), Counts{1});
   rig.ledger.secure({a});
-  rig.ledger.pop_step(StepId(1));
-  EXPECT_EQ(delays_of(rig, rig.ledger.step_window(StepId(2))->slot), (Counts{0, 1}));
-  rig.ledger.pop_step(StepId(1));  // said again
-  EXPECT_EQ(delays_of(rig, rig.ledger.step_window(StepId(2))->slot), (Counts{0, 1}));
+  rig.windows.pop_step(StepId(1));
+  EXPECT_EQ(delays_of(rig, rig.windows.step_window(StepId(2))->slot), (Counts{0, 1}));
+  rig.windows.pop_step(StepId(1));  // said again
+  EXPECT_EQ(delays_of(rig, rig.windows.step_window(StepId(2))->slot), (Counts{0, 1}));
 }
 
 TEST(LedgerDelayTest, TheSettleWaitRunsFromTheCloseToTheLastCommitOrUndo) {
   for (const bool undone : {false, true}) {
     LedgerRig rig(1, 2, 2);
-    rig.ledger.note_time(at(10ms));
+    rig.windows.note_time(at(10ms));
     const EntrySerial a = rig.count(2, 0);
-    rig.ledger.note_time(at(20ms));
+    rig.windows.note_time(at(20ms));
     const EntrySerial b = rig.count(2, 1);  // closes the window
-    rig.ledger.note_time(at(25ms));
+    rig.windows.note_time(at(25ms));
     rig.commit(0, {rig.own(a)});
-    EXPECT_EQ(rig.ledger.window(WindowSlot::kA)->settle_wait_ms(), 0u) << "b is open";
-    rig.ledger.note_time(at(51ms));
+    EXPECT_EQ(rig.windows.at(WindowSlot::kA)->settle_wait_ms(), 0u) << "b is open";
+    rig.windows.note_time(at(51ms));
     if (undone) {
       rig.release(2, 1);
       EXPECT_EQ(rig.work()->kind, JobKind::kRelease);
@@ -159,8 +159,8 @@ TEST(LedgerDelayTest, TheSettleWaitRunsFromTheCloseToTheLastCommitOrUndo) {
     } else {
       rig.commit(1, {rig.own(b)});
     }
-    rig.ledger.note_time(at(80ms));
-    EXPECT_EQ(rig.ledger.window(WindowSlot::kA)->settle_wait_ms(), 31u);
+    rig.windows.note_time(at(80ms));
+    EXPECT_EQ(rig.windows.at(WindowSlot::kA)->settle_wait_ms(), 31u);
   }
 }
 

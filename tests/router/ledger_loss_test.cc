@@ -13,10 +13,10 @@ TEST(LedgerLossTest, AnEntryDoomedDuringItsForwardEndsWhenThatIsDone) {
   const auto job = rig.ledger.next_job(false);
   ASSERT_EQ(job->kind, JobKind::kForward);
   rig.release(2, 0);
-  EXPECT_EQ(rig.state(entry), S::kForward) << "the device has it";
+  EXPECT_EQ(rig.state(entry), S::kEnding) << "the device has it";
   EXPECT_FALSE(rig.forward(3, 0));
   EXPECT_TRUE(rig.told_busy(3, BusyReason::kCrowded));
-  rig.ledger.on_low({kTrainer, 1});
+  rig.ledger.on_lows({{kTrainer, 1}});
   rig.ledger.tick(rig.now + 100s);
   rig.finish(*job);
   EXPECT_EQ(rig.state(entry), std::nullopt);
@@ -104,9 +104,22 @@ TEST(LedgerLossTest, FramesThatWillNotComeEndTheEntryAndTellItsHolders) {
   EXPECT_EQ(rig.state(*entry), std::nullopt);
   EXPECT_TRUE(rig.told_busy(2, BusyReason::kFailed));
   EXPECT_TRUE(rig.told_busy(3, BusyReason::kFailed));
-  rig.ledger.inputs_arrived(*entry);
+  rig.ledger.inputs_arrived(*entry, rig.now);
   EXPECT_FALSE(rig.work() && rig.work());
   EXPECT_TRUE(rig.ledger.quiet());
+}
+
+TEST(LedgerLossTest, FramesThatAreWaitedForInVainAreRefusedAndTheirHolderHearsIt) {
+  LedgerRig rig;
+  const auto entry = rig.forward(2, 0);
+  const TimePoint end = rig.now + Arrivals::kUnknown + 1s;
+  while (rig.now < end) {
+    rig.renew(2, 0);
+    rig.ledger.tick(rig.now += 500ms);
+  }
+  EXPECT_EQ(rig.state(*entry), std::nullopt);
+  EXPECT_EQ(rig.refused, std::vector{rig.transfer});
+  EXPECT_TRUE(rig.told_busy(2, BusyReason::kFailed));
 }
 
 TEST(LedgerLossTest, ARefusedGradientPutsTheEntryBackToWaiting) {
@@ -117,7 +130,7 @@ TEST(LedgerLossTest, ARefusedGradientPutsTheEntryBackToWaiting) {
   ASSERT_EQ(rig.ledger.next_job(false)->kind, JobKind::kBackward);
   rig.ledger.gradient_rejected(entry);
   EXPECT_EQ(rig.state(entry), S::kBelow);
-  EXPECT_TRUE(rig.ledger.windows_empty()) << "its place in the window is free again";
+  EXPECT_TRUE(rig.windows.empty()) << "its place in the window is free again";
   rig.ledger.gradient_arrived(id(0), rig.gradient_from_below(0, {entry_name(61, 1)}));
   EXPECT_EQ(rig.work()->kind, JobKind::kBackward);
   EXPECT_EQ(rig.take_sent<Gradient>(1).at(0).path.back(), entry_name(61, 1));
@@ -131,7 +144,7 @@ TEST(LedgerLossTest, AnEvaluationIsForwardOnlyAndCountsNothing) {
   message.lease = lease(1, 1);
   message.above = {session(1)};
   const auto entry = rig.ledger.on_forward(session(1), message, 1, rig.now);
-  rig.ledger.inputs_arrived(*entry);
+  rig.ledger.inputs_arrived(*entry, rig.now);
   EXPECT_EQ(rig.work_all(), std::vector{JobKind::kEvaluate});
   const auto answer = rig.take_sent<Gradient>(1);
   ASSERT_EQ(answer.size(), 1u);

@@ -23,9 +23,8 @@ class LedgerRig : private LedgerPort, private HopOwner, private Links {
   explicit LedgerRig(std::uint16_t stage = 1, std::uint16_t stages = 2, std::uint64_t inner_batch = 1,
                      std::size_t credits = 4, bool drain = false, std::uint64_t delay_max = 0)
       : courier(owner(), neighbours, {.ahead = StageId(static_cast<std::uint16_t>(stage + 1))}),
-        ledger(port(), courier, options(stage, stages, inner_batch, credits, drain, delay_max)) {
-    ledger.set_serving(true);
-  }
+        windows({.inner_batch = inner_batch, .delay_max = delay_max, .drain = drain}),
+        ledger(port(), courier, windows, options(stage, stages, credits)) {}
 
   static constexpr std::uint64_t kSelf = 50;
   static Session self() { return naming::session(kSelf); }
@@ -57,7 +56,7 @@ class LedgerRig : private LedgerPort, private HopOwner, private Links {
   EntrySerial accept(std::uint64_t tag, std::uint64_t serial, StepId step = {}) {
     const auto entry = forward(tag, serial, 0, {}, step);
     EXPECT_TRUE(entry) << "microbatch " << serial << " was refused";
-    ledger.inputs_arrived(entry.value_or(0));
+    ledger.inputs_arrived(entry.value_or(0), now);
     return entry.value_or(0);
   }
   // Does the device's next job at once.
@@ -76,9 +75,9 @@ class LedgerRig : private LedgerPort, private HopOwner, private Links {
       case JobKind::kUndo:
         return ledger.undo_done(job.serial, true);
       case JobKind::kInnerStep:
-        return ledger.step_done(job.slot, ++stamp);
+        return windows.note_step(job.slot, ++stamp);
       case JobKind::kApplyShift:
-        return ledger.wrote(++stamp);
+        return windows.wrote(++stamp);
       case JobKind::kRelease:
         settled.insert(job.settled.begin(), job.settled.end());
         dropped.insert(job.dropped.begin(), job.dropped.end());
@@ -156,23 +155,20 @@ class LedgerRig : private LedgerPort, private HopOwner, private Links {
   bool link_up = true;
   Neighbours neighbours{links(), self()};
   Courier courier;
+  Windows windows;
   Ledger ledger;
 
  private:
   LedgerPort& port() { return *this; }
   HopOwner& owner() { return *this; }
   Links& links() { return *this; }
-  static LedgerOptions options(std::uint16_t stage, std::uint16_t stages, std::uint64_t inner_batch,
-                               std::size_t credits, bool drain, std::uint64_t delay_max) {
+  static LedgerOptions options(std::uint16_t stage, std::uint16_t stages, std::size_t credits) {
     LedgerOptions result;
-    result.drain = drain;
-    result.delay_max = delay_max;
     result.self = self();
     result.stage = StageId(stage);
     result.stages = stages;
     result.credits = credits;
     result.recovery_credits = 1;
-    result.inner_batch = inner_batch;
     return result;
   }
   void send(const Session& to, Message message) override { sent.push_back({to, std::move(message)}); }

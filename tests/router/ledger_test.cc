@@ -10,7 +10,7 @@ using S = EntryState;
 
 TEST(LedgerTest, AForwardBelowLowOrOfAClosedMicrobatchIsAnsweredClosed) {
   LedgerRig rig;
-  rig.ledger.on_low({kTrainer, 5});
+  rig.ledger.on_lows({{kTrainer, 5}});
   EXPECT_FALSE(rig.forward(2, 4));
   EXPECT_TRUE(rig.told_busy(2, BusyReason::kClosed));
   EXPECT_EQ(rig.refused, std::vector{rig.transfer});
@@ -36,15 +36,11 @@ TEST(LedgerTest, WithoutCreditItIsBusyAndARecoveryHasCreditsOfItsOwn) {
   EXPECT_EQ(rig.ledger.live(), 3u);
 }
 
-TEST(LedgerTest, SaysWhyItTakesNothing) {
+TEST(LedgerTest, TakesNothingNewWhileItLeaves) {
   LedgerRig rig;
   rig.ledger.set_leaving(true);
   EXPECT_FALSE(rig.forward(2, 0));
   EXPECT_TRUE(rig.told_busy(2, BusyReason::kLeaving));
-  rig.ledger.set_leaving(false);
-  rig.ledger.set_serving(false);
-  EXPECT_FALSE(rig.forward(2, 0));
-  EXPECT_TRUE(rig.told_busy(2, BusyReason::kNotServing));
 }
 
 TEST(LedgerTest, AForwardMakesAnEntryThatComputesWhenItsFramesAreHere) {
@@ -53,7 +49,7 @@ TEST(LedgerTest, AForwardMakesAnEntryThatComputesWhenItsFramesAreHere) {
   ASSERT_TRUE(entry);
   EXPECT_EQ(rig.state(*entry), S::kArriving);
   EXPECT_FALSE(rig.work());
-  rig.ledger.inputs_arrived(*entry);
+  rig.ledger.inputs_arrived(*entry, rig.now);
   EXPECT_EQ(rig.work()->kind, JobKind::kForward);
   EXPECT_EQ(rig.state(*entry), S::kBelow);
   EXPECT_TRUE(rig.courier.waiting(id(3)));
@@ -177,7 +173,7 @@ TEST(LedgerTest, TheLastReleaseEndsAnEntryAndNotTheFirst) {
   EXPECT_EQ(job->kind, JobKind::kUndo);
   EXPECT_TRUE(job->empties) << "the only entry of its window: what rounding leaves is cleared";
   EXPECT_EQ(rig.state(entry), std::nullopt);
-  EXPECT_TRUE(rig.ledger.windows_empty());
+  EXPECT_TRUE(rig.windows.empty());
   EXPECT_EQ(rig.discarded, std::vector{entry});
 }
 
@@ -294,7 +290,7 @@ TEST(LedgerTest, LowEndsWhatIsUncommittedAndForgetsWhatIsMerged) {
   const EntrySerial merged = rig.count(2, 0), loser = rig.count(2, 1);
   rig.commit(0, {rig.own(merged)});
   rig.work_all();
-  rig.ledger.on_low({kTrainer, 2});
+  rig.ledger.on_lows({{kTrainer, 2}});
   EXPECT_EQ(rig.state(merged), S::kCommitted) << "in the parameters, in no round that we know of";
   EXPECT_EQ(rig.state(loser), S::kUndoing);
   EXPECT_EQ(rig.take_sent<Gone>(2).size(), 1u);
@@ -302,11 +298,11 @@ TEST(LedgerTest, LowEndsWhatIsUncommittedAndForgetsWhatIsMerged) {
   EXPECT_EQ(rig.state(merged), std::nullopt);
   rig.work_all();
   EXPECT_TRUE(rig.ledger.entries().empty());
-  EXPECT_TRUE(rig.ledger.stepped().empty());
+  EXPECT_TRUE(rig.windows.stepped().empty());
   rig.sent.clear();
   rig.commit(0, {rig.own(merged)});
   EXPECT_EQ(rig.take_sent<CommitAck>(1).at(0).items.at(0).state, CommitState::kMerged) << "long decided and forgotten";
-  rig.ledger.on_low({kTrainer, 1});
+  rig.ledger.on_lows({{kTrainer, 1}});
   EXPECT_EQ(rig.ledger.low_of(kTrainer), 2u) << "it rises only";
 }
 

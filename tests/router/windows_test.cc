@@ -1,4 +1,4 @@
-// PROTOCOL.md, "Windows".
+// PROTOCOL.md, "Windows", and the steps made of them.
 #include "router/windows.h"
 
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@ namespace {
 constexpr StepId kNoStep;
 
 TEST(WindowsTest, OpensAtTheFirstEntryAndClosesAtTheInnerBatch) {
-  Windows windows(10);
+  Windows windows({.inner_batch = 10});
   EXPECT_TRUE(windows.empty());
   const auto slot = windows.room(kNoStep);
   ASSERT_TRUE(slot);
@@ -22,7 +22,7 @@ TEST(WindowsTest, OpensAtTheFirstEntryAndClosesAtTheInnerBatch) {
 }
 
 TEST(WindowsTest, AWindowKeepsWhatTheRunHadCommittedWhenItClosed) {
-  Windows windows(10);
+  Windows windows({.inner_batch = 10});
   windows.note_run(700);
   const WindowSlot first = *windows.room(kNoStep);
   windows.add(first, 1, 10, 0);
@@ -39,30 +39,30 @@ TEST(WindowsTest, AWindowKeepsWhatTheRunHadCommittedWhenItClosed) {
 }
 
 TEST(WindowsTest, AThirdWindowMustWait) {
-  Windows windows(1);
+  Windows windows({.inner_batch = 1});
   for (const EntrySerial serial : {1u, 2u}) windows.add(*windows.room(kNoStep), serial, 1, 0);
   EXPECT_FALSE(windows.has_room(kNoStep));
   EXPECT_EQ(windows.room(kNoStep), std::nullopt);
   windows.settle(1);
-  ASSERT_NE(windows.ready(0), nullptr);
-  windows.pop(windows.ready(0)->slot);
+  ASSERT_NE(windows.ready(), nullptr);
+  windows.note_step(windows.ready()->slot, 1);
   EXPECT_TRUE(windows.has_room(kNoStep));
 }
 
 TEST(WindowsTest, AClosedWindowNeverReopensAndAnUndoMakesItSmaller) {
-  Windows windows(2);
+  Windows windows({.inner_batch = 2});
   const WindowSlot first = *windows.room(kNoStep);
   windows.add(first, 1, 1, 0);
   windows.add(first, 2, 1, 0);
   windows.remove(2);
   EXPECT_NE(*windows.room(kNoStep), first);
   windows.settle(1);
-  ASSERT_NE(windows.ready(0), nullptr);
-  EXPECT_EQ(windows.ready(0)->targets(), 1u);
+  ASSERT_NE(windows.ready(), nullptr);
+  EXPECT_EQ(windows.ready()->targets(), 1u);
 }
 
 TEST(WindowsTest, AnEmptiedWindowIsGoneWhetherOpenOrClosed) {
-  Windows windows(2);
+  Windows windows({.inner_batch = 2});
   windows.add(*windows.room(kNoStep), 1, 1, 0);
   EXPECT_TRUE(windows.alone(1));
   windows.remove(1);
@@ -77,35 +77,35 @@ TEST(WindowsTest, AnEmptiedWindowIsGoneWhetherOpenOrClosed) {
 }
 
 TEST(WindowsTest, StepsOnlyTheOldestAndOnlyWhenAllItsEntriesAreSettled) {
-  Windows windows(1);
+  Windows windows({.inner_batch = 1});
   const WindowSlot old = *windows.room(kNoStep);
-  windows.add(old, 1, 1, 5);
+  windows.add(old, 1, 1, 0);
   const WindowSlot young = *windows.room(kNoStep);
-  windows.add(young, 2, 1, 5);
+  windows.add(young, 2, 1, 0);
   windows.settle(2);
-  EXPECT_EQ(windows.ready(5), nullptr) << "the younger one is settled, the older is not";
+  EXPECT_EQ(windows.ready(), nullptr) << "the younger one is settled, the older is not";
   windows.settle(1);
-  ASSERT_NE(windows.ready(5), nullptr);
-  EXPECT_EQ(windows.ready(5)->slot, old);
-  windows.pop(old);
-  EXPECT_EQ(windows.ready(6)->slot, young) << "settled entries hold no buffer";
+  ASSERT_NE(windows.ready(), nullptr);
+  EXPECT_EQ(windows.ready()->slot, old);
+  windows.note_step(old, 1);
+  EXPECT_EQ(windows.ready()->slot, young) << "settled entries hold no buffer";
 }
 
 TEST(WindowsTest, WaitsForUnsettledEntriesMadeAtTheWeightsThatWouldBeOverwritten) {
-  Windows windows(1);
-  windows.add(*windows.room(kNoStep), 1, 1, 7);
-  windows.add(*windows.room(kNoStep), 2, 1, 8);
+  Windows windows({.inner_batch = 1});
+  for (const EntrySerial serial : {1u, 2u}) windows.add(*windows.room(kNoStep), serial, 1, 0);
+  windows.wrote(8);
   windows.set_stamp(2, 7);
   windows.settle(1);
-  EXPECT_EQ(windows.unsettled_at_other(8), 1u);
-  EXPECT_EQ(windows.ready(8), nullptr);
+  EXPECT_EQ(windows.unsettled_at_other(), 1u);
+  EXPECT_EQ(windows.ready(), nullptr);
   windows.settle(2);
-  EXPECT_EQ(windows.unsettled_at_other(8), 0u);
-  EXPECT_NE(windows.ready(8), nullptr);
+  EXPECT_EQ(windows.unsettled_at_other(), 0u);
+  EXPECT_NE(windows.ready(), nullptr);
 }
 
 TEST(WindowsTest, FlushClosesInnerWindowsAndDropsEmptyOnes) {
-  Windows windows(100);
+  Windows windows({.inner_batch = 100});
   (void)windows.room(kNoStep);
   windows.flush();
   EXPECT_TRUE(windows.empty());
@@ -116,7 +116,7 @@ TEST(WindowsTest, FlushClosesInnerWindowsAndDropsEmptyOnes) {
 }
 
 TEST(WindowsTest, AStepHasTheSlotOfItsParityAndIsConsumedByARound) {
-  Windows windows(1);
+  Windows windows({.inner_batch = 1});
   const WindowSlot odd = *windows.room(StepId(3)), even = *windows.room(StepId(4));
   EXPECT_EQ(odd, WindowSlot::kB);
   EXPECT_EQ(even, WindowSlot::kA);
@@ -126,11 +126,11 @@ TEST(WindowsTest, AStepHasTheSlotOfItsParityAndIsConsumedByARound) {
   windows.settle(1);
   windows.close_step(StepId(3));
   EXPECT_TRUE(windows.step_window(StepId(3))->closed);
-  EXPECT_EQ(windows.ready(0), nullptr) << "a step steps with its round only";
+  EXPECT_EQ(windows.ready(), nullptr) << "a step steps with its round only";
   EXPECT_FALSE(windows.has_room(StepId(3)));
   windows.flush();
   EXPECT_FALSE(windows.at(even)->closed);
-  windows.pop(odd);
+  windows.pop_step(StepId(3));
   EXPECT_EQ(windows.room(StepId(5)), WindowSlot::kB);
   EXPECT_EQ(windows.step_window(StepId(3)), nullptr);
 }

@@ -53,7 +53,7 @@ std::map<std::uint16_t, Told> delays_of(const Swarm& swarm, RuleId rule) {
     Told& told = stages[e.stage->value];
     for (const EntryName& entry : used) told.counted.add(steps[e.writer] - made_at.at(entry), each);
     told.targets += used.size() * each;
-    if (e.delays) told.said.merge(*e.delays);
+    if (e.delays) told.said.merge(DelayHistogram::of(*e.delays));
     ++steps[e.writer];
   }
   return stages;

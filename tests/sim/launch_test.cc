@@ -93,7 +93,7 @@ TEST(LaunchTest, WhoJoinsWhileTheStatesAreFetchedGivesThemWhenTheFirstDonorsAreG
   EXPECT_EQ(swarm.states().size(), 1u);
 }
 
-class DeafOwner final : public Launch::Owner {
+class DeafOwner final : public LaunchOwner {
   void on_train_line(const TrainLine&) override {}
   void on_notice(const std::string&) override {}
   void on_states(std::map<std::uint16_t, Bytes>, std::function<void(Status)>) override {}

@@ -1,6 +1,7 @@
 // A process whose device hangs beats on; it is fenced all the same. And what a device refuses is told by name.
 #include <gtest/gtest.h>
 
+#include "authority/patience.h"
 #include "common/log.h"
 #include "sim/swarm.h"
 #include "stages/integer_executor.h"
@@ -38,8 +39,8 @@ TEST_F(LifeTest, AHangInTheFirstJobEndsTheSession) {
   const auto& peer = *swarm.peers()[0];
   hang_in_forwards(peer);
   const Session session = peer.peer->session();
-  swarm.run_for(Authority::kFirstJob + 30s);  // nothing of its kind was measured in this session
-  std::string causes;                         // it may notice by itself that it missed rounds, before it is fenced
+  swarm.run_for(kFirstJob + 30s);  // nothing of its kind was measured in this session
+  std::string causes;              // it may notice by itself that it missed rounds, before it is fenced
   for (const EventRecord& e : swarm.events())
     if (e.event == EventKind::kSessionOver && e.about == session) causes += e.cause;
   EXPECT_NE(causes, "");
@@ -76,7 +77,7 @@ TEST_F(LifeTest, AFirstPreparationMayTakeManyTimesWhatTheContributionTook) {
   SwarmOptions slow = options();
   slow.pace.prepare = kPrepare;
   ASSERT_GT(kPrepare, 5 * slow.config.membership());
-  ASSERT_GT(kPrepare, 5 * Authority::kJobFactor * slow.pace.round);
+  ASSERT_GT(kPrepare, 5 * kJobFactor * slow.pace.round);
   Swarm swarm(std::move(slow));
   std::vector<Session> sessions;
   for (const auto& peer : swarm.peers()) sessions.push_back(peer->peer->session());

@@ -175,7 +175,7 @@ TEST_P(StopTest, WhatAnEndThatTakesLongWaitsForIsSaidWithThePriceOfNotWaiting) {
   const auto away = peers_of(swarm, StageId(1));
   for (const std::size_t peer : away) swarm.freeze_peer(peer);
   swarm.stop_launch();
-  swarm.run_for(Launch::kSettleTime - 1s);
+  swarm.run_for(RunEnd::kSettleTime - 1s);
   EXPECT_EQ(told(swarm, "after Ctrl-C"), 0u);
   swarm.run_for(2s);
   EXPECT_EQ(told(swarm, "not ended 10 s after Ctrl-C: waiting for " + std::to_string(swarm.launch()->book().open()) +

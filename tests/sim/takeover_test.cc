@@ -9,7 +9,7 @@
 namespace shoal {
 namespace {
 
-class Nobody final : public Launch::Owner {
+class Nobody final : public LaunchOwner {
  public:
   void on_train_line(const TrainLine&) override {}
   void on_notice(const std::string&) override {}

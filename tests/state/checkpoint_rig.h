@@ -35,8 +35,6 @@ inline std::vector<std::uint8_t> file_of(const std::vector<Bytes>& parts) {
   return file;
 }
 
-inline Result<Checkpoint> parse_file(std::vector<std::uint8_t> file) {
-  return parse_checkpoint(Bytes::from_vector(std::move(file)));
-}
+inline Result<Checkpoint> parse_file(const std::vector<std::uint8_t>& file) { return parse_checkpoint(file); }
 
 }  // namespace shoal::test

@@ -15,6 +15,7 @@ using test::image_of;
 using test::key_numbered;
 using test::parse_file;
 using test::run_numbered;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
@@ -27,6 +28,10 @@ class TwoDisks final : public Storage {
     return of(path).open_append(path);
   }
   Result<Bytes> read(const std::string& path, std::size_t limit) override { return of(path).read(path, limit); }
+  Result<std::uint64_t> read_at(const std::string& path, std::uint64_t at, MutableByteView into) override {
+    if (at > 0) arrays_read.push_back(path);
+    return of(path).read_at(path, at, into);
+  }
   void replace(const std::string& path, std::vector<Bytes> parts, std::function<void(Status)> done) override {
     of(path).replace(path, std::move(parts), std::move(done));
   }
@@ -38,6 +43,7 @@ class TwoDisks final : public Storage {
     first_.die();
     second_.die();
   }
+  std::vector<std::string> arrays_read;
 
  private:
   SimStorage& of(const std::string& path) { return path.starts_with('b') ? second_ : first_; }
@@ -117,6 +123,19 @@ TEST_F(CheckpointStoreTest, AFlippedNewestFallsBackToTheOlderAndIsWrittenOverFir
   ASSERT_TRUE(save(6).ok());
   EXPECT_EQ(version_in(0), 4u) << "the only good one is not touched";
   EXPECT_EQ(version_in(1), 6u);
+}
+
+TEST_F(CheckpointStoreTest, OfManyOnlyTheNewestIsReadWholeAndWhereItIsDamagedTheNextOlder) {
+  start();
+  store_->keep(6);
+  for (const std::uint64_t version : {1, 2, 3, 4, 5, 6}) ASSERT_TRUE(save(version).ok());
+  start();
+  EXPECT_EQ(newest(), 6u);
+  EXPECT_THAT(storage_->arrays_read, ElementsAre(path(5)));
+  flip(5);
+  start();
+  EXPECT_EQ(newest(), 5u);
+  EXPECT_THAT(storage_->arrays_read, ElementsAre(path(5), path(4)));
 }
 
 TEST_F(CheckpointStoreTest, AFileOfAnotherRunOrPeerIsAProblem) {

@@ -88,7 +88,7 @@ class RealSwarm::MemoryEvents final : public EventLog {
   RealSwarm& swarm_;
 };
 
-class RealSwarm::LaunchOwner final : public Launch::Owner {
+class RealSwarm::LaunchOwner final : public shoal::LaunchOwner {
  public:
   explicit LaunchOwner(RealSwarm& swarm) : swarm_(swarm) {}
   void on_train_line(const TrainLine& line) override {

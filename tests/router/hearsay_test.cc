@@ -44,7 +44,8 @@ TEST(LedgerHearsayTest, AForgedCommitOfAnotherEntryClosesNothing) {
   rig.ledger.on_hearsay(naming_path(0, {}), rig.now);
   rig.ledger.on_hearsay(naming_path(0, {rig.own(entry)}), rig.now);
   EXPECT_EQ(rig.state(entry), S::kBelow);
-  EXPECT_FALSE(rig.ledger.find(entry)->hearsay) << "who had its gradient would have passed that on: it is not counted";
+  EXPECT_FALSE(rig.ledger.hearsay().keeps(entry))
+      << "who had its gradient would have passed that on: it is not counted";
   EXPECT_TRUE(rig.sent.empty());
   EXPECT_TRUE(rig.forward(3, 5)) << "microbatch 5 is open";
 }
@@ -71,37 +72,40 @@ TEST(LedgerHearsayTest, AWinnerThatIsReleasedIsKeptUntilTheTrainersOwnCommitCame
   EXPECT_TRUE(rig.take_sent<Waiting>(1).empty());
 }
 
-TEST(LedgerHearsayTest, AFalseWordHoldsAnEntryOnce) {
-  LedgerRig rig;
-  const EntrySerial entry = rig.count(2, 0);
-  rig.ledger.on_hearsay(naming_path(0, {rig.own(entry)}), rig.now);
-  for (int i = 0; i < 8; ++i) {
-    rig.now += 1s;
-    rig.renew(2, 0);
-    rig.ledger.heard_trainer(rig.now);
-    rig.ledger.tick(rig.now);
-    rig.ledger.on_hearsay(naming_path(0, {rig.own(entry)}), rig.now);
+TEST(HearsayTest, AFalseWordHoldsAnEntryOnce) {
+  Hearsay hearsay(4s);
+  TimePoint now = at(0s);
+  hearsay.hear(7, now);
+  EXPECT_TRUE(hearsay.keeps(7));
+  std::vector<EntrySerial> over;
+  while (over.empty() && now < at(8s)) {
+    hearsay.heard_trainer(now += 1s);
+    over = hearsay.tick(now, [](EntrySerial) { return true; });
+    hearsay.hear(7, now);
   }
-  EXPECT_EQ(rig.state(entry), S::kCounted) << "its claim stands";
-  rig.release(2, 0);
-  EXPECT_EQ(rig.state(entry), S::kUndoing);
+  EXPECT_EQ(over, std::vector<EntrySerial>{7});
+  EXPECT_FALSE(hearsay.keeps(7));
 }
 
-TEST(LedgerHearsayTest, WhileTheTrainerIsAwayWhatWasNamedWaitsForIt) {
-  LedgerRig rig;
-  const EntrySerial entry = rig.count(2, 0);
-  rig.ledger.on_hearsay(naming_path(0, {rig.own(entry)}), rig.now);
-  rig.link_up = false;
-  for (int i = 0; i < 30; ++i) rig.ledger.tick(rig.now += 1s);
-  EXPECT_EQ(rig.state(entry), S::kCounted);
-  rig.link_up = true;
-  rig.ledger.tick(rig.now += 1s);
-  EXPECT_EQ(rig.take_sent<Waiting>(1).size(), 1u);
-  for (int i = 0; i < 30; ++i) rig.ledger.tick(rig.now += 1s);
-  EXPECT_EQ(rig.state(entry), S::kCounted) << "a question that left may be lost with its link";
-  rig.ledger.heard_trainer(rig.now);
-  for (int i = 0; i < 4; ++i) rig.ledger.tick(rig.now += 1s);
-  EXPECT_EQ(rig.state(entry), S::kUndoing) << "it is back, and answered nothing";
+TEST(HearsayTest, WhileTheTrainerIsAwayWhatWasNamedWaitsForIt) {
+  Hearsay hearsay(4s);
+  bool link = false;
+  int asked = 0;
+  TimePoint now = at(0s);
+  const auto over_in = [&](int seconds) {
+    std::size_t over = 0;
+    for (int i = 0; i < seconds; ++i)
+      over += hearsay.tick(now += 1s, [&](EntrySerial) { return ++asked, link; }).size();
+    return over;
+  };
+  hearsay.hear(7, now);
+  EXPECT_EQ(over_in(30), 0u);
+  link = true;
+  asked = 0;
+  EXPECT_EQ(over_in(31), 0u) << "a question that left may be lost with its link";
+  EXPECT_EQ(asked, 31);
+  hearsay.heard_trainer(now);
+  EXPECT_EQ(over_in(4), 1u) << "it is back, and answered nothing";
 }
 
 TEST(LedgerHearsayTest, TheTrainersDecisionEndsWhatAFalseWordKeeps) {
@@ -110,7 +114,7 @@ TEST(LedgerHearsayTest, TheTrainersDecisionEndsWhatAFalseWordKeeps) {
   rig.ledger.on_hearsay(naming_path(0, {rig.own(closed)}), rig.now);
   rig.ledger.on_hearsay(naming_path(1, {rig.own(below)}), rig.now);
   rig.commit(0, {entry_name(60, 9)});
-  rig.ledger.on_low({kTrainer, 2});
+  rig.ledger.on_lows({{kTrainer, 2}});
   EXPECT_EQ(rig.state(closed), S::kUndoing);
   EXPECT_EQ(rig.state(below), S::kUndoing);
 }

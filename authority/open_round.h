@@ -1,0 +1,61 @@
+#pragma once
+// The open round of a stage at the authority: what each of its members said, and whether that makes a commit. Value
+// without I/O and clock; StageRounds keeps it and acts on it. Thread: loop only. Bounds: a RoundMember a member.
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "common/event_loop.h"
+#include "transport/messages.h"
+
+namespace shoal {
+
+struct RoundMember {
+  std::optional<RoundReport> contributed, agreed;
+  bool failed = false;
+  bool silent = false;  // named, and not heard by us either; or it brought nothing in time
+  struct Waiting {
+    Session silent;
+    TimePoint at{};
+  };
+  std::optional<Waiting> waiting;  // no bytes move there
+  struct Blame {
+    Session whom;
+    bool malformed = false;  // else nothing of it came
+  };
+  std::optional<Blame> blame;  // it failed and named that member: both answer us
+
+  bool decided() const { return agreed || failed; }
+};
+
+struct OpenRound {
+  // `step`: allreduce, the one that the round makes; null: none.
+  OpenRound(RoundOpen opening, const Step* step);
+
+  RoundMember* find(const Session& session);
+  bool has_contribution(const Session& session) const;
+  bool all_contributed() const;
+  bool refused() const;  // a member failed that had not contributed: no commit could name what it brought
+  // The digest that most members agree on, and with how many.
+  std::pair<Digest, std::size_t> best_vote() const;
+  std::optional<Digest> majority() const;  // that more than half of the members agree on
+  std::size_t undecided() const;
+  bool agrees_on(const Session& session, const Digest& digest) const;
+  // Whoever agreed on the digest counts the same weight and tag as all contributions have together.
+  bool sums_add_up(const Digest& digest) const;
+  // A member says that nothing moves: whether that is so at all that have not decided. Each must say it twice, since a
+  // word of a moment ago may have been followed by bytes.
+  bool stalled(TimePoint now);
+  RoundCommit commit_of(const Digest& digest) const;  // of what was contributed
+
+  RoundOpen open;
+  std::optional<Step> step;
+  bool sent = false;  // the opening is durable
+  TimePoint sent_at{};
+  TimePoint ends_at{};  // whatever moves
+  std::map<Session, RoundMember> members;
+  std::optional<TimePoint> stalled_at;  // all that have not decided said that they wait
+  TimerId budget = 0, grace = 0;
+};
+
+}  // namespace shoal

@@ -1,0 +1,53 @@
+#pragma once
+// Which members of a stage its rounds go without: what failed attempts say against them. A member that brought nothing
+// in attempt after attempt, or was named silent and does not beat, is passed over until a round is committed; of two
+// that beat and cannot exchange bytes one is left out for a time (authority/unreachable_pairs.h, docs/ROUNDS.md "Two
+// members that cannot reach each other"). Under allreduce it misses steps then, so its session ends.
+//
+// State machine without I/O. Thread: loop only.   Borrows: book, loop.   Bounds: those of UnreachablePairs.
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "authority/member_book.h"
+#include "authority/open_round.h"
+#include "authority/unreachable_pairs.h"
+#include "common/event_loop.h"
+
+namespace shoal {
+
+class RoundBlames {
+ public:
+  // Attempts in a row that named a member silent; then the next one goes without it if enough are left.
+  static constexpr std::uint32_t kSilentMax = 2;
+
+  RoundBlames(StageId stage, const MemberBook& book, const EventLoop& loop);
+  // `by` says that nothing of `silent` came. A member that brought nothing, or does not beat, is slow or away; else the
+  // path between the two is to blame.
+  void note_silent(OpenRound& round, const Session& by, const Session& silent) const;
+  // The attempt came to nothing: its blames into the books. The members that the list shows as not serving from now on.
+  std::vector<MemberState*> on_abandon(const OpenRound& round);
+  void on_commit(const OpenRound& round, const Digest& digest);
+  void on_over(const PeerId& peer, bool fenced) { fenced ? pairs_.on_gone(peer) : pairs_.on_left(peer); }
+  // The last rounds: a peer that rests is tried once more, since what it holds would be lost.
+  void try_now() { pairs_.try_now(loop_.now()); }
+
+  bool rests(const MemberState& member) const { return pairs_.rests(member.member.peer, loop_.now()); }
+  bool reliable(const MemberState& member) const { return member.silent_count < kSilentMax; }
+  bool doubted(const MemberState& member) const { return pairs_.doubted(member.member.peer); }
+  std::string doubted_because(const MemberState& member) const;  // empty: it is not
+  // Why a joiner has to wait for its trial, and why a member's session ends, where rounds do not go on without it.
+  std::optional<std::string> keeps_out(const PeerId& peer) const;
+  std::string ends_because(const MemberState& member) const;  // REQUIRES: rests(member)
+
+ private:
+  void count_silent(const OpenRound& round);
+  void say(const UnreachablePairs::LeftOut& out) const;
+
+  const StageId stage_;
+  const MemberBook& book_;
+  const EventLoop& loop_;
+  UnreachablePairs pairs_;
+};
+
+}  // namespace shoal

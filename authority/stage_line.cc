@@ -1,0 +1,141 @@
+#include "authority/stage_line.h"
+
+#include <algorithm>
+
+namespace shoal {
+namespace {
+
+// As it is told again: of one that goes back, what that takes.
+RoundCommit told_again(RoundCommit commit, const RecentCommits::TakenBack& taken) {
+  if (!commit.back_to) return commit;
+  commit.secured = taken.secured;
+  commit.tag = taken.tag;
+  return commit;
+}
+
+}  // namespace
+
+void StageLine::push(const RoundCommit& commit, const RecentCommits::TakenBack& taken, Version settled, TimePoint now) {
+  version = commit.version;
+  digest = commit.digest;
+  secured = true;
+  round_committed = commit.round;
+  if (commit.step.value != 0) step_done = commit.step;
+  last_commit = commit;
+  last_abandon.reset();
+  recent.push(commit);
+  while (!told.empty() && told.front().at + kToldAgain < now && told.front().commit.version <= settled)
+    told.pop_front();
+  told.push_back({told_again(commit, taken), now});
+}
+
+void StageLine::note_had(const MemberState& member) {
+  if (!member.ready) return;
+  const std::uint64_t peer_tag = member.member.session.peer_tag;
+  if (had.size() < kHadMax || had.contains(peer_tag)) had.insert_or_assign(peer_tag, member.version);
+}
+
+bool StageLine::held(const MembersOfStage& members, const std::optional<Session>& but) const {
+  return std::ranges::any_of(members,
+                             [&](const auto& entry) { return entry.first != but && has_newest(*entry.second); });
+}
+
+bool StageLine::missing(const MembersOfStage& members) const {
+  return secured && !held(members) && std::ranges::none_of(members, [&](const auto& entry) {
+           const MemberState& member = *entry.second;
+           return member.ahead ||
+                  (member.held && member.held->digest == digest && may_have(entry.first, member.held->version));
+         });
+}
+
+bool StageLine::may_have(const Session& session, Version of) const {
+  const auto at = had.find(session.peer_tag);
+  return (at != had.end() && at->second >= of) || recent.took_part(session.peer_tag, of);
+}
+
+std::optional<Version> StageLine::restorable(const MembersOfStage& members) const {
+  std::optional<Version> best;
+  for (const auto& [session, member] : members) {
+    if (member->ready || !member->held || !recent.known(*member->held)) continue;
+    if (may_have(session, member->held->version)) best = std::max(best, std::optional(member->held->version));
+  }
+  return best;
+}
+
+bool StageLine::one_may_come(const MembersOfStage& members) const {
+  // A member that is behind has an anchor that it brings when its session ends, since nobody has the newest one for it.
+  if (std::ranges::any_of(members, [](const auto& entry) { return entry.second->serves; })) return true;
+  const auto is_here = [&](std::uint64_t peer_tag) {
+    return std::ranges::any_of(
+        members, [&](const auto& entry) { return entry.first.peer_tag == peer_tag && entry.second->beaten; });
+  };
+  const bool of_round =
+      std::ranges::any_of(last_commit->secured, [&](const Secured& one) { return !is_here(one.session.peer_tag); });
+  return of_round ||
+         std::ranges::any_of(had, [&](const auto& entry) { return entry.second == version && !is_here(entry.first); });
+}
+
+StageMembers StageLine::head() const {
+  StageMembers head;
+  head.stage = stage;
+  head.epoch = epoch;
+  head.version = version;
+  head.digest = digest;
+  head.secured = secured;
+  head.round = round_committed;
+  head.step = step_done;
+  return head;
+}
+
+Result<RecentCommits::TakenBack> StageLine::replay(const LogCommit& record, Version settled, TimePoint now) {
+  const RoundCommit& commit = record.commit;
+  if (commit.version <= version || (commit.back_to && recent.digest_of(*commit.back_to) != commit.digest))
+    return log_contradicts("commits a version that does not follow the one before");
+  auto taken = commit.back_to ? recent.behind(*commit.back_to) : RecentCommits::TakenBack();
+  push(commit, taken, settled, now);
+  round_used = std::max(round_used, commit.round);
+  last_commit_sent = commit;
+  return taken;
+}
+
+Status StageLine::replay(const LogStage& record) {
+  epoch = record.epoch;
+  round_used = record.round_used;
+  step_done = record.step_done;
+  recent = record.recent;
+  if (!record.last_commit) return {};
+  if (recent.digest_of(record.last_commit->version) != record.last_commit->digest)
+    return log_contradicts("ends a stage with a version that it does not know");
+  version = record.last_commit->version;
+  digest = record.last_commit->digest;
+  secured = true;
+  round_committed = record.last_commit->round;
+  last_commit = last_commit_sent = record.last_commit;
+  return {};
+}
+
+void StageLine::replay(const LogOpen& record) {
+  round_used = record.open.round;
+  last_abandon = RoundAbandon{stage, round_used, "the authority was restarted"};
+}
+
+void StageLine::replay(const LogAgain& record, TimePoint now) {
+  if (told.empty() || told.back().commit.version < record.commit.version) told.push_back({record.commit, now});
+}
+
+void StageLine::compact(const MembersOfStage& members, std::vector<LogRecord>& records) const {
+  records.push_back(LogStage{stage, epoch, round_used, step_done, recent, last_commit});
+  // One that is open, or came to nothing: whoever still asks hears that it is over.
+  if (round_used > round_committed) {
+    LogOpen open;
+    open.open.stage = stage;
+    open.open.round = round_used;
+    records.push_back(std::move(open));
+  }
+  for (const auto& [session, member] : members) records.push_back(LogMember{stage, member->member});
+  for (const auto& [session, member] : members)
+    if (member->named) records.push_back(LogNamed{*member->named});
+  for (const Told& one : told) records.push_back(LogAgain{one.commit});
+}
+
+}  // namespace shoal

@@ -1,0 +1,380 @@
+// Opening and deciding.
+#include "authority/stage_rounds.h"
+
+#include <algorithm>
+
+#include "authority/patience.h"
+#include "common/log.h"
+#include "sync/round.h"
+#include "sync/round_budget.h"
+
+namespace shoal {
+namespace {
+
+constexpr std::size_t kLastFailuresMax = 8;
+constexpr std::size_t kReasonMax = 200;  // bytes of a member's words in ours: below limits::kTextMax together
+
+}  // namespace
+
+StageRounds::StageRounds(StageId stage, const AuthorityOptions& options, AuthorityPort& port, EventLoop& loop,
+                         MemberBook& book, StageHost& host)
+    : options_(options),
+      port_(port),
+      loop_(loop),
+      book_(book),
+      host_(host),
+      blames_(stage, book, loop),
+      last_commit_at_(loop.now()) {
+  line_.stage = stage;
+}
+
+StageRounds::~StageRounds() {
+  if (round_) take_round();
+}
+
+bool StageRounds::diloco_active() const {
+  return options_.rule == RuleId::kDiloco && line_.step_done.value >= options_.warm_steps;
+}
+
+// ---- opening ----
+
+std::uint64_t StageRounds::payload() const {
+  return line_.stage.value < options_.payload_bytes.size() ? options_.payload_bytes[line_.stage.value] : 0;
+}
+
+Duration StageRounds::budget_of(std::size_t members) const {
+  if (options_.round_budget > Duration(0)) return options_.round_budget;
+  return round_budget(payload(), members, slowest_rate_);
+}
+
+Duration StageRounds::job_allowance() const {
+  constexpr int kTurns = 3;  // to contribute, to prepare, and one for what was measured on other work
+  Duration longest{};
+  for (const auto& [session, member] : members()) longest = std::max(longest, member->longest_any);
+  return std::min(kTurns * longest, kTurns * kPatienceMax);
+}
+
+Duration StageRounds::fetch_patience() const { return budget_of(2) + job_allowance() + options_.membership; }
+
+bool StageRounds::enough_for_parts(std::size_t members) {
+  const bool fit = parts_fit(payload(), members);
+  if (!fit && !too_few_said_)
+    log_warning("stage ", line_.stage, ": a round among ", members, " replicas would send ",
+                part_bytes(payload(), members) >> 20, " MiB at a time, and a transfer has at most ",
+                limits::kTransferBytesMax >> 20, " MiB: the stage makes no round before it has ",
+                members_needed(payload()), " replicas. HINT: shoal join TICKET --stage ", line_.stage);
+  too_few_said_ = !fit;
+  if (!fit) last_wanted_ = false;
+  return fit;
+}
+
+// Somebody asked to leave and could take part in a round at once.
+bool StageRounds::leaver_waits() const {
+  return std::ranges::any_of(members(), [&](const auto& entry) {
+    ++looked_at_;
+    const MemberState& member = *entry.second;
+    return member.leave_asked && !rests(member) && line_.has_newest(member);
+  });
+}
+
+bool StageRounds::diloco_due() const {
+  if (!diloco_active()) return false;
+  if (leaver_waits() || last_due()) return true;
+  std::uint64_t settled = 0, wanted = 0;
+  for (const auto& [session, member] : members()) {
+    ++looked_at_;
+    if (!line_.has_newest(*member) || rests(*member)) continue;
+    settled += member->settled;
+    if (!blames_.doubted(*member)) wanted += options_.round_targets;
+  }
+  if (settled == 0) return false;
+  if (wanted > 0 && settled >= wanted) return true;
+  return options_.round_cap > Duration(0) && loop_.now() - last_commit_at_ >= options_.round_cap;
+}
+
+// Who takes part: more than half of those who are ready and not behind, or nobody yet. Steps need everybody who may
+// hold entries of them, also a member that still writes the commit of the step before; deltas need the same anchor, and
+// go on without those that are away: in a large stage somebody always is, and each would hold the others until its
+// membership time is over. In the order of the sessions, which all members share.
+std::vector<Session> StageRounds::participants(bool step_round) const {
+  std::vector<Session> ready, able, reliable;
+  for (const auto& [session, member] : members()) {
+    ++looked_at_;
+    if (!member->ready || rests(*member)) continue;
+    if (!step_round && member->behind_since) continue;
+    ready.push_back(session);
+    if (!step_round && member->version != line_.version) continue;
+    able.push_back(session);
+    if (blames_.reliable(*member) && (step_round || !book_.away(*member))) reliable.push_back(session);
+  }
+  if (2 * reliable.size() > ready.size() && parts_fit(payload(), reliable.size())) return reliable;
+  if (2 * able.size() > ready.size()) return able;
+  return {};
+}
+
+void StageRounds::maybe_open() {
+  if (round_ || gave_up_ || !host_.opens_rounds()) return;
+  const TimePoint now = loop_.now();
+  if (now < retry_at_) return;
+  if (now < hold_until_) {
+    for (const auto& [session, member] : members()) {
+      ++looked_at_;
+      if (member->fetching || member->behind_since) return;
+    }
+  }
+  const Step* step = next_step();
+  if (step == nullptr && !diloco_due()) return;
+  std::vector<Session> able = participants(step != nullptr);
+  if (!able.empty() && enough_for_parts(able.size())) open_round(step, std::move(able));
+}
+
+void StageRounds::open_round(const Step* step, std::vector<Session> members) {
+  RoundOpen open;
+  open.stage = line_.stage;
+  open.round = RoundId(++line_.round_used.value);
+  open.rule = static_cast<std::uint8_t>(step != nullptr ? RuleId::kAllreduce : options_.rule);
+  if (step != nullptr) open.step = step->step;
+  open.base = line_.version;
+  open.members = std::move(members);
+  const Duration budget = budget_of(open.members.size()) + job_allowance();
+  open.budget_ms = static_cast<std::uint32_t>(std::chrono::duration_cast<std::chrono::milliseconds>(budget).count());
+  open.last = step == nullptr && last_wanted_;
+  open.run_targets = step != nullptr ? step->run_targets : host_.run_targets();
+  round_.emplace(open, step);
+  host_.decide(LogOpen{open}, [this, id = open.round] {
+    if (round_ && round_->open.round == id) send_open();
+  });
+}
+
+void StageRounds::send_open() {
+  const RoundOpen& open = round_->open;
+  round_->sent = true;
+  round_->sent_at = loop_.now();
+  // A little more than the members have, so that their word on silent members comes first.
+  const Duration budget = std::chrono::milliseconds(open.budget_ms);
+  round_->ends_at = loop_.now() + budget + budget / 10;
+  const Duration to_contribute = options_.round_budget > Duration(0) ? budget : kRoundBudgetFloor + job_allowance();
+  round_->budget = loop_.after(to_contribute + to_contribute / 10, [this] { on_budget(); });
+  port_.write({.event = EventKind::kRoundOpen,
+               .stage = open.stage,
+               .round = open.round,
+               .version = open.base,
+               .step = open.step,
+               .members = open.members.size()});
+  for (const Session& member : open.members) {
+    if (round_->step) book_.send_to(member, *round_->step);
+    book_.send_to(member, open);
+  }
+}
+
+// ---- deciding ----
+
+void StageRounds::on_report(const Remote& from, const RoundReport& report) {
+  const MemberState* known = book_.find(from.session);
+  if (known == nullptr) return;
+  if (!round_ || round_->open.round != report.round) {
+    if (line_.last_commit_sent && line_.last_commit_sent->round == report.round)
+      send_commit(*known, *line_.last_commit_sent);
+    else if (report.round > line_.round_committed && report.round <= line_.round_used &&
+             report.round != line_.last_commit.value_or(RoundCommit{}).round)
+      port_.send(from.peer, RoundAbandon{report.stage, report.round, "this round is over"});
+    return;
+  }
+  RoundMember* member = round_->find(from.session);
+  if (!round_->sent || member == nullptr) return;
+  switch (kind_of(report)) {
+    case ReportKind::kContributed:
+      if (const auto unfit = port_.unfit_for_round(report.stage, from.session, report.entries))
+        return host_.end_session(from.session, "it brought to a round " + *unfit, true, {});
+      if (options_.entry_targets > 0 && report.weight != report.entries.size() * options_.entry_targets)
+        return host_.end_for_misconduct(from.session, "it brought to a round a weight of " +
+                                                          std::to_string(report.weight) + " for " +
+                                                          std::to_string(report.entries.size()) + " entries of " +
+                                                          std::to_string(options_.entry_targets) + " targets");
+      book_.find(from.session)->refusals = 0;
+      if (!member->contributed) member->contributed = report;
+      break;
+    case ReportKind::kAgreed:
+      if (!member->agreed) member->agreed = report;
+      break;
+    case ReportKind::kWaiting:
+      member->waiting = {*report.silent, loop_.now()};
+      return check_stall();
+    case ReportKind::kFailed:
+      if (!std::exchange(member->failed, true)) return on_failed(from, report);
+  }
+  try_decide(false);
+}
+
+void StageRounds::on_failed(const Remote& from, const RoundReport& report) {
+  port_.write({.event = EventKind::kRoundFailed,
+               .stage = line_.stage,
+               .about = from.session,
+               .round = report.round,
+               .silent = report.silent,
+               .cause = report.reason});
+  if (!round_->has_contribution(from.session)) return on_refused(*book_.find(from.session), report);
+  if (report.malformed) return on_malformed(from.session, *report.malformed, report.reason);
+  if (report.silent) blames_.note_silent(*round_, from.session, *report.silent);
+  try_decide(false);
+}
+
+// The member that it names does not count: one that brought nothing waited for nobody. One that was not ready in time
+// is slow or waits for others, and costs no more than a silent one: that is no misconduct, unless it says so long
+// before its time is over.
+void StageRounds::on_refused(MemberState& member, const RoundReport& report) {
+  const Session session = member.member.session;  // `member` goes with it
+  round_->find(session)->silent = true;
+  const auto waited = 2 * (loop_.now() - round_->sent_at);  // its clock may go otherwise than ours
+  const bool late = report.silent == session && waited >= std::chrono::milliseconds(round_->open.budget_ms);
+  if (late || ++member.refusals < kRoundRefusalsMax) return try_decide(false);
+  host_.end_for_misconduct(
+      session, "it answered " + std::to_string(kRoundRefusalsMax) +
+                   " rounds in a row with an error and brought nothing: " + report.reason.substr(0, kReasonMax));
+}
+
+// Ends the attempt: the member that got the part has no sum to pass on, and the others would name it silent.
+void StageRounds::on_malformed(const Session& by, const Session& sender, const std::string& reason) {
+  if (round_->majority()) return try_decide(false);  // the others could use all
+  if (sender != by && round_->has_contribution(sender)) round_->find(by)->blame = {sender, true};
+  abandon(reason);
+}
+
+// Slow and silent are two things: as long as bytes move at one member, the others wait for them. A member that does not
+// beat is no reason to end the attempt, its membership time is.
+void StageRounds::check_stall() {
+  if (!round_->stalled(loop_.now())) return;
+  std::string reason;
+  for (const auto& [session, member] : round_->members) {
+    if (!member.waiting) continue;
+    if (reason.empty())
+      reason = "no byte of it moves any more: session " + short_name(session) + " waits for " +
+               short_name(member.waiting->silent);
+    if (!member.agreed) blames_.note_silent(*round_, session, member.waiting->silent);
+  }
+  abandon(reason);
+}
+
+// The first time: in which everybody must have contributed. Then bytes may move until the round's end; that they stand
+// still is told by the members.
+void StageRounds::on_budget() {
+  round_->budget = 0;
+  if (round_->all_contributed() && loop_.now() < round_->ends_at) {
+    round_->budget = loop_.at(round_->ends_at, [this] { on_budget(); });
+    return;
+  }
+  // The others may have more time for the whole, and would not have named them yet.
+  for (auto& [session, member] : round_->members) member.silent = member.silent || !member.contributed;
+  const RoundId id = round_->open.round;
+  try_decide(true);  // a commit may open the next one
+  if (round_ && round_->open.round == id) abandon("no agreement within the budget");
+}
+
+void StageRounds::try_decide(bool grace_over) {
+  const std::size_t members = round_->members.size();
+  if (!round_->all_contributed()) {
+    // The sum would hold a part whose entries we cannot name: a member that failed without a contribution ends the
+    // attempt.
+    if (round_->refused()) abandon("a member could not contribute");
+    return;
+  }
+  const auto [digest, votes] = round_->best_vote();
+  const std::size_t open = round_->undecided();
+  if (2 * votes > members) {
+    if (!round_->sums_add_up(digest)) return abandon("the sum's weight or tag is not that of the contributions");
+    if (open == 0 || grace_over) return commit(digest);
+    if (round_->grace == 0)
+      round_->grace = loop_.after(options_.round_grace, [this] {
+        round_->grace = 0;
+        try_decide(true);
+      });
+    return;
+  }
+  if (2 * (votes + open) <= members) abandon("no digest has more than half of the members");
+}
+
+OpenRound StageRounds::take_round() {
+  OpenRound round = *std::exchange(round_, std::nullopt);
+  for (const TimerId timer : {round.budget, round.grace})
+    if (timer != 0) loop_.cancel(timer);
+  return round;
+}
+
+void StageRounds::commit(const Digest& digest) {
+  const RoundCommit commit = round_->commit_of(digest);
+  for (const Secured& brought : commit.secured)
+    if (const auto unfit = port_.unfit_for_round(line_.stage, brought.session, brought.serials)) {
+      abandon("it has what no round may contain");  // it answered since that it holds no such entry any more
+      return host_.end_session(brought.session, "it brought to a round " + *unfit, true, {});
+    }
+  // Honest members stay far below: ids are given out in order, and not more of them than the run's window.
+  if (const auto packed = pack_log_record(LogCommit{commit, 0}); !packed.ok())
+    return abandon("its commit cannot be logged: " + packed.error().message);
+  const OpenRound round = take_round();
+  line_.push(commit, {}, port_.settled(line_.stage), loop_.now());
+  book_.note_commit(commit, {});
+  last_commit_at_ = loop_.now();
+  retry_pause_.reset();
+  last_failures_ = 0;
+  note_agreed(round, digest, commit.version);
+  note_rate(round);
+  blames_.on_commit(round, digest);
+  host_.decide(LogCommit{commit, port_.paths_logged()}, [this, commit, among = round.open.members] {
+    line_.last_commit_sent = commit;
+    port_.write(event_of(commit));
+    for (const auto& [session, member] : members()) send_commit(*member, commit);
+    port_.on_round_commit(commit);
+    release_leavers(among);
+    host_.check_finished();
+  });
+  maybe_open();
+}
+
+void StageRounds::note_agreed(const OpenRound& round, const Digest& digest, Version version) {
+  for (const auto& [session, member] : members()) {
+    member->settled = 0;
+    member->silent_count = 0;
+    member->commit_sent_at = loop_.now();
+    if (round.open.last && round.has_contribution(session)) member->flushed = true;
+    if (round.agrees_on(session, digest)) member->version = version;
+  }
+  if (!round.open.last) return;
+  last_made_ = true;
+  last_until_ = loop_.now() + fetch_patience();
+}
+
+void StageRounds::note_rate(const OpenRound& round) {
+  const std::size_t members = round.members.size();
+  const double took = seconds_of(loop_.now() - round.sent_at);
+  if (line_.stage.value >= options_.payload_bytes.size() || members < 2 || took <= 0) return;
+  const double rate = static_cast<double>(round_bytes(payload(), members)) / took;
+  slowest_rate_ = slowest_rate_ > 0 ? std::min(slowest_rate_, rate) : rate;
+}
+
+void StageRounds::abandon(const std::string& reason) {
+  const OpenRound round = take_round();
+  for (MemberState* hidden : blames_.on_abandon(round)) host_.show_serving(*hidden);
+  loop_.post(lifetime_.guard([this] { end_left_out(); }));
+  retry_at_ = loop_.now() + retry_pause_.next();
+  const RoundAbandon told{line_.stage, round.open.round, reason};
+  line_.last_abandon = told;
+  port_.write({.event = EventKind::kRoundAbandon, .stage = line_.stage, .round = told.round, .cause = reason});
+  if (round.sent)
+    for (const Session& member : round.open.members) book_.send_to(member, told);
+  port_.on_round_abandoned(told);
+  if (round.open.last && ++last_failures_ >= kLastFailuresMax) last_wanted_ = false;
+  loop_.at(retry_at_, lifetime_.guard([this] {
+    maybe_open();
+    host_.check_finished();
+  }));
+}
+
+void StageRounds::end_left_out() {
+  if (host_.is_over() || diloco_active()) return;
+  std::vector<Session> out;
+  for (const auto& [session, member] : members())
+    if (rests(*member)) out.push_back(session);
+  for (const Session& session : out) host_.end_session(session, blames_.ends_because(*book_.find(session)), true, {});
+}
+
+}  // namespace shoal

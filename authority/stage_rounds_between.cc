@@ -1,0 +1,268 @@
+// Between two rounds: what members missed, members that leave, going back, the last rounds.
+#include <algorithm>
+
+#include "authority/stage_rounds.h"
+#include "common/log.h"
+#include "events/delay.h"
+#include "events/session_end.h"
+
+namespace shoal {
+namespace {
+
+constexpr Duration kOpenAgainOfMember = 100ms;  // for each member of the round, between two repeats of its opening
+
+// With the entries of that member alone: the names of all, to all, would grow with the square of a stage's members.
+RoundCommit as_told_to(const Session& session, const RoundCommit& commit) {
+  RoundCommit told{commit.stage, commit.round, commit.version, commit.digest, commit.tag,
+                   commit.step,  {},           commit.back_to};
+  for (const Secured& secured : commit.secured)
+    if (secured.session == session) told.secured.push_back(secured);
+  return told;
+}
+
+std::optional<double> lower_median(std::vector<double> values) {
+  if (values.empty()) return std::nullopt;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+}  // namespace
+
+StageStatus StageRounds::status() const {
+  StageStatus one;
+  one.stage = line_.stage;
+  one.secured = line_.secured;
+  one.version = line_.version;
+  std::vector<double> delays;
+  for (const auto& [session, member] : members()) {
+    ++one.members;
+    one.serving += member->member.serving ? 1 : 0;
+    if (member->ahead) one.ahead.push_back(session);
+    if (member->member.serving && member->stranded) one.stranded.push_back(session);
+    one.holders += line_.has_newest(*member) ? 1 : 0;
+    if (!member->member.serving || member->steps < kDelayWindows) continue;
+    delays.push_back(member->delay);
+  }
+  if (missing_since_) {
+    one.back_to = line_.restorable(members());
+    one.back_in = std::max(Duration(0), *missing_since_ + options_.restore_after - loop_.now());
+  }
+  one.delay = lower_median(std::move(delays));
+  if (line_.last_commit)
+    for (const Secured& secured : line_.last_commit->secured) one.last_members.push_back(secured.session);
+  return one;
+}
+
+// ---- what members missed ----
+
+void StageRounds::send_commit(const MemberState& member, const RoundCommit& commit) {
+  // A newer one than `commit` is not durable yet.
+  if (member.named && member.named->round < commit.round) port_.send(member.member.peer, *member.named);
+  port_.send(member.member.peer, as_told_to(member.member.session, commit));
+}
+
+void StageRounds::on_link_up(MemberState& member) {
+  member.list_sent = false;  // it asks when it sees that it missed one
+  if (line_.last_abandon) port_.send(member.member.peer, *line_.last_abandon);
+  member.commit_sent_at = {};
+  repeat(member);
+}
+
+// An opening names all members to each of them: with many it is repeated less often, so that the bytes of a second grow
+// with the members and not with their square.
+void StageRounds::repeat(MemberState& member) {
+  const TimePoint now = loop_.now();
+  if (now - member.commit_sent_at < 1s) return;
+  if (line_.last_commit_sent && member.version < line_.last_commit_sent->version) {
+    member.commit_sent_at = now;
+    return send_commit(member, *line_.last_commit_sent);
+  }
+  if (!round_ || !round_->sent) return;
+  const bool new_link = member.commit_sent_at == TimePoint{};
+  const Duration most = std::max<Duration>(1s, std::chrono::milliseconds(round_->open.budget_ms) / 4);
+  const Duration of_all = static_cast<int>(round_->members.size()) * kOpenAgainOfMember;
+  const Duration again = new_link ? 1s : std::clamp<Duration>(of_all, 1s, most);
+  if (now - std::max(round_->sent_at, member.commit_sent_at) < again) return;
+  const RoundMember* said = round_->find(member.member.session);
+  if (said == nullptr || said->decided()) return;
+  member.commit_sent_at = now;
+  if (round_->step && !said->contributed) port_.send(member.member.peer, *round_->step);
+  port_.send(member.member.peer, round_->open);
+}
+
+void StageRounds::on_beat(MemberState& member, const Beat& beat) {
+  if (beat.version <= line_.version) member.version = beat.version;
+  member.settled = beat.version == line_.version ? beat.settled_targets : 0;
+  note_fetch(member, beat);
+  member.leaving = member.leaving || beat.leaving;
+  member.serves = beat.serving;
+  // With an older version it may serve microbatches no longer than until it noticed; it becomes ready only at the
+  // newest one.
+  if (!beat.serving || beat.version > line_.version) member.ready = false;
+  if (beat.serving && !member.ready && beat.version == line_.version) member.ready = true;
+  if (member.ready) member.fetching = false;
+  member.held = beat.serving ? std::nullopt : beat.held;
+  line_.note_had(member);
+}
+
+void StageRounds::note_fetch(MemberState& member, const Beat& beat) {
+  if (!beat.behind || beat.version >= line_.version) return member.behind_since.reset();
+  const TimePoint now = loop_.now();
+  if (member.behind_since && beat.version <= member.behind_at) return;
+  if (member.behind_since) {  // it has fetched a version, and that is not the newest any more
+    const Duration took = std::min<Duration>(now - *member.behind_since, fetch_patience());
+    hold(took + took / 4);
+  }
+  member.behind_since = now;
+  member.behind_at = beat.version;
+}
+
+void StageRounds::on_joiner() { hold(options_.join_hold); }
+
+void StageRounds::hold(Duration time) {
+  constexpr int kTimesApart = 10;
+  const TimePoint now = loop_.now();
+  if (now < hold_allowed_at_) return;
+  hold_until_ = now + time;
+  hold_allowed_at_ = now + kTimesApart * time;
+}
+
+// ---- leaving ----
+
+bool StageRounds::waits_for_round(MemberState& member, const Leave& leave) {
+  const Session& session = member.member.session;
+  const bool in_round = round_ && round_->find(session) != nullptr;
+  if (!in_round && !(leave.round_wanted && member.ready && !rests(member))) return false;
+  if (!member.leave_asked && in_round && diloco_active() && round_->has_contribution(session))
+    member.leave_after = round_->open.round;
+  return member.leave_asked = true;
+}
+
+void StageRounds::on_over(const Session& session, const PeerId& peer, bool fenced) {
+  if (round_ && round_->find(session) != nullptr) {
+    if (round_->sent) try_decide(true);
+    if (round_) {
+      abandon("a member's session is over");
+      retry_pause_.reset();
+      retry_at_ = loop_.now();
+    }
+  }
+  blames_.on_over(peer, fenced);
+}
+
+// Members that asked to leave may go when a round that they were part of is committed.
+void StageRounds::release_leavers(const std::vector<Session>& among) {
+  std::vector<std::pair<Session, PeerId>> free;
+  for (const auto& [session, member] : members()) {
+    if (!member->leave_asked || member->leave_after >= line_.round_committed) continue;
+    if (std::ranges::find(among, session) != among.end()) free.emplace_back(session, member->member.peer);
+  }
+  const bool stays = !free.empty() && std::ranges::any_of(members(), [&](const auto& entry) {
+    return line_.has_newest(*entry.second) &&
+           std::ranges::none_of(free, [&](const auto& one) { return one.first == entry.first; });
+  });
+  if (!stays && !free.empty()) {  // the anchor would go with them: one asks again
+    book_.find(free.back().first)->leave_asked = false;
+    free.pop_back();
+  }
+  for (const auto& [session, peer] : free)
+    host_.end_session(session, std::string(kLeft), false, [this, peer = peer] { port_.send(peer, Goodbye{}); });
+}
+
+std::optional<std::string> StageRounds::keeps_out(const PeerId& peer) const {
+  return diloco_active() ? std::nullopt : blames_.keeps_out(peer);
+}
+
+// ---- going back ----
+
+void StageRounds::maybe_restore() {
+  if (round_ || gave_up_ || host_.is_over() || !line_.missing(members())) return missing_since_.reset();
+  const TimePoint now = loop_.now();
+  if (!missing_since_) missing_since_ = now;
+  const auto version = line_.restorable(members());
+  if (version && (now - *missing_since_ >= options_.restore_after || !line_.one_may_come(members())))
+    restore_to(*version);
+}
+
+void StageRounds::restore_to(Version version) {
+  RecentCommits::TakenBack taken = line_.recent.behind(version);
+  RoundCommit commit;
+  commit.stage = line_.stage;
+  commit.round = RoundId(++line_.round_used.value);
+  commit.version = Version(line_.version.value + 1);
+  commit.digest = *line_.recent.digest_of(version);
+  commit.back_to = version;
+  log_warning("stage ", line_.stage, ": nobody holds version ", line_.version, " any more: back to version ", version,
+              ", called ", commit.version, " from now on. ", taken.entries(),
+              " contributions that later rounds secured are taken back");
+  line_.push(commit, taken, port_.settled(line_.stage), loop_.now());
+  book_.note_commit(commit, taken);
+  last_commit_at_ = loop_.now();
+  missing_since_.reset();
+  retry_pause_.reset();
+  for (const auto& [session, member] : members()) {
+    member->settled = 0;
+    member->commit_sent_at = loop_.now();
+  }
+  host_.decide(LogCommit{commit, port_.paths_logged()}, [this, commit, taken = std::move(taken)] {
+    line_.last_commit_sent = commit;
+    say_restored(commit, taken);
+    for (const auto& [session, member] : members()) send_commit(*member, commit);
+  });
+}
+
+void StageRounds::say_restored(const RoundCommit& commit, const RecentCommits::TakenBack& taken) {
+  port_.write(restored_event(commit.stage, commit.round, commit.version, *commit.back_to, commit.digest, taken.tag,
+                             taken.secured, "nobody holds the version before"));
+  port_.on_restored(commit, taken);
+}
+
+// ---- the last rounds ----
+
+bool StageRounds::awaited(const MemberState& member) { return member.serves && !member.flushed && !member.ahead; }
+
+bool StageRounds::last_due() const {
+  if (!last_wanted_ || !last_made_) return last_wanted_;
+  return std::ranges::any_of(members(), [&](const auto& entry) {
+    const MemberState& member = *entry.second;
+    return awaited(member) && line_.has_newest(member) && !rests(member);
+  });
+}
+
+void StageRounds::want_last() {
+  last_wanted_ = options_.rule == RuleId::kDiloco;
+  blames_.try_now();
+  maybe_open();
+}
+
+// A member that was behind catches up, in about the time of a round's bytes; one that rests is tried again.
+void StageRounds::tend_last() {
+  if (!last_wanted_ || !last_made_ || round_) return;
+  bool anyone = false, one_rests = false;
+  for (const auto& [session, member] : members()) {
+    if (!awaited(*member)) continue;
+    anyone = true;
+    one_rests = one_rests || rests(*member);
+  }
+  last_wanted_ = anyone && loop_.now() < last_until_;
+  if (last_wanted_ && one_rests) blames_.try_now();
+}
+
+bool StageRounds::finished() {
+  if (round_) return false;
+  const bool no_step = next_step() == nullptr;
+  // With steps still to come that nobody sends, the warm-up never ends: there is nothing beyond the last step to
+  // secure.
+  if (no_step && !diloco_active()) last_wanted_ = false;
+  if (gave_up_) return true;
+  const bool anyone = std::ranges::any_of(members(), [](const auto& entry) { return entry.second->ready; });
+  return no_step && (!anyone || !last_wanted_);  // a step waits for whoever comes
+}
+
+void StageRounds::give_up() {
+  gave_up_ = true;
+  if (round_) abandon("the run ends without waiting for it");
+}
+
+}  // namespace shoal

@@ -1,0 +1,217 @@
+// What the launching process hears: of its links, its authority and its trainer.
+#include <algorithm>
+
+#include "authority/membership.h"
+#include "common/log.h"
+#include "runtime/launch/launch.h"
+#include "transport/one_taker.h"
+
+namespace shoal {
+
+namespace {
+constexpr std::size_t kReasonMax = 400;  // below limits::kTextMax
+}  // namespace
+
+// ---- transport ----
+
+std::optional<Session> Launch::linked_session(const PeerId& peer) const {
+  const auto remote = transport_ ? transport_->remote(peer) : std::nullopt;
+  return remote ? std::optional(remote->session) : std::nullopt;
+}
+
+void Launch::on_link_up(const Remote& remote) {
+  authority_->on_link_up(remote);
+  trainer_->on_link_up(remote);
+  if (env_.directory != nullptr) send(remote.peer, PeersQuery{});
+}
+
+void Launch::on_link_down(const Remote& remote, const Error&) {
+  authority_->on_link_down(remote);
+  trainer_->on_link_down(remote);
+  if (FinalStates* states = end_->states()) states->on_link_down(remote.peer);
+  payments_.drop(remote.peer);
+}
+
+void Launch::on_message(const Remote& remote, Message message, TransferId transfer, std::uint64_t frame_bytes) {
+  const InboundFrames frames{remote.peer, transfer};
+  const bool awaited = std::visit(
+      OneTaker{[&](const ManifestQuery&) { return send(remote.peer, Manifest{manifest_}), false; },
+               [&](const PeersQuery&) {
+                 if (env_.directory != nullptr) send(remote.peer, Peers{env_.directory->known(kExchangedMax)});
+                 return false;
+               },
+               [&](const Peers& peers) {
+                 if (env_.directory != nullptr) env_.directory->offer(peers.records);
+                 return false;
+               },
+               [&](JoinRequest& request) {
+                 if (!authority_->knows(remote.session))
+                   return on_stranger(remote, std::move(request), frames, frame_bytes);
+                 return authority_->on_message(remote, message), false;
+               },
+               [&](const AnyOf<Beat, Leave, Goodbye, RoundReport, MembersQuery> auto&) {
+                 return authority_->on_message(remote, message), false;
+               },
+               [&](const AnyOf<Gradient, Busy, Have, Gone, NeedKeyFrame, Progress> auto&) {
+                 return trainer_->on_hop_message(remote, message), false;
+               },
+               [&](const Waiting& waiting) {
+                 trainer_->on_hop_message(remote, message);
+                 return trainer_->on_waiting(remote, waiting), false;
+               },
+               [&](const CommitAck& ack) {
+                 trainer_->on_hop_message(remote, message);
+                 return trainer_->on_ack(remote, ack), false;
+               },
+               [&](const StateOffer& offer) {
+                 if (FinalStates* states = end_->states()) states->on_offer(remote.peer, offer);
+                 return false;
+               },
+               [&](const Chunk& chunk) {
+                 FinalStates* states = end_->states();
+                 return states != nullptr && states->on_chunk(chunk, frames, frame_bytes);
+               },
+               // The links' own, and what the launching process says and nobody says to it.
+               [](const AnyOf<Hello, Ping, Pong, ByteCredit, DropTransfer, Forward, Take, Release, Renew, Hint, Commit,
+                              JoinAnswer, Members, MembersChange, BeatAck, Fenced, End, Step, RoundOpen, RoundPart,
+                              RoundCommit, RoundAbandon, StateQuery, ChunkQuery, Manifest> auto&) { return false; }},
+      message);
+  if (transfer != 0 && !awaited) transport_->refuse(remote.peer, transfer);
+}
+
+// True: its frames are its payment for a dial.
+bool Launch::on_stranger(const Remote& remote, JoinRequest request, const InboundFrames& frames,
+                         std::uint64_t frame_bytes) {
+  if (payments_.awaits(remote.peer)) return false;  // one at a time
+  if (frames.transfer != 0 && frame_bytes == kDialPaymentBytes) {
+    if (const auto out = payments_.await(frames, std::move(request), env_.loop.now()))
+      transport_->refuse(out->peer, out->transfer);
+    return true;
+  }
+  dial_back_->check(remote, request, {.host = transport_->other_host(remote.peer), .paid = false});
+  return false;
+}
+
+void Launch::on_dialled_back(const DialBack::Verdict& verdict) {
+  const auto remote = transport_->remote(verdict.from.peer);
+  if (!remote || remote->session != verdict.from.session) return;  // its next session asks for itself
+  if (verdict.reached.ok()) return authority_->on_message(*remote, verdict.request);
+  JoinAnswer answer;
+  answer.unreachable = true;
+  answer.reason = verdict.reached.error().message.substr(0, kReasonMax);
+  if (verdict.failures == 1) {
+    write({.event = EventKind::kUnreachable, .about = remote->session, .cause = answer.reason});
+    if (const auto times = said_.due(short_name(remote->peer), env_.loop.now()))
+      owner_.on_notice("peer " + short_name(remote->peer) + " is not admitted: it cannot be dialled where it says (" +
+                       answer.reason + ")" + LogThrottle::text_of(*times));
+  }
+  answer.reason = "cannot be dialled: " + answer.reason;
+  send(remote->peer, std::move(answer));
+}
+
+void Launch::on_frames(const Remote& remote, TransferId transfer, Result<std::vector<Bytes>> frames) {
+  if (const auto paid = payments_.take({remote.peer, transfer})) {
+    if (frames.ok() && !authority_->knows(remote.session))
+      dial_back_->check(remote, *paid, {.host = transport_->other_host(remote.peer), .paid = true});
+    return;
+  }
+  if (FinalStates* states = end_->states()) states->on_frames({remote.peer, transfer}, std::move(frames));
+}
+
+// ---- the authority's port ----
+
+void Launch::send(const PeerId& peer, Message message) {
+  if (const auto sent = transport_->send(peer, std::move(message)); !sent.ok())
+    log_debug("not sent: ", sent.error().message);
+}
+
+std::vector<std::uint8_t> Launch::sign(ByteView body) {
+  const Signature signature = options_.key.sign(body);
+  return {signature.begin(), signature.end()};
+}
+
+void Launch::fence(const Session& session) { transport_->fence(session); }
+
+void Launch::on_members(const MemberList& list) {
+  // Posted: none of these may call back into the authority.
+  later([this, list] {
+    transport_->favour(peers_of(list));
+    trainer_->on_members(list);
+    if (FinalStates* states = end_->states()) states->on_members();
+    if (had_every_stage_ || book().ended()) return;
+    const bool all = std::all_of(list.stages.begin(), list.stages.end(), [](const StageMembers& stage) {
+      return std::any_of(stage.members.begin(), stage.members.end(),
+                         [](const Member& member) { return member.serving; });
+    });
+    if (!all || list.stages.size() < options_.config.pipeline.stages) return;
+    had_every_stage_ = true;
+    owner_.on_notice("every stage has a peer: training begins");
+    trainer_->start();
+  });
+}
+
+void Launch::on_round_commit(const RoundCommit& commit) {
+  later([this, commit] { trainer_->on_round_commit(commit); });
+}
+
+void Launch::on_round_abandoned(const RoundAbandon&) { ++rounds_abandoned_; }
+
+void Launch::on_restored(const RoundCommit& commit, const RecentCommits::TakenBack& taken) {
+  owner_.on_notice("stage " + std::to_string(commit.stage.value) + " went back to version " +
+                   std::to_string(commit.back_to->value) + ", called " + std::to_string(commit.version.value) +
+                   " from now on: nobody held the version before, and " + std::to_string(taken.entries()) +
+                   " contributions that its rounds had secured are lost");
+  later([this] { end_->on_restored(); });
+}
+
+void Launch::on_session_over(const Session& session, StageId stage, const std::string& why) {
+  owner_.on_notice("stage " + std::to_string(stage.value) + ": session " + short_name(session) + " is over (" + why +
+                   ")");
+  if (announcer_) announcer_->on_session_over(session, stage);  // else the log is replayed
+  later([this, session, why] { trainer_->on_session_over(session, why); });
+}
+
+void Launch::on_slow_log(Duration waited) {
+  owner_.on_notice("the disk has not confirmed a write of " + options_.folder + "/authority.log for " +
+                   std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(waited).count()) +
+                   " ms: the run waits for it. HINT: put --dir on a disk that others use less");
+}
+
+void Launch::on_log_failure(const Error& error) { end_->on_log_failure(error); }
+
+// ---- the trainer's owner ----
+
+void Launch::on_step(const Step& step) { authority_->on_step(step); }
+
+void Launch::on_train_line(const TrainLine& line) {
+  TrainLine whole = line;
+  whole.faults = authority_->tally().faults;
+  owner_.on_train_line(whole);
+}
+
+void Launch::on_progress(std::uint64_t run_targets, double loss, std::uint64_t step) {
+  BeatAck status;
+  status.run_targets = run_targets;
+  status.run_loss = loss;
+  status.run_step = step;
+  authority_->set_status(status);
+  announcer_->on_progress(run_targets, loss, step);
+}
+
+void Launch::on_parked(StageId stage, bool parked) {
+  if (trainer_->parked() != (parked ? 1u : 0u))
+    return;  // said once, when the first one waits and when none does any more
+  const std::string name = "stage " + std::to_string(stage.value);
+  owner_.on_notice(parked ? "parked: no live peer of " + name
+                          : "no microbatch waits for a peer of " + name + " any more");
+}
+
+void Launch::on_lost(const CommitBook::Listing& listing) {
+  log_info("lost: microbatch ", listing.microbatch.serial, " at stage ", listing.stage, " (", listing.cause, ")");
+}
+
+void Launch::on_validated(std::uint64_t samples, std::uint64_t of) {
+  owner_.on_headway({.what = "validating", .done = samples, .total = of});
+}
+
+}  // namespace shoal
