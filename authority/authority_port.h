@@ -8,8 +8,8 @@
 
 #include "authority/recent_commits.h"
 #include "common/event_loop.h"
+#include "common/rule_id.h"
 #include "events/event_record.h"
-#include "sync/outer_rule.h"
 #include "transport/limits.h"
 #include "transport/messages.h"
 

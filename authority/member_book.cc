@@ -126,6 +126,7 @@ void MemberBook::on_beat(MemberState& member, const Beat& beat) const {
   member.longest_job = std::chrono::milliseconds(beat.longest_ms);
   member.longest_any = std::max(member.longest_any, member.longest_job);
   member.rate = beat.rate;
+  member.capacity = beat.capacity;
   member.stranded = beat.stranded;
   member.delay = std::min<double>(beat.delay_milli / 1000.0, DelayHistogram::kBins - 1);
   member.steps = beat.inner_steps;

@@ -39,6 +39,7 @@ struct MemberState {
   bool beaten = false;              // it sent a beat, so that `held` is known
   std::optional<HeldState> held{};  // as its newest beat said
   double rate = 0;
+  Capacity capacity;               // as its newest beat said; for a planner
   bool stranded = false;           // as its newest beat said
   double delay = 0;                // so did this: mean of its gradients lately, in inner steps
   std::uint64_t steps = 0;         // that it made in its session

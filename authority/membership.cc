@@ -93,13 +93,35 @@ struct Membership::State {
     stop_timer();
   }
 
+  Status take(const Fenced& message) {
+    if (message.session == options.self) fenced(message.reason);
+    return {};
+  }
+
+  Status take(const Goodbye&) {
+    if (phase != Phase::kLeaving) return {};
+    over();
+    port.on_goodbye();
+    return {};
+  }
+
+  Status take(const End& end) {
+    over();
+    port.on_end(end.reason);
+    return {};
+  }
+
   void fenced(const std::string& reason) {
     over();
     port.on_fenced(reason);
   }
 
+  Status take(const JoinAnswer& answer) {
+    if (phase == Phase::kJoining) answered(answer);
+    return {};
+  }
+
   void answered(const JoinAnswer& answer) {
-    if (phase != Phase::kJoining) return;
     if (answer.unreachable && !answer.accepted) {
       arm(options.dial_retry);
       return port.on_unreachable(answer.reason);
@@ -123,14 +145,14 @@ struct Membership::State {
     return error.code == ErrorCode::kStale ? Status::success() : Status(error);
   }
 
-  Status take_list(const Members& members) {
+  Status take(const Members& members) {
     auto next = open_member_list(members, options.run, known());
     if (!next.ok()) return unless_stale(next.error());
     follow(std::move(*next), list_id(members.body));
     return Status::success();
   }
 
-  Status take_change(const MembersChange& message) {
+  Status take(const MembersChange& message) {
     const auto opened = open_list_change(message, options.run, known());
     if (!opened.ok()) return unless_stale(opened.error());
     const ListChange& change = *opened;
@@ -153,11 +175,12 @@ struct Membership::State {
     port.send_to_authority(MembersQuery{epoch, of});
   }
 
-  void look(const BeatAck& ack) {
+  Status take(const BeatAck& ack) {
     const Epoch ours = list ? list->epoch : Epoch(0);
     // What is told was durable before. So a lower one than ours means that an older log was put back: it is told there.
     if (ack.list_epoch > ours || (ack.list_epoch.value > 0 && ack.list_epoch < ours)) ask(ours, id);
     port.on_status(ack);
+    return {};
   }
 
   void follow(MemberList next, std::uint64_t next_id) {
@@ -185,26 +208,9 @@ void Membership::start() {
 
 void Membership::on_authority_up() { state_->say(); }
 
-Status Membership::on_message(const Message& message) {
-  State& s = *state_;
-  if (s.phase == Phase::kOver || s.phase == Phase::kIdle) return Status::success();
-  if (const auto* members = std::get_if<Members>(&message)) return s.take_list(*members);
-  if (const auto* change = std::get_if<MembersChange>(&message)) return s.take_change(*change);
-  if (const auto* answer = std::get_if<JoinAnswer>(&message)) {
-    s.answered(*answer);
-  } else if (const auto* fenced = std::get_if<Fenced>(&message)) {
-    if (fenced->session == s.options.self) s.fenced(fenced->reason);
-  } else if (std::holds_alternative<Goodbye>(message)) {
-    if (s.phase != Phase::kLeaving) return Status::success();
-    s.over();
-    s.port.on_goodbye();
-  } else if (const auto* end = std::get_if<End>(&message)) {
-    s.over();
-    s.port.on_end(end->reason);
-  } else if (const auto* ack = std::get_if<BeatAck>(&message)) {
-    s.look(*ack);
-  }
-  return Status::success();
+Status Membership::on_message(const MembershipMessage& message) {
+  if (state_->phase == Phase::kOver || state_->phase == Phase::kIdle) return Status::success();
+  return std::visit([this](const auto& m) { return state_->take(m); }, message);
 }
 
 void Membership::beat_now() {

@@ -18,6 +18,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <variant>
 
 #include "common/event_loop.h"
 #include "transport/messages.h"
@@ -33,6 +34,9 @@ struct MembershipOptions {
   Duration list_retry = 1s;  // of asking for a list
   Duration dial_retry = 5s;  // after the answer that nobody can dial us, or that it is too early
 };
+
+// What a peer's membership takes.
+using MembershipMessage = std::variant<JoinAnswer, Members, MembersChange, BeatAck, Fenced, Goodbye, End>;
 
 class MembershipPort {
  public:
@@ -60,9 +64,9 @@ class Membership {
   ~Membership();
   void start();
   void on_authority_up();
-  // Messages of other kinds are ignored. ERRORS (nothing changed): kCorrupt (signature), kForeign (another run's list),
+  // REQUIRES: the authority sent it. ERRORS (nothing changed): kCorrupt (signature), kForeign (another run's list),
   // kMalformed (also: a change that contradicts our list, which is then asked for anew), kTooLarge.
-  Status on_message(const Message& message);
+  Status on_message(const MembershipMessage& message);
   void beat_now();
   // Asks to go; on_goodbye follows when a round secured what we hold (`round_wanted`) or at once. Repeated with the
   // beats.

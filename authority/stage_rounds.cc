@@ -5,7 +5,6 @@
 
 #include "authority/patience.h"
 #include "common/log.h"
-#include "sync/round.h"
 #include "sync/round_budget.h"
 
 namespace shoal {
@@ -33,7 +32,7 @@ StageRounds::~StageRounds() {
 }
 
 bool StageRounds::diloco_active() const {
-  return options_.rule == RuleId::kDiloco && line_.step_done.value >= options_.warm_steps;
+  return !traits_of(options_.rule).every_step && line_.step_done.value >= options_.warm_steps;
 }
 
 // ---- opening ----
@@ -132,7 +131,8 @@ void StageRounds::open_round(const Step* step, std::vector<Session> members) {
   RoundOpen open;
   open.stage = line_.stage;
   open.round = RoundId(++line_.round_used.value);
-  open.rule = static_cast<std::uint8_t>(step != nullptr ? RuleId::kAllreduce : options_.rule);
+  const bool warm = step != nullptr && !traits_of(options_.rule).every_step;
+  open.rule = static_cast<std::uint8_t>(warm ? kWarmRule : options_.rule);
   if (step != nullptr) open.step = step->step;
   open.base = line_.version;
   open.members = std::move(members);
@@ -182,7 +182,7 @@ void StageRounds::on_report(const Remote& from, const RoundReport& report) {
   }
   RoundMember* member = round_->find(from.session);
   if (!round_->sent || member == nullptr) return;
-  switch (kind_of(report)) {
+  switch (report.kind) {
     case ReportKind::kContributed:
       if (const auto unfit = port_.unfit_for_round(report.stage, from.session, report.entries))
         return host_.end_session(from.session, "it brought to a round " + *unfit, true, {});
@@ -198,6 +198,7 @@ void StageRounds::on_report(const Remote& from, const RoundReport& report) {
       if (!member->agreed) member->agreed = report;
       break;
     case ReportKind::kWaiting:
+      if (!report.silent) return;  // for whom, it does not say
       member->waiting = {*report.silent, loop_.now()};
       return check_stall();
     case ReportKind::kFailed:

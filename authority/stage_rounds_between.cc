@@ -231,7 +231,7 @@ bool StageRounds::last_due() const {
 }
 
 void StageRounds::want_last() {
-  last_wanted_ = options_.rule == RuleId::kDiloco;
+  last_wanted_ = !traits_of(options_.rule).every_step;
   blames_.try_now();
   maybe_open();
 }

@@ -259,7 +259,6 @@ class LogFeed final : private AuthorityPort {
     beat.version = stage.version;
     beat.serving = true;
     beat.settled_targets = member.settled.size() * kTargets;
-    beat.progress = ++beats_;
     authority_->on_message(member.remote(), beat);
   }
   void beat_all() {
@@ -290,7 +289,7 @@ class LogFeed final : private AuthorityPort {
     RoundReport agreed;
     agreed.stage = open.stage;
     agreed.round = open.round;
-    agreed.ready = true;
+    agreed.kind = ReportKind::kAgreed;
     for (std::size_t i = 0; i < 8; ++i) agreed.digest.bytes[i] = static_cast<std::uint8_t>(open.round.value >> (8 * i));
     for (const BenchMember& member : stage.members) agreed.weight += member.in_round.size() * kTargets;
     for (const BenchMember& member : stage.members) authority_->on_message(member.remote(), agreed);
@@ -330,7 +329,7 @@ class LogFeed final : private AuthorityPort {
   Status failed_;
   bool syncing_ = false;
   TimerId beat_timer_{};
-  std::uint64_t beats_ = 0, told_ = 0, sessions_ = 0, most_bytes_ = 0;
+  std::uint64_t told_ = 0, sessions_ = 0, most_bytes_ = 0;
   int compactions_ = 0;
 };
 

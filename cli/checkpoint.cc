@@ -98,9 +98,7 @@ std::string utc_of(std::uint64_t seconds) {
   return std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts) == 0 ? "?" : text;
 }
 
-std::string rule_name(const CheckpointInfo& info) {
-  return std::string(kRuleNames[static_cast<std::size_t>(info.state.rule)]);
-}
+std::string rule_name(const CheckpointInfo& info) { return std::string(name_of(info.state.rule)); }
 
 std::string judgement(const CheckpointFile& file) {
   const std::string why = file.read.ok() ? "ok" : file.read.error().message;

@@ -28,7 +28,7 @@ std::string text_of_setup(const std::string& program) {
 
 int run(DemoArguments arguments, const GlobalOptions& global) {
   DemoOptions& options = arguments.options;
-  options.rule = arguments.rule == "allreduce" ? RuleId::kAllreduce : RuleId::kDiloco;
+  options.rule = *rule_named(arguments.rule);
   options.chaos = arguments.chaos != "none";
   const auto program = own_program();
   if (!program.ok()) return fail(program.error());
@@ -67,7 +67,7 @@ void add_demo(CLI::App& app, Program& program) {
   auto arguments = std::make_shared<DemoArguments>();
   DemoOptions& options = arguments->options;
   command->add_option("--rule", arguments->rule, "how replicas agree")
-      ->check(CLI::IsMember({"diloco", "allreduce"}))
+      ->check(CLI::IsMember(std::vector<std::string>(std::begin(kRuleNames), std::end(kRuleNames))))
       ->capture_default_str();
   command->add_option("--seed", options.seed, "of the model, the order of the text and the choice of victims")
       ->capture_default_str();

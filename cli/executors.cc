@@ -3,7 +3,10 @@
 #include <sys/sysinfo.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdlib>
 
+#include "common/os/resident_memory.h"
+#include "kernels/device.h"
 #include "stages/integer_executor.h"
 #include "stages/paced_executor.h"
 #include "stages/torch_device.h"
@@ -35,6 +38,16 @@ Status check_memory(const std::string& what, std::span<const StageSpec> specs, s
                                               " GiB; this machine has " + std::to_string(there >> 30) +
                                               " GiB of memory and swap. HINT: lower [model] layers or dim, or raise "
                                               "[pipeline] stages and share them among more machines");
+}
+
+std::optional<std::uint64_t> device_memory(const std::string& device) {
+  if (device == "cpu") {
+    const std::uint64_t left = available_memory();
+    return left > 0 ? std::optional(left) : std::nullopt;
+  }
+  const CudaReport report = probe_cuda();
+  const auto index = static_cast<std::size_t>(std::atoi(device.c_str() + device.find(':') + 1));
+  return index < report.devices.size() ? std::optional(report.devices[index].memory_bytes) : std::nullopt;
 }
 
 ExecutorFactory executor_factory(const ExecutorSection& section, const ComputeOptions& options) {

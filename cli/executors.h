@@ -2,6 +2,7 @@
 // Which executor a run's [executor] section means on this machine.
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <thread>
@@ -26,6 +27,8 @@ void add_compute_options(CLI::App& command, ComputeOptions& options);
 // the tensor library is asked for them. What a GPU holds is its driver's to say. ERRORS: kTooLarge, choose_device's.
 Status check_memory(const std::string& what, std::span<const StageSpec> specs, std::uint64_t copies,
                     const ComputeOptions& options);
+// Bytes of `device`, as choose_device names it: all of a GPU, what this machine has left now; none: not known.
+std::optional<std::uint64_t> device_memory(const std::string& device);
 inline constexpr std::uint64_t kCopiesInTraining = 4;  // at least: parameters, both moments, an accumulator
 // The factory's errors: check_memory's, the executor's.
 ExecutorFactory executor_factory(const ExecutorSection& section, const ComputeOptions& options);

@@ -188,6 +188,7 @@ class JoinProgram final : private Peer::Owner {
                         .contact_time = from_seconds(arguments_.patience_s),
                         .absence_time = from_seconds(arguments_.wait_s),
                         .once = arguments_.once};
+    options.device_memory = device_memory(device_name_);
     options.checkpoint_folders = checkpoint_folders_;
     if (arguments_.stage >= 0) options.wish = StageId(static_cast<std::uint16_t>(arguments_.stage));
     PeerEnvironment environment{
@@ -202,6 +203,7 @@ class JoinProgram final : private Peer::Owner {
         .factory_of = [compute = arguments_.compute](
                           const RunConfig& config) { return executor_factory(config.executor, compute); },
         .storage = storage_.get()};
+    if (device_name_ == "cpu") environment.memory_used = [] { return std::optional(resident_memory().now); };
     peer_ = std::make_unique<Peer>(std::move(options), std::move(environment), static_cast<Peer::Owner&>(*this));
   }
 

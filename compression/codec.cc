@@ -110,7 +110,7 @@ std::uint64_t rounding_seed(const MicrobatchId& microbatch, StageId edge, Tensor
   return Rng(microbatch.trainer + Rng(microbatch.serial + Rng(place).next()).next()).next();
 }
 
-Result<HostTensor> decode_tensor(ByteView frame, DType dtype, const Shape& shape, const BaseView* base) {
+Status decode_tensor_into(ByteView frame, DType dtype, const Shape& shape, MutableByteView out, const BaseView* base) {
   SHOAL_ASSIGN(const FrameHeader header, parse_frame_header(frame));
   if (header.dtype != dtype || header.shape != shape) {
     return make_error(ErrorCode::kMalformed, "tensor frame: " + text_of(header.shape) + " of type " +
@@ -118,9 +118,13 @@ Result<HostTensor> decode_tensor(ByteView frame, DType dtype, const Shape& shape
                                                  text_of(shape) + " of type " +
                                                  std::to_string(static_cast<int>(dtype)));
   }
+  return codec_for(header.codec).decode(frame, base, out);
+}
+
+Result<HostTensor> decode_tensor(ByteView frame, DType dtype, const Shape& shape, const BaseView* base) {
   SHOAL_ASSIGN(const std::uint64_t bytes, tensor_bytes(shape, dtype));
   UnclearedMemory memory(bytes);
-  SHOAL_TRY(codec_for(header.codec).decode(frame, base, memory.view()));
+  SHOAL_TRY(decode_tensor_into(frame, dtype, shape, memory.view(), base));
   return HostTensor{dtype, shape, std::move(memory).freeze()};
 }
 

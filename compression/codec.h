@@ -50,7 +50,7 @@ constexpr bool keeps_whole_numbers(CodecId codec) {
 
 enum class TensorRole : std::uint8_t { kActivation = 0, kGradient = 1, kTokens = 2, kParameters = 3 };
 
-// What a frame says about itself; everything is checked before memory for the tensor is reserved.
+// What a frame says about itself; everything is checked before a value is decoded.
 struct FrameHeader {
   CodecId codec = CodecId::kRaw;
   std::uint8_t version = 1;
@@ -98,7 +98,10 @@ const Codec& codec_for(CodecId id);
 // bytes. `edge`: the stage before it, as in EdgeCodecs.
 std::uint64_t rounding_seed(const MicrobatchId& microbatch, StageId edge, TensorRole role);
 
-// Header check, allocation and decode in one: the tensor must have exactly `dtype` and `shape`.
+// Header check and decode in one: the tensor must have exactly `dtype` and `shape`. `out` as Codec::decode's.
+Status decode_tensor_into(ByteView frame, DType dtype, const Shape& shape, MutableByteView out,
+                          const BaseView* base = nullptr);
+// The same into memory of its own.
 Result<HostTensor> decode_tensor(ByteView frame, DType dtype, const Shape& shape, const BaseView* base = nullptr);
 
 }  // namespace shoal

@@ -1,8 +1,8 @@
 #pragma once
 // What the codecs share.
+#include "common/uncleared_memory.h"
 #include "compression/codec.h"
 #include "compression/frame.h"
-#include "compression/uncleared_memory.h"
 
 namespace shoal {
 

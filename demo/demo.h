@@ -6,8 +6,8 @@
 #include <string>
 
 #include "common/result.h"
+#include "common/rule_id.h"
 #include "demo/report.h"
-#include "sync/outer_rule.h"
 
 namespace shoal {
 

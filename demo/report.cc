@@ -93,7 +93,7 @@ std::string rejoin_text(const DemoResult& r) {
 
 double validation_bound(const DemoResult& r) {
   if (!is_long_run(r)) return 1.08;
-  return r.rule == RuleId::kAllreduce ? 1.01 : 1.05;
+  return traits_of(r.rule).demo_loss_ratio;
 }
 
 std::vector<std::string> demo_failures(const DemoResult& r) {

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "common/rule_id.h"
 #include "demo/figures.h"
 #include "demo/processor_watch.h"
 #include "events/audit/audit.h"
-#include "sync/outer_rule.h"
 
 namespace shoal {
 

@@ -23,7 +23,7 @@ std::string quoted(const std::string& text) {
 
 std::string demo_toml(const DemoRun& run) {
   std::ostringstream out;
-  const bool diloco = run.rule == RuleId::kDiloco;
+  const bool every_step = traits_of(run.rule).every_step;
   out << "# A byte-level language model over a swarm on one machine: what `shoal demo` runs.\n"
       << "[run]\nname = \"demo\"\nseed = " << run.seed << "\n\n"
       << "[model]\nlayers = " << std::max<std::uint32_t>(kLayers, run.stages)
@@ -38,17 +38,17 @@ std::string demo_toml(const DemoRun& run) {
       << "\n"
       // Gradients in flight are made at older weights, and that is what validation beside `solo` pays for. On two
       // cores two of them give nine tenths of the rate of four.
-      << (diloco ? "in_flight = " + std::to_string(std::max<int>(2, run.stages / 2)) +
-                       "                # few: what is under way is computed at older weights\n"
-                 : "")
-      << "\n[sync]\nrule = \""
-      << (diloco ? "diloco\"\n" : "allreduce\"\nmode = \"drain\"               # no gradient at older weights\n");
-  if (diloco) {
+      << (every_step ? ""
+                     : "in_flight = " + std::to_string(std::max<int>(2, run.stages / 2)) +
+                           "                # few: what is under way is computed at older weights\n")
+      << "\n[sync]\nrule = \"" << name_of(run.rule) << "\"\n"
+      << (every_step ? "mode = \"drain\"               # no gradient at older weights\n" : "");
+  if (!every_step) {
     out << "inner_batch = 2048           # 4 microbatches to a step of one replica\ninner_steps = 4\nouter_lr = "
            "0.9\nouter_momentum = 0.3\n"
         << "warm_steps = 16              # as allreduce, until the moments mean something\n";
   }
-  out << "microbatches_per_step = " << (diloco ? 16 : 8) << "\n\n"
+  out << "microbatches_per_step = " << (every_step ? 8 : 16) << "\n\n"
       << "[wire]\nforward = \"" << run.codec << "\"\nbackward = \"int8\"\n\n"
       << "[end]\ntokens = " << run.end_tokens << "\n";
   return out.str();

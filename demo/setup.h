@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "sync/outer_rule.h"
+#include "common/rule_id.h"
 
 namespace shoal {
 

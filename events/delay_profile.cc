@@ -6,6 +6,7 @@
 
 #include "common/check.h"
 #include "common/os/posix_file.h"
+#include "common/rule_id.h"
 
 namespace shoal {
 namespace {
@@ -69,8 +70,8 @@ class Reader {
   Status read_rule(const Json& value, std::string& rule) const {
     if (!value.is_string()) return wrong("rule", "must be a text");
     rule = value.get<std::string>();
-    if (rule.empty() || rule == "allreduce" || rule == "diloco") return {};
-    return wrong("rule", "must be \"allreduce\", \"diloco\" or \"\" where nobody knows");
+    if (rule.empty() || rule_named(rule)) return {};
+    return wrong("rule", "must be the name of a rule, or \"\" where nobody knows");
   }
 
   Result<std::uint64_t> number(const Json& value, const std::string& key) const {

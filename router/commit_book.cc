@@ -145,8 +145,6 @@ std::optional<CommitBook::Listing> CommitBook::on_ack(const CommitAckItem& item,
     case CommitState::kMerged:  // only a round's commit marks it; this one comes from the authority's log as well
       it->second.stages[stage] = StageState::kCommitted;
       return std::nullopt;
-    case CommitState::kFenced:
-      return std::nullopt;  // the authority's word lists
     case CommitState::kGone:
     case CommitState::kDropped:
       break;

@@ -46,11 +46,11 @@ bool Courier::waiting(const MicrobatchId& microbatch) const {
   return it != hops_.end() && !it->second.won;
 }
 
-void Courier::drop_hop(const MicrobatchId& microbatch, std::optional<ReleaseWhy> why) {
+void Courier::drop_hop(const MicrobatchId& microbatch, Drop how) {
   const auto it = hops_.find(microbatch);
   if (it == hops_.end()) return;
   set_parked(it->second, false);
-  while (!it->second.children.empty()) drop_child(it->second, it->second.children.back().lease, why);
+  while (!it->second.children.empty()) drop_child(it->second, it->second.children.back().lease, how);
   active_.erase(microbatch);
   hops_.erase(it);
 }
@@ -100,7 +100,7 @@ void Courier::reject(const MicrobatchId& microbatch, const std::string& why, Tim
   owner_.write(claim_event(EventKind::kGradientRejected, microbatch, bad, lease, why));
   health_.missed(bad, now);
   hop.tried[bad].not_before = now + kRejectedFor;
-  drop_child(hop, lease, ReleaseWhy::kLost);
+  drop_child(hop, lease, Drop::kReleased);
   hop.won.reset();
   hop.below.clear();
   ask(hop, now);
@@ -188,7 +188,7 @@ void Courier::on_gradient_header(const Remote& from, const Gradient& message, Tr
   Hop* hop = find(message.lease, from.session);
   if (hop == nullptr) {
     ++counters_.late;
-    release(from.session, message.lease, ReleaseWhy::kLate);
+    release(from.session, message.lease);
   }
   if (hop == nullptr || hop->won) {
     if (transfer != 0) neighbours_.refuse(from, transfer);
@@ -207,7 +207,7 @@ void Courier::on_gradient(const Session& from, const Gradient& message, std::vec
   Hop* hop = find(message.lease, from);
   if (hop == nullptr) {
     ++counters_.late;
-    return release(from, message.lease, ReleaseWhy::kLate);
+    return release(from, message.lease);
   }
   if (hop->won) return;  // a repeat
   Child* child = hop->child_of(message.lease);
@@ -223,7 +223,7 @@ void Courier::on_gradient(const Session& from, const Gradient& message, std::vec
   std::vector<Lease> losers;
   for (const Child& other : hop->children)
     if (other.lease != message.lease) losers.push_back(other.lease);
-  for (const Lease& lease : losers) drop_child(*hop, lease, ReleaseWhy::kLost);
+  for (const Lease& lease : losers) drop_child(*hop, lease, Drop::kReleased);
   rates_.ended(from);
   set_parked(*hop, false);
   owner_.on_won(id, message, std::move(frames));
@@ -234,7 +234,7 @@ void Courier::on_progress(const Session& from, const Progress& message, TimePoin
   for (const ProgressItem& item : message.items) {
     Hop* hop = find(item.lease, from);
     if (hop == nullptr) {
-      release(from, item.lease, ReleaseWhy::kLate);
+      release(from, item.lease);
       continue;
     }
     rates_.report_queue(from, std::chrono::milliseconds(message.queue_ms), now);
@@ -333,7 +333,7 @@ Courier::Child* Courier::Hop::child_of(const Session& session) {
   return nullptr;
 }
 
-void Courier::drop_child(Hop& hop, const Lease& lease, std::optional<ReleaseWhy> why) {
+void Courier::drop_child(Hop& hop, const Lease& lease, Drop how) {
   const auto it =
       std::find_if(hop.children.begin(), hop.children.end(), [&](const Child& c) { return c.lease == lease; });
   if (it == hop.children.end()) return;
@@ -343,9 +343,9 @@ void Courier::drop_child(Hop& hop, const Lease& lease, std::optional<ReleaseWhy>
   hop.children.erase(it);  // `lease` may have been a part of it
   by_lease_.erase(child.lease);
   if (!(hop.won && *hop.won == child.lease)) rates_.ended(child.session);
-  if (!why) return;
+  if (how == Drop::kUnsaid) return;
   if (child.transfer != 0) neighbours_.drop(child.session, child.transfer);
-  release(child.session, child.lease, *why);
+  release(child.session, child.lease);
 }
 
 void Courier::end_branch(const MicrobatchId& microbatch, Child& child, BranchEnd end) {
@@ -357,12 +357,12 @@ void Courier::give_back(Child& child) {
 }
 
 void Courier::make_room(Hop& hop, std::size_t limit) {
-  while (hop.children.size() >= limit) drop_child(hop, hop.children.front().lease, ReleaseWhy::kCrowded);
+  while (hop.children.size() >= limit) drop_child(hop, hop.children.front().lease, Drop::kReleased);
 }
 
 void Courier::lose_child(Hop& hop, const Lease& lease, TimePoint now) {
   const bool newest = !hop.children.empty() && hop.children.back().lease == lease;
-  drop_child(hop, lease, std::nullopt);
+  drop_child(hop, lease, Drop::kUnsaid);
   if (hop.children.empty()) {
     ask(hop, now);
     return;

@@ -70,12 +70,12 @@ class Courier {
   // REQUIRES: holds.
   SampleId sample_of(const MicrobatchId& microbatch) const { return hops_.at(microbatch).spec.sample; }
   // Ends the hop; children are released. No-op when there is none.
-  void close(const MicrobatchId& microbatch, ReleaseWhy why) { drop_hop(microbatch, why); }
+  void close(const MicrobatchId& microbatch) { drop_hop(microbatch, Drop::kReleased); }
   // Our own entry is committed (the trainer: its path is logged): tells the winning child once, renews no more. The hop
   // is kept until forget(): a late word about the winning claim must not be answered with a Release that could overtake
   // the COMMIT.
   void commit(const MicrobatchId& microbatch);
-  void forget(const MicrobatchId& microbatch) { drop_hop(microbatch, std::nullopt); }
+  void forget(const MicrobatchId& microbatch) { drop_hop(microbatch, Drop::kUnsaid); }
   // Our entry learnt that a gradient waits elsewhere.
   void take(const MicrobatchId& microbatch, const GradientHint& hint, TimePoint now);
   // The gradient that came could not be used (not finite, malformed): that child is out, another is asked.
@@ -172,8 +172,9 @@ class Courier {
   // A process of the stage that is asked is reached: a word about a claim came, or a link to it came up.
   void note_reached(TimePoint now);
 
+  enum class Drop : bool { kUnsaid, kReleased };  // what ends is told nothing, or Release
   Hop* find(const Lease& lease, const Session& from);
-  void release(const Session& to, const Lease& lease, ReleaseWhy why) { neighbours_.send(to, Release{lease, why}); }
+  void release(const Session& to, const Lease& lease) { neighbours_.send(to, Release{lease}); }
   void arm(Hop& hop, TimePoint now);
   Choice ask(Hop& hop, TimePoint now);  // a new child, or a retry later
   void ask_peer(Hop& hop, const Session& peer, const std::optional<GradientHint>& hint, TimePoint now);
@@ -192,8 +193,8 @@ class Courier {
   void retry_later(Hop& hop, TimePoint now);
   void make_room(Hop& hop, std::size_t limit);                   // fewer children than `limit`: the oldest go
   void lose_child(Hop& hop, const Lease& lease, TimePoint now);  // Busy, Gone or its session over
-  void drop_child(Hop& hop, const Lease& lease, std::optional<ReleaseWhy> why);  // none: it is told nothing
-  void drop_hop(const MicrobatchId& microbatch, std::optional<ReleaseWhy> why);
+  void drop_child(Hop& hop, const Lease& lease, Drop how);
+  void drop_hop(const MicrobatchId& microbatch, Drop how);
   void set_parked(Hop& hop, bool parked);
   // `hinted`: its gradient waits somewhere, and a full peer has credits apart for that.
   Choice choose(Hop& hop, bool hinted, TimePoint now);

@@ -114,7 +114,7 @@ void Courier::ask_peer(Hop& hop, const Session& peer, const std::optional<Gradie
   if (it == hops_.end()) return;
   if (!transfer.ok()) {  // no link to be had or its queue is full: as if it had said Busy
     it->second.tried[peer].not_before = now + kUnsentFor;
-    drop_child(it->second, lease, std::nullopt);
+    drop_child(it->second, lease, Drop::kUnsaid);
     if (!it->second.children.empty()) arm(it->second, now);
     retry_later(it->second, now);
     return;
@@ -150,7 +150,7 @@ void Courier::on_need_key_frame(const Session& from, const NeedKeyFrame& message
   Hop* hop = find(message.lease, from);
   if (hop == nullptr) {
     ++counters_.late;
-    return release(from, message.lease, ReleaseWhy::kLate);
+    return release(from, message.lease);
   }
   Child* child = hop->child_of(message.lease);
   note_answer(*hop, *child, now);
@@ -166,7 +166,7 @@ void Courier::on_need_key_frame(const Session& from, const NeedKeyFrame& message
   if (hop == nullptr) return;
   if (transfer.ok()) return frames_sent(id, *hop->child_of(message.lease), *transfer);
   hop->tried[from].not_before = now + kUnsentFor;
-  release(from, message.lease, ReleaseWhy::kLost);
+  release(from, message.lease);
   lose_child(*hop, message.lease, now);
 }
 

@@ -215,7 +215,7 @@ void Ledger::end(Entry& e, std::string_view cause, bool device_done) {
     return;
   }
   refuse_frames(e);
-  courier_.close(e.microbatch, ReleaseWhy::kOver);
+  courier_.close(e.microbatch);
   const bool in_window = windows_.slot_of(e.name.serial).has_value();
   say(in_window ? EventKind::kUndo : EventKind::kDrop, e, cause);
   if (in_window) return move(e, EntryState::kUndoing);

@@ -39,7 +39,9 @@ void add_options(CLI::App& app, Arguments& a) {
       ->capture_default_str();
   app.add_option("--stages", a.stages, "stages")->capture_default_str();
   app.add_option("--replicas", a.replicas, "peers of a stage")->capture_default_str();
-  app.add_option("--rule", a.rule, "outer rule")->check(CLI::IsMember({"diloco", "allreduce"}))->capture_default_str();
+  app.add_option("--rule", a.rule, "outer rule")
+      ->check(CLI::IsMember(std::vector<std::string>(std::begin(kRuleNames), std::end(kRuleNames))))
+      ->capture_default_str();
   app.add_option("--round-budget", a.round_budget_s, "seconds a round may take: less, and more members miss one")
       ->capture_default_str();
   app.add_option("--fault-every", a.fault_every_s, "seconds between two faults, on average")->capture_default_str();
@@ -74,7 +76,7 @@ ScenarioResult run_seed(const Arguments& a, std::uint64_t seed) {
   options.seed = seed;
   options.stages = a.stages;
   options.replicas = a.replicas;
-  options.config = small_config(a.rule == "diloco" ? RuleId::kDiloco : RuleId::kAllreduce, a.stages, a.microbatches);
+  options.config = small_config(*rule_named(a.rule), a.stages, a.microbatches);
   options.config.pipeline.replicas = a.replicas;
   options.round_budget = from_seconds(a.round_budget_s);
   options.dht = true;

@@ -10,23 +10,7 @@
 namespace shoal {
 namespace {
 
-constexpr std::size_t kLanes = 8;
 constexpr double kMeanGradientMax = 1e18;  // its square still fits a float moment
-
-double block_sum(const float* values, std::size_t count) {
-  double lanes[kLanes] = {};
-  const std::size_t whole = count - count % kLanes;
-  for (std::size_t i = 0; i < whole; i += kLanes) {
-    for (std::size_t lane = 0; lane < kLanes; ++lane) {
-      const double value = values[i + lane];
-      lanes[lane] += value * value;
-    }
-  }
-  for (std::size_t i = whole; i < count; ++i) lanes[i - whole] += static_cast<double>(values[i]) * values[i];
-  double sum = 0;
-  for (const double lane : lanes) sum += lane;
-  return sum;
-}
 
 // Plain pointers and no aliasing promises beyond equality: every output element depends on inputs of the same index
 // only. The term of the step before is compiled out and not multiplied by 0, which could turn the sign of a zero.
@@ -62,30 +46,6 @@ void apply_range(const AdamWFactors& f, float keep, const AdamWArrays& a, std::s
 }
 
 }  // namespace
-
-ParallelFor serial_for() {
-  return [](std::size_t count, std::size_t, const std::function<void(std::size_t, std::size_t)>& body) {
-    if (count > 0) body(0, count);
-  };
-}
-
-double sum_of_squares(std::span<const float> values, const ParallelFor& parallel) {
-  const std::size_t blocks = (values.size() + kNormBlock - 1) / kNormBlock;
-  std::vector<double> sums(blocks);
-  parallel(blocks, 1, [&](std::size_t begin, std::size_t end) {
-    for (std::size_t block = begin; block < end; ++block) {
-      const std::size_t offset = block * kNormBlock;
-      sums[block] = block_sum(values.data() + offset, std::min(kNormBlock, values.size() - offset));
-    }
-  });
-  double total = 0;
-  for (const double sum : sums) total += sum;
-  return total;
-}
-
-double norm_of(std::span<const float> values, const ParallelFor& parallel) {
-  return std::sqrt(sum_of_squares(values, parallel));
-}
 
 Result<double> mean_gradient_norm(std::span<const float> gradient_sum, std::uint64_t targets,
                                   const ParallelFor& parallel) {

@@ -3,25 +3,14 @@
 // (stages/muon.h). Pure functions; borrow everything. The result does not depend on how the work is cut among threads:
 // sums go by fixed blocks, the rest is per element.
 #include <cstdint>
-#include <functional>
 #include <span>
 
 #include "common/result.h"
+#include "kernels/norm.h"
 #include "stages/executor.h"
 #include "stages/stage_spec.h"
 
 namespace shoal {
-
-// Calls body(begin, end) for pieces that cover [0, count) once, in any order and on any threads; returns when all are
-// done.
-using ParallelFor =
-    std::function<void(std::size_t count, std::size_t grain, const std::function<void(std::size_t, std::size_t)>&)>;
-ParallelFor serial_for();
-
-// Sum of squares in double: blocks of kNormBlock elements over 8 interleaved lanes, blocks added in order.
-inline constexpr std::size_t kNormBlock = 8192;
-double sum_of_squares(std::span<const float> values, const ParallelFor& parallel = serial_for());
-double norm_of(std::span<const float> values, const ParallelFor& parallel = serial_for());
 
 // Norm of the mean gradient. ERRORS: kNonFinite (a value is not finite, or so large that its square would overflow a
 // moment).

@@ -1,8 +1,9 @@
 #pragma once
 // Computes one stage: forward, backward, undo, inner step. Knows entries, windows and stamps; knows nothing of peers or
-// messages. Implementations: stages/torch_executor.h (product), stages/integer_executor.h (exact integers, for proofs),
-// stages/paced_executor.h (integers with a settable duration and real frame sizes). All pass
-// tests/stages/executor_contract.h.
+// messages. Activations and gradients cross its border through the coder of each pass (stages/frame_coder.h), so that
+// nobody outside knows where they lie. Implementations: stages/torch_executor.h (product), stages/integer_executor.h
+// (exact integers, for proofs), stages/paced_executor.h (integers with a settable duration and real frame sizes). All
+// pass tests/stages/executor_contract.h.
 //
 // Thread: one thread at a time (the peer's device thread); every call computes and returns. Owns its arena and whatever
 // entries keep.
@@ -15,6 +16,7 @@
 #include "common/result.h"
 #include "common/tensor_view.h"
 #include "stages/arena.h"
+#include "stages/frame_coder.h"
 #include "stages/stage_spec.h"
 
 namespace shoal {
@@ -22,19 +24,16 @@ namespace shoal {
 struct ForwardInput {
   EntrySerial entry = 0;
   MicrobatchId microbatch;
-  HostTensor tokens;      // (B, T + 1) ids (holds_ids): inputs are columns [0, T), targets columns [1, T]
-  HostTensor activation;  // (B, T, d) kF32; undefined on the first stage
+  HostTensor tokens;  // (B, T + 1) ids (holds_ids): inputs are columns [0, T), targets columns [1, T]
 };
 
 struct ForwardOutput {
-  HostTensor activation;      // (B, T, d) kF32; undefined on the last stage
   double loss_sum = 0;        // last stage: sum over targets of the cross entropy, nats
   std::uint64_t targets = 0;  // B * T
   WeightStamp stamp = 0;
 };
 
 struct BackwardOutput {
-  HostTensor gradient;      // (B, T, d): d(sum of losses)/d(input activation); undefined on the first stage
   WeightStamp stamp = 0;    // weights the gradient was made at
   bool recomputed = false;  // the kept graph was gone, forward ran again
 };
@@ -64,20 +63,22 @@ class StageExecutor {
   virtual Arena& arena() = 0;
   virtual WeightStamp stamp() const = 0;
 
-  // Keeps input and graph under `entry`. ERRORS: kMalformed (shape or dtype differs from the spec, token id >= V),
-  // kNonFinite (input or output), kTooLarge (device memory). On error nothing is kept.
-  virtual Result<ForwardOutput> forward(const ForwardInput& input) = 0;
+  // Decodes the activation (B, T, d) kF32 (none on the first stage), computes, encodes the activation for the next
+  // stage (none on the last one). Keeps input and graph under `entry`. ERRORS: kMalformed (tokens of another shape or
+  // dtype than the spec's, token id >= V), kNonFinite (input or output, by microbatch and role), kTooLarge (device
+  // memory), the coder's. On error nothing is kept.
+  virtual Result<ForwardOutput> forward(const ForwardInput& input, FrameCoder& coder) = 0;
 
   // Forward only, at the anchor; keeps nothing.
-  virtual Result<ForwardOutput> evaluate(const ForwardInput& input) = 0;
+  virtual Result<ForwardOutput> evaluate(const ForwardInput& input, FrameCoder& coder) = 0;
 
-  // Writes one scratch gradient, screens it, adds it and the microbatch's tag to the window. Runs forward again at the
-  // current stamp when the graph was dropped. Keeps input and `gradient` so that undo can repeat it. `gradient` is
-  // undefined on the last stage. Without a window nothing is added, and the entry is forgotten: its gradient came too
-  // late to be used here, what it hands on may still be of use. ERRORS: kNonFinite (nothing was added), kMalformed,
-  // kGone (no such entry).
-  virtual Result<BackwardOutput> backward(EntrySerial entry, const HostTensor& gradient,
-                                          std::optional<WindowSlot> window) = 0;
+  // Decodes the gradient of the stage's output (B, T, d) kF32 (none on the last stage), writes one scratch gradient,
+  // screens it, adds it and the microbatch's tag to the window, encodes the gradient of the stage's input: d(sum of
+  // losses)/d(input activation), (B, T, d) (none on the first stage). Runs forward again at the current stamp when the
+  // graph was dropped. Keeps both inputs as tensors, so that undo can repeat it. Without a window nothing is added, and
+  // the entry is forgotten: its gradient came too late to be used here, what it hands on may still be of use.
+  // ERRORS: kNonFinite (by microbatch and role), kGone (no such entry), the coder's; nothing was added.
+  virtual Result<BackwardOutput> backward(EntrySerial entry, FrameCoder& coder, std::optional<WindowSlot> window) = 0;
 
   // Takes a counted entry out of its window: same gradient, at the weights that made it, with the sign flipped; then
   // forgets the entry. REQUIRES: counted, not settled. Returns false when those weights are gone (inexact: taken out at

@@ -17,6 +17,8 @@ bool well_sized(const HostTensor& tensor) {
   return tensor.bytes.size() == static_cast<std::size_t>(element_count(tensor.shape)) * size_of(tensor.dtype);
 }
 
+}  // namespace
+
 Status check_tokens(const StageSpec& spec, const ForwardInput& input) {
   const HostTensor& tokens = input.tokens;
   const Shape& shape = tokens.shape;
@@ -35,17 +37,7 @@ Status check_tokens(const StageSpec& spec, const ForwardInput& input) {
   return Status::success();
 }
 
-// (B, T, d), float, of the right number of bytes.
-Status check_shape(const StageSpec& spec, const ForwardInput& input, const HostTensor& tensor, const char* role) {
-  const Shape expected{sequences_of(input), spec.model.positions, spec.model.dim};
-  if (tensor.dtype == DType::kF32 && tensor.shape == expected && well_sized(tensor)) return Status::success();
-  return malformed(input.microbatch, std::string(role) + " has shape " + text_of(tensor.shape) + ", expected " +
-                                         text_of(expected) + " of f32");
-}
-
-}  // namespace
-
-std::int64_t sequences_of(const ForwardInput& input) { return input.tokens.shape[0]; }
+std::int64_t sequences_of(const StageInput& input) { return input.tokens.shape[0]; }
 
 Status check_finite(std::span<const float> values, const MicrobatchId& microbatch, std::string_view role) {
   if (all_finite(values)) return Status::success();
@@ -54,25 +46,6 @@ Status check_finite(std::span<const float> values, const MicrobatchId& microbatc
   out << "microbatch " << microbatch << ": " << role << " holds " << values[first.value_or(0)] << " at element "
       << first.value_or(0) << " of " << values.size();
   return make_error(ErrorCode::kNonFinite, out.str());
-}
-
-Status check_forward_input(const StageSpec& spec, const ForwardInput& input) {
-  SHOAL_TRY(check_tokens(spec, input));
-  if (spec.is_first()) {
-    if (input.activation.defined()) return malformed(input.microbatch, "the first stage takes no activation");
-    return Status::success();
-  }
-  SHOAL_TRY(check_shape(spec, input, input.activation, "activation"));
-  return check_finite(input.activation.f32(), input.microbatch, "input activation");
-}
-
-Status check_gradient(const StageSpec& spec, const ForwardInput& input, const HostTensor& gradient) {
-  if (spec.is_last()) {
-    if (gradient.defined()) return malformed(input.microbatch, "the last stage takes no gradient");
-    return Status::success();
-  }
-  SHOAL_TRY(check_shape(spec, input, gradient, "gradient"));
-  return check_finite(gradient.f32(), input.microbatch, "output gradient");
 }
 
 }  // namespace shoal

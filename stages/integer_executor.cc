@@ -34,7 +34,7 @@ std::uint64_t token_checksum(const HostTensor& tokens) {
 }
 
 // What leaves stages 0 .. `stages - 1` forwards, or, with `backward`, stages last .. `stage`.
-std::uint64_t path_checksum(const StageSpec& spec, const ForwardInput& input, std::uint16_t stage, bool backward) {
+std::uint64_t path_checksum(const StageSpec& spec, const StageInput& input, std::uint16_t stage, bool backward) {
   std::uint64_t sum = mix64(count_tag(input.microbatch), token_checksum(input.tokens));
   const std::uint32_t last = backward ? spec.stages - 1u : stage;
   for (std::uint32_t k = 0; k <= last; ++k) sum = mix64(sum, k);
@@ -44,7 +44,7 @@ std::uint64_t path_checksum(const StageSpec& spec, const ForwardInput& input, st
   return sum;
 }
 
-HostTensor tensor_of(const StageSpec& spec, const ForwardInput& input, std::uint64_t checksum) {
+HostTensor tensor_of(const StageSpec& spec, const StageInput& input, std::uint64_t checksum) {
   const Shape shape{sequences_of(input), spec.model.positions, spec.model.dim};
   Buffer buffer(static_cast<std::size_t>(element_count(shape)) * sizeof(float));
   const std::span<float> values = buffer.as<float>();
@@ -77,7 +77,7 @@ double integer_loss(const MicrobatchId& microbatch, std::uint64_t targets) {
   return static_cast<double>(count_tag(microbatch) % 1024) * static_cast<double>(targets);
 }
 
-Status IntegerExecutor::expect(const HostTensor& tensor, std::uint64_t checksum, const ForwardInput& input,
+Status IntegerExecutor::expect(const HostTensor& tensor, std::uint64_t checksum, const StageInput& input,
                                const char* role) {
   const std::span<const float> values = tensor.f32();
   const Pattern pattern = pattern_of(checksum);
@@ -93,7 +93,7 @@ Status IntegerExecutor::expect(const HostTensor& tensor, std::uint64_t checksum,
   return Status::success();
 }
 
-Result<WindowedExecutor::Computed> IntegerExecutor::compute(const ForwardInput& input, ArenaRole weights,
+Result<WindowedExecutor::Computed> IntegerExecutor::compute(const StageInput& input, ArenaRole weights,
                                                             bool keep_graph) {
   const std::uint16_t stage = spec().stage.value;
   if (!spec().is_first()) {
@@ -105,14 +105,14 @@ Result<WindowedExecutor::Computed> IntegerExecutor::compute(const ForwardInput& 
   if (spec().is_last()) {
     computed.output.loss_sum = integer_loss(input.microbatch, computed.output.targets);
   } else {
-    computed.output.activation = tensor_of(spec(), input, path_checksum(spec(), input, stage, false));
+    computed.activation = tensor_of(spec(), input, path_checksum(spec(), input, stage, false));
   }
   if (keep_graph)
     computed.graph = std::make_unique<BufferGraph>((stamp() + (weights == ArenaRole::kOther ? 1 : 0)) % 2);
   return computed;
 }
 
-Result<HostTensor> IntegerExecutor::differentiate(Graph& graph, const ForwardInput& input, const HostTensor& gradient,
+Result<HostTensor> IntegerExecutor::differentiate(Graph& graph, const StageInput& input, const HostTensor& gradient,
                                                   ArenaRole accumulator, float sign) {
   const std::uint16_t stage = spec().stage.value;
   if (!spec().is_last()) {

@@ -38,8 +38,8 @@ class IntegerExecutor : public WindowedExecutor {
 
  protected:
   SwappableArena& swappable_arena() override { return arena_; }
-  Result<Computed> compute(const ForwardInput& input, ArenaRole weights, bool keep_graph) override;
-  Result<HostTensor> differentiate(Graph& graph, const ForwardInput& input, const HostTensor& gradient,
+  Result<Computed> compute(const StageInput& input, ArenaRole weights, bool keep_graph) override;
+  Result<HostTensor> differentiate(Graph& graph, const StageInput& input, const HostTensor& gradient,
                                    ArenaRole accumulator, float sign) override;
   Result<double> window_norm(ArenaRole accumulator, const InnerStep& step) override;
   void write_step(ArenaRole accumulator, const InnerStep& step, double norm, std::span<const float> shift) override;
@@ -48,7 +48,7 @@ class IntegerExecutor : public WindowedExecutor {
 
  private:
   struct BufferGraph;  // which of the two parameter buffers it reads
-  Status expect(const HostTensor& tensor, std::uint64_t checksum, const ForwardInput& input, const char* role);
+  Status expect(const HostTensor& tensor, std::uint64_t checksum, const StageInput& input, const char* role);
   // Of the weights that stand in a buffer now.
   WeightStamp stamp_in(std::uint64_t buffer) const { return stamp() % 2 == buffer ? stamp() : stamp() - 1; }
 

@@ -8,13 +8,12 @@ Wait wait_asleep() {
   return [](Duration duration) { std::this_thread::sleep_for(duration); };
 }
 
-Result<WindowedExecutor::Computed> PacedExecutor::compute(const ForwardInput& input, ArenaRole weights,
-                                                          bool keep_graph) {
+Result<WindowedExecutor::Computed> PacedExecutor::compute(const StageInput& input, ArenaRole weights, bool keep_graph) {
   spend(pace_.forward);
   return IntegerExecutor::compute(input, weights, keep_graph);
 }
 
-Result<HostTensor> PacedExecutor::differentiate(Graph& graph, const ForwardInput& input, const HostTensor& gradient,
+Result<HostTensor> PacedExecutor::differentiate(Graph& graph, const StageInput& input, const HostTensor& gradient,
                                                 ArenaRole accumulator, float sign) {
   spend(pace_.backward);
   return IntegerExecutor::differentiate(graph, input, gradient, accumulator, sign);

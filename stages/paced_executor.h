@@ -29,8 +29,8 @@ class PacedExecutor : public IntegerExecutor {
   Pace pace() const { return pace_; }
 
  protected:
-  Result<Computed> compute(const ForwardInput& input, ArenaRole weights, bool keep_graph) override;
-  Result<HostTensor> differentiate(Graph& graph, const ForwardInput& input, const HostTensor& gradient,
+  Result<Computed> compute(const StageInput& input, ArenaRole weights, bool keep_graph) override;
+  Result<HostTensor> differentiate(Graph& graph, const StageInput& input, const HostTensor& gradient,
                                    ArenaRole accumulator, float sign) override;
   void write_step(ArenaRole accumulator, const InnerStep& step, double norm, std::span<const float> shift) override;
   void write_shift(std::span<const float> shift) override;

@@ -30,6 +30,8 @@ TorchArena::TorchArena(const StageSpec& spec, const std::string& device)
 
 TorchArena::~TorchArena() = default;
 
+const c10::Device& TorchArena::device() const { return slots_->device; }
+
 TorchArena::Slot& TorchArena::slot(ArenaRole role) const {
   SHOAL_CHECK(role < ArenaRole::kCount_);
   return slots_->all[static_cast<std::size_t>(role)];

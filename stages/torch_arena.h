@@ -12,6 +12,9 @@
 namespace at {
 class Tensor;
 }
+namespace c10 {
+struct Device;
+}
 
 namespace shoal {
 
@@ -36,6 +39,7 @@ class TorchArena : public SwappableArena {
   // How many references to the role's memory exist outside this arena: saved tensors of graphs. 0 when nobody else can
   // read it.
   std::uint64_t outside_references(ArenaRole role) const;
+  const c10::Device& device() const;
   bool on_host() const { return on_host_; }
 
  private:

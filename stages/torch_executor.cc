@@ -53,8 +53,7 @@ bool all_finite_parallel(std::span<const float> values) {
   return finite;
 }
 
-Status screen(const at::Tensor& host_values, const MicrobatchId& microbatch, std::string_view role) {
-  const std::span<const float> values = floats_of(host_values);
+Status screen(std::span<const float> values, const MicrobatchId& microbatch, std::string_view role) {
   if (all_finite_parallel(values)) return Status::success();
   return check_finite(values, microbatch, role);
 }
@@ -104,7 +103,6 @@ TorchExecutor::TorchExecutor(const StageSpec& spec, const std::string& device, c
     : WindowedExecutor(spec),
       arena_(spec, device),
       parameters_(parameters_of(spec)),
-      device_(device),
       threads_(options.threads),
       host_math_(arena_.on_host() && !options.tensor_math) {
   use_threads();
@@ -126,20 +124,18 @@ at::Tensor TorchExecutor::to_device(const HostTensor& tensor) const {
   // from_blob takes a mutable pointer; nothing writes to it.
   auto* memory = const_cast<std::uint8_t*>(tensor.bytes.data());
   const at::Tensor host = at::from_blob(memory, tensor.shape, at::TensorOptions().dtype(at::kFloat));
-  return arena_.on_host() ? host : host.to(c10::Device(device_));
+  return arena_.on_host() ? host : host.to(arena_.device());
 }
 
-Result<WindowedExecutor::Computed> TorchExecutor::compute(const ForwardInput& input, ArenaRole weights,
-                                                          bool keep_graph) {
+Result<WindowedExecutor::Computed> TorchExecutor::compute(const StageInput& input, ArenaRole weights, bool keep_graph) {
   return guard_torch([&] { return run_layers(input, weights, keep_graph); });
 }
 
-Result<WindowedExecutor::Computed> TorchExecutor::run_layers(const ForwardInput& input, ArenaRole weights,
+Result<WindowedExecutor::Computed> TorchExecutor::run_layers(const StageInput& input, ArenaRole weights,
                                                              bool keep_graph) {
   use_threads();
   const at::AutoGradMode mode(keep_graph);
   const std::span<const at::Tensor> leaves = arena_.leaves(weights);
-  const c10::Device device(device_);
   auto graph = std::make_unique<TorchGraph>();
   graph->inputs.assign(leaves.begin(), leaves.end());
   const ModelSpec& model = spec().model;
@@ -150,7 +146,7 @@ Result<WindowedExecutor::Computed> TorchExecutor::run_layers(const ForwardInput&
   };
   at::Tensor x;
   if (spec().is_first()) {
-    x = family.embed(model, token_columns(input.tokens, 0).to(device), part(0));
+    x = family.embed(model, token_columns(input.tokens, 0).to(arena_.device()), part(0));
   } else {
     x = to_device(input.activation);
     if (keep_graph) x.requires_grad_(true);
@@ -162,27 +158,27 @@ Result<WindowedExecutor::Computed> TorchExecutor::run_layers(const ForwardInput&
   computed.output.targets = static_cast<std::uint64_t>(sequences_of(input)) * model.positions;
   if (spec().is_last()) {
     const at::Tensor logits = family.logits(model, x, part(1 + model.layers));
-    const at::Tensor targets = token_columns(input.tokens, 1).to(device).view({-1});
+    const at::Tensor targets = token_columns(input.tokens, 1).to(arena_.device()).view({-1});
     // Not reduced, so that the sum can be taken in double.
     graph->output = at::cross_entropy_loss(logits, targets, {}, at::Reduction::None);
     const at::Tensor losses = graph->output.detach().cpu();
-    SHOAL_TRY(screen(losses, input.microbatch, "loss"));
+    SHOAL_TRY(screen(floats_of(losses), input.microbatch, "loss"));
     for (const float loss : floats_of(losses)) computed.output.loss_sum += loss;
   } else {
     graph->output = x;
-    computed.output.activation = host_tensor_of(x);
-    SHOAL_TRY(screen(x.detach().cpu(), input.microbatch, "output activation"));
+    computed.activation = host_tensor_of(x);
+    SHOAL_TRY(screen(computed.activation.f32(), input.microbatch, "output activation"));
   }
   if (keep_graph) computed.graph = std::move(graph);
   return computed;
 }
 
-Result<HostTensor> TorchExecutor::differentiate(Graph& graph, const ForwardInput& input, const HostTensor& gradient,
+Result<HostTensor> TorchExecutor::differentiate(Graph& graph, const StageInput& input, const HostTensor& gradient,
                                                 ArenaRole accumulator, float sign) {
   return guard_torch([&] { return run_backward(static_cast<TorchGraph&>(graph), input, gradient, accumulator, sign); });
 }
 
-Result<HostTensor> TorchExecutor::run_backward(TorchGraph& graph, const ForwardInput& input, const HostTensor& gradient,
+Result<HostTensor> TorchExecutor::run_backward(TorchGraph& graph, const StageInput& input, const HostTensor& gradient,
                                                ArenaRole accumulator, float sign) {
   use_threads();
   const at::Tensor seed = spec().is_last() ? at::ones_like(graph.output) : to_device(gradient);
@@ -190,17 +186,15 @@ Result<HostTensor> TorchExecutor::run_backward(TorchGraph& graph, const ForwardI
   HostTensor input_gradient;
   if (!spec().is_first()) {
     input_gradient = host_tensor_of(all.back());
-    if (!all_finite_parallel(input_gradient.f32())) {
-      return check_finite(input_gradient.f32(), input.microbatch, "input gradient").error();
-    }
+    SHOAL_TRY(screen(input_gradient.f32(), input.microbatch, "input gradient"));
   }
   SHOAL_TRY(accumulate(std::span(all).first(parameters_.size()), input, accumulator, sign));
   return input_gradient;
 }
 
 // Screens all, then adds all (with sign 0 nothing): an error leaves the window as it was.
-Status TorchExecutor::accumulate(std::span<const at::Tensor> gradients, const ForwardInput& input,
-                                 ArenaRole accumulator, float sign) {
+Status TorchExecutor::accumulate(std::span<const at::Tensor> gradients, const StageInput& input, ArenaRole accumulator,
+                                 float sign) {
   const at::NoGradGuard no_grad;
   std::vector<at::Tensor> contiguous;
   for (const at::Tensor& gradient : gradients) contiguous.push_back(gradient.contiguous());
@@ -209,7 +203,7 @@ Status TorchExecutor::accumulate(std::span<const at::Tensor> gradients, const Fo
     for (std::size_t i = 1; i < contiguous.size(); ++i) finite = finite.logical_and(at::isfinite(contiguous[i]).all());
     if (!finite.item<bool>()) {
       for (std::size_t i = 0; i < contiguous.size(); ++i) {
-        SHOAL_TRY(screen(contiguous[i].cpu(), input.microbatch, "gradient of " + parameters_[i].name));
+        SHOAL_TRY(screen(floats_of(contiguous[i].cpu()), input.microbatch, "gradient of " + parameters_[i].name));
       }
     }
     if (sign == 0) return Status::success();
@@ -220,7 +214,7 @@ Status TorchExecutor::accumulate(std::span<const at::Tensor> gradients, const Fo
     return Status::success();
   }
   for (std::size_t i = 0; i < contiguous.size(); ++i) {
-    SHOAL_TRY(screen(contiguous[i], input.microbatch, "gradient of " + parameters_[i].name));
+    SHOAL_TRY(screen(floats_of(contiguous[i]), input.microbatch, "gradient of " + parameters_[i].name));
   }
   if (sign == 0) return Status::success();
   const std::span<float> sums = arena_.span(accumulator);

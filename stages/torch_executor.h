@@ -32,8 +32,8 @@ class TorchExecutor : public WindowedExecutor {
 
  protected:
   SwappableArena& swappable_arena() override { return arena_; }
-  Result<Computed> compute(const ForwardInput& input, ArenaRole weights, bool keep_graph) override;
-  Result<HostTensor> differentiate(Graph& graph, const ForwardInput& input, const HostTensor& gradient,
+  Result<Computed> compute(const StageInput& input, ArenaRole weights, bool keep_graph) override;
+  Result<HostTensor> differentiate(Graph& graph, const StageInput& input, const HostTensor& gradient,
                                    ArenaRole accumulator, float sign) override;
   Result<double> window_norm(ArenaRole accumulator, const InnerStep& step) override;
   void write_step(ArenaRole accumulator, const InnerStep& step, double norm, std::span<const float> shift) override;
@@ -43,11 +43,10 @@ class TorchExecutor : public WindowedExecutor {
 
  private:
   struct TorchGraph;
-  Result<Computed> run_layers(const ForwardInput& input, ArenaRole weights, bool keep_graph);
-  Result<HostTensor> run_backward(TorchGraph& graph, const ForwardInput& input, const HostTensor& gradient,
+  Result<Computed> run_layers(const StageInput& input, ArenaRole weights, bool keep_graph);
+  Result<HostTensor> run_backward(TorchGraph& graph, const StageInput& input, const HostTensor& gradient,
                                   ArenaRole accumulator, float sign);
-  Status accumulate(std::span<const at::Tensor> gradients, const ForwardInput& input, ArenaRole accumulator,
-                    float sign);
+  Status accumulate(std::span<const at::Tensor> gradients, const StageInput& input, ArenaRole accumulator, float sign);
   void write_step_with_tensors(ArenaRole accumulator, const AdamWFactors& factors, std::span<const float> shift);
   std::vector<at::Tensor> matrix_updates(const AdamWFactors& factors);
   at::Tensor matrix_of(const at::Tensor& flat, std::size_t parameter) const;
@@ -58,7 +57,6 @@ class TorchExecutor : public WindowedExecutor {
 
   TorchArena arena_;
   std::vector<ParameterSpec> parameters_;
-  std::string device_;
   int threads_;
   bool host_math_;
 };

@@ -1,6 +1,9 @@
 #include "stages/windowed_executor.h"
 
+#include <cmath>
+
 #include "common/check.h"
+#include "common/uncleared_memory.h"
 
 namespace shoal {
 
@@ -8,32 +11,54 @@ ArenaRole accumulator_of(WindowSlot window) {
   return window == WindowSlot::kA ? ArenaRole::kAccumulatorA : ArenaRole::kAccumulatorB;
 }
 
-Result<ForwardOutput> WindowedExecutor::forward(const ForwardInput& input) {
+Result<HostTensor> WindowedExecutor::decode(FrameCoder& coder, const StageInput& input, std::string_view role) const {
+  const Shape shape{sequences_of(input), spec_.model.positions, spec_.model.dim};
+  UnclearedMemory memory(static_cast<std::size_t>(element_count(shape)) * sizeof(float));
+  SHOAL_ASSIGN(const double size, coder.decode({DType::kF32, shape, memory.view()}));
+  const HostTensor tensor{DType::kF32, shape, std::move(memory).freeze()};
+  if (!std::isfinite(size)) SHOAL_TRY(check_finite(tensor.f32(), input.microbatch, role));
+  return tensor;
+}
+
+Result<StageInput> WindowedExecutor::take_input(const ForwardInput& input, FrameCoder& coder) const {
+  SHOAL_TRY(check_tokens(spec_, input));
+  StageInput taken{input.microbatch, input.tokens, {}};
+  if (spec_.is_first()) return taken;
+  SHOAL_ASSIGN(taken.activation, decode(coder, taken, "input activation"));
+  return taken;
+}
+
+Result<ForwardOutput> WindowedExecutor::forward(const ForwardInput& input, FrameCoder& coder) {
   SHOAL_CHECK(!entries_.contains(input.entry));
-  SHOAL_TRY(check_forward_input(spec_, input));
-  SHOAL_ASSIGN(Computed computed, compute(input, ArenaRole::kCurrent, true));
+  SHOAL_ASSIGN(StageInput taken, take_input(input, coder));
+  SHOAL_ASSIGN(Computed computed, compute(taken, ArenaRole::kCurrent, true));
+  if (!spec_.is_last()) SHOAL_TRY(coder.encode({computed.activation.view()}));
   computed.output.stamp = stamp_;
   Entry& entry = entries_[input.entry];
-  entry.input = input;
+  entry.input = std::move(taken);
   entry.graph = std::move(computed.graph);
   entry.stamp = stamp_;
   return std::move(computed.output);
 }
 
-Result<ForwardOutput> WindowedExecutor::evaluate(const ForwardInput& input) {
-  SHOAL_TRY(check_forward_input(spec_, input));
-  SHOAL_ASSIGN(Computed computed, compute(input, ArenaRole::kAnchor, false));
+Result<ForwardOutput> WindowedExecutor::evaluate(const ForwardInput& input, FrameCoder& coder) {
+  SHOAL_ASSIGN(const StageInput taken, take_input(input, coder));
+  SHOAL_ASSIGN(Computed computed, compute(taken, ArenaRole::kAnchor, false));
+  if (!spec_.is_last()) SHOAL_TRY(coder.encode({computed.activation.view()}));
   computed.output.stamp = stamp_;
   return std::move(computed.output);
 }
 
-Result<BackwardOutput> WindowedExecutor::backward(EntrySerial serial, const HostTensor& gradient,
+Result<BackwardOutput> WindowedExecutor::backward(EntrySerial serial, FrameCoder& coder,
                                                   std::optional<WindowSlot> window) {
   const auto found = entries_.find(serial);
   if (found == entries_.end()) return make_error(ErrorCode::kGone, "backward: no entry " + std::to_string(serial));
   Entry& entry = found->second;
   SHOAL_CHECK(!entry.counted);
-  SHOAL_TRY(check_gradient(spec_, entry.input, gradient));
+  HostTensor gradient;
+  if (!spec_.is_last()) {
+    SHOAL_ASSIGN(gradient, decode(coder, entry.input, "output gradient"));
+  }
 
   BackwardOutput output;
   std::unique_ptr<Graph> graph = std::move(entry.graph);
@@ -44,7 +69,11 @@ Result<BackwardOutput> WindowedExecutor::backward(EntrySerial serial, const Host
     output.recomputed = true;
   }
   const ArenaRole accumulator = accumulator_of(window.value_or(WindowSlot::kA));
-  SHOAL_ASSIGN(output.gradient, differentiate(*graph, entry.input, gradient, accumulator, window ? 1.0f : 0.0f));
+  SHOAL_ASSIGN(const HostTensor made, differentiate(*graph, entry.input, gradient, accumulator, window ? 1.0f : 0.0f));
+  if (!spec_.is_first()) {
+    const Status encoded = coder.encode({made.view()});
+    SHOAL_CHECK(encoded.ok());
+  }
   output.stamp = entry.stamp;
   if (!window) {
     entries_.erase(found);
@@ -53,7 +82,7 @@ Result<BackwardOutput> WindowedExecutor::backward(EntrySerial serial, const Host
   swappable_arena().tag(accumulator) += count_tag(entry.input.microbatch);
   entry.counted = true;
   entry.window = *window;
-  entry.gradient = gradient;
+  entry.gradient = std::move(gradient);
   return output;
 }
 

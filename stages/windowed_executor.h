@@ -18,14 +18,20 @@
 
 namespace shoal {
 
+// What a stage computes a microbatch from, as the entry keeps it.
+struct StageInput {
+  MicrobatchId microbatch;
+  HostTensor tokens;      // as ForwardInput's
+  HostTensor activation;  // (B, T, d) kF32, finite; undefined on the first stage
+};
+
 class WindowedExecutor : public StageExecutor {
  public:
   const StageSpec& spec() const override { return spec_; }
   WeightStamp stamp() const override { return stamp_; }
-  Result<ForwardOutput> forward(const ForwardInput& input) override;
-  Result<ForwardOutput> evaluate(const ForwardInput& input) override;
-  Result<BackwardOutput> backward(EntrySerial entry, const HostTensor& gradient,
-                                  std::optional<WindowSlot> window) override;
+  Result<ForwardOutput> forward(const ForwardInput& input, FrameCoder& coder) override;
+  Result<ForwardOutput> evaluate(const ForwardInput& input, FrameCoder& coder) override;
+  Result<BackwardOutput> backward(EntrySerial entry, FrameCoder& coder, std::optional<WindowSlot> window) override;
   Result<bool> undo(EntrySerial entry) override;
   void settle(EntrySerial entry) override;
   void drop(EntrySerial entry) override;
@@ -53,17 +59,18 @@ class WindowedExecutor : public StageExecutor {
   };
   struct Computed {
     ForwardOutput output;
+    HostTensor activation;         // (B, T, d) kF32, finite; undefined on the last stage
     std::unique_ptr<Graph> graph;  // null unless asked for
   };
 
   virtual SwappableArena& swappable_arena() = 0;
-  // Forward at the parameters of `weights` (kCurrent, kOther or kAnchor). The input has passed check_forward_input.
+  // Forward at the parameters of `weights` (kCurrent, kOther or kAnchor).
   // ERRORS: kNonFinite, kTooLarge, kMalformed (the content is not what this stage expects).
-  virtual Result<Computed> compute(const ForwardInput& input, ArenaRole weights, bool keep_graph) = 0;
+  virtual Result<Computed> compute(const StageInput& input, ArenaRole weights, bool keep_graph) = 0;
   // Consumes the graph: computes all gradients, screens them, adds sign * parameter gradient to the accumulator (0:
-  // leaves it as it is) and returns the input gradient. On error nothing was added. `gradient` has passed the checks of
-  // shape and finiteness.
-  virtual Result<HostTensor> differentiate(Graph& graph, const ForwardInput& input, const HostTensor& gradient,
+  // leaves it as it is) and returns the input gradient. On error nothing was added. `gradient`: (B, T, d) kF32, finite;
+  // undefined on the last stage.
+  virtual Result<HostTensor> differentiate(Graph& graph, const StageInput& input, const HostTensor& gradient,
                                            ArenaRole accumulator, float sign) = 0;
   // Norm of the window's mean gradient; writes nothing. ERRORS: kNonFinite.
   virtual Result<double> window_norm(ArenaRole accumulator, const InnerStep& step) = 0;
@@ -77,7 +84,7 @@ class WindowedExecutor : public StageExecutor {
 
  private:
   struct Entry {
-    ForwardInput input;
+    StageInput input;
     HostTensor gradient;           // of a counted entry, for undo
     std::unique_ptr<Graph> graph;  // of a waiting entry, while its buffer stands
     WeightStamp stamp = 0;         // of the graph, then of the counted gradient
@@ -85,6 +92,9 @@ class WindowedExecutor : public StageExecutor {
     bool counted = false;
   };
 
+  Result<StageInput> take_input(const ForwardInput& input, FrameCoder& coder) const;
+  // (B, T, d). `role` names it where a value is not finite.
+  Result<HostTensor> decode(FrameCoder& coder, const StageInput& input, std::string_view role) const;
   InnerStepResult swap_and_count(double norm, std::uint64_t graphs_dropped);
   void forget_shift();
 
@@ -99,14 +109,12 @@ class WindowedExecutor : public StageExecutor {
 
 ArenaRole accumulator_of(WindowSlot window);
 
-// Shapes, dtypes, token range and finiteness, as executor.h says. ERRORS: kMalformed, kNonFinite.
-Status check_forward_input(const StageSpec& spec, const ForwardInput& input);
-// `gradient` must be (B, T, d) and finite, undefined on the last stage.
-Status check_gradient(const StageSpec& spec, const ForwardInput& input, const HostTensor& gradient);
+// Shape, dtype and range, as executor.h says. ERRORS: kMalformed.
+Status check_tokens(const StageSpec& spec, const ForwardInput& input);
 // Names the microbatch, the role and the first offending element.
 Status check_finite(std::span<const float> values, const MicrobatchId& microbatch, std::string_view role);
 
-// B and T of the tokens. REQUIRES: they passed check_forward_input.
-std::int64_t sequences_of(const ForwardInput& input);
+// B. REQUIRES: the tokens passed check_tokens.
+std::int64_t sequences_of(const StageInput& input);
 
 }  // namespace shoal

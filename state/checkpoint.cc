@@ -101,9 +101,9 @@ Result<CheckpointInfo> info_of(const StringMap& metadata) {
   SHOAL_TRY(read.number("shoal.sequence", info.sequence));
   SHOAL_TRY(read.number("shoal.saved", info.saved_s));
   SHOAL_ASSIGN(const std::string rule, read.text("shoal.rule"));
-  const auto name = std::ranges::find(kRuleNames, rule);
-  if (name == std::end(kRuleNames)) return malformed("of the rule \"" + rule + "\", which this program does not have");
-  info.state.rule = static_cast<RuleId>(name - std::begin(kRuleNames));
+  const auto id = rule_named(rule);
+  if (!id) return malformed("of the rule \"" + rule + "\", which this program does not have");
+  info.state.rule = *id;
   SHOAL_TRY(check_signature(metadata, info.peer));
   return info;
 }
@@ -135,7 +135,7 @@ std::vector<Bytes> checkpoint_parts(const CheckpointOrigin& origin, const Bytes&
                      {"shoal.digest", hex_of(digest_of_image(image))},
                      {"shoal.stage", std::to_string(header.stage.value)},
                      {"shoal.version", std::to_string(header.version.value)},
-                     {"shoal.rule", std::string(kRuleNames[static_cast<std::size_t>(header.rule)])},
+                     {"shoal.rule", std::string(name_of(header.rule))},
                      {"shoal.tag", std::to_string(header.tag)},
                      {"shoal.sequence", std::to_string(origin.sequence)},
                      {"shoal.saved", std::to_string(origin.saved_s)}};

@@ -48,10 +48,9 @@ void begin_digest(Hasher& hasher, const StateHeader& header) {
 }  // namespace
 
 std::vector<std::uint64_t> image_sizes(std::uint64_t floats) {
-  const OuterRules rules;
   std::vector<std::uint64_t> sizes;
-  for (const RuleId id : {RuleId::kAllreduce, RuleId::kDiloco})
-    sizes.push_back(kStateHeaderBytes + (1 + rules.of(id)->shared_roles().size()) * floats * sizeof(float));
+  for (const RuleTraits& rule : kRuleTraits)
+    sizes.push_back(kStateHeaderBytes + (1 + rule.shared_arrays) * floats * sizeof(float));
   return sizes;
 }
 

@@ -20,7 +20,7 @@ inline constexpr std::size_t kStateHeaderBytes = 40;
 inline constexpr std::uint64_t kStateImageBytesMax = 8ull << 30;  // larger ones are not fetched
 
 struct StateHeader {
-  RuleId rule = RuleId::kAllreduce;
+  RuleId rule{};
   std::uint8_t roles = 0;
   StageId stage;
   Version version;

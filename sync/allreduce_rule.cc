@@ -15,7 +15,6 @@ class AllreduceRule final : public OuterRule {
  public:
   explicit AllreduceRule(const AllreduceOptions& options) : options_(options) {}
   RuleId id() const override { return RuleId::kAllreduce; }
-  bool every_step() const override { return true; }
   std::unique_ptr<PayloadSum> make_sum(Bytes own, std::size_t members, std::size_t self) const override {
     return make_dense_sum(DenseSum::kSum, std::move(own), members, self);
   }

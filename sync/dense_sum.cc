@@ -1,7 +1,6 @@
 // Payloads of plain floats: what allreduce and diloco bring.
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -9,7 +8,7 @@
 
 #include "common/bulk_bytes.h"
 #include "common/check.h"
-#include "stages/adamw.h"
+#include "kernels/norm.h"
 #include "sync/payload.h"
 #include "sync/rule_arrays.h"
 
@@ -40,7 +39,7 @@ class DensePayloadSum final : public PayloadSum {
 
   double size_of(const Bytes& piece) const override {
     const std::span<const float> values = dense_values(piece);
-    return values.size() < kJudgedValues ? 0 : norm_of(values) / std::sqrt(static_cast<double>(values.size()));
+    return values.size() < kJudgedValues ? 0 : root_mean_square(values);
   }
 
   void add(const Bytes& piece, std::uint64_t weight, std::uint64_t total) override {

@@ -10,7 +10,6 @@ class DilocoRule final : public OuterRule {
  public:
   explicit DilocoRule(const DilocoOptions& options) : options_(options) {}
   RuleId id() const override { return RuleId::kDiloco; }
-  bool every_step() const override { return false; }
   std::unique_ptr<PayloadSum> make_sum(Bytes own, std::size_t members, std::size_t self) const override {
     return make_dense_sum(options_.sum ? DenseSum::kSum : DenseSum::kWeightedMean, std::move(own), members, self);
   }

@@ -12,18 +12,15 @@
 // candidates only.
 #include <cstdint>
 #include <memory>
-#include <string_view>
 #include <vector>
 
 #include "common/ids.h"
 #include "common/result.h"
+#include "common/rule_id.h"
 #include "stages/executor.h"
 #include "sync/payload.h"
 
 namespace shoal {
-
-enum class RuleId : std::uint8_t { kAllreduce = 0, kDiloco = 1 };
-inline constexpr std::string_view kRuleNames[] = {"allreduce", "diloco"};  // by id; as in RUN.toml
 
 struct RoundContext {
   RoundId round;
@@ -38,7 +35,7 @@ class OuterRule {
  public:
   virtual ~OuterRule() = default;
   virtual RuleId id() const = 0;
-  virtual bool every_step() const = 0;  // a window belongs to one step, a round to one window
+  bool every_step() const { return traits_of(id()).every_step; }  // a window belongs to one step, a round to one window
   // How the payloads of one round become one; `own` = what contribute() brought.
   virtual std::unique_ptr<PayloadSum> make_sum(Bytes own, std::size_t members, std::size_t self) const = 0;
   // What this member brings. Takes the snapshot that the round is about. A member without work brings weight 0 and

@@ -30,12 +30,6 @@ bool names(const RoundCommit& commit, const Session& session) {
 
 }  // namespace
 
-ReportKind kind_of(const RoundReport& report) {
-  if (report.ready) return ReportKind::kAgreed;
-  if (report.silent && report.reason.empty()) return ReportKind::kWaiting;
-  return !report.reason.empty() ? ReportKind::kFailed : ReportKind::kContributed;
-}
-
 struct Round::State {
   State(RoundHost& host, EventLoop& loop, Session self, StageId stage)
       : host(host), loop(loop), self(self), stage(stage) {}
@@ -113,9 +107,10 @@ struct Round::State {
     stop_timer();
     reducer.reset();
     RoundReport message;
+    message.kind = ReportKind::kFailed;
     message.silent = silent;
     message.malformed = malformed;
-    message.reason = reason.empty() ? "no reason" : std::move(reason);
+    message.reason = std::move(reason);
     report(std::move(message));
     if (early_commit) fall_behind(*early_commit, false, "the round was committed before this member had its sum");
   }
@@ -176,6 +171,7 @@ struct Round::State {
     if (!watch.stalled(now)) return;
     if (early_commit) return fall_behind(RoundCommit(*early_commit), false, "it was committed, and nothing moves here");
     RoundReport waiting;
+    waiting.kind = ReportKind::kWaiting;
     waiting.stage = stage;
     waiting.round = open.round;
     const std::optional<std::size_t> missing = reducer->missing();
@@ -251,7 +247,7 @@ struct Round::State {
     phase = Phase::kReported;
     digest = *made;
     RoundReport message;
-    message.ready = true;
+    message.kind = ReportKind::kAgreed;
     message.digest = digest;
     message.weight = weight;
     message.tag = tag;

@@ -15,8 +15,8 @@
 //   contributed  entries, weight and tag of this member, before any of its parts leaves. The authority commits a round
 //                only when it has this from every member, since the sum holds all of them: so the commit can name every
 //                entry that the new anchor contains
-//   waiting      `silent` and no reason: no byte of the round has moved here for a while; every second while that is so
-//   agreed       (ready) digest of the candidate, weight and tag of the whole sum
+//   waiting      no byte of the round has moved here for a while; every second while that is so
+//   agreed       digest of the candidate, weight and tag of the whole sum
 //   failed       or instead: a reason, and who was `silent` (itself: it was not ready within the budget) or sent what
 //                is `malformed`
 // clang-format on
@@ -34,9 +34,6 @@
 #include "transport/messages.h"
 
 namespace shoal {
-
-enum class ReportKind : std::uint8_t { kContributed, kWaiting, kAgreed, kFailed };
-ReportKind kind_of(const RoundReport& report);
 
 // What the round asks of the peer it lives in. Implemented by runtime's peer. Callbacks may come at once or later, on
 // the loop; one that comes after cancel(), abandon() or fell_behind() is ignored.

@@ -36,9 +36,9 @@ struct IsStrongInt<StrongInt<Tag, Rep>> : std::true_type {};
 constexpr PeerRole last_of(PeerRole) { return PeerRole::kObserver; }
 constexpr ForwardKind last_of(ForwardKind) { return ForwardKind::kEvaluate; }
 constexpr BusyReason last_of(BusyReason) { return BusyReason::kAhead; }
-constexpr ReleaseWhy last_of(ReleaseWhy) { return ReleaseWhy::kOver; }
 constexpr CommitState last_of(CommitState) { return CommitState::kDropped; }
 constexpr HopPhase last_of(HopPhase) { return HopPhase::kStranded; }
+constexpr ReportKind last_of(ReportKind) { return ReportKind::kFailed; }
 
 // The ids have no fields() of their own: common/ knows nothing of the wire.
 template <class T>

@@ -1,10 +1,11 @@
 #pragma once
 // Every message of the protocol, as plain structs in five headers, one an area; and the numbers of their types.
 //
-// A message is packed as a msgpack array in the order of its SHOAL_FIELDS (transport/envelope.h); fields are only ever
-// appended. Run, protocol version and session of the sender are settled once per connection by Hello and not repeated.
-// Times are remaining budgets in milliseconds, never wall time. Above each struct: who sends it -> to whom, and what it
-// says. When, and what makes up for its loss: docs/PROTOCOL.md, "Messages".
+// A message is packed as a msgpack array in the order of its SHOAL_FIELDS (transport/envelope.h). What changes them
+// raises the protocol version; those that logs hold (authority/authority_log.h) stay as they are. Run, protocol version
+// and session of the sender are settled once per connection by Hello and not repeated. Times are remaining budgets in
+// milliseconds, never wall time. Above each struct: who sends it -> to whom, and what it says. When, and what makes up
+// for its loss: docs/PROTOCOL.md, "Messages".
 #include <string_view>
 #include <variant>
 

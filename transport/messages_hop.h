@@ -25,8 +25,7 @@ enum class BusyReason : std::uint8_t {
   kBehind = 7,  // kEvaluate: the anchor here is older than the one that is asked for
   kAhead = 8,   // kEvaluate: it is newer
 };
-enum class ReleaseWhy : std::uint8_t { kLost = 0, kLate = 1, kCrowded = 2, kClosed = 3, kOver = 4 };
-enum class CommitState : std::uint8_t { kCommitted = 0, kMerged = 1, kGone = 2, kFenced = 3, kDropped = 4 };
+enum class CommitState : std::uint8_t { kCommitted = 0, kMerged = 1, kGone = 2, kDropped = 3 };
 // What a hop waits for; a change restarts its timer.
 enum class HopPhase : std::uint8_t {
   kForward = 0,  // arriving, queued, computing
@@ -127,8 +126,7 @@ struct Gradient {
 // Holder -> peer: I do not want this entry any more.
 struct Release {
   Lease lease;
-  ReleaseWhy why = ReleaseWhy::kOver;
-  SHOAL_FIELDS(lease, why)
+  SHOAL_FIELDS(lease)
 };
 
 struct Renewal {

@@ -129,6 +129,14 @@ struct HeldState {
   SHOAL_FIELDS(version, digest)
 };
 
+// What a member can carry, as far as it knows. The speed that it shows is Beat.rate.
+struct Capacity {
+  std::optional<std::uint64_t> memory_bytes;             // of its device, that the stage may use
+  std::optional<std::uint64_t> memory_used;              // of these, by its process
+  std::optional<std::uint32_t> forward_us, backward_us;  // of a microbatch, mean of the last ones
+  SHOAL_FIELDS(memory_bytes, memory_used, forward_us, backward_us)
+};
+
 // Peer -> authority, every second and at once when `serving` changes: I live, and this is where I stand.
 struct Beat {
   StageId stage;
@@ -137,18 +145,16 @@ struct Beat {
   bool leaving = false;
   std::uint64_t inner_steps = 0;
   std::uint64_t settled_targets = 0;  // in the parameters, in no committed round
-  std::uint64_t accepted = 0, counted = 0, undone = 0, window_wait = 0;
-  std::uint32_t entries = 0, queue_ms = 0;
-  double rate = 0;                // targets per second
-  std::uint64_t progress = 0;     // rises with finished device work
-  std::uint32_t job_ms = 0;       // the device's present job runs for so long; 0: none
-  std::uint32_t longest_ms = 0;   // the longest finished job of its kind in this session; 0: none is finished
-  bool stranded = false;          // nobody of the next stage answers it
-  bool behind = false;            // a round was committed without it, and it fetches the state
-  std::uint16_t delay_milli = 0;  // mean delay of its gradients lately, in thousandths of an inner step
-  std::optional<HeldState> held;  // of its stage, while it does not serve
-  SHOAL_FIELDS(stage, version, serving, leaving, inner_steps, settled_targets, accepted, counted, undone, window_wait,
-               entries, queue_ms, rate, progress, job_ms, longest_ms, stranded, behind, delay_milli, held)
+  double rate = 0;                    // targets per second
+  std::uint32_t job_ms = 0;           // the device's present job runs for so long; 0: none
+  std::uint32_t longest_ms = 0;       // the longest finished job of its kind in this session; 0: none is finished
+  bool stranded = false;              // nobody of the next stage answers it
+  bool behind = false;                // a round was committed without it, and it fetches the state
+  std::uint16_t delay_milli = 0;      // mean delay of its gradients lately, in thousandths of an inner step
+  std::optional<HeldState> held;      // of its stage, while it does not serve
+  Capacity capacity;
+  SHOAL_FIELDS(stage, version, serving, leaving, inner_steps, settled_targets, rate, job_ms, longest_ms, stranded,
+               behind, delay_milli, held, capacity)
 };
 
 // Authority -> peer: heard, and where the run stands.

@@ -47,11 +47,18 @@ struct RoundPart {
   SHOAL_FIELDS(stage, round, phase, part, weight, tag)
 };
 
+enum class ReportKind : std::uint8_t {
+  kContributed = 0,  // weight, tag and entries of the sender alone
+  kWaiting = 1,      // no byte of the round moves here, and `silent` is waited for
+  kAgreed = 2,       // on `digest`; weight and tag of the sum
+  kFailed = 3,       // `reason`; `silent`: a part of it did not come (the sender: it was not ready within the budget)
+};
+
 // Member -> authority: I contributed; then: I agree on this digest, or it failed.
 struct RoundReport {
   StageId stage;
   RoundId round;
-  bool ready = false;
+  ReportKind kind = ReportKind::kContributed;
   Digest digest;
   std::uint64_t weight = 0;
   CountTag tag = 0;
@@ -59,7 +66,7 @@ struct RoundReport {
   std::optional<Session> silent;
   std::optional<Session> malformed;  // whose part cannot be used
   std::string reason;
-  SHOAL_FIELDS(stage, round, ready, digest, weight, tag, entries, silent, malformed, reason)
+  SHOAL_FIELDS(stage, round, kind, digest, weight, tag, entries, silent, malformed, reason)
 };
 
 struct Secured {

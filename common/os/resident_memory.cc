@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <fstream>
+#include <limits>
+#include <string>
 
 namespace shoal {
 
@@ -17,6 +19,14 @@ ResidentMemory resident_memory() {
   if (::getrusage(RUSAGE_SELF, &usage) == 0) memory.most = static_cast<std::uint64_t>(usage.ru_maxrss) << 10;
   memory.most = std::max(memory.most, memory.now);
   return memory;
+}
+
+std::uint64_t available_memory() {
+  std::ifstream file("/proc/meminfo");
+  std::uint64_t kibibytes = 0;
+  for (std::string name; file >> name >> kibibytes && name != "MemAvailable:";)
+    file.ignore(std::numeric_limits<std::streamsize>::max(), '\n');
+  return file ? kibibytes << 10 : 0;
 }
 
 }  // namespace shoal

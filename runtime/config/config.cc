@@ -22,20 +22,24 @@ DType RunConfig::token_dtype() const {
   return kTypes[static_cast<std::size_t>(data.width)];
 }
 
+bool RunConfig::global_step(std::uint64_t step) const {
+  return traits_of(sync.rule).every_step || step < sync.warm_steps;
+}
+
 std::uint64_t RunConfig::microbatches_of_step(std::uint64_t step) const {
-  if (sync.rule == RuleId::kAllreduce || step < sync.warm_steps) return sync.microbatches_per_step;
+  if (global_step(step)) return sync.microbatches_per_step;
   const std::uint64_t targets = sync.inner_batch * pipeline.replicas;
   return (targets + targets_per_microbatch() - 1) / targets_per_microbatch();
 }
 
 std::uint64_t RunConfig::targets_of_steps(std::uint64_t steps) const {
-  const std::uint64_t warm = sync.rule == RuleId::kAllreduce ? steps : std::min(steps, sync.warm_steps);
+  const std::uint64_t warm = traits_of(sync.rule).every_step ? steps : std::min(steps, sync.warm_steps);
   const std::uint64_t microbatches = warm * sync.microbatches_per_step + (steps - warm) * microbatches_of_step(steps);
   return microbatches * targets_per_microbatch();
 }
 
 std::uint64_t RunConfig::microbatches_of_round() const {
-  if (sync.rule == RuleId::kAllreduce) return sync.microbatches_per_step;
+  if (traits_of(sync.rule).every_step) return sync.microbatches_per_step;
   return targets_per_round() * pipeline.replicas / targets_per_microbatch();
 }
 

@@ -15,12 +15,12 @@
 #include <vector>
 
 #include "common/result.h"
+#include "common/rule_id.h"
 #include "common/tensor_view.h"
 #include "common/time.h"
 #include "compression/codec.h"
 #include "stages/executor.h"
 #include "stages/stage_spec.h"
-#include "sync/outer_rule.h"
 
 namespace shoal {
 
@@ -141,6 +141,8 @@ struct RunConfig {
   }
   std::uint64_t base_bytes() const { return wire.base_mib << 20; }
   std::uint64_t targets_per_microbatch() const { return std::uint64_t{data.sequences} * model.positions; }
+  // Step `step` (from 0) is one of all replicas: by its rule, or as a warm one.
+  bool global_step(std::uint64_t step) const;
   // Microbatches of global step `step` (from 0). allreduce and warm steps: microbatches_per_step. diloco: what the
   // expected replicas of a stage need for one inner step each, rounded up.
   std::uint64_t microbatches_of_step(std::uint64_t step) const;

@@ -15,10 +15,8 @@ Error input_error(std::string message) { return make_error(ErrorCode::kInput, st
 // What is multiplied later must not overflow.
 Status check_products(const RunConfig& c, const std::string& origin) {
   const double warm = static_cast<double>(c.sync.microbatches_per_step * c.targets_per_microbatch());
-  const double step = c.sync.rule == RuleId::kAllreduce
-                          ? warm
-                          : std::max(warm, static_cast<double>(c.microbatches_of_step(c.sync.warm_steps)) *
-                                               static_cast<double>(c.targets_per_microbatch()));
+  const double step = std::max(warm, static_cast<double>(c.microbatches_of_step(c.sync.warm_steps)) *
+                                         static_cast<double>(c.targets_per_microbatch()));
   for (const auto& [name, steps] :
        {std::pair("[end] steps", c.end.steps), std::pair("[schedule] steps", c.schedule.steps)}) {
     if (static_cast<double>(steps) * step <= kRunTargetsMax) continue;
@@ -87,7 +85,7 @@ Status check_ramp(const RunConfig& c, const std::string& origin) {
 // A STEP names the whole path of each of its microbatches in one message.
 Status check_step_message(const RunConfig& c, const std::string& origin) {
   const std::size_t room = RunConfig::paths_in_message(c.pipeline.stages);
-  if ((c.sync.rule == RuleId::kDiloco && c.sync.warm_steps == 0) || c.sync.microbatches_per_step <= room) return {};
+  if (!c.global_step(0) || c.sync.microbatches_per_step <= room) return {};
   return input_error(origin + ": [sync] microbatches_per_step = " + std::to_string(c.sync.microbatches_per_step) +
                      " is too large for [pipeline] stages = " + std::to_string(c.pipeline.stages) +
                      ": one message has room for " + std::to_string(room) + " paths of that length");
@@ -102,10 +100,10 @@ Status check_config(const RunConfig& c, const std::string& origin) {
       return refuse("[run] name = \"" + c.run.name + "\" may hold only letters, digits, '.', '_' and '-'");
     }
   }
-  if (c.sync.rule == RuleId::kDiloco && c.sync.mode == SyncMode::kDrain) {
-    return refuse(
-        "[sync] mode = \"drain\" does not go with rule = \"diloco\": its replicas differ between rounds. "
-        "Use rule = \"allreduce\", or mode = \"overlap\"");
+  if (!traits_of(c.sync.rule).every_step && c.sync.mode == SyncMode::kDrain) {
+    return refuse("[sync] mode = \"drain\" does not go with rule = \"" + std::string(name_of(c.sync.rule)) +
+                  "\": its replicas differ between rounds. "
+                  "Use rule = \"allreduce\", or mode = \"overlap\"");
   }
   const std::size_t bits = 8 * size_of(c.token_dtype());
   if (bits == 8 && c.model.vocabulary < 256) {

@@ -21,7 +21,7 @@ AuthorityOptions authority_options(const LaunchOptions& options) {
   result.stages = config.pipeline.stages;
   result.rule = config.sync.rule;
   result.warm_steps = config.sync.warm_steps;
-  result.round_targets = config.sync.rule == RuleId::kDiloco ? config.targets_per_round() : 0;
+  result.round_targets = traits_of(config.sync.rule).every_step ? 0 : config.targets_per_round();
   result.round_cap = from_seconds(config.sync.round_cap_s);
   result.membership = config.membership();
   result.restore_after = config.restore_after();

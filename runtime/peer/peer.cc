@@ -191,6 +191,8 @@ Beat Peer::make_beat() {
   if (spec_) beat.stage = spec_->stage;
   beat.leaving = leaving_.wanted();
   if (spec_ && !(life_->stage_peer && life_->stage_peer->serving())) beat.held = kept_.held(spec_->stage);
+  beat.capacity.memory_bytes = options_.memory_bytes > 0 ? options_.memory_bytes : options_.device_memory;
+  if (env_.memory_used) beat.capacity.memory_used = env_.memory_used();
   if (!life_->stage_peer) return beat;
   const StagePeerStatus status = life_->stage_peer->status();
   beat.version = status.version;
@@ -198,19 +200,15 @@ Beat Peer::make_beat() {
   beat.serving = life_->stage_peer->serving();
   beat.inner_steps = status.inner_steps;
   beat.settled_targets = status.settled_targets;
-  beat.accepted = status.ledger.accepted;
-  beat.counted = status.ledger.counted;
-  beat.undone = status.ledger.undone;
-  beat.entries = static_cast<std::uint32_t>(status.live);
-  beat.queue_ms = status.queue_ms;
   beat.job_ms = status.job_ms;
   beat.longest_ms = status.longest_ms;
   beat.rate = status.rate;
-  beat.progress = status.progress;
   beat.stranded = status.stranded;
   beat.behind = life_->missed.has_value();
   beat.delay_milli =
       static_cast<std::uint16_t>(std::lround(1000 * status.delay));  // below 1000 * DelayHistogram::kBins
+  if (status.forward_us) beat.capacity.forward_us = static_cast<std::uint32_t>(std::lround(*status.forward_us));
+  if (status.backward_us) beat.capacity.backward_us = static_cast<std::uint32_t>(std::lround(*status.backward_us));
   return beat;
 }
 

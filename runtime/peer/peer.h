@@ -61,6 +61,7 @@ struct PeerOptions {
   Duration contact_time = 60s;
   Duration absence_time = std::chrono::hours(1);  // and when it was there and went: the state is kept so long
   bool once = false;                              // a session that is over ends the peer
+  std::optional<std::uint64_t> device_memory{};   // bytes, for the authority; none: not known
   std::vector<std::string> checkpoint_folders{};  // each gets every checkpoint; none: none is written
 };
 
@@ -74,9 +75,10 @@ struct PeerEnvironment {
   Rng rng;
   PeerDirectory* directory = nullptr;  // may be absent
   std::function<ExecutorFactory(const RunConfig&)>
-      factory_of{};                     // when set: makes `factory` once the manifest is there
-  std::optional<DeltaCodecs> deltas{};  // as in StagePeerEnvironment
-  Storage* storage = nullptr;           // for checkpoints; may be absent
+      factory_of{};                                             // when set: makes `factory` once the manifest is there
+  std::optional<DeltaCodecs> deltas{};                          // as in StagePeerEnvironment
+  Storage* storage = nullptr;                                   // for checkpoints; may be absent
+  std::function<std::optional<std::uint64_t>()> memory_used{};  // by this process, bytes of its device; may be absent
 };
 
 struct PeerReport {                          // for the line every few seconds
@@ -141,7 +143,7 @@ class Peer final : private Transport::Listener,
     std::unique_ptr<StateFetcher> fetcher;
     InboundChunks inbound;
     std::optional<MissedVersion> missed;         // while it serves on without the newest version
-    RuleId state_rule = RuleId::kAllreduce;      // whose roles belong to the anchor now
+    RuleId state_rule{};                         // whose roles belong to the anchor now
     std::uint64_t fetched = 0, fetch_total = 0;  // bytes
     TimePoint next_step_beat{};
     Lifetime lifetime;  // of callbacks that are about this session; over before a restart and after the end
@@ -227,6 +229,7 @@ class Peer final : private Transport::Listener,
   void exchange_peers();
 
   // ---- messages (peer_messages.cc) ----
+  bool to_membership(const Remote& remote, const MembershipMessage& message);  // false: it ended the session
   void on_chunk(const Remote& remote, const Chunk& chunk, TransferId transfer, std::uint64_t frame_bytes);
   void on_end_message(const Remote& remote, const End& end);
 

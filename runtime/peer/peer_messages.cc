@@ -2,6 +2,7 @@
 #include "common/log.h"
 #include "runtime/config/frames_allowed.h"
 #include "runtime/peer/peer.h"
+#include "transport/one_taker.h"
 
 namespace shoal {
 
@@ -11,35 +12,56 @@ void Peer::on_message(const Remote& remote, Message message, TransferId transfer
     if (transfer != 0) life.transport->refuse(remote.peer, transfer);
     return;
   }
-  if (auto* m = std::get_if<End>(&message)) return on_end_message(remote, *m);
-  if (auto* m = std::get_if<Chunk>(&message)) return on_chunk(remote, *m, transfer, frame_bytes);
-  const bool of_work = std::holds_alternative<Forward>(message) || std::holds_alternative<Gradient>(message) ||
-                       std::holds_alternative<RoundPart>(message);
-  if (transfer != 0 && !of_work) return life.transport->refuse(remote.peer, transfer);  // these bring no frames
-  if (auto* m = std::get_if<StateQuery>(&message)) {
-    if (life.donor) life.donor->on_query(remote.peer, *m);
-  } else if (auto* m = std::get_if<ChunkQuery>(&message)) {
-    if (life.donor) life.donor->on_chunk_query(remote.peer, *m);
-  } else if (auto* m = std::get_if<StateOffer>(&message)) {
-    if (life.fetcher) life.fetcher->on_offer(remote.peer, *m);
-  } else if (auto* m = std::get_if<Manifest>(&message)) {
-    if (is_authority(remote.peer) && !config_) on_manifest(*m);
-  } else if (std::holds_alternative<PeersQuery>(message)) {
-    if (auto records = announcing_.known()) send(remote.peer, Peers{*std::move(records)});
-  } else if (auto* m = std::get_if<Peers>(&message)) {
-    announcing_.offer(m->records);
-  } else {
-    if (life.membership && is_authority(remote.peer)) {
-      if (const Status status = life.membership->on_message(message); !status.ok())
-        if (const auto times = said_.due(std::string(name_of(status.code())), env_.loop.now()))
-          log_warning("from the authority: ", status.error().message, LogThrottle::text_of(*times));
-      if (std::holds_alternative<Fenced>(message) || !state_.in_session()) return;
-    }
+  const bool may_have_frames =
+      std::visit([](const auto& m) { return AnyOf<decltype(m), Chunk, Forward, Gradient, RoundPart>; }, message);
+  if (transfer != 0 && !may_have_frames) return life.transport->refuse(remote.peer, transfer);
+  const auto to_stage = [&] {
     if (life.stage_peer)
       life.stage_peer->on_message(remote, message, transfer, frame_bytes);
     else if (transfer != 0)
       life.transport->refuse(remote.peer, transfer);
-  }
+  };
+  std::visit(
+      OneTaker{
+          [&](const StateQuery& m) {
+            if (life.donor) life.donor->on_query(remote.peer, m);
+          },
+          [&](const ChunkQuery& m) {
+            if (life.donor) life.donor->on_chunk_query(remote.peer, m);
+          },
+          [&](const StateOffer& m) {
+            if (life.fetcher) life.fetcher->on_offer(remote.peer, m);
+          },
+          [&](const Chunk& m) { on_chunk(remote, m, transfer, frame_bytes); },
+          [&](const Manifest& m) {
+            if (is_authority(remote.peer) && !config_) on_manifest(m);
+          },
+          [&](const PeersQuery&) {
+            if (auto records = announcing_.known()) send(remote.peer, Peers{*std::move(records)});
+          },
+          [&](const Peers& m) { announcing_.offer(m.records); },
+          [&](const End& m) { on_end_message(remote, m); },
+          // The stage's peer hears by them, too, that the authority is there.
+          [&](const AnyOf<JoinAnswer, Members, MembersChange, BeatAck, Fenced, Goodbye> auto& m) {
+            if (to_membership(remote, m)) to_stage();
+          },
+          [&](const AnyOf<Forward, Take, Busy, Have, Gone, NeedKeyFrame, Progress, Gradient, Release, Renew, Waiting,
+                          Hint, Commit, CommitAck, Step, RoundOpen, RoundPart, RoundCommit, RoundAbandon> auto&) {
+            to_stage();
+          },
+          // What the authority takes, and what a link keeps to itself.
+          [](const AnyOf<JoinRequest, Beat, Leave, MembersQuery, RoundReport, ManifestQuery> auto&) {},
+          [](const AnyOf<Hello, Ping, Pong, ByteCredit, DropTransfer> auto&) {},
+      },
+      message);
+}
+
+bool Peer::to_membership(const Remote& remote, const MembershipMessage& message) {
+  if (!life_->membership || !is_authority(remote.peer)) return true;
+  if (const Status status = life_->membership->on_message(message); !status.ok())
+    if (const auto times = said_.due(std::string(name_of(status.code())), env_.loop.now()))
+      log_warning("from the authority: ", status.error().message, LogThrottle::text_of(*times));
+  return !std::holds_alternative<Fenced>(message) && state_.in_session();
 }
 
 void Peer::on_chunk(const Remote& remote, const Chunk& chunk, TransferId transfer, std::uint64_t frame_bytes) {

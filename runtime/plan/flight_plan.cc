@@ -27,7 +27,7 @@ std::uint64_t window_of_own(const RunConfig& c) {
 // Which key sets the window: that of global steps, or that of a replica's own. Warm steps and the inner steps after
 // them may be of different size: the smaller counts.
 bool by_global_step(const RunConfig& c) {
-  if (c.sync.rule == RuleId::kAllreduce) return true;
+  if (traits_of(c.sync.rule).every_step) return true;
   return c.sync.warm_steps > 0 && c.sync.microbatches_per_step < window_of_own(c);
 }
 
@@ -45,13 +45,13 @@ double delay_of(const RunConfig& c, std::uint64_t n, std::uint64_t stage) {
   if (c.sync.mode == SyncMode::kDrain) return 0;
   const double passes = 2.0 * std::max<double>(1, c.pipeline.stages) + kCommitHops;
   const double delay = real(n) / real(window_of(c)) * (passes - 1 - real(stage)) / passes;
-  return c.sync.rule == RuleId::kAllreduce ? std::min(1.0, delay) : delay;
+  return traits_of(c.sync.rule).every_step ? std::min(1.0, delay) : delay;
 }
 
 double mean_delay(const RunConfig& c, std::uint64_t n) {
   const std::uint64_t stages = std::max<std::uint64_t>(1, c.pipeline.stages);
   const double first = delay_of(c, n, 0);
-  if (first < 1 || c.sync.rule == RuleId::kDiloco) return (first + delay_of(c, n, stages - 1)) / 2;  // equal steps
+  if (first < 1 || !traits_of(c.sync.rule).every_step) return (first + delay_of(c, n, stages - 1)) / 2;  // equal steps
   double sum = 0;
   for (std::uint64_t stage = 0; stage < stages; ++stage) sum += delay_of(c, n, stage);
   return sum / real(stages);

@@ -30,9 +30,9 @@ std::vector<std::uint64_t> payload_bytes(const RunConfig& config) {
 }
 
 Status check_split_limits(const RunConfig& config) {
-  // The anchor beside the shared arrays of the rule: the moments of AdamW, or the outer momentum. A warm start has
-  // both.
-  const std::uint64_t arrays = config.sync.rule == RuleId::kAllreduce || config.sync.warm_steps > 0 ? 3 : 2;
+  // The anchor beside the shared arrays of the rule, or of that of the warm steps.
+  const std::uint64_t arrays = 1 + std::max(traits_of(config.sync.rule).shared_arrays,
+                                            config.sync.warm_steps > 0 ? traits_of(kWarmRule).shared_arrays : 0);
   const std::vector<std::uint64_t> payloads = payload_bytes(config);
   for (std::size_t stage = 0; stage < payloads.size(); ++stage) {
     const std::uint64_t payload = payloads[stage];

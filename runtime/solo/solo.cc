@@ -131,7 +131,7 @@ class Solo {
     out << "; past parameters take " << static_cast<double>(delayed_->bytes()) / (1 << 20) << " MiB";
     note(out.str());
     const std::uint64_t measured = options_.delays->inner_batch;
-    if (config_.sync.rule == RuleId::kDiloco && measured > 0 && measured != config_.sync.inner_batch)
+    if (!traits_of(config_.sync.rule).every_step && measured > 0 && measured != config_.sync.inner_batch)
       note("the profile was measured at inner steps of " + std::to_string(measured) + " targets, this run's have " +
            std::to_string(config_.sync.inner_batch) + ": its delays are in steps of that size");
   }

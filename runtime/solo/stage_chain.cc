@@ -5,6 +5,7 @@
 
 #include "common/os/posix_file.h"
 #include "runtime/solo/saved_model.h"
+#include "stages/host_coder.h"
 #include "stages/stage_file.h"
 
 namespace shoal {
@@ -60,17 +61,18 @@ Result<MeanLoss> StageChain::train(const MicrobatchId& microbatch, const HostTen
   HostTensor travelling;
   MeanLoss loss;
   for (const auto& stage : stages_) {
-    SHOAL_ASSIGN(
-        ForwardOutput out,
-        stage->forward({.entry = entry, .microbatch = microbatch, .tokens = tokens, .activation = travelling}));
-    travelling = std::move(out.activation);
+    HostCoder coder(std::move(travelling));
+    SHOAL_ASSIGN(const ForwardOutput out,
+                 stage->forward({.entry = entry, .microbatch = microbatch, .tokens = tokens}, coder));
+    travelling = coder.output();
     loss = {out.loss_sum, out.targets};
   }
   travelling = {};
   for (auto stage = stages_.rbegin(); stage != stages_.rend(); ++stage) {
-    SHOAL_ASSIGN(BackwardOutput out, (*stage)->backward(entry, travelling, WindowSlot::kA));
+    HostCoder coder(std::move(travelling));
+    SHOAL_TRY((*stage)->backward(entry, coder, WindowSlot::kA));
     (*stage)->settle(entry);
-    travelling = std::move(out.gradient);
+    travelling = coder.output();
   }
   return loss;
 }
@@ -88,8 +90,9 @@ Result<MeanLoss> StageChain::evaluate(const HostTensor& tokens) {
   HostTensor travelling;
   MeanLoss loss;
   for (const auto& stage : stages_) {
-    SHOAL_ASSIGN(ForwardOutput out, stage->evaluate({.microbatch = {}, .tokens = tokens, .activation = travelling}));
-    travelling = std::move(out.activation);
+    HostCoder coder(std::move(travelling));
+    SHOAL_ASSIGN(const ForwardOutput out, stage->evaluate({.microbatch = {}, .tokens = tokens}, coder));
+    travelling = coder.output();
     loss = {out.loss_sum, out.targets};
   }
   return loss;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/bytes.h"
+#include "common/uncleared_memory.h"
 
 namespace shoal {
 
@@ -22,14 +23,8 @@ Result<HostTensor> values_of(const Base& base, const Shape& shape) {
   return decode_tensor(base.frame.view(), DType::kF32, shape);
 }
 
-Result<HostTensor> decode_delta(const DeltaCodecs& codecs, const Bytes& frame, const BaseView& base) {
-  Buffer values(base.tensor.bytes.size());
-  SHOAL_TRY(codecs.delta->decode(frame.view(), &base, values.view()));
-  return make_host_tensor(DType::kF32, base.tensor.shape, std::move(values));
-}
-
-Result<Base> base_after(const DeltaCodecs& codecs, const HostTensor& tensor) {
-  SHOAL_ASSIGN(Bytes frame, codecs.key->encode(tensor.view(), TensorRole::kActivation));
+Result<Base> base_after(const DeltaCodecs& codecs, const TensorView& tensor) {
+  SHOAL_ASSIGN(Bytes frame, codecs.key->encode(tensor, TensorRole::kActivation));
   return base_of(std::move(frame));
 }
 
@@ -39,8 +34,9 @@ Status add_delta(const DeltaCodecs& codecs, const TensorView& activation, const 
   SHOAL_ASSIGN(const HostTensor values, values_of(base, activation.shape));
   const BaseView view{values.view(), base.hash};
   SHOAL_ASSIGN(Bytes delta, codecs.delta->encode(activation, TensorRole::kActivation, &view, seed));
-  SHOAL_ASSIGN(const HostTensor received, decode_delta(codecs, delta, view));
-  SHOAL_ASSIGN(out.after_delta, base_after(codecs, received));
+  UnclearedMemory received(activation.bytes.size());
+  SHOAL_TRY(codecs.delta->decode(delta.view(), &view, received.view()));
+  SHOAL_ASSIGN(out.after_delta, base_after(codecs, {DType::kF32, activation.shape, received.view()}));
   out.delta = std::move(delta);
   out.base_hash = base.hash;
   return {};
@@ -63,21 +59,21 @@ Result<OutgoingActivation> encode_activation(const DeltaCodecs& codecs, const Te
   return out;
 }
 
-Result<IncomingActivation> decode_activation(const DeltaCodecs& codecs, const Bytes& frame, const Base& base,
-                                             const Shape& shape) {
+Result<Base> decode_activation(const DeltaCodecs& codecs, const Bytes& frame, const Base& base, const Shape& shape,
+                               MutableByteView out) {
   SHOAL_ASSIGN(const FrameHeader header, parse_frame_header(frame.view()));
   if (!header.base_hash) {
-    SHOAL_ASSIGN(HostTensor tensor, decode_tensor(frame.view(), DType::kF32, shape));
-    return IncomingActivation{std::move(tensor), base_of(frame)};
+    SHOAL_TRY(decode_tensor_into(frame.view(), DType::kF32, shape, out));
+    return base_of(frame);
   }
   if (base.empty() || base.hash != *header.base_hash)
     return make_error(ErrorCode::kGone, "the base of a frame is not here");
   if (header.dtype != DType::kF32 || header.shape != shape)
     return make_error(ErrorCode::kMalformed, "a delta frame of another shape than an activation's");
   SHOAL_ASSIGN(const HostTensor values, values_of(base, shape));
-  SHOAL_ASSIGN(HostTensor tensor, decode_delta(codecs, frame, {values.view(), base.hash}));
-  SHOAL_ASSIGN(Base after, base_after(codecs, tensor));
-  return IncomingActivation{std::move(tensor), std::move(after)};
+  const BaseView view{values.view(), base.hash};
+  SHOAL_TRY(codecs.delta->decode(frame.view(), &view, out));
+  return base_after(codecs, {DType::kF32, shape, out});
 }
 
 }  // namespace shoal

@@ -41,13 +41,9 @@ struct OutgoingActivation {
 Result<OutgoingActivation> encode_activation(const DeltaCodecs& codecs, const TensorView& activation, const Base& base,
                                              std::uint64_t seed);
 
-struct IncomingActivation {
-  HostTensor tensor;
-  Base after;  // what both ends hold when this frame counted
-};
-// `shape`: of the activation, (B, T, d). ERRORS: those of decode_tensor; kGone: `base` is not the one that a delta
-// frame names.
-Result<IncomingActivation> decode_activation(const DeltaCodecs& codecs, const Bytes& frame, const Base& base,
-                                             const Shape& shape);
+// Fills `out` with an activation of `shape`, (B, T, d). Returns what both ends hold when this frame counted. ERRORS:
+// those of decode_tensor; kGone: `base` is not the one that a delta frame names.
+Result<Base> decode_activation(const DeltaCodecs& codecs, const Bytes& frame, const Base& base, const Shape& shape,
+                               MutableByteView out);
 
 }  // namespace shoal

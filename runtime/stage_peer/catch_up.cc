@@ -5,10 +5,7 @@
 
 namespace shoal {
 
-bool CatchUp::can_shift() const {
-  const RunConfig& config = *parts_.options.config;
-  return config.sync.rule == RuleId::kDiloco && parts_.arena.step_done.value >= config.sync.warm_steps;
-}
+bool CatchUp::can_shift() const { return !parts_.options.config->global_step(parts_.arena.step_done.value); }
 
 void CatchUp::missed(const RoundCommit& commit, bool secured, bool differs, const std::string& why) {
   const bool shifts = !differs && can_shift();

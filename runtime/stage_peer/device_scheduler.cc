@@ -20,7 +20,6 @@ void DeviceScheduler::run(WorkKind task, std::function<void(StageExecutor&)> job
       lifetime_.guard([this, after = std::move(after)] {
         times_.note(task_, running());
         state_ = State::kIdle;
-        ++finished_;
         after();
         pump();
       }));

@@ -43,7 +43,6 @@ class DeviceScheduler {
 
   bool idle() const { return state_ == State::kIdle; }
   bool stopped() const { return state_ == State::kStopped; }
-  std::uint64_t finished() const { return finished_; }  // jobs
   // For how long the job under way has run; zero: none.
   Duration running() const { return state_ == State::kBusy ? clock_.now() - started_ : Duration::zero(); }
   // For the kind that is under way, or was last (JobTimes::longest); zero: nothing is known.
@@ -64,7 +63,6 @@ class DeviceScheduler {
   JobSource& source_;
   std::deque<Asked> asked_;
   State state_ = State::kIdle;
-  std::uint64_t finished_ = 0;
   WorkKind task_ = WorkKind::kForward;  // under way, or the last one
   TimePoint started_{};
   JobTimes times_;

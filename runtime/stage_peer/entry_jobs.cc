@@ -1,14 +1,8 @@
 #include "runtime/stage_peer/entry_jobs.h"
 
-#include <cmath>
-#include <limits>
-#include <sstream>
-
 #include "common/fault.h"
 #include "common/log.h"
 #include "compression/codec.h"
-#include "kernels/accumulate.h"
-#include "stages/windowed_executor.h"
 
 namespace shoal {
 
@@ -16,85 +10,6 @@ namespace {
 
 std::uint32_t microseconds_of(Duration d) {
   return static_cast<std::uint32_t>(std::chrono::duration_cast<std::chrono::microseconds>(d).count());
-}
-
-struct Decoder {
-  const RunConfig& config;
-  const StageSpec& spec;
-  std::int64_t sequences() const { return config.data.sequences; }
-  Result<HostTensor> tokens(ByteView frame) const {
-    return decode_tensor(frame, config.token_dtype(), {sequences(), std::int64_t{spec.model.positions} + 1});
-  }
-  Result<HostTensor> activation(ByteView frame) const { return decode_tensor(frame, DType::kF32, activation_shape()); }
-  Shape activation_shape() const {
-    return {sequences(), std::int64_t{spec.model.positions}, std::int64_t{spec.model.dim}};
-  }
-};
-
-HostTensor scaled(const HostTensor& tensor, double factor) {
-  Buffer values(tensor.bytes.size());
-  const std::span<const float> from = tensor.f32();
-  auto* to = reinterpret_cast<float*>(values.data());
-  for (std::size_t i = 0; i < from.size(); ++i) to[i] = static_cast<float>(factor * from[i]);
-  return make_host_tensor(tensor.dtype, tensor.shape, std::move(values));
-}
-
-// What is too large and may be used is scaled.
-Status judge(HostTensor& tensor, const NormGuard::Bound& bound, Judged& judged) {
-  const double rms = root_mean_square(tensor.f32());
-  if (!std::isfinite(rms)) return {};  // refused as what is not finite
-  judged = {rms, Judged::Verdict::kFits};
-  if (rms <= bound.limit) return {};
-  judged.verdict = bound.scale ? Judged::Verdict::kScaled : Judged::Verdict::kTooLarge;
-  if (bound.scale) {
-    tensor = scaled(tensor, bound.limit / rms);
-    return {};
-  }
-  std::ostringstream text;
-  text << "its root mean square is " << rms << ", and at most " << bound.limit << " is used: " << NormGuard::kFactor
-       << " times the running mean of this edge, or " << NormGuard::kAlwaysMax;
-  return make_error(ErrorCode::kMalformed, text.str());
-}
-
-// What a forward leaves for the loop.
-struct ForwardOutcome {
-  Result<ForwardOutput> output = make_error(ErrorCode::kMalformed, "");
-  OutgoingActivation frames;
-  Base after;  // of the input
-  bool base_missing = false;
-  Judged input;
-};
-
-Result<HostTensor> decode_from_above(const Decoder& decoder, const Bytes& frame, const ForwardBases& bases,
-                                     ForwardOutcome& outcome) {
-  if (!bases.above) return decoder.activation(frame);
-  auto decoded = decode_activation(*bases.above, frame, bases.incoming, decoder.activation_shape());
-  outcome.base_missing = !decoded.ok() && decoded.code() == ErrorCode::kGone;
-  if (!decoded.ok()) return decoded.error();
-  outcome.after = std::move(decoded->after);
-  return std::move(decoded->tensor);
-}
-
-// `bound` null: whatever its size is.
-// As the frames that the next stage gets. What is evaluated is the model that is saved, whatever training's codec
-// loses.
-Result<OutgoingActivation> encode_for_below(const Decoder& decoder, const EntryTensors& tensors, bool evaluate,
-                                            const ForwardBases& bases, const TensorView& activation) {
-  const StageId stage = decoder.spec.stage;
-  const std::uint64_t seed = rounding_seed(tensors.microbatch, stage, TensorRole::kActivation);
-  if (bases.below && !evaluate) return encode_activation(*bases.below, activation, bases.outgoing, seed);
-  const CodecId codec = evaluate ? CodecId::kRaw : decoder.config.wire.forward.at(stage);
-  OutgoingActivation result;
-  SHOAL_ASSIGN(result.key, codec_for(codec).encode(activation, TensorRole::kActivation, nullptr, seed));
-  return result;
-}
-
-Status decode_input(const Decoder& decoder, const EntryTensors& tensors, const ForwardBases& bases,
-                    const NormGuard::Bound* bound, ForwardInput& input, ForwardOutcome& outcome) {
-  SHOAL_ASSIGN(input.tokens, decoder.tokens(tensors.input.front()));
-  if (decoder.spec.is_first()) return {};
-  SHOAL_ASSIGN(input.activation, decode_from_above(decoder, tensors.input.back(), bases, outcome));
-  return bound == nullptr ? Status() : judge(input.activation, *bound, outcome.input);
 }
 
 }  // namespace
@@ -142,63 +57,64 @@ void EntryJobs::release(const Job& job) {
       [] {});
 }
 
-ForwardBases EntryJobs::bases_of(EntrySerial serial) const {
+// What is evaluated is the model that is saved, whatever training's codec loses, and of whatever size.
+ActivationCoder EntryJobs::activation_coder(EntrySerial serial, const EntryTensors& tensors, bool evaluate) const {
   const StageSpec& spec = parts_.options.spec;
   const EdgeCodecs& codecs = parts_.options.config->wire.forward;
-  const auto of_edge = [&](std::uint16_t edge) {
+  const auto deltas_of = [&](std::uint16_t edge) {
     return parts_.env.deltas ? parts_.env.deltas : delta_codecs_for(codecs.at(StageId(edge)));
   };
   const Entry& entry = *parts_.ledger.find(serial);
   ForwardBases bases;
-  if (!spec.is_first()) bases.above = of_edge(spec.stage.value - 1);
-  if (!spec.is_last()) bases.below = of_edge(spec.stage.value);
+  if (!spec.is_first()) bases.above = deltas_of(spec.stage.value - 1);
   if (bases.above)
-    if (const auto header = parse_frame_header(tensors_.find(serial)->input.back()); header.ok() && header->base_hash)
+    if (const auto header = parse_frame_header(tensors.input.back()); header.ok() && header->base_hash)
       bases.incoming = parts_.bases.incoming(entry.transfer_from, entry.sample, *header->base_hash);
-  if (bases.below) bases.outgoing = parts_.bases.outgoing(entry.sample);
-  return bases;
+  CodecId below = CodecId::kRaw;
+  if (!spec.is_last() && !evaluate) {
+    below = codecs.at(spec.stage);
+    bases.below = deltas_of(spec.stage.value);
+    if (bases.below) bases.outgoing = parts_.bases.outgoing(entry.sample);
+  }
+  std::optional<NormGuard::Bound> bound;
+  if (!evaluate) bound = from_above_.bound_of(tensors.microbatch);
+  const std::uint64_t seed = rounding_seed(tensors.microbatch, spec.stage, TensorRole::kActivation);
+  return ActivationCoder(tensors.input.back(), std::move(bases), below, seed, bound);
 }
 
 void EntryJobs::forward(EntrySerial serial, bool evaluate) {
+  struct Outcome {
+    ActivationCoder coder;
+    Result<ForwardOutput> output = make_error(ErrorCode::kMalformed, "");
+  };
   auto tensors = tensors_.find(serial);
   SHOAL_CHECK(tensors != nullptr);
-  auto outcome = std::make_shared<ForwardOutcome>();
+  auto outcome = std::make_shared<Outcome>(Outcome{activation_coder(serial, *tensors, evaluate)});
   const TimePoint started = parts_.env.loop.now();
   const Session sender = parts_.ledger.find(serial)->transfer_from;
   parts_.device.run(
       evaluate ? WorkKind::kEvaluate : WorkKind::kForward,
-      [tensors, outcome, serial, evaluate, config = parts_.options.config, spec = parts_.options.spec,
-       bases = bases_of(serial), bound = from_above_.bound_of(tensors->microbatch)](StageExecutor& executor) {
+      [tensors, outcome, serial, evaluate, config = parts_.options.config](StageExecutor& executor) {
         SHOAL_FAULT("peer.forward");
-        const Decoder decoder{*config, spec};
-        ForwardInput input;
-        input.entry = serial;
-        input.microbatch = tensors->microbatch;
-        if (const Status decoded = decode_input(decoder, *tensors, bases, evaluate ? nullptr : &bound, input, *outcome);
-            !decoded.ok()) {
-          outcome->output = decoded.error();
+        const Shape shape{std::int64_t{config->data.sequences}, std::int64_t{executor.spec().model.positions} + 1};
+        auto tokens = decode_tensor(tensors->input.front(), config->token_dtype(), shape);
+        if (!tokens.ok()) {
+          outcome->output = tokens.error();
           return;
         }
-        outcome->output = evaluate ? executor.evaluate(input) : executor.forward(input);
-        if (!outcome->output.ok() || spec.is_last()) return;
-        auto frames = encode_for_below(decoder, *tensors, evaluate, bases, outcome->output->activation.view());
-        if (!frames.ok()) {
-          outcome->output = frames.error();
-          if (!evaluate) executor.drop(serial);
-          return;
-        }
-        outcome->frames = *std::move(frames);
-        outcome->output->activation = {};
+        const ForwardInput input{serial, tensors->microbatch, *std::move(tokens)};
+        outcome->output = evaluate ? executor.evaluate(input, outcome->coder) : executor.forward(input, outcome->coder);
       },
       [this, serial, tensors, outcome, started, sender] {
-        if (outcome->input.rms) book_norm(from_above_, sender, tensors->microbatch, outcome->input, "activation");
-        if (outcome->base_missing && parts_.ledger.base_missing(serial)) return;
+        const Judged& input = outcome->coder.input();
+        if (input.rms) book_norm(from_above_, sender, tensors->microbatch, input, "activation");
+        if (outcome->coder.base_missing() && parts_.ledger.base_missing(serial)) return;
         const bool ok = outcome->output.ok();
         if (!ok) {
           warn("forward of microbatch ", tensors->microbatch, " failed: " + outcome->output.error().message);
           note_refused(serial, name_of(outcome->output.code()), "activation");
         }
-        const OutgoingActivation& frames = outcome->frames;
+        const OutgoingActivation& frames = outcome->coder.made();
         parts_.meters.encoded(frames.delta.empty() ? frames.key.size() : frames.delta.size());
         ForwardResult result;
         result.ok = ok;
@@ -206,8 +122,8 @@ void EntryJobs::forward(EntrySerial serial, bool evaluate) {
         if (!frames.delta.empty())
           result.base = {parts_.bases.holders(parts_.ledger.find(serial)->sample, frames.base_hash),
                          frames.delta.size()};
-        tensors->output = std::move(outcome->frames);
-        tensors->after = std::move(outcome->after);
+        tensors->output = outcome->coder.take_made();
+        tensors->after = outcome->coder.take_after();
         if (ok) {
           result.loss_sum = outcome->output->loss_sum;
           result.targets = outcome->output->targets;
@@ -242,53 +158,40 @@ void EntryJobs::book_norm(NormGuard& guard, const Session& from, const Microbatc
                 LogThrottle::text_of(*times));
 }
 
+GradientCoder EntryJobs::gradient_coder(const EntryTensors& tensors) const {
+  const StageSpec& spec = parts_.options.spec;
+  CodecId codec = CodecId::kRaw;
+  std::uint64_t seed = 0;
+  if (!spec.is_first()) {
+    const StageId above(static_cast<std::uint16_t>(spec.stage.value - 1));
+    codec = parts_.options.config->wire.backward.at(above);
+    seed = rounding_seed(tensors.microbatch, above, TensorRole::kGradient);
+  }
+  return GradientCoder(tensors.gradient_in, codec, seed, from_below_.bound_of(tensors.microbatch));
+}
+
 void EntryJobs::backward(const Job& job) {
   struct Outcome {
+    GradientCoder coder;
     Result<BackwardOutput> output = make_error(ErrorCode::kMalformed, "");
-    Bytes frame;
-    bool bad_input = false;
-    Judged input;
   };
   const EntrySerial serial = job.serial;
   const std::optional<WindowSlot> window = job.late ? std::nullopt : std::optional(job.slot);
   auto tensors = tensors_.find(serial);
   SHOAL_CHECK(tensors != nullptr);
-  auto outcome = std::make_shared<Outcome>();
+  auto outcome = std::make_shared<Outcome>(Outcome{gradient_coder(*tensors)});
   const TimePoint started = parts_.env.loop.now();
   parts_.device.run(
       WorkKind::kBackward,
-      [tensors, outcome, serial, window, config = parts_.options.config, spec = parts_.options.spec,
-       bound = from_below_.bound_of(tensors->microbatch)](StageExecutor& executor) {
-        const Decoder decoder{*config, spec};
-        HostTensor gradient;
-        if (!spec.is_last()) {
-          auto decoded = decoder.activation(tensors->gradient_in);
-          if (decoded.ok() && !all_finite(decoded->f32()))
-            decoded = make_error(ErrorCode::kNonFinite, "the gradient that came holds a value that is not finite");
-          if (decoded.ok())
-            if (const Status fit = judge(*decoded, bound, outcome->input); !fit.ok()) decoded = fit.error();
-          if (!decoded.ok()) {
-            outcome->output = decoded.error();
-            outcome->bad_input = true;
-            return;
-          }
-          gradient = *std::move(decoded);
-        }
-        outcome->output = executor.backward(serial, gradient, window);
-        if (!outcome->output.ok() || spec.is_first()) return;
-        const StageId before(static_cast<std::uint16_t>(spec.stage.value - 1));
-        const std::uint64_t seed = rounding_seed(tensors->microbatch, before, TensorRole::kGradient);
-        auto frame = codec_for(config->wire.backward.at(before))
-                         .encode(outcome->output->gradient.view(), TensorRole::kGradient, nullptr, seed);
-        outcome->output->gradient = {};
-        SHOAL_CHECK(frame.ok());  // the executor screened it
-        outcome->frame = *std::move(frame);
+      [outcome, serial, window](StageExecutor& executor) {
+        outcome->output = executor.backward(serial, outcome->coder, window);
       },
       [this, serial, tensors, outcome, started] {
         const TimePoint now = parts_.env.loop.now();
         const auto from = parts_.courier.won_by(tensors->microbatch);
-        if (from && outcome->input.rms) book_norm(from_below_, *from, tensors->microbatch, outcome->input, "gradient");
-        if (outcome->bad_input) {
+        const Judged& input = outcome->coder.input();
+        if (from && input.rms) book_norm(from_below_, *from, tensors->microbatch, input, "gradient");
+        if (outcome->coder.bad_input()) {
           warn("gradient of microbatch ", tensors->microbatch,
                " from " + (from ? short_name(*from) : "?") + " refused: " + outcome->output.error().message);
           parts_.ledger.gradient_rejected(serial);
@@ -300,8 +203,9 @@ void EntryJobs::backward(const Job& job) {
           warn("backward of microbatch ", tensors->microbatch, " failed: " + outcome->output.error().message);
           note_refused(serial, name_of(outcome->output.code()), "gradient made here, of an activation");
         }
-        parts_.meters.encoded(outcome->frame.size());
-        tensors->gradient_out = outcome->frame;
+        const Bytes& frame = outcome->coder.made();
+        parts_.meters.encoded(frame.size());
+        tensors->gradient_out = frame;
         tensors->gradient_in = {};
         parts_.ledger.backward_done(serial, ok, ok ? outcome->output->stamp : 0, ok && outcome->output->recomputed,
                                     microseconds_of(now - started));

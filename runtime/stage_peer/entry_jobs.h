@@ -9,24 +9,12 @@
 #include <string_view>
 
 #include "common/log_throttle.h"
-#include "router/norm_guard.h"
+#include "runtime/stage_peer/hop_coders.h"
+#include "runtime/stage_peer/norm_guard.h"
 #include "runtime/stage_peer/stage_parts.h"
 #include "runtime/stage_peer/tensor_store.h"
 
 namespace shoal {
-
-// What came over an edge, judged before it is used.
-struct Judged {
-  enum class Verdict : std::uint8_t { kFits, kScaled, kTooLarge };
-  std::optional<double> rms{};
-  Verdict verdict = Verdict::kFits;
-};
-
-// Of the edges on both sides of a stage, and the bases of one sample there; no codecs: frames need no base.
-struct ForwardBases {
-  std::optional<DeltaCodecs> above{}, below{};
-  Base incoming{}, outgoing{};
-};
 
 class EntryJobs {
  public:
@@ -42,7 +30,8 @@ class EntryJobs {
 
  private:
   void forward(EntrySerial serial, bool evaluate);
-  ForwardBases bases_of(EntrySerial serial) const;
+  ActivationCoder activation_coder(EntrySerial serial, const EntryTensors& tensors, bool evaluate) const;
+  GradientCoder gradient_coder(const EntryTensors& tensors) const;
   void backward(const Job& job);
   void undo(const Job& job);
   void release(const Job& job);

@@ -2,6 +2,13 @@
 
 namespace shoal {
 
+void Meters::computed(double forward_us, double backward_us) {
+  constexpr double kNewest = 1.0 / 16;  // share of the newest one in the mean
+  const auto note = [](std::optional<double>& mean, double us) { mean = mean ? *mean + kNewest * (us - *mean) : us; };
+  note(readings_.forward_us, forward_us);
+  note(readings_.backward_us, backward_us);
+}
+
 void Meters::encoded(std::size_t bytes) {
   if (bytes == 0) return;
   readings_.payload_bytes += bytes;

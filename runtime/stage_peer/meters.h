@@ -13,11 +13,12 @@ namespace shoal {
 
 struct MeterReadings {
   std::uint64_t inner_steps = 0;
-  std::uint64_t graphs_dropped = 0;                 // by inner steps: their forwards run again
-  std::optional<TimePoint> last_accepted{};         // a microbatch
-  double rate = 0;                                  // targets a second over the last seconds
-  double delay = 0;                                 // mean of a gradient in inner steps, over the last windows
-  std::uint64_t fp32_bytes = 0, payload_bytes = 0;  // of activations and gradients that were encoded; of their frames
+  std::uint64_t graphs_dropped = 0;                   // by inner steps: their forwards run again
+  std::optional<TimePoint> last_accepted{};           // a microbatch
+  double rate = 0;                                    // targets a second over the last seconds
+  double delay = 0;                                   // mean of a gradient in inner steps, over the last windows
+  std::optional<double> forward_us{}, backward_us{};  // of a microbatch, mean of the last ones
+  std::uint64_t fp32_bytes = 0, payload_bytes = 0;    // of activations and gradients that were encoded; of their frames
 };
 
 class Meters {
@@ -32,6 +33,8 @@ class Meters {
   void accepted(TimePoint now) { readings_.last_accepted = now; }
   void stepped(const DelayHistogram& delays);
   void dropped_graphs(std::size_t graphs) { readings_.graphs_dropped += graphs; }
+  // A microbatch took so long here, both ways.
+  void computed(double forward_us, double backward_us);
   // An activation or gradient went into a frame of `bytes`; 0: it did not (a failed job, or an end of the pipeline).
   void encoded(std::size_t bytes);
   // `counted`: microbatches so far. Call with every beat.

@@ -56,7 +56,7 @@ class StagePeerOwner {
 // What the executor's arena holds, as the loop knows it between two jobs.
 struct ArenaState {
   Version version;
-  RuleId rule = RuleId::kAllreduce;   // of the last commit: whose roles belong to the anchor
+  RuleId rule{};                      // of the last commit: whose roles belong to the anchor
   bool serving = false;               // forwards are accepted
   bool shift_pending = false;         // the anchor moved; the parameters follow with their next write
   StepId step_done;                   // allreduce, warm steps: the newest that a round made

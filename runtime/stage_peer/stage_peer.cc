@@ -83,7 +83,7 @@ void StagePeer::serve(Version version, RuleId rule, StepId done) {
   meters_.start(env_.loop.now());
   arena_.serving = true;
   arena_.step_done = done;
-  if (rule == RuleId::kAllreduce) {  // the moments came with it
+  if (traits_of(rule).every_step) {  // the moments came with it
     windows_.start_behind(done);
     arena_.adam_step = done.value;
   }
@@ -332,7 +332,6 @@ StagePeerStatus StagePeer::status() const {
   status.settled_targets = windows_.stepped_targets();
   status.inner_steps = meters_.readings().inner_steps;
   status.delay = meters_.readings().delay;
-  status.progress = device_.finished();
   status.run_targets = windows_.run_targets();
   status.run_loss = run_loss_;
   status.graphs_dropped = meters_.readings().graphs_dropped;
@@ -347,6 +346,8 @@ StagePeerStatus StagePeer::status() const {
   status.queue_ms = ledger_.queue_ms();
   status.stranded = courier_.stranded();
   status.rate = meters_.readings().rate;
+  status.forward_us = meters_.readings().forward_us;
+  status.backward_us = meters_.readings().backward_us;
   status.bases = bases_.counters();
   status.fp32_bytes = meters_.readings().fp32_bytes;
   status.payload_bytes = meters_.readings().payload_bytes;

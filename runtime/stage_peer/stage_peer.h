@@ -25,7 +25,7 @@ namespace shoal {
 struct StagePeerStatus {
   LedgerCounters ledger;
   CourierCounters courier;
-  std::uint64_t settled_targets = 0, inner_steps = 0, progress = 0, run_targets = 0;
+  std::uint64_t settled_targets = 0, inner_steps = 0, run_targets = 0;
   double run_loss = 0;
   std::uint64_t graphs_dropped = 0;          // by inner steps: their forwards run again
   double delay = 0;                          // as in MeterReadings
@@ -35,8 +35,9 @@ struct StagePeerStatus {
   Duration longest_job{};                    // of any kind, in this session
   std::size_t live = 0, queued = 0, parked = 0;
   std::uint32_t queue_ms = 0;
-  bool stranded = false;  // nobody of the next stage answers
-  double rate = 0;        // targets a second over the last seconds
+  bool stranded = false;                              // nobody of the next stage answers
+  double rate = 0;                                    // targets a second over the last seconds
+  std::optional<double> forward_us{}, backward_us{};  // as in MeterReadings
   BaseCounters bases{};
   std::uint64_t fp32_bytes = 0, payload_bytes = 0;  // of activations and gradients that were encoded; of their frames
   Version version;

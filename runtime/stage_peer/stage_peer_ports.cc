@@ -71,6 +71,7 @@ void StagePeer::discard(EntrySerial serial) {
 }
 
 bool StagePeer::send_gradient(const Session& to, Gradient message, EntrySerial serial) {
+  if (!message.path.empty()) meters_.computed(message.forward_us, message.backward_us);
   std::vector<Bytes> frames;
   if (const auto tensors = tensors_.find(serial); tensors != nullptr && !tensors->gradient_out.empty())
     frames.push_back(tensors->gradient_out);

@@ -35,7 +35,7 @@ void Evaluator::begin(Evaluation evaluation, std::uint64_t samples_max) {
 
 void Evaluator::stop() {
   present_.reset();
-  for (const auto& [microbatch, frame] : std::exchange(frames_, {})) env_.courier.close(microbatch, ReleaseWhy::kOver);
+  for (const auto& [microbatch, frame] : std::exchange(frames_, {})) env_.courier.close(microbatch);
 }
 
 void Evaluator::stop_estimate() {

@@ -5,9 +5,8 @@
 namespace shoal {
 
 StepId StepBook::step_of(std::uint64_t serial) const {
-  const std::uint64_t step = serial / size() + 1;
-  if (config_.sync.rule == RuleId::kDiloco && step > config_.sync.warm_steps) return StepId(0);
-  return StepId(step);
+  const std::uint64_t step = serial / size();
+  return config_.global_step(step) ? StepId(step + 1) : StepId(0);
 }
 
 bool StepBook::may_issue(std::uint64_t serial) const {

@@ -90,7 +90,7 @@ void Trainer::give_up_open(std::function<void()> settled) { end_feeding(TrainerP
 void Trainer::leave_open(std::function<void()> settled) {
   for (auto it = frames_.begin(); it != frames_.end();) {
     const bool stays = deciding_.contains(it->first);
-    if (!stays) courier_.close(it->first, ReleaseWhy::kOver);
+    if (!stays) courier_.close(it->first);
     it = stays ? std::next(it) : frames_.erase(it);
   }
   end_feeding(TrainerPhase::kLeaving, std::move(settled));

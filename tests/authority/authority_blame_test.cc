@@ -28,10 +28,13 @@ class AuthorityBlameTest : public AuthorityTest {
   }
   std::vector<Session> invited() const { return sent_to<RoundOpen>(1).back().members; }
   std::uint64_t round() const { return sent_to<RoundOpen>(1).back().round.value; }
-  void say_waiting(std::uint64_t n, std::uint64_t for_whom) { fail_round(n, round(), session_of(for_whom), ""); }
+  void say_waiting(std::uint64_t n, std::uint64_t for_whom) {
+    fail_round(n, round(), session_of(for_whom), "", ReportKind::kWaiting);
+  }
   void say_malformed(std::uint64_t n, std::uint64_t sender) {
     RoundReport report;
     report.round = RoundId(round());
+    report.kind = ReportKind::kFailed;
     report.malformed = session_of(sender);
     report.reason = "the part cannot be used";
     authority->on_message(remote(n), report);

@@ -144,7 +144,6 @@ class AuthorityTest : public testing::Test, public AuthorityPort {
     beat.version = Version(version);
     beat.serving = true;
     beat.settled_targets = settled;
-    beat.progress = ++progress;
     return beat;
   }
   void beat(std::uint64_t n, std::uint64_t version = 0, std::uint64_t settled = 0, StageId stage = StageId(0)) {
@@ -170,7 +169,7 @@ class AuthorityTest : public testing::Test, public AuthorityPort {
   void agree(std::uint64_t n, std::uint64_t round, std::uint8_t digest, std::uint64_t weight, CountTag tag) {
     RoundReport report;
     report.round = RoundId(round);
-    report.ready = true;
+    report.kind = ReportKind::kAgreed;
     report.digest = digest_number(digest);
     report.weight = weight;
     report.tag = tag;
@@ -187,8 +186,10 @@ class AuthorityTest : public testing::Test, public AuthorityPort {
     for (std::uint64_t n = 1; n <= members; ++n) agree(n, 1, 7, weight, 10 * weight);
     settle();
   }
-  void fail_round(std::uint64_t n, std::uint64_t round, std::optional<Session> silent, const std::string& reason) {
+  void fail_round(std::uint64_t n, std::uint64_t round, std::optional<Session> silent, const std::string& reason,
+                  ReportKind kind = ReportKind::kFailed) {
     RoundReport report;
+    report.kind = kind;
     report.round = RoundId(round);
     report.silent = silent;
     report.reason = reason;
@@ -238,7 +239,6 @@ class AuthorityTest : public testing::Test, public AuthorityPort {
   std::uint64_t trainer_paths = 0;
   std::vector<Duration> slow_log;
   Epoch newest_epoch;
-  std::uint64_t progress = 0;
 };
 
 }  // namespace shoal::test

@@ -294,7 +294,7 @@ TEST_F(AuthorityTest, AStepIsARoundOfEveryStageAndIsToldBeforeItsOpening) {
   RoundReport contributed;
   contributed.round = RoundId(1);
   RoundReport agreed = contributed;
-  agreed.ready = true;
+  agreed.kind = ReportKind::kAgreed;
   authority->on_message(remote(1), contributed);
   authority->on_message(remote(1), agreed);
   settle();

@@ -37,7 +37,7 @@ const std::map<std::string, Names, std::less<>>& arrows() {
     rows["events"] = {"common", "common/os", "transport"};
     rows["events/audit"] = {"common", "common/os", "events"};
     rows["router"] = {"common", "transport", "stages", "events"};
-    rows["sync"] = {"common", "common/crypto", "transport", "stages"};
+    rows["sync"] = {"common", "common/crypto", "transport", "kernels", "stages"};
     rows["state"] = {"common", "common/crypto", "transport", "stages", "sync"};
     rows["authority"] = {"common", "common/crypto", "transport", "events", "sync", "state"};
     rows["runtime/config"] = above({"transport", "compression", "stages", "sync", "state"});
@@ -51,10 +51,10 @@ const std::map<std::string, Names, std::less<>>& arrows() {
                             "authority", "runtime/config", "runtime/plan", "runtime/stage_peer"};
     rows["runtime/trainer"] = {"common", "transport",      "compression",  "events",
                                "router", "runtime/config", "runtime/plan", "runtime/data"};
-    rows["runtime/launch"] = {"common",       "common/crypto", "transport",      "dht",       "events",
-                              "router",       "sync",          "state",          "authority", "runtime/config",
-                              "runtime/plan", "runtime/data",  "runtime/trainer"};
-    rows["demo"] = {"common", "common/os", "events", "events/audit", "sync", "runtime/config"};
+    rows["runtime/launch"] = {"common",         "common/crypto", "transport",    "dht",
+                              "events",         "router",        "state",        "authority",
+                              "runtime/config", "runtime/plan",  "runtime/data", "runtime/trainer"};
+    rows["demo"] = {"common", "common/os", "events", "events/audit", "runtime/config"};
     Names all = above({"transport", "kernels", "compression", "dht", "stages", "events", "router", "sync", "state",
                        "authority", "runtime/config", "runtime/plan", "runtime/data", "runtime/solo",
                        "runtime/stage_peer", "runtime/peer", "runtime/trainer", "runtime/launch"});

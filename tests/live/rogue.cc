@@ -128,7 +128,6 @@ class Rogue final : private Transport::Listener {
     Beat beat;
     beat.stage = stage_;
     beat.serving = serving;
-    beat.progress = ++progress_;
     for (const StageMembers& stage : list_.stages)
       if (stage.stage == stage_) beat.version = stage.version;
     return beat;
@@ -281,6 +280,7 @@ class Rogue final : private Transport::Listener {
       RoundReport report;
       report.stage = open->stage;
       report.round = open->round;
+      report.kind = ReportKind::kFailed;
       report.silent = open->members.front();
       report.reason = "no";
       send(authority(), std::move(report));
@@ -344,7 +344,7 @@ class Rogue final : private Transport::Listener {
   std::map<std::pair<PeerId, TransferId>, Forward> arriving_;
   std::map<std::uint64_t, MicrobatchId> settled_;  // by serial: committed, and in no round yet
   std::uint64_t answered_ = 0, poisoned_parts_ = 0, targets_ = 0;
-  std::uint64_t turn_ = 0, serial_ = 0, progress_ = 0, sent_ = 0, fenced_ = 0;
+  std::uint64_t turn_ = 0, serial_ = 0, sent_ = 0, fenced_ = 0;
   std::string why_;
 };
 

@@ -5,6 +5,7 @@
 
 #include "common/check.h"
 #include "compression/codec.h"
+#include "stages/host_coder.h"
 #include "sync/payload.h"
 
 namespace shoal {
@@ -44,22 +45,23 @@ HostTensor RogueTensors::tokens() const {
 }
 
 std::vector<Bytes> RogueTensors::forward(const MicrobatchId& microbatch) {
-  const ForwardInput input{.entry = ++entries_, .microbatch = microbatch, .tokens = tokens(), .activation = {}};
-  const auto output = executor_.forward(input);
-  SHOAL_CHECK(output.ok());
+  const ForwardInput input{.entry = ++entries_, .microbatch = microbatch, .tokens = tokens()};
+  HostCoder coder;
+  SHOAL_CHECK(executor_.forward(input, coder).ok());
   executor_.drop(entries_);
-  return {raw(input.tokens, TensorRole::kTokens), raw(output->activation, TensorRole::kActivation)};
+  return {raw(input.tokens, TensorRole::kTokens), raw(coder.output(), TensorRole::kActivation)};
 }
 
 Result<RogueTensors::Answer> RogueTensors::answer(const MicrobatchId& microbatch, const std::vector<Bytes>& frames) {
   if (frames.size() != 2) return make_error(ErrorCode::kMalformed, "two frames were to come");
-  ForwardInput input{.entry = ++entries_, .microbatch = microbatch, .tokens = {}, .activation = {}};
+  ForwardInput input{.entry = ++entries_, .microbatch = microbatch, .tokens = {}};
   SHOAL_ASSIGN(input.tokens, decode_tensor(frames[0].view(), config_.token_dtype(), tokens().shape));
-  SHOAL_ASSIGN(input.activation, decode_tensor(frames[1].view(), DType::kF32, between_stages()));
-  SHOAL_ASSIGN(const ForwardOutput output, executor_.forward(input));
-  SHOAL_ASSIGN(const BackwardOutput back, executor_.backward(entries_, {}, WindowSlot::kA));
+  SHOAL_ASSIGN(HostTensor activation, decode_tensor(frames[1].view(), DType::kF32, between_stages()));
+  HostCoder down(std::move(activation)), up;
+  SHOAL_ASSIGN(const ForwardOutput output, executor_.forward(input, down));
+  SHOAL_TRY(executor_.backward(entries_, up, WindowSlot::kA));
   executor_.settle(entries_);
-  return Answer{{raw(back.gradient, TensorRole::kGradient)}, output.loss_sum, output.targets};
+  return Answer{{raw(up.output(), TensorRole::kGradient)}, output.loss_sum, output.targets};
 }
 
 std::vector<Bytes> RogueTensors::gradient(float value) const {

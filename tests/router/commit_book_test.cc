@@ -49,8 +49,6 @@ TEST(CommitBookTest, GoneIsLostOnceAndNobodyElsesAckCounts) {
   EXPECT_EQ(kept.book.on_ack({id(0), entry_name(3, 1), CommitState::kGone}, session(3)), std::nullopt);
   EXPECT_EQ(kept.book.on_ack({{kTrainer + 1, 0}, entry_name(1, 100), CommitState::kGone}, session(1)), std::nullopt);
   EXPECT_EQ(kept.book.on_ack({id(7), entry_name(1, 100), CommitState::kGone}, session(1)), std::nullopt);
-  EXPECT_EQ(kept.book.on_ack({id(0), entry_name(1, 100), CommitState::kFenced}, session(1)), std::nullopt)
-      << "only the authority's word ends a session";
   EXPECT_EQ(kept.book.on_ack({id(0), entry_name(1, 100), CommitState::kGone}, session(2)), std::nullopt)
       << "a session speaks for its own entries only";
   const auto listing = kept.book.on_ack({id(0), entry_name(1, 100), CommitState::kGone}, session(1));

@@ -48,7 +48,6 @@ TEST_F(CourierTest, AThirdBranchReleasesTheOldestAndOnlyTheOldest) {
   ASSERT_EQ(released.size(), 1u);
   EXPECT_EQ(released[0].first, session(kA));
   EXPECT_EQ(released[0].second.lease, first);
-  EXPECT_EQ(released[0].second.why, ReleaseWhy::kCrowded);
   gradient(kB, second);
   EXPECT_EQ(courier.won_by(id(0)), session(kB)) << "the second one's claim still stands";
 }
@@ -221,12 +220,11 @@ TEST_F(CourierTest, TheFirstGradientWinsAndTheOthersAreReleased) {
   const auto released = take_out<Release>();
   ASSERT_EQ(released.size(), 1u);
   EXPECT_EQ(released[0].second.lease, second);
-  EXPECT_EQ(released[0].second.why, ReleaseWhy::kLost);
   gradient(kA, first);
   EXPECT_EQ(won.size(), 1u) << "a repeat";
   EXPECT_TRUE(take_out<Release>().empty());
   gradient(kB, second);
-  EXPECT_EQ(take_out<Release>().at(0).second.why, ReleaseWhy::kLate);
+  EXPECT_EQ(take_out<Release>().size(), 1u);
   pass(60s, {});
   EXPECT_TRUE(asked_nobody()) << "a won hop has no timer";
   EXPECT_EQ(in_flight(), 0u);
@@ -247,7 +245,7 @@ TEST_F(CourierTest, CloseReleasesEveryChild) {
   measure(1s);
   open();
   pass(3100ms);
-  courier.close(id(0), ReleaseWhy::kOver);
+  courier.close(id(0));
   EXPECT_EQ(take_out<Release>().size(), 2u);
   EXPECT_FALSE(courier.holds(id(0)));
   EXPECT_EQ(in_flight(), 0u);
@@ -316,7 +314,7 @@ TEST_F(CourierTest, TheParkedAreCountedAsTheyCome) {
   serve({});
   for (std::uint64_t serial = 0; serial < 3; ++serial) open(serial);
   EXPECT_EQ(courier.parked(), 3u);
-  courier.close(id(0), ReleaseWhy::kOver);
+  courier.close(id(0));
   EXPECT_EQ(courier.parked(), 2u);
   serve({kA});
   pass(1s, {kA});

@@ -111,7 +111,7 @@ TEST_F(HolderKeyFrameTest, EveryOtherEndOfABranchAbortsIt) {
       [&](const Lease& lease) { busy(kA, lease); },
       [&](const Lease& lease) { tell(kA, Gone{lease}); },
       [&](const Lease&) { over(kA); },
-      [&](const Lease&) { courier.close(id(0), ReleaseWhy::kOver); },
+      [&](const Lease&) { courier.close(id(0)); },
       [&](const Lease&) { courier.forget(id(0)); },
       [&](const Lease& lease) {
         gradient(kA, lease);
@@ -126,7 +126,7 @@ TEST_F(HolderKeyFrameTest, EveryOtherEndOfABranchAbortsIt) {
     ways[i](asked().second.lease);
     ASSERT_GE(ends.size(), 2u) << i;
     EXPECT_EQ(ends[1], std::pair(session(kA), BranchEnd::kAborted)) << i;
-    courier.close(id(0), ReleaseWhy::kOver);
+    courier.close(id(0));
     const auto sent = std::count(ends.begin(), ends.end(), std::pair(session(kA), BranchEnd::kSent));
     EXPECT_EQ(static_cast<std::size_t>(sent) * 2, ends.size()) << i << ": every branch has one end";
     out.clear();
@@ -135,7 +135,7 @@ TEST_F(HolderKeyFrameTest, EveryOtherEndOfABranchAbortsIt) {
 
 TEST_F(HolderKeyFrameTest, ATakeSendsNoFramesAndEndsNone) {
   open(0, GradientHint{session(kB), entry_name(kB, 4)});
-  courier.close(id(0), ReleaseWhy::kOver);
+  courier.close(id(0));
   EXPECT_TRUE(ends.empty());
 }
 

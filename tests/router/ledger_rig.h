@@ -109,7 +109,7 @@ class LedgerRig : private LedgerPort, private HopOwner, private Links {
     ledger.on_commit(naming::session(1), message);
   }
   void release(std::uint64_t tag, std::uint64_t claim) {
-    ledger.on_release(naming::session(tag), Release{naming::lease(tag, claim), ReleaseWhy::kLost});
+    ledger.on_release(naming::session(tag), Release{naming::lease(tag, claim)});
   }
   void renew(std::uint64_t tag, std::uint64_t claim, bool want = true) {
     Renew message;

@@ -180,7 +180,7 @@ TEST(LedgerTest, TheLastReleaseEndsAnEntryAndNotTheFirst) {
 TEST(LedgerTest, AnotherSessionsReleaseOfALeaseIsIgnored) {
   LedgerRig rig;
   const EntrySerial entry = rig.accept(2, 0);
-  rig.ledger.on_release(session(3), Release{lease(2, 0), ReleaseWhy::kLost});
+  rig.ledger.on_release(session(3), Release{lease(2, 0)});
   EXPECT_EQ(rig.state(entry), S::kReady);
 }
 

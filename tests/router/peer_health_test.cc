@@ -191,8 +191,8 @@ TEST_F(FullPeersTest, WhatOnlyConcernsOneMicrobatchDoesNotMakeAPeerFull) {
     EXPECT_EQ(asked().first, session(kB));
     open(1);
     EXPECT_EQ(asked().first, session(kA));
-    courier.close(id(0), ReleaseWhy::kOver);
-    courier.close(id(1), ReleaseWhy::kOver);
+    courier.close(id(0));
+    courier.close(id(1));
     out.clear();
   }
 }
@@ -200,7 +200,7 @@ TEST_F(FullPeersTest, WhatOnlyConcernsOneMicrobatchDoesNotMakeAPeerFull) {
 TEST_F(FullPeersTest, APeerThatNobodyAskedForAWhileHasNoHistory) {
   open(0);
   busy(kA, asked().second.lease);
-  courier.close(id(0), ReleaseWhy::kOver);
+  courier.close(id(0));
   out.clear();
   pass(PeerHealth::kRemembered);
   open(1);

@@ -1,12 +1,14 @@
 // A member that computes, and hands on tensors that are finite and absurdly large.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "sim/checkers.h"
 #include "sim/swarm.h"
 #include "stages/integer_executor.h"
 #include "tests/sim/heard_lines.h"
+#include "tests/stages/host_passes.h"
 
 namespace shoal {
 namespace {
@@ -16,24 +18,18 @@ class Enlarger final : public IntegerExecutor {
  public:
   Enlarger(const StageSpec& spec, std::uint64_t honest) : IntegerExecutor(spec), honest_(honest) {}
 
-  Result<ForwardOutput> forward(const ForwardInput& input) override {
-    auto output = IntegerExecutor::forward(input);
-    if (output.ok()) enlarge(output->activation);
-    return output;
+  Result<ForwardOutput> forward(const ForwardInput& input, FrameCoder& coder) override {
+    ChangingCoder enlarging(coder, [this](std::span<float> tensor) { enlarge(tensor); });
+    return IntegerExecutor::forward(input, enlarging);
   }
-  Result<BackwardOutput> backward(EntrySerial entry, const HostTensor& gradient,
-                                  std::optional<WindowSlot> window) override {
-    auto output = IntegerExecutor::backward(entry, gradient, window);
-    if (output.ok()) enlarge(output->gradient);
-    return output;
+  Result<BackwardOutput> backward(EntrySerial entry, FrameCoder& coder, std::optional<WindowSlot> window) override {
+    ChangingCoder enlarging(coder, [this](std::span<float> tensor) { enlarge(tensor); });
+    return IntegerExecutor::backward(entry, enlarging, window);
   }
 
  private:
-  void enlarge(HostTensor& tensor) {
-    if (tensor.shape.empty() || made_++ < honest_) return;
-    Buffer buffer(static_cast<std::size_t>(element_count(tensor.shape)) * sizeof(float));
-    for (float& value : buffer.as<float>()) value = 1e30f;
-    tensor = make_host_tensor(DType::kF32, tensor.shape, std::move(buffer));
+  void enlarge(std::span<float> tensor) {
+    if (made_++ >= honest_) std::ranges::fill(tensor, 1e30f);
   }
   std::uint64_t honest_, made_ = 0;
 };

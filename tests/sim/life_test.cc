@@ -167,10 +167,9 @@ TEST_F(LifeTest, APeerThatWasFencedDoesNothingMoreInThatSession) {
 class OnceNotFinite final : public IntegerExecutor {
  public:
   using IntegerExecutor::IntegerExecutor;
-  Result<BackwardOutput> backward(EntrySerial entry, const HostTensor& gradient,
-                                  std::optional<WindowSlot> window) override {
+  Result<BackwardOutput> backward(EntrySerial entry, FrameCoder& coder, std::optional<WindowSlot> window) override {
     if (!std::exchange(failed_, true)) return make_error(ErrorCode::kNonFinite, "a gradient is not finite");
-    return IntegerExecutor::backward(entry, gradient, window);
+    return IntegerExecutor::backward(entry, coder, window);
   }
 
  private:

@@ -20,21 +20,24 @@ namespace {
 class AnchorSumExecutor final : public IntegerExecutor {
  public:
   using IntegerExecutor::IntegerExecutor;
-  Result<ForwardOutput> evaluate(const ForwardInput& input) override {
+
+ protected:
+  Result<Computed> compute(const StageInput& input, ArenaRole weights, bool keep_graph) override {
+    if (weights != ArenaRole::kAnchor) return IntegerExecutor::compute(input, weights, keep_graph);
     const std::span<const float> anchor = arena().span(ArenaRole::kAnchor);
     const float above = spec().is_first() ? 0.0f : input.activation.f32()[0];
     const float sum = std::accumulate(anchor.begin(), anchor.end(), above);
-    ForwardOutput output;
-    output.targets = static_cast<std::uint64_t>(sequences_of(input)) * spec().model.positions;
+    Computed computed;
+    computed.output.targets = static_cast<std::uint64_t>(sequences_of(input)) * spec().model.positions;
     if (spec().is_last()) {
-      output.loss_sum = sum;
-      return output;
+      computed.output.loss_sum = sum;
+      return computed;
     }
     const Shape shape{sequences_of(input), spec().model.positions, spec().model.dim};
     Buffer values(static_cast<std::size_t>(element_count(shape)) * sizeof(float));
     std::ranges::fill(values.as<float>(), sum);
-    output.activation = make_host_tensor(DType::kF32, shape, std::move(values));
-    return output;
+    computed.activation = make_host_tensor(DType::kF32, shape, std::move(values));
+    return computed;
   }
 };
 

@@ -35,6 +35,16 @@ TEST(MetersTest, BytesAreCountedOnlyForWhatWasEncoded) {
   EXPECT_EQ(meters.readings().fp32_bytes, 2000u);
 }
 
+TEST(MetersTest, TheTimesOfAMicrobatchAreAMeanOfTheLastOnes) {
+  Meters meters(64, 1000);
+  EXPECT_FALSE(meters.readings().forward_us.has_value());
+  meters.computed(100, 300);
+  EXPECT_EQ(meters.readings().forward_us, 100);
+  for (int i = 0; i < 200; ++i) meters.computed(50, 200);
+  EXPECT_NEAR(*meters.readings().forward_us, 50, 0.1);
+  EXPECT_NEAR(*meters.readings().backward_us, 200, 0.1);
+}
+
 DelayHistogram late(std::uint64_t delay, std::uint64_t targets) {
   DelayHistogram histogram;
   histogram.add(delay, targets);

@@ -121,18 +121,5 @@ TEST(AdamWTest, NothingIsWrittenWhenTheSumIsNotUsable) {
   }
 }
 
-TEST(NormTest, SumsInDoubleOverBlocksOfAnySize) {
-  for (const std::size_t size :
-       {std::size_t{0}, std::size_t{1}, std::size_t{7}, std::size_t{9}, kNormBlock, kNormBlock + 3, 3 * kNormBlock}) {
-    const std::vector<float> values = draw(size + 1, 2, size);
-    long double expected = 0;
-    for (const float value : values) expected += static_cast<long double>(value) * value;
-    EXPECT_NEAR(sum_of_squares(values), static_cast<double>(expected), 1e-12 * static_cast<double>(expected));
-    EXPECT_EQ(sum_of_squares(values), sum_of_squares(values, scattered_for()));
-  }
-  EXPECT_DOUBLE_EQ(norm_of(std::vector<float>{3e30f, 4e30f}), std::hypot(double{3e30f}, double{4e30f}))
-      << "no overflow in between";
-}
-
 }  // namespace
 }  // namespace shoal

@@ -10,7 +10,7 @@
 #include <memory>
 #include <ostream>
 
-#include "stages/executor.h"
+#include "tests/stages/host_passes.h"
 
 namespace shoal {
 
@@ -71,7 +71,7 @@ class Chain {
     double loss = 0;
     for (std::size_t k = 0; k < size(); ++k) {
       activations[k] = x;
-      const Result<ForwardOutput> out = at(k).forward({serial, microbatch(serial), contract_tokens(serial), x});
+      const Result<Forwarded> out = pass_forward(at(k), {serial, microbatch(serial), contract_tokens(serial)}, x);
       EXPECT_TRUE(out.ok()) << (out.ok() ? "" : out.error().message);
       if (!out.ok()) return 0;
       EXPECT_EQ(out->stamp, at(k).stamp());
@@ -85,12 +85,12 @@ class Chain {
   }
 
   // Backward through all; returns what each stage said, the last stage first.
-  std::vector<BackwardOutput> backward(std::uint64_t serial, WindowSlot window) {
-    std::vector<BackwardOutput> outputs;
+  std::vector<Backwarded> backward(std::uint64_t serial, WindowSlot window) {
+    std::vector<Backwarded> outputs;
     HostTensor gradient;
     for (std::size_t k = size(); k-- > 0;) {
       gradients[k] = gradient;
-      Result<BackwardOutput> out = at(k).backward(serial, gradient, window);
+      Result<Backwarded> out = pass_backward(at(k), serial, gradient, window);
       EXPECT_TRUE(out.ok()) << (out.ok() ? "" : out.error().message);
       if (!out.ok()) return outputs;
       gradient = out->gradient;

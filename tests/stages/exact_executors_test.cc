@@ -84,13 +84,13 @@ TEST(IntegerExecutorTest, RefusesAnActivationOfAnotherStageMicrobatchOrText) {
   auto& last = dynamic_cast<IntegerExecutor&>(chain.at(2));
   const HostTensor right = chain.activations[2], skipped = chain.activations[1];
   const auto code = [&](std::uint64_t serial, std::uint64_t text, const HostTensor& x) {
-    return last.forward({99, microbatch(serial), contract_tokens(text), x}).code();
+    return pass_forward(last, {99, microbatch(serial), contract_tokens(text)}, x).code();
   };
   EXPECT_EQ(code(2, 2, skipped), ErrorCode::kMalformed) << "stage 1 was skipped";
   EXPECT_EQ(code(1, 1, right), ErrorCode::kMalformed) << "another microbatch's";
   EXPECT_EQ(code(2, 1, right), ErrorCode::kMalformed) << "tokens of another sample";
   EXPECT_EQ(last.mismatches(), 3u);
-  EXPECT_TRUE(last.forward({99, microbatch(2), contract_tokens(2), right}).ok());
+  EXPECT_TRUE(pass_forward(last, {99, microbatch(2), contract_tokens(2)}, right).ok());
   EXPECT_EQ(last.mismatches(), 3u);
 }
 
@@ -98,8 +98,8 @@ TEST(IntegerExecutorTest, RefusesAGradientOfAnotherStage) {
   Chain chain(integer_maker(), contract_model(), 3);
   chain.count(1, kA);
   chain.forward(2);
-  EXPECT_EQ(chain.at(0).backward(2, chain.gradients[1], kA).code(), ErrorCode::kMalformed);
-  EXPECT_EQ(chain.at(0).backward(2, chain.gradients[0], kA).code(), ErrorCode::kMalformed) << "microbatch 1's";
+  EXPECT_EQ(pass_backward(chain.at(0), 2, chain.gradients[1], kA).code(), ErrorCode::kMalformed);
+  EXPECT_EQ(pass_backward(chain.at(0), 2, chain.gradients[0], kA).code(), ErrorCode::kMalformed) << "microbatch 1's";
   EXPECT_EQ(chain.tag(0, ArenaRole::kAccumulatorA), count_tag(microbatch(1)));
 }
 
@@ -165,7 +165,7 @@ TEST(ExecutorDeathTest, ABugThatCountsTwiceStopsTheProgram) {
   ::testing::GTEST_FLAG(death_test_style) = "threadsafe";
   Chain chain(integer_maker(), contract_model(), 1);
   chain.count(1, kA);
-  EXPECT_DEATH((void)chain.at(0).backward(1, HostTensor{}, kA), "counted");
+  EXPECT_DEATH((void)pass_backward(chain.at(0), 1, {}, kA), "counted");
   EXPECT_DEATH(chain.at(0).drop(1), "counted");
   EXPECT_DEATH(chain.at(0).flip(), "writing_");
 }

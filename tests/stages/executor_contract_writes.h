@@ -72,11 +72,11 @@ TEST_P(ExecutorContract, AGraphSurvivesOneWriteAndIsDroppedBeforeItsBufferIsOver
   for (const InnerStepResult& result : step(kA)) EXPECT_EQ(result.graphs_dropped, 0u);
   chain.forward(2);
   for (const InnerStepResult& result : step(kA)) EXPECT_EQ(result.graphs_dropped, 1u);
-  for (const BackwardOutput& out : chain.backward(1, kA)) {
+  for (const Backwarded& out : chain.backward(1, kA)) {
     EXPECT_TRUE(out.recomputed);
     EXPECT_EQ(out.stamp, 2u);
   }
-  for (const BackwardOutput& out : chain.backward(2, kA)) {
+  for (const Backwarded& out : chain.backward(2, kA)) {
     EXPECT_FALSE(out.recomputed);
     EXPECT_EQ(out.stamp, 1u);
   }
@@ -156,8 +156,8 @@ TEST_P(ExecutorContract, ARuleMayWriteTheOtherBufferItself) {
     EXPECT_EQ(chain.read(k, ArenaRole::kCurrent), own);
     EXPECT_EQ(chain.tag(k, ArenaRole::kCurrent), 9u);
   }
-  for (const BackwardOutput& out : chain.backward(2, kA)) EXPECT_FALSE(out.recomputed);
-  for (const BackwardOutput& out : chain.backward(1, kA)) EXPECT_TRUE(out.recomputed);
+  for (const Backwarded& out : chain.backward(2, kA)) EXPECT_FALSE(out.recomputed);
+  for (const Backwarded& out : chain.backward(1, kA)) EXPECT_TRUE(out.recomputed);
 }
 
 TEST_P(ExecutorContract, AnAbandonedWriteChangesNothing) {
@@ -169,7 +169,7 @@ TEST_P(ExecutorContract, AnAbandonedWriteChangesNothing) {
     EXPECT_EQ(chain.at(k).stamp(), 0u);
     EXPECT_EQ(chain.read(k, ArenaRole::kCurrent), current);
   }
-  for (const BackwardOutput& out : chain.backward(1, kA)) EXPECT_FALSE(out.recomputed);
+  for (const Backwarded& out : chain.backward(1, kA)) EXPECT_FALSE(out.recomputed);
   for (const InnerStepResult& result : step(kA)) EXPECT_EQ(result.stamp, 1u);
 }
 
@@ -197,13 +197,13 @@ TEST_P(ExecutorContract, EvaluationReadsTheAnchorAndKeepsNothing) {
   HostTensor x;
   double loss = 0;
   for (std::size_t k = 0; k < chain.size(); ++k) {
-    const Result<ForwardOutput> out = chain.at(k).evaluate({1, microbatch(1), contract_tokens(1), x});
+    const Result<Forwarded> out = pass_evaluate(chain.at(k), {1, microbatch(1), contract_tokens(1)}, x);
     ASSERT_TRUE(out.ok()) << out.error().message;
     x = out->activation;
     loss = out->loss_sum;
   }
   EXPECT_EQ(loss, first) << "the anchor still holds the first parameters";
-  for (const BackwardOutput& out : chain.backward(1, kB))
+  for (const Backwarded& out : chain.backward(1, kB))
     EXPECT_FALSE(out.recomputed) << "entry 1 is the forward's, not the evaluation's";
 }
 

@@ -241,11 +241,8 @@ Changes RealSwarm::poison_of(StageId stage) {
               if (lies()) std::fill(window.begin(), window.end(), 1e4f);
             }};
   return {.handed_on =
-              [lies](HostTensor& tensor) {
-                if (!lies()) return;
-                Buffer buffer(static_cast<std::size_t>(element_count(tensor.shape)) * sizeof(float));
-                for (float& value : buffer.as<float>()) value = 1e30f;
-                tensor = make_host_tensor(DType::kF32, tensor.shape, std::move(buffer));
+              [lies](std::span<float> tensor) {
+                if (lies()) std::ranges::fill(tensor, 1e30f);
               },
           .gathered = {}};
 }

@@ -1,6 +1,7 @@
 #include "tests/swarm/recording_executor.h"
 
 #include "stages/windowed_executor.h"
+#include "tests/stages/host_passes.h"
 
 namespace shoal {
 
@@ -25,21 +26,22 @@ class RecordingExecutor final : public StageExecutor {
   const StageSpec& spec() const override { return inner_->spec(); }
   Arena& arena() override { return inner_->arena(); }
   WeightStamp stamp() const override { return inner_->stamp(); }
-  Result<ForwardOutput> forward(const ForwardInput& input) override {
+  Result<ForwardOutput> forward(const ForwardInput& input, FrameCoder& coder) override {
     if (hooks_.before) hooks_.before();
-    auto output = inner_->forward(input);
-    if (changes_.handed_on && output.ok() && output->activation.defined()) changes_.handed_on(output->activation);
+    ChangingCoder changing(coder, changes_.handed_on);
+    auto output = inner_->forward(input, changing);
     if (hooks_.after) hooks_.after();
     return output;
   }
-  Result<ForwardOutput> evaluate(const ForwardInput& input) override { return inner_->evaluate(input); }
-  Result<BackwardOutput> backward(EntrySerial entry, const HostTensor& gradient,
-                                  std::optional<WindowSlot> window) override {
-    auto output = inner_->backward(entry, gradient, window);
+  Result<ForwardOutput> evaluate(const ForwardInput& input, FrameCoder& coder) override {
+    return inner_->evaluate(input, coder);
+  }
+  Result<BackwardOutput> backward(EntrySerial entry, FrameCoder& coder, std::optional<WindowSlot> window) override {
+    ChangingCoder changing(coder, changes_.handed_on);
+    auto output = inner_->backward(entry, changing, window);
     if (output.ok() && window) {
       ++entries_[index(*window)];
       window_of_[entry] = *window;
-      if (changes_.handed_on && output->gradient.defined()) changes_.handed_on(output->gradient);
       if (changes_.gathered) change(accumulator_of(*window));
     }
     return output;

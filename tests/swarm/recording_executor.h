@@ -38,8 +38,8 @@ struct ForwardHooks {
 };
 // Of an executor that lies, on the device thread; what is empty changes nothing.
 struct Changes {
-  std::function<void(HostTensor&)> handed_on;      // what a forward or a backward hands on
-  std::function<void(std::span<float>)> gathered;  // the window that a backward has added to: what a round is brought
+  std::function<void(std::span<float>)> handed_on;  // what a forward or a backward hands on
+  std::function<void(std::span<float>)> gathered;   // the window that a backward has added to: what a round is brought
 };
 
 // Steps are numbered by stamps: REQUIRES: the peer serves its stage from the first step on.

@@ -65,7 +65,7 @@ TEST_F(LargeRoundTest, WhoseBudgetIsOverMeanwhileFailsOnce) {
   run_asides();
   for (const auto& member : members) {
     EXPECT_EQ(member->calls, (Calls{"contribute", "aside", "aside"}));
-    EXPECT_EQ(kind_of(member->reports.back()), ReportKind::kFailed);
+    EXPECT_EQ(member->reports.back().kind, ReportKind::kFailed);
     EXPECT_EQ(member->reports.size(), 2u);
     EXPECT_EQ(member->parts_sent, 1) << "no sum";
   }

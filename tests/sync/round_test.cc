@@ -17,9 +17,9 @@ TEST_P(RoundSizesTest, AllReportTheSameDigestAndCommitIt) {
   open_all(message);
   for (const auto& member : members) {
     ASSERT_EQ(member->reports.size(), 2u);
-    EXPECT_EQ(kind_of(member->reports[0]), ReportKind::kContributed);
+    EXPECT_EQ(member->reports[0].kind, ReportKind::kContributed);
     EXPECT_EQ(member->reports[0].entries, member->contribution.entries);
-    EXPECT_EQ(kind_of(member->reports[1]), ReportKind::kAgreed);
+    EXPECT_EQ(member->reports[1].kind, ReportKind::kAgreed);
     EXPECT_EQ(member->reports[1].digest, members[0]->reports[1].digest);
     CountTag tag = 0;
     for (const auto& other : members) tag += other->contribution.payload.tag;
@@ -55,7 +55,7 @@ TEST_F(RoundTest, ASilentMemberIsNamedWhenTheBudgetIsOver) {
     open_all(open(1));
     loop.run_until(start + 1100ms);
     for (std::size_t i = 0; i < 3; ++i) {
-      ASSERT_EQ(kind_of(members[i]->reports.back()), ReportKind::kFailed);
+      ASSERT_EQ(members[i]->reports.back().kind, ReportKind::kFailed);
       if (i == silent) continue;
       EXPECT_EQ(members[i]->reports.back().silent, members[silent]->self);
     }
@@ -188,7 +188,7 @@ TEST_F(RoundTest, ARefusedContributionIsReportedWithItsReason) {
   members[0]->round.on_open(open(1));
   members[0]->held(make_error(ErrorCode::kNonFinite, "the delta is not finite"));
   ASSERT_EQ(members[0]->reports.size(), 1u);
-  EXPECT_EQ(kind_of(members[0]->reports[0]), ReportKind::kFailed);
+  EXPECT_EQ(members[0]->reports[0].kind, ReportKind::kFailed);
   EXPECT_EQ(members[0]->reports[0].reason, "the delta is not finite");
 }
 
@@ -198,7 +198,7 @@ TEST_F(RoundTest, WhoIsNotReadyWithinTheBudgetSaysThatItIsItself) {
   members[0]->round.on_open(open(1));
   loop.run_for(2s);
   ASSERT_EQ(members[0]->reports.size(), 1u);
-  EXPECT_EQ(kind_of(members[0]->reports[0]), ReportKind::kFailed);
+  EXPECT_EQ(members[0]->reports[0].kind, ReportKind::kFailed);
   EXPECT_EQ(members[0]->reports[0].silent, members[0]->self);
 }
 
@@ -208,7 +208,7 @@ TEST_F(RoundTest, ARuleThatTheRunDoesNotUseFailsTheRound) {
   message.rule = 9;
   members[0]->round.on_open(message);
   ASSERT_EQ(members[0]->reports.size(), 1u);
-  EXPECT_EQ(kind_of(members[0]->reports[0]), ReportKind::kFailed);
+  EXPECT_EQ(members[0]->reports[0].kind, ReportKind::kFailed);
 }
 
 // A payload of another kind and of another length at every member, one of them with nothing in it.
@@ -225,7 +225,7 @@ TEST_F(RoundTest, CarriesASparsePayloadWithoutKnowingIt) {
   std::size_t bytes = 0;
   for (const auto& member : members) {
     ASSERT_EQ(member->reports.size(), 2u);
-    EXPECT_EQ(kind_of(member->reports[1]), ReportKind::kAgreed);
+    EXPECT_EQ(member->reports[1].kind, ReportKind::kAgreed);
     EXPECT_EQ(member->reports[1].digest, members[0]->reports[1].digest);
     EXPECT_EQ(test::parse_sparse(member->sum.bytes), sum);
     EXPECT_EQ(member->sum.weight, 1u + 2u + 3u);
@@ -244,7 +244,7 @@ TEST_F(RoundTest, APieceThatTheRuleRefusesFailsTheRoundAndNamesItsSender) {
   part.round = RoundId(1);
   members[0]->round.on_part(members[1]->self, part, test::pack_sparse({{700, 1}}));
   ASSERT_EQ(members[0]->reports.size(), 2u);
-  EXPECT_EQ(kind_of(members[0]->reports[1]), ReportKind::kFailed);
+  EXPECT_EQ(members[0]->reports[1].kind, ReportKind::kFailed);
   EXPECT_EQ(members[0]->reports[1].malformed, members[1]->self);
   EXPECT_FALSE(members[0]->reports[1].silent) << "it was heard";
   EXPECT_NE(members[0]->reports[1].reason.find("cannot be used: a sparse value of another part"), std::string::npos);
@@ -265,7 +265,7 @@ TEST_F(RoundTest, AnEarlyPartIsKeptWhateverTheStateWeighs) {
     members[0]->round.on_open(open(1));
     members[0]->run_asides();
     // The rig's own payload is small, so what was kept is named malformed; what was dropped is still waited for.
-    EXPECT_EQ(kind_of(members[0]->reports.back()), large_state ? ReportKind::kFailed : ReportKind::kContributed);
+    EXPECT_EQ(members[0]->reports.back().kind, large_state ? ReportKind::kFailed : ReportKind::kContributed);
     EXPECT_EQ(members[0]->reports.back().malformed.has_value(), large_state);
   }
 }
@@ -284,7 +284,7 @@ TEST_F(RoundTest, AMemberThatSendsEarlyPartsWithoutEndPushesOutNobodysButItsOwn)
   part.round = RoundId(part.round.value + 1);
   members[0]->round.on_part(liar, part, Buffer(Round::kEarlyBytesMax - 1).freeze());
   open_all(open(1));
-  for (const auto& member : members) EXPECT_EQ(kind_of(member->reports.back()), ReportKind::kAgreed);
+  for (const auto& member : members) EXPECT_EQ(member->reports.back().kind, ReportKind::kAgreed);
 }
 
 }  // namespace

@@ -26,10 +26,10 @@ class WideExecutor final : public WindowedExecutor {
 
  protected:
   SwappableArena& swappable_arena() override { return arena_; }
-  Result<Computed> compute(const ForwardInput&, ArenaRole, bool) override {
+  Result<Computed> compute(const StageInput&, ArenaRole, bool) override {
     return make_error(ErrorCode::kUnsupported, "no model");
   }
-  Result<HostTensor> differentiate(Graph&, const ForwardInput&, const HostTensor&, ArenaRole, float) override {
+  Result<HostTensor> differentiate(Graph&, const StageInput&, const HostTensor&, ArenaRole, float) override {
     return make_error(ErrorCode::kUnsupported, "no model");
   }
   Result<double> window_norm(ArenaRole, const InnerStep&) override { return 0.0; }
@@ -133,6 +133,15 @@ TEST(DilocoRuleTest, RefusesANonFiniteDelta) {
   const Result<Payload> payload = rule->contribute(executor, context);
   ASSERT_FALSE(payload.ok());
   EXPECT_EQ(payload.code(), ErrorCode::kNonFinite);
+}
+
+TEST(RulesTest, HaveAsManySharedArraysAsTheirTraitsSay) {
+  const OuterRules rules;
+  for (std::size_t i = 0; i < std::size(kRuleTraits); ++i) {
+    const auto rule = rules.of(static_cast<RuleId>(i));
+    ASSERT_NE(rule, nullptr) << kRuleNames[i];
+    EXPECT_EQ(rule->shared_roles().size(), kRuleTraits[i].shared_arrays) << kRuleNames[i];
+  }
 }
 
 TEST(RulesTest, RefuseAFragmentByName) {

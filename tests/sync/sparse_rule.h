@@ -68,7 +68,6 @@ class SparseSum final : public PayloadSum {
 class SparseRule final : public OuterRule {
  public:
   RuleId id() const override { return RuleId::kDiloco; }
-  bool every_step() const override { return false; }
   std::unique_ptr<PayloadSum> make_sum(Bytes own, std::size_t members, std::size_t) const override {
     return std::make_unique<SparseSum>(std::move(own), members);
   }

@@ -121,7 +121,7 @@ class Replica final : public MembershipPort, public RoundHost, public DonorHost,
   StepId closed_step_;
   RoundContext context_;
   RoundId asked_;  // newest round that asked for a contribution
-  std::uint64_t serial_ = 0, progress_ = 0;
+  std::uint64_t serial_ = 0;
 
  private:
   void fetch(Version version, const Digest& digest);

@@ -48,7 +48,11 @@ void Replica::start() { membership_.start(); }
 
 void Replica::on_message(const Session& from, const PeerId& peer, const Message& message, Bytes frame) {
   if (over_) return;
-  if (const Status status = membership_.on_message(message); !status.ok())
+  const auto to_membership = [&]<class M>(const M& m) -> Status {
+    if constexpr (std::constructible_from<MembershipMessage, M>) return membership_.on_message(m);
+    return {};
+  };
+  if (const Status status = std::visit(to_membership, message); !status.ok())
     swarm_.problem("membership: " + status.error().message);
   if (over_) return;
   if (const auto* step = std::get_if<Step>(&message)) steps_[step->step] = *step;
@@ -67,15 +71,14 @@ void Replica::work() {
   const MicrobatchId microbatch{1, swarm_.next_microbatch++};
   const std::uint64_t serial = ++serial_;
   swarm_.made[{self_, serial}] = {microbatch, executor_.stamp()};
-  const bool counted = executor_.forward({serial, microbatch, tiny_tokens(), {}}).ok() &&
-                       executor_.backward(serial, {}, WindowSlot::kA).ok();
+  const bool counted = pass_forward(executor_, {serial, microbatch, tiny_tokens()}).ok() &&
+                       pass_backward(executor_, serial, {}, WindowSlot::kA).ok();
   if (!counted) return swarm_.problem("an entry was not counted");
   executor_.settle(serial);
   InnerStep step;
   step.targets = kTargetsOfEntry;
   if (!executor_.inner_step(WindowSlot::kA, step).ok()) swarm_.problem("an inner step failed");
   local_.insert(serial);
-  ++progress_;
 }
 
 bool Replica::count_for_step(const MicrobatchId& microbatch, StepId step, std::uint64_t* serial) {
@@ -86,12 +89,11 @@ bool Replica::count_for_step(const MicrobatchId& microbatch, StepId step, std::u
   }
   *serial = ++serial_;
   swarm_.made[{self_, *serial}] = {microbatch, executor_.stamp()};
-  const bool counted = executor_.forward({*serial, microbatch, tiny_tokens(), {}}).ok() &&
-                       executor_.backward(*serial, {}, WindowSlot::kA).ok();
+  const bool counted = pass_forward(executor_, {*serial, microbatch, tiny_tokens()}).ok() &&
+                       pass_backward(executor_, *serial, {}, WindowSlot::kA).ok();
   if (!counted) swarm_.problem("an entry was not counted");
   local_.insert(*serial);
   unsettled_.insert(*serial);
-  ++progress_;
   return true;
 }
 
@@ -106,7 +108,6 @@ Beat Replica::make_beat() {
   beat.version = version_;
   beat.serving = serving_;
   beat.settled_targets = local_.size() * kTargetsOfEntry;
-  beat.progress = progress_;
   return beat;
 }
 
@@ -196,7 +197,6 @@ void Replica::commit(const RoundOpen&, const RoundCommit& commit, std::function<
   for (const std::uint64_t serial : contributed_) local_.erase(serial);
   contributed_.clear();
   version_ = commit.version;
-  ++progress_;
   done();
   membership_.beat_now();
 }

@@ -7,6 +7,7 @@
 
 #include "stages/integer_executor.h"
 #include "sync/outer_rule.h"
+#include "tests/stages/host_passes.h"
 
 namespace shoal::test {
 
@@ -23,8 +24,8 @@ inline HostTensor tiny_tokens() {
 
 // Forward and backward of one microbatch into `window`; 4 targets.
 inline void count_entry(StageExecutor& executor, EntrySerial entry, const MicrobatchId& microbatch, WindowSlot window) {
-  ASSERT_TRUE(executor.forward({entry, microbatch, tiny_tokens(), {}}).ok());
-  ASSERT_TRUE(executor.backward(entry, {}, window).ok());
+  ASSERT_TRUE(pass_forward(executor, {entry, microbatch, tiny_tokens()}).ok());
+  ASSERT_TRUE(pass_backward(executor, entry, {}, window).ok());
 }
 
 inline constexpr std::uint64_t kTargetsOfEntry = 4;

@@ -11,6 +11,7 @@
 
 #include "stages/torch_executor.h"
 #include "stages/torch_family.h"
+#include "tests/stages/host_passes.h"
 
 namespace shoal {
 namespace {
@@ -94,10 +95,10 @@ class GoldenTest : public ::testing::Test {
 };
 
 TEST_F(GoldenTest, LossAndGradientNorms) {
-  const Result<ForwardOutput> out = executor->forward({1, {1, 1}, tokens, {}});
+  const Result<Forwarded> out = pass_forward(*executor, {1, {1, 1}, tokens});
   ASSERT_TRUE(out.ok());
   EXPECT_NEAR(out->loss_sum, golden.loss, kBound * golden.loss);
-  ASSERT_TRUE(executor->backward(1, {}, WindowSlot::kA).ok());
+  ASSERT_TRUE(pass_backward(*executor, 1, {}, WindowSlot::kA).ok());
   ASSERT_EQ(golden.gradient_norms.size(), parameters.size());
   for (const ParameterSpec& parameter : parameters) {
     const double expected = golden.gradient_norms.at(parameter.name);
@@ -132,10 +133,10 @@ TEST_F(GoldenTest, ThreeClippedOptimiserSteps) {
   step.targets = kB * kT;
   for (std::uint64_t number = 1; number <= 3; ++number) {
     const auto& [loss, norm] = golden.steps[number - 1];
-    const Result<ForwardOutput> out = executor->forward({number, {1, number}, tokens, {}});
+    const Result<Forwarded> out = pass_forward(*executor, {number, {1, number}, tokens});
     ASSERT_TRUE(out.ok());
     EXPECT_NEAR(out->loss_sum, loss, 3 * kBound * loss) << "step " << number;
-    ASSERT_TRUE(executor->backward(number, {}, WindowSlot::kA).ok());
+    ASSERT_TRUE(pass_backward(*executor, number, {}, WindowSlot::kA).ok());
     executor->settle(number);
     step.step = number;
     const Result<InnerStepResult> result = executor->inner_step(WindowSlot::kA, step);

@@ -186,7 +186,7 @@ TEST(TorchExecutorTest, WiderTokensMeanTheSame) {
     Buffer buffer(bytes * narrow.bytes.size());  // zeros
     for (std::size_t i = 0; i < narrow.bytes.size(); ++i) buffer.data()[bytes * i] = narrow.bytes.data()[i];
     const HostTensor tokens = make_host_tensor(width, narrow.shape, std::move(buffer));
-    return chain.at(0).forward({serial, microbatch(serial), tokens, {}})->loss_sum;
+    return pass_forward(chain.at(0), {serial, microbatch(serial), tokens})->loss_sum;
   };
   EXPECT_EQ(loss(1, DType::kU8), loss(2, DType::kU16));
   EXPECT_EQ(loss(3, DType::kU8), loss(4, DType::kU32));
@@ -201,7 +201,7 @@ TEST(TorchExecutorTest, AKeptGraphGivesTheGradientOfItsOwnWeights) {
     chain.at(k).settle(2);
     ASSERT_TRUE(chain.at(k).inner_step(kA, contract_step()).ok());
   }
-  for (const BackwardOutput& out : chain.backward(1, kB)) EXPECT_EQ(out.stamp, 0u);
+  for (const Backwarded& out : chain.backward(1, kB)) EXPECT_EQ(out.stamp, 0u);
   still.count(1, kB);
   for (std::size_t k = 0; k < chain.size(); ++k) {
     EXPECT_EQ(chain.read(k, ArenaRole::kAccumulatorB), still.read(k, ArenaRole::kAccumulatorB));
@@ -232,11 +232,11 @@ TEST(TorchExecutorTest, ADroppedGraphIsRecomputedAtTheNewestWeights) {
     chain.at(k).clear_window(kB);
     Chain original(torch_maker(false), contract_model(), 3);
     original.forward(1);
-    const Result<BackwardOutput> out = chain.at(k).backward(1, gradient, kB);
+    const Result<Backwarded> out = pass_backward(chain.at(k), 1, gradient, kB);
     ASSERT_TRUE(out.ok());
     EXPECT_TRUE(out->recomputed);
-    ASSERT_TRUE(fresh.at(k).forward({1, microbatch(1), contract_tokens(1), original.activations[k]}).ok());
-    ASSERT_TRUE(fresh.at(k).backward(1, gradient, kB).ok());
+    ASSERT_TRUE(pass_forward(fresh.at(k), {1, microbatch(1), contract_tokens(1)}, original.activations[k]).ok());
+    ASSERT_TRUE(pass_backward(fresh.at(k), 1, gradient, kB).ok());
     EXPECT_EQ(chain.read(k, ArenaRole::kAccumulatorB), fresh.read(k, ArenaRole::kAccumulatorB)) << "stage " << k;
   }
 }
@@ -277,7 +277,7 @@ TEST(TorchExecutorTest, UndoEvaluateAndRefusalsLeaveNoGraphBehind) {
   chain.count(1, kA);
   for (std::size_t k = 0; k < chain.size(); ++k) {
     ASSERT_TRUE(chain.at(k).undo(1).ok());
-    ASSERT_TRUE(chain.at(k).evaluate({1, microbatch(1), contract_tokens(1), chain.activations[k]}).ok());
+    ASSERT_TRUE(pass_evaluate(chain.at(k), {1, microbatch(1), contract_tokens(1)}, chain.activations[k]).ok());
   }
   chain.forward(2);
   for (std::size_t k = 0; k < chain.size(); ++k) {
@@ -306,7 +306,8 @@ TEST(TorchExecutorTest, OverflowInForwardIsRefusedAndNamed) {
     std::vector<float> weights = chain.read(k, ArenaRole::kCurrent);
     for (float& weight : weights) weight *= 1e25f;
     chain.write(k, ArenaRole::kCurrent, weights);
-    const Result<ForwardOutput> out = chain.at(k).forward({2, microbatch(2), contract_tokens(2), chain.activations[k]});
+    const Result<Forwarded> out =
+        pass_forward(chain.at(k), {2, microbatch(2), contract_tokens(2)}, chain.activations[k]);
     ASSERT_FALSE(out.ok());
     EXPECT_EQ(out.code(), ErrorCode::kNonFinite);
     EXPECT_NE(out.error().message.find(k == 2 ? "loss" : "output activation"), std::string::npos)
@@ -327,27 +328,17 @@ TEST(TorchExecutorTest, OverflowInBackwardAddsNothing) {
       for (float& value : buffer.as<float>()) value = 3e38f;
       huge = make_host_tensor(DType::kF32, huge.shape, std::move(buffer));
       const std::vector<float> before = chain.read(k, ArenaRole::kAccumulatorA);
-      const Result<BackwardOutput> out = chain.at(k).backward(2, huge, kA);
+      const Result<Backwarded> out = pass_backward(chain.at(k), 2, huge, kA);
       ASSERT_FALSE(out.ok());
       EXPECT_EQ(out.code(), ErrorCode::kNonFinite);
       EXPECT_NE(out.error().message.find("gradient"), std::string::npos) << out.error().message;
       EXPECT_EQ(chain.read(k, ArenaRole::kAccumulatorA), before);
       EXPECT_EQ(chain.tag(k, ArenaRole::kAccumulatorA), count_tag(microbatch(1)));
-      const Result<BackwardOutput> again = chain.at(k).backward(2, chain.gradients[k], kA);
+      const Result<Backwarded> again = pass_backward(chain.at(k), 2, chain.gradients[k], kA);
       ASSERT_TRUE(again.ok()) << again.error().message;
       EXPECT_TRUE(again->recomputed) << "the refused backward used the graph up";
     }
   }
-}
-
-TEST(TorchExecutorTest, ActivationsShareMemoryThatOutlivesTheEntry) {
-  Chain chain(torch_maker(false), contract_model(), 2);
-  chain.forward(1);
-  const HostTensor kept = chain.activations[1];
-  const std::vector<float> before(kept.f32().begin(), kept.f32().end());
-  chain.at(0).drop(1);
-  chain.forward(2);
-  EXPECT_TRUE(std::ranges::equal(kept.f32(), before));
 }
 
 }  // namespace

@@ -16,7 +16,6 @@
 #include <deque>
 #include <map>
 #include <optional>
-#include <span>
 
 #include "common/backoff.h"
 #include "common/ids.h"
@@ -70,8 +69,5 @@ class NormGuard {
   std::map<MicrobatchId, int> refusals_;
   std::deque<MicrobatchId> refused_order_;  // the keys of refusals_, the oldest first
 };
-
-// 0 of none. Finite for finite values.
-double root_mean_square(std::span<const float> values);
 
 }  // namespace shoal

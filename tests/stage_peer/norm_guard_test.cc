@@ -1,11 +1,11 @@
 // What a tensor's norm does to its sender, and what it does not.
-#include "router/norm_guard.h"
+#include "runtime/stage_peer/norm_guard.h"
 
 #include <gtest/gtest.h>
 
 #include <vector>
 
-#include "names.h"
+#include "tests/router/names.h"
 
 namespace shoal {
 namespace {
@@ -125,12 +125,6 @@ TEST_F(NormGuardTest, AMicrobatchThatIsAnOutlierItselfIsScaledAtItsThirdTime) {
     for (int i = 0; i < NormGuard::kRefusedTwice; ++i) (void)guard.refused(session(2), microbatch(serial), 1e5, at(0s));
   (void)guard.refused(session(2), microbatch(99), 1e5, at(0s));
   EXPECT_FALSE(guard.bound_of(microbatch(100)).scale) << "a bounded memory";
-}
-
-TEST(RootMeanSquareTest, IsThatOfItsValues) {
-  EXPECT_EQ(root_mean_square({}), 0);
-  EXPECT_DOUBLE_EQ(root_mean_square(std::vector<float>{3, -3, 3}), 3);
-  EXPECT_NEAR(root_mean_square(std::vector<float>(1000, 1e30f)) / 1e30, 1, 1e-6);
 }
 
 }  // namespace

@@ -1,9 +1,7 @@
-#include "router/norm_guard.h"
+#include "runtime/stage_peer/norm_guard.h"
 
 #include <algorithm>
 #include <cmath>
-
-#include "stages/adamw.h"
 
 namespace shoal {
 
@@ -79,10 +77,6 @@ void NormGuard::make_room() {
     senders_.erase(std::min_element(senders_.begin(), senders_.end(), [](const auto& a, const auto& b) {
       return a.second.refused_at < b.second.refused_at;
     }));
-}
-
-double root_mean_square(std::span<const float> values) {
-  return values.empty() ? 0 : norm_of(values) / std::sqrt(static_cast<double>(values.size()));
 }
 
 }  // namespace shoal

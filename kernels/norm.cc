@@ -1,0 +1,51 @@
+#include "kernels/norm.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+namespace shoal {
+namespace {
+
+constexpr std::size_t kLanes = 8;
+
+double block_sum(const float* values, std::size_t count) {
+  double lanes[kLanes] = {};
+  const std::size_t whole = count - count % kLanes;
+  for (std::size_t i = 0; i < whole; i += kLanes) {
+    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+      const double value = values[i + lane];
+      lanes[lane] += value * value;
+    }
+  }
+  for (std::size_t i = whole; i < count; ++i) lanes[i - whole] += static_cast<double>(values[i]) * values[i];
+  double sum = 0;
+  for (const double lane : lanes) sum += lane;
+  return sum;
+}
+
+}  // namespace
+
+double sum_of_squares(std::span<const float> values, const ParallelFor& parallel) {
+  const std::size_t blocks = (values.size() + kNormBlock - 1) / kNormBlock;
+  std::vector<double> sums(blocks);
+  parallel(blocks, 1, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t block = begin; block < end; ++block) {
+      const std::size_t offset = block * kNormBlock;
+      sums[block] = block_sum(values.data() + offset, std::min(kNormBlock, values.size() - offset));
+    }
+  });
+  double total = 0;
+  for (const double sum : sums) total += sum;
+  return total;
+}
+
+double norm_of(std::span<const float> values, const ParallelFor& parallel) {
+  return std::sqrt(sum_of_squares(values, parallel));
+}
+
+double root_mean_square(std::span<const float> values) {
+  return values.empty() ? 0 : norm_of(values) / std::sqrt(static_cast<double>(values.size()));
+}
+
+}  // namespace shoal

@@ -1,0 +1,18 @@
+#pragma once
+// Norms of float arrays. The result does not depend on how the work is cut among threads.
+// Thread-safe: no state.   Ownership: borrows everything for the call.
+#include <cstddef>
+#include <span>
+
+#include "kernels/parallel_for.h"
+
+namespace shoal {
+
+// Sum of squares in double: blocks of kNormBlock elements over 8 interleaved lanes, blocks added in order.
+inline constexpr std::size_t kNormBlock = 8192;
+double sum_of_squares(std::span<const float> values, const ParallelFor& parallel = serial_for());
+double norm_of(std::span<const float> values, const ParallelFor& parallel = serial_for());
+// 0 of none. Finite exactly when all values are.
+double root_mean_square(std::span<const float> values);
+
+}  // namespace shoal

@@ -1,0 +1,64 @@
+#include "runtime/stage_peer/hop_coders.h"
+
+#include <cmath>
+#include <sstream>
+
+#include "kernels/norm.h"
+
+namespace shoal {
+namespace {
+
+// Its root mean square. What is too large and may be used is scaled.
+Result<double> judge(std::span<float> values, const NormGuard::Bound& bound, Judged& judged) {
+  const double rms = root_mean_square(values);
+  if (!std::isfinite(rms)) return rms;  // the executor refuses it
+  judged = {rms, Judged::Verdict::kFits};
+  if (rms <= bound.limit) return rms;
+  judged.verdict = bound.scale ? Judged::Verdict::kScaled : Judged::Verdict::kTooLarge;
+  if (bound.scale) {
+    const double factor = bound.limit / rms;
+    for (float& value : values) value = static_cast<float>(factor * value);
+    return bound.limit;
+  }
+  std::ostringstream text;
+  text << "its root mean square is " << rms << ", and at most " << bound.limit << " is used: " << NormGuard::kFactor
+       << " times the running mean of this edge, or " << NormGuard::kAlwaysMax;
+  return make_error(ErrorCode::kMalformed, text.str());
+}
+
+}  // namespace
+
+Result<double> ActivationCoder::decode(const PlacedSpace& to) {
+  if (bases_.above) {
+    auto after = decode_activation(*bases_.above, frame_, bases_.incoming, to.shape, to.on_host());
+    base_missing_ = !after.ok() && after.code() == ErrorCode::kGone;
+    SHOAL_ASSIGN(after_, std::move(after));
+  } else {
+    SHOAL_TRY(decode_tensor_into(frame_, to.dtype, to.shape, to.on_host()));
+  }
+  return bound_ ? judge(to.f32_on_host(), *bound_, input_) : root_mean_square(to.f32_on_host());
+}
+
+Status ActivationCoder::encode(const PlacedTensor& from) {
+  if (bases_.below) {
+    SHOAL_ASSIGN(made_, encode_activation(*bases_.below, from.on_host(), bases_.outgoing, seed_));
+  } else {
+    SHOAL_ASSIGN(made_.key, codec_for(below_).encode(from.on_host(), TensorRole::kActivation, nullptr, seed_));
+  }
+  return {};
+}
+
+Result<double> GradientCoder::decode(const PlacedSpace& to) {
+  bad_input_ = true;
+  SHOAL_TRY(decode_tensor_into(frame_, to.dtype, to.shape, to.on_host()));
+  SHOAL_ASSIGN(const double rms, judge(to.f32_on_host(), bound_, input_));
+  bad_input_ = !std::isfinite(rms);
+  return rms;
+}
+
+Status GradientCoder::encode(const PlacedTensor& from) {
+  SHOAL_ASSIGN(made_, codec_for(above_).encode(from.on_host(), TensorRole::kGradient, nullptr, seed_));
+  return {};
+}
+
+}  // namespace shoal
