@@ -157,7 +157,6 @@ void Trainer::issue() {
     auto frame = codec_for(CodecId::kRaw).encode(env_.samples.tokens(item.sample).view(), TensorRole::kTokens);
     SHOAL_CHECK(frame.ok());
     env_.book.issued(*id);
-    ++issued_;
     write({.event = EventKind::kIssue,
            .microbatch = *id,
            .step = steps_.step_of(id->serial),
@@ -353,8 +352,6 @@ void Trainer::on_session_over(const Session& session, const std::string& why) {
   issue();
 }
 
-std::vector<CommitBook::Listing> Trainer::list_rest(const std::string& cause) { return env_.book.list_rest(cause); }
-
 void Trainer::say_lost(const std::vector<CommitBook::Listing>& listings) {
   for (const CommitBook::Listing& listing : listings) list(listing);
 }
@@ -363,12 +360,6 @@ void Trainer::list(const CommitBook::Listing& listing) {
   write(event_of(EventKind::kLost, listing));
   owner_.on_lost(listing);
 }
-
-void Trainer::validate(std::vector<Version> versions, std::function<void(double)> done) {
-  evaluator_.validate(std::move(versions), std::move(done));
-}
-
-void Trainer::stop_validation() { evaluator_.stop(); }
 
 // ---- HopOwner ----
 
