@@ -131,7 +131,8 @@ void RunEnd::settle() { trainer_->finish(then(&RunEnd::last_rounds)); }
 void RunEnd::make_last_rounds() { env_.authority.finish(then(&RunEnd::validate_or_not)); }
 
 void RunEnd::validate_or_not() {
-  extent_ == Extent::kWhole&& port_.had_every_stage() ? go(RunPhase::kValidating) : take_states();
+  const bool whole = extent_ == Extent::kWhole && port_.had_every_stage();
+  whole ? go(RunPhase::kValidating) : take_states();
 }
 
 void RunEnd::validate() {
@@ -196,8 +197,7 @@ void RunEnd::tell_end() {
 }
 
 // A member that has not answered END is frozen or cut off for a moment, or died just now: after kEndTime it is not
-// waited for. A resumed run cannot know which members are away, so it tells the end all the time, to
-// whatever peer dials.
+// waited for. A resumed run cannot know which members are away, so it tells the end to whatever peer dials meanwhile.
 void RunEnd::linger() {
   env_.loop.after(kEndStep, lifetime_.guard([this] {
     if (!is(RunPhase::kTelling)) return;

@@ -53,7 +53,7 @@ struct PeerOptions {
   std::vector<std::string> addresses;  // our own, for others to dial
   std::optional<StageId> wish;
   std::string device;  // for people
-  // Microbatches at a time (runtime/stage_peer/stage_memory.h): as many as fit in this memory beside the stage, when it
+  // Microbatches at a time (runtime/plan/stage_memory.h): as many as fit in this memory beside the stage, when it
   // is not 0; else so many; else what the run asks of one replica.
   std::uint64_t memory_bytes = 0;
   std::optional<std::size_t> credits{};

@@ -1,6 +1,6 @@
 // How a peer goes, and what it and the directory tell each other.
 #include "runtime/peer/peer.h"
-#include "runtime/stage_peer/stage_memory.h"
+#include "runtime/plan/stage_memory.h"
 
 namespace shoal {
 

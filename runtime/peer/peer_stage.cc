@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "runtime/peer/peer.h"
-#include "runtime/stage_peer/stage_memory.h"
+#include "runtime/plan/stage_memory.h"
 
 namespace shoal {
 

@@ -58,7 +58,7 @@ Trainer::Trainer(TrainerOptions options, TrainerEnvironment environment, Owner& 
       neighbours_(env_.transport, options_.self),
       courier_(*this, neighbours_, {.ahead = StageId(0), .lease = options_.config.lease()}),
       order_(env_.samples.training(), options_.config.run.seed),
-      in_flight_(options_.config.flight_limits()),
+      in_flight_(flight_limits(options_.config)),
       steps_(options_.config),
       lines_(options_.config),
       evaluator_({env_.loop, env_.events, env_.samples, options_.config, options_.self, options_.trainer_id, courier_,

@@ -23,6 +23,7 @@
 #include "router/neighbours.h"
 #include "runtime/config/config.h"
 #include "runtime/data/samples.h"
+#include "runtime/plan/flight_plan.h"
 #include "runtime/trainer/evaluator.h"
 #include "runtime/trainer/line_book.h"
 #include "runtime/trainer/step_book.h"
