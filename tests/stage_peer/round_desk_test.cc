@@ -11,7 +11,7 @@
 namespace shoal {
 namespace {
 
-class InlineQueue final : public WorkQueue {
+class WatchedQueue final : public WorkQueue {
  public:
   void run(WorkKind kind, std::function<void()> job, std::function<void()> done) override {
     kinds.push_back(kind);
@@ -58,7 +58,7 @@ class RoundDeskTest : public testing::Test, private StagePeerOwner, private Link
   }
 
   SimLoop loop;
-  InlineQueue queue;
+  WatchedQueue queue;
   std::unique_ptr<EventLog> events = make_silent_event_log();
   std::shared_ptr<IntegerExecutor> executor = std::make_shared<IntegerExecutor>(test::tiny_spec());
   const StagePeerOptions options{.config = config(),
