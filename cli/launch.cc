@@ -25,6 +25,7 @@
 #include "events/train_line.h"
 #include "runtime/config/home.h"
 #include "runtime/config/ticket.h"
+#include "runtime/plan/flight_plan.h"
 #include "transport/zmq/zmq_wire.h"
 
 namespace shoal {
@@ -307,10 +308,10 @@ class LaunchProgram final : private LaunchOwner {
 
   void print_summary(const RunSummary& s) {
     for (const std::string& line : summary_lines(s, !error_, loop_.now() - started_)) log_info(line);
-    if (config_.flight_ramp())
-      log_info("all ", config_.in_flight(), " microbatches were allowed in flight for ",
+    if (flight_ramp(config_))
+      log_info("all ", in_flight_of(config_), " microbatches were allowed in flight for ",
                std::lround(100 * s.full_in_flight_share), " % of these tokens, and never fewer than ",
-               config_.fewest_in_flight());
+               flight_limits(config_).fewest);
     const std::string text = summary_json({.name = config_.run.name,
                                            .interrupted = stop_wanted(),
                                            .loss_start = losses_.first(),

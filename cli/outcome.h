@@ -37,7 +37,7 @@ int fail(const Error& error, ExitCode code);
 int fail_config(const Error& error);
 
 // Sends what was printed on its way, at each end of the program. Where stdout takes no more (closed, disk full) that is
-// said, and 0 becomes kExitIo: who reads a result must not take half of one for the whole.
+// said, and 0 becomes kExitIo: a reader must not take half of a result for the whole.
 int with_output_written(int code);
 // The same in the middle. What could not be written is forgotten, so that it is said once. ERRORS: kIo.
 Status write_output();

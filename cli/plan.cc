@@ -6,7 +6,7 @@
 #include "cli/outcome.h"
 #include "cli/program.h"
 #include "common/log.h"
-#include "runtime/config/flight_plan.h"
+#include "runtime/plan/flight_plan.h"
 
 namespace shoal {
 namespace {

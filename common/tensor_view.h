@@ -5,16 +5,18 @@
 #include <string>
 #include <vector>
 
+#include "common/byte_codec.h"
 #include "common/bytes.h"
 #include "common/check.h"
 
 namespace shoal {
 
-enum class DType : std::uint8_t { kF32 = 0, kU8 = 1, kU16 = 2, kI32 = 3, kF64 = 4 };
+enum class DType : std::uint8_t { kF32 = 0, kU8 = 1, kU16 = 2, kI32 = 3, kF64 = 4, kU32 = 5 };
 constexpr std::size_t size_of(DType dtype) {
   switch (dtype) {
     case DType::kF32:
     case DType::kI32:
+    case DType::kU32:
       return 4;
     case DType::kU8:
       return 1;
@@ -24,6 +26,14 @@ constexpr std::size_t size_of(DType dtype) {
       return 8;
   }
   return 0;
+}
+
+// Text tokens are ids of 8, 16 or 32 bits, little-endian.
+constexpr bool holds_ids(DType dtype) { return dtype == DType::kU8 || dtype == DType::kU16 || dtype == DType::kU32; }
+// REQUIRES: holds_ids(dtype), and `ids` has more than i of them.
+inline std::uint32_t id_at(ByteView ids, DType dtype, std::size_t i) {
+  if (dtype == DType::kU8) return ids[i];
+  return dtype == DType::kU16 ? get_le<std::uint16_t>(ids, 2 * i) : get_le<std::uint32_t>(ids, 4 * i);
 }
 
 using Shape = std::vector<std::int64_t>;         // every extent >= 1

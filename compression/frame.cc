@@ -74,7 +74,7 @@ Result<std::size_t> check_prologue(ByteView frame) {
 Status check_fields(ByteView header) {
   SHOAL_TRY(check_codec(header[kCodecAt], header[kVersionAt]));
   if (header[kRoleAt] > static_cast<std::uint8_t>(TensorRole::kParameters)) return malformed("unknown role");
-  if (header[kDTypeAt] > static_cast<std::uint8_t>(DType::kF64)) return malformed("unknown element type");
+  if (header[kDTypeAt] > static_cast<std::uint8_t>(DType::kU32)) return malformed("unknown element type");
   if ((header[kFlagsAt] & ~kHasBase) != 0) return malformed("unknown flags");
   if (get_le<std::uint32_t>(header, kReservedAt) != 0) return malformed("reserved bytes are not zero");
   if ((header[kFlagsAt] & kHasBase) == 0 && get_le<std::uint64_t>(header, kBaseHashAt) != 0) {

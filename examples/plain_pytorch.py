@@ -173,10 +173,10 @@ def loss_sum(w, tokens, model):
 # ---- samples, schedule, step ----------------------------------------------------------------------------------------
 class Samples:
     def __init__(self, path, data, positions):
-        width = 2 if data["width"] == "u16" else 1
+        width = {"u8": 1, "u16": 2, "u32": 4}[data["width"]]
         with open(path, "rb") as file:
             raw = bytearray(file.read())
-        stored = torch.frombuffer(raw, dtype=torch.uint8 if width == 1 else torch.int16, count=len(raw) // width)
+        stored = torch.frombuffer(raw, dtype={1: torch.uint8, 2: torch.int16, 4: torch.int32}[width], count=len(raw) // width)
         self.tokens = stored.long() & (1 << 8 * width) - 1
         self.rows, self.positions = data["sequences"], positions
         self.count = (len(self.tokens) - 1) // (self.rows * positions)

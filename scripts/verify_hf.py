@@ -15,10 +15,10 @@ AGREES = 1e-6  # of the loss
 def validation_rows(run, path):
     """The windows of the validation samples (docs/REPRODUCE.md), each (B, T + 1)."""
     data, positions = run["data"], run["model"]["positions"]
-    width = 2 if data["width"] == "u16" else 1
+    width = {"u8": 1, "u16": 2, "u32": 4}[data["width"]]
     with open(path, "rb") as file:
         raw = bytearray(file.read())
-    stored = torch.frombuffer(raw, dtype=torch.uint8 if width == 1 else torch.int16, count=len(raw) // width)
+    stored = torch.frombuffer(raw, dtype={1: torch.uint8, 2: torch.int16, 4: torch.int32}[width], count=len(raw) // width)
     tokens = stored.long() & (1 << 8 * width) - 1
     targets = data["sequences"] * positions
     count = (len(tokens) - 1) // targets

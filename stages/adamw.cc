@@ -98,7 +98,7 @@ void adamw_apply(std::span<const ParameterSpec> parameters, const AdamWFactors& 
     SHOAL_CHECK_EQ(parameter.offset, covered);
     const std::size_t count = static_cast<std::size_t>(element_count(parameter.shape));
     covered += count;
-    if (factors.muon && is_hidden_matrix(parameter)) {
+    if (factors.muon && parameter.matrices > 0) {
       muon_apply(parameter, factors, arrays, parallel);
       continue;
     }

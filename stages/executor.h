@@ -24,7 +24,7 @@ namespace shoal {
 struct ForwardInput {
   EntrySerial entry = 0;
   MicrobatchId microbatch;
-  HostTensor tokens;  // (B, T + 1) kU8 or kU16: inputs are columns [0, T), targets columns [1, T]
+  HostTensor tokens;  // (B, T + 1) ids (holds_ids): inputs are columns [0, T), targets columns [1, T]
 };
 
 struct ForwardOutput {

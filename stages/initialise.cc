@@ -59,25 +59,18 @@ std::uint64_t seed_of(std::uint64_t run_seed, std::string_view tensor) {
   return seed;
 }
 
-bool ends_with(std::string_view text, std::string_view end) {
-  return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
-}
-
 }  // namespace
 
 void initialise(const StageSpec& spec, std::span<float> arena) {
   SHOAL_CHECK_EQ(arena.size(), parameter_count(spec));
   for (const ParameterSpec& parameter : parameters_of(spec)) {
     const auto values = arena.subspan(parameter.offset, static_cast<std::size_t>(element_count(parameter.shape)));
-    if (!parameter.decays) {
-      const float constant = ends_with(parameter.name, ".weight") ? 1.0f : 0.0f;
-      for (float& value : values) value = constant;
+    if (parameter.deviation == 0) {
+      for (float& value : values) value = parameter.constant;
       continue;
     }
-    const bool into_residual = ends_with(parameter.name, ".c_proj.weight");
-    const double scale = into_residual ? 0.02 / std::sqrt(2.0 * spec.model.layers) : 0.02;
     NormalSource normal(seed_of(spec.model.seed, parameter.name));
-    for (float& value : values) value = static_cast<float>(scale * normal.next());
+    for (float& value : values) value = static_cast<float>(parameter.deviation * normal.next());
   }
 }
 

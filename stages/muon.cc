@@ -55,14 +55,6 @@ void iterate(std::vector<float>& x, std::size_t rows, std::size_t cols, const Pa
 
 }  // namespace
 
-bool is_hidden_matrix(const ParameterSpec& parameter) {
-  return parameter.shape.size() == 2 && parameter.name.starts_with("h.");
-}
-
-std::size_t matrices_in(const ParameterSpec& parameter) {
-  return parameter.name.ends_with(".attn.c_attn.weight") ? 3 : 1;
-}
-
 void orthogonalise(std::span<float> matrix, std::size_t rows, std::size_t cols, const ParallelFor& parallel) {
   SHOAL_CHECK_EQ(matrix.size(), rows * cols);
   std::vector<float> x(matrix.size());
@@ -83,9 +75,9 @@ float muon_scale(std::size_t rows, std::size_t cols) {
 
 void muon_apply(const ParameterSpec& parameter, const AdamWFactors& f, const AdamWArrays& a,
                 const ParallelFor& parallel) {
-  SHOAL_CHECK(is_hidden_matrix(parameter));
+  SHOAL_CHECK(parameter.matrices > 0);
   const auto rows = static_cast<std::size_t>(parameter.shape[0]), all = static_cast<std::size_t>(parameter.shape[1]);
-  const std::size_t matrices = matrices_in(parameter), cols = all / matrices;
+  const std::size_t matrices = parameter.matrices, cols = all / matrices;
   SHOAL_CHECK_EQ(cols * matrices, all);
   const float scale = muon_scale(rows, cols), keep = parameter.decays ? f.keep : 1.0f;
   const float rate = scale * f.matrix_rate, rate_before = scale * f.matrix_rate_before;

@@ -17,12 +17,6 @@
 
 namespace shoal {
 
-// A weight of two extents inside a layer.
-bool is_hidden_matrix(const ParameterSpec& parameter);
-
-// How many matrices of equal width lie side by side in it: attention's three projections are one tensor.
-std::size_t matrices_in(const ParameterSpec& parameter);
-
 // Newton and Schulz's iteration, five times a x + (b A + c A A) x with A = x x^T, in fp32: of U S V^T it makes nearly
 // U V^T, singular values between about 0.7 and 1.2 (less where one was under 0.0015 of the norm).
 // (rows, cols) row-major, in place. Zeros stay zeros.
@@ -34,7 +28,7 @@ void orthogonalise(std::span<float> matrix, std::size_t rows, std::size_t cols, 
 // What the update is multiplied by.
 float muon_scale(std::size_t rows, std::size_t cols);
 
-// The step of one tensor. REQUIRES: is_hidden_matrix(parameter), which lies inside the arrays. Needs about five times
+// The step of one tensor. REQUIRES: parameter.matrices > 0; it lies inside the arrays. Needs about five times
 // the memory of its largest matrix meanwhile.
 void muon_apply(const ParameterSpec& parameter, const AdamWFactors& factors, const AdamWArrays& arrays,
                 const ParallelFor& parallel);

@@ -20,7 +20,7 @@ using StringMap = std::map<std::string, std::string>;
 
 struct NamedTensor {
   std::string name;
-  TensorView tensor;  // F32 ("F32") or F64 ("F64"), U8, U16, I32
+  TensorView tensor;  // F32 ("F32") or F64 ("F64"), U8, U16, U32, I32
 };
 
 // Length word and JSON, padded with spaces so that the tensors start at a multiple of 8. `"format": "pt"` is added to

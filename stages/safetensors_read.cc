@@ -188,12 +188,12 @@ class HeaderReader {
 Error malformed(std::string text) { return make_error(ErrorCode::kMalformed, "safetensors: " + std::move(text)); }
 
 Result<DType> parse_dtype(const RawTensor& tensor) {
-  static const std::map<std::string, DType> kKnown{
-      {"F64", DType::kF64}, {"F32", DType::kF32}, {"I32", DType::kI32}, {"U16", DType::kU16}, {"U8", DType::kU8}};
+  static const std::map<std::string, DType> kKnown{{"F64", DType::kF64}, {"F32", DType::kF32}, {"I32", DType::kI32},
+                                                   {"U32", DType::kU32}, {"U16", DType::kU16}, {"U8", DType::kU8}};
   const auto found = kKnown.find(tensor.dtype);
   if (found != kKnown.end()) return found->second;
   return make_error(ErrorCode::kUnsupported, "safetensors: tensor \"" + tensor.name + "\" has dtype \"" + tensor.dtype +
-                                                 "\"; shoal reads F64, F32, I32, U16 and U8");
+                                                 "\"; shoal reads F64, F32, I32, U32, U16 and U8");
 }
 
 // Bytes the shape needs. ERRORS: kTooLarge (overflow).

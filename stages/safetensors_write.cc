@@ -16,6 +16,8 @@ const char* name_of(DType dtype) {
       return "F32";
     case DType::kI32:
       return "I32";
+    case DType::kU32:
+      return "U32";
     case DType::kU16:
       return "U16";
     case DType::kU8:

@@ -17,18 +17,34 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kIndexBytesMax = 64u << 20;
 
+// The family stands there only when it is another than the first: files that older programs wrote have none.
+constexpr char kFamilyKey[] = "shoal.family";
+
 StringMap metadata_of(const StageSpec& spec) {
-  return {{"shoal.format", "1"},
-          {"shoal.layers", std::to_string(spec.model.layers)},
-          {"shoal.dim", std::to_string(spec.model.dim)},
-          {"shoal.heads", std::to_string(spec.model.heads)},
-          {"shoal.positions", std::to_string(spec.model.positions)},
-          {"shoal.vocabulary", std::to_string(spec.model.vocabulary)},
-          {"shoal.seed", std::to_string(spec.model.seed)},
-          {"shoal.stage", std::to_string(spec.stage.value)},
-          {"shoal.stages", std::to_string(spec.stages)},
-          {"shoal.first_layer", std::to_string(spec.first_layer)},
-          {"shoal.end_layer", std::to_string(spec.end_layer)}};
+  StringMap metadata{{"shoal.format", "1"},
+                     {"shoal.layers", std::to_string(spec.model.layers)},
+                     {"shoal.dim", std::to_string(spec.model.dim)},
+                     {"shoal.heads", std::to_string(spec.model.heads)},
+                     {"shoal.positions", std::to_string(spec.model.positions)},
+                     {"shoal.vocabulary", std::to_string(spec.model.vocabulary)},
+                     {"shoal.seed", std::to_string(spec.model.seed)},
+                     {"shoal.stage", std::to_string(spec.stage.value)},
+                     {"shoal.stages", std::to_string(spec.stages)},
+                     {"shoal.first_layer", std::to_string(spec.first_layer)},
+                     {"shoal.end_layer", std::to_string(spec.end_layer)}};
+  const std::string_view family = kFamilyNames[static_cast<std::size_t>(spec.model.family)];
+  if (family != kFamilyNames[0]) metadata[kFamilyKey] = family;
+  return metadata;
+}
+
+Result<ModelFamily> family_of(const StringMap& metadata) {
+  const auto found = metadata.find(kFamilyKey);
+  if (found == metadata.end()) return ModelFamily{};
+  const auto* name = std::ranges::find(kFamilyNames, found->second);
+  if (name == std::end(kFamilyNames))
+    return make_error(ErrorCode::kUnsupported,
+                      "stage file: this build knows no model family \"" + found->second + "\"");
+  return static_cast<ModelFamily>(name - kFamilyNames);
 }
 
 template <class T>
@@ -48,6 +64,7 @@ Result<StageSpec> spec_of(const StringMap& metadata) {
   SHOAL_TRY(read_number(metadata, "shoal.format", format));
   if (format != 1)
     return make_error(ErrorCode::kUnsupported, "stage file: format " + std::to_string(format) + ", this build reads 1");
+  SHOAL_ASSIGN(spec.model.family, family_of(metadata));
   SHOAL_TRY(read_number(metadata, "shoal.layers", spec.model.layers));
   SHOAL_TRY(read_number(metadata, "shoal.dim", spec.model.dim));
   SHOAL_TRY(read_number(metadata, "shoal.heads", spec.model.heads));
@@ -125,31 +142,8 @@ Bytes index_file(const std::vector<StageSpec>& specs) {
 }
 
 Bytes architecture_file(const ModelSpec& model) {
-  char epsilon[32];
-  const std::string_view digits(epsilon, std::to_chars(epsilon, epsilon + sizeof epsilon, kNormEpsilon).ptr);
-  const std::vector<std::pair<std::string_view, std::string>> entries = {
-      {"architectures", "[\"GPT2LMHeadModel\"]"},
-      {"model_type", "\"gpt2\""},
-      {"torch_dtype", "\"float32\""},
-      {"vocab_size", std::to_string(model.vocabulary)},
-      {"n_positions", std::to_string(model.positions)},
-      {"n_embd", std::to_string(model.dim)},
-      {"n_layer", std::to_string(model.layers)},
-      {"n_head", std::to_string(model.heads)},
-      {"n_inner", std::to_string(kWidening * model.dim)},
-      {"activation_function", "\"gelu_pytorch_tanh\""},
-      {"layer_norm_epsilon", std::string(digits)},
-      {"tie_word_embeddings", "false"},
-      {"scale_attn_weights", "true"},
-      {"scale_attn_by_inverse_layer_idx", "false"},
-      {"reorder_and_upcast_attn", "false"},
-      {"resid_pdrop", "0.0"},
-      {"embd_pdrop", "0.0"},
-      {"attn_pdrop", "0.0"},
-      {"bos_token_id", "null"},
-      {"eos_token_id", "null"}};
   std::string json = "{";
-  for (const auto& [key, value] : entries)
+  for (const auto& [key, value] : row_of(model.family).architecture(model))
     json += std::string(json.size() > 1 ? "," : "") + "\n  \"" + std::string(key) + "\": " + value;
   return Bytes::copy_of(std::string_view(json + "\n}\n"));
 }

@@ -1,6 +1,6 @@
 #pragma once
-// A saved model: one safetensors file a stage, with GPT-2's tensor names, plus an index, plus the file from which
-// Python's transformers takes the architecture (docs/FILES.md).
+// A saved model: one safetensors file a stage, with the names of its family's class in Python's transformers, plus an
+// index, plus the file from which transformers takes the architecture (docs/FILES.md).
 //   DIR/model-00001-of-00004.safetensors ... DIR/model.safetensors.index.json, DIR/config.json
 // The stage's spec travels in the file's metadata under "shoal.*" keys, so that a directory describes itself.
 // Thread: any; blocking file I/O in save and load.
@@ -23,8 +23,7 @@ std::vector<Bytes> stage_file_parts(const StageSpec& spec, std::span<const float
 // Which tensor lies in which file, and the bytes of all.
 Bytes index_file(const std::vector<StageSpec>& specs);
 
-// The model as a GPT2LMHeadModel: what its loader would else take from GPT-2 itself (a head tied to the embedding,
-// another vocabulary, dropout, ids of special tokens) is named.
+// config.json, which describes the model to Python's transformers.
 Bytes architecture_file(const ModelSpec& model);
 
 struct LoadedStage {

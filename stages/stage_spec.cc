@@ -11,35 +11,10 @@ namespace {
 constexpr std::uint32_t kLayersMax = 4096;
 constexpr std::uint32_t kExtentMax = 1u << 24;
 
-void append(std::vector<ParameterSpec>& list, std::string name, Shape shape, bool decays) {
-  const std::size_t offset =
-      list.empty() ? 0 : list.back().offset + static_cast<std::size_t>(element_count(list.back().shape));
-  list.push_back({std::move(name), std::move(shape), offset, decays});
-}
-
-void append_norm(std::vector<ParameterSpec>& list, const std::string& name, std::int64_t dim) {
-  append(list, name + ".weight", {dim}, false);
-  append(list, name + ".bias", {dim}, false);
-}
-
-void append_linear(std::vector<ParameterSpec>& list, const std::string& name, std::int64_t in, std::int64_t out) {
-  append(list, name + ".weight", {in, out}, true);
-  append(list, name + ".bias", {out}, false);
-}
-
-// FLOPs of one layer's forward on one sequence: four d x d products of attention (the fused one counts as three), two
-// of the MLP at 4 d, 2 FLOPs a multiply-add; causal attention scores and their product with the values at half of 2 * 2
-// T T d.
-double layer_cost(const ModelSpec& model) {
-  const double d = model.dim, t = model.positions;
-  return 24 * t * d * d + 2 * t * t * d;
-}
-double head_cost(const ModelSpec& model) { return 2.0 * model.positions * model.dim * model.vocabulary; }
-double embedding_cost(const ModelSpec& model) { return 2.0 * model.positions * model.dim; }
-
 double stage_cost(const ModelSpec& model, std::uint16_t stage, std::uint16_t stages, std::uint32_t layers) {
-  return layers * layer_cost(model) + (stage == 0 ? embedding_cost(model) : 0) +
-         (stage + 1 == stages ? head_cost(model) : 0);
+  const FamilyRow& row = row_of(model.family);
+  return layers * row.layer_cost(model) + (stage == 0 ? row.embedding_cost(model) : 0) +
+         (stage + 1 == stages ? row.head_cost(model) : 0);
 }
 
 // Contiguous split with the smallest possible maximum, and among those the smallest sum of squares: dynamic programming
@@ -108,25 +83,21 @@ Status check_model(const ModelSpec& model, std::uint16_t stages) {
 }  // namespace
 
 std::vector<ParameterSpec> parameters_of(const StageSpec& spec) {
-  const std::int64_t d = spec.model.dim;
+  const FamilyRow& row = row_of(spec.model.family);
   std::vector<ParameterSpec> list;
-  if (spec.is_first()) {
-    append(list, "wte.weight", {spec.model.vocabulary, d}, true);
-    append(list, "wpe.weight", {spec.model.positions, d}, true);
-  }
-  for (std::uint32_t layer = spec.first_layer; layer < spec.end_layer; ++layer) {
-    const std::string prefix = "h." + std::to_string(layer) + ".";
-    append_norm(list, prefix + "ln_1", d);
-    append_linear(list, prefix + "attn.c_attn", d, 3 * d);
-    append_linear(list, prefix + "attn.c_proj", d, d);
-    append_norm(list, prefix + "ln_2", d);
-    append_linear(list, prefix + "mlp.c_fc", d, kWidening * d);
-    append_linear(list, prefix + "mlp.c_proj", kWidening * d, d);
-  }
-  if (spec.is_last()) {
-    append_norm(list, "ln_f", d);
-    append(list, "lm_head.weight", {spec.model.vocabulary, d}, true);
-  }
+  std::size_t offset = 0;
+  const auto append = [&](std::uint32_t part, std::vector<ParameterSpec> parameters) {
+    for (ParameterSpec& parameter : parameters) {
+      parameter.part = part;
+      parameter.offset = offset;
+      offset += static_cast<std::size_t>(element_count(parameter.shape));
+      list.push_back(std::move(parameter));
+    }
+  };
+  if (spec.is_first()) append(0, row.embedding(spec.model));
+  for (std::uint32_t layer = spec.first_layer; layer < spec.end_layer; ++layer)
+    append(1 + layer, row.layer(spec.model, layer));
+  if (spec.is_last()) append(1 + spec.model.layers, row.head(spec.model));
   return list;
 }
 

@@ -1,8 +1,10 @@
 #include "stages/torch_executor.h"
 
 #include <ATen/Parallel.h>
+#include <ATen/core/Reduction.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/isfinite.h>
@@ -17,9 +19,9 @@
 
 #include "common/check.h"
 #include "kernels/accumulate.h"
-#include "stages/layers.h"
 #include "stages/muon.h"
 #include "stages/torch_device.h"
+#include "stages/torch_family.h"
 #include "stages/torch_guard.h"
 
 namespace shoal {
@@ -83,7 +85,7 @@ at::Tensor token_columns(const HostTensor& tokens, std::int64_t first) {
   auto* values = static_cast<std::int64_t*>(out.data_ptr());
   for (std::int64_t row = 0; row < rows; ++row) {
     for (std::int64_t column = 0; column + 1 < width; ++column) {
-      *values++ = token_at(tokens, static_cast<std::size_t>(row * width + column + first));
+      *values++ = id_at(tokens.bytes, tokens.dtype, static_cast<std::size_t>(row * width + column + first));
     }
   }
   return out;
@@ -136,24 +138,29 @@ Result<WindowedExecutor::Computed> TorchExecutor::run_layers(const StageInput& i
   const std::span<const at::Tensor> leaves = arena_.leaves(weights);
   auto graph = std::make_unique<TorchGraph>();
   graph->inputs.assign(leaves.begin(), leaves.end());
-  std::size_t next = 0;
+  const ModelSpec& model = spec().model;
+  const TorchFamily& family = layers_of(model.family);
+  const auto part = [&](std::uint32_t number) {
+    const auto found = std::ranges::equal_range(parameters_, number, {}, &ParameterSpec::part);
+    return leaves.subspan(static_cast<std::size_t>(found.begin() - parameters_.begin()), found.size());
+  };
   at::Tensor x;
   if (spec().is_first()) {
-    x = embed(token_columns(input.tokens, 0).to(arena_.device()), leaves[0], leaves[1]);
-    next = 2;
+    x = family.embed(model, token_columns(input.tokens, 0).to(arena_.device()), part(0));
   } else {
     x = to_device(input.activation);
     if (keep_graph) x.requires_grad_(true);
     graph->inputs.push_back(x);
   }
-  for (std::uint32_t layer = spec().first_layer; layer < spec().end_layer; ++layer, next += kTensorsPerLayer) {
-    x = decoder_layer(x, leaves.subspan(next, kTensorsPerLayer), spec().model.heads);
-  }
+  for (std::uint32_t layer = spec().first_layer; layer < spec().end_layer; ++layer)
+    x = family.layer(model, x, part(1 + layer));
   Computed computed;
-  computed.output.targets = static_cast<std::uint64_t>(sequences_of(input)) * spec().model.positions;
+  computed.output.targets = static_cast<std::uint64_t>(sequences_of(input)) * model.positions;
   if (spec().is_last()) {
-    const at::Tensor logits = head_logits(x, leaves[next], leaves[next + 1], leaves[next + 2]);
-    graph->output = target_losses(logits, token_columns(input.tokens, 1).to(arena_.device()).view({-1}));
+    const at::Tensor logits = family.logits(model, x, part(1 + model.layers));
+    const at::Tensor targets = token_columns(input.tokens, 1).to(arena_.device()).view({-1});
+    // Not reduced, so that the sum can be taken in double.
+    graph->output = at::cross_entropy_loss(logits, targets, {}, at::Reduction::None);
     const at::Tensor losses = graph->output.detach().cpu();
     SHOAL_TRY(screen(floats_of(losses), input.microbatch, "loss"));
     for (const float loss : floats_of(losses)) computed.output.loss_sum += loss;
@@ -277,7 +284,7 @@ void TorchExecutor::write_step_with_tensors(ArenaRole accumulator, const AdamWFa
 std::vector<at::Tensor> TorchExecutor::matrix_updates(const AdamWFactors& f) {
   std::vector<at::Tensor> updates;
   for (std::size_t i = 0; f.muon && i < parameters_.size(); ++i)
-    if (is_hidden_matrix(parameters_[i])) updates.push_back(matrix_of(arena_.flat(ArenaRole::kMoment2), i).clone());
+    if (parameters_[i].matrices > 0) updates.push_back(matrix_of(arena_.flat(ArenaRole::kMoment2), i).clone());
   return updates;
 }
 
@@ -293,13 +300,13 @@ void TorchExecutor::write_matrices(const at::Tensor& gradient, const AdamWFactor
   std::size_t next = 0;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     const ParameterSpec& spec = parameters_[i];
-    if (!is_hidden_matrix(spec)) continue;
+    if (spec.matrices == 0) continue;
     const at::Tensor& old = before[next++];
     const at::Tensor mixed =
         matrix_of(arena_.flat(ArenaRole::kMoment1), i).mul(f.beta1).add_(matrix_of(gradient, i), 1 - f.beta1);
     at::Tensor update = matrix_of(arena_.flat(ArenaRole::kMoment2), i);
     at::Tensor other = matrix_of(arena_.flat(ArenaRole::kOther), i);
-    const auto matrices = static_cast<std::int64_t>(matrices_in(spec));
+    const auto matrices = static_cast<std::int64_t>(spec.matrices);
     const std::int64_t cols = spec.shape[1] / matrices;
     for (std::int64_t matrix = 0; matrix < matrices; ++matrix)
       update.narrow(1, matrix * cols, cols).copy_(orthogonalised(mixed.narrow(1, matrix * cols, cols)));

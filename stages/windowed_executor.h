@@ -116,7 +116,5 @@ Status check_finite(std::span<const float> values, const MicrobatchId& microbatc
 
 // B. REQUIRES: the tokens passed check_tokens.
 std::int64_t sequences_of(const StageInput& input);
-// Element i of the tokens, whatever their width.
-std::uint32_t token_at(const HostTensor& tokens, std::size_t i);
 
 }  // namespace shoal

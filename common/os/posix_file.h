@@ -55,7 +55,7 @@ Status replace_file(const std::string& path, const std::vector<Bytes>& parts);
 // was opened. ERRORS: kBusy, kMissing, kIo.
 Result<Descriptor> open_locked(const std::string& path);
 // A file with these parts, synced and locked, stands in the place of the one at `path`, and is open for appending; the
-// folder is not synced yet. One process at a time: who holds that one's lock.
+// folder is not synced yet. Only the process that holds that one's lock may call it.
 Result<Descriptor> replace_locked(const std::string& path, const std::vector<Bytes>& parts);
 
 }  // namespace shoal

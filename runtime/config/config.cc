@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "runtime/config/flight_plan.h"
 #include "stages/schedule.h"
 #include "transport/limits.h"
 
@@ -14,7 +13,13 @@ ModelSpec RunConfig::model_spec() const {
           .heads = model.heads,
           .positions = model.positions,
           .vocabulary = model.vocabulary,
-          .seed = run.seed};
+          .seed = run.seed,
+          .family = model.family};
+}
+
+DType RunConfig::token_dtype() const {
+  constexpr DType kTypes[] = {DType::kU8, DType::kU16, DType::kU32};
+  return kTypes[static_cast<std::size_t>(data.width)];
 }
 
 bool RunConfig::global_step(std::uint64_t step) const {
@@ -60,42 +65,9 @@ std::uint64_t RunConfig::schedule_targets() const {
   return end_targets();
 }
 
-std::uint64_t RunConfig::in_flight() const {
-  return pipeline.in_flight.given ? *pipeline.in_flight.given : choose_in_flight(*this);
-}
-
-std::optional<FlightRamp> RunConfig::flight_ramp() const { return ramp_of(*this, in_flight()); }
-
-std::uint64_t RunConfig::fewest_in_flight() const { return fewest_of(*this, in_flight()); }
-
-FlightLimits RunConfig::flight_limits() const {
-  const std::uint64_t full = in_flight();
-  const FlightRamp ramp = ramp_of(*this, full).value_or(FlightRamp{});
-  const double length = static_cast<double>(schedule_targets());
-  return {.full = full, .fewest = fewest_of(*this, full), .begin = ramp.begin * length, .end = ramp.end * length};
-}
-
 std::uint64_t RunConfig::estimate_samples() const {
   constexpr std::uint64_t kMost = 64;
   return data.validation_samples == 0 ? kMost : std::min(data.validation_samples, kMost);
-}
-
-std::uint64_t RunConfig::evaluations_in_flight() const { return std::max(in_flight(), fill_of(*this)); }
-
-std::uint64_t FlightLimits::at(std::uint64_t run_targets) const {
-  const double now = static_cast<double>(run_targets);
-  if (now >= end) return full;
-  if (now <= begin) return fewest;
-  const double part = (now - begin) / (end - begin);
-  return fewest + static_cast<std::uint64_t>(part * static_cast<double>(full - fewest));
-}
-
-double RunConfig::full_in_flight_share(std::uint64_t run_targets) const {
-  const std::optional<FlightRamp> ramp = flight_ramp();
-  if (!ramp || fewest_in_flight() == in_flight()) return 1;
-  const double end = ramp->end * static_cast<double>(schedule_targets());
-  const double now = static_cast<double>(run_targets);
-  return now <= end ? 0 : (now - end) / now;
 }
 
 InnerStep RunConfig::inner_step(std::uint64_t step, std::uint64_t targets, std::uint64_t run_targets, bool late) const {

@@ -31,7 +31,7 @@ enum class SyncMode : std::uint8_t { kOverlap = 0, kDrain = 1 };
 enum class ExecutorKind : std::uint8_t { kTorch = 0, kInteger = 1, kPaced = 2 };
 enum class AdmissionMode : std::uint8_t { kOpen = 0, kKeys = 1 };
 enum class InnerRule : std::uint8_t { kAdamW = 0, kMuon = 1 };
-enum class TokenWidth : std::uint8_t { kBytes = 0, kWords = 1 };  // u8; u16 little-endian
+enum class TokenWidth : std::uint8_t { kU8 = 0, kU16 = 1, kU32 = 2 };  // little-endian
 
 // An option that is a value, or "auto": then the run derives the value from its other options.
 template <class Value>
@@ -47,11 +47,12 @@ struct RunSection {
   std::uint64_t seed = 0;
 };
 struct ModelSection {
+  ModelFamily family = ModelFamily::kGpt2;
   std::uint32_t layers = 0, dim = 0, heads = 0, positions = 0, vocabulary = 0;
 };
 struct SamplesSection {
   std::string path;  // local: not in the manifest; relative to the file that names it
-  TokenWidth width = TokenWidth::kBytes;
+  TokenWidth width = TokenWidth::kU8;
   std::uint32_t sequences = 0;           // B: windows of one microbatch
   std::uint64_t validation_samples = 0;  // at most this many of the last tenth; 0 = all of it
   std::uint64_t validate_every = 0;      // steps between estimates of the validation loss; 0 = none
@@ -72,20 +73,8 @@ struct PipelineSection {
   std::uint16_t stages = 0;
   std::vector<std::uint32_t> layers_per_stage;  // empty: balanced by cost
   std::uint16_t replicas = 0;                   // expected per stage: the batch of `solo`, nothing is enforced
-  Auto<std::uint32_t> in_flight;                // microbatches a trainer keeps under way; "auto": choose_in_flight()
+  Auto<std::uint32_t> in_flight;                // microbatches a trainer keeps under way; "auto": runtime/plan
   Auto<std::vector<double>> in_flight_ramp;     // {begin, end}, shares of schedule_targets(); empty: no ramp
-};
-// The part of a schedule, in shares of its targets, over which the number in flight rises from its least to all.
-struct FlightRamp {
-  double begin = 0, end = 0;
-  bool operator==(const FlightRamp&) const = default;
-};
-// How many microbatches may be under way when a run has committed so many targets: worked out once, then asked often.
-struct FlightLimits {
-  std::uint64_t full = 0, fewest = 0;
-  double begin = 0, end = 0;  // the ramp, in targets of the run; both 0: none
-  // `fewest` up to `begin`, `full` from `end` on, between them a line, rounded down. Never falls.
-  std::uint64_t at(std::uint64_t run_targets) const;
 };
 struct SyncSection {
   RuleId rule = RuleId::kDiloco;
@@ -146,7 +135,7 @@ struct RunConfig {
   EndSection end;
 
   ModelSpec model_spec() const;
-  DType token_dtype() const { return data.width == TokenWidth::kBytes ? DType::kU8 : DType::kU16; }
+  DType token_dtype() const;
   bool keeps_bases() const {  // some edge's activations are sent as differences
     return std::any_of(wire.forward.codecs.begin(), wire.forward.codecs.end(), is_delta);
   }
@@ -169,25 +158,9 @@ struct RunConfig {
   static std::size_t paths_in_message(std::size_t stages);
   std::uint64_t end_targets() const;       // 0 = no end
   std::uint64_t schedule_targets() const;  // length of the cosine; 0 = constant after the warm-up (no end is known)
-  // Microbatches under way at most, whatever the ramp says: as given, or the choice of runtime/config/flight_plan.h.
-  std::uint64_t in_flight() const;
-  // As given, or with "auto" kFlightRamp where more than a quarter of a step is in flight; none without a schedule.
-  std::optional<FlightRamp> flight_ramp() const;
-  // How many microbatches the trainer may have under way: in_flight(), or on the ramp a line from fewest_in_flight() at
-  // its begin to in_flight() at its end. A gradient is late by about (in flight of a replica) / (microbatches of its
-  // window) inner steps, and lateness costs most while the loss falls fast.
-  FlightLimits flight_limits() const;
-  std::uint64_t in_flight_at(std::uint64_t run_targets) const { return flight_limits().at(run_targets); }
   // Whether the validation loss is estimated behind this step, and of how many samples at most.
   bool validates_after(std::uint64_t step) const { return data.validate_every > 0 && step % data.validate_every == 0; }
   std::uint64_t estimate_samples() const;
-  // Passes of validation under way: what fills the pipe at least, since no gradient follows that could be late.
-  std::uint64_t evaluations_in_flight() const;
-  // A quarter of the microbatches of one step of all replicas, so that at most every fourth gradient is a step late; at
-  // least one a replica, at most in_flight().
-  std::uint64_t fewest_in_flight() const;
-  // The part of the first `run_targets` during which in_flight() were allowed, 0 to 1.
-  double full_in_flight_share(std::uint64_t run_targets) const;
   // Whether a swarm's gradients may be made at older weights than those that they change. Few in flight do not exclude
   // it: one replica may have what others wait for. All members must answer alike, so it asks the mode alone.
   bool gradients_late() const { return sync.mode == SyncMode::kOverlap; }
@@ -214,6 +187,9 @@ Result<RunConfig> parse_config(std::string_view text, const std::string& origin)
 Result<std::string> canonical_text(const RunConfig& config);
 // A manifest from outside: as parse_config, local options absent. ERRORS: kTooLarge, kMalformed (also: not canonical).
 Result<RunConfig> parse_manifest(std::string_view body);
+
+// Options that exclude or bound each other. ERRORS: kInput, kUnsupported.
+Status check_config(const RunConfig& config, const std::string& origin);
 
 // The table for people: section, key, type, default, bound, help.
 std::string describe_options();

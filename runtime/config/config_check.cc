@@ -105,13 +105,15 @@ Status check_config(const RunConfig& c, const std::string& origin) {
                   "\": its replicas differ between rounds. "
                   "Use rule = \"allreduce\", or mode = \"overlap\"");
   }
-  if (c.data.width == TokenWidth::kBytes && c.model.vocabulary < 256) {
+  const std::size_t bits = 8 * size_of(c.token_dtype());
+  if (bits == 8 && c.model.vocabulary < 256) {
     return refuse("[model] vocabulary = " + std::to_string(c.model.vocabulary) +
                   " is too small for [data] width = \"u8\": give 256");
   }
-  if (c.data.width == TokenWidth::kBytes && c.model.vocabulary > 256) {
-    return refuse("[model] vocabulary = " + std::to_string(c.model.vocabulary) +
-                  ", but the ids of [data] width = \"u8\" are below 256; did you mean width = \"u16\"?");
+  if (const std::uint64_t ids = std::uint64_t{1} << bits; c.model.vocabulary > ids) {
+    return refuse("[model] vocabulary = " + std::to_string(c.model.vocabulary) + ", but the ids of [data] width = \"u" +
+                  std::to_string(bits) + "\" are below " + std::to_string(ids) + "; did you mean width = \"" +
+                  (c.model.vocabulary > 1u << 16 ? "u32" : "u16") + "\"?");
   }
   if (c.admission.mode == AdmissionMode::kKeys && c.admission.keys.empty()) {
     return refuse(

@@ -7,7 +7,7 @@
 namespace shoal {
 namespace {
 
-constexpr std::string_view kWidthNames[] = {"u8", "u16"};
+constexpr std::string_view kWidthNames[] = {"u8", "u16", "u32"};
 constexpr std::string_view kInnerNames[] = {"adamw", "muon"};
 constexpr std::string_view kModeNames[] = {"overlap", "drain"};
 constexpr std::string_view kAdmissionNames[] = {"open", "keys"};
@@ -22,7 +22,7 @@ OptionSlot choice(Enum& value, std::span<const std::string_view> names) {
 constexpr double kCountMax = 1e18;  // of tokens of a whole run; what steps come to is checked in config_check.cc
 constexpr double kStepsMax = 1e12;
 constexpr double kBatchMax = 1e10;  // times inner_steps and replicas it stays below 2^63
-constexpr bool kLocal = true, kShared = false;
+constexpr InManifest kLocal = InManifest::kNever, kShared = InManifest::kAlways, kLater = InManifest::kUnlessDefault;
 
 #define SHOAL_SLOT(member) [](RunConfig& c) -> OptionSlot { return &c.member; }
 #define SHOAL_CHOICE(member, names) [](RunConfig& c) -> OptionSlot { return choice(c.member, names); }
@@ -33,14 +33,15 @@ constexpr OptionRow kTable[] = {
     {"run", "name", SHOAL_SLOT(run.name), "\"run\"", 1, 32, kShared, "for people; letters, digits, . _ -"},
     {"run", "seed", SHOAL_SLOT(run.seed), "1337", 0, 9e15, kShared, "of the initialisation and the sample order"},
 
+    {"model", "family", SHOAL_CHOICE(model.family, kFamilyNames), "\"gpt2\"", 0, 0, kLater, "whose layers the model has"},
     {"model", "layers", SHOAL_SLOT(model.layers), "", 1, 1024, kShared, "decoder layers of the whole model"},
     {"model", "dim", SHOAL_SLOT(model.dim), "", 2, 65536, kShared, "width d, a multiple of heads"},
     {"model", "heads", SHOAL_SLOT(model.heads), "", 1, 1024, kShared, "attention heads"},
     {"model", "positions", SHOAL_SLOT(model.positions), "", 1, 65536, kShared, "T: tokens of one sequence"},
-    {"model", "vocabulary", SHOAL_SLOT(model.vocabulary), "256", 2, 65536, kShared, "V: token ids are below it"},
+    {"model", "vocabulary", SHOAL_SLOT(model.vocabulary), "256", 2, 262144, kShared, "V: token ids are below it"},
 
     {"data", "path", SHOAL_SLOT(data.path), "", 1, 4096, kLocal, "token file, relative to this file"},
-    {"data", "width", SHOAL_CHOICE(data.width, kWidthNames), "\"u8\"", 0, 0, kShared, "bytes, or 16-bit little-endian ids"},
+    {"data", "width", SHOAL_CHOICE(data.width, kWidthNames), "\"u8\"", 0, 0, kShared, "bytes, or little-endian ids of 16 or 32 bits"},
     {"data", "sequences", SHOAL_SLOT(data.sequences), "4", 1, 4096, kShared, "B: windows of one microbatch"},
     {"data", "validation_samples", SHOAL_SLOT(data.validation_samples), "0", 0, kCountMax, kShared, "at most this many of the last tenth; 0 = all"},
     {"data", "validate_every", SHOAL_SLOT(data.validate_every), "0", 0, kStepsMax, kShared, "steps between estimates of the validation loss (64 samples at most); 0 = none"},

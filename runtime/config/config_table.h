@@ -25,12 +25,16 @@ using OptionSlot = std::variant<std::string*, std::uint16_t*, std::uint32_t*, st
                                 ChoicesSlot, std::vector<std::uint32_t>*, std::vector<double>*, std::vector<PeerId>*,
                                 Auto<double>*, Auto<std::uint32_t>*, Auto<std::vector<double>>*>;
 
+// Whether the manifest has an option. What came after the first manifests stands there only with another value than its
+// default, so that theirs stay what they are.
+enum class InManifest : std::uint8_t { kAlways, kUnlessDefault, kNever };
+
 struct OptionRow {
   std::string_view section, key;
   OptionSlot (*slot)(RunConfig&);  // where the value lives
   std::string_view fallback;       // TOML text of the default; empty: the option must be given
   double min, max;                 // numbers: bounds of the value; texts and lists: of the length
-  bool local;                      // of this machine only: not in the manifest
+  InManifest manifest;             // kNever: of this machine only
   std::string_view help;
 };
 
@@ -38,9 +42,6 @@ std::span<const OptionRow> option_table();
 
 // The candidate closest to `word` by edit distance, when it is close enough to be a slip of the pen; else empty.
 std::string_view nearest_name(std::string_view word, std::span<const std::string_view> candidates);
-
-// Options that exclude or bound each other. ERRORS: kInput, kUnsupported.
-Status check_config(const RunConfig& config, const std::string& origin);
 
 std::string number_text(double value);
 // "integer", "auto or number", "one of raw, int8", ...

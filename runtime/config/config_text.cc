@@ -239,7 +239,7 @@ Status apply_file(const toml::table& file, const std::string& origin, RunConfig&
 
 Status check_required(const toml::table& file, const std::string& origin, bool with_local) {
   for (const OptionRow& row : option_table()) {
-    if (!row.fallback.empty() || (row.local && !with_local)) continue;
+    if (!row.fallback.empty() || (row.manifest == InManifest::kNever && !with_local)) continue;
     if (!file[row.section][row.key]) {
       return input_error(origin + ": " + name_of(row) + " is missing (" + type_text(row) + ": " +
                          std::string(row.help) + ")");
@@ -332,10 +332,12 @@ Result<std::string> canonical_text(const RunConfig& config) {
   std::string text;
   std::string_view section;
   for (const OptionRow& row : option_table()) {
-    if (row.local) continue;
+    const std::string value = std::visit([](auto slot) { return text_of(slot); }, row.slot(copy));
+    if (row.manifest == InManifest::kNever) continue;
+    if (row.manifest == InManifest::kUnlessDefault && value == row.fallback) continue;
     if (row.section != section) text += "[" + std::string(row.section) + "]\n";
     section = row.section;
-    text += std::string(row.key) + " = " + std::visit([](auto slot) { return text_of(slot); }, row.slot(copy)) + "\n";
+    text += std::string(row.key) + " = " + value + "\n";
   }
   if (text.size() > kManifestBytesMax) {
     return make_error(ErrorCode::kTooLarge,

@@ -31,24 +31,30 @@ TextEntropy text_entropy(ByteView text) {
   return entropy;
 }
 
-// There are 2^32 pairs, most of which never come: they are sorted and not counted in a table.
-TextEntropy text_entropy_of_ids(ByteView text) {
-  const std::size_t count = std::min(text.size() / 2, kIdsCounted);
-  const auto id_at = [&](std::size_t i) { return std::uint32_t{text[2 * i]} | std::uint32_t{text[2 * i + 1]} << 8; };
-  std::vector<std::uint64_t> single(65536), before(65536);
-  std::vector<std::uint32_t> pairs;
+// Of all the pairs that there are most never come: they are sorted and not counted in a table.
+TextEntropy text_entropy_of_ids(ByteView text, DType width) {
+  const std::size_t count = std::min(text.size() / size_of(width), kIdsCounted);
+  std::vector<std::uint64_t> single, before, pairs;
+  std::uint64_t last = 0;
   for (std::size_t i = 0; i < count; ++i) {
-    ++single[id_at(i)];
-    if (i == 0) continue;
-    pairs.push_back(id_at(i - 1) << 16 | id_at(i));
-    ++before[id_at(i - 1)];
+    const std::uint64_t id = id_at(text, width, i);
+    if (id >= single.size()) {
+      single.resize(id + 1);
+      before.resize(id + 1);
+    }
+    ++single[id];
+    if (i > 0) {
+      pairs.push_back(last << 32 | id);
+      ++before[last];
+    }
+    last = id;
   }
   std::ranges::sort(pairs);
   TextEntropy entropy;
   for (const std::uint64_t n : single) entropy.unigram += weighted_surprise(n, count, count);
   for (std::size_t begin = 0, end = 0; begin < pairs.size(); begin = end) {
     while (end < pairs.size() && pairs[end] == pairs[begin]) ++end;
-    entropy.bigram += weighted_surprise(end - begin, before[pairs[begin] >> 16], pairs.size());
+    entropy.bigram += weighted_surprise(end - begin, before[pairs[begin] >> 32], pairs.size());
   }
   return entropy;
 }

@@ -1,6 +1,7 @@
 #pragma once
 // What a text gives away without any model: the marks a training loss is measured against. Pure; thread-safe.
 #include "common/bytes.h"
+#include "common/tensor_view.h"
 
 namespace shoal {
 
@@ -11,8 +12,9 @@ struct TextEntropy {
   double bigram = 0;   // H(next | this)
 };
 TextEntropy text_entropy(ByteView text);  // of bytes
-// Of 16-bit ids, the low byte first; of a longer text the first kIdsCounted.
+// Of ids of this width, which a TokenFile has checked: memory goes by the largest. Of a longer text the first
+// kIdsCounted.
 inline constexpr std::size_t kIdsCounted = std::size_t{16} << 20;
-TextEntropy text_entropy_of_ids(ByteView text);
+TextEntropy text_entropy_of_ids(ByteView text, DType width);
 
 }  // namespace shoal

@@ -5,24 +5,23 @@
 
 #include <cerrno>
 
-#include "common/byte_codec.h"
 #include "common/os/posix_file.h"
 
 namespace shoal {
 namespace {
 
-std::uint32_t word_at(ByteView bytes, std::size_t offset) { return get_le<std::uint16_t>(bytes, offset); }
-
 Status check_ids(ByteView bytes, DType width, std::uint32_t vocabulary, const std::string& origin) {
   const std::size_t step = size_of(width);
-  if (vocabulary > (step == 1 ? 0xffu : 0xffffu)) return {};
-  for (std::size_t offset = 0; offset < bytes.size(); offset += step) {
-    const std::uint32_t id = step == 1 ? bytes[offset] : word_at(bytes, offset);
+  if (std::uint64_t{vocabulary} >> 8 * step > 0) return {};
+  for (std::size_t i = 0; i < bytes.size() / step; ++i) {
+    const std::uint32_t id = id_at(bytes, width, i);
     if (id < vocabulary) continue;
     return make_error(ErrorCode::kInput,
-                      origin + ": token id " + std::to_string(id) + " at byte " + std::to_string(offset) +
+                      origin + ": token id " + std::to_string(id) + " at byte " + std::to_string(i * step) +
                           " is not below [model] vocabulary = " + std::to_string(vocabulary) +
-                          (step == 2 ? ". Is this a file of bytes? Then set [data] width = \"u8\"" : ""));
+                          (step > 1 ? ". Is this a file of narrower tokens? Then set [data] width = " +
+                                          std::string(step == 2 ? "\"u8\"" : "\"u16\" or \"u8\"")
+                                    : ""));
   }
   return {};
 }
@@ -51,10 +50,12 @@ Result<TokenFile> TokenFile::open(const std::string& path, DType width, std::uin
 }
 
 Result<TokenFile> TokenFile::from_bytes(Bytes bytes, DType width, std::uint32_t vocabulary, const std::string& origin) {
-  SHOAL_CHECK(width == DType::kU8 || width == DType::kU16);
-  if (bytes.size() % size_of(width) != 0) {
-    return make_error(ErrorCode::kInput, origin + ": has an odd number of bytes (" + std::to_string(bytes.size()) +
-                                             "), so it holds no 16-bit tokens. Set [data] width = \"u8\"?");
+  SHOAL_CHECK(holds_ids(width));
+  if (const std::size_t step = size_of(width); bytes.size() % step != 0) {
+    return make_error(ErrorCode::kInput,
+                      origin + ": has " + std::to_string(bytes.size()) + " bytes, no multiple of " +
+                          std::to_string(step) + ", so it holds no " + std::to_string(8 * step) +
+                          "-bit tokens. Set [data] width = " + (step == 2 ? "\"u8\"?" : "\"u16\" or \"u8\"?"));
   }
   SHOAL_TRY(check_ids(bytes, width, vocabulary, origin));
   return TokenFile(std::move(bytes), width);

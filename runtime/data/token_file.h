@@ -1,5 +1,5 @@
 #pragma once
-// The text of a run: headerless token ids, one byte each or 16-bit little-endian, mapped read-only.
+// The text of a run: headerless token ids of 8, 16 or 32 bits, little-endian, mapped read-only.
 // Owns the mapping. Immutable once open; thread-safe. The file must not be cut while it is open.
 #include <cstdint>
 #include <memory>
@@ -14,8 +14,9 @@ namespace shoal {
 
 class TokenFile {
  public:
-  // Reads every id once when the width allows ids beyond the vocabulary. ERRORS: kMissing, kIo, kInput (odd size at 16
-  // bits, an id not below `vocabulary`: with offset and the likely cause; no regular file, or an empty one).
+  // Reads every id once when the width allows ids beyond the vocabulary. ERRORS: kMissing, kIo, kInput (a size that is
+  // no whole number of ids, an id not below `vocabulary`: with offset and the likely cause; no regular file, or an
+  // empty one).
   static Result<TokenFile> open(const std::string& path, DType width, std::uint32_t vocabulary);
   // For text that is in memory already.
   static Result<TokenFile> from_bytes(Bytes bytes, DType width, std::uint32_t vocabulary, const std::string& origin);

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "runtime/plan/flight_plan.h"
+
 namespace shoal {
 namespace {
 
 std::string remedy(const RunConfig& config) {
-  const std::string in_flight = "lower [pipeline] in_flight (now " + std::to_string(config.in_flight()) + ")";
+  const std::string in_flight = "lower [pipeline] in_flight (now " + std::to_string(in_flight_of(config)) + ")";
   if (traits_of(config.sync.rule).every_step)
     return config.sync.mode == SyncMode::kOverlap ? "[sync] mode = \"drain\", or " + in_flight : in_flight;
   return in_flight + ", or raise [sync] inner_batch (now " + std::to_string(config.sync.inner_batch) + ")";

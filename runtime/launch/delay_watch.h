@@ -19,7 +19,7 @@ class DelayWatch {
 
   // Returns the warning when a stage is above kDelayBorne for the first time in this process, once.
   std::optional<std::string> take(const std::vector<StageStatus>& stages, const RunConfig& config);
-  // Of the stage whose gradients are latest. A stage that has no peer now keeps what was said of it before.
+  // The delay of the stage whose gradients are latest. A stage that has no peer now keeps what was said of it before.
   std::optional<double> largest() const;
 
  private:

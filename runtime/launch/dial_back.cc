@@ -21,7 +21,7 @@ void DialBack::check(const Remote& from, const JoinRequest& request, const DialO
   asked.addresses = usable_addresses(std::move(asked.addresses));  // no more than that is kept of a stranger
   if (loop_.now() < trial->next_at) {
     // The repeat of a request that was answered yes, or a new session: nothing is dialled for it. Without an address
-    // none was: who was refused may not come back without any.
+    // none was: a joiner that was refused may not come back without any.
     if (trial->failures > 0 || asked.addresses.empty() || trial->addresses != asked.addresses) return;
     return loop_.post(lifetime_.guard([this, from, asked] { decided_({from, asked, Status::success(), 0}); }));
   }
@@ -46,7 +46,7 @@ void DialBack::refuse_to_dial(Trial& trial, const Remote& from, const JoinReques
   }));
 }
 
-// Who is in line or under way keeps its place; of the others the oldest gives way.
+// A peer that is in line or under way keeps its place; of the others the oldest gives way.
 DialBack::Trial* DialBack::trial_of(const PeerId& peer) {
   if (const auto found = trials_.find(peer); found != trials_.end()) return &found->second;
   if (trials_.size() >= kRememberedMax) {

@@ -8,9 +8,9 @@
 //
 // Only addresses of a peer that proved its key are dialled, and anybody can make keys: so that strangers cannot have
 // others flooded with connections, or a private network looked through, an address is dialled that the request comes
-// from, and another one only for who paid for it (transport/dial_trials.h). At most kAtOnce peers at a time, kPerSecond
-// of them a second, and one peer every kPause. Who comes meanwhile waits in line; who finds no place in it asks again
-// by itself (Membership repeats its request).
+// from, and another one only for a joiner that paid for it (transport/dial_trials.h). At most kAtOnce peers are dialled
+// at a time, kPerSecond of them a second, and one peer every kPause. A joiner that comes meanwhile waits in line; one
+// that finds no place there asks again by itself (Membership repeats its request).
 //
 // Thread: loop only.   Borrows: transport and loop, which outlive it.   Bounds: kRememberedMax peers, kWaitingMax of
 // them in line with one request each.

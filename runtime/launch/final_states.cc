@@ -2,7 +2,7 @@
 
 #include "common/log.h"
 #include "runtime/config/frames_allowed.h"
-#include "runtime/config/split_limits.h"
+#include "runtime/plan/split_limits.h"
 
 namespace shoal {
 

@@ -2,9 +2,9 @@
 
 #include "common/crypto/hash.h"
 #include "common/trainer_id.h"
-#include "runtime/config/flight_plan.h"
-#include "runtime/config/split_limits.h"
 #include "runtime/launch/parked_text.h"
+#include "runtime/plan/flight_plan.h"
+#include "runtime/plan/split_limits.h"
 
 namespace shoal {
 
@@ -179,7 +179,7 @@ RunSummary Launch::summary() const {
   result.delay = delays_.largest();
   result.loss_bound_microbatches = options_.config.id_window();
   result.loss_bound_targets = result.loss_bound_microbatches * options_.config.targets_per_microbatch();
-  result.full_in_flight_share = options_.config.full_in_flight_share(result.run_targets);
+  result.full_in_flight_share = full_in_flight_share(options_.config, result.run_targets);
   if (!trainer_) return result;  // not started
   result.asked_again = trainer_->courier_counters().branches;
   result.acks_gone = trainer_->acks_gone();

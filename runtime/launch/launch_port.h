@@ -41,7 +41,7 @@ struct LaunchOptions {
   // stop(): how long a stage may be without a peer that holds its state before the run ends without it.
   Duration stop_patience = 30s;
   std::size_t log_bytes_max = kLogBytesMax;  // of each log: warned at half of it
-  // Of each log: compacted at so many, or at twice what the last compaction left.
+  // Each log is compacted at so many, or at twice what its last compaction left.
   std::size_t log_compact_bytes = kLogCompactBytes;
 };
 

@@ -8,7 +8,8 @@
 
 namespace shoal {
 
-// Who cannot reach whom, when every serving peer of the stage says that nobody of the next one answers it. Else empty.
+// Which peers cannot reach which, when every serving peer of the stage says that nobody of the next one answers it.
+// Else empty.
 std::string stranded_text(const StageStatus& stage, const MemberList& list);
 
 // Empty: every stage is served, and none is stranded.

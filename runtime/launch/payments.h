@@ -1,7 +1,7 @@
 #pragma once
 // Joiners whose payment for a dial is on its way (dial_back.h), with the request that it came behind. Each has
 // kPatience for it, and when all places are taken the oldest goes: frames that drip in, or never come, keep nobody else
-// out. Whose place went asks again by itself.
+// out. A joiner that lost its place asks again by itself.
 //
 // Value without I/O: the time is handed in.   Thread: loop only.   Bounds: kMax requests, one a peer.
 #include <map>
@@ -20,7 +20,7 @@ class Payments {
   static constexpr Duration kPatience = 10s;
 
   bool awaits(const PeerId& peer) const;
-  // Returns whose frames are to be refused for it. REQUIRES: nothing is awaited of this peer.
+  // Returns the frames that are to be refused for it. REQUIRES: nothing is awaited of this peer.
   std::optional<InboundFrames> await(const InboundFrames& frames, JoinRequest request, TimePoint now);
   // The frames are whole or will not come. None: they are awaited no more, or were none of a payment.
   std::optional<JoinRequest> take(const InboundFrames& frames);

@@ -113,7 +113,7 @@ void RunEnd::on_log_failure(const Error& error) {
 
 void RunEnd::on_restored() {
   if (!is(RunPhase::kValidating)) return;
-  trainer_->stop_validation();
+  trainer_->evaluator().stop();
   go(RunPhase::kValidating);
 }
 
@@ -131,14 +131,15 @@ void RunEnd::settle() { trainer_->finish(then(&RunEnd::last_rounds)); }
 void RunEnd::make_last_rounds() { env_.authority.finish(then(&RunEnd::validate_or_not)); }
 
 void RunEnd::validate_or_not() {
-  extent_ == Extent::kWhole&& port_.had_every_stage() ? go(RunPhase::kValidating) : take_states();
+  const bool whole = extent_ == Extent::kWhole && port_.had_every_stage();
+  whole ? go(RunPhase::kValidating) : take_states();
 }
 
 void RunEnd::validate() {
   env_.owner.on_notice("validating");
   std::vector<Version> versions;  // the last ones: what is saved next has them too
   for (const StageStatus& stage : env_.authority.status()) versions.push_back(stage.version);
-  trainer_->validate(versions, [this, versions](double loss) {
+  trainer_->evaluator().validate(versions, [this, versions](double loss) {
     if (!is(RunPhase::kValidating)) return;
     validation_loss_ = loss;
     validation_versions_ = versions;
@@ -176,7 +177,7 @@ void RunEnd::save_states() {
 }
 
 void RunEnd::log_end() {
-  lost_ = trainer_->list_rest(std::string(extent_ == Extent::kWithoutStage ? kLostWithoutStage : kLostAtEnd));
+  lost_ = env_.book.list_rest(extent_ == Extent::kWithoutStage ? kLostWithoutStage : kLostAtEnd);
   trainer_->stop();
   while (env_.book.done_left()) env_.log.append(env_.book.done_record());
   env_.log.append(env_.book.end_record());
@@ -196,7 +197,7 @@ void RunEnd::tell_end() {
 }
 
 // A member that has not answered END is frozen or cut off for a moment, or died just now: after kEndTime it is not
-// waited for. A resumed run cannot know who is away, so it tells the end to whoever dials all the time.
+// waited for. A resumed run cannot know which members are away, so it tells the end to whatever peer dials meanwhile.
 void RunEnd::linger() {
   env_.loop.after(kEndStep, lifetime_.guard([this] {
     if (!is(RunPhase::kTelling)) return;
@@ -279,7 +280,7 @@ void RunEnd::give_up(const std::string& missing) {
   env_.owner.on_notice("ending without stage " + missing + ": " +
                        (held ? "its last holder is leaving" : "its state is lost") + ", " +
                        std::to_string(env_.book.open()) + " microbatches stay unfinished");
-  if (is(RunPhase::kValidating)) trainer_->stop_validation();
+  if (is(RunPhase::kValidating)) trainer_->evaluator().stop();
   go(RunPhase::kGivingUp);
 }
 
@@ -290,7 +291,7 @@ void RunEnd::cut_off(const std::string& cut) {
                        " microbatches stay unfinished, and nothing is validated");
   if (is(RunPhase::kSettling)) trainer_->leave_open(then(&RunEnd::last_rounds));
   if (!is(RunPhase::kValidating)) return;
-  trainer_->stop_validation();
+  trainer_->evaluator().stop();
   take_states();
 }
 

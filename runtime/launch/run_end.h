@@ -5,7 +5,7 @@
 // The table in run_end.cc says what each phase begins with and which may follow; a move that is not in it is a bug and
 // stops the process. What a phase waits for comes as a callback, which counts for that phase alone.
 //
-// Less than whole, where whoever is needed is not there for LaunchOptions::stop_patience:
+// A run ends with less when what is needed is not there for LaunchOptions::stop_patience:
 // clang-format off
 //   a stage has no serving peer, after Ctrl-C       no last rounds, no validation; what is open stays unfinished
 //   a stage's peers reach nobody of the next one,   no validation; what is open stays unfinished

@@ -65,7 +65,7 @@ void Standing::on_progress(std::uint64_t targets, double loss, std::uint64_t ste
   while (samples_.size() > 2 && now - samples_[1].at >= kRatePeriod) samples_.pop_front();
 }
 
-// Of at least kRatePeriod up to now, so that a run that stands still comes down to 0.
+// The rate of at least kRatePeriod up to now, so that a run that stands still comes down to 0.
 double Standing::rate(TimePoint now) const {
   if (samples_.size() < 2) return 0;
   const auto first = std::find_if(samples_.rbegin(), samples_.rend(),

@@ -1,7 +1,7 @@
 #pragma once
 // How the run stands, as the directory is told it (dht/peer_directory.h, StandingRecord): its state and since when,
-// its figures, who stands on the signed list and who stood there lately. Value without I/O: facts and times are handed
-// in.   Thread: loop only.   Bounds: kGoneMax sessions that are gone; the samples of kRatePeriod.
+// its figures, which members stand on the signed list and which stood there lately. Value without I/O: facts and times
+// are handed in.   Thread: loop only.   Bounds: kGoneMax sessions that are gone; the samples of kRatePeriod.
 #include <deque>
 #include <tuple>
 #include <vector>
@@ -22,7 +22,7 @@ class Standing {
     StageId stage;
     std::size_t serving = 0;
     bool secured = false;
-    bool stranded = false;  // all who serve there reach nobody of the next one
+    bool stranded = false;  // all that serve there reach nobody of the next one
     std::vector<Session> last_members{};
   };
   struct Facts {

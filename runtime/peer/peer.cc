@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "authority/patience.h"
-#include "runtime/stage_peer/stage_memory.h"
+#include "runtime/plan/stage_memory.h"
 
 namespace shoal {
 

@@ -7,7 +7,7 @@
 //   PeerState      where it stands
 //   AuthorityLink  whether the authority is there, and how long it is not
 //   Reachability   whether others can dial us
-//   StageSession   its stage: executor, state, what serves it
+//   StagePlace   its stage: executor, state, what serves it
 //   KeptState      the stage's state between two sessions
 //   Checkpointing  the stage's state on its own disk
 //   Leaving        how it goes
@@ -39,7 +39,7 @@
 #include "runtime/peer/leaving.h"
 #include "runtime/peer/peer_state.h"
 #include "runtime/peer/reachability.h"
-#include "runtime/peer/stage_session.h"
+#include "runtime/peer/stage_place.h"
 #include "runtime/peer/traffic.h"
 #include "runtime/stage_peer/stage_peer.h"
 #include "stages/executor.h"
@@ -56,7 +56,7 @@ struct PeerOptions {
   std::vector<std::string> addresses;  // our own, for others to dial
   std::optional<StageId> wish;
   std::string device;  // for people
-  // Microbatches at a time (runtime/stage_peer/stage_memory.h): as many as fit in this memory beside the stage, when it
+  // Microbatches at a time (runtime/plan/stage_memory.h): as many as fit in this memory beside the stage, when it
   // is not 0; else so many; else what the run asks of one replica.
   std::uint64_t memory_bytes = 0;
   std::optional<std::size_t> credits{};
@@ -100,7 +100,7 @@ struct PeerReport {                          // for the line every few seconds
   bool job_under_way = false;  // at the device, whatever it is for; its thread cannot be joined before the job ends
 };
 
-class Peer final : private Transport::Listener, private MembershipPort, private StageSessionOwner {
+class Peer final : private Transport::Listener, private MembershipPort, private StagePlaceOwner {
  public:
   class Owner {
    public:
@@ -137,7 +137,7 @@ class Peer final : private Transport::Listener, private MembershipPort, private 
     std::unique_ptr<Transport> transport;
     std::unique_ptr<Membership> membership;  // from the manifest on
     std::optional<JoinAnswer> answer;
-    std::unique_ptr<StageSession> stage;  // from the answer on
+    std::unique_ptr<StagePlace> stage;  // from the answer on
     Lifetime lifetime;  // of callbacks that are about this session; over before a restart and after the end
   };
 
@@ -158,7 +158,7 @@ class Peer final : private Transport::Listener, private MembershipPort, private 
   void on_goodbye() override;
   void on_end(const std::string& reason) override;
   void on_status(const BeatAck& status) override;
-  // StageSessionOwner
+  // StagePlaceOwner
   void on_serving(Version version) override;
   void on_stage_lost(const std::string& why) override { end_session(why); }
   void on_stage_failed(Error error) override { finish("", std::move(error)); }

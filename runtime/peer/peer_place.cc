@@ -4,7 +4,7 @@
 
 #include "common/log.h"
 #include "runtime/peer/peer.h"
-#include "runtime/stage_peer/stage_memory.h"
+#include "runtime/plan/stage_memory.h"
 #include "transport/one_taker.h"
 
 namespace shoal {
@@ -149,26 +149,26 @@ void Peer::build_stage(StageId stage) {
   } else {
     credits_ = options_.credits.value_or(usual_credits(*config_));
   }
-  life_->stage = std::make_unique<StageSession>(StageSessionOptions{.config = config_,
-                                                                    .spec = *spec_,
-                                                                    .self = life_->session,
-                                                                    .authority = authority(),
-                                                                    .credits = credits_,
-                                                                    .from_seed = life_->answer->initialise,
-                                                                    .deltas = env_.deltas},
-                                                StageSessionEnvironment{.loop = env_.loop,
-                                                                        .transport = *life_->transport,
-                                                                        .membership = *life_->membership,
-                                                                        .device = device_,
-                                                                        .aside = env_.aside,
-                                                                        .events = env_.events,
-                                                                        .factory = env_.factory,
-                                                                        .rules = rules_,
-                                                                        .state = state_,
-                                                                        .kept = kept_,
-                                                                        .checkpointing = checkpointing_,
-                                                                        .session = life_->lifetime},
-                                                static_cast<StageSessionOwner&>(*this));
+  life_->stage = std::make_unique<StagePlace>(StagePlaceOptions{.config = config_,
+                                                                .spec = *spec_,
+                                                                .self = life_->session,
+                                                                .authority = authority(),
+                                                                .credits = credits_,
+                                                                .from_seed = life_->answer->initialise,
+                                                                .deltas = env_.deltas},
+                                              StagePlaceEnvironment{.loop = env_.loop,
+                                                                    .transport = *life_->transport,
+                                                                    .membership = *life_->membership,
+                                                                    .device = device_,
+                                                                    .aside = env_.aside,
+                                                                    .events = env_.events,
+                                                                    .factory = env_.factory,
+                                                                    .rules = rules_,
+                                                                    .state = state_,
+                                                                    .kept = kept_,
+                                                                    .checkpointing = checkpointing_,
+                                                                    .session = life_->lifetime},
+                                              static_cast<StagePlaceOwner&>(*this));
   life_->stage->build();
 }
 

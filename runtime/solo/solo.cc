@@ -23,8 +23,9 @@ class Solo {
 
   Result<SoloResult> run() {
     const ByteView text = samples_.file().bytes();
-    result_.bytes_a_token = config_.data.width == TokenWidth::kBytes ? 1 : 2;
-    result_.entropy = result_.bytes_a_token == 1 ? text_entropy(text) : text_entropy_of_ids(text);
+    result_.bytes_a_token = static_cast<int>(size_of(config_.token_dtype()));
+    result_.entropy =
+        result_.bytes_a_token == 1 ? text_entropy(text) : text_entropy_of_ids(text, config_.token_dtype());
     if (delayed_) note_delays();
     SHOAL_TRY(train());
     if (delayed_) result_.delays = delayed_->used();

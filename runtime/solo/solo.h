@@ -42,7 +42,7 @@ struct SoloResult {
   std::uint64_t tokens = 0, steps = 0;
   double train_seconds = 0, tokens_per_s = 0;  // training only
   TextEntropy entropy;                         // of the whole file
-  int bytes_a_token = 1;                       // of the file: 2 of 16-bit ids
+  int bytes_a_token = 1;                       // of the file
   bool interrupted = false;
   std::vector<DelayHistogram> delays;  // targets by delay, each stage; empty without SoloOptions::delays
 };

@@ -5,13 +5,14 @@
 
 #include "common/check.h"
 #include "compression/codec.h"
+#include "runtime/plan/flight_plan.h"
 
 namespace shoal {
 
 Evaluator::Evaluator(Environment environment)
     : env_(std::move(environment)),
       trainer_(mix64(env_.trainer_id, env_.self.incarnation) | (1ull << 63)),
-      in_flight_(env_.config.evaluations_in_flight()) {}
+      in_flight_(evaluations_in_flight(env_.config)) {}
 
 void Evaluator::validate(std::vector<Version> versions, std::function<void(double)> done) {
   SHOAL_CHECK(versions.size() == env_.config.pipeline.stages);

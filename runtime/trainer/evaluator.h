@@ -35,12 +35,14 @@ class Evaluator {
   Evaluator(const Evaluator&) = delete;
   Evaluator& operator=(const Evaluator&) = delete;
 
-  // As Trainer::validate.
+  // Forward only over the validation samples, on the anchors of these versions, one a stage: mean loss a target, nats.
+  // A peer whose anchor is at another version does not answer; until one at this version does, it waits. REQUIRES: the
+  // trainer has settled, and no round will make another version.
   void validate(std::vector<Version> versions, std::function<void(double)> done);
   // Behind this step, while it trains: of some samples, each at whatever anchors its peers have just then. Passed over
   // while another evaluation is under way.
   void estimate(StepId step);
-  void stop();
+  void stop();  // `done` is not called any more
   void stop_estimate();
   std::optional<double> last_estimate() const { return last_estimate_; }
 

@@ -58,7 +58,7 @@ Trainer::Trainer(TrainerOptions options, TrainerEnvironment environment, Owner& 
       neighbours_(env_.transport, options_.self),
       courier_(*this, neighbours_, {.ahead = StageId(0), .lease = options_.config.lease()}),
       order_(env_.samples.training(), options_.config.run.seed),
-      in_flight_(options_.config.flight_limits()),
+      in_flight_(flight_limits(options_.config)),
       steps_(options_.config),
       lines_(options_.config),
       evaluator_({env_.loop, env_.events, env_.samples, options_.config, options_.self, options_.trainer_id, courier_,
@@ -157,7 +157,6 @@ void Trainer::issue() {
     auto frame = codec_for(CodecId::kRaw).encode(env_.samples.tokens(item.sample).view(), TensorRole::kTokens);
     SHOAL_CHECK(frame.ok());
     env_.book.issued(*id);
-    ++issued_;
     write({.event = EventKind::kIssue,
            .microbatch = *id,
            .step = steps_.step_of(id->serial),
@@ -353,8 +352,6 @@ void Trainer::on_session_over(const Session& session, const std::string& why) {
   issue();
 }
 
-std::vector<CommitBook::Listing> Trainer::list_rest(const std::string& cause) { return env_.book.list_rest(cause); }
-
 void Trainer::say_lost(const std::vector<CommitBook::Listing>& listings) {
   for (const CommitBook::Listing& listing : listings) list(listing);
 }
@@ -363,12 +360,6 @@ void Trainer::list(const CommitBook::Listing& listing) {
   write(event_of(EventKind::kLost, listing));
   owner_.on_lost(listing);
 }
-
-void Trainer::validate(std::vector<Version> versions, std::function<void(double)> done) {
-  evaluator_.validate(std::move(versions), std::move(done));
-}
-
-void Trainer::stop_validation() { evaluator_.stop(); }
 
 // ---- HopOwner ----
 

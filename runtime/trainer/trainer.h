@@ -23,6 +23,7 @@
 #include "router/neighbours.h"
 #include "runtime/config/config.h"
 #include "runtime/data/samples.h"
+#include "runtime/plan/flight_plan.h"
 #include "runtime/trainer/evaluator.h"
 #include "runtime/trainer/line_book.h"
 #include "runtime/trainer/step_book.h"
@@ -81,15 +82,9 @@ class Trainer final : private HopOwner {
   void give_up_open(std::function<void()> settled);
   // The same when rounds follow: what is open is released, and a step that this cuts short is announced as at any end.
   void leave_open(std::function<void()> settled);
-  // Forward only over the validation samples, on the anchors of these versions, one a stage: mean loss a target, nats.
-  // A peer whose anchor is at another version does not answer; until one at this version does, it waits. REQUIRES:
-  // finished, and no round will make another version.
-  void validate(std::vector<Version> versions, std::function<void(double)> done);
-  void stop_validation();  // `done` is not called any more
   void stop();
-  // Nothing more can secure what is not merged: it is lost in the book. say_lost() once that is durable.
-  std::vector<CommitBook::Listing> list_rest(const std::string& cause);
-  void say_lost(const std::vector<CommitBook::Listing>& listings);
+  void say_lost(const std::vector<CommitBook::Listing>& listings);  // that they are is durable
+  Evaluator& evaluator() { return evaluator_; }
 
   // ---- from the transport and the authority ----
   // Gradient, Busy, Have, Gone, NeedKeyFrame, Progress, Waiting, CommitAck: how our hops go on. Without frames: stage 0
@@ -105,11 +100,7 @@ class Trainer final : private HopOwner {
 
   bool reached_end() const;
   const CourierCounters& courier_counters() const { return courier_.counters(); }
-  const Roster& roster() const { return neighbours_.roster(); }
-  std::uint64_t issued() const { return issued_; }
-  std::size_t open() const { return book().open(); }
   std::size_t parked() const { return courier_.parked(); }
-  const CommitBook& book() const { return env_.book; }
   std::uint64_t acks_gone() const { return acks_gone_; }
   // Steps that are logged whole and not done at every stage: announced again after a restart.
   void announce_steps();
@@ -159,7 +150,7 @@ class Trainer final : private HopOwner {
   LineBook lines_;
   TimerId tick_timer_ = 0;
   TimePoint next_repeat_{};
-  std::uint64_t issued_ = 0, acks_gone_ = 0;
+  std::uint64_t acks_gone_ = 0;
   Lifetime lifetime_;
   Evaluator evaluator_;
 };

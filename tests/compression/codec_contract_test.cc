@@ -332,7 +332,7 @@ TEST(RoundingSeedTest, IsOfMicrobatchEdgeAndRoleAndOfNothingElse) {
 }
 
 TEST(RawCodecTest, CarriesEveryTypeUnchanged) {
-  for (const DType dtype : {DType::kF32, DType::kU8, DType::kU16, DType::kI32, DType::kF64}) {
+  for (const DType dtype : {DType::kF32, DType::kU8, DType::kU16, DType::kI32, DType::kF64, DType::kU32}) {
     const HostTensor tensor = bytes_tensor(dtype, {3, 33}, 5);
     const Result<Bytes> frame = codec_for(CodecId::kRaw).encode(tensor.view(), TensorRole::kTokens);
     ASSERT_TRUE(frame.ok());

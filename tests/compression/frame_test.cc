@@ -164,7 +164,7 @@ TEST(FrameTest, EveryFieldHasItsNamedError) {
             "codec 9 version 1 is unknown here (known: 0 raw version 1, 1 int8 version 1"},
            {"version", 5, 2, ErrorCode::kVersion, "codec 1 version 2"},
            {"role", 6, 4, ErrorCode::kMalformed, "role"},
-           {"element type", 7, 5, ErrorCode::kMalformed, "element type"},
+           {"element type", 7, 6, ErrorCode::kMalformed, "element type"},
            {"element type of int8", 7, 1, ErrorCode::kMalformed, "74 bytes, but one of codec int8"},
            {"nine extents", 8, 9, ErrorCode::kTooLarge, "9 extents"},
            {"four extents", 8, 4, ErrorCode::kMalformed, "header size"},

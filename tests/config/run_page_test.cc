@@ -29,7 +29,7 @@ std::string begin_of(const OptionRow& row) {
   std::ostringstream out;
   out << "| `" << row.key << "` | " << type_text(row) << " | "
       << (row.fallback.empty() ? "required" : "`" + std::string(row.fallback) + "`") << " | " << bounds_of(row) << " | "
-      << cell(row.help) << (row.local ? "; of this machine only" : "") << " | ";
+      << cell(row.help) << (row.manifest == InManifest::kNever ? "; of this machine only" : "") << " | ";
   return out.str();
 }
 

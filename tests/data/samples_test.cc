@@ -20,7 +20,7 @@ TokenFile counting_bytes(std::size_t size) {
   return *TokenFile::from_bytes(Bytes::from_vector(std::move(bytes)), DType::kU8, 256, "test");
 }
 
-TEST(TokenFileTest, MapsBytesAndWords) {
+TEST(TokenFileTest, MapsIdsOfEachWidth) {
   const ScratchFolder folder;
   const std::string path = folder.write("t.bin", std::string("\x01\x00\x02\x01", 4));
   const auto words = TokenFile::open(path, DType::kU16, 1000);
@@ -28,13 +28,16 @@ TEST(TokenFileTest, MapsBytesAndWords) {
   EXPECT_EQ(words->tokens(), 2u);
   EXPECT_EQ(words->tokens_at(1, 1)[1], 1);
   EXPECT_EQ(TokenFile::open(path, DType::kU8, 256)->tokens(), 4u);
+  EXPECT_EQ(TokenFile::open(path, DType::kU32, 0x1020002)->tokens(), 1u);
+  EXPECT_THAT(TokenFile::open(path, DType::kU32, 70000).error().message,
+              HasSubstr("token id 16908289 at byte 0 is not below [model] vocabulary = 70000"));
 }
 
 TEST(TokenFileTest, NamesAFileOfTheWrongWidth) {
   const ScratchFolder folder;
   const auto odd = TokenFile::open(folder.write("odd.bin", "abc"), DType::kU16, 65536);
   ASSERT_FALSE(odd.ok());
-  EXPECT_THAT(odd.error().message, HasSubstr("odd number of bytes"));
+  EXPECT_THAT(odd.error().message, HasSubstr("has 3 bytes, no multiple of 2"));
   const auto text = TokenFile::open(folder.write("text.bin", "plain text, even"), DType::kU16, 1000);
   ASSERT_FALSE(text.ok());
   EXPECT_EQ(text.code(), ErrorCode::kInput);
@@ -78,14 +81,18 @@ TEST(SamplesTest, TheLastTokenIsOnlyATarget) {
   EXPECT_EQ(Samples::cut(counting_bytes(25), 3, 4)->count(), 2u);
 }
 
-TEST(SamplesTest, WordsKeepTheirBytes) {
-  std::vector<std::uint8_t> bytes;
-  for (int i = 0; i < 9; ++i) bytes.insert(bytes.end(), {static_cast<std::uint8_t>(i), 1});
-  const auto samples = Samples::cut(*TokenFile::from_bytes(Bytes::from_vector(bytes), DType::kU16, 1000, "test"), 2, 2);
-  const HostTensor tokens = samples->tokens(SampleId{1});
-  EXPECT_EQ(tokens.dtype, DType::kU16);
-  EXPECT_EQ(std::vector<std::uint8_t>(tokens.bytes.data(), tokens.bytes.data() + 12),
-            (std::vector<std::uint8_t>{4, 1, 5, 1, 6, 1, 6, 1, 7, 1, 8, 1}));
+TEST(SamplesTest, IdsOfEachWidthKeepTheirValue) {
+  for (const auto& [width, base] : {std::pair(DType::kU16, 256u), {DType::kU32, 65'536u}}) {
+    const std::size_t step = size_of(width);
+    std::vector<std::uint8_t> bytes(9 * step);  // base, base + 1, ...
+    for (std::size_t i = 0; i < 9; ++i) bytes[i * step + step / 2] = 1, bytes[i * step] = static_cast<std::uint8_t>(i);
+    const auto samples = Samples::cut(*TokenFile::from_bytes(Bytes::from_vector(bytes), width, base + 9, "test"), 2, 2);
+    const HostTensor tokens = samples->tokens(SampleId{1});
+    ASSERT_EQ(tokens.dtype, width);
+    std::vector<std::uint32_t> ids;
+    for (std::size_t i = 0; i < 6; ++i) ids.push_back(id_at(tokens.bytes, width, i) - base);
+    EXPECT_EQ(ids, (std::vector<std::uint32_t>{4, 5, 6, 6, 7, 8}));
+  }
 }
 
 TEST(SamplesTest, TheLastTenthIsValidation) {
@@ -137,13 +144,16 @@ TEST(EntropyTest, KnownTexts) {
   EXPECT_NEAR(text_entropy(view_of("aab")).bigram, std::log(2.0), 1e-12);
 }
 
-TEST(EntropyTest, OfIdsOfTwoBytesItIsTheIdsThatAreCounted) {
-  std::string turns;  // the ids 0x0161 and 0x0261, whose bytes tell another story
-  for (int i = 0; i < 1000; ++i) turns += std::string("a\x01") + "a\x02";
-  EXPECT_NEAR(text_entropy_of_ids(view_of(turns)).unigram, std::log(2.0), 1e-12);
-  EXPECT_NEAR(text_entropy_of_ids(view_of(turns)).bigram, 0, 1e-12);
-  EXPECT_GT(text_entropy(view_of(turns)).unigram, 1);
-  EXPECT_EQ(text_entropy_of_ids({}).unigram, 0);
+TEST(EntropyTest, OfWiderIdsItIsTheIdsThatAreCounted) {
+  for (const DType width : {DType::kU16, DType::kU32}) {
+    std::string turns;  // two ids that differ in their second byte; their bytes tell another story
+    const std::string rest(size_of(width) - 2, '\0');
+    for (int i = 0; i < 1000; ++i) turns += "a\x01" + rest + "a\x02" + rest;
+    EXPECT_NEAR(text_entropy_of_ids(view_of(turns), width).unigram, std::log(2.0), 1e-12);
+    EXPECT_NEAR(text_entropy_of_ids(view_of(turns), width).bigram, 0, 1e-12);
+    EXPECT_GT(text_entropy(view_of(turns)).unigram, 1);
+    EXPECT_EQ(text_entropy_of_ids({}, width).unigram, 0);
+  }
 }
 
 TEST(EntropyTest, TheBigramNeverKnowsLess) {

@@ -54,7 +54,7 @@ std::vector<Bytes> seeds() {
       const BaseView base{tensor.view(), 7};
       all.push_back(*codec_for(codec).encode(tensor.view(), TensorRole::kGradient, &base));
     }
-  for (const DType dtype : {DType::kU8, DType::kU16})
+  for (const DType dtype : {DType::kU8, DType::kU16, DType::kU32})
     all.push_back(*codec_for(CodecId::kRaw).encode(bytes_tensor(dtype, {4, 3}, 2).view(), TensorRole::kTokens));
   return all;
 }

@@ -1,5 +1,5 @@
 // Manifests: the run's text as a launching process sends it.
-#include "runtime/config/config.h"
+#include "runtime/plan/flight_plan.h"
 #include "tests/fuzz/run_texts.h"
 #include "tests/fuzz/target.h"
 
@@ -12,8 +12,7 @@ bool take(ByteView bytes) {
   SHOAL_CHECK(*canonical_text(*config) == text_in(bytes));
   // What a peer derives before it computes anything.
   (void)config->model_spec();
-  (void)config->in_flight();
-  (void)config->in_flight_at(1000);
+  (void)flight_limits(*config).at(1000);
   (void)config->id_window();
   (void)config->schedule_targets();
   (void)config->inner_step(1, 1000, 1000, config->gradients_late());

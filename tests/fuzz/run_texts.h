@@ -38,8 +38,8 @@ keys = ["8a88e3dd7409f195fd52db2d3cba5d72ca6709bf1d94121bf3748801b40f6f5c"]
 [end]
 steps = 10
 )",
-    R"(model = {layers = 2, dim = 8, heads = 2, positions = 4, vocabulary = 300}
-data = {path = 'text\n.bin', width = "u16"}
+    R"(model = {layers = 2, dim = 8, heads = 2, positions = 4, vocabulary = 70000}
+data = {path = 'text\n.bin', width = "u32"}
 sync = {rule = "allreduce", mode = "drain", microbatches_per_step = 5}
 executor = {kind = "paced", forward_ms = 2.5}
 )"};

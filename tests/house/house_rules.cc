@@ -36,27 +36,28 @@ const std::map<std::string, Names, std::less<>>& arrows() {
     rows["transport/zmq"] = above({"transport"});
     rows["events"] = {"common", "common/os", "transport"};
     rows["events/audit"] = {"common", "common/os", "events"};
-    rows["router"] = {"common", "transport", "stages", "events"};
+    rows["router"] = {"common", "transport", "events"};
     rows["sync"] = {"common", "common/crypto", "transport", "kernels", "stages"};
     rows["state"] = {"common", "common/crypto", "transport", "stages", "sync"};
     rows["authority"] = {"common", "common/crypto", "transport", "events", "sync", "state"};
     rows["runtime/config"] = above({"transport", "compression", "stages", "sync", "state"});
+    rows["runtime/plan"] = {"common", "transport", "compression", "stages", "sync", "state", "runtime/config"};
     rows["runtime/data"] = above({});
     rows["runtime/solo"] = above({"stages", "events", "runtime/config", "runtime/data"});
     rows["runtime/stage_peer"] = {"common", "transport", "kernels", "compression", "stages",
                                   "events", "router",    "sync",    "state",       "runtime/config"};
-    rows["runtime/peer"] = {
-        "common",    "common/crypto",  "transport",         "dht", "stages", "events", "sync", "state",
-        "authority", "runtime/config", "runtime/stage_peer"};
-    rows["runtime/trainer"] = {"common", "transport",      "compression", "events",
-                               "router", "runtime/config", "runtime/data"};
-    rows["runtime/launch"] = {"common",    "common/crypto",  "transport",    "dht",
-                              "events",    "router",         "state",
-                              "authority", "runtime/config", "runtime/data", "runtime/trainer"};
+    rows["runtime/peer"] = {"common",    "common/crypto",  "transport",    "dht",
+                            "stages",    "events",         "sync",         "state",
+                            "authority", "runtime/config", "runtime/plan", "runtime/stage_peer"};
+    rows["runtime/trainer"] = {"common", "transport",      "compression",  "events",
+                               "router", "runtime/config", "runtime/plan", "runtime/data"};
+    rows["runtime/launch"] = {"common",         "common/crypto", "transport",    "dht",
+                              "events",         "router",        "state",        "authority",
+                              "runtime/config", "runtime/plan",  "runtime/data", "runtime/trainer"};
     rows["demo"] = {"common", "common/os", "events", "events/audit", "runtime/config"};
     Names all = above({"transport", "kernels", "compression", "dht", "stages", "events", "router", "sync", "state",
-                       "authority", "runtime/config", "runtime/data", "runtime/solo", "runtime/stage_peer",
-                       "runtime/peer", "runtime/trainer", "runtime/launch"});
+                       "authority", "runtime/config", "runtime/plan", "runtime/data", "runtime/solo",
+                       "runtime/stage_peer", "runtime/peer", "runtime/trainer", "runtime/launch"});
     rows["sim"] = all;
     all.insert({"transport/zmq", "events/audit", "demo"});
     rows["cli"] = all;
@@ -76,7 +77,7 @@ const std::vector<Library>& libraries() {
   static const std::vector<Library> table = {
       {"torch",
        {"torch/", "ATen/", "c10/"},
-       {"stages/layers.cc", "stages/torch_arena.cc", "stages/torch_device.cc", "stages/torch_executor.cc",
+       {"stages/gpt2_layers.cc", "stages/torch_arena.cc", "stages/torch_device.cc", "stages/torch_executor.cc",
         "stages/torch_guard.cc"}},
       {"zmq", {"zmq.h", "zmq.hpp", "zmq_addon.hpp"}, {"transport/zmq/zmq_socket.cc", "cli/version.cc"}},
       {"msgpack", {"msgpack.hpp", "msgpack/", "msgpack.h"}, {"transport/envelope.cc"}},

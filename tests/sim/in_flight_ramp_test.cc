@@ -47,7 +47,7 @@ std::vector<Opened> opened(const Swarm& swarm, std::size_t resumed = SIZE_MAX) {
 }
 
 std::uint64_t allowed(const RunConfig& config, std::uint64_t committed) {
-  return config.in_flight_at(committed * config.targets_per_microbatch());
+  return flight_limits(config).at(committed * config.targets_per_microbatch());
 }
 
 class InFlightRampTest : public testing::Test {
@@ -59,7 +59,7 @@ class InFlightRampTest : public testing::Test {
 TEST_F(InFlightRampTest, SoManyAreOpenAsTheRampAllowsAndAllOfThemAtItsEnd) {
   const SwarmOptions options = ramped();
   const RunConfig& config = options.config;
-  ASSERT_LT(config.fewest_in_flight(), config.in_flight());
+  ASSERT_LT(flight_limits(config).fewest, in_flight_of(config));
   Swarm swarm(options);
   ASSERT_TRUE(swarm.run_to_end(600s));
   EXPECT_EQ(swarm.summary().committed, kMicrobatches);
@@ -69,8 +69,8 @@ TEST_F(InFlightRampTest, SoManyAreOpenAsTheRampAllowsAndAllOfThemAtItsEnd) {
     if (now.committed <= kMicrobatches / 10) most_at_first = std::max(most_at_first, now.open);
     most = std::max(most, now.open);
   }
-  EXPECT_EQ(most_at_first, config.fewest_in_flight());
-  EXPECT_EQ(most, config.in_flight());
+  EXPECT_EQ(most_at_first, flight_limits(config).fewest);
+  EXPECT_EQ(most, in_flight_of(config));
   EXPECT_DOUBLE_EQ(swarm.summary().full_in_flight_share, 0.4);
   EXPECT_EQ(check_end(swarm), std::vector<std::string>{});
 }
@@ -92,8 +92,8 @@ TEST_F(InFlightRampTest, AResumedProcessGoesOnFromWhereTheRunWas) {
   for (const Opened& now : all) ASSERT_LE(now.open, allowed(config, now.committed)) << "after " << now.committed;
   // The new process fills the pipe at once, up to the middle of the ramp.
   const std::uint64_t committed = all[before].committed, middle = allowed(config, committed);
-  EXPECT_GT(middle, config.fewest_in_flight());
-  EXPECT_LT(middle, config.in_flight());
+  EXPECT_GT(middle, flight_limits(config).fewest);
+  EXPECT_LT(middle, in_flight_of(config));
   ASSERT_GE(all.size(), before + middle);
   EXPECT_EQ(all[before + middle - 1].open, middle);
   EXPECT_EQ(all[before + middle - 1].committed, committed);

@@ -50,7 +50,7 @@ TEST_F(ParkedTest, WhenTheOnlyHolderOfAStageIsFrozenTheRunWaitsForItAndGoesOn) {
   EXPECT_GE(told(swarm, "stage 1 has no serving peer"), 10u) << "said again and again";
   EXPECT_EQ(swarm.launch()->book().committed(), committed);
   EXPECT_EQ(swarm.launch()->book().open(), open) << "nothing piles up";
-  EXPECT_LE(open, one_peer_a_stage().config.in_flight());
+  EXPECT_LE(open, in_flight_of(one_peer_a_stage().config));
   EXPECT_EQ(check_counting(swarm), std::vector<std::string>{});
   swarm.resume_peer(1);
   swarm.run_for(20s);

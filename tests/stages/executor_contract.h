@@ -63,6 +63,22 @@ TEST_P(ExecutorContract, RefusesMalformedForwardsAndKeepsNothing) {
   chain.forward(9);  // the serial is still free: nothing was kept
 }
 
+TEST_P(ExecutorContract, TakesIdsOf32BitsAndNamesTheOneOutsideTheVocabulary) {
+  ModelSpec model = contract_model();
+  model.vocabulary = 70'001;
+  Chain wide(GetParam(), model, 1);
+  const auto forward = [&](std::uint64_t serial, std::uint32_t last) {
+    Buffer ids(4 * (model.positions + 1));
+    for (std::uint32_t t = 0; t <= model.positions; ++t) ids.as<std::uint32_t>()[t] = t == 4 ? last : 65'536 + t;
+    return pass_forward(wide.at(0), {serial, microbatch(serial),
+                                     make_host_tensor(DType::kU32, {1, model.positions + 1}, std::move(ids))});
+  };
+  EXPECT_NE(forward(1, 70'000)->loss_sum, forward(2, 70'000 - 65'536)->loss_sum) << "no bit is left out";
+  const Result<Forwarded> outside = forward(3, 70'001);
+  ASSERT_EQ(outside.code(), ErrorCode::kMalformed);
+  EXPECT_NE(outside.error().message.find("token 70001 at element 4 is outside"), std::string::npos);
+}
+
 TEST_P(ExecutorContract, RefusesMalformedGradientsAndAddsNothing) {
   chain.count(1, kA);
   chain.forward(2);

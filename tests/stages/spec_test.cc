@@ -61,9 +61,11 @@ TEST(StageSpecTest, OffsetsAreDense) {
   EXPECT_EQ(parameter_count(spec), next);
 }
 
-TEST(StageSpecTest, BiasesAndNormsDoNotDecay) {
+TEST(StageSpecTest, BiasesAndNormsDoNotDecayAndMatricesInsideLayersAreHidden) {
   for (const ParameterSpec& parameter : parameters_of(split_model(model_of(1), 1)->front())) {
+    const bool fused = parameter.name.ends_with("attn.c_attn.weight"), in_layer = parameter.name.starts_with("h.");
     EXPECT_EQ(parameter.decays, parameter.shape.size() == 2) << parameter.name;
+    EXPECT_EQ(parameter.matrices, parameter.decays && in_layer ? (fused ? 3u : 1u) : 0u) << parameter.name;
   }
 }
 

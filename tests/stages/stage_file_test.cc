@@ -154,6 +154,7 @@ TEST_F(StageFileTest, RefusesTensorsThatDoNotFitTheMetadata) {
   EXPECT_EQ(edited("\"shoal.stage\":\"1\"", "\"shoal.stage\":\"4\""), ErrorCode::kMalformed);
   EXPECT_EQ(edited("\"shoal.format\":\"1\"", "\"shoal.format\":\"2\""), ErrorCode::kUnsupported);
   EXPECT_EQ(edited("\"shoal.heads\"", "\"shoal.hEads\""), ErrorCode::kMalformed);
+  EXPECT_EQ(edited("\"shoal.stage\":\"1\"", "\"shoal.family\":\"\""), ErrorCode::kUnsupported);
   EXPECT_EQ(edited("h.1.ln_1.weight", "h.7.ln_1.weight"), ErrorCode::kMalformed);
 }
 

@@ -9,8 +9,8 @@
 #include <fstream>
 #include <map>
 
-#include "stages/layers.h"
 #include "stages/torch_executor.h"
+#include "stages/torch_family.h"
 #include "tests/stages/host_passes.h"
 
 namespace shoal {
@@ -113,9 +113,10 @@ TEST_F(GoldenTest, Logits) {
   for (std::int64_t b = 0; b < kB; ++b) {
     for (std::int64_t t = 0; t < kT; ++t) inputs.push_back(tokens.bytes.data()[b * (kT + 1) + t]);
   }
-  at::Tensor x = embed(at::from_blob(inputs.data(), {kB, kT}, at::TensorOptions().dtype(at::kLong)), w[0], w[1]);
-  for (std::size_t layer = 0; layer < 2; ++layer) x = decoder_layer(x, w.subspan(2 + 12 * layer, 12), 4);
-  const at::Tensor logits = head_logits(x, w[26], w[27], w[28]).contiguous();
+  const at::Tensor columns = at::from_blob(inputs.data(), {kB, kT}, at::TensorOptions().dtype(at::kLong));
+  at::Tensor x = kGpt2Layers.embed(spec.model, columns, w.first(2));
+  for (std::size_t layer = 0; layer < 2; ++layer) x = kGpt2Layers.layer(spec.model, x, w.subspan(2 + 12 * layer, 12));
+  const at::Tensor logits = kGpt2Layers.logits(spec.model, x, w.subspan(26)).contiguous();
   ASSERT_EQ(static_cast<std::size_t>(logits.numel()), golden.logits.size());
   ASSERT_EQ(golden.logits.size(), static_cast<std::size_t>(kB * kT * kV));
   for (std::size_t i = 0; i < golden.logits.size(); ++i) {

@@ -1,6 +1,8 @@
 // The layers' derivatives against central differences in double.
+#include <ATen/core/Reduction.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/empty.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
@@ -9,13 +11,14 @@
 #include <functional>
 
 #include "common/rng.h"
-#include "stages/layers.h"
-#include "stages/stage_spec.h"
+#include "stages/torch_family.h"
 
 namespace shoal {
 namespace {
 
-constexpr std::int64_t kB = 2, kT = 5, kD = 8, kHeads = 2, kV = 11;
+constexpr std::int64_t kB = 2, kT = 5, kD = 8, kV = 11;
+constexpr ModelSpec kModel{.layers = 2, .dim = kD, .heads = 2, .positions = kT, .vocabulary = kV};
+constexpr const TorchFamily& kLayers = kGpt2Layers;
 
 at::Tensor draw(Rng& rng, at::IntArrayRef shape, double mean, double scale) {
   at::Tensor values = at::empty(shape, at::TensorOptions().dtype(at::kDouble));
@@ -75,11 +78,15 @@ at::Tensor weighed(const at::Tensor& values) {
   return values.mul(values.detach().mul(0).add(1).cumsum(-1)).sin().sum();
 }
 
+at::Tensor loss(const at::Tensor& logits, const at::Tensor& targets) {
+  return at::cross_entropy_loss(logits, targets, {}, at::Reduction::Sum);
+}
+
 TEST(GradientsTest, Embedding) {
   Rng rng(1);
-  const at::Tensor tokens = draw_tokens(rng, {kB, kT}), wte = draw(rng, {kV, kD}, 0, 1),
-                   wpe = draw(rng, {kT, kD}, 0, 1);
-  expect_gradients({wte, wpe}, [&] { return weighed(embed(tokens, wte, wpe)); });
+  const at::Tensor tokens = draw_tokens(rng, {kB, kT});
+  const std::vector<at::Tensor> tables{draw(rng, {kV, kD}, 0, 1), draw(rng, {kT, kD}, 0, 1)};
+  expect_gradients(tables, [&] { return weighed(kLayers.embed(kModel, tokens, tables)); });
 }
 
 TEST(GradientsTest, DecoderLayer) {
@@ -88,14 +95,15 @@ TEST(GradientsTest, DecoderLayer) {
   const std::vector<at::Tensor> weights = draw_layer(rng);
   std::vector<at::Tensor> inputs{x};
   inputs.insert(inputs.end(), weights.begin(), weights.end());
-  expect_gradients(inputs, [&] { return weighed(decoder_layer(x, weights, kHeads)); });
+  expect_gradients(inputs, [&] { return weighed(kLayers.layer(kModel, x, weights)); });
 }
 
 TEST(GradientsTest, HeadAndLoss) {
   Rng rng(3);
-  const at::Tensor x = draw(rng, {kB, kT, kD}, 0, 1), w = draw(rng, {kD}, 1, 0.2), b = draw(rng, {kD}, 0, 0.2);
-  const at::Tensor head = draw(rng, {kV, kD}, 0, 0.5), targets = draw_tokens(rng, {kB * kT});
-  expect_gradients({x, w, b, head}, [&] { return target_losses(head_logits(x, w, b, head), targets).sum(); });
+  const std::vector<at::Tensor> all{draw(rng, {kB, kT, kD}, 0, 1), draw(rng, {kD}, 1, 0.2), draw(rng, {kD}, 0, 0.2),
+                                    draw(rng, {kV, kD}, 0, 0.5)};
+  const at::Tensor targets = draw_tokens(rng, {kB * kT});
+  expect_gradients(all, [&] { return loss(kLayers.logits(kModel, all[0], std::span(all).subspan(1)), targets); });
 }
 
 TEST(GradientsTest, TheWholeModel) {
@@ -110,10 +118,10 @@ TEST(GradientsTest, TheWholeModel) {
   inputs.push_back(draw(rng, {kV, kD}, 0, 0.5));
   const std::span<const at::Tensor> all = inputs;
   expect_gradients(inputs, [&] {
-    at::Tensor x = embed(tokens, all[0], all[1]);
-    x = decoder_layer(x, all.subspan(2, 12), kHeads);
-    x = decoder_layer(x, all.subspan(14, 12), kHeads);
-    return target_losses(head_logits(x, all[26], all[27], all[28]), targets).sum();
+    at::Tensor x = kLayers.embed(kModel, tokens, all.first(2));
+    x = kLayers.layer(kModel, x, all.subspan(2, 12));
+    x = kLayers.layer(kModel, x, all.subspan(14, 12));
+    return loss(kLayers.logits(kModel, x, all.subspan(26)), targets);
   });
 }
 
@@ -122,10 +130,10 @@ TEST(LayersTest, AttentionIsCausal) {
   Rng rng(5);
   const at::NoGradGuard no_grad;
   const std::vector<at::Tensor> weights = draw_layer(rng);
-  const at::Tensor x = draw(rng, {1, kT, kD}, 0, 1), before = decoder_layer(x, weights, kHeads);
+  const at::Tensor x = draw(rng, {1, kT, kD}, 0, 1), before = kLayers.layer(kModel, x, weights);
   at::Tensor changed = x.clone();
   changed.select(1, 3).select(1, 0).add_(1.0);  // one element: the norm takes a shift of all out
-  const at::Tensor difference = decoder_layer(changed, weights, kHeads).sub(before).abs();
+  const at::Tensor difference = kLayers.layer(kModel, changed, weights).sub(before).abs();
   EXPECT_EQ(difference.narrow(1, 0, 3).max().item<double>(), 0);
   EXPECT_GT(difference.narrow(1, 3, 1).max().item<double>(), 0.1);
   EXPECT_GT(difference.narrow(1, 4, 1).max().item<double>(), 1e-6);

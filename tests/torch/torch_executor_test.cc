@@ -178,14 +178,18 @@ TEST(TorchExecutorTest, TensorMathWithoutLookAheadKeepsEveryBit) {
   }
 }
 
-TEST(TorchExecutorTest, SixteenBitTokensMeanTheSame) {
-  Chain bytes(torch_maker(false), contract_model(), 1), words(torch_maker(false), contract_model(), 1);
+TEST(TorchExecutorTest, WiderTokensMeanTheSame) {
+  Chain chain(torch_maker(false), contract_model(), 1);
   const HostTensor narrow = contract_tokens(1);
-  Buffer buffer(2 * narrow.bytes.size());
-  for (std::size_t i = 0; i < narrow.bytes.size(); ++i) buffer.as<std::uint16_t>()[i] = narrow.bytes.data()[i];
-  const HostTensor wide = make_host_tensor(DType::kU16, narrow.shape, std::move(buffer));
-  EXPECT_EQ(pass_forward(bytes.at(0), {1, microbatch(1), narrow})->loss_sum,
-            pass_forward(words.at(0), {1, microbatch(1), wide})->loss_sum);
+  const auto loss = [&](std::uint64_t serial, DType width) {
+    const std::size_t bytes = size_of(width);
+    Buffer buffer(bytes * narrow.bytes.size());  // zeros
+    for (std::size_t i = 0; i < narrow.bytes.size(); ++i) buffer.data()[bytes * i] = narrow.bytes.data()[i];
+    const HostTensor tokens = make_host_tensor(width, narrow.shape, std::move(buffer));
+    return pass_forward(chain.at(0), {serial, microbatch(serial), tokens})->loss_sum;
+  };
+  EXPECT_EQ(loss(1, DType::kU8), loss(2, DType::kU16));
+  EXPECT_EQ(loss(3, DType::kU8), loss(4, DType::kU32));
 }
 
 // A graph made before a write gives the gradient of its own weights, as an executor that never stepped does.

@@ -1,4 +1,4 @@
-#include "runtime/config/split_limits.h"
+#include "runtime/plan/split_limits.h"
 
 #include <algorithm>
 #include <cstdio>

@@ -16,8 +16,7 @@ inline constexpr std::size_t kCreditsUsual = 16, kCreditsMax = 64;
 // gradient of a backward, and the image that is made for a joiner or for --save. Not in it: a second image, for who
 // fetches the version before (8 bytes a parameter; 12 with allreduce).
 std::uint64_t stage_bytes(const StageSpec& spec);
-// Bytes that one entry keeps: its kept graph (Korthikanti et al. 2022, section 4.1, without the attention matrix and in
-// fp32: 68 B T d a layer), what it was sent and sends, on the last stage the logits and their softmax.
+// Bytes that one entry keeps: its kept graph, as the family's row says, and what it was sent and sends.
 std::uint64_t entry_bytes(const StageSpec& spec, std::uint32_t sequences);
 
 // What codecs of differences may keep, both directions: [wire] base_mib of each edge that has one.

@@ -1,22 +1,21 @@
-#include "stages/layers.h"
-
-#include <ATen/core/Reduction.h>
+// The layers of GPT-2's family (stages/gpt2.cc).
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/addmm.h>
-#include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/layer_norm.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
 
 #include "common/check.h"
-#include "stages/stage_spec.h"
+#include "stages/torch_family.h"
 
 namespace shoal {
 namespace {
 
+using Weights = std::span<const at::Tensor>;
+
 at::Tensor norm(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
-  return at::layer_norm(x, {x.size(-1)}, weight, bias, kNormEpsilon);
+  return at::layer_norm(x, {x.size(-1)}, weight, bias, kGpt2Family.norm_epsilon);
 }
 
 // x (N, in) -> (N, out)
@@ -25,7 +24,7 @@ at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tenso
 }
 
 // x (B, T, d) -> (B * T, d)
-at::Tensor attention(const at::Tensor& x, std::span<const at::Tensor> w, std::int64_t heads) {
+at::Tensor attention(const at::Tensor& x, Weights w, std::int64_t heads) {
   const std::int64_t b = x.size(0), t = x.size(1), d = x.size(2);
   const at::Tensor fused = linear(x.view({b * t, d}), w[0], w[1]).view({b, t, 3 * d});
   const auto split = [&](const at::Tensor& part) {
@@ -37,28 +36,30 @@ at::Tensor attention(const at::Tensor& x, std::span<const at::Tensor> w, std::in
   return linear(mixed.transpose(1, 2).reshape({b * t, d}), w[2], w[3]);
 }
 
-}  // namespace
-
-at::Tensor embed(const at::Tensor& tokens, const at::Tensor& token_table, const at::Tensor& position_table) {
-  return at::embedding(token_table, tokens).add(position_table);
+// w: token table (V, d), position table (T, d).
+at::Tensor embed(const ModelSpec&, const at::Tensor& tokens, Weights w) {
+  SHOAL_CHECK_EQ(w.size(), 2u);
+  return at::embedding(w[0], tokens).add(w[1]);
 }
 
-at::Tensor decoder_layer(const at::Tensor& x, std::span<const at::Tensor> w, std::int64_t heads) {
-  SHOAL_CHECK_EQ(w.size(), kTensorsPerLayer);
+// Pre-norm:  x += attention(norm(x));  x += mlp(norm(x)).  w: weight and bias of ln_1, c_attn, c_proj, ln_2, c_fc,
+// c_proj.
+at::Tensor layer(const ModelSpec& model, const at::Tensor& x, Weights w) {
+  SHOAL_CHECK_EQ(w.size(), 12u);
   const std::int64_t rows = x.size(0) * x.size(1), d = x.size(2);
-  const at::Tensor attended = x.add(attention(norm(x, w[0], w[1]), w.subspan(2, 4), heads).view_as(x));
+  const at::Tensor attended = x.add(attention(norm(x, w[0], w[1]), w.subspan(2, 4), model.heads).view_as(x));
   const at::Tensor wide = at::gelu(linear(norm(attended, w[6], w[7]).view({rows, d}), w[8], w[9]), "tanh");
   return attended.add(linear(wide, w[10], w[11]).view_as(x));
 }
 
-at::Tensor head_logits(const at::Tensor& x, const at::Tensor& norm_weight, const at::Tensor& norm_bias,
-                       const at::Tensor& head) {
-  const at::Tensor normed = norm(x, norm_weight, norm_bias);
-  return normed.view({x.size(0) * x.size(1), x.size(2)}).matmul(head.t());
+// w: weight and bias of the norm, head (V, d).
+at::Tensor logits(const ModelSpec&, const at::Tensor& x, Weights w) {
+  SHOAL_CHECK_EQ(w.size(), 3u);
+  return norm(x, w[0], w[1]).view({x.size(0) * x.size(1), x.size(2)}).matmul(w[2].t());
 }
 
-at::Tensor target_losses(const at::Tensor& logits, const at::Tensor& targets) {
-  return at::cross_entropy_loss(logits, targets, {}, at::Reduction::None);
-}
+}  // namespace
+
+constinit const TorchFamily kGpt2Layers = {.embed = embed, .layer = layer, .logits = logits};
 
 }  // namespace shoal

@@ -28,7 +28,7 @@
 
 namespace shoal {
 
-struct StageSessionOptions {
+struct StagePlaceOptions {
   std::shared_ptr<const RunConfig> config;
   StageSpec spec;
   Session self;
@@ -38,7 +38,7 @@ struct StageSessionOptions {
   std::optional<DeltaCodecs> deltas{};
 };
 
-struct StageSessionEnvironment {
+struct StagePlaceEnvironment {
   EventLoop& loop;
   Transport& transport;
   Membership& membership;
@@ -53,18 +53,18 @@ struct StageSessionEnvironment {
   Lifetime& session;  // callbacks about the session end with it
 };
 
-class StageSessionOwner {
+class StagePlaceOwner {
  public:
-  virtual ~StageSessionOwner() = default;
+  virtual ~StagePlaceOwner() = default;
   virtual void on_serving(Version version) = 0;
   virtual void on_stage_lost(const std::string& why) = 0;  // the session is over
   virtual void on_stage_failed(Error error) = 0;           // this process cannot serve the stage at all
   virtual void on_notice(const std::string& line) = 0;
 };
 
-class StageSession final : private StagePeerOwner, private DonorHost, private FetcherHost {
+class StagePlace final : private StagePeerOwner, private DonorHost, private FetcherHost {
  public:
-  StageSession(StageSessionOptions options, StageSessionEnvironment environment, StageSessionOwner& owner);
+  StagePlace(StagePlaceOptions options, StagePlaceEnvironment environment, StagePlaceOwner& owner);
 
   // Makes the executor and goes on from there.
   void build();
@@ -112,6 +112,7 @@ class StageSession final : private StagePeerOwner, private DonorHost, private Fe
   void on_waiting(const std::string& why) override;
 
   void begin();                             // the executor is here
+  void tell(const MemberList& list);        // what serves the stage
   void load(Bytes image, Version version);  // as which it serves then
   void on_loaded(const Result<StateHeader>& loaded, Version version);
   void serve(Version version);
@@ -121,9 +122,9 @@ class StageSession final : private StagePeerOwner, private DonorHost, private Fe
   std::vector<PeerId> donors_of(const StageMembers& stage) const;
   const StageMembers* own_stage() const;  // on the newest list; null: no list, or not on it
 
-  const StageSessionOptions options_;
-  const StageSessionEnvironment env_;
-  StageSessionOwner& owner_;
+  const StagePlaceOptions options_;
+  const StagePlaceEnvironment env_;
+  StagePlaceOwner& owner_;
   std::shared_ptr<StageExecutor> executor_;  // shared with device jobs
   std::unique_ptr<StagePeer> peer_;
   std::unique_ptr<StateDonor> donor_;

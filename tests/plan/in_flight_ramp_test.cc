@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "runtime/config/config.h"
+#include "runtime/plan/flight_plan.h"
 
 namespace shoal {
 namespace {
@@ -35,22 +35,22 @@ std::string message_of(const std::string& more, const std::string& end = "[end]\
 
 TEST(InFlightRampTest, BeginsWithAQuarterOfTheWindowsAndEndsWithAll) {
   const RunConfig config = ramped(2, 28);
-  EXPECT_EQ(config.fewest_in_flight(), 8u);  // of 32 that make a step of both
-  EXPECT_EQ(config.in_flight_at(0), 8u);
-  EXPECT_EQ(config.in_flight_at(100 * kTargets), 8u);
-  EXPECT_EQ(config.in_flight_at(125 * kTargets), 9u);  // one more every 25 microbatches
-  EXPECT_EQ(config.in_flight_at(350 * kTargets), 18u);
-  EXPECT_EQ(config.in_flight_at(600 * kTargets - 1), 27u);
-  EXPECT_EQ(config.in_flight_at(600 * kTargets), 28u);
-  EXPECT_EQ(config.in_flight_at(1000 * kTargets), 28u);
-  EXPECT_EQ(config.in_flight_at(UINT64_MAX), 28u);
+  EXPECT_EQ(flight_limits(config).fewest, 8u);  // of 32 that make a step of both
+  EXPECT_EQ(flight_limits(config).at(0), 8u);
+  EXPECT_EQ(flight_limits(config).at(100 * kTargets), 8u);
+  EXPECT_EQ(flight_limits(config).at(125 * kTargets), 9u);  // one more every 25 microbatches
+  EXPECT_EQ(flight_limits(config).at(350 * kTargets), 18u);
+  EXPECT_EQ(flight_limits(config).at(600 * kTargets - 1), 27u);
+  EXPECT_EQ(flight_limits(config).at(600 * kTargets), 28u);
+  EXPECT_EQ(flight_limits(config).at(1000 * kTargets), 28u);
+  EXPECT_EQ(flight_limits(config).at(UINT64_MAX), 28u);
 }
 
 TEST(InFlightRampTest, NeverFallsAndTakesEachWholeNumberOnce) {
   const RunConfig config = ramped(1, 9, {0.05, 0.95});
   std::vector<std::uint64_t> seen;
   for (std::uint64_t targets = 0; targets <= 1000 * kTargets; targets += kTargets / 2) {
-    const std::uint64_t now = config.in_flight_at(targets);
+    const std::uint64_t now = flight_limits(config).at(targets);
     if (seen.empty() || now != seen.back()) seen.push_back(now);
   }
   EXPECT_THAT(seen, testing::ElementsAre(4, 5, 6, 7, 8, 9));
@@ -58,50 +58,50 @@ TEST(InFlightRampTest, NeverFallsAndTakesEachWholeNumberOnce) {
 
 TEST(InFlightRampTest, KeepsOneForEachReplicaAndNoMoreThanInFlight) {
   for (std::uint16_t replicas = 1; replicas <= 4; ++replicas) {
-    EXPECT_EQ(ramped(replicas, 64).in_flight_at(0), 4u * replicas) << replicas;
+    EXPECT_EQ(flight_limits(ramped(replicas, 64)).at(0), 4u * replicas) << replicas;
     RunConfig small = ramped(replicas, 64);
     small.sync.inner_batch = kTargets;  // a step of every microbatch
-    EXPECT_EQ(small.in_flight_at(0), replicas);
-    EXPECT_EQ(small.in_flight_at(600 * kTargets), 64u);
+    EXPECT_EQ(flight_limits(small).at(0), replicas);
+    EXPECT_EQ(flight_limits(small).at(600 * kTargets), 64u);
     small.pipeline.in_flight = 1;  // fewer than a replica each, because somebody wants it so
-    EXPECT_EQ(small.in_flight_at(0), 1u) << replicas;
-    EXPECT_EQ(small.in_flight_at(1000 * kTargets), 1u) << replicas;
-    EXPECT_EQ(small.full_in_flight_share(10), 1.0) << "nothing is held back";
+    EXPECT_EQ(flight_limits(small).at(0), 1u) << replicas;
+    EXPECT_EQ(flight_limits(small).at(1000 * kTargets), 1u) << replicas;
+    EXPECT_EQ(full_in_flight_share(small, 10), 1.0) << "nothing is held back";
   }
   RunConfig by_itself = ramped(3, 64);
   by_itself.pipeline.in_flight = {};
-  EXPECT_EQ(by_itself.in_flight_at(1000 * kTargets), by_itself.in_flight());
+  EXPECT_EQ(flight_limits(by_itself).at(1000 * kTargets), in_flight_of(by_itself));
 }
 
 TEST(InFlightRampTest, OfAllreduceAndWarmStepsTheWindowIsTheStep) {
   RunConfig config = ramped(2, 28);
   config.sync.rule = RuleId::kAllreduce;
   config.sync.microbatches_per_step = 20;
-  EXPECT_EQ(config.in_flight_at(0), 5u);
+  EXPECT_EQ(flight_limits(config).at(0), 5u);
   config.sync.rule = RuleId::kDiloco;
   config.sync.warm_steps = 3;
-  EXPECT_EQ(config.in_flight_at(0), 5u) << "the smaller of both, so that the number never falls behind them";
+  EXPECT_EQ(flight_limits(config).at(0), 5u) << "the smaller of both, so that the number never falls behind them";
   config.sync.microbatches_per_step = 200;
-  EXPECT_EQ(config.in_flight_at(0), 8u);
+  EXPECT_EQ(flight_limits(config).at(0), 8u);
 }
 
 TEST(InFlightRampTest, WithoutARampAllAreAllowedFromTheBeginning) {
   RunConfig config = ramped(2, 28, {});
-  EXPECT_EQ(config.in_flight_at(0), 28u);
-  EXPECT_EQ(config.full_in_flight_share(0), 1.0);
+  EXPECT_EQ(flight_limits(config).at(0), 28u);
+  EXPECT_EQ(full_in_flight_share(config, 0), 1.0);
   config.schedule.tokens = 0;
-  EXPECT_EQ(config.in_flight_at(0), 28u);
-  EXPECT_EQ(ramped(2, 28, {0, 0}).in_flight_at(0), 28u);
-  EXPECT_EQ(ramped(2, 28, {0.5, 0.5}).in_flight_at(500 * kTargets - 1), 8u);
-  EXPECT_EQ(ramped(2, 28, {0.5, 0.5}).in_flight_at(500 * kTargets), 28u);
+  EXPECT_EQ(flight_limits(config).at(0), 28u);
+  EXPECT_EQ(flight_limits(ramped(2, 28, {0, 0})).at(0), 28u);
+  EXPECT_EQ(flight_limits(ramped(2, 28, {0.5, 0.5})).at(500 * kTargets - 1), 8u);
+  EXPECT_EQ(flight_limits(ramped(2, 28, {0.5, 0.5})).at(500 * kTargets), 28u);
 }
 
 TEST(InFlightRampTest, TellsTheShareThatWasNotHeldBack) {
   const RunConfig config = ramped(2, 28);
-  EXPECT_EQ(config.full_in_flight_share(0), 0.0);
-  EXPECT_EQ(config.full_in_flight_share(600 * kTargets), 0.0);
-  EXPECT_DOUBLE_EQ(config.full_in_flight_share(800 * kTargets), 0.25);
-  EXPECT_DOUBLE_EQ(config.full_in_flight_share(1000 * kTargets), 0.4);
+  EXPECT_EQ(full_in_flight_share(config, 0), 0.0);
+  EXPECT_EQ(full_in_flight_share(config, 600 * kTargets), 0.0);
+  EXPECT_DOUBLE_EQ(full_in_flight_share(config, 800 * kTargets), 0.25);
+  EXPECT_DOUBLE_EQ(full_in_flight_share(config, 1000 * kTargets), 0.4);
 }
 
 TEST(InFlightRampTest, IsKeptInTheManifest) {
@@ -126,22 +126,22 @@ TEST(InFlightRampTest, ByItselfItBeginsWhereMoreThanAQuarterOfAStepIsInFlight) {
     config.pipeline.in_flight_ramp = {};
     return config;
   };
-  EXPECT_EQ(by_itself(8).flight_ramp(), std::nullopt);
-  EXPECT_EQ(by_itself(9).flight_ramp(), (FlightRamp{0.1, 0.6}));
-  EXPECT_EQ(by_itself(28).in_flight_at(0), 8u);
-  EXPECT_EQ(by_itself(28).in_flight_at(350 * kTargets), 18u) << "as with the list";
+  EXPECT_EQ(flight_ramp(by_itself(8)), std::nullopt);
+  EXPECT_EQ(flight_ramp(by_itself(9)), (FlightRamp{0.1, 0.6}));
+  EXPECT_EQ(flight_limits(by_itself(28)).at(0), 8u);
+  EXPECT_EQ(flight_limits(by_itself(28)).at(350 * kTargets), 18u) << "as with the list";
   RunConfig config = by_itself(28);
   config.schedule.tokens = 0;
-  EXPECT_EQ(config.flight_ramp(), std::nullopt) << "no schedule, and no share of it";
+  EXPECT_EQ(flight_ramp(config), std::nullopt) << "no schedule, and no share of it";
   config = by_itself(28);
   config.sync.rule = RuleId::kAllreduce;
   config.sync.microbatches_per_step = 32;
-  EXPECT_NE(config.flight_ramp(), std::nullopt);
+  EXPECT_NE(flight_ramp(config), std::nullopt);
   config.sync.mode = SyncMode::kDrain;
-  EXPECT_EQ(config.flight_ramp(), std::nullopt) << "nothing is late";
+  EXPECT_EQ(flight_ramp(config), std::nullopt) << "nothing is late";
   config = by_itself(28);
   config.executor.kind = ExecutorKind::kPaced;
-  EXPECT_EQ(config.flight_ramp(), std::nullopt) << "nothing is learned";
+  EXPECT_EQ(flight_ramp(config), std::nullopt) << "nothing is learned";
   const auto parsed = parse_config(
       "[model]\nlayers = 4\ndim = 32\nheads = 4\npositions = 64\n[data]\npath = \"text.bin\"\n", "run.toml");
   ASSERT_TRUE(parsed.ok()) << "without a schedule";

@@ -1,6 +1,8 @@
-#include "runtime/stage_peer/stage_memory.h"
+#include "runtime/plan/stage_memory.h"
 
 #include <algorithm>
+
+#include "runtime/plan/flight_plan.h"
 
 namespace shoal {
 namespace {
@@ -16,11 +18,11 @@ std::string mebibytes(std::uint64_t bytes) { return std::to_string((bytes + (1u 
 std::uint64_t stage_bytes(const StageSpec& spec) { return kArrays * kFloat * parameter_count(spec); }
 
 std::uint64_t entry_bytes(const StageSpec& spec, std::uint32_t sequences) {
-  const std::uint64_t targets = std::uint64_t{sequences} * spec.model.positions;  // B T
-  const std::uint64_t activation = targets * spec.model.dim * kFloat;             // (B, T, d)
+  const FamilyRow& row = row_of(spec.model.family);
   const std::uint64_t layers = spec.end_layer - spec.first_layer;
-  const std::uint64_t logits = spec.is_last() ? 3 * targets * spec.model.vocabulary * kFloat : 0;
-  return layers * 17 * activation + 4 * activation + logits;
+  const std::uint64_t of_token = layers * row.layer_kept(spec.model) + std::uint64_t{4} * spec.model.dim +
+                                 (spec.is_last() ? row.head_kept(spec.model) : 0);
+  return of_token * sequences * spec.model.positions * kFloat;
 }
 
 std::uint64_t bases_bytes(const RunConfig& config, const StageSpec& spec) {
@@ -33,14 +35,14 @@ std::uint64_t bases_bytes(const RunConfig& config, const StageSpec& spec) {
 
 std::uint64_t process_bytes(const RunConfig& config, const StageSpec& spec, std::size_t credits) {
   if (config.executor.kind != ExecutorKind::kTorch) return 0;
-  const std::uint64_t entries = std::min<std::uint64_t>(credits, config.in_flight());
+  const std::uint64_t entries = std::min<std::uint64_t>(credits, in_flight_of(config));
   return kProgramBytes + stage_bytes(spec) + bases_bytes(config, spec) +
          entries * entry_bytes(spec, config.data.sequences);
 }
 
 std::size_t usual_credits(const RunConfig& config) {
   const std::uint64_t replicas = std::max<std::uint64_t>(1, config.pipeline.replicas);
-  return std::clamp<std::size_t>((config.in_flight() + replicas - 1) / replicas, kCreditsUsual, kCreditsMax);
+  return std::clamp<std::size_t>((in_flight_of(config) + replicas - 1) / replicas, kCreditsUsual, kCreditsMax);
 }
 
 Result<std::size_t> credits_within(std::uint64_t memory_bytes, const RunConfig& config, const StageSpec& spec) {

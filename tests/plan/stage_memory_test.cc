@@ -1,9 +1,9 @@
 // What `--memory` allows.
+#include "runtime/plan/stage_memory.h"
+
 #include <gtest/gtest.h>
 
 #include <map>
-
-#include "runtime/stage_peer/stage_memory.h"
 
 namespace shoal {
 namespace {

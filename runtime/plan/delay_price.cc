@@ -1,4 +1,4 @@
-#include "runtime/config/delay_price.h"
+#include "runtime/plan/delay_price.h"
 
 #include <algorithm>
 #include <array>

@@ -1,11 +1,9 @@
-#include "runtime/config/flight_plan.h"
+#include "runtime/plan/flight_plan.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <set>
-
-#include "runtime/config/config_table.h"
 
 namespace shoal {
 namespace {
@@ -59,6 +57,21 @@ double mean_delay(const RunConfig& c, std::uint64_t n) {
   return sum / real(stages);
 }
 
+std::uint64_t fill_of(const RunConfig& c) { return 2ull * std::max<std::uint64_t>(1, c.pipeline.stages) * replicas(c); }
+
+std::uint64_t fewest_of(const RunConfig& c, std::uint64_t in_flight) {
+  return std::min(std::max(window_of(c) / kWindowParts, replicas(c)), in_flight);
+}
+
+std::optional<FlightRamp> ramp_of(const RunConfig& c, std::uint64_t in_flight) {
+  if (const auto& given = c.pipeline.in_flight_ramp.given) {
+    if (given->empty()) return std::nullopt;
+    return FlightRamp{given->at(0), given->at(1)};
+  }
+  if (!priced(c) || c.schedule_targets() == 0 || kWindowParts * in_flight <= window_of(c)) return std::nullopt;
+  return kFlightRamp;
+}
+
 // ln of the ratio of losses.
 double price_of(const RunConfig& c, std::uint64_t n) {
   if (!priced(c)) return 0;
@@ -89,6 +102,21 @@ std::string percent(double price) {
   char text[32];
   std::snprintf(text, sizeof text, "%.1f %%", 100 * part_of_loss(price));
   return text;
+}
+
+std::uint64_t choose_in_flight(const RunConfig& c) {
+  const std::uint64_t most = fill_of(c);
+  if (!priced(c)) return most;
+  std::uint64_t best = replicas(c);
+  double least = HUGE_VAL;
+  for (std::uint64_t n = replicas(c); n <= most; n += replicas(c)) {
+    if (!borne(c, n)) continue;
+    const double time = time_of(c, n);
+    if (time >= least) continue;
+    least = time;
+    best = n;
+  }
+  return best;
 }
 
 FlightRow row_of(const RunConfig& c, std::uint64_t n) {
@@ -138,11 +166,11 @@ std::vector<Repair> repairs_of(const RunConfig& c) {
   if (c.pipeline.in_flight.given) {
     all.push_back({"[pipeline] in_flight = \"auto\"", c});
     all.back().config.pipeline.in_flight = {};
-    all.back().key += " (" + std::to_string(all.back().config.in_flight()) + ")";
+    all.back().key += " (" + std::to_string(in_flight_of(all.back().config)) + ")";
   }
   Repair larger{"", c};
   SyncSection& sync = larger.config.sync;
-  const auto dear = [&] { return part_of_loss(price_of(larger.config, larger.config.in_flight())) > kPriceWarned; };
+  const auto dear = [&] { return part_of_loss(price_of(larger.config, in_flight_of(larger.config))) > kPriceWarned; };
   if (by_global_step(c)) {
     while (dear() && 2 * sync.microbatches_per_step <= kStepMicrobatchesMax) sync.microbatches_per_step *= 2;
     larger.key = window_key(c) + (" = " + std::to_string(sync.microbatches_per_step));
@@ -156,43 +184,42 @@ std::vector<Repair> repairs_of(const RunConfig& c) {
 
 }  // namespace
 
-std::uint64_t fill_of(const RunConfig& c) { return 2ull * std::max<std::uint64_t>(1, c.pipeline.stages) * replicas(c); }
-
-std::uint64_t fewest_of(const RunConfig& c, std::uint64_t in_flight) {
-  return std::min(std::max(window_of(c) / kWindowParts, replicas(c)), in_flight);
+std::uint64_t in_flight_of(const RunConfig& c) {
+  return c.pipeline.in_flight.given ? *c.pipeline.in_flight.given : choose_in_flight(c);
 }
 
-std::optional<FlightRamp> ramp_of(const RunConfig& c, std::uint64_t in_flight) {
-  if (const auto& given = c.pipeline.in_flight_ramp.given) {
-    if (given->empty()) return std::nullopt;
-    return FlightRamp{given->at(0), given->at(1)};
-  }
-  if (!priced(c) || c.schedule_targets() == 0 || kWindowParts * in_flight <= window_of(c)) return std::nullopt;
-  return kFlightRamp;
+std::optional<FlightRamp> flight_ramp(const RunConfig& c) { return ramp_of(c, in_flight_of(c)); }
+
+FlightLimits flight_limits(const RunConfig& c) {
+  const std::uint64_t full = in_flight_of(c);
+  const FlightRamp ramp = ramp_of(c, full).value_or(FlightRamp{});
+  const double length = real(c.schedule_targets());
+  return {.full = full, .fewest = fewest_of(c, full), .begin = ramp.begin * length, .end = ramp.end * length};
 }
 
-std::uint64_t choose_in_flight(const RunConfig& c) {
-  const std::uint64_t most = fill_of(c);
-  if (!priced(c)) return most;
-  std::uint64_t best = replicas(c);
-  double least = HUGE_VAL;
-  for (std::uint64_t n = replicas(c); n <= most; n += replicas(c)) {
-    if (!borne(c, n)) continue;
-    const double time = time_of(c, n);
-    if (time >= least) continue;
-    least = time;
-    best = n;
-  }
-  return best;
+std::uint64_t FlightLimits::at(std::uint64_t run_targets) const {
+  const double now = real(run_targets);
+  if (now >= end) return full;
+  if (now <= begin) return fewest;
+  return fewest + static_cast<std::uint64_t>((now - begin) / (end - begin) * real(full - fewest));
 }
+
+double full_in_flight_share(const RunConfig& c, std::uint64_t run_targets) {
+  const FlightLimits limits = flight_limits(c);
+  if (!flight_ramp(c) || limits.fewest == limits.full) return 1;
+  const double now = real(run_targets);
+  return now <= limits.end ? 0 : (now - limits.end) / now;
+}
+
+std::uint64_t evaluations_in_flight(const RunConfig& c) { return std::max(in_flight_of(c), fill_of(c)); }
 
 FlightPlan plan_flight(const RunConfig& config) {
   RunConfig automatic = config;
   automatic.pipeline.in_flight = {};
   FlightPlan plan{.window = window_of(config),
                   .fill = fill_of(config),
-                  .in_flight = config.in_flight(),
-                  .automatic = automatic.in_flight(),
+                  .in_flight = in_flight_of(config),
+                  .automatic = in_flight_of(automatic),
                   .reason = {},
                   .rows = {},
                   .warning = price_warning(config)};
@@ -205,7 +232,7 @@ FlightPlan plan_flight(const RunConfig& config) {
 
 std::optional<std::string> pipe_notice(const RunConfig& c) {
   if (c.pipeline.in_flight.given) return std::nullopt;
-  const std::uint64_t n = c.in_flight();
+  const std::uint64_t n = in_flight_of(c);
   if (n >= fill_of(c)) return std::nullopt;
   return "in_flight = \"auto\" leaves the pipe at about " + std::to_string(std::lround(100 / slowness(c, n))) +
          " % of its use: " + reason_of(c, n) + ". `shoal plan RUN.toml` shows the choice; a larger " + window_key(c) +
@@ -213,14 +240,14 @@ std::optional<std::string> pipe_notice(const RunConfig& c) {
 }
 
 std::optional<std::string> price_warning(const RunConfig& c) {
-  const std::uint64_t n = c.in_flight();
+  const std::uint64_t n = in_flight_of(c);
   const double price = price_of(c, n);
   if (part_of_loss(price) <= kPriceWarned) return std::nullopt;
   std::optional<Repair> best;
   double least = price;
   for (Repair& repair : repairs_of(c)) {
     if (!check_config(repair.config, "").ok()) continue;
-    const double then = price_of(repair.config, repair.config.in_flight());
+    const double then = price_of(repair.config, in_flight_of(repair.config));
     if (then >= least) continue;
     least = then;
     best = std::move(repair);

@@ -1,5 +1,5 @@
 // What late gradients are expected to cost, and how many microbatches in flight that leaves.
-#include "runtime/config/flight_plan.h"
+#include "runtime/plan/flight_plan.h"
 
 #include <gmock/gmock.h>
 
@@ -82,7 +82,7 @@ TEST(FlightPlanTest, DelaysFollowTheShareOfAWindowThatIsInFlight) {
 
 TEST(FlightPlanTest, AutoFillsThePipeWhereThatCostsLittle) {
   const RunConfig config = config_of(4, 2, 32);
-  EXPECT_EQ(config.in_flight(), 16u) << "2 x stages x replicas";
+  EXPECT_EQ(in_flight_of(config), 16u) << "2 x stages x replicas";
   const FlightPlan plan = plan_flight(config);
   EXPECT_EQ(plan.window, 64u);
   EXPECT_EQ(plan.fill, 16u);
@@ -99,7 +99,7 @@ TEST(FlightPlanTest, AutoTakesNoMoreThanThePriceAllowsAndOneAReplicaAtLeast) {
     for (const std::uint16_t replicas : {1, 2, 3}) {
       const RunConfig config = config_of(8, replicas, window);
       const FlightPlan plan = plan_flight(config);
-      const std::uint64_t taken = config.in_flight();
+      const std::uint64_t taken = in_flight_of(config);
       EXPECT_EQ(plan.automatic, taken);
       EXPECT_EQ(taken % replicas, 0u);
       EXPECT_LE(taken, plan.fill);
@@ -113,19 +113,19 @@ TEST(FlightPlanTest, AutoTakesNoMoreThanThePriceAllowsAndOneAReplicaAtLeast) {
       EXPECT_TRUE(taken == plan.fill || next.price > kPriceBorne || next.time >= row.time) << window << ", " << taken;
     }
   }
-  EXPECT_LT(config_of(8, 1, 4).in_flight(), 16u) << "else nothing above was decided by the price";
+  EXPECT_LT(in_flight_of(config_of(8, 1, 4)), 16u) << "else nothing above was decided by the price";
 }
 
 TEST(FlightPlanTest, AutoFillsThePipeWhereNothingIsLateOrLearned) {
   RunConfig config = config_of(8, 2, 1);
-  ASSERT_LT(config.in_flight(), 32u);
+  ASSERT_LT(in_flight_of(config), 32u);
   config.executor.kind = ExecutorKind::kPaced;
-  EXPECT_EQ(config.in_flight(), 32u);
+  EXPECT_EQ(in_flight_of(config), 32u);
   EXPECT_THAT(plan_flight(config).reason, HasSubstr("learns nothing"));
   config.executor.kind = ExecutorKind::kTorch;
   config.sync.rule = RuleId::kAllreduce;
   config.sync.mode = SyncMode::kDrain;
-  EXPECT_EQ(config.in_flight(), 32u);
+  EXPECT_EQ(in_flight_of(config), 32u);
   EXPECT_THAT(plan_flight(config).reason, HasSubstr("no gradient is late"));
 }
 
@@ -172,12 +172,12 @@ TEST(FlightPlanTest, TellsWhereAutoTakesLessThanFillsThePipe) {
 
 TEST(FlightPlanTest, ValidationFillsThePipeHoweverFewTrain) {
   RunConfig config = config_of(8, 2, 1);
-  ASSERT_LT(config.in_flight(), 32u);
-  EXPECT_EQ(config.evaluations_in_flight(), 32u);
+  ASSERT_LT(in_flight_of(config), 32u);
+  EXPECT_EQ(evaluations_in_flight(config), 32u);
   config.pipeline.in_flight = 1;
-  EXPECT_EQ(config.evaluations_in_flight(), 32u);
+  EXPECT_EQ(evaluations_in_flight(config), 32u);
   config.pipeline.in_flight = 64;
-  EXPECT_EQ(config.evaluations_in_flight(), 64u);
+  EXPECT_EQ(evaluations_in_flight(config), 64u);
 }
 
 // Of a full pipe whose gradients are never late.
@@ -223,7 +223,7 @@ TEST(FlightPlanTest, WarnsOfWhatCostsMuchAndNamesTheKeyThatRepairsIt) {
 TEST(FlightPlanTest, WhereNoNumberIsCheapItNamesTheSizeOfAStep) {
   RunConfig config = config_of(2, 4, 1, "[sync]\nwarm_steps = 1\n");
   config.sync.microbatches_per_step = 1;
-  EXPECT_EQ(config.in_flight(), 4u);
+  EXPECT_EQ(in_flight_of(config), 4u);
   EXPECT_THAT(plan_flight(config).reason,
               AllOf(HasSubstr("4, one a replica"), HasSubstr("[sync] microbatches_per_step makes")));
   const auto warning = price_warning(config);

@@ -1,4 +1,4 @@
-#include "runtime/peer/stage_session.h"
+#include "runtime/peer/stage_place.h"
 
 #include <algorithm>
 
@@ -11,10 +11,10 @@ namespace {
 constexpr Duration kStepBeat = 100ms;  // at least, between two beats for inner steps
 }  // namespace
 
-StageSession::StageSession(StageSessionOptions options, StageSessionEnvironment environment, StageSessionOwner& owner)
+StagePlace::StagePlace(StagePlaceOptions options, StagePlaceEnvironment environment, StagePlaceOwner& owner)
     : options_(std::move(options)), env_(environment), owner_(owner) {}
 
-void StageSession::build() {
+void StagePlace::build() {
   env_.state.because("making the stage on the device");
   auto made = std::make_shared<Result<std::unique_ptr<StageExecutor>>>(make_error(ErrorCode::kGone, ""));
   env_.device.run(
@@ -26,14 +26,14 @@ void StageSession::build() {
       }));
 }
 
-void StageSession::begin() {
+void StagePlace::begin() {
   peer_ = std::make_unique<StagePeer>(StagePeerOptions{.config = options_.config,
                                                        .spec = options_.spec,
                                                        .self = options_.self,
                                                        .authority = options_.authority,
                                                        .credits = options_.credits},
                                       StagePeerEnvironment{.loop = env_.loop,
-                                                           .transport = env_.transport,
+                                                           .links = env_.transport,
                                                            .device = env_.device,
                                                            .aside = env_.aside,
                                                            .events = env_.events,
@@ -52,38 +52,43 @@ void StageSession::begin() {
   if (env_.membership.list()) on_members(*env_.membership.list());
 }
 
-void StageSession::stop() {
+void StagePlace::stop() {
   if (peer_) peer_->stop();
 }
 
 // ---- links and lists ----
-void StageSession::on_link_up(const Remote& remote) {
+void StagePlace::on_link_up(const Remote& remote) {
   if (peer_) peer_->on_link_up(remote);
 }
 
-void StageSession::on_link_down(const Remote& remote) {
+void StagePlace::on_link_down(const Remote& remote) {
   inbound_.drop(remote.peer);
   if (peer_) peer_->on_link_down(remote);
   if (fetcher_) fetcher_->on_donor_down(remote.peer);
 }
 
-const StageMembers* StageSession::own_stage() const {
+const StageMembers* StagePlace::own_stage() const {
   if (!env_.membership.list()) return nullptr;
   for (const StageMembers& stage : env_.membership.list()->stages)
     if (stage.stage == options_.spec.stage) return &stage;
   return nullptr;
 }
 
-std::vector<PeerId> StageSession::donors_of(const StageMembers& stage) const {
+std::vector<PeerId> StagePlace::donors_of(const StageMembers& stage) const {
   std::vector<PeerId> donors;
   for (const Member& member : stage.members)
     if (may_donate(member) && member.session != options_.self) donors.push_back(member.peer);
   return donors;
 }
 
-void StageSession::on_members(const MemberList& list) {
+// Also fences the sessions that are over.
+void StagePlace::tell(const MemberList& list) {
+  for (const Session& over : peer_->on_members(list)) env_.transport.fence(over);
+}
+
+void StagePlace::on_members(const MemberList& list) {
   if (!peer_) return;
-  peer_->on_members(list);
+  tell(list);
   if (missed_) return fetch_missed();
   const StageMembers* stage = own_stage();
   if (!env_.state.is(PeerPhase::kFetching) || stage == nullptr) return;
@@ -99,7 +104,7 @@ void StageSession::on_members(const MemberList& list) {
   fetcher_->fetch(stage->version, stage->digest, std::move(donors));
 }
 
-void StageSession::on_chunk(const Remote& remote, const Chunk& chunk, TransferId transfer, std::uint64_t frame_bytes) {
+void StagePlace::on_chunk(const Remote& remote, const Chunk& chunk, TransferId transfer, std::uint64_t frame_bytes) {
   if (!chunk_wanted(fetcher_.get(), remote.peer, chunk, frame_bytes)) {
     if (transfer != 0) env_.transport.refuse(remote.peer, transfer);
     return;
@@ -108,7 +113,7 @@ void StageSession::on_chunk(const Remote& remote, const Chunk& chunk, TransferId
   if (!inbound_.add(remote.peer, transfer, chunk)) env_.transport.refuse(remote.peer, transfer);
 }
 
-void StageSession::on_frames(const Remote& remote, TransferId transfer, Result<std::vector<Bytes>>& frames) {
+void StagePlace::on_frames(const Remote& remote, TransferId transfer, Result<std::vector<Bytes>>& frames) {
   if (const auto chunk = inbound_.take(remote.peer, transfer)) {
     if (fetcher_ && frames.ok() && frames->size() == 1) fetcher_->on_chunk(remote.peer, *chunk, frames->front());
     return;
@@ -116,7 +121,7 @@ void StageSession::on_frames(const Remote& remote, TransferId transfer, Result<s
   if (peer_) peer_->on_frames(remote, transfer, frames);
 }
 
-void StageSession::tick(TimePoint now) {
+void StagePlace::tick(TimePoint now) {
   if (missed_ && missed_->too_late(now) && missed_->turn(now)) fetch_missed();
   if (missed_ && missed_->too_late(now))
     return owner_.on_stage_lost("version " + std::to_string(missed_->version().value) +
@@ -125,23 +130,23 @@ void StageSession::tick(TimePoint now) {
 }
 
 // ---- its state ----
-void StageSession::on_progress(std::uint64_t bytes, std::uint64_t total) {
+void StagePlace::on_progress(std::uint64_t bytes, std::uint64_t total) {
   if (env_.state.is(PeerPhase::kFetching)) env_.state.because("");  // whatever it waited for before
   fetched_ = bytes;
   fetch_total_ = total;
   if (missed_) missed_->flows(env_.loop.now());
 }
 
-void StageSession::on_making() {
+void StagePlace::on_making() {
   if (missed_) missed_->is_made(env_.loop.now());
 }
 
-void StageSession::on_waiting(const std::string& why) {
+void StagePlace::on_waiting(const std::string& why) {
   env_.state.because(why);
   owner_.on_notice("waiting for state: " + why);
 }
 
-void StageSession::on_fetched(Bytes image) {
+void StagePlace::on_fetched(Bytes image) {
   if (missed_) {
     missed_->arrived();
     if (!peer_->catch_up(std::move(image))) missed_.reset();
@@ -150,7 +155,7 @@ void StageSession::on_fetched(Bytes image) {
   }  // else the version came another way
 }
 
-void StageSession::load(Bytes image, Version version) {
+void StagePlace::load(Bytes image, Version version) {
   if (env_.state.is(PeerPhase::kFetching)) env_.state.move(PeerPhase::kLoading, env_.state.reason());  // else it leaves
   auto loaded = std::make_shared<Result<StateHeader>>(StateHeader{});
   env_.device.run(
@@ -161,7 +166,7 @@ void StageSession::load(Bytes image, Version version) {
       env_.session.guard([this, loaded, version] { on_loaded(*loaded, version); }));
 }
 
-void StageSession::on_loaded(const Result<StateHeader>& loaded, Version version) {
+void StagePlace::on_loaded(const Result<StateHeader>& loaded, Version version) {
   if (!loaded.ok()) return owner_.on_stage_lost("the state could not be loaded: " + loaded.error().message);
   rule_ = loaded->rule;
   const StageMembers* stage = own_stage();
@@ -170,13 +175,13 @@ void StageSession::on_loaded(const Result<StateHeader>& loaded, Version version)
   on_members(*env_.membership.list());  // it moved on
 }
 
-void StageSession::serve(Version version) {
+void StagePlace::serve(Version version) {
   env_.kept.clear();
   if (env_.state.is(PeerPhase::kLeaving))
     env_.state.because("");  // it gives the state to a peer that needs it before it goes
   else
     env_.state.move(PeerPhase::kServing, "");
-  if (env_.membership.list()) peer_->on_members(*env_.membership.list());
+  if (env_.membership.list()) tell(*env_.membership.list());
   const StageMembers* stage = own_stage();
   const StepId done = version > Version(0) && stage != nullptr ? stage->step : StepId(0);
   peer_->serve(version, rule_, done);
@@ -184,7 +189,7 @@ void StageSession::serve(Version version) {
   owner_.on_serving(version);
 }
 
-void StageSession::on_version(Version version) {
+void StagePlace::on_version(Version version) {
   rule_ = peer_->state_rule();
   if (missed_ && missed_->version() <= version) {
     if (missed_->newest() > version && missed_->go_on(env_.loop.now())) {
@@ -202,7 +207,7 @@ void StageSession::on_version(Version version) {
 
 // The authority opens rounds by what beats say is settled: said with every step, a round comes when it is due and not
 // up to a beat's period later.
-void StageSession::on_inner_step() {
+void StagePlace::on_inner_step() {
   const TimePoint now = env_.loop.now();
   if (!env_.state.is(PeerPhase::kServing) || now < next_step_beat_) return;
   next_step_beat_ = now + kStepBeat;
@@ -210,7 +215,7 @@ void StageSession::on_inner_step() {
 }
 
 // ---- a version that was committed without this session ----
-void StageSession::on_behind(Version version, const Digest& digest) {
+void StagePlace::on_behind(Version version, const Digest& digest) {
   const TimePoint now = env_.loop.now();
   // A donor makes the image between two jobs, and its jobs are like ours.
   const Duration patience = std::max(options_.config->membership(), 2 * peer_->status().longest_job);
@@ -222,7 +227,7 @@ void StageSession::on_behind(Version version, const Digest& digest) {
   fetch_missed();
 }
 
-void StageSession::fetch_missed() {
+void StagePlace::fetch_missed() {
   std::vector<PeerId> donors;
   if (const StageMembers* stage = own_stage()) {
     missed_->aim(stage->version, stage->digest);
@@ -234,7 +239,7 @@ void StageSession::fetch_missed() {
 }
 
 // ---- what is kept, and given to others ----
-void StageSession::write_checkpoint() {
+void StagePlace::write_checkpoint() {
   if (!env_.state.is(PeerPhase::kServing) || !serving() || !env_.checkpointing.due(peer_->version())) return;
   env_.checkpointing.making();
   const Version version = peer_->version();
@@ -251,7 +256,7 @@ void StageSession::write_checkpoint() {
       }));
 }
 
-void StageSession::make_image(std::function<void(Result<StateImage>)> done) {
+void StagePlace::make_image(std::function<void(Result<StateImage>)> done) {
   if (version() == Version(0)) return done(make_error(ErrorCode::kBusy, "no secured version here yet"));
   auto image = std::make_shared<Result<StateImage>>(StateImage{});
   peer_->run_on_device(
@@ -262,14 +267,14 @@ void StageSession::make_image(std::function<void(Result<StateImage>)> done) {
       [image, done = std::move(done)] { done(std::move(*image)); });
 }
 
-void StageSession::send(const PeerId& to, Message message, std::vector<Bytes> frames) {
+void StagePlace::send(const PeerId& to, Message message, std::vector<Bytes> frames) {
   if (const auto sent = env_.transport.send(to, std::move(message), std::move(frames)); !sent.ok())
     log_debug("not sent: ", sent.error().message);
 }
 
-Version StageSession::version() const { return serving() ? peer_->version() : Version(0); }
+Version StagePlace::version() const { return serving() ? peer_->version() : Version(0); }
 
-std::optional<KeptState::Source> StageSession::source() const {
+std::optional<KeptState::Source> StagePlace::source() const {
   if (!serving() || !executor_) return std::nullopt;
   KeptState::Source source{.executor = executor_, .version = peer_->version(), .rule = env_.rules.of(rule_)};
   if (const auto& prepared = peer_->prepared())

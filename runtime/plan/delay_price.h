@@ -6,10 +6,13 @@
 // A price is ln(L / L0): L the validation loss with gradients late by `delay` inner steps on average, L0 that of plain
 // AdamW without delay, after the same tokens. Between the measured delays it goes in straight lines, beyond the last
 // one as between the last two.
-#include "runtime/config/config.h"
-
 namespace shoal {
 
+// The part of a schedule, in shares of its targets, over which the number in flight rises from its least to all.
+struct FlightRamp {
+  double begin = 0, end = 0;
+  bool operator==(const FlightRamp&) const = default;
+};
 // The ramp that was measured, and the one that "auto" takes.
 inline constexpr FlightRamp kFlightRamp{0.1, 0.6};
 

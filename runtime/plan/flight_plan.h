@@ -22,7 +22,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/config/delay_price.h"
+#include "runtime/config/config.h"
+#include "runtime/plan/delay_price.h"
 
 namespace shoal {
 
@@ -59,11 +60,26 @@ std::optional<std::string> price_warning(const RunConfig& config);
 // Where "auto" takes less than fills the pipe: why, what that leaves, and what keeps more under way.
 std::optional<std::string> pipe_notice(const RunConfig& config);
 
-// ---- what RunConfig asks ----
-std::uint64_t fill_of(const RunConfig& config);  // 2 * S * R
-std::uint64_t choose_in_flight(const RunConfig& config);
-// The ramp that is in force with `in_flight` under way.
-std::optional<FlightRamp> ramp_of(const RunConfig& config, std::uint64_t in_flight);
-std::uint64_t fewest_of(const RunConfig& config, std::uint64_t in_flight);
+// Microbatches under way at most, whatever the ramp says: as given, or what "auto" takes.
+std::uint64_t in_flight_of(const RunConfig& config);
+// As given, or with "auto" kFlightRamp where more than a quarter of a step is in flight; none without a schedule.
+std::optional<FlightRamp> flight_ramp(const RunConfig& config);
+
+// How many microbatches may be under way when a run has committed so many targets: worked out once, then asked often.
+// A gradient is late by about (in flight of a replica) / (microbatches of its window) inner steps, and lateness costs
+// most while the loss falls fast.
+struct FlightLimits {
+  std::uint64_t full = 0;     // in_flight_of()
+  std::uint64_t fewest = 0;   // a quarter of a step of all replicas, so that at most every fourth gradient is a step
+                              // late; at least one a replica, at most `full`
+  double begin = 0, end = 0;  // the ramp, in targets of the run; both 0: none
+  // `fewest` up to `begin`, `full` from `end` on, between them a line, rounded down. Never falls.
+  std::uint64_t at(std::uint64_t run_targets) const;
+};
+FlightLimits flight_limits(const RunConfig& config);
+// The part of the first `run_targets` during which all were allowed, 0 to 1.
+double full_in_flight_share(const RunConfig& config, std::uint64_t run_targets);
+// Passes of validation under way: what fills the pipe at least, since no gradient follows that could be late.
+std::uint64_t evaluations_in_flight(const RunConfig& config);
 
 }  // namespace shoal

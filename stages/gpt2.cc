@@ -1,0 +1,113 @@
+// GPT-2's family (Radford et al. 2019): pre-LayerNorm, learned positions, tanh GELU, causal attention; the head is not
+// tied to the embedding. Linear weights are (in, out), the head is (V, d).
+#include <charconv>
+#include <cmath>
+
+#include "stages/model_family.h"
+
+namespace shoal {
+namespace {
+
+constexpr double kNormEpsilon = 1e-5;
+constexpr std::uint32_t kWidening = 4;  // the inner width of an MLP is so many times d
+constexpr double kDeviation = 0.02;
+
+ParameterSpec table(std::string name, Shape shape) {
+  return {.name = std::move(name), .shape = std::move(shape), .decays = true, .deviation = kDeviation};
+}
+
+void append_norm(std::vector<ParameterSpec>& list, const std::string& name, std::int64_t dim) {
+  list.push_back({.name = name + ".weight", .shape = {dim}, .constant = 1});
+  list.push_back({.name = name + ".bias", .shape = {dim}});
+}
+
+void append_linear(std::vector<ParameterSpec>& list, const std::string& name, std::int64_t in, std::int64_t out,
+                   double deviation = kDeviation, std::uint32_t matrices = 1) {
+  list.push_back(
+      {.name = name + ".weight", .shape = {in, out}, .decays = true, .deviation = deviation, .matrices = matrices});
+  list.push_back({.name = name + ".bias", .shape = {out}});
+}
+
+std::vector<ParameterSpec> embedding(const ModelSpec& model) {
+  return {table("wte.weight", {model.vocabulary, model.dim}), table("wpe.weight", {model.positions, model.dim})};
+}
+
+std::vector<ParameterSpec> layer(const ModelSpec& model, std::uint32_t number) {
+  const std::int64_t d = model.dim;
+  const double into_residual = kDeviation / std::sqrt(2.0 * model.layers);  // of the two projections into it
+  const std::string prefix = "h." + std::to_string(number) + ".";
+  std::vector<ParameterSpec> list;
+  append_norm(list, prefix + "ln_1", d);
+  append_linear(list, prefix + "attn.c_attn", d, 3 * d, kDeviation, 3);
+  append_linear(list, prefix + "attn.c_proj", d, d, into_residual);
+  append_norm(list, prefix + "ln_2", d);
+  append_linear(list, prefix + "mlp.c_fc", d, kWidening * d);
+  append_linear(list, prefix + "mlp.c_proj", kWidening * d, d, into_residual);
+  return list;
+}
+
+std::vector<ParameterSpec> head(const ModelSpec& model) {
+  std::vector<ParameterSpec> list;
+  append_norm(list, "ln_f", model.dim);
+  list.push_back(table("lm_head.weight", {model.vocabulary, model.dim}));
+  return list;
+}
+
+double embedding_cost(const ModelSpec& model) { return 2.0 * model.positions * model.dim; }
+
+// Four d x d products of attention (the fused one counts as three), two of the MLP at 4 d, 2 FLOPs a multiply-add;
+// causal attention scores and their product with the values at half of 2 * 2 T T d.
+double layer_cost(const ModelSpec& model) {
+  const double d = model.dim, t = model.positions;
+  return 24 * t * d * d + 2 * t * t * d;
+}
+
+double head_cost(const ModelSpec& model) { return 2.0 * model.positions * model.dim * model.vocabulary; }
+
+// Korthikanti et al. 2022, section 4.1, without the attention matrix and in fp32: 68 B T d bytes.
+std::uint64_t layer_kept(const ModelSpec& model) { return std::uint64_t{17} * model.dim; }
+
+// The logits, their softmax, and its gradient.
+std::uint64_t head_kept(const ModelSpec& model) { return std::uint64_t{3} * model.vocabulary; }
+
+// What the loader would else take from GPT-2 itself (a head tied to the embedding, another vocabulary, dropout, ids of
+// special tokens) is named.
+std::vector<std::pair<std::string_view, std::string>> architecture(const ModelSpec& model) {
+  char epsilon[32];
+  const std::string_view digits(epsilon, std::to_chars(epsilon, epsilon + sizeof epsilon, kNormEpsilon).ptr);
+  return {{"architectures", "[\"GPT2LMHeadModel\"]"},
+          {"model_type", "\"gpt2\""},
+          {"torch_dtype", "\"float32\""},
+          {"vocab_size", std::to_string(model.vocabulary)},
+          {"n_positions", std::to_string(model.positions)},
+          {"n_embd", std::to_string(model.dim)},
+          {"n_layer", std::to_string(model.layers)},
+          {"n_head", std::to_string(model.heads)},
+          {"n_inner", std::to_string(kWidening * model.dim)},
+          {"activation_function", "\"gelu_pytorch_tanh\""},
+          {"layer_norm_epsilon", std::string(digits)},
+          {"tie_word_embeddings", "false"},
+          {"scale_attn_weights", "true"},
+          {"scale_attn_by_inverse_layer_idx", "false"},
+          {"reorder_and_upcast_attn", "false"},
+          {"resid_pdrop", "0.0"},
+          {"embd_pdrop", "0.0"},
+          {"attn_pdrop", "0.0"},
+          {"bos_token_id", "null"},
+          {"eos_token_id", "null"}};
+}
+
+}  // namespace
+
+constinit const FamilyRow kGpt2Family = {.embedding = embedding,
+                                         .layer = layer,
+                                         .head = head,
+                                         .embedding_cost = embedding_cost,
+                                         .layer_cost = layer_cost,
+                                         .head_cost = head_cost,
+                                         .layer_kept = layer_kept,
+                                         .head_kept = head_kept,
+                                         .architecture = architecture,
+                                         .norm_epsilon = kNormEpsilon};
+
+}  // namespace shoal

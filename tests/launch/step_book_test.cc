@@ -1,0 +1,46 @@
+#include "runtime/trainer/step_book.h"
+
+#include <gtest/gtest.h>
+
+#include "sim/swarm.h"
+
+namespace shoal {
+namespace {
+
+constexpr std::uint64_t kTrainer = 7;
+
+// The trainer's log, where so many microbatches of a one-stage run are decided and lost.
+CommitBook book_after(std::uint64_t microbatches) {
+  CommitBook book(kTrainer, 1);
+  const Session peer{1, 1};
+  for (std::uint64_t serial = 0; serial < microbatches; ++serial) {
+    const MicrobatchId id = *book.next();
+    book.issued(id);
+    Gradient gradient;
+    gradient.path = {EntryName{peer, serial}};
+    gradient.targets = 1;
+    (void)book.log(id, gradient);
+    (void)book.durable(id);
+  }
+  (void)book.on_session_over(peer, "left");
+  while (book.done_left()) (void)book.done_record();
+  book.done_durable();
+  return book;
+}
+
+// The authority's compacted log does not tell of those rounds again.
+TEST(StepBookTest, ALifeAfterTheWarmStartKnowsFromTheTrainersLogThatItIsOver) {
+  RunConfig config = small_config(RuleId::kDiloco, 1, 4096);
+  config.sync.warm_steps = 2;
+  const std::uint64_t warm = 2 * config.microbatches_of_step(0);
+  StepBook steps(config);
+  EXPECT_FALSE(steps.may_issue(warm));
+  const CommitBook book = book_after(warm);
+  ASSERT_EQ(book.low(), warm);
+  steps.resume(book, kTrainer);
+  EXPECT_TRUE(steps.may_issue(warm));
+  EXPECT_FALSE(steps.next_whole()) << "nothing is announced again";
+}
+
+}  // namespace
+}  // namespace shoal
