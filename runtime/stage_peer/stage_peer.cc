@@ -119,8 +119,6 @@ void StagePeer::refuse(const Remote& from, const Message& message, TransferId tr
     (void)env_.links.send(from.peer, Busy{forward->lease, why, 0});
 }
 
-// The way of a microbatch comes by here five times: its header, its frames, its gradient's header and frames, its
-// COMMIT.
 void StagePeer::take(const Remote& from, const Message& message, TransferId transfer) {
   const TimePoint now = env_.loop.now();
   const bool authority = entries_.neighbours().is_trainer(from);

@@ -1,7 +1,8 @@
 #pragma once
 // One session serving one stage: its entries, a device, and a part in the stage's rounds. It hands each message and
-// each frame to the part that it is for. It ends with its session: whoever owns it (runtime/peer/peer.h) makes a new
-// one after a fence.
+// each frame to the part that it is for: a microbatch comes by five times, with its header, its frames, the header and
+// the frames of its gradient, and its COMMIT. It ends with its session: whoever owns it (runtime/peer/peer.h) makes a
+// new one after a fence.
 //
 // Thread: loop only; the executor is touched inside device jobs. Borrows everything in Environment; the executor is
 // shared with jobs under way.
