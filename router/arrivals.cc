@@ -34,6 +34,12 @@ std::optional<TransferId> Arrivals::transfer_of(EntrySerial serial) const {
   return it == awaited_.end() ? std::nullopt : std::optional(it->second.transfer);
 }
 
+std::optional<EntrySerial> Arrivals::serial_of(const Session& holder, TransferId transfer) const {
+  for (const auto& [serial, awaited] : awaited_)
+    if (awaited.holder == holder && awaited.transfer == transfer) return serial;
+  return std::nullopt;
+}
+
 Duration Arrivals::waited(const Awaited& awaited, TimePoint now) const {
   const auto holder = holders_.find(awaited.holder);
   return holder == holders_.end() ? Duration::zero() : now - std::max(awaited.since, holder->second.last);

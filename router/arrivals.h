@@ -38,6 +38,8 @@ class Arrivals {
   void await(EntrySerial serial, const Session& holder, TransferId transfer, TimePoint now);
   // None: nothing of the entry is on its way.
   std::optional<TransferId> transfer_of(EntrySerial serial) const;
+  // None: nobody waits for these frames.
+  std::optional<EntrySerial> serial_of(const Session& holder, TransferId transfer) const;
   void whole(EntrySerial serial, TimePoint now);
   void forget(EntrySerial serial) { awaited_.erase(serial); }
   void forget_holder(const Session& holder) { holders_.erase(holder); }

@@ -82,6 +82,8 @@ class Courier {
   void reject(const MicrobatchId& microbatch, const std::string& why, TimePoint now);
 
   // ---- what comes in ----
+  // Whatever it said, it is not silent.
+  void note_heard(const Session& from, TimePoint now);
   // True: the message was for the courier alone. Frames of a gradient that nobody wants are refused; those of one that
   // is wanted are awaited. REQUIRES: the neighbours admit `from`.
   bool on_message(const Remote& from, const Message& message, TransferId transfer, TimePoint now);
@@ -168,7 +170,6 @@ class Courier {
   void on_progress(const Session& from, const Progress& message, TimePoint now);
   void on_waiting(const Session& from, const Waiting& message, TimePoint now);
   void on_session_over(const Session& session, TimePoint now);
-  void note_heard(const Session& from, TimePoint now);
   // A process of the stage that is asked is reached: a word about a claim came, or a link to it came up.
   void note_reached(TimePoint now);
 

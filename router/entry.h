@@ -39,7 +39,7 @@ constexpr bool is_on_device(EntryState state) {
 }
 constexpr bool is_final(EntryState state) { return state >= EntryState::kCommitted; }
 
-// Of a holder, on an entry.
+// What a holder has on an entry.
 struct Claim {
   Session holder;
   TimePoint expires;

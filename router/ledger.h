@@ -111,6 +111,10 @@ class Ledger {
   void tick(TimePoint now);
 
   // ---- tensors and gradients ----
+  // The entry that waits for these frames; none: nobody does any more.
+  std::optional<EntrySerial> awaits(const Session& holder, TransferId transfer) const {
+    return arrivals_.serial_of(holder, transfer);
+  }
   void inputs_arrived(EntrySerial serial, TimePoint now);  // frames whole
   void inputs_lost(EntrySerial serial, BusyReason why);    // they will not come or cannot be used
   // Forward found that the frames need a base that is not here. True: a key frame is asked for, the entry waits for

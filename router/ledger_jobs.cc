@@ -7,7 +7,7 @@
 namespace shoal {
 namespace {
 
-// Of the time that a job takes.
+// The running mean of what a job takes.
 double recent(double mean, std::uint32_t took_us) { return mean + (mean == 0 ? 1.0 : 0.1) * (took_us - mean); }
 
 HopSpec hop_of(const Entry& e, const ForwardResult& result, const LedgerOptions& options) {
@@ -67,7 +67,7 @@ bool Ledger::base_missing(EntrySerial serial) {
   return true;
 }
 
-// Of whom the frames came from, while that claim stands; else of anybody who claims the entry.
+// Their sender is asked, while its claim stands; else any other holder that claims the entry.
 bool Ledger::ask_key_frame(Entry& e) {
   const auto can = [](const auto& item) { return !item.second.link_lost; };
   auto chosen = std::find_if(e.leases.begin(), e.leases.end(),

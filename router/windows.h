@@ -1,8 +1,8 @@
 #pragma once
 // The accumulation windows of one replica and the steps made of them: which counted entries each of the two
-// accumulators holds, when a window closes and when its inner step may be made, and what is stepped: in the parameters
-// and in no committed round. Pure bookkeeping; the numbers live in the executor. Thread: loop only. Bounds: two
-// windows, never more; what is stepped, rounds bound.
+// accumulators holds, when a window closes and when its inner step may be made, and which entries are stepped: in the
+// parameters and in no committed round. Pure bookkeeping; the numbers live in the executor. Thread: loop only. Bounds:
+// two windows, never more; rounds bound what is stepped.
 //
 // Two kinds (counted-once rules): an inner window closes when its targets reach the inner batch and steps when all its
 // entries are settled; a step window (rule allreduce) belongs to one step, lies in the slot of the step's parity,

@@ -31,7 +31,7 @@ std::unique_ptr<Samples> make_samples(const RunConfig& config, Rng rng) {
 RunConfig small_config(RuleId rule, std::uint16_t stages, std::uint64_t microbatches) {
   RunConfig config;
   config.run = {"simulated", 7};
-  config.model = {stages, 8, 2, 4, 256};
+  config.model = {.layers = stages, .dim = 8, .heads = 2, .positions = 4, .vocabulary = 256};
   config.data.sequences = 2;
   config.data.validation_samples = 4;
   config.optimizer = {1e-3, 0.9, 0.95, 1e-8, 0.1, 1.0};
@@ -77,7 +77,7 @@ class Swarm::Recorder final : public EventLog {
  private:
   std::optional<WeightStamp> stamp_of(const EventRecord& record) const {
     if (process_ == nullptr || record.event != EventKind::kCounted || !record.entry_name) return std::nullopt;
-    const Entry* entry = process_->peer->stage_peer()->ledger().find(record.entry_name->serial);
+    const Entry* entry = process_->peer->stage_peer()->entries().ledger().find(record.entry_name->serial);
     return entry == nullptr ? std::nullopt : std::optional(entry->stamp);
   }
 

@@ -211,6 +211,7 @@ class Peer final : private Transport::Listener,
   // ---- a stage and its state (peer_stage.cc) ----
   void build_stage(StageId stage);
   void begin_stage();                       // the executor is here
+  void tell_stage(const MemberList& list);  // and fences the sessions that are over
   void load(Bytes image, Version version);  // as which it serves then
   void on_loaded(const Result<StateHeader>& loaded, Version version);
   void write_checkpoint();  // when one is due

@@ -41,7 +41,7 @@ void Peer::begin_stage() {
       StagePeerOptions{
           .config = config_, .spec = *spec_, .self = life.session, .authority = authority(), .credits = credits_},
       StagePeerEnvironment{.loop = env_.loop,
-                           .transport = *life.transport,
+                           .links = *life.transport,
                            .device = device_,
                            .aside = env_.aside,
                            .events = env_.events,
@@ -82,11 +82,15 @@ std::vector<PeerId> Peer::donors_of(const StageMembers& stage) const {
   return donors;
 }
 
+void Peer::tell_stage(const MemberList& list) {
+  for (const Session& over : life_->stage_peer->on_members(list)) life_->transport->fence(over);
+}
+
 void Peer::on_members(const MemberList& list) {
   std::vector<PeerId> favoured = peers_of(list);
   favoured.push_back(authority());
   life_->transport->favour(favoured);
-  if (life_->stage_peer) life_->stage_peer->on_members(list);
+  if (life_->stage_peer) tell_stage(list);
   if (life_->missed) return fetch_missed();
   const StageMembers* stage = own_stage();
   if (!state_.is(PeerPhase::kFetching) || stage == nullptr) return;
@@ -152,7 +156,7 @@ void Peer::serve(Version version) {
     state_.because("");  // it gives the state to whoever needs it before it goes
   else
     state_.move(PeerPhase::kServing, "");
-  if (life_->membership->list()) life_->stage_peer->on_members(*life_->membership->list());
+  if (life_->membership->list()) tell_stage(*life_->membership->list());
   const StageMembers* stage = own_stage();
   const StepId done = version > Version(0) && stage != nullptr ? stage->step : StepId(0);
   life_->stage_peer->serve(version, life_->state_rule, done);

@@ -5,24 +5,24 @@
 
 namespace shoal {
 
-bool CatchUp::can_shift() const { return !parts_.options.config->global_step(parts_.arena.step_done.value); }
+bool CatchUp::can_shift() const { return !options_.config->global_step(arena_.step_done.value); }
 
 void CatchUp::missed(const RoundCommit& commit, bool secured, bool differs, const std::string& why) {
   const bool shifts = !differs && can_shift();
   log_warning("stage ", commit.stage, " committed version ", commit.version, " without us (", why,
               secured ? ", our work is in it" : "", shifts ? "): catching up" : "): joining again");
-  if (!shifts) return parts_.owner.on_session_lost(why);
-  parts_.env.events.write({.event = EventKind::kBehind, .version = commit.version, .cause = why});
+  if (!shifts) return owner_.on_session_lost(why);
+  events_.write({.event = EventKind::kBehind, .version = commit.version, .cause = why});
   if (!behind_) behind_.emplace();
   behind_->newest = commit.version;
   for (const Secured& named : commit.secured)
-    if (named.session == parts_.options.self) behind_->secured = named.serials;
-  parts_.owner.on_behind(commit.version, commit.digest);
+    if (named.session == options_.self) behind_->secured = named.serials;
+  owner_.on_behind(commit.version, commit.digest);
 }
 
 bool CatchUp::take(Bytes image) {
   const Result<StateHeader> header = parse_state_header(image);
-  if (!header.ok() || header->version <= parts_.arena.version) return false;
+  if (!header.ok() || header->version <= arena_.version) return false;
   image_ = std::move(image);
   return true;
 }
@@ -37,7 +37,7 @@ void CatchUp::run(std::function<void()> shifted) {
   };
   auto outcome = std::make_shared<Outcome>();
   const auto secured = behind_ ? std::exchange(behind_->secured, std::nullopt) : std::nullopt;
-  parts_.device.run(
+  device_.run(
       WorkKind::kLoad,
       [image, outcome, rules = rules_,
        load = secured ? StateLoad::kShiftFromSnapshot : StateLoad::kShiftFromAnchor](StageExecutor& executor) {
@@ -47,19 +47,17 @@ void CatchUp::run(std::function<void()> shifted) {
       },
       [this, outcome, secured, shifted = std::move(shifted)] {
         if (!outcome->loaded.ok())
-          return parts_.owner.on_session_lost("the state could not be loaded: " + outcome->loaded.error().message);
-        ArenaState& arena = parts_.arena;
-        arena.version = outcome->loaded->version;
-        arena.rule = outcome->loaded->rule;
-        arena.shift_pending = outcome->shift_pending;
-        arena.prepared.reset();
-        if (secured) parts_.ledger.secure(*secured);
-        if (behind_ && behind_->newest <= arena.version) behind_.reset();
-        parts_.env.events.write(
-            {.event = EventKind::kShifted, .version = arena.version, .cause = secured ? "snapshot" : "anchor"});
-        parts_.env.events.write(
-            anchor_event(parts_.options.spec.stage, arena.version, outcome->loaded->tag, outcome->digest));
-        parts_.owner.on_version(arena.version);
+          return owner_.on_session_lost("the state could not be loaded: " + outcome->loaded.error().message);
+        arena_.version = outcome->loaded->version;
+        arena_.rule = outcome->loaded->rule;
+        arena_.shift_pending = outcome->shift_pending;
+        arena_.prepared.reset();
+        if (secured) ledger_.secure(*secured);
+        if (behind_ && behind_->newest <= arena_.version) behind_.reset();
+        events_.write(
+            {.event = EventKind::kShifted, .version = arena_.version, .cause = secured ? "snapshot" : "anchor"});
+        events_.write(anchor_event(options_.spec.stage, arena_.version, outcome->loaded->tag, outcome->digest));
+        owner_.on_version(arena_.version);
         shifted();
       });
 }

@@ -17,19 +17,29 @@
 // must be lost, which the end of the session does; and the windows of later steps would have to be kept over a load
 // of foreign parameters to save at most two steps of one replica.
 //
-// Thread: loop only.   Borrows: its parts.   Bounds: one image.
+// Thread: loop only.   Borrows: what it is made with.   Bounds: one image.
 #include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "runtime/stage_peer/stage_parts.h"
+#include "router/ledger.h"
+#include "runtime/stage_peer/device_scheduler.h"
+#include "runtime/stage_peer/stage_session.h"
 
 namespace shoal {
 
 class CatchUp {
  public:
-  CatchUp(const StageParts& parts, const OuterRules& rules) : parts_(parts), rules_(rules) {}
+  CatchUp(const StagePeerOptions& options, EventLog& events, StagePeerOwner& owner, Ledger& ledger,
+          DeviceScheduler& device, ArenaState& arena, const OuterRules& rules)
+      : options_(options),
+        events_(events),
+        owner_(owner),
+        ledger_(ledger),
+        device_(device),
+        arena_(arena),
+        rules_(rules) {}
 
   // This round was committed without us: asks the owner for its state or a newer one, or ends the session where no
   // shift can make it up. `secured`: it names entries of ours.
@@ -50,7 +60,12 @@ class CatchUp {
   };
   bool can_shift() const;
 
-  StageParts parts_;
+  const StagePeerOptions& options_;
+  EventLog& events_;
+  StagePeerOwner& owner_;
+  Ledger& ledger_;
+  DeviceScheduler& device_;
+  ArenaState& arena_;
   OuterRules rules_;
   std::optional<Behind> behind_;  // until the shift is made
   std::optional<Bytes> image_;    // until the device takes it

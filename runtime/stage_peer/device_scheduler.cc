@@ -1,5 +1,6 @@
 #include "runtime/stage_peer/device_scheduler.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "common/check.h"
@@ -7,8 +8,8 @@
 namespace shoal {
 
 DeviceScheduler::DeviceScheduler(WorkQueue& device, const Clock& clock, std::shared_ptr<StageExecutor> executor,
-                                 JobSource& source)
-    : device_(device), clock_(clock), executor_(std::move(executor)), source_(source) {}
+                                 std::vector<JobSource> sources)
+    : device_(device), clock_(clock), executor_(std::move(executor)), sources_(std::move(sources)) {}
 
 void DeviceScheduler::run(WorkKind task, std::function<void(StageExecutor&)> job, std::function<void()> after) {
   SHOAL_CHECK(idle());
@@ -32,7 +33,10 @@ void DeviceScheduler::ask(WorkKind task, std::function<void(StageExecutor&)> job
 
 void DeviceScheduler::pump() {
   if (!idle()) return;
-  if (asked_.empty()) return source_.start_next();
+  if (asked_.empty()) {
+    (void)std::any_of(sources_.begin(), sources_.end(), [](const JobSource& start) { return start(); });
+    return;
+  }
   Asked next = std::move(asked_.front());
   asked_.pop_front();
   run(next.task, std::move(next.job), std::move(next.after));

@@ -1,13 +1,14 @@
 #pragma once
 // Gives the device its next job: one at a time, chosen anew after every job, so that a choice is never older than what
-// the job before it changed. First what was asked for from outside, in order; then what JobSource says.
+// the job before it changed. First what was asked for from outside, in order; then what its sources give, in theirs.
 //
 // Thread: loop only; a job runs on the device with the executor, and may outlive the session.   Borrows: device,
-// clock and source.   Bounds: one job under way; those asked for from outside wait in a queue.
+// clock.   Bounds: one job under way; those asked for from outside wait in a queue.
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "common/event_loop.h"
 #include "common/lifetime.h"
@@ -17,17 +18,14 @@
 
 namespace shoal {
 
-class JobSource {
- public:
-  virtual ~JobSource() = default;
-  // The device is free: run() a job, or leave it idle until the next pump().
-  virtual void start_next() = 0;
-};
+// The device is free: run() a job and return true; or return false, and the next source is asked.
+using JobSource = std::function<bool()>;
 
 class DeviceScheduler {
  public:
-  // REQUIRES: device, clock and source outlive it.
-  DeviceScheduler(WorkQueue& device, const Clock& clock, std::shared_ptr<StageExecutor> executor, JobSource& source);
+  // REQUIRES: device and clock outlive it, and what the sources use does.
+  DeviceScheduler(WorkQueue& device, const Clock& clock, std::shared_ptr<StageExecutor> executor,
+                  std::vector<JobSource> sources);
   ~DeviceScheduler() { stop(); }
   DeviceScheduler(const DeviceScheduler&) = delete;
   DeviceScheduler& operator=(const DeviceScheduler&) = delete;
@@ -60,7 +58,7 @@ class DeviceScheduler {
   WorkQueue& device_;
   const Clock& clock_;
   const std::shared_ptr<StageExecutor> executor_;
-  JobSource& source_;
+  const std::vector<JobSource> sources_;
   std::deque<Asked> asked_;
   State state_ = State::kIdle;
   WorkKind task_ = WorkKind::kForward;  // under way, or the last one

@@ -14,6 +14,21 @@ std::uint32_t microseconds_of(Duration d) {
 
 }  // namespace
 
+bool EntryJobs::start_release() {
+  const auto job = entries_.ledger().release_job();
+  if (job) release(*job);
+  return job.has_value();
+}
+
+bool EntryJobs::start_next() {
+  Windows& windows = entries_.windows();
+  windows.note_time(env_.loop.now());
+  if (entries_.ledger().leaving()) windows.flush();
+  const auto job = entries_.ledger().next_job(arena_.shift_pending);
+  if (job) start(*job);
+  return job.has_value();
+}
+
 void EntryJobs::start(const Job& job) {
   switch (job.kind) {
     case JobKind::kForward:
@@ -35,20 +50,20 @@ void EntryJobs::start(const Job& job) {
 
 void EntryJobs::undo(const Job& job) {
   auto exact = std::make_shared<Result<bool>>(false);
-  parts_.device.run(
+  device_.run(
       WorkKind::kUndo,
       [job, exact](StageExecutor& executor) {
         *exact = executor.undo(job.serial);
         if (job.empties) executor.clear_window(job.slot);
       },
       [this, serial = job.serial, exact] {
-        if (!exact->ok()) return parts_.owner.on_session_lost("an undo failed: " + exact->error().message);
-        parts_.ledger.undo_done(serial, **exact);
+        if (!exact->ok()) return owner_.on_session_lost("an undo failed: " + exact->error().message);
+        entries_.ledger().undo_done(serial, **exact);
       });
 }
 
 void EntryJobs::release(const Job& job) {
-  parts_.device.run(
+  device_.run(
       WorkKind::kRelease,
       [job](StageExecutor& executor) {
         for (const EntrySerial serial : job.settled) executor.settle(serial);
@@ -59,22 +74,22 @@ void EntryJobs::release(const Job& job) {
 
 // What is evaluated is the model that is saved, whatever training's codec loses, and of whatever size.
 ActivationCoder EntryJobs::activation_coder(EntrySerial serial, const EntryTensors& tensors, bool evaluate) const {
-  const StageSpec& spec = parts_.options.spec;
-  const EdgeCodecs& codecs = parts_.options.config->wire.forward;
+  const StageSpec& spec = options_.spec;
+  const EdgeCodecs& codecs = options_.config->wire.forward;
   const auto deltas_of = [&](std::uint16_t edge) {
-    return parts_.env.deltas ? parts_.env.deltas : delta_codecs_for(codecs.at(StageId(edge)));
+    return env_.deltas ? env_.deltas : delta_codecs_for(codecs.at(StageId(edge)));
   };
-  const Entry& entry = *parts_.ledger.find(serial);
+  const Entry& entry = *entries_.ledger().find(serial);
   ForwardBases bases;
   if (!spec.is_first()) bases.above = deltas_of(spec.stage.value - 1);
   if (bases.above)
     if (const auto header = parse_frame_header(tensors.input.back()); header.ok() && header->base_hash)
-      bases.incoming = parts_.bases.incoming(entry.transfer_from, entry.sample, *header->base_hash);
+      bases.incoming = entries_.bases().incoming(entry.transfer_from, entry.sample, *header->base_hash);
   CodecId below = CodecId::kRaw;
   if (!spec.is_last() && !evaluate) {
     below = codecs.at(spec.stage);
     bases.below = deltas_of(spec.stage.value);
-    if (bases.below) bases.outgoing = parts_.bases.outgoing(entry.sample);
+    if (bases.below) bases.outgoing = entries_.bases().outgoing(entry.sample);
   }
   std::optional<NormGuard::Bound> bound;
   if (!evaluate) bound = from_above_.bound_of(tensors.microbatch);
@@ -87,14 +102,14 @@ void EntryJobs::forward(EntrySerial serial, bool evaluate) {
     ActivationCoder coder;
     Result<ForwardOutput> output = make_error(ErrorCode::kMalformed, "");
   };
-  auto tensors = tensors_.find(serial);
+  auto tensors = entries_.tensors(serial);
   SHOAL_CHECK(tensors != nullptr);
   auto outcome = std::make_shared<Outcome>(Outcome{activation_coder(serial, *tensors, evaluate)});
-  const TimePoint started = parts_.env.loop.now();
-  const Session sender = parts_.ledger.find(serial)->transfer_from;
-  parts_.device.run(
+  const TimePoint started = env_.loop.now();
+  const Session sender = entries_.ledger().find(serial)->transfer_from;
+  device_.run(
       evaluate ? WorkKind::kEvaluate : WorkKind::kForward,
-      [tensors, outcome, serial, evaluate, config = parts_.options.config](StageExecutor& executor) {
+      [tensors, outcome, serial, evaluate, config = options_.config](StageExecutor& executor) {
         SHOAL_FAULT("peer.forward");
         const Shape shape{std::int64_t{config->data.sequences}, std::int64_t{executor.spec().model.positions} + 1};
         auto tokens = decode_tensor(tensors->input.front(), config->token_dtype(), shape);
@@ -108,19 +123,19 @@ void EntryJobs::forward(EntrySerial serial, bool evaluate) {
       [this, serial, tensors, outcome, started, sender] {
         const Judged& input = outcome->coder.input();
         if (input.rms) book_norm(from_above_, sender, tensors->microbatch, input, "activation");
-        if (outcome->coder.base_missing() && parts_.ledger.base_missing(serial)) return;
+        if (outcome->coder.base_missing() && entries_.ledger().base_missing(serial)) return;
         const bool ok = outcome->output.ok();
         if (!ok) {
           warn("forward of microbatch ", tensors->microbatch, " failed: " + outcome->output.error().message);
           note_refused(serial, name_of(outcome->output.code()), "activation");
         }
         const OutgoingActivation& frames = outcome->coder.made();
-        parts_.meters.encoded(frames.delta.empty() ? frames.key.size() : frames.delta.size());
+        meters_.encoded(frames.delta.empty() ? frames.key.size() : frames.delta.size());
         ForwardResult result;
         result.ok = ok;
         result.frame_bytes = frames.key.size();
         if (!frames.delta.empty())
-          result.base = {parts_.bases.holders(parts_.ledger.find(serial)->sample, frames.base_hash),
+          result.base = {entries_.bases().holders(entries_.ledger().find(serial)->sample, frames.base_hash),
                          frames.delta.size()};
         tensors->output = outcome->coder.take_made();
         tensors->after = outcome->coder.take_after();
@@ -128,15 +143,15 @@ void EntryJobs::forward(EntrySerial serial, bool evaluate) {
           result.loss_sum = outcome->output->loss_sum;
           result.targets = outcome->output->targets;
         }
-        result.took_us = microseconds_of(parts_.env.loop.now() - started);
-        parts_.ledger.forward_done(serial, result, parts_.env.loop.now());
+        result.took_us = microseconds_of(env_.loop.now() - started);
+        entries_.ledger().forward_done(serial, result, env_.loop.now());
         SHOAL_FAULT("peer.after_forward");
       });
 }
 
 // What others send can fail every time.
 void EntryJobs::warn(const char* what, const MicrobatchId& microbatch, const std::string& how) {
-  if (const auto times = said_.due(what + how, parts_.env.loop.now()))
+  if (const auto times = said_.due(what + how, env_.loop.now()))
     log_warning(what, microbatch, how, LogThrottle::text_of(*times));
 }
 
@@ -145,13 +160,13 @@ void EntryJobs::book_norm(NormGuard& guard, const Session& from, const Microbatc
   const double rms = *judged.rms;
   if (judged.verdict == Judged::Verdict::kFits) return guard.used(from, rms);
   if (judged.verdict == Judged::Verdict::kScaled) return guard.scaled(microbatch);
-  const TimePoint now = parts_.env.loop.now();
+  const TimePoint now = env_.loop.now();
   const auto rest = guard.refused(from, microbatch, rms, now);
   if (!rest) return;
-  parts_.neighbours.unfit(from, now + *rest);
+  entries_.neighbours().unfit(from, now + *rest);
   const std::string text = std::string(role) + "s of session " + short_name(from) + " are far too large";
   if (const auto times = said_.due(text, now))
-    log_warning("stage ", parts_.options.spec.stage, ": ", text, " again and again (", rms, " beside ", guard.mean(),
+    log_warning("stage ", options_.spec.stage, ": ", text, " again and again (", rms, " beside ", guard.mean(),
                 "): it rests for ", static_cast<int>(seconds_of(*rest)),
                 " s, and others are asked meanwhile. HINT: is its build of shoal the others', and is its memory sound? "
                 "Else stop it",
@@ -159,12 +174,12 @@ void EntryJobs::book_norm(NormGuard& guard, const Session& from, const Microbatc
 }
 
 GradientCoder EntryJobs::gradient_coder(const EntryTensors& tensors) const {
-  const StageSpec& spec = parts_.options.spec;
+  const StageSpec& spec = options_.spec;
   CodecId codec = CodecId::kRaw;
   std::uint64_t seed = 0;
   if (!spec.is_first()) {
     const StageId above(static_cast<std::uint16_t>(spec.stage.value - 1));
-    codec = parts_.options.config->wire.backward.at(above);
+    codec = options_.config->wire.backward.at(above);
     seed = rounding_seed(tensors.microbatch, above, TensorRole::kGradient);
   }
   return GradientCoder(tensors.gradient_in, codec, seed, from_below_.bound_of(tensors.microbatch));
@@ -177,25 +192,26 @@ void EntryJobs::backward(const Job& job) {
   };
   const EntrySerial serial = job.serial;
   const std::optional<WindowSlot> window = job.late ? std::nullopt : std::optional(job.slot);
-  auto tensors = tensors_.find(serial);
+  auto tensors = entries_.tensors(serial);
   SHOAL_CHECK(tensors != nullptr);
   auto outcome = std::make_shared<Outcome>(Outcome{gradient_coder(*tensors)});
-  const TimePoint started = parts_.env.loop.now();
-  parts_.device.run(
+  const TimePoint started = env_.loop.now();
+  device_.run(
       WorkKind::kBackward,
       [outcome, serial, window](StageExecutor& executor) {
         outcome->output = executor.backward(serial, outcome->coder, window);
       },
       [this, serial, tensors, outcome, started] {
-        const TimePoint now = parts_.env.loop.now();
-        const auto from = parts_.courier.won_by(tensors->microbatch);
+        const TimePoint now = env_.loop.now();
+        const auto from = entries_.courier().won_by(tensors->microbatch);
         const Judged& input = outcome->coder.input();
         if (from && input.rms) book_norm(from_below_, *from, tensors->microbatch, input, "gradient");
         if (outcome->coder.bad_input()) {
           warn("gradient of microbatch ", tensors->microbatch,
                " from " + (from ? short_name(*from) : "?") + " refused: " + outcome->output.error().message);
-          parts_.ledger.gradient_rejected(serial);
-          parts_.courier.reject(tensors->microbatch, std::string(name_of(outcome->output.code())) + " gradient", now);
+          entries_.ledger().gradient_rejected(serial);
+          entries_.courier().reject(tensors->microbatch, std::string(name_of(outcome->output.code())) + " gradient",
+                                    now);
           return;
         }
         const bool ok = outcome->output.ok();
@@ -204,19 +220,19 @@ void EntryJobs::backward(const Job& job) {
           note_refused(serial, name_of(outcome->output.code()), "gradient made here, of an activation");
         }
         const Bytes& frame = outcome->coder.made();
-        parts_.meters.encoded(frame.size());
+        meters_.encoded(frame.size());
         tensors->gradient_out = frame;
         tensors->gradient_in = {};
-        parts_.ledger.backward_done(serial, ok, ok ? outcome->output->stamp : 0, ok && outcome->output->recomputed,
-                                    microseconds_of(now - started));
+        entries_.ledger().backward_done(serial, ok, ok ? outcome->output->stamp : 0, ok && outcome->output->recomputed,
+                                        microseconds_of(now - started));
       });
 }
 
 void EntryJobs::note_refused(EntrySerial serial, std::string_view why, std::string_view role) {
-  const Entry& entry = *parts_.ledger.find(serial);
-  parts_.env.events.write(entry_event(EventKind::kRefused, entry.microbatch, EntryName{parts_.options.self, serial},
-                                      std::string(why) + " " + std::string(role) +
-                                          (entry.above.empty() ? "" : " from " + short_name(entry.above.back()))));
+  const Entry& entry = *entries_.ledger().find(serial);
+  env_.events.write(entry_event(EventKind::kRefused, entry.microbatch, EntryName{options_.self, serial},
+                                std::string(why) + " " + std::string(role) +
+                                    (entry.above.empty() ? "" : " from " + short_name(entry.above.back()))));
 }
 
 void EntryJobs::apply_shift() {
@@ -225,15 +241,15 @@ void EntryJobs::apply_shift() {
     bool shift_pending = false;
   };
   auto outcome = std::make_shared<Outcome>();
-  parts_.device.run(
+  device_.run(
       WorkKind::kShift,
       [outcome](StageExecutor& executor) {
         outcome->result = executor.apply_shift();
         outcome->shift_pending = executor.shift_pending();
       },
       [this, outcome] {
-        parts_.arena.shift_pending = outcome->shift_pending;
-        parts_.windows.wrote(outcome->result->stamp);
+        arena_.shift_pending = outcome->shift_pending;
+        entries_.windows().wrote(outcome->result->stamp);
       });
 }
 
@@ -244,10 +260,9 @@ void EntryJobs::inner_step(const Job& job) {
     CountTag tag = 0;
   };
   auto outcome = std::make_shared<Outcome>();
-  const RunConfig& config = *parts_.options.config;
-  const InnerStep step =
-      config.inner_step(parts_.arena.adam_step + 1, job.targets, job.run_targets, config.gradients_late());
-  parts_.device.run(
+  const RunConfig& config = *options_.config;
+  const InnerStep step = config.inner_step(arena_.adam_step + 1, job.targets, job.run_targets, config.gradients_late());
+  device_.run(
       WorkKind::kWrite,
       [outcome, slot = job.slot, step](StageExecutor& executor) {
         outcome->result = executor.inner_step(slot, step);
@@ -256,24 +271,24 @@ void EntryJobs::inner_step(const Job& job) {
       },
       [this, outcome, slot = job.slot, targets = job.targets] {
         if (!outcome->result.ok())
-          return parts_.owner.on_session_lost("an inner step failed: " + outcome->result.error().message);
-        ++parts_.arena.adam_step;
-        const DelayHistogram delays = parts_.windows.delays(slot);
-        parts_.meters.stepped(delays);
-        parts_.meters.dropped_graphs(outcome->result->graphs_dropped);
-        parts_.arena.shift_pending = outcome->shift_pending;
+          return owner_.on_session_lost("an inner step failed: " + outcome->result.error().message);
+        ++arena_.adam_step;
+        const DelayHistogram delays = entries_.windows().delays(slot);
+        meters_.stepped(delays);
+        meters_.dropped_graphs(outcome->result->graphs_dropped);
+        arena_.shift_pending = outcome->shift_pending;
         std::vector<EntryName> entries;
-        const Windows::Window& window = *parts_.windows.at(slot);
-        for (const auto& [serial, entry] : window.entries) entries.push_back({parts_.options.self, serial});
+        const Windows::Window& window = *entries_.windows().at(slot);
+        for (const auto& [serial, entry] : window.entries) entries.push_back({options_.self, serial});
         EventRecord step{.event = EventKind::kStepped,
                          .window = slot,
                          .tag = outcome->tag,
                          .entries = std::move(entries),
                          .targets = targets};
         set_delays(step, delays, window.settle_wait_ms());
-        parts_.env.events.write(step);
-        parts_.windows.note_step(slot, outcome->result->stamp);
-        parts_.owner.on_inner_step();
+        env_.events.write(step);
+        entries_.windows().note_step(slot, outcome->result->stamp);
+        owner_.on_inner_step();
       });
 }
 

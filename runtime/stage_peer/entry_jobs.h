@@ -2,33 +2,46 @@
 // What the device does for the ledger: forwards, backwards and undos of entries, writes of windows. A job takes what it
 // needs along; what it found goes back to the ledger on the loop.
 //
-// Thread: loop only.   Borrows: its parts and the tensors.   Errors: a microbatch that fails is the ledger's (Busy to
+// Thread: loop only.   Borrows: what it is made with.   Errors: a microbatch that fails is the ledger's (Busy to
 // its holders); a write or an undo that fails ends the session.
 #include <cstdint>
 #include <optional>
 #include <string_view>
 
 #include "common/log_throttle.h"
+#include "runtime/stage_peer/device_scheduler.h"
+#include "runtime/stage_peer/entries.h"
 #include "runtime/stage_peer/hop_coders.h"
+#include "runtime/stage_peer/meters.h"
 #include "runtime/stage_peer/norm_guard.h"
-#include "runtime/stage_peer/stage_parts.h"
-#include "runtime/stage_peer/tensor_store.h"
+#include "runtime/stage_peer/stage_session.h"
 
 namespace shoal {
 
 class EntryJobs {
  public:
-  EntryJobs(const StageParts& parts, TensorStore& tensors) : parts_(parts), tensors_(tensors) {}
+  EntryJobs(const StagePeerOptions& options, const StagePeerEnvironment& env, StagePeerOwner& owner, Entries& entries,
+            DeviceScheduler& device, Meters& meters, ArenaState& arena)
+      : options_(options),
+        env_(env),
+        owner_(owner),
+        entries_(entries),
+        device_(device),
+        meters_(meters),
+        arena_(arena) {}
 
-  // REQUIRES: the device is idle; the job is one of the ledger's next_job() or release_job().
-  void start(const Job& job);
+  // What the executor must hear of before anything writes the parameters. REQUIRES of both: the device is idle. False:
+  // there is nothing to do.
+  bool start_release();
+  bool start_next();
   // Lets the parameters follow an anchor that moved. REQUIRES: the device is idle, nothing is unsettled at the other
   // buffer.
   void apply_shift();
   // Whether activations of this holder are not taken for now: too many were too large.
-  bool rests(const Session& holder) const { return from_above_.rests(holder, parts_.env.loop.now()); }
+  bool rests(const Session& holder) const { return from_above_.rests(holder, env_.loop.now()); }
 
  private:
+  void start(const Job& job);
   void forward(EntrySerial serial, bool evaluate);
   ActivationCoder activation_coder(EntrySerial serial, const EntryTensors& tensors, bool evaluate) const;
   GradientCoder gradient_coder(const EntryTensors& tensors) const;
@@ -42,8 +55,13 @@ class EntryJobs {
                  const char* role);
   void warn(const char* what, const MicrobatchId& microbatch, const std::string& how);
 
-  StageParts parts_;
-  TensorStore& tensors_;
+  const StagePeerOptions& options_;
+  const StagePeerEnvironment& env_;
+  StagePeerOwner& owner_;
+  Entries& entries_;
+  DeviceScheduler& device_;
+  Meters& meters_;
+  ArenaState& arena_;
   LogThrottle said_;
   NormGuard from_above_, from_below_;  // of the two edges: activations, gradients
 };

@@ -21,31 +21,39 @@ OuterRules make_rules(const RunConfig& config) {
 
 }  // namespace
 
-RoundDesk::RoundDesk(const StageParts& parts, EntryJobs& jobs)
-    : parts_(parts),
+RoundDesk::RoundDesk(const StagePeerOptions& options, const StagePeerEnvironment& env, StagePeerOwner& owner,
+                     Entries& entries, DeviceScheduler& device, Meters& meters, ArenaState& arena, EntryJobs& jobs)
+    : options_(options),
+      env_(env),
+      owner_(owner),
+      entries_(entries),
+      device_(device),
+      meters_(meters),
+      arena_(arena),
       jobs_(jobs),
-      rules_(make_rules(*parts.options.config)),
-      catch_up_(parts, rules_),
-      round_(*this, parts.env.loop, parts.options.self, parts.options.spec.stage) {}
+      rules_(make_rules(*options.config)),
+      catch_up_(options, env.events, owner, entries.ledger(), device, arena, rules_),
+      round_(*this, env.loop, options.self, options.spec.stage) {}
 
-bool RoundDesk::on_message(const Remote& from, const Message& message, TransferId transfer) {
-  const bool authority = from.peer == parts_.options.authority;
-  if (const auto* m = std::get_if<RoundOpen>(&message)) {
-    if (authority) round_.on_open(*m);
-  } else if (const auto* m = std::get_if<RoundCommit>(&message)) {
-    // Before, the state is still on its way here. It may be an older one than this: the authority says it again.
-    if (authority && parts_.arena.serving) round_.on_commit(*m);
-  } else if (const auto* m = std::get_if<RoundAbandon>(&message)) {
-    if (authority) round_.on_abandon(*m);
-  } else if (const auto* m = std::get_if<RoundPart>(&message)) {
-    if (transfer == 0)
-      round_.on_part(from.session, *m, {});
-    else
-      parts_on_the_way_[{from.peer, transfer}] = *m;
-  } else {
-    return false;
-  }
-  return true;
+void RoundDesk::on_open(const Remote& from, const RoundOpen& message) {
+  if (is_authority(from)) round_.on_open(message);
+}
+
+// Before the stage serves, its state is still on its way here. It may be an older one than this: the authority says it
+// again.
+void RoundDesk::on_commit(const Remote& from, const RoundCommit& message) {
+  if (is_authority(from) && arena_.serving) round_.on_commit(message);
+}
+
+void RoundDesk::on_abandon(const Remote& from, const RoundAbandon& message) {
+  if (is_authority(from)) round_.on_abandon(message);
+}
+
+void RoundDesk::on_part(const Remote& from, const RoundPart& message, TransferId transfer) {
+  if (transfer == 0)
+    round_.on_part(from.session, message, {});
+  else
+    parts_on_the_way_[{from.peer, transfer}] = message;
 }
 
 void RoundDesk::on_frames(const Remote& from, TransferId transfer, Result<std::vector<Bytes>>& frames) {
@@ -62,7 +70,7 @@ void RoundDesk::forget_link(const PeerId& peer) {
 
 bool RoundDesk::catch_up(Bytes image) {
   if (round_.active() || !catch_up_.take(std::move(image))) return false;
-  parts_.device.pump();
+  device_.pump();
   return true;
 }
 
@@ -73,7 +81,7 @@ RoundContext RoundDesk::context_of(const RoundOpen& open) const {
   context.round = open.round;
   context.base = open.base;
   context.fragment = open.fragment;
-  const Windows::Window* window = open.step.value > 0 ? parts_.windows.step_window(open.step) : nullptr;
+  const Windows::Window* window = open.step.value > 0 ? entries_.windows().step_window(open.step) : nullptr;
   if (window != nullptr) {
     context.window = window->slot;
     context.weight = window->targets();
@@ -82,63 +90,63 @@ RoundContext RoundDesk::context_of(const RoundOpen& open) const {
 }
 
 void RoundDesk::contribute(const RoundOpen& open, std::function<void(Result<Contribution>)> done) {
-  parts_.windows.note_run(open.run_targets);
+  entries_.windows().note_run(open.run_targets);
   step_ = ToContribute{open, std::move(done)};
-  if (open.last) parts_.windows.flush();
-  parts_.env.events.write(
-      {.event = EventKind::kRoundEnter, .round = open.round, .version = open.base, .step = open.step});
-  parts_.device.pump();
+  if (open.last) entries_.windows().flush();
+  env_.events.write({.event = EventKind::kRoundEnter, .round = open.round, .version = open.base, .step = open.step});
+  device_.pump();
 }
 
 void RoundDesk::prepare(const RoundOpen& open, Payload reduced, std::function<void(Result<Digest>)> done) {
   step_ = ToPrepare{open, std::make_shared<Payload>(std::move(reduced)), std::move(done)};
-  parts_.device.pump();
+  device_.pump();
 }
 
 void RoundDesk::commit(const RoundOpen& open, const RoundCommit& commit, std::function<void()> done) {
   SHOAL_FAULT("round.before_commit");
   step_ = ToCommit{open, commit, std::move(done)};
-  parts_.device.pump();
+  device_.pump();
 }
 
 void RoundDesk::abandon(const RoundOpen& open) {
   step_ = std::monostate{};
-  parts_.arena.prepared.reset();
+  arena_.prepared.reset();
   abandoned_ = open;
-  parts_.env.events.write({.event = EventKind::kRoundDrop, .round = open.round});
-  parts_.device.pump();
+  env_.events.write({.event = EventKind::kRoundDrop, .round = open.round});
+  device_.pump();
 }
 
 RoundHost::Carried RoundDesk::carried(const Session& member) const {
-  const auto peer = parts_.neighbours.peer_of(member);
+  const auto peer = entries_.neighbours().peer_of(member);
   if (!peer) return {};
-  const LinkStats stats = parts_.env.transport.stats(*peer);
+  const LinkStats stats = env_.links.stats(*peer);
   return {stats.sent_bytes + stats.received_bytes, stats.bytes_per_second};
 }
 
 void RoundDesk::send_to_authority(Message message) {
   if (const auto* report = std::get_if<RoundReport>(&message); report != nullptr && !report->entries.empty()) {
-    parts_.env.events.write({.event = EventKind::kRoundReport,
-                             .round = report->round,
-                             .tag = report->tag,
-                             .secured = std::vector<Secured>{{parts_.options.self, report->entries}}});
+    env_.events.write({.event = EventKind::kRoundReport,
+                       .round = report->round,
+                       .tag = report->tag,
+                       .secured = std::vector<Secured>{{options_.self, report->entries}}});
   }
-  if (const auto sent = parts_.env.transport.send(parts_.options.authority, std::move(message)); !sent.ok())
+  if (const auto sent = env_.links.send(options_.authority, std::move(message)); !sent.ok())
     log_debug("not sent to the authority: ", sent.error().message);
 }
 
 void RoundDesk::send_to_member(const Session& member, Message message, std::vector<Bytes> frames) {
-  if (const auto sent = parts_.neighbours.send_to(member, std::move(message), std::move(frames)); !sent.ok())
+  if (const auto sent = entries_.neighbours().send_to(member, std::move(message), std::move(frames)); !sent.ok())
     log_debug("round part not sent: ", sent.error().message);
 }
 
 void RoundDesk::fell_behind(const RoundCommit& commit, bool secured, bool differs, const std::string& why) {
-  if (parts_.arena.version >= commit.version && !differs) return;
+  if (arena_.version >= commit.version && !differs) return;
   step_ = std::monostate{};
   catch_up_.missed(commit, secured, differs, why);
 }
 
 bool RoundDesk::start_next() {
+  if (!arena_.serving) return false;
   if (abandoned_ && rule_of(*abandoned_) == nullptr) abandoned_.reset();  // it never began here
   if (abandoned_) {
     run_abandon();
@@ -158,7 +166,7 @@ bool RoundDesk::start_next() {
 
 void RoundDesk::run_abandon() {
   const RoundOpen open = *std::exchange(abandoned_, std::nullopt);
-  parts_.device.run(
+  device_.run(
       WorkKind::kAbandon,
       [r = rule_of(open), context = context_of(open)](StageExecutor& executor) { r->abandon(executor, context); },
       [] {});
@@ -167,11 +175,11 @@ void RoundDesk::run_abandon() {
 Version RoundDesk::anchor_for_next_job() const {
   if (committing_) return *committing_;
   const auto* const next = std::get_if<ToCommit>(&step_);
-  return next != nullptr && may_commit(*next) ? next->commit.version : parts_.arena.version;
+  return next != nullptr && may_commit(*next) ? next->commit.version : arena_.version;
 }
 
 bool RoundDesk::may_commit(const ToCommit& commit) const {
-  return !rule_of(commit.open)->every_step() || parts_.windows.unsettled_at_other() == 0;
+  return !rule_of(commit.open)->every_step() || entries_.windows().unsettled_at_other() == 0;
 }
 
 bool RoundDesk::run_commit() {
@@ -185,7 +193,7 @@ bool RoundDesk::run_commit() {
     CountTag tag = 0;
   };
   auto outcome = std::make_shared<Outcome>();
-  parts_.device.run(
+  device_.run(
       WorkKind::kCommit,
       [r, context = context_of(commit->open), outcome](StageExecutor& executor) {
         r->commit(executor, context);
@@ -194,34 +202,33 @@ bool RoundDesk::run_commit() {
         outcome->tag = executor.arena().tag(ArenaRole::kAnchor);
       },
       [this, commit, outcome, r] {
-        ArenaState& arena = parts_.arena;
         committing_.reset();
         EventRecord anchor =
-            anchor_event(parts_.options.spec.stage, commit->commit.version, outcome->tag, commit->commit.digest);
+            anchor_event(options_.spec.stage, commit->commit.version, outcome->tag, commit->commit.digest);
         if (r->every_step()) note_step(commit->open.step, anchor);  // while the ledger knows the entries
-        parts_.windows.wrote(outcome->stamp);
-        arena.shift_pending = outcome->shift_pending;
-        arena.version = commit->commit.version;
-        arena.prepared.reset();
-        arena.rule = r->id();
+        entries_.windows().wrote(outcome->stamp);
+        arena_.shift_pending = outcome->shift_pending;
+        arena_.version = commit->commit.version;
+        arena_.prepared.reset();
+        arena_.rule = r->id();
         for (const Secured& secured : commit->commit.secured)
-          if (secured.session == parts_.options.self) parts_.ledger.secure(secured.serials);
+          if (secured.session == options_.self) entries_.ledger().secure(secured.serials);
         if (r->every_step()) {
-          arena.step_done = commit->open.step;
-          arena.adam_step = commit->open.step.value;
-          parts_.windows.pop_step(commit->open.step);
+          arena_.step_done = commit->open.step;
+          arena_.adam_step = commit->open.step.value;
+          entries_.windows().pop_step(commit->open.step);
         }
-        parts_.env.events.write(anchor);
-        parts_.owner.on_version(arena.version);
+        env_.events.write(anchor);
+        owner_.on_version(arena_.version);
         commit->done();
       });
   return true;
 }
 
 void RoundDesk::note_step(StepId step, EventRecord& anchor) {
-  const Windows::Window* window = parts_.windows.step_window(step);
-  const DelayHistogram delays = window == nullptr ? DelayHistogram() : parts_.windows.delays(window->slot);
-  parts_.meters.stepped(delays);
+  const Windows::Window* window = entries_.windows().step_window(step);
+  const DelayHistogram delays = window == nullptr ? DelayHistogram() : entries_.windows().delays(window->slot);
+  meters_.stepped(delays);
   if (window != nullptr) set_delays(anchor, delays, window->settle_wait_ms());
 }
 
@@ -229,17 +236,17 @@ void RoundDesk::run_prepare() {
   auto prepare = std::make_shared<ToPrepare>(std::get<ToPrepare>(std::exchange(step_, std::monostate{})));
   const auto r = rule_of(prepare->open);
   RoundContext context = context_of(prepare->open);
-  const RunConfig& config = *parts_.options.config;
+  const RunConfig& config = *options_.config;
   context.inner = config.inner_step(prepare->open.step.value, std::max<std::uint64_t>(1, prepare->reduced->weight),
                                     prepare->open.run_targets, config.gradients_late());
   auto digest = std::make_shared<Result<Digest>>(Digest{});
-  parts_.device.run(
+  device_.run(
       WorkKind::kPrepare,
       [r, context, prepare, digest](StageExecutor& executor) {
         *digest = r->prepare(executor, context, *prepare->reduced);
       },
       [this, prepare, digest] {
-        if (digest->ok()) parts_.arena.prepared = prepare->open;
+        if (digest->ok()) arena_.prepared = prepare->open;
         prepare->done(*digest);
       });
 }
@@ -248,14 +255,14 @@ bool RoundDesk::run_contribute() {
   const RoundOpen open = std::get<ToContribute>(step_).open;
   const auto r = rule_of(open);
   if (r->every_step()) {
-    if (!parts_.ledger.step_ready(open.step)) return false;
+    if (!entries_.ledger().step_ready(open.step)) return false;
   } else {
-    if (open.last || parts_.ledger.leaving()) {
-      parts_.windows.flush();
-      if (!parts_.windows.empty()) return false;
+    if (open.last || entries_.ledger().leaving()) {
+      entries_.windows().flush();
+      if (!entries_.windows().empty()) return false;
     }
-    if (parts_.arena.shift_pending) {  // the snapshot must hold what the last round agreed on
-      if (parts_.windows.unsettled_at_other() > 0) return false;
+    if (arena_.shift_pending) {  // the snapshot must hold what the last round agreed on
+      if (entries_.windows().unsettled_at_other() > 0) return false;
       jobs_.apply_shift();
       return true;
     }
@@ -264,15 +271,15 @@ bool RoundDesk::run_contribute() {
   RoundContext context = context_of(open);
   auto result = std::make_shared<Contribution>();
   if (r->every_step()) {
-    if (const Windows::Window* window = parts_.windows.step_window(contribute->open.step)) {
+    if (const Windows::Window* window = entries_.windows().step_window(contribute->open.step)) {
       for (const auto& [serial, entry] : window->entries) result->entries.push_back(serial);
     }
   } else {
-    result->entries = parts_.windows.stepped();
-    context.weight = parts_.windows.stepped_targets();
+    result->entries = entries_.windows().stepped();
+    context.weight = entries_.windows().stepped_targets();
   }
   auto payload = std::make_shared<Result<Payload>>(Payload{});
-  parts_.device.run(
+  device_.run(
       WorkKind::kContribute,
       [r, context, payload](StageExecutor& executor) { *payload = r->contribute(executor, context); },
       [contribute, result, payload] {

@@ -2,7 +2,7 @@
 // The session's part of its stage's rounds: keeps what Round asks for until the ledger lets it happen, has the device
 // do it, and says what it changed. A round that was missed goes to CatchUp.
 //
-// Thread: loop only.   Borrows: its parts and the jobs.   Bounds: one step of one round, one abandoned round, and the
+// Thread: loop only.   Borrows: what it is made with.   Bounds: one step of one round, one abandoned round, and the
 // parts whose frames are on the way.
 #include <functional>
 #include <map>
@@ -14,23 +14,28 @@
 
 #include "runtime/stage_peer/catch_up.h"
 #include "runtime/stage_peer/entry_jobs.h"
-#include "runtime/stage_peer/stage_parts.h"
+#include "runtime/stage_peer/stage_session.h"
 #include "sync/round.h"
 
 namespace shoal {
 
 class RoundDesk final : private RoundHost {
  public:
-  // REQUIRES: parts and jobs outlive it.
-  RoundDesk(const StageParts& parts, EntryJobs& jobs);
+  // REQUIRES: what it is made with outlives it.
+  RoundDesk(const StagePeerOptions& options, const StagePeerEnvironment& env, StagePeerOwner& owner, Entries& entries,
+            DeviceScheduler& device, Meters& meters, ArenaState& arena, EntryJobs& jobs);
 
-  // True: the message was of a round. Only the authority opens, commits and abandons one.
-  bool on_message(const Remote& from, const Message& message, TransferId transfer);
+  // Only the authority opens, commits and abandons a round.
+  void on_open(const Remote& from, const RoundOpen& message);
+  void on_commit(const Remote& from, const RoundCommit& message);
+  void on_abandon(const Remote& from, const RoundAbandon& message);
+  void on_part(const Remote& from, const RoundPart& message, TransferId transfer);
   void on_frames(const Remote& from, TransferId transfer, Result<std::vector<Bytes>>& frames);
   void forget_link(const PeerId& peer);  // what was on its way from there does not come
   // As StagePeer::catch_up.
   bool catch_up(Bytes image);
-  // Starts the round's next step, if there is one and the ledger lets it happen now. REQUIRES: the device is idle.
+  // Starts the round's next step. REQUIRES: the device is idle. False: there is none, or the ledger does not let it
+  // happen now.
   bool start_next();
   void cancel() { round_.cancel(); }
 
@@ -59,12 +64,12 @@ class RoundDesk final : private RoundHost {
   };
 
   // RoundHost
-  Version version() const override { return parts_.arena.version; }
-  std::uint64_t payload_bytes_max() const override { return parts_.env.executor->arena().size() * sizeof(float); }
+  Version version() const override { return arena_.version; }
+  std::uint64_t payload_bytes_max() const override { return env_.executor->arena().size() * sizeof(float); }
   const OuterRule* rule(std::uint8_t rule_id) const override;
   void contribute(const RoundOpen& open, std::function<void(Result<Contribution>)> done) override;
   void run_aside(std::function<void()> job, std::function<void()> done) override {
-    parts_.env.aside.run(WorkKind::kAside, std::move(job), std::move(done));
+    env_.aside.run(WorkKind::kAside, std::move(job), std::move(done));
   }
   void prepare(const RoundOpen& open, Payload reduced, std::function<void(Result<Digest>)> done) override;
   void commit(const RoundOpen& open, const RoundCommit& commit, std::function<void()> done) override;
@@ -84,7 +89,15 @@ class RoundDesk final : private RoundHost {
   std::shared_ptr<OuterRule> rule_of(const RoundOpen& open) const { return rules_.of(static_cast<RuleId>(open.rule)); }
   RoundContext context_of(const RoundOpen& open) const;
 
-  StageParts parts_;
+  bool is_authority(const Remote& remote) const { return remote.peer == options_.authority; }
+
+  const StagePeerOptions& options_;
+  const StagePeerEnvironment& env_;
+  StagePeerOwner& owner_;
+  Entries& entries_;
+  DeviceScheduler& device_;
+  Meters& meters_;
+  ArenaState& arena_;
   EntryJobs& jobs_;
   const OuterRules rules_;
   CatchUp catch_up_;

@@ -1,7 +1,8 @@
 #pragma once
-// One session serving one stage: a courier to the next stage, the ledger of its entries, their tensors, a device, and a
-// part in the stage's rounds. It hands messages and frames to the part that they are for. It ends with its session:
-// whoever owns it (runtime/peer/peer.h) makes a new one after a fence.
+// One session serving one stage: its entries, a device, and a part in the stage's rounds. It hands each message and
+// each frame to the part that it is for: a microbatch comes by five times, with its header, its frames, the header and
+// the frames of its gradient, and its COMMIT. It ends with its session: whoever owns it (runtime/peer/peer.h) makes a
+// new one after a fence.
 //
 // Thread: loop only; the executor is touched inside device jobs. Borrows everything in Environment; the executor is
 // shared with jobs under way.
@@ -9,15 +10,15 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <unordered_map>
+#include <vector>
 
 #include "common/log_throttle.h"
 #include "runtime/stage_peer/device_scheduler.h"
+#include "runtime/stage_peer/entries.h"
 #include "runtime/stage_peer/entry_jobs.h"
 #include "runtime/stage_peer/meters.h"
 #include "runtime/stage_peer/round_desk.h"
-#include "runtime/stage_peer/stage_parts.h"
-#include "runtime/stage_peer/tensor_store.h"
+#include "runtime/stage_peer/stage_session.h"
 
 namespace shoal {
 
@@ -43,12 +44,12 @@ struct StagePeerStatus {
   Version version;
 };
 
-class StagePeer final : private HopOwner, private LedgerPort, private JobSource {
+class StagePeer final {
  public:
   using Owner = StagePeerOwner;
 
   StagePeer(StagePeerOptions options, StagePeerEnvironment environment, Owner& owner);
-  ~StagePeer() override;
+  ~StagePeer();
 
   // The arena holds the stage's state of `version`, which `rule` made, behind the step `done`: from now on forwards are
   // accepted.
@@ -59,11 +60,12 @@ class StagePeer final : private HopOwner, private LedgerPort, private JobSource 
   bool catch_up(Bytes image) { return !stopped() && rounds_.catch_up(std::move(image)); }
 
   // ---- from the transport ----
-  void on_message(const Remote& from, Message& message, TransferId transfer, std::uint64_t frame_bytes);
+  void on_message(const Remote& from, const Message& message, TransferId transfer, std::uint64_t frame_bytes);
   void on_frames(const Remote& from, TransferId transfer, Result<std::vector<Bytes>>& frames);
   void on_link_up(const Remote& remote);
   void on_link_down(const Remote& remote);
-  void on_members(const MemberList& list);
+  // Returns the sessions that are over by this list.
+  std::vector<Session> on_members(const MemberList& list);
   // What the run has committed, as any message says: the schedule of the learning rate follows it.
   void note_run(std::uint64_t targets, double loss);
 
@@ -75,10 +77,7 @@ class StagePeer final : private HopOwner, private LedgerPort, private JobSource 
   bool stopped() const { return device_.stopped(); }
 
   StagePeerStatus status() const;
-  const Ledger& ledger() const { return ledger_; }
-  const Windows& windows() const { return windows_; }
-  const Courier& courier() const { return courier_; }
-  const Roster& roster() const { return neighbours_.roster(); }
+  const Entries& entries() const { return entries_; }
   Version version() const { return arena_.version; }
   // A candidate that was reported and neither committed nor abandoned yet: the authority may commit it without us.
   const std::optional<RoundOpen>& prepared() const { return arena_.prepared; }
@@ -87,54 +86,28 @@ class StagePeer final : private HopOwner, private LedgerPort, private JobSource 
   void run_on_device(WorkKind task, std::function<void(StageExecutor&)> job, std::function<void()> done);
 
  private:
-  // HopOwner
-  std::vector<Bytes> frames_of(const Session& to, const Forward& message, bool key) override;
-  void on_branch(const MicrobatchId& microbatch, const Session& to, const Lease& lease, BranchEnd end) override;
-  void on_won(const MicrobatchId& microbatch, const Gradient& gradient, std::vector<Bytes> frames) override;
-  void on_parked(const MicrobatchId& microbatch, StageId stage, bool parked) override;
-  // LedgerPort (write serves both)
-  void write(const EventRecord& event) override { env_.events.write(event); }
-  void send(const Session& to, Message message) override { neighbours_.send(to, std::move(message)); }
-  bool ask_trainer(Waiting message) override;
-  bool send_gradient(const Session& to, Gradient message, EntrySerial serial) override;
-  void refuse_frames(const Session& from, TransferId transfer) override;
-  void discard(EntrySerial serial) override;
-  // JobSource
-  void start_next() override;
-
-  StageParts parts();
-  bool refuses_frames(const Remote& from, const Message& message, TransferId transfer, std::uint64_t frame_bytes);
-  void on_forward(const Remote& from, const Forward& message, TransferId transfer);
-  // Why it cannot be an entry here whatever the ledger says; none: it can.
-  std::optional<BusyReason> unfit(const Forward& message, TransferId transfer) const;
-  void on_input(EntrySerial serial, Result<std::vector<Bytes>>& frames);
+  // Why a message is not heard, whatever it says; none: it is.
+  std::optional<BusyReason> refusal(const Remote& from, const Message& message, TransferId transfer,
+                                    std::uint64_t frame_bytes);
+  void refuse(const Remote& from, const Message& message, TransferId transfer, BusyReason why);
+  void take(const Remote& from, const Message& message, TransferId transfer);
   std::uint32_t job_ms() const;  // the device's present job runs for so long; 0: none
   void schedule_tick();
   void tick();
-  void note_stranded();
-  // Where the holders' claims stand: what changed, or all of it.
-  void send_progress(bool all);
 
   const StagePeerOptions options_;
   const StagePeerEnvironment env_;
   Owner& owner_;
   const std::uint64_t part_bytes_max_;  // of a round: the whole arena
-  Neighbours neighbours_;
-  Courier courier_;
-  Windows windows_;
-  Ledger ledger_;
-  TensorStore tensors_;
-  BaseBook bases_;
   Meters meters_;
   ArenaState arena_;
+  Entries entries_;
   DeviceScheduler device_;
   EntryJobs jobs_;
   RoundDesk rounds_;
-  std::unordered_map<Lease, HopPhase> told_;  // phases our holders know
   TimerId tick_timer_ = 0;
   TimePoint next_beat_{};
   double run_loss_ = 0;
-  bool stranded_ = false;  // and that was said
   LogThrottle said_;
 };
 

@@ -254,6 +254,17 @@ TEST_F(AuthorityBlameTest, AStallIsOneThatEverybodySaysTwice) {
   EXPECT_EQ(abandons.size(), 1u);
 }
 
+TEST_F(AuthorityBlameTest, AWordOfWaitingForNobodyIsNoStall) {
+  boot();
+  serve(2);
+  for (std::uint64_t n = 1; n <= 2; ++n) contribute(n, 1, {n});
+  for (int said = 0; said < 4; ++said) {
+    for (std::uint64_t n = 1; n <= 2; ++n) fail_round(n, 1, std::nullopt, "", ReportKind::kWaiting);
+    loop.run_for(500ms);
+  }
+  EXPECT_TRUE(abandons.empty());
+}
+
 TEST_F(AuthorityBlameTest, WhoWasLeftOutServesAgainWhenTheOtherOfThePairIsGone) {
   boot();
   serve(2);

@@ -36,7 +36,7 @@ const std::map<std::string, Names, std::less<>>& arrows() {
     rows["transport/zmq"] = above({"transport"});
     rows["events"] = {"common", "common/os", "transport"};
     rows["events/audit"] = {"common", "common/os", "events"};
-    rows["router"] = {"common", "transport", "stages", "events"};
+    rows["router"] = {"common", "transport", "events"};
     rows["sync"] = {"common", "common/crypto", "transport", "kernels", "stages"};
     rows["state"] = {"common", "common/crypto", "transport", "stages", "sync"};
     rows["authority"] = {"common", "common/crypto", "transport", "events", "sync", "state"};

@@ -41,6 +41,16 @@ class ArrivalsTest : public testing::Test {
   EntrySerial serial = 0;
 };
 
+TEST_F(ArrivalsTest, FramesAreOneEntrysInputOnce) {
+  arrivals.await(7, honest, 3, now);
+  arrivals.await(8, liar, 3, now);
+  EXPECT_EQ(arrivals.serial_of(honest, 5), std::nullopt);
+  EXPECT_EQ(arrivals.serial_of(liar, 3), 8u) << "a transfer's number belongs to its link";
+  EXPECT_EQ(arrivals.serial_of(honest, 3), 7u);
+  arrivals.whole(7, now);
+  EXPECT_EQ(arrivals.serial_of(honest, 3), std::nullopt);
+}
+
 TEST_F(ArrivalsTest, OneHoldersHeadersLeaveHalfOfTheCreditsToTheOthers) {
   bring(announce(honest));
   EXPECT_EQ(announce_all(liar), 8u);

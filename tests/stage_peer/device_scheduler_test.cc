@@ -43,13 +43,14 @@ class HeldClock final : public Clock {
   TimePoint now_{};
 };
 
-struct DeviceSchedulerTest : testing::Test, JobSource {
-  void start_next() override {
+struct DeviceSchedulerTest : testing::Test {
+  bool start_next() {
     ++asked_for_a_job;
-    if (own.empty()) return;
+    if (own.empty()) return false;
     const std::string name = own.front();
     own.erase(own.begin());
     scheduler->run(WorkKind::kForward, note(name), note_after(name));
+    return true;
   }
   std::function<void(StageExecutor&)> note(const std::string& name) {
     return [this, name](StageExecutor& given) {
@@ -68,7 +69,8 @@ struct DeviceSchedulerTest : testing::Test, JobSource {
   std::vector<std::string> own;  // jobs of the source, in order
   std::vector<std::string> log;
   int asked_for_a_job = 0;
-  std::unique_ptr<DeviceScheduler> scheduler = std::make_unique<DeviceScheduler>(device, clock, executor, *this);
+  std::unique_ptr<DeviceScheduler> scheduler = std::make_unique<DeviceScheduler>(
+      device, clock, executor, std::vector<JobSource>{[this] { return start_next(); }});
 };
 
 TEST_F(DeviceSchedulerTest, MeasuresItsJobsByKind) {

@@ -27,7 +27,7 @@ RunConfig drained_config(const ScratchFolder& folder, std::uint64_t microbatches
     text[i] = static_cast<char>('a' + (i == 0 ? 0 : (text[i - 1] - 'a' + rng.below(3)) % 26));
   RunConfig config;
   config.run = {"drained", 5};
-  config.model = {4, 32, 4, 16, 256};
+  config.model = {.layers = 4, .dim = 32, .heads = 4, .positions = 16, .vocabulary = 256};
   config.data.path = folder.write("text.bin", text);
   config.data.sequences = 2;
   config.data.validation_samples = 2;
@@ -284,7 +284,8 @@ bool RealSwarm::all_know(std::uint16_t stages) {
   });
   for (auto& process : peers_)
     process->thread->call([&] {
-      if (const StagePeer* served = process->peer->stage_peer()) all = all && full(served->roster());
+      if (const StagePeer* served = process->peer->stage_peer())
+        all = all && full(served->entries().neighbours().roster());
     });
   return all;
 }

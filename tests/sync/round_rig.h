@@ -26,8 +26,8 @@ inline Digest digest_from(const Payload& payload) {
 }
 
 // A member whose state is a number; keeps what it was asked.
-struct RoundMember final : RoundHost {
-  RoundMember(EventLoop& loop, std::uint64_t n, std::map<Session, RoundMember*>& all)
+struct RiggedMember final : RoundHost {
+  RiggedMember(EventLoop& loop, std::uint64_t n, std::map<Session, RiggedMember*>& all)
       : self(test::session_of(n)), all(all), round(*this, loop, self, StageId(0)) {
     contribution.payload = test::payload_of({1.0f * static_cast<float>(n), 2, 3, 4, 5}, n, 10 * n);
     contribution.entries = {n, n + 100};
@@ -81,7 +81,7 @@ struct RoundMember final : RoundHost {
     Bytes frame;
   };
   Session self;
-  std::map<Session, RoundMember*>& all;
+  std::map<Session, RiggedMember*>& all;
   Version anchor;
   Contribution contribution;
   bool mute = false, hold_contribution = false;
@@ -102,7 +102,7 @@ struct RoundMember final : RoundHost {
 class RoundTest : public testing::Test {
  protected:
   void make(std::size_t count) {
-    for (std::size_t i = 1; i <= count; ++i) members.push_back(std::make_unique<RoundMember>(loop, i, all));
+    for (std::size_t i = 1; i <= count; ++i) members.push_back(std::make_unique<RiggedMember>(loop, i, all));
   }
   RoundOpen open(std::uint64_t id, std::uint64_t base = 0) {
     RoundOpen message;
@@ -117,7 +117,7 @@ class RoundTest : public testing::Test {
       moved = false;
       for (const auto& member : members)
         while (!member->inbox.empty()) {
-          const RoundMember::Arrived arrived = member->inbox.front();
+          const RiggedMember::Arrived arrived = member->inbox.front();
           member->inbox.pop_front();
           member->round.on_part(arrived.from, arrived.part, arrived.frame);
           moved = true;
@@ -139,8 +139,8 @@ class RoundTest : public testing::Test {
   }
 
   SimLoop loop;
-  std::map<Session, RoundMember*> all;
-  std::vector<std::unique_ptr<RoundMember>> members;
+  std::map<Session, RiggedMember*> all;
+  std::vector<std::unique_ptr<RiggedMember>> members;
 };
 
 }  // namespace shoal

@@ -1,6 +1,6 @@
 #pragma once
-// What a session that serves a stage is given, and what its parts share. Thread: loop only, unless said otherwise.
-#include <functional>
+// What a session that serves a stage is given, and what its arena holds. Thread: loop only, unless said otherwise.
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -8,17 +8,12 @@
 #include "common/event_loop.h"
 #include "common/work_queue.h"
 #include "events/event_log.h"
-#include "router/courier.h"
-#include "router/ledger.h"
 #include "runtime/config/config.h"
 #include "runtime/stage_peer/activation_frames.h"
-#include "runtime/stage_peer/base_book.h"
-#include "runtime/stage_peer/device_scheduler.h"
-#include "runtime/stage_peer/meters.h"
 #include "stages/executor.h"
 #include "stages/stage_spec.h"
 #include "sync/outer_rule.h"
-#include "transport/transport.h"
+#include "transport/links.h"
 
 namespace shoal {
 
@@ -32,7 +27,7 @@ struct StagePeerOptions {
 
 struct StagePeerEnvironment {
   EventLoop& loop;
-  Transport& transport;
+  Links& links;
   WorkQueue& device;
   WorkQueue& aside;  // for what goes through large memory and needs no executor: waits for no computing
   EventLog& events;
@@ -62,21 +57,6 @@ struct ArenaState {
   StepId step_done;                   // allreduce, warm steps: the newest that a round made
   std::uint64_t adam_step = 0;        // inner steps that the moments have seen
   std::optional<RoundOpen> prepared;  // a candidate that was reported and neither committed nor abandoned yet
-};
-
-// The parts of one session that its work touches. They are StagePeer's and outlive whoever is given this.
-struct StageParts {
-  const StagePeerOptions& options;
-  const StagePeerEnvironment& env;
-  StagePeerOwner& owner;
-  Neighbours& neighbours;
-  Courier& courier;
-  Windows& windows;
-  Ledger& ledger;
-  DeviceScheduler& device;
-  Meters& meters;
-  ArenaState& arena;
-  BaseBook& bases;
 };
 
 }  // namespace shoal

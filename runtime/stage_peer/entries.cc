@@ -1,0 +1,231 @@
+#include "runtime/stage_peer/entries.h"
+
+#include <cmath>
+
+#include "common/check.h"
+#include "common/log.h"
+#include "common/trainer_id.h"
+
+namespace shoal {
+
+namespace {
+
+CourierOptions courier_options(const StagePeerOptions& options) {
+  CourierOptions result;
+  if (!options.spec.is_last()) result.ahead = StageId(static_cast<std::uint16_t>(options.spec.stage.value + 1));
+  result.lease = options.config->lease();
+  return result;
+}
+
+LedgerOptions ledger_options(const StagePeerOptions& options) {
+  LedgerOptions result;
+  result.self = options.self;
+  result.stage = options.spec.stage;
+  result.stages = options.spec.stages;
+  result.credits = options.credits;
+  result.recovery_credits = std::max<std::size_t>(2, options.credits / 4);
+  result.lease = options.config->lease();
+  return result;
+}
+
+WindowsOptions windows_options(const RunConfig& config) {
+  return {.inner_batch = std::max<std::uint64_t>(1, config.sync.inner_batch),
+          .delay_max = config.optimizer.delay_max,
+          .drain = config.sync.mode == SyncMode::kDrain};
+}
+
+// A microbatch that nobody will ever decide: its claims would keep what is counted beside it from being stepped. The
+// trainer issues none a whole window above its low-water mark, of which the newest may be on its way here.
+bool never_issued(const Forward& message, const StagePeerOptions& options, const Ledger& ledger) {
+  const MicrobatchId& id = message.microbatch;
+  if (message.kind != ForwardKind::kTrain) return false;
+  if (id.trainer != trainer_id_of(options.authority)) return true;
+  const std::uint64_t low = ledger.low_of(id.trainer);
+  return low > 0 && id.serial > low && id.serial - low >= 2 * options.config->id_window();
+}
+
+}  // namespace
+
+Entries::Entries(const StagePeerOptions& options, const StagePeerEnvironment& env, Meters& meters)
+    : options_(options),
+      env_(env),
+      meters_(meters),
+      neighbours_(env.links, options.self, options.authority),
+      courier_(*this, neighbours_, courier_options(options)),
+      windows_(windows_options(*options.config)),
+      ledger_(*this, courier_, windows_, ledger_options(options)),
+      bases_(options.config->base_bytes()) {}
+
+std::shared_ptr<EntryTensors> Entries::tensors(EntrySerial serial) const {
+  const auto it = tensors_.find(serial);
+  return it == tensors_.end() ? nullptr : it->second;
+}
+
+std::shared_ptr<EntryTensors> Entries::tensors_of(const MicrobatchId& microbatch) const {
+  const Entry* entry = ledger_.find_live(microbatch);
+  SHOAL_CHECK(entry != nullptr);
+  const auto found = tensors(entry->name.serial);
+  SHOAL_CHECK(found != nullptr);
+  return found;
+}
+
+std::optional<BusyReason> Entries::unfit(const Remote& from, const Forward& message, TransferId transfer) {
+  // The holder of what this stage needs is the trainer, or a peer of the stage before.
+  const StageId stage = options_.spec.stage;
+  const bool holds = options_.spec.is_first() ? neighbours_.is_trainer(from)
+                                              : neighbours_.roster().stage_of(from.session) ==
+                                                    StageId(static_cast<std::uint16_t>(stage.value - 1));
+  if (!holds || message.stage != stage || transfer == 0) return BusyReason::kNotServing;
+  if (!never_issued(message, options_, ledger_)) return std::nullopt;
+  if (const auto times = said_.due(short_name(from.session), env_.loop.now()))
+    log_warning("stage ", stage, ": microbatch ", message.microbatch, " of session ", short_name(from.session),
+                " refused: the run's trainer issued no such one", LogThrottle::text_of(*times));
+  return BusyReason::kMalformed;
+}
+
+void Entries::on_forward(const Remote& from, const Forward& message, TransferId transfer) {
+  const TimePoint now = env_.loop.now();
+  const auto serial = ledger_.on_forward(from.session, message, transfer, now);
+  if (!serial) return;
+  meters_.accepted(now);
+  tensors_[*serial] = std::make_shared<EntryTensors>();  // key frames begin anew
+  tensors_[*serial]->microbatch = message.microbatch;
+}
+
+bool Entries::on_frames(const Remote& from, TransferId transfer, Result<std::vector<Bytes>>& frames) {
+  const TimePoint now = env_.loop.now();
+  if (courier_.on_frames(from, transfer, frames, now)) return true;
+  const auto serial = ledger_.awaits(from.session, transfer);
+  if (!serial) return false;
+  const std::size_t wanted = options_.spec.is_first() ? 1 : 2;
+  if (!frames.ok() || frames->size() != wanted) {
+    ledger_.inputs_lost(*serial, frames.ok() ? BusyReason::kMalformed : BusyReason::kFailed);
+    return true;
+  }
+  tensors_.at(*serial)->input = std::move(*frames);
+  ledger_.inputs_arrived(*serial, now);
+  return true;
+}
+
+std::vector<Session> Entries::on_members(const MemberList& list) {
+  std::vector<Session> over = courier_.on_members(list, env_.loop.now()).over;
+  for (const Session& session : over) {
+    ledger_.on_session_over(session);
+    bases_.forget(session);
+  }
+  return over;
+}
+
+void Entries::on_link_down(const Remote& remote) {
+  const TimePoint now = env_.loop.now();
+  ledger_.on_link_down(courier_.on_link_down(remote, now), now);
+}
+
+void Entries::tick(std::uint32_t job_ms, bool beat) {
+  const TimePoint now = env_.loop.now();
+  ledger_.tick(now);
+  courier_.tick(now);
+  note_stranded();
+  send_progress(job_ms, beat);
+}
+
+// Others get the work meanwhile, so an open window would not fill: what it holds is stepped, and a round can secure it.
+void Entries::note_stranded() {
+  const bool stranded = courier_.stranded();
+  if (stranded) windows_.flush();
+  if (std::exchange(stranded_, stranded) == stranded) return;
+  const std::string next = "stage " + std::to_string(options_.spec.stage.value + 1);
+  if (stranded)
+    log_warning("no peer of ", next, " answers: other peers of this stage are asked meanwhile");
+  else
+    log_info("a peer of ", next, " answers again");
+}
+
+void Entries::send_progress(std::uint32_t job_ms, bool all) {
+  std::unordered_map<Lease, HopPhase> now_told;
+  for (auto& [holder, items] : ledger_.progress()) {
+    Progress message;
+    message.queue_ms = ledger_.queue_ms();
+    message.job_ms = job_ms;
+    for (const ProgressItem& item : items) {
+      const auto known = told_.find(item.lease);
+      if (all || known == told_.end() || known->second != item.phase) message.items.push_back(item);
+      now_told[item.lease] = item.phase;
+    }
+    if (!message.items.empty()) send(holder, std::move(message));
+  }
+  told_ = std::move(now_told);
+}
+
+// ---- HopOwner ----
+
+std::vector<Bytes> Entries::frames_of(const Session& to, const Forward& message, bool key) {
+  const auto tensors = tensors_of(message.microbatch);
+  const OutgoingActivation& output = tensors->output;
+  if (message.kind != ForwardKind::kTrain || output.after_key.empty()) return {tensors->input.front(), output.key};
+  if (key) bases_.lacks(to, message.sample);
+  const bool delta = bases_.sends_delta(to, message.sample, output.base_hash);
+  tensors->sent_deltas[message.lease] = delta;
+  return {tensors->input.front(), delta ? output.delta : output.key};
+}
+
+void Entries::on_branch(const MicrobatchId& microbatch, const Session& to, const Lease& lease, BranchEnd end) {
+  if (end != BranchEnd::kSettled) return;
+  const auto tensors = tensors_of(microbatch);
+  const auto delta = tensors->sent_deltas.find(lease);
+  if (delta == tensors->sent_deltas.end()) return;  // no codec with bases
+  bases_.settled(to, ledger_.find_live(microbatch)->sample,
+                 delta->second ? tensors->output.after_delta : tensors->output.after_key);
+}
+
+void Entries::on_won(const MicrobatchId& microbatch, const Gradient& gradient, std::vector<Bytes> frames) {
+  const Entry* entry = ledger_.find_live(microbatch);
+  if (entry == nullptr) return;
+  const bool train = entry->kind == ForwardKind::kTrain;
+  if (train && (frames.size() != 1 || gradient.path.size() + options_.spec.stage.value + 1 != options_.spec.stages ||
+                !std::isfinite(gradient.loss_sum) || gradient.targets != options_.config->targets_per_microbatch())) {
+    courier_.reject(microbatch, "malformed gradient", env_.loop.now());
+    return;
+  }
+  if (train) tensors_of(microbatch)->gradient_in = std::move(frames.front());
+  ledger_.gradient_arrived(microbatch, gradient);
+}
+
+// Said once, when the first one waits and when none does any more.
+void Entries::on_parked(const MicrobatchId&, StageId stage, bool parked) {
+  if (courier_.parked() != (parked ? 1u : 0u)) return;
+  if (parked)
+    log_warning("stage ", stage, " has no live peer: microbatches wait here");
+  else
+    log_info("no microbatch waits here for a peer of stage ", stage, " any more");
+}
+
+// ---- LedgerPort ----
+
+bool Entries::ask_trainer(Waiting message) {
+  const auto sent = env_.links.send(options_.authority, std::move(message));
+  if (!sent.ok()) log_debug("not asked: ", sent.error().message);
+  return sent.ok();
+}
+
+bool Entries::send_gradient(const Session& to, Gradient message, EntrySerial serial) {
+  if (!message.path.empty()) meters_.computed(message.forward_us, message.backward_us);
+  std::vector<Bytes> frames;
+  if (const auto kept = tensors(serial); kept != nullptr && !kept->gradient_out.empty())
+    frames.push_back(kept->gradient_out);
+  return neighbours_.send_to(to, std::move(message), std::move(frames)).ok();
+}
+
+void Entries::refuse_frames(const Session& from, TransferId transfer) {
+  if (const auto peer = neighbours_.peer_of(from)) env_.links.refuse(*peer, transfer);
+}
+
+void Entries::discard(EntrySerial serial) {
+  const Entry* entry = ledger_.find(serial);
+  const auto kept = tensors(serial);
+  if (entry != nullptr && is_final(entry->state) && kept != nullptr && !kept->after.empty())
+    bases_.keep(entry->transfer_from, entry->sample, std::move(kept->after));
+  tensors_.erase(serial);
+}
+
+}  // namespace shoal
