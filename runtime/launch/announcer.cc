@@ -35,14 +35,6 @@ void Announcer::tell_end(const std::vector<StageStatus>& stages, const std::stri
   tick(stages, true);
 }
 
-void Announcer::on_progress(std::uint64_t targets, double loss, std::uint64_t step) {
-  standing_.on_progress(targets, loss, step, env_.loop.now());
-}
-
-void Announcer::on_session_over(const Session& session, StageId stage) {
-  standing_.on_session_over(session, stage, env_.loop.now());
-}
-
 void Announcer::announce() {
   announced_at_ = env_.loop.now();
   next_announce_ = announced_at_ + kRecordPeriod;

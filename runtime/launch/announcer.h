@@ -28,8 +28,7 @@ class Announcer {
   // Tells how the run stands, when that is news and again in time.
   void tick(const std::vector<StageStatus>& stages, bool finishing);
   void tell_end(const std::vector<StageStatus>& stages, const std::string& reason);  // END was sent
-  void on_progress(std::uint64_t targets, double loss, std::uint64_t step);
-  void on_session_over(const Session& session, StageId stage);
+  Standing& standing() { return standing_; }
   // This process goes, and the run has not ended: nobody is to look for it here.
   void withdraw();
 

@@ -167,7 +167,7 @@ void Launch::on_restored(const RoundCommit& commit, const RecentCommits::TakenBa
 void Launch::on_session_over(const Session& session, StageId stage, const std::string& why) {
   owner_.on_notice("stage " + std::to_string(stage.value) + ": session " + short_name(session) + " is over (" + why +
                    ")");
-  if (announcer_) announcer_->on_session_over(session, stage);  // else the log is replayed
+  if (announcer_) announcer_->standing().on_session_over(session, stage, env_.loop.now());  // else the log is replayed
   later([this, session, why] { trainer_->on_session_over(session, why); });
 }
 
@@ -195,7 +195,7 @@ void Launch::on_progress(std::uint64_t run_targets, double loss, std::uint64_t s
   status.run_loss = loss;
   status.run_step = step;
   authority_->set_status(status);
-  announcer_->on_progress(run_targets, loss, step);
+  announcer_->standing().on_progress(run_targets, loss, step, env_.loop.now());
 }
 
 void Launch::on_parked(StageId stage, bool parked) {

@@ -101,6 +101,7 @@ class Trainer final : private HopOwner {
   bool reached_end() const;
   const CourierCounters& courier_counters() const { return courier_.counters(); }
   std::size_t parked() const { return courier_.parked(); }
+  const Roster& roster() const { return neighbours_.roster(); }  // tests wait for it
   std::uint64_t acks_gone() const { return acks_gone_; }
   // Steps that are logged whole and not done at every stage: announced again after a restart.
   void announce_steps();
