@@ -9,6 +9,7 @@
 #include <set>
 #include <sstream>
 
+#include "tests/house/class_rules.h"
 #include "tests/house/code_rules.h"
 
 namespace shoal {
@@ -252,6 +253,7 @@ std::vector<Violation> judge_tree(const std::string& root, int* files_read) {
     if (std::find(folders.begin(), folders.end(), top) == folders.end()) folders.push_back(top);
   }
   std::vector<Violation> found;
+  std::map<std::string, std::string> product;
   *files_read = 0;
   for (const std::string& folder : folders) {
     const std::filesystem::path start = std::filesystem::path(root) / folder;
@@ -268,8 +270,10 @@ std::vector<Violation> judge_tree(const std::string& root, int* files_read) {
       for (auto* judge : {judge_file, judge_code}) {
         for (Violation& violation : judge(path, *text)) found.push_back(std::move(violation));
       }
+      if (!is_free(first_folder(path))) product[path] = *text;
     }
   }
+  for (Violation& violation : judge_classes(product)) found.push_back(std::move(violation));
   return found;
 }
 
