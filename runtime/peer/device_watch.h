@@ -5,6 +5,7 @@
 // Thread: loop only, jobs as WorkQueue.   Borrows: the device, which outlives it; callbacks of jobs may come later.
 #include <memory>
 
+#include "common/event_loop.h"
 #include "runtime/stage_peer/job_times.h"
 
 namespace shoal {

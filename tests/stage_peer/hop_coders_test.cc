@@ -15,7 +15,7 @@ namespace {
 const Shape kShape{2, 8, 64};
 constexpr std::size_t kCount = 1024;
 
-HostTensor filled(float value) {
+HostTensor alike(float value) {
   Buffer buffer(kCount * sizeof(float));
   std::ranges::fill(buffer.as<float>(), value);
   return make_host_tensor(DType::kF32, kShape, std::move(buffer));
@@ -36,7 +36,7 @@ Decoded decoded(FrameCoder& coder) {
 
 TEST(HopCodersTest, AnActivationThatIsTooLargeIsRefusedOrScaledToTheBound) {
   const auto coder_of = [](std::optional<NormGuard::Bound> bound) {
-    return ActivationCoder(raw(filled(8)), {}, CodecId::kRaw, 0, bound);
+    return ActivationCoder(raw(alike(8)), {}, CodecId::kRaw, 0, bound);
   };
   ActivationCoder fits = coder_of({{8, false}}), refused = coder_of({{2, false}}), scaled = coder_of({{2, true}}),
                   evaluated = coder_of(std::nullopt);
@@ -57,11 +57,11 @@ TEST(HopCodersTest, ABadInputIsAGradientThatCannotBeUsed) {
     (void)decoded(coder);
     return coder.bad_input();
   };
-  HostTensor turned = filled(1);
+  HostTensor turned = alike(1);
   std::swap(turned.shape[0], turned.shape[1]);
-  EXPECT_FALSE(bad(raw(filled(1))));
-  EXPECT_TRUE(bad(raw(filled(3))));
-  EXPECT_TRUE(bad(raw(filled(std::numeric_limits<float>::quiet_NaN()))));
+  EXPECT_FALSE(bad(raw(alike(1))));
+  EXPECT_TRUE(bad(raw(alike(3))));
+  EXPECT_TRUE(bad(raw(alike(std::numeric_limits<float>::quiet_NaN()))));
   EXPECT_TRUE(bad(raw(turned)));
   EXPECT_TRUE(bad({}));
 }
@@ -73,7 +73,7 @@ TEST(HopCodersTest, ADeltaNeedsItsBaseAndLeavesBothEndsTheNext) {
   const HostTensor tensor = make_host_tensor(DType::kF32, kShape, std::move(buffer));
   ForwardBases sender;
   sender.below = delta_codecs_for(CodecId::kAq4);
-  sender.outgoing = encode_activation(*sender.below, filled(1).view(), {}, 0)->after_key;
+  sender.outgoing = encode_activation(*sender.below, alike(1).view(), {}, 0)->after_key;
   ActivationCoder made({}, sender, CodecId::kAq4, 5, std::nullopt);
   ASSERT_TRUE(made.encode({tensor.view()}).ok());
   ASSERT_FALSE(made.made().delta.empty());
