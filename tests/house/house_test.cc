@@ -42,7 +42,7 @@ TEST(HouseTest, AnArrowAgainstTheOrderIsNamedWithItsLine) {
   EXPECT_THAT(complaints("runtime/peer/a.cc", "#include \"sim/sim_loop.h\"\n"), testing::SizeIs(1));
   EXPECT_THAT(complaints("runtime/peer/a.cc", "#include \"cli/demo.h\"\n"), testing::SizeIs(1));
   EXPECT_THAT(complaints("stages/a.cc", "#include \"tests/stages/rig.h\"\n"), testing::SizeIs(1));
-  EXPECT_THAT(complaints("sync/a.cc", "#include \"events/event_log.h\"\n#include \"common/ids.h\"\n"),
+  EXPECT_THAT(complaints("authority/a.cc", "#include \"events/event_log.h\"\n#include \"common/ids.h\"\n"),
               testing::IsEmpty());
   EXPECT_THAT(complaints("sim/a.cc", "#include \"runtime/peer/peer.h\"\n"), testing::IsEmpty());
   EXPECT_THAT(complaints("runtime/peer/a.cc", "#include \"runtime/trainer/trainer.h\"\n"),
