@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "common/lifetime.h"
+#include "common/event_loop.h"
 #include "common/work_queue.h"
 
 namespace shoal {
