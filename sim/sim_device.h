@@ -5,6 +5,7 @@
 #include <deque>
 #include <optional>
 
+#include "common/event_loop.h"
 #include "common/lifetime.h"
 #include "common/event_loop.h"
 #include "common/work_queue.h"

@@ -17,51 +17,37 @@ namespace {
 
 using Names = std::set<std::string, std::less<>>;
 
-// Which rooms of ours a room may include besides itself. A room is a folder, or one of the folders in runtime/.
+// What a cell of the page's column "may include" names: rooms by name, or "all above but" some.
+Names rooms_in(const std::string& cell, const Names& above) {
+  Names rooms;
+  const bool all = cell.starts_with("all above but ");
+  std::istringstream words(all ? cell.substr(14) : cell);
+  for (std::string word; words >> word;) {
+    if (word.ends_with(',')) word.pop_back();
+    if (word != "–") rooms.insert(word);
+  }
+  if (!all) return rooms;
+  Names rest = above;
+  for (const std::string& room : rooms) rest.erase(room);
+  return rest;
+}
+
+// Which rooms of ours a room may include besides itself: the table of docs/ARCHITECTURE.md, "Rooms". A room is a
+// folder, or one of the folders in runtime/.
 const std::map<std::string, Names, std::less<>>& arrows() {
   static const std::map<std::string, Names, std::less<>> table = [] {
     std::map<std::string, Names, std::less<>> rows;
-    rows["common"] = {};
-    rows["common/os"] = {"common"};
-    rows["common/crypto"] = {"common"};
-    const Names base = {"common", "common/os", "common/crypto"};
-    const auto above = [&base](Names more) {
-      more.insert(base.begin(), base.end());
-      return more;
-    };
-    rows["transport"] = {"common"};
-    rows["kernels"] = {"common"};
-    rows["compression"] = {"common", "kernels"};
-    rows["dht"] = above({"transport"});
-    rows["stages"] = {"common", "common/os", "kernels"};
-    rows["transport/zmq"] = above({"transport"});
-    rows["events"] = {"common", "common/os", "transport"};
-    rows["events/audit"] = {"common", "common/os", "events"};
-    rows["router"] = {"common", "transport", "events"};
-    rows["sync"] = {"common", "common/crypto", "transport", "kernels", "stages"};
-    rows["state"] = {"common", "common/crypto", "transport", "stages", "sync"};
-    rows["authority"] = {"common", "common/crypto", "transport", "events", "sync", "state"};
-    rows["runtime/config"] = above({"transport", "compression", "stages", "sync", "state"});
-    rows["runtime/plan"] = {"common", "transport", "compression", "stages", "sync", "state", "runtime/config"};
-    rows["runtime/data"] = above({});
-    rows["runtime/solo"] = above({"stages", "events", "runtime/config", "runtime/data"});
-    rows["runtime/stage_peer"] = {"common", "transport", "kernels", "compression", "stages",
-                                  "events", "router",    "sync",    "state",       "runtime/config"};
-    rows["runtime/peer"] = {"common",    "common/crypto",  "transport",    "dht",
-                            "stages",    "events",         "sync",         "state",
-                            "authority", "runtime/config", "runtime/plan", "runtime/stage_peer"};
-    rows["runtime/trainer"] = {"common", "transport",      "compression",  "events",
-                               "router", "runtime/config", "runtime/plan", "runtime/data"};
-    rows["runtime/launch"] = {"common",         "common/crypto", "transport",    "dht",
-                              "events",         "router",        "state",        "authority",
-                              "runtime/config", "runtime/plan",  "runtime/data", "runtime/trainer"};
-    rows["demo"] = {"common", "common/os", "events", "events/audit", "runtime/config"};
-    Names all = above({"transport", "kernels", "compression", "dht", "stages", "events", "router", "sync", "state",
-                       "authority", "runtime/config", "runtime/plan", "runtime/data", "runtime/solo",
-                       "runtime/stage_peer", "runtime/peer", "runtime/trainer", "runtime/launch"});
-    rows["sim"] = all;
-    all.insert({"transport/zmq", "events/audit", "demo"});
-    rows["cli"] = all;
+    Names above;
+    std::ifstream page(SHOAL_SOURCE_DIR "/docs/ARCHITECTURE.md");
+    bool of_rooms = false;
+    for (std::string line; std::getline(page, line);) {
+      if (line.starts_with("## ")) of_rooms = line == "## Rooms";
+      if (!of_rooms || !line.starts_with("| [")) continue;
+      const std::string room = line.substr(3, line.find(']') - 3);
+      const std::size_t last = line.rfind(" | ");
+      rows[room] = rooms_in(line.substr(last + 3, line.size() - last - 5), above);
+      above.insert(room);
+    }
     return rows;
   }();
   return table;
