@@ -75,7 +75,7 @@ class StageRounds {
   void maybe_open();
   void maybe_restore();  // goes back to an earlier version where nobody has held the newest for long enough
   void on_report(const Remote& from, const RoundReport& report);
-  void on_joiner();  // a member that must fetch came
+  void on_joiner() { hold(options_.join_hold); }  // a member that must fetch came
   void on_beat(MemberState& member, const Beat& beat);
   void on_link_up(MemberState& member);
   // Messages are not reliable: what it should have by now is sent again, at most once a second.
@@ -84,7 +84,9 @@ class StageRounds {
   bool waits_for_round(MemberState& member, const Leave& leave);
   void on_over(const Session& session, const PeerId& peer, bool fenced);
   // allreduce: why this peer is not admitted now.
-  std::optional<std::string> keeps_out(const PeerId& peer) const;
+  std::optional<std::string> keeps_out(const PeerId& peer) const {
+    return diloco_active() ? std::nullopt : blames_.keeps_out(peer);
+  }
   // Another serving member holds the newest version, or there is none yet.
   bool held_without(const Session& session) const { return !line_.secured || line_.held(members(), session); }
 

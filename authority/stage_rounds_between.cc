@@ -118,8 +118,6 @@ void StageRounds::note_fetch(MemberState& member, const Beat& beat) {
   member.behind_at = beat.version;
 }
 
-void StageRounds::on_joiner() { hold(options_.join_hold); }
-
 void StageRounds::hold(Duration time) {
   constexpr int kTimesApart = 10;
   const TimePoint now = loop_.now();
@@ -168,10 +166,6 @@ void StageRounds::release_leavers(const std::vector<Session>& among) {
   }
   for (const auto& [session, peer] : free)
     host_.end_session(session, std::string(kLeft), false, [this, peer = peer] { port_.send(peer, Goodbye{}); });
-}
-
-std::optional<std::string> StageRounds::keeps_out(const PeerId& peer) const {
-  return diloco_active() ? std::nullopt : blames_.keeps_out(peer);
 }
 
 // ---- going back ----

@@ -75,7 +75,7 @@ const std::vector<Library>& libraries() {
        {"common/crypto/hash.cc", "common/crypto/sign.cc", "transport/zmq/zmq_engine_lanes.cc"}},
       {"toml", {"toml++/", "toml.hpp"}, {"runtime/config/config_text.cc"}},
       {"CLI11", {"CLI/"}, {"cli/", "sim/main.cc", "dht/child_main.cc"}},
-      {"json", {"nlohmann/"}, {"dht/", "events/", "runtime/", "sim/main.cc", "sim/scale.cc", "cli/"}},
+      {"json", {"nlohmann/"}, {"dht/", "events/", "runtime/", "sim/main.cc", "sim/scale.cc", "demo/", "cli/"}},
       {"highway", {"hwy/"}, {"kernels/"}},
       {"CUDA", {"cuda_runtime.h", "cuda_runtime_api.h"}, {"kernels/"}},
   };

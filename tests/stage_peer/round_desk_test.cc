@@ -51,6 +51,8 @@ class RoundDeskTest : public testing::Test, private StagePeerOwner, private Link
   static std::shared_ptr<const RunConfig> config() {
     auto config = std::make_shared<RunConfig>();
     config->executor.kind = ExecutorKind::kInteger;
+    config->model.positions = 4;
+    config->data.sequences = 1;
     config->sync.rule = RuleId::kDiloco;
     config->sync.inner_batch = test::kTargetsOfEntry;
     config->timing.lease_s = 4;
