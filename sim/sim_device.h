@@ -7,7 +7,6 @@
 
 #include "common/event_loop.h"
 #include "common/lifetime.h"
-#include "common/event_loop.h"
 #include "common/work_queue.h"
 
 namespace shoal {
