@@ -110,21 +110,29 @@ std::uint64_t rounding_seed(const MicrobatchId& microbatch, StageId edge, Tensor
   return Rng(microbatch.trainer + Rng(microbatch.serial + Rng(place).next()).next()).next();
 }
 
-Status decode_tensor_into(ByteView frame, DType dtype, const Shape& shape, MutableByteView out, const BaseView* base) {
+namespace {
+
+// The codec of a frame of exactly this tensor.
+Result<CodecId> codec_of_frame(ByteView frame, DType dtype, const Shape& shape) {
   SHOAL_ASSIGN(const FrameHeader header, parse_frame_header(frame));
-  if (header.dtype != dtype || header.shape != shape) {
-    return make_error(ErrorCode::kMalformed, "tensor frame: " + text_of(header.shape) + " of type " +
-                                                 std::to_string(static_cast<int>(header.dtype)) + ", expected " +
-                                                 text_of(shape) + " of type " +
-                                                 std::to_string(static_cast<int>(dtype)));
-  }
-  return codec_for(header.codec).decode(frame, base, out);
+  if (header.dtype == dtype && header.shape == shape) return header.codec;
+  return make_error(ErrorCode::kMalformed, "tensor frame: " + text_of(header.shape) + " of type " +
+                                               std::to_string(static_cast<int>(header.dtype)) + ", expected " +
+                                               text_of(shape) + " of type " + std::to_string(static_cast<int>(dtype)));
+}
+
+}  // namespace
+
+Status decode_tensor_into(ByteView frame, DType dtype, const Shape& shape, MutableByteView out, const BaseView* base) {
+  SHOAL_ASSIGN(const CodecId codec, codec_of_frame(frame, dtype, shape));
+  return codec_for(codec).decode(frame, base, out);
 }
 
 Result<HostTensor> decode_tensor(ByteView frame, DType dtype, const Shape& shape, const BaseView* base) {
+  SHOAL_ASSIGN(const CodecId codec, codec_of_frame(frame, dtype, shape));  // nothing is allocated for another one
   SHOAL_ASSIGN(const std::uint64_t bytes, tensor_bytes(shape, dtype));
   UnclearedMemory memory(bytes);
-  SHOAL_TRY(decode_tensor_into(frame, dtype, shape, memory.view(), base));
+  SHOAL_TRY(codec_for(codec).decode(frame, base, memory.view()));
   return HostTensor{dtype, shape, std::move(memory).freeze()};
 }
 
