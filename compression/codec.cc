@@ -26,6 +26,18 @@ Status check_frame_size(ByteView frame, const FrameHeader& header) {
                                                text_of(header.shape) + " has " + std::to_string(expected));
 }
 
+// Of a frame whose tensor has exactly this type and shape.
+Result<const Codec*> codec_of(ByteView frame, DType dtype, const Shape& shape) {
+  SHOAL_ASSIGN(const FrameHeader header, parse_frame_header(frame));
+  if (header.dtype != dtype || header.shape != shape) {
+    return make_error(ErrorCode::kMalformed, "tensor frame: " + text_of(header.shape) + " of type " +
+                                                 std::to_string(static_cast<int>(header.dtype)) + ", expected " +
+                                                 text_of(shape) + " of type " +
+                                                 std::to_string(static_cast<int>(dtype)));
+  }
+  return &codec_for(header.codec);
+}
+
 }  // namespace
 
 std::optional<CodecId> codec_named(std::string_view name) {
@@ -124,15 +136,15 @@ Result<CodecId> codec_of_frame(ByteView frame, DType dtype, const Shape& shape) 
 }  // namespace
 
 Status decode_tensor_into(ByteView frame, DType dtype, const Shape& shape, MutableByteView out, const BaseView* base) {
-  SHOAL_ASSIGN(const CodecId codec, codec_of_frame(frame, dtype, shape));
-  return codec_for(codec).decode(frame, base, out);
+  SHOAL_ASSIGN(const Codec* codec, codec_of(frame, dtype, shape));
+  return codec->decode(frame, base, out);
 }
 
 Result<HostTensor> decode_tensor(ByteView frame, DType dtype, const Shape& shape, const BaseView* base) {
-  SHOAL_ASSIGN(const CodecId codec, codec_of_frame(frame, dtype, shape));  // nothing is allocated for another one
+  SHOAL_ASSIGN(const Codec* codec, codec_of(frame, dtype, shape));
   SHOAL_ASSIGN(const std::uint64_t bytes, tensor_bytes(shape, dtype));
   UnclearedMemory memory(bytes);
-  SHOAL_TRY(codec_for(codec).decode(frame, base, memory.view()));
+  SHOAL_TRY(codec->decode(frame, base, memory.view()));
   return HostTensor{dtype, shape, std::move(memory).freeze()};
 }
 

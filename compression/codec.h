@@ -50,7 +50,7 @@ constexpr bool keeps_whole_numbers(CodecId codec) {
 
 enum class TensorRole : std::uint8_t { kActivation = 0, kGradient = 1, kTokens = 2, kParameters = 3 };
 
-// What a frame says about itself; everything is checked before a value is decoded.
+// What a frame says about itself; everything is checked before memory for the tensor is reserved.
 struct FrameHeader {
   CodecId codec = CodecId::kRaw;
   std::uint8_t version = 1;

@@ -7,9 +7,9 @@
 //     new anchor + own steps that no round names,   that is
 //     theta + new anchor - old anchor      when the round that left our version behind does not name us, and
 //     theta + new anchor - snapshot        when it does: the snapshot is old anchor + exactly the steps that it names.
-// Later rounds cannot name us: only who holds their base contributes. So it does not matter how many versions the image
-// is ahead, and a second commit only moves the target. The authority tells the round that names us in front of any
-// later one (authority/authority.h), so nothing named is taken for unnamed. Count tags move with the same sums:
+// Later rounds cannot name us: only a member that holds their base contributes. So it does not matter how many versions
+// the image is ahead, and a second commit only moves the target. The authority tells the round that names us in front
+// of any later one (authority/authority.h), so nothing named is taken for unnamed. Count tags move with the same sums:
 // tag(theta) - tag(anchor) is again the sum over what the ledger holds as stepped.
 //
 // Rule allreduce (and diloco's warm steps) joins as new instead. There the parameters are the anchor and a window

@@ -45,7 +45,7 @@ TEST(LedgerHearsayTest, AForgedCommitOfAnotherEntryClosesNothing) {
   rig.ledger.on_hearsay(naming_path(0, {rig.own(entry)}), rig.now);
   EXPECT_EQ(rig.state(entry), S::kBelow);
   EXPECT_FALSE(rig.ledger.hearsay().keeps(entry))
-      << "who had its gradient would have passed that on: it is not counted";
+      << "a peer that had its gradient would have passed that on: it is not counted";
   EXPECT_TRUE(rig.sent.empty());
   EXPECT_TRUE(rig.forward(3, 5)) << "microbatch 5 is open";
 }
