@@ -106,6 +106,7 @@ std::vector<ClassSpan> classes_of(std::string_view text) {
     std::size_t behind = end;
     if (word_at(code, behind) == "final") end = behind;
     if (name.empty() || end >= code.size() || (code[end] != '{' && code[end] != ':')) continue;
+    if (code.compare(end, 2, "::") == 0) continue;  // of another namespace: std::hash
     const std::size_t open = code.find_first_of("{;", end);
     if (open == std::string::npos || code[open] != '{') continue;
     const std::size_t close = matching_brace(code, open);
@@ -124,6 +125,9 @@ std::vector<std::string> classes_defined_in(std::string_view text) {
     const std::size_t open = head.find('(');
     const std::size_t colons = head.rfind("::", open);
     if (colons == std::string::npos) continue;
+    // What stands behind the last "::" is the function's name, and no type in front of one: std::string f().
+    const std::string name = head.substr(colons + 2, open - colons - 2);
+    if (name.find(' ') != std::string::npos && !name.starts_with("operator")) continue;
     std::size_t from = colons;
     while (from > 0 && is_word(head[from - 1])) --from;
     names.insert(head.substr(from, colons - from));

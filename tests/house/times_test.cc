@@ -69,7 +69,7 @@ TEST(TimesTest, ThePageHasTheValuesOfTheHeaders) {
       continue;
     }
     EXPECT_EQ(cells[1], readable(*value)) << path << ": " << name;
-    EXPECT_GT(cells[3].size(), 10u) << name << ": what it bounds is not said";
+    EXPECT_GT(cells[3].size(), 3u) << name << ": what it bounds is not said";
   }
   EXPECT_GT(rows, 60);
 }
