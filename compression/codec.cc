@@ -122,19 +122,6 @@ std::uint64_t rounding_seed(const MicrobatchId& microbatch, StageId edge, Tensor
   return Rng(microbatch.trainer + Rng(microbatch.serial + Rng(place).next()).next()).next();
 }
 
-namespace {
-
-// The codec of a frame of exactly this tensor.
-Result<CodecId> codec_of_frame(ByteView frame, DType dtype, const Shape& shape) {
-  SHOAL_ASSIGN(const FrameHeader header, parse_frame_header(frame));
-  if (header.dtype == dtype && header.shape == shape) return header.codec;
-  return make_error(ErrorCode::kMalformed, "tensor frame: " + text_of(header.shape) + " of type " +
-                                               std::to_string(static_cast<int>(header.dtype)) + ", expected " +
-                                               text_of(shape) + " of type " + std::to_string(static_cast<int>(dtype)));
-}
-
-}  // namespace
-
 Status decode_tensor_into(ByteView frame, DType dtype, const Shape& shape, MutableByteView out, const BaseView* base) {
   SHOAL_ASSIGN(const Codec* codec, codec_of(frame, dtype, shape));
   return codec->decode(frame, base, out);
