@@ -7,9 +7,9 @@
 //   StageRounds  the rounds of one stage                   authority/stage_rounds.h
 //   Authority    the log with the order of its effects, its replay and compaction; dispatch; the ends of a run
 //
-// Who calls what when (runtime's launch):
+// What is called when (by runtime/launch):
 //   open(the log), sync_log()     first
-//   start()                       once the trainer is there: every decision is told again, so that the trainer can bring
+//   start()                       once the trainer is there: decisions are told again, so that the trainer can bring
 //                                 its own log up to date; the list is published. Membership timers begin anew
 //   on_message                    JoinRequest, Beat, Leave, Goodbye, MembersQuery, RoundReport of peers
 //   on_link_up, on_link_down      links

@@ -107,7 +107,8 @@ struct LogReach {
 };
 LogReach reach_of(const std::vector<LogRecord>& records);
 
-// Whoever the log knows as a member at its end. A resumed process keeps connections of theirs before it has a list.
+// The sessions that the log knows as members at its end. A resumed process keeps connections of theirs before it has a
+// list.
 std::vector<PeerId> members_in(const std::vector<LogRecord>& records);
 
 // A log and what was read from it.

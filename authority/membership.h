@@ -3,7 +3,7 @@
 // threads or clock of its own. Thread: loop only. Bounds: one list (limits::kListBytesMax).
 //
 // clang-format off
-// Who calls what when (runtime's peer):
+// What is called when (by runtime/peer):
 //   start()           once the transport is up
 //   on_authority_up   with the link
 //   on_message        JoinAnswer, Members, MembersChange, BeatAck, Fenced, Goodbye, End from the authority alone
@@ -80,7 +80,7 @@ class Membership {
   Phase phase() const;
   std::optional<StageId> stage() const;  // once joined
   const std::optional<MemberList>& list() const;
-  // No other member of our stage may hold its state, by the list: if we go, it goes. Of several that leave at a time
+  // No other member of our stage may hold its state, by the list: if we go, it goes. When several leave at a time
   // the authority lets all go but the last.
   bool last_holder() const;
 

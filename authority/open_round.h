@@ -41,7 +41,7 @@ struct OpenRound {
   std::optional<Digest> majority() const;  // that more than half of the members agree on
   std::size_t undecided() const;
   bool agrees_on(const Session& session, const Digest& digest) const;
-  // Whoever agreed on the digest counts the same weight and tag as all contributions have together.
+  // A member that agreed on the digest counts the same weight and tag as all contributions have together.
   bool sums_add_up(const Digest& digest) const;
   // A member says that nothing moves: whether that is so at all that have not decided. Each must say it twice, since a
   // word of a moment ago may have been followed by bytes.

@@ -91,10 +91,10 @@ bool StageRounds::diloco_due() const {
   return options_.round_cap > Duration(0) && loop_.now() - last_commit_at_ >= options_.round_cap;
 }
 
-// Who takes part: more than half of those who are ready and not behind, or nobody yet. Steps need everybody who may
-// hold entries of them, also a member that still writes the commit of the step before; deltas need the same anchor, and
-// go on without those that are away: in a large stage somebody always is, and each would hold the others until its
-// membership time is over. In the order of the sessions, which all members share.
+// The members that take part: more than half of those who are ready and not behind, or nobody yet. Steps need everybody
+// who may hold entries of them, also a member that still writes the commit of the step before; deltas need the same
+// anchor, and go on without those that are away: in a large stage somebody always is, and each would hold the others
+// until its membership time is over. In the order of the sessions, which all members share.
 std::vector<Session> StageRounds::participants(bool step_round) const {
   std::vector<Session> ready, able, reliable;
   for (const auto& [session, member] : members()) {

@@ -26,7 +26,7 @@ Status check_frame_size(ByteView frame, const FrameHeader& header) {
                                                text_of(header.shape) + " has " + std::to_string(expected));
 }
 
-// Of a frame whose tensor has exactly this type and shape.
+// The codec of a frame whose tensor has exactly this type and shape.
 Result<const Codec*> codec_of(ByteView frame, DType dtype, const Shape& shape) {
   SHOAL_ASSIGN(const FrameHeader header, parse_frame_header(frame));
   if (header.dtype != dtype || header.shape != shape) {

@@ -1,6 +1,6 @@
 #pragma once
-// Who had this machine's processors: this process and all below it, others, or nobody. Times are seconds since 1970, as
-// in the event files. ProcessorWatch: thread of its owner, reads /proc. The rest: pure; thread-safe.
+// What had this machine's processors: this process and all below it, others, or nobody. Times are seconds since 1970,
+// as in the event files. ProcessorWatch: thread of its owner, reads /proc. The rest: pure; thread-safe.
 #include <sys/types.h>
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct ProcessorShare {
   double idle = 0;
 };
 
-// The samples of the span of a fault: the same bound as for the rate, which must come back to nine tenths. Who takes
+// The samples of the span of a fault: the same bound as for the rate, which must come back to nine tenths. What takes
 // more than a tenth of processors of which nothing is left moves it by as much.
 inline constexpr double kOthersMax = 0.1, kIdleMin = 0.1;
 struct BusySpan {

@@ -19,7 +19,7 @@ class DelayHistogram {
   // `weight`: targets of the gradient. Delays of kBins - 1 and more share the last bin.
   void add(std::uint64_t delay, std::uint64_t weight);
   void merge(const DelayHistogram& other);
-  // Of all weights, in inner steps; 0 without any. The last bin counts as kBins - 1: the least it can be.
+  // Mean over all weights, in inner steps; 0 without any. The last bin counts as kBins - 1: the least it can be.
   double mean() const;
   std::uint64_t total() const;
   std::span<const std::uint64_t> counts() const;  // of delay 0, 1, 2, ...; up to the last non-zero bin

@@ -8,12 +8,12 @@
 namespace shoal {
 
 enum class EventKind : std::uint8_t {
-  // Of any process.
+  // Written by any process.
   kStart,
   kEnd,
   kBytes,
   kReopened,
-  // Of the trainer.
+  // Written by the trainer.
   kIssue,
   kCommit,
   kLost,
@@ -21,7 +21,7 @@ enum class EventKind : std::uint8_t {
   kTrain,
   kEstimate,
   kValidation,
-  // Of the authority.
+  // Written by the authority.
   kRoundOpen,
   kRoundFailed,
   kRoundCommit,
@@ -30,7 +30,7 @@ enum class EventKind : std::uint8_t {
   kMember,
   kSessionOver,
   kUnreachable,
-  // Of a peer: its sessions, its state, its side of a round.
+  // Written by a peer: its sessions, its state, its side of a round.
   kServing,
   kAnchor,
   kBehind,
@@ -40,7 +40,7 @@ enum class EventKind : std::uint8_t {
   kRoundReport,
   kRoundDrop,
   kStepped,
-  // Of a peer: one entry. The trainer writes kMerged, too.
+  // Written by a peer: one entry. The trainer writes kMerged, too.
   kEntry,
   kJoined,
   kTaken,
@@ -55,7 +55,7 @@ enum class EventKind : std::uint8_t {
   kSettled,
   kCommitGone,
   kMerged,
-  // Of a holder: one claim.
+  // Written by a holder: one claim.
   kForwardSent,
   kKeyFrame,
   kHopTimer,

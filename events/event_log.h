@@ -14,7 +14,7 @@
 
 namespace shoal {
 
-// Of the writing process.
+// The writing process.
 struct EventIdentity {
   std::string role;  // "peer", "trainer" (also the authority, which lives with it), "solo"
   RunId run;

@@ -42,7 +42,7 @@ struct EventRecord {
   std::string cause{};
   std::optional<double> loss{};  // nats a target
   std::optional<std::uint64_t> targets{};
-  // Of a step: how late its gradients were, in targets by delay (set_delays), and for how long its window was closed
+  // For a step: how late its gradients were, in targets by delay (set_delays), and for how long its window was closed
   // before all was settled.
   std::optional<double> delay_mean{};
   std::optional<std::vector<std::uint64_t>> delays{};
@@ -56,25 +56,25 @@ struct EventRecord {
   std::optional<std::uint64_t> missing{};              // lines before this one that could not be written
 };
 
-// Of the authority: the round is durable.
+// By the authority: the round is durable.
 EventRecord event_of(const RoundCommit& commit);
-// Of the authority: the restore is durable. It makes `version` with the content of `back_to`, whose digest is `digest`.
+// By the authority: the restore is durable. It makes `version` with the content of `back_to`, whose digest is `digest`.
 // `tag` is of what is taken back.
 EventRecord restored_event(StageId stage, RoundId round, Version version, Version back_to, const Digest& digest,
                            CountTag tag, std::vector<Secured> taken_back, std::string_view cause);
-// Of the authority: the end of the session is durable.
+// By the authority: the end of the session is durable.
 EventRecord session_over_event(const Session& session, StageId stage, std::string_view cause);
-// Of the trainer: `path` won, one entry a stage.
+// By the trainer: `path` won, one entry a stage.
 EventRecord commit_event(const MicrobatchId& microbatch, std::vector<EntryName> path, double loss,
                          std::uint64_t targets);
 EventRecord anchor_event(StageId stage, Version version, CountTag tag, const Digest& digest);
 void set_delays(EventRecord& step, const DelayHistogram& delays, std::uint64_t settle_wait_ms);
-// Of the peer that holds the entry.
+// By the peer that holds the entry.
 EventRecord entry_event(EventKind event, const MicrobatchId& microbatch, const EntryName& entry_name,
                         std::string_view cause = {});
-// Of any process, every second: the bytes of its record and the longest callback of its loop since the line before.
+// By any process, every second: the bytes of its record and the longest callback of its loop since the line before.
 EventRecord bytes_event(EventRecord bytes, const std::optional<LongestCallback>& longest);
-// Of a holder: one of its claims at the peer `about`.
+// By a holder: one of its claims at the peer `about`.
 EventRecord claim_event(EventKind event, const MicrobatchId& microbatch, const Session& about, const Lease& lease,
                         std::string_view cause = {});
 

@@ -26,7 +26,7 @@ struct TrainLine {
 };
 // "390/404 96%  0:12 left  loss 2.237  val 2.301  lr 6.0e-4  25.3k tok/s  peers 2 2 1 2  faults 1". Where that is too
 // wide, the learning rate goes first, then the peers, the time left and the tokens a second. Without a known end the
-// tokens and the time since the start stand in their places. Of a run that stands still, "parked 0:12" is where time,
+// tokens and the time since the start stand in their places. For a run that stands still, "parked 0:12" is where time,
 // rate and peers were.
 std::string text_of(const TrainLine& line, std::size_t columns);
 

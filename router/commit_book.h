@@ -123,7 +123,7 @@ class CommitBook {
   // that nobody can repeat would be lost with this process.
   void done_durable();
   std::uint16_t stages() const { return stages_; }
-  // Of the stage's rounds that were brought to this book (on_round_commit), the newest version. As the log says it,
+  // Among the stage's rounds that were brought to this book (on_round_commit), the newest version. As the log says it,
   // once it is replayed.
   Version heard(StageId stage) const { return heard_[stage.value]; }
   // All that follows from the stage's rounds up to this version is durable: nobody needs to say it again.
@@ -137,7 +137,7 @@ class CommitBook {
   std::uint64_t contradictions() const { return contradictions_; }
   // Whether an entry of it is already in the log (above low): a path that repeats one is malformed.
   bool names_any(const std::vector<EntryName>& path) const;
-  // Of the session's serials the first that nobody may bring to a round of the stage, and why: it is no entry of a
+  // The first of the session's serials that nobody may bring to a round of the stage, and why: it is no entry of a
   // durable path there, or it is merged or lost already and would count twice. None: all of them may come.
   std::optional<std::string> unfit_for_round(StageId stage, const Session& session,
                                              const std::vector<std::uint64_t>& serials) const;

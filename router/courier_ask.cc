@@ -1,4 +1,4 @@
-// Whom a hop asks, how long it waits, and what it does when nothing comes.
+// Which peer a hop asks, how long it waits, and what it does when nothing comes.
 #include <algorithm>
 #include <utility>
 

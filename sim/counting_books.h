@@ -28,7 +28,7 @@ class CountingBooks {
     StageId stage;
   };
 
-  // Of `events`, which only grow, those since the last call.
+  // Those of `events`, which only grow, since the last call.
   void read(const std::vector<SimEvent>& events);
 
   const std::map<MicrobatchId, std::vector<EntryName>>& committed() const { return committed_; }  // by the log

@@ -49,7 +49,7 @@ class IntegerExecutor : public WindowedExecutor {
  private:
   struct BufferGraph;  // which of the two parameter buffers it reads
   Status expect(const HostTensor& tensor, std::uint64_t checksum, const StageInput& input, const char* role);
-  // Of the weights that stand in a buffer now.
+  // That of the weights in a buffer now.
   WeightStamp stamp_in(std::uint64_t buffer) const { return stamp() % 2 == buffer ? stamp() : stamp() - 1; }
 
   HostArena arena_;

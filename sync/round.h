@@ -5,7 +5,7 @@
 // overtook their RoundOpen (sync/early_parts.h).
 //
 // clang-format off
-// Who calls what when (runtime's peer):
+// What is called when (by runtime/peer):
 //   RoundOpen, RoundPart, RoundCommit, RoundAbandon from the transport  -> on_open, on_part, on_commit, on_abandon
 //   the anchor's version changed by another way (state fetched)         -> on_version_changed
 //   fenced, leaving, end                                                -> cancel
@@ -44,9 +44,9 @@ class RoundHost {
     Payload payload;
     std::vector<std::uint64_t> entries;  // serials of own entries whose gradients the payload holds, all settled
   };
-  // Of the anchor that the arena holds.
+  // That of the anchor in the arena.
   virtual Version version() const = 0;
-  // Of the largest payload that a member can bring; so much of parts that overtook their RoundOpen is kept.
+  // Bytes of the largest payload that a member can bring; so much of parts that overtook their RoundOpen is kept.
   virtual std::uint64_t payload_bytes_max() const = 0;
   // Rule of RoundOpen.rule; null: this run does not use it.
   virtual const OuterRule* rule(std::uint8_t rule_id) const = 0;
@@ -96,8 +96,8 @@ class Round {
   bool active() const;
   std::optional<RoundId> current() const;
 
-  // Of parts that overtook their RoundOpen; or the largest payload's bytes: the pieces of one part, from all members,
-  // are not more. A round whose part was dropped is retried.
+  // Bytes of parts that overtook their RoundOpen; or the largest payload's bytes: the pieces of one part, from all
+  // members, are not more. A round whose part was dropped is retried.
   static constexpr std::uint64_t kEarlyBytesMax = 256u << 20;
 
  private:

@@ -135,7 +135,7 @@ struct Renewal {
   SHOAL_FIELDS(lease, want)
 };
 
-// Of a trainer: every microbatch below it is decided.
+// By a trainer: every microbatch below it is decided.
 struct Low {
   std::uint64_t trainer = 0;
   std::uint64_t low = 0;

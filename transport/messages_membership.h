@@ -1,5 +1,5 @@
 #pragma once
-// Who takes part in a run (sync/): joining, the signed member list, beats, leaving.
+// Taking part in a run (authority/): joining, the signed member list, beats, leaving.
 #include <cstdint>
 #include <optional>
 #include <string>

@@ -1,6 +1,7 @@
 #pragma once
-// Who takes which message, as one table: std::visit(OneTaker{lambda, lambda, ...}, message) with a lambda for each
-// message, or for several (`AnyOf`). There is no default, so that a new message that nobody takes does not compile.
+// Which part takes which message, as one table: std::visit(OneTaker{lambda, lambda, ...}, message) with a lambda for
+// each message, or for several (`AnyOf`). There is no default, so that a new message that nobody takes does not
+// compile.
 #include <concepts>
 #include <type_traits>
 

@@ -178,7 +178,7 @@ class Auditor {
         findings_.absent(books_.trainer_gap, {}, "session ", name, " took part and never joined");
   }
 
-  // Whoever is a member may send on microbatches of its own making.
+  // A member may send on microbatches of its own making.
   void judge_trainers() {
     for (const auto& [name, trainer] : books_.trainers)
       if (trainer.entries > 0)
@@ -269,7 +269,7 @@ class Auditor {
     report_.answered_gone = sums_.gone;
     report_.dropped_late = sums_.late;
     for (const RoundFact& round : books_.rounds) ++(round.back_to ? report_.restores : report_.rounds);
-    // Of a committed pair the winner is the first one, of another any.
+    // The winner of a committed pair is the first one, that of another is any.
     report_.branches = sums_.entries - sums_.winners - sums_.unfinished.size();
   }
 
@@ -292,7 +292,7 @@ class Auditor {
 
   void judge_last_anchor(std::uint16_t stage, const StageFact& fact) {
     std::uint64_t last = fact.newest();
-    // Who joins at a version that a restore made writes no anchor line of it; the content was told of before.
+    // A peer that joins at a version that a restore made writes no anchor line of it; the content was told of before.
     for (const RoundFact* made = books_.round_of(stage, last);
          made != nullptr && made->back_to && *made->back_to < last; made = books_.round_of(stage, last))
       last = *made->back_to;

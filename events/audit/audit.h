@@ -36,8 +36,8 @@ struct StageVerdict {
   std::uint64_t anchors = 0;        // anchor lines compared with the rounds
   std::uint64_t newest_anchor = 0;  // the newest version that one of them is at
   bool tag_fits = true;
-  // Of the gradients in inner steps, as the peers wrote: `delays` of lines `stepped` (diloco), and of lines `anchor`
-  // where a round is the step (allreduce, warm steps). Counts of targets; not judged.
+  // Those of the gradients in inner steps, as the peers wrote: `delays` of lines `stepped` (diloco), and of lines
+  // `anchor` where a round is the step (allreduce, warm steps). Counts of targets; not judged.
   DelayHistogram delays_of_windows, delays_of_rounds;
   std::uint64_t steps_of_windows = 0, steps_of_rounds = 0;  // such lines
   std::uint64_t members_max = 0;                            // of one round

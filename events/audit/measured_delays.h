@@ -5,7 +5,7 @@
 
 namespace shoal {
 
-// Of every stage the delays of its windows; where no stage has any (allreduce), those of its rounds. The inner batch is
+// Every stage's delays of its windows; where no stage has any (allreduce), those of its rounds. The inner batch is
 // the mean over the lines that carry delays. The verdict does not matter: a delay is what its peer measured.
 // ERRORS: kMissing (a stage without a line that carries delays; it is named, with the remedy), kTooLarge (more stages
 // or targets than a profile may have).

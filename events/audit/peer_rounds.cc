@@ -42,7 +42,7 @@ void PeerStory::take_stepped(const AuditEvent& e, Where where) {
     findings_.violation(where, "the parameters do not hold the anchor and what was stepped (the tag differs)");
 }
 
-// Of a line that says how late its gradients were: a mean is that of its histogram, and neither stands alone.
+// In a line that says how late its gradients were: a mean is that of its histogram, and neither stands alone.
 void PeerStory::judge_delays(const AuditEvent& e, Where where) {
   constexpr double kDigits = 1e-9;  // relative: a mean went through decimals
   if (!e.delays || !e.delay_mean || !e.settle_wait_ms)

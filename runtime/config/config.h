@@ -91,7 +91,7 @@ struct SyncSection {
 struct EdgeCodecs {
   std::vector<CodecId> codecs{CodecId::kRaw};
   bool per_stage = false;  // given as a list, and so kept in the manifest
-  // Of the edge behind `stage`.
+  // That of the edge behind `stage`.
   CodecId at(StageId stage) const { return per_stage ? codecs.at(stage.value) : codecs.front(); }
 };
 struct WireSection {

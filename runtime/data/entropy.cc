@@ -31,7 +31,7 @@ TextEntropy text_entropy(ByteView text) {
   return entropy;
 }
 
-// Of all the pairs that there are most never come: they are sorted and not counted in a table.
+// Most of the pairs that there could be never come: they are sorted and not counted in a table.
 TextEntropy text_entropy_of_ids(ByteView text, DType width) {
   const std::size_t count = std::min(text.size() / size_of(width), kIdsCounted);
   std::vector<std::uint64_t> single, before, pairs;

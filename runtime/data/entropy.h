@@ -12,7 +12,7 @@ struct TextEntropy {
   double bigram = 0;   // H(next | this)
 };
 TextEntropy text_entropy(ByteView text);  // of bytes
-// Of ids of this width, which a TokenFile has checked: memory goes by the largest. Of a longer text the first
+// For ids of this width, which a TokenFile has checked: memory goes by the largest. In a longer text the first
 // kIdsCounted.
 inline constexpr std::size_t kIdsCounted = std::size_t{16} << 20;
 TextEntropy text_entropy_of_ids(ByteView text, DType width);

@@ -45,7 +45,7 @@ class SampleOrder {
   };
   // REQUIRES: samples > 0.
   SampleOrder(std::uint64_t samples, std::uint64_t seed);
-  // Of the index-th microbatch of the run; cheap while consecutive calls stay in one epoch.
+  // That of the index-th microbatch of the run; cheap while consecutive calls stay in one epoch.
   Item at(std::uint64_t index);
 
  private:

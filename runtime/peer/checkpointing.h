@@ -37,7 +37,7 @@ class Checkpointing {
   void set_policy(Duration every, std::size_t keep);
   // One is to be made now of this version.
   bool due(Version version) const;
-  // Whoever makes the image says so first, and then that it is here, or that it came to nothing.
+  // The session that makes the image says so first, and then that it is here, or that it came to nothing.
   void making();
   void made(Bytes image);
   void came_to_nothing() {

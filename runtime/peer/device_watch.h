@@ -20,7 +20,7 @@ class DeviceWatch final : public WorkQueue {
   void look();
   // Whether a job is under way, or has ended just now.
   bool busy() const { return state_->jobs > 0; }
-  // Of the job under way; 0 without one.
+  // Age of the job under way; 0 without one.
   Duration busy_for() const { return state_->jobs == 0 ? Duration(0) : clock_.now() - state_->since; }
   // For its kind (JobTimes::longest); 0: nothing is known.
   Duration longest() const { return state_->times.longest(state_->task); }

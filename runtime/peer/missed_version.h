@@ -1,8 +1,8 @@
 #pragma once
 // What a serving session must catch up with: the newest version of its stage, committed without it. While nothing has
 // come yet the fetch turns to each newer one; once chunks come it is fetched to its end, since rounds may be committed
-// faster than a state is fetched, and then the newest one follows. Whoever gets no chunk in time, or is overtaken too
-// often, begins a new session instead. Value without I/O: the time is handed in.   Thread: loop only.
+// faster than a state is fetched, and then the newest one follows. A session that gets no chunk in time, or is
+// overtaken too often, begins a new session instead. Value without I/O: the time is handed in.   Thread: loop only.
 #include <cstdint>
 #include <optional>
 

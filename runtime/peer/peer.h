@@ -120,7 +120,7 @@ class Peer final : private Transport::Listener, private MembershipPort, private 
   // Serve no new forwards, settle, secure, go. Twice: at once.
   void leave();
   PeerReport report() const;
-  // Of the process's loop, since the last call.
+  // The longest of the process's loop since the last call.
   std::optional<LongestCallback> take_longest_callback() { return std::exchange(longest_callback_, std::nullopt); }
   // Null before the state is here.
   const StagePeer* stage_peer() const { return life_ && life_->stage ? life_->stage->peer() : nullptr; }

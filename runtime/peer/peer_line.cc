@@ -28,7 +28,7 @@ std::string used_text(const PeerFigures& f) {
   return used + (f.memory_needed > 0 ? "/" + gibibyte_text(f.memory_needed, 1) : "") + "G";
 }
 
-// Of what the run commits, every stage does each microbatch once.
+// Every stage does, of what the run commits, each microbatch once.
 std::string share_text(double work, double run) {
   if (run <= 0) return "";
   return std::to_string(std::lround(100 * std::min(1.0, work / run))) + "%";

@@ -71,7 +71,7 @@ double delay_price(double delay, double look_ahead) { return mixed(delay, look_a
 
 double delay_price(double delay, double look_ahead, double delay_first, const FlightRamp& ramp) {
   const double held = (ramp.begin + ramp.end) / (kFlightRamp.begin + kFlightRamp.end);
-  // Of the delay that is there from the first step on nothing is saved.
+  // Nothing is saved of the delay that is there from the first step on.
   return delay_price(delay, look_ahead) -
          std::min(1.0, held) * (saved(delay, look_ahead) - saved(delay_first, look_ahead));
 }

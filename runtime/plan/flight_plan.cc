@@ -18,7 +18,7 @@ double real(std::uint64_t count) { return static_cast<double>(count); }
 
 std::uint64_t replicas(const RunConfig& c) { return std::max<std::uint64_t>(1, c.pipeline.replicas); }
 
-// Of the replicas' own inner steps. Each closes with the microbatch that brings it to inner_batch targets.
+// The replicas' own inner steps. Each closes with the microbatch that brings it to inner_batch targets.
 std::uint64_t window_of_own(const RunConfig& c) {
   const std::uint64_t one = std::max<std::uint64_t>(1, c.targets_per_microbatch());
   return replicas(c) * std::max<std::uint64_t>(1, (c.sync.inner_batch + one - 1) / one);

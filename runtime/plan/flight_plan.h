@@ -54,7 +54,7 @@ struct FlightPlan {
 // REQUIRES, here and below: a checked configuration (parse_config), n > 0.
 FlightPlan plan_flight(const RunConfig& config);
 
-// Of a run that is expected to cost more than kPriceWarned: how much, and which key repairs it.
+// What is said of a run that is expected to cost more than kPriceWarned: how much, and which key repairs it.
 std::optional<std::string> price_warning(const RunConfig& config);
 
 // Where "auto" takes less than fills the pipe: why, what that leaves, and what keeps more under way.

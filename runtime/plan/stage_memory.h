@@ -13,8 +13,8 @@ inline constexpr std::size_t kCreditsUsual = 16, kCreditsMax = 64;
 // Bytes of one stage's arrays where most of them live at once, 60 a parameter. All the time: two parameter buffers,
 // anchor, two moments, the outer momentum, two accumulators. While a round is prepared: snapshot or candidate moments,
 // candidate, its own payload or candidate outer momentum, the parts of others, their sum. Beside it: the scratch
-// gradient of a backward, and the image that is made for a joiner or for --save. Not in it: a second image, for who
-// fetches the version before (8 bytes a parameter; 12 with allreduce).
+// gradient of a backward, and the image that is made for a joiner or for --save. Not in it: a second image, for a
+// member that fetches the version before (8 bytes a parameter; 12 with allreduce).
 std::uint64_t stage_bytes(const StageSpec& spec);
 // Bytes that one entry keeps: its kept graph, as the family's row says, and what it was sent and sends.
 std::uint64_t entry_bytes(const StageSpec& spec, std::uint32_t sequences);

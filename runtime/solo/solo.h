@@ -4,7 +4,7 @@
 // same schedule by tokens. A step's learning rate is taken at the tokens committed with it, as a STEP or a closing
 // window of the swarm does.
 //
-// With a delay profile it trains as a swarm would whose gradients are as late (delayed_weights.h). Of the swarm's
+// With a delay profile it trains as a swarm would whose gradients are as late (delayed_weights.h). From the swarm's
 // windows only their size is replayed: rounds and the outer rule are not.
 #include <functional>
 #include <memory>

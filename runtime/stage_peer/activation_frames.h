@@ -2,7 +2,8 @@
 // An activation on its way to the next stage: as a key frame, which needs nothing, and, where the edge's codec is one
 // of differences (compression/delta_codec.h), as a delta frame to what both ends hold of that sample: its *base*.
 // AQ-SGD (Wang et al. 2022): the receiver's forward and the next base are both what the frames reconstruct, never the
-// activation itself, so that the two ends stay equal. Who holds which base: base_book.h. Pure; runs in device jobs.
+// activation itself, so that the two ends stay equal. Which end holds which base: base_book.h. Pure; runs in device
+// jobs.
 #include <cstdint>
 #include <optional>
 

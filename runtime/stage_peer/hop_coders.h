@@ -20,13 +20,13 @@ struct Judged {
   Verdict verdict = Verdict::kFits;
 };
 
-// Of the edges on both sides of a stage, and the bases of one sample there; no codecs: frames need no base.
+// For the edges on both sides of a stage, and the bases of one sample there; no codecs: frames need no base.
 struct ForwardBases {
   std::optional<DeltaCodecs> above{}, below{};
   Base incoming{}, outgoing{};
 };
 
-// Of a forward or an evaluation: an activation from the stage above, one for the stage below.
+// For a forward or an evaluation: an activation from the stage above, one for the stage below.
 class ActivationCoder final : public FrameCoder {
  public:
   // `below` codes what goes on where `bases` has no codecs of differences for it; `seed` is of its rounding. `bound`:
@@ -56,7 +56,7 @@ class ActivationCoder final : public FrameCoder {
   OutgoingActivation made_;
 };
 
-// Of a backward: a gradient from the stage below, one for the stage above.
+// For a backward: a gradient from the stage below, one for the stage above.
 class GradientCoder final : public FrameCoder {
  public:
   GradientCoder(Bytes frame, CodecId above, std::uint64_t seed, NormGuard::Bound bound)

@@ -25,7 +25,7 @@ class Meters {
  public:
   static constexpr Duration kRatePeriod = 2s;
 
-  // Of one microbatch: its targets, and what an activation of it weighs in fp32.
+  // For one microbatch: its targets, and what an activation of it weighs in fp32.
   Meters(std::uint64_t targets, std::uint64_t activation_bytes)
       : targets_(targets), activation_bytes_(activation_bytes) {}
 

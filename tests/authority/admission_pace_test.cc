@@ -1,4 +1,4 @@
-// Who is admitted now and who is asked to come again.
+// Which joiner is admitted now and which is asked to come again.
 #include "authority/admission_pace.h"
 
 #include <gtest/gtest.h>

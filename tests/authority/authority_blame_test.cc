@@ -1,5 +1,5 @@
-// Who is to blame for an attempt that came to nothing: silence, parts that cannot be used, entries that nobody made,
-// commits that no log takes, members too few for their bytes.
+// Which member is to blame for an attempt that came to nothing: silence, parts that cannot be used, entries that nobody
+// made, commits that no log takes, members too few for their bytes.
 #include "common/log.h"
 #include "sim/sim_host.h"
 #include "tests/authority/authority_rig.h"
@@ -156,7 +156,7 @@ TEST_F(AuthorityBlameTest, NobodyIsAwayBecauseWeSlept) {
   }
 }
 
-// Who got it cannot pass its sum on, so the others would wait for that one.
+// The member that got it cannot pass its sum on, so the others would wait for that one.
 TEST_F(AuthorityBlameTest, AMalformedPartIsItsSendersFaultAndEndsTheAttempt) {
   boot();
   serve(3);

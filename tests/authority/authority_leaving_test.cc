@@ -1,4 +1,4 @@
-// Who leaves, and the last rounds of a run.
+// Members that leave, and the last rounds of a run.
 #include "sync/round_budget.h"
 #include "tests/authority/authority_rig.h"
 

@@ -1,5 +1,5 @@
-// What the authority sends of its list: what changed, to who has the rest; nothing when nothing changed. And how the
-// bytes of a second grow with the members.
+// What the authority sends of its list: what changed, to a member that has the rest; nothing when nothing changed. And
+// how the bytes of a second grow with the members.
 #include "tests/authority/authority_rig.h"
 
 namespace shoal {

@@ -31,7 +31,7 @@ class AuthorityMisconductTest : public AuthorityTest {
     std::uint64_t seen = 0;
     std::uint32_t refusals = 0;
     for (int turn = 0; turn < turns && over.empty() && refusals < most; ++turn) {
-      for (const std::uint64_t n : {3, 1, 2}) beat(n, version, 100);  // 3 first: a round begins with who is there
+      for (const std::uint64_t n : {3, 1, 2}) beat(n, version, 100);  // 3 first: a round begins with those there
       loop.run_for(300ms);
       const auto opened = sent_to<RoundOpen>(1);
       if (opened.empty() || opened.back().round.value == seen) continue;

@@ -72,7 +72,7 @@ TEST_F(WishesTest, AStageThatNobodyComesForIsFilledAgainstAWishAfterItsPatience)
   EXPECT_FALSE(sent_to<JoinAnswer>(3)[0].accepted);
 }
 
-// Who asks for nothing is not kept waiting, and a crowd of wishes is no reason to keep more than a few.
+// A joiner that asks for nothing is not kept waiting, and a crowd of wishes is no reason to keep more than a few.
 TEST_F(WishesTest, NoMoreThanSoManyWait) {
   options.stages = 2;
   host.clear();  // the pace of one host's joiners is another matter

@@ -372,7 +372,7 @@ TEST_F(MembershipTest, KnowsTheLastHolderOfAStage) {
   EXPECT_TRUE(membership->last_holder());
 }
 
-// Who leaves is shown as not serving and holds the state until it is gone.
+// A member that leaves is shown as not serving and holds the state until it is gone.
 TEST_F(MembershipTest, AnotherThatLeavesHoldsTheStateToo) {
   join();
   MemberList list = list_of(5, {1, 2});

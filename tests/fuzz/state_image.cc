@@ -1,5 +1,5 @@
-// A stage's state as a donor gave it, loaded into an arena. Who loads one has checked its digest, so only what members
-// agreed on comes so far; the loader does not rely on it.
+// A stage's state as a donor gave it, loaded into an arena. A peer that loads one has checked its digest, so only what
+// members agreed on comes so far; the loader does not rely on it.
 #include "state/state_image.h"
 
 #include <cmath>

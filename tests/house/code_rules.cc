@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <map>
+#include <regex>
 
 namespace shoal {
 namespace {
@@ -259,6 +260,40 @@ void judge_words(const std::string& path, std::string_view text, std::vector<Vio
 std::string code_only(std::string_view text) { return Blanker(text).run(); }
 
 std::vector<FunctionSpan> functions_of(std::string_view text) { return FunctionReader(text).run(); }
+
+std::vector<Violation> judge_comments(const std::string& path, std::string_view text) {
+  static const std::regex kHeadless(
+      "(^|[^A-Za-z])(for|of|from|to|by|with|than|at|against|behind|before|after|without|between) who\\b");
+  static const std::regex kBegins("(^|[.;] )(Who|Whoever|Whom) [a-z]");
+  const bool is_page = path.ends_with(".md");
+  const std::string code = is_page ? std::string() : code_only(text);
+  std::vector<Violation> found;
+  int number = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    ++number;
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    std::size_t from = at;
+    if (!is_page) {  // a comment's two strokes are blanks in the code
+      from = text.find("//", at);
+      const auto quoted = [&] {
+        return std::count(text.begin() + static_cast<std::ptrdiff_t>(at),
+                          text.begin() + static_cast<std::ptrdiff_t>(from), '"') %
+                   2 ==
+               1;
+      };
+      while (from < end && (code[from] != ' ' || quoted())) from = text.find("//", from + 1);
+    }
+    if (from < end && (is_page || text.substr(from, 3) == "// ")) {
+      const std::string comment(text.substr(is_page ? from : from + 3, end - from - (is_page ? 0 : 3)));
+      if (std::regex_search(comment, kHeadless) || std::regex_search(comment, kBegins))
+        found.push_back({path, number, "a who without a noun: say which peer, member or person"});
+      if (!is_page && !path.starts_with("tests/") && comment.starts_with("Of "))
+        found.push_back({path, number, "a comment that begins with 'Of': give the sentence its subject"});
+    }
+    at = end + 1;
+  }
+  return found;
+}
 
 std::vector<Violation> judge_code(const std::string& path, std::string_view text) {
   std::vector<Violation> found;

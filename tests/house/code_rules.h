@@ -25,6 +25,10 @@ struct FunctionSpan {
 };
 std::vector<FunctionSpan> functions_of(std::string_view text);
 
+// Comments in which a *who* has no noun (it stands behind a preposition, or begins the sentence), and in the product
+// those that begin with "Of". A line of a page is judged as a comment.
+std::vector<Violation> judge_comments(const std::string& path, std::string_view text);
+
 // `path` as in judge_file: the words depend on the room, and a few paths are still allowed to be longer.
 std::vector<Violation> judge_code(const std::string& path, std::string_view text);
 

@@ -96,6 +96,20 @@ TEST(CodeRulesTest, RetiredWordsAreFoundWithTheirLines) {
   EXPECT_THAT(complaints("router/a.cc", "if (options_.planted.x || planted_.y) PlantedBugs();\n"), testing::SizeIs(3));
 }
 
+TEST(CodeRulesTest, AWhoHasItsNounAndNoCommentBeginsWithOf) {
+  const auto lines_of = [](const std::string& path, std::string_view text) {
+    std::vector<int> lines;
+    for (const Violation& violation : judge_comments(path, text)) lines.push_back(violation.line);
+    return lines;
+  };
+  EXPECT_THAT(lines_of("a/a.h", "// A list for who asks.\nint x;  // Who asks gets it.\n// Of the list.\n"),
+              ElementsAre(1, 2, 3));
+  EXPECT_THAT(
+      lines_of("a/a.h", "// A peer that asks, and everybody who is there.\nf(\"// Of who\");\n// Often, of whose\n"),
+      IsEmpty());
+  EXPECT_THAT(lines_of("docs/A.md", "Of these.\n| it is told to who asks |\n"), ElementsAre(2));
+}
+
 TEST(CodeRulesTest, WordsThatOnlyResembleThemAreLeftAlone) {
   EXPECT_THAT(complaints("runtime/data/a.cc", "int token = bytes[0];\nTokenFile file; TokenCount tokens;\n"),
               IsEmpty());

@@ -253,13 +253,20 @@ std::vector<Violation> judge_tree(const std::string& root, int* files_read) {
         continue;
       }
       ++*files_read;
-      for (auto* judge : {judge_file, judge_code}) {
+      for (auto* judge : {judge_file, judge_code, judge_comments}) {
         for (Violation& violation : judge(path, *text)) found.push_back(std::move(violation));
       }
       if (!is_free(first_folder(path))) product[path] = *text;
     }
   }
   for (Violation& violation : judge_classes(product)) found.push_back(std::move(violation));
+  for (const std::filesystem::path& folder : {std::filesystem::path(root), std::filesystem::path(root) / "docs"})
+    for (const auto& page : std::filesystem::directory_iterator(folder)) {
+      if (page.path().extension() != ".md") continue;
+      const std::string path = std::filesystem::relative(page.path(), root).generic_string();
+      if (const auto text = read_whole(page.path()))
+        for (Violation& violation : judge_comments(path, *text)) found.push_back(std::move(violation));
+    }
   return found;
 }
 

@@ -1,4 +1,4 @@
-// Whom the launching process dials back, how often and how many at a time.
+// Which joiners the launching process dials back, how often and how many at a time.
 #include "runtime/launch/dial_back.h"
 
 #include <gtest/gtest.h>
@@ -107,7 +107,7 @@ TEST_F(DialBackTest, AFloodOfStrangersDialsNoMoreThanSoManyASecond) {
   EXPECT_GE(static_cast<double>(verdicts.size()), 5 * DialBack::kPerSecond * 0.9) << "and no fewer";
 }
 
-// What a request makes us dial elsewhere costs who sends it more than whom it hits.
+// What a request makes us dial elsewhere costs its sender more than the host that it hits.
 TEST_F(DialBackTest, ElsewhereIsDialledOnlyForWhoPaid) {
   (void)lab.wire(1);
   const Remote joiner{lab.peer(1), Session::of(lab.peer(1), 1), PeerRole::kPeer};

@@ -69,7 +69,7 @@ TEST(CommitBookTest, DroppedIsLostOnceAsTooLate) {
   EXPECT_EQ(kept.book.find(id(0))->stages[0], State::kLost);
 }
 
-// Whoever reports such an entry for a round would make the trainer's log look older than the authority's.
+// A member that reports such an entry for a round would make the trainer's log look older than the authority's.
 TEST(CommitBookTest, AnEntryThatIsNotInADurablePathOfItsStageIsUnfitForARound) {
   Kept kept;
   kept.decide(0);

@@ -56,7 +56,7 @@ class World {
   void drop(TransferId transfer) { dropped_.insert(transfer); }
   void refuse(TransferId transfer) { refused_.insert(transfer); }
   void after(Actor& actor, Duration delay, std::function<void()> act);
-  // Who has this key now: of the trainer its newest life.
+  // The one that has this key now: of the trainer its newest life.
   std::optional<Session> session_of(const PeerId& peer) const;
   const Session& trainer_session() const { return trainer_session_; }
   Duration job_duration();

@@ -1,5 +1,5 @@
-// Who was away at the end of a run hears of it: from a launching process that waits a while, from the directory, from
-// one that is started again for it; and nobody but the run's key ends a run.
+// A peer that was away at the end of a run hears of it: from a launching process that waits a while, from the
+// directory, from one that is started again for it; and nobody but the run's key ends a run.
 #include <gtest/gtest.h>
 
 #include <algorithm>

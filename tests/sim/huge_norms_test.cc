@@ -52,7 +52,7 @@ class HugeNormsTest : public testing::TestWithParam<std::uint16_t> {
   }
 };
 
-// Stage 0 hands activations on, stage 1 gradients. Whoever gets them names the sender and asks another one.
+// Stage 0 hands activations on, stage 1 gradients. The peer that gets them names the sender and asks another one.
 TEST_P(HugeNormsTest, AreRefusedByNameAndTheirSenderRests) {
   const HeardLines heard;
   Swarm swarm(options(GetParam()));

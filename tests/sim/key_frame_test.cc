@@ -19,7 +19,7 @@ class Forgetful final : public DifferenceCodec {
  public:
   Status decode(ByteView frame, const BaseView* base, MutableByteView out) const override {
     const bool forgets = base != nullptr && base->hash % 2 == 0;
-    // Who makes a frame reads it first.
+    // The peer that makes a frame reads it first.
     if (forgets && !made_.insert(crc32c(frame)).second) return make_error(ErrorCode::kGone, "forgotten");
     return DifferenceCodec::decode(frame, base, out);
   }

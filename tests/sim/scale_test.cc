@@ -16,7 +16,7 @@ std::size_t all_members(const Swarm& swarm) {
   return count;
 }
 
-// What peer `index` believes of who takes part.
+// What peer `index` believes of the members.
 std::optional<Epoch> list_of(const Swarm& swarm, std::size_t index) {
   const auto* stage_peer = swarm.peers()[index]->peer->stage_peer();
   if (stage_peer == nullptr) return std::nullopt;

@@ -1,5 +1,6 @@
 #pragma once
-// Who knows the run's name and a process's address, and nothing else; or who speaks with somebody else's key.
+// A stranger that knows the run's name and a process's address, and nothing else; or one that speaks with somebody
+// else's key.
 #include <gtest/gtest.h>
 
 #include <memory>

@@ -102,7 +102,7 @@ TEST(GradientTest, ThroughInt8IsNearAndNotTheSame) {
   std::vector<TensorError> errors[2];
   for (const CodecId codec : {CodecId::kRaw, CodecId::kInt8}) {
     config.wire.forward.codecs = config.wire.backward.codecs = {codec};
-    // Of one step, from one set of weights. Who counted how much of it is the swarm's choice: again, until all did.
+    // From one step and one set of weights. How much of it each counted is the swarm's choice: again, until all did.
     bool judged = false;
     for (int attempt = 0; attempt < kAttemptsMax && !judged; ++attempt) {
       RealSwarm swarm(config);
