@@ -102,7 +102,7 @@ class Authority final : private StageHost {
  private:
   Authority(AuthorityOptions options, AuthorityPort& port, EventLoop& loop, std::unique_ptr<RecordLog> log);
 
-  // ---- authority_replay.cc: the log (also decide()) ----
+  // ---- authority_replay.cc: the log; decide() below is there too ----
   Status restore(const std::vector<LogRecord>& records);
   Status replay(const LogStart& record);
   Status replay(const LogMember& record);
