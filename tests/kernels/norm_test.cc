@@ -4,24 +4,13 @@
 
 #include <cmath>
 #include <limits>
-#include <thread>
 #include <vector>
 
 #include "common/rng.h"
+#include "tests/kernels/scattered_for.h"
 
 namespace shoal {
 namespace {
-
-// Pieces of odd sizes in reverse order, each on a thread of its own: the worst a caller may do.
-ParallelFor scattered_for() {
-  return [](std::size_t count, std::size_t, const std::function<void(std::size_t, std::size_t)>& body) {
-    for (std::size_t end = count; end > 0;) {
-      const std::size_t begin = end > 5 ? end - 5 : 0;
-      std::thread([&] { body(begin, end); }).join();
-      end = begin;
-    }
-  };
-}
 
 TEST(NormTest, SumsInDoubleOverBlocksOfAnySize) {
   Rng rng(1);
