@@ -51,7 +51,7 @@ std::string kept_run_text(const std::string& manifest, const RunConfig& config) 
   const std::size_t at = manifest.find(section);
   SHOAL_CHECK(at != std::string::npos);
   const std::string path =
-      nlohmann::json(std::filesystem::absolute(config.data.path).string()).dump();  // a TOML string as well
+      nlohmann::json(std::filesystem::absolute(config.data.paths.front()).string()).dump();  // a TOML string as well
   return manifest.substr(0, at + section.size()) + "path = " + path + "\n" + manifest.substr(at + section.size());
 }
 
@@ -118,7 +118,8 @@ class LaunchProgram final : private LaunchOwner {
 
  private:
   Status open() {
-    SHOAL_ASSIGN(TokenFile file, TokenFile::open(config_.data.path, config_.token_dtype(), config_.model.vocabulary));
+    SHOAL_ASSIGN(TokenFile file,
+                 TokenFile::open(config_.data.paths.front(), config_.token_dtype(), config_.model.vocabulary));
     SHOAL_ASSIGN(Samples samples, Samples::cut(std::move(file), config_.data.sequences, config_.model.positions));
     samples_ = std::make_unique<Samples>(std::move(samples));
     SHOAL_TRY(check_output());  // before anything is made: nobody could join without the ticket

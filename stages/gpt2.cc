@@ -1,16 +1,16 @@
 // GPT-2's family (Radford et al. 2019): pre-LayerNorm, learned positions, tanh GELU, causal attention; the head is not
 // tied to the embedding. Linear weights are (in, out), the head is (V, d).
-#include <charconv>
 #include <cmath>
 
+#include "stages/json_text.h"
 #include "stages/model_family.h"
 
 namespace shoal {
 namespace {
 
-constexpr double kNormEpsilon = 1e-5;
-constexpr std::uint32_t kWidening = 4;  // the inner width of an MLP is so many times d
 constexpr double kDeviation = 0.02;
+
+std::int64_t inner_of(const ModelSpec& model) { return model.inner == 0 ? std::int64_t{4} * model.dim : model.inner; }
 
 ParameterSpec table(std::string name, Shape shape) {
   return {.name = std::move(name), .shape = std::move(shape), .decays = true, .deviation = kDeviation};
@@ -29,7 +29,7 @@ void append_linear(std::vector<ParameterSpec>& list, const std::string& name, st
 }
 
 std::vector<ParameterSpec> embedding(const ModelSpec& model) {
-  return {table("wte.weight", {model.vocabulary, model.dim}), table("wpe.weight", {model.positions, model.dim})};
+  return {table("wte.weight", {model.vocabulary, model.dim}), table("wpe.weight", {model.context_length(), model.dim})};
 }
 
 std::vector<ParameterSpec> layer(const ModelSpec& model, std::uint32_t number) {
@@ -41,8 +41,8 @@ std::vector<ParameterSpec> layer(const ModelSpec& model, std::uint32_t number) {
   append_linear(list, prefix + "attn.c_attn", d, 3 * d, kDeviation, 3);
   append_linear(list, prefix + "attn.c_proj", d, d, into_residual);
   append_norm(list, prefix + "ln_2", d);
-  append_linear(list, prefix + "mlp.c_fc", d, kWidening * d);
-  append_linear(list, prefix + "mlp.c_proj", kWidening * d, d, into_residual);
+  append_linear(list, prefix + "mlp.c_fc", d, inner_of(model));
+  append_linear(list, prefix + "mlp.c_proj", inner_of(model), d, into_residual);
   return list;
 }
 
@@ -55,37 +55,47 @@ std::vector<ParameterSpec> head(const ModelSpec& model) {
 
 double embedding_cost(const ModelSpec& model) { return 2.0 * model.positions * model.dim; }
 
-// Four d x d products of attention (the fused one counts as three), two of the MLP at 4 d, 2 FLOPs a multiply-add;
+// Four d x d products of attention (the fused one counts as three), two of the MLP, 2 FLOPs a multiply-add;
 // causal attention scores and their product with the values at half of 2 * 2 T T d.
 double layer_cost(const ModelSpec& model) {
   const double d = model.dim, t = model.positions;
-  return 24 * t * d * d + 2 * t * t * d;
+  return 8 * t * d * d + 4 * t * d * static_cast<double>(inner_of(model)) + 2 * t * t * d;
 }
 
 double head_cost(const ModelSpec& model) { return 2.0 * model.positions * model.dim * model.vocabulary; }
 
-// Korthikanti et al. 2022, section 4.1, without the attention matrix and in fp32: 68 B T d bytes.
-std::uint64_t layer_kept(const ModelSpec& model) { return std::uint64_t{17} * model.dim; }
+// Korthikanti et al. 2022, section 4.1, without the attention matrix and in fp32: 68 B T d bytes, of which 8 d floats
+// are the MLP's.
+std::uint64_t layer_kept(const ModelSpec& model) {
+  return std::uint64_t{9} * model.dim + 2 * static_cast<std::uint64_t>(inner_of(model));
+}
 
-// The logits, their softmax, and its gradient.
-std::uint64_t head_kept(const ModelSpec& model) { return std::uint64_t{3} * model.vocabulary; }
+Status check(const ModelSpec& model) {
+  const auto refuse = [](std::string text) {
+    return Status(make_error(ErrorCode::kInput, "model: " + std::move(text)));
+  };
+  if (model.dim % model.heads != 0)
+    return refuse("dim " + std::to_string(model.dim) + " is not a multiple of heads " + std::to_string(model.heads));
+  if (model.key_heads() != model.heads || model.width_of_head() != model.dim / model.heads ||
+      !model.rope_scaling.empty() || model.extras != AttentionExtras::kNone)
+    return refuse("kv_heads, head_width, rope_scaling and attention are of family \"llama\", not of \"gpt2\"");
+  return Status::success();
+}
 
 // What the loader would else take from GPT-2 itself (a head tied to the embedding, another vocabulary, dropout, ids of
 // special tokens) is named.
 std::vector<std::pair<std::string_view, std::string>> architecture(const ModelSpec& model) {
-  char epsilon[32];
-  const std::string_view digits(epsilon, std::to_chars(epsilon, epsilon + sizeof epsilon, kNormEpsilon).ptr);
   return {{"architectures", "[\"GPT2LMHeadModel\"]"},
           {"model_type", "\"gpt2\""},
           {"torch_dtype", "\"float32\""},
           {"vocab_size", std::to_string(model.vocabulary)},
-          {"n_positions", std::to_string(model.positions)},
+          {"n_positions", std::to_string(model.context_length())},
           {"n_embd", std::to_string(model.dim)},
           {"n_layer", std::to_string(model.layers)},
           {"n_head", std::to_string(model.heads)},
-          {"n_inner", std::to_string(kWidening * model.dim)},
+          {"n_inner", std::to_string(inner_of(model))},
           {"activation_function", "\"gelu_pytorch_tanh\""},
-          {"layer_norm_epsilon", std::string(digits)},
+          {"layer_norm_epsilon", json_number(model.norm_epsilon)},
           {"tie_word_embeddings", "false"},
           {"scale_attn_weights", "true"},
           {"scale_attn_by_inverse_layer_idx", "false"},
@@ -106,8 +116,7 @@ constinit const FamilyRow kGpt2Family = {.embedding = embedding,
                                          .layer_cost = layer_cost,
                                          .head_cost = head_cost,
                                          .layer_kept = layer_kept,
-                                         .head_kept = head_kept,
-                                         .architecture = architecture,
-                                         .norm_epsilon = kNormEpsilon};
+                                         .check = check,
+                                         .architecture = architecture};
 
 }  // namespace shoal

@@ -2,28 +2,51 @@
 // Models, and the families that they belong to. A family's row says everything in which it differs from another, but
 // for its layers as tensors (stages/torch_family.h): no other place asks for the name of a parameter. Pure; no torch.
 // Thread: any.
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "common/result.h"
 #include "common/tensor_view.h"
 
 namespace shoal {
 
-enum class ModelFamily : std::uint8_t { kGpt2 = 0 };
-inline constexpr std::string_view kFamilyNames[] = {"gpt2"};  // in RUN.toml and in saved models
+enum class ModelFamily : std::uint8_t { kGpt2 = 0, kLlama = 1 };
+inline constexpr std::string_view kFamilyNames[] = {"gpt2", "llama"};  // in RUN.toml and in saved models
+
+// What a layer of the llama family has beside the common parts. Each stands for a class of Python's transformers.
+enum class AttentionExtras : std::uint8_t {
+  kNone = 0,     // LlamaForCausalLM: Llama 2 and 3, SmolLM, Mistral without its window
+  kQkvBias = 1,  // Qwen2ForCausalLM: biases of queries, keys and values
+  kQkNorm = 2,   // Qwen3ForCausalLM: an RMSNorm over each head of queries and keys
+};
+inline constexpr std::string_view kExtrasNames[] = {"none", "qkv-bias", "qk-norm"};
 
 struct ModelSpec {
   std::uint32_t layers = 0;
-  std::uint32_t dim = 0;  // d; a multiple of heads
+  std::uint32_t dim = 0;  // d
   std::uint32_t heads = 0;
   std::uint32_t positions = 0;   // T: tokens of one sequence
   std::uint32_t vocabulary = 0;  // V
   std::uint64_t seed = 0;        // of the initialisation
   ModelFamily family = ModelFamily::kGpt2;
+  std::uint32_t context = 0;     // positions that the model can tell apart, at least T; 0: T
+  std::uint32_t kv_heads = 0;    // heads of keys and values, a divisor of heads; 0: heads
+  std::uint32_t head_width = 0;  // of one head; 0: d / heads
+  std::uint32_t inner = 0;       // width of an MLP; 0: its family's usual one
+  double norm_epsilon = 1e-5;
+  double rope_theta = 10000;  // llama: base of the rotation's wave lengths
+  // llama: {factor, low_freq_factor, high_freq_factor, original positions} of Llama 3's scaling; empty: none.
+  std::vector<double> rope_scaling{};
+  AttentionExtras extras = AttentionExtras::kNone;
   auto operator<=>(const ModelSpec&) const = default;
+
+  std::uint32_t context_length() const { return context == 0 ? positions : context; }
+  std::uint32_t key_heads() const { return kv_heads == 0 ? heads : kv_heads; }
+  std::uint32_t width_of_head() const { return head_width == 0 ? dim / heads : head_width; }
 };
 
 struct ParameterSpec {
@@ -46,18 +69,21 @@ struct FamilyRow {
   double (*embedding_cost)(const ModelSpec& model);
   double (*layer_cost)(const ModelSpec& model);
   double (*head_cost)(const ModelSpec& model);
-  // Floats that the graph of a part keeps of one token until its backward.
+  // Floats that the graph of a layer keeps of one token until its backward.
   std::uint64_t (*layer_kept)(const ModelSpec& model);
-  std::uint64_t (*head_kept)(const ModelSpec& model);
+  // What the common checks of split_model() do not see. ERRORS: kInput.
+  Status (*check)(const ModelSpec& model);
   // The entries of config.json, from which Python's transformers takes the architecture: key, value as JSON.
   std::vector<std::pair<std::string_view, std::string>> (*architecture)(const ModelSpec& model);
-  double norm_epsilon;
 };
 
-extern const FamilyRow kGpt2Family;
+extern const FamilyRow kGpt2Family, kLlamaFamily;
+
+// Rows of logits that the last stage has in memory at a time: some 32 MiB of them.
+inline std::uint32_t loss_rows(const ModelSpec& model) { return std::max(16u, (8u << 20) / model.vocabulary); }
 
 inline const FamilyRow& row_of(ModelFamily family) {
-  static constexpr const FamilyRow* kRows[] = {&kGpt2Family};
+  static constexpr const FamilyRow* kRows[] = {&kGpt2Family, &kLlamaFamily};
   static_assert(std::size(kRows) == std::size(kFamilyNames));
   return *kRows[static_cast<std::size_t>(family)];
 }

@@ -3,6 +3,7 @@
 
 #include "common/byte_codec.h"
 #include "common/check.h"
+#include "stages/json_text.h"
 #include "stages/safetensors.h"
 
 namespace shoal {
@@ -26,25 +27,6 @@ const char* name_of(DType dtype) {
   return "";
 }
 
-std::string quoted(const std::string& text) {
-  static constexpr char kHex[] = "0123456789abcdef";
-  std::string out = "\"";
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (byte < 0x20) {
-      out += "\\u00";
-      out += kHex[byte >> 4];
-      out += kHex[byte & 15];
-    } else {
-      out += c;
-    }
-  }
-  return out + '"';
-}
-
 std::string json_of(const StringMap& metadata, const std::vector<NamedTensor>& tensors) {
   StringMap all = metadata;
   all["format"] = "pt";
@@ -53,12 +35,12 @@ std::string json_of(const StringMap& metadata, const std::vector<NamedTensor>& t
   for (const auto& [key, value] : all) {
     if (!first) json += ',';
     first = false;
-    json += quoted(key) + ':' + quoted(value);
+    json += json_string(key) + ':' + json_string(value);
   }
   json += '}';
   std::size_t offset = 0;
   for (const NamedTensor& entry : tensors) {
-    json += ',' + quoted(entry.name) + ":{\"dtype\":\"" + name_of(entry.tensor.dtype) + "\",\"shape\":[";
+    json += ',' + json_string(entry.name) + ":{\"dtype\":\"" + name_of(entry.tensor.dtype) + "\",\"shape\":[";
     for (std::size_t i = 0; i < entry.tensor.shape.size(); ++i) {
       if (i > 0) json += ',';
       json += std::to_string(entry.tensor.shape[i]);

@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <type_traits>
 
 #include "common/check.h"
 #include "common/os/posix_file.h"
 #include "kernels/accumulate.h"
+#include "stages/json_text.h"
 #include "stages/safetensors.h"
 
 namespace shoal {
@@ -17,8 +20,30 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kIndexBytesMax = 64u << 20;
 
-// The family stands there only when it is another than the first: files that older programs wrote have none.
+// Family and shape's extras stand there only when they are others than the usual ones: files that older programs wrote
+// have none.
 constexpr char kFamilyKey[] = "shoal.family";
+
+template <class Each>
+void for_each_extra(const Each& each) {
+  each("shoal.context", &ModelSpec::context);
+  each("shoal.kv_heads", &ModelSpec::kv_heads);
+  each("shoal.head_width", &ModelSpec::head_width);
+  each("shoal.inner", &ModelSpec::inner);
+  each("shoal.norm_epsilon", &ModelSpec::norm_epsilon);
+  each("shoal.rope_theta", &ModelSpec::rope_theta);
+  each("shoal.rope_scaling", &ModelSpec::rope_scaling);
+  each("shoal.attention", &ModelSpec::extras);
+}
+
+std::string text_of(std::uint32_t value) { return std::to_string(value); }
+std::string text_of(double value) { return json_number(value); }
+std::string text_of(AttentionExtras extras) { return std::string(kExtrasNames[static_cast<std::size_t>(extras)]); }
+std::string text_of(const std::vector<double>& values) {
+  std::string text;
+  for (const double value : values) text += (text.empty() ? "" : ",") + json_number(value);
+  return text;
+}
 
 StringMap metadata_of(const StageSpec& spec) {
   StringMap metadata{{"shoal.format", "1"},
@@ -34,6 +59,9 @@ StringMap metadata_of(const StageSpec& spec) {
                      {"shoal.end_layer", std::to_string(spec.end_layer)}};
   const std::string_view family = kFamilyNames[static_cast<std::size_t>(spec.model.family)];
   if (family != kFamilyNames[0]) metadata[kFamilyKey] = family;
+  for_each_extra([&, usual = ModelSpec{}](const char* key, auto member) {
+    if (spec.model.*member != usual.*member) metadata[key] = text_of(spec.model.*member);
+  });
   return metadata;
 }
 
@@ -48,14 +76,47 @@ Result<ModelFamily> family_of(const StringMap& metadata) {
 }
 
 template <class T>
+requires std::is_arithmetic_v<T>
+bool read_text(std::string_view text, T& out) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
+  if constexpr (std::is_floating_point_v<T>) {
+    if (!std::isfinite(out)) return false;
+  }
+  return error == std::errc() && end == text.data() + text.size();
+}
+bool read_text(std::string_view text, std::vector<double>& out) {
+  for (std::size_t at = 0; at <= text.size() && out.size() <= 4;) {
+    const std::size_t end = std::min(text.find(',', at), text.size());
+    if (!read_text(text.substr(at, end - at), out.emplace_back())) return false;
+    at = end + 1;
+  }
+  return out.size() <= 4;
+}
+bool read_text(std::string_view text, AttentionExtras& out) {
+  const auto* name = std::ranges::find(kExtrasNames, text);
+  out = static_cast<AttentionExtras>(name - kExtrasNames);
+  return name != std::end(kExtrasNames);
+}
+
+Error unreadable(const char* key) {
+  return make_error(ErrorCode::kMalformed, std::string("stage file: metadata ") + key + " is not a value in range");
+}
+
+template <class T>
 Status read_number(const StringMap& metadata, const char* key, T& out) {
   const auto found = metadata.find(key);
   if (found == metadata.end())
     return make_error(ErrorCode::kMalformed, std::string("stage file: metadata lacks ") + key);
-  const std::string& text = found->second;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
-  if (error == std::errc() && end == text.data() + text.size()) return Status::success();
-  return make_error(ErrorCode::kMalformed, std::string("stage file: metadata ") + key + " is not a number in range");
+  return read_text(found->second, out) ? Status::success() : Status(unreadable(key));
+}
+
+Status read_extras(const StringMap& metadata, ModelSpec& model) {
+  Status read;
+  for_each_extra([&](const char* key, auto member) {
+    const auto found = metadata.find(key);
+    if (found != metadata.end() && !read_text(found->second, model.*member)) read = unreadable(key);
+  });
+  return read;
 }
 
 Result<StageSpec> spec_of(const StringMap& metadata) {
@@ -75,6 +136,7 @@ Result<StageSpec> spec_of(const StringMap& metadata) {
   SHOAL_TRY(read_number(metadata, "shoal.stages", spec.stages));
   SHOAL_TRY(read_number(metadata, "shoal.first_layer", spec.first_layer));
   SHOAL_TRY(read_number(metadata, "shoal.end_layer", spec.end_layer));
+  SHOAL_TRY(read_extras(metadata, spec.model));
   const Result<std::vector<StageSpec>> model = split_model(spec.model, 1);
   if (!model.ok()) return make_error(ErrorCode::kMalformed, "stage file: " + model.error().message);
   if (spec.stage.value >= spec.stages || spec.first_layer >= spec.end_layer || spec.end_layer > spec.model.layers) {

@@ -68,10 +68,12 @@ Status check_model(const ModelSpec& model, std::uint16_t stages) {
     if (value > kExtentMax) return refuse(std::string("model: ") + name + " is beyond " + std::to_string(kExtentMax));
   }
   if (model.layers > kLayersMax) return refuse("model: more than " + std::to_string(kLayersMax) + " layers");
-  if (model.dim % model.heads != 0) {
-    return refuse("model: dim " + std::to_string(model.dim) + " is not a multiple of heads " +
-                  std::to_string(model.heads));
-  }
+  if (model.context_length() < model.positions || model.context_length() > kExtentMax)
+    return refuse("model: context " + std::to_string(model.context) + " is below positions " +
+                  std::to_string(model.positions) + " or beyond " + std::to_string(kExtentMax));
+  if (model.inner > kExtentMax || model.head_width > kExtentMax)
+    return refuse("model: inner or head_width is beyond " + std::to_string(kExtentMax));
+  SHOAL_TRY(row_of(model.family).check(model));
   if (stages == 0) return refuse("model: at least one stage is needed");
   if (stages > model.layers) {
     return refuse("model: " + std::to_string(stages) + " stages need at least as many layers, the model has " +

@@ -1,10 +1,8 @@
 #include "stages/torch_executor.h"
 
 #include <ATen/Parallel.h>
-#include <ATen/core/Reduction.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/isfinite.h>
@@ -19,6 +17,7 @@
 
 #include "common/check.h"
 #include "kernels/accumulate.h"
+#include "stages/chunked_loss.h"
 #include "stages/muon.h"
 #include "stages/torch_device.h"
 #include "stages/torch_family.h"
@@ -96,7 +95,7 @@ at::Tensor token_columns(const HostTensor& tokens, std::int64_t first) {
 struct TorchExecutor::TorchGraph : WindowedExecutor::Graph {
   std::vector<at::Tensor>
       inputs;         // what gradients are wanted of: the parameters in arena order, then the input activation if any
-  at::Tensor output;  // (B, T, d), or the targets' losses (B * T) on the last stage
+  at::Tensor output;  // (B, T, d), or the sum of the losses on the last stage
 };
 
 TorchExecutor::TorchExecutor(const StageSpec& spec, const std::string& device, const TorchOptions& options)
@@ -144,24 +143,26 @@ Result<WindowedExecutor::Computed> TorchExecutor::run_layers(const StageInput& i
     const auto found = std::ranges::equal_range(parameters_, number, {}, &ParameterSpec::part);
     return leaves.subspan(static_cast<std::size_t>(found.begin() - parameters_.begin()), found.size());
   };
+  const TokenPlaces places = family.places(model, 0, model.positions, arena_.flat(weights).options());
   at::Tensor x;
   if (spec().is_first()) {
-    x = family.embed(model, token_columns(input.tokens, 0).to(arena_.device()), part(0));
+    x = family.embed(model, token_columns(input.tokens, 0).to(arena_.device()), places, part(0));
   } else {
     x = to_device(input.activation);
     if (keep_graph) x.requires_grad_(true);
     graph->inputs.push_back(x);
   }
   for (std::uint32_t layer = spec().first_layer; layer < spec().end_layer; ++layer)
-    x = family.layer(model, x, part(1 + layer));
+    x = family.layer(model, x, places, part(1 + layer), nullptr);
   Computed computed;
   computed.output.targets = static_cast<std::uint64_t>(sequences_of(input)) * model.positions;
   if (spec().is_last()) {
-    const at::Tensor logits = family.logits(model, x, part(1 + model.layers));
+    const auto head = part(1 + model.layers);
     const at::Tensor targets = token_columns(input.tokens, 1).to(arena_.device()).view({-1});
-    // Not reduced, so that the sum can be taken in double.
-    graph->output = at::cross_entropy_loss(logits, targets, {}, at::Reduction::None);
-    const at::Tensor losses = graph->output.detach().cpu();
+    const ChunkedLoss loss =
+        chunked_cross_entropy(family.final_norm(model, x, head), head.back(), targets, loss_rows(model));
+    graph->output = loss.sum;
+    const at::Tensor losses = loss.losses.cpu();  // so that the sum can be taken in double
     SHOAL_TRY(screen(floats_of(losses), input.microbatch, "loss"));
     for (const float loss : floats_of(losses)) computed.output.loss_sum += loss;
   } else {

@@ -2,29 +2,43 @@
 // The layers of each family as functions over tensors: differentiable, without state, any device and floating type.
 // Shapes: B sequences, T positions, d dim, V vocabulary. `weights` are the part's, in the order of the family's row
 // (stages/model_family.h). Thread: any; exceptions of the tensor library pass through (torch_executor.cc stops them).
+#include <ATen/core/Tensor.h>
+
 #include <span>
 
 #include "stages/model_family.h"
 
-namespace at {
-class Tensor;
-}
-
 namespace shoal {
 
-struct TorchFamily {
-  // (B, T) int64 tokens -> (B, T, d).
-  at::Tensor (*embed)(const ModelSpec& model, const at::Tensor& tokens, std::span<const at::Tensor> weights);
-  // One layer, (B, T, d) -> (B, T, d).
-  at::Tensor (*layer)(const ModelSpec& model, const at::Tensor& x, std::span<const at::Tensor> weights);
-  // Final norm and head, (B, T, d) -> logits (B * T, V).
-  at::Tensor (*logits)(const ModelSpec& model, const at::Tensor& x, std::span<const at::Tensor> weights);
+// Where a pass's tokens stand in their sequences; made once, read by every layer.
+struct TokenPlaces {
+  std::int64_t first = 0;     // place of the first one
+  at::Tensor cosines, sines;  // llama: (T, width of a head / 2), of each place's rotations; else undefined
 };
 
-extern const TorchFamily kGpt2Layers;
+// Keys and values of the tokens that a layer has seen, (B, heads of keys, places, width of a head); undefined before
+// the first. A pass appends its own.
+struct LayerCache {
+  at::Tensor keys, values;
+};
+
+struct TorchFamily {
+  // Of the tokens [first, first + count) in the floating type and on the device of `like`.
+  TokenPlaces (*places)(const ModelSpec& model, std::int64_t first, std::int64_t count, const at::TensorOptions& like);
+  // (B, T) int64 tokens -> (B, T, d).
+  at::Tensor (*embed)(const ModelSpec& model, const at::Tensor& tokens, const TokenPlaces& places,
+                      std::span<const at::Tensor> weights);
+  // One layer, (B, T, d) -> (B, T, d). `cache`: null in training; else the tokens also attend to those that it holds.
+  at::Tensor (*layer)(const ModelSpec& model, const at::Tensor& x, const TokenPlaces& places,
+                      std::span<const at::Tensor> weights, LayerCache* cache);
+  // The norm in front of the head, (B, T, d) -> (B * T, d). The head itself, (V, d), is the last of `weights`.
+  at::Tensor (*final_norm)(const ModelSpec& model, const at::Tensor& x, std::span<const at::Tensor> weights);
+};
+
+extern const TorchFamily kGpt2Layers, kLlamaLayers;
 
 inline const TorchFamily& layers_of(ModelFamily family) {
-  static constexpr const TorchFamily* kRows[] = {&kGpt2Layers};
+  static constexpr const TorchFamily* kRows[] = {&kGpt2Layers, &kLlamaLayers};
   static_assert(std::size(kRows) == std::size(kFamilyNames));
   return *kRows[static_cast<std::size_t>(family)];
 }

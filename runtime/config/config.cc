@@ -8,13 +8,9 @@
 namespace shoal {
 
 ModelSpec RunConfig::model_spec() const {
-  return {.layers = model.layers,
-          .dim = model.dim,
-          .heads = model.heads,
-          .positions = model.positions,
-          .vocabulary = model.vocabulary,
-          .seed = run.seed,
-          .family = model.family};
+  ModelSpec spec = model;
+  spec.seed = run.seed;
+  return spec;
 }
 
 DType RunConfig::token_dtype() const {

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/crypto/hash.h"
 #include "common/result.h"
 #include "common/rule_id.h"
 #include "common/tensor_view.h"
@@ -46,12 +47,18 @@ struct RunSection {
   std::string name;
   std::uint64_t seed = 0;
 };
-struct ModelSection {
-  ModelFamily family = ModelFamily::kGpt2;
-  std::uint32_t layers = 0, dim = 0, heads = 0, positions = 0, vocabulary = 0;
+struct ModelSection : ModelSpec {  // its seed is run.seed
+  std::string from;                // local: a folder of transformers, whose model it is; empty: from the seed
+  std::vector<Digest> weights;     // of each stage's first state; empty: from the seed
 };
 struct SamplesSection {
-  std::string path;  // local: not in the manifest; relative to the file that names it
+  // Local, not in the manifest; relative to the file that names them.
+  std::vector<std::string> paths;
+  std::string validation;                // empty: the last tenth of the others
+  std::string tokenizer;                 // empty: none is known
+  std::vector<double> weights;           // of the files among the training samples; empty: by their sizes
+  std::vector<Digest> digests;           // of the files, the validation's last; empty: those that `paths` name
+  std::vector<Digest> tokenizer_digest;  // one, or none
   TokenWidth width = TokenWidth::kU8;
   std::uint32_t sequences = 0;           // B: windows of one microbatch
   std::uint64_t validation_samples = 0;  // at most this many of the last tenth; 0 = all of it
@@ -119,6 +126,12 @@ struct EndSection {
   std::uint64_t tokens = 0, steps = 0;
 };  // whichever comes first; 0 = no such limit; both 0 = until stopped
 
+struct ReportSection {             // local
+  std::uint64_t sample_every = 0;  // validations between two continuations that are shown; 0 = none
+  std::uint64_t sample_tokens = 0;
+  std::string sample_prompt;
+};
+
 struct RunConfig {
   RunSection run;
   ModelSection model;
@@ -133,6 +146,7 @@ struct RunConfig {
   AdmissionSection admission;
   ExecutorSection executor;
   EndSection end;
+  ReportSection report;
 
   ModelSpec model_spec() const;
   DType token_dtype() const;

@@ -26,6 +26,7 @@ constexpr InManifest kLocal = InManifest::kNever, kShared = InManifest::kAlways,
 
 #define SHOAL_SLOT(member) [](RunConfig& c) -> OptionSlot { return &c.member; }
 #define SHOAL_CHOICE(member, names) [](RunConfig& c) -> OptionSlot { return choice(c.member, names); }
+#define SHOAL_TEXTS(member) [](RunConfig& c) -> OptionSlot { return TextsSlot{&c.member}; }
 #define SHOAL_CHOICES(member, names) [](RunConfig& c) -> OptionSlot { return ChoicesSlot{&c.member, names}; }
 
 // clang-format off
@@ -35,12 +36,27 @@ constexpr OptionRow kTable[] = {
 
     {"model", "family", SHOAL_CHOICE(model.family, kFamilyNames), "\"gpt2\"", 0, 0, kLater, "whose layers the model has"},
     {"model", "layers", SHOAL_SLOT(model.layers), "", 1, 1024, kShared, "decoder layers of the whole model"},
-    {"model", "dim", SHOAL_SLOT(model.dim), "", 2, 65536, kShared, "width d, a multiple of heads"},
+    {"model", "dim", SHOAL_SLOT(model.dim), "", 2, 65536, kShared, "width d, a multiple of heads unless head_width is given"},
     {"model", "heads", SHOAL_SLOT(model.heads), "", 1, 1024, kShared, "attention heads"},
     {"model", "positions", SHOAL_SLOT(model.positions), "", 1, 65536, kShared, "T: tokens of one sequence"},
     {"model", "vocabulary", SHOAL_SLOT(model.vocabulary), "256", 2, 262144, kShared, "V: token ids are below it"},
+    {"model", "from", SHOAL_SLOT(model.from), "\"\"", 0, 4096, kLocal, "folder of a model as transformers saves it: its shapes and first weights; only the launching machine needs it"},
+    {"model", "context", SHOAL_SLOT(model.context), "0", 0, 1 << 24, kLater, "positions that the model can tell apart; 0 = those of one sequence"},
+    {"model", "kv_heads", SHOAL_SLOT(model.kv_heads), "0", 0, 1024, kLater, "llama: heads of keys and values; 0 = heads"},
+    {"model", "head_width", SHOAL_SLOT(model.head_width), "0", 0, 65536, kLater, "llama: width of one head; 0 = dim / heads"},
+    {"model", "inner", SHOAL_SLOT(model.inner), "0", 0, 1 << 20, kLater, "width of an MLP; 0 = 4 dim (gpt2), 8/3 dim (llama)"},
+    {"model", "norm_epsilon", SHOAL_SLOT(model.norm_epsilon), "1e-05", 1e-12, 1e-2, kLater, "added to the variance that a norm divides by"},
+    {"model", "rope_theta", SHOAL_SLOT(model.rope_theta), "10000", 1, 1e9, kLater, "llama: base of the rotary positions"},
+    {"model", "rope_scaling", SHOAL_SLOT(model.rope_scaling), "[]", 0, 4, kLater, "llama: [factor, low_freq_factor, high_freq_factor, original positions] of Llama 3; [] = none"},
+    {"model", "attention", SHOAL_CHOICE(model.extras, kExtrasNames), "\"none\"", 0, 0, kLater, "llama: qkv-bias as Qwen2 has it, qk-norm as Qwen3"},
+    {"model", "weights", SHOAL_SLOT(model.weights), "[]", 0, 256, kLater, "digests of each stage's first weights; launch writes them"},
 
-    {"data", "path", SHOAL_SLOT(data.path), "", 1, 4096, kLocal, "token file, relative to this file"},
+    {"data", "path", SHOAL_TEXTS(data.paths), "", 1, 4096, kLocal, "token file, relative to this file; or a list of them"},
+    {"data", "weights", SHOAL_SLOT(data.weights), "[]", 0, 64, kLater, "share of each file in the training samples; [] = by size"},
+    {"data", "validation", SHOAL_SLOT(data.validation), "\"\"", 0, 4096, kLocal, "a token file for validation; empty = the last tenth of path"},
+    {"data", "tokenizer", SHOAL_SLOT(data.tokenizer), "\"\"", 0, 4096, kLocal, "the tokenizer.json that made the ids"},
+    {"data", "digests", SHOAL_SLOT(data.digests), "[]", 0, 65, kLater, "of the files; launch writes them"},
+    {"data", "tokenizer_digest", SHOAL_SLOT(data.tokenizer_digest), "[]", 0, 1, kLater, "of the tokenizer; launch writes it"},
     {"data", "width", SHOAL_CHOICE(data.width, kWidthNames), "\"u8\"", 0, 0, kShared, "bytes, or little-endian ids of 16 or 32 bits"},
     {"data", "sequences", SHOAL_SLOT(data.sequences), "4", 1, 4096, kShared, "B: windows of one microbatch"},
     {"data", "validation_samples", SHOAL_SLOT(data.validation_samples), "0", 0, kCountMax, kShared, "at most this many of the last tenth; 0 = all"},
@@ -99,10 +115,15 @@ constexpr OptionRow kTable[] = {
 
     {"end", "tokens", SHOAL_SLOT(end.tokens), "0", 0, kCountMax, kShared, "the run ends here; 0 = no such limit"},
     {"end", "steps", SHOAL_SLOT(end.steps), "0", 0, kStepsMax, kShared, "or here"},
+
+    {"report", "sample_every", SHOAL_SLOT(report.sample_every), "0", 0, 1e6, kLocal, "validations between two continuations that launch shows; 0 = none"},
+    {"report", "sample_tokens", SHOAL_SLOT(report.sample_tokens), "48", 1, 4096, kLocal, "tokens of one"},
+    {"report", "sample_prompt", SHOAL_SLOT(report.sample_prompt), "\"\"", 0, 4096, kLocal, "what it continues; empty = a document's beginning"},
 };
 // clang-format on
 #undef SHOAL_SLOT
 #undef SHOAL_CHOICE
+#undef SHOAL_TEXTS
 #undef SHOAL_CHOICES
 
 // Levenshtein's distance with adjacent swaps (optimal string alignment).
@@ -163,6 +184,8 @@ std::string type_text(const OptionRow& row) {
   if (std::holds_alternative<std::vector<std::uint32_t>*>(slot)) return "list of integers";
   if (std::holds_alternative<std::vector<double>*>(slot)) return "list of numbers";
   if (std::holds_alternative<std::vector<PeerId>*>(slot)) return "list of keys";
+  if (std::holds_alternative<std::vector<Digest>*>(slot)) return "list of digests";
+  if (std::holds_alternative<TextsSlot>(slot)) return "text, or a list of them";
   if (const ChoiceSlot* choice = std::get_if<ChoiceSlot>(&slot)) return "one of " + joined(choice->names);
   if (const ChoicesSlot* choices = std::get_if<ChoicesSlot>(&slot))
     return "one of " + joined(choices->names) + ", or a list of them";

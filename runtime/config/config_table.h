@@ -21,9 +21,14 @@ struct ChoicesSlot {
   EdgeCodecs* value;
   std::span<const std::string_view> names;
 };
-using OptionSlot = std::variant<std::string*, std::uint16_t*, std::uint32_t*, std::uint64_t*, double*, ChoiceSlot,
-                                ChoicesSlot, std::vector<std::uint32_t>*, std::vector<double>*, std::vector<PeerId>*,
-                                Auto<double>*, Auto<std::uint32_t>*, Auto<std::vector<double>>*>;
+// A text, or a list of them.
+struct TextsSlot {
+  std::vector<std::string>* value;
+};
+using OptionSlot =
+    std::variant<std::string*, TextsSlot, std::uint16_t*, std::uint32_t*, std::uint64_t*, double*, ChoiceSlot,
+                 ChoicesSlot, std::vector<std::uint32_t>*, std::vector<double>*, std::vector<PeerId>*,
+                 std::vector<Digest>*, Auto<double>*, Auto<std::uint32_t>*, Auto<std::vector<double>>*>;
 
 // Whether the manifest has an option. What came after the first manifests stands there only with another value than its
 // default, so that theirs stay what they are.

@@ -146,6 +146,39 @@ Status assign(const OptionRow& row, const toml::node& node, std::vector<PeerId>*
   return {};
 }
 
+Status assign(const OptionRow& row, const toml::node& node, std::vector<Digest>* out) {
+  const toml::array* list = node.as_array();
+  if (list == nullptr) return wrong_type(row);
+  SHOAL_TRY(check_bound(row, static_cast<double>(list->size()), " items"));
+  out->clear();
+  for (const toml::node& item : *list) {
+    const auto value = item.value<std::string>();
+    if (!value) return wrong_type(row);
+    const auto digest = parse_hex32(*value);
+    if (!digest.ok()) return input_error(name_of(row) + ": " + digest.error().message);
+    out->push_back(Digest{digest.value()});
+  }
+  return {};
+}
+
+Status assign(const OptionRow& row, const toml::node& node, TextsSlot out) {
+  constexpr std::size_t kListMax = 64;
+  const toml::array* list = node.as_array();
+  out.value->clear();
+  const auto add = [&](const toml::node& one) -> Status {
+    std::string text;
+    SHOAL_TRY(assign(row, one, &text));
+    out.value->push_back(std::move(text));
+    return {};
+  };
+  if (list == nullptr) return add(node);
+  if (list->empty() || list->size() > kListMax)
+    return input_error(name_of(row) + " lists " + std::to_string(list->size()) + " texts: allowed is 1 to " +
+                       std::to_string(kListMax));
+  for (const toml::node& one : *list) SHOAL_TRY(add(one));
+  return {};
+}
+
 template <class Value>
 Status assign(const OptionRow& row, const toml::node& node, Auto<Value>* out) {
   if (!node.is_string()) {
@@ -294,9 +327,15 @@ template <class Value>
 std::string text_of(const Auto<Value>* value) {
   return value->given ? text_of(&*value->given) : "\"auto\"";
 }
-std::string text_of(const std::vector<PeerId>* list) {
+template <class Key>
+requires std::is_same_v<Key, PeerId> || std::is_same_v<Key, Digest> std::string text_of(const std::vector<Key>* list) {
   std::string text = "[";
-  for (const PeerId& key : *list) text += (text.size() > 1 ? ", \"" : "\"") + hex_of(key) + "\"";
+  for (const Key& key : *list) text += (text.size() > 1 ? ", \"" : "\"") + hex_of(key) + "\"";
+  return text + "]";
+}
+std::string text_of(TextsSlot texts) {
+  std::string text = "[";
+  for (const std::string& one : *texts.value) text += (text.size() > 1 ? ", \"" : "\"") + one + "\"";
   return text + "]";
 }
 
@@ -322,8 +361,12 @@ Result<RunConfig> load_config(const std::string& path) {
   if (!bytes.ok() && bytes.code() == ErrorCode::kTooLarge) return too_large(path);
   if (!bytes.ok()) return bytes.error();
   SHOAL_ASSIGN(RunConfig config, parse_config({reinterpret_cast<const char*>(bytes->data()), bytes->size()}, path));
-  const std::filesystem::path tokens = config.data.path;
-  if (tokens.is_relative()) config.data.path = (std::filesystem::path(path).parent_path() / tokens).string();
+  const auto beside = [&](std::string& named) {
+    const std::filesystem::path given = named;
+    if (!named.empty() && given.is_relative()) named = (std::filesystem::path(path).parent_path() / given).string();
+  };
+  for (std::string& named : config.data.paths) beside(named);
+  for (std::string* named : {&config.data.validation, &config.data.tokenizer, &config.model.from}) beside(*named);
   return config;
 }
 

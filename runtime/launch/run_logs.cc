@@ -59,9 +59,10 @@ Status RunLogs::check_both_there() const {
 Status RunLogs::check_text(const LaunchOptions& options, const Samples& samples) const {
   const auto& before = book_.life();
   if (!before || (before->text == text_ && before->samples == samples.count())) return {};
-  return make_error(ErrorCode::kInput, "token file " + options.config.data.path + " is not the one that the run in " +
-                                           folder_ + " was begun with (BLAKE2b " + hex_of(text_).substr(0, 16) +
-                                           ", it was " + hex_of(before->text).substr(0, 16) +
+  return make_error(ErrorCode::kInput, "token file " + options.config.data.paths.front() +
+                                           " is not the one that the run in " + folder_ + " was begun with (BLAKE2b " +
+                                           hex_of(text_).substr(0, 16) + ", it was " +
+                                           hex_of(before->text).substr(0, 16) +
                                            "). HINT: put the old file back, or name it as [data] path in " + folder_ +
                                            "/run.toml; another text takes a new run in another --dir");
 }

@@ -20,9 +20,14 @@ std::uint64_t stage_bytes(const StageSpec& spec) { return kArrays * kFloat * par
 std::uint64_t entry_bytes(const StageSpec& spec, std::uint32_t sequences) {
   const FamilyRow& row = row_of(spec.model.family);
   const std::uint64_t layers = spec.end_layer - spec.first_layer;
-  const std::uint64_t of_token = layers * row.layer_kept(spec.model) + std::uint64_t{4} * spec.model.dim +
-                                 (spec.is_last() ? row.head_kept(spec.model) : 0);
-  return of_token * sequences * spec.model.positions * kFloat;
+  const std::uint64_t of_token = layers * row.layer_kept(spec.model) + std::uint64_t{4} * spec.model.dim;
+  const std::uint64_t tokens = std::uint64_t{sequences} * spec.model.positions;
+  // The last stage: a piece of logits, its softmax, and the head's gradient (stages/chunked_loss.h).
+  const std::uint64_t of_loss =
+      spec.is_last() ? 2 * std::min<std::uint64_t>(tokens, loss_rows(spec.model)) * spec.model.vocabulary +
+                           std::uint64_t{spec.model.vocabulary} * spec.model.dim
+                     : 0;
+  return (of_token * tokens + of_loss) * kFloat;
 }
 
 std::uint64_t bases_bytes(const RunConfig& config, const StageSpec& spec) {

@@ -164,7 +164,8 @@ class Solo {
 
 Result<SoloResult> run_solo(const SoloOptions& options) {
   const RunConfig& config = options.config;
-  SHOAL_ASSIGN(TokenFile file, TokenFile::open(config.data.path, config.token_dtype(), config.model.vocabulary));
+  SHOAL_ASSIGN(TokenFile file,
+               TokenFile::open(config.data.paths.front(), config.token_dtype(), config.model.vocabulary));
   SHOAL_ASSIGN(Samples samples, Samples::cut(std::move(file), config.data.sequences, config.model.positions));
   SHOAL_ASSIGN(StageChain chain, StageChain::make(config, options.factory));
   std::optional<DelayedWeights> delayed;

@@ -17,7 +17,7 @@ TEST(HopSettingTest, ItsRunFileIsOneThatShoalReads) {
   setting.codec = "int8";
   const auto config = parse_config(hop_toml(setting), "hop");
   ASSERT_TRUE(config.ok()) << config.error().message;
-  EXPECT_EQ(config->data.path, setting.text);
+  EXPECT_EQ(config->data.paths.front(), setting.text);
   EXPECT_EQ(config->wire.forward.at(StageId(0)), CodecId::kInt8);
   EXPECT_EQ(config->wire.backward.at(StageId(0)), CodecId::kInt8);
   EXPECT_EQ(config->sync.rule, RuleId::kAllreduce);

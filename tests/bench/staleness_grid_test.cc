@@ -37,7 +37,7 @@ TEST(StalenessGridTest, ItsRunFileIsOneThatShoalReads) {
   EXPECT_THAT(*toml, HasSubstr("look_ahead = 0\n"));  // left out, it would follow the delays
   const auto config = parse_config(*toml, "staleness");
   ASSERT_TRUE(config.ok()) << config.error().message;
-  EXPECT_EQ(config->data.path, setting.text);
+  EXPECT_EQ(config->data.paths.front(), setting.text);
   EXPECT_EQ(config->run.name, "mine");
   EXPECT_EQ(config->run.seed, 3u);
   EXPECT_EQ(config->optimizer.lr, 2e-3);

@@ -286,7 +286,7 @@ TEST(ConfigTest, PathIsRelativeToTheFileThatNamesIt) {
   const ScratchFolder folder;
   const auto config = load_config(folder.write("run.toml", kSmall));
   ASSERT_TRUE(config.ok()) << config.error().message;
-  EXPECT_EQ(config->data.path, folder / "text.bin");
+  EXPECT_EQ(config->data.paths.front(), folder / "text.bin");
 }
 
 // None of them is waited for or read without end.

@@ -56,7 +56,7 @@ TEST(DemoSetupTest, APathWithQuotesAndBackslashesStaysWhatItIs) {
   run.text = "/a \"b\"\\c.txt";
   const auto config = parse_config(demo_toml(run), "demo");
   ASSERT_TRUE(config.ok()) << config.error().message;
-  EXPECT_EQ(config->data.path, run.text);
+  EXPECT_EQ(config->data.paths.front(), run.text);
 }
 
 class DemoOptionsTest : public ::testing::Test {

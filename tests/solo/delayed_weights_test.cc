@@ -23,7 +23,7 @@ class DelayedWeightsTest : public SoloRig {
   DelayedWeightsTest() : config_(config("[sync]\ninner_batch = 64\n[end]\nsteps = 6\n", 2, 1)) {}
 
   Samples samples() const {
-    auto file = TokenFile::open(config_.data.path, config_.token_dtype(), config_.model.vocabulary);
+    auto file = TokenFile::open(config_.data.paths.front(), config_.token_dtype(), config_.model.vocabulary);
     return *Samples::cut(std::move(*file), config_.data.sequences, config_.model.positions);
   }
 

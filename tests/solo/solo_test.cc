@@ -48,7 +48,7 @@ TEST_F(SoloTest, ParametersHoldTheSumOfAllGradientsAtEveryStage) {
   const RunConfig run = config("[sync]\nrule = \"allreduce\"\nmicrobatches_per_step = 3\n[end]\nsteps = 4\n");
   auto chain = StageChain::make(run, factory());
   ASSERT_TRUE(chain.ok()) << chain.error().message;
-  auto file = TokenFile::open(run.data.path, run.token_dtype(), run.model.vocabulary);
+  auto file = TokenFile::open(run.data.paths.front(), run.token_dtype(), run.model.vocabulary);
   const auto samples = Samples::cut(std::move(*file), run.data.sequences, run.model.positions);
   for (std::uint64_t serial = 0; serial < 6; ++serial) {
     ASSERT_TRUE(chain->train(MicrobatchId{3, serial}, samples->tokens(SampleId{serial})).ok());
@@ -162,7 +162,7 @@ TEST_F(SoloTest, SaysWhatItCannotSaveOrRead) {
   const auto unsaved = run_solo(options);
   ASSERT_FALSE(unsaved.ok());
   EXPECT_EQ(unsaved.code(), ErrorCode::kUnsupported);
-  options.config.data.path = folder_ / "absent.bin";
+  options.config.data.paths = {folder_ / "absent.bin"};
   EXPECT_EQ(run_solo(options).code(), ErrorCode::kMissing);
   EXPECT_EQ(load_saved_config(folder_ / "nowhere").code(), ErrorCode::kMissing);
 }

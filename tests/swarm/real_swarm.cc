@@ -28,7 +28,7 @@ RunConfig drained_config(const ScratchFolder& folder, std::uint64_t microbatches
   RunConfig config;
   config.run = {"drained", 5};
   config.model = {.layers = 4, .dim = 32, .heads = 4, .positions = 16, .vocabulary = 256};
-  config.data.path = folder.write("text.bin", text);
+  config.data.paths = {folder.write("text.bin", text)};
   config.data.sequences = 2;
   config.data.validation_samples = 2;
   config.optimizer = {1e-3, 0.9, 0.95, 1e-8, 0.1, 1.0};
@@ -132,7 +132,7 @@ RealSwarm::RealSwarm(RunConfig config, std::optional<Death> death, std::optional
       poison_(poison),
       run_key_(key_of(90)),
       launch_thread_(std::make_unique<LoopThread>()) {
-  auto file = TokenFile::open(config_.data.path, config_.token_dtype(), config_.model.vocabulary);
+  auto file = TokenFile::open(config_.data.paths.front(), config_.token_dtype(), config_.model.vocabulary);
   SHOAL_CHECK(file.ok());
   auto samples = Samples::cut(std::move(file).value(), config_.data.sequences, config_.model.positions);
   SHOAL_CHECK(samples.ok());

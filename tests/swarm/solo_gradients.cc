@@ -6,7 +6,7 @@ namespace shoal {
 
 std::vector<std::vector<float>> solo_gradients(const RunConfig& config, const ExecutorFactory& factory,
                                                std::uint64_t step) {
-  auto file = TokenFile::open(config.data.path, config.token_dtype(), config.model.vocabulary);
+  auto file = TokenFile::open(config.data.paths.front(), config.token_dtype(), config.model.vocabulary);
   SHOAL_CHECK(file.ok());
   auto samples = Samples::cut(std::move(file).value(), config.data.sequences, config.model.positions);
   SHOAL_CHECK(samples.ok());

@@ -114,9 +114,10 @@ TEST_F(GoldenTest, Logits) {
     for (std::int64_t t = 0; t < kT; ++t) inputs.push_back(tokens.bytes.data()[b * (kT + 1) + t]);
   }
   const at::Tensor columns = at::from_blob(inputs.data(), {kB, kT}, at::TensorOptions().dtype(at::kLong));
-  at::Tensor x = kGpt2Layers.embed(spec.model, columns, w.first(2));
-  for (std::size_t layer = 0; layer < 2; ++layer) x = kGpt2Layers.layer(spec.model, x, w.subspan(2 + 12 * layer, 12));
-  const at::Tensor logits = kGpt2Layers.logits(spec.model, x, w.subspan(26)).contiguous();
+  at::Tensor x = kGpt2Layers.embed(spec.model, columns, {}, w.first(2));
+  for (std::size_t layer = 0; layer < 2; ++layer)
+    x = kGpt2Layers.layer(spec.model, x, {}, w.subspan(2 + 12 * layer, 12), nullptr);
+  const at::Tensor logits = kGpt2Layers.final_norm(spec.model, x, w.subspan(26)).matmul(w.back().t()).contiguous();
   ASSERT_EQ(static_cast<std::size_t>(logits.numel()), golden.logits.size());
   ASSERT_EQ(golden.logits.size(), static_cast<std::size_t>(kB * kT * kV));
   for (std::size_t i = 0; i < golden.logits.size(); ++i) {

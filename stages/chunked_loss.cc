@@ -1,0 +1,72 @@
+#include "stages/chunked_loss.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/log_softmax.h>
+#include <ATen/ops/zeros_like.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <algorithm>
+
+namespace shoal {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+// d(sum)/d(rows) and d(sum)/d(head); undefined unless wanted.
+struct Gradients {
+  at::Tensor rows, head;
+};
+
+at::Tensor losses_of(const at::Tensor& rows, const at::Tensor& head, const at::Tensor& targets, std::int64_t piece,
+                     Gradients* gradients) {
+  const at::NoGradGuard no_grad;
+  const std::int64_t count = rows.size(0);
+  at::Tensor losses = at::empty({count}, rows.options());
+  if (gradients != nullptr) *gradients = {at::empty_like(rows), at::zeros_like(head)};
+  for (std::int64_t first = 0; first < count; first += piece) {
+    const std::int64_t some = std::min(piece, count - first);
+    const at::Tensor part = rows.narrow(0, first, some), wanted = targets.narrow(0, first, some).unsqueeze(1);
+    at::Tensor values = at::log_softmax(part.matmul(head.t()), 1);
+    losses.narrow(0, first, some).copy_(values.gather(1, wanted).squeeze(1).neg_());
+    if (gradients == nullptr) continue;
+    // d(loss)/d(logits): the softmax, less 1 at the target.
+    values.exp_();
+    values.scatter_add_(1, wanted, at::empty_like(wanted, values.options()).fill_(-1));
+    gradients->rows.narrow(0, first, some).copy_(values.matmul(head));
+    gradients->head.addmm_(values.t(), part);
+  }
+  return losses;
+}
+
+struct SumOfLosses : torch::autograd::Function<SumOfLosses> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& rows, const at::Tensor& head,
+                            const at::Tensor& targets, std::int64_t piece, at::Tensor* losses) {
+    Gradients gradients;
+    *losses = losses_of(rows, head, targets, piece, &gradients);
+    context->save_for_backward({gradients.rows, gradients.head});
+    return losses->sum();
+  }
+  static variable_list backward(AutogradContext* context, const variable_list& outer) {
+    const variable_list saved = context->get_saved_variables();
+    return {saved[0].mul(outer[0]), saved[1].mul(outer[0]), {}, {}, {}};
+  }
+};
+
+}  // namespace
+
+ChunkedLoss chunked_cross_entropy(const at::Tensor& rows, const at::Tensor& head, const at::Tensor& targets,
+                                  std::int64_t piece) {
+  ChunkedLoss made;
+  if (at::GradMode::is_enabled()) {
+    made.sum = SumOfLosses::apply(rows, head, targets, piece, &made.losses);
+  } else {
+    made.losses = losses_of(rows, head, targets, piece, nullptr);
+    made.sum = made.losses.sum();
+  }
+  return made;
+}
+
+}  // namespace shoal

@@ -1,0 +1,117 @@
+// The layers of the llama family (stages/llama.cc).
+#include <ATen/ops/cat.h>
+#include <ATen/ops/embedding.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/rms_norm.h>
+#include <ATen/ops/silu.h>
+
+#include <cmath>
+
+#include "common/check.h"
+#include "stages/attention.h"
+#include "stages/rotation.h"
+
+namespace shoal {
+namespace {
+
+using Weights = std::span<const at::Tensor>;
+
+// Zhang and Sennrich 2019, equation 4.
+at::Tensor norm(const ModelSpec& model, const at::Tensor& x, const at::Tensor& weight) {
+  return at::rms_norm(x, {x.size(-1)}, weight, model.norm_epsilon);
+}
+
+// Takes the weights of a part one after the other, in the order of the family's row.
+class Taker {
+ public:
+  explicit Taker(Weights weights) : left_(weights) {}
+  ~Taker() { SHOAL_CHECK(left_.empty()); }
+  Taker(const Taker&) = delete;
+  Taker& operator=(const Taker&) = delete;
+  const at::Tensor& next() {
+    const at::Tensor& first = left_.front();
+    left_ = left_.subspan(1);
+    return first;
+  }
+
+ private:
+  Weights left_;
+};
+
+// Su et al. 2021, equation 34, with the halves of a head as its pairs, as transformers lays them out.
+// x (B, H, T, w) -> the same.
+at::Tensor rotated(const at::Tensor& x, const TokenPlaces& places) {
+  const std::vector<at::Tensor> halves = x.chunk(2, -1);
+  return at::cat({halves[0].mul(places.cosines).sub(halves[1].mul(places.sines)),
+                  halves[1].mul(places.cosines).add(halves[0].mul(places.sines))},
+                 -1);
+}
+
+TokenPlaces places(const ModelSpec& model, std::int64_t first, std::int64_t count, const at::TensorOptions& like) {
+  const std::vector<double> frequencies = rotation_frequencies(model);
+  const auto width = static_cast<std::int64_t>(frequencies.size());
+  at::Tensor cosines = at::empty({count, width}, at::TensorOptions().dtype(at::kDouble));
+  at::Tensor sines = at::empty_like(cosines);
+  auto* cosine = static_cast<double*>(cosines.data_ptr());
+  auto* sine = static_cast<double*>(sines.data_ptr());
+  for (std::int64_t place = first; place < first + count; ++place) {
+    for (const double frequency : frequencies) {
+      *cosine++ = std::cos(static_cast<double>(place) * frequency);
+      *sine++ = std::sin(static_cast<double>(place) * frequency);
+    }
+  }
+  return {first, cosines.to(like), sines.to(like)};
+}
+
+// w: token table (V, d).
+at::Tensor embed(const ModelSpec&, const at::Tensor& tokens, const TokenPlaces&, Weights w) {
+  SHOAL_CHECK_EQ(w.size(), 1u);
+  return at::embedding(w[0], tokens);
+}
+
+// x (B, T, d) -> (B * T, d)
+at::Tensor attention(const ModelSpec& model, const at::Tensor& x, const TokenPlaces& places, Taker& w,
+                     LayerCache* cache) {
+  const std::int64_t b = x.size(0), t = x.size(1), width = model.width_of_head();
+  const at::Tensor rows = x.view({b * t, x.size(2)});
+  const auto projected = [&](std::int64_t heads) {
+    const at::Tensor& weight = w.next();
+    const bool biased = model.extras == AttentionExtras::kQkvBias;
+    return at::linear(rows, weight, biased ? w.next() : at::Tensor()).view({b, t, heads, width});
+  };
+  at::Tensor q = projected(model.heads), k = projected(model.key_heads());
+  const at::Tensor v = projected(model.key_heads());
+  if (model.extras == AttentionExtras::kQkNorm) {
+    q = norm(model, q, w.next());
+    k = norm(model, k, w.next());
+  }
+  const at::Tensor mixed = causal_attention(rotated(q.transpose(1, 2), places), rotated(k.transpose(1, 2), places),
+                                            v.transpose(1, 2), cache);
+  return at::linear(mixed, w.next());
+}
+
+// Pre-norm:  x += attention(norm(x));  x += down(silu(gate(norm(x))) * up(norm(x))), Shazeer 2020's SwiGLU.
+at::Tensor layer(const ModelSpec& model, const at::Tensor& x, const TokenPlaces& places, Weights weights,
+                 LayerCache* cache) {
+  Taker w(weights);
+  const std::int64_t rows = x.size(0) * x.size(1), d = x.size(2);
+  const at::Tensor attended = x.add(attention(model, norm(model, x, w.next()), places, w, cache).view_as(x));
+  const at::Tensor normed = norm(model, attended, w.next()).view({rows, d});
+  const at::Tensor gate = at::silu(at::linear(normed, w.next()));
+  const at::Tensor wide = gate.mul(at::linear(normed, w.next()));
+  return attended.add(at::linear(wide, w.next()).view_as(x));
+}
+
+// w: weight of the norm, head (V, d).
+at::Tensor final_norm(const ModelSpec& model, const at::Tensor& x, Weights w) {
+  SHOAL_CHECK_EQ(w.size(), 2u);
+  return norm(model, x, w[0]).view({x.size(0) * x.size(1), x.size(2)});
+}
+
+}  // namespace
+
+constinit const TorchFamily kLlamaLayers = {.places = places, .embed = embed, .layer = layer, .final_norm = final_norm};
+
+}  // namespace shoal

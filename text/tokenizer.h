@@ -1,0 +1,54 @@
+#pragma once
+// A tokenizer as Hugging Face's `tokenizers` writes it to tokenizer.json: text to ids and back. Two kinds: byte-level
+// BPE (GPT-2, Llama 3, Qwen, SmolLM) and the sentencepiece kind with byte fallback (Llama 2, Mistral). What a file asks
+// for and we do not have is refused by its name. Ids are equal to those of that package without its post-processor: no
+// begin-of-text is added.
+// Immutable once loaded; thread-safe. Bounds: files up to kTokenizerBytesMax.
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/bytes.h"
+#include "common/crypto/hash.h"
+#include "common/result.h"
+
+namespace shoal {
+
+inline constexpr std::size_t kTokenizerBytesMax = 64u << 20;
+
+class Tokenizer {
+ public:
+  // ERRORS: kMissing, kIo, kTooLarge; kMalformed (no JSON, holes in the vocabulary, a merge of unknown tokens),
+  // kUnsupported (the key and the value that we do not have).
+  static Result<Tokenizer> load(const std::string& path);
+  static Result<Tokenizer> parse(ByteView json, const std::string& origin);
+  ~Tokenizer();
+  Tokenizer(Tokenizer&&) noexcept;
+  Tokenizer& operator=(Tokenizer&&) noexcept;
+
+  // Appends the ids of `text`. Bytes that are no UTF-8 are read as U+FFFD each, as Python's decoding with
+  // errors="replace" does. The contents of special tokens in the text become those tokens.
+  void encode(std::string_view text, std::vector<std::uint32_t>& ids) const;
+  // The text of ids; special tokens are left out unless `with_special`. Ids beyond the vocabulary give nothing.
+  std::string decode(std::span<const std::uint32_t> ids, bool with_special = false) const;
+  // The bytes that an id alone stands for, for text that comes token by token: a character may be cut between two.
+  std::string bytes_of(std::uint32_t id) const;
+
+  std::uint32_t vocabulary() const;  // ids are below it, added tokens counted
+  std::optional<std::uint32_t> id_of(std::string_view content) const;
+  bool is_special(std::uint32_t id) const;
+  // What ends a document: <|endoftext|>, <|end_of_text|>, </s> or <|im_end|>, the first of them that is there.
+  std::optional<std::uint32_t> end_of_text() const;
+  const Digest& digest() const;  // BLAKE2b-256 of the file
+
+ private:
+  struct Parts;
+  explicit Tokenizer(std::unique_ptr<const Parts> parts);
+  std::unique_ptr<const Parts> parts_;
+};
+
+}  // namespace shoal
