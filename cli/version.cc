@@ -61,7 +61,11 @@ Facts library_facts() {
           {"CLI11", CLI11_VERSION},
           {"libsodium", SHOAL_SODIUM_VERSION},
           {"OpenDHT (in shoal-dht)", SHOAL_OPENDHT_VERSION},
-          {"Highway", SHOAL_HWY_VERSION}};
+          {"Highway", SHOAL_HWY_VERSION},
+          {"PCRE2", SHOAL_PCRE2_VERSION},
+          {"utf8proc", SHOAL_UTF8PROC_VERSION},
+          {"zlib", SHOAL_ZLIB_VERSION},
+          {"Zstandard", SHOAL_ZSTD_VERSION}};
 }
 
 std::string quoted(const std::string& text) {

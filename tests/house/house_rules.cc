@@ -75,8 +75,12 @@ const std::vector<Library>& libraries() {
        {"common/crypto/hash.cc", "common/crypto/sign.cc", "transport/zmq/zmq_engine_lanes.cc"}},
       {"toml", {"toml++/", "toml.hpp"}, {"runtime/config/config_text.cc"}},
       {"CLI11", {"CLI/"}, {"cli/", "sim/main.cc", "dht/child_main.cc"}},
-      {"json", {"nlohmann/"}, {"dht/", "events/", "runtime/", "sim/main.cc", "sim/scale.cc", "demo/", "cli/"}},
+      {"json", {"nlohmann/"}, {"dht/", "events/", "runtime/", "sim/main.cc", "sim/scale.cc", "demo/", "cli/", "text/"}},
       {"highway", {"hwy/"}, {"kernels/"}},
+      {"pcre2", {"pcre2.h"}, {"text/split_pattern.cc"}},
+      {"utf8proc", {"utf8proc.h"}, {"text/"}},
+      {"zlib", {"zlib.h"}, {"text/", "runtime/data/"}},
+      {"zstd", {"zstd.h"}, {"text/", "runtime/data/"}},
       {"CUDA", {"cuda_runtime.h", "cuda_runtime_api.h"}, {"kernels/"}},
   };
   return table;
