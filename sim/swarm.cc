@@ -31,7 +31,7 @@ std::unique_ptr<Samples> make_samples(const RunConfig& config, Rng rng) {
 RunConfig small_config(RuleId rule, std::uint16_t stages, std::uint64_t microbatches) {
   RunConfig config;
   config.run = {"simulated", 7};
-  config.model = {.layers = stages, .dim = 8, .heads = 2, .positions = 4, .vocabulary = 256};
+  config.model = {{.layers = stages, .dim = 8, .heads = 2, .positions = 4, .vocabulary = 256}, {}, {}};
   config.data.sequences = 2;
   config.data.validation_samples = 4;
   config.optimizer = {1e-3, 0.9, 0.95, 1e-8, 0.1, 1.0};
@@ -183,7 +183,8 @@ Status Swarm::start_launch(bool resume) {
                                                .run_aside =
                                                    [aside = launch_aside_.get()](auto job, auto done) {
                                                      aside->run(WorkKind::kAside, std::move(job), std::move(done));
-                                                   }},
+                                                   },
+                                               .first = options_.first},
                              *launch_owner_);
   if (!launch.ok()) {
     end_launch_process(false);

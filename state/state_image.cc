@@ -27,7 +27,8 @@ void zero_role(Arena& arena, ArenaRole role) {
 
 Status check_arrays(ByteView image, const StateHeader& header, std::size_t arena_size, const OuterRule* rule,
                     StageId stage) {
-  if (rule == nullptr || rule->shared_roles().size() != header.roles)
+  const bool first = header.version == Version(0) && header.roles == 0;  // state/first_state.h
+  if (rule == nullptr || (!first && rule->shared_roles().size() != header.roles))
     return make_error(ErrorCode::kMalformed, "a state image of a rule that this run does not use");
   if (header.stage != stage || header.floats != arena_size)
     return make_error(ErrorCode::kMalformed, "a state image of another stage or model");
@@ -39,16 +40,16 @@ Status check_arrays(ByteView image, const StateHeader& header, std::size_t arena
   return Status::success();
 }
 
-void begin_digest(Hasher& hasher, const StateHeader& header) {
+}  // namespace
+
+void begin_image_digest(Hasher& hasher, const StateHeader& header) {
   hasher.update_u64(static_cast<std::uint64_t>(header.rule));
   hasher.update_u64(header.tag);
   hasher.update_u64(header.floats);
 }
 
-}  // namespace
-
 std::vector<std::uint64_t> image_sizes(std::uint64_t floats) {
-  std::vector<std::uint64_t> sizes;
+  std::vector<std::uint64_t> sizes{kStateHeaderBytes + floats * sizeof(float)};  // the first one
   for (const RuleTraits& rule : kRuleTraits)
     sizes.push_back(kStateHeaderBytes + (1 + rule.shared_arrays) * floats * sizeof(float));
   return sizes;
@@ -75,7 +76,7 @@ Result<StateHeader> parse_state_header(ByteView image) {
 
 Digest digest_of_image(ByteView image) {
   Hasher hasher;
-  begin_digest(hasher, *parse_state_header(image));
+  begin_image_digest(hasher, *parse_state_header(image));
   hasher.update(image.subspan(kStateHeaderBytes));
   return hasher.finish();
 }
@@ -87,7 +88,7 @@ void ImageHasher::next() {
   leaves_.push_back(chunk_digest(chunk));
   // What is no image has no digest: finish() says so.
   if (first)
-    if (const auto header = parse_state_header(image_); header.ok()) begin_digest(digest_, *header);
+    if (const auto header = parse_state_header(image_); header.ok()) begin_image_digest(digest_, *header);
   digest_.update(first ? chunk.subspan(std::min(kStateHeaderBytes, chunk.size())) : chunk);
 }
 
@@ -104,9 +105,7 @@ void begin_from_seed(StageExecutor& executor) {
   copy_role(arena, ArenaRole::kCurrent, ArenaRole::kAnchor);
 }
 
-namespace {
-
-void write_header(const StateHeader& header, std::uint8_t* at) {
+void write_state_header(const StateHeader& header, std::uint8_t* at) {
   std::memcpy(at, kMagic.data(), kMagic.size());
   at[8] = static_cast<std::uint8_t>(header.rule);
   at[9] = header.roles;
@@ -116,11 +115,9 @@ void write_header(const StateHeader& header, std::uint8_t* at) {
   put_le(at + 32, header.floats);
 }
 
-}  // namespace
-
 Buffer begin_state_image(const StateHeader& header) {
   Buffer buffer(kStateHeaderBytes + (1u + header.roles) * header.floats * sizeof(float));
-  write_header(header, buffer.data());
+  write_state_header(header, buffer.data());
   return buffer;
 }
 
@@ -144,7 +141,7 @@ namespace {
 
 void write_shared(Arena& arena, ByteView image, const StateHeader& header, const OuterRule& rule) {
   const std::vector<ArenaRole> roles = rule.shared_roles();
-  for (std::size_t i = 0; i < roles.size(); ++i) {
+  for (std::size_t i = 0; i < header.roles; ++i) {  // the first image has none: they are zero
     read_array(image, i + 1, header.floats, arena.span(roles[i]));
     arena.push(roles[i]);
   }

@@ -28,7 +28,7 @@ struct StateHeader {
   std::uint64_t floats = 0;
 };
 
-// Bytes of the images that arrays of so many floats can make, one size a rule.
+// Bytes of the images that arrays of so many floats can make: the first state's, and one size a rule.
 std::vector<std::uint64_t> image_sizes(std::uint64_t floats);
 
 // ERRORS: kMalformed (magic, rule, or a size that does not fit the header).
@@ -36,6 +36,8 @@ Result<StateHeader> parse_state_header(ByteView image);
 // Equal to state_digest() of whoever made the image; the header's stage and version are not in it. REQUIRES:
 // parse_state_header succeeded.
 Digest digest_of_image(ByteView image);
+// A hasher to which the arrays' bytes are still to be given has taken this of the header.
+void begin_image_digest(Hasher& hasher, const StateHeader& header);
 
 // Digest and root (state/state_transfer.h) of an image, chunk by chunk from the first on, while the rest is still on
 // its way. Thread: one at a time.   Borrows: the image, whose chunks are not changed once they are hashed.
@@ -67,6 +69,8 @@ void begin_from_seed(StageExecutor& executor);
 // Copies anchor and shared roles. REQUIRES: between rounds' commits, so that anchor and roles belong to `version`.
 Bytes make_state_image(StageExecutor& executor, const OuterRule& rule, Version version);
 
+// kStateHeaderBytes of them.
+void write_state_header(const StateHeader& header, std::uint8_t* at);
 // The image with this header; its arrays, the anchor and the shared ones in order, are still to be written behind it.
 Buffer begin_state_image(const StateHeader& header);
 

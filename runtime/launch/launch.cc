@@ -1,6 +1,7 @@
 #include "runtime/launch/launch.h"
 
 #include "common/crypto/hash.h"
+#include "common/log.h"
 #include "common/trainer_id.h"
 #include "runtime/launch/parked_text.h"
 #include "runtime/plan/flight_plan.h"
@@ -40,6 +41,7 @@ Launch::~Launch() { env_.loop.cancel(timer_); }
 
 Result<std::unique_ptr<Launch>> Launch::open(LaunchOptions options, LaunchEnvironment environment, LaunchOwner& owner) {
   SHOAL_CHECK(!options.save || environment.run_aside);
+  SHOAL_CHECK(options.config.model.weights.empty() || (environment.first != nullptr && environment.run_aside));
   std::unique_ptr<Launch> launch(new Launch(std::move(options), std::move(environment), owner));
   SHOAL_TRY(launch->open_parts());
   return launch;
@@ -86,6 +88,14 @@ void Launch::begin() {
       env_.wire, env_.loop,
       Transport::Options{run, options_.key.id(), session_, PeerRole::kTrainer, options_.addresses});
   transport_->set_listener(this);
+  if (env_.first != nullptr)
+    first_weights_ = std::make_unique<FirstWeights>(FirstWeights::Environment{
+        .first = *env_.first,
+        .run_aside = env_.run_aside,
+        .send = [this](const PeerId& to, Message message, auto frames) {
+          if (const auto sent = transport_->send(to, std::move(message), std::move(frames)); !sent.ok())
+            log_debug("not sent: ", sent.error().message);
+        }});
   dial_back_ = std::make_unique<DialBack>(*transport_, env_.loop,
                                           [this](const DialBack::Verdict& verdict) { on_dialled_back(verdict); });
   trainer_ = std::make_unique<Trainer>(

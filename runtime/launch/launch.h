@@ -19,6 +19,7 @@
 #include "runtime/launch/announcer.h"
 #include "runtime/launch/delay_watch.h"
 #include "runtime/launch/dial_back.h"
+#include "runtime/launch/first_weights.h"
 #include "runtime/launch/launch_port.h"
 #include "runtime/launch/payments.h"
 #include "runtime/launch/run_end.h"
@@ -116,6 +117,7 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   std::unique_ptr<Authority> authority_;
   std::unique_ptr<Trainer> trainer_;
   std::unique_ptr<RunEnd> end_;
+  std::unique_ptr<FirstWeights> first_weights_;  // null: the run begins from its seed
   std::unique_ptr<Announcer> announcer_;
   bool had_every_stage_ = false;
   std::uint64_t rounds_abandoned_ = 0;

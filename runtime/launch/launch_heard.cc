@@ -67,6 +67,14 @@ void Launch::on_message(const Remote& remote, Message message, TransferId transf
                  if (FinalStates* states = end_->states()) states->on_offer(remote.peer, offer);
                  return false;
                },
+               [&](const StateQuery& query) {
+                 if (first_weights_) first_weights_->on_query(remote.peer, query);
+                 return false;
+               },
+               [&](const ChunkQuery& query) {
+                 if (first_weights_) first_weights_->on_chunk_query(remote.peer, query);
+                 return false;
+               },
                [&](const Chunk& chunk) {
                  FinalStates* states = end_->states();
                  return states != nullptr && states->on_chunk(chunk, frames, frame_bytes);
@@ -74,7 +82,7 @@ void Launch::on_message(const Remote& remote, Message message, TransferId transf
                // The links' own, and what the launching process says and nobody says to it.
                [](const AnyOf<Hello, Ping, Pong, ByteCredit, DropTransfer, Forward, Take, Release, Renew, Hint, Commit,
                               JoinAnswer, Members, MembersChange, BeatAck, Fenced, End, Step, RoundOpen, RoundPart,
-                              RoundCommit, RoundAbandon, StateQuery, ChunkQuery, Manifest> auto&) { return false; }},
+                              RoundCommit, RoundAbandon, Manifest> auto&) { return false; }},
       message);
   if (transfer != 0 && !awaited) transport_->refuse(remote.peer, transfer);
 }

@@ -17,6 +17,7 @@
 #include "events/train_line.h"
 #include "runtime/config/config.h"
 #include "runtime/data/samples.h"
+#include "runtime/launch/first_weights.h"
 #include "runtime/launch/log_space.h"
 #include "runtime/launch/run_summary.h"
 #include "transport/wire.h"
@@ -55,6 +56,7 @@ struct LaunchEnvironment {
   PeerDirectory* directory = nullptr;
   // As in FetcherHost. REQUIRED with LaunchOptions::save.
   std::function<void(std::function<void()> job, std::function<void()> done)> run_aside{};
+  const FirstStates* first = nullptr;  // REQUIRED when the manifest names digests of first weights; with run_aside
 };
 
 class LaunchOwner {

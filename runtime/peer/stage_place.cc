@@ -4,6 +4,7 @@
 
 #include "common/log.h"
 #include "runtime/config/frames_allowed.h"
+#include "state/first_state.h"
 
 namespace shoal {
 
@@ -44,7 +45,7 @@ void StagePlace::begin() {
   donor_ = std::make_unique<StateDonor>(DonorOptions{}, static_cast<DonorHost&>(*this), env_.loop, options_.spec.stage);
   fetcher_ = std::make_unique<StateFetcher>(FetcherOptions{.sizes = image_sizes(executor_->arena().size())},
                                             static_cast<FetcherHost&>(*this), env_.loop, options_.spec.stage);
-  if (options_.from_seed)
+  if (options_.from_seed && options_.config->model.weights.empty())
     return env_.device.run(
         WorkKind::kSeed, [executor = executor_] { begin_from_seed(*executor); },
         env_.session.guard([this] { serve(Version(0)); }));
@@ -92,6 +93,7 @@ void StagePlace::on_members(const MemberList& list) {
   if (missed_) return fetch_missed();
   const StageMembers* stage = own_stage();
   if (!env_.state.is(PeerPhase::kFetching) || stage == nullptr) return;
+  if (stage->version == Version(0)) return fetch_first(*stage);
   if (const KeptState::Image* kept = env_.kept.newest_of(*stage)) {
     owner_.on_notice("our own state of version " + std::to_string(kept->version.value) + " is the stage's newest");
     fetcher_->cancel();  // the fetch of an older version
@@ -102,6 +104,16 @@ void StagePlace::on_members(const MemberList& list) {
                          ? "version " + std::to_string(stage->version.value) + " is held by nobody who is here"
                          : "fetching version " + std::to_string(stage->version.value));
   fetcher_->fetch(stage->version, stage->digest, std::move(donors));
+}
+
+// The launching process has it, and whoever serves with it.
+void StagePlace::fetch_first(const StageMembers& stage) {
+  const std::vector<Digest>& weights = options_.config->model.weights;
+  if (options_.spec.stage.value >= weights.size()) return;  // a list that knows of no round yet
+  std::vector<PeerId> donors = donors_of(stage);
+  donors.push_back(options_.authority);
+  env_.state.because("fetching the first weights");
+  fetcher_->fetch(Version(0), weights[options_.spec.stage.value], std::move(donors));
 }
 
 void StagePlace::on_chunk(const Remote& remote, const Chunk& chunk, TransferId transfer, std::uint64_t frame_bytes) {
@@ -257,12 +269,14 @@ void StagePlace::write_checkpoint() {
 }
 
 void StagePlace::make_image(std::function<void(Result<StateImage>)> done) {
-  if (version() == Version(0)) return done(make_error(ErrorCode::kBusy, "no secured version here yet"));
+  const bool first = version() == Version(0);
+  if (!serving() || (first && options_.config->model.weights.empty()))
+    return done(make_error(ErrorCode::kBusy, "no secured version here yet"));
   auto image = std::make_shared<Result<StateImage>>(StateImage{});
   peer_->run_on_device(
       WorkKind::kImage,
-      [image, rule = env_.rules.of(rule_), version = peer_->version()](StageExecutor& executor) {
-        *image = hash_state_image(make_state_image(executor, *rule, version));
+      [image, first, rule = env_.rules.of(rule_), version = peer_->version()](StageExecutor& executor) {
+        *image = hash_state_image(first ? make_first_image(executor) : make_state_image(executor, *rule, version));
       },
       [image, done = std::move(done)] { done(std::move(*image)); });
 }

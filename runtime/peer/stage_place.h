@@ -34,7 +34,7 @@ struct StagePlaceOptions {
   Session self;
   PeerId authority;
   std::size_t credits = 0;
-  bool from_seed = false;  // the stage never secured a round
+  bool from_seed = false;  // the stage never secured a round: it begins from the seed, or from the first weights
   std::optional<DeltaCodecs> deltas{};
 };
 
@@ -111,8 +111,9 @@ class StagePlace final : private StagePeerOwner, private DonorHost, private Fetc
   void on_fetched(Bytes image) override;
   void on_waiting(const std::string& why) override;
 
-  void begin();                             // the executor is here
-  void tell(const MemberList& list);        // what serves the stage
+  void begin();                       // the executor is here
+  void tell(const MemberList& list);  // what serves the stage
+  void fetch_first(const StageMembers& stage);
   void load(Bytes image, Version version);  // as which it serves then
   void on_loaded(const Result<StateHeader>& loaded, Version version);
   void serve(Version version);

@@ -9,7 +9,7 @@ using testing::HasSubstr;
 
 RunConfig config_of(std::uint32_t layers, std::uint32_t dim, std::uint16_t stages, std::uint16_t replicas) {
   RunConfig config;
-  config.model = {.layers = layers, .dim = dim, .heads = 8, .positions = 256, .vocabulary = 256};
+  config.model = {{.layers = layers, .dim = dim, .heads = 8, .positions = 256, .vocabulary = 256}, {}, {}};
   config.pipeline.stages = stages;
   config.pipeline.replicas = replicas;
   return config;

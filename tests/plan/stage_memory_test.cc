@@ -10,7 +10,7 @@ namespace {
 
 RunConfig some_config() {
   RunConfig config;
-  config.model = {.layers = 4, .dim = 64, .heads = 4, .positions = 64, .vocabulary = 256};
+  config.model = {{.layers = 4, .dim = 64, .heads = 4, .positions = 64, .vocabulary = 256}, {}, {}};
   config.data.sequences = 8;
   config.pipeline.stages = 2;
   return config;

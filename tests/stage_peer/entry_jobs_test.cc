@@ -24,7 +24,7 @@ Remote remote_of(std::uint64_t tag) { return {naming::peer(tag), naming::session
 
 RunConfig three_stages() {
   RunConfig config;
-  config.model = {.layers = 3, .dim = 8, .heads = 2, .positions = 4, .vocabulary = 256};
+  config.model = {{.layers = 3, .dim = 8, .heads = 2, .positions = 4, .vocabulary = 256}, {}, {}};
   config.data.sequences = 2;
   config.pipeline.stages = 3;
   config.timing = {4, 10};

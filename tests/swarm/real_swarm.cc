@@ -27,7 +27,7 @@ RunConfig drained_config(const ScratchFolder& folder, std::uint64_t microbatches
     text[i] = static_cast<char>('a' + (i == 0 ? 0 : (text[i - 1] - 'a' + rng.below(3)) % 26));
   RunConfig config;
   config.run = {"drained", 5};
-  config.model = {.layers = 4, .dim = 32, .heads = 4, .positions = 16, .vocabulary = 256};
+  config.model = {{.layers = 4, .dim = 32, .heads = 4, .positions = 16, .vocabulary = 256}, {}, {}};
   config.data.paths = {folder.write("text.bin", text)};
   config.data.sequences = 2;
   config.data.validation_samples = 2;

@@ -1,10 +1,11 @@
-// The model against plain PyTorch: golden.txt is written by make_golden.py beside it, which also states the formula of
-// the weights.
+// The model against plain PyTorch: golden_FAMILY.txt is written by make_golden.py beside it, which also states the
+// formula of the weights.
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/from_blob.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <map>
@@ -12,6 +13,7 @@
 #include "stages/torch_executor.h"
 #include "stages/torch_family.h"
 #include "tests/stages/host_passes.h"
+#include "tests/torch/family_models.h"
 
 namespace shoal {
 namespace {
@@ -26,9 +28,9 @@ struct Golden {
   std::vector<std::pair<double, double>> steps;  // loss, norm before clipping
 };
 
-Golden read_golden() {
+Golden read_golden(const std::string& family) {
   Golden golden;
-  std::ifstream in(SHOAL_SOURCE_DIR "/tests/torch/golden.txt");
+  std::ifstream in(SHOAL_SOURCE_DIR "/tests/torch/golden_" + family + ".txt");
   std::string kind, name;
   std::size_t index = 0;
   double value = 0, second = 0;
@@ -50,16 +52,11 @@ Golden read_golden() {
   return golden;
 }
 
-class GoldenTest : public ::testing::Test {
+class GoldenTest : public ::testing::TestWithParam<FamilyModel> {
  protected:
   GoldenTest() {
-    ModelSpec model;
-    model.layers = 2;
-    model.dim = kD;
-    model.heads = 4;
-    model.positions = kT;
-    model.vocabulary = kV;
-    spec = split_model(model, 1)->front();
+    spec =
+        split_model(GetParam().of({.layers = 2, .dim = kD, .heads = 4, .positions = kT, .vocabulary = kV}), 1)->front();
     parameters = parameters_of(spec);
     TorchOptions options;
     options.device = "cpu";
@@ -91,10 +88,10 @@ class GoldenTest : public ::testing::Test {
   std::vector<ParameterSpec> parameters;
   std::unique_ptr<TorchExecutor> executor;
   HostTensor tokens;
-  Golden golden = read_golden();
+  Golden golden = read_golden(GetParam().name);
 };
 
-TEST_F(GoldenTest, LossAndGradientNorms) {
+TEST_P(GoldenTest, LossAndGradientNorms) {
   const Result<Forwarded> out = pass_forward(*executor, {1, {1, 1}, tokens});
   ASSERT_TRUE(out.ok());
   EXPECT_NEAR(out->loss_sum, golden.loss, kBound * golden.loss);
@@ -106,7 +103,7 @@ TEST_F(GoldenTest, LossAndGradientNorms) {
   }
 }
 
-TEST_F(GoldenTest, Logits) {
+TEST_P(GoldenTest, Logits) {
   const at::NoGradGuard no_grad;
   const std::span<const at::Tensor> w = dynamic_cast<TorchArena&>(executor->arena()).leaves(ArenaRole::kCurrent);
   std::vector<std::int64_t> inputs;
@@ -114,10 +111,15 @@ TEST_F(GoldenTest, Logits) {
     for (std::int64_t t = 0; t < kT; ++t) inputs.push_back(tokens.bytes.data()[b * (kT + 1) + t]);
   }
   const at::Tensor columns = at::from_blob(inputs.data(), {kB, kT}, at::TensorOptions().dtype(at::kLong));
-  at::Tensor x = kGpt2Layers.embed(spec.model, columns, {}, w.first(2));
-  for (std::size_t layer = 0; layer < 2; ++layer)
-    x = kGpt2Layers.layer(spec.model, x, {}, w.subspan(2 + 12 * layer, 12), nullptr);
-  const at::Tensor logits = kGpt2Layers.final_norm(spec.model, x, w.subspan(26)).matmul(w.back().t()).contiguous();
+  const TorchFamily& family = layers_of(spec.model.family);
+  const auto part = [&](std::uint32_t number) {
+    const auto found = std::ranges::equal_range(parameters, number, {}, &ParameterSpec::part);
+    return w.subspan(static_cast<std::size_t>(found.begin() - parameters.begin()), found.size());
+  };
+  const TokenPlaces places = family.places(spec.model, 0, kT, at::TensorOptions().dtype(at::kFloat));
+  at::Tensor x = family.embed(spec.model, columns, places, part(0));
+  for (std::uint32_t layer = 0; layer < 2; ++layer) x = family.layer(spec.model, x, places, part(1 + layer), nullptr);
+  const at::Tensor logits = family.final_norm(spec.model, x, part(3)).matmul(w.back().t()).contiguous();
   ASSERT_EQ(static_cast<std::size_t>(logits.numel()), golden.logits.size());
   ASSERT_EQ(golden.logits.size(), static_cast<std::size_t>(kB * kT * kV));
   for (std::size_t i = 0; i < golden.logits.size(); ++i) {
@@ -126,7 +128,7 @@ TEST_F(GoldenTest, Logits) {
   }
 }
 
-TEST_F(GoldenTest, ThreeClippedOptimiserSteps) {
+TEST_P(GoldenTest, ThreeClippedOptimiserSteps) {
   ASSERT_EQ(golden.steps.size(), 3u);
   InnerStep step;
   step.lr = 0.01;
@@ -149,6 +151,8 @@ TEST_F(GoldenTest, ThreeClippedOptimiserSteps) {
     EXPECT_NEAR(norm_of_tensor(ArenaRole::kCurrent, parameter), expected, kBound * expected) << parameter.name;
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Families, GoldenTest, ::testing::ValuesIn(family_models()), FamilyModel::name_of);
 
 }  // namespace
 }  // namespace shoal

@@ -1,4 +1,4 @@
-// The layers' derivatives against central differences in double.
+// The layers' derivatives against central differences in double, of each family and what it can have.
 #include <ATen/core/Reduction.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
@@ -11,14 +11,15 @@
 #include <functional>
 
 #include "common/rng.h"
+#include "stages/chunked_loss.h"
+#include "stages/stage_spec.h"
 #include "stages/torch_family.h"
+#include "tests/torch/family_models.h"
 
 namespace shoal {
 namespace {
 
 constexpr std::int64_t kB = 2, kT = 5, kD = 8, kV = 11;
-constexpr ModelSpec kModel{.layers = 2, .dim = kD, .heads = 2, .positions = kT, .vocabulary = kV};
-constexpr const TorchFamily& kLayers = kGpt2Layers;
 
 at::Tensor draw(Rng& rng, at::IntArrayRef shape, double mean, double scale) {
   at::Tensor values = at::empty(shape, at::TensorOptions().dtype(at::kDouble));
@@ -34,22 +35,17 @@ at::Tensor draw_tokens(Rng& rng, at::IntArrayRef shape) {
   return values;
 }
 
-std::vector<at::Tensor> draw_layer(Rng& rng) {
+std::vector<at::Tensor> draw_part(Rng& rng, const ModelSpec& model, std::uint32_t part) {
   std::vector<at::Tensor> weights;
-  const std::int64_t shapes[12][2] = {{kD, 0}, {kD, 0}, {kD, 3 * kD}, {3 * kD, 0}, {kD, kD},     {kD, 0},
-                                      {kD, 0}, {kD, 0}, {kD, 4 * kD}, {4 * kD, 0}, {4 * kD, kD}, {kD, 0}};
-  for (std::size_t i = 0; i < 12; ++i) {
-    const bool norm_weight = i == 0 || i == 6;
-    if (shapes[i][1] == 0) {
-      weights.push_back(draw(rng, {shapes[i][0]}, norm_weight ? 1 : 0, 0.2));
-    } else {
-      weights.push_back(draw(rng, {shapes[i][0], shapes[i][1]}, 0, 0.4));
-    }
+  for (const ParameterSpec& parameter : parameters_of(split_model(model, 1)->front())) {
+    if (parameter.part != part) continue;
+    const double scale = parameter.matrices > 0 ? 0.4 : parameter.decays ? 0.7 : 0.2;
+    weights.push_back(draw(rng, parameter.shape, parameter.constant, scale));
   }
   return weights;
 }
 
-// Every element of every input: |analytic - numeric| <= 1e-7 * (1 + |numeric|), with steps of 1e-5.
+// Every element of every input: |analytic - numeric| <= 1e-7 * (1 + |numeric|), with steps of 2e-6.
 void expect_gradients(const std::vector<at::Tensor>& inputs, const std::function<at::Tensor()>& loss_of) {
   const std::vector<at::Tensor> analytic = torch::autograd::grad({loss_of()}, inputs);
   const at::NoGradGuard no_grad;
@@ -59,7 +55,7 @@ void expect_gradients(const std::vector<at::Tensor>& inputs, const std::function
     const at::Tensor gradient = analytic[k].contiguous();
     const auto* expected = static_cast<const double*>(gradient.const_data_ptr());
     for (std::int64_t i = 0; i < inputs[k].numel(); ++i) {
-      const double before = values[i], h = 1e-5;
+      const double before = values[i], h = 2e-6;
       values[i] = before + h;
       const double above = loss_of().item<double>();
       values[i] = before - h;
@@ -78,65 +74,112 @@ at::Tensor weighed(const at::Tensor& values) {
   return values.mul(values.detach().mul(0).add(1).cumsum(-1)).sin().sum();
 }
 
-at::Tensor loss(const at::Tensor& logits, const at::Tensor& targets) {
-  return at::cross_entropy_loss(logits, targets, {}, at::Reduction::Sum);
+at::Tensor loss(const at::Tensor& rows, const at::Tensor& head, const at::Tensor& targets) {
+  return chunked_cross_entropy(rows, head, targets, 3).sum;
 }
 
-TEST(GradientsTest, Embedding) {
+class GradientsTest : public ::testing::TestWithParam<FamilyModel> {
+ protected:
+  const ModelSpec model = GetParam().of({.layers = 2, .dim = kD, .heads = 2, .positions = kT, .vocabulary = kV});
+  const TorchFamily& layers = layers_of(model.family);
+  const TokenPlaces places = layers.places(model, 0, kT, at::TensorOptions().dtype(at::kDouble));
+};
+
+TEST_P(GradientsTest, Embedding) {
   Rng rng(1);
   const at::Tensor tokens = draw_tokens(rng, {kB, kT});
-  const std::vector<at::Tensor> tables{draw(rng, {kV, kD}, 0, 1), draw(rng, {kT, kD}, 0, 1)};
-  expect_gradients(tables, [&] { return weighed(kLayers.embed(kModel, tokens, tables)); });
+  const std::vector<at::Tensor> tables = draw_part(rng, model, 0);
+  expect_gradients(tables, [&] { return weighed(layers.embed(model, tokens, places, tables)); });
 }
 
-TEST(GradientsTest, DecoderLayer) {
+TEST_P(GradientsTest, DecoderLayer) {
   Rng rng(2);
   const at::Tensor x = draw(rng, {kB, kT, kD}, 0, 1);
-  const std::vector<at::Tensor> weights = draw_layer(rng);
+  const std::vector<at::Tensor> weights = draw_part(rng, model, 1);
   std::vector<at::Tensor> inputs{x};
   inputs.insert(inputs.end(), weights.begin(), weights.end());
-  expect_gradients(inputs, [&] { return weighed(kLayers.layer(kModel, x, weights)); });
+  expect_gradients(inputs, [&] { return weighed(layers.layer(model, x, places, weights, nullptr)); });
 }
 
-TEST(GradientsTest, HeadAndLoss) {
+TEST_P(GradientsTest, HeadAndLoss) {
   Rng rng(3);
-  const std::vector<at::Tensor> all{draw(rng, {kB, kT, kD}, 0, 1), draw(rng, {kD}, 1, 0.2), draw(rng, {kD}, 0, 0.2),
-                                    draw(rng, {kV, kD}, 0, 0.5)};
+  std::vector<at::Tensor> inputs = draw_part(rng, model, 1 + model.layers);
+  const std::vector<at::Tensor> weights = inputs;
+  const at::Tensor x = draw(rng, {kB, kT, kD}, 0, 1);
+  inputs.push_back(x);
   const at::Tensor targets = draw_tokens(rng, {kB * kT});
-  expect_gradients(all, [&] { return loss(kLayers.logits(kModel, all[0], std::span(all).subspan(1)), targets); });
+  expect_gradients(inputs, [&] { return loss(layers.final_norm(model, x, weights), weights.back(), targets); });
 }
 
-TEST(GradientsTest, TheWholeModel) {
+TEST_P(GradientsTest, TheWholeModel) {
   Rng rng(4);
   const at::Tensor tokens = draw_tokens(rng, {kB, kT}), targets = draw_tokens(rng, {kB * kT});
-  std::vector<at::Tensor> inputs{draw(rng, {kV, kD}, 0, 1), draw(rng, {kT, kD}, 0, 1)};
-  for (int layer = 0; layer < 2; ++layer) {
-    for (const at::Tensor& weight : draw_layer(rng)) inputs.push_back(weight);
+  std::vector<std::vector<at::Tensor>> parts;
+  std::vector<at::Tensor> inputs;
+  for (std::uint32_t part = 0; part <= 1 + model.layers; ++part) {
+    parts.push_back(draw_part(rng, model, part));
+    inputs.insert(inputs.end(), parts.back().begin(), parts.back().end());
   }
-  inputs.push_back(draw(rng, {kD}, 1, 0.2));
-  inputs.push_back(draw(rng, {kD}, 0, 0.2));
-  inputs.push_back(draw(rng, {kV, kD}, 0, 0.5));
-  const std::span<const at::Tensor> all = inputs;
   expect_gradients(inputs, [&] {
-    at::Tensor x = kLayers.embed(kModel, tokens, all.first(2));
-    x = kLayers.layer(kModel, x, all.subspan(2, 12));
-    x = kLayers.layer(kModel, x, all.subspan(14, 12));
-    return loss(kLayers.logits(kModel, x, all.subspan(26)), targets);
+    at::Tensor x = layers.embed(model, tokens, places, parts[0]);
+    for (std::uint32_t layer = 0; layer < model.layers; ++layer)
+      x = layers.layer(model, x, places, parts[1 + layer], nullptr);
+    return loss(layers.final_norm(model, x, parts.back()), parts.back().back(), targets);
   });
 }
 
 // Position t must not see what follows it.
-TEST(LayersTest, AttentionIsCausal) {
+TEST_P(GradientsTest, AttentionIsCausal) {
   Rng rng(5);
   const at::NoGradGuard no_grad;
-  const std::vector<at::Tensor> weights = draw_layer(rng);
-  const at::Tensor x = draw(rng, {1, kT, kD}, 0, 1), before = kLayers.layer(kModel, x, weights);
+  const std::vector<at::Tensor> weights = draw_part(rng, model, 1);
+  const at::Tensor x = draw(rng, {1, kT, kD}, 0, 1), before = layers.layer(model, x, places, weights, nullptr);
   at::Tensor changed = x.clone();
   changed.select(1, 3).select(1, 0).add_(1.0);  // one element: the norm takes a shift of all out
-  const at::Tensor difference = kLayers.layer(kModel, changed, weights).sub(before).abs();
+  const at::Tensor difference = layers.layer(model, changed, places, weights, nullptr).sub(before).abs();
   EXPECT_EQ(difference.narrow(1, 0, 3).max().item<double>(), 0);
   EXPECT_GT(difference.narrow(1, 3, 1).max().item<double>(), 0.1);
   EXPECT_GT(difference.narrow(1, 4, 1).max().item<double>(), 1e-6);
+}
+
+// A text that comes in pieces has the outputs of the whole.
+TEST_P(GradientsTest, CachedPlacesEqualTheWhole) {
+  Rng rng(6);
+  const at::NoGradGuard no_grad;
+  const std::vector<at::Tensor> table = draw_part(rng, model, 0), weights = draw_part(rng, model, 1);
+  const at::Tensor tokens = draw_tokens(rng, {1, kT});
+  const at::Tensor whole = layers.layer(model, layers.embed(model, tokens, places, table), places, weights, nullptr);
+  for (const std::vector<std::int64_t>& pieces : {std::vector<std::int64_t>{2, 1, 2}, {1, 1, 1, 1, 1}, {5}, {1, 4}}) {
+    LayerCache cache;
+    std::int64_t first = 0;
+    for (const std::int64_t count : pieces) {
+      const TokenPlaces some = layers.places(model, first, count, at::TensorOptions().dtype(at::kDouble));
+      const at::Tensor x = layers.embed(model, tokens.narrow(1, first, count), some, table);
+      const at::Tensor out = layers.layer(model, x, some, weights, &cache);
+      EXPECT_LT(out.sub(whole.narrow(1, first, count)).abs().max().item<double>(), 1e-12);
+      first += count;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, GradientsTest, ::testing::ValuesIn(family_models()), FamilyModel::name_of);
+
+// Loss and gradients of pieces are those of all rows at once.
+TEST(ChunkedLossTest, EqualsCrossEntropyOfAllRows) {
+  Rng rng(7);
+  constexpr std::int64_t kRows = 37;
+  const at::Tensor rows = draw(rng, {kRows, kD}, 0, 1), head = draw(rng, {kV, kD}, 0, 0.7);
+  const at::Tensor targets = draw_tokens(rng, {kRows});
+  const at::Tensor all = at::cross_entropy_loss(rows.matmul(head.t()), targets, {}, at::Reduction::Sum);
+  const std::vector<at::Tensor> wanted = torch::autograd::grad({all}, {rows, head});
+  for (const std::int64_t piece : {1, 5, 36, 37, 64}) {
+    const ChunkedLoss made = chunked_cross_entropy(rows, head, targets, piece);
+    EXPECT_NEAR(made.sum.item<double>(), all.item<double>(), 1e-12 * all.item<double>());
+    const std::vector<at::Tensor> gradients = torch::autograd::grad({made.sum}, {rows, head});
+    for (std::size_t i = 0; i < 2; ++i) EXPECT_LT(gradients[i].sub(wanted[i]).abs().max().item<double>(), 1e-12) << i;
+    const at::NoGradGuard no_grad;
+    EXPECT_TRUE(chunked_cross_entropy(rows, head, targets, piece).losses.equal(made.losses));
+  }
 }
 
 }  // namespace

@@ -1,0 +1,62 @@
+#include "runtime/launch/first_weights.h"
+
+#include <memory>
+
+#include "common/log.h"
+
+namespace shoal {
+
+Result<FirstStates> measure_first_states(std::vector<StageSpec> specs, const WeightSource& source,
+                                         const std::function<void(std::uint64_t done, std::uint64_t of)>& measured) {
+  FirstStates first{.source = &source, .specs = std::move(specs), .states = {}};
+  for (const StageSpec& spec : first.specs) {
+    SHOAL_ASSIGN(const FirstState state, measure_first_state(spec, source));
+    first.states.push_back(state);
+    measured(first.states.size(), first.specs.size());
+  }
+  return first;
+}
+
+bool FirstWeights::has(StageId stage, Version version) const {
+  return version == Version(0) && stage.value < env_.first.states.size();
+}
+
+void FirstWeights::on_query(const PeerId& from, const StateQuery& query) {
+  if (!has(query.stage, query.version)) return;
+  const FirstState& state = env_.first.states[query.stage.value];
+  StateOffer offer;
+  offer.stage = query.stage;
+  offer.version = Version(0);
+  offer.has = true;
+  offer.root = state.root;
+  offer.digest = state.digest;
+  offer.bytes = state.bytes;
+  offer.chunks = state.chunks;
+  env_.send(from, std::move(offer), {});
+}
+
+void FirstWeights::on_chunk_query(const PeerId& from, const ChunkQuery& query) {
+  if (!has(query.stage, query.version) || query.index >= env_.first.states[query.stage.value].chunks) return;
+  if (queue_.size() >= kQueuedMax) return;
+  queue_.emplace_back(from, query);
+  read_next();
+}
+
+void FirstWeights::read_next() {
+  if (reading_ || queue_.empty()) return;
+  reading_ = true;
+  const auto [to, query] = queue_.front();
+  queue_.pop_front();
+  auto made = std::make_shared<Result<Bytes>>(Bytes{});
+  env_.run_aside([made, query = query, spec = env_.first.specs[query.stage.value],
+                  source = env_.first.source] { *made = first_chunk(spec, *source, query.index); },
+                 lifetime_.guard([this, made, to = to, query = query] {
+                   reading_ = false;
+                   if (!made->ok()) log_warning("the first weights cannot be read: ", made->error().message);
+                   Chunk chunk{query.stage, query.version, query.index, made->ok()};
+                   env_.send(to, chunk, made->ok() ? std::vector<Bytes>{(*made)->summed()} : std::vector<Bytes>{});
+                   read_next();
+                 }));
+}
+
+}  // namespace shoal
