@@ -7,7 +7,7 @@
 
 #include "common/result.h"
 #include "kernels/norm.h"
-#include "stages/executor.h"
+#include "stages/inner_step.h"
 #include "stages/stage_spec.h"
 
 namespace shoal {

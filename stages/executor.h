@@ -17,7 +17,9 @@
 #include "common/tensor_view.h"
 #include "stages/arena.h"
 #include "stages/frame_coder.h"
+#include "stages/inner_step.h"
 #include "stages/stage_spec.h"
+#include "stages/text_stage.h"
 
 namespace shoal {
 
@@ -36,18 +38,6 @@ struct ForwardOutput {
 struct BackwardOutput {
   WeightStamp stamp = 0;    // weights the gradient was made at
   bool recomputed = false;  // the kept graph was gone, forward ran again
-};
-
-struct InnerStep {  // AdamW (Loshchilov and Hutter 2019, algorithm 2), bias-corrected; stages/adamw.h has the formula
-  double lr = 0;
-  double beta1 = 0.9, beta2 = 0.95, eps = 1e-8, weight_decay = 0.1;
-  double clip_norm = 1.0;     // of the stage's mean gradient; <= 0: no clipping
-  std::uint64_t targets = 0;  // the accumulator is divided by this; > 0
-  std::uint64_t step = 1;     // 1-based, for the bias correction
-  // How many of its own updates the step looks ahead, and how many the step before it did (0 when `step` is 1).
-  // Executors of integers have no moments and look nowhere.
-  double look_ahead = 0, look_ahead_before = 0;
-  bool muon = false;  // the matrices of the layers take Muon's step (stages/muon.h)
 };
 
 struct InnerStepResult {
@@ -71,6 +61,9 @@ class StageExecutor {
 
   // Forward only, at the anchor; keeps nothing.
   virtual Result<ForwardOutput> evaluate(const ForwardInput& input, FrameCoder& coder) = 0;
+
+  // A text at the anchor, for as long as it stands.
+  virtual std::unique_ptr<TextStage> begin_text() = 0;
 
   // Decodes the gradient of the stage's output (B, T, d) kF32 (none on the last stage), writes one scratch gradient,
   // screens it, adds it and the microbatch's tag to the window, encodes the gradient of the stage's input: d(sum of

@@ -44,8 +44,7 @@ std::uint64_t path_checksum(const StageSpec& spec, const StageInput& input, std:
   return sum;
 }
 
-HostTensor tensor_of(const StageSpec& spec, const StageInput& input, std::uint64_t checksum) {
-  const Shape shape{sequences_of(input), spec.model.positions, spec.model.dim};
+HostTensor patterned(const Shape& shape, std::uint64_t checksum) {
   Buffer buffer(static_cast<std::size_t>(element_count(shape)) * sizeof(float));
   const std::span<float> values = buffer.as<float>();
   const Pattern pattern = pattern_of(checksum);
@@ -54,6 +53,10 @@ HostTensor tensor_of(const StageSpec& spec, const StageInput& input, std::uint64
                 values.begin() + static_cast<std::ptrdiff_t>(i));
   }
   return make_host_tensor(DType::kF32, shape, std::move(buffer));
+}
+
+HostTensor tensor_of(const StageSpec& spec, const StageInput& input, std::uint64_t checksum) {
+  return patterned({sequences_of(input), spec.model.positions, spec.model.dim}, checksum);
 }
 
 }  // namespace
@@ -147,5 +150,41 @@ void IntegerExecutor::zero(ArenaRole role) {
   const std::span<float> values = arena_.span(role);
   std::fill(values.begin(), values.end(), 0.0f);
 }
+
+// The ids seen are a checksum; what leaves a stage is a pattern of it and of the stage's number.
+class IntegerExecutor::IntegerText final : public TextStage {
+ public:
+  explicit IntegerText(IntegerExecutor& executor) : executor_(executor) {}
+
+  Result<HostTensor> extend(const HostTensor& tokens, FrameCoder& coder) override {
+    const StageSpec& spec = executor_.spec();
+    SHOAL_TRY(check_text(spec, tokens, places_));
+    const std::uint64_t seen = mix64(seen_, token_checksum(tokens));
+    const Shape shape{1, tokens.shape[1], spec.model.dim};
+    if (!spec.is_first()) {
+      Buffer memory(static_cast<std::size_t>(element_count(shape)) * sizeof(float));
+      SHOAL_TRY(coder.decode({DType::kF32, shape, {memory.data(), memory.size()}}));
+      const HostTensor activation = make_host_tensor(DType::kF32, shape, std::move(memory));
+      SHOAL_TRY(executor_.expect(activation, mix64(seen, spec.stage.value - 1u), {}, "activation of a text"));
+    }
+    HostTensor logits;
+    if (spec.is_last()) {
+      logits = patterned({spec.model.vocabulary}, mix64(seen, spec.stage.value));
+    } else {
+      SHOAL_TRY(coder.encode({patterned(shape, mix64(seen, spec.stage.value)).view()}));
+    }
+    seen_ = seen;
+    places_ += static_cast<std::uint64_t>(tokens.shape[1]);
+    return logits;
+  }
+  std::uint64_t places() const override { return places_; }
+  std::uint64_t bytes() const override { return sizeof seen_; }
+
+ private:
+  IntegerExecutor& executor_;
+  std::uint64_t seen_ = 0, places_ = 0;
+};
+
+std::unique_ptr<TextStage> IntegerExecutor::begin_text() { return std::make_unique<IntegerText>(*this); }
 
 }  // namespace shoal

@@ -34,6 +34,8 @@ class IntegerExecutor : public WindowedExecutor {
   explicit IntegerExecutor(const StageSpec& spec, std::size_t parameters = kIntegerParameters)
       : WindowedExecutor(spec), arena_(std::max(parameters, kIntegerParameters)) {}
   Arena& arena() override { return arena_; }
+  // Its logits and activations follow from the ids alone, so that a stage can tell a strange activation.
+  std::unique_ptr<TextStage> begin_text() override;
   std::uint64_t mismatches() const { return mismatches_; }
 
  protected:
@@ -47,6 +49,7 @@ class IntegerExecutor : public WindowedExecutor {
   void zero(ArenaRole role) override;
 
  private:
+  class IntegerText;
   struct BufferGraph;  // which of the two parameter buffers it reads
   Status expect(const HostTensor& tensor, std::uint64_t checksum, const StageInput& input, const char* role);
   // That of the weights in a buffer now.

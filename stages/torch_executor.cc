@@ -22,6 +22,8 @@
 #include "stages/torch_device.h"
 #include "stages/torch_family.h"
 #include "stages/torch_guard.h"
+#include "stages/torch_tensors.h"
+#include "stages/torch_text.h"
 
 namespace shoal {
 namespace {
@@ -36,10 +38,6 @@ ParallelFor torch_for() {
                        body(static_cast<std::size_t>(begin), static_cast<std::size_t>(end));
                      });
   };
-}
-
-std::span<const float> floats_of(const at::Tensor& tensor) {
-  return {static_cast<const float*>(tensor.const_data_ptr()), static_cast<std::size_t>(tensor.numel())};
 }
 
 bool all_finite_parallel(std::span<const float> values) {
@@ -70,13 +68,6 @@ at::Tensor orthogonalised(const at::Tensor& matrix) {
   return tall ? x.t() : x;
 }
 
-// Shares the tensor's memory, which must not be written any more.
-HostTensor host_tensor_of(const at::Tensor& values) {
-  const auto owner = std::make_shared<at::Tensor>(values.detach().cpu().contiguous());
-  const std::span<const float> floats = floats_of(*owner);
-  return {DType::kF32, Shape(owner->sizes().begin(), owner->sizes().end()), Bytes::wrap(owner, bytes_of(floats))};
-}
-
 // Columns [first, first + T) of (B, T + 1) tokens as int64 (B, T) on the host.
 at::Tensor token_columns(const HostTensor& tokens, std::int64_t first) {
   const std::int64_t rows = tokens.shape[0], width = tokens.shape[1];
@@ -105,6 +96,7 @@ TorchExecutor::TorchExecutor(const StageSpec& spec, const std::string& device, c
       threads_(options.threads),
       host_math_(arena_.on_host() && !options.tensor_math) {
   use_threads();
+  if (options.forward_only) return;
   for (const ArenaRole role : {ArenaRole::kCurrent, ArenaRole::kOther, ArenaRole::kMoment1, ArenaRole::kMoment2,
                                ArenaRole::kAccumulatorA, ArenaRole::kAccumulatorB}) {
     arena_.flat(role);  // memory that is short shows here, not in the middle of a run
@@ -119,11 +111,8 @@ void TorchExecutor::use_threads() const {
   set = threads_;
 }
 
-at::Tensor TorchExecutor::to_device(const HostTensor& tensor) const {
-  // from_blob takes a mutable pointer; nothing writes to it.
-  auto* memory = const_cast<std::uint8_t*>(tensor.bytes.data());
-  const at::Tensor host = at::from_blob(memory, tensor.shape, at::TensorOptions().dtype(at::kFloat));
-  return arena_.on_host() ? host : host.to(arena_.device());
+std::unique_ptr<TextStage> TorchExecutor::begin_text() {
+  return std::make_unique<TorchText>(spec(), arena_, [this] { use_threads(); });
 }
 
 Result<WindowedExecutor::Computed> TorchExecutor::compute(const StageInput& input, ArenaRole weights, bool keep_graph) {
@@ -139,16 +128,13 @@ Result<WindowedExecutor::Computed> TorchExecutor::run_layers(const StageInput& i
   graph->inputs.assign(leaves.begin(), leaves.end());
   const ModelSpec& model = spec().model;
   const TorchFamily& family = layers_of(model.family);
-  const auto part = [&](std::uint32_t number) {
-    const auto found = std::ranges::equal_range(parameters_, number, {}, &ParameterSpec::part);
-    return leaves.subspan(static_cast<std::size_t>(found.begin() - parameters_.begin()), found.size());
-  };
+  const auto part = [&](std::uint32_t number) { return part_of(parameters_, leaves, number); };
   const TokenPlaces places = family.places(model, 0, model.positions, arena_.flat(weights).options());
   at::Tensor x;
   if (spec().is_first()) {
     x = family.embed(model, token_columns(input.tokens, 0).to(arena_.device()), places, part(0));
   } else {
-    x = to_device(input.activation);
+    x = on_device(input.activation, arena_.device());
     if (keep_graph) x.requires_grad_(true);
     graph->inputs.push_back(x);
   }
@@ -182,7 +168,7 @@ Result<HostTensor> TorchExecutor::differentiate(Graph& graph, const StageInput& 
 Result<HostTensor> TorchExecutor::run_backward(TorchGraph& graph, const StageInput& input, const HostTensor& gradient,
                                                ArenaRole accumulator, float sign) {
   use_threads();
-  const at::Tensor seed = spec().is_last() ? at::ones_like(graph.output) : to_device(gradient);
+  const at::Tensor seed = spec().is_last() ? at::ones_like(graph.output) : on_device(gradient, arena_.device());
   const std::vector<at::Tensor> all = torch::autograd::grad({graph.output}, graph.inputs, {seed});
   HostTensor input_gradient;
   if (!spec().is_first()) {

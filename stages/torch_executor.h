@@ -18,6 +18,7 @@ namespace shoal {
 struct TorchOptions {
   std::string device = "auto";  // auto, cpu, cuda, cuda:N
   int threads = 1;              // of the CPU; one number for the whole process, the last one set holds
+  bool forward_only = false;    // evaluates and continues texts: no memory is taken for training
   bool tensor_math = false;  // optimiser and accumulation by tensor operations on the CPU too, as on a GPU; for tests
 };
 
@@ -27,6 +28,7 @@ class TorchExecutor : public WindowedExecutor {
   // make_torch_executor.
   TorchExecutor(const StageSpec& spec, const std::string& device, const TorchOptions& options);
   Arena& arena() override { return arena_; }
+  std::unique_ptr<TextStage> begin_text() override;
   // References from graphs to the memory of a parameter buffer.
   std::uint64_t outside_references(ArenaRole role) const { return arena_.outside_references(role); }
 
@@ -52,7 +54,6 @@ class TorchExecutor : public WindowedExecutor {
   at::Tensor matrix_of(const at::Tensor& flat, std::size_t parameter) const;
   void write_matrices(const at::Tensor& gradient, const AdamWFactors& factors, std::span<const at::Tensor> before);
   void add_shift_to_other(std::span<const float> shift);
-  at::Tensor to_device(const HostTensor& tensor) const;
   void use_threads() const;
 
   TorchArena arena_;

@@ -114,6 +114,9 @@ Status check_tokens(const StageSpec& spec, const ForwardInput& input);
 // Names the microbatch, the role and the first offending element.
 Status check_finite(std::span<const float> values, const MicrobatchId& microbatch, std::string_view role);
 
+// As TextStage::extend says, of a text that has seen `places`. ERRORS: kMalformed.
+Status check_text(const StageSpec& spec, const HostTensor& tokens, std::uint64_t places);
+
 // B. REQUIRES: the tokens passed check_tokens.
 std::int64_t sequences_of(const StageInput& input);
 

@@ -20,7 +20,7 @@
 #include "common/tensor_view.h"
 #include "common/time.h"
 #include "compression/codec.h"
-#include "stages/executor.h"
+#include "stages/inner_step.h"
 #include "stages/stage_spec.h"
 
 namespace shoal {

@@ -5,6 +5,7 @@
 #include "stages/integer_executor.h"
 #include "stages/paced_executor.h"
 #include "tests/stages/executor_contract.h"
+#include "tests/stages/text_contract.h"
 
 namespace shoal {
 namespace {
@@ -20,6 +21,8 @@ ExecutorMaker paced_maker() {
           0};
 }
 INSTANTIATE_TEST_SUITE_P(Exact, ExecutorContract, ::testing::Values(integer_maker(), paced_maker()),
+                         [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(Exact, TextContract, ::testing::Values(integer_maker(), paced_maker()),
                          [](const auto& info) { return info.param.name; });
 
 TEST(IntegerExecutorTest, TheParametersAreMinusTheSumOfWhatWasCounted) {

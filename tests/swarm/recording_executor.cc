@@ -33,6 +33,7 @@ class RecordingExecutor final : public StageExecutor {
     if (hooks_.after) hooks_.after();
     return output;
   }
+  std::unique_ptr<TextStage> begin_text() override { return inner_->begin_text(); }
   Result<ForwardOutput> evaluate(const ForwardInput& input, FrameCoder& coder) override {
     return inner_->evaluate(input, coder);
   }

@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "tests/stages/executor_contract.h"
+#include "tests/stages/text_contract.h"
 
 namespace shoal {
 namespace {
@@ -20,6 +21,8 @@ ExecutorMaker torch_maker(bool tensor_math, int threads = 1) {
           2e-6};
 }
 INSTANTIATE_TEST_SUITE_P(Torch, ExecutorContract, ::testing::Values(torch_maker(false), torch_maker(true)),
+                         [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(Torch, TextContract, ::testing::Values(torch_maker(false), torch_maker(true)),
                          [](const auto& info) { return info.param.name; });
 
 TorchArena& arena_of(Chain& chain, std::size_t stage) { return dynamic_cast<TorchArena&>(chain.at(stage).arena()); }

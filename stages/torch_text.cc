@@ -1,0 +1,100 @@
+#include "stages/torch_text.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
+
+#include <cmath>
+
+#include "stages/torch_family.h"
+#include "stages/torch_guard.h"
+#include "stages/torch_tensors.h"
+#include "stages/windowed_executor.h"
+
+namespace shoal {
+namespace {
+
+at::Tensor ids_of(const HostTensor& tokens) {
+  at::Tensor ids = at::empty(tokens.shape, at::TensorOptions().dtype(at::kLong));
+  auto* values = static_cast<std::int64_t*>(ids.data_ptr());
+  for (std::size_t i = 0; i < static_cast<std::size_t>(ids.numel()); ++i)
+    values[i] = id_at(tokens.bytes, tokens.dtype, i);
+  return ids;
+}
+
+Status check_text_values(std::span<const float> values, const char* role) { return check_finite(values, {}, role); }
+
+}  // namespace
+
+at::Tensor on_device(const HostTensor& tensor, const at::Device& device) {
+  // from_blob takes a mutable pointer; nothing writes to it.
+  auto* memory = const_cast<std::uint8_t*>(tensor.bytes.data());
+  const at::Tensor host = at::from_blob(memory, tensor.shape, at::TensorOptions().dtype(at::kFloat));
+  return device.is_cpu() ? host : host.to(device);
+}
+
+struct TorchText::Caches {
+  std::vector<LayerCache> layers;
+};
+
+TorchText::TorchText(const StageSpec& spec, TorchArena& arena, std::function<void()> use_threads)
+    : spec_(spec),
+      parameters_(parameters_of(spec)),
+      arena_(arena),
+      use_threads_(std::move(use_threads)),
+      caches_(std::make_unique<Caches>()) {
+  caches_->layers.resize(spec.end_layer - spec.first_layer);
+}
+
+TorchText::~TorchText() = default;
+
+std::uint64_t TorchText::bytes() const {
+  std::uint64_t bytes = 0;
+  for (const LayerCache& cache : caches_->layers)
+    if (cache.keys.defined()) bytes += cache.keys.nbytes() + cache.values.nbytes();
+  return bytes;
+}
+
+Result<HostTensor> TorchText::extend(const HostTensor& tokens, FrameCoder& coder) {
+  SHOAL_TRY(check_text(spec_, tokens, places_));
+  const Shape shape{1, tokens.shape[1], spec_.model.dim};
+  HostTensor activation;
+  if (!spec_.is_first()) {
+    Buffer memory(static_cast<std::size_t>(element_count(shape)) * sizeof(float));
+    SHOAL_ASSIGN(const double size, coder.decode({DType::kF32, shape, {memory.data(), memory.size()}}));
+    activation = make_host_tensor(DType::kF32, shape, std::move(memory));
+    if (!std::isfinite(size)) SHOAL_TRY(check_text_values(activation.f32(), "a text's activation"));
+  }
+  const std::vector<LayerCache> before = caches_->layers;  // shares the tensors
+  Result<HostTensor> made = guard_torch([&] { return compute(tokens, activation); });
+  Status passed = made.ok() ? check_text_values(made->f32(), "what a text became") : Status(made.error());
+  if (passed.ok() && !spec_.is_last()) passed = coder.encode({made->view()});
+  if (!passed.ok()) {
+    caches_->layers = before;
+    return passed.error();
+  }
+  places_ += static_cast<std::uint64_t>(tokens.shape[1]);
+  if (!spec_.is_last()) return HostTensor{};
+  return made;
+}
+
+Result<HostTensor> TorchText::compute(const HostTensor& tokens, const HostTensor& activation) {
+  use_threads_();
+  const at::NoGradGuard no_grad;
+  const ModelSpec& model = spec_.model;
+  const TorchFamily& family = layers_of(model.family);
+  const std::span<const at::Tensor> leaves = arena_.leaves(ArenaRole::kAnchor);
+  const auto part = [&](std::uint32_t number) { return part_of(parameters_, leaves, number); };
+  const std::int64_t count = tokens.shape[1];
+  const TokenPlaces places = family.places(model, static_cast<std::int64_t>(places_), count, leaves.front().options());
+  at::Tensor x = spec_.is_first() ? family.embed(model, ids_of(tokens).to(arena_.device()), places, part(0))
+                                  : on_device(activation, arena_.device());
+  for (std::uint32_t layer = spec_.first_layer; layer < spec_.end_layer; ++layer)
+    x = family.layer(model, x, places, part(1 + layer), &caches_->layers[layer - spec_.first_layer]);
+  if (!spec_.is_last()) return host_tensor_of(x);
+  const auto head = part(1 + model.layers);
+  const at::Tensor last = family.final_norm(model, x.narrow(1, count - 1, 1), head);
+  return host_tensor_of(last.matmul(head.back().t()).view({-1}));
+}
+
+}  // namespace shoal
