@@ -10,14 +10,15 @@
 namespace shoal {
 namespace {
 
-Status check_ids(ByteView bytes, DType width, std::uint32_t vocabulary, const std::string& origin) {
+// `begin`: where the ids begin in the file.
+Status check_ids(ByteView bytes, std::size_t begin, DType width, std::uint32_t vocabulary, const std::string& origin) {
   const std::size_t step = size_of(width);
   if (std::uint64_t{vocabulary} >> 8 * step > 0) return {};
   for (std::size_t i = 0; i < bytes.size() / step; ++i) {
     const std::uint32_t id = id_at(bytes, width, i);
     if (id < vocabulary) continue;
     return make_error(ErrorCode::kInput,
-                      origin + ": token id " + std::to_string(id) + " at byte " + std::to_string(i * step) +
+                      origin + ": token id " + std::to_string(id) + " at byte " + std::to_string(begin + i * step) +
                           " is not below [model] vocabulary = " + std::to_string(vocabulary) +
                           (step > 1 ? ". Is this a file of narrower tokens? Then set [data] width = " +
                                           std::string(step == 2 ? "\"u8\"" : "\"u16\" or \"u8\"")
@@ -42,31 +43,63 @@ Result<Bytes> map_file(const std::string& path) {
   return Bytes::wrap(owner, {static_cast<const std::uint8_t*>(memory), size});
 }
 
+Error another_width(const std::string& origin, const std::string& says, DType found, DType wanted) {
+  return make_error(ErrorCode::kInput, origin + ": " + says + " ids of " + std::string(name_of_width(found)) +
+                                           ", and [data] width is \"" + std::string(name_of_width(wanted)) +
+                                           "\". Set [data] width = \"" + std::string(name_of_width(found)) + "\"");
+}
+
+Status check_sidecar(const TokenSidecar& sidecar, const TokenFile& file, std::uint32_t vocabulary) {
+  const std::string path = sidecar_path(file.path());
+  if (sidecar.tokens != file.tokens())
+    return make_error(ErrorCode::kInput, path + ": tells of " + std::to_string(sidecar.tokens) + " tokens, but " +
+                                             file.path() + " has " + std::to_string(file.tokens()) +
+                                             ". HINT: it belongs to another file; copy both once more");
+  if (sidecar.vocabulary > vocabulary)
+    return make_error(ErrorCode::kInput, path + ": the tokenizer has " + std::to_string(sidecar.vocabulary) +
+                                             " ids, but [model] vocabulary = " + std::to_string(vocabulary) +
+                                             ". Set [model] vocabulary = " + std::to_string(sidecar.vocabulary) +
+                                             ", or more");
+  return {};
+}
+
 }  // namespace
 
 Result<TokenFile> TokenFile::open(const std::string& path, DType width, std::uint32_t vocabulary) {
   SHOAL_ASSIGN(Bytes bytes, map_file(path));
-  return from_bytes(std::move(bytes), width, vocabulary, path);
+  SHOAL_ASSIGN(std::optional<TokenSidecar> sidecar, load_sidecar(path));
+  if (sidecar && sidecar->width != width) return another_width(sidecar_path(path), "tells of", sidecar->width, width);
+  SHOAL_ASSIGN(TokenFile file, from_bytes(std::move(bytes), width, vocabulary, path));
+  if (sidecar) SHOAL_TRY(check_sidecar(*sidecar, file, vocabulary));
+  file.sidecar_ = std::move(sidecar);
+  return file;
 }
 
 Result<TokenFile> TokenFile::from_bytes(Bytes bytes, DType width, std::uint32_t vocabulary, const std::string& origin) {
   SHOAL_CHECK(holds_ids(width));
-  if (const std::size_t step = size_of(width); bytes.size() % step != 0) {
+  SHOAL_ASSIGN(const auto header, read_llmc_header(bytes, origin));
+  if (header && header->width != width) return another_width(origin, "its header tells of", header->width, width);
+  const std::size_t begin = header ? kLlmcHeaderBytes : 0;
+  TokenFile file;
+  file.path_ = origin;
+  file.header_ = header ? TokenHeader::kLlmc : TokenHeader::kNone;
+  file.width_ = width;
+  file.ids_ = bytes.slice(begin, bytes.size() - begin);
+  if (const std::size_t step = size_of(width); file.ids_.size() % step != 0) {
     return make_error(ErrorCode::kInput,
                       origin + ": has " + std::to_string(bytes.size()) + " bytes, no multiple of " +
                           std::to_string(step) + ", so it holds no " + std::to_string(8 * step) +
                           "-bit tokens. Set [data] width = " + (step == 2 ? "\"u8\"?" : "\"u16\" or \"u8\"?"));
   }
-  SHOAL_TRY(check_ids(bytes, width, vocabulary, origin));
-  return TokenFile(std::move(bytes), width);
+  SHOAL_TRY(check_ids(file.ids_, begin, width, vocabulary, origin));
+  file.digest_ = blake2b_256(bytes);
+  return file;
 }
-
-Digest TokenFile::digest() const { return blake2b_256(bytes_); }
 
 ByteView TokenFile::tokens_at(std::uint64_t first, std::uint64_t count) const {
   SHOAL_CHECK_LE(count, tokens());
   SHOAL_CHECK_LE(first, tokens() - count);
-  return bytes_.view().subspan(first * size_of(width_), count * size_of(width_));
+  return ids_.view().subspan(first * size_of(width_), count * size_of(width_));
 }
 
 }  // namespace shoal
