@@ -5,9 +5,9 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <thread>
 
+#include "cli/kept_run.h"
 #include "cli/live.h"
 #include "cli/outcome.h"
 #include "cli/program.h"
@@ -45,16 +45,6 @@ constexpr std::size_t kListenBytesMax = 256;
 // How long a resumed run waits for its port. A connection that is over holds its source port for 60 s (TIME_WAIT).
 constexpr Duration kPortPatience = 75s;
 
-// The run's file, found again by --resume: the manifest's text and where the tokens are.
-std::string kept_run_text(const std::string& manifest, const RunConfig& config) {
-  const std::string section = "[data]\n";
-  const std::size_t at = manifest.find(section);
-  SHOAL_CHECK(at != std::string::npos);
-  const std::string path =
-      nlohmann::json(std::filesystem::absolute(config.data.paths.front()).string()).dump();  // a TOML string as well
-  return manifest.substr(0, at + section.size()) + "path = " + path + "\n" + manifest.substr(at + section.size());
-}
-
 // Resolves the two ways to name a run: its file, or with --resume its folder.
 Result<RunConfig> load_run(LaunchArguments& arguments) {
   if (arguments.resume && std::filesystem::is_directory(arguments.run)) {
@@ -64,10 +54,12 @@ Result<RunConfig> load_run(LaunchArguments& arguments) {
   SHOAL_ASSIGN(RunConfig config, load_config(arguments.run));
   if (arguments.folder.empty()) arguments.folder = config.run.name + ".run";
   if (!arguments.save.empty() && config.executor.kind != ExecutorKind::kTorch) return nothing_to_save();
-  SHOAL_ASSIGN(const std::string text, canonical_text(config));
+  SHOAL_ASSIGN(std::string text, canonical_text(config));
   if (!arguments.resume) return config;
   // Its log belongs to the manifest it was started with: go on with that and nothing else.
   SHOAL_ASSIGN(const RunConfig kept, load_config(arguments.folder + kRunFile));
+  take_names(config, kept);
+  SHOAL_ASSIGN(text, canonical_text(config));
   SHOAL_ASSIGN(const std::string kept_text, canonical_text(kept));
   if (text != kept_text)
     return make_error(ErrorCode::kInput, arguments.run + " differs from the run in " + arguments.folder +
@@ -118,9 +110,8 @@ class LaunchProgram final : private LaunchOwner {
 
  private:
   Status open() {
-    SHOAL_ASSIGN(TokenFile file,
-                 TokenFile::open(config_.data.paths.front(), config_.token_dtype(), config_.model.vocabulary));
-    SHOAL_ASSIGN(Samples samples, Samples::cut(std::move(file), config_.data.sequences, config_.model.positions));
+    SHOAL_ASSIGN(Samples samples, Samples::open(config_.text_files()));
+    if (!arguments_.resume) config_.name_text(samples.text().digests(), samples.text().tokenizer);
     samples_ = std::make_unique<Samples>(std::move(samples));
     SHOAL_TRY(check_output());  // before anything is made: nobody could join without the ticket
     std::error_code failure;

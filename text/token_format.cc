@@ -65,7 +65,8 @@ Result<std::optional<LlmcHeader>> read_llmc_header(ByteView file, const std::str
   const auto magic = get_le<std::uint32_t>(file, 0), version = get_le<std::uint32_t>(file, 4);
   const auto kind = std::ranges::find(kLlmcKinds, magic, &LlmcKind::magic);
   if (kind == kLlmcKinds.end()) return std::optional<LlmcHeader>();
-  const std::string header = origin + ": begins with the header of a file of llm.c (magic " + std::to_string(magic) + ")";
+  const std::string header =
+      origin + ": begins with the header of a file of llm.c (magic " + std::to_string(magic) + ")";
   if (version != kind->version)
     return make_error(ErrorCode::kInput, header + " of version " + std::to_string(version) + ", known is version " +
                                              std::to_string(kind->version) +

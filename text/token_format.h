@@ -1,6 +1,6 @@
 #pragma once
-// How token ids lie in a file (docs/FILES.md, "Token files"): alone, as nanoGPT's .bin has them, or behind the header of
-// llm.c's shards; and what `shoal data prepare` writes beside it, FILE.json. Pure but for load_sidecar; thread-safe.
+// How token ids lie in a file (docs/FILES.md, "Token files"): alone, as nanoGPT's .bin has them, or behind the header
+// of llm.c's shards; and what `shoal data prepare` writes beside it, FILE.json. Pure but for load_sidecar; thread-safe.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -41,8 +41,8 @@ struct TokenSidecar {
   DType width = DType::kU16;
   std::uint64_t tokens = 0, documents = 0;
   std::uint32_t vocabulary = 0;  // of the tokenizer: ids are below it
-  Digest tokenizer;
-  std::vector<std::string> source;  // the files that were prepared
+  Digest tokenizer = {};
+  std::vector<std::string> source = {};  // the files that were prepared
 };
 std::string sidecar_path(const std::string& token_file);  // FILE.json
 std::string sidecar_text(const TokenSidecar& sidecar);

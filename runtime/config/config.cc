@@ -18,6 +18,27 @@ DType RunConfig::token_dtype() const {
   return kTypes[static_cast<std::size_t>(data.width)];
 }
 
+TextFiles RunConfig::text_files() const {
+  std::optional<Digest> tokenizer;
+  if (!data.tokenizer_digest.empty()) tokenizer = data.tokenizer_digest.front();
+  return {.paths = data.paths,
+          .weights = data.weights,
+          .validation = data.validation,
+          .tokenizer = data.tokenizer,
+          .digests = data.digests,
+          .tokenizer_digest = tokenizer,
+          .width = token_dtype(),
+          .vocabulary = model.vocabulary,
+          .sequences = data.sequences,
+          .positions = model.positions};
+}
+
+void RunConfig::name_text(std::vector<Digest> files, const std::optional<Digest>& tokenizer) {
+  data.digests = std::move(files);
+  data.tokenizer_digest.clear();
+  if (tokenizer) data.tokenizer_digest.push_back(*tokenizer);
+}
+
 bool RunConfig::global_step(std::uint64_t step) const {
   return traits_of(sync.rule).every_step || step < sync.warm_steps;
 }

@@ -22,6 +22,7 @@
 #include "compression/codec.h"
 #include "stages/inner_step.h"
 #include "stages/stage_spec.h"
+#include "text/text_files.h"
 
 namespace shoal {
 
@@ -54,14 +55,14 @@ struct ModelSection : ModelSpec {  // its seed is run.seed
 struct SamplesSection {
   // Local, not in the manifest; relative to the file that names them.
   std::vector<std::string> paths;
-  std::string validation;                // empty: the last tenth of the others
+  std::string validation;                // empty: the last tenth of each of the others
   std::string tokenizer;                 // empty: none is known
   std::vector<double> weights;           // of the files among the training samples; empty: by their sizes
   std::vector<Digest> digests;           // of the files, the validation's last; empty: those that `paths` name
   std::vector<Digest> tokenizer_digest;  // one, or none
   TokenWidth width = TokenWidth::kU8;
   std::uint32_t sequences = 0;           // B: windows of one microbatch
-  std::uint64_t validation_samples = 0;  // at most this many of the last tenth; 0 = all of it
+  std::uint64_t validation_samples = 0;  // at most this many; 0 = all
   std::uint64_t validate_every = 0;      // steps between estimates of the validation loss; 0 = none
 };
 struct OptimizerSection {
@@ -150,6 +151,9 @@ struct RunConfig {
 
   ModelSpec model_spec() const;
   DType token_dtype() const;
+  TextFiles text_files() const;
+  // What the manifest says of the text: of its files, the validation's last, and of its tokenizer where one is known.
+  void name_text(std::vector<Digest> files, const std::optional<Digest>& tokenizer);
   bool keeps_bases() const {  // some edge's activations are sent as differences
     return std::any_of(wire.forward.codecs.begin(), wire.forward.codecs.end(), is_delta);
   }

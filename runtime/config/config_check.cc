@@ -91,6 +91,21 @@ Status check_step_message(const RunConfig& c, const std::string& origin) {
                      ": one message has room for " + std::to_string(room) + " paths of that length");
 }
 
+// `paths` is of the launching machine and no part of a manifest, where it is empty.
+Status check_text(const RunConfig& c, const std::string& origin) {
+  const SamplesSection& data = c.data;
+  if (!data.weights.empty() && !data.paths.empty() && data.weights.size() != data.paths.size())
+    return input_error(origin + ": [data] weights has " + std::to_string(data.weights.size()) + " numbers for the " +
+                       std::to_string(data.paths.size()) +
+                       " files of path: give one for each, or [] for shares by size");
+  for (const double weight : data.weights) {
+    if (weight > 0) continue;
+    return input_error(origin + ": [data] weights has " + number_text(weight) +
+                       ": give each file a share above 0, and leave a file out that has none");
+  }
+  return {};
+}
+
 }  // namespace
 
 Status check_config(const RunConfig& c, const std::string& origin) {
@@ -128,6 +143,7 @@ Status check_config(const RunConfig& c, const std::string& origin) {
   }
   const auto split = split_model(c.model_spec(), c.pipeline.stages, c.pipeline.layers_per_stage);
   if (!split.ok()) return refuse(split.error().message);
+  SHOAL_TRY(check_text(c, origin));
   SHOAL_TRY(check_products(c, origin));
   SHOAL_TRY(check_edges(c, origin));
   SHOAL_TRY(check_executor(c, origin));

@@ -53,13 +53,13 @@ constexpr OptionRow kTable[] = {
 
     {"data", "path", SHOAL_TEXTS(data.paths), "", 1, 4096, kLocal, "token file, relative to this file; or a list of them"},
     {"data", "weights", SHOAL_SLOT(data.weights), "[]", 0, 64, kLater, "share of each file in the training samples; [] = by size"},
-    {"data", "validation", SHOAL_SLOT(data.validation), "\"\"", 0, 4096, kLocal, "a token file for validation; empty = the last tenth of path"},
+    {"data", "validation", SHOAL_SLOT(data.validation), "\"\"", 0, 4096, kLocal, "a token file for validation; empty = the last tenth of each file"},
     {"data", "tokenizer", SHOAL_SLOT(data.tokenizer), "\"\"", 0, 4096, kLocal, "the tokenizer.json that made the ids"},
-    {"data", "digests", SHOAL_SLOT(data.digests), "[]", 0, 65, kLater, "of the files; launch writes them"},
-    {"data", "tokenizer_digest", SHOAL_SLOT(data.tokenizer_digest), "[]", 0, 1, kLater, "of the tokenizer; launch writes it"},
+    {"data", "digests", SHOAL_SLOT(data.digests), "[]", 0, 65, kLater, "of the files, validation last; launch writes them and --resume checks them"},
+    {"data", "tokenizer_digest", SHOAL_SLOT(data.tokenizer_digest), "[]", 0, 1, kLater, "of the tokenizer; launch writes it and --resume checks it"},
     {"data", "width", SHOAL_CHOICE(data.width, kWidthNames), "\"u8\"", 0, 0, kShared, "bytes, or little-endian ids of 16 or 32 bits"},
     {"data", "sequences", SHOAL_SLOT(data.sequences), "4", 1, 4096, kShared, "B: windows of one microbatch"},
-    {"data", "validation_samples", SHOAL_SLOT(data.validation_samples), "0", 0, kCountMax, kShared, "at most this many of the last tenth; 0 = all"},
+    {"data", "validation_samples", SHOAL_SLOT(data.validation_samples), "0", 0, kCountMax, kShared, "at most this many validation samples; 0 = all"},
     {"data", "validate_every", SHOAL_SLOT(data.validate_every), "0", 0, kStepsMax, kShared, "steps between estimates of the validation loss (64 samples at most); 0 = none"},
 
     {"optimizer", "lr", SHOAL_SLOT(optimizer.lr), "6e-4", 1e-12, 10, kShared, "peak learning rate of AdamW"},

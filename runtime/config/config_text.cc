@@ -383,9 +383,9 @@ Result<std::string> canonical_text(const RunConfig& config) {
     text += std::string(row.key) + " = " + value + "\n";
   }
   if (text.size() > kManifestBytesMax) {
-    return make_error(ErrorCode::kTooLarge,
-                      "the manifest would have " + std::to_string(text.size()) +
-                          " bytes, allowed are 8192: shorten [admission] keys or [pipeline] layers_per_stage");
+    return make_error(ErrorCode::kTooLarge, "the manifest would have " + std::to_string(text.size()) +
+                                                " bytes, allowed are 8192: shorten [admission] keys or [pipeline] "
+                                                "layers_per_stage, or join files of [data] path");
   }
   return text;
 }

@@ -1,5 +1,7 @@
 #pragma once
 // What a text gives away without any model: the marks a training loss is measured against. Pure; thread-safe.
+#include <vector>
+
 #include "common/bytes.h"
 #include "common/tensor_view.h"
 
@@ -11,10 +13,9 @@ struct TextEntropy {
   double unigram = 0;  // H(X)
   double bigram = 0;   // H(next | this)
 };
-TextEntropy text_entropy(ByteView text);  // of bytes
-// For ids of this width, which a TokenFile has checked: memory goes by the largest. In a longer text the first
-// kIdsCounted.
+// Counts ids of this width, which a TokenFile has checked, over all the files; those of 16 and 32 bits up to the first
+// kIdsCounted, since memory goes by their number.
 inline constexpr std::size_t kIdsCounted = std::size_t{16} << 20;
-TextEntropy text_entropy_of_ids(ByteView text, DType width);
+TextEntropy text_entropy(const std::vector<ByteView>& files, DType width);
 
 }  // namespace shoal

@@ -130,8 +130,8 @@ HostTensor Samples::tokens(SampleId sample) const {
   const std::size_t row_bytes = (std::size_t{positions_} + 1) * size_of(width);
   Buffer buffer(row_bytes * sequences_);
   for (std::uint32_t b = 0; b < sequences_; ++b) {
-    const ByteView row = place.file->tokens_at(place.sample * targets() + std::uint64_t{b} * positions_,
-                                               std::uint64_t{positions_} + 1);
+    const ByteView row =
+        place.file->tokens_at(place.sample * targets() + std::uint64_t{b} * positions_, std::uint64_t{positions_} + 1);
     std::memcpy(buffer.data() + b * row_bytes, row.data(), row_bytes);
   }
   return make_host_tensor(width, {sequences_, std::int64_t{positions_} + 1}, std::move(buffer));

@@ -3,7 +3,8 @@
 // of one file: its sample i covers the tokens [i*B*T, (i+1)*B*T] (the last one only as a target), window b of it the
 // tokens [i*B*T + b*T, i*B*T + (b+1)*T]. What is left at the end of a file is not used. Training samples are numbered
 // first, file by file; the validation samples follow. These are the samples of the validation file, else the last tenth
-// of each file's, mixed (one sample at least, of the largest file). The same number always means the same text, so a sample that comes again is recognised.
+// of each file's, mixed (one sample at least, of the largest file). The same number always means the same text, so a
+// sample that comes again is recognised.
 #include <cstdint>
 #include <vector>
 

@@ -17,9 +17,9 @@ namespace shoal {
 
 class TokenFile {
  public:
-  // Reads the file once for its digest, and once more when the width allows ids beyond the vocabulary. ERRORS: kMissing,
-  // kIo, kTooLarge, kInput (a size that is no whole number of ids, an id not below `vocabulary`: with offset and the
-  // likely cause; a header or a sidecar that says otherwise; no regular file, or an empty one).
+  // Reads the file once for its digest, and once more when the width allows ids beyond the vocabulary. ERRORS:
+  // kMissing, kIo, kTooLarge, kInput (a size that is no whole number of ids, an id not below `vocabulary`: with offset
+  // and the likely cause; a header or a sidecar that says otherwise; no regular file, or an empty one).
   static Result<TokenFile> open(const std::string& path, DType width, std::uint32_t vocabulary);
   // For text that is in memory already; it has no sidecar.
   static Result<TokenFile> from_bytes(Bytes bytes, DType width, std::uint32_t vocabulary, const std::string& origin);

@@ -19,7 +19,7 @@ Error missing(const std::string& path, const std::string& name, const std::strin
 
 RunLogs::RunLogs(const LaunchOptions& options, const Samples& samples)
     : folder_(options.folder),
-      text_(samples.file().digest()),
+      text_(samples.text().digest()),
       book_(trainer_id_of(options.key.id()), options.config.pipeline.stages, options.config.id_window()),
       trainer_space_(trainer_log_path(options.folder), options.log_bytes_max, options.log_compact_bytes),
       authority_space_(authority_log_path(options.folder), options.log_bytes_max, options.log_compact_bytes) {}
@@ -38,7 +38,7 @@ Result<std::unique_ptr<RunLogs>> RunLogs::open(const LaunchOptions& options, Sto
   SHOAL_TRY(logs->check_both_there());
   SHOAL_TRY(check_log_partners(reach_of(logs->authority_.records), logs->book_, trainer_log_path(options.folder),
                                authority_log_path(options.folder)));
-  SHOAL_TRY(logs->check_text(options, samples));
+  SHOAL_TRY(logs->check_text(samples));
   if (!exists && options.keep) SHOAL_TRY(options.keep());
   if (logs->trainer_->empty()) logs->trainer_->append(logs->book_.header_record());
   return logs;
@@ -55,13 +55,15 @@ Status RunLogs::check_both_there() const {
 }
 
 // Serial n is sample n of the text's order: with another text a resumed run would train on other samples under the
-// names of those it has committed.
-Status RunLogs::check_text(const LaunchOptions& options, const Samples& samples) const {
+// names of those it has committed. TextSet::open has refused that by the manifest's digests, which a run that was begun
+// by an older program does not have.
+Status RunLogs::check_text(const Samples& samples) const {
   const auto& before = book_.life();
   if (!before || (before->text == text_ && before->samples == samples.count())) return {};
-  return make_error(ErrorCode::kInput, "token file " + options.config.data.paths.front() +
-                                           " is not the one that the run in " + folder_ + " was begun with (BLAKE2b " +
-                                           hex_of(text_).substr(0, 16) + ", it was " +
+  std::string names;
+  for (const TokenFile& file : samples.text().training) names += (names.empty() ? "" : ", ") + file.path();
+  return make_error(ErrorCode::kInput, "token file " + names + " is not the one that the run in " + folder_ +
+                                           " was begun with (BLAKE2b " + hex_of(text_).substr(0, 16) + ", it was " +
                                            hex_of(before->text).substr(0, 16) +
                                            "). HINT: put the old file back, or name it as [data] path in " + folder_ +
                                            "/run.toml; another text takes a new run in another --dir");

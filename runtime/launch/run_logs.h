@@ -35,7 +35,7 @@ class RunLogs {
  private:
   RunLogs(const LaunchOptions& options, const Samples& samples);
   Status check_both_there() const;
-  Status check_text(const LaunchOptions& options, const Samples& samples) const;
+  Status check_text(const Samples& samples) const;
 
   std::string folder_;
   Digest text_;  // of the token file

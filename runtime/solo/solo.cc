@@ -19,13 +19,13 @@ class Solo {
         chain_(std::move(chain)),
         delayed_(std::move(delayed)),
         samples_(std::move(samples)),
-        order_(samples_.training(), config_.run.seed) {}
+        order_(samples_.order(config_.run.seed)) {}
 
   Result<SoloResult> run() {
-    const ByteView text = samples_.file().bytes();
+    std::vector<ByteView> texts;
+    for (const TokenFile& file : samples_.text().training) texts.push_back(file.ids());
     result_.bytes_a_token = static_cast<int>(size_of(config_.token_dtype()));
-    result_.entropy =
-        result_.bytes_a_token == 1 ? text_entropy(text) : text_entropy_of_ids(text, config_.token_dtype());
+    result_.entropy = text_entropy(texts, config_.token_dtype());
     if (delayed_) note_delays();
     SHOAL_TRY(train());
     if (delayed_) result_.delays = delayed_->used();
@@ -42,7 +42,9 @@ class Solo {
     result_.validation_targets = validation.targets;
     event({.event = EventKind::kValidation, .loss = validation.mean(), .targets = validation.targets});
     if (!options_.save_folder.empty()) {
-      SHOAL_TRY(chain_.save(options_.save_folder, config_));
+      RunConfig saved = config_;
+      saved.name_text(samples_.text().digests(), samples_.text().tokenizer);
+      SHOAL_TRY(chain_.save(options_.save_folder, saved));
       note("saved to " + options_.save_folder);
     }
     event({.event = EventKind::kEnd, .cause = result_.interrupted ? "interrupted" : "done", .targets = result_.tokens});
@@ -164,9 +166,7 @@ class Solo {
 
 Result<SoloResult> run_solo(const SoloOptions& options) {
   const RunConfig& config = options.config;
-  SHOAL_ASSIGN(TokenFile file,
-               TokenFile::open(config.data.paths.front(), config.token_dtype(), config.model.vocabulary));
-  SHOAL_ASSIGN(Samples samples, Samples::cut(std::move(file), config.data.sequences, config.model.positions));
+  SHOAL_ASSIGN(Samples samples, Samples::open(config.text_files()));
   SHOAL_ASSIGN(StageChain chain, StageChain::make(config, options.factory));
   std::optional<DelayedWeights> delayed;
   if (options.delays) {

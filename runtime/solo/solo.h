@@ -41,7 +41,7 @@ struct SoloResult {
   std::uint64_t validation_targets = 0;
   std::uint64_t tokens = 0, steps = 0;
   double train_seconds = 0, tokens_per_s = 0;  // training only
-  TextEntropy entropy;                         // of the whole file
+  TextEntropy entropy;                         // of all the training files, what is held out of them too
   int bytes_a_token = 1;                       // of the file
   bool interrupted = false;
   std::vector<DelayHistogram> delays;  // targets by delay, each stage; empty without SoloOptions::delays

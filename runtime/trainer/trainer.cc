@@ -57,7 +57,7 @@ Trainer::Trainer(TrainerOptions options, TrainerEnvironment environment, Owner& 
       owner_(owner),
       neighbours_(env_.transport, options_.self),
       courier_(*this, neighbours_, {.ahead = StageId(0), .lease = options_.config.lease()}),
-      order_(env_.samples.training(), options_.config.run.seed),
+      order_(env_.samples.order(options_.config.run.seed)),
       in_flight_(flight_limits(options_.config)),
       steps_(options_.config),
       lines_(options_.config),

@@ -74,7 +74,7 @@ TEST(ConfigTest, NamesTheLineOfAnUnknownKeyAndWhatWasMeant) {
   EXPECT_EQ(message_of(with("[optimiser]\nlr = 1.0\n")),
             "run.toml:8: unknown section [optimiser]; did you mean [optimizer]?");
   EXPECT_THAT(message_of(with("lr = 1.0\n")), HasSubstr("did you mean [optimizer] lr?"));
-  EXPECT_THAT(message_of(with("completely_else = 1\n")), HasSubstr("known are: path width sequences"));
+  EXPECT_THAT(message_of(with("completely_else = 1\n")), HasSubstr("known are: path weights"));
 }
 
 TEST(ConfigTest, RefusesWrongTypesAndBounds) {

@@ -132,16 +132,17 @@ TEST(SampleOrderTest, DependsOnSeedAndIndexAlone) {
 }
 
 ByteView view_of(const std::string& text) { return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()}; }
+TextEntropy of_bytes(const std::string& text) { return text_entropy({view_of(text)}, DType::kU8); }
 
 TEST(EntropyTest, KnownTexts) {
-  EXPECT_EQ(text_entropy({}).unigram, 0);
-  EXPECT_NEAR(text_entropy(view_of("aaaa")).unigram, 0, 1e-12);
+  EXPECT_EQ(of_bytes("").unigram, 0);
+  EXPECT_NEAR(of_bytes("aaaa").unigram, 0, 1e-12);
   std::string turns;
   for (int i = 0; i < 1000; ++i) turns += "ab";
-  EXPECT_NEAR(text_entropy(view_of(turns)).unigram, std::log(2.0), 1e-12);
-  EXPECT_NEAR(text_entropy(view_of(turns)).bigram, 0, 1e-12);  // the next one is certain
+  EXPECT_NEAR(of_bytes(turns).unigram, std::log(2.0), 1e-12);
+  EXPECT_NEAR(of_bytes(turns).bigram, 0, 1e-12);  // the next one is certain
   // "aab": after a come a and b once each, b is never followed: one bit over two of two pairs.
-  EXPECT_NEAR(text_entropy(view_of("aab")).bigram, std::log(2.0), 1e-12);
+  EXPECT_NEAR(of_bytes("aab").bigram, std::log(2.0), 1e-12);
 }
 
 TEST(EntropyTest, OfWiderIdsItIsTheIdsThatAreCounted) {
@@ -149,17 +150,17 @@ TEST(EntropyTest, OfWiderIdsItIsTheIdsThatAreCounted) {
     std::string turns;  // two ids that differ in their second byte; their bytes tell another story
     const std::string rest(size_of(width) - 2, '\0');
     for (int i = 0; i < 1000; ++i) turns += "a\x01" + rest + "a\x02" + rest;
-    EXPECT_NEAR(text_entropy_of_ids(view_of(turns), width).unigram, std::log(2.0), 1e-12);
-    EXPECT_NEAR(text_entropy_of_ids(view_of(turns), width).bigram, 0, 1e-12);
-    EXPECT_GT(text_entropy(view_of(turns)).unigram, 1);
-    EXPECT_EQ(text_entropy_of_ids({}, width).unigram, 0);
+    EXPECT_NEAR(text_entropy({view_of(turns)}, width).unigram, std::log(2.0), 1e-12);
+    EXPECT_NEAR(text_entropy({view_of(turns)}, width).bigram, 0, 1e-12);
+    EXPECT_GT(of_bytes(turns).unigram, 1);
+    EXPECT_EQ(text_entropy({}, width).unigram, 0);
   }
 }
 
 TEST(EntropyTest, TheBigramNeverKnowsLess) {
   std::string text;
   for (int i = 0; i < 5000; ++i) text += static_cast<char>('a' + mix64(static_cast<std::uint64_t>(i)) % 7);
-  const TextEntropy entropy = text_entropy(view_of(text));
+  const TextEntropy entropy = of_bytes(text);
   EXPECT_NEAR(entropy.unigram, std::log(7.0), 0.01);
   EXPECT_LE(entropy.bigram, entropy.unigram);
 }

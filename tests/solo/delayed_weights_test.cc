@@ -22,10 +22,7 @@ class DelayedWeightsTest : public SoloRig {
  protected:
   DelayedWeightsTest() : config_(config("[sync]\ninner_batch = 64\n[end]\nsteps = 6\n", 2, 1)) {}
 
-  Samples samples() const {
-    auto file = TokenFile::open(config_.data.paths.front(), config_.token_dtype(), config_.model.vocabulary);
-    return *Samples::cut(std::move(*file), config_.data.sequences, config_.model.positions);
-  }
+  Samples samples() const { return *Samples::open(config_.text_files()); }
 
   static std::vector<float> current(const StageChain& chain, std::size_t stage) {
     const auto values = chain.stages()[stage]->arena().span(ArenaRole::kCurrent);

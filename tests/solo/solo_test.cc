@@ -48,8 +48,7 @@ TEST_F(SoloTest, ParametersHoldTheSumOfAllGradientsAtEveryStage) {
   const RunConfig run = config("[sync]\nrule = \"allreduce\"\nmicrobatches_per_step = 3\n[end]\nsteps = 4\n");
   auto chain = StageChain::make(run, factory());
   ASSERT_TRUE(chain.ok()) << chain.error().message;
-  auto file = TokenFile::open(run.data.paths.front(), run.token_dtype(), run.model.vocabulary);
-  const auto samples = Samples::cut(std::move(*file), run.data.sequences, run.model.positions);
+  const auto samples = Samples::open(run.text_files());
   for (std::uint64_t serial = 0; serial < 6; ++serial) {
     ASSERT_TRUE(chain->train(MicrobatchId{3, serial}, samples->tokens(SampleId{serial})).ok());
     if (serial % 3 == 2) {

@@ -6,13 +6,11 @@ namespace shoal {
 
 std::vector<std::vector<float>> solo_gradients(const RunConfig& config, const ExecutorFactory& factory,
                                                std::uint64_t step) {
-  auto file = TokenFile::open(config.data.paths.front(), config.token_dtype(), config.model.vocabulary);
-  SHOAL_CHECK(file.ok());
-  auto samples = Samples::cut(std::move(file).value(), config.data.sequences, config.model.positions);
+  auto samples = Samples::open(config.text_files());
   SHOAL_CHECK(samples.ok());
   auto chain = StageChain::make(config, factory);
   SHOAL_CHECK(chain.ok());
-  SampleOrder order(samples->training(), config.run.seed);
+  SampleOrder order = samples->order(config.run.seed);
   const std::uint64_t count = config.sync.microbatches_per_step, targets = count * config.targets_per_microbatch();
   for (std::uint64_t now = 1; now <= step; ++now) {
     for (std::uint64_t i = (now - 1) * count; i < now * count; ++i)

@@ -83,9 +83,8 @@ steps = 7
 
 std::vector<Parameters> DelayedSoloTest::by_hand(const std::vector<std::uint64_t>& delays) {
   auto chain = StageChain::make(config_, factory());
-  auto file = TokenFile::open(config_.data.paths.front(), config_.token_dtype(), config_.model.vocabulary);
-  const auto samples = Samples::cut(std::move(*file), config_.data.sequences, config_.model.positions);
-  SampleOrder order(samples->training(), config_.run.seed);
+  const auto samples = Samples::open(config_.text_files());
+  SampleOrder order = samples->order(config_.run.seed);
   const auto& stages = chain->stages();
   std::vector<std::vector<Parameters>> history(stages.size());  // by stage, after each step
   std::vector<Parameters> moment1, moment2;
