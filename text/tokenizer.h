@@ -1,9 +1,10 @@
 #pragma once
 // A tokenizer as Hugging Face's `tokenizers` writes it to tokenizer.json: text to ids and back. Two kinds: byte-level
 // BPE (GPT-2, Llama 3, Qwen, SmolLM) and the sentencepiece kind with byte fallback (Llama 2, Mistral). What a file asks
-// for and we do not have is refused by its name. Ids are equal to those of that package without its post-processor: no
-// begin-of-text is added.
-// Immutable once loaded; thread-safe. Bounds: files up to kTokenizerBytesMax.
+// for and we do not have is refused by its name (docs/FILES.md, "Tokenizers"). Ids are equal to those of that package
+// without its post-processor: no begin-of-text is added.
+// Immutable once loaded; thread-safe: calls of `encode` at once share nothing that they write. Bounds: files up to
+// kTokenizerBytesMax; beside the file's own parts 2 MiB for each call of `encode` that ran at once.
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -30,12 +31,14 @@ class Tokenizer {
   Tokenizer(Tokenizer&&) noexcept;
   Tokenizer& operator=(Tokenizer&&) noexcept;
 
-  // Appends the ids of `text`. Bytes that are no UTF-8 are read as U+FFFD each, as Python's decoding with
-  // errors="replace" does. The contents of special tokens in the text become those tokens.
+  // Appends the ids of `text`. Bytes that are no UTF-8 are read as U+FFFD, one for each longest begin of a character,
+  // as Python's decoding with errors="replace" does. The contents of added tokens in the text become those tokens.
   void encode(std::string_view text, std::vector<std::uint32_t>& ids) const;
-  // The text of ids; special tokens are left out unless `with_special`. Ids beyond the vocabulary give nothing.
+  // The text of ids, in UTF-8: a character that is cut becomes U+FFFD. Special tokens are left out unless
+  // `with_special`; ids beyond the vocabulary give nothing.
   std::string decode(std::span<const std::uint32_t> ids, bool with_special = false) const;
-  // The bytes that an id alone stands for, for text that comes token by token: a character may be cut between two.
+  // The bytes that an id alone stands for, for text that comes token by token: a character may be cut between two. A
+  // special token gives its content, and the sentencepiece kind the space in front of a text that `decode` takes away.
   std::string bytes_of(std::uint32_t id) const;
 
   std::uint32_t vocabulary() const;  // ids are below it, added tokens counted

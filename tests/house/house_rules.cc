@@ -78,7 +78,7 @@ const std::vector<Library>& libraries() {
       {"json", {"nlohmann/"}, {"dht/", "events/", "runtime/", "sim/main.cc", "sim/scale.cc", "demo/", "cli/", "text/"}},
       {"highway", {"hwy/"}, {"kernels/"}},
       {"pcre2", {"pcre2.h"}, {"text/split_pattern.cc"}},
-      {"utf8proc", {"utf8proc.h"}, {"text/"}},
+      {"utf8proc", {"utf8proc.h"}, {"text/normaliser.cc"}},
       {"zlib", {"zlib.h"}, {"text/", "runtime/data/"}},
       {"zstd", {"zstd.h"}, {"text/", "runtime/data/"}},
       {"CUDA", {"cuda_runtime.h", "cuda_runtime_api.h"}, {"kernels/"}},
