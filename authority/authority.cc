@@ -90,8 +90,9 @@ void Authority::on_message(const Remote& from, const Message& message) {
     return report->stage.value < stages_.size() ? rounds_of(report->stage).on_report(from, *report) : void();
   if (const auto* leave = std::get_if<Leave>(&message)) return on_leave(from, *leave);
   if (const auto* query = std::get_if<MembersQuery>(&message)) {
-    if (MemberState* member = book_.find(from.session)) book_.send_list(*member, query->epoch, query->id);
-    return;
+    if (MemberState* member = book_.find(from.session)) return book_.send_list(*member, query->epoch, query->id);
+    if (from.role != PeerRole::kObserver) return;
+    return ended_ ? port_.send(from.peer, end_) : book_.show_list(from.peer);
   }
   if (ended_ && std::holds_alternative<Goodbye>(message)) return void(unheard_.erase(from.session));
   if (std::holds_alternative<Goodbye>(message))

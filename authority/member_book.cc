@@ -272,6 +272,10 @@ void MemberBook::send_list(MemberState& member, Epoch epoch, std::uint64_t id) {
   member.list_sent = true;
 }
 
+void MemberBook::show_list(const PeerId& reader) {
+  for (Message& message : lists_.since(Epoch(0), 0)) port_.send(reader, std::move(message));
+}
+
 // ---- what rounds secured ----
 
 void MemberBook::note_commit(const RoundCommit& commit, const RecentCommits::TakenBack& taken) {

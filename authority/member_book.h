@@ -91,7 +91,8 @@ class MemberBook {
   Epoch told() const { return lists_.newest().epoch; }  // the newest that was told to all
   // To a member that has the one of this epoch and id.
   void send_list(MemberState& member, Epoch epoch, std::uint64_t id);
-  void close();  // no list is told any more
+  void show_list(const PeerId& reader);  // to an observer, which is none of them: the whole list
+  void close();                          // no list is told any more
 
   // ---- what rounds secured ----
   void note_commit(const RoundCommit& commit, const RecentCommits::TakenBack& taken);

@@ -56,8 +56,13 @@ ExecutorFactory executor_factory(const ExecutorSection& section, const ComputeOp
     case ExecutorKind::kTorch:
       return [options](const StageSpec& spec) -> Made {
         const std::string name = "stage " + std::to_string(spec.stage.value);
-        SHOAL_TRY(check_memory(name, {&spec, 1}, kCopiesOfAny, options));
-        return make_torch_executor(spec, options.device, options.threads);
+        SHOAL_TRY(check_memory(name, {&spec, 1}, options.forward_only ? 1 : kCopiesOfAny, options));
+        TorchOptions torch;
+        torch.device = options.device;
+        torch.threads = options.threads;
+        torch.forward_only = options.forward_only;
+        SHOAL_ASSIGN(auto executor, make_torch_executor(spec, torch));
+        return {std::move(executor)};
       };
     case ExecutorKind::kInteger:
       return [](const StageSpec& spec) -> Made { return {std::make_unique<IntegerExecutor>(spec)}; };

@@ -19,6 +19,7 @@ namespace shoal {
 struct ComputeOptions {
   std::string device = "auto";                                                        // auto, cpu, cuda, cuda:N
   int threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));  // of the CPU, for the process
+  bool forward_only = false;                                                          // nothing is trained
 };
 
 // --device and --threads.

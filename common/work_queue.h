@@ -27,9 +27,10 @@ enum class WorkKind : std::uint8_t {
   kLoad,   // a state that came, or was kept
   kImage,  // of the state, for others or for the next session
   kDrop,   // the executor
+  kText,   // places of a reader's text
   kAside,  // never on the device: large parts of rounds, chunks of a state that is fetched
 };
-inline constexpr std::size_t kWorkKinds = 17;
+inline constexpr std::size_t kWorkKinds = 18;
 std::string_view name_of(WorkKind task);  // "forward"
 
 // Thread: run() on the loop; `job` runs elsewhere, `done` on the loop afterwards.

@@ -10,6 +10,7 @@ Duration SimDevice::cost(WorkKind task) const {
   switch (task) {
     case WorkKind::kForward:
     case WorkKind::kEvaluate:
+    case WorkKind::kText:
       return pace_.forward;
     case WorkKind::kBackward:
       return pace_.backward;

@@ -151,7 +151,8 @@ void IntegerExecutor::zero(ArenaRole role) {
   std::fill(values.begin(), values.end(), 0.0f);
 }
 
-// The ids seen are a checksum; what leaves a stage is a pattern of it and of the stage's number.
+// The ids up to a place are a checksum; what leaves a stage there is a pattern of it and of the stage's number, however
+// the text was cut into pieces.
 class IntegerExecutor::IntegerText final : public TextStage {
  public:
   explicit IntegerText(IntegerExecutor& executor) : executor_(executor) {}
@@ -159,28 +160,44 @@ class IntegerExecutor::IntegerText final : public TextStage {
   Result<HostTensor> extend(const HostTensor& tokens, FrameCoder& coder) override {
     const StageSpec& spec = executor_.spec();
     SHOAL_TRY(check_text(spec, tokens, places_));
-    const std::uint64_t seen = mix64(seen_, token_checksum(tokens));
-    const Shape shape{1, tokens.shape[1], spec.model.dim};
-    if (!spec.is_first()) {
-      Buffer memory(static_cast<std::size_t>(element_count(shape)) * sizeof(float));
-      SHOAL_TRY(coder.decode({DType::kF32, shape, {memory.data(), memory.size()}}));
-      const HostTensor activation = make_host_tensor(DType::kF32, shape, std::move(memory));
-      SHOAL_TRY(executor_.expect(activation, mix64(seen, spec.stage.value - 1u), {}, "activation of a text"));
-    }
+    std::vector<std::uint64_t> seen;
+    for (std::size_t i = 0; i < static_cast<std::size_t>(tokens.shape[1]); ++i)
+      seen.push_back(mix64(i == 0 ? seen_ : seen.back(), id_at(tokens.bytes, tokens.dtype, i)));
+    if (!spec.is_first()) SHOAL_TRY(check_activation(seen, coder));
     HostTensor logits;
     if (spec.is_last()) {
-      logits = patterned({spec.model.vocabulary}, mix64(seen, spec.stage.value));
+      logits = patterned({spec.model.vocabulary}, mix64(seen.back(), spec.stage.value));
     } else {
-      SHOAL_TRY(coder.encode({patterned(shape, mix64(seen, spec.stage.value)).view()}));
+      SHOAL_TRY(coder.encode({rows(seen, spec.stage.value).view()}));
     }
-    seen_ = seen;
-    places_ += static_cast<std::uint64_t>(tokens.shape[1]);
+    seen_ = seen.back();
+    places_ += seen.size();
     return logits;
   }
   std::uint64_t places() const override { return places_; }
   std::uint64_t bytes() const override { return sizeof seen_; }
 
  private:
+  // (1, N, d), as they leave the stage of this number.
+  HostTensor rows(const std::vector<std::uint64_t>& seen, std::uint32_t stage) const {
+    const std::size_t d = executor_.spec().model.dim;
+    Buffer buffer(seen.size() * d * sizeof(float));
+    for (std::size_t i = 0; i < seen.size(); ++i) {
+      const HostTensor row = patterned({static_cast<std::int64_t>(d)}, mix64(seen[i], stage));
+      std::ranges::copy(row.f32(), buffer.as<float>().begin() + static_cast<std::ptrdiff_t>(i * d));
+    }
+    return make_host_tensor(DType::kF32, {1, static_cast<std::int64_t>(seen.size()), static_cast<std::int64_t>(d)},
+                            std::move(buffer));
+  }
+  Status check_activation(const std::vector<std::uint64_t>& seen, FrameCoder& coder) {
+    const HostTensor wanted = rows(seen, executor_.spec().stage.value - 1u);
+    Buffer memory(wanted.bytes.size());
+    SHOAL_TRY(coder.decode({DType::kF32, wanted.shape, {memory.data(), memory.size()}}));
+    if (std::memcmp(memory.data(), wanted.bytes.data(), memory.size()) == 0) return {};
+    ++executor_.mismatches_;
+    return make_error(ErrorCode::kMalformed, "a text's activation is not what the stages before make of its ids");
+  }
+
   IntegerExecutor& executor_;
   std::uint64_t seen_ = 0, places_ = 0;
 };

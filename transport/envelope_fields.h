@@ -38,6 +38,7 @@ constexpr ForwardKind last_of(ForwardKind) { return ForwardKind::kEvaluate; }
 constexpr BusyReason last_of(BusyReason) { return BusyReason::kAhead; }
 constexpr CommitState last_of(CommitState) { return CommitState::kDropped; }
 constexpr HopPhase last_of(HopPhase) { return HopPhase::kStranded; }
+constexpr TextAnswer last_of(TextAnswer) { return TextAnswer::kRefused; }
 constexpr ReportKind last_of(ReportKind) { return ReportKind::kFailed; }
 
 // The ids have no fields() of their own: common/ knows nothing of the wire.

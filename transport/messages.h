@@ -1,5 +1,5 @@
 #pragma once
-// Every message of the protocol, as plain structs in five headers, one an area; and the numbers of their types.
+// Every message of the protocol, as plain structs in six headers, one an area; and the numbers of their types.
 //
 // A message is packed as a msgpack array in the order of its SHOAL_FIELDS (transport/envelope.h). What changes them
 // raises the protocol version; those that logs hold (authority/authority_log.h) stay as they are. Run, protocol version
@@ -14,6 +14,7 @@
 #include "transport/messages_membership.h"
 #include "transport/messages_round.h"
 #include "transport/messages_state.h"
+#include "transport/messages_text.h"
 
 namespace shoal {
 
@@ -32,7 +33,9 @@ using Message = std::variant<
     // 40: between stages, added later
     Progress, NeedKeyFrame,
     // 42: membership, added later
-    MembersChange, MembersQuery>;
+    MembersChange, MembersQuery,
+    // 44: texts
+    Extend, Extended>;
 
 std::string_view name_of(const Message& message);  // "Forward"
 

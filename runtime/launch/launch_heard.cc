@@ -82,7 +82,7 @@ void Launch::on_message(const Remote& remote, Message message, TransferId transf
                // The links' own, and what the launching process says and nobody says to it.
                [](const AnyOf<Hello, Ping, Pong, ByteCredit, DropTransfer, Forward, Take, Release, Renew, Hint, Commit,
                               JoinAnswer, Members, MembersChange, BeatAck, Fenced, End, Step, RoundOpen, RoundPart,
-                              RoundCommit, RoundAbandon, Manifest> auto&) { return false; }},
+                              RoundCommit, RoundAbandon, Manifest, Extend, Extended> auto&) { return false; }},
       message);
   if (transfer != 0 && !awaited) transport_->refuse(remote.peer, transfer);
 }

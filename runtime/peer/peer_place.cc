@@ -186,8 +186,8 @@ void Peer::on_message(const Remote& remote, Message message, TransferId transfer
     if (transfer != 0) life.transport->refuse(remote.peer, transfer);
     return;
   }
-  const bool may_have_frames =
-      std::visit([](const auto& m) { return AnyOf<decltype(m), Chunk, Forward, Gradient, RoundPart>; }, message);
+  const bool may_have_frames = std::visit(
+      [](const auto& m) { return AnyOf<decltype(m), Chunk, Extend, Forward, Gradient, RoundPart>; }, message);
   if (transfer != 0 && !may_have_frames) return life.transport->refuse(remote.peer, transfer);
   const auto to_stage = [&] {
     if (life.stage && life.stage->peer())
@@ -212,6 +212,12 @@ void Peer::on_message(const Remote& remote, Message message, TransferId transfer
             else if (transfer != 0)
               life.transport->refuse(remote.peer, transfer);
           },
+          [&](const Extend& m) {
+            if (life.stage && life.stage->texts())
+              life.stage->texts()->on_extend(remote, m, transfer, frame_bytes);
+            else if (transfer != 0)
+              life.transport->refuse(remote.peer, transfer);
+          },
           [&](const Manifest& m) {
             if (is_authority(remote.peer) && !config_) on_manifest(m);
           },
@@ -229,7 +235,7 @@ void Peer::on_message(const Remote& remote, Message message, TransferId transfer
             to_stage();
           },
           // What the authority takes, and what a link keeps to itself.
-          [](const AnyOf<JoinRequest, Beat, Leave, MembersQuery, RoundReport, ManifestQuery> auto&) {},
+          [](const AnyOf<JoinRequest, Beat, Leave, MembersQuery, RoundReport, ManifestQuery, Extended> auto&) {},
           [](const AnyOf<Hello, Ping, Pong, ByteCredit, DropTransfer> auto&) {},
       },
       message);

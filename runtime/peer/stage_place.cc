@@ -42,6 +42,7 @@ void StagePlace::begin() {
                                                            .deltas = options_.deltas},
                                       static_cast<StagePeerOwner&>(*this));
   if (const auto remote = env_.transport.remote(options_.authority)) peer_->on_link_up(*remote);
+  make_text_desk();
   donor_ = std::make_unique<StateDonor>(DonorOptions{}, static_cast<DonorHost&>(*this), env_.loop, options_.spec.stage);
   fetcher_ = std::make_unique<StateFetcher>(FetcherOptions{.sizes = image_sizes(executor_->arena().size())},
                                             static_cast<FetcherHost&>(*this), env_.loop, options_.spec.stage);
@@ -51,6 +52,20 @@ void StagePlace::begin() {
         env_.session.guard([this] { serve(Version(0)); }));
   env_.state.move(PeerPhase::kFetching, "waiting for a list that names the state");
   if (env_.membership.list()) on_members(*env_.membership.list());
+}
+
+void StagePlace::make_text_desk() {
+  texts_ = std::make_unique<TextDesk>(
+      TextDesk::Environment{.loop = env_.loop,
+                            .links = env_.transport,
+                            .spec = options_.spec,
+                            .on_device =
+                                [this](auto job, auto after) {
+                                  peer_->run_on_device(WorkKind::kText, std::move(job),
+                                                       [this, after = std::move(after)] { after(peer_->last_job()); });
+                                },
+                            .serving = [this] { return serving(); },
+                            .version = [this] { return version(); }});
 }
 
 void StagePlace::stop() {
@@ -64,6 +79,7 @@ void StagePlace::on_link_up(const Remote& remote) {
 
 void StagePlace::on_link_down(const Remote& remote) {
   inbound_.drop(remote.peer);
+  if (texts_) texts_->on_link_down(remote.peer);
   if (peer_) peer_->on_link_down(remote);
   if (fetcher_) fetcher_->on_donor_down(remote.peer);
 }
@@ -130,6 +146,7 @@ void StagePlace::on_frames(const Remote& remote, TransferId transfer, Result<std
     if (fetcher_ && frames.ok() && frames->size() == 1) fetcher_->on_chunk(remote.peer, *chunk, frames->front());
     return;
   }
+  if (texts_ && texts_->on_frames(remote, transfer, frames)) return;
   if (peer_) peer_->on_frames(remote, transfer, frames);
 }
 
@@ -138,6 +155,7 @@ void StagePlace::tick(TimePoint now) {
   if (missed_ && missed_->too_late(now))
     return owner_.on_stage_lost("version " + std::to_string(missed_->version().value) +
                                 ", committed without us, could not be fetched");
+  if (texts_) texts_->tick(now);
   write_checkpoint();
 }
 

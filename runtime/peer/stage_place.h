@@ -22,6 +22,7 @@
 #include "runtime/peer/missed_version.h"
 #include "runtime/peer/peer_state.h"
 #include "runtime/stage_peer/stage_peer.h"
+#include "runtime/stage_peer/text_desk.h"
 #include "state/state_image.h"
 #include "state/state_transfer.h"
 #include "transport/transport.h"
@@ -82,6 +83,7 @@ class StagePlace final : private StagePeerOwner, private DonorHost, private Fetc
   // Null before the executor is made.
   StagePeer* peer() const { return peer_.get(); }
   StateDonor* donor() const { return donor_.get(); }
+  TextDesk* texts() const { return texts_.get(); }
   StateFetcher* fetcher() const { return fetcher_.get(); }
   const std::shared_ptr<StageExecutor>& executor() const { return executor_; }
   bool serving() const { return peer_ && peer_->serving(); }
@@ -111,7 +113,8 @@ class StagePlace final : private StagePeerOwner, private DonorHost, private Fetc
   void on_fetched(Bytes image) override;
   void on_waiting(const std::string& why) override;
 
-  void begin();                       // the executor is here
+  void begin();  // the executor is here
+  void make_text_desk();
   void tell(const MemberList& list);  // what serves the stage
   void fetch_first(const StageMembers& stage);
   void load(Bytes image, Version version);  // as which it serves then
@@ -129,6 +132,7 @@ class StagePlace final : private StagePeerOwner, private DonorHost, private Fetc
   std::shared_ptr<StageExecutor> executor_;  // shared with device jobs
   std::unique_ptr<StagePeer> peer_;
   std::unique_ptr<StateDonor> donor_;
+  std::unique_ptr<TextDesk> texts_;
   std::unique_ptr<StateFetcher> fetcher_;
   InboundChunks inbound_;
   std::optional<MissedVersion> missed_;          // while it serves on without the newest version

@@ -48,9 +48,8 @@ Result<StageChain> StageChain::load(const std::string& folder, const ExecutorFac
     SHOAL_ASSIGN(auto stage, factory(from.spec));
     if (!holds_model(*stage))
       return make_error(ErrorCode::kUnsupported, "this executor holds no model: use [executor] kind = \"torch\"");
-    std::ranges::copy(from.parameters, stage->arena().span(ArenaRole::kCurrent).begin());
-    stage->arena().push(ArenaRole::kCurrent);
-    copy_to_anchor(stage->arena());
+    std::ranges::copy(from.parameters, stage->arena().span(ArenaRole::kAnchor).begin());
+    stage->arena().push(ArenaRole::kAnchor);
     stages.push_back(std::move(stage));
   }
   return StageChain(std::move(stages));

@@ -24,7 +24,8 @@ class StageChain {
   // Split and initialised as the run says: the numbers every replica of the swarm starts from. ERRORS: kInput (split),
   // the factory's.
   static Result<StageChain> make(const RunConfig& config, const ExecutorFactory& factory);
-  // From a saved model, whose digests are checked first. ERRORS: check_saved_model's, load_model's, the factory's.
+  // From a saved model, whose digests are checked first; into the anchors, which is what evaluate() and texts read.
+  // ERRORS: check_saved_model's, load_model's, the factory's.
   static Result<StageChain> load(const std::string& folder, const ExecutorFactory& factory);
 
   // Forward through all stages, backward back, settled at once; the gradient is in the open window of every stage.

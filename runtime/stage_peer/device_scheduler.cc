@@ -19,7 +19,8 @@ void DeviceScheduler::run(WorkKind task, std::function<void(StageExecutor&)> job
   device_.run(
       task, [executor = executor_, job = std::move(job)] { job(*executor); },
       lifetime_.guard([this, after = std::move(after)] {
-        times_.note(task_, running());
+        last_ = running();
+        times_.note(task_, last_);
         state_ = State::kIdle;
         after();
         pump();

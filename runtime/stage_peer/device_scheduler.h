@@ -45,6 +45,7 @@ class DeviceScheduler {
   Duration running() const { return state_ == State::kBusy ? clock_.now() - started_ : Duration::zero(); }
   // For the kind that is under way, or was last (JobTimes::longest); zero: nothing is known.
   Duration longest_of_kind() const { return times_.longest(task_); }
+  Duration last() const { return last_; }  // of the job that ended last
   Duration longest() const { return times_.longest_of_any(); }
 
  private:
@@ -63,6 +64,7 @@ class DeviceScheduler {
   State state_ = State::kIdle;
   WorkKind task_ = WorkKind::kForward;  // under way, or the last one
   TimePoint started_{};
+  Duration last_{};
   JobTimes times_;
   Lifetime lifetime_;
 };

@@ -170,7 +170,7 @@ void StagePeer::take(const Remote& from, const Message& message, TransferId tran
                          Goodbye, End, RoundReport> auto&) {},
           [](const AnyOf<StateQuery, StateOffer, ChunkQuery, Chunk, ManifestQuery, Manifest, PeersQuery, Peers> auto&) {
           },
-          [](const AnyOf<Hello, Ping, Pong, ByteCredit, DropTransfer> auto&) {},
+          [](const AnyOf<Hello, Ping, Pong, ByteCredit, DropTransfer, Extend, Extended> auto&) {},
       },
       message);
 }

@@ -84,6 +84,7 @@ class StagePeer final {
   RuleId state_rule() const { return arena_.rule; }  // of the last commit: whose roles belong to the anchor
   // Runs on the device between jobs; for state transfer and evaluation of the arena.
   void run_on_device(WorkKind task, std::function<void(StageExecutor&)> job, std::function<void()> done);
+  Duration last_job() const { return device_.last(); }  // inside a job's `done`: how long it ran
 
  private:
   // Why a message is not heard, whatever it says; none: it is.

@@ -23,6 +23,7 @@ class WideExecutor final : public WindowedExecutor {
  public:
   WideExecutor() : WindowedExecutor(tiny_spec()), arena_(parameter_count(tiny_spec())) {}
   Arena& arena() override { return arena_; }
+  std::unique_ptr<TextStage> begin_text() override { return nullptr; }
 
  protected:
   SwappableArena& swappable_arena() override { return arena_; }

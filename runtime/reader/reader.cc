@@ -1,0 +1,137 @@
+#include "runtime/reader/reader.h"
+
+#include <algorithm>
+
+#include "authority/membership.h"
+#include "common/crypto/sign.h"
+#include "common/log.h"
+
+namespace shoal {
+namespace {
+
+constexpr Duration kTick = 200ms;
+
+Status check_signature(const Manifest& manifest, const PeerId& signer) {
+  Signature signature{};
+  if (manifest.signature.size() != signature.size())
+    return make_error(ErrorCode::kCorrupt, "the run's manifest carries no signature");
+  std::ranges::copy(manifest.signature, signature.begin());
+  const ByteView body{reinterpret_cast<const std::uint8_t*>(manifest.body.data()), manifest.body.size()};
+  if (verify(signer, body, signature)) return {};
+  return make_error(ErrorCode::kCorrupt,
+                    "the run's manifest is damaged or was not signed by the run's key: ask for a new ticket");
+}
+
+}  // namespace
+
+Reader::Reader(ReaderOptions options, Wire& wire, EventLoop& loop, Rng rng)
+    : options_(std::move(options)), loop_(loop), rng_(rng.fork("reader")) {
+  const Session session = Session::of(options_.self, rng_.next());
+  transport_ = std::make_unique<Transport>(
+      wire, loop, Transport::Options{options_.run, options_.self, session, PeerRole::kObserver, {}});
+  transport_->set_listener(this);
+  transport_->learn(as_peer(options_.run), options_.addresses);
+}
+
+Reader::~Reader() { loop_.cancel(timer_); }
+
+void Reader::start() {
+  heard_ = loop_.now();
+  transport_->dial(as_peer(options_.run));
+  tick();
+}
+
+bool Reader::ready() const {
+  return text_ && list_ && list_->stages.size() >= config_->pipeline.stages &&
+         std::ranges::all_of(list_->stages, [](const StageMembers& stage) {
+           return std::ranges::any_of(stage.members, [](const Member& member) { return member.serving; });
+         });
+}
+
+void Reader::tick() {
+  timer_ = loop_.after(kListPeriod, lifetime_.guard([this] { tick(); }));
+  if (failure_) return;
+  send(config_ ? Message(MembersQuery{}) : Message(ManifestQuery{}));
+  if (loop_.now() - heard_ < kPatience) return;
+  fail(ErrorCode::kUnreachable, "the run's launching process does not answer" +
+                                    (last_cause_.empty() ? "" : ": " + last_cause_) +
+                                    ". HINT: is the run still on, and the ticket its own?");
+}
+
+void Reader::send(Message message) {
+  if (const auto sent = transport_->send(as_peer(options_.run), std::move(message)); !sent.ok())
+    last_cause_ = sent.error().message;
+}
+
+void Reader::fail(ErrorCode code, std::string why) {
+  if (!failure_) failure_ = make_error(code, std::move(why));
+}
+
+void Reader::on_link_up(const Remote& remote) {
+  if (!is_launch(remote.peer)) return;
+  send(ManifestQuery{});
+  send(MembersQuery{});
+}
+
+void Reader::on_link_down(const Remote& remote, const Error& cause) {
+  if (is_launch(remote.peer)) {
+    last_cause_ = cause.message;
+    if (cause.code == ErrorCode::kRefused || cause.code == ErrorCode::kUnsupported)
+      fail(cause.code, "the run does not let this machine read: " + cause.message);
+  } else if (text_) {
+    text_->on_link_down(remote.peer);
+  }
+}
+
+void Reader::on_message(const Remote& remote, Message message, TransferId transfer, std::uint64_t frame_bytes) {
+  bool awaited = false;
+  if (is_launch(remote.peer)) heard_ = loop_.now();
+  if (const auto* manifest = std::get_if<Manifest>(&message); manifest && is_launch(remote.peer)) {
+    on_manifest(*manifest);
+  } else if (const auto* members = std::get_if<Members>(&message); members && is_launch(remote.peer)) {
+    on_list(*members);
+  } else if (const auto* end = std::get_if<End>(&message); end && check_end(*end, options_.run).ok()) {
+    fail(ErrorCode::kGone, "the run is over: " + end->reason);
+  } else if (const auto* extended = std::get_if<Extended>(&message); extended && text_) {
+    awaited = text_->on_extended(remote, *extended, transfer, frame_bytes);
+  }
+  if (transfer != 0 && !awaited) transport_->refuse(remote.peer, transfer);
+}
+
+void Reader::on_frames(const Remote& remote, TransferId transfer, Result<std::vector<Bytes>> frames) {
+  if (text_) (void)text_->on_frames(remote.peer, transfer, frames);
+}
+
+void Reader::on_manifest(const Manifest& manifest) {
+  if (config_) return;
+  if (const Status checked = check_signature(manifest, as_peer(options_.run)); !checked.ok())
+    return fail(checked.code(), checked.error().message);
+  auto config = parse_manifest(manifest.body);
+  if (!config.ok()) return fail(config.code(), config.error().message);
+  auto specs = split_model(config->model_spec(), config->pipeline.stages, config->pipeline.layers_per_stage);
+  if (!specs.ok()) return fail(specs.code(), specs.error().message);
+  config_ = *std::move(config);
+  text_ = std::make_unique<SwarmText>(options_.text,
+                                      SwarmText::Environment{loop_, *transport_, *std::move(specs), rng_.fork("text")});
+  if (list_) text_->on_members(*list_);
+  send(MembersQuery{});
+}
+
+void Reader::on_list(const Members& members) {
+  auto list = open_member_list(members, options_.run, list_ ? std::optional(list_->epoch) : std::nullopt);
+  if (!list.ok()) return;  // one that is known, or not the run's
+  list_ = *std::move(list);
+  if (text_) text_->on_members(*list_);
+}
+
+Result<std::vector<float>> WaitingText::extend(std::span<const std::uint32_t> ids) {
+  std::optional<Result<std::vector<float>>> answer;
+  text_.extend(ids, [&answer](Result<std::vector<float>> logits) { answer = std::move(logits); });
+  if (!wait_([&answer] { return answer.has_value(); })) {
+    text_.cancel();
+    return make_error(ErrorCode::kInterrupted, "the text was stopped");
+  }
+  return *std::move(answer);
+}
+
+}  // namespace shoal
