@@ -1,4 +1,4 @@
-// shoal generate DIR --prompt TEXT: a trained model goes on with a text.
+// shoal generate DIR|TICKET --prompt TEXT: a trained model, or the one that a swarm trains, goes on with a text.
 #include "runtime/generate/generate.h"
 
 #include <CLI/CLI.hpp>
@@ -7,14 +7,18 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/executors.h"
+#include "cli/live.h"
 #include "cli/outcome.h"
 #include "cli/program.h"
 #include "common/log.h"
 #include "common/os/batch_work.h"
 #include "common/os/stop_signals.h"
 #include "common/os/thread_loop.h"
+#include "runtime/config/home.h"
+#include "runtime/config/ticket.h"
 #include "runtime/generate/local_text.h"
-#include "runtime/solo/saved_model.h"
+#include "runtime/reader/reader.h"
+#include "transport/zmq/zmq_wire.h"
 
 namespace shoal {
 namespace {
@@ -23,6 +27,8 @@ struct GenerateArguments {
   std::string source, tokenizer;
   GenerateOptions options;
   ComputeOptions compute;
+  bool own_key = false;
+  double patience_s = 60;
 };
 
 // --tokenizer, or the one beside the model, or bytes where each id is one.
@@ -59,7 +65,19 @@ int report(const Generated& made, Duration took, bool json) {
   return made.stopped_by == "interrupted" ? stop_exit_code() : kExitOk;
 }
 
-int run(const GenerateArguments& arguments, bool json) {
+// Writes the text as it comes.
+Result<Generated> write_text(const GenerateArguments& arguments, const TextCode& code, TextModel& model, bool json) {
+  if (!json) std::printf("%s", arguments.options.prompt.c_str());
+  return generate(arguments.options, code, model, [json](const std::string& piece) {
+    if (!json) {
+      std::fputs(piece.c_str(), stdout);
+      std::fflush(stdout);
+    }
+    return !stop_wanted();
+  });
+}
+
+int run_here(const GenerateArguments& arguments, bool json) {
   begin_batch_work();
   auto chain = StageChain::load(arguments.source, executor_factory({}, arguments.compute));
   if (!chain.ok()) return fail(chain.error());
@@ -67,27 +85,99 @@ int run(const GenerateArguments& arguments, bool json) {
   const auto code = code_of(arguments.tokenizer, arguments.source, chain->stages().front()->spec().model.vocabulary);
   if (!code.ok()) return fail(code.error());
   listen_for_stop();
-  if (!json) std::printf("%s", arguments.options.prompt.c_str());
   const TimePoint began = monotonic_now();
-  const auto made = generate(arguments.options, *code, model, [json](const std::string& piece) {
-    if (!json) {
-      std::fputs(piece.c_str(), stdout);
-      std::fflush(stdout);
-    }
-    return !stop_wanted();
-  });
+  const auto made = write_text(arguments, *code, model, json);
   if (!made.ok()) return fail(made.error());
   return report(*made, monotonic_now() - began, json);
+}
+
+// The process of a reader.
+class SwarmReading {
+ public:
+  SwarmReading(const GenerateArguments& arguments, const GlobalOptions& global)
+      : arguments_(arguments), global_(global) {}
+
+  int run() {
+    if (const Status opened = open(); !opened.ok()) return fail(opened.error());
+    if (!wait([this] { return reader_->ready() || reader_->failure(); })) return stop_exit_code();
+    if (!reader_->ready()) return fail(*reader_->failure());
+    const ModelSpec model = reader_->config().model_spec();
+    const auto code = code_of(arguments_.tokenizer, "the run", model.vocabulary);
+    if (!code.ok()) return fail(code.error());
+    WaitingText text(reader_->text(), model.context_length(), [this](const auto& until) { return wait(until); });
+    const TimePoint began = monotonic_now();
+    const auto made = write_text(arguments_, *code, text, global_.json);
+    if (!made.ok()) return made.code() == ErrorCode::kInterrupted ? stop_exit_code() : fail(made.error());
+    if (const std::uint64_t replays = reader_->text().replays())
+      log_info("a stage began anew at another peer ", replays, " times");
+    if (const std::uint64_t moved = reader_->text().anchors_moved())
+      log_info("stages answered at a newer version than before ", moved, " times: the model learns meanwhile");
+    return report(*made, monotonic_now() - began, global_.json);
+  }
+
+ private:
+  Status open() {
+    SHOAL_ASSIGN(const Ticket ticket, parse_ticket(arguments_.source));
+    SHOAL_ASSIGN(const KeyPair key, key_to_use());
+    SHOAL_ASSIGN(wire_, make_zmq_wire(loop_, {.key = key,
+                                              .listen = "127.0.0.1:0",  // nobody needs to dial a reader
+                                              .admission = Admission::kOpen,
+                                              .admitted = {}}));
+    SHOAL_ASSIGN(const std::vector<std::string> contacts, contacts_of(ticket));
+    SHOAL_TRY(check_routes(contacts));
+    ReaderOptions options{.run = ticket.run, .self = key.id(), .addresses = contacts};
+    options.text.patience = from_seconds(arguments_.patience_s);
+    reader_ = std::make_unique<Reader>(std::move(options), *wire_, loop_, Rng(entropy_seed()));
+    SHOAL_ASSIGN(signals_, StopSignals::listen(
+                               loop_, [] {}, [] {}));  // wait() looks
+    loop_.post([this] { reader_->start(); });
+    return {};
+  }
+
+  // A key of this process only: the machine's own may be at work for `shoal join`.
+  Result<KeyPair> key_to_use() const {
+    if (!arguments_.own_key) return KeyPair::generate();
+    SHOAL_ASSIGN(const Home home, Home::open(home_path(global_)));
+    if (home.is_temporary())
+      return make_error(ErrorCode::kBusy, "another process uses the key of " + home.path() + ". HINT: end it first");
+    return home.key();
+  }
+
+  bool wait(const std::function<bool()>& until) {
+    constexpr Duration kLook = 5ms;
+    std::function<void()> look = [&] {
+      if (until() || stop_wanted()) return loop_.stop();
+      loop_.after(kLook, look);
+    };
+    loop_.post(look);
+    loop_.run();
+    return until();
+  }
+
+  const GenerateArguments& arguments_;
+  const GlobalOptions& global_;
+  ThreadLoop loop_;
+  std::unique_ptr<ZmqWire> wire_;
+  std::unique_ptr<Reader> reader_;
+  std::unique_ptr<StopSignals> signals_;
+};
+
+int run(const GenerateArguments& arguments, const GlobalOptions& global) {
+  if (arguments.source.starts_with("shoal1:")) return SwarmReading(arguments, global).run();
+  return run_here(arguments, global.json);
 }
 
 }  // namespace
 
 void add_generate(CLI::App& app, Program& program) {
-  CLI::App* command = app.add_subcommand("generate", "a model that --save wrote goes on with a text");
+  CLI::App* command = app.add_subcommand(
+      "generate", "a model that --save wrote, or the one that a swarm trains just now, goes on with a text");
   auto arguments = std::make_shared<GenerateArguments>();
   arguments->compute.forward_only = true;
   GenerateOptions& options = arguments->options;
-  command->add_option("folder", arguments->source, "folder that --save wrote")->required()->type_name("DIR");
+  command->add_option("source", arguments->source, "folder that --save wrote, or what `shoal launch` printed")
+      ->required()
+      ->type_name("DIR|TICKET");
   command->add_option("--prompt", options.prompt, "the text that goes on")->type_name("TEXT");
   command->add_option("--tokens", options.tokens, "at most so many are added (default: 128)")
       ->check(CLI::Range(1, 1'000'000));
@@ -106,8 +196,14 @@ void add_generate(CLI::App& app, Program& program) {
       ->add_option("--tokenizer", arguments->tokenizer,
                    "tokenizer.json of the model's ids (default: the folder's; bytes where there is none)")
       ->type_name("FILE");
+  command->add_flag("--own-key", arguments->own_key,
+                    "TICKET: with this machine's key, for a run that admits listed keys (default: a new one)");
+  command
+      ->add_option("--patience", arguments->patience_s,
+                   "TICKET: seconds that a token may take, over all stages and peers (default: 60)")
+      ->check(CLI::Range(1.0, 86400.0));
   add_compute_options(*command, arguments->compute);
-  run_when_named(*command, program, [arguments](const GlobalOptions& global) { return run(*arguments, global.json); });
+  run_when_named(*command, program, [arguments](const GlobalOptions& global) { return run(*arguments, global); });
 }
 
 }  // namespace shoal

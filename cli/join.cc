@@ -142,24 +142,6 @@ class JoinProgram final : private Peer::Owner {
     return {};
   }
 
-  // The ticket's addresses as IP addresses. ERRORS: kInput: none of them resolves.
-  static Result<std::vector<std::string>> contacts_of(const Ticket& ticket) {
-    std::vector<std::string> contacts;
-    std::optional<Error> failure;
-    for (const Contact& contact : ticket.contacts) {
-      auto resolved = resolved_address(contact.address, false);
-      if (!resolved.ok()) resolved = resolved_address(contact.address, true);
-      if (resolved.ok()) {
-        contacts.push_back(*std::move(resolved));
-      } else {
-        failure = resolved.error();
-      }
-    }
-    if (contacts.empty()) return failure.value_or(make_error(ErrorCode::kInput, "the ticket names no address"));
-    if (failure) log_warning(failure->message);
-    return contacts;
-  }
-
   // The ticket's addresses are ways into the DHT as well (cli/launch.cc).
   Status open_dht(const Ticket& ticket, const std::vector<std::string>& contacts) {
     SHOAL_ASSIGN(const HostPort bound, parse_host_port(wire_->listening_address()));

@@ -140,6 +140,23 @@ Result<std::vector<std::string>> own_addresses(const std::string& listening, con
   return addresses;
 }
 
+Result<std::vector<std::string>> contacts_of(const Ticket& ticket) {
+  std::vector<std::string> contacts;
+  std::optional<Error> failure;
+  for (const Contact& contact : ticket.contacts) {
+    auto resolved = resolved_address(contact.address, false);
+    if (!resolved.ok()) resolved = resolved_address(contact.address, true);
+    if (resolved.ok()) {
+      contacts.push_back(*std::move(resolved));
+    } else {
+      failure = resolved.error();
+    }
+  }
+  if (contacts.empty()) return failure.value_or(make_error(ErrorCode::kInput, "the ticket names no address"));
+  if (failure) log_warning(failure->message);
+  return contacts;
+}
+
 Status check_routes(const std::vector<std::string>& contacts) {
   if (contacts.empty()) return {};
   std::string failures;

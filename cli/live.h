@@ -1,5 +1,5 @@
 #pragma once
-// What `shoal launch` and `shoal join` share: which addresses others are told, and the way into the DHT.
+// What the commands share that link to a run: which addresses others are told, and the way into the DHT.
 #include <memory>
 #include <string>
 #include <vector>
@@ -22,6 +22,8 @@ Result<std::string> resolved_address(const std::string& address, bool v6);
 // that is none, or that nobody can dial: 0.0.0.0; a name that does not resolve).
 Result<std::vector<std::string>> own_addresses(const std::string& listening, const std::vector<std::string>& advertise,
                                                const std::vector<std::string>& toward);
+// The ticket's addresses as IP addresses; a warning for one that does not resolve. ERRORS: kInput: none of them does.
+Result<std::vector<std::string>> contacts_of(const Ticket& ticket);
 // Whether this machine can send to any of `contacts` at all, when there are some. ERRORS: kUnreachable (no route to
 // any: the network is down).
 Status check_routes(const std::vector<std::string>& contacts);

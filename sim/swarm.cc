@@ -184,6 +184,7 @@ Status Swarm::start_launch(bool resume) {
                                                    [aside = launch_aside_.get()](auto job, auto done) {
                                                      aside->run(WorkKind::kAside, std::move(job), std::move(done));
                                                    },
+                                               .code = options_.code,
                                                .first = options_.first},
                              *launch_owner_);
   if (!launch.ok()) {

@@ -33,6 +33,7 @@ struct SwarmOptions {
   bool dht = false;                    // instead, each process has its own directory over dht()
   std::optional<DeltaCodecs> deltas;   // of every peer: as in StagePeerEnvironment
   ExecutorFactory factory;             // of every peer; empty: the integer executor
+  const TextCode* code = nullptr;      // borrowed: for [report] sample_every
   const FirstStates* first = nullptr;  // borrowed: what config.model.weights are the digests of
   bool finish_at_once = false;         // as with a Ctrl-C before the launching process is ready
   std::size_t log_bytes_max = kLogBytesMax;

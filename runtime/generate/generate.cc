@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "common/check.h"
+
 namespace shoal {
 namespace {
 
@@ -31,40 +33,53 @@ std::vector<std::uint32_t> last_of(const Generated& made, std::uint64_t count) {
 
 }  // namespace
 
+Result<Generation> Generation::begin(const GenerateOptions& options, TextCode code, std::uint64_t context) {
+  Generation text(options, std::move(code), context);
+  SHOAL_ASSIGN(text.made_.prompt, prompt_ids(options, text.code_, context));
+  text.next_ = text.made_.prompt;
+  text.places_ = text.next_.size();
+  return text;
+}
+
+void Generation::plan_next(std::uint32_t id) {
+  next_ = {id};
+  anew_ = ++places_ >= context_;
+  if (!anew_) return;
+  next_ = last_of(made_, std::max<std::uint64_t>(1, context_ / 2));
+  places_ = next_.size();
+}
+
+std::string Generation::take(std::span<const float> logits) {
+  SHOAL_CHECK(!over());
+  const std::uint32_t id = sampler_.next(logits);
+  if (!options_.go_on && code_.end_of_text() == id) return stop("end of text");
+  made_.ids.push_back(id);
+  plan_next(id);
+  std::string piece = whole_.add(code_.bytes_of(id));
+  made_.text += piece;
+  if (made_.ids.size() >= options_.tokens) piece += stop("tokens");
+  return piece;
+}
+
+std::string Generation::stop(std::string why) {
+  made_.stopped_by = std::move(why);
+  const std::string rest = whole_.rest();
+  made_.text += rest;
+  return rest;
+}
+
 Result<Generated> generate(const GenerateOptions& options, const TextCode& code, TextModel& model,
                            const std::function<bool(const std::string& piece)>& shown) {
-  Generated made;
-  SHOAL_ASSIGN(made.prompt, prompt_ids(options, code, model.context()));
-  Sampler sampler(options.sampling);
-  WholeCharacters whole;
-  std::vector<std::uint32_t> next = made.prompt;
-  const auto show = [&](const std::string& piece) {
-    made.text += piece;
-    return piece.empty() || !shown || shown(piece);
-  };
-  std::uint64_t places = made.prompt.size();  // that the model has, with those in `next`
-  made.stopped_by = "tokens";
-  while (made.ids.size() < options.tokens) {
-    SHOAL_ASSIGN(const std::vector<float> logits, model.extend(next));
-    const std::uint32_t id = sampler.next(logits);
-    if (!options.go_on && code.end_of_text() == id) {
-      made.stopped_by = "end of text";
-      break;
-    }
-    made.ids.push_back(id);
-    if (!show(whole.add(code.bytes_of(id)))) {
-      made.stopped_by = "interrupted";
-      break;
-    }
-    next = {id};
-    if (++places >= model.context()) {
-      model.restart();
-      next = last_of(made, std::max<std::uint64_t>(1, model.context() / 2));
-      places = next.size();
-    }
+  SHOAL_ASSIGN(Generation text, Generation::begin(options, code, model.context()));
+  while (!text.over()) {
+    if (text.anew()) model.restart();
+    SHOAL_ASSIGN(const std::vector<float> logits, model.extend(text.next()));
+    const std::string piece = text.take(logits);
+    if (piece.empty() || !shown || shown(piece) || text.over()) continue;
+    const std::string rest = text.stop("interrupted");
+    if (!rest.empty()) (void)shown(rest);
   }
-  show(whole.rest());
-  return made;
+  return text.made();
 }
 
 }  // namespace shoal

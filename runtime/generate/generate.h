@@ -36,9 +36,40 @@ struct Generated {
   std::string stopped_by;                  // "tokens", "end of text", "interrupted"
 };
 
-// Beyond the context the text goes on from its last half, as if that were all: what stood before is forgotten.
-// `shown`: called with each piece of the text as it comes, whole characters; false stops the text. ERRORS: kInput (no
-// prompt and no end of text to begin behind, a prompt as long as the context, ids beyond the vocabulary), the model's.
+// A text on its way, between a model and a reader that may both be slow: next() goes to the model, take() gets what it
+// said. Beyond the context the text goes on from its last half, as if that were all: what stood before is forgotten.
+class Generation {
+ public:
+  // ERRORS: kInput (no prompt and no end of text to begin behind, a prompt as long as the context).
+  static Result<Generation> begin(const GenerateOptions& options, TextCode code, std::uint64_t context);
+
+  bool over() const { return !made_.stopped_by.empty(); }
+  // The ids that the model is to append. REQUIRES: !over().
+  const std::vector<std::uint32_t>& next() const { return next_; }
+  bool anew() const { return anew_; }  // it forgets the text first
+  // The logits (V) behind next(). Returns the piece of text that can be shown now: whole characters, or nothing.
+  std::string take(std::span<const float> logits);
+  // No more is wanted. Returns what was held back of the text.
+  std::string stop(std::string why);
+  const Generated& made() const { return made_; }
+
+ private:
+  Generation(const GenerateOptions& options, TextCode code, std::uint64_t context)
+      : options_(options), code_(std::move(code)), context_(context), sampler_(options.sampling) {}
+  void plan_next(std::uint32_t id);
+
+  GenerateOptions options_;
+  TextCode code_;
+  std::uint64_t context_ = 0, places_ = 0;  // that the model has, with those in next_
+  Sampler sampler_;
+  WholeCharacters whole_;
+  std::vector<std::uint32_t> next_;
+  bool anew_ = false;
+  Generated made_;
+};
+
+// All of it, with a model that answers at once. `shown`: called with each piece of the text as it comes; false stops
+// the text. ERRORS: Generation::begin's, the model's.
 Result<Generated> generate(const GenerateOptions& options, const TextCode& code, TextModel& model,
                            const std::function<bool(const std::string& piece)>& shown);
 

@@ -24,6 +24,7 @@
 #include "runtime/launch/payments.h"
 #include "runtime/launch/run_end.h"
 #include "runtime/launch/run_logs.h"
+#include "runtime/launch/text_samples.h"
 #include "runtime/trainer/trainer.h"
 #include "transport/transport.h"
 
@@ -59,6 +60,7 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   Launch(LaunchOptions options, LaunchEnvironment environment, LaunchOwner& owner);
   Status open_parts();
   void begin();
+  void make_givers();
 
   // Transport::Listener
   void on_link_up(const Remote& remote) override;
@@ -117,6 +119,7 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   std::unique_ptr<Authority> authority_;
   std::unique_ptr<Trainer> trainer_;
   std::unique_ptr<RunEnd> end_;
+  std::unique_ptr<TextSamples> texts_;           // null: none are shown
   std::unique_ptr<FirstWeights> first_weights_;  // null: the run begins from its seed
   std::unique_ptr<Announcer> announcer_;
   bool had_every_stage_ = false;

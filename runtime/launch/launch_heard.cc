@@ -29,6 +29,7 @@ void Launch::on_link_down(const Remote& remote, const Error&) {
   authority_->on_link_down(remote);
   trainer_->on_link_down(remote);
   if (FinalStates* states = end_->states()) states->on_link_down(remote.peer);
+  if (texts_) texts_->on_link_down(remote.peer);
   payments_.drop(remote.peer);
 }
 
@@ -79,10 +80,13 @@ void Launch::on_message(const Remote& remote, Message message, TransferId transf
                  FinalStates* states = end_->states();
                  return states != nullptr && states->on_chunk(chunk, frames, frame_bytes);
                },
+               [&](const Extended& extended) {
+                 return texts_ && texts_->on_extended(remote, extended, transfer, frame_bytes);
+               },
                // The links' own, and what the launching process says and nobody says to it.
                [](const AnyOf<Hello, Ping, Pong, ByteCredit, DropTransfer, Forward, Take, Release, Renew, Hint, Commit,
                               JoinAnswer, Members, MembersChange, BeatAck, Fenced, End, Step, RoundOpen, RoundPart,
-                              RoundCommit, RoundAbandon, Manifest, Extend, Extended> auto&) { return false; }},
+                              RoundCommit, RoundAbandon, Manifest, Extend> auto&) { return false; }},
       message);
   if (transfer != 0 && !awaited) transport_->refuse(remote.peer, transfer);
 }
@@ -123,6 +127,7 @@ void Launch::on_frames(const Remote& remote, TransferId transfer, Result<std::ve
       dial_back_->check(remote, *paid, {.host = transport_->other_host(remote.peer), .paid = true});
     return;
   }
+  if (texts_ && texts_->on_frames(remote.peer, transfer, frames)) return;
   if (FinalStates* states = end_->states()) states->on_frames({remote.peer, transfer}, std::move(frames));
 }
 
@@ -145,6 +150,7 @@ void Launch::on_members(const MemberList& list) {
   later([this, list] {
     transport_->favour(peers_of(list));
     trainer_->on_members(list);
+    if (texts_) texts_->on_members(list);
     if (FinalStates* states = end_->states()) states->on_members();
     if (had_every_stage_ || book().ended()) return;
     const bool all = std::all_of(list.stages.begin(), list.stages.end(), [](const StageMembers& stage) {
@@ -195,6 +201,7 @@ void Launch::on_train_line(const TrainLine& line) {
   TrainLine whole = line;
   whole.faults = authority_->tally().faults;
   owner_.on_train_line(whole);
+  if (texts_ && options_.config.validates_after(line.step)) texts_->on_validation(line.step);
 }
 
 void Launch::on_progress(std::uint64_t run_targets, double loss, std::uint64_t step) {

@@ -17,6 +17,7 @@
 #include "events/train_line.h"
 #include "runtime/config/config.h"
 #include "runtime/data/samples.h"
+#include "runtime/generate/text_code.h"
 #include "runtime/launch/first_weights.h"
 #include "runtime/launch/log_space.h"
 #include "runtime/launch/run_summary.h"
@@ -56,6 +57,7 @@ struct LaunchEnvironment {
   PeerDirectory* directory = nullptr;
   // As in FetcherHost. REQUIRED with LaunchOptions::save.
   std::function<void(std::function<void()> job, std::function<void()> done)> run_aside{};
+  const TextCode* code = nullptr;      // of the run's ids, for [report] sample_every; null: no texts are shown
   const FirstStates* first = nullptr;  // REQUIRED when the manifest names digests of first weights; with run_aside
 };
 

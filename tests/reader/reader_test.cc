@@ -149,5 +149,23 @@ TEST_F(ReaderTest, TrainingGoesOnBesideIt) {
   EXPECT_GT(ratio, 0.8) << "texts take an eighth of each device at most";
 }
 
+TEST_F(ReaderTest, TheLaunchingProcessShowsATextBehindEverySecondEstimate) {
+  SwarmOptions with = options();
+  with.config.data.validate_every = 2;
+  with.config.report = {.sample_every = 2, .sample_tokens = 12, .sample_prompt = "so"};
+  const TextCode bytes;
+  with.code = &bytes;
+  start(with);
+  const auto shown = [this] {
+    std::vector<std::string> texts;
+    for (const std::string& line : swarm_->notices())
+      if (line.find("writes: so") != std::string::npos) texts.push_back(line);
+    return texts;
+  };
+  ASSERT_TRUE(wait([&] { return shown().size() >= 2; }));
+  EXPECT_THAT(shown()[0], HasSubstr("step 4 writes: so"));
+  for (const std::string& line : shown()) EXPECT_EQ(line.find('\n'), std::string::npos);
+}
+
 }  // namespace
 }  // namespace shoal
