@@ -6,6 +6,7 @@
 #include "bench/log_bench.h"
 #include "bench/loop_bench.h"
 #include "bench/staleness_bench.h"
+#include "bench/tokenizer_bench.h"
 #include "common/os/program_start.h"
 #include "compression/codec.h"
 
@@ -68,6 +69,28 @@ CLI::App* add_staleness(CLI::App& app, shoal::StalenessOptions& options) {
   return command;
 }
 
+CLI::App* add_tokenizer(CLI::App& app, shoal::TokenizerBenchOptions& options) {
+  CLI::App* command =
+      app.add_subcommand("tokenizer", "A text made ids; with SHOAL_PYTHON beside the package tokenizers");
+  command->add_option("--tokenizer", options.tokenizer, "tokenizer.json")
+      ->required()
+      ->type_name("FILE")
+      ->check(CLI::ExistingFile);
+  command->add_option("--text", options.text, "what is encoded")
+      ->required()
+      ->type_name("FILE")
+      ->check(CLI::ExistingFile);
+  command->add_option("--document-bytes", options.document_bytes, "a document ends with the line that reaches them")
+      ->check(CLI::Range(std::size_t{1}, std::size_t{1} << 30))
+      ->capture_default_str();
+  command->add_option("--ids", options.ids, "write the ids there, 32 bits each")->type_name("FILE");
+  command->add_option("--threads", options.threads, "that share the documents")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  command->add_flag("--json", options.json, "one JSON object on stdout");
+  return command;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -116,11 +139,15 @@ int main(int argc, char** argv) {
   shoal::StalenessOptions staleness_options;
   CLI::App* staleness = add_staleness(app, staleness_options);
 
+  shoal::TokenizerBenchOptions tokenizer_options;
+  CLI::App* tokenizer = add_tokenizer(app, tokenizer_options);
+
   CLI11_PARSE(app, argc, argv);
   if (codec->parsed()) return shoal::run_codec_bench(json);
   if (log->parsed()) return shoal::run_log_bench(log_options);
   if (loop->parsed()) return shoal::run_loop_bench(loop_options);
   if (staleness->parsed()) return shoal::run_staleness_bench(staleness_options);
+  if (tokenizer->parsed()) return shoal::run_tokenizer_bench(tokenizer_options);
   if (hop->parsed()) return shoal::run_hop_bench(hop_options);
   return 0;
 }

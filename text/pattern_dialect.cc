@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "text/newer_characters.h"
 #include "text/utf8.h"
 
 namespace shoal {
@@ -14,17 +15,41 @@ constexpr std::string_view kSpaces =
 constexpr std::string_view kNoSpaces =
     "\\x{0}-\\x{8}\\x{e}-\\x{1f}\\x{21}-\\x{84}\\x{86}-\\x{9f}\\x{a1}-\\x{167f}\\x{1681}-\\x{1fff}\\x{200b}-\\x{2027}"
     "\\x{202a}-\\x{202e}\\x{2030}-\\x{205e}\\x{2060}-\\x{2fff}\\x{3001}-\\x{10ffff}";
-// PCRE2's own \w is narrower.
-constexpr std::string_view kWord = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}";
-
-constexpr std::array<std::string_view, 37> kCategories = {
-    "C",  "Cc", "Cf", "Cn", "Co", "Cs", "L",  "Ll", "Lm", "Lo", "Lt", "Lu", "M",  "Mc", "Me", "Mn", "N",  "Nd", "Nl",
-    "No", "P",  "Pc", "Pd", "Pe", "Pf", "Pi", "Po", "Ps", "S",  "Sc", "Sk", "Sm", "So", "Z",  "Zl", "Zp", "Zs"};
+// Without C and Cn, from which characters that came later would have to be taken.
+constexpr std::array<std::string_view, 35> kCategories = {
+    "Cc", "Cf", "Co", "Cs", "L",  "Ll", "Lm", "Lo", "Lt", "Lu", "M",  "Mc", "Me", "Mn", "N",  "Nd", "Nl", "No",
+    "P",  "Pc", "Pd", "Pe", "Pf", "Pi", "Po", "Ps", "S",  "Sc", "Sk", "Sm", "So", "Z",  "Zl", "Zp", "Zs"};
+// Scripts with what they got after Unicode 14. A bare name of a script is its Script_Extensions to PCRE2.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kScripts = {
+    {{"Han", "\\p{sc:Han}\\x{2b739}\\x{2ebf0}-\\x{2ee5d}\\x{31350}-\\x{323af}"},
+     {"Hiragana", "\\p{sc:Hiragana}\\x{1b132}"},
+     {"Katakana", "\\p{sc:Katakana}\\x{1b155}"},
+     {"Hangul", "\\p{sc:Hangul}"},
+     {"Thai", "\\p{sc:Thai}"},
+     {"Hebrew", "\\p{sc:Hebrew}"},
+     {"Greek", "\\p{sc:Greek}"},
+     {"Bopomofo", "\\p{sc:Bopomofo}"}}};
 constexpr std::array<std::string_view, 7> kGroups = {"(?:", "(?=", "(?!", "(?<=", "(?<!", "(?>", "(?i:"};
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_hex(char c) { return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+
+// The inside of a set; empty when we do not know the property.
+std::string set_of_property(std::string_view name) {
+  for (const auto& [script, set] : kScripts) {
+    if (script == name) return std::string(set);
+  }
+  if (std::find(kCategories.begin(), kCategories.end(), name) == kCategories.end()) return "";
+  return "\\p{" + std::string(name) + "}" + newer_characters(name);
+}
+
+// PCRE2's own \w is narrower.
+std::string set_of_word() {
+  std::string set = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}";
+  for (const std::string_view category : {"L", "M", "Nd", "Nl", "Pc"}) set += newer_characters(category);
+  return set;
+}
 
 // Reads a pattern once, from left to right, and writes it for PCRE2.
 class Rewriter {
@@ -149,6 +174,10 @@ class Rewriter {
     return put(set, read);
   }
 
+  bool put_all_but(const std::string& set, std::size_t read) {
+    return !in_set_ && put("[^" + set + "]", read);  // in a set there is no way to write it
+  }
+
   bool escape() {
     const char c = peek(1);
     switch (c) {
@@ -157,13 +186,13 @@ class Rewriter {
       case 'S':
         return put_set(kNoSpaces, 2);
       case 'd':
-        return put_set("\\p{Nd}", 2);
+        return put_set(set_of_property("Nd"), 2);
       case 'D':
-        return put_set("\\P{Nd}", 2);
+        return put_all_but(set_of_property("Nd"), 2);
       case 'w':
-        return put_set(kWord, 2);
+        return put_set(set_of_word(), 2);
       case 'W':
-        return !in_set_ && put("[^" + std::string(kWord) + "]", 2);
+        return put_all_but(set_of_word(), 2);
       case 'n':
       case 'r':
       case 't':
@@ -196,13 +225,9 @@ class Rewriter {
     if (peek(2) != '{') return false;
     const std::size_t end = in_.find('}', at_);
     if (end == std::string_view::npos) return false;
-    const std::string_view name = in_.substr(at_ + 3, end - at_ - 3);
-    if (name.empty() || !std::all_of(name.begin(), name.end(), [](char c) { return is_letter(c) || c == '_'; }))
-      return false;
-    const bool category = std::find(kCategories.begin(), kCategories.end(), name) != kCategories.end();
-    // A bare name of a script is its Script_Extensions to PCRE2.
-    const std::string written = std::string("\\") + peek(1) + "{" + (category ? "" : "sc:") + std::string(name) + "}";
-    return put_set(written, end + 1 - at_);
+    const std::string set = set_of_property(in_.substr(at_ + 3, end - at_ - 3));
+    if (set.empty()) return false;
+    return peek(1) == 'p' ? put_set(set, end + 1 - at_) : put_all_but(set, end + 1 - at_);
   }
 
   bool code_unit() {

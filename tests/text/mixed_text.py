@@ -13,7 +13,8 @@ ENDINGS = ["'s", "'re", "'ll", "'T", "'\u017f", "\u2019s", "'Ve", "'d"]
 BLANKS = ["\r\n", "\n\n\n", " \n \n", "\t\t", "   ", "\u00a0 ", "\u3000", "\u180e \u180e", "\u0085x", "\u2028"]
 COMBINING = "aàáâéêëeñçüo\u0301\u0308\u0327가각\u1100\u1161\u11a7\u11a8\ufb01\u2460\u212b"
 BROKEN = [b"\xff", b"\xe2\x82", b"\xf0\x9f\x98", b"\xed\xa0\x80", b"\xc0\x80", b"\xf4\x90\x80\x80", b"\x80"]
-LIKE_TOKENS = ["<|endoftext|>", "<|im_start|>", "<s>", "</s>", "<unk>", "<0x41>", "\u2581", "\u2581\u2581x", "[MASK]", "word"]
+NEWER = "\U0001fae8\U00031350x\U00011f50 \u1c89\U00016d6d\U0001fae9"  # of Unicode 15 and 16
+LIKE_TOKENS = ["<|endoftext|>", "<|im_start|>", "<s>", "</s>", "<unk>", "<0x41>", "\u2581", "\u2581\u2581x", "[MASK]", "word", NEWER]
 
 
 class MixedText:

@@ -38,6 +38,13 @@ TEST(SplitPatternTest, ANameOfAScriptIsTheScriptAlone) {
   EXPECT_THAT(found("\\p{Han}", "\u6f22\u3002\u3006"), ElementsAre("\u6f22"));  // others have it as an extension
 }
 
+TEST(SplitPatternTest, CharactersThatUnicodeAddedLaterHaveTheirCategories) {
+  EXPECT_THAT(found("\\p{So}+", "\U0001FAE8\U0001F6DC\U0001FAE9"), ElementsAre("\U0001FAE8\U0001F6DC\U0001FAE9"));
+  EXPECT_THAT(found("[^\\p{L}]", "\U0002EBF0\U00031350\U00016D6D"), ElementsAre("\U00016D6D"));
+  EXPECT_THAT(found("\\P{L}", "\U0002EBF0\U00031350\U00016D6D"), ElementsAre("\U00016D6D"));
+  EXPECT_THAT(found("\\d\\w", "\U00011F50\U00011F02"), ElementsAre("\U00011F50\U00011F02"));
+}
+
 TEST(SplitPatternTest, AnEmptyMatchCutsAndTheSearchGoesOn) {
   EXPECT_THAT(found("(?=b)|c", "abcab"), ElementsAre("", "c", ""));
 }
@@ -70,7 +77,7 @@ TEST(PatternDialectTest, RefusesWhatTheTwoReadDifferently) {
 
 TEST(PatternDialectTest, WritesAnewWhatHasAnEqual) {
   EXPECT_EQ(*pcre2_pattern("a.\\v]\\u00e9(b)"), "a[^\\n]\\x{b}\\]\\x{00e9}(?:b)");
-  EXPECT_EQ(*pcre2_pattern("\\d[-\\d]\\\u00e9"), "[\\p{Nd}][-\\p{Nd}]\u00e9");
+  EXPECT_EQ(*pcre2_pattern("\\p{Zs}[-\\p{Zs}]\\\u00e9"), "[\\p{Zs}][-\\p{Zs}]\u00e9");
 }
 
 TEST(Utf8Test, EachLongestBeginOfACharacterIsReplacedOnce) {

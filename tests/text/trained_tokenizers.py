@@ -4,7 +4,7 @@ import json
 
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
-# The published patterns of the models that are named.
+#The published patterns of the models that are named.
 LLAMA3 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
 QWEN2 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
 O200K = (r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|"
@@ -50,7 +50,7 @@ def llama3(text, vocabulary):
     tokenizer.add_special_tokens(["<|im_start|>", AddedToken("[MASK]", lstrip=True, rstrip=True, normalized=False)])
     tokenizer.add_tokens([AddedToken("word", single_word=True, normalized=True)])
     parts = as_json(tokenizer, ignore_merges=True)
-    # A token that no merge gives, which a whole piece becomes.
+#A token that no merge gives, which a whole piece becomes.
     learned = len(parts["model"]["vocab"])
     parts["model"]["vocab"]["\u0120unmerged"] = learned
     for added in parts["added_tokens"]:
