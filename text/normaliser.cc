@@ -79,9 +79,7 @@ struct Applies {
 
 // By how much a step may multiply a text.
 std::size_t growth_of(const NormalStep& step) {
-  if (const auto* replace = std::get_if<ReplaceText>(&step)) {
-    return std::max<std::size_t>(1, (replace->to.size() + replace->from.size() - 1) / replace->from.size());
-  }
+  if (const auto* replace = std::get_if<ReplaceText>(&step)) return replace->growth();
   if (const auto* prepend = std::get_if<PrependText>(&step)) return std::max<std::size_t>(1, prepend->text.size());
   const NormalForm form = std::get<NormalForm>(step);  // Unicode's FAQ on normalization has the factors in UTF-8
   return form == NormalForm::kNfc || form == NormalForm::kNfd ? 3 : 11;

@@ -1,6 +1,7 @@
 #pragma once
 // What a text goes through before it is cut: Unicode's normal forms, a prefix, replacements.
 // Immutable; thread-safe. Bounds: kNormalStepsMax steps, which grow a text at most kNormalGrowthMax times.
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -20,6 +21,8 @@ struct PrependText {
 struct ReplaceText {
   std::string from;
   std::string to;
+  // By how much it may multiply a text, rounded up. REQUIRES: from is not empty.
+  std::size_t growth() const { return std::max<std::size_t>(1, (to.size() + from.size() - 1) / from.size()); }
 };
 using NormalStep = std::variant<NormalForm, PrependText, ReplaceText>;
 

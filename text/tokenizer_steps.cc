@@ -16,7 +16,7 @@ constexpr std::string_view kByteLevelPattern =
 
 Error unsupported(const std::string& key, const Json& value) {
   return make_error(ErrorCode::kUnsupported,
-                    "\"" + key + "\" is " + value.dump().substr(0, 200) + ", which shoal does not have");
+                    "\"" + key + "\" is " + value.dump(-1, ' ', true).substr(0, 200) + ", which shoal does not have");
 }
 Error malformed(const std::string& key, const std::string& what) {
   return make_error(ErrorCode::kMalformed, "\"" + key + "\" " + what);
@@ -167,7 +167,7 @@ Status add_pre_step(const Json& step, PreTokenizerPlan& plan) {
   const std::string section = "pre_tokenizer";
   if (plan.byte_level)
     return make_error(ErrorCode::kUnsupported,
-                      "\"pre_tokenizer\" goes on behind ByteLevel with " + step.dump().substr(0, 200));
+                      "\"pre_tokenizer\" goes on behind ByteLevel with " + step.dump(-1, ' ', true).substr(0, 200));
   const auto type = step.at("type").get<std::string>();
   if (type == "ByteLevel") return add_byte_level(section, step, plan);
   if (type == "Metaspace") return add_metaspace(section, step, plan.steps);
@@ -241,8 +241,15 @@ Result<std::vector<DecodeStep>> read_decoder(const std::string& json) {
   if (found.empty())
     return make_error(ErrorCode::kUnsupported, "\"decoder\" is null, so nothing says how tokens become text");
   std::vector<DecodeStep> steps;
+  std::size_t growth = 1;
   for (const Json& step : found) {
     SHOAL_ASSIGN(DecodeStep read, read_decode_step(step));
+    if (const auto* replace = std::get_if<ReplaceText>(&read))
+      growth *= std::min(replace->growth(), kNormalGrowthMax + 1);
+    if (growth > kNormalGrowthMax) {
+      return make_error(ErrorCode::kUnsupported,
+                        "\"decoder\" makes a text more than " + std::to_string(kNormalGrowthMax) + " times as long");
+    }
     steps.push_back(std::move(read));
   }
   return steps;

@@ -35,6 +35,7 @@ struct Target {
   TARGET(state_image)              \
   TARGET(state_transfer)           \
   TARGET(ticket)                   \
+  TARGET(tokenizer)                \
   TARGET(trainer_log)
 
 #define SHOAL_FUZZ_DECLARE(target) extern const Target target;

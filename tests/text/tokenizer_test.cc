@@ -145,6 +145,10 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"/pre_tokenizer", split_by("a{2}?"), kNotOurs, "'{2}?' in the pattern a{2}?"},
         Refusal{"/pre_tokenizer", split_by("(a"), kNotOurs, "of the pattern"},
         Refusal{"/decoder", {{"type", "CTC"}}, kNotOurs, R"("decoder" is {"type":"CTC"})"},
+        Refusal{"/decoder",
+                {{"type", "Replace"}, {"pattern", {{"String", "a"}}}, {"content", std::string(257, 'b')}},
+                kNotOurs,
+                "as long"},
         Refusal{"/decoder", nullptr, kNotOurs, R"("decoder" is null)"}));
 
 INSTANTIATE_TEST_SUITE_P(
