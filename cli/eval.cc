@@ -1,7 +1,11 @@
 // shoal eval DIR --text FILE: the validation loss of a saved model.
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <numbers>
 
 #include "cli/executors.h"
 #include "cli/outcome.h"
@@ -11,23 +15,84 @@
 #include "common/status_line.h"
 #include "runtime/solo/saved_model.h"
 #include "runtime/solo/stage_chain.h"
+#include "text/tokenizer.h"
 
 namespace shoal {
 namespace {
 
 struct EvalArguments {
-  std::string folder, text;
+  std::string folder, text, tokenizer;
+  bool whole = false;
   ComputeOptions compute;
 };
+
+// The text, held to the tokenizer that the model was trained with, and to no file: a model may be asked about any.
+TextFiles text_of(const EvalArguments& arguments, const RunConfig& config) {
+  TextFiles files = config.text_files();
+  files.paths = {arguments.text};
+  files.validation = arguments.whole ? arguments.text : "";
+  files.tokenizer = arguments.tokenizer;
+  files.weights.clear();
+  files.digests.clear();
+  // Without the digest nobody knows whether the file belongs to this model.
+  if (const std::string saved = arguments.folder + "/" + kSavedTokenizerName;
+      files.tokenizer.empty() && files.tokenizer_digest && std::filesystem::exists(saved))
+    files.tokenizer = saved;
+  return files;
+}
+
+// How many bytes of text the targets of the first `limit` validation samples stand for (0 = of all); nothing: they are
+// ids of a tokenizer that nobody named.
+Result<std::optional<std::uint64_t>> bytes_of_targets(const Samples& samples, std::uint64_t limit,
+                                                      const TextFiles& files) {
+  const std::uint64_t count = limit == 0 ? samples.validation() : std::min(limit, samples.validation());
+  if (files.width == DType::kU8 && files.tokenizer.empty()) return std::optional(count * samples.targets());
+  if (files.tokenizer.empty()) return std::optional<std::uint64_t>();
+  SHOAL_ASSIGN(const Tokenizer tokenizer, Tokenizer::load(files.tokenizer));
+  std::vector<std::uint64_t> bytes(tokenizer.vocabulary());
+  for (std::uint32_t id = 0; id < bytes.size(); ++id)
+    if (!tokenizer.is_special(id)) bytes[id] = tokenizer.bytes_of(id).size();
+  std::uint64_t sum = 0;
+  const std::size_t row = std::size_t{files.positions} + 1;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const HostTensor tokens = samples.tokens(SampleId{samples.training() + i});
+    for (std::size_t at = 0; at < row * files.sequences; ++at) {
+      const std::uint32_t id = id_at(tokens.bytes, tokens.dtype, at);
+      if (at % row > 0 && id < bytes.size()) sum += bytes[id];
+    }
+  }
+  return std::optional(sum);
+}
+
+void print_loss(const MeanLoss& loss, std::optional<std::uint64_t> bytes, bool json) {
+  const double perplexity = std::exp(loss.mean());
+  std::optional<double> bits;  // a byte
+  if (bytes.value_or(0) > 0) bits = loss.loss_sum / std::numbers::ln2 / static_cast<double>(*bytes);
+  if (json) {
+    nlohmann::ordered_json out = {
+        {"schema", "shoal.eval/1"}, {"val_loss", loss.mean()}, {"targets", loss.targets}, {"perplexity", perplexity}};
+    if (bits) {
+      out["bits_per_byte"] = *bits;
+      out["bytes"] = *bytes;
+    }
+    std::printf("%s\n", out.dump().c_str());
+    return;
+  }
+  std::printf("validation loss %.4f nats a target, over %llu targets; perplexity %.2f", loss.mean(),
+              static_cast<unsigned long long>(loss.targets), perplexity);
+  if (bits) std::printf(", %.4f bits a byte over %llu bytes", *bits, static_cast<unsigned long long>(*bytes));
+  std::printf("\n");
+}
 
 int run(const EvalArguments& arguments, bool json) {
   begin_batch_work();
   const auto config = load_saved_config(arguments.folder);
   if (!config.ok()) return fail(config.error());
-  auto file = TokenFile::open(arguments.text, config->token_dtype(), config->model.vocabulary);
-  if (!file.ok()) return fail(file.error());
-  const auto samples = Samples::cut(std::move(*file), config->data.sequences, config->model.positions);
+  const TextFiles files = text_of(arguments, *config);
+  const auto samples = Samples::open(files);
   if (!samples.ok()) return fail(samples.error());
+  const auto bytes = bytes_of_targets(*samples, config->data.validation_samples, files);
+  if (!bytes.ok()) return fail(bytes.error());
   auto chain = StageChain::load(arguments.folder, executor_factory({}, arguments.compute));
   if (!chain.ok()) return fail(chain.error());
   listen_for_stop();
@@ -41,25 +106,24 @@ int run(const EvalArguments& arguments, bool json) {
   if (!loss.ok())
     return loss.code() == ErrorCode::kInterrupted ? fail(loss.error(), static_cast<ExitCode>(stop_exit_code()))
                                                   : fail(loss.error());
-  if (json) {
-    const nlohmann::ordered_json out = {
-        {"schema", "shoal.eval/1"}, {"val_loss", loss->mean()}, {"targets", loss->targets}};
-    std::printf("%s\n", out.dump().c_str());
-  } else {
-    std::printf("validation loss %.4f nats a target, over %llu targets\n", loss->mean(),
-                static_cast<unsigned long long>(loss->targets));
-  }
+  print_loss(*loss, *bytes, json);
   return kExitOk;
 }
 
 }  // namespace
 
 void add_eval(CLI::App& app, Program& program) {
-  CLI::App* command =
-      app.add_subcommand("eval", "validation loss of a model that --save wrote, on the last tenth of a text");
+  CLI::App* command = app.add_subcommand(
+      "eval", "validation loss of a model that --save wrote, on the last tenth of a text or on all of it");
   auto arguments = std::make_shared<EvalArguments>();
   command->add_option("folder", arguments->folder, "folder that --save wrote")->required()->type_name("DIR");
   command->add_option("--text", arguments->text, "the token file, as in [data] path")->required()->type_name("FILE");
+  command
+      ->add_option("--tokenizer", arguments->tokenizer,
+                   "the tokenizer.json that made the ids, for bits a byte (default: DIR/tokenizer.json, if there)")
+      ->type_name("FILE");
+  command->add_flag("--whole", arguments->whole,
+                    "all of the text instead of its last tenth: a file of [data] validation");
   add_compute_options(*command, arguments->compute);
   run_when_named(*command, program, [arguments](const GlobalOptions& global) { return run(*arguments, global.json); });
 }

@@ -17,7 +17,7 @@ std::string quoted_absolute(const std::string& path) {
 std::string text_lines(const SamplesSection& data) {
   std::string paths;
   for (const std::string& path : data.paths) paths += (paths.empty() ? "" : ", ") + quoted_absolute(path);
-  std::string lines = "path = [" + paths + "]\n";
+  std::string lines = "path = " + (data.paths.size() == 1 ? paths : "[" + paths + "]") + "\n";
   if (!data.validation.empty()) lines += "validation = " + quoted_absolute(data.validation) + "\n";
   if (!data.tokenizer.empty()) lines += "tokenizer = " + quoted_absolute(data.tokenizer) + "\n";
   return lines;

@@ -36,6 +36,7 @@ std::string version_line();
 // Each registers its options with storage that lives as long as `program.run`.
 void add_audit(CLI::App& app, Program& program);
 void add_checkpoint(CLI::App& app, Program& program);
+void add_data(CLI::App& app, Program& program);
 void add_demo(CLI::App& app, Program& program);
 void add_eval(CLI::App& app, Program& program);
 void add_generate(CLI::App& app, Program& program);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
 #include <vector>
 
 #include "common/os/posix_file.h"
@@ -152,6 +153,16 @@ std::string name_of_content(const std::string& path) {
   for (const std::string ending : {".gz", ".zst"})
     if (path.ends_with(ending)) return path.substr(0, path.size() - ending.size());
   return path;
+}
+
+std::uint64_t bytes_of_files(const std::vector<std::string>& files) {
+  std::uint64_t sum = 0;
+  for (const std::string& file : files) {
+    std::error_code failure;
+    const auto size = std::filesystem::file_size(file, failure);
+    if (!failure) sum += size;
+  }
+  return sum;
 }
 
 }  // namespace shoal

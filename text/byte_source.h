@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "common/bytes.h"
 #include "common/result.h"
@@ -26,5 +27,8 @@ class ByteSource {
 
 // The name without .gz or .zst: what its next ending says is about the content.
 std::string name_of_content(const std::string& path);
+
+// What the files have on the disk, for headway: nothing of one that cannot be asked.
+std::uint64_t bytes_of_files(const std::vector<std::string>& files);
 
 }  // namespace shoal

@@ -163,16 +163,6 @@ Status check_options(const TextEncoder& encoder, const PrepareOptions& options, 
   return {};
 }
 
-std::uint64_t bytes_of(const std::vector<std::string>& files) {
-  std::uint64_t sum = 0;
-  for (const std::string& file : files) {
-    std::error_code failure;
-    const auto size = std::filesystem::file_size(file, failure);
-    if (!failure) sum += size;
-  }
-  return sum;
-}
-
 std::vector<std::string> sources_of(const std::vector<std::string>& inputs) {
   std::vector<std::string> names(inputs.begin(),
                                  inputs.begin() + static_cast<std::ptrdiff_t>(std::min(inputs.size(), kSourcesNamed)));
@@ -188,7 +178,7 @@ Result<Prepared> prepare_text(const TextEncoder& encoder, const PrepareOptions& 
       options.width.value_or(encoder.vocabulary > ids_of_width(DType::kU16) ? DType::kU32 : DType::kU16);
   SHOAL_TRY(check_options(encoder, options, width));
   SHOAL_ASSIGN(TokenWriter writer, TokenWriter::open(options.out, width, options.header));
-  const std::uint64_t total = bytes_of(options.inputs);
+  const std::uint64_t total = bytes_of_files(options.inputs);
   Prepared prepared;
   Encoders encoders(encoder, options);
   while (true) {

@@ -22,7 +22,7 @@ struct TextEncoder {
   // Appends the ids of a text, all below `vocabulary`. Thread: any, several at a time.
   std::function<void(std::string_view text, std::vector<std::uint32_t>& ids)> encode;
   std::uint32_t vocabulary = 0;
-  std::optional<std::uint32_t> end_of_text;
+  std::optional<std::uint32_t> end_of_text = {};
   Digest digest = {};
 };
 

@@ -60,9 +60,10 @@ std::optional<DType> width_named(std::string_view name) {
   return kWidths[static_cast<std::size_t>(at - kWidthTexts.begin())];
 }
 
-Result<std::optional<LlmcHeader>> read_llmc_header(ByteView file, const std::string& origin) {
-  if (file.size() < kLlmcHeaderBytes) return std::optional<LlmcHeader>();
-  const auto magic = get_le<std::uint32_t>(file, 0), version = get_le<std::uint32_t>(file, 4);
+Result<std::optional<LlmcHeader>> read_llmc_header(ByteView begin, std::uint64_t file_bytes,
+                                                   const std::string& origin) {
+  if (begin.size() < kLlmcHeaderBytes) return std::optional<LlmcHeader>();
+  const auto magic = get_le<std::uint32_t>(begin, 0), version = get_le<std::uint32_t>(begin, 4);
   const auto kind = std::ranges::find(kLlmcKinds, magic, &LlmcKind::magic);
   if (kind == kLlmcKinds.end()) return std::optional<LlmcHeader>();
   const std::string header =
@@ -71,13 +72,13 @@ Result<std::optional<LlmcHeader>> read_llmc_header(ByteView file, const std::str
     return make_error(ErrorCode::kInput, header + " of version " + std::to_string(version) + ", known is version " +
                                              std::to_string(kind->version) +
                                              ". HINT: prepare the text anew with `shoal data prepare`");
-  const LlmcHeader found{.width = kind->width, .tokens = get_le<std::uint32_t>(file, 8)};
+  const LlmcHeader found{.width = kind->width, .tokens = get_le<std::uint32_t>(begin, 8)};
   const std::uint64_t wanted = kLlmcHeaderBytes + found.tokens * size_of(found.width);
-  if (file.size() != wanted)
+  if (file_bytes != wanted)
     return make_error(ErrorCode::kInput, header + " for " + std::to_string(found.tokens) + " tokens of " +
                                              std::string(name_of_width(found.width)) + ", which takes " +
                                              std::to_string(wanted) + " bytes, but it has " +
-                                             std::to_string(file.size()) + ". HINT: it was cut; copy it once more");
+                                             std::to_string(file_bytes) + ". HINT: it was cut; copy it once more");
   return std::optional(found);
 }
 
@@ -112,6 +113,16 @@ Result<std::optional<TokenSidecar>> load_sidecar(const std::string& token_file) 
   if (!bytes.ok()) return bytes.error();
   SHOAL_ASSIGN(TokenSidecar sidecar, parse_sidecar(*bytes, path));
   return std::optional(std::move(sidecar));
+}
+
+Result<std::optional<DType>> width_said_by(const std::string& token_file) {
+  std::vector<std::uint8_t> begin(kLlmcHeaderBytes);
+  SHOAL_ASSIGN(const std::uint64_t size, read_file_at(token_file, 0, begin));
+  begin.resize(std::min<std::uint64_t>(size, begin.size()));
+  SHOAL_ASSIGN(const auto sidecar, load_sidecar(token_file));
+  if (sidecar) return std::optional(sidecar->width);
+  SHOAL_ASSIGN(const auto header, read_llmc_header(begin, size, token_file));
+  return header ? std::optional(header->width) : std::nullopt;
 }
 
 }  // namespace shoal

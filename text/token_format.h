@@ -1,6 +1,6 @@
 #pragma once
 // How token ids lie in a file (docs/FILES.md, "Token files"): alone, as nanoGPT's .bin has them, or behind the header
-// of llm.c's shards; and what `shoal data prepare` writes beside it, FILE.json. Pure but for load_sidecar; thread-safe.
+// of llm.c's shards; and what `shoal data prepare` writes beside it, FILE.json. Thread-safe.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -30,9 +30,10 @@ struct LlmcHeader {
   DType width = DType::kU16;
   std::uint64_t tokens = 0;
 };
-// What `file` begins with; nothing: no such header. ERRORS: kInput (a version that we do not know, a size that does not
-// fit). `origin` stands for the file in messages.
-Result<std::optional<LlmcHeader>> read_llmc_header(ByteView file, const std::string& origin);
+// That of a file of so many bytes, of which `begin` are the first, kLlmcHeaderBytes of them or all; nothing: it has
+// none. ERRORS: kInput (a version that we do not know, a size that does not fit). `origin` stands for the file in
+// messages.
+Result<std::optional<LlmcHeader>> read_llmc_header(ByteView begin, std::uint64_t file_bytes, const std::string& origin);
 // REQUIRES: u16 or u32, tokens <= kLlmcTokensMax.
 std::vector<std::uint8_t> llmc_header(const LlmcHeader& header);
 
@@ -48,5 +49,8 @@ std::string sidecar_path(const std::string& token_file);  // FILE.json
 std::string sidecar_text(const TokenSidecar& sidecar);
 // That of a token file; nothing: there is none. ERRORS: kInput (not as prepare writes it), kIo, kTooLarge.
 Result<std::optional<TokenSidecar>> load_sidecar(const std::string& token_file);
+
+// How wide the ids are, as far as the sidecar or the header says it. ERRORS: those of both, kMissing.
+Result<std::optional<DType>> width_said_by(const std::string& token_file);
 
 }  // namespace shoal

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <filesystem>
 #include <utility>
 
 #include "common/byte_codec.h"
@@ -27,6 +28,10 @@ TokenWriter::TokenWriter(std::string path, DType width, TokenHeader header)
       header_(header) {}
 
 Result<TokenWriter> TokenWriter::open(const std::string& path, DType width, TokenHeader header) {
+  std::error_code none;  // a device would be replaced by a file
+  if (const auto there = std::filesystem::status(path, none);
+      std::filesystem::exists(there) && !std::filesystem::is_regular_file(there))
+    return make_error(ErrorCode::kOutput, path + " is there and no regular file. HINT: give --out the name of a file");
   TokenWriter writer(path, width, header);
   auto file = open_file(writer.temporary_, O_WRONLY | O_CREAT | O_TRUNC);
   if (!file.ok()) return cannot_make(file.error());

@@ -31,13 +31,14 @@ Result<std::optional<Digest>> named_tokenizer(const TextFiles& files) {
 }
 
 // Ids of two tokenizers are two languages. `tokenizer` becomes what the first sidecar says where nothing else does.
-Status check_tokenizer(const TokenFile& file, std::optional<Digest>& tokenizer) {
-  if (!file.sidecar()) return {};
-  if (!tokenizer) tokenizer = file.sidecar()->tokenizer;
-  if (file.sidecar()->tokenizer == *tokenizer) return {};
+Status check_tokenizer(const std::string& path, std::optional<Digest>& tokenizer) {
+  SHOAL_ASSIGN(const auto sidecar, load_sidecar(path));
+  if (!sidecar) return {};
+  if (!tokenizer) tokenizer = sidecar->tokenizer;
+  if (sidecar->tokenizer == *tokenizer) return {};
   return make_error(ErrorCode::kInput,
-                    file.path() + " was made with the tokenizer " + short_hex(file.sidecar()->tokenizer) +
-                        " (BLAKE2b, in " + sidecar_path(file.path()) + "), and this run's is " + short_hex(*tokenizer) +
+                    path + " was made with the tokenizer " + short_hex(sidecar->tokenizer) + " (BLAKE2b, in " +
+                        sidecar_path(path) + "), and this run's is " + short_hex(*tokenizer) +
                         ". HINT: name the tokenizer that made the ids as [data] tokenizer, or prepare the text anew "
                         "with this one");
 }
@@ -53,17 +54,19 @@ Result<TextSet> TextSet::open(const TextFiles& files) {
   TextSet text;
   text.weights = files.weights;
   SHOAL_ASSIGN(text.tokenizer, named_tokenizer(files));
-  for (const std::string& path : files.paths) {
+  const auto open_one = [&](const std::string& path, const std::string& key) -> Result<TokenFile> {
+    SHOAL_TRY(check_tokenizer(path, text.tokenizer));
     SHOAL_ASSIGN(TokenFile file, TokenFile::open(path, files.width, files.vocabulary));
-    SHOAL_TRY(check_digest(file, text.training.size(), files, "path"));
-    SHOAL_TRY(check_tokenizer(file, text.tokenizer));
+    SHOAL_TRY(check_digest(file, text.training.size(), files, key));
+    return file;
+  };
+  for (const std::string& path : files.paths) {
+    SHOAL_ASSIGN(TokenFile file, open_one(path, "path"));
     text.training.push_back(std::move(file));
   }
-  if (files.validation.empty()) return text;
-  SHOAL_ASSIGN(TokenFile file, TokenFile::open(files.validation, files.width, files.vocabulary));
-  SHOAL_TRY(check_digest(file, text.training.size(), files, "validation"));
-  SHOAL_TRY(check_tokenizer(file, text.tokenizer));
-  text.validation = std::move(file);
+  if (!files.validation.empty()) {
+    SHOAL_ASSIGN(text.validation, open_one(files.validation, "validation"));
+  }
   return text;
 }
 

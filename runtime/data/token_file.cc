@@ -77,7 +77,7 @@ Result<TokenFile> TokenFile::open(const std::string& path, DType width, std::uin
 
 Result<TokenFile> TokenFile::from_bytes(Bytes bytes, DType width, std::uint32_t vocabulary, const std::string& origin) {
   SHOAL_CHECK(holds_ids(width));
-  SHOAL_ASSIGN(const auto header, read_llmc_header(bytes, origin));
+  SHOAL_ASSIGN(const auto header, read_llmc_header(bytes, bytes.size(), origin));
   if (header && header->width != width) return another_width(origin, "its header tells of", header->width, width);
   const std::size_t begin = header ? kLlmcHeaderBytes : 0;
   TokenFile file;

@@ -10,6 +10,7 @@
 #include "common/crypto/text_codes.h"
 #include "common/os/posix_file.h"
 #include "stages/stage_file.h"
+#include "text/tokenizer.h"
 
 namespace shoal {
 namespace {
@@ -61,6 +62,11 @@ Status finish_saved_model(const std::string& folder, const RunConfig& config, co
   std::vector<std::string> names;
   for (const StageSpec& spec : specs) names.push_back(stage_file_name(spec.stage, spec.stages));
   names.insert(names.end(), {kIndexFileName, kArchitectureFileName, kSavedConfigName});
+  if (!config.data.tokenizer.empty()) {
+    SHOAL_ASSIGN(const Bytes tokenizer, read_file(config.data.tokenizer, kTokenizerBytesMax));
+    SHOAL_TRY(replace_file(folder + "/" + kSavedTokenizerName, {tokenizer}));
+    names.push_back(kSavedTokenizerName);
+  }
   std::string sums;
   for (const std::string& name : names) {
     SHOAL_ASSIGN(const Digest digest, digest_of_file(folder + "/" + name));

@@ -9,6 +9,7 @@
 #include "runtime/data/token_file.h"
 #include "tests/common/scratch_folder.h"
 #include "tests/text/packed.h"
+#include "text/tokenizer.h"
 
 namespace shoal {
 namespace {
@@ -113,6 +114,32 @@ TEST_F(PrepareTest, ManyThreadsWriteWhatOneDoes) {
   EXPECT_EQ(ScratchFolder::read(sidecar_path(one.out)), told);
 }
 
+// A long document is encoded in pieces, and byte-level BPE gives the ids of the whole.
+TEST_F(PrepareTest, TheIdsOfALongDocumentAreThoseOfTheWhole) {
+  std::string text;
+  for (std::uint64_t i = 0; text.size() < 3 * kPieceBytesMax; ++i)
+    text += (i % 7 == 0    ? "It's 12345, "
+             : i % 11 == 0 ? "\n\n  Ab"
+                           : "word") +
+            std::to_string(mix64(i) % 50) + " so on ";
+  const std::string path = folder_.write("long.txt", text);
+  for (const char* name : {"gpt2", "llama3", "qwen2", "smollm", "o200k"}) {
+    const auto tokenizer = Tokenizer::load(SHOAL_SOURCE_DIR "/tests/text/golden/" + std::string(name) + ".json");
+    ASSERT_TRUE(tokenizer.ok()) << tokenizer.error().message;
+    const TextEncoder encoder{
+        .encode = [&](std::string_view piece, std::vector<std::uint32_t>& into) { tokenizer->encode(piece, into); },
+        .vocabulary = tokenizer->vocabulary()};
+    PrepareOptions wanted = options({path});
+    wanted.end_of_text = false;
+    const auto prepared = prepare_text(encoder, wanted);
+    ASSERT_TRUE(prepared.ok()) << prepared.error().message;
+    EXPECT_EQ(prepared->sidecar.documents, 1u);
+    std::vector<std::uint32_t> whole;
+    tokenizer->encode(text, whole);
+    EXPECT_TRUE(ids() == whole) << name;
+  }
+}
+
 TEST_F(PrepareTest, OneThatIsInterruptedLeavesWhatWasThere) {
   folder_.write("out.bin", "old");
   PrepareOptions wanted = options(many_documents());
@@ -163,8 +190,12 @@ TEST_F(PrepareTest, RefusesWhatCannotBeMeant) {
   EXPECT_TRUE(prepare_text(endless, wanted).ok());
   wanted.inputs.push_back(wanted.out);
   EXPECT_THAT(prepare_text(bytes_encoder(), wanted).error().message, HasSubstr("out.bin is an input"));
-  wanted.out = folder_ / "absent/out.bin";
-  EXPECT_EQ(prepare_text(bytes_encoder(), wanted).code(), ErrorCode::kOutput);
+  wanted.inputs.pop_back();
+  for (const std::string& out : {folder_ / "absent/out.bin", folder_.path(), std::string("/dev/null")}) {
+    wanted.out = out;
+    EXPECT_EQ(prepare_text(bytes_encoder(), wanted).code(), ErrorCode::kOutput) << out;
+  }
+  EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
 }
 
 TEST_F(PrepareTest, HeadwayEndsAtTheSizeOfTheInputs) {

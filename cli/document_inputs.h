@@ -1,0 +1,23 @@
+#pragma once
+// What the subcommands of `shoal data` that read texts share: which files, and what in them is a document.
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cli/program.h"
+#include "common/result.h"
+#include "text/documents.h"
+
+namespace shoal {
+
+struct DocumentInputs {
+  std::vector<std::string> files;
+  std::string field = "text", documents = "files";
+  DocumentOptions options() const { return {.field = field, .lines = documents == "lines"}; }
+};
+void add_document_inputs(CLI::App& command, DocumentInputs& inputs);
+
+// As fail(), with the code of the signal where that is why.
+int fail_or_stopped(const Error& error);
+
+}  // namespace shoal

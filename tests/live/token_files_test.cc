@@ -1,0 +1,120 @@
+// Texts that are prepared, trained on, resumed and evaluated by the program itself.
+#include <csignal>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "tests/live/processes.h"
+
+namespace shoal {
+namespace {
+
+constexpr char kTokenizer[] = SHOAL_SOURCE_DIR "/tests/text/golden/gpt2.json";
+constexpr char kOther[] = SHOAL_SOURCE_DIR "/tests/text/golden/qwen2.json";
+
+bool says(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+class LiveTokenFileTest : public testing::Test {
+ protected:
+  int run(std::vector<std::string> words) {
+    swarm_.start("command", std::move(words));
+    return swarm_.exit_code("command");
+  }
+  std::string errors() const { return swarm_.errors("command"); }
+  nlohmann::json json() const { return nlohmann::json::parse(swarm_.output("command")); }
+  std::string write_text(const std::string& name, int words) {
+    std::string text;
+    for (int i = 0; i < words; ++i) text += "word " + std::to_string(i % 97 * (i % 89)) + (i % 9 == 0 ? ".\n" : " and ");
+    return swarm_.write_file(name, text);
+  }
+  // Returns the token file.
+  std::string prepare(const std::string& name, int words, const std::string& tokenizer = kTokenizer) {
+    const std::string out = swarm_.path(name + ".bin");
+    EXPECT_EQ(run({"data", "prepare", write_text(name + ".txt", words), "--tokenizer", tokenizer, "--out", out}), 0)
+        << errors();
+    return out;
+  }
+  // Trains on a.bin and b.bin, validates on v.bin.
+  std::string write_run(const std::string& executor) {
+    return swarm_.write_file("run.toml",
+                             "[model]\nlayers = 2\ndim = 16\nheads = 2\npositions = 16\nvocabulary = 700\n"
+                             "[data]\npath = [\"a.bin\", \"b.bin\"]\nweights = [3, 1]\nvalidation = \"v.bin\"\n"
+                             "tokenizer = \"tokenizer.json\"\nwidth = \"u16\"\nsequences = 2\n"
+                             "[pipeline]\nstages = 1\n[sync]\nrule = \"allreduce\"\nmicrobatches_per_step = 2\n"
+                             "[executor]\nkind = \"" +
+                                 executor + "\"\n[end]\nsteps = 2\n");
+  }
+  void prepare_all() {
+    std::filesystem::copy_file(kTokenizer, swarm_.path("tokenizer.json"));
+    for (const auto& [name, words] : {std::pair("a", 900), {"b", 300}, {"v", 200}}) prepare(name, words);
+  }
+  Processes swarm_;
+};
+
+TEST_F(LiveTokenFileTest, APreparedTextTrainsAndIsEvaluated) {
+  prepare_all();
+  ASSERT_EQ(run({"solo", write_run("torch"), "--save", swarm_.path("model"), "--json"}), 0) << errors();
+  const double loss = json()["val_loss"];
+  ASSERT_EQ(run({"eval", swarm_.path("model"), "--text", swarm_.path("v.bin"), "--whole", "--json"}), 0) << errors();
+  const auto said = json();
+  EXPECT_NEAR(said["val_loss"], loss, 1e-6);
+  EXPECT_NEAR(said["perplexity"], std::exp(loss), 1e-3);
+  const double targets = said["targets"], bytes = said["bytes"];
+  EXPECT_NEAR(said["bits_per_byte"], loss / std::log(2.0) * targets / bytes, 1e-6);
+  EXPECT_GT(bytes, targets);
+  ASSERT_EQ(run({"data", "info", swarm_.path("v.bin"), "--json"}), 0) << errors();
+  EXPECT_EQ(json()["sidecar"]["documents"], 1);
+
+  const std::string other = prepare("other", 200, kOther);
+  EXPECT_EQ(run({"eval", swarm_.path("model"), "--text", other}), 65);
+  EXPECT_TRUE(says(errors(), "other.bin was made with the tokenizer")) << errors();
+  EXPECT_EQ(run({"eval", swarm_.path("model"), "--text", swarm_.path("v.bin"), "--tokenizer", kOther}), 65);
+  EXPECT_TRUE(says(errors(), "qwen2.json is not the one")) << errors();
+}
+
+TEST_F(LiveTokenFileTest, ARunIsResumedWithTheFilesThatItWasBegunWith) {
+  prepare_all();
+  const std::string run_file = write_run("integer");
+  swarm_.launch(run_file);
+  swarm_.join("a");
+  EXPECT_EQ(swarm_.exit_code("launch"), 0) << swarm_.errors("launch");
+  const std::vector<std::string> resume = {"launch", "--resume", swarm_.path("run"), "--no-dht"};
+  EXPECT_EQ(run({"launch", "--resume", run_file, "--dir", swarm_.path("run"), "--no-dht"}), 0) << errors();
+  for (const auto& [name, words] : {std::pair("b", 300), {"v", 200}}) {
+    prepare(name, words + 1);
+    EXPECT_EQ(run(resume), 65);
+    EXPECT_TRUE(says(errors(), std::string(name) + ".bin is not the one that the run was begun with")) << errors();
+    prepare(name, words);
+  }
+}
+
+TEST_F(LiveTokenFileTest, APrepareThatIsStoppedLeavesNothing) {
+  swarm_.start("command", {"data", "prepare", write_text("long.txt", 1'500'000), "--tokenizer", kTokenizer, "--out",
+                           swarm_.path("long.bin"), "--fault", "prepare.write=delay:300"});
+  ASSERT_TRUE(swarm_.wait_for_line(swarm_.path("command.err"), {"fault point prepare.write strikes"}));
+  swarm_.process("command").send_signal(SIGTERM);
+  EXPECT_EQ(swarm_.exit_code("command"), 143) << errors();
+  for (const auto& entry : std::filesystem::directory_iterator(swarm_.path("")))
+    EXPECT_FALSE(says(entry.path().filename(), "long.bin")) << entry.path();
+}
+
+TEST_F(LiveTokenFileTest, OutputsAndInputsHaveTheExitCodesOfThePage) {
+  const std::string text = write_text("a.txt", 10), out = swarm_.path("a.bin");
+  const auto prepare_of = [&](const std::string& in, const std::string& tokenizer, const std::string& to) {
+    return run({"data", "prepare", in, "--tokenizer", tokenizer, "--out", to});
+  };
+  EXPECT_EQ(prepare_of(text, kTokenizer, swarm_.path("absent") + "/a.bin"), 73) << errors();
+  EXPECT_EQ(prepare_of(swarm_.path("absent"), kTokenizer, out), 66) << errors();
+  EXPECT_EQ(prepare_of(text, swarm_.path("absent"), out), 66) << errors();
+  EXPECT_EQ(prepare_of(swarm_.write_file("bad.jsonl", "{}\n"), kTokenizer, out), 65) << errors();
+  EXPECT_TRUE(says(errors(), "bad.jsonl:1: the line has no field \"text\"")) << errors();
+  EXPECT_EQ(prepare_of(text, text, out), 65) << errors();
+  EXPECT_EQ(run({"data", "prepare", text, "--tokenizer", kTokenizer, "--out", out, "--fault", "prepare.write=error"}),
+            74);
+  EXPECT_EQ(run({"data", "info", text}), 65) << errors();
+  EXPECT_TRUE(says(errors(), "HINT: --width")) << errors();
+  EXPECT_EQ(run({"data"}), 64);
+  EXPECT_FALSE(std::filesystem::exists(out));
+}
+
+}  // namespace
+}  // namespace shoal
