@@ -117,6 +117,7 @@ constinit const FamilyRow kGpt2Family = {.embedding = embedding,
                                          .head_cost = head_cost,
                                          .layer_kept = layer_kept,
                                          .check = check,
-                                         .architecture = architecture};
+                                         .architecture = architecture,
+                                         .body_prefix = "transformer."};
 
 }  // namespace shoal

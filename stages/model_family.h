@@ -75,9 +75,16 @@ struct FamilyRow {
   Status (*check)(const ModelSpec& model);
   // The entries of config.json, from which Python's transformers takes the architecture: key, value as JSON.
   std::vector<std::pair<std::string_view, std::string>> (*architecture)(const ModelSpec& model);
+  // In front of all names but the head's where that class wrote them itself; it reads names with and without.
+  std::string_view body_prefix = "";
 };
 
 extern const FamilyRow kGpt2Family, kLlamaFamily;
+
+// A parameter's name as the family's class in transformers writes it.
+inline std::string published_name(const FamilyRow& row, const std::string& name) {
+  return name.starts_with("lm_head.") ? name : std::string(row.body_prefix) + name;
+}
 
 // Rows of logits that the last stage has in memory at a time: some 32 MiB of them.
 inline std::uint32_t loss_rows(const ModelSpec& model) { return std::max(16u, (8u << 20) / model.vocabulary); }

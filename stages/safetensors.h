@@ -4,6 +4,7 @@
 // stage_file.h's business. Thread-safe: no state.
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/bytes.h"
@@ -23,10 +24,32 @@ struct NamedTensor {
   TensorView tensor;  // F32 ("F32") or F64 ("F64"), U8, U16, U32, I32
 };
 
+// What the format calls a tensor's values. A file may hold more of them than we compute with (DType).
+enum class StoredType : std::uint8_t { kF64, kF32, kI32, kU32, kU16, kU8, kBf16, kF16, kI64, kU64, kI16, kI8, kBool };
+inline constexpr std::string_view kStoredTypeNames[] = {"F64", "F32", "I32", "U32", "U16", "U8",  "BF16",
+                                                        "F16", "I64", "U64", "I16", "I8",  "BOOL"};
+std::size_t size_of(StoredType type);
+StoredType stored_type_of(DType dtype);
+inline std::string_view name_of(StoredType type) { return kStoredTypeNames[static_cast<std::size_t>(type)]; }
+
+// What stands in front of the tensors.
+struct SafetensorsHeader {
+  struct Place {
+    std::string name;
+    StoredType type;
+    Shape shape;
+    std::uint64_t begin = 0, end = 0;  // bytes of the file
+  };
+  StringMap metadata;
+  std::vector<Place> tensors;  // in file order
+};
+
 // Length word and JSON, padded with spaces so that the tensors start at a multiple of 8. `"format": "pt"` is added to
 // the metadata, which some readers insist on. Tensors lie in the order of the reference writer: alignment descending,
 // then name; `tensors` is brought into that order. REQUIRES: names unique and at most kSafetensorsNameMax bytes.
 Bytes safetensors_header(const StringMap& metadata, std::vector<NamedTensor>& tensors);
+// The same of tensors whose bytes are elsewhere; `begin` and `end` are filled in.
+Bytes safetensors_header(const StringMap& metadata, std::vector<SafetensorsHeader::Place>& tensors);
 
 // Header and tensors in the pieces of a file; copies the tensors.
 std::vector<Bytes> safetensors_parts(const StringMap& metadata, std::vector<NamedTensor> tensors);
@@ -37,22 +60,11 @@ struct Safetensors {
   Bytes file;
 };
 
-// What stands in front of the tensors.
-struct SafetensorsHeader {
-  struct Place {
-    std::string name;
-    DType dtype;
-    Shape shape;
-    std::uint64_t begin = 0, end = 0;  // bytes of the file
-  };
-  StringMap metadata;
-  std::vector<Place> tensors;  // in file order
-};
-
 // Strict: every byte behind the header belongs to exactly one tensor, names are unique, sizes fit shapes, nothing
 // unknown. ERRORS: kMalformed (what and where), kUnsupported (a dtype that shoal does not use), kTooLarge.
 Result<Safetensors> parse_safetensors(Bytes file);
-// The same of a file of so many bytes, from its first ones. ERRORS: also kTooLarge (the header does not end in them).
+// What stands in front of the tensors of a file of so many bytes, from its first ones; also where they are of a type
+// that shoal does not compute with. ERRORS: also kTooLarge (the header does not end in them).
 Result<SafetensorsHeader> parse_safetensors_header(ByteView front, std::uint64_t file_bytes);
 
 }  // namespace shoal

@@ -187,18 +187,24 @@ class HeaderReader {
 
 Error malformed(std::string text) { return make_error(ErrorCode::kMalformed, "safetensors: " + std::move(text)); }
 
-Result<DType> parse_dtype(const RawTensor& tensor) {
-  static const std::map<std::string, DType> kKnown{{"F64", DType::kF64}, {"F32", DType::kF32}, {"I32", DType::kI32},
-                                                   {"U32", DType::kU32}, {"U16", DType::kU16}, {"U8", DType::kU8}};
-  const auto found = kKnown.find(tensor.dtype);
-  if (found != kKnown.end()) return found->second;
-  return make_error(ErrorCode::kUnsupported, "safetensors: tensor \"" + tensor.name + "\" has dtype \"" + tensor.dtype +
-                                                 "\"; shoal reads F64, F32, I32, U32, U16 and U8");
+Result<StoredType> parse_type(const RawTensor& tensor) {
+  const auto* name = std::ranges::find(kStoredTypeNames, tensor.dtype);
+  if (name != std::end(kStoredTypeNames)) return static_cast<StoredType>(name - kStoredTypeNames);
+  return make_error(ErrorCode::kUnsupported,
+                    "safetensors: tensor \"" + tensor.name + "\" has the unknown dtype \"" + tensor.dtype + "\"");
+}
+
+Result<DType> dtype_of(const SafetensorsHeader::Place& place) {
+  for (const DType dtype : {DType::kF64, DType::kF32, DType::kI32, DType::kU32, DType::kU16, DType::kU8})
+    if (stored_type_of(dtype) == place.type) return dtype;
+  return make_error(ErrorCode::kUnsupported, "safetensors: tensor \"" + place.name + "\" has dtype \"" +
+                                                 std::string(name_of(place.type)) +
+                                                 "\"; shoal reads F64, F32, I32, U32, U16 and U8 here");
 }
 
 // Bytes the shape needs. ERRORS: kTooLarge (overflow).
-Result<std::uint64_t> bytes_needed(const RawTensor& tensor, DType dtype) {
-  std::uint64_t bytes = size_of(dtype);
+Result<std::uint64_t> bytes_needed(const RawTensor& tensor, StoredType type) {
+  std::uint64_t bytes = size_of(type);
   for (const std::int64_t extent : tensor.shape) {
     if (__builtin_mul_overflow(bytes, static_cast<std::uint64_t>(extent), &bytes)) {
       return make_error(ErrorCode::kTooLarge, "safetensors: tensor \"" + tensor.name + "\" is too large");
@@ -232,15 +238,15 @@ Result<SafetensorsHeader> parse_safetensors_header(ByteView front, std::uint64_t
   const std::uint64_t data_at = 8 + length, data_bytes = file_bytes - data_at;
   std::uint64_t covered = 0;
   for (const RawTensor& tensor : raw) {
-    SHOAL_ASSIGN(const DType dtype, parse_dtype(tensor));
-    SHOAL_ASSIGN(const std::uint64_t bytes, bytes_needed(tensor, dtype));
+    SHOAL_ASSIGN(const StoredType type, parse_type(tensor));
+    SHOAL_ASSIGN(const std::uint64_t bytes, bytes_needed(tensor, type));
     const auto begin = static_cast<std::uint64_t>(tensor.offsets[0]),
                end = static_cast<std::uint64_t>(tensor.offsets[1]);
     if (begin != covered) return malformed("a hole or an overlap before tensor \"" + tensor.name + "\"");
     if (end < begin || end - begin != bytes)
       return malformed("the offsets of tensor \"" + tensor.name + "\" do not fit its shape");
     if (end > data_bytes) return malformed("tensor \"" + tensor.name + "\" ends behind the file");
-    parsed.tensors.push_back({tensor.name, dtype, tensor.shape, data_at + begin, data_at + end});
+    parsed.tensors.push_back({tensor.name, type, tensor.shape, data_at + begin, data_at + end});
     covered = end;
   }
   if (covered != data_bytes) return malformed(std::to_string(data_bytes - covered) + " bytes behind the last tensor");
@@ -250,10 +256,12 @@ Result<SafetensorsHeader> parse_safetensors_header(ByteView front, std::uint64_t
 Result<Safetensors> parse_safetensors(Bytes file) {
   SHOAL_ASSIGN(SafetensorsHeader header, parse_safetensors_header(file, file.size()));
   Safetensors parsed{.metadata = std::move(header.metadata), .tensors = {}, .file = std::move(file)};
-  for (SafetensorsHeader::Place& place : header.tensors)
+  for (SafetensorsHeader::Place& place : header.tensors) {
+    SHOAL_ASSIGN(const DType dtype, dtype_of(place));
     parsed.tensors.push_back(
         {std::move(place.name),
-         {place.dtype, std::move(place.shape), parsed.file.view().subspan(place.begin, place.end - place.begin)}});
+         {dtype, std::move(place.shape), parsed.file.view().subspan(place.begin, place.end - place.begin)}});
+  }
   return parsed;
 }
 

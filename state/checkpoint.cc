@@ -119,7 +119,7 @@ Result<std::uint64_t> find_arrays(const SafetensorsHeader& file, StateHeader& he
   header.floats = bytes_of(file.tensors.front()) / sizeof(float);
   for (std::size_t i = 0; i < names.size(); ++i) {
     const SafetensorsHeader::Place& place = file.tensors[i];
-    if (place.name != names[i] || place.dtype != DType::kF32 || bytes_of(place) != header.floats * sizeof(float))
+    if (place.name != names[i] || place.type != StoredType::kF32 || bytes_of(place) != header.floats * sizeof(float))
       return malformed("array \"" + place.name + "\" is not the one that belongs there");
   }
   return file.tensors.front().begin;

@@ -1,0 +1,232 @@
+#include "stages/pretrained/pretrained_folder.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/pretrained/folder_writer.h"
+
+namespace shoal {
+namespace {
+
+ModelSpec model_of(const Json& json) { return parse_pretrained_config(json.dump())->model; }
+
+// Every parameter of every stage of a split is the one that was written.
+void expect_recognised(const PretrainedFolder& folder, bool tied) {
+  const std::vector<ParameterSpec> all = parameters_of(split_model(folder.model(), 1)->front());
+  std::map<std::string, std::vector<float>> expected;
+  for (std::size_t number = 0; const ParameterSpec& parameter : all)
+    expected[parameter.name] = recognisable(parameter, number++);
+  if (tied) expected["lm_head.weight"] = expected[all.front().name];
+  const std::vector<StageSpec> split = *split_model(folder.model(), 2);
+  for (const StageSpec& spec : split) {
+    std::vector<float> arena(parameter_count(spec), NAN);
+    const Status read = folder.read_stage(spec, arena);
+    ASSERT_TRUE(read.ok()) << read.error().message;
+    for (const ParameterSpec& parameter : parameters_of(spec)) {
+      const std::vector<float>& values = expected.at(parameter.name);
+      EXPECT_TRUE(
+          std::equal(values.begin(), values.end(), arena.begin() + static_cast<std::ptrdiff_t>(parameter.offset)))
+          << parameter.name;
+    }
+  }
+}
+
+std::string with_prefix(const std::string& name) { return name == "lm_head.weight" ? name : "transformer." + name; }
+std::string but_head(const std::string& name) { return name == "lm_head.weight" ? "" : name; }
+
+Error error_of(const FolderWriter& folder) {
+  const auto opened = PretrainedFolder::open(folder.path());
+  EXPECT_FALSE(opened.ok());
+  return opened.ok() ? make_error(ErrorCode::kTimeout, "") : opened.error();
+}
+#define EXPECT_SAYS(error, text) EXPECT_NE((error).message.find(text), std::string::npos) << (error).message
+
+TEST(PretrainedFolderTest, ReadsEveryTypeOfFloatWithAndWithoutShards) {
+  for (const StoredType type : {StoredType::kF32, StoredType::kBf16, StoredType::kF16}) {
+    for (const bool sharded : {false, true}) {
+      FolderWriter folder("types");
+      folder.config(llama_json());
+      const auto tensors = FolderWriter::tensors_of(model_of(llama_json()), type);
+      sharded ? folder.sharded(tensors) : folder.single(tensors);
+      const auto opened = PretrainedFolder::open(folder.path());
+      ASSERT_TRUE(opened.ok()) << opened.error().message;
+      expect_recognised(*opened, false);
+      EXPECT_TRUE(opened->notes().empty());
+    }
+  }
+}
+
+TEST(PretrainedFolderTest, ReadsGpt2NamesWithAndWithoutTheirPrefix) {
+  Json json = gpt2_json();
+  json["tie_word_embeddings"] = false;
+  for (const bool prefix : {false, true}) {
+    FolderWriter folder("prefix");
+    folder.config(json);
+    folder.single(prefix ? FolderWriter::tensors_of(model_of(json), StoredType::kF32, with_prefix)
+                         : FolderWriter::tensors_of(model_of(json), StoredType::kF32));
+    const auto opened = PretrainedFolder::open(folder.path());
+    ASSERT_TRUE(opened.ok()) << opened.error().message;
+    expect_recognised(*opened, false);
+  }
+}
+
+TEST(PretrainedFolderTest, ATiedHeadBecomesACopyOfTheEmbeddingAndIsSaid) {
+  FolderWriter folder("tied");
+  folder.config(gpt2_json());
+  folder.single(FolderWriter::tensors_of(model_of(gpt2_json()), StoredType::kF32, but_head));
+  const auto opened = PretrainedFolder::open(folder.path());
+  ASSERT_TRUE(opened.ok()) << opened.error().message;
+  expect_recognised(*opened, true);
+  ASSERT_EQ(opened->notes().size(), 2u);
+  EXPECT_NE(opened->notes()[1].find("88 parameters more, 1 MiB"), std::string::npos) << opened->notes()[1];
+}
+
+TEST(PretrainedFolderTest, LeavesBuffersOut) {
+  FolderWriter folder("buffers");
+  folder.config(gpt2_json());
+  auto tensors = FolderWriter::tensors_of(model_of(gpt2_json()), StoredType::kF32, but_head);
+  tensors.push_back({"h.0.attn.bias", StoredType::kF32, {1, 1, 2, 2}, {1, 0, 1, 1}});
+  tensors.push_back({"h.1.attn.masked_bias", StoredType::kF32, {}, {-1e4f}});
+  folder.single(tensors);
+  EXPECT_TRUE(PretrainedFolder::open(folder.path()).ok());
+}
+
+TEST(PretrainedFolderTest, NamesAnUnknownTensorAMissingOneAndOneOfAnotherShape) {
+  const auto good = FolderWriter::tensors_of(model_of(llama_json()), StoredType::kF32);
+  FolderWriter folder("wrong");
+  folder.config(llama_json());
+  auto more = good;
+  more.push_back({"score.weight", StoredType::kF32, {1}, {1}});
+  folder.single(more);
+  EXPECT_SAYS(error_of(folder), "model.safetensors: tensor \"score.weight\" is unknown");
+  auto less = good;
+  std::erase_if(less, [](const TensorToWrite& tensor) { return tensor.name == "model.layers.1.mlp.up_proj.weight"; });
+  folder.single(less);
+  EXPECT_EQ(error_of(folder).code, ErrorCode::kMissing);
+  EXPECT_SAYS(error_of(folder), "\"model.layers.1.mlp.up_proj.weight\" is missing");
+  auto other = good;
+  other[0].shape = {8, 11};
+  folder.single(other);
+  EXPECT_SAYS(error_of(folder), "\"model.embed_tokens.weight\" is (8, 11), and config.json says (11, 8)");
+  auto twice = FolderWriter::tensors_of(model_of(gpt2_json()), StoredType::kF32);
+  twice.push_back({"transformer.wte.weight", StoredType::kF32, {11, 8}, std::vector<float>(88)});
+  folder.config(gpt2_json());
+  folder.single(twice);
+  EXPECT_SAYS(error_of(folder), "twice");
+}
+
+TEST(PretrainedFolderTest, NamesAValueThatIsNotFinite) {
+  for (const StoredType type : {StoredType::kF32, StoredType::kBf16, StoredType::kF16}) {
+    FolderWriter folder("finite");
+    folder.config(llama_json());
+    auto tensors = FolderWriter::tensors_of(model_of(llama_json()), type);
+    tensors[3].values[5] = INFINITY;
+    folder.single(tensors);
+    const auto opened = PretrainedFolder::open(folder.path());
+    ASSERT_TRUE(opened.ok()) << "values are judged when they are read";
+    const StageSpec spec = split_model(opened->model(), 1)->front();
+    std::vector<float> arena(parameter_count(spec));
+    const Status read = opened->read_stage(spec, arena);
+    ASSERT_FALSE(read.ok());
+    EXPECT_EQ(read.code(), ErrorCode::kNonFinite);
+    EXPECT_SAYS(read.error(), "model.safetensors: tensor \"" + tensors[3].name + "\"");
+  }
+}
+
+TEST(PretrainedFolderTest, RefusesWeightsThatAreNoFloats) {
+  FolderWriter folder("integers");
+  folder.config(llama_json());
+  auto tensors = FolderWriter::tensors_of(model_of(llama_json()), StoredType::kF32);
+  tensors[0].type = StoredType::kI32;
+  folder.single(tensors);
+  const auto opened = PretrainedFolder::open(folder.path());
+  ASSERT_FALSE(opened.ok());
+  EXPECT_EQ(opened.code(), ErrorCode::kUnsupported);
+  EXPECT_SAYS(opened.error(), "\"model.embed_tokens.weight\" has dtype I32");
+}
+
+TEST(PretrainedFolderTest, RefusesATruncatedFileAtEveryLengthAndOneThatShrinksLater) {
+  FolderWriter folder("truncated");
+  folder.config(llama_json());
+  folder.single(FolderWriter::tensors_of(model_of(llama_json()), StoredType::kBf16));
+  const auto path = folder.file("model.safetensors");
+  const auto opened = PretrainedFolder::open(folder.path());
+  ASSERT_TRUE(opened.ok());
+  for (std::uintmax_t size = std::filesystem::file_size(path); size > 0;) {
+    size -= std::min<std::uintmax_t>(size, size > 200 ? 97 : 1);
+    std::filesystem::resize_file(path, size);
+    EXPECT_SAYS(error_of(folder), "model.safetensors: ");
+  }
+  const StageSpec spec = split_model(opened->model(), 1)->front();
+  std::vector<float> arena(parameter_count(spec));
+  const Status read = opened->read_stage(spec, arena);
+  ASSERT_FALSE(read.ok());
+  EXPECT_EQ(read.code(), ErrorCode::kCorrupt);
+}
+
+TEST(PretrainedFolderTest, NamesWhatTheFolderLacks) {
+  FolderWriter folder("lacks");
+  EXPECT_EQ(error_of(folder).code, ErrorCode::kMissing);
+  EXPECT_SAYS(error_of(folder), "holds no config.json");
+  folder.config(llama_json());
+  EXPECT_SAYS(error_of(folder), "neither model.safetensors nor model.safetensors.index.json");
+  write_text(folder.file("pytorch_model.bin"), "pickle");
+  EXPECT_SAYS(error_of(folder), "pytorch_model.bin is not read");
+  folder.sharded(FolderWriter::tensors_of(model_of(llama_json()), StoredType::kF32));
+  ASSERT_TRUE(PretrainedFolder::open(folder.path()).ok());
+  std::filesystem::remove(folder.file(FolderWriter::shard(1)));
+  EXPECT_EQ(error_of(folder).code, ErrorCode::kMissing);
+  EXPECT_SAYS(error_of(folder), FolderWriter::shard(1));
+}
+
+TEST(PretrainedFolderTest, TheIndexAndTheFilesSayTheSame) {
+  FolderWriter folder("index");
+  folder.config(llama_json());
+  const auto tensors = FolderWriter::tensors_of(model_of(llama_json()), StoredType::kF32);
+  Json map;
+  for (const TensorToWrite& tensor : tensors) map[tensor.name] = "all.safetensors";
+  write_tensors(folder.file("all.safetensors"), tensors);
+  folder.index(map);
+  ASSERT_TRUE(PretrainedFolder::open(folder.path()).ok());
+  Json more = map, less = map;
+  more["model.extra.weight"] = "all.safetensors";
+  folder.index(more);
+  EXPECT_SAYS(error_of(folder), "all.safetensors: tensor \"model.extra.weight\" is missing");
+  less.erase("lm_head.weight");
+  folder.index(less);
+  EXPECT_SAYS(error_of(folder), "\"lm_head.weight\" is not where model.safetensors.index.json says");
+}
+
+TEST(PretrainedFolderTest, AnIndexNamesFilesOfItsOwnFolder) {
+  const auto index = [](const Json& map) { return parse_weight_index(Json{{"weight_map", map}}.dump()); };
+  EXPECT_TRUE(index({{"a", "model.safetensors"}}).ok());
+  for (const char* name : {"../model.safetensors", "/etc/model.safetensors", "a/b.safetensors", "a\\b.safetensors",
+                           "..", "", "model.bin", ".safetensors", "a\n.safetensors"}) {
+    ASSERT_FALSE(index({{"a", name}}).ok()) << name;
+    EXPECT_EQ(index({{"a", name}}).code(), ErrorCode::kMalformed);
+  }
+  EXPECT_FALSE(index({{"a", 1}}).ok());
+  EXPECT_FALSE(index(Json::object()).ok());
+  for (const char* text : {"", "[]", "{}", "{\"weight_map\": []}", "{\"weight_map\": {\"a\": \"b.safetensors\"}"})
+    EXPECT_FALSE(parse_weight_index(text).ok()) << text;
+}
+
+TEST(PretrainedFolderTest, AStageOfAnotherModelIsRefused) {
+  FolderWriter folder("other");
+  folder.config(llama_json());
+  folder.single(FolderWriter::tensors_of(model_of(llama_json()), StoredType::kF32));
+  ModelSpec model = model_of(llama_json());
+  model.positions = 4;
+  model.seed = 9;
+  const StageSpec shorter = split_model(model, 1)->front();
+  std::vector<float> arena(parameter_count(shorter));
+  EXPECT_TRUE(read_pretrained_stage(folder.path(), shorter, arena).ok()) << "sequences may be shorter";
+  model.rope_theta = 20000;
+  const Status read = read_pretrained_stage(folder.path(), split_model(model, 1)->front(), arena);
+  ASSERT_FALSE(read.ok());
+  EXPECT_EQ(read.code(), ErrorCode::kInput);
+}
+
+}  // namespace
+}  // namespace shoal
