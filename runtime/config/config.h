@@ -194,11 +194,12 @@ struct RunConfig {
   Duration restore_after() const { return from_seconds(checkpoint.restore_after_s); }
 };
 
-// Reads RUN.toml; a relative [data] path becomes relative to the file's folder. ERRORS: kMissing, kIo, kTooLarge,
-// kInput (syntax, unknown or missing key, wrong type, out of bounds, options that exclude each other; all with file and
-// line where there is one).
+// Reads RUN.toml; relative paths become relative to the file's folder. The folder that [model] from names fills in the
+// model's shapes: `positions` is then at most 1024 where it is not given. ERRORS: PretrainedFolder::open's, kMissing,
+// kIo, kTooLarge, kInput (syntax, unknown or missing key, wrong type, out of bounds, options that exclude each other;
+// all with file and line where there is one).
 Result<RunConfig> load_config(const std::string& path);
-// The same from text; `origin` stands for the file in messages.
+// The same from text; `origin` stands for the file in messages. Reads no file: [model] from fills in nothing.
 Result<RunConfig> parse_config(std::string_view text, const std::string& origin);
 
 // The manifest's body. ERRORS: kTooLarge (beyond kManifestBytesMax).

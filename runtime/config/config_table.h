@@ -1,6 +1,7 @@
 #pragma once
 // The options of RUN.toml as a table. Internal to the config files.
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -47,6 +48,18 @@ std::span<const OptionRow> option_table();
 
 // The candidate closest to `word` by edit distance, when it is close enough to be a slip of the pen; else empty.
 std::string_view nearest_name(std::string_view word, std::span<const std::string_view> candidates);
+
+// An option's value as TOML text.
+std::string value_text(const OptionRow& row, const RunConfig& config);
+
+// A manifest has no local options.
+enum class OptionsOf : std::uint8_t { kRunFile, kManifest };
+// The model in the folder that [model] from names.
+using ModelReader = std::function<Result<ModelSpec>(const std::string& from)>;
+// Text to RunConfig. With `model_of` the shapes of a given [model] from need not be given; where they are, they agree
+// with the folder's. ERRORS: kInput, kUnsupported, and model_of's.
+Result<RunConfig> parse_options(std::string_view text, const std::string& origin, OptionsOf options,
+                                const ModelReader& model_of);
 
 std::string number_text(double value);
 // "integer", "auto or number", "one of raw, int8", ...

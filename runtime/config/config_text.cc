@@ -1,18 +1,18 @@
-// The only file that sees the TOML library: text to RunConfig and back, through the option table.
+// The only file that sees the TOML library: text to RunConfig, through the option table.
 #include <toml++/toml.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
-#include <filesystem>
 #include <string>
 #include <type_traits>
 
-#include "common/os/posix_file.h"
 #include "runtime/config/config_table.h"
 
 namespace shoal {
 namespace {
+
+// Longer sequences are asked for: their memory grows faster than they do.
+constexpr std::uint32_t kPositionsOfFolder = 1024;
 
 // Where a message points to: "run.toml:12: ".
 std::string at(const std::string& origin, const toml::source_region& where) {
@@ -270,9 +270,10 @@ Status apply_file(const toml::table& file, const std::string& origin, RunConfig&
   return {};
 }
 
-Status check_required(const toml::table& file, const std::string& origin, bool with_local) {
+Status check_required(const toml::table& file, const std::string& origin, OptionsOf options, bool model_is_known) {
   for (const OptionRow& row : option_table()) {
-    if (!row.fallback.empty() || (row.manifest == InManifest::kNever && !with_local)) continue;
+    if (!row.fallback.empty() || (row.manifest == InManifest::kNever && options == OptionsOf::kManifest)) continue;
+    if (model_is_known && row.section == "model") continue;
     if (!file[row.section][row.key]) {
       return input_error(origin + ": " + name_of(row) + " is missing (" + type_text(row) + ": " +
                          std::string(row.help) + ")");
@@ -281,7 +282,39 @@ Status check_required(const toml::table& file, const std::string& origin, bool w
   return {};
 }
 
-Result<RunConfig> parse_with(std::string_view text, const std::string& origin, bool with_local) {
+// Whether the file names a folder that has the model's shapes.
+Result<bool> fill_model(const toml::table& file, const std::string& origin, const ModelReader& model_of,
+                        RunConfig& config) {
+  const auto from = file["model"]["from"].value<std::string>();
+  if (!model_of || !from || from->empty()) return false;
+  const auto model = model_of(*from);
+  if (!model.ok()) {
+    const toml::source_region where = file["model"]["from"].node()->source();
+    return make_error(model.code(), at(origin, where) + "[model] from: " + model.error().message);
+  }
+  static_cast<ModelSpec&>(config.model) = *model;
+  config.model.positions = std::min(model->context_length(), kPositionsOfFolder);
+  return true;
+}
+
+// The folder's shapes are what they are; sequences may be shorter.
+Status check_agrees(const toml::table& file, const std::string& origin, const RunConfig& filled,
+                    const RunConfig& config) {
+  for (const OptionRow& row : option_table()) {
+    const toml::node* given = file[row.section][row.key].node();
+    if (row.section != "model" || row.key == "from" || row.key == "positions" || given == nullptr) continue;
+    const std::string wanted = value_text(row, config), has = value_text(row, filled);
+    if (wanted == has) continue;
+    return input_error(at(origin, given->source()) + name_of(row) + " = " + wanted + ", but the model of from = \"" +
+                       config.model.from + "\" has " + has + ". HINT: leave the key out");
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<RunConfig> parse_options(std::string_view text, const std::string& origin, OptionsOf options,
+                                const ModelReader& model_of) {
   toml::table file;
   try {
     file = toml::parse(text);
@@ -290,114 +323,12 @@ Result<RunConfig> parse_with(std::string_view text, const std::string& origin, b
   }
   RunConfig config;
   SHOAL_TRY(apply_defaults(config));
+  SHOAL_ASSIGN(const bool from_folder, fill_model(file, origin, model_of, config));
+  const RunConfig filled = config;
   SHOAL_TRY(apply_file(file, origin, config));
-  SHOAL_TRY(check_required(file, origin, with_local));
+  if (from_folder) SHOAL_TRY(check_agrees(file, origin, filled, config));
+  SHOAL_TRY(check_required(file, origin, options, from_folder));
   SHOAL_TRY(check_config(config, origin));
-  return config;
-}
-
-template <class Integer>
-std::string text_of(const Integer* value) {
-  return std::to_string(*value);
-}
-std::string text_of(const std::string* value) { return "\"" + *value + "\""; }
-std::string text_of(ChoiceSlot choice) { return "\"" + std::string(choice.names[*choice.value]) + "\""; }
-std::string text_of(ChoicesSlot choices) {
-  std::string text;
-  for (const CodecId codec : choices.value->codecs)
-    text += (text.empty() ? "\"" : ", \"") + std::string(choices.names[static_cast<std::size_t>(codec)]) + "\"";
-  return choices.value->per_stage ? "[" + text + "]" : text;
-}
-std::string text_of(const double* value) {
-  char digits[32];
-  const auto end = std::to_chars(digits, digits + sizeof digits, *value).ptr;
-  return std::string(digits, end);
-}
-std::string text_of(const std::vector<std::uint32_t>* list) {
-  std::string text = "[";
-  for (std::uint32_t value : *list) text += (text.size() > 1 ? ", " : "") + std::to_string(value);
-  return text + "]";
-}
-std::string text_of(const std::vector<double>* list) {
-  std::string text = "[";
-  for (const double& value : *list) text += (text.size() > 1 ? ", " : "") + text_of(&value);
-  return text + "]";
-}
-template <class Value>
-std::string text_of(const Auto<Value>* value) {
-  return value->given ? text_of(&*value->given) : "\"auto\"";
-}
-template <class Key>
-requires std::is_same_v<Key, PeerId> || std::is_same_v<Key, Digest> std::string text_of(const std::vector<Key>* list) {
-  std::string text = "[";
-  for (const Key& key : *list) text += (text.size() > 1 ? ", \"" : "\"") + hex_of(key) + "\"";
-  return text + "]";
-}
-std::string text_of(TextsSlot texts) {
-  std::string text = "[";
-  for (const std::string& one : *texts.value) text += (text.size() > 1 ? ", \"" : "\"") + one + "\"";
-  return text + "]";
-}
-
-Error too_large(const std::string& origin) {
-  return make_error(ErrorCode::kTooLarge, origin + ": larger than 64 KiB, this is no RUN.toml");
-}
-
-}  // namespace
-
-Result<RunConfig> parse_config(std::string_view text, const std::string& origin) {
-  if (text.size() > kConfigBytesMax) return too_large(origin);
-  return parse_with(text, origin, true);
-}
-
-Result<RunConfig> load_config(const std::string& path) {
-  const auto bytes = read_file(path, kConfigBytesMax);
-  if (!bytes.ok() && bytes.code() == ErrorCode::kMissing)
-    return make_error(ErrorCode::kMissing,
-                      path + ": no such file. HINT: give the path of a RUN.toml; examples/ has some");
-  if (!bytes.ok() && bytes.code() == ErrorCode::kInput)
-    return input_error(bytes.error().message +
-                       ". HINT: give the path of a RUN.toml; a run's folder goes on with --resume");
-  if (!bytes.ok() && bytes.code() == ErrorCode::kTooLarge) return too_large(path);
-  if (!bytes.ok()) return bytes.error();
-  SHOAL_ASSIGN(RunConfig config, parse_config({reinterpret_cast<const char*>(bytes->data()), bytes->size()}, path));
-  const auto beside = [&](std::string& named) {
-    const std::filesystem::path given = named;
-    if (!named.empty() && given.is_relative()) named = (std::filesystem::path(path).parent_path() / given).string();
-  };
-  for (std::string& named : config.data.paths) beside(named);
-  for (std::string* named : {&config.data.validation, &config.data.tokenizer, &config.model.from}) beside(*named);
-  return config;
-}
-
-Result<std::string> canonical_text(const RunConfig& config) {
-  RunConfig copy = config;
-  std::string text;
-  std::string_view section;
-  for (const OptionRow& row : option_table()) {
-    const std::string value = std::visit([](auto slot) { return text_of(slot); }, row.slot(copy));
-    if (row.manifest == InManifest::kNever) continue;
-    if (row.manifest == InManifest::kUnlessDefault && value == row.fallback) continue;
-    if (row.section != section) text += "[" + std::string(row.section) + "]\n";
-    section = row.section;
-    text += std::string(row.key) + " = " + value + "\n";
-  }
-  if (text.size() > kManifestBytesMax) {
-    return make_error(ErrorCode::kTooLarge, "the manifest would have " + std::to_string(text.size()) +
-                                                " bytes, allowed are 8192: shorten [admission] keys or [pipeline] "
-                                                "layers_per_stage, or join files of [data] path");
-  }
-  return text;
-}
-
-Result<RunConfig> parse_manifest(std::string_view body) {
-  if (body.size() > kManifestBytesMax) return make_error(ErrorCode::kTooLarge, "manifest: larger than 8 KiB");
-  auto config = parse_with(body, "manifest", false);
-  if (!config.ok()) return make_error(ErrorCode::kMalformed, config.error().message);
-  const auto again = canonical_text(*config);
-  if (!again.ok() || *again != body) {
-    return make_error(ErrorCode::kMalformed, "manifest: not in canonical form (written by another version?)");
-  }
   return config;
 }
 

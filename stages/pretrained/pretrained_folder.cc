@@ -88,23 +88,27 @@ Status PretrainedFolder::untie_head() {
   return {};
 }
 
-Status PretrainedFolder::read_stage(const StageSpec& spec, std::span<float> into) const {
-  SHOAL_CHECK_EQ(into.size(), parameter_count(spec));
+Status PretrainedFolder::read(const StageSpec& spec, std::uint64_t first, std::span<float> out) const {
   ModelSpec wanted = spec.model;
   wanted.positions = config_.model.positions;
   wanted.seed = config_.model.seed;
   if (wanted != config_.model)
     return make_error(ErrorCode::kInput, path_ + " holds a model of other shapes than the run's");
+  const std::uint64_t end = first + out.size();
+  SHOAL_CHECK_LE(end, parameter_count(spec));
   for (const ParameterSpec& parameter : parameters_of(spec)) {
-    const auto floats = static_cast<std::size_t>(element_count(parameter.shape));
-    SHOAL_TRY(files_.read(stored(tensors_.at(parameter.name)), into.subspan(parameter.offset, floats)));
+    const std::uint64_t begins = parameter.offset;
+    const std::uint64_t ends = begins + static_cast<std::uint64_t>(element_count(parameter.shape));
+    const std::uint64_t from = std::max(begins, first), to = std::min(ends, end);
+    if (from >= to) continue;
+    SHOAL_TRY(files_.read(stored(tensors_.at(parameter.name)), from - begins, out.subspan(from - first, to - from)));
   }
   return {};
 }
 
-Status read_pretrained_stage(const std::string& folder, const StageSpec& spec, std::span<float> into) {
-  SHOAL_ASSIGN(const PretrainedFolder opened, PretrainedFolder::open(folder));
-  return opened.read_stage(spec, into);
+Status PretrainedFolder::read_stage(const StageSpec& spec, std::span<float> into) const {
+  SHOAL_CHECK_EQ(into.size(), parameter_count(spec));
+  return read(spec, 0, into);
 }
 
 }  // namespace shoal

@@ -2,7 +2,7 @@
 // A model in a folder as Python's transformers saves it: config.json and safetensors files. Its parameters are read a
 // stage at a time, straight into the stage's arena: only that stage's bytes are read, and beside them a few MiB are
 // needed. A head that is tied to the embedding becomes one of its own, which begins as a copy.
-// Thread: any; blocking file I/O in open() and read_stage().
+// Thread: any; blocking file I/O in open(), read() and read_stage().
 #include <map>
 #include <span>
 #include <string>
@@ -12,10 +12,11 @@
 #include "stages/pretrained/model_config.h"
 #include "stages/pretrained/weight_files.h"
 #include "stages/stage_spec.h"
+#include "stages/weight_source.h"
 
 namespace shoal {
 
-class PretrainedFolder {
+class PretrainedFolder final : public WeightSource {
  public:
   // All is judged but the values: shapes, and that every parameter has its tensor and every tensor its parameter.
   // ERRORS: kMissing (a file, a key, a tensor), kMalformed (also: a tensor of another shape, an unknown one),
@@ -27,8 +28,10 @@ class PretrainedFolder {
   // What is done otherwise than the folder says, a sentence each.
   const std::vector<std::string>& notes() const { return config_.notes; }
 
-  // The parameters of a stage in arena order. `positions` and `seed` of its model are free. REQUIRES: into.size() ==
-  // parameter_count(spec). ERRORS: kInput (the stage of another model), and WeightFiles::read's.
+  // `positions` and `seed` of the stage's model are free. ERRORS: kInput (the stage of another model), and
+  // WeightFiles::read's.
+  Status read(const StageSpec& spec, std::uint64_t first, std::span<float> out) const override;
+  // All parameters of a stage in arena order. REQUIRES: into.size() == parameter_count(spec). ERRORS: read()'s.
   Status read_stage(const StageSpec& spec, std::span<float> into) const;
 
  private:
@@ -43,8 +46,5 @@ class PretrainedFolder {
   WeightFiles files_;
   std::map<std::string, std::size_t> tensors_;  // by our names: places among those of files_
 };
-
-// Opens the folder and reads one stage. ERRORS: both.
-Status read_pretrained_stage(const std::string& folder, const StageSpec& spec, std::span<float> into);
 
 }  // namespace shoal

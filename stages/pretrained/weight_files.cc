@@ -138,16 +138,16 @@ Status WeightFiles::check_type(const Stored& tensor) const {
                "has dtype " + std::string(name_of(type)) + "; weights are F32, BF16 or F16");
 }
 
-Status WeightFiles::read(const Stored& tensor, std::span<float> values) const {
+Status WeightFiles::read(const Stored& tensor, std::uint64_t first, std::span<float> values) const {
   const StoredType type = tensor.place.type;
-  SHOAL_CHECK_EQ(values.size() * size_of(type), tensor.place.end - tensor.place.begin);
+  SHOAL_CHECK_LE((first + values.size()) * size_of(type), tensor.place.end - tensor.place.begin);
   SHOAL_CHECK(check_type(tensor).ok());
   const HalfFormat format = type == StoredType::kBf16 ? HalfFormat::kBf16 : HalfFormat::kFp16;
   const std::size_t a_piece = kPieceBytes / size_of(type);
   std::vector<std::uint8_t> halves(type == StoredType::kF32 ? 0 : std::min(a_piece, values.size()) * size_of(type));
   for (std::size_t done = 0; done < values.size(); done += a_piece) {
     const std::span<float> piece = values.subspan(done, std::min(a_piece, values.size() - done));
-    const std::uint64_t at = tensor.place.begin + done * size_of(type);
+    const std::uint64_t at = tensor.place.begin + (first + done) * size_of(type);
     bool finite = true;
     if (type == StoredType::kF32) {
       SHOAL_TRY(read_bytes(tensor, at, {reinterpret_cast<std::uint8_t*>(piece.data()), piece.size_bytes()}));

@@ -33,9 +33,9 @@ class WeightFiles {
   const std::string& path_of(const Stored& tensor) const { return files_[tensor.file].path; }
   // Whether it is of floats: F32, BF16 or F16. ERRORS: kUnsupported, with file and tensor.
   Status check_type(const Stored& tensor) const;
-  // Its values as floats. REQUIRES: check_type() passes, and as many values as its shape has. ERRORS: kNonFinite,
-  // kCorrupt (the file has changed since it was opened), kIo; all with file and tensor.
-  Status read(const Stored& tensor, std::span<float> values) const;
+  // Its values from the one at `first` on, as floats. REQUIRES: check_type() passes, and the tensor has as many.
+  // ERRORS: kNonFinite, kCorrupt (the file has changed since it was opened), kIo; all with file and tensor.
+  Status read(const Stored& tensor, std::uint64_t first, std::span<float> values) const;
 
  private:
   struct File {

@@ -1,5 +1,7 @@
 #pragma once
 // Folders as Python's transformers writes them, made by the tests themselves.
+#include <gtest/gtest.h>
+
 #include <filesystem>
 #include <fstream>
 #include <functional>

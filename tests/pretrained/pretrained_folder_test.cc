@@ -212,6 +212,25 @@ TEST(PretrainedFolderTest, AnIndexNamesFilesOfItsOwnFolder) {
     EXPECT_FALSE(parse_weight_index(text).ok()) << text;
 }
 
+TEST(PretrainedFolderTest, PiecesOfAStageAreThoseOfTheWhole) {
+  for (const StoredType type : {StoredType::kF32, StoredType::kBf16}) {
+    FolderWriter folder("pieces");
+    folder.config(llama_json());
+    folder.sharded(FolderWriter::tensors_of(model_of(llama_json()), type));
+    const auto opened = PretrainedFolder::open(folder.path());
+    ASSERT_TRUE(opened.ok());
+    const StageSpec spec = split_model(opened->model(), 2)->back();
+    std::vector<float> whole(parameter_count(spec)), pieces(whole.size());
+    ASSERT_TRUE(opened->read_stage(spec, whole).ok());
+    for (std::size_t size : {1u, 7u, 100u}) {
+      std::ranges::fill(pieces, NAN);
+      for (std::size_t at = 0; at < pieces.size(); at += size)
+        ASSERT_TRUE(opened->read(spec, at, std::span(pieces).subspan(at, std::min(size, pieces.size() - at))).ok());
+      EXPECT_EQ(pieces, whole) << size;
+    }
+  }
+}
+
 TEST(PretrainedFolderTest, AStageOfAnotherModelIsRefused) {
   FolderWriter folder("other");
   folder.config(llama_json());
@@ -221,9 +240,11 @@ TEST(PretrainedFolderTest, AStageOfAnotherModelIsRefused) {
   model.seed = 9;
   const StageSpec shorter = split_model(model, 1)->front();
   std::vector<float> arena(parameter_count(shorter));
-  EXPECT_TRUE(read_pretrained_stage(folder.path(), shorter, arena).ok()) << "sequences may be shorter";
+  const auto opened = PretrainedFolder::open(folder.path());
+  ASSERT_TRUE(opened.ok());
+  EXPECT_TRUE(opened->read_stage(shorter, arena).ok()) << "sequences may be shorter";
   model.rope_theta = 20000;
-  const Status read = read_pretrained_stage(folder.path(), split_model(model, 1)->front(), arena);
+  const Status read = opened->read_stage(split_model(model, 1)->front(), arena);
   ASSERT_FALSE(read.ok());
   EXPECT_EQ(read.code(), ErrorCode::kInput);
 }
