@@ -250,27 +250,35 @@ Status save_index(const std::string& directory, const std::vector<StageSpec>& sp
   return replace_file((fs::path(directory) / kArchitectureFileName).string(), {architecture_file(specs.front().model)});
 }
 
-Result<std::vector<LoadedStage>> load_model(const std::string& directory) {
+Status read_stages(const std::string& directory, const std::function<Status(LoadedStage)>& take) {
   SHOAL_ASSIGN(const std::vector<std::string> names, stage_files_in(directory));
-  std::vector<LoadedStage> stages;
+  StageSpec before{.model = {}, .stage = {}, .stages = 0};
   for (const std::string& name : names) {
     const std::string path = (fs::path(directory) / name).string();
     SHOAL_ASSIGN(Bytes bytes, read_file(path, SIZE_MAX));
     Result<LoadedStage> loaded = parse_stage_file(std::move(bytes));
     if (!loaded.ok()) return make_error(loaded.code(), path + ": " + loaded.error().message);
-    const StageSpec& spec = loaded->spec;
-    const bool follows = stages.empty() ? spec.stage.value == 0 && spec.first_layer == 0
-                                        : spec.stage.value == stages.back().spec.stage.value + 1 &&
-                                              spec.first_layer == stages.back().spec.end_layer;
-    if (!follows || spec.stages != names.size() || (!stages.empty() && spec.model != stages.back().spec.model)) {
+    const StageSpec spec = loaded->spec;
+    const bool follows = before.stages == 0 ? spec.stage.value == 0 && spec.first_layer == 0
+                                            : spec.stage.value == before.stage.value + 1 &&
+                                                  spec.first_layer == before.end_layer && spec.model == before.model;
+    if (!follows || spec.stages != names.size()) {
       return make_error(ErrorCode::kMalformed,
                         path + ": does not follow the stage before it, or a stage's file is missing");
     }
-    stages.push_back(std::move(*loaded));
+    before = spec;
+    SHOAL_TRY(take(std::move(*loaded)));
   }
-  if (stages.back().spec.end_layer != stages.back().spec.model.layers) {
-    return make_error(ErrorCode::kMalformed, directory + ": the last layers are missing");
-  }
+  if (before.end_layer == before.model.layers) return {};
+  return make_error(ErrorCode::kMalformed, directory + ": the last layers are missing");
+}
+
+Result<std::vector<LoadedStage>> load_model(const std::string& directory) {
+  std::vector<LoadedStage> stages;
+  SHOAL_TRY(read_stages(directory, [&stages](LoadedStage stage) {
+    stages.push_back(std::move(stage));
+    return Status();
+  }));
   return stages;
 }
 

@@ -4,6 +4,7 @@
 //   DIR/model-00001-of-00004.safetensors ... DIR/model.safetensors.index.json, DIR/config.json
 // The stage's spec travels in the file's metadata under "shoal.*" keys, so that a directory describes itself.
 // Thread: any; blocking file I/O in save and load.
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -39,6 +40,8 @@ Result<LoadedStage> parse_stage_file(Bytes file);
 Status save_stage(const std::string& directory, const StageSpec& spec, std::span<const float> parameters);
 // Both files. REQUIRES: specs not empty.
 Status save_index(const std::string& directory, const std::vector<StageSpec>& specs);
+// The stages of a directory one after the other, each in memory only while `take` has it. ERRORS: load_model's, take's.
+Status read_stages(const std::string& directory, const std::function<Status(LoadedStage)>& take);
 // All stages of a directory, in order. ERRORS: kMissing (no such file), kIo, and parse_stage_file's; kMalformed when
 // files disagree.
 Result<std::vector<LoadedStage>> load_model(const std::string& directory);

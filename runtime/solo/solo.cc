@@ -167,7 +167,7 @@ class Solo {
 Result<SoloResult> run_solo(const SoloOptions& options) {
   const RunConfig& config = options.config;
   SHOAL_ASSIGN(Samples samples, Samples::open(config.text_files()));
-  SHOAL_ASSIGN(StageChain chain, StageChain::make(config, options.factory));
+  SHOAL_ASSIGN(StageChain chain, StageChain::make(config, options.factory, options.on_note));
   std::optional<DelayedWeights> delayed;
   if (options.delays) {
     SHOAL_ASSIGN(delayed, DelayedWeights::make(chain, *options.delays, config.run.seed));

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 
 #include "common/os/posix_file.h"
 #include "runtime/solo/saved_model.h"
 #include "stages/host_coder.h"
+#include "stages/pretrained/pretrained_folder.h"
 #include "stages/stage_file.h"
 
 namespace shoal {
@@ -16,6 +18,10 @@ using Stages = std::vector<std::unique_ptr<StageExecutor>>;
 // The exact executor has a parameter vector of its own instead of a model's; it starts from zeros.
 bool holds_model(StageExecutor& stage) { return stage.arena().size() == parameter_count(stage.spec()); }
 
+Error no_model() {
+  return make_error(ErrorCode::kUnsupported, "this executor holds no model: use [executor] kind = \"torch\"");
+}
+
 void copy_to_anchor(Arena& arena) {
   arena.pull(ArenaRole::kCurrent);
   std::ranges::copy(arena.span(ArenaRole::kCurrent), arena.span(ArenaRole::kAnchor).begin());
@@ -25,14 +31,27 @@ void copy_to_anchor(Arena& arena) {
 
 }  // namespace
 
-Result<StageChain> StageChain::make(const RunConfig& config, const ExecutorFactory& factory) {
+Result<StageChain> StageChain::make(const RunConfig& config, const ExecutorFactory& factory,
+                                    const std::function<void(const std::string&)>& note) {
+  std::optional<PretrainedFolder> from;
+  if (!config.model.from.empty()) {
+    SHOAL_ASSIGN(from, PretrainedFolder::open(config.model.from));
+    for (const std::string& said : from->notes())
+      if (note) note(said);
+  }
   SHOAL_ASSIGN(const auto specs,
                split_model(config.model_spec(), config.pipeline.stages, config.pipeline.layers_per_stage));
   Stages stages;
   for (const StageSpec& spec : specs) {
     SHOAL_ASSIGN(auto stage, factory(spec));
+    if (from && !holds_model(*stage)) return no_model();
     if (holds_model(*stage)) {
-      initialise(spec, stage->arena().span(ArenaRole::kCurrent));
+      const std::span<float> parameters = stage->arena().span(ArenaRole::kCurrent);
+      if (from) {
+        SHOAL_TRY(from->read_stage(spec, parameters));
+      } else {
+        initialise(spec, parameters);
+      }
       stage->arena().push(ArenaRole::kCurrent);
     }
     stages.push_back(std::move(stage));
@@ -46,8 +65,7 @@ Result<StageChain> StageChain::load(const std::string& folder, const ExecutorFac
   Stages stages;
   for (const LoadedStage& from : saved) {
     SHOAL_ASSIGN(auto stage, factory(from.spec));
-    if (!holds_model(*stage))
-      return make_error(ErrorCode::kUnsupported, "this executor holds no model: use [executor] kind = \"torch\"");
+    if (!holds_model(*stage)) return no_model();
     std::ranges::copy(from.parameters, stage->arena().span(ArenaRole::kAnchor).begin());
     stage->arena().push(ArenaRole::kAnchor);
     stages.push_back(std::move(stage));

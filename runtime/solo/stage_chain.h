@@ -21,9 +21,11 @@ struct MeanLoss {
 
 class StageChain {
  public:
-  // Split and initialised as the run says: the numbers every replica of the swarm starts from. ERRORS: kInput (split),
-  // the factory's.
-  static Result<StageChain> make(const RunConfig& config, const ExecutorFactory& factory);
+  // Split as the run says, with the numbers that every replica of the swarm starts from: those of [model] from, else
+  // drawn. `note` is told what is done otherwise than that folder says. ERRORS: kInput (split), kUnsupported ([model]
+  // from without a model to give it to), PretrainedFolder's, the factory's.
+  static Result<StageChain> make(const RunConfig& config, const ExecutorFactory& factory,
+                                 const std::function<void(const std::string&)>& note = {});
   // From a saved model, whose digests are checked first; into the anchors, which is what evaluate() and texts read.
   // ERRORS: check_saved_model's, load_model's, the factory's.
   static Result<StageChain> load(const std::string& folder, const ExecutorFactory& factory);

@@ -29,6 +29,7 @@ struct Target {
   TARGET(frame)                    \
   TARGET(greeting)                 \
   TARGET(manifest)                 \
+  TARGET(pretrained_config)        \
   TARGET(record)                   \
   TARGET(run_file)                 \
   TARGET(safetensors)              \
@@ -36,7 +37,8 @@ struct Target {
   TARGET(state_transfer)           \
   TARGET(ticket)                   \
   TARGET(tokenizer)                \
-  TARGET(trainer_log)
+  TARGET(trainer_log)              \
+  TARGET(weight_index)
 
 #define SHOAL_FUZZ_DECLARE(target) extern const Target target;
 SHOAL_FUZZ_TARGETS(SHOAL_FUZZ_DECLARE)
