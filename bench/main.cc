@@ -4,6 +4,7 @@
 #include "bench/codec_bench.h"
 #include "bench/hop_bench.h"
 #include "bench/log_bench.h"
+#include "bench/logits.h"
 #include "bench/loop_bench.h"
 #include "bench/staleness_bench.h"
 #include "bench/tokenizer_bench.h"
@@ -30,6 +31,17 @@ CLI::App* add_log(CLI::App& app, shoal::LogBenchOptions& options) {
       ->type_name("DIR")
       ->check(CLI::ExistingDirectory);
   command->add_flag("--json", options.json, "one JSON object on stdout");
+  return command;
+}
+
+CLI::App* add_logits(CLI::App& app, shoal::LogitsOptions& options) {
+  CLI::App* command =
+      app.add_subcommand("logits", "The logits behind each token of a sequence, for comparisons with transformers");
+  command->add_option("folder", options.folder, "a model as transformers, --save or export wrote it")
+      ->type_name("DIR")
+      ->required();
+  command->add_option("--tokens", options.tokens, "ids of 32 bits, little-endian")->type_name("FILE")->required();
+  command->add_option("--out", options.out, "F32, (tokens, vocabulary)")->type_name("FILE")->required();
   return command;
 }
 
@@ -136,6 +148,9 @@ int main(int argc, char** argv) {
   shoal::LogBenchOptions log_options;
   CLI::App* log = add_log(app, log_options);
 
+  shoal::LogitsOptions logits_options;
+  CLI::App* logits = add_logits(app, logits_options);
+
   shoal::StalenessOptions staleness_options;
   CLI::App* staleness = add_staleness(app, staleness_options);
 
@@ -145,6 +160,7 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   if (codec->parsed()) return shoal::run_codec_bench(json);
   if (log->parsed()) return shoal::run_log_bench(log_options);
+  if (logits->parsed()) return shoal::run_logits(logits_options);
   if (loop->parsed()) return shoal::run_loop_bench(loop_options);
   if (staleness->parsed()) return shoal::run_staleness_bench(staleness_options);
   if (tokenizer->parsed()) return shoal::run_tokenizer_bench(tokenizer_options);

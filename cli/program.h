@@ -39,6 +39,7 @@ void add_checkpoint(CLI::App& app, Program& program);
 void add_data(CLI::App& app, Program& program);
 void add_demo(CLI::App& app, Program& program);
 void add_eval(CLI::App& app, Program& program);
+void add_export(CLI::App& app, Program& program);
 void add_generate(CLI::App& app, Program& program);
 void add_inspect(CLI::App& app, Program& program);
 void add_join(CLI::App& app, Program& program);

@@ -1,0 +1,238 @@
+"""Small random models of every shape that shoal reads, made by Python's transformers: imported, stepped and exported by
+shoal, and compared with transformers at each place.
+
+Called by scripts/verify-hf without arguments, which sees that torch and transformers are there.
+  verify_shapes.py BIN_DIR      the folder of shoal and shoal-bench
+"""
+import copy
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import torch
+from safetensors.torch import load_file
+from transformers import (AutoModelForCausalLM, AutoTokenizer, GPT2Config, LlamaConfig, MistralConfig, Qwen2Config,
+                          Qwen3Config, logging)
+
+LOGITS_APART = 1e-4  # absolute
+STEP_APART = 1e-5  # of a tensor's norm
+VOCABULARY, CONTEXT, POSITIONS, SEQUENCES = 300, 64, 16, 2
+RATE, EPS, DECAY, BETAS = 1e-3, 1e-4, 0.1, (0.9, 0.95)
+
+LLAMA = dict(vocab_size=VOCABULARY, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4,
+             max_position_embeddings=CONTEXT)
+LLAMA3 = dict(rope_type="llama3", rope_theta=500000.0, factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
+              original_max_position_embeddings=16)
+
+
+def gpt2(**more):
+    return GPT2Config(vocab_size=VOCABULARY, n_positions=CONTEXT, n_embd=32, n_layer=2, n_head=4, **more)
+
+
+# What it is, its configuration, type of the values, whether in several files.
+SHAPES = [
+    ("gpt2, tied", gpt2(), torch.float32, False),
+    ("gpt2, untied", gpt2(tie_word_embeddings=False, n_inner=80), torch.bfloat16, True),
+    ("llama", LlamaConfig(**LLAMA, num_key_value_heads=4), torch.float32, False),
+    ("llama, tied, fp16", LlamaConfig(**LLAMA, num_key_value_heads=4, tie_word_embeddings=True), torch.float16, False),
+    ("llama 3, scaled rotation, grouped queries",
+     LlamaConfig(**LLAMA, num_key_value_heads=2, rope_parameters=LLAMA3), torch.float32, True),
+    ("smollm, tied, grouped queries",
+     LlamaConfig(**{**LLAMA, "hidden_size": 36, "num_attention_heads": 9}, num_key_value_heads=3,
+                 tie_word_embeddings=True), torch.bfloat16, False),
+    ("mistral, grouped queries, wide heads",
+     MistralConfig(**LLAMA, num_key_value_heads=2, head_dim=12, sliding_window=None), torch.float32, True),
+    ("qwen2, tied", Qwen2Config(**LLAMA, num_key_value_heads=2, tie_word_embeddings=True), torch.bfloat16, False),
+    ("qwen2, untied", Qwen2Config(**LLAMA, num_key_value_heads=2, tie_word_embeddings=False), torch.float32, True),
+    ("qwen3, tied, wide heads",
+     Qwen3Config(**LLAMA, num_key_value_heads=2, head_dim=16, tie_word_embeddings=True), torch.float32, False),
+    ("qwen3, untied", Qwen3Config(**LLAMA, num_key_value_heads=2, head_dim=8, tie_word_embeddings=False),
+     torch.bfloat16, True),
+]
+
+
+def make_folder(config, dtype, sharded, folder):
+    """A model whose every parameter is random, norms and biases too."""
+    model = AutoModelForCausalLM.from_config(config)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            norm = parameter.ndim == 1 and name.endswith("weight")
+            parameter.normal_(1 if norm else 0, 0.1 if norm else 0.05)
+    model.to(dtype).save_pretrained(folder, max_shard_size="20KB" if sharded else "1GB")
+
+
+def untied(model):
+    """The same model with a head of its own."""
+    if not model.config.tie_word_embeddings:
+        return model
+    config = copy.deepcopy(model.config)
+    config.tie_word_embeddings = False
+    other = AutoModelForCausalLM.from_config(config)
+    state = {name: value.clone() for name, value in model.state_dict().items()}
+    state["lm_head.weight"] = model.get_input_embeddings().weight.detach().clone()
+    other.load_state_dict(state)
+    return other.eval()
+
+
+def shoal(*command):
+    said = subprocess.run([str(part) for part in command], capture_output=True, text=True)
+    if said.returncode != 0:
+        raise RuntimeError(f"{' '.join(map(str, command[:3]))}: exit code {said.returncode}: {said.stderr.strip()}")
+    return said
+
+
+def logits_apart(bin_dir, folder, model, scratch):
+    ids = torch.randint(VOCABULARY, (1, CONTEXT), generator=torch.Generator().manual_seed(3))
+    (scratch / "ids").write_bytes(ids.to(torch.int32).numpy().tobytes())
+    shoal(bin_dir / "shoal-bench", "logits", folder, "--tokens", scratch / "ids", "--out", scratch / "logits")
+    ours = torch.frombuffer(bytearray((scratch / "logits").read_bytes()), dtype=torch.float32)
+    with torch.no_grad():
+        theirs = model(ids).logits
+    return (ours.view(theirs.shape) - theirs).abs().max().item()
+
+
+def run_file(folder, scratch):
+    """A run of one step whose samples are all the same."""
+    ids = torch.randint(VOCABULARY, (SEQUENCES * POSITIONS,), generator=torch.Generator().manual_seed(5))
+    text = torch.cat([ids.repeat(20), ids[:1]])
+    (scratch / "text").write_bytes(text.to(torch.int16).numpy().tobytes())
+    (scratch / "run.toml").write_text(f"""
+[model]
+from = {json.dumps(str(folder))}
+positions = {POSITIONS}
+[data]
+path = "text"
+width = "u16"
+sequences = {SEQUENCES}
+[optimizer]
+lr = {RATE}
+eps = {EPS}
+weight_decay = {DECAY}
+beta1 = {BETAS[0]}
+beta2 = {BETAS[1]}
+clip_norm = 0
+[schedule]
+min_lr_factor = 1
+[pipeline]
+stages = 2
+[sync]
+rule = "allreduce"
+microbatches_per_step = 1
+[end]
+steps = 1
+""")
+    windows = text[: SEQUENCES * POSITIONS + 1]
+    return torch.stack([windows[i * POSITIONS : (i + 1) * POSITIONS + 1] for i in range(SEQUENCES)])
+
+
+def step(model, rows):
+    """One step of transformers' model, in place; its loss."""
+    matrices = [p for p in model.parameters() if p.ndim > 1]
+    rest = [p for p in model.parameters() if p.ndim == 1]
+    optimizer = torch.optim.AdamW([{"params": matrices, "weight_decay": DECAY}, {"params": rest, "weight_decay": 0}],
+                                  lr=RATE, betas=BETAS, eps=EPS)
+    logits = model(rows[:, :-1]).logits
+    loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), rows[:, 1:].flatten())
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+
+def saved_tensors(folder):
+    tensors = {}
+    for file in folder.glob("*.safetensors"):
+        tensors.update(load_file(file))
+    return tensors
+
+
+def step_apart(saved, model):
+    """The largest difference of a tensor, in parts of its norm."""
+    theirs = model.state_dict()
+    prefix = "transformer." if model.config.model_type == "gpt2" else ""
+    named = {name if name.startswith("lm_head") else prefix + name: value for name, value in saved.items()}
+    assert set(named) == set(theirs), set(named) ^ set(theirs)
+    return max(((named[name] - theirs[name]).norm() / theirs[name].norm()).item() for name in theirs)
+
+
+def write_tokenizer(path):
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    tokenizer = Tokenizer(models.BPE(vocab={symbol: i for i, symbol in enumerate(alphabet)}, merges=[]))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.add_special_tokens(["<|endoftext|>"])
+    tokenizer.save(str(path))
+    return tokenizer
+
+
+def check_export(bin_dir, saved, model, dtype, scratch):
+    """What transformers makes of the exported folder is what --save wrote."""
+    folder = scratch / "export"
+    tokenizer = write_tokenizer(scratch / "tokenizer.json")
+    shoal(bin_dir / "shoal", "export", saved, folder, "--format", "hf", "--dtype", dtype, "--tokenizer",
+          scratch / "tokenizer.json")
+    read, found = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, output_loading_info=True)
+    assert not found["missing_keys"] and not found["unexpected_keys"], found
+    assert type(read).__name__ in read.config.architectures, read.config.architectures
+    written = saved_tensors(saved)
+    prefix = "transformer." if model.config.model_type == "gpt2" else ""
+    for name, value in written.items():
+        there = read.state_dict()[name if name.startswith("lm_head") else prefix + name]
+        assert torch.equal(there, value.bfloat16().float() if dtype == "bf16" else value), name
+    assert (folder / "generation_config.json").exists()
+    text = "any text, \u00e9 too"
+    of_folder = AutoTokenizer.from_pretrained(folder)
+    assert of_folder(text)["input_ids"] == tokenizer.encode(text).ids
+    assert of_folder.eos_token == "<|endoftext|>" and read.config.eos_token_id == of_folder.eos_token_id
+    return read.eval()
+
+
+def verify(shape, bin_dir, scratch):
+    name, config, dtype, sharded = shape
+    folder, saved = scratch / "model", scratch / "saved"
+    make_folder(config, dtype, sharded, folder)
+    files = len(list(folder.glob("*.safetensors")))
+    assert (files > 1) == sharded, files
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+    before = logits_apart(bin_dir, folder, model, scratch)
+    rows = run_file(folder, scratch)
+    result = json.loads(shoal(bin_dir / "shoal", "--json", "solo", scratch / "run.toml", "--save", saved, "--device",
+                              "cpu", "--threads", "1").stdout)
+    model = untied(model)
+    loss = abs(step(model, rows) - result["loss_start"])
+    stepped = step_apart(saved_tensors(saved), model)
+    plain = AutoModelForCausalLM.from_pretrained(saved, dtype=torch.float32).eval()
+    exported = check_export(bin_dir, saved, model, "bf16" if dtype != torch.float32 else "fp32", scratch)
+    after = max(logits_apart(bin_dir, saved, model, scratch), logits_apart(bin_dir, saved, plain, scratch),
+                logits_apart(bin_dir, scratch / "export", exported, scratch))
+    agrees = max(before, after, loss) <= LOGITS_APART and stepped <= STEP_APART
+    print(f"{name}, {str(dtype)[6:]}, {files} file{'s' * (files > 1)}: logits {before:.1e} apart, loss {loss:.1e}; after "
+          f"a step a tensor {stepped:.1e} of its norm, logits {after:.1e}; export as {type(exported).__name__}"
+          f"{'' if agrees else ': THEY DO NOT AGREE'}", flush=True)
+    return agrees
+
+
+def main():
+    bin_dir = pathlib.Path(sys.argv[1]).resolve()
+    logging.disable_progress_bar()
+    logging.set_verbosity_error()
+    torch.set_num_threads(1)
+    print(f"Allowed are {LOGITS_APART:.0e} of a logit and the loss, and {STEP_APART:.0e} of a tensor's norm behind one "
+          "step of AdamW. A tied model is stepped with its head untied, since shoal trains a head of its own.")
+    agree = 0
+    for number, shape in enumerate(SHAPES):
+        torch.manual_seed(number)
+        with tempfile.TemporaryDirectory() as scratch:
+            try:
+                agree += verify(shape, bin_dir, pathlib.Path(scratch))
+            except (AssertionError, RuntimeError, OSError, ValueError, KeyError) as error:
+                print(f"{shape[0]}: {type(error).__name__}: {error}", flush=True)
+    print(f"{agree} of {len(SHAPES)} shapes agree")
+    sys.exit(agree < len(SHAPES))
+
+
+if __name__ == "__main__":
+    main()
