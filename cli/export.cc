@@ -9,6 +9,7 @@
 
 #include "cli/outcome.h"
 #include "cli/program.h"
+#include "common/log.h"
 #include "common/os/posix_file.h"
 #include "common/status_line.h"
 #include "runtime/solo/saved_model.h"

@@ -28,7 +28,8 @@ LLAMA3 = dict(rope_type="llama3", rope_theta=500000.0, factor=8.0, low_freq_fact
 
 
 def gpt2(**more):
-    return GPT2Config(vocab_size=VOCABULARY, n_positions=CONTEXT, n_embd=32, n_layer=2, n_head=4, **more)
+    return GPT2Config(vocab_size=VOCABULARY, n_positions=CONTEXT, n_embd=32, n_layer=2, n_head=4,
+                      bos_token_id=None, eos_token_id=None, **more)
 
 
 # What it is, its configuration, type of the values, whether in several files.
@@ -59,7 +60,7 @@ def make_folder(config, dtype, sharded, folder):
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             norm = parameter.ndim == 1 and name.endswith("weight")
-            parameter.normal_(1 if norm else 0, 0.1 if norm else 0.05)
+            parameter.normal_(1 if norm else 0, 0.1 if norm else 0.2)
     model.to(dtype).save_pretrained(folder, max_shard_size="20KB" if sharded else "1GB")
 
 
