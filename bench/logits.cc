@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kTokensBytesMax = 1u << 20;
 
-// Of two stages where the model has as many layers, so that the split is seen, too.
+// Two stages where the model has as many layers, so that the split is seen, too.
 Result<std::vector<std::unique_ptr<TorchExecutor>>> load_stages(const PretrainedFolder& folder) {
   const auto stages = static_cast<std::uint16_t>(std::min(2u, folder.model().layers));
   SHOAL_ASSIGN(const std::vector<StageSpec> specs, split_model(folder.model(), stages));
