@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <optional>
 
 #include "cli/outcome.h"
 #include "cli/program.h"
@@ -15,6 +14,7 @@
 #include "runtime/solo/saved_model.h"
 #include "stages/pretrained/published_model.h"
 #include "stages/stage_file.h"
+#include "text/tokenizer.h"
 
 namespace shoal {
 namespace {
@@ -22,71 +22,47 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-constexpr std::size_t kTokenizerFileMax = 64u << 20;
-constexpr char kTokenizerName[] = "tokenizer.json";
-
 struct ExportArguments {
   std::string saved, folder, format = "hf", type = std::string(kPublishedTypeNames[0]), tokenizer;
 };
 
-// What the run's text was made with, as far as transformers has to know.
-struct TokenizerFile {
-  Bytes text;
-  std::optional<std::string> begin, end;  // special tokens
-  TextEnds ids;
-};
-
-// The first of the names that is among the special tokens.
-void find_special(const Json& added, std::span<const std::string_view> names, std::optional<std::string>& name,
-                  std::optional<std::uint32_t>& id) {
-  for (const std::string_view wanted : names) {
-    const auto found = std::ranges::find_if(added, [&](const Json& token) {
-      return token.is_object() && token.value("content", Json()) == wanted && token.value("special", Json()) == true &&
-             token.value("id", Json()).is_number_unsigned();
-    });
-    if (found == added.end()) continue;
-    name = wanted;
-    id = (*found)["id"].get<std::uint32_t>();
-    return;
-  }
-}
-
-Result<TokenizerFile> read_tokenizer(const std::string& path) {
-  static constexpr std::array<std::string_view, 3> kBegins = {"<s>", "<|begin_of_text|>", "<|endoftext|>"};
-  static constexpr std::array<std::string_view, 4> kEnds = {"<|endoftext|>", "<|end_of_text|>", "</s>", "<|im_end|>"};
-  TokenizerFile tokenizer;
-  SHOAL_ASSIGN(tokenizer.text, read_file(path, kTokenizerFileMax));
-  const std::string_view text(reinterpret_cast<const char*>(tokenizer.text.data()), tokenizer.text.size());
-  const Json file = Json::parse(text, nullptr, false);
-  if (!file.is_object() || !file.contains("model"))
-    return make_error(ErrorCode::kMalformed, path + " is no tokenizer.json. HINT: give the one that made the ids");
-  const Json added = file.value("added_tokens", Json());
-  if (!added.is_array()) return tokenizer;
-  find_special(added, kBegins, tokenizer.begin, tokenizer.ids.begin);
-  find_special(added, kEnds, tokenizer.end, tokenizer.ids.end);
-  return tokenizer;
-}
-
-// --tokenizer, or the one that was saved beside the model.
-Result<std::optional<TokenizerFile>> tokenizer_of(const ExportArguments& arguments) {
-  std::string path = arguments.tokenizer;
+// --tokenizer, or the one that was saved beside the model; empty: neither.
+std::string tokenizer_path(const ExportArguments& arguments) {
   std::error_code failure;
-  if (const fs::path beside = fs::path(arguments.saved) / kTokenizerName; path.empty() && fs::exists(beside, failure))
-    path = beside.string();
-  if (path.empty()) return std::optional<TokenizerFile>();
-  SHOAL_ASSIGN(TokenizerFile tokenizer, read_tokenizer(path));
-  return std::optional(std::move(tokenizer));
+  const fs::path beside = fs::path(arguments.saved) / kSavedTokenizerName;
+  return arguments.tokenizer.empty() && fs::exists(beside, failure) ? beside.string() : arguments.tokenizer;
 }
 
-Status write_tokenizer(const std::string& folder, const TokenizerFile& tokenizer, const ModelSpec& model) {
+TextEnds ends_of(const Tokenizer& tokenizer) {
+  TextEnds ends{.begin = {}, .end = tokenizer.end_of_text()};
+  for (const std::string_view name : {"<s>", "<|begin_of_text|>", "<|endoftext|>"})
+    if (!ends.begin) ends.begin = tokenizer.id_of(name);
+  return ends;
+}
+
+// The tokenizer, and what transformers has to know of it. ERRORS: kInput (another one, or ids that the model has not),
+// Tokenizer::load's, kIo.
+Result<TextEnds> write_tokenizer(const std::string& folder, const std::string& path, const RunConfig& run) {
+  const ModelSpec& model = run.model;
+  SHOAL_ASSIGN(const Tokenizer tokenizer, Tokenizer::load(path));
+  if (const auto& made = run.data.tokenizer_digest; !made.empty() && made.front() != tokenizer.digest())
+    return make_error(ErrorCode::kInput,
+                      path + " is not the tokenizer that made the run's ids. HINT: --tokenizer FILE");
+  if (tokenizer.vocabulary() > model.vocabulary)
+    return make_error(ErrorCode::kInput, path + " has " + std::to_string(tokenizer.vocabulary()) +
+                                             " ids, and the model " + std::to_string(model.vocabulary) +
+                                             ": it is another model's. HINT: --tokenizer FILE");
+  SHOAL_ASSIGN(const Bytes text, read_file(path, kTokenizerBytesMax));
+  const TextEnds ends = ends_of(tokenizer);
   Json config = {{"tokenizer_class", "PreTrainedTokenizerFast"},
                  {"model_max_length", model.context_length()},
                  {"clean_up_tokenization_spaces", false}};
-  if (tokenizer.begin) config["bos_token"] = *tokenizer.begin;
-  if (tokenizer.end) config["eos_token"] = *tokenizer.end;
-  SHOAL_TRY(replace_file((fs::path(folder) / kTokenizerName).string(), {tokenizer.text}));
-  return replace_file((fs::path(folder) / "tokenizer_config.json").string(),
-                      {Bytes::copy_of(std::string_view(config.dump(2) + "\n"))});
+  for (const auto& [key, id] : {std::pair("bos_token", ends.begin), std::pair("eos_token", ends.end)})
+    if (id) config[key] = tokenizer.decode(std::array{*id}, true);
+  SHOAL_TRY(replace_file((fs::path(folder) / kSavedTokenizerName).string(), {text}));
+  SHOAL_TRY(replace_file((fs::path(folder) / "tokenizer_config.json").string(),
+                         {Bytes::copy_of(std::string_view(config.dump(2) + "\n"))}));
+  return ends;
 }
 
 struct Exported {
@@ -119,12 +95,14 @@ Result<Exported> export_saved(const ExportArguments& arguments) {
                           " holds no model that --save wrote. HINT: of a peer's checkpoints `shoal checkpoint export` "
                           "makes one");
   SHOAL_TRY(check_saved_model(arguments.saved));
-  SHOAL_ASSIGN(const std::optional<TokenizerFile> tokenizer, tokenizer_of(arguments));
+  SHOAL_ASSIGN(const RunConfig config, load_saved_config(arguments.saved));
   SHOAL_TRY(begin_published_model(arguments.folder));
+  TextEnds ends;
+  if (const std::string tokenizer = tokenizer_path(arguments); !tokenizer.empty()) {
+    SHOAL_ASSIGN(ends, write_tokenizer(arguments.folder, tokenizer, config));
+  }
   SHOAL_ASSIGN(Exported exported, write_stages(arguments, type));
-  const ModelSpec& model = exported.specs.front().model;
-  if (tokenizer) SHOAL_TRY(write_tokenizer(arguments.folder, *tokenizer, model));
-  SHOAL_TRY(finish_published_model(arguments.folder, exported.specs, type, tokenizer ? tokenizer->ids : TextEnds{}));
+  SHOAL_TRY(finish_published_model(arguments.folder, exported.specs, type, ends));
   return exported;
 }
 

@@ -302,7 +302,8 @@ Status check_agrees(const toml::table& file, const std::string& origin, const Ru
                     const RunConfig& config) {
   for (const OptionRow& row : option_table()) {
     const toml::node* given = file[row.section][row.key].node();
-    if (row.section != "model" || row.key == "from" || row.key == "positions" || given == nullptr) continue;
+    const bool free = row.key == "from" || row.key == "positions" || row.key == "weights";
+    if (row.section != "model" || free || given == nullptr) continue;
     const std::string wanted = value_text(row, config), has = value_text(row, filled);
     if (wanted == has) continue;
     return input_error(at(origin, given->source()) + name_of(row) + " = " + wanted + ", but the model of from = \"" +

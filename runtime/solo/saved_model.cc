@@ -8,6 +8,7 @@
 
 #include "common/crypto/hash.h"
 #include "common/crypto/text_codes.h"
+#include "common/log.h"
 #include "common/os/posix_file.h"
 #include "stages/stage_file.h"
 #include "text/tokenizer.h"
@@ -60,13 +61,18 @@ Status finish_saved_model(const std::string& folder, const RunConfig& config, co
   SHOAL_TRY(save_index(folder, specs));
   SHOAL_TRY(replace_file(folder + "/" + kSavedConfigName, {Bytes::copy_of(std::string_view(manifest))}));
   std::vector<std::string> names;
+  if (!config.data.tokenizer.empty()) {
+    // At the end of a run it is no reason to lose the model.
+    const auto tokenizer = read_file(config.data.tokenizer, kTokenizerBytesMax);
+    if (tokenizer.ok()) {
+      SHOAL_TRY(replace_file(folder + "/" + kSavedTokenizerName, {*tokenizer}));
+      names.push_back(kSavedTokenizerName);
+    } else {
+      log_warning("the model is saved without its tokenizer: ", tokenizer.error().message);
+    }
+  }
   for (const StageSpec& spec : specs) names.push_back(stage_file_name(spec.stage, spec.stages));
   names.insert(names.end(), {kIndexFileName, kArchitectureFileName, kSavedConfigName});
-  if (!config.data.tokenizer.empty()) {
-    SHOAL_ASSIGN(const Bytes tokenizer, read_file(config.data.tokenizer, kTokenizerBytesMax));
-    SHOAL_TRY(replace_file(folder + "/" + kSavedTokenizerName, {tokenizer}));
-    names.push_back(kSavedTokenizerName);
-  }
   std::string sums;
   for (const std::string& name : names) {
     SHOAL_ASSIGN(const Digest digest, digest_of_file(folder + "/" + name));

@@ -18,7 +18,8 @@ double number_after(const std::string& text, const std::string& key) {
 
 std::string run_from(const std::string& folder, const std::string& executor) {
   return "[model]\nfrom = \"" + folder +
-         "\"\n[data]\npath = \"text.bin\"\nsequences = 2\nvalidation_samples = 4\n[optimizer]\nlr = 1e-12\n[sync]\nrule = \"allreduce\"\n"
+         "\"\n[data]\npath = \"text.bin\"\nsequences = 2\nvalidation_samples = 4\n[optimizer]\nlr = "
+         "1e-12\n[sync]\nrule = \"allreduce\"\n"
          "microbatches_per_step = 1\n[end]\nsteps = 1\n[executor]\nkind = \"" +
          executor + "\"\n";
 }

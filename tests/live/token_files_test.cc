@@ -23,7 +23,8 @@ class LiveTokenFileTest : public testing::Test {
   nlohmann::json json() const { return nlohmann::json::parse(swarm_.output("command")); }
   std::string write_text(const std::string& name, int words) {
     std::string text;
-    for (int i = 0; i < words; ++i) text += "word " + std::to_string(i % 97 * (i % 89)) + (i % 9 == 0 ? ".\n" : " and ");
+    for (int i = 0; i < words; ++i)
+      text += "word " + std::to_string(i % 97 * (i % 89)) + (i % 9 == 0 ? ".\n" : " and ");
     return swarm_.write_file(name, text);
   }
   // Returns the token file.

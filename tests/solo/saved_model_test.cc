@@ -47,6 +47,19 @@ TEST_F(SavedModelTest, EveryFileIsNamedWithItsDigest) {
   EXPECT_EQ(load_saved_config(folder_.path())->pipeline.stages, 2);
 }
 
+TEST_F(SavedModelTest, TheTokenizerOfTheRunLiesBesideTheModelWhereItCanBeRead) {
+  RunConfig run = config("", 2);
+  save();
+  const auto specs = *split_model(run.model_spec(), 2, {});
+  run.data.tokenizer = folder_ / "away.json";
+  ASSERT_TRUE(finish_saved_model(folder_.path(), run, specs).ok()) << "the model is not lost with it";
+  EXPECT_EQ(ScratchFolder::read(folder_ / kSavedSumsName).find(kSavedTokenizerName), std::string::npos);
+  run.data.tokenizer = folder_.write("other.json", "{\"model\": {}}");
+  ASSERT_TRUE(finish_saved_model(folder_.path(), run, specs).ok());
+  EXPECT_EQ(ScratchFolder::read(folder_ / kSavedTokenizerName), "{\"model\": {}}");
+  EXPECT_NE(ScratchFolder::read(folder_ / kSavedSumsName).find(kSavedTokenizerName), std::string::npos);
+}
+
 TEST_F(SavedModelTest, OneChangedBitOfAnyFileIsFoundAndNamed) {
   save();
   for (const std::string& name : names_) {
