@@ -52,7 +52,8 @@ class Merger {
       Word word{{}, count};
       for (const char byte : text) word.symbols.push_back(token_by_byte[static_cast<unsigned char>(byte)]);
       words_.push_back(std::move(word));
-      count_pairs(words_.size() - 1, true);
+      const std::vector<std::uint32_t>& symbols = words_.back().symbols;
+      for (std::size_t i = 0; i + 1 < symbols.size(); ++i) more(pair_of(symbols[i], symbols[i + 1]), words_.size() - 1);
     }
     push_seen();
   }
@@ -82,21 +83,14 @@ class Merger {
   }
 
   // A pair counts as often as it stands in a word, times the word.
-  void count_pairs(std::size_t at, bool more) {
-    const Word& word = words_[at];
-    for (std::size_t i = 0; i + 1 < word.symbols.size(); ++i) {
-      const Pair pair = pair_of(word.symbols[i], word.symbols[i + 1]);
-      if (!more) {
-        counts_[pair] -= word.count;
-        continue;
-      }
-      counts_[pair] += word.count;
-      std::vector<std::uint32_t>& places = places_[pair];
-      if (!places.empty() && places.back() == at) continue;
-      places.push_back(static_cast<std::uint32_t>(at));
-      seen_.push_back(pair);
-    }
+  void more(Pair pair, std::size_t at) {
+    counts_[pair] += words_[at].count;
+    std::vector<std::uint32_t>& places = places_[pair];
+    if (!places.empty() && places.back() == at) return;
+    places.push_back(static_cast<std::uint32_t>(at));
+    seen_.push_back(pair);
   }
+  void fewer(Pair pair, std::size_t at) { counts_[pair] -= words_[at].count; }
 
   // A merge makes no pair more frequent than it was, unless it has the new token.
   void push_seen() {
@@ -112,22 +106,33 @@ class Merger {
     const std::uint32_t merged = add_token(tokens_[left_of(pair)] + tokens_[right_of(pair)]);
     merges_.push_back(pair);
     const std::vector<std::uint32_t> places = std::move(places_[pair]);
-    for (const std::uint32_t at : places) {
-      count_pairs(at, false);
-      replace(words_[at].symbols, pair, merged);
-      count_pairs(at, true);
-    }
+    for (const std::uint32_t at : places) replace(at, pair, merged);
     places_.erase(pair);
     counts_.erase(pair);
     push_seen();
   }
 
-  static void replace(std::vector<std::uint32_t>& symbols, Pair pair, std::uint32_t merged) {
+  // Only the neighbours of what is replaced are counted anew: a word may be as long as a text.
+  void replace(std::size_t at, Pair pair, std::uint32_t merged) {
+    std::vector<std::uint32_t>& symbols = words_[at].symbols;
     std::size_t kept = 0;
     for (std::size_t i = 0; i < symbols.size(); ++i) {
       const bool found = i + 1 < symbols.size() && pair_of(symbols[i], symbols[i + 1]) == pair;
-      symbols[kept++] = found ? merged : symbols[i];
-      if (found) ++i;
+      if (!found) {
+        symbols[kept++] = symbols[i];
+        continue;
+      }
+      fewer(pair, at);
+      if (kept > 0) {
+        fewer(pair_of(symbols[kept - 1], symbols[i]), at);
+        more(pair_of(symbols[kept - 1], merged), at);
+      }
+      ++i;
+      if (i + 1 < symbols.size()) {
+        fewer(pair_of(symbols[i], symbols[i + 1]), at);
+        more(pair_of(merged, symbols[i + 1]), at);
+      }
+      symbols[kept++] = merged;
     }
     symbols.resize(kept);
   }

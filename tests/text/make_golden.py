@@ -35,13 +35,24 @@ def expected(tokenizer, text):
             "plain_texts": [tokenizer.decode(ids, skip_special_tokens=True) for ids in samples]}
 
 
+def trained_merges(text):
+    """What the package learns of the lines of `text`, for a vocabulary of 600."""
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE())
+    level = tokenizers.pre_tokenizers.ByteLevel
+    tokenizer.pre_tokenizer = level(add_prefix_space=False)
+    trainer = tokenizers.trainers.BpeTrainer(vocab_size=600, min_frequency=2, show_progress=False,
+                                             special_tokens=["<|endoftext|>"], initial_alphabet=level.alphabet())
+    tokenizer.train_from_iterator(documents(text, 1), trainer)
+    return [" ".join(merge) for merge in json.loads(tokenizer.to_str())["model"]["merges"]]
+
+
 def main():
     os.makedirs(FOLDER, exist_ok=True)
     training = MixedText(1).bytes(200_000).decode("utf-8", "replace")
     text = MixedText(2).bytes(48_000)
     with open(os.path.join(FOLDER, "text.bin"), "wb") as file:
         file.write(text)
-    golden = {"samples": [sample.hex() for sample in SAMPLES], "tokenizers": {}}
+    golden = {"samples": [sample.hex() for sample in SAMPLES], "merges": trained_merges(text), "tokenizers": {}}
     for name, train in KINDS.items():
         path = os.path.join(FOLDER, name + ".json")
         with open(path, "w", encoding="utf-8") as file:

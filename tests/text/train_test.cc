@@ -34,6 +34,19 @@ TEST(BpeTrainerTest, WhatItLearnedEncodesEveryText) {
   EXPECT_LT(encoded(tokenizer, text).size(), encoded(parse(small_tokenizer()).value(), text).size() * 2 / 3);
 }
 
+TEST(BpeTrainerTest, LearnsWhatThePackageLearns) {
+  const std::string text = file_text(kGolden + "text.bin");
+  BpeTrainer trainer;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.size() - 1, text.find('\n', at)) + 1;
+    trainer.add(std::string_view(text).substr(at, end - at));
+    at = end;
+  }
+  const json learned = json::parse(trainer.finish(600).value())["model"]["merges"];
+  EXPECT_GT(learned.size(), 300u);
+  EXPECT_EQ(learned, json::parse(file_text(kGolden + "expected.json"))["merges"]);
+}
+
 TEST(BpeTrainerTest, TheOrderOfTextsMakesNoDifference) {
   BpeTrainer one, other;
   one.add("it was the best of times");
