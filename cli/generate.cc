@@ -3,13 +3,13 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "cli/executors.h"
 #include "cli/live.h"
 #include "cli/outcome.h"
 #include "cli/program.h"
+#include "cli/text_codes.h"
 #include "common/log.h"
 #include "common/os/batch_work.h"
 #include "common/os/stop_signals.h"
@@ -30,23 +30,6 @@ struct GenerateArguments {
   bool own_key = false;
   double patience_s = 60;
 };
-
-// --tokenizer, or the one beside the model, or bytes where each id is one.
-Result<TextCode> code_of(const std::string& named, const std::string& folder, std::uint32_t vocabulary) {
-  std::string path = named;
-  if (path.empty() && std::filesystem::exists(folder + "/tokenizer.json")) path = folder + "/tokenizer.json";
-  if (path.empty()) {
-    if (vocabulary == 256) return TextCode();
-    return make_error(ErrorCode::kInput, folder + " has no tokenizer.json, and its " + std::to_string(vocabulary) +
-                                             " ids are no bytes. HINT: --tokenizer FILE");
-  }
-  SHOAL_ASSIGN(Tokenizer tokenizer, Tokenizer::load(path));
-  if (tokenizer.vocabulary() > vocabulary)
-    return make_error(ErrorCode::kInput, path + " has " + std::to_string(tokenizer.vocabulary()) +
-                                             " ids, and the model knows " + std::to_string(vocabulary) +
-                                             ": it is another model's. HINT: --tokenizer FILE");
-  return TextCode(std::make_shared<const Tokenizer>(std::move(tokenizer)));
-}
 
 int report(const Generated& made, Duration took, bool json) {
   const double seconds = seconds_of(took);
@@ -79,7 +62,7 @@ Result<Generated> write_text(const GenerateArguments& arguments, const TextCode&
 
 int run_here(const GenerateArguments& arguments, bool json) {
   begin_batch_work();
-  auto chain = StageChain::load(arguments.source, executor_factory({}, arguments.compute));
+  auto chain = StageChain::open(arguments.source, executor_factory({}, arguments.compute));
   if (!chain.ok()) return fail(chain.error());
   LocalText model(*chain);
   const auto code = code_of(arguments.tokenizer, arguments.source, chain->stages().front()->spec().model.vocabulary);
@@ -170,12 +153,14 @@ int run(const GenerateArguments& arguments, const GlobalOptions& global) {
 }  // namespace
 
 void add_generate(CLI::App& app, Program& program) {
-  CLI::App* command = app.add_subcommand(
-      "generate", "a model that --save wrote, or the one that a swarm trains just now, goes on with a text");
+  CLI::App* command =
+      app.add_subcommand("generate", "a model, or the one that a swarm trains just now, goes on with a text");
   auto arguments = std::make_shared<GenerateArguments>();
   arguments->compute.forward_only = true;
   GenerateOptions& options = arguments->options;
-  command->add_option("source", arguments->source, "folder that --save wrote, or what `shoal launch` printed")
+  command
+      ->add_option("source", arguments->source,
+                   "folder that --save wrote or transformers saved, or what `shoal launch` printed")
       ->required()
       ->type_name("DIR|TICKET");
   command->add_option("--prompt", options.prompt, "the text that goes on")->type_name("TEXT");

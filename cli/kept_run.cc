@@ -23,17 +23,24 @@ std::string text_lines(const SamplesSection& data) {
   return lines;
 }
 
+// Behind the head of a section, which every manifest has.
+std::string with_lines(std::string text, const std::string& section, const std::string& lines) {
+  const std::size_t at = text.find(section);
+  SHOAL_CHECK(at != std::string::npos);
+  return text.insert(at + section.size(), lines);
+}
+
 }  // namespace
 
 std::string kept_run_text(const std::string& manifest, const RunConfig& config) {
-  const std::string section = "[data]\n";
-  const std::size_t at = manifest.find(section);
-  SHOAL_CHECK(at != std::string::npos);
-  return manifest.substr(0, at + section.size()) + text_lines(config.data) + manifest.substr(at + section.size());
+  const std::string text = with_lines(manifest, "[data]\n", text_lines(config.data));
+  if (config.model.from.empty()) return text;
+  return with_lines(text, "[model]\n", "from = " + quoted_absolute(config.model.from) + "\n");
 }
 
 void take_names(RunConfig& config, const RunConfig& kept) {
   if (config.data.digests.empty()) config.data.digests = kept.data.digests;
+  if (config.model.weights.empty()) config.model.weights = kept.model.weights;
   if (config.data.tokenizer_digest.empty()) config.data.tokenizer_digest = kept.data.tokenizer_digest;
 }
 

@@ -13,6 +13,7 @@
 #include "cli/program.h"
 #include "cli/saved_states.h"
 #include "cli/summary_json.h"
+#include "cli/text_codes.h"
 #include "common/crypto/text_codes.h"
 #include "common/log.h"
 #include "common/os/descriptors.h"
@@ -26,6 +27,7 @@
 #include "runtime/config/home.h"
 #include "runtime/config/ticket.h"
 #include "runtime/plan/flight_plan.h"
+#include "stages/pretrained/pretrained_folder.h"
 #include "transport/zmq/zmq_wire.h"
 
 namespace shoal {
@@ -113,6 +115,8 @@ class LaunchProgram final : private LaunchOwner {
     SHOAL_ASSIGN(Samples samples, Samples::open(config_.text_files()));
     if (!arguments_.resume) config_.name_text(samples.text().digests(), samples.text().tokenizer);
     samples_ = std::make_unique<Samples>(std::move(samples));
+    if (!config_.model.from.empty()) SHOAL_TRY(measure_model());
+    SHOAL_TRY(find_text_code());
     SHOAL_TRY(check_output());  // before anything is made: nobody could join without the ticket
     std::error_code failure;
     std::filesystem::create_directories(arguments_.folder, failure);
@@ -137,18 +141,19 @@ class LaunchProgram final : private LaunchOwner {
                           .addresses = addresses_,
                           .save = !arguments_.save.empty(),
                           .keep = [this, run] { return begin_run(run); }};
-    SHOAL_ASSIGN(
-        launch_,
-        Launch::open(std::move(options),
-                     {.loop = loop_,
-                      .wire = *wire_,
-                      .storage = *storage_,
-                      .events = *events_,
-                      .samples = *samples_,
-                      .rng = Rng(entropy_seed()),
-                      .directory = directory_.get(),
-                      .run_aside = [this](auto job, auto done) { run_aside(std::move(job), std::move(done)); }},
-                     static_cast<LaunchOwner&>(*this)));
+    SHOAL_ASSIGN(launch_,
+                 Launch::open(std::move(options),
+                              {.loop = loop_,
+                               .wire = *wire_,
+                               .storage = *storage_,
+                               .events = *events_,
+                               .samples = *samples_,
+                               .rng = Rng(entropy_seed()),
+                               .directory = directory_.get(),
+                               .run_aside = [this](auto job, auto done) { run_aside(std::move(job), std::move(done)); },
+                               .code = config_.report.sample_every > 0 ? &code_ : nullptr,
+                               .first = pretrained_ ? &first_ : nullptr},
+                              static_cast<LaunchOwner&>(*this)));
     SHOAL_TRY(
         replace_file(arguments_.folder + kListenFile, {Bytes::copy_of(std::string_view(wire_->listening_address()))}));
     SHOAL_ASSIGN(signals_, StopSignals::listen(
@@ -169,6 +174,37 @@ class LaunchProgram final : private LaunchOwner {
     if (arguments_.resume) SHOAL_TRY(print_ticket(run));
     log_info("run \"", config_.run.name, "\" in ", arguments_.folder, ": ", config_.pipeline.stages,
              " stages, listening on ", wire_->listening_address(), "; lend a machine with: shoal join TICKET");
+    return {};
+  }
+
+  // Its parts are read once: the manifest of a new run names their digests, and a resumed one is held to them.
+  Status measure_model() {
+    SHOAL_ASSIGN(PretrainedFolder folder, PretrainedFolder::open(config_.model.from));
+    pretrained_ = std::make_unique<PretrainedFolder>(std::move(folder));
+    for (const std::string& note : pretrained_->notes()) log_info(note);
+    SHOAL_ASSIGN(auto specs,
+                 split_model(config_.model_spec(), config_.pipeline.stages, config_.pipeline.layers_per_stage));
+    const auto measured = [this](std::uint64_t done, std::uint64_t of) {
+      show_headway(meter_, {.what = "reading the model", .done = done, .total = of});
+    };
+    SHOAL_ASSIGN(first_, measure_first_states(std::move(specs), *pretrained_, measured));
+    end_status();
+    std::vector<Digest> digests;
+    for (const FirstState& state : first_.states) digests.push_back(state.digest);
+    if (!arguments_.resume) config_.model.weights = digests;
+    if (config_.model.weights == digests) return {};
+    return make_error(ErrorCode::kInput, config_.model.from + " holds other weights than the run in " +
+                                             arguments_.folder + " began with. HINT: give it the folder that it had");
+  }
+
+  // For the texts that [report] sample_every shows.
+  Status find_text_code() {
+    if (config_.report.sample_every == 0) return {};
+    if (config_.data.validate_every == 0)
+      return make_error(ErrorCode::kInput,
+                        "[report] sample_every counts validations, and there are none. HINT: give [data] "
+                        "validate_every");
+    SHOAL_ASSIGN(code_, code_of(config_.data.tokenizer, config_.model.from, config_.model.vocabulary));
     return {};
   }
 
@@ -335,6 +371,9 @@ class LaunchProgram final : private LaunchOwner {
 
   // Destroyed from the last to the first: each borrows from those above it.
   ThreadLoop loop_;
+  std::unique_ptr<PretrainedFolder> pretrained_;  // null: the run begins from its seed
+  FirstStates first_;                             // of it
+  TextCode code_;
   std::unique_ptr<Samples> samples_;
   std::unique_ptr<EventLog> events_;
   std::unique_ptr<FileStorage> storage_;

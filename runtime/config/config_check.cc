@@ -58,6 +58,16 @@ Status check_executor(const RunConfig& c, const std::string& origin) {
   return {};
 }
 
+// What measures a swarm has no model's parameters that could be given away.
+Status check_first_weights(const RunConfig& c, const std::string& origin) {
+  if (c.model.from.empty() && c.model.weights.empty()) return {};
+  if (c.executor.kind != ExecutorKind::kTorch)
+    return input_error(origin + ": [model] from is of [executor] kind = \"torch\" alone: leave one of them out");
+  if (c.model.weights.empty() || c.model.weights.size() == c.pipeline.stages) return {};
+  return input_error(origin + ": [model] weights lists " + std::to_string(c.model.weights.size()) + " digests for " +
+                     std::to_string(c.pipeline.stages) + " stages: leave it out, launch writes it");
+}
+
 // The ramp goes by the schedule, and there is lateness to spare only where gradients are made at older weights.
 Status check_ramp(const RunConfig& c, const std::string& origin) {
   if (!c.pipeline.in_flight_ramp.given || c.pipeline.in_flight_ramp.given->empty()) return {};
@@ -147,6 +157,7 @@ Status check_config(const RunConfig& c, const std::string& origin) {
   SHOAL_TRY(check_products(c, origin));
   SHOAL_TRY(check_edges(c, origin));
   SHOAL_TRY(check_executor(c, origin));
+  SHOAL_TRY(check_first_weights(c, origin));
   SHOAL_TRY(check_step_message(c, origin));
   SHOAL_TRY(check_ramp(c, origin));
   if (const std::uint64_t length = c.schedule_targets(); length > 0) {

@@ -73,6 +73,21 @@ Result<StageChain> StageChain::load(const std::string& folder, const ExecutorFac
   return StageChain(std::move(stages));
 }
 
+Result<StageChain> StageChain::open(const std::string& folder, const ExecutorFactory& factory) {
+  const std::filesystem::path path = folder;
+  if (std::filesystem::exists(path / kSavedConfigName) || !std::filesystem::exists(path / kArchitectureFileName))
+    return load(folder, factory);
+  SHOAL_ASSIGN(const PretrainedFolder from, PretrainedFolder::open(folder));
+  SHOAL_ASSIGN(const auto specs, split_model(from.model(), 1));
+  Stages stages;
+  SHOAL_ASSIGN(auto stage, factory(specs.front()));
+  if (!holds_model(*stage)) return no_model();
+  SHOAL_TRY(from.read_stage(specs.front(), stage->arena().span(ArenaRole::kAnchor)));
+  stage->arena().push(ArenaRole::kAnchor);
+  stages.push_back(std::move(stage));
+  return StageChain(std::move(stages));
+}
+
 Result<MeanLoss> StageChain::train(const MicrobatchId& microbatch, const HostTensor& tokens) {
   const EntrySerial entry = next_entry_++;
   HostTensor travelling;

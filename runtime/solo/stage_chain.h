@@ -30,6 +30,9 @@ class StageChain {
   // ERRORS: check_saved_model's, load_model's, the factory's.
   static Result<StageChain> load(const std::string& folder, const ExecutorFactory& factory);
 
+  // The same, or of a folder of transformers: all of it in one stage. ERRORS: load()'s, or PretrainedFolder's.
+  static Result<StageChain> open(const std::string& folder, const ExecutorFactory& factory);
+
   // Forward through all stages, backward back, settled at once; the gradient is in the open window of every stage.
   // ERRORS: the executors'.
   Result<MeanLoss> train(const MicrobatchId& microbatch, const HostTensor& tokens);
