@@ -17,6 +17,9 @@ struct DocumentInputs {
 };
 void add_document_inputs(CLI::App& command, DocumentInputs& inputs);
 
+// A subcommand of `data`, in a file of its own.
+void add_train_tokenizer(CLI::App& group, Program& program);
+
 // As fail(), with the code of the signal where that is why.
 int fail_or_stopped(const Error& error);
 

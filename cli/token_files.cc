@@ -172,10 +172,11 @@ void add_prepare(CLI::App& group, Program& program) {
 }  // namespace
 
 void add_data(CLI::App& app, Program& program) {
-  CLI::App* group = app.add_subcommand("data", "token files: prepare, info");
+  CLI::App* group = app.add_subcommand("data", "token files and tokenizers: prepare, info, train-tokenizer");
   group->require_subcommand(1);
   group->fallthrough();
   add_prepare(*group, program);
+  add_train_tokenizer(*group, program);
   CLI::App* command = group->add_subcommand("info", "what a token file has");
   auto arguments = std::make_shared<InfoArguments>();
   command->add_option("file", arguments->file, "the token file")->required()->type_name("FILE");

@@ -88,6 +88,17 @@ TEST_F(LiveTokenFileTest, ARunIsResumedWithTheFilesThatItWasBegunWith) {
   }
 }
 
+TEST_F(LiveTokenFileTest, ATokenizerOfOnesOwnPreparesATextInFewerTokens) {
+  const std::string text = write_text("own.txt", 3000), tokenizer = swarm_.path("own.json");
+  ASSERT_EQ(run({"data", "train-tokenizer", text, "--vocabulary", "300", "--out", tokenizer, "--json"}), 0) << errors();
+  EXPECT_EQ(json()["vocabulary"], 300);
+  ASSERT_EQ(run({"data", "prepare", text, "--tokenizer", tokenizer, "--out", swarm_.path("own.bin"), "--json"}), 0)
+      << errors();
+  EXPECT_GT(json()["text_bytes"], 2 * json()["tokens"].get<std::uint64_t>());
+  EXPECT_EQ(run({"data", "train-tokenizer", text, "--vocabulary", "200", "--out", tokenizer}), 64) << errors();
+  EXPECT_EQ(run({"data", "train-tokenizer", swarm_.path("absent"), "--vocabulary", "300", "--out", tokenizer}), 66);
+}
+
 TEST_F(LiveTokenFileTest, APrepareThatIsStoppedLeavesNothing) {
   swarm_.start("command", {"data", "prepare", write_text("long.txt", 1'500'000), "--tokenizer", kTokenizer, "--out",
                            swarm_.path("long.bin"), "--fault", "prepare.write=delay:300"});
