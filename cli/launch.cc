@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "cli/first_model.h"
 #include "cli/kept_run.h"
 #include "cli/live.h"
 #include "cli/outcome.h"
@@ -27,7 +28,6 @@
 #include "runtime/config/home.h"
 #include "runtime/config/ticket.h"
 #include "runtime/plan/flight_plan.h"
-#include "stages/pretrained/pretrained_folder.h"
 #include "transport/zmq/zmq_wire.h"
 
 namespace shoal {
@@ -115,7 +115,7 @@ class LaunchProgram final : private LaunchOwner {
     SHOAL_ASSIGN(Samples samples, Samples::open(config_.text_files()));
     if (!arguments_.resume) config_.name_text(samples.text().digests(), samples.text().tokenizer);
     samples_ = std::make_unique<Samples>(std::move(samples));
-    if (!config_.model.from.empty()) SHOAL_TRY(measure_model());
+    SHOAL_ASSIGN(begins_from_, FirstModel::open(config_, arguments_.resume, meter_));
     SHOAL_TRY(find_text_code());
     SHOAL_TRY(check_output());  // before anything is made: nobody could join without the ticket
     std::error_code failure;
@@ -152,7 +152,7 @@ class LaunchProgram final : private LaunchOwner {
                                .directory = directory_.get(),
                                .run_aside = [this](auto job, auto done) { run_aside(std::move(job), std::move(done)); },
                                .code = config_.report.sample_every > 0 ? &code_ : nullptr,
-                               .first = pretrained_ ? &first_ : nullptr},
+                               .first = begins_from_ ? &begins_from_->states() : nullptr},
                               static_cast<LaunchOwner&>(*this)));
     SHOAL_TRY(
         replace_file(arguments_.folder + kListenFile, {Bytes::copy_of(std::string_view(wire_->listening_address()))}));
@@ -177,33 +177,9 @@ class LaunchProgram final : private LaunchOwner {
     return {};
   }
 
-  // Its parts are read once: the manifest of a new run names their digests, and a resumed one is held to them.
-  Status measure_model() {
-    SHOAL_ASSIGN(PretrainedFolder folder, PretrainedFolder::open(config_.model.from));
-    pretrained_ = std::make_unique<PretrainedFolder>(std::move(folder));
-    for (const std::string& note : pretrained_->notes()) log_info(note);
-    SHOAL_ASSIGN(auto specs,
-                 split_model(config_.model_spec(), config_.pipeline.stages, config_.pipeline.layers_per_stage));
-    const auto measured = [this](std::uint64_t done, std::uint64_t of) {
-      show_headway(meter_, {.what = "reading the model", .done = done, .total = of});
-    };
-    SHOAL_ASSIGN(first_, measure_first_states(std::move(specs), *pretrained_, measured));
-    end_status();
-    std::vector<Digest> digests;
-    for (const FirstState& state : first_.states) digests.push_back(state.digest);
-    if (!arguments_.resume) config_.model.weights = digests;
-    if (config_.model.weights == digests) return {};
-    return make_error(ErrorCode::kInput, config_.model.from + " holds other weights than the run in " +
-                                             arguments_.folder + " began with. HINT: give it the folder that it had");
-  }
-
   // For the texts that [report] sample_every shows.
   Status find_text_code() {
     if (config_.report.sample_every == 0) return {};
-    if (config_.data.validate_every == 0)
-      return make_error(ErrorCode::kInput,
-                        "[report] sample_every counts validations, and there are none. HINT: give [data] "
-                        "validate_every");
     SHOAL_ASSIGN(code_, code_of(config_.data.tokenizer, config_.model.from, config_.model.vocabulary));
     return {};
   }
@@ -371,8 +347,7 @@ class LaunchProgram final : private LaunchOwner {
 
   // Destroyed from the last to the first: each borrows from those above it.
   ThreadLoop loop_;
-  std::unique_ptr<PretrainedFolder> pretrained_;  // null: the run begins from its seed
-  FirstStates first_;                             // of it
+  std::unique_ptr<FirstModel> begins_from_;  // null: its seed
   TextCode code_;
   std::unique_ptr<Samples> samples_;
   std::unique_ptr<EventLog> events_;

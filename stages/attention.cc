@@ -1,5 +1,6 @@
 #include "stages/attention.h"
 
+#include <ATen/core/Tensor.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
@@ -7,8 +8,13 @@
 namespace shoal {
 namespace {
 
-at::Tensor appended(const at::Tensor& held, const at::Tensor& next) {
-  return held.defined() ? at::cat({held, next}, 2) : next;
+// To both of the cache.
+void append(LayerCache& cache, const at::Tensor& k, const at::Tensor& v) {
+  if (cache.held.empty()) {
+    cache.held = {k, v};
+  } else {
+    cache.held = {at::cat({cache.held[0], k}, 2), at::cat({cache.held[1], v}, 2)};
+  }
 }
 
 // (T, S + T): a token sees the S that were before and its own up to itself.
@@ -23,8 +29,9 @@ at::Tensor causal_attention(const at::Tensor& q, const at::Tensor& k, const at::
   at::Tensor keys = k, values = v;
   std::int64_t seen = 0;
   if (cache != nullptr) {
-    keys = cache->keys = appended(cache->keys, k);
-    values = cache->values = appended(cache->values, v);
+    append(*cache, k, v);
+    keys = cache->held[0];
+    values = cache->held[1];
     seen = keys.size(2) - t;
   }
   std::optional<at::Tensor> mask;

@@ -1,5 +1,6 @@
 #include "stages/chunked_loss.h"
 
+#include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
@@ -57,16 +58,11 @@ struct SumOfLosses : torch::autograd::Function<SumOfLosses> {
 
 }  // namespace
 
-ChunkedLoss chunked_cross_entropy(const at::Tensor& rows, const at::Tensor& head, const at::Tensor& targets,
-                                  std::int64_t piece) {
-  ChunkedLoss made;
-  if (at::GradMode::is_enabled()) {
-    made.sum = SumOfLosses::apply(rows, head, targets, piece, &made.losses);
-  } else {
-    made.losses = losses_of(rows, head, targets, piece, nullptr);
-    made.sum = made.losses.sum();
-  }
-  return made;
+at::Tensor chunked_cross_entropy(const at::Tensor& rows, const at::Tensor& head, const at::Tensor& targets,
+                                 std::int64_t piece, at::Tensor& losses) {
+  if (at::GradMode::is_enabled()) return SumOfLosses::apply(rows, head, targets, piece, &losses);
+  losses = losses_of(rows, head, targets, piece, nullptr);
+  return losses.sum();
 }
 
 }  // namespace shoal

@@ -1,4 +1,5 @@
 // The layers of GPT-2's family (stages/gpt2.cc).
+#include <ATen/core/Tensor.h>
 #include <ATen/ops/addmm.h>
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/gelu.h>
@@ -30,9 +31,7 @@ at::Tensor attention(const at::Tensor& x, Weights w, std::int64_t heads, LayerCa
   return linear(causal_attention(split(parts[0]), split(parts[1]), split(parts[2]), cache), w.subspan(2));
 }
 
-TokenPlaces places(const ModelSpec&, std::int64_t first, std::int64_t, const at::TensorOptions&) {
-  return {first, {}, {}};
-}
+TokenPlaces places(const ModelSpec&, std::int64_t first, std::int64_t, const at::TensorOptions&) { return {first, {}}; }
 
 // w: token table (V, d), position table (context, d).
 at::Tensor embed(const ModelSpec&, const at::Tensor& tokens, const TokenPlaces& at, Weights w) {

@@ -1,4 +1,5 @@
 // The layers of the llama family (stages/llama.cc).
+#include <ATen/core/Tensor.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/empty.h>
@@ -44,8 +45,8 @@ class Taker {
 // x (B, H, T, w) -> the same.
 at::Tensor rotated(const at::Tensor& x, const TokenPlaces& places) {
   const std::vector<at::Tensor> halves = x.chunk(2, -1);
-  return at::cat({halves[0].mul(places.cosines).sub(halves[1].mul(places.sines)),
-                  halves[1].mul(places.cosines).add(halves[0].mul(places.sines))},
+  const at::Tensor &cosines = places.rotation[0], &sines = places.rotation[1];
+  return at::cat({halves[0].mul(cosines).sub(halves[1].mul(sines)), halves[1].mul(cosines).add(halves[0].mul(sines))},
                  -1);
 }
 
@@ -62,7 +63,7 @@ TokenPlaces places(const ModelSpec& model, std::int64_t first, std::int64_t coun
       *sine++ = std::sin(static_cast<double>(place) * frequency);
     }
   }
-  return {first, cosines.to(like), sines.to(like)};
+  return {first, {cosines.to(like), sines.to(like)}};
 }
 
 // w: token table (V, d).

@@ -145,10 +145,10 @@ Result<WindowedExecutor::Computed> TorchExecutor::run_layers(const StageInput& i
   if (spec().is_last()) {
     const auto head = part(1 + model.layers);
     const at::Tensor targets = token_columns(input.tokens, 1).to(arena_.device()).view({-1});
-    const ChunkedLoss chunked =
-        chunked_cross_entropy(family.final_norm(model, x, head), head.back(), targets, loss_rows(model));
-    graph->output = chunked.sum;
-    const at::Tensor losses = chunked.losses.cpu();  // so that the sum can be taken in double
+    at::Tensor of_rows;
+    graph->output =
+        chunked_cross_entropy(family.final_norm(model, x, head), head.back(), targets, loss_rows(model), of_rows);
+    const at::Tensor losses = of_rows.cpu();  // so that the sum can be taken in double
     SHOAL_TRY(screen(floats_of(losses), input.microbatch, "loss"));
     for (const float loss : floats_of(losses)) computed.output.loss_sum += loss;
   } else {

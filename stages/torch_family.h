@@ -2,29 +2,35 @@
 // The layers of each family as functions over tensors: differentiable, without state, any device and floating type.
 // Shapes: B sequences, T positions, d dim, V vocabulary. `weights` are the part's, in the order of the family's row
 // (stages/model_family.h). Thread: any; exceptions of the tensor library pass through (torch_executor.cc stops them).
-#include <ATen/core/Tensor.h>
-
 #include <span>
+#include <vector>
 
 #include "stages/model_family.h"
+
+namespace at {
+class Tensor;
+}
+namespace c10 {
+struct TensorOptions;
+}
 
 namespace shoal {
 
 // Where a pass's tokens stand in their sequences; made once, read by every layer.
 struct TokenPlaces {
-  std::int64_t first = 0;     // place of the first one
-  at::Tensor cosines, sines;  // llama: (T, width of a head / 2), of each place's rotations; else undefined
+  std::int64_t first = 0;              // place of the first one
+  std::vector<at::Tensor> rotation{};  // llama: cosines and sines of each place, (T, width of a head / 2) both
 };
 
-// Keys and values of the tokens that a layer has seen, (B, heads of keys, places, width of a head); undefined before
+// Keys and values of the tokens that a layer has seen, (B, heads of keys, places, width of a head) both; nothing before
 // the first. A pass appends its own.
 struct LayerCache {
-  at::Tensor keys, values;
+  std::vector<at::Tensor> held{};
 };
 
 struct TorchFamily {
-  // Of the tokens [first, first + count) in the floating type and on the device of `like`.
-  TokenPlaces (*places)(const ModelSpec& model, std::int64_t first, std::int64_t count, const at::TensorOptions& like);
+  // Those of the tokens [first, first + count), in the floating type and on the device of `like`.
+  TokenPlaces (*places)(const ModelSpec& model, std::int64_t first, std::int64_t count, const c10::TensorOptions& like);
   // (B, T) int64 tokens -> (B, T, d).
   at::Tensor (*embed)(const ModelSpec& model, const at::Tensor& tokens, const TokenPlaces& places,
                       std::span<const at::Tensor> weights);

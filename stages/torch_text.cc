@@ -1,8 +1,8 @@
 #include "stages/torch_text.h"
 
+#include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/from_blob.h>
 
 #include <cmath>
 
@@ -26,13 +26,6 @@ Status check_text_values(std::span<const float> values, const char* role) { retu
 
 }  // namespace
 
-at::Tensor on_device(const HostTensor& tensor, const at::Device& device) {
-  // from_blob takes a mutable pointer; nothing writes to it.
-  auto* memory = const_cast<std::uint8_t*>(tensor.bytes.data());
-  const at::Tensor host = at::from_blob(memory, tensor.shape, at::TensorOptions().dtype(at::kFloat));
-  return device.is_cpu() ? host : host.to(device);
-}
-
 struct TorchText::Caches {
   std::vector<LayerCache> layers;
 };
@@ -51,7 +44,7 @@ TorchText::~TorchText() = default;
 std::uint64_t TorchText::bytes() const {
   std::uint64_t bytes = 0;
   for (const LayerCache& cache : caches_->layers)
-    if (cache.keys.defined()) bytes += cache.keys.nbytes() + cache.values.nbytes();
+    for (const at::Tensor& tensor : cache.held) bytes += tensor.nbytes();
   return bytes;
 }
 

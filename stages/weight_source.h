@@ -11,7 +11,7 @@ namespace shoal {
 class WeightSource {
  public:
   virtual ~WeightSource() = default;
-  // Of a stage's arena: what the stage has of the model, but in executors that only stand for one.
+  // Those of a stage's arena: what the stage has of the model, but in executors that only stand for one.
   virtual std::uint64_t floats(const StageSpec& spec) const { return parameter_count(spec); }
   // Floats [first, first + out.size()) of a stage's arena. REQUIRES: they lie inside it. ERRORS: the source's (kIo,
   // kNonFinite).

@@ -158,6 +158,8 @@ Status check_config(const RunConfig& c, const std::string& origin) {
   SHOAL_TRY(check_edges(c, origin));
   SHOAL_TRY(check_executor(c, origin));
   SHOAL_TRY(check_first_weights(c, origin));
+  if (c.report.sample_every > 0 && c.data.validate_every == 0)
+    return refuse("[report] sample_every counts validations, and there are none: give [data] validate_every");
   SHOAL_TRY(check_step_message(c, origin));
   SHOAL_TRY(check_ramp(c, origin));
   if (const std::uint64_t length = c.schedule_targets(); length > 0) {

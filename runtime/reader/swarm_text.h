@@ -39,7 +39,7 @@ class SwarmText {
   SwarmText(Options options, Environment environment);
   ~SwarmText();
 
-  // Who serves what.
+  // Which members serve what.
   void on_members(const MemberList& list);
   // True: its frames are awaited.
   bool on_extended(const Remote& from, const Extended& message, TransferId transfer, std::uint64_t frame_bytes);

@@ -132,9 +132,7 @@ RealSwarm::RealSwarm(RunConfig config, std::optional<Death> death, std::optional
       poison_(poison),
       run_key_(key_of(90)),
       launch_thread_(std::make_unique<LoopThread>()) {
-  auto file = TokenFile::open(config_.data.paths.front(), config_.token_dtype(), config_.model.vocabulary);
-  SHOAL_CHECK(file.ok());
-  auto samples = Samples::cut(std::move(file).value(), config_.data.sequences, config_.model.positions);
+  auto samples = Samples::open(config_.text_files());
   SHOAL_CHECK(samples.ok());
   samples_ = std::move(samples).value();
   launch_thread_->call([this] { start_launch(); });

@@ -1,0 +1,29 @@
+#include "cli/first_model.h"
+
+#include "cli/outcome.h"
+#include "common/log.h"
+#include "common/status_line.h"
+
+namespace shoal {
+
+Result<std::unique_ptr<FirstModel>> FirstModel::open(RunConfig& config, bool resume, HeadwayMeter& meter) {
+  if (config.model.from.empty()) return std::unique_ptr<FirstModel>();
+  SHOAL_ASSIGN(PretrainedFolder folder, PretrainedFolder::open(config.model.from));
+  for (const std::string& note : folder.notes()) log_info(note);
+  std::unique_ptr<FirstModel> model(new FirstModel(std::move(folder)));
+  SHOAL_ASSIGN(auto specs, split_model(config.model_spec(), config.pipeline.stages, config.pipeline.layers_per_stage));
+  const auto measured = [&meter](std::uint64_t done, std::uint64_t of) {
+    show_headway(meter, {.what = "reading the model", .done = done, .total = of});
+  };
+  SHOAL_ASSIGN(model->states_, measure_first_states(std::move(specs), model->folder_, measured));
+  end_status();
+  std::vector<Digest> digests;
+  for (const FirstState& state : model->states_.states) digests.push_back(state.digest);
+  if (!resume) config.model.weights = digests;
+  if (config.model.weights == digests) return model;
+  return make_error(ErrorCode::kInput, config.model.from +
+                                           " holds other weights than the run began with. HINT: give it the folder "
+                                           "that it had");
+}
+
+}  // namespace shoal

@@ -1,0 +1,27 @@
+#pragma once
+// The model that a launched run begins from, [model] from: opened, and measured stage by stage.
+// Owns the folder's mapping. Immutable; thread-safe.
+#include <memory>
+
+#include "events/headway.h"
+#include "runtime/config/config.h"
+#include "runtime/launch/first_weights.h"
+#include "stages/pretrained/pretrained_folder.h"
+
+namespace shoal {
+
+class FirstModel {
+ public:
+  // Null without [model] from. All weights are read once: the manifest of a new run takes their digests, a resumed one
+  // is held to them. ERRORS: PretrainedFolder's; kInput (a resumed run began with other weights).
+  static Result<std::unique_ptr<FirstModel>> open(RunConfig& config, bool resume, HeadwayMeter& meter);
+
+  const FirstStates& states() const { return states_; }
+
+ private:
+  explicit FirstModel(PretrainedFolder folder) : folder_(std::move(folder)) {}
+  PretrainedFolder folder_;
+  FirstStates states_;  // refers to the folder
+};
+
+}  // namespace shoal

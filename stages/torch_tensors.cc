@@ -1,0 +1,34 @@
+#include "stages/torch_tensors.h"
+
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/from_blob.h>
+
+#include <algorithm>
+#include <memory>
+
+namespace shoal {
+
+std::span<const float> floats_of(const at::Tensor& tensor) {
+  return {static_cast<const float*>(tensor.const_data_ptr()), static_cast<std::size_t>(tensor.numel())};
+}
+
+HostTensor host_tensor_of(const at::Tensor& values) {
+  const auto owner = std::make_shared<at::Tensor>(values.detach().cpu().contiguous());
+  const std::span<const float> floats = floats_of(*owner);
+  return {DType::kF32, Shape(owner->sizes().begin(), owner->sizes().end()), Bytes::wrap(owner, bytes_of(floats))};
+}
+
+at::Tensor on_device(const HostTensor& tensor, const c10::Device& device) {
+  // from_blob takes a mutable pointer; nothing writes to it.
+  auto* memory = const_cast<std::uint8_t*>(tensor.bytes.data());
+  const at::Tensor host = at::from_blob(memory, tensor.shape, at::TensorOptions().dtype(at::kFloat));
+  return device.is_cpu() ? host : host.to(device);
+}
+
+std::span<const at::Tensor> part_of(const std::vector<ParameterSpec>& parameters, std::span<const at::Tensor> weights,
+                                    std::uint32_t part) {
+  const auto found = std::ranges::equal_range(parameters, part, {}, &ParameterSpec::part);
+  return weights.subspan(static_cast<std::size_t>(found.begin() - parameters.begin()), found.size());
+}
+
+}  // namespace shoal
