@@ -75,6 +75,19 @@ TEST(GradientTest, OfEveryTensorAndTheLossOverFiftyStepsAreThoseOfOneProcess) {
   EXPECT_LT(solo->losses.last(), 0.9 * solo->losses.first()) << "the weights moved";
 }
 
+TEST(GradientTest, OfTheLlamaFamilyTooAreThoseOfOneProcess) {
+  const ScratchFolder folder;
+  RunConfig config = drained_config(folder, kMicrobatches, 10);
+  config.model.family = ModelFamily::kLlama;
+  config.model.kv_heads = 2;
+  config.model.extras = AttentionExtras::kQkNorm;
+  RealSwarm swarm(config);
+  ASSERT_TRUE(swarm.run(120s)) << swarm.why();
+  const std::uint64_t step = judged_step(swarm, config, kEntriesMin);
+  ASSERT_GT(step, 0u) << "in no step every replica counted " << kEntriesMin;
+  for (const TensorError& error : errors_at(swarm, config, step)) EXPECT_LE(error.relative, 1e-5) << error.name;
+}
+
 TEST(GradientTest, StepsThatLookAheadAreThoseOfOneProcess) {
   const ScratchFolder folder;
   RunConfig config = drained_config(folder, kMicrobatches, 10);
