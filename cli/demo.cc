@@ -74,6 +74,9 @@ void add_demo(CLI::App& app, Program& program) {
   command->add_option("--chaos", arguments->chaos, "kill, freeze and rejoin, or not")
       ->check(CLI::IsMember({"default", "none"}))
       ->capture_default_str();
+  command->add_option("--model", options.family, "family of the model; llama has half as many heads of keys and values")
+      ->check(CLI::IsMember(std::vector<std::string>(std::begin(kFamilyNames), std::end(kFamilyNames))))
+      ->capture_default_str();
   command->add_option("--stages", options.stages, "parts of the model")
       ->check(CLI::Range(1, 16))
       ->capture_default_str();

@@ -81,6 +81,7 @@ class Demo {
   Demo(const DemoOptions& options, std::string folder)
       : options_(options), folder_(std::move(folder)), rng_(options.seed) {
     run_.rule = options.rule;
+    run_.family = options.family;
     run_.seed = options.seed;
     run_.stages = options.stages;
     run_.replicas = options.replicas;

@@ -16,6 +16,7 @@ struct DemoOptions {
   std::uint64_t seed = 1337;
   bool chaos = true;  // kill at a third, freeze for 15 s at half, rejoin at two thirds
   std::uint16_t stages = 4, replicas = 2;
+  std::string family = "gpt2";                  // of the model, as [model] family
   std::string codec = "int8";                   // of activations
   double seconds = 75;                          // of training in the swarm
   std::string text;                             // bytes to train on

@@ -6,7 +6,7 @@
 namespace shoal {
 namespace {
 
-constexpr std::uint32_t kLayers = 4, kSequences = 8, kPositions = 64;
+constexpr std::uint32_t kLayers = 4, kHeads = 4, kSequences = 8, kPositions = 64;
 constexpr std::uint64_t kWarmupTokens = 65'536;
 
 // TOML's basic string.
@@ -19,6 +19,12 @@ std::string quoted(const std::string& text) {
   return out + "\"";
 }
 
+// The lines of [model] that gpt2, the default of RUN.toml, does without.
+std::string family_lines(const std::string& family) {
+  if (family == "gpt2") return "";
+  return "family = " + quoted(family) + "\nkv_heads = " + std::to_string(kHeads / 2) + "\n";
+}
+
 }  // namespace
 
 std::string demo_toml(const DemoRun& run) {
@@ -26,8 +32,9 @@ std::string demo_toml(const DemoRun& run) {
   const bool every_step = traits_of(run.rule).every_step;
   out << "# A byte-level language model over a swarm on one machine: what `shoal demo` runs.\n"
       << "[run]\nname = \"demo\"\nseed = " << run.seed << "\n\n"
-      << "[model]\nlayers = " << std::max<std::uint32_t>(kLayers, run.stages)
-      << "\ndim = 64\nheads = 4\npositions = " << kPositions << "\nvocabulary = 256\n\n"
+      << "[model]\n"
+      << family_lines(run.family) << "layers = " << std::max<std::uint32_t>(kLayers, run.stages)
+      << "\ndim = 64\nheads = " << kHeads << "\npositions = " << kPositions << "\nvocabulary = 256\n\n"
       << "[data]\npath = " << quoted(run.text) << "\nwidth = \"u8\"\nsequences = " << kSequences
       << "            # one microbatch: 8 x 64 bytes\nvalidation_samples = 128\n\n"
       << "[optimizer]\nlr = 2e-3\nbeta2 = 0.99\nweight_decay = 0.01\nclip_norm = 1.0\n\n"

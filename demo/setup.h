@@ -10,6 +10,7 @@ namespace shoal {
 
 struct DemoRun {
   RuleId rule = RuleId::kDiloco;
+  std::string family = "gpt2";  // or "llama", with keys and values of half as many heads
   std::uint64_t seed = 1337;
   std::uint16_t stages = 4, replicas = 2;
   std::string codec = "int8";         // of activations; gradients are sent in int8

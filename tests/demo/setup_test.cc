@@ -51,6 +51,20 @@ TEST(DemoSetupTest, EveryChoiceMakesARunFileThatIsAccepted) {
   }
 }
 
+TEST(DemoSetupTest, ALlamaHasKeysAndValuesOfHalfAsManyHeads) {
+  for (const std::uint16_t stages : {1, 4, 16}) {
+    DemoRun run = example();
+    run.family = "llama";
+    run.stages = stages;
+    const auto config = parse_config(demo_toml(run), "demo");
+    ASSERT_TRUE(config.ok()) << config.error().message;
+    EXPECT_EQ(config->model.family, ModelFamily::kLlama);
+    EXPECT_EQ(config->model.heads, 4u);
+    EXPECT_EQ(config->model.kv_heads, 2u);
+    EXPECT_EQ(config->model.dim, parse_config(demo_toml(example()), "demo")->model.dim);
+  }
+}
+
 TEST(DemoSetupTest, APathWithQuotesAndBackslashesStaysWhatItIs) {
   DemoRun run = example();
   run.text = "/a \"b\"\\c.txt";
