@@ -92,7 +92,7 @@ void Authority::on_message(const Remote& from, const Message& message) {
   if (const auto* query = std::get_if<MembersQuery>(&message)) {
     if (MemberState* member = book_.find(from.session)) return book_.send_list(*member, query->epoch, query->id);
     if (from.role != PeerRole::kObserver) return;
-    return ended_ ? port_.send(from.peer, end_) : book_.show_list(from.peer);
+    return ended_ ? port_.send(from.peer, end_) : book_.show_list(from.peer, query->epoch, query->id);
   }
   if (ended_ && std::holds_alternative<Goodbye>(message)) return void(unheard_.erase(from.session));
   if (std::holds_alternative<Goodbye>(message))

@@ -272,7 +272,9 @@ void MemberBook::send_list(MemberState& member, Epoch epoch, std::uint64_t id) {
   member.list_sent = true;
 }
 
-void MemberBook::show_list(const PeerId& reader) {
+void MemberBook::show_list(const PeerId& reader, Epoch epoch, std::uint64_t id) {
+  if ((epoch == told() && id == lists_.id()) || loop_.now() < next_shown_) return;
+  next_shown_ = loop_.now() + kShownEvery;
   for (Message& message : lists_.since(Epoch(0), 0)) port_.send(reader, std::move(message));
 }
 

@@ -91,8 +91,10 @@ class MemberBook {
   Epoch told() const { return lists_.newest().epoch; }  // the newest that was told to all
   // To a member that has the one of this epoch and id.
   void send_list(MemberState& member, Epoch epoch, std::uint64_t id);
-  void show_list(const PeerId& reader);  // to an observer, which is none of them: the whole list
-  void close();                          // no list is told any more
+  // To an observer, which is none of them: the whole list, unless it has it. At most each kShownEvery, to all of them.
+  void show_list(const PeerId& reader, Epoch epoch, std::uint64_t id);
+  static constexpr Duration kShownEvery = 20ms;
+  void close();  // no list is told any more
 
   // ---- what rounds secured ----
   void note_commit(const RoundCommit& commit, const RecentCommits::TakenBack& taken);
@@ -121,7 +123,8 @@ class MemberBook {
 
   std::map<Session, MemberState> members_;
   std::vector<MembersOfStage> stages_;
-  std::map<Session, bool> over_;          // true: it left, false: fenced
+  std::map<Session, bool> over_;  // true: it left, false: fenced
+  TimePoint next_shown_{};
   std::deque<LogOverAgain> over_lately_;  // the newest kOverAgain of them
   std::map<Session, TimePoint> wishes_;   // joiners that wait for the stage that they asked for, since when
   std::map<PeerId, Session> linked_;      // peers whose link is up

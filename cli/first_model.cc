@@ -7,7 +7,11 @@
 namespace shoal {
 
 Result<std::unique_ptr<FirstModel>> FirstModel::open(RunConfig& config, bool resume, HeadwayMeter& meter) {
-  if (config.model.from.empty()) return std::unique_ptr<FirstModel>();
+  if (config.model.from.empty() && config.model.weights.empty()) return std::unique_ptr<FirstModel>();
+  if (config.model.from.empty())
+    return make_error(ErrorCode::kInput,
+                      "[model] weights names the digests of a model that the run begins from, and no folder has it. "
+                      "HINT: give [model] from = \"FOLDER\"");
   SHOAL_ASSIGN(PretrainedFolder folder, PretrainedFolder::open(config.model.from));
   for (const std::string& note : folder.notes()) log_info(note);
   std::unique_ptr<FirstModel> model(new FirstModel(std::move(folder)));

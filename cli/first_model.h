@@ -1,6 +1,6 @@
 #pragma once
 // The model that a launched run begins from, [model] from: opened, and measured stage by stage.
-// Owns the folder's mapping. Immutable; thread-safe.
+// Owns the folder. Immutable; thread-safe.
 #include <memory>
 
 #include "events/headway.h"
@@ -12,8 +12,8 @@ namespace shoal {
 
 class FirstModel {
  public:
-  // Null without [model] from. All weights are read once: the manifest of a new run takes their digests, a resumed one
-  // is held to them. ERRORS: PretrainedFolder's; kInput (a resumed run began with other weights).
+  // Null without [model] from and weights. All weights are read once: the manifest of a new run takes their digests, a
+  // resumed one is held to them. ERRORS: PretrainedFolder's; kInput (a resumed run began with other weights).
   static Result<std::unique_ptr<FirstModel>> open(RunConfig& config, bool resume, HeadwayMeter& meter);
 
   const FirstStates& states() const { return states_; }

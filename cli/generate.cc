@@ -18,6 +18,7 @@
 #include "runtime/config/ticket.h"
 #include "runtime/generate/local_text.h"
 #include "runtime/reader/reader.h"
+#include "runtime/solo/saved_model.h"
 #include "transport/zmq/zmq_wire.h"
 
 namespace shoal {
@@ -65,7 +66,11 @@ int run_here(const GenerateArguments& arguments, bool json) {
   auto chain = StageChain::open(arguments.source, executor_factory({}, arguments.compute));
   if (!chain.ok()) return fail(chain.error());
   LocalText model(*chain);
-  const auto code = code_of(arguments.tokenizer, arguments.source, chain->stages().front()->spec().model.vocabulary);
+  TextCodeNeed need{.of = arguments.source, .named = arguments.tokenizer, .folder = arguments.source};
+  need.vocabulary = chain->stages().front()->spec().model.vocabulary;
+  if (const auto config = load_saved_config(arguments.source); config.ok())
+    need.tokenizer = config->data.tokenizer_digest;
+  const auto code = code_of(need);
   if (!code.ok()) return fail(code.error());
   listen_for_stop();
   const TimePoint began = monotonic_now();
@@ -84,10 +89,12 @@ class SwarmReading {
     if (const Status opened = open(); !opened.ok()) return fail(opened.error());
     if (!wait([this] { return reader_->ready() || reader_->failure(); })) return stop_exit_code();
     if (!reader_->ready()) return fail(*reader_->failure());
-    const ModelSpec model = reader_->config().model_spec();
-    const auto code = code_of(arguments_.tokenizer, "the run", model.vocabulary);
+    const auto code = code_of({.of = "the run",
+                               .named = arguments_.tokenizer,
+                               .vocabulary = reader_->config().model.vocabulary,
+                               .tokenizer = reader_->config().data.tokenizer_digest});
     if (!code.ok()) return fail(code.error());
-    WaitingText text(reader_->text(), model.context_length(), [this](const auto& until) { return wait(until); });
+    WaitingText text(*reader_, [this](const auto& until) { return wait(until); });
     const TimePoint began = monotonic_now();
     const auto made = write_text(arguments_, *code, text, global_.json);
     if (!made.ok()) return made.code() == ErrorCode::kInterrupted ? stop_exit_code() : fail(made.error());

@@ -23,6 +23,13 @@ std::string text_lines(const SamplesSection& data) {
   return lines;
 }
 
+std::string report_section(const ReportSection& report) {
+  if (report.sample_every == 0) return "";
+  return "[report]\nsample_every = " + std::to_string(report.sample_every) +
+         "\nsample_tokens = " + std::to_string(report.sample_tokens) +
+         "\nsample_prompt = " + nlohmann::json(report.sample_prompt).dump() + "\n";
+}
+
 // Behind the head of a section, which every manifest has.
 std::string with_lines(std::string text, const std::string& section, const std::string& lines) {
   const std::size_t at = text.find(section);
@@ -34,8 +41,9 @@ std::string with_lines(std::string text, const std::string& section, const std::
 
 std::string kept_run_text(const std::string& manifest, const RunConfig& config) {
   const std::string text = with_lines(manifest, "[data]\n", text_lines(config.data));
-  if (config.model.from.empty()) return text;
-  return with_lines(text, "[model]\n", "from = " + quoted_absolute(config.model.from) + "\n");
+  const std::string whole = text + report_section(config.report);
+  if (config.model.from.empty()) return whole;
+  return with_lines(whole, "[model]\n", "from = " + quoted_absolute(config.model.from) + "\n");
 }
 
 void take_names(RunConfig& config, const RunConfig& kept) {

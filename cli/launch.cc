@@ -180,7 +180,11 @@ class LaunchProgram final : private LaunchOwner {
   // For the texts that [report] sample_every shows.
   Status find_text_code() {
     if (config_.report.sample_every == 0) return {};
-    SHOAL_ASSIGN(code_, code_of(config_.data.tokenizer, config_.model.from, config_.model.vocabulary));
+    SHOAL_ASSIGN(code_, code_of({.of = "the run",
+                                 .named = config_.data.tokenizer,
+                                 .folder = config_.model.from,
+                                 .vocabulary = config_.model.vocabulary,
+                                 .tokenizer = config_.data.tokenizer_digest}));
     return {};
   }
 

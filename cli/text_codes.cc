@@ -4,19 +4,25 @@
 
 namespace shoal {
 
-Result<TextCode> code_of(const std::string& named, const std::string& folder, std::uint32_t vocabulary) {
-  std::string path = named;
-  if (path.empty() && std::filesystem::exists(folder + "/tokenizer.json")) path = folder + "/tokenizer.json";
+Result<TextCode> code_of(const TextCodeNeed& need) {
+  std::string path = need.named;
+  if (path.empty() && !need.folder.empty() && std::filesystem::exists(need.folder + "/tokenizer.json"))
+    path = need.folder + "/tokenizer.json";
   if (path.empty()) {
-    if (vocabulary == 256) return TextCode();
-    return make_error(ErrorCode::kInput, folder + " has no tokenizer.json, and its " + std::to_string(vocabulary) +
-                                             " ids are no bytes. HINT: --tokenizer FILE");
+    if (need.vocabulary == 256 && need.tokenizer.empty()) return TextCode();
+    return make_error(ErrorCode::kInput, "no tokenizer of " + need.of + " is known, and its " +
+                                             std::to_string(need.vocabulary) +
+                                             " ids are no bytes. HINT: --tokenizer FILE, or [data] tokenizer");
   }
   SHOAL_ASSIGN(Tokenizer tokenizer, Tokenizer::load(path));
-  if (tokenizer.vocabulary() > vocabulary)
-    return make_error(ErrorCode::kInput, path + " has " + std::to_string(tokenizer.vocabulary()) +
-                                             " ids, and the model knows " + std::to_string(vocabulary) +
-                                             ": it is another model's. HINT: --tokenizer FILE");
+  const bool another = !need.tokenizer.empty() && need.tokenizer.front() != tokenizer.digest();
+  if (another || tokenizer.vocabulary() > need.vocabulary)
+    return make_error(ErrorCode::kInput,
+                      path +
+                          (another ? " is not the tokenizer that made the ids of " + need.of
+                                   : " has " + std::to_string(tokenizer.vocabulary()) + " ids, and " + need.of +
+                                         " knows " + std::to_string(need.vocabulary)) +
+                          ". HINT: give the one that it was trained with");
   return TextCode(std::make_shared<const Tokenizer>(std::move(tokenizer)));
 }
 

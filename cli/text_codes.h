@@ -1,13 +1,23 @@
 #pragma once
 // Which ids stand for a text: those of the tokenizer that is named or lies beside a model, or bytes.
+#include <optional>
 #include <string>
 
+#include "common/crypto/hash.h"
 #include "runtime/generate/text_code.h"
 
 namespace shoal {
 
-// `named`: a tokenizer.json; empty: the one in `folder`, or bytes where the vocabulary is theirs. ERRORS: Tokenizer's;
-// kInput (no tokenizer and no bytes; one of more ids than the model knows).
-Result<TextCode> code_of(const std::string& named, const std::string& folder, std::uint32_t vocabulary);
+struct TextCodeNeed {
+  std::string of;                   // the model, for messages
+  std::string named{};              // a tokenizer.json; empty: the one in `folder`, or bytes
+  std::string folder{};             // of the model; empty: it has none
+  std::uint32_t vocabulary = 0;     // of the model
+  std::vector<Digest> tokenizer{};  // that made its ids, where its manifest says so: one, or none
+};
+
+// ERRORS: Tokenizer's; kInput (no tokenizer and no bytes; another tokenizer than the model's; one of more ids than it
+// knows).
+Result<TextCode> code_of(const TextCodeNeed& need);
 
 }  // namespace shoal

@@ -11,7 +11,7 @@ namespace {
 // To both of the cache.
 void append(LayerCache& cache, const at::Tensor& k, const at::Tensor& v) {
   if (cache.held.empty()) {
-    cache.held = {k, v};
+    cache.held = {k.contiguous(), v.contiguous()};  // and not a view of what it was cut from
   } else {
     cache.held = {at::cat({cache.held[0], k}, 2), at::cat({cache.held[1], v}, 2)};
   }

@@ -14,7 +14,10 @@ constexpr std::uint64_t kTokenIdMax = 1u << 31;
 
 Error malformed(const std::string& what) { return make_error(ErrorCode::kMalformed, what); }
 // In ASCII, so that a value may be cut anywhere.
-std::string shown(const Json& value) { return value.dump(-1, ' ', true).substr(0, 200); }
+std::string shown(const Json& value) {
+  if (value.is_structured()) return value.is_array() ? "[...]" : "{...}";  // nested deeper than a stack, perhaps
+  return value.dump(-1, ' ', true).substr(0, 200);
+}
 std::string quoted(const std::string& text) { return shown(Json(text)); }
 
 const Json& member(const Json& object, const char* key) {

@@ -1,5 +1,6 @@
 #include "runtime/launch/first_weights.h"
 
+#include <algorithm>
 #include <memory>
 
 #include "common/log.h"
@@ -37,7 +38,8 @@ void FirstWeights::on_query(const PeerId& from, const StateQuery& query) {
 
 void FirstWeights::on_chunk_query(const PeerId& from, const ChunkQuery& query) {
   if (!has(query.stage, query.version) || query.index >= env_.first.states[query.stage.value].chunks) return;
-  if (queue_.size() >= kQueuedMax) return;
+  const auto of_peer = std::ranges::count_if(queue_, [&](const auto& item) { return item.first == from; });
+  if (queue_.size() >= kQueuedMax || static_cast<std::size_t>(of_peer) >= kQueuedOfPeer) return;
   queue_.emplace_back(from, query);
   read_next();
 }
@@ -52,7 +54,9 @@ void FirstWeights::read_next() {
                   source = env_.first.source] { *made = first_chunk(spec, *source, query.index); },
                  lifetime_.guard([this, made, to = to, query = query] {
                    reading_ = false;
-                   if (!made->ok()) log_warning("the first weights cannot be read: ", made->error().message);
+                   if (!made->ok() && !std::exchange(failure_told_, true))
+                     log_warning("the first weights cannot be read, and peers that ask for them wait: ",
+                                 made->error().message);
                    Chunk chunk{query.stage, query.version, query.index, made->ok()};
                    env_.send(to, chunk, made->ok() ? std::vector<Bytes>{(*made)->summed()} : std::vector<Bytes>{});
                    read_next();

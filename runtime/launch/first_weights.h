@@ -2,7 +2,8 @@
 // Gives away the first state of each stage of a run that begins from a model that exists (state/first_state.h), chunk
 // by chunk from its source: the launching process stands there as one more donor until rounds made newer versions.
 // Thread: loop only; the source is read in jobs aside, one at a time.   Borrows: what its environment refers to; the
-// source outlives the thread that reads it.   Bounds: kQueuedMax chunk queries wait, and others are asked again.
+// source outlives the thread that reads it.   Bounds: kQueuedMax chunk queries wait, kQueuedOfPeer of one peer; what is
+// beyond is asked again.
 #include <deque>
 #include <functional>
 #include <utility>
@@ -26,7 +27,7 @@ Result<FirstStates> measure_first_states(std::vector<StageSpec> specs, const Wei
 
 class FirstWeights {
  public:
-  static constexpr std::size_t kQueuedMax = 1024;
+  static constexpr std::size_t kQueuedMax = 1024, kQueuedOfPeer = 4;  // as many as a fetcher has in flight
   struct Environment {
     const FirstStates& first;
     const std::function<void(std::function<void()> job, std::function<void()> done)>& run_aside;
@@ -44,6 +45,7 @@ class FirstWeights {
   const Environment env_;
   std::deque<std::pair<PeerId, ChunkQuery>> queue_;
   bool reading_ = false;
+  bool failure_told_ = false;
   Lifetime lifetime_;
 };
 

@@ -69,11 +69,12 @@ void Launch::on_message(const Remote& remote, Message message, TransferId transf
                  return false;
                },
                [&](const StateQuery& query) {
-                 if (first_weights_) first_weights_->on_query(remote.peer, query);
+                 if (first_weights_ && authority_->knows(remote.session)) first_weights_->on_query(remote.peer, query);
                  return false;
                },
                [&](const ChunkQuery& query) {
-                 if (first_weights_) first_weights_->on_chunk_query(remote.peer, query);
+                 if (first_weights_ && authority_->knows(remote.session))
+                   first_weights_->on_chunk_query(remote.peer, query);
                  return false;
                },
                [&](const Chunk& chunk) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/log.h"
+#include "runtime/config/signed_manifest.h"
 #include "runtime/peer/peer.h"
 #include "runtime/plan/stage_memory.h"
 #include "transport/one_taker.h"
@@ -62,16 +63,7 @@ void Peer::look_up_authority() {
 
 // ---- the manifest ----
 void Peer::on_manifest(const Manifest& manifest) {
-  Signature signature{};
-  const ByteView body{reinterpret_cast<const std::uint8_t*>(manifest.body.data()), manifest.body.size()};
-  if (manifest.signature.size() != signature.size())
-    return finish("", make_error(ErrorCode::kCorrupt, "the run's manifest carries no signature"));
-  std::copy(manifest.signature.begin(), manifest.signature.end(), signature.begin());
-  if (!verify(authority(), body, signature))
-    return finish("",
-                  make_error(ErrorCode::kCorrupt,
-                             "the run's manifest is damaged or was not signed by the run's key: ask for a new ticket"));
-  auto config = parse_manifest(manifest.body);
+  auto config = open_manifest(manifest, options_.run);
   if (!config.ok()) return finish("", config.error());
   config_ = std::make_shared<const RunConfig>(*std::move(config));
   if (const Status closed = close_to_strangers(); !closed.ok()) return finish("", closed.error());

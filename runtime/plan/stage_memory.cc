@@ -17,17 +17,19 @@ std::string mebibytes(std::uint64_t bytes) { return std::to_string((bytes + (1u 
 
 std::uint64_t stage_bytes(const StageSpec& spec) { return kArrays * kFloat * parameter_count(spec); }
 
+std::uint64_t loss_bytes(const StageSpec& spec, std::uint32_t sequences) {
+  if (!spec.is_last()) return 0;
+  const ModelSpec& model = spec.model;
+  const std::uint64_t rows = std::min<std::uint64_t>(loss_rows(model), std::uint64_t{sequences} * model.positions);
+  return 2 * kFloat * model.vocabulary * (rows + model.dim);
+}
+
 std::uint64_t entry_bytes(const StageSpec& spec, std::uint32_t sequences) {
   const FamilyRow& row = row_of(spec.model.family);
   const std::uint64_t layers = spec.end_layer - spec.first_layer;
   const std::uint64_t of_token = layers * row.layer_kept(spec.model) + std::uint64_t{4} * spec.model.dim;
   const std::uint64_t tokens = std::uint64_t{sequences} * spec.model.positions;
-  // The last stage: a piece of logits, its softmax, and the head's gradient (stages/chunked_loss.h).
-  const std::uint64_t of_loss =
-      spec.is_last() ? 2 * std::min<std::uint64_t>(tokens, loss_rows(spec.model)) * spec.model.vocabulary +
-                           std::uint64_t{spec.model.vocabulary} * spec.model.dim
-                     : 0;
-  return (of_token * tokens + of_loss) * kFloat;
+  return of_token * tokens * kFloat;
 }
 
 std::uint64_t bases_bytes(const RunConfig& config, const StageSpec& spec) {
@@ -41,7 +43,7 @@ std::uint64_t bases_bytes(const RunConfig& config, const StageSpec& spec) {
 std::uint64_t process_bytes(const RunConfig& config, const StageSpec& spec, std::size_t credits) {
   if (config.executor.kind != ExecutorKind::kTorch) return 0;
   const std::uint64_t entries = std::min<std::uint64_t>(credits, in_flight_of(config));
-  return kProgramBytes + stage_bytes(spec) + bases_bytes(config, spec) +
+  return kProgramBytes + stage_bytes(spec) + loss_bytes(spec, config.data.sequences) + bases_bytes(config, spec) +
          entries * entry_bytes(spec, config.data.sequences);
 }
 
@@ -51,8 +53,9 @@ std::size_t usual_credits(const RunConfig& config) {
 }
 
 Result<std::size_t> credits_within(std::uint64_t memory_bytes, const RunConfig& config, const StageSpec& spec) {
-  const std::uint64_t fixed = stage_bytes(spec) + bases_bytes(config, spec),
-                      each = entry_bytes(spec, config.data.sequences);
+  const std::uint32_t sequences = config.data.sequences;
+  const std::uint64_t fixed = stage_bytes(spec) + loss_bytes(spec, sequences) + bases_bytes(config, spec),
+                      each = entry_bytes(spec, sequences);
   if (memory_bytes < fixed + 2 * each)
     return make_error(ErrorCode::kTooLarge, "stage " + std::to_string(spec.stage.value) + " needs about " +
                                                 mebibytes(fixed + 2 * each) + " of memory, allowed are " +

@@ -16,6 +16,9 @@ inline constexpr std::size_t kCreditsUsual = 16, kCreditsMax = 64;
 // gradient of a backward, and the image that is made for a joiner or for --save. Not in it: a second image, for a
 // member that fetches the version before (8 bytes a parameter; 12 with allreduce).
 std::uint64_t stage_bytes(const StageSpec& spec);
+// What the last stage takes once for its loss: a piece of logits and its softmax, and the head's gradient as it is made
+// and as it is handed on (stages/chunked_loss.h). Its backward follows its forward at once.
+std::uint64_t loss_bytes(const StageSpec& spec, std::uint32_t sequences);
 // Bytes that one entry keeps: its kept graph, as the family's row says, and what it was sent and sends.
 std::uint64_t entry_bytes(const StageSpec& spec, std::uint32_t sequences);
 

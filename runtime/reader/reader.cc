@@ -2,25 +2,14 @@
 
 #include <algorithm>
 
+#include "authority/list_change.h"
 #include "authority/membership.h"
-#include "common/crypto/sign.h"
-#include "common/log.h"
+#include "runtime/config/signed_manifest.h"
 
 namespace shoal {
 namespace {
 
 constexpr Duration kTick = 200ms;
-
-Status check_signature(const Manifest& manifest, const PeerId& signer) {
-  Signature signature{};
-  if (manifest.signature.size() != signature.size())
-    return make_error(ErrorCode::kCorrupt, "the run's manifest carries no signature");
-  std::ranges::copy(manifest.signature, signature.begin());
-  const ByteView body{reinterpret_cast<const std::uint8_t*>(manifest.body.data()), manifest.body.size()};
-  if (verify(signer, body, signature)) return {};
-  return make_error(ErrorCode::kCorrupt,
-                    "the run's manifest is damaged or was not signed by the run's key: ask for a new ticket");
-}
 
 }  // namespace
 
@@ -51,7 +40,8 @@ bool Reader::ready() const {
 void Reader::tick() {
   timer_ = loop_.after(kListPeriod, lifetime_.guard([this] { tick(); }));
   if (failure_) return;
-  send(config_ ? Message(MembersQuery{}) : Message(ManifestQuery{}));
+  send(config_ ? Message(query_for_list()) : Message(ManifestQuery{}));
+  if (transport_->remote(as_peer(options_.run))) heard_ = loop_.now();  // links notice what is gone
   if (loop_.now() - heard_ < kPatience) return;
   fail(ErrorCode::kUnreachable, "the run's launching process does not answer" +
                                     (last_cause_.empty() ? "" : ": " + last_cause_) +
@@ -70,8 +60,11 @@ void Reader::fail(ErrorCode code, std::string why) {
 void Reader::on_link_up(const Remote& remote) {
   if (!is_launch(remote.peer)) return;
   send(ManifestQuery{});
-  send(MembersQuery{});
+  send(query_for_list());
 }
+
+// For a newer one than is here.
+MembersQuery Reader::query_for_list() const { return list_ ? MembersQuery{list_->epoch, list_id_} : MembersQuery{}; }
 
 void Reader::on_link_down(const Remote& remote, const Error& cause) {
   if (is_launch(remote.peer)) {
@@ -85,7 +78,6 @@ void Reader::on_link_down(const Remote& remote, const Error& cause) {
 
 void Reader::on_message(const Remote& remote, Message message, TransferId transfer, std::uint64_t frame_bytes) {
   bool awaited = false;
-  if (is_launch(remote.peer)) heard_ = loop_.now();
   if (const auto* manifest = std::get_if<Manifest>(&message); manifest && is_launch(remote.peer)) {
     on_manifest(*manifest);
   } else if (const auto* members = std::get_if<Members>(&message); members && is_launch(remote.peer)) {
@@ -104,9 +96,7 @@ void Reader::on_frames(const Remote& remote, TransferId transfer, Result<std::ve
 
 void Reader::on_manifest(const Manifest& manifest) {
   if (config_) return;
-  if (const Status checked = check_signature(manifest, as_peer(options_.run)); !checked.ok())
-    return fail(checked.code(), checked.error().message);
-  auto config = parse_manifest(manifest.body);
+  auto config = open_manifest(manifest, options_.run);
   if (!config.ok()) return fail(config.code(), config.error().message);
   auto specs = split_model(config->model_spec(), config->pipeline.stages, config->pipeline.layers_per_stage);
   if (!specs.ok()) return fail(specs.code(), specs.error().message);
@@ -114,24 +104,25 @@ void Reader::on_manifest(const Manifest& manifest) {
   text_ = std::make_unique<SwarmText>(options_.text,
                                       SwarmText::Environment{loop_, *transport_, *std::move(specs), rng_.fork("text")});
   if (list_) text_->on_members(*list_);
-  send(MembersQuery{});
+  send(query_for_list());
 }
 
 void Reader::on_list(const Members& members) {
   auto list = open_member_list(members, options_.run, list_ ? std::optional(list_->epoch) : std::nullopt);
   if (!list.ok()) return;  // one that is known, or not the run's
   list_ = *std::move(list);
+  list_id_ = list_id(members.body);
   if (text_) text_->on_members(*list_);
 }
 
 Result<std::vector<float>> WaitingText::extend(std::span<const std::uint32_t> ids) {
-  std::optional<Result<std::vector<float>>> answer;
-  text_.extend(ids, [&answer](Result<std::vector<float>> logits) { answer = std::move(logits); });
-  if (!wait_([&answer] { return answer.has_value(); })) {
-    text_.cancel();
-    return make_error(ErrorCode::kInterrupted, "the text was stopped");
-  }
-  return *std::move(answer);
+  auto answer = std::make_shared<std::optional<Result<std::vector<float>>>>();
+  reader_.text().extend(ids, [answer](Result<std::vector<float>> logits) { *answer = std::move(logits); });
+  (void)wait_([&] { return answer->has_value() || reader_.failure(); });
+  if (answer->has_value()) return std::move(**answer);
+  reader_.text().cancel();
+  if (reader_.failure()) return *reader_.failure();
+  return make_error(ErrorCode::kInterrupted, "the text was stopped");
 }
 
 }  // namespace shoal

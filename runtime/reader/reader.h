@@ -51,6 +51,7 @@ class Reader final : private Transport::Listener {
   bool is_launch(const PeerId& peer) const { return peer == as_peer(options_.run); }
   void on_manifest(const Manifest& manifest);
   void on_list(const Members& members);
+  MembersQuery query_for_list() const;
   void tick();
   void send(Message message);
   void fail(ErrorCode code, std::string why);
@@ -61,6 +62,7 @@ class Reader final : private Transport::Listener {
   std::unique_ptr<Transport> transport_;
   std::optional<RunConfig> config_;
   std::optional<MemberList> list_;
+  std::uint64_t list_id_ = 0;
   std::unique_ptr<SwarmText> text_;
   std::optional<Error> failure_;
   std::string last_cause_;  // of a link to the launching process that did not stand
@@ -73,16 +75,14 @@ class Reader final : private Transport::Listener {
 class WaitingText final : public TextModel {
  public:
   using Wait = std::function<bool(const std::function<bool()>& until)>;
-  WaitingText(SwarmText& text, std::uint64_t context, Wait wait)
-      : text_(text), context_(context), wait_(std::move(wait)) {}
-  // ERRORS: SwarmText's; kInterrupted (`wait` gave up).
+  WaitingText(Reader& reader, Wait wait) : reader_(reader), wait_(std::move(wait)) {}
+  // ERRORS: SwarmText's; the reader's failure(); kInterrupted (`wait` gave up).
   Result<std::vector<float>> extend(std::span<const std::uint32_t> ids) override;
-  std::uint64_t context() const override { return context_; }
-  void restart() override { text_.restart(); }
+  std::uint64_t context() const override { return reader_.config().model_spec().context_length(); }
+  void restart() override { reader_.text().restart(); }
 
  private:
-  SwarmText& text_;
-  const std::uint64_t context_;
+  Reader& reader_;
   Wait wait_;
 };
 

@@ -12,6 +12,7 @@ namespace shoal {
 namespace {
 
 constexpr Duration kAskAgain = 500ms;
+constexpr int kSlower = 3;  // times the longest answer so far
 
 template <class Value>
 std::vector<Value> values_in(const Bytes& frame) {
@@ -41,7 +42,7 @@ void SwarmText::on_members(const MemberList& list) {
       env_.links.learn(member.peer, member.addresses);
     }
   }
-  if (done_ && !asked_) go_on();
+  if (done_ && !asked_ && !result_) go_on();
 }
 
 void SwarmText::restart() {
@@ -58,6 +59,7 @@ void SwarmText::cancel() {
   env_.loop.cancel(std::exchange(timer_, 0));
   if (asked_ && asked_->answer != 0) env_.links.refuse(asked_->peer, asked_->answer);
   asked_.reset();
+  result_.reset();
   done_ = nullptr;
 }
 
@@ -120,7 +122,7 @@ void SwarmText::ask(std::size_t number) {
   asked_ = Asked{*stage.peer, number, first, count, 0, env_.loop.now()};
   const auto sent = env_.links.send(*stage.peer, Extend{text_, spec.stage, first, count, options_.likeliest}, frames);
   if (!sent.ok()) return fail_peer(sent.error().message);
-  arm(std::max(options_.answer_timeout, 3 * longest_answer_), &SwarmText::too_late);
+  arm(std::max(options_.answer_timeout, kSlower * longest_answer_), &SwarmText::too_late);
 }
 
 void SwarmText::arm(Duration after, void (SwarmText::*what)()) {
@@ -131,7 +133,12 @@ void SwarmText::arm(Duration after, void (SwarmText::*what)()) {
   }));
 }
 
-void SwarmText::too_late() { fail_peer("no answer came in time"); }
+// Perhaps it is slow and not gone: the next answer is waited for longer. Behind a job the peer's device rests from
+// texts.
+void SwarmText::too_late() {
+  if (asked_) longest_answer_ = std::max(longest_answer_, env_.loop.now() - asked_->since);
+  fail_peer("no answer came in time");
+}
 
 // What it has of the text is not known: another peer, or the same one, begins with place 0.
 void SwarmText::fail_peer(const std::string& why) {
@@ -160,18 +167,26 @@ void SwarmText::give_up_or_wait(const std::string& why) {
 
 // ---- answers ----
 
-bool SwarmText::on_extended(const Remote& from, const Extended& message, TransferId transfer, std::uint64_t) {
+std::uint64_t SwarmText::bytes_wanted(const Asked& asked) const {
+  const ModelSpec& model = env_.specs[asked.stage].model;
+  if (asked.stage + 1 < stages_.size()) return std::uint64_t{asked.count} * model.dim * sizeof(float);
+  return std::uint64_t{std::min(options_.likeliest, model.vocabulary)} * (sizeof(std::uint32_t) + sizeof(float));
+}
+
+bool SwarmText::on_extended(const Remote& from, const Extended& message, TransferId transfer,
+                            std::uint64_t frame_bytes) {
   if (!asked_ || asked_->peer != from.peer || asked_->answer != 0 || message.text != text_ ||
       message.stage.value != asked_->stage || message.first != asked_->first || message.count != asked_->count)
     return false;
-  if (message.answer == TextAnswer::kDone && transfer != 0) {
+  const bool sound = transfer != 0 && frame_bytes == bytes_wanted(*asked_);
+  if (message.answer == TextAnswer::kDone && sound) {
     Stage& stage = stages_[asked_->stage];
     if (stage.version && *stage.version != message.version) ++anchors_moved_;
     stage.version = message.version;
     asked_->answer = transfer;
     return true;
   }
-  fail_peer(message.reason.empty() ? "an answer without frames" : message.reason);
+  fail_peer(message.reason.empty() ? "an answer without the frames that belong to it" : message.reason);
   return false;
 }
 
@@ -248,8 +263,12 @@ Result<std::vector<float>> SwarmText::take_logits(const std::vector<Bytes>& fram
 void SwarmText::finish(Result<std::vector<float>> result) {
   env_.loop.cancel(std::exchange(timer_, 0));
   asked_.reset();
-  env_.loop.post(lifetime_.guard(
-      [done = std::exchange(done_, nullptr), result = std::move(result)]() mutable { done(std::move(result)); }));
+  result_ = std::move(result);
+  env_.loop.post(lifetime_.guard([this] {
+    if (!done_ || !result_) return;  // cancelled meanwhile
+    const Done done = std::exchange(done_, nullptr);
+    done(*std::exchange(result_, std::nullopt));
+  }));
 }
 
 }  // namespace shoal

@@ -76,6 +76,7 @@ class SwarmText {
   };
 
   std::uint64_t rows_of(std::size_t stage) const;
+  std::uint64_t bytes_wanted(const Asked& asked) const;  // frames of its answer
   void go_on();
   bool choose_peer(Stage& stage);
   void ask(std::size_t stage);
@@ -94,6 +95,7 @@ class SwarmText {
   std::vector<std::uint32_t> ids_;
   std::uint64_t text_ = 0;  // the peers' name for it
   Done done_;
+  std::optional<Result<std::vector<float>>> result_;  // on its way to done_
   TimePoint deadline_{};
   std::optional<Asked> asked_;
   std::string last_failure_;

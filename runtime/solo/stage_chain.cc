@@ -33,6 +33,9 @@ void copy_to_anchor(Arena& arena) {
 
 Result<StageChain> StageChain::make(const RunConfig& config, const ExecutorFactory& factory,
                                     const std::function<void(const std::string&)>& note) {
+  if (config.model.from.empty() && !config.model.weights.empty())
+    return make_error(ErrorCode::kInput,
+                      "[model] weights names the digests of a model, and no folder has it. HINT: give [model] from");
   std::optional<PretrainedFolder> from;
   if (!config.model.from.empty()) {
     SHOAL_ASSIGN(from, PretrainedFolder::open(config.model.from));

@@ -43,15 +43,14 @@ struct TextDesk::Outcome {
   Status status;
   std::vector<Bytes> frames;
   std::shared_ptr<TextStage> stage;
-  Version version;
 };
 
 TextDesk::~TextDesk() { env_.loop.cancel(timer_); }
 
-std::uint64_t TextDesk::bytes() const {
-  std::uint64_t sum = 0;
-  for (const auto& [name, text] : texts_) sum += text.bytes;
-  return sum;
+std::uint64_t TextDesk::bytes_of(std::uint64_t places) const {
+  const ModelSpec& model = env_.spec.model;
+  const std::uint64_t of_layer = 2 * std::uint64_t{model.key_heads()} * model.width_of_head() * sizeof(float);
+  return (env_.spec.end_layer - env_.spec.first_layer) * of_layer * places;
 }
 
 // ---- requests ----
@@ -62,6 +61,8 @@ std::optional<std::string> TextDesk::unfit(const Extend& message, std::uint64_t 
     return "a request has 1 to " + std::to_string(kPlacesMax) + " places";
   if (std::uint64_t{message.first} + message.count > env_.spec.model.context_length())
     return "the model's context is " + std::to_string(env_.spec.model.context_length());
+  if (bytes_of(std::uint64_t{message.first} + message.count) > kTextBytesMax)
+    return "its keys and values would take more than " + std::to_string(kTextBytesMax >> 20) + " MiB here";
   if (frame_bytes != bytes_of_request(env_.spec, message)) return "its frames have another size than its places need";
   return std::nullopt;
 }
@@ -81,14 +82,25 @@ void TextDesk::on_extend(const Remote& from, const Extend& message, TransferId t
   if (!env_.serving()) return refuse(TextAnswer::kBusy, "this peer does not serve yet");
   if (transfer == 0) return refuse(TextAnswer::kRefused, "it has no frames");
   if (auto why = unfit(message, frame_bytes)) return refuse(TextAnswer::kRefused, std::move(*why));
+  forget_requests(from.peer);
   if (queue_.size() + awaited_.size() >= kQueuedMax) return refuse(TextAnswer::kBusy, "too many requests wait here");
-  awaited_[{from.peer, transfer}] = message;
+  awaited_[{from.peer, transfer}] = {message, env_.loop.now()};
+}
+
+// A reader that asks again has given up what it asked before.
+void TextDesk::forget_requests(const PeerId& reader) {
+  std::erase_if(queue_, [&](const Request& request) { return request.reader == reader; });
+  std::erase_if(awaited_, [&](const auto& item) {
+    if (item.first.first != reader) return false;
+    env_.links.refuse(reader, item.first.second);
+    return true;
+  });
 }
 
 bool TextDesk::on_frames(const Remote& from, TransferId transfer, Result<std::vector<Bytes>>& frames) {
   const auto found = awaited_.find({from.peer, transfer});
   if (found == awaited_.end()) return false;
-  const Extend message = found->second;
+  const Extend message = found->second.message;
   awaited_.erase(found);
   if (!frames.ok()) return true;  // the reader's link is down, or it gave up
   const std::size_t wanted = env_.spec.is_first() ? 1 : 2;
@@ -103,22 +115,35 @@ bool TextDesk::on_frames(const Remote& from, TransferId transfer, Result<std::ve
 
 void TextDesk::on_link_down(const PeerId& peer) {
   std::erase_if(awaited_, [&](const auto& item) { return item.first.first == peer; });
-  std::erase_if(queue_, [&](const Request& request) { return request.reader == peer; });
+  forget_requests(peer);
   std::erase_if(texts_, [&](const auto& item) { return item.first.reader == peer && !item.second.computing; });
 }
 
 void TextDesk::tick(TimePoint now) {
+  std::erase_if(awaited_, [&](const auto& item) {
+    if (now - item.second.since < kFramesWithin) return false;
+    env_.links.refuse(item.first.first, item.first.second);
+    return true;
+  });
   std::erase_if(texts_, [&](const auto& item) { return !item.second.computing && now - item.second.used > kIdle; });
 }
 
 // ---- the device ----
 
-// The text that was continued longest ago goes, unless it is at work.
-bool TextDesk::make_room(const Name& name) {
-  while (!texts_.contains(name) && (texts_.size() >= kTextsMax || bytes() >= kTextBytesMax)) {
+// Others that were continued longest ago go, unless they are at work, until this one has so many bytes.
+bool TextDesk::make_room(const Name& name, std::uint64_t needed) {
+  const auto others = [&] {
+    std::uint64_t sum = 0;
+    for (const auto& [other, text] : texts_)
+      if (other != name) sum += text.bytes;
+    return sum;
+  };
+  while ((!texts_.contains(name) && texts_.size() >= kTextsMax) || others() + needed > kTextBytesMax) {
     auto oldest = texts_.end();
-    for (auto text = texts_.begin(); text != texts_.end(); ++text)
-      if (!text->second.computing && (oldest == texts_.end() || text->second.used < oldest->second.used)) oldest = text;
+    for (auto text = texts_.begin(); text != texts_.end(); ++text) {
+      if (text->first == name || text->second.computing) continue;
+      if (oldest == texts_.end() || text->second.used < oldest->second.used) oldest = text;
+    }
     if (oldest == texts_.end()) return false;
     texts_.erase(oldest);
   }
@@ -148,7 +173,7 @@ void TextDesk::compute(Request request) {
     answer(request.reader, request.message, TextAnswer::kUnknown, "the places before are not here");
     return begin_next();
   }
-  if (!make_room(name)) {
+  if (!make_room(name, bytes_of(std::uint64_t{first} + request.message.count))) {
     answer(request.reader, request.message, TextAnswer::kBusy, "as many texts are continued as are kept");
     return begin_next();
   }

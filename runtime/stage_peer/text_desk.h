@@ -8,8 +8,8 @@
 // of the device.
 //
 // Thread: loop only; texts are touched in jobs on the device.   Borrows: what its environment refers to.
-// Bounds: kTextsMax texts of kTextBytesMax in all, kQueuedMax requests that wait, kPlacesMax places a request; a text
-// that nobody continues for kIdle goes.
+// Bounds: kTextsMax texts of kTextBytesMax in all, kQueuedMax requests that wait and one of each reader, whose frames
+// come within kFramesWithin, kPlacesMax places a request; a text that nobody continues for kIdle goes.
 #include <deque>
 #include <functional>
 #include <map>
@@ -25,9 +25,9 @@ namespace shoal {
 
 class TextDesk {
  public:
-  static constexpr std::size_t kTextsMax = 16, kQueuedMax = 32, kPlacesMax = 512;
+  static constexpr std::size_t kTextsMax = 16, kQueuedMax = 32, kPlacesMax = 128;
   static constexpr std::uint64_t kTextBytesMax = 256ull << 20;
-  static constexpr Duration kIdle = 60s;
+  static constexpr Duration kIdle = 60s, kFramesWithin = 30s;
   static constexpr int kRest = 7;  // an eighth of the device at most
 
   struct Environment {
@@ -76,12 +76,17 @@ class TextDesk {
   void begin_next();
   void compute(Request request);
   void done(const Request& request, Outcome& outcome, Duration took);
-  bool make_room(const Name& name);
-  std::uint64_t bytes() const;
+  bool make_room(const Name& name, std::uint64_t needed);
+  std::uint64_t bytes_of(std::uint64_t places) const;  // keys and values of a text at this stage
+  void forget_requests(const PeerId& reader);
 
   const Environment env_;
   std::map<Name, Text> texts_;
-  std::map<std::pair<PeerId, TransferId>, Extend> awaited_;  // their frames are on the way
+  struct Awaited {
+    Extend message;
+    TimePoint since{};
+  };
+  std::map<std::pair<PeerId, TransferId>, Awaited> awaited_;  // their frames are on the way
   std::deque<Request> queue_;
   bool computing_ = false;
   TimePoint rest_until_{};

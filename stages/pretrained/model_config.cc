@@ -141,6 +141,7 @@ constexpr std::string_view kOtherKnown[] = {"model_type",
 
 // Text from a file, as far as a message has room for it.
 std::string shown(const Json& value) {
+  if (value.is_structured()) return value.is_array() ? "[...]" : "{...}";  // nested deeper than a stack, perhaps
   std::string text = value.dump(-1, ' ', true, Json::error_handler_t::replace);
   return text.size() <= 80 ? text : text.substr(0, 77) + "...";
 }

@@ -72,13 +72,13 @@ Status PretrainedFolder::find_tensors() {
                                                "\" is unknown: a model of this config.json has none of that name");
 }
 
-// A folder with a tied head holds one matrix; where it holds both, they are equal.
+// A folder with a tied head holds one matrix. Where it holds a head as well, transformers does not read that.
 Status PretrainedFolder::untie_head() {
   const std::string embedding = row_of(config_.model.family).embedding(config_.model).front().name;
   const auto found = tensors_.find(embedding);
   if (found == tensors_.end())
     return make_error(ErrorCode::kMissing, path_ + ": tensor \"" + embedding + "\" is missing");
-  tensors_.emplace(kHeadName, found->second);
+  tensors_[std::string(kHeadName)] = found->second;
   const std::uint64_t floats = std::uint64_t{config_.model.vocabulary} * config_.model.dim;
   config_.notes.push_back(
       "the folder's head is tied to its embedding; shoal trains a head of its own, which begins as a "

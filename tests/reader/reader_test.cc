@@ -53,8 +53,7 @@ class ReaderTest : public testing::Test {
   Result<Generated> text_of_swarm(const GenerateOptions& wanted, std::function<bool(const std::string&)> shown = {}) {
     if (!wait([this] { return reader_->ready() || reader_->failure(); }) || reader_->failure())
       return reader_->failure() ? Result<Generated>(*reader_->failure()) : make_error(ErrorCode::kBusy, "not ready");
-    WaitingText model(reader_->text(), reader_->config().model_spec().context_length(),
-                      [this](const auto& until) { return wait(until); });
+    WaitingText model(*reader_, [this](const auto& until) { return wait(until); });
     return generate(wanted, TextCode(), model, shown);
   }
   // A peer that serves the stage; the index in peers().

@@ -18,6 +18,10 @@ class TextDeskTest : public testing::Test, private Links {
   TextDeskTest() {
     ModelSpec model{.layers = 1, .dim = 4, .heads = 1, .positions = 4, .vocabulary = 50};
     model.context = 100;
+    make_desk(model);
+  }
+
+  void make_desk(const ModelSpec& model) {
     executor_ = std::make_unique<IntegerExecutor>(split_model(model, 1)->front());
     desk_ = std::make_unique<TextDesk>(TextDesk::Environment{.loop = loop_,
                                                              .links = *this,
@@ -106,7 +110,7 @@ TEST_F(TextDeskTest, WhatIsNoRequestIsRefused) {
   EXPECT_EQ(extend(1, 1, 0, {}).answer, TextAnswer::kRefused);
   EXPECT_EQ(extend(1, 1, 0, {50}).answer, TextAnswer::kRefused) << "an id beyond the vocabulary";
   EXPECT_THAT(extend(1, 1, 99, {1, 2}).reason, HasSubstr("context is 100"));
-  EXPECT_THAT(extend(1, 1, 0, std::vector<std::uint32_t>(600)).reason, HasSubstr("1 to 512"));
+  EXPECT_THAT(extend(1, 1, 0, std::vector<std::uint32_t>(600)).reason, HasSubstr("1 to 128"));
   request(1, {1, StageId(0), 0, 3, 5}, {1, 2});
   EXPECT_THAT(answers_.back().reason, HasSubstr("another size"));
   request(1, {1, StageId(2), 0, 1, 5}, {1});
@@ -125,18 +129,37 @@ TEST_F(TextDeskTest, TheTextThatWasContinuedLongestAgoMakesRoom) {
 }
 
 TEST_F(TextDeskTest, TrainingHasTheDeviceBetweenTwoRequests) {
-  for (std::uint64_t text = 0; text < 4; ++text) request(1, {text, StageId(0), 0, 1, 5}, {1});
+  for (std::uint8_t reader = 0; reader < 4; ++reader) request(reader, {7, StageId(0), 0, 1, 5}, {1});
   loop_.run_for(1s);
   ASSERT_EQ(jobs_.size(), 4u);
   for (std::size_t i = 1; i < 4; ++i) EXPECT_GE(jobs_[i] - jobs_[i - 1], (TextDesk::kRest + 1) * 10ms);
 }
 
 TEST_F(TextDeskTest, MoreRequestsThanWaitAreTurnedAway) {
-  for (std::uint64_t text = 0; text < TextDesk::kQueuedMax + 5; ++text) request(1, {text, StageId(0), 0, 1, 5}, {1});
+  for (std::uint8_t reader = 0; reader < TextDesk::kQueuedMax + 5; ++reader)
+    request(reader, {7, StageId(0), 0, 1, 5}, {1});
   std::size_t busy = 0;
   for (const Extended& answer : answers_) busy += answer.answer == TextAnswer::kBusy ? 1 : 0;
   EXPECT_GE(busy, 4u);
   EXPECT_GE(refused_, 4u) << "their frames are not wanted";
+}
+
+TEST_F(TextDeskTest, AReaderHasOneRequestAndTheNewerOneCounts) {
+  request(9, {1, StageId(0), 0, 1, 5}, {1});  // at work
+  for (std::uint64_t text = 0; text < 40; ++text) request(1, {text, StageId(0), 0, 1, 5}, {1});
+  loop_.run_for(10s);
+  ASSERT_EQ(answers_.size(), 2u);
+  EXPECT_EQ(answers_.back().text, 39u);
+}
+
+TEST_F(TextDeskTest, ATextThatWouldBeLargerThanAllMayBeIsRefused) {
+  ModelSpec model{.layers = 64, .dim = 4096, .heads = 32, .positions = 4, .vocabulary = 50};
+  model.context = 1'000'000;
+  make_desk(model);
+  const std::uint64_t of_place = 64 * 2 * 4096 * sizeof(float);
+  const auto first = static_cast<std::uint32_t>(TextDesk::kTextBytesMax / of_place);
+  request(1, {1, StageId(0), first, 1, 5}, {1});
+  EXPECT_THAT(answers_.back().reason, HasSubstr("more than 256 MiB"));
 }
 
 TEST_F(TextDeskTest, ATextGoesWithItsReaderOrWhenNobodyContinuesIt) {
