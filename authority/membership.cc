@@ -241,7 +241,8 @@ bool Membership::last_holder() const {
   if (!s.stage || !s.list) return false;
   for (const StageMembers& entry : s.list->stages) {
     if (entry.stage != *s.stage) continue;
-    // What never secured a round has no anchor that could be lost: every member begins from the seed.
+    // What never secured a round has no anchor that could be lost: every member begins from the seed, or from the first
+    // weights.
     return std::none_of(entry.members.begin(), entry.members.end(), [&](const Member& member) {
       return member.session != s.options.self && (may_donate(member) || !entry.secured);
     });

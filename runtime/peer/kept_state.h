@@ -28,7 +28,7 @@ class KeptState {
   // A session that ends, as its arena stands.
   struct Source {
     std::shared_ptr<StageExecutor> executor;
-    Version version;                        // of the anchor; 0 is not kept, since every member begins from the seed
+    Version version;                        // of the anchor; 0 is not kept: every member can begin anew
     std::shared_ptr<const OuterRule> rule;  // whose roles belong to the anchor
     struct Candidate {
       Version version;
