@@ -40,6 +40,7 @@ struct PrepareArguments {
 PrepareOptions options_of(const PrepareArguments& arguments) {
   return {.inputs = arguments.inputs.files,
           .out = arguments.out,
+          .tokenizer = arguments.tokenizer,
           .documents = arguments.inputs.options(),
           .width = width_named(arguments.width),
           .header = arguments.format == "llmc" ? TokenHeader::kLlmc : TokenHeader::kNone,

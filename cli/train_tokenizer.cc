@@ -38,11 +38,11 @@ Status read_all(const DocumentInputs& inputs, BpeTrainer& trainer) {
 }
 
 Status train(const TrainArguments& arguments) {
+  SHOAL_TRY(check_output_file(arguments.out, arguments.inputs.files));
   BpeTrainer trainer;
   SHOAL_TRY(read_all(arguments.inputs, trainer));
-  SHOAL_ASSIGN(const std::string text, trainer.finish(arguments.vocabulary));
-  const Status written = replace_file(arguments.out, {Bytes::copy_of(std::string_view(text))});
-  return written.ok() ? written : Status(cannot_make(written.error()));
+  SHOAL_ASSIGN(const std::string text, trainer.finish(arguments.vocabulary, [] { return stop_wanted(); }));
+  return replace_file(arguments.out, {Bytes::copy_of(std::string_view(text))});
 }
 
 int run(const TrainArguments& arguments, bool json) {

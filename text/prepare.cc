@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
-#include <filesystem>
 #include <map>
 #include <mutex>
 #include <thread>
 #include <utility>
 
+#include "common/os/posix_file.h"
 #include "text/token_writer.h"
 
 namespace shoal {
@@ -155,12 +155,10 @@ Status check_options(const TextEncoder& encoder, const PrepareOptions& options, 
                   std::string(name_of_width(width)) + " cannot say. HINT: --width u32");
   if (options.end_of_text && !encoder.end_of_text)
     return refuse("the tokenizer has no token that ends a text. HINT: --no-eot, and nothing stands between documents");
-  for (const std::string& input : options.inputs) {
-    std::error_code failure;
-    if (std::filesystem::equivalent(input, options.out, failure) && !failure)
-      return refuse(options.out + " is an input, and --out would replace it. HINT: give --out another name");
-  }
-  return {};
+  std::vector<std::string> read = options.inputs;
+  if (!options.tokenizer.empty()) read.push_back(options.tokenizer);
+  SHOAL_TRY(check_output_file(options.out, read));
+  return check_output_file(sidecar_path(options.out), read);
 }
 
 std::vector<std::string> sources_of(const std::vector<std::string>& inputs) {

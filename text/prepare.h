@@ -29,6 +29,7 @@ struct TextEncoder {
 struct PrepareOptions {
   std::vector<std::string> inputs;
   std::string out;
+  std::string tokenizer = {};  // the file that `encode` came from, which the output must not replace
   DocumentOptions documents = {};
   std::optional<DType> width = {};  // nothing: u16 where the vocabulary allows it, else u32
   TokenHeader header = TokenHeader::kNone;

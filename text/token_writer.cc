@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <filesystem>
 #include <utility>
 
 #include "common/byte_codec.h"
@@ -28,10 +27,7 @@ TokenWriter::TokenWriter(std::string path, DType width, TokenHeader header)
       header_(header) {}
 
 Result<TokenWriter> TokenWriter::open(const std::string& path, DType width, TokenHeader header) {
-  std::error_code none;  // a device would be replaced by a file
-  if (const auto there = std::filesystem::status(path, none);
-      std::filesystem::exists(there) && !std::filesystem::is_regular_file(there))
-    return make_error(ErrorCode::kOutput, path + " is there and no regular file. HINT: give --out the name of a file");
+  for (const std::string& name : {path, sidecar_path(path)}) SHOAL_TRY(check_output_file(name));
   TokenWriter writer(path, width, header);
   auto file = open_file(writer.temporary_, O_WRONLY | O_CREAT | O_TRUNC);
   if (!file.ok()) return cannot_make(file.error());
@@ -74,8 +70,8 @@ Status TokenWriter::finish(const TokenSidecar& sidecar) {
   SHOAL_TRY(sync_file(told, sidecar_temporary_));
   SHOAL_TRY(sync_file(file_, temporary_));
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) return error_of_errno("replace", path_, errno);
-  file_ = Descriptor();
   if (::rename(sidecar_temporary_.c_str(), beside.c_str()) != 0) return error_of_errno("replace", beside, errno);
+  file_ = Descriptor();
   return sync_folder_of(path_);
 }
 

@@ -23,9 +23,9 @@ struct EncodeRoom {
 
 Error in_file(const std::string& origin, const Error& error) {
   const std::string hint = error.code == ErrorCode::kUnsupported
-                               ? "\nHINT: shoal has byte-level BPE (GPT-2, Llama 3, Qwen, SmolLM) and BPE with byte "
-                                 "fallback (Llama 2, Mistral); docs/FILES.md says what of them."
-                               : "\nHINT: save it anew with the package `tokenizers`, or fetch it again.";
+                               ? ". HINT: shoal has byte-level BPE (GPT-2, Llama 3, Qwen, SmolLM) and BPE with byte "
+                                 "fallback (Llama 2, Mistral); docs/FILES.md says what of them"
+                               : ". HINT: save it anew with the package `tokenizers`, or fetch it again";
   return make_error(error.code, "cannot use " + origin + " as a tokenizer: " + error.message + hint);
 }
 

@@ -58,8 +58,9 @@ class Merger {
     push_seen();
   }
 
-  void merge_until(std::uint32_t vocabulary) {
+  Status merge_until(std::uint32_t vocabulary, const std::function<bool()>& stop) {
     while (tokens_.size() < vocabulary && !queue_.empty()) {
+      if (stop && stop()) return make_error(ErrorCode::kInterrupted, "no tokenizer was written: interrupted");
       const Candidate top = queue_.top();
       queue_.pop();
       const std::uint64_t count = counts_[top.pair];
@@ -70,6 +71,7 @@ class Merger {
         merge(top.pair);
       }
     }
+    return {};
   }
 
   const std::vector<std::string>& tokens() const { return tokens_; }
@@ -213,18 +215,18 @@ void BpeTrainer::add(std::string_view document) {
   });
 }
 
-Result<std::string> BpeTrainer::finish(std::uint32_t vocabulary) const {
+Result<std::string> BpeTrainer::finish(std::uint32_t vocabulary, const std::function<bool()>& stop) const {
   if (vocabulary < kTrainedVocabularyMin || vocabulary > kTrainedVocabularyMax) {
     return make_error(ErrorCode::kInput,
                       "a vocabulary of " + std::to_string(vocabulary) +
-                          " tokens cannot be learned\nHINT: " + std::to_string(kTrainedVocabularyMin) + " to " +
-                          std::to_string(kTrainedVocabularyMax) + " can.");
+                          " tokens cannot be learned. HINT: " + std::to_string(kTrainedVocabularyMin) + " to " +
+                          std::to_string(kTrainedVocabularyMax) + " can");
   }
   if (counts_->counts.empty())
     return make_error(ErrorCode::kInput,
-                      "a tokenizer cannot be learned from no text\nHINT: give a text that is not empty.");
+                      "a tokenizer cannot be learned from no text. HINT: give a text that is not empty");
   Merger merger(counts_->counts);
-  merger.merge_until(vocabulary);
+  SHOAL_TRY(merger.merge_until(vocabulary, stop));
   return json_of(merger);
 }
 

@@ -4,6 +4,7 @@
 // comes first, so the same texts in any order give the same tokenizer. Thread: one at a time. Bounds: kTrainedWordsMax
 // words; those that come later are not counted.
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -25,8 +26,8 @@ class BpeTrainer {
   void add(std::string_view document);
   // tokenizer.json with <|endoftext|> as token 0, the bytes, and the merges in the order in which they were learned. It
   // has fewer tokens than `vocabulary` where no pair is left that was seen twice. ERRORS: kInput (a vocabulary that is
-  // out of bounds, no text).
-  Result<std::string> finish(std::uint32_t vocabulary) const;
+  // out of bounds, no text), kInterrupted (`stop`, asked for each token, said so).
+  Result<std::string> finish(std::uint32_t vocabulary, const std::function<bool()>& stop = {}) const;
 
  private:
   struct Counts;

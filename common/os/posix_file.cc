@@ -14,13 +14,25 @@
 namespace shoal {
 namespace {
 
-Error no_regular_file(const std::string& path, const struct stat& facts) {
+Error no_regular_file(const std::string& path, const struct stat& facts, ErrorCode code = ErrorCode::kInput) {
   const char* kind = S_ISDIR(facts.st_mode)                             ? "a folder"
                      : S_ISFIFO(facts.st_mode)                          ? "a FIFO"
                      : S_ISSOCK(facts.st_mode)                          ? "a socket"
                      : S_ISCHR(facts.st_mode) || S_ISBLK(facts.st_mode) ? "a device"
                                                                         : "of an unknown kind";
-  return make_error(ErrorCode::kInput, path + " is no regular file: it is " + kind);
+  return make_error(code, path + " is no regular file: it is " + kind);
+}
+
+// rename() gives the name of anything but a folder to the file: that of a device, too.
+Status check_replaceable(const std::string& path) {
+  struct stat facts {};
+  if (::stat(path.c_str(), &facts) != 0 || S_ISREG(facts.st_mode)) return {};
+  return no_regular_file(path, facts, ErrorCode::kOutput);
+}
+
+std::string folder_of(const std::string& path) {
+  const std::size_t slash = path.find_last_of('/');
+  return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
 }
 
 }  // namespace
@@ -97,8 +109,7 @@ Status sync_file(const Descriptor& file, const std::string& path) {
 }
 
 Status sync_folder_of(const std::string& path) {
-  const std::size_t slash = path.find_last_of('/');
-  const std::string folder = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+  const std::string folder = folder_of(path);
   SHOAL_ASSIGN(const Descriptor opened, open_file(folder, O_RDONLY | O_DIRECTORY));
   if (::fsync(opened.get()) != 0) return error_of_errno("sync", folder, errno);
   return {};
@@ -145,7 +156,24 @@ Result<Bytes> read_file(const std::string& path, std::size_t limit_bytes) {
   return std::move(buffer).freeze().slice(0, got);
 }
 
+Status check_output_file(const std::string& path, const std::vector<std::string>& read) {
+  if (path.empty()) return make_error(ErrorCode::kOutput, "the output has no name. HINT: name a file");
+  SHOAL_TRY(check_replaceable(path));
+  const std::string folder = folder_of(path);
+  if (::access(folder.c_str(), W_OK | X_OK) != 0) return cannot_make(error_of_errno("write into", folder, errno));
+  struct stat there {
+  }, input{};
+  if (::stat(path.c_str(), &there) != 0) return {};
+  for (const std::string& name : read) {
+    if (::stat(name.c_str(), &input) == 0 && input.st_ino == there.st_ino && input.st_dev == there.st_dev)
+      return make_error(ErrorCode::kInput,
+                        path + " is an input, and would be replaced. HINT: give the output another name");
+  }
+  return {};
+}
+
 Status replace_file(const std::string& path, const std::vector<Bytes>& parts) {
+  SHOAL_TRY(check_replaceable(path));
   const std::string temporary = path + ".tmp." + std::to_string(::getpid());
   const auto write_it = [&]() -> Status {
     SHOAL_ASSIGN(const Descriptor file, open_file(temporary, O_WRONLY | O_CREAT | O_TRUNC));

@@ -49,7 +49,12 @@ Result<Bytes> read_file(const std::string& path, std::size_t limit_bytes);
 // Fills `into` with what stands from `at` on, as far as the file goes. The size of the file. ERRORS:
 // open_regular_file's, kIo.
 Result<std::uint64_t> read_file_at(const std::string& path, std::uint64_t at, MutableByteView into);
-// Temporary file, fsync, rename, fsync of the folder.
+// Whether a file of a person can be written to `path`, asked before the work that fills it: its folder is there and can
+// be written, what has the name is a regular file or nothing, and none of the files `read`, which the work reads.
+// ERRORS: kOutput; kInput (one of `read`).
+Status check_output_file(const std::string& path, const std::vector<std::string>& read = {});
+// Temporary file, fsync, rename, fsync of the folder. ERRORS: kOutput (a device or a folder has the name), kMissing,
+// kIo.
 Status replace_file(const std::string& path, const std::vector<Bytes>& parts);
 // Opens for appending, creates when absent, with the lock of lock_file. Not one that another process replaced while it
 // was opened. ERRORS: kBusy, kMissing, kIo.

@@ -191,7 +191,13 @@ TEST_F(PrepareTest, RefusesWhatCannotBeMeant) {
   wanted.inputs.push_back(wanted.out);
   EXPECT_THAT(prepare_text(bytes_encoder(), wanted).error().message, HasSubstr("out.bin is an input"));
   wanted.inputs.pop_back();
-  for (const std::string& out : {folder_ / "absent/out.bin", folder_.path(), std::string("/dev/null")}) {
+  for (const std::string& tokenizer : {wanted.out, wanted.out + ".json"}) {
+    wanted.tokenizer = tokenizer;
+    EXPECT_THAT(prepare_text(bytes_encoder(), wanted).error().message, HasSubstr("is an input")) << tokenizer;
+  }
+  std::filesystem::create_directory(folder_ / "other.bin.json");
+  for (const std::string& out :
+       {folder_ / "absent/out.bin", folder_.path(), folder_ / "other.bin", std::string("/dev/null"), std::string()}) {
     wanted.out = out;
     EXPECT_EQ(prepare_text(bytes_encoder(), wanted).code(), ErrorCode::kOutput) << out;
   }

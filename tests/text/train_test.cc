@@ -63,6 +63,14 @@ TEST(BpeTrainerTest, StopsWhereNothingIsSeenTwice) {
   EXPECT_THAT(file["model"]["merges"], ElementsAre("a b", "ab c"));
 }
 
+TEST(BpeTrainerTest, CanBeStoppedBetweenTwoTokens) {
+  BpeTrainer trainer;
+  trainer.add(file_text(kGolden + "text.bin"));
+  int asked = 0;
+  EXPECT_EQ(trainer.finish(1000, [&asked] { return ++asked == 5; }).code(), ErrorCode::kInterrupted);
+  EXPECT_EQ(asked, 5);
+}
+
 TEST(BpeTrainerTest, RefusesNoTextAndVocabulariesBeyondBounds) {
   BpeTrainer trainer;
   EXPECT_THAT(trainer.finish(300).error().message, HasSubstr("from no text"));
@@ -71,7 +79,7 @@ TEST(BpeTrainerTest, RefusesNoTextAndVocabulariesBeyondBounds) {
     const auto refused = trainer.finish(vocabulary);
     ASSERT_FALSE(refused.ok());
     EXPECT_EQ(refused.code(), ErrorCode::kInput);
-    EXPECT_THAT(refused.error().message, HasSubstr("HINT: 257 to 262144 can."));
+    EXPECT_THAT(refused.error().message, HasSubstr("HINT: 257 to 262144 can"));
   }
 }
 
