@@ -360,8 +360,7 @@ void add_checkpoint(CLI::App& app, Program& program) {
   CLI::App* pruning = group->add_subcommand("prune", "remove checkpoints that were saved long ago");
   auto old = std::make_shared<PruneArguments>();
   pruning->add_option("paths", old->paths, "checkpoints, or folders of them")->required()->type_name("PATH");
-  pruning->add_option("--older-than", old->days, "days since they were saved (default: 30)")
-      ->check(CLI::Range(0.0, 1e5));
+  pruning->add_option("--older-than", old->days, "days since they were saved (default: 30)")->check(within(0.0, 1e5));
   pruning->add_flag("--dry-run", old->dry_run, "say what would be removed");
   run_when_named(*pruning, program, [old](const GlobalOptions& global) { return prune(*old, global.json); });
   CLI::App* command =

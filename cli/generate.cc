@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "cli/executors.h"
@@ -46,7 +47,7 @@ int report(const Generated& made, Duration took, bool json) {
     std::snprintf(line, sizeof line, "%zu tokens in %.1f s (%.1f a second)", made.ids.size(), seconds, rate);
     log_info(line, "; stopped by: ", made.stopped_by);
   }
-  return made.stopped_by == "interrupted" ? stop_exit_code() : kExitOk;
+  return stop_wanted() && made.stopped_by == "interrupted" ? stop_exit_code() : kExitOk;
 }
 
 // Writes the text as it comes.
@@ -55,13 +56,18 @@ Result<Generated> write_text(const GenerateArguments& arguments, const TextCode&
   return generate(arguments.options, code, model, [json](const std::string& piece) {
     if (!json) {
       std::fputs(piece.c_str(), stdout);
-      std::fflush(stdout);
+      if (std::fflush(stdout) != 0) return false;  // nobody reads it
     }
     return !stop_wanted();
   });
 }
 
 int run_here(const GenerateArguments& arguments, bool json) {
+  std::error_code failure;
+  if (!std::filesystem::is_directory(arguments.source, failure))
+    return fail(make_error(ErrorCode::kMissing, "\"" + arguments.source +
+                                                    "\" is neither a folder nor a ticket. HINT: give the folder of "
+                                                    "--save or of transformers, or what `shoal launch` printed"));
   begin_batch_work();
   auto chain = StageChain::open(arguments.source, executor_factory({}, arguments.compute));
   if (!chain.ok()) return fail(chain.error());
@@ -176,12 +182,12 @@ void add_generate(CLI::App& app, Program& program) {
   command
       ->add_option("--temperature", options.sampling.temperature,
                    "of the draw: below 1 likelier tokens are drawn more often; 0 = always the likeliest (default: 0.8)")
-      ->check(CLI::Range(0.0, 100.0));
+      ->check(within(0.0, 100.0));
   command->add_option("--top-k", options.sampling.top_k, "draw among the k likeliest only; 0 = all (default: 0)");
   command
       ->add_option("--top-p", options.sampling.top_p,
                    "draw among the likeliest only that together have this probability (default: 1)")
-      ->check(CLI::Range(1e-6, 1.0));
+      ->check(within(1e-6, 1.0));
   command->add_option("--seed", options.sampling.seed, "of the draw (default: 0)");
   command->add_flag("--go-on", options.go_on, "also behind an end of text");
   command
@@ -193,7 +199,7 @@ void add_generate(CLI::App& app, Program& program) {
   command
       ->add_option("--patience", arguments->patience_s,
                    "TICKET: seconds that a token may take, over all stages and peers (default: 60)")
-      ->check(CLI::Range(1.0, 86400.0));
+      ->check(within(1.0, 86400.0));
   add_compute_options(*command, arguments->compute);
   run_when_named(*command, program, [arguments](const GlobalOptions& global) { return run(*arguments, global); });
 }

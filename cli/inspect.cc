@@ -169,7 +169,7 @@ void add_inspect(CLI::App& app, Program& program) {
   command->add_option("--bootstrap", arguments->bootstrap, "a DHT node to ask first, repeatable")
       ->type_name("HOST:PORT");
   command->add_option("--seconds", arguments->seconds, "patience for each of the two questions (default: 5)")
-      ->check(CLI::Range(0.1, 600.0));
+      ->check(within(0.1, 600.0));
   command->add_flag("--watch", arguments->watch, "ask again every 2 s until the run has ended");
   run_when_named(*command, program,
                  [arguments](const GlobalOptions& global) { return InspectProgram(*arguments, global.json).run(); });

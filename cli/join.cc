@@ -301,11 +301,11 @@ void add_join(CLI::App& app, Program& program) {
   command
       ->add_option("--patience", arguments->patience_s,
                    "seconds without any answer, or undialled by anybody, before giving up (default: 60)")
-      ->check(CLI::Range(0.5, 86400.0));
+      ->check(within(0.5, 86400.0));
   command
       ->add_option("--wait", arguments->wait_s,
                    "seconds to keep the state while the launching process is away (default: 3600)")
-      ->check(CLI::Range(1.0, 1e7));
+      ->check(within(1.0, 1e7));
   command
       ->add_option("--checkpoints", arguments->checkpoints,
                    "folder for checkpoints of the stage, repeatable: each gets them all (default: HOME/checkpoints)")

@@ -390,7 +390,7 @@ void add_launch(CLI::App& app, Program& program) {
   command
       ->add_option("--line-every", arguments->seconds_between_lines,
                    "seconds between train lines; 0 = every step (default: 1)")
-      ->check(CLI::Range(0.0, 86400.0));
+      ->check(within(0.0, 86400.0));
   run_when_named(*command, program,
                  [arguments](const GlobalOptions& global) { return LaunchProgram(*arguments, global.json).run(); });
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <sstream>
 
 #include "cli/outcome.h"
 #include "cli/program.h"
@@ -105,6 +106,17 @@ void shoal::run_when_named(CLI::App& command, Program& program, std::function<in
   command.callback([&program, run = std::move(run)] { program.run = [&program, run] { return run(program.global); }; });
 }
 
+CLI::Validator shoal::within(double low, double high) {
+  std::ostringstream bounds;
+  bounds << low << " - " << high;
+  return {[low, high, bounds = bounds.str()](const std::string& text) {
+            double value = 0;
+            const bool fits = CLI::detail::lexical_cast(text, value) && value >= low && value <= high;
+            return fits ? std::string() : "Value " + text + " not in range " + bounds;
+          },
+          "FLOAT in [" + bounds.str() + "]"};
+}
+
 std::string shoal::home_path(const GlobalOptions& global) {
   if (!global.home.empty()) return global.home;
   std::string path = Home::default_path();
@@ -116,6 +128,7 @@ std::string shoal::home_path(const GlobalOptions& global) {
 
 int main(int argc, char** argv) {
   shoal::hold_standard_descriptors();
+  shoal::outlive_readers();
   try {
     return shoal::with_output_written(shoal::parse_and_run(argc, argv));
   } catch (const std::exception& bug) {

@@ -6,7 +6,8 @@
 
 namespace CLI {
 class App;
-}
+class Validator;
+}  // namespace CLI
 
 namespace shoal {
 
@@ -26,6 +27,9 @@ struct Program {
 
 // What `command` does when it was the one that was named.
 void run_when_named(CLI::App& command, Program& program, std::function<int(const GlobalOptions&)> run);
+
+// For a number from `low` to `high`. CLI::Range lets NaN through, which is neither below nor above.
+CLI::Validator within(double low, double high);
 
 // The folder that --home or the environment names; a warning when neither does.
 std::string home_path(const GlobalOptions& global);

@@ -125,7 +125,7 @@ void add_solo(CLI::App& app, Program& program) {
   command
       ->add_option("--line-every", arguments->seconds_between_lines,
                    "seconds between train lines; 0 = every step (default: 1)")
-      ->check(CLI::Range(0.0, 86400.0));
+      ->check(within(0.0, 86400.0));
   command->footer("The options of RUN.toml:\n" + describe_options());
   run_when_named(*command, program, [arguments](const GlobalOptions& global) { return run(*arguments, global); });
 }

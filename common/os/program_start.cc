@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 
 #include "common/os/posix_file.h"
 
@@ -18,6 +19,8 @@ void hold_standard_descriptors() {
     if (::open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd) _exit(kExitInputOutput);
   }
 }
+
+void outlive_readers() { ::signal(SIGPIPE, SIG_IGN); }
 
 Status forbid_core_files() {
   const rlimit none{0, 0};

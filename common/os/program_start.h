@@ -1,5 +1,5 @@
 #pragma once
-// What a program does with its own process before anything else: descriptors, core files. Thread: main's, and
+// What a program does with its own process before anything else: descriptors, signals, core files. Thread: main's, and
 // before another one is started.
 #include "common/result.h"
 
@@ -10,6 +10,9 @@ namespace shoal {
 // reading standard input and writing the outputs fails (EBADF) as it does on a closed one. Ends the process (74) where
 // there is no /dev/null.
 void hold_standard_descriptors();
+
+// A reader of a pipe who goes away ends no process of hours (SIGPIPE): what is written there fails from now on (EPIPE).
+void outlive_readers();
 
 // No core file of this process is written from now on: it would hold the process's keys. ERRORS: kIo.
 Status forbid_core_files();

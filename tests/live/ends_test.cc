@@ -71,6 +71,18 @@ TEST(LiveEndsTest, AResultThatCannotBeWrittenIsNoSuccess) {
       << "an error keeps its own code";
 }
 
+TEST(LiveEndsTest, AReaderWhoGoesAwayEndsNoTraining) {
+  signal(SIGPIPE, SIG_DFL);  // a test whose parent ignores it hands its children that
+  Processes swarm;
+  const std::string run_file = swarm.write_run({.steps = 20}), code = swarm.path("code");
+  EXPECT_EQ(run_in_shell(swarm,
+                         "{ sleep 0.5; \"$0\" \"$@\" 2>&1 >'" + swarm.path("out") + "'; echo $? >'" + code +
+                             "'; } | true; exit $(cat '" + code + "')",
+                         {"solo", run_file, "--line-every", "0"}),
+            0);
+  EXPECT_TRUE(says(ScratchFolder::read(swarm.path("out")), "steps 20")) << "trained to its end";
+}
+
 TEST(LiveEndsTest, ALaunchWhoseTicketNobodyReadsMakesNothing) {
   Processes swarm;
   const std::string run_file = swarm.write_run({.steps = 2}), code = swarm.path("code");

@@ -27,6 +27,11 @@ class LiveTokenFileTest : public testing::Test {
       text += "word " + std::to_string(i % 97 * (i % 89)) + (i % 9 == 0 ? ".\n" : " and ");
     return swarm_.write_file(name, text);
   }
+  std::string smaller_tokenizer() {
+    const std::string out = swarm_.path("smaller.json");
+    EXPECT_EQ(run({"data", "train-tokenizer", write_text("few.txt", 90), "--vocabulary", "260", "--out", out}), 0);
+    return out;
+  }
   // Returns the token file.
   std::string prepare(const std::string& name, int words, const std::string& tokenizer = kTokenizer) {
     const std::string out = swarm_.path(name + ".bin");
@@ -70,6 +75,8 @@ TEST_F(LiveTokenFileTest, APreparedTextTrainsAndIsEvaluated) {
   EXPECT_TRUE(says(errors(), "other.bin was made with the tokenizer")) << errors();
   EXPECT_EQ(run({"eval", swarm_.path("model"), "--text", swarm_.path("v.bin"), "--tokenizer", kOther}), 65);
   EXPECT_TRUE(says(errors(), "qwen2.json is not the one")) << errors();
+  EXPECT_EQ(run({"generate", swarm_.path("model"), "--prompt", "word", "--tokenizer", smaller_tokenizer()}), 65);
+  EXPECT_TRUE(says(errors(), "is not the tokenizer that made the ids of")) << errors();
 }
 
 TEST_F(LiveTokenFileTest, ARunIsResumedWithTheFilesThatItWasBegunWith) {
