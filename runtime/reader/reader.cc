@@ -25,16 +25,22 @@ Reader::Reader(ReaderOptions options, Wire& wire, EventLoop& loop, Rng rng)
 Reader::~Reader() { loop_.cancel(timer_); }
 
 void Reader::start() {
-  heard_ = loop_.now();
+  started_ = heard_ = loop_.now();
   transport_->dial(as_peer(options_.run));
   tick();
 }
 
 bool Reader::ready() const {
-  return text_ && list_ && list_->stages.size() >= config_->pipeline.stages &&
-         std::ranges::all_of(list_->stages, [](const StageMembers& stage) {
-           return std::ranges::any_of(stage.members, [](const Member& member) { return member.serving; });
-         });
+  return text_ && list_ && list_->stages.size() >= config_->pipeline.stages && !stage_without_peers();
+}
+
+std::optional<std::size_t> Reader::stage_without_peers() const {
+  const auto serves = [](const StageMembers& stage) {
+    return std::ranges::any_of(stage.members, [](const Member& member) { return member.serving; });
+  };
+  const auto found = std::ranges::find_if_not(list_->stages, serves);
+  if (found == list_->stages.end()) return {};
+  return static_cast<std::size_t>(found - list_->stages.begin());
 }
 
 void Reader::tick() {
@@ -42,10 +48,15 @@ void Reader::tick() {
   if (failure_) return;
   send(config_ ? Message(query_for_list()) : Message(ManifestQuery{}));
   if (transport_->remote(as_peer(options_.run))) heard_ = loop_.now();  // links notice what is gone
+  was_ready_ = was_ready_ || ready();
+  if (!was_ready_ && list_ && stage_without_peers() && loop_.now() - started_ >= options_.text.patience)
+    fail(ErrorCode::kUnreachable, "no peer serves stage " + std::to_string(*stage_without_peers()) +
+                                      ". HINT: lend a machine with `shoal join`, or ask again when the run trains");
   if (loop_.now() - heard_ < kPatience) return;
   fail(ErrorCode::kUnreachable, "the run's launching process does not answer" +
                                     (last_cause_.empty() ? "" : ": " + last_cause_) +
-                                    ". HINT: is the run still on, and the ticket its own?");
+                                    ". HINT: is the run still on, and the ticket its own? One that admits "
+                                    "listed keys answers --own-key alone");
 }
 
 void Reader::send(Message message) {

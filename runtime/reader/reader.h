@@ -35,7 +35,8 @@ class Reader final : private Transport::Listener {
 
   // Every stage has a peer that serves.
   bool ready() const;
-  // Why it never will be: also a launching process that has been silent for kPatience.
+  // Why it never will be: also a launching process that has been silent for kPatience, and a stage that nobody served
+  // within the patience of a text.
   const std::optional<Error>& failure() const { return failure_; }
   // REQUIRES: ready().
   SwarmText& text() { return *text_; }
@@ -48,6 +49,8 @@ class Reader final : private Transport::Listener {
   void on_message(const Remote& remote, Message message, TransferId transfer, std::uint64_t frame_bytes) override;
   void on_frames(const Remote& remote, TransferId transfer, Result<std::vector<Bytes>> frames) override;
 
+  // REQUIRES: a list.
+  std::optional<std::size_t> stage_without_peers() const;
   bool is_launch(const PeerId& peer) const { return peer == as_peer(options_.run); }
   void on_manifest(const Manifest& manifest);
   void on_list(const Members& members);
@@ -67,6 +70,8 @@ class Reader final : private Transport::Listener {
   std::optional<Error> failure_;
   std::string last_cause_;  // of a link to the launching process that did not stand
   TimePoint heard_{};       // the launching process
+  TimePoint started_{};
+  bool was_ready_ = false;  // a stage that loses its peers later is the text's matter
   TimerId timer_ = 0;
   Lifetime lifetime_;
 };

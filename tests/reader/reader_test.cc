@@ -39,8 +39,14 @@ class ReaderTest : public testing::Test {
     reader_.reset();
     wire_.reset();
     swarm_ = std::make_unique<Swarm>(with);
-    SimHost& host = swarm_->network().add_host("reader:1");
-    wire_ = swarm_->network().make_wire(key_.id(), "reader:1");
+    start_reader();
+  }
+  void start_reader() {
+    reader_.reset();
+    wire_.reset();
+    const std::string address = "reader:" + std::to_string(++readers_);
+    SimHost& host = swarm_->network().add_host(address);
+    wire_ = swarm_->network().make_wire(key_.id(), address);
     reader_ = std::make_unique<Reader>(
         ReaderOptions{.run = RunId{swarm_->run_key().id().bytes}, .self = key_.id(), .addresses = {kSimLaunchAddress}},
         *wire_, host.loop(), Rng(5));
@@ -67,6 +73,7 @@ class ReaderTest : public testing::Test {
     return found;
   }
 
+  int readers_ = 0;
   KeyPair key_ = KeyPair::from_seed({1, 2, 3});
   std::unique_ptr<Swarm> swarm_;
   std::unique_ptr<Wire> wire_;
@@ -116,6 +123,17 @@ TEST_F(ReaderTest, AStageWithoutPeersIsNamed) {
   ASSERT_FALSE(made.ok());
   EXPECT_EQ(made.code(), ErrorCode::kUnreachable);
   EXPECT_THAT(made.error().message, HasSubstr("stage 1"));
+}
+
+TEST_F(ReaderTest, AStageThatNobodyServesIsNotWaitedForWithoutEnd) {
+  start(options());
+  ASSERT_TRUE(wait([this] { return reader_->ready(); }));
+  for (const std::size_t index : peers_of(StageId(2))) swarm_->kill_peer(index);
+  swarm_->run_for(60s);
+  start_reader();
+  EXPECT_TRUE(wait([this] { return reader_->ready() || reader_->failure(); }));
+  ASSERT_TRUE(reader_->failure());
+  EXPECT_THAT(reader_->failure()->message, HasSubstr("no peer serves stage 2. HINT"));
 }
 
 TEST_F(ReaderTest, ARunThatIsOverSaysSo) {
