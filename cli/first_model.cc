@@ -5,13 +5,27 @@
 #include "common/status_line.h"
 
 namespace shoal {
+namespace {
 
-Result<std::unique_ptr<FirstModel>> FirstModel::open(RunConfig& config, bool resume, HeadwayMeter& meter) {
-  if (config.model.from.empty() && config.model.weights.empty()) return std::unique_ptr<FirstModel>();
-  if (config.model.from.empty())
+// A run that peers have the states of goes on without the folder that it began from.
+Status check_weights_without_folder(const RunConfig& config, bool resume) {
+  if (config.model.weights.empty()) return {};
+  if (!resume)
     return make_error(ErrorCode::kInput,
                       "[model] weights names the digests of a model that the run begins from, and no folder has it. "
                       "HINT: give [model] from = \"FOLDER\"");
+  log_warning(
+      "the run goes on without the folder that it began from: a stage of which nobody has a state waits for it");
+  return {};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<FirstModel>> FirstModel::open(RunConfig& config, bool resume, HeadwayMeter& meter) {
+  if (config.model.from.empty()) {
+    SHOAL_TRY(check_weights_without_folder(config, resume));
+    return std::unique_ptr<FirstModel>();
+  }
   SHOAL_ASSIGN(PretrainedFolder folder, PretrainedFolder::open(config.model.from));
   for (const std::string& note : folder.notes()) log_info(note);
   std::unique_ptr<FirstModel> model(new FirstModel(std::move(folder)));

@@ -12,8 +12,9 @@ namespace shoal {
 
 class FirstModel {
  public:
-  // Null without [model] from and weights. All weights are read once: the manifest of a new run takes their digests, a
-  // resumed one is held to them. ERRORS: PretrainedFolder's; kInput (a resumed run began with other weights).
+  // Null without [model] from, which a resumed run may do without. All weights are read once: the manifest of a new run
+  // takes their digests, a resumed one is held to them. ERRORS: PretrainedFolder's; kInput (a resumed run began with
+  // other weights, a new one has digests and no folder).
   static Result<std::unique_ptr<FirstModel>> open(RunConfig& config, bool resume, HeadwayMeter& meter);
 
   const FirstStates& states() const { return states_; }

@@ -41,7 +41,7 @@ Launch::~Launch() { env_.loop.cancel(timer_); }
 
 Result<std::unique_ptr<Launch>> Launch::open(LaunchOptions options, LaunchEnvironment environment, LaunchOwner& owner) {
   SHOAL_CHECK(!options.save || environment.run_aside);
-  SHOAL_CHECK(options.config.model.weights.empty() || (environment.first != nullptr && environment.run_aside));
+  SHOAL_CHECK(environment.first == nullptr || environment.run_aside);
   std::unique_ptr<Launch> launch(new Launch(std::move(options), std::move(environment), owner));
   SHOAL_TRY(launch->open_parts());
   return launch;

@@ -57,8 +57,10 @@ struct LaunchEnvironment {
   PeerDirectory* directory = nullptr;
   // As in FetcherHost. REQUIRED with LaunchOptions::save.
   std::function<void(std::function<void()> job, std::function<void()> done)> run_aside{};
-  const TextCode* code = nullptr;      // of the run's ids, for [report] sample_every; null: no texts are shown
-  const FirstStates* first = nullptr;  // REQUIRED when the manifest names digests of first weights; with run_aside
+  const TextCode* code = nullptr;  // of the run's ids, for [report] sample_every; null: no texts are shown
+  // What the manifest's digests of first weights are of, with run_aside. Null though there are some: peers have newer
+  // states.
+  const FirstStates* first = nullptr;
 };
 
 class LaunchOwner {

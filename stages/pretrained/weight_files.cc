@@ -96,7 +96,8 @@ Result<WeightFiles> WeightFiles::open(const std::string& folder) {
 }
 
 Status WeightFiles::add_file(const std::string& path) {
-  File file{.path = path, .bytes = 0};
+  std::error_code failure;  // the next line says what is wrong with the file
+  File file{.path = path, .bytes = 0, .written = fs::last_write_time(path, failure)};
   SHOAL_ASSIGN(const Bytes front, read_header(path, file.bytes));
   auto header = parse_safetensors_header(front, file.bytes);
   if (!header.ok()) return make_error(header.code(), path + ": " + header.error().message);
@@ -127,8 +128,13 @@ Error WeightFiles::about(const Stored& tensor, ErrorCode code, const std::string
 
 Status WeightFiles::read_bytes(const Stored& tensor, std::uint64_t at, MutableByteView into) const {
   SHOAL_ASSIGN(const std::uint64_t bytes, read_file_at(path_of(tensor), at, into));
-  if (bytes == files_[tensor.file].bytes) return {};
-  return about(tensor, ErrorCode::kCorrupt, "cannot be read: the file has changed since it was opened");
+  const File& file = files_[tensor.file];
+  std::error_code failure;
+  if (bytes == file.bytes && fs::last_write_time(file.path, failure) == file.written) return {};
+  return about(
+      tensor, ErrorCode::kCorrupt,
+      "cannot be read: the file has changed since it was opened. HINT: put the old one back and begin again; a "
+      "launched run goes on with --resume");
 }
 
 Status WeightFiles::check_type(const Stored& tensor) const {

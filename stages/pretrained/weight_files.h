@@ -2,6 +2,7 @@
 // The tensors of a folder of safetensors files: model.safetensors, or the files that model.safetensors.index.json
 // names. Opening reads what stands in front of the tensors; values are read in pieces of kPieceBytes, so that a tensor
 // takes no more memory than that beyond where it goes. Thread: any; blocking file I/O.
+#include <filesystem>
 #include <map>
 #include <span>
 #include <string>
@@ -41,6 +42,7 @@ class WeightFiles {
   struct File {
     std::string path;
     std::uint64_t bytes = 0;
+    std::filesystem::file_time_type written = {};
   };
   Status add_file(const std::string& path);
   Status check_index(const std::string& folder, const std::map<std::string, std::string>& index) const;

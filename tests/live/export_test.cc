@@ -1,6 +1,7 @@
 // A model goes out as transformers reads it, and comes in again.
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 
 #include "tests/live/processes.h"
 
@@ -75,6 +76,32 @@ TEST_F(ExportTest, WhatCannotBeExportedIsNamed) {
   EXPECT_EQ(run(swarm_, {"export", swarm_.path("saved"), swarm_.path("out"), "--tokenizer", run_file_}), 65)
       << "no tokenizer.json";
   EXPECT_EQ(run(swarm_, {"export", swarm_.path("saved"), swarm_.path("out"), "--dtype", "int8"}), 64);
+}
+
+TEST_F(ExportTest, ARunWhosePeersHaveItsStatesNeedsItsFolderNoMore) {
+  ASSERT_EQ(run(swarm_, {"export", swarm_.path("saved"), swarm_.path("out")}), 0) << swarm_.errors("shoal");
+  swarm_.launch(swarm_.write_file("again.toml", run_from("out", "torch")));
+  swarm_.join("a");
+  ASSERT_EQ(swarm_.exit_code("launch"), 0) << swarm_.errors("launch");
+  std::filesystem::remove_all(swarm_.path("out"));
+  const std::vector<std::string> resume = {"launch", "--resume", swarm_.path("run"), "--no-dht"};
+  EXPECT_EQ(run(swarm_, resume), 66) << swarm_.errors("shoal");
+  std::string kept = ScratchFolder::read(swarm_.path("run/run.toml"));
+  const std::size_t from = kept.find("from = ");
+  kept.erase(from, kept.find('\n', from) + 1 - from);
+  const std::string without = swarm_.write_file("run/run.toml", kept);
+  EXPECT_EQ(run(swarm_, resume), 0) << swarm_.errors("shoal");
+  EXPECT_NE(swarm_.errors("shoal").find("goes on without the folder"), std::string::npos) << swarm_.errors("shoal");
+  EXPECT_EQ(run(swarm_, {"launch", without, "--dir", swarm_.path("new"), "--no-dht"}), 65) << "nobody has a state";
+}
+
+TEST_F(ExportTest, WhatNoTextCanComeFromIsNamed) {
+  for (const std::string& source : {run_file_, swarm_.path("nothing"), std::string()}) {
+    EXPECT_EQ(run(swarm_, {"generate", source, "--prompt", "a"}), 66) << source;
+    EXPECT_NE(swarm_.errors("shoal").find("neither a folder nor a ticket"), std::string::npos) << source;
+  }
+  for (const std::string option : {"--temperature", "--top-p", "--patience"})
+    EXPECT_EQ(run(swarm_, {"generate", swarm_.path("saved"), "--prompt", "a", option, "nan"}), 64) << option;
 }
 
 TEST_F(ExportTest, AnExecutorWithoutAModelBeginsFromNone) {

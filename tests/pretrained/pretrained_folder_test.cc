@@ -165,6 +165,22 @@ TEST(PretrainedFolderTest, RefusesATruncatedFileAtEveryLengthAndOneThatShrinksLa
   EXPECT_EQ(read.code(), ErrorCode::kCorrupt);
 }
 
+TEST(PretrainedFolderTest, RefusesAFileThatWasWrittenAnewSinceItWasOpened) {
+  FolderWriter folder("anew");
+  folder.config(llama_json());
+  folder.single(FolderWriter::tensors_of(model_of(llama_json()), StoredType::kF32));
+  const auto opened = PretrainedFolder::open(folder.path());
+  ASSERT_TRUE(opened.ok());
+  const StageSpec spec = split_model(opened->model(), 1)->front();
+  std::vector<float> arena(parameter_count(spec));
+  EXPECT_TRUE(opened->read_stage(spec, arena).ok());
+  const auto path = folder.file("model.safetensors");
+  std::filesystem::last_write_time(path, std::filesystem::last_write_time(path) + std::chrono::seconds(1));
+  const Status read = opened->read_stage(spec, arena);
+  ASSERT_FALSE(read.ok());
+  EXPECT_SAYS(read.error(), "has changed since it was opened. HINT: ");
+}
+
 TEST(PretrainedFolderTest, NamesWhatTheFolderLacks) {
   FolderWriter folder("lacks");
   EXPECT_EQ(error_of(folder).code, ErrorCode::kMissing);
