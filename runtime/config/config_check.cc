@@ -60,8 +60,7 @@ Status check_executor(const RunConfig& c, const std::string& origin) {
 
 // What measures a swarm has no model's parameters that could be given away.
 Status check_first_weights(const RunConfig& c, const std::string& origin) {
-  if (c.model.from.empty() && c.model.weights.empty()) return {};
-  if (c.executor.kind != ExecutorKind::kTorch)
+  if (!c.model.from.empty() && c.executor.kind != ExecutorKind::kTorch)
     return input_error(origin + ": [model] from is of [executor] kind = \"torch\" alone: leave one of them out");
   if (c.model.weights.empty() || c.model.weights.size() == c.pipeline.stages) return {};
   return input_error(origin + ": [model] weights lists " + std::to_string(c.model.weights.size()) + " digests for " +
