@@ -53,4 +53,5 @@ def main():
     print(f"{len(text) / 1e6 / took:.3f} {'different' if difference else 'equal'} {difference}")
 
 
-main()
+if __name__ == "__main__":
+    main()

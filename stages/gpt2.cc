@@ -82,13 +82,10 @@ Status check(const ModelSpec& model) {
   return Status::success();
 }
 
-// What the loader would else take from GPT-2 itself (a head tied to the embedding, another vocabulary, dropout, ids of
-// special tokens) is named.
+// What the loader would else take from GPT-2 itself, such as dropout, is named.
 std::vector<std::pair<std::string_view, std::string>> architecture(const ModelSpec& model) {
   return {{"architectures", "[\"GPT2LMHeadModel\"]"},
           {"model_type", "\"gpt2\""},
-          {"torch_dtype", "\"float32\""},
-          {"vocab_size", std::to_string(model.vocabulary)},
           {"n_positions", std::to_string(model.context_length())},
           {"n_embd", std::to_string(model.dim)},
           {"n_layer", std::to_string(model.layers)},
@@ -96,15 +93,12 @@ std::vector<std::pair<std::string_view, std::string>> architecture(const ModelSp
           {"n_inner", std::to_string(inner_of(model))},
           {"activation_function", "\"gelu_pytorch_tanh\""},
           {"layer_norm_epsilon", json_number(model.norm_epsilon)},
-          {"tie_word_embeddings", "false"},
           {"scale_attn_weights", "true"},
           {"scale_attn_by_inverse_layer_idx", "false"},
           {"reorder_and_upcast_attn", "false"},
           {"resid_pdrop", "0.0"},
           {"embd_pdrop", "0.0"},
-          {"attn_pdrop", "0.0"},
-          {"bos_token_id", "null"},
-          {"eos_token_id", "null"}};
+          {"attn_pdrop", "0.0"}};
 }
 
 }  // namespace

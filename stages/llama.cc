@@ -129,9 +129,7 @@ std::vector<std::pair<std::string_view, std::string>> architecture(const ModelSp
   const PythonClass& python = class_of(model.extras);
   return {{"architectures", "[" + json_string(python.architecture) + "]"},
           {"model_type", json_string(python.model_type)},
-          {"torch_dtype", "\"float32\""},
           {"dtype", "\"float32\""},
-          {"vocab_size", std::to_string(model.vocabulary)},
           {"max_position_embeddings", std::to_string(model.context_length())},
           {"hidden_size", std::to_string(model.dim)},
           {"intermediate_size", std::to_string(inner_of(model))},
@@ -147,10 +145,7 @@ std::vector<std::pair<std::string_view, std::string>> architecture(const ModelSp
           {"attention_bias", "false"},
           {"mlp_bias", "false"},
           {"attention_dropout", "0.0"},
-          {"use_sliding_window", "false"},
-          {"tie_word_embeddings", "false"},
-          {"bos_token_id", "null"},
-          {"eos_token_id", "null"}};
+          {"use_sliding_window", "false"}};
 }
 
 }  // namespace

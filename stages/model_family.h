@@ -73,7 +73,7 @@ struct FamilyRow {
   std::uint64_t (*layer_kept)(const ModelSpec& model);
   // What the common checks of split_model() do not see. ERRORS: kInput.
   Status (*check)(const ModelSpec& model);
-  // The entries of config.json, from which Python's transformers takes the architecture: key, value as JSON.
+  // Its entries of config.json (architecture_of()): key, value as JSON.
   std::vector<std::pair<std::string_view, std::string>> (*architecture)(const ModelSpec& model);
   // In front of all names but the head's where that class wrote them itself; it reads names with and without.
   std::string_view body_prefix = "";

@@ -203,9 +203,19 @@ Bytes index_file(const std::vector<StageSpec>& specs) {
   return Bytes::copy_of(std::string_view(json + "\n}}\n"));
 }
 
+std::vector<std::pair<std::string_view, std::string>> architecture_of(const ModelSpec& model) {
+  auto entries = row_of(model.family).architecture(model);
+  entries.insert(entries.end(), {{"torch_dtype", "\"float32\""},
+                                 {"vocab_size", std::to_string(model.vocabulary)},
+                                 {"tie_word_embeddings", "false"},
+                                 {"bos_token_id", "null"},
+                                 {"eos_token_id", "null"}});
+  return entries;
+}
+
 Bytes architecture_file(const ModelSpec& model) {
   std::string json = "{";
-  for (const auto& [key, value] : row_of(model.family).architecture(model))
+  for (const auto& [key, value] : architecture_of(model))
     json += std::string(json.size() > 1 ? "," : "") + "\n  \"" + std::string(key) + "\": " + value;
   return Bytes::copy_of(std::string_view(json + "\n}\n"));
 }

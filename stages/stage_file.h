@@ -7,6 +7,8 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "common/bytes.h"
@@ -24,6 +26,9 @@ std::vector<Bytes> stage_file_parts(const StageSpec& spec, std::span<const float
 // Which tensor lies in which file, and the bytes of all.
 Bytes index_file(const std::vector<StageSpec>& specs);
 
+// The entries of config.json, from which Python's transformers takes the architecture: key, value as JSON. The
+// family's, and those that every model has alike.
+std::vector<std::pair<std::string_view, std::string>> architecture_of(const ModelSpec& model);
 // config.json, which describes the model to Python's transformers.
 Bytes architecture_file(const ModelSpec& model);
 

@@ -70,15 +70,7 @@ at::Tensor orthogonalised(const at::Tensor& matrix) {
 
 // Columns [first, first + T) of (B, T + 1) tokens as int64 (B, T) on the host.
 at::Tensor token_columns(const HostTensor& tokens, std::int64_t first) {
-  const std::int64_t rows = tokens.shape[0], width = tokens.shape[1];
-  at::Tensor out = at::empty({rows, width - 1}, at::TensorOptions().dtype(at::kLong));
-  auto* values = static_cast<std::int64_t*>(out.data_ptr());
-  for (std::int64_t row = 0; row < rows; ++row) {
-    for (std::int64_t column = 0; column + 1 < width; ++column) {
-      *values++ = id_at(tokens.bytes, tokens.dtype, static_cast<std::size_t>(row * width + column + first));
-    }
-  }
-  return out;
+  return ids_of(tokens).narrow(1, first, tokens.shape[1] - 1).contiguous();
 }
 
 }  // namespace

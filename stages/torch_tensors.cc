@@ -1,6 +1,7 @@
 #include "stages/torch_tensors.h"
 
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 
 #include <algorithm>
@@ -16,6 +17,14 @@ HostTensor host_tensor_of(const at::Tensor& values) {
   const auto owner = std::make_shared<at::Tensor>(values.detach().cpu().contiguous());
   const std::span<const float> floats = floats_of(*owner);
   return {DType::kF32, Shape(owner->sizes().begin(), owner->sizes().end()), Bytes::wrap(owner, bytes_of(floats))};
+}
+
+at::Tensor ids_of(const HostTensor& tokens) {
+  at::Tensor ids = at::empty(tokens.shape, at::TensorOptions().dtype(at::kLong));
+  auto* values = static_cast<std::int64_t*>(ids.data_ptr());
+  for (std::size_t i = 0; i < static_cast<std::size_t>(ids.numel()); ++i)
+    values[i] = id_at(tokens.bytes, tokens.dtype, i);
+  return ids;
 }
 
 at::Tensor on_device(const HostTensor& tensor, const c10::Device& device) {

@@ -20,6 +20,8 @@ namespace shoal {
 std::span<const float> floats_of(const at::Tensor& tensor);
 // Shares the tensor's memory, which must not be written any more.
 HostTensor host_tensor_of(const at::Tensor& values);
+// Ids (holds_ids) as int64 of the same shape, on the host.
+at::Tensor ids_of(const HostTensor& tokens);
 // On the host it shares the tensor's memory.
 at::Tensor on_device(const HostTensor& tensor, const c10::Device& device);
 

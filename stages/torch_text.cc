@@ -2,7 +2,6 @@
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/empty.h>
 
 #include <cmath>
 
@@ -13,14 +12,6 @@
 
 namespace shoal {
 namespace {
-
-at::Tensor ids_of(const HostTensor& tokens) {
-  at::Tensor ids = at::empty(tokens.shape, at::TensorOptions().dtype(at::kLong));
-  auto* values = static_cast<std::int64_t*>(ids.data_ptr());
-  for (std::size_t i = 0; i < static_cast<std::size_t>(ids.numel()); ++i)
-    values[i] = id_at(tokens.bytes, tokens.dtype, i);
-  return ids;
-}
 
 Status check_text_values(std::span<const float> values, const char* role) { return check_finite(values, {}, role); }
 

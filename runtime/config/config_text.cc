@@ -130,7 +130,9 @@ Status assign(const OptionRow& row, const toml::node& node, std::vector<double>*
   return {};
 }
 
-Status assign(const OptionRow& row, const toml::node& node, std::vector<PeerId>* out) {
+// 32 bytes each, as hex digits. `hint` follows what is wrong with one.
+template <class Key>
+Status assign_keys(const OptionRow& row, const toml::node& node, std::vector<Key>* out, const std::string& hint) {
   const toml::array* list = node.as_array();
   if (list == nullptr) return wrong_type(row);
   SHOAL_TRY(check_bound(row, static_cast<double>(list->size()), " items"));
@@ -139,26 +141,17 @@ Status assign(const OptionRow& row, const toml::node& node, std::vector<PeerId>*
     const auto value = item.value<std::string>();
     if (!value) return wrong_type(row);
     const auto key = parse_hex32(*value);
-    if (!key.ok())
-      return input_error(name_of(row) + ": " + key.error().message + " (`shoal key` prints a machine's key)");
-    out->push_back(PeerId{key.value()});
+    if (!key.ok()) return input_error(name_of(row) + ": " + key.error().message + hint);
+    out->push_back(Key{key.value()});
   }
   return {};
 }
 
+Status assign(const OptionRow& row, const toml::node& node, std::vector<PeerId>* out) {
+  return assign_keys(row, node, out, " (`shoal key` prints a machine's key)");
+}
 Status assign(const OptionRow& row, const toml::node& node, std::vector<Digest>* out) {
-  const toml::array* list = node.as_array();
-  if (list == nullptr) return wrong_type(row);
-  SHOAL_TRY(check_bound(row, static_cast<double>(list->size()), " items"));
-  out->clear();
-  for (const toml::node& item : *list) {
-    const auto value = item.value<std::string>();
-    if (!value) return wrong_type(row);
-    const auto digest = parse_hex32(*value);
-    if (!digest.ok()) return input_error(name_of(row) + ": " + digest.error().message);
-    out->push_back(Digest{digest.value()});
-  }
-  return {};
+  return assign_keys(row, node, out, "");
 }
 
 Status assign(const OptionRow& row, const toml::node& node, TextsSlot out) {

@@ -1,7 +1,6 @@
 #include "runtime/launch/launch.h"
 
 #include "common/crypto/hash.h"
-#include "common/log.h"
 #include "common/trainer_id.h"
 #include "runtime/launch/parked_text.h"
 #include "runtime/plan/flight_plan.h"
@@ -114,13 +113,13 @@ void Launch::begin() {
 
 // What it gives to others beside microbatches: the first weights to peers, and texts to people.
 void Launch::make_givers() {
-  const auto send_frames = [this](const PeerId& to, Message message, std::vector<Bytes> frames) {
-    if (const auto sent = transport_->send(to, std::move(message), std::move(frames)); !sent.ok())
-      log_debug("not sent: ", sent.error().message);
-  };
   if (env_.first != nullptr)
     first_weights_ = std::make_unique<FirstWeights>(
-        FirstWeights::Environment{.first = *env_.first, .run_aside = env_.run_aside, .send = send_frames});
+        FirstWeights::Environment{.first = *env_.first,
+                                  .run_aside = env_.run_aside,
+                                  .send = [this](const PeerId& to, Message message, std::vector<Bytes> frames) {
+                                    send(to, std::move(message), std::move(frames));
+                                  }});
   const RunConfig& config = options_.config;
   if (config.report.sample_every == 0 || env_.code == nullptr) return;
   auto specs = split_model(config.model_spec(), config.pipeline.stages, config.pipeline.layers_per_stage);

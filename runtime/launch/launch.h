@@ -61,6 +61,7 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   Status open_parts();
   void begin();
   void make_givers();
+  void send(const PeerId& peer, Message message, std::vector<Bytes> frames);
 
   // Transport::Listener
   void on_link_up(const Remote& remote) override;
@@ -68,7 +69,7 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   void on_message(const Remote& remote, Message message, TransferId transfer, std::uint64_t frame_bytes) override;
   void on_frames(const Remote& remote, TransferId transfer, Result<std::vector<Bytes>> frames) override;
   // AuthorityPort
-  void send(const PeerId& peer, Message message) override;
+  void send(const PeerId& peer, Message message) override { send(peer, std::move(message), {}); }
   std::vector<std::uint8_t> sign(ByteView body) override;
   void fence(const Session& session) override;
   std::string other_host(const PeerId& peer) const override { return transport_->other_host(peer); }

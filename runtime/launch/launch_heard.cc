@@ -134,8 +134,8 @@ void Launch::on_frames(const Remote& remote, TransferId transfer, Result<std::ve
 
 // ---- the authority's port ----
 
-void Launch::send(const PeerId& peer, Message message) {
-  if (const auto sent = transport_->send(peer, std::move(message)); !sent.ok())
+void Launch::send(const PeerId& peer, Message message, std::vector<Bytes> frames) {
+  if (const auto sent = transport_->send(peer, std::move(message), std::move(frames)); !sent.ok())
     log_debug("not sent: ", sent.error().message);
 }
 

@@ -85,7 +85,7 @@ Status finish_published_model(const std::string& folder, const std::vector<Stage
   SHOAL_CHECK(!specs.empty());
   const ModelSpec& model = specs.front().model;
   Json config = Json::object();
-  for (const auto& [key, value] : row_of(model.family).architecture(model)) config[key] = Json::parse(value);
+  for (const auto& [key, value] : architecture_of(model)) config[key] = Json::parse(value);
   if (type == PublishedType::kBf16)
     for (const char* key : {"torch_dtype", "dtype"})
       if (config.contains(key)) config[key] = "bfloat16";

@@ -71,12 +71,15 @@ TEST(LiveEndsTest, AResultThatCannotBeWrittenIsNoSuccess) {
       << "an error keeps its own code";
 }
 
+// Returns when nobody reads stdout any more: a write into the pipe has failed.
+const std::string kReaderGone = "(trap '' PIPE; while echo; do :; done) 2>/dev/null; ";
+
 TEST(LiveEndsTest, AReaderWhoGoesAwayEndsNoTraining) {
   signal(SIGPIPE, SIG_DFL);  // a test whose parent ignores it hands its children that
   Processes swarm;
   const std::string run_file = swarm.write_run({.steps = 20}), code = swarm.path("code");
   EXPECT_EQ(run_in_shell(swarm,
-                         "{ sleep 0.5; \"$0\" \"$@\" 2>&1 >'" + swarm.path("out") + "'; echo $? >'" + code +
+                         "{ " + kReaderGone + "\"$0\" \"$@\" 2>&1 >'" + swarm.path("out") + "'; echo $? >'" + code +
                              "'; } | true; exit $(cat '" + code + "')",
                          {"solo", run_file, "--line-every", "0"}),
             0);
@@ -87,7 +90,8 @@ TEST(LiveEndsTest, ALaunchWhoseTicketNobodyReadsMakesNothing) {
   Processes swarm;
   const std::string run_file = swarm.write_run({.steps = 2}), code = swarm.path("code");
   EXPECT_EQ(
-      run_in_shell(swarm, "{ sleep 0.5; \"$0\" \"$@\"; echo $? >'" + code + "'; } | true; exit $(cat '" + code + "')",
+      run_in_shell(swarm,
+                   "{ " + kReaderGone + "\"$0\" \"$@\"; echo $? >'" + code + "'; } | true; exit $(cat '" + code + "')",
                    {"launch", run_file, "--dir", swarm.path("run"), "--listen", "127.0.0.1:0", "--no-dht"}),
       74);
   EXPECT_TRUE(says(swarm.errors("once"), "stdout cannot be written")) << swarm.errors("once");

@@ -78,8 +78,6 @@ TEST_F(StageFileTest, TheArchitectureIsNamedForOtherPrograms) {
   EXPECT_EQ(text, R"({
   "architectures": ["GPT2LMHeadModel"],
   "model_type": "gpt2",
-  "torch_dtype": "float32",
-  "vocab_size": 16,
   "n_positions": 4,
   "n_embd": 8,
   "n_layer": 3,
@@ -87,13 +85,15 @@ TEST_F(StageFileTest, TheArchitectureIsNamedForOtherPrograms) {
   "n_inner": 32,
   "activation_function": "gelu_pytorch_tanh",
   "layer_norm_epsilon": 1e-05,
-  "tie_word_embeddings": false,
   "scale_attn_weights": true,
   "scale_attn_by_inverse_layer_idx": false,
   "reorder_and_upcast_attn": false,
   "resid_pdrop": 0.0,
   "embd_pdrop": 0.0,
   "attn_pdrop": 0.0,
+  "torch_dtype": "float32",
+  "vocab_size": 16,
+  "tie_word_embeddings": false,
   "bos_token_id": null,
   "eos_token_id": null
 }

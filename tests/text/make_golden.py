@@ -4,11 +4,14 @@ import hashlib
 import json
 import os
 import struct
+import sys
 
 import tokenizers
 
-from mixed_text import MixedText, documents
-from trained_tokenizers import KINDS
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../bench"))
+from mixed_text import MixedText  # noqa: E402
+from package_tokenizer import documents  # noqa: E402
+from trained_tokenizers import KINDS  # noqa: E402
 
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "golden")
 SAMPLES = [

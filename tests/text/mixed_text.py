@@ -83,13 +83,3 @@ class MixedText:
         while len(out) < count:
             out += self.bytes_line()
         return bytes(out)
-
-
-def documents(text, size):
-    """The pieces in which both sides encode `text`: at least `size` bytes each, up to the end of a line."""
-    at = 0
-    while at < len(text):
-        end = text.find(b"\n", min(len(text), at + size - 1))
-        end = len(text) if end < 0 else end + 1
-        yield text[at:end].decode("utf-8", "replace")
-        at = end
