@@ -10,6 +10,7 @@
 #include "cli/executors.h"
 #include "cli/outcome.h"
 #include "cli/program.h"
+#include "cli/saved_states.h"
 #include "common/os/batch_work.h"
 #include "common/os/stop_signals.h"
 #include "common/status_line.h"
@@ -21,7 +22,7 @@ namespace shoal {
 namespace {
 
 struct EvalArguments {
-  std::string folder, text, tokenizer;
+  std::string folder, text, tokenizer, base;
   bool whole = false;
   ComputeOptions compute;
 };
@@ -93,7 +94,7 @@ int run(const EvalArguments& arguments, bool json) {
   if (!samples.ok()) return fail(samples.error());
   const auto bytes = bytes_of_targets(*samples, config->data.validation_samples, files);
   if (!bytes.ok()) return fail(bytes.error());
-  auto chain = StageChain::load(arguments.folder, executor_factory({}, arguments.compute));
+  auto chain = StageChain::load(arguments.folder, executor_factory({}, arguments.compute), arguments.base);
   if (!chain.ok()) return fail(chain.error());
   listen_for_stop();
   HeadwayMeter meter;
@@ -122,6 +123,7 @@ void add_eval(CLI::App& app, Program& program) {
       ->add_option("--tokenizer", arguments->tokenizer,
                    "the tokenizer.json that made the ids, for bits a byte (default: DIR/tokenizer.json, if there)")
       ->type_name("FILE");
+  add_base_option(*command, arguments->base);
   command->add_flag("--whole", arguments->whole,
                     "all of the text instead of its last tenth: a file of [data] validation");
   add_compute_options(*command, arguments->compute);

@@ -8,10 +8,14 @@
 
 #include "cli/outcome.h"
 #include "cli/program.h"
+#include "cli/saved_states.h"
 #include "common/log.h"
 #include "common/os/posix_file.h"
 #include "common/status_line.h"
+#include "runtime/solo/base_model.h"
 #include "runtime/solo/saved_model.h"
+#include "stages/adapters.h"
+#include "stages/pretrained/published_adapters.h"
 #include "stages/pretrained/published_model.h"
 #include "stages/stage_file.h"
 #include "text/tokenizer.h"
@@ -23,7 +27,7 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 struct ExportArguments {
-  std::string saved, folder, format = "hf", type = std::string(kPublishedTypeNames[0]), tokenizer;
+  std::string saved, folder, format = "hf", base, type = std::string(kPublishedTypeNames[0]), tokenizer;
 };
 
 // --tokenizer, or the one that was saved beside the model; empty: neither.
@@ -70,10 +74,23 @@ struct Exported {
   std::uint64_t parameters = 0;
 };
 
-Result<Exported> write_stages(const ExportArguments& arguments, PublishedType type) {
+// What is published of a stage: adapters are put into their base first.
+Result<LoadedStage> whole_stage(LoadedStage stage, const BaseModel& base) {
+  LoadedStage whole{.spec = base_of(stage.spec), .parameters = {}};
+  whole.parameters.resize(parameter_count(whole.spec));
+  SHOAL_TRY(base.read_stage(stage.spec, whole.parameters));
+  merge_adapters(stage.spec, stage.parameters, whole.parameters);
+  return whole;
+}
+
+Result<Exported> write_stages(const ExportArguments& arguments, const std::optional<BaseModel>& base,
+                              PublishedType type) {
   Exported exported;
   HeadwayMeter meter;
-  const Status written = read_stages(arguments.saved, [&](const LoadedStage& stage) -> Status {
+  const Status written = read_stages(arguments.saved, [&](LoadedStage stage) -> Status {
+    if (base) {
+      SHOAL_ASSIGN(stage, whole_stage(std::move(stage), *base));
+    }
     SHOAL_TRY(publish_stage(arguments.folder, stage.spec, stage.parameters, type));
     exported.specs.push_back(stage.spec);
     exported.parameters += stage.parameters.size();
@@ -85,9 +102,40 @@ Result<Exported> write_stages(const ExportArguments& arguments, PublishedType ty
   return exported;
 }
 
+PublishedType type_of(const ExportArguments& arguments) {
+  return static_cast<PublishedType>(std::ranges::find(kPublishedTypeNames, arguments.type) -
+                                    std::begin(kPublishedTypeNames));
+}
+
+// A folder of transformers, in which adapters are merged.
+Result<Exported> export_whole(const ExportArguments& arguments, const RunConfig& config) {
+  SHOAL_ASSIGN(const auto base, BaseModel::beside(arguments.saved, config.model, arguments.base));
+  SHOAL_TRY(begin_published_model(arguments.folder));
+  TextEnds ends;
+  if (const std::string tokenizer = tokenizer_path(arguments); !tokenizer.empty()) {
+    SHOAL_ASSIGN(ends, write_tokenizer(arguments.folder, tokenizer, config));
+  }
+  SHOAL_ASSIGN(Exported exported, write_stages(arguments, base, type_of(arguments)));
+  SHOAL_TRY(finish_published_model(arguments.folder, exported.specs, type_of(arguments), ends));
+  return exported;
+}
+
+// A folder of peft.
+Result<Exported> export_adapters(const ExportArguments& arguments, const RunConfig& config) {
+  if (!has_adapters(config.model))
+    return make_error(ErrorCode::kInput, arguments.saved + " holds a whole model, and no adapters. HINT: --format hf");
+  SHOAL_ASSIGN(const std::vector<LoadedStage> stages, load_model(arguments.saved));
+  SHOAL_TRY(begin_published_model(arguments.folder));
+  SHOAL_TRY(publish_adapters(arguments.folder, stages, arguments.base));
+  Exported exported;
+  for (const LoadedStage& stage : stages) {
+    exported.specs.push_back(stage.spec);
+    exported.parameters += stage.parameters.size();
+  }
+  return exported;
+}
+
 Result<Exported> export_saved(const ExportArguments& arguments) {
-  const auto type = static_cast<PublishedType>(std::ranges::find(kPublishedTypeNames, arguments.type) -
-                                               std::begin(kPublishedTypeNames));
   std::error_code failure;
   if (!fs::exists(fs::path(arguments.saved) / kSavedConfigName, failure))
     return make_error(ErrorCode::kMissing,
@@ -96,30 +144,23 @@ Result<Exported> export_saved(const ExportArguments& arguments) {
                           "makes one");
   SHOAL_TRY(check_saved_model(arguments.saved));
   SHOAL_ASSIGN(const RunConfig config, load_saved_config(arguments.saved));
-  SHOAL_TRY(begin_published_model(arguments.folder));
-  TextEnds ends;
-  if (const std::string tokenizer = tokenizer_path(arguments); !tokenizer.empty()) {
-    SHOAL_ASSIGN(ends, write_tokenizer(arguments.folder, tokenizer, config));
-  }
-  SHOAL_ASSIGN(Exported exported, write_stages(arguments, type));
-  SHOAL_TRY(finish_published_model(arguments.folder, exported.specs, type, ends));
-  return exported;
+  return arguments.format == "peft" ? export_adapters(arguments, config) : export_whole(arguments, config);
 }
 
 int run(const ExportArguments& arguments, bool json) {
   const auto exported = export_saved(arguments);
   if (!exported.ok()) return fail(exported.error());
-  const Json out = {{"schema", "shoal.export/1"},
-                    {"out", arguments.folder},
-                    {"dtype", arguments.type},
-                    {"stages", exported->specs.size()},
-                    {"parameters", exported->parameters}};
+  const Json out = {{"schema", "shoal.export/1"},       {"out", arguments.folder},
+                    {"format", arguments.format},       {"dtype", arguments.type},
+                    {"stages", exported->specs.size()}, {"parameters", exported->parameters}};
   if (json) {
     std::printf("%s\n", out.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
   } else {
-    std::printf("%s has the model, %llu parameters in %s; from_pretrained of transformers reads it\n",
-                printable(arguments.folder).c_str(), static_cast<unsigned long long>(exported->parameters),
-                arguments.type.c_str());
+    const bool peft = arguments.format == "peft";
+    std::printf("%s has the %s, %llu parameters in %s; from_pretrained of %s reads it\n",
+                printable(arguments.folder).c_str(), peft ? "adapters" : "model",
+                static_cast<unsigned long long>(exported->parameters), arguments.type.c_str(),
+                peft ? "peft's PeftModel" : "transformers");
   }
   return kExitOk;
 }
@@ -131,7 +172,11 @@ void add_export(CLI::App& app, Program& program) {
   auto arguments = std::make_shared<ExportArguments>();
   command->add_option("saved", arguments->saved, "the folder of --save")->required()->type_name("SAVED");
   command->add_option("dir", arguments->folder, "write the model here")->required()->type_name("DIR");
-  command->add_option("--format", arguments->format, "of the folder (default: hf)")->check(CLI::IsMember({"hf"}));
+  command
+      ->add_option("--format", arguments->format,
+                   "hf: the model, for transformers; peft: adapters alone, for peft (default: hf)")
+      ->check(CLI::IsMember({"hf", "peft"}));
+  add_base_option(*command, arguments->base);
   command->add_option("--dtype", arguments->type, "of the weights: fp32 or bf16 (default: fp32)")
       ->check(CLI::IsMember({"fp32", "bf16"}));
   command

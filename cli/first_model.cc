@@ -3,13 +3,19 @@
 #include "cli/outcome.h"
 #include "common/log.h"
 #include "common/status_line.h"
+#include "stages/adapters.h"
 
 namespace shoal {
 namespace {
 
 // A run that peers have the states of goes on without the folder that it began from.
 Status check_weights_without_folder(const RunConfig& config, bool resume) {
-  if (config.model.weights.empty()) return {};
+  if (config.model.weights.empty()) {
+    if (!has_adapters(config.model)) return {};
+    return make_error(ErrorCode::kInput,
+                      "[model] lora_rank trains adapters beside a model that exists. HINT: give [model] from = "
+                      "\"FOLDER\"");
+  }
   if (!resume)
     return make_error(ErrorCode::kInput,
                       "[model] weights names the digests of a model that the run begins from, and no folder has it. "
@@ -28,17 +34,18 @@ Result<std::unique_ptr<FirstModel>> FirstModel::open(RunConfig& config, bool res
   }
   SHOAL_ASSIGN(PretrainedFolder folder, PretrainedFolder::open(config.model.from));
   for (const std::string& note : folder.notes()) log_info(note);
-  std::unique_ptr<FirstModel> model(new FirstModel(std::move(folder)));
   SHOAL_ASSIGN(auto specs, split_model(config.model_spec(), config.pipeline.stages, config.pipeline.layers_per_stage));
+  for (StageSpec& spec : specs) spec = base_of(std::move(spec));
   const auto measured = [&meter](std::uint64_t done, std::uint64_t of) {
     show_headway(meter, {.what = "reading the model", .done = done, .total = of});
   };
-  SHOAL_ASSIGN(model->states_, measure_first_states(std::move(specs), model->folder_, measured));
+  SHOAL_ASSIGN(FirstStates states,
+               measure_first_states(std::move(specs), std::make_shared<PretrainedFolder>(std::move(folder)), measured));
   end_status();
   std::vector<Digest> digests;
-  for (const FirstState& state : model->states_.states) digests.push_back(state.digest);
+  for (const FirstStates::Part& part : states.parts) digests.push_back(part.state.digest);
   if (!resume) config.model.weights = digests;
-  if (config.model.weights == digests) return model;
+  if (config.model.weights == digests) return std::unique_ptr<FirstModel>(new FirstModel(std::move(states)));
   return make_error(ErrorCode::kInput, config.model.from +
                                            " holds other weights than the run began with. HINT: give it the folder "
                                            "that it had");

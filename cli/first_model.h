@@ -1,12 +1,12 @@
 #pragma once
 // The model that a launched run begins from, [model] from: opened, and measured stage by stage.
-// Owns the folder. Immutable; thread-safe.
+// Owns the folder, and with adapters it is that of their base. Immutable; thread-safe.
 #include <memory>
 
 #include "events/headway.h"
 #include "runtime/config/config.h"
-#include "runtime/launch/first_weights.h"
 #include "stages/pretrained/pretrained_folder.h"
+#include "state/first_weights.h"
 
 namespace shoal {
 
@@ -20,9 +20,8 @@ class FirstModel {
   const FirstStates& states() const { return states_; }
 
  private:
-  explicit FirstModel(PretrainedFolder folder) : folder_(std::move(folder)) {}
-  PretrainedFolder folder_;
-  FirstStates states_;  // refers to the folder
+  explicit FirstModel(FirstStates states) : states_(std::move(states)) {}
+  FirstStates states_;
 };
 
 }  // namespace shoal

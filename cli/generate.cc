@@ -10,6 +10,7 @@
 #include "cli/live.h"
 #include "cli/outcome.h"
 #include "cli/program.h"
+#include "cli/saved_states.h"
 #include "cli/text_codes.h"
 #include "common/log.h"
 #include "common/os/batch_work.h"
@@ -26,7 +27,7 @@ namespace shoal {
 namespace {
 
 struct GenerateArguments {
-  std::string source, tokenizer;
+  std::string source, tokenizer, base;
   GenerateOptions options;
   ComputeOptions compute;
   bool own_key = false;
@@ -69,7 +70,7 @@ int run_here(const GenerateArguments& arguments, bool json) {
                                                     "\" is neither a folder nor a ticket. HINT: give the folder of "
                                                     "--save or of transformers, or what `shoal launch` printed"));
   begin_batch_work();
-  auto chain = StageChain::open(arguments.source, executor_factory({}, arguments.compute));
+  auto chain = StageChain::open(arguments.source, executor_factory({}, arguments.compute), arguments.base);
   if (!chain.ok()) return fail(chain.error());
   LocalText model(*chain);
   TextCodeNeed need{.of = arguments.source, .named = arguments.tokenizer, .folder = arguments.source};
@@ -194,6 +195,7 @@ void add_generate(CLI::App& app, Program& program) {
       ->add_option("--tokenizer", arguments->tokenizer,
                    "tokenizer.json of the model's ids (default: the folder's; bytes where there is none)")
       ->type_name("FILE");
+  add_base_option(*command, arguments->base);
   command->add_flag("--own-key", arguments->own_key,
                     "TICKET: with this machine's key, for a run that admits listed keys (default: a new one)");
   command

@@ -172,6 +172,7 @@ class JoinProgram final : private Peer::Owner {
                         .once = arguments_.once};
     options.device_memory = device_memory(device_name_);
     options.checkpoint_folders = checkpoint_folders_;
+    if (!home_->is_temporary()) options.base_folder = home_->path() + "/base";
     if (arguments_.stage >= 0) options.wish = StageId(static_cast<std::uint16_t>(arguments_.stage));
     PeerEnvironment environment{
         .loop = loop_,

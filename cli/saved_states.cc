@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -52,6 +53,11 @@ Status save_states(const std::string& folder, const RunConfig& config, const std
     stage_saved(spec.stage.value + std::uint64_t{1}, specs.size());
   }
   return finish_saved_model(folder, config, specs);
+}
+
+void add_base_option(CLI::App& command, std::string& base) {
+  command.add_option("--base", base, "of saved adapters: the folder of the model that they were trained beside")
+      ->type_name("FOLDER");
 }
 
 }  // namespace shoal

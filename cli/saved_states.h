@@ -8,6 +8,10 @@
 #include "common/bytes.h"
 #include "runtime/config/config.h"
 
+namespace CLI {
+class App;
+}
+
 namespace shoal {
 
 // --save with an executor that holds no model.
@@ -21,5 +25,8 @@ Status probe_save_folder(const std::string& folder);
 // `stage_saved` is told how many stages of how many are on the disk, after each.
 Status save_states(const std::string& folder, const RunConfig& config, const std::map<std::uint16_t, Bytes>& images,
                    const std::function<void(std::uint64_t done, std::uint64_t of)>& stage_saved);
+
+// --base FOLDER, of commands that read what --save wrote.
+void add_base_option(CLI::App& command, std::string& base);
 
 }  // namespace shoal

@@ -268,6 +268,7 @@ void Swarm::start_peer(HostedPeer& process) {
                       .wish = std::nullopt,
                       .device = "simulated",
                       .credits = options_.credits};
+  if (!options_.base_folder.empty()) options.base_folder = options_.base_folder + "/" + process.address;
   if (options_.checkpoints) options.checkpoint_folders = {"home"};
   process.peer = std::make_unique<Peer>(
       std::move(options),

@@ -39,6 +39,7 @@ struct SwarmOptions {
   std::size_t log_bytes_max = kLogBytesMax;
   std::size_t log_compact_bytes = kLogCompactBytes;
   bool keep_events = true;   // events() has them
+  std::string base_folder;   // each peer keeps the base of adapters in a folder of its own in it; empty: nowhere
   bool checkpoints = false;  // each peer has a disk of its own, which outlives its processes
   bool save = false;         // fetch the states at the end; answer_save() says what becomes of them
   std::map<std::string, std::string>* evidence = nullptr;  // borrowed: the event files by process, as of --events

@@ -1,5 +1,6 @@
 #pragma once
-// The flat float arrays of one stage, by role. All have the same length, parameter_count(spec), but kRuleState.
+// The flat float arrays of one stage, by role. All have the same length, parameter_count(spec), but kRuleState
+// and kBase.
 //
 // Beside every array travels a CountTag: the sum modulo 2^64 of count_tag(microbatch) over the gradients that went into
 // it. It is added, subtracted, reduced and reset by the code that does the same to the floats, so tags prove what was
@@ -26,6 +27,7 @@ enum class ArenaRole : std::uint8_t {
   kCandidateMoment1,
   kCandidateMoment2,
   kCandidateOuter,
+  kBase,       // what adapters stand beside, parameters of base_of(spec): given once, never written by training
   kRuleState,  // whatever an outer rule keeps (error feedback, ...)
   kCount_,
 };

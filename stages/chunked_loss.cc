@@ -16,17 +16,21 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// d(sum)/d(rows) and d(sum)/d(head); undefined unless wanted.
+// d(sum)/d(rows) and d(sum)/d(head); the head's is undefined where the head is not trained.
 struct Gradients {
   at::Tensor rows, head;
 };
 
 at::Tensor losses_of(const at::Tensor& rows, const at::Tensor& head, const at::Tensor& targets, std::int64_t piece,
                      Gradients* gradients) {
+  const bool trained = head.requires_grad();
   const at::NoGradGuard no_grad;
   const std::int64_t count = rows.size(0);
   at::Tensor losses = at::empty({count}, rows.options());
-  if (gradients != nullptr) *gradients = {at::empty_like(rows), at::zeros_like(head)};
+  if (gradients != nullptr) {
+    gradients->rows = at::empty_like(rows);
+    if (trained) gradients->head = at::zeros_like(head);
+  }
   for (std::int64_t first = 0; first < count; first += piece) {
     const std::int64_t some = std::min(piece, count - first);
     const at::Tensor part = rows.narrow(0, first, some), wanted = targets.narrow(0, first, some).unsqueeze(1);
@@ -37,7 +41,7 @@ at::Tensor losses_of(const at::Tensor& rows, const at::Tensor& head, const at::T
     values.exp_();
     values.scatter_add_(1, wanted, at::empty_like(wanted, values.options()).fill_(-1));
     gradients->rows.narrow(0, first, some).copy_(values.matmul(head));
-    gradients->head.addmm_(values.t(), part);
+    if (trained) gradients->head.addmm_(values.t(), part);
   }
   return losses;
 }
@@ -52,7 +56,7 @@ struct SumOfLosses : torch::autograd::Function<SumOfLosses> {
   }
   static variable_list backward(AutogradContext* context, const variable_list& outer) {
     const variable_list saved = context->get_saved_variables();
-    return {saved[0].mul(outer[0]), saved[1].mul(outer[0]), {}, {}, {}};
+    return {saved[0].mul(outer[0]), saved[1].defined() ? saved[1].mul(outer[0]) : at::Tensor(), {}, {}, {}};
   }
 };
 

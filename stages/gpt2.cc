@@ -112,6 +112,7 @@ constinit const FamilyRow kGpt2Family = {.embedding = embedding,
                                          .layer_kept = layer_kept,
                                          .check = check,
                                          .architecture = architecture,
+                                         .input_first = true,
                                          .body_prefix = "transformer."};
 
 }  // namespace shoal

@@ -11,14 +11,14 @@
 namespace shoal {
 namespace {
 
-using Weights = std::span<const at::Tensor>;
+using Weights = std::span<const Weight>;
 
 at::Tensor norm(const ModelSpec& model, const at::Tensor& x, Weights w) {
-  return at::layer_norm(x, {x.size(-1)}, w[0], w[1], model.norm_epsilon);
+  return at::layer_norm(x, {x.size(-1)}, *w[0], *w[1], model.norm_epsilon);
 }
 
 // x (N, in) -> (N, out)
-at::Tensor linear(const at::Tensor& x, Weights w) { return at::addmm(w[1], x, w[0]); }
+at::Tensor linear(const at::Tensor& x, Weights w) { return with_adapter(at::addmm(*w[1], x, *w[0]), x, w[0]); }
 
 // x (B, T, d) -> (B * T, d)
 at::Tensor attention(const at::Tensor& x, Weights w, std::int64_t heads, LayerCache* cache) {
@@ -36,7 +36,7 @@ TokenPlaces places(const ModelSpec&, std::int64_t first, std::int64_t, const at:
 // w: token table (V, d), position table (context, d).
 at::Tensor embed(const ModelSpec&, const at::Tensor& tokens, const TokenPlaces& at, Weights w) {
   SHOAL_CHECK_EQ(w.size(), 2u);
-  return at::embedding(w[0], tokens).add(w[1].narrow(0, at.first, tokens.size(1)));
+  return at::embedding(*w[0], tokens).add((*w[1]).narrow(0, at.first, tokens.size(1)));
 }
 
 // Pre-norm:  x += attention(norm(x));  x += mlp(norm(x)).  w: weight and bias of ln_1, c_attn, c_proj, ln_2, c_fc,

@@ -17,7 +17,7 @@
 namespace shoal {
 namespace {
 
-using Weights = std::span<const at::Tensor>;
+using Weights = std::span<const Weight>;
 
 // Zhang and Sennrich 2019, equation 4.
 at::Tensor norm(const ModelSpec& model, const at::Tensor& x, const at::Tensor& weight) {
@@ -31,15 +31,21 @@ class Taker {
   ~Taker() { SHOAL_CHECK(left_.empty()); }
   Taker(const Taker&) = delete;
   Taker& operator=(const Taker&) = delete;
-  const at::Tensor& next() {
-    const at::Tensor& first = left_.front();
+  const Weight& matrix() {
+    const Weight& first = left_.front();
     left_ = left_.subspan(1);
     return first;
   }
+  const at::Tensor& next() { return *matrix(); }
 
  private:
   Weights left_;
 };
+
+// x (N, in) -> (N, out)
+at::Tensor linear(const at::Tensor& x, const Weight& matrix, const at::Tensor& bias = {}) {
+  return with_adapter(at::linear(x, *matrix, bias), x, matrix);
+}
 
 // Su et al. 2021, equation 34, with the halves of a head as its pairs, as transformers lays them out.
 // x (B, H, T, w) -> the same.
@@ -69,7 +75,7 @@ TokenPlaces places(const ModelSpec& model, std::int64_t first, std::int64_t coun
 // w: token table (V, d).
 at::Tensor embed(const ModelSpec&, const at::Tensor& tokens, const TokenPlaces&, Weights w) {
   SHOAL_CHECK_EQ(w.size(), 1u);
-  return at::embedding(w[0], tokens);
+  return at::embedding(*w[0], tokens);
 }
 
 // x (B, T, d) -> (B * T, d)
@@ -78,9 +84,9 @@ at::Tensor attention(const ModelSpec& model, const at::Tensor& x, const TokenPla
   const std::int64_t b = x.size(0), t = x.size(1), width = model.width_of_head();
   const at::Tensor rows = x.view({b * t, x.size(2)});
   const auto projected = [&](std::int64_t heads) {
-    const at::Tensor& weight = w.next();
+    const Weight& matrix = w.matrix();
     const bool biased = model.extras == AttentionExtras::kQkvBias;
-    return at::linear(rows, weight, biased ? w.next() : at::Tensor()).view({b, t, heads, width});
+    return linear(rows, matrix, biased ? w.next() : at::Tensor()).view({b, t, heads, width});
   };
   at::Tensor q = projected(model.heads), k = projected(model.key_heads());
   const at::Tensor v = projected(model.key_heads());
@@ -90,7 +96,7 @@ at::Tensor attention(const ModelSpec& model, const at::Tensor& x, const TokenPla
   }
   const at::Tensor mixed = causal_attention(rotated(q.transpose(1, 2), places), rotated(k.transpose(1, 2), places),
                                             v.transpose(1, 2), cache);
-  return at::linear(mixed, w.next());
+  return linear(mixed, w.matrix());
 }
 
 // Pre-norm:  x += attention(norm(x));  x += down(silu(gate(norm(x))) * up(norm(x))), Shazeer 2020's SwiGLU.
@@ -100,15 +106,15 @@ at::Tensor layer(const ModelSpec& model, const at::Tensor& x, const TokenPlaces&
   const std::int64_t rows = x.size(0) * x.size(1), d = x.size(2);
   const at::Tensor attended = x.add(attention(model, norm(model, x, w.next()), places, w, cache).view_as(x));
   const at::Tensor normed = norm(model, attended, w.next()).view({rows, d});
-  const at::Tensor gate = at::silu(at::linear(normed, w.next()));
-  const at::Tensor wide = gate.mul(at::linear(normed, w.next()));
-  return attended.add(at::linear(wide, w.next()).view_as(x));
+  const at::Tensor gate = at::silu(linear(normed, w.matrix()));
+  const at::Tensor wide = gate.mul(linear(normed, w.matrix()));
+  return attended.add(linear(wide, w.matrix()).view_as(x));
 }
 
 // w: weight of the norm, head (V, d).
 at::Tensor final_norm(const ModelSpec& model, const at::Tensor& x, Weights w) {
   SHOAL_CHECK_EQ(w.size(), 2u);
-  return norm(model, x, w[0]).view({x.size(0) * x.size(1), x.size(2)});
+  return norm(model, x, *w[0]).view({x.size(0) * x.size(1), x.size(2)});
 }
 
 }  // namespace

@@ -42,6 +42,10 @@ struct ModelSpec {
   // llama: {factor, low_freq_factor, high_freq_factor, original positions} of Llama 3's scaling; empty: none.
   std::vector<double> rope_scaling{};
   AttentionExtras extras = AttentionExtras::kNone;
+  // Adapters (stages/adapters.h): the rank of each, 0: none, and all parameters are trained.
+  std::uint32_t lora_rank = 0;
+  double lora_alpha = 0;                    // 0: twice the rank
+  std::vector<std::string> lora_targets{};  // last words of the names of matrices, "q_proj"; empty: all of a layer
   auto operator<=>(const ModelSpec&) const = default;
 
   std::uint32_t context_length() const { return context == 0 ? positions : context; }
@@ -75,6 +79,8 @@ struct FamilyRow {
   Status (*check)(const ModelSpec& model);
   // Its entries of config.json (architecture_of()): key, value as JSON.
   std::vector<std::pair<std::string_view, std::string>> (*architecture)(const ModelSpec& model);
+  // Whether its layers' matrices are (in, out), as x W; else they are (out, in), as x W^T.
+  bool input_first = false;
   // In front of all names but the head's where that class wrote them itself; it reads names with and without.
   std::string_view body_prefix = "";
 };

@@ -10,6 +10,7 @@
 #include "common/check.h"
 #include "common/os/posix_file.h"
 #include "kernels/accumulate.h"
+#include "stages/adapters.h"
 #include "stages/json_text.h"
 #include "stages/safetensors.h"
 
@@ -34,6 +35,9 @@ void for_each_extra(const Each& each) {
   each("shoal.rope_theta", &ModelSpec::rope_theta);
   each("shoal.rope_scaling", &ModelSpec::rope_scaling);
   each("shoal.attention", &ModelSpec::extras);
+  each("shoal.lora_rank", &ModelSpec::lora_rank);
+  each("shoal.lora_alpha", &ModelSpec::lora_alpha);
+  each("shoal.lora_targets", &ModelSpec::lora_targets);
 }
 
 std::string text_of(std::uint32_t value) { return std::to_string(value); }
@@ -42,6 +46,11 @@ std::string text_of(AttentionExtras extras) { return std::string(kExtrasNames[st
 std::string text_of(const std::vector<double>& values) {
   std::string text;
   for (const double value : values) text += (text.empty() ? "" : ",") + json_number(value);
+  return text;
+}
+std::string text_of(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ",") + word;
   return text;
 }
 
@@ -91,6 +100,11 @@ bool read_text(std::string_view text, std::vector<double>& out) {
     at = end + 1;
   }
   return out.size() <= 4;
+}
+bool read_text(std::string_view text, std::vector<std::string>& out) {
+  for (std::size_t at = 0; at <= text.size(); at = std::min(text.find(',', at), text.size()) + 1)
+    out.emplace_back(text.substr(at, text.find(',', at) - at));
+  return true;  // split_model() judges the words
 }
 bool read_text(std::string_view text, AttentionExtras& out) {
   const auto* name = std::ranges::find(kExtrasNames, text);
@@ -257,7 +271,9 @@ Status save_stage(const std::string& directory, const StageSpec& spec, std::span
 Status save_index(const std::string& directory, const std::vector<StageSpec>& specs) {
   SHOAL_CHECK(!specs.empty());
   SHOAL_TRY(replace_file((fs::path(directory) / kIndexFileName).string(), {index_file(specs)}));
-  return replace_file((fs::path(directory) / kArchitectureFileName).string(), {architecture_file(specs.front().model)});
+  const ModelSpec& model = specs.front().model;
+  if (has_adapters(model)) return {};
+  return replace_file((fs::path(directory) / kArchitectureFileName).string(), {architecture_file(model)});
 }
 
 Status read_stages(const std::string& directory, const std::function<Status(LoadedStage)>& take) {

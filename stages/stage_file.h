@@ -43,7 +43,8 @@ Result<LoadedStage> parse_stage_file(Bytes file);
 // Temporary file, fsync, rename, fsync of the directory. ERRORS: kMissing (no such folder), kIo (the path and the
 // system's reason).
 Status save_stage(const std::string& directory, const StageSpec& spec, std::span<const float> parameters);
-// Both files. REQUIRES: specs not empty.
+// Both files; adapters alone have no architecture, transformers would take them for the model. REQUIRES: specs not
+// empty.
 Status save_index(const std::string& directory, const std::vector<StageSpec>& specs);
 // The stages of a directory one after the other, each in memory only while `take` has it. ERRORS: load_model's, take's.
 Status read_stages(const std::string& directory, const std::function<Status(LoadedStage)>& take);

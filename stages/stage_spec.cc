@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "common/check.h"
+#include "stages/adapters.h"
 
 namespace shoal {
 namespace {
@@ -74,6 +75,7 @@ Status check_model(const ModelSpec& model, std::uint16_t stages) {
   if (model.inner > kExtentMax || model.head_width > kExtentMax)
     return refuse("model: inner or head_width is beyond " + std::to_string(kExtentMax));
   SHOAL_TRY(row_of(model.family).check(model));
+  SHOAL_TRY(check_adapters(model));
   if (stages == 0) return refuse("model: at least one stage is needed");
   if (stages > model.layers) {
     return refuse("model: " + std::to_string(stages) + " stages need at least as many layers, the model has " +
@@ -88,7 +90,9 @@ std::vector<ParameterSpec> parameters_of(const StageSpec& spec) {
   const FamilyRow& row = row_of(spec.model.family);
   std::vector<ParameterSpec> list;
   std::size_t offset = 0;
+  const bool adapted = has_adapters(spec.model);
   const auto append = [&](std::uint32_t part, std::vector<ParameterSpec> parameters) {
+    if (adapted) parameters = adapters_of(spec.model, parameters);
     for (ParameterSpec& parameter : parameters) {
       parameter.part = part;
       parameter.offset = offset;

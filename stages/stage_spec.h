@@ -21,7 +21,7 @@ struct StageSpec {
   auto operator<=>(const StageSpec&) const = default;
 };
 
-// In arena order. A split of the model into stages concatenates to the same list.
+// Those that are trained, in arena order. A split of the model into stages concatenates to the same list.
 std::vector<ParameterSpec> parameters_of(const StageSpec& spec);
 std::size_t parameter_count(const StageSpec& spec);  // floats, no padding
 

@@ -8,6 +8,7 @@
 #include <array>
 
 #include "common/check.h"
+#include "stages/adapters.h"
 
 namespace shoal {
 
@@ -26,6 +27,9 @@ struct TorchArena::Slots {
 TorchArena::TorchArena(const StageSpec& spec, const std::string& device)
     : size_(parameter_count(spec)), parameters_(parameters_of(spec)), slots_(new Slots{c10::Device(device), {}}) {
   on_host_ = slots_->device.is_cpu();
+  if (!has_adapters(spec.model)) return;
+  base_ = parameters_of(base_of(spec));
+  base_size_ = parameter_count(base_of(spec));
 }
 
 TorchArena::~TorchArena() = default;
@@ -40,8 +44,8 @@ TorchArena::Slot& TorchArena::slot(ArenaRole role) const {
 const at::Tensor& TorchArena::flat(ArenaRole role) {
   Slot& held = slot(role);
   if (!held.flat.defined()) {
-    held.flat =
-        at::zeros({static_cast<std::int64_t>(size_)}, at::TensorOptions().dtype(at::kFloat).device(slots_->device));
+    held.flat = at::zeros({static_cast<std::int64_t>(size_of(role))},
+                          at::TensorOptions().dtype(at::kFloat).device(slots_->device));
     if (on_host_) SHOAL_CHECK_EQ(reinterpret_cast<std::uintptr_t>(held.flat.data_ptr()) % kBufferAlignment, 0u);
   }
   return held.flat;
@@ -52,7 +56,7 @@ std::span<float> TorchArena::span(ArenaRole role) {
   Slot& held = slot(role);
   if (!on_host_ && !held.mirror.defined()) held.mirror = device_side.cpu();
   const at::Tensor& host_side = on_host_ ? device_side : held.mirror;
-  return {static_cast<float*>(host_side.data_ptr()), size_};
+  return {static_cast<float*>(host_side.data_ptr()), size_of(role)};
 }
 
 void TorchArena::pull(ArenaRole role) {
@@ -78,10 +82,11 @@ std::span<const at::Tensor> TorchArena::leaves(ArenaRole role) {
   const at::Tensor& whole = flat(role);
   Slot& held = slot(role);
   if (held.leaves.empty()) {
-    for (const ParameterSpec& parameter : parameters_) {
+    const bool trained = role != ArenaRole::kBase;
+    for (const ParameterSpec& parameter : trained ? parameters_ : base_) {
       const auto offset = static_cast<std::int64_t>(parameter.offset);
       at::Tensor leaf = whole.narrow(0, offset, element_count(parameter.shape)).view(parameter.shape).detach();
-      held.leaves.push_back(leaf.requires_grad_(true));
+      held.leaves.push_back(leaf.requires_grad_(trained));
     }
   }
   return held.leaves;

@@ -32,9 +32,10 @@ class TorchArena : public SwappableArena {
   void release(ArenaRole role) override;
   void swap_parameters() override;  // the parameter tensors of kCurrent and kOther trade places too
 
-  // (size()) f32 on the device.
+  // (size()) f32 on the device; kBase: that of the base.
   const at::Tensor& flat(ArenaRole role);
-  // One leaf per parameter of the stage, in arena order, reading the role's array; they require gradients.
+  // One leaf per parameter of the stage, in arena order, reading the role's array; they require gradients. kBase: per
+  // parameter of the base, and they require none.
   std::span<const at::Tensor> leaves(ArenaRole role);
   // How many references to the role's memory exist outside this arena: saved tensors of graphs. 0 when nobody else can
   // read it.
@@ -46,9 +47,10 @@ class TorchArena : public SwappableArena {
   struct Slot;
   struct Slots;
   Slot& slot(ArenaRole role) const;
+  std::size_t size_of(ArenaRole role) const { return role == ArenaRole::kBase ? base_size_ : size_; }
 
-  std::size_t size_;
-  std::vector<ParameterSpec> parameters_;
+  std::size_t size_, base_size_ = 0;  // floats
+  std::vector<ParameterSpec> parameters_, base_;
   bool on_host_;
   std::unique_ptr<Slots> slots_;
 };

@@ -85,6 +85,7 @@ TorchExecutor::TorchExecutor(const StageSpec& spec, const std::string& device, c
     : WindowedExecutor(spec),
       arena_(spec, device),
       parameters_(parameters_of(spec)),
+      weights_(spec),
       threads_(options.threads),
       host_math_(arena_.on_host() && !options.tensor_math) {
   use_threads();
@@ -120,7 +121,7 @@ Result<WindowedExecutor::Computed> TorchExecutor::run_layers(const StageInput& i
   graph->inputs.assign(leaves.begin(), leaves.end());
   const ModelSpec& model = spec().model;
   const TorchFamily& family = layers_of(model.family);
-  const auto part = [&](std::uint32_t number) { return part_of(parameters_, leaves, number); };
+  const auto part = [&](std::uint32_t number) { return weights_.of_part(arena_, weights, number); };
   const TokenPlaces places = family.places(model, 0, model.positions, arena_.flat(weights).options());
   at::Tensor x;
   if (spec().is_first()) {
@@ -139,7 +140,7 @@ Result<WindowedExecutor::Computed> TorchExecutor::run_layers(const StageInput& i
     const at::Tensor targets = token_columns(input.tokens, 1).to(arena_.device()).view({-1});
     at::Tensor of_rows;
     graph->output =
-        chunked_cross_entropy(family.final_norm(model, x, head), head.back(), targets, loss_rows(model), of_rows);
+        chunked_cross_entropy(family.final_norm(model, x, head), *head.back(), targets, loss_rows(model), of_rows);
     const at::Tensor losses = of_rows.cpu();  // so that the sum can be taken in double
     SHOAL_TRY(screen(floats_of(losses), input.microbatch, "loss"));
     for (const float loss : floats_of(losses)) computed.output.loss_sum += loss;

@@ -11,6 +11,7 @@
 
 #include "stages/adamw.h"
 #include "stages/torch_arena.h"
+#include "stages/torch_weights.h"
 #include "stages/windowed_executor.h"
 
 namespace shoal {
@@ -57,7 +58,8 @@ class TorchExecutor : public WindowedExecutor {
   void use_threads() const;
 
   TorchArena arena_;
-  std::vector<ParameterSpec> parameters_;
+  std::vector<ParameterSpec> parameters_;  // those that are trained
+  StageWeights weights_;
   int threads_;
   bool host_math_;
 };

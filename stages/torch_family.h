@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "stages/model_family.h"
+#include "stages/torch_weights.h"
 
 namespace at {
 class Tensor;
@@ -33,12 +33,12 @@ struct TorchFamily {
   TokenPlaces (*places)(const ModelSpec& model, std::int64_t first, std::int64_t count, const c10::TensorOptions& like);
   // (B, T) int64 tokens -> (B, T, d).
   at::Tensor (*embed)(const ModelSpec& model, const at::Tensor& tokens, const TokenPlaces& places,
-                      std::span<const at::Tensor> weights);
+                      std::span<const Weight> weights);
   // One layer, (B, T, d) -> (B, T, d). `cache`: null in training; else the tokens also attend to those that it holds.
   at::Tensor (*layer)(const ModelSpec& model, const at::Tensor& x, const TokenPlaces& places,
-                      std::span<const at::Tensor> weights, LayerCache* cache);
+                      std::span<const Weight> weights, LayerCache* cache);
   // The norm in front of the head, (B, T, d) -> (B * T, d). The head itself, (V, d), is the last of `weights`.
-  at::Tensor (*final_norm)(const ModelSpec& model, const at::Tensor& x, std::span<const at::Tensor> weights);
+  at::Tensor (*final_norm)(const ModelSpec& model, const at::Tensor& x, std::span<const Weight> weights);
 };
 
 extern const TorchFamily kGpt2Layers, kLlamaLayers;

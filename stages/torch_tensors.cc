@@ -4,7 +4,6 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 
-#include <algorithm>
 #include <memory>
 
 namespace shoal {
@@ -32,12 +31,6 @@ at::Tensor on_device(const HostTensor& tensor, const c10::Device& device) {
   auto* memory = const_cast<std::uint8_t*>(tensor.bytes.data());
   const at::Tensor host = at::from_blob(memory, tensor.shape, at::TensorOptions().dtype(at::kFloat));
   return device.is_cpu() ? host : host.to(device);
-}
-
-std::span<const at::Tensor> part_of(const std::vector<ParameterSpec>& parameters, std::span<const at::Tensor> weights,
-                                    std::uint32_t part) {
-  const auto found = std::ranges::equal_range(parameters, part, {}, &ParameterSpec::part);
-  return weights.subspan(static_cast<std::size_t>(found.begin() - parameters.begin()), found.size());
 }
 
 }  // namespace shoal

@@ -1,11 +1,8 @@
 #pragma once
 // Tensors of the library and of the host, to and fro. Internal to the files that see the library.
-#include <cstdint>
 #include <span>
-#include <vector>
 
 #include "common/tensor_view.h"
-#include "stages/model_family.h"
 
 namespace at {
 class Tensor;
@@ -24,9 +21,5 @@ HostTensor host_tensor_of(const at::Tensor& values);
 at::Tensor ids_of(const HostTensor& tokens);
 // On the host it shares the tensor's memory.
 at::Tensor on_device(const HostTensor& tensor, const c10::Device& device);
-
-// The weights of one part, of all those of a stage in arena order.
-std::span<const at::Tensor> part_of(const std::vector<ParameterSpec>& parameters, std::span<const at::Tensor> weights,
-                                    std::uint32_t part);
 
 }  // namespace shoal

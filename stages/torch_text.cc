@@ -23,7 +23,7 @@ struct TorchText::Caches {
 
 TorchText::TorchText(const StageSpec& spec, TorchArena& arena, std::function<void()> use_threads)
     : spec_(spec),
-      parameters_(parameters_of(spec)),
+      weights_(spec),
       arena_(arena),
       use_threads_(std::move(use_threads)),
       caches_(std::make_unique<Caches>()) {
@@ -67,10 +67,10 @@ Result<HostTensor> TorchText::compute(const HostTensor& tokens, const HostTensor
   const at::NoGradGuard no_grad;
   const ModelSpec& model = spec_.model;
   const TorchFamily& family = layers_of(model.family);
-  const std::span<const at::Tensor> leaves = arena_.leaves(ArenaRole::kAnchor);
-  const auto part = [&](std::uint32_t number) { return part_of(parameters_, leaves, number); };
+  const auto part = [&](std::uint32_t number) { return weights_.of_part(arena_, ArenaRole::kAnchor, number); };
   const std::int64_t count = tokens.shape[1];
-  const TokenPlaces places = family.places(model, static_cast<std::int64_t>(places_), count, leaves.front().options());
+  const TokenPlaces places =
+      family.places(model, static_cast<std::int64_t>(places_), count, arena_.flat(ArenaRole::kAnchor).options());
   at::Tensor x = spec_.is_first() ? family.embed(model, ids_of(tokens).to(arena_.device()), places, part(0))
                                   : on_device(activation, arena_.device());
   for (std::uint32_t layer = spec_.first_layer; layer < spec_.end_layer; ++layer)
@@ -78,7 +78,7 @@ Result<HostTensor> TorchText::compute(const HostTensor& tokens, const HostTensor
   if (!spec_.is_last()) return host_tensor_of(x);
   const auto head = part(1 + model.layers);
   const at::Tensor last = family.final_norm(model, x.narrow(1, count - 1, 1), head);
-  return host_tensor_of(last.matmul(head.back().t()).view({-1}));
+  return host_tensor_of(last.matmul((*head.back()).t()).view({-1}));
 }
 
 }  // namespace shoal

@@ -6,6 +6,7 @@
 #include "stages/stage_spec.h"
 #include "stages/text_stage.h"
 #include "stages/torch_arena.h"
+#include "stages/torch_weights.h"
 
 namespace shoal {
 
@@ -23,7 +24,7 @@ class TorchText final : public TextStage {
   Result<HostTensor> compute(const HostTensor& tokens, const HostTensor& activation);
 
   const StageSpec spec_;
-  const std::vector<ParameterSpec> parameters_;
+  const StageWeights weights_;
   TorchArena& arena_;
   std::function<void()> use_threads_;
   std::unique_ptr<Caches> caches_;  // a layer's each

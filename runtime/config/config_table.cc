@@ -49,6 +49,9 @@ constexpr OptionRow kTable[] = {
     {"model", "rope_theta", SHOAL_SLOT(model.rope_theta), "10000", 1, 1e9, kLater, "llama: base of the rotary positions"},
     {"model", "rope_scaling", SHOAL_SLOT(model.rope_scaling), "[]", 0, 4, kLater, "llama: [factor, low_freq_factor, high_freq_factor, original positions] of Llama 3; [] = none"},
     {"model", "attention", SHOAL_CHOICE(model.extras, kExtrasNames), "\"none\"", 0, 0, kLater, "llama: qkv-bias as Qwen2 has it, qk-norm as Qwen3"},
+    {"model", "lora_rank", SHOAL_SLOT(model.lora_rank), "0", 0, 4096, kLater, "trains adapters of this rank beside the model of from, which stays as it is; 0 = all of the model is trained"},
+    {"model", "lora_alpha", SHOAL_SLOT(model.lora_alpha), "0", 0, 65536, kLater, "adapters act times lora_alpha / lora_rank; 0 = times 2"},
+    {"model", "lora_targets", SHOAL_TEXTS(model.lora_targets), "[]", 1, 64, kLater, "matrices of a layer that have adapters, as [\"q_proj\", \"v_proj\"]; [] = all"},
     {"model", "weights", SHOAL_SLOT(model.weights), "[]", 0, 256, kLater, "digests of each stage's first weights; launch writes them"},
 
     {"data", "path", SHOAL_TEXTS(data.paths), "", 1, 4096, kLocal, "token file, relative to this file; or a list of them"},

@@ -165,9 +165,10 @@ Status assign(const OptionRow& row, const toml::node& node, TextsSlot out) {
     return {};
   };
   if (list == nullptr) return add(node);
-  if (list->empty() || list->size() > kListMax)
-    return input_error(name_of(row) + " lists " + std::to_string(list->size()) + " texts: allowed is 1 to " +
-                       std::to_string(kListMax));
+  const std::size_t least = row.fallback == "[]" ? 0 : 1;
+  if (list->size() < least || list->size() > kListMax)
+    return input_error(name_of(row) + " lists " + std::to_string(list->size()) + " texts: allowed is " +
+                       std::to_string(least) + " to " + std::to_string(kListMax));
   for (const toml::node& one : *list) SHOAL_TRY(add(one));
   return {};
 }
@@ -295,7 +296,8 @@ Status check_agrees(const toml::table& file, const std::string& origin, const Ru
                     const RunConfig& config) {
   for (const OptionRow& row : option_table()) {
     const toml::node* given = file[row.section][row.key].node();
-    const bool free = row.key == "from" || row.key == "positions" || row.key == "weights";
+    const bool free =
+        row.key == "from" || row.key == "positions" || row.key == "weights" || row.key.starts_with("lora_");
     if (row.section != "model" || free || given == nullptr) continue;
     const std::string wanted = value_text(row, config), has = value_text(row, filled);
     if (wanted == has) continue;

@@ -19,13 +19,13 @@
 #include "runtime/launch/announcer.h"
 #include "runtime/launch/delay_watch.h"
 #include "runtime/launch/dial_back.h"
-#include "runtime/launch/first_weights.h"
 #include "runtime/launch/launch_port.h"
 #include "runtime/launch/payments.h"
 #include "runtime/launch/run_end.h"
 #include "runtime/launch/run_logs.h"
 #include "runtime/launch/text_samples.h"
 #include "runtime/trainer/trainer.h"
+#include "state/first_weights.h"
 #include "transport/transport.h"
 
 namespace shoal {

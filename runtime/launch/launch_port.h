@@ -18,9 +18,9 @@
 #include "runtime/config/config.h"
 #include "runtime/data/samples.h"
 #include "runtime/generate/text_code.h"
-#include "runtime/launch/first_weights.h"
 #include "runtime/launch/log_space.h"
 #include "runtime/launch/run_summary.h"
+#include "state/first_weights.h"
 #include "transport/wire.h"
 
 namespace shoal {

@@ -65,6 +65,7 @@ struct PeerOptions {
   Duration absence_time = std::chrono::hours(1);  // and when it was there and went: the state is kept so long
   bool once = false;                              // a session that is over ends the peer
   std::optional<std::uint64_t> device_memory{};   // bytes, for the authority; none: not known
+  std::string base_folder{};                      // the base of adapters is kept here; empty: nowhere
   std::vector<std::string> checkpoint_folders{};  // each gets every checkpoint; none: none is written
 };
 

@@ -147,7 +147,8 @@ void Peer::build_stage(StageId stage) {
                                                                 .authority = authority(),
                                                                 .credits = credits_,
                                                                 .from_seed = life_->answer->initialise,
-                                                                .deltas = env_.deltas},
+                                                                .deltas = env_.deltas,
+                                                                .base_folder = options_.base_folder},
                                               StagePlaceEnvironment{.loop = env_.loop,
                                                                     .transport = *life_->transport,
                                                                     .membership = *life_->membership,
@@ -190,13 +191,13 @@ void Peer::on_message(const Remote& remote, Message message, TransferId transfer
   std::visit(
       OneTaker{
           [&](const StateQuery& m) {
-            if (life.stage && life.stage->donor()) life.stage->donor()->on_query(remote.peer, m);
+            if (life.stage) life.stage->on_state_query(remote, m);
           },
           [&](const ChunkQuery& m) {
-            if (life.stage && life.stage->donor()) life.stage->donor()->on_chunk_query(remote.peer, m);
+            if (life.stage) life.stage->on_chunk_query(remote, m);
           },
           [&](const StateOffer& m) {
-            if (life.stage && life.stage->fetcher()) life.stage->fetcher()->on_offer(remote.peer, m);
+            if (life.stage) life.stage->on_offer(remote, m);
           },
           [&](const Chunk& m) {
             if (life.stage)

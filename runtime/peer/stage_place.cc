@@ -4,6 +4,7 @@
 
 #include "common/log.h"
 #include "runtime/config/frames_allowed.h"
+#include "stages/adapters.h"
 #include "state/first_state.h"
 
 namespace shoal {
@@ -46,11 +47,46 @@ void StagePlace::begin() {
   donor_ = std::make_unique<StateDonor>(DonorOptions{}, static_cast<DonorHost&>(*this), env_.loop, options_.spec.stage);
   fetcher_ = std::make_unique<StateFetcher>(FetcherOptions{.sizes = image_sizes(executor_->arena().size())},
                                             static_cast<FetcherHost&>(*this), env_.loop, options_.spec.stage);
-  if (options_.from_seed && options_.config->model.weights.empty())
+  if (has_adapters(options_.spec.model)) return begin_base();
+  begin_state();
+}
+
+void StagePlace::begin_base() {
+  const std::vector<Digest>& weights = options_.config->model.weights;
+  if (options_.spec.stage.value >= weights.size())
+    return owner_.on_stage_failed(
+        make_error(ErrorCode::kMalformed, "the manifest has adapters, and no digest of the model beside them"));
+  env_.state.move(PeerPhase::kFetching, "");
+  base_ = std::make_unique<BaseWeights>(
+      BaseWeights::Options{.spec = options_.spec,
+                           .digest = weights[options_.spec.stage.value],
+                           .folder = BaseFolder(options_.base_folder)},
+      BaseWeights::Environment{
+          .loop = env_.loop,
+          .device = env_.device,
+          .aside = env_.aside,
+          .session = env_.session,
+          .executor = executor_,
+          .send = [this](const PeerId& to, Message message,
+                         std::vector<Bytes> frames) { send(to, std::move(message), std::move(frames)); },
+          .on_progress = [this](std::uint64_t bytes, std::uint64_t total) { on_progress(bytes, total); },
+          .on_waiting = [this](const std::string& why) { env_.state.because(why); },
+          .on_notice = [this](const std::string& line) { owner_.on_notice(line); },
+          .on_loaded = [this] { begin_state(); },
+          .on_failed = [this](const std::string& why) { owner_.on_stage_lost(why); }});
+  if (env_.membership.list()) on_members(*env_.membership.list());
+  base_->begin();
+}
+
+void StagePlace::begin_state() {
+  if (options_.from_seed && !first_is_fetched()) {
+    if (env_.state.is(PeerPhase::kFetching)) env_.state.move(PeerPhase::kLoading, "drawing the adapters");
     return env_.device.run(
         WorkKind::kSeed, [executor = executor_] { begin_from_seed(*executor); },
         env_.session.guard([this] { serve(Version(0)); }));
-  env_.state.move(PeerPhase::kFetching, "waiting for a list that names the state");
+  }
+  if (!env_.state.is(PeerPhase::kFetching)) env_.state.move(PeerPhase::kFetching, "");
+  env_.state.because("waiting for a list that names the state");
   if (env_.membership.list()) on_members(*env_.membership.list());
 }
 
@@ -82,6 +118,7 @@ void StagePlace::on_link_down(const Remote& remote) {
   if (texts_) texts_->on_link_down(remote.peer);
   if (peer_) peer_->on_link_down(remote);
   if (fetcher_) fetcher_->on_donor_down(remote.peer);
+  if (base_) base_->fetcher().on_donor_down(remote.peer);
 }
 
 const StageMembers* StagePlace::own_stage() const {
@@ -108,8 +145,9 @@ void StagePlace::on_members(const MemberList& list) {
   tell(list);
   if (missed_) return fetch_missed();
   const StageMembers* stage = own_stage();
+  if (base_ && !base_->loaded()) return base_->set_donors(donors_of_first(stage));
   if (!env_.state.is(PeerPhase::kFetching) || stage == nullptr) return;
-  if (stage->version == Version(0)) return fetch_first(*stage);
+  if (stage->version == Version(0)) return first_is_fetched() ? fetch_first(*stage) : void();
   if (const KeptState::Image* kept = env_.kept.newest_of(*stage)) {
     owner_.on_notice("our own state of version " + std::to_string(kept->version.value) + " is the stage's newest");
     fetcher_->cancel();  // the fetch of an older version
@@ -122,28 +160,49 @@ void StagePlace::on_members(const MemberList& list) {
   fetcher_->fetch(stage->version, stage->digest, std::move(donors));
 }
 
-// The launching process has it, and whoever serves with it.
+// The launching process has the first weights, and whoever serves with them or with adapters beside them.
+std::vector<PeerId> StagePlace::donors_of_first(const StageMembers* stage) const {
+  std::vector<PeerId> donors = stage != nullptr ? donors_of(*stage) : std::vector<PeerId>{};
+  donors.push_back(options_.authority);
+  return donors;
+}
+
 void StagePlace::fetch_first(const StageMembers& stage) {
   const std::vector<Digest>& weights = options_.config->model.weights;
   if (options_.spec.stage.value >= weights.size()) return;  // a list that knows of no round yet
-  std::vector<PeerId> donors = donors_of(stage);
-  donors.push_back(options_.authority);
   env_.state.because("fetching the first weights");
-  fetcher_->fetch(Version(0), weights[options_.spec.stage.value], std::move(donors));
+  fetcher_->fetch(Version(0), weights[options_.spec.stage.value], donors_of_first(&stage));
+}
+
+void StagePlace::on_state_query(const Remote& remote, const StateQuery& query) {
+  if (of_base(query.version)) return base_->on_query(remote.peer, query);
+  if (donor_) donor_->on_query(remote.peer, query);
+}
+
+void StagePlace::on_chunk_query(const Remote& remote, const ChunkQuery& query) {
+  if (of_base(query.version)) return base_->on_chunk_query(remote.peer, query);
+  if (donor_) donor_->on_chunk_query(remote.peer, query);
+}
+
+void StagePlace::on_offer(const Remote& remote, const StateOffer& offer) {
+  if (StateFetcher* fetcher = fetcher_of(offer.version)) fetcher->on_offer(remote.peer, offer);
 }
 
 void StagePlace::on_chunk(const Remote& remote, const Chunk& chunk, TransferId transfer, std::uint64_t frame_bytes) {
-  if (!chunk_wanted(fetcher_.get(), remote.peer, chunk, frame_bytes)) {
+  StateFetcher* fetcher = fetcher_of(chunk.version);
+  if (!chunk_wanted(fetcher, remote.peer, chunk, frame_bytes)) {
     if (transfer != 0) env_.transport.refuse(remote.peer, transfer);
     return;
   }
-  if (transfer == 0) return fetcher_->on_chunk(remote.peer, chunk, {});
+  if (transfer == 0) return fetcher->on_chunk(remote.peer, chunk, {});
   if (!inbound_.add(remote.peer, transfer, chunk)) env_.transport.refuse(remote.peer, transfer);
 }
 
 void StagePlace::on_frames(const Remote& remote, TransferId transfer, Result<std::vector<Bytes>>& frames) {
   if (const auto chunk = inbound_.take(remote.peer, transfer)) {
-    if (fetcher_ && frames.ok() && frames->size() == 1) fetcher_->on_chunk(remote.peer, *chunk, frames->front());
+    StateFetcher* fetcher = fetcher_of(chunk->version);
+    if (fetcher != nullptr && frames.ok() && frames->size() == 1)
+      fetcher->on_chunk(remote.peer, *chunk, frames->front());
     return;
   }
   if (texts_ && texts_->on_frames(remote, transfer, frames)) return;
@@ -288,7 +347,7 @@ void StagePlace::write_checkpoint() {
 
 void StagePlace::make_image(std::function<void(Result<StateImage>)> done) {
   const bool first = version() == Version(0);
-  if (!serving() || (first && options_.config->model.weights.empty()))
+  if (!serving() || (first && !first_is_fetched()))
     return done(make_error(ErrorCode::kBusy, "no secured version here yet"));
   auto image = std::make_shared<Result<StateImage>>(StateImage{});
   peer_->run_on_device(

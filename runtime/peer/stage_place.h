@@ -1,7 +1,7 @@
 #pragma once
 // A session's stage at this peer, from the stage that the authority gave to the session's end: makes the executor,
-// begins from the seed or brings the state (kept, or fetched from others), serves, follows what was committed without
-// it, writes checkpoints and gives the state to others.
+// brings the base of adapters, begins from the seed or brings the state (kept, or fetched from others), serves, follows
+// what was committed without it, writes checkpoints and gives the state to others.
 //
 // Thread: loop only; the executor is touched inside device jobs. Borrows everything in its environment, which outlives
 // it; it is taken down with its session.
@@ -15,6 +15,7 @@
 #include "common/event_loop.h"
 #include "common/lifetime.h"
 #include "runtime/config/config.h"
+#include "runtime/peer/base_weights.h"
 #include "runtime/peer/checkpointing.h"
 #include "runtime/peer/device_watch.h"
 #include "runtime/peer/inbound_chunks.h"
@@ -37,6 +38,7 @@ struct StagePlaceOptions {
   std::size_t credits = 0;
   bool from_seed = false;  // the stage never secured a round: it begins from the seed, or from the first weights
   std::optional<DeltaCodecs> deltas{};
+  std::string base_folder{};  // where the base of adapters is kept; empty: nowhere
 };
 
 struct StagePlaceEnvironment {
@@ -75,6 +77,9 @@ class StagePlace final : private StagePeerOwner, private DonorHost, private Fetc
   void on_link_up(const Remote& remote);
   void on_link_down(const Remote& remote);
   void on_members(const MemberList& list);
+  void on_state_query(const Remote& remote, const StateQuery& query);
+  void on_chunk_query(const Remote& remote, const ChunkQuery& query);
+  void on_offer(const Remote& remote, const StateOffer& offer);
   void on_chunk(const Remote& remote, const Chunk& chunk, TransferId transfer, std::uint64_t frame_bytes);
   void on_frames(const Remote& remote, TransferId transfer, Result<std::vector<Bytes>>& frames);
   void tick(TimePoint now);  // what is missed for too long, a checkpoint that is due
@@ -82,9 +87,7 @@ class StagePlace final : private StagePeerOwner, private DonorHost, private Fetc
   // ---- look ----
   // Null before the executor is made.
   StagePeer* peer() const { return peer_.get(); }
-  StateDonor* donor() const { return donor_.get(); }
   TextDesk* texts() const { return texts_.get(); }
-  StateFetcher* fetcher() const { return fetcher_.get(); }
   const std::shared_ptr<StageExecutor>& executor() const { return executor_; }
   bool serving() const { return peer_ && peer_->serving(); }
   bool behind() const { return missed_.has_value(); }
@@ -114,9 +117,16 @@ class StagePlace final : private StagePeerOwner, private DonorHost, private Fetc
   void on_waiting(const std::string& why) override;
 
   void begin();  // the executor is here
+  void begin_base();
+  void begin_state();  // the base is here, or there is none
   void make_text_desk();
   void tell(const MemberList& list);  // what serves the stage
   void fetch_first(const StageMembers& stage);
+  // The state of version 0 is fetched, and not drawn.
+  bool first_is_fetched() const { return !options_.config->model.weights.empty() && !base_; }
+  // Whether something of this version is of the base.
+  bool of_base(Version version) const { return base_ && version == Version(0); }
+  StateFetcher* fetcher_of(Version version) const { return of_base(version) ? &base_->fetcher() : fetcher_.get(); }
   void load(Bytes image, Version version);  // as which it serves then
   void on_loaded(const Result<StateHeader>& loaded, Version version);
   void serve(Version version);
@@ -124,6 +134,7 @@ class StagePlace final : private StagePeerOwner, private DonorHost, private Fetc
   void fetch_missed();
   void write_checkpoint();  // when one is due
   std::vector<PeerId> donors_of(const StageMembers& stage) const;
+  std::vector<PeerId> donors_of_first(const StageMembers* stage) const;  // null: it is on no list yet
   const StageMembers* own_stage() const;  // on the newest list; null: no list, or not on it
 
   const StagePlaceOptions options_;
@@ -131,6 +142,7 @@ class StagePlace final : private StagePeerOwner, private DonorHost, private Fetc
   StagePlaceOwner& owner_;
   std::shared_ptr<StageExecutor> executor_;  // shared with device jobs
   std::unique_ptr<StagePeer> peer_;
+  std::unique_ptr<BaseWeights> base_;  // null: no adapters
   std::unique_ptr<StateDonor> donor_;
   std::unique_ptr<TextDesk> texts_;
   std::unique_ptr<StateFetcher> fetcher_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/plan/flight_plan.h"
+#include "stages/adapters.h"
 
 namespace shoal {
 namespace {
@@ -15,13 +16,17 @@ std::string mebibytes(std::uint64_t bytes) { return std::to_string((bytes + (1u 
 
 }  // namespace
 
-std::uint64_t stage_bytes(const StageSpec& spec) { return kArrays * kFloat * parameter_count(spec); }
+std::uint64_t stage_bytes(const StageSpec& spec) {
+  // A base is there once, and once more while it comes.
+  const std::uint64_t base = has_adapters(spec.model) ? parameter_count(base_of(spec)) : 0;
+  return kFloat * (kArrays * parameter_count(spec) + 2 * base);
+}
 
 std::uint64_t loss_bytes(const StageSpec& spec, std::uint32_t sequences) {
   if (!spec.is_last()) return 0;
   const ModelSpec& model = spec.model;
   const std::uint64_t rows = std::min<std::uint64_t>(loss_rows(model), std::uint64_t{sequences} * model.positions);
-  return 2 * kFloat * model.vocabulary * (rows + model.dim);
+  return 2 * kFloat * model.vocabulary * (rows + (has_adapters(model) ? 0 : model.dim));
 }
 
 std::uint64_t entry_bytes(const StageSpec& spec, std::uint32_t sequences) {

@@ -14,7 +14,8 @@ inline constexpr std::size_t kCreditsUsual = 16, kCreditsMax = 64;
 // anchor, two moments, the outer momentum, two accumulators. While a round is prepared: snapshot or candidate moments,
 // candidate, its own payload or candidate outer momentum, the parts of others, their sum. Beside it: the scratch
 // gradient of a backward, and the image that is made for a joiner or for --save. Not in it: a second image, for a
-// member that fetches the version before (8 bytes a parameter; 12 with allreduce).
+// member that fetches the version before (8 bytes a parameter; 12 with allreduce). With adapters the parameters are
+// theirs, and 8 bytes a parameter of the base come beside it: the base, and its image while that comes.
 std::uint64_t stage_bytes(const StageSpec& spec);
 // What the last stage takes once for its loss: a piece of logits and its softmax, and the head's gradient as it is made
 // and as it is handed on (stages/chunked_loss.h). Its backward follows its forward at once.

@@ -10,6 +10,7 @@
 #include "common/crypto/text_codes.h"
 #include "common/log.h"
 #include "common/os/posix_file.h"
+#include "stages/adapters.h"
 #include "stages/stage_file.h"
 #include "text/tokenizer.h"
 
@@ -72,7 +73,9 @@ Status finish_saved_model(const std::string& folder, const RunConfig& config, co
     }
   }
   for (const StageSpec& spec : specs) names.push_back(stage_file_name(spec.stage, spec.stages));
-  names.insert(names.end(), {kIndexFileName, kArchitectureFileName, kSavedConfigName});
+  names.push_back(kIndexFileName);
+  if (!has_adapters(config.model)) names.push_back(kArchitectureFileName);
+  names.push_back(kSavedConfigName);
   std::string sums;
   for (const std::string& name : names) {
     SHOAL_ASSIGN(const Digest digest, digest_of_file(folder + "/" + name));

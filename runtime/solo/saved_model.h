@@ -14,8 +14,8 @@ inline constexpr char kSavedConfigName[] = "run.toml";
 inline constexpr char kSavedTokenizerName[] = "tokenizer.json";  // where the run names one
 inline constexpr char kSavedSumsName[] = "B2SUMS";  // as `b2sum -l 256 *` writes and `b2sum --check` reads it
 
-// Once the files of all stages are there: index, config.json, run.toml, the tokenizer and, last, the digests. A
-// tokenizer that cannot be read is left out with a warning. ERRORS: kTooLarge (the manifest), kIo.
+// Once the files of all stages are there: index, config.json (not of adapters alone), run.toml, the tokenizer and,
+// last, the digests. A tokenizer that cannot be read is left out with a warning. ERRORS: kTooLarge (the manifest), kIo.
 Status finish_saved_model(const std::string& folder, const RunConfig& config, const std::vector<StageSpec>& specs);
 
 // Whether every file is as it was saved. A folder without digests was written by an older program and passes. ERRORS:

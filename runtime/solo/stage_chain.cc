@@ -5,7 +5,9 @@
 #include <optional>
 
 #include "common/os/posix_file.h"
+#include "runtime/solo/base_model.h"
 #include "runtime/solo/saved_model.h"
+#include "stages/adapters.h"
 #include "stages/host_coder.h"
 #include "stages/pretrained/pretrained_folder.h"
 #include "stages/stage_file.h"
@@ -17,6 +19,19 @@ using Stages = std::vector<std::unique_ptr<StageExecutor>>;
 
 // The exact executor has a parameter vector of its own instead of a model's; it starts from zeros.
 bool holds_model(StageExecutor& stage) { return stage.arena().size() == parameter_count(stage.spec()); }
+
+// All parameters of a stage of a folder: those that are trained, or the base of the adapters that are.
+Status read_folder(const PretrainedFolder& folder, StageExecutor& stage) {
+  const ArenaRole role = has_adapters(stage.spec().model) ? ArenaRole::kBase : ArenaRole::kCurrent;
+  SHOAL_TRY(folder.read_stage(base_of(stage.spec()), stage.arena().span(role)));
+  stage.arena().push(role);
+  return {};
+}
+
+void draw(StageExecutor& stage) {
+  initialise(stage.spec(), stage.arena().span(ArenaRole::kCurrent));
+  stage.arena().push(ArenaRole::kCurrent);
+}
 
 Error no_model() {
   return make_error(ErrorCode::kUnsupported, "this executor holds no model: use [executor] kind = \"torch\"");
@@ -36,6 +51,9 @@ Result<StageChain> StageChain::make(const RunConfig& config, const ExecutorFacto
   if (config.model.from.empty() && !config.model.weights.empty())
     return make_error(ErrorCode::kInput,
                       "[model] weights names the digests of a model, and no folder has it. HINT: give [model] from");
+  if (config.model.from.empty() && has_adapters(config.model))
+    return make_error(ErrorCode::kInput,
+                      "[model] lora_rank trains adapters beside a model that exists. HINT: give [model] from");
   std::optional<PretrainedFolder> from;
   if (!config.model.from.empty()) {
     SHOAL_ASSIGN(from, PretrainedFolder::open(config.model.from));
@@ -48,39 +66,40 @@ Result<StageChain> StageChain::make(const RunConfig& config, const ExecutorFacto
   for (const StageSpec& spec : specs) {
     SHOAL_ASSIGN(auto stage, factory(spec));
     if (from && !holds_model(*stage)) return no_model();
-    if (holds_model(*stage)) {
-      const std::span<float> parameters = stage->arena().span(ArenaRole::kCurrent);
-      if (from) {
-        SHOAL_TRY(from->read_stage(spec, parameters));
-      } else {
-        initialise(spec, parameters);
-      }
-      stage->arena().push(ArenaRole::kCurrent);
-    }
+    if (from) SHOAL_TRY(read_folder(*from, *stage));
+    if (holds_model(*stage) && (!from || has_adapters(spec.model))) draw(*stage);
     stages.push_back(std::move(stage));
   }
   return StageChain(std::move(stages));
 }
 
-Result<StageChain> StageChain::load(const std::string& folder, const ExecutorFactory& factory) {
+Result<StageChain> StageChain::load(const std::string& folder, const ExecutorFactory& factory,
+                                    const std::string& base) {
   SHOAL_TRY(check_saved_model(folder));
   SHOAL_ASSIGN(const auto saved, load_model(folder));
+  SHOAL_ASSIGN(const std::optional<BaseModel> beside, BaseModel::beside(folder, saved.front().spec.model, base));
   Stages stages;
   for (const LoadedStage& from : saved) {
     SHOAL_ASSIGN(auto stage, factory(from.spec));
     if (!holds_model(*stage)) return no_model();
     std::ranges::copy(from.parameters, stage->arena().span(ArenaRole::kAnchor).begin());
     stage->arena().push(ArenaRole::kAnchor);
+    if (beside) {
+      SHOAL_TRY(beside->read_stage(from.spec, stage->arena().span(ArenaRole::kBase)));
+      stage->arena().push(ArenaRole::kBase);
+    }
     stages.push_back(std::move(stage));
   }
   return StageChain(std::move(stages));
 }
 
-Result<StageChain> StageChain::open(const std::string& folder, const ExecutorFactory& factory) {
+Result<StageChain> StageChain::open(const std::string& folder, const ExecutorFactory& factory,
+                                    const std::string& base) {
   const std::filesystem::path path = folder;
   if (std::filesystem::exists(path / kSavedConfigName) || !std::filesystem::exists(path / kArchitectureFileName))
-    return load(folder, factory);
+    return load(folder, factory, base);
   SHOAL_ASSIGN(const PretrainedFolder from, PretrainedFolder::open(folder));
+  SHOAL_TRY(BaseModel::beside(folder, from.model(), base));
   SHOAL_ASSIGN(const auto specs, split_model(from.model(), 1));
   Stages stages;
   SHOAL_ASSIGN(auto stage, factory(specs.front()));

@@ -22,16 +22,20 @@ struct MeanLoss {
 class StageChain {
  public:
   // Split as the run says, with the numbers that every replica of the swarm starts from: those of [model] from, else
-  // drawn. `note` is told what is done otherwise than that folder says. ERRORS: kInput (split), kUnsupported ([model]
-  // from without a model to give it to), PretrainedFolder's, the factory's.
+  // drawn; adapters are drawn, and that folder is their base. `note` is told what is done otherwise than that folder
+  // says. ERRORS: kInput (split), kUnsupported ([model] from without a model to give it to), kInput (adapters without
+  // it), PretrainedFolder's, the factory's.
   static Result<StageChain> make(const RunConfig& config, const ExecutorFactory& factory,
                                  const std::function<void(const std::string&)>& note = {});
   // From a saved model, whose digests are checked first; into the anchors, which is what evaluate() and texts read.
-  // ERRORS: check_saved_model's, load_model's, the factory's.
-  static Result<StageChain> load(const std::string& folder, const ExecutorFactory& factory);
+  // `base`: the folder of the model that saved adapters stand beside. ERRORS: check_saved_model's, load_model's, the
+  // factory's, BaseModel's; kInput (a base for what are no adapters).
+  static Result<StageChain> load(const std::string& folder, const ExecutorFactory& factory,
+                                 const std::string& base = "");
 
   // The same, or of a folder of transformers: all of it in one stage. ERRORS: load()'s, or PretrainedFolder's.
-  static Result<StageChain> open(const std::string& folder, const ExecutorFactory& factory);
+  static Result<StageChain> open(const std::string& folder, const ExecutorFactory& factory,
+                                 const std::string& base = "");
 
   // Forward through all stages, backward back, settled at once; the gradient is in the open window of every stage.
   // ERRORS: the executors'.

@@ -95,6 +95,85 @@ TEST_F(ExportTest, ARunWhosePeersHaveItsStatesNeedsItsFolderNoMore) {
   EXPECT_EQ(run(swarm_, {"launch", without, "--dir", swarm_.path("new"), "--no-dht"}), 65) << "nobody has a state";
 }
 
+double after_loss(const std::string& said) { return number_after(said, "\"val_loss\":"); }
+
+class AdaptersTest : public ExportTest {
+ protected:
+  void SetUp() override {
+    ExportTest::SetUp();
+    ASSERT_EQ(run(swarm_, {"export", swarm_.path("saved"), swarm_.path("out")}), 0) << swarm_.errors("shoal");
+  }
+  // Adapters beside what was exported, in two stages.
+  std::string run_of_adapters() {
+    std::string text = run_from("out", "torch");
+    text.insert(text.find("[data]"), "lora_rank = 4\n");
+    text.replace(text.find("1e-12"), 5, "0.02 ");
+    text.replace(text.find("steps = 1"), 9, "steps = 5");
+    return swarm_.write_file("adapters.toml",
+                             text + "[pipeline]\nstages = 2\nin_flight = 1\n[wire]\nforward = \"raw\"\n");
+  }
+  double loss_of(const std::string& saved, const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"--json", "eval", saved, "--text", swarm_.path("text.bin"), "--device", "cpu"};
+    words.insert(words.end(), more.begin(), more.end());
+    EXPECT_EQ(run(swarm_, words), 0) << swarm_.errors("shoal");
+    return after_loss(swarm_.output("shoal"));
+  }
+};
+
+// A peer fetches the base and keeps it; what is saved are adapters alone, which go on beside their base and nowhere
+// else.
+TEST_F(AdaptersTest, ASwarmTrainsThemAsOneProcessDoesAndKeepsTheirBase) {
+  const std::string file = run_of_adapters();
+  swarm_.launch(file, {"--save", swarm_.path("swarm")});
+  for (const std::string name : {"one", "two"}) swarm_.join(name);
+  ASSERT_EQ(swarm_.exit_code("launch"), 0) << swarm_.errors("launch");
+  for (const std::string name : {"one", "two"}) {
+    EXPECT_EQ(swarm_.exit_code(name), 0) << swarm_.errors(name);
+    EXPECT_EQ(std::ranges::distance(std::filesystem::directory_iterator(swarm_.path("home-" + name + "/base"))), 1);
+  }
+  ASSERT_EQ(run(swarm_, {"solo", file, "--save", swarm_.path("solo"), "--device", "cpu", "--threads", "1"}), 0)
+      << swarm_.errors("shoal");
+  const std::vector<std::string> beside = {"--base", swarm_.path("out")};
+  const double base = loss_of(swarm_.path("saved"), {}), one = loss_of(swarm_.path("solo"), beside);
+  const double swarm = loss_of(swarm_.path("swarm"), beside);
+  EXPECT_NEAR(swarm, one, 1e-4 * one);
+  EXPECT_GT(std::abs(base - one), 1e-3) << "they learnt";
+
+  ASSERT_EQ(run(swarm_, {"export", swarm_.path("swarm"), swarm_.path("whole"), "--base", swarm_.path("out")}), 0)
+      << swarm_.errors("shoal");
+  const std::string again = swarm_.write_file("again.toml", run_from("whole", "torch"));
+  ASSERT_EQ(run(swarm_, {"--json", "solo", again, "--device", "cpu", "--threads", "1"}), 0) << swarm_.errors("shoal");
+  EXPECT_NEAR(number_after(swarm_.output("shoal"), "\"val_loss\": "), swarm, 1e-5);
+  ASSERT_EQ(run(swarm_, {"export", swarm_.path("swarm"), swarm_.path("peft"), "--format", "peft"}), 0)
+      << swarm_.errors("shoal");
+  EXPECT_TRUE(std::filesystem::exists(swarm_.path("peft/adapter_model.safetensors")));
+}
+
+TEST_F(AdaptersTest, WithoutTheirOwnBaseTheyAreRefused) {
+  swarm_.launch(run_of_adapters(), {"--save", swarm_.path("swarm")});
+  for (const std::string name : {"one", "two"}) swarm_.join(name);
+  ASSERT_EQ(swarm_.exit_code("launch"), 0) << swarm_.errors("launch");
+  const auto refused = [&](std::vector<std::string> words, const std::string& what) {
+    EXPECT_EQ(run(swarm_, words), 65) << what;
+    EXPECT_NE(swarm_.errors("shoal").find(what), std::string::npos) << swarm_.errors("shoal");
+  };
+  const std::string saved = swarm_.path("swarm"), text = swarm_.path("text.bin");
+  refused({"eval", saved, "--text", text}, "--base FOLDER");
+  refused({"export", saved, swarm_.path("whole")}, "--base FOLDER");
+  refused({"eval", swarm_.path("saved"), "--text", text, "--base", swarm_.path("out")}, "leave --base out");
+  refused({"export", swarm_.path("saved"), swarm_.path("peft"), "--format", "peft"}, "no adapters");
+  // The same shapes with other weights.
+  const std::string other = swarm_.write_run({.steps = 1, .executor = "kind = \"torch\""});
+  ASSERT_EQ(run(swarm_, {"solo", other, "--save", swarm_.path("other"), "--device", "cpu"}), 0);
+  ASSERT_EQ(run(swarm_, {"export", swarm_.path("other"), swarm_.path("others")}), 0);
+  refused({"eval", saved, "--text", text, "--base", swarm_.path("others")}, "other weights");
+  std::string bare =
+      "[model]\nlayers = 2\ndim = 8\nheads = 2\npositions = 4\nlora_rank = 2\n[data]\npath = "
+      "\"text.bin\"\n[end]\nsteps = 1\n";
+  refused({"solo", swarm_.write_file("bare.toml", bare)}, "[model] from");
+  refused({"launch", swarm_.write_file("bare.toml", bare), "--no-dht"}, "[model] from");
+}
+
 TEST_F(ExportTest, WhatNoTextCanComeFromIsNamed) {
   for (const std::string& source : {run_file_, swarm_.path("nothing"), std::string()}) {
     EXPECT_EQ(run(swarm_, {"generate", source, "--prompt", "a"}), 66) << source;

@@ -1,10 +1,14 @@
 // A run that begins from a model that exists: the launching process gives its parts away, and peers each other.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <filesystem>
+
 #include "common/log.h"
 #include "sim/checkers.h"
 #include "sim/swarm.h"
 #include "stages/integer_executor.h"
+#include "tests/common/scratch_folder.h"
 
 namespace shoal {
 namespace {
@@ -35,8 +39,9 @@ class FirstWeightsTest : public testing::Test {
     options.config = small_config(RuleId::kDiloco, options.stages, 200);
     options.config.sync.inner_steps = inner_steps;
     const ModelSpec model = options.config.model_spec();
-    first = *measure_first_states(*split_model(model, options.stages), numbers, [](auto...) {});
-    for (const FirstState& state : first.states) options.config.model.weights.push_back(state.digest);
+    first =
+        *measure_first_states(*split_model(model, options.stages), {std::shared_ptr<void>(), &numbers}, [](auto...) {});
+    for (const auto& part : first.parts) options.config.model.weights.push_back(part.state.digest);
     options.first = &first;
     return options;
   }
@@ -101,6 +106,95 @@ TEST_F(FirstWeightsTest, APeerThatComesAfterARoundNeedsThemNoMore) {
   swarm.kill_peer(0);
   swarm.restart_peer(0);
   EXPECT_TRUE(swarm.run_to_end(600s));
+}
+
+// The stages train adapters beside the numbers.
+class AdaptersBaseTest : public FirstWeightsTest {
+ protected:
+  SwarmOptions options() {
+    SwarmOptions options = FirstWeightsTest::options();
+    options.config.model.lora_rank = 1;
+    options.base_folder = folder_.path();
+    return options;
+  }
+  static bool has_base(const Swarm::HostedPeer& process) {
+    StageExecutor* executor = process.peer->executor();
+    if (executor == nullptr) return false;
+    const std::span<const float> base = executor->arena().span(ArenaRole::kBase);
+    for (std::size_t i = 0; i < base.size(); ++i)
+      if (base[i] != Numbers::value_at(executor->spec().stage, i)) return false;
+    return true;
+  }
+  // What this peer keeps.
+  std::vector<std::string> kept(const Swarm::HostedPeer& process) const {
+    std::vector<std::string> paths;
+    std::error_code failure;
+    for (const auto& entry : std::filesystem::directory_iterator(folder_.path() + "/" + process.address, failure))
+      paths.push_back(entry.path().string());
+    return paths;
+  }
+  static bool committed(const Swarm& swarm) {
+    return std::ranges::any_of(swarm.events(),
+                               [](const auto& event) { return event.event == EventKind::kRoundCommit; });
+  }
+  static void run_until_committed(Swarm& swarm) {
+    for (int tick = 0; tick < 6000 && !committed(swarm); ++tick) swarm.run_for(10ms);
+    ASSERT_TRUE(committed(swarm));
+  }
+  ScratchFolder folder_;
+};
+
+TEST_F(AdaptersBaseTest, EveryPeerHasItAndTrainsBesideIt) {
+  Swarm swarm(options());
+  run_until_committed(swarm);
+  for (const auto& process : swarm.peers()) {
+    EXPECT_TRUE(has_base(*process));
+    EXPECT_EQ(kept(*process).size(), 1u) << process->address;
+  }
+  ASSERT_TRUE(swarm.run_to_end(600s));
+  EXPECT_EQ(check_counting(swarm), std::vector<std::string>{});
+}
+
+TEST_F(AdaptersBaseTest, AJoinerTakesItFromPeersLongAfterTheFolderIsGone) {
+  Swarm swarm(options());
+  run_until_committed(swarm);
+  numbers.gone = true;
+  const std::size_t joiner = swarm.add_peer();
+  const std::size_t before = serving(swarm);
+  for (int tick = 0; tick < 3000 && serving(swarm) == before; ++tick) swarm.run_for(10ms);
+  EXPECT_GT(serving(swarm), before);
+  EXPECT_TRUE(has_base(*swarm.peers()[joiner]));
+}
+
+TEST_F(AdaptersBaseTest, IsReadAgainWhereItIsKeptAndFetchedAgainWhereItIsDamaged) {
+  for (const bool damaged : {false, true}) {
+    numbers.gone = false;
+    const SwarmOptions with = options();
+    Swarm swarm(with);
+    run_until_committed(swarm);
+    swarm.kill_peer(0);
+    const std::string path = kept(*swarm.peers()[0]).at(0);
+    if (damaged) std::filesystem::resize_file(path, std::filesystem::file_size(path) - 4);
+    const int reads = numbers.reads;
+    numbers.gone = !damaged;  // nobody needs to read the folder
+    swarm.restart_peer(0);
+    const std::size_t before = serving(swarm);
+    for (int tick = 0; tick < 3000 && serving(swarm) == before; ++tick) swarm.run_for(10ms);
+    EXPECT_TRUE(has_base(*swarm.peers()[0])) << damaged;
+    const auto& notices = swarm.peers()[0]->notices;
+    const bool told = std::ranges::any_of(
+        notices, [](const std::string& notice) { return notice.find("damaged") != std::string::npos; });
+    EXPECT_EQ(told, damaged);
+    EXPECT_EQ(numbers.reads == reads, !damaged);
+  }
+}
+
+TEST_F(AdaptersBaseTest, AnotherOneIsNotTrainedBeside) {
+  const SwarmOptions with = options();
+  numbers.damaged = true;
+  Swarm swarm(with);
+  swarm.run_for(60s);
+  EXPECT_EQ(serving(swarm), 0u);
 }
 
 }  // namespace

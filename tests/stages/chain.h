@@ -51,8 +51,8 @@ class Chain {
     for (const StageSpec& spec : specs) {
       executors.push_back(maker.make(spec));
       Arena& arena = executors.back()->arena();
-      if (arena.size() == parameter_count(spec)) {
-        initialise(spec, arena.span(ArenaRole::kCurrent));
+      if (const StageSpec& made = executors.back()->spec(); arena.size() == parameter_count(made)) {
+        initialise(made, arena.span(ArenaRole::kCurrent));
         arena.push(ArenaRole::kCurrent);
       }
       arena.pull(ArenaRole::kCurrent);

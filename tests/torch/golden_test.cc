@@ -105,21 +105,19 @@ TEST_P(GoldenTest, LossAndGradientNorms) {
 
 TEST_P(GoldenTest, Logits) {
   const at::NoGradGuard no_grad;
-  const std::span<const at::Tensor> w = dynamic_cast<TorchArena&>(executor->arena()).leaves(ArenaRole::kCurrent);
+  auto& arena = dynamic_cast<TorchArena&>(executor->arena());
   std::vector<std::int64_t> inputs;
   for (std::int64_t b = 0; b < kB; ++b) {
     for (std::int64_t t = 0; t < kT; ++t) inputs.push_back(tokens.bytes.data()[b * (kT + 1) + t]);
   }
   const at::Tensor columns = at::from_blob(inputs.data(), {kB, kT}, at::TensorOptions().dtype(at::kLong));
   const TorchFamily& family = layers_of(spec.model.family);
-  const auto part = [&](std::uint32_t number) {
-    const auto found = std::ranges::equal_range(parameters, number, {}, &ParameterSpec::part);
-    return w.subspan(static_cast<std::size_t>(found.begin() - parameters.begin()), found.size());
-  };
+  const StageWeights weights(spec);
+  const auto part = [&](std::uint32_t number) { return weights.of_part(arena, ArenaRole::kCurrent, number); };
   const TokenPlaces places = family.places(spec.model, 0, kT, at::TensorOptions().dtype(at::kFloat));
   at::Tensor x = family.embed(spec.model, columns, places, part(0));
   for (std::uint32_t layer = 0; layer < 2; ++layer) x = family.layer(spec.model, x, places, part(1 + layer), nullptr);
-  const at::Tensor logits = family.final_norm(spec.model, x, part(3)).matmul(w.back().t()).contiguous();
+  const at::Tensor logits = family.final_norm(spec.model, x, part(3)).matmul((*part(3).back()).t()).contiguous();
   ASSERT_EQ(static_cast<std::size_t>(logits.numel()), golden.logits.size());
   ASSERT_EQ(golden.logits.size(), static_cast<std::size_t>(kB * kT * kV));
   for (std::size_t i = 0; i < golden.logits.size(); ++i) {

@@ -90,7 +90,7 @@ TEST_P(GradientsTest, Embedding) {
   Rng rng(1);
   const at::Tensor tokens = draw_tokens(rng, {kB, kT});
   const std::vector<at::Tensor> tables = draw_part(rng, model, 0);
-  expect_gradients(tables, [&] { return weighed(layers.embed(model, tokens, places, tables)); });
+  expect_gradients(tables, [&] { return weighed(layers.embed(model, tokens, places, plain_weights(tables))); });
 }
 
 TEST_P(GradientsTest, DecoderLayer) {
@@ -99,6 +99,31 @@ TEST_P(GradientsTest, DecoderLayer) {
   const std::vector<at::Tensor> weights = draw_part(rng, model, 1);
   std::vector<at::Tensor> inputs{x};
   inputs.insert(inputs.end(), weights.begin(), weights.end());
+  expect_gradients(inputs, [&] { return weighed(layers.layer(model, x, places, plain_weights(weights), nullptr)); });
+}
+
+TEST_P(GradientsTest, AdaptersOfADecoderLayer) {
+  Rng rng(7);
+  ModelSpec adapted = model;
+  adapted.lora_rank = 2;
+  const at::Tensor x = draw(rng, {kB, kT, kD}, 0, 1);
+  std::vector<at::Tensor> base = draw_part(rng, model, 1), adapters;
+  for (const ParameterSpec& parameter : parameters_of(split_model(adapted, 1)->front()))
+    if (parameter.part == 1) adapters.push_back(draw(rng, parameter.shape, 0, 0.4));
+  std::vector<Weight> weights = plain_weights(base);
+  const StageSpec spec = split_model(adapted, 1)->front();
+  const auto adapter = adapter_places(spec);
+  const auto trained = parameters_of(spec), matrices = parameters_of(base_of(spec));
+  for (std::size_t i = 0, place = 0; i < matrices.size(); ++i) {
+    if (matrices[i].part != 1) continue;
+    Weight& weight = weights[place++];
+    if (!adapter[i]) continue;
+    weight.down = &adapters[adapter[i]->down];  // layer 0 has the first of them
+    weight.up = &adapters[adapter[i]->up];
+    weight.scale = 1.5f;
+  }
+  std::vector<at::Tensor> inputs{x};
+  inputs.insert(inputs.end(), adapters.begin(), adapters.end());
   expect_gradients(inputs, [&] { return weighed(layers.layer(model, x, places, weights, nullptr)); });
 }
 
@@ -109,7 +134,8 @@ TEST_P(GradientsTest, HeadAndLoss) {
   const at::Tensor x = draw(rng, {kB, kT, kD}, 0, 1);
   inputs.push_back(x);
   const at::Tensor targets = draw_tokens(rng, {kB * kT});
-  expect_gradients(inputs, [&] { return loss(layers.final_norm(model, x, weights), weights.back(), targets); });
+  expect_gradients(inputs,
+                   [&] { return loss(layers.final_norm(model, x, plain_weights(weights)), weights.back(), targets); });
 }
 
 TEST_P(GradientsTest, TheWholeModel) {
@@ -122,10 +148,10 @@ TEST_P(GradientsTest, TheWholeModel) {
     inputs.insert(inputs.end(), parts.back().begin(), parts.back().end());
   }
   expect_gradients(inputs, [&] {
-    at::Tensor x = layers.embed(model, tokens, places, parts[0]);
+    at::Tensor x = layers.embed(model, tokens, places, plain_weights(parts[0]));
     for (std::uint32_t layer = 0; layer < model.layers; ++layer)
-      x = layers.layer(model, x, places, parts[1 + layer], nullptr);
-    return loss(layers.final_norm(model, x, parts.back()), parts.back().back(), targets);
+      x = layers.layer(model, x, places, plain_weights(parts[1 + layer]), nullptr);
+    return loss(layers.final_norm(model, x, plain_weights(parts.back())), parts.back().back(), targets);
   });
 }
 
@@ -134,10 +160,11 @@ TEST_P(GradientsTest, AttentionIsCausal) {
   Rng rng(5);
   const at::NoGradGuard no_grad;
   const std::vector<at::Tensor> weights = draw_part(rng, model, 1);
-  const at::Tensor x = draw(rng, {1, kT, kD}, 0, 1), before = layers.layer(model, x, places, weights, nullptr);
+  const at::Tensor x = draw(rng, {1, kT, kD}, 0, 1),
+                   before = layers.layer(model, x, places, plain_weights(weights), nullptr);
   at::Tensor changed = x.clone();
   changed.select(1, 3).select(1, 0).add_(1.0);  // one element: the norm takes a shift of all out
-  const at::Tensor difference = layers.layer(model, changed, places, weights, nullptr).sub(before).abs();
+  const at::Tensor difference = layers.layer(model, changed, places, plain_weights(weights), nullptr).sub(before).abs();
   EXPECT_EQ(difference.narrow(1, 0, 3).max().item<double>(), 0);
   EXPECT_GT(difference.narrow(1, 3, 1).max().item<double>(), 0.1);
   EXPECT_GT(difference.narrow(1, 4, 1).max().item<double>(), 1e-6);
@@ -149,14 +176,15 @@ TEST_P(GradientsTest, CachedPlacesEqualTheWhole) {
   const at::NoGradGuard no_grad;
   const std::vector<at::Tensor> table = draw_part(rng, model, 0), weights = draw_part(rng, model, 1);
   const at::Tensor tokens = draw_tokens(rng, {1, kT});
-  const at::Tensor whole = layers.layer(model, layers.embed(model, tokens, places, table), places, weights, nullptr);
+  const at::Tensor whole = layers.layer(model, layers.embed(model, tokens, places, plain_weights(table)), places,
+                                        plain_weights(weights), nullptr);
   for (const std::vector<std::int64_t>& pieces : {std::vector<std::int64_t>{2, 1, 2}, {1, 1, 1, 1, 1}, {5}, {1, 4}}) {
     LayerCache cache;
     std::int64_t first = 0;
     for (const std::int64_t count : pieces) {
       const TokenPlaces some = layers.places(model, first, count, at::TensorOptions().dtype(at::kDouble));
-      const at::Tensor x = layers.embed(model, tokens.narrow(1, first, count), some, table);
-      const at::Tensor out = layers.layer(model, x, some, weights, &cache);
+      const at::Tensor x = layers.embed(model, tokens.narrow(1, first, count), some, plain_weights(table));
+      const at::Tensor out = layers.layer(model, x, some, plain_weights(weights), &cache);
       EXPECT_LT(out.sub(whole.narrow(1, first, count)).abs().max().item<double>(), 1e-12);
       first += count;
     }

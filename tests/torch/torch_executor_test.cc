@@ -3,6 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "stages/adapters.h"
 #include "tests/stages/executor_contract.h"
 #include "tests/stages/text_contract.h"
 
@@ -20,9 +21,23 @@ ExecutorMaker torch_maker(bool tensor_math, int threads = 1) {
           },
           2e-6};
 }
-INSTANTIATE_TEST_SUITE_P(Torch, ExecutorContract, ::testing::Values(torch_maker(false), torch_maker(true)),
+// The same model as torch_maker's, as the base of adapters.
+ExecutorMaker adapters_maker() {
+  return {"adapters",
+          [](const StageSpec& base) {
+            StageSpec spec = base;
+            spec.model.lora_rank = 2;
+            auto executor = torch_maker(false).make(spec);
+            initialise(base, executor->arena().span(ArenaRole::kBase));
+            return executor;
+          },
+          2e-6};
+}
+INSTANTIATE_TEST_SUITE_P(Torch, ExecutorContract,
+                         ::testing::Values(torch_maker(false), torch_maker(true), adapters_maker()),
                          [](const auto& info) { return info.param.name; });
-INSTANTIATE_TEST_SUITE_P(Torch, TextContract, ::testing::Values(torch_maker(false), torch_maker(true)),
+INSTANTIATE_TEST_SUITE_P(Torch, TextContract,
+                         ::testing::Values(torch_maker(false), torch_maker(true), adapters_maker()),
                          [](const auto& info) { return info.param.name; });
 
 TorchArena& arena_of(Chain& chain, std::size_t stage) { return dynamic_cast<TorchArena&>(chain.at(stage).arena()); }
@@ -48,6 +63,31 @@ void expect_tensors_near(const std::vector<ParameterSpec>& parameters, const std
     EXPECT_LE(std::sqrt(difference), tolerance * std::sqrt(norm)) << parameter.name;
     EXPECT_GT(norm, 0) << parameter.name;
   }
+}
+
+// Adapters train beside a base that nothing writes, and compute what the base does into which they are merged.
+TEST(TorchExecutorTest, AdaptersAreTheModelIntoWhichTheyAreMerged) {
+  Chain adapted(adapters_maker(), contract_model(), 3), whole(torch_maker(false), contract_model(), 3);
+  EXPECT_NEAR(adapted.forward(1), whole.forward(1), 1e-6 * whole.forward(2)) << "they begin as the base";
+  const std::vector<float> base = adapted.read(1, ArenaRole::kBase);
+  for (std::uint64_t serial = 3; serial < 9; ++serial) {
+    adapted.forward(serial);
+    adapted.backward(serial, kA);
+    for (std::size_t k = 0; k < adapted.size(); ++k) {
+      adapted.at(k).settle(serial);
+      ASSERT_TRUE(adapted.at(k).inner_step(kA, contract_step()).ok());
+    }
+  }
+  EXPECT_EQ(adapted.read(1, ArenaRole::kBase), base);
+  const double before = whole.forward(21);
+  for (std::size_t k = 0; k < adapted.size(); ++k) {
+    std::vector<float> merged = adapted.read(k, ArenaRole::kBase);
+    merge_adapters(adapted.at(k).spec(), adapted.read(k, ArenaRole::kCurrent), merged);
+    std::ranges::copy(merged, whole.at(k).arena().span(ArenaRole::kCurrent).begin());
+  }
+  const double expected = adapted.forward(21);
+  EXPECT_NEAR(whole.forward(22), adapted.forward(22), 1e-5 * expected);
+  EXPECT_GT(std::abs(before - expected), 1e-3 * expected) << "they learnt";
 }
 
 TEST(TorchExecutorTest, FourStagesEqualOneUnsplitGraph) {

@@ -1,11 +1,13 @@
 #pragma once
-// Gives away the first state of each stage of a run that begins from a model that exists (state/first_state.h), chunk
-// by chunk from its source: the launching process stands there as one more donor until rounds made newer versions.
-// Thread: loop only; the source is read in jobs aside, one at a time.   Borrows: what its environment refers to; the
-// source outlives the thread that reads it.   Bounds: kQueuedMax chunk queries wait, kQueuedOfPeer of one peer; what is
+// Gives away first states (state/first_state.h), chunk by chunk from their source and never from memory: the launching
+// process those of all stages, until rounds made newer versions; a peer whose stage trains adapters the base that it
+// keeps on its disk, at any time.
+// Thread: loop only; the source is read in jobs aside, one at a time.   Borrows: what its environment refers to.
+//   Bounds: kQueuedMax chunk queries wait, kQueuedOfPeer of one peer; what is
 // beyond is asked again.
 #include <deque>
 #include <functional>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -15,14 +17,17 @@
 
 namespace shoal {
 
-// What a run begins from, if not from its seed: the source, and the state of each stage as it was measured.
+// States of a source as they were measured.
 struct FirstStates {
-  const WeightSource* source = nullptr;
-  std::vector<StageSpec> specs;
-  std::vector<FirstState> states;
+  struct Part {
+    StageSpec spec;
+    FirstState state;
+  };
+  std::shared_ptr<const WeightSource> source;
+  std::vector<Part> parts;
 };
 // ERRORS: the source's.
-Result<FirstStates> measure_first_states(std::vector<StageSpec> specs, const WeightSource& source,
+Result<FirstStates> measure_first_states(std::vector<StageSpec> specs, std::shared_ptr<const WeightSource> source,
                                          const std::function<void(std::uint64_t done, std::uint64_t of)>& measured);
 
 class FirstWeights {
@@ -39,7 +44,8 @@ class FirstWeights {
   void on_chunk_query(const PeerId& from, const ChunkQuery& query);
 
  private:
-  bool has(StageId stage, Version version) const;
+  // Null: it is not here.
+  const FirstStates::Part* part(StageId stage, Version version) const;
   void read_next();
 
   const Environment env_;

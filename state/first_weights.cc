@@ -1,4 +1,4 @@
-#include "runtime/launch/first_weights.h"
+#include "state/first_weights.h"
 
 #include <algorithm>
 #include <memory>
@@ -7,24 +7,26 @@
 
 namespace shoal {
 
-Result<FirstStates> measure_first_states(std::vector<StageSpec> specs, const WeightSource& source,
+Result<FirstStates> measure_first_states(std::vector<StageSpec> specs, std::shared_ptr<const WeightSource> source,
                                          const std::function<void(std::uint64_t done, std::uint64_t of)>& measured) {
-  FirstStates first{.source = &source, .specs = std::move(specs), .states = {}};
-  for (const StageSpec& spec : first.specs) {
-    SHOAL_ASSIGN(const FirstState state, measure_first_state(spec, source));
-    first.states.push_back(state);
-    measured(first.states.size(), first.specs.size());
+  FirstStates first{.source = std::move(source), .parts = {}};
+  for (const StageSpec& spec : specs) {
+    SHOAL_ASSIGN(const FirstState state, measure_first_state(spec, *first.source));
+    first.parts.push_back({spec, state});
+    measured(first.parts.size(), specs.size());
   }
   return first;
 }
 
-bool FirstWeights::has(StageId stage, Version version) const {
-  return version == Version(0) && stage.value < env_.first.states.size();
+const FirstStates::Part* FirstWeights::part(StageId stage, Version version) const {
+  const auto found = std::ranges::find(env_.first.parts, stage, [](const auto& part) { return part.spec.stage; });
+  return version == Version(0) && found != env_.first.parts.end() ? &*found : nullptr;
 }
 
 void FirstWeights::on_query(const PeerId& from, const StateQuery& query) {
-  if (!has(query.stage, query.version)) return;
-  const FirstState& state = env_.first.states[query.stage.value];
+  const FirstStates::Part* here = part(query.stage, query.version);
+  if (here == nullptr) return;
+  const FirstState& state = here->state;
   StateOffer offer;
   offer.stage = query.stage;
   offer.version = Version(0);
@@ -37,7 +39,8 @@ void FirstWeights::on_query(const PeerId& from, const StateQuery& query) {
 }
 
 void FirstWeights::on_chunk_query(const PeerId& from, const ChunkQuery& query) {
-  if (!has(query.stage, query.version) || query.index >= env_.first.states[query.stage.value].chunks) return;
+  const FirstStates::Part* here = part(query.stage, query.version);
+  if (here == nullptr || query.index >= here->state.chunks) return;
   const auto of_peer = std::ranges::count_if(queue_, [&](const auto& item) { return item.first == from; });
   if (queue_.size() >= kQueuedMax || static_cast<std::size_t>(of_peer) >= kQueuedOfPeer) return;
   queue_.emplace_back(from, query);
@@ -50,7 +53,7 @@ void FirstWeights::read_next() {
   const auto [to, query] = queue_.front();
   queue_.pop_front();
   auto made = std::make_shared<Result<Bytes>>(Bytes{});
-  env_.run_aside([made, query = query, spec = env_.first.specs[query.stage.value],
+  env_.run_aside([made, query = query, spec = part(query.stage, query.version)->spec,
                   source = env_.first.source] { *made = first_chunk(spec, *source, query.index); },
                  lifetime_.guard([this, made, to = to, query = query] {
                    reading_ = false;

@@ -1,0 +1,48 @@
+#pragma once
+// The weights of a stage as its layers read them: each parameter, and the adapter that acts beside it. Internal to the
+// files that see the tensor library. Thread: any.
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "stages/adapters.h"
+#include "stages/arena.h"
+
+namespace at {
+class Tensor;
+}
+
+namespace shoal {
+
+class TorchArena;
+
+// Refers to leaves and has none of its own: an arena counts the references to them.
+struct Weight {
+  const at::Tensor* values = nullptr;
+  const at::Tensor *down = nullptr, *up = nullptr;  // A (r, in) and B (out, r) of its adapter; null: none
+  float scale = 0;                                  // of the adapter
+  const at::Tensor& operator*() const { return *values; }
+};
+
+// Without adapters.
+std::vector<Weight> plain_weights(std::span<const at::Tensor> values);
+
+// x (N, in), and what the matrix made of it, (N, out): with what its adapter makes of it, if it has one.
+at::Tensor with_adapter(const at::Tensor& made, const at::Tensor& x, const Weight& matrix);
+
+// Which leaves are the weights of which part. Immutable.
+class StageWeights {
+ public:
+  explicit StageWeights(const StageSpec& spec);
+  // Those of a part (ParameterSpec::part), in the order of the family's row. They refer to the arena's leaves.
+  std::vector<Weight> of_part(TorchArena& arena, ArenaRole trained, std::uint32_t part) const;
+
+ private:
+  const bool adapted_;
+  const float scale_;
+  const std::vector<ParameterSpec> parameters_;  // of the model: the base where there are adapters
+  const std::vector<std::optional<AdapterPlaces>> adapters_;
+};
+
+}  // namespace shoal
