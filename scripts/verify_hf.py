@@ -3,6 +3,7 @@
 Called by scripts/verify-hf, which sees that torch and transformers are there.
 """
 import json
+import os
 import sys
 import tomllib
 
@@ -29,8 +30,18 @@ def validation_rows(run, path):
         yield torch.stack([tokens[start : start + positions + 1] for start in starts])
 
 
+def opened(folder):
+    """A folder of transformers, or of peft, which names its base."""
+    if not os.path.exists(os.path.join(folder, "adapter_config.json")):
+        return AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    from peft import PeftModel
+    with open(os.path.join(folder, "adapter_config.json")) as file:
+        base = json.load(file)["base_model_name_or_path"]
+    return PeftModel.from_pretrained(AutoModelForCausalLM.from_pretrained(base, dtype=torch.float32), folder)
+
+
 def main():
-    saved, text = sys.argv[1:]
+    saved, text, folder = sys.argv[1:]
     said = sys.stdin.read()
     if not said.strip():
         sys.exit("shoal: eval gave no loss; its own words stand above")
@@ -39,7 +50,7 @@ def main():
         run = tomllib.load(file)
     torch.set_num_threads(1)
     logging.disable_progress_bar()
-    model = AutoModelForCausalLM.from_pretrained(saved, dtype=torch.float32).eval()
+    model = opened(folder).eval()
     total, targets = 0.0, 0
     with torch.no_grad():
         for rows in validation_rows(run, text):
