@@ -170,6 +170,7 @@ class JoinProgram final : private Peer::Owner {
                         .contact_time = from_seconds(arguments_.patience_s),
                         .absence_time = from_seconds(arguments_.wait_s),
                         .once = arguments_.once};
+    options.on_processor = device_name_ == "cpu";
     options.device_memory = device_memory(device_name_);
     options.checkpoint_folders = checkpoint_folders_;
     if (!home_->is_temporary()) options.base_folder = home_->path() + "/base";

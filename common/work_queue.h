@@ -6,6 +6,8 @@
 #include <functional>
 #include <string_view>
 
+#include "common/time.h"
+
 namespace shoal {
 
 // Jobs of one kind take about the same time: a device hangs whose job takes several times the longest of its kind, and
@@ -38,6 +40,9 @@ class WorkQueue {
  public:
   virtual ~WorkQueue() = default;
   virtual void run(WorkKind task, std::function<void()> job, std::function<void()> done) = 0;
+  // For how long so far its jobs were ready to work and had no processor, since others had it. Only rises. What passed
+  // less this is the time that a job could work, by which alone it is judged. Thread: loop.
+  virtual Duration starved() { return {}; }
 };
 
 }  // namespace shoal

@@ -46,10 +46,20 @@ void SimDevice::next() {
   if (job_ || queue_.empty()) return;
   job_ = std::move(queue_.front());
   queue_.pop_front();
-  loop_.after(cost(job_->task), lifetime_.guard([this] { hung_ ? void(overdue_ = true) : end_job(); }));
+  job_began_ = loop_.now();
+  job_share_ = share_;
+  const Duration needed = cost(job_->task);
+  loop_.after(job_share_ == 1 ? needed : from_seconds(seconds_of(needed) / job_share_),
+              lifetime_.guard([this] { hung_ ? void(overdue_ = true) : end_job(); }));
+}
+
+Duration SimDevice::starved() {
+  if (!job_) return starved_;
+  return starved_ + from_seconds((1 - job_share_) * seconds_of(loop_.now() - job_began_));
 }
 
 void SimDevice::end_job() {
+  starved_ = starved();
   Item item = std::move(*job_);
   {
     const BulkElsewhere on_the_device;

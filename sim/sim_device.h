@@ -21,6 +21,9 @@ class SimDevice final : public WorkQueue {
   SimDevice(EventLoop& loop, SimPace pace) : loop_(loop), pace_(pace) {}
   void run(WorkKind task, std::function<void()> job, std::function<void()> done) override;
   void set_pace(SimPace pace) { pace_ = pace; }
+  Duration starved() override;
+  // From the next job on it has so much of its processor, above 0 and at most 1: other programs have the rest.
+  void set_share(double share) { share_ = share; }
   // While it hangs no job ends; what was under way ends afterwards.
   void set_hung(bool hung);
 
@@ -37,6 +40,9 @@ class SimDevice final : public WorkQueue {
   SimPace pace_;
   std::deque<Item> queue_;
   std::optional<Item> job_;  // under way
+  double share_ = 1, job_share_ = 1;
+  TimePoint job_began_{};
+  Duration starved_{};  // in the jobs that ended
   bool hung_ = false, overdue_ = false;
   Lifetime lifetime_;
 };

@@ -267,6 +267,7 @@ void Swarm::start_peer(HostedPeer& process) {
                       .addresses = {process.address},
                       .wish = std::nullopt,
                       .device = "simulated",
+                      .on_processor = options_.on_processor,
                       .credits = options_.credits};
   if (!options_.base_folder.empty()) options.base_folder = options_.base_folder + "/" + process.address;
   if (options_.checkpoints) options.checkpoint_folders = {"home"};

@@ -30,6 +30,7 @@ struct SwarmOptions {
   Duration round_budget{0};            // 0 = as [sync] says
   std::size_t credits = 16;            // of every peer
   PeerDirectory* directory = nullptr;  // of every peer; borrowed
+  bool on_processor = false;           // of every peer: as in PeerOptions
   bool dht = false;                    // instead, each process has its own directory over dht()
   std::optional<DeltaCodecs> deltas;   // of every peer: as in StagePeerEnvironment
   ExecutorFactory factory;             // of every peer; empty: the integer executor

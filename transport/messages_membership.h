@@ -146,7 +146,7 @@ struct Beat {
   std::uint64_t inner_steps = 0;
   std::uint64_t settled_targets = 0;  // in the parameters, in no committed round
   double rate = 0;                    // targets per second
-  std::uint32_t job_ms = 0;           // the device's present job runs for so long; 0: none
+  std::uint32_t job_ms = 0;           // the device's present job could work for so long; 0: none
   std::uint32_t longest_ms = 0;       // the longest finished job of its kind in this session; 0: none is finished
   bool stranded = false;              // nobody of the next stage answers it
   bool behind = false;                // a round was committed without it, and it fetches the state

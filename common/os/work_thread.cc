@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "common/os/batch_work.h"
+#include "common/os/thread_waits.h"
 
 namespace shoal {
 
@@ -15,7 +16,8 @@ namespace {
 
 class WorkThread final : public WorkQueue {
  public:
-  WorkThread(EventLoop& loop, std::string name) : loop_(loop), name_(std::move(name)), thread_([this] { work(); }) {}
+  WorkThread(EventLoop& loop, std::string name)
+      : loop_(loop), name_(std::move(name)), waits_(name_), thread_([this] { work(); }) {}
 
   ~WorkThread() override {
     {
@@ -34,6 +36,8 @@ class WorkThread final : public WorkQueue {
     }
     ready_.notify_one();
   }
+
+  Duration starved() override { return waits_.longest(loop_.now()); }
 
  private:
   struct Item {
@@ -64,6 +68,7 @@ class WorkThread final : public WorkQueue {
 
   EventLoop& loop_;
   const std::string name_;
+  ThreadWaits waits_;  // loop only
   std::mutex mutex_;
   std::condition_variable ready_;
   std::deque<Item> queue_;

@@ -58,7 +58,7 @@ void Peer::begin_session() {
 
 void Peer::end_session(const std::string& why) {
   if (!state_.in_session()) return;
-  over_at_ = env_.loop.now();
+  over_at_ = device_.time();
   if (leaving_.wanted()) return finish("left; the session was over already: " + why, std::nullopt);
   if (options_.once)
     return finish("", make_error(ErrorCode::kStale, "session " + short_name(session()) + " is over: " + why));
@@ -132,17 +132,35 @@ void Peer::tick() {
   if (leaving_.wanted()) check_leaving();
 }
 
+Duration Peer::job_patience_here() const { return job_patience(device_.longest(), config_->membership()); }
+
 // A job that was under way when the session ended, and for longer than the authority waits for one.
 Duration Peer::device_hung() const {
   if (!config_ || !over_at_ || device_.busy_since() > *over_at_) return Duration(0);
-  const Duration patience = job_patience(device_.longest(), config_->membership());
-  return device_.busy_for() > patience ? device_.busy_for() : Duration(0);
+  return device_.busy_for() > job_patience_here() ? device_.busy_for() : Duration(0);
+}
+
+void Peer::tell_of_processor() {
+  if (!options_.on_processor || !config_ || !life_ || !device_.busy()) return;
+  const auto text = [](Duration time) { return std::to_string(static_cast<int>(seconds_of(time))) + " s"; };
+  const Duration worked = device_.busy_for(), starved = device_.starved_for();
+  if (device_hung() > Duration(0) && state_.is(PeerPhase::kRestarting) && !std::exchange(life_->waiting_told, true)) {
+    state_.because("waiting for a job of the session before");
+    owner_.on_warning("a job of the session before has run for " + text(worked) + " and does not end: this process " +
+                      "waits for it, then joins again. HINT: does this machine swap (free, vmstat)? More "
+                      "[pipeline] stages make each one smaller");
+  }
+  if (worked + starved <= job_patience_here() || worked > starved || std::exchange(life_->starving_told, true)) return;
+  owner_.on_notice("other programs have this machine's processor: a job that began " + text(worked + starved) +
+                   " ago stood without it for " + text(starved) +
+                   ". Nothing is lost by it, and the run waits for it. HINT: uptime and top show them");
 }
 
 // The next session would stand behind the job for ever: what waits for a device cannot be ended, a process can.
 bool Peer::check_device() {
   device_.look();
-  if (device_hung() == Duration(0)) return true;
+  tell_of_processor();
+  if (options_.on_processor || device_hung() == Duration(0)) return true;
   finish("", make_error(ErrorCode::kTimeout,
                         "device hung for " + std::to_string(static_cast<int>(seconds_of(device_hung()))) +
                             " s, and the session was fenced for it: this process ends. HINT: start it again, as "

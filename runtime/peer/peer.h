@@ -56,6 +56,10 @@ struct PeerOptions {
   std::vector<std::string> addresses;  // our own, for others to dial
   std::optional<StageId> wish;
   std::string device;  // for people
+  // The device is this machine's processor. A job that does not end there is another program's doing or a bug, and no
+  // new process would have another processor: this one waits for it, and joins again. Else the process ends, so that
+  // what restarts it gets the device anew.
+  bool on_processor = false;
   // Microbatches at a time (runtime/plan/stage_memory.h): as many as fit in this memory beside the stage, when it
   // is not 0; else so many; else what the run asks of one replica.
   std::uint64_t memory_bytes = 0;
@@ -139,6 +143,7 @@ class Peer final : private Transport::Listener, private MembershipPort, private 
     std::unique_ptr<Membership> membership;  // from the manifest on
     std::optional<JoinAnswer> answer;
     std::unique_ptr<StagePlace> stage;  // from the answer on
+    bool starving_told = false, waiting_told = false;
     Lifetime lifetime;  // of callbacks that are about this session; over before a restart and after the end
   };
 
@@ -173,8 +178,10 @@ class Peer final : private Transport::Listener, private MembershipPort, private 
   void finish(const std::string& reason, std::optional<Error> error);
   void tick();
   void check_patience(TimePoint now);
-  bool check_device();  // false: it hangs, and this is over
+  bool check_device();                 // false: it hangs, and this is over
+  Duration job_patience_here() const;  // for the job under way
   Duration device_hung() const;
+  void tell_of_processor();  // once a session each: it starves; a session that is over waits for it
   void write_bytes();
   Traffic session_traffic() const;
   StagePeerStatus status() const;  // zeros before the state is here
@@ -214,7 +221,7 @@ class Peer final : private Transport::Listener, private MembershipPort, private 
   KeptState kept_;  // of the session before
   Checkpointing checkpointing_;
   DeviceWatch device_;
-  std::optional<TimePoint> over_at_;  // the end of the session before
+  std::optional<TimePoint> over_at_;  // the end of the session before, in the device's time
   Announcing announcing_;
   TrafficBook traffic_;
   LogThrottle said_;

@@ -15,12 +15,13 @@ void DeviceScheduler::run(WorkKind task, std::function<void(StageExecutor&)> job
   SHOAL_CHECK(idle());
   state_ = State::kBusy;
   task_ = task;
-  started_ = clock_.now();
+  started_ = {clock_.now(), device_.starved()};
   device_.run(
       task, [executor = executor_, job = std::move(job)] { job(*executor); },
       lifetime_.guard([this, after = std::move(after)] {
-        last_ = running();
-        times_.note(task_, last_);
+        last_ = clock_.now() - started_.at;
+        longest_ = std::max(longest_, last_);
+        times_.note(task_, running());
         state_ = State::kIdle;
         after();
         pump();
@@ -41,6 +42,11 @@ void DeviceScheduler::pump() {
   Asked next = std::move(asked_.front());
   asked_.pop_front();
   run(next.task, std::move(next.job), std::move(next.after));
+}
+
+// What is known of starving is some milliseconds old, so that a short job may begin with some of the job before it.
+Duration DeviceScheduler::worked(const Start& start) const {
+  return std::max(clock_.now() - start.at - (device_.starved() - start.starved), Duration::zero());
 }
 
 void DeviceScheduler::stop() {

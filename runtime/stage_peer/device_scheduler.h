@@ -41,12 +41,13 @@ class DeviceScheduler {
 
   bool idle() const { return state_ == State::kIdle; }
   bool stopped() const { return state_ == State::kStopped; }
-  // For how long the job under way has run; zero: none.
-  Duration running() const { return state_ == State::kBusy ? clock_.now() - started_ : Duration::zero(); }
+  // For how long the job under way could work (WorkQueue::starved); zero: none.
+  Duration running() const { return state_ == State::kBusy ? worked(started_) : Duration::zero(); }
   // For the kind that is under way, or was last (JobTimes::longest); zero: nothing is known.
   Duration longest_of_kind() const { return times_.longest(task_); }
-  Duration last() const { return last_; }  // of the job that ended last
-  Duration longest() const { return times_.longest_of_any(); }
+  // With what they starved:
+  Duration last() const { return last_; }        // of the job that ended last
+  Duration longest() const { return longest_; }  // of any kind
 
  private:
   enum class State : std::uint8_t { kIdle, kBusy, kStopped };
@@ -56,6 +57,12 @@ class DeviceScheduler {
     std::function<void()> after;
   };
 
+  struct Start {
+    TimePoint at{};
+    Duration starved{};
+  };
+  Duration worked(const Start& start) const;
+
   WorkQueue& device_;
   const Clock& clock_;
   const std::shared_ptr<StageExecutor> executor_;
@@ -63,8 +70,8 @@ class DeviceScheduler {
   std::deque<Asked> asked_;
   State state_ = State::kIdle;
   WorkKind task_ = WorkKind::kForward;  // under way, or the last one
-  TimePoint started_{};
-  Duration last_{};
+  Start started_{};
+  Duration last_{}, longest_{};
   JobTimes times_;
   Lifetime lifetime_;
 };

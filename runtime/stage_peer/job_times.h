@@ -1,6 +1,6 @@
 #pragma once
-// How long the jobs of a device took, kind by kind: what tells one that is slow from one that hangs
-// (authority/patience.h). Pure. Thread: one at a time.
+// How long the jobs of a device took, without what they starved (WorkQueue::starved), kind by kind: what tells one that
+// is slow from one that hangs (authority/patience.h). Pure. Thread: one at a time.
 #include <algorithm>
 #include <array>
 

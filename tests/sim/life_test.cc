@@ -104,6 +104,26 @@ TEST_F(LifeTest, APeerThatWasFencedForAHungDeviceEndsByItselfAndSaysSo) {
   for (std::size_t i = 1; i < 3; ++i) EXPECT_FALSE(swarm.peers()[i]->finished) << "the others go on";
 }
 
+// Nobody restarts a process of a lent machine, and the next one would have no other processor.
+TEST_F(LifeTest, APeerWhoseProcessorHangsEndsNoProcessAndJoinsAgainWhenTheJobEnds) {
+  SwarmOptions on_processor = options();
+  on_processor.on_processor = true;
+  Swarm swarm(std::move(on_processor));
+  swarm.run_for(5s);
+  const auto& peer = *swarm.peers()[0];
+  const Session session = peer.peer->session();
+  peer.device->set_hung(true);
+  swarm.run_for(120s);
+  EXPECT_TRUE(fenced(swarm, session)) << "the others do not wait for it";
+  EXPECT_FALSE(peer.finished) << (peer.error ? peer.error->message : "");
+  EXPECT_EQ(peer.peer->report().phase, PeerPhase::kRestarting);
+  EXPECT_NE(peer.peer->report().reason.find("waiting for a job"), std::string::npos) << peer.peer->report().reason;
+  peer.device->set_hung(false);
+  swarm.run_for(20s);
+  EXPECT_EQ(peer.peer->report().phase, PeerPhase::kServing);
+  EXPECT_EQ(peer.peer->report().sessions, 2u);
+}
+
 // No session was fenced for it: the process ends in order, and must not wait for the job either.
 TEST_F(LifeTest, APeerThatGoesWhileItsDeviceHangsSaysThatAJobIsUnderWay) {
   Swarm swarm(options());

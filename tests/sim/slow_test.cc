@@ -90,6 +90,40 @@ INSTANTIATE_TEST_SUITE_P(Jobs, SlowDeviceTest,
                                          Jobs{"one_and_two_minutes", 60s, 120s, 7200s, 15}),
                          [](const auto& jobs) { return jobs.param.name; });
 
+using StarvedTest = QuietLog;
+
+// Forty other programs on two processors. In wall time each job is many times the longest that was measured before.
+TEST_F(StarvedTest, AProcessorThatOthersHaveMakesAMemberSlowAndEndsNoSession) {
+  for (const RuleId rule : {RuleId::kDiloco, RuleId::kAllreduce}) {
+    SwarmOptions options = slow_options(rule, 2, 1'000'000);
+    options.on_processor = true;
+    options.pace = {.forward = 1s, .backward = 2s, .undo = 3s, .write = 500ms, .round = 500ms, .other = 100ms};
+    Swarm swarm(std::move(options));
+    swarm.run_for(120s);
+    ASSERT_EQ(sessions_over(swarm), 0u);
+    const std::uint64_t before = swarm.launch()->book().committed();
+    swarm.peers()[0]->device->set_share(0.05);
+    swarm.run_for(1200s);
+    EXPECT_EQ(sessions_over(swarm), 0u);
+    EXPECT_GT(swarm.launch()->book().committed(), before + 20);
+    EXPECT_EQ(check_counting(swarm), std::vector<std::string>{});
+  }
+}
+
+TEST_F(StarvedTest, AProcessorThatOthersHaveIsNamedOnceASession) {
+  SwarmOptions options = slow_options(RuleId::kDiloco, 1, 1'000'000);
+  options.on_processor = true;
+  options.pace.forward = options.pace.backward = 1s;
+  Swarm swarm(std::move(options));
+  swarm.run_for(60s);
+  swarm.peers()[0]->device->set_share(0.05);
+  swarm.run_for(300s);
+  const auto& notices = swarm.peers()[0]->notices;
+  EXPECT_EQ(std::ranges::count_if(
+                notices, [](const std::string& line) { return line.find("other programs have") != line.npos; }),
+            1);
+}
+
 using SlowHangTest = QuietLog;
 
 // Four times the longest job of its kind, and no longer.
