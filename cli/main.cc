@@ -55,6 +55,14 @@ std::string suggestion(const CLI::App& app) {
   return meant.empty() ? "" : "; did you mean \"" + std::string(meant) + "\"?";
 }
 
+// The threads of the tensor library's OpenMP spin while they wait for each other, some milliseconds each time: where
+// another program has one of the processors, the others spin for it instead of computing. The library reads this
+// variable while it is loaded. Commands that compute are those with --threads.
+void wait_asleep(const CLI::App& app, char** argv) {
+  for (const CLI::App* command : app.get_subcommands())
+    if (command->get_option_no_throw("--threads") != nullptr) start_anew_with(kWaitPolicy, "PASSIVE", argv);
+}
+
 // Armed points that nothing passed: as likely a misspelt name as one whose time did not come.
 void name_faults_not_reached() {
   for (const std::string& name : faults_not_reached())
@@ -79,6 +87,7 @@ int parse_and_run(int argc, char** argv) {
     std::replace(message.begin(), message.end(), '\n', ' ');
     return fail(make_error(ErrorCode::kInput, message + suggestion(app) + " (see shoal --help)"), kExitUsage);
   }
+  wait_asleep(app, argv);
   if (!program.run) {
     std::fputs(app.help().c_str(), stderr);
     return kExitUsage;

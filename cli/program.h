@@ -37,6 +37,9 @@ std::string home_path(const GlobalOptions& global);
 // "shoal VERSION (protocol N)"
 std::string version_line();
 
+// OpenMP's variable that says how its threads wait; main() sets it where nobody did.
+inline constexpr const char* kWaitPolicy = "OMP_WAIT_POLICY";
+
 // Each registers its options with storage that lives as long as `program.run`.
 void add_audit(CLI::App& app, Program& program);
 void add_checkpoint(CLI::App& app, Program& program);

@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <thread>
 
@@ -40,6 +41,9 @@ Facts machine_facts() {
   Facts facts = {{"cpu", processor_name()},
                  {"cpu threads", std::to_string(std::thread::hardware_concurrency())},
                  {"cpu extensions", vector_extensions()}};
+  const char* const policy = std::getenv(kWaitPolicy);
+  facts.emplace_back("cpu threads wait", policy == nullptr ? std::string("asleep (") + kWaitPolicy + "=PASSIVE)"
+                                                           : std::string("as ") + kWaitPolicy + "=" + policy + " says");
   struct sysinfo memory;
   if (sysinfo(&memory) == 0)
     facts.emplace_back("memory MiB", std::to_string((memory.totalram * memory.mem_unit) >> 20));

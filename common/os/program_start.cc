@@ -6,7 +6,9 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 
+#include "common/os/executable.h"
 #include "common/os/posix_file.h"
 
 namespace shoal {
@@ -21,6 +23,13 @@ void hold_standard_descriptors() {
 }
 
 void outlive_readers() { ::signal(SIGPIPE, SIG_IGN); }
+
+void start_anew_with(const char* name, const char* value, char* const words[]) {
+  if (::getenv(name) != nullptr || ::setenv(name, value, 0) != 0) return;
+  // By its own path, so that it is listed by its own name; by the link to it where that file was replaced meanwhile.
+  if (const auto program = own_program(); program.ok()) ::execv(program->c_str(), words);
+  ::execv("/proc/self/exe", words);
+}
 
 Status forbid_core_files() {
   const rlimit none{0, 0};

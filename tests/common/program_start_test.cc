@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
+#include <string>
 
 namespace shoal {
 namespace {
@@ -42,6 +44,35 @@ TEST(ProgramStartTest, OpenDescriptorsAreLeftAlone) {
               hold_standard_descriptors();
               char byte = 0;
               return write(1, "x", 1) == 1 && read(pipe_ends[0], &byte, 1) == 1 && byte == 'x' ? 0 : 2;
+            }),
+            0);
+}
+
+constexpr const char* kVariable = "SHOAL_TEST_STARTED_ANEW";
+constexpr int kWentOn = 9;
+
+// Where it is started anew, this program runs the test below, and its exit code says how that went.
+int start_the_test_below_anew() {
+  char name[] = "a name of its own", filter[] = "--gtest_filter=ProgramStartTest.*InTheNewStart",
+       disabled[] = "--gtest_also_run_disabled_tests";
+  char* const words[] = {name, filter, disabled, nullptr};
+  start_anew_with(kVariable, "yes", words);
+  return kWentOn;
+}
+
+TEST(ProgramStartTest, StartsAnewOnceWithItsWordsAndTheVariable) {
+  EXPECT_EQ(in_a_child(start_the_test_below_anew), 0);
+}
+
+TEST(ProgramStartTest, DISABLED_InTheNewStart) {
+  ASSERT_STREQ(getenv(kVariable), "yes");
+  EXPECT_EQ(start_the_test_below_anew(), kWentOn) << "once is enough";
+}
+
+TEST(ProgramStartTest, DoesNotStartAnewWhereTheVariableIsSet) {
+  EXPECT_EQ(in_a_child([] {
+              setenv(kVariable, "the user's", 1);
+              return start_the_test_below_anew() == kWentOn && getenv(kVariable) == std::string("the user's") ? 0 : 1;
             }),
             0);
 }

@@ -32,6 +32,19 @@ std::string file_of(const std::string& text, const std::string& line, const std:
   return changed.replace(changed.find(line), line.size(), instead);
 }
 
+// What the library says of itself when it is loaded, at the first start and at the one after it.
+TEST(LiveEndsTest, ACommandThatComputesLoadsAnOpenMpWhoseThreadsWaitAsleep) {
+  Processes swarm;
+  EXPECT_EQ(run_in_shell(swarm, "unset OMP_WAIT_POLICY; OMP_DISPLAY_ENV=VERBOSE exec \"$0\" \"$@\"",
+                         {"solo", "--threads", "2", "no such file"}),
+            66);
+  EXPECT_TRUE(says(swarm.errors("once"), "GOMP_SPINCOUNT = '0'")) << swarm.errors("once");
+  EXPECT_TRUE(says(swarm.errors("once"), "no such file: no such file")) << "its words are kept";
+  run_in_shell(swarm, "OMP_WAIT_POLICY=ACTIVE OMP_DISPLAY_ENV=VERBOSE exec \"$0\" \"$@\"", {"solo", "no such file"});
+  EXPECT_TRUE(says(swarm.errors("once"), "OMP_WAIT_POLICY = 'ACTIVE'")) << swarm.errors("once");
+  EXPECT_FALSE(says(swarm.errors("once"), "GOMP_SPINCOUNT = '0'")) << "the user's word stands";
+}
+
 // An event file that took the number of stderr got every line that was said.
 TEST(LiveEndsTest, AFileNeverTakesThePlaceOfAnOutputThatWasClosed) {
   Processes swarm;
