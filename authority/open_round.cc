@@ -33,10 +33,21 @@ bool OpenRound::refused() const {
                              [](const auto& entry) { return entry.second.failed && !entry.second.contributed; });
 }
 
+OpenRound::Sum OpenRound::contributed_sum() const {
+  Sum sum{};
+  for (const auto& [session, member] : members) {
+    if (!member.contributed) continue;
+    sum.first += member.contributed->weight;
+    sum.second += member.contributed->tag;
+  }
+  return sum;
+}
+
 std::pair<Digest, std::size_t> OpenRound::best_vote() const {
+  const Sum sum = contributed_sum();
   std::map<Digest, std::size_t> votes;
   for (const auto& [session, member] : members)
-    if (member.agreed) ++votes[member.agreed->digest];
+    if (member.agreed && sum_of(*member.agreed) == sum) ++votes[member.agreed->digest];
   const auto best = std::ranges::max_element(votes, {}, [](const auto& vote) { return vote.second; });
   if (best == votes.end()) return {};
   return *best;
@@ -54,21 +65,31 @@ std::size_t OpenRound::undecided() const {
 
 bool OpenRound::agrees_on(const Session& session, const Digest& digest) const {
   const auto at = members.find(session);
-  return at != members.end() && at->second.agreed && at->second.agreed->digest == digest;
+  return at != members.end() && at->second.agreed && at->second.agreed->digest == digest &&
+         sum_of(*at->second.agreed) == contributed_sum();
 }
 
-bool OpenRound::sums_add_up(const Digest& digest) const {
-  std::uint64_t weight = 0;
-  CountTag tag = 0;
-  for (const auto& [session, member] : members) {
-    if (!member.contributed) continue;
-    weight += member.contributed->weight;
-    tag += member.contributed->tag;
-  }
-  return std::ranges::all_of(members, [&](const auto& entry) {
-    const auto& agreed = entry.second.agreed;
-    return !agreed || agreed->digest != digest || (agreed->weight == weight && agreed->tag == tag);
-  });
+bool OpenRound::doubtful() const {
+  const Sum sum = contributed_sum();
+  return std::ranges::any_of(
+      members, [&](const auto& entry) { return entry.second.agreed && sum_of(*entry.second.agreed) != sum; });
+}
+
+// The majority is believed before the contributions: a member that told us another weight than it told the others is
+// the one that alone says what it told us.
+std::vector<Session> OpenRound::contradicting() const {
+  std::map<Sum, std::size_t> votes;
+  for (const auto& [session, member] : members)
+    if (member.agreed) ++votes[sum_of(*member.agreed)];
+  std::optional<Sum> true_sum;
+  for (const auto& [sum, count] : votes)
+    if (2 * count > members.size()) true_sum = sum;
+  const Sum contributed = contributed_sum();
+  if (members.size() == 1 || (!true_sum && undecided() == 0 && votes.contains(contributed))) true_sum = contributed;
+  std::vector<Session> named;
+  for (const auto& [session, member] : members)
+    if (true_sum && member.agreed && sum_of(*member.agreed) != *true_sum) named.push_back(session);
+  return named;
 }
 
 bool OpenRound::stalled(TimePoint now) {

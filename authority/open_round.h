@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "common/event_loop.h"
 #include "transport/messages.h"
@@ -36,13 +37,16 @@ struct OpenRound {
   bool has_contribution(const Session& session) const;
   bool all_contributed() const;
   bool refused() const;  // a member failed that had not contributed: no commit could name what it brought
-  // The digest that most members agree on, and with how many.
+  // The digest that most members agree on, and with how many. An agreement whose weight or tag is not what all
+  // contributions have together is no vote. REQUIRES: all contributed.
   std::pair<Digest, std::size_t> best_vote() const;
   std::optional<Digest> majority() const;  // that more than half of the members agree on
   std::size_t undecided() const;
   bool agrees_on(const Session& session, const Digest& digest) const;
-  // A member that agreed on the digest counts the same weight and tag as all contributions have together.
-  bool sums_add_up(const Digest& digest) const;
+  bool doubtful() const;  // some member agreed on another weight or tag than was contributed
+  // Members whose agreement contradicts what was contributed: more than half of the members say otherwise, or all have
+  // decided and somebody's sum is that of the contributions. Else nobody knows which of them it is, and it has none.
+  std::vector<Session> contradicting() const;
   // A member says that nothing moves: whether that is so at all that have not decided. Each must say it twice, since a
   // word of a moment ago may have been followed by bytes.
   bool stalled(TimePoint now);
@@ -56,6 +60,11 @@ struct OpenRound {
   std::map<Session, RoundMember> members;
   std::optional<TimePoint> stalled_at;  // all that have not decided said that they wait
   TimerId budget = 0, grace = 0;
+
+ private:
+  using Sum = std::pair<std::uint64_t, CountTag>;  // weight and tag
+  static Sum sum_of(const RoundReport& report) { return {report.weight, report.tag}; }
+  Sum contributed_sum() const;
 };
 
 }  // namespace shoal

@@ -32,6 +32,8 @@ class RoundBlames {
   // The last rounds: a peer that rests is tried once more, since what it holds would be lost.
   void try_now() { pairs_.try_now(loop_.now()); }
 
+  // The next attempts go without it until a round is committed, if enough are left.
+  static void leave_out(MemberState& member) { member.silent_count = kSilentMax; }
   bool rests(const MemberState& member) const { return pairs_.rests(member.member.peer, loop_.now()); }
   bool reliable(const MemberState& member) const { return member.silent_count < kSilentMax; }
   bool doubted(const MemberState& member) const { return pairs_.doubted(member.member.peer); }

@@ -282,16 +282,20 @@ void StageRounds::try_decide(bool grace_over) {
   const auto [digest, votes] = round_->best_vote();
   const std::size_t open = round_->undecided();
   if (2 * votes > members) {
-    if (!round_->sums_add_up(digest)) return abandon("the sum's weight or tag is not that of the contributions");
     if (open == 0 || grace_over) return commit(digest);
-    if (round_->grace == 0)
-      round_->grace = loop_.after(options_.round_grace, [this] {
-        round_->grace = 0;
-        try_decide(true);
-      });
-    return;
+    return wait_grace();
   }
-  if (2 * (votes + open) <= members) abandon("no digest has more than half of the members");
+  if (2 * (votes + open) > members) return;
+  if (open > 0 && !grace_over && round_->doubtful()) return wait_grace();  // the others show who contradicts whom
+  abandon("no digest has more than half of the members with the weight and tag of the contributions");
+}
+
+void StageRounds::wait_grace() {
+  if (round_->grace != 0) return;
+  round_->grace = loop_.after(options_.round_grace, [this] {
+    round_->grace = 0;
+    try_decide(true);
+  });
 }
 
 OpenRound StageRounds::take_round() {
@@ -328,6 +332,7 @@ void StageRounds::commit(const Digest& digest) {
     release_leavers(among);
     host_.check_finished();
   });
+  name_contradicting(round);
   maybe_open();
 }
 
@@ -368,14 +373,7 @@ void StageRounds::abandon(const std::string& reason) {
     maybe_open();
     host_.check_finished();
   }));
-}
-
-void StageRounds::end_left_out() {
-  if (host_.is_over() || diloco_active()) return;
-  std::vector<Session> out;
-  for (const auto& [session, member] : members())
-    if (rests(*member)) out.push_back(session);
-  for (const Session& session : out) host_.end_session(session, blames_.ends_because(*book_.find(session)), true, {});
+  name_contradicting(round);
 }
 
 }  // namespace shoal

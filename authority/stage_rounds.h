@@ -124,6 +124,8 @@ class StageRounds {
   void check_stall();
   void on_budget();
   void try_decide(bool grace_over);
+  void wait_grace();
+  void name_contradicting(const OpenRound& round);  // REQUIRES: it is over
   void commit(const Digest& digest);
   void note_agreed(const OpenRound& round, const Digest& digest, Version version);
   void note_rate(const OpenRound& round);

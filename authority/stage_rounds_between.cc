@@ -1,5 +1,7 @@
-// Between two rounds: what members missed, members that leave, going back, the last rounds.
+// Between two rounds: what members missed, what a round says against them, members that leave, going back, the last
+// rounds.
 #include <algorithm>
+#include <utility>
 
 #include "authority/stage_rounds.h"
 #include "common/log.h"
@@ -124,6 +126,38 @@ void StageRounds::hold(Duration time) {
   if (now < hold_allowed_at_) return;
   hold_until_ = now + time;
   hold_allowed_at_ = now + kTimesApart * time;
+}
+
+// ---- what a round says against members ----
+
+// Once may be a fault of its memory, and the next attempt goes without it where enough are left. A step cannot: the
+// session would end for what it missed, and the next one of the same peer would begin with a clean sheet.
+void StageRounds::name_contradicting(const OpenRound& round) {
+  for (const Session& session : round.contradicting()) {
+    MemberState* member = book_.find(session);
+    if (member == nullptr) continue;
+    const std::string what = "it agreed on a weight or tag of the whole that is not that of the contributions";
+    if (std::exchange(member->contradicted, true)) {
+      host_.end_for_misconduct(session, what + ", in two rounds");
+      continue;
+    }
+    if (diloco_active()) blames_.leave_out(*member);
+    port_.write({.event = EventKind::kRoundFailed,
+                 .stage = line_.stage,
+                 .about = session,
+                 .round = round.open.round,
+                 .cause = what});
+    log_warning("stage ", line_.stage, ": session ", short_name(session), ": ", what,
+                ". Its session ends at the second time");
+  }
+}
+
+void StageRounds::end_left_out() {
+  if (host_.is_over() || diloco_active()) return;
+  std::vector<Session> out;
+  for (const auto& [session, member] : members())
+    if (rests(*member)) out.push_back(session);
+  for (const Session& session : out) host_.end_session(session, blames_.ends_because(*book_.find(session)), true, {});
 }
 
 // ---- leaving ----

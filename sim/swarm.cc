@@ -252,6 +252,7 @@ void Swarm::start_peer(HostedPeer& process) {
   process.frozen = process.finished = false;
   process.error.reset();
   process.wire = network_.make_wire(process.key.id(), process.address);
+  if (options_.wires) process.wire = options_.wires(process.key.id(), std::move(process.wire));
   process.device = std::make_unique<SimDevice>(host.loop(), options_.pace);
   process.aside = std::make_unique<SimDevice>(host.loop(), options_.pace);
   process.events = make_recorder("peer", process.key.id(), &process);

@@ -34,6 +34,8 @@ struct SwarmOptions {
   bool dht = false;                    // instead, each process has its own directory over dht()
   std::optional<DeltaCodecs> deltas;   // of every peer: as in StagePeerEnvironment
   ExecutorFactory factory;             // of every peer; empty: the integer executor
+  // What a peer speaks through, made of its network's wire: for a member that lies. Empty: that wire.
+  std::function<std::unique_ptr<Wire>(const PeerId&, std::unique_ptr<Wire>)> wires;
   const TextCode* code = nullptr;      // borrowed: for [report] sample_every
   const FirstStates* first = nullptr;  // borrowed: what config.model.weights are the digests of
   bool finish_at_once = false;         // as with a Ctrl-C before the launching process is ready

@@ -157,6 +157,64 @@ TEST_F(AuthorityMisconductTest, AWeightThatIsNotThatOfItsEntriesEndsItsSession) 
   EXPECT_NE(over[0].second.find("for 1 entries of 4 targets"), std::string::npos) << over[0].second;
 }
 
+class ContradictionTest : public AuthorityMisconductTest {
+ protected:
+  // Of three members, each with its weight n and tag 10 n; `sums`: the weights that they agree on.
+  void round_of(std::uint64_t round, const std::vector<std::uint64_t>& sums) {
+    for (std::uint64_t n = 1; n <= sums.size(); ++n) beat(n, version, 300);
+    loop.run_for(300ms);
+    for (std::uint64_t n = 1; n <= sums.size(); ++n) contribute(n, round, {100 * round + n});
+    for (std::uint64_t n = 1; n <= sums.size(); ++n) agree(n, round, 7, sums[n - 1], 10 * sums[n - 1]);
+    settle();
+    version = commits.size();
+  }
+};
+
+TEST_F(ContradictionTest, WhoAgreesOnAnotherWeightIsLeftOutOnceAndEndedAtTheSecondTime) {
+  boot_with(3);
+  round_of(1, {6, 6, 7});
+  EXPECT_EQ(commits.size(), 1u) << "the others agree, on what was contributed";
+  EXPECT_TRUE(over.empty());
+  ASSERT_EQ(told(EventKind::kRoundFailed).size(), 1u);
+  EXPECT_EQ(told(EventKind::kRoundFailed)[0].about, session_of(3));
+  for (std::uint64_t n : {1, 2, 3}) beat(n, 1, 300);
+  loop.run_for(300ms);
+  ASSERT_EQ(sent_to<RoundOpen>(1).size(), 2u);
+  EXPECT_EQ(sent_to<RoundOpen>(1)[1].members.size(), 2u) << "without it";
+  round_of(2, {3, 3});
+  ASSERT_EQ(commits.size(), 2u);
+  beat(3, 2);
+  round_of(3, {6, 6, 8});
+  ASSERT_EQ(over.size(), 1u);
+  EXPECT_EQ(over[0].first, session_of(3));
+  EXPECT_NE(over[0].second.find("in two rounds"), std::string::npos) << over[0].second;
+}
+
+// It told the others another weight than it told us; what they say is what they got.
+TEST_F(ContradictionTest, WhoToldTheOthersAnotherWeightThanUsIsNamedAndNotTheOthers) {
+  boot_with(3);
+  round_of(1, {9, 9, 6});
+  EXPECT_TRUE(commits.empty());
+  ASSERT_EQ(told(EventKind::kRoundFailed).size(), 1u);
+  EXPECT_EQ(told(EventKind::kRoundFailed)[0].about, session_of(3));
+}
+
+TEST_F(ContradictionTest, NobodyIsNamedWhereAllSayTheSameOtherWeight) {
+  boot_with(3);
+  round_of(1, {9, 9, 9});
+  EXPECT_TRUE(commits.empty());
+  EXPECT_TRUE(told(EventKind::kRoundFailed).empty());
+}
+
+TEST_F(ContradictionTest, OfTwoTheOneThatContradictsWhatWasContributedIsNamedHoweverEarlyItSpeaks) {
+  boot_with(2);
+  round_of(1, {4, 3});
+  round_of(2, {4, 3});
+  EXPECT_TRUE(commits.empty());
+  ASSERT_EQ(over.size(), 1u);
+  EXPECT_EQ(over[0].first, session_of(1));
+}
+
 // What they say of themselves is not looked at: another host each, or one that is not theirs.
 TEST_F(AuthorityMisconductTest, ManyIdentitiesOfOneHostAreAdmittedOneAfterAnother) {
   boot();
