@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/log.h"
+
 namespace shoal {
 
 namespace {
@@ -98,6 +100,9 @@ void Courier::reject(const MicrobatchId& microbatch, const std::string& why, Tim
   const Session bad = hop.won_session;
   const Lease lease = *hop.won;
   owner_.write(claim_event(EventKind::kGradientRejected, microbatch, bad, lease, why));
+  if (const auto times = said_.due(short_name(bad) + why, now))
+    log_warning("stage ", hop.spec.to, ": the gradient of session ", short_name(bad), " is refused: ", why,
+                LogThrottle::text_of(*times));
   health_.missed(bad, now);
   hop.tried[bad].not_before = now + kRejectedFor;
   drop_child(hop, lease, Drop::kReleased);

@@ -24,6 +24,7 @@
 
 #include "common/backoff.h"
 #include "common/ids.h"
+#include "common/log_throttle.h"
 #include "common/result.h"
 #include "common/time.h"
 #include "router/hop.h"
@@ -218,6 +219,7 @@ class Courier {
   TimePoint next_renewal_;
   bool stranded_ = false;   // nobody answers
   std::size_t parked_ = 0;  // hops that are
+  LogThrottle said_;
   CourierCounters counters_;
 };
 

@@ -1,10 +1,9 @@
 #include "runtime/stage_peer/entries.h"
 
-#include <cmath>
-
 #include "common/check.h"
 #include "common/log.h"
 #include "common/trainer_id.h"
+#include "router/loss_claim.h"
 
 namespace shoal {
 
@@ -182,11 +181,11 @@ void Entries::on_won(const MicrobatchId& microbatch, const Gradient& gradient, s
   const Entry* entry = ledger_.find_live(microbatch);
   if (entry == nullptr) return;
   const bool train = entry->kind == ForwardKind::kTrain;
-  if (train && (frames.size() != 1 || gradient.path.size() + options_.spec.stage.value + 1 != options_.spec.stages ||
-                !std::isfinite(gradient.loss_sum) || gradient.targets != options_.config->targets_per_microbatch())) {
-    courier_.reject(microbatch, "malformed gradient", env_.loop.now());
-    return;
-  }
+  std::string refusal =
+      LossBound{options_.config->targets_per_microbatch(), options_.config->model.vocabulary}.refusal(gradient);
+  if (train && (frames.size() != 1 || gradient.path.size() + options_.spec.stage.value + 1 != options_.spec.stages))
+    refusal = "malformed gradient";
+  if (!refusal.empty()) return courier_.reject(microbatch, refusal, env_.loop.now());
   if (train) tensors_of(microbatch)->gradient_in = std::move(frames.front());
   ledger_.gradient_arrived(microbatch, gradient);
 }

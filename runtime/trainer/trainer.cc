@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <utility>
 
 #include "common/fault.h"
 #include "common/log.h"
 #include "common/phase_set.h"
 #include "compression/codec.h"
+#include "router/loss_claim.h"
 
 namespace shoal {
 
@@ -198,14 +198,14 @@ void Trainer::on_ack(const Remote& from, const CommitAck& message) {
 }
 
 void Trainer::on_won(const MicrobatchId& microbatch, const Gradient& gradient, std::vector<Bytes>) {
-  if (evaluator_.has(microbatch)) return evaluator_.on_won(microbatch, gradient);
-  if (!decides() || !env_.book.is_open(microbatch)) return;
-  if (gradient.path.size() != options_.config.pipeline.stages || env_.book.names_any(gradient.path) ||
-      !std::isfinite(gradient.loss_sum) || gradient.targets != options_.config.targets_per_microbatch()) {
-    courier_.reject(microbatch, "malformed path or loss", env_.loop.now());
-    return;
-  }
-  decide(microbatch, gradient);
+  const bool evaluated = evaluator_.has(microbatch);
+  if (!evaluated && (!decides() || !env_.book.is_open(microbatch))) return;
+  std::string refusal =
+      LossBound{options_.config.targets_per_microbatch(), options_.config.model.vocabulary}.refusal(gradient);
+  if (!evaluated && (gradient.path.size() != options_.config.pipeline.stages || env_.book.names_any(gradient.path)))
+    refusal = "malformed path";
+  if (!refusal.empty()) return courier_.reject(microbatch, refusal, env_.loop.now());
+  evaluated ? evaluator_.on_won(microbatch, gradient) : decide(microbatch, gradient);
 }
 
 void Trainer::decide(const MicrobatchId& microbatch, const Gradient& gradient) {

@@ -2,10 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <utility>
 
 #include "events/session_end.h"
+#include "router/loss_claim.h"
 #include "sim/checkers.h"
 #include "tests/sim/heard_lines.h"
 #include "tests/sim/lying_wire.h"
@@ -72,6 +74,56 @@ TEST_P(FalseWeightTest, OnTheRightDigestEndsItsSessionByNameAtTheSecondTimeAndRo
 INSTANTIATE_TEST_SUITE_P(Rules, FalseWeightTest,
                          testing::Values(std::pair(RuleId::kDiloco, 2), std::pair(RuleId::kDiloco, 4),
                                          std::pair(RuleId::kAllreduce, 2), std::pair(RuleId::kAllreduce, 4)));
+
+// What a peer of the last stage says of the loss of every microbatch, and of every evaluation.
+struct FalseLoss {
+  const char* why;
+  void (*tell)(Gradient&);
+};
+const FalseLoss kFalseLosses[] = {
+    {"a loss of 1000000000000 targets", [](Gradient& said) { said.targets = 1'000'000'000'000; }},
+    {"a loss of 0 targets", [](Gradient& said) { said.targets = 0; }},
+    {"a mean loss of -1 nats", [](Gradient& said) { said.loss_sum = -static_cast<double>(said.targets); }},
+    {"which is not between 0 and 69.5", [](Gradient& said) { said.loss_sum = 1e9; }},
+    {"a mean loss of nan nats", [](Gradient& said) { said.loss_sum = std::nan(""); }},
+};
+
+class FalseLossTest : public testing::TestWithParam<FalseLoss> {};
+
+TEST_P(FalseLossTest, IsRefusedByNameAndReachesNeitherTrainLinesNorValidation) {
+  for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    SCOPED_TRACE(seed);
+    const HeardLines heard;
+    SwarmOptions options;
+    options.seed = seed;
+    options.stages = 2;
+    options.replicas = 2;
+    options.config = small_config(RuleId::kDiloco, 2, 300);
+    options.wires = one_lies(seed, 3, [](Message& message) {  // of the last stage
+      if (auto* said = std::get_if<Gradient>(&message)) GetParam().tell(*said);
+      return true;
+    });
+    Swarm swarm(options);
+    ASSERT_TRUE(swarm.run_to_end(600s));
+    EXPECT_EQ(swarm.summary().committed, 300u);
+    EXPECT_EQ(swarm.summary().lost, 0u);
+    EXPECT_GE(
+        heard.with(std::string("session ") + short_name(swarm.peers()[3]->peer->session()) + " is refused: it says"),
+        1u);
+    EXPECT_GE(heard.with(GetParam().why), 1u);
+    ASSERT_TRUE(swarm.summary().validation_loss);
+    EXPECT_GE(*swarm.summary().validation_loss, 0);
+    EXPECT_LE(*swarm.summary().validation_loss, 4) << "the integer executor's losses are below it";
+    for (const SimEvent& e : swarm.events()) {
+      if (e.event != EventKind::kTrain) continue;
+      EXPECT_TRUE(*e.loss >= 0 && *e.loss <= 4) << *e.loss;
+    }
+    for (const std::string& broken : check_end(swarm)) ADD_FAILURE() << broken;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Words, FalseLossTest, testing::ValuesIn(kFalseLosses),
+                         [](const auto& one) { return std::to_string(one.index); });
 
 }  // namespace
 }  // namespace shoal

@@ -16,7 +16,11 @@
 namespace shoal {
 namespace {
 
-// The loss of an evaluation is the sum over all stages' anchors: whole numbers, so that it says exactly which.
+// Exact, and within what a loss may be.
+double loss_of(double sum) { return 64 + sum / (1 << 20); }
+double sum_of(double loss, int samples) { return (loss - 64 * samples) * (1 << 20); }
+
+// The loss of an evaluation is of the sum over all stages' anchors: whole numbers, so that it says exactly which.
 class AnchorSumExecutor final : public IntegerExecutor {
  public:
   using IntegerExecutor::IntegerExecutor;
@@ -30,7 +34,7 @@ class AnchorSumExecutor final : public IntegerExecutor {
     Computed computed;
     computed.output.targets = static_cast<std::uint64_t>(sequences_of(input)) * spec().model.positions;
     if (spec().is_last()) {
-      computed.output.loss_sum = sum;
+      computed.output.loss_sum = loss_of(sum);
       return computed;
     }
     const Shape shape{sequences_of(input), spec().model.positions, spec().model.dim};
@@ -111,7 +115,7 @@ class ValidationTest : public testing::TestWithParam<RuleId> {
       versions.push_back(parse_state_header(image)->version);
     }
     const double targets = static_cast<double>(swarm.options().config.targets_per_microbatch());
-    EXPECT_DOUBLE_EQ(swarm.summary().validation_loss.value() * targets, sum);
+    EXPECT_DOUBLE_EQ(swarm.summary().validation_loss.value() * targets, loss_of(sum));
     EXPECT_EQ(swarm.summary().validation_versions, versions);
     const auto said = std::find_if(swarm.events().begin(), swarm.events().end(),
                                    [](const EventRecord& e) { return e.event == EventKind::kValidation; });
@@ -170,7 +174,7 @@ TEST_P(ValidationTest, IsEstimatedWhileItTrains) {
     if (e.event != EventKind::kEstimate) continue;
     steps.push_back(e.step->value);
     EXPECT_EQ(e.targets, 3 * often.config.targets_per_microbatch());
-    sums.push_back(*e.loss * static_cast<double>(*e.targets));
+    sums.push_back(sum_of(*e.loss * static_cast<double>(*e.targets), 3));
     EXPECT_NEAR(sums.back(), std::round(sums.back()), 1e-6) << "three sums over anchors, and they are whole";
   }
   ASSERT_GE(steps.size(), 2u);
