@@ -1,7 +1,5 @@
 #include "cli/executors.h"
 
-#include <sys/sysinfo.h>
-
 #include <CLI/CLI.hpp>
 #include <cstdlib>
 
@@ -24,20 +22,19 @@ void add_compute_options(CLI::App& command, ComputeOptions& options) {
 }
 
 Status check_memory(const std::string& what, std::span<const StageSpec> specs, std::uint64_t copies,
-                    const ComputeOptions& options) {
+                    const ComputeOptions& options, std::uint64_t more_bytes) {
   SHOAL_ASSIGN(const std::string device, choose_device(options.device));
-  struct sysinfo machine = {};
-  if (device != "cpu" || ::sysinfo(&machine) != 0) return {};
-  const std::uint64_t there = (std::uint64_t{machine.totalram} + machine.totalswap) * machine.mem_unit;
+  const auto left = device == "cpu" ? device_memory(device) : std::nullopt;
+  if (!left) return {};
   std::uint64_t parameters = 0;
   for (const StageSpec& spec : specs) parameters += parameter_count(spec);
-  const std::uint64_t needed = copies * parameters * sizeof(float);
-  if (needed <= there) return {};
-  return make_error(ErrorCode::kTooLarge, what + " has " + std::to_string(parameters / 1'000'000) +
-                                              " M parameters, which need at least " + std::to_string(needed >> 30) +
-                                              " GiB; this machine has " + std::to_string(there >> 30) +
-                                              " GiB of memory and swap. HINT: lower [model] layers or dim, or raise "
-                                              "[pipeline] stages and share them among more machines");
+  const std::uint64_t needed = copies * parameters * sizeof(float) + more_bytes;
+  if (needed <= *left) return {};
+  return make_error(ErrorCode::kTooLarge,
+                    what + " has " + std::to_string(parameters / 1'000'000) + " M parameters, which need at least " +
+                        std::to_string(needed >> 20) + " MiB; this machine has " + std::to_string(*left >> 20) +
+                        " MiB left now. HINT: end other programs, raise this container's limit, lower [model] layers "
+                        "or dim or [data] sequences, or raise [pipeline] stages and share them among more machines");
 }
 
 std::optional<std::uint64_t> device_memory(const std::string& device) {

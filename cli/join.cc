@@ -187,7 +187,13 @@ class JoinProgram final : private Peer::Owner {
         .factory_of = [compute = arguments_.compute](
                           const RunConfig& config) { return executor_factory(config.executor, compute); },
         .storage = storage_.get()};
-    if (device_name_ == "cpu") environment.memory_used = [] { return std::optional(resident_memory().now); };
+    if (device_name_ == "cpu") {
+      environment.memory_used = [] { return std::optional(resident_memory().now); };
+      environment.memory_free = [] {
+        const auto left = device_memory("cpu");
+        return left ? std::optional(*left + resident_memory().now) : std::nullopt;
+      };
+    }
     peer_ = std::make_unique<Peer>(std::move(options), std::move(environment), static_cast<Peer::Owner&>(*this));
   }
 

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <numbers>
+#include <utility>
 
 #include "cli/executors.h"
 #include "cli/outcome.h"
@@ -16,6 +17,7 @@
 #include "common/os/thread_loop.h"
 #include "common/status_line.h"
 #include "events/line_parts.h"
+#include "runtime/plan/stage_memory.h"
 
 namespace shoal {
 namespace {
@@ -51,7 +53,10 @@ Status check_model(const RunConfig& config, const ComputeOptions& compute) {
   if (config.executor.kind != ExecutorKind::kTorch) return {};
   SHOAL_ASSIGN(const auto specs,
                split_model(config.model_spec(), config.pipeline.stages, config.pipeline.layers_per_stage));
-  return check_memory("the model", specs, kCopiesInTraining, compute);
+  std::uint64_t beside = kProgramBytes;
+  for (const StageSpec& spec : specs)
+    beside += entry_bytes(spec, config.data.sequences) + loss_bytes(spec, config.data.sequences);
+  return check_memory("the model", specs, kCopiesInTraining, compute, beside);
 }
 
 int run(const SoloArguments& arguments, const GlobalOptions& global) {
@@ -78,7 +83,6 @@ int run(const SoloArguments& arguments, const GlobalOptions& global) {
     if (!opened.ok()) return fail(cannot_make(opened.error()));
     events = std::move(*opened);
   }
-  listen_for_stop();
   TimePoint last_line{};
   SoloOptions options;
   options.config = *config;
@@ -86,7 +90,11 @@ int run(const SoloArguments& arguments, const GlobalOptions& global) {
   options.save_folder = arguments.save;
   options.delays = std::move(delays);
   options.events = events.get();
-  options.stop = [] { return stop_wanted(); };
+  // Before the first microbatch there is nothing that would be ended in order: until then a signal ends the process.
+  options.stop = [listening = false]() mutable {
+    if (!std::exchange(listening, true)) listen_for_stop();
+    return stop_wanted();
+  };
   options.on_note = [](const std::string& text) { log_info(text); };
   HeadwayMeter meter;
   options.on_headway = [&meter](const Headway& headway) { show_headway(meter, headway); };

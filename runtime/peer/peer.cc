@@ -13,6 +13,11 @@ namespace {
 constexpr Duration kTick = 100ms;
 constexpr Duration kBytesPeriod = 1s;  // so a killed process leaves out a second at most
 constexpr Duration kFarewell = 100ms;  // for the last record to reach the DHT, before nothing keeps it alive any more
+
+// For the job under way.
+Duration patience_of(const DeviceWatch& device, const RunConfig& config) {
+  return job_patience(device.longest(), config.membership());
+}
 }  // namespace
 
 Peer::Peer(PeerOptions options, PeerEnvironment environment, Owner& owner)
@@ -132,12 +137,10 @@ void Peer::tick() {
   if (leaving_.wanted()) check_leaving();
 }
 
-Duration Peer::job_patience_here() const { return job_patience(device_.longest(), config_->membership()); }
-
 // A job that was under way when the session ended, and for longer than the authority waits for one.
 Duration Peer::device_hung() const {
   if (!config_ || !over_at_ || device_.busy_since() > *over_at_) return Duration(0);
-  return device_.busy_for() > job_patience_here() ? device_.busy_for() : Duration(0);
+  return device_.busy_for() > patience_of(device_, *config_) ? device_.busy_for() : Duration(0);
 }
 
 void Peer::tell_of_processor() {
@@ -150,7 +153,9 @@ void Peer::tell_of_processor() {
                       "waits for it, then joins again. HINT: does this machine swap (free, vmstat)? More "
                       "[pipeline] stages make each one smaller");
   }
-  if (worked + starved <= job_patience_here() || worked > starved || std::exchange(life_->starving_told, true)) return;
+  if (worked + starved <= patience_of(device_, *config_) || worked > starved ||
+      std::exchange(life_->starving_told, true))
+    return;
   owner_.on_notice("other programs have this machine's processor: a job that began " + text(worked + starved) +
                    " ago stood without it for " + text(starved) +
                    ". Nothing is lost by it, and the run waits for it. HINT: uptime and top show them");

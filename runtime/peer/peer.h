@@ -83,9 +83,11 @@ struct PeerEnvironment {
   Rng rng;
   PeerDirectory* directory = nullptr;  // may be absent
   std::function<ExecutorFactory(const RunConfig&)>
-      factory_of{};                                             // when set: makes `factory` once the manifest is there
-  std::optional<DeltaCodecs> deltas{};                          // as in StagePeerEnvironment
-  Storage* storage = nullptr;                                   // for checkpoints; may be absent
+      factory_of{};                     // when set: makes `factory` once the manifest is there
+  std::optional<DeltaCodecs> deltas{};  // as in StagePeerEnvironment
+  Storage* storage = nullptr;           // for checkpoints; may be absent
+  // Bytes that this process may come to on its device, as things stand now: without --memory a stage must fit in them.
+  std::function<std::optional<std::uint64_t>()> memory_free{};  // may be absent
   std::function<std::optional<std::uint64_t>()> memory_used{};  // by this process, bytes of its device; may be absent
 };
 
@@ -178,8 +180,7 @@ class Peer final : private Transport::Listener, private MembershipPort, private 
   void finish(const std::string& reason, std::optional<Error> error);
   void tick();
   void check_patience(TimePoint now);
-  bool check_device();                 // false: it hangs, and this is over
-  Duration job_patience_here() const;  // for the job under way
+  bool check_device();  // false: it hangs, and this is over
   Duration device_hung() const;
   void tell_of_processor();  // once a session each: it starves; a session that is over waits for it
   void write_bytes();
@@ -196,6 +197,7 @@ class Peer final : private Transport::Listener, private MembershipPort, private 
   bool is_authority(const PeerId& peer) const { return peer == authority(); }
 
   void build_stage(StageId stage);
+  Result<std::size_t> credits_here();          // REQUIRES: spec_. ERRORS: kTooLarge
   std::optional<StageId> empty_stage() const;  // of the newest list, the first without a serving member
 
   // ---- leaving, and what others are told ----

@@ -5,6 +5,7 @@
 #include "common/log.h"
 #include "runtime/config/signed_manifest.h"
 #include "runtime/peer/peer.h"
+#include "runtime/plan/memory_fit.h"
 #include "runtime/plan/stage_memory.h"
 #include "transport/one_taker.h"
 
@@ -134,13 +135,9 @@ void Peer::build_stage(StageId stage) {
   spec_ = (*specs)[stage.value];
   env_.events.set_stage(stage);
   announce();
-  if (options_.memory_bytes > 0) {
-    auto credits = credits_within(options_.memory_bytes, *config_, *spec_);
-    if (!credits.ok()) return finish("", credits.error());
-    credits_ = *credits;
-  } else {
-    credits_ = options_.credits.value_or(usual_credits(*config_));
-  }
+  const auto credits = credits_here();
+  if (!credits.ok()) return finish("", credits.error());
+  credits_ = *credits;
   life_->stage = std::make_unique<StagePlace>(StagePlaceOptions{.config = config_,
                                                                 .spec = *spec_,
                                                                 .self = life_->session,
@@ -163,6 +160,18 @@ void Peer::build_stage(StageId stage) {
                                                                     .session = life_->lifetime},
                                               static_cast<StagePlaceOwner&>(*this));
   life_->stage->build();
+}
+
+Result<std::size_t> Peer::credits_here() {
+  if (options_.memory_bytes > 0) return credits_within(options_.memory_bytes, *config_, *spec_);
+  const std::size_t usual = options_.credits.value_or(usual_credits(*config_));
+  const auto free = env_.memory_free ? env_.memory_free() : std::nullopt;
+  if (!free) return usual;
+  SHOAL_ASSIGN(const std::size_t fit, credits_that_fit(*free, usual, *config_, *spec_));
+  if (fit < usual)
+    owner_.on_notice("this machine has " + std::to_string(*free >> 20) + " MiB left: room for " + std::to_string(fit) +
+                     " microbatches at a time beside the stage, not " + std::to_string(usual));
+  return fit;
 }
 
 void Peer::on_members(const MemberList& list) {
