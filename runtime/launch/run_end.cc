@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "authority/patience.h"
 #include "common/check.h"
 #include "common/phase_set.h"
 #include "events/lost_causes.h"
@@ -217,6 +218,7 @@ void RunEnd::linger() {
 // ---- with less than the whole ----
 
 void RunEnd::tick(TimePoint now) {
+  note_progress(now);
   watch_peers(now);
   tell_waiting(now);
 }
@@ -226,6 +228,7 @@ void RunEnd::watch_peers(TimePoint now) {
   if (!fetching && !may_follow(phase_, RunPhase::kGivingUp)) return;
   // A stage whose next one nobody serves is cut off as well.
   const std::string missing = missing_stages(), cut = missing.empty() ? cut_stages() : "";
+  if (!missing.empty() || !cut.empty()) came_at_ = now;  // a cause that has a name has its own time
   const std::string time = whole_seconds(env_.options.stop_patience);
   const std::string what = fetching ? " has no peer that holds its state: nothing is saved, and the run stands, in "
                                     : " has no serving peer: the run ends without it in ";
@@ -235,6 +238,30 @@ void RunEnd::watch_peers(TimePoint now) {
   else if (too_long(cut, cut_since_, now,
                     cut + ": what is open is left in " + time + ", unless one of them gets through"))
     cut_off(cut);
+  else if (stands_still(now))
+    cut_off("nothing came in for " + whole_seconds(now - came_at_) + ", though every stage has peers");
+}
+
+void RunEnd::note_progress(TimePoint now) {
+  constexpr double kPauseKept = 0.9;  // of the longest one, whenever something came in
+  const bool validating = is(RunPhase::kValidating);
+  const std::uint64_t came_in = env_.book.committed() + (validating ? trainer_->evaluator().passed() : 0);
+  // The last rounds are bounded by themselves, and in them nothing comes in.
+  const bool counts = is(RunPhase::kTraining) || is(RunPhase::kSettling) || validating;
+  if (came_at_ != TimePoint{} && counts && came_in == came_in_) return;
+  if (came_at_ != TimePoint{} && counts)
+    longest_pause_ = std::max<Duration>(now - came_at_, from_seconds(kPauseKept * seconds_of(longest_pause_)));
+  came_in_ = came_in;
+  came_at_ = now;
+}
+
+// Peers that rest or refuse are there, so that no stage is missing, and what is open would wait for them for ever.
+bool RunEnd::stands_still(TimePoint now) const {
+  if (!stop_asked_ || extent_ != Extent::kWhole || !(is(RunPhase::kSettling) || is(RunPhase::kValidating)))
+    return false;
+  const Duration patience =
+      std::max<Duration>(env_.options.stop_patience, std::min<Duration>(2 * longest_pause_, kPatienceMax));
+  return now - std::max(came_at_, *stop_asked_) >= patience;
 }
 
 // `what`: what is wrong; empty: nothing. `notice` says so when it begins.

@@ -10,6 +10,8 @@
 //   a stage has no serving peer, after Ctrl-C       no last rounds, no validation; what is open stays unfinished
 //   a stage's peers reach nobody of the next one,   no validation; what is open stays unfinished
 //     after Ctrl-C or in validation
+//   peers serve, and nothing of what is open or   the same; at twice the longest pause between two microbatches lately
+//     validated comes in, after Ctrl-C              if that is longer, and at most at kPatienceMax
 //   nobody holds a stage's state that is fetched    the run does not end; on_over() says how to go on
 // clang-format on
 //
@@ -118,6 +120,8 @@ class RunEnd {
   void watch_peers(TimePoint now);
   std::string missing_stages() const;
   std::string cut_stages() const;
+  void note_progress(TimePoint now);
+  bool stands_still(TimePoint now) const;
   bool too_long(const std::string& what, std::optional<TimePoint>& since, TimePoint now, const std::string& notice);
   void give_up(const std::string& missing);
   void cut_off(const std::string& cut);
@@ -140,6 +144,9 @@ class RunEnd {
   std::optional<TimePoint> stop_asked_;    // a person's word
   Duration told_after_ = kSettleTime;      // stop_asked_: when it is said next what is waited for
   std::optional<TimePoint> missing_since_, cut_since_;
+  std::uint64_t came_in_ = 0;  // microbatches decided, then samples validated, as of came_at_
+  TimePoint came_at_{};
+  Duration longest_pause_{};  // between two of them, lately
   std::optional<TimePoint> told_at_;
   bool linger_told_ = false;
   Lifetime lifetime_;

@@ -45,6 +45,7 @@ class Evaluator {
   void stop();  // `done` is not called any more
   void stop_estimate();
   std::optional<double> last_estimate() const { return last_estimate_; }
+  std::uint64_t passed() const { return present_ ? present_->done : 0; }  // samples of the evaluation under way
 
   bool has(const MicrobatchId& microbatch) const { return microbatch.trainer == trainer_; }
   const Bytes& frame_of(const MicrobatchId& microbatch) const { return frames_.at(microbatch); }

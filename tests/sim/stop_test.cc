@@ -8,6 +8,7 @@
 #include "events/audit/audit.h"
 #include "events/lost_causes.h"
 #include "sim/checkers.h"
+#include "stages/integer_executor.h"
 #include "tests/sim/swarm_words.h"
 
 namespace shoal {
@@ -135,6 +136,38 @@ TEST_P(StopTest, WhatIsCommittedIsSecuredThoughOneStageReachesNobodyOfTheNext) {
     std::erase_if(broken, [](const std::string& line) { return line.find("are unfinished") != std::string::npos; });
     EXPECT_EQ(broken, std::vector<std::string>{});
   }
+}
+
+// From a moment on no forward of it comes to anything, though it serves and answers.
+class Failing final : public IntegerExecutor {
+ public:
+  Failing(const StageSpec& spec, std::shared_ptr<const bool> fails) : IntegerExecutor(spec), fails_(std::move(fails)) {}
+  Result<ForwardOutput> forward(const ForwardInput& input, FrameCoder& coder) override {
+    if (*fails_) return make_error(ErrorCode::kNonFinite, "an activation is not finite");
+    return IntegerExecutor::forward(input, coder);
+  }
+
+ private:
+  std::shared_ptr<const bool> fails_;
+};
+
+TEST_P(StopTest, APersonWhoStopsARunWhosePeersAllServeAndBringNothingWaitsNoLongerThanItsBound) {
+  const auto fails = std::make_shared<bool>(false);
+  SwarmOptions with = options();
+  with.factory = [fails](const StageSpec& spec) -> Result<std::unique_ptr<StageExecutor>> {
+    return std::unique_ptr<StageExecutor>(std::make_unique<Failing>(spec, fails));
+  };
+  Swarm swarm(std::move(with));
+  swarm.run_for(8s);
+  *fails = true;
+  swarm.run_for(2s);
+  swarm.stop_launch();
+  ASSERT_TRUE(run_until_finished(swarm, 2 * bound(swarm))) << swarm.launch()->parked_text();
+  EXPECT_FALSE(swarm.launch_error());
+  EXPECT_EQ(told(swarm, "ending although nothing came in for"), 1u);
+  EXPECT_GT(swarm.summary().unfinished, 0u);
+  EXPECT_FALSE(swarm.summary().validation_loss);
+  EXPECT_EQ(swarm.summary().lost, 0u) << "what was committed is secured all the same";
 }
 
 // Without a Ctrl-C: all is trained and secured, and a figure is no reason to wait for ever.
