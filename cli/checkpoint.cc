@@ -1,110 +1,25 @@
 // shoal checkpoint ls|verify|prune|export: what peers wrote of a run to their disks, and a model made of it.
 #include "state/checkpoint.h"
 
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <cstdio>
-#include <ctime>
-#include <filesystem>
-#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <tuple>
 
+#include "cli/checkpoint_files.h"
+#include "cli/checkpoint_prune.h"
 #include "cli/outcome.h"
 #include "cli/program.h"
 #include "cli/saved_states.h"
 #include "common/log.h"
-#include "common/os/posix_file.h"
 #include "common/status_line.h"
 
 namespace shoal {
 namespace {
 
-// ---- files ----
-struct CheckpointFile {
-  std::string path;
-  std::uint64_t bytes = 0;
-  Result<Checkpoint> read;
-};
-
-// Other models may lie in the same folder.
-bool looks_like_one(const std::filesystem::path& path) {
-  if (path.extension() != ".safetensors") return false;
-  if (path.filename().string().starts_with("checkpoint-")) return true;
-  std::string begin(4096, '\0');
-  if (auto file = open_regular_file(path.string()); file.ok())
-    begin.resize(static_cast<std::size_t>(std::max<::ssize_t>(0, ::pread(file->get(), begin.data(), begin.size(), 0))));
-  return begin.find("\"shoal.checkpoint\"") != begin.npos;
-}
-
-// Files as they are named, and of a folder those that look like one, by name. ERRORS: kMissing (a path, or there is
-// none), kIo.
-Result<std::vector<std::string>> find_files(const std::vector<std::string>& paths) {
-  std::vector<std::string> found;
-  for (const std::string& path : paths) {
-    std::error_code failure;
-    const auto kind = std::filesystem::status(path, failure).type();
-    if (kind == std::filesystem::file_type::not_found)
-      return make_error(ErrorCode::kMissing, path +
-                                                 ": no such file or folder. HINT: give checkpoints, or the folders "
-                                                 "in which peers keep them");
-    if (kind != std::filesystem::file_type::directory) {
-      found.push_back(path);
-      continue;
-    }
-    const auto first = static_cast<std::ptrdiff_t>(found.size());
-    std::filesystem::directory_iterator entry(path, failure);
-    for (; !failure && entry != std::filesystem::directory_iterator(); entry.increment(failure))
-      if (looks_like_one(entry->path())) found.push_back(entry->path().string());
-    if (failure) return error_of_errno("read the folder", path, failure.value());
-    std::sort(found.begin() + first, found.end());
-  }
-  std::set<std::string> seen;
-  std::erase_if(found, [&seen](const std::string& path) { return !seen.insert(path).second; });
-  if (!found.empty()) return found;
-  std::string all;
-  for (const std::string& path : paths) all += (all.empty() ? "" : ", ") + path;
-  return make_error(ErrorCode::kMissing,
-                    "no checkpoint in " + all +
-                        ". HINT: a peer calls them checkpoint-<run>-<peer>-<slot>.safetensors; folders "
-                        "in a folder are not looked into");
-}
-
-// Reads them all, one after the other: one is in memory at a time, unless `take` keeps it. ERRORS: those of find_files.
-Status read_each(const std::vector<std::string>& paths, const std::function<void(CheckpointFile)>& take) {
-  SHOAL_ASSIGN(const std::vector<std::string> found, find_files(paths));
-  HeadwayMeter meter;
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    Result<Bytes> bytes = read_file(found[i], kCheckpointBytesMax);
-    const std::uint64_t size = bytes.ok() ? bytes->size() : 0;
-    take({found[i], size, bytes.ok() ? parse_checkpoint(*bytes) : Result<Checkpoint>(bytes.error())});
-    show_headway(meter, {.what = "reading checkpoints", .done = i + 1, .total = found.size()});
-  }
-  end_status();
-  return {};
-}
-
 // ---- what is said of one ----
-std::string utc_of(std::uint64_t seconds) {
-  constexpr std::uint64_t kYear10000 = 253'402'300'800;
-  const auto when = static_cast<std::time_t>(seconds);
-  std::tm parts{};
-  char text[32];
-  if (seconds >= kYear10000 || ::gmtime_r(&when, &parts) == nullptr) return "?";
-  return std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts) == 0 ? "?" : text;
-}
-
-std::string rule_name(const CheckpointInfo& info) { return std::string(name_of(info.state.rule)); }
-
-std::string judgement(const CheckpointFile& file) {
-  const std::string why = file.read.ok() ? "ok" : file.read.error().message;
-  return printable(why.starts_with(file.path) ? why : file.path + ": " + why);
-}
-
 void print_heading() {
   std::printf("%-8s %5s %8s %-9s %12s %9s %-20s %-8s  %s\n", "run", "stage", "version", "rule", "parameters", "MiB",
               "saved", "peer", "file");
@@ -119,34 +34,9 @@ void print_row(const CheckpointFile& file) {
   const CheckpointInfo& info = file.read->info;
   std::printf("%-8s %5u %8llu %-9s %12llu %9.1f %-20s %-8s  %s\n", short_name(info.run).c_str(),
               unsigned{info.state.stage.value}, static_cast<unsigned long long>(info.state.version.value),
-              rule_name(info).c_str(), static_cast<unsigned long long>(info.state.floats),
+              std::string(name_of(info.state.rule)).c_str(), static_cast<unsigned long long>(info.state.floats),
               static_cast<double>(file.bytes) / (1 << 20), utc_of(info.saved_s).c_str(), short_name(info.peer).c_str(),
               judgement(file).c_str());
-}
-
-nlohmann::ordered_json json_of(const CheckpointFile& file) {
-  nlohmann::ordered_json out = {{"schema", "shoal.checkpoint/1"}, {"path", file.path}, {"ok", file.read.ok()}};
-  if (!file.read.ok()) {
-    out["problem"] = file.read.error().message;
-    return out;
-  }
-  const CheckpointInfo& info = file.read->info;
-  out["run"] = hex_of(info.run);
-  out["stage"] = info.state.stage.value;
-  out["version"] = info.state.version.value;
-  out["rule"] = rule_name(info);
-  out["parameters"] = info.state.floats;
-  out["bytes"] = file.bytes;
-  out["saved"] = utc_of(info.saved_s);
-  out["sequence"] = info.sequence;
-  out["peer"] = hex_of(info.peer);
-  out["digest"] = hex_of(info.digest);
-  return out;
-}
-
-// Names of files and what stands in them may be no UTF-8.
-void print_json(const nlohmann::ordered_json& out) {
-  std::printf("%s\n", out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
 }
 
 // ---- ls and verify ----
@@ -154,24 +44,24 @@ enum class Listing : std::uint8_t { kTable, kJudgements };
 
 int list(const std::vector<std::string>& paths, Listing listing, bool json) {
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
-  std::size_t files = 0, bad = 0;
-  const Status read = read_each(paths, [&](const CheckpointFile& file) {
+  std::size_t rows = 0, bad = 0;
+  const Result<FoundCheckpoints> found = find_checkpoints(paths, Wanted::kToRead);
+  if (!found.ok()) return fail(found.error());
+  const auto say = [&](const CheckpointFile& file) {
+    if (json) return all.push_back(json_of(file));
+    if (listing == Listing::kJudgements) return void(std::printf("%s\n", judgement(file).c_str()));
+    if (rows++ == 0) print_heading();
+    print_row(file);
+  };
+  read_each(found->checkpoints, [&](const CheckpointFile& file) {
     bad += file.read.ok() ? 0 : 1;
-    if (json) {
-      all.push_back(json_of(file));
-    } else if (listing == Listing::kTable) {
-      if (files == 0) print_heading();
-      print_row(file);
-    } else {
-      std::printf("%s\n", judgement(file).c_str());
-    }
-    ++files;
+    say(file);
   });
-  if (!read.ok()) return fail(read.error());
+  for (const std::string& path : found->left) say(left_file(path));
   if (json) print_json(all);
   if (listing == Listing::kTable || bad == 0) return kExitOk;
-  return fail(make_error(ErrorCode::kCorrupt, std::to_string(bad) + " of " + std::to_string(files) +
-                                                  (files == 1 ? " checkpoint" : " checkpoints") +
+  return fail(make_error(ErrorCode::kCorrupt, std::to_string(bad) + " of " + std::to_string(found->checkpoints.size()) +
+                                                  (found->checkpoints.size() == 1 ? " checkpoint" : " checkpoints") +
                                                   " cannot be used. HINT: they can be removed; their peers write over "
                                                   "them first, and read the newest of the others"));
 }
@@ -280,8 +170,9 @@ int export_model(const ExportArguments& arguments, bool json) {
   const auto specs = split_model(config->model_spec(), config->pipeline.stages, config->pipeline.layers_per_stage);
   if (!specs.ok()) return fail_config(specs.error());
   Newest newest(arguments.run);
-  const Status read = read_each(arguments.paths, [&newest](CheckpointFile file) { newest.take(std::move(file)); });
-  if (!read.ok()) return fail(read.error());
+  const Result<FoundCheckpoints> found = find_checkpoints(arguments.paths, Wanted::kToRead);
+  if (!found.ok()) return fail(found.error());
+  read_each(found->checkpoints, [&newest](CheckpointFile file) { newest.take(std::move(file)); });
   if (const Status one = newest.check_one_run(); !one.ok())
     return one.code() == ErrorCode::kInput ? fail(one.error(), kExitUsage) : fail(one.error());
   if (const Status fit = check_stages(newest.by_stage(), *specs, arguments.run_file); !fit.ok())
@@ -299,42 +190,7 @@ int export_model(const ExportArguments& arguments, bool json) {
   return kExitOk;
 }
 
-// ---- prune ----
-struct PruneArguments {
-  std::vector<std::string> paths;
-  double days = 30;
-  bool dry_run = false;
-};
-
-// Saved so long ago; what cannot be used is as old as its file.
-bool is_older(const CheckpointFile& file, double days) {
-  const double now = static_cast<double>(std::time(nullptr));
-  constexpr double kDay = 86400;
-  if (file.read.ok()) return now - static_cast<double>(file.read->info.saved_s) > days * kDay;
-  std::error_code failure;
-  const auto written = std::filesystem::last_write_time(file.path, failure);
-  const auto age = std::filesystem::file_time_type::clock::now() - written;
-  return !failure && std::chrono::duration<double>(age).count() > days * kDay;
-}
-
-int prune(const PruneArguments& arguments, bool json) {
-  nlohmann::ordered_json all = nlohmann::ordered_json::array();
-  std::uint64_t bytes = 0;
-  std::vector<Error> failures;
-  const Status read = read_each(arguments.paths, [&](const CheckpointFile& file) {
-    if (!is_older(file, arguments.days)) return;
-    std::error_code failure;
-    if (!arguments.dry_run && !std::filesystem::remove(file.path, failure))
-      return failures.push_back(error_of_errno("remove", file.path, failure.value()));
-    bytes += file.bytes;
-    json ? all.push_back(json_of(file)) : void(std::printf("%s\n", printable(file.path).c_str()));
-  });
-  if (!read.ok()) return fail(read.error());
-  if (json) print_json(all);
-  log_info(arguments.dry_run ? "would remove " : "removed ", bytes >> 20, " MiB");
-  return failures.empty() ? kExitOk : fail(failures.front());
-}
-
+// ---- the commands ----
 std::string check_run(const std::string& text) {
   const bool hex = text.find_first_not_of("0123456789abcdef") == text.npos && text.size() >= 8 && text.size() <= 64;
   return hex ? "" : "a run is named by 8 to 64 hex digits";
@@ -362,7 +218,8 @@ void add_checkpoint(CLI::App& app, Program& program) {
   pruning->add_option("paths", old->paths, "checkpoints, or folders of them")->required()->type_name("PATH");
   pruning->add_option("--older-than", old->days, "days since they were saved (default: 30)")->check(within(0.0, 1e5));
   pruning->add_flag("--dry-run", old->dry_run, "say what would be removed");
-  run_when_named(*pruning, program, [old](const GlobalOptions& global) { return prune(*old, global.json); });
+  run_when_named(*pruning, program,
+                 [old](const GlobalOptions& global) { return prune_checkpoints(*old, global.json); });
   CLI::App* command =
       group->add_subcommand("export", "write the newest state of every stage as a model, as launch --save does");
   auto arguments = std::make_shared<ExportArguments>();

@@ -1,10 +1,14 @@
 // shoal join TICKET: lends this machine to one stage of a run.
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "cli/checkpoint_files.h"
 #include "cli/executors.h"
 #include "cli/live.h"
 #include "cli/outcome.h"
@@ -138,8 +142,21 @@ class JoinProgram final : private Peer::Owner {
       std::error_code failure;
       std::filesystem::create_directories(folder, failure);
       if (failure) return cannot_make(error_of_errno("create the folder", folder, failure.value()));
+      remove_left(folder);
     }
     return {};
+  }
+
+  // What earlier processes of this home, which is ours alone, were writing when they died.
+  void remove_left(const std::string& folder) {
+    const auto left = left_checkpoints(folder, home_->key().id());
+    if (!left.ok()) return log_warning(left.error().message);
+    for (const std::string& path : *left) {
+      if (::unlink(path.c_str()) == 0)
+        log_info("removed ", path, ": a checkpoint that an earlier process did not finish");
+      else
+        log_warning(error_of_errno("remove", path, errno).message);
+    }
   }
 
   // The ticket's addresses are ways into the DHT as well (cli/launch.cc).

@@ -162,6 +162,17 @@ Result<CheckpointHead> parse_checkpoint_head(ByteView front, std::uint64_t file_
   return head;
 }
 
+bool says_checkpoint(ByteView front) {
+  std::uint64_t length = 0;
+  if (front.size() <= sizeof length) return false;
+  for (std::size_t i = 0; i < sizeof length; ++i) length |= std::uint64_t{front[i]} << 8 * i;
+  front = front.subspan(sizeof length);
+  if (length > front.size()) return false;
+  const std::string_view header(reinterpret_cast<const char*>(front.data()), length);
+  return header.starts_with("{") && header.find("\"shoal.checkpoint\":\"") != header.npos &&
+         header.find("\"shoal.signature\":\"") != header.npos;
+}
+
 Result<Checkpoint> read_checkpoint(const CheckpointHead& head, const ReadAt& read) {
   Buffer image = begin_state_image(head.info.state);
   SHOAL_TRY(read(head.arrays_at, image.view().subspan(kStateHeaderBytes)));

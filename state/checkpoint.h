@@ -52,6 +52,10 @@ inline constexpr std::size_t kCheckpointHeadBytesMax = 64u << 10;
 // format or a type of a later program), kCorrupt (what it says is not what its peer signed).
 Result<CheckpointHead> parse_checkpoint_head(ByteView front, std::uint64_t file_bytes);
 
+// Whether a file that begins so says that it is a checkpoint, of whatever format, and although it may be damaged or cut
+// short behind that.
+bool says_checkpoint(ByteView front);
+
 // Reads bytes of the file into their place.
 using ReadAt = std::function<Status(std::uint64_t at, MutableByteView into)>;
 // Reads the arrays to where they belong in the image, so that they are in memory once, and checks the digest and that

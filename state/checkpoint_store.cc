@@ -5,6 +5,33 @@
 #include <memory>
 
 namespace shoal {
+namespace {
+
+constexpr std::string_view kBegin = "checkpoint-", kEnd = ".safetensors";
+constexpr std::size_t kKeyDigits = 16;
+
+std::string key_part(const std::string& hex) { return hex.substr(0, kKeyDigits); }
+
+}  // namespace
+
+std::string checkpoint_name(const RunId& run, const PeerId& peer, std::size_t slot) {
+  return std::string(kBegin) + key_part(hex_of(run)) + "-" + key_part(hex_of(peer)) + "-" + std::to_string(slot) +
+         std::string(kEnd);
+}
+
+bool is_checkpoint_name(std::string_view name, const std::optional<PeerId>& peer) {
+  constexpr std::size_t kKeys = 2 * (kKeyDigits + 1);
+  if (!name.starts_with(kBegin) || !name.ends_with(kEnd)) return false;
+  name.remove_prefix(kBegin.size());
+  name.remove_suffix(std::min(name.size(), kEnd.size()));
+  if (name.size() <= kKeys || name[kKeyDigits] != '-' || name[kKeys - 1] != '-') return false;
+  const std::string_view run = name.substr(0, kKeyDigits), of = name.substr(kKeyDigits + 1, kKeyDigits),
+                         slot = name.substr(kKeys);
+  constexpr std::string_view kHex = "0123456789abcdef", kDecimal = kHex.substr(0, 10);
+  const bool formed = run.find_first_not_of(kHex) == run.npos && of.find_first_not_of(kHex) == of.npos &&
+                      slot.find_first_not_of(kDecimal) == slot.npos;
+  return formed && (!peer || of == key_part(hex_of(*peer)));
+}
 
 CheckpointStore::CheckpointStore(Storage& storage, std::vector<std::string> folders, const RunId& run,
                                  const PeerId& peer)
@@ -13,8 +40,7 @@ CheckpointStore::CheckpointStore(Storage& storage, std::vector<std::string> fold
 }
 
 std::string CheckpointStore::path_of(const std::string& folder, std::size_t slot) const {
-  return folder + "/checkpoint-" + hex_of(run_).substr(0, 16) + "-" + hex_of(peer_).substr(0, 16) + "-" +
-         std::to_string(slot) + ".safetensors";
+  return folder + "/" + checkpoint_name(run_, peer_, slot);
 }
 
 Result<CheckpointHead> CheckpointStore::read_head(const std::string& path) const {

@@ -7,6 +7,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -16,12 +17,16 @@
 
 namespace shoal {
 
+// checkpoint-<run>-<peer>-<slot>.safetensors, 16 hex digits of each key, so that several peers may share a folder.
+std::string checkpoint_name(const RunId& run, const PeerId& peer, std::size_t slot);
+// Whether a file is called so by this peer; none: by any.
+bool is_checkpoint_name(std::string_view name, const std::optional<PeerId>& peer = {});
+
 class CheckpointStore {
  public:
   static constexpr std::size_t kSlotsMin = 2, kSlotsMax = 64;
 
-  // Those of a peer with this key: FOLDER/checkpoint-<run>-<peer>-<slot>.safetensors, 16 hex digits of each key, so
-  // that several peers may share a folder. Every folder gets each of them. REQUIRES: a folder, which exists.
+  // Those of a peer with this key. Every folder gets each of them. REQUIRES: a folder.
   CheckpointStore(Storage& storage, std::vector<std::string> folders, const RunId& run, const PeerId& peer);
 
   struct Loaded {

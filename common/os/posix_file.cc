@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 
 namespace shoal {
 namespace {
@@ -29,6 +30,8 @@ Status check_replaceable(const std::string& path) {
   if (::stat(path.c_str(), &facts) != 0 || S_ISREG(facts.st_mode)) return {};
   return no_regular_file(path, facts, ErrorCode::kOutput);
 }
+
+constexpr std::string_view kTemporary = ".tmp.";
 
 std::string folder_of(const std::string& path) {
   const std::size_t slash = path.find_last_of('/');
@@ -174,9 +177,11 @@ Status check_output_file(const std::string& path, const std::vector<std::string>
 
 Status replace_file(const std::string& path, const std::vector<Bytes>& parts) {
   SHOAL_TRY(check_replaceable(path));
-  const std::string temporary = path + ".tmp." + std::to_string(::getpid());
+  const std::string temporary = path + std::string(kTemporary) + std::to_string(::getpid());
   const auto write_it = [&]() -> Status {
     SHOAL_ASSIGN(const Descriptor file, open_file(temporary, O_WRONLY | O_CREAT | O_TRUNC));
+    // A file system without locks takes it all the same: there nobody takes the file for one that was left.
+    static_cast<void>(lock_file(file, temporary));
     SHOAL_TRY(write_all(file, temporary, parts));
     SHOAL_TRY(sync_file(file, temporary));
     if (::rename(temporary.c_str(), path.c_str()) != 0) return error_of_errno("replace", path, errno);
@@ -188,6 +193,29 @@ Status replace_file(const std::string& path, const std::vector<Bytes>& parts) {
     return status;
   }
   return sync_folder_of(path);
+}
+
+std::string_view replaced_name(std::string_view temporary) {
+  const std::size_t at = temporary.rfind(kTemporary);
+  if (at == temporary.npos || at == 0) return {};
+  const std::string_view pid = temporary.substr(at + kTemporary.size());
+  return pid.empty() || pid.find_first_not_of("0123456789") != pid.npos ? std::string_view() : temporary.substr(0, at);
+}
+
+Result<std::vector<std::string>> left_temporaries(const std::string& folder) {
+  std::vector<std::string> left;
+  std::error_code failure;
+  std::filesystem::directory_iterator entry(folder, failure);
+  for (; !failure && entry != std::filesystem::directory_iterator(); entry.increment(failure)) {
+    const std::string path = entry->path().string();
+    if (replaced_name(entry->path().filename().string()).empty()) continue;
+    struct stat facts {};
+    if (::lstat(path.c_str(), &facts) != 0 || !S_ISREG(facts.st_mode)) continue;  // a link is nobody's temporary file
+    const Result<Descriptor> file = open_regular_file(path);
+    if (file.ok() && lock_file(*file, path).ok()) left.push_back(path);
+  }
+  if (failure) return error_of_errno("read the folder", folder, failure.value());
+  return left;
 }
 
 Result<Descriptor> open_locked(const std::string& path) {

@@ -2,6 +2,7 @@
 // The few system calls of file_storage.cc with their errors as values. Thread: any; each Descriptor has one owner.
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -53,9 +54,14 @@ Result<std::uint64_t> read_file_at(const std::string& path, std::uint64_t at, Mu
 // be written, what has the name is a regular file or nothing, and none of the files `read`, which the work reads.
 // ERRORS: kOutput; kInput (one of `read`).
 Status check_output_file(const std::string& path, const std::vector<std::string>& read = {});
-// Temporary file, fsync, rename, fsync of the folder. ERRORS: kOutput (a device or a folder has the name), kMissing,
-// kIo.
+// Temporary file PATH.tmp.<pid>, locked while it is written; fsync, rename, fsync of the folder. ERRORS: kOutput (a
+// device or a folder has the name), kMissing, kIo.
 Status replace_file(const std::string& path, const std::vector<Bytes>& parts);
+// What processes left in the folder that died in replace_file: the files which nobody has locked. ERRORS: kMissing,
+// kIo.
+Result<std::vector<std::string>> left_temporaries(const std::string& folder);
+// The name of the file that a temporary one of this name was to replace; empty: it is called otherwise.
+std::string_view replaced_name(std::string_view temporary);
 // Opens for appending, creates when absent, with the lock of lock_file. Not one that another process replaced while it
 // was opened. ERRORS: kBusy, kMissing, kIo.
 Result<Descriptor> open_locked(const std::string& path);

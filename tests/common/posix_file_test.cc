@@ -1,6 +1,7 @@
 // What a file may replace.
 #include "common/os/posix_file.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 
 #include <filesystem>
@@ -30,6 +31,20 @@ TEST(PosixFileTest, AnOutputIsCheckedBeforeItIsWritten) {
   EXPECT_EQ(check_output_file(folder / "same", {input}).code(), ErrorCode::kInput);
   for (const std::string& path : {folder / "none/new", folder.path(), std::string("/dev/zero"), std::string()})
     EXPECT_EQ(check_output_file(path).code(), ErrorCode::kOutput) << path;
+}
+
+TEST(PosixFileTest, WhatNobodyWritesAnyMoreWasLeft) {
+  ScratchFolder folder;
+  const std::string left = folder.write("state.tmp.7", "half"), written = folder.write("state.tmp.8", "half");
+  folder.write("state.tmp.", "x");
+  folder.write("state.tmp.7b", "x");
+  folder.write(".tmp.7", "x");
+  std::filesystem::create_symlink(left, folder / "link.tmp.9");
+  const Descriptor writer = open_file(written, O_WRONLY).value();
+  ASSERT_TRUE(lock_file(writer, written).ok());
+  EXPECT_THAT(left_temporaries(folder.path()).value(), testing::ElementsAre(left));
+  EXPECT_EQ(left_temporaries(folder / "none").code(), ErrorCode::kMissing);
+  EXPECT_EQ(replaced_name("a.tmp.1.tmp.22"), "a.tmp.1");
 }
 
 }  // namespace

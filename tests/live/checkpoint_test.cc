@@ -1,9 +1,13 @@
 // `shoal checkpoint` on files that a peer could have written.
 #include "state/checkpoint.h"
 
+#include <sys/stat.h>
+
+#include <algorithm>
 #include <ctime>
 #include <filesystem>
 
+#include "common/os/file_storage.h"
 #include "common/os/posix_file.h"
 #include "runtime/config/config.h"
 #include "tests/live/processes.h"
@@ -171,6 +175,70 @@ TEST_F(CheckpointCommandTest, PruneRemovesWhatWasSavedLongAgoAndNothingElse) {
   ASSERT_EQ(run({"prune", "--older-than", "1", swarm_.path("a")}), 0) << errors();
   EXPECT_TRUE(std::filesystem::exists(fresh));
   EXPECT_TRUE(std::filesystem::exists(model));
+}
+
+TEST_F(CheckpointCommandTest, PruneRemovesNothingThatDoesNotSayThatItIsACheckpoint) {
+  const std::string pair = "0303030303030303-0404040404040404-";
+  std::vector<std::string> others = {
+      swarm_.write_file("a/notes.txt", "\"shoal.checkpoint\":\"1\" \"shoal.signature\":\"\""),
+      swarm_.write_file("a/checkpoint-best.safetensors", "of another program"),
+      swarm_.write_file("a/checkpoint-" + pair + "0.safetensors", ""),
+      swarm_.path("a/checkpoint-" + pair + "1.safetensors"),
+      swarm_.path("a/checkpoint-" + pair + "2.safetensors"),
+      swarm_.path("a/checkpoint-" + pair + "3.safetensors")};
+  const std::string elsewhere = make("b/x.safetensors", {});
+  std::filesystem::create_directory(others[3]);
+  ASSERT_EQ(::mkfifo(others[4].c_str(), 0600), 0);
+  std::filesystem::create_symlink(elsewhere, others[5]);
+  const auto all_there = [&] {
+    return std::ranges::all_of(others, [](const std::string& path) {
+      return std::filesystem::symlink_status(path).type() != std::filesystem::file_type::not_found;
+    });
+  };
+  EXPECT_EQ(run({"prune", "--older-than", "0", swarm_.path("a")}), 66);
+  EXPECT_TRUE(all_there() && std::filesystem::exists(elsewhere));
+  const std::string old = make("a/old.safetensors", {});
+  for (const std::string& path : others) {
+    if (std::filesystem::is_directory(path)) continue;  // looked into
+    EXPECT_EQ(run({"prune", "--older-than", "0", old, path}), 65) << path;
+    EXPECT_TRUE(complains(path + " does not say that it is a checkpoint")) << errors();
+    EXPECT_EQ(output(), "");
+  }
+  EXPECT_TRUE(all_there() && std::filesystem::exists(elsewhere) && std::filesystem::exists(old));
+  flip("a/old.safetensors");
+  ASSERT_EQ(run({"prune", "--older-than", "0", swarm_.path("a")}), 0) << "damaged, and says what it is" << errors();
+  EXPECT_EQ(output(), old + "\n");
+  EXPECT_TRUE(all_there() && std::filesystem::exists(elsewhere));
+}
+
+TEST_F(CheckpointCommandTest, WhatAProcessLeftThatDiedWhileItWroteIsListedAndPruned) {
+  const std::string name = "a/checkpoint-0303030303030303-0404040404040404-0.safetensors.tmp.";
+  const std::string left = swarm_.write_file(name + "12", "half of"),
+                    written = swarm_.write_file(name + "13", "a half"),
+                    other = swarm_.write_file("a/model.safetensors.tmp.12", "of another program");
+  const auto lock = FileLock::take(written);  // as its writer has
+  ASSERT_TRUE(lock.ok());
+  ASSERT_EQ(run({"ls", swarm_.path("a")}), 0) << errors();
+  EXPECT_TRUE(prints(left + ": left by a process that died while it wrote a checkpoint. HINT:")) << output();
+  EXPECT_EQ(run({"prune", swarm_.path("a")}), 0) << errors();
+  EXPECT_EQ(output(), left + "\n");
+  EXPECT_FALSE(std::filesystem::exists(left));
+  EXPECT_TRUE(std::filesystem::exists(written) && std::filesystem::exists(other));
+}
+
+TEST_F(CheckpointCommandTest, AHomeThatStartsAgainRemovesWhatItLeftAndNothingOfOthers) {
+  swarm_.start("key", {"--home", swarm_.path("home-peer"), "key"});
+  ASSERT_EQ(swarm_.exit_code("key"), 0) << swarm_.errors("key");
+  const std::string key = swarm_.output("key").substr(0, 16);
+  std::filesystem::create_directories(swarm_.path("home-peer/checkpoints"));
+  const std::string begin = "home-peer/checkpoints/checkpoint-0303030303030303-", end = "-1.safetensors.tmp.12",
+                    mine = swarm_.write_file(begin + key + end, "half"),
+                    other = swarm_.write_file(begin + "0404040404040404" + end, "half");
+  swarm_.launch(run_file_);
+  swarm_.join("peer");
+  ASSERT_TRUE(swarm_.wait_for_line("peer.err", {"this machine is peer " + key.substr(0, 8)})) << swarm_.errors("peer");
+  EXPECT_FALSE(std::filesystem::exists(mine)) << swarm_.errors("peer");
+  EXPECT_TRUE(std::filesystem::exists(other));
 }
 
 TEST_F(CheckpointCommandTest, ExportTakesOneRunAlone) {

@@ -112,6 +112,23 @@ TEST_F(CheckpointStoreTest, TheLastOneSavedIsReadAndItsSequenceGoesOn) {
   EXPECT_FALSE(disk_.content(path(2)));
 }
 
+TEST_F(CheckpointStoreTest, ANameIsThatOfACheckpointOrNot) {
+  const std::string name = checkpoint_name(run_, key_.id(), 12);
+  EXPECT_EQ("a/" + name, path(12));
+  EXPECT_TRUE(is_checkpoint_name(name));
+  EXPECT_TRUE(is_checkpoint_name(name, key_.id()));
+  EXPECT_FALSE(is_checkpoint_name(name, key_numbered(2).id()));
+  for (std::size_t length = 0; length < name.size(); ++length) {
+    EXPECT_FALSE(is_checkpoint_name(name.substr(0, length)));
+    EXPECT_FALSE(is_checkpoint_name(name.substr(length + 1)));
+    std::string other = name;
+    other[length] = 'g';
+    EXPECT_FALSE(is_checkpoint_name(other)) << other;
+  }
+  for (const char* other : {"checkpoint-.safetensors", "checkpoint-best.safetensors", "checkpoint-safetensors"})
+    EXPECT_FALSE(is_checkpoint_name(other)) << other;
+}
+
 TEST_F(CheckpointStoreTest, AFlippedNewestFallsBackToTheOlderAndIsWrittenOverFirst) {
   start();
   for (const std::uint64_t version : {4, 5}) ASSERT_TRUE(save(version).ok());

@@ -145,5 +145,16 @@ TEST(CheckpointTest, ReadsAHeaderOfAnyLength) {
   }
 }
 
+TEST(CheckpointTest, SaysThatItIsOneAlsoWhereItIsDamagedBehindItsHeader) {
+  std::vector<std::uint8_t> file = diloco_file();
+  EXPECT_TRUE(says_checkpoint(ByteView(file)));
+  const std::size_t header = 8 + file[0] + 256u * file[1];
+  for (std::size_t length = 0; length <= file.size(); ++length)
+    EXPECT_EQ(says_checkpoint(ByteView(file).first(length)), length >= header) << length;
+  NamedTensor tensor{"anchor", {DType::kF32, Shape{2}, ByteView(file).first(8)}};
+  const auto other = file_of(safetensors_parts({{"shoal.model", "1"}}, {tensor}));
+  EXPECT_FALSE(says_checkpoint(ByteView(other)));
+}
+
 }  // namespace
 }  // namespace shoal
