@@ -236,7 +236,8 @@ TEST_F(CheckpointCommandTest, AHomeThatStartsAgainRemovesWhatItLeftAndNothingOfO
                     other = swarm_.write_file(begin + "0404040404040404" + end, "half");
   swarm_.launch(run_file_);
   swarm_.join("peer");
-  ASSERT_TRUE(swarm_.wait_for_line("peer.err", {"this machine is peer " + key.substr(0, 8)})) << swarm_.errors("peer");
+  ASSERT_TRUE(swarm_.wait_for_line(swarm_.path("peer.err"), {"this machine is peer " + key.substr(0, 8)}))
+      << swarm_.errors("peer");
   EXPECT_FALSE(std::filesystem::exists(mine)) << swarm_.errors("peer");
   EXPECT_TRUE(std::filesystem::exists(other));
 }
