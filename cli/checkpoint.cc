@@ -43,7 +43,7 @@ void print_row(const CheckpointFile& file) {
 enum class Listing : std::uint8_t { kTable, kJudgements };
 
 int list(const std::vector<std::string>& paths, Listing listing, bool json) {
-  nlohmann::ordered_json all = nlohmann::ordered_json::array();
+  std::vector<std::string> all;
   std::size_t rows = 0, bad = 0;
   const Result<FoundCheckpoints> found = find_checkpoints(paths, Wanted::kToRead);
   if (!found.ok()) return fail(found.error());
@@ -157,7 +157,7 @@ void print_export(const std::map<std::uint16_t, CheckpointFile>& by_stage, const
       std::printf("stage %u: version %llu of %s\n", unsigned{stage},
                   static_cast<unsigned long long>(info.state.version.value), printable(file.path).c_str());
   }
-  if (json) return print_json(out);
+  if (json) return void(std::printf("%s\n", out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str()));
   std::printf("%s has the model; `shoal eval` reads it\n", printable(arguments.out).c_str());
 }
 

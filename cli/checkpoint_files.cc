@@ -43,6 +43,10 @@ Error none_in(const std::vector<std::string>& paths) {
                         "in a folder are not looked into");
 }
 
+std::string text_of(const nlohmann::ordered_json& json) {
+  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
 bool is_left(const std::filesystem::path& path) {
   const std::filesystem::path folder = path.parent_path().empty() ? "." : path.parent_path();
   const Result<std::vector<std::string>> left = left_checkpoints(folder.string());
@@ -149,11 +153,11 @@ std::string utc_of(std::uint64_t seconds) {
   return std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts) == 0 ? "?" : text;
 }
 
-nlohmann::ordered_json json_of(const CheckpointFile& file) {
+std::string json_of(const CheckpointFile& file) {
   nlohmann::ordered_json out = {{"schema", "shoal.checkpoint/1"}, {"path", file.path}, {"ok", file.read.ok()}};
   if (!file.read.ok()) {
     out["problem"] = file.read.error().message;
-    return out;
+    return text_of(out);
   }
   const CheckpointInfo& info = file.read->info;
   out["run"] = hex_of(info.run);
@@ -166,11 +170,13 @@ nlohmann::ordered_json json_of(const CheckpointFile& file) {
   out["sequence"] = info.sequence;
   out["peer"] = hex_of(info.peer);
   out["digest"] = hex_of(info.digest);
-  return out;
+  return text_of(out);
 }
 
-void print_json(const nlohmann::ordered_json& out) {
-  std::printf("%s\n", out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+void print_json(const std::vector<std::string>& objects) {
+  nlohmann::ordered_json all = nlohmann::ordered_json::array();
+  for (const std::string& object : objects) all.push_back(nlohmann::ordered_json::parse(object, nullptr, false));
+  std::printf("%s\n", text_of(all).c_str());
 }
 
 }  // namespace shoal

@@ -3,7 +3,6 @@
 // Blocking file I/O; thread: any.
 #include <cstdint>
 #include <functional>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -46,8 +45,9 @@ CheckpointFile left_file(const std::string& path);
 std::string judgement(const CheckpointFile& file);
 // Seconds since 1970 as a person reads them.
 std::string utc_of(std::uint64_t seconds);
-nlohmann::ordered_json json_of(const CheckpointFile& file);
-// Names of files and what stands in them may be no UTF-8.
-void print_json(const nlohmann::ordered_json& out);
+// A JSON object. Names of files and what stands in them may be no UTF-8.
+std::string json_of(const CheckpointFile& file);
+// A JSON array of such objects, to stdout.
+void print_json(const std::vector<std::string>& objects);
 
 }  // namespace shoal

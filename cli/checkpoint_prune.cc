@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <ctime>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "cli/checkpoint_files.h"
@@ -50,7 +49,7 @@ class Pruning {
 
  private:
   const bool dry_run_, json_;
-  nlohmann::ordered_json all_ = nlohmann::ordered_json::array();
+  std::vector<std::string> all_;
   std::uint64_t bytes_ = 0;
   std::optional<Error> failure_;  // the first
 };
