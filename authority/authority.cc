@@ -65,6 +65,7 @@ void Authority::tick() {
     check_memberships();
   }
   for (const auto& stage : stages_) {
+    stage->end_squatters();
     stage->maybe_restore();
     stage->maybe_open();
   }
@@ -134,7 +135,7 @@ std::vector<StageSupply> Authority::supply_without(const PeerId& peer) const {
   for (const auto& [session, member] : book_.members()) {
     if (member.member.peer == peer) continue;
     StageSupply& of = supply[member.stage.value];
-    ++of.members;
+    of.members += book_.makes_progress(member) ? 1 : 0;
     of.serving += member.member.serving ? 1 : 0;
     of.rate_sum += member.rate;
   }
@@ -155,7 +156,7 @@ void Authority::on_join(const Remote& from, const JoinRequest& request) {
   const Result<StageChoice> choice = choose_stage(supply, wish);
   if (!choice.ok()) return port_.send(from.peer, refusal(choice.error().message));
   if (choice->wish_may_come && book_.wish_waits(from.session)) return;
-  if (supply[choice->stage.value].members >= limits::kReplicasMax)
+  if (book_.of(choice->stage).size() >= limits::kReplicasMax)
     return port_.send(from.peer, refusal("stage " + std::to_string(choice->stage.value) +
                                          " has as many replicas as a stage may have"));
   admit(from, request, *choice);
@@ -177,7 +178,7 @@ void Authority::admit(const Remote& from, const JoinRequest& request, const Stag
   member.member.peer = from.peer;
   member.member.addresses = addresses;
   member.rate = request.rate;
-  member.heard_at = loop_.now();
+  member.heard_at = member.idle_since = member.job_from = loop_.now();
   member.fetching = stage.line().secured;
   if (member.fetching) stage.on_joiner();
   port_.write({.event = EventKind::kMember,

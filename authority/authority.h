@@ -15,6 +15,7 @@
 //   on_link_up, on_link_down      links
 //   on_step                       allreduce: all microbatches of a step are committed; again after a restart
 //   set_status                    the run's totals changed
+//   on_misconduct                 what the trainer saw of a member
 //   finish(done)                  the run ends; then validation and saving, then end(reason)
 //   give_up(done)                 instead of finish() or after it; then end(reason)
 // clang-format on
@@ -71,6 +72,10 @@ class Authority final : private StageHost {
   void on_link_down(const Remote& from) { book_.on_link_down(from); }  // ends no session
   // allreduce: all microbatches of the step are committed. Relayed to the members in front of the step's RoundOpen.
   void on_step(const Step& step);
+  // The trainer saw what a member did: its session ends, and its peer rests before it is admitted again.
+  void on_misconduct(const Session& session, const std::string& what) {
+    if (started_ && !is_over()) end_for_misconduct(session, what);
+  }
   void set_status(const BeatAck& status) { status_ = status; }  // run status for BeatAcks; list_epoch is filled in
   // Last rounds of every stage that someone serves; `done` when all are decided (or nothing is left to decide). No
   // round is opened from then on: the caller may list what is not secured. A stage's first last round may go without

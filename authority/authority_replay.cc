@@ -93,7 +93,7 @@ Status Authority::replay(const LogMember& logged) {
   member.member = logged.member;
   member.ready = member.serves = logged.member.serving;
   member.version = logged.member.version;
-  member.heard_at = loop_.now();
+  member.heard_at = member.idle_since = loop_.now();
   ++stage->line().epoch.value;
   book_.change_list();
   return {};

@@ -121,10 +121,17 @@ void MemberBook::on_beat(MemberState& member, const Beat& beat) const {
   const TimePoint now = loop_.now();
   const Duration gap = std::min<Duration>(now - member.heard_at, options_.membership);
   member.longest_gap = std::max(gap, from_seconds(kGapKept * seconds_of(member.longest_gap)));
-  member.heard_at = now;
-  member.job = std::chrono::milliseconds(beat.job_ms);
+  const Duration job = std::chrono::milliseconds(beat.job_ms);
+  if (job < member.job && member.job > job_patience(believed(member, member.longest_job), options_.membership))
+    member.extended = true;
   member.longest_job = std::chrono::milliseconds(beat.longest_ms);
   member.longest_any = std::max(member.longest_any, member.longest_job);
+  if (job == Duration(0) || job < member.job) {  // what ran has ended, or began and ended since the beat before
+    member.longest_seen = std::max(member.longest_seen, std::min<Duration>(member.longest_any, now - member.job_from));
+    member.job_from = job == Duration(0) ? now : member.heard_at;
+  }
+  member.job = job;
+  member.heard_at = now;
   member.rate = beat.rate;
   member.capacity = beat.capacity;
   member.stranded = beat.stranded;
@@ -136,7 +143,7 @@ void MemberBook::on_beat(MemberState& member, const Beat& beat) const {
 Duration MemberBook::ticked() { return loop_.now() - std::exchange(last_tick_, loop_.now()); }
 
 void MemberBook::all_heard() {
-  for (auto& [session, member] : members_) member.heard_at = loop_.now();
+  for (auto& [session, member] : members_) member.heard_at = member.idle_since = loop_.now();
 }
 
 void MemberBook::forgive(Duration silence) {
@@ -154,8 +161,35 @@ bool MemberBook::away(const MemberState& member) const {
   return now - member.heard_at > (linked ? std::max<Duration>(kBeatFresh, 2 * member.longest_gap) : kLinkBack);
 }
 
+Duration MemberBook::believed(const MemberState& member, Duration claimed) const {
+  const Duration seen = std::max(options_.membership, member.longest_seen);
+  if (claimed <= seen) return claimed;
+  std::vector<Duration> others;
+  for (const auto& [session, other] : of(member.stage))
+    if (other != &member) others.push_back(other->longest_any);
+  if (others.empty()) return seen;
+  const auto middle = others.begin() + static_cast<std::ptrdiff_t>((others.size() - 1) / 2);
+  std::nth_element(others.begin(), middle, others.end());
+  return std::min(claimed, std::max(seen, *middle));
+}
+
+Duration MemberBook::start_patience() const {
+  return longest_start_ > Duration(0) ? from_seconds(kJobFactor * seconds_of(longest_start_)) : kFirstJob;
+}
+
+bool MemberBook::makes_progress(const MemberState& member) const {
+  return member.ready || loop_.now() - member.idle_since <= std::max(options_.membership, start_patience());
+}
+
 Duration MemberBook::silence_patience(const MemberState& member) const {
   return std::max(options_.membership, 2 * member.longest_gap);
+}
+
+// What it claims beyond what is believed buys as much again, once.
+Duration MemberBook::patience_with_job(const MemberState& member) const {
+  const Duration patience = job_patience(believed(member, member.longest_job), options_.membership);
+  return member.extended ? patience
+                         : std::min<Duration>(job_patience(member.longest_job, options_.membership), 2 * patience);
 }
 
 // A process whose network thread answers while its device hangs sends beats too.
@@ -166,7 +200,7 @@ std::string MemberBook::dead_because(const MemberState& member, TimePoint now) c
   };
   if (const Duration silent = now - member.heard_at; silent > silence_patience(member))
     return "no sign of life within the membership time: silent for " + text(silent);
-  const Duration patience = job_patience(member.longest_job, options_.membership);
+  const Duration patience = patience_with_job(member);
   if (member.job <= patience) return "";
   return "no sign of life from its device: a job runs for " + text(member.job) +
          (member.longest_job == Duration::zero()

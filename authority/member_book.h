@@ -12,6 +12,7 @@
 // Lists: a member gets the whole list once, then what changed of it (authority/list_change.h), at most every
 //   kListPauseMin to kListPauseMax; a BeatAck names the newest epoch, and a member that lacks one asks (MembersQuery).
 // clang-format on
+#include <algorithm>
 #include <deque>
 #include <functional>
 #include <map>
@@ -73,8 +74,17 @@ class MemberBook {
   void all_heard();                                           // now
   void forgive(Duration silence);                             // of every member: it was ours
   bool beats(const MemberState& member) const;
+  // What is believed of a job's length that it claims: what it was seen to need, or what the stage's other members
+  // claim (their lower median), or the least patience. Its word alone is worth no more.
+  Duration believed(const MemberState& member, Duration claimed) const;
   // It would not hear of a round that opens now: its link is down, or it is silent.
   bool away(const MemberState& member) const;
+  // It began to serve, so long after it could.
+  void note_start(Duration took) { longest_start_ = std::max(longest_start_, took); }
+  // What a member may need for that: four times what any of the run needed, or a first job's time while none began.
+  Duration start_patience() const;
+  // Whether it serves, or may well be on its way there: it is not longer about it than start_patience().
+  bool makes_progress(const MemberState& member) const;
   std::map<Session, std::string> dead() const;  // the members to be fenced, and why
   std::vector<MemberLife> lives() const;        // in the order of their sessions
 
@@ -112,6 +122,7 @@ class MemberBook {
  private:
   void note_named(const RoundCommit& commit);
   Duration silence_patience(const MemberState& member) const;
+  Duration patience_with_job(const MemberState& member) const;
   std::string dead_because(const MemberState& member, TimePoint now) const;  // empty: it lives
   void tell_list();
   void name_newer_list(MemberState& member, Epoch epoch);
@@ -130,6 +141,7 @@ class MemberBook {
   std::map<PeerId, Session> linked_;      // peers whose link is up
   RoundTally tally_;
   TimePoint last_tick_{};
+  Duration longest_start_{0};
 
   Epoch epoch_;  // of the list; counts the decisions that change it
   MemberList published_;

@@ -26,12 +26,19 @@ struct MemberState {
   bool serves = false;       // its newest beat says so, at whatever version
   bool flushed = false;      // a committed last round has all that it held
   TimePoint heard_at{};      // its newest beat, or what stands for it
-  Duration longest_gap{};    // between two beats, lately
+  // The newest moment at which it served, left, or had nobody to fetch the state from; at first, when it joined.
+  TimePoint idle_since{};
+  Duration longest_gap{};  // between two beats, lately
   // As its newest beat said: the device's present job, and the longest finished one of that kind; zero: none.
   Duration job{}, longest_job{};
   Duration longest_any{};  // of all that its beats named
-  Version version;         // of its anchor, as far as we know
-  bool ahead = false;      // its newest beat showed a version that the log does not know
+  // What it was seen to need, by our clock: no job of it that ended took longer; and since when the present one may
+  // run.
+  Duration longest_seen{};
+  TimePoint job_from{};
+  bool extended = false;  // a job was waited for once more on its word alone
+  Version version;        // of its anchor, as far as we know
+  bool ahead = false;     // its newest beat showed a version that the log does not know
   // It missed a commit and fetches the state: since when the one that it is at, and which anchor it had then.
   std::optional<TimePoint> behind_since{};
   Version behind_at;

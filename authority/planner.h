@@ -13,7 +13,7 @@ namespace shoal {
 
 struct StageSupply {
   StageId stage;
-  std::size_t members = 0;  // in the newest list, serving or on the way there
+  std::size_t members = 0;  // that serve, or are on the way there and not longer than others were
   std::size_t serving = 0;
   double rate_sum = 0;   // targets per second of its members; 0 = unknown
   bool secured = false;  // a round of it was committed: its state is version/digest and nothing else

@@ -49,7 +49,8 @@ Duration StageRounds::budget_of(std::size_t members) const {
 Duration StageRounds::job_allowance() const {
   constexpr int kTurns = 3;  // to contribute, to prepare, and one for what was measured on other work
   Duration longest{};
-  for (const auto& [session, member] : members()) longest = std::max(longest, member->longest_any);
+  for (const auto& [session, member] : members())
+    longest = std::max(longest, book_.believed(*member, member->longest_any));
   return std::min(kTurns * longest, kTurns * kPatienceMax);
 }
 
@@ -281,16 +282,12 @@ void StageRounds::try_decide(bool grace_over) {
   }
   const auto [digest, votes] = round_->best_vote();
   const std::size_t open = round_->undecided();
-  if (2 * votes > members) {
-    if (open == 0 || grace_over) return commit(digest);
-    return wait_grace();
-  }
-  if (2 * (votes + open) > members) return;
-  if (open > 0 && !grace_over && round_->doubtful()) return wait_grace();  // the others show who contradicts whom
-  abandon("no digest has more than half of the members with the weight and tag of the contributions");
-}
-
-void StageRounds::wait_grace() {
+  const bool won = 2 * votes > members;
+  if (won && (open == 0 || grace_over)) return commit(digest);
+  if (!won && 2 * (votes + open) > members) return;
+  // What the others say shows who contradicts whom.
+  if (!won && (open == 0 || grace_over || !round_->doubtful()))
+    return abandon("no digest has more than half of the members with the weight and tag of the contributions");
   if (round_->grace != 0) return;
   round_->grace = loop_.after(options_.round_grace, [this] {
     round_->grace = 0;

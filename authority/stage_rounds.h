@@ -5,7 +5,7 @@
 //
 // clang-format off
 // Called by the authority:
-//   maybe_restore, maybe_open   each tick; maybe_open also after each beat, step, leave and end of a session
+//   end_squatters, maybe_restore, maybe_open   each tick; maybe_open also after each beat, step, leave and end of a session
 //   on_beat, then repeat        Beat
 //   on_report                   RoundReport
 //   held_without, then waits_for_round   Leave
@@ -73,6 +73,8 @@ class StageRounds {
   std::uint64_t looked_at() const { return looked_at_; }
 
   void maybe_open();
+  // Each tick: sessions that neither fetched the state nor served in the time that others need for it.
+  void end_squatters();
   void maybe_restore();  // goes back to an earlier version where nobody has held the newest for long enough
   void on_report(const Remote& from, const RoundReport& report);
   void on_joiner() { hold(options_.join_hold); }  // a member that must fetch came
@@ -124,7 +126,6 @@ class StageRounds {
   void check_stall();
   void on_budget();
   void try_decide(bool grace_over);
-  void wait_grace();
   void name_contradicting(const OpenRound& round);  // REQUIRES: it is over
   void commit(const Digest& digest);
   void note_agreed(const OpenRound& round, const Digest& digest, Version version);

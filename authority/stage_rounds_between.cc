@@ -102,7 +102,10 @@ void StageRounds::on_beat(MemberState& member, const Beat& beat) {
   // With an older version it may serve microbatches no longer than until it noticed; it becomes ready only at the
   // newest one.
   if (!beat.serving || beat.version > line_.version) member.ready = false;
-  if (beat.serving && !member.ready && beat.version == line_.version) member.ready = true;
+  if (beat.serving && !member.ready && beat.version == line_.version) {
+    member.ready = true;
+    book_.note_start(loop_.now() - member.idle_since);
+  }
   if (member.ready) member.fetching = false;
   member.held = beat.serving ? std::nullopt : beat.held;
   line_.note_had(member);
@@ -158,6 +161,21 @@ void StageRounds::end_left_out() {
   for (const auto& [session, member] : members())
     if (rests(*member)) out.push_back(session);
   for (const Session& session : out) host_.end_session(session, blames_.ends_because(*book_.find(session)), true, {});
+}
+
+// Nobody is one that cannot fetch, since nobody else holds the newest version.
+void StageRounds::end_squatters() {
+  const TimePoint now = loop_.now();
+  const bool to_fetch = !line_.secured || line_.held(members());
+  const Duration patience = fetch_patience() + book_.start_patience();
+  std::vector<Session> squatters;
+  for (const auto& [session, member] : members()) {
+    if (member->ready || member->leaving || !to_fetch || host_.is_over()) member->idle_since = now;
+    if (now - member->idle_since > patience) squatters.push_back(session);
+  }
+  for (const Session& session : squatters)
+    host_.end_for_misconduct(session, "it neither fetched the stage's state nor served for " +
+                                          std::to_string(static_cast<int>(seconds_of(patience))) + " s");
 }
 
 // ---- leaving ----

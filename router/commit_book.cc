@@ -156,6 +156,15 @@ std::optional<CommitBook::Listing> CommitBook::on_ack(const CommitAckItem& item,
   return listing;
 }
 
+std::optional<StageId> CommitBook::acknowledged(const CommitAckItem& item) const {
+  const Logged* logged = find(item.microbatch);
+  if (logged == nullptr) return std::nullopt;
+  for (std::size_t k = 0; k < stages_; ++k)
+    if (logged->path[k] == item.entry_name && logged->stages[k] == StageState::kCommitted)
+      return StageId(static_cast<std::uint16_t>(k));
+  return std::nullopt;
+}
+
 std::vector<CommitBook::Listing> CommitBook::on_round_commit(
     const RoundCommit& commit, const std::function<void(const MicrobatchId&, StageId, const EntryName&)>& merged) {
   std::vector<Listing> contradictions;
@@ -235,6 +244,14 @@ std::size_t CommitBook::unmerged() const {
   for (const auto& [serial, logged] : logged_)
     for (const StageState state : logged.stages) count += state <= StageState::kCommitted;
   return count;
+}
+
+std::vector<Session> CommitBook::holding_up() const {
+  std::vector<Session> sessions;
+  if (const auto it = logged_.find(low_); it != logged_.end())
+    for (std::size_t k = 0; k < stages_; ++k)
+      if (it->second.stages[k] <= StageState::kCommitted) sessions.push_back(it->second.path[k].session);
+  return sessions;
 }
 
 std::string CommitBook::waiting_for() const {

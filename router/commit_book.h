@@ -103,6 +103,8 @@ class CommitBook {
   // ---- following ----
   // An answer of `from`, which speaks for its own entries only. Set when the entry was gone and is lost by this.
   std::optional<Listing> on_ack(const CommitAckItem& item, const Session& from);
+  // The stage of an entry of a path whose commit its session acknowledged, and that no round has yet.
+  std::optional<StageId> acknowledged(const CommitAckItem& item) const;
   // `merged` is called for each entry that the round marks. Returns those that were lost before and are in the round
   // all the same, which a correct swarm never produces: they stay lost and are counted in contradictions().
   std::vector<Listing> on_round_commit(
@@ -143,7 +145,9 @@ class CommitBook {
                                              const std::vector<std::uint64_t>& serials) const;
   std::size_t undecided(const Session& session) const;  // logged entries of it that are neither merged nor lost
   std::size_t unmerged() const;                         // over all sessions
-  std::string waiting_for() const;                      // for people: the session that holds the window up
+  // The sessions whose entries hold the low-water mark down; none: all of it is decided, or it is not logged yet.
+  std::vector<Session> holding_up() const;
+  std::string waiting_for() const;  // for people: the session that holds the window up
   Losses losses() const;
   // What the run's end left without a round (is_lost_by_end).
   const std::vector<Listing>& left_at_end() const { return left_at_end_; }

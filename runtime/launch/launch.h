@@ -93,6 +93,7 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   void on_progress(std::uint64_t run_targets, double loss, std::uint64_t step) override;
   void on_parked(StageId stage, bool parked) override;
   void on_lost(const CommitBook::Listing& listing) override;
+  void on_misconduct(const Session& session, const std::string& what) override;
   void on_validated(std::uint64_t samples, std::uint64_t of) override;
   // RunEndPort
   bool had_every_stage() const override { return had_every_stage_; }

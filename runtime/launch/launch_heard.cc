@@ -226,6 +226,10 @@ void Launch::on_lost(const CommitBook::Listing& listing) {
   log_info("lost: microbatch ", listing.microbatch.serial, " at stage ", listing.stage, " (", listing.cause, ")");
 }
 
+void Launch::on_misconduct(const Session& session, const std::string& what) {
+  later([this, session, what] { authority_->on_misconduct(session, what); });
+}
+
 void Launch::on_validated(std::uint64_t samples, std::uint64_t of) {
   owner_.on_headway({.what = "validating", .done = samples, .total = of});
 }

@@ -41,14 +41,6 @@ const Row& row_of(TrainerPhase phase) {
   return kRows.at(static_cast<std::size_t>(phase));
 }
 
-EventRecord event_of(EventKind event, const CommitBook::Listing& listing) {
-  return {.event = event,
-          .microbatch = listing.microbatch,
-          .stage = listing.stage,
-          .entry_name = listing.entry_name,
-          .cause = listing.cause};
-}
-
 }  // namespace
 
 Trainer::Trainer(TrainerOptions options, TrainerEnvironment environment, Owner& owner)
@@ -61,6 +53,8 @@ Trainer::Trainer(TrainerOptions options, TrainerEnvironment environment, Owner& 
       in_flight_(flight_limits(options_.config)),
       steps_(options_.config),
       lines_(options_.config),
+      held_back_(options_.config.sync.inner_batch + options_.config.targets_per_microbatch(),
+                 options_.config.membership()),
       evaluator_({env_.loop, env_.events, env_.samples, options_.config, options_.self, options_.trainer_id, courier_,
                   lifetime_, [this](std::uint64_t samples, std::uint64_t of) { owner_.on_validated(samples, of); }}) {}
 
@@ -188,15 +182,6 @@ void Trainer::on_waiting(const Remote& from, const Waiting& message) {
       queue_commits({{from.session, {*std::move(decided)}}});
 }
 
-void Trainer::on_ack(const Remote& from, const CommitAck& message) {
-  if (is(TrainerPhase::kStopped) || !neighbours_.admits(from)) return;
-  for (const CommitAckItem& item : message.items) {
-    acks_gone_ += item.state == CommitState::kGone;
-    if (const auto listing = env_.book.on_ack(item, from.session)) list(*listing);
-  }
-  issue();
-}
-
 void Trainer::on_won(const MicrobatchId& microbatch, const Gradient& gradient, std::vector<Bytes>) {
   const bool evaluated = evaluator_.has(microbatch);
   if (!evaluated && (!decides() || !env_.book.is_open(microbatch))) return;
@@ -279,6 +264,7 @@ void Trainer::tick() {
   if (now >= next_repeat_) {
     next_repeat_ = now + options_.config.lease() / 4;
     queue_commits(env_.book.outstanding());
+    look_for_full();
     if (env_.book.done_dirty()) {  // lazily: what is lost of it is found again after a restart
       env_.log.append(env_.book.done_record());
       sync_log([this] { env_.book.done_durable(); });
@@ -331,34 +317,6 @@ void Trainer::announce(StepId step) {
 void Trainer::announce_steps() {
   steps_.resume(env_.book, options_.trainer_id);
   announce_whole();
-}
-
-void Trainer::on_round_commit(const RoundCommit& commit) {
-  const auto contradictions = env_.book.on_round_commit(
-      commit, [this](const MicrobatchId& microbatch, StageId stage, const EntryName& entry_name) {
-        write({.event = EventKind::kMerged, .microbatch = microbatch, .stage = stage, .entry_name = entry_name});
-      });
-  for (const CommitBook::Listing& listing : contradictions) {
-    write(event_of(EventKind::kContradiction, listing));
-    log_error("microbatch ", listing.microbatch, " of stage ", listing.stage, " was lost (", listing.cause,
-              ") and a committed round contains it");
-  }
-  steps_.done(commit.step, commit.stage);
-  issue();
-}
-
-void Trainer::on_session_over(const Session& session, const std::string& why) {
-  for (const CommitBook::Listing& listing : env_.book.on_session_over(session, why)) list(listing);
-  issue();
-}
-
-void Trainer::say_lost(const std::vector<CommitBook::Listing>& listings) {
-  for (const CommitBook::Listing& listing : listings) list(listing);
-}
-
-void Trainer::list(const CommitBook::Listing& listing) {
-  write(event_of(EventKind::kLost, listing));
-  owner_.on_lost(listing);
 }
 
 // ---- HopOwner ----

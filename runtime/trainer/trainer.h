@@ -15,11 +15,13 @@
 #include "common/event_loop.h"
 #include "common/ids.h"
 #include "common/lifetime.h"
+#include "common/log_throttle.h"
 #include "common/record_log.h"
 #include "events/event_log.h"
 #include "events/train_line.h"
 #include "router/commit_book.h"
 #include "router/courier.h"
+#include "router/held_back.h"
 #include "router/neighbours.h"
 #include "runtime/config/config.h"
 #include "runtime/data/samples.h"
@@ -68,7 +70,8 @@ class Trainer final : private HopOwner {
     virtual void on_parked(StageId stage, bool parked) = 0;
     virtual void on_log_failure(const Error& error) = 0;  // at once, and once: nothing is decided any more
     virtual void on_lost(const CommitBook::Listing& listing) = 0;
-    virtual void on_validated(std::uint64_t samples, std::uint64_t of) = 0;  // one more
+    virtual void on_misconduct(const Session& session, const std::string& what) = 0;  // its session has to end
+    virtual void on_validated(std::uint64_t samples, std::uint64_t of) = 0;           // one more
   };
 
   Trainer(TrainerOptions options, TrainerEnvironment environment, Owner& owner);
@@ -133,6 +136,9 @@ class Trainer final : private HopOwner {
   void announce(StepId step);
   void announce_whole();
   void list(const CommitBook::Listing& listing);
+  void refuse_drop(CommitAckItem& item, const Session& from);
+  void end_sessions(const HeldBack::Culprits& culprits);
+  void look_for_full();  // whether nothing can be issued any more, and because of whom
 
   TrainerOptions options_;
   TrainerEnvironment env_;
@@ -149,6 +155,8 @@ class Trainer final : private HopOwner {
   std::unordered_map<SampleId, Session> took_;  // with codecs that keep bases: the session of stage 0 that counted last
   StepBook steps_;
   LineBook lines_;
+  HeldBack held_back_;
+  LogThrottle said_;
   TimerId tick_timer_ = 0;
   TimePoint next_repeat_{};
   std::uint64_t acks_gone_ = 0;

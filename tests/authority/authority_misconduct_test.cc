@@ -157,6 +157,84 @@ TEST_F(AuthorityMisconductTest, AWeightThatIsNotThatOfItsEntriesEndsItsSession) 
   EXPECT_NE(over[0].second.find("for 1 entries of 4 targets"), std::string::npos) << over[0].second;
 }
 
+// What three members claim as the longest job of theirs, and the seconds that a round gets by it.
+class ClaimTest : public AuthorityMisconductTest {
+ protected:
+  std::uint32_t round_seconds(const std::vector<Duration>& claims) {
+    boot_with(claims.size());
+    for (std::uint64_t n = 1; n <= claims.size(); ++n) {
+      Beat beat = beat_of();
+      beat.longest_ms = static_cast<std::uint32_t>(claims[n - 1] / 1ms);
+      authority->on_message(remote(n), beat);
+    }
+    beat(1, 0, 300);
+    return sent_to<RoundOpen>(1).at(0).budget_ms / 1000;
+  }
+};
+
+TEST_F(ClaimTest, OfOneMemberHoldsNoRoundUp) {
+  EXPECT_EQ(round_seconds({1s, 1s, 600s}), 30u + 3 * 10u) << "three times the least patience with anybody";
+}
+TEST_F(ClaimTest, OfTheOnlyOtherMemberHoldsNoRoundUp) { EXPECT_EQ(round_seconds({1s, 600s}), 30u + 3 * 10u); }
+TEST_F(ClaimTest, OfMostMembersIsBelieved) { EXPECT_EQ(round_seconds({50s, 50s, 600s}), 30u + 3 * 50u); }
+
+class SquatterTest : public AuthorityMisconductTest {
+ protected:
+  void squat(std::uint64_t n, StageId stage = StageId(0)) {
+    Beat idle = beat_of(0, 0, stage);
+    idle.serving = false;
+    authority->on_message(remote(n), idle);
+  }
+};
+
+TEST_F(SquatterTest, WhoNeitherFetchesNorServesIsEndedAndItsPeerRests) {
+  boot_with(2);
+  join(3);
+  const auto pass = [&](Duration time) {
+    for (const TimePoint end = loop.now() + time; loop.now() < end;) {
+      squat(3);
+      keep_alive(2, 1s);
+    }
+  };
+  pass(38s);
+  EXPECT_TRUE(over.empty()) << "the least time of the state's bytes, and the membership time";
+  pass(5s);
+  ASSERT_EQ(over.size(), 1u);
+  EXPECT_EQ(over[0].first, session_of(3));
+  EXPECT_NE(over[0].second.find("neither fetched the stage's state nor served"), std::string::npos) << over[0].second;
+  EXPECT_TRUE(ask_to_join({peer_of(3), Session{session_of(3).peer_tag, 99}, PeerRole::kPeer}).later);
+}
+
+TEST_F(SquatterTest, BeforeTheFirstOneServesThereIsTheTimeOfAFirstJob) {
+  boot();
+  join(1);
+  for (int i = 0; i < 330; ++i) {
+    squat(1);
+    loop.run_for(1s);
+  }
+  EXPECT_TRUE(over.empty());
+}
+
+TEST_F(SquatterTest, AJoinerIsPlacedAsIfTheyWereNotThere) {
+  options.stages = 2;
+  boot();
+  join_and_serve(1);  // stage 0
+  join(2);
+  beat(2, 0, 0, StageId(1));
+  join_and_serve(3);  // stage 0
+  JoinRequest wish;
+  wish.wish = StageId(1);
+  for (std::uint64_t n = 4; n <= 6; ++n) join(n, wish);
+  for (int i = 0; i < 12; ++i) {
+    for (const std::uint64_t n : {1, 3}) beat(n);
+    beat(2, 0, 0, StageId(1));
+    for (std::uint64_t n = 4; n <= 6; ++n) squat(n, StageId(1));
+    loop.run_for(900ms);
+  }
+  ASSERT_EQ(members(StageId(1)), 4u);
+  EXPECT_EQ(ask_to_join(remote(7)).stage, StageId(1));
+}
+
 class ContradictionTest : public AuthorityMisconductTest {
  protected:
   // Of three members, each with its weight n and tag 10 n; `sums`: the weights that they agree on.

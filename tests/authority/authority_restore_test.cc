@@ -8,6 +8,7 @@ using test::AuthorityTest;
 using test::digest_number;
 using test::peer_of;
 using test::session_of;
+using test::step_number;
 
 class AuthorityRestoreTest : public AuthorityTest {
  protected:
@@ -91,6 +92,63 @@ TEST_F(AuthorityRestoreTest, WaitsForWhoMayHaveTheNewestAndTakesTheNewestThatIsT
   EXPECT_EQ(newest(), Version(2)) << "who has the newest brings the stage back, and nothing is lost";
   EXPECT_FALSE(authority->status()[0].back_to);
   EXPECT_TRUE(told(EventKind::kRestored).empty());
+}
+
+TEST_F(AuthorityRestoreTest, OfTwoVersionsThatAreHeldItTakesTheNewer) {
+  two_versions();
+  for (std::uint64_t n = 1; n <= 2; ++n) beat(n, 2, 300);
+  for (std::uint64_t n = 1; n <= 2; ++n) contribute(n, 3, {20 + n});
+  for (std::uint64_t n = 1; n <= 2; ++n) agree(n, 3, 9, 3, 30);
+  settle();
+  for (std::uint64_t n = 1; n <= 2; ++n) beat(n, 3);
+  ASSERT_EQ(newest(), Version(3));
+  come_back(again(1), 1, 7);
+  come_back(again(2), 2, 8);
+  wait_for(2s, again(2), 2, 8);
+  ASSERT_EQ(newest(), Version(4));
+  EXPECT_EQ(digest(), digest_number(8));
+  EXPECT_EQ(told(EventKind::kRestored).at(0).back_to, Version(2));
+}
+
+// The shares of summary.json are of what the anchors have.
+TEST_F(AuthorityRestoreTest, WhatItTakesBackIsInNobodysShareAlsoAfterARestart) {
+  two_versions();
+  const auto share = [&](std::uint64_t n) {
+    return authority->tally().shares.at({session_of(n).peer_tag, StageId(0)});
+  };
+  ASSERT_EQ(share(1), 2u);
+  come_back(again(1), 1, 7);
+  come_back(again(2), 1, 7);
+  wait_for(2s, again(1), 1, 7);
+  ASSERT_EQ(newest(), Version(3));
+  for (int life = 0; life < 2; ++life) {
+    EXPECT_EQ(authority->tally().taken_back, 2u);
+    for (std::uint64_t n = 1; n <= 2; ++n) EXPECT_EQ(share(n), 1u);
+    reboot();
+  }
+}
+
+TEST_F(AuthorityRestoreTest, TheStepsThatWereDoneStayDone) {
+  options.rule = RuleId::kAllreduce;
+  boot_with(2);
+  for (std::uint64_t step = 1; step <= 2; ++step) {
+    authority->on_step(step_number(step));
+    settle();
+    for (std::uint64_t n = 1; n <= 2; ++n) contribute(n, step, {10 * step + n});
+    for (std::uint64_t n = 1; n <= 2; ++n) agree(n, step, static_cast<std::uint8_t>(6 + step), 3, 30);
+    settle();
+    for (std::uint64_t n = 1; n <= 2; ++n) beat(n, step);
+  }
+  ASSERT_EQ(newest(), Version(2));
+  come_back(again(1), 1, 7);
+  come_back(again(2), 1, 7);
+  wait_for(2s, again(1), 1, 7);
+  ASSERT_EQ(newest(), Version(3));
+  for (int life = 0; life < 2; ++life) {
+    EXPECT_TRUE(authority->step_done(StageId(0), StepId(2)));
+    EXPECT_EQ(authority->members().stages[0].step, StepId(2)) << "the version is another number";
+    reboot();
+  }
 }
 
 TEST_F(AuthorityRestoreTest, AfterTheTimeItGoesBackWithoutThem) {

@@ -128,6 +128,27 @@ TEST_F(JobTest, TheFirstJobOfAKindHasFiveMinutes) {
   EXPECT_EQ(over.size(), 1u);
 }
 
+TEST_F(JobTest, AClaimThatNobodySawBuysAsMuchAgainOnce) {
+  boot();
+  join_and_serve(1);
+  work(1s, 600s, 79s);
+  EXPECT_TRUE(over.empty()) << "four times the membership time, and that again";
+  work(80s, 600s, 3s);
+  ASSERT_EQ(over.size(), 1u);
+  EXPECT_NE(over[0].second.find("and at most 80.0 s"), std::string::npos) << over[0].second;
+}
+
+TEST_F(JobTest, WhatAJobWasSeenToTakeIsBelievedAndNoMore) {
+  boot();
+  join_and_serve(1);
+  work(1s, 600s, 60s);
+  work(0s, 600s, 1s);
+  work(1s, 600s, 239s);  // four times 60 s; the extension is spent
+  EXPECT_TRUE(over.empty());
+  work(240s, 600s, 10s);
+  EXPECT_EQ(over.size(), 1u);
+}
+
 TEST_F(JobTest, NoJobUnderWayIsNoHang) {
   boot();
   join_and_serve(1);

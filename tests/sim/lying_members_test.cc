@@ -19,13 +19,14 @@ namespace {
 constexpr std::uint64_t kSeeds = 5;
 
 // The second peer of the first stage.
-SwarmOptions with_liar(RuleId rule, std::uint16_t replicas, std::uint64_t seed, LyingWire::Tongue tongue) {
+SwarmOptions with_liar(RuleId rule, std::uint16_t replicas, std::uint64_t seed, LyingWire::Tongue tongue,
+                       LyingWire::Ears ears = {}) {
   SwarmOptions options;
   options.seed = seed;
   options.stages = 2;
   options.replicas = replicas;
   options.config = small_config(rule, 2, 300);
-  options.wires = one_lies(seed, 2, std::move(tongue));
+  options.wires = one_lies(seed, 2, std::move(tongue), std::move(ears));
   return options;
 }
 
@@ -74,6 +75,34 @@ TEST_P(FalseWeightTest, OnTheRightDigestEndsItsSessionByNameAtTheSecondTimeAndRo
 INSTANTIATE_TEST_SUITE_P(Rules, FalseWeightTest,
                          testing::Values(std::pair(RuleId::kDiloco, 2), std::pair(RuleId::kDiloco, 4),
                                          std::pair(RuleId::kAllreduce, 2), std::pair(RuleId::kAllreduce, 4)));
+
+// It says that it has every commit, and its rounds have none of these entries, in a run of more microbatches than may
+// be issued above an entry that is not decided.
+TEST(WithheldEntriesTest, EndTheSessionThatAcknowledgedThemAndTheRunGoesOn) {
+  constexpr std::uint64_t kMicrobatches = 6000;
+  for (std::uint64_t seed = 1; seed <= 2; ++seed) {
+    SCOPED_TRACE(seed);
+    const auto acknowledge = [](Message& message) -> std::optional<Message> {
+      auto* commit = std::get_if<Commit>(&message);
+      if (commit == nullptr || commit->items.empty()) return std::nullopt;
+      CommitAck ack;
+      for (const CommitItem& item : std::exchange(commit->items, {}))
+        ack.items.push_back({item.microbatch, item.path.front(), CommitState::kCommitted});
+      return ack;
+    };
+    SwarmOptions options = with_liar(RuleId::kDiloco, 2, seed, {}, acknowledge);
+    options.config.end.tokens = kMicrobatches * options.config.targets_per_microbatch();
+    Swarm swarm(options);
+    ASSERT_TRUE(swarm.run_to_end(1800s));
+    EXPECT_EQ(swarm.summary().committed, kMicrobatches);
+    const auto ends = ends_of_the_liar(swarm, seed);
+    ASSERT_GE(ends.size(), 1u);
+    EXPECT_NE(ends.front().find("rounds that they belong to"), std::string::npos) << ends.front();
+    EXPECT_GE(swarm.summary().lost, 1u);
+    EXPECT_LE(swarm.summary().lost, ends.size() * 100);
+    for (const std::string& broken : check_end(swarm)) ADD_FAILURE() << broken;
+  }
+}
 
 // What a peer of the last stage says of the loss of every microbatch, and of every evaluation.
 struct FalseLoss {

@@ -55,6 +55,7 @@ class TransferTest : public testing::Test, public FetcherHost {
     }
     Version version() const override { return parse_state_header(image)->version; }
     void send(const PeerId&, Message message, std::vector<Bytes> frames) override {
+      if (auto* offer = std::get_if<StateOffer>(&message); offer != nullptr && claims) offer->digest = *claims;
       const auto* chunk = std::get_if<Chunk>(&message);
       const std::uint64_t before = bulk_bytes();
       for (const Bytes& frame : frames) (void)frame.sum();  // as a link does
@@ -67,6 +68,7 @@ class TransferTest : public testing::Test, public FetcherHost {
     StateDonor donor;
     Bytes image;
     bool up = true, lies = false, loses_first = false;
+    std::optional<Digest> claims{};  // that its image has this one
     int images_made = 0, chunks_asked = 0;
     Duration making_time = 5ms;
   };
@@ -247,6 +249,19 @@ TEST_F(TransferTest, ADonorWhoseBytesDoNotFitTheRootIsLeftOut) {
   add(2, image);
   donors[0]->up = false;
   fetcher.fetch(Version(7), digest_of_image(image), {donors[1]->self});
+  ASSERT_TRUE(run_until_fetched());
+  EXPECT_TRUE(equal(fetched, image));
+}
+
+// Its chunks hang under the root that it offered: only the digest of the whole tells.
+TEST_F(TransferTest, AnImageOfAnotherDigestIsNotTakenThoughItFitsItsRoot) {
+  const Bytes image = big_image(1, 7, 5), other = big_image(1, 7, 6);
+  add(1, other).claims = digest_of_image(image);
+  fetcher.fetch(Version(7), digest_of_image(image), all());
+  EXPECT_FALSE(run_until_fetched(5s));
+  EXPECT_GT(donors[0]->chunks_asked, 0);
+  add(2, image);
+  fetcher.fetch(Version(7), digest_of_image(image), all());
   ASSERT_TRUE(run_until_fetched());
   EXPECT_TRUE(equal(fetched, image));
 }
