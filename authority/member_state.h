@@ -52,6 +52,7 @@ struct MemberState {
   std::uint64_t steps = 0;         // that it made in its session
   std::uint32_t silent_count = 0;  // attempts in a row of its own that named it silent
   std::uint32_t refusals = 0;      // attempts that it answered with `failed` since it last contributed to one
+  std::optional<PeerId> accused;   // it said since the last commit that the parts of this peer cannot be used
   bool contradicted = false;       // it agreed on another weight or tag than was contributed
   TokenBucket serving_shown{kServingPerSecond, kServingAtOnce};  // how often the list may say that it serves again
   bool unsteady_said = false;                                    // that it changes too often

@@ -235,11 +235,21 @@ void StageRounds::on_refused(MemberState& member, const RoundReport& report) {
                    " rounds in a row with an error and brought nothing: " + report.reason.substr(0, kReasonMax));
 }
 
-// Ends the attempt: the member that got the part has no sum to pass on, and the others would name it silent.
+// Who accuses two members before anybody agrees on anything is more likely the one. Ends the attempt: the member that
+// got the part has no sum to pass on, and the others would name it silent.
 void StageRounds::on_malformed(const Session& by, const Session& sender, const std::string& reason) {
   if (round_->majority()) return try_decide(false);  // the others could use all
-  if (sender != by && round_->has_contribution(sender)) round_->find(by)->blame = {sender, true};
+  bool another = false;
+  if (sender != by && round_->has_contribution(sender)) {
+    round_->find(by)->blame = {sender, true};
+    const PeerId peer = book_.find(sender)->member.peer;
+    std::optional<PeerId>& accused = book_.find(by)->accused;
+    another = accused && *accused != peer;
+    accused = peer;
+  }
   abandon(reason);
+  if (another)
+    host_.end_for_misconduct(by, "it said of one member after another that their parts of a round cannot be used");
 }
 
 // Slow and silent are two things: as long as bytes move at one member, the others wait for them. A member that does not
@@ -337,6 +347,7 @@ void StageRounds::note_agreed(const OpenRound& round, const Digest& digest, Vers
   for (const auto& [session, member] : members()) {
     member->settled = 0;
     member->silent_count = 0;
+    member->accused.reset();
     member->commit_sent_at = loop_.now();
     if (round.open.last && round.has_contribution(session)) member->flushed = true;
     if (round.agrees_on(session, digest)) member->version = version;

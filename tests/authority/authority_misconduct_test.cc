@@ -157,6 +157,26 @@ TEST_F(AuthorityMisconductTest, AWeightThatIsNotThatOfItsEntriesEndsItsSession) 
   EXPECT_NE(over[0].second.find("for 1 entries of 4 targets"), std::string::npos) << over[0].second;
 }
 
+// Else each would rest in its turn, and no round would ever be agreed.
+TEST_F(AuthorityMisconductTest, WhoSaysOfOneAfterAnotherThatItsPartsCannotBeUsedIsEnded) {
+  boot_with(4);
+  for (std::uint64_t round = 1; round <= 2; ++round) {
+    for (std::uint64_t n = 1; n <= 4; ++n) beat(n, 0, 300);
+    for (int i = 0; i < 10; ++i) loop.run_for(100ms);
+    for (std::uint64_t n = 1; n <= 4; ++n) contribute(n, round, {10 * round + n});
+    RoundReport report;
+    report.kind = ReportKind::kFailed;
+    report.round = RoundId(round);
+    report.malformed = session_of(round);
+    report.reason = "the part cannot be used";
+    authority->on_message(remote(4), report);
+    settle();
+  }
+  ASSERT_EQ(over.size(), 1u);
+  EXPECT_EQ(over[0].first, session_of(4));
+  EXPECT_NE(over[0].second.find("one member after another"), std::string::npos) << over[0].second;
+}
+
 // What three members claim as the longest job of theirs, and the seconds that a round gets by it.
 class ClaimTest : public AuthorityMisconductTest {
  protected:

@@ -262,8 +262,7 @@ TEST_F(TransferTest, AnImageOfAnotherDigestIsNotTakenThoughItFitsItsRoot) {
   EXPECT_GT(donors[0]->chunks_asked, 0);
   add(2, image);
   fetcher.fetch(Version(7), digest_of_image(image), all());
-  ASSERT_TRUE(run_until_fetched());
-  EXPECT_TRUE(equal(fetched, image));
+  EXPECT_TRUE(run_until_fetched() && equal(fetched, image));
 }
 
 TEST_F(TransferTest, ANewerTargetReplacesTheOlder) {
