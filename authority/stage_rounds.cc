@@ -235,8 +235,8 @@ void StageRounds::on_refused(MemberState& member, const RoundReport& report) {
                    " rounds in a row with an error and brought nothing: " + report.reason.substr(0, kReasonMax));
 }
 
-// Who accuses two members before anybody agrees on anything is more likely the one. Ends the attempt: the member that
-// got the part has no sum to pass on, and the others would name it silent.
+// A member that accuses two others before anybody agrees on anything is more likely the one. Ends the attempt: the
+// member that got the part has no sum to pass on, and the others would name it silent.
 void StageRounds::on_malformed(const Session& by, const Session& sender, const std::string& reason) {
   if (round_->majority()) return try_decide(false);  // the others could use all
   bool another = false;
