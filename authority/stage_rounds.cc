@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "authority/patience.h"
-#include "authority/step_share.h"
 #include "common/log.h"
 #include "sync/round_budget.h"
 
@@ -193,10 +192,6 @@ void StageRounds::on_report(const Remote& from, const RoundReport& report) {
                                                           std::to_string(report.weight) + " for " +
                                                           std::to_string(report.entries.size()) + " entries of " +
                                                           std::to_string(options_.entry_targets) + " targets");
-      if (round_->step)
-        if (const auto serial = missing_of_step(*round_->step, line_.stage, from.session, report.entries))
-          return host_.end_for_misconduct(
-              from.session, "it left entry " + std::to_string(*serial) + " out of the step that it belongs to");
       book_.find(from.session)->refusals = 0;
       if (!member->contributed) member->contributed = report;
       break;

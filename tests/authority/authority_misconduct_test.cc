@@ -10,7 +10,6 @@ namespace {
 using test::AuthorityTest;
 using test::peer_of;
 using test::session_of;
-using test::step_number;
 
 class AuthorityMisconductTest : public AuthorityTest {
  protected:
@@ -156,24 +155,6 @@ TEST_F(AuthorityMisconductTest, AWeightThatIsNotThatOfItsEntriesEndsItsSession) 
   ASSERT_EQ(over.size(), 1u);
   EXPECT_EQ(over[0].first, session_of(2));
   EXPECT_NE(over[0].second.find("for 1 entries of 4 targets"), std::string::npos) << over[0].second;
-}
-
-// The others would make the step without it, and nothing would ever name that entry.
-TEST_F(AuthorityMisconductTest, WhoLeavesAnEntryOutOfItsStepIsEnded) {
-  options.rule = RuleId::kAllreduce;
-  boot_with(2);
-  Step step = step_number(1);
-  for (std::uint64_t n = 1; n <= 2; ++n)
-    for (std::uint64_t serial : {7, 8}) step.winners.push_back({{1, 10 * n + serial}, {{session_of(n), serial}}});
-  authority->on_step(step);
-  settle();
-  contribute(1, 1, {8, 7});
-  EXPECT_TRUE(over.empty());
-  contribute(2, 1, {8});
-  settle();
-  ASSERT_EQ(over.size(), 1u);
-  EXPECT_EQ(over[0].first, session_of(2));
-  EXPECT_NE(over[0].second.find("left entry 7 out of the step"), std::string::npos) << over[0].second;
 }
 
 // Else each would rest in its turn, and no round would ever be agreed.
