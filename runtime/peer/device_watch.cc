@@ -16,11 +16,13 @@ void DeviceWatch::run(WorkKind task, std::function<void()> job, std::function<vo
     begin(*state_, clock_.now(), device_.starved());
   }
   if (state_->jobs == 1) state_->task = task;
-  device_.run(task, std::move(job), [state = state_, &device = device_, &clock = clock_, task, done = std::move(done)] {
+  device_.run(task, std::move(job), [state = state_, &clock = clock_, task, done = std::move(done)] {
     --state->jobs;
-    const Duration starved = device.starved();
-    state->times.note(task, std::max(clock.now() - starved - state->since, Duration(0)));
-    begin(*state, clock.now(), starved);
+    if (state->device != nullptr) {  // else this callback comes after the device went
+      const Duration starved = state->device->starved();
+      state->times.note(task, std::max(clock.now() - starved - state->since, Duration(0)));
+      begin(*state, clock.now(), starved);
+    }
     done();
   });
 }

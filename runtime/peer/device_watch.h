@@ -15,7 +15,10 @@ class DeviceWatch final : public WorkQueue {
  public:
   static constexpr Duration kStoodStill = 2s;  // between two looks: this process did not run, or not well
 
-  DeviceWatch(WorkQueue& device, const Clock& clock) : device_(device), clock_(clock) {}
+  DeviceWatch(WorkQueue& device, const Clock& clock) : device_(device), clock_(clock) { state_->device = &device; }
+  ~DeviceWatch() override { state_->device = nullptr; }
+  DeviceWatch(const DeviceWatch&) = delete;
+  DeviceWatch& operator=(const DeviceWatch&) = delete;
   void run(WorkKind task, std::function<void()> job, std::function<void()> done) override;
   Duration starved() override { return device_.starved(); }
   // Called regularly.
@@ -35,6 +38,7 @@ class DeviceWatch final : public WorkQueue {
 
  private:
   struct State {
+    WorkQueue* device = nullptr;  // null: the watch is over, and the device may be, too
     std::size_t jobs = 0;
     WorkKind task = WorkKind::kForward;  // under way, or the last one
     JobTimes times;

@@ -241,7 +241,7 @@ TEST(LiveEndsTest, AModelThatNoMemoryHoldsIsNamedBeforeTheTensorLibraryIsAsked) 
             65);
   EXPECT_TRUE(says(swarm.errors("once"), "the model has 51") && says(swarm.errors("once"), "this machine has"))
       << swarm.errors("once");
-  EXPECT_TRUE(says(swarm.errors("once"), "HINT: lower [model] layers or dim")) << swarm.errors("once");
+  EXPECT_TRUE(says(swarm.errors("once"), "lower [model] layers or dim")) << swarm.errors("once");
   EXPECT_FALSE(says(swarm.errors("once"), "libtorch")) << swarm.errors("once");
 }
 
