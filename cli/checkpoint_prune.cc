@@ -39,7 +39,10 @@ class Pruning {
       return;
     }
     bytes_ += file.bytes;
-    json_ ? all_.push_back(json_of(file)) : void(std::printf("%s\n", printable(file.path).c_str()));
+    if (json_)
+      all_.push_back(json_of(file));
+    else
+      std::printf("%s\n", printable(file.path).c_str());
   }
   int end() const {
     if (json_) print_json(all_);

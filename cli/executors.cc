@@ -5,6 +5,7 @@
 
 #include "common/os/resident_memory.h"
 #include "kernels/device.h"
+#include "stages/adapters.h"
 #include "stages/integer_executor.h"
 #include "stages/paced_executor.h"
 #include "stages/torch_device.h"
@@ -27,7 +28,10 @@ Status check_memory(const std::string& what, std::span<const StageSpec> specs, s
   const auto left = device == "cpu" ? device_memory(device) : std::nullopt;
   if (!left) return {};
   std::uint64_t parameters = 0;
-  for (const StageSpec& spec : specs) parameters += parameter_count(spec);
+  for (const StageSpec& spec : specs) {
+    parameters += parameter_count(spec);
+    if (has_adapters(spec.model)) more_bytes += parameter_count(base_of(spec)) * sizeof(float);
+  }
   const std::uint64_t needed = copies * parameters * sizeof(float) + more_bytes;
   if (needed <= *left) return {};
   return make_error(ErrorCode::kTooLarge,

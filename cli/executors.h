@@ -24,9 +24,9 @@ struct ComputeOptions {
 
 // --device and --threads.
 void add_compute_options(CLI::App& command, ComputeOptions& options);
-// Whether the parameters of `specs` fit in what this machine has left now, each `copies` times, with `more_bytes`: said
-// by name, before the tensor library is asked for them. What a GPU holds is its driver's to say. ERRORS: kTooLarge,
-// choose_device's.
+// Whether the parameters of `specs` fit in what this machine has left now, each `copies` times, the base of adapters
+// once, and `more_bytes`: said by name, before the tensor library is asked for them. What a GPU holds is its driver's
+// to say. ERRORS: kTooLarge, choose_device's.
 Status check_memory(const std::string& what, std::span<const StageSpec> specs, std::uint64_t copies,
                     const ComputeOptions& options, std::uint64_t more_bytes = 0);
 // Bytes of `device`, as choose_device names it: all of a GPU, what this machine has left now; none: not known.

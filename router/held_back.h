@@ -25,8 +25,7 @@ class HeldBack {
  public:
   using Culprits = std::vector<std::pair<Session, std::string>>;  // and what they did
 
-  // `window`: the targets at which a replica's window is full, and one microbatch's more.
-  // `least`: the least patience
+  // `window`: the targets at which a replica's window is full, and one microbatch's more. `least`: the least patience
   // with a session.
   HeldBack(std::uint64_t window, Duration least) : window_(window), least_(least) {}
 

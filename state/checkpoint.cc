@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "common/byte_codec.h"
 #include "stages/safetensors.h"
 #include "sync/rule_arrays.h"
 
@@ -163,9 +164,8 @@ Result<CheckpointHead> parse_checkpoint_head(ByteView front, std::uint64_t file_
 }
 
 bool says_checkpoint(ByteView front) {
-  std::uint64_t length = 0;
-  if (front.size() <= sizeof length) return false;
-  for (std::size_t i = 0; i < sizeof length; ++i) length |= std::uint64_t{front[i]} << 8 * i;
+  if (front.size() <= sizeof(std::uint64_t)) return false;
+  const auto length = get_le<std::uint64_t>(front, 0);
   front = front.subspan(sizeof length);
   if (length > front.size()) return false;
   const std::string_view header(reinterpret_cast<const char*>(front.data()), length);

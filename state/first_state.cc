@@ -54,6 +54,13 @@ Result<FirstState> measure_first_state(const StageSpec& spec, const WeightSource
   return state;
 }
 
+Digest digest_of_first(const StageSpec& spec, std::span<const float> values) {
+  Hasher hasher;
+  begin_image_digest(hasher, header_of(spec, values.size()));
+  hasher.update(bytes_of(values));
+  return hasher.finish();
+}
+
 Bytes make_first_image(StageExecutor& executor) {
   Arena& arena = executor.arena();
   Buffer buffer = begin_state_image(header_of(executor.spec(), arena.size()));

@@ -4,6 +4,7 @@
 // process gives it away chunk by chunk from its source, and never has all of it in memory.
 // Pure but for the source. Thread: any; make_first_image: device thread.
 #include <cstdint>
+#include <span>
 
 #include "common/bytes.h"
 #include "common/crypto/hash.h"
@@ -20,6 +21,8 @@ struct FirstState {
 
 // Reads all of it once. ERRORS: the source's.
 Result<FirstState> measure_first_state(const StageSpec& spec, const WeightSource& source);
+// The digest alone, of what the source gave. REQUIRES: values are all of the stage's.
+Digest digest_of_first(const StageSpec& spec, std::span<const float> values);
 // REQUIRES: index < chunks. ERRORS: the source's.
 Result<Bytes> first_chunk(const StageSpec& spec, const WeightSource& source, std::uint32_t index);
 // The same image of an executor whose anchor is still the first one.

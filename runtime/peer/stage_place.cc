@@ -147,7 +147,10 @@ void StagePlace::on_members(const MemberList& list) {
   const StageMembers* stage = own_stage();
   if (base_ && !base_->loaded()) return base_->set_donors(donors_of_first(stage));
   if (!env_.state.is(PeerPhase::kFetching) || stage == nullptr) return;
-  if (stage->version == Version(0)) return first_is_fetched() ? fetch_first(*stage) : void();
+  if (stage->version == Version(0)) {
+    if (first_is_fetched()) fetch_first(*stage);
+    return;
+  }
   if (const KeptState::Image* kept = env_.kept.newest_of(*stage)) {
     owner_.on_notice("our own state of version " + std::to_string(kept->version.value) + " is the stage's newest");
     fetcher_->cancel();  // the fetch of an older version

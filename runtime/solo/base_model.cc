@@ -24,14 +24,12 @@ Result<std::optional<BaseModel>> BaseModel::beside(const std::string& saved, con
 
 Status BaseModel::read_stage(const StageSpec& spec, std::span<float> into) const {
   const StageSpec base = base_of(spec);
-  if (spec.stage.value < digests_.size()) {
-    SHOAL_ASSIGN(const FirstState state, measure_first_state(base, folder_));
-    if (state.digest != digests_[spec.stage.value])
-      return make_error(ErrorCode::kInput, path_ +
-                                               " holds other weights than the model that the adapters were trained "
-                                               "beside. HINT: give the folder that [model] from named");
-  }
-  return folder_.read_stage(base, into);
+  SHOAL_TRY(folder_.read_stage(base, into));
+  const std::size_t stage = spec.stage.value;
+  if (stage >= digests_.size() || digest_of_first(base, into) == digests_[stage]) return {};
+  return make_error(ErrorCode::kInput, path_ +
+                                           " holds other weights than the model that the adapters were trained beside. "
+                                           "HINT: give the folder that [model] from named");
 }
 
 }  // namespace shoal

@@ -190,7 +190,8 @@ void Trainer::on_won(const MicrobatchId& microbatch, const Gradient& gradient, s
   if (!evaluated && (gradient.path.size() != options_.config.pipeline.stages || env_.book.names_any(gradient.path)))
     refusal = "malformed path";
   if (!refusal.empty()) return courier_.reject(microbatch, refusal, env_.loop.now());
-  evaluated ? evaluator_.on_won(microbatch, gradient) : decide(microbatch, gradient);
+  if (evaluated) return evaluator_.on_won(microbatch, gradient);
+  decide(microbatch, gradient);
 }
 
 void Trainer::decide(const MicrobatchId& microbatch, const Gradient& gradient) {

@@ -1,4 +1,6 @@
 // A stage that lost all who held its newest version goes back to one that somebody still has.
+#include <array>
+
 #include "tests/authority/authority_rig.h"
 
 namespace shoal {
@@ -18,12 +20,16 @@ class AuthorityRestoreTest : public AuthorityTest {
   void two_versions() {
     boot_with(2);
     commit_first(2);
-    for (std::uint64_t n = 1; n <= 2; ++n) beat(n, 1, 300);
-    for (std::uint64_t n = 1; n <= 2; ++n) contribute(n, 2, {10 + n});
-    for (std::uint64_t n = 1; n <= 2; ++n) agree(n, 2, 8, 3, 30);
+    commit_next(2, 8, {11, 12});
+  }
+  // A round of two members, with what each brings.
+  void commit_next(std::uint64_t round, std::uint8_t digest, std::array<std::uint64_t, 2> serials) {
+    for (std::uint64_t n = 1; n <= 2; ++n) beat(n, round - 1, 300);
+    for (std::uint64_t n = 1; n <= 2; ++n) contribute(n, round, {serials.at(n - 1)});
+    for (std::uint64_t n = 1; n <= 2; ++n) agree(n, round, digest, 3, 30);
     settle();
-    for (std::uint64_t n = 1; n <= 2; ++n) beat(n, 2);
-    ASSERT_EQ(newest(), Version(2));
+    for (std::uint64_t n = 1; n <= 2; ++n) beat(n, round);
+    ASSERT_EQ(newest(), Version(round));
   }
   // Another process of the same key, with a session of its own.
   static Remote again(std::uint64_t n) {
@@ -96,12 +102,7 @@ TEST_F(AuthorityRestoreTest, WaitsForWhoMayHaveTheNewestAndTakesTheNewestThatIsT
 
 TEST_F(AuthorityRestoreTest, OfTwoVersionsThatAreHeldItTakesTheNewer) {
   two_versions();
-  for (std::uint64_t n = 1; n <= 2; ++n) beat(n, 2, 300);
-  for (std::uint64_t n = 1; n <= 2; ++n) contribute(n, 3, {20 + n});
-  for (std::uint64_t n = 1; n <= 2; ++n) agree(n, 3, 9, 3, 30);
-  settle();
-  for (std::uint64_t n = 1; n <= 2; ++n) beat(n, 3);
-  ASSERT_EQ(newest(), Version(3));
+  commit_next(3, 9, {21, 22});
   come_back(again(1), 1, 7);
   come_back(again(2), 2, 8);
   wait_for(2s, again(2), 2, 8);

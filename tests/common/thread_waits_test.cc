@@ -94,8 +94,18 @@ TEST_F(ThreadWaitsTest, AThreadThatComputesBesideAnotherWaitsForItsProcessor) {
   EXPECT_GE(measured.passed - measured.waited, kWork) << "what it computed it did not wait";
 }
 
-TEST_F(ThreadWaitsTest, AThreadThatSleepsStarvesOfNothing) {
-  const Measured measured = measure("device", [] { std::this_thread::sleep_for(kWork); });
+TEST_F(ThreadWaitsTest, AThreadThatIsBlockedStarvesOfNothing) {
+  std::latch begin(1), done(1);
+  std::thread worker([&] {
+    begin.wait();
+    compute();
+    done.count_down();
+  });
+  const Measured measured = measure("device", [&] {
+    begin.count_down();
+    done.wait();
+  });
+  worker.join();
   EXPECT_GE(measured.passed - measured.waited, kWork);
 }
 

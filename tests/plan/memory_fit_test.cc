@@ -4,20 +4,16 @@
 #include <gtest/gtest.h>
 
 #include "runtime/plan/stage_memory.h"
+#include "tests/plan/small_run.h"
 
 namespace shoal {
 namespace {
 
 RunConfig some_config() {
-  RunConfig config;
-  config.model = {{.layers = 4, .dim = 64, .heads = 4, .positions = 64, .vocabulary = 256}, {}, {}};
-  config.data.sequences = 8;
-  config.pipeline.stages = 2;
+  RunConfig config = small_run();
   config.pipeline.in_flight = std::uint32_t{64};
   return config;
 }
-
-StageSpec last_stage(const RunConfig& config) { return split_model(config.model_spec(), 2, {}).value().back(); }
 
 TEST(MemoryFitTest, AStageThatDoesNotFitIsRefusedWithBothFigures) {
   const RunConfig config = some_config();

@@ -5,21 +5,13 @@
 
 #include <map>
 
+#include "tests/plan/small_run.h"
+
 namespace shoal {
 namespace {
 
-RunConfig some_config() {
-  RunConfig config;
-  config.model = {{.layers = 4, .dim = 64, .heads = 4, .positions = 64, .vocabulary = 256}, {}, {}};
-  config.data.sequences = 8;
-  config.pipeline.stages = 2;
-  return config;
-}
-
-StageSpec last_stage(const RunConfig& config) { return split_model(config.model_spec(), 2, {}).value().back(); }
-
 TEST(StageMemoryTest, CreditsFollowTheMemoryLeftBesideTheStage) {
-  const RunConfig config = some_config();
+  const RunConfig config = small_run();
   const StageSpec spec = last_stage(config);
   const std::uint64_t fixed = stage_bytes(spec) + loss_bytes(spec, config.data.sequences),
                       each = entry_bytes(spec, config.data.sequences);
@@ -29,7 +21,7 @@ TEST(StageMemoryTest, CreditsFollowTheMemoryLeftBesideTheStage) {
 }
 
 TEST(StageMemoryTest, UsualCreditsAreOneReplicasShareOfWhatIsInFlight) {
-  RunConfig config = some_config();
+  RunConfig config = small_run();
   config.pipeline.replicas = 2;
   const std::map<std::uint32_t, std::size_t> wanted = {
       {1, kCreditsUsual}, {32, kCreditsUsual}, {65, 33}, {4096, kCreditsMax}};
@@ -40,7 +32,7 @@ TEST(StageMemoryTest, UsualCreditsAreOneReplicasShareOfWhatIsInFlight) {
 }
 
 TEST(StageMemoryTest, AProcessTakesItsOwnTheStageAndItsMicrobatches) {
-  RunConfig config = some_config();
+  RunConfig config = small_run();
   const StageSpec spec = last_stage(config);
   EXPECT_EQ(stage_bytes(spec), 60 * parameter_count(spec));
   const std::uint64_t loss = loss_bytes(spec, config.data.sequences);
@@ -57,7 +49,7 @@ TEST(StageMemoryTest, AProcessTakesItsOwnTheStageAndItsMicrobatches) {
 }
 
 TEST(StageMemoryTest, SaysWhatWouldBeNeeded) {
-  const RunConfig config = some_config();
+  const RunConfig config = small_run();
   const StageSpec spec = last_stage(config);
   const auto refused = credits_within(
       stage_bytes(spec) + loss_bytes(spec, config.data.sequences) + 2 * entry_bytes(spec, config.data.sequences) - 1,

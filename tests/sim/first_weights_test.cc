@@ -45,15 +45,15 @@ class FirstWeightsTest : public testing::Test {
     options.first = &first;
     return options;
   }
-  static bool begins_from_numbers(const Swarm::HostedPeer& process) {
+  static bool has_numbers(const Swarm::HostedPeer& process, ArenaRole role) {
     StageExecutor* executor = process.peer->executor();
     if (executor == nullptr) return false;
-    executor->arena().pull(ArenaRole::kAnchor);
-    const std::span<const float> anchor = executor->arena().span(ArenaRole::kAnchor);
-    for (std::size_t i = 0; i < anchor.size(); ++i)
-      if (anchor[i] != Numbers::value_at(executor->spec().stage, i)) return false;
+    const std::span<const float> values = executor->arena().span(role);
+    for (std::size_t i = 0; i < values.size(); ++i)
+      if (values[i] != Numbers::value_at(executor->spec().stage, i)) return false;
     return true;
   }
+  static bool begins_from_numbers(const Swarm::HostedPeer& process) { return has_numbers(process, ArenaRole::kAnchor); }
   static std::size_t serving(const Swarm& swarm) {
     std::size_t count = 0;
     for (const auto& event : swarm.events()) count += event.event == EventKind::kServing ? 1 : 0;
@@ -62,6 +62,26 @@ class FirstWeightsTest : public testing::Test {
 
   static void run_until_all_serve(Swarm& swarm) {
     for (int tick = 0; tick < 6000 && serving(swarm) < swarm.peers().size(); ++tick) swarm.run_for(10ms);
+  }
+  static bool committed(const Swarm& swarm) {
+    return std::ranges::any_of(swarm.events(),
+                               [](const auto& event) { return event.event == EventKind::kRoundCommit; });
+  }
+  static void run_until_committed(Swarm& swarm) {
+    for (int tick = 0; tick < 6000 && !committed(swarm); ++tick) swarm.run_for(10ms);
+    ASSERT_TRUE(committed(swarm));
+  }
+  // Nobody serves with numbers that are not those of the manifest.
+  void expect_others_are_refused(const SwarmOptions& with) {
+    numbers.damaged = true;
+    Swarm swarm(with);
+    swarm.run_for(60s);
+    EXPECT_EQ(serving(swarm), 0u);
+  }
+  static void run_until_one_more_serves(Swarm& swarm) {
+    const std::size_t before = serving(swarm);
+    for (int tick = 0; tick < 3000 && serving(swarm) == before; ++tick) swarm.run_for(10ms);
+    EXPECT_GT(serving(swarm), before);
   }
 
   Numbers numbers;
@@ -85,23 +105,11 @@ TEST_F(FirstWeightsTest, AJoinerTakesThemFromAPeerThatServes) {
   EXPECT_TRUE(begins_from_numbers(*swarm.peers()[joiner]));
 }
 
-TEST_F(FirstWeightsTest, WhatTheManifestDoesNotNameIsNotLoaded) {
-  const SwarmOptions with = options();
-  numbers.damaged = true;
-  Swarm swarm(with);
-  swarm.run_for(60s);
-  EXPECT_EQ(serving(swarm), 0u);
-}
+TEST_F(FirstWeightsTest, WhatTheManifestDoesNotNameIsNotLoaded) { expect_others_are_refused(options()); }
 
 TEST_F(FirstWeightsTest, APeerThatComesAfterARoundNeedsThemNoMore) {
   Swarm swarm(options());
-  const auto committed = [&] {
-    for (const auto& event : swarm.events())
-      if (event.event == EventKind::kRoundCommit) return true;
-    return false;
-  };
-  for (int tick = 0; tick < 3000 && !committed(); ++tick) swarm.run_for(10ms);
-  ASSERT_TRUE(committed());
+  run_until_committed(swarm);
   numbers.gone = true;
   swarm.kill_peer(0);
   swarm.restart_peer(0);
@@ -117,14 +125,7 @@ class AdaptersBaseTest : public FirstWeightsTest {
     options.base_folder = folder_.path();
     return options;
   }
-  static bool has_base(const Swarm::HostedPeer& process) {
-    StageExecutor* executor = process.peer->executor();
-    if (executor == nullptr) return false;
-    const std::span<const float> base = executor->arena().span(ArenaRole::kBase);
-    for (std::size_t i = 0; i < base.size(); ++i)
-      if (base[i] != Numbers::value_at(executor->spec().stage, i)) return false;
-    return true;
-  }
+  static bool has_base(const Swarm::HostedPeer& process) { return has_numbers(process, ArenaRole::kBase); }
   // What this peer keeps.
   std::vector<std::string> kept(const Swarm::HostedPeer& process) const {
     std::vector<std::string> paths;
@@ -132,14 +133,6 @@ class AdaptersBaseTest : public FirstWeightsTest {
     for (const auto& entry : std::filesystem::directory_iterator(folder_.path() + "/" + process.address, failure))
       paths.push_back(entry.path().string());
     return paths;
-  }
-  static bool committed(const Swarm& swarm) {
-    return std::ranges::any_of(swarm.events(),
-                               [](const auto& event) { return event.event == EventKind::kRoundCommit; });
-  }
-  static void run_until_committed(Swarm& swarm) {
-    for (int tick = 0; tick < 6000 && !committed(swarm); ++tick) swarm.run_for(10ms);
-    ASSERT_TRUE(committed(swarm));
   }
   ScratchFolder folder_;
 };
@@ -160,9 +153,7 @@ TEST_F(AdaptersBaseTest, AJoinerTakesItFromPeersLongAfterTheFolderIsGone) {
   run_until_committed(swarm);
   numbers.gone = true;
   const std::size_t joiner = swarm.add_peer();
-  const std::size_t before = serving(swarm);
-  for (int tick = 0; tick < 3000 && serving(swarm) == before; ++tick) swarm.run_for(10ms);
-  EXPECT_GT(serving(swarm), before);
+  run_until_one_more_serves(swarm);
   EXPECT_TRUE(has_base(*swarm.peers()[joiner]));
 }
 
@@ -178,8 +169,7 @@ TEST_F(AdaptersBaseTest, IsReadAgainWhereItIsKeptAndFetchedAgainWhereItIsDamaged
     const int reads = numbers.reads;
     numbers.gone = !damaged;  // nobody needs to read the folder
     swarm.restart_peer(0);
-    const std::size_t before = serving(swarm);
-    for (int tick = 0; tick < 3000 && serving(swarm) == before; ++tick) swarm.run_for(10ms);
+    run_until_one_more_serves(swarm);
     EXPECT_TRUE(has_base(*swarm.peers()[0])) << damaged;
     const auto& notices = swarm.peers()[0]->notices;
     const bool told = std::ranges::any_of(
@@ -189,13 +179,7 @@ TEST_F(AdaptersBaseTest, IsReadAgainWhereItIsKeptAndFetchedAgainWhereItIsDamaged
   }
 }
 
-TEST_F(AdaptersBaseTest, AnotherOneIsNotTrainedBeside) {
-  const SwarmOptions with = options();
-  numbers.damaged = true;
-  Swarm swarm(with);
-  swarm.run_for(60s);
-  EXPECT_EQ(serving(swarm), 0u);
-}
+TEST_F(AdaptersBaseTest, AnotherOneIsNotTrainedBeside) { expect_others_are_refused(options()); }
 
 }  // namespace
 }  // namespace shoal
