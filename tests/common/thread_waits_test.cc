@@ -5,12 +5,15 @@
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <ctime>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <latch>
+#include <string>
 #include <thread>
 
 #include "common/os/thread_loop.h"
@@ -20,15 +23,24 @@ namespace {
 
 constexpr Duration kWork = 200ms;
 
-// Computes until the calling thread has used so much of its processor.
+// Computes until the calling thread has used so much more of its processor.
 void compute() {
   const auto used = [] {
     timespec time{};
     ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
     return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
   };
-  while (used() < kWork) {
+  const auto before = used();
+  while (used() - before < kWork) {
   }
+}
+
+// Whether this thread of the process waits for something, by the state that the kernel gives behind its name.
+bool is_blocked(pid_t thread) {
+  std::string facts;
+  std::getline(std::ifstream("/proc/self/task/" + std::to_string(thread) + "/stat"), facts);
+  const std::size_t name_end = facts.rfind(')');
+  return name_end != facts.npos && facts.substr(name_end).starts_with(") S");
 }
 
 // The calling thread, and those that it starts, run on the first processor that this process may use.
@@ -96,12 +108,16 @@ TEST_F(ThreadWaitsTest, AThreadThatComputesBesideAnotherWaitsForItsProcessor) {
 
 TEST_F(ThreadWaitsTest, AThreadThatIsBlockedStarvesOfNothing) {
   std::latch begin(1), done(1);
+  pid_t device = 0;
   std::thread worker([&] {
     begin.wait();
+    while (!is_blocked(device)) {
+    }
     compute();
     done.count_down();
   });
   const Measured measured = measure("device", [&] {
+    device = ::gettid();
     begin.count_down();
     done.wait();
   });
