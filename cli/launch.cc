@@ -140,6 +140,7 @@ class LaunchProgram final : private LaunchOwner {
                           .resume = arguments_.resume,
                           .addresses = addresses_,
                           .save = !arguments_.save.empty(),
+                          .not_saved_before = not_saved_before(arguments_.folder, arguments_.save),
                           .keep = [this, run] { return begin_run(run); }};
     SHOAL_ASSIGN(launch_,
                  Launch::open(std::move(options),
@@ -288,7 +289,8 @@ class LaunchProgram final : private LaunchOwner {
       const auto stage_saved = [&meter](std::uint64_t done, std::uint64_t of) {
         show_headway(meter, {.what = "saving stages", .done = done, .total = of});
       };
-      const Status status = save_states(arguments_.save, config_, states, stage_saved);
+      Status status = save_states(arguments_.save, config_, states, stage_saved);
+      if (status.ok()) status = note_saved(arguments_.folder, arguments_.save);
       if (status.ok()) log_info("saved to ", arguments_.save);
       loop_.post([saved, status] { saved(status); });
     });

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <vector>
 
+#include "common/crypto/hash.h"
 #include "common/os/posix_file.h"
 #include "runtime/solo/saved_model.h"
 #include "stages/stage_file.h"
@@ -15,6 +16,20 @@
 #include "state/state_image.h"
 
 namespace shoal {
+
+namespace {
+
+constexpr char kNoteFile[] = "/saved";  // the digest of the model's digests, a gap, and where it was written
+constexpr std::string_view kNoteGap = "  ";
+constexpr std::size_t kNoteBytesMax = 8192, kSumsBytesMax = 1u << 20;
+
+// Its file of digests names all others.
+Result<Digest> digest_of_model(const std::string& folder) {
+  SHOAL_ASSIGN(const Bytes sums, read_file(folder + "/" + kSavedSumsName, kSumsBytesMax));
+  return blake2b_256(sums);
+}
+
+}  // namespace
 
 Error nothing_to_save() {
   return make_error(ErrorCode::kUnsupported,
@@ -53,6 +68,26 @@ Status save_states(const std::string& folder, const RunConfig& config, const std
     stage_saved(spec.stage.value + std::uint64_t{1}, specs.size());
   }
   return finish_saved_model(folder, config, specs);
+}
+
+Status note_saved(const std::string& run_folder, const std::string& folder) {
+  SHOAL_ASSIGN(const Digest digest, digest_of_model(folder));
+  const std::string note = hex_of(digest) + std::string(kNoteGap) + std::filesystem::absolute(folder).string() + "\n";
+  return replace_file(run_folder + kNoteFile, {Bytes::copy_of(std::string_view(note))});
+}
+
+std::string not_saved_before(const std::string& run_folder, const std::string& folder) {
+  const auto note = read_file(run_folder + kNoteFile, kNoteBytesMax);  // missing: a new run, or one without --save
+  if (!note.ok()) return "no model of it was saved (" + note.error().message + ")";
+  const std::string text(reinterpret_cast<const char*>(note->data()), note->size());
+  const std::size_t gap = text.find(kNoteGap), end = text.find('\n');
+  if (gap == std::string::npos || end == std::string::npos || end < gap) return run_folder + kNoteFile + " is damaged";
+  const std::string place = text.substr(gap + kNoteGap.size(), end - gap - kNoteGap.size());
+  const auto found = digest_of_model(folder);
+  if (!found.ok() || hex_of(*found) != text.substr(0, gap))
+    return "it was saved to " + place + ", and what is in " + folder + " is not that model";
+  if (const Status whole = check_saved_model(folder); !whole.ok()) return whole.error().message;
+  return "";
 }
 
 void add_base_option(CLI::App& command, std::string& base) {

@@ -26,6 +26,12 @@ Status probe_save_folder(const std::string& folder);
 Status save_states(const std::string& folder, const RunConfig& config, const std::map<std::uint16_t, Bytes>& images,
                    const std::function<void(std::uint64_t done, std::uint64_t of)>& stage_saved);
 
+// What a run remembers of its saved model, in its own folder: after its end nobody could save it again.
+// ERRORS: kIo, kMissing (`folder` holds no saved model).
+Status note_saved(const std::string& run_folder, const std::string& folder);
+// Why `folder` does not hold, whole and unchanged, the model that the run saved. Empty: it does. Blocking file I/O.
+std::string not_saved_before(const std::string& run_folder, const std::string& folder);
+
 // --base FOLDER, of commands that read what --save wrote.
 void add_base_option(CLI::App& command, std::string& base);
 

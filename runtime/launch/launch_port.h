@@ -36,7 +36,9 @@ struct LaunchOptions {
   bool resume = false;                 // false: the folder must hold no logs
   std::vector<std::string> addresses;  // told to peers and the directory
   bool save = false;                   // fetch every stage's state at the end
-  Duration round_budget{0};            // for the reduction of a round; 0 = as [sync] round_budget_s says
+  // With resume and save, for a run that ended in an earlier life: why its model is not there. Empty: it is.
+  std::string not_saved_before = "no model of it was saved";
+  Duration round_budget{0};  // for the reduction of a round; 0 = as [sync] round_budget_s says
   // A new run: called once its folder is found empty and its logs are locked, before anything is written to them, to
   // keep what a resumed process needs besides. An error of it is open()'s.
   std::function<Status()> keep{};

@@ -85,9 +85,11 @@ void RunEnd::begin(Trainer& trainer, Links& links) {
   // An earlier life ended the run and may have died before it said so.
   reason_ = "the run was over already";
   env_.owner.on_notice("this run has ended already: peers that were away are told for " + whole_seconds(kEndTime));
-  if (env_.options.save)
-    fetched_.unsaved =
-        make_error(ErrorCode::kGone, "nothing was saved: the run had ended, and its peers keep no states any more");
+  if (const std::string& why = env_.options.not_saved_before; env_.options.save && !why.empty())
+    fetched_.unsaved = make_error(
+        ErrorCode::kGone, "nothing was saved: the run had ended, and its peers keep no states any more; " + why);
+  else if (env_.options.save)
+    env_.owner.on_notice("its model lies where it was saved, whole: nothing is written again");
   lost_ = env_.book.left_at_end();
   go(RunPhase::kTelling);
 }

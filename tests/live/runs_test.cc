@@ -175,5 +175,28 @@ TEST(LiveRunTest, WhatIsSavedHasTheLossThatWasValidated) {
   }
 }
 
+TEST(LiveRunTest, ARunThatEndedAndWasSavedSaysSoWhenItIsResumedAndKnowsItsModelFromAnothers) {
+  Processes swarm;
+  const std::string file = swarm.write_run({.stages = 1, .replicas = 1, .steps = 3, .executor = "kind = \"torch\""});
+  swarm.launch(file, {"--save", swarm.path("saved")});
+  swarm.join("a", {"--device", "cpu"});
+  for (const std::string name : {"launch", "a"}) ASSERT_EQ(swarm.exit_code(name), 0) << name << swarm.errors(name);
+  const std::string model = ScratchFolder::read(swarm.path("saved/model-00001-of-00001.safetensors"));
+
+  swarm.launch_as("again", {"--resume", swarm.path("run"), "--no-dht", "--save", swarm.path("saved")});
+  EXPECT_EQ(swarm.exit_code("again"), 0) << swarm.errors("again");
+  EXPECT_TRUE(swarm.wait_for_line(swarm.path("again.err"), {"its model lies where it was saved, whole"}))
+      << swarm.errors("again");
+  EXPECT_EQ(ScratchFolder::read(swarm.path("saved/model-00001-of-00001.safetensors")), model);
+
+  swarm.start("solo", {"solo", file, "--save", swarm.path("other"), "--device", "cpu"});
+  ASSERT_EQ(swarm.exit_code("solo"), 0) << swarm.errors("solo");
+  swarm.launch_as("other", {"--resume", swarm.path("run"), "--no-dht", "--save", swarm.path("other")});
+  EXPECT_EQ(swarm.exit_code("other"), 69) << "a model of the same manifest, and not this run's";
+  EXPECT_TRUE(
+      swarm.wait_for_line(swarm.path("other.err"), {"nothing was saved", "it was saved to", swarm.path("saved")}))
+      << swarm.errors("other");
+}
+
 }  // namespace
 }  // namespace shoal
