@@ -1,9 +1,13 @@
 #include "cli/document_inputs.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <thread>
 
 #include "cli/outcome.h"
 #include "common/os/stop_signals.h"
+#include "common/status_line.h"
+#include "text/tokenizer.h"
 
 namespace shoal {
 
@@ -14,6 +18,26 @@ void add_document_inputs(CLI::App& command, DocumentInputs& inputs) {
   command.add_option("--field", inputs.field, "of .jsonl: the field with the document (default: text)");
   command.add_option("--documents", inputs.documents, "of other files: each is a document (default), or each line")
       ->check(CLI::IsMember({"files", "lines"}));
+}
+
+Result<Prepared> prepare_with(const std::string& tokenizer, PrepareOptions options) {
+  SHOAL_ASSIGN(const Tokenizer loaded, Tokenizer::load(tokenizer));
+  const TextEncoder encoder{
+      .encode = [&](std::string_view text, std::vector<std::uint32_t>& ids) { loaded.encode(text, ids); },
+      .vocabulary = loaded.vocabulary(),
+      .end_of_text = loaded.end_of_text(),
+      .digest = loaded.digest()};
+  listen_for_stop();
+  HeadwayMeter meter;
+  options.tokenizer = tokenizer;
+  if (options.threads == 0) options.threads = std::max(1u, std::thread::hardware_concurrency());
+  options.stop = [] { return stop_wanted(); };
+  options.progress = [&meter](std::uint64_t done, std::uint64_t total) {
+    show_headway(meter, {.what = "preparing", .done = done, .total = total, .bytes = true});
+  };
+  auto prepared = prepare_text(encoder, options);
+  end_status();
+  return prepared;
 }
 
 int fail_or_stopped(const Error& error) {

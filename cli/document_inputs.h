@@ -1,5 +1,5 @@
 #pragma once
-// What the subcommands of `shoal data` that read texts share: which files, and what in them is a document.
+// What the commands that read texts share: which files, and what in them is a document.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -7,6 +7,7 @@
 #include "cli/program.h"
 #include "common/result.h"
 #include "text/documents.h"
+#include "text/prepare.h"
 
 namespace shoal {
 
@@ -19,6 +20,10 @@ void add_document_inputs(CLI::App& command, DocumentInputs& inputs);
 
 // A subcommand of `data`, in a file of its own.
 void add_train_tokenizer(CLI::App& group, Program& program);
+
+// prepare_text() with the tokenizer of this file, until a signal; its headway is the status of this process. No threads
+// named: one for each processor. ERRORS: Tokenizer::load's, prepare_text()'s.
+Result<Prepared> prepare_with(const std::string& tokenizer, PrepareOptions options);
 
 // As fail(), with the code of the signal where that is why.
 int fail_or_stopped(const Error& error);

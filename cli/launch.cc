@@ -393,6 +393,7 @@ void add_launch(CLI::App& app, Program& program) {
       ->add_option("--line-every", arguments->seconds_between_lines,
                    "seconds between train lines; 0 = every step (default: 1)")
       ->check(within(0.0, 86400.0));
+  command->footer("`shoal init` writes a RUN.toml with all options; docs/RUN.md says when to change each.");
   run_when_named(*command, program,
                  [arguments](const GlobalOptions& global) { return LaunchProgram(*arguments, global.json).run(); });
 }

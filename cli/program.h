@@ -48,6 +48,7 @@ void add_demo(CLI::App& app, Program& program);
 void add_eval(CLI::App& app, Program& program);
 void add_export(CLI::App& app, Program& program);
 void add_generate(CLI::App& app, Program& program);
+void add_init(CLI::App& app, Program& program);
 void add_inspect(CLI::App& app, Program& program);
 void add_join(CLI::App& app, Program& program);
 void add_key(CLI::App& app, Program& program);

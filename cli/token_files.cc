@@ -3,20 +3,15 @@
 #include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
-#include <thread>
 
 #include "cli/document_inputs.h"
 #include "cli/outcome.h"
 #include "cli/program.h"
 #include "common/log.h"
 #include "common/os/batch_work.h"
-#include "common/os/stop_signals.h"
 #include "common/os/thread_loop.h"
-#include "common/status_line.h"
 #include "events/line_parts.h"
 #include "runtime/data/token_file.h"
-#include "text/prepare.h"
-#include "text/tokenizer.h"
 
 namespace shoal {
 namespace {
@@ -40,13 +35,11 @@ struct PrepareArguments {
 PrepareOptions options_of(const PrepareArguments& arguments) {
   return {.inputs = arguments.inputs.files,
           .out = arguments.out,
-          .tokenizer = arguments.tokenizer,
           .documents = arguments.inputs.options(),
           .width = width_named(arguments.width),
           .header = arguments.format == "llmc" ? TokenHeader::kLlmc : TokenHeader::kNone,
           .end_of_text = !arguments.no_eot,
-          .threads = arguments.threads > 0 ? arguments.threads : std::max(1u, std::thread::hardware_concurrency()),
-          .stop = [] { return stop_wanted(); }};
+          .threads = arguments.threads};
 }
 
 void print_prepared(const Prepared& prepared, const PrepareArguments& arguments, double seconds) {
@@ -62,22 +55,8 @@ void print_prepared(const Prepared& prepared, const PrepareArguments& arguments,
 
 int prepare(const PrepareArguments& arguments, bool json) {
   begin_batch_work();
-  const auto tokenizer = Tokenizer::load(arguments.tokenizer);
-  if (!tokenizer.ok()) return fail(tokenizer.error());
-  const TextEncoder encoder{
-      .encode = [&](std::string_view text, std::vector<std::uint32_t>& ids) { tokenizer->encode(text, ids); },
-      .vocabulary = tokenizer->vocabulary(),
-      .end_of_text = tokenizer->end_of_text(),
-      .digest = tokenizer->digest()};
-  listen_for_stop();
-  HeadwayMeter meter;
-  PrepareOptions options = options_of(arguments);
-  options.progress = [&meter](std::uint64_t done, std::uint64_t total) {
-    show_headway(meter, {.what = "preparing", .done = done, .total = total, .bytes = true});
-  };
   const TimePoint begun = monotonic_now();
-  const auto prepared = prepare_text(encoder, options);
-  end_status();
+  const auto prepared = prepare_with(arguments.tokenizer, options_of(arguments));
   if (!prepared.ok()) return fail_or_stopped(prepared.error());
   if (prepared->empty_documents > 0) log_info("skipped ", prepared->empty_documents, " empty documents");
   const double seconds = seconds_of(monotonic_now() - begun);

@@ -7,11 +7,27 @@
 namespace shoal {
 namespace {
 
+// As a basic string of TOML.
+std::string quoted(std::string_view text) {
+  static constexpr char kHex[] = "0123456789abcdef";
+  std::string out = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte == 0x7f) {
+      out += std::string("\\u00") + kHex[byte >> 4] + kHex[byte & 15];
+      continue;
+    }
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out + '"';
+}
+
 template <class Integer>
 std::string text_of(const Integer* value) {
   return std::to_string(*value);
 }
-std::string text_of(const std::string* value) { return "\"" + *value + "\""; }
+std::string text_of(const std::string* value) { return quoted(*value); }
 std::string text_of(ChoiceSlot choice) { return "\"" + std::string(choice.names[*choice.value]) + "\""; }
 std::string text_of(ChoicesSlot choices) {
   std::string text;
@@ -46,7 +62,7 @@ requires std::is_same_v<Key, PeerId> || std::is_same_v<Key, Digest> std::string 
 }
 std::string text_of(TextsSlot texts) {
   std::string text = "[";
-  for (const std::string& one : *texts.value) text += (text.size() > 1 ? ", \"" : "\"") + one + "\"";
+  for (const std::string& one : *texts.value) text += (text.size() > 1 ? ", " : "") + quoted(one);
   return text + "]";
 }
 

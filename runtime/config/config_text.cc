@@ -309,6 +309,13 @@ Status check_agrees(const toml::table& file, const std::string& origin, const Ru
 
 }  // namespace
 
+RunConfig default_config() {
+  RunConfig config;
+  const Status applied = apply_defaults(config);
+  SHOAL_CHECK(applied.ok());
+  return config;
+}
+
 Result<RunConfig> parse_options(std::string_view text, const std::string& origin, OptionsOf options,
                                 const ModelReader& model_of) {
   toml::table file;

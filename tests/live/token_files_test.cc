@@ -106,6 +106,43 @@ TEST_F(LiveTokenFileTest, ATokenizerOfOnesOwnPreparesATextInFewerTokens) {
   EXPECT_EQ(run({"data", "train-tokenizer", swarm_.path("absent"), "--vocabulary", "300", "--out", tokenizer}), 66);
 }
 
+TEST_F(LiveTokenFileTest, InitWritesARunFileThatPlansAndTrains) {
+  const std::string text = write_text("mine.txt", 4000), out = swarm_.path("run.toml");
+  const std::vector<std::string> words = {"init",       "--text", text,    "--size", "0.1M",     "--stages", "2",
+                                          "--replicas", "2",      "--out", out,      "--tokens", "20k",      "--json"};
+  ASSERT_EQ(run(words), 0) << errors();
+  EXPECT_NEAR(json()["parameters"].get<double>(), 1e5, 2.5e4);
+  EXPECT_EQ(json()["text"], "mine.txt") << "relative to the run file";
+  EXPECT_EQ(run({"plan", out}), 0) << errors();
+  ASSERT_EQ(run({"solo", out, "--json"}), 0) << errors();
+  EXPECT_EQ(json()["tokens"], 20'000);
+
+  EXPECT_EQ(run(words), 73) << "what is there stays";
+  EXPECT_TRUE(says(errors(), "run.toml exists already. HINT: --out FILE, or --force")) << errors();
+  auto forced = words;
+  forced.push_back("--force");
+  EXPECT_EQ(run(forced), 0) << errors();
+}
+
+TEST_F(LiveTokenFileTest, InitPreparesTheTextWithATokenizerAndNamesItsWidth) {
+  const std::string text = write_text("mine.txt", 4000), out = swarm_.path("run.toml");
+  ASSERT_EQ(run({"init", "--text", text, "--size", "300k", "--tokenizer", kTokenizer, "--out", out, "--tokens", "4k",
+                 "--json"}),
+            0)
+      << errors();
+  EXPECT_EQ(json()["text"], "mine.bin");
+  ASSERT_EQ(run({"solo", out, "--json"}), 0) << errors();
+  std::filesystem::remove(out);
+  ASSERT_EQ(run({"init", "--text", swarm_.path("mine.bin"), "--size", "300k", "--out", out}), 0)
+      << "the sidecar says how wide its ids are: " << errors();
+  EXPECT_EQ(run({"init", "--text", swarm_.path("mine.bin"), "--size", "300", "--out", out, "--force"}), 64) << errors();
+  EXPECT_EQ(run({"init", "--text", swarm_.path("mine.bin"), "--size", "20k", "--out", out, "--force"}), 65) << errors();
+  EXPECT_TRUE(says(errors(), "the nearest has")) << errors();
+  EXPECT_EQ(run({"init", "--text", swarm_.path("absent"), "--size", "1M", "--out", out, "--force"}), 66) << errors();
+  EXPECT_EQ(run({"init", "--text", swarm_.write_file("a.jsonl", "{}"), "--size", "1M", "--out", out, "--force"}), 65);
+  EXPECT_TRUE(says(errors(), "--tokenizer FILE makes ids of it")) << errors();
+}
+
 TEST_F(LiveTokenFileTest, APrepareThatIsStoppedLeavesNothing) {
   swarm_.start("command", {"data", "prepare", write_text("long.txt", 1'500'000), "--tokenizer", kTokenizer, "--out",
                            swarm_.path("long.bin"), "--fault", "prepare.write=delay:300"});

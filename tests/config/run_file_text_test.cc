@@ -1,0 +1,64 @@
+// The run file that `shoal init` writes: what is set, and what could be.
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <regex>
+#include <sstream>
+
+#include "runtime/config/config_table.h"
+
+namespace shoal {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+RunConfig small_run() {
+  RunConfig config = default_config();
+  config.run.name = "mine";
+  config.model.layers = 2;
+  config.model.dim = 64;
+  config.model.heads = 2;
+  config.model.positions = 64;
+  config.data.paths = {"a \"good\" text\\1.txt"};
+  config.pipeline.stages = 2;
+  config.wire.forward.codecs = {CodecId::kInt8};
+  config.end.tokens = 100'000;
+  return config;
+}
+
+TEST(RunFileTextTest, IsTheRunThatItWasMadeOf) {
+  const RunConfig config = small_run();
+  const auto again = parse_config(run_file_text(config), "run.toml");
+  ASSERT_TRUE(again.ok()) << again.error().message;
+  EXPECT_EQ(*canonical_text(*again), *canonical_text(config));
+  EXPECT_EQ(again->data.paths, config.data.paths);
+}
+
+TEST(RunFileTextTest, WhatIsAtItsDefaultIsACommentWithIt) {
+  const std::string text = run_file_text(small_run());
+  EXPECT_THAT(text, HasSubstr("\nlayers = 2 "));
+  EXPECT_THAT(text, HasSubstr("\nforward = \"int8\" "));
+  for (const std::string_view key : {"lr", "in_flight", "outer_momentum"}) {
+    const OptionRow& row = *std::ranges::find(option_table(), key, &OptionRow::key);
+    EXPECT_THAT(text, HasSubstr("\n#" + std::string(key) + " = " + std::string(row.fallback) + " "));
+  }
+  EXPECT_THAT(text, Not(HasSubstr("digest"))) << "launch writes those";
+}
+
+// A person takes the # away and nothing else.
+TEST(RunFileTextTest, EveryCommentedOptionIsOneThatTheFileTakes) {
+  const std::string text = std::regex_replace(run_file_text(small_run()), std::regex("\n#([a-z])"), "\n$1");
+  EXPECT_THAT(text, HasSubstr("\nlr = 6e-4 "));
+  const auto config = parse_config(text, "run.toml");
+  ASSERT_TRUE(config.ok()) << config.error().message;
+  EXPECT_EQ(*canonical_text(*config), *canonical_text(small_run()));
+}
+
+TEST(RunFileTextTest, LinesFitAPage) {
+  std::istringstream lines(run_file_text(small_run()));
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 120u) << line;
+}
+
+}  // namespace
+}  // namespace shoal
