@@ -13,7 +13,7 @@
 #include "common/os/batch_work.h"
 #include "common/os/posix_file.h"
 #include "events/line_parts.h"
-#include "runtime/config/config.h"
+#include "runtime/config/run_file_text.h"
 #include "runtime/data/samples.h"
 #include "runtime/plan/model_size.h"
 #include "text/tokenizer.h"

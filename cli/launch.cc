@@ -372,7 +372,7 @@ void add_launch(CLI::App& app, Program& program) {
   CLI::App* command =
       app.add_subcommand("launch", "create a run, feed it and take it to its end; prints the ticket for `shoal join`");
   auto arguments = std::make_shared<LaunchArguments>();
-  command->add_option("run", arguments->run, "the run's file; with --resume also its folder")
+  command->add_option("run", arguments->run, "the run's file (`shoal init`, docs/RUN.md); with --resume its folder")
       ->required()
       ->type_name("RUN.toml");
   command->add_option("--dir", arguments->folder, "folder of the run's key, logs and manifest (default: NAME.run)")
@@ -393,7 +393,6 @@ void add_launch(CLI::App& app, Program& program) {
       ->add_option("--line-every", arguments->seconds_between_lines,
                    "seconds between train lines; 0 = every step (default: 1)")
       ->check(within(0.0, 86400.0));
-  command->footer("`shoal init` writes a RUN.toml with all options; docs/RUN.md says when to change each.");
   run_when_named(*command, program,
                  [arguments](const GlobalOptions& global) { return LaunchProgram(*arguments, global.json).run(); });
 }

@@ -202,12 +202,6 @@ Result<RunConfig> load_config(const std::string& path);
 // The same from text; `origin` stands for the file in messages. Reads no file: [model] from fills in nothing.
 Result<RunConfig> parse_config(std::string_view text, const std::string& origin);
 
-// Every option at its default; those that have none are not set.
-RunConfig default_config();
-// A run file for people: what differs from its default as a line, every other option commented out with its default,
-// each with what it is. Digests are launch's to write and have no line. load_config() of it gives the same run.
-std::string run_file_text(const RunConfig& config);
-
 // The manifest's body. ERRORS: kTooLarge (beyond kManifestBytesMax).
 Result<std::string> canonical_text(const RunConfig& config);
 // A manifest from outside: as parse_config, local options absent. ERRORS: kTooLarge, kMalformed (also: not canonical).

@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "runtime/config/config_table.h"
+#include "runtime/config/run_file_text.h"
 
 namespace shoal {
 namespace {

@@ -1,4 +1,7 @@
 // RunConfig to a run file for people, through the option table.
+#include "runtime/config/run_file_text.h"
+
+#include <algorithm>
 #include <variant>
 
 #include "runtime/config/config_table.h"

@@ -17,7 +17,7 @@ namespace shoal {
 // shape comes within a quarter of the size; the nearest is named). REQUIRES: vocabulary > 0, stages > 0.
 Result<ModelSpec> model_of_size(double parameters, std::uint32_t vocabulary, std::uint16_t stages);
 
-// Of the whole model. REQUIRES: a model that split_model() takes.
+// Those of the whole model. REQUIRES: a model that split_model() takes.
 std::uint64_t parameters_of_model(const ModelSpec& model);
 
 }  // namespace shoal

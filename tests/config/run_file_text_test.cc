@@ -1,4 +1,6 @@
 // The run file that `shoal init` writes: what is set, and what could be.
+#include "runtime/config/run_file_text.h"
+
 #include <gmock/gmock.h>
 
 #include <algorithm>
