@@ -115,7 +115,7 @@ TEST_F(LiveTokenFileTest, InitWritesARunFileThatPlansAndTrains) {
   EXPECT_EQ(json()["text"], "mine.txt") << "relative to the run file";
   EXPECT_EQ(run({"plan", out}), 0) << errors();
   ASSERT_EQ(run({"solo", out, "--json"}), 0) << errors();
-  EXPECT_EQ(json()["tokens"], 20'000);
+  EXPECT_NEAR(json()["tokens"].get<double>(), 20e3, 256) << "microbatches are whole";
 
   EXPECT_EQ(run(words), 73) << "what is there stays";
   EXPECT_TRUE(says(errors(), "run.toml exists already. HINT: --out FILE, or --force")) << errors();
