@@ -149,9 +149,8 @@ void Authority::on_join(const Remote& from, const JoinRequest& request) {
     return syncs_.empty() ? port_.send(from.peer, admission(rounds_of(known->stage).line()))
                           : void();  // else it is on its way
   if (comes_too_early(from)) return;
-  JoinWish wish{request.wish, request.held_stage, request.held_version, request.held_digest};
-  if (request.held_stage && request.held_stage->value < stages_.size())
-    wish.held_known = rounds_of(*request.held_stage).line().recent.known({request.held_version, request.held_digest});
+  const bool of_stage = request.held_stage && request.held_stage->value < stages_.size();
+  const JoinWish wish = wish_of(request, of_stage ? &rounds_of(*request.held_stage).line().recent : nullptr);
   const std::vector<StageSupply> supply = supply_without(from.peer);
   const Result<StageChoice> choice = choose_stage(supply, wish);
   if (!choice.ok()) return port_.send(from.peer, refusal(choice.error().message));

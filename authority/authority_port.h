@@ -93,6 +93,7 @@ struct StageStatus {
   // What more than half of those that serve and made kDelayWindows steps say of theirs in their beats, or more: the
   // lower median, which no single one of several moves past the others. None: there is nobody such.
   std::optional<double> delay;
+  std::optional<DiskState> on_disk;  // the newest checkpoint that one of its members says it has on its disk
   // Nobody holds the version: the newest one that a member has which could be gone back to, and when that is done.
   std::optional<Version> back_to;
   Duration back_in{};

@@ -134,6 +134,7 @@ void MemberBook::on_beat(MemberState& member, const Beat& beat) const {
   member.heard_at = now;
   member.rate = beat.rate;
   member.capacity = beat.capacity;
+  member.on_disk = beat.on_disk;
   member.stranded = beat.stranded;
   member.delay = std::min<double>(beat.delay_milli / 1000.0, DelayHistogram::kBins - 1);
   member.steps = beat.inner_steps;

@@ -42,18 +42,19 @@ struct MemberState {
   // It missed a commit and fetches the state: since when the one that it is at, and which anchor it had then.
   std::optional<TimePoint> behind_since{};
   Version behind_at;
-  std::uint64_t settled = 0;        // targets in no committed round, at `version`
-  bool beaten = false;              // it sent a beat, so that `held` is known
-  std::optional<HeldState> held{};  // as its newest beat said
+  std::uint64_t settled = 0;      // targets in no committed round, at `version`
+  bool beaten = false;            // it sent a beat, so that `held` is known
+  std::vector<HeldState> held{};  // as its newest beat said: at most limits::kHeldStatesMax
   double rate = 0;
-  Capacity capacity;               // as its newest beat said; for a planner
-  bool stranded = false;           // as its newest beat said
-  double delay = 0;                // so did this: mean of its gradients lately, in inner steps
-  std::uint64_t steps = 0;         // that it made in its session
-  std::uint32_t silent_count = 0;  // attempts in a row of its own that named it silent
-  std::uint32_t refusals = 0;      // attempts that it answered with `failed` since it last contributed to one
-  std::optional<PeerId> accused;   // it said since the last commit that the parts of this peer cannot be used
-  bool contradicted = false;       // it agreed on another weight or tag than was contributed
+  Capacity capacity;                   // as its newest beat said; for a planner
+  std::optional<DiskState> on_disk{};  // so did this
+  bool stranded = false;               // as its newest beat said
+  double delay = 0;                    // so did this: mean of its gradients lately, in inner steps
+  std::uint64_t steps = 0;             // that it made in its session
+  std::uint32_t silent_count = 0;      // attempts in a row of its own that named it silent
+  std::uint32_t refusals = 0;          // attempts that it answered with `failed` since it last contributed to one
+  std::optional<PeerId> accused;       // it said since the last commit that the parts of this peer cannot be used
+  bool contradicted = false;           // it agreed on another weight or tag than was contributed
   TokenBucket serving_shown{kServingPerSecond, kServingAtOnce};  // how often the list may say that it serves again
   bool unsteady_said = false;                                    // that it changes too often
   TimePoint commit_sent_at{};

@@ -19,6 +19,22 @@ bool others_have_members(std::span<const StageSupply> stages, StageId chosen) {
 
 }  // namespace
 
+JoinWish wish_of(const JoinRequest& request, const RecentCommits* recent) {
+  JoinWish wish;
+  wish.stage = request.wish;
+  if (!request.held_stage || request.held.empty()) return wish;
+  wish.held_stage = request.held_stage;
+  auto chosen = request.held.begin();
+  if (recent != nullptr) {
+    const auto known = std::ranges::find_if(request.held, [&](const HeldState& held) { return recent->known(held); });
+    wish.held_known = known != request.held.end();
+    if (wish.held_known) chosen = known;
+  }
+  wish.held_version = chosen->version;
+  wish.held_digest = chosen->digest;
+  return wish;
+}
+
 Result<StageChoice> choose_stage(std::span<const StageSupply> stages, const JoinWish& wish) {
   if (stages.empty()) return make_error(ErrorCode::kInput, "the run has no stages");
   const auto find = [&](StageId stage) {

@@ -6,8 +6,10 @@
 #include <span>
 #include <string>
 
+#include "authority/recent_commits.h"
 #include "common/ids.h"
 #include "common/result.h"
+#include "transport/messages.h"
 
 namespace shoal {
 
@@ -29,6 +31,10 @@ struct JoinWish {
   Digest held_digest;
   bool held_known = false;  // the stage could go back to it (authority/recent_commits.h)
 };
+
+// `recent`: of the stage that the joiner holds states of; null: there is none. What it holds is then the newest that
+// the stage could go back to, else what it names first.
+JoinWish wish_of(const JoinRequest& request, const RecentCommits* recent);
 
 struct StageChoice {
   StageId stage;

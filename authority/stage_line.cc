@@ -43,8 +43,9 @@ bool StageLine::held(const MembersOfStage& members, const std::optional<Session>
 bool StageLine::missing(const MembersOfStage& members) const {
   return secured && !held(members) && std::ranges::none_of(members, [&](const auto& entry) {
            const MemberState& member = *entry.second;
-           return member.ahead ||
-                  (member.held && member.held->digest == digest && may_have(entry.first, member.held->version));
+           return member.ahead || std::ranges::any_of(member.held, [&](const HeldState& held) {
+                    return held.digest == digest && may_have(entry.first, held.version);
+                  });
          });
 }
 
@@ -56,8 +57,9 @@ bool StageLine::may_have(const Session& session, Version of) const {
 std::optional<Version> StageLine::restorable(const MembersOfStage& members) const {
   std::optional<Version> best;
   for (const auto& [session, member] : members) {
-    if (member->ready || !member->held || !recent.known(*member->held)) continue;
-    if (may_have(session, member->held->version)) best = std::max(best, std::optional(member->held->version));
+    if (member->ready) continue;
+    for (const HeldState& held : member->held)
+      if (recent.known(held) && may_have(session, held.version)) best = std::max(best, std::optional(held.version));
   }
   return best;
 }

@@ -372,9 +372,10 @@ void StageRounds::abandon(const std::string& reason) {
   retry_at_ = loop_.now() + retry_pause_.next();
   const RoundAbandon told{line_.stage, round.open.round, reason};
   line_.last_abandon = told;
-  port_.write({.event = EventKind::kRoundAbandon, .stage = line_.stage, .round = told.round, .cause = reason});
-  if (round.sent)
+  if (round.sent) {  // else nobody heard that it was opened, and no line says it
+    port_.write({.event = EventKind::kRoundAbandon, .stage = line_.stage, .round = told.round, .cause = reason});
     for (const Session& member : round.open.members) book_.send_to(member, told);
+  }
   port_.on_round_abandoned(told);
   if (round.open.last && ++last_failures_ >= kLastFailuresMax) last_wanted_ = false;
   loop_.at(retry_at_, lifetime_.guard([this] {

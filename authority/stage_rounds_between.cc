@@ -29,6 +29,13 @@ std::optional<double> lower_median(std::vector<double> values) {
   return *middle;
 }
 
+// Whether a checkpoint that a member says it has is newer than another one; one of a version that no round made is
+// none.
+bool is_newer(const std::optional<DiskState>& one, const std::optional<DiskState>& other, Version newest) {
+  if (!one || one->version > newest) return false;
+  return !other || one->version > other->version || (one->version == other->version && one->age_s < other->age_s);
+}
+
 }  // namespace
 
 StageStatus StageRounds::status() const {
@@ -43,6 +50,7 @@ StageStatus StageRounds::status() const {
     if (member->ahead) one.ahead.push_back(session);
     if (member->member.serving && member->stranded) one.stranded.push_back(session);
     one.holders += line_.has_newest(*member) ? 1 : 0;
+    if (is_newer(member->on_disk, one.on_disk, line_.version)) one.on_disk = member->on_disk;
     if (!member->member.serving || member->steps < kDelayWindows) continue;
     delays.push_back(member->delay);
   }
@@ -107,7 +115,9 @@ void StageRounds::on_beat(MemberState& member, const Beat& beat) {
     book_.note_start(loop_.now() - member.idle_since);
   }
   if (member.ready) member.fetching = false;
-  member.held = beat.serving ? std::nullopt : beat.held;
+  member.held.clear();
+  if (!beat.serving)
+    member.held.assign(beat.held.begin(), beat.held.begin() + std::min(beat.held.size(), limits::kHeldStatesMax));
   line_.note_had(member);
 }
 

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -86,7 +87,11 @@ class HopBench {
         SHOAL_TRY(measure(contestants_[(i + static_cast<std::size_t>(repeat)) % contestants_.size()], repeat));
       }
     }
-    return {};
+    return failed_;
+  }
+
+  bool measured() const {
+    return std::ranges::any_of(contestants_, [](const Contestant& c) { return !c.rates.empty(); });
   }
 
   void print() const {
@@ -150,10 +155,16 @@ class HopBench {
     return {};
   }
 
+  // One that fails is measured no more: what it and the others have shown stays.
   Status measure(Contestant& contestant, int repeat) {
     if (!contestant.skipped.empty()) return {};
     auto figures = contestant.run();
-    if (!figures.ok()) return figures.error();
+    if (!figures.ok() && figures.code() == ErrorCode::kInterrupted) return figures.error();
+    if (!figures.ok()) {
+      contestant.skipped = figures.error().message;
+      failed_ = make_error(figures.code(), contestant.name + ": " + contestant.skipped);
+      return {};
+    }
     contestant.rates.push_back(figures->tokens_per_s);
     contestant.hop_timers.push_back(figures->hop_timers);
     std::fprintf(
@@ -187,7 +198,8 @@ class HopBench {
         Offspring::start({{"/usr/bin/env", options_.python, "-c", "import torch"}, "", folder_ + "/python.err"});
     if (!child.ok()) return child.error().message;
     const auto code = child->wait_until(monotonic_now() + kPythonBudget);
-    if (code == 0) return "";
+    const std::string script = source_file(program_, "plain_gpt.py");
+    if (code == 0) return fs::exists(script) ? "" : script + " is not there: this program lies in no build folder";
     const auto lines = FileTail(folder_ + "/python.err").new_lines();
     return options_.python + " cannot import torch" + (lines.empty() ? "" : ": " + lines.back());
   }
@@ -218,6 +230,7 @@ class HopBench {
   HopRuns runs_;
   std::optional<StarShape> shape_;
   std::vector<Contestant> contestants_;
+  Status failed_;  // the last contestant that failed
 };
 
 int fail(const Error& error) {
@@ -243,7 +256,7 @@ int run_hop_bench(const HopBenchOptions& options) {
   {
     HopBench bench(options, *program, folder);
     status = bench.run();
-    if (status.ok()) options.json ? bench.print_json() : bench.print();
+    if (bench.measured()) options.json ? bench.print_json() : bench.print();
   }
   if (options.keep.empty()) fs::remove_all(folder, failure);
   return status.ok() ? 0 : fail(status.error());

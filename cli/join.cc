@@ -243,6 +243,8 @@ class JoinProgram final : private Peer::Owner {
                         .sent_bytes = report.traffic.sent,
                         .received_bytes = report.traffic.received};
     if (report.stage) figures.stage = report.stage->value;
+    if (report.on_disk) figures.disk_version = report.on_disk->version.value;
+    if (report.on_disk) figures.disk_age = std::chrono::seconds(report.on_disk->age_s);
     return figures;
   }
 
@@ -331,12 +333,16 @@ void add_join(CLI::App& app, Program& program) {
       ->add_option("--wait", arguments->wait_s,
                    "seconds to keep the state while the launching process is away (default: 3600)")
       ->check(within(1.0, 1e7));
+  CLI::Option* folders =
+      command
+          ->add_option(
+              "--checkpoints", arguments->checkpoints,
+              "folder for checkpoints of the stage, repeatable: each gets them all (default: HOME/checkpoints)")
+          ->type_name("DIR");
   command
-      ->add_option("--checkpoints", arguments->checkpoints,
-                   "folder for checkpoints of the stage, repeatable: each gets them all (default: HOME/checkpoints)")
-      ->type_name("DIR");
-  command->add_flag("--no-checkpoints", arguments->no_checkpoints,
-                    "write none: the stage's state is lost with this process if no other peer has it");
+      ->add_flag("--no-checkpoints", arguments->no_checkpoints,
+                 "write none: the stage's state is lost with this process if no other peer has it")
+      ->excludes(folders);
   command->add_flag("--once", arguments->once, "end with the session instead of joining again");
   run_when_named(*command, program,
                  [arguments](const GlobalOptions& global) { return JoinProgram(*arguments, global).run(); });

@@ -38,7 +38,7 @@ class Storage {
   virtual Result<Bytes> read(const std::string& path, std::size_t limit_bytes) = 0;
   // Fills `into` with what stands from `at` on, as far as the file goes. The size of the file. ERRORS: kMissing, kIo.
   virtual Result<std::uint64_t> read_at(const std::string& path, std::uint64_t at, MutableByteView into) = 0;
-  // Atomic replacement: temporary file, fsync, rename, fsync of the directory.
+  // Atomic replacement: temporary file, fsync, rename, fsync of the directory, which is made where it is gone.
   virtual void replace(const std::string& path, std::vector<Bytes> parts, std::function<void(Status)> done) = 0;
   // Cuts a torn tail off: while the caller holds the file open for appending and has appended nothing, so that nobody
   // else does. ERRORS: kMissing, kIo.

@@ -187,6 +187,39 @@ std::string falls_text(const RunReport& report) {
                  "older meanwhile");
 }
 
+double disk_age(const DiskRecord& disk, WallTime now) { return std::max(0.0, seconds_of(now - disk.saved)); }
+
+// As its listed members say; null: none says that it has one.
+const DiskRecord* newest_on_disk(const StageReport& stage) {
+  const DiskRecord* newest = nullptr;
+  for (const PeerRow& row : stage.peers) {
+    if (!row.record || !row.record->on_disk) continue;
+    const DiskRecord& one = *row.record->on_disk;
+    if (newest == nullptr || std::pair(one.version, one.saved) > std::pair(newest->version, newest->saved))
+      newest = &one;
+  }
+  return newest;
+}
+
+// What a stage goes back to when all its peers die at once.
+std::string disks_text(const RunReport& report) {
+  std::string text;
+  for (const StageReport& stage : report.stages) {
+    if (stage.peers.empty()) continue;
+    const DiskRecord* disk = newest_on_disk(stage);
+    text += (text.empty() ? "" : ", ") + std::to_string(stage.stage.value) + ": " +
+            (disk == nullptr
+                 ? "none"
+                 : "v" + std::to_string(disk->version.value) + " " + clock(disk_age(*disk, report.taken)) + " ago");
+  }
+  return text.empty() || report.ended() ? "" : wrapped("newest checkpoint on a disk, by stage: " + text);
+}
+
+Json json_of_disk(const RunReport& report, const DiskRecord* disk) {
+  if (disk == nullptr) return nullptr;
+  return {{"version", disk->version.value}, {"age_s", disk_age(*disk, report.taken)}};
+}
+
 Json seconds_json(const std::optional<WallTime>& time) {
   return time ? Json(std::chrono::floor<std::chrono::seconds>(time->time_since_epoch()).count()) : Json(nullptr);
 }
@@ -205,6 +238,7 @@ Json json_of_record(const RunReport& report, const PeerRecord& peer) {
           {"sent_bytes_s", peer.sent_rate},
           {"received_bytes_s", peer.got_rate},
           {"dht_falls", peer.falls},
+          {"checkpoint", json_of_disk(report, peer.on_disk ? &*peer.on_disk : nullptr)},
           {"sequence", peer.sequence},
           {"expires", seconds_json(peer.expires)},
           {"age_s", age_of(peer.expires, report.taken)},
@@ -231,9 +265,13 @@ Json json_of_standing(const RunReport& report) {
 }
 
 Json json_of_stage(const RunReport& report, const StageReport& stage) {
-  Json json = {{"stage", stage.stage.value}, {"key", stage_key(report.run, stage.stage)},
-               {"serving", stage.serving},   {"rate", stage.rate},
-               {"peers", Json::array()},     {"claims", Json::array()}};
+  Json json = {{"stage", stage.stage.value},
+               {"key", stage_key(report.run, stage.stage)},
+               {"serving", stage.serving},
+               {"rate", stage.rate},
+               {"checkpoint", json_of_disk(report, newest_on_disk(stage))},
+               {"peers", Json::array()},
+               {"claims", Json::array()}};
   for (const PeerRow& row : stage.peers)
     json["peers"].push_back({{"name", row.name},
                              {"state", state_of(report, row)},
@@ -265,6 +303,7 @@ std::string table_of(const RunReport& report) {
     if (report.standing->unnamed > 0)
       out += wrapped("and " + std::to_string(report.standing->unnamed) + " members that its records do not name");
   }
+  if (report.standing) out += disks_text(report);
   out += claims_text(report) + falls_text(report);
   if (report.counters.refused() != 0)
     out += "refused: " + std::to_string(report.counters.refused()) + " records (signature, form, age)\n";

@@ -155,6 +155,19 @@ Status read_figures(const Json& body, PeerRecord& record) {
   return falls_if_there(body, record.falls);
 }
 
+// REQUIRES: record.expires.
+Status read_disk(const Json& body, PeerRecord& record) {
+  const auto found = body.find("disk");
+  if (found == body.end()) return {};
+  const auto is_count = [](const Json& item) { return item.is_number_unsigned(); };
+  if (!found->is_array() || found->size() != 2 || !std::ranges::all_of(*found, is_count) ||
+      (*found)[1].get<std::uint64_t>() > kExpiryMax)
+    return malformed("\"disk\" is no version and age");
+  record.on_disk = {Version((*found)[0].get<std::uint64_t>()),
+                    record.expires - kRecordTtl - std::chrono::seconds((*found)[1].get<std::uint64_t>())};
+  return {};
+}
+
 Result<PeerRecord> read_peer(const Json& body, const RunId& run) {
   PeerRecord record;
   record.run = run;
@@ -175,6 +188,7 @@ Result<PeerRecord> read_peer(const Json& body, const RunId& run) {
   SHOAL_TRY(read_figures(body, record));
   SHOAL_ASSIGN(record.sequence, number(body, "seq", UINT64_MAX));
   SHOAL_ASSIGN(record.expires, expiry_at(body));
+  SHOAL_TRY(read_disk(body, record));
   return record;
 }
 

@@ -81,6 +81,9 @@ void add_figures(Json& body, const PeerRecord& record) {
   if (record.sent_rate > 0) body["up"] = whole(record.sent_rate);
   if (record.got_rate > 0) body["down"] = whole(record.got_rate);
   if (record.falls > 0) body["falls"] = record.falls;
+  if (!record.on_disk) return;
+  const std::uint64_t made = unix_seconds(record.expires - kRecordTtl), saved = unix_seconds(record.on_disk->saved);
+  body["disk"] = {std::min(record.on_disk->version.value, kCountMax), made > saved ? made - saved : 0};
 }
 
 std::string text_of(const std::vector<MemberRow>& peers) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <vector>
 
 #include "common/check.h"
 #include "common/os/posix_file.h"
@@ -21,6 +23,19 @@ constexpr std::string_view kRemedy =
 constexpr std::array<std::string_view, 6> kTopKeys = {"schema", "rule", "replicas", "inner_batch", "tokens", "stages"};
 constexpr std::array<std::string_view, 2> kStageKeys = {"stage", "counts"};
 
+// Parsed strictly: of a key that stands twice in an object the parser would keep one. `twice` gets its name.
+Json parse_once(std::string_view text, std::string& twice) {
+  std::vector<std::set<std::string>> open;  // the keys of each object that is not closed yet
+  const auto watch = [&](int, Json::parse_event_t event, Json& value) {
+    if (event == Json::parse_event_t::object_start) open.emplace_back();
+    if (event == Json::parse_event_t::object_end) open.pop_back();
+    if (event == Json::parse_event_t::key && !open.back().insert(value.get<std::string>()).second)
+      twice = value.get<std::string>();
+    return true;
+  };
+  return Json::parse(text, watch, false);
+}
+
 // Reads one file; every error names it.
 class Reader {
  public:
@@ -31,8 +46,10 @@ class Reader {
       return make_error(ErrorCode::kTooLarge, origin_ + ": a delay profile has at most " +
                                                   std::to_string(kDelayProfileBytesMax) + " bytes, this has " +
                                                   std::to_string(text.size()) + std::string(kRemedy));
-    const Json file = Json::parse(text, nullptr, false);
+    std::string twice;
+    const Json file = parse_once(text, twice);
     if (!file.is_object()) return wrong("", "is no JSON object");
+    if (!twice.empty()) return wrong(twice, "stands twice");
     SHOAL_TRY(check_keys(file, kTopKeys, ""));
     if (!file["schema"].is_string() || file["schema"].get_ref<const std::string&>() != kSchema)
       return wrong("schema", "must be \"" + std::string(kSchema) + "\", this program reads no other");

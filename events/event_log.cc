@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <filesystem>
 
 #include "common/log.h"
 #include "common/os/posix_file.h"
@@ -84,6 +85,30 @@ bool ends_within_a_line(int fd) {
   return size > 0 && ::pread(fd, &last, 1, size - 1) == 1 && last != '\n';
 }
 
+// Whether its first line is of another key. What is no line of ours is nobody's.
+bool is_of_another(int fd, const EventIdentity& writer) {
+  constexpr std::string_view kPeer = "\"peer\":\"";
+  char front[1024];
+  const ssize_t got = ::pread(fd, front, sizeof front, 0);
+  const std::string_view text(front, got > 0 ? static_cast<std::size_t>(got) : 0);
+  const std::string_view line = text.substr(0, text.find('\n'));
+  const std::size_t at = line.find(kPeer);
+  return at != line.npos && !line.substr(at + kPeer.size()).starts_with(hex_of(writer.peer));
+}
+
+// FILE-<16 hex digits of the key>.jsonl beside FILE.jsonl, where whoever takes the one takes the other.
+std::string path_of_key(const std::string& path, const PeerId& peer) {
+  const std::filesystem::path whole(path);
+  return (whole.parent_path() / (whole.stem().string() + "-" + hex_of(peer).substr(0, 16))).string() +
+         whole.extension().string();
+}
+
+Result<Descriptor> open_file(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_CREAT | O_RDWR | O_APPEND | O_CLOEXEC, 0644);
+  if (fd < 0) return error_of_errno("open", path, errno);
+  return Descriptor(fd);
+}
+
 }  // namespace
 
 std::string event_line(const EventIdentity& identity, WallTime time, const EventRecord& record) {
@@ -101,10 +126,16 @@ std::string event_line(const EventIdentity& identity, WallTime time, const Event
 
 std::unique_ptr<EventLog> make_silent_event_log() { return std::make_unique<SilentEventLog>(); }
 
-Result<std::unique_ptr<EventLog>> open_event_log(const std::string& path, EventIdentity identity, const Clock& clock) {
-  const int fd = ::open(path.c_str(), O_CREAT | O_RDWR | O_APPEND | O_CLOEXEC, 0644);
-  if (fd < 0) return error_of_errno("open", path, errno);
-  Descriptor file(fd);
+Result<std::unique_ptr<EventLog>> open_event_log(const std::string& wanted, EventIdentity identity,
+                                                 const Clock& clock) {
+  std::string path = wanted;
+  SHOAL_ASSIGN(Descriptor file, open_file(path));
+  if (is_of_another(file.get(), identity)) {
+    path = path_of_key(wanted, identity.peer);
+    log_info("events go to ", path, ": ", wanted, " is of another key");
+    SHOAL_ASSIGN(file, open_file(path));
+  }
+  const int fd = file.get();
   const bool torn = ends_within_a_line(fd);
   if (torn && ::write(fd, "\n", 1) != 1) return error_of_errno("write", path, errno);
   std::unique_ptr<EventLog> log = std::make_unique<FileEventLog>(path, std::move(file), std::move(identity), clock);

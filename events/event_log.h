@@ -37,9 +37,10 @@ class EventLog {
 };
 
 std::unique_ptr<EventLog> make_silent_event_log();
-// Appends to `path` (created 0644). Behind a line that an earlier process left torn it writes "reopened". A write that
-// fails is reported once in the log of the process, and the count of lines lost stands in the next line that can be
-// written ("missing"). Borrows the clock. ERRORS: kMissing (no such folder), kIo.
+// Appends to `path` (created 0644), or, where that is the file of another key, to one beside it that has this key in
+// its name: a file is of one process. Behind a line that an earlier process left torn it writes "reopened". A write
+// that fails is reported once in the log of the process, and the count of lines lost stands in the next line that can
+// be written ("missing"). Borrows the clock. ERRORS: kMissing (no such folder), kIo.
 Result<std::unique_ptr<EventLog>> open_event_log(const std::string& path, EventIdentity identity, const Clock& clock);
 
 }  // namespace shoal

@@ -58,6 +58,7 @@ std::string text_of(const TrainLine& line, std::size_t columns) {
                  {rate_text(line.lr), 4},
                  {line.parked ? "" : short_number(line.tokens_per_s) + " tok/s", 1},
                  {line.parked ? "" : peers_text(line.peers), 3},
+                 {line.disk_age ? "disk " + span_text(*line.disk_age) + " old" : "", 1},
                  {line.faults && *line.faults > 0 ? "faults " + short_number(*line.faults) : "", 0}},
                 columns);
 }

@@ -53,41 +53,71 @@ Result<CheckpointHead> CheckpointStore::read_head(const std::string& path) const
   return head;
 }
 
+Result<Checkpoint> CheckpointStore::read_whole(const Found& one) const {
+  return read_checkpoint(one.head, [&](std::uint64_t at, MutableByteView into) -> Status {
+    SHOAL_TRY(storage_.read_at(one.path, at, into));
+    return {};
+  });
+}
+
 CheckpointStore::Loaded CheckpointStore::load() {
-  struct Found {
-    std::size_t slot;
-    std::string path;
-    CheckpointHead head;
-  };
   Loaded loaded;
-  std::vector<Found> found;
   for (std::size_t slot = 0; slot < kSlotsMax; ++slot) {
     for (const std::string& folder : folders_) {
       const std::string path = path_of(folder, slot);
       Result<CheckpointHead> head = read_head(path);
       if (head.ok())
-        found.push_back({slot, path, *std::move(head)});
+        found_.push_back({slot, path, *std::move(head)});
       else if (head.code() != ErrorCode::kMissing)
         loaded.problems.push_back(path + ": " + head.error().message);
     }
   }
-  std::ranges::stable_sort(found, std::greater(), [](const Found& one) { return one.head.info.sequence; });
-  while (!found.empty() && !loaded.newest) {
-    const Found& one = found.front();
-    Result<Checkpoint> read = read_checkpoint(one.head, [&](std::uint64_t at, MutableByteView into) -> Status {
-      SHOAL_TRY(storage_.read_at(one.path, at, into));
-      return {};
-    });
+  std::ranges::stable_sort(found_, std::greater(), [](const Found& one) { return one.head.info.sequence; });
+  while (!found_.empty() && !loaded.newest) {
+    Result<Checkpoint> read = read_whole(found_.front());
     if (read.ok()) {
       sequence_ = read->info.sequence;
       loaded.newest = *std::move(read);
     } else {
-      loaded.problems.push_back(one.path + ": " + read.error().message);
-      found.erase(found.begin());
+      loaded.problems.push_back(found_.front().path + ": " + read.error().message);
+      found_.erase(found_.begin());
     }
   }
-  for (const Found& one : found) taken_[one.slot] = std::max(taken_[one.slot], one.head.info.sequence);
+  for (const Found& one : found_) taken_[one.slot] = std::max(taken_[one.slot], one.head.info.sequence);
   return loaded;
+}
+
+std::vector<HeldState> CheckpointStore::usable(StageId stage) const {
+  std::vector<HeldState> all;
+  for (const Found& one : found_) {
+    const HeldState state{one.head.info.state.version, one.head.info.digest};
+    if (one.head.info.state.stage == stage && std::ranges::find(all, state) == all.end()) all.push_back(state);
+  }
+  return all;
+}
+
+Result<Checkpoint> CheckpointStore::read(StageId stage, const Digest& digest) {
+  Result<Checkpoint> read = make_error(ErrorCode::kMissing, "no checkpoint has this content");
+  for (auto one = found_.begin(); one != found_.end() && !read.ok();) {
+    const CheckpointInfo& info = one->head.info;
+    if (info.state.stage != stage || info.digest != digest) {
+      ++one;
+      continue;
+    }
+    read = read_whole(*one);
+    if (!read.ok()) read = make_error(read.code(), one->path + ": " + read.error().message);
+    if (!read.ok()) one = found_.erase(one);
+  }
+  return read;
+}
+
+// The one that it took the place of is gone.
+void CheckpointStore::note_saved(std::size_t slot, const std::string& path, const std::vector<Bytes>& parts) {
+  std::erase_if(found_, [&](const Found& one) { return one.path == path; });
+  std::uint64_t bytes = 0;
+  for (const Bytes& part : parts) bytes += part.size();
+  if (auto head = parse_checkpoint_head(parts.front(), bytes); head.ok())
+    found_.insert(found_.begin(), {slot, path, *std::move(head)});
 }
 
 void CheckpointStore::keep(std::size_t slots) { slots_ = std::clamp(slots, kSlotsMin, kSlotsMax); }
@@ -104,8 +134,10 @@ void CheckpointStore::save(const std::vector<Bytes>& parts, std::function<void(S
   auto outcome = std::make_shared<Outcome>(Outcome{.open = folders_.size()});
   for (const std::string& folder : folders_)
     storage_.replace(path_of(folder, slot), parts,
-                     lifetime_.guard([this, outcome, slot, sequence, done](const Status& status) {
+                     lifetime_.guard([this, outcome, slot, sequence, done, path = path_of(folder, slot),
+                                      parts](const Status& status) {
                        if (status.ok()) outcome->saved = true;
+                       if (status.ok()) note_saved(slot, path, parts);
                        if (!status.ok()) outcome->errors.push_back(status.error());
                        if (--outcome->open > 0) return;
                        if (!outcome->saved) return done(outcome->errors.front());

@@ -14,6 +14,7 @@
 #include "common/lifetime.h"
 #include "common/storage.h"
 #include "state/checkpoint.h"
+#include "transport/messages.h"
 
 namespace shoal {
 
@@ -34,9 +35,15 @@ class CheckpointStore {
     std::vector<std::string> problems;  // a file that is there and cannot, as far as it was read: path and why
   };
   // Reads what an earlier process left, and remembers what a new one may take the place of: the heads of all, and of
-  // the newest the whole, or of the next older one where its arrays are damaged. Its image is in memory once. Blocks;
-  // once, at the start.
+  // the newest the whole, or of the next older one where its arrays are damaged. Its image is in memory once; the older
+  // ones are read when they are wanted. Blocks; once, at the start.
   Loaded load();
+
+  // What of this stage can be read again, as its heads say, newest first and each content once.
+  std::vector<HeldState> usable(StageId stage) const;
+  // The one of usable() with this digest. Blocks; what cannot be read is not usable any more. ERRORS: kMissing (none
+  // has it), those of read_checkpoint.
+  Result<Checkpoint> read(StageId stage, const Digest& digest);
 
   // So many from now on, kSlotsMin to kSlotsMax. Files of more slots stay as they are.
   void keep(std::size_t slots);
@@ -49,7 +56,15 @@ class CheckpointStore {
   std::vector<std::string> take_problems() { return std::exchange(problems_, {}); }
 
  private:
+  // A file that can be used as far as its head says.
+  struct Found {
+    std::size_t slot;
+    std::string path;
+    CheckpointHead head;
+  };
   Result<CheckpointHead> read_head(const std::string& path) const;
+  Result<Checkpoint> read_whole(const Found& one) const;
+  void note_saved(std::size_t slot, const std::string& path, const std::vector<Bytes>& parts);
   std::string path_of(const std::string& folder, std::size_t slot) const;
 
   Storage& storage_;
@@ -60,6 +75,7 @@ class CheckpointStore {
   std::uint64_t sequence_ = 0;  // the newest
   std::vector<std::uint64_t> taken_ =
       std::vector<std::uint64_t>(kSlotsMax);  // by slot, a sequence; 0: free or of no use
+  std::vector<Found> found_;                  // the highest sequence first
   std::vector<std::string> problems_;
   Lifetime lifetime_;
 };

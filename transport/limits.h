@@ -8,7 +8,7 @@
 
 namespace shoal::limits {
 
-inline constexpr std::uint32_t kProtocolVersion = 8;
+inline constexpr std::uint32_t kProtocolVersion = 9;
 inline constexpr std::size_t kControlBytesMax = 1u << 20;  // one message on the control lane
 inline constexpr std::size_t kChunkBytes = 256u << 10;     // what we send at a time on the bulk lane
 inline constexpr std::size_t kChunkBytesMax = 1u << 20;    // what we accept
@@ -24,8 +24,9 @@ inline constexpr std::size_t kOutboundQueueMax = 4096;          // control messa
 inline constexpr std::uint64_t kOutboundBytesMax = 1ull << 30;  // frame bytes waiting for one link
 inline constexpr std::size_t kPeersMax = 4096;                  // links of one process
 inline constexpr std::size_t kStagesMax = 256;
-inline constexpr std::size_t kReplicasMax = 256;  // members of one stage
-inline constexpr std::size_t kListMax = 8192;     // items of any list in a message
+inline constexpr std::size_t kReplicasMax = 256;   // members of one stage
+inline constexpr std::size_t kListMax = 8192;      // items of any list in a message
+inline constexpr std::size_t kHeldStatesMax = 64;  // states of its stage that a member says it has
 inline constexpr std::size_t kSerialsMax =
     1u << 18;  // serials in one message: what a round names (transport/serial_list.h)
 inline constexpr std::size_t kSerialBytesMax = 768u << 10;  // of such a list on the wire: below kControlBytesMax

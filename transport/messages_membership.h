@@ -10,16 +10,23 @@
 
 namespace shoal {
 
+// A state that a peer has which does not serve: of a session before, or in a checkpoint.
+struct HeldState {
+  Version version;
+  Digest digest;
+  bool operator==(const HeldState&) const = default;
+  SHOAL_FIELDS(version, digest)
+};
+
 // Peer -> authority: let me take part.
 struct JoinRequest {
   std::optional<StageId> wish;
-  std::optional<StageId> held_stage;  // of the state that the sender kept
-  Version held_version;
-  Digest held_digest;
-  double rate = 0;  // targets per second
+  std::optional<StageId> held_stage;  // of the states that the sender kept
+  std::vector<HeldState> held;        // newest first
+  double rate = 0;                    // targets per second
   std::string device;
   std::vector<std::string> addresses;  // where others can dial the sender
-  SHOAL_FIELDS(wish, held_stage, held_version, held_digest, rate, device, addresses)
+  SHOAL_FIELDS(wish, held_stage, held, rate, device, addresses)
 };
 
 // Authority -> peer: your stage, or why not.
@@ -121,12 +128,12 @@ struct MembersQuery {
   SHOAL_FIELDS(epoch, id)
 };
 
-// The newest state that a peer has which does not serve: of a session before, or from its checkpoint.
-struct HeldState {
+// The newest checkpoint on a member's own disk.
+struct DiskState {
   Version version;
-  Digest digest;
-  bool operator==(const HeldState&) const = default;
-  SHOAL_FIELDS(version, digest)
+  std::uint32_t age_s = 0;
+  bool operator==(const DiskState&) const = default;
+  SHOAL_FIELDS(version, age_s)
 };
 
 // What a member can carry, as far as it knows. The speed that it shows is Beat.rate.
@@ -151,10 +158,11 @@ struct Beat {
   bool stranded = false;              // nobody of the next stage answers it
   bool behind = false;                // a round was committed without it, and it fetches the state
   std::uint16_t delay_milli = 0;      // mean delay of its gradients lately, in thousandths of an inner step
-  std::optional<HeldState> held;      // of its stage, while it does not serve
+  std::vector<HeldState> held;        // of its stage, newest first, while it does not serve
   Capacity capacity;
+  std::optional<DiskState> on_disk;
   SHOAL_FIELDS(stage, version, serving, leaving, inner_steps, settled_targets, rate, job_ms, longest_ms, stranded,
-               behind, delay_milli, held, capacity)
+               behind, delay_milli, held, capacity, on_disk)
 };
 
 // Authority -> peer: heard, and where the run stands.

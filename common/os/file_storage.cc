@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <condition_variable>
 #include <deque>
+#include <filesystem>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -19,6 +20,15 @@ namespace shoal {
 namespace {
 
 using Done = std::function<void(Status)>;
+
+// A folder that was removed meanwhile is made again.
+Status replace_in_folder(const std::string& path, const std::vector<Bytes>& parts) {
+  Status written = replace_file(path, parts);
+  if (written.ok() || written.code() != ErrorCode::kMissing) return written;
+  std::error_code failure;
+  std::filesystem::create_directories(std::filesystem::path(path).parent_path(), failure);
+  return failure ? written : replace_file(path, parts);
+}
 
 // What loop and writer share of one open file.
 struct OpenFile {
@@ -95,7 +105,7 @@ class FileStorage::Writer {
     }
     for (Request& request : batch) {
       if (request.kind == Request::Kind::kReplace) {
-        post_result(std::move(request.done), replace_file(request.path, request.parts));
+        post_result(std::move(request.done), replace_in_folder(request.path, request.parts));
         continue;
       }
       settle(*request.file);

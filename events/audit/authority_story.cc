@@ -107,6 +107,9 @@ void AuthorityStory::take_open(const AuditEvent& e, Where where) {
 
 void AuthorityStory::take_abandoned(const AuditEvent& e, Where where) {
   RoundStory& story = books_.stages[e.stage->value].stories[e.round->value];
+  if (!story.opened)
+    findings_.absent(books_.trainer_gap, where, "round ", *e.round, " of stage ", *e.stage,
+                     " was abandoned and never opened");
   if (std::exchange(story.abandoned, true))
     findings_.violation(where, "round ", *e.round, " of stage ", *e.stage, " was abandoned twice");
   if (story.committed)

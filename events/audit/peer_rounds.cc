@@ -199,8 +199,11 @@ void PeerStory::take_shifted(const AuditEvent& e, Where where) {
 }
 
 void PeerStory::take_end(const AuditEvent& e, Where where) {
-  if (over_) findings_.violation(where, "session ", session_, " ends a second time");
+  // A process may go before it joined again.
+  if (ended_ || (over_ && e.event == EventKind::kFenced))
+    findings_.violation(where, "session ", session_, " ends a second time");
   over_ = true;
+  ended_ = e.event == EventKind::kEnd;
   if (e.event == EventKind::kEnd && e.cause.starts_with("the run is over") && !books_.ended)
     findings_.absent(books_.trainer_gap, where, "hears that the run is over, the trainer did not say so");
 }

@@ -19,7 +19,7 @@ void PeerStory::begin_session(const Session& session, bool gap) {
   begun_ = true;
   session_ = session;
   gap_ = gap;
-  over_ = serving_ = round_open_ = behind_ = false;
+  over_ = ended_ = serving_ = round_open_ = behind_ = false;
   stage_.reset();
   next_serial_ = 1;
   undos_ = did_since_undo_ = 0;
@@ -49,7 +49,7 @@ void PeerStory::end_session() {
 
 void PeerStory::take(const AuditEvent& e, Where where) {
   if (e.event >= EventKind::kForwardSent) {  // of a holder
-    if (e.lease->session != session_ && *e.lease != Lease{})
+    if (lives(e, where) && e.lease->session != session_ && *e.lease != Lease{})
       findings_.violation(where, "names a lease of session ", e.lease->session);
     return;
   }

@@ -70,7 +70,7 @@ class PeerStory {
   PeerSums& sums_;
 
   Session session_;
-  bool begun_ = false, gap_ = false, over_ = false, serving_ = false;
+  bool begun_ = false, gap_ = false, over_ = false, ended_ = false, serving_ = false;
   std::optional<std::uint16_t> stage_;
   std::unordered_map<std::uint64_t, Open> open_;             // by serial
   std::unordered_map<MicrobatchId, std::uint64_t> open_of_;  // its entry here

@@ -141,6 +141,8 @@ void Launch::tick() {
   const TimePoint now = env_.loop.now();
   const std::vector<StageStatus> stages = authority_->status();
   if (const auto late = delays_.take(stages, options_.config)) owner_.on_warning(*late);
+  if (!end_->finishing())
+    for (const std::string& old : checkpoints_.take(stages, options_.config, now)) owner_.on_warning(old);
   announcer_->tick(stages, end_->finishing());
   if (now >= next_bytes_) write_bytes();
   for (const InboundFrames& late : payments_.take_late(now)) transport_->refuse(late.peer, late.transfer);

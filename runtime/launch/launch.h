@@ -17,6 +17,7 @@
 #include "common/lifetime.h"
 #include "common/log_throttle.h"
 #include "runtime/launch/announcer.h"
+#include "runtime/launch/checkpoint_watch.h"
 #include "runtime/launch/delay_watch.h"
 #include "runtime/launch/dial_back.h"
 #include "runtime/launch/launch_port.h"
@@ -131,6 +132,7 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   std::optional<TimePoint> parked_since_;
   std::uint64_t bytes_written_[2] = {0, 0};  // sent, received: what stands in events already
   DelayWatch delays_;
+  CheckpointWatch checkpoints_;
   Lifetime lifetime_;
 };
 

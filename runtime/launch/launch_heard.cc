@@ -201,6 +201,7 @@ void Launch::on_step(const Step& step) { authority_->on_step(step); }
 void Launch::on_train_line(const TrainLine& line) {
   TrainLine whole = line;
   whole.faults = authority_->tally().faults;
+  whole.disk_age = checkpoints_.late();
   owner_.on_train_line(whole);
   if (texts_ && options_.config.validates_after(line.step)) texts_->on_validation(line.step);
 }

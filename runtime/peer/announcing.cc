@@ -15,6 +15,8 @@ void Announcing::announce(const Facts& facts) {
   const auto per_second = [&](std::uint64_t now, std::uint64_t before) {
     return seconds > 0 && now > before ? static_cast<double>(now - before) / seconds : 0.0;
   };
+  std::optional<DiskRecord> on_disk;
+  if (facts.on_disk) on_disk = {facts.on_disk->version, clock_.wall() - std::chrono::seconds(facts.on_disk->age_s)};
   const PeerRecord record{.run = run_,
                           .peer = key_.id(),
                           .session = facts.session,
@@ -30,6 +32,7 @@ void Announcing::announce(const Facts& facts) {
                           .sent_rate = per_second(facts.sent, sent_),
                           .got_rate = per_second(facts.received, received_),
                           .falls = directory_->falls(),
+                          .on_disk = on_disk,
                           .sequence = sequence_,
                           .expires = clock_.wall() + kRecordTtl};
   told_at_ = clock_.now();

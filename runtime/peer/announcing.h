@@ -12,6 +12,7 @@
 #include "common/event_loop.h"
 #include "dht/peer_directory.h"
 #include "runtime/peer/announce_pace.h"
+#include "transport/messages.h"
 
 namespace shoal {
 
@@ -32,9 +33,10 @@ class Announcing {
     double rate = 0;           // targets a second
     double queue_seconds = 0;  // of the device
     bool serving = false;
-    std::string device{};                  // for people
-    std::uint64_t memory_bytes = 0;        // that stage and microbatches need
-    Duration rtt{0};                       // of the link to the launching process
+    std::string device{};            // for people
+    std::uint64_t memory_bytes = 0;  // that stage and microbatches need
+    Duration rtt{0};                 // of the link to the launching process
+    std::optional<DiskState> on_disk{};
     std::uint64_t sent = 0, received = 0;  // bytes so far, of all links
   };
   // The pace begins anew: who looks after a join sees the first news of it at once.

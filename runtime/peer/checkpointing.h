@@ -1,7 +1,8 @@
 #pragma once
 // When a peer writes a checkpoint of its stage, and what becomes of it. The image is made by a device job, hashed and
 // cut aside, and written by the storage's own thread: neither loop nor device waits for the disk. A checkpoint that
-// could not be written is said and costs nothing else; the next one is tried as if nothing had been.
+// could not be written costs nothing else, and the next one is tried as if nothing had been: a failure is said once,
+// until it is another one or over. How old the newest one is grows meanwhile, and beats tell it.
 //
 // Thread: loop only.   Borrows: loop, aside, storage.   Bounds: one checkpoint under way.
 #include <functional>
@@ -15,6 +16,7 @@
 #include "common/work_queue.h"
 #include "runtime/peer/kept_state.h"
 #include "state/checkpoint_store.h"
+#include "transport/messages.h"
 
 namespace shoal {
 
@@ -43,15 +45,22 @@ class Checkpointing {
   void came_to_nothing() {
     if (phase_ == Phase::kMaking) phase_ = Phase::kIdle;
   }
-  // The newest version that is on the disk.
-  std::optional<Version> written() const { return written_; }
+  // Every state of this stage that the disk has, and what is kept in memory for sure; newest first.
+  std::vector<HeldState> held(StageId stage, const KeptState& kept) const;
+  // One of the disk's, by its digest, once the stage went back to it. Blocks: whoever wants it does not serve. What
+  // cannot be read is said, and is held no more.
+  std::optional<Bytes> read(StageId stage, const Digest& digest);
+  // The newest one of this stage on the disk, and how old it is; of an earlier process, by the clock on the wall.
+  std::optional<DiskState> newest(StageId stage) const;
 
  private:
   struct Cut {
-    Version version;
+    StateHeader state;
+    TimePoint made{};
     std::vector<Bytes> parts;
   };
   void write(Cut cut);
+  void on_written(const StateHeader& state, TimePoint made, const Status& saved);
 
   const Options options_;
   Storage* const storage_;
@@ -62,7 +71,13 @@ class Checkpointing {
   Duration every_{0};                       // 0: none
   TimePoint next_{};
   enum class Phase : std::uint8_t { kIdle, kMaking, kWriting } phase_ = Phase::kIdle;
-  std::optional<Version> written_;
+  struct Written {
+    StageId stage;
+    Version version;
+    TimePoint made{};
+  };
+  std::optional<Written> written_;  // the newest on the disk
+  std::string failure_said_, copies_said_;
   Lifetime lifetime_;
 };
 

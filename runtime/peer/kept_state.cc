@@ -31,12 +31,8 @@ std::optional<HeldState> KeptState::held(StageId stage) const {
   return HeldState{images_.front().version, images_.front().digest};  // surely committed; a candidate may not be
 }
 
-void KeptState::tell(JoinRequest& request) const {
-  if (empty()) return;
-  const Image& first = images_.front();  // as held()
-  request.held_stage = first.stage;
-  request.held_version = first.version;
-  request.held_digest = first.digest;
+std::optional<StageId> KeptState::stage() const {
+  return empty() ? std::nullopt : std::optional(images_.front().stage);
 }
 
 const KeptState::Image* KeptState::newest_of(const StageMembers& stage) const {

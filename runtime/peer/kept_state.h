@@ -48,8 +48,7 @@ class KeptState {
 
   // What of this stage is held for sure; none: nothing.
   std::optional<HeldState> held(StageId stage) const;
-  // Says in the request what is held.
-  void tell(JoinRequest& request) const;
+  std::optional<StageId> stage() const;  // none: nothing is held
   // The image that is the stage's newest state by the list, whatever version it was when it was made (a stage that went
   // back has an earlier one's content); null: none is.
   const Image* newest_of(const StageMembers& stage) const;

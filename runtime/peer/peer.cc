@@ -23,6 +23,7 @@ Duration patience_of(const DeviceWatch& device, const RunConfig& config) {
 Peer::Peer(PeerOptions options, PeerEnvironment environment, Owner& owner)
     : options_(std::move(options)),
       env_(std::move(environment)),
+      events_(env_.events),
       owner_(owner),
       link_({.first = options_.contact_time, .absence = options_.absence_time}),
       reachability_({.first = options_.contact_time, .returning = options_.absence_time}),
@@ -45,8 +46,8 @@ void Peer::begin_session() {
   ++sessions_;
   life_ = std::make_unique<Life>();
   life_->session = Session::of(options_.key.id(), env_.rng.next());
-  env_.events.set_session(life_->session);
-  env_.events.write({.event = EventKind::kStart});
+  events_.set_session(life_->session);
+  events_.write({.event = EventKind::kStart});
   state_.because("reaching the authority");
   announcing_.begin_session();
   checkpointing_.came_to_nothing();  // what the session before was at
@@ -68,14 +69,15 @@ void Peer::end_session(const std::string& why) {
   if (options_.once)
     return finish("", make_error(ErrorCode::kStale, "session " + short_name(session()) + " is over: " + why));
   owner_.on_notice("session " + short_name(session()) + " is over (" + why + "): joining again");
-  env_.events.write({.event = EventKind::kFenced, .cause = why});
   state_.move(PeerPhase::kRestarting, why);
   life_->lifetime.end();
   if (life_->stage) life_->stage->stop();
   if (life_->membership) life_->membership->stop();
-  // The rest waits until no caller of ours stands on what is taken down.
-  env_.loop.post(lifetime_.guard([this] {
-    if (state_.is(PeerPhase::kRestarting)) keep_state();
+  // The rest waits until no caller of ours stands on what is taken down. What those still say stands before its end.
+  env_.loop.post(lifetime_.guard([this, why] {
+    if (!state_.is(PeerPhase::kRestarting)) return;
+    events_.write({.event = EventKind::kFenced, .cause = why});
+    keep_state();
   }));
 }
 
@@ -108,7 +110,6 @@ void Peer::finish(const std::string& reason, std::optional<Error> error) {
   state_.move(PeerPhase::kOver, reason);
   env_.loop.cancel(timer_);
   write_bytes();
-  env_.events.write({.event = EventKind::kEnd, .cause = error ? error->message : reason});
   if (life_) {
     life_->lifetime.end();
     if (life_->stage) life_->stage->stop();
@@ -116,7 +117,11 @@ void Peer::finish(const std::string& reason, std::optional<Error> error) {
     announce();  // the last one: not serving any more
   }
   if (spec_) env_.loop.after(kFarewell, lifetime_.guard([this, stage = spec_->stage] { announcing_.withdraw(stage); }));
-  env_.loop.post(lifetime_.guard([this, reason, error = std::move(error)] { owner_.on_finished(reason, error); }));
+  // What callers of ours still say stands before the end.
+  env_.loop.post(lifetime_.guard([this, reason, error = std::move(error)] {
+    events_.write({.event = EventKind::kEnd, .cause = error ? error->message : reason});
+    owner_.on_finished(reason, error);
+  }));
 }
 
 // ---- time ----
@@ -201,9 +206,10 @@ Beat Peer::make_beat() {
   Beat beat;
   if (spec_) beat.stage = spec_->stage;
   beat.leaving = leaving_.wanted();
-  if (spec_ && !(life_->stage && life_->stage->serving())) beat.held = kept_.held(spec_->stage);
+  if (spec_ && !(life_->stage && life_->stage->serving())) beat.held = checkpointing_.held(spec_->stage, kept_);
   beat.capacity.memory_bytes = options_.memory_bytes > 0 ? options_.memory_bytes : options_.device_memory;
   if (env_.memory_used) beat.capacity.memory_used = env_.memory_used();
+  if (spec_) beat.on_disk = checkpointing_.newest(spec_->stage);
   if (stage_peer() == nullptr) return beat;
   const StagePeerStatus status = stage_peer()->status();
   beat.version = status.version;
@@ -263,6 +269,7 @@ PeerReport Peer::report() const {
   report.run_loss = run_status_.run_loss;
   report.run_step = run_status_.run_step;
   report.sessions = sessions_;
+  if (spec_) report.on_disk = checkpointing_.newest(spec_->stage);
   if (config_) report.targets = config_->targets_per_microbatch();
   if (config_ && spec_) report.memory_needed = process_bytes(*config_, *spec_, credits_);
   report.job_under_way = device_.busy();
@@ -283,7 +290,7 @@ void Peer::write_bytes() {
     bytes.deltas = added.deltas;
     bytes.keys = added.keys;
   }
-  env_.events.write(bytes_event(std::move(bytes), longest));
+  events_.write(bytes_event(std::move(bytes), longest));
 }
 
 std::optional<StageId> Peer::empty_stage() const {
@@ -362,6 +369,7 @@ Announcing::Facts Peer::facts() const {
           .device = options_.device,
           .memory_bytes = stage_bytes(*spec_) + now.live * entry_bytes(*spec_, config_->data.sequences),
           .rtt = life_->transport->stats(authority()).rtt,
+          .on_disk = checkpointing_.newest(spec_->stage),
           .sent = traffic.sent,
           .received = traffic.received};
 }

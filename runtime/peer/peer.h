@@ -39,6 +39,7 @@
 #include "runtime/peer/leaving.h"
 #include "runtime/peer/peer_state.h"
 #include "runtime/peer/reachability.h"
+#include "runtime/peer/session_events.h"
 #include "runtime/peer/stage_place.h"
 #include "runtime/peer/traffic.h"
 #include "runtime/stage_peer/stage_peer.h"
@@ -101,7 +102,8 @@ struct PeerReport {                          // for the line every few seconds
   std::uint64_t run_targets = 0, run_step = 0;
   double run_loss = 0;
   std::uint64_t sessions = 1;  // lives so far
-  std::uint64_t targets = 0;   // of a microbatch; 0 before the manifest is here
+  std::optional<DiskState> on_disk{};
+  std::uint64_t targets = 0;  // of a microbatch; 0 before the manifest is here
   std::uint64_t memory_needed =
       0;                       // bytes: estimated for the stage and its microbatches (stage_memory.h); 0: not known
   bool job_under_way = false;  // at the device, whatever it is for; its thread cannot be joined before the job ends
@@ -214,6 +216,7 @@ class Peer final : private Transport::Listener, private MembershipPort, private 
 
   PeerOptions options_;
   PeerEnvironment env_;
+  SessionEvents events_;
   Owner& owner_;
   const OuterRules rules_;  // roles only
   PeerState state_;

@@ -38,6 +38,10 @@ std::string bytes_text(const char* name, double per_second, std::uint64_t in_all
   return std::string(name) + " " + brief_number(per_second) + "/" + brief_number(static_cast<double>(in_all));
 }
 
+std::string disk_text(const PeerFigures& f) {
+  return f.disk_version ? "disk v" + short_number(*f.disk_version) + " " + span_text(f.disk_age) : "";
+}
+
 bool works(PeerPhase phase) { return phase == PeerPhase::kServing || phase == PeerPhase::kLeaving; }
 
 std::string state_text(const PeerFigures& f) {
@@ -68,6 +72,7 @@ std::string PeerLine::text(const PeerFigures& f, TimePoint now, std::size_t colu
                  {share_text(rate, run_.per_second()), 2},
                  {"took " + short_number(f.accepted), 1},
                  {short_number(rate) + " tok/s", 1},
+                 {disk_text(f), 2},
                  {f.device, 5},
                  {used_text(f), 4},
                  {bytes_text("up", up_.per_second(), f.sent_bytes), 3},

@@ -24,16 +24,19 @@ struct PeerFigures {
   std::string device{};                              // "cpu", "cuda:0"
   std::uint64_t memory_used = 0, memory_needed = 0;  // bytes of this process, and what was estimated; 0: not known
   std::uint64_t sent_bytes = 0, received_bytes = 0;  // of all sessions
+  std::optional<std::uint64_t> disk_version{};       // of the newest checkpoint on this machine's disk
+  Duration disk_age{};                               // of it
 };
 
 class PeerLine {
  public:
   static constexpr Duration kWindow = 10s;
 
-  // "serving 2  50%  took 1.23k  1.20k tok/s  cpu  1.2/1.9G  up 1.1M/34M  down 1.2M/40M": stage, share of its stage's
-  // work, microbatches accepted in this session, targets a second, device, GiB used of those that were estimated, bytes
-  // now and in all. Rates are those of the last 10 s, or of the last two microbatches where they are further apart.
-  // While a state comes: "fetching 2 312M/1.10G 28%  72.0MB/s  0:11 left". Else state, stage and reason.
+  // "serving 2  50%  took 1.23k  1.20k tok/s  disk v12 0:45  cpu  1.2/1.9G  up 1.1M/34M  down 1.2M/40M": stage,
+  // share of its stage's work, microbatches accepted in this session, targets a second, version and age of the newest
+  // checkpoint on this machine's disk, device, GiB used of those that were estimated, bytes now and in all. Rates are
+  // those of the last 10 s, or of the last two microbatches where they are further apart. While a state comes:
+  // "fetching 2 312M/1.10G 28%  72.0MB/s  0:11 left". Else state, stage and reason.
   std::string text(const PeerFigures& figures, TimePoint now, std::size_t columns);
 
  private:

@@ -89,7 +89,8 @@ void Peer::start_membership() {
   options.request.wish = options_.wish;
   options.request.device = options_.device;
   options.request.addresses = options_.addresses;
-  kept_.tell(options.request);
+  options.request.held_stage = kept_.stage();
+  if (kept_.stage()) options.request.held = checkpointing_.held(*kept_.stage(), kept_);
   life_->membership = std::make_unique<Membership>(std::move(options), static_cast<MembershipPort&>(*this), env_.loop);
   life_->membership->start();
   life_->membership->on_authority_up();
@@ -133,7 +134,7 @@ void Peer::build_stage(StageId stage) {
         "", make_error(ErrorCode::kMalformed, "the manifest's split has no stage " + std::to_string(stage.value)));
   if (spec_ && spec_->stage != stage) announcing_.withdraw(spec_->stage);  // that of the session before
   spec_ = (*specs)[stage.value];
-  env_.events.set_stage(stage);
+  events_.set_stage(stage);
   announce();
   const auto credits = credits_here();
   if (!credits.ok()) return finish("", credits.error());
@@ -151,7 +152,7 @@ void Peer::build_stage(StageId stage) {
                                                                     .membership = *life_->membership,
                                                                     .device = device_,
                                                                     .aside = env_.aside,
-                                                                    .events = env_.events,
+                                                                    .events = events_,
                                                                     .factory = env_.factory,
                                                                     .rules = rules_,
                                                                     .state = state_,

@@ -156,6 +156,11 @@ void StagePlace::on_members(const MemberList& list) {
     fetcher_->cancel();  // the fetch of an older version
     return load(kept->bytes, stage->version);
   }
+  if (std::optional<Bytes> image = env_.checkpointing.read(stage->stage, stage->digest)) {
+    owner_.on_notice("a state on our own disk is the stage's newest");
+    fetcher_->cancel();
+    return load(*std::move(image), stage->version);
+  }
   std::vector<PeerId> donors = donors_of(*stage);
   env_.state.because(donors.empty()
                          ? "version " + std::to_string(stage->version.value) + " is held by nobody who is here"

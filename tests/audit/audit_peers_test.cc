@@ -193,6 +193,30 @@ TEST(AuditPeersTest, FindsWorkOfASessionThatHadEndedOrDidNotServe) {
   EXPECT_THAT(story.judge().violations, Contains(HasSubstr("before the session served")));
 }
 
+TEST(AuditPeersTest, AFencedSessionHasNoFurtherLineButThatItsProcessEnds) {
+  const Session who = Story::peer(0, 0);
+  const auto fenced = [&] {
+    Story story = Story::whole();
+    story.say(who, {.event = EventKind::kFenced, .stage = StageId{0}, .cause = "fenced: silent"});
+    return story;
+  };
+  Story story = fenced();
+  story.say(who, {.event = EventKind::kEnd, .stage = StageId{0}, .cause = "left"});
+  EXPECT_TRUE(story.judge().clean()) << audit_table(story.judge());
+  story.say(who, {.event = EventKind::kEnd, .stage = StageId{0}, .cause = "left"});
+  EXPECT_THAT(story.judge().violations, Contains(HasSubstr("ends a second time")));
+  story = fenced();
+  story.say(who, {.event = EventKind::kFenced, .stage = StageId{0}, .cause = "fenced: silent"});
+  EXPECT_THAT(story.judge().violations, Contains(HasSubstr("ends a second time")));
+  story = fenced();
+  story.say(who, {.event = EventKind::kForwardSent,
+                  .microbatch = Story::microbatch(0),
+                  .stage = StageId{0},
+                  .about = Story::peer(1, 0),
+                  .lease = Lease{who, 1}});
+  EXPECT_THAT(story.judge().violations, Contains(HasSubstr("forward_sent in session")));
+}
+
 TEST(AuditPeersTest, ValidationIsNotCounted) {
   const MicrobatchId validation{Story::microbatch(0).trainer | std::uint64_t{1} << 63, 0};
   const EntryName entry{Story::peer(0, 0), 3};

@@ -191,5 +191,12 @@ TEST(AuditRoundsTest, FindsAShiftFromTheWrongState) {
   EXPECT_THAT(told("anchor").violations, Contains(HasSubstr("shifts from its anchor")));
 }
 
+TEST(AuditRoundsTest, FindsARoundThatWasAbandonedAndNeverOpened) {
+  Story story = Story::whole();
+  story.say(Story::trainer(),
+            {.event = EventKind::kRoundAbandon, .stage = StageId{0}, .round = RoundId{9}, .cause = "a member left"});
+  EXPECT_THAT(story.judge().violations, Contains(HasSubstr("round 9 of stage 0 was abandoned and never opened")));
+}
+
 }  // namespace
 }  // namespace shoal

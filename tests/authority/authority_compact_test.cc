@@ -136,14 +136,13 @@ TEST_F(AuthorityCompactTest, TheStageStillGoesBackOverItAndSaysWhatThatTakes) {
   again.session.incarnation += 1000;
   JoinRequest request;
   request.held_stage = StageId(0);
-  request.held_version = Version(2);
-  request.held_digest = digest_number(2);
+  request.held = {{Version(2), digest_number(2)}};
   authority->on_link_up(again);
   authority->on_message(again, request);
   for (int i = 0; i < 80; ++i) {
     Beat waits = beat_of();
     waits.serving = false;
-    waits.held = HeldState{Version(2), digest_number(2)};
+    waits.held = {{Version(2), digest_number(2)}};
     authority->on_message(again, waits);
     loop.run_for(1s);
   }

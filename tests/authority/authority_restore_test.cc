@@ -41,8 +41,7 @@ class AuthorityRestoreTest : public AuthorityTest {
   void come_back(const Remote& who, std::uint64_t version, std::uint8_t digest) {
     JoinRequest request;
     request.held_stage = StageId(0);
-    request.held_version = Version(version);
-    request.held_digest = digest_number(digest);
+    request.held = {{Version(version), digest_number(digest)}};
     authority->on_link_up(who);
     authority->on_message(who, request);
     settle();
@@ -51,7 +50,7 @@ class AuthorityRestoreTest : public AuthorityTest {
   void wait_with(const Remote& who, std::uint64_t version, std::uint8_t digest) {
     Beat beat = beat_of();
     beat.serving = false;
-    if (version > 0) beat.held = HeldState{Version(version), digest_number(digest)};
+    if (version > 0) beat.held = {{Version(version), digest_number(digest)}};
     authority->on_message(who, beat);
     settle();
   }
@@ -59,6 +58,11 @@ class AuthorityRestoreTest : public AuthorityTest {
   void wait_for(Duration time, const Remote& who, std::uint64_t version, std::uint8_t digest) {
     for (const TimePoint end = loop.now() + time; loop.now() < end; loop.run_for(980ms))
       wait_with(who, version, digest);
+  }
+  static std::vector<HeldState> states(std::initializer_list<std::pair<std::uint64_t, std::uint8_t>> all) {
+    std::vector<HeldState> states;
+    for (const auto& [version, digest] : all) states.push_back({Version(version), digest_number(digest)});
+    return states;
   }
   Version newest() const { return authority->status()[0].version; }
   Digest digest() const { return authority->members().stages[0].digest; }
@@ -98,6 +102,33 @@ TEST_F(AuthorityRestoreTest, WaitsForWhoMayHaveTheNewestAndTakesTheNewestThatIsT
   EXPECT_EQ(newest(), Version(2)) << "who has the newest brings the stage back, and nothing is lost";
   EXPECT_FALSE(authority->status()[0].back_to);
   EXPECT_TRUE(told(EventKind::kRestored).empty());
+}
+
+// The newest on its disk is of another line than the stage's: what an earlier life wrote whose log was lost.
+TEST_F(AuthorityRestoreTest, OfAllThatAMemberHasItTakesTheNewestThatIsOnItsLine) {
+  two_versions();
+  commit_next(3, 9, {21, 22});
+  JoinRequest request;
+  request.held_stage = StageId(0);
+  request.held = states({{3, 77}, {2, 8}, {1, 7}});
+  for (const std::uint64_t n : {1, 2}) {
+    authority->on_link_up(again(n));
+    authority->on_message(again(n), request);
+    settle();
+  }
+  Beat beat = beat_of();
+  beat.serving = false;
+  for (int i = 0; i < 3; ++i) {
+    beat.held = states({{3, 77}, {1, 7}});
+    authority->on_message(again(1), beat);
+    beat.held = states({{3, 77}, {2, 8}, {1, 7}});
+    authority->on_message(again(2), beat);
+    settle();
+    loop.run_for(980ms);
+  }
+  ASSERT_EQ(newest(), Version(4));
+  EXPECT_EQ(digest(), digest_number(8));
+  EXPECT_EQ(told(EventKind::kRestored).at(0).back_to, Version(2));
 }
 
 TEST_F(AuthorityRestoreTest, OfTwoVersionsThatAreHeldItTakesTheNewer) {

@@ -42,22 +42,22 @@ class SimStorageRig : public SimLoopRig {
 INSTANTIATE_TYPED_TEST_SUITE_P(Real, StorageContract, RealStorageRig);
 INSTANTIATE_TYPED_TEST_SUITE_P(Simulated, StorageContract, SimStorageRig);
 
-TEST(FileStorageTest, ReplaceLeavesNoTemporaryFileAndNamesAFolderThatIsMissing) {
+TEST(FileStorageTest, ReplaceLeavesNoTemporaryFileMakesAFolderThatIsGoneAndNamesOneThatCannotBe) {
   ScratchFolder folder;
   RealLoopRig rig;
   FileStorage storage(rig.loop());
   std::vector<Status> answers;
   ASSERT_TRUE(rig.run([&](Finish finish) {
-    storage.replace(folder / "state", {text_bytes("x")}, [&](Status status) { answers.push_back(status); });
-    storage.replace(folder / "none/state", {text_bytes("x")}, [&, finish](Status status) {
+    storage.replace(folder / "gone/there/state", {text_bytes("x")}, [&](Status status) { answers.push_back(status); });
+    storage.replace(folder / "gone/there/state/none/state", {text_bytes("x")}, [&, finish](Status status) {
       answers.push_back(status);
       finish();
     });
   }));
   EXPECT_TRUE(answers[0].ok()) << answers[0].error().message;
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder / "gone/there"), {}), 1);
   ASSERT_FALSE(answers[1].ok());
-  EXPECT_THAT(answers[1].error().message, testing::HasSubstr("none/state"));
+  EXPECT_THAT(answers[1].error().message, testing::HasSubstr("state/none"));
 }
 
 // What another program opened before the restart is no file of the path any more.

@@ -175,6 +175,7 @@ TEST_F(InspectTest, TheTableNamesWhatAPersonMustKnowInEightyColumns) {
   own.sent_rate = 1.25e6;
   own.got_rate = 2.5e6;
   own.falls = 12;
+  own.on_disk = {Version(17), loop_.wall() - 65s};
   source_->announce(packed(own, ann_), stage_key(own.run, own.stage));
   sources_.push_back(std::move(source_));
   source_ = make(50);
@@ -183,11 +184,26 @@ TEST_F(InspectTest, TheTableNamesWhatAPersonMustKnowInEightyColumns) {
   announce_standing(standing({member(ann_, 0), member(ben_, 1, MemberRow::Place::kServing, 60'000),
                               member(numbered(9), 2, MemberRow::Place::kGone, 65'535)}));
   const std::string table = table_of(report());
-  for (const std::string part :
-       {"tide pool", "DHT network 1397", "state: training for 0:01:", "step 120 | loss 3.4561 | 25.1k tok/s",
-        "1.31M of 5.00M tokens (26 %), 3.69M to go, about 0:02:27", "serving", "6.10k", "v18", "cuda:0", "17.2G",
-        "1.25M", "2.50M", "silent 6", "gone 655", "  3 -        nobody", "1 claims", "DHT nodes that ended",
-        "often: of"})
+  for (const std::string part : {"tide pool",
+                                 "DHT network 1397",
+                                 "state: training for 0:01:",
+                                 "step 120 | loss 3.4561 | 25.1k tok/s",
+                                 "1.31M of 5.00M tokens (26 %), 3.69M to go, about 0:02:27",
+                                 "serving",
+                                 "6.10k",
+                                 "v18",
+                                 "cuda:0",
+                                 "17.2G",
+                                 "1.25M",
+                                 "2.50M",
+                                 "silent 6",
+                                 "gone 655",
+                                 "  3 -        nobody",
+                                 "1 claims",
+                                 "DHT nodes that ended",
+                                 "often: of",
+                                 "newest checkpoint on a disk, by stage: 0: v17 0:01:",
+                                 " ago, 1: none, 2:"})
     EXPECT_THAT(table, HasSubstr(part));
   EXPECT_THAT(table, HasSubstr(short_name(ann_.id())));
   std::istringstream lines(table);

@@ -144,6 +144,7 @@ TEST_F(RecordTest, APeersFiguresComeBackAndGiveWayToAnAddress) {
   record.sent_rate = 1.25e6;
   record.got_rate = 2.5e6;
   record.falls = 12;
+  record.on_disk = {Version(17), record.expires - kRecordTtl - 100s};
   auto back = parse_peer_record(packed(record, peer_), record.run);
   ASSERT_TRUE(back.ok()) << back.error().message;
   EXPECT_EQ(back->device, "cuda:0");
@@ -152,6 +153,9 @@ TEST_F(RecordTest, APeersFiguresComeBackAndGiveWayToAnAddress) {
   EXPECT_DOUBLE_EQ(back->sent_rate, 1.25e6);
   EXPECT_DOUBLE_EQ(back->got_rate, 2.5e6);
   EXPECT_EQ(back->falls, 12u);
+  ASSERT_TRUE(back->on_disk);
+  EXPECT_EQ(back->on_disk->version, Version(17));
+  EXPECT_EQ(back->on_disk->saved, record.on_disk->saved);
   record.addresses = {"[2001:db8:1111:2222:3333:4444:5555:6666]:65535", "198.51.100.7:7741", "198.51.100.8:7741"};
   back = parse_peer_record(packed(record, peer_), record.run);
   ASSERT_TRUE(back.ok()) << back.error().message;

@@ -51,6 +51,16 @@ TEST(DelayProfileTest, GoesThroughAFile) {
   EXPECT_EQ(load_delay_profile(folder / "large.json").code(), ErrorCode::kTooLarge);
 }
 
+TEST(DelayProfileTest, AKeyThatStandsTwiceIsRefusedByName) {
+  const auto refused = [](const std::string& text, const std::string& key) {
+    const auto read = parse_delay_profile(text, "here");
+    ASSERT_FALSE(read.ok()) << text;
+    EXPECT_THAT(read.error().message, HasSubstr("here: \"" + key + "\" stands twice"));
+  };
+  refused(edited("\"replicas\":2", "\"replicas\":1,\"replicas\":2"), "replicas");
+  refused(edited("\"counts\":[500,500]", "\"counts\":[1],\"counts\":[500,500]"), "counts");
+}
+
 TEST(DelayProfileTest, NamesFileAndKeyOfWhatItRefuses) {
   std::string many = "[1";
   for (std::size_t i = 0; i < DelayHistogram::kBins; ++i) many += ",1";

@@ -145,5 +145,23 @@ TEST(EventLogTest, RefusesIdsOfAnotherForm) {
   EXPECT_FALSE(parse_id("0000000000000001:-3", microbatch));
 }
 
+TEST(EventLogTest, AnotherKeyBeginsAFileOfItsOwnBesideTheFirst) {
+  const ScratchFolder folder;
+  const FixedClock clock;
+  EventIdentity other = identity();
+  other.peer.bytes.fill(0xab);
+  for (int life = 0; life < 2; ++life)
+    for (const EventIdentity& writer : {identity(), other}) {
+      const auto log = open_event_log(folder / "a.jsonl", writer, clock);
+      ASSERT_TRUE(log.ok()) << log.error().message;
+      (*log)->write({.event = EventKind::kStart});
+    }
+  for (const std::string name : {"a.jsonl", "a-abababababababab.jsonl"}) {
+    const auto lines = lines_of(folder / name);
+    ASSERT_EQ(lines.size(), 2u) << name;
+    EXPECT_EQ(nlohmann::json::parse(lines[0])["peer"], nlohmann::json::parse(lines[1])["peer"]) << name;
+  }
+}
+
 }  // namespace
 }  // namespace shoal

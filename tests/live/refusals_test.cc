@@ -171,6 +171,17 @@ TEST(LiveRefusalTest, AnAddressElsewhereIsDialledForWhoPaid) {
   EXPECT_EQ(swarm.exit_code("launch"), 0) << swarm.errors("launch");
 }
 
+TEST(LiveRefusalTest, CheckpointsAreWantedOrNot) {
+  Processes swarm;
+  std::string errors;
+  EXPECT_EQ(run(swarm,
+                {"--home", swarm.path("h"), "join", "hello", "--no-dht", "--checkpoints", swarm.path("c"),
+                 "--no-checkpoints"},
+                errors),
+            64);
+  EXPECT_TRUE(says(errors, "--checkpoints excludes --no-checkpoints")) << errors;
+}
+
 TEST(LiveRefusalTest, APortInUseIsNamed) {
   Processes swarm;
   const std::string run_file = swarm.write_run({});

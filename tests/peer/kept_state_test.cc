@@ -93,18 +93,14 @@ TEST(KeptStateTest, WhatTheAuthorityDecidedOtherwiseIsNotTaken) {
   EXPECT_EQ(kept.newest_of(other), nullptr);
 }
 
-TEST(KeptStateTest, TheRequestNamesTheAnchorWhichIsSurelyCommitted) {
+TEST(KeptStateTest, WhatItNamesIsTheAnchorWhichIsSurelyCommitted) {
   const EndedSession session;
   KeptState kept;
-  JoinRequest empty;
-  kept.tell(empty);
-  EXPECT_FALSE(empty.held_stage.has_value());
+  EXPECT_FALSE(kept.stage());
+  EXPECT_FALSE(kept.held(StageId(0)));
   kept.replace(KeptState::take(session.source(true)));
-  JoinRequest request;
-  kept.tell(request);
-  EXPECT_EQ(request.held_stage, StageId(0));
-  EXPECT_EQ(request.held_version, Version(5));
-  EXPECT_EQ(request.held_digest, session.anchor);
+  EXPECT_EQ(kept.stage(), StageId(0));
+  EXPECT_EQ(kept.held(StageId(0)), (HeldState{Version(5), session.anchor}));
 }
 
 TEST(KeptStateTest, ASessionThatHeldNothingLeavesWhatTheOneBeforeItKept) {
@@ -128,9 +124,8 @@ TEST(KeptStateTest, VersionZeroIsOnlyWorthKeepingForItsCandidate) {
   EXPECT_TRUE(source.worth_keeping());
   KeptState kept;
   kept.replace(KeptState::take(source));
-  JoinRequest request;
-  kept.tell(request);
-  EXPECT_EQ(request.held_version, Version(6));
+  ASSERT_TRUE(kept.held(StageId(0)));
+  EXPECT_EQ(kept.held(StageId(0))->version, Version(6));
 }
 
 }  // namespace

@@ -26,6 +26,13 @@ PeerFigures serving() {
           .memory_needed = std::uint64_t{1945} << 20};
 }
 
+TEST(PeerLineTest, SaysVersionAndAgeOfTheNewestCheckpointHere) {
+  PeerFigures figures = serving();
+  figures.disk_version = 12;
+  figures.disk_age = 45s;
+  EXPECT_THAT(PeerLine().text(figures, kStart, kTerminal), HasSubstr("disk v12 0:45"));
+}
+
 TEST(PeerLineTest, SaysWhatThisMachineGivesAndWhatComesOfIt) {
   PeerLine line;
   PeerFigures figures = serving();

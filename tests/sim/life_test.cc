@@ -3,6 +3,7 @@
 
 #include "authority/patience.h"
 #include "common/log.h"
+#include "events/audit/audit.h"
 #include "sim/swarm.h"
 #include "stages/integer_executor.h"
 
@@ -102,6 +103,23 @@ TEST_F(LifeTest, APeerThatWasFencedForAHungDeviceEndsByItselfAndSaysSo) {
   EXPECT_NE(peer.error->message.find("device hung for 1"), std::string::npos) << peer.error->message;
   EXPECT_TRUE(peer.peer->report().job_under_way);
   for (std::size_t i = 1; i < 3; ++i) EXPECT_FALSE(swarm.peers()[i]->finished) << "the others go on";
+}
+
+// Its session is fenced first, and its process ends in the same session.
+TEST_F(LifeTest, TheAuditHasNothingAgainstAFencedPeerWhoseProcessEndsBeforeItJoinedAgain) {
+  std::map<std::string, std::string> files;
+  SwarmOptions told = options();
+  told.evidence = &files;
+  Swarm swarm(std::move(told));
+  swarm.run_for(5s);
+  hang_in_forwards(*swarm.peers()[0]);
+  swarm.run_for(40s);
+  ASSERT_TRUE(swarm.peers()[0]->finished);
+  swarm.stop_launch();
+  ASSERT_TRUE(swarm.run_to_end(60s));
+  const AuditReport report = audit_texts(files);
+  EXPECT_TRUE(report.violations.empty()) << report.violations.front();
+  EXPECT_GT(report.committed, 0u);
 }
 
 // Nobody restarts a process of a lent machine, and the next one would have no other processor.

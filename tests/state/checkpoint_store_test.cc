@@ -284,5 +284,40 @@ TEST_F(CheckpointStoreTest, ALowerVersionThatWasSavedLaterIsTheNewest) {
   EXPECT_EQ(newest(), 5u);
 }
 
+// What is offered is what a stage may go back to: also when the newest is of no use to it.
+TEST_F(CheckpointStoreTest, EveryVersionIsOfferedNewestFirstAndReadWhenItIsWanted) {
+  start();
+  store_->keep(3);
+  for (std::uint64_t version = 1; version <= 4; ++version) ASSERT_TRUE(save(version).ok());
+  const auto versions = [&] {
+    std::vector<std::uint64_t> all;
+    for (const HeldState& one : store_->usable(StageId(0))) all.push_back(one.version.value);
+    return all;
+  };
+  EXPECT_THAT(versions(), ElementsAre(4, 3, 2)) << "as it was written";
+  start();
+  EXPECT_THAT(versions(), ElementsAre(4, 3, 2)) << "as it is found";
+  EXPECT_THAT(store_->usable(StageId(1)), IsEmpty());
+  const HeldState third = store_->usable(StageId(0))[1];
+  const auto read = store_->read(StageId(0), third.digest);
+  ASSERT_TRUE(read.ok()) << read.error().message;
+  EXPECT_EQ(read->info.state.version, Version(3));
+  EXPECT_EQ(digest_of_image(read->image), third.digest);
+  EXPECT_EQ(store_->read(StageId(1), third.digest).code(), ErrorCode::kMissing);
+}
+
+TEST_F(CheckpointStoreTest, AnOlderOneThatIsDamagedIsOfferedNoMoreOnceThatIsSeen) {
+  start();
+  for (std::uint64_t version = 1; version <= 2; ++version) ASSERT_TRUE(save(version).ok());
+  auto file = disk_.content(path(0)).value();
+  file.back() ^= 1;
+  disk_.put(path(0), file);
+  start();
+  ASSERT_THAT(store_->usable(StageId(0)), SizeIs(2));
+  const Digest damaged = store_->usable(StageId(0))[1].digest;
+  EXPECT_FALSE(store_->read(StageId(0), damaged).ok());
+  EXPECT_THAT(store_->usable(StageId(0)), SizeIs(1));
+}
+
 }  // namespace
 }  // namespace shoal

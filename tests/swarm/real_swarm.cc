@@ -160,7 +160,11 @@ void RealSwarm::start_launch() {
   if (!wire.ok()) return trouble("launch: " + wire.error().message);
   launch_address_ = (*wire)->listening_address();
   launch_wire_ = *std::move(wire);
-  LaunchOptions options{config_, run_key_, folder_.path(), false, {launch_address_}, false, 30s, {}};
+  LaunchOptions options{.config = config_,
+                        .key = run_key_,
+                        .folder = folder_.path(),
+                        .addresses = {launch_address_},
+                        .round_budget = 30s};
   auto launch = Launch::open(
       std::move(options),
       LaunchEnvironment{loop, *launch_wire_, *storage_, *launch_events_, *samples_, Rng(91), nullptr}, *launch_owner_);

@@ -13,8 +13,7 @@ MembershipOptions membership_options(Swarm& swarm, std::size_t host, Session sel
   options.request.addresses = {"host" + std::to_string(host)};
   if (!held.empty()) {
     options.request.held_stage = StageId(0);
-    options.request.held_version = parse_state_header(held)->version;
-    options.request.held_digest = digest_of_image(held);
+    options.request.held = {{parse_state_header(held)->version, digest_of_image(held)}};
   }
   return options;
 }
