@@ -6,6 +6,7 @@
 #include "cli/outcome.h"
 #include "cli/program.h"
 #include "common/log.h"
+#include "runtime/config/derived_options.h"
 #include "runtime/plan/flight_plan.h"
 
 namespace shoal {
@@ -29,6 +30,7 @@ void print_plan(const RunConfig& config, const FlightPlan& plan) {
   std::printf("%s: %u stages x %u replicas, a step of all replicas has %llu microbatches, %llu fill the pipe\n\n",
               config.run.name.c_str(), config.pipeline.stages, config.pipeline.replicas,
               static_cast<unsigned long long>(plan.window), static_cast<unsigned long long>(plan.fill));
+  std::printf("%s\n\n", training_line(config).c_str());
   std::printf("%9s %8s %14s %6s %11s %10s %9s %8s %7s\n", "in flight", "of step", "late by stage", "mean", "ramp",
               "look-ahead", "loss +", "pipe use", "time");
   for (const FlightRow& row : plan.rows) print_row(row, row.in_flight == plan.in_flight);
@@ -52,6 +54,10 @@ void print_json(const RunConfig& config, const FlightPlan& plan) {
                                 {"step_microbatches", plan.window},
                                 {"fill", plan.fill},
                                 {"in_flight", plan.in_flight},
+                                {"lr", config.optimizer.lr},
+                                {"warmup_tokens", config.schedule.warmup_tokens},
+                                {"step_tokens", plan.window * config.targets_per_microbatch()},
+                                {"inner_steps", inner_steps_of_run(config)},
                                 {"auto", plan.automatic},
                                 {"reason", plan.reason},
                                 {"warning", nullptr},
@@ -76,6 +82,7 @@ int run(const std::string& path, bool json) {
   } else {
     print_plan(*config, plan);
     if (plan.warning) log_warning(*plan.warning);
+    if (const auto warning = few_steps_warning(*config)) log_warning(*warning);
   }
   return kExitOk;
 }

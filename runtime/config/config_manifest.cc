@@ -54,6 +54,10 @@ template <class Value>
 std::string text_of(const Auto<Value>* value) {
   return value->given ? text_of(&*value->given) : "\"auto\"";
 }
+template <class Number>
+std::string text_of(DerivedSlot<Number> slot) {
+  return text_of(slot.value);
+}
 template <class Key>
 requires std::is_same_v<Key, PeerId> || std::is_same_v<Key, Digest> std::string text_of(const std::vector<Key>* list) {
   std::string text = "[";

@@ -25,6 +25,7 @@ constexpr double kBatchMax = 1e10;  // times inner_steps and replicas it stays b
 constexpr InManifest kLocal = InManifest::kNever, kShared = InManifest::kAlways, kLater = InManifest::kUnlessDefault;
 
 #define SHOAL_SLOT(member) [](RunConfig& c) -> OptionSlot { return &c.member; }
+#define SHOAL_DERIVED(member) [](RunConfig& c) -> OptionSlot { return DerivedSlot<decltype(c.member)>{&c.member}; }
 #define SHOAL_CHOICE(member, names) [](RunConfig& c) -> OptionSlot { return choice(c.member, names); }
 #define SHOAL_TEXTS(member) [](RunConfig& c) -> OptionSlot { return TextsSlot{&c.member}; }
 #define SHOAL_CHOICES(member, names) [](RunConfig& c) -> OptionSlot { return ChoicesSlot{&c.member, names}; }
@@ -65,7 +66,7 @@ constexpr OptionRow kTable[] = {
     {"data", "validation_samples", SHOAL_SLOT(data.validation_samples), "0", 0, kCountMax, kShared, "at most this many validation samples; 0 = all"},
     {"data", "validate_every", SHOAL_SLOT(data.validate_every), "0", 0, kStepsMax, kShared, "steps between estimates of the validation loss (64 samples at most); 0 = none"},
 
-    {"optimizer", "lr", SHOAL_SLOT(optimizer.lr), "6e-4", 1e-12, 10, kShared, "peak learning rate of AdamW"},
+    {"optimizer", "lr", SHOAL_DERIVED(optimizer.lr), "\"auto\"", 1e-12, 10, kShared, "peak learning rate of AdamW; auto: by the parameters (shoal plan)"},
     {"optimizer", "beta1", SHOAL_SLOT(optimizer.beta1), "0.9", 0, 0.999999, kShared, "decay of the first moment"},
     {"optimizer", "beta2", SHOAL_SLOT(optimizer.beta2), "0.95", 0, 0.999999, kShared, "decay of the second moment"},
     {"optimizer", "eps", SHOAL_SLOT(optimizer.eps), "1e-8", 1e-15, 1, kShared, "added to the root of the second moment"},
@@ -77,7 +78,7 @@ constexpr OptionRow kTable[] = {
 
     {"schedule", "tokens", SHOAL_SLOT(schedule.tokens), "0", 0, kCountMax, kShared, "length of the cosine; 0 = from steps"},
     {"schedule", "steps", SHOAL_SLOT(schedule.steps), "0", 0, kStepsMax, kShared, "the same in steps; 0 = from [end]"},
-    {"schedule", "warmup_tokens", SHOAL_SLOT(schedule.warmup_tokens), "0", 0, kCountMax, kShared, "linear warm-up"},
+    {"schedule", "warmup_tokens", SHOAL_DERIVED(schedule.warmup_tokens), "\"auto\"", 0, kCountMax, kShared, "linear warm-up; auto: 2 / (1 - beta2) steps, a fiftieth to a tenth of the run"},
     {"schedule", "min_lr_factor", SHOAL_SLOT(schedule.min_lr_factor), "0.1", 1e-9, 1, kShared, "the cosine ends at lr times this"},
 
     {"pipeline", "stages", SHOAL_SLOT(pipeline.stages), "1", 1, 256, kShared, "parts the model is cut into"},
@@ -88,12 +89,12 @@ constexpr OptionRow kTable[] = {
 
     {"sync", "rule", SHOAL_CHOICE(sync.rule, kRuleNames), "\"diloco\"", 0, 0, kShared, "how the replicas of a stage agree"},
     {"sync", "mode", SHOAL_CHOICE(sync.mode, kModeNames), "\"overlap\"", 0, 0, kShared, "drain = no staleness, allreduce only"},
-    {"sync", "inner_batch", SHOAL_SLOT(sync.inner_batch), "8192", 1, kBatchMax, kShared, "diloco: targets of one replica's inner step"},
+    {"sync", "inner_batch", SHOAL_DERIVED(sync.inner_batch), "\"auto\"", 1, kBatchMax, kShared, "diloco: targets of one replica's inner step; auto: by the length of the run"},
     {"sync", "inner_steps", SHOAL_SLOT(sync.inner_steps), "10", 1, 1e6, kShared, "diloco: inner steps between rounds (H)"},
     {"sync", "outer_lr", SHOAL_SLOT(sync.outer_lr), "0.7", 1e-6, 10, kShared, "diloco: outer learning rate"},
     {"sync", "outer_momentum", SHOAL_SLOT(sync.outer_momentum), "0.9", 0, 0.999999, kShared, "diloco: outer Nesterov momentum"},
     {"sync", "warm_steps", SHOAL_SLOT(sync.warm_steps), "0", 0, kStepsMax, kShared, "diloco: allreduce for the first steps"},
-    {"sync", "microbatches_per_step", SHOAL_SLOT(sync.microbatches_per_step), "16", 1, 1024, kShared, "allreduce (and warm steps): of one global step"},
+    {"sync", "microbatches_per_step", SHOAL_DERIVED(sync.microbatches_per_step), "\"auto\"", 1, 1024, kShared, "allreduce (and warm steps): of one global step; auto: by the length of the run"},
     {"sync", "round_budget_s", SHOAL_SLOT(sync.round_budget_s), "0", 0, 86400, kShared, "a round is given up after it; 0 = from its bytes and measured rates"},
     {"sync", "round_cap_s", SHOAL_SLOT(sync.round_cap_s), "0", 0, 86400, kShared, "diloco: a round at least this often; 0 = by tokens only"},
 
@@ -181,8 +182,10 @@ std::string type_text(const OptionRow& row) {
   const OptionSlot slot = row.slot(scratch);
   if (std::holds_alternative<std::string*>(slot)) return "text";
   if (std::holds_alternative<double*>(slot)) return "number";
-  if (std::holds_alternative<Auto<double>*>(slot)) return "auto or number";
-  if (std::holds_alternative<Auto<std::uint32_t>*>(slot)) return "auto or integer";
+  if (std::holds_alternative<Auto<double>*>(slot) || std::holds_alternative<DerivedSlot<double>>(slot))
+    return "auto or number";
+  if (std::holds_alternative<Auto<std::uint32_t>*>(slot) || std::holds_alternative<DerivedSlot<std::uint64_t>>(slot))
+    return "auto or integer";
   if (std::holds_alternative<Auto<std::vector<double>>*>(slot)) return "auto or list of numbers";
   if (std::holds_alternative<std::vector<std::uint32_t>*>(slot)) return "list of integers";
   if (std::holds_alternative<std::vector<double>*>(slot)) return "list of numbers";

@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "runtime/config/config_table.h"
+#include "runtime/config/derived_options.h"
 #include "runtime/config/run_file_text.h"
 
 namespace shoal {
@@ -174,18 +175,30 @@ Status assign(const OptionRow& row, const toml::node& node, TextsSlot out) {
   return {};
 }
 
+// REQUIRES: `node` is a text.
+Status check_auto(const OptionRow& row, const toml::node& node, bool is_list) {
+  if (*node.value<std::string>() == "auto") return {};
+  const std::string bounds = number_text(row.min) + " to " + number_text(row.max);
+  return input_error(name_of(row) + " = \"" + *node.value<std::string>() + "\" is not known: it is \"auto\", or " +
+                     (is_list ? "a list of " + bounds + " numbers" : bounds));
+}
+
 template <class Value>
 Status assign(const OptionRow& row, const toml::node& node, Auto<Value>* out) {
   if (!node.is_string()) {
     out->given = Value{};
     return assign(row, node, &*out->given);
   }
-  if (*node.value<std::string>() != "auto") {
-    const std::string bounds = number_text(row.min) + " to " + number_text(row.max);
-    return input_error(name_of(row) + " = \"" + *node.value<std::string>() + "\" is not known: it is \"auto\", or " +
-                       (std::is_arithmetic_v<Value> ? bounds : "a list of " + bounds + " numbers"));
-  }
+  SHOAL_TRY(check_auto(row, node, !std::is_arithmetic_v<Value>));
   out->given.reset();
+  return {};
+}
+
+template <class Number>
+Status assign(const OptionRow& row, const toml::node& node, DerivedSlot<Number> out) {
+  if (!node.is_string()) return assign(row, node, out.value);
+  SHOAL_TRY(check_auto(row, node, false));
+  *out.value = std::is_integral_v<Number> ? static_cast<Number>(kAutoCount) : static_cast<Number>(kAutoNumber);
   return {};
 }
 
@@ -332,6 +345,7 @@ Result<RunConfig> parse_options(std::string_view text, const std::string& origin
   SHOAL_TRY(apply_file(file, origin, config));
   if (from_folder) SHOAL_TRY(check_agrees(file, origin, filled, config));
   SHOAL_TRY(check_required(file, origin, options, from_folder));
+  derive_options(config);
   SHOAL_TRY(check_config(config, origin));
   return config;
 }

@@ -2,6 +2,7 @@
 
 #include "common/crypto/hash.h"
 #include "common/trainer_id.h"
+#include "runtime/config/derived_options.h"
 #include "runtime/launch/parked_text.h"
 #include "runtime/plan/flight_plan.h"
 #include "runtime/plan/split_limits.h"
@@ -102,6 +103,7 @@ void Launch::begin() {
   for (const std::string& warning : split_warnings(options_.config)) owner_.on_warning(warning);
   if (const auto warning = price_warning(options_.config)) owner_.on_warning(*warning);
   if (const auto notice = pipe_notice(options_.config)) owner_.on_notice(*notice);
+  if (const auto warning = few_steps_warning(options_.config)) owner_.on_warning(*warning);
   logs_->begin_life(session_, env_.samples);
   logs_->trainer().sync(lifetime_.guard([this](const Status& status) {
     if (!status.ok()) on_log_failure(status.error());

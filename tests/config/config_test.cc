@@ -83,7 +83,7 @@ TEST(ConfigTest, RefusesWrongTypesAndBounds) {
   EXPECT_EQ(message_of(with("sequences = 0\n")),
             "run.toml:8: [data] sequences = 0 is out of bounds: allowed is 1 to 4096");
   EXPECT_THAT(message_of(with("sequences = -1\n")), HasSubstr("out of bounds"));
-  EXPECT_THAT(message_of(with("[optimizer]\nlr = nan\n")), HasSubstr("must be number"));
+  EXPECT_THAT(message_of(with("[optimizer]\nlr = nan\n")), HasSubstr("must be auto or number"));
   EXPECT_THAT(message_of(with("[sync]\nrule = \"dilocco\"\n")),
               HasSubstr("one of allreduce, diloco; did you mean \"diloco\"?"));
   EXPECT_THAT(message_of(with("[pipeline]\nlayers_per_stage = [1.5]\n")), HasSubstr("list of integers"));
