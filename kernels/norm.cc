@@ -4,21 +4,21 @@
 #include <cmath>
 #include <vector>
 
+#include "common/check.h"
+
 namespace shoal {
 namespace {
 
 constexpr std::size_t kLanes = 8;
 
-double block_sum(const float* values, std::size_t count) {
+double block_sum(const float* a, const float* b, std::size_t count) {
   double lanes[kLanes] = {};
   const std::size_t whole = count - count % kLanes;
   for (std::size_t i = 0; i < whole; i += kLanes) {
-    for (std::size_t lane = 0; lane < kLanes; ++lane) {
-      const double value = values[i + lane];
-      lanes[lane] += value * value;
-    }
+    for (std::size_t lane = 0; lane < kLanes; ++lane)
+      lanes[lane] += static_cast<double>(a[i + lane]) * static_cast<double>(b[i + lane]);
   }
-  for (std::size_t i = whole; i < count; ++i) lanes[i - whole] += static_cast<double>(values[i]) * values[i];
+  for (std::size_t i = whole; i < count; ++i) lanes[i - whole] += static_cast<double>(a[i]) * static_cast<double>(b[i]);
   double sum = 0;
   for (const double lane : lanes) sum += lane;
   return sum;
@@ -32,7 +32,8 @@ double sum_of_squares(std::span<const float> values, const ParallelFor& parallel
   parallel(blocks, 1, [&](std::size_t begin, std::size_t end) {
     for (std::size_t block = begin; block < end; ++block) {
       const std::size_t offset = block * kNormBlock;
-      sums[block] = block_sum(values.data() + offset, std::min(kNormBlock, values.size() - offset));
+      sums[block] =
+          block_sum(values.data() + offset, values.data() + offset, std::min(kNormBlock, values.size() - offset));
     }
   });
   double total = 0;
@@ -42,6 +43,14 @@ double sum_of_squares(std::span<const float> values, const ParallelFor& parallel
 
 double norm_of(std::span<const float> values, const ParallelFor& parallel) {
   return std::sqrt(sum_of_squares(values, parallel));
+}
+
+double dot_product(std::span<const float> a, std::span<const float> b) {
+  SHOAL_CHECK_EQ(a.size(), b.size());
+  double total = 0;
+  for (std::size_t at = 0; at < a.size(); at += kNormBlock)
+    total += block_sum(a.data() + at, b.data() + at, std::min(kNormBlock, a.size() - at));
+  return total;
 }
 
 double root_mean_square(std::span<const float> values) {

@@ -42,10 +42,16 @@ class DensePayloadSum final : public PayloadSum {
     return values.size() < kJudgedValues ? 0 : root_mean_square(values);
   }
 
-  void add(const Bytes& piece, std::uint64_t weight, std::uint64_t total) override {
-    const double factor =
-        how_ == DenseSum::kWeightedMean ? static_cast<double>(weight) / static_cast<double>(total) : 1.0;
-    added_.push_back({piece, factor});
+  void add(const Bytes& piece, std::uint64_t weight, std::uint64_t total, double scale) override {
+    added_.push_back({piece, (how_ == DenseSum::kExactSum ? 1 : scale) * factor_of(weight, total)});
+  }
+
+  double agreement(std::size_t index, const Bytes& sum, std::uint64_t weight, std::uint64_t total) const override {
+    const Bytes own = part(index);
+    const std::span<const float> values = dense_values(own);
+    if (values.size() < kJudgedValues || weight == 0) return 0;
+    const double contribution = factor_of(weight, total) * sum_of_squares(values);
+    return contribution > 0 ? dot_product(values, dense_values(sum)) / contribution : 0;
   }
 
   // Block by block, so that the doubles stay in the cache.
@@ -84,6 +90,9 @@ class DensePayloadSum final : public PayloadSum {
     Bytes piece;
     double factor = 1;
   };
+  double factor_of(std::uint64_t weight, std::uint64_t total) const {
+    return how_ == DenseSum::kWeightedMean ? static_cast<double>(weight) / static_cast<double>(total) : 1.0;
+  }
   PartRange range(std::size_t index) const { return part_range(own_.size() / sizeof(float), members_, index); }
 
   DenseSum how_;

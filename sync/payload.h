@@ -23,7 +23,8 @@ struct Payload {
 // The sum of one round's payloads at one member. A payload is cut into one part a member; the owner of a part adds the
 // pieces of all members in their order, so that a part is summed in one place; the sums of all parts are the result.
 // Calls: check before add and take; add for each piece of our part, then finish; take for each part; then result.
-// check, size_of, finish and result go through whole parts: of large payloads never on a loop. The others are quick.
+// check, size_of, agreement, finish and result go through whole parts: of large payloads never on a loop. The others
+// are quick.
 class PayloadSum {
  public:
   virtual ~PayloadSum() = default;
@@ -34,8 +35,12 @@ class PayloadSum {
   // Root mean square of the values of a piece that check() took, for judging it beside the others' pieces of its part;
   // 0: it says nothing (too few values, or pieces that are not alike).
   virtual double size_of(const Bytes& piece) const = 0;
-  // Adds a piece of our own part. `weight` > 0: members without work are left out; `total`: of all members.
-  virtual void add(const Bytes& piece, std::uint64_t weight, std::uint64_t total) = 0;
+  // Adds `scale` times a piece of our own part. `weight` > 0: members without work are left out; `total`: of all
+  // members.
+  virtual void add(const Bytes& piece, std::uint64_t weight, std::uint64_t total, double scale) = 0;
+  // How far `sum` of part `index` agrees with what this member brought to it: (own, sum) / (own, own contribution), so
+  // that 1 is a sum in which the others' pieces neither help nor hinder; 0: it says nothing. `weight` is ours.
+  virtual double agreement(std::size_t index, const Bytes& sum, std::uint64_t weight, std::uint64_t total) const = 0;
   // The sum of our own part: what the others take.
   virtual Bytes finish() = 0;
   // The sum of part `index`, our own included.
@@ -56,6 +61,7 @@ PartRange part_range(std::size_t count, std::size_t members, std::size_t part);
 // ---- dense: an array of floats of the same length at every member, cut into equal parts ----
 enum class DenseSum : std::uint8_t {
   kSum,           // sum(values)
+  kExactSum,      // the same, of executors of whole numbers: no piece is scaled
   kWeightedMean,  // sum(weight * values) / sum(weight)
 };
 // Added in doubles, in member order. REQUIRES: self < members, whole floats.

@@ -7,6 +7,8 @@
 // sends the sum of its part to all. Every part is added up in one place, so all members end with identical bits.
 // Weights and tags travel with every piece and are summed.
 //
+// What a single member may do to the result: sync/piece_sizes.h.
+//
 // What goes through whole parts (cutting with checksums, checking, adding, joining) comes as Work, which the caller
 // runs where it holds no loop up.
 //
@@ -26,10 +28,6 @@ namespace shoal {
 
 class Reducer {
  public:
-  // A piece is refused that is more than so many times as large as the median of the pieces of its part (their lower
-  // one: of two, the smaller), both as it is and per target of its weight; a sum, than what we brought to it, per
-  // target. Honest members differ by the root of the number of their steps, about.
-  static constexpr double kSizeFactor = 64;
   // Run `job` once, on any thread, then go on with the Reducer: one at a time. Meanwhile add() and take() may be
   // called; the Reducer may even be gone.
   struct Work {
@@ -80,8 +78,6 @@ class Reducer {
     void fail(std::size_t member, const Error& error);
   };
   using Pieces = std::vector<std::optional<Piece>>;
-  static Status fits_own(const Desk& desk, std::size_t owner, const Bytes& part, std::uint64_t own_weight,
-                         std::uint64_t weight);
   static std::uint64_t bytes_of(const Pieces& pieces);
 
   std::size_t members_, self_;

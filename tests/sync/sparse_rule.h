@@ -43,7 +43,8 @@ class SparseSum final : public PayloadSum {
     return Status::success();
   }
   double size_of(const Bytes&) const override { return 0; }  // of other places in each
-  void add(const Bytes& piece, std::uint64_t, std::uint64_t) override {
+  double agreement(std::size_t, const Bytes&, std::uint64_t, std::uint64_t) const override { return 0; }
+  void add(const Bytes& piece, std::uint64_t, std::uint64_t, double) override {
     for (const SparseValue& each : parse_sparse(piece)) sum_[each.index] += each.value;
   }
   Bytes finish() override {
