@@ -22,7 +22,7 @@ double real(std::uint64_t count) { return static_cast<double>(count); }
 std::uint64_t replicas(const RunConfig& c) { return std::max<std::uint64_t>(1, c.pipeline.replicas); }
 std::uint64_t microbatch(const RunConfig& c) { return std::max<std::uint64_t>(1, c.targets_per_microbatch()); }
 
-// Of the schedule, where it is given in tokens; what steps come to depends on the batch.
+// The length of the schedule, where it is given in tokens; what steps come to depends on the batch.
 std::uint64_t known_targets(const RunConfig& c) {
   if (c.schedule.tokens > 0) return c.schedule.tokens;
   return c.schedule.steps > 0 ? 0 : c.end.tokens;
@@ -52,7 +52,7 @@ std::uint64_t microbatches_per_step_of(const RunConfig& c) {
   return whole(std::max(batch_of(c), real(replicas(c))), std::min(kStepMicrobatchesMax, room));
 }
 
-// Of all layers, without embedding and head: those of a stage in the middle that has them all.
+// The layers alone, without embedding and head: those of a stage in the middle that has them all.
 double layer_parameters(const RunConfig& c) {
   const ModelSpec model = base_of(c.model_spec());
   if (!split_model(model, 1).ok()) return kParametersOfSmall;
