@@ -13,6 +13,7 @@
 #include "common/os/batch_work.h"
 #include "common/os/posix_file.h"
 #include "events/line_parts.h"
+#include "runtime/config/derived_options.h"
 #include "runtime/config/run_file_text.h"
 #include "runtime/data/samples.h"
 #include "runtime/plan/model_size.h"
@@ -129,14 +130,20 @@ struct Planned {
   RunConfig config;
   std::uint64_t parameters = 0, text_tokens = 0;
   double passes = 0;  // over the training samples
+  std::optional<std::string> few_steps;
 };
 
 // All that could be wrong with the run is found here, before its file is there.
 Result<Planned> plan_run(const InitArguments& arguments) {
   SHOAL_ASSIGN(const TextOfRun text, text_of(arguments));
   SHOAL_ASSIGN(const ModelSpec model, model_of_size(arguments.size, text.vocabulary, arguments.stages));
-  Planned planned{.config = config_of(arguments, text, model), .parameters = parameters_of_model(model)};
-  SHOAL_TRY(check_config(planned.config, arguments.out));
+  Planned planned;
+  planned.config = config_of(arguments, text, model);
+  planned.parameters = parameters_of_model(model);
+  RunConfig derived = planned.config;  // the file keeps its "auto"
+  derive_options(derived);
+  SHOAL_TRY(check_config(derived, arguments.out));
+  planned.few_steps = few_steps_warning(derived);
   TextFiles files = planned.config.text_files();
   files.paths = {text.path};
   files.tokenizer = arguments.tokenizer;
@@ -204,6 +211,7 @@ int run(const InitArguments& arguments, bool json) {
   if (planned->passes > kPassesOfUse)
     log_warning("the text comes ", short_number(planned->passes), " times: more than ", short_number(kPassesOfUse),
                 " times teach ever less. HINT: more text, a smaller --size, or --tokens");
+  if (planned->few_steps) log_warning(*planned->few_steps);
   print_planned(*planned, arguments.out, json);
   return kExitOk;
 }
