@@ -55,8 +55,8 @@ std::optional<double> median_ratio(const std::vector<SumBeside>& sums) {
 
 }  // namespace
 
-// As it is and per target: each alone excuses. Who made few steps beside members with many is large per target, and who
-// made many is large in whole.
+// As it is and per target: each alone excuses. A member of few steps beside others with many is large per target, and
+// one of many steps is large in whole.
 std::optional<RefusedPiece> refused_piece(const std::vector<PieceSize>& pieces, std::size_t self) {
   const std::vector<double> sizes = known_sizes(pieces);
   if (sizes.size() < 2) return std::nullopt;

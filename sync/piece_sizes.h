@@ -1,12 +1,12 @@
 #pragma once
 // What one member's piece, or the sum that one member made, may weigh in a round beside those of the others. Pure;
-// thread-safe. Nobody's word is behind these: sizes are measured by who judges, and what is normal is a median over
-// members, each worth one.
+// thread-safe. Nobody's word is behind these: the member that judges measures sizes itself, and what is normal is a
+// median over members, each worth one.
 //
 // Clipping. A piece that is larger than kClipFactor times the round's (lower) median is scaled down to that: the norm
 // clipping of Karimireddy, He and Jaggi 2021, "Learning from History for Byzantine Robust Optimization"
 // (arXiv:2012.10333), around zero. One member of N then moves the mean by 2 / N of an honest step at most, whatever it
-// sends. Who made more steps than the median is allowed as much more.
+// sends. A member of more targets than the median may bring as much more.
 //
 // Sums. A member finds its own piece in every sum, so its product with it is at least that of what it brought, up to
 // chance: one that points against it by as much is no sum of these pieces. And where members agree in one part of the
