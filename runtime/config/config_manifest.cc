@@ -9,7 +9,7 @@ namespace shoal {
 namespace {
 
 // As a basic string of TOML.
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   static constexpr char kHex[] = "0123456789abcdef";
   std::string out = "\"";
   for (const char c : text) {
@@ -28,7 +28,7 @@ template <class Integer>
 std::string text_of(const Integer* value) {
   return std::to_string(*value);
 }
-std::string text_of(const std::string* value) { return quoted(*value); }
+std::string text_of(const std::string* value) { return in_quotes(*value); }
 std::string text_of(ChoiceSlot choice) { return "\"" + std::string(choice.names[*choice.value]) + "\""; }
 std::string text_of(ChoicesSlot choices) {
   std::string text;
@@ -69,7 +69,7 @@ requires std::is_same_v<Key, PeerId> || std::is_same_v<Key, Digest> std::string 
 }
 std::string text_of(TextsSlot texts) {
   std::string text = "[";
-  for (const std::string& one : *texts.value) text += (text.size() > 1 ? ", " : "") + quoted(one);
+  for (const std::string& one : *texts.value) text += (text.size() > 1 ? ", " : "") + in_quotes(one);
   return text + "]";
 }
 

@@ -157,15 +157,15 @@ std::vector<Repair> repairs_of(const RunConfig& c) {
   std::vector<Repair> all;
   if (c.optimizer.look_ahead.given) {
     all.push_back({"[optimizer] look_ahead = \"auto\"", c});
-    all.back().config.optimizer.look_ahead = {};
+    all.back().config.optimizer.look_ahead.given.reset();
   }
   if (c.pipeline.in_flight_ramp.given) {
     all.push_back({"[pipeline] in_flight_ramp = \"auto\"", c});
-    all.back().config.pipeline.in_flight_ramp = {};
+    all.back().config.pipeline.in_flight_ramp.given.reset();
   }
   if (c.pipeline.in_flight.given) {
     all.push_back({"[pipeline] in_flight = \"auto\"", c});
-    all.back().config.pipeline.in_flight = {};
+    all.back().config.pipeline.in_flight.given.reset();
     all.back().key += " (" + std::to_string(in_flight_of(all.back().config)) + ")";
   }
   Repair larger{"", c};
