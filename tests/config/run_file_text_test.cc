@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
-#include <regex>
 #include <sstream>
 
 #include "runtime/config/config_table.h"
@@ -55,8 +54,14 @@ TEST(RunFileTextTest, WhatIsAtItsDefaultIsACommentWithIt) {
 }
 
 // A person takes the # away and nothing else.
+std::string without_marks(std::string text) {
+  for (std::size_t at = text.find("\n#"); at != std::string::npos; at = text.find("\n#", at + 1))
+    if (at + 2 < text.size() && text[at + 2] >= 'a' && text[at + 2] <= 'z') text.erase(at + 1, 1);
+  return text;
+}
+
 TEST(RunFileTextTest, EveryCommentedOptionIsOneThatTheFileTakes) {
-  const std::string text = std::regex_replace(run_file_text(small_run()), std::regex("\n#([a-z])"), "\n$1");
+  const std::string text = without_marks(run_file_text(small_run()));
   EXPECT_THAT(text, HasSubstr("\nlr = \"auto\" "));
   const auto config = parse_config(text, "run.toml");
   ASSERT_TRUE(config.ok()) << config.error().message;
