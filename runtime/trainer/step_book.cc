@@ -25,11 +25,10 @@ std::vector<MicrobatchId> StepBook::microbatches(StepId step, std::uint64_t trai
 void StepBook::resume(const CommitBook& book, std::uint64_t trainer) {
   for (std::uint64_t serial = book.low(); serial < book.next_serial(); ++serial)
     if (book.find({trainer, serial}) != nullptr) logged(serial);
-  // What is below the low-water mark is not in the book any more, and was logged.
-  for (auto& [step, count] : logged_) {
-    const std::uint64_t first = (step.value - 1) * size();
-    if (book.low() > first) count += std::min(size(), book.low() - first);
-  }
+  // What is below the low-water mark is not in the book any more, and was logged: of the step that the mark stands in,
+  // it may be all that was.
+  const std::uint64_t below = book.low() % size();
+  if (const StepId step = step_of(book.low()); below > 0 && step.value > 0) logged_[step] += below;
   done_ = announced_ = StepId(book.low() / size());
 }
 

@@ -42,5 +42,19 @@ TEST(StepBookTest, ALifeAfterTheWarmStartKnowsFromTheTrainersLogThatItIsOver) {
   EXPECT_FALSE(steps.next_whole()) << "nothing is announced again";
 }
 
+// The low-water mark stands in the middle of a step of which nothing else was logged yet: what is below it counts.
+TEST(StepBookTest, ALifeThatBeginsWithinAStepKnowsWhatIsBelowTheLowWaterMark) {
+  RunConfig config = small_config(RuleId::kAllreduce, 1, 4096);
+  const std::uint64_t size = config.microbatches_of_step(0);
+  ASSERT_GT(size, 1u);
+  StepBook steps(config);
+  const CommitBook book = book_after(3 * size - 1);
+  ASSERT_EQ(book.low(), 3 * size - 1);
+  steps.resume(book, kTrainer);
+  EXPECT_FALSE(steps.next_whole());
+  steps.logged(3 * size - 1);
+  EXPECT_EQ(steps.next_whole(), StepId(3));
+}
+
 }  // namespace
 }  // namespace shoal
