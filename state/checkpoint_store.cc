@@ -97,18 +97,17 @@ std::vector<HeldState> CheckpointStore::usable(StageId stage) const {
 }
 
 Result<Checkpoint> CheckpointStore::read(StageId stage, const Digest& digest) {
-  Result<Checkpoint> read = make_error(ErrorCode::kMissing, "no checkpoint has this content");
-  for (auto one = found_.begin(); one != found_.end() && !read.ok();) {
-    const CheckpointInfo& info = one->head.info;
-    if (info.state.stage != stage || info.digest != digest) {
-      ++one;
-      continue;
-    }
-    read = read_whole(*one);
-    if (!read.ok()) read = make_error(read.code(), one->path + ": " + read.error().message);
-    if (!read.ok()) one = found_.erase(one);
+  const auto is_wanted = [&](const Found& one) {
+    return one.head.info.state.stage == stage && one.head.info.digest == digest;
+  };
+  Error failure = make_error(ErrorCode::kMissing, "no checkpoint has this content");
+  for (auto one = std::ranges::find_if(found_, is_wanted); one != found_.end();
+       one = std::find_if(found_.erase(one), found_.end(), is_wanted)) {
+    Result<Checkpoint> read = read_whole(*one);
+    if (read.ok()) return read;
+    failure = make_error(read.code(), one->path + ": " + read.error().message);
   }
-  return read;
+  return failure;
 }
 
 // The one that it took the place of is gone.

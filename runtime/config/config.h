@@ -194,6 +194,9 @@ struct RunConfig {
   Duration restore_after() const { return from_seconds(checkpoint.restore_after_s); }
 };
 
+// Every option at its default; those that have none are not set, and "auto" is not derived (derived_options.h).
+RunConfig default_config();
+
 // Reads RUN.toml; relative paths become relative to the file's folder. The folder that [model] from names fills in the
 // model's shapes: `positions` is then at most 1024 where it is not given. ERRORS: PretrainedFolder::open's, kMissing,
 // kIo, kTooLarge, kInput (syntax, unknown or missing key, wrong type, out of bounds, options that exclude each other;

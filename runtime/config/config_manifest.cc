@@ -57,9 +57,7 @@ std::string text_of(const Auto<Value>* value) {
 }
 template <class Number>
 std::string text_of(DerivedSlot<Number> slot) {
-  const Number derived =
-      std::is_integral_v<Number> ? static_cast<Number>(kAutoCount) : static_cast<Number>(kAutoNumber);
-  return *slot.value == derived ? "\"auto\"" : text_of(slot.value);
+  return *slot.value == kAuto<Number> ? "\"auto\"" : text_of(slot.value);
 }
 template <class Key>
 requires std::is_same_v<Key, PeerId> || std::is_same_v<Key, Digest> std::string text_of(const std::vector<Key>* list) {

@@ -8,7 +8,6 @@
 
 #include "runtime/config/config_table.h"
 #include "runtime/config/derived_options.h"
-#include "runtime/config/run_file_text.h"
 
 namespace shoal {
 namespace {
@@ -198,7 +197,7 @@ template <class Number>
 Status assign(const OptionRow& row, const toml::node& node, DerivedSlot<Number> out) {
   if (!node.is_string()) return assign(row, node, out.value);
   SHOAL_TRY(check_auto(row, node, false));
-  *out.value = std::is_integral_v<Number> ? static_cast<Number>(kAutoCount) : static_cast<Number>(kAutoNumber);
+  *out.value = kAuto<Number>;
   return {};
 }
 

@@ -69,8 +69,11 @@ double peak_rate(const RunConfig& c) {
   return std::strtod(digits, nullptr);
 }
 
+// Targets of a step of all replicas, behind a warm start.
+std::uint64_t step_targets(const RunConfig& c) { return c.microbatches_of_step(c.sync.warm_steps) * microbatch(c); }
+
 std::uint64_t warmup_of(const RunConfig& c) {
-  const double step = real(c.microbatches_of_step(c.sync.warm_steps) * microbatch(c));
+  const double step = real(step_targets(c));
   const double steps = 2 / (1 - std::min(c.optimizer.beta2, 0.999999));
   const double length = real(c.schedule_targets());
   if (length == 0) return static_cast<std::uint64_t>(steps * step);
@@ -80,24 +83,23 @@ std::uint64_t warmup_of(const RunConfig& c) {
 }  // namespace
 
 void derive_options(RunConfig& c) {
-  if (c.sync.inner_batch == kAutoCount) c.sync.inner_batch = inner_batch_of(c);
-  if (c.sync.microbatches_per_step == kAutoCount) c.sync.microbatches_per_step = microbatches_per_step_of(c);
-  if (c.optimizer.lr == kAutoNumber) c.optimizer.lr = peak_rate(c);
-  if (c.schedule.warmup_tokens == kAutoCount) c.schedule.warmup_tokens = warmup_of(c);
+  if (c.sync.inner_batch == kAuto<std::uint64_t>) c.sync.inner_batch = inner_batch_of(c);
+  if (c.sync.microbatches_per_step == kAuto<std::uint64_t>) c.sync.microbatches_per_step = microbatches_per_step_of(c);
+  if (c.optimizer.lr == kAuto<double>) c.optimizer.lr = peak_rate(c);
+  if (c.schedule.warmup_tokens == kAuto<std::uint64_t>) c.schedule.warmup_tokens = warmup_of(c);
 }
 
 std::uint64_t inner_steps_of_run(const RunConfig& c) {
-  const std::uint64_t step = c.microbatches_of_step(c.sync.warm_steps) * microbatch(c);
-  return c.end_targets() / std::max<std::uint64_t>(1, step);
+  return c.end_targets() / std::max<std::uint64_t>(1, step_targets(c));
 }
 
 std::string training_line(const RunConfig& c) {
   char rate[32];
   std::snprintf(rate, sizeof rate, "%.4g", c.optimizer.lr);
   const std::uint64_t steps = inner_steps_of_run(c);
-  return std::to_string(c.microbatches_of_step(c.sync.warm_steps) * microbatch(c)) +
-         " targets a step of all replicas, " + (steps > 0 ? std::to_string(steps) + " steps, " : "") + "peak rate " +
-         rate + ", warm-up of " + std::to_string(c.schedule.warmup_tokens) + " tokens";
+  return std::to_string(step_targets(c)) + " targets a step of all replicas, " +
+         (steps > 0 ? std::to_string(steps) + " steps, " : "") + "peak rate " + rate + ", warm-up of " +
+         std::to_string(c.schedule.warmup_tokens) + " tokens";
 }
 
 std::optional<std::string> few_steps_warning(const RunConfig& c) {

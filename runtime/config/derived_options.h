@@ -16,21 +16,23 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <type_traits>
 
 #include "runtime/config/config.h"
 
 namespace shoal {
 
-// "auto" of such an option until derive_options() has been there.
-inline constexpr std::uint64_t kAutoCount = std::numeric_limits<std::uint64_t>::max();
-inline constexpr double kAutoNumber = -1;
+// What such an option has until derive_options() has been there; out of bounds for one that is given.
+template <class Number>
+inline constexpr Number kAuto = std::is_integral_v<Number> ? std::numeric_limits<Number>::max() : Number{-1};
 
 inline constexpr std::uint64_t kInnerStepsWanted = 300;  // fewer learn visibly less from the same tokens
 
 // Replaces what is at "auto" and leaves the rest. A model that cannot be split gets any rate: check_config refuses it.
 void derive_options(RunConfig& config);
 
-// Inner steps of the whole run of one replica; 0: the run has no end.
+// Inner steps of one replica to the end of the run, each of the size that it has behind a warm start; 0: there is no
+// end.
 std::uint64_t inner_steps_of_run(const RunConfig& config);
 
 // "1536 targets a step, 651 steps, peak rate 0.0027, warm-up of 61440 tokens".

@@ -6,9 +6,6 @@
 
 namespace shoal {
 
-// Every option at its default; those that have none are not set.
-RunConfig default_config();
-
 // What differs from its default as a line, every other option commented out with its default, each with what it is.
 // Digests are launch's to write and have no line. load_config() of it gives the same run.
 std::string run_file_text(const RunConfig& config);

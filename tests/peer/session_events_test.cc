@@ -5,22 +5,16 @@
 
 #include <vector>
 
+#include "tests/events/kept_events.h"
+
 namespace shoal {
 namespace {
 
 using enum EventKind;
 using testing::ElementsAre;
 
-class Kept final : public EventLog {
- public:
-  void write(const EventRecord& record) override { kinds.push_back(record.event); }
-  void set_session(const Session&) override {}
-  void set_stage(StageId) override {}
-  std::vector<EventKind> kinds;
-};
-
 std::vector<EventKind> written(const std::vector<EventKind>& said) {
-  Kept kept;
+  test::KeptEvents kept;
   SessionEvents events(kept);
   for (const EventKind kind : said) {
     if (kind == kStart) events.set_session(Session{1, kept.kinds.size()});

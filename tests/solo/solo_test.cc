@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/solo/saved_model.h"
+#include "tests/events/kept_events.h"
 #include "tests/solo/solo_rig.h"
 #include "tests/stages/step_recorder.h"
 
@@ -133,20 +134,14 @@ TEST_F(SoloTest, EstimatesTheValidationLossWhileItTrainsAndTrainsTheSame) {
 }
 
 TEST_F(SoloTest, TellsItsStoryInEvents) {
-  class Collector final : public EventLog {
-   public:
-    void write(const EventRecord& record) override { names.push_back(record.event); }
-    void set_session(const Session&) override {}
-    void set_stage(StageId) override {}
-    std::vector<EventKind> names;
-  } events;
+  test::KeptEvents events;
   SoloOptions options;
   options.config = config("[end]\nsteps = 2\n[sync]\ninner_batch = 64\n");
   options.factory = factory();
   options.events = &events;
   const auto result = run_solo(options);
   ASSERT_TRUE(result.ok());
-  EXPECT_THAT(events.names, testing::ElementsAre(EventKind::kStart, EventKind::kTrain, EventKind::kTrain,
+  EXPECT_THAT(events.kinds, testing::ElementsAre(EventKind::kStart, EventKind::kTrain, EventKind::kTrain,
                                                  EventKind::kValidation, EventKind::kEnd));
   const auto json = nlohmann::json::parse(solo_json(*result));
   EXPECT_EQ(json["tokens"], 256);
