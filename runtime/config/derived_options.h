@@ -16,7 +16,6 @@
 #include <limits>
 #include <optional>
 #include <string>
-#include <type_traits>
 
 #include "runtime/config/config.h"
 
@@ -24,7 +23,7 @@ namespace shoal {
 
 // What such an option has until derive_options() has been there; out of bounds for one that is given.
 template <class Number>
-inline constexpr Number kAuto = std::is_integral_v<Number> ? std::numeric_limits<Number>::max() : Number{-1};
+inline constexpr Number kAuto = std::numeric_limits<Number>::max();
 
 inline constexpr std::uint64_t kInnerStepsWanted = 300;  // fewer learn visibly less from the same tokens
 
