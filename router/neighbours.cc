@@ -1,5 +1,6 @@
 #include "router/neighbours.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "common/log.h"
@@ -89,6 +90,16 @@ void Neighbours::measure_links(const std::vector<Session>& sessions, TimePoint n
 
 void Neighbours::unfit(const Session& session, TimePoint until) {
   if (roster_.stage_of(session)) health_.unfit(session, until);
+}
+
+bool Neighbours::is_last(const Session& session, TimePoint now) const {
+  const auto stage = roster_.stage_of(session);
+  if (!stage) return false;
+  const std::vector<Session>& serving = roster_.serving(*stage);
+  return std::none_of(serving.begin(), serving.end(), [&](const Session& other) {
+    const auto why = health_.why_not(other, now);
+    return other != session && why != WhyNot::kDown && why != WhyNot::kUnfit;
+  });
 }
 
 void Neighbours::forget(const Session& session) {

@@ -51,6 +51,8 @@ class Neighbours {
   std::vector<Session> candidates(StageId stage, TimePoint now);
   // The tensors of a member cannot be used: until then others are chosen.
   void unfit(const Session& session, TimePoint until);
+  // Whether no other session that serves its stage can be asked: all are down or unfit.
+  bool is_last(const Session& session, TimePoint now) const;
   // A finished part of a hop.
   void observe(const Session& session, HopKind kind, Duration took) {
     rates_.observe(session, kind, took, !health_.suspected(session));

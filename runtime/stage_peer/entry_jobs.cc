@@ -158,16 +158,33 @@ void EntryJobs::warn(const char* what, const MicrobatchId& microbatch, const std
 void EntryJobs::book_norm(NormGuard& guard, const Session& from, const MicrobatchId& microbatch, const Judged& judged,
                           const char* role) {
   const double rms = *judged.rms;
-  if (judged.verdict == Judged::Verdict::kFits) return guard.used(from, rms);
-  if (judged.verdict == Judged::Verdict::kScaled) return guard.scaled(microbatch);
   const TimePoint now = env_.loop.now();
-  const auto rest = guard.refused(from, microbatch, rms, now);
-  if (!rest) return;
-  entries_.neighbours().unfit(from, now + *rest);
+  bool due = false;
+  if (judged.verdict == Judged::Verdict::kFits)
+    guard.used(from, rms);
+  else if (judged.verdict == Judged::Verdict::kScaled)
+    guard.scaled(from, microbatch, rms);
+  else
+    due = guard.refused(from, microbatch, now);
+  if (!entries_.neighbours().roster().stage_of(from)) return guard.forget(from);  // its session ended meanwhile
+  if (due) rest(guard, from, rms, role);
+}
+
+void EntryJobs::rest(NormGuard& guard, const Session& from, double rms, const char* role) {
+  const TimePoint now = env_.loop.now();
+  const bool last = entries_.neighbours().is_last(from, now);
   const std::string text = std::string(role) + "s of session " + short_name(from) + " are far too large";
-  if (const auto times = said_.due(text, now))
-    log_warning("stage ", options_.spec.stage, ": ", text, " again and again (", rms, " beside ", guard.mean(),
-                "): it rests for ", static_cast<int>(seconds_of(*rest)),
+  const Duration rest = last ? Duration::zero() : guard.rest(from, now);
+  if (!last) entries_.neighbours().unfit(from, now + rest);
+  const auto times = said_.due(text + (last ? ", last" : ""), now);
+  if (!times) return;
+  if (last)
+    log_warning("stage ", options_.spec.stage, ": ", text, " again and again (", rms, " beside ", guard.normal(),
+                "), and no other peer of its stage can be asked: it does not rest. HINT: one more replica there",
+                LogThrottle::text_of(*times));
+  else
+    log_warning("stage ", options_.spec.stage, ": ", text, " again and again (", rms, " beside ", guard.normal(),
+                "): it rests for ", static_cast<int>(seconds_of(rest)),
                 " s, and others are asked meanwhile. HINT: is its build of shoal the others', and is its memory sound? "
                 "Else stop it",
                 LogThrottle::text_of(*times));

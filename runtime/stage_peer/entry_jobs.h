@@ -39,6 +39,11 @@ class EntryJobs {
   void apply_shift();
   // Whether activations of this holder are not taken for now: too many were too large.
   bool rests(const Session& holder) const { return from_above_.rests(holder, env_.loop.now()); }
+  // It is over.
+  void forget(const Session& session) {
+    from_above_.forget(session);
+    from_below_.forget(session);
+  }
 
  private:
   void start(const Job& job);
@@ -53,6 +58,8 @@ class EntryJobs {
   // What a tensor's norm does to its sender. `role`: "activation", "gradient".
   void book_norm(NormGuard& guard, const Session& from, const MicrobatchId& microbatch, const Judged& judged,
                  const char* role);
+  // Its tensors were refused too often: others are asked, where there are any.
+  void rest(NormGuard& guard, const Session& from, double rms, const char* role);
   void warn(const char* what, const MicrobatchId& microbatch, const std::string& how);
 
   const StagePeerOptions& options_;

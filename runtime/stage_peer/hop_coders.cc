@@ -14,15 +14,16 @@ Result<double> judge(std::span<float> values, const NormGuard::Bound& bound, Jud
   if (!std::isfinite(rms)) return rms;  // the executor refuses it
   judged = {rms, Judged::Verdict::kFits};
   if (rms <= bound.limit) return rms;
-  judged.verdict = bound.scale ? Judged::Verdict::kScaled : Judged::Verdict::kTooLarge;
-  if (bound.scale) {
+  const bool scale = rms <= bound.scaled_from;
+  judged.verdict = scale ? Judged::Verdict::kScaled : Judged::Verdict::kTooLarge;
+  if (scale) {
     const double factor = bound.limit / rms;
     for (float& value : values) value = static_cast<float>(factor * value);
     return bound.limit;
   }
   std::ostringstream text;
   text << "its root mean square is " << rms << ", and at most " << bound.limit << " is used: " << NormGuard::kFactor
-       << " times the running mean of this edge, or " << NormGuard::kAlwaysMax;
+       << " times the median of this edge's senders, or " << NormGuard::kAlwaysMax;
   return make_error(ErrorCode::kMalformed, text.str());
 }
 

@@ -82,6 +82,7 @@ std::string StagePeer::waiting_for() const {
 
 std::vector<Session> StagePeer::on_members(const MemberList& list) {
   std::vector<Session> over = entries_.on_members(list);
+  for (const Session& session : over) jobs_.forget(session);
   device_.pump();
   return over;
 }

@@ -18,7 +18,7 @@
 namespace shoal {
 namespace {
 
-constexpr std::uint64_t kSelf = 50, kAbove = 2, kBelow = 3;  // sessions
+constexpr std::uint64_t kSelf = 50, kAbove = 2, kBelow = 3, kBeside = 4;  // sessions
 
 Remote remote_of(std::uint64_t tag) { return {naming::peer(tag), naming::session(tag)}; }
 
@@ -79,13 +79,14 @@ class EntryJobsTest : public testing::Test, private Links, private StagePeerOwne
     std::vector<Bytes> frames;
   };
 
-  EntryJobsTest() {
+  EntryJobsTest() { list(1, {naming::member(kAbove)}); }
+  void list(std::uint64_t epoch, std::vector<Member> above) {
     MemberList list;
-    list.epoch = Epoch(1);
-    for (const auto& [stage, tag] : {std::pair{0, kAbove}, std::pair{2, kBelow}}) {
+    list.epoch = Epoch(epoch);
+    for (const auto& [stage, tags] : {std::pair{0, std::move(above)}, std::pair{2, std::vector{naming::member(kBelow)}}}) {
       StageMembers& members = list.stages.emplace_back();
       members.stage = StageId(static_cast<std::uint16_t>(stage));
-      members.members = {naming::member(tag)};
+      members.members = tags;
     }
     entries.on_members(list);
   }
@@ -202,6 +203,7 @@ TEST_F(EntryJobsTest, AnEntryGoesThroughInTheFramesOfItsEdges) {
 }
 
 TEST_F(EntryJobsTest, ActivationsThatAreTooLargeAreRefusedAndTheirSenderRests) {
+  list(2, {naming::member(kAbove), naming::member(kBeside)});
   for (const std::uint64_t serial : {1, 2, 3}) {
     EXPECT_FALSE(jobs.rests(naming::session(kAbove)));
     forward(serial, raw(filled(2e6f), TensorRole::kActivation));
@@ -211,6 +213,20 @@ TEST_F(EntryJobsTest, ActivationsThatAreTooLargeAreRefusedAndTheirSenderRests) {
   EXPECT_TRUE(jobs.rests(naming::session(kAbove)));
   EXPECT_EQ(events.of[EventKind::kRefused], 3);
   EXPECT_EQ(executor->entry_count(), 0u);
+}
+
+// Else nobody of that stage is asked for half a minute and longer, and longer still after that.
+TEST_F(EntryJobsTest, TheLastPeerOfAStageDoesNotRest) {
+  Member joining = naming::member(kBeside);
+  joining.serving = false;
+  list(2, {naming::member(kAbove), joining});
+  for (std::uint64_t serial = 1; serial <= 5; ++serial)
+    forward(serial, raw(filled(2e6f), TensorRole::kActivation));
+  EXPECT_FALSE(jobs.rests(naming::session(kAbove)));
+  EXPECT_EQ(events.of[EventKind::kRefused], 5);
+  list(3, {naming::member(kAbove), naming::member(kBeside)});
+  forward(6, raw(filled(2e6f), TensorRole::kActivation));
+  EXPECT_TRUE(jobs.rests(naming::session(kAbove))) << "another one serves now";
 }
 
 TEST_F(EntryJobsTest, ADeltaToABaseThatIsNotHereIsAskedForAsAKeyFrame) {

@@ -38,7 +38,7 @@ TEST(HopCodersTest, AnActivationThatIsTooLargeIsRefusedOrScaledToTheBound) {
   const auto coder_of = [](std::optional<NormGuard::Bound> bound) {
     return ActivationCoder(raw(alike(8)), {}, CodecId::kRaw, 0, bound);
   };
-  ActivationCoder fits = coder_of({{8, false}}), refused = coder_of({{2, false}}), scaled = coder_of({{2, true}}),
+  ActivationCoder fits = coder_of({{8, 0}}), refused = coder_of({{2, 7}}), scaled = coder_of({{2, 8}}),
                   evaluated = coder_of(std::nullopt);
   EXPECT_EQ(decoded(fits).values, std::vector<float>(kCount, 8));
   EXPECT_EQ(fits.input().verdict, Judged::Verdict::kFits);
@@ -53,7 +53,7 @@ TEST(HopCodersTest, AnActivationThatIsTooLargeIsRefusedOrScaledToTheBound) {
 
 TEST(HopCodersTest, ABadInputIsAGradientThatCannotBeUsed) {
   const auto bad = [](const Bytes& frame) {
-    GradientCoder coder(frame, CodecId::kRaw, 0, {2, false});
+    GradientCoder coder(frame, CodecId::kRaw, 0, {2, 0});
     (void)decoded(coder);
     return coder.bad_input();
   };

@@ -63,7 +63,7 @@ TEST_P(PoisonTest, LeavesTheLossAsItIsAndItsSenderIsNamed) {
     EXPECT_NEAR(swarm.lines()[i].loss, honest.lines()[i].loss, 0.02 * honest.lines()[i].loss) << "step " << i + 1;
 }
 
-constexpr const char* kOfItsEdge = "times the running mean of this edge";
+constexpr const char* kOfItsEdge = "times the median of this edge's senders";
 constexpr const char* kOfItsRound = "it sent parts of a round that peer";
 
 // The first stage hands on activations, the last one gradients, and one between both.
