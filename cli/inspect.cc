@@ -27,7 +27,7 @@ struct InspectArguments {
   std::string run;
   std::uint32_t network = 0;
   std::vector<std::string> bootstrap;
-  double seconds = 5;
+  double seconds = seconds_of(kInspectPatience);
   bool watch = false;
 };
 
@@ -99,7 +99,8 @@ class InspectProgram {
 
   void print() {
     if (arguments_.watch && !json_ && ::isatty(STDOUT_FILENO) != 0) std::fputs("\x1b[H\x1b[J", stdout);
-    std::fputs((json_ ? json_of(report_) + "\n" : table_of(report_)).c_str(), stdout);
+    const JsonLines lines = arguments_.watch ? JsonLines::kOne : JsonLines::kMany;
+    std::fputs((json_ ? json_of(report_, lines) + "\n" : table_of(report_)).c_str(), stdout);
     if (arguments_.watch && !json_ && ::isatty(STDOUT_FILENO) == 0) std::fputs("\n", stdout);
   }
 
@@ -135,7 +136,9 @@ class InspectProgram {
     if (!closed.empty())
       return fail(make_error(
           ErrorCode::kUnreachable,
-          "nobody listens at " + closed + " (UDP): the run's process is gone, has moved or was started with --no-dht"));
+          "nobody listens at " + closed +
+              " (UDP): the run has ended and its last process is gone, or that process has moved or was started with "
+              "--no-dht. HINT: `launch` tells the end of a run for --linger, and FOLDER/summary.json keeps it"));
     std::string all;
     for (const std::string& address : arguments_.bootstrap) all += (all.empty() ? "" : ", ") + address;
     return fail(make_error(ErrorCode::kUnreachable,

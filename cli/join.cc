@@ -182,7 +182,7 @@ class JoinProgram final : private Peer::Owner {
                         .authority_addresses = contacts,
                         .addresses = addresses,
                         .wish = {},
-                        .device = arguments_.compute.device,
+                        .device = device_name_,
                         .memory_bytes = arguments_.memory_mebibytes << 20,
                         .contact_time = from_seconds(arguments_.patience_s),
                         .absence_time = from_seconds(arguments_.wait_s),

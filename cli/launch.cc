@@ -9,6 +9,7 @@
 
 #include "cli/first_model.h"
 #include "cli/kept_run.h"
+#include "cli/launch_arguments.h"
 #include "cli/live.h"
 #include "cli/outcome.h"
 #include "cli/program.h"
@@ -33,59 +34,9 @@
 namespace shoal {
 namespace {
 
-struct LaunchArguments {
-  std::string run;  // RUN.toml; with --resume also the run's folder
-  std::string folder, listen, save, events;
-  std::vector<std::string> advertise, bootstrap;
-  std::uint32_t network = 0;
-  bool resume = false, no_dht = false;
-  double seconds_between_lines = 1;
-};
-
-constexpr char kRunFile[] = "/run.toml", kListenFile[] = "/listen", kSummaryFile[] = "/summary.json";
-constexpr std::size_t kListenBytesMax = 256;
+constexpr char kSummaryFile[] = "/summary.json";
 // How long a resumed run waits for its port. A connection that is over holds its source port for 60 s (TIME_WAIT).
 constexpr Duration kPortPatience = 75s;
-
-// Resolves the two ways to name a run: its file, or with --resume its folder.
-Result<RunConfig> load_run(LaunchArguments& arguments) {
-  if (arguments.resume && std::filesystem::is_directory(arguments.run)) {
-    arguments.folder = arguments.run;
-    arguments.run = arguments.folder + kRunFile;
-  }
-  SHOAL_ASSIGN(RunConfig config, load_config(arguments.run));
-  if (arguments.folder.empty()) arguments.folder = config.run.name + ".run";
-  if (!arguments.save.empty() && config.executor.kind != ExecutorKind::kTorch) return nothing_to_save();
-  SHOAL_ASSIGN(std::string text, canonical_text(config));
-  if (!arguments.resume) return config;
-  // Its log belongs to the manifest it was started with: go on with that and nothing else.
-  SHOAL_ASSIGN(const RunConfig kept, load_config(arguments.folder + kRunFile));
-  take_names(config, kept);
-  SHOAL_ASSIGN(text, canonical_text(config));
-  SHOAL_ASSIGN(const std::string kept_text, canonical_text(kept));
-  if (text != kept_text)
-    return make_error(ErrorCode::kInput, arguments.run + " differs from the run in " + arguments.folder +
-                                             ": resume with `shoal launch --resume " + arguments.folder +
-                                             "`, or start a new run in another --dir");
-  return config;
-}
-
-// Peers dial the ticket's address, so a resumed run listens where it did.
-std::string listen_address(const LaunchArguments& arguments) {
-  if (!arguments.listen.empty()) return arguments.listen;
-  if (arguments.resume) {
-    if (const auto kept = read_file(arguments.folder + kListenFile, kListenBytesMax); kept.ok())
-      return {reinterpret_cast<const char*>(kept->data()), kept->size()};
-  }
-  return "0.0.0.0:0";
-}
-
-std::uint32_t network_of(const LaunchArguments& arguments, const RunId& run) {
-  if (arguments.network != 0) return arguments.network;
-  std::uint32_t network = 0;
-  for (int i = 0; i < 4; ++i) network = network << 8 | run.bytes[static_cast<std::size_t>(i)];
-  return network | 1;  // 0 would be the public network
-}
 
 Error still_in_use(const Error& error) {
   return make_error(error.code,
@@ -107,7 +58,9 @@ class LaunchProgram final : private LaunchOwner {
     started_ = loop_.now();
     loop_.post([this] { launch_->start(); });
     loop_.run();
-    return report();
+    const int code = report();
+    linger();
+    return code;
   }
 
  private:
@@ -160,10 +113,12 @@ class LaunchProgram final : private LaunchOwner {
     SHOAL_ASSIGN(signals_, StopSignals::listen(
                                loop_,
                                [this] {
+                                 if (lingers_) return loop_.stop();
                                  log_info("Ctrl-C: what is under way is finished first; a second one stops at once");
                                  launch_->stop("stopped by Ctrl-C");
                                },
                                [this] {
+                                 if (lingers_) return loop_.stop();
                                  log_warning(launch_->ended()
                                                  ? "stopped at once: the run is over, and a member that has not heard "
                                                    "of it waits (--wait) until `shoal launch --resume " +
@@ -316,6 +271,15 @@ class LaunchProgram final : private LaunchOwner {
     return stop_wanted() ? stop_exit_code() : kExitOk;
   }
 
+  // The directory's records go with their last node: whoever asks when the run ends is answered still.
+  void linger() {
+    if (!finished_ || !launch_->ended() || !directory_ || arguments_.linger_s == 0) return;
+    log_info("`shoal inspect` is told of the end for ", arguments_.linger_s, " s more; Ctrl-C ends that");
+    lingers_ = true;
+    loop_.after(from_seconds(arguments_.linger_s), [this] { loop_.stop(); });
+    loop_.run();
+  }
+
   void print_summary(const RunSummary& s) {
     for (const std::string& line : summary_lines(s, !error_, loop_.now() - started_)) log_info(line);
     if (flight_ramp(config_))
@@ -348,6 +312,7 @@ class LaunchProgram final : private LaunchOwner {
   TimePoint started_{}, last_line_{};
   TrainLine shown_;  // the newest one; step 0: none yet
   bool finished_ = false;
+  bool lingers_ = false;  // the run is over and said to be
   RunSummary summary_;
   std::optional<Error> error_;
 
@@ -372,27 +337,7 @@ void add_launch(CLI::App& app, Program& program) {
   CLI::App* command =
       app.add_subcommand("launch", "create a run, feed it and take it to its end; prints the ticket for `shoal join`");
   auto arguments = std::make_shared<LaunchArguments>();
-  command->add_option("run", arguments->run, "the run's file (`shoal init`, docs/RUN.md); with --resume its folder")
-      ->required()
-      ->type_name("RUN.toml");
-  command->add_option("--dir", arguments->folder, "folder of the run's key, logs and manifest (default: NAME.run)")
-      ->type_name("DIR");
-  command->add_option("--listen", arguments->listen, "where to listen, TCP and UDP (default: 0.0.0.0:0, any port)")
-      ->type_name("HOST:PORT");
-  command
-      ->add_option("--advertise", arguments->advertise,
-                   "address that others dial, repeatable (default: all but loopback)")
-      ->type_name("HOST[:PORT]");
-  command->add_option("--save", arguments->save, "write the trained model here")->type_name("DIR");
-  command->add_option("--events", arguments->events, "append JSON lines here")->type_name("FILE");
-  command->add_flag("--resume", arguments->resume, "go on with the run that the folder holds");
-  command->add_option("--network", arguments->network, "id of the DHT network (default: from the run's key)");
-  command->add_flag("--no-dht", arguments->no_dht, "no directory: peers meet through this process alone");
-  command->add_option("--bootstrap", arguments->bootstrap, "a DHT node to join, repeatable")->type_name("HOST:PORT");
-  command
-      ->add_option("--line-every", arguments->seconds_between_lines,
-                   "seconds between train lines; 0 = every step (default: 1)")
-      ->check(within(0.0, 86400.0));
+  add_launch_options(*command, *arguments);
   run_when_named(*command, program,
                  [arguments](const GlobalOptions& global) { return LaunchProgram(*arguments, global.json).run(); });
 }

@@ -71,7 +71,7 @@ Status DemoSwarm::start_launch() {
   OffspringCommand command{
       {options_.program, "launch", options_.folder + "/RUN.toml", "--dir", options_.folder + "/run", "--listen",
        "127.0.0.1:0", "--save", options_.folder + "/model", "--events", events_folder() + "/launch.jsonl", "--network",
-       std::to_string(options_.network), "--line-every", "2"},
+       std::to_string(options_.network), "--line-every", "2", "--linger", "0"},
       log + ".out",
       log + ".err"};
   for (const std::string& address : dht_addresses_) command.words.insert(command.words.end(), {"--bootstrap", address});

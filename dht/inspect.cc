@@ -11,7 +11,9 @@ namespace {
 
 constexpr std::uint16_t kQuietTold = 5;  // seconds; beats come every second
 
-bool is_serving(const RunReport& report, const PeerRow& row) { return state_of(report, row) == "serving"; }
+bool is_serving(const RunReport& report, const PeerRow& row) {
+  return state_of(report, row) == MemberStanding::kServing;
+}
 
 void summarise(RunReport& report) {
   const StageReport* weakest = nullptr;
@@ -19,10 +21,10 @@ void summarise(RunReport& report) {
     for (const PeerRow& row : stage.peers) {
       if (!is_serving(report, row)) continue;
       ++stage.serving;
-      stage.rate += row.record ? row.record->rate : 0;
+      if (row.record && row.record->rate > 0) stage.rate = stage.rate.value_or(0) + row.record->rate;
     }
     const bool weaker = weakest == nullptr || stage.serving < weakest->serving ||
-                        (stage.serving == weakest->serving && stage.rate < weakest->rate);
+                        (stage.serving == weakest->serving && stage.rate.value_or(0) < weakest->rate.value_or(0));
     if (weaker) weakest = &stage;
   }
   if (weakest != nullptr) report.weakest = weakest->stage;
@@ -127,24 +129,32 @@ std::optional<Duration> RunReport::silent() const {
   return taken - (*newest - kRecordTtl);
 }
 
-std::string state_of(const RunReport& report, const PeerRow& row) {
+std::string_view name_of(MemberStanding state) {
+  constexpr std::string_view kNames[] = {"serving", "joining", "leaving", "silent", "gone", "served", "joined"};
+  static_assert(std::size(kNames) == std::size(kMemberStandings));
+  return kNames[static_cast<std::size_t>(state)];
+}
+
+MemberStanding state_of(const RunReport& report, const PeerRow& row) {
+  using enum MemberStanding;
   const MemberRow& member = row.member;
-  const std::int64_t age =
-      report.standing
-          ? std::max<std::int64_t>(
-                0, std::chrono::floor<std::chrono::seconds>(report.taken - (report.standing->expires - kRecordTtl))
-                       .count())
-          : 0;
-  const std::string seconds = std::to_string(member.quiet_s + age) + " s";
-  if (member.place == MemberRow::Place::kGone) return "gone " + seconds;
+  if (member.place == MemberRow::Place::kGone) return kGone;
   if (report.silent()) {
-    if (!row.record || is_late(row.record->expires, report.taken)) return "silent " + seconds;
-    return row.record->serving ? "serving" : "joining";
+    if (!row.record || is_late(row.record->expires, report.taken)) return kSilent;
+    return row.record->serving ? kServing : kJoining;
   }
-  if (member.quiet_s >= kQuietTold) return "silent " + seconds;
-  if (member.place == MemberRow::Place::kLeaving) return "leaving";
-  if (report.ended()) return member.place == MemberRow::Place::kServing ? "served" : "joined";
-  return member.place == MemberRow::Place::kServing ? "serving" : "joining";
+  if (member.quiet_s >= kQuietTold) return kSilent;
+  if (member.place == MemberRow::Place::kLeaving) return kLeaving;
+  if (report.ended()) return member.place == MemberRow::Place::kServing ? kServed : kJoined;
+  return member.place == MemberRow::Place::kServing ? kServing : kJoining;
+}
+
+// The list says it as of the moment when it was made.
+std::uint64_t quiet_seconds(const RunReport& report, const PeerRow& row) {
+  if (!report.standing) return row.member.quiet_s;
+  const WallTime made = report.standing->expires - kRecordTtl;
+  const auto age = std::chrono::floor<std::chrono::seconds>(report.taken - made).count();
+  return row.member.quiet_s + static_cast<std::uint64_t>(std::max<std::int64_t>(0, age));
 }
 
 void inspect_run(PeerDirectory& directory, EventLoop& loop, InspectOptions options,

@@ -9,6 +9,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/event_loop.h"
@@ -17,10 +18,12 @@
 
 namespace shoal {
 
+inline constexpr Duration kInspectPatience = 5s;  // for each of the two questions, unless another is wanted
+
 struct InspectOptions {
   RunId run;
   std::uint32_t network = 0;                 // told in the output, so that other tools can be pointed at it; 0: unknown
-  Duration budget = 5s;                      // of each question: the run and how it stands, then stages and members
+  Duration budget = kInspectPatience;        // of each question: the run and how it stands, then stages and members
   std::uint16_t stages_if_unknown = 16;      // asked for when no run record is found
   std::function<RecordCounters()> counters;  // of the directory; may be empty
 };
@@ -36,7 +39,7 @@ struct StageReport {
   std::vector<PeerRow> peers;
   std::vector<PeerRecord> claims;  // of keys that the list does not name there, in the order of their ids
   std::size_t serving = 0;
-  double rate = 0;  // targets per second of those that serve, as they say
+  std::optional<double> rate{};  // targets per second of those that serve, as they say; none: none of them says one
 };
 
 struct RunReport {
@@ -57,9 +60,23 @@ struct RunReport {
   std::optional<Duration> silent() const;
 };
 
-// For people: "serving", "joining", "leaving", "silent 12 s", "gone 40 s"; of an ended run "served", "joined". When the
-// launching process is silent itself, what the peer's own record says of now.
-std::string state_of(const RunReport& report, const PeerRow& row);
+// What a row is. When the launching process is silent itself, what the peer's own record says of now.
+enum class MemberStanding : std::uint8_t {
+  kServing,
+  kJoining,  // has a stage and not its state yet
+  kLeaving,
+  kSilent,  // without a beat for seconds
+  kGone,    // its session is over
+  kServed,  // when the run ended
+  kJoined,  // the same, and it had not served yet
+};
+inline constexpr MemberStanding kMemberStandings[] = {
+    MemberStanding::kServing, MemberStanding::kJoining, MemberStanding::kLeaving, MemberStanding::kSilent,
+    MemberStanding::kGone,    MemberStanding::kServed,  MemberStanding::kJoined};
+std::string_view name_of(MemberStanding state);  // "serving", "joining", ...
+MemberStanding state_of(const RunReport& report, const PeerRow& row);
+// Seconds since its last beat, and of one that is gone since its session ended.
+std::uint64_t quiet_seconds(const RunReport& report, const PeerRow& row);
 
 // Calls `done` once, within about twice the budget. REQUIRES: directory and loop live until then.
 void inspect_run(PeerDirectory& directory, EventLoop& loop, InspectOptions options,
@@ -69,7 +86,8 @@ void inspect_run(PeerDirectory& directory, EventLoop& loop, InspectOptions optio
 // Texts of strangers are escaped.
 inline constexpr std::size_t kTableColumns = 80;
 std::string table_of(const RunReport& report);
-// One JSON document, "schema":"shoal.inspect/2" (docs/dht.md).
-std::string json_of(const RunReport& report);
+// One JSON object, "schema":"shoal.inspect/3" (docs/dht.md), over many lines or on one. What is not known is null.
+enum class JsonLines : std::uint8_t { kMany, kOne };
+std::string json_of(const RunReport& report, JsonLines lines = JsonLines::kMany);
 
 }  // namespace shoal

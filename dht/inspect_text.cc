@@ -14,6 +14,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kClaimsShown = 5;
+constexpr std::string_view kNotKnown = "-";
 
 template <class... Values>
 std::string format(const char* pattern, Values... values) {
@@ -35,6 +36,12 @@ std::string figure(double value) {
   if (unit == 0) return format("%.0f", std::min(value, 999.0));
   const char* pattern = value < 9.995 ? "%.2f%s" : value < 99.95 ? "%.1f%s" : "%.0f%s";
   return format(pattern, std::min(value, 999.0), kUnits[unit]);
+}
+
+// As `join` shows the same estimate: "0.42", "16.0".
+std::string gibibytes(std::uint64_t bytes) {
+  const double value = static_cast<double>(bytes) / static_cast<double>(1u << 30);
+  return format(value < 9.995 ? "%.2f" : value < 99.95 ? "%.1f" : "%.0f", std::min(value, 999'999.0));
 }
 
 // "0:01:15"; days are hours too.
@@ -67,7 +74,7 @@ std::string names_of(const RunReport& report, std::size_t stage) {
   std::string names;
   if (stage < report.stages.size())
     for (const PeerRow& row : report.stages[stage].peers)
-      if (state_of(report, row) == "serving") names += (names.empty() ? "" : ", ") + row.name;
+      if (state_of(report, row) == MemberStanding::kServing) names += (names.empty() ? "" : ", ") + row.name;
   return names;
 }
 
@@ -109,9 +116,11 @@ std::string state_text(const RunReport& report) {
 
 // A run that is over has no rate, and what it left undone takes no time.
 std::string figures_text(const StandingRecord& standing, bool over) {
-  if (standing.step == 0 && standing.targets == 0) return "";
-  std::string text = "  step " + std::to_string(standing.step) + " | loss " + format("%.4f", standing.loss) +
-                     (over ? "" : " | " + figure(standing.rate) + " tok/s") + "\n  ";
+  if (!standing.step && standing.targets == 0) return "";
+  std::string text = "  step " + (standing.step ? std::to_string(*standing.step) : std::string(kNotKnown)) +
+                     " | loss " + (standing.loss ? format("%.4f", *standing.loss) : std::string(kNotKnown));
+  if (!over) text += " | " + (standing.rate ? figure(*standing.rate) : std::string(kNotKnown)) + " tok/s";
+  text += "\n  ";
   const auto done = static_cast<double>(standing.targets), end = static_cast<double>(standing.end_targets);
   text += figure(done);
   if (end == 0) return text + " tokens, no end is set\n";
@@ -119,7 +128,7 @@ std::string figures_text(const StandingRecord& standing, bool over) {
   text += " of " + figure(end) + " tokens (" + format("%.0f", 100 * std::min(1.0, done / end)) + " %)";
   if (over) return text + "\n";
   text += ", " + figure(left) + " to go";
-  if (left > 0 && standing.rate > 0) text += ", about " + clock(left / standing.rate);
+  if (left > 0 && standing.rate.value_or(0) > 0) text += ", about " + clock(left / *standing.rate);
   return text + "\n";
 }
 
@@ -133,17 +142,29 @@ std::string weakest_text(const RunReport& report) {
                              : name + std::to_string(stage->serving) + " serving peers\n";
 }
 
+// "serving", "silent 12 s", "gone 40 s".
+std::string state_cell(const RunReport& report, const PeerRow& row) {
+  const MemberStanding state = state_of(report, row);
+  std::string text(name_of(state));
+  if (state == MemberStanding::kSilent || state == MemberStanding::kGone)
+    text += " " + std::to_string(quiet_seconds(report, row)) + " s";
+  return text;
+}
+
+// One that fetches its first state has no version yet.
+bool has_version(const PeerRecord& record) { return record.serving || record.version.value > 0; }
+
 std::string row_of(const RunReport& report, const PeerRow& row) {
   const PeerRecord none{}, &own = row.record ? *row.record : none;
-  const auto told = [](bool there, const std::string& text) { return there ? text : std::string("-"); };
+  const auto told = [](bool there, const std::string& text) { return there ? text : std::string(kNotKnown); };
   const std::string age =
       row.record ? format("%.0f s", std::min(age_of(own.expires, report.taken), 9999.0)) : std::string("none");
   return format("%3u %-8s %-11s %6s %6s %-6s %6s %6s %6s %6s %6s\n", static_cast<unsigned>(row.member.stage.value),
-                row.name.c_str(), state_of(report, row).substr(0, 11).c_str(),
+                row.name.c_str(), state_cell(report, row).substr(0, 11).c_str(),
                 told(own.rate > 0, figure(own.rate)).c_str(),
-                told(row.record.has_value(), "v" + figure(static_cast<double>(own.version.value))).c_str(),
+                told(has_version(own), "v" + figure(static_cast<double>(own.version.value))).c_str(),
                 told(!own.device.empty(), printable(own.device, 32).substr(0, 6)).c_str(),
-                told(own.memory_bytes > 0, figure(static_cast<double>(own.memory_bytes))).c_str(),
+                told(own.memory_bytes > 0, gibibytes(own.memory_bytes)).c_str(),
                 told(own.rtt_ms > 0, figure(std::max(1.0, own.rtt_ms))).c_str(),
                 told(own.sent_rate > 0, figure(own.sent_rate)).c_str(),
                 told(own.got_rate > 0, figure(own.got_rate)).c_str(), age.c_str());
@@ -224,19 +245,30 @@ Json seconds_json(const std::optional<WallTime>& time) {
   return time ? Json(std::chrono::floor<std::chrono::seconds>(time->time_since_epoch()).count()) : Json(nullptr);
 }
 
+// A record has 0 for a figure that is not there yet.
+template <class Number>
+Json unless_zero(Number value) {
+  return value > 0 ? Json(value) : Json(nullptr);
+}
+
+template <class Value>
+Json or_null(const std::optional<Value>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
 Json json_of_record(const RunReport& report, const PeerRecord& peer) {
   return {{"peer", hex_of(peer.peer)},
           {"incarnation", hex_of_word(peer.session.incarnation)},  // a text: many readers of JSON keep 53 bits
           {"addresses", peer.addresses},
-          {"rate", peer.rate},
+          {"rate", unless_zero(peer.rate)},
           {"queue_s", peer.queue_seconds},
-          {"version", peer.version.value},
+          {"version", has_version(peer) ? Json(peer.version.value) : Json(nullptr)},
           {"serving", peer.serving},
-          {"device", peer.device},
-          {"memory_bytes", peer.memory_bytes},
-          {"rtt_ms", peer.rtt_ms},
-          {"sent_bytes_s", peer.sent_rate},
-          {"received_bytes_s", peer.got_rate},
+          {"device", peer.device.empty() ? Json(nullptr) : Json(peer.device)},
+          {"memory_bytes", unless_zero(peer.memory_bytes)},
+          {"rtt_ms", unless_zero(peer.rtt_ms)},
+          {"sent_bytes_s", unless_zero(peer.sent_rate)},
+          {"received_bytes_s", unless_zero(peer.got_rate)},
           {"dht_falls", peer.falls},
           {"checkpoint", json_of_disk(report, peer.on_disk ? &*peer.on_disk : nullptr)},
           {"sequence", peer.sequence},
@@ -252,11 +284,11 @@ Json json_of_standing(const RunReport& report) {
           {"stage", standing.stage ? Json(standing.stage->value) : Json(nullptr)},
           {"stranded", standing.stranded},
           {"last_members", standing.last},
-          {"step", standing.step},
-          {"loss", standing.loss},
+          {"step", or_null(standing.step)},
+          {"loss", or_null(standing.loss)},
           {"tokens", standing.targets},
-          {"end_tokens", standing.end_targets},
-          {"rate", standing.rate},
+          {"end_tokens", unless_zero(standing.end_targets)},
+          {"rate", or_null(standing.rate)},
           {"dht_falls", standing.falls},
           {"list_whole", report.list_whole},
           {"sequence", standing.sequence},
@@ -268,15 +300,20 @@ Json json_of_stage(const RunReport& report, const StageReport& stage) {
   Json json = {{"stage", stage.stage.value},
                {"key", stage_key(report.run, stage.stage)},
                {"serving", stage.serving},
-               {"rate", stage.rate},
+               {"rate", or_null(stage.rate)},
                {"checkpoint", json_of_disk(report, newest_on_disk(stage))},
                {"peers", Json::array()},
                {"claims", Json::array()}};
-  for (const PeerRow& row : stage.peers)
+  for (const PeerRow& row : stage.peers) {
+    const MemberStanding state = state_of(report, row);
+    const bool gone = state == MemberStanding::kGone;
+    const Json seconds = quiet_seconds(report, row);
     json["peers"].push_back({{"name", row.name},
-                             {"state", state_of(report, row)},
-                             {"quiet_s", row.member.quiet_s},
+                             {"state", name_of(state)},
+                             {"quiet_s", gone ? Json(nullptr) : seconds},
+                             {"gone_s", gone ? seconds : Json(nullptr)},
                              {"record", row.record ? json_of_record(report, *row.record) : Json(nullptr)}});
+  }
   for (const PeerRecord& claim : stage.claims) json["claims"].push_back(json_of_record(report, claim));
   return json;
 }
@@ -295,7 +332,7 @@ std::string table_of(const RunReport& report) {
   out += weakest_text(report);
   if (report.standing) {
     out += format("%3s %-8s %-11s %6s %6s %-6s %6s %6s %6s %6s %6s\n", "ST", "PEER", "STATE", "TOK/S", "ANCHOR",
-                  "DEVICE", "MEM", "RTT ms", "UP/s", "DOWN/s", "RECORD");
+                  "DEVICE", "GiB", "RTT ms", "UP/s", "DOWN/s", "RECORD");
     for (const StageReport& stage : report.stages) {
       for (const PeerRow& row : stage.peers) out += row_of(report, row);
       if (stage.peers.empty()) out += format("%3u -        nobody\n", static_cast<unsigned>(stage.stage.value));
@@ -310,13 +347,16 @@ std::string table_of(const RunReport& report) {
   return out;
 }
 
-std::string json_of(const RunReport& report) {
-  Json json = {
-      {"schema", "shoal.inspect/2"}, {"run", hex_of(report.run)},
-      {"network", report.network},   {"key", run_key_name(report.run)},
-      {"ended", report.ended()},     {"silent_s", report.silent() ? Json(seconds_of(*report.silent())) : Json(nullptr)},
-      {"record", nullptr},           {"standing", report.standing ? json_of_standing(report) : Json(nullptr)},
-      {"stages", Json::array()}};
+std::string json_of(const RunReport& report, JsonLines lines) {
+  Json json = {{"schema", "shoal.inspect/3"},
+               {"run", hex_of(report.run)},
+               {"network", unless_zero(report.network)},
+               {"key", run_key_name(report.run)},
+               {"ended", report.ended()},
+               {"silent_s", report.silent() ? Json(seconds_of(*report.silent())) : Json(nullptr)},
+               {"record", nullptr},
+               {"standing", report.standing ? json_of_standing(report) : Json(nullptr)},
+               {"stages", Json::array()}};
   if (report.record) {
     const RunRecord& record = *report.record;
     json["record"] = {{"name", record.name},
@@ -329,7 +369,7 @@ std::string json_of(const RunReport& report) {
                       {"live", is_live(record.expires, report.taken)},
                       {"late", is_late(record.expires, report.taken)},
                       {"signature", "ok"},
-                      {"ended", record.ended ? Json(*record.ended) : Json(nullptr)}};
+                      {"ended", or_null(record.ended)}};
   }
   for (const StageReport& stage : report.stages) json["stages"].push_back(json_of_stage(report, stage));
   json["weakest_stage"] = report.weakest ? Json(report.weakest->value) : Json(nullptr);
@@ -340,7 +380,7 @@ std::string json_of(const RunReport& report) {
                      {"corrupt", counters.corrupt},
                      {"foreign", counters.foreign},
                      {"stale", counters.stale}};
-  return json.dump(2, ' ', false, Json::error_handler_t::replace);
+  return json.dump(lines == JsonLines::kOne ? -1 : 2, ' ', false, Json::error_handler_t::replace);
 }
 
 }  // namespace shoal

@@ -78,14 +78,16 @@ struct StandingRecord {
   std::vector<MemberRow> peers{};  // of this part
   std::uint32_t unnamed = 0;       // members that no part has room for. This and the rest: of part 0 alone
   RunState state = RunState::kWaiting;
-  std::optional<WallTime> since{};  // the state's
-  std::optional<StageId> stage{};   // parked: the first stage that has nobody, or nobody who reaches the next
-  bool stranded = false;            // parked: the latter
-  std::vector<std::string> last{};  // parked: short names of the last members of `stage`, at most kRecordLastMax
-  std::uint64_t step = 0, targets = 0, end_targets = 0;  // end_targets 0: no end is set
-  double loss = 0, rate = 0;   // nats a target of the last step; targets a second over the last seconds
-  std::uint32_t falls = 0;     // as in PeerRecord
-  std::uint64_t sequence = 0;  // that of all parts of one telling
+  std::optional<WallTime> since{};      // the state's
+  std::optional<StageId> stage{};       // parked: the first stage that has nobody, or nobody who reaches the next
+  bool stranded = false;                // parked: the latter
+  std::vector<std::string> last{};      // parked: short names of the last members of `stage`, at most kRecordLastMax
+  std::optional<std::uint64_t> step{};  // the last one; none: none was made in this life of the process
+  std::uint64_t targets = 0, end_targets = 0;  // end_targets 0: no end is set
+  std::optional<double> loss{};                // of that step, nats a target
+  std::optional<double> rate{};                // targets a second over the last seconds; none: nothing to measure yet
+  std::uint32_t falls = 0;                     // as in PeerRecord
+  std::uint64_t sequence = 0;                  // that of all parts of one telling
   WallTime expires{};
 };
 

@@ -249,11 +249,16 @@ Status read_state(const Json& body, StandingRecord& record) {
       record.last.push_back(name.get<std::string>());
     }
   }
-  SHOAL_ASSIGN(record.step, number(body, "step", UINT64_MAX));
+  SHOAL_ASSIGN(const std::uint64_t step, number(body, "step", UINT64_MAX));
+  if (step > 0) record.step = step;
   SHOAL_ASSIGN(record.targets, number(body, "done", UINT64_MAX));
   SHOAL_ASSIGN(record.end_targets, number(body, "of", UINT64_MAX));
-  SHOAL_TRY(real_if_there(body, "loss", kRecordRateMax, record.loss));
-  SHOAL_TRY(real_if_there(body, "rate", kRecordRateMax, record.rate));
+  if (body.contains("loss")) {
+    SHOAL_ASSIGN(record.loss, real(body, "loss", kRecordRateMax));
+  }
+  if (body.contains("rate")) {
+    SHOAL_ASSIGN(record.rate, real(body, "rate", kRecordRateMax));
+  }
   if (body.contains("unnamed")) {
     SHOAL_ASSIGN(const std::uint64_t count, number(body, "unnamed", UINT32_MAX));
     record.unnamed = static_cast<std::uint32_t>(count);

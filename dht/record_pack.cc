@@ -113,11 +113,11 @@ Json body_of(const StandingRecord& record) {
       body["last"] = std::vector<std::string>(
           record.last.begin(),
           record.last.begin() + static_cast<std::ptrdiff_t>(std::min(record.last.size(), kRecordLastMax)));
-    body["step"] = std::min(record.step, kCountMax);
+    body["step"] = std::min(record.step.value_or(0), kCountMax);
     body["done"] = std::min(record.targets, kCountMax);
     body["of"] = std::min(record.end_targets, kCountMax);
-    if (record.loss > 0) body["loss"] = rounded(std::min(record.loss, 1e6), 1e4);
-    if (record.rate > 0) body["rate"] = rounded(std::min(record.rate, kRecordRateMax), 10);
+    if (record.loss && std::isfinite(*record.loss)) body["loss"] = rounded(std::clamp(*record.loss, 0.0, 1e6), 1e4);
+    if (record.rate) body["rate"] = rounded(std::clamp(*record.rate, 0.0, kRecordRateMax), 10);
     if (record.falls > 0) body["falls"] = std::min(record.falls, kSmallCountMax);
     if (record.unnamed > 0) body["unnamed"] = std::min(record.unnamed, kSmallCountMax);
   }

@@ -144,7 +144,7 @@ class Swarm:
         words = [self.shoal, "launch"]
         words += [run, "--resume"] if resume else [self.config]
         words += ["--dir", run, "--events", os.path.join(self.events, "launch.jsonl"), "--line-every", "5"]
-        words += self.launch_options + ([] if self.dht else ["--no-dht"])
+        words += self.launch_options + (["--linger", "0"] if self.dht else ["--no-dht"])
         log = os.path.join(self.folder, "logs", f"launch-{self.launch_lives}")
         self.launch = self.start(0, words, log)
         output = Tail(log + ".out")

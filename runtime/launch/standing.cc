@@ -66,8 +66,8 @@ void Standing::on_progress(std::uint64_t targets, double loss, std::uint64_t ste
 }
 
 // The rate of at least kRatePeriod up to now, so that a run that stands still comes down to 0.
-double Standing::rate(TimePoint now) const {
-  if (samples_.size() < 2) return 0;
+std::optional<double> Standing::rate(TimePoint now) const {
+  if (samples_.size() < 2) return std::nullopt;
   const auto first = std::find_if(samples_.rbegin(), samples_.rend(),
                                   [&](const Sample& sample) { return now - sample.at >= kRatePeriod; });
   const Sample& base = first == samples_.rend() ? samples_.front() : *first;

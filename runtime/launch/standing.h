@@ -50,7 +50,7 @@ class Standing {
   };
   using Places = std::vector<std::tuple<std::uint64_t, StageId, MemberRow::Place, bool>>;
   void decide_state(WallTime wall);
-  double rate(TimePoint now) const;
+  std::optional<double> rate(TimePoint now) const;  // none: fewer than two samples
 
   Facts facts_;
   Places places_;
@@ -60,8 +60,8 @@ class Standing {
   bool stranded_ = false;
   std::deque<Gone> gone_;
   std::deque<Sample> samples_;  // the first one is the last that is older than kRatePeriod
-  double loss_ = 0;
-  std::uint64_t step_ = 0;
+  std::optional<double> loss_;
+  std::optional<std::uint64_t> step_;
 };
 
 }  // namespace shoal

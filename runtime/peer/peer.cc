@@ -367,7 +367,7 @@ Announcing::Facts Peer::facts() const {
           .queue_seconds = now.queue_ms / 1000.0,
           .serving = life_->stage && life_->stage->serving() && !leaving_.wanted() && !state_.is(PeerPhase::kOver),
           .device = options_.device,
-          .memory_bytes = stage_bytes(*spec_) + now.live * entry_bytes(*spec_, config_->data.sequences),
+          .memory_bytes = process_bytes(*config_, *spec_, credits_),  // as the line says
           .rtt = life_->transport->stats(authority()).rtt,
           .on_disk = checkpointing_.newest(spec_->stage),
           .sent = traffic.sent,

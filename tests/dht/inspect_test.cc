@@ -94,7 +94,7 @@ TEST_F(InspectTest, JsonSaysWhatTheRecordsSay) {
   announce_standing(standing({member(ann_, 0), member(ben_, 1, MemberRow::Place::kJoining)}));
   announce_run();
   const auto json = nlohmann::json::parse(json_of(report()));
-  EXPECT_EQ(json["schema"], "shoal.inspect/2");
+  EXPECT_EQ(json["schema"], "shoal.inspect/3");
   EXPECT_EQ(json["run"], hex_of(run_of(run_)));
   EXPECT_EQ(json["record"]["name"], "tide pool");
   EXPECT_EQ(json["record"]["signature"], "ok");
@@ -193,7 +193,7 @@ TEST_F(InspectTest, TheTableNamesWhatAPersonMustKnowInEightyColumns) {
                                  "6.10k",
                                  "v18",
                                  "cuda:0",
-                                 "17.2G",
+                                 " 16.0 ",
                                  "1.25M",
                                  "2.50M",
                                  "silent 6",

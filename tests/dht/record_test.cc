@@ -87,10 +87,10 @@ TEST_F(RecordTest, HowARunStandsComesBack) {
   EXPECT_TRUE(back.stranded);
   EXPECT_EQ(back.last, record.last);
   EXPECT_EQ(back.step, 12u);
-  EXPECT_DOUBLE_EQ(back.loss, 3.4561);
+  EXPECT_DOUBLE_EQ(back.loss.value_or(0), 3.4561);
   EXPECT_EQ(back.targets, 1'310'000u);
   EXPECT_EQ(back.end_targets, 5'000'000u);
-  EXPECT_DOUBLE_EQ(back.rate, 25100.5);
+  EXPECT_DOUBLE_EQ(back.rate.value_or(0), 25100.5);
   EXPECT_EQ(back.falls, 3u);
   EXPECT_EQ(back.unnamed, 0u);
   EXPECT_EQ(back.sequence, 77u);

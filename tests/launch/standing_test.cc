@@ -89,9 +89,9 @@ TEST_F(StandingTest, TheRateIsOfTheLastSecondsAndComesDownWhenNothingMoves) {
     standing.on_progress(static_cast<std::uint64_t>(1000 * i), 3.5, static_cast<std::uint64_t>(i), now);
     now += 1s;
   }
-  EXPECT_NEAR(standing.record(now).rate, 1000, 120);
+  EXPECT_NEAR(standing.record(now).rate.value_or(0), 1000, 120);
   EXPECT_EQ(standing.record(now).step, 20u);
-  EXPECT_DOUBLE_EQ(standing.record(now).loss, 3.5);
+  EXPECT_DOUBLE_EQ(standing.record(now).loss.value_or(0), 3.5);
   now += Standing::kRatePeriod;
   EXPECT_EQ(standing.record(now).rate, 0);
 }

@@ -1,5 +1,7 @@
 // What `shoal inspect` answers, and with which exit code.
 #include <csignal>
+#include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "runtime/config/ticket.h"
 #include "tests/live/processes.h"
@@ -55,7 +57,7 @@ TEST_F(LiveInspectTest, ARunThatHasEndedIsAnAnswerOfItsOwn) {
   const std::string node = "127.0.0.1:" + std::to_string(std::stoi(line.substr(line.find("port ") + 5)));
   const std::string run_file = swarm_.write_run({.stages = 1, .replicas = 1, .steps = 100'000, .executor = kPaced});
   swarm_.launch_as("launch", {run_file, "--dir", swarm_.path("run"), "--listen", "127.0.0.1:0", "--network", "77",
-                              "--bootstrap", node});
+                              "--bootstrap", node, "--linger", "0"});
   const std::vector<std::string> question = {hex_of(ticket().run), "--network", "77", "--bootstrap", node};
   swarm_.join_in_dht("a");
   ASSERT_TRUE(swarm_.wait_for_event("launch", {"\"event\":\"commit\""}, 10)) << swarm_.errors("launch");
@@ -69,6 +71,36 @@ TEST_F(LiveInspectTest, ARunThatHasEndedIsAnAnswerOfItsOwn) {
   ASSERT_EQ(swarm_.exit_code("launch"), 130) << swarm_.errors("launch");
   EXPECT_EQ(inspect(question), 3) << swarm_.errors("inspect");
   EXPECT_TRUE(shows("state: ended: stopped by Ctrl-C")) << swarm_.output("inspect");
+}
+
+// No other process keeps the DHT's records: the launching process stays for those who ask just then.
+TEST_F(LiveInspectTest, TheEndIsToldToWhoeverAsksWhenItCame) {
+  const std::string run_file = swarm_.write_run({.stages = 1, .replicas = 1, .steps = 3, .executor = kPaced});
+  swarm_.launch_as("launch", {run_file, "--dir", swarm_.path("run"), "--listen", "127.0.0.1:0", "--linger", "60"});
+  swarm_.join_in_dht("a");
+  ASSERT_EQ(swarm_.exit_code("a"), 0) << swarm_.errors("a");
+  ASSERT_TRUE(swarm_.wait_for_line(swarm_.path("launch.err"), {"is told of the end for 60 s more"}))
+      << swarm_.errors("launch");
+  EXPECT_EQ(inspect({swarm_.ticket()}), 3) << swarm_.errors("inspect");
+  EXPECT_TRUE(shows("state: ended: ")) << swarm_.output("inspect");
+  swarm_.process("launch").send_signal(SIGINT);
+  EXPECT_EQ(swarm_.exit_code("launch"), 0) << "the run had reached its end";
+}
+
+TEST_F(LiveInspectTest, WatchedAsJsonEachLineIsAnObjectAndThePeerSaysWhatItComputesOn) {
+  const std::string run_file = swarm_.write_run({.stages = 1, .replicas = 1, .steps = 100'000, .executor = kPaced});
+  swarm_.launch_as("launch", {run_file, "--dir", swarm_.path("run"), "--listen", "127.0.0.1:0", "--linger", "0"});
+  swarm_.join_in_dht("a");
+  ASSERT_TRUE(swarm_.wait_for_event("launch", {"\"event\":\"commit\""}, 10)) << swarm_.errors("launch");
+  swarm_.start("watch", {"--json", "inspect", "--watch", swarm_.ticket()});
+  ASSERT_TRUE(swarm_.wait_for_line(swarm_.path("watch.out"), {"\"device\":\"cpu\""})) << swarm_.output("watch");
+  swarm_.process("watch").send_signal(SIGINT);
+  EXPECT_EQ(swarm_.exit_code("watch"), 130);
+  std::istringstream lines(swarm_.output("watch"));
+  for (std::string line; std::getline(lines, line);) {
+    EXPECT_TRUE(nlohmann::json::accept(line)) << line;
+    EXPECT_NE(line.find("shoal.inspect/"), std::string::npos) << line;
+  }
 }
 
 }  // namespace

@@ -68,7 +68,7 @@ TEST_F(StandingSwarmTest, ARunThatIsParkedSaysWhereSinceWhenAndWhoWasLastThere) 
   EXPECT_FALSE(parked.standing->last.empty());
   EXPECT_EQ(parked.stages[1].serving, 0u);
   ASSERT_EQ(parked.stages[1].peers.size(), 2u);
-  for (const PeerRow& row : parked.stages[1].peers) EXPECT_EQ(state_of(parked, row).substr(0, 5), "gone ");
+  for (const PeerRow& row : parked.stages[1].peers) EXPECT_EQ(state_of(parked, row), MemberStanding::kGone);
   EXPECT_EQ(parked.standing->rate, 0);
   // Also after many records, and of the moment.
   swarm.run_for(180s);

@@ -1,0 +1,84 @@
+#include "cli/launch_arguments.h"
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+
+#include "cli/kept_run.h"
+#include "cli/outcome.h"
+#include "cli/program.h"
+#include "cli/saved_states.h"
+#include "common/os/file_storage.h"
+#include "dht/record.h"
+
+namespace shoal {
+namespace {
+constexpr std::size_t kListenBytesMax = 256;
+}
+
+void add_launch_options(CLI::App& command, LaunchArguments& arguments) {
+  command.add_option("run", arguments.run, "the run's file (`shoal init`, docs/RUN.md); with --resume its folder")
+      ->required()
+      ->type_name("RUN.toml");
+  command.add_option("--dir", arguments.folder, "folder of the run's key, logs and manifest (default: NAME.run)")
+      ->type_name("DIR");
+  command.add_option("--listen", arguments.listen, "where to listen, TCP and UDP (default: 0.0.0.0:0, any port)")
+      ->type_name("HOST:PORT");
+  command
+      .add_option("--advertise", arguments.advertise,
+                  "address that others dial, repeatable (default: all but loopback)")
+      ->type_name("HOST[:PORT]");
+  command.add_option("--save", arguments.save, "write the trained model here")->type_name("DIR");
+  command.add_option("--events", arguments.events, "append JSON lines here")->type_name("FILE");
+  command.add_flag("--resume", arguments.resume, "go on with the run that the folder holds");
+  command.add_option("--network", arguments.network, "id of the DHT network (default: from the run's key)");
+  command.add_flag("--no-dht", arguments.no_dht, "no directory: peers meet through this process alone");
+  command.add_option("--bootstrap", arguments.bootstrap, "a DHT node to join, repeatable")->type_name("HOST:PORT");
+  command
+      .add_option("--line-every", arguments.seconds_between_lines,
+                  "seconds between train lines; 0 = every step (default: 1)")
+      ->check(within(0.0, 86400.0));
+  command
+      .add_option("--linger", arguments.linger_s,
+                  "seconds to tell `shoal inspect` of the end before this process goes, at most 60 (default: 10)")
+      ->check(within(0.0, seconds_of(kRecordTtl)));
+}
+
+Result<RunConfig> load_run(LaunchArguments& arguments) {
+  if (arguments.resume && std::filesystem::is_directory(arguments.run)) {
+    arguments.folder = arguments.run;
+    arguments.run = arguments.folder + kRunFile;
+  }
+  SHOAL_ASSIGN(RunConfig config, load_config(arguments.run));
+  if (arguments.folder.empty()) arguments.folder = config.run.name + ".run";
+  if (!arguments.save.empty() && config.executor.kind != ExecutorKind::kTorch) return nothing_to_save();
+  SHOAL_ASSIGN(std::string text, canonical_text(config));
+  if (!arguments.resume) return config;
+  // Its log belongs to the manifest it was started with: go on with that and nothing else.
+  SHOAL_ASSIGN(const RunConfig kept, load_config(arguments.folder + kRunFile));
+  take_names(config, kept);
+  SHOAL_ASSIGN(text, canonical_text(config));
+  SHOAL_ASSIGN(const std::string kept_text, canonical_text(kept));
+  if (text != kept_text)
+    return make_error(ErrorCode::kInput, arguments.run + " differs from the run in " + arguments.folder +
+                                             ": resume with `shoal launch --resume " + arguments.folder +
+                                             "`, or start a new run in another --dir");
+  return config;
+}
+
+std::string listen_address(const LaunchArguments& arguments) {
+  if (!arguments.listen.empty()) return arguments.listen;
+  if (arguments.resume) {
+    if (const auto kept = read_file(arguments.folder + kListenFile, kListenBytesMax); kept.ok())
+      return {reinterpret_cast<const char*>(kept->data()), kept->size()};
+  }
+  return "0.0.0.0:0";
+}
+
+std::uint32_t network_of(const LaunchArguments& arguments, const RunId& run) {
+  if (arguments.network != 0) return arguments.network;
+  std::uint32_t network = 0;
+  for (int i = 0; i < 4; ++i) network = network << 8 | run.bytes[static_cast<std::size_t>(i)];
+  return network | 1;  // 0 would be the public network
+}
+
+}  // namespace shoal

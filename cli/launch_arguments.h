@@ -1,0 +1,41 @@
+#pragma once
+// What `shoal launch` was asked for: its options, the run's file, and the folder that keeps the run.
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "dht/inspect.h"
+#include "runtime/config/config.h"
+
+namespace CLI {
+class App;
+}
+
+namespace shoal {
+
+// In the run's folder.
+inline constexpr char kRunFile[] = "/run.toml", kListenFile[] = "/listen";
+
+struct LaunchArguments {
+  std::string run;  // RUN.toml; with --resume also the run's folder
+  std::string folder, listen, save, events, events_level;
+  std::vector<std::string> advertise, bootstrap;
+  std::uint32_t network = 0;
+  bool resume = false, no_dht = false;
+  double seconds_between_lines = 1;
+  // As long as `shoal inspect` may take whose questions begin when the run ends.
+  double linger_s = seconds_of(2 * kInspectPatience);
+};
+
+// `arguments` outlives the parsing.
+void add_launch_options(CLI::App& command, LaunchArguments& arguments);
+
+// Resolves the two ways to name a run, its file, or with --resume its folder, and names its folder. ERRORS:
+// load_config's; kInput (a resumed run with another file than it was begun with).
+Result<RunConfig> load_run(LaunchArguments& arguments);
+
+// Peers dial the ticket's address, so a resumed run listens where it did.
+std::string listen_address(const LaunchArguments& arguments);
+std::uint32_t network_of(const LaunchArguments& arguments, const RunId& run);
+
+}  // namespace shoal
