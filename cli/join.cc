@@ -223,7 +223,9 @@ class JoinProgram final : private Peer::Owner {
   }
 
   void print_line() {
-    show_status(line_.text(figures(peer_->report()), loop_.now(), status_columns()));
+    const PeerFigures now = figures(peer_->report());
+    const std::string text = line_.text(now, loop_.now(), status_columns());
+    if (line_.due(now, loop_.now()) || status_in_place()) show_status(text);
     if (const auto longest = peer_->take_longest_callback(); longest && longest->took >= kHeldTold)
       log_info("held for ", longest->took / 1ms, " ms by ",
                longest->name.empty() ? "a callback" : std::string(longest->name));

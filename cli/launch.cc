@@ -24,7 +24,9 @@
 #include "common/os/stop_signals.h"
 #include "common/os/thread_loop.h"
 #include "common/os/work_thread.h"
+#include "common/sparse_ticks.h"
 #include "common/status_line.h"
+#include "events/line_parts.h"
 #include "events/train_line.h"
 #include "runtime/config/home.h"
 #include "runtime/config/ticket.h"
@@ -230,9 +232,11 @@ class LaunchProgram final : private LaunchOwner {
     last_line_ = loop_.now();
     show_status(text_of(line, status_columns()));
   }
-  void on_parked_for(Duration time) override {  // elsewhere than on a terminal the notice says so
+  // The notice says why, once. Elsewhere than on a terminal each status is a line that stays.
+  void on_parked_for(Duration time) override {
     shown_.parked = time;
-    if (status_in_place() && shown_.step > 0) show_status(text_of(shown_, status_columns()));
+    if (!parked_ticks_.due(time) && !status_in_place()) return;
+    show_status(shown_.step > 0 ? text_of(shown_, status_columns()) : "waiting " + span_text(time));
   }
   void on_headway(const Headway& headway) override { show_headway(meter_, headway); }
   void on_notice(const std::string& line) override { log_info(line); }
@@ -311,6 +315,7 @@ class LaunchProgram final : private LaunchOwner {
   HeadwayMeter meter_;
   TimePoint started_{}, last_line_{};
   TrainLine shown_;  // the newest one; step 0: none yet
+  SparseTicks parked_ticks_;
   bool finished_ = false;
   bool lingers_ = false;  // the run is over and said to be
   RunSummary summary_;

@@ -135,24 +135,8 @@ void DemoSwarm::read_events(DemoPeer& peer) {
   }
 }
 
-// Losses are named one by one in launch's log and in the events; here they are counted.
 void DemoSwarm::pass_lines_on() {
-  std::size_t lost = 0;
-  const auto say_lost = [&] {
-    if (lost > 0)
-      options_.say(std::to_string(lost) + " contributions are lost with that session, each named in " +
-                   launch_lines_->path());
-    lost = 0;
-  };
-  for (const std::string& line : launch_lines_->new_lines()) {
-    if (line.find(" lost: microbatch ") != std::string::npos) {
-      ++lost;
-      continue;
-    }
-    say_lost();
-    options_.say(line);
-  }
-  say_lost();
+  for (const std::string& line : launch_lines_->new_lines()) options_.say(line);
 }
 
 Status DemoSwarm::poll() {

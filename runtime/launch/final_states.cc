@@ -1,5 +1,7 @@
 #include "runtime/launch/final_states.h"
 
+#include <utility>
+
 #include "common/log.h"
 #include "runtime/config/frames_allowed.h"
 #include "runtime/plan/split_limits.h"
@@ -105,6 +107,8 @@ void FinalStates::on_fetched(Bytes image) {
   fetch_next_later(Duration(0));
 }
 
-void FinalStates::on_waiting(const std::string& why) { env_.owner.on_notice("saving: " + why); }
+void FinalStates::on_waiting(const std::string& why) {
+  if (std::exchange(waiting_told_, why) != why) env_.owner.on_notice("saving: " + why);
+}
 
 }  // namespace shoal

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "authority/authority.h"
 #include "common/lifetime.h"
@@ -62,6 +63,7 @@ class FinalStates final : private FetcherHost {
   std::unique_ptr<StateFetcher> fetcher_;
   std::map<InboundFrames, Chunk> chunks_;  // their frames are on the way
   Fetched fetched_;
+  std::string waiting_told_;  // why, as it was said last
   Lifetime lifetime_;
 };
 

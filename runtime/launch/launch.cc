@@ -12,6 +12,7 @@ namespace shoal {
 namespace {
 constexpr Duration kTick = 200ms;
 constexpr Duration kBytesPeriod = 1s;
+constexpr Duration kParkedPause = 10s;  // between two lines that say why it stands still
 
 ByteView as_bytes(const std::string& text) { return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()}; }
 
@@ -151,15 +152,24 @@ void Launch::tick() {
   logs_->tend(*authority_, env_.loop, owner_, !end_->finishing());
   if (had_every_stage_ && trainer_->reached_end()) finish("all tokens are committed");
   end_->tick(now);
-  tell_parked(now);
+  for (const std::string& line : losses_.take(now)) owner_.on_notice(line);
+  tell_parked(now, stages);
 }
 
-void Launch::tell_parked(TimePoint now) {
+// Once, and again when it stands still for another reason; how long it has been so is the status's.
+void Launch::tell_parked(TimePoint now, std::vector<StageStatus> stages) {
   const std::string parked = parked_text();
-  if (parked.empty()) return parked_since_.reset();
+  if (parked.empty()) {
+    parked_told_.clear();
+    return parked_since_.reset();
+  }
   if (!parked_since_) parked_since_ = now;
-  if (now >= next_parked_) {
-    next_parked_ = now + 10s;
+  for (StageStatus& stage : stages) stage.back_in = {};
+  std::string still = shoal::parked_text(stages, authority_->members());
+  if (still.empty()) still = "the window is full";
+  if (still != parked_told_ && now >= next_parked_) {
+    next_parked_ = now + kParkedPause;
+    parked_told_ = std::move(still);
     owner_.on_notice(parked);
   }
   owner_.on_parked_for(now - *parked_since_);
@@ -184,6 +194,7 @@ void Launch::on_end_sent(const std::string& reason) { announcer_->tell_end(autho
 void Launch::on_over(std::optional<Error> error) {
   if (transport_) write_bytes();
   env_.loop.cancel(timer_);
+  for (const std::string& line : losses_.take_rest()) owner_.on_notice(line);
   if (announcer_ && !ended()) announcer_->withdraw();  // the word of the end stays there until it expires
   owner_.on_finished(summary(), std::move(error));
 }

@@ -21,6 +21,7 @@
 #include "runtime/launch/delay_watch.h"
 #include "runtime/launch/dial_back.h"
 #include "runtime/launch/launch_port.h"
+#include "runtime/launch/loss_lines.h"
 #include "runtime/launch/payments.h"
 #include "runtime/launch/run_end.h"
 #include "runtime/launch/run_logs.h"
@@ -106,7 +107,7 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   void on_dialled_back(const DialBack::Verdict& verdict);
   void tick();
   void write_bytes();
-  void tell_parked(TimePoint now);
+  void tell_parked(TimePoint now, std::vector<StageStatus> stages);
   void later(std::function<void()> task);
 
   LaunchOptions options_;
@@ -130,6 +131,8 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   TimerId timer_ = 0;
   TimePoint next_parked_{}, next_bytes_{};
   std::optional<TimePoint> parked_since_;
+  std::string parked_told_;  // without what counts down; empty: it goes on
+  LossLines losses_;
   std::uint64_t bytes_written_[2] = {0, 0};  // sent, received: what stands in events already
   DelayWatch delays_;
   CheckpointWatch checkpoints_;

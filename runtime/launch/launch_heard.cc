@@ -223,9 +223,7 @@ void Launch::on_parked(StageId stage, bool parked) {
                           : "no microbatch waits for a peer of " + name + " any more");
 }
 
-void Launch::on_lost(const CommitBook::Listing& listing) {
-  log_info("lost: microbatch ", listing.microbatch.serial, " at stage ", listing.stage, " (", listing.cause, ")");
-}
+void Launch::on_lost(const CommitBook::Listing& listing) { losses_.add(listing); }
 
 void Launch::on_misconduct(const Session& session, const std::string& what) {
   later([this, session, what] { authority_->on_misconduct(session, what); });

@@ -80,6 +80,14 @@ std::string PeerLine::text(const PeerFigures& f, TimePoint now, std::size_t colu
                 columns);
 }
 
+bool PeerLine::due(const PeerFigures& f, TimePoint now) {
+  const Moving moving{f.phase, f.stage, f.accepted, f.fetched_bytes};
+  const bool moved = told_ != moving;
+  told_ = moving;
+  if (moved) stands_since_ = now;
+  return ticks_.due(now - stands_since_) || moved;
+}
+
 std::string memory_text(std::uint64_t peak, std::uint64_t estimated) {
   std::string text = "memory: at most " + gibibyte_text(peak, 2) + " GiB of this process";
   if (estimated > 0) text += ", " + gibibyte_text(estimated, 2) + " GiB were estimated";

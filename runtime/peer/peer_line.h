@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <tuple>
 
+#include "common/sparse_ticks.h"
 #include "common/time.h"
 #include "events/recent_rate.h"
 #include "runtime/peer/peer_state.h"
@@ -38,8 +40,16 @@ class PeerLine {
   // those of the last 10 s, or of the last two microbatches where they are further apart. While a state comes:
   // "fetching 2 312M/1.10G 28%  72.0MB/s  0:11 left". Else state, stage and reason.
   std::string text(const PeerFigures& figures, TimePoint now, std::size_t columns);
+  // Whether a log, which keeps every line, should have this one: while anything moves, always; of a peer that waits
+  // ever more rarely (SparseTicks).
+  bool due(const PeerFigures& figures, TimePoint now);
 
  private:
+  // What moves: state, stage, microbatches, and bytes of a state.
+  using Moving = std::tuple<PeerPhase, std::optional<std::uint16_t>, std::uint64_t, std::uint64_t>;
+  std::optional<Moving> told_;
+  TimePoint stands_since_{};
+  SparseTicks ticks_;
   RecentRate work_{kWindow}, run_{kWindow}, up_{kWindow}, down_{kWindow}, fetched_{kWindow};
 };
 

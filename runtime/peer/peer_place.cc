@@ -103,7 +103,7 @@ void Peer::on_unreachable(const std::string& reason) {
 }
 
 void Peer::on_later(const std::string& reason) {
-  const auto line = reachability_.told_to_wait(env_.loop.now(), reason);
+  const auto line = reachability_.told_to_wait(reason);
   state_.because(reason);
   if (line) owner_.on_warning(*line);
 }

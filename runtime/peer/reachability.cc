@@ -1,5 +1,7 @@
 #include "runtime/peer/reachability.h"
 
+#include <utility>
+
 namespace shoal {
 
 namespace {
@@ -11,24 +13,23 @@ constexpr const char* kHint =
 
 void Reachability::admitted() {
   ever_admitted_ = true;
+  wait_told_ = false;
   undialled_since_.reset();
 }
 
 std::optional<std::string> Reachability::undialled(TimePoint now, const std::string& what) {
   std::string why = what;
-  const bool told = undialled_since_ && why == why_ && now - told_at_ < kToldPeriod;
+  const bool told = undialled_since_ && why == why_;
   if (!undialled_since_) undialled_since_ = now;
   why_ = std::move(why);
   if (told) return std::nullopt;
-  told_at_ = now;
   return why_ + "; not admitted, asking again. " + kHint;
 }
 
 // What it says counts down, so it is another text each time.
-std::optional<std::string> Reachability::told_to_wait(TimePoint now, const std::string& what) {
+std::optional<std::string> Reachability::told_to_wait(const std::string& what) {
   undialled_since_.reset();
-  if (wait_told_at_ && now - *wait_told_at_ < kToldPeriod) return std::nullopt;
-  wait_told_at_ = now;
+  if (std::exchange(wait_told_, true)) return std::nullopt;
   return what + "; not admitted yet, asking again";
 }
 

@@ -13,8 +13,6 @@ namespace shoal {
 
 class Reachability {
  public:
-  static constexpr Duration kToldPeriod = 30s;  // between two lines that say the same
-
   struct Patience {
     Duration first{};      // of one that was never admitted
     Duration returning{};  // of one that was: it may hold a stage's state from an earlier session
@@ -25,10 +23,10 @@ class Reachability {
   bool ever_admitted() const { return ever_admitted_; }
   // The link is gone, and with it what was found over it.
   void link_down() { undialled_since_.reset(); }
-  // We are not admitted for now: `what` says why. The line for people, unless the same was told lately.
+  // We are not admitted for now: `what` says why. The line for people, unless the same was told; the status says it on.
   std::optional<std::string> undialled(TimePoint now, const std::string& what);
   // We are dialled, and not admitted yet for another reason: no patience is used up. The line for people, as above.
-  std::optional<std::string> told_to_wait(TimePoint now, const std::string& what);
+  std::optional<std::string> told_to_wait(const std::string& what);
   // Why we are not admitted; empty before the first answer of that kind.
   const std::string& why() const { return why_; }
   // ERRORS: kUnreachable (nobody could dial us for too long).
@@ -38,8 +36,7 @@ class Reachability {
   const Patience patience_;
   bool ever_admitted_ = false;
   std::optional<TimePoint> undialled_since_;
-  TimePoint told_at_{};
-  std::optional<TimePoint> wait_told_at_;
+  bool wait_told_ = false;
   std::string why_;
 };
 

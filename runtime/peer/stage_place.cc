@@ -1,6 +1,7 @@
 #include "runtime/peer/stage_place.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "common/log.h"
 #include "runtime/config/frames_allowed.h"
@@ -240,7 +241,7 @@ void StagePlace::on_making() {
 
 void StagePlace::on_waiting(const std::string& why) {
   env_.state.because(why);
-  owner_.on_notice("waiting for state: " + why);
+  if (std::exchange(waiting_told_, why) != why) owner_.on_notice("waiting for state: " + why);
 }
 
 void StagePlace::on_fetched(Bytes image) {

@@ -151,6 +151,7 @@ class StagePlace final : private StagePeerOwner, private DonorHost, private Fetc
   RuleId rule_{};                                // whose roles belong to the anchor now
   std::uint64_t fetched_ = 0, fetch_total_ = 0;  // bytes
   TimePoint next_step_beat_{};
+  std::string waiting_told_;  // why its state is not here, as it was said last
 };
 
 }  // namespace shoal

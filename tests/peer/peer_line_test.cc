@@ -113,6 +113,20 @@ TEST(PeerLineTest, FitsItsColumnsAtExtremeFigures) {
   }
 }
 
+// Every look is a line of a log.
+TEST(PeerLineTest, ALogHasFewLinesOfAPeerThatWaits) {
+  PeerLine line;
+  PeerFigures figures{.phase = PeerPhase::kFetching, .reason = "nobody serves the stage", .stage = std::uint16_t{1}};
+  int lines = 0;
+  for (int second = 0; second < 3600; second += 5) lines += line.due(figures, kStart + std::chrono::seconds(second));
+  EXPECT_EQ(lines, 10) << "the first, and when the time has doubled";
+  for (int second = 3600; second < 3700; second += 5) {
+    figures.fetched_bytes += 1 << 20;
+    lines += line.due(figures, kStart + std::chrono::seconds(second));
+  }
+  EXPECT_EQ(lines, 30) << "what moves is told each time";
+}
+
 TEST(MemoryTextTest, SetsThePeakBesideTheEstimate) {
   EXPECT_EQ(memory_text(std::uint64_t{1659} << 20, std::uint64_t{1751} << 20),
             "memory: at most 1.62 GiB of this process, 1.71 GiB were estimated");

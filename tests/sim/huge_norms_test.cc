@@ -67,8 +67,8 @@ TEST_P(HugeNormsTest, AreRefusedByNameAndTheirSenderRests) {
 
 INSTANTIATE_TEST_SUITE_P(Stages, HugeNormsTest, testing::Values(0, 1));
 
-// Gradients of the last stage go on as a millionth of what they are, and stage 0 makes them whole again: as right as any,
-// and of another size.
+// Gradients of the last stage go on as a millionth of what they are, and stage 0 makes them whole again: as right as
+// any, and of another size.
 constexpr float kTiny = 0x1p-20f;
 
 class Belittler final : public IntegerExecutor {

@@ -47,7 +47,9 @@ TEST_F(ParkedTest, WhenTheOnlyHolderOfAStageIsFrozenTheRunWaitsForItAndGoesOn) {
   EXPECT_NE(parked.find("no known copy of it is left"), std::string::npos) << parked;
   EXPECT_NE(parked.find("brings it back when it reaches this process again"), std::string::npos) << parked;
   EXPECT_EQ(parked.find("stage 0"), std::string::npos) << parked;
-  EXPECT_GE(told(swarm, "stage 1 has no serving peer"), 10u) << "said again and again";
+  EXPECT_EQ(told(swarm, "parked: stage 1 has no serving peer"), 1u)
+      << "once, however long it lasts: " << ::testing::PrintToString(swarm.notices());
+  EXPECT_LE(told(swarm, "lost: "), 1u) << "one line for all that went with the session";
   EXPECT_EQ(swarm.launch()->book().committed(), committed);
   EXPECT_EQ(swarm.launch()->book().open(), open) << "nothing piles up";
   EXPECT_LE(open, in_flight_of(one_peer_a_stage().config));
@@ -59,6 +61,39 @@ TEST_F(ParkedTest, WhenTheOnlyHolderOfAStageIsFrozenTheRunWaitsForItAndGoesOn) {
   ASSERT_TRUE(swarm.run_to_end(600s));
   EXPECT_EQ(swarm.summary().committed, kMicrobatches);
   EXPECT_EQ(check_end(swarm), std::vector<std::string>{});
+}
+
+// A line a session, however many of its microbatches are lost; each of them is an event.
+TEST_F(ParkedTest, WhatIsLostWithASessionIsOneLine) {
+  SwarmOptions options = one_peer_a_stage();
+  options.keep_events = true;
+  Swarm swarm(std::move(options));
+  swarm.run_for(8s);
+  ASSERT_EQ(swarm.peers()[1]->peer->report().stage, StageId(1));
+  swarm.kill_peer(1);
+  swarm.run_for(60s);
+  const auto lost = std::count_if(swarm.events().begin(), swarm.events().end(),
+                                  [](const SimEvent& event) { return event.event == EventKind::kLost; });
+  ASSERT_GT(lost, 3);
+  EXPECT_EQ(told(swarm, "lost: " + std::to_string(lost) + " microbatches of session"), 1u);
+  EXPECT_EQ(told(swarm, "lost: "), 1u);
+}
+
+// One that comes to a stage whose state nobody holds.
+TEST_F(ParkedTest, AJoinerThatWaitsForAStateSaysSoOnce) {
+  Swarm swarm(one_peer_a_stage());
+  swarm.run_for(8s);
+  swarm.kill_peer(1);
+  swarm.run_for(30s);
+  const std::size_t joiner = swarm.peers().size();
+  swarm.add_peer();
+  swarm.run_for(300s);
+  const auto& lines = swarm.peers()[joiner]->notices;
+  const auto waits = std::count_if(lines.begin(), lines.end(), [](const std::string& line) {
+    return line.find("waiting for state: ") != std::string::npos;
+  });
+  EXPECT_EQ(waits, 1);
+  EXPECT_LE(lines.size(), 4u) << ::testing::PrintToString(lines);
 }
 
 // Before any round a stage's state is its seed: whoever comes may begin it.

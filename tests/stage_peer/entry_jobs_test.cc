@@ -83,7 +83,8 @@ class EntryJobsTest : public testing::Test, private Links, private StagePeerOwne
   void list(std::uint64_t epoch, std::vector<Member> above) {
     MemberList list;
     list.epoch = Epoch(epoch);
-    for (const auto& [stage, tags] : {std::pair{0, std::move(above)}, std::pair{2, std::vector{naming::member(kBelow)}}}) {
+    for (const auto& [stage, tags] :
+         {std::pair{0, std::move(above)}, std::pair{2, std::vector{naming::member(kBelow)}}}) {
       StageMembers& members = list.stages.emplace_back();
       members.stage = StageId(static_cast<std::uint16_t>(stage));
       members.members = tags;
@@ -220,8 +221,7 @@ TEST_F(EntryJobsTest, TheLastPeerOfAStageDoesNotRest) {
   Member joining = naming::member(kBeside);
   joining.serving = false;
   list(2, {naming::member(kAbove), joining});
-  for (std::uint64_t serial = 1; serial <= 5; ++serial)
-    forward(serial, raw(filled(2e6f), TensorRole::kActivation));
+  for (std::uint64_t serial = 1; serial <= 5; ++serial) forward(serial, raw(filled(2e6f), TensorRole::kActivation));
   EXPECT_FALSE(jobs.rests(naming::session(kAbove)));
   EXPECT_EQ(events.of[EventKind::kRefused], 5);
   list(3, {naming::member(kAbove), naming::member(kBeside)});

@@ -1,5 +1,6 @@
 #include "tests/swarm/real_swarm.h"
 
+#include "common/log.h"
 #include "common/os/work_thread.h"
 #include "stages/torch_executor.h"
 #include "transport/zmq/zmq_wire.h"
@@ -95,7 +96,7 @@ class RealSwarm::LaunchOwner final : public shoal::LaunchOwner {
     const std::lock_guard lock(swarm_.mutex_);
     swarm_.lines_.push_back(line);
   }
-  void on_notice(const std::string&) override {}
+  void on_notice(const std::string& line) override { log_info(line); }
   void on_states(std::map<std::uint16_t, Bytes>, std::function<void(Status)> saved) override { saved({}); }
   void on_finished(const RunSummary& summary, std::optional<Error> error) override {
     const std::lock_guard lock(swarm_.mutex_);
