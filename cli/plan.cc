@@ -7,6 +7,7 @@
 #include "cli/program.h"
 #include "common/log.h"
 #include "runtime/config/derived_options.h"
+#include "runtime/plan/codec_price.h"
 #include "runtime/plan/flight_plan.h"
 
 namespace shoal {
@@ -61,8 +62,17 @@ void print_json(const RunConfig& config, const FlightPlan& plan) {
                                 {"auto", plan.automatic},
                                 {"reason", plan.reason},
                                 {"warning", nullptr},
+                                {"codec_warning", nullptr},
+                                {"fillings", nlohmann::json::array()},
                                 {"rows", nlohmann::json::array()}};
   if (plan.warning) out["warning"] = *plan.warning;
+  if (const auto warning = codec_warning(config)) out["codec_warning"] = *warning;
+  for (const PipeFilling& filling : plan.fillings)
+    out["fillings"].push_back({{"lines", filling.lines},
+                               {"in_flight", filling.in_flight},
+                               {"pipe_use", filling.pipe_use},
+                               {"price", filling.price},
+                               {"steps", filling.steps > 0 ? nlohmann::json(filling.steps) : nlohmann::json(nullptr)}});
   for (const FlightRow& row : plan.rows) {
     nlohmann::ordered_json one = {{"in_flight", row.in_flight}, {"of_step", row.of_window},     {"delays", row.delays},
                                   {"delay", row.delay},         {"look_ahead", row.look_ahead}, {"ramp", nullptr},
@@ -82,6 +92,7 @@ int run(const std::string& path, bool json) {
   } else {
     print_plan(*config, plan);
     if (plan.warning) log_warning(*plan.warning);
+    if (const auto warning = codec_warning(*config)) log_warning(*warning);
     if (const auto warning = few_steps_warning(*config)) log_warning(*warning);
   }
   return kExitOk;

@@ -4,6 +4,7 @@
 #include "common/trainer_id.h"
 #include "runtime/config/derived_options.h"
 #include "runtime/launch/parked_text.h"
+#include "runtime/plan/codec_price.h"
 #include "runtime/plan/flight_plan.h"
 #include "runtime/plan/split_limits.h"
 
@@ -103,6 +104,7 @@ void Launch::begin() {
   if (book().ended()) return end_->begin(*trainer_, *transport_);
   for (const std::string& warning : split_warnings(options_.config)) owner_.on_warning(warning);
   if (const auto warning = price_warning(options_.config)) owner_.on_warning(*warning);
+  if (const auto warning = codec_warning(options_.config)) owner_.on_warning(*warning);
   if (const auto notice = pipe_notice(options_.config)) owner_.on_notice(*notice);
   if (const auto warning = few_steps_warning(options_.config)) owner_.on_warning(*warning);
   logs_->begin_life(session_, env_.samples);
