@@ -42,6 +42,11 @@ void print_plan(const RunConfig& config, const FlightPlan& plan) {
                           .c_str()
                     : ("in_flight = \"auto\" takes " + std::to_string(plan.automatic)).c_str(),
               plan.reason.c_str());
+  if (!plan.fillings.empty()) std::printf("To keep more under way, one of these in RUN.toml:\n");
+  for (const PipeFilling& filling : plan.fillings)
+    for (const std::string& line : filling.lines)
+      std::printf("  %-36s # %s\n", line.c_str(),
+                  &line == &filling.lines.front() ? text_of(filling).c_str() : "with the line above");
   std::printf(
       "Expected, not measured. Late: inner steps. Loss: validation, over that without delay after the same tokens.\n"
       "Time: to the same loss; 1 is a full pipe whose gradients are never late.\n");

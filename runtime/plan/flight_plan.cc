@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <set>
 
+#include "runtime/config/derived_options.h"
+
 namespace shoal {
 namespace {
 
@@ -147,6 +149,66 @@ std::string reason_of(const RunConfig& c, std::uint64_t automatic) {
   return std::to_string(automatic) + " " + cost + ", and more would take longer to the same loss";
 }
 
+// With steps of all replicas of at least `window` microbatches; `lines` gets what that changes in RUN.toml.
+RunConfig with_window(const RunConfig& c, std::uint64_t window, std::vector<std::string>& lines) {
+  RunConfig larger = c;
+  SyncSection& sync = larger.sync;
+  const bool global = traits_of(c.sync.rule).every_step;
+  if (!global && window_of_own(c) < window) {
+    sync.inner_batch =
+        (window + replicas(c) - 1) / replicas(c) * std::max<std::uint64_t>(1, c.targets_per_microbatch());
+    lines.push_back("[sync] inner_batch = " + std::to_string(sync.inner_batch));
+  }
+  if ((global || sync.warm_steps > 0) && sync.microbatches_per_step < window) {
+    sync.microbatches_per_step = window;
+    lines.push_back("[sync] microbatches_per_step = " + std::to_string(window));
+  }
+  return larger;
+}
+
+bool is_legal(const RunConfig& c) {
+  return c.sync.microbatches_per_step <= kStepMicrobatchesMax && real(c.sync.inner_batch) <= kInnerBatchMax &&
+         check_config(c, "").ok();
+}
+
+PipeFilling filling_of(const RunConfig& c, std::vector<std::string> lines) {
+  const std::uint64_t n = in_flight_of(c);
+  return {.lines = std::move(lines),
+          .in_flight = n,
+          .pipe_use = 1 / slowness(c, n),
+          .price = part_of_loss(price_of(c, n)),
+          .steps = inner_steps_of_run(c)};
+}
+
+// The smallest steps with which "auto" fills the pipe, or the largest that there may be.
+std::optional<PipeFilling> larger_steps(const RunConfig& c) {
+  const auto with = [&](std::uint64_t window) {
+    std::vector<std::string> lines;
+    const RunConfig larger = with_window(c, window, lines);
+    return std::pair(larger, lines);
+  };
+  const auto fills = [&](std::uint64_t window) {
+    const RunConfig larger = with(window).first;
+    return in_flight_of(larger) >= fill_of(larger);
+  };
+  const auto legal = [&](std::uint64_t window) { return is_legal(with(window).first); };
+  std::uint64_t low = window_of(c), high = low;  // low is legal and does not fill
+  while (legal(2 * high) && !fills(high)) {
+    low = high;
+    high *= 2;
+  }
+  while (high - low > replicas(c)) {
+    const std::uint64_t middle = low + ((high - low) / 2 + replicas(c) - 1) / replicas(c) * replicas(c);
+    if (middle >= high) break;
+    (fills(middle) ? high : low) = middle;
+  }
+  if (high == window_of(c)) return std::nullopt;
+  auto [larger, lines] = with(high);
+  PipeFilling filling = filling_of(larger, std::move(lines));
+  if (filling.pipe_use <= 1 / slowness(c, in_flight_of(c))) return std::nullopt;
+  return filling;
+}
+
 struct Repair {
   std::string key;
   RunConfig config;
@@ -222,7 +284,8 @@ FlightPlan plan_flight(const RunConfig& config) {
                   .automatic = in_flight_of(automatic),
                   .reason = {},
                   .rows = {},
-                  .warning = price_warning(config)};
+                  .warning = price_warning(config),
+                  .fillings = pipe_fillings(config)};
   plan.reason = reason_of(automatic, plan.automatic);
   std::set<std::uint64_t> numbers{plan.in_flight, plan.automatic};
   for (std::uint64_t n = 1; n <= std::min(2 * plan.fill, kInFlightMax); n *= 2) numbers.insert(n);
@@ -230,13 +293,39 @@ FlightPlan plan_flight(const RunConfig& config) {
   return plan;
 }
 
+std::vector<PipeFilling> pipe_fillings(const RunConfig& c) {
+  if (c.pipeline.in_flight.given || in_flight_of(c) >= fill_of(c)) return {};
+  std::vector<PipeFilling> fillings;
+  if (auto filling = larger_steps(c)) fillings.push_back(*std::move(filling));
+  RunConfig more = c;
+  more.pipeline.in_flight = static_cast<std::uint32_t>(std::min(fill_of(c), kInFlightMax));
+  if (check_config(more, "").ok())
+    fillings.push_back(filling_of(more, {"[pipeline] in_flight = " + std::to_string(*more.pipeline.in_flight.given)}));
+  return fillings;
+}
+
+std::string text_of(const PipeFilling& filling) {
+  std::string text = "pipe " + std::to_string(std::lround(100 * filling.pipe_use)) + " %, loss + " +
+                     percent(std::log1p(filling.price));
+  if (filling.steps > 0) text += ", " + std::to_string(filling.steps) + " steps";
+  if (filling.steps > 0 && filling.steps < kInnerStepsWanted)
+    text += ": fewer than " + std::to_string(kInnerStepsWanted) + " learn visibly less";
+  return text;
+}
+
 std::optional<std::string> pipe_notice(const RunConfig& c) {
-  if (c.pipeline.in_flight.given) return std::nullopt;
+  const std::vector<PipeFilling> fillings = pipe_fillings(c);
+  if (c.pipeline.in_flight.given || in_flight_of(c) >= fill_of(c)) return std::nullopt;
   const std::uint64_t n = in_flight_of(c);
-  if (n >= fill_of(c)) return std::nullopt;
-  return "in_flight = \"auto\" leaves the pipe at about " + std::to_string(std::lround(100 / slowness(c, n))) +
-         " % of its use: " + reason_of(c, n) + ". `shoal plan RUN.toml` shows the choice; a larger " + window_key(c) +
-         " keeps more under way";
+  std::string text = "in_flight = \"auto\" leaves the pipe at about " +
+                     std::to_string(std::lround(100 / slowness(c, n))) + " % of its use: " + reason_of(c, n);
+  std::string ways;
+  for (const PipeFilling& filling : fillings) {
+    ways += ways.empty() ? ". HINT: in RUN.toml " : ", or ";
+    for (const std::string& line : filling.lines) ways += (&line == &filling.lines.front() ? "" : " and ") + line;
+    ways += " (" + text_of(filling) + ")";
+  }
+  return text + ways + "; `shoal plan RUN.toml` shows the choice";
 }
 
 std::optional<std::string> price_warning(const RunConfig& c) {

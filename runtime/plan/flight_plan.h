@@ -41,6 +41,14 @@ struct FlightRow {
   double time = 0;                   // to a loss
 };
 
+// One way to keep the pipe full, or fuller, where "auto" takes less: what to write into RUN.toml, and what comes of it.
+struct PipeFilling {
+  std::vector<std::string> lines;  // "[sync] inner_batch = 4096"
+  std::uint64_t in_flight = 0;
+  double pipe_use = 0, price = 0;  // as in FlightRow
+  std::uint64_t steps = 0;         // inner steps of the run then; 0: no end is set
+};
+
 struct FlightPlan {
   std::uint64_t window = 0;     // a
   std::uint64_t fill = 0;       // 2 * S * R
@@ -49,6 +57,7 @@ struct FlightPlan {
   std::string reason;           // why, a sentence without its full stop
   std::vector<FlightRow> rows;  // of 1, 2, 4, ... up to twice `fill`, `in_flight` and `automatic`
   std::optional<std::string> warning;
+  std::vector<PipeFilling> fillings{};  // none: it is full, or the number is given
 };
 
 // REQUIRES, here and below: a checked configuration (parse_config), n > 0.
@@ -57,8 +66,13 @@ FlightPlan plan_flight(const RunConfig& config);
 // What is said of a run that is expected to cost more than kPriceWarned: how much, and which key repairs it.
 std::optional<std::string> price_warning(const RunConfig& config);
 
-// Where "auto" takes less than fills the pipe: why, what that leaves, and what keeps more under way.
+// Where "auto" takes less than fills the pipe. Larger steps: the smallest with which "auto" fills it, or the largest
+// that a run may have. More in flight: all that fills it, whatever that costs.
+std::vector<PipeFilling> pipe_fillings(const RunConfig& config);
+// The same for people: why, what share of the pipe that leaves, and each line with the share that it would bring.
 std::optional<std::string> pipe_notice(const RunConfig& config);
+// "pipe 87 %, loss + 2.1 %, 320 steps".
+std::string text_of(const PipeFilling& filling);
 
 // Microbatches under way at most, whatever the ramp says: as given, or what "auto" takes.
 std::uint64_t in_flight_of(const RunConfig& config);

@@ -156,18 +156,88 @@ TEST(FlightPlanTest, TellsWhereAutoTakesLessThanFillsThePipe) {
   const auto notice = pipe_notice(config);
   ASSERT_TRUE(notice);
   const std::string use = std::to_string(std::lround(100 * row_of(plan, plan.automatic).pipe_use));
-  EXPECT_THAT(*notice, AllOf(HasSubstr(plan.reason), HasSubstr("at about " + use + " % of its use"),
-                             HasSubstr("`shoal plan RUN.toml` shows the choice; a larger [sync] inner_batch keeps")));
+  EXPECT_THAT(*notice,
+              AllOf(HasSubstr(plan.reason), HasSubstr("at about " + use + " % of its use"),
+                    HasSubstr("HINT: in RUN.toml [sync] inner_batch = "), HasSubstr("[pipeline] in_flight = 16 ("),
+                    HasSubstr("`shoal plan RUN.toml` shows the choice")));
+  config = config_of(16, 1, 4);
   config.sync.rule = RuleId::kAllreduce;
-  config.sync.microbatches_per_step = 4;
-  config.pipeline.stages = 16;
   const auto of_steps = pipe_notice(config);
   ASSERT_TRUE(of_steps);
-  EXPECT_THAT(*of_steps, HasSubstr("a larger [sync] microbatches_per_step"));
+  EXPECT_THAT(*of_steps, HasSubstr("in RUN.toml [sync] microbatches_per_step = "));
   config = config_of(8, 1, 4);
   config.pipeline.in_flight = 1;
   EXPECT_EQ(pipe_notice(config), std::nullopt) << "somebody wants it so";
   EXPECT_EQ(pipe_notice(config_of(4, 2, 32)), std::nullopt) << "it is full";
+}
+
+// What the first line of a filling sets.
+std::uint64_t number_of(const std::string& line, const std::string& key) {
+  EXPECT_TRUE(line.starts_with(key + " = ")) << line;
+  return std::stoull(line.substr(key.size() + 3));
+}
+
+TEST(FlightPlanTest, TheLinesToPasteFillThePipeAndNoSmallerStepDoes) {
+  const RunConfig config = config_of(8, 2, 2);
+  const FlightPlan plan = plan_flight(config);
+  ASSERT_LT(plan.automatic, plan.fill);
+  ASSERT_EQ(plan.fillings.size(), 2u);
+  const PipeFilling &steps = plan.fillings[0], &more = plan.fillings[1];
+  ASSERT_EQ(steps.lines.size(), 1u);
+  RunConfig pasted = config;
+  pasted.sync.inner_batch = number_of(steps.lines[0], "[sync] inner_batch");
+  EXPECT_EQ(in_flight_of(pasted), plan.fill);
+  EXPECT_EQ(steps.in_flight, plan.fill);
+  const FlightRow then = row_of(plan_flight(pasted), plan.fill);
+  EXPECT_EQ(steps.pipe_use, then.pipe_use);
+  EXPECT_GT(steps.pipe_use, row_of(plan, plan.automatic).pipe_use);
+  EXPECT_EQ(steps.price, then.price);
+  EXPECT_LE(steps.price, kPriceBorne);
+  EXPECT_EQ(steps.steps, config.end.tokens / (2 * pasted.sync.inner_batch));
+  pasted.sync.inner_batch -= kTargets;
+  EXPECT_LT(in_flight_of(pasted), plan.fill) << "the smallest";
+  EXPECT_TRUE(plan_flight(pasted).fillings.size() > 0);
+
+  pasted = config;
+  ASSERT_EQ(more.lines.size(), 1u);
+  pasted.pipeline.in_flight = static_cast<std::uint32_t>(number_of(more.lines[0], "[pipeline] in_flight"));
+  EXPECT_EQ(*pasted.pipeline.in_flight.given, plan.fill);
+  const FlightRow full = row_of(plan_flight(pasted), plan.fill);
+  EXPECT_EQ(more.pipe_use, full.pipe_use);
+  EXPECT_EQ(more.price, full.price);
+  EXPECT_GT(more.price, steps.price) << "gradients come later";
+  EXPECT_TRUE(plan_flight(pasted).fillings.empty()) << "somebody wants it so";
+}
+
+TEST(FlightPlanTest, GlobalStepsAreMadeLargerByTheirOwnKeyAndWarmOnesWithTheOthers) {
+  RunConfig config = config_of(8, 1, 2);
+  config.sync.rule = RuleId::kAllreduce;
+  config.sync.warm_steps = 0;
+  const auto of_steps = pipe_fillings(config);
+  ASSERT_FALSE(of_steps.empty());
+  ASSERT_EQ(of_steps[0].lines.size(), 1u);
+  RunConfig pasted = config;
+  pasted.sync.microbatches_per_step = number_of(of_steps[0].lines[0], "[sync] microbatches_per_step");
+  EXPECT_EQ(in_flight_of(pasted), plan_flight(config).fill);
+
+  config = config_of(8, 1, 2);
+  config.sync.warm_steps = 10;
+  config.sync.microbatches_per_step = 3;
+  const auto of_both = pipe_fillings(config);
+  ASSERT_FALSE(of_both.empty());
+  ASSERT_EQ(of_both[0].lines.size(), 2u) << "the smaller of both kinds of step decides";
+  pasted = config;
+  pasted.sync.inner_batch = number_of(of_both[0].lines[0], "[sync] inner_batch");
+  pasted.sync.microbatches_per_step = number_of(of_both[0].lines[1], "[sync] microbatches_per_step");
+  EXPECT_EQ(in_flight_of(pasted), plan_flight(config).fill);
+}
+
+TEST(FlightPlanTest, AFullPipeHasNothingToPasteAndFewStepsAreNamed) {
+  EXPECT_TRUE(pipe_fillings(config_of(4, 2, 32)).empty());
+  EXPECT_THAT(text_of(PipeFilling{.lines = {}, .in_flight = 16, .pipe_use = 0.87, .price = 0.021, .steps = 320}),
+              "pipe 87 %, loss + 2.1 %, 320 steps");
+  EXPECT_THAT(text_of(PipeFilling{.lines = {}, .in_flight = 16, .pipe_use = 1, .price = 0, .steps = 20}),
+              HasSubstr("20 steps: fewer than 300 learn visibly less"));
 }
 
 TEST(FlightPlanTest, ValidationFillsThePipeHoweverFewTrain) {
