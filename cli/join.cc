@@ -39,7 +39,7 @@ constexpr std::uint64_t kMebibytesMax = 1u << 24;  // 16 TiB
 constexpr Duration kLastWords = 200ms;             // for the goodbye to leave the sockets
 
 struct JoinArguments {
-  std::string ticket, listen = "0.0.0.0:0", events;
+  std::string ticket, listen = "0.0.0.0:0", events, events_level;
   std::vector<std::string> advertise, bootstrap;
   ComputeOptions compute;
   std::uint64_t memory_mebibytes = 0;
@@ -101,8 +101,9 @@ class JoinProgram final : private Peer::Owner {
                   ": this one takes a temporary key and keeps nothing. HINT: --home DIR for a second one that stays");
     events_ = make_silent_event_log();
     if (!arguments_.events.empty()) {
-      auto events = open_event_log(
-          arguments_.events, {.role = "peer", .run = ticket.run, .peer = home_->key().id(), .session = {}}, loop_);
+      auto events = open_event_log(arguments_.events,
+                                   {.role = "peer", .run = ticket.run, .peer = home_->key().id(), .session = {}}, loop_,
+                                   event_level_named(arguments_.events_level).value_or(EventLevel::kFull));
       if (!events.ok()) return cannot_make(events.error());
       events_ = *std::move(events);
     }
@@ -324,6 +325,7 @@ void add_join(CLI::App& app, Program& program) {
   command->add_option("--stage", arguments->stage, "stage to serve (default: the least served)")
       ->check(CLI::Range(0, 255));
   command->add_option("--events", arguments->events, "append JSON lines here")->type_name("FILE");
+  add_events_level(*command, arguments->events_level);
   command->add_flag("--no-dht", arguments->no_dht, "no directory: meet the others through the ticket alone");
   command->add_option("--bootstrap", arguments->bootstrap, "a DHT node to ask besides the ticket's, repeatable")
       ->type_name("HOST:PORT");

@@ -29,6 +29,7 @@ void add_launch_options(CLI::App& command, LaunchArguments& arguments) {
       ->type_name("HOST[:PORT]");
   command.add_option("--save", arguments.save, "write the trained model here")->type_name("DIR");
   command.add_option("--events", arguments.events, "append JSON lines here")->type_name("FILE");
+  add_events_level(command, arguments.events_level);
   command.add_flag("--resume", arguments.resume, "go on with the run that the folder holds");
   command.add_option("--network", arguments.network, "id of the DHT network (default: from the run's key)");
   command.add_flag("--no-dht", arguments.no_dht, "no directory: peers meet through this process alone");

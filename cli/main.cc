@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <set>
 #include <sstream>
 
 #include "cli/outcome.h"
@@ -10,6 +11,7 @@
 #include "common/fault.h"
 #include "common/log.h"
 #include "common/os/program_start.h"
+#include "events/event_level.h"
 #include "runtime/config/config_table.h"
 #include "runtime/config/home.h"
 
@@ -124,6 +126,15 @@ CLI::Validator shoal::within(double low, double high) {
             return fits ? std::string() : "Value " + text + " not in range " + bounds;
           },
           "FLOAT in [" + bounds.str() + "]"};
+}
+
+void shoal::add_events_level(CLI::App& command, std::string& level) {
+  std::set<std::string> names;
+  for (const EventLevel one : kEventLevels) names.emplace(name_of(one));
+  command
+      .add_option("--events-level", level,
+                  "full, entries or rounds: how much of what happens is written (default: full)")
+      ->check(CLI::IsMember(names));
 }
 
 std::string shoal::home_path(const GlobalOptions& global) {

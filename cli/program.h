@@ -31,6 +31,9 @@ void run_when_named(CLI::App& command, Program& program, std::function<int(const
 // For a number from `low` to `high`. CLI::Range lets NaN through, which is neither below nor above.
 CLI::Validator within(double low, double high);
 
+// --events-level: checked, so that event_level_named() knows it unless it is empty.
+void add_events_level(CLI::App& command, std::string& level);
+
 // The folder that --home or the environment names; a warning when neither does.
 std::string home_path(const GlobalOptions& global);
 

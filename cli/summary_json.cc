@@ -8,7 +8,7 @@ namespace shoal {
 
 std::string summary_json(const LaunchFigures& launch, const RunSummary& s) {
   const auto or_null = [](const auto& value) { return value ? nlohmann::json(*value) : nlohmann::json(nullptr); };
-  nlohmann::ordered_json out = {{"schema", "shoal.launch/1"},
+  nlohmann::ordered_json out = {{"schema", "shoal.launch/2"},
                                 {"run", launch.name},
                                 {"reason", s.reason},
                                 {"interrupted", launch.interrupted},
@@ -31,7 +31,7 @@ std::string summary_json(const LaunchFigures& launch, const RunSummary& s) {
                                 {"loss_bound_tokens", s.loss_bound_targets},
                                 {"full_in_flight_share", s.full_in_flight_share},
                                 {"delay", or_null(s.delay)},
-                                {"sent_bytes", launch.wire_bytes},
+                                {"launch_sent_bytes", launch.wire_bytes},
                                 {"elapsed_s", seconds_of(launch.elapsed)}};
   for (const Version& version : s.validation_versions) out["val_versions"].push_back(version.value);
   out["shares"] = nlohmann::json::array();

@@ -38,10 +38,21 @@ class SilentEventLog final : public EventLog {
 
 class FileEventLog final : public EventLog {
  public:
-  FileEventLog(std::string path, Descriptor file, EventIdentity identity, const Clock& clock)
-      : path_(std::move(path)), file_(std::move(file)), identity_(std::move(identity)), clock_(clock) {}
+  FileEventLog(std::string path, Descriptor file, EventIdentity identity, const Clock& clock, EventLevel level)
+      : path_(std::move(path)), file_(std::move(file)), identity_(std::move(identity)), clock_(clock), level_(level) {}
 
   void write(const EventRecord& record) override {
+    if (level_ == EventLevel::kFull) return write_line(record);
+    if (const auto kept = at_level(record, level_)) write_line(*kept);
+  }
+  void set_session(const Session& session) override {
+    identity_.session = session;
+    identity_.stage.reset();
+  }
+  void set_stage(StageId stage) override { identity_.stage = stage; }
+
+ private:
+  void write_line(const EventRecord& record) {
     std::string line;
     if (missing_ > 0) {
       EventRecord copy = record;
@@ -64,17 +75,12 @@ class FileEventLog final : public EventLog {
     ++missing_;
     torn_ = torn_ || written > 0;
   }
-  void set_session(const Session& session) override {
-    identity_.session = session;
-    identity_.stage.reset();
-  }
-  void set_stage(StageId stage) override { identity_.stage = stage; }
 
- private:
   std::string path_;
   Descriptor file_;
   EventIdentity identity_;
   const Clock& clock_;
+  const EventLevel level_;
   std::uint64_t missing_ = 0;
   bool torn_ = false;  // the file ends within a line
 };
@@ -126,8 +132,15 @@ std::string event_line(const EventIdentity& identity, WallTime time, const Event
 
 std::unique_ptr<EventLog> make_silent_event_log() { return std::make_unique<SilentEventLog>(); }
 
-Result<std::unique_ptr<EventLog>> open_event_log(const std::string& wanted, EventIdentity identity,
-                                                 const Clock& clock) {
+std::optional<EventRecord> at_level(const EventRecord& record, EventLevel level) {
+  if (!is_written(record.event, level)) return std::nullopt;
+  std::optional<EventRecord> kept = record;
+  if (record.event == EventKind::kStart && level != EventLevel::kFull) kept->level = name_of(level);
+  return kept;
+}
+
+Result<std::unique_ptr<EventLog>> open_event_log(const std::string& wanted, EventIdentity identity, const Clock& clock,
+                                                 EventLevel level) {
   std::string path = wanted;
   SHOAL_ASSIGN(Descriptor file, open_file(path));
   if (is_of_another(file.get(), identity)) {
@@ -138,7 +151,8 @@ Result<std::unique_ptr<EventLog>> open_event_log(const std::string& wanted, Even
   const int fd = file.get();
   const bool torn = ends_within_a_line(fd);
   if (torn && ::write(fd, "\n", 1) != 1) return error_of_errno("write", path, errno);
-  std::unique_ptr<EventLog> log = std::make_unique<FileEventLog>(path, std::move(file), std::move(identity), clock);
+  std::unique_ptr<EventLog> log =
+      std::make_unique<FileEventLog>(path, std::move(file), std::move(identity), clock, level);
   if (torn) log->write({.event = EventKind::kReopened, .cause = "the line before is torn"});
   return log;
 }

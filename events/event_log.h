@@ -10,6 +10,7 @@
 #include "common/event_loop.h"
 #include "common/ids.h"
 #include "common/result.h"
+#include "events/event_level.h"
 #include "events/event_record.h"
 
 namespace shoal {
@@ -37,10 +38,15 @@ class EventLog {
 };
 
 std::unique_ptr<EventLog> make_silent_event_log();
+// What of `record` is written at this level: none; or it, where it is a `start` with the level's name unless that is
+// full.
+std::optional<EventRecord> at_level(const EventRecord& record, EventLevel level);
 // Appends to `path` (created 0644), or, where that is the file of another key, to one beside it that has this key in
 // its name: a file is of one process. Behind a line that an earlier process left torn it writes "reopened". A write
 // that fails is reported once in the log of the process, and the count of lines lost stands in the next line that can
-// be written ("missing"). Borrows the clock. ERRORS: kMissing (no such folder), kIo.
-Result<std::unique_ptr<EventLog>> open_event_log(const std::string& path, EventIdentity identity, const Clock& clock);
+// be written ("missing"). What `level` leaves out is not written. Borrows the clock. ERRORS: kMissing (no such folder),
+// kIo.
+Result<std::unique_ptr<EventLog>> open_event_log(const std::string& path, EventIdentity identity, const Clock& clock,
+                                                 EventLevel level = EventLevel::kFull);
 
 }  // namespace shoal

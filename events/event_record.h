@@ -54,6 +54,7 @@ struct EventRecord {
   std::string callback{};                              // what that one was
   std::optional<std::uint64_t> computed_ms{};          // processor time of the callback that used most, rounded up
   std::optional<std::uint64_t> missing{};              // lines before this one that could not be written
+  std::string level{};                                 // of a start: which lines the session writes; empty: all
 };
 
 // By the authority: the round is durable.

@@ -13,6 +13,7 @@ namespace shoal {
 namespace {
 
 using K = EventKind;
+using L = EventLevel;
 using R = EventRecord;
 using Part = FieldPart;
 
@@ -215,6 +216,7 @@ constexpr EventField kFields[] = {
     field<&R::callback, Text>("callback", "text"),
     field<&R::computed_ms, Integer>("computed_ms", "integer"),
     field<&R::missing, Integer>("missing", "integer"),
+    field<&R::level, Text>("level", "text"),
 };
 
 // Bits of the fields with these names. A name that no row above has does not compile.
@@ -246,7 +248,7 @@ constexpr EventRow kRows[] = {
     {K::kBytes, "bytes", kPeer, fields("sent received fp32 payload"), "every second"},
     {K::kIssue, "issue", kTrainer, fields("microbatch step sample epoch"), "before its first Forward leaves"},
     {K::kCommit, "commit", kTrainer, fields("microbatch entries loss targets"), "durable in the trainer's log"},
-    {K::kMerged, "merged", kTrainer | kPeer, kOfEntry, "a committed round names"},
+    {K::kMerged, "merged", kTrainer | kPeer, kOfEntry, "a committed round names", L::kEntries},
     {K::kLost, "lost", kTrainer, kOfEntry | kCause, "the contribution is lost"},
     {K::kContradiction, "contradiction", kTrainer, kOfEntry | kCause, "a round names what was lost before"},
     {K::kTrain, "train", kTrainer | kSolo, kOfStep, "a train line was printed"},
@@ -264,19 +266,19 @@ constexpr EventRow kRows[] = {
     {K::kRestored, "restored", kTrainer, fields("stage round version back_to secured tag digest cause"),
      "the restore is durable"},
     {K::kServing, "serving", kPeer, fields("stage version"), "it has the stage's state"},
-    {K::kEntry, "entry", kPeer, kOfEntry, "a Forward was admitted and made an entry"},
-    {K::kJoined, "joined", kPeer, kOfEntry, "a further lease on a living entry"},
-    {K::kTaken, "taken", kPeer, kOfEntry, "a further lease on a living entry"},
-    {K::kForward, "forward", kPeer, kOfEntry, "forward is computed"},
-    {K::kRefused, "refused", kPeer, kOfEntry | kCause, "failed its checks"},
-    {K::kDrop, "drop", kPeer, kOfEntry | kCause, "an entry that was not counted ends"},
-    {K::kNeedKeyFrame, "need_key_frame", kPeer, kOfEntry, "a frame's base was not here"},
-    {K::kCounted, "counted", kPeer, kOfEntry, "backward is computed and added to a window"},
-    {K::kLate, "late", kPeer, kOfEntry, "its own gradient comes later"},
-    {K::kUndo, "undo", kPeer, kOfEntry | kCause, "a counted entry ends"},
-    {K::kUndone, "undone", kPeer, kOfEntry, "what was counted is taken out again"},
-    {K::kSettled, "settled", kPeer, kOfEntry, "COMMIT came: it will never be undone"},
-    {K::kCommitGone, "commit_gone", kPeer, kOfEntry, "COMMIT came for an entry that is not there"},
+    {K::kEntry, "entry", kPeer, kOfEntry, "a Forward was admitted and made an entry", L::kEntries},
+    {K::kJoined, "joined", kPeer, kOfEntry, "a further lease on a living entry", L::kFull},
+    {K::kTaken, "taken", kPeer, kOfEntry, "a further lease on a living entry", L::kFull},
+    {K::kForward, "forward", kPeer, kOfEntry, "forward is computed", L::kEntries},
+    {K::kRefused, "refused", kPeer, kOfEntry | kCause, "failed its checks", L::kEntries},
+    {K::kDrop, "drop", kPeer, kOfEntry | kCause, "an entry that was not counted ends", L::kEntries},
+    {K::kNeedKeyFrame, "need_key_frame", kPeer, kOfEntry, "a frame's base was not here", L::kFull},
+    {K::kCounted, "counted", kPeer, kOfEntry, "backward is computed and added to a window", L::kEntries},
+    {K::kLate, "late", kPeer, kOfEntry, "its own gradient comes later", L::kEntries},
+    {K::kUndo, "undo", kPeer, kOfEntry | kCause, "a counted entry ends", L::kEntries},
+    {K::kUndone, "undone", kPeer, kOfEntry, "what was counted is taken out again", L::kEntries},
+    {K::kSettled, "settled", kPeer, kOfEntry, "COMMIT came: it will never be undone", L::kEntries},
+    {K::kCommitGone, "commit_gone", kPeer, kOfEntry, "COMMIT came for an entry that is not there", L::kEntries},
     {K::kStepped, "stepped", kPeer, fields("stage window entries targets tag delay_mean delays settle_wait_ms"),
      "a window's inner step is done"},
     {K::kRoundEnter, "round_enter", kPeer, fields("stage round version step"), "the authority's opening is here"},
@@ -285,11 +287,12 @@ constexpr EventRow kRows[] = {
     {K::kAnchor, "anchor", kPeer, fields("stage version tag digest"), "its anchor is at this version"},
     {K::kBehind, "behind", kPeer, fields("stage version cause"), "was committed without it"},
     {K::kShifted, "shifted", kPeer, fields("stage version cause"), "it has caught up with this version"},
-    {K::kForwardSent, "forward_sent", kPeer | kTrainer, kOfClaim, "towards the next stage: asked"},
-    {K::kKeyFrame, "key_frame", kPeer | kTrainer, kOfClaim, "the frames were sent again as key frames"},
-    {K::kHopTimer, "hop_timer", kPeer | kTrainer, kOfClaim, "no word in time"},
-    {K::kTake, "take", kPeer | kTrainer, kOfClaim, "asked for a gradient that waits"},
-    {K::kGradientRejected, "gradient_rejected", kPeer | kTrainer, kOfClaim, "the gradient that came could not be used"},
+    {K::kForwardSent, "forward_sent", kPeer | kTrainer, kOfClaim, "towards the next stage: asked", L::kFull},
+    {K::kKeyFrame, "key_frame", kPeer | kTrainer, kOfClaim, "the frames were sent again as key frames", L::kFull},
+    {K::kHopTimer, "hop_timer", kPeer | kTrainer, kOfClaim, "no word in time", L::kFull},
+    {K::kTake, "take", kPeer | kTrainer, kOfClaim, "asked for a gradient that waits", L::kFull},
+    {K::kGradientRejected, "gradient_rejected", kPeer | kTrainer, kOfClaim, "the gradient that came could not be used",
+     L::kFull},
     {K::kFenced, "fenced", kPeer, kCause, "it learns that its session is over"},
 };
 
@@ -310,6 +313,27 @@ static_assert(
 
 std::span<const EventField> event_fields() { return kFields; }
 std::span<const EventRow> event_rows() { return kRows; }
+
+namespace {
+constexpr std::string_view kLevelNames[] = {"rounds", "entries", "full"};
+static_assert(std::size(kLevelNames) == std::size(kEventLevels));
+
+constexpr auto kFrom = [] {
+  std::array<EventLevel, static_cast<std::size_t>(kEventKindLast) + 1> from{};
+  for (const EventRow& row : kRows) from[static_cast<std::size_t>(row.kind)] = row.from;
+  return from;
+}();
+}  // namespace
+
+std::string_view name_of(EventLevel level) { return kLevelNames[static_cast<std::size_t>(level)]; }
+
+std::optional<EventLevel> event_level_named(std::string_view name) {
+  for (const EventLevel level : kEventLevels)
+    if (name_of(level) == name) return level;
+  return std::nullopt;
+}
+
+bool is_written(EventKind kind, EventLevel level) { return kFrom.at(static_cast<std::size_t>(kind)) <= level; }
 
 std::string_view name_of(EventKind event) { return kNames.at(static_cast<std::size_t>(event)); }
 std::ostream& operator<<(std::ostream& out, EventKind event) { return out << name_of(event); }

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "events/event_level.h"
 #include "events/event_record.h"
 
 namespace shoal {
@@ -37,9 +38,10 @@ inline constexpr std::uint8_t kPeer = 1, kTrainer = 2, kSolo = 4, kAny = 7;
 struct EventRow {
   EventKind kind;
   std::string_view name;
-  std::uint8_t writers;    // the authority lives with the trainer and writes as such
-  std::uint64_t required;  // bits by place in event_fields()
-  std::string_view when;   // in short; the page says more
+  std::uint8_t writers;                   // the authority lives with the trainer and writes as such
+  std::uint64_t required;                 // bits by place in event_fields()
+  std::string_view when;                  // in short; the page says more
+  EventLevel from = EventLevel::kRounds;  // the first level that writes it
 };
 
 std::span<const EventField> event_fields();  // in the order of a line

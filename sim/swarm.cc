@@ -56,17 +56,18 @@ RunConfig small_config(RuleId rule, std::uint16_t stages, std::uint64_t microbat
 
 class Swarm::Recorder final : public EventLog {
  public:
-  Recorder(std::vector<SimEvent>* all, const SimLoop& loop, EventIdentity identity, std::string* file,
+  Recorder(std::vector<SimEvent>* all, const SimLoop& loop, EventIdentity identity, std::string* file, EventLevel level,
            const HostedPeer* process)
-      : all_(all), loop_(loop), identity_(std::move(identity)), file_(file), process_(process) {}
+      : all_(all), loop_(loop), identity_(std::move(identity)), file_(file), level_(level), process_(process) {}
   void write(const EventRecord& record) override {
     if (all_ != nullptr) {
       all_->push_back({record, loop_.now(), identity_.session, stamp_of(record)});
       if (!record.stage) all_->back().stage = identity_.stage;
     }
-    if (file_ == nullptr) return;
+    const auto kept = file_ == nullptr ? std::nullopt : at_level(record, level_);
+    if (!kept) return;
     const auto since_start = std::chrono::duration_cast<WallTime::duration>(loop_.now().time_since_epoch());
-    *file_ += event_line(identity_, WallTime(since_start), record);
+    *file_ += event_line(identity_, WallTime(since_start), *kept);
   }
   void set_session(const Session& session) override {
     identity_.session = session;
@@ -85,6 +86,7 @@ class Swarm::Recorder final : public EventLog {
   const SimLoop& loop_;
   EventIdentity identity_;
   std::string* file_;
+  EventLevel level_;
   const HostedPeer* process_;
 };
 
@@ -92,7 +94,8 @@ class Swarm::Recorder final : public EventLog {
 std::unique_ptr<EventLog> Swarm::make_recorder(const std::string& role, const PeerId& peer, const HostedPeer* process) {
   std::string* file = options_.evidence == nullptr ? nullptr : &(*options_.evidence)[role + "-" + short_name(peer)];
   return std::make_unique<Recorder>(options_.keep_events ? &all_events_ : nullptr, loop_,
-                                    EventIdentity{role, RunId{run_key_.id().bytes}, peer, {}, {}}, file, process);
+                                    EventIdentity{role, RunId{run_key_.id().bytes}, peer, {}, {}}, file,
+                                    options_.evidence_level, process);
 }
 
 class Swarm::LaunchOwner final : public shoal::LaunchOwner {

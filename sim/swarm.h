@@ -46,6 +46,7 @@ struct SwarmOptions {
   bool checkpoints = false;  // each peer has a disk of its own, which outlives its processes
   bool save = false;         // fetch the states at the end; answer_save() says what becomes of them
   std::map<std::string, std::string>* evidence = nullptr;  // borrowed: the event files by process, as of --events
+  EventLevel evidence_level = EventLevel::kFull;
 };
 
 inline constexpr const char* kSimLaunchAddress = "launch:1";

@@ -59,6 +59,7 @@ class Auditor {
     std::string name, role;
     PeerId peer;
     std::optional<Session> session;
+    EventLevel level = EventLevel::kFull;  // of the session
     bool gap = false;
     std::uint64_t lines = 0;
   };
@@ -95,6 +96,9 @@ class Auditor {
     if (!same_process(e, where, file)) return;
     if (e.event == EventKind::kReopened) return;
     take_session(e, where, file, trainer);
+    if (!is_written(e.event, file.level))
+      findings_.violation(where, e.name, " is written, which the session's level \"", name_of(file.level),
+                          "\" leaves out");
     if (!trainer && !e.is_peer()) return;
     if (!trainer) {
       note_delays(e);
@@ -144,14 +148,24 @@ class Auditor {
       fact.started = true;
       ++report_.sessions;
     }
+    file.level = fact.level = level_of(e, where);
     file.session = e.session;
     if (trainer) {
       fact.seen = true;
+      books_.trainer_tells_merged = books_.trainer_tells_merged && is_written(EventKind::kMerged, file.level);
       life_ = {.number = static_cast<std::uint16_t>(life_.number + 1), .resumed = e.cause == "resume" || !starts};
       trainer_.begin_life();
     } else {
       peer_.begin_session(e.session, file.gap);
     }
+  }
+
+  // The first line of a session says it.
+  EventLevel level_of(const AuditEvent& e, Where where) {
+    if (e.level.empty()) return EventLevel::kFull;
+    const auto level = event_level_named(e.level);
+    if (!level) findings_.violation(where, "\"", e.level, "\" is no level of events");
+    return level.value_or(EventLevel::kFull);
   }
 
   void take_of_trainer(const AuditEvent& e, Where where) {
@@ -167,12 +181,18 @@ class Auditor {
 
   // ---- what only all files together say ----
   void judge_sessions() {
+    std::uint64_t without_entries = 0;
     for (const auto& [name, session] : books_.sessions) {
       report_.sessions_over += session.over;
+      without_entries += session.seen && !session.tells_entries();
       if (session.seen) continue;
       if (session.joined || session.named)
         findings_.incomplete({}, "session ", name, " took part, and no file holds a line of it");
     }
+    if (without_entries > 0)
+      findings_.incomplete({}, without_entries, without_entries == 1 ? " session tells" : " sessions tell",
+                           " nothing of single entries: that is not written at level \"", name_of(EventLevel::kRounds),
+                           "\"");
     for (const auto& [name, session] : books_.sessions)
       if (session.named && !session.joined)
         findings_.absent(books_.trainer_gap, {}, "session ", name, " took part and never joined");
@@ -190,15 +210,15 @@ class Auditor {
     for (const auto& [name, fact] : books_.entries) {
       const SessionFact& session = books_.sessions[name.session];
       const bool gap = session.gap || session.cut;
-      if (fact.lost && fact.lost_as_gone && !fact.gone && session.seen)
+      if (fact.lost && fact.lost_as_gone && !fact.gone && session.tells_entries())
         findings_.absent(gap, {}, "entry ", name, " is lost as gone, its peer did not answer that");
-      if (fact.lost_as_late && !fact.late && session.seen)
+      if (fact.lost_as_late && !fact.late && session.tells_entries())
         findings_.absent(gap, {}, "entry ", name, " is lost as too late, its peer did not say so");
       if (!fact.committed) {
         if (fact.times > 0) judge_foreign(name, fact);
         continue;
       }
-      if (session.seen) {
+      if (session.tells_entries()) {
         if (!fact.told)
           findings_.absent(gap, {}, "entry ", name, " was committed, its peer never wrote of it");
         else if (fact.late && fact.times > 0)

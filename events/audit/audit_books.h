@@ -125,6 +125,8 @@ struct SessionFact {
   std::string over_cause;
   // By its own file:
   bool seen = false, started = false, gap = false, cut = false;
+  EventLevel level = EventLevel::kFull;
+  bool tells_entries() const { return seen && level >= EventLevel::kEntries; }
 };
 
 struct TrainerFact {
@@ -147,6 +149,7 @@ struct Books {
   std::map<std::uint64_t, TrainerFact> trainers;                               // by MicrobatchId::trainer
   std::map<std::pair<std::uint16_t, std::uint64_t>, std::uint32_t> by_number;  // index in rounds, from 1
   bool trainer_seen = false, trainer_gap = false, ended = false;
+  bool trainer_tells_merged = true;  // in all its lives
 
   // The round or restore that made this version; null: none did.
   const RoundFact* round_of(std::uint16_t stage, std::uint64_t version) const {

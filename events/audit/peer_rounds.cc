@@ -11,8 +11,14 @@ void PeerStory::take_stepped(const AuditEvent& e, Where where) {
   device_did(e, where);
   if (e.entries->empty()) findings_.violation(where, "an inner step without an entry");
   std::uint64_t targets = 0;
-  bool known = !gap_ && !books_.trainer_gap;
+  bool known = tells_entries() && !gap_ && !books_.trainer_gap;
   for (const EntryName& entry : *e.entries) {
+    if (!tells_entries()) {
+      if (entry.session != session_ || books_.winner(entry) == nullptr)
+        findings_.absent(books_.trainer_gap && entry.session == session_, where, "entry ", entry,
+                         " is in an inner step, the trainer did not commit it for session ", session_);
+      continue;
+    }
     const auto found = entry.session == session_ ? open_.find(entry.serial) : open_.end();
     if (found == open_.end()) {
       known = false;
@@ -96,14 +102,22 @@ void PeerStory::take_report(const AuditEvent& e, Where where) {
   bool known = true;
   for (const std::uint64_t serial : serials) {
     const auto found = open_.find(serial);
-    known = known && found != open_.end();
-    if (found == open_.end()) {
+    const EntryFact* fact = tells_entries() ? nullptr : books_.winner({session_, serial});
+    if (!tells_entries() && fact == nullptr) {
+      known = false;
+      findings_.absent(books_.trainer_gap, where, "reports entry ", serial, ", which the trainer did not commit");
+      continue;
+    }
+    if (tells_entries() && found == open_.end()) {
+      known = false;
       findings_.absent(gap_, where, "reports entry ", serial, ", which does not live");
       continue;
     }
-    if (!found->second.settled) findings_.absent(gap_, where, "reports entry ", serial, ", which is not settled");
-    sum += count_tag(found->second.microbatch);
-    const EntryFact* fact = found->second.fact;
+    if (tells_entries()) {
+      if (!found->second.settled) findings_.absent(gap_, where, "reports entry ", serial, ", which is not settled");
+      fact = found->second.fact;
+    }
+    sum += count_tag(tells_entries() ? found->second.microbatch : fact->microbatch);
     const bool named = fact != nullptr && fact->round != 0 && &books_.rounds[fact->round - 1] == round;
     if (round != nullptr && !named)
       findings_.violation(where, "reports entry ", serial, " for round ", *e.round, ", which does not name it");
@@ -167,7 +181,7 @@ void PeerStory::judge_step_to(std::uint64_t version, Where where) {
         findings_.absent(gap_, where, "round ", round->round, " names entries of session ", session_,
                          ", which did not report them");
     }
-    if (named != merged_)
+    if (tells_entries() && named != merged_)
       findings_.absent(gap_ || books_.trainer_gap, where, "rounds up to version ", version, " name ", named,
                        " entries of session ", session_, ", which marked ", merged_, " as merged");
   }

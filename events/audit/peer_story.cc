@@ -29,6 +29,7 @@ void PeerStory::begin_session(const Session& session, bool gap) {
   last_round_ = merged_ = 0;
   reported_.clear();
   SessionFact& fact = books_.sessions[session];
+  level_ = fact.level;
   fact.seen = true;
   fact.gap = fact.gap || gap;
   if (fact.stage) stage_ = fact.stage;

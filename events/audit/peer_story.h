@@ -36,6 +36,8 @@ class PeerStory {
     bool forwarded = false, counted = false, late = false, undo = false, settled = false, stepped = false;
   };
 
+  // Its level has lines of single entries. Else what they would show is not asked for.
+  bool tells_entries() const { return level_ >= EventLevel::kEntries; }
   bool lives(const AuditEvent& e, Where where);
   void take_stage(const AuditEvent& e, Where where);
   void take_of_entry(const AuditEvent& e, Where where);
@@ -70,6 +72,7 @@ class PeerStory {
   PeerSums& sums_;
 
   Session session_;
+  EventLevel level_ = EventLevel::kFull;
   bool begun_ = false, gap_ = false, over_ = false, ended_ = false, serving_ = false;
   std::optional<std::uint16_t> stage_;
   std::unordered_map<std::uint64_t, Open> open_;             // by serial

@@ -201,7 +201,7 @@ void TrainerStory::finish() {
       findings_.absent(books_.trainer_gap, {}, "entry ", name, " of microbatch ", fact.microbatch,
                        " is lost, it was never committed");
   }
-  if (!books_.ended) return;
+  if (!books_.ended || !books_.trainer_tells_merged) return;
   for (const auto& [name, fact] : books_.entries)
     if (fact.committed && fact.times > 0 && !fact.taken_back && !fact.lost && fact.merged_life == 0)
       findings_.absent(books_.trainer_gap, {}, "entry ", name, " was secured and never marked merged");

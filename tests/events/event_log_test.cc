@@ -107,6 +107,27 @@ TEST(EventLogTest, EveryLineIsInTheFileAtOnce) {
   EXPECT_THAT(lines_of(folder / "e.jsonl").back(), testing::HasSubstr("0000000000000009.0000000000000009"));
 }
 
+TEST(EventLogTest, ALevelsLinesAreThoseOfTheLevelsBeforeItAndItsOwn) {
+  const ScratchFolder folder;
+  const FixedClock clock;
+  std::vector<std::size_t> lines;
+  for (const EventLevel level : kEventLevels) {
+    const std::string path = folder / std::string(name_of(level)) + ".jsonl";
+    const auto log = open_event_log(path, identity(), clock, level);
+    ASSERT_TRUE(log.ok()) << log.error().message;
+    for (const EventKind kind :
+         {EventKind::kStart, EventKind::kForwardSent, EventKind::kCounted, EventKind::kStepped, EventKind::kAnchor})
+      (*log)->write({.event = kind});
+    lines.push_back(lines_of(path).size());
+    const auto start = nlohmann::json::parse(lines_of(path).at(0));
+    EXPECT_EQ(start.value("level", "full"), name_of(level));
+    EXPECT_EQ(start.contains("level"), level != EventLevel::kFull) << "files of before have no level and are full";
+    EXPECT_EQ(event_level_named(name_of(level)), level);
+  }
+  EXPECT_EQ(lines, (std::vector<std::size_t>{3, 4, 5}));
+  EXPECT_EQ(event_level_named("some"), std::nullopt);
+}
+
 TEST(EventLogTest, GoesOnBehindATornLine) {
   const ScratchFolder folder;
   const FixedClock clock;

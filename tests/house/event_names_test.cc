@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <regex>
 #include <set>
 #include <sstream>
@@ -105,6 +106,22 @@ TEST(EventNamesTest, ThePageNamesEveryEventWithItsWriterAndFields) {
   for (const EventRow& row : event_rows())
     EXPECT_TRUE(row.writers == event_writer::kSolo || told.contains(&row))
         << "the page does not say of " << row.name << ": " << row.when;
+}
+
+TEST(EventNamesTest, ThePageSaysFromWhichLevelOnAnEventIsWritten) {
+  std::map<std::string, EventLevel, std::less<>> told;
+  for (const PageRow& row : page_rows()) {
+    if (row.section != "Levels") continue;
+    const auto level = event_level_named(row.names.at(0));
+    ASSERT_TRUE(level) << row.names.at(0);
+    for (const std::string& name : words(row.cells.at(1), "`([a-z_]+)`")) told[name] = *level;
+  }
+  for (const EventRow& row : event_rows()) {
+    const auto found = told.find(row.name);
+    EXPECT_EQ(found == told.end() ? EventLevel::kRounds : found->second, row.from) << row.name;
+  }
+  for (const auto& [name, level] : told)
+    EXPECT_TRUE(std::ranges::any_of(event_rows(), [&](const EventRow& row) { return row.name == name; })) << name;
 }
 
 // "round_commit" -> "EventKind::kRoundCommit"

@@ -30,7 +30,7 @@ TEST(LiveRunTest, EndsWithEveryMicrobatchCountedOnce) {
     EXPECT_EQ(report.unfinished, 0u);
     EXPECT_EQ(report.lost, 0u);
     EXPECT_GE(report.committed, 60u * 2);
-    EXPECT_NE(swarm.output("launch").find("\"schema\": \"shoal.launch/1\""), std::string::npos);
+    EXPECT_NE(swarm.output("launch").find("\"schema\": \"shoal.launch/2\""), std::string::npos);
     EXPECT_NE(swarm.errors("launch").find("validation loss"), std::string::npos);
   }
 }

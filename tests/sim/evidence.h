@@ -13,7 +13,7 @@ struct Evidence {
 };
 
 inline Evidence faulted_evidence(RuleId rule, std::uint64_t seed, std::uint16_t stages, std::uint64_t microbatches,
-                                 std::uint64_t delay_max = 0) {
+                                 std::uint64_t delay_max = 0, EventLevel level = EventLevel::kFull) {
   Evidence evidence;
   SwarmOptions options;
   options.seed = seed;
@@ -22,6 +22,7 @@ inline Evidence faulted_evidence(RuleId rule, std::uint64_t seed, std::uint16_t 
   options.config.optimizer.delay_max = delay_max;
   options.round_budget = rule == RuleId::kDiloco ? 600ms : 30s;
   options.evidence = &evidence.files;
+  options.evidence_level = level;
   FaultOptions faults;
   faults.only = {FaultKind::kKill, FaultKind::kFreeze, FaultKind::kCut, FaultKind::kLaunchKill,
                  FaultKind::kLaunchPower};
