@@ -177,6 +177,7 @@ void Authority::admit(const Remote& from, const JoinRequest& request, const Stag
   member.member.peer = from.peer;
   member.member.addresses = addresses;
   member.rate = request.rate;
+  member.of_this_life = true;
   member.heard_at = member.idle_since = member.job_from = loop_.now();
   member.fetching = stage.line().secured;
   if (member.fetching) stage.on_joiner();
@@ -204,6 +205,10 @@ void Authority::on_beat(const Remote& from, const Beat& beat) {
   if (member == nullptr) return book_.tell_over(from);
   if (beat.stage != member->stage) return;
   StageRounds& stage = rounds_of(member->stage);
+  if (const Version made = stage.line().version; beat.version > made && member->of_this_life)
+    return end_for_misconduct(from.session, "it says that it holds version " + std::to_string(beat.version.value) +
+                                                ", and version " + std::to_string(made.value) +
+                                                " is the newest that was made");
   book_.on_beat(*member, beat);
   stage.on_beat(*member, beat);
   show_serving(*member);
@@ -246,29 +251,6 @@ void Authority::list_member(MemberState& member) {
   book_.change_list();
   member.member.version = member.version;
   decide(LogMember{member.stage, member.member}, [this, list = build_list()] { book_.publish(list); });
-}
-
-bool Authority::keep_ahead(MemberState& member, Version version) {
-  const StageRounds& stage = rounds_of(member.stage);
-  const Version newest = stage.line().version;
-  const Session session = member.member.session;
-  const std::string cause = "it holds version " + std::to_string(version.value) + ", and the authority's log knows " +
-                            std::to_string(newest.value) + " as the newest";
-  if (!member.ahead) {
-    port_.write({.event = EventKind::kMember,
-                 .stage = member.stage,
-                 .about = session,
-                 .version = version,
-                 .state = "ahead",
-                 .cause = cause});
-    log_warning("stage ", member.stage, ": session ", short_name(session), " is ahead: ", cause,
-                ". The log lost what had been told: was an older copy put back? HINT: stop, put the newer "
-                "authority.log back and resume; else it has to fetch version ",
-                newest.value, " from a peer that holds it");
-  }
-  const bool another = stage.line().held(book_.of(member.stage));
-  if (another) end_session(session, "ahead of the run: " + cause, true, {});
-  return !another;
 }
 
 void Authority::on_leave(const Remote& from, const Leave& leave) {

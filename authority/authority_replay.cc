@@ -1,5 +1,6 @@
 // The log: the order of its effects, what it says brought back, and the log that says the same in few records.
 #include "authority/authority.h"
+#include "common/log.h"
 #include "events/session_end.h"
 
 namespace shoal {
@@ -169,6 +170,37 @@ Status Authority::compact(std::function<void(Status)> done) {
   }
   log_->compact(std::move(packed), lifetime_.guard(std::move(done)));
   return {};
+}
+
+// ---- what members know and the log does not ----
+
+bool Authority::keep_ahead(MemberState& member, Version version) {
+  const StageRounds& stage = rounds_of(member.stage);
+  const Version newest = stage.line().version;
+  const Session session = member.member.session;
+  const std::string cause = "it says that it holds version " + std::to_string(version.value) +
+                            ", and the authority's log knows " + std::to_string(newest.value) + " as the newest";
+  const bool another = stage.line().held(book_.of(member.stage));
+  if (!member.ahead) {
+    port_.write({.event = EventKind::kMember,
+                 .stage = member.stage,
+                 .about = session,
+                 .version = version,
+                 .state = "ahead",
+                 .cause = cause});
+    if (another)
+      log_warning(
+          "stage ", member.stage, ": session ", short_name(session), " joins again: ", cause,
+          ", as others of its stage do. HINT: only if an older copy of authority.log was put back, stop, put the "
+          "newer one back and resume");
+    else
+      log_warning("stage ", member.stage, ": session ", short_name(session), " is ahead: ", cause,
+                  ". If that is so, the log lost what had been told: was an older copy put back? HINT: then stop, put "
+                  "the newer authority.log back and resume; else it has to fetch version ",
+                  newest.value, " from a peer that holds it");
+  }
+  if (another) end_session(session, "ahead of the run: " + cause, true, {});
+  return !another;
 }
 
 }  // namespace shoal

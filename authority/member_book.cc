@@ -294,6 +294,7 @@ void MemberBook::name_newer_list(MemberState& member, Epoch epoch) {
                             std::to_string(told().value) + " is the newest here";
   port_.write(
       {.event = EventKind::kMember, .stage = member.stage, .about = session, .state = "newer list", .cause = cause});
+  if (member.of_this_life) return log_warning("stage ", member.stage, ": session ", short_name(session), ": ", cause);
   log_warning("stage ", member.stage, ": session ", short_name(session), ": ", cause,
               ". Was an older copy of authority.log put back? HINT: stop, put the newer one back and resume; else "
               "members keep their older lists until newer ones come");

@@ -36,9 +36,10 @@ struct MemberState {
   // run.
   Duration longest_seen{};
   TimePoint job_from{};
-  bool extended = false;  // a job was waited for once more on its word alone
-  Version version;        // of its anchor, as far as we know
-  bool ahead = false;     // its newest beat showed a version that the log does not know
+  bool extended = false;      // a job was waited for once more on its word alone
+  Version version;            // of its anchor, as far as we know
+  bool ahead = false;         // its newest beat showed a version that the log does not know
+  bool of_this_life = false;  // this process admitted it, and told it all that it knows of versions and lists
   // It missed a commit and fetches the state: since when the one that it is at, and which anchor it had then.
   std::optional<TimePoint> behind_since{};
   Version behind_at;

@@ -6,5 +6,6 @@
 namespace shoal {
 
 inline std::uint64_t trainer_id_of(const PeerId& run) { return mix64(std::hash<PeerId>{}(run)) & ~(1ull << 63); }
+inline constexpr bool is_evaluation_id(std::uint64_t trainer) { return trainer >> 63 != 0; }
 
 }  // namespace shoal

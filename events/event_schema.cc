@@ -266,7 +266,7 @@ constexpr EventRow kRows[] = {
     {K::kRestored, "restored", kTrainer, fields("stage round version back_to secured tag digest cause"),
      "the restore is durable"},
     {K::kServing, "serving", kPeer, fields("stage version"), "it has the stage's state"},
-    {K::kEntry, "entry", kPeer, kOfEntry, "a Forward was admitted and made an entry", L::kEntries},
+    {K::kEntry, "entry", kPeer, kOfEntry | fields("about"), "a Forward was admitted and made an entry", L::kEntries},
     {K::kJoined, "joined", kPeer, kOfEntry, "a further lease on a living entry", L::kFull},
     {K::kTaken, "taken", kPeer, kOfEntry, "a further lease on a living entry", L::kFull},
     {K::kForward, "forward", kPeer, kOfEntry, "forward is computed", L::kEntries},

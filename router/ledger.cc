@@ -89,7 +89,9 @@ std::optional<EntrySerial> Ledger::on_forward(const Session& from, const Forward
   live_[id] = serial;
   add_lease(e, from, message.lease, message.above, now);
   ++counters_.accepted;
-  say(EventKind::kEntry, e);
+  EventRecord made = entry_event(EventKind::kEntry, id, e.name);
+  made.about = from;
+  port_.write(made);
   return serial;
 }
 

@@ -131,6 +131,7 @@ void PeerStory::take_entry(const AuditEvent& e, Where where) {
   next_serial_ = e.entry_name->serial + 1;
   if (is_validation(*e.microbatch)) return;
   ++sums_.entries;
+  judge_sender(e, where);
   if (const auto [other, is_new] = open_of_.try_emplace(*e.microbatch, e.entry_name->serial); !is_new) {
     findings_.absent(gap_, where, "entry ", *e.entry_name, " of microbatch ", *e.microbatch, " was made, entry ",
                      other->second, " of it had not ended");
@@ -157,11 +158,33 @@ void PeerStory::take_entry(const AuditEvent& e, Where where) {
   if (TrainerFact& trainer = books_.trainers[e.microbatch->trainer]; trainer.next == 0)
     ++trainer.entries;
   else if (microbatch == books_.microbatches.end() || microbatch->second.issue_life == 0)
-    findings_.absent(books_.trainer_gap, where, "entry ", *e.entry_name, " of microbatch ", *e.microbatch,
-                     ", which was never issued");
+    judge_never_issued(e, where);
   if (microbatch != books_.microbatches.end() && microbatch->second.commit_life != 0) return;
   sums_.unfinished.insert({*e.microbatch, e.stage->value});
   ++sums_.unfinished_entries;
+}
+
+// Stage 0 takes entries from the trainer, a later one from members of the stage before.
+void PeerStory::judge_sender(const AuditEvent& e, Where where) {
+  const bool first = e.stage->value == 0;
+  const auto found = books_.sessions.find(*e.about);
+  const SessionFact sender = found == books_.sessions.end() ? SessionFact{} : found->second;
+  if (first ? !sender.seen || sender.stage : !sender.joined)
+    return findings_.absent(books_.trainer_gap, where, "entry ", *e.entry_name, " was sent by session ", *e.about,
+                            first ? ", which is no trainer's" : ", which never joined");
+  if (!first && *sender.stage + 1 != e.stage->value)
+    findings_.violation(where, "entry ", *e.entry_name, " was sent by session ", *e.about, " of stage ", *sender.stage);
+}
+
+// To stage 0 the trainer alone sends. A later stage takes what a member of the one before sends, and cannot know how
+// far the trainer is: a member may send on what is issued later, or never. It has no lines of that, and what they would
+// say is not known; of the receiver nothing is amiss.
+void PeerStory::judge_never_issued(const AuditEvent& e, Where where) {
+  if (e.stage->value == 0)
+    return findings_.absent(books_.trainer_gap, where, "entry ", *e.entry_name, " of microbatch ", *e.microbatch,
+                            ", which was never issued");
+  findings_.incomplete(where, "session ", *e.about, " sent microbatch ", *e.microbatch, " on (entry ", *e.entry_name,
+                       "), which was never issued");
 }
 
 void PeerStory::take_known(const AuditEvent& e, Open& open, Where where) {

@@ -42,6 +42,8 @@ class PeerStory {
   void take_stage(const AuditEvent& e, Where where);
   void take_of_entry(const AuditEvent& e, Where where);
   void take_entry(const AuditEvent& e, Where where);
+  void judge_sender(const AuditEvent& e, Where where);
+  void judge_never_issued(const AuditEvent& e, Where where);
   void take_known(const AuditEvent& e, Open& open, Where where);
   void take_counted(const AuditEvent& e, Open& open, Where where);
   void take_late(const AuditEvent& e, Open& open, Where where);

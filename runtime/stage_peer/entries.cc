@@ -37,7 +37,7 @@ WindowsOptions windows_options(const RunConfig& config) {
 // trainer issues none a whole window above its low-water mark, of which the newest may be on its way here.
 bool never_issued(const Forward& message, const StagePeerOptions& options, const Ledger& ledger) {
   const MicrobatchId& id = message.microbatch;
-  if (message.kind != ForwardKind::kTrain) return false;
+  if (message.kind != ForwardKind::kTrain) return !is_evaluation_id(id.trainer);
   if (id.trainer != trainer_id_of(options.authority)) return true;
   const std::uint64_t low = ledger.low_of(id.trainer);
   return low > 0 && id.serial > low && id.serial - low >= 2 * options.config->id_window();

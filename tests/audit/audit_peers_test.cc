@@ -73,6 +73,26 @@ TEST(AuditPeersTest, FindsAnEntryOfAMicrobatchThatWasNeverIssued) {
   EXPECT_THAT(story.judge().violations, Contains(HasSubstr("which was never issued")));
 }
 
+// Behind the end of a run, or before the trainer comes to it: the receiver cannot know, and wrote what it was sent.
+TEST(AuditPeersTest, AMicrobatchThatAMemberSentOnAndNobodyIssuedIsAGapThatNamesTheMember) {
+  Story story = Story::whole();
+  story.count({Story::peer(1, 0), 3}, 40, 1);
+  std::ostringstream name;
+  name << Story::peer(0, 0);
+  const AuditReport report = story.judge();
+  EXPECT_THAT(report.incomplete, Contains(HasSubstr("session " + name.str() + " sent microbatch")));
+  EXPECT_THAT(report.violations, IsEmpty());
+  story.find(Story::of(EventKind::kEntry, {Story::peer(1, 0), 3})).stage = StageId{0};
+  EXPECT_THAT(story.judge().violations, Contains(HasSubstr("which was never issued")))
+      << "the trainer alone sends there";
+}
+
+TEST(AuditPeersTest, FindsAnEntryThatAnotherStageThanTheOneBeforeSent) {
+  Story story = Story::whole();
+  story.find(Story::of(EventKind::kEntry, Story::winner(2, 1))).about = Story::peer(1, 1);
+  EXPECT_THAT(story.judge().violations, Contains(HasSubstr("was sent by session")));
+}
+
 // A member may send on microbatches of its own making; its file is nobody's.
 TEST(AuditPeersTest, EntriesOfATrainerWithoutAFileAreAGap) {
   Story story;
@@ -82,6 +102,7 @@ TEST(AuditPeersTest, EntriesOfATrainerWithoutAFileAreAGap) {
   const EventRecord made{.event = EventKind::kEntry,
                          .microbatch = MicrobatchId{Story::microbatch(0).trainer + 1, 7},
                          .stage = StageId{0},
+                         .about = Story::trainer(),
                          .entry_name = EntryName{taker, 1}};
   story.say(taker, made);
   const AuditReport report = story.judge();
@@ -117,6 +138,7 @@ Story story_with_a_branch() {
                         {.event = event,
                          .microbatch = Story::microbatch(0),
                          .stage = StageId{0},
+                         .about = Story::trainer(),
                          .entry_name = loser,
                          .cause = event == EventKind::kUndo ? "its microbatch is committed along another path" : ""});
   story.round(0, 1, 0, 1);
@@ -222,7 +244,11 @@ TEST(AuditPeersTest, ValidationIsNotCounted) {
   const EntryName entry{Story::peer(0, 0), 3};
   Story story = Story::whole();
   const auto say = [&](EventKind event) {
-    story.say(entry.session, {.event = event, .microbatch = validation, .stage = StageId{0}, .entry_name = entry});
+    story.say(entry.session, {.event = event,
+                              .microbatch = validation,
+                              .stage = StageId{0},
+                              .about = Story::trainer(),
+                              .entry_name = entry});
   };
   say(EventKind::kEntry);
   say(EventKind::kForward);

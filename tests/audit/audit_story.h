@@ -53,6 +53,8 @@ class Story {
                         .stage = id(stage),
                         .entry_name = entry,
                         .cause = std::move(cause)});
+    if (event == EventKind::kEntry)
+      lines.back().second.about = stage == 0 ? trainer() : peer(stage - 1, static_cast<int>(serial % 2));
   }
   void open() {
     say(trainer(), {.event = EventKind::kStart});

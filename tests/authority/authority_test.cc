@@ -209,13 +209,31 @@ TEST_F(AuthorityTest, RestartsAllMembershipTimersWhenItWasAway) {
 }
 
 // ---- ahead of the log ----
+// This process admitted it and told it every version that it can have.
+TEST_F(AuthorityTest, AMemberWithAVersionThatNobodyMadeIsEndedAndItsPeerRests) {
+  boot_with(2);
+  beat(1, ~std::uint64_t{0});
+  ASSERT_EQ(over.size(), 1u);
+  EXPECT_EQ(over[0].first, session_of(1));
+  EXPECT_NE(over[0].second.find("it says that it holds version 18446744073709551615, and version 0 is the newest"),
+            std::string::npos);
+  Remote again = remote(1);
+  again.session.incarnation = 5;
+  authority->on_message(again, JoinRequest{});
+  settle();
+  EXPECT_TRUE(sent_to<JoinAnswer>(1).back().later) << "its key rests";
+  EXPECT_EQ(std::count_if(events.begin(), events.end(), [](const EventRecord& e) { return e.state == "ahead"; }), 0);
+}
+
 TEST_F(AuthorityTest, AMemberAheadOfTheLogJoinsAgainOnceAnotherHoldsTheStagesVersion) {
   boot_with(2);
+  stop();
+  boot();
   beat(1, 3);
-  EXPECT_EQ(
-      over,
-      (std::vector<std::pair<Session, std::string>>{
-          {session_of(1), "ahead of the run: it holds version 3, and the authority's log knows 0 as the newest"}}));
+  EXPECT_EQ(over,
+            (std::vector<std::pair<Session, std::string>>{
+                {session_of(1),
+                 "ahead of the run: it says that it holds version 3, and the authority's log knows 0 as the newest"}}));
   EXPECT_TRUE(fenced.contains(session_of(1)));
   EXPECT_EQ(sent_to<Fenced>(1).size(), 1u);
   EXPECT_EQ(members(), 1u);

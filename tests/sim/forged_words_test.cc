@@ -1,10 +1,14 @@
 // A member that lies: it says what the trainer alone decides, to everybody, while the run goes on.
+#include <gmock/gmock.h>
+
 #include <map>
 #include <optional>
 #include <set>
+#include <sstream>
 #include <string>
 
 #include "common/trainer_id.h"
+#include "events/audit/audit.h"
 #include "sim/checkers.h"
 #include "tests/sim/heard_lines.h"
 #include "tests/sim/stranger.h"
@@ -27,8 +31,9 @@ class ForgedWordsTest : public testing::Test {
     liar->say(swarm.run_key().id(), kSimLaunchAddress, join);
     swarm.run_for(2s);
   }
-  static SwarmOptions options() {
+  SwarmOptions options() {
     SwarmOptions options;
+    options.evidence = &evidence;
     options.config = small_config(RuleId::kDiloco, options.stages, 400);
     return options;
   }
@@ -50,6 +55,7 @@ class ForgedWordsTest : public testing::Test {
     EXPECT_EQ(first_broken(check_end(swarm)), "");
   }
 
+  std::map<std::string, std::string> evidence;
   Swarm swarm{options()};
   std::optional<Stranger> liar;
 };
@@ -186,6 +192,52 @@ TEST_F(ForgedWordsTest, MicrobatchesThatTheRunNeverIssuedAreRefusedByNameAndHold
   EXPECT_GE(heard.with("the run's trainer issued no such one"), 1u);
   EXPECT_LE(heard.with("the run's trainer issued no such one"), 10u);
   ends_as_if_nobody_had_lied();
+}
+
+// Their serials are soon issued, or would be when the run went on for longer: stage 1 cannot know.
+TEST_F(ForgedWordsTest, MicrobatchesThatTheRunNeverCameToLeaveAGapThatNamesTheMember) {
+  ASSERT_TRUE(is_member());
+  swarm.run_for(3s);
+  const Session self = Session::of(liar->id(), 1);
+  const std::uint64_t trainer = trainer_id_of(swarm.run_key().id());
+  std::uint64_t serial = 400;
+  for (const StageMembers& stage : swarm.launch()->authority().members().stages)
+    for (const Member& member : stage.members) {
+      if (stage.stage.value != 1) continue;
+      Forward forward;
+      forward.microbatch = {trainer, ++serial};
+      forward.lease = {self, serial};
+      forward.above = {self};
+      forward.stage = stage.stage;
+      liar->say(member.peer, member.addresses.front(), forward, {Bytes::from_vector(std::vector<std::uint8_t>(64))});
+      forward.kind = ForwardKind::kEvaluate;  // under an id that training alone has
+      forward.lease.serial = serial + 1000;
+      forward.microbatch.serial += 1000;
+      liar->say(member.peer, member.addresses.front(), forward, {Bytes::from_vector(std::vector<std::uint8_t>(64))});
+    }
+  ends_as_if_nobody_had_lied();
+  const AuditReport report = audit_texts(evidence);
+  std::ostringstream name;
+  name << self;
+  EXPECT_THAT(report.violations, testing::IsEmpty());
+  EXPECT_THAT(report.incomplete, testing::Contains(testing::HasSubstr("session " + name.str() + " sent microbatch")));
+  EXPECT_THAT(report.incomplete, testing::Each(testing::HasSubstr(name.str())));
+}
+
+TEST_F(ForgedWordsTest, ABeatOfAVersionThatNobodyMadeEndsItsSessionByNameAndFrightensNobody) {
+  ASSERT_TRUE(is_member());
+  const HeardLines heard;
+  Beat beat;
+  beat.stage = StageId(0);
+  beat.version = Version(~std::uint64_t{0});
+  beat.serving = true;
+  liar->say(swarm.run_key().id(), kSimLaunchAddress, beat);
+  swarm.run_for(1s);
+  EXPECT_FALSE(is_member());
+  EXPECT_EQ(heard.with("is ended: it says that it holds version 18446744073709551615"), 1u);
+  EXPECT_EQ(heard.with("authority.log"), 0u);
+  ends_as_if_nobody_had_lied();
+  EXPECT_THAT(audit_texts(evidence).violations, testing::IsEmpty());
 }
 
 // One line for what a member does, and not one for every time it does it.
