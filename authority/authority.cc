@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "authority/membership.h"
+#include "common/crypto/path_tag.h"
 #include "common/log.h"
 #include "events/session_end.h"
 #include "transport/dial_trials.h"
@@ -19,9 +20,10 @@ JoinAnswer refusal(const std::string& reason) {
   return answer;
 }
 
-JoinAnswer admission(const StageLine& line) {
+JoinAnswer admission(const StageLine& line, const Digest& path_key) {
   JoinAnswer answer;
   answer.accepted = true;
+  answer.path_key = path_key;
   answer.stage = line.stage;
   answer.initialise = !line.secured;
   return answer;
@@ -146,7 +148,8 @@ void Authority::on_join(const Remote& from, const JoinRequest& request) {
   if (ended_) return port_.send(from.peer, end_);
   if (book_.is_over(from.session)) return book_.tell_over(from);
   if (const MemberState* known = book_.find(from.session))
-    return syncs_.empty() ? port_.send(from.peer, admission(rounds_of(known->stage).line()))
+    return syncs_.empty() ? port_.send(from.peer, admission(rounds_of(known->stage).line(),
+                                                            path_key_of(options_.path_secret, from.session)))
                           : void();  // else it is on its way
   if (comes_too_early(from)) return;
   const bool of_stage = request.held_stage && request.held_stage->value < stages_.size();
@@ -194,7 +197,7 @@ void Authority::admit(const Remote& from, const JoinRequest& request, const Stag
     MemberState* joined = book_.find(from.session);
     if (joined == nullptr) return;
     book_.send_list(*joined, Epoch(0), 0);
-    JoinAnswer answer = admission(rounds_of(joined->stage).line());
+    JoinAnswer answer = admission(rounds_of(joined->stage).line(), path_key_of(options_.path_secret, from.session));
     answer.reason = reason;
     port_.send(from.peer, std::move(answer));
   });

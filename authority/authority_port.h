@@ -17,7 +17,8 @@ namespace shoal {
 
 struct AuthorityOptions {
   RunId run;
-  Manifest manifest;  // signed by the run's key: a log goes on with the one that it began with and with no other
+  Digest path_secret{};  // of which each session's key is made that its admission brings (common/crypto/path_tag.h)
+  Manifest manifest;     // signed by the run's key: a log goes on with the one that it began with and with no other
   std::uint16_t stages = 1;
   RuleId rule = RuleId::kDiloco;
   std::uint64_t warm_steps = 0;  // diloco: allreduce for the first steps (numbered from 1)

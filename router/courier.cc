@@ -93,7 +93,7 @@ void Courier::take(const MicrobatchId& microbatch, const GradientHint& hint, Tim
   ask_peer(hop, hint.session, hint, now);
 }
 
-void Courier::reject(const MicrobatchId& microbatch, const std::string& why, TimePoint now) {
+void Courier::reject(const MicrobatchId& microbatch, const std::string& why, TimePoint now, Fault fault) {
   const auto it = hops_.find(microbatch);
   if (it == hops_.end() || !it->second.won) return;
   Hop& hop = it->second;
@@ -103,7 +103,7 @@ void Courier::reject(const MicrobatchId& microbatch, const std::string& why, Tim
   if (const auto times = said_.due(short_name(bad) + why, now))
     log_warning("stage ", hop.spec.to, ": the gradient of session ", short_name(bad), " is refused: ", why,
                 LogThrottle::text_of(*times));
-  health_.missed(bad, now);
+  if (fault == Fault::kSenders) health_.missed(bad, now);
   hop.tried[bad].not_before = now + kRejectedFor;
   drop_child(hop, lease, Drop::kReleased);
   hop.won.reset();
@@ -231,6 +231,8 @@ void Courier::on_gradient(const Session& from, const Gradient& message, std::vec
   for (const Lease& lease : losers) drop_child(*hop, lease, Drop::kReleased);
   rates_.ended(from);
   set_parked(*hop, false);
+  const bool own = !message.path.empty() && message.path.front().session == from;
+  if (hop->spec.kind == ForwardKind::kTrain && !own) return on_forged_path(from, id, now);
   owner_.on_won(id, message, std::move(frames));
 }
 

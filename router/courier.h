@@ -45,6 +45,7 @@ struct CourierCounters {
   std::uint64_t timers = 0;    // hop timers that fired
   std::uint64_t busy = 0, gone = 0, repoints = 0, late = 0, key_frames = 0;
   std::uint64_t stranded = 0;   // times that a hop became so
+  std::uint64_t forged = 0;     // paths that did not begin with an entry of their sender
   std::uint64_t looked_at = 0;  // hops, by ticks: none that is committed
 };
 
@@ -59,6 +60,7 @@ class Courier {
   // A child that was stranded is not asked again for as long as its attempt took, and twice as long after each one
   // more.
   static constexpr Duration kStrandedMin = 1s, kStrandedMax = 60s;
+  static constexpr std::size_t kForgersMax = 1024;  // keys whose rests are remembered, so that they double
 
   // REQUIRES: owner and neighbours outlive it.
   Courier(HopOwner& owner, Neighbours& neighbours, CourierOptions options,
@@ -79,8 +81,10 @@ class Courier {
   void forget(const MicrobatchId& microbatch) { drop_hop(microbatch, Drop::kUnsaid); }
   // Our entry learnt that a gradient waits elsewhere.
   void take(const MicrobatchId& microbatch, const GradientHint& hint, TimePoint now);
-  // The gradient that came could not be used (not finite, malformed): that child is out, another is asked.
-  void reject(const MicrobatchId& microbatch, const std::string& why, TimePoint now);
+  // The gradient that came could not be used (not finite, malformed): that child is out, another is asked. Only where
+  // it is its sender's fault the sender is suspected.
+  enum class Fault : bool { kUnknown, kSenders };
+  void reject(const MicrobatchId& microbatch, const std::string& why, TimePoint now, Fault fault = Fault::kSenders);
 
   // ---- what comes in ----
   // Whatever it said, it is not silent.
@@ -168,6 +172,8 @@ class Courier {
   void on_need_key_frame(const Session& from, const NeedKeyFrame& message, TimePoint now);
   void on_gradient_header(const Remote& from, const Gradient& message, TransferId transfer, TimePoint now);
   void on_gradient(const Session& from, const Gradient& message, std::vector<Bytes> frames, TimePoint now);
+  // Its path begins with an entry that is not its sender's: the link proves the lie.
+  void on_forged_path(const Session& from, const MicrobatchId& microbatch, TimePoint now);
   void on_progress(const Session& from, const Progress& message, TimePoint now);
   void on_waiting(const Session& from, const Waiting& message, TimePoint now);
   void on_session_over(const Session& session, TimePoint now);
@@ -217,8 +223,9 @@ class Courier {
   std::map<InboundFrames, Gradient> gradients_;  // their frames are on the way
   TimePoint answered_;                           // the newest word of anybody
   TimePoint next_renewal_;
-  bool stranded_ = false;   // nobody answers
-  std::size_t parked_ = 0;  // hops that are
+  bool stranded_ = false;                     // nobody answers
+  std::size_t parked_ = 0;                    // hops that are
+  std::map<std::uint64_t, Backoff> forgers_;  // by Session::peer_tag: how long it rested last
   LogThrottle said_;
   CourierCounters counters_;
 };

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/log.h"
 #include "router/courier.h"
 
 namespace shoal {
@@ -168,6 +169,28 @@ void Courier::on_need_key_frame(const Session& from, const NeedKeyFrame& message
   hop->tried[from].not_before = now + kUnsentFor;
   release(from, message.lease);
   lose_child(*hop, message.lease, now);
+}
+
+void Courier::on_forged_path(const Session& from, const MicrobatchId& microbatch, TimePoint now) {
+  ++counters_.forged;
+  const bool rests = health_.why_not(from, now, WhyNot::kUnfit) == WhyNot::kUnfit;
+  if (!rests && neighbours_.is_last(from, now)) {
+    if (const auto times = said_.due(short_name(from) + "forged", now))
+      log_warning("session ", short_name(from), " names others' entries as its own, and no other peer of stage ",
+                  *options_.ahead, " can be asked: it does not rest. HINT: one more replica there",
+                  LogThrottle::text_of(*times));
+  } else if (!rests) {
+    Backoff rest = kPeerRest;
+    if (forgers_.size() < kForgersMax || forgers_.contains(from.peer_tag))
+      rest = forgers_.try_emplace(from.peer_tag, rest).first->second;
+    const Duration time = rest.next();
+    if (const auto known = forgers_.find(from.peer_tag); known != forgers_.end()) known->second = rest;
+    neighbours_.unfit(from, now + time);
+    if (const auto times = said_.due(short_name(from) + "forged", now))
+      log_warning("session ", short_name(from), " names others' entries as its own: it rests for ",
+                  static_cast<int>(seconds_of(time)), " s", LogThrottle::text_of(*times));
+  }
+  reject(microbatch, "its path does not begin with an entry of its own", now);
 }
 
 void Courier::retry_later(Hop& hop, TimePoint now) { hop.retry_at = now + hop.backoff.next(); }

@@ -63,6 +63,7 @@ struct Entry {
   Session transfer_from;           // its frames come from there
   std::optional<Lease> key_lease;  // a key frame was asked for under this claim
   std::vector<EntryName> path;     // own entry first; set when the gradient is here
+  std::vector<PathTag> tags;       // of the path's entries
   double loss_sum = 0;
   std::uint64_t targets = 0;
   WeightStamp stamp = 0;

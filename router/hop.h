@@ -2,6 +2,7 @@
 // What a hop is opened with, and what a courier asks of the process that holds: the trainer for stage 0, a peer for the
 // stage after its own.
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -31,6 +32,9 @@ struct HopSpec {
   KnownBase base{};
   std::optional<GradientHint> hint;  // a gradient for our own entry waits there: Take first
 };
+
+// The tag of an entry of ours in the path of this microbatch: without it the trainer takes the entry for nobody's.
+using TagOf = std::function<std::uint64_t(const MicrobatchId& microbatch, EntrySerial serial)>;
 
 // What becomes of a branch's frames. Each kSent is followed by exactly one of the others, unless the courier itself
 // ends.

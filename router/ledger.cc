@@ -363,6 +363,7 @@ void Ledger::give_gradient(Entry& e, const Lease& lease) {
   message.lease = lease;
   message.microbatch = e.microbatch;
   message.path = e.path;
+  message.tags = e.tags;
   message.loss_sum = e.loss_sum;
   message.targets = e.targets;
   message.forward_us = e.forward_us;

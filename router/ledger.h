@@ -73,6 +73,7 @@ struct LedgerOptions {
   std::size_t credits = 16;
   std::size_t recovery_credits = 4;
   Duration lease = 4s;  // L: an unrenewed claim falls after this
+  TagOf tag_of{};       // none: its entries have tag 0
 };
 
 struct LedgerCounters {

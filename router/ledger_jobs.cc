@@ -10,6 +10,12 @@ namespace {
 // The running mean of what a job takes.
 double recent(double mean, std::uint32_t took_us) { return mean + (mean == 0 ? 1.0 : 0.1) * (took_us - mean); }
 
+// With the entry itself.
+void begin_path(Entry& e, const LedgerOptions& options) {
+  e.path.assign(1, e.name);
+  e.tags.assign(1, PathTag(options.tag_of ? options.tag_of(e.microbatch, e.name.serial) : 0));
+}
+
 HopSpec hop_of(const Entry& e, const ForwardResult& result, const LedgerOptions& options) {
   HopSpec spec;
   spec.microbatch = e.microbatch;
@@ -93,8 +99,9 @@ void Ledger::gradient_arrived(const MicrobatchId& microbatch, const Gradient& me
     port_.discard(e->name.serial);
     return move(*e, EntryState::kGone);
   }
-  e->path.assign(1, e->name);
+  begin_path(*e, options_);
   e->path.insert(e->path.end(), message.path.begin(), message.path.end());
+  e->tags.insert(e->tags.end(), message.tags.begin(), message.tags.end());
   move(*e, EntryState::kQueued);
 }
 
@@ -103,6 +110,7 @@ void Ledger::gradient_rejected(EntrySerial serial) {
   SHOAL_CHECK(e != nullptr && is_on_device(e->state));
   ++counters_.non_finite;
   e->path.clear();
+  e->tags.clear();
   windows_.remove(serial);
   if (e->state == EntryState::kEnding) return end(*e, e->doom, true);
   move(*e, EntryState::kBelow);
@@ -179,7 +187,7 @@ void Ledger::forward_done(EntrySerial serial, const ForwardResult& result, TimeP
     loss.targets = result.targets;
     return gradient_arrived(e->microbatch, loss);
   }
-  e->path.assign(1, e->name);
+  begin_path(*e, options_);
   move(*e, EntryState::kQueued);
 }
 

@@ -206,11 +206,11 @@ STRANGERS = {"idle": Connections, "garbage": Garbage,
              "silent": lambda swarm, args: Rogue(swarm, args, "silent", SILENT),
              "claims": Claims, "datagrams": Killer}
 # Last who takes its time to join: the hosts' admissions are paced.
-MEMBERS = ("toggle", "failed", "lows", "commits", "headers", "foreign", "poison", "replay", "offers", "joins")
+MEMBERS = ("toggle", "failed", "lows", "commits", "headers", "foreign", "poison", "paths", "replay", "offers", "joins")
 ATTACKS = (*STRANGERS, *MEMBERS)
 
 
 def attacker_of(swarm, args, name):
     if name in STRANGERS:
         return STRANGERS[name](swarm, args)
-    return Rogue(swarm, args, name, args.identities if name == "joins" else 1)
+    return Rogue(swarm, args, name, {"joins": args.identities, "paths": 2}.get(name, 1))

@@ -109,16 +109,21 @@ struct Progress {
 
 // ---- up: the gradient ----
 
+// By what the trainer sees that an entry of a path is that of the session it names (common/crypto/path_tag.h).
+using PathTag = StrongInt<struct PathTagTag, std::uint64_t>;
+
 // Peer -> holder: the microbatch is counted here and below. Frames: the gradient (none to the trainer, none for
 // kEvaluate).
 struct Gradient {
   Lease lease;
   MicrobatchId microbatch;
   std::vector<EntryName> path;  // from the sender's stage to the last; empty for kEvaluate
-  double loss_sum = 0;          // found by the last stage: sum over targets, nats
+  // One for each of the path's entries: its session alone can make it, and the trainer alone can check it.
+  std::vector<PathTag> tags;
+  double loss_sum = 0;  // found by the last stage: sum over targets, nats
   std::uint64_t targets = 0;
   std::uint32_t forward_us = 0, backward_us = 0;  // at the sender: computing
-  SHOAL_FIELDS(lease, microbatch, path, loss_sum, targets, forward_us, backward_us)
+  SHOAL_FIELDS(lease, microbatch, path, tags, loss_sum, targets, forward_us, backward_us)
 };
 
 // ---- claims ----

@@ -37,7 +37,8 @@ struct JoinAnswer {
   std::string reason;
   bool unreachable = false;  // not accepted for now, since it cannot be reached as it must: it may ask again
   bool later = false;        // not accepted yet, and nothing is wrong with how it is reached: it asks again
-  SHOAL_FIELDS(accepted, stage, initialise, reason, unreachable, later)
+  Digest path_key;           // accepted: by it the session tags its entries in paths (common/crypto/path_tag.h)
+  SHOAL_FIELDS(accepted, stage, initialise, reason, unreachable, later, path_key)
 };
 
 struct Member {

@@ -48,6 +48,13 @@ Digest blake2b_256(ByteView bytes) {
   return hasher.finish();
 }
 
+Digest keyed_blake2b_256(const Digest& key, ByteView bytes) {
+  State state;
+  crypto_generichash_blake2b_init(&state, key.bytes.data(), key.bytes.size(), 32);
+  add(state, bytes);
+  return end(state);
+}
+
 Hasher::Hasher() {
   new (state_.data()) State;
   crypto_generichash_blake2b_init(&state_in(state_), nullptr, 0, 32);

@@ -16,6 +16,9 @@ inline constexpr std::size_t kHashChunkBytes = 1u << 20;
 
 Digest blake2b_256(ByteView bytes);
 
+// A message authentication code: nobody without the key can make it.
+Digest keyed_blake2b_256(const Digest& key, ByteView bytes);
+
 // The same in pieces.
 class Hasher {
  public:

@@ -1,6 +1,7 @@
 #include "runtime/launch/launch.h"
 
 #include "common/crypto/hash.h"
+#include "common/crypto/path_tag.h"
 #include "common/trainer_id.h"
 #include "runtime/config/derived_options.h"
 #include "runtime/launch/parked_text.h"
@@ -21,6 +22,7 @@ AuthorityOptions authority_options(const LaunchOptions& options) {
   const RunConfig& config = options.config;
   AuthorityOptions result;
   result.run = RunId{options.key.id().bytes};
+  result.path_secret = path_secret_of(options.key);
   result.stages = config.pipeline.stages;
   result.rule = config.sync.rule;
   result.warm_steps = config.sync.warm_steps;
@@ -94,7 +96,10 @@ void Launch::begin() {
   dial_back_ = std::make_unique<DialBack>(*transport_, env_.loop,
                                           [this](const DialBack::Verdict& verdict) { on_dialled_back(verdict); });
   trainer_ = std::make_unique<Trainer>(
-      TrainerOptions{options_.config, session_, trainer_id_of(options_.key.id())},
+      TrainerOptions{options_.config, session_, trainer_id_of(options_.key.id()),
+                     [secret = path_secret_of(options_.key)](const EntryName& entry, const MicrobatchId& microbatch) {
+                       return path_tag(path_key_of(secret, entry.session), microbatch, entry.serial);
+                     }},
       TrainerEnvironment{env_.loop, *transport_, env_.events, env_.samples, logs_->book(), logs_->trainer()},
       static_cast<Trainer::Owner&>(*this));
   authority_->start();

@@ -144,6 +144,7 @@ void Peer::build_stage(StageId stage) {
                                                                 .self = life_->session,
                                                                 .authority = authority(),
                                                                 .credits = credits_,
+                                                                .path_key = life_->answer->path_key,
                                                                 .from_seed = life_->answer->initialise,
                                                                 .deltas = env_.deltas,
                                                                 .base_folder = options_.base_folder},

@@ -36,6 +36,7 @@ struct StagePlaceOptions {
   Session self;
   PeerId authority;
   std::size_t credits = 0;
+  Digest path_key{};       // of the session, by its admission
   bool from_seed = false;  // the stage never secured a round: it begins from the seed, or from the first weights
   std::optional<DeltaCodecs> deltas{};
   std::string base_folder{};  // where the base of adapters is kept; empty: nowhere

@@ -24,6 +24,7 @@ LedgerOptions ledger_options(const StagePeerOptions& options) {
   result.credits = options.credits;
   result.recovery_credits = std::max<std::size_t>(2, options.credits / 4);
   result.lease = options.config->lease();
+  result.tag_of = options.tag_of;
   return result;
 }
 
@@ -183,7 +184,8 @@ void Entries::on_won(const MicrobatchId& microbatch, const Gradient& gradient, s
   const bool train = entry->kind == ForwardKind::kTrain;
   std::string refusal =
       LossBound{options_.config->targets_per_microbatch(), options_.config->model.vocabulary}.refusal(gradient);
-  if (train && (frames.size() != 1 || gradient.path.size() + options_.spec.stage.value + 1 != options_.spec.stages))
+  if (train && (frames.size() != 1 || gradient.path.size() + options_.spec.stage.value + 1 != options_.spec.stages ||
+                gradient.tags.size() != gradient.path.size()))
     refusal = "malformed gradient";
   if (!refusal.empty()) return courier_.reject(microbatch, refusal, env_.loop.now());
   if (train) tensors_of(microbatch)->gradient_in = std::move(frames.front());

@@ -23,6 +23,7 @@ struct StagePeerOptions {
   Session self;
   PeerId authority;
   std::size_t credits = 16;
+  TagOf tag_of{};
 };
 
 struct StagePeerEnvironment {

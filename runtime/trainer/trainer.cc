@@ -187,11 +187,43 @@ void Trainer::on_won(const MicrobatchId& microbatch, const Gradient& gradient, s
   if (!evaluated && (!decides() || !env_.book.is_open(microbatch))) return;
   std::string refusal =
       LossBound{options_.config.targets_per_microbatch(), options_.config.model.vocabulary}.refusal(gradient);
-  if (!evaluated && (gradient.path.size() != options_.config.pipeline.stages || env_.book.names_any(gradient.path)))
+  if (!evaluated &&
+      (gradient.path.size() != options_.config.pipeline.stages || gradient.tags.size() != gradient.path.size()))
     refusal = "malformed path";
   if (!refusal.empty()) return courier_.reject(microbatch, refusal, env_.loop.now());
   if (evaluated) return evaluator_.on_won(microbatch, gradient);
+  if (const auto bad = forged_in(microbatch, gradient)) return refuse_forged(microbatch, gradient, *bad);
+  if (env_.book.names_any(gradient.path)) return refuse_repeated(microbatch, gradient);
+  blames_.whole(gradient.path);
   decide(microbatch, gradient);
+}
+
+std::optional<std::size_t> Trainer::forged_in(const MicrobatchId& microbatch, const Gradient& gradient) const {
+  for (std::size_t k = 0; k < gradient.path.size(); ++k) {
+    const auto stage = neighbours_.roster().stage_of(gradient.path[k].session);
+    if (options_.tag_of(gradient.path[k], microbatch) != gradient.tags[k].value || (stage && stage->value != k))
+      return k;
+  }
+  return std::nullopt;
+}
+
+// Its session alone can have given the tag of one microbatch to the entry of another.
+void Trainer::refuse_repeated(const MicrobatchId& microbatch, const Gradient& gradient) {
+  const TimePoint now = env_.loop.now();
+  courier_.reject(microbatch, "an entry of another microbatch in its path", now, Courier::Fault::kUnknown);
+  for (const EntryName& element : gradient.path)
+    if (env_.book.names_any({element}) && !neighbours_.is_last(element.session, now))
+      owner_.on_misconduct(element.session, "it named an entry of one microbatch in the path of another");
+}
+
+// Only of stage 0 the sender is known to be at fault: what stands further down it may have handed on as it came.
+void Trainer::refuse_forged(const MicrobatchId& microbatch, const Gradient& gradient, std::size_t bad) {
+  const TimePoint now = env_.loop.now();
+  courier_.reject(microbatch, "its path has an entry that the session it names did not make", now,
+                  bad == 0 ? Courier::Fault::kSenders : Courier::Fault::kUnknown);
+  const auto culprit = blames_.forged(gradient.path, bad, neighbours_.roster(),
+                                      [&](const Session& session) { return !neighbours_.is_last(session, now); });
+  if (culprit) owner_.on_misconduct(*culprit, "paths that it handed on had entries that their sessions did not make");
 }
 
 void Trainer::decide(const MicrobatchId& microbatch, const Gradient& gradient) {

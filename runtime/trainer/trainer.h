@@ -23,6 +23,7 @@
 #include "router/courier.h"
 #include "router/held_back.h"
 #include "router/neighbours.h"
+#include "router/path_blames.h"
 #include "runtime/config/config.h"
 #include "runtime/data/samples.h"
 #include "runtime/plan/flight_plan.h"
@@ -37,6 +38,8 @@ struct TrainerOptions {
   RunConfig config;
   Session self;
   std::uint64_t trainer_id = 0;  // of MicrobatchIds; the same after a restart
+  // The tag that the entry's session makes for it in the path of that microbatch.
+  std::function<std::uint64_t(const EntryName& entry, const MicrobatchId& microbatch)> tag_of;
 };
 
 struct TrainerEnvironment {
@@ -127,6 +130,10 @@ class Trainer final : private HopOwner {
   void schedule_tick();
   void issue();
   bool may_issue(std::uint64_t serial) const;
+  // The first element of its path that the session that it names did not make.
+  std::optional<std::size_t> forged_in(const MicrobatchId& microbatch, const Gradient& gradient) const;
+  void refuse_repeated(const MicrobatchId& microbatch, const Gradient& gradient);
+  void refuse_forged(const MicrobatchId& microbatch, const Gradient& gradient, std::size_t bad);
   void decide(const MicrobatchId& microbatch, const Gradient& gradient);
   void sync_log(std::function<void()> durable);
   void on_durable(const MicrobatchId& microbatch);
@@ -156,6 +163,7 @@ class Trainer final : private HopOwner {
   StepBook steps_;
   LineBook lines_;
   HeldBack held_back_;
+  PathBlames blames_;
   LogThrottle said_;
   TimerId tick_timer_ = 0;
   TimePoint next_repeat_{};

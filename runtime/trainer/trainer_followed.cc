@@ -63,6 +63,7 @@ void Trainer::look_for_full() {
 
 void Trainer::on_session_over(const Session& session, const std::string& why) {
   held_back_.on_session_over(session);
+  blames_.forget(session);
   for (const CommitBook::Listing& listing : env_.book.on_session_over(session, why)) list(listing);
   issue();
 }

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "common/crypto/hash.h"
+#include "common/crypto/path_tag.h"
 #include "common/crypto/sign.h"
 #include "common/crypto/text_codes.h"
 #include "common/rng.h"
@@ -22,6 +23,29 @@ std::array<std::uint8_t, 32> counting_key() {
 TEST(HashTest, MatchesAnotherImplementation) {
   EXPECT_EQ(hex_of(blake2b_256({})), "0e5751c026e543b2e8ab2eb06099daa1d1e5df47778f7787faab45cdf12fe3a8");
   EXPECT_EQ(hex_of(blake2b_256(view_of("abc"))), "bddd813c634239723171ef3fee98579b94964e3bb1cb3e427262c8c068d52319");
+}
+
+// Values of `hashlib.blake2b(..., key=..., digest_size=32)` of Python.
+TEST(HashTest, WithAKeyItMatchesAnotherImplementation) {
+  const Digest key{counting_key()};
+  EXPECT_EQ(hex_of(keyed_blake2b_256(key, view_of("abc"))),
+            "d63a32d3e44738d7907f964316c241adaba0abfeabc32349677578a15a203f7f");
+  const Digest of_session = path_key_of(key, Session{1, 2});
+  EXPECT_EQ(path_tag(of_session, {0x0a0b, 300}, 5), 0xa683ff35ae053b64ull);
+}
+
+TEST(PathTagTest, IsOfOneSessionOneMicrobatchAndOneEntry) {
+  const Digest secret = path_secret_of(KeyPair::from_seed(counting_key()));
+  EXPECT_EQ(secret, path_secret_of(KeyPair::from_seed(counting_key()))) << "a resumed process finds it again";
+  EXPECT_NE(secret, path_secret_of(KeyPair::generate()));
+  const Digest key = path_key_of(secret, Session{1, 2});
+  EXPECT_NE(key, path_key_of(secret, Session{1, 3}));
+  EXPECT_NE(key, path_key_of(secret, Session{2, 1}));
+  const std::uint64_t tag = path_tag(key, {7, 8}, 9);
+  EXPECT_NE(tag, path_tag(key, {7, 9}, 9));
+  EXPECT_NE(tag, path_tag(key, {8, 8}, 9));
+  EXPECT_NE(tag, path_tag(key, {7, 8}, 10));
+  EXPECT_NE(tag, path_tag(path_key_of(secret, Session{1, 3}), {7, 8}, 9));
 }
 
 TEST(HashTest, PiecesGiveTheHashOfTheWhole) {

@@ -11,6 +11,8 @@
 //   foreign  Forwards of a trainer of its own with whole frames to every peer of stage 1, renewed, and COMMITs for them
 //   poison   serves: after 200 gradients as they should be every fourth is 1e30 everywhere; its parts of
 //            rounds are 1e4
+//   paths    serves and answers: of stage 0, as every other identity, at once and with an entry of stage 1 that it made
+//            up; of stage 1 as it should, with another member's entry as its own
 // and two a stranger's:
 //   silent   IDENTITIES connections that complete the key exchange and never greet, made anew when they are cut
 //   claims   signed records of IDENTITIES keys in the run's DHT, which say that they serve
@@ -33,8 +35,10 @@
 #include "common/os/descriptors.h"
 #include "common/os/thread_loop.h"
 #include "runtime/config/ticket.h"
+#include "tests/live/rogue_paths.h"
 #include "tests/live/rogue_strangers.h"
 #include "tests/live/rogue_tensors.h"
+#include "tests/live/rogue_wire.h"
 #include "transport/transport.h"
 #include "transport/zmq/zmq_wire.h"
 
@@ -48,28 +52,10 @@ constexpr std::size_t kLeasesKept = 64;  // renewed, of each peer that Forwards 
 constexpr float kPoison = 1e30f, kPoisonPart = 1e4f;
 constexpr std::uint64_t kHonestFirst = 200;  // answers: by then rounds have it as a member
 
-// Swallows what goes to the bulk lane.
-class HeadersOnly final : public Wire {
- public:
-  HeadersOnly(Wire& wire, bool mute) : wire_(wire), mute_(mute) {}
-  void set_listener(Listener* listener) override { wire_.set_listener(listener); }
-  ConnectionId connect(const PeerId& peer, const Address& address) override { return wire_.connect(peer, address); }
-  Status send(ConnectionId connection, Lane lane, Bytes message) override {
-    return mute_ && lane == Lane::kBulk ? Status() : wire_.send(connection, lane, std::move(message));
-  }
-  void disconnect(ConnectionId connection) override { wire_.disconnect(connection); }
-  Status admit_only(const std::vector<PeerId>& peers) override { return wire_.admit_only(peers); }
-  std::uint64_t bytes_sent() const override { return wire_.bytes_sent(); }
-
- private:
-  Wire& wire_;
-  bool mute_;
-};
-
 class Rogue final : private Transport::Listener {
  public:
-  Rogue(ThreadLoop& loop, const Ticket& ticket, std::string attack)
-      : loop_(loop), ticket_(ticket), attack_(std::move(attack)), key_(KeyPair::generate()) {}
+  Rogue(ThreadLoop& loop, const Ticket& ticket, std::string attack, std::size_t identity)
+      : loop_(loop), ticket_(ticket), attack_(std::move(attack)), identity_(identity), key_(KeyPair::generate()) {}
 
   Status open() {
     SHOAL_ASSIGN(
@@ -99,10 +85,10 @@ class Rogue final : private Transport::Listener {
  private:
   const PeerId& authority() const { return ticket_.contacts.front().peer; }
   bool serves() const {
-    return attack_ == "failed" || attack_ == "toggle" || attack_ == "offers" ||
-           (attack_ == "poison" && tensors_ != nullptr);
+    return attack_ == "failed" || attack_ == "toggle" || attack_ == "offers" || (answers() && tensors_ != nullptr);
   }
-  bool trains() const { return attack_ == "foreign" || attack_ == "poison"; }
+  bool answers() const { return attack_ == "poison" || attack_ == "paths"; }
+  bool trains() const { return attack_ == "foreign" || answers(); }
 
   void send(const PeerId& to, Message message, std::vector<Bytes> frames = {}) {
     sent_ += transport_->send(to, std::move(message), std::move(frames)).ok() ? 1 : 0;
@@ -111,7 +97,8 @@ class Rogue final : private Transport::Listener {
     loop_.after(kSay, [this] { say(); });
     if (!joined_) {
       JoinRequest request;
-      request.wish = StageId(attack_ == "headers" || attack_ == "foreign" ? 0 : 1);
+      const bool first = attack_ == "headers" || attack_ == "foreign" || (attack_ == "paths" && identity_ % 2 == 0);
+      request.wish = StageId(first ? 0 : 1);
       request.addresses = {wire_->listening_address()};
       return send(authority(), std::move(request));
     }
@@ -181,15 +168,32 @@ class Rogue final : private Transport::Listener {
     if (leases.size() > kLeasesKept) leases.pop_front();
   }
 
+  // ---- paths: a member that names entries of others ----
+  void forge(const PeerId& peer, const Forward& forward, const std::vector<Bytes>& frames) {
+    Session other = session_;
+    for (const StageMembers& stage : list_.stages)
+      for (const Member& member : stage.members)
+        if (stage.stage == StageId(1) && member.session != session_) other = member.session;
+    Gradient gradient = forged_gradient(forward, {session_, ++serial_}, path_key_, other, tensors_->targets());
+    ++answered_;
+    if (stage_ == StageId(0)) return send(peer, std::move(gradient));
+    auto honest = tensors_->answer(forward.microbatch, frames);
+    if (!honest.ok()) return send(peer, Busy{forward.lease, BusyReason::kFailed, 0});
+    gradient.loss_sum = honest->loss_sum;
+    send(peer, std::move(gradient), std::move(honest->gradient));
+  }
+
   // ---- poison: a member that answers ----
   void answer(const PeerId& peer, const Forward& forward, const std::vector<Bytes>& frames) {
     if (forward.kind == ForwardKind::kEvaluate) return send(peer, Busy{forward.lease, BusyReason::kBehind, 0});
+    if (attack_ == "paths") return forge(peer, forward, frames);
     auto honest = tensors_->answer(forward.microbatch, frames);
     if (!honest.ok()) return send(peer, Busy{forward.lease, BusyReason::kFailed, 0});
     Gradient gradient;
     gradient.lease = forward.lease;
     gradient.microbatch = forward.microbatch;
     gradient.path = {EntryName{session_, ++serial_}};
+    gradient.tags.emplace_back(path_tag(path_key_, forward.microbatch, serial_));
     gradient.loss_sum = honest->loss_sum;
     gradient.targets = targets_ = honest->targets;
     gradient.forward_us = gradient.backward_us = 1000;
@@ -258,13 +262,14 @@ class Rogue final : private Transport::Listener {
   void on_link_up(const Remote&) override {}
   void on_link_down(const Remote&, const Error& cause) override { why_ = cause.message; }
   void on_message(const Remote& from, Message message, TransferId transfer, std::uint64_t) override {
-    if (const auto* asked = std::get_if<Forward>(&message); asked != nullptr && attack_ == "poison" && tensors_) {
+    if (const auto* asked = std::get_if<Forward>(&message); asked != nullptr && answers() && tensors_) {
       arriving_.insert_or_assign({from.peer, transfer}, *asked);
       return;
     }
     if (transfer != 0) transport_->refuse(from.peer, transfer);
     if (trains() && trained(from, message)) return;
     if (const auto* answer = std::get_if<JoinAnswer>(&message)) {
+      if (answer->accepted) path_key_ = answer->path_key;
       if (answer->accepted) note_joined(answer->stage);
       why_ = answer->reason;
     } else if (const auto* members = std::get_if<Members>(&message)) {
@@ -327,8 +332,10 @@ class Rogue final : private Transport::Listener {
   ThreadLoop& loop_;
   const Ticket& ticket_;
   const std::string attack_;
+  const std::size_t identity_;
   KeyPair key_;
   Session session_;
+  Digest path_key_{};
   std::unique_ptr<ZmqWire> wire_;
   std::unique_ptr<HeadersOnly> lanes_;
   std::unique_ptr<Transport> transport_;
@@ -363,7 +370,7 @@ int run(const std::string& ticket_text, const std::string& attack, double second
   ThreadLoop loop;
   std::vector<std::unique_ptr<Rogue>> rogues;
   for (std::size_t i = 0; i < identities; ++i) {
-    rogues.push_back(std::make_unique<Rogue>(loop, *ticket, attack));
+    rogues.push_back(std::make_unique<Rogue>(loop, *ticket, attack, i));
     if (const Status opened = rogues.back()->open(); !opened.ok()) return fail(opened.error().message);
   }
   loop.post([&] {

@@ -28,6 +28,7 @@ class RogueTensors {
   };
   // The last stage's, to the frames of a Forward. ERRORS: those of the codecs and the executor.
   Result<Answer> answer(const MicrobatchId& microbatch, const std::vector<Bytes>& frames);
+  std::uint64_t targets() const { return config_.targets_per_microbatch(); }  // of a microbatch
   // With this value everywhere.
   std::vector<Bytes> gradient(float value) const;
   // Part `index` of a dense payload, cut for so many members; nothing where the part is empty.

@@ -96,6 +96,43 @@ TEST_F(CourierLossTest, ARejectedGradientAsksAnotherPeer) {
   EXPECT_TRUE(health.suspected(session(kA)));
 }
 
+// A sender that may only have handed it on is not suspected: it is left alone with this microbatch.
+TEST_F(CourierLossTest, ARejectedGradientThatMayBeAnothersFaultSuspectsNobody) {
+  open();
+  gradient(kA, asked().second.lease);
+  courier.reject(id(0), "a forged path", now, Courier::Fault::kUnknown);
+  EXPECT_EQ(asked().first, session(kB));
+  EXPECT_FALSE(health.suspected(session(kA)));
+}
+
+// The link proves the lie.
+TEST_F(CourierLossTest, APathThatDoesNotBeginWithItsSendersEntryIsRefusedAndItsSenderRests) {
+  open();
+  const Lease lease = asked().second.lease;
+  Gradient forged = gradient_of(kA, lease);
+  forged.path = {entry_name(kB, 5)};
+  tell(kA, forged);
+  EXPECT_TRUE(won.empty());
+  EXPECT_TRUE(courier.waiting(id(0)));
+  EXPECT_EQ(courier.counters().forged, 1u);
+  EXPECT_EQ(take_out<Release>().at(0).second.lease, lease);
+  EXPECT_EQ(health.why_not(session(kA), now + kPeerRest.first - 1ms, WhyNot::kUnfit), WhyNot::kUnfit);
+  EXPECT_NE(health.why_not(session(kA), now + kPeerRest.first, WhyNot::kUnfit), WhyNot::kUnfit);
+  gradient(kB, asked().second.lease);
+  EXPECT_EQ(won.size(), 1u);
+}
+
+TEST_F(CourierLossTest, TheLastPeerOfAStageThatForgesPathsIsAskedAgain) {
+  serve({kA});
+  open();
+  Gradient forged = gradient_of(kA, asked().second.lease);
+  forged.path.clear();
+  tell(kA, forged);
+  EXPECT_TRUE(won.empty());
+  EXPECT_EQ(health.why_not(session(kA), now, WhyNot::kUnfit), WhyNot::kResting)
+      << "as after any gradient that cannot be used";
+}
+
 TEST_F(CourierLossTest, WithoutAnyPeerItParksSaysSoAndGoesOn) {
   serve({});
   open();

@@ -92,6 +92,7 @@ class CourierRig : public testing::Test, private HopOwner, private Links {
     message.lease = lease;
     message.microbatch = naming::id(serial);
     message.path = {naming::entry_name(tag, 5)};
+    message.tags = {PathTag(5)};
     return message;
   }
   void gradient(std::uint64_t tag, const Lease& lease, std::uint64_t serial = 0) {

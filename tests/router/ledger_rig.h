@@ -120,6 +120,7 @@ class LedgerRig : private LedgerPort, private HopOwner, private Links {
     Gradient message;
     message.microbatch = naming::id(serial);
     message.path = std::move(path);
+    for (const EntryName& element : message.path) message.tags.emplace_back(element.serial);
     message.loss_sum = 4;
     message.targets = 1;
     return message;
@@ -169,6 +170,7 @@ class LedgerRig : private LedgerPort, private HopOwner, private Links {
     result.stages = stages;
     result.credits = credits;
     result.recovery_credits = 1;
+    result.tag_of = [](const MicrobatchId& microbatch, EntrySerial serial) { return 100 * microbatch.serial + serial; };
     return result;
   }
   void send(const Session& to, Message message) override { sent.push_back({to, std::move(message)}); }

@@ -60,6 +60,8 @@ TEST(LedgerTest, AForwardMakesAnEntryThatComputesWhenItsFramesAreHere) {
   const auto gradients = rig.take_sent<Gradient>(1);
   ASSERT_EQ(gradients.size(), 1u);
   EXPECT_EQ(gradients[0].path, (std::vector{rig.own(*entry), entry_name(60, 8)}));
+  EXPECT_EQ(gradients[0].tags, (std::vector{PathTag(300 + *entry), PathTag(8)}))
+      << "its own, and that of below as it came";
   EXPECT_EQ(gradients[0].loss_sum, 4);
 }
 

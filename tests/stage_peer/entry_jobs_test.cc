@@ -131,6 +131,7 @@ class EntryJobsTest : public testing::Test, private Links, private StagePeerOwne
     message.lease = std::get<Forward>(asked[0].message).lease;
     message.microbatch = naming::id(serial);
     message.path = {naming::entry_name(kBelow, serial)};
+    message.tags = {PathTag(serial)};
     message.targets = options.config->targets_per_microbatch();
     ASSERT_TRUE(entries.courier().on_message(remote_of(kBelow), message, ++transfer, loop.now()));
     Result<std::vector<Bytes>> frames = std::vector<Bytes>{gradient};

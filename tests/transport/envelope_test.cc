@@ -78,6 +78,15 @@ TEST(EnvelopeTest, WholeNumbersInFloatFieldsComeBack) {
   }
 }
 
+// They are no serials, which rise.
+TEST(EnvelopeTest, TagsOfAPathComeBackInWhateverOrder) {
+  Gradient gradient;
+  gradient.tags = {PathTag(~std::uint64_t{0}), PathTag(7), PathTag(7), PathTag(0)};
+  const auto parsed = parse_envelope(bytes_of_envelope(gradient));
+  ASSERT_TRUE(parsed.ok()) << parsed.error().message;
+  EXPECT_EQ(std::get<Gradient>(parsed->message).tags, gradient.tags);
+}
+
 // docs/WIRE.md: the bytes of a worked example, in its ```hex block.
 std::vector<std::uint8_t> worked_example(const std::string& name) {
   std::ifstream file(std::string(SHOAL_SOURCE_DIR) + "/docs/WIRE.md");
