@@ -117,8 +117,6 @@ RunConfig config_of(const InitArguments& arguments, const TextOfRun& text, const
   config.data.width = text.width;
   config.pipeline.stages = arguments.stages;
   config.pipeline.replicas = arguments.replicas;
-  // What crosses lines between machines; it costs a quarter of the bytes and nothing of the loss.
-  if (arguments.stages > 1) config.wire.forward.codecs = config.wire.backward.codecs = {CodecId::kInt8};
   config.end.tokens =
       arguments.tokens > 0
           ? arguments.tokens

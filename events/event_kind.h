@@ -40,6 +40,7 @@ enum class EventKind : std::uint8_t {
   kRoundReport,
   kRoundDrop,
   kStepped,
+  kCodec,
   // Written by a peer: one entry. The trainer writes kMerged, too.
   kEntry,
   kJoined,

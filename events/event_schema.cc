@@ -281,6 +281,7 @@ constexpr EventRow kRows[] = {
     {K::kCommitGone, "commit_gone", kPeer, kOfEntry, "COMMIT came for an entry that is not there", L::kEntries},
     {K::kStepped, "stepped", kPeer, fields("stage window entries targets tag delay_mean delays settle_wait_ms"),
      "a window's inner step is done"},
+    {K::kCodec, "codec", kPeer, kCause, "takes another codec"},
     {K::kRoundEnter, "round_enter", kPeer, fields("stage round version step"), "the authority's opening is here"},
     {K::kRoundReport, "round_report", kPeer, fields("stage round secured tag"), "what it contributed"},
     {K::kRoundDrop, "round_drop", kPeer, fields("stage round"), "what it holds of the round is given up"},

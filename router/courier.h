@@ -128,6 +128,7 @@ class Courier {
     bool answered = false;    // a word about its claim came
     bool holds = true;        // as far as we know it has a credit of that peer
     TimePoint asked{};
+    std::uint64_t ahead = 0;  // frame bytes in our own queue up to the last of its frames, when looked at last
   };
   // A session that was ever asked for this microbatch.
   struct Tried {

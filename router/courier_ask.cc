@@ -8,6 +8,8 @@
 namespace shoal {
 
 namespace {
+constexpr std::string_view kLate = "deadline";
+
 // The kind of a deadline, for hop_timer's cause.
 std::string_view kind_of(HopPhase phase) {
   switch (phase) {
@@ -143,6 +145,7 @@ Result<TransferId> Courier::send_forward(const Hop& hop, const Lease& lease, con
 
 void Courier::frames_sent(const MicrobatchId& microbatch, Child& child, TransferId transfer) {
   child.transfer = transfer;
+  child.ahead = neighbours_.ahead_of(child.session, transfer);
   if (!std::exchange(child.frames_out, true))
     owner_.on_branch(microbatch, child.session, child.lease, BranchEnd::kSent);
 }
@@ -269,6 +272,7 @@ bool Courier::stranded(const MicrobatchId& microbatch) const {
 
 void Courier::tick(TimePoint now, const std::vector<Low>& lows) {
   const bool away = health_.tick(now);
+  if (options_.ahead && !active_.empty()) neighbours_.measure(*options_.ahead, now);
   std::vector<MicrobatchId> due;
   std::optional<bool> news;  // of room, looked up when a hop waits for it
   for (const MicrobatchId& id : active_) {
@@ -283,6 +287,11 @@ void Courier::tick(TimePoint now, const std::vector<Low>& lows) {
     const auto it = hops_.find(id);
     if (it == hops_.end() || it->second.won) continue;
     if (const auto cause = overdue(it->second, now)) {
+      Child& newest = it->second.children.back();
+      if (*cause == kLate && neighbours_.leaves(newest.session, newest.transfer, newest.ahead)) {
+        arm(it->second, now);
+        continue;
+      }
       fire(it->second, *cause, now);
     } else if (room || !it->second.full) {
       room = ask(it->second, now).room;
@@ -318,7 +327,7 @@ std::optional<std::string_view> Courier::overdue(const Hop& hop, TimePoint now) 
   if (health_.silent(hop.children.back().session, hop.armed_listened, now)) return "silent";
   const Duration waited = health_.listened(now) - hop.armed_listened;
   const bool late = hop.patience > Duration::zero() && waited >= hop.patience && waited >= patience_of(hop);
-  if (late) return "deadline";
+  if (late) return kLate;
   return std::nullopt;
 }
 

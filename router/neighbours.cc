@@ -59,6 +59,17 @@ void Neighbours::send(const Session& to, Message message) {
   if (const auto sent = send_to(to, std::move(message), {}); !sent.ok()) log_debug("not sent: ", sent.error().message);
 }
 
+std::uint64_t Neighbours::ahead_of(const Session& to, TransferId transfer) const {
+  const auto peer = roster_.peer_of(to);
+  return peer ? links_.ahead_of(*peer, transfer) : 0;
+}
+
+bool Neighbours::leaves(const Session& to, TransferId transfer, std::uint64_t& ahead) const {
+  if (transfer == 0 || ahead == 0) return false;
+  const std::uint64_t before = std::exchange(ahead, ahead_of(to, transfer));
+  return ahead < before;
+}
+
 void Neighbours::drop(const Session& to, TransferId transfer) {
   if (const auto peer = roster_.peer_of(to)) links_.drop(*peer, transfer);
 }
@@ -76,7 +87,6 @@ std::vector<Session> Neighbours::candidates(StageId stage, TimePoint now) {
   return result;
 }
 
-// Nobody but a hop that chooses asks for the rates of links: while none does, nothing is measured.
 void Neighbours::measure_links(const std::vector<Session>& sessions, TimePoint now) {
   if (now < next_measure_) return;
   next_measure_ = now + kMeasurePeriod;
@@ -84,8 +94,29 @@ void Neighbours::measure_links(const std::vector<Session>& sessions, TimePoint n
     if (const auto peer = roster_.peer_of(session)) {
       const LinkStats link = links_.stats(*peer);
       if (link.up) rates_.set_link(session, link.bytes_per_second, link.rtt);
-      health_.set_link_heard(session, link.up ? std::optional(link.heard) : std::nullopt);
+      health_.set_link_heard(session, link.up ? std::optional(link.heard) : std::nullopt, now,
+                             rates_.in_flight(session) > 0);
     }
+}
+
+double Neighbours::line_rate(const Session& session) const {
+  const auto peer = roster_.peer_of(session);
+  const LinkStats link = peer ? links_.stats(*peer) : LinkStats{};
+  return link.up ? link.bytes_per_second : 0;
+}
+
+double Neighbours::slowest_line(StageId stage) const {
+  double slowest = 0;
+  for (const Session& session : roster_.serving(stage)) {
+    const double rate = line_rate(session);
+    if (rate > 0) slowest = slowest > 0 ? std::min(slowest, rate) : rate;
+  }
+  return slowest;
+}
+
+double Neighbours::line_seconds(const Session& session, std::uint64_t bytes) const {
+  const double rate = line_rate(session);
+  return rate > 0 ? static_cast<double>(bytes) / rate : 0;
 }
 
 void Neighbours::unfit(const Session& session, TimePoint until) {

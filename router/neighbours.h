@@ -16,7 +16,7 @@ namespace shoal {
 
 class Neighbours {
  public:
-  static constexpr Duration kMeasurePeriod = 250ms;  // of the links ahead, at most so often and when one is chosen
+  static constexpr Duration kMeasurePeriod = 250ms;  // of the links ahead, at most so often and while a hop waits
   static constexpr Duration kLearningPeriod = 10s;   // of addresses that were learned before
 
   // `authority` may speak and is spoken to although no list names it; none: this process is it.
@@ -42,13 +42,23 @@ class Neighbours {
   // ERRORS: kUnreachable (no member), kStale (another session answers there), and those of Links::send.
   Result<TransferId> send_to(const Session& to, Message message, std::vector<Bytes> frames);
   void send(const Session& to, Message message);
-  void drop(const Session& to, TransferId transfer);  // of ours
+  void drop(const Session& to, TransferId transfer);                     // of ours
+  std::uint64_t ahead_of(const Session& to, TransferId transfer) const;  // as Links::ahead_of
+  // Whether frames of ours went on leaving our own queue since `ahead` was told of them, which becomes what it is now:
+  // that time is not the peer's.
+  bool leaves(const Session& to, TransferId transfer, std::uint64_t& ahead) const;
   void refuse(const Remote& from, TransferId transfer) { links_.refuse(from.peer, transfer); }
 
   // ---- how they are ----
   // Serving sessions of `stage` without those that are down or unfit; if there is no other, all of them. Their links
   // are measured.
   std::vector<Session> candidates(StageId stage, TimePoint now);
+  // Measures the links to a stage, when it is time.
+  void measure(StageId stage, TimePoint now) { measure_links(roster_.serving(stage), now); }
+  // Bytes a second that the slowest of the links to `stage` takes, of those that are up and were measured; 0: none was.
+  double slowest_line(StageId stage) const;
+  // How long the link to a member takes for so many bytes; 0: it was not measured.
+  double line_seconds(const Session& session, std::uint64_t bytes) const;
   // The tensors of a member cannot be used: until then others are chosen.
   void unfit(const Session& session, TimePoint until);
   // Whether no other session that serves its stage can be asked: all are down or unfit.
@@ -62,6 +72,7 @@ class Neighbours {
   HopRates& rates() { return rates_; }
 
  private:
+  double line_rate(const Session& session) const;  // bytes a second; 0: it is down or was not measured
   void measure_links(const std::vector<Session>& sessions, TimePoint now);
 
   Links& links_;

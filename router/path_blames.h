@@ -4,10 +4,11 @@
 // any that handed it on, so all of them are under suspicion. What tells them apart is how often each is.
 //
 // A session is the culprit when it was in kForgedMin forged paths, that is more than twice the share of its paths than
-// is usual among the others of its stage (their median), and it outdoes all others in the path that stand out like that:
-// its share is more than twice theirs, or it was in more and has no smaller share. Where two cannot be told apart over
-// kForgedSure, since one forges only what the other took part in, it is the one nearer to the trainer. An element of
-// stage 0 that does not fit is its sender's own. When the culprit is known, what it forged is held against nobody else.
+// is usual among the others of its stage (their median), and it outdoes all others in the path that stand out like
+// that: its share is more than twice theirs, or it was in more and has no smaller share. Where two cannot be told apart
+// over kForgedSure, since one forges only what the other took part in, it is the one nearer to the trainer. An element
+// of stage 0 that does not fit is its sender's own. When the culprit is known, what it forged is held against nobody
+// else.
 //
 // Value without I/O and clock. Thread: loop only. Bounds: a record a session of a path; forget() ends it.
 #include <cstdint>

@@ -30,11 +30,14 @@ void PeerHealth::came_up(const Session& peer) {
   if (const auto it = peers_.find(peer); it != peers_.end()) it->second.down_until = {};
 }
 
-void PeerHealth::set_link_heard(const Session& peer, std::optional<TimePoint> heard) {
-  if (heard)
-    peers_[peer].link_heard = heard;
-  else if (const auto it = peers_.find(peer); it != peers_.end())
-    it->second.link_heard.reset();
+void PeerHealth::set_link_heard(const Session& peer, std::optional<TimePoint> heard, TimePoint now, bool awaited) {
+  if (!heard) {
+    if (const auto it = peers_.find(peer); it != peers_.end()) it->second.link_heard.reset();
+    return;
+  }
+  Record& p = peers_[peer];
+  const std::optional<TimePoint> before = std::exchange(p.link_heard, heard);
+  if (before && *heard > *before) note_heard(p, listened(now) - (now - *heard), awaited);
 }
 
 void PeerHealth::unfit(const Session& peer, TimePoint until) { peers_[peer].unfit_until = until; }
@@ -42,11 +45,13 @@ void PeerHealth::unfit(const Session& peer, TimePoint until) { peers_[peer].unfi
 // ---- its words ----
 
 void PeerHealth::heard(const Session& peer, TimePoint now, bool awaited) {
-  const auto it = peers_.find(peer);
-  if (it == peers_.end()) return;
-  Record& p = it->second;
-  const Duration pause = listened(now) - p.heard;
-  p.heard += pause;
+  if (const auto it = peers_.find(peer); it != peers_.end()) note_heard(it->second, listened(now), awaited);
+}
+
+void PeerHealth::note_heard(Record& p, Duration at, bool awaited) {
+  if (at <= p.heard) return;
+  const Duration pause = at - p.heard;
+  p.heard = at;
   if (awaited && pause <= p.silence()) p.pause = std::max(pause, p.pause - pause / kPauseFades);
 }
 

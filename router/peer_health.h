@@ -58,8 +58,9 @@ class PeerHealth {
   // ---- its link ----
   void went_down(const Session& peer, TimePoint now);
   void came_up(const Session& peer);
-  // When its link brought anything last; none: the link is down, and only a message to the peer dials it.
-  void set_link_heard(const Session& peer, std::optional<TimePoint> heard);
+  // When its link brought anything last, a part of a frame as well: who sends is not silent, however slow the line.
+  // None: the link is down, and only a message to the peer dials it. `awaited` as below.
+  void set_link_heard(const Session& peer, std::optional<TimePoint> heard, TimePoint now, bool awaited);
   void unfit(const Session& peer, TimePoint until);
 
   // ---- its words ----
@@ -109,9 +110,11 @@ class PeerHealth {
     }
     bool remembers_refusal(TimePoint now) const { return probe_pause.begun() && now - refused_at < kRemembered; }
     bool full(TimePoint now) const { return remembers_refusal(now) && held >= fits && now < next_probe; }
-    Duration silence() const { return std::clamp(2 * pause, kSilence, kSilenceMax); }
+    // A link that is being dialled brings nothing: over long ways that takes seconds, and a dial that failed is told.
+    Duration silence() const { return link_heard ? std::clamp(2 * pause, kSilence, kSilenceMax) : kSilenceMax; }
   };
   const Record* find(const Session& peer) const;
+  static void note_heard(Record& p, Duration at, bool awaited);  // `at`: in listened time
 
   std::unordered_map<Session, Record> peers_;
   bool news_ = false;  // of room

@@ -49,5 +49,9 @@ class Star:
     def set_pair(self, pair, link):
         subprocess.run([NETLAB, "set", self.name, pair, f"link={link}"], check=True)
 
+    def set_host(self, host, link):
+        """A host's link, as bench/netlab names it: bw=8mbit."""
+        subprocess.run([NETLAB, "set", self.name, str(host), link], check=True)
+
     def down(self):
         subprocess.run([NETLAB, "down", self.name], check=False)

@@ -24,6 +24,8 @@ class DensePayloadSum final : public PayloadSum {
     SHOAL_CHECK_EQ(own_.size() % sizeof(float), 0u);
   }
 
+  std::uint64_t own_bytes() const override { return own_.size(); }
+
   Bytes part(std::size_t index) const override {
     const PartRange r = range(index);
     return own_.slice(r.begin * sizeof(float), r.size() * sizeof(float));

@@ -65,6 +65,7 @@ struct DilocoOptions {
   double outer_lr = 0.7, outer_momentum = 0.9;  // Nesterov; Douillard et al. 2023, algorithm 1
   // Sum of deltas instead of their mean weighted by targets: with outer_lr 1 and momentum 0 exact on integers.
   bool sum = false;
+  CodecId payload = CodecId::kRaw;  // of pieces and sums; raw: as floats
 };
 std::unique_ptr<OuterRule> make_allreduce_rule(const AllreduceOptions& options = {});
 std::unique_ptr<OuterRule> make_diloco_rule(const DilocoOptions& options = {});

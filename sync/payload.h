@@ -1,7 +1,7 @@
 #pragma once
 // What a member brings to a round and how the payloads of all become one. The bytes belong to the rule
 // (sync/outer_rule.h): round, reducer and wire move them, cut where the rule cuts them, and never look inside. Dense
-// fp32 sums, which both rules of this build use, are one implementation of it; sparse or coded payloads are others.
+// fp32 sums are one implementation of it, coded ones another; sparse payloads would be a third.
 //
 // Thread: any one.
 #include <cstdint>
@@ -11,6 +11,7 @@
 #include "common/bytes.h"
 #include "common/ids.h"
 #include "common/result.h"
+#include "compression/codec.h"
 
 namespace shoal {
 
@@ -23,11 +24,13 @@ struct Payload {
 // The sum of one round's payloads at one member. A payload is cut into one part a member; the owner of a part adds the
 // pieces of all members in their order, so that a part is summed in one place; the sums of all parts are the result.
 // Calls: check before add and take; add for each piece of our part, then finish; take for each part; then result.
-// check, size_of, agreement, finish and result go through whole parts: of large payloads never on a loop. The others
-// are quick.
+// All of them go through whole parts: of large payloads never on a loop. REQUIRES of add and take: check() took it, or
+// it is our own.
 class PayloadSum {
  public:
   virtual ~PayloadSum() = default;
+  // What this member brings, all parts together and before anything is coded.
+  virtual std::uint64_t own_bytes() const = 0;
   // Part `index` of what this member brings; may be empty.
   virtual Bytes part(std::size_t index) const = 0;
   // Whether `piece`, which came from outside, is a piece or a sum of part `index`. ERRORS: kMalformed, kNonFinite.
@@ -66,6 +69,10 @@ enum class DenseSum : std::uint8_t {
 };
 // Added in doubles, in member order. REQUIRES: self < members, whole floats.
 std::unique_ptr<PayloadSum> make_dense_sum(DenseSum how, Bytes own, std::size_t members, std::size_t self);
+// The same, but pieces and sums travel as frames of `codec`. Of `own`, and of what result() gives, the bytes are
+// floats. REQUIRES: as above, and a codec without bases.
+std::unique_ptr<PayloadSum> make_coded_sum(CodecId codec, DenseSum how, Bytes own, std::size_t members,
+                                           std::size_t self);
 // REQUIRES: whole floats, aligned, as those of a Buffer are.
 std::span<const float> dense_values(const Bytes& bytes);
 

@@ -36,8 +36,10 @@ Reducer::Reducer(std::size_t members, std::size_t self, std::unique_ptr<PayloadS
       desk_(std::make_shared<Desk>()),
       pieces_(members),
       parts_(members),
-      missing_pieces_(members),
-      missing_parts_(members) {
+      missing_pieces_(members - 1),
+      missing_parts_(members),
+      weight_(weight),
+      tag_(tag) {
   SHOAL_CHECK_LT(self, members);
   desk_->sum = std::move(sum);
   desk_->cut.resize(members);
@@ -53,24 +55,19 @@ std::uint64_t Reducer::bytes_of(const Pieces& pieces) {
 
 Reducer::Work Reducer::cut() {
   // Our own piece goes nowhere, so its checksum is nobody's; nor is it checked: the rule screened what it brought.
-  for (std::size_t i = 0; i < members_; ++i) desk_->cut[i] = desk_->sum->part(i);
-  add(self_, piece_for(self_));
-  Work work;
-  for (std::size_t i = 0; i < members_; ++i)
-    if (i != self_) work.bytes += desk_->cut[i].size();
-  work.job = [desk = desk_, self = self_] {
-    for (std::size_t i = 0; i < desk->cut.size(); ++i) {
-      desk->own_sizes[i] = desk->sum->size_of(desk->cut[i]);
-      if (i != self) desk->cut[i] = desk->cut[i].summed();
-    }
-  };
-  return work;
+  return {desk_->sum->own_bytes(), [desk = desk_, self = self_] {
+            for (std::size_t i = 0; i < desk->cut.size(); ++i) {
+              desk->cut[i] = desk->sum->part(i);
+              desk->own_sizes[i] = desk->sum->size_of(desk->cut[i]);
+              if (i != self) desk->cut[i] = desk->cut[i].summed();
+            }
+          }};
 }
 
 Reducer::Piece Reducer::piece_for(std::size_t member) const { return {own_weight_, own_tag_, desk_->cut[member]}; }
 
 void Reducer::add(std::size_t from, Piece piece) {
-  if (missing_pieces_ == 0 || pieces_[from]) return;
+  if (from == self_ || missing_pieces_ == 0 || pieces_[from]) return;
   weight_ += piece.weight;
   tag_ += piece.tag;
   pieces_[from] = std::move(piece);
@@ -79,6 +76,7 @@ void Reducer::add(std::size_t from, Piece piece) {
 
 Reducer::Work Reducer::sum_own_part() {
   SHOAL_CHECK(own_part_due());
+  pieces_[self_] = piece_for(self_);
   auto pieces = std::make_shared<Pieces>(std::exchange(pieces_, Pieces(members_)));
   const std::uint64_t bytes = bytes_of(*pieces);
   return {bytes, [desk = desk_, pieces, self = self_, weight = weight_] {
@@ -114,7 +112,7 @@ void Reducer::take(std::size_t owner, Piece piece) {
 std::optional<std::size_t> Reducer::missing() const {
   if (missing_pieces_ > 0)
     for (std::size_t i = 0; i < members_; ++i)
-      if (!pieces_[i]) return i;
+      if (i != self_ && !pieces_[i]) return i;
   for (std::size_t i = 0; i < members_; ++i)
     if (i != self_ && !parts_[i]) return i;
   return std::nullopt;

@@ -84,7 +84,7 @@ class Reducer {
   std::uint64_t own_weight_;
   CountTag own_tag_;
   std::shared_ptr<Desk> desk_;
-  Pieces pieces_;  // of our part, by member; empty once they are being summed
+  Pieces pieces_;  // of our part, by member, ours aside; empty once they are being summed
   Pieces parts_;   // sums, by owner
   std::size_t missing_pieces_, missing_parts_;
   std::uint64_t weight_ = 0;  // sums, valid when no piece is missing

@@ -49,7 +49,9 @@ class Links {
   // Queues behind what was sent before. Returns the transfer (0 without frames), to be dropped with drop().
   // ERRORS: kUnreachable (no link and no address), kBusy (queue full), kTooLarge.
   virtual Result<TransferId> send(const PeerId& peer, Message message, std::vector<Bytes> frames = {}) = 0;
-  virtual void drop(const PeerId& peer, TransferId transfer) = 0;      // of ours: send no more of its frames
+  virtual void drop(const PeerId& peer, TransferId transfer) = 0;  // of ours: send no more of its frames
+  // Frame bytes that are not sent yet, of this transfer of ours and those before it; 0: all of it went out.
+  virtual std::uint64_t ahead_of(const PeerId& peer, TransferId transfer) const = 0;
   virtual void refuse(const PeerId& peer, TransferId transfer) = 0;    // of theirs: we do not want its frames
   virtual std::optional<Remote> remote(const PeerId& peer) const = 0;  // while up
   virtual LinkStats stats(const PeerId& peer) const = 0;

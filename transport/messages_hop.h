@@ -122,7 +122,8 @@ struct Gradient {
   std::vector<PathTag> tags;
   double loss_sum = 0;  // found by the last stage: sum over targets, nats
   std::uint64_t targets = 0;
-  std::uint32_t forward_us = 0, backward_us = 0;  // at the sender: computing
+  // What a microbatch takes at the sender: computing, or its lines where they are slower.
+  std::uint32_t forward_us = 0, backward_us = 0;
   SHOAL_FIELDS(lease, microbatch, path, tags, loss_sum, targets, forward_us, backward_us)
 };
 

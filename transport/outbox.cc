@@ -66,6 +66,15 @@ bool Outbox::drop(std::uint64_t transfer) {
   return true;
 }
 
+std::uint64_t Outbox::ahead_of(std::uint64_t transfer) const {
+  std::uint64_t bytes = 0;
+  for (const Transfer& waiting : transfers_) {
+    bytes += waiting.total - waiting.sent;
+    if (waiting.id == transfer) return bytes;
+  }
+  return 0;
+}
+
 void Outbox::open() { credit_ = limits::kByteCreditsInitial; }
 
 bool Outbox::add_credit(std::uint64_t bytes) {

@@ -30,6 +30,9 @@ class Outbox {
   // Frames not cut yet are forgotten. False: the transfer is unknown or all of it was sent.
   bool drop(std::uint64_t transfer);
 
+  // Frame bytes not cut yet, of this transfer and those before it; 0: all of it was sent, or it is unknown.
+  std::uint64_t ahead_of(std::uint64_t transfer) const;
+
   // A new connection starts with the initial credit.
   void open();
   // False: more than any receiver may grant.

@@ -342,6 +342,11 @@ std::string Transport::other_host(const PeerId& id) const {
   return peer && peer->link ? wire_.other_host(peer->link->connection()) : std::string();
 }
 
+std::uint64_t Transport::ahead_of(const PeerId& id, TransferId transfer) const {
+  const Peer* peer = find(id);
+  return peer ? peer->outbox.ahead_of(transfer) : 0;
+}
+
 LinkStats Transport::stats(const PeerId& id) const {
   const Peer* peer = find(id);
   return peer && peer->link ? peer->link->stats() : LinkStats{};

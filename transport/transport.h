@@ -82,6 +82,7 @@ class Transport final : public Links, private Wire::Listener, private Link::Owne
   void drop(const PeerId& peer, TransferId transfer) override;
   void refuse(const PeerId& peer, TransferId transfer) override;
   std::optional<Remote> remote(const PeerId& peer) const override;
+  std::uint64_t ahead_of(const PeerId& peer, TransferId transfer) const override;
   LinkStats stats(const PeerId& peer) const override;
 
  private:

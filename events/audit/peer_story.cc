@@ -84,6 +84,8 @@ void PeerStory::take(const AuditEvent& e, Where where) {
       return take_behind(e, where);
     case EventKind::kShifted:
       return take_shifted(e, where);
+    case EventKind::kCodec:  // what crosses a link how is nobody's count
+      return;
     default:
       return take_of_entry(e, where);
   }

@@ -49,6 +49,13 @@ std::uint64_t RunConfig::microbatches_of_step(std::uint64_t step) const {
   return (targets + targets_per_microbatch() - 1) / targets_per_microbatch();
 }
 
+std::vector<CodecId> EdgeCodecs::named() const {
+  std::vector<CodecId> result;
+  for (const Auto<CodecId>& codec : codecs)
+    if (codec.given) result.push_back(*codec.given);
+  return result;
+}
+
 std::uint64_t RunConfig::targets_of_steps(std::uint64_t steps) const {
   const std::uint64_t warm = traits_of(sync.rule).every_step ? steps : std::min(steps, sync.warm_steps);
   const std::uint64_t microbatches = warm * sync.microbatches_per_step + (steps - warm) * microbatches_of_step(steps);

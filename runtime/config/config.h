@@ -32,6 +32,8 @@ inline constexpr std::size_t kManifestBytesMax = 8u << 10;
 enum class SyncMode : std::uint8_t { kOverlap = 0, kDrain = 1 };
 enum class ExecutorKind : std::uint8_t { kTorch = 0, kInteger = 1, kPaced = 2 };
 enum class AdmissionMode : std::uint8_t { kOpen = 0, kKeys = 1 };
+// What the deltas of a round travel as: "auto" is int8.
+enum class PayloadCodec : std::uint8_t { kAuto = 0, kFp32 = 1, kBf16 = 2, kInt8 = 3, kInt4 = 4 };
 enum class InnerRule : std::uint8_t { kAdamW = 0, kMuon = 1 };
 enum class TokenWidth : std::uint8_t { kU8 = 0, kU16 = 1, kU32 = 2 };  // little-endian
 
@@ -42,6 +44,7 @@ struct Auto {
   Auto() = default;
   Auto(Value value) : given(std::move(value)) {}  // not explicit: a value stands for itself
   Value or_else(Value derived) const { return given.value_or(std::move(derived)); }
+  bool operator==(const Auto&) const = default;
 };
 
 struct RunSection {
@@ -90,18 +93,24 @@ struct SyncSection {
   std::uint64_t inner_batch = 0;  // diloco: targets of one replica's inner step
   std::uint64_t inner_steps = 0;  // diloco: H
   double outer_lr = 0, outer_momentum = 0;
-  std::uint64_t warm_steps = 0;             // diloco: allreduce for the first steps
-  std::uint64_t microbatches_per_step = 0;  // allreduce
-  double round_cap_s = 0;                   // diloco: open a round after this time with anything settled; 0 = never
-  double round_budget_s = 0;                // a round ends unfinished after it; 0 = from its bytes and measured rates
+  PayloadCodec payload = PayloadCodec::kAuto;  // diloco
+  std::uint64_t warm_steps = 0;                // diloco: allreduce for the first steps
+  std::uint64_t microbatches_per_step = 0;     // allreduce
+  double round_cap_s = 0;                      // diloco: open a round after this time with anything settled; 0 = never
+  double round_budget_s = 0;  // a round ends unfinished after it; 0 = from its bytes and measured rates
 };
-// The codec of a direction: one for all edges, or one for each; edge k is between the stages k and k + 1.
+// The codec of a direction: one for all edges, or one for each; edge k is between the stages k and k + 1. "auto": each
+// sender takes raw or int8, as its lines are (runtime/stage_peer/line_codec.h).
 struct EdgeCodecs {
-  std::vector<CodecId> codecs{CodecId::kRaw};
+  std::vector<Auto<CodecId>> codecs{Auto<CodecId>()};
   bool per_stage = false;  // given as a list, and so kept in the manifest
   // That of the edge behind `stage`.
-  CodecId at(StageId stage) const { return per_stage ? codecs.at(stage.value) : codecs.front(); }
+  const Auto<CodecId>& at(StageId stage) const { return per_stage ? codecs.at(stage.value) : codecs.front(); }
+  // Those that are named.
+  std::vector<CodecId> named() const;
 };
+// What stands in RUN.toml: kCodecNames, and behind them "auto".
+inline constexpr std::string_view kAutoName = "auto";
 struct WireSection {
   EdgeCodecs forward, backward;
   std::uint64_t base_mib = 256;  // what a peer keeps for codecs of differences, each direction
@@ -155,9 +164,11 @@ struct RunConfig {
   // What the manifest says of the text: of its files, the validation's last, and of its tokenizer where one is known.
   void name_text(std::vector<Digest> files, const std::optional<Digest>& tokenizer);
   bool keeps_bases() const {  // some edge's activations are sent as differences
-    return std::any_of(wire.forward.codecs.begin(), wire.forward.codecs.end(), is_delta);
+    return std::ranges::any_of(wire.forward.named(), is_delta);
   }
   std::uint64_t base_bytes() const { return wire.base_mib << 20; }
+  // What a microbatch weighs between two stages, in fp32.
+  std::uint64_t activation_bytes() const { return targets_per_microbatch() * model.dim * sizeof(float); }
   std::uint64_t targets_per_microbatch() const { return std::uint64_t{data.sequences} * model.positions; }
   // Step `step` (from 0) is one of all replicas: by its rule, or as a warm one.
   bool global_step(std::uint64_t step) const;

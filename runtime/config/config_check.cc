@@ -35,7 +35,7 @@ Status check_edges(const RunConfig& c, const std::string& origin) {
                        " codecs, but " + std::to_string(c.pipeline.stages) + " stages have " + std::to_string(wanted) +
                        " edges: give one name for each of them, or one name for all");
   }
-  for (const CodecId codec : c.wire.backward.codecs)
+  for (const CodecId codec : c.wire.backward.named())
     if (is_delta(codec))
       return input_error(
           origin + ": [wire] backward = \"" + std::string(codec_for(codec).name()) +
@@ -48,7 +48,7 @@ Status check_edges(const RunConfig& c, const std::string& origin) {
 Status check_executor(const RunConfig& c, const std::string& origin) {
   if (c.executor.kind == ExecutorKind::kTorch) return {};
   for (const auto& [name, edges] : {std::pair("forward", &c.wire.forward), std::pair("backward", &c.wire.backward)}) {
-    for (const CodecId codec : edges->codecs) {
+    for (const CodecId codec : edges->named()) {
       if (keeps_whole_numbers(codec)) continue;
       return input_error(origin + ": [wire] " + name + " = \"" + std::string(codec_for(codec).name()) +
                          "\" does not keep the whole numbers that [executor] kind = \"integer\" and \"paced\" send: " +

@@ -32,8 +32,9 @@ std::string text_of(const std::string* value) { return in_quotes(*value); }
 std::string text_of(ChoiceSlot choice) { return "\"" + std::string(choice.names[*choice.value]) + "\""; }
 std::string text_of(ChoicesSlot choices) {
   std::string text;
-  for (const CodecId codec : choices.value->codecs)
-    text += (text.empty() ? "\"" : ", \"") + std::string(choices.names[static_cast<std::size_t>(codec)]) + "\"";
+  for (const Auto<CodecId>& codec : choices.value->codecs)
+    text += (text.empty() ? "\"" : ", \"") +
+            std::string(codec.given ? kCodecNames[static_cast<std::size_t>(*codec.given)] : kAutoName) + "\"";
   return choices.value->per_stage ? "[" + text + "]" : text;
 }
 std::string text_of(const double* value) {

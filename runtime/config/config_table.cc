@@ -1,12 +1,21 @@
 #include "runtime/config/config_table.h"
 
 #include <algorithm>
+#include <array>
 #include <iomanip>
 #include <sstream>
 
 namespace shoal {
 namespace {
 
+// What an edge may be given: kCodecNames, and behind them the choice by lines.
+constexpr auto kWireNames = [] {
+  std::array<std::string_view, std::size(kCodecNames) + 1> names{};
+  std::ranges::copy(kCodecNames, names.begin());
+  names.back() = kAutoName;
+  return names;
+}();
+constexpr std::string_view kPayloadNames[] = {"auto", "fp32", "bf16", "int8", "int4"};
 constexpr std::string_view kWidthNames[] = {"u8", "u16", "u32"};
 constexpr std::string_view kInnerNames[] = {"adamw", "muon"};
 constexpr std::string_view kModeNames[] = {"overlap", "drain"};
@@ -93,13 +102,14 @@ constexpr OptionRow kTable[] = {
     {"sync", "inner_steps", SHOAL_SLOT(sync.inner_steps), "10", 1, 1e6, kShared, "diloco: inner steps between rounds (H)"},
     {"sync", "outer_lr", SHOAL_SLOT(sync.outer_lr), "0.7", 1e-6, 10, kShared, "diloco: outer learning rate"},
     {"sync", "outer_momentum", SHOAL_SLOT(sync.outer_momentum), "0.9", 0, 0.999999, kShared, "diloco: outer Nesterov momentum"},
+    {"sync", "payload", SHOAL_CHOICE(sync.payload, kPayloadNames), "\"auto\"", 0, 0, kLater, "diloco: what a round's deltas travel as; auto: int8"},
     {"sync", "warm_steps", SHOAL_SLOT(sync.warm_steps), "0", 0, kStepsMax, kShared, "diloco: allreduce for the first steps"},
     {"sync", "microbatches_per_step", SHOAL_DERIVED(sync.microbatches_per_step), "\"auto\"", 1, 1024, kShared, "allreduce (and warm steps): of one global step; auto: by the length of the run"},
     {"sync", "round_budget_s", SHOAL_SLOT(sync.round_budget_s), "0", 0, 86400, kShared, "a round is given up after it; 0 = from its bytes and measured rates"},
     {"sync", "round_cap_s", SHOAL_SLOT(sync.round_cap_s), "0", 0, 86400, kShared, "diloco: a round at least this often; 0 = by tokens only"},
 
-    {"wire", "forward", SHOAL_CHOICES(wire.forward, kCodecNames), "\"raw\"", 1, 255, kShared, "codec of activations; a list: by edge, stages - 1"},
-    {"wire", "backward", SHOAL_CHOICES(wire.backward, kCodecNames), "\"raw\"", 1, 255, kShared, "codec of gradients; a list: by edge, stages - 1"},
+    {"wire", "forward", SHOAL_CHOICES(wire.forward, kWireNames), "\"auto\"", 1, 255, kShared, "codec of activations; auto: raw, or int8 where a line is slow; a list: by edge, stages - 1"},
+    {"wire", "backward", SHOAL_CHOICES(wire.backward, kWireNames), "\"auto\"", 1, 255, kShared, "codec of gradients; auto: raw, or int8 where a line is slow; a list: by edge, stages - 1"},
     {"wire", "base_mib", SHOAL_SLOT(wire.base_mib), "256", 1, 1 << 20, kShared, "aq4, aq2: MiB of bases a peer keeps for each direction"},
 
     {"timing", "lease_s", SHOAL_SLOT(timing.lease_s), "4", 0.05, 3600, kShared, "a holder's claim ends after this without renewal"},

@@ -96,7 +96,7 @@ Status assign(const OptionRow& row, const toml::node& node, ChoicesSlot out) {
   out.value->codecs.clear();
   const auto add = [&](const toml::node& one) -> Status {
     SHOAL_ASSIGN(const std::uint8_t choice, choice_of(row, one, out.names));
-    out.value->codecs.push_back(static_cast<CodecId>(choice));
+    out.value->codecs.push_back(choice < std::size(kCodecs) ? Auto(static_cast<CodecId>(choice)) : Auto<CodecId>());
     return {};
   };
   if (list == nullptr) return add(node);

@@ -10,7 +10,8 @@ bool has(const EdgeCodecs& direction, CodecId codec) {
 }
 
 bool is_all(const EdgeCodecs& direction, CodecId codec) {
-  return std::all_of(direction.codecs.begin(), direction.codecs.end(), [&](CodecId one) { return one == codec; });
+  return std::all_of(direction.codecs.begin(), direction.codecs.end(),
+                     [&](const Auto<CodecId>& one) { return one == codec; });
 }
 
 // "int2", "aq2 and int2".

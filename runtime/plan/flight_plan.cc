@@ -252,11 +252,25 @@ std::uint64_t in_flight_of(const RunConfig& c) {
 
 std::optional<FlightRamp> flight_ramp(const RunConfig& c) { return ramp_of(c, in_flight_of(c)); }
 
+std::uint64_t in_flight_most(const RunConfig& c) {
+  std::uint64_t most = in_flight_of(c);
+  if (c.pipeline.in_flight.given) return most;
+  const std::uint64_t end = std::min(kFillMost * fill_of(c), kInFlightMax);
+  const double dearest = price_of(c, most) + std::log1p(kPriceOfLines);
+  const auto may = [&](std::uint64_t n) { return !priced(c) || (borne(c, n) && price_of(c, n) <= dearest); };
+  while (most + replicas(c) <= end && may(most + replicas(c))) most += replicas(c);
+  return most;
+}
+
 FlightLimits flight_limits(const RunConfig& c) {
   const std::uint64_t full = in_flight_of(c);
   const FlightRamp ramp = ramp_of(c, full).value_or(FlightRamp{});
   const double length = real(c.schedule_targets());
-  return {.full = full, .fewest = fewest_of(c, full), .begin = ramp.begin * length, .end = ramp.end * length};
+  return {.full = full,
+          .most = in_flight_most(c),
+          .fewest = fewest_of(c, full),
+          .begin = ramp.begin * length,
+          .end = ramp.end * length};
 }
 
 std::uint64_t FlightLimits::at(std::uint64_t run_targets) const {

@@ -76,6 +76,12 @@ std::string text_of(const PipeFilling& filling);
 
 // Microbatches under way at most, whatever the ramp says: as given, or what "auto" takes.
 std::uint64_t in_flight_of(const RunConfig& config);
+// With "auto" more than in_flight_of() may be kept under way where lines are slow (runtime/trainer/flight_follower.h):
+// up to this number. It is expected to cost at most kPriceBorne, and kPriceOfLines more than in_flight_of() does, and
+// is at most kFillMost times what fills the pipe when a hop lasts as long as a pass. Else in_flight_of().
+inline constexpr std::uint64_t kFillMost = 4;
+inline constexpr double kPriceOfLines = 0.01;
+std::uint64_t in_flight_most(const RunConfig& config);
 // As given, or with "auto" kFlightRamp where more than a quarter of a step is in flight; none without a schedule.
 std::optional<FlightRamp> flight_ramp(const RunConfig& config);
 
@@ -84,6 +90,7 @@ std::optional<FlightRamp> flight_ramp(const RunConfig& config);
 // most while the loss falls fast.
 struct FlightLimits {
   std::uint64_t full = 0;     // in_flight_of()
+  std::uint64_t most = 0;     // in_flight_most()
   std::uint64_t fewest = 0;   // a quarter of a step of all replicas, so that at most every fourth gradient is a step
                               // late; at least one a replica, at most `full`
   double begin = 0, end = 0;  // the ramp, in targets of the run; both 0: none

@@ -39,7 +39,8 @@ std::uint64_t entry_bytes(const StageSpec& spec, std::uint32_t sequences) {
 
 std::uint64_t bases_bytes(const RunConfig& config, const StageSpec& spec) {
   const auto of_edge = [&](int edge) {
-    return is_delta(config.wire.forward.at(StageId(static_cast<std::uint16_t>(edge)))) ? config.base_bytes() : 0;
+    const Auto<CodecId>& codec = config.wire.forward.at(StageId(static_cast<std::uint16_t>(edge)));
+    return codec.given && is_delta(*codec.given) ? config.base_bytes() : 0;
   };
   const int stage = spec.stage.value;
   return (spec.is_first() ? 0 : of_edge(stage - 1)) + (spec.is_last() ? 0 : of_edge(stage));
@@ -47,14 +48,14 @@ std::uint64_t bases_bytes(const RunConfig& config, const StageSpec& spec) {
 
 std::uint64_t process_bytes(const RunConfig& config, const StageSpec& spec, std::size_t credits) {
   if (config.executor.kind != ExecutorKind::kTorch) return 0;
-  const std::uint64_t entries = std::min<std::uint64_t>(credits, in_flight_of(config));
+  const std::uint64_t entries = std::min<std::uint64_t>(credits, in_flight_most(config));
   return kProgramBytes + stage_bytes(spec) + loss_bytes(spec, config.data.sequences) + bases_bytes(config, spec) +
          entries * entry_bytes(spec, config.data.sequences);
 }
 
 std::size_t usual_credits(const RunConfig& config) {
   const std::uint64_t replicas = std::max<std::uint64_t>(1, config.pipeline.replicas);
-  return std::clamp<std::size_t>((in_flight_of(config) + replicas - 1) / replicas, kCreditsUsual, kCreditsMax);
+  return std::clamp<std::size_t>((in_flight_most(config) + replicas - 1) / replicas, kCreditsUsual, kCreditsMax);
 }
 
 Result<std::size_t> credits_within(std::uint64_t memory_bytes, const RunConfig& config, const StageSpec& spec) {

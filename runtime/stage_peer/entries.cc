@@ -209,8 +209,25 @@ bool Entries::ask_trainer(Waiting message) {
   return sent.ok();
 }
 
+// Device and lines work beside each other, so the slowest of them says how long a microbatch takes this peer.
+void Entries::add_lines(Gradient& message, const Session& to, EntrySerial serial) const {
+  const auto kept = tensors(serial);
+  const std::uint64_t computed = std::uint64_t{message.forward_us} + message.backward_us;
+  if (kept == nullptr || computed == 0) return;
+  double line = neighbours_.line_seconds(to, kept->gradient_out.size());
+  if (const auto below = courier_.won_by(message.microbatch))
+    line = std::max(line, neighbours_.line_seconds(*below, kept->output.key.size()));
+  const double factor = std::max(1.0, 1e6 * line / static_cast<double>(computed));
+  const auto longer = [factor](std::uint32_t us) {
+    return static_cast<std::uint32_t>(std::min(factor * us, static_cast<double>(UINT32_MAX)));
+  };
+  message.forward_us = longer(message.forward_us);
+  message.backward_us = longer(message.backward_us);
+}
+
 bool Entries::send_gradient(const Session& to, Gradient message, EntrySerial serial) {
   if (!message.path.empty()) meters_.computed(message.forward_us, message.backward_us);
+  add_lines(message, to, serial);
   std::vector<Bytes> frames;
   if (const auto kept = tensors(serial); kept != nullptr && !kept->gradient_out.empty())
     frames.push_back(kept->gradient_out);

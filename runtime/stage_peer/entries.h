@@ -79,6 +79,8 @@ class Entries final : private LedgerPort, private HopOwner {
   void discard(EntrySerial serial) override;
 
   std::shared_ptr<EntryTensors> tensors_of(const MicrobatchId& microbatch) const;  // REQUIRES: they are kept
+  // What its lines add to what it says that a microbatch takes here.
+  void add_lines(Gradient& message, const Session& to, EntrySerial serial) const;
   void note_stranded();
   void send_progress(std::uint32_t job_ms, bool all);
 

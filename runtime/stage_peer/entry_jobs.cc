@@ -73,11 +73,12 @@ void EntryJobs::release(const Job& job) {
 }
 
 // What is evaluated is the model that is saved, whatever training's codec loses, and of whatever size.
-ActivationCoder EntryJobs::activation_coder(EntrySerial serial, const EntryTensors& tensors, bool evaluate) const {
+ActivationCoder EntryJobs::activation_coder(EntrySerial serial, const EntryTensors& tensors, bool evaluate) {
   const StageSpec& spec = options_.spec;
   const EdgeCodecs& codecs = options_.config->wire.forward;
   const auto deltas_of = [&](std::uint16_t edge) {
-    return env_.deltas ? env_.deltas : delta_codecs_for(codecs.at(StageId(edge)));
+    const Auto<CodecId>& codec = codecs.at(StageId(edge));
+    return env_.deltas || !codec.given ? env_.deltas : delta_codecs_for(*codec.given);
   };
   const Entry& entry = *entries_.ledger().find(serial);
   ForwardBases bases;
@@ -87,7 +88,7 @@ ActivationCoder EntryJobs::activation_coder(EntrySerial serial, const EntryTenso
       bases.incoming = entries_.bases().incoming(entry.transfer_from, entry.sample, *header->base_hash);
   CodecId below = CodecId::kRaw;
   if (!spec.is_last() && !evaluate) {
-    below = codecs.at(spec.stage);
+    below = codec_of(codecs.at(spec.stage), activations_, StageId(spec.stage.value + 1), "activations");
     bases.below = deltas_of(spec.stage.value);
     if (bases.below) bases.outgoing = entries_.bases().outgoing(entry.sample);
   }
@@ -95,6 +96,19 @@ ActivationCoder EntryJobs::activation_coder(EntrySerial serial, const EntryTenso
   if (!evaluate) bound = from_above_.bound_of(tensors.microbatch);
   const std::uint64_t seed = rounding_seed(tensors.microbatch, spec.stage, TensorRole::kActivation);
   return ActivationCoder(tensors.input.back(), std::move(bases), below, seed, bound);
+}
+
+CodecId EntryJobs::codec_of(const Auto<CodecId>& option, LineCodec& line, StageId stage, const char* role) {
+  if (option.given) return *option.given;
+  const MeterReadings& meters = meters_.readings();
+  const double compute_us = meters.forward_us.value_or(0) + meters.backward_us.value_or(0);
+  if (!line.follow(entries_.neighbours().slowest_line(stage), 1e-6 * compute_us)) return line.codec();
+  const std::string text = std::string(role) + " go to stage " + std::to_string(stage.value) + " as " +
+                           std::string(codec_for(line.codec()).name());
+  env_.events.write({.event = EventKind::kCodec, .cause = text + ": " + line.reason()});
+  if (const auto times = said_.due(text, env_.loop.now()))
+    log_info(text, ": ", line.reason(), LogThrottle::text_of(*times));
+  return line.codec();
 }
 
 void EntryJobs::forward(EntrySerial serial, bool evaluate) {
@@ -190,13 +204,13 @@ void EntryJobs::rest(NormGuard& guard, const Session& from, double rms, const ch
                 LogThrottle::text_of(*times));
 }
 
-GradientCoder EntryJobs::gradient_coder(const EntryTensors& tensors) const {
+GradientCoder EntryJobs::gradient_coder(const EntryTensors& tensors) {
   const StageSpec& spec = options_.spec;
   CodecId codec = CodecId::kRaw;
   std::uint64_t seed = 0;
   if (!spec.is_first()) {
     const StageId above(static_cast<std::uint16_t>(spec.stage.value - 1));
-    codec = options_.config->wire.backward.at(above);
+    codec = codec_of(options_.config->wire.backward.at(above), gradients_, above, "gradients");
     seed = rounding_seed(tensors.microbatch, above, TensorRole::kGradient);
   }
   return GradientCoder(tensors.gradient_in, codec, seed, from_below_.bound_of(tensors.microbatch));

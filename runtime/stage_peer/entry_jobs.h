@@ -12,6 +12,7 @@
 #include "runtime/stage_peer/device_scheduler.h"
 #include "runtime/stage_peer/entries.h"
 #include "runtime/stage_peer/hop_coders.h"
+#include "runtime/stage_peer/line_codec.h"
 #include "runtime/stage_peer/meters.h"
 #include "runtime/stage_peer/norm_guard.h"
 #include "runtime/stage_peer/stage_session.h"
@@ -28,7 +29,9 @@ class EntryJobs {
         entries_(entries),
         device_(device),
         meters_(meters),
-        arena_(arena) {}
+        arena_(arena),
+        activations_(options.config->activation_bytes()),
+        gradients_(options.config->activation_bytes()) {}
 
   // What the executor must hear of before anything writes the parameters. REQUIRES of both: the device is idle. False:
   // there is nothing to do.
@@ -48,8 +51,10 @@ class EntryJobs {
  private:
   void start(const Job& job);
   void forward(EntrySerial serial, bool evaluate);
-  ActivationCoder activation_coder(EntrySerial serial, const EntryTensors& tensors, bool evaluate) const;
-  GradientCoder gradient_coder(const EntryTensors& tensors) const;
+  ActivationCoder activation_coder(EntrySerial serial, const EntryTensors& tensors, bool evaluate);
+  GradientCoder gradient_coder(const EntryTensors& tensors);
+  // What a tensor to `stage` is coded with; with "auto" by the lines to it. `role`: "activations", "gradients".
+  CodecId codec_of(const Auto<CodecId>& option, LineCodec& line, StageId stage, const char* role);
   void backward(const Job& job);
   void undo(const Job& job);
   void release(const Job& job);
@@ -71,6 +76,7 @@ class EntryJobs {
   ArenaState& arena_;
   LogThrottle said_;
   NormGuard from_above_, from_below_;  // of the two edges: activations, gradients
+  LineCodec activations_, gradients_;  // that are sent, where [wire] says "auto"
 };
 
 }  // namespace shoal

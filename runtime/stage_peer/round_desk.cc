@@ -7,6 +7,21 @@ namespace shoal {
 
 namespace {
 
+CodecId codec_of(PayloadCodec payload) {
+  switch (payload) {
+    case PayloadCodec::kFp32:
+      return CodecId::kRaw;
+    case PayloadCodec::kBf16:
+      return CodecId::kBf16;
+    case PayloadCodec::kInt4:
+      return CodecId::kInt4;
+    case PayloadCodec::kAuto:
+    case PayloadCodec::kInt8:
+      break;
+  }
+  return CodecId::kInt8;
+}
+
 // Executors of whole numbers take rules that keep them whole, so that the anchor itself proves what was counted.
 OuterRules make_rules(const RunConfig& config) {
   const bool exact = config.executor.kind != ExecutorKind::kTorch;
@@ -14,6 +29,7 @@ OuterRules make_rules(const RunConfig& config) {
   allreduce.exact = exact;
   DilocoOptions diloco;
   diloco.sum = exact;
+  diloco.payload = exact ? CodecId::kRaw : codec_of(config.sync.payload);
   diloco.outer_lr = exact ? 1 : config.sync.outer_lr;
   diloco.outer_momentum = exact ? 0 : config.sync.outer_momentum;
   return {.allreduce = make_allreduce_rule(allreduce), .diloco = make_diloco_rule(diloco)};

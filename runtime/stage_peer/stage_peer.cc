@@ -17,10 +17,6 @@ std::uint32_t milliseconds_up(Duration d) {
   return static_cast<std::uint32_t>(std::chrono::ceil<std::chrono::milliseconds>(d).count());
 }
 
-std::uint64_t activation_bytes(const RunConfig& config) {
-  return config.targets_per_microbatch() * config.model.dim * sizeof(float);
-}
-
 }  // namespace
 
 StagePeer::StagePeer(StagePeerOptions options, StagePeerEnvironment environment, Owner& owner)
@@ -28,7 +24,7 @@ StagePeer::StagePeer(StagePeerOptions options, StagePeerEnvironment environment,
       env_(std::move(environment)),
       owner_(owner),
       part_bytes_max_(env_.executor->arena().size() * sizeof(float)),
-      meters_(options_.config->targets_per_microbatch(), activation_bytes(*options_.config)),
+      meters_(options_.config->targets_per_microbatch(), options_.config->activation_bytes()),
       entries_(options_, env_, meters_),
       device_(env_.device, env_.loop, env_.executor,
               {[this] { return jobs_.start_release(); }, [this] { return rounds_.start_next(); },

@@ -51,6 +51,8 @@ Trainer::Trainer(TrainerOptions options, TrainerEnvironment environment, Owner& 
       courier_(*this, neighbours_, {.ahead = StageId(0), .lease = options_.config.lease()}),
       order_(env_.samples.order(options_.config.run.seed)),
       in_flight_(flight_limits(options_.config)),
+      follower_(in_flight_.full, in_flight_.most, std::max<std::uint64_t>(1, options_.config.pipeline.replicas),
+                options_.config.pipeline.stages),
       steps_(options_.config),
       lines_(options_.config),
       held_back_(options_.config.sync.inner_batch + options_.config.targets_per_microbatch(),
@@ -139,7 +141,23 @@ bool Trainer::reached_end() const {
 bool Trainer::may_issue(std::uint64_t serial) const {
   const std::uint64_t end = options_.config.end_targets();
   if (end > 0 && serial * options_.config.targets_per_microbatch() >= end) return false;
-  return env_.book.open() + deciding_.size() < in_flight_.at(env_.book.committed_targets()) && steps_.may_issue(serial);
+  return env_.book.open() + deciding_.size() < in_flight_most() && steps_.may_issue(serial);
+}
+
+std::uint64_t Trainer::in_flight_most() const {
+  const std::uint64_t planned = in_flight_.at(env_.book.committed_targets());
+  return planned < in_flight_.full ? planned : follower_.in_flight();
+}
+
+void Trainer::follow_flight(const MicrobatchId& microbatch) {
+  const std::uint64_t before = in_flight_most(), open = env_.book.open() + deciding_.size();
+  const bool all = before >= in_flight_.full && open >= before;
+  if (!follower_.decided(env_.loop.now() - frames_.at(microbatch).issued, all)) return;
+  const std::uint64_t now = follower_.in_flight();
+  if (const auto times = said_.due(now > before ? "flight up" : "flight down", env_.loop.now()))
+    log_info(now, " microbatches are kept in flight now, ", before,
+             " before: ", now > before ? "the lines had room for more" : "the last ones only waited",
+             LogThrottle::text_of(*times));
 }
 
 void Trainer::issue() {
@@ -165,7 +183,7 @@ void Trainer::issue() {
     spec.above = {options_.self};
     spec.frame_bytes = frame->size();
     if (const auto took = took_.find(item.sample); took != took_.end()) spec.base = {{took->second}, frame->size()};
-    frames_[*id] = *std::move(frame);
+    frames_[*id] = {*std::move(frame), env_.loop.now()};
     courier_.open(std::move(spec), env_.loop.now());
   }
 }
@@ -227,6 +245,7 @@ void Trainer::refuse_forged(const MicrobatchId& microbatch, const Gradient& grad
 }
 
 void Trainer::decide(const MicrobatchId& microbatch, const Gradient& gradient) {
+  follow_flight(microbatch);
   env_.log.append(env_.book.log(microbatch, gradient));
   deciding_[microbatch] = gradient;
   SHOAL_FAULT("trainer.logged");
@@ -311,7 +330,8 @@ void Trainer::on_link_up(const Remote& remote) { courier_.on_link_up(remote, env
 void Trainer::on_link_down(const Remote& remote) { courier_.on_link_down(remote, env_.loop.now()); }
 
 void Trainer::on_members(const MemberList& list) {
-  courier_.on_members(list, env_.loop.now());
+  const Roster::Change change = courier_.on_members(list, env_.loop.now());
+  if (!change.added.empty() || !change.over.empty()) follower_.forget();
   issue();
 }
 
@@ -358,7 +378,7 @@ std::vector<Bytes> Trainer::frames_of(const Session&, const Forward& message, bo
   if (evaluator_.has(message.microbatch)) return {evaluator_.frame_of(message.microbatch)};
   const auto frame = frames_.find(message.microbatch);
   SHOAL_CHECK(frame != frames_.end());
-  return {frame->second};
+  return {frame->second.frame};
 }
 
 // Tokens have no bases, but the peers after them keep some of this sample: it takes the same way again.

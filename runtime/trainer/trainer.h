@@ -28,6 +28,7 @@
 #include "runtime/data/samples.h"
 #include "runtime/plan/flight_plan.h"
 #include "runtime/trainer/evaluator.h"
+#include "runtime/trainer/flight_follower.h"
 #include "runtime/trainer/line_book.h"
 #include "runtime/trainer/step_book.h"
 #include "transport/transport.h"
@@ -130,6 +131,8 @@ class Trainer final : private HopOwner {
   void schedule_tick();
   void issue();
   bool may_issue(std::uint64_t serial) const;
+  std::uint64_t in_flight_most() const;
+  void follow_flight(const MicrobatchId& microbatch);
   // The first element of its path that the session that it names did not make.
   std::optional<std::size_t> forged_in(const MicrobatchId& microbatch, const Gradient& gradient) const;
   void refuse_repeated(const MicrobatchId& microbatch, const Gradient& gradient);
@@ -154,9 +157,14 @@ class Trainer final : private HopOwner {
   Courier courier_;
   SampleOrder order_;
   const FlightLimits in_flight_;  // asked at every commit, so not chosen anew
+  FlightFollower follower_;       // behind the ramp
   TrainerPhase phase_ = TrainerPhase::kWaiting;
   std::function<void()> settled_;
-  std::map<MicrobatchId, Bytes> frames_;                // encoded tokens of what is open
+  struct Open {
+    Bytes frame;  // its tokens, encoded
+    TimePoint issued;
+  };
+  std::map<MicrobatchId, Open> frames_;
   std::map<MicrobatchId, Gradient> deciding_;           // logged, not durable yet
   std::map<Session, std::vector<CommitItem>> commits_;  // to go out with the next flush
   std::unordered_map<SampleId, Session> took_;  // with codecs that keep bases: the session of stage 0 that counted last

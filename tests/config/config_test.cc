@@ -58,7 +58,7 @@ steps = 10
   EXPECT_EQ(config->sync.rule, RuleId::kAllreduce);
   EXPECT_EQ(config->sync.mode, SyncMode::kDrain);
   EXPECT_EQ(config->wire.forward.at(StageId(0)), CodecId::kInt8);
-  EXPECT_EQ(config->wire.backward.at(StageId(0)), CodecId::kRaw);
+  EXPECT_EQ(config->wire.backward.at(StageId(0)).given, std::nullopt) << "auto";
   EXPECT_EQ(config->executor.kind, ExecutorKind::kPaced);
   EXPECT_EQ(config->executor.forward_ms, 2.5);
   EXPECT_EQ(config->timing.lease_s, 4);

@@ -110,8 +110,9 @@ class AdaptersTest : public ExportTest {
     text.replace(text.find("1e-12"), 5, "0.02\nlook_ahead = 0");
     text.insert(text.find("microbatches_per_step"), "mode = \"drain\"\n");  // else gradients come late
     text.replace(text.find("steps = 1"), 9, "steps = 5");
-    return swarm_.write_file("adapters.toml",
-                             text + "[pipeline]\nstages = 2\nin_flight = 1\n[wire]\nforward = \"raw\"\n");
+    return swarm_.write_file(
+        "adapters.toml",
+        text + "[pipeline]\nstages = 2\nin_flight = 1\n[wire]\nforward = \"raw\"\nbackward = \"raw\"\n");
   }
   double loss_of(const std::string& saved, const std::vector<std::string>& more) {
     std::vector<std::string> words = {"--json", "eval", saved, "--text", swarm_.path("text.bin"), "--device", "cpu"};

@@ -11,7 +11,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-RunConfig with_codecs(std::vector<CodecId> forward, std::vector<CodecId> backward) {
+RunConfig with_codecs(std::vector<Auto<CodecId>> forward, std::vector<Auto<CodecId>> backward) {
   RunConfig config = small_run();
   config.pipeline.stages = 4;
   config.wire.forward = {.codecs = std::move(forward)};

@@ -81,6 +81,7 @@ class TextDeskTest : public testing::Test, private Links {
   void drop(const PeerId&, TransferId) override {}
   void refuse(const PeerId&, TransferId) override { ++refused_; }
   std::optional<Remote> remote(const PeerId&) const override { return std::nullopt; }
+  std::uint64_t ahead_of(const PeerId&, TransferId) const override { return 0; }
   LinkStats stats(const PeerId&) const override { return {}; }
 };
 

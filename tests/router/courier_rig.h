@@ -81,6 +81,7 @@ class CourierRig : public testing::Test, private HopOwner, private Links {
   }
   bool asked_nobody() { return take_out<Forward>().empty(); }
   bool tell(std::uint64_t tag, const Message& message, TransferId transfer = 0) {
+    heard[naming::peer(tag)] = now;
     return courier.on_message(remote_of(tag), message, transfer, now);
   }
   void busy(std::uint64_t tag, const Lease& lease, BusyReason why = BusyReason::kNoCredit) {
@@ -124,9 +125,11 @@ class CourierRig : public testing::Test, private HopOwner, private Links {
   std::vector<bool> keys;                           // of the Forwards sent: as key frames
   std::vector<std::pair<Session, BranchEnd>> ends;  // what became of their frames
   std::optional<Session> unreachable;
-  std::optional<Remote> answers;     // whose session is at the other end of every link; none: unknown
-  mutable std::size_t measured = 0;  // links
-  std::map<PeerId, LinkStats> stats_of;
+  std::optional<Remote> answers;         // whose session is at the other end of every link; none: unknown
+  mutable std::size_t measured = 0;      // links
+  std::map<PeerId, LinkStats> stats_of;  // others are up and bring what is told
+  std::map<PeerId, TimePoint> heard;
+  std::map<TransferId, std::uint64_t> ahead;  // what of them is in our own queue
   TransferId next_transfer = 1;
   Neighbours neighbours{links(), naming::session(1), naming::peer(kAuthority)};
   PeerHealth& health = neighbours.health();
@@ -170,10 +173,17 @@ class CourierRig : public testing::Test, private HopOwner, private Links {
   void drop(const PeerId&, TransferId transfer) override { dropped.push_back(transfer); }
   void refuse(const PeerId&, TransferId transfer) override { refused.push_back(transfer); }
   std::optional<Remote> remote(const PeerId&) const override { return answers; }
+  std::uint64_t ahead_of(const PeerId&, TransferId transfer) const override {
+    const auto at = ahead.find(transfer);
+    return at == ahead.end() ? 0 : at->second;
+  }
   LinkStats stats(const PeerId& to) const override {
     ++measured;
-    const auto at = stats_of.find(to);
-    return at == stats_of.end() ? LinkStats{} : at->second;
+    if (const auto at = stats_of.find(to); at != stats_of.end()) return at->second;
+    LinkStats link;
+    link.up = true;
+    if (const auto at = heard.find(to); at != heard.end()) link.heard = at->second;
+    return link;
   }
 
   std::uint64_t epoch = 0;

@@ -81,6 +81,56 @@ TEST_F(CourierTest, WhoStoodStillOrReadsLateTakesNobodyForSilent) {
   EXPECT_EQ(asked().first, session(kB));
 }
 
+// A slow line brings parts of frames for a long time, and no message.
+TEST_F(CourierTest, AnyByteOfALinkIsASignOfLife) {
+  open();
+  progress(kA, asked().second.lease, HopPhase::kBelow);
+  LinkStats& link = stats_of[peer(kA)];
+  link.up = true;
+  for (int i = 0; i < 20; ++i) {
+    link.heard = now;
+    pass(400ms, {});
+  }
+  EXPECT_TRUE(asked_nobody());
+  pass(1100ms, {});
+  EXPECT_EQ(asked().first, session(kB)) << "now the line brings nothing";
+}
+
+// Over a long way the handshakes of a link take longer than a silence.
+TEST_F(CourierTest, WhoIsBeingDialledIsNotSilentYet) {
+  stats_of[peer(kA)] = {};
+  open();
+  (void)asked();
+  pass(3900ms, {});
+  EXPECT_TRUE(asked_nobody());
+  pass(300ms, {});
+  EXPECT_EQ(asked().first, session(kB));
+}
+
+// What waits in our own queue is not the peer's time.
+TEST_F(CourierTest, ADeadlineBeginsWhenTheFramesLeftOurOwnQueue) {
+  measure(1s);
+  ahead[1] = 5'000'000;
+  open();
+  (void)asked();
+  for (int i = 0; i < 5; ++i) {
+    ahead[1] -= 1'000'000;
+    pass(3100ms);
+    EXPECT_TRUE(asked_nobody()) << ahead[1] << " bytes are left";
+  }
+  pass(3100ms);
+  EXPECT_EQ(asked().first, session(kB));
+}
+
+TEST_F(CourierTest, ALineThatTakesNothingIsNotWaitedFor) {
+  measure(1s);
+  ahead[1] = 5'000'000;
+  open();
+  (void)asked();
+  pass(3100ms);
+  EXPECT_EQ(asked().first, session(kB));
+}
+
 TEST_F(CourierTest, ADeadlineRunsWhileWeListen) {
   measure(1s);
   open();

@@ -37,6 +37,7 @@ Actor::~Actor() = default;
 bool Actor::hears(const Session& from) {
   const Remote speaker = remote_of(from);
   if (!neighbours_.admits(speaker)) return false;
+  heard_[speaker.peer] = world_.now();
   // An older life of the trainer may still speak; its successor's link is the one that stands.
   if (const auto now = world_.session_of(speaker.peer); now == from) courier_.on_link_up(speaker, world_.now());
   return true;
@@ -78,6 +79,11 @@ std::optional<Remote> Actor::remote(const PeerId& peer) const {
   return remote_of(*session);
 }
 
-LinkStats Actor::stats(const PeerId&) const { return {}; }
+LinkStats Actor::stats(const PeerId& peer) const {
+  LinkStats link;
+  link.up = world_.session_of(peer).has_value();
+  if (const auto at = heard_.find(peer); at != heard_.end()) link.heard = at->second;
+  return link;
+}
 
 }  // namespace shoal::hop

@@ -98,8 +98,10 @@ class Actor : protected HopOwner, private Links {
   void drop(const PeerId& peer, TransferId transfer) override;
   void refuse(const PeerId& peer, TransferId transfer) override;
   std::optional<Remote> remote(const PeerId& peer) const override;
+  std::uint64_t ahead_of(const PeerId&, TransferId) const override { return 0; }
   LinkStats stats(const PeerId& peer) const override;
 
+  std::map<PeerId, TimePoint> heard_;
   std::set<Lease> frames_out_;  // branches that were sent and have not ended
 };
 

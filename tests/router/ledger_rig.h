@@ -202,6 +202,7 @@ class LedgerRig : private LedgerPort, private HopOwner, private Links {
   void drop(const PeerId&, TransferId) override {}
   void refuse(const PeerId&, TransferId id) override { refused.push_back(id); }
   std::optional<Remote> remote(const PeerId&) const override { return std::nullopt; }
+  std::uint64_t ahead_of(const PeerId&, TransferId) const override { return 0; }
   LinkStats stats(const PeerId&) const override { return {}; }
 };
 

@@ -45,7 +45,7 @@ TEST(PeerHealthTest, ASuspectRestsTwiceAsLongAfterEveryProbeThatFailed) {
 TEST(PeerHealthTest, ASuspectRestsOnWhileItsLinkStandsAndBringsNothing) {
   PeerHealth health;
   const auto rests = [&](std::optional<TimePoint> heard) {
-    health.set_link_heard(session(1), heard);
+    health.set_link_heard(session(1), heard, at(15s), false);
     return resting(health, at(15s));
   };
   EXPECT_FALSE(rests(at(9s))) << "nobody suspects it";

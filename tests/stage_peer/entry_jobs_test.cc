@@ -28,6 +28,7 @@ RunConfig three_stages() {
   config.data.sequences = 2;
   config.pipeline.stages = 3;
   config.timing = {4, 10};
+  config.wire.forward.codecs = config.wire.backward.codecs = {CodecId::kRaw};
   return config;
 }
 
@@ -56,12 +57,15 @@ class BrokenCodec final : public Codec {
   }
 };
 
-// Jobs are done where they are given.
+// Jobs are done where they are given, and take this long.
 struct InlineQueue final : WorkQueue {
   void run(WorkKind, std::function<void()> job, std::function<void()> done) override {
     job();
+    if (takes > Duration::zero()) loop->run_for(takes);
     done();
   }
+  SimLoop* loop = nullptr;
+  Duration takes{0};
 };
 
 struct CountedEvents final : EventLog {
@@ -79,7 +83,11 @@ class EntryJobsTest : public testing::Test, private Links, private StagePeerOwne
     std::vector<Bytes> frames;
   };
 
-  EntryJobsTest() { list(1, {naming::member(kAbove)}); }
+  explicit EntryJobsTest(RunConfig config = three_stages())
+      : options{std::make_shared<const RunConfig>(std::move(config)), specs[1], naming::session(kSelf),
+                naming::peer(1)} {
+    list(1, {naming::member(kAbove)});
+  }
   void list(std::uint64_t epoch, std::vector<Member> above) {
     MemberList list;
     list.epoch = Epoch(epoch);
@@ -160,8 +168,7 @@ class EntryJobsTest : public testing::Test, private Links, private StagePeerOwne
   InlineQueue device, aside;
   CountedEvents events;
   std::shared_ptr<IntegerExecutor> executor = std::make_shared<IntegerExecutor>(specs[1]);
-  const StagePeerOptions options{std::make_shared<const RunConfig>(three_stages()), specs[1], naming::session(kSelf),
-                                 naming::peer(1)};
+  const StagePeerOptions options;
   StagePeerEnvironment env{loop, *this, device, aside, events, executor};
   Meters meters{options.config->targets_per_microbatch(), 256};
   ArenaState arena;
@@ -169,6 +176,7 @@ class EntryJobsTest : public testing::Test, private Links, private StagePeerOwne
   DeviceScheduler scheduler{device, loop, executor, {}};
   EntryJobs jobs{options, env, *this, entries, scheduler, meters, arena};
   std::vector<Sent> sent;
+  LinkStats link;                 // every one
   std::vector<std::string> lost;  // why the session ended
   TransferId transfer = 0;
 
@@ -182,7 +190,8 @@ class EntryJobsTest : public testing::Test, private Links, private StagePeerOwne
   void drop(const PeerId&, TransferId) override {}
   void refuse(const PeerId&, TransferId) override {}
   std::optional<Remote> remote(const PeerId&) const override { return std::nullopt; }
-  LinkStats stats(const PeerId&) const override { return {}; }
+  std::uint64_t ahead_of(const PeerId&, TransferId) const override { return 0; }
+  LinkStats stats(const PeerId&) const override { return link; }
   // StagePeerOwner
   void on_session_lost(const std::string& why) override { lost.push_back(why); }
   void on_version(Version) override {}
@@ -202,6 +211,69 @@ TEST_F(EntryJobsTest, AnEntryGoesThroughInTheFramesOfItsEdges) {
   const std::vector<Sent> up = take<Gradient>(kAbove);
   ASSERT_EQ(up.size(), 1u);
   EXPECT_TRUE(std::ranges::equal(up[0].frames.at(0).view(), raw(truth.gradient_out, TensorRole::kGradient).view()));
+}
+
+// Many entries in one window.
+class LinesTest : public EntryJobsTest {
+ protected:
+  explicit LinesTest(EdgeCodecs codecs = {{CodecId::kRaw}}) : EntryJobsTest(with(codecs)) {}
+  static RunConfig with(const EdgeCodecs& codecs) {
+    RunConfig config = three_stages();
+    config.sync.inner_batch = 1000;
+    config.wire.forward = config.wire.backward = codecs;
+    return config;
+  }
+};
+
+class AutoCodecTest : public LinesTest {
+ protected:
+  AutoCodecTest() : LinesTest(EdgeCodecs()) {}
+  // The codecs of what the entry sends: its activation, its gradient.
+  std::pair<CodecId, CodecId> codecs_of(std::uint64_t serial) {
+    const Truth truth = truth_of(serial);
+    forward(serial, raw(truth.activation_in, TensorRole::kActivation));
+    const Bytes down = sent.back().frames.at(1);
+    backward(serial, raw(truth.gradient_in, TensorRole::kGradient));
+    const Bytes up = take<Gradient>(kAbove).at(0).frames.at(0);
+    return {parse_frame_header(down.view())->codec, parse_frame_header(up.view())->codec};
+  }
+};
+
+TEST_F(AutoCodecTest, TakesTheCodecThatItsLinesAllow) {
+  const auto both = [](CodecId codec) { return std::pair(codec, codec); };
+  EXPECT_EQ(codecs_of(1), both(CodecId::kInt8)) << "no line is measured";
+  meters.computed(2e3, 4e3);
+  link.up = true;
+  link.bytes_per_second = 1e9;
+  for (std::uint64_t serial = 2; serial < 2 + LineCodec::kInARow - 1; ++serial)
+    EXPECT_EQ(codecs_of(serial), both(CodecId::kInt8)) << "it may be a chance";
+  EXPECT_EQ(codecs_of(20), both(CodecId::kRaw));
+  EXPECT_EQ(events.of[EventKind::kCodec], 2) << "each direction says it once";
+  EXPECT_EQ(codecs_of(21), both(CodecId::kRaw));
+  link.bytes_per_second = 1e3;
+  EXPECT_EQ(codecs_of(22), both(CodecId::kInt8));
+  EXPECT_EQ(events.of[EventKind::kCodec], 4);
+}
+
+// A peer of slow lines does not pass for a fast one because its device is.
+TEST_F(LinesTest, WhatAMicrobatchTakesHasTheLinesInIt) {
+  const auto told = [&](std::uint64_t serial) {
+    const Truth truth = truth_of(serial);
+    forward(serial, raw(truth.activation_in, TensorRole::kActivation));
+    backward(serial, raw(truth.gradient_in, TensorRole::kGradient));
+    const Gradient up = std::get<Gradient>(take<Gradient>(kAbove).at(0).message);
+    return std::pair(up.forward_us, up.backward_us);
+  };
+  device.loop = &loop;
+  device.takes = 5ms;
+  EXPECT_EQ(told(1), std::pair(5000u, 5000u));
+  link.up = true;
+  link.bytes_per_second = 1e9;
+  EXPECT_EQ(told(2), std::pair(5000u, 5000u)) << "a fast line takes nothing";
+  link.bytes_per_second = 320 / 0.1;
+  const auto [forward_us, backward_us] = told(3);
+  EXPECT_EQ(forward_us, backward_us);
+  EXPECT_NEAR(forward_us + backward_us, 100e3, 20e3) << "a tensor takes a tenth of a second";
 }
 
 TEST_F(EntryJobsTest, ActivationsThatAreTooLargeAreRefusedAndTheirSenderRests) {

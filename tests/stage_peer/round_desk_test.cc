@@ -94,6 +94,7 @@ class RoundDeskTest : public testing::Test, private StagePeerOwner, private Link
   void drop(const PeerId&, TransferId) override {}
   void refuse(const PeerId&, TransferId) override {}
   std::optional<Remote> remote(const PeerId&) const override { return std::nullopt; }
+  std::uint64_t ahead_of(const PeerId&, TransferId) const override { return 0; }
   LinkStats stats(const PeerId&) const override { return {}; }
 };
 

@@ -44,6 +44,7 @@ RunConfig drained_config(const ScratchFolder& folder, std::uint64_t microbatches
   config.sync.outer_lr = 0.7;  // of no use here, but a run has one
   config.sync.outer_momentum = 0.9;
   config.sync.microbatches_per_step = microbatches_per_step;
+  config.wire.forward.codecs = config.wire.backward.codecs = {CodecId::kRaw};  // to be compared with one process
   config.timing = {1, 3};
   config.end.steps = steps;
   return config;

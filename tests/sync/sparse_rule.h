@@ -27,6 +27,7 @@ inline std::vector<SparseValue> parse_sparse(const Bytes& bytes) {
 class SparseSum final : public PayloadSum {
  public:
   SparseSum(Bytes own, std::size_t members) : own_(parse_sparse(own)), members_(members) {}
+  std::uint64_t own_bytes() const override { return own_.size() * sizeof(SparseValue); }
   Bytes part(std::size_t index) const override {
     const PartRange range = part_range(kSparseCount, members_, index);
     std::vector<SparseValue> inside;

@@ -1,0 +1,96 @@
+// Payloads whose pieces and sums travel as frames of a codec. Inside it is a dense sum: a piece is decoded where it is
+// judged and added, and the sum of a part is encoded once, by its owner, who takes what the others decode, so that all
+// have the same bits. What a codec rounds away of a member's piece is lost to the round, as in Streaming DiLoCo
+// (Douillard et al. 2025, arXiv:2501.18512, section 2.3), whose outer gradients of four bits cost no loss.
+#include <utility>
+
+#include "common/bulk_bytes.h"
+#include "compression/codec.h"
+#include "sync/payload.h"
+
+namespace shoal {
+namespace {
+
+class CodedPayloadSum final : public PayloadSum {
+ public:
+  CodedPayloadSum(const Codec& codec, DenseSum how, Bytes own, std::size_t members, std::size_t self)
+      : codec_(codec),
+        self_(self),
+        members_(members),
+        values_(own.size() / sizeof(float)),
+        dense_(make_dense_sum(how, std::move(own), members, self)) {}
+
+  std::uint64_t own_bytes() const override { return dense_->own_bytes(); }
+  Bytes part(std::size_t index) const override { return encoded(dense_->part(index), index); }
+
+  Status check(std::size_t index, const Bytes& piece) const override {
+    SHOAL_ASSIGN(const Bytes values, decoded(index, piece));
+    return dense_->check(index, values);
+  }
+
+  double size_of(const Bytes& piece) const override {
+    const auto values = decoded(piece);
+    return values.ok() ? dense_->size_of(*values) : 0;
+  }
+
+  void add(const Bytes& piece, std::uint64_t weight, std::uint64_t total, double scale) override {
+    dense_->add(checked(decoded(self_, piece)), weight, total, scale);
+  }
+
+  double agreement(std::size_t index, const Bytes& sum, std::uint64_t weight, std::uint64_t total) const override {
+    const auto values = decoded(index, sum);
+    return values.ok() ? dense_->agreement(index, *values, weight, total) : 0;
+  }
+
+  Bytes finish() override { return encoded(dense_->finish(), self_); }
+  void take(std::size_t index, const Bytes& sum) override { dense_->take(index, checked(decoded(index, sum))); }
+  Bytes result() override { return dense_->result(); }
+
+ private:
+  static std::int64_t count_of(std::size_t bytes) { return static_cast<std::int64_t>(bytes / sizeof(float)); }
+  static Bytes checked(Result<Bytes> values) {
+    SHOAL_CHECK(values.ok());
+    return std::move(*values);
+  }
+
+  // Values that no frame can hold are an empty one: whoever gets it refuses it.
+  Bytes encoded(const Bytes& values, std::size_t index) const {
+    if (values.empty()) return {};
+    const TensorView tensor{DType::kF32, {count_of(values.size())}, values.view()};
+    auto frame = codec_.encode(tensor, TensorRole::kParameters, nullptr, index);
+    note_bulk(values.size());
+    return frame.ok() ? std::move(*frame) : Bytes();
+  }
+
+  Result<Bytes> decoded(std::size_t index, const Bytes& piece) const {
+    const std::size_t count = part_range(values_, members_, index).size();
+    if (count == 0 && piece.empty()) return Bytes();
+    SHOAL_ASSIGN(const FrameHeader header, parse_frame_header(piece.view()));
+    if (header.codec != codec_.id() || header.shape != Shape{static_cast<std::int64_t>(count)})
+      return make_error(ErrorCode::kMalformed, "a part of another codec or length than this run's");
+    return decoded(piece);
+  }
+
+  static Result<Bytes> decoded(const Bytes& piece) {
+    if (piece.empty()) return Bytes();
+    SHOAL_ASSIGN(const FrameHeader header, parse_frame_header(piece.view()));
+    if (header.shape.size() != 1) return make_error(ErrorCode::kMalformed, "a part that is no vector");
+    Buffer values(static_cast<std::size_t>(header.shape.front()) * sizeof(float));
+    SHOAL_TRY(decode_tensor_into(piece.view(), DType::kF32, header.shape, values.view()));
+    note_bulk(values.size());
+    return std::move(values).freeze();
+  }
+
+  const Codec& codec_;
+  const std::size_t self_, members_, values_;
+  std::unique_ptr<PayloadSum> dense_;
+};
+
+}  // namespace
+
+std::unique_ptr<PayloadSum> make_coded_sum(CodecId codec, DenseSum how, Bytes own, std::size_t members,
+                                           std::size_t self) {
+  return std::make_unique<CodedPayloadSum>(codec_for(codec), how, std::move(own), members, self);
+}
+
+}  // namespace shoal
