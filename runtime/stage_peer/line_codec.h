@@ -1,11 +1,12 @@
 #pragma once
 // Which codec [wire] "auto" is for the tensors of one direction: `raw` where the lines carry them in passing, else
-// `int8`, which costs no loss that could be measured (docs/RESULTS.md) and a quarter of the bytes. Each sender chooses
-// for itself: a frame names its codec, and a receiver takes any (compression/codec.h).
+// `int8`, which takes about a quarter of the bytes and cost no loss where that was measured (docs/RESULTS.md). Each
+// sender chooses for itself: a frame names its codec, and a receiver takes any (compression/codec.h).
 //
 // A line is slow when a raw tensor takes a noticeable part of the time in which this stage computes a microbatch. The
 // limit for going back to `raw` lies far below the one for leaving it, and it must hold for kInARow tensors, since a
-// measured rate comes and goes. Until a line is measured it counts as slow. Pure. Thread: loop only.
+// measured rate comes and goes. Until a line is measured it counts as slow. State machine without I/O, threads or
+// clock. Thread: loop only.
 #include <cstdint>
 #include <string>
 

@@ -8,18 +8,8 @@ namespace shoal {
 namespace {
 
 CodecId codec_of(PayloadCodec payload) {
-  switch (payload) {
-    case PayloadCodec::kFp32:
-      return CodecId::kRaw;
-    case PayloadCodec::kBf16:
-      return CodecId::kBf16;
-    case PayloadCodec::kInt4:
-      return CodecId::kInt4;
-    case PayloadCodec::kAuto:
-    case PayloadCodec::kInt8:
-      break;
-  }
-  return CodecId::kInt8;
+  constexpr CodecId kOf[] = {CodecId::kInt8, CodecId::kRaw, CodecId::kBf16, CodecId::kInt8, CodecId::kInt4};
+  return kOf[static_cast<std::size_t>(payload)];
 }
 
 // Executors of whole numbers take rules that keep them whole, so that the anchor itself proves what was counted.

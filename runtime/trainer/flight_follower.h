@@ -9,7 +9,7 @@
 // more than kWaitMost too many. T is the median of the last n microbatches, T0 the shortest time of one since the
 // members last changed: the first ones of a run, and those on a ramp, wait for nobody.
 //
-// Pure; `now` is not needed. Thread: loop only. Bounds: the durations of one number's microbatches.
+// State machine without I/O, threads or clock. Thread: loop only. Bounds: the durations of one number's microbatches.
 #include <cstdint>
 #include <vector>
 

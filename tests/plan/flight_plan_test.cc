@@ -301,5 +301,33 @@ TEST(FlightPlanTest, WhereNoNumberIsCheapItNamesTheSizeOfAStep) {
   EXPECT_THAT(*warning, HasSubstr("HINT: [sync] microbatches_per_step = "));
 }
 
+// What lines may raise it to, behind the ramp.
+TEST(InFlightMostTest, IsBoundByWhatMoreWouldCost) {
+  for (const std::uint64_t window : {4, 16, 64, 256, 4096}) {
+    const RunConfig config = config_of(4, 2, window);
+    const std::uint64_t planned = in_flight_of(config), most = in_flight_most(config);
+    EXPECT_GE(most, planned) << window;
+    EXPECT_EQ((most - planned) % 2, 0u) << "in steps of the replicas";
+    RunConfig given = config;
+    const auto price = [&](std::uint64_t n) {
+      given.pipeline.in_flight = static_cast<std::uint32_t>(n);
+      return row_of(plan_flight(given), n).price;
+    };
+    const auto dearest = [&](std::uint64_t n) { return (1 + price(n)) / (1 + price(planned)) - 1; };
+    EXPECT_LE(dearest(most), kPriceOfLines + 1e-12) << window;
+    const bool filled = most == kFillMost * 2 * 4 * 2;
+    EXPECT_TRUE(filled || dearest(most + 2) > kPriceOfLines || price(most + 2) > kPriceBorne) << window;
+  }
+}
+
+TEST(InFlightMostTest, IsTheGivenNumberAndSomePipesWhereNothingIsLate) {
+  RunConfig config = config_of(4, 2, 16);
+  config.pipeline.in_flight = 12u;
+  EXPECT_EQ(in_flight_most(config), 12u);
+  config = config_of(4, 2, 16, "[executor]\nkind = \"paced\"\n");
+  EXPECT_EQ(in_flight_of(config), 16u);
+  EXPECT_EQ(in_flight_most(config), kFillMost * 16);
+}
+
 }  // namespace
 }  // namespace shoal

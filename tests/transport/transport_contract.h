@@ -100,6 +100,23 @@ TYPED_TEST_P(TransportContract, RefusedFramesAreNotDeliveredAndTheNextOnesAre) {
   EXPECT_LT(this->end[1].transport->counters().received_bytes, 30u << 20) << "refused chunks crossed all the same";
 }
 
+TYPED_TEST_P(TransportContract, TellsWhatIsAheadOfTheEndOfATransfer) {
+  this->link_pair();
+  constexpr std::uint64_t kBytes = 40u << 20;
+  const auto first = this->send(0, 1, Chunk{StageId(1), Version(2), 0, true}, {numbered_bytes(kBytes, 1)});
+  const auto second = this->send(0, 1, Chunk{StageId(1), Version(2), 1, true}, {numbered_bytes(1000, 2)});
+  const auto ahead_of = [&](TransferId transfer) {
+    return this->end[0].transport->ahead_of(this->lab.peer(1), transfer);
+  };
+  EXPECT_GT(ahead_of(*first), 0u);
+  EXPECT_LE(ahead_of(*first), kBytes);
+  EXPECT_EQ(ahead_of(*second), ahead_of(*first) + 1000);
+  EXPECT_EQ(ahead_of(*second + 2), 0u) << "no such one";
+  ASSERT_TRUE(this->until([&] { return this->end[1].log.frames.size() == 2; }, 30s));
+  EXPECT_EQ(ahead_of(*first), 0u);
+  EXPECT_EQ(ahead_of(*second), 0u);
+}
+
 TYPED_TEST_P(TransportContract, DroppedFramesEndWithAnErrorAtTheReceiver) {
   this->link_pair();
   const auto big = this->send(0, 1, Chunk{StageId(1), Version(2), 0, true}, {numbered_bytes(40u << 20, 1)});
@@ -289,13 +306,13 @@ TYPED_TEST_P(TransportContract, ATrialFailsWhereNobodyOrAnotherPeerListensAndSay
 }
 
 REGISTER_TYPED_TEST_SUITE_P(TransportContract, DialsAtTheFirstSendAndKeepsOrder, FramesArriveWholeBehindTheirMessages,
-                            RefusedFramesAreNotDeliveredAndTheNextOnesAre, DroppedFramesEndWithAnErrorAtTheReceiver,
-                            MeasuresRoundTripAndRate, WhenBothDialAtOnceOneLinkRemainsAndNothingIsLost,
-                            AForeignRunIsRefusedByNameAtBothEnds, AFencedSessionIsCutOffAndRefusedByName,
-                            ANewSessionReplacesTheOldOneWhichIsNotLetInAgain, ALostPeerIsToldWithItsUnfinishedFrames,
-                            NoAddressAndNobodyThereAreUnreachableWithBackoff, TriesTheNextAddress,
-                            CloseIsToldToBothAndCanBeDialledAgain, QueuesAreBoundedBeforeTheLinkStands,
-                            AnAddressIsTriedBesideTheLinkThatStands,
+                            RefusedFramesAreNotDeliveredAndTheNextOnesAre, TellsWhatIsAheadOfTheEndOfATransfer,
+                            DroppedFramesEndWithAnErrorAtTheReceiver, MeasuresRoundTripAndRate,
+                            WhenBothDialAtOnceOneLinkRemainsAndNothingIsLost, AForeignRunIsRefusedByNameAtBothEnds,
+                            AFencedSessionIsCutOffAndRefusedByName, ANewSessionReplacesTheOldOneWhichIsNotLetInAgain,
+                            ALostPeerIsToldWithItsUnfinishedFrames, NoAddressAndNobodyThereAreUnreachableWithBackoff,
+                            TriesTheNextAddress, CloseIsToldToBothAndCanBeDialledAgain,
+                            QueuesAreBoundedBeforeTheLinkStands, AnAddressIsTriedBesideTheLinkThatStands,
                             ATrialFailsWhereNobodyOrAnotherPeerListensAndSaysWhere);
 
 }  // namespace shoal
