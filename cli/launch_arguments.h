@@ -31,11 +31,13 @@ struct LaunchArguments {
 void add_launch_options(CLI::App& command, LaunchArguments& arguments);
 
 // Resolves the two ways to name a run, its file, or with --resume its folder, and names its folder. ERRORS:
-// load_config's; kInput (a resumed run with another file than it was begun with).
+// load_config's; kInput (a resumed run with another file than it was begun with), kUnsupported (--save of an executor
+// that has no model).
 Result<RunConfig> load_run(LaunchArguments& arguments);
 
 // Peers dial the ticket's address, so a resumed run listens where it did.
 std::string listen_address(const LaunchArguments& arguments);
+// The DHT's network: as given, or made of the run's key.
 std::uint32_t network_of(const LaunchArguments& arguments, const RunId& run);
 
 }  // namespace shoal

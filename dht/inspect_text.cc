@@ -38,7 +38,7 @@ std::string figure(double value) {
   return format(pattern, std::min(value, 999.0), kUnits[unit]);
 }
 
-// As `join` shows the same estimate: "0.42", "16.0".
+// Three digits: "0.42", "16.0".
 std::string gibibytes(std::uint64_t bytes) {
   const double value = static_cast<double>(bytes) / static_cast<double>(1u << 30);
   return format(value < 9.995 ? "%.2f" : value < 99.95 ? "%.1f" : "%.0f", std::min(value, 999'999.0));

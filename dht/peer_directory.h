@@ -33,7 +33,7 @@ struct PeerRecord {  // one per peer, under the key of its stage
   bool serving = false;
   // For people, told where there is room; empty or 0: not told.
   std::string device{};
-  std::uint64_t memory_bytes = 0;       // that its stage and its microbatches need, estimated
+  std::uint64_t memory_bytes = 0;       // that its process needs, estimated
   double rtt_ms = 0;                    // of its link to the launching process
   double sent_rate = 0, got_rate = 0;   // bytes a second over all its links
   std::uint32_t falls = 0;              // of its DHT node lately (PeerDirectory::falls)

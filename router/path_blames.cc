@@ -4,8 +4,9 @@
 
 namespace shoal {
 
-void PathBlames::whole(const std::vector<EntryName>& path) {
-  for (const EntryName& element : path) ++records_[element.session].whole;
+void PathBlames::whole(const std::vector<EntryName>& path, const Roster& roster) {
+  for (std::size_t k = 0; k < path.size(); ++k)
+    if (roster.stage_of(path[k].session) == StageId(static_cast<std::uint16_t>(k))) ++records_[path[k].session].whole;
 }
 
 bool PathBlames::stands_out(const Session& session, StageId stage, const Roster& roster) const {
@@ -30,7 +31,7 @@ std::optional<Session> PathBlames::forged(const std::vector<EntryName>& path, st
                                           const std::function<bool(const Session&)>& may_go) {
   ++forged_;
   std::vector<Session> suspects;  // from stage 0
-  for (std::size_t k = 0; k <= bad && k < path.size(); ++k) {
+  for (std::size_t k = 0; k <= bad; ++k) {
     const StageId stage(static_cast<std::uint16_t>(k));
     if (roster.stage_of(path[k].session) == stage)
       suspects.push_back(path[k].session);

@@ -3,11 +3,10 @@
 
 #include <algorithm>
 
+#include "common/trainer_id.h"
+
 namespace shoal {
 namespace {
-
-// Validation runs under the trainer's id with the highest bit set; nothing of it is counted.
-bool is_validation(const MicrobatchId& id) { return id.trainer >> 63 != 0; }
 
 // The device takes an undo before any other work; what it was at comes first.
 constexpr std::uint64_t kDoneBeforeUndoMax = 2;
@@ -108,7 +107,7 @@ void PeerStory::take_of_entry(const AuditEvent& e, Where where) {
     return findings_.violation(where, e.name, " of entry ", *e.entry_name, ", which is not of session ", session_);
   if (e.event == EventKind::kEntry) return take_entry(e, where);
   if (e.event == EventKind::kCommitGone) return take_gone(e, where);
-  if (is_validation(*e.microbatch)) {
+  if (is_evaluation_id(e.microbatch->trainer)) {
     const bool counts = e.event == EventKind::kCounted || e.event == EventKind::kLate || e.event == EventKind::kUndo ||
                         e.event == EventKind::kUndone || e.event == EventKind::kSettled ||
                         e.event == EventKind::kMerged;
@@ -131,7 +130,7 @@ void PeerStory::take_entry(const AuditEvent& e, Where where) {
     findings_.absent(gap_, where, "entry ", *e.entry_name, " was made, entry ", next_serial_,
                      " in front of it was not");
   next_serial_ = e.entry_name->serial + 1;
-  if (is_validation(*e.microbatch)) return;
+  if (is_evaluation_id(e.microbatch->trainer)) return;
   ++sums_.entries;
   judge_sender(e, where);
   if (const auto [other, is_new] = open_of_.try_emplace(*e.microbatch, e.entry_name->serial); !is_new) {

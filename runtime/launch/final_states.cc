@@ -104,6 +104,7 @@ void FinalStates::on_progress(std::uint64_t bytes, std::uint64_t total) {
 void FinalStates::on_fetched(Bytes image) {
   fetched_.images[env_.authority.members().stages[next_].stage.value] = std::move(image);
   ++next_;
+  waiting_told_.clear();
   fetch_next_later(Duration(0));
 }
 

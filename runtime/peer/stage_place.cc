@@ -250,6 +250,7 @@ void StagePlace::on_waiting(const std::string& why) {
 }
 
 void StagePlace::on_fetched(Bytes image) {
+  waiting_told_.clear();
   if (missed_) {
     missed_->arrived();
     if (!peer_->catch_up(std::move(image))) missed_.reset();

@@ -180,7 +180,7 @@ PipeFilling filling_of(const RunConfig& c, std::vector<std::string> lines) {
           .steps = inner_steps_of_run(c)};
 }
 
-// The smallest steps with which "auto" fills the pipe, or the largest that there may be.
+// The smallest steps with which "auto" fills the pipe, or the largest that doubling those of now comes to.
 std::optional<PipeFilling> larger_steps(const RunConfig& c) {
   const auto with = [&](std::uint64_t window) {
     std::vector<std::string> lines;

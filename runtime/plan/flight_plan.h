@@ -67,7 +67,7 @@ FlightPlan plan_flight(const RunConfig& config);
 std::optional<std::string> price_warning(const RunConfig& config);
 
 // Where "auto" takes less than fills the pipe. Larger steps: the smallest with which "auto" fills it, or the largest
-// that a run may have. More in flight: all that fills it, whatever that costs.
+// that doubling those of now comes to. More in flight: all that fills it, whatever that costs.
 std::vector<PipeFilling> pipe_fillings(const RunConfig& config);
 // The same for people: why, what share of the pipe that leaves, and each line with the share that it would bring.
 std::optional<std::string> pipe_notice(const RunConfig& config);

@@ -8,6 +8,7 @@
 #include "common/event_loop.h"
 #include "common/work_queue.h"
 #include "events/event_log.h"
+#include "router/hop.h"
 #include "runtime/config/config.h"
 #include "runtime/stage_peer/activation_frames.h"
 #include "stages/executor.h"

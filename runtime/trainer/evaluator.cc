@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/check.h"
+#include "common/trainer_id.h"
 #include "compression/codec.h"
 #include "runtime/plan/flight_plan.h"
 
@@ -11,7 +12,7 @@ namespace shoal {
 
 Evaluator::Evaluator(Environment environment)
     : env_(std::move(environment)),
-      trainer_(mix64(env_.trainer_id, env_.self.incarnation) | (1ull << 63)),
+      trainer_(evaluation_id_of(env_.trainer_id, env_.self.incarnation)),
       in_flight_(evaluations_in_flight(env_.config)) {}
 
 void Evaluator::validate(std::vector<Version> versions, std::function<void(double)> done) {

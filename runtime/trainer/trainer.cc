@@ -212,7 +212,7 @@ void Trainer::on_won(const MicrobatchId& microbatch, const Gradient& gradient, s
   if (evaluated) return evaluator_.on_won(microbatch, gradient);
   if (const auto bad = forged_in(microbatch, gradient)) return refuse_forged(microbatch, gradient, *bad);
   if (env_.book.names_any(gradient.path)) return refuse_repeated(microbatch, gradient);
-  blames_.whole(gradient.path);
+  blames_.whole(gradient.path, neighbours_.roster());
   decide(microbatch, gradient);
 }
 

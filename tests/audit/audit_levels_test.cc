@@ -22,7 +22,16 @@ Story at(EventLevel level, Story story, const std::function<bool(const Session&)
 }
 
 TEST(AuditLevelsTest, WithoutHoldersLinesAllIsJudgedAsBefore) {
-  const AuditReport report = at(EventLevel::kEntries, Story::whole()).judge();
+  Story story = Story::whole();
+  const Session holder = Story::peer(0, 0);
+  const auto end = std::ranges::find_if(
+      story.lines, [&](const auto& line) { return line.first == holder && line.second.event == EventKind::kEnd; });
+  story.lines.insert(
+      end, {holder, claim_event(EventKind::kForwardSent, Story::microbatch(0), Story::peer(1, 0), Lease{holder, 1})});
+  EXPECT_TRUE(story.judge().clean()) << audit_table(story.judge());
+  const Story without = at(EventLevel::kEntries, story);
+  EXPECT_EQ(without.lines.size() + 1, story.lines.size());
+  const AuditReport report = without.judge();
   EXPECT_TRUE(report.clean()) << audit_table(report);
   Story edited = at(EventLevel::kEntries, Story::whole());
   edited.remove_all(Story::peer(0, 0), EventKind::kSettled);

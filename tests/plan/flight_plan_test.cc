@@ -177,36 +177,36 @@ std::uint64_t number_of(const std::string& line, const std::string& key) {
   return std::stoull(line.substr(key.size() + 3));
 }
 
-TEST(FlightPlanTest, TheLinesToPasteFillThePipeAndNoSmallerStepDoes) {
+TEST(FlightPlanTest, TheOptionsToSetFillThePipeAndNoSmallerStepDoes) {
   const RunConfig config = config_of(8, 2, 2);
   const FlightPlan plan = plan_flight(config);
   ASSERT_LT(plan.automatic, plan.fill);
   ASSERT_EQ(plan.fillings.size(), 2u);
   const PipeFilling &steps = plan.fillings[0], &more = plan.fillings[1];
   ASSERT_EQ(steps.lines.size(), 1u);
-  RunConfig pasted = config;
-  pasted.sync.inner_batch = number_of(steps.lines[0], "[sync] inner_batch");
-  EXPECT_EQ(in_flight_of(pasted), plan.fill);
+  RunConfig changed = config;
+  changed.sync.inner_batch = number_of(steps.lines[0], "[sync] inner_batch");
+  EXPECT_EQ(in_flight_of(changed), plan.fill);
   EXPECT_EQ(steps.in_flight, plan.fill);
-  const FlightRow then = row_of(plan_flight(pasted), plan.fill);
+  const FlightRow then = row_of(plan_flight(changed), plan.fill);
   EXPECT_EQ(steps.pipe_use, then.pipe_use);
   EXPECT_GT(steps.pipe_use, row_of(plan, plan.automatic).pipe_use);
   EXPECT_EQ(steps.price, then.price);
   EXPECT_LE(steps.price, kPriceBorne);
-  EXPECT_EQ(steps.steps, config.end.tokens / (2 * pasted.sync.inner_batch));
-  pasted.sync.inner_batch -= kTargets;
-  EXPECT_LT(in_flight_of(pasted), plan.fill) << "the smallest";
-  EXPECT_TRUE(plan_flight(pasted).fillings.size() > 0);
+  EXPECT_EQ(steps.steps, config.end.tokens / (2 * changed.sync.inner_batch));
+  changed.sync.inner_batch -= kTargets;
+  EXPECT_LT(in_flight_of(changed), plan.fill) << "the smallest";
+  EXPECT_TRUE(plan_flight(changed).fillings.size() > 0);
 
-  pasted = config;
+  changed = config;
   ASSERT_EQ(more.lines.size(), 1u);
-  pasted.pipeline.in_flight = static_cast<std::uint32_t>(number_of(more.lines[0], "[pipeline] in_flight"));
-  EXPECT_EQ(*pasted.pipeline.in_flight.given, plan.fill);
-  const FlightRow full = row_of(plan_flight(pasted), plan.fill);
+  changed.pipeline.in_flight = static_cast<std::uint32_t>(number_of(more.lines[0], "[pipeline] in_flight"));
+  EXPECT_EQ(*changed.pipeline.in_flight.given, plan.fill);
+  const FlightRow full = row_of(plan_flight(changed), plan.fill);
   EXPECT_EQ(more.pipe_use, full.pipe_use);
   EXPECT_EQ(more.price, full.price);
   EXPECT_GT(more.price, steps.price) << "gradients come later";
-  EXPECT_TRUE(plan_flight(pasted).fillings.empty()) << "somebody wants it so";
+  EXPECT_TRUE(plan_flight(changed).fillings.empty()) << "somebody wants it so";
 }
 
 TEST(FlightPlanTest, GlobalStepsAreMadeLargerByTheirOwnKeyAndWarmOnesWithTheOthers) {
@@ -216,9 +216,9 @@ TEST(FlightPlanTest, GlobalStepsAreMadeLargerByTheirOwnKeyAndWarmOnesWithTheOthe
   const auto of_steps = pipe_fillings(config);
   ASSERT_FALSE(of_steps.empty());
   ASSERT_EQ(of_steps[0].lines.size(), 1u);
-  RunConfig pasted = config;
-  pasted.sync.microbatches_per_step = number_of(of_steps[0].lines[0], "[sync] microbatches_per_step");
-  EXPECT_EQ(in_flight_of(pasted), plan_flight(config).fill);
+  RunConfig changed = config;
+  changed.sync.microbatches_per_step = number_of(of_steps[0].lines[0], "[sync] microbatches_per_step");
+  EXPECT_EQ(in_flight_of(changed), plan_flight(config).fill);
 
   config = config_of(8, 1, 2);
   config.sync.warm_steps = 10;
@@ -226,10 +226,10 @@ TEST(FlightPlanTest, GlobalStepsAreMadeLargerByTheirOwnKeyAndWarmOnesWithTheOthe
   const auto of_both = pipe_fillings(config);
   ASSERT_FALSE(of_both.empty());
   ASSERT_EQ(of_both[0].lines.size(), 2u) << "the smaller of both kinds of step decides";
-  pasted = config;
-  pasted.sync.inner_batch = number_of(of_both[0].lines[0], "[sync] inner_batch");
-  pasted.sync.microbatches_per_step = number_of(of_both[0].lines[1], "[sync] microbatches_per_step");
-  EXPECT_EQ(in_flight_of(pasted), plan_flight(config).fill);
+  changed = config;
+  changed.sync.inner_batch = number_of(of_both[0].lines[0], "[sync] inner_batch");
+  changed.sync.microbatches_per_step = number_of(of_both[0].lines[1], "[sync] microbatches_per_step");
+  EXPECT_EQ(in_flight_of(changed), plan_flight(config).fill);
 }
 
 TEST(FlightPlanTest, AFullPipeHasNothingToPasteAndFewStepsAreNamed) {

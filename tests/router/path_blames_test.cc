@@ -48,7 +48,7 @@ class PathBlamesTest : public testing::Test {
     for (int i = 0; i < 100'000 && !found.who; ++i) {
       const auto each = path();
       if (each[liar_stage].session != session(liar) || rng.uniform() >= share) {
-        blames.whole(each);
+        blames.whole(each, roster);
         continue;
       }
       ++found.forged_paths;
@@ -112,7 +112,7 @@ TEST_F(PathBlamesTest, ALiarThatComesAgainIsFoundAgainAndNobodyElse) {
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     rng = Rng(seed);
     blames = PathBlames();
-    for (int i = 0; i < 30; ++i) blames.whole(path());
+    for (int i = 0; i < 30; ++i) blames.whole(path(), roster);
     for (int life = 0; life < 3; ++life) {
       ASSERT_EQ(run(tag_of(0, 1), 0, 1.0).who, session(tag_of(0, 1))) << "seed " << seed << ", life " << life;
       for (int i = 0; i < 2; ++i) {  // that were on their way
@@ -141,6 +141,16 @@ TEST_F(PathBlamesTest, NobodyIsBlamedForASessionThatIsNoMemberOfItsStage) {
     EXPECT_EQ(forged(each, 2), std::nullopt);
   }
   EXPECT_EQ(blames.forged_paths(), 50u);
+}
+
+// Paths that a session had a hand in come whole after its end, too.
+TEST_F(PathBlamesTest, ASessionThatEndedHasNoRecordAgain) {
+  auto each = path();
+  blames.whole(each, roster);
+  EXPECT_EQ(blames.sessions(), each.size());
+  each[1].session = session(98);
+  blames.whole(each, roster);
+  EXPECT_EQ(blames.sessions(), each.size());
 }
 
 }  // namespace
