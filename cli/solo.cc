@@ -25,6 +25,7 @@ namespace {
 struct SoloArguments {
   std::string config, save, events, delay_profile;
   ComputeOptions compute;
+  bool wire = false;
   double seconds_between_lines = 1;
 };
 
@@ -35,6 +36,20 @@ class SystemClock final : public Clock {
   WallTime wall() const override { return wall_now(); }
 };
 
+void print_traffic(const EdgeTraffic& traffic, std::uint64_t tokens) {
+  const auto a_token = [&](std::uint64_t bytes) {
+    return static_cast<double>(bytes) / static_cast<double>(std::max<std::uint64_t>(tokens, 1));
+  };
+  std::printf("between stages: %.1f bytes a text token forward, %.1f backward\n", a_token(traffic.forward_bytes),
+              a_token(traffic.backward_bytes));
+  const std::uint64_t frames = traffic.delta_frames + traffic.key_frames;
+  if (frames == 0) return;
+  std::printf("activations sent as differences: %llu of %llu\n", static_cast<unsigned long long>(traffic.delta_frames),
+              static_cast<unsigned long long>(frames));
+  if (traffic.no_room > 0)
+    std::printf("bases that [wire] base_mib had no room for: %llu\n", static_cast<unsigned long long>(traffic.no_room));
+}
+
 void print_summary(const SoloResult& result) {
   std::printf("steps %llu, tokens %llu in %.1f s (%s tok/s)\n", static_cast<unsigned long long>(result.steps),
               static_cast<unsigned long long>(result.tokens), result.train_seconds,
@@ -42,6 +57,7 @@ void print_summary(const SoloResult& result) {
   const char* token = result.bytes_a_token == 1 ? "byte" : "text token";
   std::printf("loss %.4f -> %.4f, validation %.4f (nats a %s), that is %.4f bits\n", result.losses.first(),
               result.losses.last(), result.validation_loss, token, result.validation_loss / std::numbers::ln2);
+  if (result.traffic) print_traffic(*result.traffic, result.tokens);
   if (result.entropy.unigram > 0) {
     std::printf("the text's entropy: unigram %.4f, bigram %.4f (nats a %s)\n", result.entropy.unigram,
                 result.entropy.bigram, token);
@@ -89,6 +105,7 @@ int run(const SoloArguments& arguments, const GlobalOptions& global) {
   options.factory = executor_factory(config->executor, arguments.compute);
   options.save_folder = arguments.save;
   options.delays = std::move(delays);
+  options.wire = arguments.wire;
   options.events = events.get();
   // Before the first microbatch there is nothing that would be ended in order: until then a signal ends the process.
   options.stop = [listening = false]() mutable {
@@ -130,6 +147,8 @@ void add_solo(CLI::App& app, Program& program) {
                    "compute every gradient at past weights, as late as this file says that a swarm's were "
                    "(audit --delay-profile writes it); rounds and the outer rule are not replayed")
       ->type_name("FILE");
+  command->add_flag("--wire", arguments->wire,
+                    "what goes from stage to stage goes through the codecs of [wire], as between peers; auto: raw");
   command
       ->add_option("--line-every", arguments->seconds_between_lines,
                    "seconds between train lines; 0 = every step (default: 1)")

@@ -1,6 +1,6 @@
 #pragma once
 // Turns a tensor into the bytes that cross a link and back. Pure: no state, no I/O, no torch; the base of a delta comes
-// from outside (runtime/stage_peer/base_book.h keeps bases; a receiver without the one that is named asks for a key
+// from outside (runtime/edge/base_book.h keeps bases; a receiver without the one that is named asks for a key
 // frame). Thread-safe (const after construction). Frame layout: docs/WIRE.md, "Tensor frame".
 #include <cstddef>
 #include <cstdint>

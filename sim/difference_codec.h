@@ -1,8 +1,8 @@
 #pragma once
 // A codec of exact differences, so that swarms whose activations are whole numbers can be checked to the last bit while
-// their frames need bases (runtime/stage_peer/activation_frames.h): what a wrong base would give is a wrong number, and
+// their frames need bases (runtime/edge/activation_frames.h): what a wrong base would give is a wrong number, and
 // the integer executor refuses it. Pure; a product's codec is compression/delta_codec.h.
-#include "runtime/stage_peer/activation_frames.h"
+#include "runtime/edge/activation_frames.h"
 
 namespace shoal {
 

@@ -2,7 +2,7 @@
 // How the tensors of one pass come to an executor and leave it. A pass is decode -> compute -> encode
 // (stages/executor.h): the caller hands in one coder a pass and reads from it afterwards what the pass made. What the
 // tensors travel as is the coder's own matter: stages/host_coder.h passes host tensors on,
-// runtime/stage_peer/hop_coders.h has frames and codecs.
+// runtime/edge/hop_coders.h has frames and codecs.
 //
 // The executor owns the memory on both sides and says where it is, so a coder never asks which executor it serves.
 // Thread: the executor's, during the pass.

@@ -13,11 +13,13 @@ namespace {
 
 class Solo {
  public:
-  Solo(const SoloOptions& options, StageChain chain, std::optional<DelayedWeights> delayed, Samples samples)
+  Solo(const SoloOptions& options, StageChain chain, std::optional<DelayedWeights> delayed,
+       std::optional<CodedEdges> edges, Samples samples)
       : options_(options),
         config_(options.config),
         chain_(std::move(chain)),
         delayed_(std::move(delayed)),
+        edges_(std::move(edges)),
         samples_(std::move(samples)),
         order_(samples_.order(config_.run.seed)) {}
 
@@ -27,7 +29,9 @@ class Solo {
     result_.bytes_a_token = static_cast<int>(size_of(config_.token_dtype()));
     result_.entropy = text_entropy(texts, config_.token_dtype());
     if (delayed_) note_delays();
+    if (edges_) note("between stages goes " + edges_->text());
     SHOAL_TRY(train());
+    if (edges_) result_.traffic = edges_->traffic();
     if (delayed_) result_.delays = delayed_->used();
     const std::uint64_t limit = config_.data.validation_samples;
     note("validation on " +
@@ -74,7 +78,9 @@ class Solo {
       const SampleOrder::Item item = order_.at(issued_);
       const MicrobatchId microbatch{0, issued_};
       if (delayed_) delayed_->meet(microbatch, config_.targets_per_microbatch());
-      SHOAL_ASSIGN(const MeanLoss one, chain_.train(microbatch, samples_.tokens(item.sample)));
+      const HostTensor tokens = samples_.tokens(item.sample);
+      SHOAL_ASSIGN(const MeanLoss one,
+                   edges_ ? chain_.train(microbatch, tokens, item.sample, *edges_) : chain_.train(microbatch, tokens));
       ++issued_;
       loss.loss_sum += one.loss_sum;
       loss.targets += one.targets;
@@ -153,6 +159,7 @@ class Solo {
   const RunConfig& config_;
   StageChain chain_;
   std::optional<DelayedWeights> delayed_;  // borrows the chain's executors
+  std::optional<CodedEdges> edges_;
   Samples samples_;
   SampleOrder order_;
   SoloResult result_;
@@ -172,8 +179,12 @@ Result<SoloResult> run_solo(const SoloOptions& options) {
   if (options.delays) {
     SHOAL_ASSIGN(delayed, DelayedWeights::make(chain, *options.delays, config.run.seed));
   }
+  std::optional<CodedEdges> edges;
+  if (options.wire) {
+    SHOAL_ASSIGN(edges, CodedEdges::make(config));
+  }
   if (options.events != nullptr) options.events->write({.event = EventKind::kStart});
-  return Solo(options, std::move(chain), std::move(delayed), std::move(samples)).run();
+  return Solo(options, std::move(chain), std::move(delayed), std::move(edges), std::move(samples)).run();
 }
 
 std::string solo_json(const SoloResult& r) {
@@ -189,6 +200,12 @@ std::string solo_json(const SoloResult& r) {
                                 {"train_seconds", r.train_seconds},
                                 {"interrupted", r.interrupted}};
   for (const DelayHistogram& delays : r.delays) out["delay_means"].push_back(delays.mean());
+  if (r.traffic)
+    out["wire"] = {{"forward_bytes", r.traffic->forward_bytes},
+                   {"backward_bytes", r.traffic->backward_bytes},
+                   {"key_frames", r.traffic->key_frames},
+                   {"delta_frames", r.traffic->delta_frames},
+                   {"bases_without_room", r.traffic->no_room}};
   return out.dump(2) + "\n";
 }
 

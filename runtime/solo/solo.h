@@ -6,6 +6,9 @@
 //
 // With a delay profile it trains as a swarm would whose gradients are as late (delayed_weights.h). From the swarm's
 // windows only their size is replayed: rounds and the outer rule are not.
+//
+// With `wire` the stages send each other frames, as peers do (coded_edges.h). What is evaluated stays the model that is
+// saved: validation crosses as it is, as a swarm's does.
 #include <functional>
 #include <memory>
 #include <optional>
@@ -28,6 +31,7 @@ struct SoloOptions {
   ExecutorFactory factory;
   std::string save_folder;                        // empty: not saved
   std::optional<DelayProfile> delays;             // of the swarm whose late gradients are replayed; none: none is late
+  bool wire = false;                              // what crosses between stages goes through the codecs of [wire]
   EventLog* events = nullptr;                     // borrowed; null: none
   std::function<void(const TrainLine&)> on_step;  // after every global step
   std::function<void(const std::string&)> on_note;  // progress that is no step
@@ -45,9 +49,10 @@ struct SoloResult {
   int bytes_a_token = 1;                       // of the file
   bool interrupted = false;
   std::vector<DelayHistogram> delays;  // targets by delay, each stage; empty without SoloOptions::delays
+  std::optional<EdgeTraffic> traffic;  // none without SoloOptions::wire
 };
 
-// ERRORS: TokenFile's, Samples', the factory's, the executors', DelayedWeights', kIo.
+// ERRORS: TokenFile's, Samples', the factory's, the executors', DelayedWeights', CodedEdges', kIo.
 Result<SoloResult> run_solo(const SoloOptions& options);
 
 std::string solo_json(const SoloResult& result);  // one object, schema "shoal.solo/1"

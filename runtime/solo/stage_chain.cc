@@ -131,6 +131,27 @@ Result<MeanLoss> StageChain::train(const MicrobatchId& microbatch, const HostTen
   return loss;
 }
 
+Result<MeanLoss> StageChain::train(const MicrobatchId& microbatch, const HostTensor& tokens, SampleId sample,
+                                   CodedEdges& edges) {
+  const EntrySerial entry = next_entry_++;
+  Bytes travelling;
+  MeanLoss loss;
+  for (const auto& stage : stages_) {
+    ActivationCoder coder = edges.forward_coder(stage->spec(), microbatch, sample, std::move(travelling));
+    SHOAL_ASSIGN(const ForwardOutput out,
+                 stage->forward({.entry = entry, .microbatch = microbatch, .tokens = tokens}, coder));
+    travelling = edges.forwarded(stage->spec(), sample, coder);
+    loss = {out.loss_sum, out.targets};
+  }
+  for (auto stage = stages_.rbegin(); stage != stages_.rend(); ++stage) {
+    GradientCoder coder = edges.backward_coder((*stage)->spec(), microbatch, std::move(travelling));
+    SHOAL_TRY((*stage)->backward(entry, coder, WindowSlot::kA));
+    (*stage)->settle(entry);
+    travelling = edges.returned(coder);
+  }
+  return loss;
+}
+
 Status StageChain::step(const InnerStep& step) {
   for (const auto& stage : stages_) SHOAL_TRY(stage->inner_step(WindowSlot::kA, step));
   return {};

@@ -9,6 +9,7 @@
 #include "common/result.h"
 #include "runtime/config/config.h"
 #include "runtime/data/samples.h"
+#include "runtime/solo/coded_edges.h"
 #include "stages/executor.h"
 
 namespace shoal {
@@ -40,6 +41,8 @@ class StageChain {
   // Forward through all stages, backward back, settled at once; the gradient is in the open window of every stage.
   // ERRORS: the executors'.
   Result<MeanLoss> train(const MicrobatchId& microbatch, const HostTensor& tokens);
+  // The same over frames, as peers send them; by `sample` the edges know their bases.
+  Result<MeanLoss> train(const MicrobatchId& microbatch, const HostTensor& tokens, SampleId sample, CodedEdges& edges);
   // Every stage steps with its own clipping norm and closes its window. REQUIRES: step.targets > 0. ERRORS: kNonFinite.
   Status step(const InnerStep& step);
   // The current parameters become the anchor, which evaluate() reads.

@@ -15,7 +15,7 @@
 #include "events/event_log.h"
 #include "router/courier.h"
 #include "router/ledger.h"
-#include "runtime/stage_peer/base_book.h"
+#include "runtime/edge/base_book.h"
 #include "runtime/stage_peer/meters.h"
 #include "runtime/stage_peer/stage_session.h"
 

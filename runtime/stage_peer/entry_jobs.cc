@@ -84,8 +84,7 @@ ActivationCoder EntryJobs::activation_coder(EntrySerial serial, const EntryTenso
   ForwardBases bases;
   if (!spec.is_first()) bases.above = deltas_of(spec.stage.value - 1);
   if (bases.above)
-    if (const auto header = parse_frame_header(tensors.input.back()); header.ok() && header->base_hash)
-      bases.incoming = entries_.bases().incoming(entry.transfer_from, entry.sample, *header->base_hash);
+    bases.incoming = entries_.bases().incoming(entry.transfer_from, entry.sample, tensors.input.back().view());
   CodecId below = CodecId::kRaw;
   if (!spec.is_last() && !evaluate) {
     below = codec_of(codecs.at(spec.stage), activations_, StageId(spec.stage.value + 1), "activations");

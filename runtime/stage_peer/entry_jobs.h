@@ -9,12 +9,12 @@
 #include <string_view>
 
 #include "common/log_throttle.h"
+#include "runtime/edge/hop_coders.h"
+#include "runtime/edge/norm_guard.h"
 #include "runtime/stage_peer/device_scheduler.h"
 #include "runtime/stage_peer/entries.h"
-#include "runtime/stage_peer/hop_coders.h"
 #include "runtime/stage_peer/line_codec.h"
 #include "runtime/stage_peer/meters.h"
-#include "runtime/stage_peer/norm_guard.h"
 #include "runtime/stage_peer/stage_session.h"
 
 namespace shoal {

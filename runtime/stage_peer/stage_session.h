@@ -10,7 +10,7 @@
 #include "events/event_log.h"
 #include "router/hop.h"
 #include "runtime/config/config.h"
-#include "runtime/stage_peer/activation_frames.h"
+#include "runtime/edge/activation_frames.h"
 #include "stages/executor.h"
 #include "stages/stage_spec.h"
 #include "sync/outer_rule.h"

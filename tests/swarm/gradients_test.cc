@@ -132,5 +132,32 @@ TEST(GradientTest, ThroughInt8IsNearAndNotTheSame) {
   }
 }
 
+// Differences and their bases too: one microbatch at a time, so that sums are made in one order, and nearly two epochs.
+TEST(GradientTest, OneProcessWithWireLearnsWhatASwarmLearnsThroughItsCodecs) {
+  const ScratchFolder folder;
+  RunConfig config = drained_config(folder, 4, 12);
+  const std::string text = ScratchFolder::read(config.data.paths.front());
+  config.data.paths = {folder.write("short.bin", text.substr(0, 33 * 32))};
+  config.pipeline.replicas = 1;
+  config.pipeline.in_flight = 1;
+  config.wire.forward.codecs = {CodecId::kAq2};
+  config.wire.backward.codecs = {CodecId::kInt4};
+  SoloOptions options;
+  options.config = config;
+  options.factory = torch_on_cpu();
+  const auto plain = run_solo(options);
+  options.wire = true;
+  const auto coded = run_solo(options);
+  ASSERT_TRUE(plain.ok() && coded.ok());
+  ASSERT_GT(coded->traffic->delta_frames, 0u);
+  RealSwarm swarm(config);
+  ASSERT_TRUE(swarm.run(60s)) << swarm.why();
+  const std::vector<double>& losses = coded->losses.steps();
+  ASSERT_EQ(swarm.lines().size(), losses.size());
+  for (std::size_t i = 0; i < losses.size(); ++i)
+    EXPECT_NEAR(swarm.lines()[i].loss, losses[i], 1e-6 * losses[i]) << "step " << i + 1;
+  EXPECT_GT(std::abs(plain->losses.steps().back() - losses.back()), 1e-4 * losses.back()) << "else it proves nothing";
+}
+
 }  // namespace
 }  // namespace shoal

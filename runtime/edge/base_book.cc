@@ -1,4 +1,4 @@
-#include "runtime/stage_peer/base_book.h"
+#include "runtime/edge/base_book.h"
 
 namespace shoal {
 
@@ -38,6 +38,11 @@ void BaseBook::settled(const Session& to, SampleId sample, Base after) {
 Base BaseBook::incoming(const Session& from, SampleId sample, std::uint64_t hash) const {
   const auto it = incoming_.find({from, sample});
   return it == incoming_.end() || it->second.hash != hash ? Base{} : it->second;
+}
+
+Base BaseBook::incoming(const Session& from, SampleId sample, ByteView frame) const {
+  const auto header = parse_frame_header(frame);
+  return header.ok() && header->base_hash ? incoming(from, sample, *header->base_hash) : Base{};
 }
 
 void BaseBook::keep(const Session& from, SampleId sample, Base after) {

@@ -1,4 +1,4 @@
-#include "runtime/stage_peer/activation_frames.h"
+#include "runtime/edge/activation_frames.h"
 
 #include <algorithm>
 #include <utility>

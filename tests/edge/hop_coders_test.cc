@@ -1,5 +1,5 @@
 // Frames to tensors and back: what is used as it is, what is scaled, what is refused, and what both ends keep.
-#include "runtime/stage_peer/hop_coders.h"
+#include "runtime/edge/hop_coders.h"
 
 #include <gtest/gtest.h>
 
@@ -53,7 +53,7 @@ TEST(HopCodersTest, AnActivationThatIsTooLargeIsRefusedOrScaledToTheBound) {
 
 TEST(HopCodersTest, ABadInputIsAGradientThatCannotBeUsed) {
   const auto bad = [](const Bytes& frame) {
-    GradientCoder coder(frame, CodecId::kRaw, 0, {2, 0});
+    GradientCoder coder(frame, CodecId::kRaw, 0, NormGuard::Bound{2, 0});
     (void)decoded(coder);
     return coder.bad_input();
   };

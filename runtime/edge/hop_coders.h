@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "common/ids.h"
-#include "runtime/stage_peer/activation_frames.h"
-#include "runtime/stage_peer/norm_guard.h"
+#include "runtime/edge/activation_frames.h"
+#include "runtime/edge/norm_guard.h"
 #include "stages/frame_coder.h"
 
 namespace shoal {
@@ -59,7 +59,8 @@ class ActivationCoder final : public FrameCoder {
 // For a backward: a gradient from the stage below, one for the stage above.
 class GradientCoder final : public FrameCoder {
  public:
-  GradientCoder(Bytes frame, CodecId above, std::uint64_t seed, NormGuard::Bound bound)
+  // `bound`: as ActivationCoder's.
+  GradientCoder(Bytes frame, CodecId above, std::uint64_t seed, std::optional<NormGuard::Bound> bound)
       : frame_(std::move(frame)), above_(above), seed_(seed), bound_(bound) {}
   Result<double> decode(const PlacedSpace& to) override;
   Status encode(const PlacedTensor& from) override;
@@ -72,7 +73,7 @@ class GradientCoder final : public FrameCoder {
   Bytes frame_;
   CodecId above_;
   std::uint64_t seed_;
-  NormGuard::Bound bound_;
+  std::optional<NormGuard::Bound> bound_;
   Judged input_;
   bool bad_input_ = false;
   Bytes made_;

@@ -1,4 +1,4 @@
-#include "runtime/stage_peer/hop_coders.h"
+#include "runtime/edge/hop_coders.h"
 
 #include <cmath>
 #include <sstream>
@@ -27,6 +27,10 @@ Result<double> judge(std::span<float> values, const NormGuard::Bound& bound, Jud
   return make_error(ErrorCode::kMalformed, text.str());
 }
 
+Result<double> judged(std::span<float> values, const std::optional<NormGuard::Bound>& bound, Judged& input) {
+  return bound ? judge(values, *bound, input) : root_mean_square(values);
+}
+
 }  // namespace
 
 Result<double> ActivationCoder::decode(const PlacedSpace& to) {
@@ -37,7 +41,7 @@ Result<double> ActivationCoder::decode(const PlacedSpace& to) {
   } else {
     SHOAL_TRY(decode_tensor_into(frame_, to.dtype, to.shape, to.on_host()));
   }
-  return bound_ ? judge(to.f32_on_host(), *bound_, input_) : root_mean_square(to.f32_on_host());
+  return judged(to.f32_on_host(), bound_, input_);
 }
 
 Status ActivationCoder::encode(const PlacedTensor& from) {
@@ -52,7 +56,7 @@ Status ActivationCoder::encode(const PlacedTensor& from) {
 Result<double> GradientCoder::decode(const PlacedSpace& to) {
   bad_input_ = true;
   SHOAL_TRY(decode_tensor_into(frame_, to.dtype, to.shape, to.on_host()));
-  SHOAL_ASSIGN(const double rms, judge(to.f32_on_host(), bound_, input_));
+  SHOAL_ASSIGN(const double rms, judged(to.f32_on_host(), bound_, input_));
   bad_input_ = !std::isfinite(rms);
   return rms;
 }

@@ -1,4 +1,4 @@
-#include "runtime/stage_peer/norm_guard.h"
+#include "runtime/edge/norm_guard.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
 // Which end holds which base, and how much of it.
-#include "runtime/stage_peer/base_book.h"
+#include "runtime/edge/base_book.h"
 
 #include <gtest/gtest.h>
 

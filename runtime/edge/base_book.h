@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "common/ids.h"
-#include "runtime/stage_peer/activation_frames.h"
+#include "runtime/edge/activation_frames.h"
 
 namespace shoal {
 
@@ -44,6 +44,8 @@ class BaseBook {
 
   // ---- what comes from the stage before ----
   Base incoming(const Session& from, SampleId sample, std::uint64_t hash) const;  // empty: it is not here
+  // The one that a frame names; empty: it names none, or it is not here.
+  Base incoming(const Session& from, SampleId sample, ByteView frame) const;
   void keep(const Session& from, SampleId sample, Base after);
 
   void forget(const Session& session);  // it is over

@@ -1,5 +1,5 @@
 // What a tensor's norm does to its sender, and what it does not.
-#include "runtime/stage_peer/norm_guard.h"
+#include "runtime/edge/norm_guard.h"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,103 @@
+#include "runtime/solo/coded_edges.h"
+
+#include <algorithm>
+
+#include "compression/codec.h"
+
+namespace shoal {
+namespace {
+
+// A stage's one session, for the books.
+Session session_of(std::size_t stage) { return {stage + 1, 1}; }
+
+std::vector<CodecId> by_edge(const EdgeCodecs& direction, std::size_t edges) {
+  std::vector<CodecId> codecs;
+  for (std::size_t edge = 0; edge < edges; ++edge)
+    codecs.push_back(direction.at(StageId(static_cast<std::uint16_t>(edge))).given.value_or(CodecId::kRaw));
+  return codecs;
+}
+
+// "int4", or "int4, raw and int4" where edges differ.
+std::string names_of(const std::vector<CodecId>& codecs) {
+  const bool one = std::ranges::adjacent_find(codecs, std::ranges::not_equal_to()) == codecs.end();
+  const std::size_t count = one ? 1 : codecs.size();
+  std::string text;
+  for (std::size_t i = 0; i < count; ++i)
+    text += std::string(i == 0 ? "" : i + 1 == count ? " and " : ", ") + std::string(codec_for(codecs[i]).name());
+  return text;
+}
+
+}  // namespace
+
+CodedEdges::CodedEdges(const RunConfig& config)
+    : forward_(by_edge(config.wire.forward, config.pipeline.stages - 1u)),
+      backward_(by_edge(config.wire.backward, config.pipeline.stages - 1u)),
+      books_(config.pipeline.stages, BaseBook(config.base_bytes())) {}
+
+Result<CodedEdges> CodedEdges::make(const RunConfig& config) {
+  if (config.pipeline.stages < 2)
+    return make_error(ErrorCode::kInput,
+                      "between the stages of [pipeline] stages = 1 nothing crosses. HINT: --wire needs two or more");
+  return CodedEdges(config);
+}
+
+ActivationCoder CodedEdges::forward_coder(const StageSpec& spec, const MicrobatchId& microbatch, SampleId sample,
+                                          Bytes frame) const {
+  const std::size_t stage = spec.stage.value;
+  ForwardBases bases;
+  if (!spec.is_first()) {
+    bases.above = deltas(stage - 1);
+    if (bases.above) bases.incoming = books_[stage].incoming(session_of(stage - 1), sample, frame.view());
+  }
+  CodecId below = CodecId::kRaw;
+  if (!spec.is_last()) {
+    below = forward_[stage];
+    bases.below = deltas(stage);
+    if (bases.below) bases.outgoing = books_[stage].outgoing(sample);
+  }
+  const std::uint64_t seed = rounding_seed(microbatch, spec.stage, TensorRole::kActivation);
+  return ActivationCoder(std::move(frame), std::move(bases), below, seed, std::nullopt);
+}
+
+Bytes CodedEdges::forwarded(const StageSpec& spec, SampleId sample, ActivationCoder& coder) {
+  const std::size_t stage = spec.stage.value;
+  BaseBook& book = books_[stage];
+  if (!spec.is_first() && deltas(stage - 1)) book.keep(session_of(stage - 1), sample, coder.take_after());
+  if (spec.is_last()) return {};
+  OutgoingActivation made = coder.take_made();
+  Bytes frame = std::move(made.key);
+  if (deltas(stage)) {
+    const Session next = session_of(stage + 1);
+    const bool delta = book.sends_delta(next, sample, made.base_hash);
+    if (delta) frame = std::move(made.delta);
+    book.settled(next, sample, std::move(delta ? made.after_delta : made.after_key));
+  }
+  traffic_.forward_bytes += frame.size();
+  return frame;
+}
+
+GradientCoder CodedEdges::backward_coder(const StageSpec& spec, const MicrobatchId& microbatch, Bytes frame) const {
+  if (spec.is_first()) return GradientCoder(std::move(frame), CodecId::kRaw, 0, std::nullopt);
+  const StageId above(static_cast<std::uint16_t>(spec.stage.value - 1));
+  const std::uint64_t seed = rounding_seed(microbatch, above, TensorRole::kGradient);
+  return GradientCoder(std::move(frame), backward_[above.value], seed, std::nullopt);
+}
+
+Bytes CodedEdges::returned(const GradientCoder& coder) {
+  traffic_.backward_bytes += coder.made().size();
+  return coder.made();
+}
+
+EdgeTraffic CodedEdges::traffic() const {
+  EdgeTraffic all = traffic_;
+  for (const BaseBook& book : books_) {
+    all.key_frames += book.counters().keys;
+    all.delta_frames += book.counters().deltas;
+    all.no_room += book.counters().no_room;
+  }
+  return all;
+}
+
+std::string CodedEdges::text() const { return names_of(forward_) + " forward, " + names_of(backward_) + " backward"; }
+
+}  // namespace shoal
