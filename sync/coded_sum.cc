@@ -1,5 +1,5 @@
-// Payloads whose pieces and sums travel as frames of a codec. Inside it is a dense sum: a piece is decoded where it is
-// judged and added, and the sum of a part is encoded once, by its owner, who takes what the others decode, so that all
+// Payloads whose pieces and sums travel as frames of a codec. Inside it is a dense sum: a piece is decoded once,
+// where it is opened, and the sum of a part is encoded once, by its owner, who takes what the others decode, so that all
 // have the same bits. What a codec rounds away of a member's piece is lost to the round, as in Streaming DiLoCo
 // (Douillard et al. 2025, arXiv:2501.18512), whose outer gradients have four bits.
 #include <utility>
@@ -23,35 +23,26 @@ class CodedPayloadSum final : public PayloadSum {
   std::uint64_t own_bytes() const override { return dense_->own_bytes(); }
   Bytes part(std::size_t index) const override { return encoded(dense_->part(index), index); }
 
-  Status check(std::size_t index, const Bytes& piece) const override {
+  Result<Bytes> open(std::size_t index, const Bytes& piece) const override {
     SHOAL_ASSIGN(const Bytes values, decoded(index, piece));
-    return dense_->check(index, values);
+    return dense_->open(index, values);
   }
 
-  double size_of(const Bytes& piece) const override {
-    const auto values = decoded(piece);
-    return values.ok() ? dense_->size_of(*values) : 0;
+  double size_of(const Bytes& values) const override { return dense_->size_of(values); }
+  double own_size(std::size_t index) const override { return dense_->own_size(index); }
+  void add(const Bytes& values, std::uint64_t weight, std::uint64_t total, double scale) override {
+    dense_->add(values, weight, total, scale);
   }
-
-  void add(const Bytes& piece, std::uint64_t weight, std::uint64_t total, double scale) override {
-    dense_->add(checked(decoded(self_, piece)), weight, total, scale);
-  }
-
-  double agreement(std::size_t index, const Bytes& sum, std::uint64_t weight, std::uint64_t total) const override {
-    const auto values = decoded(index, sum);
-    return values.ok() ? dense_->agreement(index, *values, weight, total) : 0;
+  double agreement(std::size_t index, const Bytes& values, std::uint64_t weight, std::uint64_t total) const override {
+    return dense_->agreement(index, values, weight, total);
   }
 
   Bytes finish() override { return encoded(dense_->finish(), self_); }
-  void take(std::size_t index, const Bytes& sum) override { dense_->take(index, checked(decoded(index, sum))); }
+  void take(std::size_t index, const Bytes& values) override { dense_->take(index, values); }
   Bytes result() override { return dense_->result(); }
 
  private:
   static std::int64_t count_of(std::size_t bytes) { return static_cast<std::int64_t>(bytes / sizeof(float)); }
-  static Bytes checked(Result<Bytes> values) {
-    SHOAL_CHECK(values.ok());
-    return std::move(*values);
-  }
 
   // Values that no frame can hold are an empty one: whoever gets it refuses it.
   Bytes encoded(const Bytes& values, std::size_t index) const {
@@ -68,14 +59,7 @@ class CodedPayloadSum final : public PayloadSum {
     SHOAL_ASSIGN(const FrameHeader header, parse_frame_header(piece.view()));
     if (header.codec != codec_.id() || header.shape != Shape{static_cast<std::int64_t>(count)})
       return make_error(ErrorCode::kMalformed, "a part of another codec or length than this run's");
-    return decoded(piece);
-  }
-
-  static Result<Bytes> decoded(const Bytes& piece) {
-    if (piece.empty()) return Bytes();
-    SHOAL_ASSIGN(const FrameHeader header, parse_frame_header(piece.view()));
-    if (header.shape.size() != 1) return make_error(ErrorCode::kMalformed, "a part that is no vector");
-    Buffer values(static_cast<std::size_t>(header.shape.front()) * sizeof(float));
+    Buffer values(count * sizeof(float));
     SHOAL_TRY(decode_tensor_into(piece.view(), DType::kF32, header.shape, values.view()));
     note_bulk(values.size());
     return std::move(values).freeze();

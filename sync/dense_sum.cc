@@ -31,29 +31,34 @@ class DensePayloadSum final : public PayloadSum {
     return own_.slice(r.begin * sizeof(float), r.size() * sizeof(float));
   }
 
-  Status check(std::size_t index, const Bytes& piece) const override {
+  // Frames of the wire need not be aligned.
+  Result<Bytes> open(std::size_t index, const Bytes& piece) const override {
     const std::size_t wanted = range(index).size() * sizeof(float);
     if (piece.size() != wanted)
       return make_error(ErrorCode::kMalformed,
                         "a part of " + std::to_string(piece.size()) + " bytes instead of " + std::to_string(wanted));
-    return check_all_finite(dense_values(piece), "a part of a round");
+    const bool aligned = reinterpret_cast<std::uintptr_t>(piece.data()) % alignof(float) == 0;
+    const Bytes values = aligned ? piece : Bytes::copy_of(piece.view());
+    SHOAL_TRY(check_all_finite(dense_values(values), "a part of a round"));
+    return values;
   }
 
-  double size_of(const Bytes& piece) const override {
-    const std::span<const float> values = dense_values(piece);
-    return values.size() < kJudgedValues ? 0 : root_mean_square(values);
+  double size_of(const Bytes& values) const override {
+    const std::span<const float> floats = dense_values(values);
+    return floats.size() < kJudgedValues ? 0 : root_mean_square(floats);
+  }
+  double own_size(std::size_t index) const override { return size_of(DensePayloadSum::part(index)); }
+
+  void add(const Bytes& values, std::uint64_t weight, std::uint64_t total, double scale) override {
+    added_.push_back({values, (how_ == DenseSum::kExactSum ? 1 : scale) * factor_of(weight, total)});
   }
 
-  void add(const Bytes& piece, std::uint64_t weight, std::uint64_t total, double scale) override {
-    added_.push_back({piece, (how_ == DenseSum::kExactSum ? 1 : scale) * factor_of(weight, total)});
-  }
-
-  double agreement(std::size_t index, const Bytes& sum, std::uint64_t weight, std::uint64_t total) const override {
-    const Bytes own = part(index);
-    const std::span<const float> values = dense_values(own);
-    if (values.size() < kJudgedValues || weight == 0) return 0;
-    const double contribution = factor_of(weight, total) * sum_of_squares(values);
-    return contribution > 0 ? dot_product(values, dense_values(sum)) / contribution : 0;
+  double agreement(std::size_t index, const Bytes& values, std::uint64_t weight, std::uint64_t total) const override {
+    const Bytes part = DensePayloadSum::part(index);
+    const std::span<const float> own = dense_values(part);
+    if (own.size() < kJudgedValues || weight == 0) return 0;
+    const double contribution = factor_of(weight, total) * sum_of_squares(own);
+    return contribution > 0 ? dot_product(own, dense_values(values)) / contribution : 0;
   }
 
   // Block by block, so that the doubles stay in the cache.
@@ -65,7 +70,7 @@ class DensePayloadSum final : public PayloadSum {
       const std::size_t count = std::min(sum.size(), out.size() - at);
       std::fill_n(sum.begin(), count, 0.0);
       for (const Added& each : added_) {
-        const std::span<const float> values = dense_values(each.piece).subspan(at, count);
+        const std::span<const float> values = dense_values(each.values).subspan(at, count);
         for (std::size_t i = 0; i < count; ++i) sum[i] += each.factor * static_cast<double>(values[i]);
       }
       for (std::size_t i = 0; i < count; ++i) out[at + i] = static_cast<float>(sum[i]);
@@ -75,7 +80,7 @@ class DensePayloadSum final : public PayloadSum {
     return std::move(buffer).freeze();
   }
 
-  void take(std::size_t index, const Bytes& sum) override { taken_[index] = sum; }
+  void take(std::size_t index, const Bytes& values) override { taken_[index] = values; }
 
   Bytes result() override {
     Buffer buffer(own_.size());
@@ -89,7 +94,7 @@ class DensePayloadSum final : public PayloadSum {
 
  private:
   struct Added {
-    Bytes piece;
+    Bytes values;
     double factor = 1;
   };
   double factor_of(std::uint64_t weight, std::uint64_t total) const {

@@ -23,35 +23,36 @@ struct Payload {
 
 // The sum of one round's payloads at one member. A payload is cut into one part a member; the owner of a part adds the
 // pieces of all members in their order, so that a part is summed in one place; the sums of all parts are the result.
-// Calls: check before add and take; add for each piece of our part, then finish; take for each part; then result.
-// All of them go through whole parts: of large payloads never on a loop. REQUIRES of add and take: check() took it, or
-// it is our own.
+// Calls: open every piece of our part, then add each, then finish; open the sum of every part, then take each; then
+// result. All of them go through whole parts: of large payloads never on a loop.
 class PayloadSum {
  public:
   virtual ~PayloadSum() = default;
   // What this member brings, all parts together and before anything is coded.
   virtual std::uint64_t own_bytes() const = 0;
-  // Part `index` of what this member brings; may be empty.
+  // Part `index` of what this member brings, as it travels; may be empty.
   virtual Bytes part(std::size_t index) const = 0;
-  // Whether `piece`, which came from outside, is a piece or a sum of part `index`. ERRORS: kMalformed, kNonFinite.
-  virtual Status check(std::size_t index, const Bytes& piece) const = 0;
-  // Root mean square of the values of a piece that check() took, for judging it beside the others' pieces of its part;
-  // 0: it says nothing (too few values, or pieces that are not alike).
-  virtual double size_of(const Bytes& piece) const = 0;
+  // The values of `piece`, a piece or a sum of part `index` as it travels; all that follows takes those. `piece` need
+  // not be aligned. ERRORS: kMalformed, kNonFinite.
+  virtual Result<Bytes> open(std::size_t index, const Bytes& piece) const = 0;
+  // Root mean square of the values of a piece, for judging it beside the others' pieces of its part; 0: it says nothing
+  // (too few values, or pieces that are not alike).
+  virtual double size_of(const Bytes& values) const = 0;
+  // The same of part `index` of what this member brings, before it is coded.
+  virtual double own_size(std::size_t index) const = 0;
   // Adds `scale` times a piece of our own part. `weight` > 0: members without work are left out; `total`: of all
   // members.
-  virtual void add(const Bytes& piece, std::uint64_t weight, std::uint64_t total, double scale) = 0;
-  // How far `sum` of part `index` agrees with what this member brought to it: (own, sum) / (own, own contribution), so
-  // that 1 is a sum in which the others' pieces neither help nor hinder; 0: it says nothing. `weight` is ours.
-  virtual double agreement(std::size_t index, const Bytes& sum, std::uint64_t weight, std::uint64_t total) const = 0;
-  // The sum of our own part: what the others take.
+  virtual void add(const Bytes& values, std::uint64_t weight, std::uint64_t total, double scale) = 0;
+  // How far the sum of part `index` agrees with what this member brought to it: (own, sum) / (own, own contribution),
+  // so that 1 is a sum in which the others' pieces neither help nor hinder; 0: it says nothing. `weight` is ours.
+  virtual double agreement(std::size_t index, const Bytes& values, std::uint64_t weight,
+                           std::uint64_t total) const = 0;
+  // The sum of our own part, as it travels: what the others open.
   virtual Bytes finish() = 0;
   // The sum of part `index`, our own included.
-  virtual void take(std::size_t index, const Bytes& sum) = 0;
+  virtual void take(std::size_t index, const Bytes& values) = 0;
   // REQUIRES: every part was taken. Once.
   virtual Bytes result() = 0;
-
-  static constexpr std::size_t kAlignment = alignof(float);  // of all bytes handed to check, add and take
 };
 
 struct PartRange {

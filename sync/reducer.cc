@@ -8,12 +8,6 @@
 namespace shoal {
 namespace {
 
-// Frames of the wire need not be aligned.
-Bytes aligned(const Bytes& bytes) {
-  if (reinterpret_cast<std::uintptr_t>(bytes.data()) % PayloadSum::kAlignment == 0) return bytes;
-  return Bytes::copy_of(bytes.view());
-}
-
 std::vector<PieceSize> sizes_of(const PayloadSum& sum, const std::vector<std::optional<Reducer::Piece>>& pieces) {
   std::vector<PieceSize> sizes;
   for (const auto& piece : pieces) sizes.push_back({piece->weight, piece->weight > 0 ? sum.size_of(piece->bytes) : 0});
@@ -54,11 +48,11 @@ std::uint64_t Reducer::bytes_of(const Pieces& pieces) {
 }
 
 Reducer::Work Reducer::cut() {
-  // Our own piece goes nowhere, so its checksum is nobody's; nor is it checked: the rule screened what it brought.
+  // Our own piece goes nowhere, so its checksum is nobody's.
   return {desk_->sum->own_bytes(), [desk = desk_, self = self_] {
             for (std::size_t i = 0; i < desk->cut.size(); ++i) {
               desk->cut[i] = desk->sum->part(i);
-              desk->own_sizes[i] = desk->sum->size_of(desk->cut[i]);
+              desk->own_sizes[i] = desk->sum->own_size(i);
               if (i != self) desk->cut[i] = desk->cut[i].summed();
             }
           }};
@@ -82,9 +76,9 @@ Reducer::Work Reducer::sum_own_part() {
   return {bytes, [desk = desk_, pieces, self = self_, weight = weight_] {
             for (std::size_t i = 0; i < pieces->size(); ++i) {
               Piece& piece = *(*pieces)[i];
-              piece.bytes = aligned(piece.bytes);
-              if (i == self) continue;
-              if (Status good = desk->sum->check(self, piece.bytes); !good.ok()) return desk->fail(i, good.error());
+              Result<Bytes> values = desk->sum->open(self, piece.bytes);
+              if (!values.ok()) return desk->fail(i, values.error());
+              piece.bytes = std::move(*values);
             }
             const std::vector<PieceSize> sizes = sizes_of(*desk->sum, *pieces);
             if (const auto refused = refused_piece(sizes, self)) return desk->fail(refused->member, refused->error);
@@ -124,15 +118,14 @@ Reducer::Work Reducer::join() {
   return {bytes_of(*parts), [desk = desk_, parts, self = self_, own_weight = own_weight_, weight = weight_] {
             std::vector<SumBeside> sums(parts->size());
             for (std::size_t i = 0; i < parts->size(); ++i) {
-              const Bytes part = aligned((*parts)[i]->bytes);
-              if (Status good = i == self ? Status() : desk->sum->check(i, part); !good.ok())
-                return desk->fail(i, good.error());
+              const Result<Bytes> values = desk->sum->open(i, (*parts)[i]->bytes);
+              if (!values.ok()) return desk->fail(i, values.error());
               if (own_weight > 0)
                 sums[i] = {
-                    .size = desk->sum->size_of(part),
+                    .size = desk->sum->size_of(*values),
                     .own_size = desk->own_sizes[i] / static_cast<double>(own_weight) * static_cast<double>(weight),
-                    .agreement = desk->sum->agreement(i, part, own_weight, weight)};
-              desk->sum->take(i, part);
+                    .agreement = desk->sum->agreement(i, *values, own_weight, weight)};
+              desk->sum->take(i, *values);
             }
             if (const auto refused = refused_sum(sums, self)) return desk->fail(refused->member, refused->error);
             desk->made = desk->sum->result();

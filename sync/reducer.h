@@ -52,7 +52,7 @@ class Reducer {
   bool own_part_due() const { return missing_pieces_ == 0 && !parts_[self_]; }
   // Checks and adds them. REQUIRES: own_part_due().
   Work sum_own_part();
-  // Phase 1, what everybody must get from us. ERRORS: those of PayloadSum::check; then failed() is whose piece it was.
+  // Phase 1, what everybody must get from us. ERRORS: those of PayloadSum::open; then failed() is whose piece it was.
   // REQUIRES: sum_own_part() ran. Once.
   Result<Piece> take_own_part();
   // Phase 1: the summed part of `owner`. Repeats are ignored.
@@ -62,7 +62,7 @@ class Reducer {
   std::optional<std::size_t> missing() const;
   // Checks the parts and puts them together. REQUIRES: complete().
   Work join();
-  // REQUIRES: join() ran. ERRORS: those of PayloadSum::check (failed() is the owner); kMalformed (the owners of the
+  // REQUIRES: join() ran. ERRORS: those of PayloadSum::open (failed() is the owner); kMalformed (the owners of the
   // parts disagree on weight or tag: they did not add the same pieces; nobody failed()).
   Result<Payload> take_result();
   std::optional<std::size_t> failed() const { return desk_->failed; }

@@ -35,15 +35,16 @@ class SparseSum final : public PayloadSum {
       if (each.index >= range.begin && each.index < range.end) inside.push_back(each);
     return pack_sparse(inside);
   }
-  Status check(std::size_t index, const Bytes& piece) const override {
+  Result<Bytes> open(std::size_t index, const Bytes& piece) const override {
     const PartRange range = part_range(kSparseCount, members_, index);
     if (piece.size() % sizeof(SparseValue) != 0) return make_error(ErrorCode::kMalformed, "half a sparse value");
     for (const SparseValue& each : parse_sparse(piece))
       if (each.index < range.begin || each.index >= range.end)
         return make_error(ErrorCode::kMalformed, "a sparse value of another part");
-    return Status::success();
+    return piece;
   }
   double size_of(const Bytes&) const override { return 0; }  // of other places in each
+  double own_size(std::size_t) const override { return 0; }
   double agreement(std::size_t, const Bytes&, std::uint64_t, std::uint64_t) const override { return 0; }
   void add(const Bytes& piece, std::uint64_t, std::uint64_t, double) override {
     for (const SparseValue& each : parse_sparse(piece)) sum_[each.index] += each.value;
