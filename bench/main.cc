@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 
 #include "bench/codec_bench.h"
+#include "bench/convergence_bench.h"
 #include "bench/hop_bench.h"
 #include "bench/log_bench.h"
 #include "bench/logits.h"
@@ -12,6 +13,48 @@
 #include "compression/codec.h"
 
 namespace {
+
+CLI::App* add_convergence(CLI::App& app, shoal::ConvergenceOptions& options) {
+  CLI::App* command = app.add_subcommand(
+      "convergence", "What each codec between stages does to what a model learns: a grid of solo --wire");
+  shoal::ConvergenceSetting& model = options.setting;
+  command->add_option("--text", model.text, "what is learned, bytes")->required()->check(CLI::ExistingFile);
+  command->add_option("--tune-text", model.tune_text, "what is fine-tuned on behind it; without one nothing is")
+      ->check(CLI::ExistingFile);
+  command->add_option("--rows", options.rows, "results, JSON lines; what it has is not trained again")
+      ->type_name("FILE")
+      ->capture_default_str();
+  command->add_option("--models", options.models, "what fine-tuning begins from")
+      ->type_name("DIR")
+      ->capture_default_str();
+  command->add_option("--codec", options.codecs, "names of [wire], of both directions or FORWARD/BACKWARD")
+      ->type_name("C")
+      ->capture_default_str();
+  command->add_option("--seed", options.seeds, "seeds; their mean counts, and raw's are the noise")
+      ->capture_default_str();
+  command->add_option("--tokens", model.tokens, "of one training")->check(CLI::PositiveNumber)->capture_default_str();
+  command->add_option("--tune-tokens", model.tune_tokens, "of one fine-tuning")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_option("--tune-lr", model.tune_lr, "learning rate of fine-tuning")->capture_default_str();
+  command->add_option("--layers", model.layers, "of the model")->capture_default_str();
+  command->add_option("--dim", model.dim, "of the model")->capture_default_str();
+  command->add_option("--heads", model.heads, "of the model")->capture_default_str();
+  command->add_option("--positions", model.positions, "of the model")->capture_default_str();
+  command->add_option("--sequences", model.sequences, "of a microbatch")->capture_default_str();
+  command->add_option("--stages", model.stages, "parts the model is cut into")
+      ->check(CLI::Range(2, 256))
+      ->capture_default_str();
+  command->add_option("--inner-batch", model.inner_batch, "targets of one step")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_option("--points", model.points, "of a curve")->check(CLI::PositiveNumber)->capture_default_str();
+  command->add_option("--set", model.sets, "more of the run file; texts in their quotes")
+      ->type_name("SECTION.KEY=VALUE");
+  command->add_option("--threads", options.threads, "of the CPU")->check(CLI::Range(1, 1024))->capture_default_str();
+  command->add_flag("--json", options.json, "one JSON object a line on stdout, with curves");
+  return command;
+}
 
 CLI::App* add_log(CLI::App& app, shoal::LogBenchOptions& options) {
   CLI::App* command = app.add_subcommand("log", "What the logs of a long run cost the process that resumes it");
@@ -154,11 +197,15 @@ int main(int argc, char** argv) {
   shoal::StalenessOptions staleness_options;
   CLI::App* staleness = add_staleness(app, staleness_options);
 
+  shoal::ConvergenceOptions convergence_options;
+  CLI::App* convergence = add_convergence(app, convergence_options);
+
   shoal::TokenizerBenchOptions tokenizer_options;
   CLI::App* tokenizer = add_tokenizer(app, tokenizer_options);
 
   CLI11_PARSE(app, argc, argv);
   if (codec->parsed()) return shoal::run_codec_bench(json);
+  if (convergence->parsed()) return shoal::run_convergence_bench(convergence_options);
   if (log->parsed()) return shoal::run_log_bench(log_options);
   if (logits->parsed()) return shoal::run_logits(logits_options);
   if (loop->parsed()) return shoal::run_loop_bench(loop_options);

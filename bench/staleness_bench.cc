@@ -1,38 +1,33 @@
 #include "bench/staleness_bench.h"
 
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
+#include <utility>
 
+#include "bench/grid_cells.h"
 #include "common/os/executable.h"
-#include "common/os/posix_file.h"
-#include "common/os/stop_signals.h"
 #include "common/os/thread_loop.h"
-#include "demo/file_tail.h"
-#include "demo/offspring.h"
 
 namespace shoal {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kRowsBytesMax = std::size_t{64} << 20;
-constexpr std::size_t kLinesShown = 4;
-
 class StalenessBench {
  public:
-  StalenessBench(const StalenessOptions& options, std::string shoal, std::string folder)
-      : options_(options), shoal_(std::move(shoal)), folder_(std::move(folder)) {
-    setting_ = options_.setting;
+  StalenessBench(const StalenessOptions& options, SoloCells cells)
+      : options_(options), cells_(std::move(cells)), setting_(options.setting), file_(options.rows) {
     setting_.text = fs::absolute(setting_.text).string();
   }
 
   // The rows of the whole grid, in its order.
   Result<std::vector<StalenessRow>> run() {
-    SHOAL_TRY(read_rows());
+    SHOAL_TRY(file_.read([this](const std::string& line) {
+      auto row = parse_row(line);
+      if (row) rows_.push_back(*std::move(row));
+      return row.has_value();
+    }));
     SHOAL_ASSIGN(const std::vector<StalenessArm> arms, grid());
     std::vector<StalenessRow> found;
     for (std::size_t i = 0; i < arms.size(); ++i) {
@@ -42,7 +37,7 @@ class StalenessBench {
       if (known == nullptr) {
         SHOAL_ASSIGN(StalenessRow row, train(arms[i], toml));
         row.key = key;
-        SHOAL_TRY(append(row));
+        SHOAL_TRY(file_.append(row_text(row)));
         std::fprintf(stderr, "%zu of %zu: delay %s, look-ahead %s, lr %g, seed %llu: %.4f in %.0f s\n", i + 1,
                      arms.size(), row.delay.c_str(), row.look_ahead.c_str(), row.lr,
                      static_cast<unsigned long long>(row.seed), row.validation, row.seconds);
@@ -74,52 +69,15 @@ class StalenessBench {
     return arms;
   }
 
-  // A row that a killed bench left torn is trained again.
-  Status read_rows() {
-    if (!fs::exists(options_.rows)) return {};
-    SHOAL_ASSIGN(const Bytes bytes, read_file(options_.rows, kRowsBytesMax));
-    std::istringstream lines(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
-    std::size_t passed_over = 0;
-    for (std::string line; std::getline(lines, line);) {
-      auto row = parse_row(line);
-      row ? rows_.push_back(*std::move(row)) : static_cast<void>(++passed_over);
-    }
-    ends_torn_ = bytes.size() > 0 && bytes.data()[bytes.size() - 1] != '\n';
-    if (passed_over > 0)
-      std::fprintf(stderr, "%s: %zu lines are no rows and were passed over\n", options_.rows.c_str(), passed_over);
-    return {};
-  }
-
-  Status append(const StalenessRow& row) {
-    std::ofstream file(options_.rows, std::ios::binary | std::ios::app);
-    if (std::exchange(ends_torn_, false)) file << '\n';
-    file << row_text(row);
-    file.close();
-    if (!file) return make_error(ErrorCode::kIo, options_.rows + " cannot be written. HINT: does its folder exist?");
-    return {};
-  }
-
   Result<StalenessRow> train(const StalenessArm& arm, const std::string& toml) {
-    const std::string run = folder_ + "/RUN.toml", delays = folder_ + "/delays.json", output = folder_ + "/solo.out",
-                      error = folder_ + "/solo.err";
-    SHOAL_TRY(replace_file(run, {Bytes::copy_of(std::string_view(toml))}));
+    const std::string delays = cells_.folder() + "/delays.json";
     SHOAL_TRY(save_delay_profile(delays, arm.profile));
     const TimePoint begin = monotonic_now();
-    SHOAL_ASSIGN(Offspring child, Offspring::start({{shoal_, "solo", run, "--delay-profile", delays, "--json",
-                                                     "--device", "cpu", "--threads", std::to_string(options_.threads)},
-                                                    output,
-                                                    error}));
-    while (!child.wait_until(monotonic_now() + 100ms))
-      if (stop_wanted())
-        return make_error(ErrorCode::kInterrupted, "interrupted; what is in " + options_.rows + " is kept");
-    std::ostringstream text;
-    text << std::ifstream(output, std::ios::binary).rdbuf();
-    const auto result = nlohmann::json::parse(text.str(), nullptr, false);
+    const std::string cell = "delay " + arm.delay + ", lr " + std::to_string(arm.lr);
+    SHOAL_ASSIGN(const std::string text, cells_.train(toml, {"--delay-profile", delays}, cell));
+    const auto result = nlohmann::json::parse(text, nullptr, false);
     const double validation = result.is_object() ? result.value("val_loss", -1.0) : -1.0;
-    if (child.exit_code() != 0 || validation < 0)
-      return make_error(ErrorCode::kUnreachable, "solo failed at delay " + arm.delay + ", lr " +
-                                                     std::to_string(arm.lr) +
-                                                     "; it said:" + last_lines(error, kLinesShown));
+    if (validation < 0) return make_error(ErrorCode::kMalformed, "solo told no loss at " + cell);
     return StalenessRow{.key = {},
                         .delay = arm.delay,
                         .look_ahead = arm.look_ahead,
@@ -130,10 +88,10 @@ class StalenessBench {
   }
 
   const StalenessOptions& options_;
-  std::string shoal_, folder_;
+  SoloCells cells_;
   StalenessSetting setting_;
+  RowsFile file_;
   std::vector<StalenessRow> rows_;
-  bool ends_torn_ = false;
 };
 
 int fail(const Error& error) {
@@ -144,12 +102,9 @@ int fail(const Error& error) {
 }  // namespace
 
 int run_staleness_bench(const StalenessOptions& options, const std::string& shoal) {
-  listen_for_stop();
-  std::string folder = (fs::temp_directory_path() / "shoal-staleness-XXXXXX").string();
-  if (mkdtemp(folder.data()) == nullptr) return fail(make_error(ErrorCode::kIo, folder + " cannot be made"));
-  const auto rows = StalenessBench(options, shoal, folder).run();
-  std::error_code failure;
-  fs::remove_all(folder, failure);
+  auto cells = SoloCells::make(shoal, options.threads);
+  if (!cells.ok()) return fail(cells.error());
+  const auto rows = StalenessBench(options, *std::move(cells)).run();
   if (!rows.ok()) return fail(rows.error());
   const auto arms = best_of_arms(*rows);
   std::fputs((options.json ? staleness_json(arms) : staleness_table(arms)).c_str(), stdout);

@@ -9,7 +9,7 @@
 #include <set>
 #include <sstream>
 
-#include "common/crypto/hash.h"
+#include "bench/grid_text.h"
 
 namespace shoal {
 namespace {
@@ -34,28 +34,6 @@ DelayHistogram around(double mean) {
   if (above > 0) delays.add(static_cast<std::uint64_t>(below) + 1, above);
   return delays;
 }
-
-// Sections of a run file, in which a later value of a key takes the place of an earlier one.
-class RunFile {
- public:
-  void set(const std::string& section, const std::string& key, std::string value) {
-    sections_[section][key] = std::move(value);
-  }
-  void set(const std::string& section, const std::string& key, std::uint64_t value) {
-    set(section, key, std::to_string(value));
-  }
-  std::string text() const {
-    std::string out;
-    for (const auto& [section, keys] : sections_) {
-      out += "[" + section + "]\n";
-      for (const auto& [key, value] : keys) out += key + " = " + value + "\n";
-    }
-    return out;
-  }
-
- private:
-  std::map<std::string, std::map<std::string, std::string>> sections_;
-};
 
 using ArmName = std::pair<std::string, std::string>;  // delay, look-ahead
 
@@ -109,35 +87,27 @@ Result<DelayProfile> delays_of_means(const std::string& text, std::uint16_t stag
 }
 
 Result<std::string> staleness_toml(const StalenessSetting& s, const StalenessArm& arm) {
-  RunFile file;
-  file.set("run", "name", "\"staleness\"");
+  RunText file;
+  file.set_text("run", "name", "staleness");
   file.set("run", "seed", arm.seed);
   file.set("model", "layers", s.layers);
   file.set("model", "dim", s.dim);
   file.set("model", "heads", s.heads);
   file.set("model", "positions", s.positions);
-  file.set("data", "path", Json(s.text).dump());
+  file.set_text("data", "path", s.text);
   file.set("data", "sequences", s.sequences);
   file.set("schedule", "warmup_tokens", s.tokens / 8);
   file.set("pipeline", "stages", s.stages);
   file.set("sync", "inner_batch", s.inner_batch);
   file.set("end", "tokens", s.tokens);
-  for (const std::string& set : s.sets) {
-    const std::size_t equals = set.find('='), dot = set.substr(0, equals).find('.');
-    if (equals == std::string::npos || dot == std::string::npos || dot == 0 || dot + 1 == equals)
-      return make_error(ErrorCode::kInput, "--set " + set + ": is not SECTION.KEY=VALUE");
-    file.set(set.substr(0, dot), set.substr(dot + 1, equals - dot - 1), set.substr(equals + 1));
-  }
+  SHOAL_TRY(file.set_all(s.sets));
   file.set("optimizer", "lr", Json(arm.lr).dump());
   file.set("optimizer", "look_ahead", arm.look_ahead);
   return file.text();
 }
 
 std::string staleness_key(const std::string& toml, const DelayProfile& profile) {
-  const std::string all = toml + delay_profile_text(profile);
-  std::ostringstream out;
-  out << blake2b_256({reinterpret_cast<const std::uint8_t*>(all.data()), all.size()});
-  return out.str().substr(0, 16);
+  return grid_key(toml + delay_profile_text(profile));
 }
 
 std::string row_text(const StalenessRow& row) {
