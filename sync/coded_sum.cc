@@ -1,6 +1,6 @@
 // Payloads whose pieces and sums travel as frames of a codec. Inside it is a dense sum: a piece is decoded once,
-// where it is opened, and the sum of a part is encoded once, by its owner, who takes what the others decode, so that all
-// have the same bits. What a codec rounds away of a member's piece is lost to the round, as in Streaming DiLoCo
+// where it is opened, and the sum of a part is encoded once, by its owner, who takes what the others decode, so that
+// all have the same bits. What a codec rounds away of a member's piece is lost to the round, as in Streaming DiLoCo
 // (Douillard et al. 2025, arXiv:2501.18512), whose outer gradients have four bits.
 #include <utility>
 
