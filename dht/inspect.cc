@@ -157,6 +157,23 @@ std::uint64_t quiet_seconds(const RunReport& report, const PeerRow& row) {
   return row.member.quiet_s + static_cast<std::uint64_t>(std::max<std::int64_t>(0, age));
 }
 
+double age_of(WallTime expires, WallTime now) { return std::max(0.0, seconds_of(now - (expires - kRecordTtl))); }
+
+bool has_version(const PeerRecord& record) { return record.serving || record.version.value > 0; }
+
+double disk_age(const DiskRecord& disk, WallTime now) { return std::max(0.0, seconds_of(now - disk.saved)); }
+
+const DiskRecord* newest_on_disk(const StageReport& stage) {
+  const DiskRecord* newest = nullptr;
+  for (const PeerRow& row : stage.peers) {
+    if (!row.record || !row.record->on_disk) continue;
+    const DiskRecord& one = *row.record->on_disk;
+    if (newest == nullptr || std::pair(one.version, one.saved) > std::pair(newest->version, newest->saved))
+      newest = &one;
+  }
+  return newest;
+}
+
 void inspect_run(PeerDirectory& directory, EventLoop& loop, InspectOptions options,
                  std::function<void(RunReport)> done) {
   auto inspection =

@@ -77,6 +77,13 @@ std::string_view name_of(MemberStanding state);  // "serving", "joining", ...
 MemberStanding state_of(const RunReport& report, const PeerRow& row);
 // Seconds since its last beat, and of one that is gone since its session ended.
 std::uint64_t quiet_seconds(const RunReport& report, const PeerRow& row);
+// Seconds since a record was made that expires then.
+double age_of(WallTime expires, WallTime now);
+// One that fetches its first state has no version yet.
+bool has_version(const PeerRecord& record);
+double disk_age(const DiskRecord& disk, WallTime now);  // seconds
+// As its listed members say; null: none says that it has one.
+const DiskRecord* newest_on_disk(const StageReport& stage);
 
 // Calls `done` once, within about twice the budget. REQUIRES: directory and loop live until then.
 void inspect_run(PeerDirectory& directory, EventLoop& loop, InspectOptions options,

@@ -1,17 +1,14 @@
-// What an inspection found, for people and for programs.
+// What an inspection found, for people.
 #include <algorithm>
 #include <cstdio>
-#include <nlohmann/json.hpp>
+#include <set>
 
-#include "common/hex.h"
 #include "common/log.h"
 #include "dht/inspect.h"
 #include "dht/record.h"
 
 namespace shoal {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kClaimsShown = 5;
 constexpr std::string_view kNotKnown = "-";
@@ -22,8 +19,6 @@ std::string format(const char* pattern, Values... values) {
   std::snprintf(line, sizeof line, pattern, values...);
   return line;
 }
-
-double age_of(WallTime expires, WallTime now) { return std::max(0.0, seconds_of(now - (expires - kRecordTtl))); }
 
 // Three significant digits in at most five characters: "0", "512", "1.31M", "25.1k".
 std::string figure(double value) {
@@ -151,9 +146,6 @@ std::string state_cell(const RunReport& report, const PeerRow& row) {
   return text;
 }
 
-// One that fetches its first state has no version yet.
-bool has_version(const PeerRecord& record) { return record.serving || record.version.value > 0; }
-
 std::string row_of(const RunReport& report, const PeerRow& row) {
   const PeerRecord none{}, &own = row.record ? *row.record : none;
   const auto told = [](bool there, const std::string& text) { return there ? text : std::string(kNotKnown); };
@@ -208,20 +200,6 @@ std::string falls_text(const RunReport& report) {
                  "older meanwhile");
 }
 
-double disk_age(const DiskRecord& disk, WallTime now) { return std::max(0.0, seconds_of(now - disk.saved)); }
-
-// As its listed members say; null: none says that it has one.
-const DiskRecord* newest_on_disk(const StageReport& stage) {
-  const DiskRecord* newest = nullptr;
-  for (const PeerRow& row : stage.peers) {
-    if (!row.record || !row.record->on_disk) continue;
-    const DiskRecord& one = *row.record->on_disk;
-    if (newest == nullptr || std::pair(one.version, one.saved) > std::pair(newest->version, newest->saved))
-      newest = &one;
-  }
-  return newest;
-}
-
 // What a stage goes back to when all its peers die at once.
 std::string disks_text(const RunReport& report) {
   std::string text;
@@ -236,86 +214,26 @@ std::string disks_text(const RunReport& report) {
   return text.empty() || report.ended() ? "" : wrapped("newest checkpoint on a disk, by stage: " + text);
 }
 
-Json json_of_disk(const RunReport& report, const DiskRecord* disk) {
-  if (disk == nullptr) return nullptr;
-  return {{"version", disk->version.value}, {"age_s", disk_age(*disk, report.taken)}};
+// "int8" or, where its peers send it in two ways, "int8/raw"; "-": nobody sends any.
+std::string codecs_of(const StageReport& stage, std::string PeerRecord::*codec) {
+  std::set<std::string> names;
+  for (const PeerRow& row : stage.peers)
+    if (row.record && !((*row.record).*codec).empty()) names.insert(printable((*row.record).*codec, 16));
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : "/") + name;
+  return text.empty() ? std::string(kNotKnown) : text;
 }
 
-Json seconds_json(const std::optional<WallTime>& time) {
-  return time ? Json(std::chrono::floor<std::chrono::seconds>(time->time_since_epoch()).count()) : Json(nullptr);
-}
-
-// A record has 0 for a figure that is not there yet.
-template <class Number>
-Json unless_zero(Number value) {
-  return value > 0 ? Json(value) : Json(nullptr);
-}
-
-template <class Value>
-Json or_null(const std::optional<Value>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-
-Json json_of_record(const RunReport& report, const PeerRecord& peer) {
-  return {{"peer", hex_of(peer.peer)},
-          {"incarnation", hex_of_word(peer.session.incarnation)},  // a text: many readers of JSON keep 53 bits
-          {"addresses", peer.addresses},
-          {"rate", unless_zero(peer.rate)},
-          {"queue_s", peer.queue_seconds},
-          {"version", has_version(peer) ? Json(peer.version.value) : Json(nullptr)},
-          {"serving", peer.serving},
-          {"device", peer.device.empty() ? Json(nullptr) : Json(peer.device)},
-          {"memory_bytes", unless_zero(peer.memory_bytes)},
-          {"rtt_ms", unless_zero(peer.rtt_ms)},
-          {"sent_bytes_s", unless_zero(peer.sent_rate)},
-          {"received_bytes_s", unless_zero(peer.got_rate)},
-          {"dht_falls", peer.falls},
-          {"checkpoint", json_of_disk(report, peer.on_disk ? &*peer.on_disk : nullptr)},
-          {"sequence", peer.sequence},
-          {"expires", seconds_json(peer.expires)},
-          {"age_s", age_of(peer.expires, report.taken)},
-          {"signature", "ok"}};
-}
-
-Json json_of_standing(const RunReport& report) {
-  const StandingRecord& standing = *report.standing;
-  return {{"state", name_of(standing.state)},
-          {"since", seconds_json(standing.since)},
-          {"stage", standing.stage ? Json(standing.stage->value) : Json(nullptr)},
-          {"stranded", standing.stranded},
-          {"last_members", standing.last},
-          {"step", or_null(standing.step)},
-          {"loss", or_null(standing.loss)},
-          {"tokens", standing.targets},
-          {"end_tokens", unless_zero(standing.end_targets)},
-          {"rate", or_null(standing.rate)},
-          {"dht_falls", standing.falls},
-          {"list_whole", report.list_whole},
-          {"sequence", standing.sequence},
-          {"age_s", age_of(standing.expires, report.taken)},
-          {"signature", "ok"}};
-}
-
-Json json_of_stage(const RunReport& report, const StageReport& stage) {
-  Json json = {{"stage", stage.stage.value},
-               {"key", stage_key(report.run, stage.stage)},
-               {"serving", stage.serving},
-               {"rate", or_null(stage.rate)},
-               {"checkpoint", json_of_disk(report, newest_on_disk(stage))},
-               {"peers", Json::array()},
-               {"claims", Json::array()}};
-  for (const PeerRow& row : stage.peers) {
-    const MemberStanding state = state_of(report, row);
-    const bool gone = state == MemberStanding::kGone;
-    const Json seconds = quiet_seconds(report, row);
-    json["peers"].push_back({{"name", row.name},
-                             {"state", name_of(state)},
-                             {"quiet_s", gone ? Json(nullptr) : seconds},
-                             {"gone_s", gone ? seconds : Json(nullptr)},
-                             {"record", row.record ? json_of_record(report, *row.record) : Json(nullptr)}});
+std::string codecs_text(const RunReport& report) {
+  std::string text;
+  bool told = false;
+  for (const StageReport& stage : report.stages) {
+    const std::string down = codecs_of(stage, &PeerRecord::activation_codec);
+    const std::string up = codecs_of(stage, &PeerRecord::gradient_codec);
+    told = told || down != kNotKnown || up != kNotKnown;
+    text += (text.empty() ? "" : ", ") + std::to_string(stage.stage.value) + ": " + down + " " + up;
   }
-  for (const PeerRecord& claim : stage.claims) json["claims"].push_back(json_of_record(report, claim));
-  return json;
+  return told && !report.ended() ? wrapped("activations and gradients go out as, by stage: " + text) : "";
 }
 
 }  // namespace
@@ -340,47 +258,11 @@ std::string table_of(const RunReport& report) {
     if (report.standing->unnamed > 0)
       out += wrapped("and " + std::to_string(report.standing->unnamed) + " members that its records do not name");
   }
-  if (report.standing) out += disks_text(report);
+  if (report.standing) out += codecs_text(report) + disks_text(report);
   out += claims_text(report) + falls_text(report);
   if (report.counters.refused() != 0)
     out += "refused: " + std::to_string(report.counters.refused()) + " records (signature, form, age)\n";
   return out;
-}
-
-std::string json_of(const RunReport& report, JsonLines lines) {
-  Json json = {{"schema", "shoal.inspect/3"},
-               {"run", hex_of(report.run)},
-               {"network", unless_zero(report.network)},
-               {"key", run_key_name(report.run)},
-               {"ended", report.ended()},
-               {"silent_s", report.silent() ? Json(seconds_of(*report.silent())) : Json(nullptr)},
-               {"record", nullptr},
-               {"standing", report.standing ? json_of_standing(report) : Json(nullptr)},
-               {"stages", Json::array()}};
-  if (report.record) {
-    const RunRecord& record = *report.record;
-    json["record"] = {{"name", record.name},
-                      {"stages", record.stages},
-                      {"manifest", hex_of(record.manifest)},
-                      {"addresses", record.addresses},
-                      {"sequence", record.sequence},
-                      {"expires", seconds_json(record.expires)},
-                      {"age_s", age_of(record.expires, report.taken)},
-                      {"live", is_live(record.expires, report.taken)},
-                      {"late", is_late(record.expires, report.taken)},
-                      {"signature", "ok"},
-                      {"ended", or_null(record.ended)}};
-  }
-  for (const StageReport& stage : report.stages) json["stages"].push_back(json_of_stage(report, stage));
-  json["weakest_stage"] = report.weakest ? Json(report.weakest->value) : Json(nullptr);
-  json["dht_falls"] = report.falls;
-  const RecordCounters& counters = report.counters;
-  json["refused"] = {{"malformed", counters.malformed},
-                     {"too_large", counters.too_large},
-                     {"corrupt", counters.corrupt},
-                     {"foreign", counters.foreign},
-                     {"stale", counters.stale}};
-  return json.dump(lines == JsonLines::kOne ? -1 : 2, ' ', false, Json::error_handler_t::replace);
 }
 
 }  // namespace shoal

@@ -33,13 +33,14 @@ struct PeerRecord {  // one per peer, under the key of its stage
   bool serving = false;
   // For people, told where there is room; empty or 0: not told.
   std::string device{};
-  std::uint64_t memory_bytes = 0;       // that its process needs, estimated
-  double rtt_ms = 0;                    // of its link to the launching process
-  double sent_rate = 0, got_rate = 0;   // bytes a second over all its links
-  std::uint32_t falls = 0;              // of its DHT node lately (PeerDirectory::falls)
-  std::optional<DiskRecord> on_disk{};  // its newest
-  std::uint64_t sequence = 0;           // rises with every change; the highest wins
-  WallTime expires{};                   // 60 s after it was made
+  std::uint64_t memory_bytes = 0;                    // that its process needs, estimated
+  std::string activation_codec{}, gradient_codec{};  // what it sends them as
+  double rtt_ms = 0;                                 // of its link to the launching process
+  double sent_rate = 0, got_rate = 0;                // bytes a second over all its links
+  std::uint32_t falls = 0;                           // of its DHT node lately (PeerDirectory::falls)
+  std::optional<DiskRecord> on_disk{};               // its newest
+  std::uint64_t sequence = 0;                        // rises with every change; the highest wins
+  WallTime expires{};                                // 60 s after it was made
 };
 
 struct RunRecord {  // one per run, signed by the run's key

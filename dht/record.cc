@@ -149,6 +149,10 @@ Status read_figures(const Json& body, PeerRecord& record) {
     SHOAL_ASSIGN(const std::uint64_t mebibytes, number(body, "mem", kMebibytesMax));
     record.memory_bytes = mebibytes << 20;
   }
+  for (auto [key, codec] : {std::pair("act", &record.activation_codec), std::pair("grad", &record.gradient_codec)})
+    if (body.contains(key)) {
+      SHOAL_ASSIGN(*codec, text_at(body, key, kRecordCodecBytesMax));
+    }
   SHOAL_TRY(real_if_there(body, "rtt", kRecordRateMax, record.rtt_ms));
   SHOAL_TRY(real_if_there(body, "up", kRecordRateMax, record.sent_rate));
   SHOAL_TRY(real_if_there(body, "down", kRecordRateMax, record.got_rate));

@@ -25,7 +25,7 @@ inline constexpr std::size_t kRecordAddressesMax = 3;
 inline constexpr std::size_t kRecordAddressBytesMax = 72;
 inline constexpr std::size_t kRecordNameBytesMax = 64;
 inline constexpr std::size_t kRecordEndBytesMax = 64;  // longer reasons are cut
-inline constexpr std::size_t kRecordDeviceBytesMax = 24;
+inline constexpr std::size_t kRecordDeviceBytesMax = 24, kRecordCodecBytesMax = 16;
 inline constexpr std::size_t kMemberRowBytes = 12;  // tag (8, big-endian), stage, place, quiet_s (2, big-endian)
 inline constexpr double kRecordRateMax = 1e15;
 inline constexpr double kRecordQueueSecondsMax = 1e6;

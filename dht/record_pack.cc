@@ -158,14 +158,19 @@ Result<std::string> pack_record(const PeerRecord& record, const KeyPair& key) {
   body["on"] = record.serving;
   Json with_figures = body;
   add_figures(with_figures, record);
-  for (Json* one : {&with_figures, &body}) {
+  Json with_all = with_figures;
+  if (!record.activation_codec.empty()) with_all["act"] = record.activation_codec;
+  if (!record.gradient_codec.empty()) with_all["grad"] = record.gradient_codec;
+  for (Json* one : {&with_all, &with_figures, &body}) {
     (*one)["seq"] = record.sequence;
     (*one)["exp"] = unix_seconds(record.expires);
   }
-  // Figures are for people: where others can dial comes first.
+  // What is for people gives way, codecs first: where others can dial comes before it.
   const std::size_t all = std::min(record.addresses.size(), kRecordAddressesMax);
-  auto text = pack_with_addresses(std::move(with_figures), record.addresses, all, key);
-  if (text.ok() || text.code() != ErrorCode::kTooLarge) return text;
+  for (Json* one : {&with_all, &with_figures}) {
+    auto text = pack_with_addresses(std::move(*one), record.addresses, all, key);
+    if (text.ok() || text.code() != ErrorCode::kTooLarge) return text;
+  }
   return pack_with_addresses(std::move(body), record.addresses, 1, key);
 }
 

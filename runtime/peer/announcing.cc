@@ -28,6 +28,8 @@ void Announcing::announce(const Facts& facts) {
                           .serving = facts.serving,
                           .device = facts.device,
                           .memory_bytes = facts.memory_bytes,
+                          .activation_codec = std::string(facts.activation_codec),
+                          .gradient_codec = std::string(facts.gradient_codec),
                           .rtt_ms = 1000 * seconds_of(facts.rtt),
                           .sent_rate = per_second(facts.sent, sent_),
                           .got_rate = per_second(facts.received, received_),

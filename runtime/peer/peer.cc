@@ -368,6 +368,8 @@ Announcing::Facts Peer::facts() const {
           .serving = life_->stage && life_->stage->serving() && !leaving_.wanted() && !state_.is(PeerPhase::kOver),
           .device = options_.device,
           .memory_bytes = process_bytes(*config_, *spec_, credits_),  // as the line says
+          .activation_codec = now.activation_codec,
+          .gradient_codec = now.gradient_codec,
           .rtt = life_->transport->stats(authority()).rtt,
           .on_disk = checkpointing_.newest(spec_->stage),
           .sent = traffic.sent,

@@ -88,6 +88,7 @@ ActivationCoder EntryJobs::activation_coder(EntrySerial serial, const EntryTenso
   CodecId below = CodecId::kRaw;
   if (!spec.is_last() && !evaluate) {
     below = codec_of(codecs.at(spec.stage), activations_, StageId(spec.stage.value + 1), "activations");
+    meters_.activations_go_as(codec_for(below).name());
     bases.below = deltas_of(spec.stage.value);
     if (bases.below) bases.outgoing = entries_.bases().outgoing(entry.sample);
   }
@@ -210,6 +211,7 @@ GradientCoder EntryJobs::gradient_coder(const EntryTensors& tensors) {
   if (!spec.is_first()) {
     const StageId above(static_cast<std::uint16_t>(spec.stage.value - 1));
     codec = codec_of(options_.config->wire.backward.at(above), gradients_, above, "gradients");
+    meters_.gradients_go_as(codec_for(codec).name());
     seed = rounding_seed(tensors.microbatch, above, TensorRole::kGradient);
   }
   return GradientCoder(tensors.gradient_in, codec, seed, from_below_.bound_of(tensors.microbatch));

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <string_view>
 
 #include "common/time.h"
 #include "events/delay.h"
@@ -19,6 +20,7 @@ struct MeterReadings {
   double delay = 0;                                   // mean of a gradient in inner steps, over the last windows
   std::optional<double> forward_us{}, backward_us{};  // of a microbatch, mean of the last ones
   std::uint64_t fp32_bytes = 0, payload_bytes = 0;    // of activations and gradients that were encoded; of their frames
+  std::string_view activation_codec{}, gradient_codec{};  // by name; of the newest ones that were sent in training
 };
 
 class Meters {
@@ -37,6 +39,8 @@ class Meters {
   void computed(double forward_us, double backward_us);
   // An activation or gradient went into a frame of `bytes`; 0: it did not (a failed job, or an end of the pipeline).
   void encoded(std::size_t bytes);
+  void activations_go_as(std::string_view codec) { readings_.activation_codec = codec; }
+  void gradients_go_as(std::string_view codec) { readings_.gradient_codec = codec; }
   // `counted`: microbatches so far. Call with every beat.
   void measure(std::uint64_t counted, TimePoint now);
 

@@ -228,6 +228,8 @@ StagePeerStatus StagePeer::status() const {
   status.stranded = entries_.courier().stranded();
   status.rate = meters_.readings().rate;
   status.forward_us = meters_.readings().forward_us;
+  status.activation_codec = meters_.readings().activation_codec;
+  status.gradient_codec = meters_.readings().gradient_codec;
   status.backward_us = meters_.readings().backward_us;
   status.bases = entries_.bases().counters();
   status.fp32_bytes = meters_.readings().fp32_bytes;

@@ -36,9 +36,10 @@ struct StagePeerStatus {
   Duration longest_job{};                    // of any kind, in this session
   std::size_t live = 0, queued = 0, parked = 0;
   std::uint32_t queue_ms = 0;
-  bool stranded = false;                              // nobody of the next stage answers
-  double rate = 0;                                    // targets counted a second, over seconds
-  std::optional<double> forward_us{}, backward_us{};  // as in MeterReadings
+  bool stranded = false;                                  // nobody of the next stage answers
+  double rate = 0;                                        // targets counted a second, over seconds
+  std::optional<double> forward_us{}, backward_us{};      // as in MeterReadings
+  std::string_view activation_codec{}, gradient_codec{};  // the same
   BaseCounters bases{};
   std::uint64_t fp32_bytes = 0, payload_bytes = 0;  // of activations and gradients that were encoded; of their frames
   Version version;

@@ -45,6 +45,7 @@ PeerRecord whole_record(const KeyPair& peer, std::uint16_t stage) {
   record.serving = true;
   record.device = "cuda:0";
   record.memory_bytes = 3ull << 30;
+  record.activation_codec = record.gradient_codec = "int8";
   record.rtt_ms = 35;
   record.sent_rate = record.got_rate = 1e6;
   record.on_disk = {Version(17), kTestWall};

@@ -171,6 +171,7 @@ TEST_F(InspectTest, TheTableNamesWhatAPersonMustKnowInEightyColumns) {
   own.rate = 6100;
   own.device = "cuda:0";
   own.memory_bytes = 16ull << 30;
+  own.activation_codec = "int8";
   own.rtt_ms = 35;
   own.sent_rate = 1.25e6;
   own.got_rate = 2.5e6;
@@ -202,6 +203,7 @@ TEST_F(InspectTest, TheTableNamesWhatAPersonMustKnowInEightyColumns) {
                                  "1 claims",
                                  "DHT nodes that ended",
                                  "often: of",
+                                 "activations and gradients go out as, by stage: 0: int8 -, 1: - -",
                                  "newest checkpoint on a disk, by stage: 0: v17 0:01:",
                                  " ago, 1: none, 2:"})
     EXPECT_THAT(table, HasSubstr(part));

@@ -60,6 +60,7 @@ TEST_F(AnnouncingTest, ARecordSaysWhereWeAreAndIsSignedByOurKey) {
 TEST_F(AnnouncingTest, ARecordSaysWhatThisMachineLendsAndHowMuchItSends) {
   facts_.device = "cuda:0";
   facts_.memory_bytes = 3ull << 30;
+  facts_.activation_codec = "int8";
   facts_.rtt = 35ms;
   facts_.sent = 5'000'000;
   announcing_.announce(facts_);
@@ -70,6 +71,8 @@ TEST_F(AnnouncingTest, ARecordSaysWhatThisMachineLendsAndHowMuchItSends) {
   announcing_.announce(facts_);
   EXPECT_EQ(newest().device, "cuda:0");
   EXPECT_EQ(newest().memory_bytes, 3ull << 30);
+  EXPECT_EQ(newest().activation_codec, "int8");
+  EXPECT_EQ(newest().gradient_codec, "") << "it sends none";
   EXPECT_DOUBLE_EQ(newest().rtt_ms, 35);
   EXPECT_DOUBLE_EQ(newest().sent_rate, 100'000);
   EXPECT_DOUBLE_EQ(newest().got_rate, 200'000);
