@@ -159,8 +159,7 @@ TEST_F(RecordTest, APeersFiguresComeBackAndGiveWayToAnAddress) {
   record.activation_codec = record.gradient_codec = "int8";
   back = parse_peer_record(packed(record, peer_), record.run);
   EXPECT_EQ(back->device + back->activation_codec, "cuda:0") << "codecs give way first";
-  record.addresses.resize(1);
-  record.falls = 0;
+  record.addresses.resize(1), record.falls = 0;
   back = parse_peer_record(packed(record, peer_), record.run);
   EXPECT_EQ(back->activation_codec + " " + back->gradient_codec, "int8 int8");
   record.addresses = {"[2001:db8:1111:2222:3333:4444:5555:6666]:65535", "198.51.100.7:7741", "198.51.100.8:7741"};
