@@ -103,7 +103,7 @@ class JoinProgram final : private Peer::Owner {
     if (!arguments_.events.empty()) {
       auto events = open_event_log(arguments_.events,
                                    {.role = "peer", .run = ticket.run, .peer = home_->key().id(), .session = {}}, loop_,
-                                   event_level_named(arguments_.events_level).value_or(EventLevel::kFull));
+                                   {.level = event_level_named(arguments_.events_level).value_or(EventLevel::kFull)});
       if (!events.ok()) return cannot_make(events.error());
       events_ = *std::move(events);
     }

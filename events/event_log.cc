@@ -1,15 +1,19 @@
 #include "events/event_log.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <thread>
 
 #include "common/log.h"
 #include "common/os/posix_file.h"
+#include "common/packed/pack_file.h"
 #include "events/event_schema.h"
+#include "events/event_segments.h"
 
 namespace shoal {
 namespace {
@@ -36,10 +40,44 @@ class SilentEventLog final : public EventLog {
   void set_stage(StageId) override {}
 };
 
+Result<Descriptor> open_to_append(const std::string& path) {
+  return open_file(path, O_CREAT | O_RDWR | O_APPEND | O_CLOEXEC);
+}
+
+// Packs segments on a thread of its own, one call after the other.
+class SegmentPacker {
+ public:
+  ~SegmentPacker() { join(); }
+  void pack(std::vector<std::string> segments) {
+    join();
+    thread_ = std::thread([segments = std::move(segments)] {
+      for (const std::string& segment : segments)
+        if (const Status packed = pack_file(segment); !packed.ok())
+          log_warning("events stay as they are in ", segment, ": ", packed.error().message);
+    });
+  }
+
+ private:
+  void join() {
+    if (thread_.joinable()) thread_.join();
+  }
+  std::thread thread_;
+};
+
 class FileEventLog final : public EventLog {
  public:
-  FileEventLog(std::string path, Descriptor file, EventIdentity identity, const Clock& clock, EventLevel level)
-      : path_(std::move(path)), file_(std::move(file)), identity_(std::move(identity)), clock_(clock), level_(level) {}
+  // `size`: of the file; `newest`: of its segments, 0: none.
+  FileEventLog(std::string path, Descriptor file, std::uint64_t size, std::uint64_t newest, EventIdentity identity,
+               const Clock& clock, const EventLogOptions& options)
+      : path_(std::move(path)),
+        file_(std::move(file)),
+        size_(size),
+        newest_(newest),
+        full_at_(options.segment_bytes),
+        identity_(std::move(identity)),
+        clock_(clock),
+        level_(options.level),
+        segment_bytes_(options.segment_bytes) {}
 
   void write(const EventRecord& record) override {
     if (level_ == EventLevel::kFull) return write_line(record);
@@ -50,9 +88,30 @@ class FileEventLog final : public EventLog {
     identity_.stage.reset();
   }
   void set_stage(StageId stage) override { identity_.stage = stage; }
+  void pack(std::vector<std::string> segments) { packer_.pack(std::move(segments)); }
 
  private:
+  // In front of a line, so that no file is empty. A folder that refuses it is asked again a segment later.
+  void cut_when_full() {
+    if (size_ < full_at_ || torn_) return;
+    const std::string segment = segment_path(path_, newest_ + 1);
+    full_at_ = size_ + segment_bytes_;
+    if (::rename(path_.c_str(), segment.c_str()) != 0)
+      return log_warning(error_of_errno("rename", path_, errno).message, "; events go on in that file");
+    auto opened = open_to_append(path_);
+    if (!opened.ok()) {
+      ::rename(segment.c_str(), path_.c_str());
+      return log_warning(opened.error().message, "; events go on in the file that was there");
+    }
+    file_ = std::move(*opened);
+    size_ = 0;
+    full_at_ = segment_bytes_;
+    ++newest_;
+    packer_.pack({segment});
+  }
+
   void write_line(const EventRecord& record) {
+    cut_when_full();
     std::string line;
     if (missing_ > 0) {
       EventRecord copy = record;
@@ -65,6 +124,7 @@ class FileEventLog final : public EventLog {
     do {
       written = ::write(file_.get(), line.data(), line.size());
     } while (written < 0 && errno == EINTR);
+    if (written > 0) size_ += static_cast<std::uint64_t>(written);
     if (written == static_cast<ssize_t>(line.size())) {
       missing_ = 0;
       torn_ = false;
@@ -78,9 +138,13 @@ class FileEventLog final : public EventLog {
 
   std::string path_;
   Descriptor file_;
+  std::uint64_t size_, newest_;
+  std::uint64_t full_at_;  // bytes
   EventIdentity identity_;
   const Clock& clock_;
   const EventLevel level_;
+  const std::uint64_t segment_bytes_;
+  SegmentPacker packer_;
   std::uint64_t missing_ = 0;
   bool torn_ = false;  // the file ends within a line
 };
@@ -109,12 +173,6 @@ std::string path_of_key(const std::string& path, const PeerId& peer) {
          whole.extension().string();
 }
 
-Result<Descriptor> open_file(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_CREAT | O_RDWR | O_APPEND | O_CLOEXEC, 0644);
-  if (fd < 0) return error_of_errno("open", path, errno);
-  return Descriptor(fd);
-}
-
 }  // namespace
 
 std::string event_line(const EventIdentity& identity, WallTime time, const EventRecord& record) {
@@ -140,21 +198,31 @@ std::optional<EventRecord> at_level(const EventRecord& record, EventLevel level)
 }
 
 Result<std::unique_ptr<EventLog>> open_event_log(const std::string& wanted, EventIdentity identity, const Clock& clock,
-                                                 EventLevel level) {
+                                                 const EventLogOptions& options) {
   std::string path = wanted;
-  SHOAL_ASSIGN(Descriptor file, open_file(path));
+  SHOAL_ASSIGN(Descriptor file, open_to_append(path));
   if (is_of_another(file.get(), identity)) {
     path = path_of_key(wanted, identity.peer);
     log_info("events go to ", path, ": ", wanted, " is of another key");
-    SHOAL_ASSIGN(file, open_file(path));
+    SHOAL_ASSIGN(file, open_to_append(path));
   }
   const int fd = file.get();
   const bool torn = ends_within_a_line(fd);
   if (torn && ::write(fd, "\n", 1) != 1) return error_of_errno("write", path, errno);
-  std::unique_ptr<EventLog> log =
-      std::make_unique<FileEventLog>(path, std::move(file), std::move(identity), clock, level);
+  SHOAL_ASSIGN(const EventFile there, event_file_at(path));
+  struct stat found = {};
+  if (::fstat(fd, &found) != 0) return error_of_errno("look at", path, errno);
+  EventLogOptions of_file = options;
+  if (!S_ISREG(found.st_mode)) of_file.segment_bytes = UINT64_MAX;  // a device, a pipe
+  auto log = std::make_unique<FileEventLog>(path, std::move(file), static_cast<std::uint64_t>(found.st_size), newest_segment(there), std::move(identity),
+                                            clock, of_file);
+  // Those of a process that was killed before it had packed them.
+  std::vector<std::string> unpacked;
+  for (const std::string& part : there.parts)
+    if (part != path && !part.ends_with(".zst")) unpacked.push_back(part);
+  if (!unpacked.empty()) log->pack(std::move(unpacked));
   if (torn) log->write({.event = EventKind::kReopened, .cause = "the line before is torn"});
-  return log;
+  return std::unique_ptr<EventLog>(std::move(log));
 }
 
 }  // namespace shoal

@@ -1,7 +1,7 @@
 #pragma once
 // `--events FILE`: what happened in this process, as JSON lines that a stranger can audit (docs/EVENTS.md names every
 // event and field). One line is one write(2) on an O_APPEND descriptor, nothing is kept in the process: what a killed
-// process wrote is all there.
+// process wrote is all there. A file that is full is cut and packed (events/event_segments.h).
 #include <memory>
 #include <optional>
 #include <string>
@@ -38,15 +38,21 @@ class EventLog {
 };
 
 std::unique_ptr<EventLog> make_silent_event_log();
+
+inline constexpr std::uint64_t kEventSegmentBytes = 64u << 20;
+struct EventLogOptions {
+  EventLevel level = EventLevel::kFull;
+  std::uint64_t segment_bytes = kEventSegmentBytes;  // of a file that is cut
+};
 // What of `record` is written at this level: none; or it, where it is a `start` with the level's name unless that is
 // full.
 std::optional<EventRecord> at_level(const EventRecord& record, EventLevel level);
 // Appends to `path` (created 0644), or, where that is the file of another key, to one beside it that has this key in
 // its name: a file is of one process. Behind a line that an earlier process left torn it writes "reopened". A write
 // that fails is reported once in the log of the process, and the count of lines lost stands in the next line that can
-// be written ("missing"). What `level` leaves out is not written. Borrows the clock. ERRORS: kMissing (no such folder),
-// kIo.
+// be written ("missing"). What the level leaves out is not written. Segments are packed on a thread that the log owns.
+// Borrows the clock. ERRORS: kMissing (no such folder), kIo.
 Result<std::unique_ptr<EventLog>> open_event_log(const std::string& path, EventIdentity identity, const Clock& clock,
-                                                 EventLevel level = EventLevel::kFull);
+                                                 const EventLogOptions& options = {});
 
 }  // namespace shoal

@@ -29,19 +29,26 @@ def die_with_parent():
 
 
 class Tail:
-    """New whole lines of a file that another process appends to."""
+    """New whole lines of a file that another process appends to, and that it may cut (another file then has the name)."""
 
     def __init__(self, path):
-        self.path, self.offset, self.begun = path, 0, b""
+        self.path, self.file, self.begun = path, None, b""
+
+    def rest(self):
+        """What is new in the file that is open, and then in the one that has taken its name."""
+        data = self.file.read() if self.file else b""
+        try:
+            found = os.stat(self.path)
+            if not self.file or found.st_ino != os.fstat(self.file.fileno()).st_ino:
+                data += self.file.read() if self.file else b""
+                self.file = open(self.path, "rb", buffering=0)
+                data += self.file.read()
+        except FileNotFoundError:
+            pass
+        return data
 
     def lines(self):
-        try:
-            with open(self.path, "rb") as file:
-                file.seek(self.offset)
-                data = file.read()
-        except FileNotFoundError:
-            return []
-        self.offset += len(data)
+        data = self.rest()
         parts = (self.begun + data).split(b"\n")
         self.begun = parts.pop()
         return parts

@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "common/hex.h"
-#include "common/os/posix_file.h"
+#include "common/packed/byte_source.h"
 #include "events/audit/audit_books.h"
 #include "events/audit/authority_story.h"
 #include "events/audit/event_lines.h"
@@ -67,6 +67,11 @@ class Auditor {
   void read(const AuditSource& source, bool trainer) {
     EventLines lines(source);
     File file{.name = source.name, .role = {}, .peer = {}, .session = {}};
+    for (const std::string& segment : source.lacks) {
+      findings_.incomplete({file.name}, "its segment ", segment, " is not here");
+      file.gap = true;
+      if (trainer) books_.trainer_gap = true;
+    }
     while (true) {
       const auto next = lines.next();
       for (const std::uint64_t line : lines.take_damaged()) findings_.violation({file.name, line}, "cannot be read");
@@ -354,45 +359,23 @@ AuditReport audit_texts(const std::map<std::string, std::string>& files) {
   return Auditor().run(sources);
 }
 
-namespace {
-
-// Beginnings are read twice, and are told once.
-AuditSource told_source(AuditSource source, std::uint64_t total, std::uint64_t& done, const AuditProgress& progress) {
-  source.read = [read = std::move(source.read), total, &done, &progress, seen = std::uint64_t{0}](
-                    std::uint64_t at, std::span<char> out) mutable -> Result<std::size_t> {
-    SHOAL_ASSIGN(const std::size_t got, read(at, out));
-    if (at + got <= seen) return got;
-    done += at + got - seen;
-    seen = at + got;
-    progress(std::min(done, total), total);
-    return got;
-  };
-  return source;
-}
-
-}  // namespace
-
 Result<AuditReport> audit_folder(const std::string& folder, const AuditProgress& progress) {
-  namespace fs = std::filesystem;
   std::error_code failure;
-  if (!fs::is_directory(folder, failure)) return make_error(ErrorCode::kMissing, folder + ": no such folder");
-  std::vector<fs::path> paths;
-  for (const auto& entry : fs::directory_iterator(folder, failure))
-    if (entry.is_regular_file(failure) && entry.path().extension() == ".jsonl") paths.push_back(entry.path());
-  if (failure) return error_of_errno("read the folder", folder, failure.value());
-  if (paths.empty())
+  if (!std::filesystem::is_directory(folder, failure))
+    return make_error(ErrorCode::kMissing, folder + ": no such folder");
+  SHOAL_ASSIGN(std::vector<EventFile> files, event_files_in(folder));
+  if (files.empty())
     return make_error(ErrorCode::kMissing, folder + ": holds no *.jsonl file (written by --events FILE)");
-  std::sort(paths.begin(), paths.end());
   std::uint64_t total = 0, done = 0;
-  for (const fs::path& path : paths) {
-    const std::uintmax_t size = fs::file_size(path, failure);
-    if (!failure) total += size;
-  }
+  for (const EventFile& file : files) total += bytes_of_files(file.parts);
+  FirstReads told;
+  if (progress)
+    told = [&](std::uint64_t bytes) {
+      done += bytes;
+      progress(std::min(done, total), total);
+    };
   std::vector<AuditSource> sources;
-  for (const fs::path& path : paths) {
-    SHOAL_ASSIGN(AuditSource source, file_source(path.string()));
-    sources.push_back(progress ? told_source(std::move(source), total, done, progress) : std::move(source));
-  }
+  for (EventFile& file : files) sources.push_back(file_source(std::move(file), told));
   return Auditor().run(sources);
 }
 

@@ -1,39 +1,72 @@
 #include "events/audit/event_lines.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
+#include <memory>
 
-#include "common/os/posix_file.h"
+#include "common/packed/byte_source.h"
 
 namespace shoal {
 
+namespace {
+
+// The parts of a file as one. One is open at a time, and only while it is read: a folder may hold more files than a
+// process may have open.
+class Parts {
+ public:
+  Parts(std::vector<std::string> paths, FirstReads told, std::shared_ptr<std::uint64_t> seen)
+      : paths_(std::move(paths)), told_(std::move(told)), seen_(std::move(seen)) {}
+  Result<std::size_t> read(std::span<char> out) {
+    while (true) {
+      if (source_ == nullptr) {
+        if (next_ == paths_.size()) return std::size_t{0};
+        SHOAL_ASSIGN(source_, ByteSource::open(paths_[next_++]));
+      }
+      SHOAL_ASSIGN(const std::size_t got, source_->read({reinterpret_cast<std::uint8_t*>(out.data()), out.size()}));
+      tell(before_ + source_->taken());
+      if (got > 0) return got;
+      before_ += source_->taken();
+      source_.reset();
+    }
+  }
+
+ private:
+  void tell(std::uint64_t taken) {
+    if (!told_ || taken <= *seen_) return;
+    told_(taken - *seen_);
+    *seen_ = taken;
+  }
+
+  std::vector<std::string> paths_;
+  std::size_t next_ = 0;
+  std::unique_ptr<ByteSource> source_;
+  std::uint64_t before_ = 0;  // bytes of the parts that were read
+  FirstReads told_;
+  std::shared_ptr<std::uint64_t> seen_;  // bytes that were told of
+};
+
+std::string last_part(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+}  // namespace
+
 AuditSource text_source(std::string name, std::string_view text) {
-  return {std::move(name), [text](std::uint64_t at, std::span<char> out) -> Result<std::size_t> {
-            if (at >= text.size()) return std::size_t{0};
-            return text.copy(out.data(), out.size(), at);
-          }};
+  const auto open = [text] {
+    return [rest = text](std::span<char> out) mutable -> Result<std::size_t> {
+      const std::size_t got = rest.copy(out.data(), out.size());
+      rest.remove_prefix(got);
+      return got;
+    };
+  };
+  return {std::move(name), open};
 }
 
-// Opened for each piece: a folder may hold more files than a process may have open.
-Result<AuditSource> file_source(const std::string& path) {
-  const auto read = [path](std::uint64_t at, std::span<char> out) -> Result<std::size_t> {
-    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return error_of_errno("open", path, errno);
-    const Descriptor file(fd);
-    ssize_t got;
-    do {
-      got = ::pread(file.get(), out.data(), out.size(), static_cast<off_t>(at));
-    } while (got < 0 && errno == EINTR);
-    if (got < 0) return error_of_errno("read", path, errno);
-    return static_cast<std::size_t>(got);
+AuditSource file_source(EventFile file, FirstReads told) {
+  AuditSource source{.name = last_part(file.path), .open = {}};
+  for (const std::uint64_t number : file.lacks) source.lacks.push_back(last_part(segment_path(file.path, number)));
+  source.open = [paths = std::move(file.parts), told = std::move(told), seen = std::make_shared<std::uint64_t>(0)] {
+    return [parts = std::make_shared<Parts>(paths, told, seen)](std::span<char> out) { return parts->read(out); };
   };
-  char first = 0;
-  SHOAL_TRY(read(0, {&first, 1}));
-  return AuditSource{path.substr(path.rfind('/') + 1), read};
+  return source;
 }
 
 // `whole`: it ended with a newline. A line longer than kLineBytesMax is given in parts, none of which can be read.
@@ -58,9 +91,8 @@ Result<bool> EventLines::next_text(std::string_view& line, bool& whole) {
     scanned_ -= begin_;
     begin_ = 0;
     if (buffer_.size() < end_ + kPieceBytes) buffer_.resize(std::max(2 * end_, kPieceBytes) + kPieceBytes);
-    SHOAL_ASSIGN(const std::size_t got, source_.read(at_, {buffer_.data() + end_, kPieceBytes}));
+    SHOAL_ASSIGN(const std::size_t got, read_({buffer_.data() + end_, kPieceBytes}));
     end_ += got;
-    at_ += got;
     at_end_ = got == 0;
   }
 }

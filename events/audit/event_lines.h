@@ -12,24 +12,29 @@
 
 #include "common/result.h"
 #include "events/audit/audit_event.h"
+#include "events/event_segments.h"
 
 namespace shoal {
 
-// A file, or in tests a text.
+// A file with its segments, or in tests a text.
 struct AuditSource {
+  // Fills a part of `out` with what follows; 0: nothing does.
+  using Read = std::function<Result<std::size_t>(std::span<char> out)>;
   std::string name;
-  // Fills a part of `out` with what follows `at`; 0: nothing follows.
-  std::function<Result<std::size_t>(std::uint64_t at, std::span<char> out)> read;
+  std::function<Read()> open;        // to be read from its beginning
+  std::vector<std::string> lacks{};  // names of segments that are not there
 };
 AuditSource text_source(std::string name, std::string_view text);  // borrows the text
-Result<AuditSource> file_source(const std::string& path);          // ERRORS: kMissing, kIo
+// Told of bytes of a file that are read for the first time, as they stand on the disk.
+using FirstReads = std::function<void(std::uint64_t bytes)>;
+AuditSource file_source(EventFile file, FirstReads told = {});  // ERRORS of Read: ByteSource's
 
 class EventLines {
  public:
   static constexpr std::size_t kPieceBytes = std::size_t{256} << 10;
   static constexpr std::size_t kLineBytesMax = std::size_t{64} << 20;
 
-  explicit EventLines(const AuditSource& source) : source_(source) {}
+  explicit EventLines(const AuditSource& source) : read_(source.open()) {}
 
   // The next line that can be read, valid until the next call; null at the end. ERRORS: kIo.
   Result<const AuditEvent*> next();
@@ -43,11 +48,10 @@ class EventLines {
   Result<bool> next_text(std::string_view& line, bool& whole);
   void judge_bad(bool explained);
 
-  const AuditSource& source_;
+  const AuditSource::Read read_;
   std::string buffer_;
   std::size_t begin_ = 0, end_ = 0;  // of what is in the buffer and not given yet
   std::size_t scanned_ = 0;          // up to here there is no newline
-  std::uint64_t at_ = 0;
   bool at_end_ = false;
   std::uint64_t number_ = 0, lines_ = 0, torn_ = 0;
   std::uint64_t bad_ = 0;  // the line before, when it could not be read

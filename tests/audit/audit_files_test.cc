@@ -1,6 +1,7 @@
 // Lines, files and folders: what may be torn, what is known to be missing, and what cannot be read.
 #include <nlohmann/json.hpp>
 
+#include "common/packed/pack_file.h"
 #include "events/audit/audit_event.h"
 #include "tests/audit/audit_story.h"
 #include "tests/common/scratch_folder.h"
@@ -201,6 +202,40 @@ TEST(AuditFilesTest, ReadsAFolder) {
   EXPECT_EQ(json["verdict"], "clean");
   EXPECT_EQ(json["stages"][1]["secured"], 4);
   EXPECT_THAT(audit_table(*report), HasSubstr("verdict: clean"));
+}
+
+TEST(AuditFilesTest, ReadsAFileWithItsSegmentsAsOne) {
+  const ScratchFolder folder;
+  for (const auto& [name, text] : Story::whole().files()) {
+    const std::size_t half = text.find('\n', text.size() / 2) + 1;
+    const std::string file = name + ".jsonl";
+    ASSERT_TRUE(pack_file(folder.write(file + ".0001", text.substr(0, half))).ok());
+    folder.write(file, text.substr(half));
+  }
+  std::uint64_t last = 0, total = 0;
+  const auto report = audit_folder(folder.path(), [&](std::uint64_t bytes, std::uint64_t of) {
+    EXPECT_GE(bytes, last);
+    last = bytes;
+    total = of;
+  });
+  ASSERT_TRUE(report.ok());
+  EXPECT_EQ(report->files, 5u);
+  EXPECT_TRUE(report->clean()) << audit_table(*report);
+  EXPECT_EQ(last, total) << "of what stands on the disk";
+}
+
+// Somebody without room for the oldest ones takes them away, and the audit says what it cannot know.
+TEST(AuditFilesTest, ASegmentThatIsNotThereLeavesTheRunIncompleteByName) {
+  const ScratchFolder folder;
+  for (const auto& [name, text] : Story::whole().files()) {
+    const std::size_t half = name == kPeerFile ? text.find('\n', text.size() / 2) + 1 : 0;
+    folder.write(name + ".jsonl", text.substr(half));
+    if (half > 0) folder.write(name + ".jsonl.0002", "");
+  }
+  const auto report = audit_folder(folder.path());
+  ASSERT_TRUE(report.ok());
+  EXPECT_EQ(report->verdict(), AuditVerdict::kIncomplete) << audit_table(*report);
+  EXPECT_THAT(report->incomplete, Contains(HasSubstr("its segment " + kPeerFile + ".jsonl.0001 is not here")));
 }
 
 // Longer than the piece that is read at once, so lines stand across its borders.

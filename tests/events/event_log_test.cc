@@ -113,7 +113,7 @@ TEST(EventLogTest, ALevelsLinesAreThoseOfTheLevelsBeforeItAndItsOwn) {
   std::vector<std::size_t> lines;
   for (const EventLevel level : kEventLevels) {
     const std::string path = folder / std::string(name_of(level)) + ".jsonl";
-    const auto log = open_event_log(path, identity(), clock, level);
+    const auto log = open_event_log(path, identity(), clock, {.level = level});
     ASSERT_TRUE(log.ok()) << log.error().message;
     for (const EventKind kind :
          {EventKind::kStart, EventKind::kForwardSent, EventKind::kCounted, EventKind::kStepped, EventKind::kAnchor})

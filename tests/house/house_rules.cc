@@ -82,8 +82,8 @@ const std::vector<Library>& libraries() {
       {"highway", {"hwy/"}, {"kernels/"}},
       {"pcre2", {"pcre2.h"}, {"text/split_pattern.cc"}},
       {"utf8proc", {"utf8proc.h"}, {"text/normaliser.cc"}},
-      {"zlib", {"zlib.h"}, {"text/", "runtime/data/"}},
-      {"zstd", {"zstd.h"}, {"text/", "runtime/data/"}},
+      {"zlib", {"zlib.h"}, {"common/packed/"}},
+      {"zstd", {"zstd.h"}, {"common/packed/"}},
       {"CUDA", {"cuda_runtime.h", "cuda_runtime_api.h"}, {"kernels/"}},
   };
   return table;

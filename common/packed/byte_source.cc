@@ -1,4 +1,4 @@
-#include "text/byte_source.h"
+#include "common/packed/byte_source.h"
 
 #include <unistd.h>
 #include <zlib.h>
