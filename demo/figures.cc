@@ -1,11 +1,10 @@
 #include "demo/figures.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "common/os/posix_file.h"
+#include "events/audit/event_lines.h"
 #include "events/event_line.h"
 #include "events/session_end.h"
 
@@ -14,7 +13,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::size_t kEventFileBytesMax = std::size_t{4} << 30;
 constexpr double kRecovered = 0.9;  // of the rate before
 constexpr int kRecoveredBins = 3;
 
@@ -71,17 +69,20 @@ void read_demo_text(std::string_view text, DemoEvents& events) {
 }
 
 Result<DemoEvents> read_demo_events(const std::string& folder) {
-  namespace fs = std::filesystem;
+  SHOAL_ASSIGN(std::vector<EventFile> files, event_files_in(folder));
+  if (files.empty()) return make_error(ErrorCode::kMissing, folder + ": holds no *.jsonl file");
   DemoEvents events;
-  std::error_code failure;
-  std::size_t files = 0;
-  for (const auto& entry : fs::directory_iterator(folder, failure)) {
-    if (entry.path().extension() != ".jsonl") continue;
-    SHOAL_ASSIGN(const Bytes bytes, read_file(entry.path().string(), kEventFileBytesMax));
-    read_demo_text({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, events);
-    ++files;
+  std::vector<char> piece(1u << 20);
+  for (EventFile& file : files) {
+    const AuditSource::Read read = file_source(std::move(file)).open();
+    std::string text;
+    while (true) {
+      SHOAL_ASSIGN(const std::size_t got, read(piece));
+      if (got == 0) break;
+      text.append(piece.data(), got);
+    }
+    read_demo_text(text, events);
   }
-  if (files == 0) return make_error(ErrorCode::kMissing, folder + ": holds no *.jsonl file");
   return events;
 }
 

@@ -1,8 +1,10 @@
 #pragma once
-// What another process appends to a file, line by line. Owns nothing but its position. Thread: one at a time.
-#include <cstdint>
+// What another process appends to a file, line by line. It may cut the file: another one then has the name, and what
+// was left of the first is read too. Owns the descriptor. Thread: one at a time.
 #include <string>
 #include <vector>
+
+#include "common/os/posix_file.h"
 
 namespace shoal {
 
@@ -14,8 +16,13 @@ class FileTail {
   const std::string& path() const { return path_; }
 
  private:
+  void read_rest(std::vector<std::string>& lines);
+  // Whether another file has the name than the one that is open: then the rest of this one is read and that one is
+  // open.
+  bool follow(std::vector<std::string>& lines);
+
   std::string path_, begun_;  // begun_: the start of a line whose end is not there yet
-  std::uint64_t offset_ = 0;
+  Descriptor file_;
 };
 
 // The last `count` lines of a file, each indented, for an error message; empty when there are none.

@@ -160,7 +160,10 @@ TEST(DemoEventsTest, CommitsOfAPeerAreNotTheTrainers) {
 TEST(DemoEventsTest, AreReadFromAllFilesOfTheFolder) {
   const ScratchFolder folder;
   folder.write("launch.jsonl", kTrainer);
-  folder.write("peer-0.jsonl", kPeer);
+  const std::string peer = kPeer;
+  const std::size_t half = peer.find('\n', peer.size() / 2) + 1;
+  folder.write("peer-0.jsonl.0001", peer.substr(0, half));
+  folder.write("peer-0.jsonl", peer.substr(half));
   folder.write("notes.txt", kPeer);
   const auto events = read_demo_events(folder.path());
   ASSERT_TRUE(events.ok()) << events.error().message;

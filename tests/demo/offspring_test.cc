@@ -113,6 +113,20 @@ TEST(FileTailTest, GivesWholeLinesOnceAndInOrder) {
   EXPECT_THAT(tail.new_lines(), ElementsAre("three", ""));
 }
 
+TEST(FileTailTest, GoesOnInTheFileThatTakesTheName) {
+  const ScratchFolder folder;
+  FileTail tail(folder / "log");
+  std::ofstream first(folder / "log");
+  first << "one\n" << std::flush;
+  EXPECT_THAT(tail.new_lines(), ElementsAre("one"));
+  first << "two\n" << std::flush;
+  std::filesystem::rename(folder / "log", folder / "log.0001");
+  EXPECT_THAT(tail.new_lines(), ElementsAre("two"));
+  first << "three\n" << std::flush;
+  folder.write("log", "four\n");
+  EXPECT_THAT(tail.new_lines(), ElementsAre("three", "four"));
+}
+
 TEST(FileTailTest, LinesLongerThanABlockAreWhole) {
   const ScratchFolder folder;
   const std::string line(200'000, 'x');
