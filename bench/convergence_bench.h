@@ -12,8 +12,9 @@ namespace shoal {
 
 struct ConvergenceOptions {
   ConvergenceSetting setting;
-  std::vector<std::string> codecs{"raw",  "bf16",      "int8",     "int4",      "int4-hadamard",
-                                  "int2", "int4/int8", "aq4/int8", "int2/int4", "aq2/int4"};
+  std::vector<std::string> codecs{"raw",       "bf16",     "int8",     "int4",      "int4-hadamard",
+                                  "int2",      "raw/int4", "raw/int2", "int4/int8", "aq4/int8",
+                                  "int2/int4", "aq2/int4", "aq2/int8"};
   std::vector<std::uint64_t> seeds{1, 2, 3};
   std::string rows = "convergence.jsonl";     // JSON lines, appended to
   std::string models = "convergence-models";  // what fine-tuning begins from; folders by key

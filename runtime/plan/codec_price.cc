@@ -14,10 +14,12 @@ struct Seen {
   std::string_view cost;
 };
 constexpr Seen kSeen[] = {{CodecId::kInt2, CodecId::kInt2, "35 %"},
+                          {CodecId::kRaw, CodecId::kInt2, "15 %"},
                           {CodecId::kInt2, CodecId::kInt4, "12 %"},
                           {CodecId::kAq2, CodecId::kInt4, "4 %"},
                           {CodecId::kInt4Hadamard, CodecId::kInt4Hadamard, "3 %"},
-                          {CodecId::kInt4, CodecId::kInt4, "3 %"}};
+                          {CodecId::kInt4, CodecId::kInt4, "3 %"},
+                          {CodecId::kAq2, CodecId::kInt8, "2 %"}};
 
 using Edge = std::pair<CodecId, CodecId>;  // forward, backward
 

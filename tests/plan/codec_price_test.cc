@@ -45,7 +45,9 @@ TEST(CodecPriceTest, OfAnotherPairWhatIsKnownOfEitherDirectionIsTold) {
   const auto both = codec_warning(with_codecs({CodecId::kAq2}, {CodecId::kInt2}));
   ASSERT_TRUE(both);
   EXPECT_THAT(*both, AllOf(HasSubstr("[wire] has aq2 forward with int2 backward."),
-                           HasSubstr("stages int2 both ways cost 35 %, aq2 forward with int4 backward cost 4 % of")));
+                           HasSubstr("stages int2 both ways cost 35 %, raw forward with int2 backward cost 15 %, "
+                                     "aq2 forward with int4 backward cost 4 %, aq2 forward with int8 backward cost 2 %"
+                                     " of the loss")));
   const auto forward = codec_warning(with_codecs({CodecId::kInt2}, {{}}));
   ASSERT_TRUE(forward);
   EXPECT_THAT(*forward, AllOf(HasSubstr("[wire] has int2 forward with raw backward."),
