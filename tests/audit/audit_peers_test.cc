@@ -34,6 +34,21 @@ TEST(AuditPeersTest, FindsPeersThatBreakTheirOwnBooks) {
   EXPECT_THAT(judged_with(EventKind::kEntry, never), Contains(HasSubstr("in front of it was not")));
 }
 
+// A peer names who sent it an entry: at stage 0 the trainer, behind it a session that joined.
+TEST(AuditPeersTest, FindsAnEntryOfASessionThatMayNotSendIt) {
+  const auto told_of = [](const Session& sender, int stage) {
+    Story story;
+    story.open();
+    const EntryName entry{Story::peer(stage, 0), 1};
+    story.say_of(EventKind::kEntry, entry, 0, stage);
+    story.lines.back().second.about = sender;
+    return story.judge().violations;
+  };
+  EXPECT_THAT(told_of(Story::peer(1, 1), 0), Contains(HasSubstr("which is no trainer's")));
+  EXPECT_THAT(told_of(Session{77, 1}, 1), Contains(HasSubstr("which never joined")));
+  EXPECT_THAT(told_of(Story::trainer(), 0), Not(Contains(HasSubstr("which is no trainer's"))));
+}
+
 TEST(AuditPeersTest, FindsWhatWasCommittedAndNeverCountedOrToldByItsPeer) {
   Story story = Story::whole();
   story.go();
