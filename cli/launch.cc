@@ -82,8 +82,9 @@ class LaunchProgram final : private LaunchOwner {
     const RunId run{key.id().bytes};
     events_ = make_silent_event_log();
     if (!arguments_.events.empty()) {
-      auto events = open_event_log(arguments_.events, {.role = "trainer", .run = run, .peer = key.id(), .session = {}},
-                                   loop_, {.level = event_level_named(arguments_.events_level).value_or(EventLevel::kFull)});
+      auto events =
+          open_event_log(arguments_.events, {.role = "trainer", .run = run, .peer = key.id(), .session = {}}, loop_,
+                         {.level = event_level_named(arguments_.events_level).value_or(EventLevel::kFull)});
       if (!events.ok()) return cannot_make(events.error());
       events_ = *std::move(events);
     }

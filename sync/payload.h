@@ -45,8 +45,7 @@ class PayloadSum {
   virtual void add(const Bytes& values, std::uint64_t weight, std::uint64_t total, double scale) = 0;
   // How far the sum of part `index` agrees with what this member brought to it: (own, sum) / (own, own contribution),
   // so that 1 is a sum in which the others' pieces neither help nor hinder; 0: it says nothing. `weight` is ours.
-  virtual double agreement(std::size_t index, const Bytes& values, std::uint64_t weight,
-                           std::uint64_t total) const = 0;
+  virtual double agreement(std::size_t index, const Bytes& values, std::uint64_t weight, std::uint64_t total) const = 0;
   // The sum of our own part, as it travels: what the others open.
   virtual Bytes finish() = 0;
   // The sum of part `index`, our own included.

@@ -1,15 +1,15 @@
 #pragma once
 // The documents of text files, one after the other, in pieces: a file is one document, or each of its lines is one, or
 // each line is a JSON object (.jsonl, .ndjson) with the document in a field. Files may be compressed
-// (common/packed/byte_source.h). One thread at a time. Bounds: a line of JSON has at most kJsonLineBytesMax; a piece at most
-// kPieceBytesMax.
+// (common/packed/byte_source.h). One thread at a time. Bounds: a line of JSON has at most kJsonLineBytesMax; a piece at
+// most kPieceBytesMax.
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "common/result.h"
 #include "common/packed/byte_source.h"
+#include "common/result.h"
 
 namespace shoal {
 
