@@ -4,6 +4,7 @@
 #include "bench/codec_bench.h"
 #include "bench/convergence_bench.h"
 #include "bench/hop_bench.h"
+#include "bench/line_bench.h"
 #include "bench/log_bench.h"
 #include "bench/logits.h"
 #include "bench/loop_bench.h"
@@ -53,6 +54,26 @@ CLI::App* add_convergence(CLI::App& app, shoal::ConvergenceOptions& options) {
       ->type_name("SECTION.KEY=VALUE");
   command->add_option("--threads", options.threads, "of the CPU")->check(CLI::Range(1, 1024))->capture_default_str();
   command->add_flag("--json", options.json, "one JSON object a line on stdout, with curves");
+  return command;
+}
+
+CLI::App* add_line(CLI::App& app, shoal::LineBenchOptions& options) {
+  CLI::App* command = app.add_subcommand("line", "What control pays while bulk fills a line (scripts/full-line)");
+  CLI::App* ends = command->add_option_group("end", "which end this process is");
+  ends->add_option("--serve", options.serve, "listen, and answer the end that dials")->type_name("HOST:PORT");
+  ends->add_option("--to", options.to, "measure against the end that serves there; it printed this")
+      ->type_name("PEER_ID@HOST:PORT");
+  ends->require_option(1);
+  command->add_option("--seconds", options.seconds, "measured while the line is full")
+      ->check(CLI::Range(0.5, 600.0))
+      ->capture_default_str();
+  command->add_option("--idle", options.idle, "seconds measured before, with the line alone")
+      ->check(CLI::Range(0.5, 600.0))
+      ->capture_default_str();
+  command->add_option("--frame-kib", options.frame_kib, "of one message")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  command->add_flag("--hold", options.hold, "stay until stdin ends, for others to look at the sockets");
   return command;
 }
 
@@ -188,6 +209,9 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   loop->add_flag("--json", loop_options.json, "one JSON object a line on stdout");
 
+  shoal::LineBenchOptions line_options;
+  CLI::App* line = add_line(app, line_options);
+
   shoal::LogBenchOptions log_options;
   CLI::App* log = add_log(app, log_options);
 
@@ -206,6 +230,7 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   if (codec->parsed()) return shoal::run_codec_bench(json);
   if (convergence->parsed()) return shoal::run_convergence_bench(convergence_options);
+  if (line->parsed()) return shoal::run_line_bench(line_options);
   if (log->parsed()) return shoal::run_log_bench(log_options);
   if (logits->parsed()) return shoal::run_logits(logits_options);
   if (loop->parsed()) return shoal::run_loop_bench(loop_options);

@@ -4,12 +4,41 @@ Only Debian's python3 and iproute2; needs root and /dev/net/tun.
 """
 import json
 import os
+import re
 import shutil
 import subprocess
+import sys
+import time
 
 from local_swarm import ROOT, SwarmError
 
 NETLAB = os.path.join(ROOT, "bench/netlab")
+TCP_PORT = 4800
+RECEIVE = """
+import socket, sys, time
+server = socket.create_server(("0.0.0.0", int(sys.argv[1])))
+print("ready", flush=True)
+stream, _ = server.accept()
+seconds, skip = float(sys.argv[2]), float(sys.argv[3])
+begin, counted, since = time.monotonic(), 0, None
+while time.monotonic() - begin < skip + seconds:
+    got = len(stream.recv(1 << 20))
+    if since is not None:
+        counted += got
+    elif time.monotonic() - begin >= skip:
+        since = time.monotonic()
+print(counted / (time.monotonic() - since), flush=True)
+"""
+SEND = """
+import socket, sys
+stream = socket.create_connection((sys.argv[1], int(sys.argv[2])))
+block = bytes(1 << 18)
+try:
+    while True:
+        stream.sendall(block)
+except OSError:
+    pass
+"""
 
 
 def missing():
@@ -26,8 +55,8 @@ def missing():
 class Star:
     """The hosts, whose addresses are 10.77.0.1 and on; who made it takes it down."""
 
-    def __init__(self, hosts, bw, delay_ms, seconds):
-        words = [NETLAB, "up", "--hosts", str(hosts), "--bw", bw, "--delay", f"{delay_ms / 2}ms", "--ttl", f"{seconds:.0f}s"]
+    def __init__(self, hosts, bw, delay_ms, seconds, more=()):
+        words = [NETLAB, "up", "--hosts", str(hosts), "--bw", bw, "--delay", f"{delay_ms / 2}ms", "--ttl", f"{seconds:.0f}s", *more]
         done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
         if done.returncode != 0:
             raise SwarmError(f"netlab: {done.stderr.strip()}")
@@ -55,3 +84,67 @@ class Star:
 
     def down(self):
         subprocess.run([NETLAB, "down", self.name], check=False)
+
+
+def started(star, host, words, **pipes):
+    return subprocess.Popen(star.in_host(host, words), stdout=subprocess.PIPE, text=True, **pipes)
+
+
+def end(*processes):
+    for process in processes:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+
+
+def sockets(star, host, which):
+    """The kernel's words about the established connections of a host that `which` picks (ss): {name: number} of each."""
+    words = ["ss", "-tinHOn", "state", "established", which]
+    shown = subprocess.run(star.in_host(host, words), stdout=subprocess.PIPE, text=True, check=True).stdout
+    return [{name: float(value) for name, value in re.findall(r"\b([a-z_]+):([0-9.]+)", line)} for line in shown.splitlines()]
+
+
+def lane_bytes(star, hosts):
+    """(bytes that the sockets of these hosts had acknowledged, [control, bulk], bytes on the lines, the time of it).
+
+    A listener has two ports in a row, and the first is control's.
+    """
+    begin = time.time()
+    asked = [started(star, host, ["ss", "-tainHOn"]) for host in range(hosts)]
+    on_lines = sum(star.stats()["hosts"]["tx_bytes"])
+    shown = [[line.split(None, 5) for line in process.communicate()[0].splitlines()] for process in asked]
+    listening = {(host, port_of(words[3])) for host, lines in enumerate(shown) for words in lines if words[0] == "LISTEN"}
+    lanes = {(host, port + lane): lane for host, port in listening if (host, port + 1) in listening and (host, port - 1) not in listening
+             for lane in (0, 1)}
+    sums = [0, 0]
+    for host, lines in enumerate(shown):
+        for words in lines:
+            acked = re.search(r"\bbytes_acked:(\d+)", words[-1])
+            lane = lanes.get((host, port_of(words[3])), lanes.get((host_of(words[4]), port_of(words[4]))))
+            if acked and lane is not None:
+                sums[lane] += int(acked[1])
+    return sums, on_lines, (begin + time.time()) / 2
+
+
+def port_of(address):
+    text = address.rsplit(":", 1)[1]
+    return int(text) if text.isdigit() else 0
+
+
+def host_of(address):
+    found = re.search(r"\b10\.77\.0\.(\d+)", address)
+    return int(found[1]) - 1 if found else None
+
+
+def plain_tcp(star, a, b, seconds):
+    """(bytes a second, round trip in ms under way) of one TCP connection from host a to host b, behind a warm-up."""
+    receiver = started(star, b, [sys.executable, "-c", RECEIVE, str(TCP_PORT), str(seconds), str(0.3 * seconds)])
+    receiver.stdout.readline()
+    sender = started(star, a, [sys.executable, "-c", SEND, f"10.77.0.{b + 1}", str(TCP_PORT)])
+    try:
+        time.sleep(0.8 * seconds)
+        seen = sockets(star, a, f"dport = :{TCP_PORT}")
+        text = receiver.communicate(timeout=seconds + 60)[0]
+        return float(text), seen[0].get("rtt", 0.0) if seen else 0.0
+    finally:
+        end(receiver, sender)

@@ -7,9 +7,9 @@
 
 namespace shoal {
 namespace {
-constexpr std::uint64_t kGrantBytes = limits::kChunkBytes;  // a credit message for less only when a transfer ended
 constexpr Duration kMeasureTimeMin = 20ms;
-constexpr std::uint64_t kGrowth = 4;  // of a frame's buffer, as a multiple of what came
+constexpr std::uint64_t kOnDemandBytes = kBulkBytesMax / 4;  // of a frame: what is copied as it grows is less
+constexpr std::uint64_t kGrowth = 4;                         // of a frame's buffer, as a multiple of what came
 
 Error malformed(const char* what) { return make_error(ErrorCode::kMalformed, what); }
 }  // namespace
@@ -119,13 +119,13 @@ Status Inbox::place(const ParsedChunk& chunk, std::vector<Finished>& finished) {
 }
 
 // What was announced is only believed as it comes: a frame's buffer grows by kGrowth, and its first size is that of the
-// first chunk. The frames that most links carry are one chunk or grow once. One that becomes larger than some MiB gets
-// its last size, page by page as it is filled, and nothing of it is copied again.
+// first chunk. One that becomes larger than kOnDemandBytes gets its last size, page by page as it is filled, and
+// nothing of it is copied again.
 void Inbox::make_room(Frame& frame, std::uint64_t bytes) {
   const std::uint64_t needed = frame.filled + bytes;
   if (needed <= frame.buffer.size()) return;
   const std::uint64_t grown = std::min(frame.head.bytes, std::max(needed, kGrowth * frame.filled));
-  Buffer larger = grown < kBulkBytesMax ? Buffer(grown) : Buffer::on_demand(frame.head.bytes);
+  Buffer larger = grown < kOnDemandBytes ? Buffer(grown) : Buffer::on_demand(frame.head.bytes);
   if (frame.filled > 0) std::memcpy(larger.data(), frame.buffer.data(), frame.filled);
   note_bulk(frame.filled);
   frame.buffer = std::move(larger);
@@ -133,7 +133,6 @@ void Inbox::make_room(Frame& frame, std::uint64_t bytes) {
 
 Inbox::Finished Inbox::finish(std::uint64_t id, Incoming incoming) {
   release(incoming.total);
-  finished_since_grant_ = true;
   std::vector<Bytes> frames;
   for (Frame& frame : incoming.frames) {
     if (frame.crc != frame.head.crc) {
@@ -162,17 +161,14 @@ std::vector<std::uint64_t> Inbox::abandon() {
   return transfers;
 }
 
-void Inbox::consumed(std::uint64_t bytes) {
-  owed_ += bytes;
-  consumed_ += bytes;
-}
+void Inbox::consumed(std::uint64_t bytes) { consumed_ += bytes; }
 
 void Inbox::release(std::uint64_t bytes) {
   reserved_ -= bytes;
   budget_.used -= bytes;
 }
 
-std::uint64_t Inbox::take_grant(TimePoint now, Duration rtt) {
+std::optional<std::uint64_t> Inbox::take_grant(TimePoint now, Duration rtt) {
   if (measured_ > 0 && measure_since_ == TimePoint{}) measure_since_ = now;
   if (const Duration span = now - measure_since_;
       measure_since_ != TimePoint{} && span >= std::max(rtt, kMeasureTimeMin)) {
@@ -182,11 +178,10 @@ std::uint64_t Inbox::take_grant(TimePoint now, Duration rtt) {
     measure_since_ = now;
     measured_ = 0;
   }
-  if (owed_ == 0 || (owed_ < kGrantBytes && !finished_since_grant_ && !active_.empty())) return 0;
-  finished_since_grant_ = false;
+  if (consumed_ == told_) return std::nullopt;
+  told_ = consumed_;
   std::uint64_t waiting = 0;
   for (const Bytes& chunk : early_) waiting += chunk.size();
-  owed_ = 0;
   // All that is neither granted nor held by early chunks, up to the window.
   const std::uint64_t outstanding = granted_ + waiting;
   if (outstanding >= window_) return 0;

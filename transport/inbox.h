@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "common/bytes.h"
@@ -51,9 +52,10 @@ class Inbox {
   // The link is gone: the transfers that will not finish.
   std::vector<std::uint64_t> abandon();
 
-  // Bytes that should be granted in addition, 0 while there are too few to be worth a message. Grows the window towards
-  // 2 x arrival rate x rtt (of the way alone), within kByteCreditsInitial .. kByteCreditsMax.
-  std::uint64_t take_grant(TimePoint now, Duration rtt);
+  // Bytes to grant in addition, maybe none, when something was consumed that the sender does not know of: its line
+  // waits for that. Grows the window towards 2 x arrival rate x rtt (of the way alone), within kByteCreditsInitial ..
+  // kByteCreditsMax.
+  std::optional<std::uint64_t> take_grant(TimePoint now, Duration rtt);
 
   bool waiting() const { return !active_.empty() || !early_.empty(); }
   std::uint64_t consumed_bytes() const {
@@ -90,8 +92,7 @@ class Inbox {
   std::uint64_t consumed_ = 0;
   std::uint64_t granted_;   // what the sender may still send, by our books
   std::uint64_t window_;    // target of bytes in flight
-  std::uint64_t owed_ = 0;  // consumed, not granted again
-  bool finished_since_grant_ = false;
+  std::uint64_t told_ = 0;  // of consumed_
   TimePoint measure_since_{};
   std::uint64_t measured_ = 0;
 };

@@ -10,7 +10,8 @@ namespace shoal::limits {
 
 inline constexpr std::uint32_t kProtocolVersion = 10;
 inline constexpr std::size_t kControlBytesMax = 1u << 20;  // one message on the control lane
-inline constexpr std::size_t kChunkBytes = 256u << 10;     // what we send at a time on the bulk lane
+inline constexpr std::size_t kChunkBytes = 256u << 10;     // what we send at a time on the bulk lane, at most
+inline constexpr std::size_t kChunkBytesMin = 8u << 10;    // and at least, where a transfer has so much left
 inline constexpr std::size_t kChunkBytesMax = 1u << 20;    // what we accept
 inline constexpr std::size_t kFramesPerMessageMax = 4;
 inline constexpr std::uint64_t kTransferBytesMax = 1ull << 30;  // all frames of one message
@@ -18,7 +19,7 @@ inline constexpr std::uint64_t kInboundBytesPerPeerMax = 2ull << 30;
 inline constexpr std::uint64_t kInboundBytesMax = 8ull
                                                   << 30;  // reserved for unfinished transfers, all links of the process
 inline constexpr std::uint64_t kByteCreditsInitial =
-    4u << 20;  // bulk bytes in flight before the receiver says more; ~2 x rate x RTT
+    4u << 20;  // bulk bytes that a receiver takes before it says more; the line is filled by line_fill.h
 inline constexpr std::uint64_t kByteCreditsMax = 64u << 20;
 inline constexpr std::size_t kOutboundQueueMax = 4096;          // control messages waiting for one link
 inline constexpr std::uint64_t kOutboundBytesMax = 1ull << 30;  // frame bytes waiting for one link

@@ -202,8 +202,10 @@ void Link::on_byte_credit(const ByteCredit& credit) {
     return fail(make_error(ErrorCode::kMalformed, "byte credit of " + std::to_string(credit.bytes) + " at " +
                                                       std::to_string(credit.consumed)));
   }
-  if (credit.consumed > their_consumed_)
+  if (credit.consumed > their_consumed_) {
     meter_.on_delivered(parts_.loop.now(), credit.consumed - their_consumed_, rtt_);
+    line_.on_delivered(parts_.loop.now(), credit.consumed - their_consumed_);
+  }
   their_consumed_ = credit.consumed;
   worked_ = parts_.loop.now();
   pump();
@@ -263,9 +265,9 @@ void Link::drop(TransferId transfer) {
 void Link::give_credit() {
   if (parts_.outbox.crowded()) return;  // tick() comes back to it
   // By the smoothed one a loop that is late would let more come at once, which makes it later.
-  const std::uint64_t bytes = inbox_.take_grant(parts_.loop.now(), least_rtt_);
-  if (bytes == 0) return;
-  parts_.outbox.push_link_message(ByteCredit{bytes, inbox_.consumed_bytes()});
+  const std::optional<std::uint64_t> bytes = inbox_.take_grant(parts_.loop.now(), least_rtt_);
+  if (!bytes) return;
+  parts_.outbox.push_link_message(ByteCredit{*bytes, inbox_.consumed_bytes()});
   pump();
 }
 
@@ -273,7 +275,7 @@ void Link::pump() { pump(chunks_due_ ? 0 : limits::kChunkBytes); }
 
 void Link::pump(std::uint64_t bulk_max) {
   if (!up()) return;
-  const Outbox::Sent sent = parts_.outbox.pump(parts_.wire, connection_, bulk_max);
+  const Outbox::Sent sent = parts_.outbox.pump(parts_.wire, connection_, line_, parts_.loop.now(), bulk_max);
   sent_bytes_ += sent.control_bytes + sent.bulk_bytes;
   parts_.counters.sent_bytes += sent.control_bytes + sent.bulk_bytes;
   if (sent.chunk_payload_bytes == 0) return;

@@ -18,6 +18,7 @@
 #include "common/lifetime.h"
 #include "transport/inbox.h"
 #include "transport/limits.h"
+#include "transport/line_fill.h"
 #include "transport/links.h"
 #include "transport/messages.h"
 #include "transport/outbox.h"
@@ -119,6 +120,7 @@ class Link {
   State state_ = State::kGreeting;
   Inbox inbox_;
   RateMeter meter_;
+  LineFill line_;
   TokenBucket messages_{limits::kMessagesPerSecondMax, limits::kMessagesBurstMax};
   std::uint32_t offences_ = 0;
   TimePoint since_{};

@@ -83,12 +83,7 @@ bool Outbox::add_credit(std::uint64_t bytes) {
   return true;
 }
 
-Bytes Outbox::next_chunk(Transfer& transfer) {
-  const std::uint64_t size = std::min({transfer.total - transfer.sent, std::uint64_t{limits::kChunkBytes}, credit_});
-  return pack_chunk({transfer.id, transfer.sent}, pieces_of(transfer.frames, transfer.sent, size));
-}
-
-Outbox::Sent Outbox::pump(Wire& wire, ConnectionId connection, std::uint64_t bulk_max) {
+Outbox::Sent Outbox::pump(Wire& wire, ConnectionId connection, LineFill& line, TimePoint now, std::uint64_t bulk_max) {
   Sent sent;
   while (!control_.empty()) {
     const std::size_t bytes = control_.front().size();
@@ -99,14 +94,18 @@ Outbox::Sent Outbox::pump(Wire& wire, ConnectionId connection, std::uint64_t bul
   }
   // The header of a transfer leaves before its chunks do; a lane that is busy with headers holds the chunks back as
   // well.
-  while (control_.empty() && !transfers_.empty() && credit_ > 0 && sent.chunk_payload_bytes < bulk_max) {
+  while (control_.empty() && !transfers_.empty() && sent.chunk_payload_bytes < bulk_max) {
     Transfer& transfer = transfers_.front();
-    // Not in crumbs: a credit smaller than a chunk waits for more, unless it is all that the transfer needs.
-    const std::uint64_t left = transfer.total - transfer.sent;
-    if (credit_ < std::min<std::uint64_t>(left, limits::kChunkBytes)) break;
-    Bytes chunk = next_chunk(transfer);
-    const std::uint64_t payload = chunk.size() - kChunkHeadBytes;
+    // Not in crumbs: what is too little for a chunk waits for more, unless it is all that the transfer needs.
+    const std::uint64_t payload = std::min(transfer.total - transfer.sent, line.chunk_bytes());
+    if (credit_ < payload || (sent.chunk_payload_bytes > 0 && sent.chunk_payload_bytes + payload > bulk_max)) break;
+    if (line.room() < payload) {
+      line.on_held();
+      break;
+    }
+    Bytes chunk = pack_chunk({transfer.id, transfer.sent}, pieces_of(transfer.frames, transfer.sent, payload));
     if (!wire.send(connection, Lane::kBulk, std::move(chunk)).ok()) break;
+    line.on_sent(now, payload);
     credit_ -= payload;
     queued_bytes_ -= payload;
     transfer.sent += payload;

@@ -4,7 +4,7 @@
 //
 // Thread: loop only.   Borrows: nothing; frames are shared, not copied, until their chunk is made.
 // Bounds: kOutboundQueueMax envelopes, kOutboundBytesMax frame bytes; bytes in flight never exceed what the receiver
-// granted.
+// granted, nor what fills the line (line_fill.h).
 #include <cstdint>
 #include <deque>
 #include <vector>
@@ -12,6 +12,7 @@
 #include "common/bytes.h"
 #include "common/result.h"
 #include "transport/limits.h"
+#include "transport/line_fill.h"
 #include "transport/messages.h"
 #include "transport/wire.h"
 
@@ -42,8 +43,9 @@ class Outbox {
     std::uint64_t chunk_payload_bytes = 0;
     std::uint64_t bulk_bytes = 0;
   };
-  // Gives the wire what it and the credits take now; chunks, which are copied here, until they hold `bulk_max` bytes.
-  Sent pump(Wire& wire, ConnectionId connection, std::uint64_t bulk_max);
+  // Gives the wire what it, the credits and the line take now; chunks, which are copied here, until they hold
+  // `bulk_max` bytes.
+  Sent pump(Wire& wire, ConnectionId connection, LineFill& line, TimePoint now, std::uint64_t bulk_max);
   void clear();
 
   std::uint64_t queued_bytes() const { return queued_bytes_; }
@@ -58,7 +60,6 @@ class Outbox {
     std::uint64_t total = 0;
     std::uint64_t sent = 0;
   };
-  Bytes next_chunk(Transfer& transfer);
 
   std::deque<Bytes> control_;
   std::deque<Transfer> transfers_;

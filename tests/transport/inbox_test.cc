@@ -50,7 +50,7 @@ TEST_F(InboxTest, EarlyChunksAreHeldOnlyWithinTheCredit) {
       break;
     }
     held += frame.size();
-    EXPECT_EQ(inbox.take_grant(TimePoint(1s), 10ms), 0u) << "nothing was consumed";
+    EXPECT_EQ(inbox.take_grant(TimePoint(1s), 10ms), std::nullopt) << "nothing was consumed";
     ASSERT_LE(held, limits::kByteCreditsInitial);
   }
   EXPECT_EQ(held, limits::kByteCreditsInitial);
@@ -168,6 +168,20 @@ TEST_F(InboxTest, ALargeFrameIsCopiedOnceAndItsMemoryIsWhatCame) {
   EXPECT_LE(in_use, kBulkBytesMax) << "what is larger is taken page by page";
 }
 
+TEST_F(InboxTest, EachChunkThatWasTakenIsToldOnceAlsoWhereNothingIsGranted) {
+  const Bytes frame = numbered_bytes(1u << 20, 1);
+  ASSERT_TRUE(inbox.on_header(head(1, frame)).ok());
+  for (std::uint64_t offset = 0; offset < 4096; offset += 1024) {
+    ASSERT_TRUE(inbox.on_chunk(chunk(1, offset, frame, 1024)).ok());
+    EXPECT_EQ(inbox.take_grant(TimePoint(1s), 10ms), 1024u) << "in the middle of a frame, and for few bytes";
+    EXPECT_EQ(inbox.take_grant(TimePoint(1s), 10ms), std::nullopt);
+  }
+  // Heads of chunks that wait for their header take of the window what a small chunk would give back.
+  for (std::uint64_t id = 3; id < 13; id += 2) ASSERT_TRUE(inbox.on_chunk(chunk(id, 0, frame, 1024)).ok());
+  ASSERT_TRUE(inbox.on_chunk(chunk(1, 4096, frame, 1)).ok());
+  EXPECT_EQ(inbox.take_grant(TimePoint(1s), 10ms), 0u) << "the sender's line waits for what was taken";
+}
+
 TEST_F(InboxTest, TheWindowGrowsWithRateTimesRoundTrip) {
   const Bytes frame = numbered_bytes(limits::kChunkBytes, 1);
   TimePoint now(1s);
@@ -178,7 +192,7 @@ TEST_F(InboxTest, TheWindowGrowsWithRateTimesRoundTrip) {
     now += 2500us;
     ASSERT_TRUE(inbox.on_header(head(id, frame)).ok());
     ASSERT_TRUE(inbox.on_chunk(chunk(id, 0, frame, frame.size())).ok());
-    credit = credit - frame.size() + inbox.take_grant(now, 200ms);
+    credit = credit - frame.size() + inbox.take_grant(now, 200ms).value_or(0);
   }
   EXPECT_GT(credit, 35u << 20);
   EXPECT_LE(credit, limits::kByteCreditsMax);

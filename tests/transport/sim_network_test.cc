@@ -31,6 +31,12 @@ class SimNetworkTest : public testing::Test {
     return end[from].transport->send(lab.peer(1 - from), std::move(message), std::move(frames));
   }
 
+  std::size_t count_frames_ok() const {
+    std::size_t whole = 0;
+    for (const TransportLog::Frames& got : end[1].log.frames) whole += got.frames.ok() ? 1 : 0;
+    return whole;
+  }
+
   SimLab lab;
   TransportEnd end[2];
 };
@@ -46,7 +52,7 @@ TEST_F(SimNetworkTest, LatencyAndRateAreWhatWasAskedFor) {
   const TimePoint start = lab.loop().now();
   ASSERT_TRUE(send(0, Have{}, {numbered_bytes(5000000, 1)}).ok());
   ASSERT_TRUE(until([&] { return end[1].log.frames.size() == 1; }));
-  EXPECT_NEAR(seconds_of(lab.loop().now() - start), 5.05, 0.1);
+  EXPECT_NEAR(seconds_of(lab.loop().now() - start), 5.05, 0.3) << "the line is drained once, to see its way alone";
   lab.run_for(1s);
   EXPECT_NEAR(end[0].transport->stats(lab.peer(1)).bytes_per_second, 1e6, 5e4);
   EXPECT_LT(end[0].transport->stats(lab.peer(1)).rtt, 120ms) << "control must not wait behind bulk";
@@ -61,6 +67,39 @@ TEST_F(SimNetworkTest, ALargeFrameIsSentInPiecesBetweenOtherCallbacks) {
   ASSERT_TRUE(end[1].log.frames[0].frames.ok());
   EXPECT_TRUE(same_bytes(end[1].log.frames[0].frames->front(), frame));
   EXPECT_LE(lab.sim_loop().most_bulk_bytes(), kBulkBytesMax / 2) << "the credit alone would let 4 MiB go at once";
+}
+
+// 20 Mbit/s and 100 ms: 4 MiB of credit would be 1.7 s of queue, of which nothing could be withdrawn.
+TEST_F(SimNetworkTest, OnlyWhatFillsTheLineIsUnderWayAndTheRestCanBeWithdrawn) {
+  constexpr double kRate = 2.5e6;
+  SimHostShape shape;
+  shape.latency = 50ms;
+  shape.up_bytes_per_second = kRate;
+  for (int i : {0, 1}) lab.network().add_host(host(i), shape);
+  link();
+  lab.run_for(2s);
+  std::uint64_t handed = 0;
+  lab.network().set_watch([&](const Address& from, Lane lane, const Bytes& message) {
+    if (from == host(0) && lane == Lane::kBulk) handed += message.size();
+  });
+  const Bytes frame = numbered_bytes(4u << 20, 1).summed();
+  const TimePoint start = lab.loop().now();
+  std::vector<TransferId> transfers;
+  for (int i = 0; i < 3; ++i) transfers.push_back(*send(0, Have{}, {frame}));
+  std::uint64_t most_ahead = 0;
+  for (int tenths = 1; tenths <= 30; ++tenths) {
+    lab.run_for(100ms);
+    const double left = kRate * seconds_of(lab.loop().now() - start);
+    most_ahead = std::max(most_ahead, static_cast<std::uint64_t>(std::max(0.0, static_cast<double>(handed) - left)));
+  }
+  EXPECT_LE(most_ahead, static_cast<std::uint64_t>(kRate * 0.2)) << "in front of the uplink";
+  EXPECT_GE(static_cast<double>(handed), 0.9 * 3 * kRate) << "the line is full all the same";
+  EXPECT_GT(end[0].transport->ahead_of(lab.peer(1), transfers[2]), 2u << 20);
+  end[0].transport->drop(lab.peer(1), transfers[2]);
+  lab.run_for(5s);
+  EXPECT_LE(handed, 2 * frame.size() + (frame.size() >> 4)) << "of the third, which nobody wants, next to nothing";
+  EXPECT_EQ(count_frames_ok(), 2u);
+  lab.network().set_watch(nullptr);
 }
 
 TEST_F(SimNetworkTest, WhatOneCallbackSendsToManyIsPackedInLaterOnes) {
