@@ -216,8 +216,9 @@ void Authority::on_beat(const Remote& from, const Beat& beat) {
   stage.on_beat(*member, beat);
   show_serving(*member);
   const Version newest = stage.line().version;
-  if (beat.version > newest && !keep_ahead(*member, beat.version)) return;
-  member->ahead = beat.version > newest;
+  const bool ahead = beat.serving && beat.version > newest;
+  if (ahead && !keep_ahead(*member, beat.version)) return;
+  member->ahead = ahead;
 
   BeatAck ack = status_;
   ack.list_epoch = book_.told();

@@ -40,9 +40,11 @@ struct MemberState {
   Version version;            // of its anchor, as far as we know
   bool ahead = false;         // its newest beat showed a version that the log does not know
   bool of_this_life = false;  // this process admitted it, and told it all that it knows of versions and lists
-  // It missed a commit and fetches the state: since when the one that it is at, and which anchor it had then.
+  // It missed a commit, or joined, and fetches the state: since when the one that it is at, and which anchor it had
+  // then.
   std::optional<TimePoint> behind_since{};
   Version behind_at;
+  std::uint32_t overtaken = 0;    // fetches of a joiner
   std::uint64_t settled = 0;      // targets in no committed round, at `version`
   bool beaten = false;            // it sent a beat, so that `held` is known
   std::vector<HeldState> held{};  // as its newest beat said: at most limits::kHeldStatesMax

@@ -307,6 +307,7 @@ void StageRounds::try_decide(bool grace_over) {
 
 OpenRound StageRounds::take_round() {
   OpenRound round = *std::exchange(round_, std::nullopt);
+  hold_until_ = std::max(hold_until_, loop_.now() + std::exchange(hold_for_, Duration(0)));
   for (const TimerId timer : {round.budget, round.grace})
     if (timer != 0) loop_.cancel(timer);
   return round;

@@ -77,7 +77,7 @@ class StageRounds {
   void end_squatters();
   void maybe_restore();  // goes back to an earlier version where nobody has held the newest for long enough
   void on_report(const Remote& from, const RoundReport& report);
-  void on_joiner() { hold(options_.join_hold); }  // a member that must fetch came
+  void on_joiner();  // a member that must fetch came
   void on_beat(MemberState& member, const Beat& beat);
   void on_link_up(MemberState& member);
   // Messages are not reliable: what it should have by now is sent again, at most once a second.
@@ -137,7 +137,8 @@ class StageRounds {
   // In front of a commit that does not name it: the last one that does.
   void send_commit(const MemberState& member, const RoundCommit& commit);
   void note_fetch(MemberState& member, const Beat& beat);
-  void hold(Duration time);  // no new round for so long, so that whoever fetches is not overtaken
+  // No new round for so long, so that whoever fetches is not overtaken; not before `allowed_at`, which it moves on.
+  bool hold(Duration time, TimePoint& allowed_at);
   void release_leavers(const std::vector<Session>& among);
   void restore_to(Version version);
   bool last_due() const;
@@ -152,7 +153,9 @@ class StageRounds {
   RoundBlames blames_;
   std::optional<OpenRound> round_;
   TimePoint last_commit_at_{};
-  TimePoint retry_at_{}, hold_until_{}, hold_allowed_at_{};
+  TimePoint retry_at_{}, hold_until_{};
+  Duration hold_for_{};  // from the end of the round that was open when it began; zero: that is over
+  TimePoint join_hold_allowed_at_{}, fetch_hold_allowed_at_{};
   Backoff retry_pause_{100ms, 5s};          // between attempts that come to nothing
   double slowest_rate_ = 0;                 // bytes/s of a member in the slowest committed round; 0 = none yet
   bool too_few_said_ = false;               // too few members for the parts of a round

@@ -11,6 +11,9 @@
 namespace shoal {
 namespace {
 
+// Overtaken fetches of a joiner, each of which gives it the time for another: without a bound, by its word alone, it
+// could keep a place that it never fills.
+constexpr std::uint32_t kOvertakenFetchesMax = 12;
 constexpr Duration kOpenAgainOfMember = 100ms;  // for each member of the round, between two repeats of its opening
 
 // With the entries of that member alone: the names of all, to all, would grow with the square of a stage's members.
@@ -102,7 +105,8 @@ void StageRounds::repeat(MemberState& member) {
 }
 
 void StageRounds::on_beat(MemberState& member, const Beat& beat) {
-  if (beat.version <= line_.version) member.version = beat.version;
+  // What a joiner has fetched and does not serve yet is nothing that it could give to others.
+  if (beat.version <= line_.version) member.version = beat.serving ? beat.version : Version(0);
   member.settled = beat.version == line_.version ? beat.settled_targets : 0;
   note_fetch(member, beat);
   member.leaving = member.leaving || beat.leaving;
@@ -125,20 +129,26 @@ void StageRounds::note_fetch(MemberState& member, const Beat& beat) {
   if (!beat.behind || beat.version >= line_.version) return member.behind_since.reset();
   const TimePoint now = loop_.now();
   if (member.behind_since && beat.version <= member.behind_at) return;
-  if (member.behind_since) {  // it has fetched a version, and that is not the newest any more
+  if (member.behind_since) {  // it has fetched a version, as a joiner its first, and that is not the newest any more
     const Duration took = std::min<Duration>(now - *member.behind_since, fetch_patience());
-    hold(took + took / 4);
+    if (!member.ready && ++member.overtaken <= kOvertakenFetchesMax) member.idle_since = now;
+    if (hold(took + took / 2, fetch_hold_allowed_at_))
+      join_hold_allowed_at_ = std::max(join_hold_allowed_at_, fetch_hold_allowed_at_);
   }
   member.behind_since = now;
   member.behind_at = beat.version;
 }
 
-void StageRounds::hold(Duration time) {
+void StageRounds::on_joiner() { (void)hold(options_.join_hold, join_hold_allowed_at_); }
+
+bool StageRounds::hold(Duration time, TimePoint& allowed_at) {
   constexpr int kTimesApart = 10;
   const TimePoint now = loop_.now();
-  if (now < hold_allowed_at_) return;
-  hold_until_ = now + time;
-  hold_allowed_at_ = now + kTimesApart * time;
+  if (now < allowed_at) return false;
+  hold_until_ = std::max(hold_until_, now + time);
+  hold_for_ = round_ ? std::max(hold_for_, time) : Duration(0);
+  allowed_at = now + kTimesApart * time;
+  return true;
 }
 
 // ---- what a round says against members ----

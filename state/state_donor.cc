@@ -1,9 +1,11 @@
 #include <algorithm>
 #include <deque>
+#include <map>
 
 #include "common/crypto/hash.h"
 #include "common/lifetime.h"
 #include "state/state_transfer.h"
+#include "transport/limits.h"
 
 namespace shoal {
 
@@ -31,7 +33,7 @@ struct StateDonor::State {
   const StageId stage;
   struct Kept {
     StateImage image;
-    TimePoint asked{};  // for a chunk of it
+    std::map<PeerId, TimePoint> fetchers;  // when they asked for it last
   };
   std::optional<Kept> newest, older;
   bool making = false;
@@ -45,6 +47,14 @@ struct StateDonor::State {
     for (std::optional<Kept>* one : {&newest, &older})
       if (*one && (*one)->image.version == version) return &**one;
     return nullptr;
+  }
+
+  // It fetches this image now and the other one no more.
+  void note_fetcher(Kept& image, const PeerId& fetcher) {
+    for (std::optional<Kept>* one : {&newest, &older})
+      if (*one && &**one != &image) (*one)->fetchers.erase(fetcher);
+    if (image.fetchers.size() < limits::kReplicasMax || image.fetchers.contains(fetcher))
+      image.fetchers.insert_or_assign(fetcher, loop.now());
   }
 
   void offer(const PeerId& to, const Kept* kept) {
@@ -67,25 +77,35 @@ struct StateDonor::State {
     host.make_image(lifetime.guard([this](Result<StateImage> made) {
       making = false;
       retire();
-      if (made.ok()) newest = Kept{std::move(*made), loop.now()};
-      for (const PeerId& asker : std::exchange(askers, {})) offer(asker, newest ? &*newest : nullptr);
+      if (made.ok()) newest = Kept{std::move(*made), {}};
+      for (const PeerId& asker : std::exchange(askers, {})) {
+        if (newest) note_fetcher(*newest, asker);
+        offer(asker, newest ? &*newest : nullptr);
+      }
     }));
   }
 
-  bool fetched(const Kept& kept) const { return loop.now() - kept.asked < options.idle; }
+  bool fetched(const Kept& kept) const {
+    return !kept.fetchers.empty() && loop.now() - last_asked(kept) < options.idle;
+  }
+  static TimePoint last_asked(const Kept& kept) {
+    TimePoint last{};
+    for (const auto& [fetcher, asked] : kept.fetchers) last = std::max(last, asked);
+    return last;
+  }
 
   // The newest image is so no more: it stays while it is fetched, unless another one does.
   void retire() {
     if (older && !fetched(*older)) older.reset();
     if (!older && newest && fetched(*newest)) older = std::move(newest);
     newest.reset();
-    if (older && idle_timer == 0) idle_timer = loop.at(older->asked + options.idle, [this] { look(); });
+    if (older && idle_timer == 0) idle_timer = loop.at(last_asked(*older) + options.idle, [this] { look(); });
   }
 
   void look() {
     idle_timer = 0;
     if (older && !fetched(*older)) older.reset();
-    if (older) idle_timer = loop.at(older->asked + options.idle, [this] { look(); });
+    if (older) idle_timer = loop.at(last_asked(*older) + options.idle, [this] { look(); });
   }
 
   void serve() {
@@ -109,7 +129,7 @@ struct StateDonor::State {
     Kept* const from = kept(query.version);
     if (from != nullptr && query.index < from->image.chunks.size()) {
       frames.push_back(from->image.chunks[query.index]);
-      from->asked = loop.now();
+      note_fetcher(*from, to);
       chunk.has = true;
       if (options.bytes_per_second > 0)
         next_send = std::max(next_send, loop.now()) +
@@ -128,6 +148,7 @@ void StateDonor::on_query(const PeerId& from, const StateQuery& query) {
   if (query.stage != s.stage) return;
   // Another anchor than asked for is of no use to the asker: it asks again when we may have it.
   State::Kept* const kept = s.kept(query.version);
+  if (kept != nullptr) s.note_fetcher(*kept, from);
   if (kept != nullptr || s.host.version() != query.version) return s.offer(from, kept);
   if (std::find(s.askers.begin(), s.askers.end(), from) != s.askers.end()) return s.offer(from, nullptr);
   s.askers.push_back(from);

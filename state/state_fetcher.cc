@@ -6,6 +6,7 @@
 #include "common/bulk_bytes.h"
 #include "common/crypto/hash.h"
 #include "common/lifetime.h"
+#include "state/donor_pace.h"
 #include "state/state_transfer.h"
 
 namespace shoal {
@@ -13,6 +14,10 @@ namespace {
 
 // Chunks, some 40 ms of BLAKE2b for digest and root: parts of rounds wait for no longer job.
 constexpr std::size_t kHashedAtOnce = 16;
+
+constexpr int kChunkTimeouts = 12;  // a chunk that takes so many is given up, whatever else its donor sends
+constexpr int kMuchLater = 2;
+constexpr std::size_t kTicksToAskAgain = 3;  // a donor that has our questions for a while keeps the image
 
 std::size_t chunk_size(std::uint64_t bytes, std::uint32_t index) {
   return static_cast<std::size_t>(
@@ -59,9 +64,16 @@ struct StateFetcher::State {
   std::vector<bool> have;
   std::uint32_t have_count = 0;
   std::map<std::uint32_t, Ask> asked;  // chunks in flight
-  std::size_t turn = 0;                // donors take turns
-  std::size_t queries = 0;             // rounds of StateQueries since anybody said a word of the version
+  std::uint32_t next = 0;              // below it every chunk is here or in flight
+  struct Moved {
+    std::uint64_t received = 0;
+    TimePoint at{};
+  };
+  std::map<PeerId, Moved> moved;      // bytes by the links of donors that were asked, and when they changed
+  std::map<PeerId, DonorPace> paces;  // of donors
+  std::size_t queries = 0;            // rounds of StateQueries since anybody said a word of the version
   TimerId timer = 0;
+  std::size_t ticks = 0;
   std::uint64_t generation = 0;  // of the image
   Lifetime lifetime;
 
@@ -85,6 +97,7 @@ struct StateFetcher::State {
     have.clear();
     have_count = 0;
     asked.clear();
+    next = 0;
   }
 
   void arm() {
@@ -99,11 +112,10 @@ struct StateFetcher::State {
     if (!active) return;
     arm();
     std::erase_if(late, [&](const auto& entry) { return loop.now() >= entry.second; });
-    std::vector<PeerId> slow;
-    for (const auto& [index, ask] : asked)
-      if (loop.now() - ask.since >= options.chunk_timeout) slow.push_back(ask.donor);
-    for (const PeerId& donor : slow) lose(donor);
+    lose_silent();
     query_donors();
+    if (++ticks % kTicksToAskAgain == 0)
+      for (const PeerId& donor : offering) host.send(donor, StateQuery{stage, version});
     ask_chunks();
     if (offering.empty() && ++queries % 5 == 0)
       host.on_waiting(donors.empty() ? "nobody serves the stage that could give its state"
@@ -116,20 +128,86 @@ struct StateFetcher::State {
         host.send(donor, StateQuery{stage, version});
   }
 
+  // A donor is silent while no byte of it comes; one that is slow is asked for fewer.
+  void lose_silent() {
+    const TimePoint now = loop.now();
+    std::map<PeerId, TimePoint> oldest;
+    for (const auto& [index, ask] : asked) {
+      const auto [at, first] = oldest.emplace(ask.donor, ask.since);
+      if (!first) at->second = std::min(at->second, ask.since);
+    }
+    std::erase_if(moved, [&](const auto& entry) { return !oldest.contains(entry.first); });
+    for (const auto& [donor, since] : oldest) {
+      Moved& bytes = moved[donor];
+      if (const std::uint64_t received = host.received(donor); received != bytes.received) bytes = {received, now};
+      const bool silent = now - std::max(since, bytes.at) >= options.chunk_timeout;
+      if (silent || now - since >= kChunkTimeouts * options.chunk_timeout) lose(donor);
+    }
+  }
+
   void lose(const PeerId& donor) {
     const bool gave_none = gave.erase(donor) == 0;
     if (offering.erase(donor) > 0 && gave_none) late[donor] = loop.now() + options.chunk_timeout;
-    std::erase_if(asked, [&](const auto& entry) { return entry.second.donor == donor; });
+    forget_asked([&](const PeerId& one) { return one == donor; });
+    paces.erase(donor);
+  }
+
+  void forget_asked(const std::function<bool(const PeerId&)>& of) {
+    std::erase_if(asked, [&](const auto& entry) { return of(entry.second.donor); });
+    next = 0;
+  }
+
+  std::size_t in_flight(const PeerId& donor) const {
+    return static_cast<std::size_t>(
+        std::count_if(asked.begin(), asked.end(), [&](const auto& entry) { return entry.second.donor == donor; }));
+  }
+
+  // Until what it was asked for and one chunk more are here.
+  Duration expected(const PeerId& donor, std::size_t chunks) {
+    return paces[donor].time_for((chunks + 1) * std::min<std::uint64_t>(kHashChunkBytes, image->buffer.size()));
+  }
+
+  // The donor that has a chunk here first, among those with room in their windows; null: none has.
+  const PeerId* best_donor() {
+    const PeerId* best = nullptr;
+    std::pair<Duration, std::size_t> first;
+    for (const PeerId& donor : offering) {
+      const std::size_t chunks = in_flight(donor);
+      if (chunks >= std::min(options.window_max, paces[donor].window())) continue;
+      const std::pair<Duration, std::size_t> wait{expected(donor, chunks), chunks};
+      if (best != nullptr && wait >= first) continue;
+      best = &donor;
+      first = wait;
+    }
+    return best;
+  }
+
+  void ask(const PeerId& donor, std::uint32_t index) {
+    asked[index] = Ask{donor, loop.now()};
+    host.send(donor, ChunkQuery{stage, version, index});
   }
 
   void ask_chunks() {
     if (offering.empty()) return;
-    for (std::uint32_t i = 0; i < have.size() && asked.size() < options.window; ++i) {
-      if (have[i] || asked.count(i)) continue;
-      auto donor = offering.begin();
-      std::advance(donor, static_cast<std::ptrdiff_t>(turn++ % offering.size()));
-      asked[i] = Ask{*donor, loop.now()};
-      host.send(*donor, ChunkQuery{stage, version, i});
+    for (; next < have.size(); ++next) {
+      if (have[next] || asked.contains(next)) continue;
+      const PeerId* const donor = best_donor();
+      if (donor == nullptr) return;
+      ask(*donor, next);
+    }
+    relieve_the_slowest();
+  }
+
+  // The last chunks: a donor that has nothing to do takes over what would come much later from another one.
+  void relieve_the_slowest() {
+    for (const PeerId& idle : offering) {
+      const Duration own = expected(idle, 0);
+      if (in_flight(idle) > 0 || own == Duration(0)) continue;
+      const auto slowest = std::max_element(asked.begin(), asked.end(), [&](const auto& a, const auto& b) {
+        return expected(a.second.donor, 0) < expected(b.second.donor, 0);
+      });
+      if (slowest == asked.end() || expected(slowest->second.donor, 0) <= kMuchLater * own) continue;
+      ask(idle, slowest->first);
     }
   }
 
@@ -184,7 +262,8 @@ void StateFetcher::fetch(Version version, const Digest& digest, std::vector<Peer
   std::erase_if(s.offering, [&](const PeerId& peer) {
     return std::find(s.donors.begin(), s.donors.end(), peer) == s.donors.end();
   });
-  std::erase_if(s.asked, [&](const auto& entry) { return !s.offering.count(entry.second.donor); });
+  s.forget_asked([&](const PeerId& donor) { return !s.offering.contains(donor); });
+  std::erase_if(s.paces, [&](const auto& entry) { return !s.offering.contains(entry.first); });
   s.query_donors();
   s.ask_chunks();
   if (s.timer == 0) s.arm();
@@ -214,6 +293,8 @@ void StateFetcher::on_offer(const PeerId& from, const StateOffer& offer) {
     s.root = offer.root;
     s.image = std::make_shared<State::Assembly>(offer.bytes);
     s.have.assign(offer.chunks, false);
+    s.host.on_progress(0, offer.bytes);
+    if (!s.active || s.image == nullptr) return;
   } else if (offer.root != s.root || offer.bytes != s.image->buffer.size()) {
     return;
   }
@@ -227,12 +308,14 @@ void StateFetcher::on_chunk(const PeerId& from, const Chunk& chunk, Bytes frame)
   if (!s.active || chunk.stage != s.stage || chunk.version != s.version) return;
   const auto ask = s.asked.find(chunk.index);
   if (ask == s.asked.end() || ask->second.donor != from) return;
+  const TimePoint since = ask->second.since;
   s.asked.erase(ask);
   const std::uint64_t total = s.image->buffer.size();
   if (!chunk.has || frame.size() != chunk_size(total, chunk.index)) {
     s.lose(from);
     return s.ask_chunks();
   }
+  s.paces[from].came(frame.size(), since, s.loop.now());
   std::memcpy(s.image->buffer.data() + std::size_t{chunk.index} * kHashChunkBytes, frame.data(), frame.size());
   note_bulk(frame.size());
   s.have[chunk.index] = true;

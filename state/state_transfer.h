@@ -10,8 +10,9 @@
 //   fetcher -> donors  StateQuery          donors -> fetcher  StateOffer (version, digest, root, size)
 //   fetcher -> donor   ChunkQuery(index)   donor  -> fetcher  Chunk + frame
 // clang-format on
-// A fetcher that asks again while the image is being made gets an offer of that version without an image. kWindow
-// ChunkQueries are in flight, over all donors.
+// A fetcher that asks again while the image is being made gets an offer of that version without an image. Of each donor
+// so many chunks are in flight as fill its line (state/donor_pace.h); the next one is asked of the donor that has it
+// here first.
 //
 // What is fetched is known in advance: the authority's list or a RoundCommit names version and digest. An offer of
 // anything else is ignored; a finished image is checked against root and digest before anybody sees it.
@@ -61,9 +62,10 @@ struct DonorOptions {
   Duration idle = 10s;
 };
 
-// Holds the image of the newest version, made when somebody asks for it, and beside it an older one while that is being
-// fetched: rounds may be committed faster than a state travels.   Bounds: two images; an older one that is not asked
-// for goes, and so does the one that would be the third.
+// Holds the image of the newest version, made when somebody asks for it, and beside it an older one until its fetchers
+// are done: rounds may be committed faster than a state travels. All fetchers of a version share its image; a fetcher
+// that asks for another one is done with it.   Bounds: two images; an older one that nobody asks for goes, and so does
+// the one that would be the third.
 class StateDonor {
  public:
   StateDonor(DonorOptions options, DonorHost& host, EventLoop& loop, StageId stage);
@@ -86,7 +88,10 @@ class FetcherHost {
  public:
   virtual ~FetcherHost() = default;
   virtual void send(const PeerId& to, Message message) = 0;
+  // 0 bytes: an image is offered, and its chunks are asked for.
   virtual void on_progress(std::uint64_t bytes, std::uint64_t total) = 0;
+  // Bytes that the link to a donor brought, also of frames that are not whole yet; 0: not known.
+  virtual std::uint64_t received(const PeerId&) const { return 0; }
   // Runs `job`, which goes through many chunks and touches nothing else, where it does not hold the loop up; then
   // `done`, on the loop.
   virtual void run_aside(std::function<void()> job, std::function<void()> done) = 0;
@@ -100,8 +105,8 @@ class FetcherHost {
 
 struct FetcherOptions {
   Duration query_period = 1s;                     // StateQuery to donors that have not offered
-  Duration chunk_timeout = 5s;                    // then the chunk is asked of another donor
-  std::size_t window = 4;                         // chunk queries in flight
+  Duration chunk_timeout = 5s;                    // without a byte of its donor a chunk is asked of another one
+  std::size_t window_max = 64;                    // chunk queries in flight at a donor, at most
   std::uint64_t bytes_max = kStateImageBytesMax;  // a larger offer is ignored, and said once
   // That an image of the stage can have (image_sizes): offers of others are ignored. Empty: they are not known.
   std::vector<std::uint64_t> sizes{};

@@ -29,6 +29,15 @@ class InboundChunks {
     chunks_.erase(found);
     return chunk;
   }
+  // Chunks of another version are not wanted any more: their senders may spare themselves the rest.
+  template <class Refuse>
+  void refuse_others(Version version, Refuse refuse) {
+    std::erase_if(chunks_, [&](const auto& item) {
+      if (item.second.version == version || item.second.version == Version(0)) return false;
+      refuse(item.first.peer, item.first.transfer);
+      return true;
+    });
+  }
   // Its link is down.
   void drop(const PeerId& from) {
     std::erase_if(chunks_, [&](const auto& item) { return item.first.peer == from; });

@@ -8,11 +8,16 @@ namespace shoal {
 void MissedVersion::aim(Version version, const Digest& digest) {
   if (version <= newest_.version) return;
   newest_ = {version, digest};
-  if (!flows_ && until_) fetched_ = newest_;
+  if (!until_ || (flows_ && (!may_turn_ || share_ >= kLesserPart))) return;
+  if (flows_) may_turn_ = false;
+  flows_ = false;
+  share_ = 0;
+  fetched_ = newest_;
 }
 
-void MissedVersion::flows(TimePoint now) {
+void MissedVersion::flows(TimePoint now, double share) {
   flows_ = true;
+  share_ = share;
   until_ = now + patience_;
 }
 
@@ -24,6 +29,8 @@ bool MissedVersion::go_on(TimePoint now) {
   if (newest_.version <= fetched_.version) return false;
   fetched_ = newest_;
   flows_ = false;
+  share_ = 0;
+  may_turn_ = true;
   until_ = now + patience_;
   made_until_ = now + kMakingMax;
   ++overtaken_;

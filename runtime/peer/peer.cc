@@ -212,7 +212,7 @@ Beat Peer::make_beat() {
   if (spec_) beat.on_disk = checkpointing_.newest(spec_->stage);
   if (stage_peer() == nullptr) return beat;
   const StagePeerStatus status = stage_peer()->status();
-  beat.version = status.version;
+  beat.version = life_->stage->reached();
   // Also while it leaves: it takes part in the round that secures its work, and gives its state to others.
   beat.serving = life_->stage->serving();
   beat.inner_steps = status.inner_steps;

@@ -149,7 +149,7 @@ void StagePlace::tell(const MemberList& list) {
 void StagePlace::on_members(const MemberList& list) {
   if (!peer_) return;
   tell(list);
-  if (missed_) return fetch_missed();
+  if (missed_ && serving()) return fetch_missed();
   const StageMembers* stage = own_stage();
   if (base_ && !base_->loaded()) return base_->set_donors(donors_of_first(stage));
   if (!env_.state.is(PeerPhase::kFetching) || stage == nullptr) return;
@@ -159,19 +159,24 @@ void StagePlace::on_members(const MemberList& list) {
   }
   if (const KeptState::Image* kept = env_.kept.newest_of(*stage)) {
     owner_.on_notice("our own state of version " + std::to_string(kept->version.value) + " is the stage's newest");
-    fetcher_->cancel();  // the fetch of an older version
+    stop_fetching();  // an older version
     return load(kept->bytes, stage->version);
   }
   if (std::optional<Bytes> image = env_.checkpointing.read(stage->stage, stage->digest)) {
     owner_.on_notice("a state on our own disk is the stage's newest");
-    fetcher_->cancel();
+    stop_fetching();
     return load(*std::move(image), stage->version);
   }
-  std::vector<PeerId> donors = donors_of(*stage);
-  env_.state.because(donors.empty()
-                         ? "version " + std::to_string(stage->version.value) + " is held by nobody who is here"
-                         : "fetching version " + std::to_string(stage->version.value));
-  fetcher_->fetch(stage->version, stage->digest, std::move(donors));
+  want(stage->version, stage->digest);
+  const Version fetched = missed_->version();
+  env_.state.because(donors_of(*stage).empty()
+                         ? "version " + std::to_string(fetched.value) + " is held by nobody who is here"
+                         : "fetching version " + std::to_string(fetched.value));
+}
+
+void StagePlace::stop_fetching() {
+  fetcher_->cancel();
+  missed_.reset();
 }
 
 // The launching process has the first weights, and whoever serves with them or with adapters beside them.
@@ -225,7 +230,7 @@ void StagePlace::on_frames(const Remote& remote, TransferId transfer, Result<std
 
 void StagePlace::tick(TimePoint now) {
   if (missed_ && missed_->too_late(now) && missed_->turn(now)) fetch_missed();
-  if (missed_ && missed_->too_late(now))
+  if (missed_ && serving() && missed_->too_late(now))
     return owner_.on_stage_lost("version " + std::to_string(missed_->version().value) +
                                 ", committed without us, could not be fetched");
   if (texts_) texts_->tick(now);
@@ -233,32 +238,6 @@ void StagePlace::tick(TimePoint now) {
 }
 
 // ---- its state ----
-void StagePlace::on_progress(std::uint64_t bytes, std::uint64_t total) {
-  if (env_.state.is(PeerPhase::kFetching)) env_.state.because("");  // whatever it waited for before
-  fetched_ = bytes;
-  fetch_total_ = total;
-  if (missed_) missed_->flows(env_.loop.now());
-}
-
-void StagePlace::on_making() {
-  if (missed_) missed_->is_made(env_.loop.now());
-}
-
-void StagePlace::on_waiting(const std::string& why) {
-  env_.state.because(why);
-  if (std::exchange(waiting_told_, why) != why) owner_.on_notice("waiting for state: " + why);
-}
-
-void StagePlace::on_fetched(Bytes image) {
-  waiting_told_.clear();
-  if (missed_) {
-    missed_->arrived();
-    if (!peer_->catch_up(std::move(image))) missed_.reset();
-  } else if (!peer_->serving()) {
-    load(image, parse_state_header(image)->version);
-  }  // else the version came another way
-}
-
 void StagePlace::load(Bytes image, Version version) {
   if (env_.state.is(PeerPhase::kFetching)) env_.state.move(PeerPhase::kLoading, env_.state.reason());  // else it leaves
   auto loaded = std::make_shared<Result<StateHeader>>(StateHeader{});
@@ -276,11 +255,15 @@ void StagePlace::on_loaded(const Result<StateHeader>& loaded, Version version) {
   const StageMembers* stage = own_stage();
   if (stage == nullptr || stage->version <= version) return serve(version);
   if (env_.state.is(PeerPhase::kLoading)) env_.state.move(PeerPhase::kFetching, env_.state.reason());
+  reached_ = version;
+  if (missed_) missed_->aim(stage->version, stage->digest);
+  if (missed_) missed_->go_on(env_.loop.now());
   on_members(*env_.membership.list());  // it moved on
 }
 
 void StagePlace::serve(Version version) {
   env_.kept.clear();
+  missed_.reset();
   if (env_.state.is(PeerPhase::kLeaving))
     env_.state.because("");  // it gives the state to a peer that needs it before it goes
   else
@@ -316,30 +299,6 @@ void StagePlace::on_inner_step() {
   if (!env_.state.is(PeerPhase::kServing) || now < next_step_beat_) return;
   next_step_beat_ = now + kStepBeat;
   env_.membership.beat_now();
-}
-
-// ---- a version that was committed without this session ----
-void StagePlace::on_behind(Version version, const Digest& digest) {
-  const TimePoint now = env_.loop.now();
-  // A donor makes the image between two jobs, and its jobs are like ours.
-  const Duration patience = std::max(options_.config->membership(), 2 * peer_->status().longest_job);
-  if (!missed_) {
-    missed_.emplace(version, digest, now, patience);
-    if (env_.state.in_session()) env_.membership.beat_now();
-  }
-  missed_->aim(version, digest);
-  fetch_missed();
-}
-
-void StagePlace::fetch_missed() {
-  std::vector<PeerId> donors;
-  if (const StageMembers* stage = own_stage()) {
-    missed_->aim(stage->version, stage->digest);
-    donors = donors_of(*stage);
-  }
-  if (missed_->overtaken_too_often())
-    return owner_.on_stage_lost("rounds are committed faster than their state can be fetched here");
-  if (missed_->to_fetch()) fetcher_->fetch(missed_->version(), missed_->digest(), std::move(donors));
 }
 
 // ---- what is kept, and given to others ----

@@ -91,7 +91,10 @@ class StagePlace final : private StagePeerOwner, private DonorHost, private Fetc
   TextDesk* texts() const { return texts_.get(); }
   const std::shared_ptr<StageExecutor>& executor() const { return executor_; }
   bool serving() const { return peer_ && peer_->serving(); }
+  // Without the stage's newest version, which it fetches: it serves an older one, or joins.
   bool behind() const { return missed_.has_value(); }
+  // The newest version that was here whole: the anchor's, or before it serves the one that a fetch brought.
+  Version reached() const { return serving() ? version() : reached_; }
   Version version() const override;  // of the anchor; 0: not serving
   std::uint64_t fetched() const { return fetched_; }
   std::uint64_t fetch_total() const { return fetch_total_; }
@@ -110,6 +113,7 @@ class StagePlace final : private StagePeerOwner, private DonorHost, private Fetc
   // FetcherHost
   void send(const PeerId& to, Message message) override { send(to, std::move(message), {}); }
   void on_progress(std::uint64_t bytes, std::uint64_t total) override;
+  std::uint64_t received(const PeerId& donor) const override { return env_.transport.stats(donor).received_bytes; }
   void on_making() override;
   void run_aside(std::function<void()> job, std::function<void()> done) override {
     env_.aside.run(WorkKind::kAside, std::move(job), std::move(done));
@@ -131,8 +135,12 @@ class StagePlace final : private StagePeerOwner, private DonorHost, private Fetc
   void load(Bytes image, Version version);  // as which it serves then
   void on_loaded(const Result<StateHeader>& loaded, Version version);
   void serve(Version version);
-  // Turns the fetch of a session that is behind to the stage's newest version, as the list or a commit says.
+  // The fetch of a joiner, or of a session that is behind: of the stage's newest version, as the list or a commit says,
+  // or of an older one that is on its way.
+  void want(Version version, const Digest& digest);
   void fetch_missed();
+  void stop_fetching();
+  void took(Bytes image);   // a joiner has a version whole
   void write_checkpoint();  // when one is due
   std::vector<PeerId> donors_of(const StageMembers& stage) const;
   std::vector<PeerId> donors_of_first(const StageMembers* stage) const;  // null: it is on no list yet
@@ -148,7 +156,8 @@ class StagePlace final : private StagePeerOwner, private DonorHost, private Fetc
   std::unique_ptr<TextDesk> texts_;
   std::unique_ptr<StateFetcher> fetcher_;
   InboundChunks inbound_;
-  std::optional<MissedVersion> missed_;          // while it serves on without the newest version
+  std::optional<MissedVersion> missed_;          // while it fetches a version that a round made
+  Version reached_;                              // before it serves
   RuleId rule_{};                                // whose roles belong to the anchor now
   std::uint64_t fetched_ = 0, fetch_total_ = 0;  // bytes
   TimePoint next_step_beat_{};

@@ -37,6 +37,22 @@ TEST(InboundChunksTest, OnePeerCannotAnnounceTheSameChunkTwice) {
   EXPECT_TRUE(chunks.add(peer(1), 9, chunk(3))) << "asked again, because the first was corrupt";
 }
 
+TEST(InboundChunksTest, ChunksOfAVersionThatIsNotFetchedAnyMoreAreRefused) {
+  InboundChunks chunks;
+  Chunk old_one = chunk(3), new_one = chunk(3), of_the_base = chunk(4);
+  old_one.version = Version(7);
+  new_one.version = Version(8);
+  of_the_base.version = Version(0);
+  EXPECT_TRUE(chunks.add(peer(1), 7, old_one));
+  EXPECT_TRUE(chunks.add(peer(1), 8, of_the_base));
+  std::vector<TransferId> refused;
+  chunks.refuse_others(Version(8), [&](const PeerId&, TransferId transfer) { refused.push_back(transfer); });
+  EXPECT_EQ(refused, std::vector<TransferId>{7});
+  EXPECT_FALSE(chunks.take(peer(1), 7).has_value());
+  EXPECT_TRUE(chunks.take(peer(1), 8).has_value());
+  EXPECT_TRUE(chunks.add(peer(1), 9, new_one)) << "the one before had the same number";
+}
+
 TEST(InboundChunksTest, ALinkThatBreaksTakesItsOwnAlong) {
   InboundChunks chunks;
   chunks.add(peer(1), 7, chunk(3));

@@ -47,6 +47,27 @@ TEST(MissedVersionTest, OlderVersionsChangeNothing) {
   EXPECT_EQ(missed.digest(), digest(4));
 }
 
+// The round that was open when the next ones were held.
+TEST(MissedVersionTest, TheFetchBehindAnOvertakenOneTurnsOnceWhileTheLesserPartIsHere) {
+  MissedVersion missed(Version(4), digest(4), kStart, 10s);
+  missed.flows(kStart, 0.1);
+  missed.aim(Version(5), digest(5));
+  EXPECT_EQ(missed.version(), Version(4)) << "rounds are not held for a first fetch";
+  missed.arrived();
+  ASSERT_TRUE(missed.go_on(kStart + 1s));
+  missed.flows(kStart + 2s, 0.1);
+  missed.aim(Version(6), digest(6));
+  EXPECT_EQ(missed.version(), Version(6));
+  missed.flows(kStart + 3s, 0.1);
+  missed.aim(Version(7), digest(7));
+  EXPECT_EQ(missed.version(), Version(6)) << "once";
+  missed.arrived();
+  ASSERT_TRUE(missed.go_on(kStart + 4s));
+  missed.flows(kStart + 5s, 0.5);
+  missed.aim(Version(8), digest(8));
+  EXPECT_EQ(missed.version(), Version(7)) << "half of it is here";
+}
+
 TEST(MissedVersionTest, WhatComesIsFetchedToItsEndThoughNewerOnesAreCommitted) {
   MissedVersion missed(Version(4), digest(4), kStart, 10s);
   missed.aim(Version(5), digest(5));
