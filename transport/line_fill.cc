@@ -12,7 +12,7 @@ constexpr std::uint64_t kBoundAtStart = 256u << 10;
 constexpr std::uint64_t kBoundMin = 2 * limits::kChunkBytesMin;
 constexpr double kAdded = 4u << 10;  // to the bound, a round
 constexpr int kLeastPartsOfTarget = 2;
-constexpr double kStartGain = 2, kGrowth = 1.5;  // of the bound, a round
+constexpr double kStartGain = 2, kBoundGrowth = 1.5;  // of the bound, a round
 constexpr double kRises = 1.25;                  // by less the rate did not rise
 constexpr double kDrainShare = 0.25, kFloorShare = 0.25;
 constexpr Duration kTimeMin = 100us;  // of a chunk: less is the scheduler's doing
@@ -91,7 +91,7 @@ void LineFill::end_round(const Chunk& newest, TimePoint now) {
     } else {
       // Half of the way: a round shows what the bound before it did.
       const double share = (1 + seconds_of(least() + target()) / seconds_of(round_least_)) / 2;
-      bound_ = clamped(std::max(bound_ * (short_queue ? kGrowth : share) + kAdded, floor_));
+      bound_ = clamped(std::max(bound_ * (short_queue ? kBoundGrowth : share) + kAdded, floor_));
     }
   }
   round_end_ = delivered_;
