@@ -13,7 +13,7 @@ constexpr std::uint64_t kBoundMin = 2 * limits::kChunkBytesMin;
 constexpr double kAdded = 4u << 10;  // to the bound, a round
 constexpr int kLeastPartsOfTarget = 2;
 constexpr double kStartGain = 2, kBoundGrowth = 1.5;  // of the bound, a round
-constexpr double kRises = 1.25;                  // by less the rate did not rise
+constexpr double kRises = 1.25;                       // by less the rate did not rise
 constexpr double kDrainShare = 0.25, kFloorShare = 0.25;
 constexpr Duration kTimeMin = 100us;  // of a chunk: less is the scheduler's doing
 constexpr std::uint64_t kChunksOfBound = 16;
