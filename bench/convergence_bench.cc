@@ -7,8 +7,6 @@
 #include <sstream>
 
 #include "bench/convergence_means.h"
-#include "bench/grid_cells.h"
-#include "common/os/executable.h"
 #include "common/os/thread_loop.h"
 
 namespace shoal {
@@ -110,26 +108,14 @@ class ConvergenceBench {
   std::vector<ConvergenceRow> rows_;
 };
 
-int fail(const Error& error) {
-  std::fprintf(stderr, "shoal-bench: %s\n", error.message.c_str());
-  return 1;
-}
-
 }  // namespace
 
-int run_convergence_bench(const ConvergenceOptions& options, const std::string& shoal) {
-  auto cells = SoloCells::make(shoal, options.threads);
-  if (!cells.ok()) return fail(cells.error());
-  const auto rows = ConvergenceBench(options, *std::move(cells)).run();
-  if (!rows.ok()) return fail(rows.error());
-  const auto means = convergence_means(*rows);
-  std::fputs((options.json ? convergence_json(means) : convergence_table(means)).c_str(), stdout);
-  return 0;
-}
-
 int run_convergence_bench(const ConvergenceOptions& options) {
-  const auto shoal = beside_own_program("shoal");
-  return shoal.ok() ? run_convergence_bench(options, *shoal) : fail(shoal.error());
+  return run_grid(options, [&](SoloCells cells) -> Result<std::string> {
+    SHOAL_ASSIGN(const auto rows, ConvergenceBench(options, std::move(cells)).run());
+    const auto means = convergence_means(rows);
+    return options.json ? convergence_json(means) : convergence_table(means);
+  });
 }
 
 }  // namespace shoal

@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "bench/grid_text.h"
 #include "compression/codec.h"
 
 namespace shoal {
@@ -78,21 +77,14 @@ std::vector<ConvergenceArm> convergence_arms(const ConvergenceSetting& setting, 
 Result<std::string> convergence_toml(const ConvergenceSetting& s, const ConvergenceArm& arm, const std::string& from) {
   const bool tuned = arm.phase == ConvergencePhase::kFineTune;
   const std::uint64_t tokens = tuned ? s.tune_tokens : s.tokens;
-  RunText file;
-  file.set_text("run", "name", "convergence");
-  file.set("run", "seed", arm.seed);
-  file.set("model", "layers", s.layers);
-  file.set("model", "dim", s.dim);
-  file.set("model", "heads", s.heads);
-  file.set("model", "positions", s.positions);
-  file.set_text("data", "path", tuned ? s.tune_text : s.text);
-  file.set("data", "sequences", s.sequences);
+  RunText file = run_text_of("convergence", s, arm.seed);
   file.set("data", "validate_every", std::max<std::uint64_t>(1, tokens / s.inner_batch / s.points));
-  file.set("pipeline", "stages", s.stages);
   file.set("pipeline", "replicas", 1);
-  file.set("sync", "inner_batch", s.inner_batch);
-  if (tuned) file.set("optimizer", "lr", Json(s.tune_lr).dump());
-  file.set("end", "tokens", tokens);
+  if (tuned) {
+    file.set_text("data", "path", s.tune_text);
+    file.set("end", "tokens", tokens);
+    file.set("optimizer", "lr", Json(s.tune_lr).dump());
+  }
   SHOAL_TRY(file.set_all(s.sets));
   if (tuned) {  // its shapes are the folder's
     for (const char* shape : {"layers", "dim", "heads"}) file.remove("model", shape);

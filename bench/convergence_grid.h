@@ -8,19 +8,17 @@
 #include <string_view>
 #include <vector>
 
+#include "bench/grid_text.h"
 #include "common/result.h"
 
 namespace shoal {
 
-struct ConvergenceSetting {
-  std::string text, tune_text;  // paths of token files, absolute; the second one empty: nothing is fine-tuned
-  std::uint64_t tokens = 1'000'000, tune_tokens = 500'000;
-  std::uint32_t layers = 4, dim = 64, heads = 4, positions = 64, sequences = 8;
-  std::uint16_t stages = 4;
-  std::uint64_t inner_batch = 1024;
-  double tune_lr = 1e-3;          // training has [optimizer] lr = "auto"
-  std::uint64_t points = 10;      // of a curve
-  std::vector<std::string> sets;  // "section.key=value", the value as TOML; they win over the fields above
+struct ConvergenceSetting : GridSetting {
+  ConvergenceSetting() { tokens = 1'000'000, inner_batch = 1024; }
+  std::string tune_text;  // path of the token file, absolute; empty: nothing is fine-tuned
+  std::uint64_t tune_tokens = 500'000;
+  double tune_lr = 1e-3;      // training has [optimizer] lr = "auto"
+  std::uint64_t points = 10;  // of a curve
 };
 
 // Names of [wire].

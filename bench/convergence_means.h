@@ -16,18 +16,19 @@ struct ConvergenceMean {
   std::string text;
   CodecPair codecs;
   std::uint64_t tokens = 0, seeds = 0;
-  double validation = 0, lowest = 0, highest = 0;  // mean, least and most of the seeds
-  double train_loss = 0;                           // mean
-  double forward_bytes = 0, backward_bytes = 0;    // mean
+  double validation = 0, lowest = 0, highest = 0;  // nats a target: mean, least and most of the seeds
+  double train_loss = 0;                           // nats a target, mean
+  double forward_bytes = 0, backward_bytes = 0;    // a text token, mean
   double delta_share = 0;                          // of the frames of a codec of differences
   std::vector<LossPoint> curve;                    // mean of those of the seeds
   // None where the phase was not trained uncoded, or not with the same seeds.
   struct Beside {
-    double ratio = 0;                                   // of the mean to the uncoded one
-    double apart = 0, apart_least = 0, apart_most = 0;  // from the uncoded training of the same seed: mean, range
+    double ratio = 0;  // of the mean to the uncoded one
+    // Nats a target beyond the uncoded training of the same seed: mean, range.
+    double apart = 0, apart_least = 0, apart_most = 0;
     // In standard deviations of the uncoded seeds; none of one seed.
     std::optional<double> sigmas{};
-    // At most kNoise of them, either way.
+    // At most kNoiseSigmas of them, either way.
     std::optional<bool> within_noise{};
   };
   std::optional<Beside> beside;

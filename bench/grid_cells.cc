@@ -7,6 +7,7 @@
 #include <sstream>
 #include <utility>
 
+#include "common/os/executable.h"
 #include "common/os/posix_file.h"
 #include "common/os/stop_signals.h"
 #include "common/os/thread_loop.h"
@@ -76,6 +77,23 @@ Result<std::string> SoloCells::train(const std::string& toml, const std::vector<
   std::ostringstream text;
   text << std::ifstream(output, std::ios::binary).rdbuf();
   return text.str();
+}
+
+int run_grid(const GridOptions& options, const std::function<Result<std::string>(SoloCells)>& grid) {
+  const auto printed = [&]() -> Result<std::string> {
+    std::string shoal = options.shoal;
+    if (shoal.empty()) {
+      SHOAL_ASSIGN(shoal, beside_own_program("shoal"));
+    }
+    SHOAL_ASSIGN(SoloCells cells, SoloCells::make(std::move(shoal), options.threads));
+    return grid(std::move(cells));
+  }();
+  if (!printed.ok()) {
+    std::fprintf(stderr, "shoal-bench: %s\n", printed.error().message.c_str());
+    return 1;
+  }
+  std::fputs(printed->c_str(), stdout);
+  return 0;
 }
 
 }  // namespace shoal

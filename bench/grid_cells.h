@@ -1,6 +1,7 @@
 #pragma once
 // What every grid of trainings does: each cell is one `shoal solo` in a process of its own, and its row is appended to
 // a file at once, so that a grid goes on where it was stopped. Thread: one; blocking.
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -46,5 +47,15 @@ class SoloCells {
   int threads_;
   std::string folder_;
 };
+
+struct GridOptions {
+  std::string rows;  // JSON lines, appended to
+  std::vector<std::uint64_t> seeds;
+  int threads = 1;  // of each training
+  bool json = false;
+  std::string shoal;  // the program that trains; empty: the one that lies beside this program
+};
+// Prints on stdout what `grid` comes to. Returns the exit code: 0, or 1 with the reason on stderr.
+int run_grid(const GridOptions& options, const std::function<Result<std::string>(SoloCells)>& grid);
 
 }  // namespace shoal

@@ -40,6 +40,22 @@ std::string RunText::text() const {
   return out;
 }
 
+RunText run_text_of(const std::string& name, const GridSetting& setting, std::uint64_t seed) {
+  RunText file;
+  file.set_text("run", "name", name);
+  file.set("run", "seed", seed);
+  file.set("model", "layers", setting.layers);
+  file.set("model", "dim", setting.dim);
+  file.set("model", "heads", setting.heads);
+  file.set("model", "positions", setting.positions);
+  file.set_text("data", "path", setting.text);
+  file.set("data", "sequences", setting.sequences);
+  file.set("pipeline", "stages", setting.stages);
+  file.set("sync", "inner_batch", setting.inner_batch);
+  file.set("end", "tokens", setting.tokens);
+  return file;
+}
+
 std::string grid_key(const std::string& text) {
   std::ostringstream out;
   out << blake2b_256({reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});

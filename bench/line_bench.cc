@@ -5,11 +5,9 @@
 #include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <thread>
 #include <vector>
 
-#include "common/check.h"
 #include "common/log.h"
 #include "common/os/thread_loop.h"
 #include "common/rng.h"
@@ -58,7 +56,7 @@ struct Phase {
 class DiallingEnd final : public Transport::Listener {
  public:
   DiallingEnd(EventLoop& loop, const PeerId& other, std::uint64_t frame_bytes)
-      : loop_(loop), other_(other), frame_(numbered(frame_bytes)) {}
+      : loop_(loop), other_(other), frame_(random_bytes(frame_bytes)) {}
   void begin(Transport& transport) { transport_ = &transport; }
   void on_link_up(const Remote&) override {
     up = true;
@@ -92,7 +90,7 @@ class DiallingEnd final : public Transport::Listener {
   std::atomic<bool> up{false}, failed{false};
 
  private:
-  static Bytes numbered(std::uint64_t size) {
+  static Bytes random_bytes(std::uint64_t size) {
     Buffer buffer(size);
     Rng rng(1);
     for (std::uint64_t i = 0; i < size; ++i) buffer.data()[i] = static_cast<std::uint8_t>(rng.below(256));
@@ -134,10 +132,7 @@ struct End {
   std::unique_ptr<Transport> transport;
 
   Status open(EventLoop& loop, const std::string& listen) {
-    std::array<std::uint8_t, 32> seed{};
-    Rng rng(entropy_seed());
-    for (std::uint8_t& byte : seed) byte = static_cast<std::uint8_t>(rng.below(256));
-    const KeyPair key = KeyPair::from_seed(seed);
+    const KeyPair key = KeyPair::generate();
     id = key.id();
     SHOAL_ASSIGN(wire,
                  make_zmq_wire(loop, {.key = key, .listen = listen, .admission = Admission::kOpen, .admitted = {}}));

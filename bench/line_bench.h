@@ -1,7 +1,8 @@
 #pragma once
 // `shoal-bench line`: what control pays while bulk fills a line. One end serves, the other dials it: it measures round
 // trips of small control messages, first alone, then while frames wait for the bulk lane all the time. Real transports
-// over the real wire; `scripts/full-line` starts the two ends on hosts of their own with a line between them.
+// over the real wire; `scripts/full-line` starts the two ends on hosts of their own with a line between them. Thread:
+// one; blocking.
 #include <cstdint>
 #include <string>
 

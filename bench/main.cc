@@ -15,16 +15,36 @@
 
 namespace {
 
+// What every grid of trainings asks for.
+void add_grid(CLI::App& command, shoal::GridSetting& model, shoal::GridOptions& options, int stages_min) {
+  command.add_option("--text", model.text, "what is learned, bytes")->required()->check(CLI::ExistingFile);
+  command.add_option("--rows", options.rows, "results, JSON lines; what it has is not trained again")
+      ->type_name("FILE")
+      ->capture_default_str();
+  command.add_option("--tokens", model.tokens, "of one training")->check(CLI::PositiveNumber)->capture_default_str();
+  command.add_option("--layers", model.layers, "of the model")->capture_default_str();
+  command.add_option("--dim", model.dim, "of the model")->capture_default_str();
+  command.add_option("--heads", model.heads, "of the model")->capture_default_str();
+  command.add_option("--positions", model.positions, "of the model")->capture_default_str();
+  command.add_option("--sequences", model.sequences, "of a microbatch")->capture_default_str();
+  command.add_option("--stages", model.stages, "parts the model is cut into")
+      ->check(CLI::Range(stages_min, 256))
+      ->capture_default_str();
+  command.add_option("--inner-batch", model.inner_batch, "targets of one step")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command.add_option("--set", model.sets, "more of the run file; texts in their quotes")
+      ->type_name("SECTION.KEY=VALUE");
+  command.add_option("--threads", options.threads, "of the CPU")->check(CLI::Range(1, 1024))->capture_default_str();
+}
+
 CLI::App* add_convergence(CLI::App& app, shoal::ConvergenceOptions& options) {
   CLI::App* command = app.add_subcommand(
       "convergence", "What each codec between stages does to what a model learns: a grid of solo --wire");
   shoal::ConvergenceSetting& model = options.setting;
-  command->add_option("--text", model.text, "what is learned, bytes")->required()->check(CLI::ExistingFile);
+  add_grid(*command, model, options, 2);
   command->add_option("--tune-text", model.tune_text, "what is fine-tuned on behind it; without one nothing is")
       ->check(CLI::ExistingFile);
-  command->add_option("--rows", options.rows, "results, JSON lines; what it has is not trained again")
-      ->type_name("FILE")
-      ->capture_default_str();
   command->add_option("--models", options.models, "what fine-tuning begins from")
       ->type_name("DIR")
       ->capture_default_str();
@@ -33,26 +53,11 @@ CLI::App* add_convergence(CLI::App& app, shoal::ConvergenceOptions& options) {
       ->capture_default_str();
   command->add_option("--seed", options.seeds, "seeds; their mean counts, and raw's are the noise")
       ->capture_default_str();
-  command->add_option("--tokens", model.tokens, "of one training")->check(CLI::PositiveNumber)->capture_default_str();
   command->add_option("--tune-tokens", model.tune_tokens, "of one fine-tuning")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   command->add_option("--tune-lr", model.tune_lr, "learning rate of fine-tuning")->capture_default_str();
-  command->add_option("--layers", model.layers, "of the model")->capture_default_str();
-  command->add_option("--dim", model.dim, "of the model")->capture_default_str();
-  command->add_option("--heads", model.heads, "of the model")->capture_default_str();
-  command->add_option("--positions", model.positions, "of the model")->capture_default_str();
-  command->add_option("--sequences", model.sequences, "of a microbatch")->capture_default_str();
-  command->add_option("--stages", model.stages, "parts the model is cut into")
-      ->check(CLI::Range(2, 256))
-      ->capture_default_str();
-  command->add_option("--inner-batch", model.inner_batch, "targets of one step")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
   command->add_option("--points", model.points, "of a curve")->check(CLI::PositiveNumber)->capture_default_str();
-  command->add_option("--set", model.sets, "more of the run file; texts in their quotes")
-      ->type_name("SECTION.KEY=VALUE");
-  command->add_option("--threads", options.threads, "of the CPU")->check(CLI::Range(1, 1024))->capture_default_str();
   command->add_flag("--json", options.json, "one JSON object a line on stdout, with curves");
   return command;
 }
@@ -112,11 +117,7 @@ CLI::App* add_logits(CLI::App& app, shoal::LogitsOptions& options) {
 CLI::App* add_staleness(CLI::App& app, shoal::StalenessOptions& options) {
   CLI::App* command = app.add_subcommand(
       "staleness", "What late gradients cost, and what look-ahead gives back: a grid of solo --delay-profile");
-  shoal::StalenessSetting& model = options.setting;
-  command->add_option("--text", model.text, "what is learned, bytes")->required()->check(CLI::ExistingFile);
-  command->add_option("--rows", options.rows, "results, JSON lines; what it has is not trained again")
-      ->type_name("FILE")
-      ->capture_default_str();
+  add_grid(*command, options.setting, options, 1);
   command->add_option("--delay", options.delays, "mean delays in inner steps: D, or D/D/... one a stage")
       ->type_name("D")
       ->capture_default_str();
@@ -128,19 +129,6 @@ CLI::App* add_staleness(CLI::App& app, shoal::StalenessOptions& options) {
       ->capture_default_str();
   command->add_option("--lr", options.rates, "learning rates; the best one counts")->capture_default_str();
   command->add_option("--seed", options.seeds, "seeds; their mean counts")->capture_default_str();
-  command->add_option("--tokens", model.tokens, "of one training")->check(CLI::PositiveNumber)->capture_default_str();
-  command->add_option("--layers", model.layers, "of the model")->capture_default_str();
-  command->add_option("--dim", model.dim, "of the model")->capture_default_str();
-  command->add_option("--heads", model.heads, "of the model")->capture_default_str();
-  command->add_option("--positions", model.positions, "of the model")->capture_default_str();
-  command->add_option("--sequences", model.sequences, "of a microbatch")->capture_default_str();
-  command->add_option("--stages", model.stages, "parts the model is cut into")
-      ->check(CLI::Range(1, 256))
-      ->capture_default_str();
-  command->add_option("--inner-batch", model.inner_batch, "targets of one step")->capture_default_str();
-  command->add_option("--set", model.sets, "more of the run file; texts in their quotes")
-      ->type_name("SECTION.KEY=VALUE");
-  command->add_option("--threads", options.threads, "of the CPU")->check(CLI::Range(1, 1024))->capture_default_str();
   command->add_flag("--json", options.json, "one JSON object a line on stdout");
   return command;
 }

@@ -5,8 +5,6 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "bench/grid_cells.h"
-#include "common/os/executable.h"
 #include "common/os/thread_loop.h"
 
 namespace shoal {
@@ -94,26 +92,14 @@ class StalenessBench {
   std::vector<StalenessRow> rows_;
 };
 
-int fail(const Error& error) {
-  std::fprintf(stderr, "shoal-bench: %s\n", error.message.c_str());
-  return 1;
-}
-
 }  // namespace
 
-int run_staleness_bench(const StalenessOptions& options, const std::string& shoal) {
-  auto cells = SoloCells::make(shoal, options.threads);
-  if (!cells.ok()) return fail(cells.error());
-  const auto rows = StalenessBench(options, *std::move(cells)).run();
-  if (!rows.ok()) return fail(rows.error());
-  const auto arms = best_of_arms(*rows);
-  std::fputs((options.json ? staleness_json(arms) : staleness_table(arms)).c_str(), stdout);
-  return 0;
-}
-
 int run_staleness_bench(const StalenessOptions& options) {
-  const auto shoal = beside_own_program("shoal");
-  return shoal.ok() ? run_staleness_bench(options, *shoal) : fail(shoal.error());
+  return run_grid(options, [&](SoloCells cells) -> Result<std::string> {
+    SHOAL_ASSIGN(const auto rows, StalenessBench(options, std::move(cells)).run());
+    const auto arms = best_of_arms(rows);
+    return options.json ? staleness_json(arms) : staleness_table(arms);
+  });
 }
 
 }  // namespace shoal

@@ -9,8 +9,6 @@
 #include <set>
 #include <sstream>
 
-#include "bench/grid_text.h"
-
 namespace shoal {
 namespace {
 
@@ -87,19 +85,8 @@ Result<DelayProfile> delays_of_means(const std::string& text, std::uint16_t stag
 }
 
 Result<std::string> staleness_toml(const StalenessSetting& s, const StalenessArm& arm) {
-  RunText file;
-  file.set_text("run", "name", "staleness");
-  file.set("run", "seed", arm.seed);
-  file.set("model", "layers", s.layers);
-  file.set("model", "dim", s.dim);
-  file.set("model", "heads", s.heads);
-  file.set("model", "positions", s.positions);
-  file.set_text("data", "path", s.text);
-  file.set("data", "sequences", s.sequences);
+  RunText file = run_text_of("staleness", s, arm.seed);
   file.set("schedule", "warmup_tokens", s.tokens / 8);
-  file.set("pipeline", "stages", s.stages);
-  file.set("sync", "inner_batch", s.inner_batch);
-  file.set("end", "tokens", s.tokens);
   SHOAL_TRY(file.set_all(s.sets));
   file.set("optimizer", "lr", Json(arm.lr).dump());
   file.set("optimizer", "look_ahead", arm.look_ahead);

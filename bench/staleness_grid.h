@@ -7,18 +7,14 @@
 #include <string_view>
 #include <vector>
 
+#include "bench/grid_text.h"
 #include "common/result.h"
 #include "events/delay_profile.h"
 
 namespace shoal {
 
-struct StalenessSetting {
-  std::string text;  // path of the token file, absolute
-  std::uint64_t tokens = 500'000;
-  std::uint32_t layers = 4, dim = 64, heads = 4, positions = 64, sequences = 8;
-  std::uint16_t stages = 4;
-  std::uint64_t inner_batch = 2048;
-  std::vector<std::string> sets;  // "section.key=value", the value as TOML; they win over the fields above
+struct StalenessSetting : GridSetting {
+  StalenessSetting() { tokens = 500'000, inner_batch = 2048; }
 };
 
 // One training.

@@ -1,4 +1,4 @@
-"""Figures of lines as SVG, for docs: one or more panels, each with axes of its own. Only Debian's python3."""
+"""Figures as SVG: their frame and words; of lines one or more panels, each with axes of its own. Only Debian's python3."""
 import html
 import math
 

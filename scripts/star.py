@@ -2,6 +2,7 @@
 
 Only Debian's python3 and iproute2; needs root and /dev/net/tun.
 """
+import argparse
 import json
 import os
 import re
@@ -52,8 +53,29 @@ def missing():
     return None
 
 
+def bits_per_s(rate):
+    for unit, factor in (("gbit", 1e9), ("mbit", 1e6), ("kbit", 1e3)):
+        if rate.endswith(unit):
+            return float(rate[:-len(unit)]) * factor
+    raise ValueError(f"{rate} is no rate")
+
+
+def line_of(text):
+    """(rate, ms one way) of RATE,MS; the type of an argument."""
+    try:
+        rate, delay_ms = text.split(",")
+        bits_per_s(rate)
+        return rate, float(delay_ms)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text} is not RATE,MS. HINT: 20mbit,50") from None
+
+
+def address_of(host):
+    return f"10.77.0.{host + 1}"
+
+
 class Star:
-    """The hosts, whose addresses are 10.77.0.1 and on; who made it takes it down."""
+    """The hosts, by numbers from 0 on (address_of); the caller that made it takes it down."""
 
     def __init__(self, hosts, bw, delay_ms, seconds, more=()):
         words = [NETLAB, "up", "--hosts", str(hosts), "--bw", bw, "--delay", f"{delay_ms / 2}ms", "--ttl", f"{seconds:.0f}s", *more]
@@ -120,7 +142,7 @@ def lane_bytes(star, hosts):
     for host, lines in enumerate(shown):
         for words in lines:
             acked = re.search(r"\bbytes_acked:(\d+)", words[-1])
-            lane = lanes.get((host, port_of(words[3])), lanes.get((host_of(words[4]), port_of(words[4]))))
+            lane = lanes.get((host, port_of(words[3])), lanes.get((host_at(words[4]), port_of(words[4]))))
             if acked and lane is not None:
                 sums[lane] += int(acked[1])
     return sums, on_lines, (begin + time.time()) / 2
@@ -131,7 +153,7 @@ def port_of(address):
     return int(text) if text.isdigit() else 0
 
 
-def host_of(address):
+def host_at(address):
     found = re.search(r"\b10\.77\.0\.(\d+)", address)
     return int(found[1]) - 1 if found else None
 
@@ -140,7 +162,7 @@ def plain_tcp(star, a, b, seconds):
     """(bytes a second, round trip in ms under way) of one TCP connection from host a to host b, behind a warm-up."""
     receiver = started(star, b, [sys.executable, "-c", RECEIVE, str(TCP_PORT), str(seconds), str(0.3 * seconds)])
     receiver.stdout.readline()
-    sender = started(star, a, [sys.executable, "-c", SEND, f"10.77.0.{b + 1}", str(TCP_PORT)])
+    sender = started(star, a, [sys.executable, "-c", SEND, address_of(b), str(TCP_PORT)])
     try:
         time.sleep(0.8 * seconds)
         seen = sockets(star, a, f"dport = :{TCP_PORT}")

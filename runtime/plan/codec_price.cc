@@ -43,8 +43,8 @@ bool is_dear(const Edge& edge) {
 std::vector<Edge> dear_edges(const RunConfig& config) {
   std::vector<Edge> dear;
   for (std::uint16_t stage = 0; stage + 1 < config.pipeline.stages; ++stage) {
-    const Edge edge{config.wire.forward.at(StageId(stage)).given.value_or(CodecId::kRaw),
-                    config.wire.backward.at(StageId(stage)).given.value_or(CodecId::kRaw)};
+    const Edge edge{config.wire.forward.at(StageId(stage)).or_else(CodecId::kRaw),
+                    config.wire.backward.at(StageId(stage)).or_else(CodecId::kRaw)};
     if (is_dear(edge) && std::find(dear.begin(), dear.end(), edge) == dear.end()) dear.push_back(edge);
   }
   return dear;

@@ -13,7 +13,7 @@ Session session_of(std::size_t stage) { return {stage + 1, 1}; }
 std::vector<CodecId> by_edge(const EdgeCodecs& direction, std::size_t edges) {
   std::vector<CodecId> codecs;
   for (std::size_t edge = 0; edge < edges; ++edge)
-    codecs.push_back(direction.at(StageId(static_cast<std::uint16_t>(edge))).given.value_or(CodecId::kRaw));
+    codecs.push_back(direction.at(StageId(static_cast<std::uint16_t>(edge))).or_else(CodecId::kRaw));
   return codecs;
 }
 

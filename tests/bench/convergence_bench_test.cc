@@ -7,45 +7,19 @@
 #include <filesystem>
 #include <sstream>
 
-#include "common/ids.h"
-#include "tests/common/scratch_folder.h"
+#include "tests/bench/tiny_grid.h"
 
 namespace shoal {
 namespace {
 
-class ConvergenceBenchTest : public testing::Test {
+class ConvergenceBenchTest : public TinyGrid<ConvergenceOptions, run_convergence_bench> {
  protected:
   ConvergenceBenchTest() {
-    std::string text(4000, ' '), other(4000, ' ');
-    for (std::size_t i = 0; i < text.size(); ++i) {
-      text[i] = static_cast<char>('a' + mix64(i / 2) % 20);
-      other[i] = static_cast<char>('A' + mix64(i / 3) % 20);
-    }
-    options_.setting = {.text = folder_.write("text", text),
-                        .tune_text = folder_.write("other", other),
-                        .tokens = 512,
-                        .tune_tokens = 256,
-                        .layers = 2,
-                        .dim = 16,
-                        .heads = 2,
-                        .positions = 16,
-                        .sequences = 2,
-                        .stages = 2,
-                        .inner_batch = 64,
-                        .points = 4,
-                        .sets = {"data.validation_samples=4"}};
+    options_.setting.tune_text = folder_.write("other", letters(4000, 3, 'A'));
+    options_.setting.tune_tokens = 256;
+    options_.setting.points = 4;
     options_.codecs = {"raw", "int2/int4"};
-    options_.seeds = {1};
-    options_.rows = folder_ / "rows.jsonl";
     options_.models = folder_ / "models";
-  }
-
-  // The rows' file afterwards, and what was printed.
-  std::pair<std::string, std::string> run(int expected = 0) {
-    testing::internal::CaptureStdout();
-    EXPECT_EQ(run_convergence_bench(options_, SHOAL_BINARY_DIR "/bin/shoal"), expected);
-    const std::string printed = testing::internal::GetCapturedStdout();
-    return {std::filesystem::exists(options_.rows) ? ScratchFolder::read(options_.rows) : "", printed};
   }
 
   static std::vector<ConvergenceRow> rows_of(const std::string& text) {
@@ -55,9 +29,6 @@ class ConvergenceBenchTest : public testing::Test {
       if (auto row = parse_convergence_row(line)) rows.push_back(*std::move(row));
     return rows;
   }
-
-  ScratchFolder folder_;
-  ConvergenceOptions options_;
 };
 
 TEST_F(ConvergenceBenchTest, TrainsAndFineTunesEachCellOnceAndGoesOnWhereItWasKilled) {

@@ -5,43 +5,18 @@
 
 #include <algorithm>
 
-#include "common/ids.h"
-#include "tests/common/scratch_folder.h"
+#include "tests/bench/tiny_grid.h"
 
 namespace shoal {
 namespace {
 
-class StalenessBenchTest : public testing::Test {
+class StalenessBenchTest : public TinyGrid<StalenessOptions, run_staleness_bench> {
  protected:
   StalenessBenchTest() {
-    std::string text(4000, ' ');
-    for (std::size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>('a' + mix64(i / 2) % 20);
-    options_.setting = {.text = folder_.write("text", text),
-                        .tokens = 512,
-                        .layers = 2,
-                        .dim = 16,
-                        .heads = 2,
-                        .positions = 16,
-                        .sequences = 2,
-                        .stages = 2,
-                        .inner_batch = 64,
-                        .sets = {"data.validation_samples=4"}};
     options_.delays = {"0", "1.5"};
     options_.look_aheads = {"0"};
     options_.rates = {1e-2};
-    options_.rows = folder_ / "rows.jsonl";
   }
-
-  // The rows' file afterwards, and what was printed.
-  std::pair<std::string, std::string> run(int expected = 0) {
-    testing::internal::CaptureStdout();
-    EXPECT_EQ(run_staleness_bench(options_, SHOAL_BINARY_DIR "/bin/shoal"), expected);
-    const std::string printed = testing::internal::GetCapturedStdout();
-    return {ScratchFolder::read(options_.rows), printed};
-  }
-
-  ScratchFolder folder_;
-  StalenessOptions options_;
 };
 
 TEST_F(StalenessBenchTest, TrainsEachCellOnceAndGoesOnWhereItWasKilled) {

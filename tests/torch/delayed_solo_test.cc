@@ -6,11 +6,10 @@
 #include <map>
 #include <optional>
 
-#include "runtime/solo/solo.h"
 #include "stages/adamw.h"
 #include "stages/stage_file.h"
-#include "stages/torch_executor.h"
-#include "tests/common/scratch_folder.h"
+#include "tests/common/letters.h"
+#include "tests/torch/tiny_solo.h"
 
 namespace shoal {
 namespace {
@@ -19,35 +18,7 @@ using Parameters = std::vector<float>;
 
 class DelayedSoloTest : public testing::Test {
  protected:
-  DelayedSoloTest() {
-    std::string text(6000, ' ');
-    for (std::size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>('a' + mix64(i / 3) % 20);
-    folder_.write("text.bin", text);
-    const auto config = load_config(folder_.write("run.toml", R"([model]
-layers = 2
-dim = 16
-heads = 2
-positions = 16
-[data]
-path = "text.bin"
-sequences = 2
-[optimizer]
-lr = 1e-2
-[pipeline]
-stages = 2
-replicas = 1
-[sync]
-inner_batch = 64
-[end]
-steps = 7
-)"));
-    EXPECT_TRUE(config.ok()) << (config.ok() ? "" : config.error().message);
-    config_ = *config;
-  }
-
-  static ExecutorFactory factory() {
-    return [](const StageSpec& spec) { return make_torch_executor(spec, "cpu", 1); };
-  }
+  DelayedSoloTest() : config_(tiny_solo(folder_, letters(6000, 3), 2, 16, "[end]\nsteps = 7\n")) {}
 
   // The saved files' bytes by name, and each stage's parameters.
   struct Saved {
@@ -58,14 +29,12 @@ steps = 7
   Saved train(const std::string& name, const std::optional<DelayProfile>& delays) {
     SoloOptions options;
     options.config = config_;
-    options.factory = factory();
+    options.factory = tiny_factory();
     options.save_folder = folder_ / name;
     options.delays = delays;
-    const auto result = run_solo(options);
-    EXPECT_TRUE(result.ok()) << (result.ok() ? "" : result.error().message);
     Saved saved;
-    if (!result.ok()) return saved;
-    saved.validation = result->validation_loss;
+    saved.validation = solo_of(options).validation_loss;
+    if (HasFailure()) return saved;
     for (const auto& file : std::filesystem::directory_iterator(options.save_folder))
       saved.files[file.path().filename()] = ScratchFolder::read(file.path());
     const auto model = load_model(options.save_folder);
@@ -82,7 +51,7 @@ steps = 7
 };
 
 std::vector<Parameters> DelayedSoloTest::by_hand(const std::vector<std::uint64_t>& delays) {
-  auto chain = StageChain::make(config_, factory());
+  auto chain = StageChain::make(config_, tiny_factory());
   const auto samples = Samples::open(config_.text_files());
   SampleOrder order = samples->order(config_.run.seed);
   const auto& stages = chain->stages();

@@ -4,9 +4,7 @@
 #include <cmath>
 
 #include "common/rng.h"
-#include "runtime/solo/solo.h"
-#include "stages/torch_executor.h"
-#include "tests/common/scratch_folder.h"
+#include "tests/torch/tiny_solo.h"
 
 namespace shoal {
 namespace {
@@ -20,24 +18,7 @@ class WireSoloTest : public testing::Test {
     Rng rng(7);
     for (std::size_t i = 0; i < text.size(); ++i)  // a letter depends on the one before: there is something to learn
       text[i] = static_cast<char>('a' + (i == 0 ? 0 : (text[i - 1] - 'a' + static_cast<int>(rng.below(3))) % 20));
-    const auto config = load_config(folder_.write("run.toml", R"([model]
-layers = 3
-dim = 32
-heads = 2
-positions = 16
-[data]
-path = ")" + folder_.write("text.bin", text) + R"("
-sequences = 2
-[optimizer]
-lr = 1e-2
-[pipeline]
-stages = 3
-replicas = 1
-[sync]
-inner_batch = 64
-)"));
-    EXPECT_TRUE(config.ok()) << (config.ok() ? "" : config.error().message);
-    config_ = *config;
+    config_ = tiny_solo(folder_, text, 3, 32);
     training_ = Samples::open(config_.text_files())->training();
     config_.end.tokens = kEpochs * training_ * config_.targets_per_microbatch();
   }
@@ -47,11 +28,9 @@ inner_batch = 64
     options.config = config_;
     options.config.wire.forward.codecs = {forward};
     options.config.wire.backward.codecs = {backward};
-    options.factory = [](const StageSpec& spec) { return make_torch_executor(spec, "cpu", 1); };
+    options.factory = tiny_factory();
     options.wire = wire;
-    const auto result = run_solo(options);
-    EXPECT_TRUE(result.ok()) << (result.ok() ? "" : result.error().message);
-    return result.ok() ? *result : SoloResult();
+    return solo_of(options);
   }
 
   ScratchFolder folder_;
