@@ -173,7 +173,7 @@ struct StateFetcher::State {
     std::pair<Duration, std::size_t> first;
     for (const PeerId& donor : offering) {
       const std::size_t chunks = in_flight(donor);
-      if (chunks >= std::min(options.window_max, paces[donor].window())) continue;
+      if (chunks >= paces[donor].window()) continue;
       const std::pair<Duration, std::size_t> wait{expected(donor, chunks), chunks};
       if (best != nullptr && wait >= first) continue;
       best = &donor;

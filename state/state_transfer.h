@@ -106,7 +106,6 @@ class FetcherHost {
 struct FetcherOptions {
   Duration query_period = 1s;                     // StateQuery to donors that have not offered
   Duration chunk_timeout = 5s;                    // without a byte of its donor a chunk is asked of another one
-  std::size_t window_max = 64;                    // chunk queries in flight at a donor, at most
   std::uint64_t bytes_max = kStateImageBytesMax;  // a larger offer is ignored, and said once
   // That an image of the stage can have (image_sizes): offers of others are ignored. Empty: they are not known.
   std::vector<std::uint64_t> sizes{};

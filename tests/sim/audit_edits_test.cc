@@ -191,7 +191,7 @@ constexpr std::pair<const char*, std::uint64_t> kShares[] = {
     {"trainer round_abandon", 80},
     {"trainer round_commit", 85},
     {"trainer round_open", 85},
-    {"trainer session_over", 75},
+    {"trainer session_over", 79},
     {"trainer start", 85},
     {"trainer train", 80},
     {"trainer validation", 70},
