@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 #include <thread>
 
 #include "cli/first_model.h"
@@ -16,6 +17,7 @@
 #include "cli/saved_states.h"
 #include "cli/summary_json.h"
 #include "cli/text_codes.h"
+#include "cli/turn.h"
 #include "common/crypto/text_codes.h"
 #include "common/log.h"
 #include "common/os/descriptors.h"
@@ -56,7 +58,8 @@ class LaunchProgram final : private LaunchOwner {
     auto config = load_run(arguments_);
     if (!config.ok()) return fail_config(config.error());
     config_ = *std::move(config);
-    if (const Status opened = open(); !opened.ok()) return fail(opened.error());
+    if (const Status opened = open(); !opened.ok())
+      return opened.code() == ErrorCode::kInterrupted ? stop_exit_code() : fail(opened.error());
     started_ = loop_.now();
     loop_.post([this] { launch_->start(); });
     loop_.run();
@@ -78,6 +81,8 @@ class LaunchProgram final : private LaunchOwner {
     if (failure) return cannot_make(error_of_errno("create the folder", arguments_.folder, failure.value()));
     if (!arguments_.save.empty()) SHOAL_TRY(probe_save_folder(arguments_.save));
     SHOAL_TRY(forbid_core_files());  // the run's key would stand in them
+    storage_ = std::make_unique<FileStorage>(loop_);
+    SHOAL_TRY(take_folder());
     SHOAL_ASSIGN(const KeyPair key, load_run_key(arguments_.folder, arguments_.resume));
     const RunId run{key.id().bytes};
     events_ = make_silent_event_log();
@@ -88,7 +93,6 @@ class LaunchProgram final : private LaunchOwner {
       if (!events.ok()) return cannot_make(events.error());
       events_ = *std::move(events);
     }
-    storage_ = std::make_unique<FileStorage>(loop_);
     SHOAL_TRY(open_network(key, run));
     LaunchOptions options{.config = config_,
                           .key = key,
@@ -111,8 +115,7 @@ class LaunchProgram final : private LaunchOwner {
                                .code = config_.report.sample_every > 0 ? &code_ : nullptr,
                                .first = begins_from_ ? &begins_from_->states() : nullptr},
                               static_cast<LaunchOwner&>(*this)));
-    SHOAL_TRY(
-        replace_file(arguments_.folder + kListenFile, {Bytes::copy_of(std::string_view(wire_->listening_address()))}));
+    if (arguments_.resume) SHOAL_TRY(keep_address());
     SHOAL_ASSIGN(signals_, StopSignals::listen(
                                loop_,
                                [this] {
@@ -133,6 +136,18 @@ class LaunchProgram final : private LaunchOwner {
     if (arguments_.resume) SHOAL_TRY(print_ticket(run));
     log_info("run \"", config_.run.name, "\" in ", arguments_.folder, ": ", config_.pipeline.stages,
              " stages, listening on ", wire_->listening_address(), "; lend a machine with: shoal join TICKET");
+    return {};
+  }
+
+  // Before anything there is read that another process may be changing, and before anything is written.
+  Status take_folder() {
+    if (!arguments_.standby) {
+      SHOAL_ASSIGN(lock_, take_turn(*storage_, arguments_.folder));
+      return {};
+    }
+    SHOAL_TRY(check_standby(arguments_.folder, arguments_.events));
+    SHOAL_TRY(load_run_key(arguments_.folder, true));
+    SHOAL_ASSIGN(lock_, wait_for_turn(loop_, *storage_, arguments_.folder));
     return {};
   }
 
@@ -195,7 +210,7 @@ class LaunchProgram final : private LaunchOwner {
     }
     bool waited = false;
     const auto in_use = [&](const Error& error) -> Status {
-      // The run itself may hold the port: then nothing will free it.
+      // A process that knows no lock of folders may hold port and logs: then nothing will free the port.
       if (const auto lock = FileLock::take(trainer_log_path(arguments_.folder)); !lock.ok())
         return make_error(lock.code(), "another process goes on with this run: " + lock.error().message);
       log_info(error.message, ": waiting for it, because peers look for the run there, at most ",
@@ -210,12 +225,18 @@ class LaunchProgram final : private LaunchOwner {
   }
 
   // In front of the logs: a run whose ticket nobody got is none, and a folder with logs and without the run's file
-  // could not be resumed.
+  // could not be resumed. The ticket comes last, so that whoever has seen it may start a standby.
   Status begin_run(const RunId& run) {
-    SHOAL_TRY(print_ticket(run));
+    SHOAL_TRY(keep_address());
     SHOAL_ASSIGN(const std::string manifest, canonical_text(config_));
-    return replace_file(arguments_.folder + kRunFile,
-                        {Bytes::copy_of(std::string_view(kept_run_text(manifest, config_)))});
+    SHOAL_TRY(replace_file(arguments_.folder + kRunFile,
+                           {Bytes::copy_of(std::string_view(kept_run_text(manifest, config_)))}));
+    return print_ticket(run);
+  }
+
+  Status keep_address() {
+    return replace_file(arguments_.folder + kListenFile,
+                        {Bytes::copy_of(std::string_view(wire_->listening_address()))});
   }
 
   Status print_ticket(const RunId& run) {
@@ -327,8 +348,9 @@ class LaunchProgram final : private LaunchOwner {
   std::unique_ptr<FirstModel> begins_from_;  // null: its seed
   TextCode code_;
   std::unique_ptr<Samples> samples_;
-  std::unique_ptr<EventLog> events_;
   std::unique_ptr<FileStorage> storage_;
+  std::optional<RunLock> lock_;  // until nothing below writes any more
+  std::unique_ptr<EventLog> events_;
   std::unique_ptr<ZmqWire> wire_;
   std::unique_ptr<DhtDirectory> directory_;
   std::unique_ptr<WorkQueue> aside_;

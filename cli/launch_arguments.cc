@@ -16,7 +16,9 @@ constexpr std::size_t kListenBytesMax = 256;
 }
 
 void add_launch_options(CLI::App& command, LaunchArguments& arguments) {
-  command.add_option("run", arguments.run, "the run's file (`shoal init`, docs/RUN.md); with --resume its folder")
+  command
+      .add_option("run", arguments.run,
+                  "the run's file (`shoal init`, docs/RUN.md); with --resume or --standby its folder")
       ->required()
       ->type_name("RUN.toml");
   command.add_option("--dir", arguments.folder, "folder of the run's key, logs and manifest (default: NAME.run)")
@@ -30,7 +32,11 @@ void add_launch_options(CLI::App& command, LaunchArguments& arguments) {
   command.add_option("--save", arguments.save, "write the trained model here")->type_name("DIR");
   command.add_option("--events", arguments.events, "append JSON lines here")->type_name("FILE");
   add_events_level(command, arguments.events_level);
-  command.add_flag("--resume", arguments.resume, "go on with the run that the folder holds");
+  CLI::Option* resume = command.add_flag("--resume", arguments.resume, "go on with the run that the folder holds");
+  command
+      .add_flag("--standby", arguments.standby,
+                "wait beside the process that has the folder, and --resume when that one is over")
+      ->excludes(resume);
   command.add_option("--network", arguments.network, "id of the DHT network (default: from the run's key)");
   command.add_flag("--no-dht", arguments.no_dht, "no directory: peers meet through this process alone");
   command.add_option("--bootstrap", arguments.bootstrap, "a DHT node to join, repeatable")->type_name("HOST:PORT");
@@ -44,7 +50,27 @@ void add_launch_options(CLI::App& command, LaunchArguments& arguments) {
       ->check(within(0.0, seconds_of(kRecordTtl)));
 }
 
+namespace {
+
+// Not without a word of what a standby needs: the errors below would ask for a run's file.
+Status check_begun(const std::string& run) {
+  std::error_code failure;
+  if (!std::filesystem::exists(run, failure))
+    return make_error(ErrorCode::kMissing, run +
+                                               " does not exist: a standby waits beside a run that has begun. HINT: "
+                                               "name the folder (--dir) of the process that began it");
+  if (std::filesystem::is_directory(run, failure) && !std::filesystem::exists(run + kRunFile, failure))
+    return make_error(ErrorCode::kMissing, run + " holds no run: " + run + kRunFile +
+                                               " is missing. HINT: a run begins " +
+                                               "with `shoal launch RUN.toml`; a standby is started behind its ticket");
+  return {};
+}
+
+}  // namespace
+
 Result<RunConfig> load_run(LaunchArguments& arguments) {
+  if (arguments.standby) SHOAL_TRY(check_begun(arguments.run));
+  arguments.resume = arguments.resume || arguments.standby;
   if (arguments.resume && std::filesystem::is_directory(arguments.run)) {
     arguments.folder = arguments.run;
     arguments.run = arguments.folder + kRunFile;

@@ -98,6 +98,10 @@ std::unique_ptr<EventLog> Swarm::make_recorder(const std::string& role, const Pe
                                     options_.evidence_level, process);
 }
 
+namespace {
+constexpr char kRunFolder[] = "run";
+}
+
 class Swarm::LaunchOwner final : public shoal::LaunchOwner {
  public:
   explicit LaunchOwner(Swarm& swarm) : swarm_(swarm) {}
@@ -129,6 +133,19 @@ class Swarm::PeerOwner final : public Peer::Owner {
   HostedPeer& process_;
 };
 
+class Swarm::StandbyOwner final : public Standby::Owner {
+ public:
+  StandbyOwner(Swarm& swarm, HostedStandby& process) : swarm_(swarm), process_(process) {}
+  void on_waiting(const std::string& why) override { process_.waits = why; }
+  void on_warning(const std::string& line) override { process_.warnings.push_back(line); }
+  void on_turn(RunLock lock) override { swarm_.take_turn(process_, std::move(lock)); }
+  void on_failed(const Error& error) override { process_.error = error; }
+
+ private:
+  Swarm& swarm_;
+  HostedStandby& process_;
+};
+
 Swarm::Swarm(SwarmOptions options)
     : options_(std::move(options)),
       rng_(options_.seed),
@@ -153,13 +170,18 @@ Swarm::~Swarm() {
   }
   launch_.reset();
   launch_directory_.reset();
+  lock_.reset();
 }
 
-Status Swarm::start_launch(bool resume) {
+Status Swarm::start_launch(bool resume, std::optional<RunLock> lock) {
   SimHost& host = network_.add_host(kSimLaunchAddress, options_.shape);
   const auto& admitted = options_.config.admission.keys;  // empty: open
   launch_wire_ = network_.make_wire(run_key_.id(), kSimLaunchAddress, {admitted.begin(), admitted.end()});
   storage_ = std::make_unique<SimStorage>(host.loop(), disk_);
+  if (!lock) {
+    SHOAL_ASSIGN(lock, RunLock::take(*storage_, kRunFolder, "launch"));
+  }
+  lock_ = std::move(lock);
   launch_aside_ = std::make_unique<SimDevice>(host.loop(), options_.pace);
   summary_.reset();
   launch_error_.reset();
@@ -168,7 +190,7 @@ Status Swarm::start_launch(bool resume) {
   launch_owner_ = std::make_unique<LaunchOwner>(*this);
   LaunchOptions options{.config = options_.config,
                         .key = run_key_,
-                        .folder = "run",
+                        .folder = kRunFolder,
                         .resume = resume,
                         .addresses = {kSimLaunchAddress},
                         .save = options_.save,
@@ -213,15 +235,18 @@ void Swarm::end_launch_process(bool machine) {
   launch_aside_.reset();
   launch_directory_.reset();
   launch_wire_.reset();
+  lock_.reset();
   storage_.reset();
 }
 
 void Swarm::kill_launch() {
+  standbys_.clear();
   end_launch_process(false);
   disk_.power_lost();
 }
 
 void Swarm::kill_launch_machine() {
+  standbys_.clear();
   end_launch_process(true);
   disk_.power_lost();
 }
@@ -238,6 +263,27 @@ void Swarm::kill_launch_process() {
 void Swarm::resume_launch() { SHOAL_CHECK(start_launch(true).ok()); }
 
 Status Swarm::try_resume_launch() { return start_launch(true); }
+
+std::size_t Swarm::add_standby() {
+  standbys_.push_back(std::make_unique<HostedStandby>());
+  HostedStandby& process = *standbys_.back();
+  process.storage = std::make_unique<SimStorage>(loop_, disk_);
+  process.owner = std::make_unique<StandbyOwner>(*this, process);
+  process.standby = std::make_unique<Standby>(loop_, *process.storage, kRunFolder,
+                                              "standby " + std::to_string(standbys_.size() - 1), *process.owner);
+  process.standby->start();
+  return standbys_.size() - 1;
+}
+
+// Its process goes on as the launching process.
+void Swarm::take_turn(HostedStandby& process, RunLock lock) {
+  process.had_turn = true;
+  if (launch_ != nullptr) {
+    process.error = make_error(ErrorCode::kStale, "the run was taken from a process that lives");
+    return;
+  }
+  if (const Status begun = start_launch(true, std::move(lock)); !begun.ok()) process.error = begun.error();
+}
 
 KeyPair Swarm::peer_key(std::uint64_t seed, std::size_t index) { return key_of(seed * 1000 + index + 1); }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "runtime/launch/launch.h"
+#include "runtime/launch/standby.h"
 #include "runtime/peer/peer.h"
 #include "sim/sim_device.h"
 #include "sim/sim_directory.h"
@@ -82,6 +83,8 @@ class Swarm {
   void resume_launch();
   void finish_launch(const std::string& reason) { launch_->finish(reason); }
   Status try_resume_launch();  // the error of Launch::open, with which the process ends
+  // A process on the launching process's machine that waits for its run; dies with that machine. Index.
+  std::size_t add_standby();
   void stop_launch() { launch_->stop("stopped by Ctrl-C"); }
   void cut(std::size_t a, std::size_t b);  // their connections break
 
@@ -114,6 +117,17 @@ class Swarm {
     std::vector<std::string> notices{};
   };
   const std::vector<std::unique_ptr<HostedPeer>>& peers() const { return peers_; }
+  // A process that waits beside the launching process.
+  struct HostedStandby {
+    std::unique_ptr<SimStorage> storage{};
+    std::unique_ptr<Standby::Owner> owner{};
+    std::unique_ptr<Standby> standby{};
+    std::string waits{};  // what it said when it began to wait
+    std::vector<std::string> warnings{};
+    bool had_turn = false;
+    std::optional<Error> error{};  // with which it ended: that of Launch::open, kStale (the run had a living process)
+  };
+  const std::vector<std::unique_ptr<HostedStandby>>& standbys() const { return standbys_; }
   const Launch* launch() const { return launch_.get(); }
   bool finished() const { return summary_.has_value(); }
   const RunSummary& summary() const { return *summary_; }
@@ -130,11 +144,13 @@ class Swarm {
  private:
   class LaunchOwner;
   class PeerOwner;
+  class StandbyOwner;
   class Recorder;
   // `process`: whose events these are; null: the launching process's.
   std::unique_ptr<EventLog> make_recorder(const std::string& role, const PeerId& peer, const HostedPeer* process);
   void start_peer(HostedPeer& process);
-  Status start_launch(bool resume);
+  Status start_launch(bool resume, std::optional<RunLock> lock = {});
+  void take_turn(HostedStandby& process, RunLock lock);
   void end_launch_process(bool machine);
   std::unique_ptr<PeerDirectory> make_directory(EventLoop& loop);
 
@@ -147,6 +163,7 @@ class Swarm {
   KeyPair run_key_;
   std::unique_ptr<Samples> samples_;
   std::unique_ptr<SimStorage> storage_;
+  std::optional<RunLock> lock_;
   std::unique_ptr<Wire> launch_wire_;
   std::unique_ptr<PeerDirectory> launch_directory_;
   std::unique_ptr<SimDevice> launch_aside_;
@@ -154,6 +171,7 @@ class Swarm {
   std::unique_ptr<LaunchOwner> launch_owner_;
   std::unique_ptr<Launch> launch_;
   std::vector<std::unique_ptr<HostedPeer>> peers_;
+  std::vector<std::unique_ptr<HostedStandby>> standbys_;
   std::vector<SimEvent> all_events_;
   std::optional<RunSummary> summary_;
   std::optional<Error> launch_error_;
