@@ -46,8 +46,7 @@ Error still_in_use(const Error& error) {
   return make_error(error.code,
                     error.message +
                         " still. HINT: `ss -tuanp` shows who holds it. The run can go on elsewhere with --listen "
-                        "HOST:PORT: its peers find it through the DHT; where they were started with --no-dht, only "
-                        "who joins with the new ticket comes");
+                        "HOST:PORT: it dials its members, and whoever joins later takes the new ticket");
 }
 
 class LaunchProgram final : private LaunchOwner {

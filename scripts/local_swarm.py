@@ -82,12 +82,15 @@ class Started:
             self.popen.kill()
             self.popen.wait()
 
-    def last_words(self, count=6):
+    def words(self):
         try:
             with open(self.log + ".err", errors="replace") as file:
-                return "".join("\n    " + line.rstrip() for line in file.readlines()[-count:])
+                return file.read()
         except FileNotFoundError:
             return ""
+
+    def last_words(self, count=6):
+        return "".join("\n    " + line.rstrip() for line in self.words().splitlines()[-count:])
 
 
 class Peer:
@@ -133,28 +136,40 @@ class Swarm:
         with open(self.config, "w") as file:
             file.write(config)
         self.events = os.path.join(folder, "events")
+        self.standby = None     # a launch that waits for the run
         self.launch, self.launch_tail, self.launch_lives = None, Tail(os.path.join(self.events, "launch.jsonl")), 0
         self.ticket = None
         self.peers = []
         self.commits = []       # (time, targets)
         self.seen = set()
+        self.issued = set()     # by this life of launch
+        self.anew = []          # times of commits of what the life that committed it had issued
 
     # ---- starting ----
     def start(self, host, words, log):
         if self.star is None:
-            return Started(words + ([] if "--resume" in words else ["--listen", "127.0.0.1:0"]), log)
+            return Started(words + ([] if {"--resume", "--standby"} & set(words) else ["--listen", "127.0.0.1:0"]), log)
         return Started(self.star.in_host(host, words), log)
 
-    def start_launch(self, resume=False, patience_s=60):
+    def start_life(self, begin):
+        """A process of launch; `begin`: the words that say with what."""
         self.launch_lives += 1
-        run = os.path.join(self.folder, "run")
-        words = [self.shoal, "launch"]
-        words += [run, "--resume"] if resume else [self.config]
-        words += ["--dir", run, "--events", os.path.join(self.events, "launch.jsonl"), "--line-every", "5"]
+        words = [self.shoal, "launch", *begin, "--dir", os.path.join(self.folder, "run"), "--events",
+                 os.path.join(self.events, "launch.jsonl"), "--line-every", "5"]
         words += self.launch_options + (["--linger", "0"] if self.dht else ["--no-dht"])
-        log = os.path.join(self.folder, "logs", f"launch-{self.launch_lives}")
-        self.launch = self.start(0, words, log)
-        output = Tail(log + ".out")
+        return self.start(0, words, os.path.join(self.folder, "logs", f"launch-{self.launch_lives}"))
+
+    def stand_by(self):
+        """A process that waits beside launch, with its options. When launch is over it is told to be launch by take_over()."""
+        self.standby = self.start_life([os.path.join(self.folder, "run"), "--standby"])
+        self.until(lambda: "standing by: " in self.standby.words() or self.standby.code is not None, 20, "a standby that waits")
+
+    def take_over(self):
+        self.launch, self.standby = self.standby, None
+
+    def start_launch(self, resume=False, patience_s=60):
+        self.launch = self.start_life([os.path.join(self.folder, "run"), "--resume"] if resume else [self.config])
+        output = Tail(self.launch.log + ".out")
         deadline = time.monotonic() + patience_s
         while True:
             for line in output.lines():
@@ -194,6 +209,11 @@ class Swarm:
                 if event and event["microbatch"] not in self.seen:  # a resumed trainer repeats what it found
                     self.seen.add(event["microbatch"])
                     self.commits.append((event["time"], event["targets"]))
+                    self.anew += [event["time"]] if event["microbatch"] in self.issued else []
+            elif b'"event":"issue"' in line and (event := self.parse(line)):
+                self.issued.add(event["microbatch"])
+            elif b'"event":"start"' in line:
+                self.issued.clear()
         for peer in self.peers:
             for line in peer.tail.lines() if peer.tail else ():
                 self.read_peer(peer, line)
@@ -299,6 +319,10 @@ class Swarm:
                 wrong.append(f"peer {peer.number} did not end with the run:{peer.process.last_words(3)}")
             elif ended != 0:
                 wrong.append(f"peer {peer.number} ended with exit code {ended}:{peer.process.last_words(3)}")
+        if self.standby is not None and code is not None:
+            ended = self.standby.wait(30)
+            if ended != 0 or "this run has ended already" not in self.standby.words():
+                wrong.append(f"the standby of a run that ended: exit code {ended}:{self.standby.last_words()}")
         self.read()
         return wrong
 
@@ -306,8 +330,8 @@ class Swarm:
         for peer in self.peers:
             if peer.process is not None:
                 peer.process.end()
-        if self.launch is not None:
-            self.launch.end()
+        for launch in filter(None, (self.launch, self.standby)):
+            launch.end()
 
     def audit(self):
         done = subprocess.run([self.shoal, "--json", "audit", self.events], stdout=subprocess.PIPE, check=False)
