@@ -23,7 +23,8 @@ struct Arguments {
   FaultOptions faults;
   ScaleOptions scale;
   double scale_seconds = 30;
-  bool checkpoints = false, verbose = false, report = false, json = false, list = false, stop_at_first = false;
+  bool standby = false, checkpoints = false, verbose = false, report = false, json = false, list = false,
+       stop_at_first = false;
 };
 
 CLI::Validator kind_name() {
@@ -54,6 +55,7 @@ void add_options(CLI::App& app, Arguments& a) {
   app.add_flag("--lift-bounds", a.faults.lift_bounds, "faults beyond what is known to be survived; see --list-faults");
   app.add_flag("--list-faults", a.list, "tell the kinds of faults and their bounds, and run nothing");
   app.add_flag("--checkpoints", a.checkpoints, "in every seed: peers write them, and last holders die too");
+  app.add_flag("--standby", a.standby, "in every seed: a process waits beside the launching process for its run");
   app.add_flag("--verbose", a.verbose, "tell every story, not only the broken ones");
   app.add_flag("--stop-at-first", a.stop_at_first, "end the batch with the first seed that broke a rule");
   app.add_flag("--report", a.report, "end with the figures of the batch, kind by kind");
@@ -80,6 +82,7 @@ ScenarioResult run_seed(const Arguments& a, std::uint64_t seed) {
   options.config.pipeline.replicas = a.replicas;
   options.round_budget = from_seconds(a.round_budget_s);
   options.dht = true;
+  options.standby = a.standby;
   if (seed % kTightEvery == 0) make_tight(options);
   if (seed % kDeltasEvery == 0) options.deltas = exact_deltas();
   if (seed % kEstimatesEvery == 0) options.config.data.validate_every = 1;
@@ -108,6 +111,7 @@ void tell_total(std::uint64_t seeds, std::uint64_t failed, const ScenarioResult&
       "%llu commits missed, made up by %llu shifts from the anchor and %llu from the snapshot; %llu times a stage went "
       "back\n",
       n(total.behind), n(total.shifts_anchor), n(total.shifts_snapshot), n(total.restores));
+  if (total.takeovers > 0) std::printf("%llu times a standby went on\n", n(total.takeovers));
 }
 
 void report(const Arguments& a, double seconds, const ScenarioResult& total) {

@@ -68,6 +68,9 @@ class Scenario {
     if (!intact()) return;
     ++result_.looks;
     result_.broken = checker_.look();
+    for (const auto& process : swarm_.standbys())
+      if (process->error && process->error->code == ErrorCode::kStale)
+        result_.broken.push_back(process->error->message);
     if (!intact()) say("a rule is broken");
   }
 
@@ -176,6 +179,7 @@ class Scenario {
     }
     result_.behind = counts[EventKind::kBehind];
     result_.restores = counts[EventKind::kRestored];
+    result_.takeovers = swarm_.takeovers();
     result_.undos = counts[EventKind::kUndone];
     result_.gone = counts[EventKind::kCommitGone];
     result_.lost = counts[EventKind::kLost];
@@ -214,6 +218,7 @@ void ScenarioResult::add(const ScenarioResult& other) {
   const Counter counters[] = {&ScenarioResult::faults,
                               &ScenarioResult::behind,
                               &ScenarioResult::restores,
+                              &ScenarioResult::takeovers,
                               &ScenarioResult::shifts_anchor,
                               &ScenarioResult::shifts_snapshot,
                               &ScenarioResult::branches,

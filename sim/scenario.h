@@ -20,6 +20,7 @@ struct ScenarioResult {
   std::uint64_t faults = 0;                          // in all
   std::uint64_t behind = 0;                          // commits that a member had to follow
   std::uint64_t restores = 0;                        // stages that went back to an earlier version
+  std::uint64_t takeovers = 0;                       // of the launching process, by one that waited for it
   std::uint64_t shifts_anchor = 0,
                 shifts_snapshot = 0;  // sessions that caught up, without and with own work in the missed round
   std::uint64_t branches = 0, undos = 0, gone = 0, lost = 0, committed = 0;

@@ -283,6 +283,7 @@ void Swarm::take_turn(HostedStandby& process, RunLock lock) {
     return;
   }
   if (const Status begun = start_launch(true, std::move(lock)); !begun.ok()) process.error = begun.error();
+  takeovers_ += !process.error;
 }
 
 KeyPair Swarm::peer_key(std::uint64_t seed, std::size_t index) { return key_of(seed * 1000 + index + 1); }

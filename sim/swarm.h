@@ -44,6 +44,7 @@ struct SwarmOptions {
   std::size_t log_compact_bytes = kLogCompactBytes;
   bool keep_events = true;   // events() has them
   std::string base_folder;   // each peer keeps the base of adapters in a folder of its own in it; empty: nowhere
+  bool standby = false;      // whoever strikes this swarm keeps one waiting beside the launching process
   bool checkpoints = false;  // each peer has a disk of its own, which outlives its processes
   bool save = false;         // fetch the states at the end; answer_save() says what becomes of them
   std::map<std::string, std::string>* evidence = nullptr;  // borrowed: the event files by process, as of --events
@@ -128,6 +129,7 @@ class Swarm {
     std::optional<Error> error{};  // with which it ended: that of Launch::open, kStale (the run had a living process)
   };
   const std::vector<std::unique_ptr<HostedStandby>>& standbys() const { return standbys_; }
+  std::uint64_t takeovers() const { return takeovers_; }
   const Launch* launch() const { return launch_.get(); }
   bool finished() const { return summary_.has_value(); }
   const RunSummary& summary() const { return *summary_; }
@@ -172,6 +174,7 @@ class Swarm {
   std::unique_ptr<Launch> launch_;
   std::vector<std::unique_ptr<HostedPeer>> peers_;
   std::vector<std::unique_ptr<HostedStandby>> standbys_;
+  std::uint64_t takeovers_ = 0;
   std::vector<SimEvent> all_events_;
   std::optional<RunSummary> summary_;
   std::optional<Error> launch_error_;

@@ -70,6 +70,25 @@ TEST_P(FaultsTest, CountsEveryGradientOnceAndListsWhatIsLost) {
   EXPECT_GT(undos, 0u);
 }
 
+// A standby goes on 100 ms behind each death of a process, also where the disk of both is slow, full or failing.
+TEST(FaultsStandbyTest, ARunThatOneProcessTakesFromTheOtherCountsEveryGradientOnce) {
+  set_log_level(LogLevel::kError);
+  FaultOptions mix = single_faults();
+  mix.only.insert({FaultKind::kLaunchKill, FaultKind::kLaunchFreeze, FaultKind::kSlowDisk, FaultKind::kFullDisk,
+                   FaultKind::kFailingDisk, FaultKind::kLaunchPartition});
+  mix.mean_between = 1s;
+  constexpr std::uint64_t kStandbySeeds = 30;
+  std::uint64_t takeovers = 0;
+  for (std::uint64_t seed = 1; seed <= kStandbySeeds; ++seed) {
+    SwarmOptions options = options_for(seed % 2 == 0 ? RuleId::kDiloco : RuleId::kAllreduce, seed);
+    options.standby = true;
+    const ScenarioResult result = run_scenario(std::move(options), mix);
+    EXPECT_TRUE(result.broken.empty()) << "seed " << seed << ": " << result.broken.front() << told(result);
+    takeovers += result.takeovers;
+  }
+  EXPECT_GT(takeovers, kStandbySeeds);
+}
+
 // Rounds that wait two seconds for a member, faults every second, and pairs that do not hear each other: members miss
 // rounds, and follow.
 TEST(FaultsShiftTest, MembersThatFallBehindFollowAndNothingIsCountedTwice) {
