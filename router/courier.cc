@@ -139,7 +139,8 @@ bool Courier::on_frames(const Remote& from, TransferId transfer, Result<std::vec
   note_heard(from.session, now);
   const auto it = gradients_.find({from.peer, transfer});
   if (it == gradients_.end()) return false;
-  const Gradient message = std::move(it->second);
+  const Gradient message = std::move(it->second.header);
+  if (frames.ok()) rates_.observe_back(from.session, now - it->second.came);
   gradients_.erase(it);
   if (frames.ok())
     on_gradient(from.session, message, std::move(*frames), now);
@@ -205,7 +206,7 @@ void Courier::on_gradient_header(const Remote& from, const Gradient& message, Tr
   if (transfer == 0)
     on_gradient(from.session, message, {}, now);
   else
-    gradients_[{from.peer, transfer}] = message;
+    gradients_[{from.peer, transfer}] = {message, now};
 }
 
 void Courier::on_gradient(const Session& from, const Gradient& message, std::vector<Bytes> frames, TimePoint now) {
@@ -218,6 +219,7 @@ void Courier::on_gradient(const Session& from, const Gradient& message, std::vec
   Child* child = hop->child_of(message.lease);
   if (hop->spec.kind == ForwardKind::kTrain) {  // what has no backward tells nothing of the time of what has one
     if (child->phase == HopPhase::kBackward) neighbours_.observe(from, HopKind::kBackward, now - child->since);
+    if (!child->take) rates_.finished(from, child->took + (now - child->since), child->predicted, now);
     rates_.report(from, std::chrono::microseconds(message.forward_us), std::chrono::microseconds(message.backward_us));
   }
   health_.rejoined(from);

@@ -128,6 +128,8 @@ class Courier {
     bool answered = false;    // a word about its claim came
     bool holds = true;        // as far as we know it has a credit of that peer
     TimePoint asked{};
+    double predicted = 0;     // seconds that it would take, when it was asked
+    Duration took{0};         // its forward and backward, as far as they are over
     std::uint64_t ahead = 0;  // frame bytes in our own queue up to the last of its frames, when looked at last
   };
   // A session that was ever asked for this microbatch.
@@ -221,7 +223,11 @@ class Courier {
   std::map<MicrobatchId, Hop> hops_;  // ordered: timers and renewals run in a fixed order
   std::set<MicrobatchId> active_;     // of these, not committed: a long round keeps many that are
   std::unordered_map<Lease, MicrobatchId> by_lease_;
-  std::map<InboundFrames, Gradient> gradients_;  // their frames are on the way
+  struct Incoming {
+    Gradient header;
+    TimePoint came;
+  };
+  std::map<InboundFrames, Incoming> gradients_;  // their frames are on the way
   TimePoint answered_;                           // the newest word of anybody
   TimePoint next_renewal_;
   bool stranded_ = false;                     // nobody answers

@@ -66,10 +66,20 @@ Courier::Choice Courier::choose(Hop& hop, bool hinted, TimePoint now) {
       one_is_busy |= !is(session, WhyNot::kResting);
       continue;
     }
-    const bool known = std::find(base.holders.begin(), base.holders.end(), session) != base.holders.end();
+    const bool known = base.has(session);
     const std::uint64_t bytes = known ? base.frame_bytes : hop.spec.frame_bytes;
-    candidates.push_back({session, rates_.weight(session), rates_.expected_seconds(session, bytes, now),
-                          rates_.in_flight(session), why.has_value(), why == WhyNot::kResting, known});
+    Candidate& candidate = candidates.emplace_back();
+    candidate = {session,
+                 rates_.weight(session, now),
+                 rates_.expected_seconds(session, bytes, now),
+                 rates_.in_flight(session),
+                 why.has_value(),
+                 why == WhyNot::kResting,
+                 known};
+    candidate.hop_seconds = rates_.hop_seconds(session);
+    candidate.compute_seconds = rates_.compute_seconds(session);
+    candidate.transfer_seconds = rates_.transfer_seconds(session, bytes);
+    candidate.rtt_seconds = rates_.rtt_seconds(session);
   }
   // To wait for a busy peer is shorter than to wait for a silent one.
   if (one_is_busy) std::erase_if(candidates, [](const Candidate& c) { return c.resting; });
@@ -98,6 +108,8 @@ void Courier::ask_peer(Hop& hop, const Session& peer, const std::optional<Gradie
   if (hop.asked++ > 0) ++counters_.branches;
   hop.children.push_back({lease, peer, 0, HopPhase::kForward, now, takes});
   hop.children.back().asked = now;
+  hop.children.back().predicted =
+      rates_.predicted_seconds(peer, hop.spec.base.has(peer) ? hop.spec.base.frame_bytes : hop.spec.frame_bytes, now);
   hop.tried.try_emplace(peer);
   by_lease_.emplace(lease, hop.spec.microbatch);
   health_.asked(peer, now, rates_.in_flight(peer) > 0);
@@ -230,6 +242,7 @@ void Courier::note_accepted(Hop& hop, Child& child, TimePoint now) {
 }
 
 void Courier::enter(Hop& hop, Child& child, HopPhase phase, TimePoint now) {
+  if (timed_kind(child.phase)) child.took += now - child.since;
   child.phase = phase;
   child.since = now;
   child.overdue = phase == HopPhase::kStranded;

@@ -1,6 +1,7 @@
 #pragma once
 // What a hop is opened with, and what a courier asks of the process that holds: the trainer for stage 0, a peer for the
 // stage after its own.
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -17,6 +18,7 @@ namespace shoal {
 struct KnownBase {
   std::vector<Session> holders;
   std::uint64_t frame_bytes = 0;  // as HopSpec.frame_bytes, to one of them
+  bool has(const Session& session) const { return std::find(holders.begin(), holders.end(), session) != holders.end(); }
 };
 
 struct HopSpec {

@@ -147,7 +147,7 @@ class Ledger {
   std::map<Session, std::vector<ProgressItem>> progress() const;  // for every holder: where its entries stand
   std::size_t live() const { return active_.size(); }
   std::size_t queued() const;      // what the device works on or could start now
-  std::uint32_t queue_ms() const;  // what waits for the device, in its recent time a job
+  std::uint32_t queue_ms() const;  // what waits for the device, in its recent times of forward and backward
   std::uint64_t low_of(std::uint64_t trainer) const;
   const Hearsay& hearsay() const { return hearsay_; }
   const LedgerCounters& counters() const { return counters_; }
@@ -193,7 +193,7 @@ class Ledger {
   std::set<MicrobatchId> closed_;
   std::map<std::uint64_t, std::uint64_t> low_;        // by trainer
   std::vector<EntrySerial> settle_next_, drop_next_;  // for the next kRelease job
-  double job_us_ = 0;                                 // EMA of a device job
+  double forward_us_ = 0, backward_us_ = 0;           // EMA of a device job
   bool leaving_ = false;
   LedgerCounters counters_;
 };

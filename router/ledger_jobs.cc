@@ -49,6 +49,14 @@ HopPhase phase_of(const Entry& e, const Courier& courier, const Windows& windows
   }
 }
 
+// The device works on it or could start it now. A backward without room in a window waits for COMMITs, a forward that
+// is too early for a round: not for the device.
+bool is_queued(const Entry& e, const Windows& windows) {
+  if (e.state == EntryState::kReady) return !windows.too_early(e.step);
+  if (e.state == EntryState::kQueued) return windows.has_room(e.step);
+  return is_on_device(e.state);
+}
+
 }  // namespace
 
 void Ledger::inputs_arrived(EntrySerial serial, TimePoint now) {
@@ -167,7 +175,7 @@ void Ledger::forward_done(EntrySerial serial, const ForwardResult& result, TimeP
   SHOAL_CHECK(e != nullptr && is_on_device(e->state));
   e->forward_us = result.took_us;
   e->first_step = windows_.steps_made();
-  job_us_ = recent(job_us_, result.took_us);
+  forward_us_ = recent(forward_us_, result.took_us);
   if (e->state == EntryState::kEnding) return end(*e, e->doom, true);
   if (!result.ok) {
     ++counters_.non_finite;
@@ -195,7 +203,7 @@ void Ledger::backward_done(EntrySerial serial, bool ok, WeightStamp stamp, bool 
   Entry* e = entry(serial);
   SHOAL_CHECK(e != nullptr && is_on_device(e->state));
   e->backward_us = took_us;
-  job_us_ = recent(job_us_, took_us);
+  backward_us_ = recent(backward_us_, took_us);
   if (!ok) {
     ++counters_.non_finite;
     windows_.remove(serial);
@@ -299,18 +307,23 @@ std::uint64_t Ledger::low_of(std::uint64_t trainer) const {
   return it == low_.end() ? 0 : it->second;
 }
 
+// The last stage computes a backward behind each forward at once; elsewhere it waits for the next stage between them.
 std::uint32_t Ledger::queue_ms() const {
-  return static_cast<std::uint32_t>(static_cast<double>(queued()) * job_us_ / 1000);
+  const bool last = options_.stage.value + 1 == options_.stages;
+  double us = 0;
+  for (const EntrySerial serial : active_) {
+    const Entry& e = *find(serial);
+    if (!is_queued(e, windows_)) continue;
+    const bool forward = e.state == EntryState::kReady || e.state == EntryState::kForward;
+    if (forward) us += forward_us_;
+    if (!forward || (last && e.kind == ForwardKind::kTrain)) us += backward_us_;
+  }
+  return static_cast<std::uint32_t>(us / 1000);
 }
 
-// A backward without room in a window waits for COMMITs, a forward that is too early for a round: not for the device.
 std::size_t Ledger::queued() const {
-  return static_cast<std::size_t>(std::count_if(active_.begin(), active_.end(), [this](EntrySerial serial) {
-    const Entry& e = *find(serial);
-    if (e.state == EntryState::kReady) return !windows_.too_early(e.step);
-    if (e.state == EntryState::kQueued) return windows_.has_room(e.step);
-    return is_on_device(e.state);
-  }));
+  return static_cast<std::size_t>(std::count_if(
+      active_.begin(), active_.end(), [this](EntrySerial serial) { return is_queued(*find(serial), windows_); }));
 }
 
 bool Ledger::quiet() const { return live() == 0 && windows_.empty() && settle_next_.empty() && drop_next_.empty(); }

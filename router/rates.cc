@@ -1,11 +1,19 @@
 #include "router/rates.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace shoal {
 
 namespace {
-constexpr double kEmaShare = 0.2;  // of the newest value
+constexpr double kEmaShare = 0.2;    // of the newest value
+constexpr double kHopShare = 0.1;    // of the newest hop
+constexpr double kErrorShare = 0.2;  // of the newest error of a prediction
+constexpr double kErrorMax = 1e4;
+constexpr double kWordShare = 0.1;  // of the newest word of a queue
+constexpr std::uint32_t kCountMax = 1000;
+
+double halved(Duration passed, Duration half) { return std::exp2(-seconds_of(passed) / seconds_of(half)); }
 
 void blend(double& average, double value) { average = average == 0 ? value : average + kEmaShare * (value - average); }
 }  // namespace
@@ -32,11 +40,42 @@ void HopRates::observe(const Session& peer, HopKind kind, Duration took, bool he
 }
 
 void HopRates::report(const Session& peer, Duration forward, Duration backward) {
-  if (forward + backward > Duration::zero()) blend(peers_[peer].compute, seconds_of(forward + backward));
+  if (forward + backward <= Duration::zero()) return;
+  blend(peers_[peer].forward, seconds_of(forward));
+  blend(peers_[peer].backward, seconds_of(backward));
 }
 
+void HopRates::finished(const Session& peer, Duration took, double predicted, TimePoint now) {
+  Peer& p = peers_[peer];
+  p.hop_sum += kHopShare * (seconds_of(took) - p.hop_sum);
+  p.hop_weight += kHopShare * (1 - p.hop_weight);
+  if (took <= Duration::zero() || predicted <= 0) return;
+  const double wrong = std::log(std::clamp(seconds_of(took) / predicted, 1 / kErrorMax, kErrorMax));
+  const double before = std::log(error(p, now));
+  p.errors = std::min(p.errors + 1, kCountMax);
+  p.log_error = before + std::max(kErrorShare, 1.0 / p.errors) * (wrong - before);
+  p.error_at = now;
+}
+
+double HopRates::error(const Peer& peer, TimePoint now) const {
+  return std::exp(peer.log_error * halved(now - peer.error_at, kErrorHalves));
+}
+
+void HopRates::observe_back(const Session& peer, Duration took) { blend(peers_[peer].back, seconds_of(took)); }
+
 void HopRates::report_queue(const Session& peer, Duration queue, TimePoint now) {
-  peers_[peer].queue_until = now + queue;
+  Peer& p = peers_[peer];
+  p.of_others = std::max(0.0, seconds_of(queue) - p.in_flight * p.compute());
+  p.words = std::min(p.words + 1, kCountMax);
+  p.of_others_mean += std::max(kWordShare, 1.0 / p.words) * (p.of_others - p.of_others_mean);
+  p.word_at = now;
+}
+
+double HopRates::of_others(const Peer& p, TimePoint now) {
+  const Duration age = now - p.word_at;
+  const double word = std::exp(-seconds_of(age) / seconds_of(kWordFades));
+  const double mean = halved(std::max(Duration{0}, age - kWordsHold), kWordsHalve);
+  return word * p.of_others + (1 - word) * mean * p.of_others_mean;
 }
 
 void HopRates::set_link(const Session& peer, double bytes_per_second, Duration rtt) {
@@ -71,25 +110,53 @@ double HopRates::known_compute() const {
   double sum = 0;
   std::size_t count = 0;
   for (const auto& [session, p] : peers_)
-    if (p.compute > 0) sum += p.compute, ++count;
+    if (p.compute() > 0) sum += p.compute(), ++count;
   return count == 0 ? 0 : sum / static_cast<double>(count);
+}
+
+double HopRates::completion(const Peer& p, double compute, std::uint64_t bytes, TimePoint now) const {
+  const double there = p.bytes_per_second > 0 ? static_cast<double>(bytes) / p.bytes_per_second : 0;
+  const double ours = p.in_flight * std::max({compute, there, p.back});
+  return ours + there + compute + p.back + of_others(p, now) + p.rtt;
+}
+
+double HopRates::predicted_seconds(const Session& peer, std::uint64_t bytes, TimePoint now) const {
+  const Peer* p = find(peer);
+  return p == nullptr || p->compute() == 0 || p->rtt == 0 ? 0 : completion(*p, p->compute(), bytes, now);
 }
 
 double HopRates::expected_seconds(const Session& peer, std::uint64_t bytes, TimePoint now) const {
   const Peer* p = find(peer);
   if (p == nullptr) return known_compute();
-  const double compute = p->compute > 0 ? p->compute : std::max(known_compute(), 1e-3);
-  const double transfer = p->bytes_per_second > 0 ? static_cast<double>(bytes) / p->bytes_per_second : 0;
-  const double queue = p->queue_until > now ? seconds_of(p->queue_until - now) : 0;
-  const double of_others = std::max(0.0, queue - p->in_flight * compute);
-  return (p->in_flight + 1) * std::max(compute, transfer) + of_others + p->rtt;
+  const double compute = p->compute() > 0 ? p->compute() : std::max(known_compute(), 1e-3);
+  return completion(*p, compute, bytes, now) * error(*p, now);
 }
 
-double HopRates::weight(const Session& peer) const {
+double HopRates::weight(const Session& peer, TimePoint now) const {
+  const double compute = compute_seconds(peer);
   const Peer* p = find(peer);
-  if (p != nullptr && p->compute > 0) return 1 / p->compute;
-  const double known = known_compute();
-  return known > 0 ? 1 / known : 1;
+  return compute > 0 ? 1 / (compute * (p == nullptr ? 1 : error(*p, now))) : 1;
+}
+
+double HopRates::hop_seconds(const Session& peer) const {
+  const Peer* p = find(peer);
+  return p == nullptr || p->hop_weight == 0 ? 0 : p->hop_sum / p->hop_weight;
+}
+
+double HopRates::compute_seconds(const Session& peer) const {
+  const Peer* p = find(peer);
+  return p != nullptr && p->compute() > 0 ? p->compute() : known_compute();
+}
+
+double HopRates::transfer_seconds(const Session& peer, std::uint64_t bytes) const {
+  const Peer* p = find(peer);
+  if (p == nullptr) return 0;
+  return p->back + (p->bytes_per_second > 0 ? static_cast<double>(bytes) / p->bytes_per_second : 0);
+}
+
+double HopRates::rtt_seconds(const Session& peer) const {
+  const Peer* p = find(peer);
+  return p == nullptr ? 0 : p->rtt;
 }
 
 void HopRates::forget(const Session& peer) { peers_.erase(peer); }

@@ -26,6 +26,11 @@ class HopRates {
   static constexpr Duration kDeadlineUnknown = 20s;  // nothing measured yet
   static constexpr Duration kDeadlineFirst = 300s;   // nothing measured yet, and it says that its device works at a job
   static constexpr double kDeadlineFactor = 3.0;     // times the 95th percentile
+  // A word of a queue counts e times less against their mean after so long; the mean holds for so long after the newest
+  // word, and then halves each time.
+  static constexpr Duration kWordFades = 100ms, kWordsHold = 2s, kWordsHalve = 1s;
+  // How a peer's predictions failed is half forgotten after so long without a new time: it is tried again.
+  static constexpr Duration kErrorHalves = 10s;
   // No deadline is longer than both of these: kDeadlineCapMin, and kDeadlineCapFactor times what the peers that are not
   // suspected need at worst (their 99th percentile).
   static constexpr Duration kDeadlineCapMin = 2s;
@@ -33,10 +38,17 @@ class HopRates {
 
   // A finished part of a hop. `healthy`: nobody suspects the peer.
   void observe(const Session& peer, HopKind kind, Duration took, bool healthy = true);
+  // A hop that brought its gradient. `took`: its parts together, without the wait for later stages. `predicted`: what
+  // predicted_seconds() said when it was asked.
+  void finished(const Session& peer, Duration took, double predicted, TimePoint now);
+  // From a gradient's header to the last of its frames.
+  void observe_back(const Session& peer, Duration took);
   // Reported by the peer itself with its gradients: what the two jobs took it.
   void report(const Session& peer, Duration forward, Duration backward);
   // The peer reports with its progress, or with why it is busy, the work that waits for its device: ours and that of
-  // others. It is worked off as time passes, so that a peer of which nothing more is heard is not avoided for good.
+  // others. Where many senders choose, a word is soon out of date, and the next one is likely to be as the mean of
+  // those before: so what is taken to wait goes from the one to the other. A peer of which nothing more is heard is not
+  // avoided for good: in the end nothing waits there.
   void report_queue(const Session& peer, Duration queue, TimePoint now);
   // Whether its device works at a job, as its newest progress says.
   void report_working(const Session& peer, bool working) { peers_[peer].working = working; }
@@ -50,12 +62,22 @@ class HopRates {
   // and at most max(kDeadlineCapMin, cap factor x 99th percentile of healthy peers). What a suspected peer delivers
   // late does not move the deadlines of others.
   Duration deadline(const Session& peer, HopKind kind) const;
-  // Seconds until a microbatch of `bytes` given to it now would be done there: those of ours in flight and this one,
-  // each as long as the slower of compute and transfer (they overlap), what it reported to wait beyond ours, and a
-  // round trip.
+  // Seconds until a microbatch of `bytes` given to it now would be done there, by the peer's own word and the line:
+  // those of ours in flight, each as long as the slowest of transfer there, compute and transfer back (they overlap),
+  // this one's three, what it reported to wait beyond ours, and a round trip. 0: it said nothing yet, or its line was
+  // not measured yet.
+  double predicted_seconds(const Session& peer, std::uint64_t bytes, TimePoint now) const;
+  // The same, corrected by what predictions of it were worth: a peer that lies about its speed or its queue, in either
+  // direction, is known by its times after a few microbatches.
   double expected_seconds(const Session& peer, std::uint64_t bytes, TimePoint now) const;
-  // Relative speed for the weights of rendezvous hashing: 1 / (forward + backward); 1 when nothing is known of anybody.
-  double weight(const Session& peer) const;
+  // Relative speed for the weights of rendezvous hashing: 1 / (forward + backward), by its word as far as its times
+  // bear it out; 1 when nothing is known of anybody.
+  double weight(const Session& peer, TimePoint now) const;
+  // What policies choose by beside that, in seconds; 0: not known.
+  double hop_seconds(const Session& peer) const;      // of the newest ten or so that finished
+  double compute_seconds(const Session& peer) const;  // forward and backward, by its word or as the others
+  double transfer_seconds(const Session& peer, std::uint64_t bytes) const;  // there and back
+  double rtt_seconds(const Session& peer) const;
   void forget(const Session& peer);
 
  private:
@@ -67,14 +89,25 @@ class HopRates {
   };
   struct Peer {
     Samples kinds[kHopKinds];
-    double compute = 0;       // seconds; forward + backward, EMA
-    TimePoint queue_until{};  // when what it reported to wait would be worked off
+    double forward = 0, backward = 0;    // seconds, by its own word; EMA
+    double back = 0;                     // seconds of a gradient's frames; EMA
+    double hop_sum = 0, hop_weight = 0;  // of what hops took: EMA without the weight of what was never measured
+    double log_error = 0;                // of what hops took over what was predicted; EMA
+    std::uint32_t errors = 0;
+    TimePoint error_at{};
+    double of_others = 0, of_others_mean = 0;  // seconds, of what it reported to wait, beyond ours: newest word, EMA
+    std::uint32_t words = 0;
+    TimePoint word_at{};
     double bytes_per_second = 0, rtt = 0;
     std::uint32_t in_flight = 0;
     bool working = false;
+    double compute() const { return forward + backward; }
   };
   const Peer* find(const Session& peer) const;
-  double known_compute() const;  // mean over peers with a measurement; 0 = none
+  double error(const Peer& peer, TimePoint now) const;  // a factor
+  static double of_others(const Peer& peer, TimePoint now);
+  double completion(const Peer& peer, double compute, std::uint64_t bytes, TimePoint now) const;
+  double known_compute() const;  // mean over peers that said it; 0 = none
 
   std::unordered_map<Session, Peer> peers_;
   Samples all_[kHopKinds];  // of healthy peers

@@ -16,6 +16,7 @@
 
 #include "common/crypto/hash.h"
 #include "common/result.h"
+#include "common/routing_id.h"
 #include "common/rule_id.h"
 #include "common/tensor_view.h"
 #include "common/time.h"
@@ -86,6 +87,7 @@ struct PipelineSection {
   std::uint16_t replicas = 0;                   // expected per stage: the batch of `solo`, nothing is enforced
   Auto<std::uint32_t> in_flight;                // microbatches a trainer keeps under way; "auto": runtime/plan
   Auto<std::vector<double>> in_flight_ramp;     // {begin, end}, shares of schedule_targets(); empty: no ramp
+  RoutingId routing = RoutingId::kRendezvous;   // how every sender chooses the next peer
 };
 struct SyncSection {
   RuleId rule = RuleId::kDiloco;

@@ -95,6 +95,7 @@ constexpr OptionRow kTable[] = {
     {"pipeline", "replicas", SHOAL_SLOT(pipeline.replicas), "1", 1, 256, kShared, "peers expected per stage: the batch of solo"},
     {"pipeline", "in_flight", SHOAL_SLOT(pipeline.in_flight), "\"auto\"", 1, 4096, kShared, "microbatches under way; auto: what fills the pipe at a small price (shoal plan)"},
     {"pipeline", "in_flight_ramp", SHOAL_SLOT(pipeline.in_flight_ramp), "\"auto\"", 0, 2, kShared, "[0.1, 0.6] = few until a tenth of the schedule, all from 0.6 on; auto: that where in_flight is above a quarter of a step; [] = all"},
+    {"pipeline", "routing", SHOAL_CHOICE(pipeline.routing, kRoutingNames), "\"rendezvous\"", 0, 0, kLater, "how each sender chooses the peer of the next stage"},
 
     {"sync", "rule", SHOAL_CHOICE(sync.rule, kRuleNames), "\"diloco\"", 0, 0, kShared, "how the replicas of a stage agree"},
     {"sync", "mode", SHOAL_CHOICE(sync.mode, kModeNames), "\"overlap\"", 0, 0, kShared, "drain = no staleness, allreduce only"},

@@ -51,7 +51,8 @@ Entries::Entries(const StagePeerOptions& options, const StagePeerEnvironment& en
       env_(env),
       meters_(meters),
       neighbours_(env.links, options.self, options.authority),
-      courier_(*this, neighbours_, courier_options(options)),
+      courier_(*this, neighbours_, courier_options(options),
+               make_policy(options.config->pipeline.routing, options.self)),
       windows_(windows_options(*options.config)),
       ledger_(*this, courier_, windows_, ledger_options(options)),
       bases_(options.config->base_bytes()) {}

@@ -18,7 +18,7 @@ namespace shoal {
 // Asks peers in the order of the list, so that tests can name them.
 class FirstOfList final : public RoutingPolicy {
  public:
-  std::optional<Session> pick(SampleId, std::span<const Candidate> candidates) const override {
+  std::optional<Session> pick(SampleId, std::span<const Candidate> candidates) override {
     return candidates.empty() ? std::nullopt : std::optional(candidates.front().session);
   }
 };

@@ -8,6 +8,26 @@ using namespace naming;
 
 class CourierTest : public CourierRig {};
 
+TEST_F(CourierTest, WhatAHopTookCorrectsWhatItsPeerSaysOfItself) {
+  const auto lie = [&](std::uint64_t serial) {
+    open(serial);
+    const auto [to, message] = asked();
+    pass(300ms);
+    Gradient gradient = gradient_of(to.peer_tag, message.lease, serial);
+    gradient.forward_us = gradient.backward_us = 1000;
+    tell(to.peer_tag, gradient);
+  };
+  LinkStats near;
+  near.up = true;
+  near.rtt = Duration{1};
+  stats_of[naming::peer(kA)] = near;
+  lie(1);
+  EXPECT_NEAR(rates.expected_seconds(naming::session(kA), 0, now), 0.002, 1e-9) << "its word is all that is known";
+  EXPECT_NEAR(rates.hop_seconds(naming::session(kA)), 0.3, 1e-6);
+  lie(2);
+  EXPECT_NEAR(rates.expected_seconds(naming::session(kA), 0, now), 0.3, 1e-6);
+}
+
 TEST_F(CourierTest, OpeningSendsAForwardUnderANewLease) {
   open(0);
   const auto [to, forward] = asked();

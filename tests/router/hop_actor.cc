@@ -7,7 +7,7 @@ namespace shoal::hop {
 class Actor::Policy final : public RoutingPolicy {
  public:
   Policy(World& world, const Session& self) : world_(world), self_(self), plain_(make_rendezvous_policy()) {}
-  std::optional<Session> pick(SampleId sample, std::span<const Candidate> candidates) const override {
+  std::optional<Session> pick(SampleId sample, std::span<const Candidate> candidates) override {
     if (world_.choose)
       if (const auto chosen = world_.choose(self_, sample, candidates)) return chosen;
     return plain_->pick(sample, candidates);

@@ -36,6 +36,32 @@ TEST(LedgerTest, WithoutCreditItIsBusyAndARecoveryHasCreditsOfItsOwn) {
   EXPECT_EQ(rig.ledger.live(), 3u);
 }
 
+TEST(LedgerTest, TheWordOfAQueueCountsForwardAndBackwardApart) {
+  for (const bool last : {true, false}) {
+    LedgerRig rig(1, last ? 2 : 3, 100);
+    const auto forward = [&](EntrySerial serial) {
+      ForwardResult result = rig.forwarded();
+      result.took_us = 10'000;
+      rig.ledger.forward_done(serial, result, rig.now);
+    };
+    const EntrySerial first = rig.accept(2, 0);
+    EXPECT_EQ(rig.ledger.queue_ms(), 0u) << "nothing is known of jobs";
+    ASSERT_EQ(rig.ledger.next_job(false)->kind, JobKind::kForward);
+    forward(first);
+    EXPECT_EQ(rig.ledger.queue_ms(), 0u);
+    if (!last) rig.ledger.gradient_arrived(id(0), rig.gradient_from_below(0, {entry_name(60, 8)}));
+    ASSERT_EQ(rig.ledger.next_job(false)->kind, JobKind::kBackward);
+    rig.ledger.backward_done(first, true, rig.stamp, false, 30'000);
+    EXPECT_EQ(rig.ledger.queue_ms(), 0u);
+    const EntrySerial second = rig.accept(2, 1);
+    rig.accept(2, 2);
+    EXPECT_EQ(rig.ledger.queue_ms(), last ? 80u : 20u) << "a backward follows at once in the last stage alone";
+    ASSERT_EQ(rig.ledger.next_job(false)->serial, second);
+    forward(second);
+    EXPECT_EQ(rig.ledger.queue_ms(), last ? 30u + 40u : 10u);
+  }
+}
+
 TEST(LedgerTest, TakesNothingNewWhileItLeaves) {
   LedgerRig rig;
   rig.ledger.set_leaving(true);

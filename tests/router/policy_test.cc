@@ -1,4 +1,4 @@
-// Weighted rendezvous hashing: shares, churn, spill-over, suspects.
+// Weighted rendezvous hashing: shares, churn, spill-over, suspects. Then its rivals.
 #include "router/policy.h"
 
 #include <gtest/gtest.h>
@@ -121,6 +121,98 @@ TEST(PolicyTest, WhoKnowsTheSampleGoesFirstUnlessItIsFarBehind) {
     candidates[2].expected_seconds = 1.8;
     EXPECT_NE(policy->pick(SampleId(sample), candidates), session(3));
   }
+}
+
+// ---- rivals ----
+
+// How often each is chosen, when what was chosen is done at once.
+std::map<Session, int> choices(RoutingPolicy& policy, const std::vector<Candidate>& candidates, int times) {
+  std::map<Session, int> counts;
+  for (int i = 0; i < times; ++i) ++counts[*policy.pick(SampleId(static_cast<std::uint64_t>(i)), candidates)];
+  return counts;
+}
+
+class RivalsTest : public testing::TestWithParam<RoutingId> {};
+
+TEST_P(RivalsTest, ChoosesNobodyFromNobodyAndPassesOverASuspectWhileAnotherMayBeAsked) {
+  const auto policy = make_policy(GetParam(), 7);
+  EXPECT_EQ(policy->pick(SampleId(1), {}), std::nullopt);
+  auto candidates = peers({1, 1, 1});
+  candidates[0].suspected = candidates[0].resting = true;
+  EXPECT_FALSE(choices(*policy, candidates, 300).contains(session(1)));
+  for (Candidate& c : candidates) c.suspected = c.resting = true;
+  EXPECT_NE(policy->pick(SampleId(1), candidates), std::nullopt);
+}
+
+INSTANTIATE_TEST_SUITE_P(Policies, RivalsTest,
+                         testing::Values(RoutingId::kRendezvous, RoutingId::kIwrr, RoutingId::kTwoChoices,
+                                         RoutingId::kLeast, RoutingId::kFlow),
+                         [](const auto& info) {
+                           std::string name(kRoutingNames[static_cast<std::size_t>(info.param)]);
+                           std::erase(name, '-');
+                           return name;
+                         });
+
+TEST(IwrrTest, TurnsFollowMeasuredTimesAndANewcomerDoesNotCatchUp) {
+  const auto policy = make_iwrr_policy();
+  auto candidates = peers({1, 1});
+  candidates[0].hop_seconds = 0.1;
+  candidates[1].hop_seconds = 0.3;
+  const auto counts = choices(*policy, candidates, 4000);
+  EXPECT_NEAR(counts.at(session(1)), 3000, 5);
+  candidates.push_back({session(3)});
+  candidates.back().hop_seconds = 0.1;
+  EXPECT_NEAR(choices(*policy, candidates, 700).at(session(3)), 300, 5) << "its turns begin where the others' are";
+}
+
+TEST(IwrrTest, WhatWasNotMeasuredCountsForASecond) {
+  const auto policy = make_iwrr_policy();
+  auto candidates = peers({1, 1});
+  candidates[0].hop_seconds = 0.1;
+  EXPECT_NEAR(choices(*policy, candidates, 1100).at(session(2)), 100, 5);
+}
+
+TEST(TwoChoicesTest, TheSlowestOfAllIsNeverAskedAndASeedIsAnOrder) {
+  auto candidates = peers({1, 1, 1, 1});
+  for (std::size_t i = 0; i < 4; ++i) candidates[i].expected_seconds = static_cast<double>(i);
+  const auto counts = choices(*make_two_choices_policy(3), candidates, 6000);
+  EXPECT_FALSE(counts.contains(session(4))) << "it loses against each other one";
+  EXPECT_NEAR(counts.at(session(1)), 3000, 200);  // it is drawn in half of the pairs
+  EXPECT_NEAR(counts.at(session(3)), 1000, 150);
+  EXPECT_EQ(choices(*make_two_choices_policy(3), candidates, 6000), counts);
+  EXPECT_NE(choices(*make_two_choices_policy(4), candidates, 6000), counts);
+}
+
+TEST(LeastTest, TheFirstToBeDoneIsAskedAndEqualOnesShare) {
+  auto candidates = peers({1, 1, 1});
+  candidates[1].expected_seconds = 1;
+  const auto counts = choices(*make_least_policy(), candidates, 2000);
+  EXPECT_FALSE(counts.contains(session(2)));
+  EXPECT_NEAR(counts.at(session(1)), 1000, 150);
+}
+
+TEST(FlowTest, WorseOnesAreTakenWhileItIsHotAndAgainWhenPeersCome) {
+  const auto policy = make_flow_policy(5);
+  auto candidates = peers({1, 1, 1});
+  for (std::size_t i = 0; i < 3; ++i) candidates[i].compute_seconds = 0.1 * static_cast<double>(i + 1);
+  EXPECT_GT(choices(*policy, candidates, 100)[session(2)], 5);
+  EXPECT_EQ(choices(*policy, candidates, 5000)[session(1)] > 4500, true);
+  EXPECT_EQ(choices(*policy, candidates, 100)[session(2)], 0) << "cold";
+  candidates.push_back({session(4)});
+  candidates.back().compute_seconds = 0.5;
+  EXPECT_GT(choices(*policy, candidates, 100)[session(2)], 3) << "heated";
+}
+
+TEST(FlowTest, CostIsHalfOfComputeAndLatencyAndTheTransfers) {
+  const auto policy = make_flow_policy(5);
+  auto candidates = peers({1, 1});
+  candidates[0].compute_seconds = 1;
+  candidates[0].rtt_seconds = 0.2;
+  candidates[1].transfer_seconds = 0.7;
+  (void)choices(*policy, candidates, 5000);  // cold from now on
+  EXPECT_EQ(choices(*policy, candidates, 100)[session(1)], 100) << "0.6 s and 0.7 s";
+  candidates[1].transfer_seconds = 0.5;
+  EXPECT_EQ(choices(*policy, candidates, 100)[session(2)], 100);
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ void observe(HopRates& rates, std::uint64_t tag, HopKind kind, Duration took, in
 TEST(RatesTest, NothingMeasuredMeansALongDeadline) {
   const HopRates rates;
   EXPECT_EQ(rates.deadline(session(1), kF), HopRates::kDeadlineUnknown);
-  EXPECT_EQ(rates.weight(session(1)), 1);
+  EXPECT_EQ(rates.weight(session(1), at(0s)), 1);
   EXPECT_EQ(rates.expected_seconds(session(1), 1000, at(0s)), 0);
 }
 
@@ -95,23 +95,72 @@ TEST(RatesTest, ExpectedCompletionGrowsWithWhatIsInFlightAndWithTheSlowerOfCompu
   rates.sent(session(1));
   EXPECT_NEAR(rates.expected_seconds(session(1), 0, at(0s)), 0.6, 1e-9);
   rates.set_link(session(1), 1000, 50ms);
-  EXPECT_NEAR(rates.expected_seconds(session(1), 1000, at(0s)), 2 * 1.0 + 0.05, 1e-9);
+  EXPECT_NEAR(rates.expected_seconds(session(1), 1000, at(0s)), 2 * 1.0 + 0.3 + 0.05, 1e-9);
   EXPECT_NEAR(rates.expected_seconds(session(2), 0, at(0s)), 0.3, 1e-9)
       << "an unknown peer is taken for an average one";
 }
 
-TEST(RatesTest, WhatWaitsForOthersIsAddedAndWorkedOffAsTimePasses) {
+TEST(RatesTest, WhatWaitsForOthersIsAddedAndForgottenWhenNothingMoreIsHeard) {
   HopRates rates;
   for (const std::uint64_t tag : {1, 2}) rates.report(session(tag), 100ms, 200ms);
   rates.report_queue(session(1), 900ms, at(0s));
   EXPECT_NEAR(rates.expected_seconds(session(1), 0, at(0s)), 0.3 + 0.9, 1e-9);
   EXPECT_NEAR(rates.expected_seconds(session(2), 0, at(0s)), 0.3, 1e-9);
+  EXPECT_NEAR(rates.expected_seconds(session(1), 0, at(2s)), 0.3 + 0.9, 1e-9) << "others go on sending";
+  EXPECT_NEAR(rates.expected_seconds(session(1), 0, at(3s)), 0.3 + 0.45, 1e-6);
+  EXPECT_NEAR(rates.expected_seconds(session(1), 0, at(30s)), 0.3, 1e-6);
   rates.sent(session(1));
-  EXPECT_NEAR(rates.expected_seconds(session(1), 0, at(0s)), 0.6 + 0.6, 1e-9) << "of the 0.9 s, 0.3 s are ours";
-  EXPECT_NEAR(rates.expected_seconds(session(1), 0, at(0s) + 400ms), 0.6 + 0.2, 1e-9);
-  EXPECT_NEAR(rates.expected_seconds(session(1), 0, at(5s)), 0.6, 1e-9) << "nothing more was heard of it";
-  rates.report_queue(session(1), 0ms, at(0s));
-  EXPECT_NEAR(rates.expected_seconds(session(1), 0, at(0s)), 0.6, 1e-9) << "the newest report counts";
+  rates.report_queue(session(1), 900ms, at(30s));
+  EXPECT_NEAR(rates.expected_seconds(session(1), 0, at(30s)), 0.6 + 0.6, 1e-6) << "of the 0.9 s, 0.3 s are ours";
+}
+
+TEST(RatesTest, AWordOfAQueueCountsAtOnceAndSoonTheMeanOfThem) {
+  HopRates rates;
+  rates.report(session(1), 100ms, 200ms);
+  for (int i = 0; i < 100; ++i) rates.report_queue(session(1), 1s, at(i * 100ms));
+  rates.report_queue(session(1), 0ms, at(10s));
+  EXPECT_NEAR(rates.expected_seconds(session(1), 0, at(10s)), 0.3, 1e-6) << "the newest report";
+  EXPECT_NEAR(rates.expected_seconds(session(1), 0, at(11s)), 0.3 + 0.9, 0.01) << "what it said on average";
+}
+
+TEST(RatesTest, APeerThatLiesAboutItsSpeedIsKnownByItsTimesAfterOneMicrobatch) {
+  HopRates rates;
+  rates.report(session(3), 1ms, 2ms);
+  EXPECT_EQ(rates.predicted_seconds(session(3), 0, at(0s)), 0) << "nobody knows how far it is away";
+  for (const std::uint64_t tag : {1, 2, 3}) rates.set_link(session(tag), 0, Duration{1});
+  for (const std::uint64_t tag : {1, 2}) rates.report(session(tag), 100ms, 200ms);
+  ASSERT_LT(rates.expected_seconds(session(3), 0, at(0s)), 0.01) << "its word is all that is known";
+  rates.finished(session(3), 300ms, rates.predicted_seconds(session(3), 0, at(0s)), at(0s));
+  EXPECT_NEAR(rates.expected_seconds(session(3), 0, at(0s)), 0.3, 1e-6);
+  EXPECT_NEAR(rates.weight(session(3), at(0s)), rates.weight(session(1), at(0s)), 1e-4);
+  for (int i = 0; i < 20; ++i)
+    rates.finished(session(3), 300ms, rates.predicted_seconds(session(3), 0, at(0s)), at(0s));
+  EXPECT_NEAR(rates.expected_seconds(session(3), 0, at(0s)), 0.3, 1e-6) << "corrected once, not twice";
+  rates.finished(session(1), 600ms, 0, at(0s));
+  EXPECT_NEAR(rates.expected_seconds(session(1), 0, at(0s)), 0.3, 1e-6) << "nothing was predicted";
+}
+
+TEST(RatesTest, HowItsPredictionsFailedIsForgottenSoThatItIsTriedAgain) {
+  HopRates rates;
+  rates.report(session(1), 100ms, 200ms);
+  for (int i = 0; i < 5; ++i) rates.finished(session(1), 4800ms, 0.3, at(0s));
+  EXPECT_NEAR(rates.expected_seconds(session(1), 0, at(0s)), 4.8, 1e-6);
+  EXPECT_NEAR(rates.expected_seconds(session(1), 0, at(0s) + HopRates::kErrorHalves), 0.3 * 4, 1e-6);
+  EXPECT_NEAR(rates.expected_seconds(session(1), 0, at(0s) + 10 * HopRates::kErrorHalves), 0.3, 1e-2);
+}
+
+TEST(RatesTest, ForwardBackwardAndBothTransfersAreLearntApart) {
+  HopRates rates;
+  rates.report(session(1), 100ms, 200ms);
+  rates.set_link(session(1), 1000, 50ms);
+  rates.observe_back(session(1), 400ms);
+  EXPECT_NEAR(rates.compute_seconds(session(1)), 0.3, 1e-9);
+  EXPECT_NEAR(rates.transfer_seconds(session(1), 500), 0.5 + 0.4, 1e-9);
+  EXPECT_NEAR(rates.rtt_seconds(session(1)), 0.05, 1e-9);
+  EXPECT_NEAR(rates.expected_seconds(session(1), 500, at(0s)), 0.5 + 0.3 + 0.4 + 0.05, 1e-9) << "one behind the other";
+  rates.sent(session(1));
+  rates.sent(session(1));
+  EXPECT_NEAR(rates.expected_seconds(session(1), 500, at(0s)), 2 * 0.5 + 1.25, 1e-9) << "those before it overlap";
 }
 
 TEST(RatesTest, OfTwoEqualPeersTheOneThatWorksForOthersIsChosenLess) {
@@ -124,8 +173,8 @@ TEST(RatesTest, OfTwoEqualPeersTheOneThatWorksForOthersIsChosenLess) {
     for (std::uint64_t sample = 0; sample < 400; ++sample) {
       std::vector<Candidate> candidates;
       for (const std::uint64_t tag : {1, 2})
-        candidates.push_back(
-            {session(tag), rates.weight(session(tag)), rates.expected_seconds(session(tag), 0, at(0s)), 0, false});
+        candidates.push_back({session(tag), rates.weight(session(tag), at(0s)),
+                              rates.expected_seconds(session(tag), 0, at(0s)), 0, false});
       times += policy->pick(SampleId(sample), candidates) == session(1);
     }
     return times;
@@ -139,9 +188,9 @@ TEST(RatesTest, WeightIsTheInverseOfMeasuredCompute) {
   rates.report(session(1), 50ms, 50ms);
   rates.report_queue(session(1), 9s, at(0s));
   rates.report(session(2), 100ms, 300ms);
-  EXPECT_NEAR(rates.weight(session(1)), 10, 1e-9) << "backlog does not change it";
-  EXPECT_NEAR(rates.weight(session(2)), 2.5, 1e-9);
-  EXPECT_NEAR(rates.weight(session(3)), 4, 1e-9) << "mean compute 0.25 s";
+  EXPECT_NEAR(rates.weight(session(1), at(0s)), 10, 1e-9) << "backlog does not change it";
+  EXPECT_NEAR(rates.weight(session(2), at(0s)), 2.5, 1e-9);
+  EXPECT_NEAR(rates.weight(session(3), at(0s)), 4, 1e-9) << "mean compute 0.25 s";
 }
 
 }  // namespace
