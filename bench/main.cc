@@ -8,6 +8,7 @@
 #include "bench/log_bench.h"
 #include "bench/logits.h"
 #include "bench/loop_bench.h"
+#include "bench/routing_bench.h"
 #include "bench/staleness_bench.h"
 #include "bench/tokenizer_bench.h"
 #include "common/os/program_start.h"
@@ -62,6 +63,31 @@ CLI::App* add_convergence(CLI::App& app, shoal::ConvergenceOptions& options) {
   return command;
 }
 
+CLI::App* add_hop(CLI::App& app, shoal::HopBenchOptions& options) {
+  CLI::App* command = app.add_subcommand(
+      "hop", "A pipeline of processes beside one process at the same work; with --net over slow links");
+  command->add_option("--repeats", options.repeats, "each; the median counts")
+      ->check(CLI::Range(1, 99))
+      ->capture_default_str();
+  command->add_option("--steps", options.steps, "measured, each repeat")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  command->add_option("--codec", options.codec, "of activations and gradients")
+      ->check(CLI::IsMember(std::vector<std::string>(std::begin(shoal::kCodecNames), std::end(shoal::kCodecNames))))
+      ->capture_default_str();
+  command->add_option("--in-flight", options.in_flight, "microbatches under way")
+      ->check(CLI::Range(1, 256))
+      ->capture_default_str();
+  command
+      ->add_option("--net", options.net, "slow links: Mbit/s and milliseconds one way, as in 100mbit,20 (needs root)")
+      ->type_name("RATE,DELAY_MS");
+  command->add_option("--python", options.python, "whose torch is compared")->capture_default_str();
+  command->add_option("--keep", options.keep, "keep run files, logs and events here")->type_name("DIR");
+  command->add_flag("--profile", options.profile, "where the time went");
+  command->add_flag("--json", options.json, "one JSON object on stdout");
+  return command;
+}
+
 CLI::App* add_line(CLI::App& app, shoal::LineBenchOptions& options) {
   CLI::App* command = app.add_subcommand("line", "What control pays while bulk fills a line (scripts/full-line)");
   CLI::App* ends = command->add_option_group("end", "which end this process is");
@@ -111,6 +137,21 @@ CLI::App* add_logits(CLI::App& app, shoal::LogitsOptions& options) {
       ->required();
   command->add_option("--tokens", options.tokens, "ids of 32 bits, little-endian")->type_name("FILE")->required();
   command->add_option("--out", options.out, "F32, (tokens, vocabulary)")->type_name("FILE")->required();
+  return command;
+}
+
+CLI::App* add_routing(CLI::App& app, shoal::RoutingOptions& options) {
+  CLI::App* command = app.add_subcommand("routing", "Policies that choose peers, each in each world, in virtual time");
+  command->add_option("--world", options.worlds, "by name; all without")->type_name("NAME");
+  command->add_option("--policy", options.policies, "by name; all without")->type_name("NAME");
+  command->add_option("--lines", options.lines, "worlds more: delays and rates between regions, as CSV")
+      ->type_name("FILE")
+      ->check(CLI::ExistingFile);
+  command->add_option("--trace", options.traces, "worlds more: machines that come and go, as CSV")
+      ->type_name("FILE")
+      ->check(CLI::ExistingFile);
+  command->add_option("--seed", options.seed, "the same one gives the same table")->capture_default_str();
+  command->add_flag("--json", options.json, "one JSON object a line on stdout");
   return command;
 }
 
@@ -168,27 +209,7 @@ int main(int argc, char** argv) {
   codec->add_flag("--json", json, "One JSON object a line on stdout");
 
   shoal::HopBenchOptions hop_options;
-  CLI::App* hop = app.add_subcommand(
-      "hop", "A pipeline of processes beside one process at the same work; with --net over slow links");
-  hop->add_option("--repeats", hop_options.repeats, "each; the median counts")
-      ->check(CLI::Range(1, 99))
-      ->capture_default_str();
-  hop->add_option("--steps", hop_options.steps, "measured, each repeat")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
-  hop->add_option("--codec", hop_options.codec, "of activations and gradients")
-      ->check(CLI::IsMember(std::vector<std::string>(std::begin(shoal::kCodecNames), std::end(shoal::kCodecNames))))
-      ->capture_default_str();
-  hop->add_option("--in-flight", hop_options.in_flight, "microbatches under way")
-      ->check(CLI::Range(1, 256))
-      ->capture_default_str();
-  hop->add_option("--net", hop_options.net,
-                  "slow links: Mbit/s and milliseconds one way, as in 100mbit,20 (needs root)")
-      ->type_name("RATE,DELAY_MS");
-  hop->add_option("--python", hop_options.python, "whose torch is compared")->capture_default_str();
-  hop->add_option("--keep", hop_options.keep, "keep run files, logs and events here")->type_name("DIR");
-  hop->add_flag("--profile", hop_options.profile, "where the time went");
-  hop->add_flag("--json", hop_options.json, "one JSON object on stdout");
+  CLI::App* hop = add_hop(app, hop_options);
 
   shoal::LoopBenchOptions loop_options;
   CLI::App* loop = app.add_subcommand("loop", "For how long a large state holds the loops of a run's processes");
@@ -209,6 +230,9 @@ int main(int argc, char** argv) {
   shoal::StalenessOptions staleness_options;
   CLI::App* staleness = add_staleness(app, staleness_options);
 
+  shoal::RoutingOptions routing_options;
+  CLI::App* routing = add_routing(app, routing_options);
+
   shoal::ConvergenceOptions convergence_options;
   CLI::App* convergence = add_convergence(app, convergence_options);
 
@@ -222,6 +246,7 @@ int main(int argc, char** argv) {
   if (log->parsed()) return shoal::run_log_bench(log_options);
   if (logits->parsed()) return shoal::run_logits(logits_options);
   if (loop->parsed()) return shoal::run_loop_bench(loop_options);
+  if (routing->parsed()) return shoal::run_routing_bench(routing_options);
   if (staleness->parsed()) return shoal::run_staleness_bench(staleness_options);
   if (tokenizer->parsed()) return shoal::run_tokenizer_bench(tokenizer_options);
   if (hop->parsed()) return shoal::run_hop_bench(hop_options);

@@ -1,0 +1,158 @@
+#include "bench/routing_worlds.h"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+namespace shoal {
+
+namespace {
+
+constexpr double kTraceFaster = 60;                         // an hour of the trace is a minute of the world
+constexpr Duration kTraceBegin = std::chrono::minutes(60);  // of the trace, when all of its first machines are there
+constexpr Duration kTraceMeasured = 300s;
+constexpr std::uint64_t kRegionFrame = 16 << 20;
+constexpr std::size_t kRegionFlight = 6;  // microbatches under way for each peer: lines are long
+
+RoutingWorld world_of(std::string name, std::size_t senders, const std::vector<Duration>& computes) {
+  RoutingWorld world;
+  world.name = std::move(name);
+  world.senders = senders;
+  for (const Duration compute : computes) world.peers.push_back({.compute = compute});
+  return world;
+}
+
+RoutingWorld equal(std::string name, std::size_t senders = 8) {
+  return world_of(std::move(name), senders, std::vector<Duration>(6, 40ms));
+}
+
+RoutingWorld unequal(std::string name, std::size_t senders) {
+  return world_of(std::move(name), senders, {20ms, 20ms, 40ms, 40ms, 80ms, 80ms});
+}
+
+std::vector<std::string> cells_of(const std::string& line) {
+  std::vector<std::string> cells;
+  std::istringstream in(line);
+  for (std::string cell; std::getline(in, cell, ',');) {
+    while (!cell.empty() && (cell.back() == '\r' || cell.back() == ' ')) cell.pop_back();
+    cells.push_back(cell);
+  }
+  return cells;
+}
+
+std::optional<double> number_of(const std::string& text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+Result<std::vector<std::vector<std::string>>> rows_of(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) return make_error(ErrorCode::kMissing, "cannot read " + path);
+  std::vector<std::vector<std::string>> rows;
+  for (std::string line; std::getline(file, line);)
+    if (!line.empty()) rows.push_back(cells_of(line));
+  return rows;
+}
+
+Error malformed(const std::string& path, std::size_t row, const std::string& wanted) {
+  return make_error(ErrorCode::kInput, path + ", line " + std::to_string(row + 1) + ": " + wanted);
+}
+
+using Regions = std::pair<std::size_t, std::size_t>;
+Regions regions_of(std::size_t sender, std::size_t peer) {
+  const std::size_t a = 2 * sender, b = 2 * peer + 1;
+  return {std::min(a, b), std::max(a, b)};
+}
+
+std::string stem_of(const std::string& path) { return std::filesystem::path(path).stem().string(); }
+
+}  // namespace
+
+std::vector<RoutingWorld> routing_worlds() {
+  std::vector<RoutingWorld> worlds;
+  worlds.push_back(equal("equal"));
+  for (const std::size_t senders : {1, 2, 8, 32})
+    worlds.push_back(unequal("unequal-" + std::to_string(senders), senders));
+  worlds.push_back(equal("heavy-tail"));
+  for (RoutingPeerShape& peer : worlds.back().peers) peer.tail = 1;
+  worlds.push_back(equal("gray-10"));
+  worlds.back().peers[0].slower = 10;
+  worlds.push_back(equal("gray-100"));
+  worlds.back().peers[0].slower = 100;
+  worlds.push_back(equal("one-way"));
+  worlds.back().peers[0].mutes = true;
+  worlds.push_back(equal("hung"));
+  worlds.back().peers[0].hangs = true;
+  worlds.push_back(unequal("stale-words", 32));
+  worlds.back().words_age = 1s;
+  worlds.push_back(equal("stale-list"));
+  for (std::size_t place = 0; place < 6; ++place) worlds.back().changes.push_back({0s, place, place != 5});
+  worlds.back().changes.push_back({10s, 0, false});
+  worlds.back().changes.push_back({20s, 5, true});
+  worlds.back().list_age = 15s;
+  worlds.push_back(unequal("liar", 8));
+  worlds.back().peers[5].claims = 0.02;
+  return worlds;
+}
+
+Result<RoutingWorld> world_of_lines(const std::string& path) {
+  SHOAL_ASSIGN(const auto rows, rows_of(path));
+  const auto column = [&](const char* name) {
+    const auto& heading = rows.empty() ? std::vector<std::string>{} : rows[0];
+    const auto at = std::find(heading.begin(), heading.end(), name);
+    return at == heading.end() ? std::nullopt : std::optional<std::size_t>(at - heading.begin());
+  };
+  const auto gigabits = column("bandwidth_gbps"), megabits = column("bandwidth_mbps"), delay = column("delay_ms");
+  const auto rate = gigabits ? gigabits : megabits;
+  if (!rate || !delay) return malformed(path, 0, "a heading with delay_ms, and bandwidth_gbps or bandwidth_mbps");
+  std::map<std::string, std::size_t> regions;
+  std::map<Regions, RoutingLine> lines;
+  for (std::size_t i = 1; i < rows.size(); ++i) {
+    const auto& row = rows[i];
+    const auto ms = row.size() > *delay ? number_of(row[*delay]) : std::nullopt;
+    const auto fast = row.size() > *rate ? number_of(row[*rate]) : std::nullopt;
+    if (!ms || !fast || *fast <= 0) return malformed(path, i, "two regions, a delay and a rate");
+    const std::size_t a = regions.try_emplace(row[0], regions.size()).first->second;
+    const std::size_t b = regions.try_emplace(row[1], regions.size()).first->second;
+    lines[{std::min(a, b), std::max(a, b)}] = {from_seconds(*ms / 1000), *fast * (gigabits ? 1e9 : 1e6) / 8};
+  }
+  if (regions.size() < 2) return malformed(path, 0, "two regions at least");
+  const std::size_t peers = regions.size() / 2;
+  RoutingWorld world = world_of(stem_of(path), regions.size() - peers, std::vector<Duration>(peers, 200ms));
+  world.in_flight = kRegionFlight * peers;
+  world.frame_bytes = kRegionFrame;
+  for (std::size_t sender = 0; sender < world.senders; ++sender)
+    for (std::size_t peer = 0; peer < peers; ++peer)
+      if (!lines.contains(regions_of(sender, peer))) return malformed(path, 0, "a line for each two regions");
+  world.line = [lines](std::size_t sender, std::size_t peer) { return lines.at(regions_of(sender, peer)); };
+  return world;
+}
+
+Result<RoutingWorld> world_of_trace(const std::string& path) {
+  SHOAL_ASSIGN(const auto rows, rows_of(path));
+  std::map<std::string, std::size_t> nodes;
+  RoutingWorld world;
+  world.name = stem_of(path);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const auto& row = rows[i];
+    const auto ms = row.size() == 3 ? number_of(row[0]) : std::nullopt;
+    if (!ms || (row[1] != "add" && row[1] != "remove")) return malformed(path, i, "MILLISECONDS,add or remove,NODE");
+    const std::size_t place = nodes.try_emplace(row[2], nodes.size()).first->second;
+    const double at = (*ms / 1000 - seconds_of(kTraceBegin)) / kTraceFaster;
+    world.changes.push_back({from_seconds(std::max(0.0, at)), place, row[1] == "add"});
+  }
+  std::stable_sort(world.changes.begin(), world.changes.end(),
+                   [](const RoutingChange& a, const RoutingChange& b) { return a.at < b.at; });
+  world.peers.assign(nodes.size(), {.compute = 200ms});
+  world.senders = 8;
+  world.in_flight = 96;
+  world.measured = kTraceMeasured;
+  return world;
+}
+
+}  // namespace shoal

@@ -1,0 +1,22 @@
+#pragma once
+// The worlds of the contest, and those that are read from files: lines between regions, and machines that come and go.
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bench/routing_world.h"
+#include "common/result.h"
+
+namespace shoal {
+
+std::vector<RoutingWorld> routing_worlds();
+
+// A sender in every other region that the file names, and a peer in each of the rest: lines `a,b,delay_ms,RATE...`
+// below a heading which says in what unit the rate is: bandwidth_gbps or bandwidth_mbps; others are passed over.
+// ERRORS: kMissing, kInput.
+Result<RoutingWorld> world_of_lines(const std::string& path);
+
+// Machines come and go as in the file, faster: lines `MILLISECONDS,add or remove,NODE`. ERRORS: as above.
+Result<RoutingWorld> world_of_trace(const std::string& path);
+
+}  // namespace shoal
