@@ -36,7 +36,8 @@ Authority::Authority(AuthorityOptions options, AuthorityPort& port, EventLoop& l
       port_(port),
       loop_(loop),
       log_(std::move(log)),
-      book_(options_, port, loop, [this](const Error& error) { fail_log(error); }) {
+      book_(options_, port, loop, [this](const Error& error) { fail_log(error); }),
+      placement_(options_, port, loop, book_, stages_) {
   StageHost& host = *this;
   for (std::uint16_t i = 0; i < options_.stages; ++i)
     stages_.push_back(std::make_unique<StageRounds>(StageId(i), options_, port, loop, book_, host));
@@ -72,6 +73,7 @@ void Authority::tick() {
     stage->maybe_open();
   }
   if (book_.list_is_stale() && syncs_.empty()) book_.publish(build_list());
+  if (!finishing_ && !ended_) placement_.look();
   check_finished();
   arm_tick();
 }
@@ -128,22 +130,6 @@ bool Authority::comes_too_early(const Remote& from) {
   return true;
 }
 
-std::vector<StageSupply> Authority::supply_without(const PeerId& peer) const {
-  std::vector<StageSupply> supply;
-  for (const auto& stage : stages_) {
-    const StageLine& line = stage->line();
-    supply.push_back({line.stage, 0, 0, 0, line.secured, line.version, line.digest});
-  }
-  for (const auto& [session, member] : book_.members()) {
-    if (member.member.peer == peer) continue;
-    StageSupply& of = supply[member.stage.value];
-    of.members += book_.makes_progress(member) ? 1 : 0;
-    of.serving += member.member.serving ? 1 : 0;
-    of.rate_sum += member.rate;
-  }
-  return supply;
-}
-
 void Authority::on_join(const Remote& from, const JoinRequest& request) {
   if (ended_) return port_.send(from.peer, end_);
   if (book_.is_over(from.session)) return book_.tell_over(from);
@@ -152,10 +138,7 @@ void Authority::on_join(const Remote& from, const JoinRequest& request) {
                                                             path_key_of(options_.path_secret, from.session)))
                           : void();  // else it is on its way
   if (comes_too_early(from)) return;
-  const bool of_stage = request.held_stage && request.held_stage->value < stages_.size();
-  const JoinWish wish = wish_of(request, of_stage ? &rounds_of(*request.held_stage).line().recent : nullptr);
-  const std::vector<StageSupply> supply = supply_without(from.peer);
-  const Result<StageChoice> choice = choose_stage(supply, wish);
+  const Result<StageChoice> choice = placement_.of_joiner(from.peer, request);
   if (!choice.ok()) return port_.send(from.peer, refusal(choice.error().message));
   if (choice->wish_may_come && book_.wish_waits(from.session)) return;
   if (book_.of(choice->stage).size() >= limits::kReplicasMax)
@@ -179,10 +162,10 @@ void Authority::admit(const Remote& from, const JoinRequest& request, const Stag
   member.member.session = from.session;
   member.member.peer = from.peer;
   member.member.addresses = addresses;
-  member.rate = request.rate;
   member.of_this_life = true;
   member.heard_at = member.idle_since = member.job_from = loop_.now();
   member.fetching = stage.line().secured;
+  placement_.moves().on_joined(from.peer, from.session, choice.stage, loop_.now());
   if (member.fetching) stage.on_joiner();
   port_.write({.event = EventKind::kMember,
                .stage = choice.stage,
@@ -213,6 +196,7 @@ void Authority::on_beat(const Remote& from, const Beat& beat) {
                                                 ", and version " + std::to_string(made.value) +
                                                 " is the newest that was made");
   book_.on_beat(*member, beat);
+  if (beat.leaving) placement_.moves().on_leaving(from.session);
   stage.on_beat(*member, beat);
   show_serving(*member);
   const Version newest = stage.line().version;
@@ -222,6 +206,7 @@ void Authority::on_beat(const Remote& from, const Beat& beat) {
 
   BeatAck ack = status_;
   ack.list_epoch = book_.told();
+  ack.move_to = placement_.moves().asked(from.session);
   port_.send(from.peer, ack);
   if (ended_) port_.send(from.peer, end_);
   stage.repeat(*member);
@@ -240,6 +225,10 @@ void Authority::show_serving(MemberState& member) {
     return;
   }
   member.member.serving = shown_serving;
+  if (shown_serving) {
+    member.serving_since = loop_.now();
+    placement_.moves().on_serving(member.member.peer, member.member.session, loop_.now());
+  }
   port_.write({.event = EventKind::kMember,
                .stage = member.stage,
                .about = member.member.session,
@@ -278,6 +267,7 @@ void Authority::end_session(const Session& session, const std::string& reason, b
   StageRounds& stage = rounds_of(stage_id);
   stage.on_over(session, peer, fenced);
   if (book_.find(session) == nullptr) return;  // the end of its round was its end too
+  placement_.moves().on_over(peer, session, !fenced, loop_.now());
   book_.end(session, reason, !fenced);
   ++stage.line().epoch.value;
   decide(LogOver{session, reason},

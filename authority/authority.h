@@ -42,7 +42,7 @@
 #include "authority/authority_log.h"
 #include "authority/authority_port.h"
 #include "authority/member_book.h"
-#include "authority/planner.h"
+#include "authority/placement.h"
 #include "authority/stage_rounds.h"
 #include "common/event_loop.h"
 #include "common/lifetime.h"
@@ -142,7 +142,6 @@ class Authority final : private StageHost {
   void on_join(const Remote& from, const JoinRequest& request);
   // Its peer is not admitted now though the run has room, and is told why. False: nothing speaks against it.
   bool comes_too_early(const Remote& from);
-  std::vector<StageSupply> supply_without(const PeerId& peer) const;  // of its members
   void admit(const Remote& from, const JoinRequest& request, const StageChoice& choice);
   void on_beat(const Remote& from, const Beat& beat);
   // What becomes of a member that holds a newer version than the log knows (docs/PROTOCOL.md). False: its session is
@@ -165,6 +164,7 @@ class Authority final : private StageHost {
 
   MemberBook book_;
   std::vector<std::unique_ptr<StageRounds>> stages_;
+  Placement placement_;
   std::map<StepId, Step> steps_;  // not done by every stage when the newest came
   BeatAck status_;
   AdmissionPace admission_;

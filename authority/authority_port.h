@@ -36,6 +36,9 @@ struct AuthorityOptions {
   Duration restore_after = 60s;
   // No new round of a stage for this long after a joiner came that must fetch.
   Duration join_hold = 5s;
+  bool rebalance = false;  // asks members to serve another stage (authority/moves.h)
+  Duration rebalance_horizon = std::chrono::minutes(10);
+  std::vector<double> stage_work;  // of a microbatch, by stage, in any unit; empty = all alike
   std::size_t list_bytes_max =
       limits::kListBytesMax;  // of the packed list: a joiner that it has no room for is refused
 };

@@ -132,7 +132,7 @@ void MemberBook::on_beat(MemberState& member, const Beat& beat) const {
   }
   member.job = job;
   member.heard_at = now;
-  member.rate = beat.rate;
+  member.movable = beat.movable;
   member.capacity = beat.capacity;
   member.on_disk = beat.on_disk;
   member.stranded = beat.stranded;

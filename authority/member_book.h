@@ -81,6 +81,10 @@ class MemberBook {
   bool away(const MemberState& member) const;
   // It began to serve, so long after it could.
   void note_start(Duration took) { longest_start_ = std::max(longest_start_, took); }
+  // From a member's last microbatch at one stage to its first one at another, as long as the slowest start of this run
+  // took; kStartUnknown while none is known.
+  Duration move_time() const { return longest_start_ > Duration(0) ? kLeaves + longest_start_ : kStartUnknown; }
+  static constexpr Duration kLeaves = 5s, kStartUnknown = 30s;
   // What a member may need for that: four times what any of the run needed, or a first job's time while none began.
   Duration start_patience() const;
   // Whether it serves, or may well be on its way there: it is not longer about it than start_patience().

@@ -44,11 +44,12 @@ struct MemberState {
   // then.
   std::optional<TimePoint> behind_since{};
   Version behind_at;
-  std::uint32_t overtaken = 0;    // fetches of a joiner
-  std::uint64_t settled = 0;      // targets in no committed round, at `version`
-  bool beaten = false;            // it sent a beat, so that `held` is known
-  std::vector<HeldState> held{};  // as its newest beat said: at most limits::kHeldStatesMax
-  double rate = 0;
+  std::uint32_t overtaken = 0;         // fetches of a joiner
+  std::uint64_t settled = 0;           // targets in no committed round, at `version`
+  bool beaten = false;                 // it sent a beat, so that `held` is known
+  std::vector<HeldState> held{};       // as its newest beat said: at most limits::kHeldStatesMax
+  bool movable = false;                // as its newest beat said
+  TimePoint serving_since{};           // as the list says
   Capacity capacity;                   // as its newest beat said; for a planner
   std::optional<DiskState> on_disk{};  // so did this
   bool stranded = false;               // as its newest beat said

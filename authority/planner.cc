@@ -55,12 +55,14 @@ Result<StageChoice> choose_stage(std::span<const StageSupply> stages, const Join
     return StageChoice{*wish.stage, "as asked for"};
   if (held != stages.end() && others_have_members(stages, held->stage))
     return StageChoice{held->stage, "it holds the last committed state"};
-  const auto rank = [](const StageSupply& supply) { return std::tuple(supply.members, supply.rate_sum, supply.stage); };
-  const auto least = std::min_element(stages.begin(), stages.end(),
-                                      [&](const StageSupply& a, const StageSupply& b) { return rank(a) < rank(b); });
-  return StageChoice{.stage = least->stage,
-                     .reason = "least served (" + std::to_string(least->members) + " members)",
-                     .wish_may_come = wish.stage.has_value() && !least->secured};
+  const auto rank = [](const StageSupply& supply) {
+    return std::tuple(std::min(supply.members, kMembersFirst), supply.rate, supply.members, supply.stage);
+  };
+  const auto weakest = std::min_element(stages.begin(), stages.end(),
+                                        [&](const StageSupply& a, const StageSupply& b) { return rank(a) < rank(b); });
+  return StageChoice{.stage = weakest->stage,
+                     .reason = "weakest stage (" + std::to_string(weakest->members) + " members)",
+                     .wish_may_come = wish.stage.has_value() && !weakest->secured};
 }
 
 }  // namespace shoal

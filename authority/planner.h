@@ -17,7 +17,7 @@ struct StageSupply {
   StageId stage;
   std::size_t members = 0;  // that serve, or are on the way there and not longer than others were
   std::size_t serving = 0;
-  double rate_sum = 0;   // targets per second of its members; 0 = unknown
+  double rate = 0;       // microbatches a second that its members can compute (authority/move_plan.h)
   bool secured = false;  // a round of it was committed: its state is version/digest and nothing else
   Version version;
   Digest digest;
@@ -38,7 +38,7 @@ JoinWish wish_of(const JoinRequest& request, const RecentCommits* recent);
 
 struct StageChoice {
   StageId stage;
-  std::string reason;  // for people: "least served (1 of 2..3 members)"
+  std::string reason;  // for people: "weakest stage (2 members)"
   // The wish was passed over for a stage that has no member and never secured a round, so that nobody misses it yet:
   // the wish can be granted once others are there.
   bool wish_may_come = false;
@@ -49,8 +49,11 @@ struct StageChoice {
 //      the stage could go back to: only it can bring it back;
 //   2. the wish, if no other stage stays without members, or its stage has none either;
 //   3. the stage whose last committed state it holds, under the same condition (it need not fetch);
-//   4. the least served: fewest members, then lowest rate sum, then lowest stage.
+//   4. the one that it helps most: the fewest members up to kMembersFirst, then the lowest rate, then the fewest
+//   members,
+//      then the lowest stage.
 // Never leaves a stage empty that it could fill. ERRORS: kInput (a wish beyond the run's stages; no stages).
+inline constexpr std::size_t kMembersFirst = 2;  // with so many a stage survives the death of one
 Result<StageChoice> choose_stage(std::span<const StageSupply> stages, const JoinWish& wish);
 
 }  // namespace shoal

@@ -8,6 +8,7 @@
 #include "bench/log_bench.h"
 #include "bench/logits.h"
 #include "bench/loop_bench.h"
+#include "bench/rebalance_bench.h"
 #include "bench/routing_bench.h"
 #include "bench/staleness_bench.h"
 #include "bench/tokenizer_bench.h"
@@ -140,6 +141,39 @@ CLI::App* add_logits(CLI::App& app, shoal::LogitsOptions& options) {
   return command;
 }
 
+CLI::App* add_loop(CLI::App& app, shoal::LoopBenchOptions& options) {
+  CLI::App* command = app.add_subcommand("loop", "For how long a large state holds the loops of a run's processes");
+  command->add_option("--state", options.state_mib, "MiB of one array; a peer holds about eleven")
+      ->check(CLI::Range(1, 4096))
+      ->capture_default_str();
+  command->add_flag("--json", options.json, "one JSON object a line on stdout");
+  return command;
+}
+
+CLI::App* add_rebalance(CLI::App& app, shoal::RebalanceOptions& options) {
+  CLI::App* command = app.add_subcommand(
+      "rebalance", "What a swarm that comes and goes makes of its peers: nobody moves, SWARM's rule, shoal's");
+  command->add_option("traces", options.traces, "MS,add|remove,NODE or DATE, TIME, LIVE a line")
+      ->type_name("FILE")
+      ->required()
+      ->check(CLI::ExistingFile);
+  command->add_option("--stages", options.world.stages, "parts the model is cut into")
+      ->check(CLI::Range(1, 256))
+      ->capture_default_str();
+  command->add_option("--start", options.world.start_s, "seconds from a join to the first microbatch")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command->add_option("--away", options.world.away_s, "seconds that a mover serves nobody")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command->add_option("--spread", options.world.spread, "sigma of the log of peers' speeds; 0: all alike")
+      ->check(CLI::Range(0.0, 3.0))
+      ->capture_default_str();
+  command->add_option("--seeds", options.seeds, "their mean counts")->check(CLI::Range(1, 1000))->capture_default_str();
+  command->add_flag("--json", options.json, "one JSON object a line on stdout");
+  return command;
+}
+
 CLI::App* add_routing(CLI::App& app, shoal::RoutingOptions& options) {
   CLI::App* command = app.add_subcommand("routing", "Policies that choose peers, each in each world, in virtual time");
   command->add_option("--world", options.worlds, "by name; all without")->type_name("NAME");
@@ -212,11 +246,7 @@ int main(int argc, char** argv) {
   CLI::App* hop = add_hop(app, hop_options);
 
   shoal::LoopBenchOptions loop_options;
-  CLI::App* loop = app.add_subcommand("loop", "For how long a large state holds the loops of a run's processes");
-  loop->add_option("--state", loop_options.state_mib, "MiB of one array; a peer holds about eleven")
-      ->check(CLI::Range(1, 4096))
-      ->capture_default_str();
-  loop->add_flag("--json", loop_options.json, "one JSON object a line on stdout");
+  CLI::App* loop = add_loop(app, loop_options);
 
   shoal::LineBenchOptions line_options;
   CLI::App* line = add_line(app, line_options);
@@ -226,6 +256,9 @@ int main(int argc, char** argv) {
 
   shoal::LogitsOptions logits_options;
   CLI::App* logits = add_logits(app, logits_options);
+
+  shoal::RebalanceOptions rebalance_options;
+  CLI::App* rebalance = add_rebalance(app, rebalance_options);
 
   shoal::StalenessOptions staleness_options;
   CLI::App* staleness = add_staleness(app, staleness_options);
@@ -246,6 +279,7 @@ int main(int argc, char** argv) {
   if (log->parsed()) return shoal::run_log_bench(log_options);
   if (logits->parsed()) return shoal::run_logits(logits_options);
   if (loop->parsed()) return shoal::run_loop_bench(loop_options);
+  if (rebalance->parsed()) return shoal::run_rebalance_bench(rebalance_options);
   if (routing->parsed()) return shoal::run_routing_bench(routing_options);
   if (staleness->parsed()) return shoal::run_staleness_bench(staleness_options);
   if (tokenizer->parsed()) return shoal::run_tokenizer_bench(tokenizer_options);

@@ -7,11 +7,14 @@
 #include <map>
 #include <sstream>
 
+#include "bench/swarm_trace.h"
+
 namespace shoal {
 
 namespace {
 
 constexpr double kTraceFaster = 60;                         // an hour of the trace is a minute of the world
+constexpr std::uint64_t kTraceSeed = 1;                     // draws which machine goes where a trace only counts them
 constexpr Duration kTraceBegin = std::chrono::minutes(60);  // of the trace, when all of its first machines are there
 constexpr Duration kTraceMeasured = 300s;
 constexpr std::uint64_t kRegionFrame = 16 << 20;
@@ -134,21 +137,16 @@ Result<RoutingWorld> world_of_lines(const std::string& path) {
 }
 
 Result<RoutingWorld> world_of_trace(const std::string& path) {
-  SHOAL_ASSIGN(const auto rows, rows_of(path));
-  std::map<std::string, std::size_t> nodes;
+  SHOAL_ASSIGN(const SwarmTrace trace, read_trace(path, kTraceSeed));
+  std::uint32_t nodes = 0;
   RoutingWorld world;
-  world.name = stem_of(path);
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    const auto& row = rows[i];
-    const auto ms = row.size() == 3 ? number_of(row[0]) : std::nullopt;
-    if (!ms || (row[1] != "add" && row[1] != "remove")) return malformed(path, i, "MILLISECONDS,add or remove,NODE");
-    const std::size_t place = nodes.try_emplace(row[2], nodes.size()).first->second;
-    const double at = (*ms / 1000 - seconds_of(kTraceBegin)) / kTraceFaster;
-    world.changes.push_back({from_seconds(std::max(0.0, at)), place, row[1] == "add"});
+  world.name = trace.name;
+  for (const TraceEvent& event : trace.events) {
+    const double at = (event.seconds - seconds_of(kTraceBegin)) / kTraceFaster;
+    world.changes.push_back({from_seconds(std::max(0.0, at)), event.node, event.joins});
+    nodes = std::max(nodes, event.node + 1);
   }
-  std::stable_sort(world.changes.begin(), world.changes.end(),
-                   [](const RoutingChange& a, const RoutingChange& b) { return a.at < b.at; });
-  world.peers.assign(nodes.size(), {.compute = 200ms});
+  world.peers.assign(nodes, {.compute = 200ms});
   world.senders = 8;
   world.in_flight = 96;
   world.measured = kTraceMeasured;

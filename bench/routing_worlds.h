@@ -16,7 +16,7 @@ std::vector<RoutingWorld> routing_worlds();
 // ERRORS: kMissing, kInput.
 Result<RoutingWorld> world_of_lines(const std::string& path);
 
-// Machines come and go as in the file, faster: lines `MILLISECONDS,add or remove,NODE`. ERRORS: as above.
+// Machines come and go as in the file (bench/swarm_trace.h), faster. ERRORS: those of read_trace().
 Result<RoutingWorld> world_of_trace(const std::string& path);
 
 }  // namespace shoal

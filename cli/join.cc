@@ -322,7 +322,7 @@ void add_join(CLI::App& app, Program& program) {
                    "replica, 16 to 64)")
       ->check(CLI::Range(std::uint64_t{1}, kMebibytesMax))
       ->type_name("MIB");
-  command->add_option("--stage", arguments->stage, "stage to serve (default: the least served)")
+  command->add_option("--stage", arguments->stage, "stage to serve (default: where the run is weakest)")
       ->check(CLI::Range(0, 255));
   command->add_option("--events", arguments->events, "append JSON lines here")->type_name("FILE");
   add_events_level(*command, arguments->events_level);

@@ -25,7 +25,8 @@ enum class Action { kKill, kExit, kError, kHold, kDelay };
 struct Fault {
   Action action = Action::kError;
   std::uint64_t argument = 0;
-  std::uint64_t only_hit = 0;  // 0: every one
+  std::uint64_t from_hit = 0;  // 0: every one
+  bool and_later = false;      // than from_hit
   std::uint64_t hits = 0;
   std::optional<SteadyTime> hold_end;
 };
@@ -54,9 +55,9 @@ std::optional<std::uint64_t> parse_count(std::string_view text) {
 }
 
 Error bad_item(std::string_view item, const std::string& why) {
-  return make_error(ErrorCode::kInput,
-                    "fault point '" + std::string(item) + "': " + why +
-                        ". HINT: NAME=kill|exit[:CODE]|error|hold:SECONDS|delay:MS, then @N for the N-th time only");
+  return make_error(ErrorCode::kInput, "fault point '" + std::string(item) + "': " + why +
+                                           ". HINT: NAME=kill|exit[:CODE]|error|hold:SECONDS|delay:MS, then @N for the "
+                                           "N-th time only, @N+ from then on");
 }
 
 Result<std::pair<std::string, Fault>> parse_item(std::string_view item) {
@@ -65,9 +66,10 @@ Result<std::pair<std::string, Fault>> parse_item(std::string_view item) {
   std::string_view what = item.substr(equals + 1);
   Fault fault;
   if (const std::size_t at = what.find('@'); at != std::string_view::npos) {
-    const auto hit = parse_count(what.substr(at + 1));
+    fault.and_later = what.ends_with('+');
+    const auto hit = parse_count(what.substr(at + 1, what.size() - at - 1 - (fault.and_later ? 1 : 0)));
     if (!hit || *hit == 0) return bad_item(item, "what stands after @ is not a count from 1");
-    fault.only_hit = *hit;
+    fault.from_hit = *hit;
     what = what.substr(0, at);
   }
   const std::size_t colon = what.find(':');
@@ -132,8 +134,9 @@ bool fault_internal::reached(const char* name) {
   const SteadyTime now = std::chrono::steady_clock::now();
   ++fault.hits;
   if (fault.hold_end) return now < *fault.hold_end;
-  if (fault.only_hit != 0 && fault.hits != fault.only_hit) return false;
-  log_warning("fault point ", name, " strikes");
+  if (fault.from_hit != 0 && (fault.and_later ? fault.hits < fault.from_hit : fault.hits != fault.from_hit))
+    return false;
+  if (!fault.and_later || fault.hits == fault.from_hit) log_warning("fault point ", name, " strikes");
   switch (fault.action) {
     case Action::kKill:
       std::raise(SIGKILL);

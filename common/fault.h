@@ -4,8 +4,8 @@
 //   SHOAL_FAULT("peer.before_gradient");
 // Armed only by arm_faults(), which prints a warning; unarmed, a point costs one relaxed load. Thread: any.
 //
-// Option: NAME=ACTION[:ARGUMENT][@N], separated by commas. @N means the N-th time only (counted from 1 in this
-// process); without it every time.
+// Option: NAME=ACTION[:ARGUMENT][@N[+]], separated by commas. @N means the N-th time only (counted from 1 in this
+// process), @N+ from then on; without it every time.
 //   kill           SIGKILL to this process
 //   exit[:CODE]    _Exit(CODE), 70 when absent
 //   error          the point is true: the code takes its failure path

@@ -115,6 +115,10 @@ std::size_t parameter_count(const StageSpec& spec) {
   return count;
 }
 
+double forward_cost(const StageSpec& spec) {
+  return stage_cost(spec.model, spec.stage.value, spec.stages, spec.end_layer - spec.first_layer);
+}
+
 Result<std::vector<StageSpec>> split_model(const ModelSpec& model, std::uint16_t stages,
                                            const std::vector<std::uint32_t>& layers_per_stage) {
   SHOAL_TRY(check_model(model, stages));

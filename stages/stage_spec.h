@@ -31,6 +31,9 @@ std::size_t parameter_count(const StageSpec& spec);  // floats, no padding
 Result<std::vector<StageSpec>> split_model(const ModelSpec& model, std::uint16_t stages,
                                            const std::vector<std::uint32_t>& layers_per_stage = {});
 
+// FLOPs of a forward of one position, as the balanced split counts them.
+double forward_cost(const StageSpec& spec);
+
 // Writes the initial value of each tensor, as its ParameterSpec says. Drawn from (seed, tensor name) alone: every
 // replica and every split start from the same numbers.
 void initialise(const StageSpec& spec, std::span<float> arena);

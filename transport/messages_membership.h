@@ -162,8 +162,9 @@ struct Beat {
   std::vector<HeldState> held;        // of its stage, newest first, while it does not serve
   Capacity capacity;
   std::optional<DiskState> on_disk;
+  bool movable = false;  // its owner named no stage, so that it may be asked to serve another one
   SHOAL_FIELDS(stage, version, serving, leaving, inner_steps, settled_targets, rate, job_ms, longest_ms, stranded,
-               behind, delay_milli, held, capacity, on_disk)
+               behind, delay_milli, held, capacity, on_disk, movable)
 };
 
 // Authority -> peer: heard, and where the run stands.
@@ -172,7 +173,8 @@ struct BeatAck {
   std::uint64_t run_targets = 0;
   double run_loss = 0;
   std::uint64_t run_step = 0;
-  SHOAL_FIELDS(list_epoch, run_targets, run_loss, run_step)
+  std::optional<StageId> move_to;  // asks its session to leave in order and to join again for this stage
+  SHOAL_FIELDS(list_epoch, run_targets, run_loss, run_step, move_to)
 };
 
 // Authority -> peer, either end of a link -> the other: this session is over.

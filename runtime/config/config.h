@@ -35,6 +35,8 @@ enum class ExecutorKind : std::uint8_t { kTorch = 0, kInteger = 1, kPaced = 2 };
 enum class AdmissionMode : std::uint8_t { kOpen = 0, kKeys = 1 };
 // What the deltas of a round travel as: "auto" is int8.
 enum class PayloadCodec : std::uint8_t { kAuto = 0, kFp32 = 1, kBf16 = 2, kInt8 = 3, kInt4 = 4 };
+// Whether members are asked to serve another stage where that makes the run faster (authority/move_plan.h).
+enum class Rebalance : std::uint8_t { kAuto = 0, kOff = 1 };
 enum class InnerRule : std::uint8_t { kAdamW = 0, kMuon = 1 };
 enum class TokenWidth : std::uint8_t { kU8 = 0, kU16 = 1, kU32 = 2 };  // little-endian
 
@@ -88,6 +90,8 @@ struct PipelineSection {
   Auto<std::uint32_t> in_flight;                // microbatches a trainer keeps under way; "auto": runtime/plan
   Auto<std::vector<double>> in_flight_ramp;     // {begin, end}, shares of schedule_targets(); empty: no ramp
   RoutingId routing = RoutingId::kRendezvous;   // how every sender chooses the next peer
+  Rebalance rebalance = Rebalance::kAuto;
+  double rebalance_horizon_s = 600;
 };
 struct SyncSection {
   RuleId rule = RuleId::kDiloco;

@@ -20,6 +20,7 @@ constexpr std::string_view kWidthNames[] = {"u8", "u16", "u32"};
 constexpr std::string_view kInnerNames[] = {"adamw", "muon"};
 constexpr std::string_view kModeNames[] = {"overlap", "drain"};
 constexpr std::string_view kAdmissionNames[] = {"open", "keys"};
+constexpr std::string_view kRebalanceNames[] = {"auto", "off"};
 constexpr std::string_view kExecutorNames[] = {"torch", "integer", "paced"};
 
 template <class Enum>
@@ -96,6 +97,8 @@ constexpr OptionRow kTable[] = {
     {"pipeline", "in_flight", SHOAL_SLOT(pipeline.in_flight), "\"auto\"", 1, 4096, kShared, "microbatches under way; auto: what fills the pipe at a small price (shoal plan)"},
     {"pipeline", "in_flight_ramp", SHOAL_SLOT(pipeline.in_flight_ramp), "\"auto\"", 0, 2, kShared, "[0.1, 0.6] = few until a tenth of the schedule, all from 0.6 on; auto: that where in_flight is above a quarter of a step; [] = all"},
     {"pipeline", "routing", SHOAL_CHOICE(pipeline.routing, kRoutingNames), "\"rendezvous\"", 0, 0, kLater, "how each sender chooses the peer of the next stage"},
+    {"pipeline", "rebalance", SHOAL_CHOICE(pipeline.rebalance, kRebalanceNames), "\"auto\"", 0, 0, kLater, "auto: peers whose owners named no stage are asked to serve the weakest one where that pays; off: nobody is"},
+    {"pipeline", "rebalance_horizon_s", SHOAL_SLOT(pipeline.rebalance_horizon_s), "600", 1, 1e6, kLater, "a move must pay for itself within so many seconds"},
 
     {"sync", "rule", SHOAL_CHOICE(sync.rule, kRuleNames), "\"diloco\"", 0, 0, kShared, "how the replicas of a stage agree"},
     {"sync", "mode", SHOAL_CHOICE(sync.mode, kModeNames), "\"overlap\"", 0, 0, kShared, "drain = no staleness, allreduce only"},

@@ -18,6 +18,16 @@ constexpr Duration kParkedPause = 10s;  // between two lines that say why it sta
 
 ByteView as_bytes(const std::string& text) { return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()}; }
 
+// Only torch's arithmetic takes longer where a stage has more of the model.
+std::vector<double> stage_work(const RunConfig& config) {
+  std::vector<double> work;
+  if (config.executor.kind != ExecutorKind::kTorch) return work;
+  const auto specs = split_model(config.model_spec(), config.pipeline.stages, config.pipeline.layers_per_stage);
+  SHOAL_CHECK(specs.ok());
+  for (const StageSpec& spec : *specs) work.push_back(forward_cost(spec));
+  return work;
+}
+
 AuthorityOptions authority_options(const LaunchOptions& options) {
   const RunConfig& config = options.config;
   AuthorityOptions result;
@@ -34,6 +44,9 @@ AuthorityOptions authority_options(const LaunchOptions& options) {
       options.round_budget > Duration(0) ? options.round_budget : from_seconds(config.sync.round_budget_s);
   result.entry_targets = config.targets_per_microbatch();
   result.payload_bytes = payload_bytes(config);
+  result.rebalance = config.pipeline.rebalance == Rebalance::kAuto;
+  result.rebalance_horizon = from_seconds(config.pipeline.rebalance_horizon_s);
+  result.stage_work = stage_work(config);
   return result;
 }
 }  // namespace

@@ -1,9 +1,10 @@
 #pragma once
-// How a serving peer goes: it settles what is open, asks the authority for a round that secures its work, and gives up
-// after a while. The last holder of its stage's state waits for another as long as nobody ends it. Value without I/O:
-// the time is handed in.   Thread: loop only.
+// How a serving peer goes, or changes its stage: it settles what is open, asks the authority for a round that secures
+// its work, and gives up after a while. The last holder of its stage's state waits for another as long as nobody ends
+// it. Value without I/O: the time is handed in.   Thread: loop only.
 #include <optional>
 
+#include "common/ids.h"
 #include "common/time.h"
 
 namespace shoal {
@@ -24,6 +25,13 @@ class Leaving {
     bool give_up = false;    // go as it is
   };
 
+  // For another stage: the process stays.
+  void begin_move(TimePoint now, StageId to) {
+    begin(now);
+    to_ = to;
+  }
+  std::optional<StageId> to() const { return to_; }  // while it moves
+  void go_for_good() { to_.reset(); }                // the process goes all the same
   bool wanted() const { return until_.has_value(); }
   // REQUIRES: !wanted().
   void begin(TimePoint now);
@@ -32,6 +40,7 @@ class Leaving {
 
  private:
   std::optional<TimePoint> until_;
+  std::optional<StageId> to_;
   bool told_last_ = false;
 };
 

@@ -65,10 +65,12 @@ void Peer::begin_session() {
 void Peer::end_session(const std::string& why) {
   if (!state_.in_session()) return;
   over_at_ = device_.time();
-  if (leaving_.wanted()) return finish("left; the session was over already: " + why, std::nullopt);
+  if (leaving_.wanted() && !leaving_.to()) return finish("left; the session was over already: " + why, std::nullopt);
   if (options_.once)
     return finish("", make_error(ErrorCode::kStale, "session " + short_name(session()) + " is over: " + why));
   owner_.on_notice("session " + short_name(session()) + " is over (" + why + "): joining again");
+  moves_to_ = leaving_.to();
+  leaving_ = {};
   state_.move(PeerPhase::kRestarting, why);
   life_->lifetime.end();
   if (life_->stage) life_->stage->stop();
@@ -199,7 +201,7 @@ void Peer::on_end(const std::string& reason) {
   finish("", make_error(ErrorCode::kGone, "never admitted, and the run is over: " + reason +
                                               (reachability_.why().empty() ? "" : " (" + reachability_.why() + ")")));
 }
-void Peer::on_goodbye() { finish("left", std::nullopt); }
+void Peer::on_goodbye() { leaving_.to() ? end_session("it moves") : finish("left", std::nullopt); }
 
 // ---- beats ----
 Beat Peer::make_beat() {
@@ -222,16 +224,12 @@ Beat Peer::make_beat() {
   beat.rate = status.rate;
   beat.stranded = status.stranded;
   beat.behind = life_->stage->behind();
+  beat.movable = !options_.wish && !options_.once && beat.serving && !beat.leaving;
   beat.delay_milli =
       static_cast<std::uint16_t>(std::lround(1000 * status.delay));  // below 1000 * DelayHistogram::kBins
   if (status.forward_us) beat.capacity.forward_us = static_cast<std::uint32_t>(std::lround(*status.forward_us));
   if (status.backward_us) beat.capacity.backward_us = static_cast<std::uint32_t>(std::lround(*status.backward_us));
   return beat;
-}
-
-void Peer::on_status(const BeatAck& status) {
-  run_status_ = status;
-  if (life_->stage && life_->stage->peer()) life_->stage->peer()->note_run(status.run_targets, status.run_loss);
 }
 
 // ---- figures and events ----
@@ -318,6 +316,7 @@ void Peer::on_serving(Version version) {
 void Peer::leave() {
   if (state_.is(PeerPhase::kOver)) return;
   if (state_.is(PeerPhase::kRestarting)) return finish("left; the session was over already", std::nullopt);
+  if (leaving_.to()) return leaving_.go_for_good();
   if (leaving_.wanted() || stage_peer() == nullptr) return finish("left at once", std::nullopt);
   leaving_.begin(env_.loop.now());
   life_->stage->peer()->leave();
@@ -334,6 +333,10 @@ void Peer::check_leaving() {
       leaving_.next(env_.loop.now(), {.last_holder = membership.last_holder() && held_state().has_value(),
                                       .quiet = stage_peer()->quiet(),
                                       .asked = state_.is(PeerPhase::kLeaving)});
+  if (step.tell_last && leaving_.to()) {
+    leaving_ = {};
+    return end_session("it stays: it is the last holder of the stage's state");
+  }
   if (step.tell_last)
     owner_.on_notice("this is the last holder of stage " + std::to_string(spec_->stage.value) +
                      "'s state: it goes with us; again to leave all the same");
@@ -342,18 +345,23 @@ void Peer::check_leaving() {
     membership.leave(status().settled_targets > 0);
   }
   if (!step.give_up) return;
-  finish("left after waiting " + std::to_string(static_cast<int>(seconds_of(Leaving::kTime))) +
-             " s; what no round secured is lost",
-         std::nullopt);
+  const std::string how = "left after waiting " + std::to_string(static_cast<int>(seconds_of(Leaving::kTime))) +
+                          " s; what no round secured is lost";
+  if (!leaving_.to()) return finish(how, std::nullopt);
+  membership.leave_at_once();
+  end_session(how);
 }
 
 // What is waited for.
 std::string Peer::leaving_reason() const {
-  if (life_->membership->last_holder()) return "leaving: waiting for another peer to take the stage's state";
-  if (!state_.is(PeerPhase::kLeaving)) return "leaving: waiting for " + stage_peer()->waiting_for();
+  const std::string waiting = leaving_.to()
+                                  ? "moving to stage " + std::to_string(leaving_.to()->value) + ": waiting for "
+                                  : "leaving: waiting for ";
+  if (life_->membership->last_holder()) return waiting + "another peer to take the stage's state";
+  if (!state_.is(PeerPhase::kLeaving)) return waiting + stage_peer()->waiting_for();
   const std::uint64_t settled = status().settled_targets;
-  if (settled == 0) return "leaving: waiting for the authority's goodbye";
-  return "leaving: waiting for a round that secures " + std::to_string(settled) + " targets";
+  if (settled == 0) return waiting + "the authority's goodbye";
+  return waiting + "a round that secures " + std::to_string(settled) + " targets";
 }
 
 // ---- the directory ----

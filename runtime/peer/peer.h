@@ -199,8 +199,8 @@ class Peer final : private Transport::Listener, private MembershipPort, private 
   bool is_authority(const PeerId& peer) const { return peer == authority(); }
 
   void build_stage(StageId stage);
-  Result<std::size_t> credits_here();          // REQUIRES: spec_. ERRORS: kTooLarge
-  std::optional<StageId> empty_stage() const;  // of the newest list, the first without a serving member
+  Result<std::size_t> credits_for(const StageSpec& spec);  // ERRORS: kTooLarge
+  std::optional<StageId> empty_stage() const;              // of the newest list, the first without a serving member
 
   // ---- leaving, and what others are told ----
   void check_leaving();
@@ -236,7 +236,9 @@ class Peer final : private Transport::Listener, private MembershipPort, private 
   std::unique_ptr<Life> life_;               // null before start()
   std::uint64_t sessions_ = 0;
   BeatAck run_status_;
-  std::optional<End> end_;  // heard, with the run's signature: passed on to neighbours
+  std::optional<StageId> moves_to_;  // where the authority wants the next session, until it is there
+  std::optional<StageId> unfit_;     // it was asked to move there, and this machine cannot: said once
+  std::optional<End> end_;           // heard, with the run's signature: passed on to neighbours
   TimePoint next_bytes_{};
   std::optional<LongestCallback> longest_callback_;  // not taken yet
   TimerId timer_ = 0;

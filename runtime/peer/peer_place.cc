@@ -86,7 +86,7 @@ void Peer::start_membership() {
   MembershipOptions options;
   options.run = options_.run;
   options.self = life_->session;
-  options.request.wish = options_.wish;
+  options.request.wish = moves_to_ ? moves_to_ : options_.wish;
   options.request.device = options_.device;
   options.request.addresses = options_.addresses;
   options.request.held_stage = kept_.stage();
@@ -109,11 +109,13 @@ void Peer::on_later(const std::string& reason) {
 }
 
 void Peer::on_refused(const std::string& reason) {
+  if (std::exchange(moves_to_, std::nullopt)) return end_session("the authority has no room there: " + reason);
   finish("", make_error(ErrorCode::kRefused, "the authority refused us: " + reason + ". " + kRefusedHint));
 }
 
 void Peer::on_joined(const JoinAnswer& answer) {
   life_->answer = answer;
+  moves_to_.reset();
   reachability_.admitted();
   owner_.on_notice("stage " + std::to_string(answer.stage.value) + " of " + std::to_string(config_->pipeline.stages) +
                    ": " + answer.reason);
@@ -136,7 +138,7 @@ void Peer::build_stage(StageId stage) {
   spec_ = (*specs)[stage.value];
   events_.set_stage(stage);
   announce();
-  const auto credits = credits_here();
+  const auto credits = credits_for(*spec_);
   if (!credits.ok()) return finish("", credits.error());
   credits_ = *credits;
   life_->stage = std::make_unique<StagePlace>(StagePlaceOptions{.config = config_,
@@ -164,12 +166,12 @@ void Peer::build_stage(StageId stage) {
   life_->stage->build();
 }
 
-Result<std::size_t> Peer::credits_here() {
-  if (options_.memory_bytes > 0) return credits_within(options_.memory_bytes, *config_, *spec_);
+Result<std::size_t> Peer::credits_for(const StageSpec& spec) {
+  if (options_.memory_bytes > 0) return credits_within(options_.memory_bytes, *config_, spec);
   const std::size_t usual = options_.credits.value_or(usual_credits(*config_));
   const auto free = env_.memory_free ? env_.memory_free() : std::nullopt;
   if (!free) return usual;
-  SHOAL_ASSIGN(const std::size_t fit, credits_that_fit(*free, usual, *config_, *spec_));
+  SHOAL_ASSIGN(const std::size_t fit, credits_that_fit(*free, usual, *config_, spec));
   if (fit < usual)
     owner_.on_notice("this machine has " + std::to_string(*free >> 20) + " MiB left: room for " + std::to_string(fit) +
                      " microbatches at a time beside the stage, not " + std::to_string(usual));
@@ -181,6 +183,33 @@ void Peer::on_members(const MemberList& list) {
   favoured.push_back(authority());
   life_->transport->favour(favoured);
   if (life_->stage) life_->stage->on_members(list);
+}
+
+// How the run stands, and whether the authority wants this peer at another stage. What is counted here is secured
+// first, as when it leaves; then a new session of the same process joins there. Killed at any moment it is a peer that
+// died.
+void Peer::on_status(const BeatAck& status) {
+  run_status_ = status;
+  if (!stage_peer()) return;
+  life_->stage->peer()->note_run(status.run_targets, status.run_loss);
+  if (!status.move_to || unfit_ == status.move_to || *status.move_to == spec_->stage || leaving_.wanted() ||
+      !state_.is(PeerPhase::kServing) || options_.wish || options_.once)
+    return;
+  const StageId to = *status.move_to;
+  const auto specs = split_model(config_->model_spec(), config_->pipeline.stages, config_->pipeline.layers_per_stage);
+  if (!specs.ok() || to.value >= specs->size()) return;
+  const std::string there = "stage " + std::to_string(to.value);
+  if (const auto fits = credits_for((*specs)[to.value]); !fits.ok()) {
+    unfit_ = to;
+    return owner_.on_notice("asked to move to " + there + ", which this machine cannot serve: " + fits.error().message);
+  }
+  leaving_.begin_move(env_.loop.now(), to);
+  life_->stage->peer()->leave();
+  life_->membership->beat_now();
+  announce();
+  owner_.on_notice("moving to " + there + ", where the run is weakest: no new microbatches here, " +
+                   stage_peer()->waiting_for() + " to settle");
+  check_leaving();
 }
 
 // ---- messages ----

@@ -23,7 +23,7 @@ const Row& row_of(PeerPhase phase) {
       {"fetching state", {kLoading, kLeaving, kRestarting, kOver}},
       {"loading state",  {kFetching, kServing, kLeaving, kRestarting, kOver}},
       {"serving",        {kLeaving, kRestarting, kOver}},
-      {"leaving",        {kOver}},
+      {"leaving",        {kRestarting, kOver}},
       {"joining again",  {kConnecting, kOver}},
       {"over",           {}},
   }};

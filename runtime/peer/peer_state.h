@@ -22,8 +22,8 @@ std::string_view name_of(PeerPhase phase);
 // What may follow what:
 //   connecting -> joining -> fetching -> loading -> serving -> leaving -> over
 //   joining -> serving (the stage begins from the seed);  loading -> fetching (the stage moved on meanwhile)
-//   leaving from every phase of a session that has a stage;  restarting from all before leaving, then connecting;
-//   over from all, and nothing after it
+//   leaving from every phase of a session that has a stage;  restarting from all of them (from leaving when it moves to
+//   another stage), then connecting; over from all, and nothing after it
 bool may_follow(PeerPhase from, PeerPhase to);
 
 class PeerState {

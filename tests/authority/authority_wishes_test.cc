@@ -66,7 +66,7 @@ TEST_F(WishesTest, AStageThatNobodyComesForIsFilledAgainstAWishAfterItsPatience)
   join(2, wish(1));
   ASSERT_EQ(sent_to<JoinAnswer>(2).size(), 1u);
   EXPECT_EQ(sent_to<JoinAnswer>(2)[0].stage, StageId(0));
-  EXPECT_EQ(sent_to<JoinAnswer>(2)[0].reason, "least served (0 members)");
+  EXPECT_EQ(sent_to<JoinAnswer>(2)[0].reason, "weakest stage (0 members)");
   join(3, wish(7));
   ASSERT_EQ(sent_to<JoinAnswer>(3).size(), 1u);
   EXPECT_FALSE(sent_to<JoinAnswer>(3)[0].accepted);

@@ -10,7 +10,7 @@ StageSupply supply(std::uint16_t stage, std::size_t members, double rate = 0, bo
   StageSupply s;
   s.stage = StageId(stage);
   s.members = s.serving = members;
-  s.rate_sum = rate;
+  s.rate = rate;
   s.secured = secured;
   s.version = Version(secured ? 4 : 0);
   s.digest.bytes[0] = digest;
@@ -25,7 +25,11 @@ JoinWish holding(std::uint16_t stage, std::uint8_t digest) {
   return wish;
 }
 
-TEST(PlannerTest, ChoosesFewestMembersThenLowestRateThenLowestStage) {
+TEST(PlannerTest, ChoosesAnEmptyStageThenTheLowestRateThenFewestMembersThenTheLowestStage) {
+  EXPECT_EQ(choose_stage(std::vector{supply(0, 2, 1), supply(1, 0), supply(2, 2, 1)}, {})->stage, StageId(1));
+  EXPECT_EQ(choose_stage(std::vector{supply(0, 2, 5), supply(1, 3, 4)}, {})->stage, StageId(1))
+      << "three slow ones make less than two fast ones";
+  EXPECT_EQ(choose_stage(std::vector{supply(0, 1, 9), supply(1, 3, 4)}, {})->stage, StageId(0)) << "one may die";
   EXPECT_EQ(choose_stage(std::vector{supply(0, 2), supply(1, 1), supply(2, 2)}, {})->stage, StageId(1));
   EXPECT_EQ(choose_stage(std::vector{supply(0, 2, 9), supply(1, 2, 5), supply(2, 2, 7)}, {})->stage, StageId(1));
   EXPECT_EQ(choose_stage(std::vector{supply(0, 2, 5), supply(1, 2, 5)}, {})->stage, StageId(0));

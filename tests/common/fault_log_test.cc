@@ -115,6 +115,16 @@ TEST_F(FaultTest, AnErrorStrikesAtItsHitOnlyAndArmingWarns) {
   EXPECT_FALSE(SHOAL_FAULT("test.other"));
 }
 
+TEST_F(FaultTest, FromItsHitOnWhereAPlusFollowsAndSaidOnce) {
+  ASSERT_TRUE(arm_faults("test.point=error@2+").ok());
+  lines_.clear();
+  std::vector<bool> hits;
+  for (int i = 0; i < 4; ++i) hits.push_back(SHOAL_FAULT("test.point"));
+  EXPECT_THAT(hits, testing::ElementsAre(false, true, true, true));
+  EXPECT_THAT(lines_, testing::ElementsAre(testing::HasSubstr("test.point strikes")));
+  for (const char* bad : {"a=error@+", "a=error@2++", "a=error@0+"}) EXPECT_FALSE(arm_faults(bad).ok()) << bad;
+}
+
 TEST_F(FaultTest, ADelaySleepsAndAHoldStaysTrue) {
   ASSERT_TRUE(arm_faults("test.delay=delay:30,test.hold=hold:3600@2").ok());
   const auto start = std::chrono::steady_clock::now();

@@ -126,7 +126,9 @@ TEST_F(ReaderTest, AStageWithoutPeersIsNamed) {
 }
 
 TEST_F(ReaderTest, AStageThatNobodyServesIsNotWaitedForWithoutEnd) {
-  start(options());
+  SwarmOptions with = options();
+  with.config.pipeline.rebalance = Rebalance::kOff;  // else a peer of another stage may come
+  start(with);
   ASSERT_TRUE(wait([this] { return reader_->ready(); }));
   for (const std::size_t index : peers_of(StageId(2))) swarm_->kill_peer(index);
   swarm_->run_for(60s);

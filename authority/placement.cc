@@ -1,0 +1,99 @@
+#include "authority/placement.h"
+
+#include <algorithm>
+#include <sstream>
+
+#include "common/log.h"
+
+namespace shoal {
+namespace {
+
+// Before it a member's first jobs, which warm a device up, are most of what its beats tell.
+constexpr Duration kSettled = 10s;
+
+std::string text_of(double rate) {
+  std::ostringstream text;
+  text.precision(3);
+  text << rate;
+  return text.str();
+}
+
+}  // namespace
+
+std::vector<StageLoad> Placement::loads() const {
+  std::vector<StageLoad> loads;
+  for (const auto& stage : stages_) {
+    const StageLine& line = stage->line();
+    const auto& members = book_.of(line.stage);
+    loads.push_back({.stage = line.stage,
+                     .work = line.stage.value < options_.stage_work.size() ? options_.stage_work[line.stage.value] : 1,
+                     .reached = !line.secured || std::ranges::any_of(members, [](const auto& entry) {
+                       return entry.second->member.serving;
+                     })});
+  }
+  return loads;
+}
+
+std::vector<Worker> Placement::workers_without(const PeerId& peer) const {
+  const std::vector<StageLoad> stages = loads();
+  std::vector<Worker> workers;
+  for (const auto& [session, member] : book_.members()) {
+    if (member.member.peer == peer || member.leaving || !book_.makes_progress(member)) continue;
+    Worker worker{.session = session, .peer = member.member.peer, .stage = member.stage, .speed = {}};
+    const bool settled = member.member.serving && loop_.now() - member.serving_since >= kSettled;
+    const Capacity& capacity = member.capacity;
+    if (const double us = capacity.forward_us.value_or(0) + double{0} + capacity.backward_us.value_or(0);
+        settled && us > 0)
+      worker.speed = stages[member.stage.value].work / us * 1e6;
+    worker.movable = settled && member.movable && stages_[member.stage.value]->held_without(session);
+    workers.push_back(worker);
+  }
+  bound_speeds(workers);
+  return workers;
+}
+
+std::vector<StageSupply> Placement::supply_without(const PeerId& peer) const {
+  const std::vector<double> rates = stage_rates(loads(), workers_without(peer));
+  std::vector<StageSupply> supply;
+  for (const auto& stage : stages_) {
+    const StageLine& line = stage->line();
+    supply.push_back({.stage = line.stage,
+                      .rate = rates[line.stage.value],
+                      .secured = line.secured,
+                      .version = line.version,
+                      .digest = line.digest});
+  }
+  for (const auto& [session, member] : book_.members()) {
+    if (member.member.peer == peer) continue;
+    StageSupply& of = supply[member.stage.value];
+    of.members += book_.makes_progress(member) ? 1 : 0;
+    of.serving += member.member.serving ? 1 : 0;
+  }
+  return supply;
+}
+
+Result<StageChoice> Placement::of_joiner(const PeerId& peer, const JoinRequest& request) const {
+  const bool of_stage = request.held_stage && request.held_stage->value < stages_.size();
+  const JoinWish wish = wish_of(request, of_stage ? &stages_[request.held_stage->value]->line().recent : nullptr);
+  return choose_stage(supply_without(peer), wish);
+}
+
+void Placement::look() {
+  if (!options_.rebalance || !moves_.look_due(loop_.now())) return;
+  const MoveOptions how{.horizon = options_.rebalance_horizon, .away = book_.move_time()};
+  const auto move = moves_.look(loads(), workers_without({}), how, loop_.now());
+  if (!move) return;
+  const std::string why = "stage " + std::to_string(move->to.value) + " is the weakest: " + text_of(move->rate_now) +
+                          " microbatches/s of the run become " + text_of(move->rate_then) +
+                          (move->moves > 1 ? " with " + std::to_string(move->moves) + " moves" : "");
+  log_info("session ", short_name(move->session), " is asked to move from stage ", move->from, " to stage ", move->to,
+           ": ", why);
+  port_.write({.event = EventKind::kMember,
+               .stage = move->from,
+               .about = move->session,
+               .about_peer = move->peer,
+               .state = "asked to move",
+               .cause = why});
+}
+
+}  // namespace shoal

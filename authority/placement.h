@@ -1,0 +1,42 @@
+#pragma once
+// Where members are wanted: which stage a joiner gets, and which member is asked to serve another one. Shows the
+// planner (planner.h, move_plan.h) the swarm as the authority knows it.
+//
+// Thread: loop only.   Borrows: options, port, loop, book, stages.   Bounds: those of Moves.
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "authority/authority_port.h"
+#include "authority/member_book.h"
+#include "authority/moves.h"
+#include "authority/planner.h"
+#include "authority/stage_rounds.h"
+
+namespace shoal {
+
+class Placement {
+ public:
+  Placement(const AuthorityOptions& options, AuthorityPort& port, EventLoop& loop, const MemberBook& book,
+            const std::vector<std::unique_ptr<StageRounds>>& stages)
+      : options_(options), port_(port), loop_(loop), book_(book), stages_(stages) {}
+
+  Result<StageChoice> of_joiner(const PeerId& peer, const JoinRequest& request) const;  // ERRORS: as choose_stage()
+  void look();  // each tick, while the run trains: whether a move would pay
+  Moves& moves() { return moves_; }
+
+ private:
+  std::vector<StageLoad> loads() const;
+  // The members that serve or are on the way there, without those of this peer.
+  std::vector<Worker> workers_without(const PeerId& peer) const;
+  std::vector<StageSupply> supply_without(const PeerId& peer) const;
+
+  const AuthorityOptions& options_;
+  AuthorityPort& port_;
+  EventLoop& loop_;
+  const MemberBook& book_;
+  const std::vector<std::unique_ptr<StageRounds>>& stages_;
+  Moves moves_;
+};
+
+}  // namespace shoal

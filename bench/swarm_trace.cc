@@ -1,0 +1,105 @@
+#include "bench/swarm_trace.h"
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <filesystem>
+#include <map>
+#include <optional>
+
+#include "common/os/posix_file.h"
+#include "common/rng.h"
+
+namespace shoal {
+namespace {
+
+std::vector<std::string_view> fields_of(std::string_view line) {
+  std::vector<std::string_view> fields;
+  while (true) {
+    const std::size_t comma = line.find(',');
+    std::string_view field = line.substr(0, comma);
+    while (!field.empty() && (field.front() == ' ' || field.front() == '\r')) field.remove_prefix(1);
+    while (!field.empty() && (field.back() == ' ' || field.back() == '\r')) field.remove_suffix(1);
+    fields.push_back(field);
+    if (comma == std::string_view::npos) return fields;
+    line.remove_prefix(comma + 1);
+  }
+}
+
+std::optional<std::int64_t> whole(std::string_view text) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size() && value >= 0 ? std::optional(value) : std::nullopt;
+}
+
+// Seconds since an epoch, of "2021-12-11" and "11:13:10".
+std::optional<double> moment_of(std::string_view date, std::string_view time) {
+  if (date.size() != 10 || time.size() != 8 || date[4] != '-' || time[2] != ':') return std::nullopt;
+  const auto year = whole(date.substr(0, 4)), month = whole(date.substr(5, 2)), day = whole(date.substr(8, 2));
+  const auto hour = whole(time.substr(0, 2)), minute = whole(time.substr(3, 2)), second = whole(time.substr(6, 2));
+  if (!year || !month || !day || !hour || !minute || !second) return std::nullopt;
+  const std::chrono::year_month_day at{std::chrono::year(static_cast<int>(*year)),
+                                       std::chrono::month(static_cast<unsigned>(*month)),
+                                       std::chrono::day(static_cast<unsigned>(*day))};
+  if (!at.ok() || *hour > 23 || *minute > 59 || *second > 60) return std::nullopt;
+  return 86400.0 * static_cast<double>(std::chrono::sys_days(at).time_since_epoch().count()) +
+         static_cast<double>(3600 * *hour + 60 * *minute + *second);
+}
+
+// Nodes join and go, so that so many are there.
+void follow_count(std::vector<std::uint32_t>& there, std::uint32_t& next, std::size_t count, double seconds, Rng& rng,
+                  SwarmTrace& trace) {
+  while (there.size() < count) {
+    there.push_back(next);
+    trace.events.push_back({seconds, next++, true});
+  }
+  while (there.size() > count) {
+    const auto gone = there.begin() + static_cast<std::ptrdiff_t>(rng.below(there.size()));
+    trace.events.push_back({seconds, *gone, false});
+    there.erase(gone);
+  }
+}
+
+}  // namespace
+
+Result<SwarmTrace> parse_trace(std::string name, std::string_view text, std::uint64_t seed) {
+  SwarmTrace trace{.name = std::move(name), .events = {}};
+  std::map<std::string, std::uint32_t, std::less<>> nodes;
+  std::vector<std::pair<double, std::size_t>> counts;
+  for (std::size_t number = 1; !text.empty(); ++number) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(text.size(), line.size() + 1));
+    if (line.find_first_not_of(" \r") == std::string_view::npos) continue;
+    const auto fields = fields_of(line);
+    const auto ms = fields.size() == 3 ? whole(fields[0]) : std::nullopt;
+    const auto moment = fields.size() == 3 ? moment_of(fields[0], fields[1]) : std::nullopt;
+    if (ms && (fields[1] == "add" || fields[1] == "remove")) {
+      const auto node = nodes.try_emplace(std::string(fields[2]), static_cast<std::uint32_t>(nodes.size())).first;
+      trace.events.push_back({static_cast<double>(*ms) / 1e3, node->second, fields[1] == "add"});
+    } else if (const auto live = moment ? whole(fields[2]) : std::nullopt) {
+      counts.emplace_back(*moment, static_cast<std::size_t>(*live));
+    } else {
+      return make_error(ErrorCode::kMalformed, trace.name + ", line " + std::to_string(number) +
+                                                   ": neither MS,add|remove,NODE nor DATE, TIME, LIVE");
+    }
+  }
+  std::stable_sort(counts.begin(), counts.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  Rng rng(seed);
+  std::vector<std::uint32_t> there;
+  auto next = static_cast<std::uint32_t>(nodes.size());
+  for (const auto& [moment, live] : counts) follow_count(there, next, live, moment - counts.front().first, rng, trace);
+  std::stable_sort(trace.events.begin(), trace.events.end(),
+                   [](const TraceEvent& a, const TraceEvent& b) { return a.seconds < b.seconds; });
+  if (trace.events.empty()) return make_error(ErrorCode::kInput, trace.name + ": nobody ever joins");
+  trace.seconds = trace.events.back().seconds;
+  if (!counts.empty()) trace.seconds = std::max(trace.seconds, counts.back().first - counts.front().first);
+  return trace;
+}
+
+Result<SwarmTrace> read_trace(const std::string& path, std::uint64_t seed) {
+  SHOAL_ASSIGN(const Bytes bytes, read_file(path, std::size_t{64} << 20));
+  return parse_trace(std::filesystem::path(path).stem().string(),
+                     std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()), seed);
+}
+
+}  // namespace shoal

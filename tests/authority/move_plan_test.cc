@@ -1,0 +1,131 @@
+#include "authority/move_plan.h"
+
+#include <gtest/gtest.h>
+
+namespace shoal {
+namespace {
+
+std::vector<StageLoad> stages(std::size_t count) {
+  std::vector<StageLoad> loads;
+  for (std::size_t i = 0; i < count; ++i) loads.push_back({.stage = StageId(static_cast<std::uint16_t>(i))});
+  return loads;
+}
+
+// Workers by stage, with their speeds.
+std::vector<Worker> workers(const std::vector<std::vector<double>>& speeds) {
+  std::vector<Worker> all;
+  for (std::size_t stage = 0; stage < speeds.size(); ++stage)
+    for (const double speed : speeds[stage]) {
+      Worker worker{.session = Session{all.size() + 1, 1},
+                    .peer = {},
+                    .stage = StageId(static_cast<std::uint16_t>(stage)),
+                    .speed = speed,
+                    .movable = true};
+      worker.peer.bytes[0] = static_cast<std::uint8_t>(all.size() + 1);
+      all.push_back(worker);
+    }
+  return all;
+}
+
+// Follows the plan until it has no more to say.
+std::vector<double> settle(const std::vector<StageLoad>& loads, std::vector<Worker> all, std::size_t* moves = nullptr) {
+  std::size_t made = 0;
+  while (const auto move = plan_move(loads, all, {})) {
+    for (Worker& worker : all)
+      if (worker.session == move->session) worker.stage = move->to;
+    if (++made > 100) ADD_FAILURE() << "it goes round in a circle";
+    if (made > 100) break;
+  }
+  if (moves) *moves = made;
+  return stage_rates(loads, all);
+}
+
+TEST(MovePlanTest, ASwarmInBalanceStays) {
+  EXPECT_FALSE(plan_move(stages(3), workers({{1, 1}, {1, 1}, {1, 1}}), {}));
+  EXPECT_FALSE(plan_move(stages(3), workers({{1, 1}, {1}, {1}}), {})) << "one more at one of two weakest is no gain";
+  EXPECT_FALSE(plan_move({}, {}, {}));
+}
+
+TEST(MovePlanTest, FromWhereOneIsMissedLeastToTheWeakest) {
+  const auto move = plan_move(stages(3), workers({{1, 1, 1, 1}, {1}, {1, 1}}), {});
+  ASSERT_TRUE(move);
+  EXPECT_EQ(move->from, StageId(0));
+  EXPECT_EQ(move->to, StageId(1));
+  EXPECT_DOUBLE_EQ(move->rate_now, 1);
+  EXPECT_DOUBLE_EQ(move->rate_then, 2);
+  EXPECT_EQ(move->moves, 1u);
+}
+
+TEST(MovePlanTest, AStageThatBecameFourTimesSlowerIsHelpedUntilNoMovePays) {
+  // 9 at 1 and 3 at 1/4 can make (2.25, 2.25, 2.25, 3) at best.
+  std::size_t moves = 0;
+  const auto rates = settle(stages(4), workers({{1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {0.25, 0.25, 0.25}}), &moves);
+  EXPECT_GE(*std::min_element(rates.begin(), rates.end()), 2.0);
+  EXPECT_GE(moves, 2u);
+  EXPECT_LE(moves, 6u);
+}
+
+TEST(MovePlanTest, WorkOfAStageCounts) {
+  auto loads = stages(2);
+  loads[1].work = 3;
+  const auto rates = settle(loads, workers({{1, 1, 1}, {1, 1}}));
+  EXPECT_DOUBLE_EQ(rates[0], 2) << "and no fewer than survive the death of one";
+  EXPECT_DOUBLE_EQ(rates[1], 1);
+}
+
+TEST(MovePlanTest, WhatDoesNotPayWithinTheHorizonIsNotDone) {
+  const auto all = workers({{1, 1, 1}, {1}, {2}});  // while it is away: 1 as before, behind it: 2
+  EXPECT_TRUE(plan_move(stages(3), all, {.horizon = 60s, .away = 30s}));
+  EXPECT_FALSE(plan_move(stages(3), all, {.horizon = 30s, .away = 30s}));
+  // A pair of moves: 1.5 of 3 is missing while the second is away, and 3.5 come of it.
+  const auto heavy = workers({{3, 1}, {1}});
+  const auto move = plan_move(stages(2), heavy, {.horizon = 600s, .away = 30s});
+  EXPECT_TRUE(!move || move->rate_then > move->rate_now);
+}
+
+TEST(MovePlanTest, NeverTheLastOfAStageNorWhoMayNotNorToOrFromAClosedOne) {
+  EXPECT_FALSE(plan_move(stages(2), workers({{9}, {1}}), {}));
+  auto all = workers({{1, 1, 1}, {1}});
+  ASSERT_TRUE(plan_move(stages(2), all, {}));
+  auto loads = stages(2);
+  loads[0].closed = true;
+  EXPECT_FALSE(plan_move(loads, all, {}));
+  loads = stages(2);
+  loads[1].closed = true;
+  EXPECT_FALSE(plan_move(loads, all, {}));
+  loads = stages(2);
+  loads[1].reached = false;
+  EXPECT_FALSE(plan_move(loads, all, {})) << "nobody could give it the state";
+  for (Worker& worker : all) worker.movable = false;
+  EXPECT_FALSE(plan_move(stages(2), all, {}));
+}
+
+TEST(MovePlanTest, AnEmptyStageThatCanBeReachedIsFilled) {
+  const auto move = plan_move(stages(3), workers({{1, 1}, {1}, {}}), {});
+  ASSERT_TRUE(move);
+  EXPECT_EQ(move->to, StageId(2));
+  EXPECT_EQ(move->from, StageId(0));
+}
+
+TEST(MovePlanTest, WhoIsNotMeasuredCountsAsTheMean) {
+  auto all = workers({{4, 4}, {2}});
+  all[1].speed.reset();
+  const auto rates = stage_rates(stages(2), all);
+  EXPECT_DOUBLE_EQ(rates[0], 4 + 3);
+  EXPECT_DOUBLE_EQ(rates[1], 2);
+}
+
+TEST(MovePlanTest, NobodysWordMakesAStageStrongBeyondABound) {
+  auto all = workers({{1, 1}, {1, 1000}});
+  bound_speeds(all);
+  EXPECT_DOUBLE_EQ(*all[3].speed, kBelieved);
+  EXPECT_DOUBLE_EQ(*all[0].speed, 1);
+}
+
+TEST(MovePlanTest, NoiseWithinAFifthMovesNobody) {
+  // Each speed within a twentieth of another: gains stay below gain_min.
+  EXPECT_FALSE(plan_move(stages(3), workers({{1.05, 1, 0.95}, {1, 0.97, 1.02}, {0.95, 0.96, 0.97}}), {}));
+}
+
+}  // namespace
+}  // namespace shoal
