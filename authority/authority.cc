@@ -196,7 +196,7 @@ void Authority::on_beat(const Remote& from, const Beat& beat) {
                                                 ", and version " + std::to_string(made.value) +
                                                 " is the newest that was made");
   book_.on_beat(*member, beat);
-  if (beat.leaving) placement_.moves().on_leaving(from.session);
+  if (beat.leaving) placement_.moves().on_leaving(from.session, loop_.now());
   stage.on_beat(*member, beat);
   show_serving(*member);
   const Version newest = stage.line().version;

@@ -80,10 +80,13 @@ class MemberBook {
   // It would not hear of a round that opens now: its link is down, or it is silent.
   bool away(const MemberState& member) const;
   // It began to serve, so long after it could.
-  void note_start(Duration took) { longest_start_ = std::max(longest_start_, took); }
-  // From a member's last microbatch at one stage to its first one at another, as long as the slowest start of this run
-  // took; kStartUnknown while none is known.
-  Duration move_time() const { return longest_start_ > Duration(0) ? kLeaves + longest_start_ : kStartUnknown; }
+  void note_start(Duration took) {
+    longest_start_ = std::max(longest_start_, took);
+    usual_start_ = usual_start_ > Duration(0) ? usual_start_ + (took - usual_start_) / 4 : took;
+  }
+  // From a member's last microbatch at one stage to its first one at another, by what members of this run needed lately
+  // to begin; kStartUnknown while none is known.
+  Duration move_time() const { return usual_start_ > Duration(0) ? kLeaves + usual_start_ : kStartUnknown; }
   static constexpr Duration kLeaves = 5s, kStartUnknown = 30s;
   // What a member may need for that: four times what any of the run needed, or a first job's time while none began.
   Duration start_patience() const;
@@ -145,7 +148,7 @@ class MemberBook {
   std::map<PeerId, Session> linked_;      // peers whose link is up
   RoundTally tally_;
   TimePoint last_tick_{};
-  Duration longest_start_{0};
+  Duration longest_start_{0}, usual_start_{0};
 
   Epoch epoch_;  // of the list; counts the decisions that change it
   MemberList published_;

@@ -12,12 +12,9 @@ std::optional<PlannedMove> Moves::look(std::vector<StageLoad> stages, std::vecto
     stages[move.to.value].closed = true;
     if (move.phase <= Phase::kLeaving) stages[move.from.value].closed = true;
   }
-  for (Worker& worker : workers) {
-    const auto move = moves_.find(worker.peer);
-    if (move != moves_.end()) worker.stage = move->second.to;
-    if (!worker.speed) worker.speed = known_speed(worker.peer);
-    worker.movable = worker.movable && move == moves_.end() && !rests_.contains(worker.peer);
-  }
+  for (Worker& worker : workers)
+    worker.movable = worker.movable && !moves_.contains(worker.peer) && !rests_.contains(worker.peer);
+  place(workers, {});
   auto planned = plan_move(stages, workers, options);
   const auto before =
       std::exchange(wanted_, planned ? std::optional(std::pair(planned->from, planned->to)) : std::nullopt);
@@ -29,21 +26,35 @@ std::optional<PlannedMove> Moves::look(std::vector<StageLoad> stages, std::vecto
   return planned;
 }
 
+void Moves::place(std::vector<Worker>& workers, const PeerId& peer) const {
+  for (Worker& worker : workers) {
+    const auto move = moves_.find(worker.peer);
+    if (move != moves_.end()) worker.stage = move->second.to;
+    if (!worker.speed) worker.speed = known_speed(worker.peer);
+  }
+  for (const auto& [mover, move] : moves_)
+    if (mover != peer && std::ranges::find(workers, mover, &Worker::peer) == workers.end())
+      workers.push_back({.session = move.session, .peer = mover, .stage = move.to, .speed = move.speed});
+}
+
 std::optional<StageId> Moves::asked(const Session& session) const {
   for (const auto& [peer, move] : moves_)
     if (move.session == session && move.phase == Phase::kAsked) return move.to;
   return std::nullopt;
 }
 
-void Moves::on_leaving(const Session& session) {
+void Moves::on_leaving(const Session& session, TimePoint now) {
   for (auto& [peer, move] : moves_)
-    if (move.session == session && move.phase == Phase::kAsked) move.phase = Phase::kLeaving;
+    if (move.session == session && move.phase == Phase::kAsked) {
+      move.phase = Phase::kLeaving;
+      move.since = now;
+    }
 }
 
 void Moves::on_joined(const PeerId& peer, const Session& session, StageId stage, TimePoint now) {
   const auto at = moves_.find(peer);
   if (at == moves_.end()) return;
-  if (stage != at->second.to) return static_cast<void>(moves_.erase(at));
+  if (stage != at->second.to) return forget(at, now + kRestRefused);
   at->second.session = session;
   at->second.phase = Phase::kThere;
   at->second.since = now;
@@ -52,32 +63,43 @@ void Moves::on_joined(const PeerId& peer, const Session& session, StageId stage,
 void Moves::on_serving(const PeerId& peer, const Session& session, TimePoint now) {
   const auto at = moves_.find(peer);
   if (at == moves_.end() || at->second.session != session || at->second.phase != Phase::kThere) return;
-  const std::optional<double> speed = at->second.speed;
-  moves_.erase(at);
-  rest(peer, {now + kRest, speed});
+  forget(at, now + kRest);
 }
 
 void Moves::on_over(const PeerId& peer, const Session& session, bool left, TimePoint now) {
   const auto at = moves_.find(peer);
   if (at == moves_.end() || at->second.session != session) return;
-  if (at->second.phase > Phase::kLeaving || !left) return static_cast<void>(moves_.erase(at));
+  if (at->second.phase > Phase::kLeaving || !left) return forget(at, now + kRest);
   at->second.phase = Phase::kLeft;
   at->second.since = now;
 }
 
 void Moves::expire(TimePoint now) {
   std::erase_if(rests_, [&](const auto& entry) { return entry.second.until <= now; });
-  std::erase_if(moves_, [&](const auto& entry) {
-    const auto& [peer, move] = entry;
-    if (move.phase == Phase::kLeft) return now - move.since > kReturns;
-    if (move.phase != Phase::kAsked || now - move.since <= kBegins) return false;
-    rest(peer, {now + kRestRefused, move.speed});
-    return true;
-  });
+  for (auto at = moves_.begin(); at != moves_.end();) {
+    const auto here = at++;
+    if (now - here->second.since > patience_of(here->second.phase)) forget(here, now + kRestRefused);
+  }
 }
 
-void Moves::rest(const PeerId& peer, const Rest& rest) {
-  if (rests_.size() < kRestsMax || rests_.contains(peer)) rests_[peer] = rest;
+Duration Moves::patience_of(Phase phase) {
+  switch (phase) {
+    case Phase::kAsked:
+      return kBegins;
+    case Phase::kLeaving:
+      return kLeavesMax;
+    case Phase::kLeft:
+      return kReturns;
+    case Phase::kThere:
+      return kArrivesMax;
+  }
+  return Duration(0);
+}
+
+void Moves::forget(std::map<PeerId, Move>::iterator move, TimePoint rests_until) {
+  const auto& [peer, of] = *move;
+  if (rests_.size() < kRestsMax || rests_.contains(peer)) rests_[peer] = {rests_until, of.speed};
+  moves_.erase(move);
 }
 
 std::optional<double> Moves::known_speed(const PeerId& peer) const {

@@ -4,9 +4,10 @@
 // wish is in memory alone; after a restart of the authority it is forgotten, and what was begun goes on.
 //
 //   asked      its BeatAcks say so; kBegins without a word that it leaves: it cannot, and rests
-//   leaving    it secures what it counted, until its session is over
+//   leaving    it secures what it counted, until its session is over; kLeavesMax without that: forgotten, and it rests
 //   left       its session is over in order; kReturns without a new one: gone
-//   there      it joined for the stage, and fetches its state, until it serves, or its session is over
+//   there      it joined for the stage, and fetches its state, until it serves, or its session is over; kArrivesMax
+//              without either: forgotten, and it rests
 //
 // What was measured of a mover counts until it is measured anew, else its way would look like a change of the swarm.
 // A stage that somebody is on the way to, or still to leave, is closed to others; a peer that moved rests.
@@ -26,9 +27,12 @@ class Moves {
  public:
   static constexpr Duration kLookEvery = 5s;  // and a move is asked for when two looks in a row want it
   static constexpr Duration kBegins = 10s;
+  static constexpr Duration kLeavesMax = 120s;
   static constexpr Duration kReturns = 20s;
+  static constexpr Duration kArrivesMax = 600s;
+  static constexpr Duration kSettled = 10s;       // before it a member's first jobs are most of what its beats tell
   static constexpr Duration kRest = 60s;          // behind a move
-  static constexpr Duration kRestRefused = 600s;  // of one that was asked and did not begin
+  static constexpr Duration kRestRefused = 600s;  // of one that was asked and did not do it
   static constexpr std::size_t kRestsMax = 4096;
 
   bool look_due(TimePoint now) const { return now >= next_look_; }
@@ -36,10 +40,12 @@ class Moves {
   // that is new: its peer is asked from now on.
   std::optional<PlannedMove> look(std::vector<StageLoad> stages, std::vector<Worker> workers,
                                   const MoveOptions& options, TimePoint now);
+  // Counts each mover where it goes to, as fast as it was; without those of `peer`.
+  void place(std::vector<Worker>& workers, const PeerId& peer) const;
   // The stage that the session is asked to serve; none: nothing is asked of it.
   std::optional<StageId> asked(const Session& session) const;
 
-  void on_leaving(const Session& session);
+  void on_leaving(const Session& session, TimePoint now);
   void on_joined(const PeerId& peer, const Session& session, StageId stage, TimePoint now);
   void on_serving(const PeerId& peer, const Session& session, TimePoint now);
   void on_over(const PeerId& peer, const Session& session, bool left, TimePoint now);
@@ -58,7 +64,8 @@ class Moves {
     std::optional<double> speed{};
   };
   void expire(TimePoint now);
-  void rest(const PeerId& peer, const Rest& rest);
+  static Duration patience_of(Phase phase);
+  void forget(std::map<PeerId, Move>::iterator move, TimePoint rests_until);
   std::optional<double> known_speed(const PeerId& peer) const;
 
   std::map<PeerId, Move> moves_;

@@ -8,9 +8,6 @@
 namespace shoal {
 namespace {
 
-// Before it a member's first jobs, which warm a device up, are most of what its beats tell.
-constexpr Duration kSettled = 10s;
-
 std::string text_of(double rate) {
   std::ostringstream text;
   text.precision(3);
@@ -27,9 +24,10 @@ std::vector<StageLoad> Placement::loads() const {
     const auto& members = book_.of(line.stage);
     loads.push_back({.stage = line.stage,
                      .work = line.stage.value < options_.stage_work.size() ? options_.stage_work[line.stage.value] : 1,
-                     .reached = !line.secured || std::ranges::any_of(members, [](const auto& entry) {
-                       return entry.second->member.serving;
-                     })});
+                     .reached = members.size() < limits::kReplicasMax &&
+                                (!line.secured || std::ranges::any_of(members, [](const auto& entry) {
+                                  return entry.second->member.serving;
+                                }))});
   }
   return loads;
 }
@@ -40,7 +38,7 @@ std::vector<Worker> Placement::workers_without(const PeerId& peer) const {
   for (const auto& [session, member] : book_.members()) {
     if (member.member.peer == peer || member.leaving || !book_.makes_progress(member)) continue;
     Worker worker{.session = session, .peer = member.member.peer, .stage = member.stage, .speed = {}};
-    const bool settled = member.member.serving && loop_.now() - member.serving_since >= kSettled;
+    const bool settled = member.member.serving && loop_.now() - member.serving_since >= Moves::kSettled;
     const Capacity& capacity = member.capacity;
     if (const double us = capacity.forward_us.value_or(0) + double{0} + capacity.backward_us.value_or(0);
         settled && us > 0)
@@ -53,7 +51,9 @@ std::vector<Worker> Placement::workers_without(const PeerId& peer) const {
 }
 
 std::vector<StageSupply> Placement::supply_without(const PeerId& peer) const {
-  const std::vector<double> rates = stage_rates(loads(), workers_without(peer));
+  std::vector<Worker> workers = workers_without(peer);
+  moves_.place(workers, peer);
+  const std::vector<double> rates = stage_rates(loads(), workers);
   std::vector<StageSupply> supply;
   for (const auto& stage : stages_) {
     const StageLine& line = stage->line();

@@ -44,16 +44,16 @@ struct StageChoice {
   bool wish_may_come = false;
 };
 
+inline constexpr std::size_t kMembersFirst = 2;  // with so many a stage survives the death of one
+
 // In this order:
 //   1. a secured stage that nobody serves and whose last committed state the joiner holds, or else an earlier one that
 //      the stage could go back to: only it can bring it back;
 //   2. the wish, if no other stage stays without members, or its stage has none either;
 //   3. the stage whose last committed state it holds, under the same condition (it need not fetch);
 //   4. the one that it helps most: the fewest members up to kMembersFirst, then the lowest rate, then the fewest
-//   members,
-//      then the lowest stage.
+//      members, then the lowest stage.
 // Never leaves a stage empty that it could fill. ERRORS: kInput (a wish beyond the run's stages; no stages).
-inline constexpr std::size_t kMembersFirst = 2;  // with so many a stage survives the death of one
 Result<StageChoice> choose_stage(std::span<const StageSupply> stages, const JoinWish& wish);
 
 }  // namespace shoal

@@ -13,8 +13,7 @@
 namespace shoal {
 namespace {
 
-constexpr double kTick = 1;      // seconds
-constexpr double kSettled = 10;  // as the authority waits before it believes a member's figures
+constexpr double kTick = 1;  // seconds
 constexpr double kHour = 3600;
 
 struct Node {
@@ -94,7 +93,7 @@ class World {
   std::vector<Worker> workers(double now) const {
     std::vector<Worker> all;
     for (const auto& [number, node] : nodes_) {
-      const bool settled = node.serves_at + kSettled <= now;
+      const bool settled = node.serves_at + seconds_of(Moves::kSettled) <= now;
       all.push_back({.session = session_of(node),
                      .peer = node.peer,
                      .stage = node.stage,

@@ -13,6 +13,8 @@
 namespace shoal {
 namespace {
 
+constexpr std::int64_t kLiveMax = 10'000;  // at a time
+
 std::vector<std::string_view> fields_of(std::string_view line) {
   std::vector<std::string_view> fields;
   while (true) {
@@ -76,7 +78,7 @@ Result<SwarmTrace> parse_trace(std::string name, std::string_view text, std::uin
     if (ms && (fields[1] == "add" || fields[1] == "remove")) {
       const auto node = nodes.try_emplace(std::string(fields[2]), static_cast<std::uint32_t>(nodes.size())).first;
       trace.events.push_back({static_cast<double>(*ms) / 1e3, node->second, fields[1] == "add"});
-    } else if (const auto live = moment ? whole(fields[2]) : std::nullopt) {
+    } else if (const auto live = moment ? whole(fields[2]) : std::nullopt; live && *live <= kLiveMax) {
       counts.emplace_back(*moment, static_cast<std::size_t>(*live));
     } else {
       return make_error(ErrorCode::kMalformed, trace.name + ", line " + std::to_string(number) +

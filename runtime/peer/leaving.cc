@@ -1,5 +1,6 @@
 #include "runtime/peer/leaving.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "common/check.h"
@@ -18,6 +19,7 @@ Leaving::Step Leaving::next(TimePoint now, const Facts& facts) {
     return {.tell_last = !std::exchange(told_last_, true)};
   }
   told_last_ = false;
+  if (to_ && facts.held_up) until_ = std::max(*until_, now + kRoundTime);
   return {.ask = !facts.asked && (facts.quiet || now >= *until_ - kRoundTime), .give_up = now >= *until_};
 }
 

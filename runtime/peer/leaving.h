@@ -18,6 +18,7 @@ class Leaving {
     bool last_holder = false;  // if we go, the stage's state goes
     bool quiet = false;        // nothing is open here
     bool asked = false;        // the authority was asked to let us go
+    bool held_up = false;      // the authority is away, or a round is under way: a move waits for that
   };
   struct Step {
     bool tell_last = false;  // say that the state goes with us: once, until it is not so any more
@@ -31,7 +32,10 @@ class Leaving {
     to_ = to;
   }
   std::optional<StageId> to() const { return to_; }  // while it moves
-  void go_for_good() { to_.reset(); }                // the process goes all the same
+  void go_for_good(TimePoint now) {                  // the process goes all the same
+    to_.reset();
+    until_ = now + kTime;
+  }
   bool wanted() const { return until_.has_value(); }
   // REQUIRES: !wanted().
   void begin(TimePoint now);

@@ -69,7 +69,6 @@ void Peer::end_session(const std::string& why) {
   if (options_.once)
     return finish("", make_error(ErrorCode::kStale, "session " + short_name(session()) + " is over: " + why));
   owner_.on_notice("session " + short_name(session()) + " is over (" + why + "): joining again");
-  moves_to_ = leaving_.to();
   leaving_ = {};
   state_.move(PeerPhase::kRestarting, why);
   life_->lifetime.end();
@@ -201,7 +200,11 @@ void Peer::on_end(const std::string& reason) {
   finish("", make_error(ErrorCode::kGone, "never admitted, and the run is over: " + reason +
                                               (reachability_.why().empty() ? "" : " (" + reachability_.why() + ")")));
 }
-void Peer::on_goodbye() { leaving_.to() ? end_session("it moves") : finish("left", std::nullopt); }
+void Peer::on_goodbye() {
+  if (!leaving_.to()) return finish("left", std::nullopt);
+  moves_to_ = leaving_.to();
+  end_session("it moves");
+}
 
 // ---- beats ----
 Beat Peer::make_beat() {
@@ -316,7 +319,10 @@ void Peer::on_serving(Version version) {
 void Peer::leave() {
   if (state_.is(PeerPhase::kOver)) return;
   if (state_.is(PeerPhase::kRestarting)) return finish("left; the session was over already", std::nullopt);
-  if (leaving_.to()) return leaving_.go_for_good();
+  if (leaving_.to()) {
+    leaving_.go_for_good(env_.loop.now());
+    return owner_.on_notice("leaving, and not for another stage (again to go at once)");
+  }
   if (leaving_.wanted() || stage_peer() == nullptr) return finish("left at once", std::nullopt);
   leaving_.begin(env_.loop.now());
   life_->stage->peer()->leave();
@@ -332,7 +338,8 @@ void Peer::check_leaving() {
   const Leaving::Step step =
       leaving_.next(env_.loop.now(), {.last_holder = membership.last_holder() && held_state().has_value(),
                                       .quiet = stage_peer()->quiet(),
-                                      .asked = state_.is(PeerPhase::kLeaving)});
+                                      .asked = state_.is(PeerPhase::kLeaving),
+                                      .held_up = !authority_is_linked() || stage_peer()->in_round()});
   if (step.tell_last && leaving_.to()) {
     leaving_ = {};
     return end_session("it stays: it is the last holder of the stage's state");
@@ -349,6 +356,7 @@ void Peer::check_leaving() {
                           " s; what no round secured is lost";
   if (!leaving_.to()) return finish(how, std::nullopt);
   membership.leave_at_once();
+  moves_to_ = leaving_.to();
   end_session(how);
 }
 
@@ -386,10 +394,6 @@ Announcing::Facts Peer::facts() const {
 
 void Peer::announce() {
   if (spec_) announcing_.announce(facts());
-}
-
-void Peer::exchange_peers() {
-  if (announcing_.take_exchange()) send_to_authority(PeersQuery{});
 }
 
 }  // namespace shoal

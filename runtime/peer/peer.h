@@ -171,7 +171,7 @@ class Peer final : private Transport::Listener, private MembershipPort, private 
   // StagePlaceOwner
   void on_serving(Version version) override;
   void on_stage_lost(const std::string& why) override { end_session(why); }
-  void on_stage_failed(Error error) override { finish("", std::move(error)); }
+  void on_stage_failed(Error error) override;
   void on_notice(const std::string& line) override { owner_.on_notice(line); }
 
   // ---- sessions ----
@@ -236,9 +236,10 @@ class Peer final : private Transport::Listener, private MembershipPort, private 
   std::unique_ptr<Life> life_;               // null before start()
   std::uint64_t sessions_ = 0;
   BeatAck run_status_;
-  std::optional<StageId> moves_to_;  // where the authority wants the next session, until it is there
-  std::optional<StageId> unfit_;     // it was asked to move there, and this machine cannot: said once
-  std::optional<End> end_;           // heard, with the run's signature: passed on to neighbours
+  std::optional<StageId> moves_to_;   // where the authority wants the next session, until it is there
+  std::optional<StageId> unfit_;      // it was asked to move there, and this machine cannot: said once
+  std::optional<StageId> came_from_;  // this session came by a move: back there where it cannot serve
+  std::optional<End> end_;            // heard, with the run's signature: passed on to neighbours
   TimePoint next_bytes_{};
   std::optional<LongestCallback> longest_callback_;  // not taken yet
   TimerId timer_ = 0;

@@ -62,6 +62,10 @@ void Peer::look_up_authority() {
   }));
 }
 
+void Peer::exchange_peers() {
+  if (announcing_.take_exchange()) send_to_authority(PeersQuery{});
+}
+
 // ---- the manifest ----
 void Peer::on_manifest(const Manifest& manifest) {
   auto config = open_manifest(manifest, options_.run);
@@ -115,6 +119,7 @@ void Peer::on_refused(const std::string& reason) {
 
 void Peer::on_joined(const JoinAnswer& answer) {
   life_->answer = answer;
+  came_from_ = moves_to_ == answer.stage && spec_ ? std::optional(spec_->stage) : std::nullopt;
   moves_to_.reset();
   reachability_.admitted();
   owner_.on_notice("stage " + std::to_string(answer.stage.value) + " of " + std::to_string(config_->pipeline.stages) +
@@ -139,7 +144,7 @@ void Peer::build_stage(StageId stage) {
   events_.set_stage(stage);
   announce();
   const auto credits = credits_for(*spec_);
-  if (!credits.ok()) return finish("", credits.error());
+  if (!credits.ok()) return on_stage_failed(credits.error());
   credits_ = *credits;
   life_->stage = std::make_unique<StagePlace>(StagePlaceOptions{.config = config_,
                                                                 .spec = *spec_,
@@ -164,6 +169,17 @@ void Peer::build_stage(StageId stage) {
                                                                     .session = life_->lifetime},
                                               static_cast<StagePlaceOwner&>(*this));
   life_->stage->build();
+}
+
+// A peer that served well where it came from goes back there.
+void Peer::on_stage_failed(Error error) {
+  if (!came_from_) return finish("", std::move(error));
+  const StageId back = *std::exchange(came_from_, std::nullopt);
+  unfit_ = spec_->stage;
+  owner_.on_warning("this machine cannot serve stage " + std::to_string(spec_->stage.value) +
+                    " and goes back to stage " + std::to_string(back.value) + ": " + error.message);
+  end_session("it goes back to stage " + std::to_string(back.value));
+  moves_to_ = back;
 }
 
 Result<std::size_t> Peer::credits_for(const StageSpec& spec) {
@@ -193,7 +209,7 @@ void Peer::on_status(const BeatAck& status) {
   if (!stage_peer()) return;
   life_->stage->peer()->note_run(status.run_targets, status.run_loss);
   if (!status.move_to || unfit_ == status.move_to || *status.move_to == spec_->stage || leaving_.wanted() ||
-      !state_.is(PeerPhase::kServing) || options_.wish || options_.once)
+      !state_.is(PeerPhase::kServing) || options_.wish || options_.once || life_->membership->last_holder())
     return;
   const StageId to = *status.move_to;
   const auto specs = split_model(config_->model_spec(), config_->pipeline.stages, config_->pipeline.layers_per_stage);

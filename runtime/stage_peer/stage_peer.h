@@ -71,7 +71,8 @@ class StagePeer final {
   void note_run(std::uint64_t targets, double loss);
 
   // ---- leaving and end ----
-  void leave();                     // no new forwards; open windows are closed when they are settled
+  void leave();  // no new forwards; open windows are closed when they are settled
+  bool in_round() const { return rounds_.active(); }
   bool quiet() const;               // nothing live, nothing open
   std::string waiting_for() const;  // for people
   void stop();                      // fenced or gone: every timer and callback of this session ends

@@ -78,9 +78,45 @@ TEST_F(MovesTest, WhoDoesNotBeginRestsAndAnotherIsAsked) {
 
 TEST_F(MovesTest, WhoLeavesForLongIsWaitedFor) {
   const PlannedMove move = ask();
-  moves.on_leaving(move.session);
+  moves.on_leaving(move.session, now);
   for (int i = 0; i < 20; ++i) EXPECT_FALSE(look(swarm())) << "its work waits for a round";
   EXPECT_EQ(moves.asked(move.session), std::nullopt);
+}
+
+// Says that it leaves, and stays for ever; or comes, and never serves.
+TEST_F(MovesTest, AMoverThatNeverArrivesHoldsItsStagesForAWhile) {
+  for (const bool comes : {false, true}) {
+    moves = Moves();
+    const PlannedMove move = ask();
+    moves.on_leaving(move.session, now);
+    const TimePoint begun = now;
+    auto all = swarm();
+    if (comes) {
+      moves.on_over(move.peer, move.session, true, now);
+      moves.on_joined(move.peer, session(move.peer.bytes[0], 2), move.to, now);
+      std::erase_if(all, [&](const Worker& worker) { return worker.session == move.session; });
+    }
+    std::optional<PlannedMove> next;
+    while (!next && now < begun + 2 * Moves::kArrivesMax) next = look(all);
+    ASSERT_TRUE(next) << comes;
+    EXPECT_NE(next->peer, move.peer) << "it rests";
+    EXPECT_GE(now - begun, comes ? Moves::kArrivesMax : Moves::kLeavesMax);
+  }
+}
+
+TEST_F(MovesTest, AMoverCountsWhereItGoesAlsoForJoiners) {
+  const PlannedMove move = ask();
+  moves.on_over(move.peer, move.session, true, now);
+  std::vector<Worker> others = swarm();
+  std::erase_if(others, [&](const Worker& worker) { return worker.session == move.session; });
+  std::vector<Worker> seen = others;
+  moves.place(seen, {});
+  ASSERT_EQ(seen.size(), others.size() + 1);
+  EXPECT_EQ(seen.back().stage, move.to);
+  EXPECT_EQ(seen.back().speed, 1);
+  seen = others;
+  moves.place(seen, move.peer);
+  EXPECT_EQ(seen.size(), others.size()) << "it is the joiner";
 }
 
 TEST_F(MovesTest, WhoMovedRests) {

@@ -4,6 +4,7 @@
 #include "common/log.h"
 #include "sim/checkers.h"
 #include "sim/swarm.h"
+#include "stages/integer_executor.h"
 #include "tests/sim/swarm_words.h"
 
 namespace shoal {
@@ -132,6 +133,53 @@ TEST_P(MovingTest, AStageThatLostAllItsPeersBeforeItsFirstRoundIsFilled) {
   EXPECT_GE(of_stage(swarm, 1).size(), 1u);
   EXPECT_GT(commits_per_second(swarm, 10s), 1.0);
   EXPECT_EQ(check_counting(swarm), std::vector<std::string>{});
+}
+
+TEST_P(MovingTest, AMoverWaitsForALaunchingProcessThatIsAway) {
+  Swarm swarm(options());
+  swarm.run_for(30s);
+  slow_down(swarm);
+  ASSERT_TRUE(run_until(swarm, 40s, [&] { return mover(swarm).has_value(); }));
+  const std::size_t peer = *mover(swarm);
+  const Session before = swarm.peers()[peer]->peer->session();
+  ASSERT_EQ(swarm.peers()[peer]->peer->report().phase, PeerPhase::kLeaving);
+  swarm.kill_launch_process();
+  swarm.run_for(60s);
+  EXPECT_EQ(swarm.peers()[peer]->peer->session(), before) << "what it counted is not thrown away";
+  swarm.resume_launch();
+  ASSERT_TRUE(run_until(swarm, 90s, [&] {
+    return swarm.peers()[peer]->peer->session() != before &&
+           swarm.peers()[peer]->peer->report().phase == PeerPhase::kServing;
+  }));
+  EXPECT_EQ(swarm.peers()[peer]->peer->report().stage, StageId(2)) << "it knows where it goes";
+  end_well(swarm);
+}
+
+TEST_P(MovingTest, AMachineThatCannotServeTheOtherStageGoesBack) {
+  auto fits = std::make_shared<bool>(true);
+  SwarmOptions with = options();
+  with.factory = [fits](const StageSpec& spec) -> Result<std::unique_ptr<StageExecutor>> {
+    if (spec.stage == StageId(2) && !*fits) return make_error(ErrorCode::kTooLarge, "the device has no room for it");
+    return std::unique_ptr<StageExecutor>(std::make_unique<IntegerExecutor>(spec));
+  };
+  Swarm swarm(std::move(with));
+  swarm.run_for(30s);
+  slow_down(swarm);
+  *fits = false;
+  ASSERT_TRUE(run_until(swarm, 40s, [&] { return mover(swarm).has_value(); }));
+  const std::size_t peer = *mover(swarm);
+  const auto before = swarm.peers()[peer]->peer->report().stage;
+  const auto goes_back = [&] {
+    return std::ranges::any_of(swarm.peers()[peer]->notices, [](const std::string& line) {
+      return line.find("goes back to stage") != std::string::npos;
+    });
+  };
+  ASSERT_TRUE(run_until(swarm, 60s, goes_back));
+  ASSERT_TRUE(run_until(swarm, 60s, [&] { return swarm.peers()[peer]->peer->report().phase == PeerPhase::kServing; }));
+  EXPECT_EQ(swarm.peers()[peer]->peer->report().stage, before);
+  EXPECT_FALSE(swarm.peers()[peer]->finished);
+  *fits = true;
+  end_well(swarm);
 }
 
 TEST_P(MovingTest, LeavingForGoodEndsAMoveAndTheProcess) {
