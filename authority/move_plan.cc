@@ -37,7 +37,7 @@ struct Outlook {
   double share(const Worker& worker, StageId stage) const { return *worker.speed / stages[stage.value].work; }
 };
 
-struct Step {
+struct NextMove {
   std::size_t worker = 0;
   StageId to;
   std::vector<double> rates;  // behind it
@@ -50,13 +50,13 @@ bool may_spare(std::size_t serving, std::size_t there) {
 }
 
 // The move to the weakest stage after which the sorted rates are largest; none: no move makes them larger.
-std::optional<Step> best_step(const Outlook& at) {
+std::optional<NextMove> best_step(const Outlook& at) {
   const auto reachable = [&](const StageLoad& stage) { return stage.reached && !stage.closed; };
   std::optional<StageId> to;
   for (const StageLoad& stage : at.stages)
     if (reachable(stage) && (!to || at.rates[stage.stage.value] < at.rates[to->value])) to = stage.stage;
   if (!to) return std::nullopt;
-  std::optional<Step> best;
+  std::optional<NextMove> best;
   std::vector<double> best_sorted = sorted(at.rates);
   for (std::size_t i = 0; i < at.workers.size(); ++i) {
     const Worker& worker = at.workers[i];
@@ -70,7 +70,7 @@ std::optional<Step> best_step(const Outlook& at) {
     std::vector<double> now_sorted = sorted(rates);
     if (now_sorted <= best_sorted) continue;
     best_sorted = std::move(now_sorted);
-    best = Step{i, *to, std::move(rates), std::max(0.0, weakest(at.rates) - away)};
+    best = NextMove{i, *to, std::move(rates), std::max(0.0, weakest(at.rates) - away)};
   }
   return best;
 }

@@ -8,7 +8,7 @@
 namespace shoal {
 namespace {
 
-std::string text_of(double rate) {
+std::string rate_text(double rate) {
   std::ostringstream text;
   text.precision(3);
   text << rate;
@@ -83,8 +83,8 @@ void Placement::look() {
   const MoveOptions how{.horizon = options_.rebalance_horizon, .away = book_.move_time()};
   const auto move = moves_.look(loads(), workers_without({}), how, loop_.now());
   if (!move) return;
-  const std::string why = "stage " + std::to_string(move->to.value) + " is the weakest: " + text_of(move->rate_now) +
-                          " microbatches/s of the run become " + text_of(move->rate_then) +
+  const std::string why = "stage " + std::to_string(move->to.value) + " is the weakest: " + rate_text(move->rate_now) +
+                          " microbatches/s of the run become " + rate_text(move->rate_then) +
                           (move->moves > 1 ? " with " + std::to_string(move->moves) + " moves" : "");
   log_info("session ", short_name(move->session), " is asked to move from stage ", move->from, " to stage ", move->to,
            ": ", why);
