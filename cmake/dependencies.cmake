@@ -116,6 +116,18 @@ if(SHOAL_WITH_NET)
   shoal_from_config(toml tomlplusplus tomlplusplus::tomlplusplus libtomlplusplus-dev)
   shoal_from_config(json nlohmann_json nlohmann_json::nlohmann_json nlohmann-json3-dev)
 
+  shoal_from_pkg_config(microhttpd libmicrohttpd libmicrohttpd-dev)
+  # Its own CMake config wants the servers and clients beside the core too.
+  shoal_from_pkg_config(prometheus prometheus-cpp-core prometheus-cpp-dev)
+  # Put into the program; nothing is loaded from elsewhere.
+  foreach(part js css)
+    string(TOUPPER "${part}" name)
+    find_file(SHOAL_DYGRAPHS_${name} dygraph.min.${part} PATHS /usr/share/javascript/dygraphs)
+    if(NOT SHOAL_DYGRAPHS_${name})
+      message(FATAL_ERROR "dygraph.min.${part} was not found (Debian: libjs-dygraphs).\n${shoal_hint}")
+    endif()
+  endforeach()
+
   # Header only; its CMake config lies in a folder that does not match its name.
   find_path(SHOAL_MSGPACK_INCLUDE msgpack.hpp)
   if(NOT SHOAL_MSGPACK_INCLUDE)

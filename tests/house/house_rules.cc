@@ -78,12 +78,15 @@ const std::vector<Library>& libraries() {
       {"CLI11", {"CLI/"}, {"cli/", "sim/main.cc", "dht/child_main.cc"}},
       {"json",
        {"nlohmann/"},
-       {"dht/", "stages/pretrained/", "events/", "runtime/", "sim/main.cc", "sim/scale.cc", "demo/", "cli/", "text/"}},
+       {"dht/", "stages/pretrained/", "events/", "page/", "runtime/", "sim/main.cc", "sim/scale.cc", "demo/", "cli/",
+        "text/"}},
       {"highway", {"hwy/"}, {"kernels/"}},
       {"pcre2", {"pcre2.h"}, {"text/split_pattern.cc"}},
       {"utf8proc", {"utf8proc.h"}, {"text/normaliser.cc"}},
       {"zlib", {"zlib.h"}, {"common/packed/"}},
       {"zstd", {"zstd.h"}, {"common/packed/"}},
+      {"libmicrohttpd", {"microhttpd.h"}, {"page/loopback_http.cc"}},
+      {"prometheus-cpp", {"prometheus/"}, {"page/run_metrics.cc"}},
       {"CUDA", {"cuda_runtime.h", "cuda_runtime_api.h"}, {"kernels/"}},
   };
   return table;

@@ -1,0 +1,70 @@
+#pragma once
+// The page of a run that trains: learns what happens from the events that the launching process writes, and gives it
+// out over HTTP on this machine.
+//
+// Thread: the loop's. What it costs the loop is the reckoning of an event, and text of the run each kPeriod; viewers
+// cost it nothing.   Borrows the loop.   Bounds: those of RunView and LoopbackHttp.
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/event_loop.h"
+#include "common/lifetime.h"
+#include "common/result.h"
+#include "events/event_log.h"
+#include "page/loopback_http.h"
+#include "page/run_metrics.h"
+#include "page/run_view.h"
+
+namespace shoal {
+
+// What the launching process knows and no event says; asked for each kPeriod.
+struct RunWord {
+  std::optional<double> delay{};                    // of gradients, inner steps
+  std::vector<std::pair<Session, double>> quiet{};  // seconds since the last beat of each member
+  std::string parked{};                             // why the run stands still; empty: it does not
+};
+
+class LivePage {
+ public:
+  static constexpr Duration kPeriod = 500ms;     // between two tellings of the moment
+  static constexpr Duration kStoryPeriod = 5s;   // and of the story, unless somebody was lost
+  static constexpr Duration kSilentAfter = 10s;  // a loop that told nothing for so long is unwell: /healthz says so
+
+  // `port` 0: any; `or_any`: any where that one is taken. ERRORS: LoopbackHttp::open's.
+  static Result<std::unique_ptr<LivePage>> open(EventLoop& loop, RunFacts facts, std::uint16_t port, bool or_any);
+  ~LivePage();
+
+  std::string address() const;  // "http://127.0.0.1:8787/"
+  // An event log that passes all on to `inner` and shows it here. The page outlives it.
+  std::unique_ptr<EventLog> shown(std::unique_ptr<EventLog> inner);
+  void set_facts(RunFacts facts) { view_.set_facts(std::move(facts)); }
+  // Tells from now on; `word` is asked until stop().
+  void start(std::function<RunWord()> word);
+  // Tells a last time; what was told stays there.
+  void stop();
+
+ private:
+  class ShownLog;
+  struct Told;
+  LivePage(EventLoop& loop, RunFacts facts);
+  void take(const EventRecord& record, const Session& session);
+  void tick();
+  void tell();
+
+  EventLoop& loop_;
+  RunView view_;
+  RunMetrics metrics_;
+  std::function<RunWord()> word_;
+  std::shared_ptr<Told> told_;  // read by the server's thread
+  std::unique_ptr<LoopbackHttp> http_;
+  TimePoint story_at_{};
+  std::uint64_t tales_told_ = 0;
+  TimerId timer_ = 0;
+  Lifetime lifetime_;
+};
+
+}  // namespace shoal

@@ -1,0 +1,172 @@
+#include "page/peer_board.h"
+
+#include <cmath>
+
+#include "events/session_end.h"
+
+namespace shoal {
+namespace {
+
+constexpr double kStill = 1e-3;  // a second: an edge below it is forgotten
+
+TimePoint point_of(double time) { return TimePoint(from_seconds(time)); }
+
+std::optional<PeerState> state_named(std::string_view state) {
+  for (const PeerState one : {PeerState::kServing, PeerState::kNotServing, PeerState::kLeaving})
+    if (name_of(one) == state) return one;
+  if (state == "joined") return PeerState::kJoining;
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string_view name_of(PeerState state) {
+  switch (state) {
+    case PeerState::kJoining:
+      return "joining";
+    case PeerState::kServing:
+      return "serving";
+    case PeerState::kNotServing:
+      return "not serving";
+    case PeerState::kLeaving:
+      return "leaving";
+    case PeerState::kLeft:
+      return "left";
+    case PeerState::kLost:
+      break;
+  }
+  return "lost";
+}
+
+void Flow::add(double amount, double time) {
+  rate_ = per_second(time) + amount / kRemembers;
+  at_ = std::max(at_, time);
+}
+
+double Flow::per_second(double time) const { return rate_ * std::exp(-std::max(0.0, time - at_) / kRemembers); }
+
+void PeerBoard::take(const SeenEvent& event, bool commit_is_new) {
+  const EventRecord& r = event.record;
+  switch (r.event) {
+    case EventKind::kMember:
+      return take_member(r, event.time);
+    case EventKind::kSessionOver:
+      return take_over(r, event.time);
+    case EventKind::kCommit:
+      if (commit_is_new) take_path(r, event.time);
+      return;
+    case EventKind::kLost:
+      if (!r.entry_name) return;
+      ++work_of(r.entry_name->session).lost;
+      if (PeerRow* row = find(r.entry_name->session)) ++row->lost;
+      return;
+    case EventKind::kBytes:
+      return take_bytes(event);
+    default:
+      return;
+  }
+}
+
+PeerRow* PeerBoard::find(const Session& session) {
+  const auto found = rows_.find(session);
+  return found == rows_.end() ? nullptr : &found->second;
+}
+
+PeerWork PeerBoard::find_work(const Session& session) const {
+  const auto found = work_.find(session.peer_tag);
+  return found == work_.end() ? PeerWork{} : found->second;
+}
+
+PeerRow& PeerBoard::row_of(const Session& session, std::uint16_t stage, double time) {
+  const auto [place, made] = rows_.try_emplace(session);
+  PeerRow& row = place->second;
+  if (made) {
+    row.session = session;
+    row.since = time;
+    ++work_of(session).sessions;
+  }
+  row.stage = stage;
+  return row;
+}
+
+PeerWork& PeerBoard::work_of(const Session& session) {
+  const auto found = work_.find(session.peer_tag);
+  if (found != work_.end()) return found->second;
+  return work_.size() < kPeersMax ? work_[session.peer_tag] : others_;
+}
+
+void PeerBoard::take_member(const EventRecord& member, double time) {
+  if (!member.about || !member.stage) return;
+  const auto state = state_named(member.state);
+  if (!state) {  // it is asked to move, or is ahead
+    if (PeerRow* row = find(*member.about); row != nullptr && member.state == "asked to move") {
+      row->asked_to_move = true;
+      row->reason = member.cause.substr(0, kReasonBytesMax);
+    }
+    return;
+  }
+  PeerRow& row = row_of(*member.about, member.stage->value, time);
+  row.state = *state;
+  row.over = 0;
+  row.reason = member.cause.substr(0, kReasonBytesMax);
+}
+
+void PeerBoard::take_over(const EventRecord& over, double time) {
+  if (!over.about || !over.stage) return;
+  if (over_.size() < kOverMax) over_.insert(*over.about);
+  PeerRow* const row = find(*over.about);
+  if (row == nullptr || !row->lives()) return;  // one of an earlier life of the launching process, or said again
+  row->state = is_fault(over.cause) ? PeerState::kLost : PeerState::kLeft;
+  row->reason = over.cause.substr(0, kReasonBytesMax);
+  row->over = time;
+  row->quiet.reset();
+}
+
+void PeerBoard::take_path(const EventRecord& commit, double time) {
+  if (!commit.entries) return;
+  const std::uint64_t targets = commit.targets.value_or(0);
+  Session holder{};
+  for (std::size_t i = 0; i < commit.entries->size(); ++i) {
+    const Session& session = (*commit.entries)[i].session;
+    PeerWork& work = work_of(session);
+    ++work.microbatches;
+    work.targets += targets;
+    edges_[{holder, session}].add(static_cast<double>(targets), time);
+    holder = session;
+    PeerRow* row = find(session);
+    if (row == nullptr && over_.contains(session)) continue;
+    if (row == nullptr) {  // it joined an earlier life of the launching process
+      row = &row_of(session, static_cast<std::uint16_t>(i), time);
+      row->state = PeerState::kServing;
+    }
+    ++row->microbatches;
+    row->targets += targets;
+    row->worked = time;
+  }
+}
+
+void PeerBoard::take_bytes(const SeenEvent& event) {
+  if (event.of_trainer) return;
+  const std::uint64_t sent = event.record.sent.value_or(0), received = event.record.received.value_or(0);
+  PeerWork& work = work_of(event.session);
+  work.sent += sent;
+  work.received += received;
+  PeerRow* const row = find(event.session);
+  if (row == nullptr) return;
+  row->sent += sent;
+  row->received += received;
+  row->up.add(static_cast<double>(sent), event.time);
+  row->down.add(static_cast<double>(received), event.time);
+}
+
+void PeerBoard::set_quiet(const Session& session, double seconds) {
+  if (PeerRow* const row = find(session); row != nullptr && row->lives()) row->quiet = seconds;
+}
+
+void PeerBoard::tick(double time) {
+  for (auto& [session, row] : rows_) row.rate.note(static_cast<double>(row.targets), point_of(time));
+  std::erase_if(rows_, [time](const auto& row) { return row.second.over > 0 && time - row.second.over > kFades; });
+  std::erase_if(edges_, [time](const auto& edge) { return edge.second.per_second(time) < kStill; });
+}
+
+}  // namespace shoal

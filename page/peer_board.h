@@ -1,0 +1,95 @@
+#pragma once
+// The sessions of a run and what each did: where it stands, what it had accepted, what it lost, its bytes. One that is
+// over stays for kFades with its reason. What a peer did over all its sessions is kept by its key's first 8 bytes.
+// Pure. Times are seconds since 1970.
+// Bounds: kPeersMax peers by key, further ones are summed; one row a session that lives or went lately; an edge for
+// each pair of them that a path took lately.
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "common/time.h"
+#include "events/recent_rate.h"
+#include "page/seen_event.h"
+
+namespace shoal {
+
+enum class PeerState : std::uint8_t { kJoining, kServing, kNotServing, kLeaving, kLeft, kLost };
+std::string_view name_of(PeerState state);  // "joining", "serving", "not serving", ...
+
+// How much a second, where what is older counts less and less.
+class Flow {
+ public:
+  void add(double amount, double time);
+  double per_second(double time) const;
+
+ private:
+  static constexpr double kRemembers = 10;  // seconds to 1/e
+  double rate_ = 0, at_ = 0;
+};
+
+// What one key did over all its sessions.
+struct PeerWork {
+  std::uint64_t microbatches = 0, targets = 0, lost = 0, sent = 0, received = 0, sessions = 0;
+};
+
+struct PeerRow {
+  Session session;
+  std::uint16_t stage = 0;
+  PeerState state = PeerState::kJoining;
+  std::string reason{};  // of its state
+  double since = 0;      // joined, or first named
+  double worked = 0;     // the newest path that it is on; 0: none yet
+  double over = 0;       // 0: it lives
+  bool asked_to_move = false;
+  std::uint64_t microbatches = 0, targets = 0, lost = 0;
+  std::uint64_t sent = 0, received = 0;  // by its own file; 0 where nobody has it
+  Flow up{}, down{};
+  RecentRate rate{10s};           // of targets
+  std::optional<double> quiet{};  // seconds without a beat, where the launching process says so
+
+  bool lives() const { return over == 0; }
+};
+
+class PeerBoard {
+ public:
+  static constexpr double kFades = 60;
+  static constexpr std::size_t kPeersMax = 1024;
+  static constexpr std::size_t kReasonBytesMax = 200;
+  static constexpr std::size_t kOverMax = 4096;
+
+  using Edge = std::pair<Session, Session>;  // from the holder; a zero session is the trainer
+
+  void take(const SeenEvent& event, bool commit_is_new);
+  // Once a second: rates go on, and what is gone for long goes.
+  void tick(double time);
+  void set_quiet(const Session& session, double seconds);
+
+  const std::map<Session, PeerRow>& rows() const { return rows_; }
+  const std::map<Edge, Flow>& edges() const { return edges_; }
+  const std::map<std::uint64_t, PeerWork>& work() const { return work_; }
+  const PeerWork& others() const { return others_; }  // beyond kPeersMax
+  PeerRow* find(const Session& session);
+  // What its peer did; nothing where it is not known.
+  PeerWork find_work(const Session& session) const;
+
+ private:
+  PeerRow& row_of(const Session& session, std::uint16_t stage, double time);
+  PeerWork& work_of(const Session& session);
+  void take_member(const EventRecord& member, double time);
+  void take_over(const EventRecord& over, double time);
+  void take_path(const EventRecord& commit, double time);
+  void take_bytes(const SeenEvent& event);
+
+  std::map<Session, PeerRow> rows_;
+  std::map<Edge, Flow> edges_;
+  std::map<std::uint64_t, PeerWork> work_;
+  PeerWork others_;
+  std::set<Session> over_;  // told to be; kOverMax of them
+};
+
+}  // namespace shoal

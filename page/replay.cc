@@ -1,0 +1,127 @@
+#include "page/replay.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <queue>
+
+#include "common/packed/byte_source.h"
+#include "events/audit/event_lines.h"
+#include "events/event_segments.h"
+#include "page/run_json.h"
+#include "page/run_metrics.h"
+
+namespace shoal {
+namespace {
+
+// One process's lines.
+struct FileLines {
+  EventLines lines;
+  const AuditEvent* event = nullptr;
+  double time = 0;  // of the line, or of one before it where the clock went back
+};
+
+Status go_on(FileLines& file) {
+  SHOAL_ASSIGN(file.event, file.lines.next());
+  if (file.event != nullptr) file.time = std::max(file.time, file.event->time);
+  return {};
+}
+
+Result<std::vector<AuditSource>> sources_in(const std::string& folder, const Replay::Progress& progress) {
+  std::error_code failure;
+  if (!std::filesystem::is_directory(folder, failure))
+    return make_error(ErrorCode::kMissing, folder + ": no such folder");
+  SHOAL_ASSIGN(std::vector<EventFile> files, event_files_in(folder));
+  if (files.empty())
+    return make_error(ErrorCode::kMissing, folder + ": holds no *.jsonl file (written by --events FILE)");
+  std::uint64_t total = 0;
+  for (const EventFile& file : files) total += bytes_of_files(file.parts);
+  FirstReads told;
+  if (progress)
+    told = [progress, total, done = std::make_shared<std::uint64_t>(0)](std::uint64_t bytes) {
+      *done += bytes;
+      progress(std::min(*done, total), total);
+    };
+  std::vector<AuditSource> sources;
+  for (EventFile& file : files) sources.push_back(file_source(std::move(file), told));
+  return sources;
+}
+
+}  // namespace
+
+Result<Replay> Replay::read(const std::string& folder, RunFacts facts, const Progress& progress) {
+  SHOAL_ASSIGN(const std::vector<AuditSource> sources, sources_in(folder, progress));
+  Replay replay;
+  std::vector<std::unique_ptr<FileLines>> files;
+  for (const AuditSource& source : sources) files.push_back(std::make_unique<FileLines>(FileLines{EventLines(source)}));
+  // The earliest is next; of equal times the first file's.
+  const auto later = [&](std::size_t a, std::size_t b) {
+    return std::pair(files[a]->time, a) > std::pair(files[b]->time, b);
+  };
+  std::priority_queue<std::size_t, std::vector<std::size_t>, decltype(later)> next(later);
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    SHOAL_TRY(go_on(*files[i]));
+    if (files[i]->event != nullptr) next.push(i);
+  }
+  bool named = false;
+  while (!next.empty()) {
+    const std::size_t at = next.top();
+    next.pop();
+    FileLines& file = *files[at];
+    if (file.event->row != nullptr) {
+      if (!std::exchange(named, true)) {
+        facts.key = hex_of(file.event->run).substr(0, 16);
+        replay.end_.set_facts(facts);
+      }
+      replay.note(file.time);
+      replay.end_.take({*file.event, file.time, !file.event->is_peer(), file.event->session});
+    }
+    SHOAL_TRY(go_on(file));
+    if (file.event != nullptr) next.push(at);
+  }
+  replay.finish();
+  return replay;
+}
+
+// The run as it stood before the line that is next, when that is a step later than the last moment.
+void Replay::note(double time) {
+  if (end_.lines() == 0) return;
+  if (!frames_.empty() && time - frames_.back().time < step_) return;
+  if (frames_.size() >= kFramesMax) {
+    for (std::size_t i = 0; 2 * i < frames_.size(); ++i) std::swap(frames_[i], frames_[2 * i]);
+    frames_.resize((frames_.size() + 1) / 2);
+    step_ *= 2;
+    if (time - frames_.back().time < step_) return;
+  }
+  frames_.push_back({end_.now(), moment_json(end_)});
+}
+
+void Replay::finish() {
+  frames_.push_back({end_.now(), moment_json(end_)});
+  story_ = story_json(end_);
+}
+
+const std::string& Replay::moment_at(double time) const {
+  const auto later = std::upper_bound(frames_.begin(), frames_.end(), time,
+                                      [](double at, const Frame& frame) { return at < frame.time; });
+  return later == frames_.begin() ? later->moment : std::prev(later)->moment;
+}
+
+std::string Replay::snapshot(std::optional<double> time) const {
+  return snapshot_json(moment_at(time.value_or(to())), story_, ReplaySpan{from(), to(), speed_});
+}
+
+PageAnswers Replay::answers() const {
+  auto metrics = std::make_shared<RunMetrics>();
+  metrics->update(end_);
+  return [this, metrics](std::string_view path, std::optional<double> at) -> std::optional<PageAnswer> {
+    const auto whole = [](std::string text) { return std::make_shared<const std::string>(std::move(text)); };
+    if (path == "/moment.json") return PageAnswer{200, "application/json", whole(moment_at(at.value_or(to())))};
+    if (path == "/snapshot.json") return PageAnswer{200, "application/json", whole(snapshot(at))};
+    if (path == "/metrics") return PageAnswer{200, RunMetrics::kType, whole(metrics->text())};
+    if (path == "/healthz") return PageAnswer{200, "text/plain; charset=utf-8", whole("ok\n")};
+    return std::nullopt;
+  };
+}
+
+}  // namespace shoal

@@ -1,0 +1,299 @@
+#include "page/run_json.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "common/hex.h"
+
+namespace shoal {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Digits that a screen shows: four behind the point below 1000, else none.
+Json rounded(double value) {
+  if (!std::isfinite(value)) return nullptr;
+  const double unit = std::abs(value) < 1000 ? 1e4 : 1;
+  return std::round(value * unit) / unit;
+}
+Json rounded(const std::optional<double>& value) { return value ? rounded(*value) : Json(nullptr); }
+Json time_of(double time) { return time > 0 ? Json(std::round(time * 1000) / 1000) : Json(nullptr); }
+// What others wrote may be no UTF-8 and is shown, never run: the page puts it in as text.
+Json text_of(const std::string& text) { return text; }
+
+std::string peer_name(std::uint64_t tag) { return hex_of_word(tag).substr(0, 8); }
+// A session among those of its peer.
+std::string id_of(const Session& session) {
+  return peer_name(session.peer_tag) + "." + hex_of_word(session.incarnation).substr(0, 4);
+}
+
+Json run_of(const RunView& view) {
+  return {{"name", text_of(view.facts().name)},
+          {"key", view.facts().key},
+          {"stages", view.stages()},
+          {"begun", time_of(view.begun())},
+          {"ended", view.ended() ? text_of(view.end_cause().empty() ? "in order" : view.end_cause()) : Json(nullptr)},
+          {"parked", view.parked().empty() ? Json(nullptr) : text_of(view.parked())}};
+}
+
+Json tokens_of(const RunView& view) {
+  const std::uint64_t end = view.facts().end_targets;
+  return {{"done", view.targets()},
+          {"total", end > 0 ? Json(end) : Json(nullptr)},
+          {"per_second", rounded(view.targets_per_s())},
+          {"left_s", rounded(view.left_s())}};
+}
+
+Json loss_of(const RunView& view) {
+  const RunView::Loss& loss = view.loss();
+  return {{"step", loss.step},
+          {"first", rounded(loss.first)},
+          {"newest", rounded(loss.newest)},
+          {"validation", rounded(loss.validation)},
+          {"validated_at_end", loss.validated_at_end},
+          {"unigram", rounded(view.facts().unigram)},
+          {"bigram", rounded(view.facts().bigram)}};
+}
+
+Json count_of(const RunView& view) {
+  const Tally& tally = view.tally();
+  std::uint64_t secured = 0, lost = 0, taken_back = 0, rounds = 0, undecided = 0;
+  for (std::uint16_t stage = 0; stage < view.stages(); ++stage) undecided += tally.undecided(stage);
+  for (const auto& [stage, of] : tally.stages()) {
+    secured += of.secured;
+    lost += of.lost;
+    taken_back += of.taken_back;
+    rounds += of.rounds;
+  }
+  return {{"twice", tally.counted_twice()},
+          {"issued", tally.issued()},
+          {"committed", tally.committed()},
+          {"committed_tokens", tally.committed_targets()},
+          {"secured", secured},
+          {"lost", lost},
+          {"taken_back", taken_back},
+          {"undecided", undecided},
+          {"rounds", rounds}};
+}
+
+Json bytes_of(const RunView& view) {
+  const RunView::Bytes& bytes = view.bytes();
+  const std::uint64_t based = bytes.deltas + bytes.keys;
+  const auto ratio = [](std::uint64_t a, std::uint64_t b) {
+    return b > 0 ? rounded(static_cast<double>(a) / static_cast<double>(b)) : Json(nullptr);
+  };
+  return {{"of", bytes.of_peers ? "all processes" : "the launching process"},
+          {"sent", bytes.sent},
+          {"received", bytes.received},
+          {"up_per_second", rounded(bytes.up.per_second(view.now()))},
+          {"down_per_second", rounded(bytes.down.per_second(view.now()))},
+          {"codec_ratio", ratio(bytes.fp32, bytes.payload)},
+          {"base_hits", ratio(bytes.deltas, based)}};
+}
+
+struct StageSum {
+  std::uint64_t serving = 0, members = 0;
+  double rate = 0;
+};
+
+std::vector<StageSum> sums_of(const RunView& view) {
+  std::vector<StageSum> sums(view.stages());
+  for (const auto& [session, row] : view.peers().rows()) {
+    if (!row.lives()) continue;
+    StageSum& sum = sums[row.stage];
+    ++sum.members;
+    sum.serving += row.state == PeerState::kServing;
+    sum.rate += row.rate.per_second();
+  }
+  return sums;
+}
+
+// With the fewest that serve; none where all have as many.
+std::optional<std::size_t> weakest_of(const std::vector<StageSum>& sums) {
+  if (sums.empty()) return std::nullopt;
+  const auto [least, most] = std::minmax_element(
+      sums.begin(), sums.end(), [](const StageSum& a, const StageSum& b) { return a.serving < b.serving; });
+  if (least->serving == most->serving) return std::nullopt;
+  return static_cast<std::size_t>(least - sums.begin());
+}
+
+Json stages_of(const RunView& view, const std::vector<StageSum>& sums) {
+  Json list = Json::array();
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    const auto stage = static_cast<std::uint16_t>(i);
+    const auto found = view.tally().stages().find(stage);
+    const Tally::Stage counts = found == view.tally().stages().end() ? Tally::Stage{} : found->second;
+    const auto open = view.open_rounds().find(stage);
+    list.push_back(
+        {{"serving", sums[i].serving},
+         {"members", sums[i].members},
+         {"per_second", rounded(sums[i].rate)},
+         {"version", counts.version},
+         {"rounds", counts.rounds},
+         {"restores", counts.restores},
+         {"secured", counts.secured},
+         {"lost", counts.lost},
+         {"taken_back", counts.taken_back},
+         {"undecided", view.tally().undecided(stage)},
+         {"round_open_s",
+          open == view.open_rounds().end() ? Json(nullptr) : rounded(std::max(0.0, view.now() - open->second.since))}});
+  }
+  return list;
+}
+
+// Those that live first, then by stage.
+std::vector<const PeerRow*> shown_of(const RunView& view) {
+  std::vector<const PeerRow*> rows;
+  for (const auto& [session, row] : view.peers().rows()) rows.push_back(&row);
+  std::stable_sort(rows.begin(), rows.end(), [](const PeerRow* a, const PeerRow* b) {
+    return std::pair(!a->lives(), a->stage) < std::pair(!b->lives(), b->stage);
+  });
+  rows.resize(std::min(rows.size(), kMembersShown));
+  return rows;
+}
+
+Json member_of(const PeerRow& row, const RunView& view) {
+  const bool tells_bytes = row.sent + row.received > 0;
+  return {{"id", id_of(row.session)},
+          {"peer", peer_name(row.session.peer_tag)},
+          {"stage", row.stage},
+          {"state", name_of(row.state)},
+          {"asked_to_move", row.asked_to_move},
+          {"reason", text_of(row.reason)},
+          {"per_second", row.lives() ? rounded(row.rate.per_second()) : Json(0)},
+          {"microbatches", row.microbatches},
+          {"tokens", row.targets},
+          {"lost", row.lost},
+          {"since", time_of(row.since)},
+          {"worked", time_of(row.worked)},
+          {"over", time_of(row.over)},
+          {"quiet_s", rounded(row.quiet)},
+          {"sent", tells_bytes ? Json(row.sent) : Json(nullptr)},
+          {"received", tells_bytes ? Json(row.received) : Json(nullptr)},
+          {"up_per_second", tells_bytes ? rounded(row.up.per_second(view.now())) : Json(nullptr)},
+          {"down_per_second", tells_bytes ? rounded(row.down.per_second(view.now())) : Json(nullptr)}};
+}
+
+// [from, to, targets a second], by place in "members"; -1: the trainer.
+Json edges_of(const RunView& view, const std::vector<const PeerRow*>& shown) {
+  std::map<Session, int> places{{Session{}, -1}};
+  for (std::size_t i = 0; i < shown.size(); ++i) places[shown[i]->session] = static_cast<int>(i);
+  std::vector<std::tuple<double, int, int>> edges;
+  for (const auto& [edge, flow] : view.peers().edges()) {
+    const auto from = places.find(edge.first), to = places.find(edge.second);
+    if (from == places.end() || to == places.end()) continue;
+    edges.emplace_back(flow.per_second(view.now()), from->second, to->second);
+  }
+  std::sort(edges.rbegin(), edges.rend());
+  edges.resize(std::min(edges.size(), kEdgesShown));
+  Json list = Json::array();
+  for (const auto& [rate, from, to] : edges) list.push_back({from, to, rounded(rate)});
+  return list;
+}
+
+Json history_of(const History& history) {
+  Json loss = Json::array(), least = Json::array(), most = Json::array(), validation = Json::array(),
+       rate = Json::array(), rounds = Json::array(), faults = Json::array();
+  for (const History::Bin& bin : history.bins()) {
+    const bool any = bin.weight > 0;
+    loss.push_back(any ? rounded(bin.loss / bin.weight) : Json(nullptr));
+    least.push_back(any ? rounded(bin.loss_least) : Json(nullptr));
+    most.push_back(any ? rounded(bin.loss_most) : Json(nullptr));
+    validation.push_back(bin.validations > 0 ? rounded(bin.validation / bin.validations) : Json(nullptr));
+    rate.push_back(rounded(static_cast<double>(bin.targets) / history.width()));
+    rounds.push_back(bin.rounds);
+    faults.push_back(bin.faults);
+  }
+  return {{"begin", time_of(history.begin())},
+          {"width_s", history.width()},
+          {"loss", loss},
+          {"loss_least", least},
+          {"loss_most", most},
+          {"validation", validation},
+          {"per_second", rate},
+          {"rounds", rounds},
+          {"faults", faults}};
+}
+
+Json tales_of(const FaultStory& story) {
+  Json list = Json::array();
+  for (const Tale& tale : story.tales())
+    list.push_back({{"time", time_of(tale.at)},
+                    {"fault", tale.kind == Tale::Kind::kFault},
+                    {"what", tale.what},
+                    {"stage", tale.stage ? Json(*tale.stage) : Json(nullptr)},
+                    {"peer", tale.session == Session{} ? Json(nullptr) : Json(peer_name(tale.session.peer_tag))},
+                    {"words", text_of(tale.words)},
+                    {"felt", tale.felt},
+                    {"felt_s", rounded(tale.felt_s)},
+                    {"lost", tale.lost},
+                    {"named", tale.named}});
+  return list;
+}
+
+Json work_of(const PeerBoard& peers) {
+  std::vector<std::pair<std::uint64_t, const PeerWork*>> all;
+  for (const auto& [tag, work] : peers.work()) all.emplace_back(tag, &work);
+  std::stable_sort(all.begin(), all.end(),
+                   [](const auto& a, const auto& b) { return a.second->targets > b.second->targets; });
+  Json list = Json::array();
+  const auto row = [](Json name, const PeerWork& work) -> Json {
+    const bool tells_bytes = work.sent + work.received > 0;
+    return {{"peer", std::move(name)},
+            {"microbatches", work.microbatches},
+            {"tokens", work.targets},
+            {"lost", work.lost},
+            {"sessions", work.sessions},
+            {"sent", tells_bytes ? Json(work.sent) : Json(nullptr)},
+            {"received", tells_bytes ? Json(work.received) : Json(nullptr)}};
+  };
+  for (const auto& [tag, work] : all) list.push_back(row(peer_name(tag), *work));
+  if (peers.others().microbatches > 0) list.push_back(row(nullptr, peers.others()));
+  return list;
+}
+
+std::string dumped(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+}  // namespace
+
+std::string moment_json(const RunView& view) {
+  const std::vector<StageSum> sums = sums_of(view);
+  const std::vector<const PeerRow*> shown = shown_of(view);
+  const std::optional<std::size_t> weakest = weakest_of(sums);
+  Json members = Json::array();
+  for (const PeerRow* row : shown) members.push_back(member_of(*row, view));
+  const Json moment = {{"time", time_of(view.now())},
+                       {"run", run_of(view)},
+                       {"tokens", tokens_of(view)},
+                       {"loss", loss_of(view)},
+                       {"count", count_of(view)},
+                       {"staleness", rounded(view.delay())},
+                       {"faults", view.story().faults()},
+                       {"weakest", weakest ? Json(*weakest) : Json(nullptr)},
+                       {"bytes", bytes_of(view)},
+                       {"stages", stages_of(view, sums)},
+                       {"members", members},
+                       {"members_left_out", view.peers().rows().size() - shown.size()},
+                       {"edges", edges_of(view, shown)}};
+  return dumped(moment);
+}
+
+std::string story_json(const RunView& view) {
+  return dumped({{"history", history_of(view.history())},
+                 {"tales", tales_of(view.story())},
+                 {"tales_forgotten", view.story().forgotten()},
+                 {"work", work_of(view.peers())}});
+}
+
+std::string snapshot_json(const std::string& moment, const std::string& story,
+                          const std::optional<ReplaySpan>& replay) {
+  Json head = {{"schema", kPageSchema}, {"mode", replay ? "replay" : "live"}};
+  if (replay) head["replay"] = {{"from", replay->from}, {"to", replay->to}, {"speed", replay->speed}};
+  std::string text = dumped(head);
+  text.pop_back();
+  return text + R"(,"moment":)" + moment + R"(,"story":)" + story + "}";
+}
+
+}  // namespace shoal

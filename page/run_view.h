@@ -1,0 +1,118 @@
+#pragma once
+// What a person sees of a run, learned from its events alone: in the launching process as they are written, or from
+// their files. Pure: no I/O, no clock. Value: a copy is the run as it stood.   Thread: one at a time.
+// Bounds: those of Tally, PeerBoard, History and FaultStory; kUnderWayMax microbatches under way.
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "common/time.h"
+#include "events/recent_rate.h"
+#include "page/fault_story.h"
+#include "page/history.h"
+#include "page/peer_board.h"
+#include "page/seen_event.h"
+#include "page/tally.h"
+
+namespace shoal {
+
+// What no event says.
+struct RunFacts {
+  std::string name{}, key{};                  // as people write it; hex digits of the run's
+  std::uint16_t stages = 0;                   // 0: as many as events name
+  std::uint64_t end_targets = 0;              // 0: no end is known
+  std::optional<double> unigram{}, bigram{};  // entropies of the text, nats a token
+};
+
+// Counts by upper bound; the last one is of what is above all of them.
+struct SpanCounts {
+  static constexpr std::array<double, 11> kBounds = {0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300};  // seconds
+  std::array<std::uint64_t, kBounds.size() + 1> counts{};
+  double sum = 0;
+  void add(double seconds);
+};
+
+class RunView {
+ public:
+  static constexpr std::size_t kUnderWayMax = 65536;
+  static constexpr std::size_t kStagesMax = 512;  // events of further ones are passed over
+  static constexpr double kTimeMax =
+      4e9;  // seconds since 1970: times of events are bounded before they are reckoned with
+
+  struct Loss {
+    std::uint64_t step = 0;
+    std::optional<double> first{}, newest{}, validation{};  // nats a target
+    bool validated_at_end = false;
+  };
+  struct Bytes {
+    std::uint64_t sent = 0, received = 0, fp32 = 0, payload = 0, deltas = 0, keys = 0;
+    Flow up{}, down{};
+    bool of_peers = false;  // else of the launching process alone
+  };
+  struct OpenRound {
+    std::uint64_t round = 0, members = 0;
+    double since = 0;
+  };
+
+  void set_facts(RunFacts facts) { facts_ = std::move(facts); }
+  void take(const SeenEvent& event);
+  // Time goes on without events.
+  void advance(double time);
+  // What the launching process knows beside its events. `steps`: how many inner steps late gradients are.
+  void set_delay(std::optional<double> steps) { told_delay_ = steps; }
+  void set_quiet(const Session& session, double seconds) { peers_.set_quiet(session, seconds); }
+  void set_parked(std::string why) { parked_ = std::move(why); }  // empty: it goes on
+
+  const RunFacts& facts() const { return facts_; }
+  double begun() const { return begun_; }
+  double now() const { return now_; }
+  bool ended() const { return ended_; }
+  const std::string& end_cause() const { return end_cause_; }
+  const std::string& parked() const { return parked_; }
+  std::uint16_t stages() const;
+  std::uint64_t targets() const;  // committed so far, in all lives
+  double targets_per_s() const { return rate_.per_second(); }
+  std::optional<double> left_s() const;
+  std::optional<double> delay() const;
+  std::uint64_t lines() const { return lines_; }
+  const Loss& loss() const { return loss_; }
+  const Bytes& bytes() const { return bytes_; }
+  const Tally& tally() const { return tally_; }
+  const PeerBoard& peers() const { return peers_; }
+  const History& history() const { return history_; }
+  const FaultStory& story() const { return story_; }
+  const SpanCounts& path_spans() const { return path_spans_; }    // from a microbatch's issue to its commit
+  const SpanCounts& round_spans() const { return round_spans_; }  // from a round's opening to its commit
+  const std::map<std::uint16_t, OpenRound>& open_rounds() const { return open_rounds_; }
+
+ private:
+  void take_figures(const EventRecord& record, double time);
+  void take_commit(const EventRecord& commit, double time);
+  void take_round(const EventRecord& record, double time);
+  void take_bytes(const SeenEvent& event);
+  void take_delays(const EventRecord& step);
+  void end_second();
+
+  RunFacts facts_;
+  Tally tally_;
+  PeerBoard peers_;
+  History history_;
+  FaultStory story_;
+  Loss loss_;
+  Bytes bytes_;
+  SpanCounts path_spans_, round_spans_;
+  RecentRate rate_{10s};
+  std::unordered_map<std::uint64_t, double> under_way_;  // serial to when it was issued
+  std::map<std::uint16_t, OpenRound> open_rounds_;
+  double begun_ = 0, now_ = 0, second_ = 0, second_targets_ = 0;
+  std::uint64_t lines_ = 0, told_targets_ = 0;
+  std::optional<double> told_delay_, seen_delay_;
+  std::string parked_, end_cause_;
+  bool ended_ = false;
+};
+
+}  // namespace shoal
