@@ -36,8 +36,10 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
   # g++ 12 sees overlapping copies in std::string's operator+ that are not there (GCC bug 105651).
   target_compile_options(shoal_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)
 endif()
+target_compile_options(shoal_flags INTERFACE "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra>")
 if(SHOAL_WERROR)
-  target_compile_options(shoal_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Werror>)
+  target_compile_options(shoal_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Werror>
+                                               "$<$<COMPILE_LANGUAGE:CUDA>:--Werror=all-warnings;-Xcompiler=-Werror>")
 endif()
 target_compile_definitions(shoal_flags INTERFACE SHOAL_VERSION="${PROJECT_VERSION}" SHOAL_WITH_NET=$<BOOL:${SHOAL_WITH_NET}>)
 # What strangers send is parsed by every program: its mistakes shall end in an error and not in somebody's code. PIE is
@@ -122,4 +124,6 @@ function(shoal_test name)
   target_compile_definitions(${name} PRIVATE SHOAL_SOURCE_DIR="${PROJECT_SOURCE_DIR}" SHOAL_BINARY_DIR="${PROJECT_BINARY_DIR}")
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/test-bin")
   add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
+  get_filename_component(folder "${CMAKE_CURRENT_SOURCE_DIR}" NAME)
+  set_tests_properties(${name} PROPERTIES LABELS "${folder}")  # what scripts/test FOLDER asks for
 endfunction()

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "kernels/cuda_launch.h"
+#include "kernels/cuda_kernel.h"
 #include "kernels/half_cuda.h"
 #include "kernels/half_rule.h"
 
@@ -59,20 +59,16 @@ Status narrow_to_half_cuda(HalfFormat format, const float* values, std::size_t n
                            CudaStream stream) {
   SHOAL_ASSIGN(const unsigned blocks, block_count("narrow_to_half_cuda", values, halves, n));
   if (blocks == 0) return Status::success();
-  const auto on = static_cast<cudaStream_t>(stream);
-  if (format == HalfFormat::kBf16) narrow<HalfFormat::kBf16><<<blocks, kThreads, 0, on>>>(values, n, halves);
-  if (format == HalfFormat::kFp16) narrow<HalfFormat::kFp16><<<blocks, kThreads, 0, on>>>(values, n, halves);
-  return launch_status("narrow_to_half_cuda");
+  const auto kernel = format == HalfFormat::kBf16 ? narrow<HalfFormat::kBf16> : narrow<HalfFormat::kFp16>;
+  return launch("narrow_to_half_cuda", blocks, kThreads, stream, kernel, values, n, halves);
 }
 
 Status widen_half_cuda(HalfFormat format, const std::uint16_t* halves, std::size_t n, float* values,
                        CudaStream stream) {
   SHOAL_ASSIGN(const unsigned blocks, block_count("widen_half_cuda", values, halves, n));
   if (blocks == 0) return Status::success();
-  const auto on = static_cast<cudaStream_t>(stream);
-  if (format == HalfFormat::kBf16) widen<HalfFormat::kBf16><<<blocks, kThreads, 0, on>>>(halves, n, values);
-  if (format == HalfFormat::kFp16) widen<HalfFormat::kFp16><<<blocks, kThreads, 0, on>>>(halves, n, values);
-  return launch_status("widen_half_cuda");
+  const auto kernel = format == HalfFormat::kBf16 ? widen<HalfFormat::kBf16> : widen<HalfFormat::kFp16>;
+  return launch("widen_half_cuda", blocks, kThreads, stream, kernel, halves, n, values);
 }
 
 }  // namespace shoal

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "kernels/cuda_launch.h"
+#include "kernels/cuda_kernel.h"
 #include "kernels/int8_rule.h"
 #include "kernels/int8_tiles.h"
 #include "kernels/int8_tiles_cuda.h"
@@ -86,16 +86,14 @@ Result<unsigned> block_count(const float* values, const std::int8_t* codes, std:
 Status int8_quantise_cuda(const float* values, std::size_t n, std::int8_t* codes, float* scales, CudaStream stream) {
   SHOAL_ASSIGN(const unsigned blocks, block_count(values, codes, n));
   if (blocks == 0) return Status::success();
-  quantise<<<blocks, kThreads, 0, static_cast<cudaStream_t>(stream)>>>(values, n, codes, scales);
-  return launch_status("int8_quantise_cuda");
+  return launch("int8_quantise_cuda", blocks, kThreads, stream, quantise, values, n, codes, scales);
 }
 
 Status int8_dequantise_cuda(const std::int8_t* codes, const float* scales, std::size_t n, float* values,
                             CudaStream stream) {
   SHOAL_ASSIGN(const unsigned blocks, block_count(values, codes, n));
   if (blocks == 0) return Status::success();
-  dequantise<<<blocks, kThreads, 0, static_cast<cudaStream_t>(stream)>>>(codes, scales, n, values);
-  return launch_status("int8_dequantise_cuda");
+  return launch("int8_dequantise_cuda", blocks, kThreads, stream, dequantise, codes, scales, n, values);
 }
 
 }  // namespace shoal

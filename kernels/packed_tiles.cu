@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "kernels/cuda_launch.h"
+#include "kernels/cuda_kernel.h"
 #include "kernels/packed_rule.h"
 #include "kernels/packed_tiles_cuda.h"
 
@@ -134,44 +134,29 @@ Result<unsigned> block_count(const char* kernel, const float* values, const std:
   return cuda_blocks(kernel, n, std::size_t{kTilesPerBlock} * kWarp);
 }
 
+template <class Kernel>
+Kernel* kernel_of(TileFormat format, Kernel* int4, Kernel* int4_hadamard, Kernel* int2) {
+  return format == TileFormat::kInt4 ? int4 : format == TileFormat::kInt4Hadamard ? int4_hadamard : int2;
+}
+
 }  // namespace
 
 Status pack_tiles_cuda(TileFormat format, TileSeed seed, const float* values, std::size_t n, std::uint16_t* scales,
                        std::uint8_t* codes, CudaStream stream) {
   SHOAL_ASSIGN(const unsigned blocks, block_count("pack_tiles_cuda", values, scales, n));
   if (blocks == 0) return Status::success();
-  const auto on = static_cast<cudaStream_t>(stream);
-  switch (format) {
-    case TileFormat::kInt4:
-      pack<TileFormat::kInt4><<<blocks, kThreads, 0, on>>>(seed, values, n, scales, codes);
-      break;
-    case TileFormat::kInt4Hadamard:
-      pack<TileFormat::kInt4Hadamard><<<blocks, kThreads, 0, on>>>(seed, values, n, scales, codes);
-      break;
-    case TileFormat::kInt2:
-      pack<TileFormat::kInt2><<<blocks, kThreads, 0, on>>>(seed, values, n, scales, codes);
-      break;
-  }
-  return launch_status("pack_tiles_cuda");
+  const auto kernel =
+      kernel_of(format, pack<TileFormat::kInt4>, pack<TileFormat::kInt4Hadamard>, pack<TileFormat::kInt2>);
+  return launch("pack_tiles_cuda", blocks, kThreads, stream, kernel, seed, values, n, scales, codes);
 }
 
 Status unpack_tiles_cuda(TileFormat format, TileSeed seed, const std::uint16_t* scales, const std::uint8_t* codes,
                          std::size_t n, float* values, CudaStream stream) {
   SHOAL_ASSIGN(const unsigned blocks, block_count("unpack_tiles_cuda", values, scales, n));
   if (blocks == 0) return Status::success();
-  const auto on = static_cast<cudaStream_t>(stream);
-  switch (format) {
-    case TileFormat::kInt4:
-      unpack<TileFormat::kInt4><<<blocks, kThreads, 0, on>>>(seed, scales, codes, n, values);
-      break;
-    case TileFormat::kInt4Hadamard:
-      unpack<TileFormat::kInt4Hadamard><<<blocks, kThreads, 0, on>>>(seed, scales, codes, n, values);
-      break;
-    case TileFormat::kInt2:
-      unpack<TileFormat::kInt2><<<blocks, kThreads, 0, on>>>(seed, scales, codes, n, values);
-      break;
-  }
-  return launch_status("unpack_tiles_cuda");
+  const auto kernel =
+      kernel_of(format, unpack<TileFormat::kInt4>, unpack<TileFormat::kInt4Hadamard>, unpack<TileFormat::kInt2>);
+  return launch("unpack_tiles_cuda", blocks, kThreads, stream, kernel, seed, scales, codes, n, values);
 }
 
 }  // namespace shoal

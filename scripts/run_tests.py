@@ -42,10 +42,11 @@ class Count:
 
 
 def registered(build):
-    """Name and command of every test that CMake knows, in its order."""
+    """Name, command and folder of every test that CMake knows, in its order."""
     listing = subprocess.run(["ctest", "--test-dir", str(build), "--show-only=json-v1"], check=True, capture_output=True, text=True)
     tests = json.loads(listing.stdout)["tests"]
-    return [(test["name"], test.get("command", [None])) for test in tests]
+    folders = [[value for entry in test["properties"] if entry["name"] == "LABELS" for value in entry["value"]] for test in tests]
+    return [(test["name"], test.get("command", [None]), folder[0]) for test, folder in zip(tests, folders)]
 
 
 def skip_reasons(output):
@@ -221,10 +222,10 @@ def parse_arguments():
 def main():
     options = parse_arguments()
     root = pathlib.Path(__file__).resolve().parent.parent
-    programs = [(name.removesuffix("_test"), command, 1) for name, command in registered(options.build)
-                if not options.only or name.removesuffix("_test") in options.only]
+    programs = [(name.removesuffix("_test"), command, 1) for name, command, folder in registered(options.build)
+                if not options.only or folder in options.only]
     more = [(f"{name.removesuffix('_test')} ({label})", command, SLOW_FACTOR) for label, build, *wanted in options.more
-            for name, command in registered(build) if not wanted or name in wanted]
+            for name, command, _ in registered(build) if not wanted or name in wanted]
     total, took = Count(), {}
     for batch, at_once in (programs, 1), (more, os.cpu_count()):
         batch.sort(key=lambda program: -took.get(program[0].split()[0], 0))  # the longest first: nothing waits for it at the end

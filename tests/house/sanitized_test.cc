@@ -47,14 +47,16 @@ Names declared(bool with_torch) {
 TEST(SanitizedTest, EveryTestThatNeedsNoTorchIsInAListAndNoOther) {
   Names in_lists = sanitized("asan");
   EXPECT_GE(in_lists.size(), 6u);
-  for (const std::string& name : sanitized("asan_more"))
-    EXPECT_TRUE(in_lists.insert(name).second) << name << " is in both lists";
+  for (const char* list : {"asan_more", "bare"})
+    for (const std::string& name : sanitized(list))
+      EXPECT_TRUE(in_lists.insert(name).second) << name << " is in two lists";
   EXPECT_EQ(in_lists, declared(false));
 }
 
 TEST(SanitizedTest, WhatNoSanitizerSeesIsBuiltForDebugging) {
   Names all = sanitized("asan");
   all.merge(sanitized("asan_more"));
+  all.merge(sanitized("bare"));
   for (const std::string& name : sanitized("debug")) EXPECT_TRUE(all.insert(name).second) << name << " is in both";
   EXPECT_EQ(all, declared(true));
 }
@@ -65,10 +67,17 @@ TEST(SanitizedTest, WhatHasThreadsIsRunWithTsan) {
   for (const std::string& name : wanted) EXPECT_TRUE(there.contains(name)) << name;
 }
 
+// scripts/test FOLDER builds FOLDER_test, on which a second program of the folder depends, and runs both.
 TEST(SanitizedTest, EachTestProgramIsNamedAfterItsFolder) {
   for (const auto& folder : std::filesystem::directory_iterator(kRoot / "tests")) {
-    for (const std::string& name : all_matches(read(folder.path() / "CMakeLists.txt"), "shoal_test\\(([a-z_]+)"))
-      EXPECT_EQ(name, folder.path().filename().string() + "_test") << "scripts/test FOLDER would not find it";
+    const std::string first = folder.path().filename().string() + "_test",
+                      list = read(folder.path() / "CMakeLists.txt");
+    for (const std::string& name : all_matches(list, "shoal_test\\(([a-z_]+)")) {
+      if (name == first) continue;
+      EXPECT_TRUE(name.starts_with(folder.path().filename().string() + "_")) << name;
+      EXPECT_NE(list.find("add_dependencies(" + first + " " + name + ")"), std::string::npos)
+          << "scripts/test FOLDER would not build " << name;
+    }
   }
 }
 

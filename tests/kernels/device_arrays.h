@@ -1,5 +1,6 @@
 #pragma once
-// Arrays in the memory of a GPU, for the tests of CUDA kernels. Only where SHOAL_WITH_CUDA is 1.
+// Arrays in the memory of a GPU, for the tests of CUDA kernels. Only where SHOAL_WITH_CUDA is 1. The same tests run on
+// a CPU too, where tests/kernels/cuda_on_host stands in the place of the CUDA runtime and SHOAL_CUDA_ON_HOST is 1.
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
@@ -10,7 +11,18 @@
 #include <string>
 #include <vector>
 
+#if !defined(SHOAL_CUDA_ON_HOST)
+#define SHOAL_CUDA_ON_HOST 0
+#endif
+
 namespace shoal {
+
+// Elements of an array that fills many blocks.
+#if SHOAL_CUDA_ON_HOST
+inline constexpr std::size_t kManyElements = (1u << 14) + 3;
+#else
+inline constexpr std::size_t kManyElements = (1u << 20) + 3;
+#endif
 
 inline void require_success(cudaError_t error) { ASSERT_EQ(error, cudaSuccess) << cudaGetErrorString(error); }
 

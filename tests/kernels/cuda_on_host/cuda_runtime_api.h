@@ -1,0 +1,2 @@
+#pragma once
+#include "tests/kernels/cuda_on_host/cuda_runtime.h"
